@@ -1,0 +1,73 @@
+//! The labels that describe an offering, so that a requirement can choose among offerings before any node exists.
+//!
+//! Kubernetes' own keys are from <https://kubernetes.io/docs/reference/labels-annotations-taints/>.
+
+use std::collections::BTreeMap;
+
+use crate::instance::InstanceType;
+use crate::offering::Offering;
+use crate::resources::ResourceName;
+
+/// Instance type name.
+pub const INSTANCE_TYPE: &str = "node.kubernetes.io/instance-type";
+/// Zone.
+pub const ZONE: &str = "topology.kubernetes.io/zone";
+/// Region.
+pub const REGION: &str = "topology.kubernetes.io/region";
+/// Processor architecture.
+pub const ARCH: &str = "kubernetes.io/arch";
+/// Operating system; always `linux`.
+pub const OS: &str = "kubernetes.io/os";
+/// Host name; equal to the node's name, never known before the node exists.
+pub const HOSTNAME: &str = "kubernetes.io/hostname";
+/// `reserved`, `spot` or `on-demand`.
+pub const CAPACITY_TYPE: &str = "poolwright.dev/capacity-type";
+/// Who sells it: `aws`, `gcp`.
+pub const PROVIDER: &str = "poolwright.dev/provider";
+/// Instance family: `g5`, `a3-highgpu`.
+pub const INSTANCE_FAMILY: &str = "poolwright.dev/instance-family";
+/// Allocatable CPU in whole cores, rounded down; for `Gt` and `Lt`.
+pub const INSTANCE_CPU: &str = "poolwright.dev/instance-cpu";
+/// Allocatable memory in MiB, rounded down; for `Gt` and `Lt`.
+pub const INSTANCE_MEMORY: &str = "poolwright.dev/instance-memory";
+/// GPU model: `h100`. Absent on nodes without GPUs.
+pub const GPU_MODEL: &str = "poolwright.dev/gpu-model";
+/// Whole GPUs of the node. Absent on nodes without GPUs.
+pub const GPU_COUNT: &str = "poolwright.dev/gpu-count";
+/// Memory of each GPU in MiB. Absent where it is not known.
+pub const GPU_MEMORY: &str = "poolwright.dev/gpu-memory";
+
+/// Keys that an offering decides. A selector on any other key is about labels that a pool's template gives.
+pub const DECIDED_BY_OFFERING: [&str; 13] = [
+    INSTANCE_TYPE, ZONE, REGION, ARCH, OS, CAPACITY_TYPE, PROVIDER, INSTANCE_FAMILY, INSTANCE_CPU, INSTANCE_MEMORY,
+    GPU_MODEL, GPU_COUNT, GPU_MEMORY,
+];
+
+/// The labels of a node of this type bought from this offering.
+pub fn of(kind: &InstanceType, offering: &Offering) -> BTreeMap<String, String> {
+    let mut labels = BTreeMap::from(
+        [
+            (INSTANCE_TYPE, kind.name.to_string()),
+            (ZONE, offering.id.zone.to_string()),
+            (ARCH, kind.arch.as_str().to_owned()),
+            (OS, "linux".to_owned()),
+            (CAPACITY_TYPE, offering.id.capacity_type.to_string()),
+            (PROVIDER, kind.provider.to_string()),
+            (INSTANCE_FAMILY, kind.family().to_owned()),
+            (INSTANCE_CPU, (kind.allocatable.get(ResourceName::CPU) / 1000).to_string()),
+            (INSTANCE_MEMORY, (kind.allocatable.get(ResourceName::MEMORY) >> 20).to_string()),
+        ]
+        .map(|(key, value)| (key.to_owned(), value)),
+    );
+    if let Some(region) = &offering.region {
+        labels.insert(REGION.to_owned(), region.clone());
+    }
+    if let Some(gpu) = &kind.gpu {
+        labels.insert(GPU_MODEL.to_owned(), gpu.model.to_string());
+        labels.insert(GPU_COUNT.to_owned(), gpu.count.to_string());
+        if let Some(memory) = gpu.memory_mib {
+            labels.insert(GPU_MEMORY.to_owned(), memory.to_string());
+        }
+    }
+    labels
+}

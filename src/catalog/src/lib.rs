@@ -1,0 +1,19 @@
+//! What can be bought, and for how much: instance types, GPUs, offerings and prices, as pure data.
+//!
+//! Lives here: the vocabulary every other room shares (money, resource amounts, instance types, offerings, prices with
+//! source and age), the sanity rules for prices, the CSV reader, and the catalogue built into the binary.
+//!
+//! May not live here: anything about pods or clusters, any decision, any I/O but reading bytes it is handed, any clock.
+
+pub mod instance;
+pub mod labels;
+pub mod money;
+pub mod offering;
+pub mod price;
+pub mod resources;
+
+pub use instance::{Arch, Gpu, GpuModel, InstanceType, InstanceTypeName, ProviderName};
+pub use money::UsdPerHour;
+pub use offering::{CapacityType, Catalogue, CatalogueOrigin, Offering, OfferingId, Zone};
+pub use price::{Price, PriceSource, Quote, UnknownPrice};
+pub use resources::{ResourceList, ResourceName};

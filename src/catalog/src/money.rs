@@ -1,0 +1,160 @@
+//! Money as an integer, so that a plan's cost is exact and the same on every machine.
+
+use std::fmt;
+use std::iter::Sum;
+use std::ops::{Add, AddAssign};
+use std::str::FromStr;
+
+use serde::{Deserialize, Serialize};
+
+/// A running cost in US dollars per hour, held as whole micro-dollars per hour (1 USD/h = 1,000,000).
+///
+/// Never negative. An absent price is not a zero: see [`crate::Price`].
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct UsdPerHour(u64);
+
+/// Why a text is no amount of money.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum MoneyError {
+    /// Not a decimal number.
+    #[error("`{0}` is not a decimal number of US dollars per hour")]
+    NotANumber(String),
+    /// Below zero.
+    #[error("`{0}` is negative; a price is zero or more")]
+    Negative(String),
+    /// More than the type can hold.
+    #[error("`{0}` is too large for a price")]
+    TooLarge(String),
+}
+
+impl UsdPerHour {
+    /// Nothing per hour.
+    pub const ZERO: Self = Self(0);
+    /// Micro-dollars in one dollar.
+    pub const MICROS_PER_USD: u64 = 1_000_000;
+
+    /// From whole micro-dollars per hour.
+    pub const fn from_micros(micros: u64) -> Self {
+        Self(micros)
+    }
+
+    /// In whole micro-dollars per hour.
+    pub const fn micros(self) -> u64 {
+        self.0
+    }
+
+    /// For output only (JSON numbers, metrics): the nearest `f64` in dollars per hour.
+    pub fn as_f64(self) -> f64 {
+        self.0 as f64 / Self::MICROS_PER_USD as f64
+    }
+
+    /// `self * count`, saturating.
+    pub const fn times(self, count: u64) -> Self {
+        Self(self.0.saturating_mul(count))
+    }
+
+    /// `self - other`, or zero.
+    pub const fn saturating_sub(self, other: Self) -> Self {
+        Self(self.0.saturating_sub(other.0))
+    }
+
+    /// `self - other`, or `None` when that would be negative.
+    pub const fn checked_sub(self, other: Self) -> Option<Self> {
+        match self.0.checked_sub(other.0) {
+            Some(left) => Some(Self(left)),
+            None => None,
+        }
+    }
+}
+
+impl Add for UsdPerHour {
+    type Output = Self;
+    fn add(self, other: Self) -> Self {
+        Self(self.0.saturating_add(other.0))
+    }
+}
+
+impl AddAssign for UsdPerHour {
+    fn add_assign(&mut self, other: Self) {
+        *self = *self + other;
+    }
+}
+
+impl Sum for UsdPerHour {
+    fn sum<I: Iterator<Item = Self>>(iter: I) -> Self {
+        iter.fold(Self::ZERO, Add::add)
+    }
+}
+
+impl fmt::Display for UsdPerHour {
+    /// Dollars with as many decimals as the amount has, at least two: `1.006`, `55.04`, `0.10`.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (whole, micros) = (self.0 / Self::MICROS_PER_USD, self.0 % Self::MICROS_PER_USD);
+        let digits = format!("{micros:06}");
+        let trimmed = digits.trim_end_matches('0');
+        let decimals = if trimmed.len() < 2 { &digits[..2] } else { trimmed };
+        f.pad(&format!("{whole}.{decimals}"))
+    }
+}
+
+impl FromStr for UsdPerHour {
+    type Err = MoneyError;
+
+    /// Parses a plain decimal (`12.7948475088219`), rounding half up to the micro-dollar. No exponent, no currency sign.
+    fn from_str(text: &str) -> Result<Self, MoneyError> {
+        let trimmed = text.trim();
+        let not_a_number = || MoneyError::NotANumber(trimmed.to_owned());
+        if let Some(rest) = trimmed.strip_prefix('-') {
+            let is_number = rest.bytes().all(|b| b.is_ascii_digit() || b == b'.') && !rest.is_empty();
+            return Err(if is_number { MoneyError::Negative(trimmed.to_owned()) } else { not_a_number() });
+        }
+        let (whole, fraction) = trimmed.split_once('.').unwrap_or((trimmed, ""));
+        let all_digits = |part: &str| part.bytes().all(|b| b.is_ascii_digit());
+        if (whole.is_empty() && fraction.is_empty()) || !all_digits(whole) || !all_digits(fraction) {
+            return Err(not_a_number());
+        }
+        let too_large = || MoneyError::TooLarge(trimmed.to_owned());
+        let dollars: u64 = if whole.is_empty() { 0 } else { whole.parse().map_err(|_| too_large())? };
+        let mut micros = 0u64;
+        for place in 0..6 {
+            micros = micros * 10 + fraction.as_bytes().get(place).map_or(0, |digit| u64::from(digit - b'0'));
+        }
+        if fraction.as_bytes().get(6).is_some_and(|digit| *digit >= b'5') {
+            micros += 1;
+        }
+        dollars
+            .checked_mul(Self::MICROS_PER_USD)
+            .and_then(|total| total.checked_add(micros))
+            .map(Self)
+            .ok_or_else(too_large)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_long_decimal_is_rounded_to_the_micro_dollar() {
+        assert_eq!("12.7948475088219".parse(), Ok(UsdPerHour::from_micros(12_794_848)));
+        assert_eq!("0.0000005".parse(), Ok(UsdPerHour::from_micros(1)));
+        assert_eq!("0.00000049".parse(), Ok(UsdPerHour::from_micros(0)));
+    }
+
+    #[test]
+    fn a_negative_price_and_a_word_are_told_apart() {
+        assert_eq!("-1.5".parse::<UsdPerHour>(), Err(MoneyError::Negative("-1.5".into())));
+        assert_eq!("cheap".parse::<UsdPerHour>(), Err(MoneyError::NotANumber("cheap".into())));
+        assert_eq!(".".parse::<UsdPerHour>(), Err(MoneyError::NotANumber(".".into())));
+        assert_eq!("1e3".parse::<UsdPerHour>(), Err(MoneyError::NotANumber("1e3".into())));
+    }
+
+    #[test]
+    fn money_prints_the_decimals_it_has_and_at_least_two() {
+        assert_eq!(UsdPerHour::from_micros(1_006_000).to_string(), "1.006");
+        assert_eq!(UsdPerHour::from_micros(55_040_000).to_string(), "55.04");
+        assert_eq!(UsdPerHour::from_micros(100_000).to_string(), "0.10");
+        assert_eq!(UsdPerHour::ZERO.to_string(), "0.00");
+    }
+}

@@ -1,0 +1,178 @@
+//! Offerings: what one can actually order, and the catalogue that lists them.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::str::FromStr;
+
+use jiff::civil::Date;
+use serde::{Deserialize, Serialize};
+
+use crate::instance::{InstanceType, InstanceTypeName, name_type};
+use crate::labels;
+use crate::price::Price;
+
+name_type! {
+    /// An availability zone. Where a catalogue prices whole regions it is the region's name, and where it names neither,
+    /// [`Zone::ANY`].
+    Zone
+}
+
+impl Zone {
+    /// The one zone of a catalogue that names none.
+    pub const ANY: &'static str = "any";
+}
+
+/// How capacity is bought.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum CapacityType {
+    /// Paid for beforehand.
+    Reserved,
+    /// Cheaper, and may be taken back at any time.
+    Spot,
+    /// Listed price, kept until given back.
+    OnDemand,
+}
+
+impl CapacityType {
+    /// Every capacity type.
+    pub const ALL: [Self; 3] = [Self::Reserved, Self::Spot, Self::OnDemand];
+
+    /// The value of the capacity-type label.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Reserved => "reserved",
+            Self::Spot => "spot",
+            Self::OnDemand => "on-demand",
+        }
+    }
+}
+
+impl fmt::Display for CapacityType {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.as_str())
+    }
+}
+
+impl FromStr for CapacityType {
+    type Err = String;
+    fn from_str(text: &str) -> Result<Self, String> {
+        Self::ALL
+            .into_iter()
+            .find(|kind| kind.as_str() == text)
+            .ok_or_else(|| format!("`{text}` is not a capacity type; use reserved, spot or on-demand"))
+    }
+}
+
+/// What names an offering: instance type x zone x capacity type.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct OfferingId {
+    /// Instance type.
+    pub instance_type: InstanceTypeName,
+    /// Zone.
+    pub zone: Zone,
+    /// Capacity type.
+    pub capacity_type: CapacityType,
+}
+
+impl fmt::Display for OfferingId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}/{}/{}", self.instance_type, self.zone, self.capacity_type)
+    }
+}
+
+/// Something one can order.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Offering {
+    /// What is ordered.
+    pub id: OfferingId,
+    /// The region of the zone; `None` where the catalogue names none.
+    pub region: Option<String>,
+    /// What it costs, as far as is known.
+    pub price: Price,
+}
+
+/// Where a catalogue comes from.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CatalogueOrigin {
+    /// File names, or `builtin`.
+    pub source: String,
+    /// The oldest day any of its prices was quoted; `None` when none is dated.
+    pub as_of: Option<Date>,
+}
+
+/// Instance types and what one can order of them.
+///
+/// Invariants, kept by [`Catalogue::new`]: every offering's instance type is listed, offerings are unique and sorted by
+/// [`OfferingId`].
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Catalogue {
+    origin: CatalogueOrigin,
+    types: BTreeMap<InstanceTypeName, InstanceType>,
+    offerings: Vec<Offering>,
+}
+
+impl Catalogue {
+    /// A catalogue of these types and offerings. Of two offerings with one id the first stays; offerings of types that
+    /// are not listed are dropped, since nothing is known about what they hold.
+    pub fn new(origin: CatalogueOrigin, types: Vec<InstanceType>, mut offerings: Vec<Offering>) -> Self {
+        let types: BTreeMap<_, _> = types.into_iter().map(|kind| (kind.name.clone(), kind)).collect();
+        offerings.retain(|offering| types.contains_key(&offering.id.instance_type));
+        offerings.sort_by(|a, b| a.id.cmp(&b.id));
+        offerings.dedup_by(|later, first| later.id == first.id);
+        Self { origin, types, offerings }
+    }
+
+    /// Where it comes from.
+    pub fn origin(&self) -> &CatalogueOrigin {
+        &self.origin
+    }
+
+    /// Instance types by name.
+    pub fn types(&self) -> &BTreeMap<InstanceTypeName, InstanceType> {
+        &self.types
+    }
+
+    /// Offerings, sorted by id.
+    pub fn offerings(&self) -> &[Offering] {
+        &self.offerings
+    }
+
+    /// The instance type of this name.
+    pub fn instance_type(&self, name: &InstanceTypeName) -> Option<&InstanceType> {
+        self.types.get(name)
+    }
+
+    /// The offering with this id.
+    pub fn offering(&self, id: &OfferingId) -> Option<&Offering> {
+        self.offerings.binary_search_by(|offering| offering.id.cmp(id)).ok().map(|at| &self.offerings[at])
+    }
+
+    /// How many offerings have no known price.
+    pub fn unknown_prices(&self) -> usize {
+        self.offerings.iter().filter(|offering| offering.price.known().is_none()).count()
+    }
+
+    /// The catalogue with only the offerings that `keep` keeps, and the types that still have one.
+    pub fn filtered(&self, mut keep: impl FnMut(&InstanceType, &Offering) -> bool) -> Self {
+        let offerings: Vec<_> = self
+            .offerings
+            .iter()
+            .filter(|offering| keep(&self.types[&offering.id.instance_type], offering))
+            .cloned()
+            .collect();
+        let types = self
+            .types
+            .values()
+            .filter(|kind| offerings.iter().any(|offering| offering.id.instance_type == kind.name))
+            .cloned()
+            .collect();
+        Self::new(self.origin.clone(), types, offerings)
+    }
+
+    /// The labels a node bought from `offering` carries; requirements and selectors are matched against these.
+    pub fn node_labels(&self, offering: &Offering) -> BTreeMap<String, String> {
+        labels::of(&self.types[&offering.id.instance_type], offering)
+    }
+}

@@ -1,0 +1,2 @@
+//! The poolwright command.
+fn main() {}

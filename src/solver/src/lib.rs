@@ -1,0 +1,32 @@
+//! The optimisation: which nodes to buy for which pods, at least cost, with a proof of how far from least it can be.
+//!
+//! Lives here: [`Problem`] and [`Solution`], the greedy plan, column generation over patterns with its lower bound,
+//! the integer plan, the baselines it is compared with, and the independent [`check`]er.
+//!
+//! May not live here: Kubernetes objects, scheduling rules (they arrive as lists of allowed candidates), clouds, clocks
+//! (time arrives through [`Watch`]), threads whose order could show. `f64` appears only inside the LP and never decides
+//! feasibility or a published cost: capacities, costs and the certified bound are integers.
+
+pub mod problem;
+pub mod solution;
+
+pub use problem::{Candidate, ExistingNode, Limit, PodClass, Problem, ProblemError};
+pub use solution::{ExistingUse, NewNodes, Placement, Solution, Stopped, Unplaced, UnplacedReason};
+
+/// What the solver asks its caller while it works: the clock lives with the caller.
+pub trait Watch {
+    /// Asked between units of work, at least every few milliseconds; `true` makes the solver return its best plan.
+    fn should_stop(&mut self) -> bool;
+    /// Told of every better feasible plan.
+    fn improved(&mut self, _plan: &Solution) {}
+}
+
+/// A [`Watch`] that never stops: the solve ends by convergence or by its work budget alone, which is deterministic.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct NeverStop;
+
+impl Watch for NeverStop {
+    fn should_stop(&mut self) -> bool {
+        false
+    }
+}
