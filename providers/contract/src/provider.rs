@@ -1,0 +1,183 @@
+//! The trait, its requests and answers.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use jiff::Timestamp;
+use poolwright_catalog::{Catalogue, OfferingId, ResourceList, UsdPerHour};
+
+/// Which node class to launch with.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct NodeClassKey {
+    /// API group.
+    pub group: String,
+    /// Kind.
+    pub kind: String,
+    /// Name.
+    pub name: String,
+}
+
+/// What to launch.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LaunchRequest {
+    /// The idempotency key: the NodeClaim's UID. Two launches with one key make one instance, across restarts of us and
+    /// of the provider, and however the first one ended.
+    pub key: String,
+    /// Name of the NodeClaim; the node is named after it where the cloud lets us choose.
+    pub claim: String,
+    /// Node class.
+    pub node_class: NodeClassKey,
+    /// What to order, best first. Never empty.
+    pub offerings: Vec<RankedOffering>,
+    /// Labels the node must carry from its first moment (those of the offering launched are added by the provider).
+    pub labels: BTreeMap<String, String>,
+    /// Annotations the node must carry.
+    pub annotations: BTreeMap<String, String>,
+    /// Taints the node must carry from its first moment.
+    pub taints: Vec<Taint>,
+}
+
+/// One thing to order, and what its node will advertise.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RankedOffering {
+    /// What.
+    pub offering: OfferingId,
+    /// Planned price, if known; for logs and tags.
+    pub price: Option<UsdPerHour>,
+    /// What the node is promised to advertise as allocatable.
+    pub allocatable: ResourceList,
+}
+
+/// A taint.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Taint {
+    /// Key.
+    pub key: String,
+    /// Value, may be empty.
+    pub value: String,
+    /// Effect.
+    pub effect: TaintEffect,
+}
+
+/// Effect of a taint.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum TaintEffect {
+    /// Keeps new pods away.
+    NoSchedule,
+    /// Keeps new pods away if it can.
+    PreferNoSchedule,
+    /// Keeps new pods away and evicts those there.
+    NoExecute,
+}
+
+/// An offering that could not be had on the way to the one that could.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FailedOffering {
+    /// Which.
+    pub offering: OfferingId,
+    /// Why: a stock-out or a quota.
+    pub error: LaunchError,
+}
+
+/// A launch that worked.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LaunchedInstance {
+    /// The instance, new or found by its key.
+    pub instance: Instance,
+    /// Offerings tried before it that failed; the caller remembers them.
+    pub failed: Vec<FailedOffering>,
+}
+
+/// An instance of ours.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Instance {
+    /// The cloud's id, equal to `spec.providerID` of its node: `kwok://...`, `aws:///us-east-1a/i-...`.
+    pub provider_id: String,
+    /// The key it was launched with.
+    pub key: String,
+    /// Name of the claim it was launched for.
+    pub claim: String,
+    /// What was ordered.
+    pub offering: OfferingId,
+    /// Node class.
+    pub node_class: NodeClassKey,
+    /// When.
+    pub launched: Timestamp,
+    /// Where it stands.
+    pub state: InstanceState,
+}
+
+/// Where an instance stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum InstanceState {
+    /// Starting or running: it costs money.
+    Running,
+    /// Being terminated.
+    Terminating,
+}
+
+/// Why one offering, or a whole launch, failed.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum LaunchError {
+    /// The cloud has none of it now.
+    #[error("out of stock: {0}")]
+    StockOut(String),
+    /// Our quota does not allow it.
+    #[error("quota: {0}")]
+    Quota(String),
+    /// Every offering of the request failed by stock-out or quota, one by one.
+    #[error("none of {} offerings can be had now: {}", .0.len(), list(.0))]
+    AllFailed(Vec<FailedOffering>),
+    /// Anything that is not about one offering.
+    #[error(transparent)]
+    Provider(#[from] ProviderError),
+}
+
+fn list(failed: &[FailedOffering]) -> String {
+    failed.iter().map(|one| format!("{} ({})", one.offering, one.error)).collect::<Vec<_>>().join(", ")
+}
+
+/// Why a call failed.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum ProviderError {
+    /// Too many calls: try again later.
+    #[error("throttled: {0}")]
+    Throttled(String),
+    /// The request can never work: a person must change something.
+    #[error("invalid: {0}")]
+    Invalid(String),
+    /// It may work next time; whether it had an effect is not known.
+    #[error("transient: {0}")]
+    Transient(String),
+}
+
+/// A cloud. All calls are safe to repeat. Implementations hold no decisions: they do what they are told and say what
+/// happened.
+#[async_trait]
+pub trait CloudProvider: Send + Sync {
+    /// Its name: `kwok`, `aws`, `gcp`.
+    fn name(&self) -> &'static str;
+
+    /// Kinds of node class it launches with: `KwokNodeClass`.
+    fn node_class_kinds(&self) -> &'static [&'static str];
+
+    /// What can be bought with this node class, prices included. Offerings out of stock are listed all the same.
+    /// [`ProviderError::Invalid`] when the class does not exist or cannot be used, saying what to do.
+    async fn catalogue(&self, class: &NodeClassKey) -> Result<Arc<Catalogue>, ProviderError>;
+
+    /// Launches one instance, trying the offerings in order; or finds the one launched with this key before, whatever
+    /// the request now says, unless that one is terminating or gone, which is [`ProviderError::Invalid`]: a key is never
+    /// used for a second instance.
+    async fn launch(&self, request: &LaunchRequest) -> Result<LaunchedInstance, LaunchError>;
+
+    /// Every instance of this cluster, terminating ones included, in order of their provider ids.
+    async fn list(&self) -> Result<Vec<Instance>, ProviderError>;
+
+    /// One instance; `None` when it is gone.
+    async fn get(&self, provider_id: &str) -> Result<Option<Instance>, ProviderError>;
+
+    /// Terminates the instance launched with this key, if there is one. `true` when it is gone (or never was), `false`
+    /// while it is still going: ask again. After it returned `true`, a launch with this key must fail.
+    async fn terminate(&self, key: &str) -> Result<bool, ProviderError>;
+}

@@ -1,0 +1,218 @@
+//! What decisions come to: actions as data. The controller carries them out and decides nothing.
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+use crate::model::{ClaimName, NodeClassRef, PodKey, PoolName, Taint, Uid};
+
+/// One thing to do. Every action is idempotent: doing it twice, or after a restart, does no harm.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Action {
+    /// Order an instance for the claim, with its UID as idempotency key, trying its offerings in order. When it is not
+    /// recorded as launched: whether an instance already exists only the provider knows.
+    Launch {
+        /// For which claim.
+        claim: ClaimName,
+    },
+    /// The claim's node has joined: make sure that it has the promised labels, annotations and taints, and close it to
+    /// workload pods by a cordon that carries [`crate::GATE_ANNOTATION`] (DaemonSets tolerate a cordon, so drivers and
+    /// device plugins still get in). Then record the node's name in the claim's status.
+    Register {
+        /// Which claim.
+        claim: ClaimName,
+        /// Its node.
+        node: String,
+        /// Labels to set.
+        labels: BTreeMap<String, String>,
+        /// Annotations to set, the gate's included.
+        annotations: BTreeMap<String, String>,
+        /// The complete list of taints to have.
+        taints: Vec<Taint>,
+    },
+    /// Tell the scheduler where a waiting pod was planned (`status.nominatedNodeName`), so that it does not undo the
+    /// packing. Sent once the node has registered and before it opens to pods.
+    Nominate {
+        /// Which pod.
+        pod: PodKey,
+        /// This very pod, not a later one of the same name.
+        uid: Uid,
+        /// The node.
+        node: String,
+    },
+    /// Open the node to pods: lift our cordon and its annotation.
+    Open {
+        /// Which node.
+        node: String,
+    },
+    /// Set a node's taints to exactly this list.
+    SetTaints {
+        /// Which node.
+        node: String,
+        /// The complete list of taints to have.
+        taints: Vec<Taint>,
+    },
+    /// Delete the NodeClaim; its finalizer then gives the instance back.
+    DeleteClaim {
+        /// Which claim.
+        claim: ClaimName,
+        /// This very claim.
+        uid: Uid,
+        /// When true, the executor first asks the API server itself whether any workload pod is bound to the claim's
+        /// node, and does nothing if one is.
+        only_if_empty: bool,
+    },
+    /// Give the instance of a deleted claim back. Repeated until the provider says that it is gone.
+    Terminate {
+        /// Which claim.
+        claim: ClaimName,
+    },
+    /// An instance that no claim explains: give it back.
+    Reap {
+        /// The cloud's id.
+        provider_id: String,
+        /// UID of the claim it was launched for. The executor first asks the API server itself whether it exists.
+        claim_uid: Uid,
+        /// Which node class launched it.
+        node_class: NodeClassRef,
+    },
+    /// Write conditions of a claim's or a pool's status.
+    SetConditions {
+        /// Of what.
+        subject: Subject,
+        /// Which.
+        conditions: Vec<ConditionUpdate>,
+    },
+    /// Do not buy this claim's offering for a while: it failed after launch.
+    HoldBack {
+        /// Whose current offering.
+        claim: ClaimName,
+        /// Why, in a sentence.
+        message: String,
+    },
+    /// Say something to the users: an event on an object.
+    Tell(Notice),
+}
+
+/// What a condition or an event is about.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub enum Subject {
+    /// A pod.
+    Pod(PodKey),
+    /// A claim.
+    Claim(ClaimName),
+    /// A pool.
+    Pool(PoolName),
+    /// A node.
+    Node(String),
+}
+
+/// An event.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct Notice {
+    /// About what.
+    pub subject: Subject,
+    /// Normal or warning.
+    pub kind: NoticeKind,
+    /// Stable reason, CamelCase.
+    pub reason: String,
+    /// A sentence.
+    pub message: String,
+}
+
+/// How serious an event is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub enum NoticeKind {
+    /// As it should be.
+    Normal,
+    /// Somebody should look.
+    Warning,
+}
+
+/// A condition to record. Its time of transition changes only when its status does.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ConditionUpdate {
+    /// Which.
+    pub kind: ConditionType,
+    /// Its status.
+    pub status: ConditionStatus,
+    /// Stable reason, CamelCase.
+    pub reason: String,
+    /// A sentence.
+    pub message: String,
+}
+
+/// True, False or Unknown.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub enum ConditionStatus {
+    /// It holds.
+    True,
+    /// It does not hold.
+    False,
+    /// Not known.
+    Unknown,
+}
+
+/// The conditions of claims and pools.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub enum ConditionType {
+    /// Claim: an instance exists.
+    Launched,
+    /// Claim: its node joined the cluster.
+    Registered,
+    /// Claim: its node is ready and advertises exactly what it promised; pods may use it.
+    Initialized,
+    /// Claim: no workload pod is on its node or planned for it.
+    Empty,
+    /// Claim: its node is closed to pods because it will be given back.
+    Disrupting,
+    /// Claim: its instance is being given back.
+    InstanceTerminating,
+    /// Pool: usable, all in all.
+    Ready,
+    /// Pool: its spec makes sense.
+    ValidationSucceeded,
+    /// Pool: its node class exists and can buy.
+    NodeClassReady,
+    /// Pool: a limit keeps it from buying what pods need.
+    LimitReached,
+}
+
+impl ConditionType {
+    /// Every condition type.
+    pub const ALL: [Self; 10] = [
+        Self::Launched,
+        Self::Registered,
+        Self::Initialized,
+        Self::Empty,
+        Self::Disrupting,
+        Self::InstanceTerminating,
+        Self::Ready,
+        Self::ValidationSucceeded,
+        Self::NodeClassReady,
+        Self::LimitReached,
+    ];
+
+    /// The name in the API.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Launched => "Launched",
+            Self::Registered => "Registered",
+            Self::Initialized => "Initialized",
+            Self::Empty => "Empty",
+            Self::Disrupting => "Disrupting",
+            Self::InstanceTerminating => "InstanceTerminating",
+            Self::Ready => "Ready",
+            Self::ValidationSucceeded => "ValidationSucceeded",
+            Self::NodeClassReady => "NodeClassReady",
+            Self::LimitReached => "LimitReached",
+        }
+    }
+}
+
+impl fmt::Display for ConditionType {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.as_str())
+    }
+}

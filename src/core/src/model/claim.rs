@@ -1,0 +1,129 @@
+//! Claims: one node wanted each, from intent to termination.
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use jiff::{SignedDuration, Timestamp};
+use poolwright_catalog::{OfferingId, ResourceList, UsdPerHour};
+use serde::{Deserialize, Serialize};
+
+use super::pod::{PodKey, Uid};
+use super::pool::{NodeClassRef, PoolName};
+use super::rules::Taint;
+use crate::action::{ConditionStatus, ConditionType};
+
+/// The name of a NodeClaim.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct ClaimName(pub String);
+
+impl fmt::Display for ClaimName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(&self.0)
+    }
+}
+
+/// A NodeClaim.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Claim {
+    /// Its name.
+    pub name: ClaimName,
+    /// Its UID: the idempotency key of its launch.
+    pub uid: Uid,
+    /// The pool it was made for.
+    pub pool: PoolName,
+    /// The node class to launch with.
+    pub node_class: NodeClassRef,
+    /// What to order: the planned offering first, then those to take when it is out of stock, best first. Never empty.
+    pub offerings: Vec<RankedOffering>,
+    /// Labels the node gets from the pool's template.
+    pub labels: BTreeMap<String, String>,
+    /// Taints the node keeps.
+    pub taints: Vec<Taint>,
+    /// Taints the node has at first and somebody else lifts.
+    pub startup_taints: Vec<Taint>,
+    /// The pods it was bought for.
+    pub planned_pods: Vec<PodKey>,
+    /// How long each stage may take.
+    pub deadlines: Deadlines,
+    /// When it was created.
+    pub created: Timestamp,
+    /// Being deleted since.
+    pub deleting_since: Option<Timestamp>,
+    /// The launched instance; `None` until one is recorded.
+    pub launched: Option<Launched>,
+    /// The name of its node, once registered.
+    pub node_name: Option<String>,
+    /// Conditions, as recorded in its status.
+    pub conditions: BTreeMap<ConditionType, Condition>,
+}
+
+/// One thing to order for a claim, and what the node promises then.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct RankedOffering {
+    /// What to order.
+    pub offering: OfferingId,
+    /// Its price when planned; `None` when it is unknown and the pool allows that.
+    pub price: Option<UsdPerHour>,
+    /// What the node must advertise as allocatable, exactly.
+    pub allocatable: ResourceList,
+}
+
+/// A launched instance.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Launched {
+    /// The cloud's id, equal to the node's `spec.providerID`.
+    pub provider_id: String,
+    /// What was really ordered: one of the claim's offerings.
+    pub offering: OfferingId,
+}
+
+/// How long each stage of a claim may take.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Deadlines {
+    /// From creation to a launched instance.
+    pub launch: SignedDuration,
+    /// From launch to a registered node.
+    pub registration: SignedDuration,
+    /// From registration to a node that is ready and advertises all it promised.
+    pub initialization: SignedDuration,
+}
+
+impl Default for Deadlines {
+    /// 5, 15 and 15 minutes.
+    fn default() -> Self {
+        Self {
+            launch: SignedDuration::from_mins(5),
+            registration: SignedDuration::from_mins(15),
+            initialization: SignedDuration::from_mins(15),
+        }
+    }
+}
+
+/// A recorded condition.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Condition {
+    /// True, False or Unknown.
+    pub status: ConditionStatus,
+    /// Since when it has this status.
+    pub since: Timestamp,
+    /// Stable reason.
+    pub reason: String,
+    /// A sentence.
+    pub message: String,
+}
+
+impl Claim {
+    /// Since when a condition is true; `None` when it is not.
+    pub fn since(&self, kind: ConditionType) -> Option<Timestamp> {
+        self.conditions.get(&kind).filter(|c| c.status == ConditionStatus::True).map(|c| c.since)
+    }
+
+    /// The offering it runs on, or will try first.
+    pub fn current_offering(&self) -> &RankedOffering {
+        self.launched
+            .as_ref()
+            .and_then(|launched| self.offerings.iter().find(|ranked| ranked.offering == launched.offering))
+            .unwrap_or(&self.offerings[0])
+    }
+}

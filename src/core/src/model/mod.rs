@@ -1,0 +1,15 @@
+//! The cluster as decisions see it. Everything here was converted and checked at the edge.
+
+mod claim;
+mod node;
+mod pod;
+mod pool;
+mod rules;
+mod snapshot;
+
+pub use claim::{Claim, ClaimName, Condition, Deadlines, Launched, RankedOffering};
+pub use node::Node;
+pub use pod::{DaemonSet, Pod, PodKey, PodPhase, PodRole, PodSpec, Uid, UnmodelledRule};
+pub use pool::{NodeClassRef, Pool, PoolLimits, PoolName, PoolProblem};
+pub use rules::{Effect, NodeTerm, Operator, Requirement, Taint, Toleration, TolerationMatch};
+pub use snapshot::{Instance, Snapshot};

@@ -1,0 +1,129 @@
+//! Pods and the DaemonSets that put one on every node.
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use jiff::Timestamp;
+use poolwright_catalog::ResourceList;
+use serde::{Deserialize, Serialize};
+
+use super::rules::{NodeTerm, Toleration};
+
+/// A pod's namespace and name.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub struct PodKey {
+    /// Namespace.
+    pub namespace: String,
+    /// Name.
+    pub name: String,
+}
+
+impl PodKey {
+    /// From namespace and name.
+    pub fn new(namespace: impl Into<String>, name: impl Into<String>) -> Self {
+        Self { namespace: namespace.into(), name: name.into() }
+    }
+}
+
+impl fmt::Display for PodKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}/{}", self.namespace, self.name)
+    }
+}
+
+/// The UID the API server gave an object.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct Uid(pub String);
+
+/// What a pod asks of a node.
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct PodSpec {
+    /// Effective requests: containers, init containers, sidecars and overhead, and one `pods`.
+    pub requests: ResourceList,
+    /// `nodeSelector`: labels the node must have, by value.
+    pub node_selector: BTreeMap<String, String>,
+    /// Required node affinity: `None` when there is none, else OR-ed terms.
+    pub node_affinity: Option<Vec<NodeTerm>>,
+    /// Tolerations.
+    pub tolerations: Vec<Toleration>,
+    /// Rules of the pod that the planner does not model. A pod that has one is never planned.
+    pub unmodelled: Vec<UnmodelledRule>,
+}
+
+/// A scheduling rule that the planner does not model yet, named as its user wrote it.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct UnmodelledRule {
+    /// The field: `spec.topologySpreadConstraints`.
+    pub field: String,
+    /// What the rule is, in words: `topology spread`.
+    pub rule: String,
+}
+
+/// A pod.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Pod {
+    /// Namespace and name.
+    pub key: PodKey,
+    /// UID; a pod made anew under the same name is another pod.
+    pub uid: Uid,
+    /// What it asks of a node.
+    pub spec: PodSpec,
+    /// Priority, 0 when it has none.
+    pub priority: i32,
+    /// Which scheduler places it.
+    pub scheduler: String,
+    /// What kind of pod it is.
+    pub role: PodRole,
+    /// Where it stands.
+    pub phase: PodPhase,
+    /// `status.nominatedNodeName`.
+    pub nominated_node: Option<String>,
+    /// Being deleted since.
+    pub deleting_since: Option<Timestamp>,
+    /// When it was created.
+    pub created: Timestamp,
+}
+
+/// What kind of pod it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum PodRole {
+    /// Work: it keeps its node alive.
+    Workload,
+    /// Owned by a DaemonSet: it follows its node.
+    DaemonSet,
+    /// A static pod's mirror: it belongs to its node.
+    Mirror,
+}
+
+/// Where a pod stands.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum PodPhase {
+    /// Not bound, and the scheduler has not said that it cannot place it.
+    Waiting,
+    /// Held by scheduling gates: it buys nothing.
+    Gated,
+    /// The scheduler found no node for it.
+    Unschedulable {
+        /// When the scheduler said so first.
+        since: Timestamp,
+        /// What it said.
+        message: String,
+    },
+    /// On a node.
+    Bound {
+        /// The node's name.
+        node: String,
+    },
+    /// Ended; it takes no room any more.
+    Finished,
+}
+
+/// A DaemonSet, as far as new nodes feel it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct DaemonSet {
+    /// Namespace and name.
+    pub key: PodKey,
+    /// What each of its pods asks of a node.
+    pub spec: PodSpec,
+}

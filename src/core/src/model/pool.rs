@@ -1,0 +1,95 @@
+//! Pools: what may be bought, how much of it, and how its nodes look.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
+
+use jiff::SignedDuration;
+use poolwright_catalog::{InstanceTypeName, ResourceName, UsdPerHour};
+use serde::{Deserialize, Serialize};
+
+use super::claim::Deadlines;
+use super::pod::Uid;
+use super::rules::{Requirement, Taint};
+
+/// The name of a NodePool.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct PoolName(pub String);
+
+impl fmt::Display for PoolName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(&self.0)
+    }
+}
+
+/// Which node class a pool launches with.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub struct NodeClassRef {
+    /// API group: `poolwright.dev`.
+    pub group: String,
+    /// Kind: `KwokNodeClass`.
+    pub kind: String,
+    /// Name.
+    pub name: String,
+}
+
+impl fmt::Display for NodeClassRef {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} `{}`", self.kind, self.name)
+    }
+}
+
+/// A NodePool.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Pool {
+    /// Its name.
+    pub name: PoolName,
+    /// Its UID.
+    pub uid: Uid,
+    /// Labels its nodes get.
+    pub labels: BTreeMap<String, String>,
+    /// Annotations its nodes get.
+    pub annotations: BTreeMap<String, String>,
+    /// Taints its nodes keep.
+    pub taints: Vec<Taint>,
+    /// Taints its nodes have at first and somebody else lifts; pods need not tolerate them.
+    pub startup_taints: Vec<Taint>,
+    /// Which offerings it may buy; all must hold.
+    pub requirements: Vec<Requirement>,
+    /// What it launches with.
+    pub node_class: NodeClassRef,
+    /// Pods go to the pool with the highest weight that can hold them.
+    pub weight: u32,
+    /// Ceilings over all its nodes.
+    pub limits: PoolLimits,
+    /// Instance types it may buy although their price is unknown.
+    pub allow_unknown_price: BTreeSet<InstanceTypeName>,
+    /// An empty node goes after this long; `None` for never.
+    pub scale_to_zero_after: Option<SignedDuration>,
+    /// How long each stage of its claims may take.
+    pub deadlines: Deadlines,
+    /// Being deleted: it buys nothing more.
+    pub deleting: bool,
+    /// Set when the object cannot be used as it is; such a pool buys nothing.
+    pub problem: Option<PoolProblem>,
+}
+
+/// Ceilings over all nodes of a pool, those on their way included.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PoolLimits {
+    /// By resource, in the units of [`poolwright_catalog::ResourceList`]. Zero is a limit too, hence a map.
+    pub resources: BTreeMap<ResourceName, u64>,
+    /// Nodes.
+    pub nodes: Option<u64>,
+    /// Money.
+    pub usd_per_hour: Option<UsdPerHour>,
+}
+
+/// Why a pool cannot be used.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PoolProblem {
+    /// Stable reason: `InvalidQuantity`, `ContradictingRequirements`, ...
+    pub reason: String,
+    /// A sentence that names the field, the cause and the next step.
+    pub message: String,
+}

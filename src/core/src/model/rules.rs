@@ -1,0 +1,86 @@
+//! Scheduling rules as Kubernetes states them: requirements on labels, taints and tolerations.
+
+use std::collections::BTreeSet;
+
+use serde::{Deserialize, Serialize};
+
+/// One requirement on one label.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct Requirement {
+    /// The label's key.
+    pub key: String,
+    /// What its value must satisfy.
+    pub operator: Operator,
+}
+
+/// What a label's value must satisfy. `Gt` and `Lt` are Kubernetes' own; `Gte` and `Lte` are Karpenter's additions for
+/// pools. Comparisons need an integer label value; a label that is absent or not an integer does not satisfy them.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub enum Operator {
+    /// One of these values.
+    In(BTreeSet<String>),
+    /// Absent, or none of these values.
+    NotIn(BTreeSet<String>),
+    /// Present.
+    Exists,
+    /// Absent.
+    DoesNotExist,
+    /// Greater.
+    Gt(i64),
+    /// Less.
+    Lt(i64),
+    /// Greater or equal.
+    Gte(i64),
+    /// Less or equal.
+    Lte(i64),
+}
+
+/// One term of a required node affinity: all its requirements must hold.
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct NodeTerm {
+    /// AND-ed. A term without requirements matches nothing (Kubernetes: "a null or empty node selector term matches no
+    /// objects").
+    pub requirements: Vec<Requirement>,
+}
+
+/// What a taint does to pods that do not tolerate it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub enum Effect {
+    /// They are not scheduled there.
+    NoSchedule,
+    /// They are scheduled there only if nothing else will do.
+    PreferNoSchedule,
+    /// They are not scheduled there and those running are evicted.
+    NoExecute,
+}
+
+/// A taint of a node.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct Taint {
+    /// Key.
+    pub key: String,
+    /// Value, empty when there is none.
+    pub value: String,
+    /// Effect.
+    pub effect: Effect,
+}
+
+/// A toleration of a pod.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct Toleration {
+    /// The taint's key; `None` tolerates every key (only with [`TolerationMatch::Exists`]).
+    pub key: Option<String>,
+    /// How the value is compared.
+    pub matches: TolerationMatch,
+    /// The effect tolerated; `None` for every effect.
+    pub effect: Option<Effect>,
+}
+
+/// How a toleration compares the taint's value.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub enum TolerationMatch {
+    /// Any value.
+    Exists,
+    /// This value.
+    Equal(String),
+}
