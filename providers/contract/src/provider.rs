@@ -167,8 +167,8 @@ pub trait CloudProvider: Send + Sync {
     async fn catalogue(&self, class: &NodeClassKey) -> Result<Arc<Catalogue>, ProviderError>;
 
     /// Launches one instance, trying the offerings in order; or finds the one launched with this key before, whatever
-    /// the request now says, unless that one is terminating or gone, which is [`ProviderError::Invalid`]: a key is never
-    /// used for a second instance.
+    /// the request now says, unless that one is terminating, which is [`ProviderError::Invalid`]: a key is never used for a
+    /// second instance.
     async fn launch(&self, request: &LaunchRequest) -> Result<LaunchedInstance, LaunchError>;
 
     /// Every instance of this cluster, terminating ones included, in order of their provider ids.
@@ -178,6 +178,6 @@ pub trait CloudProvider: Send + Sync {
     async fn get(&self, provider_id: &str) -> Result<Option<Instance>, ProviderError>;
 
     /// Terminates the instance launched with this key, if there is one. `true` when it is gone (or never was), `false`
-    /// while it is still going: ask again. After it returned `true`, a launch with this key must fail.
+    /// while it is still going: ask again. The caller never launches a key again once it asked to terminate it.
     async fn terminate(&self, key: &str) -> Result<bool, ProviderError>;
 }
