@@ -1,0 +1,87 @@
+//! The leash: a shell that outlives its owner by a moment and kills what the owner left behind.
+//!
+//! `Drop` does not run for a static, nor for a process that is killed. The leash waits on a pipe that only its owner
+//! holds: whatever way the owner ends, the pipe closes, and the leash kills the programs it was told of and removes
+//! their directory.
+
+use std::io::Write;
+use std::path::Path;
+use std::process::{Child, ChildStdin, Command, Stdio};
+use std::sync::Mutex;
+
+use anyhow::Context;
+
+/// The variable that marks a process as one of a directory's. The leash kills no process without it, so a process
+/// id that the system gave to someone else meanwhile is safe.
+pub const MARK: &str = "POOLWRIGHT_PLANE";
+
+/// `$0` is the directory. It ignores the signals of a terminal, because an interrupted owner is just the case it is for.
+const SCRIPT: &str = r#"
+trap '' INT TERM HUP
+held= ; keep=
+while read -r verb value; do
+  case $verb in
+    hold) held="$held $value" ;;
+    keep) keep=yes ;;
+    release) exit 0 ;;
+  esac
+done
+for pid in $held; do
+  if tr '\0' '\n' <"/proc/$pid/environ" 2>/dev/null | grep -qxF "POOLWRIGHT_PLANE=$0"; then kill -9 "$pid"; fi
+done
+if [ -z "$keep" ]; then rm -rf -- "$0" 2>/dev/null || { sleep 1; rm -rf -- "$0"; }; fi
+"#;
+
+/// See the module.
+#[derive(Debug)]
+pub struct Leash {
+    shell: Child,
+    pipe: Mutex<Option<ChildStdin>>,
+}
+
+impl Leash {
+    /// Starts a leash for the programs of `directory`, which it removes at the end.
+    pub fn new(directory: &Path) -> anyhow::Result<Self> {
+        let mut shell = Command::new("sh")
+            .arg("-c")
+            .arg(SCRIPT)
+            .arg(directory)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn()
+            .context("no `sh` could be started to look after the control plane")?;
+        let pipe = Mutex::new(shell.stdin.take());
+        Ok(Self { shell, pipe })
+    }
+
+    /// The process `id`, marked with [`MARK`], ends with the owner.
+    pub fn hold(&self, id: u32) {
+        self.tell(&format!("hold {id}\n"));
+    }
+
+    /// The directory stays when the owner ends; its processes do not.
+    pub fn keep(&self) {
+        self.tell("keep\n");
+    }
+
+    /// Nothing is killed or removed when the owner ends.
+    pub fn release(&self) {
+        self.tell("release\n");
+    }
+
+    /// A leash that is gone has nothing left to look after, so a closed pipe is no error.
+    fn tell(&self, line: &str) {
+        let mut pipe = self.pipe.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        if let Some(pipe) = pipe.as_mut() {
+            let _ = pipe.write_all(line.as_bytes());
+        }
+    }
+}
+
+impl Drop for Leash {
+    fn drop(&mut self) {
+        self.pipe.lock().unwrap_or_else(std::sync::PoisonError::into_inner).take();
+        let _ = self.shell.wait();
+    }
+}

@@ -1,0 +1,442 @@
+//! The control plane itself: which programs with which flags, in which order, and how they end.
+
+use std::env;
+use std::fs::{self, DirBuilder, File};
+use std::io::Read;
+use std::net::TcpListener;
+use std::os::unix::fs::DirBuilderExt;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::{Arc, OnceLock};
+use std::sync::{Mutex, Once, PoisonError, Weak};
+use std::time::Duration;
+
+use anyhow::{Context, bail, ensure};
+use kube::api::GetParams;
+use kube::config::{KubeConfigOptions, Kubeconfig};
+use kube::{Client, Config};
+use tokio::sync::OnceCell;
+
+use crate::assets::{Assets, Program};
+use crate::leash::{Leash, MARK};
+use crate::process::{Process, poolwright_binary};
+use crate::wait::wait_for;
+
+/// An idle machine needs three seconds. Two cores that compile at the same time need many more.
+const READY_WITHIN: Duration = Duration::from_secs(120);
+
+/// A free port can be taken by someone else before its program binds it; then the whole start is tried again.
+const ATTEMPTS: usize = 3;
+
+/// The stages of nodes and pods that KWOK plays.
+const STAGES: &str = include_str!("../kwok/stages.yaml");
+
+/// What the workloads of tests need; the others would only cost memory and noise in the logs.
+const CONTROLLERS: &str = "daemonset-controller,deployment-controller,disruption-controller,\
+    garbage-collector-controller,job-controller,namespace-controller,node-lifecycle-controller,\
+    pod-garbage-collector-controller,replicaset-controller,statefulset-controller,taint-eviction-controller,\
+    ttl-after-finished-controller";
+
+/// Which programs run beside etcd and kube-apiserver.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Options {
+    scheduler: bool,
+    controllers: bool,
+    kwok: bool,
+}
+
+impl Options {
+    /// etcd and kube-apiserver alone: enough for CRDs, CEL rules and API behaviour. Pods and nodes stay as written.
+    pub fn api_server_only() -> Self {
+        Self::default()
+    }
+
+    /// All five programs: pods are scheduled and run on KWOK nodes, workloads make pods, garbage goes.
+    pub fn everything() -> Self {
+        Self { scheduler: true, controllers: true, kwok: true }
+    }
+
+    /// Adds kube-scheduler: pods bind, or get their real `PodScheduled=False`.
+    pub fn with_scheduler(mut self) -> Self {
+        self.scheduler = true;
+        self
+    }
+
+    /// Adds kube-controller-manager: workloads make pods, the not-ready taint goes from ready nodes, garbage goes.
+    pub fn with_controllers(mut self) -> Self {
+        self.controllers = true;
+        self
+    }
+
+    /// Adds KWOK: nodes with the annotation `kwok.x-k8s.io/node: fake` become ready, pods bound to them run,
+    /// and are gone when deleted. A Job's pod completes after its annotation `plane.poolwright.dev/run-for`.
+    pub fn with_kwok(mut self) -> Self {
+        self.kwok = true;
+        self
+    }
+}
+
+/// A running control plane. Dropping it kills its programs and removes its directory; a [`Leash`] does the same for
+/// an owner that never gets to drop it.
+#[derive(Debug)]
+pub struct ControlPlane {
+    // Before the leash: fields are dropped in this order, and the leash removes the directory last.
+    processes: Mutex<Vec<Process>>,
+    leash: Arc<Leash>,
+    options: Options,
+    directory: PathBuf,
+    config: Config,
+}
+
+impl ControlPlane {
+    /// Starts a control plane with a fresh, empty cluster and returns when its API server is ready.
+    ///
+    /// Errors name the program that is missing or did not come up, with the end of its log.
+    pub async fn start(options: Options) -> anyhow::Result<Self> {
+        let assets = Assets::from_env();
+        for attempt in 1.. {
+            match Self::start_once(options, &assets).await {
+                Err(error)
+                    if attempt < ATTEMPTS && format!("{error:#}").contains("address already in use") => {}
+                started => return started,
+            }
+        }
+        unreachable!("the last attempt returns")
+    }
+
+    /// The one control plane of this test binary, started by whoever asks first. It ends with the process.
+    ///
+    /// An error if a test asks for programs that the first one did not.
+    pub async fn shared(options: Options) -> anyhow::Result<&'static Self> {
+        static SHARED: OnceCell<ControlPlane> = OnceCell::const_new();
+        let plane = SHARED.get_or_try_init(|| Self::start(options)).await?;
+        ensure!(
+            plane.options == options,
+            "the shared control plane was started with {:?}, and a test asks for {options:?}: \
+             let all tests of a binary ask for the same",
+            plane.options
+        );
+        Ok(plane)
+    }
+
+    async fn start_once(options: Options, assets: &Assets) -> anyhow::Result<Self> {
+        let directory = create_directory()?;
+        let leash = Arc::new(Leash::new(&directory)?);
+        keep_logs_of_failures(&directory, &leash);
+
+        let [etcd_port, api_port] = free_ports()?;
+        let token = random_hex()?;
+        let at = |name: &str| directory.join(name);
+        write_private(
+            &at("tokens.csv"),
+            &format!("{token},poolwright-admin,poolwright-admin,system:masters\n"),
+        )?;
+
+        let start = |program: Program, arguments: &[String]| {
+            let mut command = Command::new(assets.find(program)?);
+            command.args(arguments);
+            spawn_marked(program.file_name(), command, &directory, &leash)
+        };
+
+        let etcd_url = format!("http://127.0.0.1:{etcd_port}");
+        let etcd = start(Program::Etcd, &etcd_flags(&at("etcd"), &etcd_url))?;
+        let api_server = start(Program::ApiServer, &api_server_flags(&directory, &etcd_url, api_port))?;
+
+        let mut first = [etcd, api_server];
+        let certificate = at("certificates").join("apiserver.crt");
+        wait_while_running(&mut first, "the API server to write its certificate", async || {
+            ensure!(certificate.is_file(), "{} is not there yet", certificate.display());
+            Ok(())
+        })
+        .await?;
+        let kubeconfig = at("kubeconfig");
+        write_private(&kubeconfig, &kubeconfig_yaml(api_port, &certificate, &token))?;
+        let config = Config::from_custom_kubeconfig(
+            Kubeconfig::read_from(&kubeconfig)?,
+            &KubeConfigOptions::default(),
+        )
+        .await
+        .context("our own kubeconfig")?;
+        let client = Client::try_from(config.clone())?;
+        wait_while_running(&mut first, "the API server to be ready", async || {
+            let request = kube::core::Request::new("").get("readyz", &GetParams::default())?;
+            client.request_text(request).await.map(drop).context("GET /readyz")
+        })
+        .await?;
+
+        let mut processes = Vec::from(first);
+        if options.controllers {
+            processes.push(start(Program::ControllerManager, &controller_manager_flags(&kubeconfig))?);
+        }
+        if options.scheduler {
+            fs::write(at("scheduler.yaml"), scheduler_yaml(&kubeconfig))?;
+            processes.push(start(Program::Scheduler, &scheduler_flags(&at("scheduler.yaml"), &kubeconfig))?);
+        }
+        if options.kwok {
+            fs::write(at("stages.yaml"), STAGES)?;
+            processes.push(start(Program::Kwok, &kwok_flags(&at("stages.yaml"), &kubeconfig))?);
+        }
+        Ok(Self { processes: Mutex::new(processes), leash, options, directory, config })
+    }
+
+    /// A client with all rights. Make one per test: it lives as long as the runtime that it was made in.
+    pub fn client(&self) -> anyhow::Result<Client> {
+        Ok(Client::try_from(self.config.clone())?)
+    }
+
+    /// The configuration clients are made from, to make one with other settings.
+    pub fn config(&self) -> &Config {
+        &self.config
+    }
+
+    /// A kubeconfig with all rights.
+    pub fn kubeconfig_path(&self) -> PathBuf {
+        self.directory.join("kubeconfig")
+    }
+
+    /// The directory of this control plane: kubeconfig, logs (`*.log`), etcd's data.
+    pub fn dir(&self) -> &Path {
+        &self.directory
+    }
+
+    /// An error with the end of the log, if any of its programs has ended.
+    pub fn ensure_running(&self) -> anyhow::Result<()> {
+        let mut processes = self.processes.lock().unwrap_or_else(PoisonError::into_inner);
+        processes.iter_mut().try_for_each(Process::ensure_running)
+    }
+
+    /// Runs a command against this cluster: `KUBECONFIG` points to it, the output goes to `<dir>/<name>.log`.
+    /// Its owner kills it by dropping it, and the leash does if its owner is killed.
+    pub fn spawn(&self, name: &str, mut command: Command) -> anyhow::Result<Process> {
+        command.env("KUBECONFIG", self.kubeconfig_path());
+        spawn_marked(name, command, &self.directory, &self.leash)
+    }
+
+    /// Runs Poolwright's binary ([`poolwright_binary`]) against this cluster. A second one of the same name
+    /// appends to the same log.
+    pub fn poolwright(&self, name: &str, arguments: &[&str]) -> anyhow::Result<Process> {
+        let mut command = Command::new(poolwright_binary()?);
+        command.args(arguments);
+        self.spawn(name, command)
+    }
+
+    /// Kills all its programs and removes its directory, as dropping it does.
+    pub fn stop(self) {
+        drop(self);
+    }
+
+    /// Leaves the programs and the directory where they are when this process ends, and writes `stop.sh` into the
+    /// directory, which ends and removes them. `others` stay as well, and end with it.
+    pub fn detach(self, others: Vec<Process>) -> anyhow::Result<PathBuf> {
+        let mut processes = self.processes.lock().unwrap_or_else(PoisonError::into_inner);
+        processes.extend(others);
+        let ids: Vec<String> = processes.iter().map(|process| process.id().to_string()).collect();
+        let script = self.directory.join("stop.sh");
+        let text = format!(
+            "#!/bin/sh\n# Ends this control plane and removes its directory.\nkill {}\nsleep 2\nrm -rf -- '{}'\n",
+            ids.join(" "),
+            self.directory.display()
+        );
+        fs::write(&script, text)?;
+        processes.iter_mut().for_each(Process::detach);
+        self.leash.release();
+        drop(processes);
+        Ok(script)
+    }
+}
+
+impl Drop for ControlPlane {
+    fn drop(&mut self) {
+        // The API server before etcd, and all before the leash removes the directory under them.
+        let processes = self.processes.get_mut().unwrap_or_else(PoisonError::into_inner);
+        while let Some(process) = processes.pop() {
+            drop(process);
+        }
+    }
+}
+
+fn etcd_flags(data: &Path, url: &str) -> Vec<String> {
+    vec![
+        "--name=plane".to_owned(),
+        format!("--data-dir={}", data.display()),
+        format!("--listen-client-urls={url}"),
+        format!("--advertise-client-urls={url}"),
+        "--listen-peer-urls=http://127.0.0.1:0".to_owned(),
+        // Nothing here outlives the process, so nothing is worth waiting for the disk.
+        "--unsafe-no-fsync".to_owned(),
+        "--log-level=warn".to_owned(),
+    ]
+}
+
+fn api_server_flags(directory: &Path, etcd_url: &str, port: u16) -> Vec<String> {
+    let certificates = directory.join("certificates");
+    // The server makes a key for its certificate before it reads the one for service accounts, so one key serves both.
+    let key = certificates.join("apiserver.key");
+    vec![
+        format!("--etcd-servers={etcd_url}"),
+        "--bind-address=127.0.0.1".to_owned(),
+        "--advertise-address=127.0.0.1".to_owned(),
+        format!("--secure-port={port}"),
+        format!("--cert-dir={}", certificates.display()),
+        format!("--token-auth-file={}", directory.join("tokens.csv").display()),
+        "--authorization-mode=RBAC".to_owned(),
+        // Without it pods need no service account, and no controller to make one in each namespace.
+        "--disable-admission-plugins=ServiceAccount".to_owned(),
+        "--service-account-issuer=https://127.0.0.1".to_owned(),
+        format!("--service-account-signing-key-file={}", key.display()),
+        format!("--service-account-key-file={}", key.display()),
+        "--service-cluster-ip-range=10.96.0.0/16".to_owned(),
+        "--endpoint-reconciler-type=none".to_owned(),
+        "--allow-privileged".to_owned(),
+    ]
+}
+
+fn controller_manager_flags(kubeconfig: &Path) -> Vec<String> {
+    vec![
+        format!("--kubeconfig={}", kubeconfig.display()),
+        format!("--controllers={CONTROLLERS}"),
+        "--leader-elect=false".to_owned(),
+        "--secure-port=0".to_owned(),
+        "--kube-api-qps=200".to_owned(),
+        "--kube-api-burst=400".to_owned(),
+    ]
+}
+
+fn scheduler_flags(config: &Path, kubeconfig: &Path) -> Vec<String> {
+    vec![
+        format!("--config={}", config.display()),
+        format!("--authentication-kubeconfig={}", kubeconfig.display()),
+        format!("--authorization-kubeconfig={}", kubeconfig.display()),
+        "--secure-port=0".to_owned(),
+    ]
+}
+
+fn kwok_flags(stages: &Path, kubeconfig: &Path) -> Vec<String> {
+    vec![
+        format!("--kubeconfig={}", kubeconfig.display()),
+        format!("--config={}", stages.display()),
+        "--manage-all-nodes=false".to_owned(),
+        "--manage-nodes-with-annotation-selector=kwok.x-k8s.io/node=fake".to_owned(),
+        // Leases keep the node controller satisfied without a heartbeat in every node's status.
+        "--node-lease-duration-seconds=40".to_owned(),
+    ]
+}
+
+fn scheduler_yaml(kubeconfig: &Path) -> String {
+    format!(
+        "apiVersion: kubescheduler.config.k8s.io/v1\n\
+         kind: KubeSchedulerConfiguration\n\
+         leaderElection: {{leaderElect: false}}\n\
+         clientConnection: {{kubeconfig: {kubeconfig:?}, qps: 200, burst: 400}}\n"
+    )
+}
+
+fn kubeconfig_yaml(port: u16, certificate: &Path, token: &str) -> String {
+    format!(
+        "apiVersion: v1\n\
+         kind: Config\n\
+         current-context: plane\n\
+         clusters: [{{name: plane, cluster: {{server: \"https://127.0.0.1:{port}\", certificate-authority: {certificate:?}}}}}]\n\
+         users: [{{name: admin, user: {{token: {token}}}}}]\n\
+         contexts: [{{name: plane, context: {{cluster: plane, user: admin}}}}]\n"
+    )
+}
+
+/// Starts a program marked as one of `directory`'s, logged there, and held by the leash.
+fn spawn_marked(
+    name: &str,
+    mut command: Command,
+    directory: &Path,
+    leash: &Leash,
+) -> anyhow::Result<Process> {
+    command.env(MARK, directory);
+    let process = Process::spawn(name, command, &directory.join(format!("{name}.log")))?;
+    leash.hold(process.id());
+    Ok(process)
+}
+
+/// [`wait_for`], but a program that has ended is an error at once, with the end of its log.
+async fn wait_while_running(
+    processes: &mut [Process],
+    what: &str,
+    mut look: impl AsyncFnMut() -> anyhow::Result<()>,
+) -> anyhow::Result<()> {
+    let outcome = wait_for(what, READY_WITHIN, async || {
+        if let Some(ended) = processes.iter_mut().find_map(|process| process.ensure_running().err()) {
+            return Ok(Err(ended));
+        }
+        look().await.map(Ok)
+    });
+    match outcome.await {
+        Ok(Ok(())) => Ok(()),
+        Ok(Err(ended)) => {
+            keep_logs();
+            Err(ended)
+        }
+        Err(gave_up) => {
+            let tails: Vec<String> = processes
+                .iter()
+                .map(|process| format!("the end of {}:\n{}", process.log_path().display(), process.tail(20)))
+                .collect();
+            bail!("{gave_up:#}\n{}", tails.join("\n"))
+        }
+    }
+}
+
+/// A new directory that only its owner may read: it holds a token with all rights.
+fn create_directory() -> anyhow::Result<PathBuf> {
+    let directory = env::temp_dir().join(format!("poolwright-plane-{}", random_hex()?));
+    DirBuilder::new()
+        .mode(0o700)
+        .create(&directory)
+        .with_context(|| format!("the directory {} could not be made", directory.display()))?;
+    Ok(directory)
+}
+
+fn write_private(path: &Path, text: &str) -> anyhow::Result<()> {
+    fs::write(path, text).with_context(|| format!("{} could not be written", path.display()))
+}
+
+/// 128 random bits in hexadecimal.
+fn random_hex() -> anyhow::Result<String> {
+    let mut bytes = [0; 16];
+    File::open("/dev/urandom")
+        .and_then(|mut random| random.read_exact(&mut bytes))
+        .context("/dev/urandom")?;
+    Ok(u128::from_le_bytes(bytes)).map(|number| format!("{number:032x}"))
+}
+
+/// Two ports that were free a moment ago.
+fn free_ports() -> anyhow::Result<[u16; 2]> {
+    let listeners = [TcpListener::bind("127.0.0.1:0")?, TcpListener::bind("127.0.0.1:0")?];
+    Ok([listeners[0].local_addr()?.port(), listeners[1].local_addr()?.port()])
+}
+
+/// Every control plane of this process, for the failures that must not take the logs with them.
+static PLANES: OnceLock<Mutex<Vec<(PathBuf, Weak<Leash>)>>> = OnceLock::new();
+
+/// From now on a panic (a failed test) or a wait that gave up keeps the directory and tells where it is.
+fn keep_logs_of_failures(directory: &Path, leash: &Arc<Leash>) {
+    static HOOK: Once = Once::new();
+    let planes = PLANES.get_or_init(Mutex::default);
+    planes.lock().unwrap_or_else(PoisonError::into_inner).push((directory.to_owned(), Arc::downgrade(leash)));
+    HOOK.call_once(|| {
+        let previous = std::panic::take_hook();
+        std::panic::set_hook(Box::new(move |panic| {
+            previous(panic);
+            keep_logs();
+        }));
+    });
+}
+
+/// Something failed: the directories of the control planes of this process stay after it, and it is told where.
+pub fn keep_logs() {
+    let Some(planes) = PLANES.get() else { return };
+    let mut planes = planes.lock().unwrap_or_else(PoisonError::into_inner);
+    for (directory, leash) in planes.drain(..) {
+        if let Some(leash) = leash.upgrade() {
+            leash.keep();
+            eprintln!("logs of the control plane stay in {}", directory.display());
+        }
+    }
+}

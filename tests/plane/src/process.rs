@@ -1,0 +1,129 @@
+//! A program under our care: its output goes to a file, and it is killed when its owner drops it.
+
+use std::env;
+use std::fs::{self, File};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::time::Duration;
+
+use anyhow::{Context, bail, ensure};
+
+use crate::wait::wait_for;
+
+/// A running program with its log. Killed (SIGKILL) on drop.
+#[derive(Debug)]
+pub struct Process {
+    name: String,
+    child: Child,
+    log: PathBuf,
+    detached: bool,
+}
+
+impl Process {
+    /// Starts `command` with its standard output and error appended to `log`.
+    pub fn spawn(name: &str, mut command: Command, log: &Path) -> anyhow::Result<Self> {
+        let output = File::options()
+            .create(true)
+            .append(true)
+            .open(log)
+            .with_context(|| format!("the log {} of {name} cannot be opened", log.display()))?;
+        let child =
+            command.stdin(Stdio::null()).stdout(output.try_clone()?).stderr(output).spawn().with_context(
+                || format!("{name} ({}) could not be started", command.get_program().display()),
+            )?;
+        Ok(Self { name: name.to_owned(), child, log: log.to_owned(), detached: false })
+    }
+
+    /// What it was named at its start.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Its process id.
+    pub fn id(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// The file its output goes to.
+    pub fn log_path(&self) -> &Path {
+        &self.log
+    }
+
+    /// Everything it has written so far (and what earlier processes with the same log wrote).
+    pub fn log(&self) -> String {
+        fs::read(&self.log).map(|bytes| String::from_utf8_lossy(&bytes).into_owned()).unwrap_or_default()
+    }
+
+    /// The last `lines` lines of its log.
+    pub fn tail(&self, lines: usize) -> String {
+        let log = self.log();
+        let all: Vec<&str> = log.lines().collect();
+        all[all.len().saturating_sub(lines)..].join("\n")
+    }
+
+    /// How it ended, or `None` while it runs.
+    pub fn exited(&mut self) -> Option<ExitStatus> {
+        self.child.try_wait().ok().flatten()
+    }
+
+    /// An error with the end of its log, unless it runs.
+    pub fn ensure_running(&mut self) -> anyhow::Result<()> {
+        if let Some(status) = self.exited() {
+            bail!("{} ended ({status}); the end of {}:\n{}", self.name, self.log.display(), self.tail(20));
+        }
+        Ok(())
+    }
+
+    /// Kills it as `kill -9` does, and returns when it is gone. Fine to call again.
+    pub fn kill(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+
+    /// Asks it to end (SIGTERM) and waits for it, at most `limit`; the exit status, or an error with the end of its log.
+    pub async fn terminate(&mut self, limit: Duration) -> anyhow::Result<ExitStatus> {
+        // The shell's builtin: a signal cannot be sent from safe code of the standard library.
+        let asked =
+            Command::new("sh").arg("-c").arg("kill -TERM \"$0\"").arg(self.id().to_string()).status()?;
+        ensure!(asked.success() || self.exited().is_some(), "SIGTERM could not be sent to {}", self.name);
+        let ended = wait_for(&format!("{} to end after SIGTERM", self.name), limit, async || {
+            self.child.try_wait()?.context("it still runs")
+        })
+        .await;
+        ended.with_context(|| format!("the end of {}:\n{}", self.log.display(), self.tail(20)))
+    }
+
+    /// Lets it run on after its owner is gone.
+    pub fn detach(&mut self) {
+        self.detached = true;
+    }
+}
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        if !self.detached {
+            self.kill();
+        }
+    }
+}
+
+/// The `poolwright` binary under test: `POOLWRIGHT_BIN`, or the one cargo built beside the running program.
+///
+/// `cargo test --workspace` builds it; `cargo test -p poolwright-plane` alone does not, hence the error's advice.
+pub fn poolwright_binary() -> anyhow::Result<PathBuf> {
+    if let Some(path) = env::var_os("POOLWRIGHT_BIN") {
+        let path = PathBuf::from(path);
+        ensure!(path.is_file(), "POOLWRIGHT_BIN is {}, where there is no file", path.display());
+        return Ok(path);
+    }
+    let this = env::current_exe().context("the running program does not know its own path")?;
+    // target/debug/poolwright-demo, or target/debug/deps/some_test-0123.
+    let found =
+        this.ancestors().skip(1).take(2).map(|folder| folder.join("poolwright")).find(|path| path.is_file());
+    found.with_context(|| {
+        format!(
+            "no poolwright binary beside {}: build it with `cargo build --workspace`, or name one in POOLWRIGHT_BIN",
+            this.display()
+        )
+    })
+}
