@@ -85,3 +85,60 @@ impl Drop for Leash {
         let _ = self.shell.wait();
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn directory(name: &str) -> std::path::PathBuf {
+        let path = std::env::temp_dir().join(format!("poolwright-leash-{name}-{}", std::process::id()));
+        std::fs::create_dir(&path).unwrap();
+        path
+    }
+
+    fn sleeper(mark: &Path) -> Child {
+        Command::new("sleep").arg("1000").env(MARK, mark).spawn().unwrap()
+    }
+
+    #[test]
+    fn what_an_owner_left_behind_is_killed_and_removed_and_nothing_else() {
+        let ours = directory("ours");
+        let (mut left_behind, mut stranger) = (sleeper(&ours), sleeper(Path::new("/elsewhere")));
+        let leash = Leash::new(&ours).unwrap();
+        leash.hold(left_behind.id());
+        leash.hold(stranger.id());
+        drop(leash);
+        assert!(!left_behind.wait().unwrap().success(), "a sleeper that was not killed sleeps on");
+        assert!(stranger.try_wait().unwrap().is_none(), "a process without our mark is none of ours");
+        assert!(!ours.exists());
+        stranger.kill().unwrap();
+        stranger.wait().unwrap();
+    }
+
+    #[test]
+    fn a_kept_directory_stays_and_its_processes_go() {
+        let ours = directory("kept");
+        let mut left_behind = sleeper(&ours);
+        let leash = Leash::new(&ours).unwrap();
+        leash.hold(left_behind.id());
+        leash.keep();
+        drop(leash);
+        assert!(!left_behind.wait().unwrap().success());
+        assert!(ours.exists(), "the logs of a failure are worth keeping");
+        std::fs::remove_dir(ours).unwrap();
+    }
+
+    #[test]
+    fn a_released_leash_touches_nothing() {
+        let ours = directory("released");
+        let mut running = sleeper(&ours);
+        let leash = Leash::new(&ours).unwrap();
+        leash.hold(running.id());
+        leash.release();
+        drop(leash);
+        assert!(running.try_wait().unwrap().is_none() && ours.exists());
+        running.kill().unwrap();
+        running.wait().unwrap();
+        std::fs::remove_dir(ours).unwrap();
+    }
+}

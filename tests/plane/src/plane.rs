@@ -7,8 +7,7 @@ use std::net::TcpListener;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::sync::{Arc, OnceLock};
-use std::sync::{Mutex, Once, PoisonError, Weak};
+use std::sync::{Arc, Mutex, Once, PoisonError, Weak};
 use std::time::Duration;
 
 use anyhow::{Context, bail, ensure};
@@ -23,7 +22,7 @@ use crate::process::{Process, poolwright_binary};
 use crate::wait::wait_for;
 
 /// An idle machine needs three seconds. Two cores that compile at the same time need many more.
-const READY_WITHIN: Duration = Duration::from_secs(120);
+const READY_WITHIN: Duration = Duration::from_mins(2);
 
 /// A free port can be taken by someone else before its program binds it; then the whole start is tried again.
 const ATTEMPTS: usize = 3;
@@ -327,7 +326,8 @@ fn scheduler_yaml(kubeconfig: &Path) -> String {
         "apiVersion: kubescheduler.config.k8s.io/v1\n\
          kind: KubeSchedulerConfiguration\n\
          leaderElection: {{leaderElect: false}}\n\
-         clientConnection: {{kubeconfig: {kubeconfig:?}, qps: 200, burst: 400}}\n"
+         clientConnection: {{kubeconfig: '{}', qps: 200, burst: 400}}\n",
+        kubeconfig.display()
     )
 }
 
@@ -336,9 +336,10 @@ fn kubeconfig_yaml(port: u16, certificate: &Path, token: &str) -> String {
         "apiVersion: v1\n\
          kind: Config\n\
          current-context: plane\n\
-         clusters: [{{name: plane, cluster: {{server: \"https://127.0.0.1:{port}\", certificate-authority: {certificate:?}}}}}]\n\
+         clusters: [{{name: plane, cluster: {{server: \"https://127.0.0.1:{port}\", certificate-authority: '{}'}}}}]\n\
          users: [{{name: admin, user: {{token: {token}}}}}]\n\
-         contexts: [{{name: plane, context: {{cluster: plane, user: admin}}}}]\n"
+         contexts: [{{name: plane, context: {{cluster: plane, user: admin}}}}]\n",
+        certificate.display()
     )
 }
 
@@ -412,14 +413,22 @@ fn free_ports() -> anyhow::Result<[u16; 2]> {
     Ok([listeners[0].local_addr()?.port(), listeners[1].local_addr()?.port()])
 }
 
+/// A control plane of this process, as far as a failure is concerned.
+struct Known {
+    directory: PathBuf,
+    leash: Weak<Leash>,
+}
+
 /// Every control plane of this process, for the failures that must not take the logs with them.
-static PLANES: OnceLock<Mutex<Vec<(PathBuf, Weak<Leash>)>>> = OnceLock::new();
+static PLANES: Mutex<Vec<Known>> = Mutex::new(Vec::new());
 
 /// From now on a panic (a failed test) or a wait that gave up keeps the directory and tells where it is.
 fn keep_logs_of_failures(directory: &Path, leash: &Arc<Leash>) {
     static HOOK: Once = Once::new();
-    let planes = PLANES.get_or_init(Mutex::default);
-    planes.lock().unwrap_or_else(PoisonError::into_inner).push((directory.to_owned(), Arc::downgrade(leash)));
+    PLANES
+        .lock()
+        .unwrap_or_else(PoisonError::into_inner)
+        .push(Known { directory: directory.to_owned(), leash: Arc::downgrade(leash) });
     HOOK.call_once(|| {
         let previous = std::panic::take_hook();
         std::panic::set_hook(Box::new(move |panic| {
@@ -431,12 +440,10 @@ fn keep_logs_of_failures(directory: &Path, leash: &Arc<Leash>) {
 
 /// Something failed: the directories of the control planes of this process stay after it, and it is told where.
 pub fn keep_logs() {
-    let Some(planes) = PLANES.get() else { return };
-    let mut planes = planes.lock().unwrap_or_else(PoisonError::into_inner);
-    for (directory, leash) in planes.drain(..) {
-        if let Some(leash) = leash.upgrade() {
+    for known in PLANES.lock().unwrap_or_else(PoisonError::into_inner).drain(..) {
+        if let Some(leash) = known.leash.upgrade() {
             leash.keep();
-            eprintln!("logs of the control plane stay in {}", directory.display());
+            eprintln!("logs of the control plane stay in {}", known.directory.display());
         }
     }
 }

@@ -5,11 +5,11 @@ use std::time::Duration;
 
 use anyhow::{Context, ensure};
 use k8s_openapi::api::core::v1::{Node, Pod};
-use kube::api::{DeleteParams, ListParams};
+use kube::api::{DeleteParams, ListParams, PostParams};
 use kube::{Api, Client};
 use poolwright_plane::{ControlPlane, Options, apply, create_namespace, unique, wait_for};
 
-const SOON: Duration = Duration::from_secs(60);
+const SOON: Duration = Duration::from_mins(1);
 
 fn gpu_node(name: &str) -> String {
     format!(
@@ -44,7 +44,7 @@ spec:
 async fn create_node(client: &Client, yaml: &str) -> Node {
     let node: Node = serde_saphyr::from_str(yaml).expect("the node's YAML");
     // Created, not applied: a create keeps the status, as a kubelet's registration does.
-    Api::all(client.clone()).create(&Default::default(), &node).await.expect("the node is created")
+    Api::all(client.clone()).create(&PostParams::default(), &node).await.expect("the node is created")
 }
 
 fn is_ready(node: &Node) -> bool {
@@ -122,7 +122,7 @@ async fn a_pod_of_a_job_completes_after_the_time_its_annotation_gives() {
     let name = unique("job-node");
     create_node(&client, &gpu_node(&name)).await;
     let job = format!(
-        r#"
+        r"
 apiVersion: batch/v1
 kind: Job
 metadata: {{name: short}}
@@ -133,7 +133,7 @@ spec:
       restartPolicy: Never
       nodeSelector: {{harness.poolwright.dev/node: {name}}}
       containers: [{{name: main, image: none}}]
-"#
+"
     );
     apply(&client, &namespace, &job).await.unwrap();
     let jobs: Api<k8s_openapi::api::batch::v1::Job> = Api::namespaced(client, &namespace);
