@@ -39,8 +39,19 @@ pub const GPU_MEMORY: &str = "poolwright.dev/gpu-memory";
 
 /// Keys that an offering decides. A selector on any other key is about labels that a pool's template gives.
 pub const DECIDED_BY_OFFERING: [&str; 13] = [
-    INSTANCE_TYPE, ZONE, REGION, ARCH, OS, CAPACITY_TYPE, PROVIDER, INSTANCE_FAMILY, INSTANCE_CPU, INSTANCE_MEMORY,
-    GPU_MODEL, GPU_COUNT, GPU_MEMORY,
+    INSTANCE_TYPE,
+    ZONE,
+    REGION,
+    ARCH,
+    OS,
+    CAPACITY_TYPE,
+    PROVIDER,
+    INSTANCE_FAMILY,
+    INSTANCE_CPU,
+    INSTANCE_MEMORY,
+    GPU_MODEL,
+    GPU_COUNT,
+    GPU_MEMORY,
 ];
 
 /// The labels of a node of this type bought from this offering.
@@ -70,4 +81,26 @@ pub fn of(kind: &InstanceType, offering: &Offering) -> BTreeMap<String, String> 
         }
     }
     labels
+}
+
+/// Whether Kubernetes accepts this as the value of a label: empty, or at most 63 ASCII letters, digits, `-`, `_` and `.`,
+/// the first and the last of which are letters or digits.
+pub fn is_value(text: &str) -> bool {
+    let bytes = text.as_bytes();
+    let ends_well = |end: Option<&u8>| end.is_none_or(u8::is_ascii_alphanumeric);
+    bytes.len() <= 63
+        && ends_well(bytes.first())
+        && ends_well(bytes.last())
+        && bytes.iter().all(|byte| byte.is_ascii_alphanumeric() || b"-_.".contains(byte))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::is_value;
+
+    #[test]
+    fn label_values_are_told_from_texts_the_api_server_would_reject() {
+        assert!(["", "g5.xlarge", "us-east-1a", "A_1", &"a".repeat(63)].into_iter().all(is_value));
+        assert!(!["n1-standard-8+1xT4", "-a", "a.", "a b", "ü", &"a".repeat(64)].into_iter().any(is_value));
+    }
 }

@@ -5,15 +5,20 @@
 //!
 //! May not live here: anything about pods or clusters, any decision, any I/O but reading bytes it is handed, any clock.
 
+mod builtin;
 pub mod instance;
 pub mod labels;
 pub mod money;
 pub mod offering;
 pub mod price;
+pub mod reader;
 pub mod resources;
+pub mod sanity;
 
+pub use builtin::builtin;
 pub use instance::{Arch, Gpu, GpuModel, InstanceType, InstanceTypeName, ProviderName};
 pub use money::UsdPerHour;
 pub use offering::{CapacityType, Catalogue, CatalogueOrigin, Offering, OfferingId, Zone};
 pub use price::{Price, PriceSource, Quote, UnknownPrice};
+pub use reader::{CsvProblem, CsvProblems, read_csv};
 pub use resources::{ResourceList, ResourceName};

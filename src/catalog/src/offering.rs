@@ -1,13 +1,13 @@
 //! Offerings: what one can actually order, and the catalogue that lists them.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::str::FromStr;
 
 use jiff::civil::Date;
 use serde::{Deserialize, Serialize};
 
-use crate::instance::{InstanceType, InstanceTypeName, name_type};
+use crate::instance::{InstanceType, InstanceTypeName, ProviderName, name_type};
 use crate::labels;
 use crate::price::Price;
 
@@ -162,17 +162,46 @@ impl Catalogue {
             .filter(|offering| keep(&self.types[&offering.id.instance_type], offering))
             .cloned()
             .collect();
-        let types = self
-            .types
-            .values()
-            .filter(|kind| offerings.iter().any(|offering| offering.id.instance_type == kind.name))
-            .cloned()
-            .collect();
+        let left: BTreeSet<_> = offerings.iter().map(|offering| &offering.id.instance_type).collect();
+        let types = self.types.values().filter(|kind| left.contains(&kind.name)).cloned().collect();
         Self::new(self.origin.clone(), types, offerings)
+    }
+
+    /// The same catalogue under another name.
+    pub fn named(mut self, source: impl Into<String>) -> Self {
+        self.origin.source = source.into();
+        self
+    }
+
+    /// The providers of its types.
+    pub fn providers(&self) -> BTreeSet<&ProviderName> {
+        self.types.values().map(|kind| &kind.provider).collect()
+    }
+
+    /// This catalogue with `other` laid over it: the types of `other`, with all their offerings, replace those of the same
+    /// name; the rest stay as they are.
+    pub fn overlaid_with(mut self, other: Self) -> Self {
+        self.offerings.retain(|offering| !other.types.contains_key(&offering.id.instance_type));
+        self.offerings.extend(other.offerings);
+        self.types.extend(other.types);
+        let origin = CatalogueOrigin {
+            source: format!("{} over {}", other.origin.source, self.origin.source),
+            as_of: oldest_quote(&self.offerings),
+        };
+        Self::new(origin, self.types.into_values().collect(), self.offerings)
     }
 
     /// The labels a node bought from `offering` carries; requirements and selectors are matched against these.
     pub fn node_labels(&self, offering: &Offering) -> BTreeMap<String, String> {
         labels::of(&self.types[&offering.id.instance_type], offering)
     }
+}
+
+/// The oldest day any of these prices was quoted; `None` when none is dated.
+pub(crate) fn oldest_quote(offerings: &[Offering]) -> Option<Date> {
+    let as_of = |offering: &Offering| match &offering.price {
+        Price::Known(quote) => quote.as_of,
+        Price::Unknown(_) => None,
+    };
+    offerings.iter().filter_map(as_of).min()
 }

@@ -61,7 +61,9 @@ pub enum UnknownPrice {
         on_demand: UsdPerHour,
     },
     /// Ten times off what other sizes of its family cost per unit of size.
-    #[error("quarantined: {quoted} $/h is more than ten times off its size siblings, which suggest {expected} $/h")]
+    #[error(
+        "quarantined: {quoted} $/h is off by about ten times or more; its size siblings suggest {expected} $/h"
+    )]
     OutOfLine {
         /// What the source says.
         quoted: UsdPerHour,

@@ -177,7 +177,10 @@ mod tests {
         let wanted = ResourceList::new().with(ResourceName::CPU, 4000).with(ResourceName::NVIDIA_GPU, 8);
         let room = ResourceList::new().with(ResourceName::CPU, 8000).with(ResourceName::NVIDIA_GPU, 4);
         let shortage = wanted.first_shortage(&room).expect("eight GPUs do not fit where there are four");
-        assert_eq!((shortage.resource.as_str(), shortage.wanted, shortage.available), ("nvidia.com/gpu", 8, 4));
+        assert_eq!(
+            (shortage.resource.as_str(), shortage.wanted, shortage.available),
+            ("nvidia.com/gpu", 8, 4)
+        );
         assert!(room.fits(&room));
     }
 

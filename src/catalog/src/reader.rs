@@ -1,0 +1,162 @@
+//! Reads a catalogue from CSV: the one built in, and the ones users write. Every problem of every file is reported at once.
+//!
+//! The format, for users: `docs/catalogue.md`.
+
+mod columns;
+mod problem;
+mod row;
+
+use std::collections::BTreeMap;
+
+use csv::{ReaderBuilder, StringRecord, Trim};
+
+use crate::instance::{InstanceType, InstanceTypeName};
+use crate::offering::{Catalogue, CatalogueOrigin, Offering, oldest_quote};
+use crate::sanity;
+use columns::Columns;
+pub use columns::{OPTIONAL as OPTIONAL_COLUMNS, REQUIRED as REQUIRED_COLUMNS};
+pub use problem::{CsvProblem, CsvProblems};
+use row::RowReader;
+pub use row::{DEFAULT_EPHEMERAL_STORAGE_MIB, UNSPECIFIED_PROVIDER};
+
+/// Reads one catalogue out of one or more CSV files, each given as its name (for messages) and its text.
+///
+/// Implausible prices are no errors: they are put in quarantine, see [`crate::sanity`].
+///
+/// # Errors
+///
+/// All problems of all files, in the order of the files and their lines: a missing, unknown or repeated column, a row
+/// with too many or too few cells, a cell that cannot be read, an instance type listed twice (in one file or in two), a
+/// file without rows.
+pub fn read_csv(sources: &[(&str, &str)]) -> Result<Catalogue, CsvProblems> {
+    let mut read = Read::default();
+    for (name, text) in sources {
+        read.file(name, text);
+    }
+    if !read.problems.is_empty() {
+        return Err(CsvProblems::new(read.problems));
+    }
+    sanity::quarantine(&read.types, &mut read.offerings);
+    let origin = CatalogueOrigin {
+        source: sources.iter().map(|(name, _)| *name).collect::<Vec<_>>().join(", "),
+        as_of: oldest_quote(&read.offerings),
+    };
+    Ok(Catalogue::new(origin, read.types, read.offerings))
+}
+
+/// What has been read so far.
+#[derive(Default)]
+struct Read<'a> {
+    types: Vec<InstanceType>,
+    offerings: Vec<Offering>,
+    problems: Vec<CsvProblem>,
+    /// Where each type was listed first.
+    listed: BTreeMap<InstanceTypeName, (&'a str, u64)>,
+}
+
+impl<'a> Read<'a> {
+    fn file(&mut self, name: &'a str, text: &str) {
+        // Spreadsheets on Windows begin a file with a byte order mark.
+        let text = text.strip_prefix('\u{feff}').unwrap_or(text);
+        let mut lines = Lines { text, offset: 0, line: 1 };
+        let mut records = ReaderBuilder::new()
+            .has_headers(false)
+            .flexible(true)
+            .trim(Trim::All)
+            .from_reader(text.as_bytes());
+        let mut record = StringRecord::new();
+        let mut columns: Option<Columns> = None;
+        let mut rows = 0u64;
+        loop {
+            let begin = usize::try_from(records.position().byte()).unwrap_or(usize::MAX);
+            match records.read_record(&mut record) {
+                Ok(true) => {}
+                Ok(false) => break,
+                Err(error) => {
+                    let cause = format!("cannot be read as CSV ({error})");
+                    self.problems.push(CsvProblem::of_line(
+                        name,
+                        lines.at(begin),
+                        cause,
+                        "correct this line",
+                    ));
+                    break;
+                }
+            }
+            if record.iter().all(str::is_empty) {
+                continue;
+            }
+            let line = lines.at(begin);
+            match &columns {
+                None => match Columns::of_header(name, line, &record) {
+                    Ok(found) => columns = Some(found),
+                    Err(problems) => {
+                        self.problems.extend(problems);
+                        // Without a sound header every row would only repeat its problems.
+                        return;
+                    }
+                },
+                Some(columns) => {
+                    rows += 1;
+                    self.row(RowReader::new(name, line, columns, &record));
+                }
+            }
+        }
+        let header = REQUIRED_COLUMNS.join(",");
+        if columns.is_none() {
+            let remedy = format!("begin it with the header `{header}`");
+            self.problems.push(CsvProblem::of_line(name, 1, "the file is empty".to_owned(), remedy));
+        } else if rows == 0 {
+            let cause = "there is a header but no instance type below it".to_owned();
+            self.problems.push(CsvProblem::of_line(name, 1, cause, "add one row for each instance type"));
+        }
+    }
+
+    fn row(&mut self, mut row: RowReader<'_, 'a>) {
+        let kind_and_offerings = row.read();
+        let (file, line) = (row.file, row.line);
+        if let Some(name) = row.instance_type() {
+            if let Some((first_file, first_line)) = self.listed.get(&name) {
+                row.problem(
+                    columns::INSTANCE_TYPE,
+                    format!("\"{name}\" is already listed at {first_file}:{first_line}"),
+                    "keep one row for each instance type; a catalogue covers one region of each provider",
+                );
+            } else {
+                self.listed.insert(name, (file, line));
+            }
+        }
+        self.problems.append(&mut row.problems);
+        if let Some((kind, offerings)) = kind_and_offerings {
+            self.types.push(kind);
+            self.offerings.extend(offerings);
+        }
+    }
+}
+
+/// Finds line numbers of ascending byte offsets.
+struct Lines<'t> {
+    text: &'t str,
+    offset: usize,
+    line: u64,
+}
+
+impl Lines<'_> {
+    /// The line of the first byte at or after `begin` that is no line ending: a record's position is taken before the
+    /// blank lines in front of it.
+    fn at(&mut self, begin: usize) -> u64 {
+        let bytes = self.text.as_bytes();
+        let mut begin = begin.min(bytes.len());
+        while matches!(bytes.get(begin), Some(b'\r' | b'\n')) {
+            begin += 1;
+        }
+        if begin > self.offset {
+            self.line += self.text[self.offset..begin].matches('\n').count() as u64;
+            self.offset = begin;
+        }
+        self.line
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,113 @@
+//! The columns of a catalogue, and the header that says which stand where.
+
+use csv::StringRecord;
+
+use super::problem::CsvProblem;
+
+pub(super) const INSTANCE_TYPE: &str = "instance_type";
+pub(super) const ARCH: &str = "arch";
+pub(super) const CPU: &str = "allocatable_cpu_milli";
+pub(super) const MEMORY: &str = "allocatable_memory_mib";
+pub(super) const PODS: &str = "allocatable_pods";
+pub(super) const GPU_MODEL: &str = "gpu_model";
+pub(super) const GPU_COUNT: &str = "gpu_count";
+pub(super) const GPU_MEMORY: &str = "gpu_memory_mib_each";
+pub(super) const ON_DEMAND: &str = "on_demand_usd_per_hour";
+pub(super) const PROVIDER: &str = "provider";
+pub(super) const REGION: &str = "region";
+pub(super) const ZONES: &str = "zones";
+pub(super) const SPOT: &str = "spot_usd_per_hour";
+pub(super) const CURRENCY: &str = "currency";
+pub(super) const PRICE_SOURCE: &str = "price_source";
+pub(super) const PRICE_AS_OF: &str = "price_as_of";
+pub(super) const SPOT_SOURCE: &str = "spot_source";
+pub(super) const SPOT_AS_OF: &str = "spot_as_of";
+pub(super) const EPHEMERAL_STORAGE: &str = "ephemeral_storage_mib";
+
+/// The columns every catalogue has.
+pub const REQUIRED: [&str; 9] =
+    [INSTANCE_TYPE, ARCH, CPU, MEMORY, PODS, GPU_MODEL, GPU_COUNT, GPU_MEMORY, ON_DEMAND];
+
+/// The columns a catalogue may have.
+pub const OPTIONAL: [&str; 10] = [
+    PROVIDER,
+    REGION,
+    ZONES,
+    SPOT,
+    CURRENCY,
+    PRICE_SOURCE,
+    PRICE_AS_OF,
+    SPOT_SOURCE,
+    SPOT_AS_OF,
+    EPHEMERAL_STORAGE,
+];
+
+/// Which column stands where.
+pub(super) struct Columns {
+    /// The column of each cell of a row.
+    names: Vec<&'static str>,
+}
+
+impl Columns {
+    pub(super) fn of_header(file: &str, line: u64, header: &StringRecord) -> Result<Self, Vec<CsvProblem>> {
+        if header.len() == 1 {
+            let separator =
+                [(';', "semicolons"), ('\t', "tabs")].into_iter().find(|(mark, _)| header[0].contains(*mark));
+            if let Some((_, named)) = separator {
+                let cause = format!("the columns are separated by {named}");
+                return Err(vec![CsvProblem::of_line(file, line, cause, "separate them by commas")]);
+            }
+        }
+        let mut names: Vec<&'static str> = Vec::new();
+        let mut problems = Vec::new();
+        for cell in header {
+            match known().find(|name| *name == cell) {
+                Some(name) if names.contains(&name) => {
+                    let cause = "the column is there twice".to_owned();
+                    problems.push(CsvProblem::of_column(file, line, name, cause, "keep one of the two"));
+                }
+                Some(name) => names.push(name),
+                None => problems.push(unknown(file, line, cell)),
+            }
+        }
+        for name in REQUIRED {
+            if !names.contains(&name) {
+                let cause = "the column is missing".to_owned();
+                let remedy = format!("add it to the header; required are {}", REQUIRED.join(", "));
+                problems.push(CsvProblem::of_column(file, line, name, cause, remedy));
+            }
+        }
+        if problems.is_empty() { Ok(Self { names }) } else { Err(problems) }
+    }
+
+    /// How many cells a row has.
+    pub(super) fn count(&self) -> usize {
+        self.names.len()
+    }
+
+    /// Where this column stands, if the file has it.
+    pub(super) fn index(&self, column: &str) -> Option<usize> {
+        self.names.iter().position(|name| *name == column)
+    }
+}
+
+fn known() -> impl Iterator<Item = &'static str> {
+    REQUIRED.into_iter().chain(OPTIONAL)
+}
+
+fn unknown(file: &str, line: u64, cell: &str) -> CsvProblem {
+    if cell.is_empty() {
+        let cause = "the header has a column without a name".to_owned();
+        return CsvProblem::of_line(file, line, cause, "name it or remove it, and its cells in every row");
+    }
+    let lower = cell.to_lowercase();
+    let near = known()
+        .map(|name| (strsim::damerau_levenshtein(&lower, name), name))
+        .min()
+        .filter(|(distance, name)| *distance * 3 <= name.len());
+    let remedy = match near {
+        Some((_, name)) => format!("did you mean `{name}`?"),
+        None => format!("remove it; known are {}, {}", REQUIRED.join(", "), OPTIONAL.join(", ")),
+    };
+    CsvProblem::of_column(file, line, cell, "there is no such column".to_owned(), remedy)
+}

@@ -1,0 +1,90 @@
+//! What is wrong with a CSV file, where, and what to do about it.
+
+use std::fmt;
+
+/// One thing wrong in one place. Prints as `file:line:column: cause; what to do`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CsvProblem {
+    /// The file, as it was named to the reader.
+    pub file: String,
+    /// The line, from 1; for a row that spans lines, where it begins.
+    pub line: u64,
+    /// The name of the column, where one cell or one column is to blame.
+    pub column: Option<String>,
+    /// What is wrong.
+    pub cause: String,
+    /// What to do about it.
+    pub remedy: String,
+}
+
+impl CsvProblem {
+    pub(super) fn of_line(file: &str, line: u64, cause: String, remedy: impl Into<String>) -> Self {
+        Self { file: file.to_owned(), line, column: None, cause, remedy: remedy.into() }
+    }
+
+    pub(super) fn of_column(
+        file: &str,
+        line: u64,
+        column: &str,
+        cause: String,
+        remedy: impl Into<String>,
+    ) -> Self {
+        Self { column: Some(column.to_owned()), ..Self::of_line(file, line, cause, remedy) }
+    }
+}
+
+impl fmt::Display for CsvProblem {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}:{}:", self.file, self.line)?;
+        if let Some(column) = &self.column {
+            write!(f, "{column}:")?;
+        }
+        write!(f, " {}; {}", self.cause, self.remedy)
+    }
+}
+
+impl std::error::Error for CsvProblem {}
+
+/// All problems of a set of CSV files; never empty. Prints one line for each.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CsvProblems(Vec<CsvProblem>);
+
+impl CsvProblems {
+    pub(super) fn new(problems: Vec<CsvProblem>) -> Self {
+        Self(problems)
+    }
+
+    /// The problems, by file and line.
+    pub fn iter(&self) -> std::slice::Iter<'_, CsvProblem> {
+        self.0.iter()
+    }
+
+    /// How many there are.
+    #[expect(clippy::len_without_is_empty, reason = "there is always at least one")]
+    pub fn len(&self) -> usize {
+        self.0.len()
+    }
+}
+
+impl<'a> IntoIterator for &'a CsvProblems {
+    type Item = &'a CsvProblem;
+    type IntoIter = std::slice::Iter<'a, CsvProblem>;
+
+    fn into_iter(self) -> Self::IntoIter {
+        self.iter()
+    }
+}
+
+impl fmt::Display for CsvProblems {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (at, problem) in self.0.iter().enumerate() {
+            if at > 0 {
+                writeln!(f)?;
+            }
+            write!(f, "{problem}")?;
+        }
+        Ok(())
+    }
+}
+
+impl std::error::Error for CsvProblems {}

@@ -1,0 +1,291 @@
+//! One row of a catalogue: an instance type and what can be ordered of it.
+
+use csv::StringRecord;
+use jiff::civil::Date;
+
+use super::columns::{self as column, Columns};
+use super::problem::CsvProblem;
+use crate::instance::{Arch, Gpu, GpuModel, InstanceType, InstanceTypeName, ProviderName};
+use crate::labels;
+use crate::money::{MoneyError, UsdPerHour};
+use crate::offering::{CapacityType, Offering, OfferingId, Zone};
+use crate::price::{Price, PriceSource, UnknownPrice};
+use crate::resources::{ResourceList, ResourceName};
+use crate::sanity::{self, Claim};
+
+/// Local scratch disk of a node whose catalogue does not say: 17 GiB, what kubelet leaves of a 20 GiB root disk, which is
+/// what a node gets on AWS unless its image says otherwise (Karpenter's figure for every type in its instance type
+/// reference, release 1.14). Too little rather than too much: a pod that asks for more stays pending with a reason, where
+/// the other error would buy a node it does not fit.
+pub const DEFAULT_EPHEMERAL_STORAGE_MIB: u64 = 17 * 1024;
+
+/// The provider of a type whose catalogue names none.
+pub const UNSPECIFIED_PROVIDER: &str = "unspecified";
+
+/// Kubernetes holds quantities in 63 bits.
+const MOST: u64 = i64::MAX as u64;
+const MOST_MIB: u64 = MOST >> 20;
+
+const LABEL_REMEDY: &str = "it becomes a node label: write at most 63 letters, digits, `-`, `_` and `.`, and begin and end with a letter or digit";
+
+/// Reads the cells of one row and collects what is wrong with them.
+pub(super) struct RowReader<'r, 'f> {
+    pub(super) file: &'f str,
+    pub(super) line: u64,
+    pub(super) problems: Vec<CsvProblem>,
+    columns: &'r Columns,
+    record: &'r StringRecord,
+}
+
+impl<'r, 'f> RowReader<'r, 'f> {
+    pub(super) fn new(file: &'f str, line: u64, columns: &'r Columns, record: &'r StringRecord) -> Self {
+        Self { file, line, problems: Vec::new(), columns, record }
+    }
+
+    pub(super) fn problem(&mut self, column: &str, cause: String, remedy: impl Into<String>) {
+        self.problems.push(CsvProblem::of_column(self.file, self.line, column, cause, remedy));
+    }
+
+    /// The name of the type, where the row has one: known even when other cells are wrong.
+    pub(super) fn instance_type(&self) -> Option<InstanceTypeName> {
+        let name = self.cell(column::INSTANCE_TYPE);
+        (self.is_whole() && !name.is_empty()).then(|| InstanceTypeName::from(name))
+    }
+
+    /// The type and its offerings; `None` when there are problems.
+    pub(super) fn read(&mut self) -> Option<(InstanceType, Vec<Offering>)> {
+        if !self.is_whole() {
+            let cause =
+                format!("the row has {} cells and the header {}", self.record.len(), self.columns.count());
+            let remedy =
+                "give every column a cell, empty where nothing is known; quote a cell that holds a comma";
+            self.problems.push(CsvProblem::of_line(self.file, self.line, cause, remedy));
+            return None;
+        }
+        let kind = self.kind();
+        let zones = self.zones();
+        let on_demand = self.price(column::ON_DEMAND, column::PRICE_SOURCE, column::PRICE_AS_OF);
+        let spot = self.price(column::SPOT, column::SPOT_SOURCE, column::SPOT_AS_OF);
+        if !self.problems.is_empty() {
+            return None;
+        }
+        let (kind, on_demand) = (kind?, on_demand.unwrap_or(Price::Unknown(UnknownPrice::Missing)));
+        let region = Some(self.cell(column::REGION)).filter(|region| !region.is_empty()).map(str::to_owned);
+        let mut offerings = Vec::new();
+        for zone in zones {
+            let mut offer = |capacity_type, price: &Price| {
+                let id = OfferingId { instance_type: kind.name.clone(), zone: zone.clone(), capacity_type };
+                offerings.push(Offering { id, region: region.clone(), price: price.clone() });
+            };
+            offer(CapacityType::OnDemand, &on_demand);
+            if let Some(spot) = &spot {
+                offer(CapacityType::Spot, spot);
+            }
+        }
+        Some((kind, offerings))
+    }
+
+    fn is_whole(&self) -> bool {
+        self.record.len() == self.columns.count()
+    }
+
+    /// The text of a cell; empty where the file does not have the column.
+    fn cell(&self, column: &str) -> &'r str {
+        self.columns.index(column).and_then(|index| self.record.get(index)).unwrap_or("")
+    }
+
+    fn kind(&mut self) -> Option<InstanceType> {
+        // Every cell is read before the first `?`, so that all their problems are found.
+        let name = self.label_value(column::INSTANCE_TYPE).map(InstanceTypeName::from);
+        let provider = match self.cell(column::PROVIDER) {
+            "" => Some(UNSPECIFIED_PROVIDER),
+            _ => self.label_value(column::PROVIDER),
+        };
+        let arch = self.arch();
+        let cpu = self.number(column::CPU, 1, MOST);
+        let memory = self.number(column::MEMORY, 1, MOST_MIB);
+        let pods = self.number(column::PODS, 1, MOST);
+        let ephemeral_storage = match self.cell(column::EPHEMERAL_STORAGE) {
+            "" => Some(DEFAULT_EPHEMERAL_STORAGE_MIB),
+            _ => self.number(column::EPHEMERAL_STORAGE, 0, MOST_MIB),
+        };
+        let gpu = self.gpu();
+        let allocatable = ResourceList::new()
+            .with(ResourceName::CPU, cpu?)
+            .with(ResourceName::MEMORY, memory? << 20)
+            .with(ResourceName::PODS, pods?)
+            .with(ResourceName::EPHEMERAL_STORAGE, ephemeral_storage? << 20)
+            .with(ResourceName::NVIDIA_GPU, gpu.as_ref().map_or(0, |gpu| u64::from(gpu.count)));
+        let kind = InstanceType {
+            name: name?,
+            provider: ProviderName::from(provider?),
+            arch: arch?,
+            allocatable,
+            gpu,
+        };
+        if !labels::is_value(kind.family()) {
+            let cause = format!("the family of \"{}\" would be \"{}\"", kind.name, kind.family());
+            self.problem(column::INSTANCE_TYPE, cause, LABEL_REMEDY);
+        }
+        Some(kind)
+    }
+
+    fn arch(&mut self) -> Option<Arch> {
+        match self.cell(column::ARCH) {
+            "amd64" => Some(Arch::Amd64),
+            "arm64" => Some(Arch::Arm64),
+            other => {
+                self.problem(
+                    column::ARCH,
+                    format!("\"{other}\" is not an architecture"),
+                    "use amd64 or arm64",
+                );
+                None
+            }
+        }
+    }
+
+    /// The GPUs. A model without whole GPUs (a slice of one, or a make that is no `nvidia.com/gpu`) is no GPU to the
+    /// scheduler, so it is none here.
+    fn gpu(&mut self) -> Option<Gpu> {
+        let (model, memory) = (self.cell(column::GPU_MODEL), self.cell(column::GPU_MEMORY));
+        let count = match self.cell(column::GPU_COUNT) {
+            "" if model.is_empty() => 0,
+            _ => self.number(column::GPU_COUNT, 0, u32::MAX.into())?,
+        };
+        let memory_mib = if memory.is_empty() { None } else { self.number(column::GPU_MEMORY, 0, MOST_MIB) };
+        if count == 0 {
+            return None;
+        }
+        let model = self.label_value(column::GPU_MODEL)?;
+        Some(Gpu {
+            model: GpuModel::new(model.to_lowercase()),
+            count: u32::try_from(count).unwrap_or(u32::MAX),
+            memory_mib: memory_mib.filter(|memory| *memory > 0),
+        })
+    }
+
+    /// The zones; the region's name where none is listed, and [`Zone::ANY`] without a region. Empty after a problem.
+    fn zones(&mut self) -> Vec<Zone> {
+        let region = match self.cell(column::REGION) {
+            "" => Zone::ANY,
+            _ => self.label_value(column::REGION).unwrap_or_default(),
+        };
+        let listed = self.cell(column::ZONES);
+        if listed.is_empty() {
+            return vec![Zone::from(region)];
+        }
+        let mut zones: Vec<Zone> = Vec::new();
+        for zone in listed.split('|').map(str::trim) {
+            if !labels::is_value(zone) || zone.is_empty() {
+                self.problem(column::ZONES, format!("\"{zone}\" cannot be the name of a zone"), LABEL_REMEDY);
+            } else if zones.iter().any(|known| known.as_str() == zone) {
+                self.problem(column::ZONES, format!("\"{zone}\" is listed twice"), "list each zone once");
+            } else {
+                zones.push(Zone::from(zone));
+            }
+        }
+        zones
+    }
+
+    /// A price with its source and date; `None` where the cell is empty or wrong.
+    fn price(&mut self, column: &str, source: &str, as_of: &str) -> Option<Price> {
+        // What a spot price does not say for itself it shares with the on-demand price.
+        let source = [self.cell(source), self.cell(column::PRICE_SOURCE), self.file]
+            .into_iter()
+            .find(|source| !source.is_empty())
+            .map_or_else(|| PriceSource::from(self.file), PriceSource::from);
+        let as_of = self.date(if self.cell(as_of).is_empty() { column::PRICE_AS_OF } else { as_of });
+        let text = self.cell(column);
+        if text.is_empty() {
+            return None;
+        }
+        let amount = match text.parse::<UsdPerHour>() {
+            Ok(amount) => amount,
+            Err(error) => {
+                let cause = match error {
+                    MoneyError::NotANumber(_) => {
+                        format!("\"{text}\" is not a decimal number of US dollars per hour")
+                    }
+                    MoneyError::Negative(_) => format!("\"{text}\" is negative"),
+                    MoneyError::TooLarge(_) => format!("\"{text}\" is too large for a price"),
+                };
+                let remedy = "a price is a plain decimal above zero, like 1.006: leave the cell empty if it is not known";
+                self.problem(column, cause, remedy);
+                return None;
+            }
+        };
+        // A file without the column states the currency in the names of its price columns.
+        let currency =
+            if self.columns.index(column::CURRENCY).is_some() { self.cell(column::CURRENCY) } else { "USD" };
+        Some(sanity::admit(Claim { text, amount, currency }, source, as_of))
+    }
+
+    fn date(&mut self, column: &str) -> Option<Date> {
+        let text = self.cell(column);
+        if text.is_empty() {
+            return None;
+        }
+        let date = text.parse::<Date>();
+        if date.is_err() {
+            let remedy = "write it as YYYY-MM-DD, or leave the cell empty if it is not known";
+            // Both prices may share one date; its problem is reported once.
+            let problem = CsvProblem::of_column(
+                self.file,
+                self.line,
+                column,
+                format!("\"{text}\" is not a date"),
+                remedy,
+            );
+            if !self.problems.contains(&problem) {
+                self.problems.push(problem);
+            }
+        }
+        date.ok()
+    }
+
+    /// A whole number between `least` and `most`.
+    fn number(&mut self, column: &str, least: u64, most: u64) -> Option<u64> {
+        let text = self.cell(column);
+        let digits = text.strip_prefix('-').unwrap_or(text);
+        let is_integer = !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit());
+        let parsed = text.parse::<u64>();
+        if let Ok(number) = parsed
+            && (least..=most).contains(&number)
+        {
+            return Some(number);
+        }
+        let (cause, is_too_large) = if text.is_empty() {
+            ("the cell is empty".to_owned(), false)
+        } else if !is_integer {
+            (format!("\"{text}\" is not a whole number"), false)
+        } else if text.starts_with('-') {
+            (format!("\"{text}\" is negative"), false)
+        } else if parsed.is_ok_and(|number| number < least) {
+            (format!("\"{text}\" is too small"), false)
+        } else {
+            (format!("\"{text}\" is too large"), true)
+        };
+        let remedy = if is_too_large {
+            format!("use a whole number, {most} or less")
+        } else {
+            format!("use a whole number, {least} or more")
+        };
+        self.problem(column, cause, remedy);
+        None
+    }
+
+    /// A cell that becomes the value of a node label and may not be empty.
+    fn label_value(&mut self, column: &str) -> Option<&'r str> {
+        let text = self.cell(column);
+        if text.is_empty() {
+            self.problem(column, "the cell is empty".to_owned(), LABEL_REMEDY);
+            None
+        } else if labels::is_value(text) {
+            Some(text)
+        } else {
+            self.problem(column, format!("\"{text}\" cannot be the value of a label"), LABEL_REMEDY);
+            None
+        }
+    }
+}

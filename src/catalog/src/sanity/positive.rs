@@ -1,0 +1,22 @@
+//! Nothing is free.
+
+use super::Claim;
+use crate::money::UsdPerHour;
+use crate::price::UnknownPrice;
+
+/// A zero is how sources write "not sold at an hourly price" or "not known".
+pub(super) fn check(claim: Claim<'_>) -> Option<UnknownPrice> {
+    (claim.amount == UsdPerHour::ZERO).then(|| UnknownPrice::NotPositive { quoted: claim.text.to_owned() })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_price_of_zero_is_not_the_cheapest_price() {
+        let claim = Claim { text: "0.0", amount: UsdPerHour::ZERO, currency: "USD" };
+        assert_eq!(check(claim), Some(UnknownPrice::NotPositive { quoted: "0.0".into() }));
+        assert_eq!(check(Claim { amount: UsdPerHour::from_micros(1), ..claim }), None);
+    }
+}
