@@ -1,1 +1,37 @@
-//! Room.
+//! The `poolwright.dev` API: what users write and what Poolwright reports, as Kubernetes custom resources.
+//!
+//! Lives here: NodePool, NodeClaim and KwokNodeClass with their defaults, validation rules and printer columns, the keys
+//! of labels, annotations, taints and conditions, durations and amounts as the API writes them, and the CRD manifests.
+//!
+//! May not live here: decisions, conversion to the decision model (the intake room does that), a client, any I/O.
+
+mod amount;
+mod common;
+mod crds;
+mod duration;
+mod kwok_node_class;
+pub mod names;
+mod node_claim;
+mod node_pool;
+
+pub use amount::Amount;
+pub use common::{Deadlines, NodeClassRef, Taint, TaintEffect};
+pub use crds::{crd_files, crds, render};
+pub use duration::{DurationError, DurationText, Expiry, ExpiryText, format_duration, parse_duration};
+pub use kwok_node_class::{
+    Faults, KwokNodeClass, KwokNodeClassSpec, KwokNodeClassStatus, LaunchFault, OfferingSelector,
+};
+pub use node_claim::{
+    CapacityType, ClaimOffering, ClaimPrice, NodeClaim, NodeClaimSpec, NodeClaimStatus, OfferingRef,
+};
+pub use node_pool::{
+    NodePool, NodePoolSpec, NodePoolStatus, NodeTemplate, NodeTemplateMetadata, NodeTemplateSpec, Operator,
+    Requirement, ScaleToZero,
+};
+
+/// API group.
+pub const GROUP: &str = "poolwright.dev";
+/// API version.
+pub const VERSION: &str = "v1alpha1";
+/// `apiVersion` of every object of this API.
+pub const API_VERSION: &str = "poolwright.dev/v1alpha1";

@@ -1,0 +1,84 @@
+//! Amounts of a resource as the API writes them: a quantity as text, or a plain integer.
+
+use std::borrow::Cow;
+use std::fmt;
+
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+use serde::de::{self, Deserializer};
+use serde::{Deserialize, Serialize};
+
+/// A quantity such as `8`, `1500m` or `64Gi`, kept as it was written. Integers are read too, as everywhere in Kubernetes.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(transparent)]
+pub struct Amount(pub String);
+
+impl From<&str> for Amount {
+    fn from(text: &str) -> Self {
+        Self(text.to_owned())
+    }
+}
+
+impl From<String> for Amount {
+    fn from(text: String) -> Self {
+        Self(text)
+    }
+}
+
+impl fmt::Display for Amount {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(&self.0)
+    }
+}
+
+impl<'de> Deserialize<'de> for Amount {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Visitor;
+        impl de::Visitor<'_> for Visitor {
+            type Value = Amount;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("an integer or a quantity in quotes, such as 8 or \"64Gi\"")
+            }
+            fn visit_str<E: de::Error>(self, text: &str) -> Result<Amount, E> {
+                Ok(Amount(text.to_owned()))
+            }
+            fn visit_i64<E: de::Error>(self, number: i64) -> Result<Amount, E> {
+                Ok(Amount(number.to_string()))
+            }
+            fn visit_u64<E: de::Error>(self, number: u64) -> Result<Amount, E> {
+                Ok(Amount(number.to_string()))
+            }
+        }
+        deserializer.deserialize_any(Visitor)
+    }
+}
+
+impl JsonSchema for Amount {
+    fn inline_schema() -> bool {
+        true
+    }
+    fn schema_name() -> Cow<'static, str> {
+        "Amount".into()
+    }
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        json_schema!({
+            "anyOf": [{ "type": "integer" }, { "type": "string" }],
+            "maxLength": 40,
+            "x-kubernetes-int-or-string": true,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn integers_and_text_are_amounts_and_fractions_must_be_quoted() {
+        let read = |json: &str| serde_json::from_str::<Amount>(json);
+        assert_eq!(read("8").unwrap(), Amount::from("8"));
+        assert_eq!(read("\"64Gi\"").unwrap(), Amount::from("64Gi"));
+        let error = read("12.5").unwrap_err().to_string();
+        assert!(error.contains("in quotes"), "{error}");
+    }
+}

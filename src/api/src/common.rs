@@ -1,0 +1,106 @@
+//! What pools and claims share: node class references, taints and deadlines.
+
+use kube::KubeSchema;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::duration::DurationText;
+
+/// What to launch nodes with.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct NodeClassRef {
+    /// API group of the node class: `poolwright.dev`.
+    #[schemars(length(min = 1, max = 253))]
+    pub group: String,
+    /// Kind of the node class: `KwokNodeClass`.
+    #[schemars(length(min = 1, max = 63))]
+    pub kind: String,
+    /// Name of the node class.
+    #[schemars(length(min = 1, max = 253))]
+    pub name: String,
+}
+
+/// What a taint does to pods that do not tolerate it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
+pub enum TaintEffect {
+    /// They are not scheduled there.
+    NoSchedule,
+    /// They are scheduled there only if nothing else will do.
+    PreferNoSchedule,
+    /// They are not scheduled there, and those running are evicted.
+    NoExecute,
+}
+
+/// A taint of a node.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Taint {
+    /// Key.
+    #[schemars(
+        length(min = 1, max = 316),
+        regex(pattern = r"^([a-zA-Z0-9.-]{1,253}/)?[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?$")
+    )]
+    pub key: String,
+    /// Value.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(max = 63), regex(pattern = r"^([A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?)?$"))]
+    pub value: Option<String>,
+    /// What it does to pods that do not tolerate it.
+    pub effect: TaintEffect,
+}
+
+/// How long each stage of a node's start may take. When one is exceeded the node is given back, what it ran on is held
+/// back for a while, and its pods are planned anew.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, KubeSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Deadlines {
+    /// From the claim to a launched instance.
+    #[serde(default = "five_minutes")]
+    #[x_kube(validation = Rule::new("duration(self) > duration('0s')").message("a deadline must be longer than zero"))]
+    pub launch: DurationText,
+    /// From the launch to a node that has joined the cluster.
+    #[serde(default = "fifteen_minutes")]
+    #[x_kube(validation = Rule::new("duration(self) > duration('0s')").message("a deadline must be longer than zero"))]
+    pub registration: DurationText,
+    /// From joining to a node that is ready and advertises everything it promised.
+    #[serde(default = "fifteen_minutes")]
+    #[x_kube(validation = Rule::new("duration(self) > duration('0s')").message("a deadline must be longer than zero"))]
+    pub initialization: DurationText,
+}
+
+impl Default for Deadlines {
+    fn default() -> Self {
+        Self { launch: five_minutes(), registration: fifteen_minutes(), initialization: fifteen_minutes() }
+    }
+}
+
+fn five_minutes() -> DurationText {
+    "5m".into()
+}
+
+fn fifteen_minutes() -> DurationText {
+    "15m".into()
+}
+
+/// The schema of `status.conditions`: as Kubernetes' own, merged by type.
+pub(crate) fn conditions_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
+    schemars::json_schema!({
+        "type": "array",
+        "description": "What is true of this object, with reasons. One entry per type.",
+        "x-kubernetes-list-type": "map",
+        "x-kubernetes-list-map-keys": ["type"],
+        "items": {
+            "type": "object",
+            "required": ["type", "status", "lastTransitionTime", "reason", "message"],
+            "properties": {
+                "type": { "type": "string", "maxLength": 316 },
+                "status": { "type": "string", "enum": ["True", "False", "Unknown"] },
+                "observedGeneration": { "type": "integer", "format": "int64", "minimum": 0 },
+                "lastTransitionTime": { "type": "string", "format": "date-time" },
+                "reason": { "type": "string", "minLength": 1, "maxLength": 1024 },
+                "message": { "type": "string", "maxLength": 32768 },
+            },
+        },
+    })
+}

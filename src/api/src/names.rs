@@ -1,0 +1,83 @@
+//! Keys and names that are part of the API: labels, annotations, taints, finalizers, conditions, field managers.
+
+/// Labels that describe an offering; their meaning is the catalogue's.
+pub use poolwright_catalog::labels as offering_labels;
+
+/// Domain of every key of ours.
+pub const DOMAIN: &str = "poolwright.dev";
+
+/// Label on NodeClaims and nodes: the NodePool they belong to.
+pub const NODEPOOL_LABEL: &str = "poolwright.dev/nodepool";
+/// Label on nodes: the NodeClaim they belong to.
+pub const NODECLAIM_LABEL: &str = "poolwright.dev/nodeclaim";
+/// Label on nodes, `true` once the node has registered.
+pub const REGISTERED_LABEL: &str = "poolwright.dev/registered";
+/// Label on nodes, `true` once the node is initialized.
+pub const INITIALIZED_LABEL: &str = "poolwright.dev/initialized";
+
+/// Annotation on a node whose cordon is ours; its value is [`GATE_UNTIL_INITIALIZED`].
+pub const GATE_ANNOTATION: &str = "poolwright.dev/cordoned-until";
+/// The value of [`GATE_ANNOTATION`].
+pub const GATE_UNTIL_INITIALIZED: &str = "initialization";
+
+/// Key of the taint (`NoExecute`) that a new node carries until its claim has recognised it.
+pub const UNREGISTERED_TAINT: &str = "poolwright.dev/unregistered";
+/// Key of the taint (`NoSchedule`) on a node that will be given back.
+pub const DISRUPTED_TAINT: &str = "poolwright.dev/disrupted";
+
+/// Finalizer on NodeClaims: removed when the provider has confirmed that the instance is gone.
+pub const TERMINATION_FINALIZER: &str = "poolwright.dev/termination";
+
+/// Field manager of the controller's writes.
+pub const FIELD_MANAGER: &str = "poolwright-controller";
+/// Name of the leader's Lease.
+pub const LEASE: &str = "poolwright-controller";
+
+/// Label keys that a pool's template may not set, because an offering, a node or Poolwright decides them. Keys under
+/// [`DOMAIN`] may not be set either.
+pub const RESERVED_LABELS: [&str; 6] = [
+    offering_labels::HOSTNAME,
+    offering_labels::INSTANCE_TYPE,
+    offering_labels::ZONE,
+    offering_labels::REGION,
+    offering_labels::ARCH,
+    offering_labels::OS,
+];
+
+/// Names of conditions.
+pub mod conditions {
+    /// Claim: an instance exists.
+    pub const LAUNCHED: &str = "Launched";
+    /// Claim: its node joined the cluster.
+    pub const REGISTERED: &str = "Registered";
+    /// Claim: its node is ready and advertises exactly what it promised; pods may use it.
+    pub const INITIALIZED: &str = "Initialized";
+    /// Claim: no workload pod is on its node or planned for it.
+    pub const EMPTY: &str = "Empty";
+    /// Claim: its node is closed to pods because it will be given back.
+    pub const DISRUPTING: &str = "Disrupting";
+    /// Claim: its instance is being given back.
+    pub const INSTANCE_TERMINATING: &str = "InstanceTerminating";
+    /// Pool or node class: usable, all in all.
+    pub const READY: &str = "Ready";
+    /// Pool: its spec makes sense.
+    pub const VALIDATION_SUCCEEDED: &str = "ValidationSucceeded";
+    /// Pool: its node class exists and can buy.
+    pub const NODE_CLASS_READY: &str = "NodeClassReady";
+    /// Pool: a limit keeps it from buying what pods need.
+    pub const LIMIT_REACHED: &str = "LimitReached";
+
+    /// Every condition of this API.
+    pub const ALL: [&str; 10] = [
+        LAUNCHED,
+        REGISTERED,
+        INITIALIZED,
+        EMPTY,
+        DISRUPTING,
+        INSTANCE_TERMINATING,
+        READY,
+        VALIDATION_SUCCEEDED,
+        NODE_CLASS_READY,
+        LIMIT_REACHED,
+    ];
+}
