@@ -1,0 +1,62 @@
+# Poolwright: build, test, demo. `make` lists what there is.
+#
+# Needed: Rust (rustup), Go, Python 3, gcc, cmake, make. Everything else is pinned and installed on first use into a
+# cache that all checkouts share. POOLWRIGHT_CACHE moves that cache; CARGO_TARGET_DIR, KUBEBUILDER_ASSETS and
+# LIBCLANG_PATH are honoured where they are set.
+
+SHELL := bash
+.SHELLFLAGS := -eu -o pipefail -c
+.DEFAULT_GOAL := help
+
+POOLWRIGHT_CACHE ?= $(HOME)/.cache/poolwright
+CARGO_TARGET_DIR ?= $(POOLWRIGHT_CACHE)/target
+PYTHONDONTWRITEBYTECODE := 1
+export POOLWRIGHT_CACHE CARGO_TARGET_DIR PYTHONDONTWRITEBYTECODE
+
+# Runs a command with the pinned tools found.
+WITH_TOOLS := python3 tests/tools.py run
+# The tests that start a control plane, as arguments of cargo test.
+E2E := $(patsubst tests/plane/tests/%.rs,--test %,$(sort $(wildcard tests/plane/tests/*.rs)))
+
+.PHONY: help demo test build lint unit control-plane e2e bench crds clean
+
+help: ## this list
+	@echo "make <target>:"
+	@sed -n 's/^\([a-z0-9-]*\):.*## \(.*\)/  \1\t\2/p' $(MAKEFILE_LIST) | expand -t 18
+
+demo: control-plane ## a real control plane, real GPU pods, nodes bought and given back; KEEP=1 leaves it running
+	@echo "Building Poolwright for the demo (about 5 min cold, on two cores; then seconds)"
+	@$(WITH_TOOLS) cargo build --locked --workspace --bins
+	@KEEP="$(KEEP)" $(WITH_TOOLS) "$(CARGO_TARGET_DIR)/debug/poolwright-demo"
+
+test: ## everything that continuous integration checks; the last lines count what passed
+	@python3 tests/run.py
+
+build: ## the release binary
+	@$(WITH_TOOLS) cargo build --locked --release -p poolwright-cli
+	@echo "$(CARGO_TARGET_DIR)/release/poolwright"
+
+lint: ## format, clippy, licences, sources, advisories
+	@python3 tests/run.py format clippy deny advisories
+
+unit: ## the tests that need no control plane
+	@$(WITH_TOOLS) cargo test --locked --workspace --exclude poolwright-plane
+
+control-plane: ## etcd, kube-apiserver, kube-scheduler, kube-controller-manager and KWOK, built once (7 min cold)
+	@python3 tests/control-plane/build.py
+
+e2e: control-plane ## the tests on a real control plane
+	@$(WITH_TOOLS) cargo test --locked --workspace --no-run
+	@$(WITH_TOOLS) cargo test --locked --workspace $(E2E)
+
+bench: ## plans the real GPU trace with the 79-type catalogue: cost, bound, gap, time
+	@$(WITH_TOOLS) cargo build --locked --release -p poolwright-cli
+	@"$(CARGO_TARGET_DIR)/release/poolwright" plan --trace fixtures/traces/openb_pod_list_gpuspec33.csv \
+		--catalogue fixtures/catalogue/solver-bench-79-types.csv --time-limit 10s
+
+crds: ## writes crds/*.yaml anew from the types
+	@$(WITH_TOOLS) cargo run --locked --quiet -p poolwright-cli -- crds --output crds
+
+clean: ## removes the build; tools and the control plane stay in the cache
+	@rm -rf "$(CARGO_TARGET_DIR)"
+	@echo "removed $(CARGO_TARGET_DIR); tools and the control plane stay in $(POOLWRIGHT_CACHE)"

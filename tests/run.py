@@ -1,0 +1,177 @@
+#!/usr/bin/env python3
+"""`make test`: every check of Poolwright, one stage after the other, and a count of what passed.
+
+A stage that fails does not stop the later ones, so that one run shows all there is to repair. What cannot run on
+this machine is counted as skipped and named with its cause; nothing is left out in silence. The last line is
+`N passed, N failed` (and `, N skipped` where something could not run); the exit code is 1 if anything failed.
+
+    run.py              all stages
+    run.py NAME...      these stages, of: format clippy deny advisories control-plane tests
+"""
+
+import os
+import re
+import subprocess
+import sys
+import time
+from dataclasses import dataclass, field
+from pathlib import Path
+
+sys.dont_write_bytecode = True
+import tools  # noqa: E402  (beside this file)
+
+ROOT = Path(__file__).resolve().parent.parent
+COLOUR = re.compile(r"\x1b\[[0-9;]*m")
+RESULT = re.compile(r"^test result: \w+\. (\d+) passed; (\d+) failed; (\d+) ignored;")
+FAILED_TEST = re.compile(r"^test (.+) \.\.\. FAILED$")
+IGNORED_TEST = re.compile(r"^test (.+) \.\.\. ignored")
+RUNNING = re.compile(r"^\s*(?:Running|Doc-tests)\s+(.+)$")
+
+
+@dataclass
+class Stage:
+    """What a stage came to."""
+
+    name: str
+    passed: int = 0
+    failed: int = 0
+    skipped: int = 0
+    seconds: float = 0.0
+    # What failed or could not run, in words.
+    notes: list[str] = field(default_factory=list)
+
+
+def stream(command: list[str], env: dict[str, str], each_line=lambda line: None) -> int:
+    """Runs a command at the root, shows its output as it comes, and hands every line to `each_line`."""
+    process = subprocess.Popen(command, cwd=ROOT, env=env, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+                               text=True, errors="replace", bufsize=1)
+    for line in process.stdout:
+        sys.stdout.write(line)
+        sys.stdout.flush()
+        each_line(COLOUR.sub("", line.rstrip()))
+    return process.wait()
+
+
+def check(stage: Stage, command: list[str], env: dict[str, str], repair: str) -> None:
+    """A stage that is one check: it passes or fails as its command does."""
+    if stream(command, env) == 0:
+        stage.passed = 1
+    else:
+        stage.failed = 1
+        stage.notes.append(f"failed: {' '.join(command)} ({repair})")
+
+
+def format_stage(stage: Stage) -> None:
+    check(stage, ["cargo", "fmt", "--all", "--check"], dict(os.environ), "repair: cargo fmt --all")
+
+
+def clippy(stage: Stage) -> None:
+    check(stage, ["cargo", "clippy", "--locked", "--workspace", "--all-targets", "--", "-D", "warnings"],
+          tools.environment(), "warnings are errors")
+
+
+def deny(stage: Stage) -> None:
+    check(stage, [str(tools.cargo_deny()), "--locked", "check", "bans", "licenses", "sources"],
+          dict(os.environ), "deny.toml says what is allowed")
+
+
+def advisories(stage: Stage) -> None:
+    """Known vulnerabilities. Their database is fetched from the network, which may not be there."""
+    lines: list[str] = []
+    code = stream([str(tools.cargo_deny()), "--locked", "check", "advisories"], dict(os.environ), lines.append)
+    cannot = next((line for line in lines if "failed to fetch advisory database" in line), None)
+    if code == 0:
+        stage.passed = 1
+    elif cannot:
+        stage.skipped = 1
+        stage.notes.append("could not run: cargo deny check advisories, because the RustSec advisory database "
+                           "could not be fetched (nothing is known about vulnerabilities in our dependencies)")
+    else:
+        stage.failed = 1
+        stage.notes.append("failed: cargo deny check advisories")
+
+
+def control_plane(stage: Stage) -> None:
+    check(stage, [sys.executable, "tests/control-plane/build.py"], dict(os.environ),
+          "the tests that need a control plane fail without it")
+
+
+def cargo_test(stage: Stage) -> None:
+    """All tests of the workspace: unit, property, command-line, architecture and control-plane ones."""
+    binary = ""
+
+    def count(line: str) -> None:
+        nonlocal binary
+        if match := RUNNING.match(line):
+            binary = match[1].split(" (")[0]
+        elif match := FAILED_TEST.match(line):
+            stage.notes.append(f"failed: {match[1]} in {binary}")
+        elif match := IGNORED_TEST.match(line):
+            stage.notes.append(f"could not run: {match[1]} in {binary}, because it is marked #[ignore]")
+        elif match := RESULT.match(line):
+            stage.passed += int(match[1])
+            stage.failed += int(match[2])
+            stage.skipped += int(match[3])
+
+    code = stream(["cargo", "test", "--locked", "--workspace", "--no-fail-fast"], tools.environment(), count)
+    if code != 0 and stage.failed == 0:
+        # Nothing compiled, or a test binary ended without its summary.
+        stage.failed = 1
+        stage.notes.append("failed: cargo test (it did not compile, or a test binary crashed: see above)")
+    elif code == 0 and stage.passed == 0:
+        stage.failed = 1
+        stage.notes.append("failed: cargo test reported no test at all, so nothing was proven")
+
+
+STAGES = {
+    "format": format_stage,
+    "clippy": clippy,
+    "deny": deny,
+    "advisories": advisories,
+    "control-plane": control_plane,
+    "tests": cargo_test,
+}
+
+
+def run(name: str, index: int, total: int) -> Stage:
+    print(f"\n=== [{index}/{total}] {name}", flush=True)
+    stage = Stage(name)
+    started = time.monotonic()
+    try:
+        STAGES[name](stage)
+    except (tools.Missing, OSError) as reason:
+        stage.failed += 1
+        stage.notes.append(f"failed: {name}, {reason}")
+    stage.seconds = time.monotonic() - started
+    return stage
+
+
+def main(names: list[str]) -> int:
+    unknown = [name for name in names if name not in STAGES]
+    if unknown:
+        print(f"no such stage: {', '.join(unknown)}; there are {', '.join(STAGES)}", file=sys.stderr)
+        return 2
+    if sys.stdout.isatty():
+        os.environ.setdefault("CARGO_TERM_COLOR", "always")
+    names = names or list(STAGES)
+    stages = [run(name, index, len(names)) for index, name in enumerate(names, start=1)]
+
+    print("\n=== summary")
+    for stage in stages:
+        verdict = "FAILED" if stage.failed else "ok" if stage.passed else "skipped"
+        skipped = f", {stage.skipped} skipped" if stage.skipped else ""
+        print(f"{stage.name:<14} {verdict:<8} {stage.passed} passed, {stage.failed} failed{skipped}, "
+              f"{stage.seconds:.0f} s")
+    for stage in stages:
+        for note in stage.notes:
+            print(note)
+    passed, failed, skipped = (sum(getattr(stage, key) for stage in stages) for key in ("passed", "failed", "skipped"))
+    print(f"{passed} passed, {failed} failed" + (f", {skipped} skipped" if skipped else ""), flush=True)
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    try:
+        sys.exit(main(sys.argv[1:]))
+    except KeyboardInterrupt:
+        sys.exit(130)

@@ -1,0 +1,166 @@
+#!/usr/bin/env python3
+"""The tools that building and testing Poolwright needs beyond Rust, Go, Python, gcc, cmake and make.
+
+Each is pinned, installed on first use into the cache that all checkouts share (POOLWRIGHT_CACHE, or
+~/.cache/poolwright), and found there at once from then on:
+
+    libclang     read by the build of HiGHS's bindings; a wheel from the Python package index, checked by its hash
+    cargo-deny   licences, sources, bans and advisories of our dependencies; built by cargo from crates.io
+
+Use:
+
+    tools.py run COMMAND...   runs a command with libclang found and the shared target directory set
+    tools.py libclang         prints the folder of libclang
+    tools.py cargo-deny       prints the path of cargo-deny
+"""
+
+import fcntl
+import glob
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+import zipfile
+from contextlib import contextmanager
+from pathlib import Path
+
+LIBCLANG = "18.1.1"
+# The wheels of that version, one per platform.
+LIBCLANG_HASHES = [
+    "c533091d8a3bbf7460a00cb6c1a71da93bffe148f172c7d03b1c31fbf8aa2a0b",  # Linux x86-64
+    "54dda940a4a0491a9d1532bf071ea3ef26e6dbaf03b5000ed94dd7174e8f9592",  # Linux arm64
+    "0b2e143f0fac830156feb56f9231ff8338c20aecfe72b4ffe96f19e5a1dbb69a",  # macOS arm64
+    "6f14c3f194704e5d09769108f03185fce7acaf1d1ae4bbb2f30a72c2400cb7c5",  # macOS x86-64
+]
+# Where distributions put it, should pip be missing.
+SYSTEM_LIBCLANG = ["/usr/lib/llvm-*/lib/libclang*.so*", "/usr/lib/*/libclang*.so*", "/usr/lib64/libclang*.so*"]
+
+CARGO_DENY = "0.20.2"
+
+
+class Missing(Exception):
+    """A tool that cannot be had, with the reason and the next step."""
+
+
+def cache() -> Path:
+    root = os.environ.get("POOLWRIGHT_CACHE")
+    return Path(root) if root else Path.home() / ".cache" / "poolwright"
+
+
+def say(line: str) -> None:
+    """Progress goes to standard error: standard output is the answer."""
+    print(line, file=sys.stderr, flush=True)
+
+
+@contextmanager
+def lock(name: str):
+    """One installation of a tool at a time; a second checkout waits and then finds it."""
+    (cache() / "tools").mkdir(parents=True, exist_ok=True)
+    with open(cache() / "tools" / f".{name}.lock", "w", encoding="utf-8") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        yield
+
+
+def libclang() -> Path:
+    """The folder that holds libclang: LIBCLANG_PATH, or the pinned one."""
+    if os.environ.get("LIBCLANG_PATH"):
+        return Path(os.environ["LIBCLANG_PATH"])
+    home = cache() / "tools" / f"libclang-{LIBCLANG}"
+    native = home / "clang" / "native"
+    if native.is_dir():
+        return native
+    with lock("libclang"):
+        if native.is_dir():
+            return native
+        if subprocess.run([sys.executable, "-m", "pip", "--version"], capture_output=True).returncode != 0:
+            return system_libclang()
+        say(f"libclang {LIBCLANG}: downloading the wheel (24 MB)")
+        with tempfile.TemporaryDirectory(dir=cache() / "tools", prefix=".libclang-") as aside:
+            aside = Path(aside)
+            hashes = " ".join(f"--hash=sha256:{digest}" for digest in LIBCLANG_HASHES)
+            requirements = aside / "requirements.txt"
+            requirements.write_text(f"libclang=={LIBCLANG} {hashes}\n", encoding="utf-8")
+            done = subprocess.run(
+                [sys.executable, "-m", "pip", "download", "--quiet", "--disable-pip-version-check", "--no-deps",
+                 "--only-binary=:all:", "--require-hashes", "--requirement", str(requirements), "--dest", str(aside)],
+                stdout=sys.stderr)
+            wheels = list(aside.glob("*.whl"))
+            if done.returncode != 0 or not wheels:
+                raise Missing("the libclang wheel could not be downloaded (above is what pip says): check that pip "
+                              "reaches its index, or install libclang and set LIBCLANG_PATH to its folder")
+            with zipfile.ZipFile(wheels[0]) as wheel:
+                for member in wheel.namelist():
+                    # The library lies under clang/native, in some wheels below <name>.data/platlib.
+                    if "/native/libclang." in f"/{member}":
+                        (aside / "out" / "clang" / "native").mkdir(parents=True, exist_ok=True)
+                        with wheel.open(member) as packed, \
+                                open(aside / "out" / "clang" / "native" / Path(member).name, "wb") as file:
+                            shutil.copyfileobj(packed, file)
+            if not (aside / "out").is_dir():
+                raise Missing(f"the wheel {wheels[0].name} holds no libclang: install it and set LIBCLANG_PATH")
+            os.rename(aside / "out", home)
+    return native
+
+
+def system_libclang() -> Path:
+    found = sorted(path for pattern in SYSTEM_LIBCLANG for path in glob.glob(pattern))
+    if found:
+        return Path(found[-1]).parent
+    raise Missing("libclang is needed to build HiGHS's bindings, and it can be had neither with pip (python3 -m pip "
+                  "does not work) nor from the system: install pip, or install libclang and set LIBCLANG_PATH")
+
+
+def cargo_deny() -> Path:
+    """The path of the pinned cargo-deny."""
+    home = cache() / "tools" / f"cargo-deny-{CARGO_DENY}"
+    binary = home / "bin" / "cargo-deny"
+    if binary.is_file():
+        return binary
+    with lock("cargo-deny"):
+        if binary.is_file():
+            return binary
+        say(f"cargo-deny {CARGO_DENY}: building it once (about 1 min on two cores)")
+        started = time.monotonic()
+        # It runs for a second: building it fast matters more than its speed. Its own target directory, because
+        # its dependencies are none of ours.
+        env = {key: value for key, value in os.environ.items() if key not in ("CARGO_TARGET_DIR", "RUSTFLAGS")}
+        env.update(CARGO_PROFILE_RELEASE_OPT_LEVEL="1", CARGO_PROFILE_RELEASE_LTO="off",
+                   CARGO_PROFILE_RELEASE_CODEGEN_UNITS="16", CARGO_PROFILE_RELEASE_DEBUG="0")
+        done = subprocess.run(["cargo", "install", "--locked", "--quiet", "--no-default-features", "--version",
+                               CARGO_DENY, "--root", str(home), "cargo-deny"], env=env, stdout=sys.stderr)
+        if done.returncode != 0:
+            raise Missing("cargo-deny could not be built (above is what cargo says): check that cargo reaches crates.io")
+        say(f"cargo-deny {CARGO_DENY}: built in {time.monotonic() - started:.0f} s")
+    return binary
+
+
+def environment() -> dict[str, str]:
+    """The environment for cargo: libclang found, one target directory for all checkouts."""
+    env = dict(os.environ, LIBCLANG_PATH=str(libclang()))
+    env.setdefault("CARGO_TARGET_DIR", str(cache() / "target"))
+    return env
+
+
+def main(arguments: list[str]) -> int:
+    try:
+        match arguments:
+            case ["run", command, *rest]:
+                env = environment()
+                os.execvpe(command, [command, *rest], env)
+            case ["libclang"]:
+                print(libclang())
+            case ["cargo-deny"]:
+                print(cargo_deny())
+            case _:
+                say(__doc__)
+                return 2
+    except Missing as reason:
+        say(f"error: {reason}")
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
