@@ -1,13 +1,22 @@
 //! What a cloud must do for Poolwright, and the suite that checks that it does.
 //!
-//! Lives here: the [`CloudProvider`] trait, its requests, answers and typed errors, and the conformance suite every
-//! provider must pass.
+//! Lives here: the [`CloudProvider`] trait, its requests, answers and typed errors, the conformance suite every
+//! provider must pass ([`conformance`]), and a cloud that exists in memory only, for tests ([`memory`]).
 //!
 //! May not live here: any cloud's SDK, any decision about what to buy, Kubernetes clients.
 
+pub mod conformance;
+pub mod memory;
 mod provider;
 
+use std::sync::Arc;
+
+use jiff::Timestamp;
+
 pub use provider::{
-    CloudProvider, FailedOffering, Instance, InstanceState, LaunchError, LaunchRequest, LaunchedInstance, NodeClassKey,
-    ProviderError, RankedOffering, Taint, TaintEffect,
+    CloudProvider, FailedOffering, Instance, InstanceState, LaunchError, LaunchRequest, LaunchedInstance,
+    NodeClassKey, ProviderError, RankedOffering, Taint, TaintEffect,
 };
+
+/// Where a provider reads the time: given by the edge, so that a test decides what time it is.
+pub type Clock = Arc<dyn Fn() -> Timestamp + Send + Sync>;

@@ -1,0 +1,60 @@
+//! The node, where the world lets one see it.
+
+use std::collections::BTreeMap;
+
+use poolwright_catalog::labels;
+
+use super::report::ensure;
+use super::{Failure, NodeFacts, Setting};
+use crate::{Instance, LaunchRequest};
+
+pub(super) async fn the_node_carries_what_was_asked_for(at: &Setting) -> Result<(), Failure> {
+    let request = at.request("a");
+    let instance = at.provider.launch(&request).await?.instance;
+    let Some(node) = at.node_of(&instance).await? else { return Ok(()) };
+    check(at, &request, &instance, &node)
+}
+
+pub(super) async fn a_node_appears_after_a_restart_between_launch_and_registration(
+    at: &Setting,
+) -> Result<(), Failure> {
+    let request = at.request("a");
+    let instance = at.provider.launch(&request).await?.instance;
+    let _restarted = at.restarted().await?;
+    let Some(node) = at.node_of(&instance).await? else { return Ok(()) };
+    check(at, &request, &instance, &node)
+}
+
+fn check(
+    at: &Setting,
+    request: &LaunchRequest,
+    instance: &Instance,
+    node: &NodeFacts,
+) -> Result<(), Failure> {
+    ensure!(node.provider_id == instance.provider_id, "its provider id is {}", node.provider_id);
+    let Some(offering) = at.catalogue.offering(&instance.offering) else {
+        return Err(Failure(format!("{} is not in the catalogue", instance.offering)));
+    };
+    contains("label", &node.labels, &at.catalogue.node_labels(offering))?;
+    contains("label", &node.labels, &request.labels)?;
+    ensure!(node.labels.contains_key(labels::HOSTNAME), "it has no label {}", labels::HOSTNAME);
+    contains("annotation", &node.annotations, &request.annotations)?;
+    for taint in &request.taints {
+        ensure!(node.taints.contains(taint), "the taint {taint:?} is not among {:?}", node.taints);
+    }
+    let promised = &at.first.allocatable;
+    ensure!(node.allocatable == *promised, "it advertises {:?} and not {promised:?}", node.allocatable);
+    Ok(())
+}
+
+fn contains(
+    what: &str,
+    found: &BTreeMap<String, String>,
+    wanted: &BTreeMap<String, String>,
+) -> Result<(), Failure> {
+    for (key, value) in wanted {
+        let is = found.get(key);
+        ensure!(is == Some(value), "its {what} {key} is {is:?} and not {value:?}");
+    }
+    Ok(())
+}

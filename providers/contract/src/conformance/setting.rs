@@ -1,0 +1,107 @@
+//! What every case starts from: a world, a provider, two offerings, requests to make.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use poolwright_catalog::{Catalogue, OfferingId, ResourceName};
+
+use super::{Failure, LOOKS, NodeFacts, NodeSight, World};
+use crate::{CloudProvider, Instance, LaunchRequest, RankedOffering, Taint, TaintEffect};
+
+/// The taint Poolwright launches every node with.
+pub(super) const UNREGISTERED: &str = "poolwright.dev/unregistered";
+
+pub(super) struct Setting {
+    pub world: Box<dyn World>,
+    pub provider: Arc<dyn CloudProvider>,
+    pub catalogue: Arc<Catalogue>,
+    /// Two offerings with known prices, one with GPUs first where there is one.
+    pub first: RankedOffering,
+    pub second: RankedOffering,
+}
+
+impl Setting {
+    pub async fn new(world: Box<dyn World>) -> Result<Self, Failure> {
+        let provider = world.provider().await?;
+        let catalogue = provider.catalogue(&world.node_class()).await?;
+        let mut ranked: Vec<RankedOffering> = catalogue
+            .offerings()
+            .iter()
+            .filter(|offering| offering.price.known().is_some())
+            .map(|offering| RankedOffering {
+                offering: offering.id.clone(),
+                price: offering.price.known(),
+                allocatable: catalogue.types()[&offering.id.instance_type].allocatable.clone(),
+            })
+            .collect();
+        // Stable, so that among equals the catalogue's order stays.
+        ranked.sort_by_key(|one| one.allocatable.get(ResourceName::NVIDIA_GPU) == 0);
+        let mut ranked = ranked.into_iter();
+        let (Some(first), Some(second)) = (ranked.next(), ranked.next()) else {
+            return Err("the node class sells fewer than two offerings with known prices".into());
+        };
+        Ok(Self { world, provider, catalogue, first, second })
+    }
+
+    /// A provider made anew over the same world.
+    pub async fn restarted(&self) -> Result<Arc<dyn CloudProvider>, Failure> {
+        self.world.provider().await
+    }
+
+    /// A request for the first offering, or else the second. `name` tells requests of one case apart.
+    pub fn request(&self, name: &str) -> LaunchRequest {
+        let prefix = self.world.prefix();
+        let text = |key: &str, value: &str| (key.to_owned(), value.to_owned());
+        let taint = |key: &str, value: &str, effect| Taint { key: key.into(), value: value.into(), effect };
+        LaunchRequest {
+            key: format!("{prefix}-key-{name}"),
+            claim: format!("{prefix}-{name}"),
+            node_class: self.world.node_class(),
+            offerings: vec![self.first.clone(), self.second.clone()],
+            labels: BTreeMap::from([text("poolwright.dev/nodepool", "gpu"), text("team", "research")]),
+            annotations: BTreeMap::from([text("example.com/owner", "the research team")]),
+            taints: vec![
+                taint(UNREGISTERED, "", TaintEffect::NoExecute),
+                taint("example.com/gpu", "reserved", TaintEffect::NoSchedule),
+                taint("example.com/starting", "", TaintEffect::PreferNoSchedule),
+            ],
+        }
+    }
+
+    pub fn ids(&self) -> [OfferingId; 2] {
+        [self.first.offering.clone(), self.second.offering.clone()]
+    }
+
+    /// Asks until the instance of this key is gone.
+    pub async fn terminate(&self, provider: &dyn CloudProvider, key: &str) -> Result<(), Failure> {
+        for _ in 0..LOOKS {
+            if provider.terminate(key).await? {
+                return Ok(());
+            }
+            self.world.pause().await;
+        }
+        Err(Failure(format!("the instance of {key} is not gone after {LOOKS} times of asking")))
+    }
+
+    /// Waits for the node of an instance. `None` where nodes cannot be seen.
+    pub async fn node_of(&self, instance: &Instance) -> Result<Option<NodeFacts>, Failure> {
+        for _ in 0..LOOKS {
+            match self.world.node(instance).await? {
+                NodeSight::NotVisible => return Ok(None),
+                NodeSight::Present(node) => return Ok(Some(node)),
+                NodeSight::Absent => self.world.pause().await,
+            }
+        }
+        Err(Failure(format!("the node of {} did not appear within {LOOKS} looks", instance.provider_id)))
+    }
+
+    /// Gives back whatever the case left.
+    pub async fn clear(&self) -> Result<(), Failure> {
+        self.world.set_stock_outs(&[]).await?;
+        for instance in self.provider.list().await? {
+            self.world.hold(&instance, false).await?;
+            self.terminate(&*self.provider, &instance.key).await?;
+        }
+        Ok(())
+    }
+}

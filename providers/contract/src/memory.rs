@@ -1,0 +1,241 @@
+//! A test double: a cloud in memory, with failures to inject. It sells nothing and makes no nodes; it keeps the
+//! promises of [`CloudProvider`] and lets a test break the world around them.
+//!
+//! The cloud ([`MemoryCloud`]) outlives its clients ([`MemoryProvider`]), as a real one does: a test that "restarts"
+//! drops the provider and makes a new one over the same cloud.
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use async_trait::async_trait;
+use poolwright_catalog::{Catalogue, OfferingId};
+
+use crate::{
+    Clock, CloudProvider, FailedOffering, Instance, InstanceState, LaunchError, LaunchRequest,
+    LaunchedInstance, NodeClassKey, ProviderError,
+};
+
+/// The kind of node class it launches with.
+pub const NODE_CLASS_KIND: &str = "MemoryNodeClass";
+
+/// What happens to a call of [`CloudProvider::launch`] instead of what should.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Mishap {
+    /// The call fails and has no effect.
+    Fails(ProviderError),
+    /// The call takes effect and its answer is lost: the caller gets a transient error.
+    AnswerLost,
+}
+
+/// The cloud: what survives a restart of those who use it.
+pub struct MemoryCloud {
+    catalogue: Arc<Catalogue>,
+    now: Clock,
+    state: Mutex<State>,
+}
+
+#[derive(Default)]
+struct State {
+    classes: BTreeSet<NodeClassKey>,
+    /// By key. An instance that is gone is not listed; its key is in `used`.
+    instances: BTreeMap<String, Instance>,
+    requests: BTreeMap<String, LaunchRequest>,
+    used: BTreeSet<String>,
+    held: BTreeSet<String>,
+    out_of_stock: BTreeSet<OfferingId>,
+    over_quota: BTreeSet<OfferingId>,
+    mishaps: VecDeque<Mishap>,
+    serial: u64,
+}
+
+impl MemoryCloud {
+    /// A cloud that sells `catalogue`, for the node class `class`.
+    pub fn new(catalogue: Arc<Catalogue>, class: NodeClassKey, now: Clock) -> Arc<Self> {
+        let state = State { classes: BTreeSet::from([class]), ..State::default() };
+        Arc::new(Self { catalogue, now, state: Mutex::new(state) })
+    }
+
+    /// Adds a node class.
+    pub fn add_class(&self, class: NodeClassKey) {
+        self.lock().classes.insert(class);
+    }
+
+    /// From now on exactly these are out of stock.
+    pub fn set_stock_outs(&self, offerings: impl IntoIterator<Item = OfferingId>) {
+        self.lock().out_of_stock = offerings.into_iter().collect();
+    }
+
+    /// From now on exactly these are beyond our quota.
+    pub fn set_over_quota(&self, offerings: impl IntoIterator<Item = OfferingId>) {
+        self.lock().over_quota = offerings.into_iter().collect();
+    }
+
+    /// What happens to the next launch that has no mishap yet; several calls queue up.
+    pub fn queue_mishap(&self, mishap: Mishap) {
+        self.lock().mishaps.push_back(mishap);
+    }
+
+    /// While held, the instance of this key stays [`InstanceState::Terminating`] once it is terminated.
+    pub fn hold(&self, key: &str, held: bool) {
+        let mut state = self.lock();
+        if held {
+            state.held.insert(key.to_owned());
+        } else {
+            state.held.remove(key);
+        }
+    }
+
+    /// The instance of this key dies without anybody asking: a spot interruption, or a person at the console.
+    pub fn lose(&self, key: &str) {
+        self.lock().instances.remove(key);
+    }
+
+    /// Every instance there is, by key.
+    pub fn instances(&self) -> Vec<Instance> {
+        self.lock().instances.values().cloned().collect()
+    }
+
+    /// How many instances were ever made.
+    pub fn ever_made(&self) -> u64 {
+        self.lock().serial
+    }
+
+    /// The request the instance of this key was made for.
+    pub fn request(&self, key: &str) -> Option<LaunchRequest> {
+        self.lock().requests.get(key).cloned()
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn check_class(state: &State, class: &NodeClassKey) -> Result<(), ProviderError> {
+        if state.classes.contains(class) {
+            return Ok(());
+        }
+        let NodeClassKey { kind, name, .. } = class;
+        Err(ProviderError::Invalid(format!(
+            "{kind} `{name}` does not exist: create it or correct spec.template.spec.nodeClassRef of the pool"
+        )))
+    }
+}
+
+/// A client of a [`MemoryCloud`]. It holds nothing itself.
+pub struct MemoryProvider {
+    cloud: Arc<MemoryCloud>,
+}
+
+impl MemoryProvider {
+    /// A client of this cloud.
+    pub fn new(cloud: Arc<MemoryCloud>) -> Self {
+        Self { cloud }
+    }
+
+    fn launch_now(
+        &self,
+        state: &mut State,
+        request: &LaunchRequest,
+    ) -> Result<LaunchedInstance, LaunchError> {
+        if let Some(instance) = state.instances.get(&request.key) {
+            if instance.state == InstanceState::Terminating {
+                return Err(used_up(&request.key).into());
+            }
+            return Ok(LaunchedInstance { instance: instance.clone(), failed: Vec::new() });
+        }
+        if state.used.contains(&request.key) {
+            return Err(used_up(&request.key).into());
+        }
+        MemoryCloud::check_class(state, &request.node_class)?;
+        if request.offerings.is_empty() {
+            let message = format!("the launch for {} names no offering: name at least one", request.claim);
+            return Err(ProviderError::Invalid(message).into());
+        }
+        let mut failed = Vec::new();
+        for ranked in &request.offerings {
+            let id = &ranked.offering;
+            if self.cloud.catalogue.offering(id).is_none() {
+                let message = format!("{id} is not in the catalogue: correct the catalogue or the request");
+                return Err(ProviderError::Invalid(message).into());
+            }
+            let error = if state.out_of_stock.contains(id) {
+                LaunchError::StockOut("none left".to_owned())
+            } else if state.over_quota.contains(id) {
+                LaunchError::Quota("the limit is reached".to_owned())
+            } else {
+                state.serial += 1;
+                let instance = Instance {
+                    provider_id: format!("memory://{}/{:08}", id.zone, state.serial),
+                    key: request.key.clone(),
+                    claim: request.claim.clone(),
+                    offering: id.clone(),
+                    node_class: request.node_class.clone(),
+                    launched: (self.cloud.now)(),
+                    state: InstanceState::Running,
+                };
+                state.used.insert(request.key.clone());
+                state.instances.insert(request.key.clone(), instance.clone());
+                state.requests.insert(request.key.clone(), request.clone());
+                return Ok(LaunchedInstance { instance, failed });
+            };
+            failed.push(FailedOffering { offering: id.clone(), error });
+        }
+        Err(LaunchError::AllFailed(failed))
+    }
+}
+
+fn used_up(key: &str) -> ProviderError {
+    ProviderError::Invalid(format!(
+        "the instance launched with key {key} is terminating or gone: launch with a new key, from a new claim"
+    ))
+}
+
+#[async_trait]
+impl CloudProvider for MemoryProvider {
+    fn name(&self) -> &'static str {
+        "memory"
+    }
+
+    fn node_class_kinds(&self) -> &'static [&'static str] {
+        &[NODE_CLASS_KIND]
+    }
+
+    async fn catalogue(&self, class: &NodeClassKey) -> Result<Arc<Catalogue>, ProviderError> {
+        MemoryCloud::check_class(&self.cloud.lock(), class)?;
+        Ok(Arc::clone(&self.cloud.catalogue))
+    }
+
+    async fn launch(&self, request: &LaunchRequest) -> Result<LaunchedInstance, LaunchError> {
+        let mut state = self.cloud.lock();
+        match state.mishaps.pop_front() {
+            Some(Mishap::Fails(error)) => Err(error.into()),
+            Some(Mishap::AnswerLost) => {
+                let _lost = self.launch_now(&mut state, request);
+                Err(ProviderError::Transient("the connection was reset; try again".to_owned()).into())
+            }
+            None => self.launch_now(&mut state, request),
+        }
+    }
+
+    async fn list(&self) -> Result<Vec<Instance>, ProviderError> {
+        let mut all = self.cloud.instances();
+        all.sort_by(|a, b| a.provider_id.cmp(&b.provider_id));
+        Ok(all)
+    }
+
+    async fn get(&self, provider_id: &str) -> Result<Option<Instance>, ProviderError> {
+        Ok(self.cloud.lock().instances.values().find(|one| one.provider_id == provider_id).cloned())
+    }
+
+    async fn terminate(&self, key: &str) -> Result<bool, ProviderError> {
+        let mut state = self.cloud.lock();
+        let held = state.held.contains(key);
+        if let Some(instance) = state.instances.get_mut(key) {
+            instance.state = InstanceState::Terminating;
+            if held {
+                return Ok(false);
+            }
+            state.instances.remove(key);
+        }
+        Ok(true)
+    }
+}
