@@ -61,11 +61,7 @@ impl JsonSchema for Amount {
         "Amount".into()
     }
     fn json_schema(_: &mut SchemaGenerator) -> Schema {
-        json_schema!({
-            "anyOf": [{ "type": "integer" }, { "type": "string" }],
-            "maxLength": 40,
-            "x-kubernetes-int-or-string": true,
-        })
+        json_schema!({ "maxLength": 40, "x-kubernetes-int-or-string": true })
     }
 }
 

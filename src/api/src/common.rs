@@ -57,15 +57,15 @@ pub struct Taint {
 pub struct Deadlines {
     /// From the claim to a launched instance.
     #[serde(default = "five_minutes")]
-    #[x_kube(validation = Rule::new("duration(self) > duration('0s')").message("a deadline must be longer than zero"))]
+    #[x_kube(validation = Rule::new("duration(self) > duration('0s')").message("deadlines.launch must be longer than zero"))]
     pub launch: DurationText,
     /// From the launch to a node that has joined the cluster.
     #[serde(default = "fifteen_minutes")]
-    #[x_kube(validation = Rule::new("duration(self) > duration('0s')").message("a deadline must be longer than zero"))]
+    #[x_kube(validation = Rule::new("duration(self) > duration('0s')").message("deadlines.registration must be longer than zero"))]
     pub registration: DurationText,
     /// From joining to a node that is ready and advertises everything it promised.
     #[serde(default = "fifteen_minutes")]
-    #[x_kube(validation = Rule::new("duration(self) > duration('0s')").message("a deadline must be longer than zero"))]
+    #[x_kube(validation = Rule::new("duration(self) > duration('0s')").message("deadlines.initialization must be longer than zero"))]
     pub initialization: DurationText,
 }
 
