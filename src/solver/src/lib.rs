@@ -1,16 +1,38 @@
 //! The optimisation: which nodes to buy for which pods, at least cost, with a proof of how far from least it can be.
 //!
 //! Lives here: [`Problem`] and [`Solution`], the greedy plan, column generation over patterns with its lower bound,
-//! the integer plan, the baselines it is compared with, and the independent [`check`]er.
+//! the integer plan, the baselines it is compared with, and the independent [`mod@check`]er.
 //!
 //! May not live here: Kubernetes objects, scheduling rules (they arrive as lists of allowed candidates), clouds, clocks
 //! (time arrives through [`Watch`]), threads whose order could show. `f64` appears only inside the LP and never decides
 //! feasibility or a published cost: capacities, costs and the certified bound are integers.
 
+pub mod baseline;
+pub mod check;
 pub mod problem;
 pub mod solution;
 
+mod bits;
+mod bound;
+mod canonical;
+mod dive;
+mod exact;
+mod greedy;
+mod knapsack;
+mod master;
+mod meter;
+mod multipliers;
+mod plan;
+mod pricing;
+mod relax;
+mod solve;
+#[cfg(test)]
+mod testing;
+
+pub use check::{Violation, check};
+
 pub use problem::{Candidate, ExistingNode, Limit, PodClass, Problem, ProblemError};
+pub use solve::{Options, greedy, solve};
 pub use solution::{ExistingUse, NewNodes, Placement, Solution, Stopped, Unplaced, UnplacedReason};
 
 /// What the solver asks its caller while it works: the clock lives with the caller.

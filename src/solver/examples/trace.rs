@@ -1,0 +1,59 @@
+//! Measures the solver on a pod list: `cargo run --release --example trace -- <pods.csv> <catalogue.csv> [seconds]`.
+
+#![expect(clippy::disallowed_methods, reason = "measuring time is what this program is for")]
+
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use poolwright_solver::{Options, Solution, Watch, baseline, check, solve};
+
+#[path = "../tests/common/mod.rs"]
+mod common;
+
+/// Stops at a deadline and prints every better plan.
+struct Clock {
+    start: Instant,
+    limit: Option<Duration>,
+}
+
+impl Watch for Clock {
+    fn should_stop(&mut self) -> bool {
+        self.limit.is_some_and(|limit| self.start.elapsed() >= limit)
+    }
+
+    fn improved(&mut self, plan: &Solution) {
+        println!("{:8.3} s  {:>12.3} $/h  bound {:>12.3}", self.start.elapsed().as_secs_f64(), plan.cost.as_f64(), plan.bound.as_f64());
+    }
+}
+
+fn main() {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let [pods, catalogue, rest @ ..] = arguments.as_slice() else {
+        eprintln!("usage: trace <pods.csv> <catalogue.csv> [seconds]");
+        std::process::exit(2);
+    };
+    let problem = common::problem(Path::new(pods), Path::new(catalogue));
+    let limit = rest.first().map(|text| Duration::from_secs_f64(text.parse().expect("seconds")));
+    let start = Instant::now();
+    let options = Options::default();
+    let solution = solve(&problem, &options, &mut Clock { start, limit }).expect("a well-formed problem");
+    let solved = start.elapsed();
+    check(&problem, &solution).expect("a feasible plan");
+    let checked = start.elapsed() - solved;
+    println!(
+        "cost {:.3}  bound {:.3}  gap {:.4} %  nodes {}  unplaced {}  {:?}  {:.3} s, checked in {:.4} s",
+        solution.cost.as_f64(),
+        solution.bound.as_f64(),
+        solution.gap() * 100.0,
+        solution.nodes(),
+        solution.unplaced_pods(),
+        solution.stopped,
+        solved.as_secs_f64(),
+        checked.as_secs_f64(),
+    );
+    println!(
+        "one pod per node {}  first fit {}",
+        baseline::one_pod_per_node(&problem),
+        baseline::first_fit(&problem)
+    );
+}

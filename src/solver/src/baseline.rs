@@ -1,0 +1,169 @@
+//! What others would pay, for comparison. Neither baseline uses existing nodes or honours limits; pods that fit no
+//! candidate are left out of both.
+
+use poolwright_catalog::{ResourceName, UsdPerHour};
+
+use crate::problem::Problem;
+
+/// Whether one pod fits one empty node.
+fn fits(requests: &[u64], capacity: &[u64]) -> bool {
+    requests.iter().zip(capacity).all(|(request, room)| request <= room)
+}
+
+/// Every pod on the cheapest node that holds it alone.
+pub fn one_pod_per_node(problem: &Problem) -> UsdPerHour {
+    problem
+        .classes
+        .iter()
+        .filter_map(|class| {
+            let cheapest = class
+                .candidates
+                .iter()
+                .map(|candidate| &problem.candidates[*candidate as usize])
+                .filter(|candidate| fits(&class.requests, &candidate.capacity))
+                .map(|candidate| candidate.price)
+                .min()?;
+            Some(cheapest.times(u64::from(class.count)))
+        })
+        .sum()
+}
+
+/// A node not yet decided: what it must hold, and the candidates that still can.
+struct Open {
+    used: Vec<u64>,
+    /// Candidates as bits.
+    possible: Vec<u64>,
+    /// Component-wise the most that any possible candidate holds.
+    most: Vec<u64>,
+    pods: u32,
+    by_class: Vec<(u32, u32)>,
+    price: UsdPerHour,
+}
+
+/// What an autoscaler that packs without looking at prices would pay.
+///
+/// Pods in order of falling CPU, then memory; each goes to the open node with the fewest pods on which some candidate
+/// still holds everything; an open node stands for all candidates that hold its pods, and the cheapest of them is bought
+/// at the end. This is the order and the rule of Karpenter's provisioner.
+pub fn first_fit(problem: &Problem) -> UsdPerHour {
+    let dim = |name: &str| problem.resources.iter().position(|resource| resource.as_str() == name);
+    let (cpu, memory) = (dim(ResourceName::CPU), dim(ResourceName::MEMORY));
+    let amount = |class: u32, dim: Option<usize>| {
+        dim.map_or(0, |dim| problem.classes[class as usize].requests[dim])
+    };
+    let mut order: Vec<u32> = (0..problem.classes.len() as u32).collect();
+    order.sort_by_key(|class| {
+        (std::cmp::Reverse(amount(*class, cpu)), std::cmp::Reverse(amount(*class, memory)), *class)
+    });
+    let words = problem.candidates.len().div_ceil(64);
+    // Nodes by number of pods, oldest first among equals; a node moves up one level with each pod.
+    let mut levels: Vec<Vec<usize>> = vec![Vec::new()];
+    let mut nodes: Vec<Open> = Vec::new();
+    for class in order {
+        let wanted = &problem.classes[class as usize];
+        if wanted.max_per_node == Some(0) {
+            continue;
+        }
+        let mut admitted = vec![0u64; words];
+        for &candidate in &wanted.candidates {
+            if fits(&wanted.requests, &problem.candidates[candidate as usize].capacity) {
+                admitted[candidate as usize / 64] |= 1 << (candidate % 64);
+            }
+        }
+        if admitted.iter().all(|word| *word == 0) {
+            continue;
+        }
+        // What refused a pod of this class refuses the next one too: a node's room only shrinks.
+        let mut refused = vec![false; nodes.len()];
+        for _ in 0..wanted.count {
+            let mut home = None;
+            'levels: for (level, members) in levels.iter().enumerate() {
+                for (position, &node) in members.iter().enumerate() {
+                    if refused[node] {
+                        continue;
+                    }
+                    if let Some((possible, price)) = join(problem, &nodes[node], class, &admitted) {
+                        home = Some((level, position, node, possible, price));
+                        break 'levels;
+                    }
+                    refused[node] = true;
+                }
+            }
+            let (node, possible, price) = if let Some((level, position, node, possible, price)) = home {
+                levels[level].remove(position);
+                (node, possible, price)
+            } else {
+                nodes.push(Open {
+                    used: vec![0; problem.resources.len()],
+                    possible: admitted.clone(),
+                    most: Vec::new(),
+                    pods: 0,
+                    by_class: Vec::new(),
+                    price: UsdPerHour::ZERO,
+                });
+                refused.push(false);
+                let node = nodes.len() - 1;
+                match join(problem, &nodes[node], class, &admitted) {
+                    Some((possible, price)) => (node, possible, price),
+                    None => continue,
+                }
+            };
+            let open = &mut nodes[node];
+            for (used, request) in open.used.iter_mut().zip(&wanted.requests) {
+                *used += request;
+            }
+            open.most = vec![0; problem.resources.len()];
+            for candidate in members(&possible) {
+                for (most, room) in open.most.iter_mut().zip(&problem.candidates[candidate].capacity) {
+                    *most = (*most).max(*room);
+                }
+            }
+            open.possible = possible;
+            open.price = price;
+            open.pods += 1;
+            match open.by_class.last_mut() {
+                Some((last, count)) if *last == class => *count += 1,
+                _ => open.by_class.push((class, 1)),
+            }
+            let level = open.pods as usize;
+            if levels.len() <= level {
+                levels.resize(level + 1, Vec::new());
+            }
+            let at = levels[level].partition_point(|other| *other < node);
+            levels[level].insert(at, node);
+        }
+    }
+    nodes.iter().map(|node| node.price).sum()
+}
+
+/// The set bits.
+fn members(set: &[u64]) -> impl Iterator<Item = usize> + '_ {
+    set.iter().enumerate().flat_map(|(word, bits)| {
+        (0..64).filter(move |bit| bits >> bit & 1 == 1).map(move |bit| word * 64 + bit)
+    })
+}
+
+/// The candidates that still hold the node with one more pod of `class`, and the cheapest price; `None` if there is none.
+fn join(problem: &Problem, node: &Open, class: u32, admitted: &[u64]) -> Option<(Vec<u64>, UsdPerHour)> {
+    let wanted = &problem.classes[class as usize];
+    if let Some(ceiling) = wanted.max_per_node
+        && node.by_class.last().is_some_and(|(last, count)| *last == class && *count >= ceiling)
+    {
+        return None;
+    }
+    let after: Vec<u64> = node.used.iter().zip(&wanted.requests).map(|(used, request)| used + request).collect();
+    if !node.most.is_empty() && !fits(&after, &node.most) {
+        return None;
+    }
+    let both: Vec<u64> = node.possible.iter().zip(admitted).map(|(mine, theirs)| mine & theirs).collect();
+    let mut possible = vec![0u64; both.len()];
+    let mut price: Option<UsdPerHour> = None;
+    for candidate in members(&both) {
+        let offer = &problem.candidates[candidate];
+        if fits(&after, &offer.capacity) {
+            possible[candidate / 64] |= 1 << (candidate % 64);
+            price = Some(price.map_or(offer.price, |least| least.min(offer.price)));
+        }
+    }
+    price.map(|price| (possible, price))
+}

@@ -1,0 +1,113 @@
+//! The certified lower bound. Everything here is integer arithmetic: the bound does not rest on the LP's tolerances.
+//!
+//! Take any prices of pods `pi`, of nodes that are scarce `nu`, and of limits `mu`, none negative. If no content of any
+//! bin to buy is worth more than its price plus `nu` plus what it takes of the limits at `mu`, then every plan for
+//! demand `d` costs at least `pi.d - nu.N - mu.L`, where `N` nodes and `L` of the limits can be had, and where an existing
+//! bin pays `nu` = the worth of its best content. Prices that are too high for some bin are lowered for the classes
+//! which that bin admits, and for no others (Farley's bound, class by class).
+
+use crate::canonical::{Model, UNLIMITED};
+use crate::pricing::UNITS;
+
+/// Fixed-point one of the limits' prices.
+const LIMIT_ONE: u32 = 32;
+
+/// Integer prices.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Prices {
+    /// By class, in value units.
+    pub pods: Vec<u64>,
+    /// By bin, in value units.
+    pub bins: Vec<u64>,
+    /// By limit, value units per unit of the limit in fixed point.
+    pub limits: Vec<u128>,
+}
+
+impl Prices {
+    /// Rounds prices in micro-dollars down to integers.
+    pub fn new(pods: &[f64], bins: &[f64], limits: &[f64]) -> Self {
+        // `as` saturates: neither NaN nor infinity can come through.
+        let units = |price: &f64| (price.max(0.0) * UNITS as f64).min(1e17) as u64;
+        let fixed = |price: &f64| (price.max(0.0) * UNITS as f64 * (1u64 << LIMIT_ONE) as f64).min(1e27) as u128;
+        Self {
+            pods: pods.iter().map(units).collect(),
+            bins: bins.iter().map(units).collect(),
+            limits: limits.iter().map(fixed).collect(),
+        }
+    }
+
+    /// What a node of `bin` must be worth to pay: price, scarcity and limits, in value units.
+    pub fn charge(&self, model: &Model, bin: usize) -> u64 {
+        let limits: u128 = model.bins[bin]
+            .limit_use
+            .iter()
+            .map(|(limit, amount)| {
+                self.limits[*limit as usize].saturating_mul(u128::from(*amount)) >> LIMIT_ONE
+            })
+            .fold(0, u128::saturating_add);
+        let sum = u128::from(model.bins[bin].price) * u128::from(UNITS) + u128::from(self.bins[bin]) + limits;
+        u64::try_from(sum).unwrap_or(u64::MAX)
+    }
+}
+
+/// Prices of pods that no bin contradicts, and what scarcity takes off again.
+#[derive(Clone, Debug)]
+pub(crate) struct Certificate {
+    pods: Vec<u64>,
+    paid: u128,
+}
+
+impl Certificate {
+    /// From prices and, for every bin, a proven upper bound on the worth of a content at those prices.
+    pub fn new(model: &Model, prices: &Prices, uppers: &[u64]) -> Self {
+        let mut pods: Vec<Option<u64>> = vec![None; model.classes.len()];
+        let mut paid: u128 = 0;
+        let scarce = model.bins.iter().any(crate::canonical::Bin::is_existing);
+        for (index, bin) in model.bins.iter().enumerate() {
+            if bin.is_existing() {
+                paid += u128::from(uppers[index]) * u128::from(bin.available);
+                continue;
+            }
+            if bin.available != UNLIMITED {
+                paid += u128::from(prices.bins[index]) * u128::from(bin.available);
+            }
+            let charge = u128::from(prices.charge(model, index));
+            let upper = u128::from(uppers[index]);
+            for class in &bin.classes {
+                let price = prices.pods[*class as usize];
+                // Raising prices would raise what existing bins are worth, which is known at `prices` only.
+                let lowered = if upper == 0 {
+                    price
+                } else {
+                    u64::try_from(u128::from(price) * charge / upper).unwrap_or(u64::MAX)
+                };
+                let lowered = if scarce { lowered.min(price) } else { lowered };
+                let slot = &mut pods[*class as usize];
+                *slot = Some(slot.map_or(lowered, |known| known.min(lowered)));
+            }
+        }
+        for (limit, price) in prices.limits.iter().enumerate() {
+            let whole = price.saturating_mul(u128::from(model.limits[limit]));
+            paid = paid.saturating_add((whole >> LIMIT_ONE) + 1);
+        }
+        let pods = pods.iter().zip(&prices.pods).map(|(slot, price)| slot.unwrap_or(*price)).collect();
+        Self { pods, paid }
+    }
+
+    /// No plan that places at least `demand` costs less than this many micro-dollars.
+    ///
+    /// `demand` may be less than what the contents were bounded with, never more.
+    pub fn bound(&self, model: &Model, demand: &[u64]) -> u64 {
+        let worth: u128 =
+            self.pods.iter().zip(demand).map(|(price, count)| u128::from(*price) * u128::from(*count)).sum();
+        let units = worth.saturating_sub(self.paid);
+        let micros = u64::try_from(units.div_ceil(u128::from(UNITS))).unwrap_or(u64::MAX);
+        // A cost is a sum of prices, so it is a multiple of their common divisor.
+        let step = model.bins.iter().filter(|bin| !bin.is_existing()).fold(0, |step, bin| gcd(bin.price, step));
+        if step == 0 { 0 } else { micros.div_ceil(step).saturating_mul(step) }
+    }
+}
+
+fn gcd(a: u64, b: u64) -> u64 {
+    if b == 0 { a } else { gcd(b, a % b) }
+}

@@ -1,0 +1,23 @@
+//! No more nodes of a candidate are bought than can be.
+
+use super::Violation;
+use crate::problem::Problem;
+use crate::solution::Solution;
+
+pub(super) fn check(problem: &Problem, solution: &Solution, violations: &mut Vec<Violation>) {
+    let mut bought = vec![0u64; problem.candidates.len()];
+    for group in &solution.new_nodes {
+        bought[group.candidate as usize] += u64::from(group.count);
+    }
+    for (candidate, count) in problem.candidates.iter().zip(bought) {
+        if let Some(available) = candidate.max_nodes
+            && count > u64::from(available)
+        {
+            violations.push(Violation::TooManyNodes {
+                candidate: candidate.name.clone(),
+                count,
+                available,
+            });
+        }
+    }
+}

@@ -1,0 +1,357 @@
+//! The best content of one node, exactly: a bounded knapsack over several resources by branch and bound, with completion
+//! bounds from tables over (slots x weighted mix of the other resources).
+//!
+//! All arithmetic is in integers: what is returned as an upper bound is one.
+
+use crate::canonical::Class;
+
+/// Fixed-point one: a resource's whole capacity.
+const ONE: u64 = 1 << 32;
+/// Fixed-point capacity of a mix of resources.
+const MIX_BITS: u32 = 30;
+/// Largest number of slots (GPUs) a table has a row for.
+const MOST_SLOTS: u64 = 16;
+
+/// A kind of item.
+#[derive(Clone, Debug)]
+pub(crate) struct Item {
+    /// The caller's name for it.
+    pub class: u32,
+    /// What one is worth.
+    pub value: u64,
+    /// At most this many; as many must fit the empty node.
+    pub most: u32,
+}
+
+/// How hard to try.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Effort {
+    /// Binary logarithm of the tables' resolution.
+    pub bits: u32,
+    /// Search nodes.
+    pub nodes: u64,
+}
+
+/// What the search proved and found.
+#[derive(Debug, Default)]
+pub(crate) struct Answer {
+    /// No content is worth more than this or the threshold, whichever is larger.
+    pub upper: u64,
+    /// Contents worth more than the threshold, each worth more than the one before.
+    pub found: Vec<(u64, Vec<(u32, u32)>)>,
+    /// Work units spent.
+    pub work: u64,
+}
+
+/// A completion table: the most that items `j..` add to a node with so many slots and so much of the mix left.
+struct Table {
+    bits: u32,
+    row: usize,
+    level: usize,
+    cells: Vec<i32>,
+    /// The items' weights in the mix.
+    weights: Vec<u64>,
+}
+
+impl Table {
+    fn at(&self, item: usize, slots: u64, mix: u64) -> i32 {
+        self.cells[item * self.level + slots as usize * self.row + (mix >> (MIX_BITS - self.bits)) as usize]
+    }
+}
+
+struct Search<'a> {
+    items: &'a [Item],
+    /// Requests, item-major.
+    requests: Vec<&'a [u64]>,
+    slot_weights: Vec<u64>,
+    tables: Vec<Table>,
+    shift: u32,
+    best: u64,
+    open: u64,
+    nodes: u64,
+    limit: u64,
+    room: Vec<u64>,
+    counts: Vec<u32>,
+    found: Vec<(u64, Vec<(u32, u32)>)>,
+}
+
+impl Search<'_> {
+    fn bound(&self, item: usize, slots: u64, mixes: &[u64; 3]) -> u64 {
+        let least =
+            self.tables.iter().zip(mixes).map(|(table, mix)| table.at(item, slots, *mix)).min().unwrap_or(i32::MAX);
+        u64::from(least.unsigned_abs()) << self.shift
+    }
+
+    fn fits(&self, item: usize) -> u32 {
+        let mut most = u64::from(self.items[item].most);
+        for (room, request) in self.room.iter().zip(self.requests[item]) {
+            if *request > 0 {
+                if most.saturating_mul(*request) <= *room {
+                    continue;
+                }
+                most = room / request;
+                if most == 0 {
+                    return 0;
+                }
+            }
+        }
+        most as u32
+    }
+
+    fn take(&mut self, item: usize, count: u32) {
+        for (room, request) in self.room.iter_mut().zip(self.requests[item]) {
+            *room -= request * u64::from(count);
+        }
+        self.counts[item] = count;
+    }
+
+    fn give_back(&mut self, item: usize) {
+        let count = u64::from(self.counts[item]);
+        for (room, request) in self.room.iter_mut().zip(self.requests[item]) {
+            *room += request * count;
+        }
+        self.counts[item] = 0;
+    }
+
+    fn left(&self, item: usize, count: u32, slots: u64, mixes: &[u64; 3]) -> (u64, [u64; 3]) {
+        let count = u64::from(count);
+        let mut after = *mixes;
+        for (after, table) in after.iter_mut().zip(&self.tables) {
+            *after -= table.weights[item] * count;
+        }
+        (slots - self.slot_weights[item] * count, after)
+    }
+
+    fn note(&mut self, value: u64) {
+        if value > self.best {
+            self.best = value;
+            let content = (0..self.items.len())
+                .filter(|&item| self.counts[item] > 0)
+                .map(|item| (self.items[item].class, self.counts[item]))
+                .collect();
+            self.found.push((value, content));
+        }
+    }
+
+    /// One descent that follows the tables, to start with a good content.
+    fn dive(&mut self, slots: u64, mixes: [u64; 3]) {
+        let (mut slots, mut mixes, mut value) = (slots, mixes, 0);
+        for item in 0..self.items.len() {
+            let mut choice = (0, 0);
+            for count in (0..=self.fits(item)).rev() {
+                let (slots, mixes) = self.left(item, count, slots, &mixes);
+                let promise =
+                    self.items[item].value * u64::from(count) + self.bound(item + 1, slots, &mixes);
+                if promise > choice.0 {
+                    choice = (promise, count);
+                }
+            }
+            if choice.1 > 0 {
+                (slots, mixes) = self.left(item, choice.1, slots, &mixes);
+                self.take(item, choice.1);
+                value += self.items[item].value * u64::from(choice.1);
+            }
+        }
+        self.note(value);
+        for item in 0..self.items.len() {
+            self.give_back(item);
+        }
+    }
+
+    fn descend(&mut self, from: usize, value: u64, slots: u64, mixes: [u64; 3]) {
+        self.note(value);
+        for item in from..self.items.len() {
+            let bound = value + self.bound(item, slots, &mixes);
+            if bound <= self.best {
+                return;
+            }
+            self.nodes += 1;
+            if self.nodes > self.limit {
+                self.open = self.open.max(bound);
+                return;
+            }
+            for count in (1..=self.fits(item)).rev() {
+                let (slots, mixes) = self.left(item, count, slots, &mixes);
+                self.take(item, count);
+                self.descend(item + 1, value + self.items[item].value * u64::from(count), slots, mixes);
+                self.give_back(item);
+            }
+        }
+    }
+}
+
+/// `floor(requests / capacity)` in fixed point; 0 capacity means the item requests none of it.
+pub(crate) fn share(request: u64, capacity: u64) -> u64 {
+    if capacity == 0 { 0 } else { (u128::from(request) * u128::from(ONE) / u128::from(capacity)) as u64 }
+}
+
+/// `floor(share * whole)`.
+pub(crate) fn of(share: u64, whole: u64) -> u64 {
+    ((u128::from(share) * u128::from(whole)) >> 32) as u64
+}
+
+fn gcd(a: u64, b: u64) -> u64 {
+    if b == 0 { a } else { gcd(b, a % b) }
+}
+
+/// Searches contents worth more than `threshold`.
+///
+/// `items` are in the order in which to decide them; `prices` are what the whole of each resource is worth, they shape
+/// the tables only; `most` is an upper bound on the value of any content.
+pub(crate) fn solve(
+    classes: &[Class],
+    capacity: &[u64],
+    items: &[Item],
+    prices: &[u64],
+    most: u64,
+    threshold: u64,
+    effort: Effort,
+) -> Answer {
+    let dims = capacity.len();
+    let requests: Vec<&[u64]> = items.iter().map(|item| classes[item.class as usize].requests.as_slice()).collect();
+    // Slots: the resource that comes in few pieces and is worth most.
+    let slot = (0..dims)
+        .filter_map(|dim| {
+            let unit = requests.iter().fold(0, |unit, request| gcd(request[dim], unit));
+            (unit > 0 && capacity[dim] / unit <= MOST_SLOTS).then_some((prices[dim], dim, unit))
+        })
+        .max_by_key(|(price, dim, _)| (*price, std::cmp::Reverse(*dim)));
+    let slots = slot.map_or(0, |(_, dim, unit)| capacity[dim] / unit);
+    let slot_weights: Vec<u64> =
+        requests.iter().map(|request| slot.map_or(0, |(_, dim, unit)| request[dim] / unit)).collect();
+
+    let others: Vec<usize> =
+        (0..dims).filter(|dim| slot.is_none_or(|(_, slot, _)| slot != *dim)).collect();
+    let total: u128 = others.iter().map(|dim| u128::from(prices[*dim])).sum();
+    let mut ranked = others.clone();
+    ranked.sort_by_key(|dim| (std::cmp::Reverse(prices[*dim]), *dim));
+    let mut mixes: Vec<Vec<(usize, u64)>> = Vec::new();
+    if total > 0 {
+        let mut mix: Vec<(usize, u64)> = ranked
+            .iter()
+            .map(|dim| (*dim, ((u128::from(prices[*dim]) << MIX_BITS) / total) as u64))
+            .filter(|(_, share)| *share > 0)
+            .collect();
+        let sum: u64 = mix.iter().map(|(_, share)| share).sum();
+        if let Some(first) = mix.first_mut() {
+            first.1 += (1 << MIX_BITS) - sum;
+        }
+        mixes.push(mix);
+    }
+    for dim in ranked.iter().take(2) {
+        let alone = vec![(*dim, 1 << MIX_BITS)];
+        if mixes.len() < 3 && !mixes.contains(&alone) {
+            mixes.push(alone);
+        }
+    }
+    if mixes.is_empty() {
+        // Slots alone decide.
+        mixes.push(Vec::new());
+    }
+
+    let shift = (64 - most.leading_zeros()).saturating_sub(29);
+    let scaled: Vec<i32> = items.iter().map(|item| item.value.div_ceil(1 << shift) as i32).collect();
+    let mut work = 0;
+    let tables: Vec<Table> = mixes
+        .iter()
+        .map(|mix| {
+            let weights: Vec<u64> = requests
+                .iter()
+                .map(|request| {
+                    mix.iter().map(|(dim, part)| of(share(request[*dim], capacity[*dim]), *part)).sum()
+                })
+                .collect();
+            let table = table(items, &scaled, &slot_weights, slots, weights, effort.bits);
+            work += table.cells.len() as u64 / 2_000;
+            table
+        })
+        .collect();
+    let mut search = Search {
+        items,
+        requests,
+        slot_weights,
+        tables,
+        shift,
+        best: threshold,
+        open: 0,
+        nodes: 0,
+        limit: effort.nodes,
+        room: capacity.to_vec(),
+        counts: vec![0; items.len()],
+        found: Vec::new(),
+    };
+    let full = [1 << MIX_BITS; 3];
+    if search.bound(0, slots, &full) > threshold {
+        search.dive(slots, full);
+        search.descend(0, 0, slots, full);
+    }
+    work += search.nodes / 20 + 1;
+    // Rounded-up table values may exceed the caller's bound; the smaller of two bounds is one.
+    let upper = search.best.max(search.open.min(most));
+    Answer { upper, found: search.found, work }
+}
+
+/// Builds the suffix tables of one mix.
+fn table(
+    items: &[Item],
+    values: &[i32],
+    slot_weights: &[u64],
+    slots: u64,
+    weights: Vec<u64>,
+    bits: u32,
+) -> Table {
+    let row = (1usize << bits) + 1;
+    let rows = slots as usize + 1;
+    let level = row * rows;
+    let mut cells = vec![0i32; level * (items.len() + 1)];
+    for item in (0..items.len()).rev() {
+        let (head, tail) = cells.split_at_mut((item + 1) * level);
+        let target = &mut head[item * level..];
+        target.copy_from_slice(&tail[..level]);
+        let cost = (weights[item] >> (MIX_BITS - bits)) as usize;
+        let slot = slot_weights[item] as usize;
+        // Copies in powers of two reach every count up to the ceiling.
+        let mut left = items[item].most as usize;
+        let mut copies = 1;
+        while left > 0 {
+            let now = copies.min(left);
+            // `most` copies fit the node, so rounded down they fit the table and their value is below the caller's bound.
+            let value = values[item].saturating_mul(now as i32);
+            add_copy(target, row, rows, slot * now, cost * now, value);
+            left -= now;
+            copies *= 2;
+        }
+    }
+    Table { bits, row, level, cells, weights }
+}
+
+/// `target[s][c] = max(target[s][c], target[s - slot][c - cost] + value)`, each cell from its old neighbour.
+fn add_copy(target: &mut [i32], row: usize, rows: usize, slot: usize, cost: usize, value: i32) {
+    let ceiling = 1 << 30;
+    for s in (slot..rows).rev() {
+        if slot > 0 {
+            let (head, tail) = target.split_at_mut(s * row);
+            let from = &head[(s - slot) * row..(s - slot + 1) * row];
+            for (to, from) in tail[cost..row].iter_mut().zip(from) {
+                *to = (*to).max((*from + value).min(ceiling));
+            }
+        } else {
+            let line = &mut target[s * row..(s + 1) * row];
+            if cost == 0 {
+                for cell in line {
+                    *cell = (*cell + value).min(ceiling);
+                }
+            } else {
+                let mut end = row;
+                while end > cost {
+                    let start = end.saturating_sub(cost).max(cost);
+                    let (head, tail) = line.split_at_mut(start);
+                    for (to, from) in tail[..end - start].iter_mut().zip(&head[start - cost..end - cost]) {
+                        *to = (*to).max((*from + value).min(ceiling));
+                    }
+                    end = start;
+                }
+            }
+        }
+    }
+}

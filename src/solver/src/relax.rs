@@ -1,0 +1,237 @@
+//! Column generation: the master's prices, smoothed, are given to the pricing, whose contents become columns, until the
+//! master's objective and the certified bound meet.
+
+use std::collections::BTreeSet;
+
+use crate::bits::BitSet;
+use crate::bound::{Certificate, Prices};
+use crate::canonical::Model;
+use crate::knapsack::Effort;
+use crate::master::{Column, Master};
+use crate::meter::Meter;
+use crate::plan::{Pattern, Stock};
+use crate::pricing::Pricer;
+
+/// When to stop.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Goal {
+    /// Relative distance between objective and bound.
+    pub gap: f64,
+    /// Rounds of pricing.
+    pub rounds: u32,
+    /// Search nodes of one knapsack at most.
+    pub nodes: u64,
+}
+
+/// What the column generation leaves behind.
+#[derive(Debug, Default)]
+pub(crate) struct Relaxed {
+    /// Contents with their value in the last master.
+    pub columns: Vec<(Pattern, f64)>,
+    /// Prices of pods in micro-dollars, the ones of the best bound.
+    pub pods: Vec<f64>,
+    /// Prices of scarce bins.
+    pub bins: Vec<f64>,
+    /// Prices of limits.
+    pub limits: Vec<f64>,
+    /// The master's objective in micro-dollars.
+    pub objective: f64,
+    /// The best certified bound for the demand.
+    pub bound: u64,
+    /// Its proof.
+    pub certificate: Option<Certificate>,
+    /// Whether it stopped because nothing better exists, not because it was stopped.
+    pub converged: bool,
+}
+
+/// Pairs (i, j) such that a pod of i takes any place of a pod of j; those that follow from others are left out.
+pub(crate) fn exchanges(model: &Model) -> Vec<(u32, u32)> {
+    let n = model.classes.len();
+    let homes: Vec<BitSet> = model
+        .classes
+        .iter()
+        .map(|class| {
+            let mut set = BitSet::new(model.bins.len());
+            class.bins.iter().for_each(|bin| set.insert(*bin as usize));
+            set
+        })
+        .collect();
+    let mut above: Vec<BitSet> = vec![BitSet::new(n); n];
+    for i in 0..n {
+        let small = &model.classes[i];
+        if small.per_node != u32::MAX {
+            continue;
+        }
+        for j in 0..n {
+            let large = &model.classes[j];
+            if i != j
+                && small.requests.iter().zip(&large.requests).all(|(small, large)| small <= large)
+                && homes[j].is_subset(&homes[i])
+                && (small.requests != large.requests || homes[i] != homes[j] || i < j)
+            {
+                above[i].insert(j);
+            }
+        }
+    }
+    let mut below: Vec<BitSet> = vec![BitSet::new(n); n];
+    for (i, set) in above.iter().enumerate() {
+        (0..n).filter(|j| set.contains(*j)).for_each(|j| below[j].insert(i));
+    }
+    let mut pairs = Vec::new();
+    for (i, set) in above.iter().enumerate() {
+        for (j, lower) in below.iter().enumerate() {
+            // Nothing in between.
+            if set.contains(j) && !set.intersects(lower) {
+                pairs.push((i as u32, j as u32));
+            }
+        }
+    }
+    pairs
+}
+
+/// Contents of one class alone, on the bins where such a pod is cheapest: they keep prices within reason from the start.
+pub(crate) fn plain_columns(model: &Model, demand: &[u64]) -> Vec<Pattern> {
+    let mut columns = BTreeSet::new();
+    for (index, class) in model.classes.iter().enumerate() {
+        if demand[index] == 0 {
+            continue;
+        }
+        let count = |bin: u32| {
+            model.bins[bin as usize].holds(class).min(demand[index]).clamp(1, u64::from(u32::MAX)) as u32
+        };
+        let mut each: Vec<(f64, u32)> = Vec::new();
+        for &bin in &class.bins {
+            if model.bins[bin as usize].is_existing() {
+                columns.insert(Pattern { bin, pods: vec![(index as u32, count(bin))] });
+            } else {
+                each.push((model.bins[bin as usize].price as f64 / f64::from(count(bin)), bin));
+            }
+        }
+        each.sort_by(|a, b| a.0.total_cmp(&b.0).then(a.1.cmp(&b.1)));
+        for (_, bin) in each.into_iter().take(3) {
+            columns.insert(Pattern { bin, pods: vec![(index as u32, count(bin))] });
+        }
+    }
+    columns.into_iter().collect()
+}
+
+fn mix(old: &[f64], new: &[f64], weight: f64) -> Vec<f64> {
+    old.iter().zip(new).map(|(old, new)| weight * old + (1.0 - weight) * new).collect()
+}
+
+/// Runs column generation for `demand` with what `stock` has left. `start` must contain a feasible combination.
+pub(crate) fn run(
+    model: &Model,
+    pricer: &mut Pricer<'_>,
+    demand: &[u64],
+    stock: &Stock,
+    start: Vec<Pattern>,
+    exchanges: &[(u32, u32)],
+    center: Option<(Vec<f64>, Vec<f64>, Vec<f64>)>,
+    goal: Goal,
+    meter: &mut Meter<'_>,
+) -> Option<Relaxed> {
+    let mut master = Master::new(model, demand, stock.bins(), stock.limits());
+    for pattern in start {
+        master.add_node(pattern);
+    }
+    for &(small, large) in exchanges {
+        master.add_exchange(small, large);
+    }
+    let mut best = Relaxed::default();
+    let mut center = center;
+    let mut smoothing = 0.5;
+    let mut tolerance = 0.01;
+    let mut nodes = 500;
+    for round in 0..=goal.rounds {
+        let Some(values) = master.solve(meter) else { break };
+        best.objective = values.objective;
+        best.columns = master
+            .columns
+            .iter()
+            .zip(&values.columns)
+            .filter_map(|(column, value)| match column {
+                Column::Node(pattern) => Some((pattern.clone(), *value)),
+                Column::Exchange => None,
+            })
+            .collect();
+        if best.pods.is_empty() {
+            (best.pods, best.bins, best.limits) =
+                (values.pods.clone(), values.bins.clone(), values.limits.clone());
+        }
+        let gap = |bound: u64| (values.objective - bound as f64) / values.objective.max(1.0);
+        if gap(best.bound) <= goal.gap {
+            best.converged = true;
+            break;
+        }
+        if round == goal.rounds {
+            break;
+        }
+        let (pods, bins, limits) = match &center {
+            Some((pods, bins, limits)) if smoothing > 0.0 => (
+                mix(pods, &values.pods, smoothing),
+                mix(bins, &values.bins, smoothing),
+                mix(limits, &values.limits, smoothing),
+            ),
+            _ => (values.pods.clone(), values.bins.clone(), values.limits.clone()),
+        };
+        let prices = Prices::new(&pods, &bins, &limits);
+        let mut uppers = Vec::with_capacity(model.bins.len());
+        let mut added = 0;
+        let effort = Effort { bits: 9, nodes };
+        let mut stopped = false;
+        for bin in 0..model.bins.len() {
+            let charge = prices.charge(model, bin);
+            let threshold = charge.saturating_add((charge as f64 * tolerance) as u64);
+            let priced = pricer.price(bin, &prices.pods, demand, threshold, effort);
+            uppers.push(priced.upper);
+            if meter.spend(priced.work) {
+                stopped = true;
+                break;
+            }
+            let limit_cost: f64 = model.bins[bin]
+                .limit_use
+                .iter()
+                .map(|(limit, amount)| values.limits[*limit as usize] * *amount as f64)
+                .sum();
+            let cost = model.bins[bin].price as f64 + values.bins[bin] + limit_cost;
+            for (_, pods) in priced.found.into_iter().rev().take(4) {
+                let worth: f64 =
+                    pods.iter().map(|(class, count)| values.pods[*class as usize] * f64::from(*count)).sum();
+                if worth > cost + 0.5 {
+                    master.add_node(Pattern { bin: bin as u32, pods });
+                    added += 1;
+                }
+            }
+        }
+        if stopped {
+            break;
+        }
+        let certificate = Certificate::new(model, &prices, &uppers);
+        let bound = certificate.bound(model, demand);
+        if std::env::var_os("PW_TRACE").is_some() {
+            eprintln!("round {round} obj {:.2} bound {:.2} best {:.2} added {added} cols {} tol {tolerance:.5} nodes {nodes} smooth {smoothing}", values.objective/1e6, bound as f64/1e6, best.bound as f64/1e6, master.columns.len());
+        }
+        if bound > best.bound || best.certificate.is_none() {
+            best.bound = bound;
+            best.certificate = Some(certificate);
+            (best.pods, best.bins, best.limits) = (pods.clone(), bins.clone(), limits.clone());
+            center = Some((pods, bins, limits));
+        }
+        let open = gap(best.bound);
+        if added > 0 {
+            smoothing = 0.5;
+            tolerance = tolerance.min((open / 8.0).max(goal.gap / 4.0));
+        } else if smoothing > 0.0 {
+            smoothing = 0.0;
+        } else if tolerance > goal.gap / 4.0 {
+            tolerance = (tolerance / 4.0).min(open / 8.0).max(goal.gap / 4.0);
+        } else if nodes < goal.nodes {
+            nodes = (nodes * 8).min(goal.nodes);
+        } else {
+            best.converged = true;
+            break;
+        }
+    }
+    if best.columns.is_empty() { None } else { Some(best) }
+}

@@ -1,0 +1,161 @@
+//! The solve as a whole: greedy, relaxation, dives, improvement, and when to stop.
+
+use poolwright_catalog::UsdPerHour;
+
+use crate::bound::Certificate;
+use crate::canonical::Model;
+use crate::dive::{self, Style};
+use crate::greedy::{self};
+use crate::meter::Meter;
+use crate::plan::{Plan, Stock};
+use crate::pricing::Pricer;
+use crate::problem::{Problem, ProblemError};
+use crate::relax::{self, Goal, Relaxed};
+use crate::solution::{Solution, Stopped};
+use crate::{Watch, exact};
+
+/// How far to go.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Options {
+    /// Stop when `(cost - bound) / bound` is at most this.
+    pub gap_target: f64,
+    /// Work units to spend; one is roughly a microsecond of one core. Deterministic, unlike time.
+    pub work: u64,
+    /// Varies the search; the same seed gives the same plan.
+    pub seed: u64,
+}
+
+impl Default for Options {
+    /// A tenth of a percent, or about twenty seconds of work.
+    fn default() -> Self {
+        Self { gap_target: 0.001, work: 20_000_000, seed: 0 }
+    }
+}
+
+/// The cover greedy's plan alone, with no bound: within milliseconds.
+///
+/// # Errors
+/// [`ProblemError`] when `problem` is malformed.
+pub fn greedy(problem: &Problem) -> Result<Solution, ProblemError> {
+    problem.validate()?;
+    let model = Model::new(problem);
+    let plan = greedy::plan(&model, &model.demand());
+    Ok(plan.solution(&model, 0, Stopped::WorkLimit))
+}
+
+/// Finds a cheap plan and proves how cheap it is. Always returns a feasible plan, however early it is stopped.
+///
+/// The answer is a function of `problem` and `options` alone, unless `watch` asks to stop.
+///
+/// # Errors
+/// [`ProblemError`] when `problem` is malformed.
+pub fn solve(problem: &Problem, options: &Options, watch: &mut dyn Watch) -> Result<Solution, ProblemError> {
+    problem.validate()?;
+    let model = Model::new(problem);
+    let mut meter = Meter::new(watch, options.work);
+    let plan = greedy::plan(&model, &model.demand());
+    let mut run = Run { model: &model, options, demand: plan.placed(&model), best: plan, bound: 0 };
+    meter.improved(&run.best.solution(&model, 0, Stopped::WorkLimit));
+    run.search(&mut meter);
+    let stopped = if run.done() {
+        Stopped::GapReached
+    } else if meter.asked() {
+        Stopped::Asked
+    } else {
+        Stopped::WorkLimit
+    };
+    Ok(run.best.solution(&model, run.bound, stopped))
+}
+
+/// A solve under way.
+struct Run<'a> {
+    model: &'a Model,
+    options: &'a Options,
+    /// What the plan places, and what the bound is for.
+    demand: Vec<u64>,
+    best: Plan,
+    bound: u64,
+}
+
+impl Run<'_> {
+    fn done(&self) -> bool {
+        let cost = self.best.cost(self.model);
+        cost <= self.bound || (cost - self.bound) as f64 <= self.options.gap_target * self.bound as f64
+    }
+
+    /// Takes `plan` if it places the same pods for less.
+    fn offer(&mut self, plan: Plan, meter: &mut Meter<'_>) -> bool {
+        if plan.cost(self.model) >= self.best.cost(self.model) || plan.placed(self.model) != self.demand {
+            return false;
+        }
+        self.best = plan;
+        meter.improved(&self.best.solution(self.model, self.bound, Stopped::WorkLimit));
+        true
+    }
+
+    fn prove(&mut self, certificate: Option<&Certificate>) {
+        if let Some(certificate) = certificate {
+            self.bound = self.bound.max(certificate.bound(self.model, &self.demand));
+        }
+    }
+
+    fn search(&mut self, meter: &mut Meter<'_>) {
+        if self.done() || meter.poll() {
+            return;
+        }
+        if let Some((plan, cost)) = exact::solve(self.model, &self.demand, meter) {
+            self.bound = self.bound.max(cost);
+            self.offer(plan, meter);
+            if self.done() {
+                return;
+            }
+        }
+        let mut pricer = Pricer::new(self.model);
+        let exchanges = relax::exchanges(self.model);
+        let stock = Stock::full(self.model);
+        let mut start = relax::plain_columns(self.model, &self.demand);
+        start.extend(self.best.nodes.keys().cloned());
+        let mut center = None;
+        // Coarse first, so that a good plan is there early; then finer.
+        for gap in [0.004, 0.001, 0.0002] {
+            let goal = Goal { gap, rounds: 300, nodes: 200_000 };
+            let relaxed = relax::run(
+                self.model,
+                &mut pricer,
+                &self.demand,
+                &stock,
+                start,
+                &exchanges,
+                center.take(),
+                goal,
+                meter,
+            );
+            let Some(relaxed) = relaxed else { return };
+            self.prove(relaxed.certificate.as_ref());
+            if self.done() {
+                return;
+            }
+            for round_up in [0.6, 0.8] {
+                self.dive(&mut pricer, &relaxed, round_up, meter);
+                if self.done() || meter.stopped() {
+                    return;
+                }
+            }
+            start = dive::pool(self.model, &relaxed, 0.5);
+            start.extend(relax::plain_columns(self.model, &self.demand));
+            start.extend(self.best.nodes.keys().cloned());
+            center = Some((relaxed.pods, relaxed.bins, relaxed.limits));
+        }
+    }
+
+    fn dive(&mut self, pricer: &mut Pricer<'_>, relaxed: &Relaxed, round_up: f64, meter: &mut Meter<'_>) {
+        let style = Style { round_up, goal: Goal { gap: 0.0005, rounds: 12, nodes: 2_000 } };
+        let plan = dive::dive(self.model, pricer, Plan::default(), &self.demand, relaxed, style, meter);
+        if std::env::var_os("PW_TRACE").is_some() {
+            eprintln!("dive {round_up}: {:?}", plan.as_ref().map(|p| UsdPerHour::from_micros(p.cost(self.model)).as_f64()));
+        }
+        if let Some(plan) = plan {
+            self.offer(plan, meter);
+        }
+    }
+}

@@ -1,0 +1,95 @@
+//! A problem from a pod list of the Alibaba GPU trace and a catalogue of instance types, for tests and measurements.
+//! Whole GPUs: a fraction of one rounds up. Pods with a GPU may use the models their `gpu_spec` maps to; pods without
+//! may use every node.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use poolwright_catalog::{ResourceName, UsdPerHour};
+use poolwright_solver::{Candidate, PodClass, Problem};
+
+const MIB: u64 = 1 << 20;
+
+/// GPU models that stand for one word of the trace's `gpu_spec`.
+fn models(word: &str) -> &'static [&'static str] {
+    match word {
+        "T4" => &["t4"],
+        "V100M16" | "V100M32" => &["v100"],
+        "P100" => &["v100", "a10g", "l4"],
+        "A10" => &["a10g"],
+        "G2" => &["a10g", "l4", "l40s"],
+        "G3" => &["a100", "h100", "rtx-pro-server-6000"],
+        _ => panic!("unknown gpu_spec {word}"),
+    }
+}
+
+/// Rows of a CSV file by column name.
+fn rows(path: &Path) -> Vec<BTreeMap<String, String>> {
+    let text = std::fs::read_to_string(path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+    let mut lines = text.lines();
+    let header: Vec<&str> = lines.next().expect("a header line").split(',').collect();
+    lines
+        .map(|line| header.iter().map(|name| (*name).to_owned()).zip(line.split(',').map(str::to_owned)).collect())
+        .collect()
+}
+
+fn number(row: &BTreeMap<String, String>, column: &str) -> u64 {
+    match row.get(column).map_or("", String::as_str) {
+        "" => 0,
+        text => text.parse().unwrap_or_else(|_| panic!("{column}: {text} is no number")),
+    }
+}
+
+/// Reads both files.
+pub fn problem(pods: &Path, catalogue: &Path) -> Problem {
+    let types = rows(catalogue);
+    let candidates: Vec<Candidate> = types
+        .iter()
+        .map(|row| Candidate {
+            name: row["instance_type"].clone(),
+            price: row["on_demand_usd_per_hour"].parse::<UsdPerHour>().expect("a price"),
+            capacity: vec![
+                number(row, "allocatable_cpu_milli"),
+                number(row, "allocatable_memory_mib") * MIB,
+                number(row, "allocatable_pods"),
+                number(row, "gpu_count"),
+            ],
+            max_nodes: None,
+            limit_use: Vec::new(),
+        })
+        .collect();
+    let mut counts: BTreeMap<(Vec<u64>, String), u32> = BTreeMap::new();
+    for row in rows(pods) {
+        let requests =
+            vec![number(&row, "cpu_milli"), number(&row, "memory_mib") * MIB, 1, number(&row, "num_gpu")];
+        let spec = row.get("gpu_spec").cloned().unwrap_or_default();
+        *counts.entry((requests, spec)).or_default() += 1;
+    }
+    let classes = counts
+        .into_iter()
+        .map(|((requests, spec), count)| {
+            let wanted: Vec<&str> = spec.split('|').filter(|word| !word.is_empty()).flat_map(models).copied().collect();
+            let admitted = |row: &BTreeMap<String, String>| {
+                requests[3] == 0
+                    || number(row, "gpu_count") > 0
+                        && (wanted.is_empty() || wanted.contains(&row["gpu_model"].as_str()))
+            };
+            PodClass {
+                name: format!("{}m/{}Mi/{}gpu/{spec}", requests[0], requests[1] / MIB, requests[3]),
+                candidates: (0..types.len() as u32).filter(|index| admitted(&types[*index as usize])).collect(),
+                requests,
+                count,
+                priority: 0,
+                max_per_node: None,
+                existing: Vec::new(),
+            }
+        })
+        .collect();
+    Problem {
+        resources: ["cpu", "memory", "pods", "nvidia.com/gpu"].map(ResourceName::new).to_vec(),
+        classes,
+        candidates,
+        existing: Vec::new(),
+        limits: Vec::new(),
+    }
+}
