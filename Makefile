@@ -26,7 +26,9 @@ help: ## this list
 
 demo: control-plane ## a real control plane, real GPU pods, nodes bought and given back; KEEP=1 leaves it running
 	@echo "Building Poolwright for the demo (about 5 min cold, on two cores; then seconds)"
-	@$(WITH_TOOLS) cargo build --locked --workspace --bins
+	@# One small test is built along: with it cargo takes the same features of our dependencies as `make test` does,
+	@# and whoever runs both compiles them once.
+	@$(WITH_TOOLS) cargo build --locked --workspace --bins --test architecture
 	@KEEP="$(KEEP)" $(WITH_TOOLS) "$(CARGO_TARGET_DIR)/debug/poolwright-demo"
 
 test: ## everything that continuous integration checks; the last lines count what passed
