@@ -7,7 +7,16 @@
 //! edge, in the intake room), logging. Every function is a pure function of its arguments.
 
 pub mod action;
+pub mod batch;
+pub mod explain;
+pub mod index;
+pub mod lifecycle;
 pub mod model;
+pub mod plan;
+pub mod quantity;
+pub mod requests;
+pub mod rules;
+pub mod setbacks;
 
 pub use action::{Action, ConditionStatus, ConditionType, ConditionUpdate, Notice, NoticeKind, Subject};
 pub use model::*;

@@ -38,6 +38,8 @@ pub struct Claim {
     pub offerings: Vec<RankedOffering>,
     /// Labels the node gets from the pool's template.
     pub labels: BTreeMap<String, String>,
+    /// Annotations the node gets from the pool's template.
+    pub annotations: BTreeMap<String, String>,
     /// Taints the node keeps.
     pub taints: Vec<Taint>,
     /// Taints the node has at first and somebody else lifts.

@@ -1,0 +1,79 @@
+//! The batch window: a burst of pods is planned together, a single one does not wait long.
+
+use jiff::{SignedDuration, Timestamp};
+
+use crate::index::Change;
+
+/// When to plan. It opens with the first change that matters, is extended while demand keeps coming, and closes at the
+/// latest after its ceiling.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct BatchWindow {
+    idle: SignedDuration,
+    max: SignedDuration,
+    open: Option<Window>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Window {
+    opened: Timestamp,
+    /// The last time demand was added, or the window opened.
+    last: Timestamp,
+    urgent: bool,
+}
+
+impl Default for BatchWindow {
+    /// Idle 1 s, at most 10 s.
+    fn default() -> Self {
+        Self::new(SignedDuration::from_secs(1), SignedDuration::from_secs(10))
+    }
+}
+
+impl BatchWindow {
+    /// A closed window that is due when no demand came for `idle`, and `max` after it opened at the latest.
+    pub fn new(idle: SignedDuration, max: SignedDuration) -> Self {
+        Self { idle, max, open: None }
+    }
+
+    /// Takes note of a change of the cluster.
+    pub fn on(&mut self, change: Change, now: Timestamp) {
+        if change < Change::Room {
+            return;
+        }
+        match &mut self.open {
+            None => self.open = Some(Window { opened: now, last: now, urgent: false }),
+            Some(window) if change == Change::Demand => window.last = window.last.max(now),
+            Some(_) => {}
+        }
+    }
+
+    /// A plan is wanted at once, without waiting for more pods: an order failed, and its pods have waited already.
+    pub fn urgent(&mut self, now: Timestamp) {
+        let window = self.open.get_or_insert(Window { opened: now, last: now, urgent: true });
+        window.urgent = true;
+    }
+
+    /// When the window is due; `None` while it is closed.
+    pub fn next_deadline(&self) -> Option<Timestamp> {
+        self.open.map(|window| {
+            if window.urgent {
+                window.opened
+            } else {
+                after(window.last, self.idle).min(after(window.opened, self.max))
+            }
+        })
+    }
+
+    /// Whether to plan now.
+    pub fn due(&self, now: Timestamp) -> bool {
+        self.next_deadline().is_some_and(|deadline| deadline <= now)
+    }
+
+    /// Closes the window: planning starts. What comes from now on opens the next one.
+    pub fn close(&mut self) {
+        self.open = None;
+    }
+}
+
+fn after(time: Timestamp, duration: SignedDuration) -> Timestamp {
+    time.checked_add(duration).unwrap_or(Timestamp::MAX)
+}

@@ -1,0 +1,287 @@
+//! The cluster index: what the watches said last, in one place, changed by synchronous calls alone.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use jiff::{SignedDuration, Timestamp};
+use poolwright_catalog::{Catalogue, OfferingId};
+
+use crate::model::{
+    Claim, ClaimName, DaemonSet, Instance, Node, NodeClassRef, Pod, PodKey, PodPhase, PodRole, Pool, PoolName,
+    Snapshot, Uid,
+};
+
+/// How long a claim that we wrote ourselves outlives a list that does not have it.
+const EXPECTATION: SignedDuration = SignedDuration::from_secs(60);
+
+/// What a change means for decisions. Ordered: the larger wakes more.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Change {
+    /// Nothing that any decision sees.
+    #[default]
+    None,
+    /// Something for [`crate::lifecycle::decide`], nothing for the planner.
+    Life,
+    /// Room or rules changed: what is planned for the pods that wait may change.
+    Room,
+    /// More pods want room, or other room than before.
+    Demand,
+}
+
+/// Everything known about the cluster. Cheap to take a [`Snapshot`] of.
+#[derive(Clone, Debug, Default)]
+pub struct ClusterIndex {
+    state: Snapshot,
+    /// Claims that we wrote and no watch has shown yet: their UID, and until when they are believed to exist.
+    expected: BTreeMap<ClaimName, (Uid, Timestamp)>,
+}
+
+impl ClusterIndex {
+    /// Knows nothing yet.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Everything as it stands now.
+    pub fn snapshot(&self) -> Snapshot {
+        self.state.clone()
+    }
+
+    /// Everything as it stands now, without a copy.
+    pub fn view(&self) -> &Snapshot {
+        &self.state
+    }
+
+    /// A pod was added or changed.
+    pub fn apply_pod(&mut self, pod: Pod) -> Change {
+        let change = self.pod_change(&pod);
+        if change != Change::None {
+            self.state.pods.insert(pod.key.clone(), Arc::new(pod));
+        }
+        change
+    }
+
+    /// A pod is gone.
+    pub fn delete_pod(&mut self, key: &PodKey) -> Change {
+        self.state.pods.remove(key).map_or(Change::None, |_| Change::Life)
+    }
+
+    /// All pods there are.
+    pub fn reset_pods(&mut self, pods: impl IntoIterator<Item = Pod>) -> Change {
+        let pods: BTreeMap<PodKey, Pod> = pods.into_iter().map(|pod| (pod.key.clone(), pod)).collect();
+        let gone = drop_missing(&mut self.state.pods, &pods, Change::Life);
+        pods.into_values().map(|pod| self.apply_pod(pod)).fold(gone, Ord::max)
+    }
+
+    /// A node was added or changed.
+    pub fn apply_node(&mut self, node: Node) -> Change {
+        let old = self.state.nodes.get(&node.name);
+        if old.is_some_and(|old| **old == node) {
+            return Change::None;
+        }
+        // Until it opens, a node of ours counts as what its claim promised, whatever it says itself.
+        let closed = node.gated || node.taints.iter().any(|taint| taint.key == crate::UNREGISTERED_TAINT);
+        self.state.nodes.insert(node.name.clone(), Arc::new(node));
+        if closed { Change::Life } else { Change::Room }
+    }
+
+    /// A node is gone.
+    pub fn delete_node(&mut self, name: &str) -> Change {
+        self.state.nodes.remove(name).map_or(Change::None, |_| Change::Room)
+    }
+
+    /// All nodes there are.
+    pub fn reset_nodes(&mut self, nodes: impl IntoIterator<Item = Node>) -> Change {
+        let nodes: BTreeMap<String, Node> = nodes.into_iter().map(|node| (node.name.clone(), node)).collect();
+        let gone = drop_missing(&mut self.state.nodes, &nodes, Change::Room);
+        nodes.into_values().map(|node| self.apply_node(node)).fold(gone, Ord::max)
+    }
+
+    /// A watch showed a claim, or the API server returned it to a write.
+    pub fn apply_claim(&mut self, claim: Claim) -> Change {
+        self.expected.remove(&claim.name);
+        self.put_claim(claim)
+    }
+
+    /// We created this claim, and the API server returned it so: it is there, even if a list says otherwise that was read
+    /// before. It is believed until a watch shows it, for a minute at most.
+    pub fn expect_claim(&mut self, claim: Claim, now: Timestamp) -> Change {
+        let until = now.checked_add(EXPECTATION).unwrap_or(Timestamp::MAX);
+        if self.state.claims.get(&claim.name).is_some_and(|known| known.uid == claim.uid) {
+            return Change::None;
+        }
+        self.expected.insert(claim.name.clone(), (claim.uid.clone(), until));
+        self.put_claim(claim)
+    }
+
+    /// A claim is gone.
+    pub fn delete_claim(&mut self, name: &ClaimName) -> Change {
+        self.expected.remove(name);
+        self.state.claims.remove(name).map_or(Change::None, |_| Change::Room)
+    }
+
+    /// All claims there are, as far as a list says that may be older than what we wrote.
+    pub fn reset_claims(&mut self, claims: impl IntoIterator<Item = Claim>, now: Timestamp) -> Change {
+        let mut claims: BTreeMap<ClaimName, Claim> =
+            claims.into_iter().map(|claim| (claim.name.clone(), claim)).collect();
+        self.expected.retain(|name, (_, until)| *until > now && !claims.contains_key(name));
+        for name in self.expected.keys() {
+            if let Some(claim) = self.state.claims.get(name) {
+                claims.insert(name.clone(), (**claim).clone());
+            }
+        }
+        let gone = drop_missing(&mut self.state.claims, &claims, Change::Room);
+        claims.into_values().map(|claim| self.put_claim(claim)).fold(gone, Ord::max)
+    }
+
+    /// A pool was added or changed.
+    pub fn apply_pool(&mut self, pool: Pool) -> Change {
+        put(&mut self.state.pools, pool.name.clone(), pool)
+    }
+
+    /// A pool is gone.
+    pub fn delete_pool(&mut self, name: &PoolName) -> Change {
+        self.state.pools.remove(name).map_or(Change::None, |_| Change::Room)
+    }
+
+    /// All pools there are.
+    pub fn reset_pools(&mut self, pools: impl IntoIterator<Item = Pool>) -> Change {
+        let pools: BTreeMap<PoolName, Pool> = pools.into_iter().map(|pool| (pool.name.clone(), pool)).collect();
+        let gone = drop_missing(&mut self.state.pools, &pools, Change::Room);
+        pools.into_values().map(|pool| self.apply_pool(pool)).fold(gone, Ord::max)
+    }
+
+    /// A DaemonSet was added or changed.
+    pub fn apply_daemonset(&mut self, daemonset: DaemonSet) -> Change {
+        put(&mut self.state.daemonsets, daemonset.key.clone(), daemonset)
+    }
+
+    /// A DaemonSet is gone.
+    pub fn delete_daemonset(&mut self, key: &PodKey) -> Change {
+        self.state.daemonsets.remove(key).map_or(Change::None, |_| Change::Room)
+    }
+
+    /// All DaemonSets there are.
+    pub fn reset_daemonsets(&mut self, daemonsets: impl IntoIterator<Item = DaemonSet>) -> Change {
+        let all: BTreeMap<PodKey, DaemonSet> =
+            daemonsets.into_iter().map(|daemonset| (daemonset.key.clone(), daemonset)).collect();
+        let gone = drop_missing(&mut self.state.daemonsets, &all, Change::Room);
+        all.into_values().map(|daemonset| self.apply_daemonset(daemonset)).fold(gone, Ord::max)
+    }
+
+    /// What a node class can buy, or why it cannot be used.
+    pub fn set_catalogue(&mut self, class: NodeClassRef, catalogue: Result<Arc<Catalogue>, String>) -> Change {
+        if self.state.catalogues.get(&class) == Some(&catalogue) {
+            return Change::None;
+        }
+        self.state.catalogues.insert(class, catalogue);
+        Change::Room
+    }
+
+    /// A node class is gone.
+    pub fn delete_catalogue(&mut self, class: &NodeClassRef) -> Change {
+        self.state.catalogues.remove(class).map_or(Change::None, |_| Change::Room)
+    }
+
+    /// All node classes there are.
+    pub fn reset_catalogues(
+        &mut self,
+        catalogues: impl IntoIterator<Item = (NodeClassRef, Result<Arc<Catalogue>, String>)>,
+    ) -> Change {
+        let all: BTreeMap<_, _> = catalogues.into_iter().collect();
+        let gone = drop_missing(&mut self.state.catalogues, &all, Change::Room);
+        all.into_iter().map(|(class, catalogue)| self.set_catalogue(class, catalogue)).fold(gone, Ord::max)
+    }
+
+    /// What is held back: [`crate::setbacks::Setbacks::held_back`].
+    pub fn set_held_back(&mut self, held_back: BTreeMap<(NodeClassRef, OfferingId), Timestamp>) -> Change {
+        if self.state.held_back == held_back {
+            return Change::None;
+        }
+        self.state.held_back = held_back;
+        Change::Room
+    }
+
+    /// Where the last plan put pods that are still waiting: [`crate::plan::Plan::nominations`].
+    pub fn set_nominations(&mut self, nominations: BTreeMap<PodKey, (Uid, String)>) -> Change {
+        if self.state.nominations == nominations {
+            return Change::None;
+        }
+        self.state.nominations = nominations;
+        Change::Life
+    }
+
+    /// The instances that the providers listed, and when the listing began.
+    pub fn set_instances(&mut self, at: Timestamp, instances: Vec<Instance>) -> Change {
+        self.state.instances = Some((at, instances));
+        Change::Life
+    }
+
+    fn put_claim(&mut self, claim: Claim) -> Change {
+        let before = self.state.claims.get(&claim.name);
+        let change = match before {
+            Some(old) if **old == claim => return Change::None,
+            Some(old) if old.uid == claim.uid && old.deleting_since == claim.deleting_since => Change::Life,
+            None if claim.deleting_since.is_none() => Change::Life,
+            _ => Change::Room,
+        };
+        self.state.claims.insert(claim.name.clone(), Arc::new(claim));
+        change
+    }
+
+    fn pod_change(&self, pod: &Pod) -> Change {
+        let old = self.state.pods.get(&pod.key).map(Arc::as_ref).filter(|old| old.uid == pod.uid);
+        if old == Some(pod) {
+            return Change::None;
+        }
+        if wants_node(pod) {
+            let as_before = old
+                .is_some_and(|old| wants_node(old) && old.spec == pod.spec && old.priority == pod.priority);
+            return if as_before && old.is_some_and(|old| old.nominated_node == pod.nominated_node) {
+                Change::Life
+            } else if as_before && pod.nominated_node.is_some() {
+                Change::Life
+            } else {
+                Change::Demand
+            };
+        }
+        match (&pod.phase, old.map(|old| &old.phase)) {
+            // It took room that may have been meant for another.
+            (PodPhase::Bound { node }, before)
+                if !matches!(before, Some(PodPhase::Bound { .. }))
+                    && pod.role == PodRole::Workload
+                    && !self.planned_for(pod, node) =>
+            {
+                Change::Room
+            }
+            _ => Change::Life,
+        }
+    }
+
+    /// Whether the pod is on the node where it was planned.
+    fn planned_for(&self, pod: &Pod, node: &str) -> bool {
+        let Some((uid, target)) = self.state.nominations.get(&pod.key) else { return false };
+        let claim = self.state.claims.get(&ClaimName(target.clone()));
+        *uid == pod.uid && claim.map_or(target == node, |claim| claim.node_name.as_deref() == Some(node))
+    }
+}
+
+fn wants_node(pod: &Pod) -> bool {
+    pod.role == PodRole::Workload
+        && pod.deleting_since.is_none()
+        && matches!(pod.phase, PodPhase::Unschedulable { .. })
+}
+
+fn put<K: Ord, V: PartialEq>(map: &mut BTreeMap<K, Arc<V>>, key: K, value: V) -> Change {
+    if map.get(&key).is_some_and(|old| **old == value) {
+        return Change::None;
+    }
+    map.insert(key, Arc::new(value));
+    Change::Room
+}
+
+fn drop_missing<K: Ord, V, W>(map: &mut BTreeMap<K, V>, listed: &BTreeMap<K, W>, change: Change) -> Change {
+    let before = map.len();
+    map.retain(|key, _| listed.contains_key(key));
+    if map.len() < before { change } else { Change::None }
+}

@@ -1,0 +1,234 @@
+//! What a plan says.
+
+use std::collections::BTreeMap;
+
+use poolwright_catalog::{InstanceTypeName, OfferingId, UsdPerHour};
+use serde::{Deserialize, Serialize};
+
+use crate::model::{ClaimName, Deadlines, NodeClassRef, PodKey, PoolName, RankedOffering, Taint, Uid};
+
+/// What to buy and where every pod that waits goes, with the reasons.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Plan {
+    /// Nodes to buy; sorted by name.
+    pub claims: Vec<PlannedClaim>,
+    /// Pods that go where room is or is on its way; sorted by pod.
+    pub placements: Vec<Placement>,
+    /// Pods that go nowhere, and why; sorted by pod. Finished and bound pods, and those of DaemonSets, are not mentioned.
+    pub unplaced: Vec<UnplacedPod>,
+    /// What was found out about each pool; every pool of the snapshot is in it.
+    pub pools: BTreeMap<PoolName, PoolFindings>,
+    /// What `claims` cost together, those with an unknown price aside.
+    pub cost: UsdPerHour,
+    /// No plan that places the same pods under the same order of pools costs less than this.
+    pub bound: UsdPerHour,
+    /// How many of `claims` have a first offering with an unknown price: their cost is in neither `cost` nor `bound`.
+    pub unknown_price_claims: usize,
+    /// What the same pods would cost if planned naively.
+    pub baselines: Baselines,
+    /// Where each waiting pod of the plan goes, by pod: its UID, and the name of the claim, or of the node where no claim
+    /// stands behind it. To be put into the next [`crate::Snapshot::nominations`].
+    pub nominations: BTreeMap<PodKey, (Uid, String)>,
+    /// How many pods there were and what became of them.
+    pub counts: Counts,
+    /// Set when the plan did not pass the independent check; `claims` and `placements` are empty then, and nothing may
+    /// be bought. What was violated, in sentences. This is a bug of Poolwright, never of its users.
+    pub refused: Vec<String>,
+    /// Whether the solver was asked to stop before it was done.
+    pub stopped_early: bool,
+}
+
+/// One node to buy.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PlannedClaim {
+    /// The name its NodeClaim gets: unique, and the same for the same snapshot and time.
+    pub name: ClaimName,
+    /// Its pool.
+    pub pool: PoolName,
+    /// The UID of its pool, for the owner reference.
+    pub pool_uid: Uid,
+    /// What to launch it with.
+    pub node_class: NodeClassRef,
+    /// What to order: the planned offering, then what to take when that is out of stock. Never empty.
+    pub offerings: Vec<RankedOffering>,
+    /// Labels from the pool's template.
+    pub labels: BTreeMap<String, String>,
+    /// Annotations from the pool's template.
+    pub annotations: BTreeMap<String, String>,
+    /// Taints the node keeps.
+    pub taints: Vec<Taint>,
+    /// Taints the node has at first.
+    pub startup_taints: Vec<Taint>,
+    /// The pods it is bought for; sorted, never empty.
+    pub planned_pods: Vec<PodKey>,
+    /// How long each stage may take.
+    pub deadlines: Deadlines,
+    /// Why this node, in a sentence.
+    pub reason: String,
+}
+
+impl PlannedClaim {
+    /// What was planned to be ordered.
+    pub fn offering(&self) -> &OfferingId {
+        &self.offerings[0].offering
+    }
+
+    /// The instance type that was planned.
+    pub fn instance_type(&self) -> &InstanceTypeName {
+        &self.offerings[0].offering.instance_type
+    }
+
+    /// Its price per hour; `None` when it is unknown.
+    pub fn price(&self) -> Option<UsdPerHour> {
+        self.offerings[0].price
+    }
+}
+
+/// A waiting pod that needs no purchase.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct Placement {
+    /// Which pod.
+    pub pod: PodKey,
+    /// Where it goes.
+    pub target: Target,
+}
+
+/// Room that is there or on its way.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub enum Target {
+    /// A claim, whether or not its node has joined.
+    Claim(ClaimName),
+    /// A node that no claim stands behind.
+    Node(String),
+}
+
+/// A pod that goes nowhere.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct UnplacedPod {
+    /// Which pod.
+    pub pod: PodKey,
+    /// Why, for machines.
+    pub reason: UnplacedReason,
+    /// Why, and what to do, in a sentence or two.
+    pub message: String,
+}
+
+/// Why a pod goes nowhere.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub enum UnplacedReason {
+    /// There is no pool that could buy anything.
+    NoUsablePool,
+    /// No offering of any pool holds it.
+    NoOfferingFits,
+    /// Offerings hold it, but a limit of their pool is reached.
+    LimitReached,
+    /// Offerings hold it, but all of them failed lately.
+    OfferingsHeldBack,
+    /// Offerings hold it, but their price is unknown.
+    PriceUnknown,
+    /// It uses a rule that Poolwright does not model yet.
+    UnmodelledRule,
+    /// The scheduler makes room for it by preemption.
+    PreemptionInProgress,
+    /// It is held by scheduling gates.
+    SchedulingGated,
+    /// Another scheduler places it.
+    OtherScheduler,
+    /// The scheduler has not tried it yet.
+    NotYetTried,
+}
+
+impl UnplacedReason {
+    /// Every reason.
+    pub const ALL: [Self; 10] = [
+        Self::NoUsablePool,
+        Self::NoOfferingFits,
+        Self::LimitReached,
+        Self::OfferingsHeldBack,
+        Self::PriceUnknown,
+        Self::UnmodelledRule,
+        Self::PreemptionInProgress,
+        Self::SchedulingGated,
+        Self::OtherScheduler,
+        Self::NotYetTried,
+    ];
+
+    /// The stable name, as in events and in the JSON of a plan.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::NoUsablePool => "NoUsablePool",
+            Self::NoOfferingFits => "NoOfferingFits",
+            Self::LimitReached => "LimitReached",
+            Self::OfferingsHeldBack => "OfferingsHeldBack",
+            Self::PriceUnknown => "PriceUnknown",
+            Self::UnmodelledRule => "UnmodelledRule",
+            Self::PreemptionInProgress => "PreemptionInProgress",
+            Self::SchedulingGated => "SchedulingGated",
+            Self::OtherScheduler => "OtherScheduler",
+            Self::NotYetTried => "NotYetTried",
+        }
+    }
+
+    /// Whether the pod wants a node and does not get one: such pods are reported to their users. The others wait for
+    /// somebody else, and are none of our business yet.
+    pub const fn is_unmet_demand(self) -> bool {
+        matches!(
+            self,
+            Self::NoUsablePool
+                | Self::NoOfferingFits
+                | Self::LimitReached
+                | Self::OfferingsHeldBack
+                | Self::PriceUnknown
+                | Self::UnmodelledRule
+        )
+    }
+}
+
+/// What planning found out about a pool.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PoolFindings {
+    /// Its spec makes no sense: reason and sentence.
+    pub invalid: Option<(String, String)>,
+    /// Its node class is missing or cannot buy: reason and sentence.
+    pub node_class: Option<(String, String)>,
+    /// Limits that keep it from buying what pods need: a sentence.
+    pub limit_reached: Option<String>,
+    /// How many offerings it may buy now.
+    pub offerings: usize,
+}
+
+/// What the pods that the plan buys for would cost otherwise. Zero when nothing is bought, or when it was not asked for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Baselines {
+    /// Each pod on a node of its own, the cheapest that holds it.
+    pub one_pod_per_node: UsdPerHour,
+    /// First fit, decreasing, each new node the cheapest that holds its first pod.
+    pub first_fit: UsdPerHour,
+}
+
+/// Pods by what became of them.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Counts {
+    /// Pods looked at: waiting workload pods.
+    pub total: usize,
+    /// Pods that go to room that is there or on its way.
+    pub on_existing: usize,
+    /// Pods that nodes are bought for.
+    pub on_new: usize,
+    /// Pods that go nowhere.
+    pub unplaced: usize,
+}
+
+impl Plan {
+    /// `(cost - bound) / bound`; zero when nothing is bought.
+    pub fn gap(&self) -> f64 {
+        let (cost, bound) = (self.cost.micros(), self.bound.micros());
+        if cost <= bound {
+            0.0
+        } else if bound == 0 {
+            1.0
+        } else {
+            (cost - bound) as f64 / bound as f64
+        }
+    }
+}

@@ -1,0 +1,191 @@
+//! Kubernetes quantities, exactly: `1500m`, `2Gi`, `1e3`.
+//!
+//! Grammar: <https://kubernetes.io/docs/reference/kubernetes-api/common-definitions/quantity/>.
+
+use std::fmt;
+
+use poolwright_catalog::ResourceName;
+
+/// An exact amount: `digits * 10^exponent`, or that times a power of two, held as billionths.
+///
+/// Kubernetes rounds anything finer than one billionth up, and so does this.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Quantity {
+    nanos: i128,
+}
+
+/// Why a text is no quantity.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum QuantityError {
+    /// Not of the form of a quantity.
+    #[error("`{0}` is no quantity; write a number with an optional suffix, such as 500m, 2, 1.5 or 16Gi")]
+    Malformed(String),
+    /// A number with a suffix that does not exist.
+    #[error("`{text}` has the unknown suffix `{suffix}`; use one of n u m k M G T P E Ki Mi Gi Ti Pi Ei")]
+    UnknownSuffix {
+        /// The text.
+        text: String,
+        /// What stands after the number.
+        suffix: String,
+    },
+    /// More than 2^63 - 1 units.
+    #[error("`{0}` is too large; a quantity is below 2^63")]
+    TooLarge(String),
+    /// Below zero where that makes no sense.
+    #[error("`{0}` is negative; an amount is zero or more")]
+    Negative(String),
+}
+
+const NANO: i128 = 1_000_000_000;
+/// Kubernetes' ceiling: 2^63 - 1 units.
+const MOST: i128 = (i64::MAX as i128) * NANO;
+
+impl Quantity {
+    /// From whole units.
+    pub fn units(units: i64) -> Self {
+        Self { nanos: i128::from(units) * NANO }
+    }
+
+    /// In thousandths, rounded up (away from minus infinity).
+    pub fn milli_ceil(self) -> i128 {
+        ceil_div(self.nanos, NANO / 1000)
+    }
+
+    /// In whole units, rounded up.
+    pub fn units_ceil(self) -> i128 {
+        ceil_div(self.nanos, NANO)
+    }
+
+    /// Whether it is below zero.
+    pub fn is_negative(self) -> bool {
+        self.nanos < 0
+    }
+}
+
+impl fmt::Display for Quantity {
+    /// As a plain decimal.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let sign = if self.nanos < 0 { "-" } else { "" };
+        let (whole, fraction) = (self.nanos.abs() / NANO, self.nanos.abs() % NANO);
+        if fraction == 0 {
+            return f.pad(&format!("{sign}{whole}"));
+        }
+        let digits = format!("{fraction:09}");
+        f.pad(&format!("{sign}{whole}.{}", digits.trim_end_matches('0')))
+    }
+}
+
+/// Parses a quantity.
+pub fn parse(text: &str) -> Result<Quantity, QuantityError> {
+    let malformed = || QuantityError::Malformed(text.to_owned());
+    let too_large = || QuantityError::TooLarge(text.to_owned());
+    let (negative, rest) = match text.as_bytes().first() {
+        Some(b'-') => (true, &text[1..]),
+        Some(b'+') => (false, &text[1..]),
+        _ => (false, text),
+    };
+    let end = rest.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(rest.len());
+    let (number, suffix) = rest.split_at(end);
+    let (whole, fraction) = number.split_once('.').unwrap_or((number, ""));
+    if (whole.is_empty() && fraction.is_empty()) || fraction.contains('.') {
+        return Err(malformed());
+    }
+    let scale = Scale::of(suffix).ok_or_else(|| {
+        if suffix.chars().all(char::is_alphabetic) {
+            QuantityError::UnknownSuffix { text: text.to_owned(), suffix: suffix.to_owned() }
+        } else {
+            malformed()
+        }
+    })?;
+    let digits = format!("{whole}{fraction}");
+    let digits = digits.trim_start_matches('0');
+    if digits.is_empty() {
+        return Ok(Quantity { nanos: 0 });
+    }
+    // The value is `digits * 10^power * 2^shift` billionths.
+    let (power, shift) = match scale {
+        Scale::Ten(exponent) => (exponent + 9 - fraction.len() as i64, 0),
+        Scale::Two(shift) => (9 - fraction.len() as i64, shift),
+    };
+    let nanos = scaled(digits, power, shift).filter(|nanos| *nanos <= MOST).ok_or_else(too_large)?;
+    Ok(Quantity { nanos: if negative { -nanos } else { nanos } })
+}
+
+/// A resource amount in the unit of [`poolwright_catalog::ResourceList`]: thousandths for `cpu`, whole units for all
+/// else, rounded up.
+pub fn amount(resource: &str, text: &str) -> Result<u64, QuantityError> {
+    let quantity = parse(text)?;
+    if quantity.is_negative() {
+        return Err(QuantityError::Negative(text.to_owned()));
+    }
+    let units =
+        if resource == ResourceName::CPU { quantity.milli_ceil() } else { quantity.units_ceil() };
+    u64::try_from(units).map_err(|_| QuantityError::TooLarge(text.to_owned()))
+}
+
+enum Scale {
+    Ten(i64),
+    Two(u32),
+}
+
+impl Scale {
+    fn of(suffix: &str) -> Option<Self> {
+        Some(match suffix {
+            "n" => Self::Ten(-9),
+            "u" => Self::Ten(-6),
+            "m" => Self::Ten(-3),
+            "" => Self::Ten(0),
+            "k" => Self::Ten(3),
+            "M" => Self::Ten(6),
+            "G" => Self::Ten(9),
+            "T" => Self::Ten(12),
+            "P" => Self::Ten(15),
+            "E" => Self::Ten(18),
+            "Ki" => Self::Two(10),
+            "Mi" => Self::Two(20),
+            "Gi" => Self::Two(30),
+            "Ti" => Self::Two(40),
+            "Pi" => Self::Two(50),
+            "Ei" => Self::Two(60),
+            _ => {
+                let exponent = suffix.strip_prefix(['e', 'E'])?;
+                let digits = exponent.strip_prefix(['+', '-']).unwrap_or(exponent);
+                if digits.is_empty() || !digits.bytes().all(|digit| digit.is_ascii_digit()) {
+                    return None;
+                }
+                // An exponent beyond this range is as good as any other out of range.
+                let size: i64 = digits.parse().unwrap_or(i64::MAX).min(1_000_000);
+                Self::Ten(if exponent.starts_with('-') { -size } else { size })
+            }
+        })
+    }
+}
+
+/// `digits * 10^power * 2^shift`, rounded up; `None` when that is far out of range. `digits` has no leading zero.
+fn scaled(digits: &str, power: i64, shift: u32) -> Option<i128> {
+    if power >= 0 {
+        let mantissa: i128 = digits.parse().ok()?;
+        let factor = 10i128.checked_pow(u32::try_from(power).ok()?)?;
+        return mantissa.checked_mul(factor)?.checked_mul(1i128 << shift);
+    }
+    // A long fraction: what lies beyond all powers of two here (60 bits) and one billionth can only round up.
+    let keep = usize::try_from((digits.len() as i64 + power + 20).max(0)).ok()?.min(digits.len());
+    let (head, tail) = digits.split_at(keep);
+    let lost = tail.bytes().any(|digit| digit != b'0');
+    let power = power + tail.len() as i64;
+    let mantissa: i128 = if head.is_empty() { 0 } else { head.parse().ok()? };
+    if power >= 0 {
+        let factor = 10i128.checked_pow(u32::try_from(power).ok()?)?;
+        return mantissa.checked_mul(factor)?.checked_mul(1i128 << shift)?.checked_add(i128::from(lost));
+    }
+    let Some(divisor) = u32::try_from(-power).ok().and_then(|places| 10i128.checked_pow(places)) else {
+        return Some(1);
+    };
+    let product = mantissa.checked_mul(1i128 << shift)?;
+    let (quotient, remainder) = (product / divisor, product % divisor);
+    quotient.checked_add(i128::from(remainder != 0 || lost))
+}
+
+fn ceil_div(value: i128, by: i128) -> i128 {
+    value.div_euclid(by) + i128::from(value.rem_euclid(by) != 0)
+}
