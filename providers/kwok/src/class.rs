@@ -1,0 +1,171 @@
+//! A KwokNodeClass, understood: what it sells, how fast nodes come, and what goes wrong.
+
+use jiff::SignedDuration;
+use poolwright_api::{
+    CapacityType as WrittenCapacityType, Faults, GROUP, KwokNodeClass, KwokNodeClassSpec, LaunchFault,
+    OfferingSelector,
+};
+use poolwright_catalog::{CapacityType, OfferingId, ProviderName};
+use poolwright_provider_contract::{LaunchError, NodeClassKey, ProviderError};
+
+/// The kind of node class this provider launches with.
+pub(crate) const KIND: &str = "KwokNodeClass";
+
+/// What a node class asks for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Class {
+    /// Sells this provider's part of the catalogue; all of it when `None`.
+    pub provider: Option<ProviderName>,
+    pub registration_delay: SignedDuration,
+    faults: Faults,
+}
+
+/// What will be wrong with one instance, drawn when it is launched.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Flaws {
+    pub never_registers: bool,
+    pub missing_gpus: u64,
+}
+
+/// Refuses a key that is not about a node class of ours.
+pub(crate) fn check_kind(key: &NodeClassKey) -> Result<(), ProviderError> {
+    if key.group == GROUP && key.kind == KIND {
+        return Ok(());
+    }
+    Err(ProviderError::Invalid(format!(
+        "{}/{} `{}` is no node class of the kwok provider: correct spec.template.spec.nodeClassRef of the pool to group \
+         {GROUP}, kind {KIND}",
+        key.group, key.kind, key.name
+    )))
+}
+
+/// What to say of a node class that is not there.
+pub(crate) fn missing(name: &str) -> ProviderError {
+    ProviderError::Invalid(format!(
+        "{KIND} `{name}` does not exist: create it or correct spec.template.spec.nodeClassRef of the pool"
+    ))
+}
+
+impl Class {
+    /// From the API object.
+    pub fn read(name: &str, object: &KwokNodeClass) -> Result<Self, ProviderError> {
+        let KwokNodeClassSpec { provider, registration_delay, faults } = &object.spec;
+        let registration_delay = registration_delay.parse().map_err(|error| {
+            ProviderError::Invalid(format!("{KIND} `{name}`: spec.registrationDelay: {error}"))
+        })?;
+        let provider = provider.clone().map(ProviderName::new);
+        Ok(Self { provider, registration_delay, faults: faults.clone() })
+    }
+
+    /// Why no launch works at all, if so. A reached quota is not among these: it is about each offering.
+    pub fn launch_error(&self) -> Option<ProviderError> {
+        let told = "the node class's spec.faults.launchError says so".to_owned();
+        match self.faults.launch_error? {
+            LaunchFault::Quota => None,
+            LaunchFault::Throttled => Some(ProviderError::Throttled(told)),
+            LaunchFault::Invalid => Some(ProviderError::Invalid(format!("{told}: remove it"))),
+            LaunchFault::Transient => Some(ProviderError::Transient(told)),
+        }
+    }
+
+    /// Why this offering cannot be had, if so.
+    pub fn refusal(&self, offering: &OfferingId) -> Option<LaunchError> {
+        if self.faults.launch_error == Some(LaunchFault::Quota) {
+            let told = "the node class's spec.faults.launchError says that the limit is reached";
+            return Some(LaunchError::Quota(told.to_owned()));
+        }
+        any_matches(&self.faults.stock_outs, offering).then(|| {
+            LaunchError::StockOut("the node class's spec.faults.stockOuts says that there is none".to_owned())
+        })
+    }
+
+    /// What will be wrong with an instance of this offering.
+    pub fn flaws(&self, offering: &OfferingId) -> Flaws {
+        Flaws {
+            never_registers: any_matches(&self.faults.never_register, offering),
+            missing_gpus: u64::try_from(self.faults.missing_gpus).unwrap_or(0),
+        }
+    }
+}
+
+fn any_matches(selectors: &[OfferingSelector], offering: &OfferingId) -> bool {
+    selectors.iter().any(|selector| matches(selector, offering))
+}
+
+fn matches(selector: &OfferingSelector, offering: &OfferingId) -> bool {
+    let OfferingSelector { instance_type, zone, capacity_type } = selector;
+    instance_type.as_deref().is_none_or(|wanted| wanted == offering.instance_type.as_str())
+        && zone.as_deref().is_none_or(|wanted| wanted == offering.zone.as_str())
+        && capacity_type.is_none_or(|wanted| wanted == written(offering.capacity_type))
+}
+
+fn written(capacity_type: CapacityType) -> WrittenCapacityType {
+    match capacity_type {
+        CapacityType::Reserved => WrittenCapacityType::Reserved,
+        CapacityType::Spot => WrittenCapacityType::Spot,
+        CapacityType::OnDemand => WrittenCapacityType::OnDemand,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn offering(name: &str, zone: &str, capacity_type: CapacityType) -> OfferingId {
+        OfferingId { instance_type: name.into(), zone: zone.into(), capacity_type }
+    }
+
+    fn class(spec: serde_json::Value) -> Class {
+        let spec = serde_json::from_value(spec).expect("a node class's spec");
+        Class::read("trial", &KwokNodeClass::new("trial", spec)).expect("a usable node class")
+    }
+
+    #[test]
+    fn a_stock_out_hits_the_offerings_that_match_every_field_given() {
+        let class = class(serde_json::json!({"faults": {"stockOuts": [
+            {"instanceType": "g5.xlarge", "zone": "us-east-1a"},
+            {"capacityType": "spot"},
+        ]}}));
+        let out = |name, zone, capacity_type| class.refusal(&offering(name, zone, capacity_type)).is_some();
+        assert!(out("g5.xlarge", "us-east-1a", CapacityType::OnDemand));
+        assert!(!out("g5.xlarge", "us-east-1b", CapacityType::OnDemand));
+        assert!(!out("g5.2xlarge", "us-east-1a", CapacityType::OnDemand));
+        assert!(out("g5.2xlarge", "us-east-1b", CapacityType::Spot));
+    }
+
+    #[test]
+    fn a_selector_without_fields_hits_every_offering() {
+        let class = class(serde_json::json!({"faults": {"neverRegister": [{}], "missingGpus": 1}}));
+        let flaws = class.flaws(&offering("g5.xlarge", "us-east-1a", CapacityType::OnDemand));
+        assert_eq!(flaws, Flaws { never_registers: true, missing_gpus: 1 });
+        assert_eq!(class.refusal(&offering("g5.xlarge", "us-east-1a", CapacityType::OnDemand)), None);
+    }
+
+    #[test]
+    fn a_reached_quota_is_about_each_offering_and_all_else_about_the_call() {
+        let quota = class(serde_json::json!({"faults": {"launchError": "Quota"}}));
+        assert_eq!(quota.launch_error(), None);
+        let refusal = quota.refusal(&offering("g5.xlarge", "us-east-1a", CapacityType::OnDemand));
+        assert!(matches!(refusal, Some(LaunchError::Quota(_))), "{refusal:?}");
+        let throttled = class(serde_json::json!({"faults": {"launchError": "Throttled"}}));
+        assert!(matches!(throttled.launch_error(), Some(ProviderError::Throttled(_))));
+    }
+
+    #[test]
+    fn a_delay_that_cannot_be_read_is_named_with_its_path() {
+        let spec = serde_json::from_value(serde_json::json!({"registrationDelay": "soon"})).expect("text");
+        let error = Class::read("trial", &KwokNodeClass::new("trial", spec)).expect_err("no duration");
+        assert!(error.to_string().contains("`trial`: spec.registrationDelay: `soon`"), "{error}");
+    }
+
+    #[test]
+    fn a_node_class_of_another_kind_is_refused_with_what_to_write() {
+        let key = NodeClassKey {
+            group: "karpenter.k8s.aws".to_owned(),
+            kind: "EC2NodeClass".to_owned(),
+            name: "default".to_owned(),
+        };
+        let error = check_kind(&key).expect_err("not ours").to_string();
+        assert!(error.contains("EC2NodeClass `default`") && error.contains("kind KwokNodeClass"), "{error}");
+    }
+}

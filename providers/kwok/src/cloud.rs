@@ -1,0 +1,163 @@
+//! The cloud behind the provider: nodes join when they are due, terminations end, nodes without instance go.
+//!
+//! Every round looks at what is stored and does the next step of each instance. A round that is cut off leaves nothing that
+//! the next one would not find.
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use futures::{StreamExt, stream};
+use jiff::Timestamp;
+use k8s_openapi::api::core::v1::Node;
+use poolwright_provider_contract::ProviderError;
+
+use crate::node;
+use crate::provider::KwokProvider;
+use crate::record::{Record, State, name_in, name_of};
+use crate::store::{Created, Stored};
+
+/// Nodes that join at the same time.
+const CONCURRENCY: usize = 16;
+/// From a round that failed to the next.
+const SHORTLY: Duration = Duration::from_millis(250);
+
+/// Plays the cloud until it is dropped.
+pub(crate) async fn play(provider: &KwokProvider) {
+    loop {
+        let pause = match round(provider).await {
+            Ok(next_due) => until(next_due, (provider.now)(), provider.settings.resync),
+            Err(error) => {
+                tracing::warn!(%error, "the kwok cloud could not look after its instances; it tries again");
+                SHORTLY.min(provider.settings.resync)
+            }
+        };
+        tokio::select! {
+            () = provider.wake.notified() => {}
+            () = tokio::time::sleep(pause) => {}
+        }
+    }
+}
+
+/// How long to wait for what is due next, if anything is.
+fn until(next_due: Option<Timestamp>, now: Timestamp, resync: Duration) -> Duration {
+    let Some(due) = next_due else { return resync };
+    let left = Duration::try_from(due.duration_since(now)).unwrap_or(Duration::ZERO);
+    left.max(Duration::from_millis(1)).min(resync)
+}
+
+/// Does the next step of every instance. Returns when the next node is due.
+async fn round(provider: &KwokProvider) -> Result<Option<Timestamp>, ProviderError> {
+    // Nodes before records: a node seen here had its record when it was made, so if the later listing lacks the record,
+    // the instance is gone for good.
+    let nodes = provider.store.nodes().await?;
+    let inventory = provider.store.list().await?;
+    let now = (provider.now)();
+    let mut next_due = None;
+    let mut steps = Vec::new();
+    for stored in &inventory.stored {
+        let Record { state, due, never_registers, .. } = &stored.record;
+        match state {
+            State::Terminating => steps.push(stored),
+            State::Launched if *never_registers => {}
+            State::Launched if *due <= now => steps.push(stored),
+            State::Launched => next_due = Some(next_due.map_or(*due, |soonest: Timestamp| soonest.min(*due))),
+            State::Joined => {}
+        }
+    }
+    let mut outcomes = stream::iter(steps).map(|stored| step(provider, stored)).buffer_unordered(CONCURRENCY);
+    let mut first_error = None;
+    while let Some(outcome) = outcomes.next().await {
+        if let Err(error) = outcome {
+            first_error.get_or_insert(error);
+        }
+    }
+    if let Some(problem) = inventory.unreadable.first() {
+        // Whose nodes those are cannot be known, so no node is taken for lost.
+        tracing::warn!(count = inventory.unreadable.len(), %problem, "instances that cannot be read");
+    } else {
+        let known: BTreeSet<_> = inventory.stored.iter().map(|stored| stored.record.provider_id()).collect();
+        for node in nodes.iter().filter(|node| is_lost(node, &known)) {
+            let name = node.metadata.name.as_deref().unwrap_or_default();
+            tracing::info!(node = name, "the node lost its instance and goes");
+            provider.store.delete_node(node).await?;
+        }
+    }
+    first_error.map_or(Ok(next_due), Err)
+}
+
+/// Whether the node is of an instance of ours that is not there any more. `known` are the provider ids of those that are.
+fn is_lost(node: &Node, known: &BTreeSet<String>) -> bool {
+    node::provider_id(node).is_some_and(|id| name_in(id).is_some() && !known.contains(id))
+}
+
+async fn step(provider: &KwokProvider, stored: &Stored) -> Result<(), ProviderError> {
+    match stored.record.state {
+        State::Terminating => provider.finish_termination(stored).await.map(|_| ()),
+        State::Launched | State::Joined => join(provider, stored).await,
+    }
+}
+
+/// The node joins, once.
+async fn join(provider: &KwokProvider, stored: &Stored) -> Result<(), ProviderError> {
+    let record = &stored.record;
+    let store = &provider.store;
+    let wanted = node::node(record, store.namespace(), (provider.now)());
+    if let Created::Taken = store.create_node(&wanted).await? {
+        match store.node(&record.claim).await? {
+            Some(node) if node::is_of(&node, record) => {}
+            Some(other) => {
+                tracing::error!(
+                    node = record.claim,
+                    instance = record.provider_id(),
+                    found = node::provider_id(&other).unwrap_or("none"),
+                    "a node of this name exists and belongs to another instance; the instance cannot join: delete that \
+                     node if nothing runs on it"
+                );
+                return Ok(());
+            }
+            None => return Ok(()),
+        }
+    }
+    let joined = Record { state: State::Joined, ..record.clone() };
+    if store.replace(stored, joined).await?.is_some() {
+        tracing::info!(node = record.claim, instance = record.provider_id(), "node joined");
+        return Ok(());
+    }
+    // Somebody else was here: another of us that let it join, or a termination that overtook us.
+    let name = name_of(&record.key)?;
+    let now = store.get(&name).await?;
+    if now.is_none_or(|now| now.record.state == State::Terminating)
+        && let Some(node) = store.node(&record.claim).await?
+        && node::is_of(&node, record)
+    {
+        store.delete_node(&node).await?;
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_next_round_is_when_a_node_is_due_and_at_the_latest_at_the_resync() {
+        let at = |second| Timestamp::from_second(second).expect("a time");
+        let resync = Duration::from_secs(10);
+        assert_eq!(until(None, at(100), resync), resync);
+        assert_eq!(until(Some(at(103)), at(100), resync), Duration::from_secs(3));
+        assert_eq!(until(Some(at(1000)), at(100), resync), resync);
+        assert_eq!(until(Some(at(90)), at(100), resync), Duration::from_millis(1));
+    }
+
+    #[test]
+    fn only_a_node_of_ours_whose_instance_is_gone_is_lost() {
+        let record = crate::record::tests::record();
+        let mut node = node::node(&record, "poolwright-kwok", record.due);
+        assert!(is_lost(&node, &BTreeSet::new()));
+        assert!(!is_lost(&node, &BTreeSet::from([record.provider_id()])));
+        for other in [None, Some("aws:///us-east-1a/i-0f3a")] {
+            node.spec.as_mut().expect("a spec").provider_id = other.map(str::to_owned);
+            assert!(!is_lost(&node, &BTreeSet::new()), "{other:?}");
+        }
+    }
+}

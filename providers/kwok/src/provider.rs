@@ -1,0 +1,304 @@
+//! The provider: what it is told, it does, and says what happened.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use async_trait::async_trait;
+use kube::Client;
+use poolwright_catalog::{Catalogue, Offering, ProviderName, ResourceName};
+use poolwright_provider_contract::{
+    Clock, CloudProvider, FailedOffering, Instance, LaunchError, LaunchRequest, LaunchedInstance,
+    NodeClassKey, ProviderError, RankedOffering,
+};
+use tokio::sync::Notify;
+
+use crate::class::{self, Class, Flaws};
+use crate::record::{NodePlan, Record, Refused, State, check_claim, name_in, name_of};
+use crate::store::{Created, Store, Stored};
+
+/// How often a change is tried again when others change the same record.
+const ATTEMPTS: usize = 5;
+
+/// How the provider works.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Settings {
+    /// Where instances are kept, as ConfigMaps. Made at the first launch if it is not there. Two clusters' worth of
+    /// instances in one API server take two namespaces.
+    pub namespace: String,
+    /// [`KwokProvider::run`] looks at everything at least this often; in between it acts on launches and when nodes are due.
+    pub resync: Duration,
+    /// A call to the API server that takes longer fails as transient.
+    pub call_timeout: Duration,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self {
+            namespace: "poolwright-kwok".to_owned(),
+            resync: Duration::from_secs(10),
+            call_timeout: Duration::from_secs(30),
+        }
+    }
+}
+
+/// The KWOK provider. It holds nothing that the API server does not have, so any number of them may exist and restart over
+/// one cluster.
+pub struct KwokProvider {
+    pub(crate) store: Store,
+    pub(crate) now: Clock,
+    pub(crate) settings: Settings,
+    /// A launch or a termination wakes [`KwokProvider::run`].
+    pub(crate) wake: Notify,
+    catalogue: Arc<Catalogue>,
+    /// The catalogue's part of each provider; made when first asked for, since the catalogue does not change.
+    parts: Mutex<BTreeMap<ProviderName, Arc<Catalogue>>>,
+}
+
+impl KwokProvider {
+    /// A provider that sells `catalogue`. Nodes join only while [`KwokProvider::run`] runs, here or elsewhere.
+    pub fn new(client: Client, catalogue: Arc<Catalogue>, now: Clock, settings: Settings) -> Self {
+        Self {
+            store: Store::new(client, settings.namespace.clone(), settings.call_timeout),
+            now,
+            settings,
+            wake: Notify::new(),
+            catalogue,
+            parts: Mutex::default(),
+        }
+    }
+
+    /// The cloud behind the provider: lets nodes join when they are due, finishes terminations, removes nodes that lost
+    /// their instance. Ends when `shutdown` does; it may be cut off at any point and goes on where it was when run again.
+    /// Two at once do no harm.
+    pub async fn run(&self, shutdown: impl Future<Output = ()>) {
+        tokio::select! {
+            biased;
+            () = shutdown => {}
+            () = crate::cloud::play(self) => {}
+        }
+    }
+
+    async fn class(&self, key: &NodeClassKey) -> Result<Class, ProviderError> {
+        class::check_kind(key)?;
+        let object = self.store.class(&key.name).await?.ok_or_else(|| class::missing(&key.name))?;
+        Class::read(&key.name, &object)
+    }
+
+    /// What a class sells.
+    fn sold(&self, class: &Class, name: &str) -> Result<Arc<Catalogue>, ProviderError> {
+        let Some(provider) = &class.provider else { return Ok(Arc::clone(&self.catalogue)) };
+        let mut parts = self.parts.lock().unwrap_or_else(PoisonError::into_inner);
+        let part = parts
+            .entry(provider.clone())
+            .or_insert_with(|| Arc::new(self.catalogue.filtered(|kind, _| kind.provider == *provider)));
+        if part.offerings().is_empty() {
+            let mut known: Vec<_> =
+                self.catalogue.types().values().map(|kind| kind.provider.as_str()).collect();
+            known.sort_unstable();
+            known.dedup();
+            return Err(ProviderError::Invalid(format!(
+                "{} `{name}` sells what provider `{provider}` sells, of which the catalogue has nothing: correct \
+                 spec.provider (the catalogue has: {})",
+                class::KIND,
+                known.join(", ")
+            )));
+        }
+        Ok(Arc::clone(part))
+    }
+
+    /// Tries the offerings in order.
+    async fn choose(&self, request: &LaunchRequest) -> Result<Record, LaunchError> {
+        let class = self.class(&request.node_class).await?;
+        let sold = self.sold(&class, &request.node_class.name)?;
+        check_claim(&request.claim)?;
+        if let Some(error) = class.launch_error() {
+            return Err(error.into());
+        }
+        if request.offerings.is_empty() {
+            let message =
+                format!("the launch for claim `{}` names no offering: name at least one", request.claim);
+            return Err(ProviderError::Invalid(message).into());
+        }
+        let mut failed: Vec<FailedOffering> = Vec::new();
+        for ranked in &request.offerings {
+            let id = &ranked.offering;
+            let offering = sold.offering(id).ok_or_else(|| {
+                ProviderError::Invalid(format!(
+                    "{} `{}` does not sell {id}: correct the catalogue or spec.provider of the class",
+                    class::KIND,
+                    request.node_class.name
+                ))
+            })?;
+            match class.refusal(id) {
+                Some(error) => failed.push(FailedOffering { offering: id.clone(), error }),
+                None => {
+                    return self
+                        .record(request, ranked, &class, &sold, offering, &failed)
+                        .map_err(Into::into);
+                }
+            }
+        }
+        Err(LaunchError::AllFailed(failed))
+    }
+
+    fn record(
+        &self,
+        request: &LaunchRequest,
+        ranked: &RankedOffering,
+        class: &Class,
+        sold: &Catalogue,
+        offering: &Offering,
+        failed: &[FailedOffering],
+    ) -> Result<Record, ProviderError> {
+        let Flaws { never_registers, missing_gpus } = class.flaws(&offering.id);
+        let launched = (self.now)();
+        let due = launched.checked_add(class.registration_delay).map_err(|_| {
+            ProviderError::Invalid(format!(
+                "{} `{}`: spec.registrationDelay goes beyond the end of time: shorten it",
+                class::KIND,
+                request.node_class.name
+            ))
+        })?;
+        let mut labels = request.labels.clone();
+        labels.extend(sold.node_labels(offering));
+        let capacity = ranked.allocatable.clone();
+        let gpus = capacity.get(ResourceName::NVIDIA_GPU).saturating_sub(missing_gpus);
+        Ok(Record {
+            state: State::Launched,
+            key: request.key.clone(),
+            claim: request.claim.clone(),
+            node_class: request.node_class.clone(),
+            offering: offering.id.clone(),
+            launched,
+            due,
+            never_registers,
+            refused: failed.iter().map(Refused::new).collect(),
+            node: NodePlan {
+                labels,
+                annotations: request.annotations.clone(),
+                taints: request.taints.iter().map(Into::into).collect(),
+                allocatable: capacity.clone().with(ResourceName::NVIDIA_GPU, gpus),
+                capacity,
+            },
+        })
+    }
+
+    /// Lets the instance's node go and then the instance. `true` when both are gone.
+    pub(crate) async fn finish_termination(&self, stored: &Stored) -> Result<bool, ProviderError> {
+        let record = &stored.record;
+        if let Some(node) = self.store.node(&record.claim).await?
+            && crate::node::is_of(&node, record)
+        {
+            if node.metadata.deletion_timestamp.is_none() {
+                self.store.delete_node(&node).await?;
+            }
+            // A finalizer keeps it; then the instance is not gone either.
+            let left = self.store.node(&record.claim).await?;
+            if left.is_some_and(|node| crate::node::is_of(&node, record)) {
+                return Ok(false);
+            }
+        }
+        self.store.delete(stored).await?;
+        tracing::info!(instance = record.provider_id(), claim = record.claim, "instance terminated");
+        Ok(true)
+    }
+}
+
+/// What a launch finds under its key.
+fn found(stored: &Stored) -> Result<LaunchedInstance, LaunchError> {
+    let record = &stored.record;
+    if record.state == State::Terminating {
+        let message = format!(
+            "instance {} was launched with key {} and is terminating: launch with a new key, from a new claim",
+            record.provider_id(),
+            record.key
+        );
+        return Err(ProviderError::Invalid(message).into());
+    }
+    Ok(LaunchedInstance { instance: record.instance(), failed: record.failed() })
+}
+
+#[async_trait]
+impl CloudProvider for KwokProvider {
+    fn name(&self) -> &'static str {
+        "kwok"
+    }
+
+    fn node_class_kinds(&self) -> &'static [&'static str] {
+        &[class::KIND]
+    }
+
+    async fn catalogue(&self, key: &NodeClassKey) -> Result<Arc<Catalogue>, ProviderError> {
+        let class = self.class(key).await?;
+        self.sold(&class, &key.name)
+    }
+
+    async fn launch(&self, request: &LaunchRequest) -> Result<LaunchedInstance, LaunchError> {
+        let name = name_of(&request.key)?;
+        if let Some(stored) = self.store.get(&name).await? {
+            return found(&stored);
+        }
+        let record = self.choose(request).await?;
+        match self.store.create(&record).await? {
+            Created::New => {
+                tracing::info!(
+                    instance = record.provider_id(),
+                    claim = record.claim,
+                    offering = %record.offering,
+                    "instance launched"
+                );
+                self.wake.notify_one();
+                Ok(LaunchedInstance { instance: record.instance(), failed: record.failed() })
+            }
+            // Somebody launched this key between our look and our create; theirs counts.
+            Created::Taken => match self.store.get(&name).await? {
+                Some(stored) => found(&stored),
+                None => {
+                    let message =
+                        format!("the instance of key {} came and went while it was launched", request.key);
+                    Err(ProviderError::Transient(message).into())
+                }
+            },
+        }
+    }
+
+    async fn list(&self) -> Result<Vec<Instance>, ProviderError> {
+        let inventory = self.store.list().await?;
+        // Half a list would look like instances that are gone.
+        if let Some(problem) = inventory.unreadable.into_iter().next() {
+            return Err(problem);
+        }
+        let mut all: Vec<_> = inventory.stored.iter().map(|stored| stored.record.instance()).collect();
+        all.sort_by(|a, b| a.provider_id.cmp(&b.provider_id));
+        Ok(all)
+    }
+
+    async fn get(&self, provider_id: &str) -> Result<Option<Instance>, ProviderError> {
+        let Some(name) = name_in(provider_id) else { return Ok(None) };
+        let stored = self.store.get(name).await?;
+        let instance = stored.map(|stored| stored.record.instance());
+        Ok(instance.filter(|instance| instance.provider_id == provider_id))
+    }
+
+    async fn terminate(&self, key: &str) -> Result<bool, ProviderError> {
+        let name = name_of(key)?;
+        for _ in 0..ATTEMPTS {
+            let Some(mut stored) = self.store.get(&name).await? else { return Ok(true) };
+            if stored.record.state != State::Terminating {
+                let record = Record { state: State::Terminating, ..stored.record.clone() };
+                // The intent is stored first, so that a crash from here on does not bring the instance back.
+                match self.store.replace(&stored, record).await? {
+                    Some(changed) => stored = changed,
+                    None => continue,
+                }
+            }
+            let gone = self.finish_termination(&stored).await?;
+            if !gone {
+                self.wake.notify_one();
+            }
+            return Ok(gone);
+        }
+        Err(ProviderError::Transient(format!("the instance of key {key} changes all the time; ask again")))
+    }
+}
