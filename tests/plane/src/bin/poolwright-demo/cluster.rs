@@ -97,14 +97,19 @@ impl Bill {
 impl Cluster {
     /// Through this client.
     pub fn new(client: Client) -> Self {
-        Self { pods: Api::default_namespaced(client.clone()), nodes: Api::all(client.clone()), claims: Api::all(client) }
+        Self {
+            pods: Api::default_namespaced(client.clone()),
+            nodes: Api::all(client.clone()),
+            claims: Api::all(client),
+        }
     }
 
     /// Creates the pods.
     pub async fn create(&self, pods: &[TracePod]) -> anyhow::Result<()> {
         let objects: Vec<Pod> = pods.iter().map(TracePod::pod).collect::<anyhow::Result<_>>()?;
+        let how = PostParams::default();
         stream::iter(&objects)
-            .map(|pod| self.pods.create(&PostParams::default(), pod))
+            .map(|pod| self.pods.create(&how, pod))
             .buffer_unordered(CONCURRENCY)
             .try_for_each(async |_| Ok(()))
             .await
@@ -113,7 +118,10 @@ impl Cluster {
 
     /// Deletes all pods.
     pub async fn delete_pods(&self) -> anyhow::Result<()> {
-        self.pods.delete_collection(&DeleteParams::default(), &ListParams::default()).await.context("deleting pods")?;
+        self.pods
+            .delete_collection(&DeleteParams::default(), &ListParams::default())
+            .await
+            .context("deleting pods")?;
         Ok(())
     }
 
@@ -122,7 +130,8 @@ impl Cluster {
         let all = ListParams::default();
         let (pods, nodes, claims) =
             tokio::try_join!(self.pods.list(&all), self.nodes.list(&all), self.claims.list(&all))?;
-        let is_running = |pod: &Pod| pod.status.as_ref().is_some_and(|s| s.phase.as_deref() == Some("Running"));
+        let is_running =
+            |pod: &Pod| pod.status.as_ref().is_some_and(|s| s.phase.as_deref() == Some("Running"));
         let running = pods.iter().filter(|pod| is_running(pod)).count();
         let open = claims.iter().filter(|claim| is_true(claim, "Initialized")).count();
         Ok(Counts {
@@ -141,8 +150,13 @@ impl Cluster {
         let mut lines: BTreeMap<String, Line> = BTreeMap::new();
         for claim in self.claims.list(&ListParams::default()).await? {
             let offering = claim.status.as_ref().and_then(|status| status.offering.as_ref());
-            let instance_type = offering.context("a claim without an offering in its status")?.instance_type.clone();
-            let line = lines.entry(instance_type.clone()).or_insert(Line { instance_type, count: 0, each: price(&claim) });
+            let instance_type =
+                offering.context("a claim without an offering in its status")?.instance_type.clone();
+            let line = lines.entry(instance_type.clone()).or_insert(Line {
+                instance_type,
+                count: 0,
+                each: price(&claim),
+            });
             line.count += 1;
         }
         let mut lines: Vec<Line> = lines.into_values().collect();

@@ -145,7 +145,9 @@ fn judge(plane: &ControlPlane, pods: &[TracePod], pool: &str) -> anyhow::Result<
     ensure!(output.status.success(), "poolwright plan: {}", String::from_utf8_lossy(&output.stderr));
     let plan: serde_json::Value = serde_json::from_slice(&output.stdout)?;
     let number = |pointer: &str| {
-        plan.pointer(pointer).and_then(serde_json::Value::as_f64).with_context(|| format!("the plan has no {pointer}"))
+        plan.pointer(pointer)
+            .and_then(serde_json::Value::as_f64)
+            .with_context(|| format!("the plan has no {pointer}"))
     };
     Ok(Judged {
         cost: number("/costUsdPerHour")?,
@@ -158,7 +160,13 @@ fn judge(plane: &ControlPlane, pods: &[TracePod], pool: &str) -> anyhow::Result<
 fn print_bill(bill: &cluster::Bill, judged: &Judged) {
     println!("\nBought:");
     for line in &bill.lines {
-        println!("  {:>4} x {:<18} {:>9.3} $/h each  {:>9.2} $/h", line.count, line.instance_type, line.each, line.total());
+        println!(
+            "  {:>4} x {:<18} {:>9.3} $/h each  {:>9.2} $/h",
+            line.count,
+            line.instance_type,
+            line.each,
+            line.total()
+        );
     }
     let paid = bill.total();
     println!("  {:>4} nodes {:>45.2} $/h\n", bill.nodes(), paid);

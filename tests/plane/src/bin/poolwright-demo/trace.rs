@@ -43,8 +43,10 @@ fn parse(row: &str, models: &Models) -> anyhow::Result<TracePod> {
     let [name, cpu_milli, memory_mib, num_gpu, _gpu_milli, gpu_spec, ..] = cells[..] else {
         anyhow::bail!("the trace's row `{row}` has fewer than 6 cells");
     };
-    let number = |cell: &str| cell.parse::<u64>().with_context(|| format!("`{cell}` in the trace's row `{row}`"));
-    let mut allowed: Vec<String> = gpu_spec.split('|').filter_map(|spec| models.get(spec)).flatten().cloned().collect();
+    let number =
+        |cell: &str| cell.parse::<u64>().with_context(|| format!("`{cell}` in the trace's row `{row}`"));
+    let mut allowed: Vec<String> =
+        gpu_spec.split('|').filter_map(|spec| models.get(spec)).flatten().cloned().collect();
     allowed.sort();
     allowed.dedup();
     let gpus = number(num_gpu)?;
@@ -62,13 +64,17 @@ pub fn describe(pods: &[TracePod]) -> String {
     let cores: u64 = pods.iter().map(|pod| pod.cpu_milli).sum::<u64>() / 1000;
     let gpus: u64 = pods.iter().map(|pod| pod.gpus).sum();
     let picky = pods.iter().filter(|pod| !pod.models.is_empty()).count();
-    format!("{} pods of the trace: {cores} cores, {gpus} GPUs; {picky} name the GPU models they can use", pods.len())
+    format!(
+        "{} pods of the trace: {cores} cores, {gpus} GPUs; {picky} name the GPU models they can use",
+        pods.len()
+    )
 }
 
 impl TracePod {
     /// The pod as its user would write it.
     pub fn object(&self) -> serde_json::Value {
-        let mut requests = json!({"cpu": format!("{}m", self.cpu_milli), "memory": format!("{}Mi", self.memory_mib)});
+        let mut requests =
+            json!({"cpu": format!("{}m", self.cpu_milli), "memory": format!("{}Mi", self.memory_mib)});
         let mut limits = json!({});
         if self.gpus > 0 {
             requests["nvidia.com/gpu"] = json!(self.gpus.to_string());
