@@ -25,7 +25,9 @@ COLOUR = re.compile(r"\x1b\[[0-9;]*m")
 RESULT = re.compile(r"^test result: \w+\. (\d+) passed; (\d+) failed; (\d+) ignored;")
 FAILED_TEST = re.compile(r"^test (.+) \.\.\. FAILED$")
 IGNORED_TEST = re.compile(r"^test (.+) \.\.\. ignored")
-RUNNING = re.compile(r"^\s*(?:Running|Doc-tests)\s+(.+)$")
+# "Running tests/plan.rs (.../deps/plan-0123)", "Running unittests src/lib.rs (.../deps/poolwright_core-0123)".
+RUNNING = re.compile(r"^\s*Running (?:unittests )?(\S+) \(.*?([^/]+)-[0-9a-f]+(?:\.exe)?\)$")
+DOC_TESTS = re.compile(r"^\s*Doc-tests (\S+)$")
 
 
 @dataclass
@@ -39,6 +41,8 @@ class Stage:
     seconds: float = 0.0
     # What failed or could not run, in words.
     notes: list[str] = field(default_factory=list)
+    # What the count is made of, in words.
+    parts: list[str] = field(default_factory=list)
 
 
 def stream(command: list[str], env: dict[str, str], each_line=lambda line: None) -> int:
@@ -103,7 +107,9 @@ def cargo_test(stage: Stage) -> None:
     def count(line: str) -> None:
         nonlocal binary
         if match := RUNNING.match(line):
-            binary = match[1].split(" (")[0]
+            binary = f"{match[2]} ({match[1]})"
+        elif match := DOC_TESTS.match(line):
+            binary = f"{match[1]} (examples in the documentation)"
         elif match := FAILED_TEST.match(line):
             stage.notes.append(f"failed: {match[1]} in {binary}")
         elif match := IGNORED_TEST.match(line):
@@ -112,12 +118,16 @@ def cargo_test(stage: Stage) -> None:
             stage.passed += int(match[1])
             stage.failed += int(match[2])
             stage.skipped += int(match[3])
+            if any(int(number) for number in match.groups()):
+                skipped = f", {match[3]} skipped" if int(match[3]) else ""
+                stage.parts.append(f"{binary}: {match[1]} passed, {match[2]} failed{skipped}")
 
     code = stream(["cargo", "test", "--locked", "--workspace", "--no-fail-fast"], tools.environment(), count)
     if code != 0 and stage.failed == 0:
         # Nothing compiled, or a test binary ended without its summary.
         stage.failed = 1
-        stage.notes.append("failed: cargo test (it did not compile, or a test binary crashed: see above)")
+        stage.notes.append(f"failed: cargo test (it did not compile, or {binary or 'a test binary'} crashed: "
+                           "see above)")
     elif code == 0 and stage.passed == 0:
         stage.failed = 1
         stage.notes.append("failed: cargo test reported no test at all, so nothing was proven")
@@ -162,6 +172,8 @@ def main(names: list[str]) -> int:
         skipped = f", {stage.skipped} skipped" if stage.skipped else ""
         print(f"{stage.name:<14} {verdict:<8} {stage.passed} passed, {stage.failed} failed{skipped}, "
               f"{stage.seconds:.0f} s")
+        for part in stage.parts:
+            print(f"  {part}")
     for stage in stages:
         for note in stage.notes:
             print(note)

@@ -121,14 +121,14 @@ def cargo_deny() -> Path:
     with lock("cargo-deny"):
         if binary.is_file():
             return binary
-        say(f"cargo-deny {CARGO_DENY}: building it once (about 1 min on two cores)")
+        say(f"cargo-deny {CARGO_DENY}: building it once (about 70 s on two cores)")
         started = time.monotonic()
         # It runs for a second: building it fast matters more than its speed. Its own target directory, because
         # its dependencies are none of ours.
         env = {key: value for key, value in os.environ.items() if key not in ("CARGO_TARGET_DIR", "RUSTFLAGS")}
         env.update(CARGO_PROFILE_RELEASE_OPT_LEVEL="1", CARGO_PROFILE_RELEASE_LTO="off",
                    CARGO_PROFILE_RELEASE_CODEGEN_UNITS="16", CARGO_PROFILE_RELEASE_DEBUG="0")
-        done = subprocess.run(["cargo", "install", "--locked", "--quiet", "--no-default-features", "--version",
+        done = subprocess.run(["cargo", "install", "--locked", "--no-default-features", "--version",
                                CARGO_DENY, "--root", str(home), "cargo-deny"], env=env, stdout=sys.stderr)
         if done.returncode != 0:
             raise Missing("cargo-deny could not be built (above is what cargo says): check that cargo reaches crates.io")
