@@ -20,6 +20,9 @@ pub const GATE_ANNOTATION: &str = "poolwright.dev/cordoned-until";
 /// The value of [`GATE_ANNOTATION`].
 pub const GATE_UNTIL_INITIALIZED: &str = "initialization";
 
+/// Annotation on NodeClaims: why this node, in a sentence.
+pub const REASON_ANNOTATION: &str = "poolwright.dev/reason";
+
 /// Key of the taint (`NoExecute`) that a new node carries until its claim has recognised it.
 pub const UNREGISTERED_TAINT: &str = "poolwright.dev/unregistered";
 /// Key of the taint (`NoSchedule`) on a node that will be given back.

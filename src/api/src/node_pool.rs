@@ -48,7 +48,7 @@ pub struct NodePoolSpec {
     #[x_kube(
         validation = Rule::new("self.all(k, isQuantity(string(self[k])))")
             .message("limits must be quantities, such as `nodes: 10`, `nvidia.com/gpu: 16`, `memory: 2Ti` or `usdPerHour: \"40\"`"),
-        validation = Rule::new("self.all(k, !isQuantity(string(self[k])) || quantity(string(self[k])).sign() >= 0)")
+        validation = Rule::new("self.all(k, !isQuantity(string(self[k])) || quantity(string(self[k])).compareTo(quantity('0')) >= 0)")
             .message("limits must not be negative"),
         validation = Rule::new("!('nodes' in self) || string(self['nodes']).matches('^[0-9]+$')")
             .message("the limit on nodes must be a whole number"),
