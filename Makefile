@@ -57,7 +57,7 @@ bench: ## plans the real GPU trace with the 79-type catalogue: cost, bound, gap,
 		--catalogue fixtures/catalogue/solver-bench-79-types.csv --time-limit 10s
 
 crds: ## writes crds/*.yaml anew from the types
-	@$(WITH_TOOLS) cargo run --locked --quiet -p poolwright-cli -- crds --output crds
+	@$(WITH_TOOLS) cargo run --locked --quiet -p poolwright-cli -- crds --dir crds
 
 clean: ## removes the build; tools and the control plane stay in the cache
 	@rm -rf "$(CARGO_TARGET_DIR)"
