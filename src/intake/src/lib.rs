@@ -1,1 +1,28 @@
-//! Room.
+//! Kubernetes and Poolwright objects become the model that decisions see, and decisions become objects again.
+//!
+//! Lives here: the conversion of pods, nodes, DaemonSets, pools and claims in both directions, the detection of
+//! scheduling rules that the planner does not model, manifests (YAML or JSON) with strict field checking, and the
+//! expansion of workloads into pods.
+//!
+//! May not live here: decisions, clients, files, clocks. Every function is a pure function of its arguments.
+
+mod claim;
+mod conditions;
+mod convert;
+mod daemonset;
+mod error;
+mod node;
+mod pod;
+mod pool;
+mod requests;
+mod rules;
+mod unmodelled;
+
+pub use claim::{claim_object, claim_price, node_claim, offering_id, offering_ref};
+pub use conditions::{conditions, merge_conditions};
+pub use convert::{allocatable_amounts, api_taints, deadlines, node_class_ref, node_taint, node_taints};
+pub use daemonset::daemonset;
+pub use error::IntakeError;
+pub use node::node;
+pub use pod::pod;
+pub use pool::node_pool;

@@ -1,0 +1,186 @@
+//! NodeClaims, in both directions.
+
+use jiff::Timestamp;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference};
+use poolwright_api::{self as api, names};
+use poolwright_catalog::{CapacityType, OfferingId, Price, UsdPerHour, Zone};
+use poolwright_core::plan::PlannedClaim;
+use poolwright_core::{Claim, ClaimName, Launched, PodKey, PoolName, RankedOffering};
+
+use crate::conditions::conditions;
+use crate::convert::{
+    allocatable_amounts, amounts, api_taints, core_deadlines, core_taints, deadlines, node_class_ref,
+};
+use crate::error::{IntakeError, Problem, object_name};
+use crate::pod::uid_of;
+
+/// A NodeClaim as decisions see it.
+pub fn node_claim(from: &api::NodeClaim) -> Result<Claim, IntakeError> {
+    convert(from).map_err(|problem| problem.of(object_name("NodeClaim", None, from.metadata.name.as_deref())))
+}
+
+fn convert(from: &api::NodeClaim) -> Result<Claim, Problem> {
+    let (meta, spec) = (&from.metadata, &from.spec);
+    let offerings = spec.offerings.iter().enumerate();
+    let offerings: Vec<_> = offerings.map(|(at, offering)| ranked(at, offering)).collect::<Result<_, _>>()?;
+    let Some(first) = offerings.first() else {
+        return Err(Problem::new(
+            "spec.offerings",
+            "a claim without offerings wants nothing",
+            "delete the claim",
+        ));
+    };
+    let status = from.status.as_ref();
+    let launched = status.and_then(|status| {
+        let ordered = status.offering.as_ref().map_or_else(|| first.offering.clone(), offering_id);
+        Some(Launched { provider_id: status.provider_id.clone()?, offering: ordered })
+    });
+    Ok(Claim {
+        name: ClaimName(meta.name.clone().unwrap_or_default()),
+        uid: uid_of(meta),
+        pool: pool(meta)?,
+        node_class: node_class_ref(&spec.node_class_ref),
+        labels: spec.labels.clone(),
+        annotations: spec.annotations.clone(),
+        taints: core_taints(&spec.taints),
+        startup_taints: core_taints(&spec.startup_taints),
+        planned_pods: spec.pods.iter().filter_map(|text| pod_key(text)).collect(),
+        deadlines: core_deadlines("spec.deadlines", &spec.deadlines)?,
+        created: meta.creation_timestamp.as_ref().map_or(Timestamp::UNIX_EPOCH, |time| time.0),
+        deleting_since: meta.deletion_timestamp.as_ref().map(|time| time.0),
+        launched,
+        node_name: status.and_then(|status| status.node_name.clone()),
+        conditions: status.map(|status| conditions(&status.conditions)).unwrap_or_default(),
+        offerings,
+    })
+}
+
+fn ranked(at: usize, from: &api::ClaimOffering) -> Result<RankedOffering, Problem> {
+    let path = format!("spec.offerings[{at}]");
+    let price = from
+        .usd_per_hour
+        .as_deref()
+        .map(|text| {
+            let error =
+                |error| Problem::new(format!("{path}.usdPerHour"), format!("{error}"), "delete the claim");
+            text.parse::<UsdPerHour>().map_err(error)
+        })
+        .transpose()?;
+    Ok(RankedOffering {
+        offering: OfferingId {
+            instance_type: from.instance_type.as_str().into(),
+            zone: Zone::new(from.zone.as_str()),
+            capacity_type: capacity_type(from.capacity_type),
+        },
+        price,
+        allocatable: amounts(&format!("{path}.allocatable"), &from.allocatable)?,
+    })
+}
+
+/// The pool a claim belongs to: by its label, or by its owner where somebody took the label away.
+fn pool(meta: &ObjectMeta) -> Result<PoolName, Problem> {
+    let label = meta.labels.as_ref().and_then(|labels| labels.get(names::NODEPOOL_LABEL));
+    let owner = || {
+        meta.owner_references.iter().flatten().find(|owner| owner.kind == "NodePool").map(|owner| &owner.name)
+    };
+    label.or_else(owner).map(|name| PoolName(name.clone())).ok_or_else(|| {
+        Problem::new(
+            "metadata.labels",
+            format!(
+                "the label {} is missing, so nobody knows which NodePool it belongs to",
+                names::NODEPOOL_LABEL
+            ),
+            "set the label to the name of the NodePool, or delete the claim",
+        )
+    })
+}
+
+fn pod_key(text: &str) -> Option<PodKey> {
+    text.split_once('/').map(|(namespace, name)| PodKey::new(namespace, name))
+}
+
+const fn capacity_type(from: api::CapacityType) -> CapacityType {
+    match from {
+        api::CapacityType::Reserved => CapacityType::Reserved,
+        api::CapacityType::Spot => CapacityType::Spot,
+        api::CapacityType::OnDemand => CapacityType::OnDemand,
+    }
+}
+
+const fn api_capacity_type(from: CapacityType) -> api::CapacityType {
+    match from {
+        CapacityType::Reserved => api::CapacityType::Reserved,
+        CapacityType::Spot => api::CapacityType::Spot,
+        CapacityType::OnDemand => api::CapacityType::OnDemand,
+    }
+}
+
+/// An offering's name, as decisions see it.
+pub fn offering_id(from: &api::OfferingRef) -> OfferingId {
+    OfferingId {
+        instance_type: from.instance_type.as_str().into(),
+        zone: Zone::new(from.zone.as_str()),
+        capacity_type: capacity_type(from.capacity_type),
+    }
+}
+
+/// An offering's name, as the API writes it.
+pub fn offering_ref(from: &OfferingId) -> api::OfferingRef {
+    api::OfferingRef {
+        instance_type: from.instance_type.to_string(),
+        zone: from.zone.to_string(),
+        capacity_type: api_capacity_type(from.capacity_type),
+    }
+}
+
+/// A price with its source, for a claim's status; `None` when it is unknown.
+pub fn claim_price(from: &Price) -> Option<api::ClaimPrice> {
+    let Price::Known(quote) = from else { return None };
+    Some(api::ClaimPrice {
+        usd_per_hour: quote.usd_per_hour.to_string(),
+        source: quote.source.to_string(),
+        as_of: quote.as_of.map(|day| day.to_string()),
+    })
+}
+
+/// The NodeClaim to create for a planned node: labelled, owned by its pool, and with the finalizer that keeps it until
+/// its instance is gone.
+pub fn claim_object(planned: &PlannedClaim) -> api::NodeClaim {
+    let offering = |ranked: &RankedOffering| api::ClaimOffering {
+        instance_type: ranked.offering.instance_type.to_string(),
+        zone: ranked.offering.zone.to_string(),
+        capacity_type: api_capacity_type(ranked.offering.capacity_type),
+        usd_per_hour: ranked.price.map(|price| price.to_string()),
+        allocatable: allocatable_amounts(&ranked.allocatable),
+    };
+    let owner = OwnerReference {
+        api_version: api::API_VERSION.to_owned(),
+        kind: "NodePool".to_owned(),
+        name: planned.pool.0.clone(),
+        uid: planned.pool_uid.0.clone(),
+        controller: Some(true),
+        block_owner_deletion: Some(true),
+    };
+    let mut claim = api::NodeClaim::new(
+        &planned.name.0,
+        api::NodeClaimSpec {
+            node_class_ref: api::NodeClassRef {
+                group: planned.node_class.group.clone(),
+                kind: planned.node_class.kind.clone(),
+                name: planned.node_class.name.clone(),
+            },
+            offerings: planned.offerings.iter().map(offering).collect(),
+            labels: planned.labels.clone(),
+            annotations: planned.annotations.clone(),
+            taints: api_taints(&planned.taints),
+            startup_taints: api_taints(&planned.startup_taints),
+            pods: planned.planned_pods.iter().map(ToString::to_string).collect(),
+            deadlines: deadlines(planned.deadlines),
+        },
+    );
+    claim.metadata.labels = Some([(names::NODEPOOL_LABEL.to_owned(), planned.pool.0.clone())].into());
+    claim.metadata.annotations = Some([(names::REASON_ANNOTATION.to_owned(), planned.reason.clone())].into());
+    claim.metadata.finalizers = Some(vec![names::TERMINATION_FINALIZER.to_owned()]);
+    claim.metadata.owner_references = Some(vec![owner]);
+    claim
+}

@@ -1,0 +1,138 @@
+//! Conditions: reading those of a status, and laying updates over them.
+
+use std::collections::BTreeMap;
+
+use jiff::Timestamp;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
+use poolwright_core::{self as core, ConditionStatus, ConditionType, ConditionUpdate};
+
+fn status_of(text: &str) -> ConditionStatus {
+    match text {
+        "True" => ConditionStatus::True,
+        "False" => ConditionStatus::False,
+        _ => ConditionStatus::Unknown,
+    }
+}
+
+const fn name_of(status: ConditionStatus) -> &'static str {
+    match status {
+        ConditionStatus::True => "True",
+        ConditionStatus::False => "False",
+        ConditionStatus::Unknown => "Unknown",
+    }
+}
+
+/// The conditions that decisions know; others, which somebody else may have written, are left out.
+pub fn conditions(from: &[Condition]) -> BTreeMap<ConditionType, core::Condition> {
+    let known = |name: &str| ConditionType::ALL.into_iter().find(|kind| kind.as_str() == name);
+    let convert = |condition: &Condition| core::Condition {
+        status: status_of(&condition.status),
+        since: condition.last_transition_time.0,
+        reason: condition.reason.clone(),
+        message: condition.message.clone(),
+    };
+    from.iter().filter_map(|condition| Some((known(&condition.type_)?, convert(condition)))).collect()
+}
+
+/// `existing` with `updates` laid over it. The time of a transition changes only when the status does. Conditions that
+/// are not updated stay as they are, in their order; new ones follow. Equal to `existing` when there is nothing to write.
+pub fn merge_conditions(
+    existing: &[Condition],
+    updates: &[ConditionUpdate],
+    now: Timestamp,
+    generation: Option<i64>,
+) -> Vec<Condition> {
+    let mut merged = existing.to_vec();
+    for update in updates {
+        let name = update.kind.as_str();
+        let old = merged.iter().position(|condition| condition.type_ == name);
+        let since = old
+            .map(|at| &merged[at])
+            .filter(|condition| condition.status == name_of(update.status))
+            .map_or(now, |condition| condition.last_transition_time.0);
+        let new = Condition {
+            type_: name.to_owned(),
+            status: name_of(update.status).to_owned(),
+            reason: update.reason.clone(),
+            message: update.message.clone(),
+            last_transition_time: Time(since),
+            observed_generation: generation,
+        };
+        match old {
+            Some(at) => merged[at] = new,
+            None => merged.push(new),
+        }
+    }
+    merged
+}
+
+#[cfg(test)]
+mod tests {
+    use poolwright_api::names;
+
+    use super::*;
+
+    fn update(status: ConditionStatus, message: &str) -> ConditionUpdate {
+        ConditionUpdate {
+            kind: ConditionType::Launched,
+            status,
+            reason: "Launched".into(),
+            message: message.into(),
+        }
+    }
+
+    fn at(second: i64) -> Timestamp {
+        Timestamp::from_second(second).unwrap()
+    }
+
+    #[test]
+    fn a_condition_keeps_its_time_until_its_status_changes() {
+        let first = merge_conditions(&[], &[update(ConditionStatus::True, "i-1 runs")], at(10), Some(1));
+        let same =
+            merge_conditions(&first, &[update(ConditionStatus::True, "i-1 still runs")], at(20), Some(2));
+        assert_eq!(same[0].last_transition_time.0, at(10));
+        assert_eq!((same[0].message.as_str(), same[0].observed_generation), ("i-1 still runs", Some(2)));
+        let changed =
+            merge_conditions(&same, &[update(ConditionStatus::False, "i-1 is gone")], at(30), Some(2));
+        assert_eq!(changed[0].last_transition_time.0, at(30));
+    }
+
+    #[test]
+    fn an_update_that_says_nothing_new_changes_nothing() {
+        let first = merge_conditions(&[], &[update(ConditionStatus::True, "i-1 runs")], at(10), Some(1));
+        assert_eq!(
+            merge_conditions(&first, &[update(ConditionStatus::True, "i-1 runs")], at(99), Some(1)),
+            first
+        );
+    }
+
+    #[test]
+    fn conditions_of_others_stay_where_they_are_and_decisions_do_not_see_them() {
+        let foreign = Condition {
+            type_: "Backup".into(),
+            status: "True".into(),
+            reason: "Done".into(),
+            message: String::new(),
+            last_transition_time: Time(at(1)),
+            observed_generation: None,
+        };
+        let merged = merge_conditions(
+            std::slice::from_ref(&foreign),
+            &[update(ConditionStatus::True, "")],
+            at(2),
+            None,
+        );
+        assert_eq!(merged[0], foreign);
+        let seen = conditions(&merged);
+        assert_eq!(seen.keys().copied().collect::<Vec<_>>(), [ConditionType::Launched]);
+        assert_eq!(seen[&ConditionType::Launched].since, at(2));
+    }
+
+    #[test]
+    fn the_api_and_the_core_agree_on_every_name() {
+        assert_eq!(ConditionType::ALL.map(ConditionType::as_str), names::conditions::ALL);
+        assert_eq!(core::UNREGISTERED_TAINT, names::UNREGISTERED_TAINT);
+        assert_eq!(core::DISRUPTED_TAINT, names::DISRUPTED_TAINT);
+        assert_eq!(core::GATE_ANNOTATION, names::GATE_ANNOTATION);
+    }
+}

@@ -1,0 +1,153 @@
+//! Small values, in both directions: amounts, taints, references, deadlines.
+
+use std::collections::BTreeMap;
+
+use k8s_openapi::api::core::v1 as k8s;
+use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
+use poolwright_api as api;
+use poolwright_catalog::ResourceList;
+use poolwright_core as core;
+
+use crate::error::Problem;
+
+/// Quantities of Kubernetes as a resource list.
+pub(crate) fn resources(
+    path: &str,
+    from: Option<&BTreeMap<String, Quantity>>,
+) -> Result<ResourceList, Problem> {
+    let from = from.into_iter().flatten();
+    amounts_at(path, from.map(|(name, quantity)| (name, quantity.0.as_str())))
+}
+
+/// Amounts of our API as a resource list.
+pub(crate) fn amounts(path: &str, from: &BTreeMap<String, api::Amount>) -> Result<ResourceList, Problem> {
+    amounts_at(path, from.iter().map(|(name, amount)| (name, amount.0.as_str())))
+}
+
+fn amounts_at<'a>(
+    path: &str,
+    from: impl Iterator<Item = (&'a String, &'a str)>,
+) -> Result<ResourceList, Problem> {
+    let mut list = ResourceList::new();
+    for (name, text) in from {
+        let amount = core::quantity::amount(name, text)
+            .map_err(|error| Problem::quantity(format!("{path}{}", key_segment(name)), &error))?;
+        list.set(name.as_str(), amount);
+    }
+    Ok(list)
+}
+
+/// A map key as a part of a path: `.cpu`, or `["nvidia.com/gpu"]` where a dot would mislead.
+pub(crate) fn key_segment(key: &str) -> String {
+    let plain =
+        !key.is_empty() && key.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_".contains(&byte));
+    if plain { format!(".{key}") } else { format!("[{key:?}]") }
+}
+
+/// A resource list as amounts of our API.
+pub fn allocatable_amounts(list: &ResourceList) -> BTreeMap<String, api::Amount> {
+    list.iter().map(|(name, amount)| (name.to_string(), api::Amount(name.quantity(amount)))).collect()
+}
+
+pub(crate) fn effect(text: &str) -> Option<core::Effect> {
+    match text {
+        "NoSchedule" => Some(core::Effect::NoSchedule),
+        "PreferNoSchedule" => Some(core::Effect::PreferNoSchedule),
+        "NoExecute" => Some(core::Effect::NoExecute),
+        _ => None,
+    }
+}
+
+const fn effect_name(effect: core::Effect) -> &'static str {
+    match effect {
+        core::Effect::NoSchedule => "NoSchedule",
+        core::Effect::PreferNoSchedule => "PreferNoSchedule",
+        core::Effect::NoExecute => "NoExecute",
+    }
+}
+
+/// A taint as a node carries it.
+pub fn node_taint(taint: &core::Taint) -> k8s::Taint {
+    k8s::Taint {
+        key: taint.key.clone(),
+        value: Some(taint.value.clone()).filter(|value| !value.is_empty()),
+        effect: effect_name(taint.effect).to_owned(),
+        time_added: None,
+    }
+}
+
+/// Taints as a node carries them.
+pub fn node_taints(taints: &[core::Taint]) -> Vec<k8s::Taint> {
+    taints.iter().map(node_taint).collect()
+}
+
+/// Taints as our API writes them.
+pub fn api_taints(taints: &[core::Taint]) -> Vec<api::Taint> {
+    let convert = |taint: &core::Taint| api::Taint {
+        key: taint.key.clone(),
+        value: Some(taint.value.clone()).filter(|value| !value.is_empty()),
+        effect: match taint.effect {
+            core::Effect::NoSchedule => api::TaintEffect::NoSchedule,
+            core::Effect::PreferNoSchedule => api::TaintEffect::PreferNoSchedule,
+            core::Effect::NoExecute => api::TaintEffect::NoExecute,
+        },
+    };
+    taints.iter().map(convert).collect()
+}
+
+/// Taints of our API as decisions see them.
+pub(crate) fn core_taints(taints: &[api::Taint]) -> Vec<core::Taint> {
+    let convert = |taint: &api::Taint| core::Taint {
+        key: taint.key.clone(),
+        value: taint.value.clone().unwrap_or_default(),
+        effect: match taint.effect {
+            api::TaintEffect::NoSchedule => core::Effect::NoSchedule,
+            api::TaintEffect::PreferNoSchedule => core::Effect::PreferNoSchedule,
+            api::TaintEffect::NoExecute => core::Effect::NoExecute,
+        },
+    };
+    taints.iter().map(convert).collect()
+}
+
+/// A reference to a node class as decisions see it.
+pub fn node_class_ref(from: &api::NodeClassRef) -> core::NodeClassRef {
+    core::NodeClassRef { group: from.group.clone(), kind: from.kind.clone(), name: from.name.clone() }
+}
+
+/// Deadlines as decisions see them, or what is wrong with them (with a path relative to the deadlines).
+pub(crate) fn core_deadlines(path: &str, from: &api::Deadlines) -> Result<core::Deadlines, Problem> {
+    let read = |field: &str, text: &api::DurationText| {
+        let path = || format!("{path}.{field}");
+        let length = text.parse().map_err(|error| duration_problem(path(), &error))?;
+        if length.is_zero() {
+            return Err(Problem::new(
+                path(),
+                "a deadline of zero is always exceeded",
+                "write a duration such as `5m`",
+            ));
+        }
+        Ok(length)
+    };
+    Ok(core::Deadlines {
+        launch: read("launch", &from.launch)?,
+        registration: read("registration", &from.registration)?,
+        initialization: read("initialization", &from.initialization)?,
+    })
+}
+
+pub(crate) fn duration_problem(path: impl Into<String>, error: &api::DurationError) -> Problem {
+    Problem::new(
+        path,
+        format!("`{}` is not a duration", error.text),
+        "write whole numbers with h, m, s or ms, such as `90s`, `5m` or `1h30m`",
+    )
+}
+
+/// Deadlines as our API writes them.
+pub fn deadlines(from: core::Deadlines) -> api::Deadlines {
+    api::Deadlines {
+        launch: from.launch.into(),
+        registration: from.registration.into(),
+        initialization: from.initialization.into(),
+    }
+}

@@ -1,0 +1,41 @@
+//! DaemonSets, as far as new nodes feel them.
+
+use k8s_openapi::api::apps::v1 as k8s;
+use poolwright_core::{DaemonSet, Effect};
+
+use crate::error::{IntakeError, Problem, object_name};
+use crate::pod::{key_of, pod_spec};
+use crate::rules::tolerate;
+
+/// Taints that the DaemonSet controller makes each of its pods tolerate.
+/// <https://kubernetes.io/docs/concepts/workloads/controllers/daemonset/#taints-and-tolerations>
+const TOLERATED: [(&str, Effect); 6] = [
+    ("node.kubernetes.io/not-ready", Effect::NoExecute),
+    ("node.kubernetes.io/unreachable", Effect::NoExecute),
+    ("node.kubernetes.io/disk-pressure", Effect::NoSchedule),
+    ("node.kubernetes.io/memory-pressure", Effect::NoSchedule),
+    ("node.kubernetes.io/pid-pressure", Effect::NoSchedule),
+    ("node.kubernetes.io/unschedulable", Effect::NoSchedule),
+];
+
+/// A DaemonSet as decisions see it: what each of its pods asks of a node, with the tolerations that its controller adds.
+pub fn daemonset(from: &k8s::DaemonSet) -> Result<DaemonSet, IntakeError> {
+    let meta = &from.metadata;
+    convert(from).map_err(|problem| {
+        problem.of(object_name(
+            "DaemonSet",
+            meta.namespace.as_deref().or(Some("default")),
+            meta.name.as_deref(),
+        ))
+    })
+}
+
+fn convert(from: &k8s::DaemonSet) -> Result<DaemonSet, Problem> {
+    let template = from.spec.as_ref().and_then(|spec| spec.template.spec.clone()).unwrap_or_default();
+    let mut spec = pod_spec("spec.template.spec", &template)?;
+    spec.tolerations.extend(TOLERATED.map(|(key, effect)| tolerate(key, effect)));
+    if template.host_network == Some(true) {
+        spec.tolerations.push(tolerate("node.kubernetes.io/network-unavailable", Effect::NoSchedule));
+    }
+    Ok(DaemonSet { key: key_of(&from.metadata), spec })
+}

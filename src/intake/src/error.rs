@@ -1,0 +1,78 @@
+//! What is wrong with an object, where, and what to do.
+
+use std::fmt;
+
+/// An object that cannot be used as it is.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct IntakeError {
+    /// The file it was read from; `None` for objects of a cluster.
+    pub file: Option<String>,
+    /// Kind, namespace and name: `Deployment default/train`. `document 3` where the object does not say.
+    pub object: String,
+    /// Where in the object: `spec.template.spec.containers[0].resources.requests.cpu`. Empty for the object as a whole.
+    pub path: String,
+    /// What is wrong.
+    pub cause: String,
+    /// What to do about it.
+    pub next_step: String,
+}
+
+impl fmt::Display for IntakeError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let parts = [self.file.as_deref().unwrap_or_default(), &self.object, &self.path];
+        for part in parts.into_iter().filter(|part| !part.is_empty()) {
+            write!(f, "{part}: ")?;
+        }
+        write!(f, "{}", self.cause)?;
+        if self.next_step.is_empty() { Ok(()) } else { write!(f, "; {}", self.next_step) }
+    }
+}
+
+impl std::error::Error for IntakeError {}
+
+/// What is wrong at one place of an object; the object's name is added where it is known.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Problem {
+    pub path: String,
+    pub cause: String,
+    pub next_step: String,
+}
+
+impl Problem {
+    pub(crate) fn new(
+        path: impl Into<String>,
+        cause: impl Into<String>,
+        next_step: impl Into<String>,
+    ) -> Self {
+        Self { path: path.into(), cause: cause.into(), next_step: next_step.into() }
+    }
+
+    /// A text that is no quantity. Messages of quantities say themselves what to write.
+    pub(crate) fn quantity(
+        path: impl Into<String>,
+        error: &poolwright_core::quantity::QuantityError,
+    ) -> Self {
+        let text = error.to_string();
+        let (cause, next_step) = text.split_once("; ").unwrap_or((&text, ""));
+        Self::new(path, cause, next_step)
+    }
+
+    pub(crate) fn of(self, object: impl Into<String>) -> IntakeError {
+        IntakeError {
+            file: None,
+            object: object.into(),
+            path: self.path,
+            cause: self.cause,
+            next_step: self.next_step,
+        }
+    }
+}
+
+/// `Kind namespace/name`, or `Kind name` for objects of the whole cluster.
+pub(crate) fn object_name(kind: &str, namespace: Option<&str>, name: Option<&str>) -> String {
+    let name = name.unwrap_or("(without a name)");
+    match namespace {
+        Some(namespace) => format!("{kind} {namespace}/{name}"),
+        None => format!("{kind} {name}"),
+    }
+}

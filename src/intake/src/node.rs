@@ -1,0 +1,44 @@
+//! Nodes.
+
+use k8s_openapi::api::core::v1 as k8s;
+use poolwright_core::{Effect, GATE_ANNOTATION, Node, Taint};
+
+use crate::convert::resources;
+use crate::error::{IntakeError, Problem, object_name};
+use crate::rules::taints;
+
+/// Set by the node controller, a moment after the cordon itself.
+const UNSCHEDULABLE_TAINT: &str = "node.kubernetes.io/unschedulable";
+
+/// A node as decisions see it.
+pub fn node(from: &k8s::Node) -> Result<Node, IntakeError> {
+    convert(from).map_err(|problem| problem.of(object_name("Node", None, from.metadata.name.as_deref())))
+}
+
+fn convert(from: &k8s::Node) -> Result<Node, Problem> {
+    let meta = &from.metadata;
+    let spec = from.spec.as_ref();
+    let status = from.status.as_ref();
+    let cordoned = spec.and_then(|spec| spec.unschedulable) == Some(true);
+    let mut taints = taints("spec.taints", spec.and_then(|spec| spec.taints.as_deref()).unwrap_or_default())?;
+    if cordoned && !taints.iter().any(|taint| taint.key == UNSCHEDULABLE_TAINT) {
+        taints.push(Taint {
+            key: UNSCHEDULABLE_TAINT.to_owned(),
+            value: String::new(),
+            effect: Effect::NoSchedule,
+        });
+    }
+    let conditions = status.and_then(|status| status.conditions.as_deref()).unwrap_or_default();
+    let annotations = meta.annotations.as_ref();
+    Ok(Node {
+        name: meta.name.clone().unwrap_or_default(),
+        provider_id: spec.and_then(|spec| spec.provider_id.clone()).filter(|id| !id.is_empty()),
+        labels: meta.labels.clone().unwrap_or_default(),
+        taints,
+        allocatable: resources("status.allocatable", status.and_then(|status| status.allocatable.as_ref()))?,
+        ready: conditions.iter().any(|condition| condition.type_ == "Ready" && condition.status == "True"),
+        cordoned,
+        gated: annotations.is_some_and(|annotations| annotations.contains_key(GATE_ANNOTATION)),
+        deleting_since: meta.deletion_timestamp.as_ref().map(|time| time.0),
+    })
+}

@@ -1,0 +1,123 @@
+//! Pods.
+
+use jiff::Timestamp;
+use k8s_openapi::api::core::v1 as k8s;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use poolwright_core::{Pod, PodKey, PodPhase, PodRole, PodSpec, Uid};
+
+use crate::error::{IntakeError, Problem, object_name};
+use crate::{requests, rules, unmodelled};
+
+/// The scheduler of pods that name none.
+const DEFAULT_SCHEDULER: &str = "default-scheduler";
+/// Set by the kubelet on the API object of a static pod.
+const MIRROR_ANNOTATION: &str = "kubernetes.io/config.mirror";
+
+/// A pod as decisions see it.
+///
+/// Fails only on quantities that no API server would have accepted. Scheduling rules that cannot be evaluated do not
+/// fail: they are listed in [`PodSpec::unmodelled`], so that a bound pod still counts and a waiting one is explained.
+pub fn pod(from: &k8s::Pod) -> Result<Pod, IntakeError> {
+    let meta = &from.metadata;
+    convert(from).map_err(|problem| {
+        problem.of(object_name("Pod", meta.namespace.as_deref().or(Some("default")), meta.name.as_deref()))
+    })
+}
+
+pub(crate) fn convert(from: &k8s::Pod) -> Result<Pod, Problem> {
+    let meta = &from.metadata;
+    let nothing = k8s::PodSpec::default();
+    let spec = from.spec.as_ref().unwrap_or(&nothing);
+    let nominated = from.status.as_ref().and_then(|status| status.nominated_node_name.clone());
+    let key = key_of(meta);
+    Ok(Pod {
+        uid: uid_of(meta),
+        spec: pod_spec("spec", spec)?,
+        priority: priority(spec),
+        scheduler: spec.scheduler_name.clone().unwrap_or_else(|| DEFAULT_SCHEDULER.to_owned()),
+        role: role(meta),
+        phase: phase(from, spec),
+        nominated_node: nominated.filter(|name| !name.is_empty()),
+        deleting_since: meta.deletion_timestamp.as_ref().map(|time| time.0),
+        created: meta.creation_timestamp.as_ref().map_or(Timestamp::UNIX_EPOCH, |time| time.0),
+        key,
+    })
+}
+
+/// What a pod asks of a node. `path` is that of the spec.
+pub(crate) fn pod_spec(path: &str, spec: &k8s::PodSpec) -> Result<PodSpec, Problem> {
+    let mut unmodelled = unmodelled::find(path, spec);
+    let affinity = spec.affinity.as_ref().and_then(|affinity| affinity.node_affinity.as_ref());
+    let node_affinity =
+        rules::node_affinity(&format!("{path}.affinity.nodeAffinity"), affinity, &mut unmodelled);
+    let tolerations =
+        rules::tolerations(path, spec.tolerations.as_deref().unwrap_or_default(), &mut unmodelled);
+    Ok(PodSpec {
+        requests: requests::requests(path, spec)?,
+        node_selector: spec.node_selector.clone().unwrap_or_default(),
+        node_affinity,
+        tolerations,
+        unmodelled,
+    })
+}
+
+pub(crate) fn key_of(meta: &ObjectMeta) -> PodKey {
+    let namespace = meta.namespace.as_deref().filter(|namespace| !namespace.is_empty()).unwrap_or("default");
+    PodKey::new(namespace, meta.name.clone().unwrap_or_default())
+}
+
+/// The UID, or for an object that was never stored one made of its name.
+pub(crate) fn uid_of(meta: &ObjectMeta) -> Uid {
+    let made_up = || meta.namespace.iter().chain(&meta.name).cloned().collect::<Vec<_>>().join("/");
+    Uid(meta.uid.clone().unwrap_or_else(made_up))
+}
+
+/// The priority that admission wrote; for pods that were never admitted, that of Kubernetes' own two classes.
+fn priority(spec: &k8s::PodSpec) -> i32 {
+    spec.priority.unwrap_or(match spec.priority_class_name.as_deref() {
+        Some("system-node-critical") => 2_000_001_000,
+        Some("system-cluster-critical") => 2_000_000_000,
+        _ => 0,
+    })
+}
+
+fn role(meta: &ObjectMeta) -> PodRole {
+    if meta.annotations.as_ref().is_some_and(|annotations| annotations.contains_key(MIRROR_ANNOTATION)) {
+        return PodRole::Mirror;
+    }
+    let owner = meta.owner_references.iter().flatten().find(|owner| owner.controller == Some(true));
+    match owner.map(|owner| (owner.api_version.split('/').next().unwrap_or_default(), owner.kind.as_str())) {
+        Some(("apps", "DaemonSet")) => PodRole::DaemonSet,
+        Some(("v1", "Node")) => PodRole::Mirror,
+        _ => PodRole::Workload,
+    }
+}
+
+fn phase(from: &k8s::Pod, spec: &k8s::PodSpec) -> PodPhase {
+    let status = from.status.as_ref();
+    if matches!(status.and_then(|status| status.phase.as_deref()), Some("Succeeded" | "Failed")) {
+        return PodPhase::Finished;
+    }
+    if let Some(node) = spec.node_name.as_ref().filter(|name| !name.is_empty()) {
+        return PodPhase::Bound { node: node.clone() };
+    }
+    if spec.scheduling_gates.as_ref().is_some_and(|gates| !gates.is_empty()) {
+        return PodPhase::Gated;
+    }
+    let scheduled = status
+        .and_then(|status| status.conditions.as_ref())
+        .and_then(|conditions| conditions.iter().find(|condition| condition.type_ == "PodScheduled"));
+    match scheduled {
+        Some(condition)
+            if condition.status == "False" && condition.reason.as_deref() == Some("Unschedulable") =>
+        {
+            let created = from.metadata.creation_timestamp.as_ref();
+            let since = condition.last_transition_time.as_ref().or(created);
+            PodPhase::Unschedulable {
+                since: since.map_or(Timestamp::UNIX_EPOCH, |time| time.0),
+                message: condition.message.clone().unwrap_or_default(),
+            }
+        }
+        _ => PodPhase::Waiting,
+    }
+}

@@ -1,0 +1,119 @@
+//! Scheduling rules of pods and taints of nodes.
+
+use k8s_openapi::api::core::v1 as k8s;
+use poolwright_core::{
+    Effect, NodeTerm, Operator, Requirement, Taint, Toleration, TolerationMatch, UnmodelledRule,
+};
+
+use crate::convert::effect;
+use crate::error::Problem;
+
+/// Required node affinity; rules in it that cannot be evaluated go to `unmodelled`.
+pub(crate) fn node_affinity(
+    path: &str,
+    affinity: Option<&k8s::NodeAffinity>,
+    unmodelled: &mut Vec<UnmodelledRule>,
+) -> Option<Vec<NodeTerm>> {
+    let selector = affinity?.required_during_scheduling_ignored_during_execution.as_ref()?;
+    let path = format!("{path}.requiredDuringSchedulingIgnoredDuringExecution.nodeSelectorTerms");
+    let mut terms = Vec::new();
+    for (at, term) in selector.node_selector_terms.iter().enumerate() {
+        if term.match_fields.as_ref().is_some_and(|fields| !fields.is_empty()) {
+            let field = format!("{path}[{at}].matchFields");
+            unmodelled.push(UnmodelledRule { field, rule: "node affinity by field".to_owned() });
+        }
+        let mut requirements = Vec::new();
+        for (index, expression) in term.match_expressions.iter().flatten().enumerate() {
+            let values = expression.values.clone().unwrap_or_default();
+            match operator(&expression.operator, values) {
+                Some(operator) => requirements.push(Requirement { key: expression.key.clone(), operator }),
+                None => unmodelled.push(UnmodelledRule {
+                    field: format!("{path}[{at}].matchExpressions[{index}]"),
+                    rule: format!(
+                        "node affinity with the operator `{}` and these values",
+                        expression.operator
+                    ),
+                }),
+            }
+        }
+        terms.push(NodeTerm { requirements });
+    }
+    Some(terms)
+}
+
+/// An operator and its values; `None` when they make no sense together.
+pub(crate) fn operator(name: &str, values: Vec<String>) -> Option<Operator> {
+    let number = || match values.as_slice() {
+        [only] => only.parse().ok(),
+        _ => None,
+    };
+    Some(match name {
+        "In" if !values.is_empty() => Operator::In(values.into_iter().collect()),
+        "NotIn" if !values.is_empty() => Operator::NotIn(values.into_iter().collect()),
+        "Exists" => Operator::Exists,
+        "DoesNotExist" => Operator::DoesNotExist,
+        "Gt" => Operator::Gt(number()?),
+        "Lt" => Operator::Lt(number()?),
+        "Gte" => Operator::Gte(number()?),
+        "Lte" => Operator::Lte(number()?),
+        _ => return None,
+    })
+}
+
+/// Tolerations; those that cannot be evaluated go to `unmodelled`.
+pub(crate) fn tolerations(
+    path: &str,
+    from: &[k8s::Toleration],
+    unmodelled: &mut Vec<UnmodelledRule>,
+) -> Vec<Toleration> {
+    let mut converted = Vec::new();
+    for (at, toleration) in from.iter().enumerate() {
+        match one_toleration(toleration) {
+            Some(toleration) => converted.push(toleration),
+            None => unmodelled.push(UnmodelledRule {
+                field: format!("{path}.tolerations[{at}]"),
+                rule: format!(
+                    "a toleration with the operator `{}` and the effect `{}`",
+                    toleration.operator.as_deref().unwrap_or("Equal"),
+                    toleration.effect.as_deref().unwrap_or_default(),
+                ),
+            }),
+        }
+    }
+    converted
+}
+
+fn one_toleration(from: &k8s::Toleration) -> Option<Toleration> {
+    let key = from.key.clone().filter(|key| !key.is_empty());
+    let matches = match from.operator.as_deref().unwrap_or_default() {
+        "Exists" => TolerationMatch::Exists,
+        // Without a key there is no value to compare: Kubernetes wants `Exists` then.
+        "" | "Equal" if key.is_some() => TolerationMatch::Equal(from.value.clone().unwrap_or_default()),
+        _ => return None,
+    };
+    let effect = match from.effect.as_deref().unwrap_or_default() {
+        "" => None,
+        name => Some(effect(name)?),
+    };
+    Some(Toleration { key, matches, effect })
+}
+
+/// A toleration of everything under one key, as controllers add them.
+pub(crate) fn tolerate(key: &str, effect: Effect) -> Toleration {
+    Toleration { key: Some(key.to_owned()), matches: TolerationMatch::Exists, effect: Some(effect) }
+}
+
+/// Taints of a node.
+pub(crate) fn taints(path: &str, from: &[k8s::Taint]) -> Result<Vec<Taint>, Problem> {
+    let convert = |(at, taint): (usize, &k8s::Taint)| {
+        let effect = effect(&taint.effect).ok_or_else(|| {
+            Problem::new(
+                format!("{path}[{at}].effect"),
+                format!("`{}` is not an effect of a taint", taint.effect),
+                "use NoSchedule, PreferNoSchedule or NoExecute",
+            )
+        })?;
+        Ok(Taint { key: taint.key.clone(), value: taint.value.clone().unwrap_or_default(), effect })
+    };
+    from.iter().enumerate().map(convert).collect()
+}

@@ -1,0 +1,103 @@
+//! Scheduling rules that the planner does not model: found here and named as their user wrote them, so that a pod that
+//! has one is left alone instead of being planned as if the rule were not there. Mere preferences forbid nothing and
+//! are not mentioned.
+
+use k8s_openapi::api::core::v1 as k8s;
+use poolwright_core::UnmodelledRule;
+
+/// Every rule of this spec that is not modelled, node affinity and tolerations aside. `path` is that of the spec.
+pub(crate) fn find(path: &str, spec: &k8s::PodSpec) -> Vec<UnmodelledRule> {
+    let mut found = Vec::new();
+    let mut add = |field: String, rule: &str| {
+        found.push(UnmodelledRule { field: format!("{path}.{field}"), rule: rule.to_owned() });
+    };
+    let spread = spec.topology_spread_constraints.as_deref().unwrap_or_default();
+    for at in 0..spread.len() {
+        if spread[at].when_unsatisfiable != "ScheduleAnyway" {
+            add(format!("topologySpreadConstraints[{at}]"), "topology spread");
+        }
+    }
+    let affinity = spec.affinity.as_ref();
+    let required = "requiredDuringSchedulingIgnoredDuringExecution";
+    let pods = affinity.and_then(|affinity| affinity.pod_affinity.as_ref());
+    if pods.is_some_and(|rule| is_some(rule.required_during_scheduling_ignored_during_execution.as_deref())) {
+        add(format!("affinity.podAffinity.{required}"), "pod affinity");
+    }
+    let pods = affinity.and_then(|affinity| affinity.pod_anti_affinity.as_ref());
+    if pods.is_some_and(|rule| is_some(rule.required_during_scheduling_ignored_during_execution.as_deref())) {
+        add(format!("affinity.podAntiAffinity.{required}"), "pod anti-affinity");
+    }
+    for (at, volume) in spec.volumes.iter().flatten().enumerate() {
+        if let Some((source, rule)) = bound_volume(volume) {
+            add(format!("volumes[{at}].{source}"), rule);
+        }
+    }
+    for (list, containers) in [
+        ("initContainers", spec.init_containers.as_deref().unwrap_or_default()),
+        ("containers", &spec.containers),
+    ] {
+        for (at, container) in containers.iter().enumerate() {
+            for (port, _) in host_ports(spec, container) {
+                add(format!("{list}[{at}].ports[{port}].hostPort"), "host ports");
+            }
+        }
+    }
+    if is_some(spec.resource_claims.as_deref()) {
+        add("resourceClaims".to_owned(), "dynamic resource allocation (DRA)");
+    }
+    if spec.scheduling_group.is_some() {
+        add("schedulingGroup".to_owned(), "scheduling of a group of pods as one");
+    }
+    if spec.os.as_ref().is_some_and(|os| os.name != "linux") {
+        add("os".to_owned(), "an operating system other than Linux");
+    }
+    found
+}
+
+fn is_some<T>(list: Option<&[T]>) -> bool {
+    list.is_some_and(|list| !list.is_empty())
+}
+
+/// Ports of the host that a container takes. With the host's network every port of a container is one.
+fn host_ports<'a>(
+    spec: &k8s::PodSpec,
+    container: &'a k8s::Container,
+) -> impl Iterator<Item = (usize, &'a k8s::ContainerPort)> {
+    let all = spec.host_network == Some(true);
+    let ports = container.ports.as_deref().unwrap_or_default().iter().enumerate();
+    ports.filter(move |(_, port)| all || port.host_port.is_some_and(|port| port != 0))
+}
+
+/// The source of a volume that can be had on some nodes only, and what that rule is called. Sources that any node can
+/// provide are known to be harmless; everything else is not.
+fn bound_volume(volume: &k8s::Volume) -> Option<(&'static str, &'static str)> {
+    let bound = [
+        ("persistentVolumeClaim", volume.persistent_volume_claim.is_some()),
+        ("ephemeral", volume.ephemeral.is_some()),
+    ];
+    if let Some((source, _)) = bound.into_iter().find(|(_, is_used)| *is_used) {
+        return Some((source, "volumes that are bound to a zone or a node"));
+    }
+    let attached = [
+        ("csi", volume.csi.is_some()),
+        ("awsElasticBlockStore", volume.aws_elastic_block_store.is_some()),
+        ("azureDisk", volume.azure_disk.is_some()),
+        ("cinder", volume.cinder.is_some()),
+        ("fc", volume.fc.is_some()),
+        ("flexVolume", volume.flex_volume.is_some()),
+        ("flocker", volume.flocker.is_some()),
+        ("gcePersistentDisk", volume.gce_persistent_disk.is_some()),
+        ("iscsi", volume.iscsi.is_some()),
+        ("photonPersistentDisk", volume.photon_persistent_disk.is_some()),
+        ("portworxVolume", volume.portworx_volume.is_some()),
+        ("quobyte", volume.quobyte.is_some()),
+        ("rbd", volume.rbd.is_some()),
+        ("scaleIO", volume.scale_io.is_some()),
+        ("storageos", volume.storageos.is_some()),
+        ("vsphereVolume", volume.vsphere_volume.is_some()),
+    ];
+    attached
+        .into_iter()
+        .find(|(_, is_used)| *is_used)
+        .map(|(source, _)| (source, "volumes that are attached to a node or limited in number"))
+}
