@@ -31,14 +31,14 @@ struct InMemoryWorld {
     connected: AtomicU64,
 }
 
-#[async_trait]
+#[async_trait(?Send)]
 impl Fixture for InMemory {
     async fn world(&self, _case: &'static str) -> Result<Box<dyn World>, Failure> {
         Ok(Box::new(InMemoryWorld { cloud: cloud(), connect: self.connect, connected: AtomicU64::new(0) }))
     }
 }
 
-#[async_trait]
+#[async_trait(?Send)]
 impl World for InMemoryWorld {
     async fn provider(&self) -> Result<Arc<dyn CloudProvider>, Failure> {
         let before = self.connected.fetch_add(1, Ordering::Relaxed);

@@ -54,7 +54,8 @@ async fn round(provider: &KwokProvider) -> Result<Option<Timestamp>, ProviderErr
     let now = (provider.now)();
     let mut next_due = None;
     let mut steps = Vec::new();
-    for stored in &inventory.stored {
+    let known: BTreeSet<_> = inventory.stored.iter().map(|stored| stored.record.provider_id()).collect();
+    for stored in inventory.stored {
         let Record { state, due, never_registers, .. } = &stored.record;
         match state {
             State::Terminating => steps.push(stored),
@@ -64,7 +65,9 @@ async fn round(provider: &KwokProvider) -> Result<Option<Timestamp>, ProviderErr
             State::Joined => {}
         }
     }
-    let mut outcomes = stream::iter(steps).map(|stored| step(provider, stored)).buffer_unordered(CONCURRENCY);
+    let mut outcomes = stream::iter(steps)
+        .map(|stored| async move { step(provider, &stored).await })
+        .buffer_unordered(CONCURRENCY);
     let mut first_error = None;
     while let Some(outcome) = outcomes.next().await {
         if let Err(error) = outcome {
@@ -75,7 +78,6 @@ async fn round(provider: &KwokProvider) -> Result<Option<Timestamp>, ProviderErr
         // Whose nodes those are cannot be known, so no node is taken for lost.
         tracing::warn!(count = inventory.unreadable.len(), %problem, "instances that cannot be read");
     } else {
-        let known: BTreeSet<_> = inventory.stored.iter().map(|stored| stored.record.provider_id()).collect();
         for node in nodes.iter().filter(|node| is_lost(node, &known)) {
             let name = node.metadata.name.as_deref().unwrap_or_default();
             tracing::info!(node = name, "the node lost its instance and goes");

@@ -71,11 +71,13 @@ impl KwokProvider {
     /// The cloud behind the provider: lets nodes join when they are due, finishes terminations, removes nodes that lost
     /// their instance. Ends when `shutdown` does; it may be cut off at any point and goes on where it was when run again.
     /// Two at once do no harm.
-    pub async fn run(&self, shutdown: impl Future<Output = ()>) {
-        tokio::select! {
-            biased;
-            () = shutdown => {}
-            () = crate::cloud::play(self) => {}
+    pub fn run(&self, shutdown: impl Future<Output = ()> + Send) -> impl Future<Output = ()> + Send {
+        async move {
+            tokio::select! {
+                biased;
+                () = shutdown => {}
+                () = crate::cloud::play(self) => {}
+            }
         }
     }
 

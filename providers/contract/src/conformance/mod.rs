@@ -16,7 +16,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use futures::future::BoxFuture;
+use futures::future::LocalBoxFuture;
 use poolwright_catalog::{OfferingId, ResourceList};
 
 use crate::{CloudProvider, Instance, NodeClassKey, Taint};
@@ -25,15 +25,15 @@ pub use report::{CaseResult, Failure, Report};
 use setting::Setting;
 
 /// Makes worlds for the cases of the suite.
-#[async_trait]
-pub trait Fixture: Send + Sync {
+#[async_trait(?Send)]
+pub trait Fixture {
     /// A world without instances, with one usable node class. `case` is the name of the case it is for.
     async fn world(&self, case: &'static str) -> Result<Box<dyn World>, Failure>;
 }
 
 /// The world around a provider, with the levers the cases pull.
-#[async_trait]
-pub trait World: Send + Sync {
+#[async_trait(?Send)]
+pub trait World {
     /// A provider made from nothing but this world, as after a restart of the controller: whatever the one before held in
     /// memory is not in it, and background work of the one before has stopped.
     async fn provider(&self) -> Result<Arc<dyn CloudProvider>, Failure>;
@@ -90,7 +90,7 @@ pub struct NodeFacts {
 
 struct Case {
     name: &'static str,
-    run: for<'a> fn(&'a Setting) -> BoxFuture<'a, Result<(), Failure>>,
+    run: for<'a> fn(&'a Setting) -> LocalBoxFuture<'a, Result<(), Failure>>,
 }
 
 macro_rules! cases {
