@@ -127,3 +127,59 @@ pub fn poolwright_binary() -> anyhow::Result<PathBuf> {
         )
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn shell(name: &str, script: &str) -> Process {
+        let log = env::temp_dir().join(format!("poolwright-process-{name}-{}.log", std::process::id()));
+        let mut command = Command::new("sh");
+        command.arg("-c").arg(script);
+        Process::spawn(name, command, &log).unwrap()
+    }
+
+    fn forget(process: Process) {
+        fs::remove_file(process.log_path()).unwrap();
+    }
+
+    #[tokio::test]
+    async fn a_program_that_ended_is_an_error_with_the_end_of_its_log() {
+        let mut process = shell("gone", "echo first; echo out of disk >&2; exit 3");
+        let error = wait_for("the program to end", Duration::from_secs(30), async || {
+            Ok(process.ensure_running().err().context("it runs")?.to_string())
+        })
+        .await
+        .unwrap();
+        assert!(error.contains("gone ended") && error.contains("out of disk"), "{error}");
+        assert_eq!(process.tail(1), "out of disk");
+        forget(process);
+    }
+
+    #[tokio::test]
+    async fn a_program_asked_to_end_may_end_in_its_own_way() {
+        let mut process =
+            shell("polite", "trap 'echo bye; exit 7' TERM; echo up; while :; do sleep 0.01; done");
+        wait_for("the trap to be set", Duration::from_secs(30), async || {
+            ensure!(process.log().contains("up"), "it has not said so");
+            Ok(())
+        })
+        .await
+        .unwrap();
+        let status = process.terminate(Duration::from_secs(30)).await.unwrap();
+        assert_eq!(status.code(), Some(7));
+        assert!(process.log().ends_with("bye\n"), "{}", process.log());
+        forget(process);
+    }
+
+    #[test]
+    fn a_dropped_program_is_killed_and_a_program_that_is_not_there_is_named() {
+        let mut process = shell("long", "sleep 1000");
+        process.kill();
+        assert!(process.exited().is_some_and(|status| !status.success()));
+        let nowhere = Process::spawn("ghost", Command::new("/nowhere/ghost"), process.log_path());
+        let error = format!("{:#}", nowhere.unwrap_err());
+        assert!(error.contains("ghost") && error.contains("/nowhere/ghost"), "{error}");
+        forget(process);
+    }
+}
