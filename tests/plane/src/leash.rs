@@ -16,7 +16,7 @@ use anyhow::Context;
 pub const MARK: &str = "POOLWRIGHT_PLANE";
 
 /// `$0` is the directory. It ignores the signals of a terminal, because an interrupted owner is just the case it is for.
-const SCRIPT: &str = r#"
+const WAIT: &str = r#"
 trap '' INT TERM HUP
 held= ; keep=
 while read -r verb value; do
@@ -26,11 +26,26 @@ while read -r verb value; do
     release) exit 0 ;;
   esac
 done
-for pid in $held; do
-  if tr '\0' '\n' <"/proc/$pid/environ" 2>/dev/null | grep -qxF "POOLWRIGHT_PLANE=$0"; then kill -9 "$pid"; fi
-done
-if [ -z "$keep" ]; then rm -rf -- "$0" 2>/dev/null || { sleep 1; rm -rf -- "$0"; }; fi
+directory=$0
 "#;
+
+/// Ends `$held`, as far as they are processes of `$directory`, and removes it unless `$keep` is set.
+const END: &str = r#"
+for pid in $held; do
+  if tr '\0' '\n' <"/proc/$pid/environ" 2>/dev/null | grep -qxF "POOLWRIGHT_PLANE=$directory"; then kill -9 "$pid"; fi
+done
+if [ -z "$keep" ]; then rm -rf -- "$directory" 2>/dev/null || { sleep 1; rm -rf -- "$directory"; }; fi
+"#;
+
+/// A script that does, whenever someone runs it, what a leash does when its owner ends.
+pub fn stop_script(directory: &Path, processes: &[String]) -> String {
+    format!(
+        "#!/bin/sh\n# Ends this control plane and removes its directory.\nheld='{}' keep= directory='{}'\n{}",
+        processes.join(" "),
+        directory.display(),
+        END.trim_start()
+    )
+}
 
 /// See the module.
 #[derive(Debug)]
@@ -44,7 +59,7 @@ impl Leash {
     pub fn new(directory: &Path) -> anyhow::Result<Self> {
         let mut shell = Command::new("sh")
             .arg("-c")
-            .arg(SCRIPT)
+            .arg(format!("{WAIT}{END}"))
             .arg(directory)
             .stdin(Stdio::piped())
             .stdout(Stdio::null())

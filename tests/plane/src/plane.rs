@@ -231,11 +231,7 @@ impl ControlPlane {
         processes.extend(others);
         let ids: Vec<String> = processes.iter().map(|process| process.id().to_string()).collect();
         let script = self.directory.join("stop.sh");
-        let text = format!(
-            "#!/bin/sh\n# Ends this control plane and removes its directory.\nkill {}\nsleep 2\nrm -rf -- '{}'\n",
-            ids.join(" "),
-            self.directory.display()
-        );
+        let text = crate::leash::stop_script(&self.directory, &ids);
         fs::write(&script, text)?;
         processes.iter_mut().for_each(Process::detach);
         self.leash.release();

@@ -168,6 +168,31 @@ async fn a_stopped_control_plane_leaves_no_process_and_no_file() {
 }
 
 #[tokio::test]
+async fn a_detached_control_plane_runs_until_its_script_is_run() {
+    let plane = ControlPlane::start(Options::api_server_only()).await.unwrap();
+    let client = plane.client().unwrap();
+    let directory = plane.dir().to_owned();
+    let mut command = std::process::Command::new("sleep");
+    command.arg("1000");
+    let sleeper = plane.spawn("sleeper", command).unwrap();
+    let script = plane.detach(vec![sleeper]).unwrap();
+
+    let namespaces: Api<k8s_openapi::api::core::v1::Namespace> = Api::all(client);
+    assert!(namespaces.get("default").await.is_ok(), "it runs on without its owner");
+    assert_eq!(marked_processes(&directory).len(), 3, "etcd, the API server and what was spawned");
+
+    let ended = std::process::Command::new("sh").arg(script).status().unwrap();
+    assert!(ended.success());
+    wait_for("its processes and its directory to be gone", SOON, async || {
+        let left = marked_processes(&directory);
+        ensure!(left.is_empty() && !directory.exists(), "processes {left:?}, {}", directory.display());
+        Ok(())
+    })
+    .await
+    .unwrap();
+}
+
+#[tokio::test]
 async fn a_wrong_object_is_named_with_what_is_wrong() {
     let plane = ControlPlane::shared(Options::everything()).await.unwrap();
     let client = plane.client().unwrap();

@@ -23,7 +23,7 @@ const WAVES: [usize; 2] = [150, 150];
 /// A wave that is not running by then has gone wrong.
 const WAVE_LIMIT: Duration = Duration::from_secs(90);
 /// Empty nodes go after 10 s (the pool's setting) and a settle time.
-const DRAIN_LIMIT: Duration = Duration::from_secs(60);
+const DRAIN_LIMIT: Duration = Duration::from_mins(1);
 
 #[tokio::main]
 async fn main() -> ExitCode {
