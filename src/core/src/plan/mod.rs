@@ -1,15 +1,30 @@
 //! Planning: which pods want a node, what room there is, what is bought for the rest.
 
+mod audit;
+mod bits;
+mod claims;
+mod classes;
+mod daemons;
+mod demand;
+mod limits;
+mod miss;
+mod room;
+mod rounds;
+mod sticky;
+mod supply;
 mod types;
+mod words;
 
 pub use types::{
     Baselines, Counts, Placement, Plan, PlannedClaim, PoolFindings, Target, UnplacedPod, UnplacedReason,
 };
 
+use std::collections::BTreeMap;
+
 use jiff::Timestamp;
 use poolwright_solver::Watch;
 
-use crate::model::Snapshot;
+use crate::model::{Pod, PodKey, Snapshot, Uid};
 
 /// How to plan.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -44,6 +59,96 @@ impl Default for PlanOptions {
 
 /// Plans. Same snapshot, time and options: same plan, unless `watch` stops the solver early.
 pub fn plan(snapshot: &Snapshot, now: Timestamp, options: &PlanOptions, watch: &mut dyn Watch) -> Plan {
-    let _ = (snapshot, now, options, watch);
-    Plan::default()
+    let demand = demand::collect(snapshot, options);
+    let daemons = daemons::Daemons::new(snapshot);
+    let mut rooms = room::collect(snapshot, &daemons);
+    let mut unplaced = demand.unplaced;
+    // What an earlier plan decided stays decided: no order of events, and no restart, buys for the same pod twice.
+    let settled = sticky::settle(demand.wanting, snapshot, &mut rooms);
+    unplaced.extend(settled.unplaced);
+
+    let mut supply = supply::collect(snapshot, &daemons, now);
+    let classes = classes::group(&settled.open);
+    let admissions = supply::Admissions::new(&supply, &classes.signatures);
+    let mut limits = limits::Limits::new(&supply, snapshot);
+    let inputs =
+        rounds::Inputs { supply: &supply, admissions: &admissions, classes: &classes, options };
+    let outcome = rounds::run(&inputs, &mut rooms, &mut limits, watch);
+
+    let maker = claims::Maker {
+        snapshot,
+        supply: &supply,
+        admissions: &admissions,
+        classes: &classes,
+        limits: &limits,
+        options,
+        now,
+    };
+    let mut plan = Plan { refused: outcome.refused, ..Plan::default() };
+    let mut on_rooms: Vec<(usize, &Pod)> = settled.placed;
+    if plan.refused.is_empty() {
+        plan.claims = maker.claims(&outcome.new);
+        on_rooms.extend(outcome.on_rooms);
+    }
+    plan.placements = on_rooms
+        .iter()
+        .map(|(room, pod)| Placement { pod: pod.key.clone(), target: rooms.rooms[*room].target.clone() })
+        .collect();
+    plan.placements.sort();
+    if plan.refused.is_empty() {
+        plan.refused = audit::audit(snapshot, &plan.claims, &plan.placements);
+    }
+    if !plan.refused.is_empty() {
+        plan.claims.clear();
+    }
+    for (index, class) in classes.classes.iter().enumerate() {
+        let Some(left) = outcome.left.get(index).filter(|left| !left.is_empty()) else { continue };
+        let (reason, message) =
+            miss::explain(class, outcome.limit[index], &supply, &admissions, &limits, snapshot);
+        unplaced.extend(
+            left.iter().map(|pod| UnplacedPod { pod: pod.key.clone(), reason, message: message.clone() }),
+        );
+    }
+    unplaced.sort();
+    plan.unplaced = unplaced;
+    for limit in outcome.limits_reached {
+        let name = &supply.pools[limits.limits[limit as usize].pool].pool.name;
+        let sentence = limits.sentence(limit, &supply);
+        if let Some(findings) = supply.findings.get_mut(name) {
+            findings.limit_reached.get_or_insert(sentence);
+        }
+    }
+    plan.pools = supply.findings;
+    plan.cost = plan.claims.iter().filter_map(PlannedClaim::price).sum();
+    plan.bound = outcome.bound.min(plan.cost);
+    plan.unknown_price_claims = plan.claims.iter().filter(|claim| claim.price().is_none()).count();
+    plan.baselines = outcome.baselines;
+    plan.stopped_early = outcome.stopped_early;
+    plan.nominations = nominations(snapshot, &plan);
+    let on_new = plan.claims.iter().map(|claim| claim.planned_pods.len()).sum();
+    plan.counts = Counts {
+        total: plan.placements.len() + on_new + plan.unplaced.len(),
+        on_existing: plan.placements.len(),
+        on_new,
+        unplaced: plan.unplaced.len(),
+    };
+    plan
+}
+
+fn nominations(snapshot: &Snapshot, plan: &Plan) -> BTreeMap<PodKey, (Uid, String)> {
+    let on_rooms = plan.placements.iter().map(|placement| {
+        let (Target::Claim(crate::ClaimName(name)) | Target::Node(name)) = &placement.target;
+        (&placement.pod, name)
+    });
+    let on_new = plan
+        .claims
+        .iter()
+        .flat_map(|claim| claim.planned_pods.iter().map(move |pod| (pod, &claim.name.0)));
+    on_rooms
+        .chain(on_new)
+        .filter_map(|(key, target)| {
+            let pod = snapshot.pods.get(key)?;
+            Some((key.clone(), (pod.uid.clone(), target.clone())))
+        })
+        .collect()
 }

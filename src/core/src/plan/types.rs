@@ -1,6 +1,7 @@
 //! What a plan says.
 
 use std::collections::BTreeMap;
+use std::fmt;
 
 use poolwright_catalog::{InstanceTypeName, OfferingId, UsdPerHour};
 use serde::{Deserialize, Serialize};
@@ -31,8 +32,8 @@ pub struct Plan {
     pub nominations: BTreeMap<PodKey, (Uid, String)>,
     /// How many pods there were and what became of them.
     pub counts: Counts,
-    /// Set when the plan did not pass the independent check; `claims` and `placements` are empty then, and nothing may
-    /// be bought. What was violated, in sentences. This is a bug of Poolwright, never of its users.
+    /// Set when the plan did not pass the independent check; `claims` is empty then, and nothing is bought. What was
+    /// violated, in sentences. This is a bug of Poolwright, never of its users.
     pub refused: Vec<String>,
     /// Whether the solver was asked to stop before it was done.
     pub stopped_early: bool,
@@ -217,6 +218,15 @@ pub struct Counts {
     pub on_new: usize,
     /// Pods that go nowhere.
     pub unplaced: usize,
+}
+
+impl fmt::Display for Target {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Claim(name) => write!(f, "claim `{name}`"),
+            Self::Node(name) => write!(f, "node `{name}`"),
+        }
+    }
 }
 
 impl Plan {

@@ -1,1 +1,91 @@
-//! Scheduling rules.
+//! Scheduling rules: whether a pod may run on a node, as the kube-scheduler decides it. One rule, one file; each says in
+//! words why it rejects.
+
+mod affinity;
+mod labels;
+mod requirement;
+mod resources;
+mod selector;
+mod taints;
+
+use std::fmt;
+
+use poolwright_catalog::resources::Shortage;
+
+use crate::model::{PodSpec, Requirement, Taint};
+
+pub use affinity::check as check_affinity;
+pub use labels::{Labels, NODEPOOL_LABEL, NewNodeLabels};
+pub use requirement::{contradiction, matches};
+pub use resources::check as check_resources;
+pub use selector::check as check_selector;
+pub use taints::{CORDON_TAINT, check as check_taints, check_daemonset as check_daemonset_taints, tolerates};
+
+/// Why a pod may not run on a node.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Rejection {
+    /// It does not tolerate a taint.
+    Taint(Taint),
+    /// The node lacks a label that the node selector wants.
+    Selector {
+        /// The label's key.
+        key: String,
+        /// The value wanted.
+        wanted: String,
+        /// The value the node has.
+        has: Option<String>,
+    },
+    /// No term of the required node affinity matches; the first requirement that fails, of the term that gets furthest.
+    Affinity {
+        /// The requirement; `None` when there is no term, or only empty ones, which match nothing.
+        requirement: Option<Requirement>,
+        /// The value the node has.
+        has: Option<String>,
+    },
+    /// Too little of a resource.
+    Resource(Shortage),
+}
+
+impl fmt::Display for Rejection {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let label = |f: &mut fmt::Formatter<'_>, key: &str, has: &Option<String>| match has {
+            Some(value) => write!(f, "the node has `{key}={value}`"),
+            None => write!(f, "the node has no label `{key}`"),
+        };
+        match self {
+            Self::Taint(taint) => write!(f, "does not tolerate the taint `{taint}`"),
+            Self::Selector { key, wanted, has } => {
+                write!(f, "selects `{key}={wanted}`, but ")?;
+                label(f, key, has)
+            }
+            Self::Affinity { requirement: Some(requirement), has } => {
+                write!(f, "requires `{requirement}`, but ")?;
+                label(f, &requirement.key, has)
+            }
+            Self::Affinity { requirement: None, .. } => f.write_str("has a node affinity that matches no node"),
+            Self::Resource(Shortage { resource, wanted, available }) => write!(
+                f,
+                "needs {} {resource}, but there is {}",
+                resource.quantity(*wanted),
+                resource.quantity(*available)
+            ),
+        }
+    }
+}
+
+/// Whether the pod's rules admit it to a node with these labels and taints, room aside.
+pub fn admits(spec: &PodSpec, labels: &impl Labels, taints: &[Taint]) -> Result<(), Rejection> {
+    check_taints(&spec.tolerations, taints)?;
+    check_labels(spec, labels)
+}
+
+/// Whether node selector and node affinity admit the pod to a node with these labels.
+pub fn check_labels(spec: &PodSpec, labels: &impl Labels) -> Result<(), Rejection> {
+    check_selector(&spec.node_selector, labels)?;
+    check_affinity(spec.node_affinity.as_deref(), labels)
+}
+
+/// Whether a DaemonSet with this pod template puts a pod on a node with these labels and taints.
+pub fn daemonset_lands(spec: &PodSpec, labels: &impl Labels, taints: &[Taint]) -> bool {
+    check_daemonset_taints(&spec.tolerations, taints).is_ok() && check_labels(spec, labels).is_ok()
+}

@@ -1,0 +1,110 @@
+//! The last look at a plan, pod by pod and by the rules themselves: it shares nothing with grouping and solving but the
+//! rules. What does not pass is not bought.
+
+use std::collections::BTreeMap;
+
+use poolwright_catalog::ResourceList;
+
+use super::daemons::Daemons;
+use super::{Placement, PlannedClaim};
+use crate::model::{Pod, PodKey, PodPhase, PodRole, PoolName, Snapshot};
+use crate::rules::{self, NewNodeLabels};
+
+/// What is wrong with the plan, in sentences.
+pub(super) fn audit(snapshot: &Snapshot, claims: &[PlannedClaim], placements: &[Placement]) -> Vec<String> {
+    let mut problems = Vec::new();
+    let mut seen: BTreeMap<&PodKey, ()> = BTreeMap::new();
+    let planned = claims.iter().flat_map(|claim| &claim.planned_pods);
+    for key in planned.chain(placements.iter().map(|placement| &placement.pod)) {
+        if seen.insert(key, ()).is_some() {
+            problems.push(format!("pod {key} is planned twice"));
+        }
+    }
+    let daemons = Daemons::new(snapshot);
+    for claim in claims {
+        if let Err(problem) = audit_claim(snapshot, &daemons, claim) {
+            problems.push(format!("claim {}: {problem}", claim.name));
+        }
+    }
+    audit_limits(snapshot, claims, &mut problems);
+    problems
+}
+
+fn audit_claim(snapshot: &Snapshot, daemons: &Daemons<'_>, claim: &PlannedClaim) -> Result<(), String> {
+    let pool = snapshot.pools.get(&claim.pool).ok_or("its pool does not exist")?;
+    let catalogue = match snapshot.catalogues.get(&claim.node_class) {
+        Some(Ok(catalogue)) => catalogue,
+        _ => return Err("its node class cannot be used".to_owned()),
+    };
+    let pods: Vec<&Pod> = claim
+        .planned_pods
+        .iter()
+        .map(|key| snapshot.pods.get(key).map(AsRef::as_ref).ok_or_else(|| format!("pod {key} does not exist")))
+        .collect::<Result<_, _>>()?;
+    let mut wanted = ResourceList::new();
+    for pod in &pods {
+        let waits = matches!(pod.phase, PodPhase::Waiting | PodPhase::Unschedulable { .. });
+        if !waits || pod.role != PodRole::Workload || !pod.spec.unmodelled.is_empty() {
+            return Err(format!("pod {} must not be planned", pod.key));
+        }
+        wanted.add(&pod.spec.requests);
+    }
+    for ranked in &claim.offerings {
+        let id = &ranked.offering;
+        let offering = catalogue.offering(id).ok_or_else(|| format!("{id} is not in the catalogue"))?;
+        let kind = &catalogue.types()[&id.instance_type];
+        if ranked.allocatable != kind.allocatable || ranked.price != offering.price.known() {
+            return Err(format!("{id} does not promise what the catalogue says"));
+        }
+        if ranked.price.is_none() && !pool.allow_unknown_price.contains(&id.instance_type) {
+            return Err(format!("the price of {id} is unknown"));
+        }
+        let offering_labels = catalogue.node_labels(offering);
+        let labels = NewNodeLabels { offering: &offering_labels, template: &claim.labels, pool: &claim.pool };
+        if let Some(unmet) = pool.requirements.iter().find(|requirement| !rules::matches(requirement, &labels)) {
+            return Err(format!("{id} does not meet `{unmet}` of its pool"));
+        }
+        for pod in &pods {
+            rules::admits(&pod.spec, &labels, &claim.taints)
+                .map_err(|rejection| format!("pod {} on {id} {rejection}", pod.key))?;
+        }
+        let tolerating = daemons.tolerating(&claim.taints);
+        let mut room = kind.allocatable.clone();
+        room.saturating_sub(&tolerating.requests(&tolerating.landing(&labels)));
+        rules::check_resources(&wanted, &room).map_err(|rejection| format!("its pods on {id}: {rejection}"))?;
+    }
+    Ok(())
+}
+
+/// No limit may be passed by what is bought, whichever alternative is taken. A limit that was passed before (it was
+/// lowered) is not held against a plan that buys nothing more.
+fn audit_limits(snapshot: &Snapshot, claims: &[PlannedClaim], problems: &mut Vec<String>) {
+    let mut by_pool: BTreeMap<&PoolName, Vec<&PlannedClaim>> = BTreeMap::new();
+    for claim in claims {
+        by_pool.entry(&claim.pool).or_default().push(claim);
+    }
+    for (name, planned) in by_pool {
+        let Some(pool) = snapshot.pools.get(name) else { continue };
+        let theirs: Vec<_> = snapshot.claims.values().filter(|claim| claim.pool == *name).collect();
+        let check = |what: &str, ceiling: u64, of: &dyn Fn(&crate::RankedOffering) -> u64| {
+            let old = theirs.iter().map(|claim| match &claim.launched {
+                Some(_) => of(claim.current_offering()),
+                None => claim.offerings.iter().map(of).max().unwrap_or(0),
+            });
+            let new = planned.iter().map(|claim| claim.offerings.iter().map(of).max().unwrap_or(0));
+            let (old, new): (u128, u128) = (old.map(u128::from).sum(), new.map(u128::from).sum());
+            (new > 0 && old + new > u128::from(ceiling))
+                .then(|| format!("pool {name}: limit {what} = {ceiling} would be passed: {old} + {new}"))
+        };
+        for (resource, ceiling) in &pool.limits.resources {
+            problems.extend(check(resource.as_str(), *ceiling, &|ranked| ranked.allocatable.get(resource.as_str())));
+        }
+        if let Some(ceiling) = pool.limits.nodes {
+            problems.extend(check("nodes", ceiling, &|_| 1));
+        }
+        if let Some(ceiling) = pool.limits.usd_per_hour {
+            let of = |ranked: &crate::RankedOffering| ranked.price.map_or(0, |price| price.micros());
+            problems.extend(check("usdPerHour (micro-dollars)", ceiling.micros(), &of));
+        }
+    }
+}

@@ -1,0 +1,247 @@
+//! From planned nodes to claims: alternatives, names, reasons.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use jiff::Timestamp;
+use poolwright_catalog::{InstanceTypeName, OfferingId, ResourceList, UsdPerHour};
+
+use super::classes::Classes;
+use super::limits::Limits;
+use super::rounds::NewNode;
+use super::supply::{Admissions, Offer, Standing, Supply};
+use super::{PlanOptions, PlannedClaim, words};
+use crate::model::{ClaimName, PodKey, RankedOffering, Snapshot};
+
+/// What claims are made from.
+pub(super) struct Maker<'s, 'a> {
+    pub snapshot: &'s Snapshot,
+    pub supply: &'s Supply<'a>,
+    pub admissions: &'s Admissions,
+    pub classes: &'s Classes<'a>,
+    pub limits: &'s Limits,
+    pub options: &'s PlanOptions,
+    pub now: Timestamp,
+}
+
+/// What equal nodes share.
+#[derive(Clone)]
+struct Order {
+    offerings: Vec<RankedOffering>,
+    reason: String,
+}
+
+impl Maker<'_, '_> {
+    /// One claim for each node, sorted by name.
+    pub fn claims(&self, nodes: &[NewNode<'_>]) -> Vec<PlannedClaim> {
+        let mut orders: BTreeMap<(usize, usize, &BTreeMap<usize, u32>), Order> = BTreeMap::new();
+        let mut taken: BTreeSet<ClaimName> = BTreeSet::new();
+        let mut claims = Vec::with_capacity(nodes.len());
+        for (index, node) in nodes.iter().enumerate() {
+            let key = (node.pool, node.offer.offering, &node.content);
+            let order = orders.entry(key).or_insert_with(|| self.order(node)).clone();
+            let pool = self.supply.pools[node.pool].pool;
+            let mut planned_pods: Vec<PodKey> = node.pods.iter().map(|pod| pod.key.clone()).collect();
+            planned_pods.sort();
+            let name = self.name(&pool.name.0, &planned_pods, &order.offerings[0].offering, index, &taken);
+            taken.insert(name.clone());
+            claims.push(PlannedClaim {
+                name,
+                pool: pool.name.clone(),
+                pool_uid: pool.uid.clone(),
+                node_class: pool.node_class.clone(),
+                offerings: order.offerings,
+                labels: pool.labels.clone(),
+                annotations: pool.annotations.clone(),
+                taints: pool.taints.clone(),
+                startup_taints: pool.startup_taints.clone(),
+                planned_pods,
+                deadlines: pool.deadlines,
+                reason: order.reason,
+            });
+        }
+        claims.sort_by(|a, b| a.name.cmp(&b.name));
+        claims
+    }
+
+    /// What to order for a node: of all that hold the same pods and take no more of any limit, the cheapest first.
+    fn order(&self, node: &NewNode<'_>) -> Order {
+        let mut requests = ResourceList::new();
+        let mut pods = 0;
+        for (class, count) in &node.content {
+            for (name, amount) in self.classes.classes[*class].spec.requests.iter() {
+                let sum = requests.get(name.as_str()).saturating_add(amount.saturating_mul(u64::from(*count)));
+                requests.set(name.clone(), sum);
+            }
+            pods += *count as usize;
+        }
+        let planned_price = price(node.offer.standing);
+        let planned_type = &self.id(node, &node.offer).instance_type;
+        let ceiling = self.uses(node, &node.offer);
+        // (dearer?, price, other type?, id): what was planned sorts first among equals.
+        let mut others: Vec<(Option<UsdPerHour>, bool, &OfferingId, &Offer)> = Vec::new();
+        let mut second: Option<(UsdPerHour, &InstanceTypeName)> = None;
+        for offer in &self.supply.pools[node.pool].offers {
+            let same_kind = matches!(
+                (node.offer.standing, offer.standing),
+                (Standing::Priced(_), Standing::Priced(_)) | (Standing::Unpriced, Standing::Unpriced)
+            );
+            if !same_kind || offer.offering == node.offer.offering || !self.holds(node, offer, &requests) {
+                continue;
+            }
+            let id = self.id(node, offer);
+            if let Some(price) = price(offer.standing)
+                && id.instance_type != *planned_type
+                && second.is_none_or(|(best, _)| price < best)
+            {
+                second = Some((price, &id.instance_type));
+            }
+            let affordable = match (planned_price, price(offer.standing)) {
+                (Some(planned), Some(price)) => {
+                    u128::from(price.micros()) * 100
+                        <= u128::from(planned.micros()) * u128::from(100 + self.options.max_dearer_percent)
+                }
+                _ => true,
+            };
+            let within = self.uses(node, offer).iter().zip(&ceiling).all(|(a, b)| a.1 <= b.1);
+            if affordable && within {
+                others.push((price(offer.standing), id.instance_type != *planned_type, id, offer));
+            }
+        }
+        others.sort_by(|a, b| (a.0, a.1, a.2).cmp(&(b.0, b.1, b.2)));
+        let mut offers: Vec<&Offer> = vec![&node.offer];
+        offers.extend(others.iter().map(|other| other.3));
+        // Something cheaper that does the same would have been planned, were the solver perfect.
+        if others.first().is_some_and(|(cheapest, ..)| *cheapest < planned_price) {
+            offers.swap(0, 1);
+            offers[1..].sort_by_key(|offer| {
+                let id = self.id(node, offer);
+                (price(offer.standing), id.instance_type != self.id(node, others[0].3).instance_type, id)
+            });
+        }
+        offers.truncate(self.options.max_offerings.max(1));
+        let offerings: Vec<RankedOffering> = offers
+            .iter()
+            .map(|offer| RankedOffering {
+                offering: self.id(node, offer).clone(),
+                price: price(offer.standing),
+                allocatable: self.supply.instance_type(node.pool, offer.offering).allocatable.clone(),
+            })
+            .collect();
+        let chosen = &offerings[0];
+        let second = second.filter(|(_, name)| **name != chosen.offering.instance_type);
+        let reason = reason(chosen, pods, &requests, second, &self.supply.pools[node.pool].pool.name.0);
+        Order { offerings, reason }
+    }
+
+    fn id(&self, node: &NewNode<'_>, offer: &Offer) -> &OfferingId {
+        &self.supply.offering(node.pool, offer.offering).id
+    }
+
+    fn uses(&self, node: &NewNode<'_>, offer: &Offer) -> Vec<(u32, u64)> {
+        let kind = self.supply.instance_type(node.pool, offer.offering);
+        self.limits.uses(node.pool, &kind.allocatable, price(offer.standing))
+    }
+
+    fn holds(&self, node: &NewNode<'_>, offer: &Offer, requests: &ResourceList) -> bool {
+        requests.fits(&self.supply.capacities[offer.capacity])
+            && node.content.keys().all(|class| {
+                self.admissions.admits(node.pool, self.classes.classes[*class].signature, offer.offering)
+            })
+    }
+
+    /// A name that no claim has, that says the pool, and that is the same for the same snapshot and time.
+    fn name(
+        &self,
+        pool: &str,
+        pods: &[PodKey],
+        offering: &OfferingId,
+        index: usize,
+        taken: &BTreeSet<ClaimName>,
+    ) -> ClaimName {
+        let mut hash = Fnv::new();
+        hash.add(&self.options.salt);
+        hash.add(&self.now.to_string());
+        hash.add(&offering.to_string());
+        hash.add(&index.to_string());
+        for pod in pods {
+            hash.add(&pod.to_string());
+        }
+        let prefix: String = pool.chars().map(|c| if c == '.' { '-' } else { c }).take(63 - 1 - SUFFIX).collect();
+        let prefix = prefix.trim_end_matches('-');
+        loop {
+            let name = ClaimName(format!("{prefix}-{}", hash.letters()));
+            if !taken.contains(&name) && !self.snapshot.claims.contains_key(&name) {
+                return name;
+            }
+            hash.add("again");
+        }
+    }
+}
+
+fn price(standing: Standing) -> Option<UsdPerHour> {
+    match standing {
+        Standing::Priced(price) => Some(price),
+        _ => None,
+    }
+}
+
+fn reason(
+    chosen: &RankedOffering,
+    pods: usize,
+    requests: &ResourceList,
+    second: Option<(UsdPerHour, &InstanceTypeName)>,
+    pool: &str,
+) -> String {
+    let OfferingId { instance_type, zone, capacity_type } = &chosen.offering;
+    let pods = format!("{} ({})", words::count(pods, "pod"), words::gist(requests));
+    let Some(price) = chosen.price else {
+        return format!(
+            "{instance_type} {capacity_type} in {zone} at an unknown price, which pool `{pool}` allows, holds {pods} that nothing with a known price holds"
+        );
+    };
+    let first = format!("{instance_type} {capacity_type} in {zone} at {price} $/h holds {pods}");
+    match second {
+        Some((other, name)) if other > price => {
+            format!("{first}; next best: {name} at {other} $/h, {} % dearer", dearer_percent(price, other))
+        }
+        Some((other, name)) => format!("{first}; as good: {name} at {other} $/h"),
+        None => format!("{first}; no other type of pool `{pool}` does"),
+    }
+}
+
+/// By how many percent `other` is above `price`, rounded to the nearest, at least 1.
+fn dearer_percent(price: UsdPerHour, other: UsdPerHour) -> u64 {
+    let (price, more) = (u128::from(price.micros().max(1)), u128::from(other.saturating_sub(price).micros()));
+    u64::try_from(((more * 200 + price) / (price * 2)).max(1)).unwrap_or(u64::MAX)
+}
+
+/// Length of what follows a pool's name in the name of a claim.
+const SUFFIX: usize = 8;
+
+/// FNV-1a, 64 bits: a hash that stays the same over releases and machines.
+struct Fnv(u64);
+
+impl Fnv {
+    fn new() -> Self {
+        Self(0xcbf2_9ce4_8422_2325)
+    }
+
+    fn add(&mut self, text: &str) {
+        // A byte that is in no UTF-8 text ends each part.
+        for byte in text.bytes().chain([0xff]) {
+            self.0 = (self.0 ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3);
+        }
+    }
+
+    /// Letters and digits that form no words.
+    fn letters(&self) -> String {
+        const LETTERS: &[u8; 27] = b"bcdfghjklmnpqrstvwxz2456789";
+        let mut rest = self.0 ^ (self.0 >> 29);
+        let mut name = String::with_capacity(SUFFIX);
+        for _ in 0..SUFFIX {
+            name.push(char::from(LETTERS[(rest % 27) as usize]));
+            rest /= 27;
+        }
+        name
+    }
+}

@@ -1,0 +1,50 @@
+//! Pod classes: pods that are equal in all that matters to planning.
+
+use std::collections::BTreeMap;
+
+use super::demand::Wanting;
+use crate::model::{Pod, PodSpec, Toleration};
+use crate::model::NodeTerm;
+
+/// Pods with equal specs and priority.
+#[derive(Clone, Debug)]
+pub(super) struct Class<'a> {
+    pub spec: &'a PodSpec,
+    pub priority: i32,
+    /// Index into [`Classes::signatures`].
+    pub signature: usize,
+    /// The oldest first.
+    pub pods: Vec<&'a Pod>,
+}
+
+/// Classes, and what distinguishes them besides their requests.
+#[derive(Debug, Default)]
+pub(super) struct Classes<'a> {
+    pub classes: Vec<Class<'a>>,
+    /// One spec for each combination of node selector, node affinity and tolerations.
+    pub signatures: Vec<&'a PodSpec>,
+}
+
+type Signature<'a> = (&'a BTreeMap<String, String>, &'a Option<Vec<NodeTerm>>, &'a Vec<Toleration>);
+
+/// Groups pods, in an order that depends on nothing but the pods.
+pub(super) fn group<'a>(wanting: &[Wanting<'a>]) -> Classes<'a> {
+    let mut groups: BTreeMap<(std::cmp::Reverse<i32>, &PodSpec), Vec<&'a Pod>> = BTreeMap::new();
+    for want in wanting {
+        let key = (std::cmp::Reverse(want.pod.priority), &want.pod.spec);
+        groups.entry(key).or_default().push(want.pod);
+    }
+    let mut known: BTreeMap<Signature<'a>, usize> = BTreeMap::new();
+    let mut classes = Classes::default();
+    for ((_, _), mut pods) in groups {
+        let spec = &pods[0].spec;
+        let signature = (&spec.node_selector, &spec.node_affinity, &spec.tolerations);
+        let signature = *known.entry(signature).or_insert_with(|| {
+            classes.signatures.push(spec);
+            classes.signatures.len() - 1
+        });
+        pods.sort_by(|a, b| (a.created, &a.key).cmp(&(b.created, &b.key)));
+        classes.classes.push(Class { spec, priority: pods[0].priority, signature, pods });
+    }
+    classes
+}

@@ -1,0 +1,67 @@
+//! What DaemonSets take of a node.
+
+use std::sync::Arc;
+
+use poolwright_catalog::ResourceList;
+
+use crate::model::{DaemonSet, Pod, PodRole, Snapshot, Taint};
+use crate::rules::{self, Labels};
+
+/// Length of the random suffix of a DaemonSet's pods, and of what is left of a long name in front of it.
+const SUFFIX: usize = 5;
+const MAX_PREFIX: usize = 63 - SUFFIX;
+
+/// The cluster's DaemonSets.
+#[derive(Clone, Debug)]
+pub(super) struct Daemons<'a> {
+    sets: Vec<&'a DaemonSet>,
+}
+
+impl<'a> Daemons<'a> {
+    pub fn new(snapshot: &'a Snapshot) -> Self {
+        Self { sets: snapshot.daemonsets.values().map(Arc::as_ref).collect() }
+    }
+
+    /// Those that tolerate the taints; the labels are still to be looked at.
+    pub fn tolerating(&self, taints: &[Taint]) -> Self {
+        let tolerates = |set: &&&DaemonSet| rules::check_daemonset_taints(&set.spec.tolerations, taints).is_ok();
+        Self { sets: self.sets.iter().filter(tolerates).copied().collect() }
+    }
+
+    /// Which of them land on a node with these labels, by index, ascending.
+    pub fn landing(&self, labels: &impl Labels) -> Vec<u16> {
+        let lands = |index: &usize| rules::check_labels(&self.sets[*index].spec, labels).is_ok();
+        (0..self.sets.len()).filter(lands).map(|index| index as u16).collect()
+    }
+
+    /// What these of them request together.
+    pub fn requests(&self, landing: &[u16]) -> ResourceList {
+        let mut sum = ResourceList::new();
+        for index in landing {
+            sum.add(&self.sets[usize::from(*index)].spec.requests);
+        }
+        sum
+    }
+
+    /// What those request that land on this node and are not there yet.
+    pub fn outstanding(&self, labels: &impl Labels, taints: &[Taint], on_node: &[&Pod]) -> ResourceList {
+        let mut sum = ResourceList::new();
+        for set in &self.sets {
+            if rules::daemonset_lands(&set.spec, labels, taints)
+                && !on_node.iter().any(|pod| belongs_to(pod, set))
+            {
+                sum.add(&set.spec.requests);
+            }
+        }
+        sum
+    }
+}
+
+/// Whether the pod is the DaemonSet's, by the name that the DaemonSet controller gives its pods.
+fn belongs_to(pod: &Pod, set: &DaemonSet) -> bool {
+    let prefix = format!("{}-", set.key.name);
+    let prefix = prefix.get(..MAX_PREFIX).unwrap_or(&prefix);
+    pod.role == PodRole::DaemonSet
+        && pod.key.namespace == set.key.namespace
+        && pod.key.name.strip_prefix(prefix).is_some_and(|rest| rest.len() == SUFFIX && !rest.contains('-'))
+}

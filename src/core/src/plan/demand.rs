@@ -1,0 +1,104 @@
+//! Demand: which pods want a node, and why the others do not.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use super::{PlanOptions, UnplacedPod, UnplacedReason};
+use crate::model::{ClaimName, Pod, PodKey, PodPhase, PodRole, Snapshot};
+
+/// A pod that wants a node.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Wanting<'a> {
+    pub pod: &'a Pod,
+    /// Where an earlier plan put it: a claim's or a node's name.
+    pub planned_at: Option<&'a str>,
+    /// Only an earlier plan may place it: the scheduler has not tried it yet.
+    pub sticky_only: bool,
+}
+
+/// All waiting workload pods: those that want a node, by key, and the others with the reason.
+#[derive(Debug, Default)]
+pub(super) struct Demand<'a> {
+    pub wanting: Vec<Wanting<'a>>,
+    pub unplaced: Vec<UnplacedPod>,
+}
+
+pub(super) fn collect<'a>(snapshot: &'a Snapshot, options: &PlanOptions) -> Demand<'a> {
+    let planned = planned_pods(snapshot);
+    let mut demand = Demand::default();
+    for pod in snapshot.pods.values().map(Arc::as_ref) {
+        if pod.role != PodRole::Workload || pod.deleting_since.is_some() {
+            continue;
+        }
+        let mut out = |reason, message: String| {
+            demand.unplaced.push(UnplacedPod { pod: pod.key.clone(), reason, message });
+        };
+        let tried = match &pod.phase {
+            PodPhase::Bound { .. } | PodPhase::Finished => continue,
+            PodPhase::Gated => {
+                out(
+                    UnplacedReason::SchedulingGated,
+                    "held by its scheduling gates; it buys a node once they are removed".to_owned(),
+                );
+                continue;
+            }
+            PodPhase::Unschedulable { .. } => true,
+            PodPhase::Waiting => options.include_waiting,
+        };
+        if !options.schedulers.contains(&pod.scheduler) {
+            out(
+                UnplacedReason::OtherScheduler,
+                format!("scheduler `{}` places it, and Poolwright plans for {}", pod.scheduler, quoted(options)),
+            );
+            continue;
+        }
+        let planned_at = planned_at(snapshot, &planned, pod);
+        if !tried && planned_at.is_none() {
+            out(UnplacedReason::NotYetTried, not_yet_tried());
+            continue;
+        }
+        if let Some(rule) = pod.spec.unmodelled.first() {
+            let more = pod.spec.unmodelled.len() - 1;
+            let others = if more == 0 { String::new() } else { format!(" (and {more} more)") };
+            out(
+                UnplacedReason::UnmodelledRule,
+                format!(
+                    "uses {} (`{}`){others}, which Poolwright does not model yet, so it buys no node for it; remove the rule or add a node by hand",
+                    rule.rule, rule.field
+                ),
+            );
+            continue;
+        }
+        demand.wanting.push(Wanting { pod, planned_at, sticky_only: !tried });
+    }
+    demand
+}
+
+pub(super) fn not_yet_tried() -> String {
+    "the scheduler has not tried it yet".to_owned()
+}
+
+fn quoted(options: &PlanOptions) -> String {
+    options.schedulers.iter().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ")
+}
+
+/// The claims' planned pods, by pod.
+fn planned_pods(snapshot: &Snapshot) -> BTreeMap<&PodKey, &ClaimName> {
+    let mut planned = BTreeMap::new();
+    for claim in snapshot.claims.values().filter(|claim| claim.deleting_since.is_none()) {
+        planned.extend(claim.planned_pods.iter().map(|pod| (pod, &claim.name)));
+    }
+    planned
+}
+
+/// Where an earlier plan put the pod. What the last plan said counts more than what a claim was bought for.
+fn planned_at<'a>(
+    snapshot: &'a Snapshot,
+    planned: &BTreeMap<&PodKey, &'a ClaimName>,
+    pod: &Pod,
+) -> Option<&'a str> {
+    match snapshot.nominations.get(&pod.key) {
+        Some((uid, target)) if *uid == pod.uid => Some(target),
+        _ => planned.get(&pod.key).map(|name| name.0.as_str()),
+    }
+}

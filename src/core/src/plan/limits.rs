@@ -1,0 +1,135 @@
+//! What is left of each pool's limits.
+
+use poolwright_catalog::{ResourceList, ResourceName, UsdPerHour};
+use poolwright_solver::Limit;
+
+use super::supply::Supply;
+use crate::model::{Claim, Pool, Snapshot};
+
+/// What a limit is about.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Kind {
+    Resource(ResourceName),
+    Nodes,
+    UsdPerHour,
+}
+
+/// One limit of one pool.
+#[derive(Clone, Debug)]
+pub(super) struct PoolLimit {
+    /// Index into [`Supply::pools`].
+    pub pool: usize,
+    pub kind: Kind,
+    pub ceiling: u64,
+    pub left: u64,
+}
+
+/// All limits.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Limits {
+    pub limits: Vec<PoolLimit>,
+    by_pool: Vec<Vec<u32>>,
+}
+
+impl Limits {
+    pub fn new(supply: &Supply<'_>, snapshot: &Snapshot) -> Self {
+        let mut all = Self::default();
+        for (index, offered) in supply.pools.iter().enumerate() {
+            let mut own = Vec::new();
+            for (kind, ceiling) in ceilings(offered.pool) {
+                let claims = snapshot.claims.values().filter(|claim| claim.pool == offered.pool.name);
+                let used = claims.map(|claim| used(&kind, claim)).fold(0, u64::saturating_add);
+                own.push(all.limits.len() as u32);
+                all.limits.push(PoolLimit { pool: index, kind, ceiling, left: ceiling.saturating_sub(used) });
+            }
+            all.by_pool.push(own);
+        }
+        all
+    }
+
+    /// Whether the pool has any limit.
+    pub fn has_any(&self, pool: usize) -> bool {
+        !self.by_pool[pool].is_empty()
+    }
+
+    /// What one node takes of each limit of its pool.
+    pub fn uses(&self, pool: usize, allocatable: &ResourceList, price: Option<UsdPerHour>) -> Vec<(u32, u64)> {
+        let amount = |limit: u32| amount(&self.limits[limit as usize].kind, allocatable, price);
+        self.by_pool[pool].iter().map(|limit| (*limit, amount(*limit))).collect()
+    }
+
+    /// Takes what one node uses.
+    pub fn take(&mut self, uses: &[(u32, u64)]) {
+        for (limit, amount) in uses {
+            let left = &mut self.limits[*limit as usize].left;
+            *left = left.saturating_sub(*amount);
+        }
+    }
+
+    /// As the solver wants them.
+    pub fn for_solver(&self, supply: &Supply<'_>) -> Vec<Limit> {
+        let name = |limit: &PoolLimit| format!("pool {}: {}", supply.pools[limit.pool].pool.name, limit.name());
+        self.limits.iter().map(|limit| Limit { name: name(limit), bound: limit.left }).collect()
+    }
+
+    /// A sentence about a limit that is reached.
+    pub fn sentence(&self, limit: u32, supply: &Supply<'_>) -> String {
+        let limit = &self.limits[limit as usize];
+        let used = limit.ceiling.saturating_sub(limit.left);
+        format!(
+            "limit {} = {} of pool `{}` is reached (in use or on order: {}); raise spec.limits or free nodes",
+            limit.name(),
+            limit.quantity(limit.ceiling),
+            supply.pools[limit.pool].pool.name,
+            limit.quantity(used)
+        )
+    }
+}
+
+impl PoolLimit {
+    pub fn name(&self) -> &str {
+        match &self.kind {
+            Kind::Resource(name) => name.as_str(),
+            Kind::Nodes => "nodes",
+            Kind::UsdPerHour => "usdPerHour",
+        }
+    }
+
+    fn quantity(&self, amount: u64) -> String {
+        match &self.kind {
+            Kind::Resource(name) => super::words::quantity(name, amount),
+            Kind::Nodes => amount.to_string(),
+            Kind::UsdPerHour => UsdPerHour::from_micros(amount).to_string(),
+        }
+    }
+}
+
+fn ceilings(pool: &Pool) -> Vec<(Kind, u64)> {
+    let limits = &pool.limits;
+    let mut all: Vec<(Kind, u64)> = limits
+        .resources
+        .iter()
+        .map(|(name, ceiling)| (Kind::Resource(name.clone()), *ceiling))
+        .collect();
+    all.extend(limits.nodes.map(|ceiling| (Kind::Nodes, ceiling)));
+    all.extend(limits.usd_per_hour.map(|ceiling| (Kind::UsdPerHour, ceiling.micros())));
+    all
+}
+
+fn amount(kind: &Kind, allocatable: &ResourceList, price: Option<UsdPerHour>) -> u64 {
+    match kind {
+        Kind::Resource(name) => allocatable.get(name.as_str()),
+        Kind::Nodes => 1,
+        Kind::UsdPerHour => price.map_or(0, UsdPerHour::micros),
+    }
+}
+
+/// What a claim takes: what it runs on, or the most that it may still be launched as.
+fn used(kind: &Kind, claim: &Claim) -> u64 {
+    let of = |ranked: &crate::RankedOffering| amount(kind, &ranked.allocatable, ranked.price);
+    if claim.launched.is_some() {
+        of(claim.current_offering())
+    } else {
+        claim.offerings.iter().map(of).max().unwrap_or(0)
+    }
+}

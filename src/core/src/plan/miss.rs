@@ -1,0 +1,273 @@
+//! Why pods get no node: the rule that blocks, at the pool that gets furthest, and what to do about it.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use poolwright_catalog::{ResourceName, labels};
+
+use super::classes::Class;
+use super::limits::Limits;
+use super::supply::{Admissions, Offer, PoolSupply, Standing, Supply};
+use super::{UnplacedReason, words};
+use crate::model::{Operator, PodSpec, Requirement, Snapshot};
+use crate::rules::{self, Labels, Rejection};
+
+/// Values listed in a message.
+const SHOWN: usize = 6;
+
+/// Why the pods of a class that are left over get no node.
+pub(super) fn explain(
+    class: &Class<'_>,
+    limit: Option<u32>,
+    supply: &Supply<'_>,
+    admissions: &Admissions,
+    limits: &Limits,
+    snapshot: &Snapshot,
+) -> (UnplacedReason, String) {
+    if let Some(limit) = limit {
+        return (UnplacedReason::LimitReached, limits.sentence(limit, supply));
+    }
+    if supply.pools.is_empty() {
+        return (UnplacedReason::NoUsablePool, no_pool(supply, snapshot));
+    }
+    let holding = |standing: fn(&Standing) -> bool| {
+        supply.pools.iter().enumerate().find_map(|(at, pool)| {
+            let holds = |offer: &&Offer| {
+                standing(&offer.standing)
+                    && admissions.admits(at, class.signature, offer.offering)
+                    && class.spec.requests.fits(&supply.capacities[offer.capacity])
+            };
+            pool.offers.iter().find(holds).map(|offer| (at, pool, *offer))
+        })
+    };
+    if holding(|standing| matches!(standing, Standing::Priced(_) | Standing::Unpriced)).is_some() {
+        // The solver left it out without naming a limit: nothing more can be bought.
+        let message = "offerings hold it, but as many as can be bought are; it is planned again with the next change";
+        return (UnplacedReason::LimitReached, message.to_owned());
+    }
+    if let Some((at, pool, _)) = holding(|standing| matches!(standing, Standing::HeldBack(_))) {
+        return (UnplacedReason::OfferingsHeldBack, held_back(class, at, pool, supply, admissions));
+    }
+    if let Some((at, pool, offer)) = holding(|standing| *standing == Standing::PriceUnknown) {
+        let id = &supply.offering(at, offer.offering).id;
+        let message = if pool.pool.limits.usd_per_hour.is_some() {
+            format!(
+                "only {} of pool `{}` holds it, and its price is unknown, so that the limit usdPerHour could not be kept; give a price in the catalogue",
+                id.instance_type, pool.pool.name
+            )
+        } else {
+            format!(
+                "only offerings with unknown prices hold it; give {} a price in the catalogue, or list it under allowUnknownPrice of pool `{}`",
+                id.instance_type, pool.pool.name
+            )
+        };
+        return (UnplacedReason::PriceUnknown, message);
+    }
+    (UnplacedReason::NoOfferingFits, nearest(class, supply, admissions))
+}
+
+fn no_pool(supply: &Supply<'_>, snapshot: &Snapshot) -> String {
+    let problem = supply.findings.iter().find_map(|(name, findings)| {
+        let (_, message) = findings.node_class.as_ref().or(findings.invalid.as_ref())?;
+        Some(format!("pool `{name}` cannot be used: {message}"))
+    });
+    problem.unwrap_or_else(|| {
+        if snapshot.pools.is_empty() {
+            "there is no NodePool; create one".to_owned()
+        } else {
+            "every NodePool is being deleted; create another".to_owned()
+        }
+    })
+}
+
+fn held_back(
+    class: &Class<'_>,
+    at: usize,
+    pool: &PoolSupply<'_>,
+    supply: &Supply<'_>,
+    admissions: &Admissions,
+) -> String {
+    let mut held = BTreeMap::new();
+    for offer in &pool.offers {
+        if let Standing::HeldBack(until) = offer.standing
+            && admissions.admits(at, class.signature, offer.offering)
+            && class.spec.requests.fits(&supply.capacities[offer.capacity])
+        {
+            held.insert(&supply.offering(at, offer.offering).id, until);
+        }
+    }
+    let soonest = held.values().min().map_or_else(String::new, |until| format!("; the first is tried again at {until}"));
+    format!(
+        "the offerings of pool `{}` that hold it failed lately ({}){soonest}",
+        pool.pool.name,
+        list(held.keys().map(ToString::to_string))
+    )
+}
+
+/// The pool and rule that block, where a pod gets furthest.
+fn nearest(class: &Class<'_>, supply: &Supply<'_>, admissions: &Admissions) -> String {
+    // How far each pool gets: to its taints, to its labels, to its room. Of equals the heaviest, then the first.
+    let stage = |at: usize| {
+        if !admissions.tolerated(at, class.signature) {
+            0
+        } else if supply.pools[at].offers.iter().all(|o| !admissions.admits(at, class.signature, o.offering)) {
+            1
+        } else {
+            2
+        }
+    };
+    let furthest = (0..supply.pools.len())
+        .max_by_key(|at| (stage(*at), supply.pools[*at].pool.weight, std::cmp::Reverse(*at)));
+    let Some(at) = furthest else { return "there is no NodePool; create one".to_owned() };
+    let pool = &supply.pools[at];
+    match stage(at) {
+        0 => match rules::check_taints(&class.spec.tolerations, &pool.pool.taints) {
+            Err(Rejection::Taint(taint)) => format!(
+                "does not tolerate taint `{taint}` of pool `{}`; add a toleration, or a pool without the taint",
+                pool.pool.name
+            ),
+            _ => format!("pool `{}` does not admit it", pool.pool.name),
+        },
+        1 => labels_miss(class.spec, at, supply),
+        _ => room_miss(class, at, supply, admissions),
+    }
+}
+
+/// What a pod wants of one label.
+struct Want<'a> {
+    key: &'a str,
+    words: String,
+    requirement: Requirement,
+}
+
+fn wants(spec: &PodSpec) -> Vec<Vec<Want<'_>>> {
+    let selected = |key: &str, value: &String| Requirement {
+        key: key.to_owned(),
+        operator: Operator::In([value.clone()].into()),
+    };
+    let selector = || {
+        spec.node_selector.iter().map(|(key, value)| Want {
+            key: key.as_str(),
+            words: value.clone(),
+            requirement: selected(key, value),
+        })
+    };
+    match &spec.node_affinity {
+        None => vec![selector().collect()],
+        Some(terms) => terms
+            .iter()
+            .filter(|term| !term.requirements.is_empty())
+            .map(|term| {
+                let own = term.requirements.iter().map(|requirement| Want {
+                    key: &requirement.key,
+                    words: match &requirement.operator {
+                        Operator::In(values) => list(values.iter().cloned()),
+                        operator => operator.to_string(),
+                    },
+                    requirement: requirement.clone(),
+                });
+                selector().chain(own).collect()
+            })
+            .collect(),
+    }
+}
+
+fn labels_miss(spec: &PodSpec, at: usize, supply: &Supply<'_>) -> String {
+    let pool = &supply.pools[at];
+    let name = &pool.pool.name;
+    let alternatives = wants(spec);
+    let Some(first) = alternatives.first() else {
+        return "has a required node affinity without terms, which matches no node; remove it".to_owned();
+    };
+    let met = |want: &Want<'_>| {
+        pool.offers
+            .iter()
+            .any(|offer| rules::matches(&want.requirement, &supply.labels(at, offer.offering)))
+    };
+    let Some(want) = first.iter().find(|want| !met(want)) else {
+        let all: Vec<String> = first.iter().map(|want| format!("`{} {}`", want.key, want.words)).collect();
+        return format!("no single offering of pool `{name}` has all of {}; relax one of them", all.join(", "));
+    };
+    let has: BTreeSet<String> = pool
+        .offers
+        .iter()
+        .filter_map(|offer| supply.labels(at, offer.offering).label(want.key).map(str::to_owned))
+        .collect();
+    let gpus = spec.requests.get(ResourceName::NVIDIA_GPU);
+    if want.key == labels::GPU_MODEL && gpus > 0 {
+        let allowed = if has.is_empty() { "no GPUs".to_owned() } else { format!("only {}", list(has)) };
+        return format!("needs {gpus} x {} in one node; pool `{name}` allows {allowed}", want.words);
+    }
+    if has.is_empty() {
+        let hint = if labels::DECIDED_BY_OFFERING.contains(&want.key) {
+            "widen the pool's requirements"
+        } else {
+            "add it to spec.template.metadata.labels if its nodes will have it"
+        };
+        return format!("wants label `{}` ({}); nodes of pool `{name}` do not have it: {hint}", want.key, want.words);
+    }
+    format!("wants `{}` {}; pool `{name}` has only {}", want.key, want.words, list(has))
+}
+
+fn room_miss(class: &Class<'_>, at: usize, supply: &Supply<'_>, admissions: &Admissions) -> String {
+    let pool = &supply.pools[at];
+    let name = &pool.pool.name;
+    let admitted: Vec<&Offer> = pool
+        .offers
+        .iter()
+        .filter(|offer| admissions.admits(at, class.signature, offer.offering))
+        .collect();
+    let requests = &class.spec.requests;
+    let most = |resource: &ResourceName| {
+        admitted
+            .iter()
+            .max_by_key(|offer| {
+                (supply.capacities[offer.capacity].get(resource.as_str()), std::cmp::Reverse(offer.offering))
+            })
+            .map(|offer| {
+                let room = supply.capacities[offer.capacity].get(resource.as_str());
+                (room, &supply.offering(at, offer.offering).id.instance_type)
+            })
+    };
+    // Extended resources first: they are what people think of first.
+    let mut names: Vec<(&ResourceName, u64)> = requests.iter().collect();
+    names.sort_by_key(|(name, _)| !words::is_extended(name));
+    for (resource, wanted) in names {
+        let Some((room, kind)) = most(resource) else { continue };
+        if wanted <= room {
+            continue;
+        }
+        let wanted = words::quantity(resource, wanted);
+        if room == 0 {
+            return format!("needs {wanted} {resource}, which no offering of pool `{name}` has for it; widen the pool's requirements");
+        }
+        return format!(
+            "needs {wanted} {resource} in one node; the largest offering of pool `{name}` for it, {kind}, has {}",
+            words::quantity(resource, room)
+        );
+    }
+    // Each resource alone would do. The offering that lacks least: the fewest resources short.
+    let short = |offer: &Offer| {
+        let room = &supply.capacities[offer.capacity];
+        requests.iter().filter(|(name, wanted)| *wanted > room.get(name.as_str())).count()
+    };
+    let closest = admitted.iter().min_by_key(|offer| (short(offer), offer.offering));
+    let Some(offer) = closest else { return format!("pool `{name}` has no offering for it") };
+    let kind = &supply.offering(at, offer.offering).id.instance_type;
+    match requests.first_shortage(&supply.capacities[offer.capacity]) {
+        Some(shortage) => format!(
+            "no offering of pool `{name}` holds {} at once; nearest is {kind}, which has {} {} of {}",
+            words::gist(requests),
+            words::quantity(&shortage.resource, shortage.available),
+            shortage.resource,
+            words::quantity(&shortage.resource, shortage.wanted)
+        ),
+        None => format!("offerings of pool `{name}` hold it, but none may be bought now"),
+    }
+}
+
+/// `a, b, c and 4 more`.
+fn list(items: impl IntoIterator<Item = impl AsRef<str>>) -> String {
+    let all: Vec<String> = items.into_iter().map(|item| item.as_ref().to_owned()).collect();
+    let shown = all.iter().take(SHOWN).cloned().collect::<Vec<_>>().join(", ");
+    if all.len() > SHOWN { format!("{shown} and {} more", all.len() - SHOWN) } else { shown }
+}

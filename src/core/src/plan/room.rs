@@ -1,0 +1,216 @@
+//! Room that is there or on its way: nodes, and claims that were bought and have not come up yet.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use poolwright_catalog::{ResourceList, ResourceName, labels};
+
+use super::Target;
+use super::daemons::Daemons;
+use crate::action::ConditionType;
+use crate::model::{Claim, Node, Pod, PodPhase, Snapshot, Taint};
+use crate::rules::{CORDON_TAINT, NODEPOOL_LABEL};
+use crate::{DISRUPTED_TAINT, UNREGISTERED_TAINT};
+
+/// Label on nodes of ours: the claim they belong to.
+const NODECLAIM_LABEL: &str = "poolwright.dev/nodeclaim";
+
+/// A node with free room.
+#[derive(Clone, Debug)]
+pub(super) struct Room<'a> {
+    pub target: Target,
+    /// The node, where it is there.
+    pub node: Option<&'a str>,
+    pub labels: BTreeMap<String, String>,
+    pub taints: Vec<Taint>,
+    pub free: ResourceList,
+    /// What pods that are being deleted still hold.
+    pub leaving: ResourceList,
+}
+
+/// Rooms, and where each node's and each claim's is.
+#[derive(Debug, Default)]
+pub(super) struct Rooms<'a> {
+    pub rooms: Vec<Room<'a>>,
+    /// By claim name or node name.
+    by_target: BTreeMap<String, usize>,
+    by_node: BTreeMap<&'a str, usize>,
+}
+
+impl<'a> Rooms<'a> {
+    /// The room of a claim or of a node without one, by name.
+    pub fn of_target(&self, name: &str) -> Option<usize> {
+        self.by_target.get(name).copied()
+    }
+
+    /// The room of a node.
+    pub fn of_node(&self, name: &str) -> Option<usize> {
+        self.by_node.get(name).copied()
+    }
+
+    fn push(&mut self, room: Room<'a>) {
+        let at = self.rooms.len();
+        let (Target::Claim(crate::ClaimName(name)) | Target::Node(name)) = &room.target;
+        self.by_target.insert(name.clone(), at);
+        if let Some(node) = room.node {
+            self.by_node.insert(node, at);
+        }
+        self.rooms.push(room);
+    }
+}
+
+/// All room that pods may count on.
+pub(super) fn collect<'a>(snapshot: &'a Snapshot, daemons: &Daemons<'_>) -> Rooms<'a> {
+    let mut on_node: BTreeMap<&str, Vec<&Pod>> = BTreeMap::new();
+    for pod in snapshot.pods.values() {
+        if let PodPhase::Bound { node } = &pod.phase {
+            on_node.entry(node).or_default().push(pod);
+        }
+    }
+    let by_provider_id: BTreeMap<&str, &Node> = snapshot
+        .nodes
+        .values()
+        .filter_map(|node| node.provider_id.as_deref().map(|id| (id, node.as_ref())))
+        .collect();
+    let mut rooms = Rooms::default();
+    let mut claimed: BTreeMap<&str, ()> = BTreeMap::new();
+    for claim in snapshot.claims.values().map(Arc::as_ref) {
+        let launched = claim.launched.as_ref();
+        let node = launched
+            .and_then(|launched| by_provider_id.get(launched.provider_id.as_str()).copied())
+            .or_else(|| snapshot.nodes.get(claim.node_name.as_ref()?).map(Arc::as_ref));
+        if let Some(node) = node {
+            claimed.insert(&node.name, ());
+        }
+        if claim.deleting_since.is_none()
+            && claim.since(ConditionType::Disrupting).is_none()
+            && let Some(room) = of_claim(snapshot, claim, node, &on_node, daemons)
+        {
+            rooms.push(room);
+        }
+    }
+    for node in snapshot.nodes.values().map(Arc::as_ref) {
+        if !claimed.contains_key(node.name.as_str())
+            && let Some(room) = of_foreign(node, &on_node, daemons)
+        {
+            rooms.push(room);
+        }
+    }
+    rooms
+}
+
+fn of_claim<'a>(
+    snapshot: &'a Snapshot,
+    claim: &'a Claim,
+    node: Option<&'a Node>,
+    on_node: &BTreeMap<&str, Vec<&'a Pod>>,
+    daemons: &Daemons<'_>,
+) -> Option<Room<'a>> {
+    let initialized = claim.since(ConditionType::Initialized).is_some();
+    if node.is_none() && claim.node_name.is_some() {
+        // The node was there and is gone.
+        return None;
+    }
+    let promised = claim.current_offering();
+    let (mut node_labels, taints, total) = match node {
+        Some(node) if initialized => {
+            if !is_open(node) {
+                return None;
+            }
+            (node.labels.clone(), node.taints.clone(), &node.allocatable)
+        }
+        _ => {
+            if node.is_some_and(|node| node.deleting_since.is_some() || (node.cordoned && !node.gated)) {
+                return None;
+            }
+            let mut promised_labels = offering_labels(snapshot, claim);
+            promised_labels.extend(claim.labels.clone());
+            promised_labels.extend(node.into_iter().flat_map(|node| node.labels.clone()));
+            (promised_labels, claim.taints.clone(), &promised.allocatable)
+        }
+    };
+    node_labels.entry(NODEPOOL_LABEL.to_owned()).or_insert_with(|| claim.pool.0.clone());
+    let pods = node.and_then(|node| on_node.get(node.name.as_str())).map_or(&[][..], Vec::as_slice);
+    let (free, leaving) = free(total, pods, daemons, &node_labels, &taints);
+    Some(Room {
+        target: Target::Claim(claim.name.clone()),
+        node: node.map(|node| node.name.as_str()),
+        labels: node_labels,
+        taints,
+        free,
+        leaving,
+    })
+}
+
+/// A node that no claim stands behind.
+fn of_foreign<'a>(
+    node: &'a Node,
+    on_node: &BTreeMap<&str, Vec<&'a Pod>>,
+    daemons: &Daemons<'_>,
+) -> Option<Room<'a>> {
+    // A node of ours without a claim will be given back.
+    let orphan = node.labels.contains_key(NODECLAIM_LABEL)
+        || node.taints.iter().any(|taint| taint.key == UNREGISTERED_TAINT || taint.key == DISRUPTED_TAINT);
+    if orphan || !is_open(node) {
+        return None;
+    }
+    let pods = on_node.get(node.name.as_str()).map_or(&[][..], Vec::as_slice);
+    let (free, leaving) = free(&node.allocatable, pods, daemons, &node.labels, &node.taints);
+    Some(Room {
+        target: Target::Node(node.name.clone()),
+        node: Some(&node.name),
+        labels: node.labels.clone(),
+        taints: node.taints.clone(),
+        free,
+        leaving,
+    })
+}
+
+fn is_open(node: &Node) -> bool {
+    node.ready
+        && !node.cordoned
+        && node.deleting_since.is_none()
+        && node.taints.iter().all(|taint| taint.key != CORDON_TAINT)
+}
+
+fn free(
+    total: &ResourceList,
+    pods: &[&Pod],
+    daemons: &Daemons<'_>,
+    labels: &BTreeMap<String, String>,
+    taints: &[Taint],
+) -> (ResourceList, ResourceList) {
+    let mut used = daemons.outstanding(labels, taints, pods);
+    let mut leaving = ResourceList::new();
+    for pod in pods {
+        used.add(&pod.spec.requests);
+        if pod.deleting_since.is_some() {
+            leaving.add(&pod.spec.requests);
+        }
+    }
+    let mut free = total.clone();
+    free.saturating_sub(&used);
+    (free, leaving)
+}
+
+/// The labels that the claim's offering will give its node.
+fn offering_labels(snapshot: &Snapshot, claim: &Claim) -> BTreeMap<String, String> {
+    let id = &claim.current_offering().offering;
+    if let Some(Ok(catalogue)) = snapshot.catalogues.get(&claim.node_class)
+        && let Some(offering) = catalogue.offering(id)
+    {
+        return catalogue.node_labels(offering);
+    }
+    // The catalogue does not list it any more: what the claim itself knows must do.
+    let mut known = BTreeMap::from([
+        (labels::INSTANCE_TYPE.to_owned(), id.instance_type.to_string()),
+        (labels::ZONE.to_owned(), id.zone.to_string()),
+        (labels::CAPACITY_TYPE.to_owned(), id.capacity_type.to_string()),
+        (labels::OS.to_owned(), "linux".to_owned()),
+    ]);
+    let gpus = claim.current_offering().allocatable.get(ResourceName::NVIDIA_GPU);
+    if gpus > 0 {
+        known.insert(labels::GPU_COUNT.to_owned(), gpus.to_string());
+    }
+    known
+}

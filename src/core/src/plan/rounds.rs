@@ -1,0 +1,422 @@
+//! The solves: one for each tier of pools, the heaviest first, then one for offerings with unknown prices.
+//!
+//! A pod sees only the heaviest pools that can hold it at all; what limits leave over goes on to the next tier. Every
+//! answer of the solver is checked before it is used.
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+
+use poolwright_catalog::{ResourceList, ResourceName, UsdPerHour};
+use poolwright_solver as solver;
+use poolwright_solver::{Candidate, ExistingNode, PodClass, Problem, Solution, Watch};
+
+use super::bits::Bits;
+use super::classes::Classes;
+use super::limits::Limits;
+use super::room::Rooms;
+use super::supply::{Admissions, Offer, Standing, Supply};
+use super::{Baselines, PlanOptions};
+use crate::model::Pod;
+use crate::rules;
+
+/// What each of equally unknown prices is taken for: only the number of nodes can be made small.
+const NOMINAL: UsdPerHour = UsdPerHour::from_micros(UsdPerHour::MICROS_PER_USD);
+
+/// One node to buy.
+#[derive(Clone, Debug)]
+pub(super) struct NewNode<'a> {
+    /// Index into [`Supply::pools`].
+    pub pool: usize,
+    pub offer: Offer,
+    /// How many pods of each class.
+    pub content: BTreeMap<usize, u32>,
+    pub pods: Vec<&'a Pod>,
+    free: ResourceList,
+}
+
+/// What the solves came to.
+#[derive(Debug, Default)]
+pub(super) struct Outcome<'a> {
+    pub new: Vec<NewNode<'a>>,
+    /// Pods on rooms: index into [`Rooms::rooms`].
+    pub on_rooms: Vec<(usize, &'a Pod)>,
+    /// Pods left over, by class.
+    pub left: Vec<Vec<&'a Pod>>,
+    /// By class: the limit that kept the last of them out.
+    pub limit: Vec<Option<u32>>,
+    /// Limits that kept a pod out of its preferred pools.
+    pub limits_reached: BTreeSet<u32>,
+    pub bound: UsdPerHour,
+    pub baselines: Baselines,
+    pub refused: Vec<String>,
+    pub stopped_early: bool,
+}
+
+/// A thing to buy: of all offerings that are equal to the pods and to the limits, the cheapest.
+struct Choice {
+    pool: usize,
+    offer: Offer,
+    price: UsdPerHour,
+    weight: u32,
+    signatures: Bits,
+    uses: Vec<(u32, u64)>,
+}
+
+pub(super) struct Inputs<'s, 'a> {
+    pub supply: &'s Supply<'a>,
+    pub admissions: &'s Admissions,
+    pub classes: &'s Classes<'a>,
+    pub options: &'s PlanOptions,
+}
+
+pub(super) fn run<'a>(
+    inputs: &Inputs<'_, 'a>,
+    rooms: &mut Rooms<'_>,
+    limits: &mut Limits,
+    watch: &mut dyn Watch,
+) -> Outcome<'a> {
+    let Inputs { supply, admissions, classes, .. } = *inputs;
+    let priced = choices(supply, admissions, classes, limits, |standing| match standing {
+        Standing::Priced(price) => Some(price),
+        _ => None,
+    });
+    let unpriced = choices(supply, admissions, classes, limits, |standing| match standing {
+        Standing::Unpriced => Some(NOMINAL),
+        _ => None,
+    });
+    let fits = Fits::new(supply, classes);
+    let tiers: Vec<Vec<u32>> = (0..classes.classes.len())
+        .map(|class| {
+            let holding = priced.iter().filter(|choice| fits.holds(choice, class, classes));
+            let weights: BTreeSet<u32> = holding.map(|choice| choice.weight).collect();
+            weights.into_iter().rev().collect()
+        })
+        .collect();
+    let mut run = Run {
+        inputs,
+        rooms,
+        limits,
+        room_admits: Vec::new(),
+        queues: classes.classes.iter().map(|class| class.pods.iter().copied().collect()).collect(),
+        used: vec![BTreeSet::new(); classes.classes.len()],
+        outcome: Outcome { limit: vec![None; classes.classes.len()], ..Outcome::default() },
+    };
+    run.admit_rooms();
+    let rounds = tiers.iter().map(Vec::len).max().unwrap_or(0).max(1);
+    for round in 0..rounds {
+        let admitted = |class: usize| -> Vec<usize> {
+            let Some(weight) = tiers[class].get(round) else { return Vec::new() };
+            (0..priced.len())
+                .filter(|at| priced[*at].weight == *weight && fits.holds(&priced[*at], class, classes))
+                .collect()
+        };
+        // In the first round every pod may use what is there; later only those with another tier to go to.
+        let takes_part = |class: usize| round == 0 || tiers[class].len() > round;
+        if !run.round(&priced, takes_part, admitted, true, watch) {
+            return run.outcome;
+        }
+    }
+    if !unpriced.is_empty() {
+        let admitted = |class: usize| -> Vec<usize> {
+            (0..unpriced.len()).filter(|at| fits.holds(&unpriced[*at], class, classes)).collect()
+        };
+        if !run.round(&unpriced, |_| true, admitted, false, watch) {
+            return run.outcome;
+        }
+    }
+    run.baselines(&priced);
+    run.outcome.left = run.queues.into_iter().map(Vec::from).collect();
+    run.outcome
+}
+
+/// Which classes fit on which capacities, empty.
+struct Fits(Vec<Bits>);
+
+impl Fits {
+    fn new(supply: &Supply<'_>, classes: &Classes<'_>) -> Self {
+        let of = |capacity: &ResourceList| {
+            let mut bits = Bits::new(classes.classes.len());
+            for (index, class) in classes.classes.iter().enumerate() {
+                if class.spec.requests.fits(capacity) {
+                    bits.insert(index);
+                }
+            }
+            bits
+        };
+        Self(supply.capacities.iter().map(of).collect())
+    }
+
+    fn holds(&self, choice: &Choice, class: usize, classes: &Classes<'_>) -> bool {
+        choice.signatures.contains(classes.classes[class].signature)
+            && self.0[choice.offer.capacity].contains(class)
+    }
+}
+
+fn choices(
+    supply: &Supply<'_>,
+    admissions: &Admissions,
+    classes: &Classes<'_>,
+    limits: &Limits,
+    price: impl Fn(Standing) -> Option<UsdPerHour>,
+) -> Vec<Choice> {
+    let mut best: BTreeMap<(std::cmp::Reverse<u32>, usize, Option<usize>, Bits), Choice> = BTreeMap::new();
+    for (index, offered) in supply.pools.iter().enumerate() {
+        let tolerated: Vec<usize> =
+            (0..classes.signatures.len()).filter(|s| admissions.tolerated(index, *s)).collect();
+        if tolerated.is_empty() {
+            continue;
+        }
+        let limited = limits.has_any(index).then_some(index);
+        for offer in &offered.offers {
+            let Some(price) = price(offer.standing) else { continue };
+            let mut signatures = Bits::new(classes.signatures.len());
+            for signature in &tolerated {
+                if admissions.admits(index, *signature, offer.offering) {
+                    signatures.insert(*signature);
+                }
+            }
+            if signatures.is_empty() {
+                continue;
+            }
+            let weight = offered.pool.weight;
+            let key = (std::cmp::Reverse(weight), offer.capacity, limited, signatures);
+            if best.get(&key).is_some_and(|known| known.price <= price) {
+                continue;
+            }
+            let kind = supply.instance_type(index, offer.offering);
+            let known_price = matches!(offer.standing, Standing::Priced(_)).then_some(price);
+            let uses = limits.uses(index, &kind.allocatable, known_price);
+            let signatures = key.3.clone();
+            best.insert(key, Choice { pool: index, offer: *offer, price, weight, signatures, uses });
+        }
+    }
+    best.into_values().collect()
+}
+
+struct Run<'r, 's, 'a, 'n> {
+    inputs: &'r Inputs<'s, 'a>,
+    rooms: &'r mut Rooms<'n>,
+    limits: &'r mut Limits,
+    /// By room: the signatures it admits.
+    room_admits: Vec<Bits>,
+    /// Pods not placed yet, by class.
+    queues: Vec<VecDeque<&'a Pod>>,
+    /// The choices each class could use so far.
+    used: Vec<BTreeSet<usize>>,
+    outcome: Outcome<'a>,
+}
+
+impl<'a> Run<'_, '_, 'a, '_> {
+    fn admit_rooms(&mut self) {
+        let signatures = &self.inputs.classes.signatures;
+        let admits = |room: &super::room::Room<'_>| {
+            let mut bits = Bits::new(signatures.len());
+            for (index, spec) in signatures.iter().enumerate() {
+                if rules::admits(spec, &room.labels, &room.taints).is_ok() {
+                    bits.insert(index);
+                }
+            }
+            bits
+        };
+        self.room_admits = self.rooms.rooms.iter().map(admits).collect();
+    }
+
+    /// One solve; false when its answer did not pass the check.
+    fn round(
+        &mut self,
+        choices: &[Choice],
+        takes_part: impl Fn(usize) -> bool,
+        admitted: impl Fn(usize) -> Vec<usize>,
+        priced: bool,
+        watch: &mut dyn Watch,
+    ) -> bool {
+        let classes: Vec<usize> = (0..self.queues.len())
+            .filter(|class| !self.queues[*class].is_empty() && takes_part(*class))
+            .collect();
+        if classes.is_empty() {
+            return true;
+        }
+        let homes: Vec<Vec<usize>> = classes.iter().map(|class| admitted(*class)).collect();
+        if priced {
+            for (class, homes) in classes.iter().zip(&homes) {
+                self.used[*class].extend(homes);
+            }
+        }
+        let wanted: BTreeSet<usize> = homes.iter().flatten().copied().collect();
+        let wanted: Vec<usize> = wanted.into_iter().collect();
+        let problem = self.problem(choices, &classes, &homes, &wanted);
+        let options = solver::Options::default();
+        let solution = match solver::solve(&problem, &options, watch) {
+            Ok(solution) => solution,
+            Err(error) => {
+                self.outcome.refused.push(error.to_string());
+                return false;
+            }
+        };
+        if let Err(violations) = solver::check(&problem, &solution) {
+            self.outcome.refused.extend(violations.iter().map(ToString::to_string));
+            return false;
+        }
+        self.apply(choices, &classes, &wanted, &solution);
+        if priced {
+            self.outcome.bound += solution.bound;
+        }
+        self.outcome.stopped_early |= solution.stopped == solver::Stopped::Asked;
+        true
+    }
+
+    fn problem(&self, choices: &[Choice], classes: &[usize], homes: &[Vec<usize>], wanted: &[usize]) -> Problem {
+        let all = &self.inputs.classes.classes;
+        let names: BTreeSet<&ResourceName> = classes
+            .iter()
+            .flat_map(|class| all[*class].spec.requests.iter().map(|(name, _)| name))
+            .collect();
+        let project = |list: &ResourceList| -> Vec<u64> { names.iter().map(|name| list.get(name.as_str())).collect() };
+        let at = |choice: &usize| wanted.binary_search(choice).map_or(u32::MAX, |at| at as u32);
+        let rooms = &self.rooms.rooms;
+        let on_room = |class: usize| {
+            let class = &all[class];
+            (0..rooms.len()).filter(move |room| {
+                self.room_admits[*room].contains(class.signature) && class.spec.requests.fits(&rooms[*room].free)
+            })
+        };
+        let on_new = |class: usize| {
+            let signature = all[class].signature;
+            (0..self.outcome.new.len()).filter(move |at| {
+                let node = &self.outcome.new[*at];
+                self.inputs.admissions.admits(node.pool, signature, node.offer.offering)
+                    && all[class].spec.requests.fits(&node.free)
+            })
+        };
+        Problem {
+            resources: names.iter().map(|name| (*name).clone()).collect(),
+            classes: classes
+                .iter()
+                .zip(homes)
+                .map(|(class, homes)| PodClass {
+                    name: self.queues[*class][0].key.to_string(),
+                    requests: project(&all[*class].spec.requests),
+                    count: self.queues[*class].len() as u32,
+                    priority: all[*class].priority,
+                    max_per_node: None,
+                    candidates: homes.iter().map(at).collect(),
+                    existing: on_room(*class)
+                        .chain(on_new(*class).map(|at| rooms.len() + at))
+                        .map(|at| at as u32)
+                        .collect(),
+                })
+                .collect(),
+            candidates: wanted
+                .iter()
+                .map(|at| {
+                    let choice = &choices[*at];
+                    let supply = self.inputs.supply;
+                    let id = &supply.offering(choice.pool, choice.offer.offering).id;
+                    Candidate {
+                        name: format!("{}: {id}", supply.pools[choice.pool].pool.name),
+                        price: choice.price,
+                        capacity: project(&supply.capacities[choice.offer.capacity]),
+                        max_nodes: None,
+                        limit_use: choice.uses.clone(),
+                    }
+                })
+                .collect(),
+            existing: rooms
+                .iter()
+                .map(|room| ExistingNode { name: room.target.to_string(), free: project(&room.free) })
+                .chain(self.outcome.new.iter().enumerate().map(|(at, node)| ExistingNode {
+                    name: format!("planned node {at}"),
+                    free: project(&node.free),
+                }))
+                .collect(),
+            limits: self.limits.for_solver(self.inputs.supply),
+        }
+    }
+
+    fn apply(&mut self, choices: &[Choice], classes: &[usize], wanted: &[usize], solution: &Solution) {
+        let all = &self.inputs.classes.classes;
+        for used in &solution.on_existing {
+            let at = used.node as usize;
+            for (class, count) in &used.pods {
+                let class = classes[*class as usize];
+                let pods = self.queues[class].drain(..*count as usize);
+                let requests = &all[class].spec.requests;
+                if let Some(room) = self.rooms.rooms.get_mut(at) {
+                    self.outcome.on_rooms.extend(pods.map(|pod| (at, pod)));
+                    take(&mut room.free, requests, *count);
+                } else {
+                    let node = &mut self.outcome.new[at - self.rooms.rooms.len()];
+                    node.pods.extend(pods);
+                    *node.content.entry(class).or_default() += count;
+                    take(&mut node.free, requests, *count);
+                }
+            }
+        }
+        for group in &solution.new_nodes {
+            let choice = &choices[wanted[group.candidate as usize]];
+            for _ in 0..group.count {
+                let mut node = NewNode {
+                    pool: choice.pool,
+                    offer: choice.offer,
+                    content: BTreeMap::new(),
+                    pods: Vec::new(),
+                    free: self.inputs.supply.capacities[choice.offer.capacity].clone(),
+                };
+                for (class, count) in &group.pods {
+                    let class = classes[*class as usize];
+                    node.pods.extend(self.queues[class].drain(..*count as usize));
+                    node.content.insert(class, *count);
+                    take(&mut node.free, &all[class].spec.requests, *count);
+                }
+                self.limits.take(&choice.uses);
+                self.outcome.new.push(node);
+            }
+        }
+        for left in &solution.unplaced {
+            if let solver::UnplacedReason::LimitReached(limit) = left.reason {
+                self.outcome.limit[classes[left.class as usize]] = Some(limit);
+                self.outcome.limits_reached.insert(limit);
+            }
+        }
+    }
+
+    /// What naive planning would pay for the pods that nodes with known prices are bought for.
+    fn baselines(&mut self, priced: &[Choice]) {
+        if !self.inputs.options.baselines || self.outcome.new.is_empty() {
+            return;
+        }
+        let mut bought: BTreeMap<usize, u32> = BTreeMap::new();
+        for node in self.outcome.new.iter().filter(|node| matches!(node.offer.standing, Standing::Priced(_))) {
+            for (class, count) in &node.content {
+                *bought.entry(*class).or_default() += count;
+            }
+        }
+        let classes: Vec<usize> = bought.keys().copied().collect();
+        let homes: Vec<Vec<usize>> =
+            classes.iter().map(|class| self.used[*class].iter().copied().collect()).collect();
+        let wanted: BTreeSet<usize> = homes.iter().flatten().copied().collect();
+        let wanted: Vec<usize> = wanted.into_iter().collect();
+        // The queues hold what is left over; the problem is about what was bought.
+        let left = std::mem::take(&mut self.queues);
+        self.queues = vec![VecDeque::new(); left.len()];
+        for (class, count) in &bought {
+            self.queues[*class] = self.inputs.classes.classes[*class].pods.iter().copied().take(*count as usize).collect();
+        }
+        let mut problem = self.problem(priced, &classes, &homes, &wanted);
+        self.queues = left;
+        problem.existing.clear();
+        for class in &mut problem.classes {
+            class.existing.clear();
+        }
+        self.outcome.baselines = Baselines {
+            one_pod_per_node: solver::baseline::one_pod_per_node(&problem),
+            first_fit: solver::baseline::first_fit(&problem),
+        };
+    }
+}
+
+fn take(free: &mut ResourceList, requests: &ResourceList, count: u32) {
+    for (name, amount) in requests.iter() {
+        let left = free.get(name.as_str()).saturating_sub(amount.saturating_mul(u64::from(count)));
+        free.set(name.clone(), left);
+    }
+}

@@ -1,0 +1,95 @@
+//! Pods whose place is decided already: planned earlier, or nominated to a node.
+
+use std::cmp::Reverse;
+
+use super::demand::{Wanting, not_yet_tried};
+use super::room::{Room, Rooms};
+use super::{Target, UnplacedPod, UnplacedReason};
+use crate::model::{Pod, Snapshot};
+use crate::rules;
+
+/// Demand after what is decided was taken out.
+#[derive(Debug, Default)]
+pub(super) struct Settled<'a> {
+    /// Pods on rooms: index into [`Rooms::rooms`].
+    pub placed: Vec<(usize, &'a Pod)>,
+    /// Pods still to be planned.
+    pub open: Vec<Wanting<'a>>,
+    pub unplaced: Vec<UnplacedPod>,
+}
+
+/// Puts every pod back where an earlier plan put it, as long as that still works, higher priorities first, and leaves
+/// pods alone for which the scheduler preempts others.
+pub(super) fn settle<'a>(
+    mut wanting: Vec<Wanting<'a>>,
+    snapshot: &Snapshot,
+    rooms: &mut Rooms<'_>,
+) -> Settled<'a> {
+    wanting.sort_by_key(|want| (Reverse(want.pod.priority), &want.pod.key));
+    let mut settled = Settled::default();
+    let mut open = Vec::new();
+    // Rooms that preempted pods will leave belong to those they were preempted for.
+    for want in wanting {
+        match preempting(want, snapshot, rooms) {
+            None => open.push(want),
+            Some(node) => {
+                if let Some(at) = rooms.of_node(&node) {
+                    rooms.rooms[at].free.saturating_sub(&want.pod.spec.requests);
+                }
+                settled.unplaced.push(UnplacedPod {
+                    pod: want.pod.key.clone(),
+                    reason: UnplacedReason::PreemptionInProgress,
+                    message: format!("the scheduler makes room for it on node `{node}` by preemption"),
+                });
+            }
+        }
+    }
+    for want in open {
+        let nominated = want.pod.nominated_node.as_deref().and_then(|node| rooms.of_node(node));
+        let planned = want.planned_at.and_then(|target| rooms.of_target(target));
+        let home = [planned, nominated].into_iter().flatten().find(|at| holds(&rooms.rooms[*at], want.pod));
+        if let Some(at) = home {
+            rooms.rooms[at].free.saturating_sub(&want.pod.spec.requests);
+            settled.placed.push((at, want.pod));
+        } else if want.sticky_only {
+            settled.unplaced.push(UnplacedPod {
+                pod: want.pod.key.clone(),
+                reason: UnplacedReason::NotYetTried,
+                message: not_yet_tried(),
+            });
+        } else {
+            settled.open.push(want);
+        }
+    }
+    settled
+}
+
+fn holds(room: &Room<'_>, pod: &Pod) -> bool {
+    pod.spec.requests.fits(&room.free) && rules::admits(&pod.spec, &room.labels, &room.taints).is_ok()
+}
+
+/// The node that the scheduler nominated the pod to in order to preempt others there; `None` when the nomination is ours,
+/// or its node is gone.
+fn preempting(want: Wanting<'_>, snapshot: &Snapshot, rooms: &Rooms<'_>) -> Option<String> {
+    let node = want.pod.nominated_node.as_deref()?;
+    if snapshot.nodes.get(node)?.deleting_since.is_some() {
+        return None;
+    }
+    let Some(at) = rooms.of_node(node) else {
+        // A node of ours that is closed for good keeps no promise; what happens on others is the scheduler's business.
+        let ours = snapshot.claims.values().any(|claim| claim.node_name.as_deref() == Some(node));
+        return (!ours).then(|| node.to_owned());
+    };
+    let room = &rooms.rooms[at];
+    if matches!(room.target, Target::Node(_)) {
+        // We nominate pods to nodes of claims alone.
+        return Some(node.to_owned());
+    }
+    if want.planned_at.is_some_and(|target| rooms.of_target(target) == Some(at)) || holds(room, want.pod) {
+        return None;
+    }
+    // With what its victims leave it must fit; else the nomination is a plan of ours that came to nothing.
+    let mut after = room.clone();
+    after.free.add(&room.leaving);
+    (!room.leaving.is_empty() && holds(&after, want.pod)).then(|| node.to_owned())
+}

@@ -1,0 +1,271 @@
+//! Supply: what each pool may buy now.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use jiff::Timestamp;
+use poolwright_catalog::{Catalogue, InstanceType, Offering, ResourceList, UsdPerHour};
+
+use super::PoolFindings;
+use super::bits::Bits;
+use super::daemons::Daemons;
+use crate::model::{NodeClassRef, Pool, PoolName, PodSpec, Snapshot};
+use crate::rules::{self, NODEPOOL_LABEL, NewNodeLabels};
+
+/// What a node class sells, with the labels its nodes get.
+#[derive(Debug)]
+pub(super) struct Table<'a> {
+    pub catalogue: &'a Catalogue,
+    /// By offering.
+    pub labels: Vec<BTreeMap<String, String>>,
+}
+
+/// Whether an offering may be bought.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Standing {
+    /// Yes, at this price.
+    Priced(UsdPerHour),
+    /// Yes, although the price is unknown: the pool names the type.
+    Unpriced,
+    /// No: the price is unknown.
+    PriceUnknown,
+    /// No: it failed lately, until then.
+    HeldBack(Timestamp),
+}
+
+/// An offering that meets a pool's requirements.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Offer {
+    /// Index into the catalogue's offerings.
+    pub offering: usize,
+    pub standing: Standing,
+    /// Index into [`Supply::capacities`]: the room for pods on such a node.
+    pub capacity: usize,
+}
+
+/// A pool that can be used, and what it may buy.
+#[derive(Debug)]
+pub(super) struct PoolSupply<'a> {
+    pub pool: &'a Pool,
+    /// Index into [`Supply::tables`].
+    pub table: usize,
+    /// By offering, ascending.
+    pub offers: Vec<Offer>,
+}
+
+/// What all pools may buy.
+#[derive(Debug, Default)]
+pub(super) struct Supply<'a> {
+    pub tables: Vec<Table<'a>>,
+    pub pools: Vec<PoolSupply<'a>>,
+    /// Room for pods on new nodes, DaemonSets taken off; each vector once per instance type.
+    pub capacities: Vec<ResourceList>,
+    pub findings: BTreeMap<PoolName, PoolFindings>,
+}
+
+impl<'a> Supply<'a> {
+    pub fn offering(&self, pool: usize, offering: usize) -> &'a Offering {
+        &self.tables[self.pools[pool].table].catalogue.offerings()[offering]
+    }
+
+    pub fn instance_type(&self, pool: usize, offering: usize) -> &'a InstanceType {
+        let catalogue = self.tables[self.pools[pool].table].catalogue;
+        &catalogue.types()[&catalogue.offerings()[offering].id.instance_type]
+    }
+
+    /// The labels a node will have.
+    pub fn labels(&self, pool: usize, offering: usize) -> NewNodeLabels<'_> {
+        let supply = &self.pools[pool];
+        NewNodeLabels {
+            offering: &self.tables[supply.table].labels[offering],
+            template: &supply.pool.labels,
+            pool: &supply.pool.name,
+        }
+    }
+}
+
+/// Looks at every pool.
+pub(super) fn collect<'a>(snapshot: &'a Snapshot, daemons: &Daemons<'_>, now: Timestamp) -> Supply<'a> {
+    let mut supply = Supply::default();
+    let mut tables: BTreeMap<&NodeClassRef, usize> = BTreeMap::new();
+    for pool in snapshot.pools.values().map(Arc::as_ref) {
+        let mut findings = PoolFindings { invalid: invalid(pool), ..PoolFindings::default() };
+        let catalogue = match snapshot.catalogues.get(&pool.node_class) {
+            Some(Ok(catalogue)) => Some(catalogue),
+            Some(Err(problem)) => {
+                findings.node_class = Some(("NodeClassNotReady".to_owned(), problem.clone()));
+                None
+            }
+            None => {
+                let message = format!(
+                    "{} does not exist; create it, or correct spec.template.spec.nodeClassRef",
+                    pool.node_class
+                );
+                findings.node_class = Some(("NodeClassNotFound".to_owned(), message));
+                None
+            }
+        };
+        if let Some(catalogue) = catalogue.filter(|_| findings.invalid.is_none() && !pool.deleting) {
+            let table = *tables.entry(&pool.node_class).or_insert_with(|| {
+                let labels = catalogue.offerings().iter().map(|offering| catalogue.node_labels(offering));
+                supply.tables.push(Table { catalogue, labels: labels.collect() });
+                supply.tables.len() - 1
+            });
+            let offers = offers(snapshot, &mut supply, pool, table, daemons, now);
+            let buyable =
+                |offer: &&Offer| matches!(offer.standing, Standing::Priced(_) | Standing::Unpriced);
+            findings.offerings = offers.iter().filter(buyable).count();
+            if offers.is_empty() {
+                findings.invalid = Some((
+                    "NoOfferingMatches".to_owned(),
+                    format!(
+                        "none of the {} offerings of {} meets the requirements; widen spec.template.spec.requirements{}",
+                        catalogue.offerings().len(),
+                        pool.node_class,
+                        unknown_key(pool, &supply.tables[table])
+                    ),
+                ));
+            } else {
+                supply.pools.push(PoolSupply { pool, table, offers });
+            }
+        }
+        supply.findings.insert(pool.name.clone(), findings);
+    }
+    supply
+}
+
+fn invalid(pool: &Pool) -> Option<(String, String)> {
+    if let Some(problem) = &pool.problem {
+        return Some((problem.reason.clone(), problem.message.clone()));
+    }
+    rules::contradiction(&pool.requirements).map(|message| ("ContradictingRequirements".to_owned(), message))
+}
+
+/// Names a required label that no node of the pool would have.
+fn unknown_key(pool: &Pool, table: &Table<'_>) -> String {
+    let known = |key: &str| {
+        key == NODEPOOL_LABEL
+            || pool.labels.contains_key(key)
+            || table.labels.iter().any(|labels| labels.contains_key(key))
+    };
+    let missing = pool.requirements.iter().find(|requirement| {
+        !known(&requirement.key)
+            && !matches!(requirement.operator, crate::Operator::NotIn(_) | crate::Operator::DoesNotExist)
+    });
+    missing.map_or_else(String::new, |requirement| format!(" (no offering has a label `{}`)", requirement.key))
+}
+
+fn offers(
+    snapshot: &Snapshot,
+    supply: &mut Supply<'_>,
+    pool: &Pool,
+    table: usize,
+    daemons: &Daemons<'_>,
+    now: Timestamp,
+) -> Vec<Offer> {
+    let daemons = daemons.tolerating(&pool.taints);
+    // Room by instance type and DaemonSets that land: the same for all zones and capacity types.
+    let mut rooms: BTreeMap<(&str, Vec<u16>), usize> = BTreeMap::new();
+    let (tables, capacities) = (&supply.tables, &mut supply.capacities);
+    let catalogue = tables[table].catalogue;
+    let mut offers = Vec::new();
+    for (index, offering) in catalogue.offerings().iter().enumerate() {
+        let labels = NewNodeLabels {
+            offering: &tables[table].labels[index],
+            template: &pool.labels,
+            pool: &pool.name,
+        };
+        if !pool.requirements.iter().all(|requirement| rules::matches(requirement, &labels)) {
+            continue;
+        }
+        let held = snapshot
+            .held_back
+            .get(&(pool.node_class.clone(), offering.id.clone()))
+            .filter(|until| **until > now);
+        // A money limit cannot be kept with prices that nobody knows.
+        let may_guess = pool.limits.usd_per_hour.is_none()
+            && pool.allow_unknown_price.contains(&offering.id.instance_type);
+        let standing = match (held, offering.price.known()) {
+            (Some(until), _) => Standing::HeldBack(*until),
+            (None, Some(price)) => Standing::Priced(price),
+            (None, None) if may_guess => Standing::Unpriced,
+            (None, None) => Standing::PriceUnknown,
+        };
+        let landing = daemons.landing(&labels);
+        let capacity = *rooms.entry((offering.id.instance_type.as_str(), landing)).or_insert_with_key(
+            |(name, landing)| {
+                let mut room = catalogue.types()[&poolwright_catalog::InstanceTypeName::new(*name)].allocatable.clone();
+                room.saturating_sub(&daemons.requests(landing));
+                capacities.push(room);
+                capacities.len() - 1
+            },
+        );
+        offers.push(Offer { offering: index, standing, capacity });
+    }
+    offers
+}
+
+/// Which offerings of which pools admit which signatures, room aside.
+#[derive(Debug)]
+pub(super) struct Admissions {
+    /// By pool and signature: an index into `sets`; `None` when the pool's taints keep the pods away.
+    matrix: Vec<Vec<Option<usize>>>,
+    /// Bits by offering of the pool's table.
+    sets: Vec<Bits>,
+}
+
+impl Admissions {
+    pub fn new(supply: &Supply<'_>, signatures: &[&PodSpec]) -> Self {
+        let mut sets = Vec::new();
+        // Most pods ask for nothing that a pool's template decides: then all pools of a node class share one answer.
+        let mut shared: BTreeMap<(usize, usize), usize> = BTreeMap::new();
+        let keys: Vec<BTreeSet<&str>> = signatures.iter().map(|spec| keys(spec)).collect();
+        let mut matrix = Vec::with_capacity(supply.pools.len());
+        for (pool, offered) in supply.pools.iter().enumerate() {
+            let mut row = Vec::with_capacity(signatures.len());
+            for (signature, spec) in signatures.iter().enumerate() {
+                if rules::check_taints(&spec.tolerations, &offered.pool.taints).is_err() {
+                    row.push(None);
+                    continue;
+                }
+                let own = keys[signature]
+                    .iter()
+                    .any(|key| *key == NODEPOOL_LABEL || offered.pool.labels.contains_key(*key));
+                if !own && let Some(set) = shared.get(&(offered.table, signature)) {
+                    row.push(Some(*set));
+                    continue;
+                }
+                let size = supply.tables[offered.table].labels.len();
+                let mut bits = Bits::new(size);
+                for offering in 0..size {
+                    if rules::check_labels(spec, &supply.labels(pool, offering)).is_ok() {
+                        bits.insert(offering);
+                    }
+                }
+                sets.push(bits);
+                if !own {
+                    shared.insert((offered.table, signature), sets.len() - 1);
+                }
+                row.push(Some(sets.len() - 1));
+            }
+            matrix.push(row);
+        }
+        Self { matrix, sets }
+    }
+
+    pub fn admits(&self, pool: usize, signature: usize, offering: usize) -> bool {
+        self.matrix[pool][signature].is_some_and(|set| self.sets[set].contains(offering))
+    }
+
+    /// Whether the pool's taints let the pods in.
+    pub fn tolerated(&self, pool: usize, signature: usize) -> bool {
+        self.matrix[pool][signature].is_some()
+    }
+}
+
+/// The labels that a spec asks about.
+fn keys(spec: &PodSpec) -> BTreeSet<&str> {
+    let terms = spec.node_affinity.iter().flatten();
+    let required = terms.flat_map(|term| &term.requirements).map(|requirement| requirement.key.as_str());
+    spec.node_selector.keys().map(String::as_str).chain(required).collect()
+}

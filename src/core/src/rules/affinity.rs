@@ -1,0 +1,63 @@
+//! Required node affinity: one of the terms, all its requirements.
+
+use super::{Labels, Rejection, matches};
+use crate::model::NodeTerm;
+
+/// Whether one of the terms matches. No affinity matches everything; an empty list of terms, and a term without
+/// requirements, match nothing.
+pub fn check(terms: Option<&[NodeTerm]>, labels: &impl Labels) -> Result<(), Rejection> {
+    let Some(terms) = terms else { return Ok(()) };
+    let mut furthest = None;
+    for term in terms {
+        let met = term.requirements.iter().take_while(|requirement| matches(requirement, labels)).count();
+        match term.requirements.get(met) {
+            None if met > 0 => return Ok(()),
+            None => {}
+            Some(failed) => {
+                if furthest.is_none_or(|(most, _)| met > most) {
+                    furthest = Some((met, failed));
+                }
+            }
+        }
+    }
+    let requirement = furthest.map(|(_, requirement)| requirement.clone());
+    let has = requirement
+        .as_ref()
+        .and_then(|requirement| labels.label(&requirement.key))
+        .map(str::to_owned);
+    Err(Rejection::Affinity { requirement, has })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use super::*;
+    use crate::model::{Operator, Requirement};
+
+    fn requirement(key: &str, value: &str) -> Requirement {
+        Requirement { key: key.into(), operator: Operator::In([value.to_owned()].into()) }
+    }
+
+    #[test]
+    fn terms_are_alternatives_and_an_empty_one_matches_nothing() {
+        let labels = BTreeMap::from([("gpu".to_owned(), "l4".to_owned())]);
+        let term = |requirements| NodeTerm { requirements };
+        assert!(check(None, &labels).is_ok());
+        assert!(check(Some(&[]), &labels).is_err());
+        assert!(check(Some(&[term(vec![])]), &labels).is_err());
+        let both = [term(vec![requirement("gpu", "h100")]), term(vec![requirement("gpu", "l4")])];
+        assert!(check(Some(&both), &labels).is_ok());
+    }
+
+    #[test]
+    fn the_rejection_names_the_requirement_of_the_term_that_got_furthest() {
+        let labels = BTreeMap::from([("gpu".to_owned(), "l4".to_owned())]);
+        let terms = [
+            NodeTerm { requirements: vec![requirement("gpu", "h100")] },
+            NodeTerm { requirements: vec![requirement("gpu", "l4"), requirement("zone", "a")] },
+        ];
+        let rejection = check(Some(&terms), &labels).expect_err("no term matches");
+        assert_eq!(rejection.to_string(), "requires `zone In [a]`, but the node has no label `zone`");
+    }
+}

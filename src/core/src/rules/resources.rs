@@ -1,0 +1,10 @@
+//! Room: all requested resources at once.
+
+use poolwright_catalog::ResourceList;
+
+use super::Rejection;
+
+/// Whether the requests fit into the room.
+pub fn check(requests: &ResourceList, room: &ResourceList) -> Result<(), Rejection> {
+    requests.first_shortage(room).map_or(Ok(()), |shortage| Err(Rejection::Resource(shortage)))
+}

@@ -1,0 +1,20 @@
+//! `nodeSelector`: every label with exactly this value.
+
+use std::collections::BTreeMap;
+
+use super::{Labels, Rejection};
+
+/// Whether the labels have everything that is selected.
+pub fn check(selector: &BTreeMap<String, String>, labels: &impl Labels) -> Result<(), Rejection> {
+    for (key, wanted) in selector {
+        let has = labels.label(key);
+        if has != Some(wanted) {
+            return Err(Rejection::Selector {
+                key: key.clone(),
+                wanted: wanted.clone(),
+                has: has.map(str::to_owned),
+            });
+        }
+    }
+    Ok(())
+}
