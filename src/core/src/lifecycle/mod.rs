@@ -1,10 +1,24 @@
-//! The life of claims: launch, register, nominate, open, give back.
+//! The life of claims: launch, register, nominate, open, give back. One stage, one file.
 
-use jiff::Timestamp;
+mod empty;
+mod end;
+mod reaper;
+mod start;
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use jiff::{SignedDuration, Timestamp};
 use serde::{Deserialize, Serialize};
 
-use crate::action::Action;
-use crate::model::Snapshot;
+use crate::action::{
+    Action, ConditionStatus, ConditionType, ConditionUpdate, Notice, NoticeKind, Subject,
+};
+use crate::model::{Claim, ClaimName, Node, Pod, PodPhase, PodRole, Snapshot};
+use crate::plan::earlier;
+
+/// How long to wait before an order is repeated whose outcome is not recorded.
+const REPEAT: SignedDuration = SignedDuration::from_secs(5);
 
 /// What to do now, and when to look again although nothing changed.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -16,7 +30,157 @@ pub struct Decision {
 }
 
 /// Decides about every claim, node and instance of the snapshot.
+///
+/// Everything is decided anew from what is recorded: an action is repeated until its outcome shows in the snapshot, and
+/// whoever carries actions out leaves out what is still under way. `Launch` and `Terminate` wake again after 5 s.
 pub fn decide(snapshot: &Snapshot, now: Timestamp) -> Decision {
-    let _ = (snapshot, now);
-    Decision::default()
+    let mut scene = Scene::new(snapshot, now);
+    for claim in snapshot.claims.values().map(Arc::as_ref) {
+        if claim.deleting_since.is_some() {
+            end::decide(&mut scene, claim);
+        } else {
+            start::decide(&mut scene, claim);
+        }
+    }
+    reaper::decide(&mut scene);
+    scene.decision
 }
+
+/// The snapshot, by what decisions ask of it, and the decision so far.
+struct Scene<'a> {
+    snapshot: &'a Snapshot,
+    now: Timestamp,
+    by_provider_id: BTreeMap<&'a str, &'a Node>,
+    /// Workload pods that have not ended, by node.
+    work: BTreeMap<&'a str, Vec<&'a Pod>>,
+    /// Waiting workload pods, by the claim they are planned for.
+    expected: BTreeMap<&'a str, Vec<&'a Pod>>,
+    /// Waiting workload pods that no plan placed.
+    unplanned: Vec<&'a Pod>,
+    decision: Decision,
+}
+
+impl<'a> Scene<'a> {
+    fn new(snapshot: &'a Snapshot, now: Timestamp) -> Self {
+        let planned = earlier::planned_pods(snapshot);
+        let mut work: BTreeMap<&str, Vec<&Pod>> = BTreeMap::new();
+        let mut expected: BTreeMap<&str, Vec<&Pod>> = BTreeMap::new();
+        let mut unplanned = Vec::new();
+        for pod in snapshot.pods.values().map(Arc::as_ref).filter(|pod| pod.role == PodRole::Workload) {
+            match &pod.phase {
+                PodPhase::Bound { node } => work.entry(node).or_default().push(pod),
+                PodPhase::Waiting | PodPhase::Unschedulable { .. } if pod.deleting_since.is_none() => {
+                    match earlier::planned_at(snapshot, &planned, pod) {
+                        Some(target) => expected.entry(target).or_default().push(pod),
+                        None => unplanned.push(pod),
+                    }
+                }
+                _ => {}
+            }
+        }
+        let by_provider_id = snapshot
+            .nodes
+            .values()
+            .filter_map(|node| node.provider_id.as_deref().map(|id| (id, node.as_ref())))
+            .collect();
+        Self { snapshot, now, by_provider_id, work, expected, unplanned, decision: Decision::default() }
+    }
+
+    /// The claim's node, if it is there.
+    fn node(&self, claim: &Claim) -> Option<&'a Node> {
+        let by_id = claim.launched.as_ref().and_then(|l| self.by_provider_id.get(l.provider_id.as_str()).copied());
+        by_id.or_else(|| self.snapshot.nodes.get(claim.node_name.as_ref()?).map(Arc::as_ref))
+    }
+
+    /// Workload pods on the claim's node, or bound to its name.
+    fn work(&self, claim: &Claim) -> &[&'a Pod] {
+        let name = self.node(claim).map(|node| node.name.as_str()).or(claim.node_name.as_deref());
+        name.and_then(|name| self.work.get(name)).map_or(&[], Vec::as_slice)
+    }
+
+    /// Waiting pods that are planned for the claim.
+    fn expected(&self, claim: &Claim) -> &[&'a Pod] {
+        self.expected.get(claim.name.0.as_str()).map_or(&[], Vec::as_slice)
+    }
+
+    /// Whether the providers do not know the claim's instance any more, by a listing that had to show it.
+    fn instance_is_gone(&self, claim: &Claim) -> bool {
+        let Some(launched) = &claim.launched else { return false };
+        let Some((listed, instances)) = &self.snapshot.instances else { return false };
+        let since = claim.since(ConditionType::Launched).unwrap_or(claim.created);
+        *listed >= after(since, SignedDuration::from_secs(30))
+            && !instances
+                .iter()
+                .any(|instance| instance.provider_id == launched.provider_id || instance.claim_uid == claim.uid)
+    }
+
+    fn act(&mut self, action: Action) {
+        self.decision.actions.push(action);
+    }
+
+    fn wake(&mut self, at: Timestamp) {
+        let wake_at = &mut self.decision.wake_at;
+        *wake_at = Some(wake_at.map_or(at, |before| before.min(at)));
+    }
+
+    /// Whether a timer that ends at `at` has ended; if not, decisions wake then.
+    fn ended(&mut self, at: Timestamp) -> bool {
+        if at <= self.now {
+            return true;
+        }
+        self.wake(at);
+        false
+    }
+
+    /// Records those conditions of a claim that differ from what is recorded.
+    fn conditions(&mut self, claim: &Claim, updates: impl IntoIterator<Item = ConditionUpdate>) {
+        let differs = |update: &ConditionUpdate| {
+            claim.conditions.get(&update.kind).is_none_or(|recorded| {
+                recorded.status != update.status
+                    || recorded.reason != update.reason
+                    || recorded.message != update.message
+            })
+        };
+        let conditions: Vec<ConditionUpdate> = updates.into_iter().filter(differs).collect();
+        if !conditions.is_empty() {
+            self.act(Action::SetConditions { subject: Subject::Claim(claim.name.clone()), conditions });
+        }
+    }
+
+    fn tell(&mut self, claim: &ClaimName, kind: NoticeKind, reason: &str, message: String) {
+        let subject = Subject::Claim(claim.clone());
+        self.act(Action::Tell(Notice { subject, kind, reason: reason.to_owned(), message }));
+    }
+
+    fn delete(&mut self, claim: &Claim, only_if_empty: bool) {
+        let (name, uid) = (claim.name.clone(), claim.uid.clone());
+        self.act(Action::DeleteClaim { claim: name, uid, only_if_empty });
+    }
+}
+
+fn is(kind: ConditionType, reason: &str, message: impl Into<String>) -> ConditionUpdate {
+    ConditionUpdate { kind, status: ConditionStatus::True, reason: reason.to_owned(), message: message.into() }
+}
+
+fn is_not(kind: ConditionType, reason: &str, message: impl Into<String>) -> ConditionUpdate {
+    ConditionUpdate { status: ConditionStatus::False, ..is(kind, reason, message) }
+}
+
+fn after(time: Timestamp, duration: SignedDuration) -> Timestamp {
+    time.checked_add(duration).unwrap_or(Timestamp::MAX)
+}
+
+/// `3 pods (a/b, a/c, ...)`.
+fn some_pods(pods: &[&Pod]) -> String {
+    let shown: Vec<String> = pods.iter().take(3).map(|pod| pod.key.to_string()).collect();
+    let more = if pods.len() > 3 { ", ..." } else { "" };
+    let noun = if pods.len() == 1 { "pod" } else { "pods" };
+    format!("{} {noun} ({}{more})", pods.len(), shown.join(", "))
+}
+
+/// A duration in words: `5 min`, `90 s`.
+fn words(duration: SignedDuration) -> String {
+    let seconds = duration.as_secs();
+    if seconds % 60 == 0 && seconds > 0 { format!("{} min", seconds / 60) } else { format!("{seconds} s") }
+}
+

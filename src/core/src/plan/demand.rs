@@ -1,10 +1,10 @@
 //! Demand: which pods want a node, and why the others do not.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use super::earlier::{planned_at, planned_pods};
 use super::{PlanOptions, UnplacedPod, UnplacedReason};
-use crate::model::{ClaimName, Pod, PodKey, PodPhase, PodRole, Snapshot};
+use crate::model::{Pod, PodPhase, PodRole, Snapshot};
 
 /// A pod that wants a node.
 #[derive(Clone, Copy, Debug)]
@@ -80,25 +80,4 @@ pub(super) fn not_yet_tried() -> String {
 
 fn quoted(options: &PlanOptions) -> String {
     options.schedulers.iter().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ")
-}
-
-/// The claims' planned pods, by pod.
-fn planned_pods(snapshot: &Snapshot) -> BTreeMap<&PodKey, &ClaimName> {
-    let mut planned = BTreeMap::new();
-    for claim in snapshot.claims.values().filter(|claim| claim.deleting_since.is_none()) {
-        planned.extend(claim.planned_pods.iter().map(|pod| (pod, &claim.name)));
-    }
-    planned
-}
-
-/// Where an earlier plan put the pod. What the last plan said counts more than what a claim was bought for.
-fn planned_at<'a>(
-    snapshot: &'a Snapshot,
-    planned: &BTreeMap<&PodKey, &'a ClaimName>,
-    pod: &Pod,
-) -> Option<&'a str> {
-    match snapshot.nominations.get(&pod.key) {
-        Some((uid, target)) if *uid == pod.uid => Some(target),
-        _ => planned.get(&pod.key).map(|name| name.0.as_str()),
-    }
 }

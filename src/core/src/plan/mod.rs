@@ -6,6 +6,7 @@ mod claims;
 mod classes;
 mod daemons;
 mod demand;
+pub(crate) mod earlier;
 mod limits;
 mod miss;
 mod room;

@@ -1,0 +1,100 @@
+//! Nodes without work: noticed, closed, looked at once more, given back.
+
+use jiff::SignedDuration;
+
+use super::{Scene, after, is, is_not, some_pods, words};
+use crate::action::{Action, ConditionType, NoticeKind};
+use crate::model::{Claim, Effect, Node, Pod, PodPhase, Taint};
+use crate::{DISRUPTED_TAINT, rules};
+
+/// Between closing a node and giving it back: what the scheduler bound meanwhile must have shown by then.
+const SETTLE: SignedDuration = SignedDuration::from_secs(5);
+/// A pod that began to wait no longer ago than this may not have been planned yet.
+const UNPLANNED: SignedDuration = SignedDuration::from_secs(15);
+
+pub(super) fn decide(scene: &mut Scene<'_>, claim: &Claim, node: &Node) {
+    let (work, expected) = (scene.work(claim), scene.expected(claim));
+    let busy = if !work.is_empty() {
+        Some(("HasPods", format!("node {} runs {}", node.name, some_pods(work))))
+    } else if !expected.is_empty() {
+        Some(("PodsExpected", format!("{} will come to node {}", some_pods(expected), node.name)))
+    } else {
+        None
+    };
+    let disrupting = claim.since(ConditionType::Disrupting);
+    if let Some((reason, message)) = busy {
+        if disrupting.is_some() || node.taints.iter().any(is_disrupted) {
+            let taints = node.taints.iter().filter(|taint| !is_disrupted(taint)).cloned().collect();
+            if node.taints.iter().any(is_disrupted) {
+                scene.act(Action::SetTaints { node: node.name.clone(), taints });
+            }
+            let message = format!("it stays: {message}");
+            scene.conditions(claim, [is_not(ConditionType::Disrupting, reason, message)]);
+        }
+        // Pods come and go without anybody caring which: only the change matters.
+        if claim.since(ConditionType::Empty).is_some() {
+            scene.conditions(claim, [is_not(ConditionType::Empty, reason, message)]);
+        }
+        return;
+    }
+    let Some(empty_since) = claim.since(ConditionType::Empty) else {
+        let message = format!("no workload pod is on node {} or planned for it", node.name);
+        scene.conditions(claim, [is(ConditionType::Empty, "NoWorkload", message)]);
+        return;
+    };
+    let Some(keep) = scene.snapshot.pools.get(&claim.pool).and_then(|pool| pool.scale_to_zero_after) else {
+        return;
+    };
+    if let Some(since) = disrupting {
+        if !node.taints.iter().any(is_disrupted) {
+            close(scene, node);
+            scene.wake(after(scene.now, SETTLE));
+        } else if scene.ended(after(since, SETTLE)) {
+            let message = format!("node {} had no work for {}: it is given back", node.name, words(keep));
+            scene.tell(&claim.name, NoticeKind::Normal, "ScaledDown", message);
+            scene.delete(claim, true);
+        }
+        return;
+    }
+    if !scene.ended(after(empty_since, keep)) {
+        return;
+    }
+    let fresh = scene.unplanned.iter().filter_map(|pod| waits_since(pod).filter(|_| may_use(pod, node)));
+    if let Some(since) = fresh.max()
+        && !scene.ended(after(since, UNPLANNED))
+    {
+        return;
+    }
+    close(scene, node);
+    let message = format!("no work for {}: it is closed to pods and given back unless one got in", words(keep));
+    scene.conditions(claim, [is(ConditionType::Disrupting, "Empty", message)]);
+    scene.wake(after(scene.now, SETTLE));
+}
+
+fn is_disrupted(taint: &Taint) -> bool {
+    taint.key == DISRUPTED_TAINT
+}
+
+/// Closes a node to pods.
+pub(super) fn close(scene: &mut Scene<'_>, node: &Node) {
+    let mut taints = node.taints.clone();
+    taints.push(Taint { key: DISRUPTED_TAINT.to_owned(), value: String::new(), effect: Effect::NoSchedule });
+    scene.act(Action::SetTaints { node: node.name.clone(), taints });
+}
+
+/// Whether a node is closed.
+pub(super) fn is_closed(node: &Node) -> bool {
+    node.taints.iter().any(is_disrupted)
+}
+
+fn waits_since(pod: &Pod) -> Option<jiff::Timestamp> {
+    match &pod.phase {
+        PodPhase::Unschedulable { since, .. } => Some(*since),
+        PodPhase::Waiting => Some(pod.created),
+        _ => None,
+    }
+}
+
+fn may_use(pod: &Pod, node: &Node) -> bool {
+    pod.spec.requests.fits(&node.allocatable) && rules::admits(&pod.spec, &node.labels, &node.taints).is_ok()
+}

@@ -1,0 +1,239 @@
+//! From intent to a node that is open to pods.
+
+use std::collections::BTreeMap;
+
+use jiff::{SignedDuration, Timestamp};
+
+use super::{REPEAT, Scene, after, empty, is, is_not, words};
+use crate::action::{Action, ConditionType, Notice, NoticeKind, Subject};
+use crate::model::{Claim, Node, PodKey, PodPhase, Taint, Uid};
+use crate::rules::NODEPOOL_LABEL;
+use crate::{GATE_ANNOTATION, UNREGISTERED_TAINT};
+
+/// Label on nodes: the claim they belong to.
+const NODECLAIM_LABEL: &str = "poolwright.dev/nodeclaim";
+/// Label on nodes, `true` once they are registered.
+const REGISTERED_LABEL: &str = "poolwright.dev/registered";
+/// How long the scheduler may take to place a pod on the open node that was bought for it.
+const PATIENCE: SignedDuration = SignedDuration::from_secs(60);
+
+pub(super) fn decide(scene: &mut Scene<'_>, claim: &Claim) {
+    let Some(launched) = &claim.launched else {
+        return launch(scene, claim);
+    };
+    if scene.instance_is_gone(claim) {
+        let message = format!(
+            "instance {} does not exist any more: something other than Poolwright ended it; its pods are planned anew",
+            launched.provider_id
+        );
+        scene.tell(&claim.name, NoticeKind::Warning, "InstanceGone", message);
+        return scene.delete(claim, false);
+    }
+    if claim.since(ConditionType::Launched).is_none() {
+        let message = format!("{} runs as {}", launched.offering, launched.provider_id);
+        scene.conditions(claim, [is(ConditionType::Launched, "Launched", message)]);
+    }
+    let Some(node_name) = &claim.node_name else {
+        return register(scene, claim);
+    };
+    if claim.since(ConditionType::Registered).is_none() {
+        let message = format!("node {node_name} joined the cluster");
+        scene.conditions(claim, [is(ConditionType::Registered, "Registered", message)]);
+    }
+    nominate(scene, claim, node_name);
+    if claim.since(ConditionType::Initialized).is_none() {
+        initialize(scene, claim, node_name);
+    } else {
+        initialized(scene, claim, node_name);
+    }
+}
+
+fn launch(scene: &mut Scene<'_>, claim: &Claim) {
+    let deadline = after(claim.created, claim.deadlines.launch);
+    if scene.ended(deadline) {
+        let why = format!("no instance was launched within {}", words(claim.deadlines.launch));
+        return give_up(scene, claim, "LaunchTimeout", why);
+    }
+    scene.act(Action::Launch { claim: claim.name.clone() });
+    scene.wake(after(scene.now, REPEAT));
+}
+
+fn register(scene: &mut Scene<'_>, claim: &Claim) {
+    if let Some(node) = scene.node(claim).filter(|node| node.deleting_since.is_none()) {
+        let action = registration(scene, claim, node);
+        scene.act(action);
+        scene.wake(after(scene.now, REPEAT));
+        return;
+    }
+    let since = claim.since(ConditionType::Launched).unwrap_or(claim.created);
+    if scene.ended(after(since, claim.deadlines.registration)) {
+        let why = format!(
+            "its node did not join the cluster within {} after launch; look at the instance's boot log, network and join token",
+            words(claim.deadlines.registration)
+        );
+        give_up(scene, claim, "RegistrationTimeout", why);
+    }
+}
+
+fn registration(scene: &Scene<'_>, claim: &Claim, node: &Node) -> Action {
+    // What the plan counted on, where the cloud did not say it; then the template's; then ours.
+    let mut labels: BTreeMap<String, String> = BTreeMap::new();
+    if let Some(Ok(catalogue)) = scene.snapshot.catalogues.get(&claim.node_class)
+        && let Some(offering) = catalogue.offering(&claim.current_offering().offering)
+    {
+        labels.extend(catalogue.node_labels(offering));
+        labels.retain(|key, _| !node.labels.contains_key(key));
+    }
+    labels.extend(claim.labels.clone());
+    labels.insert(NODEPOOL_LABEL.to_owned(), claim.pool.0.clone());
+    labels.insert(NODECLAIM_LABEL.to_owned(), claim.name.0.clone());
+    labels.insert(REGISTERED_LABEL.to_owned(), "true".to_owned());
+    let mut annotations = claim.annotations.clone();
+    annotations.insert(GATE_ANNOTATION.to_owned(), "initialization".to_owned());
+    // Startup taints are left as they are: whoever lifts them may have done so already.
+    let mut taints: Vec<Taint> =
+        node.taints.iter().filter(|taint| taint.key != UNREGISTERED_TAINT).cloned().collect();
+    for taint in &claim.taints {
+        if !taints.contains(taint) {
+            taints.push(taint.clone());
+        }
+    }
+    Action::Register { claim: claim.name.clone(), node: node.name.clone(), labels, annotations, taints }
+}
+
+/// Tells the scheduler where the plan put pods that still wait.
+fn nominate(scene: &mut Scene<'_>, claim: &Claim, node_name: &str) {
+    if scene.node(claim).is_none_or(|node| node.deleting_since.is_some()) {
+        return;
+    }
+    let nominations: Vec<(PodKey, Uid)> = scene
+        .expected(claim)
+        .iter()
+        .filter(|pod| match &pod.nominated_node {
+            None => true,
+            Some(node) if node == node_name => false,
+            // On a node that is not ours the scheduler preempts for it: that is its decision.
+            Some(node) => {
+                !scene.snapshot.nodes.contains_key(node)
+                    || scene.snapshot.claims.values().any(|claim| claim.node_name.as_ref() == Some(node))
+            }
+        })
+        .map(|pod| (pod.key.clone(), pod.uid.clone()))
+        .collect();
+    for (pod, uid) in nominations {
+        scene.act(Action::Nominate { pod, uid, node: node_name.to_owned() });
+    }
+}
+
+fn initialize(scene: &mut Scene<'_>, claim: &Claim, node_name: &str) {
+    let missing = match scene.node(claim) {
+        None => Some(("NodeGone", format!("node {node_name} does not exist any more"))),
+        Some(node) => missing(claim, node),
+    };
+    let Some((reason, message)) = missing else {
+        scene.act(Action::Open { node: node_name.to_owned() });
+        let message = format!("node {node_name} is ready and advertises exactly what was promised");
+        scene.tell(&claim.name, NoticeKind::Normal, "Initialized", format!("{message}; it is open to pods"));
+        return scene.conditions(claim, [is(ConditionType::Initialized, "Initialized", message)]);
+    };
+    if let Some(since) = claim.since(ConditionType::Registered)
+        && scene.ended(after(since, claim.deadlines.initialization))
+    {
+        let why = format!(
+            "its node was not usable within {} after it joined: {message}",
+            words(claim.deadlines.initialization)
+        );
+        return give_up(scene, claim, "InitializationTimeout", why);
+    }
+    scene.conditions(claim, [is_not(ConditionType::Initialized, reason, message)]);
+}
+
+/// What keeps a node from being opened, if anything.
+fn missing(claim: &Claim, node: &Node) -> Option<(&'static str, String)> {
+    if node.deleting_since.is_some() {
+        return Some(("NodeDeleted", format!("node {} is being deleted", node.name)));
+    }
+    if !node.ready {
+        return Some(("NodeNotReady", format!("node {} is not ready", node.name)));
+    }
+    let promised = &claim.current_offering().allocatable;
+    let differences: Vec<String> = promised
+        .iter()
+        .filter(|(name, amount)| node.allocatable.get(name.as_str()) != *amount)
+        .map(|(name, amount)| {
+            let advertised = name.quantity(node.allocatable.get(name.as_str()));
+            format!("{name}: {} promised, {advertised} advertised", name.quantity(amount))
+        })
+        .collect();
+    if !differences.is_empty() {
+        return Some(("ResourcesDiffer", format!("node {}: {}", node.name, differences.join("; "))));
+    }
+    let starting: Vec<String> = node
+        .taints
+        .iter()
+        .filter(|taint| {
+            taint.key == UNREGISTERED_TAINT
+                || claim.startup_taints.iter().any(|startup| startup.key == taint.key && startup.effect == taint.effect)
+        })
+        .map(|taint| format!("`{taint}`"))
+        .collect();
+    if !starting.is_empty() {
+        return Some((
+            "StartupTaintsPresent",
+            format!("node {} still has the startup taints {}", node.name, starting.join(", ")),
+        ));
+    }
+    None
+}
+
+fn initialized(scene: &mut Scene<'_>, claim: &Claim, node_name: &str) {
+    let Some(node) = scene.node(claim) else {
+        let message = format!("node {node_name} does not exist any more; its instance is given back");
+        scene.tell(&claim.name, NoticeKind::Warning, "NodeGone", message);
+        return scene.delete(claim, true);
+    };
+    if node.gated {
+        scene.act(Action::Open { node: node.name.clone() });
+    } else {
+        refused(scene, claim, node);
+    }
+    empty::decide(scene, claim, node);
+}
+
+/// Says when the scheduler does not put pods where they were planned: they hold a paid node that does nothing.
+fn refused(scene: &mut Scene<'_>, claim: &Claim, node: &Node) {
+    let Some(open_since) = claim.since(ConditionType::Initialized) else { return };
+    let waiting: Vec<(PodKey, Timestamp, String)> = scene
+        .expected(claim)
+        .iter()
+        .filter_map(|pod| match &pod.phase {
+            PodPhase::Unschedulable { since, message } => Some((pod.key.clone(), *since, message.clone())),
+            _ => None,
+        })
+        .collect();
+    for (pod, since, said) in waiting {
+        if scene.ended(after(since.max(open_since), PATIENCE)) {
+            let message = format!(
+                "was planned for node {}, which is open, but the scheduler does not place it there ({said}); \
+                 the node waits for it: correct the pod, or delete it",
+                node.name
+            );
+            let (subject, reason) = (Subject::Pod(pod), "NotScheduledAsPlanned".to_owned());
+            scene.act(Action::Tell(Notice { subject, kind: NoticeKind::Warning, reason, message }));
+        }
+    }
+}
+
+/// A stage took too long: the offering is not tried again for a while, and the pods become demand again.
+fn give_up(scene: &mut Scene<'_>, claim: &Claim, reason: &str, why: String) {
+    let offering = &claim.current_offering().offering;
+    let message = format!("{offering}: {why}");
+    scene.act(Action::HoldBack { claim: claim.name.clone(), message: message.clone() });
+    scene.tell(
+        &claim.name,
+        NoticeKind::Warning,
+        reason,
+        format!("{message}. The claim is deleted, the offering is not bought for a while, and its pods are planned anew"),
+    );
+    scene.delete(claim, false);
+}
