@@ -13,7 +13,7 @@ use poolwright_provider_contract::ProviderError;
 
 use crate::node;
 use crate::provider::KwokProvider;
-use crate::record::{Record, State, name_in, name_of};
+use crate::record::{Record, State, name_in};
 use crate::store::{Created, Stored};
 
 /// Nodes that join at the same time.
@@ -125,15 +125,8 @@ async fn join(provider: &KwokProvider, stored: &Stored) -> Result<(), ProviderEr
         tracing::info!(node = record.claim, instance = record.provider_id(), "node joined");
         return Ok(());
     }
-    // Somebody else was here: another of us that let it join, or a termination that overtook us.
-    let name = name_of(&record.key)?;
-    let now = store.get(&name).await?;
-    if now.is_none_or(|now| now.record.state == State::Terminating)
-        && let Some(node) = store.node(&record.claim).await?
-        && node::is_of(&node, record)
-    {
-        store.delete_node(&node).await?;
-    }
+    // Another of us let it join, or a termination overtook us: then the node is lost, and the next round removes it.
+    provider.wake.notify_one();
     Ok(())
 }
 

@@ -4,10 +4,13 @@
 mod world;
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use anyhow::{Context, ensure};
 use async_trait::async_trait;
-use k8s_openapi::api::core::v1::Namespace;
+use futures::FutureExt;
+use k8s_openapi::api::coordination::v1::Lease;
+use k8s_openapi::api::core::v1::{Namespace, Pod};
 use kube::api::{DeleteParams, ListParams, Patch, PatchParams};
 use kube::{Api, ResourceExt};
 use poolwright_catalog::ResourceName;
@@ -15,6 +18,7 @@ use poolwright_plane::{ControlPlane, Options, apply, unique, wait_for};
 use poolwright_provider_contract::conformance::{Failure, Fixture, World, run_all};
 use poolwright_provider_contract::{CloudProvider, LaunchError, ProviderError};
 use serde_json::json;
+use tokio::sync::oneshot;
 use world::{KwokWorld, SOON, catalogue, facts, impersonating};
 
 struct Kwok;
@@ -211,6 +215,66 @@ async fn terminations_that_race_with_joins_leave_no_node_and_no_instance() {
     })
     .await
     .unwrap();
+}
+
+#[tokio::test]
+async fn two_clouds_at_once_let_every_node_join_once() {
+    let world = KwokWorld::new().await.unwrap();
+    let provider = world.running_provider();
+    let second = Arc::new(world.idle_provider());
+    let (stop, stopped) = oneshot::channel::<()>();
+    let cloud = tokio::spawn({
+        let second = Arc::clone(&second);
+        async move { second.run(stopped.map(|_| ())).await }
+    });
+    let requests: Vec<_> = (0..40).map(|number| world.request(&format!("n{number}"))).collect();
+    futures::future::join_all(requests.iter().map(|request| provider.launch(request))).await;
+    for request in &requests {
+        world.wait_for_node(&request.claim).await.unwrap();
+        wait_for_state(&world, &request.key, "Joined").await.unwrap();
+    }
+    assert_eq!(provider.list().await.unwrap(), second.list().await.unwrap());
+    for request in &requests {
+        assert!(provider.terminate(&request.key).await.unwrap());
+        world.wait_for_no_node(&request.claim).await.unwrap();
+    }
+    drop(stop);
+    cloud.await.expect("the cloud ends when it is told to");
+}
+
+/// With the rest of the cluster: the taint for nodes that are not ready goes, a pod is bound and runs, KWOK keeps the node
+/// alive.
+#[tokio::test]
+async fn a_gpu_pod_runs_on_a_node_that_joined() {
+    let plane = ControlPlane::start(Options::everything()).await.unwrap();
+    let world = KwokWorld::on(&plane).await.unwrap();
+    let provider = world.running_provider();
+    let instance = provider.launch(&world.request("a")).await.unwrap().instance;
+    let pod = r#"
+apiVersion: v1
+kind: Pod
+metadata: {name: trainer}
+spec:
+  nodeSelector: {poolwright.dev/gpu-model: a10g}
+  containers: [{name: main, image: none, resources: {limits: {nvidia.com/gpu: "1"}}}]
+"#;
+    apply(&world.admin, &world.name, pod).await.unwrap();
+    world.wait_for_node(&instance.claim).await.unwrap();
+    let pods: Api<Pod> = Api::namespaced(world.admin.clone(), &world.name);
+    wait_for("the pod to run", SOON, async || {
+        let pod = pods.get("trainer").await?;
+        let phase = pod.status.unwrap_or_default().phase;
+        ensure!(phase.as_deref() == Some("Running"), "it is {phase:?}");
+        let node = pod.spec.unwrap_or_default().node_name;
+        ensure!(node.as_ref() == Some(&instance.claim), "it is on {node:?}");
+        Ok(())
+    })
+    .await
+    .unwrap();
+    let leases: Api<Lease> = Api::namespaced(world.admin.clone(), "kube-node-lease");
+    wait_for("KWOK to renew the node's lease", SOON, async || Ok(leases.get(&instance.claim).await?))
+        .await
+        .unwrap();
 }
 
 #[tokio::test]

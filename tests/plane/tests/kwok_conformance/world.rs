@@ -64,7 +64,11 @@ pub struct KwokWorld {
 impl KwokWorld {
     /// A namespace, and a node class that sells AWS with nodes that join after two seconds.
     pub async fn new() -> anyhow::Result<Self> {
-        let plane = ControlPlane::shared(Options::default()).await?;
+        Self::on(ControlPlane::shared(Options::default()).await?).await
+    }
+
+    /// The same on this control plane.
+    pub async fn on(plane: &ControlPlane) -> anyhow::Result<Self> {
         let admin = plane.client()?;
         let name = unique("kwok");
         apply(&admin, &name, &render(&KwokNodeClass::crd())).await?;
