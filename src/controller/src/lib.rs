@@ -1,1 +1,217 @@
-//! Room.
+//! The controller: watches -> index -> plan -> claims -> launches -> nodes, and back to nothing.
+//!
+//! Lives here: everything that talks to the API server and to clouds on behalf of decisions, and the leader's claim that
+//! stands before every such call; events, metrics, health.
+//!
+//! May not live here: decisions (`core` makes them), conversion of objects (`intake` does it), the calls of any one cloud
+//! (`providers` make them), flags and log formats (the command line's).
+//!
+//! ```text
+//!  watch ──> world (index, window, setbacks) ──> planner ──> claims ─┐
+//!    ^                        │                                      ├──> executor ──> writer ──> API server, clouds
+//!    │                        └────────────────> lifecycle ─> actions┘                   ^
+//!    └──────────────────────────────── what was written ─────────────────┘             leader
+//! ```
+
+pub mod clock;
+mod config;
+mod convert;
+mod events;
+mod executor;
+mod fence;
+mod http;
+mod inventory;
+mod kinds;
+mod leader;
+mod lifecycle;
+mod metrics;
+mod planner;
+mod providers;
+mod ready;
+mod status;
+mod watch;
+mod world;
+mod writer;
+
+use std::future::Future;
+use std::sync::Arc;
+
+use anyhow::Context;
+use jiff::SignedDuration;
+use kube::Client;
+use poolwright_core::batch::BatchWindow;
+use poolwright_provider_contract::CloudProvider;
+use tokio::net::TcpListener;
+use tokio::task::JoinSet;
+use tokio_util::sync::CancellationToken;
+use tracing::info;
+
+pub use config::Config;
+pub use leader::LeaseSettings;
+pub use planner::{Spawner, blocking_threads};
+
+use clock::{SharedClock, SystemClock};
+use events::{Events, write_events};
+use executor::Executor;
+use http::Endpoints;
+use inventory::{CATALOGUES, Inventory};
+use kinds::{DaemonSets, NodeClaims, NodePools, Nodes, Pods, UNFINISHED_PODS};
+use leader::Elector;
+use lifecycle::Lifecycle;
+use metrics::Metrics;
+use planner::Planner;
+use providers::Providers;
+use ready::Ready;
+use watch::{Kind, Watches};
+use world::World;
+use writer::Writer;
+
+/// What a simulator puts in the place of the machine.
+pub struct Environment {
+    /// The clocks.
+    pub clock: SharedClock,
+    /// Where plans are computed.
+    pub spawner: Spawner,
+}
+
+impl Default for Environment {
+    /// The machine's clocks, and tokio's threads for blocking work.
+    fn default() -> Self {
+        Self { clock: SystemClock::shared(), spawner: blocking_threads() }
+    }
+}
+
+/// Runs the controller until `shutdown` completes, then finishes calls on their way and releases the lease.
+///
+/// Errors: settings that make no sense, two providers for one kind of node class, a port that cannot be bound.
+/// Everything that can go wrong later is logged, counted and retried.
+pub async fn run(
+    config: Config,
+    client: Client,
+    providers: Vec<Arc<dyn CloudProvider>>,
+    shutdown: impl Future<Output = ()>,
+) -> anyhow::Result<()> {
+    run_in(Environment::default(), config, client, providers, shutdown).await
+}
+
+/// [`run`] in an environment of one's own.
+pub async fn run_in(
+    environment: Environment,
+    config: Config,
+    client: Client,
+    providers: Vec<Arc<dyn CloudProvider>>,
+    shutdown: impl Future<Output = ()>,
+) -> anyhow::Result<()> {
+    config.check()?;
+    let Environment { clock, spawner } = environment;
+    let providers = Providers::new(providers)?;
+    let metrics = Metrics::new()?.with_process()?;
+    let config = Arc::new(config);
+    let signed = |duration| SignedDuration::try_from(duration).unwrap_or(SignedDuration::MAX);
+    let window = BatchWindow::new(signed(config.batch_idle), signed(config.batch_max));
+    let world = World::new(window, clock.clone());
+    let (elector, claims) = Elector::new(client.clone(), config.lease.clone(), clock.clone(), metrics.clone())?;
+    let writer = Writer::new(claims, metrics.clone());
+    let (events, sayings) = Events::new(clock.clone(), metrics.clone());
+    let executor = Executor::new(
+        client.clone(),
+        writer.clone(),
+        world.clone(),
+        providers.clone(),
+        events.clone(),
+        metrics.clone(),
+        clock.clone(),
+        config.act_concurrency,
+    );
+    let kinds = [Pods::NAME, Nodes::NAME, NodeClaims::NAME, NodePools::NAME, DaemonSets::NAME, CATALOGUES];
+    let (unsynced, unsynced_watch) = tokio::sync::watch::channel(Vec::from(kinds));
+    let ready = Ready::new(unsynced_watch.clone());
+
+    let listener = TcpListener::bind(config.http)
+        .await
+        .with_context(|| format!("the address {} for metrics and health cannot be bound", config.http))?;
+    info!(address = %listener.local_addr()?, version = env!("CARGO_PKG_VERSION"), "serving metrics and health");
+
+    // Ends in two steps: first no new work, then, when calls on their way have ended, leadership and the rest.
+    let (stop, release) = (CancellationToken::new(), CancellationToken::new());
+    let mut background = JoinSet::new();
+    let endpoints = Endpoints { metrics: metrics.clone(), unsynced: unsynced_watch };
+    background.spawn({
+        let release = release.clone();
+        async move {
+            if let Err(error) = endpoints.serve(listener, async move { release.cancelled().await }).await {
+                tracing::error!(%error, "metrics and health are not served any more");
+            }
+        }
+    });
+    let identity = config.lease.identity.clone();
+    background.spawn(write_events(sayings, client.clone(), writer, clock.clone(), identity, metrics.clone()));
+    let watches = Watches {
+        world: world.clone(),
+        events: events.clone(),
+        metrics: metrics.clone(),
+        unsynced: unsynced.clone(),
+        clock: clock.clone(),
+    };
+    background.spawn(watches.clone().run::<Pods>(client.clone(), Some(UNFINISHED_PODS)));
+    background.spawn(watches.clone().run::<Nodes>(client.clone(), None));
+    background.spawn(watches.clone().run::<NodeClaims>(client.clone(), None));
+    background.spawn(watches.clone().run::<NodePools>(client.clone(), None));
+    background.spawn(watches.run::<DaemonSets>(client.clone(), None));
+    let inventory = Inventory {
+        config: config.clone(),
+        world: world.clone(),
+        providers,
+        metrics: metrics.clone(),
+        clock: clock.clone(),
+        unsynced,
+    };
+    background.spawn(inventory.clone().catalogues());
+    background.spawn(inventory.clone().instances());
+    background.spawn(inventory.node_classes(client));
+
+    let election = tokio::spawn(elector.run(release.clone()));
+    let mut loops = JoinSet::new();
+    loops.spawn(status::keep(executor.clone(), world.clone(), ready.clone(), stop.clone()));
+    loops.spawn(
+        Lifecycle {
+            world: world.clone(),
+            executor: executor.clone(),
+            clock: clock.clone(),
+            ready: ready.clone(),
+            shutdown: stop.clone(),
+        }
+        .run(),
+    );
+    loops.spawn(
+        Planner {
+            config: config.clone(),
+            world,
+            executor: executor.clone(),
+            events,
+            metrics,
+            clock,
+            ready,
+            spawner,
+            shutdown: stop.clone(),
+        }
+        .run(),
+    );
+
+    let failure = tokio::select! {
+        () = shutdown => None,
+        // None of these ends by itself: one that does has panicked, and a controller with a part missing must not go on.
+        ended = loops.join_next() => ended.and_then(Result::err),
+    };
+    info!("stopping: no new work; calls on their way are finished");
+    stop.cancel();
+    executor.drain(config.drain).await;
+    loops.abort_all();
+    release.cancel();
+    election.await.context("the election ended in a panic")?;
+    background.abort_all();
+    match failure {
+        Some(panic) => Err(anyhow::Error::new(panic).context("a part of the controller panicked; this is a bug")),
+        None => Ok(()),
+    }
+}

@@ -1,0 +1,136 @@
+//! The only reader of the clocks. Everything else is handed a [`Moment`] or asks a [`Clock`] it was given, so that a
+//! simulator can put virtual time in its place.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use jiff::{SignedDuration, Timestamp};
+
+/// One reading of both clocks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Moment {
+    /// The calendar's time: for what is written down and compared between machines. It may jump.
+    pub wall: Timestamp,
+    /// Time since some fixed start: for durations. It never goes back, but may stand still while the machine sleeps.
+    pub monotonic: Duration,
+}
+
+impl Moment {
+    /// The moment this much later.
+    pub fn after(self, duration: Duration) -> Self {
+        let signed = SignedDuration::try_from(duration).unwrap_or(SignedDuration::MAX);
+        let wall = self.wall.checked_add(signed).unwrap_or(Timestamp::MAX);
+        Self { wall, monotonic: self.monotonic.saturating_add(duration) }
+    }
+
+    /// How long until `then`, by the clock on which it comes first; zero when it has passed on either.
+    pub fn until(self, then: Self) -> Duration {
+        let monotonic = then.monotonic.saturating_sub(self.monotonic);
+        let wall = Duration::try_from(then.wall.duration_since(self.wall)).unwrap_or_default();
+        monotonic.min(wall)
+    }
+}
+
+/// A pair of clocks.
+pub trait Clock: Send + Sync + 'static {
+    /// What they show.
+    fn moment(&self) -> Moment;
+
+    /// The calendar's time.
+    fn now(&self) -> Timestamp {
+        self.moment().wall
+    }
+
+    /// Time since some fixed start.
+    fn monotonic(&self) -> Duration {
+        self.moment().monotonic
+    }
+}
+
+/// Clocks as they are shared.
+pub type SharedClock = Arc<dyn Clock>;
+
+/// The machine's clocks.
+#[derive(Clone, Copy, Debug)]
+pub struct SystemClock {
+    start: Instant,
+}
+
+impl SystemClock {
+    /// Clocks that count from now.
+    #[expect(clippy::disallowed_methods, reason = "this is the clock of the edge")]
+    pub fn new() -> Self {
+        Self { start: Instant::now() }
+    }
+
+    /// The same, shared.
+    pub fn shared() -> SharedClock {
+        Arc::new(Self::new())
+    }
+}
+
+impl Default for SystemClock {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl Clock for SystemClock {
+    #[expect(clippy::disallowed_methods, reason = "this is the clock of the edge")]
+    fn moment(&self) -> Moment {
+        Moment { wall: Timestamp::now(), monotonic: self.start.elapsed() }
+    }
+}
+
+#[cfg(test)]
+pub mod testing {
+    //! A clock that stands until a test moves it.
+
+    use std::sync::{Mutex, PoisonError};
+
+    use super::{Clock, Duration, Moment, Timestamp};
+
+    /// Starts at 2026-01-01 and moves when told.
+    #[derive(Debug)]
+    pub struct TestClock(Mutex<Moment>);
+
+    impl TestClock {
+        pub fn new() -> Self {
+            let wall: Timestamp = "2026-01-01T00:00:00Z".parse().expect("a constant");
+            Self(Mutex::new(Moment { wall, monotonic: Duration::from_secs(1000) }))
+        }
+
+        pub fn advance(&self, duration: Duration) {
+            let mut moment = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+            *moment = moment.after(duration);
+        }
+
+        /// As after a machine's sleep: the calendar moved, the monotonic clock did not.
+        pub fn advance_wall(&self, duration: Duration) {
+            let mut moment = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+            moment.wall = moment.after(duration).wall;
+        }
+    }
+
+    impl Clock for TestClock {
+        fn moment(&self) -> Moment {
+            *self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_moment_comes_as_soon_as_either_clock_says_so() {
+        let start = SystemClock::new().moment();
+        let then = start.after(Duration::from_secs(10));
+        assert_eq!(start.until(then), Duration::from_secs(10));
+        let slept = Moment { wall: start.after(Duration::from_secs(11)).wall, ..start };
+        assert_eq!(slept.until(then), Duration::ZERO, "the machine slept");
+        let turned_back = Moment { monotonic: then.monotonic, ..start };
+        assert_eq!(turned_back.until(then), Duration::ZERO, "someone turned the clock back");
+    }
+}

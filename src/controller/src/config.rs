@@ -1,0 +1,91 @@
+//! What can be set, with defaults that fit a production cluster.
+
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use crate::leader::LeaseSettings;
+
+/// How the controller behaves.
+#[derive(Clone, Debug)]
+pub struct Config {
+    /// Where `/healthz`, `/readyz` and `/metrics` are served.
+    pub http: SocketAddr,
+    /// Leadership.
+    pub lease: LeaseSettings,
+    /// A batch of pods is planned when none was added for this long.
+    pub batch_idle: Duration,
+    /// A batch of pods is planned after this long at the latest.
+    pub batch_max: Duration,
+    /// How long the solver may look for something better.
+    pub solver_limit: Duration,
+    /// Pods of these schedulers are planned.
+    pub schedulers: Vec<String>,
+    /// How many claims are created at a time.
+    pub create_concurrency: usize,
+    /// How many objects are worked on at a time.
+    pub act_concurrency: usize,
+    /// How often providers are asked which instances there are.
+    pub list_interval: Duration,
+    /// How often providers are asked what they sell.
+    pub catalogue_interval: Duration,
+    /// How long calls on their way may take to end when the controller is told to stop.
+    pub drain: Duration,
+}
+
+impl Config {
+    /// The defaults, for this identity (the pod's name) and the namespace of the Lease.
+    pub fn new(identity: impl Into<String>, namespace: impl Into<String>) -> Self {
+        Self {
+            http: SocketAddr::from(([0, 0, 0, 0], 8080)),
+            lease: LeaseSettings {
+                namespace: namespace.into(),
+                name: poolwright_api::names::LEASE.to_owned(),
+                identity: identity.into(),
+                duration: Duration::from_secs(15),
+                renew: Duration::from_secs(5),
+                margin: Duration::from_secs(2),
+            },
+            batch_idle: Duration::from_secs(1),
+            batch_max: Duration::from_secs(10),
+            solver_limit: Duration::from_secs(10),
+            schedulers: vec!["default-scheduler".to_owned()],
+            create_concurrency: 10,
+            act_concurrency: 32,
+            list_interval: Duration::from_secs(30),
+            catalogue_interval: Duration::from_mins(5),
+            drain: Duration::from_secs(20),
+        }
+    }
+
+    pub(crate) fn check(&self) -> anyhow::Result<()> {
+        anyhow::ensure!(
+            !self.batch_idle.is_zero() && self.batch_idle <= self.batch_max,
+            "the batch window's idle time ({:?}) must be above zero and not longer than its ceiling ({:?})",
+            self.batch_idle,
+            self.batch_max,
+        );
+        anyhow::ensure!(!self.solver_limit.is_zero(), "the solver's time limit must be above zero");
+        anyhow::ensure!(
+            self.create_concurrency > 0 && self.act_concurrency > 0,
+            "concurrency must be at least 1: with 0 nothing would ever be done"
+        );
+        anyhow::ensure!(
+            self.list_interval >= Duration::from_secs(1) && self.catalogue_interval >= Duration::from_secs(1),
+            "providers are asked at most once a second"
+        );
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_defaults_are_accepted_and_a_window_that_never_closes_is_not() {
+        let mut config = Config::new("me", "poolwright");
+        config.check().unwrap();
+        config.batch_idle = config.batch_max + Duration::from_secs(1);
+        assert!(config.check().unwrap_err().to_string().contains("not longer than its ceiling"));
+    }
+}

@@ -1,0 +1,244 @@
+//! Events on objects: what was decided and why, for those who look at their pod.
+//!
+//! kube's own `Recorder` is not used for two reasons: within its series it keeps the *first* note, so that a pod whose
+//! reason changes would go on showing the old one, and it reads the clock itself. What it does beyond that is one POST.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use k8s_openapi::api::core::v1::ObjectReference;
+use k8s_openapi::api::events::v1::Event;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::MicroTime;
+use kube::api::{ObjectMeta, PostParams};
+use kube::{Api, Client};
+use poolwright_core::NoticeKind;
+use tokio::sync::mpsc;
+use tracing::debug;
+
+use crate::clock::{Clock, SharedClock};
+use crate::metrics::Metrics;
+use crate::writer::Writer;
+
+/// The same thing is said about the same object at most once in this time.
+const REPEAT_AFTER: Duration = Duration::from_mins(10);
+/// How many sayings are remembered. Beyond it the oldest are forgotten and may be repeated.
+const REMEMBERED: usize = 20_000;
+/// How many events wait to be written. Beyond it they are dropped and counted.
+const QUEUE: usize = 2_000;
+/// How many events on pods one pass may cause: 10,000 pods for which nothing fits must not become 10,000 writes.
+const POD_EVENTS_PER_PASS: u32 = 200;
+/// The API server refuses longer notes.
+const NOTE_BYTES: usize = 1024;
+
+/// One thing to say about one object.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Saying {
+    /// About what.
+    pub about: ObjectReference,
+    /// Normal or warning.
+    pub kind: NoticeKind,
+    /// Stable reason.
+    pub reason: String,
+    /// A sentence.
+    pub message: String,
+}
+
+type Said = (String, String, String);
+
+#[derive(Debug, Default)]
+struct Memory {
+    said: BTreeMap<Said, Duration>,
+    pods_this_pass: u32,
+}
+
+/// Takes sayings, leaves out repetitions and floods, and queues the rest.
+#[derive(Clone)]
+pub struct Events {
+    queue: mpsc::Sender<Saying>,
+    memory: Arc<Mutex<Memory>>,
+    clock: SharedClock,
+    metrics: Metrics,
+}
+
+impl Events {
+    /// A queue, and what is to be written from it.
+    pub fn new(clock: SharedClock, metrics: Metrics) -> (Self, mpsc::Receiver<Saying>) {
+        let (queue, receiver) = mpsc::channel(QUEUE);
+        (Self { queue, memory: Arc::default(), clock, metrics }, receiver)
+    }
+
+    /// A planning pass begins: pods may be told about anew.
+    pub fn new_pass(&self) {
+        self.memory.lock().unwrap_or_else(PoisonError::into_inner).pods_this_pass = 0;
+    }
+
+    /// Says it, unless it was said lately.
+    pub fn say(&self, saying: Saying) {
+        if let Err(cause) = self.admit(&saying) {
+            self.metrics.events_dropped.with_label_values(&[cause]).inc();
+        } else if self.queue.try_send(saying).is_err() {
+            self.metrics.events_dropped.with_label_values(&["queue-full"]).inc();
+        }
+    }
+
+    fn admit(&self, saying: &Saying) -> Result<(), &'static str> {
+        let now = self.clock.monotonic();
+        let mut memory = self.memory.lock().unwrap_or_else(PoisonError::into_inner);
+        let about = &saying.about;
+        let object = about.uid.clone().unwrap_or_else(|| {
+            [&about.kind, &about.namespace, &about.name].map(|part| part.clone().unwrap_or_default()).join("/")
+        });
+        let key = (object, saying.reason.clone(), saying.message.clone());
+        if memory.said.get(&key).is_some_and(|said| now < said.saturating_add(REPEAT_AFTER)) {
+            return Err("repeated");
+        }
+        if about.kind.as_deref() == Some("Pod") {
+            if memory.pods_this_pass >= POD_EVENTS_PER_PASS {
+                return Err("too-many");
+            }
+            memory.pods_this_pass += 1;
+        }
+        if memory.said.len() >= REMEMBERED {
+            memory.said.retain(|_, said| now < said.saturating_add(REPEAT_AFTER));
+            if memory.said.len() >= REMEMBERED {
+                memory.said.clear();
+            }
+        }
+        memory.said.insert(key, now);
+        Ok(())
+    }
+}
+
+/// Writes what was queued, one after the other; ends when the queue does.
+pub async fn write_events(
+    mut queue: mpsc::Receiver<Saying>,
+    client: Client,
+    writer: Writer,
+    clock: SharedClock,
+    identity: String,
+    metrics: Metrics,
+) {
+    let mut number = 0_u64;
+    while let Some(saying) = queue.recv().await {
+        number += 1;
+        let subject = saying.about.kind.clone().unwrap_or_default();
+        let event = event(saying, clock.as_ref(), &identity, number);
+        let namespace = event.metadata.namespace.clone().unwrap_or_default();
+        let api: Api<Event> = Api::namespaced(client.clone(), &namespace);
+        let params = PostParams::default();
+        match writer.write("event", Duration::from_secs(10), || api.create(&params, &event)).await {
+            Ok(_) => metrics.events.with_label_values(&[&subject]).inc(),
+            Err(error) => {
+                debug!(%error, note = ?event.note, "an event was not written");
+                metrics.events_dropped.with_label_values(&["failed"]).inc();
+            }
+        }
+    }
+}
+
+fn event(saying: Saying, clock: &dyn Clock, identity: &str, number: u64) -> Event {
+    let now = clock.now();
+    let about = saying.about;
+    let name: String = about.name.as_deref().unwrap_or("poolwright").chars().take(200).collect();
+    Event {
+        metadata: ObjectMeta {
+            name: Some(format!("{name}.{:x}.{number:x}", now.as_nanosecond())),
+            // Events on cluster-wide objects live in `default`: that is where `kubectl describe` looks.
+            namespace: Some(about.namespace.clone().unwrap_or_else(|| "default".to_owned())),
+            ..Default::default()
+        },
+        action: Some(saying.reason.clone()),
+        event_time: Some(MicroTime(now)),
+        note: Some(shorten(saying.message)),
+        reason: Some(saying.reason),
+        regarding: Some(about),
+        reporting_controller: Some("poolwright.dev/controller".to_owned()),
+        reporting_instance: Some(identity.chars().take(128).collect()),
+        type_: Some(match saying.kind {
+            NoticeKind::Normal => "Normal".to_owned(),
+            NoticeKind::Warning => "Warning".to_owned(),
+        }),
+        ..Default::default()
+    }
+}
+
+fn shorten(mut note: String) -> String {
+    const MORE: &str = "...";
+    if note.len() > NOTE_BYTES {
+        note.truncate(note.floor_char_boundary(NOTE_BYTES - MORE.len()));
+        note.push_str(MORE);
+    }
+    note
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::clock::testing::TestClock;
+
+    fn about(kind: &str, name: &str) -> ObjectReference {
+        ObjectReference {
+            kind: Some(kind.into()),
+            name: Some(name.into()),
+            uid: Some(format!("uid-{name}")),
+            ..Default::default()
+        }
+    }
+
+    fn saying(kind: &str, name: &str, message: &str) -> Saying {
+        Saying {
+            about: about(kind, name),
+            kind: NoticeKind::Warning,
+            reason: "NoOfferingFits".into(),
+            message: message.into(),
+        }
+    }
+
+    #[tokio::test]
+    async fn the_same_thing_is_said_once_in_ten_minutes_and_a_new_reason_at_once() {
+        let clock = Arc::new(TestClock::new());
+        let (events, mut queue) = Events::new(clock.clone(), Metrics::new().unwrap());
+        events.say(saying("Pod", "a", "too big"));
+        events.say(saying("Pod", "a", "too big"));
+        events.say(saying("Pod", "a", "pool is full"));
+        events.say(saying("Pod", "b", "too big"));
+        clock.advance(REPEAT_AFTER);
+        events.say(saying("Pod", "a", "too big"));
+        drop(events);
+        let mut said = Vec::new();
+        while let Some(one) = queue.recv().await {
+            said.push((one.about.name.unwrap(), one.message));
+        }
+        let expected = [("a", "too big"), ("a", "pool is full"), ("b", "too big"), ("a", "too big")];
+        assert_eq!(said, expected.map(|(name, message)| (name.to_owned(), message.to_owned())));
+    }
+
+    #[tokio::test]
+    async fn ten_thousand_pods_do_not_make_a_storm_and_a_claim_is_still_heard() {
+        let metrics = Metrics::new().unwrap();
+        let (events, mut queue) = Events::new(Arc::new(TestClock::new()), metrics.clone());
+        for number in 0..10_000 {
+            events.say(saying("Pod", &number.to_string(), "too big"));
+        }
+        events.say(saying("NodeClaim", "c", "launched"));
+        assert_eq!(metrics.events_dropped.with_label_values(&["too-many"]).get(), 9_800);
+        events.new_pass();
+        for number in 0..10_000 {
+            events.say(saying("Pod", &number.to_string(), "too big"));
+        }
+        drop(events);
+        let mut heard = 0;
+        while queue.recv().await.is_some() {
+            heard += 1;
+        }
+        assert_eq!(heard, 200 + 1 + 200, "the next pass tells the next pods");
+    }
+
+    #[test]
+    fn a_long_note_is_cut_where_the_api_server_would_refuse_it() {
+        let note = shorten("€".repeat(1000));
+        assert!(note.len() <= NOTE_BYTES && note.ends_with("..."), "{}", note.len());
+        assert_eq!(shorten("short".into()), "short");
+    }
+}

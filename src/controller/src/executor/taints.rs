@@ -1,0 +1,95 @@
+//! Taints, as three rooms write them.
+
+use k8s_openapi::api::core::v1::Taint as NodeTaint;
+use poolwright_api::names::DOMAIN;
+use poolwright_core::{Claim, Effect, Taint, UNREGISTERED_TAINT};
+use poolwright_intake::node_taint;
+use poolwright_provider_contract as contract;
+
+fn effect_text(effect: Effect) -> &'static str {
+    match effect {
+        Effect::NoSchedule => "NoSchedule",
+        Effect::PreferNoSchedule => "PreferNoSchedule",
+        Effect::NoExecute => "NoExecute",
+    }
+}
+
+/// The taints a node has from its first moment.
+pub fn at_launch(claim: &Claim) -> Vec<contract::Taint> {
+    let unregistered =
+        Taint { key: UNREGISTERED_TAINT.to_owned(), value: String::new(), effect: Effect::NoExecute };
+    let all = claim.taints.iter().chain(&claim.startup_taints).chain([&unregistered]);
+    all.map(|taint| contract::Taint {
+        key: taint.key.clone(),
+        value: taint.value.clone(),
+        effect: match taint.effect {
+            Effect::NoSchedule => contract::TaintEffect::NoSchedule,
+            Effect::PreferNoSchedule => contract::TaintEffect::PreferNoSchedule,
+            Effect::NoExecute => contract::TaintEffect::NoExecute,
+        },
+    })
+    .collect()
+}
+
+/// Whether a taint is one of Poolwright's own.
+fn ours(key: &str) -> bool {
+    key.strip_prefix(DOMAIN).is_some_and(|rest| rest.starts_with('/'))
+}
+
+fn same(one: &NodeTaint, other: &Taint) -> bool {
+    one.key == other.key && one.effect == effect_text(other.effect)
+}
+
+/// The list to write. Our own taints become exactly those wanted. Those of others stay as they are now, whatever the
+/// list says: it was made from a view that may be late, and writing back a startup taint that somebody has just lifted
+/// would close the node for good. Those in `promised` are added if they are missing.
+pub fn merged(live: &[NodeTaint], wanted: &[Taint], promised: &[Taint]) -> Vec<NodeTaint> {
+    let mut list: Vec<NodeTaint> = live
+        .iter()
+        .filter(|taint| !ours(&taint.key) || wanted.iter().any(|want| same(taint, want)))
+        .cloned()
+        .collect();
+    for want in wanted.iter().filter(|want| ours(&want.key)).chain(promised) {
+        if !list.iter().any(|taint| same(taint, want)) {
+            list.push(node_taint(want));
+        }
+    }
+    list
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn taint(key: &str, effect: Effect) -> Taint {
+        Taint { key: key.into(), value: String::new(), effect }
+    }
+
+    fn keys(list: &[NodeTaint]) -> Vec<&str> {
+        list.iter().map(|taint| taint.key.as_str()).collect()
+    }
+
+    #[test]
+    fn a_startup_taint_lifted_in_between_is_not_written_back() {
+        let live = [node_taint(&taint("node.kubernetes.io/not-ready", Effect::NoExecute))];
+        let wanted =
+            [taint("cilium/not-ready", Effect::NoSchedule), taint("poolwright.dev/disrupted", Effect::NoSchedule)];
+        let list = merged(&live, &wanted, &[]);
+        assert_eq!(keys(&list), ["node.kubernetes.io/not-ready", "poolwright.dev/disrupted"]);
+    }
+
+    #[test]
+    fn our_own_taint_goes_when_it_is_not_wanted() {
+        let live =
+            [taint("poolwright.dev/unregistered", Effect::NoExecute), taint("team", Effect::NoSchedule)].map(|t| node_taint(&t));
+        assert_eq!(keys(&merged(&live, &[], &[])), ["team"]);
+    }
+
+    #[test]
+    fn a_node_gets_the_taints_of_its_pool_that_it_lacks() {
+        let promised = [taint("team", Effect::NoSchedule)];
+        assert_eq!(keys(&merged(&[], &[], &promised)), ["team"]);
+        let live = promised.clone().map(|one| node_taint(&one));
+        assert_eq!(merged(&live, &[], &promised).len(), 1);
+    }
+}

@@ -1,0 +1,144 @@
+//! The kinds that are watched.
+
+use jiff::Timestamp;
+use k8s_openapi::api::{apps, core::v1 as k8s};
+use poolwright_api::{NodeClaim, NodePool};
+use poolwright_core::index::Change;
+use poolwright_core::{Claim, ClaimName, DaemonSet, Node, Pod, PodKey, Pool, PoolName};
+
+use crate::convert;
+use crate::watch::Kind;
+use crate::world::State;
+
+/// Finished pods take no room and are most of the pods of a cluster that runs jobs: they are not even sent to us.
+pub const UNFINISHED_PODS: &str = "status.phase!=Succeeded,status.phase!=Failed";
+
+fn key(namespace: Option<&str>, name: &str) -> PodKey {
+    PodKey::new(namespace.unwrap_or_default(), name)
+}
+
+/// Pods.
+pub struct Pods;
+
+impl Kind for Pods {
+    type Object = k8s::Pod;
+    type Model = Pod;
+    const NAME: &'static str = "Pod";
+
+    fn convert(object: &k8s::Pod) -> Result<Pod, String> {
+        convert::pod(object)
+    }
+    fn apply(state: &mut State, pod: Pod) -> Change {
+        state.index.apply_pod(pod)
+    }
+    fn delete(state: &mut State, namespace: Option<&str>, name: &str) -> Change {
+        state.index.delete_pod(&key(namespace, name))
+    }
+    fn reset(state: &mut State, pods: Vec<Pod>, _: Timestamp) -> Change {
+        state.index.reset_pods(pods)
+    }
+    fn known(state: &State, namespace: Option<&str>, name: &str) -> Option<Pod> {
+        state.index.view().pods.get(&key(namespace, name)).map(|pod| (**pod).clone())
+    }
+}
+
+/// Nodes.
+pub struct Nodes;
+
+impl Kind for Nodes {
+    type Object = k8s::Node;
+    type Model = Node;
+    const NAME: &'static str = "Node";
+
+    fn convert(object: &k8s::Node) -> Result<Node, String> {
+        convert::node(object)
+    }
+    fn apply(state: &mut State, node: Node) -> Change {
+        state.index.apply_node(node)
+    }
+    fn delete(state: &mut State, _: Option<&str>, name: &str) -> Change {
+        state.index.delete_node(name)
+    }
+    fn reset(state: &mut State, nodes: Vec<Node>, _: Timestamp) -> Change {
+        state.index.reset_nodes(nodes)
+    }
+    fn known(state: &State, _: Option<&str>, name: &str) -> Option<Node> {
+        state.index.view().nodes.get(name).map(|node| (**node).clone())
+    }
+}
+
+/// NodeClaims.
+pub struct NodeClaims;
+
+impl Kind for NodeClaims {
+    type Object = NodeClaim;
+    type Model = Claim;
+    const NAME: &'static str = "NodeClaim";
+
+    fn convert(object: &NodeClaim) -> Result<Claim, String> {
+        convert::claim(object)
+    }
+    fn apply(state: &mut State, claim: Claim) -> Change {
+        state.index.apply_claim(claim)
+    }
+    fn delete(state: &mut State, _: Option<&str>, name: &str) -> Change {
+        state.index.delete_claim(&ClaimName(name.to_owned()))
+    }
+    fn reset(state: &mut State, claims: Vec<Claim>, now: Timestamp) -> Change {
+        state.index.reset_claims(claims, now)
+    }
+    fn known(state: &State, _: Option<&str>, name: &str) -> Option<Claim> {
+        state.index.view().claims.get(&ClaimName(name.to_owned())).map(|claim| (**claim).clone())
+    }
+}
+
+/// NodePools.
+pub struct NodePools;
+
+impl Kind for NodePools {
+    type Object = NodePool;
+    type Model = Pool;
+    const NAME: &'static str = "NodePool";
+
+    fn convert(object: &NodePool) -> Result<Pool, String> {
+        // What is wrong with a pool is part of it, and shows as its condition.
+        Ok(convert::pool(object))
+    }
+    fn apply(state: &mut State, pool: Pool) -> Change {
+        state.index.apply_pool(pool)
+    }
+    fn delete(state: &mut State, _: Option<&str>, name: &str) -> Change {
+        state.index.delete_pool(&PoolName(name.to_owned()))
+    }
+    fn reset(state: &mut State, pools: Vec<Pool>, _: Timestamp) -> Change {
+        state.index.reset_pools(pools)
+    }
+    fn known(state: &State, _: Option<&str>, name: &str) -> Option<Pool> {
+        state.index.view().pools.get(&PoolName(name.to_owned())).map(|pool| (**pool).clone())
+    }
+}
+
+/// DaemonSets.
+pub struct DaemonSets;
+
+impl Kind for DaemonSets {
+    type Object = apps::v1::DaemonSet;
+    type Model = DaemonSet;
+    const NAME: &'static str = "DaemonSet";
+
+    fn convert(object: &apps::v1::DaemonSet) -> Result<DaemonSet, String> {
+        convert::daemonset(object)
+    }
+    fn apply(state: &mut State, daemonset: DaemonSet) -> Change {
+        state.index.apply_daemonset(daemonset)
+    }
+    fn delete(state: &mut State, namespace: Option<&str>, name: &str) -> Change {
+        state.index.delete_daemonset(&key(namespace, name))
+    }
+    fn reset(state: &mut State, daemonsets: Vec<DaemonSet>, _: Timestamp) -> Change {
+        state.index.reset_daemonsets(daemonsets)
+    }
+    fn known(state: &State, namespace: Option<&str>, name: &str) -> Option<DaemonSet> {
+        state.index.view().daemonsets.get(&key(namespace, name)).map(|one| (**one).clone())
+    }
+}

@@ -1,0 +1,136 @@
+//! The right to act, with its expiry.
+
+use tokio::sync::watch;
+use tokio::time::sleep;
+
+use crate::clock::{Moment, SharedClock};
+
+/// We lead until then.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LeaderClaim {
+    /// When the claim ends if it is not renewed, on whichever clock comes first.
+    pub expires: Moment,
+    /// Which term of ours this is: a number that grows each time that we become leader.
+    pub term: u64,
+}
+
+impl LeaderClaim {
+    /// Whether it still holds.
+    pub fn is_current(&self, now: Moment) -> bool {
+        !now.until(self.expires).is_zero()
+    }
+}
+
+/// Where everyone who acts looks up whether it may.
+#[derive(Clone)]
+pub struct ClaimWatch {
+    claim: watch::Receiver<Option<LeaderClaim>>,
+    clock: SharedClock,
+}
+
+impl ClaimWatch {
+    pub(crate) fn new(claim: watch::Receiver<Option<LeaderClaim>>, clock: SharedClock) -> Self {
+        Self { claim, clock }
+    }
+
+    /// The claim, if we hold one that is current.
+    pub fn current(&self) -> Option<LeaderClaim> {
+        let claim = *self.claim.borrow();
+        claim.filter(|claim| claim.is_current(self.clock.moment()))
+    }
+
+    /// Returns when we hold a current claim; never, if the elector is gone.
+    pub async fn gained(&self) -> LeaderClaim {
+        let mut changes = self.claim.clone();
+        loop {
+            changes.mark_unchanged();
+            if let Some(claim) = self.current() {
+                return claim;
+            }
+            if changes.changed().await.is_err() {
+                std::future::pending::<()>().await;
+            }
+        }
+    }
+
+    /// Returns as soon as this term is over: lost, expired or given up.
+    pub async fn lost(&self, term: u64) {
+        let mut changes = self.claim.clone();
+        loop {
+            let claim = *changes.borrow_and_update();
+            let Some(claim) = claim.filter(|claim| claim.term == term) else { return };
+            let left = self.clock.moment().until(claim.expires);
+            if left.is_zero() {
+                return;
+            }
+            tokio::select! {
+                () = sleep(left) => {}
+                changed = changes.changed() => if changed.is_err() { return },
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+pub mod testing {
+    //! A claim that a test grants and takes away.
+
+    use std::time::Duration;
+
+    use super::{ClaimWatch, LeaderClaim, SharedClock, watch};
+
+    pub fn granted(clock: &SharedClock) -> (watch::Sender<Option<LeaderClaim>>, ClaimWatch) {
+        let expires = clock.moment().after(Duration::from_secs(15));
+        let (sender, receiver) = watch::channel(Some(LeaderClaim { expires, term: 1 }));
+        (sender, ClaimWatch::new(receiver, clock.clone()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+    use std::time::Duration;
+
+    use super::*;
+    use crate::clock::testing::TestClock;
+
+    #[test]
+    fn a_claim_ends_by_itself_also_when_the_machine_slept() {
+        let clock = Arc::new(TestClock::new());
+        let shared: SharedClock = clock.clone();
+        let (_sender, claims) = testing::granted(&shared);
+        assert!(claims.current().is_some());
+        clock.advance(Duration::from_secs(14));
+        assert!(claims.current().is_some());
+        clock.advance_wall(Duration::from_secs(1));
+        assert!(claims.current().is_none());
+    }
+
+    #[tokio::test]
+    async fn losing_the_claim_is_noticed_at_once() {
+        let clock: SharedClock = Arc::new(TestClock::new());
+        let (sender, claims) = testing::granted(&clock);
+        let claim = claims.gained().await;
+        let lost = tokio::spawn({
+            let claims = claims.clone();
+            async move { claims.lost(claim.term).await }
+        });
+        sender.send(None).unwrap();
+        lost.await.unwrap();
+        assert!(claims.current().is_none());
+    }
+
+    #[tokio::test]
+    async fn another_term_is_another_claim() {
+        let clock: SharedClock = Arc::new(TestClock::new());
+        let (sender, claims) = testing::granted(&clock);
+        let first = claims.gained().await;
+        sender.send_modify(|claim| {
+            if let Some(claim) = claim {
+                claim.term += 1;
+            }
+        });
+        claims.lost(first.term).await;
+        assert!(claims.current().is_some());
+    }
+}

@@ -1,0 +1,219 @@
+//! The task that keeps the Lease and publishes the claim.
+
+use std::time::Duration;
+
+use anyhow::Context;
+use k8s_openapi::api::coordination::v1::{Lease, LeaseSpec};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::MicroTime;
+use kube::api::{ObjectMeta, PostParams};
+use kube::{Api, Client};
+use tokio::sync::watch;
+use tokio::time::{sleep, timeout};
+use tokio_util::sync::CancellationToken;
+use tracing::{debug, info, warn};
+
+use super::claim::{ClaimWatch, LeaderClaim};
+use super::evaluate::{Decision, Observed, evaluate};
+use crate::clock::{Moment, SharedClock};
+use crate::metrics::Metrics;
+
+/// How leadership is kept.
+#[derive(Clone, Debug)]
+pub struct LeaseSettings {
+    /// Namespace of the Lease.
+    pub namespace: String,
+    /// Name of the Lease.
+    pub name: String,
+    /// Who we are. Must differ between processes that run at the same time; a pod's name is right. A process that starts
+    /// again under the same identity (a container that restarts in its pod) goes on at once.
+    pub identity: String,
+    /// How long a Lease holds without being renewed. Whole seconds.
+    pub duration: Duration,
+    /// How often it is renewed.
+    pub renew: Duration,
+    /// How much earlier than the Lease our own claim ends: room for a request that is on its way.
+    pub margin: Duration,
+}
+
+impl LeaseSettings {
+    fn check(&self) -> anyhow::Result<()> {
+        anyhow::ensure!(!self.identity.is_empty(), "the identity is empty: set it to the pod's name");
+        anyhow::ensure!(
+            self.duration.subsec_nanos() == 0 && self.duration > self.renew + self.margin,
+            "the lease duration ({:?}) must be whole seconds and longer than renewal ({:?}) plus margin ({:?})",
+            self.duration,
+            self.renew,
+            self.margin,
+        );
+        Ok(())
+    }
+}
+
+/// Keeps the Lease.
+pub struct Elector {
+    api: Api<Lease>,
+    settings: LeaseSettings,
+    clock: SharedClock,
+    metrics: Metrics,
+    claim: watch::Sender<Option<LeaderClaim>>,
+    observed: Option<Observed>,
+    term: u64,
+}
+
+/// What one step came to.
+enum Step {
+    Held,
+    NotHeld { look_again_in: Duration },
+    LookAgain,
+}
+
+impl Elector {
+    /// An elector that has not looked yet, and where its claim will be seen.
+    pub fn new(
+        client: Client,
+        settings: LeaseSettings,
+        clock: SharedClock,
+        metrics: Metrics,
+    ) -> anyhow::Result<(Self, ClaimWatch)> {
+        settings.check()?;
+        let (claim, receiver) = watch::channel(None);
+        let watch = ClaimWatch::new(receiver, clock.clone());
+        let api = Api::namespaced(client, &settings.namespace);
+        Ok((Self { api, settings, clock, metrics, claim, observed: None, term: 0 }, watch))
+    }
+
+    /// Keeps the Lease until `release`, then gives it up so that another process need not wait for its end.
+    pub async fn run(mut self, release: CancellationToken) {
+        loop {
+            let pause = tokio::select! {
+                // A step that is cut off is harmless: the next process sees a Lease of ours that ends by itself.
+                () = release.cancelled() => break,
+                pause = self.turn() => pause,
+            };
+            tokio::select! {
+                () = release.cancelled() => break,
+                () = sleep(pause) => {}
+            }
+        }
+        self.give_up().await;
+    }
+
+    /// One look at the Lease and what follows from it; returns how long to wait for the next one.
+    async fn turn(&mut self) -> Duration {
+        let sent = self.clock.moment();
+        let step = timeout(self.settings.renew, self.step(sent)).await;
+        match step.unwrap_or_else(|_| Err(anyhow::anyhow!("no answer within {:?}", self.settings.renew))) {
+            Ok(Step::Held) => {
+                self.hold(sent);
+                self.settings.renew
+            }
+            Ok(Step::NotHeld { look_again_in }) => {
+                self.drop_claim("somebody else holds the lease");
+                look_again_in.min(self.settings.renew)
+            }
+            Ok(Step::LookAgain) => Duration::from_millis(100),
+            Err(error) => {
+                // The claim stays until it ends by itself: nobody else can take the Lease before that.
+                self.metrics.lease_errors.inc();
+                warn!(error = %format!("{error:#}"), "the lease could not be kept");
+                if !self.claim.borrow().is_some_and(|claim| claim.is_current(self.clock.moment())) {
+                    self.drop_claim("it ended without being renewed");
+                }
+                self.settings.renew / 4
+            }
+        }
+    }
+
+    async fn step(&mut self, now: Moment) -> anyhow::Result<Step> {
+        let held = self.claim.borrow().is_some();
+        if !held || self.observed.is_none() {
+            let lease = self.api.get_opt(&self.settings.name).await.context("reading the lease")?;
+            self.observed = lease.map(|lease| Observed::update(self.observed.take(), lease, now.monotonic));
+        }
+        let decision = evaluate(self.observed.as_ref(), &self.settings.identity, now.monotonic);
+        if let Decision::Wait(until) = decision {
+            return Ok(Step::NotHeld { look_again_in: until.saturating_sub(now.monotonic) });
+        }
+        let written = match &self.observed {
+            None => self.api.create(&PostParams::default(), &self.desired(None, now)).await,
+            Some(seen) => {
+                let lease = self.desired(Some(&seen.lease), now);
+                self.api.replace(&self.settings.name, &PostParams::default(), &lease).await
+            }
+        };
+        match written {
+            Ok(lease) => {
+                self.observed = Some(Observed { lease, since: now.monotonic });
+                Ok(Step::Held)
+            }
+            Err(kube::Error::Api(status)) if status.is_conflict() || status.is_already_exists() || status.is_not_found() => {
+                debug!("the lease changed under our hands; looking again");
+                // What it looks like now is not known, so a read decides before anything else is written.
+                self.observed = None;
+                Ok(Step::LookAgain)
+            }
+            Err(error) => Err(error).context("writing the lease"),
+        }
+    }
+
+    /// The Lease as we want it. The resource version of what was seen guards the write.
+    fn desired(&self, seen: Option<&Lease>, now: Moment) -> Lease {
+        let mut lease = seen.cloned().unwrap_or_else(|| Lease {
+            metadata: ObjectMeta {
+                name: Some(self.settings.name.clone()),
+                namespace: Some(self.settings.namespace.clone()),
+                ..Default::default()
+            },
+            spec: None,
+        });
+        lease.metadata.managed_fields = None;
+        let spec = lease.spec.get_or_insert_with(LeaseSpec::default);
+        if spec.holder_identity.as_deref() != Some(&self.settings.identity) {
+            spec.lease_transitions = Some(spec.lease_transitions.map_or(0, |count| count.saturating_add(1)));
+            spec.acquire_time = Some(MicroTime(now.wall));
+        }
+        spec.holder_identity = Some(self.settings.identity.clone());
+        spec.lease_duration_seconds = i32::try_from(self.settings.duration.as_secs()).ok();
+        spec.renew_time = Some(MicroTime(now.wall));
+        lease
+    }
+
+    fn hold(&mut self, sent: Moment) {
+        let expires = sent.after(self.settings.duration - self.settings.margin);
+        let previous = *self.claim.borrow();
+        // A claim that ended in between was acted upon as lost, so this is a new term.
+        let renewed = previous.filter(|claim| claim.is_current(self.clock.moment()));
+        if renewed.is_none() {
+            self.term += 1;
+            info!(lease = %self.settings.name, identity = %self.settings.identity, "leading");
+        }
+        self.metrics.leader.set(1);
+        self.claim.send_replace(Some(LeaderClaim { expires, term: self.term }));
+    }
+
+    fn drop_claim(&self, why: &str) {
+        self.metrics.leader.set(0);
+        let had = self.claim.send_replace(None);
+        if had.is_some() {
+            warn!(lease = %self.settings.name, why, "not leading any more");
+        }
+    }
+
+    async fn give_up(mut self) {
+        let held = self.claim.send_replace(None).is_some();
+        self.metrics.leader.set(0);
+        let Some(seen) = self.observed.take().filter(|_| held) else { return };
+        let mut lease = seen.lease;
+        lease.metadata.managed_fields = None;
+        if let Some(spec) = &mut lease.spec {
+            spec.holder_identity = None;
+            spec.renew_time = Some(MicroTime(self.clock.now()));
+        }
+        let params = PostParams::default();
+        let written = timeout(self.settings.renew, self.api.replace(&self.settings.name, &params, &lease));
+        match written.await {
+            Ok(Ok(_)) => info!(lease = %self.settings.name, "lease released"),
+            other => debug!(?other, "the lease was not released; it ends by itself"),
+        }
+    }
+}

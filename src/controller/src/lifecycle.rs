@@ -1,0 +1,72 @@
+//! The loop of the leader that keeps claims, nodes and instances going: whatever changes, decide and act.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use poolwright_core::lifecycle::decide;
+use tokio::time::sleep;
+use tokio_util::sync::CancellationToken;
+use tracing::trace;
+
+use crate::clock::SharedClock;
+use crate::executor::Executor;
+use crate::ready::Ready;
+use crate::world::World;
+
+/// Changes within this time are looked at together.
+const DEBOUNCE: Duration = Duration::from_millis(100);
+/// Without any change or timer, how long until the next look.
+const IDLE: Duration = Duration::from_secs(60);
+
+/// The lifecycle loop.
+pub struct Lifecycle {
+    /// What is known.
+    pub world: Arc<World>,
+    /// Who acts.
+    pub executor: Arc<Executor>,
+    /// Time.
+    pub clock: SharedClock,
+    /// When the cluster is known.
+    pub ready: Ready,
+    /// Told to stop.
+    pub shutdown: CancellationToken,
+}
+
+impl Lifecycle {
+    /// Decides and acts while we lead, until told to stop.
+    pub async fn run(self) {
+        let claims = self.executor.writer.claims().clone();
+        loop {
+            let claim = tokio::select! {
+                () = self.shutdown.cancelled() => return,
+                claim = claims.gained() => claim,
+            };
+            tokio::select! {
+                () = self.shutdown.cancelled() => return,
+                () = claims.lost(claim.term) => {}
+                () = self.lead() => {}
+            }
+        }
+    }
+
+    async fn lead(&self) {
+        self.ready.wait().await;
+        let mut changes = self.world.changes();
+        loop {
+            changes.mark_unchanged();
+            let snapshot = self.world.snapshot();
+            let now = self.clock.moment();
+            let decision = decide(&snapshot, now.wall);
+            trace!(actions = decision.actions.len(), "decided");
+            self.executor.submit(decision.actions, &snapshot);
+            drop(snapshot);
+            let timer = decision.wake_at.map(|at| Duration::try_from(at.duration_since(now.wall)).unwrap_or_default());
+            let retry = self.executor.next_retry().map(|at| at.saturating_sub(now.monotonic));
+            let pause = [timer, retry, Some(IDLE)].into_iter().flatten().min().unwrap_or(IDLE);
+            tokio::select! {
+                _ = changes.changed() => sleep(DEBOUNCE).await,
+                () = sleep(pause.max(DEBOUNCE)) => {}
+            }
+        }
+    }
+}

@@ -1,0 +1,207 @@
+//! Watches: from the API server into the index, without a copy of the objects in between.
+//!
+//! Each kind has one task. Objects are converted as they arrive and only the converted ones are kept; managed fields are
+//! gone with the rest. A version of an object that cannot be read is counted, told once (log and event), and leaves what
+//! was known before in place: it never stops a watch, and a claim that cannot be read for a while is not a claim that is
+//! gone.
+
+use std::collections::BTreeMap;
+use std::fmt::Debug;
+use std::sync::Arc;
+
+use futures::{StreamExt, TryStreamExt};
+use k8s_openapi::api::core::v1::ObjectReference;
+use kube::core::DeserializeGuard;
+use kube::runtime::{WatchStreamExt, watcher};
+use kube::{Api, Client, Resource, ResourceExt};
+use poolwright_core::NoticeKind;
+use poolwright_core::index::Change;
+use serde::de::DeserializeOwned;
+use tokio::sync::watch;
+use tracing::{debug, info, warn};
+
+use crate::events::{Events, Saying};
+use crate::metrics::Metrics;
+use crate::world::{State, World};
+
+/// How a kind of object gets into the index.
+pub trait Kind: Send + 'static {
+    /// The API's type.
+    type Object: Resource<DynamicType = ()> + Clone + Debug + DeserializeOwned + Send + 'static;
+    /// The model's type.
+    type Model: Send + 'static;
+    /// Its name in messages and metrics.
+    const NAME: &'static str;
+
+    /// Converts, or says what is wrong.
+    fn convert(object: &Self::Object) -> Result<Self::Model, String>;
+    /// Puts one in.
+    fn apply(state: &mut State, model: Self::Model) -> Change;
+    /// Takes one out.
+    fn delete(state: &mut State, namespace: Option<&str>, name: &str) -> Change;
+    /// Replaces all. Objects in `unreadable` (namespace, name) exist and could not be converted.
+    fn reset(state: &mut State, models: Vec<Self::Model>, now: jiff::Timestamp) -> Change;
+    /// The version of this name that is known, to be kept while the newest cannot be read.
+    fn known(state: &State, namespace: Option<&str>, name: &str) -> Option<Self::Model>;
+}
+
+/// What every watch needs.
+#[derive(Clone)]
+pub struct Watches {
+    /// Where to put things.
+    pub world: Arc<World>,
+    /// Where to tell of malformed objects.
+    pub events: Events,
+    /// Where to count.
+    pub metrics: Metrics,
+    /// Names of the watches that have not listed everything yet.
+    pub unsynced: watch::Sender<Vec<&'static str>>,
+    /// The clock.
+    pub clock: crate::clock::SharedClock,
+}
+
+impl Watches {
+    /// Feeds one kind into the index, for ever.
+    pub async fn run<K: Kind>(self, client: Client, fields: Option<&'static str>) {
+        let config = watcher::Config { field_selector: fields.map(Into::into), ..watcher::Config::default() };
+        // Guarded: one object that cannot be read does not spoil the rest.
+        let api: Api<DeserializeGuard<K::Object>> = Api::all(client);
+        let mut intake = Intake::<K>::new(self);
+        let mut stream = watcher(api, config.streaming_lists()).default_backoff().boxed();
+        loop {
+            match stream.try_next().await {
+                Ok(Some(event)) => intake.on(event),
+                Ok(None) => {
+                    // kube's watcher does not end; should that change, a controller that is blind must not go on.
+                    warn!(kind = K::NAME, "the watch ended");
+                    std::future::pending::<()>().await;
+                }
+                Err(error) => intake.failed(&error),
+            }
+        }
+    }
+}
+
+struct Intake<K: Kind> {
+    watches: Watches,
+    listing: Vec<K::Model>,
+    /// The last version of each object that could not be read, by namespace and name.
+    malformed: BTreeMap<(String, String), String>,
+    failing: bool,
+}
+
+impl<K: Kind> Intake<K> {
+    fn new(watches: Watches) -> Self {
+        watches.metrics.watch_synced.with_label_values(&[K::NAME]).set(0);
+        Self { watches, listing: Vec::new(), malformed: BTreeMap::new(), failing: false }
+    }
+
+    fn on(&mut self, event: watcher::Event<DeserializeGuard<K::Object>>) {
+        self.watches.metrics.watch_events.with_label_values(&[K::NAME]).inc();
+        self.failing = false;
+        let world = self.watches.world.clone();
+        match event {
+            watcher::Event::Apply(object) => {
+                if let Some(model) = self.read(&object) {
+                    let (uid, version) = (object.uid().unwrap_or_default(), object.resource_version());
+                    world.change(|state| {
+                        if state.fence.is_late(&uid, version.as_deref()) {
+                            return Change::None;
+                        }
+                        K::apply(state, model)
+                    });
+                }
+            }
+            watcher::Event::Delete(object) => {
+                let (namespace, name) = (object.namespace(), object.name_any());
+                self.malformed.remove(&(namespace.clone().unwrap_or_default(), name.clone()));
+                let uid = object.uid().unwrap_or_default();
+                world.change(|state| {
+                    state.fence.gone(&uid);
+                    K::delete(state, namespace.as_deref(), &name)
+                });
+            }
+            watcher::Event::Init => self.listing.clear(),
+            watcher::Event::InitApply(object) => {
+                let model = self.read(&object).or_else(|| {
+                    let (namespace, name) = (object.namespace(), object.name_any());
+                    let mut known = None;
+                    world.change(|state| {
+                        known = K::known(state, namespace.as_deref(), &name);
+                        Change::None
+                    });
+                    known
+                });
+                self.listing.extend(model);
+            }
+            watcher::Event::InitDone => {
+                let models = std::mem::take(&mut self.listing);
+                let count = models.len();
+                let now = self.watches.clock.now();
+                world.change(|state| K::reset(state, models, now));
+                self.watches.metrics.watch_synced.with_label_values(&[K::NAME]).set(1);
+                self.watches.unsynced.send_if_modified(|unsynced| {
+                    let before = unsynced.len();
+                    unsynced.retain(|kind| *kind != K::NAME);
+                    unsynced.len() < before
+                });
+                // A first listing is a change even when it is empty: those who waited for it may go on.
+                world.poke();
+                info!(kind = K::NAME, count, "listed");
+            }
+        }
+    }
+
+    fn read(&mut self, object: &DeserializeGuard<K::Object>) -> Option<K::Model> {
+        let key = (object.namespace().unwrap_or_default(), object.name_any());
+        let read = match &object.0 {
+            Ok(object) => K::convert(object),
+            Err(error) => Err(error.to_string()),
+        };
+        match read {
+            Ok(model) => {
+                self.malformed.remove(&key);
+                Some(model)
+            }
+            Err(why) => {
+                let version = object.resource_version().unwrap_or_default();
+                if self.malformed.get(&key) != Some(&version) {
+                    self.malformed.insert(key, version);
+                    self.tell_malformed(object, &why);
+                }
+                None
+            }
+        }
+    }
+
+    fn tell_malformed(&self, object: &DeserializeGuard<K::Object>, why: &str) {
+        self.watches.metrics.malformed_objects.with_label_values(&[K::NAME]).inc();
+        let (namespace, name) = (object.namespace(), object.name_any());
+        warn!(kind = K::NAME, namespace, name, why, "this object cannot be read and is left out");
+        let about = ObjectReference {
+            api_version: Some(K::Object::api_version(&()).into_owned()),
+            kind: Some(K::Object::kind(&()).into_owned()),
+            namespace,
+            name: Some(name),
+            uid: object.uid(),
+            ..Default::default()
+        };
+        self.watches.events.say(Saying {
+            about,
+            kind: NoticeKind::Warning,
+            reason: "Unreadable".to_owned(),
+            message: format!("Poolwright cannot read this object and leaves it out: {why}"),
+        });
+    }
+
+    fn failed(&mut self, error: &watcher::Error) {
+        self.watches.metrics.watch_errors.with_label_values(&[K::NAME]).inc();
+        // The first of a row in full, the rest only counted.
+        if self.failing {
+            debug!(kind = K::NAME, %error, "the watch failed again; retrying");
+        } else {
+            warn!(kind = K::NAME, %error, "the watch failed; retrying");
+        }
+        self.failing = true;
+    }
+}

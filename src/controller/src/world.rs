@@ -1,0 +1,307 @@
+//! What is known, shared between the tasks: the core's index with the batch window and the memory of failures beside it,
+//! behind one lock that is never held across an await.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use jiff::Timestamp;
+use k8s_openapi::api::core::v1 as k8s;
+use kube::Resource;
+use poolwright_api::NodeClaim;
+use poolwright_catalog::{Catalogue, OfferingId};
+use poolwright_core::batch::BatchWindow;
+use poolwright_core::index::{Change, ClusterIndex};
+use poolwright_core::setbacks::Setbacks;
+use poolwright_core::{Claim, ClaimName, Instance, NodeClassRef, PodKey, Snapshot, Uid};
+use tokio::sync::watch;
+
+use crate::clock::SharedClock;
+use crate::convert;
+use crate::fence::Fence;
+
+/// Everything the tasks share.
+pub struct World {
+    state: Mutex<State>,
+    changes: watch::Sender<u64>,
+    classes: watch::Sender<u64>,
+    clock: SharedClock,
+}
+
+/// What is behind the lock.
+pub struct State {
+    /// The cluster.
+    pub index: ClusterIndex,
+    /// Which of our writes no watch has shown yet.
+    pub fence: Fence,
+    window: BatchWindow,
+    setbacks: Setbacks,
+    problems: BTreeMap<NodeClassRef, String>,
+    doubtful: bool,
+}
+
+impl World {
+    /// An empty one.
+    pub fn new(window: BatchWindow, clock: SharedClock) -> Arc<Self> {
+        let state = State {
+            index: ClusterIndex::new(),
+            fence: Fence::default(),
+            window,
+            setbacks: Setbacks::default(),
+            problems: BTreeMap::new(),
+            doubtful: false,
+        };
+        Arc::new(Self {
+            state: Mutex::new(state),
+            changes: watch::channel(0).0,
+            classes: watch::channel(0).0,
+            clock,
+        })
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Changes what is known, and wakes whom it concerns.
+    pub fn change(&self, change: impl FnOnce(&mut State) -> Change) {
+        let now = self.clock.now();
+        let mut state = self.lock();
+        let change = change(&mut state);
+        state.window.on(change, now);
+        drop(state);
+        if change > Change::None {
+            self.poke();
+        }
+    }
+
+    /// Looks without copying.
+    pub fn view<T>(&self, look: impl FnOnce(&Snapshot) -> T) -> T {
+        look(self.lock().index.view())
+    }
+
+    /// Everything as it stands now.
+    pub fn snapshot(&self) -> Snapshot {
+        self.lock().index.snapshot()
+    }
+
+    /// The claim of this name.
+    pub fn claim(&self, name: &ClaimName) -> Option<Arc<Claim>> {
+        self.view(|all| all.claims.get(name).cloned())
+    }
+
+    /// What this node class sells, if that is known.
+    pub fn catalogue(&self, class: &NodeClassRef) -> Option<Arc<Catalogue>> {
+        self.view(|all| all.catalogues.get(class)?.as_ref().ok().cloned())
+    }
+
+    /// The name of the node with this provider id.
+    pub fn node_by_provider_id(&self, id: &str) -> Option<String> {
+        let is_it = |node: &&Arc<poolwright_core::Node>| node.provider_id.as_deref() == Some(id);
+        self.view(|all| all.nodes.values().find(is_it).map(|node| node.name.clone()))
+    }
+
+    // === What we wrote ourselves: believed at once ===
+
+    /// The API server answered a creation with this claim.
+    pub fn claim_created(&self, object: &NodeClaim) -> Result<(), String> {
+        let claim = convert::claim(object)?;
+        let now = self.clock.now();
+        self.change(|state| {
+            state.fence.wrote(&claim.uid.0, object.metadata.resource_version.as_deref());
+            state.index.expect_claim(claim, now)
+        });
+        Ok(())
+    }
+
+    /// The API server answered a read or an update with this claim. It never adds one: a late answer may not bring back
+    /// what is gone.
+    pub fn claim_seen(&self, object: &NodeClaim) {
+        let Ok(claim) = convert::claim(object) else { return };
+        self.change(|state| {
+            if state.index.view().claims.get(&claim.name).is_none_or(|known| known.uid != claim.uid) {
+                return Change::None;
+            }
+            state.fence.wrote(&claim.uid.0, object.metadata.resource_version.as_deref());
+            state.index.apply_claim(claim)
+        });
+    }
+
+    /// The API server itself does not know this claim (any more).
+    pub fn claim_gone(&self, claim: &Claim) {
+        self.change(|state| {
+            if state.index.view().claims.get(&claim.name).is_none_or(|known| known.uid != claim.uid) {
+                return Change::None;
+            }
+            state.fence.gone(&claim.uid.0);
+            state.index.delete_claim(&claim.name)
+        });
+    }
+
+    /// The API server answered an update with this node.
+    pub fn node_seen(&self, object: &k8s::Node) {
+        let Ok(node) = convert::node(object) else { return };
+        let meta = object.meta();
+        self.change(|state| {
+            if !state.index.view().nodes.contains_key(&node.name) {
+                return Change::None;
+            }
+            state.fence.wrote(meta.uid.as_deref().unwrap_or_default(), meta.resource_version.as_deref());
+            state.index.apply_node(node)
+        });
+    }
+
+    /// The API server answered an update with this pod.
+    pub fn pod_seen(&self, object: &k8s::Pod) {
+        let Ok(pod) = convert::pod(object) else { return };
+        self.change(|state| {
+            if state.index.view().pods.get(&pod.key).is_none_or(|known| known.uid != pod.uid) {
+                return Change::None;
+            }
+            state.fence.wrote(&pod.uid.0, object.metadata.resource_version.as_deref());
+            state.index.apply_pod(pod)
+        });
+    }
+
+    /// A claim may or may not have been created: the API server must be asked before the next plan.
+    pub fn claims_doubtful(&self, doubtful: bool) {
+        self.lock().doubtful = doubtful;
+    }
+
+    /// Whether the API server must be asked which claims there are before anything is planned.
+    pub fn are_claims_doubtful(&self) -> bool {
+        self.lock().doubtful
+    }
+
+    // === Memory of failures ===
+
+    /// An offering could not be had, or its node was no good. Returns until when it is not bought.
+    pub fn offering_failed(&self, class: &NodeClassRef, offering: &OfferingId, now: Timestamp) -> Timestamp {
+        let mut until = now;
+        self.change(|state| {
+            until = state.setbacks.failed(class, offering, now);
+            state.index.set_held_back(state.setbacks.held_back(now))
+        });
+        until
+    }
+
+    /// An offering could be had.
+    pub fn offering_succeeded(&self, class: &NodeClassRef, offering: &OfferingId) {
+        let now = self.clock.now();
+        self.change(|state| {
+            state.setbacks.succeeded(class, offering);
+            state.index.set_held_back(state.setbacks.held_back(now))
+        });
+    }
+
+    /// Lets go what was held back long enough.
+    pub fn release_held_back(&self) {
+        let now = self.clock.now();
+        self.change(|state| state.index.set_held_back(state.setbacks.held_back(now)));
+    }
+
+    /// When the next offering is let go.
+    pub fn next_release(&self) -> Option<Timestamp> {
+        let now = self.clock.now();
+        self.lock().setbacks.next_release(now)
+    }
+
+    /// Why launches with this node class can never work, or that one did.
+    pub fn launch_problem(&self, class: &NodeClassRef, problem: Option<String>) {
+        let mut state = self.lock();
+        let before = match problem.clone() {
+            Some(problem) => state.problems.insert(class.clone(), problem),
+            None => state.problems.remove(class),
+        };
+        drop(state);
+        if before != problem {
+            self.poke();
+        }
+    }
+
+    /// Why launches with a node class can never work, by class.
+    pub fn launch_problems(&self) -> BTreeMap<NodeClassRef, String> {
+        self.lock().problems.clone()
+    }
+
+    // === When to plan ===
+
+    /// Plan at once: something failed whose pods have waited already.
+    pub fn urgent(&self) {
+        let now = self.clock.now();
+        self.lock().window.urgent(now);
+        self.poke();
+    }
+
+    /// Plan in a while, as if pods had come.
+    pub fn plan_again(&self) {
+        self.change(|_| Change::Demand);
+    }
+
+    /// When to plan next.
+    pub fn plan_at(&self) -> Option<Timestamp> {
+        self.lock().window.next_deadline()
+    }
+
+    /// Takes a snapshot to plan from, and closes the batch window: what comes from now on is for the next plan.
+    pub fn begin_plan(&self) -> Snapshot {
+        let mut state = self.lock();
+        state.window.close();
+        state.index.snapshot()
+    }
+
+    /// Where the plan put the pods that wait.
+    pub fn nominate(&self, nominations: BTreeMap<PodKey, (Uid, String)>) {
+        self.change(|state| state.index.set_nominations(nominations));
+    }
+
+    // === Providers ===
+
+    /// The node classes that pools and claims name.
+    pub fn node_classes(&self) -> BTreeSet<NodeClassRef> {
+        self.view(|all| {
+            let pools = all.pools.values().map(|pool| pool.node_class.clone());
+            pools.chain(all.claims.values().map(|claim| claim.node_class.clone())).collect()
+        })
+    }
+
+    /// What providers sell, by node class.
+    pub fn set_catalogues(&self, catalogues: BTreeMap<NodeClassRef, Result<Arc<Catalogue>, String>>) {
+        self.change(|state| state.index.reset_catalogues(catalogues));
+    }
+
+    /// The instances there are, and when they were asked for.
+    pub fn set_instances(&self, at: Timestamp, instances: Vec<Instance>) {
+        self.change(|state| state.index.set_instances(at, instances));
+    }
+
+    /// This instance is gone since they were asked.
+    pub fn instance_gone(&self, provider_id: &str) {
+        self.change(|state| {
+            let Some((at, instances)) = state.index.view().instances.clone() else { return Change::None };
+            let left = instances.into_iter().filter(|instance| instance.provider_id != provider_id).collect();
+            state.index.set_instances(at, left)
+        });
+    }
+
+    /// A node class may have changed.
+    pub fn classes_changed(&self) {
+        self.classes.send_modify(|count| *count += 1);
+    }
+
+    /// Tells of changed node classes.
+    pub fn class_changes(&self) -> watch::Receiver<u64> {
+        self.classes.subscribe()
+    }
+
+    // === Waking ===
+
+    /// Wakes those who wait for changes.
+    pub fn poke(&self) {
+        self.changes.send_modify(|count| *count += 1);
+    }
+
+    /// Tells of changes, many as one.
+    pub fn changes(&self) -> watch::Receiver<u64> {
+        self.changes.subscribe()
+    }
+}
