@@ -189,3 +189,106 @@ fn scaled(digits: &str, power: i64, shift: u32) -> Option<i128> {
 fn ceil_div(value: i128, by: i128) -> i128 {
     value.div_euclid(by) + i128::from(value.rem_euclid(by) != 0)
 }
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn nanos(text: &str) -> i128 {
+        parse(text).unwrap_or_else(|error| panic!("{error}")).nanos
+    }
+
+    #[test]
+    fn every_suffix_means_what_kubernetes_says() {
+        for (text, expected) in [
+            ("1", NANO),
+            ("+1", NANO),
+            ("-1", -NANO),
+            ("1.", NANO),
+            (".5", NANO / 2),
+            ("001.50", NANO * 3 / 2),
+            ("1n", 1),
+            ("1u", 1_000),
+            ("1500m", NANO * 3 / 2),
+            ("2k", 2_000 * NANO),
+            ("2M", 2_000_000 * NANO),
+            ("1G", 1_000_000_000 * NANO),
+            ("1T", 1_000_000_000_000 * NANO),
+            ("1P", 1_000_000_000_000_000 * NANO),
+            ("1E", 1_000_000_000_000_000_000 * NANO),
+            ("1e3", 1_000 * NANO),
+            ("1E3", 1_000 * NANO),
+            ("1e-3", NANO / 1_000),
+            ("1E+2", 100 * NANO),
+            ("1Ki", 1_024 * NANO),
+            ("0.5Gi", (1 << 29) * NANO),
+            ("7Ei", (7 << 60) * NANO),
+            ("0", 0),
+            ("0e999999999999", 0),
+        ] {
+            assert_eq!(nanos(text), expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn amounts_are_rounded_up_to_what_the_scheduler_counts() {
+        assert_eq!(amount("cpu", "0.0001"), Ok(1));
+        assert_eq!(amount("cpu", "2"), Ok(2000));
+        assert_eq!(amount("cpu", "1e-30"), Ok(1));
+        assert_eq!(amount("memory", "1.5"), Ok(2));
+        assert_eq!(amount("memory", "100m"), Ok(1));
+        assert_eq!(amount("memory", "16Gi"), Ok(16 << 30));
+        assert_eq!(amount("nvidia.com/gpu", "8"), Ok(8));
+        assert_eq!(nanos("0.1234567891"), 123_456_790);
+        assert_eq!(nanos("-0.1234567891"), -123_456_790, "away from zero, as Kubernetes does");
+    }
+
+    #[test]
+    fn what_is_no_quantity_is_refused_with_the_reason() {
+        let malformed = |text: &str| Err(QuantityError::Malformed(text.to_owned()));
+        for text in ["", "-", "+", ".", "1..2", "1.2.3", " 1", "1 ", "--1", "0x10", "1e1.5", "1,5"] {
+            assert_eq!(parse(text), malformed(text), "{text:?}");
+        }
+        for (text, suffix) in [("1ki", "ki"), ("1K", "K"), ("1e", "e"), ("1Gib", "Gib"), ("5GB", "GB")] {
+            let expected = QuantityError::UnknownSuffix { text: text.into(), suffix: suffix.into() };
+            assert_eq!(parse(text), Err(expected));
+        }
+        for text in ["8Ei", "10E", "1e30", "9223372036854775808", "1e999999999999999999999"] {
+            assert_eq!(parse(text), Err(QuantityError::TooLarge(text.to_owned())));
+        }
+        assert_eq!(amount("memory", "-1"), Err(QuantityError::Negative("-1".to_owned())));
+    }
+
+    proptest! {
+        #[test]
+        fn no_text_makes_it_panic(text in "[-+]?[0-9.]{0,30}[a-zA-Z]{0,3}[-+]?[0-9]{0,25}") {
+            let _ = parse(&text);
+        }
+
+        #[test]
+        fn what_it_prints_reads_back_as_the_same(nanos in -MOST..=MOST) {
+            let quantity = Quantity { nanos };
+            prop_assert_eq!(parse(&quantity.to_string()), Ok(quantity));
+        }
+
+        #[test]
+        fn equal_amounts_are_equal_however_they_are_written(units in 0u64..1 << 40) {
+            let plain = parse(&units.to_string());
+            prop_assert_eq!(&plain, &parse(&format!("{units}000m")));
+            prop_assert_eq!(&plain, &parse(&format!("{units}e0")));
+            prop_assert_eq!(&plain, &parse(&format!("{units}.000")));
+            prop_assert_eq!(parse(&format!("{units}Ki")), parse(&(units * 1024).to_string()));
+            prop_assert_eq!(parse(&format!("{units}k")), parse(&format!("{units}E3")));
+        }
+
+        #[test]
+        fn rounding_up_is_never_too_little_nor_one_too_much(nanos in 0..=MOST) {
+            let quantity = Quantity { nanos };
+            prop_assert!(quantity.units_ceil() * NANO >= nanos && (quantity.units_ceil() - 1) * NANO < nanos);
+            prop_assert!(quantity.milli_ceil() * NANO >= nanos * 1000);
+            prop_assert!((quantity.milli_ceil() - 1) * NANO < nanos * 1000);
+        }
+    }
+}

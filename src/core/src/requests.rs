@@ -48,3 +48,60 @@ pub fn effective(
     effective.set(ResourceName::PODS, 1);
     effective
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn cpu(milli: u64) -> ResourceList {
+        ResourceList::new().with(ResourceName::CPU, milli)
+    }
+
+    fn init(milli: u64) -> InitContainer {
+        InitContainer { requests: cpu(milli), sidecar: false }
+    }
+
+    fn sidecar(milli: u64) -> InitContainer {
+        InitContainer { requests: cpu(milli), sidecar: true }
+    }
+
+    fn total(containers: &[u64], init: &[InitContainer]) -> u64 {
+        let containers: Vec<_> = containers.iter().map(|milli| cpu(*milli)).collect();
+        effective(&containers, init, &ResourceList::new(), None).get(ResourceName::CPU)
+    }
+
+    #[test]
+    fn containers_add_up_and_a_large_init_container_counts_alone() {
+        assert_eq!(total(&[100, 200], &[]), 300);
+        assert_eq!(total(&[100, 200], &[init(250)]), 300);
+        assert_eq!(total(&[100, 200], &[init(400), init(350)]), 400);
+    }
+
+    #[test]
+    fn sidecars_run_beside_the_containers_and_beside_init_containers_started_later() {
+        // The example of KEP-753.
+        assert_eq!(total(&[1000], &[init(5000), sidecar(1000), init(10000), sidecar(1000)]), 11000);
+        assert_eq!(total(&[1000], &[init(500), sidecar(300)]), 1300);
+        assert_eq!(total(&[100], &[sidecar(300), init(900)]), 1200);
+        assert_eq!(total(&[100], &[init(900), sidecar(300)]), 900);
+    }
+
+    #[test]
+    fn each_resource_takes_its_own_larger_side() {
+        let containers = [cpu(1000).with(ResourceName::NVIDIA_GPU, 1)];
+        let init = [InitContainer { requests: cpu(500).with(ResourceName::MEMORY, 7), sidecar: false }];
+        let expected = cpu(1000)
+            .with(ResourceName::NVIDIA_GPU, 1)
+            .with(ResourceName::MEMORY, 7)
+            .with(ResourceName::PODS, 1);
+        assert_eq!(effective(&containers, &init, &ResourceList::new(), None), expected);
+    }
+
+    #[test]
+    fn requests_of_the_pod_replace_those_of_its_containers_and_overhead_comes_on_top() {
+        let containers = [cpu(1000).with(ResourceName::NVIDIA_GPU, 1)];
+        let effective = effective(&containers, &[], &cpu(50), Some(&cpu(1500)));
+        let expected = cpu(1550).with(ResourceName::NVIDIA_GPU, 1).with(ResourceName::PODS, 1);
+        assert_eq!(effective, expected);
+    }
+}

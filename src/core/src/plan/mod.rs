@@ -28,7 +28,7 @@ use poolwright_solver::Watch;
 use crate::model::{Pod, PodKey, Snapshot, Uid};
 
 /// How to plan.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct PlanOptions {
     /// Whether pods count that no scheduler has tried yet: for planning from files.
     pub include_waiting: bool,
@@ -40,6 +40,8 @@ pub struct PlanOptions {
     pub max_dearer_percent: u32,
     /// Whether to work out what naive planning would cost.
     pub baselines: bool,
+    /// How far the solver goes, each time it is asked.
+    pub solver: poolwright_solver::Options,
     /// Makes claim names of different planners differ: the CLI may leave it empty.
     pub salt: String,
 }
@@ -53,6 +55,7 @@ impl Default for PlanOptions {
             max_offerings: 20,
             max_dearer_percent: 20,
             baselines: true,
+            solver: poolwright_solver::Options::default(),
             salt: String::new(),
         }
     }

@@ -244,8 +244,7 @@ impl<'a> Run<'_, '_, 'a, '_> {
         let wanted: BTreeSet<usize> = homes.iter().flatten().copied().collect();
         let wanted: Vec<usize> = wanted.into_iter().collect();
         let problem = self.problem(choices, &classes, &homes, &wanted);
-        let options = solver::Options::default();
-        let solution = match solver::solve(&problem, &options, watch) {
+        let solution = match solver::solve(&problem, &self.inputs.options.solver, watch) {
             Ok(solution) => solution,
             Err(error) => {
                 self.outcome.refused.push(error.to_string());
