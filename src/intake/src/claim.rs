@@ -19,7 +19,7 @@ pub fn node_claim(from: &api::NodeClaim) -> Result<Claim, IntakeError> {
     convert(from).map_err(|problem| problem.of(object_name("NodeClaim", None, from.metadata.name.as_deref())))
 }
 
-fn convert(from: &api::NodeClaim) -> Result<Claim, Problem> {
+pub(crate) fn convert(from: &api::NodeClaim) -> Result<Claim, Problem> {
     let (meta, spec) = (&from.metadata, &from.spec);
     let offerings = spec.offerings.iter().enumerate();
     let offerings: Vec<_> = offerings.map(|(at, offering)| ranked(at, offering)).collect::<Result<_, _>>()?;

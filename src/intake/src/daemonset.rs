@@ -30,7 +30,7 @@ pub fn daemonset(from: &k8s::DaemonSet) -> Result<DaemonSet, IntakeError> {
     })
 }
 
-fn convert(from: &k8s::DaemonSet) -> Result<DaemonSet, Problem> {
+pub(crate) fn convert(from: &k8s::DaemonSet) -> Result<DaemonSet, Problem> {
     let template = from.spec.as_ref().and_then(|spec| spec.template.spec.clone()).unwrap_or_default();
     let mut spec = pod_spec("spec.template.spec", &template)?;
     spec.tolerations.extend(TOLERATED.map(|(key, effect)| tolerate(key, effect)));

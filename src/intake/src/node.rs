@@ -15,7 +15,7 @@ pub fn node(from: &k8s::Node) -> Result<Node, IntakeError> {
     convert(from).map_err(|problem| problem.of(object_name("Node", None, from.metadata.name.as_deref())))
 }
 
-fn convert(from: &k8s::Node) -> Result<Node, Problem> {
+pub(crate) fn convert(from: &k8s::Node) -> Result<Node, Problem> {
     let meta = &from.metadata;
     let spec = from.spec.as_ref();
     let status = from.status.as_ref();

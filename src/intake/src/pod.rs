@@ -19,12 +19,13 @@ const MIRROR_ANNOTATION: &str = "kubernetes.io/config.mirror";
 /// fail: they are listed in [`PodSpec::unmodelled`], so that a bound pod still counts and a waiting one is explained.
 pub fn pod(from: &k8s::Pod) -> Result<Pod, IntakeError> {
     let meta = &from.metadata;
-    convert(from).map_err(|problem| {
+    convert(from, "spec").map_err(|problem| {
         problem.of(object_name("Pod", meta.namespace.as_deref().or(Some("default")), meta.name.as_deref()))
     })
 }
 
-pub(crate) fn convert(from: &k8s::Pod) -> Result<Pod, Problem> {
+/// `path` is that of the spec in the object that the user wrote.
+pub(crate) fn convert(from: &k8s::Pod, path: &str) -> Result<Pod, Problem> {
     let meta = &from.metadata;
     let nothing = k8s::PodSpec::default();
     let spec = from.spec.as_ref().unwrap_or(&nothing);
@@ -32,7 +33,7 @@ pub(crate) fn convert(from: &k8s::Pod) -> Result<Pod, Problem> {
     let key = key_of(meta);
     Ok(Pod {
         uid: uid_of(meta),
-        spec: pod_spec("spec", spec)?,
+        spec: pod_spec(path, spec)?,
         priority: priority(spec),
         scheduler: spec.scheduler_name.clone().unwrap_or_else(|| DEFAULT_SCHEDULER.to_owned()),
         role: role(meta),

@@ -19,6 +19,13 @@ const USD_PER_HOUR: &str = "usdPerHour";
 /// A NodePool as decisions see it. Never fails: what is wrong with it is in [`Pool::problem`], so that it shows as a
 /// condition of the pool and the pool buys nothing.
 pub fn node_pool(from: &api::NodePool) -> Pool {
+    let (mut pool, problems) = convert(from);
+    pool.problem = all(&problems);
+    pool
+}
+
+/// A pool and what is wrong with it, each with a stable reason.
+pub(crate) fn convert(from: &api::NodePool) -> (Pool, Vec<(&'static str, Problem)>) {
     let (meta, spec, template) = (&from.metadata, &from.spec, &from.spec.template);
     let mut problems = Vec::new();
     let limits = limits(&spec.limits).unwrap_or_else(|problem| {
@@ -42,7 +49,7 @@ pub fn node_pool(from: &api::NodePool) -> Pool {
             None
         }
     };
-    Pool {
+    let pool = Pool {
         name: PoolName(meta.name.clone().unwrap_or_default()),
         uid: uid_of(meta),
         labels: template.metadata.labels.clone(),
@@ -57,8 +64,9 @@ pub fn node_pool(from: &api::NodePool) -> Pool {
         scale_to_zero_after,
         deadlines,
         deleting: meta.deletion_timestamp.is_some(),
-        problem: all(&problems),
-    }
+        problem: None,
+    };
+    (pool, problems)
 }
 
 /// All problems as one, under the reason of the first.

@@ -1,0 +1,334 @@
+//! Manifests: YAML or JSON, one document or many, objects or lists of them. All problems are collected, each with the
+//! object's name and the path in it; nothing is overlooked in silence.
+
+use std::collections::BTreeSet;
+
+use k8s_openapi::api::{apps, core::v1 as k8s};
+use poolwright_api as api;
+use poolwright_core::{Claim, DaemonSet, Node, Pod, Pool};
+use serde_json::Value;
+
+use crate::error::{IntakeError, Problem, object_name};
+use crate::strict::read;
+use crate::workload::{self, Expansion};
+use crate::{claim, daemonset, node, pool};
+
+/// What the objects of one or more manifests come to.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Manifest {
+    /// Pods, those of workloads included, in the order of the file.
+    pub pods: Vec<Pod>,
+    /// NodePools.
+    pub pools: Vec<Pool>,
+    /// Node classes.
+    pub node_classes: Vec<api::KwokNodeClass>,
+    /// Nodes.
+    pub nodes: Vec<Node>,
+    /// DaemonSets.
+    pub daemonsets: Vec<DaemonSet>,
+    /// NodeClaims.
+    pub claims: Vec<Claim>,
+    /// What was left out and why, in sentences.
+    pub notes: Vec<String>,
+}
+
+impl Manifest {
+    /// Adds what another manifest has.
+    pub fn extend(&mut self, other: Self) {
+        self.pods.extend(other.pods);
+        self.pools.extend(other.pools);
+        self.node_classes.extend(other.node_classes);
+        self.nodes.extend(other.nodes);
+        self.daemonsets.extend(other.daemonsets);
+        self.claims.extend(other.claims);
+        self.notes.extend(other.notes);
+    }
+
+    /// Objects of one kind that share a name, as problems: the second of two would silently replace the first.
+    pub fn duplicates(&self) -> Vec<IntakeError> {
+        let pods = self.pods.iter().map(|pod| format!("Pod {}", pod.key));
+        let pools = self.pools.iter().map(|pool| format!("NodePool {}", pool.name));
+        let classes = self
+            .node_classes
+            .iter()
+            .map(|class| object_name("KwokNodeClass", None, class.metadata.name.as_deref()));
+        let nodes = self.nodes.iter().map(|node| format!("Node {}", node.name));
+        let daemonsets = self.daemonsets.iter().map(|set| format!("DaemonSet {}", set.key));
+        let claims = self.claims.iter().map(|claim| format!("NodeClaim {}", claim.name));
+        let mut seen = BTreeSet::new();
+        let mut twice = BTreeSet::new();
+        for name in pods.chain(pools).chain(classes).chain(nodes).chain(daemonsets).chain(claims) {
+            if !seen.insert(name.clone()) {
+                twice.insert(name);
+            }
+        }
+        let problem = || Problem::new("", "it is there more than once", "remove one or rename it");
+        twice.into_iter().map(|name| problem().of(name)).collect()
+    }
+}
+
+/// Reads a manifest. `source` is the name of the file, for messages.
+pub fn parse(source: &str, text: &str) -> Result<Manifest, Vec<IntakeError>> {
+    let mut manifest = Manifest::default();
+    let mut errors = Vec::new();
+    match documents(text) {
+        Ok(documents) => {
+            let mut objects = Vec::new();
+            for (at, document) in documents.into_iter().enumerate() {
+                flatten(document, &format!("document {}", at + 1), None, &mut objects, &mut errors);
+            }
+            let owners: BTreeSet<String> =
+                objects.iter().filter_map(|object| owner_uid(&object.value)).collect();
+            for object in &objects {
+                errors.extend(object.read_into(&mut manifest, &owners).err().into_iter().flatten());
+            }
+            errors.extend(manifest.duplicates());
+        }
+        Err(problem) => errors.push(problem.of(String::new())),
+    }
+    for error in &mut errors {
+        error.file = Some(source.to_owned());
+    }
+    if errors.is_empty() { Ok(manifest) } else { Err(errors) }
+}
+
+/// The documents of a text; empty ones are skipped.
+fn documents(text: &str) -> Result<Vec<Value>, Problem> {
+    // JSON is YAML, but its own reader is many times faster, and large lists come as JSON.
+    if text.trim_start().starts_with('{') {
+        let stream = serde_json::Deserializer::from_str(text).into_iter::<Value>();
+        if let Ok(documents) = stream.collect::<Result<Vec<_>, _>>() {
+            return Ok(documents);
+        }
+    }
+    // The limits against maliciously nested aliases stay; those on plain size go, since a cluster has many pods.
+    let options = serde_saphyr::options! {
+        budget: serde_saphyr::budget! {
+            max_events: usize::MAX,
+            max_nodes: usize::MAX,
+            max_documents: usize::MAX,
+            max_total_scalar_bytes: usize::MAX,
+        },
+        with_snippet: false,
+    };
+    serde_saphyr::from_multiple_with_options(text, options).map_err(|error| {
+        Problem::new("", format!("not readable as YAML or JSON: {error}"), "correct the syntax")
+    })
+}
+
+/// One object of a manifest.
+struct Object {
+    /// Where it stands, for messages about objects without a name.
+    place: String,
+    kind: String,
+    api_version: String,
+    value: Value,
+}
+
+/// Takes lists apart.
+fn flatten(
+    mut value: Value,
+    place: &str,
+    of: Option<(&str, &str)>,
+    into: &mut Vec<Object>,
+    errors: &mut Vec<IntakeError>,
+) {
+    if value.is_null() {
+        return;
+    }
+    let mut problem =
+        |path: &str, cause: &str, next: &str| errors.push(Problem::new(path, cause, next).of(place));
+    let Some(fields) = value.as_object_mut() else {
+        return problem("", "not an object", "write apiVersion, kind, metadata and spec");
+    };
+    // Items of a typed list may leave out what the list says.
+    if let Some((api_version, kind)) = of {
+        fields.entry("apiVersion").or_insert_with(|| api_version.into());
+        fields.entry("kind").or_insert_with(|| kind.into());
+    }
+    let text = |key: &str| fields.get(key).and_then(Value::as_str).map(str::to_owned);
+    let (Some(api_version), Some(kind)) = (text("apiVersion"), text("kind")) else {
+        return problem(
+            "",
+            "apiVersion or kind is missing",
+            "write both, such as `apiVersion: v1` and `kind: Pod`",
+        );
+    };
+    let item_kind = kind.strip_suffix("List").filter(|_| fields.get("items").is_some_and(Value::is_array));
+    let Some(item_kind) = item_kind else {
+        into.push(Object { place: place.to_owned(), kind, api_version, value });
+        return;
+    };
+    let items = fields.get_mut("items").map(Value::take);
+    let of = (!item_kind.is_empty()).then_some((api_version.as_str(), item_kind));
+    for (at, item) in items.as_ref().and_then(Value::as_array).into_iter().flatten().enumerate() {
+        flatten(item.clone(), &format!("{place}, item {}", at + 1), of, into, errors);
+    }
+}
+
+fn meta<'a>(value: &'a Value, field: &str) -> Option<&'a str> {
+    value.get("metadata")?.get(field)?.as_str().filter(|text| !text.is_empty())
+}
+
+/// The UID of the object that controls this one.
+fn owner_uid(value: &Value) -> Option<String> {
+    let owners = value.get("metadata")?.get("ownerReferences")?.as_array()?;
+    let controller = owners.iter().find(|owner| owner.get("controller") == Some(&Value::Bool(true)))?;
+    Some(controller.get("uid")?.as_str()?.to_owned())
+}
+
+/// Kinds that this room reads, with the one version it reads and whether they live in a namespace.
+const KINDS: [(&str, &str, bool); 11] = [
+    ("Pod", "v1", true),
+    ("Node", "v1", false),
+    ("Deployment", "apps/v1", true),
+    ("ReplicaSet", "apps/v1", true),
+    ("StatefulSet", "apps/v1", true),
+    ("DaemonSet", "apps/v1", true),
+    ("Job", "batch/v1", true),
+    ("JobSet", "jobset.x-k8s.io/v1alpha2", true),
+    ("NodePool", api::API_VERSION, false),
+    ("NodeClaim", api::API_VERSION, false),
+    ("KwokNodeClass", api::API_VERSION, false),
+];
+
+/// Groups none of whose kinds make pods; their objects are left out without a word.
+const QUIET_GROUPS: [&str; 14] = [
+    "admissionregistration.k8s.io",
+    "apiextensions.k8s.io",
+    "apiregistration.k8s.io",
+    "autoscaling",
+    "certificates.k8s.io",
+    "coordination.k8s.io",
+    "discovery.k8s.io",
+    "events.k8s.io",
+    "networking.k8s.io",
+    "node.k8s.io",
+    "policy",
+    "rbac.authorization.k8s.io",
+    "scheduling.k8s.io",
+    "storage.k8s.io",
+];
+
+fn group(api_version: &str) -> &str {
+    api_version.split_once('/').map_or("", |(group, _)| group)
+}
+
+impl Object {
+    fn name(&self) -> String {
+        let namespaced = KINDS.iter().all(|(kind, _, namespaced)| *kind != self.kind || *namespaced);
+        let namespace = meta(&self.value, "namespace").or(namespaced.then_some("default"));
+        match meta(&self.value, "name").or_else(|| meta(&self.value, "generateName")) {
+            Some(name) => object_name(&self.kind, namespace, Some(name)),
+            None => format!("{} ({})", self.kind, self.place),
+        }
+    }
+
+    fn read_into(&self, manifest: &mut Manifest, owners: &BTreeSet<String>) -> Result<(), Vec<IntakeError>> {
+        let name =
+            |problems: Vec<Problem>| problems.into_iter().map(|problem| problem.of(self.name())).collect();
+        let known = KINDS
+            .iter()
+            .find(|(kind, version, _)| *kind == self.kind && group(version) == group(&self.api_version));
+        let Some((_, version, _)) = known else {
+            self.note_unread(manifest);
+            return Ok(());
+        };
+        if *version != self.api_version {
+            let cause = format!("version `{}` of this kind is not read", self.api_version);
+            return Err(name(vec![Problem::new("apiVersion", cause, format!("use `{version}`"))]));
+        }
+        if meta(&self.value, "name").is_none() && meta(&self.value, "generateName").is_none() {
+            return Err(name(vec![Problem::new("metadata.name", "missing", "give the object a name")]));
+        }
+        self.convert_into(manifest, owners).map_err(name)
+    }
+
+    fn convert_into(&self, manifest: &mut Manifest, owners: &BTreeSet<String>) -> Result<(), Vec<Problem>> {
+        let value = &self.value;
+        let expansion = match self.kind.as_str() {
+            "Pod" => workload::single(value)?,
+            "Deployment" => workload::deployment(value)?,
+            "ReplicaSet" => workload::replica_set(value)?,
+            "StatefulSet" => workload::stateful_set(value)?,
+            "Job" => workload::job(value)?,
+            "JobSet" => workload::job_set(value)?,
+            "Node" => {
+                manifest
+                    .nodes
+                    .push(node::convert(&read::<k8s::Node>(value)?).map_err(|problem| vec![problem])?);
+                return Ok(());
+            }
+            "DaemonSet" => {
+                let set: apps::v1::DaemonSet = read(value)?;
+                manifest.daemonsets.push(daemonset::convert(&set).map_err(|problem| vec![problem])?);
+                return Ok(());
+            }
+            "NodePool" => {
+                manifest.pools.push(checked_pool(&read(value)?)?);
+                return Ok(());
+            }
+            "NodeClaim" => {
+                manifest.claims.push(claim::convert(&read(value)?).map_err(|problem| vec![problem])?);
+                return Ok(());
+            }
+            _ => {
+                let class: api::KwokNodeClass = read(value)?;
+                let delay = class.spec.registration_delay.parse();
+                delay.map_err(|error| {
+                    vec![crate::convert::duration_problem("spec.registrationDelay", &error)]
+                })?;
+                manifest.node_classes.push(class);
+                return Ok(());
+            }
+        };
+        self.add_pods(expansion, manifest, owners);
+        Ok(())
+    }
+
+    fn add_pods(&self, expansion: Expansion, manifest: &mut Manifest, owners: &BTreeSet<String>) {
+        if let Some(note) = expansion.note {
+            manifest.notes.push(format!("{}: {note}", self.name()));
+        }
+        // What a cluster printed has both the workload and its pods.
+        if meta(&self.value, "uid").is_some_and(|uid| owners.contains(uid)) {
+            manifest
+                .notes
+                .push(format!("{}: what it controls is in the manifest and counts instead", self.name()));
+        } else {
+            manifest.pods.extend(expansion.pods);
+        }
+    }
+
+    fn note_unread(&self, manifest: &mut Manifest) {
+        let group = group(&self.api_version);
+        let makes_pods = (group.is_empty()
+            && matches!(self.kind.as_str(), "ReplicationController" | "PodTemplate"))
+            || !(group.is_empty() || QUIET_GROUPS.contains(&group));
+        if self.kind == "CronJob" && group == "batch" {
+            manifest.notes.push(format!("{}: it makes jobs by the clock and has no pods now", self.name()));
+        } else if makes_pods {
+            let name = self.name();
+            manifest.notes.push(format!(
+                "{name}: {} {} is not read; pods it may make are not planned",
+                self.api_version, self.kind
+            ));
+        }
+    }
+}
+
+/// A pool whose rules hold, the CEL rules of its CRD included: what the API server would refuse is refused here too.
+fn checked_pool(from: &api::NodePool) -> Result<Pool, Vec<Problem>> {
+    let (pool, problems) = pool::convert(from);
+    if !problems.is_empty() {
+        return Err(problems.into_iter().map(|(_, problem)| problem).collect());
+    }
+    match from.validate_cel() {
+        Ok(()) => Ok(pool),
+        Err(errors) => {
+            let problem =
+                |error: kube::core::cel::ValidationError| Problem::new(error.field_path, error.message, "");
+            Err(errors.into_iter().map(problem).collect())
+        }
+    }
+}

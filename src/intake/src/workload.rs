@@ -1,0 +1,271 @@
+//! Workloads as the pods that their controllers would make of them.
+
+use std::collections::BTreeMap;
+
+use jiff::Timestamp;
+use k8s_openapi::api::apps::v1::{Deployment, ReplicaSet, StatefulSet};
+use k8s_openapi::api::batch::v1::{Job, JobSpec};
+use k8s_openapi::api::core::v1::{self as k8s, PodTemplateSpec};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use poolwright_core::{Pod, PodPhase, Uid, UnmodelledRule};
+use serde::Deserialize;
+use serde_json::Value;
+
+use crate::error::Problem;
+use crate::pod;
+use crate::strict::read;
+
+/// A workload that asks for more pods than this is refused: it is a slip of the keyboard more often than a plan, and
+/// each pod takes memory.
+pub const MAX_PODS: i64 = 200_000;
+
+/// On JobSets: one job per topology domain, which is a pod anti-affinity in disguise.
+const EXCLUSIVE_TOPOLOGY: &str = "alpha.jobset.sigs.k8s.io/exclusive-topology";
+
+/// The pods of a workload, or why it has none.
+pub(crate) struct Expansion {
+    pub pods: Vec<Pod>,
+    pub note: Option<String>,
+}
+
+impl Expansion {
+    fn none(note: &str) -> Self {
+        Self { pods: Vec::new(), note: Some(note.to_owned()) }
+    }
+}
+
+type Expanded = Result<Expansion, Vec<Problem>>;
+
+/// A pod that stands in a file by itself.
+pub(crate) fn single(value: &Value) -> Expanded {
+    let object: k8s::Pod = read(value)?;
+    has_containers("spec", object.spec.as_ref())?;
+    let mut converted = pod::convert(&object, "spec").map_err(one)?;
+    if converted.key.name.is_empty() {
+        converted.key.name = object.metadata.generate_name.clone().unwrap_or_default();
+    }
+    if converted.uid.0.is_empty() || object.metadata.uid.is_none() {
+        converted.uid = Uid(converted.key.to_string());
+    }
+    converted.phase = submitted(converted.phase);
+    Ok(Expansion { pods: vec![converted], note: None })
+}
+
+/// A Deployment.
+pub(crate) fn deployment(value: &Value) -> Expanded {
+    let object: Deployment = read(value)?;
+    let spec = object.spec.ok_or_else(|| missing("spec"))?;
+    let count = count("spec.replicas", spec.replicas.unwrap_or(1), 1)?;
+    copies(&object.metadata, &name_of(&object.metadata), "spec.template", &spec.template, count, &[]).map(all)
+}
+
+/// A ReplicaSet.
+pub(crate) fn replica_set(value: &Value) -> Expanded {
+    let object: ReplicaSet = read(value)?;
+    let spec = object.spec.ok_or_else(|| missing("spec"))?;
+    let count = count("spec.replicas", spec.replicas.unwrap_or(1), 1)?;
+    let template = spec.template.unwrap_or_default();
+    copies(&object.metadata, &name_of(&object.metadata), "spec.template", &template, count, &[]).map(all)
+}
+
+/// A StatefulSet.
+pub(crate) fn stateful_set(value: &Value) -> Expanded {
+    let object: StatefulSet = read(value)?;
+    let spec = object.spec.ok_or_else(|| missing("spec"))?;
+    let count = count("spec.replicas", spec.replicas.unwrap_or(1), 1)?;
+    let has_volumes = spec.volume_claim_templates.is_some_and(|templates| !templates.is_empty());
+    let extra = has_volumes.then(|| UnmodelledRule {
+        field: "spec.volumeClaimTemplates".to_owned(),
+        rule: "volumes that are bound to a zone or a node".to_owned(),
+    });
+    let name = name_of(&object.metadata);
+    copies(&object.metadata, &name, "spec.template", &spec.template, count, extra.as_slice()).map(all)
+}
+
+/// A Job: as many pods as run at the same time.
+pub(crate) fn job(value: &Value) -> Expanded {
+    let object: Job = read(value)?;
+    let spec = object.spec.ok_or_else(|| missing("spec"))?;
+    if spec.suspend == Some(true) {
+        return Ok(Expansion::none("it is suspended and has no pods now"));
+    }
+    let ended = object.status.and_then(|status| status.conditions).unwrap_or_default();
+    if ended.iter().any(|c| matches!(c.type_.as_str(), "Complete" | "Failed") && c.status == "True") {
+        return Ok(Expansion::none("it has ended and has no pods now"));
+    }
+    let count = at_once("spec", &spec, 1)?;
+    copies(&object.metadata, &name_of(&object.metadata), "spec.template", &spec.template, count, &[]).map(all)
+}
+
+/// A JobSet (<https://jobset.sigs.k8s.io>): all its jobs run at the same time.
+pub(crate) fn job_set(value: &Value) -> Expanded {
+    let object: JobSet = read(value)?;
+    if object.spec.suspend == Some(true) {
+        return Ok(Expansion::none("it is suspended and has no pods now"));
+    }
+    let mut pods = Vec::new();
+    for (at, replicated) in object.spec.replicated_jobs.iter().enumerate() {
+        let path = format!("spec.replicatedJobs[{at}]");
+        let replicas = count(&format!("{path}.replicas"), replicated.replicas.unwrap_or(1), 1)?;
+        let spec =
+            replicated.template.spec.as_ref().ok_or_else(|| missing(&format!("{path}.template.spec")))?;
+        let parallel = at_once(&format!("{path}.template.spec"), spec, replicas)?;
+        let meta = replicated.template.metadata.as_ref();
+        let extra = exclusive(&object.metadata, "metadata")
+            .or_else(|| exclusive(meta?, &format!("{path}.template.metadata")));
+        let template = format!("{path}.template.spec.template");
+        for replica in 0..replicas {
+            let name = format!("{}-{}-{replica}", name_of(&object.metadata), replicated.name);
+            let made =
+                copies(&object.metadata, &name, &template, &spec.template, parallel, extra.as_slice())?;
+            pods.extend(made);
+        }
+    }
+    Ok(all(pods))
+}
+
+fn exclusive(meta: &ObjectMeta, path: &str) -> Option<UnmodelledRule> {
+    meta.annotations.as_ref().filter(|annotations| annotations.contains_key(EXCLUSIVE_TOPOLOGY))?;
+    Some(UnmodelledRule {
+        field: format!("{path}.annotations[{EXCLUSIVE_TOPOLOGY:?}]"),
+        rule: "one job per topology domain".to_owned(),
+    })
+}
+
+fn all(pods: Vec<Pod>) -> Expansion {
+    Expansion { pods, note: None }
+}
+
+fn one(problem: Problem) -> Vec<Problem> {
+    vec![problem]
+}
+
+fn missing(path: &str) -> Vec<Problem> {
+    one(Problem::new(path, "missing", "add it"))
+}
+
+fn name_of(meta: &ObjectMeta) -> String {
+    meta.name.clone().or_else(|| meta.generate_name.clone()).unwrap_or_default()
+}
+
+/// A number of pods that can be meant; `each` of them is wanted `times` times.
+fn count(path: &str, each: i32, times: i64) -> Result<i64, Vec<Problem>> {
+    let total = i64::from(each).saturating_mul(times);
+    if each < 0 {
+        Err(one(Problem::new(path, format!("`{each}` is negative"), "write zero or more")))
+    } else if total > MAX_PODS {
+        let cause = format!("this asks for {total} pods, more than the {MAX_PODS} a workload may have here");
+        Err(one(Problem::new(path, cause, "check the number")))
+    } else {
+        Ok(i64::from(each))
+    }
+}
+
+/// Pods of a job at the same time.
+fn at_once(path: &str, spec: &JobSpec, jobs: i64) -> Result<i64, Vec<Problem>> {
+    let parallel = count(&format!("{path}.parallelism"), spec.parallelism.unwrap_or(1), jobs)?;
+    match spec.completions {
+        // More pods than are still to complete are never run.
+        Some(wanted) if i64::from(wanted) < parallel => count(&format!("{path}.completions"), wanted, jobs),
+        _ => Ok(parallel),
+    }
+}
+
+fn has_containers(path: &str, spec: Option<&k8s::PodSpec>) -> Result<(), Vec<Problem>> {
+    if spec.is_some_and(|spec| !spec.containers.is_empty()) {
+        Ok(())
+    } else {
+        Err(one(Problem::new(format!("{path}.containers"), "a pod needs at least one container", "add one")))
+    }
+}
+
+/// Pods of a file are not in the cluster yet; if they were, and no node were there, the scheduler would find none.
+fn submitted(phase: PodPhase) -> PodPhase {
+    match phase {
+        PodPhase::Waiting => PodPhase::Unschedulable {
+            since: Timestamp::UNIX_EPOCH,
+            message: "read from a file; not submitted to a scheduler yet".to_owned(),
+        },
+        other => other,
+    }
+}
+
+/// `count` pods of one template, named `name-0`, `name-1`, ...
+fn copies(
+    owner: &ObjectMeta,
+    name: &str,
+    path: &str,
+    template: &PodTemplateSpec,
+    count: i64,
+    extra: &[UnmodelledRule],
+) -> Result<Vec<Pod>, Vec<Problem>> {
+    let spec_path = format!("{path}.spec");
+    has_containers(&spec_path, template.spec.as_ref())?;
+    let meta = ObjectMeta {
+        name: Some(name.to_owned()),
+        namespace: owner.namespace.clone(),
+        annotations: template.metadata.as_ref().and_then(|meta| meta.annotations.clone()),
+        ..Default::default()
+    };
+    let object = k8s::Pod { metadata: meta, spec: template.spec.clone(), status: None };
+    let mut first = pod::convert(&object, &spec_path).map_err(one)?;
+    first.phase = submitted(first.phase);
+    first.spec.unmodelled.extend_from_slice(extra);
+    let copy = |at| {
+        let mut pod = first.clone();
+        pod.key.name = format!("{name}-{at}");
+        pod.uid = Uid(pod.key.to_string());
+        pod
+    };
+    Ok((0..count).map(copy).collect())
+}
+
+/// A JobSet, as far as its pods depend on it. Its other fields are listed so that a misspelt one is told from them.
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct JobSet {
+    #[serde(rename = "apiVersion")]
+    _api_version: String,
+    #[serde(rename = "kind")]
+    _kind: String,
+    metadata: ObjectMeta,
+    spec: JobSetSpec,
+    #[serde(default, rename = "status")]
+    _status: Option<BTreeMap<String, Value>>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct JobSetSpec {
+    #[serde(default)]
+    replicated_jobs: Vec<ReplicatedJob>,
+    suspend: Option<bool>,
+    #[serde(rename = "network")]
+    _network: Option<Value>,
+    #[serde(rename = "successPolicy")]
+    _success_policy: Option<Value>,
+    #[serde(rename = "failurePolicy")]
+    _failure_policy: Option<Value>,
+    #[serde(rename = "startupPolicy")]
+    _startup_policy: Option<Value>,
+    #[serde(rename = "coordinator")]
+    _coordinator: Option<Value>,
+    #[serde(rename = "managedBy")]
+    _managed_by: Option<Value>,
+    #[serde(rename = "ttlSecondsAfterFinished")]
+    _ttl_seconds_after_finished: Option<Value>,
+    #[serde(rename = "volumeClaimPolicies")]
+    _volume_claim_policies: Option<Value>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct ReplicatedJob {
+    name: String,
+    template: k8s_openapi::api::batch::v1::JobTemplateSpec,
+    replicas: Option<i32>,
+    #[serde(rename = "groupName")]
+    _group_name: Option<String>,
+    #[serde(rename = "dependsOn")]
+    _depends_on: Option<Value>,
+}

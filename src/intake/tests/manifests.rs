@@ -1,0 +1,277 @@
+//! Manifests as users write them, and the answers to what is wrong with them.
+
+use poolwright_core::PodPhase;
+use poolwright_intake::Manifest;
+use poolwright_intake::manifest::parse;
+
+fn read(text: &str) -> Manifest {
+    parse("train.yaml", text).unwrap_or_else(|errors| panic!("{errors:#?}"))
+}
+
+fn errors(text: &str) -> Vec<String> {
+    parse("train.yaml", text)
+        .expect_err("the manifest has problems")
+        .iter()
+        .map(ToString::to_string)
+        .collect()
+}
+
+fn names(manifest: &Manifest) -> Vec<String> {
+    manifest.pods.iter().map(|pod| pod.key.to_string()).collect()
+}
+
+const TEMPLATE: &str =
+    "template: {spec: {containers: [{name: a, resources: {limits: {nvidia.com/gpu: 1}}}]}}";
+
+#[test]
+fn workloads_become_the_pods_that_their_controllers_would_make() {
+    let manifest = read(&format!(
+        r"
+apiVersion: apps/v1
+kind: Deployment
+metadata: {{name: serve}}
+spec: {{replicas: 2, selector: {{}}, {TEMPLATE}}}
+---
+apiVersion: apps/v1
+kind: StatefulSet
+metadata: {{name: db, namespace: data}}
+spec: {{selector: {{}}, serviceName: db, {TEMPLATE}}}
+---
+apiVersion: batch/v1
+kind: Job
+metadata: {{name: train}}
+spec: {{parallelism: 8, completions: 3, {TEMPLATE}}}
+---
+apiVersion: v1
+kind: Pod
+metadata: {{generateName: try-}}
+spec: {{containers: [{{name: a}}]}}
+"
+    ));
+    let expected = [
+        "default/serve-0",
+        "default/serve-1",
+        "data/db-0",
+        "default/train-0",
+        "default/train-1",
+        "default/train-2",
+        "default/try-",
+    ];
+    assert_eq!(names(&manifest), expected);
+    assert!(manifest.pods.iter().all(|pod| matches!(pod.phase, PodPhase::Unschedulable { .. })));
+    assert_eq!(manifest.pods[0].spec.requests.get("nvidia.com/gpu"), 1);
+    let uids: std::collections::BTreeSet<_> = manifest.pods.iter().map(|pod| &pod.uid).collect();
+    assert_eq!(uids.len(), manifest.pods.len(), "every pod is one of its own");
+}
+
+#[test]
+fn a_jobset_runs_all_its_jobs_at_once() {
+    let manifest = read(&format!(
+        r"
+apiVersion: jobset.x-k8s.io/v1alpha2
+kind: JobSet
+metadata: {{name: llm}}
+spec:
+  failurePolicy: {{maxRestarts: 3}}
+  replicatedJobs:
+  - name: driver
+    template: {{spec: {{{TEMPLATE}}}}}
+  - name: worker
+    replicas: 2
+    template: {{spec: {{parallelism: 2, completions: 2, {TEMPLATE}}}}}
+"
+    ));
+    let expected = [
+        "default/llm-driver-0-0",
+        "default/llm-worker-0-0",
+        "default/llm-worker-0-1",
+        "default/llm-worker-1-0",
+        "default/llm-worker-1-1",
+    ];
+    assert_eq!(names(&manifest), expected);
+}
+
+#[test]
+fn a_jobset_that_wants_a_topology_domain_per_job_says_so() {
+    let manifest = read(&format!(
+        r"
+apiVersion: jobset.x-k8s.io/v1alpha2
+kind: JobSet
+metadata: {{name: llm, annotations: {{alpha.jobset.sigs.k8s.io/exclusive-topology: rack}}}}
+spec: {{replicatedJobs: [{{name: w, template: {{spec: {{{TEMPLATE}}}}}}}]}}
+"
+    ));
+    assert_eq!(manifest.pods[0].spec.unmodelled[0].rule, "one job per topology domain");
+}
+
+#[test]
+fn volumes_of_a_stateful_set_are_a_rule_that_is_not_modelled() {
+    let manifest = read(&format!(
+        "{{apiVersion: apps/v1, kind: StatefulSet, metadata: {{name: db}}, spec: {{selector: {{}}, \
+         volumeClaimTemplates: [{{metadata: {{name: data}}}}], {TEMPLATE}}}}}"
+    ));
+    assert_eq!(manifest.pods[0].spec.unmodelled[0].field, "spec.volumeClaimTemplates");
+}
+
+#[test]
+fn lists_are_taken_apart_and_json_is_read_too() {
+    let manifest = read(
+        r#"{"apiVersion": "v1", "kind": "List", "items": [
+            {"apiVersion": "v1", "kind": "PodList", "items": [{"metadata": {"name": "a"}, "spec": {"containers": [{"name": "a"}]}}]},
+            {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "b"}, "spec": {"containers": [{"name": "a"}]}}
+        ]}"#,
+    );
+    assert_eq!(names(&manifest), ["default/a", "default/b"]);
+}
+
+#[test]
+fn what_a_cluster_prints_with_workloads_and_pods_counts_once() {
+    let manifest = read(&format!(
+        r"
+apiVersion: v1
+kind: List
+items:
+- apiVersion: apps/v1
+  kind: ReplicaSet
+  metadata: {{name: serve-x, uid: rs1}}
+  spec: {{replicas: 1, selector: {{}}, {TEMPLATE}}}
+- apiVersion: v1
+  kind: Pod
+  metadata:
+    name: serve-x-1
+    uid: pod1
+    ownerReferences: [{{apiVersion: apps/v1, kind: ReplicaSet, name: serve-x, uid: rs1, controller: true}}]
+  spec: {{nodeName: n1, containers: [{{name: a}}]}}
+"
+    ));
+    assert_eq!(names(&manifest), ["default/serve-x-1"]);
+    assert_eq!(manifest.pods[0].phase, PodPhase::Bound { node: "n1".into() });
+    assert!(manifest.notes[0].contains("ReplicaSet default/serve-x"), "{:?}", manifest.notes);
+}
+
+#[test]
+fn what_has_no_pods_now_is_noted_and_what_never_has_is_passed_over() {
+    let manifest = read(&format!(
+        r"
+{{apiVersion: batch/v1, kind: CronJob, metadata: {{name: nightly}}}}
+---
+{{apiVersion: v1, kind: ConfigMap, metadata: {{name: settings}}}}
+---
+{{apiVersion: ray.io/v1, kind: RayCluster, metadata: {{name: ray}}}}
+---
+{{apiVersion: batch/v1, kind: Job, metadata: {{name: later}}, spec: {{suspend: true, {TEMPLATE}}}}}
+"
+    ));
+    assert_eq!(manifest.pods, []);
+    assert_eq!(
+        manifest.notes,
+        [
+            "CronJob default/nightly: it makes jobs by the clock and has no pods now",
+            "RayCluster default/ray: ray.io/v1 RayCluster is not read; pods it may make are not planned",
+            "Job default/later: it is suspended and has no pods now",
+        ]
+    );
+}
+
+#[test]
+fn nothing_is_an_empty_manifest() {
+    for text in ["", "---\n", "# only a comment\n", "null"] {
+        assert_eq!(read(text), Manifest::default());
+    }
+}
+
+#[test]
+fn all_problems_are_told_at_once_with_object_path_and_next_step() {
+    let found = errors(
+        r"
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: train}
+spec: {selector: {}, template: {spec: {contianers: [{name: a}]}}}
+---
+apiVersion: v1
+kind: Pod
+metadata: {name: a, namespace: ml}
+spec: {containers: [{name: a, resources: {requests: {memory: 10GB}}}]}
+---
+apiVersion: v1
+kind: Pod
+metadata: {name: b}
+spec: {containers: [{name: a, image: [x]}]}
+---
+apiVersion: apps/v1beta1
+kind: Deployment
+metadata: {name: old}
+---
+metadata: {name: what}
+",
+    );
+    let expected = [
+        "train.yaml: document 5: apiVersion or kind is missing; write both",
+        "train.yaml: Deployment default/train: spec.template.spec.contianers: unknown field; did you mean `containers`?",
+        "train.yaml: Pod ml/a: spec.containers[0].resources.requests.memory: `10GB` has the unknown suffix `GB`; use one of",
+        "train.yaml: Pod default/b: spec.containers[0].image: invalid type: sequence, expected a string; correct the value",
+        "train.yaml: Deployment default/old: apiVersion: version `apps/v1beta1` of this kind is not read; use `apps/v1`",
+    ];
+    assert_eq!(found.len(), expected.len(), "{found:#?}");
+    for (found, expected) in found.iter().zip(expected) {
+        assert!(found.starts_with(expected), "{found}\n is not\n{expected}");
+    }
+}
+
+#[test]
+fn an_unknown_field_of_our_own_kinds_is_a_problem_too() {
+    let found = errors(
+        "{apiVersion: poolwright.dev/v1alpha1, kind: NodePool, metadata: {name: gpu}, spec: {wieght: 3, template: {spec: \
+         {nodeClassRef: {group: poolwright.dev, kind: KwokNodeClass, name: default}}}}}",
+    );
+    assert_eq!(found, ["train.yaml: NodePool gpu: spec.wieght: unknown field; did you mean `weight`?"]);
+}
+
+#[test]
+fn a_pool_that_the_api_server_would_refuse_is_refused_here_with_the_same_words() {
+    let found = errors(
+        "{apiVersion: poolwright.dev/v1alpha1, kind: NodePool, metadata: {name: gpu}, spec: {template: {metadata: {labels: \
+         {kubernetes.io/hostname: a}}, spec: {nodeClassRef: {group: poolwright.dev, kind: KwokNodeClass, name: default}}}}}",
+    );
+    assert_eq!(found.len(), 1);
+    assert!(
+        found[0]
+            .starts_with("train.yaml: NodePool gpu: spec.template.metadata.labels: labels that an offering"),
+        "{found:?}"
+    );
+}
+
+#[test]
+fn broken_syntax_is_told_with_its_line() {
+    let found = errors("apiVersion: v1\nkind: Pod\nmetadata: {name: a\n");
+    assert!(found[0].starts_with("train.yaml: not readable as YAML or JSON:"), "{found:?}");
+    assert!(found[0].contains("line"), "{found:?}");
+}
+
+#[test]
+fn an_object_that_is_there_twice_is_a_problem() {
+    let pod = "{apiVersion: v1, kind: Pod, metadata: {name: a}, spec: {containers: [{name: a}]}}";
+    let found = errors(&format!("{pod}\n---\n{pod}\n"));
+    assert_eq!(found, ["train.yaml: Pod default/a: it is there more than once; remove one or rename it"]);
+}
+
+#[test]
+fn an_absurd_number_of_pods_is_refused_before_they_are_made() {
+    let found = errors(&format!(
+        "{{apiVersion: apps/v1, kind: Deployment, metadata: {{name: a}}, spec: {{replicas: 2000000000, selector: {{}}, {TEMPLATE}}}}}"
+    ));
+    assert!(found[0].contains("spec.replicas: this asks for 2000000000 pods"), "{found:?}");
+}
+
+#[test]
+fn a_manifest_of_ten_thousand_documents_is_read() {
+    let pods: Vec<String> = (0..10_000)
+        .map(|at| {
+            format!(
+                "apiVersion: v1\nkind: Pod\nmetadata: {{name: p{at}}}\nspec: {{containers: [{{name: a}}]}}\n"
+            )
+        })
+        .collect();
+    assert_eq!(read(&pods.join("---\n")).pods.len(), 10_000);
+}

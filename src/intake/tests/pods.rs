@@ -1,0 +1,268 @@
+//! What decisions see of a pod, a node, a DaemonSet.
+
+use std::collections::BTreeSet;
+
+use k8s_openapi::api::apps::v1::DaemonSet;
+use k8s_openapi::api::core::v1::{Node, Pod};
+use poolwright_catalog::ResourceName;
+use poolwright_core::{Effect, Operator, PodPhase, PodRole, TolerationMatch};
+use poolwright_intake::{daemonset, node, pod};
+use serde_json::{Value, json};
+
+fn read(spec: Value) -> poolwright_core::Pod {
+    let object = json!({"metadata": {"name": "a", "namespace": "ml", "uid": "u1"}, "spec": spec});
+    pod(&object_of(object)).expect("the pod converts")
+}
+
+fn object_of(mut value: Value) -> Pod {
+    value["apiVersion"] = "v1".into();
+    value["kind"] = "Pod".into();
+    serde_json::from_value(value).expect("a pod")
+}
+
+fn with(field: &str, value: Value) -> Value {
+    let mut spec = json!({"containers": [{"name": "a"}]});
+    spec[field] = value;
+    spec
+}
+
+fn unmodelled(spec: Value) -> Vec<String> {
+    read(spec).spec.unmodelled.into_iter().map(|rule| format!("{}: {}", rule.field, rule.rule)).collect()
+}
+
+#[test]
+fn a_container_that_states_only_limits_requests_them() {
+    let pod = read(json!({"containers": [
+        {"name": "a", "resources": {"limits": {"cpu": "2", "nvidia.com/gpu": "1"}, "requests": {"cpu": "500m"}}},
+        {"name": "b", "resources": {"limits": {"memory": "1Gi"}}},
+    ]}));
+    let requests = &pod.spec.requests;
+    assert_eq!(
+        (requests.get("cpu"), requests.get("memory"), requests.get("nvidia.com/gpu")),
+        (500, 1 << 30, 1)
+    );
+    assert_eq!(requests.get(ResourceName::PODS), 1);
+}
+
+#[test]
+fn init_containers_count_where_they_are_larger_and_sidecars_and_overhead_always() {
+    let pod = read(json!({
+        "initContainers": [
+            {"name": "side", "restartPolicy": "Always", "resources": {"requests": {"cpu": "100m"}}},
+            {"name": "load", "resources": {"requests": {"cpu": "4", "memory": "1Gi"}}},
+        ],
+        "containers": [{"name": "a", "resources": {"requests": {"cpu": "1", "memory": "2Gi"}}}],
+        "overhead": {"cpu": "50m"},
+    }));
+    assert_eq!((pod.spec.requests.get("cpu"), pod.spec.requests.get("memory")), (4150, 2 << 30));
+}
+
+#[test]
+fn requests_of_the_whole_pod_count_instead_of_those_of_its_containers() {
+    let containers = json!([{"name": "a", "resources": {"requests": {"cpu": "1"}}}]);
+    let stated = read(json!({"containers": containers, "resources": {"requests": {"cpu": "3"}}}));
+    assert_eq!(stated.spec.requests.get("cpu"), 3000);
+    let limits = json!({"limits": {"cpu": "8", "memory": "1Gi"}});
+    let limited = read(json!({"containers": containers, "resources": limits}));
+    assert_eq!((limited.spec.requests.get("cpu"), limited.spec.requests.get("memory")), (1000, 1 << 30));
+}
+
+#[test]
+fn a_bad_quantity_names_the_pod_and_the_path() {
+    let object = json!({"metadata": {"name": "a", "namespace": "ml"}, "spec": {"containers": [
+        {"name": "a", "resources": {"requests": {"memory": "10GB"}}},
+    ]}});
+    let error = pod(&object_of(object)).unwrap_err();
+    assert_eq!(error.object, "Pod ml/a");
+    assert_eq!(error.path, "spec.containers[0].resources.requests.memory");
+    assert!(error.to_string().contains("`10GB`") && error.next_step.contains("Gi"), "{error}");
+}
+
+#[test]
+fn selectors_affinity_and_tolerations_are_kept_as_they_are() {
+    let pod = read(json!({
+        "containers": [],
+        "nodeSelector": {"team": "vision"},
+        "affinity": {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [
+            {"matchExpressions": [
+                {"key": "poolwright.dev/gpu-model", "operator": "In", "values": ["a100", "h100"]},
+                {"key": "poolwright.dev/gpu-memory", "operator": "Gt", "values": ["40000"]},
+            ]},
+            {},
+        ]}}},
+        "tolerations": [{"operator": "Exists"}, {"key": "gpu", "value": "yes", "effect": "NoSchedule"}],
+    }));
+    let terms = pod.spec.node_affinity.unwrap();
+    let models: BTreeSet<_> = ["a100", "h100"].map(str::to_owned).into();
+    assert_eq!(terms[0].requirements[0].operator, Operator::In(models));
+    assert_eq!(terms[0].requirements[1].operator, Operator::Gt(40000));
+    assert_eq!(terms[1].requirements.len(), 0, "an empty term stays, and matches nothing");
+    assert_eq!(pod.spec.node_selector["team"], "vision");
+    assert_eq!((&pod.spec.tolerations[0].key, pod.spec.tolerations[0].effect), (&None, None));
+    assert_eq!(pod.spec.tolerations[1].matches, TolerationMatch::Equal("yes".into()));
+    assert_eq!(pod.spec.tolerations[1].effect, Some(Effect::NoSchedule));
+    assert_eq!(pod.spec.unmodelled, []);
+}
+
+#[test]
+fn every_rule_that_is_not_modelled_is_named_by_its_field() {
+    let required = |rule: &str| json!({rule: {"requiredDuringSchedulingIgnoredDuringExecution": [{"topologyKey": "zone"}]}});
+    let spread = json!([{"maxSkew": 1, "topologyKey": "zone", "whenUnsatisfiable": "DoNotSchedule"}]);
+    let ports =
+        json!([{"name": "a", "ports": [{"containerPort": 80}, {"containerPort": 81, "hostPort": 81}]}]);
+    let fields = json!({"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [
+        {"matchFields": [{"key": "metadata.name", "operator": "In", "values": ["n"]}]},
+    ]}}});
+    let volume = |source: Value| {
+        let mut volume = json!({"name": "v"});
+        volume.as_object_mut().unwrap().extend(source.as_object().unwrap().clone());
+        json!([{"name": "tmp", "emptyDir": {}}, volume])
+    };
+    let cases = [
+        (with("topologySpreadConstraints", spread), "spec.topologySpreadConstraints[0]: topology spread"),
+        (with("affinity", required("podAffinity")), "spec.affinity.podAffinity.requiredDuring"),
+        (with("affinity", required("podAntiAffinity")), "spec.affinity.podAntiAffinity.requiredDuring"),
+        (
+            with("affinity", fields),
+            "spec.affinity.nodeAffinity.requiredDuringSchedulingIgnoredDuringExecution.nodeSelectorTerms[0].matchFields",
+        ),
+        (
+            with("volumes", volume(json!({"persistentVolumeClaim": {"claimName": "c"}}))),
+            "spec.volumes[1].persistentVolumeClaim: volumes",
+        ),
+        (with("volumes", volume(json!({"ephemeral": {}}))), "spec.volumes[1].ephemeral: volumes"),
+        (with("volumes", volume(json!({"csi": {"driver": "d"}}))), "spec.volumes[1].csi: volumes"),
+        (
+            with("volumes", volume(json!({"gcePersistentDisk": {"pdName": "d"}}))),
+            "spec.volumes[1].gcePersistentDisk: volumes",
+        ),
+        (with("containers", ports), "spec.containers[0].ports[1].hostPort: host ports"),
+        (
+            with("resourceClaims", json!([{"name": "gpu"}])),
+            "spec.resourceClaims: dynamic resource allocation (DRA)",
+        ),
+        (with("os", json!({"name": "windows"})), "spec.os: an operating system"),
+        (
+            with("tolerations", json!([{"key": "a", "operator": "Gt", "value": "5"}])),
+            "spec.tolerations[0]: a toleration with the operator `Gt`",
+        ),
+    ];
+    for (spec, expected) in cases {
+        let found = unmodelled(spec);
+        assert_eq!(found.len(), 1, "{found:?}");
+        assert!(found[0].starts_with(expected), "{} is not {expected}", found[0]);
+    }
+}
+
+#[test]
+fn with_the_network_of_the_host_every_port_is_one_of_the_host() {
+    let spec = json!({"hostNetwork": true, "containers": [{"name": "a", "ports": [{"containerPort": 80}]}]});
+    assert_eq!(unmodelled(spec), ["spec.containers[0].ports[0].hostPort: host ports"]);
+}
+
+#[test]
+fn preferences_and_volumes_that_any_node_can_provide_are_no_obstacle() {
+    let preferred = json!([{"weight": 1, "podAffinityTerm": {"topologyKey": "zone"}}]);
+    let preferred = json!({"preferredDuringSchedulingIgnoredDuringExecution": preferred});
+    let spec = json!({
+        "containers": [{"name": "a", "ports": [{"containerPort": 80}]}],
+        "topologySpreadConstraints": [{"maxSkew": 1, "topologyKey": "zone", "whenUnsatisfiable": "ScheduleAnyway"}],
+        "affinity": {"podAffinity": preferred, "podAntiAffinity": preferred},
+        "volumes": [
+            {"name": "a", "configMap": {"name": "c"}}, {"name": "b", "secret": {"secretName": "s"}},
+            {"name": "c", "emptyDir": {}}, {"name": "d", "projected": {}}, {"name": "e", "hostPath": {"path": "/dev"}},
+            {"name": "f", "downwardAPI": {}}, {"name": "g", "nfs": {"server": "s", "path": "/"}},
+        ],
+        "os": {"name": "linux"},
+    });
+    assert_eq!(unmodelled(spec), [""; 0]);
+}
+
+#[test]
+fn an_affinity_that_makes_no_sense_is_named_instead_of_dropped() {
+    let spec = with(
+        "affinity",
+        json!({"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [
+            {"matchExpressions": [{"key": "a", "operator": "Gt", "values": ["much"]}]},
+        ]}}}),
+    );
+    let found = unmodelled(spec);
+    assert!(
+        found[0].contains("nodeSelectorTerms[0].matchExpressions[0]: node affinity with the operator `Gt`"),
+        "{found:?}"
+    );
+}
+
+#[test]
+fn where_a_pod_stands_is_read_from_its_spec_and_status() {
+    let phase = |spec: Value, status: Value| {
+        let mut spec = spec;
+        spec["containers"] = json!([]);
+        pod(&object_of(json!({"metadata": {"name": "a"}, "spec": spec, "status": status}))).unwrap().phase
+    };
+    let unschedulable = json!({"conditions": [{"type": "PodScheduled", "status": "False", "reason": "Unschedulable",
+        "message": "0/3 nodes are available: 3 Insufficient nvidia.com/gpu.", "lastTransitionTime": "2026-01-01T00:00:00Z"}]});
+    assert_eq!(phase(json!({}), json!({})), PodPhase::Waiting);
+    assert_eq!(
+        phase(json!({"nodeName": "n"}), json!({"phase": "Running"})),
+        PodPhase::Bound { node: "n".into() }
+    );
+    assert_eq!(phase(json!({"nodeName": "n"}), json!({"phase": "Failed"})), PodPhase::Finished);
+    assert_eq!(phase(json!({"schedulingGates": [{"name": "queue"}]}), json!({})), PodPhase::Gated);
+    let PodPhase::Unschedulable { since, message } = phase(json!({}), unschedulable) else {
+        panic!("unschedulable")
+    };
+    assert_eq!(since.to_string(), "2026-01-01T00:00:00Z");
+    assert!(message.contains("Insufficient nvidia.com/gpu"));
+}
+
+#[test]
+fn pods_of_daemonsets_and_mirrors_are_told_from_work() {
+    let role = |meta: Value| pod(&object_of(json!({"metadata": meta}))).unwrap().role;
+    let owner = |kind: &str, version: &str| {
+        json!({"name": "a", "ownerReferences": [
+            {"apiVersion": version, "kind": kind, "name": "o", "uid": "1", "controller": true},
+        ]})
+    };
+    assert_eq!(role(owner("ReplicaSet", "apps/v1")), PodRole::Workload);
+    assert_eq!(role(owner("DaemonSet", "apps/v1")), PodRole::DaemonSet);
+    assert_eq!(role(owner("DaemonSet", "apps.kruise.io/v1alpha1")), PodRole::Workload);
+    assert_eq!(role(owner("Node", "v1")), PodRole::Mirror);
+    assert_eq!(
+        role(json!({"name": "a", "annotations": {"kubernetes.io/config.mirror": "x"}})),
+        PodRole::Mirror
+    );
+}
+
+#[test]
+fn a_node_that_is_cordoned_carries_the_taint_at_once() {
+    let object: Node = serde_json::from_value(json!({
+        "apiVersion": "v1", "kind": "Node",
+        "metadata": {"name": "n", "annotations": {"poolwright.dev/cordoned-until": "initialization"}},
+        "spec": {"unschedulable": true, "providerID": "kwok://n", "taints": [{"key": "a", "effect": "NoExecute"}]},
+        "status": {"allocatable": {"cpu": "3920m", "nvidia.com/gpu": "1"}, "conditions": [{"type": "Ready", "status": "True"}]},
+    }))
+    .unwrap();
+    let node = node(&object).unwrap();
+    assert!(node.ready && node.cordoned && node.gated);
+    assert_eq!(node.provider_id.as_deref(), Some("kwok://n"));
+    assert_eq!(
+        node.taints.iter().map(|taint| taint.key.as_str()).collect::<Vec<_>>(),
+        ["a", "node.kubernetes.io/unschedulable"]
+    );
+    assert_eq!((node.allocatable.get("cpu"), node.allocatable.get("nvidia.com/gpu")), (3920, 1));
+}
+
+#[test]
+fn pods_of_a_daemonset_tolerate_what_its_controller_adds() {
+    let object: DaemonSet = serde_json::from_value(json!({
+        "apiVersion": "apps/v1", "kind": "DaemonSet", "metadata": {"name": "d", "namespace": "kube-system"},
+        "spec": {"selector": {}, "template": {"spec": {"containers": [{"name": "a", "resources": {"requests": {"cpu": "100m"}}}]}}},
+    }))
+    .unwrap();
+    let set = daemonset(&object).unwrap();
+    assert_eq!(set.spec.requests.get("cpu"), 100);
+    assert!(
+        set.spec.tolerations.iter().any(|t| t.key.as_deref() == Some("node.kubernetes.io/unschedulable"))
+    );
+}

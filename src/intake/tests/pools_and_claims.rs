@@ -1,0 +1,181 @@
+//! Pools and claims, there and back.
+
+use jiff::SignedDuration;
+use poolwright_api::{self as api, names};
+use poolwright_catalog::{CapacityType, InstanceTypeName, OfferingId, ResourceList, UsdPerHour, Zone};
+use poolwright_core::plan::PlannedClaim;
+use poolwright_core::{
+    ClaimName, ConditionType, Deadlines, Effect, NodeClassRef, Operator, PodKey, PoolName, RankedOffering,
+    Taint, Uid,
+};
+use poolwright_intake::{claim_object, node_claim, node_pool, offering_ref};
+use serde_json::{Value, json};
+
+fn pool(spec: Value) -> poolwright_core::Pool {
+    let mut object = json!({"apiVersion": api::API_VERSION, "kind": "NodePool", "metadata": {"name": "gpu", "uid": "p1"},
+        "spec": {"template": {"spec": {"nodeClassRef": {"group": "poolwright.dev", "kind": "KwokNodeClass", "name": "default"}}}}});
+    merge(&mut object["spec"], spec);
+    node_pool(&serde_json::from_value(object).expect("a NodePool"))
+}
+
+fn merge(into: &mut Value, from: Value) {
+    match (into, from) {
+        (Value::Object(into), Value::Object(from)) => {
+            for (key, value) in from {
+                merge(into.entry(key).or_insert(Value::Null), value);
+            }
+        }
+        (into, from) => *into = from,
+    }
+}
+
+#[test]
+fn a_pool_is_read_with_its_defaults() {
+    let pool = pool(json!({
+        "weight": 10,
+        "limits": {"cpu": "1k", "nvidia.com/gpu": 16, "nodes": 10, "usdPerHour": "40.5"},
+        "allowUnknownPrices": ["p6-b200.48xlarge"],
+        "template": {"metadata": {"labels": {"team": "vision"}}, "spec": {
+            "requirements": [{"key": "poolwright.dev/gpu-count", "operator": "Lte", "values": ["4"]}],
+            "taints": [{"key": "gpu", "effect": "NoSchedule"}],
+        }},
+    }));
+    assert_eq!(pool.problem, None);
+    assert_eq!((pool.weight, pool.limits.nodes), (10, Some(10)));
+    assert_eq!(pool.limits.usd_per_hour, Some(UsdPerHour::from_micros(40_500_000)));
+    assert_eq!(
+        pool.limits.resources.iter().map(|(name, n)| (name.as_str(), *n)).collect::<Vec<_>>(),
+        [("cpu", 1_000_000), ("nvidia.com/gpu", 16)]
+    );
+    assert_eq!(pool.requirements[0].operator, Operator::Lte(4));
+    assert_eq!(pool.scale_to_zero_after, Some(SignedDuration::from_mins(5)));
+    assert_eq!(pool.deadlines, Deadlines::default());
+    assert_eq!(pool.labels["team"], "vision");
+    assert!(pool.allow_unknown_price.contains(&InstanceTypeName::from("p6-b200.48xlarge")));
+}
+
+#[test]
+fn what_is_wrong_with_a_pool_becomes_its_problem_and_no_error() {
+    let cases = [
+        (json!({"limits": {"cpu": "ten"}}), "InvalidQuantity", "spec.limits.cpu: `ten`"),
+        (json!({"limits": {"usdPerHour": "cheap"}}), "InvalidQuantity", "spec.limits.usdPerHour"),
+        (json!({"limits": {"nodes": "few"}}), "InvalidQuantity", "spec.limits.nodes: `few`"),
+        (json!({"scaleToZero": {"after": "soon"}}), "InvalidDuration", "spec.scaleToZero.after: `soon`"),
+        (
+            json!({"template": {"spec": {"deadlines": {"launch": "0s"}}}}),
+            "InvalidDuration",
+            "spec.template.spec.deadlines.launch",
+        ),
+        (
+            json!({"template": {"spec": {"requirements": [{"key": "a", "operator": "Gt", "values": ["b"]}]}}}),
+            "InvalidRequirement",
+            "spec.template.spec.requirements[0]: a Gt",
+        ),
+    ];
+    for (spec, reason, message) in cases {
+        let problem = pool(spec).problem.expect(reason);
+        assert_eq!(problem.reason, reason);
+        assert!(problem.message.contains(message), "{} lacks {message}", problem.message);
+    }
+}
+
+#[test]
+fn an_idle_node_that_never_goes_has_no_time_to_go() {
+    assert_eq!(pool(json!({"scaleToZero": {"after": "Never"}})).scale_to_zero_after, None);
+}
+
+fn planned() -> PlannedClaim {
+    let ranked = |kind: &str, price: Option<u64>| RankedOffering {
+        offering: OfferingId {
+            instance_type: kind.into(),
+            zone: Zone::new("us-east-1a"),
+            capacity_type: CapacityType::OnDemand,
+        },
+        price: price.map(UsdPerHour::from_micros),
+        allocatable: ResourceList::new()
+            .with("cpu", 3920)
+            .with("memory", 15_461_882_265)
+            .with("nvidia.com/gpu", 1),
+    };
+    PlannedClaim {
+        name: ClaimName("gpu-4f2kq".into()),
+        pool: PoolName("gpu".into()),
+        pool_uid: Uid("p1".into()),
+        node_class: NodeClassRef {
+            group: "poolwright.dev".into(),
+            kind: "KwokNodeClass".into(),
+            name: "default".into(),
+        },
+        offerings: vec![ranked("g5.xlarge", Some(1_006_000)), ranked("p6-b200.48xlarge", None)],
+        labels: [("team".to_owned(), "vision".to_owned())].into(),
+        annotations: [("note".to_owned(), "x".to_owned())].into(),
+        taints: vec![Taint { key: "gpu".into(), value: String::new(), effect: Effect::NoSchedule }],
+        startup_taints: vec![Taint {
+            key: "driver".into(),
+            value: "missing".into(),
+            effect: Effect::NoExecute,
+        }],
+        planned_pods: vec![PodKey::new("ml", "train-0")],
+        deadlines: Deadlines::default(),
+        reason: "train-0 needs one a10g; g5.xlarge is the cheapest.".into(),
+    }
+}
+
+#[test]
+fn a_planned_claim_survives_the_way_to_the_api_server_and_back() {
+    let planned = planned();
+    let written = serde_json::to_string(&claim_object(&planned)).unwrap();
+    let read = node_claim(&serde_json::from_str(&written).unwrap()).unwrap();
+    assert_eq!(
+        (&read.name, &read.pool, &read.node_class),
+        (&planned.name, &planned.pool, &planned.node_class)
+    );
+    assert_eq!(read.offerings, planned.offerings, "prices and promises come back to the last digit");
+    assert_eq!((&read.labels, &read.annotations), (&planned.labels, &planned.annotations));
+    assert_eq!((&read.taints, &read.startup_taints), (&planned.taints, &planned.startup_taints));
+    assert_eq!((&read.planned_pods, read.deadlines), (&planned.planned_pods, planned.deadlines));
+    assert_eq!((read.launched, read.node_name, read.conditions.len()), (None, None, 0));
+}
+
+#[test]
+fn a_claim_is_owned_by_its_pool_and_kept_until_its_instance_is_gone() {
+    let claim = claim_object(&planned());
+    let owner = &claim.metadata.owner_references.as_ref().unwrap()[0];
+    assert_eq!((owner.kind.as_str(), owner.name.as_str(), owner.uid.as_str()), ("NodePool", "gpu", "p1"));
+    assert_eq!(claim.metadata.finalizers.unwrap(), [names::TERMINATION_FINALIZER]);
+    assert_eq!(claim.metadata.labels.unwrap()[names::NODEPOOL_LABEL], "gpu");
+    assert!(claim.metadata.annotations.unwrap()[names::REASON_ANNOTATION].contains("g5.xlarge"));
+}
+
+#[test]
+fn what_was_launched_is_read_from_the_status() {
+    let mut claim = claim_object(&planned());
+    let ordered = planned().offerings[1].offering.clone();
+    claim.status = Some(api::NodeClaimStatus {
+        provider_id: Some("kwok://i-1".into()),
+        node_name: Some("gpu-4f2kq".into()),
+        offering: Some(offering_ref(&ordered)),
+        conditions: serde_json::from_value(
+            json!([{"type": "Launched", "status": "True", "reason": "Launched",
+            "message": "", "lastTransitionTime": "2026-01-01T00:00:00Z"}]),
+        )
+        .unwrap(),
+        ..Default::default()
+    });
+    let read = node_claim(&claim).unwrap();
+    let launched = read.launched.clone().unwrap();
+    assert_eq!((launched.provider_id.as_str(), &launched.offering), ("kwok://i-1", &ordered));
+    assert_eq!(read.current_offering().price, None);
+    assert!(read.since(ConditionType::Launched).is_some());
+}
+
+#[test]
+fn a_claim_without_its_label_is_found_by_its_owner_and_without_both_it_is_an_error() {
+    let mut claim = claim_object(&planned());
+    claim.metadata.labels = None;
+    assert_eq!(node_claim(&claim).unwrap().pool, PoolName("gpu".into()));
+    claim.metadata.owner_references = None;
+    let error = node_claim(&claim).unwrap_err();
+    assert_eq!(error.object, "NodeClaim gpu-4f2kq");
+    assert!(error.cause.contains("poolwright.dev/nodepool"), "{error}");
+}
