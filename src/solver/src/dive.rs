@@ -1,7 +1,8 @@
 //! From the relaxation to whole nodes: fix what the master wants whole, price the rest again, until nothing is left.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
+use crate::bits::BitSet;
 use crate::canonical::Model;
 use crate::greedy::{self};
 use crate::meter::Meter;
@@ -47,6 +48,109 @@ fn clipped(patterns: &[Pattern], left: &[u64]) -> Vec<Pattern> {
     set.into_iter().collect()
 }
 
+/// For every class, the classes whose places its pods can take, through any number of exchanges.
+fn reach(classes: usize, exchanges: &[(u32, u32)]) -> Vec<BitSet> {
+    let mut above = vec![BitSet::new(classes); classes];
+    let mut next: Vec<Vec<usize>> = vec![Vec::new(); classes];
+    for (small, large) in exchanges {
+        next[*small as usize].push(*large as usize);
+    }
+    for (class, set) in above.iter_mut().enumerate() {
+        let mut stack = vec![class];
+        while let Some(at) = stack.pop() {
+            for &large in &next[at] {
+                if !set.contains(large) {
+                    set.insert(large);
+                    stack.push(large);
+                }
+            }
+        }
+    }
+    above
+}
+
+/// Nodes to open, and who takes their places: the classes they were meant for first, then pods that fit such a place.
+struct Slots<'a> {
+    nodes: Vec<(&'a Pattern, u64)>,
+    places: Vec<u64>,
+}
+
+impl<'a> Slots<'a> {
+    fn new(model: &Model, _left: &[u64]) -> Self {
+        Self { nodes: Vec::new(), places: vec![0; model.classes.len()] }
+    }
+
+    fn open(&mut self, pattern: &'a Pattern, count: u64) {
+        for (class, pods) in &pattern.pods {
+            self.places[*class as usize] += u64::from(*pods) * count;
+        }
+        self.nodes.push((pattern, count));
+    }
+
+    /// Adds the nodes to `plan` with real pods on them, taken from `left`. Nodes nobody needs are not opened.
+    fn settle(mut self, model: &Model, plan: &mut Plan, left: &mut [u64], above: &[BitSet], prices: &[f64]) {
+        // Who sits in the places of a class, the last to be served first.
+        let mut guests: Vec<Vec<(u32, u64)>> = vec![Vec::new(); self.places.len()];
+        for class in 0..self.places.len() {
+            let own = self.places[class].min(left[class]);
+            if own > 0 {
+                guests[class].push((class as u32, own));
+                left[class] -= own;
+                self.places[class] -= own;
+            }
+        }
+        let order = greedy::by_value(prices);
+        for &large in &order {
+            for &small in &order {
+                if self.places[large as usize] == 0 {
+                    break;
+                }
+                if left[small as usize] > 0 && above[small as usize].contains(large as usize) {
+                    let take = self.places[large as usize].min(left[small as usize]);
+                    guests[large as usize].push((small, take));
+                    left[small as usize] -= take;
+                    self.places[large as usize] -= take;
+                }
+            }
+        }
+        guests.iter_mut().for_each(|list| list.reverse());
+        // The nodes worth most per dollar get their pods first, so that what stays empty is dear.
+        for (pattern, count) in self.nodes {
+            let mut open = count;
+            while open > 0 {
+                // As many equal nodes as the current guests fill.
+                let copies = pattern
+                    .pods
+                    .iter()
+                    .map(|(class, pods)| {
+                        guests[*class as usize].last().map_or(u64::MAX, |(_, have)| (have / u64::from(*pods)).max(1))
+                    })
+                    .min()
+                    .unwrap_or(1)
+                    .min(open);
+                let mut pods: BTreeMap<u32, u32> = BTreeMap::new();
+                for (class, places) in &pattern.pods {
+                    let mut free = u64::from(*places);
+                    let list = &mut guests[*class as usize];
+                    while free > 0 {
+                        let Some((guest, have)) = list.last_mut() else { break };
+                        let take = if copies > 1 { free } else { free.min(*have) };
+                        *pods.entry(*guest).or_default() += take as u32;
+                        *have -= take * copies;
+                        free -= take;
+                        if *have == 0 {
+                            list.pop();
+                        }
+                    }
+                }
+                let _ = model;
+                plan.add(Pattern { bin: pattern.bin, pods: pods.into_iter().collect() }, copies);
+                open -= copies;
+            }
+        }
+    }
+}
+
 /// Builds a plan for `demand` on top of `plan`, whose nodes are given. `None` when stopped.
 pub(crate) fn dive(
     model: &Model,
@@ -54,9 +158,11 @@ pub(crate) fn dive(
     mut plan: Plan,
     demand: &[u64],
     start: &Relaxed,
+    exchanges: &[(u32, u32)],
     style: Style,
     meter: &mut Meter<'_>,
 ) -> Option<Plan> {
+    let above = reach(model.classes.len(), exchanges);
     let mut left = plan.missing(model, demand);
     let mut patterns = pool(model, start, 0.05);
     let mut prices = (start.pods.clone(), start.bins.clone(), start.limits.clone());
@@ -87,7 +193,7 @@ pub(crate) fn dive(
             &left,
             &stock,
             columns,
-            &[],
+            exchanges,
             Some(prices.clone()),
             style.goal,
             meter,
@@ -100,21 +206,15 @@ pub(crate) fn dive(
             break;
         };
         let before = left.clone();
+        let mut slots = Slots::new(model, &left);
         let mut stock = stock;
-        let mut fix = |plan: &mut Plan, left: &mut Vec<u64>, pattern: &Pattern, count: u64| {
-            let count = count.min(pattern.copies(left)).min(stock.left(model, pattern.bin));
-            for (class, pods) in &pattern.pods {
-                left[*class as usize] -= u64::from(*pods) * count;
-            }
-            stock.take(model, pattern.bin, count);
-            plan.add(pattern.clone(), count);
-            count
-        };
         let mut fractions: Vec<(f64, &Pattern)> = Vec::new();
         for (pattern, value) in &relaxed.columns {
             let whole = (value + 1e-6).floor().max(0.0);
-            if whole > 0.0 {
-                fix(&mut plan, &mut left, pattern, whole as u64);
+            let count = (whole as u64).min(stock.left(model, pattern.bin));
+            if count > 0 {
+                stock.take(model, pattern.bin, count);
+                slots.open(pattern, count);
             }
             if value - whole > 1e-6 {
                 fractions.push((value - whole, pattern));
@@ -122,11 +222,15 @@ pub(crate) fn dive(
         }
         fractions.sort_by(|a, b| b.0.total_cmp(&a.0).then_with(|| a.1.cmp(b.1)));
         for (index, (fraction, pattern)) in fractions.iter().enumerate() {
-            if *fraction < style.round_up && (index > 0 || left != before) {
+            if *fraction < style.round_up && (index > 0 || !slots.nodes.is_empty()) {
                 break;
             }
-            fix(&mut plan, &mut left, pattern, 1);
+            if stock.left(model, pattern.bin) > 0 {
+                stock.take(model, pattern.bin, 1);
+                slots.open(pattern, 1);
+            }
         }
+        slots.settle(model, &mut plan, &mut left, &above, &relaxed.pods);
         plan.fill(model, &mut left, &greedy::by_value(&relaxed.pods));
         if left == before {
             // Nothing could be fixed: the greedy completion ends it.

@@ -21,6 +21,8 @@ pub(crate) struct Item {
     pub value: u64,
     /// At most this many; as many must fit the empty node.
     pub most: u32,
+    /// What its resources are worth beyond itself; negative when it is worth more.
+    pub loss: i64,
 }
 
 /// How hard to try.
@@ -125,10 +127,11 @@ impl Search<'_> {
     fn note(&mut self, value: u64) {
         if value > self.best {
             self.best = value;
-            let content = (0..self.items.len())
+            let mut content = (0..self.items.len())
                 .filter(|&item| self.counts[item] > 0)
                 .map(|item| (self.items[item].class, self.counts[item]))
-                .collect();
+                .collect::<Vec<_>>();
+            content.sort_unstable();
             self.found.push((value, content));
         }
     }
@@ -196,26 +199,32 @@ fn gcd(a: u64, b: u64) -> u64 {
 
 /// Searches contents worth more than `threshold`.
 ///
-/// `items` are in the order in which to decide them; `prices` are what the whole of each resource is worth, they shape
+/// `prices` are what the whole of each resource is worth, they shape
 /// the tables only; `most` is an upper bound on the value of any content.
 pub(crate) fn solve(
     classes: &[Class],
     capacity: &[u64],
-    items: &[Item],
+    mut items: Vec<Item>,
     prices: &[u64],
     most: u64,
     threshold: u64,
     effort: Effort,
 ) -> Answer {
     let dims = capacity.len();
-    let requests: Vec<&[u64]> = items.iter().map(|item| classes[item.class as usize].requests.as_slice()).collect();
+    let request = |item: &Item| classes[item.class as usize].requests.as_slice();
     // Slots: the resource that comes in few pieces and is worth most.
     let slot = (0..dims)
         .filter_map(|dim| {
-            let unit = requests.iter().fold(0, |unit, request| gcd(request[dim], unit));
+            let unit = items.iter().fold(0, |unit, item| gcd(request(item)[dim], unit));
             (unit > 0 && capacity[dim] / unit <= MOST_SLOTS).then_some((prices[dim], dim, unit))
         })
         .max_by_key(|(price, dim, _)| (*price, std::cmp::Reverse(*dim)));
+    // Pods that take a slot decide most, and among them those that lose least.
+    items.sort_by_key(|item| {
+        (slot.is_some_and(|(_, dim, _)| request(item)[dim] == 0), item.loss.max(0), item.class)
+    });
+    let items = items.as_slice();
+    let requests: Vec<&[u64]> = items.iter().map(request).collect();
     let slots = slot.map_or(0, |(_, dim, unit)| capacity[dim] / unit);
     let slot_weights: Vec<u64> =
         requests.iter().map(|request| slot.map_or(0, |(_, dim, unit)| request[dim] / unit)).collect();

@@ -47,8 +47,9 @@ pub(crate) struct Master<'m> {
 const SLICE: i32 = 300;
 
 impl<'m> Master<'m> {
-    /// Rows for `demand`, of which some must be more than zero, and for what `bins` and `limits` have left.
-    pub fn new(model: &'m Model, demand: &[u64], bins: &[u64], limits: &[u64]) -> Self {
+    /// Rows for `demand`, and for what `bins` and `limits` have left. `all_rows` gives classes without demand a row too,
+    /// so that exchanges can pass through them.
+    pub fn new(model: &'m Model, demand: &[u64], bins: &[u64], limits: &[u64], all_rows: bool) -> Self {
         let mut problem = ColProblem::default();
         let mut position = 0;
         let mut next = || {
@@ -57,7 +58,7 @@ impl<'m> Master<'m> {
         };
         let rows = demand
             .iter()
-            .map(|count| (*count > 0).then(|| (problem.add_row(*count as f64..), next())))
+            .map(|count| (all_rows || *count > 0).then(|| (problem.add_row(*count as f64..), next())))
             .collect();
         let bin_rows = bins
             .iter()

@@ -118,7 +118,7 @@ impl<'m> Pricer<'m> {
         let answer = knapsack::solve(
             &self.model.classes,
             &self.model.bins[bin].capacity,
-            &core,
+            core,
             &prices,
             most,
             threshold,
@@ -127,7 +127,7 @@ impl<'m> Pricer<'m> {
         Priced { upper: answer.upper.min(most), found: answer.found, work: work + answer.work }
     }
 
-    /// The items that a content worth more than `threshold` can have, large ones first.
+    /// The items that a content worth more than `threshold` can have.
     fn core(
         &self,
         bin: usize,
@@ -139,7 +139,6 @@ impl<'m> Pricer<'m> {
     ) -> Vec<Item> {
         struct Candidate<'a> {
             item: Item,
-            size: u64,
             requests: &'a [u64],
             holds: u64,
         }
@@ -166,8 +165,7 @@ impl<'m> Pricer<'m> {
                 }
             }
             kept.push(Candidate {
-                item: Item { class: *class, value, most: count as u32 },
-                size,
+                item: Item { class: *class, value, most: count as u32, loss: size as i64 - value as i64 },
                 requests: &self.model.classes[*class as usize].requests,
                 holds,
             });
@@ -186,8 +184,6 @@ impl<'m> Pricer<'m> {
                         || candidate.requests != mine.requests)
             })
         };
-        let mut order: Vec<usize> = (0..kept.len()).filter(|index| !dominated(*index)).collect();
-        order.sort_by_key(|index| (std::cmp::Reverse(kept[*index].size), kept[*index].item.class));
-        order.into_iter().map(|index| kept[index].item.clone()).collect()
+        (0..kept.len()).filter(|index| !dominated(*index)).map(|index| kept[index].item.clone()).collect()
     }
 }

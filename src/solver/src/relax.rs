@@ -19,9 +19,19 @@ pub(crate) struct Goal {
     pub gap: f64,
     /// Rounds of pricing.
     pub rounds: u32,
-    /// Search nodes of one knapsack at most.
-    pub nodes: u64,
+    /// The first and the last step of effort in pricing.
+    pub levels: (usize, usize),
 }
+
+/// Ever harder searches of one bin.
+const EFFORTS: [Effort; 6] = [
+    Effort { bits: 9, nodes: 4_000 },
+    Effort { bits: 9, nodes: 16_000 },
+    Effort { bits: 10, nodes: 32_000 },
+    Effort { bits: 11, nodes: 64_000 },
+    Effort { bits: 12, nodes: 200_000 },
+    Effort { bits: 13, nodes: 500_000 },
+];
 
 /// What the column generation leaves behind.
 #[derive(Debug, Default)]
@@ -131,7 +141,7 @@ pub(crate) fn run(
     goal: Goal,
     meter: &mut Meter<'_>,
 ) -> Option<Relaxed> {
-    let mut master = Master::new(model, demand, stock.bins(), stock.limits());
+    let mut master = Master::new(model, demand, stock.bins(), stock.limits(), !exchanges.is_empty());
     for pattern in start {
         master.add_node(pattern);
     }
@@ -142,7 +152,9 @@ pub(crate) fn run(
     let mut center = center;
     let mut smoothing = 0.5;
     let mut tolerance = 0.01;
-    let mut nodes = 500;
+    // Harder search for the bins whose bound is loose.
+    let mut levels = vec![goal.levels.0; model.bins.len()];
+
     for round in 0..=goal.rounds {
         let Some(values) = master.solve(meter) else { break };
         best.objective = values.objective;
@@ -178,13 +190,19 @@ pub(crate) fn run(
         let prices = Prices::new(&pods, &bins, &limits);
         let mut uppers = Vec::with_capacity(model.bins.len());
         let mut added = 0;
-        let effort = Effort { bits: 9, nodes };
+        let mut loose: Vec<(f64, usize)> = Vec::new();
         let mut stopped = false;
         for bin in 0..model.bins.len() {
             let charge = prices.charge(model, bin);
             let threshold = charge.saturating_add((charge as f64 * tolerance) as u64);
+            let effort = EFFORTS[levels[bin]];
             let priced = pricer.price(bin, &prices.pods, demand, threshold, effort);
             uppers.push(priced.upper);
+            let excess = priced.upper as f64 / charge.max(1) as f64 - 1.0;
+            let known = priced.found.last().map_or(0.0, |(value, _)| *value as f64 / charge.max(1) as f64 - 1.0);
+            if excess > known.max(tolerance) * 1.2 {
+                loose.push((excess, bin));
+            }
             if meter.spend(priced.work) {
                 stopped = true;
                 break;
@@ -210,7 +228,7 @@ pub(crate) fn run(
         let certificate = Certificate::new(model, &prices, &uppers);
         let bound = certificate.bound(model, demand);
         if std::env::var_os("PW_TRACE").is_some() {
-            eprintln!("round {round} obj {:.2} bound {:.2} best {:.2} added {added} cols {} tol {tolerance:.5} nodes {nodes} smooth {smoothing}", values.objective/1e6, bound as f64/1e6, best.bound as f64/1e6, master.columns.len());
+            eprintln!("round {round} obj {:.2} bound {:.2} best {:.2} added {added} cols {} tol {tolerance:.5} loose {} smooth {smoothing}", values.objective/1e6, bound as f64/1e6, best.bound as f64/1e6, master.columns.len(), loose.len());
         }
         if bound > best.bound || best.certificate.is_none() {
             best.bound = bound;
@@ -226,11 +244,15 @@ pub(crate) fn run(
             smoothing = 0.0;
         } else if tolerance > goal.gap / 4.0 {
             tolerance = (tolerance / 4.0).min(open / 8.0).max(goal.gap / 4.0);
-        } else if nodes < goal.nodes {
-            nodes = (nodes * 8).min(goal.nodes);
-        } else {
+        } else if loose.iter().all(|(_, bin)| levels[*bin] >= goal.levels.1) {
             best.converged = true;
             break;
+        }
+        // The bins that hold the bound down are searched harder from now on.
+        for (excess, bin) in loose {
+            if added == 0 || excess * 2.0 > open {
+                levels[bin] = (levels[bin] + 1).min(goal.levels.1);
+            }
         }
     }
     if best.columns.is_empty() { None } else { Some(best) }

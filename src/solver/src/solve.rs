@@ -117,8 +117,8 @@ impl Run<'_> {
         start.extend(self.best.nodes.keys().cloned());
         let mut center = None;
         // Coarse first, so that a good plan is there early; then finer.
-        for gap in [0.004, 0.001, 0.0002] {
-            let goal = Goal { gap, rounds: 300, nodes: 200_000 };
+        for (gap, rounds, levels) in [(0.004, 40, (0, 2)), (0.001, 60, (1, 4)), (0.0002, 300, (1, 5))] {
+            let goal = Goal { gap, rounds, levels };
             let relaxed = relax::run(
                 self.model,
                 &mut pricer,
@@ -136,7 +136,7 @@ impl Run<'_> {
                 return;
             }
             for round_up in [0.6, 0.8] {
-                self.dive(&mut pricer, &relaxed, round_up, meter);
+                self.dive(&mut pricer, &relaxed, &exchanges, round_up, meter);
                 if self.done() || meter.stopped() {
                     return;
                 }
@@ -148,9 +148,9 @@ impl Run<'_> {
         }
     }
 
-    fn dive(&mut self, pricer: &mut Pricer<'_>, relaxed: &Relaxed, round_up: f64, meter: &mut Meter<'_>) {
-        let style = Style { round_up, goal: Goal { gap: 0.0005, rounds: 12, nodes: 2_000 } };
-        let plan = dive::dive(self.model, pricer, Plan::default(), &self.demand, relaxed, style, meter);
+    fn dive(&mut self, pricer: &mut Pricer<'_>, relaxed: &Relaxed, exchanges: &[(u32, u32)], round_up: f64, meter: &mut Meter<'_>) {
+        let style = Style { round_up, goal: Goal { gap: 0.0005, rounds: 12, levels: (0, 0) } };
+        let plan = dive::dive(self.model, pricer, Plan::default(), &self.demand, relaxed, exchanges, style, meter);
         if std::env::var_os("PW_TRACE").is_some() {
             eprintln!("dive {round_up}: {:?}", plan.as_ref().map(|p| UsdPerHour::from_micros(p.cost(self.model)).as_f64()));
         }
