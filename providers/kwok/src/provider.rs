@@ -71,13 +71,11 @@ impl KwokProvider {
     /// The cloud behind the provider: lets nodes join when they are due, finishes terminations, removes nodes that lost
     /// their instance. Ends when `shutdown` does; it may be cut off at any point and goes on where it was when run again.
     /// Two at once do no harm.
-    pub fn run(&self, shutdown: impl Future<Output = ()> + Send) -> impl Future<Output = ()> + Send {
-        async move {
-            tokio::select! {
-                biased;
-                () = shutdown => {}
-                () = crate::cloud::play(self) => {}
-            }
+    pub async fn run(&self, shutdown: impl Future<Output = ()> + Send) {
+        tokio::select! {
+            biased;
+            () = shutdown => {}
+            () = crate::cloud::play(self) => {}
         }
     }
 
@@ -254,14 +252,15 @@ impl CloudProvider for KwokProvider {
                 Ok(LaunchedInstance { instance: record.instance(), failed: record.failed() })
             }
             // Somebody launched this key between our look and our create; theirs counts.
-            Created::Taken => match self.store.get(&name).await? {
-                Some(stored) => found(&stored),
-                None => {
-                    let message =
-                        format!("the instance of key {} came and went while it was launched", request.key);
-                    Err(ProviderError::Transient(message).into())
-                }
-            },
+            Created::Taken => {
+                let stored = self.store.get(&name).await?.ok_or_else(|| {
+                    let key = &request.key;
+                    ProviderError::Transient(format!(
+                        "the instance of key {key} came and went while it was launched"
+                    ))
+                })?;
+                found(&stored)
+            }
         }
     }
 

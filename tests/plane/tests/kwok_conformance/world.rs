@@ -24,7 +24,7 @@ use poolwright_provider_kwok::{KwokProvider, Settings};
 use serde_json::json;
 use tokio::task::JoinHandle;
 
-pub const SOON: Duration = Duration::from_secs(60);
+pub const SOON: Duration = Duration::from_mins(1);
 
 /// The account the provider runs as, with the rights its documentation lists and no others.
 const ACCOUNT: &str = "kwok-provider";
@@ -79,7 +79,7 @@ impl KwokWorld {
         })
         .await?;
         let own = format!(
-            r#"
+            r"
 apiVersion: v1
 kind: Namespace
 metadata: {{name: {name}}}
@@ -94,7 +94,7 @@ apiVersion: poolwright.dev/v1alpha1
 kind: KwokNodeClass
 metadata: {{name: {name}}}
 spec: {{provider: aws, registrationDelay: 2s}}
-"#
+"
         );
         apply(&admin, &name, &own).await?;
         let limited = impersonating(plane, ACCOUNT)?;
