@@ -1,0 +1,49 @@
+//! The batch window.
+
+use poolwright_core::batch::BatchWindow;
+use poolwright_core::index::Change;
+
+use crate::kit::*;
+
+#[test]
+fn a_single_pod_waits_one_second() {
+    let mut window = BatchWindow::default();
+    assert_eq!((window.next_deadline(), window.due(at(100))), (None, false));
+    window.on(Change::Demand, at(0));
+    assert_eq!(window.next_deadline(), Some(at(1)));
+    assert!(!window.due(at(0)) && window.due(at(1)));
+    window.close();
+    assert_eq!(window.next_deadline(), None);
+}
+
+#[test]
+fn more_demand_extends_the_window_but_not_beyond_its_ceiling() {
+    let mut window = BatchWindow::default();
+    for second in 0..20 {
+        window.on(Change::Demand, at(second));
+    }
+    assert_eq!(window.next_deadline(), Some(at(10)));
+}
+
+#[test]
+fn what_adds_no_demand_opens_the_window_and_does_not_extend_it() {
+    let mut window = BatchWindow::default();
+    window.on(Change::Life, at(0));
+    window.on(Change::None, at(0));
+    assert_eq!(window.next_deadline(), None);
+    window.on(Change::Room, at(1));
+    window.on(Change::Room, at(1));
+    window.on(Change::Life, at(1));
+    assert_eq!(window.next_deadline(), Some(at(2)));
+}
+
+#[test]
+fn what_is_urgent_waits_for_nothing() {
+    let mut window = BatchWindow::default();
+    window.on(Change::Demand, at(0));
+    window.urgent(at(0));
+    assert!(window.due(at(0)));
+    window.close();
+    window.urgent(at(5));
+    assert!(window.due(at(5)));
+}

@@ -1,0 +1,64 @@
+//! Room that DaemonSets take of every node they land on.
+
+use poolwright_core::{Claim, DaemonSet, PodRole, PodSpec, Pod, Snapshot};
+use poolwright_catalog::{ResourceList, ResourceName};
+
+use crate::kit::*;
+
+fn daemon(requests: ResourceList) -> DaemonSet {
+    DaemonSet { key: key("agent"), spec: PodSpec { requests, ..PodSpec::default() } }
+}
+
+fn cluster_with(daemon: DaemonSet, pods: impl IntoIterator<Item = Pod>) -> Snapshot {
+    with(with(cluster(aws(), [pool("gpu")]), [daemon]), pods)
+}
+
+#[test]
+fn a_daemonset_takes_room_on_every_new_node() {
+    let plan = planned(&cluster_with(daemon(requests(1, 1, 0)), [pod("a", requests(4, 1, 1))]));
+    assert_eq!(bought(&plan), ["g5.12xlarge: a"], "with the agent a g5.xlarge has only 3 cores for pods");
+}
+
+#[test]
+fn a_daemonset_counts_only_where_it_lands() {
+    let mut picky = daemon(requests(1, 1, 0));
+    picky.spec.node_selector.insert("poolwright.dev/gpu-model".into(), "l4".into());
+    let plan = planned(&cluster_with(picky, [pod("a", requests(4, 1, 1))]));
+    assert_eq!(bought(&plan), ["g5.xlarge: a"]);
+    let types: Vec<_> = plan.claims[0].offerings.iter().map(|o| o.offering.instance_type.as_str()).collect();
+    assert_eq!(types, ["g5.xlarge", "g5.xlarge"], "on a g6.xlarge the agent leaves too little");
+    let tainted = poolwright_core::Pool { taints: vec![taint("gpu", "")], ..pool("gpu") };
+    let mut tolerant = pod("a", requests(4, 1, 1));
+    tolerant.spec.tolerations = vec![tolerate("gpu")];
+    let snapshot = with(with(cluster(aws(), [tainted]), [daemon(requests(1, 1, 0))]), [tolerant]);
+    assert_eq!(bought(&planned(&snapshot)), ["g5.xlarge: a"], "the agent does not tolerate the taint");
+}
+
+#[test]
+fn a_daemonset_takes_room_of_claims_in_flight() {
+    let in_flight = Claim { planned_pods: vec![], ..claim() };
+    let snapshot = with(cluster_with(daemon(requests(1, 1, 0)), [pod("a", requests(4, 1, 0))]), [in_flight.clone()]);
+    assert_eq!(planned(&snapshot).claims.len(), 1);
+    let snapshot = with(cluster_with(daemon(requests(1, 1, 0)), [pod("a", requests(3, 1, 0))]), [in_flight]);
+    assert_eq!(planned(&snapshot).claims.len(), 0);
+}
+
+#[test]
+fn on_a_node_it_counts_once_before_and_after_its_pod_has_come() {
+    let waits = pod("a", requests(3, 1, 0));
+    let before = with(cluster_with(daemon(requests(1, 1, 0)), [waits]), [node("n", room(4, 16, 0))]);
+    assert_eq!(planned(&before).claims.len(), 0);
+    let arrived = Pod { role: PodRole::DaemonSet, ..bound(pod("agent-x7k2p", requests(1, 1, 0)), "n") };
+    assert_eq!(planned(&with(before.clone(), [arrived])).claims.len(), 0);
+    let stranger = Pod { role: PodRole::DaemonSet, ..bound(pod("agent-two-x7k2p", requests(1, 1, 0)), "n") };
+    assert_eq!(planned(&with(before, [stranger])).claims.len(), 1, "it belongs to another DaemonSet");
+}
+
+#[test]
+fn the_places_of_daemonset_pods_count_too() {
+    let few = room(8, 32, 0).with(ResourceName::PODS, 3);
+    let kinds = catalogue(vec![Kind("few", few, None, &[("a", "1.00")])]);
+    let pods = ["a", "b", "c"].map(|name| pod(name, requests(1, 1, 0)));
+    let snapshot = with(with(cluster(kinds, [pool("gpu")]), [daemon(requests(1, 1, 0))]), pods);
+    assert_eq!(planned(&snapshot).claims.len(), 2);
+}

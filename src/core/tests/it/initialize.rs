@@ -1,0 +1,118 @@
+//! From a node that joined to one that is open to pods.
+
+use poolwright_core::lifecycle::decide;
+use poolwright_core::*;
+
+use crate::kit::*;
+
+fn gated() -> Node {
+    Node { cordoned: true, gated: true, ..claimed_node() }
+}
+
+fn with_node(node: Node) -> Snapshot {
+    let claim = Claim { startup_taints: vec![taint("boot", "")], ..registered() };
+    with(with(cluster(aws(), [pool("gpu")]), [claim]), [node])
+}
+
+/// The reason and message of `Initialized=False`.
+fn waits_for(node: Node) -> (String, String) {
+    let actions = decide(&with_node(node), at(30)).actions;
+    match &actions[..] {
+        [Action::SetConditions { conditions, .. }] if conditions[0].status == ConditionStatus::False => {
+            (conditions[0].reason.clone(), conditions[0].message.clone())
+        }
+        actions => panic!("{actions:?}"),
+    }
+}
+
+#[test]
+fn a_node_that_keeps_the_promise_is_opened_and_recorded() {
+    let message = "node n is ready and advertises exactly what was promised";
+    let subject = Subject::Claim(ClaimName("c".into()));
+    assert_eq!(
+        decide(&with_node(gated()), at(30)).actions,
+        [
+            Action::Open { node: "n".into() },
+            Action::Tell(Notice {
+                subject: subject.clone(),
+                kind: NoticeKind::Normal,
+                reason: "Initialized".into(),
+                message: format!("{message}; it is open to pods"),
+            }),
+            Action::SetConditions {
+                subject,
+                conditions: vec![ConditionUpdate {
+                    kind: ConditionType::Initialized,
+                    status: ConditionStatus::True,
+                    reason: "Initialized".into(),
+                    message: message.into(),
+                }],
+            },
+        ]
+    );
+}
+
+#[test]
+fn a_node_stays_closed_until_it_is_ready_complete_and_free_of_startup_taints() {
+    assert_eq!(
+        waits_for(Node { ready: false, ..gated() }),
+        ("NodeNotReady".into(), "node n is not ready".into())
+    );
+    assert_eq!(
+        waits_for(Node { allocatable: room(4, 16, 0), ..gated() }),
+        ("ResourcesDiffer".into(), "node n: nvidia.com/gpu: 1 promised, 0 advertised".into())
+    );
+    assert_eq!(
+        waits_for(Node { allocatable: room(8, 16, 1), ..gated() }),
+        ("ResourcesDiffer".into(), "node n: cpu: 4000m promised, 8000m advertised".into())
+    );
+    assert_eq!(
+        waits_for(Node { taints: vec![taint("boot", "")], ..gated() }),
+        ("StartupTaintsPresent".into(), "node n still has the startup taints `boot:NoSchedule`".into())
+    );
+}
+
+#[test]
+fn what_it_waits_for_is_recorded_once() {
+    let snapshot = with_node(Node { ready: false, ..gated() });
+    let Action::SetConditions { conditions, .. } = &decide(&snapshot, at(30)).actions[0] else {
+        panic!("it says what it waits for")
+    };
+    let mut claim = (*snapshot.claims[&ClaimName("c".into())]).clone();
+    let update = conditions[0].clone();
+    let recorded =
+        Condition { status: update.status, since: at(30), reason: update.reason, message: update.message };
+    claim.conditions.insert(update.kind, recorded);
+    assert_eq!(decide(&with(snapshot, [claim]), at(31)).actions, []);
+}
+
+#[test]
+fn a_node_that_never_keeps_its_promise_is_given_up_and_says_what_was_missing() {
+    let actions = decide(&with_node(Node { allocatable: room(4, 16, 0), ..gated() }), at(920)).actions;
+    let why = "g5.xlarge/a/on-demand: its node was not usable within 15 min after it joined: node n: nvidia.com/gpu: 1 promised, 0 advertised";
+    assert_eq!(actions[0], Action::HoldBack { claim: ClaimName("c".into()), message: why.into() });
+    assert!(matches!(&actions[1], Action::Tell(notice) if notice.reason == "InitializationTimeout"));
+    assert!(matches!(&actions[2], Action::DeleteClaim { only_if_empty: false, .. }));
+}
+
+#[test]
+fn a_crash_between_recording_and_opening_leaves_no_node_closed() {
+    let snapshot = with(with(cluster(aws(), [pool("gpu")]), [initialized()]), [gated()]);
+    let snapshot = with(snapshot, [bound(pod("p", requests(1, 1, 1)), "n")]);
+    assert_eq!(decide(&snapshot, at(40)).actions, [Action::Open { node: "n".into() }]);
+}
+
+#[test]
+fn a_pod_that_the_scheduler_does_not_place_as_planned_is_named() {
+    let nominated = Pod { nominated_node: Some("n".into()), ..pod("p", requests(1, 1, 1)) };
+    let snapshot = with(with(cluster(aws(), [pool("gpu")]), [initialized()]), [claimed_node()]);
+    let snapshot = with(snapshot, [nominated]);
+    assert_eq!(decide(&snapshot, at(89)).actions, []);
+    assert_eq!(decide(&snapshot, at(89)).wake_at, Some(at(90)));
+    let actions = decide(&snapshot, at(90)).actions;
+    assert!(
+        matches!(&actions[..], [Action::Tell(notice)] if notice.subject == Subject::Pod(key("p"))
+            && notice.message == "was planned for node n, which is open, but the scheduler does not place it there (0/0 nodes are available); the node waits for it: correct the pod, or delete it"),
+        "{actions:?}"
+    );
+}

@@ -1,0 +1,314 @@
+//! Small clusters for tests.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use jiff::{SignedDuration, Timestamp};
+use poolwright_catalog::offering::CatalogueOrigin;
+use poolwright_catalog::{
+    Arch, CapacityType, Catalogue, Gpu, InstanceType, Offering, OfferingId, Price, PriceSource, Quote, ResourceList,
+    ResourceName, UnknownPrice, UsdPerHour,
+};
+use poolwright_core::plan::{Plan, PlanOptions, PlannedClaim, plan};
+use poolwright_core::*;
+use poolwright_solver::NeverStop;
+
+/// `seconds` after the beginning of the test's time.
+pub fn at(seconds: i64) -> Timestamp {
+    Timestamp::from_second(1_800_000_000 + seconds).unwrap()
+}
+
+pub fn usd(dollars: &str) -> UsdPerHour {
+    dollars.parse().unwrap()
+}
+
+/// CPU in cores, memory in GiB, GPUs, and one `pods`.
+pub fn requests(cpu: u64, memory: u64, gpus: u64) -> ResourceList {
+    room(cpu, memory, gpus).with(ResourceName::PODS, 1)
+}
+
+/// CPU in cores, memory in GiB, GPUs, 110 pods.
+pub fn room(cpu: u64, memory: u64, gpus: u64) -> ResourceList {
+    ResourceList::new()
+        .with(ResourceName::CPU, cpu * 1000)
+        .with(ResourceName::MEMORY, memory << 30)
+        .with(ResourceName::NVIDIA_GPU, gpus)
+        .with(ResourceName::PODS, 110)
+}
+
+pub fn node_class() -> NodeClassRef {
+    NodeClassRef { group: "poolwright.dev".into(), kind: "KwokNodeClass".into(), name: "default".into() }
+}
+
+pub fn id(kind: &str, zone: &str) -> OfferingId {
+    OfferingId { instance_type: kind.into(), zone: zone.into(), capacity_type: CapacityType::OnDemand }
+}
+
+/// One instance type, on demand, in some zones; no price is an unknown one.
+pub struct Kind(pub &'static str, pub ResourceList, pub Option<&'static str>, pub &'static [(&'static str, &'static str)]);
+
+pub fn catalogue(kinds: Vec<Kind>) -> Catalogue {
+    let (mut types, mut offerings) = (Vec::new(), Vec::new());
+    for Kind(name, allocatable, gpu, prices) in kinds {
+        let count = allocatable.get(ResourceName::NVIDIA_GPU) as u32;
+        for (zone, price) in prices {
+            let price = match *price {
+                "unknown" => Price::Unknown(UnknownPrice::Missing),
+                price => {
+                    Price::Known(Quote { usd_per_hour: usd(price), source: PriceSource::new("test"), as_of: None })
+                }
+            };
+            offerings.push(Offering { id: id(name, zone), region: Some("us-east-1".into()), price });
+        }
+        types.push(InstanceType {
+            name: name.into(),
+            provider: "aws".into(),
+            arch: Arch::Amd64,
+            gpu: gpu.map(|model| Gpu { model: model.into(), count, memory_mib: None }),
+            allocatable,
+        });
+    }
+    Catalogue::new(CatalogueOrigin { source: "test".into(), as_of: None }, types, offerings)
+}
+
+/// g5.xlarge with one GPU, g5.12xlarge with four, g6.xlarge with one L4, c7.xlarge with none.
+pub fn aws() -> Catalogue {
+    catalogue(vec![
+        Kind("g5.xlarge", room(4, 16, 1), Some("a10g"), &[("a", "1.006"), ("b", "1.006")]),
+        Kind("g5.12xlarge", room(48, 192, 4), Some("a10g"), &[("a", "5.672")]),
+        Kind("g6.xlarge", room(4, 16, 1), Some("l4"), &[("a", "1.10")]),
+        Kind("c7.xlarge", room(4, 8, 0), None, &[("a", "0.17")]),
+    ])
+}
+
+pub fn pool(name: &str) -> Pool {
+    Pool {
+        name: PoolName(name.into()),
+        uid: Uid(format!("pool-{name}")),
+        labels: BTreeMap::new(),
+        annotations: BTreeMap::new(),
+        taints: vec![],
+        startup_taints: vec![],
+        requirements: vec![],
+        node_class: node_class(),
+        weight: 0,
+        limits: PoolLimits::default(),
+        allow_unknown_price: BTreeSet::new(),
+        scale_to_zero_after: Some(SignedDuration::from_secs(300)),
+        deadlines: Deadlines::default(),
+        deleting: false,
+        problem: None,
+    }
+}
+
+pub fn is_in(key: &str, values: &[&str]) -> Requirement {
+    Requirement {
+        key: key.into(),
+        operator: Operator::In(values.iter().map(|value| (*value).to_owned()).collect()),
+    }
+}
+
+pub fn taint(key: &str, value: &str) -> Taint {
+    Taint { key: key.into(), value: value.into(), effect: Effect::NoSchedule }
+}
+
+pub fn tolerate(key: &str) -> Toleration {
+    Toleration { key: Some(key.into()), matches: TolerationMatch::Exists, effect: None }
+}
+
+pub fn key(name: &str) -> PodKey {
+    PodKey::new("default", name)
+}
+
+/// A pod that the scheduler could not place.
+pub fn pod(name: &str, requests: ResourceList) -> Pod {
+    Pod {
+        key: key(name),
+        uid: Uid(format!("pod-{name}")),
+        spec: PodSpec { requests, ..PodSpec::default() },
+        priority: 0,
+        scheduler: "default-scheduler".into(),
+        role: PodRole::Workload,
+        phase: PodPhase::Unschedulable { since: at(0), message: "0/0 nodes are available".into() },
+        nominated_node: None,
+        deleting_since: None,
+        created: at(0),
+    }
+}
+
+pub fn bound(pod: Pod, node: &str) -> Pod {
+    Pod { phase: PodPhase::Bound { node: node.into() }, ..pod }
+}
+
+/// A ready, open node that nobody claims.
+pub fn node(name: &str, allocatable: ResourceList) -> Node {
+    Node {
+        name: name.into(),
+        provider_id: None,
+        labels: BTreeMap::new(),
+        taints: vec![],
+        allocatable,
+        ready: true,
+        cordoned: false,
+        gated: false,
+        deleting_since: None,
+    }
+}
+
+/// An empty cluster with one catalogue and these pools.
+pub fn cluster(catalogue: Catalogue, pools: impl IntoIterator<Item = Pool>) -> Snapshot {
+    let mut snapshot = Snapshot::default();
+    snapshot.catalogues.insert(node_class(), Ok(Arc::new(catalogue)));
+    for pool in pools {
+        snapshot.pools.insert(pool.name.clone(), Arc::new(pool));
+    }
+    snapshot
+}
+
+pub trait Put {
+    fn put(self, snapshot: &mut Snapshot);
+}
+
+impl Put for Pod {
+    fn put(self, snapshot: &mut Snapshot) {
+        snapshot.pods.insert(self.key.clone(), Arc::new(self));
+    }
+}
+
+impl Put for Node {
+    fn put(self, snapshot: &mut Snapshot) {
+        snapshot.nodes.insert(self.name.clone(), Arc::new(self));
+    }
+}
+
+impl Put for Claim {
+    fn put(self, snapshot: &mut Snapshot) {
+        snapshot.claims.insert(self.name.clone(), Arc::new(self));
+    }
+}
+
+impl Put for DaemonSet {
+    fn put(self, snapshot: &mut Snapshot) {
+        snapshot.daemonsets.insert(self.key.clone(), Arc::new(self));
+    }
+}
+
+pub fn with<T: Put>(mut snapshot: Snapshot, things: impl IntoIterator<Item = T>) -> Snapshot {
+    for thing in things {
+        thing.put(&mut snapshot);
+    }
+    snapshot
+}
+
+pub fn planned(snapshot: &Snapshot) -> Plan {
+    planned_at(snapshot, 10)
+}
+
+pub fn planned_at(snapshot: &Snapshot, seconds: i64) -> Plan {
+    let plan = plan(snapshot, at(seconds), &PlanOptions::default(), &mut NeverStop);
+    assert_eq!(plan.refused, Vec::<String>::new());
+    plan
+}
+
+/// What is bought, as `type/zone/capacity: pods`, sorted.
+pub fn bought(plan: &Plan) -> Vec<String> {
+    let mut bought: Vec<String> = plan
+        .claims
+        .iter()
+        .map(|claim| {
+            let pods: Vec<&str> = claim.planned_pods.iter().map(|pod| pod.name.as_str()).collect();
+            format!("{}: {}", claim.instance_type(), pods.join(" "))
+        })
+        .collect();
+    bought.sort();
+    bought
+}
+
+/// The claim that the executor makes of a planned one.
+pub fn created(planned: &PlannedClaim, seconds: i64) -> Claim {
+    Claim {
+        name: planned.name.clone(),
+        uid: Uid(format!("uid-{}", planned.name)),
+        pool: planned.pool.clone(),
+        node_class: planned.node_class.clone(),
+        offerings: planned.offerings.clone(),
+        labels: planned.labels.clone(),
+        annotations: planned.annotations.clone(),
+        taints: planned.taints.clone(),
+        startup_taints: planned.startup_taints.clone(),
+        planned_pods: planned.planned_pods.clone(),
+        deadlines: planned.deadlines,
+        created: at(seconds),
+        deleting_since: None,
+        launched: None,
+        node_name: None,
+        conditions: BTreeMap::new(),
+    }
+}
+
+/// The cluster after the plan was carried out: its claims are in flight.
+pub fn carried_out(snapshot: &Snapshot, plan: &Plan, seconds: i64) -> Snapshot {
+    let mut after = with(snapshot.clone(), plan.claims.iter().map(|claim| created(claim, seconds)));
+    after.nominations.clone_from(&plan.nominations);
+    after
+}
+
+/// A claim `c` for one pod `p` on a g5.xlarge.
+pub fn claim() -> Claim {
+    Claim {
+        name: ClaimName("c".into()),
+        uid: Uid("uid-c".into()),
+        pool: PoolName("gpu".into()),
+        node_class: node_class(),
+        offerings: vec![RankedOffering {
+            offering: id("g5.xlarge", "a"),
+            price: Some(usd("1.006")),
+            allocatable: room(4, 16, 1),
+        }],
+        labels: BTreeMap::new(),
+        annotations: BTreeMap::new(),
+        taints: vec![],
+        startup_taints: vec![],
+        planned_pods: vec![key("p")],
+        deadlines: Deadlines::default(),
+        created: at(0),
+        deleting_since: None,
+        launched: None,
+        node_name: None,
+        conditions: BTreeMap::new(),
+    }
+}
+
+pub fn launched(claim: Claim) -> Claim {
+    let offering = claim.offerings[0].offering.clone();
+    Claim { launched: Some(Launched { provider_id: format!("kwok://{}", claim.name), offering }), ..claim }
+}
+
+/// Records a condition as true.
+pub fn true_since(mut claim: Claim, kind: ConditionType, seconds: i64) -> Claim {
+    let condition = Condition {
+        status: ConditionStatus::True,
+        since: at(seconds),
+        reason: "Test".into(),
+        message: "as the test says".into(),
+    };
+    claim.conditions.insert(kind, condition);
+    claim
+}
+
+/// Launched at 10 s, registered as node `n` at 20 s.
+pub fn registered() -> Claim {
+    let claim = true_since(launched(claim()), ConditionType::Launched, 10);
+    let claim = true_since(claim, ConditionType::Registered, 20);
+    Claim { node_name: Some("n".into()), ..claim }
+}
+
+/// Initialized at 30 s.
+pub fn initialized() -> Claim {
+    true_since(registered(), ConditionType::Initialized, 30)
+}
+
+/// The node of [`claim`], ready, open, with what was promised.
+pub fn claimed_node() -> Node {
+    Node { provider_id: Some("kwok://c".into()), ..node("n", room(4, 16, 1)) }
+}

@@ -1,0 +1,72 @@
+//! From a claim to an instance.
+
+use poolwright_core::lifecycle::{Decision, decide};
+use poolwright_core::*;
+
+use crate::kit::*;
+
+#[test]
+fn a_new_claim_is_launched_and_launched_again_until_that_is_recorded() {
+    let snapshot = with(cluster(aws(), [pool("gpu")]), [claim()]);
+    let launch = Action::Launch { claim: ClaimName("c".into()) };
+    let decision = decide(&snapshot, at(1));
+    assert_eq!(decision, Decision { actions: vec![launch.clone()], wake_at: Some(at(6)) });
+    assert_eq!(decide(&snapshot, at(299)).actions, [launch]);
+}
+
+#[test]
+fn a_claim_that_is_not_launched_in_time_is_given_up_with_the_reason() {
+    let snapshot = with(cluster(aws(), [pool("gpu")]), [claim()]);
+    let why = "g5.xlarge/a/on-demand: no instance was launched within 5 min";
+    assert_eq!(
+        decide(&snapshot, at(300)).actions,
+        [
+            Action::HoldBack { claim: ClaimName("c".into()), message: why.into() },
+            Action::Tell(Notice {
+                subject: Subject::Claim(ClaimName("c".into())),
+                kind: NoticeKind::Warning,
+                reason: "LaunchTimeout".into(),
+                message: format!(
+                    "{why}. The claim is deleted, the offering is not bought for a while, and its pods are planned anew"
+                ),
+            }),
+            Action::DeleteClaim { claim: ClaimName("c".into()), uid: Uid("uid-c".into()), only_if_empty: false },
+        ]
+    );
+}
+
+#[test]
+fn a_launched_claim_is_recorded_as_such_once() {
+    let snapshot = with(cluster(aws(), [pool("gpu")]), [launched(claim())]);
+    let decision = decide(&snapshot, at(1));
+    assert_eq!(
+        decision.actions,
+        [Action::SetConditions {
+            subject: Subject::Claim(ClaimName("c".into())),
+            conditions: vec![ConditionUpdate {
+                kind: ConditionType::Launched,
+                status: ConditionStatus::True,
+                reason: "Launched".into(),
+                message: "g5.xlarge/a/on-demand runs as kwok://c".into(),
+            }],
+        }]
+    );
+    let recorded = true_since(launched(claim()), ConditionType::Launched, 1);
+    let snapshot = with(snapshot, [recorded]);
+    assert_eq!(decide(&snapshot, at(2)), Decision { actions: vec![], wake_at: Some(at(901)) });
+}
+
+#[test]
+fn an_instance_that_a_later_listing_lacks_is_gone_and_its_claim_with_it() {
+    let claim = true_since(launched(claim()), ConditionType::Launched, 10);
+    let mut snapshot = with(cluster(aws(), [pool("gpu")]), [claim]);
+    snapshot.instances = Some((at(39), vec![]));
+    assert_eq!(decide(&snapshot, at(50)).actions, [], "so soon a listing may lack a new instance");
+    snapshot.instances = Some((at(40), vec![]));
+    let actions = decide(&snapshot, at(50)).actions;
+    assert!(matches!(&actions[0], Action::Tell(notice) if notice.reason == "InstanceGone"));
+    assert_eq!(
+        actions[1..],
+        [Action::DeleteClaim { claim: ClaimName("c".into()), uid: Uid("uid-c".into()), only_if_empty: false }]
+    );
+}

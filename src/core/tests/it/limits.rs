@@ -1,0 +1,78 @@
+//! Ceilings of pools.
+
+use poolwright_catalog::ResourceName;
+use poolwright_core::plan::UnplacedReason;
+use poolwright_core::{Pool, PoolLimits, RankedOffering};
+
+use crate::kit::*;
+
+fn limited(limits: PoolLimits) -> Pool {
+    Pool { limits, ..pool("gpu") }
+}
+
+fn gpus(count: u64) -> PoolLimits {
+    PoolLimits {
+        resources: [(ResourceName::new(ResourceName::NVIDIA_GPU), count)].into(),
+        ..PoolLimits::default()
+    }
+}
+
+fn three() -> [poolwright_core::Pod; 3] {
+    ["a", "b", "c"].map(|name| pod(name, requests(1, 1, 1)))
+}
+
+#[test]
+fn a_resource_limit_stops_buying_and_is_named_on_pod_and_pool() {
+    let plan = planned(&with(cluster(aws(), [limited(gpus(2))]), three()));
+    assert_eq!(plan.claims.len(), 2);
+    let left = &plan.unplaced[0];
+    assert_eq!(left.reason, UnplacedReason::LimitReached);
+    assert_eq!(
+        left.message,
+        "limit nvidia.com/gpu = 2 of pool `gpu` is reached (in use or on order: 2); raise spec.limits or free nodes"
+    );
+    assert_eq!(plan.pools[&pool("gpu").name].limit_reached.as_ref(), Some(&left.message));
+}
+
+#[test]
+fn limits_on_nodes_and_on_money_hold_too() {
+    let nodes = PoolLimits { nodes: Some(1), ..PoolLimits::default() };
+    let pods = ["a", "b", "c", "d", "e"].map(|name| pod(name, requests(1, 1, 1)));
+    let plan = planned(&with(cluster(aws(), [limited(nodes)]), pods));
+    assert_eq!(plan.claims.len(), 1);
+    assert_eq!(plan.counts.on_new + plan.counts.unplaced, 5);
+    let money = PoolLimits { usd_per_hour: Some(usd("2.50")), ..PoolLimits::default() };
+    let plan = planned(&with(cluster(aws(), [limited(money)]), three()));
+    assert_eq!((plan.claims.len(), plan.cost), (2, usd("2.012")));
+}
+
+#[test]
+fn a_limit_of_zero_buys_nothing() {
+    let plan = planned(&with(cluster(aws(), [limited(gpus(0))]), three()));
+    assert!(plan.claims.is_empty());
+    assert!(plan.unplaced.iter().all(|left| left.reason == UnplacedReason::LimitReached));
+}
+
+#[test]
+fn a_claim_that_is_not_launched_counts_as_the_most_it_may_become() {
+    let mut open = claim();
+    open.planned_pods.clear();
+    open.offerings.push(RankedOffering {
+        offering: id("g5.12xlarge", "a"),
+        price: Some(usd("5.672")),
+        allocatable: room(48, 192, 4),
+    });
+    // The claim's free room takes one pod; it may still take four of the five GPUs allowed.
+    let snapshot = with(with(cluster(aws(), [limited(gpus(5))]), three()), [open.clone()]);
+    assert_eq!(planned(&snapshot).claims.len(), 1);
+    let snapshot = with(with(cluster(aws(), [limited(gpus(5))]), three()), [launched(open)]);
+    assert_eq!(planned(&snapshot).claims.len(), 2);
+}
+
+#[test]
+fn claims_that_are_being_deleted_still_count() {
+    let mut leaving = launched(claim());
+    leaving.deleting_since = Some(at(1));
+    let snapshot = with(with(cluster(aws(), [limited(gpus(1))]), three()), [leaving]);
+    assert!(planned(&snapshot).claims.is_empty());
+}

@@ -1,0 +1,78 @@
+//! What users are told of a plan.
+
+use poolwright_core::explain::notices;
+use poolwright_core::*;
+
+use crate::kit::*;
+
+#[test]
+fn pods_are_told_what_was_bought_or_why_nothing_was_and_pools_how_they_stand() {
+    let pods = [pod("a", requests(1, 1, 1)), pod("z", requests(1, 1, 16))];
+    let plan = planned(&with(cluster(aws(), [pool("gpu")]), pods));
+    let status = |kind, status, reason: &str, message: &str| ConditionUpdate {
+        kind,
+        status,
+        reason: reason.into(),
+        message: message.into(),
+    };
+    let tell = |name: &str, kind, reason: &str, message: String| {
+        Action::Tell(Notice { subject: Subject::Pod(key(name)), kind, reason: reason.into(), message })
+    };
+    let claim = &plan.claims[0];
+    assert_eq!(
+        notices(&plan),
+        [
+            Action::SetConditions {
+                subject: Subject::Pool(PoolName("gpu".into())),
+                conditions: vec![
+                    status(ConditionType::Ready, ConditionStatus::True, "Ready", "5 offerings may be bought now"),
+                    status(ConditionType::ValidationSucceeded, ConditionStatus::True, "Valid", "the spec makes sense"),
+                    status(
+                        ConditionType::NodeClassReady,
+                        ConditionStatus::True,
+                        "Ready",
+                        "the node class exists and can buy"
+                    ),
+                    status(
+                        ConditionType::LimitReached,
+                        ConditionStatus::False,
+                        "WithinLimits",
+                        "no limit keeps it from buying what pods need"
+                    ),
+                ],
+            },
+            tell(
+                "a",
+                NoticeKind::Normal,
+                "NodePlanned",
+                format!(
+                    "bought for it: g5.xlarge on-demand in a at 1.006 $/h holds 1 pod (1 x nvidia.com/gpu); next best: g6.xlarge at 1.10 $/h, 9 % dearer (claim {})",
+                    claim.name
+                )
+            ),
+            tell(
+                "z",
+                NoticeKind::Warning,
+                "NoOfferingFits",
+                "needs 16 nvidia.com/gpu in one node; the largest offering of pool `gpu` for it, g5.12xlarge, has 4".into()
+            ),
+        ]
+    );
+}
+
+#[test]
+fn a_pool_that_cannot_be_used_is_not_ready_for_that_reason() {
+    let plan = planned(&cluster(aws(), [Pool { requirements: vec![is_in("x", &[])], ..pool("gpu") }]));
+    let Action::SetConditions { conditions, .. } = &notices(&plan)[0] else { panic!("conditions come first") };
+    let summary: Vec<_> = conditions.iter().map(|c| (c.kind, c.status, c.reason.as_str())).collect();
+    assert_eq!(summary[0], (ConditionType::Ready, ConditionStatus::False, "ContradictingRequirements"));
+    assert_eq!(summary[1], (ConditionType::ValidationSucceeded, ConditionStatus::False, "ContradictingRequirements"));
+    assert_eq!(summary[2], (ConditionType::NodeClassReady, ConditionStatus::True, "Ready"));
+}
+
+#[test]
+fn pods_that_wait_for_somebody_else_are_left_in_peace() {
+    let gated = Pod { phase: PodPhase::Gated, ..pod("a", requests(1, 1, 1)) };
+    let plan = planned(&with(cluster(aws(), [pool("gpu")]), [gated]));
+    assert!(notices(&plan).iter().all(|action| !matches!(action, Action::Tell(_))));
+}

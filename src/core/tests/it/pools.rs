@@ -1,0 +1,93 @@
+//! Which pool buys, and which cannot.
+
+use poolwright_catalog::ResourceName;
+use poolwright_core::plan::UnplacedReason;
+use poolwright_core::{Operator, Pool, PoolName, PoolProblem, Requirement};
+
+use crate::kit::*;
+
+#[test]
+fn pods_go_to_the_heaviest_pool_that_can_hold_them() {
+    let dear = Pool {
+        weight: 10,
+        requirements: vec![is_in("node.kubernetes.io/instance-type", &["g6.xlarge"])],
+        ..pool("dear")
+    };
+    let pods = [pod("a", requests(1, 1, 1)), pod("b", requests(40, 1, 4))];
+    let plan = planned(&with(cluster(aws(), [dear, pool("cheap")]), pods));
+    assert_eq!(bought(&plan), ["g5.12xlarge: b", "g6.xlarge: a"]);
+}
+
+#[test]
+fn what_a_limit_leaves_over_goes_to_the_next_pool() {
+    let mut first = Pool { weight: 10, ..pool("first") };
+    first.limits.resources.insert(ResourceName::new(ResourceName::NVIDIA_GPU), 1);
+    let pods = [pod("a", requests(1, 1, 1)), pod("b", requests(1, 1, 1))];
+    let plan = planned(&with(cluster(aws(), [first, pool("second")]), pods));
+    let mut pools: Vec<_> = plan.claims.iter().map(|claim| claim.pool.0.as_str()).collect();
+    pools.sort_unstable();
+    assert_eq!(pools, ["first", "second"]);
+    assert!(plan.unplaced.is_empty());
+    assert!(plan.pools[&PoolName("first".into())].limit_reached.is_some());
+}
+
+#[test]
+fn a_template_label_selects_the_pool_and_travels_with_the_claim() {
+    let mut team = pool("team");
+    team.labels.insert("team".into(), "vision".into());
+    let mut wants = pod("a", requests(1, 1, 1));
+    wants.spec.node_selector.insert("team".into(), "vision".into());
+    let mut by_name = pod("b", requests(1, 1, 1));
+    by_name.spec.node_selector.insert("poolwright.dev/nodepool".into(), "other".into());
+    let plan = planned(&with(cluster(aws(), [team, pool("other")]), [wants, by_name]));
+    let of = |name: &str| plan.claims.iter().find(|claim| claim.planned_pods == [key(name)]).unwrap();
+    assert_eq!((of("a").pool.0.as_str(), of("b").pool.0.as_str()), ("team", "other"));
+    assert_eq!(of("a").labels["team"], "vision");
+}
+
+#[test]
+fn taints_keep_pods_away_and_startup_taints_do_not() {
+    let tainted = Pool { taints: vec![taint("gpu", "yes")], startup_taints: vec![taint("boot", "")], ..pool("gpu") };
+    let mut tolerant = pod("a", requests(1, 1, 1));
+    tolerant.spec.tolerations = vec![tolerate("gpu")];
+    let plan = planned(&with(cluster(aws(), [tainted]), [tolerant, pod("b", requests(1, 1, 1))]));
+    assert_eq!(bought(&plan), ["g5.xlarge: a"]);
+    assert_eq!(plan.claims[0].taints, [taint("gpu", "yes")]);
+    assert_eq!(plan.claims[0].startup_taints, [taint("boot", "")]);
+    assert_eq!(
+        plan.unplaced[0].message,
+        "does not tolerate taint `gpu=yes:NoSchedule` of pool `gpu`; add a toleration, or a pool without the taint"
+    );
+}
+
+#[test]
+fn requirements_choose_among_offerings() {
+    let few = Requirement { key: "poolwright.dev/gpu-count".into(), operator: Operator::Gte(2) };
+    let large = Pool { requirements: vec![few], ..pool("large") };
+    let plan = planned(&with(cluster(aws(), [large]), [pod("a", requests(1, 1, 1))]));
+    assert_eq!(bought(&plan), ["g5.12xlarge: a"]);
+}
+
+#[test]
+fn a_pool_that_cannot_be_used_says_why_and_buys_nothing() {
+    let contradicting =
+        Pool { requirements: vec![is_in("zone", &["a"]), is_in("zone", &["b"])], ..pool("contradicting") };
+    let mut lost = pool("lost");
+    lost.node_class.name = "missing".into();
+    let problem = PoolProblem { reason: "InvalidQuantity".into(), message: "spec.limits.cpu: ...".into() };
+    let broken = Pool { problem: Some(problem), ..pool("broken") };
+    let nothing = Pool { requirements: vec![is_in("team", &["a"])], ..pool("nothing") };
+    let deleting = Pool { deleting: true, ..pool("deleting") };
+    let pools = [contradicting, lost, broken, nothing, deleting];
+    let plan = planned(&with(cluster(aws(), pools), [pod("a", requests(1, 1, 1))]));
+    let invalid = |name: &str| plan.pools[&PoolName(name.into())].invalid.as_ref().unwrap().0.as_str();
+    assert_eq!(invalid("contradicting"), "ContradictingRequirements");
+    assert_eq!(invalid("broken"), "InvalidQuantity");
+    assert_eq!(invalid("nothing"), "NoOfferingMatches");
+    let (reason, message) = plan.pools[&PoolName("lost".into())].node_class.as_ref().unwrap();
+    assert_eq!(reason, "NodeClassNotFound");
+    assert_eq!(message, "KwokNodeClass `missing` does not exist; create it, or correct spec.template.spec.nodeClassRef");
+    assert!(plan.claims.is_empty());
+    assert_eq!(plan.unplaced[0].reason, UnplacedReason::NoUsablePool);
+    assert_eq!(plan.unplaced[0].message, "pool `broken` cannot be used: spec.limits.cpu: ...");
+}

@@ -1,0 +1,179 @@
+//! What holds for every cluster.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use poolwright_catalog::{Catalogue, ResourceName, UsdPerHour};
+use poolwright_core::plan::{Plan, PlanOptions, plan};
+use poolwright_core::*;
+use poolwright_solver::{NeverStop, Options};
+use proptest::prelude::*;
+
+use crate::kit::*;
+
+fn shop() -> Catalogue {
+    catalogue(vec![
+        Kind("one", room(4, 16, 1), Some("a10g"), &[("a", "1.00"), ("b", "1.05")]),
+        Kind("four", room(16, 64, 4), Some("a10g"), &[("a", "4.50")]),
+        Kind("eight", room(96, 512, 8), Some("h100"), &[("b", "30.00")]),
+        Kind("cpu", room(8, 32, 0), None, &[("a", "0.40"), ("b", "0.40")]),
+        Kind("mystery", room(200, 900, 16), Some("b200"), &[("a", "unknown")]),
+    ])
+}
+
+fn any_pod() -> impl Strategy<Value = Pod> {
+    (1u64..10, 1u64..40, 0u64..5, 0u8..16, -1i32..2).prop_map(|(cpu, memory, gpus, traits, priority)| {
+        let mut pod = pod("", requests(cpu, memory, gpus));
+        pod.priority = priority;
+        if traits & 1 != 0 {
+            pod.spec.tolerations.push(tolerate("gpu"));
+        }
+        if traits & 6 == 6 {
+            pod.spec.node_selector.insert("topology.kubernetes.io/zone".into(), "b".into());
+        }
+        if traits == 15 {
+            pod.spec.unmodelled.push(UnmodelledRule { field: "spec.x".into(), rule: "x".into() });
+        }
+        if traits == 8 {
+            let gpu = is_in("poolwright.dev/gpu-model", &["h100", "b200"]);
+            pod.spec.node_affinity = Some(vec![NodeTerm { requirements: vec![gpu] }]);
+        }
+        pod
+    })
+}
+
+fn any_pool() -> impl Strategy<Value = Pool> {
+    (0u8..32, 0u32..3, 0u64..12, 0u64..5, 1u64..60).prop_map(|(traits, weight, gpus, nodes, money)| {
+        let mut pool = pool("");
+        pool.weight = weight;
+        if traits & 1 != 0 {
+            pool.taints.push(taint("gpu", ""));
+        }
+        if traits & 2 != 0 {
+            pool.limits.resources.insert(ResourceName::new(ResourceName::NVIDIA_GPU), gpus);
+        }
+        if traits & 4 != 0 {
+            pool.limits.nodes = Some(nodes);
+        }
+        if traits & 8 != 0 {
+            pool.limits.usd_per_hour = Some(UsdPerHour::from_micros(money * 1_000_000));
+        }
+        if traits & 16 != 0 {
+            pool.allow_unknown_price.insert("mystery".into());
+        }
+        pool
+    })
+}
+
+fn any_cluster() -> impl Strategy<Value = Snapshot> {
+    let pods = proptest::collection::vec(any_pod(), 0..25);
+    let pools = proptest::collection::vec(any_pool(), 0..4);
+    let nodes = proptest::collection::vec((1u64..20, 1u64..60, 0u64..3), 0..3);
+    let daemon = proptest::option::of(1u64..3);
+    (pods, pools, nodes, daemon).prop_map(|(pods, pools, nodes, daemon)| {
+        let name = |mut pool: Pool, index| {
+            pool.name = PoolName(format!("pool-{index}"));
+            pool
+        };
+        let pools = pools.into_iter().enumerate().map(|(index, pool)| name(pool, index));
+        let snapshot = cluster(shop(), pools);
+        let snapshot = with(
+            snapshot,
+            pods.into_iter().enumerate().map(|(index, pod)| Pod {
+                key: key(&format!("p{index}")),
+                uid: Uid(format!("uid-{index}")),
+                ..pod
+            }),
+        );
+        let nodes = nodes.into_iter().enumerate();
+        let snapshot = with(
+            snapshot,
+            nodes.map(|(index, (cpu, memory, gpus))| node(&format!("n{index}"), room(cpu, memory, gpus))),
+        );
+        let spec = |cpu| PodSpec { requests: requests(cpu, 1, 0), ..PodSpec::default() };
+        with(snapshot, daemon.map(|cpu| DaemonSet { key: key("agent"), spec: spec(cpu) }))
+    })
+}
+
+fn planned(snapshot: &Snapshot, seconds: i64) -> Plan {
+    let solver = Options { work: 50_000, ..Options::default() };
+    let options = PlanOptions { solver, ..PlanOptions::default() };
+    plan(snapshot, at(seconds), &options, &mut NeverStop)
+}
+
+/// What all claims of a pool may take at most.
+fn most<'a>(
+    offerings: impl Iterator<Item = &'a Vec<RankedOffering>>,
+    of: impl Fn(&RankedOffering) -> u64,
+) -> u64 {
+    offerings.map(|ranked| ranked.iter().map(&of).max().unwrap_or(0)).sum()
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 96, ..ProptestConfig::default() })]
+
+    #[test]
+    fn every_plan_passes_its_own_check_and_accounts_for_every_pod(snapshot in any_cluster()) {
+        let plan = planned(&snapshot, 10);
+        prop_assert_eq!(&plan.refused, &Vec::<String>::new());
+        let bought: Vec<&PodKey> = plan.claims.iter().flat_map(|claim| &claim.planned_pods).collect();
+        let all: Vec<&PodKey> = bought
+            .iter()
+            .copied()
+            .chain(plan.placements.iter().map(|placement| &placement.pod))
+            .chain(plan.unplaced.iter().map(|left| &left.pod))
+            .collect();
+        let distinct: BTreeSet<&PodKey> = all.iter().copied().collect();
+        prop_assert_eq!(all.len(), distinct.len());
+        prop_assert_eq!(distinct, snapshot.pods.keys().collect::<BTreeSet<_>>());
+        prop_assert!(plan.bound <= plan.cost);
+        let names: BTreeSet<&ClaimName> = plan.claims.iter().map(|claim| &claim.name).collect();
+        prop_assert_eq!(names.len(), plan.claims.len());
+    }
+
+    #[test]
+    fn planning_again_after_a_plan_was_carried_out_buys_nothing(snapshot in any_cluster()) {
+        let first = planned(&snapshot, 10);
+        let after = carried_out(&snapshot, &first, 10);
+        let second = planned(&after, 20);
+        prop_assert_eq!(&second.refused, &Vec::<String>::new());
+        prop_assert_eq!(bought(&second), Vec::<String>::new());
+        prop_assert_eq!(&second.nominations, &first.nominations);
+        let mut restarted = after;
+        restarted.nominations = BTreeMap::new();
+        prop_assert_eq!(bought(&planned(&restarted, 30)), Vec::<String>::new());
+    }
+
+    #[test]
+    fn limits_hold_whichever_alternatives_are_launched(snapshot in any_cluster()) {
+        let plan = planned(&snapshot, 10);
+        for (name, pool) in &snapshot.pools {
+            let theirs = || plan.claims.iter().filter(|claim| claim.pool == *name).map(|claim| &claim.offerings);
+            for (resource, ceiling) in &pool.limits.resources {
+                prop_assert!(most(theirs(), |ranked| ranked.allocatable.get(resource.as_str())) <= *ceiling);
+            }
+            if let Some(ceiling) = pool.limits.nodes {
+                prop_assert!(theirs().count() as u64 <= ceiling);
+            }
+            if let Some(ceiling) = pool.limits.usd_per_hour {
+                prop_assert!(theirs().flatten().all(|ranked| ranked.price.is_some()));
+                prop_assert!(most(theirs(), |ranked| ranked.price.map_or(0, UsdPerHour::micros)) <= ceiling.micros());
+            }
+        }
+    }
+
+    #[test]
+    fn no_pod_with_a_rule_that_is_not_modelled_is_ever_planned(snapshot in any_cluster()) {
+        let plan = planned(&snapshot, 10);
+        for key in plan.nominations.keys() {
+            prop_assert!(snapshot.pods[key].spec.unmodelled.is_empty());
+        }
+    }
+
+    #[test]
+    fn a_lifecycle_decision_never_depends_on_when_it_was_made_last(snapshot in any_cluster(), seconds in 10i64..2000) {
+        let after = carried_out(&snapshot, &planned(&snapshot, 10), 10);
+        let decision = lifecycle::decide(&after, at(seconds));
+        prop_assert_eq!(&decision, &lifecycle::decide(&after, at(seconds)));
+        prop_assert!(decision.wake_at.is_none_or(|wake| wake > at(seconds)));
+    }
+}

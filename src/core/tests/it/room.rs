@@ -1,0 +1,94 @@
+//! Room that is there or on its way costs nothing.
+
+use poolwright_core::plan::{Placement, Target};
+use poolwright_core::{ClaimName, ConditionType, Node, Snapshot};
+
+use crate::kit::*;
+
+fn one_pod() -> Snapshot {
+    with(cluster(aws(), [pool("gpu")]), [pod("p2", requests(2, 8, 0))])
+}
+
+fn free_claim() -> poolwright_core::Claim {
+    poolwright_core::Claim { planned_pods: vec![], ..initialized() }
+}
+
+fn goes_to(snapshot: &Snapshot) -> Option<Target> {
+    let plan = planned(snapshot);
+    assert_eq!(plan.claims.len() + plan.placements.len(), 1);
+    plan.placements.first().map(|Placement { target, .. }| target.clone())
+}
+
+#[test]
+fn a_pod_that_fits_on_an_open_node_buys_nothing() {
+    let snapshot = with(one_pod(), [node("n", room(4, 16, 0))]);
+    assert_eq!(goes_to(&snapshot), Some(Target::Node("n".into())));
+}
+
+#[test]
+fn pods_on_the_node_take_room_until_they_have_ended() {
+    let taken = bound(pod("x", requests(3, 8, 0)), "n");
+    let snapshot = with(with(one_pod(), [node("n", room(4, 16, 0))]), [taken.clone()]);
+    assert_eq!(goes_to(&snapshot), None);
+    let ended = poolwright_core::Pod { phase: poolwright_core::PodPhase::Finished, ..taken };
+    assert_eq!(goes_to(&with(snapshot, [ended])), Some(Target::Node("n".into())));
+}
+
+#[test]
+fn nodes_that_take_no_pods_are_no_room() {
+    let open = node("n", room(4, 16, 0));
+    for closed in [
+        Node { ready: false, ..open.clone() },
+        Node { cordoned: true, ..open.clone() },
+        Node { deleting_since: Some(at(1)), ..open.clone() },
+        Node { taints: vec![taint("x", "")], ..open.clone() },
+        Node { taints: vec![taint("poolwright.dev/unregistered", "")], ..open.clone() },
+        Node { labels: [("poolwright.dev/nodeclaim".to_owned(), "gone".to_owned())].into(), ..open },
+    ] {
+        assert_eq!(goes_to(&with(one_pod(), [closed.clone()])), None, "{closed:?}");
+    }
+}
+
+#[test]
+fn a_claim_in_flight_is_the_room_that_it_promises() {
+    let in_flight = poolwright_core::Claim { planned_pods: vec![], ..claim() };
+    let target = Some(Target::Claim(ClaimName("c".into())));
+    assert_eq!(goes_to(&with(one_pod(), [in_flight.clone()])), target);
+    // Its node has joined, shows no GPU yet, is gated and not ready: the promise still counts.
+    let joining = Node { ready: false, cordoned: true, gated: true, allocatable: room(1, 1, 0), ..claimed_node() };
+    let registered = poolwright_core::Claim { planned_pods: vec![], ..registered() };
+    assert_eq!(goes_to(&with(with(one_pod(), [registered]), [joining])), target);
+}
+
+#[test]
+fn an_initialized_claim_is_the_room_its_node_really_has() {
+    let target = Some(Target::Claim(ClaimName("c".into())));
+    let snapshot = with(with(one_pod(), [free_claim()]), [claimed_node()]);
+    assert_eq!(goes_to(&snapshot), target);
+    let lost = Node { allocatable: room(1, 16, 1), ..claimed_node() };
+    assert_eq!(goes_to(&with(snapshot.clone(), [lost])), None);
+    let cordoned = Node { cordoned: true, ..claimed_node() };
+    assert_eq!(goes_to(&with(snapshot, [cordoned])), None);
+}
+
+#[test]
+fn a_claim_on_its_way_out_is_no_room() {
+    let leaving = poolwright_core::Claim { deleting_since: Some(at(1)), ..free_claim() };
+    assert_eq!(goes_to(&with(with(one_pod(), [leaving]), [claimed_node()])), None);
+    let disrupting = true_since(free_claim(), ConditionType::Disrupting, 40);
+    assert_eq!(goes_to(&with(with(one_pod(), [disrupting]), [claimed_node()])), None);
+    // Its node was there and has vanished.
+    assert_eq!(goes_to(&with(one_pod(), [free_claim()])), None);
+}
+
+#[test]
+fn what_a_claim_in_flight_will_be_labelled_decides_who_may_use_it() {
+    let mut wants = pod("p2", requests(1, 1, 1));
+    wants.spec.node_selector.insert("poolwright.dev/gpu-model".into(), "a10g".into());
+    wants.spec.node_selector.insert("poolwright.dev/nodepool".into(), "gpu".into());
+    let in_flight = poolwright_core::Claim { planned_pods: vec![], ..claim() };
+    let snapshot = with(with(cluster(aws(), [pool("gpu")]), [wants.clone()]), [in_flight]);
+    assert!(goes_to(&snapshot).is_some());
+    wants.spec.node_selector.insert("poolwright.dev/gpu-model".into(), "l4".into());
+    assert_eq!(goes_to(&with(snapshot, [wants])), None);
+}

@@ -1,0 +1,106 @@
+//! The nearest miss, in a sentence.
+
+use poolwright_core::plan::UnplacedReason;
+use poolwright_core::{NodeTerm, Pod, Pool};
+
+use crate::kit::*;
+
+fn message_for(pools: impl IntoIterator<Item = Pool>, pod: Pod) -> String {
+    let plan = planned(&with(cluster(aws(), pools), [pod]));
+    assert_eq!(plan.unplaced[0].reason, UnplacedReason::NoOfferingFits);
+    plan.unplaced[0].message.clone()
+}
+
+fn a10g_and_l4() -> Pool {
+    Pool { requirements: vec![is_in("poolwright.dev/gpu-model", &["a10g", "l4"])], ..pool("gpu") }
+}
+
+#[test]
+fn a_gpu_that_the_pool_does_not_have() {
+    let mut wants = pod("a", requests(1, 1, 8));
+    wants.spec.node_selector.insert("poolwright.dev/gpu-model".into(), "h100".into());
+    assert_eq!(
+        message_for([a10g_and_l4()], wants),
+        "needs 8 x h100 in one node; pool `gpu` allows only a10g, l4"
+    );
+}
+
+#[test]
+fn more_gpus_than_any_node_has() {
+    assert_eq!(
+        message_for([a10g_and_l4()], pod("a", requests(1, 1, 8))),
+        "needs 8 nvidia.com/gpu in one node; the largest offering of pool `gpu` for it, g5.12xlarge, has 4"
+    );
+}
+
+#[test]
+fn enough_of_each_but_not_at_once() {
+    let kinds = catalogue(vec![
+        Kind("wide", room(64, 16, 0), None, &[("a", "1.00")]),
+        Kind("deep", room(4, 256, 0), None, &[("a", "1.00")]),
+    ]);
+    let plan = planned(&with(cluster(kinds, [pool("cpu")]), [pod("a", requests(32, 128, 0))]));
+    assert_eq!(
+        plan.unplaced[0].message,
+        "no offering of pool `cpu` holds 32 cpu, 128Gi memory at once; nearest is deep, which has 4 cpu of 32"
+    );
+}
+
+#[test]
+fn a_resource_that_no_node_has() {
+    let tpu = requests(1, 1, 0).with("google.com/tpu", 4);
+    assert_eq!(
+        message_for([pool("gpu")], pod("a", tpu)),
+        "needs 4 google.com/tpu, which no offering of pool `gpu` has for it; widen the pool's requirements"
+    );
+}
+
+#[test]
+fn a_label_that_no_node_will_have() {
+    let mut wants = pod("a", requests(1, 1, 0));
+    wants.spec.node_selector.insert("team".into(), "vision".into());
+    assert_eq!(
+        message_for([pool("gpu")], wants),
+        "wants label `team` (vision); nodes of pool `gpu` do not have it: add it to spec.template.metadata.labels if its nodes will have it"
+    );
+    let mut zone = pod("a", requests(1, 1, 0));
+    zone.spec.node_selector.insert("topology.kubernetes.io/zone".into(), "z".into());
+    assert_eq!(message_for([pool("gpu")], zone), "wants `topology.kubernetes.io/zone` z; pool `gpu` has only a, b");
+}
+
+#[test]
+fn labels_that_no_one_offering_has_together() {
+    let mut wants = pod("a", requests(1, 1, 0));
+    wants.spec.node_selector.insert("topology.kubernetes.io/zone".into(), "b".into());
+    let terms = vec![NodeTerm { requirements: vec![is_in("poolwright.dev/gpu-model", &["l4"])] }];
+    wants.spec.node_affinity = Some(terms);
+    assert_eq!(
+        message_for([pool("gpu")], wants),
+        "no single offering of pool `gpu` has all of `topology.kubernetes.io/zone b`, `poolwright.dev/gpu-model l4`; relax one of them"
+    );
+}
+
+#[test]
+fn the_pool_where_the_pod_gets_furthest_is_the_one_named() {
+    let tainted = Pool { taints: vec![taint("x", "")], ..pool("a-tainted") };
+    assert!(message_for([tainted, pool("z-open")], pod("a", requests(1, 1, 8))).contains("pool `z-open`"));
+}
+
+#[test]
+fn a_stock_out_says_what_failed_and_when_it_is_tried_again() {
+    let mut snapshot = with(cluster(aws(), [pool("gpu")]), [pod("a", requests(40, 1, 4))]);
+    snapshot.held_back.insert((node_class(), id("g5.12xlarge", "a")), at(60));
+    let plan = planned(&snapshot);
+    assert_eq!(plan.unplaced[0].reason, UnplacedReason::OfferingsHeldBack);
+    assert_eq!(
+        plan.unplaced[0].message,
+        "the offerings of pool `gpu` that hold it failed lately (g5.12xlarge/a/on-demand); the first is tried again at 2027-01-15T08:01:00Z"
+    );
+}
+
+#[test]
+fn without_a_pool_the_message_says_to_create_one() {
+    let plan = planned(&with(cluster(aws(), []), [pod("a", requests(1, 1, 1))]));
+    assert_eq!(plan.unplaced[0].reason, UnplacedReason::NoUsablePool);
+    assert_eq!(plan.unplaced[0].message, "there is no NodePool; create one");
+}
