@@ -5,6 +5,11 @@
 //!
 //! May not live here: decisions, conversion to the decision model (the intake room does that), a client, any I/O.
 
+#![expect(
+    clippy::duplicated_attributes,
+    reason = "each printer column states its type, and several are strings"
+)]
+
 mod amount;
 mod common;
 mod crds;

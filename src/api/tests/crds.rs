@@ -154,3 +154,18 @@ fn defaults_of_the_schema_are_the_defaults_of_the_types() {
     assert_eq!(serde_json::from_value::<poolwright_api::NodePool>(defaulted.clone()).unwrap(), pool);
     assert_eq!(defaulted["spec"]["template"]["spec"]["deadlines"]["registration"], "15m");
 }
+
+#[test]
+fn no_label_that_an_offering_decides_can_be_set_by_a_template() {
+    use poolwright_api::names::{RESERVED_LABELS, offering_labels};
+    let cases = Cases::load();
+    for key in RESERVED_LABELS.into_iter().chain(offering_labels::DECIDED_BY_OFFERING) {
+        let mut pool = cases.bases["NodePool"].clone();
+        pool["spec"]["template"]["metadata"] = serde_json::json!({"labels": {key: "x"}});
+        let problems = problems("NodePool", &pool, None);
+        assert!(
+            problems.iter().any(|problem| problem.contains("labels that an offering")),
+            "{key} is accepted"
+        );
+    }
+}

@@ -70,7 +70,7 @@ impl de::Error for ReadError {
     }
 }
 
-impl<'de, 'a> Tracked<'de, 'a> {
+impl<'de> Tracked<'de, '_> {
     /// Reads a map; `fields` are those a struct knows, `None` for maps with free keys.
     fn map<V: Visitor<'de>>(
         self,
@@ -79,7 +79,7 @@ impl<'de, 'a> Tracked<'de, 'a> {
         visitor: V,
     ) -> Result<V::Value, ReadError> {
         let path = self.path.clone();
-        let access = Entries { entries: map.iter(), next: None, parent: self, fields };
+        let access = Entries { left: map.iter(), next: None, parent: self, fields };
         visitor.visit_map(access).map_err(|error| error.at(&path))
     }
 }
@@ -142,7 +142,7 @@ impl<'de> Deserializer<'de> for Tracked<'de, '_> {
                 visitor.visit_enum(name)
             }
             Value::Object(map) => {
-                let access = Entries { entries: map.iter(), next: None, parent: self, fields: None };
+                let access = Entries { left: map.iter(), next: None, parent: self, fields: None };
                 visitor.visit_enum(MapAccessDeserializer::new(access))
             }
             _ => Err(de::Error::custom("expected one of a few words")),
@@ -161,7 +161,7 @@ impl<'de> Deserializer<'de> for Tracked<'de, '_> {
 }
 
 struct Entries<'de, 'a> {
-    entries: serde_json::map::Iter<'de>,
+    left: serde_json::map::Iter<'de>,
     next: Option<(&'de String, &'de Value)>,
     parent: Tracked<'de, 'a>,
     fields: Option<&'static [&'static str]>,
@@ -171,7 +171,7 @@ impl<'de> MapAccess<'de> for Entries<'de, '_> {
     type Error = ReadError;
 
     fn next_key_seed<K: DeserializeSeed<'de>>(&mut self, seed: K) -> Result<Option<K::Value>, ReadError> {
-        self.next = self.entries.next();
+        self.next = self.left.next();
         let Some((key, value)) = self.next else { return Ok(None) };
         // Custom resources read these two apart from their fields.
         let says_its_kind = self.parent.path.is_empty() && matches!(key.as_str(), "apiVersion" | "kind");

@@ -11,9 +11,8 @@ pub(crate) fn find(path: &str, spec: &k8s::PodSpec) -> Vec<UnmodelledRule> {
     let mut add = |field: String, rule: &str| {
         found.push(UnmodelledRule { field: format!("{path}.{field}"), rule: rule.to_owned() });
     };
-    let spread = spec.topology_spread_constraints.as_deref().unwrap_or_default();
-    for at in 0..spread.len() {
-        if spread[at].when_unsatisfiable != "ScheduleAnyway" {
+    for (at, spread) in spec.topology_spread_constraints.iter().flatten().enumerate() {
+        if spread.when_unsatisfiable != "ScheduleAnyway" {
             add(format!("topologySpreadConstraints[{at}]"), "topology spread");
         }
     }

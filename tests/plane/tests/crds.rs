@@ -6,8 +6,8 @@ mod cases;
 use std::path::Path;
 
 use cases::{Case, Cases};
-use kube::api::{DeleteParams, DynamicObject, PostParams};
-use kube::core::{ApiResource, GroupVersionKind};
+use kube::api::{DeleteParams, DynamicObject, GetParams, Patch, PatchParams, PostParams};
+use kube::core::{ApiResource, GroupVersionKind, Request};
 use kube::{Api, Client, Resource, ResourceExt};
 use poolwright_api::{GROUP, KwokNodeClass, NodeClaim, NodePool, VERSION, crds};
 use poolwright_plane::{ControlPlane, Options, install_crds};
@@ -99,4 +99,46 @@ async fn objects_come_back_from_the_api_server_as_the_types_say_with_defaults_fi
     assert_eq!(pool.spec.template.spec.deadlines, claim.spec.deadlines);
     assert_eq!(claim.spec.offerings[0].allocatable["pods"].0, "58");
     assert_eq!(class.spec.registration_delay.0, "1s");
+}
+
+#[tokio::test]
+async fn kubectl_shows_what_a_pool_and_a_claim_cost_and_whether_they_are_healthy() {
+    let (_plane, client) = with_crds().await;
+    let cases = Cases::load();
+    let ready = |kind: &str| {
+        serde_json::json!([{"type": kind, "status": "True", "reason": "Fine", "message": "",
+            "lastTransitionTime": "2026-01-01T00:00:00Z"}])
+    };
+    let pool = serde_json::json!({"nodes": 3, "usdPerHour": "3.018", "resources": {"nvidia.com/gpu": "3"},
+        "conditions": ready("Ready")});
+    assert_eq!(
+        row(&client, "NodePool", &cases, pool, 6).await,
+        ["columns", "default", "3", "3", "3.018", "True"],
+        "NAME NODECLASS NODES GPUS USD/H READY"
+    );
+    let claim = serde_json::json!({"providerID": "kwok://i-1", "nodeName": "n1", "price": {"usdPerHour": "1.006", "source": "x"},
+        "offering": {"instanceType": "g5.xlarge", "zone": "us-east-1a", "capacityType": "on-demand"},
+        "conditions": ready("Initialized")});
+    assert_eq!(
+        row(&client, "NodeClaim", &cases, claim, 7).await,
+        ["columns", "g5.xlarge", "us-east-1a", "on-demand", "1.006", "n1", "True"],
+        "NAME TYPE ZONE CAPACITY USD/H NODE READY"
+    );
+}
+
+/// The first columns of the row that `kubectl get` prints for an object with this status.
+async fn row(client: &Client, kind: &str, cases: &Cases, status: Value, columns: usize) -> Vec<String> {
+    let api = api_of(client, kind);
+    let mut object: DynamicObject = serde_json::from_value(cases.bases[kind].clone()).unwrap();
+    object.metadata.name = Some("columns".to_owned());
+    api.create(&PostParams::default(), &object).await.unwrap();
+    let patch = Patch::Merge(serde_json::json!({"status": status}));
+    api.patch_status("columns", &PatchParams::default(), &patch).await.unwrap();
+    let mut request = Request::new(api.resource_url()).get("columns", &GetParams::default()).unwrap();
+    let table = "application/json;as=Table;v=v1;g=meta.k8s.io";
+    request.headers_mut().insert("accept", table.parse().unwrap());
+    let table: Value = client.request(request).await.unwrap();
+    api.delete("columns", &DeleteParams::default()).await.unwrap();
+    let cells = table["rows"][0]["cells"].as_array().expect("a row").iter().take(columns);
+    cells.map(|cell| cell.as_str().map_or_else(|| cell.to_string(), str::to_owned)).collect()
 }
