@@ -87,7 +87,9 @@ impl Events {
         let mut memory = self.memory.lock().unwrap_or_else(PoisonError::into_inner);
         let about = &saying.about;
         let object = about.uid.clone().unwrap_or_else(|| {
-            [&about.kind, &about.namespace, &about.name].map(|part| part.clone().unwrap_or_default()).join("/")
+            [&about.kind, &about.namespace, &about.name]
+                .map(|part| part.clone().unwrap_or_default())
+                .join("/")
         });
         let key = (object, saying.reason.clone(), saying.message.clone());
         if memory.said.get(&key).is_some_and(|said| now < said.saturating_add(REPEAT_AFTER)) {

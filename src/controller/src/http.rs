@@ -52,7 +52,9 @@ async fn readyz(State(endpoints): State<Endpoints>) -> Response {
 
 async fn metrics(State(endpoints): State<Endpoints>) -> Response {
     match endpoints.metrics.text() {
-        Ok(text) => ([(header::CONTENT_TYPE, "text/plain; version=0.0.4; charset=utf-8")], text).into_response(),
+        Ok(text) => {
+            ([(header::CONTENT_TYPE, "text/plain; version=0.0.4; charset=utf-8")], text).into_response()
+        }
         Err(error) => (StatusCode::INTERNAL_SERVER_ERROR, error.to_string()).into_response(),
     }
 }

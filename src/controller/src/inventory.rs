@@ -57,8 +57,7 @@ impl Inventory {
             changes.mark_unchanged();
             class_changes.mark_unchanged();
             // Until pools and claims are listed, nobody knows what to ask for.
-            let listed =
-                !self.unsynced.borrow().iter().any(|kind| matches!(*kind, "NodePool" | "NodeClaim"));
+            let listed = !self.unsynced.borrow().iter().any(|kind| matches!(*kind, "NodePool" | "NodeClaim"));
             let classes = self.world.node_classes();
             let mut pause = self.config.catalogue_interval;
             if listed && asked.as_ref() != Some(&classes) {
@@ -152,7 +151,8 @@ impl Inventory {
         let mut all = Vec::new();
         for provider in self.providers.all() {
             let answer = timeout(LIMIT, provider.list()).await;
-            let answer = answer.unwrap_or_else(|_| Err(ProviderError::Transient(format!("no answer within {LIMIT:?}"))));
+            let answer = answer
+                .unwrap_or_else(|_| Err(ProviderError::Transient(format!("no answer within {LIMIT:?}"))));
             let instances = answer.inspect_err(|error| {
                 let labels = [provider.name(), "list", error_label(error)];
                 self.metrics.provider_errors.with_label_values(&labels).inc();

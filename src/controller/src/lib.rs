@@ -18,6 +18,8 @@ mod config;
 mod convert;
 mod events;
 mod executor;
+#[cfg(test)]
+mod fake_api;
 mod fence;
 mod http;
 mod inventory;
@@ -110,7 +112,8 @@ pub async fn run_in(
     let signed = |duration| SignedDuration::try_from(duration).unwrap_or(SignedDuration::MAX);
     let window = BatchWindow::new(signed(config.batch_idle), signed(config.batch_max));
     let world = World::new(window, clock.clone());
-    let (elector, claims) = Elector::new(client.clone(), config.lease.clone(), clock.clone(), metrics.clone())?;
+    let (elector, claims) =
+        Elector::new(client.clone(), config.lease.clone(), clock.clone(), metrics.clone())?;
     let writer = Writer::new(claims, metrics.clone());
     let (events, sayings) = Events::new(clock.clone(), metrics.clone());
     let executor = Executor::new(
@@ -211,7 +214,9 @@ pub async fn run_in(
     election.await.context("the election ended in a panic")?;
     background.abort_all();
     match failure {
-        Some(panic) => Err(anyhow::Error::new(panic).context("a part of the controller panicked; this is a bug")),
+        Some(panic) => {
+            Err(anyhow::Error::new(panic).context("a part of the controller panicked; this is a bug"))
+        }
         None => Ok(()),
     }
 }

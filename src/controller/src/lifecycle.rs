@@ -60,7 +60,9 @@ impl Lifecycle {
             trace!(actions = decision.actions.len(), "decided");
             self.executor.submit(decision.actions, &snapshot);
             drop(snapshot);
-            let timer = decision.wake_at.map(|at| Duration::try_from(at.duration_since(now.wall)).unwrap_or_default());
+            let timer = decision
+                .wake_at
+                .map(|at| Duration::try_from(at.duration_since(now.wall)).unwrap_or_default());
             let retry = self.executor.next_retry().map(|at| at.saturating_sub(now.monotonic));
             let pause = [timer, retry, Some(IDLE)].into_iter().flatten().min().unwrap_or(IDLE);
             tokio::select! {

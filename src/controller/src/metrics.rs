@@ -2,8 +2,8 @@
 //! reasons and kinds, never pods or claims. `docs/metrics.md` has the same list for people; a test compares them.
 
 use prometheus::{
-    Encoder, Gauge, GaugeVec, Histogram, HistogramOpts, IntCounter, IntCounterVec, IntGauge, IntGaugeVec, Opts,
-    Registry, TextEncoder,
+    Encoder, Gauge, GaugeVec, Histogram, HistogramOpts, IntCounter, IntCounterVec, IntGauge, IntGaugeVec,
+    Opts, Registry, TextEncoder,
 };
 
 /// Handles of all metrics; clones share them.
@@ -70,7 +70,12 @@ fn counter(registry: &Registry, name: &str, help: &str) -> prometheus::Result<In
     Ok(metric)
 }
 
-fn counters(registry: &Registry, name: &str, help: &str, labels: &[&str]) -> prometheus::Result<IntCounterVec> {
+fn counters(
+    registry: &Registry,
+    name: &str,
+    help: &str,
+    labels: &[&str],
+) -> prometheus::Result<IntCounterVec> {
     let metric = IntCounterVec::new(Opts::new(format!("poolwright_{name}"), help), labels)?;
     registry.register(Box::new(metric.clone()))?;
     Ok(metric)
@@ -82,7 +87,12 @@ fn int_gauge(registry: &Registry, name: &str, help: &str) -> prometheus::Result<
     Ok(metric)
 }
 
-fn int_gauges(registry: &Registry, name: &str, help: &str, labels: &[&str]) -> prometheus::Result<IntGaugeVec> {
+fn int_gauges(
+    registry: &Registry,
+    name: &str,
+    help: &str,
+    labels: &[&str],
+) -> prometheus::Result<IntGaugeVec> {
     let metric = IntGaugeVec::new(Opts::new(format!("poolwright_{name}"), help), labels)?;
     registry.register(Box::new(metric.clone()))?;
     Ok(metric)
@@ -102,7 +112,10 @@ impl Metrics {
         let build = int_gauges(r, "build_info", "Always 1; says which build runs.", &["version"])?;
         build.with_label_values(&[env!("CARGO_PKG_VERSION")]).set(1);
         let pool_cost = GaugeVec::new(
-            Opts::new("poolwright_nodepool_cost_usd_per_hour", "What the pool's nodes cost, known prices only."),
+            Opts::new(
+                "poolwright_nodepool_cost_usd_per_hour",
+                "What the pool's nodes cost, known prices only.",
+            ),
             &["nodepool"],
         )?;
         r.register(Box::new(pool_cost.clone()))?;
@@ -128,7 +141,12 @@ impl Metrics {
                 "Versions of objects that could not be read and were left out.",
                 &["kind"],
             )?,
-            watch_synced: int_gauges(r, "watch_synced", "1 once the watch has listed everything.", &["kind"])?,
+            watch_synced: int_gauges(
+                r,
+                "watch_synced",
+                "1 once the watch has listed everything.",
+                &["kind"],
+            )?,
             pods_waiting: int_gauges(r, "pods_waiting", "Pods without a node, by state.", &["state"])?,
             pods_unplaced: int_gauges(r, "pods_unplaced", "Pods the last plan left out.", &["reason"])?,
             plans: counters(r, "plans_total", "Plans, by outcome.", &["outcome"])?,
@@ -154,8 +172,17 @@ impl Metrics {
                 "Offerings that could not be had.",
                 &["instance_type", "reason"],
             )?,
-            offerings_held_back: int_gauge(r, "offerings_held_back", "Offerings not bought now: they failed lately.")?,
-            terminations: counters(r, "terminations_total", "Calls to terminate an instance.", &["provider", "result"])?,
+            offerings_held_back: int_gauge(
+                r,
+                "offerings_held_back",
+                "Offerings not bought now: they failed lately.",
+            )?,
+            terminations: counters(
+                r,
+                "terminations_total",
+                "Calls to terminate an instance.",
+                &["provider", "result"],
+            )?,
             reaped: counter(r, "instances_reaped_total", "Instances without a claim that were given back.")?,
             provider_errors: counters(
                 r,
@@ -163,7 +190,12 @@ impl Metrics {
                 "Failed calls to a provider.",
                 &["provider", "call", "error"],
             )?,
-            actions: counters(r, "actions_total", "Actions carried out, by outcome.", &["action", "outcome"])?,
+            actions: counters(
+                r,
+                "actions_total",
+                "Actions carried out, by outcome.",
+                &["action", "outcome"],
+            )?,
             events: counters(r, "events_total", "Events written.", &["subject"])?,
             events_dropped: counters(r, "events_dropped_total", "Events not written.", &["cause"])?,
             registry,

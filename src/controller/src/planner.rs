@@ -204,12 +204,16 @@ impl Planner {
             let executor = self.executor.clone();
             async move { executor.create_claim(&claim).await }
         });
-        let outcomes: Vec<Created> = creations.buffer_unordered(self.config.create_concurrency).collect().await;
+        let outcomes: Vec<Created> =
+            creations.buffer_unordered(self.config.create_concurrency).collect().await;
         let has = |outcome| outcomes.contains(&outcome);
         if has(Created::Unknown) {
             self.world.claims_doubtful(true);
         }
-        [Created::NotLeading, Created::Unknown, Created::No].into_iter().find(|one| has(*one)).unwrap_or(Created::Yes)
+        [Created::NotLeading, Created::Unknown, Created::No]
+            .into_iter()
+            .find(|one| has(*one))
+            .unwrap_or(Created::Yes)
     }
 
     fn measure(&self, plan: &Plan, took: Duration) {
@@ -243,7 +247,8 @@ impl Planner {
         for action in &mut actions {
             // What a launch has shown about a node class, no plan can know.
             if let Action::SetConditions { subject: Subject::Pool(name), conditions } = action
-                && let Some(problem) = snapshot.pools.get(name).and_then(|pool| problems.get(&pool.node_class))
+                && let Some(problem) =
+                    snapshot.pools.get(name).and_then(|pool| problems.get(&pool.node_class))
             {
                 overlay_launch_problem(conditions, problem);
             }
@@ -301,6 +306,7 @@ impl Watch for TimeLimit {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::clock::Clock;
     use crate::clock::testing::TestClock;
 
     #[test]

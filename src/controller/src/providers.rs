@@ -23,7 +23,11 @@ impl Providers {
         for provider in &all {
             for kind in provider.node_class_kinds() {
                 if let Some(other) = by_kind.insert(kind, provider.clone()) {
-                    anyhow::bail!("the providers {} and {} both launch with {kind}", other.name(), provider.name());
+                    anyhow::bail!(
+                        "the providers {} and {} both launch with {kind}",
+                        other.name(),
+                        provider.name()
+                    );
                 }
             }
         }
@@ -44,7 +48,10 @@ impl Providers {
     pub fn for_class(&self, class: &NodeClassRef) -> Result<&SharedProvider, String> {
         self.by_kind.get(class.kind.as_str()).ok_or_else(|| {
             let kinds: Vec<&str> = self.by_kind.keys().copied().collect();
-            format!("no provider launches with {class}; nodeClassRef.kind must be one of: {}", kinds.join(", "))
+            format!(
+                "no provider launches with {class}; nodeClassRef.kind must be one of: {}",
+                kinds.join(", ")
+            )
         })
     }
 }

@@ -165,6 +165,7 @@ mod tests {
                 allocatable: ResourceList::new().with("nvidia.com/gpu", 1).with("pods", 110),
             }],
             labels: [].into(),
+            annotations: [].into(),
             taints: vec![],
             startup_taints: vec![],
             planned_pods: vec![],
@@ -179,9 +180,12 @@ mod tests {
 
     #[test]
     fn a_pool_costs_what_its_nodes_cost_and_says_when_a_price_is_unknown() {
-        let claims = [claim("a", "gpu", Some("1.006")), claim("b", "gpu", Some("1.006")), claim("c", "cpu", None)];
-        let snapshot =
-            Snapshot { claims: claims.map(|claim| (claim.name.clone(), claim)).into(), ..Snapshot::default() };
+        let claims =
+            [claim("a", "gpu", Some("1.006")), claim("b", "gpu", Some("1.006")), claim("c", "cpu", None)];
+        let snapshot = Snapshot {
+            claims: claims.map(|claim| (claim.name.clone(), claim)).into(),
+            ..Snapshot::default()
+        };
         let gpu = Sums::of(&PoolName("gpu".into()), &snapshot);
         assert_eq!((gpu.nodes, gpu.cost_text().as_str()), (2, "2.012"));
         assert_eq!(gpu.resources, ResourceList::new().with("nvidia.com/gpu", 2));

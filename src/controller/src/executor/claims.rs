@@ -15,9 +15,9 @@ use poolwright_intake::{claim_object, merge_conditions};
 use tokio::time::sleep;
 use tracing::{info, warn};
 
+use super::Executor;
 use super::outcome::Outcome;
 use super::status::{Changed, WRITE_LIMIT, change_status};
-use super::Executor;
 use crate::writer::WriteError;
 
 /// How often a creation whose outcome is not known is repeated.

@@ -86,7 +86,9 @@ impl Executor {
                 let labels = [provider.name(), "launch", error_label(&error)];
                 self.metrics.provider_errors.with_label_values(&labels).inc();
                 match error {
-                    ProviderError::Throttled(why) => Outcome::Retry(THROTTLED_WAIT, format!("throttled: {why}")),
+                    ProviderError::Throttled(why) => {
+                        Outcome::Retry(THROTTLED_WAIT, format!("throttled: {why}"))
+                    }
                     ProviderError::Transient(why) => Outcome::retry(why),
                     ProviderError::Invalid(why) => self.launch_invalid(&api, claim, &why).await,
                 }
@@ -94,10 +96,16 @@ impl Executor {
         }
     }
 
-    async fn record_launch(&self, api: &Api<NodeClaim>, claim: &Claim, launched: &LaunchedInstance) -> Outcome {
+    async fn record_launch(
+        &self,
+        api: &Api<NodeClaim>,
+        claim: &Claim,
+        launched: &LaunchedInstance,
+    ) -> Outcome {
         let instance = &launched.instance;
         let price = self.price(claim, &instance.offering);
-        let cost = price.as_ref().map_or("price unknown".to_owned(), |price| format!("{} $/h", price.usd_per_hour));
+        let cost =
+            price.as_ref().map_or("price unknown".to_owned(), |price| format!("{} $/h", price.usd_per_hour));
         let message = format!("{} at {cost}", instance.offering);
         let update = ConditionUpdate {
             kind: ConditionType::Launched,
@@ -149,9 +157,15 @@ impl Executor {
     }
 
     /// No offering of the claim can be had: it goes, and its pods are planned anew at once, without what failed.
-    async fn none_to_be_had(&self, api: &Api<NodeClaim>, claim: &Claim, failed: &[FailedOffering]) -> Outcome {
+    async fn none_to_be_had(
+        &self,
+        api: &Api<NodeClaim>,
+        claim: &Claim,
+        failed: &[FailedOffering],
+    ) -> Outcome {
         self.note_failures(claim, failed);
-        let list: Vec<String> = failed.iter().map(|one| format!("{} ({})", one.offering, one.error)).collect();
+        let list: Vec<String> =
+            failed.iter().map(|one| format!("{} ({})", one.offering, one.error)).collect();
         let message = format!("none of its offerings can be had now: {}", list.join(", "));
         warn!(claim = %claim.name, pool = %claim.pool, %message, "not launched; planning anew");
         self.say(&Subject::Claim(claim.name.clone()), NoticeKind::Warning, "StockOut", &message);
@@ -175,7 +189,13 @@ impl Executor {
         }
     }
 
-    async fn not_launched(&self, api: &Api<NodeClaim>, claim: &Claim, reason: &str, message: &str) -> Outcome {
+    async fn not_launched(
+        &self,
+        api: &Api<NodeClaim>,
+        claim: &Claim,
+        reason: &str,
+        message: &str,
+    ) -> Outcome {
         let update = ConditionUpdate {
             kind: ConditionType::Launched,
             status: ConditionStatus::False,

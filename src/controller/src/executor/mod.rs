@@ -13,6 +13,8 @@ mod pods;
 mod removal;
 pub mod status;
 mod taints;
+#[cfg(test)]
+mod tests;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -114,7 +116,10 @@ impl Executor {
         self.permits.close();
         self.tasks.close();
         if tokio::time::timeout(limit, self.tasks.wait()).await.is_err() {
-            warn!(lanes = self.lanes.busy(), "calls on their way are abandoned; they are repeated by who leads next");
+            warn!(
+                lanes = self.lanes.busy(),
+                "calls on their way are abandoned; they are repeated by who leads next"
+            );
         }
     }
 
@@ -229,7 +234,8 @@ fn kind(action: &Action) -> &'static str {
 fn lane(action: &Action, snapshot: &Snapshot) -> String {
     let of_node = |name: &str| {
         let is_it = |claim: &&Arc<poolwright_core::Claim>| claim.node_name.as_deref() == Some(name);
-        let by_label = || snapshot.nodes.get(name)?.labels.get(poolwright_api::names::NODECLAIM_LABEL).cloned();
+        let by_label =
+            || snapshot.nodes.get(name)?.labels.get(poolwright_api::names::NODECLAIM_LABEL).cloned();
         let claim = by_label().or_else(|| Some(snapshot.claims.values().find(is_it)?.name.0.clone()));
         claim.map_or_else(|| format!("node/{name}"), |claim| format!("nodeclaim/{claim}"))
     };
@@ -239,7 +245,9 @@ fn lane(action: &Action, snapshot: &Snapshot) -> String {
         | Action::DeleteClaim { claim, .. }
         | Action::Terminate { claim }
         | Action::HoldBack { claim, .. } => format!("nodeclaim/{claim}"),
-        Action::Nominate { node, .. } | Action::Open { node } | Action::SetTaints { node, .. } => of_node(node),
+        Action::Nominate { node, .. } | Action::Open { node } | Action::SetTaints { node, .. } => {
+            of_node(node)
+        }
         Action::Reap { provider_id, .. } => format!("instance/{provider_id}"),
         Action::SetConditions { subject, .. } => match subject {
             Subject::Claim(claim) => format!("nodeclaim/{claim}"),

@@ -128,7 +128,8 @@ impl Executor {
 
     /// Asks the provider once. `Ok` when the instance is gone.
     async fn give_back(&self, provider: &dyn CloudProvider, key: &str) -> Result<(), Outcome> {
-        let count = |result: &str| self.metrics.terminations.with_label_values(&[provider.name(), result]).inc();
+        let count =
+            |result: &str| self.metrics.terminations.with_label_values(&[provider.name(), result]).inc();
         match self.writer.write("terminate", TERMINATE_LIMIT, || provider.terminate(key)).await {
             Ok(true) => {
                 count("gone");
@@ -194,13 +195,15 @@ impl Executor {
         if object.metadata.deletion_timestamp.is_none() {
             return Outcome::NothingToDo;
         }
-        let kept: Vec<&String> = object.finalizers().iter().filter(|one| *one != TERMINATION_FINALIZER).collect();
+        let kept: Vec<&String> =
+            object.finalizers().iter().filter(|one| *one != TERMINATION_FINALIZER).collect();
         let patch = json!({ "metadata": {
             "uid": claim.uid.0, "resourceVersion": object.resource_version(), "finalizers": kept,
         } });
         let params = PatchParams { field_manager: Some(FIELD_MANAGER.to_owned()), ..Default::default() };
         let patch = Patch::Merge(&patch);
-        match self.writer.write("nodeclaim", WRITE_LIMIT, || api.patch(&claim.name.0, &params, &patch)).await {
+        match self.writer.write("nodeclaim", WRITE_LIMIT, || api.patch(&claim.name.0, &params, &patch)).await
+        {
             Ok(_) => {
                 // With another finalizer left it stays, and the watch shows how it goes on.
                 if kept.is_empty() {

@@ -53,7 +53,10 @@ where
             return Changed::Unchanged(object);
         }
         object.meta_mut().managed_fields = None;
-        let params = PostParams { field_manager: Some(poolwright_api::names::FIELD_MANAGER.into()), ..Default::default() };
+        let params = PostParams {
+            field_manager: Some(poolwright_api::names::FIELD_MANAGER.into()),
+            ..Default::default()
+        };
         match writer.write("status", WRITE_LIMIT, || api.replace_status(name, &params, &object)).await {
             Ok(object) => return Changed::Written(object),
             Err(error) if is_conflict(&error) => last = Some(error),

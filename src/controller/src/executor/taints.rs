@@ -72,8 +72,10 @@ mod tests {
     #[test]
     fn a_startup_taint_lifted_in_between_is_not_written_back() {
         let live = [node_taint(&taint("node.kubernetes.io/not-ready", Effect::NoExecute))];
-        let wanted =
-            [taint("cilium/not-ready", Effect::NoSchedule), taint("poolwright.dev/disrupted", Effect::NoSchedule)];
+        let wanted = [
+            taint("cilium/not-ready", Effect::NoSchedule),
+            taint("poolwright.dev/disrupted", Effect::NoSchedule),
+        ];
         let list = merged(&live, &wanted, &[]);
         assert_eq!(keys(&list), ["node.kubernetes.io/not-ready", "poolwright.dev/disrupted"]);
     }
@@ -81,7 +83,8 @@ mod tests {
     #[test]
     fn our_own_taint_goes_when_it_is_not_wanted() {
         let live =
-            [taint("poolwright.dev/unregistered", Effect::NoExecute), taint("team", Effect::NoSchedule)].map(|t| node_taint(&t));
+            [taint("poolwright.dev/unregistered", Effect::NoExecute), taint("team", Effect::NoSchedule)]
+                .map(|t| node_taint(&t));
         assert_eq!(keys(&merged(&live, &[], &[])), ["team"]);
     }
 

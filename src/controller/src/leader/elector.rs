@@ -146,7 +146,9 @@ impl Elector {
                 self.observed = Some(Observed { lease, since: now.monotonic });
                 Ok(Step::Held)
             }
-            Err(kube::Error::Api(status)) if status.is_conflict() || status.is_already_exists() || status.is_not_found() => {
+            Err(kube::Error::Api(status))
+                if status.is_conflict() || status.is_already_exists() || status.is_not_found() =>
+            {
                 debug!("the lease changed under our hands; looking again");
                 // What it looks like now is not known, so a read decides before anything else is written.
                 self.observed = None;

@@ -1,0 +1,178 @@
+//! The whole loop on a real control plane, in one process with the test: pods wait, nodes come, pods are bound, pods go,
+//! nodes go.
+
+use std::net::SocketAddr;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::ensure;
+use jiff::Timestamp;
+use k8s_openapi::api::coordination::v1::Lease;
+use k8s_openapi::api::core::v1::{ConfigMap, Node, Pod};
+use kube::api::{DeleteParams, ListParams};
+use kube::{Api, Client, ResourceExt};
+use poolwright_api::NodeClaim;
+use poolwright_controller::Config;
+use poolwright_plane::{ControlPlane, Options, apply, create_namespace, install_crds, wait_for};
+use poolwright_provider_contract::CloudProvider;
+use poolwright_provider_kwok::{KwokProvider, Settings};
+use serde_json::json;
+use tokio::sync::oneshot;
+use tokio::task::JoinHandle;
+
+const SOON: Duration = Duration::from_secs(90);
+
+const POOL: &str = r"
+apiVersion: poolwright.dev/v1alpha1
+kind: KwokNodeClass
+metadata: {name: default}
+spec: {provider: aws, registrationDelay: 0s}
+---
+apiVersion: poolwright.dev/v1alpha1
+kind: NodePool
+metadata: {name: gpu}
+spec:
+  scaleToZero: {after: 3s}
+  template:
+    spec:
+      nodeClassRef: {group: poolwright.dev, kind: KwokNodeClass, name: default}
+      requirements:
+      - {key: poolwright.dev/capacity-type, operator: In, values: [on-demand]}
+";
+
+fn now() -> poolwright_provider_contract::Clock {
+    #[expect(clippy::disallowed_methods, reason = "the cloud of this test lives in real time")]
+    Arc::new(Timestamp::now)
+}
+
+struct Running {
+    stop: oneshot::Sender<()>,
+    controller: JoinHandle<anyhow::Result<()>>,
+    cloud: JoinHandle<()>,
+}
+
+fn start(client: &Client) -> Running {
+    let catalogue = Arc::new(poolwright_catalog::builtin());
+    let provider = Arc::new(KwokProvider::new(client.clone(), catalogue, now(), Settings::default()));
+    let cloud = tokio::spawn({
+        let provider = provider.clone();
+        async move { provider.run(std::future::pending()).await }
+    });
+    let mut config = Config::new("controller-basic", "default");
+    config.http = SocketAddr::from(([127, 0, 0, 1], 0));
+    let (stop, stopped) = oneshot::channel::<()>();
+    let providers: Vec<Arc<dyn CloudProvider>> = vec![provider];
+    let client = client.clone();
+    let controller = tokio::spawn(async move {
+        poolwright_controller::run(config, client, providers, async {
+            let _ = stopped.await;
+        })
+        .await
+    });
+    Running { stop, controller, cloud }
+}
+
+async fn create_pods(client: &Client, namespace: &str, count: usize) -> anyhow::Result<()> {
+    let pods: Api<Pod> = Api::namespaced(client.clone(), namespace);
+    for number in 0..count {
+        let pod = serde_json::from_value(json!({
+            "metadata": {"name": format!("train-{number}")},
+            "spec": {"containers": [{"name": "main", "image": "train", "resources": {
+                "requests": {"cpu": "2", "memory": "4Gi"}, "limits": {"nvidia.com/gpu": 1, "cpu": "2", "memory": "4Gi"},
+            }}]},
+        }))?;
+        pods.create(&Default::default(), &pod).await?;
+    }
+    Ok(())
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn two_pods_of_one_gpu_get_the_cheapest_nodes_and_leave_nothing_behind() {
+    let plane = ControlPlane::start(Options::everything()).await.unwrap();
+    let client = plane.client().unwrap();
+    install_crds(&client, &Path::new(env!("CARGO_MANIFEST_DIR")).join("../../crds")).await.unwrap();
+    let namespace = create_namespace(&client, "basic").await.unwrap();
+    let pods: Api<Pod> = Api::namespaced(client.clone(), &namespace);
+    let claims: Api<NodeClaim> = Api::all(client.clone());
+    let nodes: Api<Node> = Api::all(client.clone());
+    let maps: Api<ConfigMap> = Api::namespaced(client.clone(), "poolwright-kwok");
+    let all = ListParams::default();
+
+    create_pods(&client, &namespace, 2).await.unwrap();
+    let running = start(&client);
+    apply(&client, &namespace, POOL).await.unwrap();
+
+    let bound = wait_for("both pods to run on a node", SOON, async || {
+        let list = pods.list(&all).await?.items;
+        let node = |pod: &Pod| pod.spec.as_ref().and_then(|spec| spec.node_name.clone());
+        let bound: Vec<String> = list.iter().filter_map(node).collect();
+        ensure!(bound.len() == 2, "bound to {bound:?}; claims: {:#?}", status(&claims).await?);
+        Ok(bound)
+    })
+    .await
+    .unwrap();
+
+    let bought = claims.list(&all).await.unwrap().items;
+    let prices: Vec<f64> = bought
+        .iter()
+        .map(|claim| claim.status.as_ref().unwrap().price.as_ref().unwrap().usd_per_hour.parse().unwrap())
+        .collect();
+    let cheapest = cheapest_gpu();
+    let cost: f64 = prices.iter().sum();
+    assert!(cost <= 2.0 * cheapest + 1e-9, "{cost} $/h for {bound:?}, two nodes of one GPU cost {}", 2.0 * cheapest);
+
+    wait_for("the claims to be initialized", SOON, async || {
+        for claim in claims.list(&all).await? {
+            let conditions = claim.status.clone().unwrap_or_default().conditions;
+            let ready = conditions.iter().any(|c| c.type_ == "Initialized" && c.status == "True");
+            ensure!(ready, "{}: {conditions:?}", claim.name_any());
+        }
+        Ok(())
+    })
+    .await
+    .unwrap();
+
+    pods.delete_collection(&DeleteParams::default().grace_period(0), &all).await.unwrap();
+    wait_for("nothing to be left", SOON, async || {
+        let left = claims.list(&all).await?.items.len();
+        let nodes = nodes.list(&all).await?.items.len();
+        let instances = maps.list(&ListParams::default().fields("metadata.name!=kube-root-ca.crt")).await?.items.len();
+        ensure!(
+            (left, nodes, instances) == (0, 0, 0),
+            "{left} claims, {nodes} nodes, {instances} instances; {:#?}",
+            status(&claims).await?
+        );
+        Ok(())
+    })
+    .await
+    .unwrap();
+
+    running.stop.send(()).unwrap();
+    running.controller.await.unwrap().unwrap();
+    running.cloud.abort();
+    let leases: Api<Lease> = Api::namespaced(client.clone(), "default");
+    let lease = leases.get("poolwright-controller").await.unwrap();
+    assert_eq!(lease.spec.unwrap().holder_identity, None, "the lease is released");
+}
+
+/// What claims say, for messages of failures.
+async fn status(claims: &Api<NodeClaim>) -> anyhow::Result<Vec<String>> {
+    let list = claims.list(&ListParams::default()).await?;
+    Ok(list.iter().map(|claim| format!("{}: {:?}", claim.name_any(), claim.status)).collect())
+}
+
+/// The cheapest on-demand offering with a GPU that holds one of the pods.
+fn cheapest_gpu() -> f64 {
+    let catalogue = poolwright_catalog::builtin();
+    let prices = catalogue.offerings().iter().filter(|offering| {
+        let kind = &catalogue.types()[&offering.id.instance_type];
+        kind.provider.as_str() == "aws"
+            && offering.id.capacity_type == poolwright_catalog::CapacityType::OnDemand
+            && kind.allocatable.get("nvidia.com/gpu") >= 1
+            && kind.allocatable.get("cpu") >= 2000
+            && kind.allocatable.get("memory") >= 4 << 30
+    });
+    let known = prices.filter_map(|offering| offering.price.known());
+    known.min().expect("the built-in catalogue has GPUs").as_f64()
+}
