@@ -1,0 +1,89 @@
+//! Flags of `poolwright controller`. Each can be set by an environment variable too.
+
+use std::fmt;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+
+use clap::ValueEnum;
+use jiff::SignedDuration;
+
+use super::plan::duration;
+
+/// Flags of `controller`.
+#[derive(Debug, clap::Args)]
+#[command(after_long_help = "Examples:\n  \
+        # From outside the cluster, with the current kubeconfig\n  poolwright controller\n\n  \
+        # In a cluster\n  poolwright controller --log-format json")]
+pub struct ControllerFlags {
+    /// Kubeconfig of the cluster [default: $KUBECONFIG or ~/.kube/config, else the pod's own cluster]
+    #[arg(long, value_name = "FILE", env = "POOLWRIGHT_KUBECONFIG")]
+    pub kubeconfig: Option<PathBuf>,
+
+    /// Context of the kubeconfig to use [default: the current one]
+    #[arg(long, value_name = "NAME", env = "POOLWRIGHT_CONTEXT")]
+    pub context: Option<String>,
+
+    /// Instance types and prices: a CSV file, or `builtin`
+    ///
+    /// May be repeated: each later catalogue is laid over the ones before it, type by type.
+    #[arg(
+        long,
+        value_name = "FILE|builtin",
+        default_value = "builtin",
+        env = "POOLWRIGHT_CATALOGUE",
+        value_delimiter = ','
+    )]
+    pub catalogue: Vec<String>,
+
+    /// Plan when no new pod has come for this long
+    #[arg(long, value_name = "DURATION", default_value = "1s", env = "POOLWRIGHT_BATCH_IDLE", value_parser = duration)]
+    pub batch_idle: SignedDuration,
+
+    /// Plan after this long even if new pods keep coming
+    #[arg(long, value_name = "DURATION", default_value = "10s", env = "POOLWRIGHT_BATCH_MAX", value_parser = duration)]
+    pub batch_max: SignedDuration,
+
+    /// Stop solving after this long and take the best plan so far
+    #[arg(long, value_name = "DURATION", default_value = "10s", env = "POOLWRIGHT_TIME_LIMIT", value_parser = duration)]
+    pub time_limit: SignedDuration,
+
+    /// Serve health (/healthz, /readyz) and metrics (/metrics) here
+    #[arg(long, value_name = "ADDRESS", default_value = "0.0.0.0:8080", env = "POOLWRIGHT_BIND")]
+    pub bind: SocketAddr,
+
+    /// Namespace of the Lease by which one replica leads [default: the pod's, or the context's]
+    #[arg(long, value_name = "NAMESPACE", env = "POOLWRIGHT_LEASE_NAMESPACE")]
+    pub lease_namespace: Option<String>,
+
+    /// Name under which this replica leads [default: $POD_NAME, else host name and process id]
+    ///
+    /// Must differ between replicas. A replica that restarts under the same name leads again at once.
+    #[arg(long, value_name = "NAME", env = "POOLWRIGHT_IDENTITY")]
+    pub identity: Option<String>,
+
+    /// How to write logs, on standard error
+    #[arg(long, value_enum, value_name = "FORMAT", default_value_t = LogFormat::Text, env = "POOLWRIGHT_LOG_FORMAT")]
+    pub log_format: LogFormat,
+
+    /// What to log: error, warn, info, debug, trace, or a filter like info,kube=debug
+    #[arg(long, value_name = "LEVEL", default_value = "info", env = "POOLWRIGHT_LOG_LEVEL")]
+    pub log_level: String,
+}
+
+/// How to write logs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum LogFormat {
+    /// For people
+    Text,
+    /// One JSON object per line
+    Json,
+}
+
+impl fmt::Display for LogFormat {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(match self {
+            Self::Text => "text",
+            Self::Json => "json",
+        })
+    }
+}

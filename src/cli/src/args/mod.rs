@@ -1,0 +1,119 @@
+//! The command line as it is typed: flags and their help, and nothing that touches the system.
+
+mod controller;
+mod plan;
+
+use std::path::PathBuf;
+
+use clap::{CommandFactory, Parser, Subcommand, ValueEnum};
+use clap_complete::Shell;
+
+pub use controller::{ControllerFlags, LogFormat};
+pub use plan::{CapacityChoice, OutputFormat, PlanFlags};
+
+/// Everything one can type.
+#[derive(Debug, Parser)]
+#[command(
+    name = "poolwright",
+    version,
+    term_width = 80,
+    about = "Buys GPU nodes for Kubernetes at the lowest cost it can prove",
+    long_about = "Buys GPU nodes for Kubernetes at the lowest cost it can prove.\n\n\
+                  `poolwright plan` shows what would be bought now and why; it changes nothing.\n\
+                  `poolwright controller` does it.",
+    propagate_version = false,
+    disable_help_subcommand = true
+)]
+pub struct Cli {
+    /// What to do.
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+/// The subcommands.
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// Show what would be bought now, for how much, and why; changes nothing
+    ///
+    /// Plans for the pods of the current cluster that no node can hold, for manifests (-f), or for a pod list of the
+    /// Alibaba GPU trace (--trace). The controller plans with the same code.
+    Plan(Box<PlanFlags>),
+    /// Run the controller: buy nodes for pending pods and give empty ones back
+    ///
+    /// Any number of replicas may run; one at a time acts. Install the custom resources first:
+    /// `poolwright crds | kubectl apply -f -`.
+    Controller(Box<ControllerFlags>),
+    /// Print the custom resource definitions as YAML
+    Crds(CrdsFlags),
+    /// Print a completion script for a shell
+    Completions(CompletionsFlags),
+    /// Print the version
+    Version(VersionFlags),
+}
+
+/// Flags of `crds`.
+#[derive(Debug, clap::Args)]
+#[command(
+    after_long_help = "Examples:\n  poolwright crds | kubectl apply -f -\n  poolwright crds --dir crds"
+)]
+pub struct CrdsFlags {
+    /// Write one file per resource into this directory instead
+    #[arg(long, value_name = "DIR")]
+    pub dir: Option<PathBuf>,
+}
+
+/// Flags of `completions`.
+#[derive(Debug, clap::Args)]
+#[command(
+    after_long_help = "Examples:\n  poolwright completions bash > /etc/bash_completion.d/poolwright\n  \
+                             poolwright completions zsh > \"${fpath[1]}/_poolwright\""
+)]
+pub struct CompletionsFlags {
+    /// For which shell
+    #[arg(value_enum)]
+    pub shell: Shell,
+}
+
+/// Flags of `version`.
+#[derive(Debug, clap::Args)]
+pub struct VersionFlags {
+    /// Print as JSON
+    #[arg(short, long, value_enum, value_name = "FORMAT")]
+    pub output: Option<VersionFormat>,
+}
+
+/// How to print the version.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum VersionFormat {
+    /// One JSON object
+    Json,
+}
+
+/// The command as `program` names it: installed as `kubectl-poolwright` it is `kubectl poolwright`.
+pub fn command(program: &str) -> clap::Command {
+    let command = Cli::command();
+    if program.starts_with("kubectl-") {
+        command.bin_name("kubectl poolwright").display_name("kubectl poolwright")
+    } else {
+        command.bin_name("poolwright")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_flags_do_not_contradict_each_other() {
+        command("poolwright").debug_assert();
+        command("kubectl-poolwright").debug_assert();
+    }
+
+    #[test]
+    fn as_a_kubectl_plugin_the_usage_says_how_it_was_called() {
+        let mut plugin = command("kubectl-poolwright");
+        assert!(plugin.render_usage().to_string().contains("kubectl poolwright <COMMAND>"));
+        let mut plain = command("poolwright");
+        assert!(plain.render_usage().to_string().contains("Usage: poolwright <COMMAND>"));
+    }
+}

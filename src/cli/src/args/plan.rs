@@ -1,0 +1,158 @@
+//! Flags of `poolwright plan`.
+
+use std::fmt;
+use std::path::PathBuf;
+
+use clap::ValueEnum;
+use jiff::SignedDuration;
+use poolwright_catalog::CapacityType;
+
+/// Flags of `plan`.
+#[derive(Debug, clap::Args)]
+#[command(
+    after_help = "Exit codes: 0 planned, 1 failed, 2 bad usage or input, 3 see --fail-on-unplaced.",
+    after_long_help = "Examples:\n  \
+        # For the current cluster\n  poolwright plan\n\n  \
+        # For manifests, no cluster needed\n  poolwright plan -f pool.yaml -f training-job.yaml\n\n  \
+        # What would spot cost?\n  poolwright plan -f training-job.yaml --capacity-type spot\n\n  \
+        # For a trace, with a catalogue of one's own, to a file\n  \
+        poolwright plan --trace pods.csv --catalogue types.csv -o json > plan.json\n\n\
+        Exit codes: 0 planned (also when pods are left out), 1 failed, 2 bad usage or\n\
+        input, 3 pods are left out and --fail-on-unplaced is given."
+)]
+pub struct PlanFlags {
+    /// Plan for these manifests: YAML or JSON files, directories, or - for stdin
+    ///
+    /// Reads Pod, Deployment, StatefulSet, Job, JobSet and List; NodePool and KwokNodeClass say what may be
+    /// bought; Node, NodeClaim and DaemonSet count as they would in a cluster. Without a NodePool anything in
+    /// the catalogue may be bought. May be repeated.
+    #[arg(short, long = "filename", value_name = "FILE", num_args = 1.., help_heading = "Pods to plan for")]
+    pub filename: Vec<PathBuf>,
+
+    /// Plan for a pod list of the Alibaba GPU trace 2023 (CSV), or - for stdin
+    ///
+    /// Columns name, cpu_milli, memory_mib and num_gpu; gpu_milli, gpu_spec and the others of the trace are
+    /// optional. A share of a GPU (gpu_milli below 1000) counts as a whole one. Any offering may be bought.
+    #[arg(long, value_name = "FILE", conflicts_with = "filename", help_heading = "Pods to plan for")]
+    pub trace: Option<PathBuf>,
+
+    /// GPU models for each gpu_spec of the trace (CSV) [default: built in]
+    ///
+    /// Columns gpu_spec and gpu_models; alternatives are separated by |, and `any` means every model.
+    #[arg(long, value_name = "FILE", requires = "trace", help_heading = "Pods to plan for")]
+    pub gpu_map: Option<PathBuf>,
+
+    /// Kubeconfig of the cluster to plan for [default: $KUBECONFIG or ~/.kube/config]
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["filename", "trace"], help_heading = "Pods to plan for")]
+    pub kubeconfig: Option<PathBuf>,
+
+    /// Context of the kubeconfig to use [default: the current one]
+    #[arg(long, value_name = "NAME", conflicts_with_all = ["filename", "trace"], help_heading = "Pods to plan for")]
+    pub context: Option<String>,
+
+    /// Instance types and prices: a CSV file, or `builtin`
+    ///
+    /// May be repeated: each later catalogue is laid over the ones before it, type by type, as in
+    /// `--catalogue builtin --catalogue my-prices.csv`.
+    #[arg(long, value_name = "FILE|builtin", default_value = "builtin", help_heading = "What may be bought")]
+    pub catalogue: Vec<String>,
+
+    /// Buy from this provider [default: what the node class says; else aws, if the catalogue has it]
+    #[arg(long, value_name = "NAME", help_heading = "What may be bought")]
+    pub provider: Option<String>,
+
+    /// Buy only these [default: what the pools say; without a pool, on-demand]
+    #[arg(
+        long,
+        value_name = "TYPE",
+        value_enum,
+        value_delimiter = ',',
+        hide_possible_values = false,
+        help_heading = "What may be bought"
+    )]
+    pub capacity_type: Vec<CapacityChoice>,
+
+    /// Stop after this long with the best plan so far (5s, 500ms, 1m)
+    ///
+    /// The plan is there earlier when it is proven to be good enough.
+    #[arg(long, value_name = "DURATION", default_value = "5s", value_parser = duration)]
+    pub time_limit: SignedDuration,
+
+    /// How to print the plan
+    #[arg(short, long, value_enum, value_name = "FORMAT", default_value_t = OutputFormat::Table)]
+    pub output: OutputFormat,
+
+    /// Exit with code 3 when the plan leaves pods out
+    #[arg(long)]
+    pub fail_on_unplaced: bool,
+}
+
+/// A capacity type, or all of them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum CapacityChoice {
+    /// Listed price, kept until given back
+    OnDemand,
+    /// Cheaper, and may be taken back at any time
+    Spot,
+    /// Paid for beforehand
+    Reserved,
+    /// All of them
+    Any,
+}
+
+impl CapacityChoice {
+    /// The capacity types it stands for.
+    pub fn types(self) -> &'static [CapacityType] {
+        match self {
+            Self::OnDemand => &[CapacityType::OnDemand],
+            Self::Spot => &[CapacityType::Spot],
+            Self::Reserved => &[CapacityType::Reserved],
+            Self::Any => &CapacityType::ALL,
+        }
+    }
+}
+
+/// How to print a plan.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum OutputFormat {
+    /// For people, at most 80 columns wide
+    Table,
+    /// Every node with its pods, as in docs/plan.schema.json
+    Json,
+    /// The same document as YAML
+    Yaml,
+}
+
+impl fmt::Display for OutputFormat {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(match self {
+            Self::Table => "table",
+            Self::Json => "json",
+            Self::Yaml => "yaml",
+        })
+    }
+}
+
+/// A duration above zero, as people write it: `5s`, `500ms`, `1m30s`.
+pub fn duration(text: &str) -> Result<SignedDuration, String> {
+    let remedy = "write a number with a unit, like 500ms, 5s or 1m";
+    let parsed: SignedDuration = text.parse().map_err(|_| format!("not a duration; {remedy}"))?;
+    if parsed <= SignedDuration::ZERO {
+        return Err(format!("a duration must be above zero; {remedy}"));
+    }
+    Ok(parsed)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn durations_are_what_people_write_and_never_zero() {
+        assert_eq!(duration("500ms"), Ok(SignedDuration::from_millis(500)));
+        assert_eq!(duration("1m30s"), Ok(SignedDuration::from_secs(90)));
+        for wrong in ["0s", "-1s", "5", "", "soon"] {
+            assert!(duration(wrong).is_err(), "{wrong}");
+        }
+    }
+}

@@ -1,0 +1,118 @@
+//! The catalogue a user asks for: built in, from files, or one laid over the other.
+
+use std::path::Path;
+
+use poolwright_catalog::{CapacityType, Catalogue, builtin, read_csv};
+
+use crate::exit::Failure;
+use crate::problems::Problems;
+use crate::source;
+
+/// The name of the catalogue in the binary.
+pub const BUILTIN: &str = "builtin";
+
+/// Loads the catalogues and lays each over the ones before it. Problems of all files are reported together.
+pub fn load(names: &[String]) -> Result<Catalogue, Failure> {
+    let mut whole: Option<Catalogue> = None;
+    let mut problems = Problems::new();
+    for name in names {
+        match one(name) {
+            Ok(catalogue) => {
+                whole = Some(match whole.take() {
+                    None => catalogue,
+                    Some(under) => under.overlaid_with(catalogue),
+                });
+            }
+            Err(found) => problems.extend(found),
+        }
+    }
+    match whole {
+        Some(whole) if problems.is_empty() => Ok(whole),
+        _ => Err(Failure::bad_input(format!("the catalogue cannot be used: {problems}"))),
+    }
+}
+
+fn one(name: &str) -> Result<Catalogue, Problems> {
+    if name == BUILTIN {
+        return Ok(builtin());
+    }
+    let source = source::file(Path::new(name))
+        .map_err(|cause| Problems::one(format!("{cause}; `{BUILTIN}` is the catalogue in the binary")))?;
+    Ok(read_csv(&[(&source.name, &source.text)])?)
+}
+
+/// What the flags leave of a catalogue.
+#[derive(Clone, Debug, Default)]
+pub struct Selection {
+    /// Only this provider.
+    pub provider: Option<String>,
+    /// Only these capacity types; empty for all.
+    pub capacity_types: Vec<CapacityType>,
+}
+
+impl Selection {
+    /// The part of `catalogue` that is selected.
+    ///
+    /// # Errors
+    ///
+    /// When nothing is left, with what there would be.
+    pub fn of(&self, catalogue: &Catalogue) -> Result<Catalogue, Failure> {
+        let is_provider = |provider: &str| self.provider.as_deref().is_none_or(|wanted| wanted == provider);
+        if !catalogue.providers().iter().any(|provider| is_provider(provider.as_str())) {
+            let known: Vec<_> = catalogue.providers().iter().map(ToString::to_string).collect();
+            return Err(Failure::bad_input(format!(
+                "--provider {}: the catalogue has none of it; it has {}",
+                self.provider.as_deref().unwrap_or_default(),
+                known.join(", ")
+            )));
+        }
+        let selected = catalogue.filtered(|kind, offering| {
+            let capacity = offering.id.capacity_type;
+            is_provider(kind.provider.as_str())
+                && (self.capacity_types.is_empty() || self.capacity_types.contains(&capacity))
+        });
+        if selected.offerings().is_empty() {
+            let wanted: Vec<_> = self.capacity_types.iter().map(ToString::to_string).collect();
+            return Err(Failure::bad_input(format!(
+                "--capacity-type {}: the catalogue has no such offering; try --capacity-type any",
+                wanted.join(",")
+            )));
+        }
+        Ok(selected)
+    }
+}
+
+/// The provider to buy from when nobody says which: the only one, or `aws` among several, or the first by name.
+pub fn default_provider(catalogue: &Catalogue) -> Option<(String, bool)> {
+    let providers: Vec<_> = catalogue.providers().iter().map(|name| name.as_str().to_owned()).collect();
+    let is_choice = providers.len() > 1;
+    let chosen = providers.iter().find(|name| *name == "aws").or_else(|| providers.first())?;
+    Some((chosen.clone(), is_choice))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn of_several_providers_aws_is_the_default_and_it_is_said_to_be_a_choice() {
+        assert_eq!(default_provider(&builtin()), Some(("aws".to_owned(), true)));
+    }
+
+    #[test]
+    fn a_selection_that_leaves_nothing_says_what_there_is() {
+        let wanted = Selection { provider: Some("azure".to_owned()), ..Selection::default() };
+        let Err(Failure::BadInput(message)) = wanted.of(&builtin()) else { panic!("azure is not built in") };
+        assert_eq!(message, "--provider azure: the catalogue has none of it; it has aws, gcp");
+        let reserved = Selection { capacity_types: vec![CapacityType::Reserved], ..Selection::default() };
+        assert!(matches!(reserved.of(&builtin()), Err(Failure::BadInput(_))));
+    }
+
+    #[test]
+    fn a_file_that_is_not_there_is_bad_input() {
+        let Err(Failure::BadInput(message)) = load(&["builtin".into(), "no-such.csv".into()]) else {
+            panic!("there is no such file")
+        };
+        assert!(message.contains("no-such.csv: "), "{message}");
+    }
+}

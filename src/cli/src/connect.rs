@@ -1,0 +1,29 @@
+//! Connecting to a cluster.
+
+use std::path::Path;
+
+use anyhow::{Context, Result};
+use kube::config::{KubeConfigOptions, Kubeconfig};
+use kube::{Client, Config};
+
+/// A client for the cluster that the flags, the environment and the default kubeconfig name, in this order; in a pod
+/// without a kubeconfig, for the pod's own cluster.
+pub async fn client(kubeconfig: Option<&Path>, context: Option<&str>) -> Result<Client> {
+    let options = KubeConfigOptions { context: context.map(str::to_owned), ..KubeConfigOptions::default() };
+    let config = match (kubeconfig, context) {
+        (Some(path), _) => {
+            let file = Kubeconfig::read_from(path)
+                .with_context(|| format!("cannot read the kubeconfig {}", path.display()))?;
+            Config::from_custom_kubeconfig(file, &options)
+                .await
+                .with_context(|| format!("cannot use the kubeconfig {}", path.display()))?
+        }
+        (None, Some(context)) => Config::from_kubeconfig(&options).await.with_context(|| {
+            format!("cannot use context `{context}`; `kubectl config get-contexts` lists them")
+        })?,
+        (None, None) => Config::infer()
+            .await
+            .context("no cluster is configured: set KUBECONFIG or pass --kubeconfig FILE")?,
+    };
+    Client::try_from(config).context("cannot set up the connection to the cluster")
+}

@@ -1,0 +1,119 @@
+//! `poolwright controller`: flags to settings, providers and logs; the controller itself is a room of its own.
+
+use std::env;
+use std::sync::Arc;
+
+use anyhow::Context;
+use poolwright_controller::clock::{Clock, SystemClock};
+use poolwright_controller::{Config, run as run_controller};
+use poolwright_provider_contract::CloudProvider;
+use poolwright_provider_kwok::{KwokProvider, Settings};
+use tokio::sync::oneshot;
+use tracing_subscriber::EnvFilter;
+
+use crate::args::{ControllerFlags, LogFormat};
+use crate::exit::{Failure, Outcome};
+use crate::{catalogue, connect};
+
+/// Runs the controller until it is told to stop.
+pub fn run(flags: &ControllerFlags) -> Result<Outcome, Failure> {
+    log(flags)?;
+    let catalogue = Arc::new(catalogue::load(&flags.catalogue)?);
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .enable_all()
+        .build()
+        .context("cannot start the runtime for network calls")?;
+    runtime.block_on(async {
+        let client = connect::client(flags.kubeconfig.as_deref(), flags.context.as_deref()).await?;
+        let namespace =
+            flags.lease_namespace.clone().unwrap_or_else(|| client.default_namespace().to_owned());
+        let config = config(flags, namespace);
+        let clock = SystemClock::new();
+        let kwok = Arc::new(KwokProvider::new(
+            client.clone(),
+            catalogue,
+            Arc::new(move || clock.now()),
+            Settings::default(),
+        ));
+        let providers: Vec<Arc<dyn CloudProvider>> = vec![kwok.clone()];
+        // The machines behind the provider go on until the controller has finished its calls to it.
+        let (stop, stopped) = oneshot::channel::<()>();
+        let cloud = tokio::spawn(async move {
+            kwok.run(async {
+                let _ = stopped.await;
+            })
+            .await;
+        });
+        let result = run_controller(config, client, providers, told_to_stop()).await;
+        drop(stop);
+        cloud.await.context("the KWOK provider ended in a panic")?;
+        result
+    })?;
+    Ok(Outcome::Done)
+}
+
+fn config(flags: &ControllerFlags, namespace: String) -> Config {
+    let identity = flags.identity.clone().unwrap_or_else(default_identity);
+    Config {
+        http: flags.bind,
+        batch_idle: flags.batch_idle.unsigned_abs(),
+        batch_max: flags.batch_max.unsigned_abs(),
+        solver_limit: flags.time_limit.unsigned_abs(),
+        ..Config::new(identity, namespace)
+    }
+}
+
+/// A name no other running replica has: the pod's, or outside a pod the machine's and the process's.
+fn default_identity() -> String {
+    let variable = |name| env::var(name).ok().filter(|value| !value.is_empty());
+    if let Some(pod) = variable("POD_NAME") {
+        return pod;
+    }
+    let host = variable("HOSTNAME").unwrap_or_else(|| "poolwright".to_owned());
+    format!("{host}-{}", std::process::id())
+}
+
+fn log(flags: &ControllerFlags) -> Result<(), Failure> {
+    let filter = EnvFilter::try_new(&flags.log_level).map_err(|error| {
+        Failure::bad_input(format!(
+            "--log-level {}: {error}; use error, warn, info, debug or trace, or a filter like info,kube=debug",
+            flags.log_level
+        ))
+    })?;
+    let logs = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr);
+    match flags.log_format {
+        LogFormat::Text => logs.init(),
+        LogFormat::Json => logs.json().flatten_event(true).init(),
+    }
+    Ok(())
+}
+
+/// Completes when the user or the system asks the process to end.
+async fn told_to_stop() {
+    let interrupted = async {
+        // Without a handler the process ends at once when it is interrupted, which is safe too.
+        if tokio::signal::ctrl_c().await.is_err() {
+            std::future::pending::<()>().await;
+        }
+    };
+    tokio::select! {
+        () = interrupted => {}
+        () = terminated() => {}
+    }
+}
+
+#[cfg(unix)]
+async fn terminated() {
+    use tokio::signal::unix::{SignalKind, signal};
+    match signal(SignalKind::terminate()) {
+        Ok(mut signal) => {
+            signal.recv().await;
+        }
+        Err(_) => std::future::pending().await,
+    }
+}
+
+#[cfg(not(unix))]
+async fn terminated() {
+    std::future::pending().await
+}

@@ -1,0 +1,183 @@
+//! The plan as it is published: `docs/plan.schema.json` describes it field by field.
+
+use poolwright_catalog::{CapacityType, Catalogue, UsdPerHour};
+use serde::{Serialize, Serializer};
+
+/// A plan.
+#[derive(Clone, Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Document {
+    /// `poolwright.dev/v1alpha1`.
+    pub api_version: &'static str,
+    /// `Plan`.
+    pub kind: &'static str,
+    /// What all new nodes cost: the sum of their known prices.
+    #[serde(serialize_with = "usd")]
+    pub cost_usd_per_hour: UsdPerHour,
+    /// No plan that places the same pods costs less.
+    #[serde(serialize_with = "usd")]
+    pub lower_bound_usd_per_hour: UsdPerHour,
+    /// `(cost - bound) / bound`.
+    pub gap: f64,
+    /// How long planning took.
+    pub elapsed_seconds: f64,
+    /// When the first plan was there; the same as `elapsed_seconds` when there was nothing to improve.
+    pub first_plan_seconds: f64,
+    /// How many pods.
+    pub pods: PodCounts,
+    /// Every node to buy, with its pods.
+    pub nodes: Vec<NewNode>,
+    /// Pods that go on nodes that are there or on their way.
+    pub existing_nodes: Vec<ExistingNode>,
+    /// Pods left out, and why.
+    pub unplaced: Vec<UnplacedPod>,
+    /// What simpler ways to buy would cost.
+    pub baselines: Baselines,
+    /// What was chosen from.
+    pub catalogue: CatalogueSummary,
+    /// What the reader should know about how the input was understood.
+    pub notes: Vec<String>,
+}
+
+/// How many pods.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct PodCounts {
+    /// That wait for a node.
+    pub total: usize,
+    /// That the plan places.
+    pub placed: usize,
+    /// That it leaves out.
+    pub unplaced: usize,
+}
+
+/// A node to buy.
+#[derive(Clone, Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct NewNode {
+    /// Instance type.
+    pub instance_type: String,
+    /// Zone.
+    pub zone: String,
+    /// Capacity type.
+    pub capacity_type: CapacityType,
+    /// Its price; `None` (JSON null) when it is unknown and the pool allows the type by name.
+    #[serde(serialize_with = "maybe_usd")]
+    pub usd_per_hour: Option<UsdPerHour>,
+    /// The NodePool; absent when the plan was made without one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub pool: Option<String>,
+    /// The pods it is for.
+    pub pods: Vec<String>,
+}
+
+/// A node that is there or on its way, and the waiting pods that go there.
+#[derive(Clone, Debug, Serialize)]
+pub struct ExistingNode {
+    /// Name of the Node or NodeClaim.
+    pub name: String,
+    /// The pods.
+    pub pods: Vec<String>,
+}
+
+/// A pod left out.
+#[derive(Clone, Debug, Serialize)]
+pub struct UnplacedPod {
+    /// Which.
+    pub pod: String,
+    /// Stable reason.
+    pub reason: String,
+    /// A sentence, with the nearest miss.
+    pub message: String,
+}
+
+/// What simpler ways to buy would cost for the same pods.
+#[derive(Clone, Copy, Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Baselines {
+    /// A node of its own for every pod that is bought for.
+    #[serde(serialize_with = "usd")]
+    pub one_pod_per_node_usd_per_hour: UsdPerHour,
+    /// Pods one after the other onto the first node with room, buying the cheapest that holds the pod.
+    #[serde(serialize_with = "usd")]
+    pub first_fit_usd_per_hour: UsdPerHour,
+}
+
+/// What was chosen from.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct CatalogueSummary {
+    /// Where it comes from.
+    pub source: String,
+    /// The oldest day any of its prices was quoted; `None` (JSON null) when none is dated.
+    pub as_of: Option<String>,
+    /// How many offerings could be chosen from.
+    pub offerings: usize,
+    /// How many of them have no known price.
+    pub unknown_prices: usize,
+}
+
+impl CatalogueSummary {
+    /// Of this catalogue.
+    pub fn of(catalogue: &Catalogue) -> Self {
+        Self {
+            source: catalogue.origin().source.clone(),
+            as_of: catalogue.origin().as_of.map(|date| date.to_string()),
+            offerings: catalogue.offerings().len(),
+            unknown_prices: catalogue.unknown_prices(),
+        }
+    }
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes the field by reference")]
+fn usd<S: Serializer>(amount: &UsdPerHour, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.serialize_f64(amount.as_f64())
+}
+
+fn maybe_usd<S: Serializer>(amount: &Option<UsdPerHour>, serializer: S) -> Result<S::Ok, S::Error> {
+    match amount {
+        Some(amount) => usd(amount, serializer),
+        None => serializer.serialize_none(),
+    }
+}
+
+/// `(cost - bound) / bound` with six decimals; zero when nothing is bought.
+pub fn gap(cost: UsdPerHour, bound: UsdPerHour) -> f64 {
+    let (cost, bound) = (cost.micros(), bound.micros());
+    if cost <= bound {
+        0.0
+    } else if bound == 0 {
+        1.0
+    } else {
+        six_decimals((cost - bound) as f64 / bound as f64)
+    }
+}
+
+/// Rounded to six decimals, so that no digit is printed that means nothing.
+pub fn six_decimals(number: f64) -> f64 {
+    (number * 1e6).round() / 1e6
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_gap_has_six_decimals_and_is_zero_for_nothing() {
+        let usd = |text: &str| text.parse::<UsdPerHour>().unwrap();
+        assert_eq!(gap(usd("8110.3"), usd("8106.4")), 0.000481);
+        assert_eq!(gap(UsdPerHour::ZERO, UsdPerHour::ZERO), 0.0);
+    }
+
+    #[test]
+    fn money_is_printed_without_float_noise() {
+        let print = |text: &str| {
+            let baselines = Baselines {
+                one_pod_per_node_usd_per_hour: text.parse().unwrap(),
+                first_fit_usd_per_hour: UsdPerHour::ZERO,
+            };
+            serde_json::to_string(&baselines).unwrap()
+        };
+        assert!(print("8110.300001").contains(":8110.300001,"), "{}", print("8110.300001"));
+        assert!(print("0.1").contains(":0.1,"));
+    }
+}

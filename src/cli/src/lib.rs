@@ -1,0 +1,63 @@
+//! The `poolwright` command.
+//!
+//! Lives here: flags and their help, reading files and clusters, the trace reader, the printers of plans, exit codes.
+//! Flags are parsed first and resolved into objects afterwards; printers know nothing of flags.
+//!
+//! May not live here: any decision. What is bought is decided by the same code the controller runs.
+
+pub mod args;
+pub mod catalogue;
+mod connect;
+mod controller;
+mod crds;
+pub mod document;
+pub mod exit;
+mod plan;
+pub mod print;
+pub mod problems;
+mod source;
+pub mod trace;
+mod version;
+
+use std::ffi::OsString;
+use std::io::{self, BufWriter, Write};
+use std::path::Path;
+use std::process::ExitCode;
+
+use clap::FromArgMatches;
+
+use args::{Cli, Command};
+use exit::{Failure, Outcome};
+
+/// Runs the command line `args`, the program's name first.
+pub fn main(args: impl IntoIterator<Item = OsString>) -> ExitCode {
+    let args: Vec<_> = args.into_iter().collect();
+    let program = args.first().and_then(|name| Path::new(name).file_name()).and_then(|name| name.to_str());
+    let command = args::command(program.unwrap_or("poolwright"));
+    match command.try_get_matches_from(args).and_then(|matches| Cli::from_arg_matches(&matches)) {
+        Ok(cli) => exit::code(run(cli)),
+        Err(usage) => {
+            // Help goes to standard output with code 0, a mistake to standard error with code 2. When nobody reads it,
+            // there is nobody to tell either.
+            let _ = usage.print();
+            ExitCode::from(u8::try_from(usage.exit_code()).unwrap_or(2))
+        }
+    }
+}
+
+fn run(cli: Cli) -> Result<Outcome, Failure> {
+    let mut out = BufWriter::new(io::stdout().lock());
+    let outcome = match cli.command {
+        Command::Plan(flags) => plan::run(&flags, &mut out),
+        Command::Controller(flags) => controller::run(&flags),
+        Command::Crds(flags) => crds::run(&flags, &mut out),
+        Command::Completions(flags) => {
+            let mut script = Vec::new();
+            clap_complete::generate(flags.shell, &mut args::command("poolwright"), "poolwright", &mut script);
+            out.write_all(&script).map_err(Failure::writing).map(|()| Outcome::Done)
+        }
+        Command::Version(flags) => version::run(&flags, &mut out),
+    }?;
+    out.flush().map_err(Failure::writing)?;
+    Ok(outcome)
+}

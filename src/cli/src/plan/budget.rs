@@ -1,0 +1,52 @@
+//! The time a solve may take, and when its first plan was there.
+
+use std::time::Duration;
+
+use poolwright_controller::clock::Clock;
+use poolwright_solver::{Solution, Watch};
+
+/// Stops the solver when its time is up.
+pub struct Budget<'c> {
+    clock: &'c dyn Clock,
+    start: Duration,
+    limit: Duration,
+    first: Option<Duration>,
+}
+
+/// How long a solve took.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Times {
+    /// From start to finish.
+    pub elapsed: Duration,
+    /// From start to the first plan.
+    pub first: Duration,
+}
+
+impl<'c> Budget<'c> {
+    /// From now on, `limit` long.
+    pub fn new(clock: &'c dyn Clock, limit: Duration) -> Self {
+        Self { clock, start: clock.monotonic(), limit, first: None }
+    }
+
+    /// How long it has been.
+    pub fn times(&self) -> Times {
+        let elapsed = self.elapsed();
+        Times { elapsed, first: self.first.unwrap_or(elapsed) }
+    }
+
+    fn elapsed(&self) -> Duration {
+        self.clock.monotonic().saturating_sub(self.start)
+    }
+}
+
+impl Watch for Budget<'_> {
+    fn should_stop(&mut self) -> bool {
+        self.elapsed() >= self.limit
+    }
+
+    fn improved(&mut self, _plan: &Solution) {
+        if self.first.is_none() {
+            self.first = Some(self.elapsed());
+        }
+    }
+}

@@ -1,0 +1,135 @@
+//! The current cluster, read once through its API.
+
+use std::collections::BTreeMap;
+use std::fmt::{Debug, Display};
+use std::sync::Arc;
+
+use anyhow::{Context, Result};
+use k8s_openapi::api::apps::v1::DaemonSet;
+use k8s_openapi::api::core::v1::{Node, Pod};
+use kube::api::ListParams;
+use kube::{Api, Client, Resource, ResourceExt};
+use poolwright_api::{KwokNodeClass, NodeClaim, NodePool};
+use poolwright_core::Snapshot;
+use serde::de::DeserializeOwned;
+
+use super::{Input, Offers, PodNames, pool};
+use crate::args::PlanFlags;
+use crate::connect;
+use crate::document::CatalogueSummary;
+use crate::exit::Failure;
+
+/// Finished pods take no room, and clusters that run jobs keep many.
+const UNFINISHED: &str = "status.phase!=Succeeded,status.phase!=Failed";
+
+/// Reads the cluster that the flags name.
+pub fn input(flags: &PlanFlags, offers: &Offers) -> Result<Input, Failure> {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .context("cannot start the runtime for network calls")?;
+    let objects = runtime
+        .block_on(read(flags))
+        .map_err(|error| error.context("cannot read the cluster (to plan for manifests instead, use -f)"))?;
+    let mut notes = Vec::new();
+    let mut snapshot = objects.snapshot(&mut notes);
+    let implicit_pool = snapshot.pools.is_empty();
+    let catalogue = if implicit_pool {
+        notes.push(
+            "the cluster has no NodePool; planned as if one allowed everything in the catalogue".to_owned(),
+        );
+        pool::without_pool(&mut snapshot, offers, &mut notes)?
+    } else {
+        let classes =
+            objects.classes.iter().map(|class| (class.name_any(), class.spec.provider.clone())).collect();
+        let (catalogues, all) = pool::sold(&snapshot.pools, &classes, true, offers, &mut notes);
+        snapshot.catalogues = catalogues;
+        all
+    };
+    Ok(Input {
+        snapshot,
+        catalogue: CatalogueSummary::of(&catalogue),
+        notes,
+        names: PodNames::Qualified,
+        implicit_pool,
+        include_waiting: false,
+    })
+}
+
+struct Objects {
+    pods: Vec<Pod>,
+    nodes: Vec<Node>,
+    daemonsets: Vec<DaemonSet>,
+    pools: Vec<NodePool>,
+    claims: Vec<NodeClaim>,
+    classes: Vec<KwokNodeClass>,
+}
+
+async fn read(flags: &PlanFlags) -> Result<Objects> {
+    let client = connect::client(flags.kubeconfig.as_deref(), flags.context.as_deref()).await?;
+    Ok(Objects {
+        pods: list(&client, &ListParams::default().fields(UNFINISHED)).await?,
+        nodes: list(&client, &ListParams::default()).await?,
+        daemonsets: list(&client, &ListParams::default()).await?,
+        pools: custom(&client).await?,
+        claims: custom(&client).await?,
+        classes: custom(&client).await?,
+    })
+}
+
+async fn list<K>(client: &Client, parameters: &ListParams) -> Result<Vec<K>>
+where
+    K: Resource<DynamicType = ()> + Clone + Debug + DeserializeOwned,
+{
+    let listed = Api::<K>::all(client.clone()).list(parameters).await;
+    Ok(listed.with_context(|| format!("cannot list {}", K::plural(&())))?.items)
+}
+
+/// Objects of a resource of ours; none where the resource is not installed.
+async fn custom<K>(client: &Client) -> Result<Vec<K>>
+where
+    K: Resource<DynamicType = ()> + Clone + Debug + DeserializeOwned,
+{
+    match Api::<K>::all(client.clone()).list(&ListParams::default()).await {
+        Err(kube::Error::Api(status)) if status.code == 404 => Ok(Vec::new()),
+        listed => Ok(listed.with_context(|| format!("cannot list {}", K::plural(&())))?.items),
+    }
+}
+
+impl Objects {
+    /// As decisions see it. Objects that cannot be read are left out, with a note.
+    fn snapshot(&self, notes: &mut Vec<String>) -> Snapshot {
+        let pods = convert(&self.pods, poolwright_intake::pod, notes);
+        let nodes = convert(&self.nodes, poolwright_intake::node, notes);
+        let daemonsets = convert(&self.daemonsets, poolwright_intake::daemonset, notes);
+        let claims = convert(&self.claims, poolwright_intake::node_claim, notes);
+        let pools = self.pools.iter().map(poolwright_intake::node_pool);
+        Snapshot {
+            pods: keyed(pods, |pod| pod.key.clone()),
+            nodes: keyed(nodes, |node| node.name.clone()),
+            daemonsets: keyed(daemonsets, |daemonset| daemonset.key.clone()),
+            claims: keyed(claims, |claim| claim.name.clone()),
+            pools: keyed(pools, |pool| pool.name.clone()),
+            ..Snapshot::default()
+        }
+    }
+}
+
+fn convert<T, M, E: Display>(
+    objects: &[T],
+    convert: fn(&T) -> Result<M, E>,
+    notes: &mut Vec<String>,
+) -> Vec<M> {
+    let mut models = Vec::new();
+    for object in objects {
+        match convert(object) {
+            Ok(model) => models.push(model),
+            Err(error) => notes.push(format!("left out: {error}")),
+        }
+    }
+    models
+}
+
+fn keyed<K: Ord, M>(models: impl IntoIterator<Item = M>, key: fn(&M) -> K) -> BTreeMap<K, Arc<M>> {
+    models.into_iter().map(|model| (key(&model), Arc::new(model))).collect()
+}

@@ -1,0 +1,65 @@
+//! Manifests: pods and what may be bought for them, without a cluster.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use kube::ResourceExt;
+use poolwright_core::Snapshot;
+use poolwright_intake::manifest::{Manifest, parse};
+
+use super::{Input, Offers, PodNames, pool};
+use crate::document::CatalogueSummary;
+use crate::exit::Failure;
+use crate::problems::Problems;
+use crate::source;
+
+/// Reads all manifests; their problems are reported together.
+pub fn input(paths: &[PathBuf], offers: &Offers) -> Result<Input, Failure> {
+    let mut manifest = Manifest::default();
+    let mut problems = Problems::new();
+    for source in source::manifests(paths)? {
+        match parse(&source.name, &source.text) {
+            Ok(read) => manifest.extend(read),
+            Err(errors) => errors.iter().for_each(|error| problems.push(error)),
+        }
+    }
+    if problems.is_empty() {
+        manifest.duplicates().iter().for_each(|error| problems.push(error));
+    }
+    if !problems.is_empty() {
+        return Err(Failure::bad_input(format!("the manifests cannot be used: {problems}")));
+    }
+    let Manifest { pods, pools, node_classes, nodes, daemonsets, claims, mut notes } = manifest;
+    let implicit_pool = pools.is_empty();
+    let mut snapshot = Snapshot {
+        pods: keyed(pods, |pod| pod.key.clone()),
+        nodes: keyed(nodes, |node| node.name.clone()),
+        daemonsets: keyed(daemonsets, |daemonset| daemonset.key.clone()),
+        claims: keyed(claims, |claim| claim.name.clone()),
+        pools: keyed(pools, |pool| pool.name.clone()),
+        ..Snapshot::default()
+    };
+    let catalogue = if implicit_pool {
+        notes.push("no NodePool is given; planned as if one allowed everything in the catalogue".to_owned());
+        pool::without_pool(&mut snapshot, offers, &mut notes)?
+    } else {
+        let classes =
+            node_classes.iter().map(|class| (class.name_any(), class.spec.provider.clone())).collect();
+        let (catalogues, all) = pool::sold(&snapshot.pools, &classes, false, offers, &mut notes);
+        snapshot.catalogues = catalogues;
+        all
+    };
+    Ok(Input {
+        snapshot,
+        catalogue: CatalogueSummary::of(&catalogue),
+        notes,
+        names: PodNames::Qualified,
+        implicit_pool,
+        include_waiting: true,
+    })
+}
+
+fn keyed<K: Ord, M>(models: Vec<M>, key: fn(&M) -> K) -> BTreeMap<K, Arc<M>> {
+    models.into_iter().map(|model| (key(&model), Arc::new(model))).collect()
+}

@@ -1,0 +1,128 @@
+//! What may be bought: what the pools' node classes sell, or, without a pool, what the flags leave.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use poolwright_catalog::{CapacityType, Catalogue};
+use poolwright_core::{Deadlines, NodeClassRef, Pool, PoolLimits, PoolName, Snapshot, Uid};
+
+use super::Offers;
+use crate::catalogue::default_provider;
+use crate::exit::Failure;
+
+/// Name of the pool that is made up when the user gives none.
+const IMPLICIT: &str = "any";
+
+/// What each node class sells, and the part of the catalogue that all of them sell together.
+pub type Sold = (BTreeMap<NodeClassRef, Result<Arc<Catalogue>, String>>, Catalogue);
+
+/// Lets `snapshot` buy anything that the flags leave: on-demand offerings of one provider, unless they say otherwise.
+/// Returns what that is.
+pub fn without_pool(
+    snapshot: &mut Snapshot,
+    offers: &Offers,
+    notes: &mut Vec<String>,
+) -> Result<Catalogue, Failure> {
+    let mut wanted = offers.wanted.clone();
+    wanted.provider = provider(offers, notes);
+    if wanted.capacity_types.is_empty() {
+        wanted.capacity_types.push(CapacityType::OnDemand);
+    }
+    let catalogue = wanted.of(&offers.catalogue)?;
+    let pool = implicit();
+    snapshot.catalogues.insert(pool.node_class.clone(), Ok(Arc::new(catalogue.clone())));
+    snapshot.pools.insert(pool.name.clone(), Arc::new(pool));
+    Ok(catalogue)
+}
+
+/// What the node classes of `pools` sell. `classes` are the KwokNodeClasses there are, with the provider each sells.
+///
+/// A class that is not there sells nothing when `strict`, as in a cluster; otherwise, for manifests, it sells what would
+/// be planned with if there were no pool, and a note says so.
+pub fn sold(
+    pools: &BTreeMap<PoolName, Arc<Pool>>,
+    classes: &BTreeMap<String, Option<String>>,
+    strict: bool,
+    offers: &Offers,
+    notes: &mut Vec<String>,
+) -> Sold {
+    let mut catalogues = BTreeMap::new();
+    let mut sellers: BTreeSet<Option<String>> = BTreeSet::new();
+    let used: BTreeSet<&NodeClassRef> = pools.values().map(|pool| &pool.node_class).collect();
+    for class in used {
+        let known = (class.kind == "KwokNodeClass").then(|| classes.get(&class.name)).flatten();
+        let provider = match known {
+            Some(provider) => offers.wanted.provider.clone().or_else(|| provider.clone()),
+            None if strict => {
+                let message =
+                    format!("{class} does not exist; create it, or correct nodeClassRef of the pool");
+                catalogues.insert(class.clone(), Err(message));
+                continue;
+            }
+            None => {
+                notes.push(format!(
+                    "{class} is not among the files; its pools may buy what the catalogue has"
+                ));
+                provider(offers, notes)
+            }
+        };
+        sellers.insert(provider.clone());
+        let sells = part(offers, |name| provider.as_deref().is_none_or(|wanted| wanted == name));
+        let result = if sells.offerings().is_empty() {
+            let what = provider.map_or_else(String::new, |provider| format!(" of provider `{provider}`"));
+            Err(format!("{class} sells nothing: the catalogue has no offering{what} that the flags leave"))
+        } else {
+            Ok(Arc::new(sells))
+        };
+        catalogues.insert(class.clone(), result);
+    }
+    // A class without a provider sells all there is.
+    let all = part(offers, |name| sellers.contains(&None) || sellers.contains(&Some(name.to_owned())));
+    (catalogues, all)
+}
+
+/// The part of the catalogue of some providers, and of the capacity types the flags leave.
+fn part(offers: &Offers, is_wanted: impl Fn(&str) -> bool) -> Catalogue {
+    let capacity_types = &offers.wanted.capacity_types;
+    offers.catalogue.filtered(|kind, offering| {
+        is_wanted(kind.provider.as_str())
+            && (capacity_types.is_empty() || capacity_types.contains(&offering.id.capacity_type))
+    })
+}
+
+/// The provider the flags name, or the default one; says so where there was a choice.
+fn provider(offers: &Offers, notes: &mut Vec<String>) -> Option<String> {
+    if offers.wanted.provider.is_some() {
+        return offers.wanted.provider.clone();
+    }
+    let (provider, is_choice) = default_provider(&offers.catalogue)?;
+    let note = format!("the catalogue has several providers; planned for {provider} (--provider chooses)");
+    if is_choice && !notes.contains(&note) {
+        notes.push(note);
+    }
+    Some(provider)
+}
+
+fn implicit() -> Pool {
+    Pool {
+        name: PoolName(IMPLICIT.to_owned()),
+        uid: Uid(IMPLICIT.to_owned()),
+        labels: BTreeMap::new(),
+        annotations: BTreeMap::new(),
+        taints: Vec::new(),
+        startup_taints: Vec::new(),
+        requirements: Vec::new(),
+        node_class: NodeClassRef {
+            group: poolwright_api::GROUP.to_owned(),
+            kind: "KwokNodeClass".to_owned(),
+            name: IMPLICIT.to_owned(),
+        },
+        weight: 1,
+        limits: PoolLimits::default(),
+        allow_unknown_price: BTreeSet::new(),
+        scale_to_zero_after: None,
+        deadlines: Deadlines::default(),
+        deleting: false,
+        problem: None,
+    }
+}

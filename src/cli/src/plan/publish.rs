@@ -1,0 +1,97 @@
+//! The plan of the core as the document we publish.
+
+use std::collections::BTreeMap;
+
+use poolwright_core::PodKey;
+use poolwright_core::plan::{Plan, Target};
+
+use super::budget::Times;
+use super::{Input, PodNames};
+use crate::document::{
+    Baselines, Document, ExistingNode, NewNode, PodCounts, UnplacedPod, gap, six_decimals,
+};
+use crate::exit::Failure;
+
+/// The document of `plan`.
+///
+/// # Errors
+///
+/// When the independent check refused the plan.
+pub fn document(plan: Plan, input: Input, times: Times) -> Result<Document, Failure> {
+    if !plan.refused.is_empty() {
+        return Err(Failure::Other(anyhow::anyhow!(
+            "the plan did not pass the independent check, so it is not shown; this is a bug of Poolwright, please \
+             report it with your input: {}",
+            plan.refused.join("; ")
+        )));
+    }
+    let pod = |key: &PodKey| match input.names {
+        PodNames::Qualified => key.to_string(),
+        PodNames::Bare => key.name.clone(),
+    };
+    let mut nodes: Vec<NewNode> = plan
+        .claims
+        .iter()
+        .map(|claim| NewNode {
+            instance_type: claim.offering().instance_type.to_string(),
+            zone: claim.offering().zone.to_string(),
+            capacity_type: claim.offering().capacity_type,
+            usd_per_hour: claim.price(),
+            pool: (!input.implicit_pool).then(|| claim.pool.to_string()),
+            pods: claim.planned_pods.iter().map(pod).collect(),
+        })
+        .collect();
+    nodes.sort_by(|a, b| {
+        let key = |node: &NewNode| (node.instance_type.clone(), node.zone.clone(), node.capacity_type);
+        key(a).cmp(&key(b)).then_with(|| (&a.pool, &a.pods).cmp(&(&b.pool, &b.pods)))
+    });
+    let mut existing: BTreeMap<String, Vec<String>> = BTreeMap::new();
+    for placement in &plan.placements {
+        let (Target::Claim(poolwright_core::ClaimName(name)) | Target::Node(name)) = &placement.target;
+        existing.entry(name.clone()).or_default().push(pod(&placement.pod));
+    }
+    let mut notes = input.notes;
+    if plan.unknown_price_claims > 0 {
+        notes.push(format!(
+            "{} nodes have an unknown price, which their pool allows; they are in neither the cost nor the bound",
+            plan.unknown_price_claims
+        ));
+    }
+    for (name, findings) in &plan.pools {
+        let problems = [&findings.invalid, &findings.node_class].into_iter().flatten();
+        notes.extend(problems.map(|(reason, message)| format!("pool {name}: {reason}: {message}")));
+        notes.extend(findings.limit_reached.iter().map(|message| format!("pool {name}: {message}")));
+    }
+    let counts = plan.counts;
+    Ok(Document {
+        api_version: poolwright_api::API_VERSION,
+        kind: "Plan",
+        cost_usd_per_hour: plan.cost,
+        lower_bound_usd_per_hour: plan.bound,
+        gap: gap(plan.cost, plan.bound),
+        elapsed_seconds: six_decimals(times.elapsed.as_secs_f64()),
+        first_plan_seconds: six_decimals(times.first.as_secs_f64()),
+        pods: PodCounts {
+            total: counts.total,
+            placed: counts.on_existing + counts.on_new,
+            unplaced: counts.unplaced,
+        },
+        nodes,
+        existing_nodes: existing.into_iter().map(|(name, pods)| ExistingNode { name, pods }).collect(),
+        unplaced: plan
+            .unplaced
+            .iter()
+            .map(|left| UnplacedPod {
+                pod: pod(&left.pod),
+                reason: left.reason.as_str().to_owned(),
+                message: left.message.clone(),
+            })
+            .collect(),
+        baselines: Baselines {
+            one_pod_per_node_usd_per_hour: plan.baselines.one_pod_per_node,
+            first_fit_usd_per_hour: plan.baselines.first_fit,
+        },
+        catalogue: input.catalogue,
+        notes,
+    })
+}

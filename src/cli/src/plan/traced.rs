@@ -1,0 +1,60 @@
+//! A trace's pods, placed on anything the catalogue offers.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use jiff::Timestamp;
+use poolwright_core::{Pod, PodKey, PodPhase, PodRole, Snapshot, Uid};
+
+use super::{Input, Offers, PodNames, pool};
+use crate::document::CatalogueSummary;
+use crate::exit::Failure;
+use crate::problems::Problems;
+use crate::source;
+use crate::trace::{self, GpuMap, TracePod};
+
+/// Reads the trace and the map of its GPU names.
+pub fn input(trace: &Path, gpu_map: Option<&Path>, offers: &Offers) -> Result<Input, Failure> {
+    let map = match gpu_map {
+        None => GpuMap::builtin(),
+        Some(path) => {
+            let map = source::file(path).map_err(Failure::bad_input)?;
+            GpuMap::read(&map.name, &map.text).map_err(|problems| unusable("the GPU map", &problems))?
+        }
+    };
+    let list = source::file(trace).map_err(Failure::bad_input)?;
+    let trace::Trace { pods, mut notes } =
+        trace::read(&list.name, &list.text, &map).map_err(|problems| unusable("the trace", &problems))?;
+    let mut snapshot = Snapshot {
+        pods: pods.into_iter().map(waiting).map(|pod| (pod.key.clone(), Arc::new(pod))).collect(),
+        ..Snapshot::default()
+    };
+    let chosen = pool::without_pool(&mut snapshot, offers, &mut notes)?;
+    Ok(Input {
+        snapshot,
+        catalogue: CatalogueSummary::of(&chosen),
+        notes,
+        names: PodNames::Bare,
+        implicit_pool: true,
+        include_waiting: true,
+    })
+}
+
+fn unusable(what: &str, problems: &Problems) -> Failure {
+    Failure::bad_input(format!("{what} cannot be used: {problems}"))
+}
+
+fn waiting(pod: TracePod) -> Pod {
+    Pod {
+        spec: pod.spec(),
+        uid: Uid(pod.name.clone()),
+        key: PodKey::new("", pod.name),
+        priority: 0,
+        scheduler: "default-scheduler".to_owned(),
+        role: PodRole::Workload,
+        phase: PodPhase::Waiting,
+        nominated_node: None,
+        deleting_since: None,
+        created: Timestamp::UNIX_EPOCH,
+    }
+}

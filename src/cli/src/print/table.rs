@@ -1,0 +1,316 @@
+//! A plan for people: at most 80 columns wide and as short as it can be.
+
+use std::collections::BTreeMap;
+use std::io::{self, Write};
+
+use comfy_table::{CellAlignment, ColumnConstraint, ContentArrangement, Table, presets};
+use poolwright_catalog::UsdPerHour;
+
+use crate::document::{Document, NewNode};
+
+const WIDTH: u16 = 80;
+/// Between columns; the last one is trimmed away.
+const GAP: u16 = 2;
+/// Kinds of node shown; the rest is summed up.
+const KINDS_SHOWN: usize = 30;
+/// Reasons shown for pods left out.
+const REASONS_SHOWN: usize = 15;
+/// Pods named for each reason.
+const PODS_NAMED: usize = 3;
+
+/// Prints `plan`.
+pub fn print(plan: &Document, out: &mut impl Write) -> io::Result<()> {
+    writeln!(out, "{}", headline(plan))?;
+    if !plan.nodes.is_empty() {
+        writeln!(out, "\n{}", purchases(plan))?;
+    }
+    if plan.pods.total > 0 {
+        writeln!(out, "\n{}", figures(plan))?;
+    }
+    if !plan.unplaced.is_empty() {
+        writeln!(out, "\nLeft out: {}", pods(plan.unplaced.len()))?;
+        writeln!(out, "{}", left_out(plan))?;
+    }
+    if !plan.notes.is_empty() {
+        writeln!(out, "\nNotes:")?;
+        writeln!(out, "{}", notes(plan))?;
+    }
+    Ok(())
+}
+
+fn headline(plan: &Document) -> String {
+    let total = plan.pods.total;
+    if total == 0 {
+        return "No pod waits for a node: nothing to buy.".to_owned();
+    }
+    let on_existing: usize = plan.existing_nodes.iter().map(|node| node.pods.len()).sum();
+    let buy = if plan.nodes.is_empty() {
+        "nothing to buy".to_owned()
+    } else {
+        let kinds = if plan.nodes.len() == 1 { "node" } else { "nodes" };
+        format!("buy {} {kinds} for {} $/h", count(plan.nodes.len()), money(plan.cost_usd_per_hour, 2))
+    };
+    let mut line = format!("{} waiting: {buy}", pods(total));
+    if on_existing > 0 {
+        line += &format!("; {} fit on nodes that are there", count(on_existing));
+    }
+    if plan.pods.unplaced > 0 {
+        line += &format!("; {} left out", count(plan.pods.unplaced));
+    }
+    line + "."
+}
+
+/// One kind of node to buy.
+#[derive(Default)]
+struct Kind {
+    nodes: usize,
+    pods: usize,
+    each: Option<UsdPerHour>,
+    total: UsdPerHour,
+}
+
+fn purchases(plan: &Document) -> String {
+    let pools: std::collections::BTreeSet<_> = plan.nodes.iter().map(|node| &node.pool).collect();
+    let with_pool = pools.len() > 1;
+    let mut kinds: BTreeMap<(&str, &str, &str, &str), Kind> = BTreeMap::new();
+    for node in &plan.nodes {
+        let NewNode { instance_type, zone, capacity_type, pool, .. } = node;
+        let pool = if with_pool { pool.as_deref().unwrap_or("") } else { "" };
+        let kind = kinds.entry((instance_type, zone, capacity_type.as_str(), pool)).or_default();
+        kind.nodes += 1;
+        kind.pods += node.pods.len();
+        kind.each = node.usd_per_hour;
+        kind.total += node.usd_per_hour.unwrap_or_default();
+    }
+    let mut kinds: Vec<_> = kinds.into_iter().collect();
+    kinds.sort_by_key(|(name, kind)| (std::cmp::Reverse(kind.total), *name));
+    let each_decimals = decimals(kinds.iter().filter_map(|(_, kind)| kind.each));
+    let total_decimals = decimals(kinds.iter().map(|(_, kind)| kind.total).chain([plan.cost_usd_per_hour]));
+
+    let mut table = plain();
+    let mut header = vec!["NODES", "INSTANCE TYPE", "ZONE", "CAPACITY", "$/H EACH", "$/H", "PODS"];
+    if with_pool {
+        header.push("POOL");
+    }
+    table.set_header(header);
+    for ((instance_type, zone, capacity, pool), kind) in kinds.iter().take(KINDS_SHOWN) {
+        let each = kind.each.map_or_else(|| "unknown".to_owned(), |each| money(each, each_decimals));
+        let total =
+            if kind.each.is_some() { money(kind.total, total_decimals) } else { "unknown".to_owned() };
+        let mut row = vec![
+            count(kind.nodes),
+            (*instance_type).to_owned(),
+            (*zone).to_owned(),
+            (*capacity).to_owned(),
+            each,
+            total,
+            count(kind.pods),
+        ];
+        if with_pool {
+            row.push((*pool).to_owned());
+        }
+        table.add_row(row);
+    }
+    let rest = kinds.get(KINDS_SHOWN..).unwrap_or_default();
+    if !rest.is_empty() {
+        let sum = |of: fn(&Kind) -> usize| rest.iter().map(|(_, kind)| of(kind)).sum::<usize>();
+        table.add_row([
+            count(sum(|kind| kind.nodes)),
+            format!("in {} more kinds", rest.len()),
+            String::new(),
+            String::new(),
+            String::new(),
+            money(rest.iter().map(|(_, kind)| kind.total).sum(), total_decimals),
+            count(sum(|kind| kind.pods)),
+        ]);
+    }
+    if kinds.len() > 1 {
+        table.add_row([
+            count(plan.nodes.len()),
+            "in all".to_owned(),
+            String::new(),
+            String::new(),
+            String::new(),
+            money(plan.cost_usd_per_hour, total_decimals),
+            count(kinds.iter().map(|(_, kind)| kind.pods).sum()),
+        ]);
+    }
+    for right in [0, 4, 5, 6] {
+        if let Some(column) = table.column_mut(right) {
+            column.set_cell_alignment(CellAlignment::Right);
+        }
+    }
+    text(table)
+}
+
+fn figures(plan: &Document) -> String {
+    let mut table = plain();
+    let mut add = |name: &str, text: String| {
+        table.add_row([name.to_owned(), text]);
+    };
+    if !plan.nodes.is_empty() {
+        let bound = plan.lower_bound_usd_per_hour;
+        let verdict = if plan.gap == 0.0 {
+            "this plan is as cheap as any can be".to_owned()
+        } else {
+            format!("no plan can cost less; gap {}", percent(plan.gap))
+        };
+        add("Lower bound", format!("{} $/h, {verdict}", money(bound, 2)));
+        let against = |other: UsdPerHour| {
+            let cost = plan.cost_usd_per_hour;
+            if cost.micros() == 0 || other <= cost {
+                format!("{} $/h", money(other, 2))
+            } else {
+                let more = (other.micros() - cost.micros()) as f64 / cost.micros() as f64;
+                format!("{} $/h, {} more", money(other, 2), percent(more))
+            }
+        };
+        add("One pod per node", against(plan.baselines.one_pod_per_node_usd_per_hour));
+        add("First fit", against(plan.baselines.first_fit_usd_per_hour));
+    }
+    add("Time", format!("{:.2} s, first plan after {:.2} s", plan.elapsed_seconds, plan.first_plan_seconds));
+    let catalogue = &plan.catalogue;
+    let mut chosen_from = format!("{}, {} offerings", catalogue.source, count(catalogue.offerings));
+    match &catalogue.as_of {
+        Some(day) => chosen_from += &format!(", oldest price of {day}"),
+        None => chosen_from += ", prices undated",
+    }
+    if catalogue.unknown_prices > 0 {
+        chosen_from += &format!(", {} without a known price", count(catalogue.unknown_prices));
+    }
+    add("Catalogue", chosen_from);
+    table.set_constraints([ColumnConstraint::ContentWidth]);
+    text(table)
+}
+
+fn left_out(plan: &Document) -> String {
+    let mut reasons: BTreeMap<(&str, &str), Vec<&str>> = BTreeMap::new();
+    for pod in &plan.unplaced {
+        reasons.entry((&pod.reason, &pod.message)).or_default().push(&pod.pod);
+    }
+    let mut reasons: Vec<_> = reasons.into_iter().collect();
+    reasons.sort_by_key(|(reason, pods)| (std::cmp::Reverse(pods.len()), *reason));
+    let mut table = plain();
+    for ((reason, message), pods) in reasons.iter().take(REASONS_SHOWN) {
+        let mut named = pods.iter().take(PODS_NAMED).copied().collect::<Vec<_>>().join(", ");
+        if pods.len() > PODS_NAMED {
+            named += &format!(" and {} more", count(pods.len() - PODS_NAMED));
+        }
+        table.add_row([count(pods.len()), format!("{reason}: {message}\n{named}")]);
+    }
+    if let Some(rest) = reasons.get(REASONS_SHOWN..).filter(|rest| !rest.is_empty()) {
+        let pods = rest.iter().map(|(_, pods)| pods.len()).sum();
+        table.add_row([count(pods), format!("for {} more reasons; -o json lists them", rest.len())]);
+    }
+    table.set_width(WIDTH + GAP - 2);
+    first_column_right(&mut table);
+    indent(&text(table))
+}
+
+fn notes(plan: &Document) -> String {
+    let mut table = plain();
+    for note in &plan.notes {
+        table.add_row(["-", note]);
+    }
+    text(table)
+}
+
+fn first_column_right(table: &mut Table) {
+    if let Some(column) = table.column_mut(0) {
+        column.set_cell_alignment(CellAlignment::Right);
+    }
+}
+
+fn indent(text: &str) -> String {
+    text.lines().map(|line| format!("  {line}")).collect::<Vec<_>>().join("\n")
+}
+
+/// A table without lines, as wide as a terminal.
+fn plain() -> Table {
+    let mut table = Table::new();
+    table
+        .load_style(presets::NOTHING)
+        .set_content_arrangement(ContentArrangement::Dynamic)
+        .set_width(WIDTH + GAP);
+    table
+}
+
+/// The text of a table, its columns two spaces apart.
+fn text(mut table: Table) -> String {
+    for column in table.column_iter_mut() {
+        column.set_padding((0, GAP));
+    }
+    table.trim_fmt()
+}
+
+fn pods(number: usize) -> String {
+    format!("{} pod{}", count(number), if number == 1 { "" } else { "s" })
+}
+
+/// `12,345`.
+fn count(number: usize) -> String {
+    thousands(&number.to_string())
+}
+
+fn thousands(digits: &str) -> String {
+    let mut grouped = String::new();
+    for (at, digit) in digits.chars().enumerate() {
+        if at > 0 && (digits.len() - at).is_multiple_of(3) {
+            grouped.push(',');
+        }
+        grouped.push(digit);
+    }
+    grouped
+}
+
+/// How many decimals these amounts need, between 2 and 4.
+fn decimals(amounts: impl Iterator<Item = UsdPerHour>) -> usize {
+    let of = |amount: UsdPerHour| {
+        let digits = format!("{:06}", amount.micros() % UsdPerHour::MICROS_PER_USD);
+        digits.trim_end_matches('0').len()
+    };
+    amounts.map(of).max().unwrap_or(2).clamp(2, 4)
+}
+
+/// `8,110.30`, rounded half up.
+fn money(amount: UsdPerHour, decimals: usize) -> String {
+    let step = 10u64.pow(6 - decimals.min(6) as u32);
+    let units = (amount.micros() + step / 2) / step;
+    let per_dollar = UsdPerHour::MICROS_PER_USD / step;
+    format!("{}.{:0decimals$}", thousands(&(units / per_dollar).to_string()), units % per_dollar)
+}
+
+/// `0.05 %`, `12 %`.
+fn percent(ratio: f64) -> String {
+    let percent = ratio * 100.0;
+    if percent >= 10.0 {
+        format!("{percent:.0} %")
+    } else if percent >= 0.01 {
+        format!("{percent:.2} %")
+    } else {
+        "under 0.01 %".to_owned()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn amounts_are_grouped_and_rounded_half_up() {
+        assert_eq!(money("8110.295".parse().unwrap(), 2), "8,110.30");
+        assert_eq!(money("0.706832".parse().unwrap(), 4), "0.7068");
+        assert_eq!(money("1234567.999999".parse().unwrap(), 2), "1,234,568.00");
+        assert_eq!(count(1_000), "1,000");
+        assert_eq!(count(999), "999");
+    }
+
+    #[test]
+    fn a_column_has_as_many_decimals_as_its_amounts_need_up_to_four() {
+        let of = |amounts: &[&str]| decimals(amounts.iter().map(|amount| amount.parse().unwrap()));
+        assert_eq!(of(&["1.5", "2"]), 2);
+        assert_eq!(of(&["1.006", "2"]), 3);
+        assert_eq!(of(&["0.706832"]), 4);
+        assert_eq!(of(&[]), 2);
+    }
+}

@@ -1,0 +1,80 @@
+//! Reading what the user names: files, directories, standard input.
+
+use std::fs;
+use std::io::{self, Read};
+use std::path::{Path, PathBuf};
+
+use crate::exit::Failure;
+use crate::problems::Problems;
+
+/// The ends of names that are taken for manifests in a directory.
+const MANIFESTS: [&str; 3] = ["yaml", "yml", "json"];
+
+/// A text and the name it goes by in messages.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Source {
+    /// The path as it was given, or `stdin`.
+    pub name: String,
+    /// What is in it.
+    pub text: String,
+}
+
+/// Reads manifests: files, directories (their YAML and JSON files, by name, not those further down), and `-`. What
+/// cannot be read is listed all at once.
+pub fn manifests(paths: &[PathBuf]) -> Result<Vec<Source>, Failure> {
+    let mut sources = Vec::new();
+    let mut problems = Problems::new();
+    for path in paths {
+        let files = if path.is_dir() { in_directory(path) } else { Ok(vec![path.clone()]) };
+        for path in files.map_err(|problem| problems.push(problem)).unwrap_or_default() {
+            match file(&path) {
+                Ok(source) => sources.push(source),
+                Err(problem) => problems.push(problem),
+            }
+        }
+    }
+    problems.or(sources).map_err(|problems| Failure::bad_input(format!("cannot read the input: {problems}")))
+}
+
+fn in_directory(directory: &Path) -> Result<Vec<PathBuf>, String> {
+    let explain = |error: io::Error| format!("{}: {error}", directory.display());
+    let mut files = Vec::new();
+    for entry in fs::read_dir(directory).map_err(explain)? {
+        let path = entry.map_err(explain)?.path();
+        let is_manifest = path.extension().is_some_and(|end| MANIFESTS.iter().any(|known| end == *known));
+        if is_manifest && path.is_file() {
+            files.push(path);
+        }
+    }
+    files.sort();
+    if files.is_empty() {
+        return Err(format!("{}: no file in it ends in .yaml, .yml or .json", directory.display()));
+    }
+    Ok(files)
+}
+
+/// Reads one file; `-` is standard input.
+///
+/// # Errors
+///
+/// A sentence that names the file.
+pub fn file(path: &Path) -> Result<Source, String> {
+    let is_stdin = path.as_os_str() == "-";
+    let name = if is_stdin { "stdin".to_owned() } else { path.display().to_string() };
+    let mut text = String::new();
+    let read = if is_stdin {
+        io::stdin().lock().read_to_string(&mut text).map(|_| ())
+    } else {
+        fs::read_to_string(path).map(|all| text = all)
+    };
+    match read {
+        Ok(()) => Ok(Source { name, text }),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {
+            Err(format!("{name}: there is no such file; check the path"))
+        }
+        Err(error) if error.kind() == io::ErrorKind::InvalidData => {
+            Err(format!("{name}: is not text in UTF-8; save it as such"))
+        }
+        Err(error) => Err(format!("{name}: {error}")),
+    }
+}

@@ -1,0 +1,34 @@
+//! Pod lists of the Alibaba GPU trace 2023 (openb), as pods to plan for.
+//!
+//! Format: <https://github.com/alibaba/clusterdata/tree/master/cluster-trace-gpu-v2023>.
+
+mod gpu_map;
+mod reader;
+mod table;
+
+pub use gpu_map::{GpuChoice, GpuMap};
+pub use reader::{Trace, TracePod, read};
+
+use poolwright_catalog::{ResourceList, ResourceName, labels};
+use poolwright_core::{NodeTerm, Operator, PodSpec, Requirement};
+
+impl TracePod {
+    /// What it asks of a node. A share of a GPU was rounded up to a whole one when it was read.
+    pub fn spec(&self) -> PodSpec {
+        let node_affinity = match &self.models {
+            GpuChoice::OneOf(models) if self.gpus > 0 => {
+                let values = models.iter().map(ToString::to_string).collect();
+                let requirement =
+                    Requirement { key: labels::GPU_MODEL.to_owned(), operator: Operator::In(values) };
+                Some(vec![NodeTerm { requirements: vec![requirement] }])
+            }
+            _ => None,
+        };
+        let requests = ResourceList::new()
+            .with(ResourceName::CPU, self.cpu_milli)
+            .with(ResourceName::MEMORY, self.memory_mib << 20)
+            .with(ResourceName::NVIDIA_GPU, self.gpus)
+            .with(ResourceName::PODS, 1);
+        PodSpec { requests, node_affinity, ..PodSpec::default() }
+    }
+}

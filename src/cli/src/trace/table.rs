@@ -1,0 +1,182 @@
+//! CSV files with a header, read row by row, with the place of every cell for messages.
+
+use csv::{ReaderBuilder, StringRecord, Trim};
+
+use crate::problems::Problems;
+
+/// One column of a format.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Column {
+    pub(super) name: &'static str,
+    pub(super) required: bool,
+}
+
+/// A row, with its place.
+pub(super) struct Row<'a> {
+    pub(super) file: &'a str,
+    pub(super) line: u64,
+    columns: &'a [Column],
+    positions: &'a [Option<usize>],
+    record: &'a StringRecord,
+}
+
+impl Row<'_> {
+    /// The text of a cell; `None` where the file does not have the column.
+    pub(super) fn cell(&self, column: &str) -> Option<&str> {
+        let at = self.columns.iter().position(|known| known.name == column)?;
+        self.record.get(self.positions[at]?)
+    }
+
+    /// Notes what is wrong with one cell.
+    pub(super) fn problem(
+        &self,
+        problems: &mut Problems,
+        column: &str,
+        cause: String,
+        remedy: impl Into<String>,
+    ) {
+        problems.csv(self.file, self.line, Some(column), cause, remedy);
+    }
+
+    /// A whole number of at most `most`; `None`, with a problem noted, when it is none. An absent column is `None` too.
+    pub(super) fn number(&self, problems: &mut Problems, column: &str, most: u64) -> Option<u64> {
+        let text = self.cell(column)?;
+        let digits = text.strip_prefix('-').unwrap_or(text);
+        let is_integer = !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit());
+        let cause = match text.parse::<u64>() {
+            Ok(number) if number <= most => return Some(number),
+            _ if text.is_empty() => "the cell is empty".to_owned(),
+            _ if !is_integer => format!("\"{text}\" is not a whole number"),
+            _ if text.starts_with('-') => format!("\"{text}\" is negative"),
+            _ => format!("\"{text}\" is too large"),
+        };
+        let remedy = if cause.ends_with("too large") {
+            format!("use a whole number, {most} or less")
+        } else {
+            "use a whole number, 0 or more".to_owned()
+        };
+        self.problem(problems, column, cause, remedy);
+        None
+    }
+}
+
+/// Reads `text`, calls `each` for every row, and notes what is wrong with the file itself. Columns that are not in
+/// `columns` are ignored; the names of the absent optional ones are returned.
+pub(super) fn read(
+    file: &str,
+    text: &str,
+    columns: &[Column],
+    problems: &mut Problems,
+    mut each: impl FnMut(&Row<'_>, &mut Problems),
+) -> Vec<&'static str> {
+    // Spreadsheets on Windows begin a file with a byte order mark.
+    let text = text.strip_prefix('\u{feff}').unwrap_or(text);
+    let required = || {
+        let names: Vec<_> =
+            columns.iter().filter(|column| column.required).map(|column| column.name).collect();
+        names.join(",")
+    };
+    let mut records =
+        ReaderBuilder::new().has_headers(false).flexible(true).trim(Trim::All).from_reader(text.as_bytes());
+    let mut lines = Lines { text, offset: 0, line: 1 };
+    let mut record = StringRecord::new();
+    let mut header: Option<(usize, Vec<Option<usize>>)> = None;
+    loop {
+        let begin = usize::try_from(records.position().byte()).unwrap_or(usize::MAX);
+        match records.read_record(&mut record) {
+            Ok(true) => {}
+            Ok(false) => break,
+            Err(error) => {
+                problems.csv(
+                    file,
+                    lines.at(begin),
+                    None,
+                    format!("cannot be read as CSV ({error})"),
+                    "correct this line",
+                );
+                break;
+            }
+        }
+        if record.iter().all(str::is_empty) {
+            continue;
+        }
+        let line = lines.at(begin);
+        let Some((width, positions)) = &header else {
+            let before = problems.len();
+            let positions = positions(file, line, &record, columns, problems);
+            if problems.len() > before {
+                // Without a sound header every row would only repeat its problems.
+                return Vec::new();
+            }
+            header = Some((record.len(), positions));
+            continue;
+        };
+        if record.len() == *width {
+            each(&Row { file, line, columns, positions, record: &record }, problems);
+        } else {
+            let cause = format!("the row has {} cells and the header {width}", record.len());
+            problems.csv(
+                file,
+                line,
+                None,
+                cause,
+                "give every column a cell; quote a cell that holds a comma",
+            );
+        }
+    }
+    let Some((_, positions)) = header else {
+        let remedy = format!("begin it with a header that has at least `{}`", required());
+        problems.csv(file, 1, None, "the file is empty".to_owned(), remedy);
+        return Vec::new();
+    };
+    let absent = columns.iter().zip(positions).filter(|(_, position)| position.is_none());
+    absent.map(|(column, _)| column.name).collect()
+}
+
+fn positions(
+    file: &str,
+    line: u64,
+    header: &StringRecord,
+    columns: &[Column],
+    problems: &mut Problems,
+) -> Vec<Option<usize>> {
+    let found =
+        |name: &str| header.iter().enumerate().filter(|(_, cell)| *cell == name).map(|(at, _)| at).collect();
+    let places: Vec<Vec<usize>> = columns.iter().map(|column| found(column.name)).collect();
+    for (column, places) in columns.iter().zip(&places) {
+        if places.len() > 1 {
+            let cause = format!("the column is there {} times", places.len());
+            problems.csv(file, line, Some(column.name), cause, "keep one of them");
+        } else if places.is_empty() && column.required {
+            let cause = "the column is missing".to_owned();
+            let has: Vec<_> = header.iter().take(20).collect();
+            let remedy = format!("add it to the header, which has {}", has.join(","));
+            problems.csv(file, line, Some(column.name), cause, remedy);
+        }
+    }
+    places.into_iter().map(|places| places.first().copied()).collect()
+}
+
+/// Finds line numbers of ascending byte offsets.
+struct Lines<'t> {
+    text: &'t str,
+    offset: usize,
+    line: u64,
+}
+
+impl Lines<'_> {
+    /// The line of the first byte at or after `begin` that is no line ending: a record's position is taken before the
+    /// blank lines in front of it.
+    fn at(&mut self, begin: usize) -> u64 {
+        let bytes = self.text.as_bytes();
+        let mut begin = begin.min(bytes.len());
+        while matches!(bytes.get(begin), Some(b'\r' | b'\n')) {
+            begin += 1;
+        }
+        if begin > self.offset {
+            self.line += bytes[self.offset..begin].iter().filter(|byte| **byte == b'\n').count() as u64;
+            self.offset = begin;
+        }
+        self.line
+    }
+}

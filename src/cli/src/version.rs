@@ -1,0 +1,20 @@
+//! `poolwright version`.
+
+use std::io::Write;
+
+use crate::args::VersionFlags;
+use crate::exit::{Failure, Outcome};
+
+/// Prints which Poolwright this is and which API it speaks.
+pub fn run(flags: &VersionFlags, out: &mut impl Write) -> Result<Outcome, Failure> {
+    let version = env!("CARGO_PKG_VERSION");
+    let api = poolwright_api::API_VERSION;
+    let text = if flags.output.is_some() {
+        let object = serde_json::json!({ "version": version, "apiVersion": api });
+        format!("{object:#}")
+    } else {
+        format!("poolwright {version} (API {api})")
+    };
+    writeln!(out, "{text}").map_err(Failure::writing)?;
+    Ok(Outcome::Done)
+}

@@ -1,0 +1,197 @@
+//! Plans are verified here with nothing but their JSON, the trace and the catalogue: none of Poolwright's own code is
+//! used to read or to judge them.
+
+mod support;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+
+use serde_json::Value;
+use support::{micros, path, plan, poolwright};
+
+const CATALOGUE: &str = "fixtures/catalogue/solver-bench-79-types.csv";
+const TRACE: &str = "fixtures/traces/openb_pod_list_gpuspec33.csv";
+
+type Row = BTreeMap<String, String>;
+
+fn csv(text: &str) -> Vec<Row> {
+    let mut lines = text.lines().map(|line| line.split(',').map(str::to_owned).collect::<Vec<_>>());
+    let header = lines.next().expect("a header");
+    lines.map(|cells| header.iter().cloned().zip(cells).collect()).collect()
+}
+
+fn number(row: &Row, column: &str) -> u64 {
+    row[column].parse().unwrap_or_else(|_| panic!("{column} of {row:?} is a number"))
+}
+
+/// The models of a gpu_spec, written down here once more; `None` for any.
+fn models(spec: &str) -> Option<BTreeSet<&'static str>> {
+    if spec.is_empty() {
+        return None;
+    }
+    let of = |one| match one {
+        "T4" => &["t4"][..],
+        "V100M16" | "V100M32" => &["v100"],
+        "P100" => &["v100", "a10g", "l4"],
+        "A10" => &["a10g"],
+        "G2" => &["a10g", "l4", "l40s"],
+        "G3" => &["a100", "h100", "rtx-pro-server-6000"],
+        other => panic!("{other} is not in the trace"),
+    };
+    Some(spec.split('|').flat_map(|one| of(one).iter().copied()).collect())
+}
+
+/// The first `count` pods of the trace, with its header.
+fn head_of_trace(count: usize) -> String {
+    let text = fs::read_to_string(path(TRACE)).expect("the trace");
+    text.lines().take(count + 1).flat_map(|line| [line, "\n"]).collect()
+}
+
+fn strings(list: &Value) -> Vec<&str> {
+    list.as_array().expect("a list").iter().map(|one| one.as_str().expect("a string")).collect()
+}
+
+/// Asserts that the plan places each pod of `trace` exactly once, on nodes that hold them, at the cost it states.
+fn verify(plan: &Value, trace: &str) {
+    let pods: BTreeMap<String, Row> = csv(trace).into_iter().map(|row| (row["name"].clone(), row)).collect();
+    let text = fs::read_to_string(path(CATALOGUE)).expect("the catalogue");
+    let types: BTreeMap<String, Row> =
+        csv(&text).into_iter().map(|row| (row["instance_type"].clone(), row)).collect();
+    let mut placed = BTreeSet::new();
+    let mut cost = 0;
+    for node in plan["nodes"].as_array().expect("nodes") {
+        let kind = &types[node["instanceType"].as_str().expect("a type")];
+        let price = micros(&node["usdPerHour"]);
+        let listed: f64 = kind["on_demand_usd_per_hour"].parse().expect("a price");
+        assert_eq!(price, (listed * 1e6).round() as u64, "{node}");
+        cost += price;
+        let names = strings(&node["pods"]);
+        let mut sums = [0; 4];
+        for name in &names {
+            assert!(placed.insert((*name).to_owned()), "{name} is placed twice");
+            let pod = &pods[*name];
+            let gpus = number(pod, "num_gpu");
+            let wants = [number(pod, "cpu_milli"), number(pod, "memory_mib"), gpus, 1];
+            for (sum, want) in sums.iter_mut().zip(wants) {
+                *sum += want;
+            }
+            if let Some(models) = models(&pod["gpu_spec"]).filter(|_| gpus > 0) {
+                assert!(models.contains(kind["gpu_model"].as_str()), "{name} may not run on {node}");
+            }
+        }
+        let gpu_count = kind["gpu_count"].parse().unwrap_or(0);
+        let has = [
+            number(kind, "allocatable_cpu_milli"),
+            number(kind, "allocatable_memory_mib"),
+            gpu_count,
+            number(kind, "allocatable_pods"),
+        ];
+        assert!(sums.iter().zip(has).all(|(sum, has)| *sum <= has), "{node} holds {has:?}, not {sums:?}");
+    }
+    assert_eq!(micros(&plan["costUsdPerHour"]), cost);
+    assert!(micros(&plan["lowerBoundUsdPerHour"]) <= cost);
+    let left_out: BTreeSet<_> = plan["unplaced"]
+        .as_array()
+        .expect("a list")
+        .iter()
+        .map(|pod| pod["pod"].as_str().expect("a name"))
+        .collect();
+    assert_eq!(plan["pods"]["placed"], placed.len());
+    assert_eq!(plan["pods"]["unplaced"], left_out.len());
+    assert_eq!(placed.len() + left_out.len(), pods.len());
+    assert!(left_out.iter().all(|name| pods.contains_key(*name) && !placed.contains(*name)));
+}
+
+fn assert_follows_schema(plan: &Value) {
+    let schema = fs::read_to_string(path("docs/plan.schema.json")).expect("the schema");
+    let schema: Value = serde_json::from_str(&schema).expect("the schema is JSON");
+    let validator = jsonschema::options().should_validate_formats(true).build(&schema).expect("a schema");
+    let problems: Vec<_> =
+        validator.iter_errors(plan).map(|error| format!("{}: {error}", error.instance_path())).collect();
+    assert!(problems.is_empty(), "{problems:#?}");
+}
+
+fn without_times(mut plan: Value) -> Value {
+    for field in ["elapsedSeconds", "firstPlanSeconds"] {
+        plan.as_object_mut().expect("an object").remove(field).expect("a time");
+    }
+    plan
+}
+
+#[test]
+fn a_plan_for_the_trace_holds_up_to_an_independent_recount() {
+    let trace = head_of_trace(600);
+    let plan = plan(&["--trace", "-", "--catalogue", CATALOGUE, "--time-limit", "3s"], &trace);
+    verify(&plan, &trace);
+    assert_follows_schema(&plan);
+    assert_eq!(plan["pods"]["placed"], 600);
+    assert!(plan["gap"].as_f64().expect("a gap") <= 0.05, "{}", plan["gap"]);
+    for baseline in ["onePodPerNodeUsdPerHour", "firstFitUsdPerHour"] {
+        let baseline = &plan["baselines"][baseline];
+        assert!(micros(baseline) >= micros(&plan["costUsdPerHour"]), "{baseline}");
+    }
+}
+
+#[test]
+fn the_same_input_gives_the_same_plan_but_for_the_times() {
+    let trace = head_of_trace(60);
+    let args = ["--trace", "-", "--catalogue", CATALOGUE, "--time-limit", "1m"];
+    let [first, second] = [(); 2].map(|()| without_times(plan(&args, &trace)));
+    assert_eq!(first, second);
+}
+
+#[test]
+fn yaml_is_the_same_document_as_json() {
+    let args = ["plan", "-f", "fixtures/manifests/two-gpu-pods.yaml", "-o", "yaml"];
+    let output = poolwright(&args, "");
+    let yaml: Value = serde_saphyr::from_slice(&output.stdout).expect("YAML");
+    let json = plan(&["-f", "fixtures/manifests/two-gpu-pods.yaml"], "");
+    assert_eq!(without_times(yaml), without_times(json));
+}
+
+#[test]
+fn every_example_manifest_gives_a_plan_that_follows_the_schema() {
+    let mut count = 0;
+    for entry in fs::read_dir(path("fixtures/manifests")).expect("the examples") {
+        let file = entry.expect("an example").path();
+        let file = file.to_str().expect("a path");
+        assert_follows_schema(&plan(&["-f", file], ""));
+        assert_follows_schema(&plan(&["-f", file, "-f", "fixtures/manifests/pool.yaml"], ""));
+        count += 1;
+    }
+    assert!(count >= 6, "{count} examples");
+}
+
+#[test]
+fn two_pods_of_one_gpu_each_get_two_small_nodes_and_not_a_large_one() {
+    let plan =
+        plan(&["-f", "fixtures/manifests/pool.yaml", "-f", "fixtures/manifests/two-gpu-pods.yaml"], "");
+    let types: Vec<_> =
+        plan["nodes"].as_array().expect("nodes").iter().map(|node| &node["instanceType"]).collect();
+    assert_eq!(types, ["g5.xlarge", "g5.xlarge"]);
+    assert_eq!(micros(&plan["costUsdPerHour"]), 2_012_000);
+    assert_eq!(plan["gap"], 0.0);
+}
+
+#[test]
+fn no_pods_is_an_empty_plan_of_no_cost() {
+    let header = head_of_trace(0);
+    let plan = plan(&["--trace", "-", "--fail-on-unplaced"], &header);
+    assert_follows_schema(&plan);
+    assert_eq!(plan["costUsdPerHour"], 0.0);
+    assert_eq!(plan["gap"], 0.0);
+    assert_eq!(plan["pods"], serde_json::json!({"total": 0, "placed": 0, "unplaced": 0}));
+    assert_eq!(plan["nodes"], serde_json::json!([]));
+}
+
+#[test]
+fn a_pod_that_nothing_fits_is_listed_and_tells_by_exit_code_if_asked() {
+    let args = ["plan", "-f", "fixtures/manifests/too-large.yaml", "-o", "json"];
+    let told = poolwright(&args, "");
+    assert_eq!(told.status.code(), Some(0));
+    let plan: Value = serde_json::from_slice(&told.stdout).expect("a plan");
+    assert_eq!(plan["unplaced"][0]["pod"], "default/too-large");
+    assert_eq!(plan["unplaced"][0]["reason"], "NoOfferingFits");
+    let asked = poolwright(&[&args[..], &["--fail-on-unplaced"]].concat(), "");
+    assert_eq!(asked.status.code(), Some(3));
+}

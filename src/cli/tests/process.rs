@@ -1,0 +1,62 @@
+//! How the program behaves as a process.
+
+mod support;
+
+#[cfg(unix)]
+#[test]
+fn as_a_kubectl_plugin_it_calls_itself_what_was_typed() {
+    use std::os::unix::process::CommandExt;
+    use std::process::Command;
+
+    let mut command = Command::new(env!("CARGO_BIN_EXE_poolwright"));
+    let output =
+        command.arg0("/usr/local/bin/kubectl-poolwright").args(["plan", "--nope"]).output().expect("it runs");
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(said.contains("Usage: kubectl poolwright plan"), "{said}");
+    assert_eq!(output.status.code(), Some(2));
+}
+
+#[cfg(unix)]
+#[test]
+fn a_reader_that_goes_away_is_no_failure() {
+    use std::process::{Command, Stdio};
+
+    // More than a pipe holds, to a reader that closes it at once.
+    let script = "\"$0\" crds && \"$0\" crds && \"$0\" crds";
+    let mut child = Command::new("sh")
+        .args(["-c", script, env!("CARGO_BIN_EXE_poolwright")])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("sh starts");
+    drop(child.stdout.take());
+    let output = child.wait_with_output().expect("it ends");
+    assert_eq!(String::from_utf8_lossy(&output.stderr), "");
+    assert!(output.status.success());
+}
+
+#[test]
+fn every_shell_gets_a_completion_script() {
+    for shell in ["bash", "zsh", "fish", "powershell", "elvish"] {
+        let output = support::poolwright(&["completions", shell], "");
+        assert!(output.status.success());
+        assert!(String::from_utf8_lossy(&output.stdout).contains("fail-on-unplaced"), "{shell}");
+    }
+}
+
+#[test]
+fn the_custom_resources_are_written_as_the_files_in_the_repository() {
+    let directory = std::env::temp_dir().join(format!("poolwright-crds-{}", std::process::id()));
+    let output = support::poolwright(&["crds", "--dir", directory.to_str().expect("a path")], "");
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let mut written = 0;
+    for entry in std::fs::read_dir(&directory).expect("the directory was made") {
+        let file = entry.expect("a file");
+        let kept = support::path("crds").join(file.file_name());
+        let read = |path: std::path::PathBuf| std::fs::read_to_string(path).expect("a manifest");
+        assert_eq!(read(file.path()), read(kept));
+        written += 1;
+    }
+    std::fs::remove_dir_all(&directory).expect("it is ours");
+    assert_eq!(written, 3);
+}
