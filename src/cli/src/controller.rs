@@ -54,12 +54,16 @@ pub fn run(flags: &ControllerFlags) -> Result<Outcome, Failure> {
 
 fn config(flags: &ControllerFlags, namespace: String) -> Config {
     let identity = flags.identity.clone().unwrap_or_else(default_identity);
+    let defaults = Config::new(identity, namespace);
     Config {
         http: flags.bind,
+        lease: defaults.lease.clone().lasting(flags.lease_duration.unsigned_abs()),
         batch_idle: flags.batch_idle.unsigned_abs(),
         batch_max: flags.batch_max.unsigned_abs(),
         solver_limit: flags.time_limit.unsigned_abs(),
-        ..Config::new(identity, namespace)
+        setback_first: flags.stock_out_backoff.unsigned_abs(),
+        list_interval: flags.list_interval.unsigned_abs(),
+        ..defaults
     }
 }
 

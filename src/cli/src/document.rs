@@ -97,7 +97,7 @@ pub struct Baselines {
     /// A node of its own for every pod that is bought for.
     #[serde(serialize_with = "usd")]
     pub one_pod_per_node_usd_per_hour: UsdPerHour,
-    /// Pods one after the other onto the first node with room, buying the cheapest that holds the pod.
+    /// Pods one after the other onto an open node that some type still holds; the cheapest such type is bought at the end.
     #[serde(serialize_with = "usd")]
     pub first_fit_usd_per_hour: UsdPerHour,
 }

@@ -156,7 +156,9 @@ fn every_example_manifest_gives_a_plan_that_follows_the_schema() {
         let file = entry.expect("an example").path();
         let file = file.to_str().expect("a path");
         assert_follows_schema(&plan(&["-f", file], ""));
-        assert_follows_schema(&plan(&["-f", file, "-f", "fixtures/manifests/pool.yaml"], ""));
+        if !file.ends_with("/pool.yaml") {
+            assert_follows_schema(&plan(&["-f", file, "-f", "fixtures/manifests/pool.yaml"], ""));
+        }
         count += 1;
     }
     assert!(count >= 6, "{count} examples");

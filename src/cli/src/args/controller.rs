@@ -47,6 +47,16 @@ pub struct ControllerFlags {
     #[arg(long, value_name = "DURATION", default_value = "10s", env = "POOLWRIGHT_TIME_LIMIT", value_parser = duration)]
     pub time_limit: SignedDuration,
 
+    /// Do not buy an offering for this long after it was out of stock or its node failed
+    ///
+    /// Doubles with each failure in a row, up to an hour.
+    #[arg(long, value_name = "DURATION", default_value = "1m", env = "POOLWRIGHT_STOCK_OUT_BACKOFF", value_parser = duration)]
+    pub stock_out_backoff: SignedDuration,
+
+    /// Ask providers this often which instances there are
+    #[arg(long, value_name = "DURATION", default_value = "30s", env = "POOLWRIGHT_LIST_INTERVAL", value_parser = duration)]
+    pub list_interval: SignedDuration,
+
     /// Serve health (/healthz, /readyz) and metrics (/metrics) here
     #[arg(long, value_name = "ADDRESS", default_value = "0.0.0.0:8080", env = "POOLWRIGHT_BIND")]
     pub bind: SocketAddr,
@@ -54,6 +64,10 @@ pub struct ControllerFlags {
     /// Namespace of the Lease by which one replica leads [default: the pod's, or the context's]
     #[arg(long, value_name = "NAMESPACE", env = "POOLWRIGHT_LEASE_NAMESPACE")]
     pub lease_namespace: Option<String>,
+
+    /// Another replica leads when the one that led has not renewed its Lease for this long; whole seconds
+    #[arg(long, value_name = "DURATION", default_value = "15s", env = "POOLWRIGHT_LEASE_DURATION", value_parser = duration)]
+    pub lease_duration: SignedDuration,
 
     /// Name under which this replica leads [default: $POD_NAME, else host name and process id]
     ///

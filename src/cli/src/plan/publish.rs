@@ -57,10 +57,10 @@ pub fn document(plan: Plan, input: Input, times: Times) -> Result<Document, Fail
             plan.unknown_price_claims
         ));
     }
+    // Limits that are reached are told by the pods they leave out.
     for (name, findings) in &plan.pools {
         let problems = [&findings.invalid, &findings.node_class].into_iter().flatten();
         notes.extend(problems.map(|(reason, message)| format!("pool {name}: {reason}: {message}")));
-        notes.extend(findings.limit_reached.iter().map(|message| format!("pool {name}: {message}")));
     }
     let counts = plan.counts;
     Ok(Document {
