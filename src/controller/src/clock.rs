@@ -83,7 +83,7 @@ impl Clock for SystemClock {
 }
 
 #[cfg(test)]
-pub mod testing {
+pub(crate) mod testing {
     //! A clock that stands until a test moves it.
 
     use std::sync::{Mutex, PoisonError};
@@ -109,6 +109,22 @@ pub mod testing {
         pub fn advance_wall(&self, duration: Duration) {
             let mut moment = self.0.lock().unwrap_or_else(PoisonError::into_inner);
             moment.wall = moment.after(duration).wall;
+        }
+    }
+
+    /// Follows tokio's clock, which a test may pause.
+    #[derive(Debug)]
+    pub struct TokioClock(tokio::time::Instant);
+
+    impl TokioClock {
+        pub fn new() -> Self {
+            Self(tokio::time::Instant::now())
+        }
+    }
+
+    impl Clock for TokioClock {
+        fn moment(&self) -> Moment {
+            TestClock::new().moment().after(self.0.elapsed())
         }
     }
 

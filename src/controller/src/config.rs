@@ -18,6 +18,10 @@ pub struct Config {
     pub batch_max: Duration,
     /// How long the solver may look for something better.
     pub solver_limit: Duration,
+    /// How long an offering that failed is not bought. Each failure in a row doubles it.
+    pub setback_first: Duration,
+    /// No offering is held back for longer.
+    pub setback_most: Duration,
     /// Pods of these schedulers are planned.
     pub schedulers: Vec<String>,
     /// How many claims are created at a time.
@@ -48,6 +52,8 @@ impl Config {
             batch_idle: Duration::from_secs(1),
             batch_max: Duration::from_secs(10),
             solver_limit: Duration::from_secs(10),
+            setback_first: Duration::from_mins(1),
+            setback_most: Duration::from_hours(1),
             schedulers: vec!["default-scheduler".to_owned()],
             create_concurrency: 10,
             act_concurrency: 32,
@@ -65,6 +71,12 @@ impl Config {
             self.batch_max,
         );
         anyhow::ensure!(!self.solver_limit.is_zero(), "the solver's time limit must be above zero");
+        anyhow::ensure!(
+            self.setback_first >= Duration::from_secs(1) && self.setback_first <= self.setback_most,
+            "an offering that failed must be held back for at least a second and at most {:?}, not {:?}",
+            self.setback_most,
+            self.setback_first,
+        );
         anyhow::ensure!(
             self.create_concurrency > 0 && self.act_concurrency > 0,
             "concurrency must be at least 1: with 0 nothing would ever be done"

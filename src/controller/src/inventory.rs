@@ -26,7 +26,7 @@ use crate::world::World;
 pub const CATALOGUES: &str = "catalogues";
 
 /// How long a provider may take to answer.
-const LIMIT: Duration = Duration::from_secs(60);
+const LIMIT: Duration = Duration::from_mins(1);
 /// How soon a provider that failed is asked again.
 const AFTER_FAILURE: Duration = Duration::from_secs(10);
 
@@ -111,7 +111,6 @@ impl Inventory {
 
     /// What a node class sells, or why it sells nothing; an outer error when that could not be found out now, with what
     /// to believe until then.
-    #[expect(clippy::type_complexity, reason = "an answer that is itself a result, as the snapshot keeps it")]
     async fn catalogue(
         &self,
         class: &NodeClassRef,

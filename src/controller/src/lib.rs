@@ -42,6 +42,7 @@ use anyhow::Context;
 use jiff::SignedDuration;
 use kube::Client;
 use poolwright_core::batch::BatchWindow;
+use poolwright_core::setbacks::Setbacks;
 use poolwright_provider_contract::CloudProvider;
 use tokio::net::TcpListener;
 use tokio::task::JoinSet;
@@ -111,7 +112,8 @@ pub async fn run_in(
     let config = Arc::new(config);
     let signed = |duration| SignedDuration::try_from(duration).unwrap_or(SignedDuration::MAX);
     let window = BatchWindow::new(signed(config.batch_idle), signed(config.batch_max));
-    let world = World::new(window, clock.clone());
+    let setbacks = Setbacks::new(signed(config.setback_first), signed(config.setback_most));
+    let world = World::new(window, setbacks, clock.clone());
     let (elector, claims) =
         Elector::new(client.clone(), config.lease.clone(), clock.clone(), metrics.clone())?;
     let writer = Writer::new(claims, metrics.clone());

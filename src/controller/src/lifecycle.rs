@@ -16,7 +16,7 @@ use crate::world::World;
 /// Changes within this time are looked at together.
 const DEBOUNCE: Duration = Duration::from_millis(100);
 /// Without any change or timer, how long until the next look.
-const IDLE: Duration = Duration::from_secs(60);
+const IDLE: Duration = Duration::from_mins(1);
 
 /// The lifecycle loop.
 pub struct Lifecycle {

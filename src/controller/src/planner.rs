@@ -128,7 +128,7 @@ impl Planner {
             let pause = next.map(|next| Duration::try_from(next.duration_since(now)).unwrap_or_default());
             tokio::select! {
                 _ = changes.changed() => {}
-                () = sleep(pause.unwrap_or(Duration::from_secs(60))) => {}
+                () = sleep(pause.unwrap_or(Duration::from_mins(1))) => {}
             }
         }
     }

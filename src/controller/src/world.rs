@@ -41,12 +41,12 @@ pub struct State {
 
 impl World {
     /// An empty one.
-    pub fn new(window: BatchWindow, clock: SharedClock) -> Arc<Self> {
+    pub fn new(window: BatchWindow, setbacks: Setbacks, clock: SharedClock) -> Arc<Self> {
         let state = State {
             index: ClusterIndex::new(),
             fence: Fence::default(),
             window,
-            setbacks: Setbacks::default(),
+            setbacks,
             problems: BTreeMap::new(),
             doubtful: false,
         };

@@ -1,6 +1,6 @@
 //! Lanes: all that is done to one object happens one after the other, and what fails waits longer each time.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -14,7 +14,7 @@ pub type Lane = String;
 
 #[derive(Debug, Default)]
 struct State {
-    busy: BTreeMap<Lane, ()>,
+    busy: BTreeSet<Lane>,
     waits: BTreeMap<(Lane, &'static str), Wait>,
 }
 
@@ -41,10 +41,10 @@ impl Lanes {
     /// Enters a lane, unless somebody works in it.
     pub fn enter(&self, lane: &str) -> Option<InLane> {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
-        if state.busy.contains_key(lane) {
+        if state.busy.contains(lane) {
             return None;
         }
-        state.busy.insert(lane.to_owned(), ());
+        state.busy.insert(lane.to_owned());
         Some(InLane { lane: lane.to_owned(), lanes: self.clone() })
     }
 

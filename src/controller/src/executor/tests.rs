@@ -4,6 +4,7 @@ use axum::http::Method;
 use poolwright_catalog::{CapacityType, Catalogue, OfferingId, ResourceList, Zone, builtin};
 use poolwright_core::batch::BatchWindow;
 use poolwright_core::plan::PlannedClaim;
+use poolwright_core::setbacks::Setbacks;
 use poolwright_core::{Claim, ClaimName, Deadlines, NodeClassRef, PodKey, PoolName, RankedOffering, Uid};
 use poolwright_provider_contract::NodeClassKey;
 use poolwright_provider_contract::memory::{MemoryCloud, MemoryProvider, Mishap, NODE_CLASS_KIND};
@@ -72,7 +73,7 @@ impl Scene {
         let provider: Arc<dyn poolwright_provider_contract::CloudProvider> =
             Arc::new(MemoryProvider::new(cloud.clone()));
         let providers = Providers::new(vec![provider]).unwrap();
-        let world = World::new(BatchWindow::default(), clock.clone());
+        let world = World::new(BatchWindow::default(), Setbacks::default(), clock.clone());
         let (events, _queue) = Events::new(clock.clone(), metrics.clone());
         let api = FakeApi::default();
         let executor =

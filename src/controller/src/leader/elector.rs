@@ -36,6 +36,11 @@ pub struct LeaseSettings {
 }
 
 impl LeaseSettings {
+    /// The same with another duration; renewal and margin keep their proportion to it (a third, two fifteenths).
+    pub fn lasting(self, duration: Duration) -> Self {
+        Self { duration, renew: duration / 3, margin: duration * 2 / 15, ..self }
+    }
+
     fn check(&self) -> anyhow::Result<()> {
         anyhow::ensure!(!self.identity.is_empty(), "the identity is empty: set it to the pod's name");
         anyhow::ensure!(
@@ -181,7 +186,7 @@ impl Elector {
     }
 
     fn hold(&mut self, sent: Moment) {
-        let expires = sent.after(self.settings.duration - self.settings.margin);
+        let expires = sent.after(self.settings.duration.saturating_sub(self.settings.margin));
         let previous = *self.claim.borrow();
         // A claim that ended in between was acted upon as lost, so this is a new term.
         let renewed = previous.filter(|claim| claim.is_current(self.clock.moment()));
@@ -217,5 +222,90 @@ impl Elector {
             Ok(Ok(_)) => info!(lease = %self.settings.name, "lease released"),
             other => debug!(?other, "the lease was not released; it ends by itself"),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use tokio::task::JoinHandle;
+    use tokio::time::Instant;
+
+    use super::*;
+    use crate::clock::testing::TokioClock;
+    use crate::config::Config;
+    use crate::fake_api::{FakeApi, Fault};
+
+    struct Candidate {
+        claims: ClaimWatch,
+        release: CancellationToken,
+        task: JoinHandle<()>,
+    }
+
+    fn candidate(api: &FakeApi, identity: &str) -> Candidate {
+        let settings = Config::new(identity, "default").lease;
+        let clock: SharedClock = Arc::new(TokioClock::new());
+        let (elector, claims) = Elector::new(api.client(), settings, clock, Metrics::new().unwrap()).unwrap();
+        let release = CancellationToken::new();
+        let task = tokio::spawn(elector.run(release.clone()));
+        Candidate { claims, release, task }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn one_leads_and_the_next_takes_over_when_it_is_released() {
+        let api = FakeApi::default();
+        let first = candidate(&api, "first");
+        first.claims.gained().await;
+        let second = candidate(&api, "second");
+        sleep(Duration::from_mins(10)).await;
+        assert!(first.claims.current().is_some() && second.claims.current().is_none());
+
+        first.release.cancel();
+        first.task.await.unwrap();
+        assert!(first.claims.current().is_none());
+        let before = Instant::now();
+        second.claims.gained().await;
+        assert!(before.elapsed() <= Duration::from_secs(5), "without waiting for the lease to end");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn after_a_crash_the_next_leads_only_when_the_claim_of_the_dead_one_has_ended() {
+        let api = FakeApi::default();
+        let first = candidate(&api, "first");
+        first.claims.gained().await;
+        let second = candidate(&api, "second");
+        sleep(Duration::from_mins(1)).await;
+        first.task.abort();
+        assert!(first.claims.current().is_some(), "calls of the dead one may still be on their way");
+        second.claims.gained().await;
+        assert!(first.claims.current().is_none());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_leader_that_cannot_renew_stops_by_itself_and_a_short_failure_does_no_harm() {
+        let api = FakeApi::default();
+        let leader = candidate(&api, "leader");
+        let claim = leader.claims.gained().await;
+        api.fault(axum::http::Method::PUT, "leases", Fault::AnswerLost);
+        sleep(Duration::from_mins(1)).await;
+        assert_eq!(leader.claims.current().unwrap().term, claim.term, "one lost answer");
+
+        for _ in 0..100 {
+            api.fault(axum::http::Method::PUT, "leases", Fault::Fails(500));
+        }
+        let before = Instant::now();
+        leader.claims.lost(claim.term).await;
+        assert!(before.elapsed() <= Duration::from_secs(13), "duration less margin");
+    }
+
+    #[test]
+    fn a_lease_of_another_duration_is_renewed_in_time_and_one_that_cannot_be_is_refused() {
+        let settings = Config::new("me", "poolwright").lease;
+        let as_before = settings.clone().lasting(settings.duration);
+        assert_eq!((as_before.renew, as_before.margin), (settings.renew, settings.margin));
+        settings.clone().lasting(Duration::from_secs(3)).check().unwrap();
+        let error = settings.lasting(Duration::from_millis(2500)).check().unwrap_err().to_string();
+        assert!(error.contains("whole seconds"), "{error}");
     }
 }
