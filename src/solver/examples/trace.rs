@@ -22,7 +22,12 @@ impl Watch for Clock {
     }
 
     fn improved(&mut self, plan: &Solution) {
-        println!("{:8.3} s  {:>12.3} $/h  bound {:>12.3}", self.start.elapsed().as_secs_f64(), plan.cost.as_f64(), plan.bound.as_f64());
+        println!(
+            "{:8.3} s  {:>12.3} $/h  bound {:>12.3}",
+            self.start.elapsed().as_secs_f64(),
+            plan.cost.as_f64(),
+            plan.bound.as_f64()
+        );
     }
 }
 

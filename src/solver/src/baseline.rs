@@ -48,9 +48,8 @@ struct Open {
 pub fn first_fit(problem: &Problem) -> UsdPerHour {
     let dim = |name: &str| problem.resources.iter().position(|resource| resource.as_str() == name);
     let (cpu, memory) = (dim(ResourceName::CPU), dim(ResourceName::MEMORY));
-    let amount = |class: u32, dim: Option<usize>| {
-        dim.map_or(0, |dim| problem.classes[class as usize].requests[dim])
-    };
+    let amount =
+        |class: u32, dim: Option<usize>| dim.map_or(0, |dim| problem.classes[class as usize].requests[dim]);
     let mut order: Vec<u32> = (0..problem.classes.len() as u32).collect();
     order.sort_by_key(|class| {
         (std::cmp::Reverse(amount(*class, cpu)), std::cmp::Reverse(amount(*class, memory)), *class)
@@ -151,7 +150,8 @@ fn join(problem: &Problem, node: &Open, class: u32, admitted: &[u64]) -> Option<
     {
         return None;
     }
-    let after: Vec<u64> = node.used.iter().zip(&wanted.requests).map(|(used, request)| used + request).collect();
+    let after: Vec<u64> =
+        node.used.iter().zip(&wanted.requests).map(|(used, request)| used + request).collect();
     if !node.most.is_empty() && !fits(&after, &node.most) {
         return None;
     }

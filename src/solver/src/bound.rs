@@ -28,7 +28,8 @@ impl Prices {
     pub fn new(pods: &[f64], bins: &[f64], limits: &[f64]) -> Self {
         // `as` saturates: neither NaN nor infinity can come through.
         let units = |price: &f64| (price.max(0.0) * UNITS as f64).min(1e17) as u64;
-        let fixed = |price: &f64| (price.max(0.0) * UNITS as f64 * (1u64 << LIMIT_ONE) as f64).min(1e27) as u128;
+        let fixed =
+            |price: &f64| (price.max(0.0) * UNITS as f64 * (1u64 << LIMIT_ONE) as f64).min(1e27) as u128;
         Self {
             pods: pods.iter().map(units).collect(),
             bins: bins.iter().map(units).collect(),
@@ -103,7 +104,8 @@ impl Certificate {
         let units = worth.saturating_sub(self.paid);
         let micros = u64::try_from(units.div_ceil(u128::from(UNITS))).unwrap_or(u64::MAX);
         // A cost is a sum of prices, so it is a multiple of their common divisor.
-        let step = model.bins.iter().filter(|bin| !bin.is_existing()).fold(0, |step, bin| gcd(bin.price, step));
+        let step =
+            model.bins.iter().filter(|bin| !bin.is_existing()).fold(0, |step, bin| gcd(bin.price, step));
         if step == 0 { 0 } else { micros.div_ceil(step).saturating_mul(step) }
     }
 }

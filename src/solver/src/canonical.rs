@@ -111,10 +111,8 @@ impl Model {
             .collect();
         let wanted: Vec<usize> =
             (0..problem.classes.len()).filter(|&index| problem.classes[index].count > 0).collect();
-        let requests: Vec<Vec<u64>> = wanted
-            .iter()
-            .map(|&index| project(&problem.classes[index].requests, &dims))
-            .collect();
+        let requests: Vec<Vec<u64>> =
+            wanted.iter().map(|&index| project(&problem.classes[index].requests, &dims)).collect();
 
         // Who admits whom, capacity included.
         let mut admitted = vec![BitSet::new(wanted.len()); problem.candidates.len()];
@@ -302,10 +300,8 @@ mod tests {
 
     #[test]
     fn a_pod_larger_than_every_node_is_homeless() {
-        let problem = problem(
-            vec![class("a", [9000, 1, 0], 3, &[0])],
-            vec![candidate("node", 10, [8000, 64, 0])],
-        );
+        let problem =
+            problem(vec![class("a", [9000, 1, 0], 3, &[0])], vec![candidate("node", 10, [8000, 64, 0])]);
         let model = Model::new(&problem);
         assert_eq!(model.homeless, [(0, 3)]);
         assert!(model.classes.is_empty());

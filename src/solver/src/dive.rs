@@ -25,8 +25,11 @@ pub(crate) fn pool(model: &Model, relaxed: &Relaxed, slack: f64) -> Vec<Pattern>
         .columns
         .iter()
         .filter(|(pattern, value)| {
-            let worth: f64 =
-                pattern.pods.iter().map(|(class, count)| relaxed.pods[*class as usize] * f64::from(*count)).sum();
+            let worth: f64 = pattern
+                .pods
+                .iter()
+                .map(|(class, count)| relaxed.pods[*class as usize] * f64::from(*count))
+                .sum();
             *value > 1e-9 || worth * (1.0 + slack) >= model.bins[pattern.bin as usize].price as f64
         })
         .map(|(pattern, _)| pattern.clone())
@@ -44,7 +47,8 @@ fn clipped(patterns: &[Pattern], left: &[u64]) -> Vec<Pattern> {
             .collect();
         Pattern { bin: pattern.bin, pods }
     };
-    let set: BTreeSet<Pattern> = patterns.iter().map(clip).filter(|pattern| !pattern.pods.is_empty()).collect();
+    let set: BTreeSet<Pattern> =
+        patterns.iter().map(clip).filter(|pattern| !pattern.pods.is_empty()).collect();
     set.into_iter().collect()
 }
 
@@ -123,7 +127,9 @@ impl<'a> Slots<'a> {
                     .pods
                     .iter()
                     .map(|(class, pods)| {
-                        guests[*class as usize].last().map_or(u64::MAX, |(_, have)| (have / u64::from(*pods)).max(1))
+                        guests[*class as usize]
+                            .last()
+                            .map_or(u64::MAX, |(_, have)| (have / u64::from(*pods)).max(1))
                     })
                     .min()
                     .unwrap_or(1)

@@ -48,7 +48,8 @@ pub(crate) fn solve(model: &Model, demand: &[u64], meter: &mut Meter<'_>) -> Opt
     if states as u64 * model.bins.len() as u64 > STEPS {
         return None;
     }
-    let mut buyable: Vec<usize> = (0..model.bins.len()).filter(|bin| !model.bins[*bin].is_existing()).collect();
+    let mut buyable: Vec<usize> =
+        (0..model.bins.len()).filter(|bin| !model.bins[*bin].is_existing()).collect();
     buyable.sort_by_key(|bin| (model.bins[*bin].price, *bin));
     for state in 1..states {
         if let Some(bin) = buyable.iter().find(|bin| fits(**bin, state)) {
@@ -68,7 +69,8 @@ pub(crate) fn solve(model: &Model, demand: &[u64], meter: &mut Meter<'_>) -> Opt
     if steps * states as u64 > STEPS * 16 {
         return None;
     }
-    let within = |part: usize, whole: usize| (0..classes.len()).all(|at| digits(part, at) <= digits(whole, at));
+    let within =
+        |part: usize, whole: usize| (0..classes.len()).all(|at| digits(part, at) <= digits(whole, at));
 
     // By buying alone, every multiset from its smaller ones.
     let mut least: Vec<u64> = vec![u64::MAX; states];
@@ -136,7 +138,8 @@ pub(crate) fn solve(model: &Model, demand: &[u64], meter: &mut Meter<'_>) -> Opt
             // The bound holds; the plan does not.
             return Some((Plan::default(), cost));
         }
-        if model.bins[pattern.bin as usize].available != UNLIMITED || !model.bins[pattern.bin as usize].limit_use.is_empty()
+        if model.bins[pattern.bin as usize].available != UNLIMITED
+            || !model.bins[pattern.bin as usize].limit_use.is_empty()
         {
             stock.take(model, pattern.bin, *count);
         }

@@ -86,7 +86,8 @@ fn values(model: &Model, demand: &[u64], value: Value) -> Vec<f64> {
         .iter()
         .zip(demand)
         .map(|(class, count)| {
-            let prices = class.bins.iter().map(|bin| &model.bins[*bin as usize]).filter(|bin| !bin.is_existing());
+            let prices =
+                class.bins.iter().map(|bin| &model.bins[*bin as usize]).filter(|bin| !bin.is_existing());
             let least = prices
                 .map(|bin| match value {
                     Value::Alone => bin.price as f64,
@@ -147,9 +148,8 @@ fn extend(
         let mut best: Option<usize> = None;
         for (index, candidate) in fills.iter().enumerate() {
             if let Some(candidate) = candidate
-                && best.is_none_or(|best| {
-                    fills[best].as_ref().is_none_or(|best| candidate.ratio > best.ratio)
-                })
+                && best
+                    .is_none_or(|best| fills[best].as_ref().is_none_or(|best| candidate.ratio > best.ratio))
             {
                 best = Some(index);
             }

@@ -79,8 +79,13 @@ struct Search<'a> {
 
 impl Search<'_> {
     fn bound(&self, item: usize, slots: u64, mixes: &[u64; 3]) -> u64 {
-        let least =
-            self.tables.iter().zip(mixes).map(|(table, mix)| table.at(item, slots, *mix)).min().unwrap_or(i32::MAX);
+        let least = self
+            .tables
+            .iter()
+            .zip(mixes)
+            .map(|(table, mix)| table.at(item, slots, *mix))
+            .min()
+            .unwrap_or(i32::MAX);
         u64::from(least.unsigned_abs()) << self.shift
     }
 
@@ -143,8 +148,7 @@ impl Search<'_> {
             let mut choice = (0, 0);
             for count in (0..=self.fits(item)).rev() {
                 let (slots, mixes) = self.left(item, count, slots, &mixes);
-                let promise =
-                    self.items[item].value * u64::from(count) + self.bound(item + 1, slots, &mixes);
+                let promise = self.items[item].value * u64::from(count) + self.bound(item + 1, slots, &mixes);
                 if promise > choice.0 {
                     choice = (promise, count);
                 }
@@ -229,8 +233,7 @@ pub(crate) fn solve(
     let slot_weights: Vec<u64> =
         requests.iter().map(|request| slot.map_or(0, |(_, dim, unit)| request[dim] / unit)).collect();
 
-    let others: Vec<usize> =
-        (0..dims).filter(|dim| slot.is_none_or(|(_, slot, _)| slot != *dim)).collect();
+    let others: Vec<usize> = (0..dims).filter(|dim| slot.is_none_or(|(_, slot, _)| slot != *dim)).collect();
     let total: u128 = others.iter().map(|dim| u128::from(prices[*dim])).sum();
     let mut ranked = others.clone();
     ranked.sort_by_key(|dim| (std::cmp::Reverse(prices[*dim]), *dim));
@@ -359,6 +362,78 @@ fn add_copy(target: &mut [i32], row: usize, rows: usize, slot: usize, cost: usiz
                         *to = (*to).max((*from + value).min(ceiling));
                     }
                     end = start;
+                }
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    /// The most valuable content, by trying all.
+    fn brute(classes: &[Class], items: &[Item], room: &mut [u64], at: usize) -> u64 {
+        let Some(item) = items.get(at) else { return 0 };
+        let requests = &classes[item.class as usize].requests;
+        let mut best = brute(classes, items, room, at + 1);
+        let mut taken = 0;
+        while taken < item.most && requests.iter().zip(room.iter()).all(|(request, room)| request <= room) {
+            room.iter_mut().zip(requests).for_each(|(room, request)| *room -= request);
+            taken += 1;
+            best = best.max(item.value * u64::from(taken) + brute(classes, items, room, at + 1));
+        }
+        room.iter_mut().zip(requests).for_each(|(room, request)| *room += request * u64::from(taken));
+        best
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig { cases: 500, failure_persistence: None, ..ProptestConfig::default() })]
+
+        #[test]
+        fn the_search_finds_what_trying_all_finds(
+            capacity in [5..60u64, 5..1000u64, 1..8u64],
+            kinds in proptest::collection::vec(([1..30u64, 0..400u64, 0..4u64], 1..1_000_000_000u64, 1..4u32), 1..7),
+            prices in [0..1_000_000_000u64, 0..1_000_000_000u64, 0..1_000_000_000u64],
+            nodes in prop_oneof![Just(3), Just(1_000_000)],
+        ) {
+            let classes: Vec<Class> = kinds
+                .iter()
+                .map(|(requests, ..)| Class {
+                    requests: requests.to_vec(),
+                    demand: 9,
+                    per_node: u32::MAX,
+                    priority: 0,
+                    members: Vec::new(),
+                    bins: Vec::new(),
+                })
+                .collect();
+            let items: Vec<Item> = kinds
+                .iter()
+                .enumerate()
+                .map(|(index, (requests, value, most))| {
+                    let fits = crate::canonical::fit_count(&capacity, requests);
+                    Item { class: index as u32, value: *value, most: fits.min(u64::from(*most)) as u32, loss: 0 }
+                })
+                .filter(|item| item.most > 0)
+                .collect();
+            let most: u64 = items.iter().map(|item| item.value * u64::from(item.most)).sum();
+            let best = brute(&classes, &items, &mut capacity.to_vec(), 0);
+            let effort = Effort { bits: 6, nodes };
+            let answer = solve(&classes, &capacity, items, &prices, most.max(1), 0, effort);
+            prop_assert!(answer.upper >= best, "bound {} below {best}", answer.upper);
+            if nodes > 3 {
+                prop_assert_eq!(answer.upper, best);
+                prop_assert_eq!(answer.found.last().map_or(0, |(value, _)| *value), best);
+            }
+            for (value, content) in &answer.found {
+                prop_assert!(*value <= best);
+                for (dim, room) in capacity.iter().enumerate() {
+                    let used: u64 =
+                        content.iter().map(|(class, count)| classes[*class as usize].requests[dim] * u64::from(*count)).sum();
+                    prop_assert!(used <= *room);
                 }
             }
         }

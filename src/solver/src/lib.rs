@@ -32,8 +32,8 @@ mod testing;
 pub use check::{Violation, check};
 
 pub use problem::{Candidate, ExistingNode, Limit, PodClass, Problem, ProblemError};
-pub use solve::{Options, greedy, solve};
 pub use solution::{ExistingUse, NewNodes, Placement, Solution, Stopped, Unplaced, UnplacedReason};
+pub use solve::{Options, greedy, solve};
 
 /// What the solver asks its caller while it works: the clock lives with the caller.
 pub trait Watch {

@@ -150,8 +150,16 @@ impl<'m> Master<'m> {
             return Some(Values {
                 objective: objective * 1e6,
                 columns: solution.columns().to_vec(),
-                pods: self.rows.iter().map(|row| row.map_or(0.0, |(_, at_row)| at(at_row).max(0.0) * 1e6)).collect(),
-                bins: self.bin_rows.iter().map(|row| row.map_or(0.0, |(_, at_row)| (-at(at_row)).max(0.0) * 1e6)).collect(),
+                pods: self
+                    .rows
+                    .iter()
+                    .map(|row| row.map_or(0.0, |(_, at_row)| at(at_row).max(0.0) * 1e6))
+                    .collect(),
+                bins: self
+                    .bin_rows
+                    .iter()
+                    .map(|row| row.map_or(0.0, |(_, at_row)| (-at(at_row)).max(0.0) * 1e6))
+                    .collect(),
                 limits: self
                     .limit_rows
                     .iter()

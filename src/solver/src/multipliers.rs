@@ -46,7 +46,8 @@ pub(crate) fn solve(items: &[LpItem<'_>], dims: usize) -> Vec<f64> {
             if in_basis[column] {
                 continue;
             }
-            let reduced = item.value - item.shares.iter().zip(&prices).map(|(share, price)| share * price).sum::<f64>();
+            let reduced =
+                item.value - item.shares.iter().zip(&prices).map(|(share, price)| share * price).sum::<f64>();
             let gain = if at_upper[column] { -reduced } else { reduced } * item.most.min(8.0);
             if gain > most {
                 most = gain;

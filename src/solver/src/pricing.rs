@@ -52,7 +52,11 @@ impl<'m> Pricer<'m> {
                     fixed.extend(requests.iter().zip(&bin.capacity).map(|(r, c)| knapsack::share(*r, *c)));
                 }
                 Shares {
-                    holds: bin.classes.iter().map(|class| bin.holds(&model.classes[*class as usize])).collect(),
+                    holds: bin
+                        .classes
+                        .iter()
+                        .map(|class| bin.holds(&model.classes[*class as usize]))
+                        .collect(),
                     float: fixed.iter().map(|share| *share as f64 / (1u64 << 32) as f64).collect(),
                     fixed,
                     prices: vec![0; model.dims],
@@ -82,7 +86,14 @@ impl<'m> Pricer<'m> {
     }
 
     /// Contents of `bin` worth more than `threshold` when a pod of class `k` is worth `pi[k]` and there are `demand[k]`.
-    pub fn price(&mut self, bin: usize, pi: &[u64], demand: &[u64], threshold: u64, effort: Effort) -> Priced {
+    pub fn price(
+        &mut self,
+        bin: usize,
+        pi: &[u64],
+        demand: &[u64],
+        threshold: u64,
+        effort: Effort,
+    ) -> Priced {
         let dims = self.model.dims;
         let classes = &self.model.bins[bin].classes;
         let mut work = classes.len() as u64 / 200;

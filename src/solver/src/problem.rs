@@ -114,20 +114,31 @@ impl Problem {
                 Err(ProblemError::WrongLength { what: what.to_owned(), got: vector.len(), want })
             }
         };
-        let ascending = |what: &str, list: &'static str, indices: &mut dyn Iterator<Item = u32>, size: usize| {
-            let mut previous = None;
-            for index in indices {
-                if index as usize >= size || previous.is_some_and(|p| p >= index) {
-                    return Err(ProblemError::BadIndex { what: what.to_owned(), list, index });
+        let ascending =
+            |what: &str, list: &'static str, indices: &mut dyn Iterator<Item = u32>, size: usize| {
+                let mut previous = None;
+                for index in indices {
+                    if index as usize >= size || previous.is_some_and(|p| p >= index) {
+                        return Err(ProblemError::BadIndex { what: what.to_owned(), list, index });
+                    }
+                    previous = Some(index);
                 }
-                previous = Some(index);
-            }
-            Ok(())
-        };
+                Ok(())
+            };
         for class in &self.classes {
             length(&class.name, &class.requests)?;
-            ascending(&class.name, "candidate", &mut class.candidates.iter().copied(), self.candidates.len())?;
-            ascending(&class.name, "existing node", &mut class.existing.iter().copied(), self.existing.len())?;
+            ascending(
+                &class.name,
+                "candidate",
+                &mut class.candidates.iter().copied(),
+                self.candidates.len(),
+            )?;
+            ascending(
+                &class.name,
+                "existing node",
+                &mut class.existing.iter().copied(),
+                self.existing.len(),
+            )?;
         }
         for candidate in &self.candidates {
             length(&candidate.name, &candidate.capacity)?;

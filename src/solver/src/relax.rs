@@ -50,8 +50,6 @@ pub(crate) struct Relaxed {
     pub bound: u64,
     /// Its proof.
     pub certificate: Option<Certificate>,
-    /// Whether it stopped because nothing better exists, not because it was stopped.
-    pub converged: bool,
 }
 
 /// Pairs (i, j) such that a pod of i takes any place of a pod of j; those that follow from others are left out.
@@ -173,7 +171,6 @@ pub(crate) fn run(
         }
         let gap = |bound: u64| (values.objective - bound as f64) / values.objective.max(1.0);
         if gap(best.bound) <= goal.gap {
-            best.converged = true;
             break;
         }
         if round == goal.rounds {
@@ -199,7 +196,8 @@ pub(crate) fn run(
             let priced = pricer.price(bin, &prices.pods, demand, threshold, effort);
             uppers.push(priced.upper);
             let excess = priced.upper as f64 / charge.max(1) as f64 - 1.0;
-            let known = priced.found.last().map_or(0.0, |(value, _)| *value as f64 / charge.max(1) as f64 - 1.0);
+            let known =
+                priced.found.last().map_or(0.0, |(value, _)| *value as f64 / charge.max(1) as f64 - 1.0);
             if excess > known.max(tolerance) * 1.2 {
                 loose.push((excess, bin));
             }
@@ -227,9 +225,6 @@ pub(crate) fn run(
         }
         let certificate = Certificate::new(model, &prices, &uppers);
         let bound = certificate.bound(model, demand);
-        if std::env::var_os("PW_TRACE").is_some() {
-            eprintln!("round {round} obj {:.2} bound {:.2} best {:.2} added {added} cols {} tol {tolerance:.5} loose {} smooth {smoothing}", values.objective/1e6, bound as f64/1e6, best.bound as f64/1e6, master.columns.len(), loose.len());
-        }
         if bound > best.bound || best.certificate.is_none() {
             best.bound = bound;
             best.certificate = Some(certificate);
@@ -245,7 +240,6 @@ pub(crate) fn run(
         } else if tolerance > goal.gap / 4.0 {
             tolerance = (tolerance / 4.0).min(open / 8.0).max(goal.gap / 4.0);
         } else if loose.iter().all(|(_, bin)| levels[*bin] >= goal.levels.1) {
-            best.converged = true;
             break;
         }
         // The bins that hold the bound down are searched harder from now on.

@@ -1,7 +1,5 @@
 //! The solve as a whole: greedy, relaxation, dives, improvement, and when to stop.
 
-use poolwright_catalog::UsdPerHour;
-
 use crate::bound::Certificate;
 use crate::canonical::Model;
 use crate::dive::{self, Style};
@@ -54,7 +52,8 @@ pub fn solve(problem: &Problem, options: &Options, watch: &mut dyn Watch) -> Res
     let model = Model::new(problem);
     let mut meter = Meter::new(watch, options.work);
     let plan = greedy::plan(&model, &model.demand());
-    let mut run = Run { model: &model, options, demand: plan.placed(&model), best: plan, bound: 0 };
+    let mut run =
+        Run { model: &model, options, demand: plan.placed(&model), best: plan, bound: 0, small: true };
     meter.improved(&run.best.solution(&model, 0, Stopped::WorkLimit));
     run.search(&mut meter);
     let stopped = if run.done() {
@@ -75,6 +74,8 @@ struct Run<'a> {
     demand: Vec<u64>,
     best: Plan,
     bound: u64,
+    /// Whether to try small problems exactly first.
+    small: bool,
 }
 
 impl Run<'_> {
@@ -103,7 +104,9 @@ impl Run<'_> {
         if self.done() || meter.poll() {
             return;
         }
-        if let Some((plan, cost)) = exact::solve(self.model, &self.demand, meter) {
+        if self.small
+            && let Some((plan, cost)) = exact::solve(self.model, &self.demand, meter)
+        {
             self.bound = self.bound.max(cost);
             self.offer(plan, meter);
             if self.done() {
@@ -117,7 +120,7 @@ impl Run<'_> {
         start.extend(self.best.nodes.keys().cloned());
         let mut center = None;
         // Coarse first, so that a good plan is there early; then finer.
-        for (gap, rounds, levels) in [(0.004, 40, (0, 2)), (0.001, 60, (1, 4)), (0.0002, 300, (1, 5))] {
+        for (gap, rounds, levels) in [(0.004, 40, (0, 2)), (0.001, 30, (1, 4)), (0.0002, 300, (1, 5))] {
             let goal = Goal { gap, rounds, levels };
             let relaxed = relax::run(
                 self.model,
@@ -148,14 +151,87 @@ impl Run<'_> {
         }
     }
 
-    fn dive(&mut self, pricer: &mut Pricer<'_>, relaxed: &Relaxed, exchanges: &[(u32, u32)], round_up: f64, meter: &mut Meter<'_>) {
+    fn dive(
+        &mut self,
+        pricer: &mut Pricer<'_>,
+        relaxed: &Relaxed,
+        exchanges: &[(u32, u32)],
+        round_up: f64,
+        meter: &mut Meter<'_>,
+    ) {
         let style = Style { round_up, goal: Goal { gap: 0.0005, rounds: 12, levels: (0, 0) } };
-        let plan = dive::dive(self.model, pricer, Plan::default(), &self.demand, relaxed, exchanges, style, meter);
-        if std::env::var_os("PW_TRACE").is_some() {
-            eprintln!("dive {round_up}: {:?}", plan.as_ref().map(|p| UsdPerHour::from_micros(p.cost(self.model)).as_f64()));
-        }
+        let plan =
+            dive::dive(self.model, pricer, Plan::default(), &self.demand, relaxed, exchanges, style, meter);
         if let Some(plan) = plan {
             self.offer(plan, meter);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::NeverStop;
+    use crate::problem::{ExistingNode, Limit};
+    use crate::testing::{candidate, class, problem};
+
+    fn problems() -> impl Strategy<Value = Problem> {
+        let classes =
+            proptest::collection::vec(([1..=6u64, 0..=6u64, 0..=2u64], 0..=3u32, 1..=7u32, 0..=1u32), 1..=4);
+        let candidates =
+            proptest::collection::vec((1..=40u64, [4..=12u64, 4..=12u64, 0..=4u64], 0..=4u32, 0..=2u64), 3);
+        (classes, candidates, [1..=8u64, 1..=8u64, 0..=2u64], 2..=12u64).prop_map(
+            |(classes, candidates, free, bound)| {
+                let mut made = problem(
+                    classes
+                        .into_iter()
+                        .map(|(requests, count, admitted, existing)| {
+                            let admitted: Vec<u32> = (0..3).filter(|bit| admitted >> bit & 1 == 1).collect();
+                            let mut made = class("class", requests, count, &admitted);
+                            made.existing = if existing == 1 { vec![0] } else { Vec::new() };
+                            made
+                        })
+                        .collect(),
+                    candidates
+                        .into_iter()
+                        .map(|(price, capacity, nodes, used)| {
+                            let mut made = candidate("node", price * 10_000, capacity);
+                            made.max_nodes = (nodes > 0).then_some(nodes);
+                            made.limit_use = if used > 0 { vec![(0, used)] } else { Vec::new() };
+                            made
+                        })
+                        .collect(),
+                );
+                made.existing = vec![ExistingNode { name: "old".into(), free: free.to_vec() }];
+                made.limits = vec![Limit { name: "limit".into(), bound }];
+                made
+            },
+        )
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig { cases: 300, failure_persistence: None, ..ProptestConfig::default() })]
+
+        #[test]
+        fn the_bound_of_column_generation_is_never_above_the_optimum(problem in problems()) {
+            let model = Model::new(&problem);
+            let mut watch = NeverStop;
+            let mut meter = Meter::new(&mut watch, 1_000_000);
+            let plan = greedy::plan(&model, &model.demand());
+            let options = Options::default();
+            let mut run =
+                Run { model: &model, options: &options, demand: plan.placed(&model), best: plan, bound: 0, small: false };
+            run.search(&mut meter);
+            let (exact, least) = exact::solve(&model, &run.demand, &mut meter).expect("a small problem");
+            let cost = run.best.cost(&model);
+            prop_assert!(least <= cost, "found {cost}, which is less than the least {least}");
+            // Where scarcity binds, `least` ignores it and is itself only a bound.
+            if exact.cost(&model) == least {
+                prop_assert!(run.bound <= least, "bound {} above the optimum {least}", run.bound);
+            }
+            prop_assert_eq!(crate::check(&problem, &run.best.solution(&model, run.bound, Stopped::WorkLimit)), Ok(()));
         }
     }
 }

@@ -10,10 +10,8 @@ pub(super) fn check(problem: &Problem, solution: &Solution, violations: &mut Vec
             let class = &problem.classes[*class as usize];
             let admitted = if node.existing { &class.existing } else { &class.candidates };
             if admitted.binary_search(&node.index).is_err() {
-                violations.push(Violation::NotAdmitted {
-                    class: class.name.clone(),
-                    node: node.reference.clone(),
-                });
+                violations
+                    .push(Violation::NotAdmitted { class: class.name.clone(), node: node.reference.clone() });
             }
         }
     }

@@ -13,11 +13,7 @@ pub(super) fn check(problem: &Problem, solution: &Solution, violations: &mut Vec
         if let Some(available) = candidate.max_nodes
             && count > u64::from(available)
         {
-            violations.push(Violation::TooManyNodes {
-                candidate: candidate.name.clone(),
-                count,
-                available,
-            });
+            violations.push(Violation::TooManyNodes { candidate: candidate.name.clone(), count, available });
         }
     }
 }

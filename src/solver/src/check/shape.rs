@@ -39,7 +39,12 @@ pub(super) fn check(problem: &Problem, solution: &Solution, violations: &mut Vec
     for (position, used) in solution.on_existing.iter().enumerate() {
         let list = "onExisting";
         if used.node as usize >= problem.existing.len() {
-            violations.push(Violation::UnknownIndex { list, position, what: "existing node", index: used.node });
+            violations.push(Violation::UnknownIndex {
+                list,
+                position,
+                what: "existing node",
+                index: used.node,
+            });
         }
         if position > 0 && solution.on_existing[position - 1].node >= used.node {
             violations.push(Violation::OutOfOrder { list, position });

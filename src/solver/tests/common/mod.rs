@@ -29,7 +29,9 @@ fn rows(path: &Path) -> Vec<BTreeMap<String, String>> {
     let mut lines = text.lines();
     let header: Vec<&str> = lines.next().expect("a header line").split(',').collect();
     lines
-        .map(|line| header.iter().map(|name| (*name).to_owned()).zip(line.split(',').map(str::to_owned)).collect())
+        .map(|line| {
+            header.iter().map(|name| (*name).to_owned()).zip(line.split(',').map(str::to_owned)).collect()
+        })
         .collect()
 }
 
@@ -68,7 +70,8 @@ pub fn problem(pods: &Path, catalogue: &Path) -> Problem {
     let classes = counts
         .into_iter()
         .map(|((requests, spec), count)| {
-            let wanted: Vec<&str> = spec.split('|').filter(|word| !word.is_empty()).flat_map(models).copied().collect();
+            let wanted: Vec<&str> =
+                spec.split('|').filter(|word| !word.is_empty()).flat_map(models).copied().collect();
             let admitted = |row: &BTreeMap<String, String>| {
                 requests[3] == 0
                     || number(row, "gpu_count") > 0
@@ -76,7 +79,9 @@ pub fn problem(pods: &Path, catalogue: &Path) -> Problem {
             };
             PodClass {
                 name: format!("{}m/{}Mi/{}gpu/{spec}", requests[0], requests[1] / MIB, requests[3]),
-                candidates: (0..types.len() as u32).filter(|index| admitted(&types[*index as usize])).collect(),
+                candidates: (0..types.len() as u32)
+                    .filter(|index| admitted(&types[*index as usize]))
+                    .collect(),
                 requests,
                 count,
                 priority: 0,
