@@ -10,9 +10,10 @@ use anyhow::ensure;
 use jiff::Timestamp;
 use k8s_openapi::api::coordination::v1::Lease;
 use k8s_openapi::api::core::v1::{ConfigMap, Node, Pod};
+use k8s_openapi::api::events::v1::Event;
 use kube::api::{DeleteParams, ListParams};
 use kube::{Api, Client, ResourceExt};
-use poolwright_api::NodeClaim;
+use poolwright_api::{NodeClaim, NodePool};
 use poolwright_controller::Config;
 use poolwright_plane::{ControlPlane, Options, apply, create_namespace, install_crds, wait_for};
 use poolwright_provider_contract::CloudProvider;
@@ -52,18 +53,45 @@ struct Running {
     cloud: JoinHandle<()>,
 }
 
-fn start(client: &Client) -> Running {
+/// Binds the rights of docs/rbac.yaml to the account that the controller runs as here.
+const BINDINGS: &str = r"
+apiVersion: rbac.authorization.k8s.io/v1
+kind: ClusterRoleBinding
+metadata: {name: poolwright-controller}
+roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: poolwright-controller}
+subjects: [{apiGroup: rbac.authorization.k8s.io, kind: User, name: poolwright-controller}]
+---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: RoleBinding
+metadata: {name: poolwright-controller, namespace: poolwright}
+roleRef: {apiGroup: rbac.authorization.k8s.io, kind: Role, name: poolwright-controller}
+subjects: [{apiGroup: rbac.authorization.k8s.io, kind: User, name: poolwright-controller}]
+";
+
+/// A client with the rights of docs/rbac.yaml and no others.
+async fn limited(plane: &ControlPlane, admin: &Client) -> anyhow::Result<Client> {
+    let namespace = "{apiVersion: v1, kind: Namespace, metadata: {name: poolwright}}";
+    let rights = include_str!("../../../docs/rbac.yaml");
+    for yaml in [namespace, rights, BINDINGS] {
+        apply(admin, "poolwright", yaml).await?;
+    }
+    let mut config = plane.config().clone();
+    config.auth_info.impersonate = Some("poolwright-controller".to_owned());
+    Ok(Client::try_from(config)?)
+}
+
+fn start(client: &Client, limited: &Client) -> Running {
     let catalogue = Arc::new(poolwright_catalog::builtin());
     let provider = Arc::new(KwokProvider::new(client.clone(), catalogue, now(), Settings::default()));
     let cloud = tokio::spawn({
         let provider = provider.clone();
         async move { provider.run(std::future::pending()).await }
     });
-    let mut config = Config::new("controller-basic", "default");
+    let mut config = Config::new("controller-basic", "poolwright");
     config.http = SocketAddr::from(([127, 0, 0, 1], 0));
     let (stop, stopped) = oneshot::channel::<()>();
     let providers: Vec<Arc<dyn CloudProvider>> = vec![provider];
-    let client = client.clone();
+    let client = limited.clone();
     let controller = tokio::spawn(async move {
         poolwright_controller::run(config, client, providers, async {
             let _ = stopped.await;
@@ -100,7 +128,8 @@ async fn two_pods_of_one_gpu_get_the_cheapest_nodes_and_leave_nothing_behind() {
     let all = ListParams::default();
 
     create_pods(&client, &namespace, 2).await.unwrap();
-    let running = start(&client);
+    let limited = limited(&plane, &client).await.unwrap();
+    let running = start(&client, &limited);
     apply(&client, &namespace, POOL).await.unwrap();
 
     let bound = wait_for("both pods to run on a node", SOON, async || {
@@ -120,7 +149,11 @@ async fn two_pods_of_one_gpu_get_the_cheapest_nodes_and_leave_nothing_behind() {
         .collect();
     let cheapest = cheapest_gpu();
     let cost: f64 = prices.iter().sum();
-    assert!(cost <= 2.0 * cheapest + 1e-9, "{cost} $/h for {bound:?}, two nodes of one GPU cost {}", 2.0 * cheapest);
+    assert!(
+        cost <= 2.0 * cheapest + 1e-9,
+        "{cost} $/h for {bound:?}, two nodes of one GPU cost {}",
+        2.0 * cheapest
+    );
 
     wait_for("the claims to be initialized", SOON, async || {
         for claim in claims.list(&all).await? {
@@ -133,11 +166,26 @@ async fn two_pods_of_one_gpu_get_the_cheapest_nodes_and_leave_nothing_behind() {
     .await
     .unwrap();
 
+    wait_for("the launch to be told, and the pool to say what it costs", SOON, async || {
+        let events: Api<Event> = Api::namespaced(client.clone(), "default");
+        let events = events.list(&all).await?.items;
+        let told = events.iter().any(|event| event.reason.as_deref() == Some("Launched"));
+        ensure!(told, "{events:?}");
+        let pool = Api::<NodePool>::all(client.clone()).get("gpu").await?.status.unwrap_or_default();
+        let ready = pool.conditions.iter().any(|c| c.type_ == "Ready" && c.status == "True");
+        let cost = pool.usd_per_hour.as_deref().unwrap_or_default().parse::<f64>();
+        ensure!(ready && cost.is_ok_and(|cost| cost > 0.0), "{pool:?}");
+        Ok(())
+    })
+    .await
+    .unwrap();
+
     pods.delete_collection(&DeleteParams::default().grace_period(0), &all).await.unwrap();
     wait_for("nothing to be left", SOON, async || {
         let left = claims.list(&all).await?.items.len();
         let nodes = nodes.list(&all).await?.items.len();
-        let instances = maps.list(&ListParams::default().fields("metadata.name!=kube-root-ca.crt")).await?.items.len();
+        let instances =
+            maps.list(&ListParams::default().fields("metadata.name!=kube-root-ca.crt")).await?.items.len();
         ensure!(
             (left, nodes, instances) == (0, 0, 0),
             "{left} claims, {nodes} nodes, {instances} instances; {:#?}",
@@ -151,7 +199,7 @@ async fn two_pods_of_one_gpu_get_the_cheapest_nodes_and_leave_nothing_behind() {
     running.stop.send(()).unwrap();
     running.controller.await.unwrap().unwrap();
     running.cloud.abort();
-    let leases: Api<Lease> = Api::namespaced(client.clone(), "default");
+    let leases: Api<Lease> = Api::namespaced(client.clone(), "poolwright");
     let lease = leases.get("poolwright-controller").await.unwrap();
     assert_eq!(lease.spec.unwrap().holder_identity, None, "the lease is released");
 }
