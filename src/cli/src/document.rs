@@ -133,6 +133,7 @@ fn usd<S: Serializer>(amount: &UsdPerHour, serializer: S) -> Result<S::Ok, S::Er
     serializer.serialize_f64(amount.as_f64())
 }
 
+#[expect(clippy::ref_option, reason = "serde passes the field by reference")]
 fn maybe_usd<S: Serializer>(amount: &Option<UsdPerHour>, serializer: S) -> Result<S::Ok, S::Error> {
     match amount {
         Some(amount) => usd(amount, serializer),
@@ -164,8 +165,8 @@ mod tests {
     #[test]
     fn the_gap_has_six_decimals_and_is_zero_for_nothing() {
         let usd = |text: &str| text.parse::<UsdPerHour>().unwrap();
-        assert_eq!(gap(usd("8110.3"), usd("8106.4")), 0.000481);
-        assert_eq!(gap(UsdPerHour::ZERO, UsdPerHour::ZERO), 0.0);
+        assert_eq!(gap(usd("8110.3"), usd("8106.4")).to_string(), "0.000481");
+        assert_eq!(gap(UsdPerHour::ZERO, UsdPerHour::ZERO).to_string(), "0");
     }
 
     #[test]

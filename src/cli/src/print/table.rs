@@ -50,14 +50,14 @@ fn headline(plan: &Document) -> String {
         let kinds = if plan.nodes.len() == 1 { "node" } else { "nodes" };
         format!("buy {} {kinds} for {} $/h", count(plan.nodes.len()), money(plan.cost_usd_per_hour, 2))
     };
-    let mut line = format!("{} waiting: {buy}", pods(total));
+    let mut parts = vec![format!("{} waiting: {buy}", pods(total))];
     if on_existing > 0 {
-        line += &format!("; {} fit on nodes that are there", count(on_existing));
+        parts.push(format!("{} fit on nodes that are there", count(on_existing)));
     }
     if plan.pods.unplaced > 0 {
-        line += &format!("; {} left out", count(plan.pods.unplaced));
+        parts.push(format!("{} left out", count(plan.pods.unplaced)));
     }
-    line + "."
+    parts.join("; ") + "."
 }
 
 /// One kind of node to buy.
@@ -170,15 +170,15 @@ fn figures(plan: &Document) -> String {
     }
     add("Time", format!("{:.2} s, first plan after {:.2} s", plan.elapsed_seconds, plan.first_plan_seconds));
     let catalogue = &plan.catalogue;
-    let mut chosen_from = format!("{}, {} offerings", catalogue.source, count(catalogue.offerings));
-    match &catalogue.as_of {
-        Some(day) => chosen_from += &format!(", oldest price of {day}"),
-        None => chosen_from += ", prices undated",
-    }
+    let mut chosen_from = vec![catalogue.source.clone(), format!("{} offerings", count(catalogue.offerings))];
+    chosen_from.push(match &catalogue.as_of {
+        Some(day) => format!("oldest price of {day}"),
+        None => "prices undated".to_owned(),
+    });
     if catalogue.unknown_prices > 0 {
-        chosen_from += &format!(", {} without a known price", count(catalogue.unknown_prices));
+        chosen_from.push(format!("{} without a known price", count(catalogue.unknown_prices)));
     }
-    add("Catalogue", chosen_from);
+    add("Catalogue", chosen_from.join(", "));
     table.set_constraints([ColumnConstraint::ContentWidth]);
     text(table)
 }
@@ -192,11 +192,12 @@ fn left_out(plan: &Document) -> String {
     reasons.sort_by_key(|(reason, pods)| (std::cmp::Reverse(pods.len()), *reason));
     let mut table = plain();
     for ((reason, message), pods) in reasons.iter().take(REASONS_SHOWN) {
-        let mut named = pods.iter().take(PODS_NAMED).copied().collect::<Vec<_>>().join(", ");
-        if pods.len() > PODS_NAMED {
-            named += &format!(" and {} more", count(pods.len() - PODS_NAMED));
-        }
-        table.add_row([count(pods.len()), format!("{reason}: {message}\n{named}")]);
+        let named = pods.iter().take(PODS_NAMED).copied().collect::<Vec<_>>().join(", ");
+        let more = match pods.len().saturating_sub(PODS_NAMED) {
+            0 => String::new(),
+            more => format!(" and {} more", count(more)),
+        };
+        table.add_row([count(pods.len()), format!("{reason}: {message}\n{named}{more}")]);
     }
     if let Some(rest) = reasons.get(REASONS_SHOWN..).filter(|rest| !rest.is_empty()) {
         let pods = rest.iter().map(|(_, pods)| pods.len()).sum();

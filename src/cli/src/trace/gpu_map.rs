@@ -99,7 +99,7 @@ impl GpuMap {
         for alternative in spec.split('|').map(str::trim) {
             match self.choices.get(alternative) {
                 Some(choice) => {
-                    union = Some(union.map_or_else(|| choice.clone(), |models| models.or(choice)))
+                    union = Some(union.map_or_else(|| choice.clone(), |models| models.or(choice)));
                 }
                 None if !missing.contains(&alternative.to_owned()) => missing.push(alternative.to_owned()),
                 None => {}

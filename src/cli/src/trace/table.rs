@@ -174,7 +174,7 @@ impl Lines<'_> {
             begin += 1;
         }
         if begin > self.offset {
-            self.line += bytes[self.offset..begin].iter().filter(|byte| **byte == b'\n').count() as u64;
+            self.line += self.text[self.offset..begin].matches('\n').count() as u64;
             self.offset = begin;
         }
         self.line

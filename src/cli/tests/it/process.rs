@@ -1,6 +1,6 @@
 //! How the program behaves as a process.
 
-mod support;
+use crate::support;
 
 #[cfg(unix)]
 #[test]

@@ -1,13 +1,12 @@
 //! Plans are verified here with nothing but their JSON, the trace and the catalogue: none of Poolwright's own code is
 //! used to read or to judge them.
 
-mod support;
-
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 
 use serde_json::Value;
-use support::{micros, path, plan, poolwright};
+
+use crate::support::{micros, path, plan, poolwright};
 
 const CATALOGUE: &str = "fixtures/catalogue/solver-bench-79-types.csv";
 const TRACE: &str = "fixtures/traces/openb_pod_list_gpuspec33.csv";

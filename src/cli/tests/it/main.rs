@@ -1,0 +1,6 @@
+//! The command as its users meet it: what they type, what they see, and whether plans hold up.
+
+mod commands;
+mod plans;
+mod process;
+mod support;
