@@ -11,7 +11,7 @@ use jiff::Timestamp;
 use k8s_openapi::api::coordination::v1::Lease;
 use k8s_openapi::api::core::v1::{ConfigMap, Node, Pod};
 use k8s_openapi::api::events::v1::Event;
-use kube::api::{DeleteParams, ListParams};
+use kube::api::{DeleteParams, ListParams, PostParams};
 use kube::{Api, Client, ResourceExt};
 use poolwright_api::{NodeClaim, NodePool};
 use poolwright_controller::Config;
@@ -110,7 +110,7 @@ async fn create_pods(client: &Client, namespace: &str, count: usize) -> anyhow::
                 "requests": {"cpu": "2", "memory": "4Gi"}, "limits": {"nvidia.com/gpu": 1, "cpu": "2", "memory": "4Gi"},
             }}]},
         }))?;
-        pods.create(&Default::default(), &pod).await?;
+        pods.create(&PostParams::default(), &pod).await?;
     }
     Ok(())
 }
