@@ -1,8 +1,6 @@
 //! What to tell the users of a plan.
 
-use crate::action::{
-    Action, ConditionStatus, ConditionType, ConditionUpdate, Notice, NoticeKind, Subject,
-};
+use crate::action::{Action, ConditionStatus, ConditionType, ConditionUpdate, Notice, NoticeKind, Subject};
 use crate::plan::{Plan, PoolFindings};
 
 /// Events on pods and conditions of pools that follow from a plan. They repeat as long as the plan says the same: whoever
@@ -15,7 +13,12 @@ pub fn notices(plan: &Plan) -> Vec<Action> {
             conditions: conditions(findings),
         });
         if let Some(message) = &findings.limit_reached {
-            actions.push(tell(Subject::Pool(pool.clone()), NoticeKind::Warning, "LimitReached", message.clone()));
+            actions.push(tell(
+                Subject::Pool(pool.clone()),
+                NoticeKind::Warning,
+                "LimitReached",
+                message.clone(),
+            ));
         }
     }
     for claim in &plan.claims {
@@ -37,12 +40,8 @@ pub fn conditions(findings: &PoolFindings) -> Vec<ConditionUpdate> {
         Some((reason, message)) => update(kind, ConditionStatus::False, reason, message.clone()),
         None => update(kind, ConditionStatus::True, reason, message),
     };
-    let valid = of(
-        ConditionType::ValidationSucceeded,
-        &findings.invalid,
-        "Valid",
-        "the spec makes sense".to_owned(),
-    );
+    let valid =
+        of(ConditionType::ValidationSucceeded, &findings.invalid, "Valid", "the spec makes sense".to_owned());
     let class = of(
         ConditionType::NodeClassReady,
         &findings.node_class,
@@ -50,7 +49,9 @@ pub fn conditions(findings: &PoolFindings) -> Vec<ConditionUpdate> {
         "the node class exists and can buy".to_owned(),
     );
     let limit = match &findings.limit_reached {
-        Some(message) => update(ConditionType::LimitReached, ConditionStatus::True, "LimitReached", message.clone()),
+        Some(message) => {
+            update(ConditionType::LimitReached, ConditionStatus::True, "LimitReached", message.clone())
+        }
         None => update(
             ConditionType::LimitReached,
             ConditionStatus::False,

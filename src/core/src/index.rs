@@ -7,8 +7,8 @@ use jiff::{SignedDuration, Timestamp};
 use poolwright_catalog::{Catalogue, OfferingId};
 
 use crate::model::{
-    Claim, ClaimName, DaemonSet, Instance, Node, NodeClassRef, Pod, PodKey, PodPhase, PodRole, Pool, PoolName,
-    Snapshot, Uid,
+    Claim, ClaimName, DaemonSet, Instance, Node, NodeClassRef, Pod, PodKey, PodPhase, PodRole, Pool,
+    PoolName, Snapshot, Uid,
 };
 
 /// How long a claim that we wrote ourselves outlives a list that does not have it.
@@ -146,7 +146,8 @@ impl ClusterIndex {
 
     /// All pools there are.
     pub fn reset_pools(&mut self, pools: impl IntoIterator<Item = Pool>) -> Change {
-        let pools: BTreeMap<PoolName, Pool> = pools.into_iter().map(|pool| (pool.name.clone(), pool)).collect();
+        let pools: BTreeMap<PoolName, Pool> =
+            pools.into_iter().map(|pool| (pool.name.clone(), pool)).collect();
         let gone = drop_missing(&mut self.state.pools, &pools, Change::Room);
         pools.into_values().map(|pool| self.apply_pool(pool)).fold(gone, Ord::max)
     }
@@ -170,7 +171,11 @@ impl ClusterIndex {
     }
 
     /// What a node class can buy, or why it cannot be used.
-    pub fn set_catalogue(&mut self, class: NodeClassRef, catalogue: Result<Arc<Catalogue>, String>) -> Change {
+    pub fn set_catalogue(
+        &mut self,
+        class: NodeClassRef,
+        catalogue: Result<Arc<Catalogue>, String>,
+    ) -> Change {
         if self.state.catalogues.get(&class) == Some(&catalogue) {
             return Change::None;
         }
@@ -235,15 +240,14 @@ impl ClusterIndex {
             return Change::None;
         }
         if wants_node(pod) {
-            let as_before = old
-                .is_some_and(|old| wants_node(old) && old.spec == pod.spec && old.priority == pod.priority);
-            return if as_before && old.is_some_and(|old| old.nominated_node == pod.nominated_node) {
-                Change::Life
-            } else if as_before && pod.nominated_node.is_some() {
-                Change::Life
-            } else {
-                Change::Demand
-            };
+            let as_before = old.is_some_and(|old| {
+                wants_node(old)
+                    && old.spec == pod.spec
+                    && old.priority == pod.priority
+                    // A nomination that was taken back came to nothing.
+                    && (pod.nominated_node.is_some() || old.nominated_node.is_none())
+            });
+            return if as_before { Change::Life } else { Change::Demand };
         }
         match (&pod.phase, old.map(|old| &old.phase)) {
             // It took room that may have been meant for another.

@@ -118,8 +118,7 @@ pub fn amount(resource: &str, text: &str) -> Result<u64, QuantityError> {
     if quantity.is_negative() {
         return Err(QuantityError::Negative(text.to_owned()));
     }
-    let units =
-        if resource == ResourceName::CPU { quantity.milli_ceil() } else { quantity.units_ceil() };
+    let units = if resource == ResourceName::CPU { quantity.milli_ceil() } else { quantity.units_ceil() };
     u64::try_from(units).map_err(|_| QuantityError::TooLarge(text.to_owned()))
 }
 

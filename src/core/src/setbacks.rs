@@ -45,8 +45,7 @@ impl Setbacks {
             let doublings = setback.failures.min(30);
             let seconds = self.first.as_secs().saturating_mul(1 << doublings).min(self.most.as_secs());
             setback.failures = setback.failures.saturating_add(1);
-            setback.until =
-                now.checked_add(SignedDuration::from_secs(seconds)).unwrap_or(Timestamp::MAX);
+            setback.until = now.checked_add(SignedDuration::from_secs(seconds)).unwrap_or(Timestamp::MAX);
         }
         setback.until
     }

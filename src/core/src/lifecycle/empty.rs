@@ -66,7 +66,8 @@ pub(super) fn decide(scene: &mut Scene<'_>, claim: &Claim, node: &Node) {
         return;
     }
     close(scene, node);
-    let message = format!("no work for {}: it is closed to pods and given back unless one got in", words(keep));
+    let message =
+        format!("no work for {}: it is closed to pods and given back unless one got in", words(keep));
     scene.conditions(claim, [is(ConditionType::Disrupting, "Empty", message)]);
     scene.wake(after(scene.now, SETTLE));
 }

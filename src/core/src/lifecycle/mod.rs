@@ -11,9 +11,7 @@ use std::sync::Arc;
 use jiff::{SignedDuration, Timestamp};
 use serde::{Deserialize, Serialize};
 
-use crate::action::{
-    Action, ConditionStatus, ConditionType, ConditionUpdate, Notice, NoticeKind, Subject,
-};
+use crate::action::{Action, ConditionStatus, ConditionType, ConditionUpdate, Notice, NoticeKind, Subject};
 use crate::model::{Claim, ClaimName, Node, Pod, PodPhase, PodRole, Snapshot};
 use crate::plan::earlier;
 
@@ -88,7 +86,8 @@ impl<'a> Scene<'a> {
 
     /// The claim's node, if it is there.
     fn node(&self, claim: &Claim) -> Option<&'a Node> {
-        let by_id = claim.launched.as_ref().and_then(|l| self.by_provider_id.get(l.provider_id.as_str()).copied());
+        let by_id =
+            claim.launched.as_ref().and_then(|l| self.by_provider_id.get(l.provider_id.as_str()).copied());
         by_id.or_else(|| self.snapshot.nodes.get(claim.node_name.as_ref()?).map(Arc::as_ref))
     }
 
@@ -109,9 +108,9 @@ impl<'a> Scene<'a> {
         let Some((listed, instances)) = &self.snapshot.instances else { return false };
         let since = claim.since(ConditionType::Launched).unwrap_or(claim.created);
         *listed >= after(since, SignedDuration::from_secs(30))
-            && !instances
-                .iter()
-                .any(|instance| instance.provider_id == launched.provider_id || instance.claim_uid == claim.uid)
+            && !instances.iter().any(|instance| {
+                instance.provider_id == launched.provider_id || instance.claim_uid == claim.uid
+            })
     }
 
     fn act(&mut self, action: Action) {
@@ -159,7 +158,12 @@ impl<'a> Scene<'a> {
 }
 
 fn is(kind: ConditionType, reason: &str, message: impl Into<String>) -> ConditionUpdate {
-    ConditionUpdate { kind, status: ConditionStatus::True, reason: reason.to_owned(), message: message.into() }
+    ConditionUpdate {
+        kind,
+        status: ConditionStatus::True,
+        reason: reason.to_owned(),
+        message: message.into(),
+    }
 }
 
 fn is_not(kind: ConditionType, reason: &str, message: impl Into<String>) -> ConditionUpdate {
@@ -183,4 +187,3 @@ fn words(duration: SignedDuration) -> String {
     let seconds = duration.as_secs();
     if seconds % 60 == 0 && seconds > 0 { format!("{} min", seconds / 60) } else { format!("{seconds} s") }
 }
-

@@ -173,7 +173,10 @@ fn missing(claim: &Claim, node: &Node) -> Option<(&'static str, String)> {
         .iter()
         .filter(|taint| {
             taint.key == UNREGISTERED_TAINT
-                || claim.startup_taints.iter().any(|startup| startup.key == taint.key && startup.effect == taint.effect)
+                || claim
+                    .startup_taints
+                    .iter()
+                    .any(|startup| startup.key == taint.key && startup.effect == taint.effect)
         })
         .map(|taint| format!("`{taint}`"))
         .collect();

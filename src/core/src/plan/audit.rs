@@ -1,9 +1,9 @@
 //! The last look at a plan, pod by pod and by the rules themselves: it shares nothing with grouping and solving but the
 //! rules. What does not pass is not bought.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
-use poolwright_catalog::ResourceList;
+use poolwright_catalog::{ResourceList, UsdPerHour};
 
 use super::daemons::Daemons;
 use super::{Placement, PlannedClaim};
@@ -13,10 +13,10 @@ use crate::rules::{self, NewNodeLabels};
 /// What is wrong with the plan, in sentences.
 pub(super) fn audit(snapshot: &Snapshot, claims: &[PlannedClaim], placements: &[Placement]) -> Vec<String> {
     let mut problems = Vec::new();
-    let mut seen: BTreeMap<&PodKey, ()> = BTreeMap::new();
+    let mut seen: BTreeSet<&PodKey> = BTreeSet::new();
     let planned = claims.iter().flat_map(|claim| &claim.planned_pods);
     for key in planned.chain(placements.iter().map(|placement| &placement.pod)) {
-        if seen.insert(key, ()).is_some() {
+        if !seen.insert(key) {
             problems.push(format!("pod {key} is planned twice"));
         }
     }
@@ -32,14 +32,15 @@ pub(super) fn audit(snapshot: &Snapshot, claims: &[PlannedClaim], placements: &[
 
 fn audit_claim(snapshot: &Snapshot, daemons: &Daemons<'_>, claim: &PlannedClaim) -> Result<(), String> {
     let pool = snapshot.pools.get(&claim.pool).ok_or("its pool does not exist")?;
-    let catalogue = match snapshot.catalogues.get(&claim.node_class) {
-        Some(Ok(catalogue)) => catalogue,
-        _ => return Err("its node class cannot be used".to_owned()),
+    let Some(Ok(catalogue)) = snapshot.catalogues.get(&claim.node_class) else {
+        return Err("its node class cannot be used".to_owned());
     };
     let pods: Vec<&Pod> = claim
         .planned_pods
         .iter()
-        .map(|key| snapshot.pods.get(key).map(AsRef::as_ref).ok_or_else(|| format!("pod {key} does not exist")))
+        .map(|key| {
+            snapshot.pods.get(key).map(AsRef::as_ref).ok_or_else(|| format!("pod {key} does not exist"))
+        })
         .collect::<Result<_, _>>()?;
     let mut wanted = ResourceList::new();
     for pod in &pods {
@@ -61,7 +62,9 @@ fn audit_claim(snapshot: &Snapshot, daemons: &Daemons<'_>, claim: &PlannedClaim)
         }
         let offering_labels = catalogue.node_labels(offering);
         let labels = NewNodeLabels { offering: &offering_labels, template: &claim.labels, pool: &claim.pool };
-        if let Some(unmet) = pool.requirements.iter().find(|requirement| !rules::matches(requirement, &labels)) {
+        if let Some(unmet) =
+            pool.requirements.iter().find(|requirement| !rules::matches(requirement, &labels))
+        {
             return Err(format!("{id} does not meet `{unmet}` of its pool"));
         }
         for pod in &pods {
@@ -71,7 +74,8 @@ fn audit_claim(snapshot: &Snapshot, daemons: &Daemons<'_>, claim: &PlannedClaim)
         let tolerating = daemons.tolerating(&claim.taints);
         let mut room = kind.allocatable.clone();
         room.saturating_sub(&tolerating.requests(&tolerating.landing(&labels)));
-        rules::check_resources(&wanted, &room).map_err(|rejection| format!("its pods on {id}: {rejection}"))?;
+        rules::check_resources(&wanted, &room)
+            .map_err(|rejection| format!("its pods on {id}: {rejection}"))?;
     }
     Ok(())
 }
@@ -97,13 +101,15 @@ fn audit_limits(snapshot: &Snapshot, claims: &[PlannedClaim], problems: &mut Vec
                 .then(|| format!("pool {name}: limit {what} = {ceiling} would be passed: {old} + {new}"))
         };
         for (resource, ceiling) in &pool.limits.resources {
-            problems.extend(check(resource.as_str(), *ceiling, &|ranked| ranked.allocatable.get(resource.as_str())));
+            problems.extend(check(resource.as_str(), *ceiling, &|ranked| {
+                ranked.allocatable.get(resource.as_str())
+            }));
         }
         if let Some(ceiling) = pool.limits.nodes {
             problems.extend(check("nodes", ceiling, &|_| 1));
         }
         if let Some(ceiling) = pool.limits.usd_per_hour {
-            let of = |ranked: &crate::RankedOffering| ranked.price.map_or(0, |price| price.micros());
+            let of = |ranked: &crate::RankedOffering| ranked.price.map_or(0, UsdPerHour::micros);
             problems.extend(check("usdPerHour (micro-dollars)", ceiling.micros(), &of));
         }
     }

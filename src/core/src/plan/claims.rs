@@ -69,7 +69,8 @@ impl Maker<'_, '_> {
         let mut pods = 0;
         for (class, count) in &node.content {
             for (name, amount) in self.classes.classes[*class].spec.requests.iter() {
-                let sum = requests.get(name.as_str()).saturating_add(amount.saturating_mul(u64::from(*count)));
+                let sum =
+                    requests.get(name.as_str()).saturating_add(amount.saturating_mul(u64::from(*count)));
                 requests.set(name.clone(), sum);
             }
             pods += *count as usize;
@@ -166,7 +167,8 @@ impl Maker<'_, '_> {
         for pod in pods {
             hash.add(&pod.to_string());
         }
-        let prefix: String = pool.chars().map(|c| if c == '.' { '-' } else { c }).take(63 - 1 - SUFFIX).collect();
+        let prefix: String =
+            pool.chars().map(|c| if c == '.' { '-' } else { c }).take(63 - 1 - SUFFIX).collect();
         let prefix = prefix.trim_end_matches('-');
         loop {
             let name = ClaimName(format!("{prefix}-{}", hash.letters()));

@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 
 use super::demand::Wanting;
-use crate::model::{Pod, PodSpec, Toleration};
 use crate::model::NodeTerm;
+use crate::model::{Pod, PodSpec, Toleration};
 
 /// Pods with equal specs and priority.
 #[derive(Clone, Debug)]

@@ -24,7 +24,8 @@ impl<'a> Daemons<'a> {
 
     /// Those that tolerate the taints; the labels are still to be looked at.
     pub fn tolerating(&self, taints: &[Taint]) -> Self {
-        let tolerates = |set: &&&DaemonSet| rules::check_daemonset_taints(&set.spec.tolerations, taints).is_ok();
+        let tolerates =
+            |set: &&&DaemonSet| rules::check_daemonset_taints(&set.spec.tolerations, taints).is_ok();
         Self { sets: self.sets.iter().filter(tolerates).copied().collect() }
     }
 

@@ -48,7 +48,11 @@ pub(super) fn collect<'a>(snapshot: &'a Snapshot, options: &PlanOptions) -> Dema
         if !options.schedulers.contains(&pod.scheduler) {
             out(
                 UnplacedReason::OtherScheduler,
-                format!("scheduler `{}` places it, and Poolwright plans for {}", pod.scheduler, quoted(options)),
+                format!(
+                    "scheduler `{}` places it, and Poolwright plans for {}",
+                    pod.scheduler,
+                    quoted(options)
+                ),
             );
             continue;
         }

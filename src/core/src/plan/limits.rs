@@ -53,7 +53,12 @@ impl Limits {
     }
 
     /// What one node takes of each limit of its pool.
-    pub fn uses(&self, pool: usize, allocatable: &ResourceList, price: Option<UsdPerHour>) -> Vec<(u32, u64)> {
+    pub fn uses(
+        &self,
+        pool: usize,
+        allocatable: &ResourceList,
+        price: Option<UsdPerHour>,
+    ) -> Vec<(u32, u64)> {
         let amount = |limit: u32| amount(&self.limits[limit as usize].kind, allocatable, price);
         self.by_pool[pool].iter().map(|limit| (*limit, amount(*limit))).collect()
     }
@@ -68,7 +73,8 @@ impl Limits {
 
     /// As the solver wants them.
     pub fn for_solver(&self, supply: &Supply<'_>) -> Vec<Limit> {
-        let name = |limit: &PoolLimit| format!("pool {}: {}", supply.pools[limit.pool].pool.name, limit.name());
+        let name =
+            |limit: &PoolLimit| format!("pool {}: {}", supply.pools[limit.pool].pool.name, limit.name());
         self.limits.iter().map(|limit| Limit { name: name(limit), bound: limit.left }).collect()
     }
 
@@ -106,11 +112,8 @@ impl PoolLimit {
 
 fn ceilings(pool: &Pool) -> Vec<(Kind, u64)> {
     let limits = &pool.limits;
-    let mut all: Vec<(Kind, u64)> = limits
-        .resources
-        .iter()
-        .map(|(name, ceiling)| (Kind::Resource(name.clone()), *ceiling))
-        .collect();
+    let mut all: Vec<(Kind, u64)> =
+        limits.resources.iter().map(|(name, ceiling)| (Kind::Resource(name.clone()), *ceiling)).collect();
     all.extend(limits.nodes.map(|ceiling| (Kind::Nodes, ceiling)));
     all.extend(limits.usd_per_hour.map(|ceiling| (Kind::UsdPerHour, ceiling.micros())));
     all

@@ -41,7 +41,8 @@ pub(super) fn explain(
     };
     if holding(|standing| matches!(standing, Standing::Priced(_) | Standing::Unpriced)).is_some() {
         // The solver left it out without naming a limit: nothing more can be bought.
-        let message = "offerings hold it, but as many as can be bought are; it is planned again with the next change";
+        let message =
+            "offerings hold it, but as many as can be bought are; it is planned again with the next change";
         return (UnplacedReason::LimitReached, message.to_owned());
     }
     if let Some((at, pool, _)) = holding(|standing| matches!(standing, Standing::HeldBack(_))) {
@@ -95,7 +96,10 @@ fn held_back(
             held.insert(&supply.offering(at, offer.offering).id, until);
         }
     }
-    let soonest = held.values().min().map_or_else(String::new, |until| format!("; the first is tried again at {until}"));
+    let soonest = held
+        .values()
+        .min()
+        .map_or_else(String::new, |until| format!("; the first is tried again at {until}"));
     format!(
         "the offerings of pool `{}` that hold it failed lately ({}){soonest}",
         pool.pool.name,
@@ -109,7 +113,8 @@ fn nearest(class: &Class<'_>, supply: &Supply<'_>, admissions: &Admissions) -> S
     let stage = |at: usize| {
         if !admissions.tolerated(at, class.signature) {
             0
-        } else if supply.pools[at].offers.iter().all(|o| !admissions.admits(at, class.signature, o.offering)) {
+        } else if supply.pools[at].offers.iter().all(|o| !admissions.admits(at, class.signature, o.offering))
+        {
             1
         } else {
             2
@@ -179,13 +184,14 @@ fn labels_miss(spec: &PodSpec, at: usize, supply: &Supply<'_>) -> String {
         return "has a required node affinity without terms, which matches no node; remove it".to_owned();
     };
     let met = |want: &Want<'_>| {
-        pool.offers
-            .iter()
-            .any(|offer| rules::matches(&want.requirement, &supply.labels(at, offer.offering)))
+        pool.offers.iter().any(|offer| rules::matches(&want.requirement, &supply.labels(at, offer.offering)))
     };
     let Some(want) = first.iter().find(|want| !met(want)) else {
         let all: Vec<String> = first.iter().map(|want| format!("`{} {}`", want.key, want.words)).collect();
-        return format!("no single offering of pool `{name}` has all of {}; relax one of them", all.join(", "));
+        return format!(
+            "no single offering of pool `{name}` has all of {}; relax one of them",
+            all.join(", ")
+        );
     };
     let has: BTreeSet<String> = pool
         .offers
@@ -203,7 +209,10 @@ fn labels_miss(spec: &PodSpec, at: usize, supply: &Supply<'_>) -> String {
         } else {
             "add it to spec.template.metadata.labels if its nodes will have it"
         };
-        return format!("wants label `{}` ({}); nodes of pool `{name}` do not have it: {hint}", want.key, want.words);
+        return format!(
+            "wants label `{}` ({}); nodes of pool `{name}` do not have it: {hint}",
+            want.key, want.words
+        );
     }
     format!("wants `{}` {}; pool `{name}` has only {}", want.key, want.words, list(has))
 }
@@ -211,11 +220,8 @@ fn labels_miss(spec: &PodSpec, at: usize, supply: &Supply<'_>) -> String {
 fn room_miss(class: &Class<'_>, at: usize, supply: &Supply<'_>, admissions: &Admissions) -> String {
     let pool = &supply.pools[at];
     let name = &pool.pool.name;
-    let admitted: Vec<&Offer> = pool
-        .offers
-        .iter()
-        .filter(|offer| admissions.admits(at, class.signature, offer.offering))
-        .collect();
+    let admitted: Vec<&Offer> =
+        pool.offers.iter().filter(|offer| admissions.admits(at, class.signature, offer.offering)).collect();
     let requests = &class.spec.requests;
     let most = |resource: &ResourceName| {
         admitted
@@ -238,7 +244,9 @@ fn room_miss(class: &Class<'_>, at: usize, supply: &Supply<'_>, admissions: &Adm
         }
         let wanted = words::quantity(resource, wanted);
         if room == 0 {
-            return format!("needs {wanted} {resource}, which no offering of pool `{name}` has for it; widen the pool's requirements");
+            return format!(
+                "needs {wanted} {resource}, which no offering of pool `{name}` has for it; widen the pool's requirements"
+            );
         }
         return format!(
             "needs {wanted} {resource} in one node; the largest offering of pool `{name}` for it, {kind}, has {}",

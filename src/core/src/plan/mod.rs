@@ -75,8 +75,7 @@ pub fn plan(snapshot: &Snapshot, now: Timestamp, options: &PlanOptions, watch: &
     let classes = classes::group(&settled.open);
     let admissions = supply::Admissions::new(&supply, &classes.signatures);
     let mut limits = limits::Limits::new(&supply, snapshot);
-    let inputs =
-        rounds::Inputs { supply: &supply, admissions: &admissions, classes: &classes, options };
+    let inputs = rounds::Inputs { supply: &supply, admissions: &admissions, classes: &classes, options };
     let outcome = rounds::run(&inputs, &mut rooms, &mut limits, watch);
 
     let maker = claims::Maker {
@@ -96,7 +95,7 @@ pub fn plan(snapshot: &Snapshot, now: Timestamp, options: &PlanOptions, watch: &
     }
     plan.placements = on_rooms
         .iter()
-        .map(|(room, pod)| Placement { pod: pod.key.clone(), target: rooms.rooms[*room].target.clone() })
+        .map(|(room, pod)| Placement { pod: pod.key.clone(), target: rooms.all[*room].target.clone() })
         .collect();
     plan.placements.sort();
     if plan.refused.is_empty() {
@@ -109,9 +108,11 @@ pub fn plan(snapshot: &Snapshot, now: Timestamp, options: &PlanOptions, watch: &
         let Some(left) = outcome.left.get(index).filter(|left| !left.is_empty()) else { continue };
         let (reason, message) =
             miss::explain(class, outcome.limit[index], &supply, &admissions, &limits, snapshot);
-        unplaced.extend(
-            left.iter().map(|pod| UnplacedPod { pod: pod.key.clone(), reason, message: message.clone() }),
-        );
+        unplaced.extend(left.iter().map(|pod| UnplacedPod {
+            pod: pod.key.clone(),
+            reason,
+            message: message.clone(),
+        }));
     }
     unplaced.sort();
     plan.unplaced = unplaced;
@@ -144,10 +145,8 @@ fn nominations(snapshot: &Snapshot, plan: &Plan) -> BTreeMap<PodKey, (Uid, Strin
         let (Target::Claim(crate::ClaimName(name)) | Target::Node(name)) = &placement.target;
         (&placement.pod, name)
     });
-    let on_new = plan
-        .claims
-        .iter()
-        .flat_map(|claim| claim.planned_pods.iter().map(move |pod| (pod, &claim.name.0)));
+    let on_new =
+        plan.claims.iter().flat_map(|claim| claim.planned_pods.iter().map(move |pod| (pod, &claim.name.0)));
     on_rooms
         .chain(on_new)
         .filter_map(|(key, target)| {

@@ -1,6 +1,6 @@
 //! Room that is there or on its way: nodes, and claims that were bought and have not come up yet.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use poolwright_catalog::{ResourceList, ResourceName, labels};
@@ -31,7 +31,7 @@ pub(super) struct Room<'a> {
 /// Rooms, and where each node's and each claim's is.
 #[derive(Debug, Default)]
 pub(super) struct Rooms<'a> {
-    pub rooms: Vec<Room<'a>>,
+    pub all: Vec<Room<'a>>,
     /// By claim name or node name.
     by_target: BTreeMap<String, usize>,
     by_node: BTreeMap<&'a str, usize>,
@@ -49,13 +49,13 @@ impl<'a> Rooms<'a> {
     }
 
     fn push(&mut self, room: Room<'a>) {
-        let at = self.rooms.len();
+        let at = self.all.len();
         let (Target::Claim(crate::ClaimName(name)) | Target::Node(name)) = &room.target;
         self.by_target.insert(name.clone(), at);
         if let Some(node) = room.node {
             self.by_node.insert(node, at);
         }
-        self.rooms.push(room);
+        self.all.push(room);
     }
 }
 
@@ -73,14 +73,14 @@ pub(super) fn collect<'a>(snapshot: &'a Snapshot, daemons: &Daemons<'_>) -> Room
         .filter_map(|node| node.provider_id.as_deref().map(|id| (id, node.as_ref())))
         .collect();
     let mut rooms = Rooms::default();
-    let mut claimed: BTreeMap<&str, ()> = BTreeMap::new();
+    let mut claimed: BTreeSet<&str> = BTreeSet::new();
     for claim in snapshot.claims.values().map(Arc::as_ref) {
         let launched = claim.launched.as_ref();
         let node = launched
             .and_then(|launched| by_provider_id.get(launched.provider_id.as_str()).copied())
             .or_else(|| snapshot.nodes.get(claim.node_name.as_ref()?).map(Arc::as_ref));
         if let Some(node) = node {
-            claimed.insert(&node.name, ());
+            claimed.insert(&node.name);
         }
         if claim.deleting_since.is_none()
             && claim.since(ConditionType::Disrupting).is_none()
@@ -90,7 +90,7 @@ pub(super) fn collect<'a>(snapshot: &'a Snapshot, daemons: &Daemons<'_>) -> Room
         }
     }
     for node in snapshot.nodes.values().map(Arc::as_ref) {
-        if !claimed.contains_key(node.name.as_str())
+        if !claimed.contains(node.name.as_str())
             && let Some(room) = of_foreign(node, &on_node, daemons)
         {
             rooms.push(room);

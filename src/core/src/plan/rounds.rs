@@ -37,7 +37,7 @@ pub(super) struct NewNode<'a> {
 #[derive(Debug, Default)]
 pub(super) struct Outcome<'a> {
     pub new: Vec<NewNode<'a>>,
-    /// Pods on rooms: index into [`Rooms::rooms`].
+    /// Pods on rooms: index into [`Rooms::all`].
     pub on_rooms: Vec<(usize, &'a Pod)>,
     /// Pods left over, by class.
     pub left: Vec<Vec<&'a Pod>>,
@@ -205,7 +205,7 @@ struct Run<'r, 's, 'a, 'n> {
     outcome: Outcome<'a>,
 }
 
-impl<'a> Run<'_, '_, 'a, '_> {
+impl Run<'_, '_, '_, '_> {
     fn admit_rooms(&mut self) {
         let signatures = &self.inputs.classes.signatures;
         let admits = |room: &super::room::Room<'_>| {
@@ -217,7 +217,7 @@ impl<'a> Run<'_, '_, 'a, '_> {
             }
             bits
         };
-        self.room_admits = self.rooms.rooms.iter().map(admits).collect();
+        self.room_admits = self.rooms.all.iter().map(admits).collect();
     }
 
     /// One solve; false when its answer did not pass the check.
@@ -263,19 +263,25 @@ impl<'a> Run<'_, '_, 'a, '_> {
         true
     }
 
-    fn problem(&self, choices: &[Choice], classes: &[usize], homes: &[Vec<usize>], wanted: &[usize]) -> Problem {
+    fn problem(
+        &self,
+        choices: &[Choice],
+        classes: &[usize],
+        homes: &[Vec<usize>],
+        wanted: &[usize],
+    ) -> Problem {
         let all = &self.inputs.classes.classes;
-        let names: BTreeSet<&ResourceName> = classes
-            .iter()
-            .flat_map(|class| all[*class].spec.requests.iter().map(|(name, _)| name))
-            .collect();
-        let project = |list: &ResourceList| -> Vec<u64> { names.iter().map(|name| list.get(name.as_str())).collect() };
+        let names: BTreeSet<&ResourceName> =
+            classes.iter().flat_map(|class| all[*class].spec.requests.iter().map(|(name, _)| name)).collect();
+        let project =
+            |list: &ResourceList| -> Vec<u64> { names.iter().map(|name| list.get(name.as_str())).collect() };
         let at = |choice: &usize| wanted.binary_search(choice).map_or(u32::MAX, |at| at as u32);
-        let rooms = &self.rooms.rooms;
+        let rooms = &self.rooms.all;
         let on_room = |class: usize| {
             let class = &all[class];
             (0..rooms.len()).filter(move |room| {
-                self.room_admits[*room].contains(class.signature) && class.spec.requests.fits(&rooms[*room].free)
+                self.room_admits[*room].contains(class.signature)
+                    && class.spec.requests.fits(&rooms[*room].free)
             })
         };
         let on_new = |class: usize| {
@@ -339,11 +345,11 @@ impl<'a> Run<'_, '_, 'a, '_> {
                 let class = classes[*class as usize];
                 let pods = self.queues[class].drain(..*count as usize);
                 let requests = &all[class].spec.requests;
-                if let Some(room) = self.rooms.rooms.get_mut(at) {
+                if let Some(room) = self.rooms.all.get_mut(at) {
                     self.outcome.on_rooms.extend(pods.map(|pod| (at, pod)));
                     take(&mut room.free, requests, *count);
                 } else {
-                    let node = &mut self.outcome.new[at - self.rooms.rooms.len()];
+                    let node = &mut self.outcome.new[at - self.rooms.all.len()];
                     node.pods.extend(pods);
                     *node.content.entry(class).or_default() += count;
                     take(&mut node.free, requests, *count);
@@ -384,7 +390,8 @@ impl<'a> Run<'_, '_, 'a, '_> {
             return;
         }
         let mut bought: BTreeMap<usize, u32> = BTreeMap::new();
-        for node in self.outcome.new.iter().filter(|node| matches!(node.offer.standing, Standing::Priced(_))) {
+        for node in self.outcome.new.iter().filter(|node| matches!(node.offer.standing, Standing::Priced(_)))
+        {
             for (class, count) in &node.content {
                 *bought.entry(*class).or_default() += count;
             }
@@ -398,7 +405,8 @@ impl<'a> Run<'_, '_, 'a, '_> {
         let left = std::mem::take(&mut self.queues);
         self.queues = vec![VecDeque::new(); left.len()];
         for (class, count) in &bought {
-            self.queues[*class] = self.inputs.classes.classes[*class].pods.iter().copied().take(*count as usize).collect();
+            self.queues[*class] =
+                self.inputs.classes.classes[*class].pods.iter().copied().take(*count as usize).collect();
         }
         let mut problem = self.problem(priced, &classes, &homes, &wanted);
         self.queues = left;

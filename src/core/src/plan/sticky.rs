@@ -11,7 +11,7 @@ use crate::rules;
 /// Demand after what is decided was taken out.
 #[derive(Debug, Default)]
 pub(super) struct Settled<'a> {
-    /// Pods on rooms: index into [`Rooms::rooms`].
+    /// Pods on rooms: index into [`Rooms::all`].
     pub placed: Vec<(usize, &'a Pod)>,
     /// Pods still to be planned.
     pub open: Vec<Wanting<'a>>,
@@ -34,7 +34,7 @@ pub(super) fn settle<'a>(
             None => open.push(want),
             Some(node) => {
                 if let Some(at) = rooms.of_node(&node) {
-                    rooms.rooms[at].free.saturating_sub(&want.pod.spec.requests);
+                    rooms.all[at].free.saturating_sub(&want.pod.spec.requests);
                 }
                 settled.unplaced.push(UnplacedPod {
                     pod: want.pod.key.clone(),
@@ -47,9 +47,9 @@ pub(super) fn settle<'a>(
     for want in open {
         let nominated = want.pod.nominated_node.as_deref().and_then(|node| rooms.of_node(node));
         let planned = want.planned_at.and_then(|target| rooms.of_target(target));
-        let home = [planned, nominated].into_iter().flatten().find(|at| holds(&rooms.rooms[*at], want.pod));
+        let home = [planned, nominated].into_iter().flatten().find(|at| holds(&rooms.all[*at], want.pod));
         if let Some(at) = home {
-            rooms.rooms[at].free.saturating_sub(&want.pod.spec.requests);
+            rooms.all[at].free.saturating_sub(&want.pod.spec.requests);
             settled.placed.push((at, want.pod));
         } else if want.sticky_only {
             settled.unplaced.push(UnplacedPod {
@@ -80,7 +80,7 @@ fn preempting(want: Wanting<'_>, snapshot: &Snapshot, rooms: &Rooms<'_>) -> Opti
         let ours = snapshot.claims.values().any(|claim| claim.node_name.as_deref() == Some(node));
         return (!ours).then(|| node.to_owned());
     };
-    let room = &rooms.rooms[at];
+    let room = &rooms.all[at];
     if matches!(room.target, Target::Node(_)) {
         // We nominate pods to nodes of claims alone.
         return Some(node.to_owned());

@@ -9,7 +9,7 @@ use poolwright_catalog::{Catalogue, InstanceType, Offering, ResourceList, UsdPer
 use super::PoolFindings;
 use super::bits::Bits;
 use super::daemons::Daemons;
-use crate::model::{NodeClassRef, Pool, PoolName, PodSpec, Snapshot};
+use crate::model::{NodeClassRef, PodSpec, Pool, PoolName, Snapshot};
 use crate::rules::{self, NODEPOOL_LABEL, NewNodeLabels};
 
 /// What a node class sells, with the labels its nodes get.
@@ -112,8 +112,7 @@ pub(super) fn collect<'a>(snapshot: &'a Snapshot, daemons: &Daemons<'_>, now: Ti
                 supply.tables.len() - 1
             });
             let offers = offers(snapshot, &mut supply, pool, table, daemons, now);
-            let buyable =
-                |offer: &&Offer| matches!(offer.standing, Standing::Priced(_) | Standing::Unpriced);
+            let buyable = |offer: &&Offer| matches!(offer.standing, Standing::Priced(_) | Standing::Unpriced);
             findings.offerings = offers.iter().filter(buyable).count();
             if offers.is_empty() {
                 findings.invalid = Some((
@@ -152,7 +151,8 @@ fn unknown_key(pool: &Pool, table: &Table<'_>) -> String {
         !known(&requirement.key)
             && !matches!(requirement.operator, crate::Operator::NotIn(_) | crate::Operator::DoesNotExist)
     });
-    missing.map_or_else(String::new, |requirement| format!(" (no offering has a label `{}`)", requirement.key))
+    missing
+        .map_or_else(String::new, |requirement| format!(" (no offering has a label `{}`)", requirement.key))
 }
 
 fn offers(
@@ -194,7 +194,8 @@ fn offers(
         let landing = daemons.landing(&labels);
         let capacity = *rooms.entry((offering.id.instance_type.as_str(), landing)).or_insert_with_key(
             |(name, landing)| {
-                let mut room = catalogue.types()[&poolwright_catalog::InstanceTypeName::new(*name)].allocatable.clone();
+                let mut room =
+                    catalogue.types()[&poolwright_catalog::InstanceTypeName::new(*name)].allocatable.clone();
                 room.saturating_sub(&daemons.requests(landing));
                 capacities.push(room);
                 capacities.len() - 1

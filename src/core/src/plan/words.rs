@@ -20,7 +20,11 @@ pub(super) fn quantity(name: &ResourceName, amount: u64) -> String {
             if amount >= unit {
                 let tenths = (u128::from(amount) * 10 + u128::from(unit) / 2) / u128::from(unit);
                 let (whole, tenth) = (tenths / 10, tenths % 10);
-                return if tenth == 0 { format!("{whole}{suffix}") } else { format!("{whole}.{tenth}{suffix}") };
+                return if tenth == 0 {
+                    format!("{whole}{suffix}")
+                } else {
+                    format!("{whole}.{tenth}{suffix}")
+                };
             }
         }
     }

@@ -12,19 +12,12 @@ pub fn check(terms: Option<&[NodeTerm]>, labels: &impl Labels) -> Result<(), Rej
         let met = term.requirements.iter().take_while(|requirement| matches(requirement, labels)).count();
         match term.requirements.get(met) {
             None if met > 0 => return Ok(()),
-            None => {}
-            Some(failed) => {
-                if furthest.is_none_or(|(most, _)| met > most) {
-                    furthest = Some((met, failed));
-                }
-            }
+            Some(failed) if furthest.is_none_or(|(most, _)| met > most) => furthest = Some((met, failed)),
+            _ => {}
         }
     }
     let requirement = furthest.map(|(_, requirement)| requirement.clone());
-    let has = requirement
-        .as_ref()
-        .and_then(|requirement| labels.label(&requirement.key))
-        .map(str::to_owned);
+    let has = requirement.as_ref().and_then(|requirement| labels.label(&requirement.key)).map(str::to_owned);
     Err(Rejection::Affinity { requirement, has })
 }
 

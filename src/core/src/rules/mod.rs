@@ -62,7 +62,9 @@ impl fmt::Display for Rejection {
                 write!(f, "requires `{requirement}`, but ")?;
                 label(f, &requirement.key, has)
             }
-            Self::Affinity { requirement: None, .. } => f.write_str("has a node affinity that matches no node"),
+            Self::Affinity { requirement: None, .. } => {
+                f.write_str("has a node affinity that matches no node")
+            }
             Self::Resource(Shortage { resource, wanted, available }) => write!(
                 f,
                 "needs {} {resource}, but there is {}",

@@ -38,7 +38,8 @@ pub fn contradiction(requirements: &[Requirement]) -> Option<String> {
         by_key.entry(&requirement.key).or_default().push(requirement);
     }
     by_key.into_iter().find(|(_, group)| !satisfiable(group)).map(|(key, group)| {
-        let list: Vec<String> = group.iter().map(|requirement| format!("`{}`", requirement.operator)).collect();
+        let list: Vec<String> =
+            group.iter().map(|requirement| format!("`{}`", requirement.operator)).collect();
         let list = list.join(" and ");
         format!("no value of label `{key}` satisfies {list}; drop or widen one of these requirements")
     })
@@ -75,7 +76,9 @@ fn satisfiable(group: &[&Requirement]) -> bool {
             },
             Operator::Gte(bound) => low = low.max(*bound),
             Operator::Lte(bound) => high = high.min(*bound),
-            Operator::NotIn(values) => excluded.extend(values.iter().filter_map(|value| value.parse::<i64>().ok())),
+            Operator::NotIn(values) => {
+                excluded.extend(values.iter().filter_map(|value| value.parse::<i64>().ok()));
+            }
             Operator::In(_) | Operator::Exists | Operator::DoesNotExist => {}
         }
     }
@@ -148,10 +151,14 @@ mod tests {
         let both = [requirement(Operator::In(values(&["a"]))), requirement(Operator::NotIn(values(&["a"])))];
         assert_eq!(
             contradiction(&both).as_deref(),
-            Some("no value of label `zone` satisfies `In [a]` and `NotIn [a]`; drop or widen one of these requirements")
+            Some(
+                "no value of label `zone` satisfies `In [a]` and `NotIn [a]`; drop or widen one of these requirements"
+            )
         );
         assert!(contradiction(&[requirement(Operator::Gt(3)), requirement(Operator::Lt(4))]).is_some());
-        assert!(contradiction(&[requirement(Operator::Exists), requirement(Operator::DoesNotExist)]).is_some());
+        assert!(
+            contradiction(&[requirement(Operator::Exists), requirement(Operator::DoesNotExist)]).is_some()
+        );
         assert_eq!(contradiction(&[requirement(Operator::Gt(3)), requirement(Operator::Lte(4))]), None);
     }
 

@@ -1,7 +1,7 @@
 //! Room that DaemonSets take of every node they land on.
 
-use poolwright_core::{Claim, DaemonSet, PodRole, PodSpec, Pod, Snapshot};
 use poolwright_catalog::{ResourceList, ResourceName};
+use poolwright_core::{Claim, DaemonSet, Pod, PodRole, PodSpec, Snapshot};
 
 use crate::kit::*;
 
@@ -37,7 +37,8 @@ fn a_daemonset_counts_only_where_it_lands() {
 #[test]
 fn a_daemonset_takes_room_of_claims_in_flight() {
     let in_flight = Claim { planned_pods: vec![], ..claim() };
-    let snapshot = with(cluster_with(daemon(requests(1, 1, 0)), [pod("a", requests(4, 1, 0))]), [in_flight.clone()]);
+    let snapshot =
+        with(cluster_with(daemon(requests(1, 1, 0)), [pod("a", requests(4, 1, 0))]), [in_flight.clone()]);
     assert_eq!(planned(&snapshot).claims.len(), 1);
     let snapshot = with(cluster_with(daemon(requests(1, 1, 0)), [pod("a", requests(3, 1, 0))]), [in_flight]);
     assert_eq!(planned(&snapshot).claims.len(), 0);

@@ -33,10 +33,7 @@ fn set(kind: ConditionType, status: ConditionStatus, reason: &str, message: &str
 fn an_empty_node_is_noticed_and_the_record_is_the_timer() {
     let decision = decide(&with_node(initialized(), claimed_node()), at(100));
     let message = "no workload pod is on node n or planned for it";
-    assert_eq!(
-        decision.actions,
-        [set(ConditionType::Empty, ConditionStatus::True, "NoWorkload", message)]
-    );
+    assert_eq!(decision.actions, [set(ConditionType::Empty, ConditionStatus::True, "NoWorkload", message)]);
     let decision = decide(&with_node(empty_since(100), claimed_node()), at(399));
     assert_eq!(decision, Decision { actions: vec![], wake_at: Some(at(400)) });
 }
@@ -68,7 +65,11 @@ fn when_nothing_got_in_meanwhile_it_is_given_back() {
                 reason: "ScaledDown".into(),
                 message: "node n had no work for 5 min: it is given back".into(),
             }),
-            Action::DeleteClaim { claim: ClaimName("c".into()), uid: Uid("uid-c".into()), only_if_empty: true },
+            Action::DeleteClaim {
+                claim: ClaimName("c".into()),
+                uid: Uid("uid-c".into()),
+                only_if_empty: true
+            },
         ]
     );
     // Recorded, but the taint did not get there: it is not given back before it is closed.
@@ -81,7 +82,8 @@ fn when_nothing_got_in_meanwhile_it_is_given_back() {
 
 #[test]
 fn a_pod_that_got_in_at_the_last_moment_saves_the_node() {
-    let snapshot = with(with_node(disrupting_since(400), closed()), [bound(pod("x", requests(1, 1, 0)), "n")]);
+    let snapshot =
+        with(with_node(disrupting_since(400), closed()), [bound(pod("x", requests(1, 1, 0)), "n")]);
     assert_eq!(
         decide(&snapshot, at(405)).actions,
         [

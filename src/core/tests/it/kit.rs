@@ -6,8 +6,8 @@ use std::sync::Arc;
 use jiff::{SignedDuration, Timestamp};
 use poolwright_catalog::offering::CatalogueOrigin;
 use poolwright_catalog::{
-    Arch, CapacityType, Catalogue, Gpu, InstanceType, Offering, OfferingId, Price, PriceSource, Quote, ResourceList,
-    ResourceName, UnknownPrice, UsdPerHour,
+    Arch, CapacityType, Catalogue, Gpu, InstanceType, Offering, OfferingId, Price, PriceSource, Quote,
+    ResourceList, ResourceName, UnknownPrice, UsdPerHour,
 };
 use poolwright_core::plan::{Plan, PlanOptions, PlannedClaim, plan};
 use poolwright_core::*;
@@ -45,7 +45,12 @@ pub fn id(kind: &str, zone: &str) -> OfferingId {
 }
 
 /// One instance type, on demand, in some zones; no price is an unknown one.
-pub struct Kind(pub &'static str, pub ResourceList, pub Option<&'static str>, pub &'static [(&'static str, &'static str)]);
+pub struct Kind(
+    pub &'static str,
+    pub ResourceList,
+    pub Option<&'static str>,
+    pub &'static [(&'static str, &'static str)],
+);
 
 pub fn catalogue(kinds: Vec<Kind>) -> Catalogue {
     let (mut types, mut offerings) = (Vec::new(), Vec::new());
@@ -54,9 +59,11 @@ pub fn catalogue(kinds: Vec<Kind>) -> Catalogue {
         for (zone, price) in prices {
             let price = match *price {
                 "unknown" => Price::Unknown(UnknownPrice::Missing),
-                price => {
-                    Price::Known(Quote { usd_per_hour: usd(price), source: PriceSource::new("test"), as_of: None })
-                }
+                price => Price::Known(Quote {
+                    usd_per_hour: usd(price),
+                    source: PriceSource::new("test"),
+                    as_of: None,
+                }),
             };
             offerings.push(Offering { id: id(name, zone), region: Some("us-east-1".into()), price });
         }

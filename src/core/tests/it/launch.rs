@@ -30,7 +30,11 @@ fn a_claim_that_is_not_launched_in_time_is_given_up_with_the_reason() {
                     "{why}. The claim is deleted, the offering is not bought for a while, and its pods are planned anew"
                 ),
             }),
-            Action::DeleteClaim { claim: ClaimName("c".into()), uid: Uid("uid-c".into()), only_if_empty: false },
+            Action::DeleteClaim {
+                claim: ClaimName("c".into()),
+                uid: Uid("uid-c".into()),
+                only_if_empty: false
+            },
         ]
     );
 }
@@ -67,6 +71,10 @@ fn an_instance_that_a_later_listing_lacks_is_gone_and_its_claim_with_it() {
     assert!(matches!(&actions[0], Action::Tell(notice) if notice.reason == "InstanceGone"));
     assert_eq!(
         actions[1..],
-        [Action::DeleteClaim { claim: ClaimName("c".into()), uid: Uid("uid-c".into()), only_if_empty: false }]
+        [Action::DeleteClaim {
+            claim: ClaimName("c".into()),
+            uid: Uid("uid-c".into()),
+            only_if_empty: false
+        }]
     );
 }

@@ -63,10 +63,15 @@ fn pods_are_told_what_was_bought_or_why_nothing_was_and_pools_how_they_stand() {
 #[test]
 fn a_pool_that_cannot_be_used_is_not_ready_for_that_reason() {
     let plan = planned(&cluster(aws(), [Pool { requirements: vec![is_in("x", &[])], ..pool("gpu") }]));
-    let Action::SetConditions { conditions, .. } = &notices(&plan)[0] else { panic!("conditions come first") };
+    let Action::SetConditions { conditions, .. } = &notices(&plan)[0] else {
+        panic!("conditions come first")
+    };
     let summary: Vec<_> = conditions.iter().map(|c| (c.kind, c.status, c.reason.as_str())).collect();
     assert_eq!(summary[0], (ConditionType::Ready, ConditionStatus::False, "ContradictingRequirements"));
-    assert_eq!(summary[1], (ConditionType::ValidationSucceeded, ConditionStatus::False, "ContradictingRequirements"));
+    assert_eq!(
+        summary[1],
+        (ConditionType::ValidationSucceeded, ConditionStatus::False, "ContradictingRequirements")
+    );
     assert_eq!(summary[2], (ConditionType::NodeClassReady, ConditionStatus::True, "Ready"));
 }
 

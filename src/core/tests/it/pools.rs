@@ -47,7 +47,8 @@ fn a_template_label_selects_the_pool_and_travels_with_the_claim() {
 
 #[test]
 fn taints_keep_pods_away_and_startup_taints_do_not() {
-    let tainted = Pool { taints: vec![taint("gpu", "yes")], startup_taints: vec![taint("boot", "")], ..pool("gpu") };
+    let tainted =
+        Pool { taints: vec![taint("gpu", "yes")], startup_taints: vec![taint("boot", "")], ..pool("gpu") };
     let mut tolerant = pod("a", requests(1, 1, 1));
     tolerant.spec.tolerations = vec![tolerate("gpu")];
     let plan = planned(&with(cluster(aws(), [tainted]), [tolerant, pod("b", requests(1, 1, 1))]));
@@ -86,7 +87,10 @@ fn a_pool_that_cannot_be_used_says_why_and_buys_nothing() {
     assert_eq!(invalid("nothing"), "NoOfferingMatches");
     let (reason, message) = plan.pools[&PoolName("lost".into())].node_class.as_ref().unwrap();
     assert_eq!(reason, "NodeClassNotFound");
-    assert_eq!(message, "KwokNodeClass `missing` does not exist; create it, or correct spec.template.spec.nodeClassRef");
+    assert_eq!(
+        message,
+        "KwokNodeClass `missing` does not exist; create it, or correct spec.template.spec.nodeClassRef"
+    );
     assert!(plan.claims.is_empty());
     assert_eq!(plan.unplaced[0].reason, UnplacedReason::NoUsablePool);
     assert_eq!(plan.unplaced[0].message, "pool `broken` cannot be used: spec.limits.cpu: ...");

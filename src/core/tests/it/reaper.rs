@@ -16,8 +16,10 @@ fn instance(id: &str, claim: &str, launched: i64) -> Instance {
 
 #[test]
 fn an_instance_without_a_claim_is_reaped_after_a_minute() {
-    let mut snapshot = with(cluster(aws(), [pool("gpu")]), [true_since(launched(claim()), ConditionType::Launched, 0)]);
-    snapshot.instances = Some((at(70), vec![instance("kwok://c", "uid-c", 0), instance("kwok://x", "uid-x", 10)]));
+    let mut snapshot =
+        with(cluster(aws(), [pool("gpu")]), [true_since(launched(claim()), ConditionType::Launched, 0)]);
+    snapshot.instances =
+        Some((at(70), vec![instance("kwok://c", "uid-c", 0), instance("kwok://x", "uid-x", 10)]));
     assert_eq!(decide(&snapshot, at(69)), Decision { actions: vec![], wake_at: Some(at(70)) });
     assert_eq!(
         decide(&snapshot, at(70)).actions,
@@ -31,7 +33,8 @@ fn an_instance_without_a_claim_is_reaped_after_a_minute() {
 
 #[test]
 fn without_a_listing_nothing_is_reaped_or_taken_for_gone() {
-    let snapshot = with(cluster(aws(), [pool("gpu")]), [true_since(launched(claim()), ConditionType::Launched, 0)]);
+    let snapshot =
+        with(cluster(aws(), [pool("gpu")]), [true_since(launched(claim()), ConditionType::Launched, 0)]);
     assert_eq!(decide(&snapshot, at(800)).actions, []);
 }
 

@@ -19,16 +19,27 @@ impl Watch for Stop {
 }
 
 fn wide_catalogue() -> Catalogue {
-    let names: Vec<&'static str> = (0..250).map(|n| &*Box::leak(format!("k{n}.x").into_boxed_str())).collect();
-    let zones: &'static [(&'static str, &'static str)] = &[("a", "1.00"), ("b", "1.01"), ("c", "1.02"), ("d", "1.03")];
+    let names: Vec<&'static str> =
+        (0..250).map(|n| &*Box::leak(format!("k{n}.x").into_boxed_str())).collect();
+    let zones: &'static [(&'static str, &'static str)] =
+        &[("a", "1.00"), ("b", "1.01"), ("c", "1.02"), ("d", "1.03")];
     let kinds = names.into_iter().enumerate();
-    catalogue(kinds.map(|(n, name)| Kind(name, room(2 + n as u64 % 64, 8 + n as u64, n as u64 % 9), Some("g"), zones)).collect())
+    catalogue(
+        kinds
+            .map(|(n, name)| {
+                Kind(name, room(2 + n as u64 % 64, 8 + n as u64, n as u64 % 9), Some("g"), zones)
+            })
+            .collect(),
+    )
 }
 
 /// 10,000 pods of 300 classes over 100 pools of 1000 offerings, and 1000 nodes.
 fn large() -> Snapshot {
     let pools = (0..100).map(|n| {
-        let team = Requirement { key: "poolwright.dev/instance-cpu".into(), operator: poolwright_core::Operator::Gte(n % 20) };
+        let team = Requirement {
+            key: "poolwright.dev/instance-cpu".into(),
+            operator: poolwright_core::Operator::Gte(n % 20),
+        };
         let mut pool = pool(&format!("pool-{n}"));
         pool.labels.insert("team".into(), format!("t{n}"));
         pool.requirements.push(team);

@@ -65,7 +65,10 @@ fn a_label_that_no_node_will_have() {
     );
     let mut zone = pod("a", requests(1, 1, 0));
     zone.spec.node_selector.insert("topology.kubernetes.io/zone".into(), "z".into());
-    assert_eq!(message_for([pool("gpu")], zone), "wants `topology.kubernetes.io/zone` z; pool `gpu` has only a, b");
+    assert_eq!(
+        message_for([pool("gpu")], zone),
+        "wants `topology.kubernetes.io/zone` z; pool `gpu` has only a, b"
+    );
 }
 
 #[test]
