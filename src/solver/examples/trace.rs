@@ -44,7 +44,7 @@ fn main() {
     let solution = solve(&problem, &options, &mut Clock { start, limit }).expect("a well-formed problem");
     let solved = start.elapsed();
     check(&problem, &solution).expect("a feasible plan");
-    let checked = start.elapsed() - solved;
+    let checked = start.elapsed().saturating_sub(solved);
     println!(
         "cost {:.3}  bound {:.3}  gap {:.4} %  nodes {}  unplaced {}  {:?}  {:.3} s, checked in {:.4} s",
         solution.cost.as_f64(),

@@ -77,11 +77,10 @@ impl Certificate {
             for class in &bin.classes {
                 let price = prices.pods[*class as usize];
                 // Raising prices would raise what existing bins are worth, which is known at `prices` only.
-                let lowered = if upper == 0 {
-                    price
-                } else {
-                    u64::try_from(u128::from(price) * charge / upper).unwrap_or(u64::MAX)
-                };
+                let product = u128::from(price) * charge;
+                let lowered = product
+                    .checked_div(upper)
+                    .map_or(price, |lowered| u64::try_from(lowered).unwrap_or(u64::MAX));
                 let lowered = if scarce { lowered.min(price) } else { lowered };
                 let slot = &mut pods[*class as usize];
                 *slot = Some(slot.map_or(lowered, |known| known.min(lowered)));

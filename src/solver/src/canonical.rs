@@ -52,6 +52,9 @@ pub(crate) struct Bin {
     pub origin: Origin,
 }
 
+/// What pods of one merged class share: requests, bins, priority, and a ceiling per node with the class it belongs to.
+type Kind = (Vec<u64>, Vec<u32>, i32, Option<(u32, usize)>);
+
 /// The canonical problem.
 #[derive(Clone, Debug)]
 pub(crate) struct Model {
@@ -192,8 +195,7 @@ impl Model {
         }
 
         let mut homeless = Vec::new();
-        let mut merged: BTreeMap<(Vec<u64>, Vec<u32>, i32, Option<(u32, usize)>), Vec<(u32, u64)>> =
-            BTreeMap::new();
+        let mut merged: BTreeMap<Kind, Vec<(u32, u64)>> = BTreeMap::new();
         for (position, &index) in wanted.iter().enumerate() {
             let class = &problem.classes[index];
             let homes: Vec<u32> =

@@ -8,7 +8,7 @@ use crate::greedy::{self};
 use crate::meter::Meter;
 use crate::plan::{Pattern, Plan, Stock};
 use crate::pricing::Pricer;
-use crate::relax::{self, Goal, Relaxed};
+use crate::relax::{self, Goal, Relaxed, Task};
 
 /// How a dive goes.
 #[derive(Clone, Copy, Debug)]
@@ -80,7 +80,7 @@ struct Slots<'a> {
 }
 
 impl<'a> Slots<'a> {
-    fn new(model: &Model, _left: &[u64]) -> Self {
+    fn new(model: &Model) -> Self {
         Self { nodes: Vec::new(), places: vec![0; model.classes.len()] }
     }
 
@@ -92,7 +92,7 @@ impl<'a> Slots<'a> {
     }
 
     /// Adds the nodes to `plan` with real pods on them, taken from `left`. Nodes nobody needs are not opened.
-    fn settle(mut self, model: &Model, plan: &mut Plan, left: &mut [u64], above: &[BitSet], prices: &[f64]) {
+    fn settle(mut self, plan: &mut Plan, left: &mut [u64], above: &[BitSet], prices: &[f64]) {
         // Who sits in the places of a class, the last to be served first.
         let mut guests: Vec<Vec<(u32, u64)>> = vec![Vec::new(); self.places.len()];
         for class in 0..self.places.len() {
@@ -117,8 +117,9 @@ impl<'a> Slots<'a> {
                 }
             }
         }
-        guests.iter_mut().for_each(|list| list.reverse());
-        // The nodes worth most per dollar get their pods first, so that what stays empty is dear.
+        for list in &mut guests {
+            list.reverse();
+        }
         for (pattern, count) in self.nodes {
             let mut open = count;
             while open > 0 {
@@ -149,7 +150,6 @@ impl<'a> Slots<'a> {
                         }
                     }
                 }
-                let _ = model;
                 plan.add(Pattern { bin: pattern.bin, pods: pods.into_iter().collect() }, copies);
                 open -= copies;
             }
@@ -157,17 +157,17 @@ impl<'a> Slots<'a> {
     }
 }
 
-/// Builds a plan for `demand` on top of `plan`, whose nodes are given. `None` when stopped.
+/// Builds a plan for `demand`. `None` when stopped, or when scarce nodes leave no way on.
 pub(crate) fn dive(
-    model: &Model,
     pricer: &mut Pricer<'_>,
-    mut plan: Plan,
     demand: &[u64],
     start: &Relaxed,
     exchanges: &[(u32, u32)],
     style: Style,
     meter: &mut Meter<'_>,
 ) -> Option<Plan> {
+    let model = pricer.model();
+    let mut plan = Plan::default();
     let above = reach(model.classes.len(), exchanges);
     let mut left = plan.missing(model, demand);
     let mut patterns = pool(model, start, 0.05);
@@ -193,17 +193,15 @@ pub(crate) fn dive(
             }
         }
         columns.extend(rest.nodes.keys().cloned());
-        let relaxed = relax::run(
-            model,
-            pricer,
-            &left,
-            &stock,
-            columns,
+        let task = Task {
+            demand: &left,
+            stock: &stock,
+            start: columns,
             exchanges,
-            Some(prices.clone()),
-            style.goal,
-            meter,
-        );
+            center: Some(prices.clone()),
+            goal: style.goal,
+        };
+        let relaxed = relax::run(pricer, task, meter);
         let Some(relaxed) = relaxed.filter(|_| !meter.stopped()) else {
             if meter.stopped() {
                 return None;
@@ -212,7 +210,7 @@ pub(crate) fn dive(
             break;
         };
         let before = left.clone();
-        let mut slots = Slots::new(model, &left);
+        let mut slots = Slots::new(model);
         let mut stock = stock;
         let mut fractions: Vec<(f64, &Pattern)> = Vec::new();
         for (pattern, value) in &relaxed.columns {
@@ -236,7 +234,7 @@ pub(crate) fn dive(
                 slots.open(pattern, 1);
             }
         }
-        slots.settle(model, &mut plan, &mut left, &above, &relaxed.pods);
+        slots.settle(&mut plan, &mut left, &above, &relaxed.pods);
         plan.fill(model, &mut left, &greedy::by_value(&relaxed.pods));
         if left == before {
             // Nothing could be fixed: the greedy completion ends it.

@@ -49,7 +49,14 @@ const SLICE: i32 = 300;
 impl<'m> Master<'m> {
     /// Rows for `demand`, and for what `bins` and `limits` have left. `all_rows` gives classes without demand a row too,
     /// so that exchanges can pass through them.
-    pub fn new(model: &'m Model, demand: &[u64], bins: &[u64], limits: &[u64], all_rows: bool) -> Self {
+    pub fn new(
+        model: &'m Model,
+        demand: &[u64],
+        bins: &[u64],
+        limits: &[u64],
+        all_rows: bool,
+        seed: i32,
+    ) -> Self {
         let mut problem = ColProblem::default();
         let mut position = 0;
         let mut next = || {
@@ -84,7 +91,7 @@ impl<'m> Master<'m> {
         lp.set_option("presolve", "off");
         lp.set_option("solver", "simplex");
         lp.set_option("simplex_strategy", 4);
-        lp.set_option("random_seed", 0);
+        lp.set_option("random_seed", seed);
         lp.set_option("simplex_iteration_limit", SLICE);
         Self { model, lp: Some(lp), rows, bin_rows, limit_rows, columns: Vec::new() }
     }

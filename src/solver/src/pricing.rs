@@ -66,6 +66,11 @@ impl<'m> Pricer<'m> {
         Self { model, shares }
     }
 
+    /// The problem it prices for.
+    pub fn model(&self) -> &'m Model {
+        self.model
+    }
+
     /// The linear bound of `bin` at resource prices `prices`.
     fn linear(&self, bin: usize, pi: &[u64], demand: &[u64], prices: &[u64]) -> u64 {
         let (shares, dims) = (&self.shares[bin], self.model.dims);

@@ -21,6 +21,8 @@ pub(crate) struct Goal {
     pub rounds: u32,
     /// The first and the last step of effort in pricing.
     pub levels: (usize, usize),
+    /// The LP's random seed.
+    pub seed: i32,
 }
 
 /// Ever harder searches of one bin.
@@ -127,19 +129,31 @@ fn mix(old: &[f64], new: &[f64], weight: f64) -> Vec<f64> {
     old.iter().zip(new).map(|(old, new)| weight * old + (1.0 - weight) * new).collect()
 }
 
-/// Runs column generation for `demand` with what `stock` has left. `start` must contain a feasible combination.
-pub(crate) fn run(
-    model: &Model,
-    pricer: &mut Pricer<'_>,
-    demand: &[u64],
-    stock: &Stock,
-    start: Vec<Pattern>,
-    exchanges: &[(u32, u32)],
-    center: Option<(Vec<f64>, Vec<f64>, Vec<f64>)>,
-    goal: Goal,
-    meter: &mut Meter<'_>,
-) -> Option<Relaxed> {
-    let mut master = Master::new(model, demand, stock.bins(), stock.limits(), !exchanges.is_empty());
+/// What to relax.
+pub(crate) struct Task<'a> {
+    /// Pods by class.
+    pub demand: &'a [u64],
+    /// What can be bought or used.
+    pub stock: &'a Stock,
+    /// Contents to start with; they must contain a feasible combination.
+    pub start: Vec<Pattern>,
+    /// Pairs from [`exchanges`].
+    pub exchanges: &'a [(u32, u32)],
+    /// Where the smoothing of prices starts.
+    pub center: Option<Center>,
+    /// When to stop.
+    pub goal: Goal,
+}
+
+/// Prices of pods, scarce bins and limits.
+pub(crate) type Center = (Vec<f64>, Vec<f64>, Vec<f64>);
+
+/// Runs column generation. `None` when it was stopped before the first master was solved.
+pub(crate) fn run(pricer: &mut Pricer<'_>, task: Task<'_>, meter: &mut Meter<'_>) -> Option<Relaxed> {
+    let Task { demand, stock, start, exchanges, center, goal } = task;
+    let model = pricer.model();
+    let mut master =
+        Master::new(model, demand, stock.bins(), stock.limits(), !exchanges.is_empty(), goal.seed);
     for pattern in start {
         master.add_node(pattern);
     }

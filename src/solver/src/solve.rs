@@ -8,7 +8,7 @@ use crate::meter::Meter;
 use crate::plan::{Plan, Stock};
 use crate::pricing::Pricer;
 use crate::problem::{Problem, ProblemError};
-use crate::relax::{self, Goal, Relaxed};
+use crate::relax::{self, Goal, Relaxed, Task};
 use crate::solution::{Solution, Stopped};
 use crate::{Watch, exact};
 
@@ -79,6 +79,11 @@ struct Run<'a> {
 }
 
 impl Run<'_> {
+    /// HiGHS takes seeds that fit 31 bits.
+    fn seed(&self) -> i32 {
+        (self.options.seed % (1 << 31)) as i32
+    }
+
     fn done(&self) -> bool {
         let cost = self.best.cost(self.model);
         cost <= self.bound || (cost - self.bound) as f64 <= self.options.gap_target * self.bound as f64
@@ -121,18 +126,16 @@ impl Run<'_> {
         let mut center = None;
         // Coarse first, so that a good plan is there early; then finer.
         for (gap, rounds, levels) in [(0.004, 40, (0, 2)), (0.001, 30, (1, 4)), (0.0002, 300, (1, 5))] {
-            let goal = Goal { gap, rounds, levels };
-            let relaxed = relax::run(
-                self.model,
-                &mut pricer,
-                &self.demand,
-                &stock,
+            let goal = Goal { gap, rounds, levels, seed: self.seed() };
+            let task = Task {
+                demand: &self.demand,
+                stock: &stock,
                 start,
-                &exchanges,
-                center.take(),
+                exchanges: &exchanges,
+                center: center.take(),
                 goal,
-                meter,
-            );
+            };
+            let relaxed = relax::run(&mut pricer, task, meter);
             let Some(relaxed) = relaxed else { return };
             self.prove(relaxed.certificate.as_ref());
             if self.done() {
@@ -159,9 +162,9 @@ impl Run<'_> {
         round_up: f64,
         meter: &mut Meter<'_>,
     ) {
-        let style = Style { round_up, goal: Goal { gap: 0.0005, rounds: 12, levels: (0, 0) } };
-        let plan =
-            dive::dive(self.model, pricer, Plan::default(), &self.demand, relaxed, exchanges, style, meter);
+        let style =
+            Style { round_up, goal: Goal { gap: 0.0005, rounds: 12, levels: (0, 0), seed: self.seed() } };
+        let plan = dive::dive(pricer, &self.demand, relaxed, exchanges, style, meter);
         if let Some(plan) = plan {
             self.offer(plan, meter);
         }
