@@ -1,6 +1,7 @@
 //! `poolwright controller`: flags to settings, providers and logs; the controller itself is a room of its own.
 
 use std::env;
+use std::io::IsTerminal;
 use std::sync::Arc;
 
 use anyhow::Context;
@@ -84,7 +85,10 @@ fn log(flags: &ControllerFlags) -> Result<(), Failure> {
             flags.log_level
         ))
     })?;
-    let logs = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr);
+    let logs = tracing_subscriber::fmt()
+        .with_env_filter(filter)
+        .with_ansi(std::io::stderr().is_terminal())
+        .with_writer(std::io::stderr);
     match flags.log_format {
         LogFormat::Text => logs.init(),
         LogFormat::Json => logs.json().flatten_event(true).init(),

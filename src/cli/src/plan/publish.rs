@@ -2,8 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use poolwright_core::PodKey;
-use poolwright_core::plan::{Plan, Target};
+use poolwright_catalog::Arch;
+use poolwright_core::plan::{Plan, PlannedClaim, Target};
+use poolwright_core::{PodKey, Snapshot};
 
 use super::budget::Times;
 use super::{Input, PodNames};
@@ -57,6 +58,7 @@ pub fn document(plan: Plan, input: Input, times: Times) -> Result<Document, Fail
             plan.unknown_price_claims
         ));
     }
+    notes.extend(arm(&plan, &input.snapshot).filter(|_| input.implicit_pool));
     // Limits that are reached are told by the pods they leave out.
     for (name, findings) in &plan.pools {
         let problems = [&findings.invalid, &findings.node_class].into_iter().flatten();
@@ -93,5 +95,18 @@ pub fn document(plan: Plan, input: Input, times: Times) -> Result<Document, Fail
         },
         catalogue: input.catalogue,
         notes,
+    })
+}
+
+/// Pods seldom say which processors their images are for; without a pool nobody else does.
+fn arm(plan: &Plan, snapshot: &Snapshot) -> Option<String> {
+    let is_arm = |claim: &&PlannedClaim| {
+        let kinds =
+            snapshot.catalogues.values().flatten().filter_map(|all| all.instance_type(claim.instance_type()));
+        kinds.take(1).any(|kind| kind.arch == Arch::Arm64)
+    };
+    let count = plan.claims.iter().filter(is_arm).count();
+    (count > 0).then(|| {
+        format!("{count} nodes have arm64 processors, which the pods do not rule out; a NodePool can (kubernetes.io/arch)")
     })
 }
