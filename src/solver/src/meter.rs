@@ -2,7 +2,7 @@
 
 use crate::Watch;
 
-/// One unit is roughly a microsecond of one core of an ordinary machine.
+/// One unit is about half a microsecond of one core of an ordinary machine.
 pub(crate) struct Meter<'a> {
     watch: &'a mut dyn Watch,
     left: u64,

@@ -32,7 +32,7 @@ const EFFORTS: [Effort; 6] = [
     Effort { bits: 10, nodes: 32_000 },
     Effort { bits: 11, nodes: 64_000 },
     Effort { bits: 12, nodes: 200_000 },
-    Effort { bits: 13, nodes: 500_000 },
+    Effort { bits: 12, nodes: 500_000 },
 ];
 
 /// What the column generation leaves behind.

@@ -17,14 +17,14 @@ use crate::{Watch, exact};
 pub struct Options {
     /// Stop when `(cost - bound) / bound` is at most this.
     pub gap_target: f64,
-    /// Work units to spend; one is roughly a microsecond of one core. Deterministic, unlike time.
+    /// Work units to spend; one is about half a microsecond of one core. Deterministic, unlike time.
     pub work: u64,
     /// Varies the search; the same seed gives the same plan.
     pub seed: u64,
 }
 
 impl Default for Options {
-    /// A tenth of a percent, or about twenty seconds of work.
+    /// A tenth of a percent, or about ten seconds of work.
     fn default() -> Self {
         Self { gap_target: 0.001, work: 20_000_000, seed: 0 }
     }
@@ -141,7 +141,9 @@ impl Run<'_> {
             if self.done() {
                 return;
             }
-            for round_up in [0.6, 0.8] {
+            // One dive is enough while the relaxation is coarse.
+            let styles: &[f64] = if gap > 0.001 { &[0.6] } else { &[0.6, 0.8] };
+            for &round_up in styles {
                 self.dive(&mut pricer, &relaxed, &exchanges, round_up, meter);
                 if self.done() || meter.stopped() {
                     return;
