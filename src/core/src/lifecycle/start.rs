@@ -40,10 +40,10 @@ pub(super) fn decide(scene: &mut Scene<'_>, claim: &Claim) {
         let message = format!("node {node_name} joined the cluster");
         scene.conditions(claim, [is(ConditionType::Registered, "Registered", message)]);
     }
-    nominate(scene, claim, node_name);
     if claim.since(ConditionType::Initialized).is_none() {
         initialize(scene, claim, node_name);
     } else {
+        nominate(scene, claim, node_name);
         initialized(scene, claim, node_name);
     }
 }
@@ -101,7 +101,8 @@ fn registration(scene: &Scene<'_>, claim: &Claim, node: &Node) -> Action {
     Action::Register { claim: claim.name.clone(), node: node.name.clone(), labels, annotations, taints }
 }
 
-/// Tells the scheduler where the plan put pods that still wait.
+/// Tells the scheduler where the plan put pods that still wait, immediately before their node opens and as long as they
+/// wait afterwards. Not earlier: whenever the scheduler tries a pod in vain, it clears the pod's nomination.
 fn nominate(scene: &mut Scene<'_>, claim: &Claim, node_name: &str) {
     if scene.node(claim).is_none_or(|node| node.deleting_since.is_some()) {
         return;
@@ -131,6 +132,7 @@ fn initialize(scene: &mut Scene<'_>, claim: &Claim, node_name: &str) {
         Some(node) => missing(claim, node),
     };
     let Some((reason, message)) = missing else {
+        nominate(scene, claim, node_name);
         scene.act(Action::Open { node: node_name.to_owned() });
         let message = format!("node {node_name} is ready and advertises exactly what was promised");
         scene.tell(&claim.name, NoticeKind::Normal, "Initialized", format!("{message}; it is open to pods"));

@@ -6,7 +6,7 @@ use poolwright_core::*;
 use crate::kit::*;
 
 fn gated() -> Node {
-    Node { ready: false, cordoned: true, gated: true, ..claimed_node() }
+    Node { cordoned: true, gated: true, ..claimed_node() }
 }
 
 fn nominated(snapshot: &Snapshot) -> Vec<(String, String)> {
@@ -19,7 +19,19 @@ fn nominated(snapshot: &Snapshot) -> Vec<(String, String)> {
 }
 
 #[test]
-fn waiting_pods_of_a_registered_claim_are_nominated_to_its_node_once() {
+fn pods_are_nominated_right_before_their_node_opens_and_not_while_it_cannot_take_them() {
+    let starting = Node { ready: false, ..gated() };
+    let snapshot = with(with(cluster(aws(), [pool("gpu")]), [registered()]), [starting]);
+    let snapshot = with(snapshot, [pod("p", requests(1, 1, 1))]);
+    assert_eq!(nominated(&snapshot), []);
+    let actions = decide(&with(snapshot, [gated()]), at(25)).actions;
+    let nominate = actions.iter().position(|action| matches!(action, Action::Nominate { .. }));
+    let open = actions.iter().position(|action| matches!(action, Action::Open { .. }));
+    assert!(nominate.is_some() && nominate < open, "{actions:?}");
+}
+
+#[test]
+fn waiting_pods_are_nominated_to_their_node_once() {
     let snapshot = with(with(cluster(aws(), [pool("gpu")]), [registered()]), [gated()]);
     let snapshot = with(snapshot, [pod("p", requests(1, 1, 1)), pod("other", requests(1, 1, 1))]);
     assert_eq!(nominated(&snapshot), [("p pod-p".to_owned(), "n".to_owned())]);
