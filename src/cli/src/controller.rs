@@ -2,6 +2,7 @@
 
 use std::env;
 use std::io::IsTerminal;
+use std::io::IsTerminal;
 use std::sync::Arc;
 
 use anyhow::Context;

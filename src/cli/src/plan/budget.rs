@@ -26,7 +26,7 @@ impl<'c> Budget<'c> {
     /// From now on, for a plan that is to be there after `limit`: a twentieth is kept for what comes after the solver (the
     /// independent check, the baselines).
     pub fn new(clock: &'c dyn Clock, limit: Duration) -> Self {
-        Self { clock, start: clock.monotonic(), limit: limit - limit / 20, first: None }
+        Self { clock, start: clock.monotonic(), limit: limit.saturating_sub(limit / 20), first: None }
     }
 
     /// How long it has been.
