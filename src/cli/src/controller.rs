@@ -2,7 +2,6 @@
 
 use std::env;
 use std::io::IsTerminal;
-use std::io::IsTerminal;
 use std::sync::Arc;
 
 use anyhow::Context;
