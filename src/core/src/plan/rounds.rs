@@ -111,7 +111,7 @@ pub(super) fn run<'a>(
         };
         // In the first round every pod may use what is there; later only those with another tier to go to.
         let takes_part = |class: usize| round == 0 || tiers[class].len() > round;
-        if !run.round(&priced, takes_part, admitted, true, watch) {
+        if !run.tier(&priced, takes_part, admitted, true, watch) {
             return run.outcome;
         }
     }
@@ -119,7 +119,7 @@ pub(super) fn run<'a>(
         let admitted = |class: usize| -> Vec<usize> {
             (0..unpriced.len()).filter(|at| fits.holds(&unpriced[*at], class, classes)).collect()
         };
-        if !run.round(&unpriced, |_| true, admitted, false, watch) {
+        if !run.tier(&unpriced, |_| true, admitted, false, watch) {
             return run.outcome;
         }
     }
@@ -220,6 +220,41 @@ impl Run<'_, '_, '_, '_> {
         self.room_admits = self.rooms.all.iter().map(admits).collect();
     }
 
+    /// Buys for one tier until its limits let nothing more be bought; false when an answer did not pass the check.
+    ///
+    /// A solve that found a cheaper plan for the pods that its limits let in may leave room under them for more. Only the
+    /// first one adds to the bound: it alone says something about all plans.
+    fn tier(
+        &mut self,
+        choices: &[Choice],
+        takes_part: impl Fn(usize) -> bool,
+        admitted: impl Fn(usize) -> Vec<usize>,
+        priced: bool,
+        watch: &mut dyn Watch,
+    ) -> bool {
+        let mut bound = priced;
+        loop {
+            let bought = self.outcome.new.len();
+            if !self.round(choices, &takes_part, &admitted, priced, bound, watch) {
+                return false;
+            }
+            bound = false;
+            let within = |choice: &usize| {
+                let mut uses = choices[*choice].uses.iter();
+                uses.all(|(limit, amount)| *amount <= self.limits.limits[*limit as usize].left)
+            };
+            let left: Vec<usize> = (0..self.queues.len())
+                .filter(|class| !self.queues[*class].is_empty() && takes_part(*class))
+                .collect();
+            let more = left.iter().any(|class| admitted(*class).iter().any(within));
+            if self.outcome.new.len() == bought || !more {
+                let reached = left.iter().filter_map(|class| self.outcome.limit[*class]);
+                self.outcome.limits_reached.extend(reached);
+                return true;
+            }
+        }
+    }
+
     /// One solve; false when its answer did not pass the check.
     fn round(
         &mut self,
@@ -227,6 +262,7 @@ impl Run<'_, '_, '_, '_> {
         takes_part: impl Fn(usize) -> bool,
         admitted: impl Fn(usize) -> Vec<usize>,
         priced: bool,
+        bound: bool,
         watch: &mut dyn Watch,
     ) -> bool {
         let classes: Vec<usize> = (0..self.queues.len())
@@ -256,7 +292,7 @@ impl Run<'_, '_, '_, '_> {
             return false;
         }
         self.apply(choices, &classes, &wanted, &solution);
-        if priced {
+        if bound {
             self.outcome.bound += solution.bound;
         }
         self.outcome.stopped_early |= solution.stopped == solver::Stopped::Asked;
@@ -379,7 +415,6 @@ impl Run<'_, '_, '_, '_> {
         for left in &solution.unplaced {
             if let solver::UnplacedReason::LimitReached(limit) = left.reason {
                 self.outcome.limit[classes[left.class as usize]] = Some(limit);
-                self.outcome.limits_reached.insert(limit);
             }
         }
     }

@@ -58,8 +58,9 @@ pub(super) struct PoolSupply<'a> {
 pub(super) struct Supply<'a> {
     pub tables: Vec<Table<'a>>,
     pub pools: Vec<PoolSupply<'a>>,
-    /// Room for pods on new nodes, DaemonSets taken off; each vector once per instance type.
+    /// Room for pods on new nodes, DaemonSets taken off; once for each instance type and what DaemonSets take of it.
     pub capacities: Vec<ResourceList>,
+    known_capacities: BTreeMap<(usize, &'a str, ResourceList), usize>,
     pub findings: BTreeMap<PoolName, PoolFindings>,
 }
 
@@ -155,18 +156,16 @@ fn unknown_key(pool: &Pool, table: &Table<'_>) -> String {
         .map_or_else(String::new, |requirement| format!(" (no offering has a label `{}`)", requirement.key))
 }
 
-fn offers(
-    snapshot: &Snapshot,
-    supply: &mut Supply<'_>,
+fn offers<'a>(
+    snapshot: &'a Snapshot,
+    supply: &mut Supply<'a>,
     pool: &Pool,
     table: usize,
     daemons: &Daemons<'_>,
     now: Timestamp,
 ) -> Vec<Offer> {
     let daemons = daemons.tolerating(&pool.taints);
-    // Room by instance type and DaemonSets that land: the same for all zones and capacity types.
-    let mut rooms: BTreeMap<(&str, Vec<u16>), usize> = BTreeMap::new();
-    let (tables, capacities) = (&supply.tables, &mut supply.capacities);
+    let (tables, capacities, known) = (&supply.tables, &mut supply.capacities, &mut supply.known_capacities);
     let catalogue = tables[table].catalogue;
     let mut offers = Vec::new();
     for (index, offering) in catalogue.offerings().iter().enumerate() {
@@ -191,16 +190,14 @@ fn offers(
             (None, None) if may_guess => Standing::Unpriced,
             (None, None) => Standing::PriceUnknown,
         };
-        let landing = daemons.landing(&labels);
-        let capacity = *rooms.entry((offering.id.instance_type.as_str(), landing)).or_insert_with_key(
-            |(name, landing)| {
-                let mut room =
-                    catalogue.types()[&poolwright_catalog::InstanceTypeName::new(*name)].allocatable.clone();
-                room.saturating_sub(&daemons.requests(landing));
-                capacities.push(room);
-                capacities.len() - 1
-            },
-        );
+        let overhead = daemons.requests(&daemons.landing(&labels));
+        let name = &offering.id.instance_type;
+        let capacity = *known.entry((table, name.as_str(), overhead)).or_insert_with_key(|(.., overhead)| {
+            let mut room = catalogue.types()[name].allocatable.clone();
+            room.saturating_sub(overhead);
+            capacities.push(room);
+            capacities.len() - 1
+        });
         offers.push(Offer { offering: index, standing, capacity });
     }
     offers

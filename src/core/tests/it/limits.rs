@@ -76,3 +76,19 @@ fn claims_that_are_being_deleted_still_count() {
     let snapshot = with(with(cluster(aws(), [limited(gpus(1))]), three()), [leaving]);
     assert!(planned(&snapshot).claims.is_empty());
 }
+
+#[test]
+fn what_a_cheaper_plan_leaves_under_a_limit_is_used() {
+    let kinds = catalogue(vec![Kind("four", room(16, 64, 4), None, &[("a", "4.50")])]);
+    let money = PoolLimits { usd_per_hour: Some(usd("14")), ..PoolLimits::default() };
+    let large = [(1, 1, 4), (1, 1, 4), (1, 10, 3), (1, 1, 3), (1, 1, 3), (1, 1, 3)];
+    let pods = large
+        .into_iter()
+        .enumerate()
+        .map(|(n, (cpu, memory, gpus))| pod(&format!("p{n}"), requests(cpu, memory, gpus)));
+    let first = [("q", 9), ("r", 1)]
+        .map(|(name, memory)| poolwright_core::Pod { priority: 1, ..pod(name, requests(7, memory, 1)) });
+    let plan = planned(&with(with(cluster(kinds, [limited(money)]), pods), first));
+    assert_eq!((plan.claims.len(), plan.cost), (3, usd("13.50")));
+    assert!(plan.bound <= plan.cost && !plan.unplaced.is_empty());
+}
