@@ -66,6 +66,7 @@ impl<'a> Read<'a> {
             .from_reader(text.as_bytes());
         let mut record = StringRecord::new();
         let mut columns: Option<Columns> = None;
+        let before = self.problems.len();
         let mut rows = 0u64;
         loop {
             let begin = usize::try_from(records.position().byte()).unwrap_or(usize::MAX);
@@ -89,12 +90,11 @@ impl<'a> Read<'a> {
             let line = lines.at(begin);
             match &columns {
                 None => match Columns::of_header(name, line, &record) {
-                    Ok(found) => columns = Some(found),
-                    Err(problems) => {
+                    Ok((found, problems)) => {
                         self.problems.extend(problems);
-                        // Without a sound header every row would only repeat its problems.
-                        return;
+                        columns = Some(found);
                     }
+                    Err(problem) => return self.problems.push(problem),
                 },
                 Some(columns) => {
                     rows += 1;
@@ -106,7 +106,7 @@ impl<'a> Read<'a> {
         if columns.is_none() {
             let remedy = format!("begin it with the header `{header}`");
             self.problems.push(CsvProblem::of_line(name, 1, "the file is empty".to_owned(), remedy));
-        } else if rows == 0 {
+        } else if rows == 0 && self.problems.len() == before {
             let cause = "there is a header but no instance type below it".to_owned();
             self.problems.push(CsvProblem::of_line(name, 1, cause, "add one row for each instance type"));
         }

@@ -44,40 +44,50 @@ pub const OPTIONAL: [&str; 10] = [
 
 /// Which column stands where.
 pub(super) struct Columns {
-    /// The column of each cell of a row.
-    names: Vec<&'static str>,
+    /// The column of each cell of a row; `None` where the header names none that is known, or one that is there already.
+    names: Vec<Option<&'static str>>,
 }
 
 impl Columns {
-    pub(super) fn of_header(file: &str, line: u64, header: &StringRecord) -> Result<Self, Vec<CsvProblem>> {
+    /// The columns of a header and what is wrong with it. The rows below an unsound header are read all the same, so that
+    /// their problems are listed too; `Err` when the header tells no columns at all.
+    pub(super) fn of_header(
+        file: &str,
+        line: u64,
+        header: &StringRecord,
+    ) -> Result<(Self, Vec<CsvProblem>), CsvProblem> {
         if header.len() == 1 {
             let separator =
                 [(';', "semicolons"), ('\t', "tabs")].into_iter().find(|(mark, _)| header[0].contains(*mark));
             if let Some((_, named)) = separator {
                 let cause = format!("the columns are separated by {named}");
-                return Err(vec![CsvProblem::of_line(file, line, cause, "separate them by commas")]);
+                return Err(CsvProblem::of_line(file, line, cause, "separate them by commas"));
             }
         }
-        let mut names: Vec<&'static str> = Vec::new();
+        let mut names: Vec<Option<&'static str>> = Vec::new();
         let mut problems = Vec::new();
         for cell in header {
-            match known().find(|name| *name == cell) {
-                Some(name) if names.contains(&name) => {
+            let name = known().find(|name| *name == cell);
+            match name {
+                Some(name) if names.contains(&Some(name)) => {
                     let cause = "the column is there twice".to_owned();
                     problems.push(CsvProblem::of_column(file, line, name, cause, "keep one of the two"));
+                    names.push(None);
+                    continue;
                 }
-                Some(name) => names.push(name),
+                Some(_) => {}
                 None => problems.push(unknown(file, line, cell)),
             }
+            names.push(name);
         }
         for name in REQUIRED {
-            if !names.contains(&name) {
+            if !names.contains(&Some(name)) {
                 let cause = "the column is missing".to_owned();
                 let remedy = format!("add it to the header; required are {}", REQUIRED.join(", "));
                 problems.push(CsvProblem::of_column(file, line, name, cause, remedy));
             }
         }
-        if problems.is_empty() { Ok(Self { names }) } else { Err(problems) }
+        Ok((Self { names }, problems))
     }
 
     /// How many cells a row has.
@@ -87,7 +97,7 @@ impl Columns {
 
     /// Where this column stands, if the file has it.
     pub(super) fn index(&self, column: &str) -> Option<usize> {
-        self.names.iter().position(|name| *name == column)
+        self.names.iter().position(|name| *name == Some(column))
     }
 }
 

@@ -43,6 +43,10 @@ impl<'r, 'f> RowReader<'r, 'f> {
     }
 
     pub(super) fn problem(&mut self, column: &str, cause: String, remedy: impl Into<String>) {
+        // That the column is missing was said of the header, once.
+        if self.columns.index(column).is_none() {
+            return;
+        }
         self.problems.push(CsvProblem::of_column(self.file, self.line, column, cause, remedy));
     }
 

@@ -181,6 +181,24 @@ fn a_header_names_each_missing_unknown_and_repeated_column() {
 }
 
 #[test]
+fn rows_below_an_unsound_header_are_read_too_and_a_missing_column_is_said_once() {
+    let header = HEADER.replace(",on_demand_usd_per_hour", "");
+    let row = "g5.xlarge,amd64,-5,14162,58,a10g,1,22888";
+    let again = "g5.xlarge,amd64,3920,14162,58,a10g,one,22888";
+    let found = problems(&format!("{header}\n{row}\n{again}\n"));
+    let begins = [
+        "my.csv:1:on_demand_usd_per_hour: the column is missing;",
+        "my.csv:2:allocatable_cpu_milli: \"-5\" is negative",
+        "my.csv:3:gpu_count: \"one\" is not a whole number",
+        "my.csv:3:instance_type: \"g5.xlarge\" is already listed at my.csv:2",
+    ];
+    assert_eq!(found.len(), begins.len(), "{found:#?}");
+    for (problem, begin) in found.iter().zip(begins) {
+        assert!(problem.starts_with(begin), "{problem}");
+    }
+}
+
+#[test]
 fn a_type_that_two_files_list_is_a_problem_of_the_second() {
     let text = format!("{HEADER}\n{G5}\n");
     let found = read_csv(&[("a.csv", &text), ("b.csv", &text)]).expect_err("one type in two files");
