@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use jiff::Timestamp;
+use poolwright_catalog::labels::DECIDED_BY_OFFERING;
 use poolwright_catalog::{Catalogue, InstanceType, Offering, ResourceList, UsdPerHour};
 
 use super::PoolFindings;
@@ -235,7 +236,8 @@ impl Admissions {
                 }
                 let size = supply.tables[offered.table].labels.len();
                 let mut bits = Bits::new(size);
-                for offering in 0..size {
+                let candidates = if selects_another(spec, offered.pool) { 0..0 } else { 0..size };
+                for offering in candidates {
                     if rules::check_labels(spec, &supply.labels(pool, offering)).is_ok() {
                         bits.insert(offering);
                     }
@@ -259,6 +261,14 @@ impl Admissions {
     pub fn tolerated(&self, pool: usize, signature: usize) -> bool {
         self.matrix[pool][signature].is_some()
     }
+}
+
+/// Whether the node selector alone rules out all nodes of the pool, by labels that no offering decides.
+fn selects_another(spec: &PodSpec, pool: &Pool) -> bool {
+    spec.node_selector.iter().any(|(key, value)| match key.as_str() {
+        NODEPOOL_LABEL => *value != pool.name.0,
+        key => !DECIDED_BY_OFFERING.contains(&key) && pool.labels.get(key).is_some_and(|has| has != value),
+    })
 }
 
 /// The labels that a spec asks about.
