@@ -3,6 +3,7 @@
 //! The format, for users: `docs/catalogue.md`.
 
 mod columns;
+mod lines;
 mod problem;
 mod row;
 
@@ -15,6 +16,7 @@ use crate::offering::{Catalogue, CatalogueOrigin, Offering, oldest_quote};
 use crate::sanity;
 use columns::Columns;
 pub use columns::{OPTIONAL as OPTIONAL_COLUMNS, REQUIRED as REQUIRED_COLUMNS};
+pub use lines::LineNumbers;
 pub use problem::{CsvProblem, CsvProblems};
 use row::RowReader;
 pub use row::{DEFAULT_EPHEMERAL_STORAGE_MIB, UNSPECIFIED_PROVIDER};
@@ -58,7 +60,7 @@ impl<'a> Read<'a> {
     fn file(&mut self, name: &'a str, text: &str) {
         // Spreadsheets on Windows begin a file with a byte order mark.
         let text = text.strip_prefix('\u{feff}').unwrap_or(text);
-        let mut lines = Lines { text, offset: 0, line: 1 };
+        let mut lines = LineNumbers::of(text);
         let mut records = ReaderBuilder::new()
             .has_headers(false)
             .flexible(true)
@@ -131,30 +133,6 @@ impl<'a> Read<'a> {
             self.types.push(kind);
             self.offerings.extend(offerings);
         }
-    }
-}
-
-/// Finds line numbers of ascending byte offsets.
-struct Lines<'t> {
-    text: &'t str,
-    offset: usize,
-    line: u64,
-}
-
-impl Lines<'_> {
-    /// The line of the first byte at or after `begin` that is no line ending: a record's position is taken before the
-    /// blank lines in front of it.
-    fn at(&mut self, begin: usize) -> u64 {
-        let bytes = self.text.as_bytes();
-        let mut begin = begin.min(bytes.len());
-        while matches!(bytes.get(begin), Some(b'\r' | b'\n')) {
-            begin += 1;
-        }
-        if begin > self.offset {
-            self.line += self.text[self.offset..begin].matches('\n').count() as u64;
-            self.offset = begin;
-        }
-        self.line
     }
 }
 

@@ -188,11 +188,11 @@ mod tests {
 
     #[test]
     fn a_missing_column_is_named_once_and_not_for_every_row() {
-        let said = read_text("name,memory_mib,num_gpu\na,1,0\nb,1,0\n").unwrap_err().to_string();
+        let said = read_text("name,memory_mib,num_gpu\na,1,0\nb,-1,0\n").unwrap_err().to_string();
         assert_eq!(
             said,
-            "1 problem\n  pods.csv:1:cpu_milli: the column is missing; add it to the header, which has \
-             name,memory_mib,num_gpu"
+            "2 problems\n  pods.csv:1:cpu_milli: the column is missing; add it to the header, which has \
+             name,memory_mib,num_gpu\n  pods.csv:3:memory_mib: \"-1\" is negative; use a whole number, 0 or more"
         );
         assert!(read_text("").unwrap_err().to_string().contains("the file is empty"));
     }

@@ -1,6 +1,7 @@
 //! CSV files with a header, read row by row, with the place of every cell for messages.
 
 use csv::{ReaderBuilder, StringRecord, Trim};
+use poolwright_catalog::reader::LineNumbers;
 
 use crate::problems::Problems;
 
@@ -35,7 +36,10 @@ impl Row<'_> {
         cause: String,
         remedy: impl Into<String>,
     ) {
-        problems.csv(self.file, self.line, Some(column), cause, remedy);
+        // That a column is missing is said of the header, once.
+        if self.cell(column).is_some() {
+            problems.csv(self.file, self.line, Some(column), cause, remedy);
+        }
     }
 
     /// A whole number of at most `most`; `None`, with a problem noted, when it is none. An absent column is `None` too.
@@ -78,7 +82,7 @@ pub(super) fn read(
     };
     let mut records =
         ReaderBuilder::new().has_headers(false).flexible(true).trim(Trim::All).from_reader(text.as_bytes());
-    let mut lines = Lines { text, offset: 0, line: 1 };
+    let mut lines = LineNumbers::of(text);
     let mut record = StringRecord::new();
     let mut header: Option<(usize, Vec<Option<usize>>)> = None;
     loop {
@@ -102,12 +106,7 @@ pub(super) fn read(
         }
         let line = lines.at(begin);
         let Some((width, positions)) = &header else {
-            let before = problems.len();
             let positions = positions(file, line, &record, columns, problems);
-            if problems.len() > before {
-                // Without a sound header every row would only repeat its problems.
-                return Vec::new();
-            }
             header = Some((record.len(), positions));
             continue;
         };
@@ -155,28 +154,4 @@ fn positions(
         }
     }
     places.into_iter().map(|places| places.first().copied()).collect()
-}
-
-/// Finds line numbers of ascending byte offsets.
-struct Lines<'t> {
-    text: &'t str,
-    offset: usize,
-    line: u64,
-}
-
-impl Lines<'_> {
-    /// The line of the first byte at or after `begin` that is no line ending: a record's position is taken before the
-    /// blank lines in front of it.
-    fn at(&mut self, begin: usize) -> u64 {
-        let bytes = self.text.as_bytes();
-        let mut begin = begin.min(bytes.len());
-        while matches!(bytes.get(begin), Some(b'\r' | b'\n')) {
-            begin += 1;
-        }
-        if begin > self.offset {
-            self.line += self.text[self.offset..begin].matches('\n').count() as u64;
-            self.offset = begin;
-        }
-        self.line
-    }
 }
