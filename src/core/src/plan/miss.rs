@@ -8,8 +8,8 @@ use super::classes::Class;
 use super::limits::Limits;
 use super::supply::{Admissions, Offer, PoolSupply, Standing, Supply};
 use super::{UnplacedReason, words};
-use crate::model::{Operator, PodSpec, Requirement, Snapshot};
-use crate::rules::{self, Labels, Rejection};
+use crate::model::{NodeTerm, Operator, PodSpec, PoolName, Requirement, Snapshot};
+use crate::rules::{self, Labels, NODEPOOL_LABEL, Rejection};
 
 /// Values listed in a message.
 const SHOWN: usize = 6;
@@ -63,21 +63,48 @@ pub(super) fn explain(
         };
         return (UnplacedReason::PriceUnknown, message);
     }
-    (UnplacedReason::NoOfferingFits, nearest(class, supply, admissions))
+    let wanted: Vec<usize> =
+        (0..supply.pools.len()).filter(|at| may_be_in(class.spec, &supply.pools[*at].pool.name)).collect();
+    if wanted.is_empty()
+        && let Some(problem) = unusable(supply, |name| may_be_in(class.spec, name))
+    {
+        return (UnplacedReason::NoUsablePool, problem);
+    }
+    (UnplacedReason::NoOfferingFits, nearest(class, wanted, supply, admissions))
 }
 
 fn no_pool(supply: &Supply<'_>, snapshot: &Snapshot) -> String {
-    let problem = supply.findings.iter().find_map(|(name, findings)| {
-        let (_, message) = findings.node_class.as_ref().or(findings.invalid.as_ref())?;
-        Some(format!("pool `{name}` cannot be used: {message}"))
-    });
-    problem.unwrap_or_else(|| {
+    unusable(supply, |_| true).unwrap_or_else(|| {
         if snapshot.pools.is_empty() {
             "there is no NodePool; create one".to_owned()
         } else {
             "every NodePool is being deleted; create another".to_owned()
         }
     })
+}
+
+/// What is wrong with the first of these pools that cannot be used.
+fn unusable(supply: &Supply<'_>, is_meant: impl Fn(&PoolName) -> bool) -> Option<String> {
+    supply.findings.iter().filter(|(name, _)| is_meant(name)).find_map(|(name, findings)| {
+        let (_, message) = findings.node_class.as_ref().or(findings.invalid.as_ref())?;
+        Some(format!("pool `{name}` cannot be used: {message}"))
+    })
+}
+
+/// Whether the pod's rules on the pool's label let it be on nodes of this pool: users of several pools name the one that
+/// they mean, and a message about another would lead them astray.
+fn may_be_in(spec: &PodSpec, pool: &PoolName) -> bool {
+    let meets = |requirement: &Requirement| match &requirement.operator {
+        Operator::In(names) => names.contains(&pool.0),
+        Operator::NotIn(names) => !names.contains(&pool.0),
+        Operator::DoesNotExist => false,
+        _ => true,
+    };
+    let in_term = |term: &NodeTerm| {
+        term.requirements.iter().filter(|requirement| requirement.key == NODEPOOL_LABEL).all(meets)
+    };
+    spec.node_selector.get(NODEPOOL_LABEL).is_none_or(|name| *name == pool.0)
+        && spec.node_affinity.as_ref().is_none_or(|terms| terms.iter().any(in_term))
 }
 
 fn held_back(
@@ -107,8 +134,16 @@ fn held_back(
     )
 }
 
-/// The pool and rule that block, where a pod gets furthest.
-fn nearest(class: &Class<'_>, supply: &Supply<'_>, admissions: &Admissions) -> String {
+/// The pool and rule that block, where a pod gets furthest: among the wanted pools, or all when there is none.
+fn nearest(
+    class: &Class<'_>,
+    mut wanted: Vec<usize>,
+    supply: &Supply<'_>,
+    admissions: &Admissions,
+) -> String {
+    if wanted.is_empty() {
+        wanted.extend(0..supply.pools.len());
+    }
     // How far each pool gets: to its taints, to its labels, to its room. Of equals the heaviest, then the first.
     let stage = |at: usize| {
         if !admissions.tolerated(at, class.signature) {
@@ -120,7 +155,8 @@ fn nearest(class: &Class<'_>, supply: &Supply<'_>, admissions: &Admissions) -> S
             2
         }
     };
-    let furthest = (0..supply.pools.len())
+    let furthest = wanted
+        .into_iter()
         .max_by_key(|at| (stage(*at), supply.pools[*at].pool.weight, std::cmp::Reverse(*at)));
     let Some(at) = furthest else { return "there is no NodePool; create one".to_owned() };
     let pool = &supply.pools[at];

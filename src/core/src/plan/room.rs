@@ -9,7 +9,7 @@ use super::Target;
 use super::daemons::Daemons;
 use crate::action::ConditionType;
 use crate::model::{Claim, Node, Pod, PodPhase, Snapshot, Taint};
-use crate::rules::{CORDON_TAINT, NODEPOOL_LABEL};
+use crate::rules::{CORDON_TAINT, NODEPOOL_LABEL, NOT_READY_TAINT, UNREACHABLE_TAINT};
 use crate::{DISRUPTED_TAINT, UNREGISTERED_TAINT};
 
 /// Label on nodes of ours: the claim they belong to.
@@ -117,7 +117,7 @@ fn of_claim<'a>(
             if !is_open(node) {
                 return None;
             }
-            (node.labels.clone(), node.taints.clone(), &node.allocatable)
+            (node.labels.clone(), lasting_taints(node), &node.allocatable)
         }
         _ => {
             if node.is_some_and(|node| node.deleting_since.is_some() || (node.cordoned && !node.gated)) {
@@ -155,22 +155,29 @@ fn of_foreign<'a>(
         return None;
     }
     let pods = on_node.get(node.name.as_str()).map_or(&[][..], Vec::as_slice);
-    let (free, leaving) = free(&node.allocatable, pods, daemons, &node.labels, &node.taints);
+    let taints = lasting_taints(node);
+    let (free, leaving) = free(&node.allocatable, pods, daemons, &node.labels, &taints);
     Some(Room {
         target: Target::Node(node.name.clone()),
         node: Some(&node.name),
         labels: node.labels.clone(),
-        taints: node.taints.clone(),
+        taints,
         free,
         leaving,
     })
 }
 
+/// A cordon of ours on a node that is initialized is about to be lifted.
 fn is_open(node: &Node) -> bool {
-    node.ready
-        && !node.cordoned
-        && node.deleting_since.is_none()
-        && node.taints.iter().all(|taint| taint.key != CORDON_TAINT)
+    node.ready && (!node.cordoned || node.gated) && node.deleting_since.is_none()
+}
+
+/// The node's taints without those that the node controller derives, a moment later, from what was asked already: whether
+/// the node is ready and cordoned. A node that has just opened still has them, and counting it as closed for that moment
+/// would buy its pods a second one.
+fn lasting_taints(node: &Node) -> Vec<Taint> {
+    let derived = [NOT_READY_TAINT, UNREACHABLE_TAINT, CORDON_TAINT];
+    node.taints.iter().filter(|taint| !derived.contains(&taint.key.as_str())).cloned().collect()
 }
 
 fn free(

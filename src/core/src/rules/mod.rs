@@ -19,7 +19,10 @@ pub use labels::{Labels, NODEPOOL_LABEL, NewNodeLabels};
 pub use requirement::{contradiction, matches};
 pub use resources::check as check_resources;
 pub use selector::check as check_selector;
-pub use taints::{CORDON_TAINT, check as check_taints, check_daemonset as check_daemonset_taints, tolerates};
+pub use taints::{
+    CORDON_TAINT, NOT_READY_TAINT, UNREACHABLE_TAINT, check as check_taints,
+    check_daemonset as check_daemonset_taints, tolerates,
+};
 
 /// Why a pod may not run on a node.
 #[derive(Clone, Debug, PartialEq, Eq)]

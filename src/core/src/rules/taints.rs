@@ -7,12 +7,16 @@ use crate::model::{Effect, Taint, Toleration, TolerationMatch};
 
 /// Key of the taint that a cordon brings.
 pub const CORDON_TAINT: &str = "node.kubernetes.io/unschedulable";
+/// Key of the taint of a node that is not ready.
+pub const NOT_READY_TAINT: &str = "node.kubernetes.io/not-ready";
+/// Key of the taint of a node that is not heard of.
+pub const UNREACHABLE_TAINT: &str = "node.kubernetes.io/unreachable";
 
 /// Taints that the DaemonSet controller makes every pod of a DaemonSet tolerate
 /// (<https://kubernetes.io/docs/concepts/workloads/controllers/daemonset/#taints-and-tolerations>).
 const TOLERATED_BY_DAEMONSETS: [&str; 7] = [
-    "node.kubernetes.io/not-ready",
-    "node.kubernetes.io/unreachable",
+    NOT_READY_TAINT,
+    UNREACHABLE_TAINT,
     "node.kubernetes.io/disk-pressure",
     "node.kubernetes.io/memory-pressure",
     "node.kubernetes.io/pid-pressure",

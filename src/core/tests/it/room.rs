@@ -73,6 +73,22 @@ fn an_initialized_claim_is_the_room_its_node_really_has() {
 }
 
 #[test]
+fn a_node_that_has_just_opened_is_room_although_the_node_controller_has_not_lifted_its_taints() {
+    let late = ["unschedulable", "not-ready", "unreachable"]
+        .map(|key| taint(&format!("node.kubernetes.io/{key}"), ""));
+    let opened = Node { taints: late.to_vec(), ..claimed_node() };
+    let planned = poolwright_core::Claim { planned_pods: vec![key("p2")], ..initialized() };
+    let target = Some(Target::Claim(ClaimName("c".into())));
+    assert_eq!(
+        goes_to(&with(with(one_pod(), [planned]), [opened])),
+        target,
+        "no second node for the same pod"
+    );
+    let foreign = Node { taints: late.to_vec(), ..node("n", room(4, 16, 0)) };
+    assert_eq!(goes_to(&with(one_pod(), [foreign])), Some(Target::Node("n".into())));
+}
+
+#[test]
 fn a_claim_on_its_way_out_is_no_room() {
     let leaving = poolwright_core::Claim { deleting_since: Some(at(1)), ..free_claim() };
     assert_eq!(goes_to(&with(with(one_pod(), [leaving]), [claimed_node()])), None);

@@ -107,3 +107,24 @@ fn without_a_pool_the_message_says_to_create_one() {
     assert_eq!(plan.unplaced[0].reason, UnplacedReason::NoUsablePool);
     assert_eq!(plan.unplaced[0].message, "there is no NodePool; create one");
 }
+
+#[test]
+fn a_pod_that_names_its_pool_is_told_about_that_pool() {
+    let mut wants = pod("a", requests(1, 1, 1));
+    wants.spec.node_selector.insert("poolwright.dev/nodepool".into(), "research".into());
+    let heavy = Pool { weight: 100, ..pool("gpu") };
+    let tainted = Pool { taints: vec![taint("dedicated", "")], ..pool("research") };
+    assert_eq!(
+        message_for([heavy.clone(), tainted], wants.clone()),
+        "does not tolerate taint `dedicated:NoSchedule` of pool `research`; add a toleration, or a pool without the taint"
+    );
+    let mut lost = Pool { ..pool("research") };
+    lost.node_class.name = "gone".into();
+    let plan = planned(&with(cluster(aws(), [heavy, lost]), [wants]));
+    assert_eq!(plan.unplaced[0].reason, UnplacedReason::NoUsablePool);
+    let message = &plan.unplaced[0].message;
+    assert!(
+        message.starts_with("pool `research` cannot be used: ") && message.contains("`gone`"),
+        "{message}"
+    );
+}
