@@ -220,10 +220,10 @@ impl Run<'_, '_, '_, '_> {
         self.room_admits = self.rooms.all.iter().map(admits).collect();
     }
 
-    /// Buys for one tier until its limits let nothing more be bought; false when an answer did not pass the check.
+    /// Plans one tier until nothing more can be placed; false when an answer did not pass the check.
     ///
-    /// A solve that found a cheaper plan for the pods that its limits let in may leave room under them for more. Only the
-    /// first one adds to the bound: it alone says something about all plans.
+    /// A solve that found a cheaper plan for the pods that its limits let in may leave room for more, under the limits or
+    /// on nodes. Only the first one adds to the bound: it alone says something about all plans.
     fn tier(
         &mut self,
         choices: &[Choice],
@@ -234,7 +234,7 @@ impl Run<'_, '_, '_, '_> {
     ) -> bool {
         let mut bound = priced;
         loop {
-            let bought = self.outcome.new.len();
+            let before = self.waiting();
             if !self.round(choices, &takes_part, &admitted, priced, bound, watch) {
                 return false;
             }
@@ -246,8 +246,12 @@ impl Run<'_, '_, '_, '_> {
             let left: Vec<usize> = (0..self.queues.len())
                 .filter(|class| !self.queues[*class].is_empty() && takes_part(*class))
                 .collect();
-            let more = left.iter().any(|class| admitted(*class).iter().any(within));
-            if self.outcome.new.len() == bought || !more {
+            let more = left.iter().any(|class| {
+                admitted(*class).iter().any(within)
+                    || self.on_rooms(*class).next().is_some()
+                    || self.on_new(*class).next().is_some()
+            });
+            if self.waiting() == before || !more {
                 let reached = left.iter().filter_map(|class| self.outcome.limit[*class]);
                 self.outcome.limits_reached.extend(reached);
                 return true;
@@ -299,6 +303,30 @@ impl Run<'_, '_, '_, '_> {
         true
     }
 
+    /// How many pods are not placed.
+    fn waiting(&self) -> usize {
+        self.queues.iter().map(VecDeque::len).sum()
+    }
+
+    /// Rooms that hold a pod of the class.
+    fn on_rooms(&self, class: usize) -> impl Iterator<Item = usize> {
+        let class = &self.inputs.classes.classes[class];
+        (0..self.rooms.all.len()).filter(move |room| {
+            self.room_admits[*room].contains(class.signature)
+                && class.spec.requests.fits(&self.rooms.all[*room].free)
+        })
+    }
+
+    /// Nodes bought by now that hold another pod of the class.
+    fn on_new(&self, class: usize) -> impl Iterator<Item = usize> {
+        let class = &self.inputs.classes.classes[class];
+        (0..self.outcome.new.len()).filter(move |at| {
+            let node = &self.outcome.new[*at];
+            self.inputs.admissions.admits(node.pool, class.signature, node.offer.offering)
+                && class.spec.requests.fits(&node.free)
+        })
+    }
+
     fn problem(
         &self,
         choices: &[Choice],
@@ -313,21 +341,6 @@ impl Run<'_, '_, '_, '_> {
             |list: &ResourceList| -> Vec<u64> { names.iter().map(|name| list.get(name.as_str())).collect() };
         let at = |choice: &usize| wanted.binary_search(choice).map_or(u32::MAX, |at| at as u32);
         let rooms = &self.rooms.all;
-        let on_room = |class: usize| {
-            let class = &all[class];
-            (0..rooms.len()).filter(move |room| {
-                self.room_admits[*room].contains(class.signature)
-                    && class.spec.requests.fits(&rooms[*room].free)
-            })
-        };
-        let on_new = |class: usize| {
-            let signature = all[class].signature;
-            (0..self.outcome.new.len()).filter(move |at| {
-                let node = &self.outcome.new[*at];
-                self.inputs.admissions.admits(node.pool, signature, node.offer.offering)
-                    && all[class].spec.requests.fits(&node.free)
-            })
-        };
         Problem {
             resources: names.iter().map(|name| (*name).clone()).collect(),
             classes: classes
@@ -340,8 +353,9 @@ impl Run<'_, '_, '_, '_> {
                     priority: all[*class].priority,
                     max_per_node: None,
                     candidates: homes.iter().map(at).collect(),
-                    existing: on_room(*class)
-                        .chain(on_new(*class).map(|at| rooms.len() + at))
+                    existing: self
+                        .on_rooms(*class)
+                        .chain(self.on_new(*class).map(|at| rooms.len() + at))
                         .map(|at| at as u32)
                         .collect(),
                 })

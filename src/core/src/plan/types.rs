@@ -21,7 +21,8 @@ pub struct Plan {
     pub pools: BTreeMap<PoolName, PoolFindings>,
     /// What `claims` cost together, those with an unknown price aside.
     pub cost: UsdPerHour,
-    /// No plan that places the same pods under the same order of pools costs less than this.
+    /// No plan that places the same pods costs less than this, given what is bought from heavier pools first (a pod sees
+    /// lighter ones only when those are full).
     pub bound: UsdPerHour,
     /// How many of `claims` have a first offering with an unknown price: their cost is in neither `cost` nor `bound`.
     pub unknown_price_claims: usize,
