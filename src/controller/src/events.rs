@@ -121,6 +121,8 @@ pub async fn write_events(
     identity: String,
     metrics: Metrics,
 ) {
+    // What cannot be read is found before we lead, and found once: it is told when we do.
+    writer.claims().gained().await;
     let mut number = 0_u64;
     while let Some(saying) = queue.recv().await {
         number += 1;

@@ -106,7 +106,7 @@ impl Executor {
         let price = self.price(claim, &instance.offering);
         let cost =
             price.as_ref().map_or("price unknown".to_owned(), |price| format!("{} $/h", price.usd_per_hour));
-        let message = format!("{} at {cost}", instance.offering);
+        let message = format!("{} at {cost}{}", instance.offering, instead_of(&launched.failed));
         let update = ConditionUpdate {
             kind: ConditionType::Launched,
             status: ConditionStatus::True,
@@ -235,6 +235,15 @@ fn request(claim: &Claim, object: &NodeClaim) -> LaunchRequest {
         annotations: object.spec.annotations.clone(),
         taints: taints::at_launch(claim),
     }
+}
+
+/// Which offerings could not be had before the one that was launched, if any.
+fn instead_of(failed: &[FailedOffering]) -> String {
+    if failed.is_empty() {
+        return String::new();
+    }
+    let list: Vec<String> = failed.iter().map(|one| format!("{} ({})", one.offering, one.error)).collect();
+    format!("; could not be had before it: {}", list.join(", "))
 }
 
 fn is(one: &ClaimOffering, offering: &OfferingRef) -> bool {

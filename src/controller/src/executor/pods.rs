@@ -7,10 +7,12 @@ use kube::core::DeserializeGuard;
 use poolwright_api::names::FIELD_MANAGER;
 use poolwright_core::{PodKey, PodPhase, PodRole, Uid};
 use serde_json::json;
+use tracing::debug;
 
 use super::Executor;
 use super::outcome::{Outcome, failed};
 use super::status::{WRITE_LIMIT, is_conflict};
+use crate::writer::WriteError;
 
 impl Executor {
     /// Tells the scheduler where the pod was planned. The UID in the patch makes the API server refuse it for a later pod
@@ -26,6 +28,11 @@ impl Executor {
                 Outcome::Done
             }
             Err(error) if is_conflict(&error) => Outcome::NothingToDo,
+            // Bound meanwhile, most likely. A nomination is advice: a node does not stay closed because of it.
+            Err(WriteError::Failed(kube::Error::Api(status))) if status.code == 422 => {
+                debug!(%pod, node, why = %status.message, "not nominated");
+                Outcome::NothingToDo
+            }
             Err(error) => failed("nominating a pod", error),
         }
     }

@@ -191,6 +191,8 @@ async fn the_next_offering_is_taken_when_the_first_is_out_of_stock_and_that_is_r
     scene.cloud.set_stock_outs([first.clone()]);
     assert!(matches!(scene.executor.launch(&scene.claim()).await, Outcome::Done));
     assert_eq!(scene.claim().launched.as_ref().unwrap().offering, second);
+    let message = scene.condition("Launched").unwrap()["message"].to_string();
+    assert!(message.contains(&first.to_string()) && message.contains(&second.to_string()), "{message}");
     scene.world.view(|all| assert!(all.held_back.contains_key(&(class(), first.clone()))));
 }
 
@@ -231,6 +233,15 @@ async fn a_node_is_cordoned_when_it_registers_and_opened_once() {
         matches!(scene.executor.open("n").await, Outcome::NothingToDo),
         "the cordon is not ours any more"
     );
+}
+
+#[tokio::test]
+async fn a_pod_that_was_bound_before_it_could_be_nominated_holds_nothing_up() {
+    let scene = Scene::with_node().await;
+    scene.api.fault(Method::PATCH, "/status", Fault::Fails(422));
+    let pod = (PodKey::new("default", "train"), Uid("p".into()));
+    let outcome = scene.executor.nominate(&pod.0, &pod.1, "n").await;
+    assert!(matches!(outcome, Outcome::NothingToDo), "{outcome:?}");
 }
 
 #[tokio::test]
