@@ -28,6 +28,10 @@ pub enum Program {
 }
 
 impl Program {
+    /// Every program.
+    pub const ALL: [Self; 5] =
+        [Self::Etcd, Self::ApiServer, Self::Scheduler, Self::ControllerManager, Self::Kwok];
+
     /// The name of its executable.
     pub fn file_name(self) -> &'static str {
         match self {

@@ -3,7 +3,8 @@
 //! owner is gone, however it ends.
 //!
 //! Here live: starting and stopping those programs, spawning Poolwright's own binary against them, and the helpers
-//! that tests of a cluster need (wait for a condition, apply YAML, a namespace of one's own). What may not live
+//! that tests of a cluster need (wait for a condition, apply YAML, a namespace of one's own, and in [`trial`] what users
+//! of Poolwright write and see). What may not live
 //! here: decisions of Poolwright. This room sees the product as its users do, through the API server and the binary.
 //!
 //! ```no_run
@@ -23,6 +24,7 @@ mod leash;
 mod objects;
 mod plane;
 mod process;
+pub mod trial;
 mod wait;
 
 pub use assets::{Assets, Program};

@@ -440,6 +440,29 @@ pub fn keep_logs() {
         if let Some(leash) = known.leash.upgrade() {
             leash.keep();
             eprintln!("logs of the control plane stay in {}", known.directory.display());
+            tell_ends_of_logs(&known.directory);
         }
+    }
+}
+
+/// Lines told of each log.
+const TOLD: usize = 40;
+
+/// Tells how the logs of what was run on the control plane end: Poolwright's own, for whoever sees no more than the
+/// output of a failed test. The control plane's programs speak too much.
+fn tell_ends_of_logs(directory: &Path) {
+    let Ok(entries) = fs::read_dir(directory) else { return };
+    let mut logs: Vec<PathBuf> = entries.filter_map(|entry| Some(entry.ok()?.path())).collect();
+    logs.retain(|path| {
+        let name = path.file_stem().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
+        path.extension().is_some_and(|extension| extension == "log")
+            && Program::ALL.iter().all(|program| program.file_name() != name)
+    });
+    logs.sort();
+    for log in logs {
+        let text =
+            fs::read(&log).map(|bytes| String::from_utf8_lossy(&bytes).into_owned()).unwrap_or_default();
+        let lines: Vec<&str> = text.lines().collect();
+        eprintln!("the end of {}:\n{}", log.display(), lines[lines.len().saturating_sub(TOLD)..].join("\n"));
     }
 }

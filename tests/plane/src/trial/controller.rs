@@ -1,0 +1,70 @@
+//! A running `poolwright controller`.
+
+use std::net::{SocketAddr, TcpListener};
+
+use anyhow::{Context, ensure};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
+
+use crate::plane::ControlPlane;
+use crate::process::Process;
+
+/// A controller, killed as `kill -9` does when dropped.
+#[derive(Debug)]
+pub struct Controller {
+    process: Process,
+    address: SocketAddr,
+}
+
+impl Controller {
+    /// Starts one on a free port. `name` names its log, to which a second one of the same name appends.
+    pub fn start(plane: &ControlPlane, name: &str, flags: &[&str]) -> anyhow::Result<Self> {
+        let address = TcpListener::bind("127.0.0.1:0")?.local_addr()?;
+        let bind = address.to_string();
+        let mut arguments = vec!["controller", "--bind", &bind];
+        arguments.extend(flags);
+        Ok(Self { process: plane.poolwright(name, &arguments)?, address })
+    }
+
+    /// Where it serves health and metrics.
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// Kills it as `kill -9` does.
+    pub fn kill(&mut self) {
+        self.process.kill();
+    }
+
+    /// The process.
+    pub fn process(&mut self) -> &mut Process {
+        &mut self.process
+    }
+
+    /// An error with the end of its log, unless it runs.
+    pub fn ensure_running(&mut self) -> anyhow::Result<()> {
+        self.process.ensure_running()
+    }
+
+    /// A metric, by name and labels as `/metrics` writes them; 0 while it is not there.
+    pub async fn metric(&self, series: &str) -> anyhow::Result<f64> {
+        metric(self.address, series).await
+    }
+}
+
+pub(super) async fn metric(address: SocketAddr, series: &str) -> anyhow::Result<f64> {
+    let text = get(address, "/metrics").await?;
+    let line = text.lines().find_map(|line| line.strip_prefix(series)?.strip_prefix(' '));
+    line.map_or(Ok(0.0), |value| value.parse().with_context(|| format!("{series} is `{value}`")))
+}
+
+/// One GET, answered until the server closes the connection.
+async fn get(address: SocketAddr, path: &str) -> anyhow::Result<String> {
+    let mut stream = TcpStream::connect(address).await.with_context(|| format!("connecting to {address}"))?;
+    stream.write_all(format!("GET {path} HTTP/1.0\r\nHost: {address}\r\n\r\n").as_bytes()).await?;
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).await?;
+    let (head, body) = answer.split_once("\r\n\r\n").context("an answer without end of header")?;
+    ensure!(head.contains(" 200 "), "GET {path}: {}", head.lines().next().unwrap_or_default());
+    Ok(body.to_owned())
+}

@@ -1,0 +1,275 @@
+//! What cannot be done, and how its users learn why.
+
+use anyhow::{Context, ensure};
+use k8s_openapi::api::core::v1::{Node, Pod};
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
+use kube::api::PostParams;
+use kube::{Api, ResourceExt};
+use poolwright_plane::trial::{Cluster, Controller, Trial, WITHIN, is_running, node_class, node_pool, pod};
+use poolwright_plane::{ControlPlane, Options, apply, install_crds, unique, wait_for};
+use serde_json::{Value, json};
+use std::path::Path;
+
+async fn cluster() -> Cluster {
+    Trial::shared(&["--batch-idle", "300ms"]).await.unwrap().cluster().unwrap()
+}
+
+fn gpu_pod(name: &str, pool: &str) -> Value {
+    pod(name, pool, json!({"cpu": "1", "nvidia.com/gpu": "1"}))
+}
+
+#[tokio::test]
+async fn a_pool_without_its_node_class_says_so_and_so_does_its_pod() {
+    let cluster = cluster().await;
+    let (name, namespace) = (unique("classless"), cluster.namespace("classless").await.unwrap());
+    cluster.apply("", &[node_pool(&name, json!({}))]).await.unwrap();
+    cluster.apply(&namespace, &[gpu_pod("waits-for-class", &name)]).await.unwrap();
+    let class = cluster.wait_pool_condition(&name, "NodeClassReady", "False").await.unwrap();
+    assert!(class.message.contains(&name) && class.message.contains("create it"), "{class:?}");
+    let ready = cluster.wait_pool_condition(&name, "Ready", "False").await.unwrap();
+    assert!(ready.message.contains(&name), "{ready:?}");
+    let note = cluster.wait_said("Pod", "waits-for-class", "NoUsablePool").await.unwrap();
+    assert!(note.contains(&name) && note.contains("does not exist"), "{note}");
+    assert!(cluster.claims(&name).await.unwrap().is_empty());
+
+    // Once it is there, nobody has to touch the pool or the pod.
+    cluster.apply("", &[node_class(&name, json!({}))]).await.unwrap();
+    cluster.wait_running(&namespace, 1).await.unwrap();
+    cluster.wait_pool_condition(&name, "Ready", "True").await.unwrap();
+    cluster.delete_pods(&namespace).await.unwrap();
+}
+
+#[tokio::test]
+async fn a_pool_whose_requirements_contradict_each_other_buys_nothing_and_says_which() {
+    let cluster = cluster().await;
+    let (name, namespace) = (unique("contradiction"), cluster.namespace("contradiction").await.unwrap());
+    let requirements = json!([
+        {"key": "poolwright.dev/instance-family", "operator": "In", "values": ["g5"]},
+        {"key": "poolwright.dev/instance-family", "operator": "NotIn", "values": ["g5"]},
+    ]);
+    let pool = node_pool(&name, json!({"template": {"spec": {"requirements": requirements}}}));
+    cluster.apply("", &[node_class(&name, json!({})), pool]).await.unwrap();
+    cluster.apply(&namespace, &[gpu_pod("contradicted", &name)]).await.unwrap();
+    let valid = cluster.wait_pool_condition(&name, "ValidationSucceeded", "False").await.unwrap();
+    assert!(valid.message.contains("poolwright.dev/instance-family"), "the requirement is named: {valid:?}");
+    cluster.wait_pool_condition(&name, "Ready", "False").await.unwrap();
+    let note = cluster.wait_said("Pod", "contradicted", "NoUsablePool").await.unwrap();
+    assert!(note.contains(&name) && note.contains("poolwright.dev/instance-family"), "{note}");
+    assert!(cluster.claims(&name).await.unwrap().is_empty());
+    cluster.delete_pods(&namespace).await.unwrap();
+}
+
+async fn only_one_is_bought(limit: Value, named: &str) {
+    let cluster = cluster().await;
+    let (name, namespace) = (unique("limited"), cluster.namespace("limited").await.unwrap());
+    // Of one type, or all of them would share one larger node.
+    let requirements = json!([
+        {"key": "poolwright.dev/capacity-type", "operator": "In", "values": ["on-demand"]},
+        {"key": "node.kubernetes.io/instance-type", "operator": "In", "values": ["g5.xlarge"]},
+    ]);
+    let template = json!({"spec": {"requirements": requirements}});
+    let pool = node_pool(&name, json!({"limits": limit, "template": template}));
+    cluster.apply("", &[node_class(&name, json!({})), pool]).await.unwrap();
+    let pods: Vec<Value> = (0..3).map(|number| gpu_pod(&format!("{name}-{number}"), &name)).collect();
+    cluster.create_pods(&namespace, &pods).await.unwrap();
+    let limited = cluster.wait_pool_condition(&name, "LimitReached", "True").await.unwrap();
+    assert!(limited.message.contains(named) && limited.message.contains(&name), "{limited:?}");
+    let pods = wait_for("one pod to run", WITHIN, async || {
+        let pods = cluster.pods(&namespace).await?;
+        ensure!(pods.iter().any(is_running), "none runs");
+        Ok(pods)
+    })
+    .await
+    .unwrap();
+    for waiting in pods.iter().filter(|pod| !is_running(pod)).map(ResourceExt::name_any) {
+        let note = cluster.wait_said("Pod", &waiting, "LimitReached").await.unwrap();
+        assert!(note.contains(named) && note.contains(&name) && note.contains("raise"), "{note}");
+    }
+    assert_eq!(cluster.claims(&name).await.unwrap().len(), 1, "what fits is bought, and no more");
+    assert_eq!(pods.iter().filter(|pod| is_running(pod)).count(), 1);
+
+    // A limit is no verdict: the first node goes with its pod, and the next pod gets one.
+    let first = pods.iter().find(|pod| is_running(pod)).map(ResourceExt::name_any).unwrap();
+    cluster.delete_pod(&namespace, &first).await.unwrap();
+    wait_for("another pod to run in its place", WITHIN, async || {
+        let running: Vec<String> = cluster
+            .pods(&namespace)
+            .await?
+            .iter()
+            .filter(|pod| is_running(pod))
+            .map(ResourceExt::name_any)
+            .collect();
+        ensure!(!running.is_empty() && !running.contains(&first), "{running:?}");
+        Ok(())
+    })
+    .await
+    .unwrap();
+    cluster.delete_pods(&namespace).await.unwrap();
+}
+
+#[tokio::test]
+async fn a_limit_on_nodes_buys_what_fits_and_names_itself() {
+    only_one_is_bought(json!({"nodes": 1}), "nodes = 1").await;
+}
+
+#[tokio::test]
+async fn a_limit_on_dollars_buys_what_fits_and_names_itself() {
+    only_one_is_bought(json!({"usdPerHour": "1.9"}), "usdPerHour = 1.9").await;
+}
+
+#[tokio::test]
+async fn pods_with_rules_that_are_not_modelled_are_left_alone_and_told_which_rule() {
+    let cluster = cluster().await;
+    let (name, namespace) = (unique("rules"), cluster.namespace("rules").await.unwrap());
+    cluster.apply("", &[node_class(&name, json!({})), node_pool(&name, json!({}))]).await.unwrap();
+    let selector = json!({"matchLabels": {"app": "x"}});
+    let spread = json!([{"maxSkew": 1, "topologyKey": "topology.kubernetes.io/zone",
+        "whenUnsatisfiable": "DoNotSchedule", "labelSelector": selector}]);
+    let apart = json!({"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [
+        {"labelSelector": selector, "topologyKey": "kubernetes.io/hostname"}]}});
+    let rules = [
+        (
+            "spread",
+            "topologySpreadConstraints",
+            spread,
+            "spec.topologySpreadConstraints[0]",
+            "topology spread",
+        ),
+        ("apart", "affinity", apart, "spec.affinity.podAntiAffinity", "pod anti-affinity"),
+        (
+            "claims-volume",
+            "volumes",
+            json!([{"name": "data", "persistentVolumeClaim": {"claimName": "data"}}]),
+            "spec.volumes[0].persistentVolumeClaim",
+            "volumes",
+        ),
+        (
+            "claims-device",
+            "resourceClaims",
+            json!([{"name": "gpu", "resourceClaimName": "gpu"}]),
+            "spec.resourceClaims",
+            "dynamic resource allocation",
+        ),
+    ];
+    // Without the claim the scheduler would not even try its pod.
+    let device = json!({"apiVersion": "resource.k8s.io/v1", "kind": "ResourceClaim", "metadata": {"name": "gpu"},
+        "spec": {"devices": {"requests": [{"name": "gpu", "exactly": {"deviceClassName": "gpu.example.com"}}]}}});
+    let class = json!({"apiVersion": "resource.k8s.io/v1", "kind": "DeviceClass",
+        "metadata": {"name": "gpu.example.com"}, "spec": {}});
+    cluster.apply(&namespace, &[class, device]).await.unwrap();
+    let mut pods: Vec<Value> = rules
+        .iter()
+        .map(|(pod_name, field, rule, ..)| {
+            let mut pod = gpu_pod(pod_name, &name);
+            pod["spec"][*field] = rule.clone();
+            pod
+        })
+        .collect();
+    let mut port = gpu_pod("port", &name);
+    port["spec"]["containers"][0]["ports"] = json!([{"containerPort": 80, "hostPort": 80}]);
+    pods.push(port);
+    cluster.create_pods(&namespace, &pods).await.unwrap();
+    let expected = rules.iter().map(|(pod, _, _, field, rule)| (*pod, *field, *rule));
+    for (pod, field, rule) in expected.chain([("port", "spec.containers[0].ports[0].hostPort", "host ports")])
+    {
+        let note = cluster.wait_said("Pod", pod, "UnmodelledRule").await.unwrap();
+        assert!(note.contains(field) && note.contains(rule), "{pod}: {note}");
+    }
+    assert!(
+        cluster.claims(&name).await.unwrap().is_empty(),
+        "nothing is bought as if the rule were not there"
+    );
+    assert!(!cluster.pods(&namespace).await.unwrap().iter().any(is_running));
+    cluster.delete_pods(&namespace).await.unwrap();
+}
+
+#[tokio::test]
+async fn a_pod_that_nothing_fits_is_told_the_nearest_miss() {
+    let cluster = cluster().await;
+    let (name, namespace) = (unique("miss"), cluster.namespace("miss").await.unwrap());
+    cluster.apply("", &[node_class(&name, json!({})), node_pool(&name, json!({}))]).await.unwrap();
+    let mut model = pod("wants-h100", &name, json!({"cpu": "1", "nvidia.com/gpu": "8"}));
+    model["spec"]["nodeSelector"]["poolwright.dev/gpu-model"] = json!("h100");
+    let large = pod("wants-much", &name, json!({"cpu": "500"}));
+    cluster.apply(&namespace, &[model, large]).await.unwrap();
+    let note = cluster.wait_said("Pod", "wants-h100", "NoOfferingFits").await.unwrap();
+    assert_eq!(note, format!("needs 8 x h100 in one node; pool `{name}` allows only a10g"));
+    let note = cluster.wait_said("Pod", "wants-much", "NoOfferingFits").await.unwrap();
+    assert!(note.contains("needs 500 cpu in one node") && note.contains("g5.48xlarge"), "{note}");
+    assert!(cluster.claims(&name).await.unwrap().is_empty());
+    cluster.delete_pods(&namespace).await.unwrap();
+}
+
+/// Our CRDs with a schema that lets everything in, as a cluster may have had them once.
+async fn install_lax_crds(plane: &ControlPlane, crds: &Path) {
+    let client = plane.client().unwrap();
+    install_crds(&client, crds).await.unwrap();
+    let api: Api<CustomResourceDefinition> = Api::all(client);
+    for name in ["nodepools.poolwright.dev", "nodeclaims.poolwright.dev"] {
+        let mut crd = api.get(name).await.unwrap();
+        for version in &mut crd.spec.versions {
+            version.schema = serde_json::from_value(
+                json!({"openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": true}}),
+            )
+            .unwrap();
+        }
+        api.replace(name, &PostParams::default(), &crd).await.unwrap();
+    }
+}
+
+#[tokio::test]
+async fn objects_that_cannot_be_read_stop_nothing() {
+    let plane = ControlPlane::start(Options::everything()).await.unwrap();
+    let crds = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../crds");
+    install_lax_crds(&plane, &crds).await;
+    let cluster = Cluster::new(plane.client().unwrap());
+    let malformed = [
+        json!({"apiVersion": "poolwright.dev/v1alpha1", "kind": "NodePool", "metadata": {"name": "no-pool"},
+            "spec": {"template": "none", "weight": "heavy"}}),
+        json!({"apiVersion": "poolwright.dev/v1alpha1", "kind": "NodeClaim", "metadata": {"name": "no-claim"},
+            "spec": {"offerings": 7}}),
+    ];
+    for object in &malformed {
+        wait_for("the lax schema to be served", WITHIN, async || {
+            apply(&cluster.client, "", &object.to_string()).await
+        })
+        .await
+        .unwrap();
+    }
+    install_crds(&cluster.client, &crds).await.unwrap();
+    let node: Node = serde_json::from_value(json!({
+        "apiVersion": "v1", "kind": "Node", "metadata": {"name": "absurd"},
+        "status": {"allocatable": {"cpu": "9E", "memory": "9223372036854775807", "nvidia.com/gpu": "1", "pods": "110"}},
+    }))
+    .unwrap();
+    Api::all(cluster.client.clone()).create(&PostParams::default(), &node).await.unwrap();
+
+    let mut controller = Controller::start(&plane, "controller", &["--batch-idle", "300ms"]).unwrap();
+    let namespace = cluster.namespace("malformed").await.unwrap();
+    cluster.apply("", &[node_class("good", json!({})), node_pool("good", json!({}))]).await.unwrap();
+    cluster.apply(&namespace, &[gpu_pod("fine", "good")]).await.unwrap();
+    let pods: Api<Pod> = Api::namespaced(cluster.client.clone(), &namespace);
+    wait_for("the pod of the good pool to run", WITHIN, async || {
+        controller.ensure_running()?;
+        ensure!(is_running(&pods.get("fine").await?), "it waits");
+        Ok(())
+    })
+    .await
+    .unwrap();
+    for (kind, name) in [("NodePool", "no-pool"), ("NodeClaim", "no-claim")] {
+        let series = format!(r#"poolwright_malformed_objects_total{{kind="{kind}"}}"#);
+        assert!(controller.metric(&series).await.unwrap() >= 1.0, "{kind} is counted");
+        let note = cluster.wait_said(kind, name, "Unreadable").await.unwrap();
+        assert!(note.contains("leaves it out"), "{note}");
+    }
+
+    // Also one that comes while the controller runs, and one that was good before.
+    let claim: Value = serde_json::to_value(
+        cluster.claims("good").await.unwrap().first().context("the good pool has a claim").unwrap(),
+    )
+    .unwrap();
+    assert_eq!(claim["status"]["offering"]["instanceType"], json!("g5.xlarge"));
+    cluster.apply(&namespace, &[gpu_pod("fine-too", "good")]).await.unwrap();
+    cluster.wait_running(&namespace, 2).await.unwrap();
+    controller.ensure_running().unwrap();
+}

@@ -1,0 +1,85 @@
+//! `poolwright plan` against a cluster: says what would be bought, buys nothing, and the controller then buys just that.
+
+use anyhow::{Context, ensure};
+use kube::api::ListParams;
+use kube::{Api, ResourceExt};
+use poolwright_api::NodeClaim;
+use poolwright_plane::trial::{Cluster, Controller, Trial, WITHIN, node_class, node_pool, pod, run_plan};
+use poolwright_plane::wait_for;
+use serde_json::{Value, json};
+
+#[tokio::test]
+async fn a_plan_for_the_cluster_buys_nothing_and_the_controller_then_buys_what_it_said() {
+    let plane = Trial::plane_without_controller().await.unwrap();
+    let cluster = Cluster::new(plane.client().unwrap());
+    let namespace = cluster.namespace("plan").await.unwrap();
+    let requirements = json!([
+        {"key": "poolwright.dev/capacity-type", "operator": "In", "values": ["on-demand"]},
+        {"key": "poolwright.dev/gpu-model", "operator": "In", "values": ["a10g", "l4"]},
+    ]);
+    let pool = node_pool("gpu", json!({"template": {"spec": {"requirements": requirements}}}));
+    cluster.apply("", &[node_class("gpu", json!({})), pool]).await.unwrap();
+    let mut pods: Vec<Value> = (0..5)
+        .map(|n| pod(&format!("small-{n}"), "gpu", json!({"cpu": "2", "nvidia.com/gpu": "1"})))
+        .collect();
+    pods.push(pod("large", "gpu", json!({"cpu": "20", "memory": "100Gi", "nvidia.com/gpu": "4"})));
+    let mut model = pod("a10g", "gpu", json!({"cpu": "1", "nvidia.com/gpu": "1"}));
+    model["spec"]["nodeSelector"]["poolwright.dev/gpu-model"] = json!("a10g");
+    pods.push(model);
+    pods.push(pod("too-large", "gpu", json!({"cpu": "10000"})));
+    cluster.create_pods(&namespace, &pods).await.unwrap();
+
+    let kubeconfig = plane.kubeconfig_path().display().to_string();
+    let ask = || run_plan(&[], &[("KUBECONFIG", &kubeconfig)]);
+    let plan = wait_for("a plan for all pods, once the scheduler has given them up", WITHIN, async || {
+        let plan = ask()?;
+        let unplaced = plan["unplaced"].as_array().context("no list")?;
+        ensure!(
+            plan["pods"] == json!({"total": 8, "placed": 7, "unplaced": 1})
+                && unplaced[0]["reason"] == json!("NoOfferingFits"),
+            "{plan}"
+        );
+        Ok(plan)
+    })
+    .await
+    .unwrap();
+    assert_eq!(plan["unplaced"][0]["pod"], json!(format!("{namespace}/too-large")));
+    let claims: Api<NodeClaim> = Api::all(cluster.client.clone());
+    assert!(claims.list(&ListParams::default()).await.unwrap().items.is_empty(), "a plan buys nothing");
+    assert_eq!(ask().unwrap()["nodes"], plan["nodes"], "asked again, it answers the same");
+
+    let mut controller = Controller::start(&plane, "controller", &["--batch-idle", "300ms"]).unwrap();
+    wait_for("what was planned to run", WITHIN, async || {
+        controller.ensure_running()?;
+        let pods = cluster.pods(&namespace).await?;
+        let running = pods.iter().filter(|pod| poolwright_plane::trial::is_running(pod)).count();
+        ensure!(running == 7, "{running} run");
+        Ok(())
+    })
+    .await
+    .unwrap();
+    let mut planned: Vec<Value> = plan["nodes"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|node| json!([node["instanceType"], node["capacityType"], node["pods"]]))
+        .collect();
+    let mut bought: Vec<Value> = cluster
+        .claims("gpu")
+        .await
+        .unwrap()
+        .iter()
+        .map(|claim| {
+            let status = serde_json::to_value(claim.status.as_ref()).unwrap_or_default();
+            assert!(!claim.name_any().is_empty());
+            json!([status["offering"]["instanceType"], status["offering"]["capacityType"], claim.spec.pods])
+        })
+        .collect();
+    planned.sort_by_key(Value::to_string);
+    bought.sort_by_key(Value::to_string);
+    assert_eq!(bought, planned, "type by type and pod by pod");
+
+    // Now everything has a place.
+    let after = ask().unwrap();
+    assert_eq!((&after["nodes"], &after["pods"]["unplaced"]), (&json!([]), &json!(1)), "{after}");
+}

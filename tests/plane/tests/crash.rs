@@ -1,0 +1,198 @@
+//! Killed at any moment, restarted, doubled: nothing is bought twice and nothing is left behind.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs::{self, File};
+use std::io::Read;
+use std::time::Duration;
+
+use anyhow::{Context, ensure};
+use kube::ResourceExt;
+use poolwright_plane::trial::{
+    Cluster, Controller, Trial, WITHIN, is_running, node_class, node_pool, pod, run_plan, usd_per_hour,
+};
+use poolwright_plane::{ControlPlane, wait_for};
+use serde_json::{Value, json};
+
+/// Pods that take a whole g5.xlarge each: however they are split over plans, the best is one node per pod.
+fn pods(prefix: &str, count: usize) -> Vec<Value> {
+    let requests = json!({"cpu": "3", "memory": "8Gi", "nvidia.com/gpu": "1"});
+    (0..count).map(|number| pod(&format!("{prefix}-{number}"), "gpu", requests.clone())).collect()
+}
+
+fn definitions() -> [Value; 2] {
+    let class = node_class("gpu", json!({"registrationDelay": "1s"}));
+    [class, node_pool("gpu", json!({}))]
+}
+
+/// One node per pod: as many claims, nodes and instances as pods, each with its own, and each pod alone on a node. (Which
+/// of two equal pods gets which of two equal nodes is the scheduler's business when the controller is not there to tell.)
+async fn assert_one_node_each(cluster: &Cluster, namespace: &str, count: usize) {
+    let claims = cluster.claims("gpu").await.unwrap();
+    let planned: Vec<(String, &Vec<String>)> =
+        claims.iter().map(|claim| (claim.name_any(), &claim.spec.pods)).collect();
+    assert_eq!(claims.len(), count, "a node too many, or too few: {planned:?}");
+    assert_eq!(cluster.nodes("gpu").await.unwrap().len(), count);
+    assert_eq!(cluster.instances("gpu").await.unwrap().len(), count);
+    let pods = cluster.pods(namespace).await.unwrap();
+    let used: BTreeSet<Option<String>> =
+        pods.iter().map(|pod| pod.spec.as_ref().and_then(|spec| spec.node_name.clone())).collect();
+    assert_eq!(used.len(), count, "every node has its pod");
+    let mut homes: BTreeMap<String, usize> = BTreeMap::new();
+    for (provider_id, node) in claims.iter().filter_map(|claim| {
+        let status = claim.status.as_ref()?;
+        Some((status.provider_id.clone()?, status.node_name.clone()?))
+    }) {
+        *homes.entry(format!("{provider_id} {node}")).or_default() += 1;
+    }
+    assert_eq!(homes.len(), count, "every claim has an instance and a node of its own: {homes:?}");
+}
+
+/// A small generator of one's own: the same seed, the same kills.
+struct Random(u64);
+
+impl Random {
+    /// Seeded from `POOLWRIGHT_SEED`, or from the system; told either way.
+    fn new() -> Self {
+        let seed =
+            std::env::var("POOLWRIGHT_SEED").ok().and_then(|seed| seed.parse().ok()).unwrap_or_else(|| {
+                let mut bytes = [0; 4];
+                File::open("/dev/urandom")
+                    .and_then(|mut random| random.read_exact(&mut bytes))
+                    .expect("/dev/urandom");
+                u64::from(u32::from_le_bytes(bytes))
+            });
+        println!("POOLWRIGHT_SEED={seed} repeats these kills");
+        Self(seed.wrapping_mul(2).wrapping_add(1))
+    }
+
+    /// A number below `end`.
+    fn below(&mut self, end: u64) -> u64 {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        (self.0 >> 11) % end
+    }
+}
+
+/// Starts a controller, and kills it after a random time: mostly while it works, sometimes before it leads.
+async fn run_and_kill(plane: &ControlPlane, random: &mut Random) {
+    let flags = ["--identity", "crash", "--batch-idle", "200ms", "--list-interval", "1s"];
+    let mut controller = Controller::start(plane, "controller", &flags).unwrap();
+    // The moment of a crash is a time, not a condition.
+    tokio::time::sleep(Duration::from_millis(100 + random.below(1500))).await;
+    controller.ensure_running().unwrap();
+    controller.kill();
+}
+
+#[tokio::test]
+async fn killed_twenty_times_while_it_buys_for_forty_pods_it_buys_each_node_once() {
+    const KILLS: usize = 20;
+    const WAVES: usize = 8;
+    const PODS: usize = 40;
+    let mut random = Random::new();
+    let plane = Trial::plane_without_controller().await.unwrap();
+    let cluster = Cluster::new(plane.client().unwrap());
+    let namespace = cluster.namespace("crash").await.unwrap();
+    cluster.apply("", &definitions()).await.unwrap();
+    let all = pods("train", PODS);
+    let mut waves = all.chunks(PODS / WAVES);
+    for kill in 0..KILLS {
+        if kill * WAVES % KILLS < WAVES
+            && let Some(wave) = waves.next()
+        {
+            cluster.create_pods(&namespace, wave).await.unwrap();
+        }
+        run_and_kill(&plane, &mut random).await;
+    }
+    assert!(waves.next().is_none(), "every wave was sent");
+
+    let flags = ["--identity", "crash", "--batch-idle", "200ms", "--list-interval", "1s"];
+    let mut controller = Controller::start(&plane, "controller", &flags).unwrap();
+    cluster.wait_running(&namespace, PODS).await.unwrap();
+    controller.ensure_running().unwrap();
+    assert_one_node_each(&cluster, &namespace, PODS).await;
+
+    // What it would have been without a single crash.
+    let documents: Vec<String> = definitions().iter().chain(&all).map(Value::to_string).collect();
+    let file = plane.dir().join("workload.yaml");
+    fs::write(&file, documents.join("\n---\n")).unwrap();
+    let plan = run_plan(&["-f", &file.display().to_string()], &[]).unwrap();
+    let cost = (plan["costUsdPerHour"].as_f64().unwrap() * 1e6).round() as u64;
+    assert_eq!(usd_per_hour(&cluster.claims("gpu").await.unwrap()).unwrap(), cost);
+
+    // And it dies while it gives everything back, too.
+    controller.kill();
+    cluster.delete_pods(&namespace).await.unwrap();
+    for _ in 0..5 {
+        run_and_kill(&plane, &mut random).await;
+    }
+    let mut controller = Controller::start(&plane, "controller", &flags).unwrap();
+    cluster.wait_nothing_left("gpu").await.unwrap();
+    controller.ensure_running().unwrap();
+}
+
+#[tokio::test]
+async fn of_two_controllers_one_acts_and_the_other_takes_over_when_it_is_killed() {
+    let plane = Trial::plane_without_controller().await.unwrap();
+    let cluster = Cluster::new(plane.client().unwrap());
+    let namespace = cluster.namespace("pair").await.unwrap();
+    cluster.apply("", &definitions()).await.unwrap();
+    let start = |name: &str| {
+        let flags =
+            ["--identity", name, "--batch-idle", "200ms", "--lease-duration", "6s", "--list-interval", "1s"];
+        Controller::start(&plane, &format!("controller-{name}"), &flags).unwrap()
+    };
+    let mut first = start("first");
+    wait_for("the first to lead", WITHIN, async || {
+        first.ensure_running()?;
+        ensure!(first.metric("poolwright_leader").await? > 0.5, "it does not");
+        Ok(())
+    })
+    .await
+    .unwrap();
+    let mut second = start("second");
+    cluster.create_pods(&namespace, &pods("early", 4)).await.unwrap();
+    cluster.wait_running(&namespace, 4).await.unwrap();
+    assert_one_node_each(&cluster, &namespace, 4).await;
+    second.ensure_running().unwrap();
+    assert!(second.metric("poolwright_leader").await.unwrap() < 0.5, "two lead");
+    let bought = second.metric(r#"poolwright_plans_total{outcome="bought"}"#).await.unwrap();
+    let launched =
+        second.metric(r#"poolwright_launches_total{provider="kwok",result="launched"}"#).await.unwrap();
+    assert!(bought + launched < 0.5, "the one that does not lead bought {bought}, launched {launched}");
+
+    // Killed just when there is work to do: plans made, claims created, some launched.
+    cluster.create_pods(&namespace, &pods("late", 8)).await.unwrap();
+    wait_for("the first to have begun", WITHIN, async || {
+        let claims = cluster.claims("gpu").await?.len();
+        ensure!(claims > 4, "{claims} claims");
+        Ok(())
+    })
+    .await
+    .unwrap();
+    first.kill();
+    wait_for("the second to lead", WITHIN, async || {
+        second.ensure_running()?;
+        ensure!(second.metric("poolwright_leader").await? > 0.5, "it does not");
+        Ok(())
+    })
+    .await
+    .unwrap();
+    cluster.wait_running(&namespace, 12).await.unwrap();
+    assert_one_node_each(&cluster, &namespace, 12).await;
+
+    // One that is told to end gives the lease up, so that the next need not wait for it to run out.
+    let status = second.process().terminate(WITHIN).await.unwrap();
+    assert!(status.success(), "{status}");
+    let mut third = start("third");
+    cluster.delete_pods(&namespace).await.unwrap();
+    wait_for("the pods to be gone", WITHIN, async || {
+        let left = cluster.pods(&namespace).await?;
+        let running = left.iter().filter(|pod| is_running(pod)).count();
+        left.is_empty().then_some(()).with_context(|| format!("{running} still run"))
+    })
+    .await
+    .unwrap();
+    cluster.wait_nothing_left("gpu").await.unwrap();
+    third.ensure_running().unwrap();
+}

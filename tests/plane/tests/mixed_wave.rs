@@ -1,0 +1,127 @@
+//! A mixed wave of a real trace: what happens is what was planned, and then nothing more.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::Path;
+
+use anyhow::Context;
+use kube::ResourceExt;
+use poolwright_plane::trial::{Trial, node_class, node_pool, pod, run_plan, usd_per_hour};
+use serde_json::{Value, json};
+
+const PODS: usize = 60;
+
+#[tokio::test]
+async fn sixty_pods_of_the_trace_get_exactly_the_nodes_of_the_plan_and_no_more() {
+    let trial = Trial::start(&[]).await.unwrap();
+    let cluster = trial.cluster().unwrap();
+    let namespace = cluster.namespace("wave").await.unwrap();
+    let requirements = json!([
+        {"key": "poolwright.dev/capacity-type", "operator": "In", "values": ["on-demand"]},
+        {"key": "kubernetes.io/arch", "operator": "In", "values": ["amd64"]},
+    ]);
+    let class = node_class("wave", json!({}));
+    let pool = node_pool("wave", json!({"template": {"spec": {"requirements": requirements}}}));
+    cluster.apply("", &[class.clone(), pool.clone()]).await.unwrap();
+    let pods = trace_pods(&namespace).unwrap();
+    cluster.create_pods(&namespace, &pods).await.unwrap();
+    cluster.wait_running(&namespace, PODS).await.unwrap();
+    let claims = cluster.claims("wave").await.unwrap();
+
+    // The same objects, planned from a file.
+    let documents: Vec<String> = [class, pool].iter().chain(&pods).map(Value::to_string).collect();
+    let file = trial.plane().dir().join("wave.yaml");
+    fs::write(&file, documents.join("\n---\n")).unwrap();
+    let plan = run_plan(&["--time-limit", "10s", "-f", &file.display().to_string()], &[]).unwrap();
+    assert_eq!(plan["pods"]["placed"], json!(PODS), "{plan}");
+    let planned = types(plan["nodes"].as_array().unwrap().iter().map(|node| node["instanceType"].as_str()));
+    let bought = types(claims.iter().map(|claim| {
+        claim.status.as_ref().and_then(|status| Some(status.offering.as_ref()?.instance_type.as_str()))
+    }));
+    let cost = (plan["costUsdPerHour"].as_f64().unwrap() * 1e6).round() as u64;
+    let paid = usd_per_hour(&claims).unwrap();
+    assert_eq!(paid, cost, "paid what the plan costs; planned {planned:?}, bought {bought:?}");
+    assert_eq!(bought.values().sum::<usize>(), planned.values().sum::<usize>(), "as many nodes as planned");
+
+    // The scheduler did what was planned: every pod is on the node of the claim that lists it.
+    let homes: BTreeMap<String, String> = claims
+        .iter()
+        .flat_map(|claim| {
+            let node = claim.status.as_ref().and_then(|status| status.node_name.clone()).unwrap_or_default();
+            claim.spec.pods.iter().map(move |pod| (pod.clone(), node.clone()))
+        })
+        .collect();
+    let elsewhere: Vec<String> = cluster
+        .pods(&namespace)
+        .await
+        .unwrap()
+        .iter()
+        .filter(|pod| {
+            let key = format!("{namespace}/{}", pod.name_any());
+            homes.get(&key) != pod.spec.as_ref().and_then(|spec| spec.node_name.as_ref())
+        })
+        .map(ResourceExt::name_any)
+        .collect();
+    assert!(elsewhere.is_empty(), "not on the node they were planned for: {elsewhere:?}");
+
+    // A pod that nothing fits makes it plan once more, and that plan buys nothing.
+    let before: Vec<String> = claims.iter().map(ResourceExt::name_any).collect();
+    cluster.apply(&namespace, &[pod("too-large", "wave", json!({"cpu": "10000"}))]).await.unwrap();
+    cluster.wait_said("Pod", "too-large", "NoOfferingFits").await.unwrap();
+    let after: Vec<String> =
+        cluster.claims("wave").await.unwrap().iter().map(ResourceExt::name_any).collect();
+    assert_eq!(after, before, "nothing comes or goes once all pods run");
+    assert_eq!(cluster.instances("wave").await.unwrap().len(), before.len());
+    let refused = trial.metric("poolwright_plans_refused_total").await.unwrap();
+    assert!(refused.abs() < f64::EPSILON, "the independent check refused {refused} plans");
+
+    cluster.delete_pods(&namespace).await.unwrap();
+    cluster.wait_nothing_left("wave").await.unwrap();
+}
+
+fn types<'a>(names: impl Iterator<Item = Option<&'a str>>) -> BTreeMap<String, usize> {
+    let mut counts = BTreeMap::new();
+    for name in names {
+        *counts.entry(name.unwrap_or("?").to_owned()).or_default() += 1;
+    }
+    counts
+}
+
+/// Pods evenly spread over the trace, so that the mix is the trace's.
+fn trace_pods(namespace: &str) -> anyhow::Result<Vec<Value>> {
+    let fixtures = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures/traces");
+    let map = fs::read_to_string(fixtures.join("gpu-spec-map.csv"))?;
+    let models: BTreeMap<&str, Vec<&str>> = map
+        .lines()
+        .skip(1)
+        .filter_map(|row| row.split_once(','))
+        .filter(|(_, models)| *models != "any")
+        .map(|(spec, models)| (spec, models.split('|').collect()))
+        .collect();
+    let trace = fs::read_to_string(fixtures.join("openb_pod_list_gpuspec33.csv"))?;
+    let rows: Vec<&str> = trace.lines().skip(1).collect();
+    (0..PODS)
+        .map(|number| {
+            let row = rows[number * rows.len() / PODS];
+            let cells: Vec<&str> = row.split(',').collect();
+            let [name, cpu, memory, gpus, _, spec, ..] = cells[..] else { anyhow::bail!("row {row}") };
+            let mut requests = json!({"cpu": format!("{cpu}m"), "memory": format!("{memory}Mi")});
+            if gpus.parse::<u32>().context("GPUs")? > 0 {
+                requests["nvidia.com/gpu"] = json!(gpus);
+            }
+            let mut pod = pod(name, "wave", requests);
+            pod["metadata"]["namespace"] = json!(namespace);
+            let allowed: Vec<&str> =
+                spec.split('|').filter_map(|one| models.get(one)).flatten().copied().collect();
+            if gpus != "0" && !allowed.is_empty() {
+                let term = json!({"matchExpressions": [
+                    {"key": "poolwright.dev/gpu-model", "operator": "In", "values": allowed}
+                ]});
+                pod["spec"]["affinity"] = json!({"nodeAffinity": {
+                    "requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [term]}
+                }});
+            }
+            Ok(pod)
+        })
+        .collect()
+}
