@@ -105,6 +105,9 @@ async fn killed_twenty_times_while_it_buys_for_forty_pods_it_buys_each_node_once
         run_and_kill(&plane, &mut random).await;
     }
     assert!(waves.next().is_none(), "every wave was sent");
+    let meanwhile = cluster.claims("gpu").await.unwrap().len();
+    println!("{meanwhile} of {PODS} claims were made between the kills");
+    assert!(meanwhile > 0, "killed before it worked, every time: this machine is too slow for these kills");
 
     let flags = ["--identity", "crash", "--batch-idle", "200ms", "--list-interval", "1s"];
     let mut controller = Controller::start(&plane, "controller", &flags).unwrap();
