@@ -1,7 +1,8 @@
-//! Measures the solver on a pod list: `cargo run --release --example trace -- <pods.csv> <catalogue.csv> [seconds]`.
+//! Measures the solver on a pod list: `cargo run --release --example trace -- <pods.csv> <catalogue.csv> [sample [seconds]]`.
 
 #![expect(clippy::disallowed_methods, reason = "measuring time is what this program is for")]
 
+use std::collections::BTreeMap;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
@@ -34,11 +35,17 @@ impl Watch for Clock {
 fn main() {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let [pods, catalogue, rest @ ..] = arguments.as_slice() else {
-        eprintln!("usage: trace <pods.csv> <catalogue.csv> [seconds]");
+        eprintln!(
+            "usage: trace <pods.csv> <catalogue.csv> [sample [seconds]]\n       sample: number of pods, evenly spread; 0 for all"
+        );
         std::process::exit(2);
     };
-    let problem = common::problem(Path::new(pods), Path::new(catalogue));
-    let limit = rest.first().map(|text| Duration::from_secs_f64(text.parse().expect("seconds")));
+    let sample = match rest.first().map_or("0", String::as_str) {
+        "0" => usize::MAX,
+        text => text.parse().expect("a number of pods"),
+    };
+    let problem = common::problem(Path::new(pods), Path::new(catalogue), sample);
+    let limit = rest.get(1).map(|text| Duration::from_secs_f64(text.parse().expect("seconds")));
     let start = Instant::now();
     let options = Options::default();
     let solution = solve(&problem, &options, &mut Clock { start, limit }).expect("a well-formed problem");
@@ -56,6 +63,11 @@ fn main() {
         solved.as_secs_f64(),
         checked.as_secs_f64(),
     );
+    let mut bought: BTreeMap<&str, u32> = BTreeMap::new();
+    for group in &solution.new_nodes {
+        *bought.entry(&problem.candidates[group.candidate as usize].name).or_default() += group.count;
+    }
+    println!("{bought:?}");
     println!(
         "one pod per node {}  first fit {}",
         baseline::one_pod_per_node(&problem),

@@ -200,6 +200,7 @@ pub(crate) fn dive(
             exchanges,
             center: Some(prices.clone()),
             goal: style.goal,
+            cutoff: None,
         };
         let relaxed = relax::run(pricer, task, meter);
         let Some(relaxed) = relaxed.filter(|_| !meter.stopped()) else {

@@ -14,6 +14,7 @@ pub mod solution;
 
 mod bits;
 mod bound;
+mod branch;
 mod canonical;
 mod dive;
 mod exact;

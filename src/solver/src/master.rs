@@ -13,6 +13,8 @@ pub(crate) enum Column {
     Node(Pattern),
     /// A place for one pod of the second class taken by one of the first.
     Exchange,
+    /// A pod that is on no node: keeps the master of a branch feasible.
+    Missing,
 }
 
 /// Primal and dual values of a solved master.
@@ -124,6 +126,14 @@ impl<'m> Master<'m> {
     pub fn add_exchange(&mut self, small: u32, large: u32) {
         if let (Some((to, _)), Some((from, _))) = (self.rows[small as usize], self.rows[large as usize]) {
             self.add(Column::Exchange, 0.0, vec![(to, 1.0), (from, -1.0)]);
+        }
+    }
+
+    /// Lets every class be left out at `cost` micro-dollars a pod.
+    pub fn add_missing(&mut self, cost: f64) {
+        let rows: Vec<Row> = self.rows.iter().flatten().map(|(row, _)| *row).collect();
+        for row in rows {
+            self.add(Column::Missing, cost / 1e6, vec![(row, 1.0)]);
         }
     }
 

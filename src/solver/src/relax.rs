@@ -143,6 +143,8 @@ pub(crate) struct Task<'a> {
     pub center: Option<Center>,
     /// When to stop.
     pub goal: Goal,
+    /// For branches, which may be impossible: what leaving out a pod costs, and the bound that is high enough.
+    pub cutoff: Option<(f64, u64)>,
 }
 
 /// Prices of pods, scarce bins and limits.
@@ -150,7 +152,7 @@ pub(crate) type Center = (Vec<f64>, Vec<f64>, Vec<f64>);
 
 /// Runs column generation. `None` when it was stopped before the first master was solved.
 pub(crate) fn run(pricer: &mut Pricer<'_>, task: Task<'_>, meter: &mut Meter<'_>) -> Option<Relaxed> {
-    let Task { demand, stock, start, exchanges, center, goal } = task;
+    let Task { demand, stock, start, exchanges, center, goal, cutoff } = task;
     let model = pricer.model();
     let mut master =
         Master::new(model, demand, stock.bins(), stock.limits(), !exchanges.is_empty(), goal.seed);
@@ -159,6 +161,9 @@ pub(crate) fn run(pricer: &mut Pricer<'_>, task: Task<'_>, meter: &mut Meter<'_>
     }
     for &(small, large) in exchanges {
         master.add_exchange(small, large);
+    }
+    if let Some((missing, _)) = cutoff {
+        master.add_missing(missing);
     }
     let mut best = Relaxed::default();
     let mut center = center;
@@ -176,7 +181,7 @@ pub(crate) fn run(pricer: &mut Pricer<'_>, task: Task<'_>, meter: &mut Meter<'_>
             .zip(&values.columns)
             .filter_map(|(column, value)| match column {
                 Column::Node(pattern) => Some((pattern.clone(), *value)),
-                Column::Exchange => None,
+                Column::Exchange | Column::Missing => None,
             })
             .collect();
         if best.pods.is_empty() {
@@ -184,7 +189,7 @@ pub(crate) fn run(pricer: &mut Pricer<'_>, task: Task<'_>, meter: &mut Meter<'_>
                 (values.pods.clone(), values.bins.clone(), values.limits.clone());
         }
         let gap = |bound: u64| (values.objective - bound as f64) / values.objective.max(1.0);
-        if gap(best.bound) <= goal.gap {
+        if gap(best.bound) <= goal.gap || cutoff.is_some_and(|(_, enough)| best.bound >= enough) {
             break;
         }
         if round == goal.rounds {

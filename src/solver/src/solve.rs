@@ -1,14 +1,17 @@
 //! The solve as a whole: greedy, relaxation, dives, improvement, and when to stop.
 
+use std::collections::{BTreeMap, BTreeSet};
+
 use crate::bound::Certificate;
-use crate::canonical::Model;
+use crate::branch::{Branch, Ranges};
+use crate::canonical::{Model, UNLIMITED};
 use crate::dive::{self, Style};
 use crate::greedy::{self};
 use crate::meter::Meter;
-use crate::plan::{Plan, Stock};
+use crate::plan::{Pattern, Plan, Stock};
 use crate::pricing::Pricer;
 use crate::problem::{Problem, ProblemError};
-use crate::relax::{self, Goal, Relaxed, Task};
+use crate::relax::{self, Center, Goal, Relaxed, Task};
 use crate::solution::{Solution, Stopped};
 use crate::{Watch, exact};
 
@@ -78,6 +81,32 @@ struct Run<'a> {
     small: bool,
 }
 
+/// Up to this many pods, branching follows the first relaxation.
+const BRANCH_AT_ONCE: u64 = 2_000;
+
+/// A part of the plans: those whose counts of nodes are in `ranges`.
+#[derive(Clone)]
+struct Leaf {
+    ranges: Ranges,
+    /// The bin to branch on, and the whole nodes of it beyond the least.
+    choice: Option<(u32, u64)>,
+    columns: Vec<Pattern>,
+    center: Center,
+}
+
+impl Leaf {
+    fn new(ranges: Ranges, branch: &Branch, relaxed: &Relaxed) -> Self {
+        let columns: BTreeSet<Pattern> =
+            dive::pool(&branch.model, relaxed, 0.1).iter().map(|pattern| branch.restored(pattern)).collect();
+        Self {
+            ranges,
+            choice: branch.choice(relaxed),
+            columns: columns.into_iter().collect(),
+            center: branch.center(relaxed),
+        }
+    }
+}
+
 impl Run<'_> {
     /// HiGHS takes seeds that fit 31 bits.
     fn seed(&self) -> i32 {
@@ -134,6 +163,7 @@ impl Run<'_> {
                 exchanges: &exchanges,
                 center: center.take(),
                 goal,
+                cutoff: None,
             };
             let relaxed = relax::run(&mut pricer, task, meter);
             let Some(relaxed) = relaxed else { return };
@@ -149,11 +179,89 @@ impl Run<'_> {
                     return;
                 }
             }
+            if self.demand.iter().sum::<u64>() <= BRANCH_AT_ONCE {
+                self.branch(relaxed, &exchanges, meter);
+                return;
+            }
             start = dive::pool(self.model, &relaxed, 0.5);
             start.extend(relax::plain_columns(self.model, &self.demand));
             start.extend(self.best.nodes.keys().cloned());
             center = Some((relaxed.pods, relaxed.bins, relaxed.limits));
         }
+    }
+
+    /// Branches on counts of nodes, the branch with the least bound first, until the gap is closed.
+    fn branch(&mut self, root: Relaxed, exchanges: &[(u32, u32)], meter: &mut Meter<'_>) {
+        let ranges = Ranges::new();
+        let Some(whole) = Branch::new(self.model, &ranges) else { return };
+        let mut leaves = BTreeMap::new();
+        leaves.insert((self.bound, 0), Leaf::new(ranges, &whole, &root));
+        let mut made = 0;
+        while let Some((key, leaf)) = leaves.pop_first() {
+            // All plans are in this leaf or in one whose bound is not lower.
+            self.bound = self.bound.max(key.0);
+            let Some((bin, least)) = leaf.choice else { return };
+            if self.done() || meter.stopped() {
+                return;
+            }
+            let (low, high) = leaf.ranges.get(&bin).copied().unwrap_or((0, UNLIMITED));
+            for range in [(low, low + least), (low + least + 1, high)] {
+                let mut ranges = leaf.ranges.clone();
+                ranges.insert(bin, range);
+                made += 1;
+                let Some(branch) = Branch::new(self.model, &ranges) else { continue };
+                let (bound, next) = self.explore(&branch, ranges, &leaf, key.0, exchanges, meter);
+                if meter.stopped() {
+                    return;
+                }
+                leaves.insert((bound, made), next);
+            }
+        }
+        // Every branch was impossible, so nothing undercuts the plan at hand.
+        self.bound = self.bound.max(self.best.cost(self.model));
+    }
+
+    /// The bound of a branch, and what its own branches start from.
+    fn explore(
+        &mut self,
+        branch: &Branch,
+        ranges: Ranges,
+        parent: &Leaf,
+        known: u64,
+        exchanges: &[(u32, u32)],
+        meter: &mut Meter<'_>,
+    ) -> (u64, Leaf) {
+        let mut pricer = Pricer::new(&branch.model);
+        let cost = self.best.cost(self.model);
+        let goal = Goal { gap: 0.0005, rounds: 40, levels: (0, 4), seed: self.seed() };
+        let task = Task {
+            demand: &self.demand,
+            stock: &Stock::full(&branch.model),
+            start: branch.contents(&parent.columns),
+            exchanges,
+            center: Some(branch.around(&parent.center)),
+            goal,
+            cutoff: Some((10.0 * cost as f64, cost.saturating_sub(branch.sunk))),
+        };
+        let Some(relaxed) = relax::run(&mut pricer, task, meter) else {
+            return (known, Leaf { choice: None, ..parent.clone() });
+        };
+        let bound = relaxed.certificate.as_ref().map_or(0, |certificate| {
+            certificate.bound(&branch.model, &self.demand).saturating_add(branch.sunk)
+        });
+        let bound = bound.max(known);
+        if bound < cost {
+            let style = Style {
+                round_up: 0.6,
+                goal: Goal { gap: 0.0005, rounds: 12, levels: (0, 0), seed: self.seed() },
+            };
+            if let Some(plan) = dive::dive(&mut pricer, &self.demand, &relaxed, exchanges, style, meter) {
+                let mut plan = branch.plan(&plan);
+                plan.downgrade(self.model);
+                self.offer(plan, meter);
+            }
+        }
+        (bound, Leaf::new(ranges, branch, &relaxed))
     }
 
     fn dive(

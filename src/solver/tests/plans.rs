@@ -140,6 +140,7 @@ fn trace() -> Problem {
     common::problem(
         &fixtures.join("traces/openb_pod_list_gpuspec33.csv"),
         &fixtures.join("catalogue/solver-bench-79-types.csv"),
+        usize::MAX,
     )
 }
 

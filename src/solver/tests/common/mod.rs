@@ -42,9 +42,10 @@ fn number(row: &BTreeMap<String, String>, column: &str) -> u64 {
     }
 }
 
-/// Reads both files.
-pub fn problem(pods: &Path, catalogue: &Path) -> Problem {
-    let types = rows(catalogue);
+/// Reads both files; at most `most` pods, evenly spread over the list. Arm types are left out.
+pub fn problem(pods: &Path, catalogue: &Path, most: usize) -> Problem {
+    let mut types = rows(catalogue);
+    types.retain(|row| row["arch"] == "amd64" && !row["on_demand_usd_per_hour"].is_empty());
     let candidates: Vec<Candidate> = types
         .iter()
         .map(|row| Candidate {
@@ -61,9 +62,11 @@ pub fn problem(pods: &Path, catalogue: &Path) -> Problem {
         })
         .collect();
     let mut counts: BTreeMap<(Vec<u64>, String), u32> = BTreeMap::new();
-    for row in rows(pods) {
+    let listed = rows(pods);
+    let wanted = most.min(listed.len());
+    for row in (0..wanted).map(|index| &listed[index * listed.len() / wanted]) {
         let requests =
-            vec![number(&row, "cpu_milli"), number(&row, "memory_mib") * MIB, 1, number(&row, "num_gpu")];
+            vec![number(row, "cpu_milli"), number(row, "memory_mib") * MIB, 1, number(row, "num_gpu")];
         let spec = row.get("gpu_spec").cloned().unwrap_or_default();
         *counts.entry((requests, spec)).or_default() += 1;
     }

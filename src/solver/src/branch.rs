@@ -1,0 +1,135 @@
+//! Branching on how many nodes of a bin are bought: where dear nodes come in whole numbers, the relaxation buys a fraction
+//! of one and its bound is far below every plan.
+//!
+//! A branch is a smaller problem of the same form. *At most k nodes* is a ceiling. *At least k nodes* is k nodes that are
+//! there and paid for: existing nodes, with their price as a constant. So the certificate of each branch is the one of
+//! [`crate::bound`], and the least bound of a set of branches that covers all plans is a bound.
+
+use std::collections::BTreeMap;
+
+use crate::canonical::{Bin, Model, Origin, UNLIMITED};
+use crate::plan::{Pattern, Plan};
+use crate::relax::{Center, Relaxed};
+
+/// How many nodes of some bins may be bought: `least` and `most`.
+pub(crate) type Ranges = BTreeMap<u32, (u64, u64)>;
+
+/// A problem with some counts of nodes restricted.
+pub(crate) struct Branch {
+    /// The restricted problem; bins keep their indices, paid nodes follow.
+    pub model: Model,
+    /// What the paid nodes cost, in micro-dollars.
+    pub sunk: u64,
+    /// The bins that the paid nodes are of, by position behind the original bins.
+    paid: Vec<u32>,
+}
+
+impl Branch {
+    /// `None` when nothing satisfies the restriction.
+    pub fn new(model: &Model, ranges: &Ranges) -> Option<Self> {
+        let mut branch = Self { model: model.clone(), sunk: 0, paid: Vec::new() };
+        for (&index, &(least, most)) in ranges {
+            let bin = &mut branch.model.bins[index as usize];
+            let most = most.min(bin.available);
+            if least > most {
+                return None;
+            }
+            let paid = Bin {
+                price: 0,
+                available: least,
+                limit_use: Vec::new(),
+                origin: Origin::Existing(Vec::new()),
+                ..bin.clone()
+            };
+            branch.sunk = branch.sunk.checked_add(bin.price.checked_mul(least)?)?;
+            bin.available = if most == UNLIMITED { UNLIMITED } else { most - least };
+            for (limit, amount) in &bin.limit_use {
+                let left = &mut branch.model.limits[*limit as usize];
+                *left = left.checked_sub(amount.checked_mul(least)?)?;
+            }
+            if bin.available == 0 {
+                for class in std::mem::take(&mut bin.classes) {
+                    branch.model.classes[class as usize].bins.retain(|home| *home != index);
+                }
+            }
+            if least > 0 {
+                let position = branch.model.bins.len() as u32;
+                for class in &paid.classes {
+                    branch.model.classes[*class as usize].bins.push(position);
+                }
+                branch.model.bins.push(paid);
+                branch.paid.push(index);
+            }
+        }
+        let possible = branch.model.classes.iter().all(|class| class.demand == 0 || !class.bins.is_empty());
+        possible.then_some(branch)
+    }
+
+    /// Contents of the original problem's bins as contents of this problem's.
+    pub fn contents(&self, patterns: &[Pattern]) -> Vec<Pattern> {
+        let bins = self.model.bins.len() - self.paid.len();
+        let mut contents = Vec::with_capacity(patterns.len());
+        for pattern in patterns {
+            if !self.model.bins[pattern.bin as usize].classes.is_empty() {
+                contents.push(pattern.clone());
+            }
+            if let Some(at) = self.paid.iter().position(|bin| *bin == pattern.bin) {
+                contents.push(Pattern { bin: (bins + at) as u32, pods: pattern.pods.clone() });
+            }
+        }
+        contents
+    }
+
+    /// The bin of the original problem.
+    fn original(&self, bin: u32) -> u32 {
+        let bins = self.model.bins.len() - self.paid.len();
+        (bin as usize).checked_sub(bins).map_or(bin, |at| self.paid[at])
+    }
+
+    /// A content in terms of the original problem.
+    pub fn restored(&self, pattern: &Pattern) -> Pattern {
+        Pattern { bin: self.original(pattern.bin), pods: pattern.pods.clone() }
+    }
+
+    /// A plan in terms of the original problem.
+    pub fn plan(&self, plan: &Plan) -> Plan {
+        let mut restored = Plan::default();
+        for (pattern, count) in &plan.nodes {
+            restored.add(self.restored(pattern), *count);
+        }
+        restored
+    }
+
+    /// Prices in terms of the original problem.
+    pub fn center(&self, relaxed: &Relaxed) -> Center {
+        let bins = self.model.bins.len() - self.paid.len();
+        (relaxed.pods.clone(), relaxed.bins[..bins].to_vec(), relaxed.limits.clone())
+    }
+
+    /// Prices for this problem; nothing is known of what paid nodes are worth.
+    pub fn around(&self, center: &Center) -> Center {
+        let mut bins = center.1.clone();
+        bins.extend(self.paid.iter().map(|bin| self.model.bins[*bin as usize].price as f64));
+        (center.0.clone(), bins, center.2.clone())
+    }
+
+    /// The bin to branch on and how many whole nodes the relaxation buys of it beyond those paid for; `None` when all
+    /// counts are whole.
+    pub fn choice(&self, relaxed: &Relaxed) -> Option<(u32, u64)> {
+        let mut bought: BTreeMap<u32, f64> = BTreeMap::new();
+        for (pattern, value) in &relaxed.columns {
+            if !self.model.bins[pattern.bin as usize].is_existing() {
+                *bought.entry(pattern.bin).or_default() += value;
+            }
+        }
+        let mut best: Option<(f64, u32, u64)> = None;
+        for (bin, value) in bought {
+            let part = value - value.floor();
+            let score = self.model.bins[bin as usize].price as f64 * part.min(1.0 - part);
+            if part.min(1.0 - part) > 1e-4 && best.is_none_or(|(most, ..)| score > most) {
+                best = Some((score, bin, value.floor() as u64));
+            }
+        }
+        best.map(|(_, bin, whole)| (bin, whole))
+    }
+}
