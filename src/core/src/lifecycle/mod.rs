@@ -2,6 +2,7 @@
 
 mod empty;
 mod end;
+mod opening;
 mod reaper;
 mod start;
 
@@ -33,11 +34,12 @@ pub struct Decision {
 /// whoever carries actions out leaves out what is still under way. `Launch` and `Terminate` wake again after 5 s.
 pub fn decide(snapshot: &Snapshot, now: Timestamp) -> Decision {
     let mut scene = Scene::new(snapshot, now);
+    let opening = opening::choose(&mut scene);
     for claim in snapshot.claims.values().map(Arc::as_ref) {
         if claim.deleting_since.is_some() {
             end::decide(&mut scene, claim);
         } else {
-            start::decide(&mut scene, claim);
+            start::decide(&mut scene, claim, &opening);
         }
     }
     reaper::decide(&mut scene);

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use jiff::{SignedDuration, Timestamp};
 
+use super::opening::Opening;
 use super::{REPEAT, Scene, after, empty, is, is_not, words};
 use crate::action::{Action, ConditionType, Notice, NoticeKind, Subject};
 use crate::model::{Claim, Node, PodKey, PodPhase, Taint, Uid};
@@ -17,7 +18,7 @@ const REGISTERED_LABEL: &str = "poolwright.dev/registered";
 /// How long the scheduler may take to place a pod on the open node that was bought for it.
 const PATIENCE: SignedDuration = SignedDuration::from_secs(60);
 
-pub(super) fn decide(scene: &mut Scene<'_>, claim: &Claim) {
+pub(super) fn decide(scene: &mut Scene<'_>, claim: &Claim, opening: &Opening<'_>) {
     let Some(launched) = &claim.launched else {
         return launch(scene, claim);
     };
@@ -41,7 +42,7 @@ pub(super) fn decide(scene: &mut Scene<'_>, claim: &Claim) {
         scene.conditions(claim, [is(ConditionType::Registered, "Registered", message)]);
     }
     if claim.since(ConditionType::Initialized).is_none() {
-        initialize(scene, claim, node_name);
+        initialize(scene, claim, node_name, opening);
     } else {
         nominate(scene, claim, node_name);
         initialized(scene, claim, node_name);
@@ -101,38 +102,45 @@ fn registration(scene: &Scene<'_>, claim: &Claim, node: &Node) -> Action {
     Action::Register { claim: claim.name.clone(), node: node.name.clone(), labels, annotations, taints }
 }
 
-/// Tells the scheduler where the plan put pods that still wait, immediately before their node opens and as long as they
-/// wait afterwards. Not earlier: whenever the scheduler tries a pod in vain, it clears the pod's nomination.
+/// Tells the scheduler where the plan put pods that still wait.
 fn nominate(scene: &mut Scene<'_>, claim: &Claim, node_name: &str) {
-    if scene.node(claim).is_none_or(|node| node.deleting_since.is_some()) {
-        return;
-    }
-    let nominations: Vec<(PodKey, Uid)> = scene
-        .expected(claim)
-        .iter()
-        .filter(|pod| match &pod.nominated_node {
-            None => true,
-            Some(node) if node == node_name => false,
-            // On a node that is not ours the scheduler preempts for it: that is its decision.
-            Some(node) => {
-                !scene.snapshot.nodes.contains_key(node)
-                    || scene.snapshot.claims.values().any(|claim| claim.node_name.as_ref() == Some(node))
-            }
-        })
-        .map(|pod| (pod.key.clone(), pod.uid.clone()))
-        .collect();
-    for (pod, uid) in nominations {
+    for (pod, uid) in to_nominate(scene, claim) {
         scene.act(Action::Nominate { pod, uid, node: node_name.to_owned() });
     }
 }
 
-fn initialize(scene: &mut Scene<'_>, claim: &Claim, node_name: &str) {
+/// Waiting pods that are planned for the claim and not nominated to its node.
+pub(super) fn to_nominate(scene: &Scene<'_>, claim: &Claim) -> Vec<(PodKey, Uid)> {
+    if scene.node(claim).is_none_or(|node| node.deleting_since.is_some()) {
+        return Vec::new();
+    }
+    let ours =
+        |node: &String| scene.snapshot.claims.values().any(|claim| claim.node_name.as_ref() == Some(node));
+    scene
+        .expected(claim)
+        .iter()
+        .filter(|pod| match &pod.nominated_node {
+            None => true,
+            nominated if *nominated == claim.node_name => false,
+            // On a node that is not ours the scheduler preempts for it: that is its decision.
+            Some(node) => !scene.snapshot.nodes.contains_key(node) || ours(node),
+        })
+        .map(|pod| (pod.key.clone(), pod.uid.clone()))
+        .collect()
+}
+
+fn initialize(scene: &mut Scene<'_>, claim: &Claim, node_name: &str, opening: &Opening<'_>) {
     let missing = match scene.node(claim) {
         None => Some(("NodeGone", format!("node {node_name} does not exist any more"))),
         Some(node) => missing(claim, node),
     };
     let Some((reason, message)) = missing else {
-        nominate(scene, claim, node_name);
+        if opening.nominate.contains(&claim.name) {
+            nominate(scene, claim, node_name);
+        }
+        if !opening.open.contains(&claim.name) {
+            return;
+        }
         scene.act(Action::Open { node: node_name.to_owned() });
         let message = format!("node {node_name} is ready and advertises exactly what was promised");
         scene.tell(&claim.name, NoticeKind::Normal, "Initialized", format!("{message}; it is open to pods"));
@@ -151,7 +159,7 @@ fn initialize(scene: &mut Scene<'_>, claim: &Claim, node_name: &str) {
 }
 
 /// What keeps a node from being opened, if anything.
-fn missing(claim: &Claim, node: &Node) -> Option<(&'static str, String)> {
+pub(super) fn missing(claim: &Claim, node: &Node) -> Option<(&'static str, String)> {
     if node.deleting_since.is_some() {
         return Some(("NodeDeleted", format!("node {} is being deleted", node.name)));
     }

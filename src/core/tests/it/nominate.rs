@@ -18,16 +18,103 @@ fn nominated(snapshot: &Snapshot) -> Vec<(String, String)> {
     nominations.collect()
 }
 
+fn opened(snapshot: &Snapshot, now: i64) -> Vec<String> {
+    let actions = decide(snapshot, at(now)).actions;
+    let opened = actions.into_iter().filter_map(|action| match action {
+        Action::Open { node } => Some(node),
+        _ => None,
+    });
+    opened.collect()
+}
+
+/// Registered claims `c0`, `c1`, ... whose nodes are ready to open, each planned for one waiting pod.
+fn ready_to_open(count: usize) -> Snapshot {
+    let mut snapshot = cluster(aws(), [pool("gpu")]);
+    for number in 0..count {
+        let (name, node) = (format!("c{number}"), format!("n{number}"));
+        let provider_id = format!("kwok://{name}");
+        let claim = Claim {
+            name: ClaimName(name.clone()),
+            uid: Uid(format!("uid-{name}")),
+            node_name: Some(node.clone()),
+            launched: registered().launched.map(|l| Launched { provider_id: provider_id.clone(), ..l }),
+            planned_pods: vec![key(&format!("p{number}"))],
+            ..registered()
+        };
+        let node = Node { name: node, provider_id: Some(provider_id), ..gated() };
+        snapshot =
+            with(with(with(snapshot, [claim]), [node]), [pod(&format!("p{number}"), requests(1, 1, 1))]);
+    }
+    snapshot
+}
+
+fn nominate_all(mut snapshot: Snapshot, count: usize) -> Snapshot {
+    for number in 0..count {
+        let nominated = Pod {
+            nominated_node: Some(format!("n{number}")),
+            ..pod(&format!("p{number}"), requests(1, 1, 1))
+        };
+        snapshot = with(snapshot, [nominated]);
+    }
+    snapshot
+}
+
 #[test]
-fn pods_are_nominated_right_before_their_node_opens_and_not_while_it_cannot_take_them() {
+fn nobody_is_nominated_to_a_node_that_cannot_take_pods_yet() {
     let starting = Node { ready: false, ..gated() };
     let snapshot = with(with(cluster(aws(), [pool("gpu")]), [registered()]), [starting]);
-    let snapshot = with(snapshot, [pod("p", requests(1, 1, 1))]);
-    assert_eq!(nominated(&snapshot), []);
-    let actions = decide(&with(snapshot, [gated()]), at(25)).actions;
+    assert_eq!(nominated(&with(snapshot, [pod("p", requests(1, 1, 1))])), []);
+}
+
+#[test]
+fn nodes_open_together_once_all_their_pods_are_nominated() {
+    let snapshot = ready_to_open(3);
+    assert_eq!((nominated(&snapshot).len(), opened(&snapshot, 22)), (3, vec![]));
+    let two = nominate_all(snapshot.clone(), 2);
+    assert_eq!((nominated(&two).len(), opened(&two, 22)), (1, vec![]));
+    let all = nominate_all(snapshot, 3);
+    assert_eq!((nominated(&all).len(), opened(&all, 22)), (0, vec!["n0".into(), "n1".into(), "n2".into()]));
+}
+
+#[test]
+fn a_node_opens_in_time_even_if_the_scheduler_keeps_clearing_nominations() {
+    let snapshot = ready_to_open(1);
+    assert_eq!(opened(&snapshot, 24), [] as [&str; 0]);
+    assert_eq!(decide(&snapshot, at(24)).wake_at, Some(at(25)));
+    let actions = decide(&snapshot, at(25)).actions;
     let nominate = actions.iter().position(|action| matches!(action, Action::Nominate { .. }));
     let open = actions.iter().position(|action| matches!(action, Action::Open { .. }));
     assert!(nominate.is_some() && nominate < open, "{actions:?}");
+}
+
+#[test]
+fn the_next_nodes_open_when_the_pods_of_those_before_are_placed_or_had_their_time() {
+    let snapshot = nominate_all(ready_to_open(2), 2);
+    let before = Claim {
+        name: ClaimName("before".into()),
+        uid: Uid("uid-before".into()),
+        planned_pods: vec![key("first")],
+        ..initialized()
+    };
+    let snapshot = with(with(snapshot, [before]), [claimed_node()]);
+    let waiting =
+        with(snapshot.clone(), [Pod { nominated_node: Some("n".into()), ..pod("first", requests(1, 1, 1)) }]);
+    assert_eq!(opened(&waiting, 32), [] as [&str; 0]);
+    assert_eq!(decide(&waiting, at(32)).wake_at, Some(at(33)));
+    assert_eq!(opened(&waiting, 33), ["n0", "n1"]);
+    let placed = with(snapshot, [bound(pod("first", requests(1, 1, 1)), "n")]);
+    assert_eq!(opened(&placed, 32), ["n0", "n1"]);
+}
+
+#[test]
+fn many_nodes_open_in_groups_and_those_nobody_waits_for_at_once() {
+    let snapshot = nominate_all(ready_to_open(12), 12);
+    assert_eq!(opened(&snapshot, 22).len(), 8);
+    let gone = with(
+        snapshot,
+        (0..12).map(|number| bound(pod(&format!("p{number}"), requests(1, 1, 1)), "elsewhere")),
+    );
+    assert_eq!(opened(&gone, 22).len(), 12);
 }
 
 #[test]

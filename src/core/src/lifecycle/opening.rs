@@ -1,0 +1,67 @@
+//! In which order new nodes open to pods.
+//!
+//! The kube-scheduler puts a waiting pod on any open node that holds it. Were all nodes opened as they come, pods would
+//! take each other's places: the plan would not happen, and more would be bought. So pods are nominated first (the
+//! scheduler reserves room for nominated pods and tries their node first), then their nodes open, and the next nodes open
+//! when those pods are placed. The scheduler clears the nomination of every pod that it tries in vain, and every node that
+//! opens makes it try all that wait: hence the groups, and the quiet between them.
+
+use std::collections::BTreeSet;
+
+use jiff::SignedDuration;
+
+use super::start::{missing, to_nominate};
+use super::{Scene, after};
+use crate::action::ConditionType;
+use crate::model::{Claim, ClaimName};
+
+/// How long the pods of one group may take until the next group opens all the same.
+const SETTLE: SignedDuration = SignedDuration::from_secs(3);
+/// A node opens this long after it registered even if the scheduler keeps clearing nominations.
+const PATIENCE: SignedDuration = SignedDuration::from_secs(5);
+/// Nodes of a group: this many, or a third of those that are ready to open.
+const GROUP: usize = 8;
+
+/// What happens now to the nodes that are ready to open; the others wait.
+#[derive(Debug, Default)]
+pub(super) struct Opening<'a> {
+    /// Their waiting pods are nominated.
+    pub nominate: BTreeSet<&'a ClaimName>,
+    /// They open.
+    pub open: BTreeSet<&'a ClaimName>,
+}
+
+pub(super) fn choose<'a>(scene: &mut Scene<'a>) -> Opening<'a> {
+    let claims = || scene.snapshot.claims.values().filter(|claim| claim.deleting_since.is_none());
+    let ready = claims().filter(|claim| {
+        claim.since(ConditionType::Initialized).is_none()
+            && claim.node_name.is_some()
+            && scene.node(claim).is_some_and(|node| missing(claim, node).is_none())
+    });
+    // Nobody waits for a node without planned pods, so its opening moves no pod.
+    let (mut waited_for, alone): (Vec<&Claim>, Vec<&Claim>) =
+        ready.map(AsRef::as_ref).partition(|claim| !scene.expected(claim).is_empty());
+    let mut opening = Opening { open: alone.iter().map(|claim| &claim.name).collect(), ..Opening::default() };
+    let settled_at = claims()
+        .filter(|claim| !scene.expected(claim).is_empty())
+        .filter_map(|claim| claim.since(ConditionType::Initialized))
+        .max()
+        .map(|since| after(since, SETTLE));
+    if waited_for.is_empty() || settled_at.is_some_and(|at| !scene.ended(at)) {
+        return opening;
+    }
+    waited_for.sort_by_key(|claim| (claim.created, &claim.name));
+    waited_for.truncate(GROUP.max(waited_for.len().div_ceil(3)));
+    if waited_for.iter().all(|claim| to_nominate(scene, claim).is_empty()) {
+        opening.open.extend(waited_for.iter().map(|claim| &claim.name));
+        return opening;
+    }
+    for claim in waited_for {
+        opening.nominate.insert(&claim.name);
+        let registered = claim.since(ConditionType::Registered).unwrap_or(claim.created);
+        if scene.ended(after(registered, PATIENCE)) {
+            opening.open.insert(&claim.name);
+        }
+    }
+    opening
+}
