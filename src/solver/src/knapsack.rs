@@ -210,9 +210,9 @@ pub(crate) fn solve(
     capacity: &[u64],
     mut items: Vec<Item>,
     prices: &[u64],
-    most: u64,
-    threshold: u64,
+    (threshold, most): (u64, u64),
     effort: Effort,
+    scratch: &mut Scratch,
 ) -> Answer {
     let dims = capacity.len();
     let request = |item: &Item| classes[item.class as usize].requests.as_slice();
@@ -273,8 +273,9 @@ pub(crate) fn solve(
                     mix.iter().map(|(dim, part)| of(share(request[*dim], capacity[*dim]), *part)).sum()
                 })
                 .collect();
-            let table = table(items, &scaled, &slot_weights, slots, weights, effort.bits);
-            work += table.cells.len() as u64 / 2_000;
+            let cells = scratch.0.pop().unwrap_or_default();
+            let table = table(items, &scaled, &slot_weights, slots, weights, effort.bits, cells);
+            work += ((items.len() as u64 + 1) << effort.bits) * (slots + 1) / 2_000;
             table
         })
         .collect();
@@ -300,8 +301,13 @@ pub(crate) fn solve(
     work += search.nodes / 20 + 1;
     // Rounded-up table values may exceed the caller's bound; the smaller of two bounds is one.
     let upper = search.best.max(search.open.min(most));
+    scratch.0.extend(search.tables.into_iter().map(|table| table.cells));
     Answer { upper, found: search.found, work }
 }
+
+/// Memory for tables: asking for it anew each time takes longer than filling it.
+#[derive(Default)]
+pub(crate) struct Scratch(Vec<Vec<i32>>);
 
 /// Builds the suffix tables of one mix.
 fn table(
@@ -311,14 +317,19 @@ fn table(
     slots: u64,
     weights: Vec<u64>,
     bits: u32,
+    mut cells: Vec<i32>,
 ) -> Table {
     let row = (1usize << bits) + 1;
     let rows = slots as usize + 1;
     let level = row * rows;
-    let mut cells = vec![0i32; level * (items.len() + 1)];
+    let size = level * (items.len() + 1);
+    if cells.len() < size {
+        cells.resize(size, 0);
+    }
+    cells[level * items.len()..size].fill(0);
     for item in (0..items.len()).rev() {
         let (head, tail) = cells.split_at_mut((item + 1) * level);
-        let target = &mut head[item * level..];
+        let target = &mut head[item * level..(item + 1) * level];
         target.copy_from_slice(&tail[..level]);
         let cost = (weights[item] >> (MIX_BITS - bits)) as usize;
         let slot = slot_weights[item] as usize;
@@ -422,7 +433,7 @@ mod tests {
             let most: u64 = items.iter().map(|item| item.value * u64::from(item.most)).sum();
             let best = brute(&classes, &items, &mut capacity.to_vec(), 0);
             let effort = Effort { bits: 6, nodes };
-            let answer = solve(&classes, &capacity, items, &prices, most.max(1), 0, effort);
+            let answer = solve(&classes, &capacity, items, &prices, (0, most.max(1)), effort, &mut Scratch::default());
             prop_assert!(answer.upper >= best, "bound {} below {best}", answer.upper);
             if nodes > 3 {
                 prop_assert_eq!(answer.upper, best);

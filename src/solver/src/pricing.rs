@@ -4,11 +4,14 @@
 //! by reduced costs and dominance before [`crate::knapsack`] searches them.
 
 use crate::canonical::Model;
-use crate::knapsack::{self, Effort, Item};
+use crate::knapsack::{self, Effort, Item, Scratch};
 use crate::multipliers::{self, LpItem};
 
 /// Value units in one micro-dollar: prices of pods are integers in these units.
 pub(crate) const UNITS: u64 = 1 << 10;
+
+/// Below so many kinds of small pods the search needs no help.
+const SPLIT: usize = 4;
 
 /// What is known of one bin at one vector of prices.
 #[derive(Clone, Debug, Default)]
@@ -37,6 +40,9 @@ struct Shares {
 pub(crate) struct Pricer<'m> {
     model: &'m Model,
     shares: Vec<Shares>,
+    scratch: Scratch,
+    /// How hard each bin's search had to be; the caller's memory from one relaxation to the next.
+    pub levels: Vec<usize>,
 }
 
 impl<'m> Pricer<'m> {
@@ -63,7 +69,7 @@ impl<'m> Pricer<'m> {
                 }
             })
             .collect();
-        Self { model, shares }
+        Self { model, shares, scratch: Scratch::default(), levels: vec![0; model.bins.len()] }
     }
 
     /// The problem it prices for.
@@ -131,15 +137,107 @@ impl<'m> Pricer<'m> {
         }
         let prices = self.shares[bin].prices.clone();
         let core = self.core(bin, pi, demand, &prices, most, threshold);
-        let answer = knapsack::solve(
-            &self.model.classes,
-            &self.model.bins[bin].capacity,
-            core,
-            &prices,
-            most,
-            threshold,
-            effort,
-        );
+        let capacity = &self.model.bins[bin].capacity;
+        let (large, small): (Vec<Item>, Vec<Item>) = core.iter().cloned().partition(|item| {
+            let requests = &self.model.classes[item.class as usize].requests;
+            requests.iter().zip(capacity).any(|(request, room)| *request > room / 2)
+        });
+        if large.is_empty() || small.len() < SPLIT {
+            let answer = knapsack::solve(
+                &self.model.classes,
+                capacity,
+                core,
+                &prices,
+                (threshold, most),
+                effort,
+                &mut self.scratch,
+            );
+            return Priced { upper: answer.upper.min(most), found: answer.found, work: work + answer.work };
+        }
+        // A pod that takes more than half of something changes which resource is scarce for the rest: each such pod, and
+        // none of them, has resource prices of its own.
+        let mut priced = Priced { upper: 0, found: Vec::new(), work };
+        for first in (0..=large.len()).rev() {
+            let best = priced.found.last().map_or(threshold, |(value, _)| *value);
+            let (chosen, rest) = match large.split_at(first) {
+                (_, [chosen, rest @ ..]) => (Some(chosen), rest),
+                (_, []) => (None, &[][..]),
+            };
+            let mut room = capacity.clone();
+            if let Some(chosen) = chosen {
+                let requests = &self.model.classes[chosen.class as usize].requests;
+                room.iter_mut().zip(requests).for_each(|(room, request)| *room -= request);
+            }
+            let value = chosen.map_or(0, |chosen| chosen.value);
+            let mut items: Vec<Item> = rest.iter().chain(&small).cloned().collect();
+            if let Some(chosen) = chosen.filter(|chosen| chosen.most > 1) {
+                items.push(Item { most: chosen.most - 1, ..chosen.clone() });
+            }
+            let part = self.part(&room, items, best.saturating_sub(value), effort);
+            priced.work += part.work;
+            priced.upper = priced.upper.max(value + part.upper);
+            for (worth, mut content) in part.found {
+                if let Some(chosen) = chosen {
+                    match content.iter_mut().find(|(class, _)| *class == chosen.class) {
+                        Some((_, count)) => *count += 1,
+                        None => content.push((chosen.class, 1)),
+                    }
+                    content.sort_unstable();
+                }
+                if value + worth > best {
+                    priced.found.push((value + worth, content));
+                }
+            }
+        }
+        priced.upper = priced.upper.min(most);
+        priced
+    }
+
+    /// The best content of `room`, as [`Self::price`] but without memory.
+    fn part(&mut self, room: &[u64], mut items: Vec<Item>, threshold: u64, effort: Effort) -> Priced {
+        let dims = self.model.dims;
+        let classes = &self.model.classes;
+        items.retain_mut(|item| {
+            let fits = crate::canonical::fit_count(room, &classes[item.class as usize].requests);
+            item.most = u64::from(item.most).min(fits) as u32;
+            item.most > 0
+        });
+        let fixed: Vec<u64> = items
+            .iter()
+            .flat_map(|item| classes[item.class as usize].requests.iter().zip(room))
+            .map(|(request, room)| knapsack::share(*request, *room))
+            .collect();
+        let float: Vec<f64> = fixed.iter().map(|share| *share as f64 / (1u64 << 32) as f64).collect();
+        let lp: Vec<LpItem<'_>> = items
+            .iter()
+            .zip(float.chunks(dims))
+            .map(|(item, shares)| LpItem { value: item.value as f64, most: f64::from(item.most), shares })
+            .collect();
+        let prices: Vec<u64> =
+            multipliers::solve(&lp, dims).into_iter().map(|price| price.round() as u64).collect();
+        let mut most: u128 = prices.iter().map(|price| u128::from(*price)).sum();
+        for (item, shares) in items.iter_mut().zip(fixed.chunks(dims)) {
+            let size: u64 =
+                shares.iter().zip(&prices).map(|(share, price)| knapsack::of(*share, *price)).sum();
+            item.loss = size as i64 - item.value as i64;
+            most += u128::from(item.value.saturating_sub(size)) * u128::from(item.most);
+        }
+        let most = u64::try_from(most).unwrap_or(u64::MAX);
+        let work = items.len() as u64 / 5 + 1;
+        if most <= threshold {
+            return Priced { upper: most, work, ..Priced::default() };
+        }
+        let slack = most - threshold;
+        items.retain_mut(|item| {
+            if let Some(ceiling) =
+                u64::try_from(item.loss).ok().and_then(|loss| (slack - 1).checked_div(loss))
+            {
+                item.most = u64::from(item.most).min(ceiling) as u32;
+            }
+            item.most > 0
+        });
+        let answer =
+            knapsack::solve(classes, room, items, &prices, (threshold, most), effort, &mut self.scratch);
         Priced { upper: answer.upper.min(most), found: answer.found, work: work + answer.work }
     }
 
@@ -201,5 +299,66 @@ impl<'m> Pricer<'m> {
             })
         };
         (0..kept.len()).filter(|index| !dominated(*index)).map(|index| kept[index].item.clone()).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::testing::{candidate, class, problem};
+
+    /// The most valuable content, by trying all.
+    fn brute(model: &Model, pi: &[u64], demand: &[u64], room: &mut [u64], at: usize) -> u64 {
+        let Some(class) = model.classes.get(at) else { return 0 };
+        let mut best = brute(model, pi, demand, room, at + 1);
+        let mut taken = 0;
+        while taken < demand[at]
+            && class.requests.iter().zip(room.iter()).all(|(request, room)| request <= room)
+        {
+            room.iter_mut().zip(&class.requests).for_each(|(room, request)| *room -= request);
+            taken += 1;
+            best = best.max(pi[at] * taken + brute(model, pi, demand, room, at + 1));
+        }
+        room.iter_mut().zip(&class.requests).for_each(|(room, request)| *room += request * taken);
+        best
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig { cases: 500, failure_persistence: None, ..ProptestConfig::default() })]
+
+        #[test]
+        fn what_a_node_can_be_worth_is_never_below_the_best_content(
+            capacity in [20..60u64, 20..60u64, 2..8u64],
+            kinds in proptest::collection::vec(([1..30u64, 1..30u64, 0..5u64], 1..3u32, 1..1_000_000u64), 5..9),
+            part in 0..12u64,
+            nodes in prop_oneof![Just(2), Just(1_000_000)],
+        ) {
+            let classes = kinds.iter().map(|(requests, count, _)| class("class", *requests, *count, &[0])).collect();
+            let model = Model::new(&problem(classes, vec![candidate("node", 10, capacity)]));
+            prop_assume!(!model.classes.is_empty());
+            let pi: Vec<u64> = model.classes.iter().map(|class| kinds[class.members[0].0 as usize].2).collect();
+            let demand = model.demand();
+            let best = brute(&model, &pi, &demand, &mut model.bins[0].capacity.clone(), 0);
+            let threshold = best * part / 10;
+            let priced =
+                Pricer::new(&model).price(0, &pi, &demand, threshold, Effort { bits: 6, nodes });
+            prop_assert!(priced.upper >= best || priced.upper <= threshold && best <= threshold);
+            prop_assert!(threshold < best || priced.found.is_empty());
+            if nodes > 2 && threshold < best {
+                prop_assert_eq!(priced.upper, best);
+                prop_assert_eq!(priced.found.last().map(|(value, _)| *value), Some(best));
+            }
+            for (value, content) in &priced.found {
+                prop_assert_eq!(*value, content.iter().map(|(class, count)| pi[*class as usize] * u64::from(*count)).sum::<u64>());
+                for (dim, room) in model.bins[0].capacity.iter().enumerate() {
+                    let used: u64 =
+                        content.iter().map(|(class, count)| model.classes[*class as usize].requests[dim] * u64::from(*count)).sum();
+                    prop_assert!(used <= *room);
+                }
+                prop_assert!(content.iter().all(|(class, count)| u64::from(*count) <= demand[*class as usize]));
+            }
+        }
     }
 }

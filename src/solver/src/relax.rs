@@ -170,7 +170,8 @@ pub(crate) fn run(pricer: &mut Pricer<'_>, task: Task<'_>, meter: &mut Meter<'_>
     let mut smoothing = 0.5;
     let mut tolerance = 0.01;
     // Harder search for the bins whose bound is loose.
-    let mut levels = vec![goal.levels.0; model.bins.len()];
+    let mut levels: Vec<usize> =
+        pricer.levels.iter().map(|level| (*level).clamp(goal.levels.0, goal.levels.1)).collect();
 
     for round in 0..=goal.rounds {
         let Some(values) = master.solve(meter) else { break };
@@ -265,6 +266,7 @@ pub(crate) fn run(pricer: &mut Pricer<'_>, task: Task<'_>, meter: &mut Meter<'_>
         for (excess, bin) in loose {
             if added == 0 || excess * 2.0 > open {
                 levels[bin] = (levels[bin] + 1).min(goal.levels.1);
+                pricer.levels[bin] = pricer.levels[bin].max(levels[bin]);
             }
         }
     }

@@ -324,6 +324,15 @@ mod tests {
         )
     }
 
+    /// Without ceilings, which the exact search ignores.
+    fn plentiful(mut problem: Problem) -> Problem {
+        for candidate in &mut problem.candidates {
+            candidate.max_nodes = None;
+            candidate.limit_use = Vec::new();
+        }
+        problem
+    }
+
     proptest! {
         #![proptest_config(ProptestConfig { cases: 300, failure_persistence: None, ..ProptestConfig::default() })]
 
@@ -333,7 +342,7 @@ mod tests {
             let mut watch = NeverStop;
             let mut meter = Meter::new(&mut watch, 1_000_000);
             let plan = greedy::plan(&model, &model.demand());
-            let options = Options::default();
+            let options = Options { gap_target: 0.0, ..Options::default() };
             let mut run =
                 Run { model: &model, options: &options, demand: plan.placed(&model), best: plan, bound: 0, small: false };
             run.search(&mut meter);
@@ -345,6 +354,43 @@ mod tests {
                 prop_assert!(run.bound <= least, "bound {} above the optimum {least}", run.bound);
             }
             prop_assert_eq!(crate::check(&problem, &run.best.solution(&model, run.bound, Stopped::WorkLimit)), Ok(()));
+        }
+
+        #[test]
+        fn none_of_a_bin_or_at_least_one_of_it_are_all_plans(problem in problems().prop_map(plentiful), chosen in 0..4u32) {
+            let model = Model::new(&problem);
+            let demand = model.demand();
+            let mut watch = NeverStop;
+            let mut meter = Meter::new(&mut watch, u64::MAX);
+            let bin = chosen % model.bins.len().max(1) as u32;
+            prop_assume!(model.bins.get(bin as usize).is_some_and(|bin| !bin.is_existing()));
+            let Some((_, least)) = exact::solve(&model, &demand, &mut meter) else { return Ok(()) };
+            let mut each = Vec::new();
+            for range in [(0, 0), (1, UNLIMITED)] {
+                if let Some(branch) = Branch::new(&model, &Ranges::from([(bin, range)]))
+                    && let Some((plan, cost)) = exact::solve(&branch.model, &demand, &mut meter)
+                {
+                    let plan = branch.plan(&plan);
+                    prop_assert_eq!(plan.placed(&model), demand.clone());
+                    prop_assert!(plan.cost(&model) <= cost + branch.sunk);
+                    each.push(cost + branch.sunk);
+                }
+            }
+            prop_assert_eq!(each.into_iter().min(), Some(least));
+        }
+
+        #[test]
+        fn branching_without_a_gap_to_spare_ends_between_bound_and_cost(problem in problems().prop_map(plentiful)) {
+            let model = Model::new(&problem);
+            let mut watch = NeverStop;
+            let mut meter = Meter::new(&mut watch, 1_000_000);
+            let plan = greedy::plan(&model, &model.demand());
+            let options = Options { gap_target: 0.0, ..Options::default() };
+            let mut run =
+                Run { model: &model, options: &options, demand: plan.placed(&model), best: plan, bound: 0, small: false };
+            run.search(&mut meter);
+            let (_, least) = exact::solve(&model, &run.demand, &mut meter).expect("a small problem");
+            prop_assert!(run.bound <= least && least <= run.best.cost(&model));
         }
     }
 }
