@@ -12,6 +12,7 @@ use kube::Api;
 use kube::api::{Patch, PatchParams};
 use poolwright_api::NodeClaim;
 use poolwright_api::names::{FIELD_MANAGER, GATE_ANNOTATION, REGISTERED_LABEL};
+use poolwright_core::rules::CORDON_TAINT;
 use poolwright_core::{Claim, Taint};
 use serde_json::{Value, json};
 use tracing::info;
@@ -113,12 +114,18 @@ impl Executor {
     }
 
     /// Lifts our cordon, and only ours: a node without the gate's annotation was cordoned by somebody else.
+    ///
+    /// The taint that the node lifecycle controller derives from a cordon goes in the same write. It would lift it a moment
+    /// later, but in that moment the scheduler tries the pods that were nominated to the node, in vain, clears their
+    /// nominations, and gives their places to others.
     pub(super) async fn open(&self, name: &str) -> Outcome {
         let outcome = self.change_node(name, |node| {
             node.metadata.annotations.as_ref()?.get(GATE_ANNOTATION)?;
+            let mut taints = node.spec.as_ref().and_then(|spec| spec.taints.clone()).unwrap_or_default();
+            taints.retain(|taint| taint.key != CORDON_TAINT);
             Some(json!({
                 "metadata": { "annotations": { (GATE_ANNOTATION): null } },
-                "spec": { "unschedulable": null },
+                "spec": { "unschedulable": null, "taints": taints },
             }))
         });
         let outcome = outcome.await;

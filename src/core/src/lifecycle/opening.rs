@@ -17,10 +17,11 @@ use crate::model::{Claim, ClaimName};
 
 /// How long the pods of one group may take until the next group opens all the same.
 const SETTLE: SignedDuration = SignedDuration::from_secs(3);
-/// A node opens this long after it registered even if the scheduler keeps clearing nominations.
+/// A node opens this long after its turn came even if the scheduler keeps clearing nominations.
 const PATIENCE: SignedDuration = SignedDuration::from_secs(5);
-/// Nodes of a group: this many, or a third of those that are ready to open.
-const GROUP: usize = 8;
+/// A group is one node of this many that are ready to open: one by one where there are few, for then nothing can go
+/// wrong, and never more than a few dozen rounds where there are many.
+const SHARE: usize = 16;
 
 /// What happens now to the nodes that are ready to open; the others wait.
 #[derive(Debug, Default)]
@@ -42,16 +43,15 @@ pub(super) fn choose<'a>(scene: &mut Scene<'a>) -> Opening<'a> {
     let (mut waited_for, alone): (Vec<&Claim>, Vec<&Claim>) =
         ready.map(AsRef::as_ref).partition(|claim| !scene.expected(claim).is_empty());
     let mut opening = Opening { open: alone.iter().map(|claim| &claim.name).collect(), ..Opening::default() };
-    let settled_at = claims()
-        .filter(|claim| !scene.expected(claim).is_empty())
-        .filter_map(|claim| claim.since(ConditionType::Initialized))
-        .max()
-        .map(|since| after(since, SETTLE));
+    let opened = || claims().filter_map(|claim| Some((claim, claim.since(ConditionType::Initialized)?)));
+    let last_opened = opened().map(|(_, since)| since).max();
+    let unsettled = opened().filter(|(claim, _)| !scene.expected(claim).is_empty());
+    let settled_at = unsettled.map(|(_, since)| after(since, SETTLE)).max();
     if waited_for.is_empty() || settled_at.is_some_and(|at| !scene.ended(at)) {
         return opening;
     }
     waited_for.sort_by_key(|claim| (claim.created, &claim.name));
-    waited_for.truncate(GROUP.max(waited_for.len().div_ceil(3)));
+    waited_for.truncate(waited_for.len().div_ceil(SHARE));
     if waited_for.iter().all(|claim| to_nominate(scene, claim).is_empty()) {
         opening.open.extend(waited_for.iter().map(|claim| &claim.name));
         return opening;
@@ -59,7 +59,8 @@ pub(super) fn choose<'a>(scene: &mut Scene<'a>) -> Opening<'a> {
     for claim in waited_for {
         opening.nominate.insert(&claim.name);
         let registered = claim.since(ConditionType::Registered).unwrap_or(claim.created);
-        if scene.ended(after(registered, PATIENCE)) {
+        let turn = last_opened.map_or(registered, |last| registered.max(last));
+        if scene.ended(after(turn, PATIENCE)) {
             opening.open.insert(&claim.name);
         }
     }

@@ -8,7 +8,7 @@ use super::opening::Opening;
 use super::{REPEAT, Scene, after, empty, is, is_not, words};
 use crate::action::{Action, ConditionType, Notice, NoticeKind, Subject};
 use crate::model::{Claim, Node, PodKey, PodPhase, Taint, Uid};
-use crate::rules::NODEPOOL_LABEL;
+use crate::rules::{NODEPOOL_LABEL, NOT_READY_TAINT, UNREACHABLE_TAINT};
 use crate::{GATE_ANNOTATION, UNREGISTERED_TAINT};
 
 /// Label on nodes: the claim they belong to.
@@ -163,7 +163,9 @@ pub(super) fn missing(claim: &Claim, node: &Node) -> Option<(&'static str, Strin
     if node.deleting_since.is_some() {
         return Some(("NodeDeleted", format!("node {} is being deleted", node.name)));
     }
-    if !node.ready {
+    let unready =
+        node.taints.iter().any(|taint| taint.key == NOT_READY_TAINT || taint.key == UNREACHABLE_TAINT);
+    if !node.ready || unready {
         return Some(("NodeNotReady", format!("node {} is not ready", node.name)));
     }
     let promised = &claim.current_offering().allocatable;

@@ -58,6 +58,11 @@ fn a_node_stays_closed_until_it_is_ready_complete_and_free_of_startup_taints() {
         waits_for(Node { ready: false, ..gated() }),
         ("NodeNotReady".into(), "node n is not ready".into())
     );
+    let lifted_any_moment = taint("node.kubernetes.io/not-ready", "");
+    assert_eq!(
+        waits_for(Node { taints: vec![lifted_any_moment], ..gated() }),
+        ("NodeNotReady".into(), "node n is not ready".into())
+    );
     assert_eq!(
         waits_for(Node { allocatable: room(4, 16, 0), ..gated() }),
         ("ResourcesDiffer".into(), "node n: nvidia.com/gpu: 1 promised, 0 advertised".into())
