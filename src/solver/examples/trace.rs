@@ -15,10 +15,15 @@ mod common;
 struct Clock {
     start: Instant,
     limit: Option<Duration>,
+    asked: Instant,
+    /// The longest time between two questions.
+    silence: Duration,
 }
 
 impl Watch for Clock {
     fn should_stop(&mut self) -> bool {
+        self.silence = self.silence.max(self.asked.elapsed());
+        self.asked = Instant::now();
         self.limit.is_some_and(|limit| self.start.elapsed() >= limit)
     }
 
@@ -48,12 +53,13 @@ fn main() {
     let limit = rest.get(1).map(|text| Duration::from_secs_f64(text.parse().expect("seconds")));
     let start = Instant::now();
     let options = Options::default();
-    let solution = solve(&problem, &options, &mut Clock { start, limit }).expect("a well-formed problem");
+    let mut clock = Clock { start, limit, asked: start, silence: Duration::ZERO };
+    let solution = solve(&problem, &options, &mut clock).expect("a well-formed problem");
     let solved = start.elapsed();
     check(&problem, &solution).expect("a feasible plan");
     let checked = start.elapsed().saturating_sub(solved);
     println!(
-        "cost {:.3}  bound {:.3}  gap {:.4} %  nodes {}  unplaced {}  {:?}  {:.3} s, checked in {:.4} s",
+        "cost {:.3}  bound {:.3}  gap {:.4} %  nodes {}  unplaced {}  {:?}  {:.3} s, checked in {:.4} s, asked at least every {:.4} s",
         solution.cost.as_f64(),
         solution.bound.as_f64(),
         solution.gap() * 100.0,
@@ -62,6 +68,7 @@ fn main() {
         solution.stopped,
         solved.as_secs_f64(),
         checked.as_secs_f64(),
+        clock.silence.as_secs_f64(),
     );
     let mut bought: BTreeMap<&str, u32> = BTreeMap::new();
     for group in &solution.new_nodes {

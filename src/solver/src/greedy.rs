@@ -79,6 +79,11 @@ pub(crate) fn by_value(values: &[f64]) -> Vec<u32> {
     order
 }
 
+/// What a pod of each class costs on the cheapest node that holds it.
+pub(crate) fn alone(model: &Model, demand: &[u64]) -> Vec<f64> {
+    values(model, demand, Value::Alone)
+}
+
 /// What each class is worth, in micro-dollars.
 fn values(model: &Model, demand: &[u64], value: Value) -> Vec<f64> {
     model

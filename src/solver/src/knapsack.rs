@@ -4,6 +4,7 @@
 //! All arithmetic is in integers: what is returned as an upper bound is one.
 
 use crate::canonical::Class;
+use crate::meter::Meter;
 
 /// Fixed-point one: a resource's whole capacity.
 const ONE: u64 = 1 << 32;
@@ -11,6 +12,13 @@ const ONE: u64 = 1 << 32;
 const MIX_BITS: u32 = 30;
 /// Largest number of slots (GPUs) a table has a row for.
 const MOST_SLOTS: u64 = 16;
+
+/// Table cells filled in one unit of work.
+const CELLS_PER_UNIT: u64 = 1_000;
+/// Search nodes visited in one unit of work.
+const NODES_PER_UNIT: u64 = 8;
+/// Search nodes between two chances to stop.
+const TICK: u64 = 1 << 10;
 
 /// A kind of item.
 #[derive(Clone, Debug)]
@@ -61,7 +69,8 @@ impl Table {
     }
 }
 
-struct Search<'a> {
+struct Search<'a, 'm, 'w> {
+    meter: &'m mut Meter<'w>,
     items: &'a [Item],
     /// Requests, item-major.
     requests: Vec<&'a [u64]>,
@@ -77,7 +86,7 @@ struct Search<'a> {
     found: Vec<(u64, Vec<(u32, u32)>)>,
 }
 
-impl Search<'_> {
+impl Search<'_, '_, '_> {
     fn bound(&self, item: usize, slots: u64, mixes: &[u64; 3]) -> u64 {
         let least = self
             .tables
@@ -173,6 +182,9 @@ impl Search<'_> {
                 return;
             }
             self.nodes += 1;
+            if self.nodes.is_multiple_of(TICK) && self.meter.tick(TICK / NODES_PER_UNIT) {
+                self.limit = self.nodes - 1;
+            }
             if self.nodes > self.limit {
                 self.open = self.open.max(bound);
                 return;
@@ -212,7 +224,7 @@ pub(crate) fn solve(
     prices: &[u64],
     (threshold, most): (u64, u64),
     effort: Effort,
-    scratch: &mut Scratch,
+    (scratch, meter): (&mut Scratch, &mut Meter<'_>),
 ) -> Answer {
     let dims = capacity.len();
     let request = |item: &Item| classes[item.class as usize].requests.as_slice();
@@ -274,12 +286,18 @@ pub(crate) fn solve(
                 })
                 .collect();
             let cells = scratch.0.pop().unwrap_or_default();
-            let table = table(items, &scaled, &slot_weights, slots, weights, effort.bits, cells);
-            work += ((items.len() as u64 + 1) << effort.bits) * (slots + 1) / 2_000;
+            let slots = (slot_weights.as_slice(), slots);
+            let table = table(items, &scaled, slots, weights, effort.bits, (cells, &mut *meter));
+            work += ((items.len() as u64 + 1) << effort.bits) * (slots.1 + 1) / CELLS_PER_UNIT;
             table
         })
         .collect();
+    if meter.asked() {
+        // The tables may be unfinished.
+        return Answer { upper: most, found: Vec::new(), work };
+    }
     let mut search = Search {
+        meter,
         items,
         requests,
         slot_weights,
@@ -298,7 +316,7 @@ pub(crate) fn solve(
         search.dive(slots, full);
         search.descend(0, 0, slots, full);
     }
-    work += search.nodes / 20 + 1;
+    work += search.nodes / NODES_PER_UNIT + 1;
     // Rounded-up table values may exceed the caller's bound; the smaller of two bounds is one.
     let upper = search.best.max(search.open.min(most));
     scratch.0.extend(search.tables.into_iter().map(|table| table.cells));
@@ -313,11 +331,10 @@ pub(crate) struct Scratch(Vec<Vec<i32>>);
 fn table(
     items: &[Item],
     values: &[i32],
-    slot_weights: &[u64],
-    slots: u64,
+    (slot_weights, slots): (&[u64], u64),
     weights: Vec<u64>,
     bits: u32,
-    mut cells: Vec<i32>,
+    (mut cells, meter): (Vec<i32>, &mut Meter<'_>),
 ) -> Table {
     let row = (1usize << bits) + 1;
     let rows = slots as usize + 1;
@@ -328,6 +345,9 @@ fn table(
     }
     cells[level * items.len()..size].fill(0);
     for item in (0..items.len()).rev() {
+        if meter.tick(level as u64 / CELLS_PER_UNIT) {
+            break;
+        }
         let (head, tail) = cells.split_at_mut((item + 1) * level);
         let target = &mut head[item * level..(item + 1) * level];
         target.copy_from_slice(&tail[..level]);
@@ -433,7 +453,10 @@ mod tests {
             let most: u64 = items.iter().map(|item| item.value * u64::from(item.most)).sum();
             let best = brute(&classes, &items, &mut capacity.to_vec(), 0);
             let effort = Effort { bits: 6, nodes };
-            let answer = solve(&classes, &capacity, items, &prices, (0, most.max(1)), effort, &mut Scratch::default());
+            let mut watch = crate::NeverStop;
+            let mut meter = Meter::new(&mut watch, 1);
+            let tools = (&mut Scratch::default(), &mut meter);
+            let answer = solve(&classes, &capacity, items, &prices, (0, most.max(1)), effort, tools);
             prop_assert!(answer.upper >= best, "bound {} below {best}", answer.upper);
             if nodes > 3 {
                 prop_assert_eq!(answer.upper, best);

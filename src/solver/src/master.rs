@@ -46,7 +46,7 @@ pub(crate) struct Master<'m> {
 }
 
 /// Simplex iterations between two questions to the meter.
-const SLICE: i32 = 300;
+const SLICE: i32 = 150;
 
 impl<'m> Master<'m> {
     /// Rows for `demand`, and for what `bins` and `limits` have left. `all_rows` gives classes without demand a row too,
@@ -129,18 +129,19 @@ impl<'m> Master<'m> {
         }
     }
 
-    /// Lets every class be left out at `cost` micro-dollars a pod.
-    pub fn add_missing(&mut self, cost: f64) {
-        let rows: Vec<Row> = self.rows.iter().flatten().map(|(row, _)| *row).collect();
-        for row in rows {
-            self.add(Column::Missing, cost / 1e6, vec![(row, 1.0)]);
+    /// Lets pods be left out at `costs` micro-dollars each, by class.
+    pub fn add_missing(&mut self, costs: &[f64]) {
+        for (class, cost) in costs.iter().enumerate() {
+            if let Some((row, _)) = self.rows[class] {
+                self.add(Column::Missing, cost / 1e6, vec![(row, 1.0)]);
+            }
         }
     }
 
     /// Solves to optimality; `None` when asked to stop, or when the LP fails.
     pub fn solve(&mut self, meter: &mut Meter<'_>) -> Option<Values> {
         let mut before = 0;
-        for _ in 0..400 {
+        for _ in 0..1_500 {
             if meter.poll() {
                 return None;
             }

@@ -22,12 +22,18 @@ impl<'a> Meter<'a> {
     /// Spends `units`; `true` when it is time to stop.
     pub fn spend(&mut self, units: u64) -> bool {
         self.left = self.left.saturating_sub(units);
+        self.tick(units);
+        self.stopped()
+    }
+
+    /// Lets the watch be asked in the middle of work that is spent at its end; `true` when it asked to stop.
+    pub fn tick(&mut self, units: u64) -> bool {
         self.since_poll += units;
         if self.since_poll >= POLL && !self.asked {
             self.since_poll = 0;
             self.asked = self.watch.should_stop();
         }
-        self.stopped()
+        self.asked
     }
 
     /// Asks the watch now.

@@ -5,6 +5,7 @@
 
 use crate::canonical::Model;
 use crate::knapsack::{self, Effort, Item, Scratch};
+use crate::meter::Meter;
 use crate::multipliers::{self, LpItem};
 
 /// Value units in one micro-dollar: prices of pods are integers in these units.
@@ -104,6 +105,7 @@ impl<'m> Pricer<'m> {
         demand: &[u64],
         threshold: u64,
         effort: Effort,
+        meter: &mut Meter<'_>,
     ) -> Priced {
         let dims = self.model.dims;
         let classes = &self.model.bins[bin].classes;
@@ -150,7 +152,7 @@ impl<'m> Pricer<'m> {
                 &prices,
                 (threshold, most),
                 effort,
-                &mut self.scratch,
+                (&mut self.scratch, meter),
             );
             return Priced { upper: answer.upper.min(most), found: answer.found, work: work + answer.work };
         }
@@ -173,7 +175,7 @@ impl<'m> Pricer<'m> {
             if let Some(chosen) = chosen.filter(|chosen| chosen.most > 1) {
                 items.push(Item { most: chosen.most - 1, ..chosen.clone() });
             }
-            let part = self.part(&room, items, best.saturating_sub(value), effort);
+            let part = self.part(&room, items, best.saturating_sub(value), effort, meter);
             priced.work += part.work;
             priced.upper = priced.upper.max(value + part.upper);
             for (worth, mut content) in part.found {
@@ -194,7 +196,14 @@ impl<'m> Pricer<'m> {
     }
 
     /// The best content of `room`, as [`Self::price`] but without memory.
-    fn part(&mut self, room: &[u64], mut items: Vec<Item>, threshold: u64, effort: Effort) -> Priced {
+    fn part(
+        &mut self,
+        room: &[u64],
+        mut items: Vec<Item>,
+        threshold: u64,
+        effort: Effort,
+        meter: &mut Meter<'_>,
+    ) -> Priced {
         let dims = self.model.dims;
         let classes = &self.model.classes;
         items.retain_mut(|item| {
@@ -236,8 +245,15 @@ impl<'m> Pricer<'m> {
             }
             item.most > 0
         });
-        let answer =
-            knapsack::solve(classes, room, items, &prices, (threshold, most), effort, &mut self.scratch);
+        let answer = knapsack::solve(
+            classes,
+            room,
+            items,
+            &prices,
+            (threshold, most),
+            effort,
+            (&mut self.scratch, meter),
+        );
         Priced { upper: answer.upper.min(most), found: answer.found, work: work + answer.work }
     }
 
@@ -342,8 +358,10 @@ mod tests {
             let demand = model.demand();
             let best = brute(&model, &pi, &demand, &mut model.bins[0].capacity.clone(), 0);
             let threshold = best * part / 10;
+            let mut watch = crate::NeverStop;
+            let mut meter = Meter::new(&mut watch, 1);
             let priced =
-                Pricer::new(&model).price(0, &pi, &demand, threshold, Effort { bits: 6, nodes });
+                Pricer::new(&model).price(0, &pi, &demand, threshold, Effort { bits: 6, nodes }, &mut meter);
             prop_assert!(priced.upper >= best || priced.upper <= threshold && best <= threshold);
             prop_assert!(threshold < best || priced.found.is_empty());
             if nodes > 2 && threshold < best {

@@ -48,6 +48,8 @@ pub(crate) struct Relaxed {
     pub limits: Vec<f64>,
     /// The master's objective in micro-dollars.
     pub objective: f64,
+    /// Pods the master leaves out.
+    pub missing: f64,
     /// The best certified bound for the demand.
     pub bound: u64,
     /// Its proof.
@@ -143,8 +145,8 @@ pub(crate) struct Task<'a> {
     pub center: Option<Center>,
     /// When to stop.
     pub goal: Goal,
-    /// For branches, which may be impossible: what leaving out a pod costs, and the bound that is high enough.
-    pub cutoff: Option<(f64, u64)>,
+    /// For branches, which may be impossible: what leaving out a pod of each class costs, and the bound that is high enough.
+    pub cutoff: Option<(&'a [f64], u64)>,
 }
 
 /// Prices of pods, scarce bins and limits.
@@ -176,6 +178,12 @@ pub(crate) fn run(pricer: &mut Pricer<'_>, task: Task<'_>, meter: &mut Meter<'_>
     for round in 0..=goal.rounds {
         let Some(values) = master.solve(meter) else { break };
         best.objective = values.objective;
+        best.missing = master
+            .columns
+            .iter()
+            .zip(&values.columns)
+            .filter_map(|(column, value)| (*column == Column::Missing).then_some(*value))
+            .sum();
         best.columns = master
             .columns
             .iter()
@@ -213,7 +221,7 @@ pub(crate) fn run(pricer: &mut Pricer<'_>, task: Task<'_>, meter: &mut Meter<'_>
             let charge = prices.charge(model, bin);
             let threshold = charge.saturating_add((charge as f64 * tolerance) as u64);
             let effort = EFFORTS[levels[bin]];
-            let priced = pricer.price(bin, &prices.pods, demand, threshold, effort);
+            let priced = pricer.price(bin, &prices.pods, demand, threshold, effort, meter);
             uppers.push(priced.upper);
             let excess = priced.upper as f64 / charge.max(1) as f64 - 1.0;
             let known =

@@ -233,19 +233,36 @@ impl Run<'_> {
     ) -> (u64, Leaf) {
         let mut pricer = Pricer::new(&branch.model);
         let cost = self.best.cost(self.model);
-        let goal = Goal { gap: 0.0005, rounds: 40, levels: (0, 4), seed: self.seed() };
-        let task = Task {
-            demand: &self.demand,
-            stock: &Stock::full(&branch.model),
-            start: branch.contents(&parent.columns),
-            exchanges,
-            center: Some(branch.around(&parent.center)),
-            goal,
-            cutoff: Some((10.0 * cost as f64, cost.saturating_sub(branch.sunk))),
-        };
-        let Some(relaxed) = relax::run(&mut pricer, task, meter) else {
-            return (known, Leaf { choice: None, ..parent.clone() });
-        };
+        let stock = Stock::full(&branch.model);
+        let mut center = branch.around(&parent.center);
+        let mut columns = branch.contents(&parent.columns);
+        let mut relaxed = None;
+        // Moderate prices for pods left out make steadier duals; pods that are still left out get prohibitive ones.
+        for factor in [4.0, 1_000.0] {
+            let missing: Vec<f64> =
+                greedy::alone(self.model, &self.demand).iter().map(|price| price * factor).collect();
+            let task = Task {
+                demand: &self.demand,
+                stock: &stock,
+                start: columns,
+                exchanges,
+                center: Some(center),
+                goal: Goal { gap: 0.0005, rounds: 40, levels: (0, 4), seed: self.seed() },
+                cutoff: Some((&missing, cost.saturating_sub(branch.sunk))),
+            };
+            let Some(found) = relax::run(&mut pricer, task, meter) else {
+                return (known, Leaf { choice: None, ..parent.clone() });
+            };
+            let settled =
+                found.missing < 1e-6 || found.bound.saturating_add(branch.sunk) >= cost || meter.stopped();
+            columns = dive::pool(&branch.model, &found, 0.1);
+            center = (found.pods.clone(), found.bins.clone(), found.limits.clone());
+            relaxed = Some(found);
+            if settled {
+                break;
+            }
+        }
+        let Some(relaxed) = relaxed else { return (known, parent.clone()) };
         let bound = relaxed.certificate.as_ref().map_or(0, |certificate| {
             certificate.bound(&branch.model, &self.demand).saturating_add(branch.sunk)
         });
