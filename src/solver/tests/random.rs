@@ -225,4 +225,18 @@ proptest! {
         prop_assert!(solution.bound.micros() <= optimum, "bound {} optimum {}", solution.bound, optimum);
         prop_assert!(optimum <= solution.cost.micros());
     }
+
+    #[test]
+    fn pods_of_low_priority_never_keep_out_pods_of_high_priority(problem in problems(true)) {
+        let urgent = |solution: &Solution| -> u32 {
+            let left = solution.unplaced.iter().filter(|left| problem.classes[left.class as usize].priority > 0);
+            left.map(|left| left.count).sum()
+        };
+        let mut alone = problem.clone();
+        for class in alone.classes.iter_mut().filter(|class| class.priority == 0) {
+            class.count = 0;
+        }
+        let (all, alone) = (verify(&problem), verify(&alone));
+        prop_assert!(urgent(&all) <= urgent(&alone), "{} left out, {} without the others", urgent(&all), urgent(&alone));
+    }
 }
