@@ -51,7 +51,7 @@ impl Config {
             },
             batch_idle: Duration::from_secs(1),
             batch_max: Duration::from_secs(10),
-            solver_limit: Duration::from_secs(10),
+            solver_limit: Duration::from_secs(3),
             setback_first: Duration::from_mins(1),
             setback_most: Duration::from_hours(1),
             schedulers: vec!["default-scheduler".to_owned()],

@@ -44,7 +44,7 @@ pub struct ControllerFlags {
     pub batch_max: SignedDuration,
 
     /// Stop solving after this long and take the best plan so far
-    #[arg(long, value_name = "DURATION", default_value = "10s", env = "POOLWRIGHT_TIME_LIMIT", value_parser = duration)]
+    #[arg(long, value_name = "DURATION", default_value = "3s", env = "POOLWRIGHT_TIME_LIMIT", value_parser = duration)]
     pub time_limit: SignedDuration,
 
     /// Do not buy an offering for this long after it was out of stock or its node failed

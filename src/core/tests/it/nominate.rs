@@ -72,7 +72,7 @@ fn nobody_is_nominated_to_a_node_that_cannot_take_pods_yet() {
 
 #[test]
 fn nodes_of_a_group_open_together_once_all_their_pods_are_nominated() {
-    let snapshot = ready_to_open(20);
+    let snapshot = ready_to_open(40);
     let both = [("p0 pod-p0".to_owned(), "n0".to_owned()), ("p1 pod-p1".to_owned(), "n1".to_owned())];
     assert_eq!((nominated_at(&snapshot, 22), opened(&snapshot, 22)), (both.to_vec(), vec![]));
     let one = nominate_all(snapshot.clone(), 1);
