@@ -52,21 +52,28 @@ fn problems() -> impl Strategy<Value = Problem> {
     )
 }
 
+/// A node that may be bought.
+struct Slot {
+    candidate: usize,
+    bought: Variable,
+    /// How many pods of each class it holds.
+    held: Vec<(usize, Variable)>,
+}
+
 /// The least cost, in units of 10,000 micro-dollars.
 fn assignment_optimum(problem: &Problem) -> u64 {
     let mut variables = ProblemVariables::new();
     let mut cost = Expression::default();
     let mut placed: Vec<Expression> = vec![Expression::default(); problem.classes.len()];
-    // By slot: whether it is bought, and how many pods of each class it holds.
-    let mut slots: Vec<(usize, Variable, Vec<(usize, Variable)>)> = Vec::new();
-    for (at, candidate) in problem.candidates.iter().enumerate() {
+    let mut slots: Vec<Slot> = Vec::new();
+    for (at, offered) in problem.candidates.iter().enumerate() {
         let users: Vec<usize> = (0..problem.classes.len())
             .filter(|class| problem.classes[*class].candidates.contains(&(at as u32)))
             .collect();
         let most: u32 = users.iter().map(|class| problem.classes[*class].count).sum();
         for _ in 0..most {
             let bought = variables.add(variable().binary());
-            cost.add_mul((candidate.price.micros() / 10_000) as f64, bought);
+            cost.add_mul((offered.price.micros() / 10_000) as f64, bought);
             let held = users
                 .iter()
                 .map(|class| {
@@ -75,15 +82,15 @@ fn assignment_optimum(problem: &Problem) -> u64 {
                     (*class, count)
                 })
                 .collect();
-            slots.push((at, bought, held));
+            slots.push(Slot { candidate: at, bought, held });
         }
     }
     let mut model = variables.minimise(cost).using(highs).set_threads(1);
     for (class, placed) in problem.classes.iter().zip(placed) {
         model.add_constraint(placed.eq(class.count));
     }
-    for (at, bought, held) in &slots {
-        for (resource, capacity) in problem.candidates[*at].capacity.iter().enumerate() {
+    for Slot { candidate, bought, held } in &slots {
+        for (resource, capacity) in problem.candidates[*candidate].capacity.iter().enumerate() {
             let mut used = Expression::default();
             for (class, count) in held {
                 used.add_mul(problem.classes[*class].requests[resource] as f64, *count);
@@ -92,15 +99,15 @@ fn assignment_optimum(problem: &Problem) -> u64 {
             model.add_constraint(used.leq(0));
         }
     }
-    for pair in slots.windows(2).filter(|pair| pair[0].0 == pair[1].0) {
+    for pair in slots.windows(2).filter(|pair| pair[0].candidate == pair[1].candidate) {
         // Equal slots are used in order; else there are factorially many ways to say one thing.
-        model.add_constraint((Expression::from(pair[0].1) - pair[1].1).geq(0));
+        model.add_constraint((Expression::from(pair[0].bought) - pair[1].bought).geq(0));
     }
     let solution = model.solve().expect("every class has a candidate that holds it");
     slots
         .iter()
-        .filter(|(_, bought, _)| solution.value(*bought) > 0.5)
-        .map(|(at, ..)| problem.candidates[*at].price.micros() / 10_000)
+        .filter(|slot| solution.value(slot.bought) > 0.5)
+        .map(|slot| problem.candidates[slot.candidate].price.micros() / 10_000)
         .sum()
 }
 
