@@ -82,17 +82,22 @@ pub enum Stopped {
     Asked,
 }
 
+/// How far from least a cost can be: `(cost - bound) / bound`, zero when nothing is bought; for output only.
+pub fn gap(cost: UsdPerHour, bound: UsdPerHour) -> f64 {
+    let (cost, bound) = (cost.micros(), bound.micros());
+    if cost <= bound {
+        0.0
+    } else if bound == 0 {
+        1.0
+    } else {
+        (cost - bound) as f64 / bound as f64
+    }
+}
+
 impl Solution {
-    /// `(cost - bound) / bound`, zero when nothing is bought.
+    /// See [`gap`].
     pub fn gap(&self) -> f64 {
-        let (cost, bound) = (self.cost.micros(), self.bound.micros());
-        if cost <= bound {
-            0.0
-        } else if bound == 0 {
-            1.0
-        } else {
-            (cost - bound) as f64 / bound as f64
-        }
+        gap(self.cost, self.bound)
     }
 
     /// How many pods are left out.

@@ -233,13 +233,6 @@ impl fmt::Display for Target {
 impl Plan {
     /// `(cost - bound) / bound`; zero when nothing is bought.
     pub fn gap(&self) -> f64 {
-        let (cost, bound) = (self.cost.micros(), self.bound.micros());
-        if cost <= bound {
-            0.0
-        } else if bound == 0 {
-            1.0
-        } else {
-            (cost - bound) as f64 / bound as f64
-        }
+        poolwright_solver::gap(self.cost, self.bound)
     }
 }
