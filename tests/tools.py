@@ -5,7 +5,7 @@ Each is pinned, installed on first use into the cache that all checkouts share (
 ~/.cache/poolwright), and found there at once from then on:
 
     libclang     read by the build of HiGHS's bindings; a wheel from the Python package index, checked by its hash
-    cargo-deny   licences, sources, bans and advisories of our dependencies; built by cargo from crates.io
+    cargo-deny   licences, sources, bans and advisories of our dependencies; built by cargo from its registry
 
 Use:
 
@@ -131,7 +131,7 @@ def cargo_deny() -> Path:
         done = subprocess.run(["cargo", "install", "--locked", "--no-default-features", "--version",
                                CARGO_DENY, "--root", str(home), "cargo-deny"], env=env, stdout=sys.stderr)
         if done.returncode != 0:
-            raise Missing("cargo-deny could not be built (above is what cargo says): check that cargo reaches crates.io")
+            raise Missing("cargo-deny could not be built (above is what cargo says): check that cargo reaches its registry")
         say(f"cargo-deny {CARGO_DENY}: built in {time.monotonic() - started:.0f} s")
     return binary
 
