@@ -21,7 +21,7 @@ const SETTLE: SignedDuration = SignedDuration::from_secs(3);
 const PATIENCE: SignedDuration = SignedDuration::from_secs(5);
 /// A group is one node of this many that are ready to open: one by one where there are few, for then nothing can go
 /// wrong, and never more than a few dozen rounds where there are many.
-const SHARE: usize = 32;
+const SHARE: usize = 64;
 
 /// What happens now to the nodes that are ready to open; the others wait.
 #[derive(Debug, Default)]

@@ -7,7 +7,7 @@ use jiff::{SignedDuration, Timestamp};
 use super::opening::Opening;
 use super::{REPEAT, Scene, after, empty, is, is_not, words};
 use crate::action::{Action, ConditionType, Notice, NoticeKind, Subject};
-use crate::model::{Claim, Node, PodKey, PodPhase, Taint, Uid};
+use crate::model::{Claim, Node, Pod, PodKey, PodPhase, Taint, Uid};
 use crate::rules::{NODEPOOL_LABEL, NOT_READY_TAINT, UNREACHABLE_TAINT};
 use crate::{GATE_ANNOTATION, UNREGISTERED_TAINT};
 
@@ -114,19 +114,19 @@ pub(super) fn to_nominate(scene: &Scene<'_>, claim: &Claim) -> Vec<(PodKey, Uid)
     if scene.node(claim).is_none_or(|node| node.deleting_since.is_some()) {
         return Vec::new();
     }
-    let ours =
-        |node: &String| scene.snapshot.claims.values().any(|claim| claim.node_name.as_ref() == Some(node));
-    scene
-        .expected(claim)
-        .iter()
-        .filter(|pod| match &pod.nominated_node {
-            None => true,
-            nominated if *nominated == claim.node_name => false,
-            // On a node that is not ours the scheduler preempts for it: that is its decision.
-            Some(node) => !scene.snapshot.nodes.contains_key(node) || ours(node),
-        })
+    nominable(scene, claim)
+        .filter(|pod| pod.nominated_node.is_none() || pod.nominated_node != claim.node_name)
         .map(|pod| (pod.key.clone(), pod.uid.clone()))
         .collect()
+}
+
+/// Waiting pods that are planned for the claim, those aside for which the scheduler preempts on a node that is not ours:
+/// that is its decision.
+fn nominable<'s>(scene: &'s Scene<'_>, claim: &'s Claim) -> impl Iterator<Item = &'s Pod> {
+    let ours =
+        |node: &String| scene.snapshot.claims.values().any(|claim| claim.node_name.as_ref() == Some(node));
+    let theirs = move |node: &String| scene.snapshot.nodes.contains_key(node) && !ours(node);
+    scene.expected(claim).iter().copied().filter(move |pod| !pod.nominated_node.as_ref().is_some_and(theirs))
 }
 
 fn initialize(scene: &mut Scene<'_>, claim: &Claim, node_name: &str, opening: &Opening<'_>) {
@@ -135,10 +135,17 @@ fn initialize(scene: &mut Scene<'_>, claim: &Claim, node_name: &str, opening: &O
         Some(node) => missing(claim, node),
     };
     let Some((reason, message)) = missing else {
-        if opening.nominate.contains(&claim.name) {
-            nominate(scene, claim, node_name);
-        }
-        if !opening.open.contains(&claim.name) {
+        if opening.open.contains(&claim.name) {
+            // Once more, in the last moment: a nomination that was cleared since costs a place, one that stands nothing.
+            let pods: Vec<_> =
+                nominable(scene, claim).map(|pod| (pod.key.clone(), pod.uid.clone())).collect();
+            for (pod, uid) in pods {
+                scene.act(Action::Nominate { pod, uid, node: node_name.to_owned() });
+            }
+        } else {
+            if opening.nominate.contains(&claim.name) {
+                nominate(scene, claim, node_name);
+            }
             return;
         }
         scene.act(Action::Open { node: node_name.to_owned() });
