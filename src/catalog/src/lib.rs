@@ -8,6 +8,7 @@
 mod builtin;
 pub mod instance;
 pub mod labels;
+pub mod mig;
 pub mod money;
 pub mod offering;
 pub mod price;
@@ -17,6 +18,7 @@ pub mod sanity;
 
 pub use builtin::builtin;
 pub use instance::{Arch, Gpu, GpuModel, InstanceType, InstanceTypeName, ProviderName};
+pub use mig::{MigGeometry, MigProfile};
 pub use money::UsdPerHour;
 pub use offering::{CapacityType, Catalogue, CatalogueOrigin, Offering, OfferingId, Zone};
 pub use price::{Price, PriceSource, Quote, UnknownPrice};

@@ -33,7 +33,10 @@ mod testing;
 pub use check::{Violation, check};
 
 pub use problem::{Candidate, ExistingNode, Limit, PodClass, Problem, ProblemError};
-pub use solution::{ExistingUse, NewNodes, Placement, Solution, Stopped, Unplaced, UnplacedReason, gap};
+pub use solution::{
+    Charges, ExistingUse, GpuLayout, MigInstance, Move, MoveTarget, NewNodes, Placement, Proof, ShadowPrices,
+    Solution, Step, Stopped, Unplaced, UnplacedReason, gap,
+};
 pub use solve::{Options, greedy, solve};
 
 /// What the solver asks its caller while it works: the clock lives with the caller.

@@ -371,7 +371,11 @@ impl Plan {
                     }
                     Origin::Existing(_) => {
                         let (now, later) = nodes.split_at(copies as usize);
-                        on_existing.extend(now.iter().map(|&node| ExistingUse { node, pods: pods.clone() }));
+                        on_existing.extend(now.iter().map(|&node| ExistingUse {
+                            node,
+                            pods: pods.clone(),
+                            gpus: Vec::new(),
+                        }));
                         nodes = later;
                     }
                 }
@@ -402,13 +406,14 @@ impl Plan {
         Solution {
             new_nodes: new_nodes
                 .into_iter()
-                .map(|((candidate, pods), count)| NewNodes { candidate, pods, count })
+                .map(|((candidate, pods), count)| NewNodes { candidate, pods, count, gpus: Vec::new() })
                 .collect(),
             on_existing,
             unplaced,
             cost,
             bound: UsdPerHour::from_micros(bound).min(cost),
             stopped,
+            ..Solution::default()
         }
     }
 }

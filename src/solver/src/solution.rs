@@ -1,13 +1,17 @@
 //! What the solver answers.
 
-use poolwright_catalog::UsdPerHour;
+use poolwright_catalog::{MigProfile, UsdPerHour};
 use serde::{Deserialize, Serialize};
+
+mod step;
+
+pub use step::{Move, MoveTarget, Step};
 
 /// Pods of one class on one node: (index into [`crate::Problem::classes`], how many).
 pub type Placement = (u32, u32);
 
 /// A feasible plan, what it costs, and how much cheaper any plan could possibly be.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Solution {
     /// Nodes to buy, grouped by equal content; sorted.
@@ -16,12 +20,67 @@ pub struct Solution {
     pub on_existing: Vec<ExistingUse>,
     /// Pods left out, by class and reason; sorted.
     pub unplaced: Vec<Unplaced>,
-    /// The price of all `new_nodes`.
+    /// What is paid: the price of all `new_nodes` less what commitments cover, and of all removable nodes that stay.
     pub cost: UsdPerHour,
-    /// No plan that places the pods this plan places costs less: valid however early the solver stopped.
+    /// What is counted but not paid. What the solver makes small is `cost` and these together: [`Solution::objective`].
+    #[serde(default)]
+    pub charges: Charges,
+    /// No plan that places the pods this plan places has a lower objective: valid however early the solver stopped.
     pub bound: UsdPerHour,
+    /// What the bound rests on.
+    #[serde(default)]
+    pub proof: Proof,
     /// Why the solver stopped.
     pub stopped: Stopped,
+    /// What is used of each commitment, by index; empty where there is none.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub commitment_use: Vec<UsdPerHour>,
+    /// Existing nodes to remove, ascending.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub removed: Vec<u32>,
+    /// How to get there: first to last, every state in between is feasible. Pods that wait are not part of it; empty where
+    /// no node is removed.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub steps: Vec<Step>,
+    /// What one more of each thing is worth; `None` from solvers that know no prices.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub prices: Option<ShadowPrices>,
+}
+
+/// What is counted but not paid, per hour.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct Charges {
+    /// What interruptions are expected to lose: see [`crate::problem::risk`].
+    pub risk: UsdPerHour,
+    /// Preferences that are not met.
+    pub preferences: UsdPerHour,
+    /// Nodes removed and pods moved.
+    pub disruption: UsdPerHour,
+}
+
+/// Whether the pricing that proves the bound ended by itself.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub enum Proof {
+    /// The bound is proven in integers with every node's best content found exactly.
+    Exact,
+    /// The bound is proven in integers, and valid, but for some nodes a looser bound on the best content was used, because
+    /// the search was cut short.
+    #[default]
+    Truncated,
+}
+
+/// The duals that prove the bound, rounded to micro-dollars: what the objective would change by.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct ShadowPrices {
+    /// By class: what one more pod of it costs.
+    pub classes: Vec<u64>,
+    /// By limit: what one more unit of it would save, in micro-dollars per million units.
+    pub limits: Vec<u64>,
+    /// By candidate: what one more node of a scarce candidate would save.
+    pub candidates: Vec<u64>,
 }
 
 /// Equal nodes to buy.
@@ -34,6 +93,36 @@ pub struct NewNodes {
     pub pods: Vec<Placement>,
     /// How many of them.
     pub count: u32,
+    /// What is on each GPU, one entry per GPU, where they are shared or cut; else empty.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub gpus: Vec<GpuLayout>,
+}
+
+/// What is placed on one GPU.
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub enum GpuLayout {
+    /// Nothing.
+    #[default]
+    Idle,
+    /// One pod of this class has it whole; the pod may have others too.
+    Whole(u32),
+    /// Pods that share it, by class, ascending.
+    Shared(Vec<Placement>),
+    /// GPU instances, by first memory slice, ascending.
+    Mig(Vec<MigInstance>),
+}
+
+/// One GPU instance.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct MigInstance {
+    /// Its first memory slice.
+    pub start: u8,
+    /// What it is.
+    pub profile: MigProfile,
+    /// The class of the pod that uses it.
+    pub class: u32,
 }
 
 /// Pods for a node that is there.
@@ -42,8 +131,11 @@ pub struct NewNodes {
 pub struct ExistingUse {
     /// Index into [`crate::Problem::existing`].
     pub node: u32,
-    /// What goes there, by class, ascending.
+    /// What goes there, by class, ascending. On a removable node that stays, what runs there already is not repeated.
     pub pods: Vec<Placement>,
+    /// What is newly placed on each GPU, one entry per GPU of the node, where they are shared or cut; else empty.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub gpus: Vec<GpuLayout>,
 }
 
 /// Pods of one class that the plan leaves out.
@@ -68,15 +160,24 @@ pub enum UnplacedReason {
     LimitReached(u32),
     /// Candidates fit, but as many as can be bought are bought.
     NoMoreAvailable,
+    /// This gang (index into [`crate::Problem::gangs`]) cannot be placed whole.
+    GangIncomplete(u32),
+    /// The pods could be placed, but not spread as this (index into [`crate::Problem::spreads`]) asks.
+    Unspreadable(u32),
+    /// Nodes fit, but none that could also be as many others as this (index into [`crate::Problem::flexibility`]) asks.
+    Inflexible(u32),
+    /// More nodes of one kind than this (index into [`crate::Problem::node_shares`]) allows would be needed.
+    ShareReached(u32),
 }
 
 /// Why the solver stopped.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum Stopped {
     /// The gap target is met, or nothing better exists.
     GapReached,
     /// The work budget is used up: deterministic.
+    #[default]
     WorkLimit,
     /// The caller's [`crate::Watch`] asked to stop: depends on the machine's speed.
     Asked,
@@ -95,9 +196,14 @@ pub fn gap(cost: UsdPerHour, bound: UsdPerHour) -> f64 {
 }
 
 impl Solution {
+    /// What the solver makes small: what is paid and what is counted.
+    pub fn objective(&self) -> UsdPerHour {
+        self.cost + self.charges.risk + self.charges.preferences + self.charges.disruption
+    }
+
     /// See [`gap`].
     pub fn gap(&self) -> f64 {
-        gap(self.cost, self.bound)
+        gap(self.objective(), self.bound)
     }
 
     /// How many pods are left out.

@@ -334,7 +334,8 @@ mod tests {
                         })
                         .collect(),
                 );
-                made.existing = vec![ExistingNode { name: "old".into(), free: free.to_vec() }];
+                made.existing =
+                    vec![ExistingNode { name: "old".into(), free: free.to_vec(), ..ExistingNode::default() }];
                 made.limits = vec![Limit { name: "limit".into(), bound }];
                 made
             },

@@ -8,7 +8,7 @@ use crate::problem::{Candidate, PodClass, Problem};
 pub(crate) fn problem(classes: Vec<PodClass>, candidates: Vec<Candidate>) -> Problem {
     let resources =
         [ResourceName::CPU, ResourceName::MEMORY, ResourceName::NVIDIA_GPU].map(ResourceName::new).to_vec();
-    Problem { resources, classes, candidates, existing: Vec::new(), limits: Vec::new() }
+    Problem { resources, classes, candidates, ..Problem::default() }
 }
 
 /// `count` pods that may use `candidates`.
@@ -17,10 +17,8 @@ pub(crate) fn class(name: &str, requests: [u64; 3], count: u32, candidates: &[u3
         name: name.to_owned(),
         requests: requests.to_vec(),
         count,
-        priority: 0,
-        max_per_node: None,
         candidates: candidates.to_vec(),
-        existing: Vec::new(),
+        ..PodClass::default()
     }
 }
 
@@ -30,7 +28,6 @@ pub(crate) fn candidate(name: &str, price: u64, capacity: [u64; 3]) -> Candidate
         name: name.to_owned(),
         price: UsdPerHour::from_micros(price),
         capacity: capacity.to_vec(),
-        max_nodes: None,
-        limit_use: Vec::new(),
+        ..Candidate::default()
     }
 }

@@ -30,7 +30,7 @@ fn problems() -> impl Strategy<Value = Problem> {
                         priority: 0,
                         max_per_node: None,
                         candidates: (0..3usize).filter(holds).map(|at| at as u32).collect(),
-                        existing: vec![],
+                        ..PodClass::default()
                     }
                 })
                 .filter(|class| !class.candidates.is_empty())
@@ -43,11 +43,10 @@ fn problems() -> impl Strategy<Value = Problem> {
                     price: UsdPerHour::from_micros(price * 10_000),
                     capacity: vec![*cpu, *memory, *gpus],
                     max_nodes: None,
-                    limit_use: vec![],
+                    ..Candidate::default()
                 })
                 .collect(),
-            existing: vec![],
-            limits: vec![],
+            ..Problem::default()
         },
     )
 }

@@ -22,7 +22,7 @@ fn class(name: &str, requests: [u64; 2], count: u32, candidates: &[u32]) -> PodC
         priority: 0,
         max_per_node: None,
         candidates: candidates.to_vec(),
-        existing: Vec::new(),
+        ..PodClass::default()
     }
 }
 
@@ -32,7 +32,7 @@ fn candidate(name: &str, price: &str, capacity: [u64; 2]) -> Candidate {
         price: price.parse().expect("a price"),
         capacity: capacity.to_vec(),
         max_nodes: None,
-        limit_use: Vec::new(),
+        ..Candidate::default()
     }
 }
 
@@ -45,8 +45,7 @@ fn g5(pods: u32) -> Problem {
             candidate("g5.xlarge", "1.006", [3920, 1]),
             candidate("g5.12xlarge", "5.672", [47810, 4]),
         ],
-        existing: Vec::new(),
-        limits: Vec::new(),
+        ..Problem::default()
     }
 }
 
@@ -82,7 +81,8 @@ fn no_pods_cost_nothing() {
 #[test]
 fn free_room_is_used_before_anything_is_bought() {
     let mut problem = g5(3);
-    problem.existing = vec![ExistingNode { name: "old".into(), free: vec![7000, 2] }];
+    problem.existing =
+        vec![ExistingNode { name: "old".into(), free: vec![7000, 2], ..ExistingNode::default() }];
     problem.classes[0].existing = vec![0];
     let solution = solved(&problem);
     assert_eq!(solution.on_existing[0].pods, [(0, 2)]);

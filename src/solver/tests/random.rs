@@ -55,6 +55,7 @@ fn problems(scarce: bool) -> impl Strategy<Value = Problem> {
                                 max_per_node,
                                 candidates,
                                 existing,
+                                ..PodClass::default()
                             }
                         })
                         .collect(),
@@ -67,14 +68,20 @@ fn problems(scarce: bool) -> impl Strategy<Value = Problem> {
                             capacity,
                             max_nodes,
                             limit_use: if used > 0 { vec![(0, used)] } else { Vec::new() },
+                            ..Candidate::default()
                         })
                         .collect(),
                     existing: existing
                         .into_iter()
                         .enumerate()
-                        .map(|(index, free)| ExistingNode { name: format!("node {index}"), free })
+                        .map(|(index, free)| ExistingNode {
+                            name: format!("node {index}"),
+                            free,
+                            ..ExistingNode::default()
+                        })
                         .collect(),
                     limits: vec![Limit { name: "units".into(), bound }],
+                    ..Problem::default()
                 }
             })
     })

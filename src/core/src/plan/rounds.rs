@@ -358,6 +358,7 @@ impl Run<'_, '_, '_, '_> {
                         .chain(self.on_new(*class).map(|at| rooms.len() + at))
                         .map(|at| at as u32)
                         .collect(),
+                    ..PodClass::default()
                 })
                 .collect(),
             candidates: wanted
@@ -372,18 +373,25 @@ impl Run<'_, '_, '_, '_> {
                         capacity: project(&supply.capacities[choice.offer.capacity]),
                         max_nodes: None,
                         limit_use: choice.uses.clone(),
+                        ..Candidate::default()
                     }
                 })
                 .collect(),
             existing: rooms
                 .iter()
-                .map(|room| ExistingNode { name: room.target.to_string(), free: project(&room.free) })
+                .map(|room| ExistingNode {
+                    name: room.target.to_string(),
+                    free: project(&room.free),
+                    ..ExistingNode::default()
+                })
                 .chain(self.outcome.new.iter().enumerate().map(|(at, node)| ExistingNode {
                     name: format!("planned node {at}"),
                     free: project(&node.free),
+                    ..ExistingNode::default()
                 }))
                 .collect(),
             limits: self.limits.for_solver(self.inputs.supply),
+            ..Problem::default()
         }
     }
 

@@ -12,15 +12,17 @@ fn good() -> (Problem, Solution) {
     problem.candidates[0].max_nodes = Some(1);
     problem.candidates[0].limit_use = vec![(0, 2)];
     problem.limits = vec![Limit { name: "pool p: nvidia.com/gpu".into(), bound: 2 }];
-    problem.existing = vec![ExistingNode { name: "old".into(), free: vec![1000, 10, 1] }];
+    problem.existing =
+        vec![ExistingNode { name: "old".into(), free: vec![1000, 10, 1], ..ExistingNode::default() }];
     problem.classes[0].existing = vec![0];
     let solution = Solution {
-        new_nodes: vec![NewNodes { candidate: 0, pods: vec![(0, 2), (1, 1)], count: 1 }],
-        on_existing: vec![ExistingUse { node: 0, pods: vec![(0, 1)] }],
+        new_nodes: vec![NewNodes { candidate: 0, pods: vec![(0, 2), (1, 1)], count: 1, gpus: Vec::new() }],
+        on_existing: vec![ExistingUse { node: 0, pods: vec![(0, 1)], gpus: Vec::new() }],
         unplaced: vec![Unplaced { class: 0, count: 1, reason: UnplacedReason::LimitReached(0) }],
         cost: UsdPerHour::from_micros(1_000_000),
         bound: UsdPerHour::from_micros(900_000),
         stopped: Stopped::GapReached,
+        ..Solution::default()
     };
     (problem, solution)
 }

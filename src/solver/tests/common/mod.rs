@@ -58,7 +58,7 @@ pub fn problem(pods: &Path, catalogue: &Path, most: usize) -> Problem {
                 number(row, "gpu_count"),
             ],
             max_nodes: None,
-            limit_use: Vec::new(),
+            ..Candidate::default()
         })
         .collect();
     let mut counts: BTreeMap<(Vec<u64>, String), u32> = BTreeMap::new();
@@ -89,7 +89,7 @@ pub fn problem(pods: &Path, catalogue: &Path, most: usize) -> Problem {
                 count,
                 priority: 0,
                 max_per_node: None,
-                existing: Vec::new(),
+                ..PodClass::default()
             }
         })
         .collect();
@@ -97,7 +97,6 @@ pub fn problem(pods: &Path, catalogue: &Path, most: usize) -> Problem {
         resources: ["cpu", "memory", "pods", "nvidia.com/gpu"].map(ResourceName::new).to_vec(),
         classes,
         candidates,
-        existing: Vec::new(),
-        limits: Vec::new(),
+        ..Problem::default()
     }
 }

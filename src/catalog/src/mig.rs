@@ -1,0 +1,91 @@
+//! Multi-instance GPUs: how a GPU can be cut, and what each piece is called in the tables of the MIG user guide
+//! (docs.nvidia.com/datacenter/tesla/mig-user-guide, supported MIG profiles).
+
+use serde::{Deserialize, Serialize};
+
+/// How a family of GPUs is cut. Placements are given in memory slices.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub enum MigGeometry {
+    /// Seven compute slices over eight memory slices: A100, H100, H200, B200 and their kin.
+    Seven,
+    /// Four compute slices over four memory slices: A30.
+    Four,
+    /// Four compute slices over twelve memory slices: RTX PRO 6000 Blackwell.
+    FourOfTwelve,
+}
+
+/// A kind of GPU instance, by its compute slices; the number of gigabytes in its full name depends on the GPU.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub enum MigProfile {
+    /// One compute slice.
+    #[serde(rename = "1g")]
+    G1,
+    /// One compute slice with the memory of two.
+    #[serde(rename = "1g.double")]
+    G1Double,
+    /// Two compute slices.
+    #[serde(rename = "2g")]
+    G2,
+    /// Three compute slices; takes half of the memory.
+    #[serde(rename = "3g")]
+    G3,
+    /// Four compute slices: half of the memory of a GPU with seven, all of one with four.
+    #[serde(rename = "4g")]
+    G4,
+    /// All of a GPU with seven compute slices.
+    #[serde(rename = "7g")]
+    G7,
+}
+
+/// Where instances of a profile can be on a GPU, in memory slices.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Placements {
+    /// Compute slices of one.
+    pub compute: u8,
+    /// Memory slices of one.
+    pub size: u8,
+    /// First memory slices it may have.
+    pub starts: &'static [u8],
+    /// At most so many on one GPU.
+    pub most: u8,
+}
+
+impl MigGeometry {
+    /// Memory slices of the whole GPU: the axis of the placements.
+    pub fn memory_slices(self) -> u8 {
+        match self {
+            Self::Seven => 8,
+            Self::Four => 4,
+            Self::FourOfTwelve => 12,
+        }
+    }
+
+    /// Compute slices of the whole GPU.
+    pub fn compute_slices(self) -> u8 {
+        match self {
+            Self::Seven => 7,
+            Self::Four | Self::FourOfTwelve => 4,
+        }
+    }
+
+    /// The placement table of the MIG user guide; `None` for a profile that the family does not have.
+    pub fn placements(self, profile: MigProfile) -> Option<Placements> {
+        let of = |compute, size, starts, most| Some(Placements { compute, size, starts, most });
+        match (self, profile) {
+            (Self::Seven, MigProfile::G1) => of(1, 1, &[0, 1, 2, 3, 4, 5, 6], 7),
+            (Self::Seven, MigProfile::G1Double) => of(1, 2, &[0, 2, 4, 6], 4),
+            (Self::Seven, MigProfile::G2) => of(2, 2, &[0, 2, 4], 3),
+            (Self::Seven, MigProfile::G3) => of(3, 4, &[0, 4], 2),
+            (Self::Seven, MigProfile::G4) => of(4, 4, &[0], 1),
+            (Self::Seven, MigProfile::G7) => of(7, 8, &[0], 1),
+            (Self::Four, MigProfile::G1) => of(1, 1, &[0, 1, 2, 3], 4),
+            (Self::Four, MigProfile::G2) => of(2, 2, &[0, 2], 2),
+            (Self::Four, MigProfile::G4) => of(4, 4, &[0], 1),
+            (Self::FourOfTwelve, MigProfile::G1) => of(1, 3, &[0, 3, 6, 9], 4),
+            (Self::FourOfTwelve, MigProfile::G2) => of(2, 6, &[0, 6], 2),
+            (Self::FourOfTwelve, MigProfile::G4) => of(4, 12, &[0], 1),
+            _ => None,
+        }
+    }
+}

@@ -1,0 +1,277 @@
+//! What a problem must be to be understood at all. A problem that is well-formed and cannot be satisfied is not wrong: the
+//! solver says what it leaves out, and why.
+
+use poolwright_catalog::{MigGeometry, MigProfile};
+
+use super::{Candidate, GPU_UNITS, GpuRequest, GpuState, PodClass, Problem};
+
+/// Why a problem is malformed. These are bugs of the caller, or of whoever wrote the file.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum ProblemError {
+    /// A vector has the wrong number of entries.
+    #[error("{what} has {got} resource amounts where the problem has {want} resources")]
+    WrongLength {
+        /// Which object.
+        what: String,
+        /// Its length.
+        got: usize,
+        /// The number of resources.
+        want: usize,
+    },
+    /// An index points nowhere, or a list of indices is not strictly ascending.
+    #[error("{what} names {list} number {index}, which does not exist or is out of order")]
+    BadIndex {
+        /// Which object.
+        what: String,
+        /// Which list.
+        list: &'static str,
+        /// The index.
+        index: u32,
+    },
+    /// A number that means nothing there.
+    #[error("{what}: {field} is {value}, but {rule}")]
+    BadNumber {
+        /// Which object.
+        what: String,
+        /// Which of its fields.
+        field: &'static str,
+        /// What it is.
+        value: u64,
+        /// What it must be.
+        rule: &'static str,
+    },
+    /// Two rules that cannot both be honoured are given for one class.
+    #[error("class `{class}` is in {first} and in {second}; a class may be in one of them only")]
+    TwoGroups {
+        /// The class.
+        class: String,
+        /// A gang or a spread.
+        first: String,
+        /// Another.
+        second: String,
+    },
+    /// A state that a GPU cannot be in.
+    #[error("GPU {gpu} of {node} cannot be in its state: {why}")]
+    BadGpu {
+        /// The node.
+        node: String,
+        /// Which GPU.
+        gpu: usize,
+        /// Why not.
+        why: &'static str,
+    },
+}
+
+type Valid = Result<(), ProblemError>;
+
+/// Indices exist and ascend strictly.
+fn ascending(what: &str, list: &'static str, indices: impl IntoIterator<Item = u32>, size: usize) -> Valid {
+    let mut previous = None;
+    for index in indices {
+        if index as usize >= size || previous.is_some_and(|p| p >= index) {
+            return Err(ProblemError::BadIndex { what: what.to_owned(), list, index });
+        }
+        previous = Some(index);
+    }
+    Ok(())
+}
+
+fn number(what: &str, field: &'static str, value: u64, good: bool, rule: &'static str) -> Valid {
+    if good { Ok(()) } else { Err(ProblemError::BadNumber { what: what.to_owned(), field, value, rule }) }
+}
+
+impl Problem {
+    /// Checks that vectors have the right length, that indices exist and ascend, and that numbers mean something.
+    pub fn validate(&self) -> Valid {
+        for class in &self.classes {
+            self.class(class)?;
+        }
+        for candidate in &self.candidates {
+            self.candidate(candidate)?;
+        }
+        self.nodes()?;
+        for (i, j) in &self.conflicts {
+            let pair = format!("conflict ({i}, {j})");
+            ascending(&pair, "class", [*i, *j], self.classes.len())?;
+        }
+        if let Some(pair) = self.conflicts.windows(2).find(|pair| pair[0] >= pair[1]) {
+            let (index, _) = pair[1];
+            return Err(ProblemError::BadIndex { what: "the conflicts".to_owned(), list: "class", index });
+        }
+        self.groups()?;
+        self.rules()
+    }
+
+    fn length(&self, what: &str, vector: &[u64]) -> Valid {
+        let want = self.resources.len();
+        if vector.len() == want {
+            Ok(())
+        } else {
+            Err(ProblemError::WrongLength { what: what.to_owned(), got: vector.len(), want })
+        }
+    }
+
+    fn class(&self, class: &PodClass) -> Valid {
+        let name = &class.name;
+        self.length(name, &class.requests)?;
+        ascending(name, "candidate", class.candidates.iter().copied(), self.candidates.len())?;
+        ascending(name, "existing node", class.existing.iter().copied(), self.existing.len())?;
+        ascending(name, "port", class.ports.iter().copied(), usize::MAX)?;
+        let disliked = class.preferences.iter().map(|(candidate, _)| *candidate);
+        ascending(name, "preferred candidate", disliked, self.candidates.len())?;
+        match class.gpu {
+            Some(GpuRequest::Whole(count)) => {
+                number(name, "gpu.whole", count.into(), count > 0, "it must be at least 1")
+            }
+            Some(GpuRequest::Share { units, .. }) => {
+                let good = (1..=GPU_UNITS).contains(&units);
+                number(name, "gpu.share.units", units.into(), good, "it must be from 1 to 1000")
+            }
+            Some(GpuRequest::Mig { count, .. }) => {
+                number(name, "gpu.mig.count", count.into(), count > 0, "it must be at least 1")
+            }
+            None => Ok(()),
+        }
+    }
+
+    fn domains(&self, what: &str, domains: &[(u32, u32)]) -> Valid {
+        let topologies = domains.iter().map(|(topology, _)| *topology);
+        ascending(what, "topology", topologies, self.topologies.len())?;
+        for (topology, value) in domains {
+            let values = self.topologies[*topology as usize].values.len();
+            ascending(what, "topology value", [*value], values)?;
+        }
+        Ok(())
+    }
+
+    fn candidate(&self, candidate: &Candidate) -> Valid {
+        let name = &candidate.name;
+        self.length(name, &candidate.capacity)?;
+        let limits = candidate.limit_use.iter().map(|(limit, _)| *limit);
+        ascending(name, "limit", limits, self.limits.len())?;
+        self.domains(name, &candidate.domains)?;
+        if let Some(gpus) = &candidate.gpus {
+            let good = (1..=64).contains(&gpus.count);
+            number(name, "gpus.count", gpus.count.into(), good, "it must be from 1 to 64")?;
+        }
+        Ok(())
+    }
+
+    fn nodes(&self) -> Valid {
+        for node in &self.existing {
+            let name = &node.name;
+            self.length(name, &node.free)?;
+            self.domains(name, &node.domains)?;
+            for (gpu, state) in node.gpus.iter().enumerate() {
+                possible(state).map_err(|why| ProblemError::BadGpu { node: name.clone(), gpu, why })?;
+            }
+            if let Some(removal) = &node.removal {
+                let classes = removal.pods.iter().map(|(class, _)| *class);
+                ascending(name, "class", classes, self.classes.len())?;
+                for (_, count) in &removal.pods {
+                    let rule = "an entry must have at least 1 pod";
+                    number(name, "removal.pods", (*count).into(), *count > 0, rule)?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn groups(&self) -> Valid {
+        let mut of: Vec<Option<String>> = vec![None; self.classes.len()];
+        let mut join = |what: String, classes: &[u32]| {
+            for class in classes {
+                if let Some(first) = of[*class as usize].replace(what.clone()) {
+                    let class = self.classes[*class as usize].name.clone();
+                    return Err(ProblemError::TwoGroups { class, first, second: what });
+                }
+            }
+            Ok(())
+        };
+        for gang in &self.gangs {
+            ascending(&gang.name, "class", gang.classes.iter().copied(), self.classes.len())?;
+            ascending(&gang.name, "topology", gang.within, self.topologies.len())?;
+            join(format!("gang `{}`", gang.name), &gang.classes)?;
+        }
+        for spread in &self.spreads {
+            let name = &spread.name;
+            ascending(name, "class", spread.classes.iter().copied(), self.classes.len())?;
+            ascending(name, "topology", [spread.topology], self.topologies.len())?;
+            let values = self.topologies[spread.topology as usize].values.len();
+            ascending(name, "topology value", spread.values.iter().copied(), values)?;
+            number(name, "maxSkew", spread.max_skew.into(), spread.max_skew > 0, "it must be at least 1")?;
+            let entries = spread.running.len() as u64;
+            let good = spread.running.len() == spread.values.len();
+            number(name, "running", entries, good, "it must have one entry per eligible value")?;
+            join(format!("spread `{name}`"), &spread.classes)?;
+        }
+        Ok(())
+    }
+
+    fn rules(&self) -> Valid {
+        let size = self.candidates.len();
+        let mut covered = vec![false; size];
+        for commitment in &self.commitments {
+            let name = &commitment.name;
+            ascending(name, "candidate", commitment.rates.iter().map(|(candidate, _)| *candidate), size)?;
+            for (candidate, rate) in &commitment.rates {
+                let rule = "a discounted rate must be above zero";
+                number(name, "rates", rate.micros(), rate.micros() > 0, rule)?;
+                let twice = std::mem::replace(&mut covered[*candidate as usize], true);
+                let rule = "a candidate may be covered by one commitment only";
+                number(name, "rates", u64::from(*candidate), !twice, rule)?;
+            }
+        }
+        for share in &self.node_shares {
+            let name = &share.name;
+            ascending(name, "candidate", share.part.iter().copied(), size)?;
+            ascending(name, "candidate", share.of.iter().copied(), size)?;
+            if let Some(index) = share.part.iter().find(|part| share.of.binary_search(part).is_err()) {
+                let (what, list) = (name.clone(), "candidate of the whole");
+                return Err(ProblemError::BadIndex { what, list, index: *index });
+            }
+            let permille = share.at_most_permille;
+            number(name, "atMostPermille", permille.into(), permille < 1000, "it must be below 1000")?;
+        }
+        for flexibility in &self.flexibility {
+            let name = &flexibility.name;
+            ascending(name, "candidate", flexibility.candidates.iter().copied(), size)?;
+            ascending(name, "topology", [flexibility.topology], self.topologies.len())?;
+        }
+        Ok(())
+    }
+}
+
+/// Whether instances in use are where the table allows them and do not overlap; shares are not over what there is.
+fn possible(state: &GpuState) -> Result<(), &'static str> {
+    match state {
+        GpuState::Busy => Ok(()),
+        GpuState::Shared { units_used, memory_used_mib, memory_mib } => {
+            if *units_used > GPU_UNITS || memory_used_mib > memory_mib {
+                Err("more is in use than there is")
+            } else {
+                Ok(())
+            }
+        }
+        GpuState::Mig { geometry, in_use, .. } => {
+            let mut taken = 0u32;
+            for (profile, start) in in_use {
+                let (size, starts) = placements(*geometry, *profile).ok_or("it has no such profile")?;
+                if !starts.contains(start) {
+                    return Err("no instance of that profile starts there");
+                }
+                let mask = ((1u32 << size) - 1) << start;
+                if taken & mask != 0 {
+                    return Err("two instances overlap");
+                }
+                taken |= mask;
+            }
+            Ok(())
+        }
+    }
+}
+
+/// Memory slices of an instance, and where one may start.
+fn placements(geometry: MigGeometry, profile: MigProfile) -> Option<(u8, &'static [u8])> {
+    geometry.placements(profile).map(|placements| (placements.size, placements.starts))
+}
