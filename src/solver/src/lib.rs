@@ -30,6 +30,8 @@ mod solve;
 #[cfg(test)]
 mod testing;
 
+use poolwright_catalog::UsdPerHour;
+
 pub use check::{Violation, check};
 
 pub use problem::{Candidate, ExistingNode, Limit, PodClass, Problem, ProblemError};
@@ -45,6 +47,25 @@ pub trait Watch {
     fn should_stop(&mut self) -> bool;
     /// Told of every better feasible plan.
     fn improved(&mut self, _plan: &Solution) {}
+    /// Told when the objective falls, when the bound rises, and after every round of pricing.
+    fn progress(&mut self, _progress: &Progress) {}
+}
+
+/// How far a solve has come.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Progress {
+    /// Objective of the best plan so far.
+    pub objective: UsdPerHour,
+    /// The certified bound so far.
+    pub bound: UsdPerHour,
+    /// Rounds of pricing so far, all stages and dives together.
+    pub rounds: u64,
+    /// Pod classes after equal ones were merged.
+    pub classes: usize,
+    /// Kinds of nodes to buy after those that cannot matter were dropped.
+    pub candidates: usize,
+    /// Work units spent so far.
+    pub work: u64,
 }
 
 /// A [`Watch`] that never stops: the solve ends by convergence or by its work budget alone, which is deterministic.
