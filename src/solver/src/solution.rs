@@ -32,14 +32,14 @@ pub struct Solution {
     pub proof: Proof,
     /// Why the solver stopped.
     pub stopped: Stopped,
-    /// What is used of each commitment, by index; empty where there is none.
+    /// What is used of each commitment, by index, see [`crate::problem::Commitment`]; empty where the problem has none.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub commitment_use: Vec<UsdPerHour>,
     /// Existing nodes to remove, ascending.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub removed: Vec<u32>,
-    /// How to get there: first to last, every state in between is feasible. Pods that wait are not part of it; empty where
-    /// no node is removed.
+    /// How to get there: first to last, every state in between is feasible (capacity, GPUs, conflicts; limits, shares, gangs
+    /// and spreads are those of the end). Pods that wait are not part of it; empty where no node is removed.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub steps: Vec<Step>,
     /// What one more of each thing is worth; `None` from solvers that know no prices.
@@ -93,7 +93,7 @@ pub struct NewNodes {
     pub pods: Vec<Placement>,
     /// How many of them.
     pub count: u32,
-    /// What is on each GPU, one entry per GPU, where they are shared or cut; else empty.
+    /// What is on each GPU, one entry per GPU, where the candidate has [`crate::problem::Gpus`]; else empty.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub gpus: Vec<GpuLayout>,
 }

@@ -70,7 +70,7 @@ pub enum GpuState {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum GpuRequest {
-    /// So many whole GPUs, shared with nobody.
+    /// So many whole GPUs, shared with nobody. Each is empty before: of a mode that is shared, or cut and `mixed`.
     Whole(u32),
     /// A share of one physical GPU.
     #[serde(rename_all = "camelCase")]
@@ -80,7 +80,7 @@ pub enum GpuRequest {
         /// MiB; zero when it does not say.
         memory_mib: u64,
     },
-    /// So many GPU instances of a profile, on any of the node's GPUs.
+    /// So many GPU instances of a profile, on any of the node's GPUs, one or several.
     #[serde(rename_all = "camelCase")]
     Mig {
         /// Which.

@@ -67,14 +67,15 @@ pub struct PodClass {
     pub count: u32,
     /// When not all can be placed, higher priorities are placed first.
     pub priority: i32,
-    /// At most this many on one node.
+    /// At most this many on one node, pods that stay on a removable node included. Where such a node has more already, that
+    /// is no fault of a plan that adds none; the same holds for conflicts and ports.
     pub max_per_node: Option<u32>,
     /// Indices into [`Problem::candidates`] that the pods may use, ascending.
     pub candidates: Vec<u32>,
     /// Indices into [`Problem::existing`] that the pods may use, ascending.
     pub existing: Vec<u32>,
     /// What one pod wants of shared or cut GPUs. Such a pod uses only nodes that have [`Candidate::gpus`] or
-    /// [`ExistingNode::gpus`] for it.
+    /// [`ExistingNode::gpus`] for it; with `None`, the pod is in no layout.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub gpu: Option<GpuRequest>,
     /// Host ports (numbers of the caller's choice, ascending): two pods with a common one may not share a node, nor may two
@@ -86,7 +87,7 @@ pub struct PodClass {
     #[serde(default)]
     pub value: u64,
     /// What one pod is counted to cost per hour besides the node on some candidates (index, cost above zero), ascending:
-    /// preferences that are not met.
+    /// preferences that are not met. On existing nodes no pod is counted to cost anything.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub preferences: Vec<(u32, UsdPerHour)>,
     /// What one interruption of one pod loses, in micro-dollars: work since the last checkpoint and the time to come back.
