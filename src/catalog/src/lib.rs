@@ -18,7 +18,7 @@ pub mod sanity;
 
 pub use builtin::builtin;
 pub use instance::{Arch, Gpu, GpuModel, InstanceType, InstanceTypeName, ProviderName};
-pub use mig::{MigGeometry, MigProfile};
+pub use mig::{MigGeometry, MigInstanceKind, MigModel, MigProfile};
 pub use money::UsdPerHour;
 pub use offering::{CapacityType, Catalogue, CatalogueOrigin, Offering, OfferingId, Zone};
 pub use price::{Price, PriceSource, Quote, UnknownPrice};

@@ -1,6 +1,10 @@
 //! Multi-instance GPUs: how a GPU can be cut, and what each piece is called in the tables of the MIG user guide
 //! (docs.nvidia.com/datacenter/tesla/mig-user-guide, supported MIG profiles).
 
+mod model;
+
+pub use model::{MigInstanceKind, MigModel};
+
 use serde::{Deserialize, Serialize};
 
 /// How a family of GPUs is cut. Placements are given in memory slices.
@@ -51,7 +55,29 @@ pub struct Placements {
     pub most: u8,
 }
 
+impl MigProfile {
+    /// All of them, by rising memory, then compute slices.
+    pub const ALL: [Self; 6] = [Self::G1, Self::G1Double, Self::G2, Self::G3, Self::G4, Self::G7];
+}
+
 impl MigGeometry {
+    /// The profiles the family has, the smallest first.
+    pub fn profiles(self) -> impl Iterator<Item = MigProfile> {
+        MigProfile::ALL.into_iter().filter(move |profile| self.placements(*profile).is_some())
+    }
+
+    /// The smallest profile with at least this share (thousandths) of the GPU's compute slices; `None` above a whole GPU.
+    pub fn smallest(self, milli: u32) -> Option<MigProfile> {
+        self.profiles().find(|profile| self.computes(*profile, milli))
+    }
+
+    /// Whether an instance of the profile has at least this share (thousandths) of the GPU's compute slices.
+    pub fn computes(self, profile: MigProfile, milli: u32) -> bool {
+        self.placements(profile).is_some_and(|placements| {
+            u64::from(milli) * u64::from(self.compute_slices()) <= u64::from(placements.compute) * 1000
+        })
+    }
+
     /// Memory slices of the whole GPU: the axis of the placements.
     pub fn memory_slices(self) -> u8 {
         match self {
