@@ -20,6 +20,7 @@ mod dive;
 mod exact;
 mod greedy;
 mod knapsack;
+mod lp;
 mod master;
 mod meter;
 mod multipliers;
@@ -34,6 +35,7 @@ use poolwright_catalog::UsdPerHour;
 
 pub use check::{Violation, check};
 
+pub use lp::Backend;
 pub use problem::{Candidate, ExistingNode, Limit, PodClass, Problem, ProblemError};
 pub use solution::{
     Charges, ExistingUse, GpuLayout, MigInstance, Move, MoveTarget, NewNodes, Placement, Proof, ShadowPrices,

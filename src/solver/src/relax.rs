@@ -7,6 +7,7 @@ use crate::bits::BitSet;
 use crate::bound::{Certificate, Prices};
 use crate::canonical::Model;
 use crate::knapsack::Effort;
+use crate::lp::Seed;
 use crate::master::{Column, Master};
 use crate::meter::Meter;
 use crate::plan::{Pattern, Stock};
@@ -21,8 +22,8 @@ pub(crate) struct Goal {
     pub rounds: u32,
     /// The first and the last step of effort in pricing.
     pub levels: (usize, usize),
-    /// The LP's random seed.
-    pub seed: i32,
+    /// Who solves the master, and what varies it.
+    pub seed: Seed,
 }
 
 /// Ever harder searches of one bin.

@@ -7,6 +7,7 @@ use crate::branch::{Branch, Ranges};
 use crate::canonical::{Model, UNLIMITED};
 use crate::dive::{self, Style};
 use crate::greedy::{self};
+use crate::lp::{Backend, Seed};
 use crate::meter::Meter;
 use crate::plan::{Pattern, Plan, Stock};
 use crate::pricing::Pricer;
@@ -24,12 +25,14 @@ pub struct Options {
     pub work: u64,
     /// Varies the search; the same seed gives the same plan.
     pub seed: u64,
+    /// Who solves the linear programs.
+    pub backend: Backend,
 }
 
 impl Default for Options {
     /// A tenth of a percent, or about ten seconds of work.
     fn default() -> Self {
-        Self { gap_target: 0.001, work: 20_000_000, seed: 0 }
+        Self { gap_target: 0.001, work: 20_000_000, seed: 0, backend: Backend::default() }
     }
 }
 
@@ -109,8 +112,8 @@ impl Leaf {
 
 impl Run<'_> {
     /// HiGHS takes seeds that fit 31 bits.
-    fn seed(&self) -> i32 {
-        (self.options.seed % (1 << 31)) as i32
+    fn seed(&self) -> Seed {
+        Seed { backend: self.options.backend, number: (self.options.seed % (1 << 31)) as i32 }
     }
 
     fn done(&self) -> bool {
