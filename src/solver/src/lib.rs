@@ -18,6 +18,8 @@ mod branch;
 mod canonical;
 mod dive;
 mod exact;
+#[allow(dead_code, reason = "the engine asks it from its next step on")]
+mod gpu;
 mod greedy;
 mod knapsack;
 mod lp;

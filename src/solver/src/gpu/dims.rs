@@ -1,0 +1,251 @@
+//! Linear rows that every content of a node's GPUs keeps, as dimensions beside the problem's resources.
+//!
+//! Empty GPUs that are cut need nothing else: the rows of the seven-slice family are the closed form of [`super::mig`] with
+//! the placement of the 3g projected out, and whole numbers that keep them fit. Of shared GPUs the rows say that sums of
+//! units and memory fit, and, by dual feasible functions, that pods which are large beside a GPU do not share one.
+
+use poolwright_catalog::MigProfile;
+
+use super::{Room, mig, share};
+use crate::problem::{GPU_UNITS, GpuRequest};
+
+/// One row: what each wish weighs in it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Row {
+    /// Units of shared GPUs.
+    Units,
+    /// Memory of shared GPUs; a whole GPU weighs the least that one has.
+    Memory(u64),
+    /// Fekete and Schepers' dual feasible function number k of the units: it is superadditive, so that what is free on a GPU
+    /// in use may be put through it too.
+    Large(u64),
+    /// A weight by profile, and for a whole GPU.
+    Slices(mig::Counts, u64),
+}
+
+/// The seven-slice family: compute slices, memory slices, 2g beside halves, what must be on the left half.
+const SEVEN: [Row; 4] = [
+    Row::Slices([1, 1, 2, 3, 4, 7], 7),
+    Row::Slices([1, 2, 2, 4, 4, 8], 8),
+    Row::Slices([0, 0, 1, 1, 2, 3], 3),
+    Row::Slices([0, 0, 0, 0, 1, 1], 1),
+];
+/// The families of four slices.
+const FOUR: Row = Row::Slices([1, 0, 2, 0, 4, 0], 4);
+
+/// The function's value at `units` thousandths, times 1000 k.
+fn large(k: u64, units: u64) -> u64 {
+    let whole = u64::from(GPU_UNITS);
+    if ((k + 1) * units).is_multiple_of(whole) { units * k } else { (k + 1) * units / whole * whole }
+}
+
+impl Row {
+    fn weight(self, request: GpuRequest) -> u64 {
+        match (self, request) {
+            (Self::Units, GpuRequest::Share { units, .. }) => units.into(),
+            (Self::Units, GpuRequest::Whole(count)) => u64::from(count) * u64::from(GPU_UNITS),
+            (Self::Memory(_), GpuRequest::Share { memory_mib, .. }) => memory_mib,
+            (Self::Memory(least), GpuRequest::Whole(count)) => u64::from(count).saturating_mul(least),
+            (Self::Large(k), GpuRequest::Share { units, .. }) => large(k, units.into()),
+            (Self::Large(k), GpuRequest::Whole(count)) => u64::from(count) * large(k, GPU_UNITS.into()),
+            (Self::Slices(weights, _), GpuRequest::Mig { profile, count }) => {
+                u64::from(count) * weights[mig::index(profile)]
+            }
+            (Self::Slices(_, whole), GpuRequest::Whole(count)) => u64::from(count) * whole,
+            (Self::Slices(..), GpuRequest::Share { .. }) | (_, GpuRequest::Mig { .. }) => 0,
+        }
+    }
+
+    /// The most that any content of one GPU weighs.
+    fn of_shared(self, gpu: &share::Gpu) -> u64 {
+        match self {
+            Self::Units => gpu.units.into(),
+            Self::Memory(_) => gpu.memory,
+            Self::Large(k) => large(k, gpu.units.into()),
+            Self::Slices(_, whole) => {
+                if gpu.pristine {
+                    whole
+                } else {
+                    0
+                }
+            }
+        }
+    }
+
+    /// The most that any content of one GPU weighs.
+    fn of_mig(self, gpu: &mig::Gpu) -> u64 {
+        let whole = if gpu.whole { self.weight(GpuRequest::Whole(1)) } else { 0 };
+        match self {
+            Self::Slices(weights, _) => gpu
+                .options()
+                .iter()
+                .map(|counts| counts.iter().zip(&weights).map(|(count, weight)| count * weight).sum())
+                .fold(whole, u64::max),
+            _ => whole,
+        }
+    }
+}
+
+/// The rows that can matter to a problem.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Rows(Vec<Row>);
+
+impl Rows {
+    /// For pods with these wishes on nodes with these GPUs.
+    pub fn new(requests: &[GpuRequest], rooms: &[&Room]) -> Self {
+        let mut rows = Vec::new();
+        let wants = |wanted: MigProfile| {
+            requests
+                .iter()
+                .any(|request| matches!(request, GpuRequest::Mig { profile, .. } if *profile == wanted))
+        };
+        let whole = requests.iter().any(|request| matches!(request, GpuRequest::Whole(_)));
+        let shares: Vec<(u64, u64)> = requests
+            .iter()
+            .filter_map(|request| match request {
+                GpuRequest::Share { units, memory_mib } => Some((u64::from(*units), *memory_mib)),
+                _ => None,
+            })
+            .collect();
+        let mut shared = rooms.iter().flat_map(|room| &room.shared).peekable();
+        if shared.peek().is_some() && (whole || !shares.is_empty()) {
+            rows.push(Row::Units);
+            if shares.iter().any(|(_, memory)| *memory > 0) {
+                rows.push(Row::Memory(shared.map(|gpu| gpu.memory).min().unwrap_or(0)));
+            }
+            for k in 1..=2 {
+                // Useless where no pod weighs more in it than among the units.
+                let heavier = |units: u64| large(k, units) > units * k;
+                if shares.iter().any(|(units, _)| heavier(*units))
+                    && shares.iter().any(|(units, _)| !heavier(*units))
+                    || k == 1 && shares.iter().any(|(units, _)| heavier(*units))
+                {
+                    rows.push(Row::Large(k));
+                }
+            }
+        }
+        let cut: Vec<&mig::Gpu> = rooms.iter().flat_map(|room| &room.mig).collect();
+        let any_mig = MigProfile::ALL.into_iter().any(wants);
+        let is_seven = |gpu: &&mig::Gpu| gpu.geometry == poolwright_catalog::MigGeometry::Seven;
+        if cut.iter().any(|gpu| is_seven(gpu)) && (whole || any_mig) {
+            let [compute, memory, pairs, left] = SEVEN;
+            rows.push(compute);
+            if wants(MigProfile::G3) || wants(MigProfile::G1Double) {
+                rows.push(memory);
+            }
+            if wants(MigProfile::G2) {
+                rows.push(pairs);
+            }
+            if wants(MigProfile::G4) {
+                rows.push(left);
+            }
+        }
+        if cut.iter().any(|gpu| !is_seven(gpu)) && (whole || any_mig) {
+            rows.push(FOUR);
+        }
+        Self(rows)
+    }
+
+    /// How many.
+    pub fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    /// What one pod takes of each.
+    pub fn request(&self, request: Option<GpuRequest>) -> Vec<u64> {
+        self.0.iter().map(|row| request.map_or(0, |request| row.weight(request))).collect()
+    }
+
+    /// What a node offers of each.
+    pub fn capacity(&self, room: Option<&Room>) -> Vec<u64> {
+        self.0
+            .iter()
+            .map(|row| {
+                let Some(room) = room else { return 0 };
+                let shared = room.shared.iter().map(|gpu| row.of_shared(gpu));
+                let cut = room.mig.iter().map(|gpu| row.of_mig(gpu));
+                shared.chain(cut).fold(0, u64::saturating_add)
+            })
+            .collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use poolwright_catalog::MigGeometry;
+    use proptest::prelude::*;
+
+    use super::super::tests::{any_request, any_state};
+    use super::*;
+    use crate::problem::{GpuMode, Gpus};
+
+    fn keeps(rows: &Rows, room: &Room, content: &[(GpuRequest, u64)]) -> bool {
+        let capacity = rows.capacity(Some(room));
+        (0..rows.len()).all(|row| {
+            let used: u64 =
+                content.iter().map(|(request, pods)| rows.request(Some(*request))[row] * pods).sum();
+            used <= capacity[row]
+        })
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig { cases: 1000, failure_persistence: None, ..ProptestConfig::default() })]
+
+        #[test]
+        fn every_content_that_fits_keeps_every_row(
+            states in proptest::collection::vec(any_state(), 1..4),
+            content in proptest::collection::vec((any_request(), 1..4u64), 1..5),
+        ) {
+            let room = Room::of_existing(&states);
+            let requests: Vec<GpuRequest> = content.iter().map(|(request, _)| *request).collect();
+            let rows = Rows::new(&requests, &[&room]);
+            let mut content = content;
+            // The largest part that fits.
+            for at in 0..content.len() {
+                let (request, pods) = content[at];
+                content[at].1 = room.more(&content[..at], request, pods);
+            }
+            prop_assert!(keeps(&rows, &room, &content), "{:?}", content);
+        }
+
+        #[test]
+        fn on_equal_empty_gpus_that_are_cut_whatever_keeps_every_row_fits(
+            family in 0..3usize,
+            count in 1..9u32,
+            wishes in proptest::collection::vec((any_request(), 1..12u64), 1..6),
+        ) {
+            let geometry = [MigGeometry::Seven, MigGeometry::Four, MigGeometry::FourOfTwelve][family];
+            let room = Room::of_new(&Gpus { count, memory_mib: 0, mode: GpuMode::Mig { geometry, mixed: true } });
+            prop_assert!(room.is_linear());
+            let content: Vec<(GpuRequest, u64)> =
+                wishes.into_iter().filter(|(request, _)| room.holds(&[(*request, 1)])).collect();
+            let requests: Vec<GpuRequest> = content.iter().map(|(request, _)| *request).collect();
+            let rows = Rows::new(&requests, &[&room]);
+            prop_assert_eq!(keeps(&rows, &room, &content), room.holds(&content), "{:?}", content);
+        }
+
+        #[test]
+        fn on_one_shared_gpu_whatever_keeps_every_row_fits(
+            content in proptest::collection::vec((any_request(), 1..4u64), 1..6),
+            units_used in prop_oneof![Just(0u32), 0..1000u32],
+            memory_used_mib in 0..16u64,
+        ) {
+            let state = crate::problem::GpuState::Shared { units_used, memory_used_mib, memory_mib: 16 };
+            let room = Room::of_existing(&[state]);
+            let content: Vec<(GpuRequest, u64)> =
+                content.into_iter().filter(|(request, _)| room.holds(&[(*request, 1)])).collect();
+            let requests: Vec<GpuRequest> = content.iter().map(|(request, _)| *request).collect();
+            let rows = Rows::new(&requests, &[&room]);
+            prop_assert_eq!(keeps(&rows, &room, &content), room.holds(&content), "{:?}", content);
+        }
+    }
+
+    #[test]
+    fn pods_above_half_a_gpu_do_not_share_one_in_the_rows() {
+        let share = |units| GpuRequest::Share { units, memory_mib: 0 };
+        let room = Room::of_new(&Gpus { count: 2, memory_mib: 0, mode: GpuMode::Shared });
+        let rows = Rows::new(&[share(510), share(100)], &[&room]);
+        assert!(keeps(&rows, &room, &[(share(510), 2)]));
+        assert!(!keeps(&rows, &room, &[(share(510), 3)]));
+    }
+}

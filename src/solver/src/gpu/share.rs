@@ -1,0 +1,305 @@
+//! Which pods share which GPU: packing (units, memory) into a node's GPUs, each pod inside one.
+//!
+//! First best fit by falling size, then an exact search with a limit on its steps. What the search cannot decide counts as
+//! not fitting: plans stay feasible, and bounds do not rest on it.
+
+/// One GPU as it is before anything is placed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Gpu {
+    /// Units free.
+    pub units: u32,
+    /// Memory free, in MiB.
+    pub memory: u64,
+    /// Whether nothing is on it: one pod may have it whole.
+    pub pristine: bool,
+}
+
+/// Equal pods: units and memory of one, and how many.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Kind {
+    pub units: u32,
+    pub memory: u64,
+    pub count: u64,
+}
+
+/// Who is where.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Packing {
+    /// GPUs given whole, ascending.
+    pub whole: Vec<usize>,
+    /// By GPU: how many pods of which of the given kinds.
+    pub pods: Vec<Vec<(usize, u64)>>,
+}
+
+/// Pods beyond which the exact search is not tried.
+const MOST_PODS: u64 = 512;
+
+/// How often a pod fits.
+fn times(gpu: Gpu, kind: Kind) -> u64 {
+    let units = u64::from(gpu.units).checked_div(kind.units.into()).unwrap_or(u64::MAX);
+    units.min(gpu.memory.checked_div(kind.memory).unwrap_or(u64::MAX))
+}
+
+fn take(gpu: &mut Gpu, kind: Kind, count: u64) {
+    gpu.units -= kind.units * count as u32;
+    gpu.memory -= kind.memory * count;
+}
+
+/// Packs `kinds`, and `whole` pods' GPUs besides, into `gpus`; `None` when they do not fit or `steps` did not tell.
+pub(crate) fn pack(gpus: &[Gpu], kinds: &[Kind], whole: u64, steps: u64) -> Option<Packing> {
+    let mut packing = Packing { whole: Vec::new(), pods: vec![Vec::new(); gpus.len()] };
+    let mut room = gpus.to_vec();
+    if whole > 0 {
+        // Untouched GPUs differ in memory only: the smallest are missed least.
+        let mut pristine: Vec<usize> = (0..gpus.len()).filter(|at| gpus[*at].pristine).collect();
+        pristine.sort_by_key(|at| (gpus[*at].memory, *at));
+        pristine.truncate(usize::try_from(whole).ok()?);
+        if (pristine.len() as u64) < whole {
+            return None;
+        }
+        for at in &pristine {
+            room[*at] = Gpu { units: 0, memory: 0, pristine: false };
+        }
+        pristine.sort_unstable();
+        packing.whole = pristine;
+    }
+    let units: u128 = kinds.iter().map(|kind| u128::from(kind.units) * u128::from(kind.count)).sum();
+    let memory: u128 = kinds.iter().map(|kind| u128::from(kind.memory) * u128::from(kind.count)).sum();
+    if units > room.iter().map(|gpu| u128::from(gpu.units)).sum()
+        || memory > room.iter().map(|gpu| u128::from(gpu.memory)).sum()
+    {
+        return None;
+    }
+    let most = |of: fn(&Gpu) -> u64| room.iter().map(of).max().unwrap_or(0).max(1);
+    let (most_units, most_memory) = (most(|gpu| gpu.units.into()), most(|gpu| gpu.memory));
+    let mut order: Vec<usize> = (0..kinds.len()).filter(|at| kinds[*at].count > 0).collect();
+    order.sort_by_key(|at| {
+        let kind = &kinds[*at];
+        let shares = [
+            u128::from(kind.units) * u128::from(most_memory),
+            u128::from(kind.memory) * u128::from(most_units),
+        ];
+        (std::cmp::Reverse(shares.into_iter().max()), std::cmp::Reverse(shares[0]), *at)
+    });
+    let taken = best_fit(&room, kinds, &order).or_else(|| {
+        // A single GPU, or a single kind, leaves nothing to try.
+        let several = room.iter().filter(|gpu| gpu.units > 0).count() > 1 && order.len() > 1;
+        let pods: u64 = kinds.iter().map(|kind| kind.count).fold(0, u64::saturating_add);
+        if !several || pods > MOST_PODS {
+            return None;
+        }
+        let mut search = Search {
+            kinds,
+            order: &order,
+            left: order.iter().map(|at| kinds[*at].count).collect(),
+            units: units as u64,
+            room: room.clone(),
+            taken: Vec::new(),
+            steps,
+        };
+        search.run(0, 0).then_some(search.taken)
+    })?;
+    let mut by_gpu: Vec<Vec<u64>> = vec![vec![0; kinds.len()]; gpus.len()];
+    for (gpu, kind, count) in taken {
+        by_gpu[gpu][kind] += count;
+    }
+    for (pods, counts) in packing.pods.iter_mut().zip(by_gpu) {
+        pods.extend(counts.into_iter().enumerate().filter(|(_, count)| *count > 0));
+    }
+    Some(packing)
+}
+
+/// (GPU, kind, how many).
+type Taken = Vec<(usize, usize, u64)>;
+
+/// Each kind in turn on the fullest GPUs that hold it.
+fn best_fit(room: &[Gpu], kinds: &[Kind], order: &[usize]) -> Option<Taken> {
+    let mut room = room.to_vec();
+    let mut taken = Vec::new();
+    for &kind in order {
+        let mut left = kinds[kind].count;
+        while left > 0 {
+            let fullest = (0..room.len())
+                .filter(|at| times(room[*at], kinds[kind]) > 0)
+                .min_by_key(|at| (room[*at].units, room[*at].memory, *at))?;
+            let count = times(room[fullest], kinds[kind]).min(left);
+            take(&mut room[fullest], kinds[kind], count);
+            taken.push((fullest, kind, count));
+            left -= count;
+        }
+    }
+    Some(taken)
+}
+
+/// Pod by pod, largest first, on every GPU that differs.
+struct Search<'a> {
+    kinds: &'a [Kind],
+    order: &'a [usize],
+    /// By position in `order`.
+    left: Vec<u64>,
+    /// Units of all that is left.
+    units: u64,
+    room: Vec<Gpu>,
+    taken: Taken,
+    steps: u64,
+}
+
+impl Search<'_> {
+    /// Places everything from `position` in the order on; the next pod goes on no GPU before `first` (its like were there).
+    fn run(&mut self, mut position: usize, mut first: usize) -> bool {
+        while position < self.order.len() && self.left[position] == 0 {
+            position += 1;
+            first = 0;
+        }
+        let Some(&at) = self.order.get(position) else { return true };
+        let kind = self.kinds[at];
+        if position + 1 == self.order.len() {
+            return self.last(at, self.left[position], first);
+        }
+        if self.steps == 0 {
+            return false;
+        }
+        self.steps -= 1;
+        // Room too small for the smallest pod that is left is lost.
+        let smallest = self.order[position..].iter().map(|at| self.kinds[*at].units).min().unwrap_or(0);
+        let usable: u64 =
+            self.room.iter().filter(|gpu| gpu.units >= smallest).map(|gpu| u64::from(gpu.units)).sum();
+        if self.units > usable {
+            return false;
+        }
+        for gpu in first..self.room.len() {
+            let before = self.room[gpu];
+            let seen = self.room[first..gpu]
+                .iter()
+                .any(|other| (other.units, other.memory) == (before.units, before.memory));
+            if seen || times(before, kind) == 0 {
+                continue;
+            }
+            take(&mut self.room[gpu], kind, 1);
+            self.left[position] -= 1;
+            self.units -= u64::from(kind.units);
+            self.taken.push((gpu, at, 1));
+            if self.run(position, gpu) {
+                return true;
+            }
+            self.taken.pop();
+            self.units += u64::from(kind.units);
+            self.left[position] += 1;
+            self.room[gpu] = before;
+            if self.steps == 0 {
+                return false;
+            }
+        }
+        false
+    }
+
+    /// The last kind goes wherever it fits.
+    fn last(&mut self, at: usize, mut left: u64, first: usize) -> bool {
+        let kind = self.kinds[at];
+        let room: u64 = self.room[first..].iter().map(|gpu| times(*gpu, kind)).fold(0, u64::saturating_add);
+        if room < left {
+            return false;
+        }
+        for gpu in first..self.room.len() {
+            let count = times(self.room[gpu], kind).min(left);
+            if count > 0 {
+                self.taken.push((gpu, at, count));
+                left -= count;
+            }
+        }
+        true
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn brute(room: &mut Vec<Gpu>, pods: &[(u32, u64)], whole: u64) -> bool {
+        if whole > 0 {
+            return (0..room.len()).any(|at| {
+                let gpu = room[at];
+                if !gpu.pristine {
+                    return false;
+                }
+                room[at] = Gpu { units: 0, memory: 0, pristine: false };
+                let good = brute(room, pods, whole - 1);
+                room[at] = gpu;
+                good
+            });
+        }
+        let [(units, memory), rest @ ..] = pods else { return true };
+        (0..room.len()).any(|at| {
+            let gpu = room[at];
+            if gpu.units < *units || gpu.memory < *memory {
+                return false;
+            }
+            room[at].units -= units;
+            room[at].memory -= memory;
+            let good = brute(room, rest, 0);
+            room[at] = gpu;
+            good
+        })
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig { cases: 500, failure_persistence: None, ..ProptestConfig::default() })]
+
+        #[test]
+        fn pods_fit_exactly_when_some_way_to_divide_them_fits(
+            gpus in proptest::collection::vec((prop_oneof![2 => Just(0u32), 1 => 0..900u32], 8..14u64), 1..4),
+            kinds in proptest::collection::vec((1..10u32, 0..8u64, 0..4u64), 0..4),
+            whole in 0..2u64,
+        ) {
+            let gpus: Vec<Gpu> = gpus
+                .iter()
+                .map(|(used, memory)| Gpu { units: 1000 - used, memory: *memory, pristine: *used == 0 })
+                .collect();
+            let kinds: Vec<Kind> = kinds
+                .iter()
+                .map(|(units, memory, count)| Kind { units: units * 100, memory: *memory, count: *count })
+                .collect();
+            let pods: Vec<(u32, u64)> = kinds
+                .iter()
+                .flat_map(|kind| std::iter::repeat_n((kind.units, kind.memory), kind.count as usize))
+                .collect();
+            let packing = pack(&gpus, &kinds, whole, 1_000_000);
+            prop_assert_eq!(packing.is_some(), brute(&mut gpus.clone(), &pods, whole));
+            if let Some(packing) = packing {
+                prop_assert_eq!(packing.whole.len() as u64, whole);
+                prop_assert!(packing.whole.iter().all(|at| gpus[*at].pristine && packing.pods[*at].is_empty()));
+                let mut placed = vec![0; kinds.len()];
+                for (gpu, pods) in gpus.iter().zip(&packing.pods) {
+                    let (mut units, mut memory) = (0, 0);
+                    for (kind, count) in pods {
+                        placed[*kind] += count;
+                        units += u64::from(kinds[*kind].units) * count;
+                        memory += kinds[*kind].memory * count;
+                    }
+                    prop_assert!(units <= u64::from(gpu.units) && memory <= gpu.memory);
+                }
+                prop_assert_eq!(placed, kinds.iter().map(|kind| kind.count).collect::<Vec<_>>());
+            }
+        }
+    }
+
+    #[test]
+    fn a_division_that_best_fit_misses_is_found() {
+        let gpus = [Gpu { units: 1000, memory: 0, pristine: true }; 2];
+        let kind = |units, count| Kind { units, memory: 0, count };
+        // By falling size a 350 joins the 400, and one of the 300 is left over; 400 + 300 + 300 and 350 + 350 + 300 fit.
+        let kinds = [kind(400, 1), kind(350, 2), kind(300, 3)];
+        assert!(best_fit(&gpus, &kinds, &[0, 1, 2]).is_none());
+        assert!(pack(&gpus, &kinds, 0, 1000).is_some());
+    }
+
+    #[test]
+    fn what_the_search_cannot_decide_in_its_steps_counts_as_not_fitting() {
+        let gpus = [Gpu { units: 1000, memory: 0, pristine: true }; 2];
+        let kind = |units, count| Kind { units, memory: 0, count };
+        let kinds = [kind(400, 1), kind(350, 2), kind(300, 3)];
+        assert!(pack(&gpus, &kinds, 0, 1).is_none());
+    }
+}
