@@ -2,6 +2,10 @@
 //! Whole GPUs: a fraction of one rounds up. Pods with a GPU may use the models their `gpu_spec` maps to; pods without
 //! may use every node.
 
+#![allow(dead_code, reason = "each test and measurement uses its part")]
+
+pub mod zones;
+
 use std::collections::BTreeMap;
 use std::path::Path;
 
@@ -42,10 +46,20 @@ fn number(row: &BTreeMap<String, String>, column: &str) -> u64 {
     }
 }
 
-/// Reads both files; at most `most` pods, evenly spread over the list. Arm types are left out.
-pub fn problem(pods: &Path, catalogue: &Path, most: usize) -> Problem {
+/// Types of a catalogue with a price; Arm types are left out.
+pub fn types(catalogue: &Path) -> Vec<BTreeMap<String, String>> {
     let mut types = rows(catalogue);
     types.retain(|row| row["arch"] == "amd64" && !row["on_demand_usd_per_hour"].is_empty());
+    types
+}
+
+/// Reads both files; at most `most` pods, evenly spread over the list.
+pub fn problem(pods: &Path, catalogue: &Path, most: usize) -> Problem {
+    problem_of(pods, &types(catalogue), most)
+}
+
+/// As [`problem`], over these types.
+pub fn problem_of(pods: &Path, types: &[BTreeMap<String, String>], most: usize) -> Problem {
     let candidates: Vec<Candidate> = types
         .iter()
         .map(|row| Candidate {

@@ -1,0 +1,164 @@
+//! The cases and their goals.
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use poolwright_solver::{Options, Problem, Solution, baseline, check, greedy, solve};
+
+use crate::clock::Clock;
+use crate::common;
+use crate::report::Row;
+
+/// A case to measure.
+pub struct Case {
+    /// Its id.
+    pub name: &'static str,
+    /// In words.
+    pub what: &'static str,
+    /// One run.
+    pub run: fn() -> Row,
+    /// What it should reach.
+    pub goals: Vec<Goal>,
+}
+
+/// A figure that should not be above a number.
+pub struct Goal {
+    what: &'static str,
+    most: f64,
+    of: fn(&Row) -> f64,
+}
+
+impl Goal {
+    /// Whether `row` reaches it.
+    pub fn reached(&self, row: &Row) -> bool {
+        (self.of)(row) <= self.most
+    }
+
+    /// In words.
+    pub fn line(&self, row: &Row) -> String {
+        let word = if self.reached(row) { "goal reached" } else { "goal MISSED" };
+        format!("{word}: {} is {:.4}, at most {}", self.what, (self.of)(row), self.most)
+    }
+}
+
+fn goal(what: &'static str, most: f64, of: fn(&Row) -> f64) -> Goal {
+    Goal { what, most, of }
+}
+
+/// All cases, in the order they are run.
+pub fn all() -> Vec<Case> {
+    let greedy =
+        || goal("greedy above the bound, in %", 12.0, |row| (row.other("greedy") / row.bound - 1.0) * 100.0);
+    let list = |name, what, run| Case {
+        name,
+        what,
+        run,
+        goals: vec![goal("gap in % at 0.5 s", 0.1, |row| row.gap_at(0.5) * 100.0), greedy()],
+    };
+    vec![
+        Case {
+            name: "P1",
+            what: "openb gpuspec33, 8,152 pods, 79 types",
+            run: || list_of("gpuspec33", 10.0),
+            goals: vec![
+                goal("first plan in s", 0.05, |row| row.first),
+                goal("gap in % at 1 s", 0.5, |row| row.gap_at(1.0) * 100.0),
+                goal("gap in % at 5 s", 0.2, |row| row.gap_at(5.0) * 100.0),
+                goal("gap in % at the end", 0.1, |row| row.gap * 100.0),
+                greedy(),
+            ],
+        },
+        list("P2-default", "openb default, 8,152 pods, 79 types", || list_of("default", 3.0)),
+        list("P2-multigpu", "openb multigpu50, 79 types", || list_of("multigpu50", 3.0)),
+        list("P2-gpushare", "openb gpushare100, whole GPUs, 79 types", || list_of("gpushare100", 3.0)),
+        Case {
+            name: "P3-cold",
+            what: "10,000 pods, types x 3 zones x spot and on-demand",
+            run: || measured(&wide(), 10.0, true),
+            goals: vec![goal("gap in % at 3 s", 2.0, |row| row.gap_at(3.0) * 100.0)],
+        },
+        Case {
+            name: "P4",
+            what: "gpuspec33 x 12, 97,824 pods",
+            run: || measured(&common::zones::times(openb("gpuspec33"), 12), 5.0, false),
+            goals: vec![
+                goal("gap in % at 3 s", 1.0, |row| row.gap_at(3.0) * 100.0),
+                goal("peak memory in MiB", 1024.0, |row| row.peak_mib),
+            ],
+        },
+    ]
+}
+
+/// A file of the fixtures.
+fn fixture(path: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures").join(path)
+}
+
+fn trace(name: &str) -> PathBuf {
+    fixture(&format!("traces/openb_pod_list_{name}.csv"))
+}
+
+fn types() -> PathBuf {
+    fixture("catalogue/solver-bench-79-types.csv")
+}
+
+fn openb(name: &str) -> Problem {
+    common::problem(&trace(name), &types(), usize::MAX)
+}
+
+fn wide() -> Problem {
+    let catalogues = [types(), fixture("catalogue/aws-us-east-1.csv")];
+    let catalogues: Vec<&Path> = catalogues.iter().map(PathBuf::as_path).collect();
+    common::zones::wide(&trace("gpuspec33"), &catalogues, 10_000, 1)
+}
+
+fn list_of(name: &str, seconds: f64) -> Row {
+    measured(&openb(name), seconds, true)
+}
+
+/// Solves once under a deadline and checks the plan.
+pub fn measured(problem: &Problem, seconds: f64, first_fit: bool) -> Row {
+    let mut clock = Clock::new(Duration::from_secs_f64(seconds));
+    let options = Options { work: u64::MAX, ..Options::default() };
+    let solution = solve(problem, &options, &mut clock).expect("a well-formed problem");
+    let mut row = row(&solution, &clock);
+    check(problem, &solution).expect("a plan that the checker accepts");
+    let quick = greedy(problem).expect("a well-formed problem");
+    row.others = vec![
+        ("greedy".to_owned(), quick.objective().as_f64()),
+        ("one pod per node".to_owned(), baseline::one_pod_per_node(problem).as_f64()),
+    ];
+    if first_fit {
+        row.others.push(("first fit".to_owned(), baseline::first_fit(problem).as_f64()));
+    }
+    row
+}
+
+/// The figures of a solve.
+pub fn row(solution: &Solution, clock: &Clock) -> Row {
+    let seconds = clock.elapsed().as_secs_f64();
+    let mut gaps = clock.gaps.clone();
+    gaps.push((seconds, solution.gap()));
+    let until = [0.05, 0.02, 0.01, 0.005, 0.002, 0.001]
+        .map(|wanted| (wanted, gaps.iter().find(|(_, gap)| *gap <= wanted).map(|(at, _)| *at)));
+    let at = [0.5, 1.0, 2.0, 3.0, 5.0].map(|when| {
+        let known = gaps.iter().filter(|(at, _)| *at <= when).map(|(_, gap)| *gap);
+        (when, known.fold(1.0, f64::min))
+    });
+    Row {
+        cost: solution.objective().as_f64(),
+        bound: solution.bound.as_f64(),
+        gap: solution.gap(),
+        first: clock.first.map_or(seconds, |first| first.as_secs_f64()),
+        seconds,
+        until: until.to_vec(),
+        at: at.to_vec(),
+        nodes: solution.nodes() as f64,
+        classes: clock.last.classes as f64,
+        candidates: clock.last.candidates as f64,
+        rounds: clock.last.rounds as f64,
+        work: clock.last.work as f64 / 1e6,
+        silence: clock.silence.as_secs_f64(),
+        ..Row::default()
+    }
+}
