@@ -35,7 +35,7 @@ mod testing;
 
 use poolwright_catalog::UsdPerHour;
 
-pub use check::{Violation, check};
+pub use check::{GpuFault, StepFault, Violation, check};
 
 pub use lp::Backend;
 pub use problem::{Candidate, ExistingNode, Limit, PodClass, Problem, ProblemError};

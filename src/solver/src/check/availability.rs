@@ -4,12 +4,17 @@ use super::Violation;
 use crate::problem::Problem;
 use crate::solution::Solution;
 
-pub(super) fn check(problem: &Problem, solution: &Solution, violations: &mut Vec<Violation>) {
+/// How many nodes of each candidate are bought.
+pub(super) fn bought(problem: &Problem, solution: &Solution) -> Vec<u64> {
     let mut bought = vec![0u64; problem.candidates.len()];
     for group in &solution.new_nodes {
         bought[group.candidate as usize] += u64::from(group.count);
     }
-    for (candidate, count) in problem.candidates.iter().zip(bought) {
+    bought
+}
+
+pub(super) fn check(problem: &Problem, solution: &Solution, violations: &mut Vec<Violation>) {
+    for (candidate, count) in problem.candidates.iter().zip(bought(problem, solution)) {
         if let Some(available) = candidate.max_nodes
             && count > u64::from(available)
         {

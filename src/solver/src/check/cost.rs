@@ -1,21 +1,42 @@
-//! The cost is the sum of the prices, and the bound is not above it.
+//! The cost is what the nodes cost: those bought, less what commitments cover, and removable ones that stay. The bound is
+//! not above the objective.
 
 use poolwright_catalog::UsdPerHour;
 
-use super::Violation;
+use super::{Violation, availability, commitments};
 use crate::problem::Problem;
 use crate::solution::Solution;
 
+/// As money, which ends at its largest amount.
+pub(super) fn usd(micros: u128) -> UsdPerHour {
+    UsdPerHour::from_micros(u64::try_from(micros).unwrap_or(u64::MAX))
+}
+
 pub(super) fn check(problem: &Problem, solution: &Solution, violations: &mut Vec<Violation>) {
-    let sum: UsdPerHour = solution
-        .new_nodes
+    let (paid, used) = commitments::paid(problem, &availability::bought(problem, solution));
+    let staying: u128 = problem
+        .existing
         .iter()
-        .map(|group| problem.candidates[group.candidate as usize].price.times(u64::from(group.count)))
+        .enumerate()
+        .filter(|(index, _)| solution.removed.binary_search(&(*index as u32)).is_err())
+        .filter_map(|(_, node)| node.removal.as_ref())
+        .map(|removal| u128::from(removal.price.micros()))
         .sum();
+    let sum = usd(paid + staying);
     if sum != solution.cost {
         violations.push(Violation::WrongCost { said: solution.cost, sum });
     }
-    if solution.bound > solution.cost {
-        violations.push(Violation::BoundAboveCost { bound: solution.bound, cost: solution.cost });
+    for ((commitment, used), said) in problem.commitments.iter().zip(used).zip(&solution.commitment_use) {
+        let used = UsdPerHour::from_micros(used);
+        if used != *said {
+            let commitment = commitment.name.clone();
+            violations.push(Violation::WrongCommitmentUse { commitment, said: *said, used });
+        }
+    }
+    let charges = solution.charges;
+    let parts = [solution.cost, charges.risk, charges.preferences, charges.disruption];
+    let objective = usd(parts.iter().map(|part| u128::from(part.micros())).sum());
+    if solution.bound > objective {
+        violations.push(Violation::BoundAboveCost { bound: solution.bound, cost: objective });
     }
 }

@@ -1,20 +1,21 @@
-//! No node has more pods of a class than the class allows on one node.
+//! No node has more pods of a class than the class allows on one node, those that ran there and stay included.
 
-use super::{Violation, nodes};
+use super::{Violation, count_of, nodes};
 use crate::problem::Problem;
 use crate::solution::Solution;
 
 pub(super) fn check(problem: &Problem, solution: &Solution, violations: &mut Vec<Violation>) {
     for node in nodes(problem, solution) {
-        for (class, count) in node.pods {
-            let class = &problem.classes[*class as usize];
+        for (index, placed) in node.pods {
+            let class = &problem.classes[*index as usize];
+            let count = placed.saturating_add(count_of(node.staying, *index));
             if let Some(ceiling) = class.max_per_node
-                && *count > ceiling
+                && count > ceiling
             {
                 violations.push(Violation::TooManyPerNode {
                     node: node.reference.clone(),
                     class: class.name.clone(),
-                    count: *count,
+                    count,
                     ceiling,
                 });
             }

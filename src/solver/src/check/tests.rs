@@ -1,3 +1,11 @@
+mod gpus;
+mod groups;
+mod money;
+mod node_rules;
+mod removal;
+
+use poolwright_catalog::UsdPerHour;
+
 use super::*;
 use crate::problem::{ExistingNode, Limit};
 use crate::solution::{ExistingUse, NewNodes, Stopped, Unplaced, UnplacedReason};
@@ -29,7 +37,15 @@ fn good() -> (Problem, Solution) {
 
 /// The sentences for the good plan after `spoil`.
 fn sentences(spoil: impl FnOnce(&mut Problem, &mut Solution)) -> Vec<String> {
-    let (mut problem, mut solution) = good();
+    spoilt(good(), spoil)
+}
+
+/// The sentences for a plan that passes, after `spoil`.
+fn spoilt(
+    (mut problem, mut solution): (Problem, Solution),
+    spoil: impl FnOnce(&mut Problem, &mut Solution),
+) -> Vec<String> {
+    assert_eq!(check(&problem, &solution), Ok(()));
     spoil(&mut problem, &mut solution);
     let violations = check(&problem, &solution).expect_err("the plan was spoilt");
     violations.iter().map(ToString::to_string).collect()
@@ -105,4 +121,26 @@ fn indices_order_and_emptiness_are_verified_before_they_are_followed() {
     assert_eq!(got, ["onExisting entry 1 is out of order or a duplicate"]);
     let got = sentences(|_, solution| solution.new_nodes[0].pods.clear());
     assert_eq!(got, ["newNodes entry 0 is empty: nothing may be bought or left out for zero pods"]);
+}
+
+#[test]
+fn lists_that_go_with_the_problem_have_its_length() {
+    let got = sentences(|_, solution| solution.commitment_use.push(UsdPerHour::ZERO));
+    assert_eq!(got, ["commitmentUse has 1 entries where the problem has 0"]);
+    let got = sentences(|_, solution| {
+        let (classes, limits, candidates) = (vec![1], vec![1], vec![1]);
+        solution.prices = Some(crate::solution::ShadowPrices { classes, limits, candidates });
+    });
+    assert_eq!(got, ["prices.classes has 1 entries where the problem has 2"]);
+}
+
+#[test]
+fn a_reason_that_does_not_exist_is_named() {
+    let got = sentences(|_, solution| solution.unplaced[0].reason = UnplacedReason::LimitReached(3));
+    assert_eq!(got, ["unplaced entry 0 names limit number 3, which does not exist"]);
+    let got = sentences(|problem, solution| {
+        problem.gangs = vec![crate::problem::Gang { name: "team".into(), classes: vec![1], within: None }];
+        solution.unplaced[0].reason = UnplacedReason::GangIncomplete(0);
+    });
+    assert_eq!(got, ["class `a` is said to be left out because of `team`, which it is not in"]);
 }

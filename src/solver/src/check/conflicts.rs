@@ -1,0 +1,33 @@
+//! Classes that may not share a node do not. A pair that was there before the plan, on a removable node that stays, is not
+//! the plan's doing; a pair with one newly placed is.
+
+use super::{Violation, count_of, nodes};
+use crate::problem::Problem;
+use crate::solution::Solution;
+
+pub(super) fn check(problem: &Problem, solution: &Solution, violations: &mut Vec<Violation>) {
+    let mut partners: Vec<Vec<u32>> = vec![Vec::new(); problem.classes.len()];
+    for (i, j) in &problem.conflicts {
+        partners[*i as usize].push(*j);
+        partners[*j as usize].push(*i);
+    }
+    for node in nodes(problem, solution) {
+        let conflict = |one: u32, other: u32, violations: &mut Vec<Violation>| {
+            let name = |class: u32| problem.classes[class as usize].name.clone();
+            violations.push(Violation::Conflict {
+                node: node.reference.clone(),
+                first: name(one.min(other)),
+                second: name(one.max(other)),
+            });
+        };
+        for (class, _) in node.pods {
+            for partner in &partners[*class as usize] {
+                let new = count_of(node.pods, *partner) > 0;
+                // A pair of two new ones is met twice, and named once.
+                if (new && class < partner) || (!new && count_of(node.staying, *partner) > 0) {
+                    conflict(*class, *partner, violations);
+                }
+            }
+        }
+    }
+}

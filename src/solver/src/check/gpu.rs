@@ -1,0 +1,308 @@
+//! Every pod that wants shared or cut GPUs has its place on single GPUs, and the places are possible: shares add up within
+//! one GPU, instances are where the table allows them and do not overlap each other or those in use, whole GPUs are
+//! empty otherwise.
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use poolwright_catalog::{MigGeometry, MigProfile};
+
+use super::{NodeView, Violation, nodes};
+use crate::problem::{GPU_UNITS, GpuMode, GpuRequest, GpuState, Problem};
+use crate::solution::{GpuLayout, MigInstance, Placement, Solution};
+
+/// What is wrong with what is laid out on the GPUs of a node.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum GpuFault {
+    /// Pods want of its GPUs what only GPUs that are described one by one can give.
+    NoGpus {
+        /// The class's name.
+        class: String,
+    },
+    /// Another number of GPUs.
+    WrongNumber {
+        /// How many are laid out.
+        laid: usize,
+        /// How many there are.
+        there: usize,
+    },
+    /// A GPU that cannot be used like that.
+    WrongUse {
+        /// Which GPU.
+        gpu: usize,
+        /// The class's name.
+        class: String,
+        /// Why not.
+        why: &'static str,
+    },
+    /// More of a GPU than is free.
+    TooMuch {
+        /// Which GPU.
+        gpu: usize,
+        /// Thousandths or memory.
+        what: &'static str,
+        /// What its pods take.
+        used: u128,
+        /// What is free.
+        free: u64,
+    },
+    /// No instance of that profile can be there.
+    NoPlace {
+        /// Which GPU.
+        gpu: usize,
+        /// The profile.
+        profile: MigProfile,
+        /// The first memory slice.
+        start: u8,
+    },
+    /// An instance lies over another.
+    Overlap {
+        /// Which GPU.
+        gpu: usize,
+        /// The first memory slice of the new one.
+        start: u8,
+    },
+    /// More compute slices, or more instances of a profile, than a GPU has.
+    TooManyInstances {
+        /// Which GPU.
+        gpu: usize,
+    },
+    /// The layouts hold more or less of a class than its pods take.
+    Unequal {
+        /// The class's name.
+        class: String,
+        /// Whole GPUs, shares or instances laid out for it.
+        laid: u64,
+        /// What its pods take.
+        wanted: u64,
+    },
+}
+
+impl fmt::Display for GpuFault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::NoGpus { class } => {
+                write!(f, "pods of class `{class}` want of its GPUs, but it has none that are shared or cut")
+            }
+            Self::WrongNumber { laid, there } => write!(f, "{laid} GPUs are laid out, but it has {there}"),
+            Self::WrongUse { gpu, class, why } => {
+                write!(f, "GPU {gpu} cannot be used by pods of class `{class}`: {why}")
+            }
+            Self::TooMuch { gpu, what, used, free } => {
+                write!(f, "the pods on GPU {gpu} take {used} {what} of it, but {free} are free")
+            }
+            Self::NoPlace { gpu, profile, start } => {
+                write!(f, "no instance of {} can start at memory slice {start} of GPU {gpu}", name(*profile))
+            }
+            Self::Overlap { gpu, start } => {
+                write!(f, "the instance at memory slice {start} of GPU {gpu} lies over another")
+            }
+            Self::TooManyInstances { gpu } => write!(f, "GPU {gpu} cannot have so many instances at once"),
+            Self::Unequal { class, laid, wanted } => {
+                write!(
+                    f,
+                    "{laid} GPUs, shares or instances are laid out for class `{class}`, but its pods take {wanted}"
+                )
+            }
+        }
+    }
+}
+
+/// What a profile is called in resource names.
+fn name(profile: MigProfile) -> &'static str {
+    match profile {
+        MigProfile::G1 => "1g",
+        MigProfile::G1Double => "1g.double",
+        MigProfile::G2 => "2g",
+        MigProfile::G3 => "3g",
+        MigProfile::G4 => "4g",
+        MigProfile::G7 => "7g",
+    }
+}
+
+pub(super) fn check(problem: &Problem, solution: &Solution, violations: &mut Vec<Violation>) {
+    for node in nodes(problem, solution) {
+        let bought;
+        let (states, there): (&[GpuState], usize) = if node.existing {
+            let gpus = &problem.existing[node.index as usize].gpus;
+            (gpus, gpus.len())
+        } else if let Some(gpus) = &problem.candidates[node.index as usize].gpus {
+            let memory_mib = gpus.memory_mib;
+            bought = [match gpus.mode {
+                GpuMode::Shared => GpuState::Shared { units_used: 0, memory_used_mib: 0, memory_mib },
+                GpuMode::Mig { geometry, mixed } => GpuState::Mig { geometry, mixed, in_use: Vec::new() },
+            }];
+            (&bought, gpus.count as usize)
+        } else {
+            (&[], 0)
+        };
+        let mut faults = Vec::new();
+        if node.layout.len() == there {
+            for (gpu, layout) in node.layout.iter().enumerate() {
+                // All GPUs of a node to buy are in one state.
+                one(problem, gpu, &states[gpu.min(states.len() - 1)], layout, &mut faults);
+            }
+            if there > 0 {
+                equal(problem, &node, &mut faults);
+            }
+        } else {
+            faults.push(GpuFault::WrongNumber { laid: node.layout.len(), there });
+        }
+        if there == 0 {
+            let classes = node.pods.iter().map(|(class, _)| &problem.classes[*class as usize]);
+            faults.extend(
+                classes
+                    .filter(|class| class.gpu.is_some())
+                    .map(|class| GpuFault::NoGpus { class: class.name.clone() }),
+            );
+        }
+        violations
+            .extend(faults.into_iter().map(|fault| Violation::Gpu { node: node.reference.clone(), fault }));
+    }
+}
+
+/// What is on one GPU is possible there.
+fn one(problem: &Problem, gpu: usize, state: &GpuState, layout: &GpuLayout, faults: &mut Vec<GpuFault>) {
+    match (layout, state) {
+        (GpuLayout::Idle, _) => {}
+        (GpuLayout::Whole(class), state) => {
+            let why = match state {
+                GpuState::Busy => Some("it is in use as a whole"),
+                GpuState::Shared { units_used: 0, memory_used_mib: 0, .. } => None,
+                GpuState::Shared { .. } => Some("a part of it is in use"),
+                GpuState::Mig { mixed: false, .. } => Some("it is cut, and may not be given whole"),
+                GpuState::Mig { in_use, .. } => (!in_use.is_empty()).then_some("instances on it are in use"),
+            };
+            let kind = matches!(problem.classes[*class as usize].gpu, Some(GpuRequest::Whole(_)));
+            let why = why.or((!kind).then_some("they do not want whole GPUs"));
+            faults.extend(why.map(|why| wrong_use(problem, gpu, *class, why)));
+        }
+        (GpuLayout::Shared(pods), GpuState::Shared { units_used, memory_used_mib, memory_mib }) => {
+            let units = GPU_UNITS.saturating_sub(*units_used);
+            shared(problem, gpu, pods, units, memory_mib.saturating_sub(*memory_used_mib), faults);
+        }
+        (GpuLayout::Shared(pods), _) => {
+            faults.extend(pods.iter().map(|(class, _)| wrong_use(problem, gpu, *class, "it is not shared")));
+        }
+        (GpuLayout::Mig(instances), GpuState::Mig { geometry, in_use, .. }) => {
+            cut(problem, gpu, *geometry, in_use, instances, faults);
+        }
+        (GpuLayout::Mig(instances), _) => {
+            let classes = instances.iter().map(|instance| instance.class);
+            faults.extend(classes.map(|class| wrong_use(problem, gpu, class, "it is not cut")));
+        }
+    }
+}
+
+fn wrong_use(problem: &Problem, gpu: usize, class: u32, why: &'static str) -> GpuFault {
+    GpuFault::WrongUse { gpu, class: problem.classes[class as usize].name.clone(), why }
+}
+
+fn shared(
+    problem: &Problem,
+    gpu: usize,
+    pods: &[Placement],
+    units_free: u32,
+    memory_free: u64,
+    faults: &mut Vec<GpuFault>,
+) {
+    let (mut units_used, mut memory_used) = (0u128, 0u128);
+    for (class, count) in pods {
+        if let Some(GpuRequest::Share { units, memory_mib }) = problem.classes[*class as usize].gpu {
+            units_used += u128::from(units) * u128::from(*count);
+            memory_used += u128::from(memory_mib) * u128::from(*count);
+        } else {
+            faults.push(wrong_use(problem, gpu, *class, "they do not want a share"));
+        }
+    }
+    if units_used > u128::from(units_free) {
+        faults.push(GpuFault::TooMuch {
+            gpu,
+            what: "thousandths",
+            used: units_used,
+            free: units_free.into(),
+        });
+    }
+    if memory_used > u128::from(memory_free) {
+        faults.push(GpuFault::TooMuch { gpu, what: "MiB", used: memory_used, free: memory_free });
+    }
+}
+
+fn cut(
+    problem: &Problem,
+    gpu: usize,
+    geometry: MigGeometry,
+    in_use: &[(MigProfile, u8)],
+    instances: &[MigInstance],
+    faults: &mut Vec<GpuFault>,
+) {
+    let mut taken = 0u32;
+    let mut compute = 0u32;
+    let mut of_profile: BTreeMap<MigProfile, u32> = BTreeMap::new();
+    let new = instances.iter().map(|instance| (instance.profile, instance.start));
+    for (position, (profile, start)) in in_use.iter().copied().chain(new).enumerate() {
+        let placements = geometry.placements(profile).filter(|placements| placements.starts.contains(&start));
+        let Some(placements) = placements else {
+            faults.push(GpuFault::NoPlace { gpu, profile, start });
+            continue;
+        };
+        let slices = ((1u32 << placements.size) - 1) << start;
+        if taken & slices != 0 && position >= in_use.len() {
+            faults.push(GpuFault::Overlap { gpu, start });
+        }
+        taken |= slices;
+        compute += u32::from(placements.compute);
+        let count = of_profile.entry(profile).or_default();
+        *count += 1;
+        if *count == u32::from(placements.most) + 1 {
+            faults.push(GpuFault::TooManyInstances { gpu });
+        }
+    }
+    if compute > u32::from(geometry.compute_slices()) {
+        faults.push(GpuFault::TooManyInstances { gpu });
+    }
+    for instance in instances {
+        match problem.classes[instance.class as usize].gpu {
+            Some(GpuRequest::Mig { profile, .. }) if profile == instance.profile => {}
+            _ => {
+                faults.push(wrong_use(problem, gpu, instance.class, "they want no instance of that profile"))
+            }
+        }
+    }
+}
+
+/// The layouts hold what the node's pods take, no less and no more.
+fn equal(problem: &Problem, node: &NodeView<'_>, faults: &mut Vec<GpuFault>) {
+    let mut laid: BTreeMap<u32, (u64, u64)> = BTreeMap::new();
+    for (class, count) in node.pods {
+        let each = match problem.classes[*class as usize].gpu {
+            None => continue,
+            Some(GpuRequest::Whole(gpus)) => gpus,
+            Some(GpuRequest::Share { .. }) => 1,
+            Some(GpuRequest::Mig { count, .. }) => count,
+        };
+        laid.entry(*class).or_default().1 = u64::from(each) * u64::from(*count);
+    }
+    for layout in node.layout {
+        match layout {
+            GpuLayout::Idle => {}
+            GpuLayout::Whole(class) => laid.entry(*class).or_default().0 += 1,
+            GpuLayout::Shared(pods) => {
+                for (class, count) in pods {
+                    laid.entry(*class).or_default().0 += u64::from(*count);
+                }
+            }
+            GpuLayout::Mig(instances) => {
+                for instance in instances {
+                    laid.entry(instance.class).or_default().0 += 1;
+                }
+            }
+        }
+    }
+    for (class, (laid, wanted)) in laid {
+        if laid != wanted {
+            let class = problem.classes[class as usize].name.clone();
+            faults.push(GpuFault::Unequal { class, laid, wanted });
+        }
+    }
+}

@@ -1,0 +1,346 @@
+//! What can be wrong with a plan, in words.
+
+use std::fmt;
+
+use poolwright_catalog::{ResourceName, UsdPerHour};
+
+use super::gpu::GpuFault;
+use super::steps::StepFault;
+
+/// Which node of a plan a violation is about.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum NodeRef {
+    /// Nodes to buy: the candidate's name, and the position of the group in the plan.
+    New {
+        /// The candidate's name.
+        candidate: String,
+        /// Position in [`crate::Solution::new_nodes`].
+        group: usize,
+    },
+    /// An existing node by name.
+    Existing(String),
+}
+
+impl fmt::Display for NodeRef {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::New { candidate, group } => write!(f, "new node `{candidate}` (group {group})"),
+            Self::Existing(name) => write!(f, "existing node `{name}`"),
+        }
+    }
+}
+
+/// What is wrong with a plan. Any of these is a bug of the solver; nothing may be bought on such a plan.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Violation {
+    /// The problem itself is malformed, so nothing can be checked against it.
+    #[error("the problem is malformed: {0}")]
+    BadProblem(String),
+    /// An index points nowhere.
+    #[error("{list} entry {position} names {what} number {index}, which does not exist")]
+    UnknownIndex {
+        /// The list of the plan.
+        list: &'static str,
+        /// The entry.
+        position: usize,
+        /// What the index should name.
+        what: &'static str,
+        /// The index.
+        index: u32,
+    },
+    /// A list is not strictly ascending: an entry is out of order or there twice.
+    #[error("{list} entry {position} is out of order or a duplicate")]
+    OutOfOrder {
+        /// The list of the plan.
+        list: &'static str,
+        /// The entry.
+        position: usize,
+    },
+    /// A group of nodes, a node's content or a count is empty.
+    #[error("{list} entry {position} is empty: nothing may be bought or left out for zero pods")]
+    Empty {
+        /// The list of the plan.
+        list: &'static str,
+        /// The entry.
+        position: usize,
+    },
+    /// Pods of a class are on a kind of node they may not use.
+    #[error("pods of class `{class}` may not use {node}")]
+    NotAdmitted {
+        /// The class's name.
+        class: String,
+        /// The node.
+        node: NodeRef,
+    },
+    /// More on a node than it holds.
+    #[error(
+        "{node} holds {} of {resource}, but its pods take {}",
+        resource.quantity(*room),
+        match u64::try_from(*used) { Ok(used) => resource.quantity(used), Err(_) => used.to_string() }
+    )]
+    OverCapacity {
+        /// The node.
+        node: NodeRef,
+        /// The resource.
+        resource: ResourceName,
+        /// What the pods take.
+        used: u128,
+        /// What there is.
+        room: u64,
+    },
+    /// More pods of a class on one node than its ceiling.
+    #[error("{node} has {count} pods of class `{class}`, which allows {ceiling} on one node")]
+    TooManyPerNode {
+        /// The node.
+        node: NodeRef,
+        /// The class's name.
+        class: String,
+        /// How many.
+        count: u32,
+        /// How many may be.
+        ceiling: u32,
+    },
+    /// More nodes of a candidate than can be bought.
+    #[error("{count} nodes of `{candidate}` are bought, but at most {available} can be")]
+    TooManyNodes {
+        /// The candidate's name.
+        candidate: String,
+        /// How many are bought.
+        count: u64,
+        /// How many can be.
+        available: u32,
+    },
+    /// A limit is passed.
+    #[error("limit `{limit}` has {bound} left, but the plan takes {used}")]
+    OverLimit {
+        /// The limit's name.
+        limit: String,
+        /// What the plan takes.
+        used: u128,
+        /// What is left.
+        bound: u64,
+    },
+    /// Placed and left-out pods are not the demand.
+    #[error("class `{class}` has {wanted} pods, but {placed} are placed and {unplaced} left out")]
+    WrongCount {
+        /// The class's name.
+        class: String,
+        /// How many there are: those that wait, and those of removed nodes.
+        wanted: u64,
+        /// How many the plan places.
+        placed: u64,
+        /// How many it says it leaves out.
+        unplaced: u64,
+    },
+    /// The cost is not the sum of the prices.
+    #[error("the plan says it costs {said} USD/h, but its nodes cost {sum} USD/h")]
+    WrongCost {
+        /// What the plan says.
+        said: UsdPerHour,
+        /// What its nodes cost.
+        sum: UsdPerHour,
+    },
+    /// The lower bound is above the cost.
+    #[error("the plan's lower bound of {bound} USD/h is above its cost of {cost} USD/h")]
+    BoundAboveCost {
+        /// The bound.
+        bound: UsdPerHour,
+        /// The cost and the charges.
+        cost: UsdPerHour,
+    },
+    /// A list that goes with a list of the problem is longer or shorter.
+    #[error("{list} has {got} entries where the problem has {want}")]
+    WrongLength {
+        /// The list of the plan.
+        list: &'static str,
+        /// Its length.
+        got: usize,
+        /// What it should be.
+        want: usize,
+    },
+    /// Pods are said to be left out because of a group they are not in.
+    #[error("class `{class}` is said to be left out because of `{group}`, which it is not in")]
+    WrongReason {
+        /// The class's name.
+        class: String,
+        /// The gang or spread.
+        group: String,
+    },
+    /// Two classes that may not meet.
+    #[error("{node} has pods of classes `{first}` and `{second}`, which may not share a node")]
+    Conflict {
+        /// The node.
+        node: NodeRef,
+        /// A class.
+        first: String,
+        /// The other.
+        second: String,
+    },
+    /// Two pods with one host port.
+    #[error("{node} has two pods, of classes `{first}` and `{second}`, that use host port {port}")]
+    SamePort {
+        /// The node.
+        node: NodeRef,
+        /// A class.
+        first: String,
+        /// The other, or the same.
+        second: String,
+        /// The port.
+        port: u32,
+    },
+    /// Too many nodes of one kind.
+    #[error("node share `{share}`: {part} of {of} nodes are of its part, but at most {most} may be")]
+    OverShare {
+        /// The share's name.
+        share: String,
+        /// Nodes of the part.
+        part: u64,
+        /// Nodes in all.
+        of: u64,
+        /// How many the part may be.
+        most: u64,
+    },
+    /// A node that could not be as many others as it must.
+    #[error(
+        "{node} could be of {values} values of `{topology}`, but flexibility `{flexibility}` asks for {at_least}"
+    )]
+    Inflexible {
+        /// The node.
+        node: NodeRef,
+        /// The rule's name.
+        flexibility: String,
+        /// The topology's name.
+        topology: String,
+        /// How many values.
+        values: u32,
+        /// How many there must be.
+        at_least: u32,
+    },
+    /// A commitment covers another amount.
+    #[error(
+        "the plan says it uses {said} USD/h of commitment `{commitment}`, but its nodes use {used} USD/h"
+    )]
+    WrongCommitmentUse {
+        /// The commitment's name.
+        commitment: String,
+        /// What the plan says.
+        said: UsdPerHour,
+        /// What its nodes use.
+        used: UsdPerHour,
+    },
+    /// A charge is not what the rules make it.
+    #[error("the plan says it is charged {said} USD/h for {what}, but it is {sum} USD/h")]
+    WrongCharge {
+        /// Which.
+        what: &'static str,
+        /// What the plan says.
+        said: UsdPerHour,
+        /// What it is.
+        sum: UsdPerHour,
+    },
+    /// A gang in part.
+    #[error(
+        "gang `{gang}` runs all or not at all, but {unplaced} of its {waiting} waiting pods are left out"
+    )]
+    GangInPart {
+        /// The gang's name.
+        gang: String,
+        /// Its pods that are left out.
+        unplaced: u64,
+        /// Its pods that wait.
+        waiting: u64,
+    },
+    /// A gang in two domains.
+    #[error("gang `{gang}` must be within one `{topology}`, but has pods in `{first}` and in `{second}`")]
+    GangApart {
+        /// The gang's name.
+        gang: String,
+        /// The topology's name.
+        topology: String,
+        /// A value.
+        first: String,
+        /// Another.
+        second: String,
+    },
+    /// Pods of a gang or spread on a node that has no value of its topology.
+    #[error("{node} has pods of `{group}`, but no value of `{topology}`")]
+    NoDomain {
+        /// The node.
+        node: NodeRef,
+        /// The gang or spread.
+        group: String,
+        /// The topology's name.
+        topology: String,
+    },
+    /// Pods of a spread where they may not be.
+    #[error("{node} has pods of spread `{spread}`, but `{value}` is not one of its values")]
+    NotEligible {
+        /// The node.
+        node: NodeRef,
+        /// The spread's name.
+        spread: String,
+        /// The node's value.
+        value: String,
+    },
+    /// Pods spread unevenly.
+    #[error(
+        "spread `{spread}` has {count} pods in `{value}` where the least is {least}, which is over its skew of {skew}"
+    )]
+    Skewed {
+        /// The spread's name.
+        spread: String,
+        /// The value with too many.
+        value: String,
+        /// How many.
+        count: u64,
+        /// The least count that matters.
+        least: u64,
+        /// By how much they may differ.
+        skew: u32,
+    },
+    /// What is laid out on a node's GPUs is wrong.
+    #[error("{node}: {fault}")]
+    Gpu {
+        /// The node.
+        node: NodeRef,
+        /// What is wrong.
+        fault: GpuFault,
+    },
+    /// A node is removed that stays.
+    #[error("existing node `{node}` is removed, but it is not removable")]
+    NotRemovable {
+        /// The node's name.
+        node: String,
+    },
+    /// A node is removed and used.
+    #[error("existing node `{node}` is removed, but pods are placed on it")]
+    RemovedAndUsed {
+        /// The node's name.
+        node: String,
+    },
+    /// More is disturbed than may be.
+    #[error("the plan takes {used} {what}, but the disruption budget is {budget}")]
+    OverBudget {
+        /// Evictions or nodes removed.
+        what: &'static str,
+        /// How many.
+        used: u64,
+        /// How many may be.
+        budget: u32,
+    },
+    /// Pods that run are left out.
+    #[error(
+        "class `{class}` has {unplaced} pods left out, but only {waiting} wait: pods that run would be lost"
+    )]
+    RunningLeftOut {
+        /// The class's name.
+        class: String,
+        /// How many are left out.
+        unplaced: u64,
+        /// How many wait.
+        waiting: u32,
+    },
+    /// A step that cannot be taken, or the steps do not lead to the plan.
+    #[error("{0}")]
+    Step(StepFault),
+}
