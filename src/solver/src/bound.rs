@@ -3,8 +3,9 @@
 //! Take any prices of pods `pi`, of nodes that are scarce `nu`, and of limits `mu`, none negative. If no content of any
 //! bin to buy is worth more than its price plus `nu` plus what it takes of the limits at `mu`, then every plan for
 //! demand `d` costs at least `pi.d - nu.N - mu.L`, where `N` nodes and `L` of the limits can be had, and where an existing
-//! bin pays `nu` = the worth of its best content. Prices that are too high for some bin are lowered for the classes
-//! which that bin admits, and for no others (Farley's bound, class by class).
+//! bin pays `nu` = the worth of its best content. What a pod is worth in a bin is its price less its penalty there, at
+//! least nothing. Prices that are too high for some bin are lowered for the classes which that bin admits, and for no
+//! others (Farley's bound, class by class).
 
 use crate::canonical::{Model, UNLIMITED};
 use crate::pricing::UNITS;
@@ -24,29 +25,60 @@ pub(crate) struct Prices {
 }
 
 impl Prices {
-    /// Rounds prices in micro-dollars down to integers.
-    pub fn new(pods: &[f64], bins: &[f64], limits: &[f64]) -> Self {
+    /// Rounds prices in micro-dollars down to integers. Where nodes make room in a row for others, the row's price is
+    /// lowered until no such node is worth more to the rows than it costs.
+    pub fn new(model: &Model, pods: &[f64], bins: &[f64], limits: &[f64]) -> Self {
         // `as` saturates: neither NaN nor infinity can come through.
         let units = |price: &f64| (price.max(0.0) * UNITS as f64).min(1e17) as u64;
         let fixed =
             |price: &f64| (price.max(0.0) * UNITS as f64 * (1u64 << LIMIT_ONE) as f64).min(1e27) as u128;
-        Self {
+        let mut made = Self {
             pods: pods.iter().map(units).collect(),
             bins: bins.iter().map(units).collect(),
             limits: limits.iter().map(fixed).collect(),
+        };
+        for _ in 0..4 {
+            let mut lowered = false;
+            for (index, bin) in model.bins.iter().enumerate() {
+                if made.sum(model, index) >= 0 {
+                    continue;
+                }
+                for (row, _) in bin.limit_use.iter().filter(|(_, amount)| *amount < 0) {
+                    made.limits[*row as usize] /= 2;
+                    lowered = true;
+                }
+            }
+            if !lowered {
+                return made;
+            }
         }
+        // Without prices for such rows nothing is below zero.
+        for bin in &model.bins {
+            for (row, _) in bin.limit_use.iter().filter(|(_, amount)| *amount < 0) {
+                made.limits[*row as usize] = 0;
+            }
+        }
+        made
+    }
+
+    /// Price, scarcity and rows, rounded down.
+    fn sum(&self, model: &Model, bin: usize) -> i128 {
+        let rows = model.bins[bin]
+            .limit_use
+            .iter()
+            .map(|(row, amount)| {
+                let price = i128::try_from(self.limits[*row as usize]).unwrap_or(i128::MAX);
+                // The shift rounds down below zero too.
+                price.saturating_mul(*amount) >> LIMIT_ONE
+            })
+            .fold(0, i128::saturating_add);
+        let own = u128::from(model.bins[bin].price) * u128::from(UNITS) + u128::from(self.bins[bin]);
+        rows.saturating_add(i128::try_from(own).unwrap_or(i128::MAX))
     }
 
     /// What a node of `bin` must be worth to pay: price, scarcity and limits, in value units.
     pub fn charge(&self, model: &Model, bin: usize) -> u64 {
-        let limits: u128 = model.bins[bin]
-            .limit_use
-            .iter()
-            .map(|(limit, amount)| {
-                self.limits[*limit as usize].saturating_mul(u128::from(*amount)) >> LIMIT_ONE
-            })
-            .fold(0, u128::saturating_add);
-        let sum = u128::from(model.bins[bin].price) * u128::from(UNITS) + u128::from(self.bins[bin]) + limits;
+        let sum = self.sum(model, bin).max(0);
         u64::try_from(sum).unwrap_or(u64::MAX)
     }
 }
@@ -55,39 +87,43 @@ impl Prices {
 #[derive(Clone, Debug)]
 pub(crate) struct Certificate {
     pods: Vec<u64>,
-    paid: u128,
+    paid: i128,
 }
 
 impl Certificate {
     /// From prices and, for every bin, a proven upper bound on the worth of a content at those prices.
     pub fn new(model: &Model, prices: &Prices, uppers: &[u64]) -> Self {
         let mut pods: Vec<Option<u64>> = vec![None; model.classes.len()];
-        let mut paid: u128 = 0;
+        let mut paid: i128 = 0;
         let scarce = model.bins.iter().any(crate::canonical::Bin::is_existing);
         for (index, bin) in model.bins.iter().enumerate() {
             if bin.is_existing() {
-                paid += u128::from(uppers[index]) * u128::from(bin.available);
+                paid += i128::from(uppers[index]) * i128::from(bin.available);
                 continue;
             }
             if bin.available != UNLIMITED {
-                paid += u128::from(prices.bins[index]) * u128::from(bin.available);
+                paid += i128::from(prices.bins[index]) * i128::from(bin.available);
             }
             let charge = u128::from(prices.charge(model, index));
             let upper = u128::from(uppers[index]);
-            for class in &bin.classes {
+            for (position, class) in bin.classes.iter().enumerate() {
                 let price = prices.pods[*class as usize];
-                // Raising prices would raise what existing bins are worth, which is known at `prices` only.
-                let product = u128::from(price) * charge;
-                let lowered = product
+                let value = bin.value(position, price);
+                // What the pod is worth here is scaled, the penalty is paid in any case. A pod that is worth no more than
+                // its penalty adds nothing here at any price up to it.
+                let scaled = (u128::from(value) * charge)
                     .checked_div(upper)
-                    .map_or(price, |lowered| u64::try_from(lowered).unwrap_or(u64::MAX));
+                    .map_or(value, |lowered| u64::try_from(lowered).unwrap_or(u64::MAX));
+                let lowered = if value == 0 { price } else { scaled.saturating_add(price - value) };
+                // Raising prices would raise what existing bins are worth, which is known at `prices` only.
                 let lowered = if scarce { lowered.min(price) } else { lowered };
                 let slot = &mut pods[*class as usize];
                 *slot = Some(slot.map_or(lowered, |known| known.min(lowered)));
             }
         }
         for (limit, price) in prices.limits.iter().enumerate() {
-            let whole = price.saturating_mul(u128::from(model.limits[limit]));
+            let price = i128::try_from(*price).unwrap_or(i128::MAX);
+            let whole = price.saturating_mul(model.limits[limit]);
             paid = paid.saturating_add((whole >> LIMIT_ONE) + 1);
         }
         let pods = pods.iter().zip(&prices.pods).map(|(slot, price)| slot.unwrap_or(*price)).collect();
@@ -98,13 +134,17 @@ impl Certificate {
     ///
     /// `demand` may be less than what the contents were bounded with, never more.
     pub fn bound(&self, model: &Model, demand: &[u64]) -> u64 {
-        let worth: u128 =
-            self.pods.iter().zip(demand).map(|(price, count)| u128::from(*price) * u128::from(*count)).sum();
-        let units = worth.saturating_sub(self.paid);
+        let worth: i128 =
+            self.pods.iter().zip(demand).map(|(price, count)| i128::from(*price) * i128::from(*count)).sum();
+        let units = u128::try_from(worth.saturating_sub(self.paid)).unwrap_or(0);
         let micros = u64::try_from(units.div_ceil(u128::from(UNITS))).unwrap_or(u64::MAX);
-        // A cost is a sum of prices, so it is a multiple of their common divisor.
-        let step =
-            model.bins.iter().filter(|bin| !bin.is_existing()).fold(0, |step, bin| gcd(bin.price, step));
+        // A cost is a sum of prices and penalties, so it is a multiple of their common divisor; but a commitment can cover
+        // any part of a price.
+        if !model.commitments.is_empty() {
+            return micros;
+        }
+        let amounts = model.bins.iter().flat_map(|bin| std::iter::once(&bin.price).chain(&bin.penalties));
+        let step = amounts.fold(0, |step, amount| gcd(*amount, step));
         if step == 0 { 0 } else { micros.div_ceil(step).saturating_mul(step) }
     }
 }

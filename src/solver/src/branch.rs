@@ -36,6 +36,7 @@ impl Branch {
             }
             let paid = Bin {
                 price: 0,
+                list_price: 0,
                 available: least,
                 limit_use: Vec::new(),
                 origin: Origin::Existing(Vec::new()),
@@ -43,11 +44,12 @@ impl Branch {
             };
             branch.sunk = branch.sunk.checked_add(bin.price.checked_mul(least)?)?;
             bin.available = if most == UNLIMITED { UNLIMITED } else { most - least };
-            for (limit, amount) in &bin.limit_use {
-                let left = &mut branch.model.limits[*limit as usize];
-                *left = left.checked_sub(amount.checked_mul(least)?)?;
+            for (row, amount) in &bin.limit_use {
+                branch.model.limits[*row as usize] -= amount.checked_mul(i128::from(least))?;
             }
             if bin.available == 0 {
+                bin.holds.clear();
+                bin.penalties.clear();
                 for class in std::mem::take(&mut bin.classes) {
                     branch.model.classes[class as usize].bins.retain(|home| *home != index);
                 }
@@ -62,7 +64,13 @@ impl Branch {
             }
         }
         let possible = branch.model.classes.iter().all(|class| class.demand == 0 || !class.bins.is_empty());
-        possible.then_some(branch)
+        let payable = branch.model.limits.iter().enumerate().all(|(row, left)| {
+            // A row that is overdrawn needs nodes that make room in it.
+            let gives =
+                |bin: &Bin| bin.limit_use.iter().any(|(at, amount)| *at as usize == row && *amount < 0);
+            *left >= 0 || branch.model.bins.iter().any(gives)
+        });
+        (possible && payable).then_some(branch)
     }
 
     /// Contents of the original problem's bins as contents of this problem's.
@@ -118,7 +126,10 @@ impl Branch {
     pub fn choice(&self, relaxed: &Relaxed) -> Option<(u32, u64)> {
         let mut bought: BTreeMap<u32, f64> = BTreeMap::new();
         for (pattern, value) in &relaxed.columns {
-            if !self.model.bins[pattern.bin as usize].is_existing() {
+            let bin = &self.model.bins[pattern.bin as usize];
+            // Covering a node in part is a mixture of it and its twin, which no branch on one of them leaves possible.
+            let mixed = bin.covered.is_some() || self.model.commitments.iter().any(|one| one.covers(bin));
+            if !bin.is_existing() && !mixed {
                 *bought.entry(pattern.bin).or_default() += value;
             }
         }

@@ -30,7 +30,8 @@ pub(crate) fn pool(model: &Model, relaxed: &Relaxed, slack: f64) -> Vec<Pattern>
                 .iter()
                 .map(|(class, count)| relaxed.pods[*class as usize] * f64::from(*count))
                 .sum();
-            *value > 1e-9 || worth * (1.0 + slack) >= model.bins[pattern.bin as usize].price as f64
+            *value > 1e-9
+                || worth * (1.0 + slack) >= model.bins[pattern.bin as usize].cost(&pattern.pods) as f64
         })
         .map(|(pattern, _)| pattern.clone())
         .collect()

@@ -1,8 +1,9 @@
 //! Very small problems, exactly: the cheapest way to place every multiset of the pods, by dynamic programming.
 
-use crate::canonical::{Model, UNLIMITED};
+use crate::canonical::Model;
+use crate::content::Content;
 use crate::meter::Meter;
-use crate::plan::{Pattern, Plan, Stock};
+use crate::plan::{Pattern, Plan};
 
 /// Multisets of pods at most.
 const STATES: u64 = 1 << 14;
@@ -11,9 +12,13 @@ const STEPS: u64 = 1 << 22;
 
 /// The cheapest plan for `demand` and its cost, which nothing undercuts; `None` when the problem is too large.
 ///
-/// Ceilings on bought nodes are ignored while searching. The cost is then a valid bound, and the plan is given only if it
+/// `None` too where commitments cover nodes. Ceilings on bought nodes, and all rows, are ignored while searching. The cost is then a valid bound, and the plan is given only if it
 /// respects them.
 pub(crate) fn solve(model: &Model, demand: &[u64], meter: &mut Meter<'_>) -> Option<(Plan, u64)> {
+    if !model.commitments.is_empty() {
+        // What a node costs depends on the others.
+        return None;
+    }
     let classes: Vec<usize> = (0..demand.len()).filter(|class| demand[*class] > 0).collect();
     let mut states: u64 = 1;
     let mut stride = Vec::new();
@@ -27,8 +32,14 @@ pub(crate) fn solve(model: &Model, demand: &[u64], meter: &mut Meter<'_>) -> Opt
     // Contents by the multiset they hold, with the cheapest bin to buy for each.
     let mut contents: Vec<(usize, u64, u32)> = Vec::new();
     let mut on_existing: Vec<(u32, Vec<usize>)> = Vec::new();
-    let fits = |bin: usize, state: usize| {
-        let bin = &model.bins[bin];
+    let content = |state: usize| -> Vec<(u32, u32)> {
+        (0..classes.len())
+            .map(|at| (classes[at] as u32, digits(state, at) as u32))
+            .filter(|(_, count)| *count > 0)
+            .collect()
+    };
+    let fits = |index: usize, state: usize| {
+        let bin = &model.bins[index];
         let mut used = vec![0u128; model.dims];
         for (at, &class) in classes.iter().enumerate() {
             let count = digits(state, at) as u64;
@@ -44,6 +55,7 @@ pub(crate) fn solve(model: &Model, demand: &[u64], meter: &mut Meter<'_>) -> Opt
             }
         }
         used.iter().zip(&bin.capacity).all(|(used, room)| *used <= u128::from(*room))
+            && (bin.rules.none() || Content::allows(model, index as u32, &content(state)))
     };
     if states as u64 * model.bins.len() as u64 > STEPS {
         return None;
@@ -52,9 +64,18 @@ pub(crate) fn solve(model: &Model, demand: &[u64], meter: &mut Meter<'_>) -> Opt
         (0..model.bins.len()).filter(|bin| !model.bins[*bin].is_existing()).collect();
     buyable.sort_by_key(|bin| (model.bins[*bin].price, *bin));
     for state in 1..states {
-        if let Some(bin) = buyable.iter().find(|bin| fits(**bin, state)) {
-            contents.push((state, model.bins[*bin].price, *bin as u32));
+        let pods = content(state);
+        let mut best: Option<(u64, u32)> = None;
+        for &bin in &buyable {
+            if best.is_some_and(|(least, _)| least <= model.bins[bin].price) {
+                break;
+            }
+            let cost = model.bins[bin].cost(&pods);
+            if best.is_none_or(|(least, _)| cost < least) && fits(bin, state) {
+                best = Some((cost, bin as u32));
+            }
         }
+        contents.extend(best.map(|(cost, bin)| (state, cost, bin)));
     }
     for (index, bin) in model.bins.iter().enumerate().filter(|(_, bin)| bin.is_existing()) {
         let held: Vec<usize> = (1..states).filter(|state| fits(index, *state)).collect();
@@ -114,35 +135,21 @@ pub(crate) fn solve(model: &Model, demand: &[u64], meter: &mut Meter<'_>) -> Opt
     }
     let mut plan = Plan::default();
     let mut state = states - 1;
-    let pods = |content: usize| -> Vec<(u32, u32)> {
-        (0..classes.len())
-            .map(|at| (classes[at] as u32, digits(content, at) as u32))
-            .filter(|(_, count)| *count > 0)
-            .collect()
-    };
     for ((bin, _), takes) in on_existing.iter().zip(&taken).rev() {
-        let content = takes[state];
-        if content > 0 {
-            plan.add(Pattern { bin: *bin, pods: pods(content) }, 1);
-            state -= content;
+        let taken = takes[state];
+        if taken > 0 {
+            plan.add(Pattern { bin: *bin, pods: content(taken) }, 1);
+            state -= taken;
         }
     }
     while state > 0 {
-        let (content, _, bin) = contents[choice[state]];
-        plan.add(Pattern { bin, pods: pods(content) }, 1);
-        state -= content;
+        let (bought, _, bin) = contents[choice[state]];
+        plan.add(Pattern { bin, pods: content(bought) }, 1);
+        state -= bought;
     }
-    let mut stock = Stock::full(model);
-    for (pattern, count) in &plan.nodes {
-        if stock.left(model, pattern.bin) < *count {
-            // The bound holds; the plan does not.
-            return Some((Plan::default(), cost));
-        }
-        if model.bins[pattern.bin as usize].available != UNLIMITED
-            || !model.bins[pattern.bin as usize].limit_use.is_empty()
-        {
-            stock.take(model, pattern.bin, *count);
-        }
+    if !plan.is_payable(model) {
+        // The bound holds; the plan does not.
+        return Some((Plan::default(), cost));
     }
     Some((plan, cost))
 }

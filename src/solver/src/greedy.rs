@@ -3,7 +3,8 @@
 //! A pod's value is the least it can cost on a node of its own kind. Each step opens the bin whose filling is worth most
 //! per dollar, as often as the demand allows. Free room on existing nodes comes first, since it costs nothing.
 
-use crate::canonical::{Model, fit_count};
+use crate::canonical::{Model, Row};
+use crate::content::Content;
 use crate::plan::{Pattern, Plan, Stock};
 
 /// How pods are valued.
@@ -21,7 +22,7 @@ pub(crate) fn plan(model: &Model, demand: &[u64]) -> Plan {
     for value in [Value::Alone, Value::Share] {
         let values = values(model, demand, value);
         for penalty in [0, 1, 4] {
-            if penalty > 0 && model.limits.is_empty() {
+            if penalty > 0 && model.rows.iter().all(|row| !matches!(row, Row::Limit(_))) {
                 break;
             }
             let mut plan = cover(model, demand, &values, penalty);
@@ -90,13 +91,19 @@ fn values(model: &Model, demand: &[u64], value: Value) -> Vec<f64> {
         .classes
         .iter()
         .zip(demand)
-        .map(|(class, count)| {
-            let prices =
-                class.bins.iter().map(|bin| &model.bins[*bin as usize]).filter(|bin| !bin.is_existing());
-            let least = prices
-                .map(|bin| match value {
-                    Value::Alone => bin.price as f64,
-                    Value::Share => bin.price as f64 / bin.holds(class).min(*count).max(1) as f64,
+        .enumerate()
+        .map(|(index, (class, count))| {
+            let least = class
+                .bins
+                .iter()
+                .map(|bin| &model.bins[*bin as usize])
+                .filter(|bin| !bin.is_existing() && bin.covered.is_none())
+                .map(|bin| {
+                    let share = match value {
+                        Value::Alone => 1,
+                        Value::Share => bin.holds(index as u32).min(*count).max(1),
+                    };
+                    bin.price as f64 / share as f64 + bin.penalty(index as u32) as f64
                 })
                 .fold(f64::INFINITY, f64::min);
             // A class that only existing nodes hold, or that is free, still wants its place.
@@ -128,7 +135,7 @@ fn extend(
         let shares: f64 = bin
             .limit_use
             .iter()
-            .map(|(limit, amount)| *amount as f64 / model.limits[*limit as usize].max(1) as f64)
+            .map(|(limit, amount)| (*amount).max(0) as f64 / model.limits[*limit as usize].max(1) as f64)
             .sum();
         let scale = model.bins.iter().map(|bin| bin.price).max().unwrap_or(0) as f64;
         bin.price as f64 + penalty as f64 * shares * scale * 10.0
@@ -144,7 +151,11 @@ fn extend(
                 best = Some((worth, pattern));
             }
         }
-        best.map(|(worth, pattern)| Fill { pattern, ratio: worth / prices[bin as usize].max(1e-3) })
+        best.map(|(worth, pattern)| {
+            let node = &model.bins[bin as usize];
+            let penalties = (node.cost(&pattern.pods) - node.price) as f64;
+            Fill { pattern, ratio: worth / (prices[bin as usize] + penalties).max(1e-3) }
+        })
     };
     let mut fills: Vec<Option<Fill>> = (0..model.bins.len() as u32)
         .map(|bin| if stock.left(model, bin) > 0 { fill(bin, &left) } else { None })
@@ -207,24 +218,13 @@ fn orders(model: &Model, bin: u32, values: &[f64], left: &[u64]) -> [Vec<u32>; 2
 
 /// Fills one node, taking as many as fit of each class in turn.
 fn fill_one(model: &Model, bin: u32, order: &[u32], left: &[u64]) -> Pattern {
-    let mut room = model.bins[bin as usize].capacity.clone();
-    let mut pods = Vec::new();
+    let mut content = Content::empty(model, bin);
     for &class in order {
-        let wanted = &model.classes[class as usize];
         if left[class as usize] == 0 {
             continue;
         }
-        let add = fit_count(&room, &wanted.requests)
-            .min(u64::from(wanted.per_node))
-            .min(left[class as usize])
-            .min(u64::from(u32::MAX)) as u32;
-        if add > 0 {
-            for (room, request) in room.iter_mut().zip(&wanted.requests) {
-                *room -= request * u64::from(add);
-            }
-            pods.push((class, add));
-        }
+        let add = content.more(class).min(left[class as usize]).min(u64::from(u32::MAX)) as u32;
+        content.add(class, add);
     }
-    pods.sort_unstable();
-    Pattern { bin, pods }
+    Pattern { bin, pods: content.into_pods() }
 }

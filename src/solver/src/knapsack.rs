@@ -4,6 +4,7 @@
 //! All arithmetic is in integers: what is returned as an upper bound is one.
 
 use crate::canonical::Class;
+use crate::content::Content;
 use crate::meter::Meter;
 
 /// Fixed-point one: a resource's whole capacity.
@@ -70,6 +71,8 @@ impl Table {
 }
 
 struct Search<'a, 'm, 'w> {
+    /// What the node holds, where more than capacity binds it.
+    content: Option<Content<'a>>,
     meter: &'m mut Meter<'w>,
     items: &'a [Item],
     /// Requests, item-major.
@@ -100,6 +103,9 @@ impl Search<'_, '_, '_> {
 
     fn fits(&self, item: usize) -> u32 {
         let mut most = u64::from(self.items[item].most);
+        if let Some(content) = &self.content {
+            most = most.min(content.more(self.items[item].class));
+        }
         for (room, request) in self.room.iter().zip(self.requests[item]) {
             if *request > 0 {
                 if most.saturating_mul(*request) <= *room {
@@ -118,6 +124,9 @@ impl Search<'_, '_, '_> {
         for (room, request) in self.room.iter_mut().zip(self.requests[item]) {
             *room -= request * u64::from(count);
         }
+        if let Some(content) = &mut self.content {
+            content.add(self.items[item].class, count);
+        }
         self.counts[item] = count;
     }
 
@@ -125,6 +134,9 @@ impl Search<'_, '_, '_> {
         let count = u64::from(self.counts[item]);
         for (room, request) in self.room.iter_mut().zip(self.requests[item]) {
             *room += request * count;
+        }
+        if let Some(content) = &mut self.content {
+            content.remove(self.items[item].class, self.counts[item]);
         }
         self.counts[item] = 0;
     }
@@ -219,7 +231,7 @@ fn gcd(a: u64, b: u64) -> u64 {
 /// the tables only; `most` is an upper bound on the value of any content.
 pub(crate) fn solve(
     classes: &[Class],
-    capacity: &[u64],
+    (capacity, content): (&[u64], Option<Content<'_>>),
     mut items: Vec<Item>,
     prices: &[u64],
     (threshold, most): (u64, u64),
@@ -297,6 +309,7 @@ pub(crate) fn solve(
         return Answer { upper: most, found: Vec::new(), work };
     }
     let mut search = Search {
+        content,
         meter,
         items,
         requests,
@@ -436,9 +449,7 @@ mod tests {
                     requests: requests.to_vec(),
                     demand: 9,
                     per_node: u32::MAX,
-                    priority: 0,
-                    members: Vec::new(),
-                    bins: Vec::new(),
+                    ..Class::default()
                 })
                 .collect();
             let items: Vec<Item> = kinds
@@ -456,7 +467,7 @@ mod tests {
             let mut watch = crate::NeverStop;
             let mut meter = Meter::new(&mut watch, 1);
             let tools = (&mut Scratch::default(), &mut meter);
-            let answer = solve(&classes, &capacity, items, &prices, (0, most.max(1)), effort, tools);
+            let answer = solve(&classes, (&capacity, None), items, &prices, (0, most.max(1)), effort, tools);
             prop_assert!(answer.upper >= best, "bound {} below {best}", answer.upper);
             if nodes > 3 {
                 prop_assert_eq!(answer.upper, best);

@@ -16,6 +16,7 @@ mod bits;
 mod bound;
 mod branch;
 mod canonical;
+mod content;
 mod dive;
 mod exact;
 #[allow(dead_code, reason = "the engine asks it from its next step on")]

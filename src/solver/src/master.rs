@@ -51,7 +51,7 @@ impl<'m> Master<'m> {
         model: &'m Model,
         demand: &[u64],
         bins: &[u64],
-        limits: &[u64],
+        limits: &[i128],
         all_rows: bool,
         seed: Seed,
     ) -> Self {
@@ -69,15 +69,18 @@ impl<'m> Master<'m> {
         let bin_rows =
             bins.iter().map(|count| (*count != UNLIMITED).then(|| add(Ask::AtMost(*count as f64)))).collect();
         // Limits come in bytes as well as in nodes: each row is scaled to a right-hand side near one hundred.
-        let used = |limit: usize| {
-            model.bins.iter().any(|bin| bin.limit_use.iter().any(|(index, _)| *index as usize == limit))
-        };
+        let mut most: Vec<Option<i128>> = vec![None; limits.len()];
+        for (limit, amount) in model.bins.iter().flat_map(|bin| &bin.limit_use) {
+            let slot = &mut most[*limit as usize];
+            *slot = (*slot).max(Some(amount.abs()));
+        }
         let limit_rows = limits
             .iter()
             .enumerate()
             .map(|(limit, bound)| {
-                used(limit).then(|| {
-                    let scale = (*bound as f64 / 100.0).max(1e-3);
+                most[limit].map(|most| {
+                    // A row whose amounts have both signs may have nothing on its right-hand side.
+                    let scale = (*bound as f64 / 100.0).max(most as f64 / 1_000.0).max(1e-3);
                     (add(Ask::AtMost(*bound as f64 / scale)), scale)
                 })
             })
@@ -103,7 +106,7 @@ impl<'m> Master<'m> {
         entries.extend(bin.limit_use.iter().filter_map(|(limit, amount)| {
             self.limit_rows[*limit as usize].map(|(row, scale)| (row, *amount as f64 / scale))
         }));
-        let cost = bin.price as f64 / 1e6;
+        let cost = bin.cost(&pattern.pods) as f64 / 1e6;
         self.add(Column::Node(pattern), cost, &entries);
     }
 

@@ -4,6 +4,7 @@
 //! by reduced costs and dominance before [`crate::knapsack`] searches them.
 
 use crate::canonical::Model;
+use crate::content::Content;
 use crate::knapsack::{self, Effort, Item, Scratch};
 use crate::meter::Meter;
 use crate::multipliers::{self, LpItem};
@@ -59,11 +60,7 @@ impl<'m> Pricer<'m> {
                     fixed.extend(requests.iter().zip(&bin.capacity).map(|(r, c)| knapsack::share(*r, *c)));
                 }
                 Shares {
-                    holds: bin
-                        .classes
-                        .iter()
-                        .map(|class| bin.holds(&model.classes[*class as usize]))
-                        .collect(),
+                    holds: bin.holds.clone(),
                     float: fixed.iter().map(|share| *share as f64 / (1u64 << 32) as f64).collect(),
                     fixed,
                     prices: vec![0; model.dims],
@@ -83,7 +80,7 @@ impl<'m> Pricer<'m> {
         let (shares, dims) = (&self.shares[bin], self.model.dims);
         let mut bound: u128 = prices.iter().map(|price| u128::from(*price)).sum();
         for (position, class) in self.model.bins[bin].classes.iter().enumerate() {
-            let value = pi[*class as usize];
+            let value = self.model.bins[bin].value(position, pi[*class as usize]);
             let cost: u64 = shares.fixed[position * dims..(position + 1) * dims]
                 .iter()
                 .zip(prices)
@@ -117,13 +114,12 @@ impl<'m> Pricer<'m> {
         let items: Vec<LpItem<'_>> = classes
             .iter()
             .enumerate()
-            .filter(|(_, class)| pi[**class as usize] > 0)
             .map(|(position, class)| LpItem {
-                value: pi[*class as usize] as f64,
+                value: self.model.bins[bin].value(position, pi[*class as usize]) as f64,
                 most: self.shares[bin].holds[position].min(demand[*class as usize]) as f64,
                 shares: &self.shares[bin].float[position * dims..(position + 1) * dims],
             })
-            .filter(|item| item.most > 0.0)
+            .filter(|item| item.most > 0.0 && item.value > 0.0)
             .collect();
         work += items.len() as u64 / 10;
         let prices: Vec<u64> =
@@ -140,6 +136,7 @@ impl<'m> Pricer<'m> {
         let prices = self.shares[bin].prices.clone();
         let core = self.core(bin, pi, demand, &prices, most, threshold);
         let capacity = &self.model.bins[bin].capacity;
+        let content = Content::ruled(self.model, bin as u32);
         let (large, small): (Vec<Item>, Vec<Item>) = core.iter().cloned().partition(|item| {
             let requests = &self.model.classes[item.class as usize].requests;
             requests.iter().zip(capacity).any(|(request, room)| *request > room / 2)
@@ -147,7 +144,7 @@ impl<'m> Pricer<'m> {
         if large.is_empty() || small.len() < SPLIT {
             let answer = knapsack::solve(
                 &self.model.classes,
-                capacity,
+                (capacity, content),
                 core,
                 &prices,
                 (threshold, most),
@@ -166,16 +163,18 @@ impl<'m> Pricer<'m> {
                 (_, []) => (None, &[][..]),
             };
             let mut room = capacity.clone();
+            let mut content = content.clone();
             if let Some(chosen) = chosen {
                 let requests = &self.model.classes[chosen.class as usize].requests;
                 room.iter_mut().zip(requests).for_each(|(room, request)| *room -= request);
+                content.iter_mut().for_each(|content| content.add(chosen.class, 1));
             }
             let value = chosen.map_or(0, |chosen| chosen.value);
             let mut items: Vec<Item> = rest.iter().chain(&small).cloned().collect();
             if let Some(chosen) = chosen.filter(|chosen| chosen.most > 1) {
                 items.push(Item { most: chosen.most - 1, ..chosen.clone() });
             }
-            let part = self.part(&room, items, best.saturating_sub(value), effort, meter);
+            let part = self.part((&room, content), items, best.saturating_sub(value), effort, meter);
             priced.work += part.work;
             priced.upper = priced.upper.max(value + part.upper);
             for (worth, mut content) in part.found {
@@ -198,7 +197,7 @@ impl<'m> Pricer<'m> {
     /// The best content of `room`, as [`Self::price`] but without memory.
     fn part(
         &mut self,
-        room: &[u64],
+        (room, content): (&[u64], Option<Content<'_>>),
         mut items: Vec<Item>,
         threshold: u64,
         effort: Effort,
@@ -207,7 +206,10 @@ impl<'m> Pricer<'m> {
         let dims = self.model.dims;
         let classes = &self.model.classes;
         items.retain_mut(|item| {
-            let fits = crate::canonical::fit_count(room, &classes[item.class as usize].requests);
+            let fits = match &content {
+                Some(content) => content.more(item.class),
+                None => crate::canonical::fit_count(room, &classes[item.class as usize].requests),
+            };
             item.most = u64::from(item.most).min(fits) as u32;
             item.most > 0
         });
@@ -247,7 +249,7 @@ impl<'m> Pricer<'m> {
         });
         let answer = knapsack::solve(
             classes,
-            room,
+            (room, content),
             items,
             &prices,
             (threshold, most),
@@ -276,7 +278,7 @@ impl<'m> Pricer<'m> {
         let slack = most - threshold;
         let mut kept: Vec<Candidate<'_>> = Vec::new();
         for (position, class) in self.model.bins[bin].classes.iter().enumerate() {
-            let value = pi[*class as usize];
+            let value = self.model.bins[bin].value(position, pi[*class as usize]);
             let holds = shares.holds[position];
             let mut count = holds.min(demand[*class as usize]).min(u64::from(u32::MAX));
             if value == 0 || count == 0 {
@@ -308,7 +310,7 @@ impl<'m> Pricer<'m> {
                     && candidate.item.value >= mine.item.value
                     && u64::from(candidate.item.most) == candidate.holds
                     && candidate.requests.iter().zip(mine.requests).all(|(theirs, mine)| theirs <= mine)
-                    && self.model.classes[candidate.item.class as usize].per_node == u32::MAX
+                    && self.model.replaces(candidate.item.class, mine.item.class, &self.model.bins[bin])
                     && (other < index
                         || candidate.item.value > mine.item.value
                         || candidate.requests != mine.requests)

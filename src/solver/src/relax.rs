@@ -72,7 +72,7 @@ pub(crate) fn exchanges(model: &Model) -> Vec<(u32, u32)> {
     let mut above: Vec<BitSet> = vec![BitSet::new(n); n];
     for i in 0..n {
         let small = &model.classes[i];
-        if small.per_node != u32::MAX {
+        if !small.is_plain() {
             continue;
         }
         for j in 0..n {
@@ -80,6 +80,10 @@ pub(crate) fn exchanges(model: &Model) -> Vec<(u32, u32)> {
             if i != j
                 && small.requests.iter().zip(&large.requests).all(|(small, large)| small <= large)
                 && homes[j].is_subset(&homes[i])
+                && large.bins.iter().all(|bin| {
+                    let bin = &model.bins[*bin as usize];
+                    bin.penalty(i as u32) <= bin.penalty(j as u32) && model.replaces(i as u32, j as u32, bin)
+                })
                 && (small.requests != large.requests || homes[i] != homes[j] || i < j)
             {
                 above[i].insert(j);
@@ -110,14 +114,16 @@ pub(crate) fn plain_columns(model: &Model, demand: &[u64]) -> Vec<Pattern> {
             continue;
         }
         let count = |bin: u32| {
-            model.bins[bin as usize].holds(class).min(demand[index]).clamp(1, u64::from(u32::MAX)) as u32
+            model.bins[bin as usize].holds(index as u32).min(demand[index]).clamp(1, u64::from(u32::MAX))
+                as u32
         };
         let mut each: Vec<(f64, u32)> = Vec::new();
         for &bin in &class.bins {
             if model.bins[bin as usize].is_existing() {
                 columns.insert(Pattern { bin, pods: vec![(index as u32, count(bin))] });
             } else {
-                each.push((model.bins[bin as usize].price as f64 / f64::from(count(bin)), bin));
+                let cost = model.bins[bin as usize].cost(&[(index as u32, count(bin))]);
+                each.push((cost as f64 / f64::from(count(bin)), bin));
             }
         }
         each.sort_by(|a, b| a.0.total_cmp(&b.0).then(a.1.cmp(&b.1)));
@@ -213,7 +219,7 @@ pub(crate) fn run(pricer: &mut Pricer<'_>, task: Task<'_>, meter: &mut Meter<'_>
             ),
             _ => (values.pods.clone(), values.bins.clone(), values.limits.clone()),
         };
-        let prices = Prices::new(&pods, &bins, &limits);
+        let prices = Prices::new(model, &pods, &bins, &limits);
         let mut uppers = Vec::with_capacity(model.bins.len());
         let mut added = 0;
         let mut loose: Vec<(f64, usize)> = Vec::new();
@@ -239,11 +245,11 @@ pub(crate) fn run(pricer: &mut Pricer<'_>, task: Task<'_>, meter: &mut Meter<'_>
                 .iter()
                 .map(|(limit, amount)| values.limits[*limit as usize] * *amount as f64)
                 .sum();
-            let cost = model.bins[bin].price as f64 + values.bins[bin] + limit_cost;
+            let scarcity = values.bins[bin] + limit_cost;
             for (_, pods) in priced.found.into_iter().rev().take(4) {
                 let worth: f64 =
                     pods.iter().map(|(class, count)| values.pods[*class as usize] * f64::from(*count)).sum();
-                if worth > cost + 0.5 {
+                if worth > model.bins[bin].cost(&pods) as f64 + scarcity + 0.5 {
                     master.add_node(Pattern { bin: bin as u32, pods });
                     added += 1;
                 }

@@ -44,7 +44,7 @@ pub fn greedy(problem: &Problem) -> Result<Solution, ProblemError> {
     problem.validate()?;
     let model = Model::new(problem);
     let plan = greedy::plan(&model, &model.demand());
-    Ok(plan.solution(&model, 0, Stopped::WorkLimit))
+    Ok(plan.solution(problem, &model, 0, Stopped::WorkLimit))
 }
 
 /// Finds a cheap plan and proves how cheap it is. Always returns a feasible plan, however early it is stopped.
@@ -58,9 +58,16 @@ pub fn solve(problem: &Problem, options: &Options, watch: &mut dyn Watch) -> Res
     let model = Model::new(problem);
     let mut meter = Meter::new(watch, options.work);
     let plan = greedy::plan(&model, &model.demand());
-    let mut run =
-        Run { model: &model, options, demand: plan.placed(&model), best: plan, bound: 0, small: true };
-    meter.improved(&run.best.solution(&model, 0, Stopped::WorkLimit));
+    let mut run = Run {
+        problem,
+        model: &model,
+        options,
+        demand: plan.placed(&model),
+        best: plan,
+        bound: 0,
+        small: true,
+    };
+    meter.improved(&run.best.solution(problem, &model, 0, Stopped::WorkLimit));
     run.search(&mut meter);
     let stopped = if run.done() {
         Stopped::GapReached
@@ -69,11 +76,12 @@ pub fn solve(problem: &Problem, options: &Options, watch: &mut dyn Watch) -> Res
     } else {
         Stopped::WorkLimit
     };
-    Ok(run.best.solution(&model, run.bound, stopped))
+    Ok(run.best.solution(problem, &model, run.bound, stopped))
 }
 
 /// A solve under way.
 struct Run<'a> {
+    problem: &'a Problem,
     model: &'a Model,
     options: &'a Options,
     /// What the plan places, and what the bound is for.
@@ -127,7 +135,7 @@ impl Run<'_> {
             return false;
         }
         self.best = plan;
-        meter.improved(&self.best.solution(self.model, self.bound, Stopped::WorkLimit));
+        meter.improved(&self.best.solution(self.problem, self.model, self.bound, Stopped::WorkLimit));
         true
     }
 
@@ -365,7 +373,7 @@ mod tests {
             let plan = greedy::plan(&model, &model.demand());
             let options = Options { gap_target: 0.0, ..Options::default() };
             let mut run =
-                Run { model: &model, options: &options, demand: plan.placed(&model), best: plan, bound: 0, small: false };
+                Run { problem: &problem, model: &model, options: &options, demand: plan.placed(&model), best: plan, bound: 0, small: false };
             run.search(&mut meter);
             let (exact, least) = exact::solve(&model, &run.demand, &mut meter).expect("a small problem");
             let cost = run.best.cost(&model);
@@ -374,7 +382,7 @@ mod tests {
             if exact.cost(&model) == least {
                 prop_assert!(run.bound <= least, "bound {} above the optimum {least}", run.bound);
             }
-            prop_assert_eq!(crate::check(&problem, &run.best.solution(&model, run.bound, Stopped::WorkLimit)), Ok(()));
+            prop_assert_eq!(crate::check(&problem, &run.best.solution(&problem, &model, run.bound, Stopped::WorkLimit)), Ok(()));
         }
 
         #[test]
@@ -408,7 +416,7 @@ mod tests {
             let plan = greedy::plan(&model, &model.demand());
             let options = Options { gap_target: 0.0, ..Options::default() };
             let mut run =
-                Run { model: &model, options: &options, demand: plan.placed(&model), best: plan, bound: 0, small: false };
+                Run { problem: &problem, model: &model, options: &options, demand: plan.placed(&model), best: plan, bound: 0, small: false };
             run.search(&mut meter);
             let (_, least) = exact::solve(&model, &run.demand, &mut meter).expect("a small problem");
             prop_assert!(run.bound <= least && least <= run.best.cost(&model));

@@ -1,0 +1,441 @@
+//! From a problem to its model.
+
+use std::collections::BTreeMap;
+
+use super::rows::Rows;
+use super::{Bin, Class, Model, Origin, Rules, UNLIMITED, fit_count};
+use crate::bits::BitSet;
+use crate::content::{Alternative, Content, Flexible};
+use crate::problem::{Problem, risk};
+use crate::solution::UnplacedReason;
+
+/// What pods of one merged class share.
+#[derive(PartialEq, Eq, PartialOrd, Ord)]
+struct Kind {
+    requests: Vec<u64>,
+    homes: Vec<u32>,
+    priority: i32,
+    /// With the class it belongs to: it counts pods of that class alone.
+    ceiling: Option<(u32, usize)>,
+    /// The problem's classes that pods may not meet, itself included where pods may not meet their like.
+    conflicts: Vec<u32>,
+    /// By home; empty when all are zero.
+    penalties: Vec<u64>,
+    alternatives: Vec<u32>,
+}
+
+/// What one pod of the class is counted to cost on a candidate besides the node.
+pub(crate) fn penalty(problem: &Problem, class: usize, candidate: u32) -> u64 {
+    let (class, offer) = (&problem.classes[class], &problem.candidates[candidate as usize]);
+    let disliked = class.preferences.binary_search_by_key(&candidate, |(index, _)| *index);
+    let disliked = disliked.map_or(0, |at| class.preferences[at].1.micros());
+    risk(class.at_risk, offer.interruptions).micros().saturating_add(disliked)
+}
+
+/// The problem's classes that share no node with `class`, itself included where its pods have host ports.
+fn conflicts(problem: &Problem) -> Vec<Vec<u32>> {
+    let mut sets: Vec<Vec<u32>> = vec![Vec::new(); problem.classes.len()];
+    for (i, j) in &problem.conflicts {
+        sets[*i as usize].push(*j);
+        sets[*j as usize].push(*i);
+    }
+    let mut by_port: BTreeMap<u32, Vec<u32>> = BTreeMap::new();
+    for (index, class) in problem.classes.iter().enumerate() {
+        for port in &class.ports {
+            by_port.entry(*port).or_default().push(index as u32);
+        }
+    }
+    for (index, class) in problem.classes.iter().enumerate() {
+        for port in &class.ports {
+            sets[index].extend(by_port.get(port).into_iter().flatten());
+        }
+    }
+    for set in &mut sets {
+        set.retain(|other| problem.classes[*other as usize].count > 0);
+        set.sort_unstable();
+        set.dedup();
+    }
+    sets
+}
+
+/// A problem on its way to becoming a model.
+struct Build<'a> {
+    problem: &'a Problem,
+    /// Resources that some pod requests.
+    dims: Vec<usize>,
+    /// Classes with pods.
+    wanted: Vec<usize>,
+    rows: Rows,
+    flexible: Vec<Flexible>,
+    alternatives: Vec<Alternative>,
+    /// By candidate: the flexibility it must have, as indices into `flexible`.
+    must_flex: Vec<Vec<u32>>,
+}
+
+impl<'a> Build<'a> {
+    fn new(problem: &'a Problem) -> Self {
+        let mut build = Self {
+            problem,
+            dims: (0..problem.resources.len())
+                .filter(|&dim| problem.classes.iter().any(|class| class.count > 0 && class.requests[dim] > 0))
+                .collect(),
+            wanted: (0..problem.classes.len()).filter(|&index| problem.classes[index].count > 0).collect(),
+            rows: Rows::new(problem),
+            flexible: Vec::new(),
+            alternatives: Vec::new(),
+            must_flex: vec![Vec::new(); problem.candidates.len()],
+        };
+        build.flexibility();
+        build
+    }
+
+    fn project(&self, vector: &[u64]) -> Vec<u64> {
+        self.dims.iter().map(|&dim| vector[dim]).collect()
+    }
+
+    fn flexibility(&mut self) {
+        let mut numbers: BTreeMap<u32, u32> = BTreeMap::new();
+        for (rule, flexibility) in self.problem.flexibility.iter().enumerate() {
+            let mut values: BTreeMap<u32, Vec<u32>> = BTreeMap::new();
+            for &index in &flexibility.candidates {
+                let candidate = &self.problem.candidates[index as usize];
+                self.must_flex[index as usize].push(rule as u32);
+                let domain =
+                    candidate.domains.binary_search_by_key(&flexibility.topology, |(topology, _)| *topology);
+                let Some(at) = domain.ok().filter(|_| candidate.max_nodes != Some(0)) else { continue };
+                let number = *numbers.entry(index).or_insert_with(|| {
+                    let capacity = self.dims.iter().map(|&dim| candidate.capacity[dim]).collect();
+                    self.alternatives.push(Alternative { candidate: index, capacity });
+                    self.alternatives.len() as u32 - 1
+                });
+                values.entry(candidate.domains[at].1).or_default().push(number);
+            }
+            self.flexible.push(Flexible {
+                at_least: flexibility.at_least as usize,
+                values: values.into_values().collect(),
+            });
+        }
+    }
+
+    /// Alternatives that hold a pod of the class, ascending.
+    fn alternatives(&self, class: usize) -> Vec<u32> {
+        let class = &self.problem.classes[class];
+        (0..self.alternatives.len() as u32)
+            .filter(|number| {
+                let candidate = self.alternatives[*number as usize].candidate;
+                class.candidates.binary_search(&candidate).is_ok()
+                    && fit_count(&self.problem.candidates[candidate as usize].capacity, &class.requests) > 0
+            })
+            .collect()
+    }
+
+    /// `a` can replace `b` wherever `b` is bought, `classes` (those that `b` admits) being what is on it.
+    fn dominates(&self, a: usize, b: usize, classes: &BitSet) -> bool {
+        let (one, other) = (&self.problem.candidates[a], &self.problem.candidates[b]);
+        if one.price > other.price
+            || one.max_nodes.is_some()
+            || self.dims.iter().any(|&dim| one.capacity[dim] < other.capacity[dim])
+        {
+            return false;
+        }
+        let amount = |uses: &[(u32, i128)], row: u32| {
+            uses.iter().find(|(index, _)| *index == row).map_or(0, |(_, amount)| *amount)
+        };
+        let takes_no_more = |a: &[(u32, i128)], b: &[(u32, i128)]| {
+            a.iter().all(|(row, used)| *used <= amount(b, *row))
+                && b.iter().all(|(row, used)| *used >= amount(a, *row))
+        };
+        let covered = match (&self.rows.twins[a], &self.rows.twins[b]) {
+            (_, None) => true,
+            (None, Some(_)) => one.price.micros() == 0,
+            (Some((_, a)), Some((_, b))) => takes_no_more(a, b),
+        };
+        covered
+            && takes_no_more(&self.rows.uses[a], &self.rows.uses[b])
+            && self.must_flex[a].iter().all(|rule| self.must_flex[b].contains(rule))
+            && self.wanted.iter().enumerate().all(|(position, &class)| {
+                !classes.contains(position)
+                    || penalty(self.problem, class, a as u32) <= penalty(self.problem, class, b as u32)
+            })
+    }
+}
+
+/// Who admits whom, capacity and flexibility of single pods included.
+struct Admission {
+    /// By candidate, sets of positions in `wanted`.
+    candidates: Vec<BitSet>,
+    existing: Vec<BitSet>,
+    /// By position: the flexibility that kept the class from a candidate that holds it.
+    inflexible: Vec<Option<u32>>,
+}
+
+impl Admission {
+    fn new(build: &Build<'_>) -> Self {
+        let problem = build.problem;
+        let size = build.wanted.len();
+        let mut made = Self {
+            candidates: vec![BitSet::new(size); problem.candidates.len()],
+            existing: vec![BitSet::new(size); problem.existing.len()],
+            inflexible: vec![None; size],
+        };
+        for (position, &index) in build.wanted.iter().enumerate() {
+            let class = &problem.classes[index];
+            if class.max_per_node == Some(0) {
+                continue;
+            }
+            let alternatives = build.alternatives(index);
+            let unmet: Vec<bool> = build
+                .flexible
+                .iter()
+                .map(|flexible| flexible.values_with(&alternatives) < flexible.at_least)
+                .collect();
+            for &candidate in &class.candidates {
+                let at = candidate as usize;
+                let offer = &problem.candidates[at];
+                if offer.max_nodes == Some(0) || fit_count(&offer.capacity, &class.requests) == 0 {
+                    continue;
+                }
+                match build.must_flex[at].iter().find(|rule| unmet[**rule as usize]) {
+                    Some(rule) => made.inflexible[position] = Some(*rule),
+                    None => made.candidates[at].insert(position),
+                }
+            }
+            for &node in &class.existing {
+                if fit_count(&problem.existing[node as usize].free, &class.requests) > 0 {
+                    made.existing[node as usize].insert(position);
+                }
+            }
+        }
+        made
+    }
+}
+
+impl Model {
+    /// Builds the canonical problem. `problem` must be valid.
+    pub fn new(problem: &Problem) -> Self {
+        let build = Build::new(problem);
+        let admission = Admission::new(&build);
+        let (mut bins, admits) = build.bins(&admission);
+        let (classes, homeless) = build.classes(&admission, &bins, &admits);
+        for (index, class) in classes.iter().enumerate() {
+            for &bin in &class.bins {
+                bins[bin as usize].classes.push(index as u32);
+            }
+        }
+        for bin in &mut bins {
+            bin.rules.conflicts = bin.classes.iter().any(|class| {
+                classes[*class as usize]
+                    .conflicts
+                    .iter()
+                    .any(|other| bin.classes.binary_search(other).is_ok())
+            });
+            if let Origin::Candidate(candidate) = bin.origin {
+                let penalties: Vec<u64> = bin
+                    .classes
+                    .iter()
+                    .map(|class| penalty(problem, classes[*class as usize].members[0].0 as usize, candidate))
+                    .collect();
+                if penalties.iter().any(|penalty| *penalty > 0) {
+                    bin.penalties = penalties;
+                }
+            }
+        }
+        let mut model = Self {
+            dims: build.dims.len(),
+            classes,
+            bins,
+            limits: build.rows.limits,
+            rows: build.rows.rows,
+            flexible: build.flexible,
+            alternatives: build.alternatives,
+            commitments: build.rows.commitments,
+            homeless,
+        };
+        for index in 0..model.bins.len() {
+            let bin = &model.bins[index];
+            let holds =
+                bin.classes.iter().map(|class| Content::empty(&model, index as u32).more(*class)).collect();
+            model.bins[index].holds = holds;
+        }
+        model
+    }
+}
+
+impl Build<'_> {
+    /// The bins without their classes, and the positions in `wanted` that each admits.
+    fn bins(&self, admission: &Admission) -> (Vec<Bin>, Vec<BitSet>) {
+        let admitted = &admission.candidates;
+        let candidates: Vec<usize> =
+            (0..admitted.len()).filter(|&index| !admitted[index].is_empty()).collect();
+        let kept = candidates.iter().copied().filter(|&b| {
+            !candidates.iter().any(|&a| {
+                a != b
+                    && admitted[b].is_subset(&admitted[a])
+                    && self.dominates(a, b, &admitted[b])
+                    // Of two that dominate each other the first stays.
+                    && (a < b
+                        || !(admitted[a].is_subset(&admitted[b]) && self.dominates(b, a, &admitted[a])))
+            })
+        });
+
+        let mut groups: BTreeMap<(BitSet, Vec<u64>), Vec<u32>> = BTreeMap::new();
+        for (node, set) in admission.existing.iter().enumerate() {
+            if !set.is_empty() {
+                let free = self.project(&self.problem.existing[node].free);
+                groups.entry((set.clone(), free)).or_default().push(node as u32);
+            }
+        }
+        let mut groups: Vec<_> = groups.into_iter().collect();
+        groups.sort_by(|a, b| a.1.cmp(&b.1));
+
+        let mut bins = Vec::with_capacity(groups.len() + candidates.len());
+        let mut admits = Vec::with_capacity(groups.len() + candidates.len());
+        for ((set, free), nodes) in groups {
+            bins.push(Bin {
+                capacity: free,
+                price: 0,
+                list_price: 0,
+                available: nodes.len() as u64,
+                limit_use: Vec::new(),
+                classes: Vec::new(),
+                holds: Vec::new(),
+                penalties: Vec::new(),
+                rules: Rules::default(),
+                covered: None,
+                origin: Origin::Existing(nodes),
+            });
+            admits.push(set);
+        }
+        for index in kept {
+            let candidate = &self.problem.candidates[index];
+            let twin = &self.rows.twins[index];
+            let own = Bin {
+                capacity: self.project(&candidate.capacity),
+                price: candidate.price.micros(),
+                list_price: candidate.price.micros(),
+                // Twins share their stock through a row.
+                available: candidate.max_nodes.filter(|_| twin.is_none()).map_or(UNLIMITED, u64::from),
+                limit_use: self.rows.uses[index].clone(),
+                classes: Vec::new(),
+                holds: Vec::new(),
+                penalties: Vec::new(),
+                rules: Rules { conflicts: false, flexible: self.must_flex[index].clone() },
+                covered: None,
+                origin: Origin::Candidate(index as u32),
+            };
+            let covered = twin.as_ref().map(|(commitment, uses)| Bin {
+                price: 0,
+                limit_use: uses.clone(),
+                covered: Some(*commitment),
+                ..own.clone()
+            });
+            for bin in std::iter::once(own).chain(covered) {
+                bins.push(bin);
+                admits.push(admission.candidates[index].clone());
+            }
+        }
+        (bins, admits)
+    }
+
+    /// Merged classes, and those that no bin holds.
+    fn classes(
+        &self,
+        admission: &Admission,
+        bins: &[Bin],
+        admits: &[BitSet],
+    ) -> (Vec<Class>, Vec<(u32, u64, UnplacedReason)>) {
+        let conflicts = conflicts(self.problem);
+        let mut homeless = Vec::new();
+        let mut merged: BTreeMap<Kind, Vec<(u32, u64)>> = BTreeMap::new();
+        for (position, &index) in self.wanted.iter().enumerate() {
+            let class = &self.problem.classes[index];
+            let requests = self.project(&class.requests);
+            let homes: Vec<u32> =
+                (0..bins.len()).filter(|&bin| admits[bin].contains(position)).map(|bin| bin as u32).collect();
+            if homes.is_empty() {
+                let reason = admission.inflexible[position]
+                    .map_or(UnplacedReason::NothingFits, UnplacedReason::Inflexible);
+                homeless.push((index as u32, u64::from(class.count), reason));
+                continue;
+            }
+            let most = homes
+                .iter()
+                .map(|&bin| fit_count(&bins[bin as usize].capacity, &requests))
+                .max()
+                .unwrap_or(0)
+                .min(u64::from(class.count));
+            // A ceiling that cannot bind is none; one that can makes the class its own.
+            let ceiling =
+                class.max_per_node.filter(|&ceiling| u64::from(ceiling) < most && class.ports.is_empty());
+            let mut penalties: Vec<u64> = homes
+                .iter()
+                .map(|bin| match bins[*bin as usize].origin {
+                    Origin::Candidate(candidate) => penalty(self.problem, index, candidate),
+                    Origin::Existing(_) => 0,
+                })
+                .collect();
+            if penalties.iter().all(|penalty| *penalty == 0) {
+                penalties.clear();
+            }
+            let kind = Kind {
+                requests,
+                homes,
+                priority: class.priority,
+                ceiling: ceiling.map(|ceiling| (ceiling, index)),
+                conflicts: conflicts[index].clone(),
+                penalties,
+                alternatives: self.alternatives(index),
+            };
+            merged.entry(kind).or_default().push((index as u32, u64::from(class.count)));
+        }
+        let mut classes: Vec<(Class, Vec<u32>)> = merged
+            .into_iter()
+            .map(|(kind, members)| {
+                let alone = kind.conflicts.binary_search(&members[0].0).is_ok();
+                let class = Class {
+                    requests: kind.requests,
+                    demand: members.iter().map(|(_, count)| count).sum(),
+                    per_node: if alone { 1 } else { kind.ceiling.map_or(u32::MAX, |(ceiling, _)| ceiling) },
+                    priority: kind.priority,
+                    members,
+                    bins: kind.homes,
+                    conflicts: Vec::new(),
+                    alternatives: kind.alternatives,
+                };
+                (class, kind.conflicts)
+            })
+            .collect();
+        classes.sort_by_key(|(class, _)| class.members[0].0);
+        let mut place = vec![None; self.problem.classes.len()];
+        for (index, (class, _)) in classes.iter().enumerate() {
+            for (member, _) in &class.members {
+                place[*member as usize] = Some(index as u32);
+            }
+        }
+        let pairs: Vec<Vec<u32>> = classes
+            .iter()
+            .enumerate()
+            .map(|(index, (class, conflicts))| {
+                // Classes that have no bin in common never meet.
+                let mut others: Vec<u32> = conflicts
+                    .iter()
+                    .filter_map(|other| place[*other as usize])
+                    .filter(|other| *other != index as u32)
+                    .filter(|other| {
+                        let theirs = &classes[*other as usize].0.bins;
+                        class.bins.iter().any(|bin| theirs.binary_search(bin).is_ok())
+                    })
+                    .collect();
+                others.sort_unstable();
+                others.dedup();
+                others
+            })
+            .collect();
+        let classes = classes
+            .into_iter()
+            .zip(pairs)
+            .map(|((class, _), conflicts)| Class { conflicts, ..class })
+            .collect();
+        (classes, homeless)
+    }
+}

@@ -1,0 +1,200 @@
+//! The problem the algorithms see: equal classes merged, candidates that cannot matter dropped, equal existing nodes
+//! counted together. [`crate::plan`] maps plans back.
+//!
+//! Every rule of the problem is one of these here:
+//! - **capacity**: `dims` linear resources, [`Class::requests`] against [`Bin::capacity`];
+//! - **content**: what else may not be together on one node, [`Rules`]. Only [`crate::content`] knows how to ask; a subset
+//!   of an allowed content is allowed. Bounds may ignore these rules: that relaxes;
+//! - **penalties**: what a pod is counted to cost on some bins besides the node, [`Bin::penalties`];
+//! - **rows**: sums over nodes with a ceiling, [`Bin::limit_use`] against [`Model::limits`]. Amounts have a sign: a node
+//!   may also make room for others, as on-demand nodes do where only a part may be spot. [`Model::rows`] says what a row
+//!   stands for;
+//! - **twins**: a node that a commitment can cover is two bins, one at its price and one that is free and takes of the
+//!   commitment's row. Mixing both is what covering a node in part is.
+
+mod build;
+mod rows;
+#[cfg(test)]
+mod tests;
+
+use crate::content::{Alternative, Flexible};
+use crate::pricing::UNITS;
+use crate::solution::UnplacedReason;
+
+pub(crate) use rows::{Covering, Row};
+
+/// No ceiling on a count.
+pub(crate) const UNLIMITED: u64 = u64::MAX;
+
+/// Pods that are interchangeable to the solver; one or more classes of the problem.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Class {
+    /// What one pod takes.
+    pub requests: Vec<u64>,
+    /// How many pods there are.
+    pub demand: u64,
+    /// At most this many on one node; `u32::MAX` when only capacity bounds it.
+    pub per_node: u32,
+    /// Higher is placed first when not all can be placed.
+    pub priority: i32,
+    /// The problem's classes, ascending, with their counts.
+    pub members: Vec<(u32, u64)>,
+    /// Bins that hold at least one such pod, ascending.
+    pub bins: Vec<u32>,
+    /// Classes whose pods may not share a node with one of these, ascending. Pods that may not meet their like have
+    /// `per_node` 1 instead.
+    pub conflicts: Vec<u32>,
+    /// Indices into [`Model::alternatives`] that hold such a pod, ascending.
+    pub alternatives: Vec<u32>,
+}
+
+/// Where a bin comes from.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Origin {
+    /// A candidate of the problem.
+    Candidate(u32),
+    /// Existing nodes with the same free room and the same admitted classes, ascending.
+    Existing(Vec<u32>),
+}
+
+/// What binds the content of a node beyond capacity and ceilings of single classes. Nothing, for most bins: then
+/// [`fit_count`] is all there is to ask.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Rules {
+    /// Some of its classes may not meet.
+    pub conflicts: bool,
+    /// Indices into [`Model::flexible`]: the content must fit other nodes too.
+    pub flexible: Vec<u32>,
+}
+
+impl Rules {
+    /// Whether there are none.
+    pub fn none(&self) -> bool {
+        !self.conflicts && self.flexible.is_empty()
+    }
+}
+
+/// A kind of node: to buy, or there already.
+#[derive(Clone, Debug)]
+pub(crate) struct Bin {
+    /// Room on one node.
+    pub capacity: Vec<u64>,
+    /// Price of one node in micro-dollars; 0 for existing nodes and for nodes that a commitment covers.
+    pub price: u64,
+    /// The same whether or not a commitment covers it.
+    pub list_price: u64,
+    /// How many there can be.
+    pub available: u64,
+    /// What one node takes of each row, or gives to it: (row, amount), ascending, no zeros.
+    pub limit_use: Vec<(u32, i128)>,
+    /// Classes of which at least one pod fits, ascending.
+    pub classes: Vec<u32>,
+    /// How many pods of each of `classes` one empty node holds, demand aside.
+    pub holds: Vec<u64>,
+    /// What one pod of each of `classes` is counted to cost per hour besides the node, in micro-dollars; empty where
+    /// nothing is.
+    pub penalties: Vec<u64>,
+    /// What else binds its content.
+    pub rules: Rules,
+    /// The commitment that covers it, for a twin.
+    pub covered: Option<u32>,
+    /// What it stands for.
+    pub origin: Origin,
+}
+
+/// The canonical problem.
+#[derive(Clone, Debug)]
+pub(crate) struct Model {
+    /// Number of resources that some pod requests.
+    pub dims: usize,
+    /// Merged classes that fit somewhere.
+    pub classes: Vec<Class>,
+    /// Existing bins first, then those to buy; candidates in the problem's order, each followed by its twin.
+    pub bins: Vec<Bin>,
+    /// What each row has: the problem's limits first, then shares, commitments, and stock that twins have in common.
+    pub limits: Vec<i128>,
+    /// What each row stands for.
+    pub rows: Vec<Row>,
+    /// The flexibility that some bins must have.
+    pub flexible: Vec<Flexible>,
+    /// Candidates that the nodes of flexible bins could also be, dropped ones included.
+    pub alternatives: Vec<Alternative>,
+    /// What commitments cover, by index of the problem's.
+    pub commitments: Vec<Covering>,
+    /// The problem's classes that no bin holds, with their counts and why.
+    pub homeless: Vec<(u32, u64, UnplacedReason)>,
+}
+
+impl Bin {
+    /// Whether using it is free.
+    pub fn is_existing(&self) -> bool {
+        matches!(self.origin, Origin::Existing(_))
+    }
+
+    /// Where `class` is among its classes.
+    pub fn position(&self, class: u32) -> Option<usize> {
+        self.classes.binary_search(&class).ok()
+    }
+
+    /// How many pods of `class` one empty node holds, demand aside.
+    pub fn holds(&self, class: u32) -> u64 {
+        self.position(class).map_or(0, |position| self.holds[position])
+    }
+
+    /// What one pod of `class` costs besides, in micro-dollars.
+    pub fn penalty(&self, class: u32) -> u64 {
+        if self.penalties.is_empty() {
+            return 0;
+        }
+        self.position(class).map_or(0, |position| self.penalties[position])
+    }
+
+    /// What a pod of the class at `position` adds to a node here when it is worth `price`: its penalty is taken off.
+    /// Both in value units.
+    pub fn value(&self, position: usize, price: u64) -> u64 {
+        self.penalties
+            .get(position)
+            .map_or(price, |penalty| price.saturating_sub(penalty.saturating_mul(UNITS)))
+    }
+
+    /// What a node with `pods` costs by `price` and penalties, in micro-dollars.
+    pub fn cost(&self, pods: &[(u32, u32)]) -> u64 {
+        if self.penalties.is_empty() {
+            return self.price;
+        }
+        pods.iter()
+            .map(|(class, count)| self.penalty(*class).saturating_mul(u64::from(*count)))
+            .fold(self.price, u64::saturating_add)
+    }
+}
+
+impl Class {
+    /// Whether such a pod can take the place of a larger one whatever else is on the node.
+    pub fn is_plain(&self) -> bool {
+        self.per_node == u32::MAX && self.conflicts.is_empty()
+    }
+}
+
+/// How often `requests` fits into `room`; `UNLIMITED` for a pod that requests nothing.
+pub(crate) fn fit_count(room: &[u64], requests: &[u64]) -> u64 {
+    room.iter()
+        .zip(requests)
+        .filter_map(|(room, request)| room.checked_div(*request))
+        .min()
+        .unwrap_or(UNLIMITED)
+}
+
+impl Model {
+    /// Demand of every class.
+    pub fn demand(&self) -> Vec<u64> {
+        self.classes.iter().map(|class| class.demand).collect()
+    }
+
+    /// Whether a pod of `small` may stand in the place of one of `large` in `bin`, as far as rules go: requests aside.
+    pub fn replaces(&self, small: u32, large: u32, bin: &Bin) -> bool {
+        let (small, large) = (&self.classes[small as usize], &self.classes[large as usize]);
+        small.is_plain()
+            && (bin.rules.flexible.is_empty()
+                || large.alternatives.iter().all(|one| small.alternatives.binary_search(one).is_ok()))
+    }
+}

@@ -1,0 +1,137 @@
+//! Rows: sums over the nodes of a plan that may not pass a ceiling.
+
+use std::collections::BTreeMap;
+
+use poolwright_catalog::UsdPerHour;
+
+use super::{Bin, Origin};
+use crate::problem::Problem;
+
+/// What a row stands for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Row {
+    /// A limit of the problem.
+    Limit(u32),
+    /// A share of nodes of the problem.
+    Share(u32),
+    /// What is left of a commitment of the problem.
+    Commitment(u32),
+    /// How many nodes of a candidate there are, where a twin takes of them too.
+    Stock(u32),
+}
+
+/// What a commitment covers.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Covering {
+    /// What is left of it, in micro-dollars.
+    pub left: u64,
+    /// (candidate of the problem, rate, price), the best discount first.
+    pub rates: Vec<(u32, u64, u64)>,
+}
+
+impl Covering {
+    /// Whether it covers nodes of `bin`.
+    pub fn covers(&self, bin: &Bin) -> bool {
+        matches!(bin.origin, Origin::Candidate(candidate) if self.rates.iter().any(|(covered, ..)| *covered == candidate))
+    }
+
+    /// What the nodes in `bought` (by candidate) save, and what they use of the commitment. The last node may be covered
+    /// in part; what it saves is rounded down.
+    pub fn saving(&self, bought: &BTreeMap<u32, u64>) -> (u64, u64) {
+        let (mut left, mut saved) = (self.left, 0u64);
+        for (candidate, rate, price) in &self.rates {
+            let count = bought.get(candidate).copied().unwrap_or(0);
+            let whole = (left / rate).min(count);
+            saved = saved.saturating_add(price.saturating_mul(whole));
+            left -= rate * whole;
+            if whole < count {
+                let part = u128::from(*price) * u128::from(left) / u128::from(*rate);
+                saved = saved.saturating_add(u64::try_from(part).unwrap_or(u64::MAX));
+                left = 0;
+            }
+        }
+        (saved, self.left - left)
+    }
+}
+
+/// All rows of a problem.
+pub(super) struct Rows {
+    pub limits: Vec<i128>,
+    pub rows: Vec<Row>,
+    /// What one node of each candidate takes.
+    pub uses: Vec<Vec<(u32, i128)>>,
+    /// The commitment that covers a candidate, and what a node takes when it is covered.
+    pub twins: Vec<Option<(u32, Vec<(u32, i128)>)>>,
+    pub commitments: Vec<Covering>,
+}
+
+impl Rows {
+    pub fn new(problem: &Problem) -> Self {
+        let mut made = Self {
+            limits: problem.limits.iter().map(|limit| i128::from(limit.bound)).collect(),
+            rows: (0..problem.limits.len() as u32).map(Row::Limit).collect(),
+            uses: problem
+                .candidates
+                .iter()
+                .map(|candidate| {
+                    let uses = candidate.limit_use.iter().filter(|(_, amount)| *amount > 0);
+                    uses.map(|(limit, amount)| (*limit, i128::from(*amount))).collect()
+                })
+                .collect(),
+            twins: vec![None; problem.candidates.len()],
+            commitments: Vec::new(),
+        };
+        for (index, share) in problem.node_shares.iter().enumerate() {
+            // part <= permille/1000 x of, in thousandths; a fraction of a node that counts as one adds 999.
+            let row = made.row(Row::Share(index as u32), if share.round_up { 999 } else { 0 });
+            let permille = i128::from(share.at_most_permille);
+            for candidate in &share.of {
+                let part = share.part.binary_search(candidate).is_ok();
+                let amount = if part { 1000 - permille } else { -permille };
+                if amount != 0 {
+                    made.uses[*candidate as usize].push((row, amount));
+                }
+            }
+        }
+        for (index, commitment) in problem.commitments.iter().enumerate() {
+            made.cover(problem, index as u32, commitment.left.micros(), &commitment.rates);
+        }
+        made
+    }
+
+    fn row(&mut self, row: Row, limit: i128) -> u32 {
+        self.rows.push(row);
+        self.limits.push(limit);
+        self.rows.len() as u32 - 1
+    }
+
+    fn cover(&mut self, problem: &Problem, index: u32, left: u64, rates: &[(u32, UsdPerHour)]) {
+        let row = self.row(Row::Commitment(index), i128::from(left));
+        let price = |candidate: u32| problem.candidates[candidate as usize].price.micros();
+        let mut covering = Covering {
+            left,
+            rates: rates.iter().map(|(at, rate)| (*at, rate.micros(), price(*at))).collect(),
+        };
+        // The most saved per dollar of the commitment first: price / rate, falling.
+        covering.rates.sort_by(|(first, rate, price), (second, other_rate, other_price)| {
+            let (one, other) =
+                (u128::from(*price) * u128::from(*other_rate), u128::from(*other_price) * u128::from(*rate));
+            other.cmp(&one).then(first.cmp(second))
+        });
+        for (candidate, rate, price) in &covering.rates {
+            let at = *candidate as usize;
+            if left == 0 || *price == 0 {
+                continue;
+            }
+            if let Some(most) = problem.candidates[at].max_nodes {
+                let stock = self.row(Row::Stock(*candidate), i128::from(most));
+                self.uses[at].push((stock, 1));
+            }
+            let mut uses = self.uses[at].clone();
+            uses.push((row, i128::from(*rate)));
+            uses.sort_unstable();
+            self.twins[at] = Some((index, uses));
+        }
+        self.commitments.push(covering);
+    }
+}

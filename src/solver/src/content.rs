@@ -1,0 +1,160 @@
+//! What may be together on one node. The one place that answers how many more pods of a class a node can take: greedy
+//! filling, repairs, the exact search and pricing all ask here.
+
+use crate::canonical::{Bin, Model, UNLIMITED, fit_count};
+use crate::plan::Pattern;
+
+/// A candidate that the nodes of flexible bins could also be.
+#[derive(Clone, Debug)]
+pub(crate) struct Alternative {
+    /// Index into the problem's candidates.
+    pub candidate: u32,
+    /// Room on one node.
+    pub capacity: Vec<u64>,
+}
+
+/// The content of a node must fit alternatives of many values of a topology; one per flexibility of the problem.
+#[derive(Clone, Debug)]
+pub(crate) struct Flexible {
+    /// Of how many values.
+    pub at_least: usize,
+    /// Indices into [`Model::alternatives`], by value.
+    pub values: Vec<Vec<u32>>,
+}
+
+impl Flexible {
+    /// How many values have one of `alternatives` (ascending).
+    pub fn values_with(&self, alternatives: &[u32]) -> usize {
+        let has = |value: &&Vec<u32>| value.iter().any(|one| alternatives.binary_search(one).is_ok());
+        self.values.iter().filter(has).count()
+    }
+}
+
+/// The content of one node, growing or shrinking.
+///
+/// Rules are monotone: what is asked of a content holds for every part of it. So it is enough to ask [`Self::more`]
+/// before each [`Self::add`], in any order of classes.
+#[derive(Clone, Debug)]
+pub(crate) struct Content<'m> {
+    model: &'m Model,
+    bin: &'m Bin,
+    room: Vec<u64>,
+    /// Pods by class, ascending; no zero counts.
+    pods: Vec<(u32, u32)>,
+}
+
+impl<'m> Content<'m> {
+    /// An empty node.
+    pub fn empty(model: &'m Model, bin: u32) -> Self {
+        let bin = &model.bins[bin as usize];
+        Self { model, bin, room: bin.capacity.clone(), pods: Vec::new() }
+    }
+
+    /// An empty node of a bin that has rules; `None` where capacity and ceilings are all there is.
+    pub fn ruled(model: &'m Model, bin: u32) -> Option<Self> {
+        (!model.bins[bin as usize].rules.none()).then(|| Self::empty(model, bin))
+    }
+
+    /// A node with the pods of `pattern`, which must be allowed there.
+    pub fn of(model: &'m Model, pattern: &Pattern) -> Self {
+        let bin = &model.bins[pattern.bin as usize];
+        Self { model, bin, room: pattern.room(model), pods: pattern.pods.clone() }
+    }
+
+    /// Whether a node of `bin` may have exactly `pods`.
+    pub fn allows(model: &Model, bin: u32, pods: &[(u32, u32)]) -> bool {
+        let mut content = Content::empty(model, bin);
+        pods.iter().all(|(class, count)| {
+            let fits = content.bin.position(*class).is_some() && content.more(*class) >= u64::from(*count);
+            if fits {
+                content.add(*class, *count);
+            }
+            fits
+        })
+    }
+
+    /// Its pods by class, ascending.
+    pub fn into_pods(self) -> Vec<(u32, u32)> {
+        self.pods
+    }
+
+    /// How many more pods of `class`, which must be one of the bin's, can be added; demand aside.
+    pub fn more(&self, class: u32) -> u64 {
+        let wanted = &self.model.classes[class as usize];
+        let mut most = fit_count(&self.room, &wanted.requests);
+        if wanted.per_node != u32::MAX {
+            let have =
+                self.pods.binary_search_by_key(&class, |(class, _)| *class).map_or(0, |at| self.pods[at].1);
+            most = most.min(u64::from(wanted.per_node.saturating_sub(have)));
+        }
+        if most == 0 || self.bin.rules.none() {
+            return most;
+        }
+        if self.bin.rules.conflicts
+            && self.pods.iter().any(|(other, _)| wanted.conflicts.binary_search(other).is_ok())
+        {
+            return 0;
+        }
+        for rule in &self.bin.rules.flexible {
+            most = most.min(self.flexible(&self.model.flexible[*rule as usize], class));
+        }
+        most
+    }
+
+    /// How many more pods of `class` fit alternatives of enough values.
+    fn flexible(&self, rule: &Flexible, class: u32) -> u64 {
+        let fits = |number: u32| {
+            let admits =
+                |class: u32| self.model.classes[class as usize].alternatives.binary_search(&number).is_ok();
+            if !admits(class) || !self.pods.iter().all(|(other, _)| admits(*other)) {
+                return 0;
+            }
+            let alternative = &self.model.alternatives[number as usize].capacity;
+            let mut most = UNLIMITED;
+            let requests = &self.model.classes[class as usize].requests;
+            for (dim, capacity) in alternative.iter().enumerate() {
+                let used = self.bin.capacity[dim] - self.room[dim];
+                let Some(room) = capacity.checked_sub(used) else { return 0 };
+                most = most.min(room.checked_div(requests[dim]).unwrap_or(UNLIMITED));
+            }
+            most
+        };
+        let mut each: Vec<u64> = rule
+            .values
+            .iter()
+            .map(|numbers| numbers.iter().map(|number| fits(*number)).max().unwrap_or(0))
+            .collect();
+        each.sort_unstable_by_key(|most| std::cmp::Reverse(*most));
+        match rule.at_least.checked_sub(1) {
+            Some(last) => each.get(last).copied().unwrap_or(0),
+            None => UNLIMITED,
+        }
+    }
+
+    /// Adds pods; [`Self::more`] must allow them.
+    pub fn add(&mut self, class: u32, count: u32) {
+        if count == 0 {
+            return;
+        }
+        for (room, request) in self.room.iter_mut().zip(&self.model.classes[class as usize].requests) {
+            *room -= request * u64::from(count);
+        }
+        match self.pods.binary_search_by_key(&class, |(class, _)| *class) {
+            Ok(at) => self.pods[at].1 += count,
+            Err(at) => self.pods.insert(at, (class, count)),
+        }
+    }
+
+    /// Takes pods off again.
+    pub fn remove(&mut self, class: u32, count: u32) {
+        for (room, request) in self.room.iter_mut().zip(&self.model.classes[class as usize].requests) {
+            *room += request * u64::from(count);
+        }
+        if let Ok(at) = self.pods.binary_search_by_key(&class, |(class, _)| *class) {
+            self.pods[at].1 -= count;
+            if self.pods[at].1 == 0 {
+                self.pods.remove(at);
+            }
+        }
+    }
+}

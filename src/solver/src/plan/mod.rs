@@ -1,0 +1,122 @@
+//! Plans over the canonical problem: nodes with their pods, repairs that never make a plan worse, and the way back to the
+//! problem's own classes, candidates and nodes.
+
+mod adjust;
+mod solution;
+mod stock;
+
+use std::cmp::Ordering;
+use std::collections::BTreeMap;
+
+use crate::canonical::{Model, Origin};
+
+pub(crate) use stock::Stock;
+
+/// One node's content.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Pattern {
+    /// Index into [`Model::bins`].
+    pub bin: u32,
+    /// Pods by class, ascending; no zero counts.
+    pub pods: Vec<(u32, u32)>,
+}
+
+/// Nodes with their pods. Pods of the demand that are on no node are unplaced.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Plan {
+    /// How many nodes of each content.
+    pub nodes: BTreeMap<Pattern, u64>,
+}
+
+impl Pattern {
+    /// What is left free on the node.
+    pub fn room(&self, model: &Model) -> Vec<u64> {
+        let mut room = model.bins[self.bin as usize].capacity.clone();
+        for (class, count) in &self.pods {
+            for (left, request) in room.iter_mut().zip(&model.classes[*class as usize].requests) {
+                *left -= request * u64::from(*count);
+            }
+        }
+        room
+    }
+
+    /// How many such nodes `left` pods fill.
+    pub fn copies(&self, left: &[u64]) -> u64 {
+        self.pods.iter().map(|(class, count)| left[*class as usize] / u64::from(*count)).min().unwrap_or(0)
+    }
+}
+
+impl Plan {
+    /// Adds `count` nodes.
+    pub fn add(&mut self, pattern: Pattern, count: u64) {
+        if count > 0 && !pattern.pods.is_empty() {
+            *self.nodes.entry(pattern).or_default() += count;
+        }
+    }
+
+    /// What the solver makes small, in micro-dollars per hour: prices and penalties, less what commitments cover of
+    /// these nodes at best.
+    pub fn cost(&self, model: &Model) -> u64 {
+        if model.commitments.is_empty() {
+            let cost = |(pattern, count): (&Pattern, &u64)| {
+                model.bins[pattern.bin as usize].cost(&pattern.pods).saturating_mul(*count)
+            };
+            return self.nodes.iter().map(cost).fold(0, u64::saturating_add);
+        }
+        let mut bought: BTreeMap<u32, u64> = BTreeMap::new();
+        let mut cost = 0u64;
+        for (pattern, count) in &self.nodes {
+            let bin = &model.bins[pattern.bin as usize];
+            let penalties = bin.cost(&pattern.pods) - bin.price;
+            cost = cost.saturating_add(bin.list_price.saturating_add(penalties).saturating_mul(*count));
+            if let Origin::Candidate(candidate) = bin.origin {
+                *bought.entry(candidate).or_default() += count;
+            }
+        }
+        let saved = |(saving, _): (u64, u64)| saving;
+        let savings = model.commitments.iter().map(|covering| saved(covering.saving(&bought)));
+        cost.saturating_sub(savings.fold(0, u64::saturating_add))
+    }
+
+    /// Whether there are as many nodes of every bin, and whether no row is overdrawn.
+    pub fn is_payable(&self, model: &Model) -> bool {
+        let mut bought: BTreeMap<u32, u64> = BTreeMap::new();
+        for (pattern, count) in &self.nodes {
+            *bought.entry(pattern.bin).or_default() += count;
+        }
+        bought.iter().all(|(bin, count)| *count <= model.bins[*bin as usize].available)
+            && Stock::after(model, self).overdrawn().is_none()
+    }
+
+    /// Pods placed, by class.
+    pub fn placed(&self, model: &Model) -> Vec<u64> {
+        let mut placed = vec![0; model.classes.len()];
+        for (pattern, nodes) in &self.nodes {
+            for (class, count) in &pattern.pods {
+                placed[*class as usize] += u64::from(*count) * nodes;
+            }
+        }
+        placed
+    }
+
+    /// Pods of `demand` not placed, by class.
+    pub fn missing(&self, model: &Model, demand: &[u64]) -> Vec<u64> {
+        self.placed(model).iter().zip(demand).map(|(placed, wanted)| wanted.saturating_sub(*placed)).collect()
+    }
+
+    /// Fewer pods of high priority left out comes first, then cost.
+    pub fn compare(&self, other: &Self, model: &Model) -> Ordering {
+        self.left_out(model)
+            .cmp(&other.left_out(model))
+            .then_with(|| self.cost(model).cmp(&other.cost(model)))
+    }
+
+    /// Pods left out by priority, the highest first.
+    fn left_out(&self, model: &Model) -> Vec<u64> {
+        let mut by_priority: BTreeMap<std::cmp::Reverse<i32>, u64> = BTreeMap::new();
+        for (class, missing) in model.classes.iter().zip(self.missing(model, &model.demand())) {
+            *by_priority.entry(std::cmp::Reverse(class.priority)).or_default() += missing;
+        }
+        by_priority.into_values().collect()
+    }
+}

@@ -1,0 +1,173 @@
+//! The way back to the problem's own classes, candidates and nodes.
+
+use std::collections::{BTreeMap, VecDeque};
+
+use poolwright_catalog::UsdPerHour;
+
+use super::{Plan, Stock};
+use crate::canonical::{Model, Origin, Row};
+use crate::problem::{Problem, risk};
+use crate::solution::{
+    Charges, ExistingUse, NewNodes, Placement, Solution, Stopped, Unplaced, UnplacedReason,
+};
+
+impl Plan {
+    /// The plan in the problem's own terms. It must not place more than the demand.
+    pub fn solution(&self, problem: &Problem, model: &Model, bound: u64, stopped: Stopped) -> Solution {
+        let mut members: Vec<VecDeque<(u32, u64)>> =
+            model.classes.iter().map(|class| class.members.iter().copied().collect()).collect();
+        let mut new_nodes: BTreeMap<(u32, Vec<Placement>), u32> = BTreeMap::new();
+        let mut on_existing = Vec::new();
+        for (pattern, count) in &self.nodes {
+            let mut nodes = match &model.bins[pattern.bin as usize].origin {
+                Origin::Existing(nodes) => nodes.as_slice(),
+                Origin::Candidate(_) => &[],
+            };
+            let used = self
+                .nodes
+                .range(..pattern)
+                .filter(|(earlier, _)| earlier.bin == pattern.bin)
+                .map(|(_, count)| *count as usize)
+                .sum::<usize>();
+            nodes = nodes.get(used..).unwrap_or(&[]);
+            let mut left = *count;
+            while left > 0 {
+                // As many equal nodes at once as the current members of every class fill.
+                let whole = pattern
+                    .pods
+                    .iter()
+                    .map(|(class, pods)| {
+                        members[*class as usize].front().map_or(0, |(_, have)| have / u64::from(*pods))
+                    })
+                    .min()
+                    .unwrap_or(0)
+                    .min(left);
+                let copies = whole.max(1);
+                let mut pods = Vec::new();
+                for (class, need) in &pattern.pods {
+                    let mut need = u64::from(*need) * copies;
+                    let queue = &mut members[*class as usize];
+                    while let Some((member, have)) = queue.front_mut() {
+                        let take = need.min(*have);
+                        if take > 0 {
+                            pods.push((*member, (take / copies) as u32));
+                        }
+                        *have -= take;
+                        need -= take;
+                        if *have > 0 || need == 0 {
+                            break;
+                        }
+                        queue.pop_front();
+                    }
+                }
+                // Members used up to the last pod are left at zero.
+                for (class, _) in &pattern.pods {
+                    let queue = &mut members[*class as usize];
+                    while queue.front().is_some_and(|(_, have)| *have == 0) {
+                        queue.pop_front();
+                    }
+                }
+                pods.sort_unstable();
+                match &model.bins[pattern.bin as usize].origin {
+                    Origin::Candidate(candidate) => {
+                        *new_nodes.entry((*candidate, pods)).or_default() += copies as u32;
+                    }
+                    Origin::Existing(_) => {
+                        let (now, later) = nodes.split_at(copies as usize);
+                        on_existing.extend(now.iter().map(|&node| ExistingUse {
+                            node,
+                            pods: pods.clone(),
+                            gpus: Vec::new(),
+                        }));
+                        nodes = later;
+                    }
+                }
+                left -= copies;
+            }
+        }
+        on_existing.sort();
+        let mut unplaced: Vec<Unplaced> = model
+            .homeless
+            .iter()
+            .map(|(class, count, reason)| Unplaced { class: *class, count: *count as u32, reason: *reason })
+            .collect();
+        let stock = Stock::after(model, self);
+        for (index, queue) in members.iter().enumerate() {
+            let reason = why_unplaced(model, &stock, index);
+            unplaced.extend(queue.iter().map(|(class, count)| Unplaced {
+                class: *class,
+                count: *count as u32,
+                reason,
+            }));
+        }
+        unplaced.sort();
+        let new_nodes: Vec<NewNodes> = new_nodes
+            .into_iter()
+            .map(|((candidate, pods), count)| NewNodes { candidate, pods, count, gpus: Vec::new() })
+            .collect();
+        let charges = charges(problem, &new_nodes);
+        let objective = self.cost(model);
+        let cost =
+            objective.saturating_sub(charges.risk.micros()).saturating_sub(charges.preferences.micros());
+        Solution {
+            commitment_use: commitment_use(model, &new_nodes),
+            new_nodes,
+            on_existing,
+            unplaced,
+            cost: UsdPerHour::from_micros(cost),
+            charges,
+            bound: UsdPerHour::from_micros(bound.min(objective)),
+            stopped,
+            ..Solution::default()
+        }
+    }
+}
+
+/// What is counted for pods on nodes that are bought.
+fn charges(problem: &Problem, nodes: &[NewNodes]) -> Charges {
+    let mut charges = Charges::default();
+    for group in nodes {
+        let offer = &problem.candidates[group.candidate as usize];
+        for (class, pods) in &group.pods {
+            let class = &problem.classes[*class as usize];
+            let pods = u64::from(*pods) * u64::from(group.count);
+            charges.risk += risk(class.at_risk, offer.interruptions).times(pods);
+            let disliked = class.preferences.binary_search_by_key(&group.candidate, |(index, _)| *index);
+            if let Ok(at) = disliked {
+                charges.preferences += class.preferences[at].1.times(pods);
+            }
+        }
+    }
+    charges
+}
+
+/// What is used of each commitment.
+fn commitment_use(model: &Model, nodes: &[NewNodes]) -> Vec<UsdPerHour> {
+    let mut bought: BTreeMap<u32, u64> = BTreeMap::new();
+    for group in nodes {
+        *bought.entry(group.candidate).or_default() += u64::from(group.count);
+    }
+    let used = model.commitments.iter().map(|covering| covering.saving(&bought).1);
+    used.map(UsdPerHour::from_micros).collect()
+}
+
+/// What keeps one more pod of the class out, the cheapest candidate's obstacle first.
+fn why_unplaced(model: &Model, stock: &Stock, class: usize) -> UnplacedReason {
+    let mut bins: Vec<u32> = model.classes[class]
+        .bins
+        .iter()
+        .copied()
+        .filter(|bin| !model.bins[*bin as usize].is_existing() && model.bins[*bin as usize].covered.is_none())
+        .collect();
+    bins.sort_by_key(|bin| (model.bins[*bin as usize].price, *bin));
+    if bins.is_empty() {
+        return UnplacedReason::NothingFits;
+    }
+    let row = bins.iter().find_map(|bin| stock.blocking_row(model, *bin));
+    match row.map(|row| model.rows[row as usize]) {
+        Some(Row::Limit(limit)) => UnplacedReason::LimitReached(limit),
+        Some(Row::Share(share)) => UnplacedReason::ShareReached(share),
+        // A node that a commitment does not cover can still be bought.
+        Some(Row::Commitment(_) | Row::Stock(_)) | None => UnplacedReason::NoMoreAvailable,
+    }
+}
