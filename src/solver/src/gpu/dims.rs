@@ -4,7 +4,7 @@
 //! the placement of the 3g projected out, and whole numbers that keep them fit. Of shared GPUs the rows say that sums of
 //! units and memory fit, and, by dual feasible functions, that pods which are large beside a GPU do not share one.
 
-use poolwright_catalog::MigProfile;
+use poolwright_catalog::{MigGeometry, MigProfile};
 
 use super::{Room, mig, share};
 use crate::problem::{GPU_UNITS, GpuRequest};
@@ -126,8 +126,8 @@ impl Rows {
         }
         let cut: Vec<&mig::Gpu> = rooms.iter().flat_map(|room| &room.mig).collect();
         let any_mig = MigProfile::ALL.into_iter().any(wants);
-        let is_seven = |gpu: &&mig::Gpu| gpu.geometry == poolwright_catalog::MigGeometry::Seven;
-        if cut.iter().any(|gpu| is_seven(gpu)) && (whole || any_mig) {
+        let seven = |gpu: &mig::Gpu| gpu.geometry == MigGeometry::Seven;
+        if cut.iter().any(|gpu| seven(gpu)) && (whole || any_mig) {
             let [compute, memory, pairs, left] = SEVEN;
             rows.push(compute);
             if wants(MigProfile::G3) || wants(MigProfile::G1Double) {
@@ -140,7 +140,7 @@ impl Rows {
                 rows.push(left);
             }
         }
-        if cut.iter().any(|gpu| !is_seven(gpu)) && (whole || any_mig) {
+        if cut.iter().any(|gpu| !seven(gpu)) && (whole || any_mig) {
             rows.push(FOUR);
         }
         Self(rows)
@@ -172,7 +172,6 @@ impl Rows {
 
 #[cfg(test)]
 mod tests {
-    use poolwright_catalog::MigGeometry;
     use proptest::prelude::*;
 
     use super::super::tests::{any_request, any_state};

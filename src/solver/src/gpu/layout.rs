@@ -155,7 +155,9 @@ mod tests {
                     GpuLayout::Shared(pods) => {
                         let is_shared = matches!(state, crate::problem::GpuState::Shared { .. });
                         prop_assert!(is_shared);
-                        pods.iter().for_each(|(class, count)| seen[*class as usize] += count);
+                        for (class, count) in pods {
+                            seen[*class as usize] += count;
+                        }
                     }
                     GpuLayout::Mig(placed) => {
                         let is_mig = matches!(state, crate::problem::GpuState::Mig { .. });

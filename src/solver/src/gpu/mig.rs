@@ -453,7 +453,7 @@ mod tests {
     #[test]
     fn a_3g_goes_high_so_that_four_1g_stay_possible() {
         let gpu = Gpu::new(MigGeometry::Seven, false, &[]);
-        let placed = place(&[gpu.clone()], &[0, 0, 0, 1, 0, 0], 0);
+        let placed = place(std::slice::from_ref(&gpu), &[0, 0, 0, 1, 0, 0], 0);
         assert_eq!(placed, Some(vec![Placed::Instances(vec![(MigProfile::G3, 4)])]));
         // Where one sits low already, a slice is lost.
         let low = Gpu::new(MigGeometry::Seven, false, &[(MigProfile::G3, 0)]);

@@ -156,9 +156,8 @@ impl Room {
     /// Whether the rows of [`dims`] decide alone what fits: nothing has to be asked of the room.
     pub fn is_linear(&self) -> bool {
         match (self.shared.as_slice(), self.mig.as_slice()) {
-            ([], []) => true,
             // Shares of one GPU are sums; whether it can be had whole is a matter of who is admitted.
-            ([_], []) => true,
+            ([] | [_], []) => true,
             ([], [first, rest @ ..]) => first.is_empty() && rest.iter().all(|gpu| gpu == first),
             _ => false,
         }
@@ -203,14 +202,16 @@ pub(crate) fn replaces(mine: Option<GpuRequest>, other: Option<GpuRequest>, unif
         (None, _) => true,
         (Some(mine), Some(other)) if !uniform => mine == other,
         (Some(_), None) => false,
-        (Some(GpuRequest::Whole(mine)), Some(GpuRequest::Whole(other))) => mine <= other,
+        // An empty GPU holds every share and, where it can be cut, every instance that is admitted there at all.
+        (
+            Some(GpuRequest::Whole(mine) | GpuRequest::Mig { count: mine, .. }),
+            Some(GpuRequest::Whole(other)),
+        ) => mine <= other,
+        (Some(GpuRequest::Share { .. }), Some(GpuRequest::Whole(_))) => true,
         (
             Some(GpuRequest::Share { units, memory_mib }),
             Some(GpuRequest::Share { units: other, memory_mib: memory }),
         ) => units <= other && memory_mib <= memory,
-        // An empty GPU holds every share and, where it can be cut, every instance that is admitted there at all.
-        (Some(GpuRequest::Share { .. }), Some(GpuRequest::Whole(_))) => true,
-        (Some(GpuRequest::Mig { count, .. }), Some(GpuRequest::Whole(other))) => count <= other,
         (
             Some(GpuRequest::Mig { profile, count }),
             Some(GpuRequest::Mig { profile: larger, count: places }),

@@ -4,6 +4,7 @@
 
 #![allow(dead_code, reason = "each test and measurement uses its part")]
 
+pub mod gpus;
 pub mod zones;
 
 use std::collections::BTreeMap;
