@@ -198,16 +198,16 @@ impl Room {
 /// Whether a pod with the first wish can take the place of one with the second, on any node that admits both. `uniform`
 /// when every room in question [`Room::is_uniform`].
 pub(crate) fn replaces(mine: Option<GpuRequest>, other: Option<GpuRequest>, uniform: bool) -> bool {
+    if !uniform && mine.is_some() {
+        return mine == other;
+    }
     match (mine, other) {
-        (None, _) => true,
-        (Some(mine), Some(other)) if !uniform => mine == other,
-        (Some(_), None) => false,
         // An empty GPU holds every share and, where it can be cut, every instance that is admitted there at all.
         (
             Some(GpuRequest::Whole(mine) | GpuRequest::Mig { count: mine, .. }),
             Some(GpuRequest::Whole(other)),
         ) => mine <= other,
-        (Some(GpuRequest::Share { .. }), Some(GpuRequest::Whole(_))) => true,
+        (None, _) | (Some(GpuRequest::Share { .. }), Some(GpuRequest::Whole(_))) => true,
         (
             Some(GpuRequest::Share { units, memory_mib }),
             Some(GpuRequest::Share { units: other, memory_mib: memory }),
