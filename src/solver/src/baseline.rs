@@ -4,6 +4,7 @@
 use poolwright_catalog::{ResourceName, UsdPerHour};
 
 use crate::problem::Problem;
+use crate::solution::Placement;
 
 /// Whether one pod fits one empty node.
 fn fits(requests: &[u64], capacity: &[u64]) -> bool {
@@ -37,7 +38,15 @@ struct Open {
     most: Vec<u64>,
     pods: u32,
     by_class: Vec<(u32, u32)>,
-    price: UsdPerHour,
+}
+
+/// A node that a baseline buys.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Bought {
+    /// Index into [`Problem::candidates`].
+    pub candidate: u32,
+    /// What it holds, by class, ascending.
+    pub pods: Vec<Placement>,
 }
 
 /// What an autoscaler that packs without looking at prices would pay.
@@ -46,6 +55,12 @@ struct Open {
 /// still holds everything; an open node stands for all candidates that hold its pods, and the cheapest of them is bought
 /// at the end. This is the order and the rule of Karpenter's provisioner.
 pub fn first_fit(problem: &Problem) -> UsdPerHour {
+    let bought = first_fit_nodes(problem);
+    bought.iter().map(|node| problem.candidates[node.candidate as usize].price).sum()
+}
+
+/// The nodes of [`first_fit`] with their pods, in the order they were opened.
+pub fn first_fit_nodes(problem: &Problem) -> Vec<Bought> {
     let dim = |name: &str| problem.resources.iter().position(|resource| resource.as_str() == name);
     let (cpu, memory) = (dim(ResourceName::CPU), dim(ResourceName::MEMORY));
     let amount =
@@ -81,16 +96,16 @@ pub fn first_fit(problem: &Problem) -> UsdPerHour {
                     if refused[node] {
                         continue;
                     }
-                    if let Some((possible, price)) = join(problem, &nodes[node], class, &admitted) {
-                        home = Some((level, position, node, possible, price));
+                    if let Some(possible) = join(problem, &nodes[node], class, &admitted) {
+                        home = Some((level, position, node, possible));
                         break 'levels;
                     }
                     refused[node] = true;
                 }
             }
-            let (node, possible, price) = if let Some((level, position, node, possible, price)) = home {
+            let (node, possible) = if let Some((level, position, node, possible)) = home {
                 levels[level].remove(position);
-                (node, possible, price)
+                (node, possible)
             } else {
                 nodes.push(Open {
                     used: vec![0; problem.resources.len()],
@@ -98,12 +113,11 @@ pub fn first_fit(problem: &Problem) -> UsdPerHour {
                     most: Vec::new(),
                     pods: 0,
                     by_class: Vec::new(),
-                    price: UsdPerHour::ZERO,
                 });
                 refused.push(false);
                 let node = nodes.len() - 1;
                 match join(problem, &nodes[node], class, &admitted) {
-                    Some((possible, price)) => (node, possible, price),
+                    Some(possible) => (node, possible),
                     None => continue,
                 }
             };
@@ -118,7 +132,6 @@ pub fn first_fit(problem: &Problem) -> UsdPerHour {
                 }
             }
             open.possible = possible;
-            open.price = price;
             open.pods += 1;
             match open.by_class.last_mut() {
                 Some((last, count)) if *last == class => *count += 1,
@@ -132,7 +145,15 @@ pub fn first_fit(problem: &Problem) -> UsdPerHour {
             levels[level].insert(at, node);
         }
     }
-    nodes.iter().map(|node| node.price).sum()
+    nodes
+        .into_iter()
+        .filter_map(|node| {
+            let cheapest = members(&node.possible).min_by_key(|at| (problem.candidates[*at].price, *at))?;
+            let mut pods = node.by_class;
+            pods.sort_unstable();
+            Some(Bought { candidate: cheapest as u32, pods })
+        })
+        .collect()
 }
 
 /// The set bits.
@@ -142,8 +163,8 @@ fn members(set: &[u64]) -> impl Iterator<Item = usize> + '_ {
     })
 }
 
-/// The candidates that still hold the node with one more pod of `class`, and the cheapest price; `None` if there is none.
-fn join(problem: &Problem, node: &Open, class: u32, admitted: &[u64]) -> Option<(Vec<u64>, UsdPerHour)> {
+/// The candidates that still hold the node with one more pod of `class`; `None` if there is none.
+fn join(problem: &Problem, node: &Open, class: u32, admitted: &[u64]) -> Option<Vec<u64>> {
     let wanted = &problem.classes[class as usize];
     if let Some(ceiling) = wanted.max_per_node
         && node.by_class.last().is_some_and(|(last, count)| *last == class && *count >= ceiling)
@@ -157,13 +178,10 @@ fn join(problem: &Problem, node: &Open, class: u32, admitted: &[u64]) -> Option<
     }
     let both: Vec<u64> = node.possible.iter().zip(admitted).map(|(mine, theirs)| mine & theirs).collect();
     let mut possible = vec![0u64; both.len()];
-    let mut price: Option<UsdPerHour> = None;
     for candidate in members(&both) {
-        let offer = &problem.candidates[candidate];
-        if fits(&after, &offer.capacity) {
+        if fits(&after, &problem.candidates[candidate].capacity) {
             possible[candidate / 64] |= 1 << (candidate % 64);
-            price = Some(price.map_or(offer.price, |least| least.min(offer.price)));
         }
     }
-    price.map(|price| (possible, price))
+    possible.iter().any(|word| *word > 0).then_some(possible)
 }

@@ -130,6 +130,16 @@ impl Certificate {
         Self { pods, paid }
     }
 
+    /// The price of a class, in value units.
+    pub fn price(&self, class: usize) -> u64 {
+        self.pods[class]
+    }
+
+    /// What scarcity takes off, in value units.
+    pub fn paid(&self) -> i128 {
+        self.paid
+    }
+
     /// No plan that places at least `demand` costs less than this many micro-dollars.
     ///
     /// `demand` may be less than what the contents were bounded with, never more.

@@ -85,6 +85,11 @@ pub(crate) fn alone(model: &Model, demand: &[u64]) -> Vec<f64> {
     values(model, demand, Value::Alone)
 }
 
+/// What a pod of each class costs on the cheapest node that is filled with its like.
+pub(crate) fn share(model: &Model, demand: &[u64]) -> Vec<f64> {
+    values(model, demand, Value::Share)
+}
+
 /// What each class is worth, in micro-dollars.
 fn values(model: &Model, demand: &[u64], value: Value) -> Vec<f64> {
     model

@@ -26,6 +26,7 @@ mod knapsack;
 mod lp;
 mod master;
 mod meter;
+mod moves;
 mod multipliers;
 mod plan;
 mod pricing;
@@ -39,6 +40,7 @@ use poolwright_catalog::UsdPerHour;
 pub use check::{GpuFault, StepFault, Violation, check};
 
 pub use lp::Backend;
+pub use moves::{FrontierPoint, frontier};
 pub use problem::{Candidate, ExistingNode, Limit, PodClass, Problem, ProblemError};
 pub use solution::{
     Charges, ExistingUse, GpuLayout, MigInstance, Move, MoveTarget, NewNodes, Placement, Proof, ShadowPrices,

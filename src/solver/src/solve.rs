@@ -14,7 +14,7 @@ use crate::pricing::Pricer;
 use crate::problem::{Problem, ProblemError};
 use crate::relax::{self, Center, Goal, Relaxed, Task};
 use crate::solution::{Solution, Stopped};
-use crate::{Watch, exact};
+use crate::{Watch, exact, moves};
 
 /// How far to go.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -33,6 +33,13 @@ impl Default for Options {
     /// A tenth of a percent, or about ten seconds of work.
     fn default() -> Self {
         Self { gap_target: 0.001, work: 20_000_000, seed: 0, backend: Backend::default() }
+    }
+}
+
+impl Options {
+    /// Which LP solves, and its seed.
+    pub(crate) fn lp(&self) -> Seed {
+        Seed { backend: self.backend, number: (self.seed % (1 << 31)) as i32 }
     }
 }
 
@@ -55,6 +62,9 @@ pub fn greedy(problem: &Problem) -> Result<Solution, ProblemError> {
 /// [`ProblemError`] when `problem` is malformed.
 pub fn solve(problem: &Problem, options: &Options, watch: &mut dyn Watch) -> Result<Solution, ProblemError> {
     problem.validate()?;
+    if moves::concerns(problem) {
+        return Ok(moves::solve(problem, options, watch));
+    }
     let model = Model::new(problem);
     let mut meter = Meter::new(watch, options.work);
     let plan = greedy::plan(&model, &model.demand());
@@ -121,7 +131,7 @@ impl Leaf {
 impl Run<'_> {
     /// HiGHS takes seeds that fit 31 bits.
     fn seed(&self) -> Seed {
-        Seed { backend: self.options.backend, number: (self.options.seed % (1 << 31)) as i32 }
+        self.options.lp()
     }
 
     fn done(&self) -> bool {

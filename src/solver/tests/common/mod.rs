@@ -11,7 +11,8 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use poolwright_catalog::{ResourceName, UsdPerHour};
-use poolwright_solver::{Candidate, PodClass, Problem};
+use poolwright_solver::problem::{DisruptionBudget, Removal};
+use poolwright_solver::{Candidate, ExistingNode, PodClass, Problem, baseline};
 
 const MIB: u64 = 1 << 20;
 
@@ -114,4 +115,40 @@ pub fn problem_of(pods: &Path, types: &[BTreeMap<String, String>], most: usize) 
         candidates,
         ..Problem::default()
     }
+}
+
+/// The cluster that a price-blind first fit leaves: its nodes with their pods, all of which may be replaced. Moving is free
+/// of charge; `evictions` pods may be moved.
+#[allow(dead_code, reason = "each test and example uses a part of this module")]
+pub fn first_fit_cluster(problem: &Problem, evictions: Option<u32>) -> Problem {
+    let bought = baseline::first_fit_nodes(problem);
+    let mut cluster = problem.clone();
+    for class in &mut cluster.classes {
+        class.count = 0;
+        class.existing = (0..bought.len() as u32)
+            .filter(|node| class.candidates.binary_search(&bought[*node as usize].candidate).is_ok())
+            .collect();
+    }
+    cluster.existing = bought
+        .into_iter()
+        .enumerate()
+        .map(|(index, node)| {
+            let candidate = &problem.candidates[node.candidate as usize];
+            let mut free = candidate.capacity.clone();
+            for (class, count) in &node.pods {
+                for (free, request) in free.iter_mut().zip(&problem.classes[*class as usize].requests) {
+                    *free -= request * u64::from(*count);
+                }
+            }
+            let removal = Removal { price: candidate.price, disruption: UsdPerHour::ZERO, pods: node.pods };
+            ExistingNode {
+                name: format!("{} {index}", candidate.name),
+                free,
+                removal: Some(removal),
+                ..ExistingNode::default()
+            }
+        })
+        .collect();
+    cluster.disruption = DisruptionBudget { evictions, nodes: None };
+    cluster
 }

@@ -1,0 +1,128 @@
+//! The nodes that are there, as keeping and moving sees them: what runs on each, which may go, and who may join whom.
+
+use crate::problem::Problem;
+
+/// A node that is there.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Node {
+    /// Whether its pods may all move.
+    pub movable: bool,
+    /// What it costs while it stays, in micro-dollars; zero for nodes that are not removable.
+    pub price: u64,
+    /// What removing it is counted to cost, its pods' moves included, in micro-dollars.
+    pub drain: u64,
+    /// Pods on it that would move.
+    pub evictions: u64,
+    /// What runs on it, by class, ascending; unknown and empty where it is not removable.
+    pub pods: Vec<(u32, u32)>,
+}
+
+/// The problem with what is asked of it again and again.
+#[derive(Debug)]
+pub(super) struct Cluster<'a> {
+    /// As it was given.
+    pub problem: &'a Problem,
+    /// By index of the problem's existing nodes.
+    pub nodes: Vec<Node>,
+    /// By class: at most so many on one node.
+    pub ceiling: Vec<u32>,
+    /// By class: classes that may not share a node with it, ascending.
+    pub enemies: Vec<Vec<u32>>,
+    /// By class: whether requests, ceilings and enemies are all that decides where there is room for it.
+    pub plain: Vec<bool>,
+}
+
+impl<'a> Cluster<'a> {
+    /// `problem` must be valid.
+    pub fn new(problem: &'a Problem) -> Self {
+        let classes = problem.classes.len();
+        let mut enemies: Vec<Vec<u32>> = vec![Vec::new(); classes];
+        for &(one, other) in &problem.conflicts {
+            enemies[one as usize].push(other);
+            enemies[other as usize].push(one);
+        }
+        let mut ceiling: Vec<u32> =
+            problem.classes.iter().map(|class| class.max_per_node.unwrap_or(u32::MAX)).collect();
+        let with_ports: Vec<u32> =
+            (0..classes as u32).filter(|class| !problem.classes[*class as usize].ports.is_empty()).collect();
+        for &one in &with_ports {
+            let mine = &problem.classes[one as usize].ports;
+            ceiling[one as usize] = ceiling[one as usize].min(1);
+            let meets = |other: &&u32| {
+                **other != one
+                    && problem.classes[**other as usize]
+                        .ports
+                        .iter()
+                        .any(|port| mine.binary_search(port).is_ok())
+            };
+            enemies[one as usize].extend(with_ports.iter().filter(meets));
+        }
+        for list in &mut enemies {
+            list.sort_unstable();
+            list.dedup();
+        }
+        // Where pods stand in a domain matters to the others of their group, so they stay where they are. So do pods of a
+        // gang that others of are still waiting to join: whether those run must not decide where these run.
+        let mut bound = vec![false; classes];
+        let mut grouped = vec![false; classes];
+        for spread in &problem.spreads {
+            spread.classes.iter().for_each(|class| bound[*class as usize] = true);
+        }
+        for gang in &problem.gangs {
+            let waits = gang.classes.iter().any(|class| problem.classes[*class as usize].count > 0);
+            for &class in &gang.classes {
+                bound[class as usize] |= gang.within.is_some() || waits;
+                grouped[class as usize] = true;
+            }
+        }
+        let nodes = problem
+            .existing
+            .iter()
+            .map(|node| {
+                let Some(removal) = &node.removal else { return Node::default() };
+                let moved = removal.pods.iter().map(|(class, count)| {
+                    problem.classes[*class as usize].disruption.micros().saturating_mul(u64::from(*count))
+                });
+                Node {
+                    movable: !removal.pods.iter().any(|(class, _)| bound[*class as usize]),
+                    price: removal.price.micros(),
+                    drain: moved.fold(removal.disruption.micros(), u64::saturating_add),
+                    evictions: removal.pods.iter().map(|(_, count)| u64::from(*count)).sum(),
+                    pods: removal.pods.clone(),
+                }
+            })
+            .collect();
+        let plain = (0..classes)
+            .map(|class| problem.classes[class].gpu.is_none() && !bound[class] && !grouped[class])
+            .collect();
+        Self { problem, nodes, ceiling, enemies, plain }
+    }
+
+    /// Pods of `class` that wait.
+    pub fn waiting(&self, class: usize) -> u64 {
+        u64::from(self.problem.classes[class].count)
+    }
+
+    /// Pods to place when the nodes in `drained` go, by class.
+    pub fn homeless(&self, drained: &[u32]) -> Vec<u64> {
+        let mut pods: Vec<u64> = (0..self.problem.classes.len()).map(|class| self.waiting(class)).collect();
+        for &node in drained {
+            for (class, count) in &self.nodes[node as usize].pods {
+                pods[*class as usize] += u64::from(*count);
+            }
+        }
+        pods
+    }
+
+    /// Pods moved when the nodes in `drained` go.
+    pub fn evictions(&self, drained: &[u32]) -> u64 {
+        drained.iter().map(|node| self.nodes[*node as usize].evictions).sum()
+    }
+
+    /// Whether the budget of disruptions allows the nodes in `drained` to go.
+    pub fn allows(&self, drained: &[u32]) -> bool {
+        let budget = &self.problem.disruption;
+        budget.evictions.is_none_or(|most| self.evictions(drained) <= u64::from(most))
+            && budget.nodes.is_none_or(|most| drained.len() as u64 <= u64::from(most))
+    }
+}

@@ -1,0 +1,235 @@
+//! What is left to solve once it is decided which nodes go: their pods and those that wait, on new nodes and on free room
+//! of the nodes that stay. The engine solves it like any other problem.
+
+use std::collections::BTreeMap;
+
+use poolwright_catalog::{ResourceName, UsdPerHour};
+
+use super::cluster::Cluster;
+use crate::problem::{DisruptionBudget, Problem};
+use crate::solution::{Charges, ExistingUse, Proof, Solution, Stopped, Unplaced};
+use crate::{Options, Progress, Watch};
+
+/// A whole answer: which nodes go, and where all pods are.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Target {
+    /// Existing nodes that go, ascending.
+    pub gone: Vec<u32>,
+    /// The rest of the answer, without steps.
+    pub solution: Solution,
+    /// By priority, highest first: how much is left out.
+    pub left_out: Vec<u128>,
+}
+
+impl Target {
+    /// Less left out is better, then what costs less, then what disturbs fewer nodes.
+    pub fn key(&self) -> (&[u128], u64, usize) {
+        (&self.left_out, self.solution.objective().micros(), self.gone.len())
+    }
+}
+
+/// Hides the progress of a part of the work from the caller, who is told of whole answers only.
+pub(super) struct Part<'w>(pub &'w mut dyn Watch);
+
+impl Watch for Part<'_> {
+    fn should_stop(&mut self) -> bool {
+        self.0.should_stop()
+    }
+    fn improved(&mut self, _plan: &Solution) {}
+    fn progress(&mut self, _progress: &Progress) {}
+}
+
+/// Ceilings that are used up in part become resources of their own: so many at most.
+const CEILINGS: usize = 4;
+
+/// The problem that is left when `gone` go and `guests` (by existing node) are settled already. `rooms` says which free
+/// room the engine may use. Whether nothing was given up for simplicity.
+pub(super) fn problem(
+    cluster: &Cluster<'_>,
+    demand: &[u64],
+    gone: &[u32],
+    guests: &[Vec<(u32, u32)>],
+    rooms: &dyn Fn(usize, u32) -> bool,
+) -> (Problem, bool) {
+    let given = cluster.problem;
+    let mut left = Problem {
+        resources: given.resources.clone(),
+        classes: given.classes.clone(),
+        candidates: given.candidates.clone(),
+        existing: given.existing.clone(),
+        limits: given.limits.clone(),
+        topologies: given.topologies.clone(),
+        conflicts: given.conflicts.clone(),
+        gangs: Vec::new(),
+        spreads: given.spreads.clone(),
+        commitments: given.commitments.clone(),
+        node_shares: given.node_shares.clone(),
+        flexibility: given.flexibility.clone(),
+        disruption: DisruptionBudget::default(),
+    };
+    // A gang of which nobody waits runs already; its pods move like others.
+    left.gangs.extend(
+        given
+            .gangs
+            .iter()
+            .filter(|gang| gang.classes.iter().any(|class| given.classes[*class as usize].count > 0))
+            .cloned(),
+    );
+    for node in &mut left.existing {
+        node.removal = None;
+    }
+    for (node, pods) in guests.iter().enumerate() {
+        for (class, count) in pods {
+            let requests = &given.classes[*class as usize].requests;
+            for (free, request) in left.existing[node].free.iter_mut().zip(requests) {
+                *free -= request * u64::from(*count);
+            }
+        }
+    }
+    let on = |node: u32| {
+        cluster.nodes[node as usize].pods.iter().chain(guests.get(node as usize).into_iter().flatten())
+    };
+    let mut exact = true;
+    let mut extra = 0;
+    for (index, class) in left.classes.iter_mut().enumerate() {
+        class.count = u32::try_from(demand[index]).unwrap_or(u32::MAX);
+        if class.count == 0 {
+            class.existing.clear();
+            continue;
+        }
+        let (ceiling, enemies) = (cluster.ceiling[index], &cluster.enemies[index]);
+        let running = |node: u32| -> u32 {
+            on(node).filter(|(other, _)| *other as usize == index).map(|(_, count)| count).sum()
+        };
+        class.existing.retain(|node| {
+            gone.binary_search(node).is_err()
+                && rooms(index, *node)
+                && (enemies.is_empty() || on(*node).all(|(other, _)| enemies.binary_search(other).is_err()))
+                && (ceiling == u32::MAX || running(*node) < ceiling)
+        });
+        if ceiling == u32::MAX || class.existing.iter().all(|node| running(*node) == 0) {
+            continue;
+        }
+        if extra == CEILINGS {
+            exact = false;
+            class.existing.retain(|node| running(*node) == 0);
+            continue;
+        }
+        extra += 1;
+        let name = format!("poolwright.io/ceiling-{index}");
+        left.resources.push(ResourceName::new(&name));
+        class.requests.push(1);
+        // The other classes' requests are filled up below.
+        for (at, node) in left.existing.iter_mut().enumerate() {
+            node.free.push(u64::from(ceiling.saturating_sub(running(at as u32))));
+        }
+        for candidate in &mut left.candidates {
+            candidate.capacity.push(u64::from(ceiling));
+        }
+    }
+    if extra > 0 {
+        // Each class with a ceiling pushed one request; it belongs in the column of its own name.
+        let dims = left.resources.len();
+        let base = dims - extra;
+        for (index, class) in left.classes.iter_mut().enumerate() {
+            let own = class.requests.len() > base;
+            class.requests.truncate(base);
+            class.requests.resize(dims, 0);
+            let name = format!("poolwright.io/ceiling-{index}");
+            if own && let Some(at) = left.resources.iter().position(|resource| resource.as_str() == name) {
+                class.requests[at] = 1;
+            }
+        }
+    }
+    (left, exact)
+}
+
+/// How much is left out, by priority.
+fn left_out(problem: &Problem, unplaced: &[Unplaced]) -> Vec<u128> {
+    let mut by_priority: BTreeMap<std::cmp::Reverse<i32>, u128> = BTreeMap::new();
+    let valued = problem.classes.iter().any(|class| class.value > 0);
+    for class in &problem.classes {
+        by_priority.entry(std::cmp::Reverse(class.priority)).or_default();
+    }
+    for left in unplaced {
+        let class = &problem.classes[left.class as usize];
+        let worth = if valued { u128::from(class.value) } else { 1 };
+        *by_priority.entry(std::cmp::Reverse(class.priority)).or_default() += worth * u128::from(left.count);
+    }
+    by_priority.into_values().collect()
+}
+
+/// Solves what is left when `gone` go, `guests` being settled; else the classes of pods that
+/// run and would not be placed. The bound
+/// and the proof are those for this choice of nodes.
+pub(super) fn solve(
+    cluster: &Cluster<'_>,
+    gone: Vec<u32>,
+    guests: &[Vec<(u32, u32)>],
+    rooms: &dyn Fn(usize, u32) -> bool,
+    options: &Options,
+    watch: &mut dyn Watch,
+) -> Result<Target, Vec<u32>> {
+    let mut demand = cluster.homeless(&gone);
+    for pods in guests {
+        for (class, count) in pods {
+            demand[*class as usize] = demand[*class as usize].saturating_sub(u64::from(*count));
+        }
+    }
+    let fixed = kept(cluster, &gone);
+    let mut solution = if demand.iter().all(|count| *count == 0) {
+        Solution { proof: Proof::Exact, stopped: Stopped::GapReached, ..Solution::default() }
+    } else {
+        let (left, exact) = problem(cluster, &demand, &gone, guests, rooms);
+        let Ok(mut solution) = crate::solve(&left, options, &mut Part(watch)) else { return Err(Vec::new()) };
+        if !exact {
+            solution.proof = Proof::Truncated;
+        }
+        solution
+    };
+    // Pods of one class can be left out for several reasons.
+    let mut missing: BTreeMap<u32, u64> = BTreeMap::new();
+    for left in &solution.unplaced {
+        *missing.entry(left.class).or_default() += u64::from(left.count);
+    }
+    let stranded: Vec<u32> = missing
+        .into_iter()
+        .filter(|(class, count)| *count > cluster.waiting(*class as usize))
+        .map(|(class, _)| class)
+        .collect();
+    if !stranded.is_empty() {
+        return Err(stranded);
+    }
+    let mut uses: BTreeMap<u32, ExistingUse> =
+        solution.on_existing.drain(..).map(|used| (used.node, used)).collect();
+    for (node, pods) in guests.iter().enumerate().filter(|(_, pods)| !pods.is_empty()) {
+        let node = node as u32;
+        let used =
+            uses.entry(node).or_insert_with(|| ExistingUse { node, pods: Vec::new(), gpus: Vec::new() });
+        let mut all: BTreeMap<u32, u32> = used.pods.iter().copied().collect();
+        for (class, count) in pods {
+            *all.entry(*class).or_default() += count;
+        }
+        used.pods = all.into_iter().collect();
+    }
+    solution.on_existing = uses.into_values().collect();
+    solution.cost += fixed.0;
+    solution.charges = Charges { disruption: fixed.1, ..solution.charges };
+    solution.bound = solution.bound + fixed.0 + fixed.1;
+    solution.removed.clone_from(&gone);
+    let left_out = left_out(cluster.problem, &solution.unplaced);
+    Ok(Target { gone, solution, left_out })
+}
+
+/// What the nodes that stay cost, and what removing the others is counted to cost.
+fn kept(cluster: &Cluster<'_>, gone: &[u32]) -> (UsdPerHour, UsdPerHour) {
+    let (mut paid, mut disruption) = (0u64, 0u64);
+    for (index, node) in cluster.nodes.iter().enumerate() {
+        if gone.binary_search(&(index as u32)).is_ok() {
+            disruption = disruption.saturating_add(node.drain);
+        } else {
+            paid = paid.saturating_add(node.price);
+        }
+    }
+    (UsdPerHour::from_micros(paid), UsdPerHour::from_micros(disruption))
+}
