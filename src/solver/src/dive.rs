@@ -215,7 +215,11 @@ pub(crate) fn dive(
         let mut slots = Slots::new(model);
         let mut stock = stock;
         let mut fractions: Vec<(f64, &Pattern)> = Vec::new();
-        for (pattern, value) in &relaxed.columns {
+        // Nodes that make room in a row come before those that need it.
+        let (givers, takers): (Vec<_>, Vec<_>) = relaxed.columns.iter().partition(|(pattern, _)| {
+            model.bins[pattern.bin as usize].limit_use.iter().any(|(_, amount)| *amount < 0)
+        });
+        for (pattern, value) in givers.into_iter().chain(takers) {
             let whole = (value + 1e-6).floor().max(0.0);
             let count = (whole as u64).min(stock.left(model, pattern.bin));
             if count > 0 {
@@ -252,6 +256,15 @@ pub(crate) fn dive(
         return None;
     }
     plan.trim(model, demand);
+    if !plan.is_payable(model) {
+        // Nodes that were to make room in a row for others turned out not to be needed.
+        plan.repair(model);
+        let left = plan.missing(model, demand);
+        let left = greedy::complete(model, &mut plan, left, &prices.0);
+        if left.iter().any(|count| *count > 0) {
+            return None;
+        }
+    }
     plan.downgrade(model);
     Some(plan)
 }

@@ -16,18 +16,76 @@ enum Value {
     Share,
 }
 
+/// Which bins a greedy likes, beyond their prices.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Taste {
+    /// How much a node that takes much of a scarce limit is disliked.
+    scarcity: u64,
+    /// Leaves nodes alone of which only a part may be of their kind: what then fits, fits in any case.
+    unshared: bool,
+    /// Leaves commitments to the costing: without it what they cover is taken first.
+    uncovered: bool,
+}
+
+impl Taste {
+    /// All that can make a difference to `model`.
+    fn all(model: &Model) -> Vec<Self> {
+        let has = |wanted: fn(&Row) -> bool| model.rows.iter().any(wanted);
+        let mut tastes = vec![Self::default()];
+        if has(|row| matches!(row, Row::Limit(_))) {
+            tastes.extend([1, 4].map(|scarcity| Self { scarcity, ..Self::default() }));
+        }
+        if has(|row| matches!(row, Row::Share(_))) {
+            tastes.push(Self { unshared: true, ..Self::default() });
+        }
+        if has(|row| matches!(row, Row::Commitment(_))) {
+            tastes.push(Self { uncovered: true, ..Self::default() });
+        }
+        tastes
+    }
+
+    fn leaves_alone(self, model: &Model, bin: u32) -> bool {
+        let bin = &model.bins[bin as usize];
+        let part = || {
+            bin.limit_use
+                .iter()
+                .any(|(row, amount)| *amount > 0 && matches!(model.rows[*row as usize], Row::Share(_)))
+        };
+        self.uncovered && bin.covered.is_some() || self.unshared && part()
+    }
+
+    /// What a node of `bin` is counted to cost.
+    fn price(self, model: &Model, bin: u32) -> f64 {
+        let bin = &model.bins[bin as usize];
+        if bin.covered.is_some() {
+            // Free, but the commitment is not endless: the less a node uses of it the better.
+            let used = bin
+                .limit_use
+                .iter()
+                .filter(|(row, _)| matches!(model.rows[*row as usize], Row::Commitment(_)));
+            return used.map(|(_, rate)| *rate as f64 / 1e3).sum();
+        }
+        // The scarcer a limit, the dearer a node that takes much of it.
+        let shares: f64 = bin
+            .limit_use
+            .iter()
+            .filter(|(row, _)| matches!(model.rows[*row as usize], Row::Limit(_)))
+            .map(|(limit, amount)| *amount as f64 / model.limits[*limit as usize].max(1) as f64)
+            .sum();
+        let scale = model.bins.iter().map(|bin| bin.price).max().unwrap_or(0) as f64;
+        bin.price as f64 + self.scarcity as f64 * shares * scale * 10.0
+    }
+}
+
 /// The better of several cover greedies. Places every pod if any of them does.
 pub(crate) fn plan(model: &Model, demand: &[u64]) -> Plan {
     let mut best: Option<Plan> = None;
     for value in [Value::Alone, Value::Share] {
         let values = values(model, demand, value);
-        for penalty in [0, 1, 4] {
-            if penalty > 0 && model.rows.iter().all(|row| !matches!(row, Row::Limit(_))) {
-                break;
-            }
-            let mut plan = cover(model, demand, &values, penalty);
+        for taste in Taste::all(model) {
+            let mut plan = cover(model, demand, &values, taste);
             if plan.missing(model, demand).iter().any(|left| *left > 0) {
-                plan = by_priority(model, demand, &values, penalty);
+                plan = by_priority(model, demand, &values, taste);
             }
             if best.as_ref().is_none_or(|best| plan.compare(best, model).is_lt()) {
                 best = Some(plan);
@@ -38,7 +96,7 @@ pub(crate) fn plan(model: &Model, demand: &[u64]) -> Plan {
 }
 
 /// Highest priority first; each level may use the room that the levels above left.
-fn by_priority(model: &Model, demand: &[u64], values: &[f64], penalty: u64) -> Plan {
+fn by_priority(model: &Model, demand: &[u64], values: &[f64], taste: Taste) -> Plan {
     let mut levels: Vec<i32> = model.classes.iter().map(|class| class.priority).collect();
     levels.sort_unstable_by(|a, b| b.cmp(a));
     levels.dedup();
@@ -52,16 +110,16 @@ fn by_priority(model: &Model, demand: &[u64], values: &[f64], penalty: u64) -> P
             .collect();
         plan.fill(model, &mut left, &by_value(values));
         let stock = Stock::after(model, &plan);
-        extend(model, &mut plan, left, stock, values, penalty);
+        extend(model, &mut plan, left, stock, values, taste);
     }
     plan.downgrade(model);
     plan
 }
 
 /// One cover of the whole demand.
-fn cover(model: &Model, demand: &[u64], values: &[f64], penalty: u64) -> Plan {
+fn cover(model: &Model, demand: &[u64], values: &[f64], taste: Taste) -> Plan {
     let mut plan = Plan::default();
-    extend(model, &mut plan, demand.to_vec(), Stock::full(model), values, penalty);
+    extend(model, &mut plan, demand.to_vec(), Stock::full(model), values, taste);
     plan.downgrade(model);
     plan
 }
@@ -70,7 +128,7 @@ fn cover(model: &Model, demand: &[u64], values: &[f64], penalty: u64) -> Plan {
 /// Returns what could not be placed.
 pub(crate) fn complete(model: &Model, plan: &mut Plan, left: Vec<u64>, values: &[f64]) -> Vec<u64> {
     let stock = Stock::after(model, plan);
-    extend(model, plan, left, stock, values, 0)
+    extend(model, plan, left, stock, values, Taste::default())
 }
 
 /// Classes by falling value.
@@ -130,45 +188,49 @@ fn extend(
     mut left: Vec<u64>,
     mut stock: Stock,
     values: &[f64],
-    penalty: u64,
+    taste: Taste,
 ) -> Vec<u64> {
-    let orders: Vec<[Vec<u32>; 2]> =
+    let orders: Vec<Vec<Vec<u32>>> =
         (0..model.bins.len()).map(|bin| orders(model, bin as u32, values, &left)).collect();
-    let price = |bin: u32| {
-        let bin = &model.bins[bin as usize];
-        // The scarcer a limit, the dearer a node that takes much of it.
-        let shares: f64 = bin
-            .limit_use
-            .iter()
-            .map(|(limit, amount)| (*amount).max(0) as f64 / model.limits[*limit as usize].max(1) as f64)
-            .sum();
-        let scale = model.bins.iter().map(|bin| bin.price).max().unwrap_or(0) as f64;
-        bin.price as f64 + penalty as f64 * shares * scale * 10.0
-    };
-    let prices: Vec<f64> = (0..model.bins.len() as u32).map(price).collect();
+    let prices: Vec<f64> = (0..model.bins.len() as u32).map(|bin| taste.price(model, bin)).collect();
     let fill = |bin: u32, left: &[u64]| -> Option<Fill> {
-        let mut best: Option<(f64, Pattern)> = None;
+        let node = &model.bins[bin as usize];
+        let mut best: Option<Fill> = None;
         for order in &orders[bin as usize] {
             let pattern = fill_one(model, bin, order, left);
             let worth: f64 =
                 pattern.pods.iter().map(|(class, count)| values[*class as usize] * f64::from(*count)).sum();
-            if !pattern.pods.is_empty() && best.as_ref().is_none_or(|(most, _)| worth > *most) {
-                best = Some((worth, pattern));
+            let penalties = (node.cost(&pattern.pods) - node.price) as f64;
+            let ratio = worth / (prices[bin as usize] + penalties).max(1e-3);
+            if !pattern.pods.is_empty() && best.as_ref().is_none_or(|best| ratio > best.ratio) {
+                best = Some(Fill { pattern, ratio });
             }
         }
-        best.map(|(worth, pattern)| {
-            let node = &model.bins[bin as usize];
-            let penalties = (node.cost(&pattern.pods) - node.price) as f64;
-            Fill { pattern, ratio: worth / (prices[bin as usize] + penalties).max(1e-3) }
-        })
+        best
+    };
+    // Rows that some nodes make room in: a bin that such a row closes may open again.
+    let mut gives = vec![false; model.limits.len()];
+    for (row, _) in model.bins.iter().flat_map(|bin| &bin.limit_use).filter(|(_, amount)| *amount < 0) {
+        gives[*row as usize] = true;
+    }
+    let opens = |stock: &Stock, bin: u32| {
+        stock.left(model, bin) > 0
+            || stock.bins()[bin as usize] > 0
+                && model.bins[bin as usize]
+                    .limit_use
+                    .iter()
+                    .all(|(row, amount)| gives[*row as usize] || stock.limits()[*row as usize] >= *amount)
     };
     let mut fills: Vec<Option<Fill>> = (0..model.bins.len() as u32)
-        .map(|bin| if stock.left(model, bin) > 0 { fill(bin, &left) } else { None })
+        .map(
+            |bin| if opens(&stock, bin) && !taste.leaves_alone(model, bin) { fill(bin, &left) } else { None },
+        )
         .collect();
     loop {
         let mut best: Option<usize> = None;
         for (index, candidate) in fills.iter().enumerate() {
             if let Some(candidate) = candidate
+                && stock.left(model, index as u32) > 0
                 && best
                     .is_none_or(|best| fills[best].as_ref().is_none_or(|best| candidate.ratio > best.ratio))
             {
@@ -188,7 +250,7 @@ fn extend(
         }
         for (index, slot) in fills.iter_mut().enumerate() {
             let Some(known) = slot else { continue };
-            if stock.left(model, index as u32) == 0 {
+            if !opens(&stock, index as u32) {
                 *slot = None;
             } else if known.pattern.copies(&left) == 0 {
                 *slot = fill(index as u32, &left);
@@ -197,9 +259,11 @@ fn extend(
     }
 }
 
-/// Two orders in which to fill a bin: by value per share of the node, and by value per share of the scarcest resource.
-fn orders(model: &Model, bin: u32, values: &[f64], left: &[u64]) -> [Vec<u32>; 2] {
+/// Orders in which to fill a bin: by value per share of the node, and by value per share of the scarcest resource. Where
+/// pods have penalties here, those worth more than theirs come first, and once there are no others.
+fn orders(model: &Model, bin: u32, values: &[f64], left: &[u64]) -> Vec<Vec<u32>> {
     let capacity = &model.bins[bin as usize].capacity;
+    let penalty = |class: u32| model.bins[bin as usize].penalty(class) as f64;
     let mut keyed: Vec<(f64, f64, u32)> = model.bins[bin as usize]
         .classes
         .iter()
@@ -211,14 +275,21 @@ fn orders(model: &Model, bin: u32, values: &[f64], left: &[u64]) -> [Vec<u32>; 2
                 .zip(capacity)
                 .map(|(request, room)| *request as f64 / (*room).max(1) as f64);
             let (sum, most) = shares.fold((0.0, 0.0f64), |(sum, most), share| (sum + share, most.max(share)));
-            let value = values[class as usize];
+            let value = values[class as usize] - penalty(class);
             (value / sum.max(1e-9), value / most.max(1e-9), class)
         })
         .collect();
     keyed.sort_by(|a, b| b.0.total_cmp(&a.0).then(a.2.cmp(&b.2)));
-    let by_sum = keyed.iter().map(|key| key.2).collect();
+    let by_sum: Vec<u32> = keyed.iter().map(|key| key.2).collect();
     keyed.sort_by(|a, b| b.1.total_cmp(&a.1).then(a.2.cmp(&b.2)));
-    [by_sum, keyed.iter().map(|key| key.2).collect()]
+    let by_most = keyed.iter().map(|key| key.2).collect();
+    let worth: Vec<u32> =
+        by_sum.iter().copied().filter(|class| values[*class as usize] > penalty(*class)).collect();
+    let mut orders = vec![by_sum, by_most];
+    if worth.len() < orders[0].len() {
+        orders.push(worth);
+    }
+    orders
 }
 
 /// Fills one node, taking as many as fit of each class in turn.

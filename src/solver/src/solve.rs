@@ -141,7 +141,10 @@ impl Run<'_> {
 
     /// Takes `plan` if it places the same pods for less.
     fn offer(&mut self, plan: Plan, meter: &mut Meter<'_>) -> bool {
-        if plan.cost(self.model) >= self.best.cost(self.model) || plan.placed(self.model) != self.demand {
+        if plan.cost(self.model) >= self.best.cost(self.model)
+            || plan.placed(self.model) != self.demand
+            || !plan.is_payable(self.model)
+        {
             return false;
         }
         self.best = plan;

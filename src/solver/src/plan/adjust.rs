@@ -105,6 +105,61 @@ impl Plan {
         }
     }
 
+    /// Brings rows that are overdrawn back into order: nodes that take of such a row become others that take less, the
+    /// cheapest change first; where none can, a node is given up and its pods are left out.
+    pub fn repair(&mut self, model: &Model) {
+        let mut stock = Stock::after(model, self);
+        // Each step brings a row nearer to its ceiling or takes a node away.
+        while let Some(row) = stock.overdrawn() {
+            let amount = |bin: u32| {
+                let uses = &model.bins[bin as usize].limit_use;
+                uses.iter().find(|(at, _)| *at == row).map_or(0, |(_, amount)| *amount)
+            };
+            let mut best: Option<(f64, Pattern, u32, u64)> = None;
+            let mut dropped: Option<(u64, Pattern)> = None;
+            for (pattern, count) in self.nodes.iter().filter(|(pattern, _)| amount(pattern.bin) > 0) {
+                let pods: u64 = pattern.pods.iter().map(|(_, count)| u64::from(*count)).sum();
+                if dropped.as_ref().is_none_or(|(fewest, _)| pods < *fewest) {
+                    dropped = Some((pods, pattern.clone()));
+                }
+                let cost = model.bins[pattern.bin as usize].cost(&pattern.pods) as f64;
+                for to in 0..model.bins.len() as u32 {
+                    let freed = amount(pattern.bin) - amount(to);
+                    if freed <= 0 || model.bins[to as usize].is_existing() {
+                        continue;
+                    }
+                    let most = stock.exchangeable(model, pattern.bin, to).min(*count);
+                    let dearer = (model.bins[to as usize].cost(&pattern.pods) as f64 - cost) / freed as f64;
+                    if most > 0
+                        && best.as_ref().is_none_or(|(least, ..)| dearer < *least)
+                        && Content::allows(model, to, &pattern.pods)
+                    {
+                        let needed = (-stock.limits()[row as usize] + freed - 1) / freed;
+                        let moved = most.min(u64::try_from(needed).unwrap_or(u64::MAX));
+                        best = Some((dearer, pattern.clone(), to, moved));
+                    }
+                }
+            }
+            let (pattern, to, moved) = match (best, dropped) {
+                (Some((_, pattern, to, moved)), _) => (pattern, Some(to), moved),
+                (None, Some((_, pattern))) => (pattern, None, 1),
+                // Nothing bought takes of the row: it cannot be overdrawn by this plan.
+                (None, None) => return,
+            };
+            if let Some(count) = self.nodes.get_mut(&pattern) {
+                *count -= moved;
+                if *count == 0 {
+                    self.nodes.remove(&pattern);
+                }
+            }
+            stock.put_back(model, pattern.bin, moved);
+            if let Some(to) = to {
+                stock.take(model, to, moved);
+                self.add(Pattern { bin: to, pods: pattern.pods }, moved);
+            }
+        }
+    }
+
     /// Moves each bought node's pods to the bin where they cost least; ties go to the lowest index.
     pub fn downgrade(&mut self, model: &Model) {
         let mut by_price: Vec<u32> =
