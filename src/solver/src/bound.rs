@@ -11,7 +11,7 @@ use crate::canonical::{Model, UNLIMITED};
 use crate::pricing::UNITS;
 
 /// Fixed-point one of the limits' prices.
-const LIMIT_ONE: u32 = 32;
+pub(crate) const LIMIT_ONE: u32 = 32;
 
 /// Integer prices.
 #[derive(Clone, Debug, Default)]
@@ -87,6 +87,10 @@ impl Prices {
 #[derive(Clone, Debug)]
 pub(crate) struct Certificate {
     pods: Vec<u64>,
+    /// Prices of scarce bins, by bin.
+    bins: Vec<u64>,
+    /// Prices of rows, in fixed point.
+    rows: Vec<u128>,
     paid: i128,
 }
 
@@ -127,7 +131,17 @@ impl Certificate {
             paid = paid.saturating_add((whole >> LIMIT_ONE) + 1);
         }
         let pods = pods.iter().zip(&prices.pods).map(|(slot, price)| slot.unwrap_or(*price)).collect();
-        Self { pods, paid }
+        Self { pods, bins: prices.bins.clone(), rows: prices.limits.clone(), paid }
+    }
+
+    /// The prices of scarce bins, in value units.
+    pub fn scarce(&self) -> &[u64] {
+        &self.bins
+    }
+
+    /// The prices of rows, value units per unit of the row in fixed point, see [`LIMIT_ONE`].
+    pub fn rows(&self) -> &[u128] {
+        &self.rows
     }
 
     /// The price of a class, in value units.

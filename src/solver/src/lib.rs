@@ -31,6 +31,7 @@ mod multipliers;
 mod plan;
 mod pricing;
 mod relax;
+mod shadow;
 mod solve;
 #[cfg(test)]
 mod testing;

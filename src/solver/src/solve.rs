@@ -13,8 +13,8 @@ use crate::plan::{Pattern, Plan, Stock};
 use crate::pricing::Pricer;
 use crate::problem::{Problem, ProblemError};
 use crate::relax::{self, Center, Goal, Relaxed, Task};
-use crate::solution::{Solution, Stopped};
-use crate::{Watch, exact, moves};
+use crate::solution::{Proof, Solution, Stopped};
+use crate::{Watch, exact, moves, shadow};
 
 /// How far to go.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -75,6 +75,7 @@ pub fn solve(problem: &Problem, options: &Options, watch: &mut dyn Watch) -> Res
         demand: plan.placed(&model),
         best: plan,
         bound: 0,
+        certificate: None,
         small: true,
     };
     meter.improved(&run.best.solution(problem, &model, 0, Stopped::WorkLimit));
@@ -86,7 +87,12 @@ pub fn solve(problem: &Problem, options: &Options, watch: &mut dyn Watch) -> Res
     } else {
         Stopped::WorkLimit
     };
-    Ok(run.best.solution(problem, &model, run.bound, stopped))
+    let mut solution = run.best.solution(problem, &model, run.bound, stopped);
+    if run.best.cost(&model) <= run.bound {
+        solution.proof = Proof::Exact;
+    }
+    solution.prices = run.certificate.map(|certificate| shadow::prices(problem, &model, &certificate));
+    Ok(solution)
 }
 
 /// A solve under way.
@@ -98,6 +104,8 @@ struct Run<'a> {
     demand: Vec<u64>,
     best: Plan,
     bound: u64,
+    /// Of the prices known so far, those that prove most.
+    certificate: Option<Certificate>,
     /// Whether to try small problems exactly first.
     small: bool,
 }
@@ -154,7 +162,12 @@ impl Run<'_> {
 
     fn prove(&mut self, certificate: Option<&Certificate>) {
         if let Some(certificate) = certificate {
-            self.bound = self.bound.max(certificate.bound(self.model, &self.demand));
+            let bound = certificate.bound(self.model, &self.demand);
+            let known = self.certificate.as_ref().map(|known| known.bound(self.model, &self.demand));
+            if known.is_none_or(|known| bound > known) {
+                self.certificate = Some(certificate.clone());
+            }
+            self.bound = self.bound.max(bound);
         }
     }
 
@@ -386,7 +399,7 @@ mod tests {
             let plan = greedy::plan(&model, &model.demand());
             let options = Options { gap_target: 0.0, ..Options::default() };
             let mut run =
-                Run { problem: &problem, model: &model, options: &options, demand: plan.placed(&model), best: plan, bound: 0, small: false };
+                Run { problem: &problem, model: &model, options: &options, demand: plan.placed(&model), best: plan, bound: 0, certificate: None, small: false };
             run.search(&mut meter);
             let (exact, least) = exact::solve(&model, &run.demand, &mut meter).expect("a small problem");
             let cost = run.best.cost(&model);
@@ -429,7 +442,7 @@ mod tests {
             let plan = greedy::plan(&model, &model.demand());
             let options = Options { gap_target: 0.0, ..Options::default() };
             let mut run =
-                Run { problem: &problem, model: &model, options: &options, demand: plan.placed(&model), best: plan, bound: 0, small: false };
+                Run { problem: &problem, model: &model, options: &options, demand: plan.placed(&model), best: plan, bound: 0, certificate: None, small: false };
             run.search(&mut meter);
             let (_, least) = exact::solve(&model, &run.demand, &mut meter).expect("a small problem");
             prop_assert!(run.bound <= least && least <= run.best.cost(&model));
