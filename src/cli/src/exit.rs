@@ -53,7 +53,7 @@ impl From<anyhow::Error> for Failure {
 /// | 0 | done; also when the plan leaves pods out |
 /// | 1 | failed: cluster not reachable, file not writable, ... |
 /// | 2 | bad usage or bad input (also what the argument parser exits with) |
-/// | 3 | `plan --fail-on-unplaced`, and the plan leaves pods out |
+/// | 3 | `--fail-on-unplaced`, and the plan or the solution leaves pods out |
 pub fn code(result: Result<Outcome, Failure>) -> ExitCode {
     match result {
         Ok(Outcome::Done) | Err(Failure::ReaderGone) => ExitCode::SUCCESS,

@@ -6,6 +6,7 @@
 //! May not live here: any decision. What is bought is decided by the same code the controller runs.
 
 pub mod args;
+mod budget;
 pub mod catalogue;
 mod connect;
 mod controller;
@@ -15,6 +16,7 @@ pub mod exit;
 mod plan;
 pub mod print;
 pub mod problems;
+mod solve;
 mod source;
 pub mod trace;
 mod version;
@@ -49,6 +51,7 @@ fn run(cli: Cli) -> Result<Outcome, Failure> {
     let mut out = BufWriter::new(io::stdout().lock());
     let outcome = match cli.command {
         Command::Plan(flags) => plan::run(&flags, &mut out),
+        Command::Solve(flags) => solve::run(&flags, &mut out),
         Command::Controller(flags) => controller::run(&flags),
         Command::Crds(flags) => crds::run(&flags, &mut out),
         Command::Completions(flags) => {

@@ -9,7 +9,6 @@
 
 pub mod baseline;
 pub mod check;
-pub mod explain;
 pub mod problem;
 pub mod solution;
 
@@ -40,7 +39,6 @@ mod testing;
 use poolwright_catalog::UsdPerHour;
 
 pub use check::{GpuFault, StepFault, Violation, check};
-pub use explain::{Explanation, explain};
 
 pub use lp::Backend;
 pub use moves::{FrontierPoint, frontier};

@@ -2,6 +2,8 @@
 
 mod controller;
 mod plan;
+mod search;
+mod solve;
 
 use std::path::PathBuf;
 
@@ -10,6 +12,8 @@ use clap_complete::Shell;
 
 pub use controller::{ControllerFlags, LogFormat};
 pub use plan::{CapacityChoice, OutputFormat, PlanFlags};
+pub use search::SearchFlags;
+pub use solve::{SolveFlags, SolveFormat};
 
 /// Everything one can type.
 #[derive(Debug, Parser)]
@@ -38,6 +42,10 @@ pub enum Command {
     /// Plans for the pods of the current cluster that no node can hold, for manifests (-f), or for a pod list of the
     /// Alibaba GPU trace (--trace). The controller plans with the same code.
     Plan(Box<PlanFlags>),
+    /// Solve what `plan --save-problem` saved, and prove how good the answer is
+    ///
+    /// For reporting and replaying a case: nothing but the file decides what is solved.
+    Solve(SolveFlags),
     /// Run the controller: buy nodes for pending pods and give empty ones back
     ///
     /// Any number of replicas may run; one at a time acts. Install the custom resources first:

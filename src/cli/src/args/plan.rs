@@ -7,6 +7,8 @@ use clap::ValueEnum;
 use jiff::SignedDuration;
 use poolwright_catalog::CapacityType;
 
+use super::SearchFlags;
+
 /// Flags of `plan`.
 #[derive(Debug, clap::Args)]
 #[command(
@@ -72,11 +74,20 @@ pub struct PlanFlags {
     )]
     pub capacity_type: Vec<CapacityChoice>,
 
-    /// Stop after this long with the best plan so far (5s, 500ms, 1m)
+    /// Buy no more than this, over all pools together: usdPerHour=40, nodes=10, nvidia.com/gpu=16
     ///
-    /// The plan is there earlier when it is proven to be good enough.
-    #[arg(long, value_name = "DURATION", default_value = "5s", value_parser = duration)]
-    pub time_limit: SignedDuration,
+    /// Keys and amounts as in `spec.limits` of a NodePool, whose own limits hold too. What NodeClaims have counts.
+    /// May be repeated.
+    #[arg(long, value_name = "KEY=AMOUNT", help_heading = "What may be bought")]
+    pub limit: Vec<String>,
+
+    /// How far to search.
+    #[command(flatten)]
+    pub search: SearchFlags,
+
+    /// Write what the solver is asked to this file; `poolwright solve` solves it again
+    #[arg(long, value_name = "FILE")]
+    pub save_problem: Option<PathBuf>,
 
     /// How to print the plan
     #[arg(short, long, value_enum, value_name = "FORMAT", default_value_t = OutputFormat::Table)]

@@ -1,8 +1,8 @@
 //! `poolwright plan`: flags to input, input to plan, plan to document, document to print.
 
-mod budget;
 mod cluster;
 mod files;
+mod limits;
 mod pool;
 mod publish;
 mod traced;
@@ -16,11 +16,11 @@ use poolwright_core::Snapshot;
 use poolwright_core::plan::{PlanOptions, plan};
 
 use crate::args::PlanFlags;
+use crate::budget::Budget;
 use crate::catalogue::{self, Selection};
 use crate::document::CatalogueSummary;
 use crate::exit::{Failure, Outcome};
-use crate::print;
-use budget::Budget;
+use crate::{print, solve};
 
 /// Everything to plan from, and how to speak of it.
 struct Input {
@@ -47,6 +47,7 @@ enum PodNames {
 
 /// Plans and prints the plan.
 pub fn run(flags: &PlanFlags, out: &mut impl Write) -> Result<Outcome, Failure> {
+    let limits = limits::limits(&flags.limit)?;
     let catalogue = catalogue::load(&flags.catalogue)?;
     let offers = Offers::new(flags, catalogue);
     let input = if let Some(trace) = &flags.trace {
@@ -56,10 +57,20 @@ pub fn run(flags: &PlanFlags, out: &mut impl Write) -> Result<Outcome, Failure> 
     } else {
         files::input(&flags.filename, &offers)?
     };
-    let options = PlanOptions { include_waiting: input.include_waiting, ..PlanOptions::default() };
+    let options = PlanOptions {
+        include_waiting: input.include_waiting,
+        limits,
+        solver: flags.search.options(),
+        keep_solves: flags.save_problem.is_some(),
+        ..PlanOptions::default()
+    };
     let clock = SystemClock::new();
-    let mut budget = Budget::new(&clock, flags.time_limit.unsigned_abs());
+    let mut budget = Budget::new(&clock, flags.search.time_limit());
     let plan = plan(&input.snapshot, clock.now(), &options, &mut budget);
+    // Before anything else: a plan that is refused is the one that its problems are wanted of.
+    if let Some(path) = &flags.save_problem {
+        solve::save(path, plan.solves.iter().map(|solve| &solve.problem))?;
+    }
     let document = publish::document(plan, input, budget.times())?;
     print::plan(&document, flags.output, out).map_err(Failure::writing)?;
     if flags.fail_on_unplaced && document.pods.unplaced > 0 {

@@ -6,8 +6,8 @@ use poolwright_catalog::Arch;
 use poolwright_core::plan::{Plan, PlannedClaim, Target};
 use poolwright_core::{PodKey, Snapshot};
 
-use super::budget::Times;
 use super::{Input, PodNames};
+use crate::budget::Times;
 use crate::document::{
     Baselines, Document, ExistingNode, NewNode, PodCounts, UnplacedPod, gap, six_decimals,
 };

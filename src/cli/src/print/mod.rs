@@ -1,11 +1,13 @@
-//! Printers of a plan: one for people, two for machines.
+//! Printers of plans and of solutions: for people and for machines.
 
+mod solved;
 mod table;
 
 use std::io::{self, Write};
 
-use crate::args::OutputFormat;
+use crate::args::{OutputFormat, SolveFormat};
 use crate::document::Document;
+use crate::solve::Solved;
 
 /// Prints `plan` as asked.
 pub fn plan(plan: &Document, format: OutputFormat, out: &mut impl Write) -> io::Result<()> {
@@ -18,6 +20,17 @@ pub fn plan(plan: &Document, format: OutputFormat, out: &mut impl Write) -> io::
         OutputFormat::Yaml => {
             let text = serde_saphyr::to_string(plan).map_err(io::Error::other)?;
             out.write_all(text.as_bytes())
+        }
+    }
+}
+
+/// Prints solutions as asked.
+pub(crate) fn solved(solved: &Solved, format: SolveFormat, out: &mut impl Write) -> io::Result<()> {
+    match format {
+        SolveFormat::Table => solved::print(solved, out),
+        SolveFormat::Json => {
+            serde_json::to_writer(&mut *out, solved)?;
+            writeln!(out)
         }
     }
 }

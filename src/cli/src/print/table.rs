@@ -222,12 +222,12 @@ fn first_column_right(table: &mut Table) {
     }
 }
 
-fn indent(text: &str) -> String {
+pub(super) fn indent(text: &str) -> String {
     text.lines().map(|line| format!("  {line}")).collect::<Vec<_>>().join("\n")
 }
 
 /// A table without lines, as wide as a terminal.
-fn plain() -> Table {
+pub(super) fn plain() -> Table {
     let mut table = Table::new();
     table
         .load_style(presets::NOTHING)
@@ -237,19 +237,19 @@ fn plain() -> Table {
 }
 
 /// The text of a table, its columns two spaces apart.
-fn text(mut table: Table) -> String {
+pub(super) fn text(mut table: Table) -> String {
     for column in table.column_iter_mut() {
         column.set_padding((0, GAP));
     }
     table.trim_fmt()
 }
 
-fn pods(number: usize) -> String {
+pub(super) fn pods(number: usize) -> String {
     format!("{} pod{}", count(number), if number == 1 { "" } else { "s" })
 }
 
 /// `12,345`.
-fn count(number: usize) -> String {
+pub(super) fn count(number: usize) -> String {
     thousands(&number.to_string())
 }
 
@@ -274,7 +274,7 @@ fn decimals(amounts: impl Iterator<Item = UsdPerHour>) -> usize {
 }
 
 /// `8,110.30`, rounded half up.
-fn money(amount: UsdPerHour, decimals: usize) -> String {
+pub(super) fn money(amount: UsdPerHour, decimals: usize) -> String {
     let step = 10u64.pow(6 - decimals.min(6) as u32);
     let units = (amount.micros() + step / 2) / step;
     let per_dollar = UsdPerHour::MICROS_PER_USD / step;
@@ -282,7 +282,7 @@ fn money(amount: UsdPerHour, decimals: usize) -> String {
 }
 
 /// `0.05 %`, `12 %`.
-fn percent(ratio: f64) -> String {
+pub(super) fn percent(ratio: f64) -> String {
     let percent = ratio * 100.0;
     if percent >= 10.0 {
         format!("{percent:.0} %")

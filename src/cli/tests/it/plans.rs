@@ -196,3 +196,24 @@ fn a_pod_that_nothing_fits_is_listed_and_tells_by_exit_code_if_asked() {
     let asked = poolwright(&[&args[..], &["--fail-on-unplaced"]].concat(), "");
     assert_eq!(asked.status.code(), Some(3));
 }
+
+#[test]
+fn a_saved_problem_is_solved_again_to_the_same_cost_and_the_same_bytes() {
+    let file = std::env::temp_dir().join(format!("poolwright-problem-{}.json", std::process::id()));
+    let file = file.to_str().expect("a path");
+    let trace = head_of_trace(60);
+    let args = ["--trace", "-", "--catalogue", CATALOGUE, "--work-limit", "300000", "--save-problem", file];
+    let plan = plan(&args, &trace);
+    let solve = || {
+        let output = poolwright(&["solve", file, "--work-limit", "300000", "-o", "json"], "");
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        serde_json::from_slice::<Value>(&output.stdout).expect("solutions")
+    };
+    let [first, second] = [(); 2].map(|()| solve());
+    std::fs::remove_file(file).expect("it is ours");
+    let figures = &first["problems"][0];
+    assert_eq!(figures["costUsdPerHour"], plan["costUsdPerHour"]);
+    assert_eq!(figures["lowerBoundUsdPerHour"], plan["lowerBoundUsdPerHour"]);
+    assert_eq!(figures["pods"], 60);
+    assert_eq!(figures["solution"], second["problems"][0]["solution"]);
+}

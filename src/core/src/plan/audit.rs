@@ -6,12 +6,17 @@ use std::collections::{BTreeMap, BTreeSet};
 use poolwright_catalog::{ResourceList, UsdPerHour};
 
 use super::daemons::Daemons;
-use super::{Placement, PlannedClaim};
-use crate::model::{Pod, PodKey, PodPhase, PodRole, PoolName, Snapshot};
+use super::{Placement, PlanOptions, PlannedClaim};
+use crate::model::{Claim, Pod, PodKey, PodPhase, PodRole, PoolLimits, PoolName, RankedOffering, Snapshot};
 use crate::rules::{self, NewNodeLabels};
 
 /// What is wrong with the plan, in sentences.
-pub(super) fn audit(snapshot: &Snapshot, claims: &[PlannedClaim], placements: &[Placement]) -> Vec<String> {
+pub(super) fn audit(
+    snapshot: &Snapshot,
+    options: &PlanOptions,
+    claims: &[PlannedClaim],
+    placements: &[Placement],
+) -> Vec<String> {
     let mut problems = Vec::new();
     let mut seen: BTreeSet<&PodKey> = BTreeSet::new();
     let planned = claims.iter().flat_map(|claim| &claim.planned_pods);
@@ -26,7 +31,7 @@ pub(super) fn audit(snapshot: &Snapshot, claims: &[PlannedClaim], placements: &[
             problems.push(format!("claim {}: {problem}", claim.name));
         }
     }
-    audit_limits(snapshot, claims, &mut problems);
+    audit_limits(snapshot, options, claims, &mut problems);
     problems
 }
 
@@ -82,35 +87,49 @@ fn audit_claim(snapshot: &Snapshot, daemons: &Daemons<'_>, claim: &PlannedClaim)
 
 /// No limit may be passed by what is bought, whichever alternative is taken. A limit that was passed before (it was
 /// lowered) is not held against a plan that buys nothing more.
-fn audit_limits(snapshot: &Snapshot, claims: &[PlannedClaim], problems: &mut Vec<String>) {
+fn audit_limits(
+    snapshot: &Snapshot,
+    options: &PlanOptions,
+    claims: &[PlannedClaim],
+    problems: &mut Vec<String>,
+) {
     let mut by_pool: BTreeMap<&PoolName, Vec<&PlannedClaim>> = BTreeMap::new();
     for claim in claims {
         by_pool.entry(&claim.pool).or_default().push(claim);
     }
     for (name, planned) in by_pool {
         let Some(pool) = snapshot.pools.get(name) else { continue };
-        let theirs: Vec<_> = snapshot.claims.values().filter(|claim| claim.pool == *name).collect();
-        let check = |what: &str, ceiling: u64, of: &dyn Fn(&crate::RankedOffering) -> u64| {
-            let old = theirs.iter().map(|claim| match &claim.launched {
-                Some(_) => of(claim.current_offering()),
-                None => claim.offerings.iter().map(of).max().unwrap_or(0),
-            });
-            let new = planned.iter().map(|claim| claim.offerings.iter().map(of).max().unwrap_or(0));
-            let (old, new): (u128, u128) = (old.map(u128::from).sum(), new.map(u128::from).sum());
-            (new > 0 && old + new > u128::from(ceiling))
-                .then(|| format!("pool {name}: limit {what} = {ceiling} would be passed: {old} + {new}"))
-        };
-        for (resource, ceiling) in &pool.limits.resources {
-            problems.extend(check(resource.as_str(), *ceiling, &|ranked| {
-                ranked.allocatable.get(resource.as_str())
-            }));
-        }
-        if let Some(ceiling) = pool.limits.nodes {
-            problems.extend(check("nodes", ceiling, &|_| 1));
-        }
-        if let Some(ceiling) = pool.limits.usd_per_hour {
-            let of = |ranked: &crate::RankedOffering| ranked.price.map_or(0, UsdPerHour::micros);
-            problems.extend(check("usdPerHour (micro-dollars)", ceiling.micros(), &of));
-        }
+        let theirs: Vec<_> =
+            snapshot.claims.values().map(AsRef::as_ref).filter(|claim| claim.pool == *name).collect();
+        problems.extend(passed(&format!("pool {name}"), &pool.limits, &theirs, &planned));
     }
+    let all: Vec<_> = snapshot.claims.values().map(AsRef::as_ref).collect();
+    problems.extend(passed("all pools", &options.limits, &all, &claims.iter().collect::<Vec<_>>()));
+}
+
+/// The limits that are passed by what is there and what is planned.
+fn passed(whose: &str, limits: &PoolLimits, there: &[&Claim], planned: &[&PlannedClaim]) -> Vec<String> {
+    let mut problems = Vec::new();
+    let mut check = |what: &str, ceiling: u64, of: &dyn Fn(&RankedOffering) -> u64| {
+        let old = there.iter().map(|claim| match &claim.launched {
+            Some(_) => of(claim.current_offering()),
+            None => claim.offerings.iter().map(of).max().unwrap_or(0),
+        });
+        let new = planned.iter().map(|claim| claim.offerings.iter().map(of).max().unwrap_or(0));
+        let (old, new): (u128, u128) = (old.map(u128::from).sum(), new.map(u128::from).sum());
+        if new > 0 && old + new > u128::from(ceiling) {
+            problems.push(format!("{whose}: limit {what} = {ceiling} would be passed: {old} + {new}"));
+        }
+    };
+    for (resource, ceiling) in &limits.resources {
+        check(resource.as_str(), *ceiling, &|ranked| ranked.allocatable.get(resource.as_str()));
+    }
+    if let Some(ceiling) = limits.nodes {
+        check("nodes", ceiling, &|_| 1);
+    }
+    if let Some(ceiling) = limits.usd_per_hour {
+        let of = |ranked: &RankedOffering| ranked.price.map_or(0, UsdPerHour::micros);
+        check("usdPerHour (micro-dollars)", ceiling.micros(), &of);
+    }
+    problems
 }

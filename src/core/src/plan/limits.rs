@@ -1,10 +1,10 @@
-//! What is left of each pool's limits.
+//! What is left of each pool's limits, and of those over all pools.
 
 use poolwright_catalog::{ResourceList, ResourceName, UsdPerHour};
 use poolwright_solver::Limit;
 
 use super::supply::Supply;
-use crate::model::{Claim, Pool, Snapshot};
+use crate::model::{Claim, PoolLimits, Snapshot};
 
 /// What a limit is about.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -14,11 +14,11 @@ pub(super) enum Kind {
     UsdPerHour,
 }
 
-/// One limit of one pool.
+/// One limit of one pool or of all.
 #[derive(Clone, Debug)]
 pub(super) struct PoolLimit {
-    /// Index into [`Supply::pools`].
-    pub pool: usize,
+    /// Index into [`Supply::pools`]; `None` for all pools together.
+    pub pool: Option<usize>,
     pub kind: Kind,
     pub ceiling: u64,
     pub left: u64,
@@ -28,31 +28,50 @@ pub(super) struct PoolLimit {
 #[derive(Clone, Debug, Default)]
 pub(super) struct Limits {
     pub limits: Vec<PoolLimit>,
+    /// Those of each pool, ascending; those over all pools are in each, and last.
     by_pool: Vec<Vec<u32>>,
 }
 
 impl Limits {
-    pub fn new(supply: &Supply<'_>, snapshot: &Snapshot) -> Self {
+    pub fn new(supply: &Supply<'_>, snapshot: &Snapshot, over_all: &PoolLimits) -> Self {
         let mut all = Self::default();
         for (index, offered) in supply.pools.iter().enumerate() {
-            let mut own = Vec::new();
-            for (kind, ceiling) in ceilings(offered.pool) {
+            let own = all.add(Some(index), &offered.pool.limits, |kind| {
                 let claims = snapshot.claims.values().filter(|claim| claim.pool == offered.pool.name);
-                let used = claims.map(|claim| used(&kind, claim)).fold(0, u64::saturating_add);
-                own.push(all.limits.len() as u32);
-                all.limits.push(PoolLimit { pool: index, kind, ceiling, left: ceiling.saturating_sub(used) });
-            }
+                claims.map(|claim| used(kind, claim)).fold(0, u64::saturating_add)
+            });
             all.by_pool.push(own);
+        }
+        let shared = all.add(None, over_all, |kind| {
+            snapshot.claims.values().map(|claim| used(kind, claim)).fold(0, u64::saturating_add)
+        });
+        for own in &mut all.by_pool {
+            own.extend(&shared);
         }
         all
     }
 
-    /// Whether the pool has any limit.
-    pub fn has_any(&self, pool: usize) -> bool {
-        !self.by_pool[pool].is_empty()
+    /// Adds the limits of one pool or of all; returns their indices.
+    fn add(&mut self, pool: Option<usize>, limits: &PoolLimits, used: impl Fn(&Kind) -> u64) -> Vec<u32> {
+        let first = self.limits.len() as u32;
+        for (kind, ceiling) in ceilings(limits) {
+            let left = ceiling.saturating_sub(used(&kind));
+            self.limits.push(PoolLimit { pool, kind, ceiling, left });
+        }
+        (first..self.limits.len() as u32).collect()
     }
 
-    /// What one node takes of each limit of its pool.
+    /// Whether the pool has a limit of its own.
+    pub fn has_own(&self, pool: usize) -> bool {
+        self.by_pool[pool].iter().any(|limit| self.limits[*limit as usize].pool.is_some())
+    }
+
+    /// Whether a limit on money binds the pool.
+    pub fn on_money(&self, pool: usize) -> bool {
+        self.by_pool[pool].iter().any(|limit| self.limits[*limit as usize].kind == Kind::UsdPerHour)
+    }
+
+    /// What one node takes of each limit that it counts against.
     pub fn uses(
         &self,
         pool: usize,
@@ -73,8 +92,10 @@ impl Limits {
 
     /// As the solver wants them.
     pub fn for_solver(&self, supply: &Supply<'_>) -> Vec<Limit> {
-        let name =
-            |limit: &PoolLimit| format!("pool {}: {}", supply.pools[limit.pool].pool.name, limit.name());
+        let name = |limit: &PoolLimit| match limit.pool {
+            Some(pool) => format!("pool {}: {}", supply.pools[pool].pool.name, limit.name()),
+            None => format!("all pools: {}", limit.name()),
+        };
         self.limits.iter().map(|limit| Limit { name: name(limit), bound: limit.left }).collect()
     }
 
@@ -82,11 +103,14 @@ impl Limits {
     pub fn sentence(&self, limit: u32, supply: &Supply<'_>) -> String {
         let limit = &self.limits[limit as usize];
         let used = limit.ceiling.saturating_sub(limit.left);
+        let (of, raise) = match limit.pool {
+            Some(pool) => (format!("of pool `{}`", supply.pools[pool].pool.name), "raise spec.limits"),
+            None => ("over all pools".to_owned(), "raise it"),
+        };
         format!(
-            "limit {} = {} of pool `{}` is reached (in use or on order: {}); raise spec.limits or free nodes",
+            "limit {} = {} {of} is reached (in use or on order: {}); {raise} or free nodes",
             limit.name(),
             limit.quantity(limit.ceiling),
-            supply.pools[limit.pool].pool.name,
             limit.quantity(used)
         )
     }
@@ -110,8 +134,7 @@ impl PoolLimit {
     }
 }
 
-fn ceilings(pool: &Pool) -> Vec<(Kind, u64)> {
-    let limits = &pool.limits;
+fn ceilings(limits: &PoolLimits) -> Vec<(Kind, u64)> {
     let mut all: Vec<(Kind, u64)> =
         limits.resources.iter().map(|(name, ceiling)| (Kind::Resource(name.clone()), *ceiling)).collect();
     all.extend(limits.nodes.map(|ceiling| (Kind::Nodes, ceiling)));

@@ -50,7 +50,7 @@ pub(super) fn explain(
     }
     if let Some((at, pool, offer)) = holding(|standing| *standing == Standing::PriceUnknown) {
         let id = &supply.offering(at, offer.offering).id;
-        let message = if pool.pool.limits.usd_per_hour.is_some() {
+        let message = if limits.on_money(at) {
             format!(
                 "only {} of pool `{}` holds it, and its price is unknown, so that the limit usdPerHour could not be kept; give a price in the catalogue",
                 id.instance_type, pool.pool.name

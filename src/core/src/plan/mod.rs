@@ -17,7 +17,8 @@ mod types;
 mod words;
 
 pub use types::{
-    Baselines, Counts, Placement, Plan, PlannedClaim, PoolFindings, Target, UnplacedPod, UnplacedReason,
+    Baselines, Counts, Placement, Plan, PlannedClaim, PoolFindings, Solve, Target, UnplacedPod,
+    UnplacedReason,
 };
 
 use std::collections::BTreeMap;
@@ -25,7 +26,7 @@ use std::collections::BTreeMap;
 use jiff::Timestamp;
 use poolwright_solver::Watch;
 
-use crate::model::{Pod, PodKey, Snapshot, Uid};
+use crate::model::{Pod, PodKey, PoolLimits, Snapshot, Uid};
 
 /// How to plan.
 #[derive(Clone, Debug, PartialEq)]
@@ -42,6 +43,10 @@ pub struct PlanOptions {
     pub baselines: bool,
     /// How far the solver goes, each time it is asked.
     pub solver: poolwright_solver::Options,
+    /// Ceilings over all pools together, besides those of each.
+    pub limits: PoolLimits,
+    /// Whether to keep what the solver was asked and what it answered, in [`Plan::solves`].
+    pub keep_solves: bool,
     /// Makes claim names of different planners differ: the CLI may leave it empty.
     pub salt: String,
 }
@@ -56,6 +61,8 @@ impl Default for PlanOptions {
             max_dearer_percent: 20,
             baselines: true,
             solver: poolwright_solver::Options::default(),
+            limits: PoolLimits::default(),
+            keep_solves: false,
             salt: String::new(),
         }
     }
@@ -71,10 +78,10 @@ pub fn plan(snapshot: &Snapshot, now: Timestamp, options: &PlanOptions, watch: &
     let settled = sticky::settle(demand.wanting, snapshot, &mut rooms);
     unplaced.extend(settled.unplaced);
 
-    let mut supply = supply::collect(snapshot, &daemons, now);
+    let mut supply = supply::collect(snapshot, &daemons, options, now);
     let classes = classes::group(&settled.open);
     let admissions = supply::Admissions::new(&supply, &classes.signatures);
-    let mut limits = limits::Limits::new(&supply, snapshot);
+    let mut limits = limits::Limits::new(&supply, snapshot, &options.limits);
     let inputs = rounds::Inputs { supply: &supply, admissions: &admissions, classes: &classes, options };
     let outcome = rounds::run(&inputs, &mut rooms, &mut limits, watch);
 
@@ -87,7 +94,7 @@ pub fn plan(snapshot: &Snapshot, now: Timestamp, options: &PlanOptions, watch: &
         options,
         now,
     };
-    let mut plan = Plan { refused: outcome.refused, ..Plan::default() };
+    let mut plan = Plan { refused: outcome.refused, solves: outcome.solves, ..Plan::default() };
     let mut on_rooms: Vec<(usize, &Pod)> = settled.placed;
     if plan.refused.is_empty() {
         plan.claims = maker.claims(&outcome.new);
@@ -99,7 +106,7 @@ pub fn plan(snapshot: &Snapshot, now: Timestamp, options: &PlanOptions, watch: &
         .collect();
     plan.placements.sort();
     if plan.refused.is_empty() {
-        plan.refused = audit::audit(snapshot, &plan.claims, &plan.placements);
+        plan.refused = audit::audit(snapshot, options, &plan.claims, &plan.placements);
     }
     if !plan.refused.is_empty() {
         plan.claims.clear();
@@ -117,7 +124,9 @@ pub fn plan(snapshot: &Snapshot, now: Timestamp, options: &PlanOptions, watch: &
     unplaced.sort();
     plan.unplaced = unplaced;
     for limit in outcome.limits_reached {
-        let name = &supply.pools[limits.limits[limit as usize].pool].pool.name;
+        // One over all pools is no pool's condition.
+        let Some(pool) = limits.limits[limit as usize].pool else { continue };
+        let name = &supply.pools[pool].pool.name;
         let sentence = limits.sentence(limit, &supply);
         if let Some(findings) = supply.findings.get_mut(name) {
             findings.limit_reached.get_or_insert(sentence);

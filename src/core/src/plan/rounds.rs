@@ -14,7 +14,7 @@ use super::classes::Classes;
 use super::limits::Limits;
 use super::room::Rooms;
 use super::supply::{Admissions, Offer, Standing, Supply};
-use super::{Baselines, PlanOptions};
+use super::{Baselines, PlanOptions, Solve};
 use crate::model::Pod;
 use crate::rules;
 
@@ -49,6 +49,7 @@ pub(super) struct Outcome<'a> {
     pub baselines: Baselines,
     pub refused: Vec<String>,
     pub stopped_early: bool,
+    pub solves: Vec<Solve>,
 }
 
 /// A thing to buy: of all offerings that are equal to the pods and to the limits, the cheapest.
@@ -165,7 +166,7 @@ fn choices(
         if tolerated.is_empty() {
             continue;
         }
-        let limited = limits.has_any(index).then_some(index);
+        let limited = limits.has_own(index).then_some(index);
         for offer in &offered.offers {
             let Some(price) = price(offer.standing) else { continue };
             let mut signatures = Bits::new(classes.signatures.len());
@@ -284,7 +285,13 @@ impl Run<'_, '_, '_, '_> {
         let wanted: BTreeSet<usize> = homes.iter().flatten().copied().collect();
         let wanted: Vec<usize> = wanted.into_iter().collect();
         let problem = self.problem(choices, &classes, &homes, &wanted);
-        let solution = match solver::solve(&problem, &self.inputs.options.solver, watch) {
+        let solved = solver::solve(&problem, &self.inputs.options.solver, watch);
+        if self.inputs.options.keep_solves {
+            self.outcome
+                .solves
+                .push(Solve { problem: problem.clone(), solution: solved.as_ref().ok().cloned() });
+        }
+        let solution = match solved {
             Ok(solution) => solution,
             Err(error) => {
                 self.outcome.refused.push(error.to_string());

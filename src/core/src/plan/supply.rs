@@ -7,9 +7,9 @@ use jiff::Timestamp;
 use poolwright_catalog::labels::DECIDED_BY_OFFERING;
 use poolwright_catalog::{Catalogue, InstanceType, Offering, ResourceList, UsdPerHour};
 
-use super::PoolFindings;
 use super::bits::Bits;
 use super::daemons::Daemons;
+use super::{PlanOptions, PoolFindings};
 use crate::model::{NodeClassRef, PodSpec, Pool, PoolName, Snapshot};
 use crate::rules::{self, NODEPOOL_LABEL, NewNodeLabels};
 
@@ -87,7 +87,12 @@ impl<'a> Supply<'a> {
 }
 
 /// Looks at every pool.
-pub(super) fn collect<'a>(snapshot: &'a Snapshot, daemons: &Daemons<'_>, now: Timestamp) -> Supply<'a> {
+pub(super) fn collect<'a>(
+    snapshot: &'a Snapshot,
+    daemons: &Daemons<'_>,
+    options: &PlanOptions,
+    now: Timestamp,
+) -> Supply<'a> {
     let mut supply = Supply::default();
     let mut tables: BTreeMap<&NodeClassRef, usize> = BTreeMap::new();
     for pool in snapshot.pools.values().map(Arc::as_ref) {
@@ -113,7 +118,8 @@ pub(super) fn collect<'a>(snapshot: &'a Snapshot, daemons: &Daemons<'_>, now: Ti
                 supply.tables.push(Table { catalogue, labels: labels.collect() });
                 supply.tables.len() - 1
             });
-            let offers = offers(snapshot, &mut supply, pool, table, daemons, now);
+            let money_limit = pool.limits.usd_per_hour.or(options.limits.usd_per_hour).is_some();
+            let offers = offers(snapshot, &mut supply, pool, table, daemons, money_limit, now);
             let buyable = |offer: &&Offer| matches!(offer.standing, Standing::Priced(_) | Standing::Unpriced);
             findings.offerings = offers.iter().filter(buyable).count();
             if offers.is_empty() {
@@ -163,6 +169,7 @@ fn offers<'a>(
     pool: &Pool,
     table: usize,
     daemons: &Daemons<'_>,
+    money_limit: bool,
     now: Timestamp,
 ) -> Vec<Offer> {
     let daemons = daemons.tolerating(&pool.taints);
@@ -183,8 +190,7 @@ fn offers<'a>(
             .get(&(pool.node_class.clone(), offering.id.clone()))
             .filter(|until| **until > now);
         // A money limit cannot be kept with prices that nobody knows.
-        let may_guess = pool.limits.usd_per_hour.is_none()
-            && pool.allow_unknown_price.contains(&offering.id.instance_type);
+        let may_guess = !money_limit && pool.allow_unknown_price.contains(&offering.id.instance_type);
         let standing = match (held, offering.price.known()) {
             (Some(until), _) => Standing::HeldBack(*until),
             (None, Some(price)) => Standing::Priced(price),

@@ -38,6 +38,17 @@ pub struct Plan {
     pub refused: Vec<String>,
     /// Whether the solver was asked to stop before it was done.
     pub stopped_early: bool,
+    /// What the solver was asked, in this order, and what it answered; empty unless [`super::PlanOptions::keep_solves`].
+    pub solves: Vec<Solve>,
+}
+
+/// One call of the solver, to be looked into or made again.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Solve {
+    /// What was asked.
+    pub problem: poolwright_solver::Problem,
+    /// What was answered; `None` when the problem was refused as malformed, which would be a bug.
+    pub solution: Option<poolwright_solver::Solution>,
 }
 
 /// One node to buy.

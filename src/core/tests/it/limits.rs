@@ -1,7 +1,7 @@
 //! Ceilings of pools.
 
 use poolwright_catalog::ResourceName;
-use poolwright_core::plan::UnplacedReason;
+use poolwright_core::plan::{PlanOptions, UnplacedReason, plan};
 use poolwright_core::{Pool, PoolLimits, RankedOffering};
 
 use crate::kit::*;
@@ -91,4 +91,39 @@ fn what_a_cheaper_plan_leaves_under_a_limit_is_used() {
     let plan = planned(&with(with(cluster(kinds, [limited(money)]), pods), first));
     assert_eq!((plan.claims.len(), plan.cost), (3, usd("13.50")));
     assert!(plan.bound <= plan.cost && !plan.unplaced.is_empty());
+}
+
+/// Plans with a ceiling over all pools.
+fn planned_within(snapshot: &poolwright_core::Snapshot, limits: PoolLimits) -> poolwright_core::plan::Plan {
+    let options = PlanOptions { limits, ..PlanOptions::default() };
+    plan(snapshot, at(10), &options, &mut poolwright_solver::NeverStop)
+}
+
+#[test]
+fn a_limit_over_all_pools_holds_for_their_sum_and_counts_what_their_claims_have() {
+    let pools = || {
+        let light = Pool { weight: 1, ..limited(PoolLimits::default()) };
+        let heavy = Pool { weight: 2, limits: gpus(1), ..pool("heavy") };
+        [light, heavy]
+    };
+    let snapshot = with(cluster(aws(), pools()), three());
+    assert_eq!(planned(&snapshot).claims.len(), 3);
+    let plan = planned_within(&snapshot, gpus(2));
+    assert!(plan.refused.is_empty(), "{:?}", plan.refused);
+    assert_eq!(plan.claims.len(), 2);
+    assert_eq!(
+        plan.unplaced[0].message,
+        "limit nvidia.com/gpu = 2 over all pools is reached (in use or on order: 2); raise it or free nodes"
+    );
+    let money = PoolLimits { usd_per_hour: Some(usd("2.50")), ..PoolLimits::default() };
+    let plan = planned_within(&snapshot, money);
+    assert!(plan.cost <= usd("2.50") && plan.claims.len() == 2, "{}", plan.cost);
+    let nodes = PoolLimits { nodes: Some(0), ..PoolLimits::default() };
+    assert!(planned_within(&snapshot, nodes).claims.is_empty());
+    let mut there = snapshot.clone();
+    let mut one = claim();
+    one.planned_pods.clear();
+    there.claims.insert(one.name.clone(), std::sync::Arc::new(one));
+    let nodes = PoolLimits { nodes: Some(1), ..PoolLimits::default() };
+    assert!(planned_within(&there, nodes).claims.is_empty());
 }

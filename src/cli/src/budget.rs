@@ -9,7 +9,8 @@ use poolwright_solver::{Solution, Watch};
 pub struct Budget<'c> {
     clock: &'c dyn Clock,
     start: Duration,
-    limit: Duration,
+    /// None: it may take as long as it takes.
+    limit: Option<Duration>,
     first: Option<Duration>,
 }
 
@@ -24,9 +25,10 @@ pub struct Times {
 
 impl<'c> Budget<'c> {
     /// From now on, for a plan that is to be there after `limit`: a twentieth is kept for what comes after the solver (the
-    /// independent check, the baselines).
-    pub fn new(clock: &'c dyn Clock, limit: Duration) -> Self {
-        Self { clock, start: clock.monotonic(), limit: limit.saturating_sub(limit / 20), first: None }
+    /// independent check, the baselines). Without a limit the solver stops by itself, at its work limit at the latest.
+    pub fn new(clock: &'c dyn Clock, limit: Option<Duration>) -> Self {
+        let limit = limit.map(|limit| limit.saturating_sub(limit / 20));
+        Self { clock, start: clock.monotonic(), limit, first: None }
     }
 
     /// How long it has been.
@@ -42,7 +44,7 @@ impl<'c> Budget<'c> {
 
 impl Watch for Budget<'_> {
     fn should_stop(&mut self) -> bool {
-        self.elapsed() >= self.limit
+        self.limit.is_some_and(|limit| self.elapsed() >= limit)
     }
 
     fn improved(&mut self, _plan: &Solution) {

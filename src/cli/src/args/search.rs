@@ -1,0 +1,95 @@
+//! Flags that say how far to search, of all commands that solve.
+
+use std::time::Duration;
+
+use jiff::SignedDuration;
+use poolwright_solver::Options;
+
+use super::plan::duration;
+
+/// What the search may take when nothing is said.
+const TIME_LIMIT: Duration = Duration::from_secs(5);
+
+/// How far to search.
+#[derive(Clone, Debug, Default, clap::Args)]
+pub struct SearchFlags {
+    /// Stop after this long with the best plan so far (5s, 500ms, 1m) [default: 5s; none with --work-limit]
+    ///
+    /// The plan is there earlier when it is proven to be good enough.
+    #[arg(long, value_name = "DURATION", value_parser = duration, help_heading = "How far to search")]
+    pub time_limit: Option<SignedDuration>,
+
+    /// Stop after this much counted work; one unit is about half a microsecond of one core [default: 20,000,000]
+    ///
+    /// Counted work ends at the same point on every machine: the same plan however fast it is. Counted anew each
+    /// time the solver is asked (once for each weight of pools, and again where limits leave pods over).
+    #[arg(
+        long,
+        value_name = "UNITS",
+        value_parser = clap::value_parser!(u64).range(1..),
+        help_heading = "How far to search"
+    )]
+    pub work_limit: Option<u64>,
+
+    /// Stop when the plan is proven to cost at most this much more than any could [default: 0.1%]
+    ///
+    /// Write 0.1% or 0.001; 0 asks for proof that nothing is cheaper.
+    #[arg(long, value_name = "RATIO", value_parser = ratio, help_heading = "How far to search")]
+    pub gap: Option<f64>,
+}
+
+impl SearchFlags {
+    /// For the clock.
+    pub fn time_limit(&self) -> Option<Duration> {
+        match (self.time_limit, self.work_limit) {
+            (Some(limit), _) => Some(limit.unsigned_abs()),
+            (None, Some(_)) => None,
+            (None, None) => Some(TIME_LIMIT),
+        }
+    }
+
+    /// For the solver.
+    pub fn options(&self) -> Options {
+        let default = Options::default();
+        Options {
+            gap_target: self.gap.unwrap_or(default.gap_target),
+            work: self.work_limit.unwrap_or(default.work),
+            ..default
+        }
+    }
+}
+
+/// `0.1%` or `0.001`, from 0 to 1.
+fn ratio(text: &str) -> Result<f64, String> {
+    let remedy = "write a percentage like 0.1%, or a fraction like 0.001";
+    let (digits, per) = text.strip_suffix('%').map_or((text, 1.0), |digits| (digits.trim_end(), 100.0));
+    let parsed: f64 = digits.parse().map_err(|_| format!("not a ratio; {remedy}"))?;
+    let ratio = parsed / per;
+    if (0.0..=1.0).contains(&ratio) { Ok(ratio) } else { Err(format!("a gap is from 0 to 100%; {remedy}")) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_gap_is_a_percentage_or_a_fraction_and_neither_negative_nor_above_one() {
+        assert_eq!(ratio("0.1%"), Ok(0.001));
+        assert_eq!(ratio("0.001"), Ok(0.001));
+        assert_eq!(ratio("0"), Ok(0.0));
+        for wrong in ["", "%", "little", "-1", "-0.1%", "1.5", "101%", "NaN", "inf"] {
+            assert!(ratio(wrong).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn counted_work_alone_stops_the_search_unless_time_is_asked_for_too() {
+        let limits = |time: Option<i64>, work_limit| {
+            let time_limit = time.map(SignedDuration::from_secs);
+            SearchFlags { time_limit, work_limit, gap: None }.time_limit()
+        };
+        assert_eq!(limits(None, None), Some(TIME_LIMIT));
+        assert_eq!(limits(None, Some(1)), None);
+        assert_eq!(limits(Some(60), Some(1)), Some(Duration::from_secs(60)));
+    }
+}

@@ -1,0 +1,106 @@
+//! Solutions for people: the figures alone.
+
+use std::io::{self, Write};
+
+use poolwright_solver::{Proof, Stopped};
+
+use super::table::{count, indent, money, percent, plain, pods, text};
+use crate::solve::{Figures, Solved};
+
+/// Classes named for the pods left out.
+const CLASSES_SHOWN: usize = 15;
+
+/// Prints the figures of every solution.
+pub fn print(solved: &Solved, out: &mut impl Write) -> io::Result<()> {
+    if solved.problems.is_empty() {
+        return writeln!(out, "The file has no problem: nothing to solve.");
+    }
+    for (at, figures) in solved.problems.iter().enumerate() {
+        if at > 0 {
+            writeln!(out)?;
+        }
+        let many = solved.problems.len() > 1;
+        let which =
+            if many { format!("Problem {} of {}: ", at + 1, solved.problems.len()) } else { String::new() };
+        writeln!(out, "{which}{}\n", size(figures))?;
+        writeln!(out, "{}", table(figures))?;
+        if !figures.unplaced.is_empty() {
+            writeln!(out, "\nLeft out: {}", pods(figures.unplaced_pods as usize))?;
+            writeln!(out, "{}", left_out(figures))?;
+        }
+    }
+    Ok(())
+}
+
+fn size(figures: &Figures) -> String {
+    let number = |number: usize, one: &str, many: &str| {
+        format!("{} {}", count(number), if number == 1 { one } else { many })
+    };
+    format!(
+        "{} in {}, {} of node to buy, {} there.",
+        pods(figures.pods as usize),
+        number(figures.classes, "class", "classes"),
+        number(figures.candidates, "kind", "kinds"),
+        number(figures.existing, "node is", "nodes are"),
+    )
+}
+
+fn table(figures: &Figures) -> String {
+    let mut table = plain();
+    let mut add = |name: &str, text: String| {
+        table.add_row([name.to_owned(), text]);
+    };
+    add("Nodes to buy", count(figures.nodes as usize));
+    add("Cost", format!("{} $/h", money(figures.cost_usd_per_hour, 6)));
+    if figures.charges_usd_per_hour.micros() > 0 {
+        let charges = &figures.solution.charges;
+        add(
+            "Counted besides",
+            format!(
+                "{} $/h: risk {}, preferences {}, disruption {}",
+                money(figures.charges_usd_per_hour, 6),
+                money(charges.risk, 6),
+                money(charges.preferences, 6),
+                money(charges.disruption, 6)
+            ),
+        );
+    }
+    let proof = match figures.proof {
+        Proof::Exact => "exact",
+        Proof::Truncated => "truncated (valid, but not as tight as it could be)",
+    };
+    let gap = if figures.gap == 0.0 { "0 %".to_owned() } else { percent(figures.gap) };
+    add(
+        "Lower bound",
+        format!("{} $/h, gap {gap}, proof {proof}", money(figures.lower_bound_usd_per_hour, 6)),
+    );
+    add(
+        "Stopped",
+        match figures.stopped {
+            Stopped::GapReached => "good enough",
+            Stopped::WorkLimit => "nothing left to try, or the work limit",
+            Stopped::Asked => "time limit",
+        }
+        .to_owned(),
+    );
+    if figures.removed > 0 {
+        add("Nodes to remove", format!("{} in {} steps", count(figures.removed), count(figures.steps)));
+    }
+    add(
+        "Time",
+        format!("{:.2} s, first plan after {:.2} s", figures.elapsed_seconds, figures.first_plan_seconds),
+    );
+    text(table)
+}
+
+fn left_out(figures: &Figures) -> String {
+    let mut table = plain();
+    for left in figures.unplaced.iter().take(CLASSES_SHOWN) {
+        table.add_row([count(left.count as usize), format!("{}: {}", left.class, left.reason)]);
+    }
+    if let Some(rest) = figures.unplaced.get(CLASSES_SHOWN..).filter(|rest| !rest.is_empty()) {
+        let pods = rest.iter().map(|left| left.count as usize).sum();
+        table.add_row([count(pods), format!("of {} more classes; -o json lists them", rest.len())]);
+    }
+    indent(&text(table))
+}

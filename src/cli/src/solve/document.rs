@@ -1,0 +1,145 @@
+//! What `poolwright solve` prints.
+
+use poolwright_catalog::UsdPerHour;
+use poolwright_solver::{Problem, Proof, Solution, Stopped, UnplacedReason};
+use serde::Serialize;
+
+use crate::budget::Times;
+use crate::document::{gap, six_decimals, usd};
+
+/// The solutions of a file of problems.
+#[derive(Clone, Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Solved {
+    /// `poolwright.dev/v1alpha1`.
+    pub api_version: &'static str,
+    /// `Solutions`.
+    pub kind: &'static str,
+    /// One entry per problem, in the order of the file.
+    pub problems: Vec<Figures>,
+}
+
+impl Solved {
+    /// Of no problem yet.
+    pub fn new() -> Self {
+        Self { api_version: poolwright_api::API_VERSION, kind: "Solutions", problems: Vec::new() }
+    }
+}
+
+/// One problem and its solution. Only the two times differ from run to run, unless time cut the search short.
+#[derive(Clone, Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Figures {
+    /// How many classes of pods there are.
+    pub classes: usize,
+    /// How many pods.
+    pub pods: u64,
+    /// How many kinds of node can be bought.
+    pub candidates: usize,
+    /// How many nodes are there.
+    pub existing: usize,
+    /// What is paid.
+    #[serde(serialize_with = "usd")]
+    pub cost_usd_per_hour: UsdPerHour,
+    /// What is counted and not paid: interruptions, preferences, disruption.
+    #[serde(serialize_with = "usd")]
+    pub charges_usd_per_hour: UsdPerHour,
+    /// No plan that places the same pods has less of cost and charges together.
+    #[serde(serialize_with = "usd")]
+    pub lower_bound_usd_per_hour: UsdPerHour,
+    /// How far cost and charges are above the bound.
+    pub gap: f64,
+    /// What the bound rests on.
+    pub proof: Proof,
+    /// Why the search ended.
+    pub stopped: Stopped,
+    /// How many nodes are bought.
+    pub nodes: u64,
+    /// How many nodes are removed.
+    pub removed: usize,
+    /// In how many steps.
+    pub steps: usize,
+    /// How many pods are left out.
+    pub unplaced_pods: u64,
+    /// Which, and why.
+    pub unplaced: Vec<LeftOut>,
+    /// How long it took.
+    pub elapsed_seconds: f64,
+    /// When the first plan was there.
+    pub first_plan_seconds: f64,
+    /// Everything, by indices into the problem.
+    pub solution: Solution,
+}
+
+/// Pods of one class that are left out.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+pub struct LeftOut {
+    /// The class.
+    pub class: String,
+    /// How many of its pods.
+    pub count: u32,
+    /// Why, in a sentence.
+    pub reason: String,
+}
+
+impl Figures {
+    /// Of this solution.
+    pub fn of(problem: &Problem, solution: Solution, times: Times) -> Self {
+        let unplaced = solution.unplaced.iter().map(|left| LeftOut {
+            class: problem.classes[left.class as usize].name.clone(),
+            count: left.count,
+            reason: reason(problem, left.reason),
+        });
+        let objective = solution.objective();
+        Self {
+            classes: problem.classes.len(),
+            pods: problem.classes.iter().map(|class| u64::from(class.count)).sum(),
+            candidates: problem.candidates.len(),
+            existing: problem.existing.len(),
+            cost_usd_per_hour: solution.cost,
+            charges_usd_per_hour: UsdPerHour::from_micros(objective.micros() - solution.cost.micros()),
+            lower_bound_usd_per_hour: solution.bound,
+            gap: gap(objective, solution.bound),
+            proof: solution.proof,
+            stopped: solution.stopped,
+            nodes: solution.nodes(),
+            removed: solution.removed.len(),
+            steps: solution.steps.len(),
+            unplaced_pods: solution.unplaced_pods(),
+            unplaced: unplaced.collect(),
+            elapsed_seconds: six_decimals(times.elapsed.as_secs_f64()),
+            first_plan_seconds: six_decimals(times.first.as_secs_f64()),
+            solution,
+        }
+    }
+}
+
+/// Why pods are left out, in the words of the problem. Indices are those of a solution that passed the check.
+fn reason(problem: &Problem, reason: UnplacedReason) -> String {
+    let name = |at: u32, names: &mut dyn Iterator<Item = &String>| {
+        names.nth(at as usize).map_or_else(|| at.to_string(), Clone::clone)
+    };
+    match reason {
+        UnplacedReason::NothingFits => "no candidate and no node holds it, even empty".to_owned(),
+        UnplacedReason::LimitReached(at) => {
+            format!("limit `{}` is used up", name(at, &mut problem.limits.iter().map(|limit| &limit.name)))
+        }
+        UnplacedReason::NoMoreAvailable => "as many nodes as can be bought are bought".to_owned(),
+        UnplacedReason::GangIncomplete(at) => format!(
+            "gang `{}` cannot be placed whole",
+            name(at, &mut problem.gangs.iter().map(|gang| &gang.name))
+        ),
+        UnplacedReason::Unspreadable(at) => format!(
+            "it cannot be spread as `{}` asks",
+            name(at, &mut problem.spreads.iter().map(|spread| &spread.name))
+        ),
+        UnplacedReason::Inflexible(at) => format!(
+            "no node for it could also be as many others as `{}` asks",
+            name(at, &mut problem.flexibility.iter().map(|flexibility| &flexibility.name))
+        ),
+        UnplacedReason::ShareReached(at) => format!(
+            "more nodes of one kind than `{}` allows would be needed",
+            name(at, &mut problem.node_shares.iter().map(|share| &share.name))
+        ),
+    }
+}
