@@ -9,6 +9,7 @@
 
 pub mod baseline;
 pub mod check;
+pub mod explain;
 pub mod problem;
 pub mod solution;
 
@@ -39,6 +40,7 @@ mod testing;
 use poolwright_catalog::UsdPerHour;
 
 pub use check::{GpuFault, StepFault, Violation, check};
+pub use explain::{Explanation, explain};
 
 pub use lp::Backend;
 pub use moves::{FrontierPoint, frontier};
