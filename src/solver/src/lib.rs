@@ -20,7 +20,7 @@ mod canonical;
 mod content;
 mod dive;
 mod exact;
-#[allow(dead_code, reason = "the engine asks it from its next step on")]
+
 mod gpu;
 mod greedy;
 mod knapsack;
