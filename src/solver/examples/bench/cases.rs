@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use poolwright_solver::{Options, Problem, Solution, baseline, check, greedy, solve};
+use poolwright_solver::{Options, Problem, Solution, baseline, check, frontier, greedy, solve};
 
 use crate::clock::Clock;
 use crate::common;
@@ -86,6 +86,38 @@ pub fn all() -> Vec<Case> {
                 goal("peak memory in MiB", 1024.0, |row| row.peak_mib),
             ],
         },
+        Case {
+            name: "P8",
+            what: "the first-fit cluster of gpuspec33, at most 976 evictions",
+            run: consolidation,
+            goals: vec![
+                goal("$/h", KARPENTER_FIX_POINT, |row| row.cost),
+                goal("evictions", 976.0, |row| row.extra("evictions")),
+                goal("seconds", 2.0, |row| row.seconds),
+            ],
+        },
+        Case {
+            name: "P9",
+            what: "openb default on A100, H100, H200, B200 and CPU types, fractions as MIG instances",
+            run: || {
+                let (mig, whole) = common::gpus::mig(&trace("default"), &types());
+                let mut row = measured(&mig, 5.0, true);
+                let mut clock = Clock::new(Duration::from_secs(5));
+                let options = Options { work: u64::MAX, ..Options::default() };
+                let whole = solve(&whole, &options, &mut clock).expect("a well-formed problem");
+                row.others.push(("whole GPUs".to_owned(), whole.objective().as_f64()));
+                let saved = 1.0 - row.cost / whole.objective().as_f64();
+                row.extra.push(("saved against whole GPUs, %".to_owned(), saved * 100.0));
+                row
+            },
+            goals: vec![goal("gap in % at 2 s", 1.0, |row| row.gap_at(2.0) * 100.0)],
+        },
+        Case {
+            name: "P13",
+            what: "openb gpushare100, fractions share GPUs, 79 types",
+            run: || measured(&common::gpus::shared(&trace("gpushare100"), &types()), 5.0, true),
+            goals: vec![goal("gap in % at 2 s", 1.0, |row| row.gap_at(2.0) * 100.0)],
+        },
     ]
 }
 
@@ -114,6 +146,43 @@ fn wide() -> Problem {
 
 fn list_of(name: &str, seconds: f64) -> Row {
     measured(&openb(name), seconds, true)
+}
+
+/// What our re-implementation of Karpenter's consolidation ends at, $/h, with 976 evictions, one command every 15 seconds.
+const KARPENTER_FIX_POINT: f64 = 12_503.0;
+
+fn consolidation() -> Row {
+    let cluster = common::first_fit_cluster(&openb("gpuspec33"), Some(976));
+    let before: f64 = cluster
+        .existing
+        .iter()
+        .filter_map(|node| node.removal.as_ref())
+        .map(|removal| removal.price.as_f64())
+        .sum();
+    let mut clock = Clock::new(Duration::from_secs_f64(1.9));
+    let options = Options { work: u64::MAX, ..Options::default() };
+    let solution = solve(&cluster, &options, &mut clock).expect("a well-formed problem");
+    let mut row = row(&solution, &clock);
+    check(&cluster, &solution).expect("a plan that the checker accepts");
+    let evictions: u32 = solution.steps.iter().map(|step| step.evictions).sum();
+    row.others = vec![("as it is".to_owned(), before)];
+    row.extra = vec![
+        ("evictions".to_owned(), f64::from(evictions)),
+        ("steps".to_owned(), solution.steps.len() as f64),
+        ("nodes before".to_owned(), cluster.existing.len() as f64),
+        ("nodes removed".to_owned(), solution.removed.len() as f64),
+    ];
+    let unbounded = common::first_fit_cluster(&openb("gpuspec33"), None);
+    let points = frontier(&unbounded, &options, &mut Clock::new(Duration::from_secs(2)))
+        .expect("a well-formed problem");
+    // Ten points of it, evenly spread over the evictions.
+    let most = points.last().map_or(0, |point| point.evictions);
+    for tenth in 1..=10 {
+        if let Some(point) = points.iter().rev().find(|point| point.evictions <= most * tenth / 10) {
+            row.extra.push((format!("$/h after {} evictions", point.evictions), point.cost.as_f64()));
+        }
+    }
+    row
 }
 
 /// Solves once under a deadline and checks the plan.

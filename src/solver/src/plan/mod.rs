@@ -2,7 +2,6 @@
 //! problem's own classes, candidates and nodes.
 
 mod adjust;
-mod gpus;
 mod solution;
 mod stock;
 

@@ -5,6 +5,7 @@
 #![allow(dead_code, reason = "each test and measurement uses its part")]
 
 pub mod gpus;
+pub mod random_problem;
 pub mod zones;
 
 use std::collections::BTreeMap;

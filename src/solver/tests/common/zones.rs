@@ -6,29 +6,7 @@ use std::path::Path;
 use poolwright_catalog::UsdPerHour;
 use poolwright_solver::{Candidate, PodClass, Problem};
 
-/// SplitMix64 (Steele, Lea, Flood: Fast splittable pseudorandom number generators, 2014): the same numbers everywhere.
-pub struct Random(pub u64);
-
-impl Random {
-    /// The next 64 bits.
-    pub fn bits(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^ (z >> 31)
-    }
-
-    /// A number below `end`.
-    pub fn below(&mut self, end: u64) -> u64 {
-        self.bits() % end
-    }
-
-    /// True in so many of a hundred cases.
-    pub fn percent(&mut self, chance: u64) -> bool {
-        self.below(100) < chance
-    }
-}
+use super::random_problem::Random;
 
 /// Zones of the wide case.
 const ZONES: usize = 3;
@@ -36,7 +14,7 @@ const ZONES: usize = 3;
 /// `pods` pods like those of the list over all types of the catalogues, each in three zones, on demand and as spot at 0.3
 /// to 0.75 of the price. Of all offerings 15 % are missing; 30 % of the pods are on-demand only, 20 % bound to a zone.
 pub fn wide(list: &Path, catalogues: &[&Path], pods: u32, seed: u64) -> Problem {
-    let mut random = Random(seed);
+    let mut random = Random::new(seed);
     let mut types: Vec<BTreeMap<String, String>> = Vec::new();
     let mut known = BTreeSet::new();
     for catalogue in catalogues {
@@ -51,8 +29,8 @@ pub fn wide(list: &Path, catalogues: &[&Path], pods: u32, seed: u64) -> Problem 
     for (index, kind) in plain.candidates.iter().enumerate() {
         for zone in 0..ZONES {
             for spot in [false, true] {
-                let share = if spot { 300 + random.below(451) } else { 1000 };
-                if random.percent(15) {
+                let share = if spot { random.within(300, 750) } else { 1000 };
+                if random.chance(15) {
                     continue;
                 }
                 offered.push((index, zone, spot));
@@ -73,9 +51,10 @@ pub fn wide(list: &Path, catalogues: &[&Path], pods: u32, seed: u64) -> Problem 
         plain.classes.iter().enumerate().flat_map(|(at, class)| vec![at; class.count as usize]).collect();
     let mut counts: BTreeMap<(usize, bool, Option<usize>), u32> = BTreeMap::new();
     for pod in 0..pods as usize {
-        let class = if pod < all.len() { all[pod] } else { all[random.below(all.len() as u64) as usize] };
-        let on_demand = random.percent(30);
-        let zone = random.percent(20).then(|| random.below(ZONES as u64) as usize);
+        let class =
+            if pod < all.len() { all[pod] } else { all[random.within(0, all.len() as u64 - 1) as usize] };
+        let on_demand = random.chance(30);
+        let zone = random.chance(20).then(|| random.within(0, ZONES as u64 - 1) as usize);
         *counts.entry((class, on_demand, zone)).or_default() += 1;
     }
     let classes = counts
@@ -110,12 +89,12 @@ pub fn times(mut problem: Problem, times: u32) -> Problem {
 
 /// One pod in `of` goes, and another of a random class comes.
 pub fn churned(mut problem: Problem, of: u32, seed: u64) -> Problem {
-    let mut random = Random(seed);
+    let mut random = Random::new(seed);
     let pods: u32 = problem.classes.iter().map(|class| class.count).sum();
     let classes = problem.classes.len() as u64;
     let mut moved = 0;
     while moved < pods / of {
-        let (from, to) = (random.below(classes) as usize, random.below(classes) as usize);
+        let (from, to) = (random.within(0, classes - 1) as usize, random.within(0, classes - 1) as usize);
         if problem.classes[from].count > 0 {
             problem.classes[from].count -= 1;
             problem.classes[to].count += 1;
