@@ -51,10 +51,9 @@ e2e: control-plane ## the tests on a real control plane
 	@$(WITH_TOOLS) cargo test --locked --workspace --no-run
 	@$(WITH_TOOLS) cargo test --locked --workspace $(E2E)
 
-bench: ## plans the real GPU trace with the 79-type catalogue: cost, bound, gap, time
-	@$(WITH_TOOLS) cargo build --locked --release -p poolwright-cli
-	@"$(CARGO_TARGET_DIR)/release/poolwright" plan --trace fixtures/traces/openb_pod_list_gpuspec33.csv \
-		--catalogue fixtures/catalogue/solver-bench-79-types.csv --time-limit 10s
+bench: ## the solver's figures: cost, certified bound, gap over time, memory; CASE="P1 P8" for some, RUNS=1 for a quick look
+	@$(WITH_TOOLS) cargo build --locked --release -p poolwright-solver --example bench
+	@"$(CARGO_TARGET_DIR)/release/examples/bench" $(CASE) --runs $(or $(RUNS),5)
 
 crds: ## writes crds/*.yaml anew from the types
 	@$(WITH_TOOLS) cargo run --locked --quiet -p poolwright-cli -- crds --dir crds

@@ -163,7 +163,7 @@ fn consolidation() -> Row {
     let options = Options { work: u64::MAX, ..Options::default() };
     let solution = solve(&cluster, &options, &mut clock).expect("a well-formed problem");
     let mut row = row(&solution, &clock);
-    check(&cluster, &solution).expect("a plan that the checker accepts");
+    accepted(&cluster, &solution);
     let evictions: u32 = solution.steps.iter().map(|step| step.evictions).sum();
     row.others = vec![("as it is".to_owned(), before)];
     row.extra = vec![
@@ -191,7 +191,7 @@ pub fn measured(problem: &Problem, seconds: f64, first_fit: bool) -> Row {
     let options = Options { work: u64::MAX, ..Options::default() };
     let solution = solve(problem, &options, &mut clock).expect("a well-formed problem");
     let mut row = row(&solution, &clock);
-    check(problem, &solution).expect("a plan that the checker accepts");
+    accepted(problem, &solution);
     let quick = greedy(problem).expect("a well-formed problem");
     row.others = vec![
         ("greedy".to_owned(), quick.objective().as_f64()),
@@ -201,6 +201,13 @@ pub fn measured(problem: &Problem, seconds: f64, first_fit: bool) -> Row {
         row.others.push(("first fit".to_owned(), baseline::first_fit(problem).as_f64()));
     }
     row
+}
+
+/// Ends the run when the checker refuses the plan: figures of a wrong plan mean nothing.
+fn accepted(problem: &Problem, solution: &Solution) {
+    if let Err(violations) = check(problem, solution) {
+        panic!("{} violations, the first: {}", violations.len(), violations[0]);
+    }
 }
 
 /// The figures of a solve.
