@@ -2,7 +2,9 @@
 //! filling, repairs, the exact search and pricing all ask here.
 
 use crate::canonical::{Bin, Model, UNLIMITED, fit_count};
+use crate::gpu::Room;
 use crate::plan::Pattern;
+use crate::problem::GpuRequest;
 
 /// A candidate that the nodes of flexible bins could also be.
 #[derive(Clone, Debug)]
@@ -11,6 +13,8 @@ pub(crate) struct Alternative {
     pub candidate: u32,
     /// Room on one node.
     pub capacity: Vec<u64>,
+    /// Its GPUs, where `capacity` does not tell what fits them.
+    pub gpus: Option<Room>,
 }
 
 /// The content of a node must fit alternatives of many values of a topology; one per flexibility of the problem.
@@ -95,10 +99,37 @@ impl<'m> Content<'m> {
         {
             return 0;
         }
+        if let Some(room) = &self.bin.rules.gpus
+            && wanted.gpu.is_some()
+        {
+            most = self.gpus(room, class, most);
+        }
         for rule in &self.bin.rules.flexible {
             most = most.min(self.flexible(&self.model.flexible[*rule as usize], class));
         }
         most
+    }
+
+    /// How many more pods of `class`, at most `most`, fit these GPUs.
+    fn gpus(&self, room: &Room, class: u32, most: u64) -> u64 {
+        let content: Vec<(GpuRequest, u64)> = self
+            .pods
+            .iter()
+            .filter_map(|(class, count)| {
+                self.model.classes[*class as usize].gpu.map(|request| (request, u64::from(*count)))
+            })
+            .collect();
+        match self.model.classes[class as usize].gpu {
+            Some(request) => room.more(&content, request, most),
+            // What is there may be more than other nodes' GPUs hold.
+            None => {
+                if room.holds(&content) {
+                    most
+                } else {
+                    0
+                }
+            }
+        }
     }
 
     /// How many more pods of `class` fit alternatives of enough values.
@@ -109,15 +140,18 @@ impl<'m> Content<'m> {
             if !admits(class) || !self.pods.iter().all(|(other, _)| admits(*other)) {
                 return 0;
             }
-            let alternative = &self.model.alternatives[number as usize].capacity;
+            let other = &self.model.alternatives[number as usize];
             let mut most = UNLIMITED;
             let requests = &self.model.classes[class as usize].requests;
-            for (dim, capacity) in alternative.iter().enumerate() {
+            for (dim, capacity) in other.capacity.iter().enumerate() {
                 let used = self.bin.capacity[dim] - self.room[dim];
                 let Some(room) = capacity.checked_sub(used) else { return 0 };
                 most = most.min(room.checked_div(requests[dim]).unwrap_or(UNLIMITED));
             }
-            most
+            match &other.gpus {
+                Some(room) => self.gpus(room, class, most),
+                None => most,
+            }
         };
         let mut each: Vec<u64> = rule
             .values

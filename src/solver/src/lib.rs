@@ -9,6 +9,7 @@
 
 pub mod baseline;
 pub mod check;
+pub mod explain;
 pub mod problem;
 pub mod solution;
 
@@ -19,7 +20,7 @@ mod canonical;
 mod content;
 mod dive;
 mod exact;
-#[allow(dead_code, reason = "the engine asks it from its next step on")]
+
 mod gpu;
 mod greedy;
 mod knapsack;
@@ -39,6 +40,7 @@ mod testing;
 use poolwright_catalog::UsdPerHour;
 
 pub use check::{GpuFault, StepFault, Violation, check};
+pub use explain::{Explanation, explain};
 
 pub use lp::Backend;
 pub use moves::{FrontierPoint, frontier};

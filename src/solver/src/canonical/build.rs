@@ -6,7 +6,8 @@ use super::rows::Rows;
 use super::{Bin, Class, Model, Origin, Rules, UNLIMITED, fit_count};
 use crate::bits::BitSet;
 use crate::content::{Alternative, Content, Flexible};
-use crate::problem::{Problem, risk};
+use crate::gpu::{self, Room};
+use crate::problem::{GpuRequest, Problem, risk};
 use crate::solution::UnplacedReason;
 
 /// What pods of one merged class share.
@@ -22,6 +23,7 @@ struct Kind {
     /// By home; empty when all are zero.
     penalties: Vec<u64>,
     alternatives: Vec<u32>,
+    gpu: Option<GpuRequest>,
 }
 
 /// What one pod of the class is counted to cost on a candidate besides the node.
@@ -70,6 +72,10 @@ struct Build<'a> {
     alternatives: Vec<Alternative>,
     /// By candidate: the flexibility it must have, as indices into `flexible`.
     must_flex: Vec<Vec<u32>>,
+    /// GPUs that are shared or cut, by candidate and by existing node.
+    rooms: [Vec<Option<Room>>; 2],
+    /// What they add to the resources.
+    gpu_rows: gpu::dims::Rows,
 }
 
 impl<'a> Build<'a> {
@@ -84,13 +90,63 @@ impl<'a> Build<'a> {
             flexible: Vec::new(),
             alternatives: Vec::new(),
             must_flex: vec![Vec::new(); problem.candidates.len()],
+            rooms: [
+                problem.candidates.iter().map(|offer| offer.gpus.as_ref().map(Room::of_new)).collect(),
+                problem
+                    .existing
+                    .iter()
+                    .map(|node| (!node.gpus.is_empty()).then(|| Room::of_existing(&node.gpus)))
+                    .collect(),
+            ],
+            gpu_rows: gpu::dims::Rows::default(),
         };
+        let mut requests: Vec<GpuRequest> =
+            build.wanted.iter().filter_map(|&index| problem.classes[index].gpu).collect();
+        requests.sort_unstable();
+        requests.dedup();
+        let rooms: Vec<&Room> = build.rooms.iter().flatten().flatten().collect();
+        build.gpu_rows = gpu::dims::Rows::new(&requests, &rooms);
         build.flexibility();
         build
     }
 
     fn project(&self, vector: &[u64]) -> Vec<u64> {
         self.dims.iter().map(|&dim| vector[dim]).collect()
+    }
+
+    /// What one pod takes, of GPUs too.
+    fn requests(&self, class: usize) -> Vec<u64> {
+        let class = &self.problem.classes[class];
+        let mut requests = self.project(&class.requests);
+        requests.extend(self.gpu_rows.request(class.gpu));
+        requests
+    }
+
+    /// What a node to buy offers, of GPUs too.
+    fn capacity(&self, candidate: usize) -> Vec<u64> {
+        let mut capacity = self.project(&self.problem.candidates[candidate].capacity);
+        capacity.extend(self.gpu_rows.capacity(self.rooms[0][candidate].as_ref()));
+        capacity
+    }
+
+    /// What is free on a node that is there, of GPUs too.
+    fn free(&self, node: usize) -> Vec<u64> {
+        let mut free = self.project(&self.problem.existing[node].free);
+        free.extend(self.gpu_rows.capacity(self.rooms[1][node].as_ref()));
+        free
+    }
+
+    /// What must be asked of the GPUs of nodes that admit `classes`.
+    fn ruling(&self, room: Option<&Room>, classes: &BitSet) -> Option<Room> {
+        let asked = |(position, &class): (usize, &usize)| {
+            classes.contains(position) && self.problem.classes[class].gpu.is_some()
+        };
+        room.filter(|room| !room.is_linear() && self.wanted.iter().enumerate().any(asked)).cloned()
+    }
+
+    /// Whether one pod's wish for GPUs can be met by the GPUs alone.
+    fn serves(room: Option<&Room>, class: &crate::problem::PodClass) -> bool {
+        class.gpu.is_none_or(|request| room.is_some_and(|room| room.holds(&[(request, 1)])))
     }
 
     fn flexibility(&mut self) {
@@ -104,8 +160,9 @@ impl<'a> Build<'a> {
                     candidate.domains.binary_search_by_key(&flexibility.topology, |(topology, _)| *topology);
                 let Some(at) = domain.ok().filter(|_| candidate.max_nodes != Some(0)) else { continue };
                 let number = *numbers.entry(index).or_insert_with(|| {
-                    let capacity = self.dims.iter().map(|&dim| candidate.capacity[dim]).collect();
-                    self.alternatives.push(Alternative { candidate: index, capacity });
+                    let capacity = self.capacity(index as usize);
+                    let gpus = self.rooms[0][index as usize].clone().filter(|room| !room.is_linear());
+                    self.alternatives.push(Alternative { candidate: index, capacity, gpus });
                     self.alternatives.len() as u32 - 1
                 });
                 values.entry(candidate.domains[at].1).or_default().push(number);
@@ -125,6 +182,7 @@ impl<'a> Build<'a> {
                 let candidate = self.alternatives[*number as usize].candidate;
                 class.candidates.binary_search(&candidate).is_ok()
                     && fit_count(&self.problem.candidates[candidate as usize].capacity, &class.requests) > 0
+                    && Self::serves(self.rooms[0][candidate as usize].as_ref(), class)
             })
             .collect()
     }
@@ -135,6 +193,7 @@ impl<'a> Build<'a> {
         if one.price > other.price
             || one.max_nodes.is_some()
             || self.dims.iter().any(|&dim| one.capacity[dim] < other.capacity[dim])
+            || !Room::covers_new(one.gpus.as_ref(), other.gpus.as_ref())
         {
             return false;
         }
@@ -192,7 +251,10 @@ impl Admission {
             for &candidate in &class.candidates {
                 let at = candidate as usize;
                 let offer = &problem.candidates[at];
-                if offer.max_nodes == Some(0) || fit_count(&offer.capacity, &class.requests) == 0 {
+                if offer.max_nodes == Some(0)
+                    || fit_count(&offer.capacity, &class.requests) == 0
+                    || !Build::serves(build.rooms[0][at].as_ref(), class)
+                {
                     continue;
                 }
                 match build.must_flex[at].iter().find(|rule| unmet[**rule as usize]) {
@@ -201,7 +263,9 @@ impl Admission {
                 }
             }
             for &node in &class.existing {
-                if fit_count(&problem.existing[node as usize].free, &class.requests) > 0 {
+                if fit_count(&problem.existing[node as usize].free, &class.requests) > 0
+                    && Build::serves(build.rooms[1][node as usize].as_ref(), class)
+                {
                     made.existing[node as usize].insert(position);
                 }
             }
@@ -241,7 +305,8 @@ impl Model {
             }
         }
         let mut model = Self {
-            dims: build.dims.len(),
+            dims: build.dims.len() + build.gpu_rows.len(),
+            uniform: build.rooms.iter().flatten().flatten().all(Room::is_uniform),
             classes,
             bins,
             limits: build.rows.limits,
@@ -278,11 +343,11 @@ impl Build<'_> {
             })
         });
 
-        let mut groups: BTreeMap<(BitSet, Vec<u64>), Vec<u32>> = BTreeMap::new();
+        let mut groups: BTreeMap<(BitSet, Vec<u64>, Option<&Room>), Vec<u32>> = BTreeMap::new();
         for (node, set) in admission.existing.iter().enumerate() {
             if !set.is_empty() {
-                let free = self.project(&self.problem.existing[node].free);
-                groups.entry((set.clone(), free)).or_default().push(node as u32);
+                let room = self.rooms[1][node].as_ref();
+                groups.entry((set.clone(), self.free(node), room)).or_default().push(node as u32);
             }
         }
         let mut groups: Vec<_> = groups.into_iter().collect();
@@ -290,7 +355,7 @@ impl Build<'_> {
 
         let mut bins = Vec::with_capacity(groups.len() + candidates.len());
         let mut admits = Vec::with_capacity(groups.len() + candidates.len());
-        for ((set, free), nodes) in groups {
+        for ((set, free, room), nodes) in groups {
             bins.push(Bin {
                 capacity: free,
                 price: 0,
@@ -300,7 +365,7 @@ impl Build<'_> {
                 classes: Vec::new(),
                 holds: Vec::new(),
                 penalties: Vec::new(),
-                rules: Rules::default(),
+                rules: Rules { gpus: self.ruling(room, &set), ..Rules::default() },
                 covered: None,
                 origin: Origin::Existing(nodes),
             });
@@ -310,7 +375,7 @@ impl Build<'_> {
             let candidate = &self.problem.candidates[index];
             let twin = &self.rows.twins[index];
             let own = Bin {
-                capacity: self.project(&candidate.capacity),
+                capacity: self.capacity(index),
                 price: candidate.price.micros(),
                 list_price: candidate.price.micros(),
                 // Twins share their stock through a row.
@@ -319,7 +384,11 @@ impl Build<'_> {
                 classes: Vec::new(),
                 holds: Vec::new(),
                 penalties: Vec::new(),
-                rules: Rules { conflicts: false, flexible: self.must_flex[index].clone() },
+                rules: Rules {
+                    conflicts: false,
+                    flexible: self.must_flex[index].clone(),
+                    gpus: self.ruling(self.rooms[0][index].as_ref(), &admission.candidates[index]),
+                },
                 covered: None,
                 origin: Origin::Candidate(index as u32),
             };
@@ -349,7 +418,7 @@ impl Build<'_> {
         let mut merged: BTreeMap<Kind, Vec<(u32, u64)>> = BTreeMap::new();
         for (position, &index) in self.wanted.iter().enumerate() {
             let class = &self.problem.classes[index];
-            let requests = self.project(&class.requests);
+            let requests = self.requests(index);
             let homes: Vec<u32> =
                 (0..bins.len()).filter(|&bin| admits[bin].contains(position)).map(|bin| bin as u32).collect();
             if homes.is_empty() {
@@ -385,6 +454,7 @@ impl Build<'_> {
                 conflicts: conflicts[index].clone(),
                 penalties,
                 alternatives: self.alternatives(index),
+                gpu: class.gpu,
             };
             merged.entry(kind).or_default().push((index as u32, u64::from(class.count)));
         }
@@ -401,6 +471,7 @@ impl Build<'_> {
                     bins: kind.homes,
                     conflicts: Vec::new(),
                     alternatives: kind.alternatives,
+                    gpu: kind.gpu,
                 };
                 (class, kind.conflicts)
             })

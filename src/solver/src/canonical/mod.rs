@@ -18,7 +18,9 @@ mod rows;
 mod tests;
 
 use crate::content::{Alternative, Flexible};
+use crate::gpu::{self, Room};
 use crate::pricing::UNITS;
+use crate::problem::GpuRequest;
 use crate::solution::UnplacedReason;
 
 pub(crate) use rows::{Covering, Row};
@@ -46,6 +48,8 @@ pub(crate) struct Class {
     pub conflicts: Vec<u32>,
     /// Indices into [`Model::alternatives`] that hold such a pod, ascending.
     pub alternatives: Vec<u32>,
+    /// What one pod wants of shared or cut GPUs.
+    pub gpu: Option<GpuRequest>,
 }
 
 /// Where a bin comes from.
@@ -65,12 +69,14 @@ pub(crate) struct Rules {
     pub conflicts: bool,
     /// Indices into [`Model::flexible`]: the content must fit other nodes too.
     pub flexible: Vec<u32>,
+    /// GPUs that are shared or cut, where `dims` do not tell what fits them.
+    pub gpus: Option<Room>,
 }
 
 impl Rules {
     /// Whether there are none.
     pub fn none(&self) -> bool {
-        !self.conflicts && self.flexible.is_empty()
+        !self.conflicts && self.flexible.is_empty() && self.gpus.is_none()
     }
 }
 
@@ -105,8 +111,10 @@ pub(crate) struct Bin {
 /// The canonical problem.
 #[derive(Clone, Debug)]
 pub(crate) struct Model {
-    /// Number of resources that some pod requests.
+    /// Number of resources that some pod requests, and of the rows that shared and cut GPUs add to them.
     pub dims: usize,
+    /// Whether the GPUs of every node are of one kind.
+    pub uniform: bool,
     /// Merged classes that fit somewhere.
     pub classes: Vec<Class>,
     /// Existing bins first, then those to buy; candidates in the problem's order, each followed by its twin.
@@ -194,6 +202,7 @@ impl Model {
     pub fn replaces(&self, small: u32, large: u32, bin: &Bin) -> bool {
         let (small, large) = (&self.classes[small as usize], &self.classes[large as usize]);
         small.is_plain()
+            && gpu::replaces(small.gpu, large.gpu, self.uniform)
             && (bin.rules.flexible.is_empty()
                 || large.alternatives.iter().all(|one| small.alternatives.binary_search(one).is_ok()))
     }

@@ -3,7 +3,7 @@
 use crate::problem::{Commitment, Problem};
 
 /// What is paid for `bought` nodes of each candidate, in micro-dollars, and what is used of each commitment.
-pub(super) fn paid(problem: &Problem, bought: &[u64]) -> (u128, Vec<u64>) {
+pub(crate) fn paid(problem: &Problem, bought: &[u64]) -> (u128, Vec<u64>) {
     let price = |candidate: usize| u128::from(problem.candidates[candidate].price.micros());
     let mut total: u128 =
         bought.iter().enumerate().map(|(index, count)| price(index) * u128::from(*count)).sum();

@@ -24,7 +24,9 @@ mod spreads;
 mod steps;
 mod violation;
 
+pub(crate) use commitments::paid;
 pub use gpu::GpuFault;
+pub(crate) use packing::packs;
 pub use steps::StepFault;
 pub use violation::{NodeRef, Violation};
 
@@ -71,6 +73,16 @@ pub fn check(problem: &Problem, solution: &Solution) -> Result<(), Vec<Violation
     if violations.is_empty() { Ok(()) } else { Err(violations) }
 }
 
+/// Whether the problem is well-formed and every index of the solution exists.
+pub(crate) fn well_shaped(problem: &Problem, solution: &Solution) -> bool {
+    let mut violations = Vec::new();
+    if problem.validate().is_ok() {
+        shape::check(problem, solution, &mut violations);
+        return violations.is_empty();
+    }
+    false
+}
+
 /// One kind of node of the plan with what each such node offers and holds.
 struct NodeView<'a> {
     reference: NodeRef,
@@ -96,7 +108,7 @@ impl NodeView<'_> {
 }
 
 /// The value of a topology among a node's.
-fn value(domains: &[(u32, u32)], topology: u32) -> Option<u32> {
+pub(crate) fn value(domains: &[(u32, u32)], topology: u32) -> Option<u32> {
     domains.binary_search_by_key(&topology, |(of, _)| *of).ok().map(|at| domains[at].1)
 }
 

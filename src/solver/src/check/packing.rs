@@ -10,7 +10,7 @@ use crate::solution::Placement;
 /// Steps of one search.
 const STEPS: u32 = 20_000;
 
-pub(super) fn packs(problem: &Problem, pods: &[Placement], gpus: Option<&Gpus>) -> bool {
+pub(crate) fn packs(problem: &Problem, pods: &[Placement], gpus: Option<&Gpus>) -> bool {
     let mut whole = 0u128;
     let mut shares: Vec<(u32, u64)> = Vec::new();
     let mut instances: Vec<MigProfile> = Vec::new();

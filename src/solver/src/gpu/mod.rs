@@ -11,6 +11,8 @@ mod share;
 
 use poolwright_catalog::MigProfile;
 
+pub(crate) use layout::layout;
+
 use crate::problem::{GPU_UNITS, GpuMode, GpuRequest, GpuState, Gpus};
 
 /// Steps of the exact search for who shares a GPU with whom when contents are tried.

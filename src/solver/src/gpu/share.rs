@@ -32,7 +32,7 @@ pub(crate) struct Packing {
 }
 
 /// Pods beyond which the exact search is not tried.
-const MOST_PODS: u64 = 512;
+const MOST_PODS: u64 = 2048;
 
 /// How often a pod fits.
 fn times(gpu: Gpu, kind: Kind) -> u64 {

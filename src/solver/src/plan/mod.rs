@@ -2,6 +2,7 @@
 //! problem's own classes, candidates and nodes.
 
 mod adjust;
+mod gpus;
 mod solution;
 mod stock;
 

@@ -4,12 +4,11 @@ use std::collections::{BTreeMap, VecDeque};
 
 use poolwright_catalog::UsdPerHour;
 
+use super::gpus::LaidOut;
 use super::{Plan, Stock};
 use crate::canonical::{Model, Origin, Row};
 use crate::problem::{Problem, risk};
-use crate::solution::{
-    Charges, ExistingUse, NewNodes, Placement, Solution, Stopped, Unplaced, UnplacedReason,
-};
+use crate::solution::{Charges, NewNodes, Placement, Solution, Stopped, Unplaced, UnplacedReason};
 
 impl Plan {
     /// The plan in the problem's own terms. It must not place more than the demand.
@@ -74,18 +73,13 @@ impl Plan {
                     }
                     Origin::Existing(_) => {
                         let (now, later) = nodes.split_at(copies as usize);
-                        on_existing.extend(now.iter().map(|&node| ExistingUse {
-                            node,
-                            pods: pods.clone(),
-                            gpus: Vec::new(),
-                        }));
+                        on_existing.extend(now.iter().map(|&node| (node, pods.clone())));
                         nodes = later;
                     }
                 }
                 left -= copies;
             }
         }
-        on_existing.sort();
         let mut unplaced: Vec<Unplaced> = model
             .homeless
             .iter()
@@ -100,15 +94,21 @@ impl Plan {
                 reason,
             }));
         }
-        unplaced.sort();
-        let new_nodes: Vec<NewNodes> = new_nodes
+        let objective = self.cost(model);
+        let plain: Vec<NewNodes> = new_nodes
             .into_iter()
             .map(|((candidate, pods), count)| NewNodes { candidate, pods, count, gpus: Vec::new() })
             .collect();
-        let charges = charges(problem, &new_nodes);
-        let objective = self.cost(model);
+        let counted = charges(problem, &plain);
         let cost =
-            objective.saturating_sub(charges.risk.micros()).saturating_sub(charges.preferences.micros());
+            objective.saturating_sub(counted.risk.micros()).saturating_sub(counted.preferences.micros());
+        let mut laid = LaidOut::new(problem);
+        let new_nodes = laid.new_nodes(plain);
+        let on_existing = laid.on_existing(on_existing);
+        let bound = if laid.lost.is_empty() { bound } else { 0 };
+        laid.leave_out(&mut unplaced);
+        unplaced.sort();
+        let charges = charges(problem, &new_nodes);
         Solution {
             commitment_use: commitment_use(model, &new_nodes),
             new_nodes,

@@ -1,0 +1,248 @@
+//! Why pods are where they are: the nodes a class went to, what others would cost more, what is scarce, and what kept every
+//! other kind of node out. Read from the problem and the answer alone, so that a saved case can be explained later.
+//!
+//! **What the numbers mean.** With [`ShadowPrices`](crate::ShadowPrices) in the solution, each pod has a price: what one more
+//! of its class costs. An alternative's `more` is what one node of it would cost (price after commitments, what its share of
+//! scarce limits and stock is worth, risk and preferences of its pods), holding one pod of the class and the best others we
+//! find for it, beyond the prices of those pods: what the plan would cost more, at most, per such node. Without shadow prices
+//! `more` compares one pod alone: a node's cost divided by how many such pods it holds, against the cheapest used.
+
+mod exclude;
+mod text;
+mod worth;
+
+use poolwright_catalog::UsdPerHour;
+use serde::{Deserialize, Serialize};
+
+use crate::problem::Problem;
+use crate::solution::{Solution, UnplacedReason};
+
+pub use exclude::{GpuWhy, Why};
+
+/// Where the pods of one class went, and why not elsewhere. Its [`std::fmt::Display`] is a short text, however many
+/// candidates there are.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Explanation {
+    /// Index into [`Problem::classes`].
+    pub class: u32,
+    /// Its name.
+    pub name: String,
+    /// How many pods there are to place, those of removed nodes included.
+    pub pods: u64,
+    /// Where they went: new nodes by candidate, then existing ones.
+    pub placed: Vec<Placed>,
+    /// Those left out: why, in words, and how many.
+    pub left_out: Vec<LeftOut>,
+    /// What `more` of the alternatives compares.
+    pub basis: Basis,
+    /// What one more pod of the class costs per hour; `None` without shadow prices.
+    pub one_more_pod: Option<UsdPerHour>,
+    /// Candidates that could have been used and are not, least `more` first.
+    pub alternatives: Vec<Alternative>,
+    /// What more of a limit or of a candidate's stock would save, where it would; dearest first.
+    pub scarce: Vec<Scarce>,
+    /// Candidates that could not be used, by index, with the first rule that excludes them.
+    pub excluded: Vec<Excluded>,
+}
+
+/// Pods of the class on nodes of one kind.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Placed {
+    /// Index into [`Problem::candidates`]; `None` for an existing node.
+    pub candidate: Option<u32>,
+    /// The candidate's or the node's name.
+    pub name: String,
+    /// How many such nodes hold pods of the class.
+    pub nodes: u64,
+    /// How many pods of the class they hold.
+    pub pods: u64,
+    /// What one such node costs; nothing for an existing one.
+    pub price: UsdPerHour,
+}
+
+/// Pods of the class that are left out.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct LeftOut {
+    /// How many.
+    pub pods: u64,
+    /// The solution's reason.
+    pub reason: UnplacedReason,
+    /// The reason in words.
+    pub because: String,
+}
+
+/// What [`Alternative::more`] is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub enum Basis {
+    /// Per node, at the solution's shadow prices.
+    ShadowPrices,
+    /// Per pod, alone on its node: the solution has no prices.
+    Standalone,
+}
+
+/// A candidate that could have been used.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Alternative {
+    /// Index into [`Problem::candidates`].
+    pub candidate: u32,
+    /// Its name.
+    pub name: String,
+    /// Micro-dollars per hour that it would cost more, see [`Basis`]; below zero where it looks cheaper by this measure.
+    pub more: i64,
+}
+
+/// Something of which more would save.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Scarce {
+    /// The limit's or the candidate's name.
+    pub name: String,
+    /// Whether it is a limit (of any unit) or the stock of a candidate.
+    pub limit: bool,
+    /// What `units` more of it save.
+    pub saves: UsdPerHour,
+    /// One, or a million where one is worth next to nothing (bytes, micro-dollars).
+    pub units: u32,
+}
+
+/// A candidate that could not be used.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Excluded {
+    /// Index into [`Problem::candidates`].
+    pub candidate: u32,
+    /// Its name.
+    pub name: String,
+    /// The rule.
+    pub why: Why,
+}
+
+/// Explains where the pods of `class` went. `None` for a class that does not exist, and for a problem or a solution that
+/// [`crate::check`] would not follow.
+pub fn explain(problem: &Problem, solution: &Solution, class: u32) -> Option<Explanation> {
+    let of = problem.classes.get(class as usize)?;
+    crate::check::well_shaped(problem, solution).then_some(())?;
+    let placed = placed(problem, solution, class);
+    let exclusions = exclude::exclusions(problem, solution, class);
+    let mut excluded = Vec::new();
+    let mut open = Vec::new();
+    for (index, why) in exclusions.into_iter().enumerate() {
+        let candidate = index as u32;
+        if placed.iter().any(|placed| placed.candidate == Some(candidate)) {
+            continue;
+        }
+        match why {
+            Some(why) => {
+                excluded.push(Excluded { candidate, name: problem.candidates[index].name.clone(), why });
+            }
+            None => open.push(candidate),
+        }
+    }
+    let used: Vec<u32> = placed.iter().filter_map(|placed| placed.candidate).collect();
+    let mut alternatives: Vec<Alternative> = worth::more(problem, solution, class, &open, &used)
+        .into_iter()
+        .map(|(candidate, more)| Alternative {
+            candidate,
+            name: problem.candidates[candidate as usize].name.clone(),
+            more,
+        })
+        .collect();
+    alternatives.sort_by_key(|alternative| (alternative.more, alternative.candidate));
+    let moved: u64 = solution
+        .removed
+        .iter()
+        .filter_map(|node| problem.existing[*node as usize].removal.as_ref())
+        .flat_map(|removal| &removal.pods)
+        .filter(|(of, _)| *of == class)
+        .map(|(_, count)| u64::from(*count))
+        .sum();
+    Some(Explanation {
+        class,
+        name: of.name.clone(),
+        pods: u64::from(of.count) + moved,
+        placed,
+        left_out: left_out(problem, solution, class),
+        basis: if solution.prices.is_some() { Basis::ShadowPrices } else { Basis::Standalone },
+        one_more_pod: solution
+            .prices
+            .as_ref()
+            .map(|prices| UsdPerHour::from_micros(prices.classes[class as usize])),
+        alternatives,
+        scarce: scarce(problem, solution, class),
+        excluded,
+    })
+}
+
+fn placed(problem: &Problem, solution: &Solution, class: u32) -> Vec<Placed> {
+    let mut placed: Vec<Placed> = Vec::new();
+    for group in &solution.new_nodes {
+        let Some((_, each)) = group.pods.iter().find(|(of, _)| *of == class) else { continue };
+        let (nodes, pods) = (u64::from(group.count), u64::from(*each) * u64::from(group.count));
+        // Groups are sorted by candidate.
+        match placed.last_mut().filter(|last| last.candidate == Some(group.candidate)) {
+            Some(last) => {
+                last.nodes += nodes;
+                last.pods += pods;
+            }
+            None => {
+                let candidate = &problem.candidates[group.candidate as usize];
+                let (name, price) = (candidate.name.clone(), candidate.price);
+                placed.push(Placed { candidate: Some(group.candidate), name, nodes, pods, price });
+            }
+        }
+    }
+    for used in &solution.on_existing {
+        if let Some((_, pods)) = used.pods.iter().find(|(of, _)| *of == class) {
+            let name = problem.existing[used.node as usize].name.clone();
+            let pods = u64::from(*pods);
+            placed.push(Placed { candidate: None, name, nodes: 1, pods, price: UsdPerHour::ZERO });
+        }
+    }
+    placed
+}
+
+fn left_out(problem: &Problem, solution: &Solution, class: u32) -> Vec<LeftOut> {
+    let of = solution.unplaced.iter().filter(|left| left.class == class);
+    of.map(|left| LeftOut {
+        pods: u64::from(left.count),
+        reason: left.reason,
+        because: text::reason(problem, left.reason),
+    })
+    .collect()
+}
+
+/// What is scarce among what the class's candidates use.
+fn scarce(problem: &Problem, solution: &Solution, class: u32) -> Vec<Scarce> {
+    let Some(prices) = &solution.prices else { return Vec::new() };
+    let candidates = &problem.classes[class as usize].candidates;
+    let mut touched = vec![false; problem.limits.len()];
+    for candidate in candidates {
+        for (limit, amount) in &problem.candidates[*candidate as usize].limit_use {
+            touched[*limit as usize] |= *amount > 0;
+        }
+    }
+    let of_limits = problem.limits.iter().zip(&prices.limits).zip(touched);
+    let limits =
+        of_limits.filter(|((_, price), touched)| **price > 0 && *touched).map(|((limit, price), _)| {
+            // A hundredth of a cent for one: below that, a million says more.
+            let (saves, units) =
+                if *price >= 100 * 1_000_000 { (*price / 1_000_000, 1) } else { (*price, 1_000_000) };
+            Scarce { name: limit.name.clone(), limit: true, saves: UsdPerHour::from_micros(saves), units }
+        });
+    let stock = candidates.iter().filter_map(|candidate| {
+        let saves = UsdPerHour::from_micros(prices.candidates[*candidate as usize]);
+        let name = problem.candidates[*candidate as usize].name.clone();
+        (saves > UsdPerHour::ZERO).then_some(Scarce { name, limit: false, saves, units: 1 })
+    });
+    let mut scarce: Vec<Scarce> = limits.chain(stock).collect();
+    scarce.sort_by(|a, b| (a.units, b.saves, &a.name).cmp(&(b.units, a.saves, &b.name)));
+    scarce
+}
+
+#[cfg(test)]
+mod tests;
