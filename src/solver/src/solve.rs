@@ -49,6 +49,9 @@ impl Options {
 /// [`ProblemError`] when `problem` is malformed.
 pub fn greedy(problem: &Problem) -> Result<Solution, ProblemError> {
     problem.validate()?;
+    if moves::concerns(problem) {
+        return moves::greedy(problem);
+    }
     let model = Model::new(problem);
     let plan = greedy::plan(&model, &model.demand());
     Ok(plan.solution(problem, &model, 0, Stopped::WorkLimit))

@@ -4,7 +4,9 @@
 mod random_problem;
 
 use poolwright_catalog::UsdPerHour;
-use poolwright_solver::{Problem, Solution, Unplaced, UnplacedReason, check};
+use poolwright_solver::{
+    NeverStop, Options, Problem, Solution, Unplaced, UnplacedReason, check, explain, greedy, solve,
+};
 use random_problem::{Shape, problem, rule};
 
 /// Seeds tried for each shape.
@@ -65,4 +67,48 @@ fn leaving_everything_as_it_is_is_always_a_plan() {
         };
         assert_eq!(check(&problem, &solution), Ok(()), "seed {seed}");
     }
+}
+
+/// The sentences of all violations of greedy and final plan, if any.
+fn faults(problem: &Problem) -> Vec<String> {
+    let mut faults = Vec::new();
+    let first = greedy(problem).expect("a well-formed problem");
+    if let Err(violations) = check(problem, &first) {
+        faults.extend(violations.iter().map(|violation| format!("greedy: {violation}")));
+    }
+    let solution = solve(problem, &Options::default(), &mut NeverStop).expect("a well-formed problem");
+    if let Err(violations) = check(problem, &solution) {
+        faults.extend(violations.iter().map(|violation| format!("solve: {violation}")));
+    }
+    if solution.bound > solution.objective() {
+        faults.push("the bound is above the objective".into());
+    }
+    for class in 0..problem.classes.len() as u32 {
+        match explain(problem, &solution, class) {
+            Some(explanation) => drop(explanation.to_string()),
+            None => faults.push(format!("class {class} is not explained")),
+        }
+    }
+    faults
+}
+
+/// Problems of `rules` in two sizes are answered, and the answers are right.
+fn answers_pass(rules: u32) {
+    let small = Shape { rules, ..Shape::SMALL };
+    let medium = Shape { pods: 60, classes: 12, candidates: 10, existing: 5, rules };
+    for (shape, count) in [(small, 300), (medium, 30)] {
+        for (seed, problem) in seeds(shape).take(count) {
+            assert_eq!(faults(&problem), Vec::<String>::new(), "seed {seed} of {shape:?}");
+        }
+    }
+}
+
+#[test]
+fn plans_with_rules_about_nodes_and_money_pass_the_checker() {
+    answers_pass(rule::ALL & !(rule::GANGS | rule::SPREADS | rule::REMOVAL));
+}
+
+#[test]
+fn plans_that_keep_or_move_pods_pass_the_checker() {
+    answers_pass(rule::ALL & !(rule::GANGS | rule::SPREADS));
 }

@@ -16,6 +16,7 @@ mod steps;
 mod subsets;
 
 pub use frontier::{FrontierPoint, frontier};
+pub(crate) use residual::greedy;
 pub(crate) use search::solve;
 
 use crate::problem::Problem;

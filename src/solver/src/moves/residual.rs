@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use poolwright_catalog::{ResourceName, UsdPerHour};
 
 use super::cluster::Cluster;
-use crate::problem::{DisruptionBudget, Problem};
+use crate::problem::{DisruptionBudget, Problem, ProblemError};
 use crate::solution::{Charges, ExistingUse, Proof, Solution, Stopped, Unplaced};
 use crate::{Options, Progress, Watch};
 
@@ -178,7 +178,12 @@ pub(super) fn solve(
     }
     let fixed = kept(cluster, &gone);
     let mut solution = if demand.iter().all(|count| *count == 0) {
-        Solution { proof: Proof::Exact, stopped: Stopped::GapReached, ..Solution::default() }
+        Solution {
+            proof: Proof::Exact,
+            stopped: Stopped::GapReached,
+            commitment_use: vec![UsdPerHour::ZERO; cluster.problem.commitments.len()],
+            ..Solution::default()
+        }
     } else {
         let (left, exact) = problem(cluster, &demand, &gone, guests, rooms);
         let Ok(mut solution) = crate::solve(&left, options, &mut Part(watch)) else { return Err(Vec::new()) };
@@ -219,6 +224,15 @@ pub(super) fn solve(
     solution.removed.clone_from(&gone);
     let left_out = left_out(cluster.problem, &solution.unplaced);
     Ok(Target { gone, solution, left_out })
+}
+
+/// The cover greedy's plan for those that wait, with every node staying as it is.
+pub(crate) fn greedy(given: &Problem) -> Result<Solution, ProblemError> {
+    let cluster = Cluster::new(given);
+    let (left, _) = problem(&cluster, &cluster.homeless(&[]), &[], &[], &|_, _| true);
+    let mut solution = crate::greedy(&left)?;
+    solution.cost += kept(&cluster, &[]).0;
+    Ok(solution)
 }
 
 /// What the nodes that stay cost, and what removing the others is counted to cost.
