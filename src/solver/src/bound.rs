@@ -154,6 +154,23 @@ impl Certificate {
         self.paid
     }
 
+    /// The same for `totals` by owner, however choices are made.
+    pub fn open_bound(&self, model: &Model, totals: &[u64]) -> u64 {
+        let mut demand = totals.to_vec();
+        for choice in model.choices.iter().filter(|choice| choice.is_open()) {
+            for class in choice.cells() {
+                demand[class as usize] = 0;
+            }
+            // The division that is cheapest at these prices; the plan in question shows that there is one.
+            if let Some((_, split)) = choice.cheapest(totals, &self.pods, None) {
+                for (class, count) in split {
+                    demand[class as usize] = count;
+                }
+            }
+        }
+        self.bound(model, &demand)
+    }
+
     /// No plan that places at least `demand` costs less than this many micro-dollars.
     ///
     /// `demand` may be less than what the contents were bounded with, never more.

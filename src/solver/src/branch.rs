@@ -63,7 +63,11 @@ impl Branch {
                 branch.paid.push(index);
             }
         }
-        let possible = branch.model.classes.iter().all(|class| class.demand == 0 || !class.bins.is_empty());
+        let possible = branch
+            .model
+            .classes
+            .iter()
+            .all(|class| class.demand == 0 || class.choice.is_some() || !class.bins.is_empty());
         let payable = branch.model.limits.iter().enumerate().all(|(row, left)| {
             // A row that is overdrawn needs nodes that make room in it.
             let gives =

@@ -78,6 +78,11 @@ impl<'m> Content<'m> {
     }
 
     /// Its pods by class, ascending.
+    pub fn pods(&self) -> &[(u32, u32)] {
+        &self.pods
+    }
+
+    /// Its pods by class, ascending.
     pub fn into_pods(self) -> Vec<(u32, u32)> {
         self.pods
     }

@@ -202,6 +202,7 @@ pub(crate) fn dive(
             center: Some(prices.clone()),
             goal: style.goal,
             cutoff: None,
+            open: None,
         };
         let relaxed = relax::run(pricer, task, meter);
         let Some(relaxed) = relaxed.filter(|_| !meter.stopped()) else {

@@ -9,7 +9,7 @@ use crate::plan::{Pattern, Plan, Stock};
 
 /// How pods are valued.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Value {
+pub(crate) enum Value {
     /// The cheapest node that holds the pod.
     Alone,
     /// The pod's share of the node that holds many such pods at the least price each.
@@ -18,7 +18,7 @@ enum Value {
 
 /// Which bins a greedy likes, beyond their prices.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-struct Taste {
+pub(crate) struct Taste {
     /// How much a node that takes much of a scarce limit is disliked.
     scarcity: u64,
     /// Leaves nodes alone of which only a part may be of their kind: what then fits, fits in any case.
@@ -29,7 +29,7 @@ struct Taste {
 
 impl Taste {
     /// All that can make a difference to `model`.
-    fn all(model: &Model) -> Vec<Self> {
+    pub fn all(model: &Model) -> Vec<Self> {
         let has = |wanted: fn(&Row) -> bool| model.rows.iter().any(wanted);
         let mut tastes = vec![Self::default()];
         if has(|row| matches!(row, Row::Limit(_))) {
@@ -77,53 +77,6 @@ impl Taste {
     }
 }
 
-/// The better of several cover greedies. Places every pod if any of them does.
-pub(crate) fn plan(model: &Model, demand: &[u64]) -> Plan {
-    let mut best: Option<Plan> = None;
-    for value in [Value::Alone, Value::Share] {
-        let values = values(model, demand, value);
-        for taste in Taste::all(model) {
-            let mut plan = cover(model, demand, &values, taste);
-            if plan.missing(model, demand).iter().any(|left| *left > 0) {
-                plan = by_priority(model, demand, &values, taste);
-            }
-            if best.as_ref().is_none_or(|best| plan.compare(best, model).is_lt()) {
-                best = Some(plan);
-            }
-        }
-    }
-    best.unwrap_or_default()
-}
-
-/// Highest priority first; each level may use the room that the levels above left.
-fn by_priority(model: &Model, demand: &[u64], values: &[f64], taste: Taste) -> Plan {
-    let mut levels: Vec<i32> = model.classes.iter().map(|class| class.priority).collect();
-    levels.sort_unstable_by(|a, b| b.cmp(a));
-    levels.dedup();
-    let mut plan = Plan::default();
-    for level in levels {
-        let mut left: Vec<u64> = model
-            .classes
-            .iter()
-            .zip(demand)
-            .map(|(class, count)| if class.priority == level { *count } else { 0 })
-            .collect();
-        plan.fill(model, &mut left, &by_value(values));
-        let stock = Stock::after(model, &plan);
-        extend(model, &mut plan, left, stock, values, taste);
-    }
-    plan.downgrade(model);
-    plan
-}
-
-/// One cover of the whole demand.
-fn cover(model: &Model, demand: &[u64], values: &[f64], taste: Taste) -> Plan {
-    let mut plan = Plan::default();
-    extend(model, &mut plan, demand.to_vec(), Stock::full(model), values, taste);
-    plan.downgrade(model);
-    plan
-}
-
 /// Places as many pods of `left` as `stock` allows by values given from outside, such as the duals of a relaxation.
 /// Returns what could not be placed.
 pub(crate) fn complete(model: &Model, plan: &mut Plan, left: Vec<u64>, values: &[f64]) -> Vec<u64> {
@@ -149,7 +102,7 @@ pub(crate) fn share(model: &Model, demand: &[u64]) -> Vec<f64> {
 }
 
 /// What each class is worth, in micro-dollars.
-fn values(model: &Model, demand: &[u64], value: Value) -> Vec<f64> {
+pub(crate) fn values(model: &Model, demand: &[u64], value: Value) -> Vec<f64> {
     model
         .classes
         .iter()
@@ -182,7 +135,7 @@ struct Fill {
 }
 
 /// Opens bins for `left` until nothing more can be placed; returns what is left.
-fn extend(
+pub(crate) fn extend(
     model: &Model,
     plan: &mut Plan,
     mut left: Vec<u64>,

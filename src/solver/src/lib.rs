@@ -13,14 +13,16 @@ pub mod explain;
 pub mod problem;
 pub mod solution;
 
+mod admit;
 mod bits;
 mod bound;
 mod branch;
 mod canonical;
+mod choice;
 mod content;
 mod dive;
 mod exact;
-
+mod flow;
 mod gpu;
 mod greedy;
 mod knapsack;
@@ -29,10 +31,12 @@ mod master;
 mod meter;
 mod moves;
 mod multipliers;
+mod open;
 mod plan;
 mod pricing;
 mod relax;
 mod shadow;
+mod small;
 mod solve;
 #[cfg(test)]
 mod testing;

@@ -1,6 +1,7 @@
 //! The linear master over patterns: what its rows and columns mean. Who solves it is the business of [`crate::lp`].
 
 use crate::canonical::{Model, UNLIMITED};
+use crate::choice::Split;
 use crate::lp::{self, Ask, Lp, Seed};
 use crate::meter::Meter;
 use crate::plan::Pattern;
@@ -12,6 +13,8 @@ pub(crate) enum Column {
     Node(Pattern),
     /// A place for one pod of the second class taken by one of the first.
     Exchange,
+    /// This much of a choice divided like this.
+    Option(u32, Split),
     /// A pod that is on no node: keeps the master of a branch feasible.
     Missing,
 }
@@ -29,6 +32,8 @@ pub(crate) struct Values {
     pub bins: Vec<f64>,
     /// What one more unit of each limit would save.
     pub limits: Vec<f64>,
+    /// What each choice costs.
+    pub choices: Vec<f64>,
 }
 
 /// The master problem for a demand.
@@ -40,19 +45,22 @@ pub(crate) struct Master<'m> {
     bin_rows: Vec<Option<usize>>,
     /// The same, with what the row is divided by.
     limit_rows: Vec<Option<(usize, f64)>>,
+    choice_rows: Vec<Option<usize>>,
     /// All columns, in the order of the LP's.
     pub columns: Vec<Column>,
 }
 
 impl<'m> Master<'m> {
     /// Rows for `demand`, and for what `bins` and `limits` have left. `all_rows` gives classes without demand a row too,
-    /// so that exchanges can pass through them.
+    /// so that exchanges can pass through them. One option is taken of each of
+    /// `choices`.
     pub fn new(
         model: &'m Model,
         demand: &[u64],
         bins: &[u64],
         limits: &[i128],
         all_rows: bool,
+        choices: &[bool],
         seed: Seed,
     ) -> Self {
         let mut lp = lp::new(seed);
@@ -85,7 +93,8 @@ impl<'m> Master<'m> {
                 })
             })
             .collect();
-        Self { model, lp, rows, bin_rows, limit_rows, columns: Vec::new() }
+        let choice_rows = choices.iter().map(|asked| asked.then(|| add(Ask::AtLeast(1.0)))).collect();
+        Self { model, lp, rows, bin_rows, limit_rows, choice_rows, columns: Vec::new() }
     }
 
     fn add(&mut self, column: Column, cost: f64, entries: &[(usize, f64)]) {
@@ -108,6 +117,16 @@ impl<'m> Master<'m> {
         }));
         let cost = bin.cost(&pattern.pods) as f64 / 1e6;
         self.add(Column::Node(pattern), cost, &entries);
+    }
+
+    /// Adds a way to divide a choice: what it asks of its classes.
+    pub fn add_option(&mut self, choice: u32, split: Split) {
+        let Some(row) = self.choice_rows.get(choice as usize).copied().flatten() else { return };
+        let asks = split
+            .iter()
+            .filter_map(|(class, count)| self.rows[*class as usize].map(|row| (row, -(*count as f64))));
+        let entries: Vec<(usize, f64)> = asks.chain([(row, 1.0)]).collect();
+        self.add(Column::Option(choice, split), 0.0, &entries);
     }
 
     /// Lets a pod of `small` take a place meant for one of `large`.
@@ -145,6 +164,7 @@ impl<'m> Master<'m> {
             limits: limits
                 .map(|row| row.map_or(0.0, |(row, scale)| price(Some(row), -1.0) / scale))
                 .collect(),
+            choices: self.choice_rows.iter().map(|row| price(*row, 1.0)).collect(),
             columns: point.columns,
         })
     }

@@ -6,10 +6,12 @@ use std::collections::BTreeSet;
 use crate::bits::BitSet;
 use crate::bound::{Certificate, Prices};
 use crate::canonical::Model;
+use crate::choice::Split;
 use crate::knapsack::Effort;
 use crate::lp::Seed;
 use crate::master::{Column, Master};
 use crate::meter::Meter;
+use crate::open::Open;
 use crate::plan::{Pattern, Stock};
 use crate::pricing::Pricer;
 
@@ -41,6 +43,8 @@ const EFFORTS: [Effort; 6] = [
 pub(crate) struct Relaxed {
     /// Contents with their value in the last master.
     pub columns: Vec<(Pattern, f64)>,
+    /// Options of choices with their value in the last master.
+    pub options: Vec<(u32, Split, f64)>,
     /// Prices of pods in micro-dollars, the ones of the best bound.
     pub pods: Vec<f64>,
     /// Prices of scarce bins.
@@ -134,6 +138,13 @@ pub(crate) fn plain_columns(model: &Model, demand: &[u64]) -> Vec<Pattern> {
     columns.into_iter().collect()
 }
 
+/// What a pod of `class` costs on the bin where it is cheapest.
+fn plain_price(model: &Model, class: usize) -> f64 {
+    let bins = model.classes[class].bins.iter().map(|bin| &model.bins[*bin as usize]);
+    let prices = bins.map(|bin| bin.price as f64 / bin.holds(class as u32).max(1) as f64);
+    prices.fold(f64::INFINITY, f64::min)
+}
+
 fn mix(old: &[f64], new: &[f64], weight: f64) -> Vec<f64> {
     old.iter().zip(new).map(|(old, new)| weight * old + (1.0 - weight) * new).collect()
 }
@@ -154,6 +165,8 @@ pub(crate) struct Task<'a> {
     pub goal: Goal,
     /// For branches, which may be impossible: what leaving out a pod of each class costs, and the bound that is high enough.
     pub cutoff: Option<(&'a [f64], u64)>,
+    /// Where there are choices: what is to be placed. `demand` is then what there can be at most of each class.
+    pub open: Option<Open<'a>>,
 }
 
 /// Prices of pods, scarce bins and limits.
@@ -161,10 +174,19 @@ pub(crate) type Center = (Vec<f64>, Vec<f64>, Vec<f64>);
 
 /// Runs column generation. `None` when it was stopped before the first master was solved.
 pub(crate) fn run(pricer: &mut Pricer<'_>, task: Task<'_>, meter: &mut Meter<'_>) -> Option<Relaxed> {
-    let Task { demand, stock, start, exchanges, center, goal, cutoff } = task;
+    let Task { demand, stock, start, exchanges, center, goal, cutoff, open } = task;
     let model = pricer.model();
-    let mut master =
-        Master::new(model, demand, stock.bins(), stock.limits(), !exchanges.is_empty(), goal.seed);
+    let (asked, plain) = open.map_or_else(Default::default, |open| (open.asked(model), open.plain(model)));
+    let rows = if open.is_some() { &plain } else { demand };
+    let all_rows = open.is_some() || !exchanges.is_empty();
+    let mut master = Master::new(model, rows, stock.bins(), stock.limits(), all_rows, &asked, goal.seed);
+    if let Some(open) = open {
+        let wanted: Vec<f64> =
+            demand.iter().enumerate().map(|(class, _)| plain_price(model, class)).collect();
+        for (choice, split) in open.cheapest(model, &wanted).into_iter().chain(open.known.iter().cloned()) {
+            master.add_option(choice, split);
+        }
+    }
     for pattern in start {
         master.add_node(pattern);
     }
@@ -197,7 +219,16 @@ pub(crate) fn run(pricer: &mut Pricer<'_>, task: Task<'_>, meter: &mut Meter<'_>
             .zip(&values.columns)
             .filter_map(|(column, value)| match column {
                 Column::Node(pattern) => Some((pattern.clone(), *value)),
-                Column::Exchange | Column::Missing => None,
+                Column::Exchange | Column::Missing | Column::Option(..) => None,
+            })
+            .collect();
+        best.options = master
+            .columns
+            .iter()
+            .zip(&values.columns)
+            .filter_map(|(column, value)| match column {
+                Column::Option(choice, split) => Some((*choice, split.clone(), *value)),
+                Column::Node(_) | Column::Exchange | Column::Missing => None,
             })
             .collect();
         if best.pods.is_empty() {
@@ -222,6 +253,10 @@ pub(crate) fn run(pricer: &mut Pricer<'_>, task: Task<'_>, meter: &mut Meter<'_>
         let prices = Prices::new(model, &pods, &bins, &limits);
         let mut uppers = Vec::with_capacity(model.bins.len());
         let mut added = 0;
+        for (choice, split) in open.map_or_else(Vec::new, |open| open.improving(model, &values, &pods)) {
+            master.add_option(choice, split);
+            added += 1;
+        }
         let mut loose: Vec<(f64, usize)> = Vec::new();
         let mut stopped = false;
         for bin in 0..model.bins.len() {
@@ -259,7 +294,10 @@ pub(crate) fn run(pricer: &mut Pricer<'_>, task: Task<'_>, meter: &mut Meter<'_>
             break;
         }
         let certificate = Certificate::new(model, &prices, &uppers);
-        let bound = certificate.bound(model, demand);
+        let bound = match open {
+            Some(open) => certificate.open_bound(model, open.totals),
+            None => certificate.bound(model, demand),
+        };
         if bound > best.bound || best.certificate.is_none() {
             best.bound = bound;
             best.certificate = Some(certificate);

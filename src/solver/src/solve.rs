@@ -9,12 +9,13 @@ use crate::dive::{self, Style};
 use crate::greedy::{self};
 use crate::lp::{Backend, Seed};
 use crate::meter::Meter;
+use crate::open::{self, Open};
 use crate::plan::{Pattern, Plan, Stock};
 use crate::pricing::Pricer;
 use crate::problem::{Problem, ProblemError};
 use crate::relax::{self, Center, Goal, Relaxed, Task};
 use crate::solution::{Proof, Solution, Stopped};
-use crate::{Watch, exact, moves, shadow};
+use crate::{Watch, admit, exact, moves, shadow, small};
 
 /// How far to go.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -53,7 +54,7 @@ pub fn greedy(problem: &Problem) -> Result<Solution, ProblemError> {
         return moves::greedy(problem);
     }
     let model = Model::new(problem);
-    let plan = greedy::plan(&model, &model.demand());
+    let plan = admit::plan(&model);
     Ok(plan.solution(problem, &model, 0, Stopped::WorkLimit))
 }
 
@@ -70,18 +71,18 @@ pub fn solve(problem: &Problem, options: &Options, watch: &mut dyn Watch) -> Res
     }
     let model = Model::new(problem);
     let mut meter = Meter::new(watch, options.work);
-    let plan = greedy::plan(&model, &model.demand());
-    let mut run = Run {
-        problem,
-        model: &model,
-        options,
-        demand: plan.placed(&model),
-        best: plan,
-        bound: 0,
-        certificate: None,
-        small: true,
-    };
-    meter.improved(&run.best.solution(problem, &model, 0, Stopped::WorkLimit));
+    let mut plan = admit::plan(&model);
+    meter.improved(&plan.solution(problem, &model, 0, Stopped::WorkLimit));
+    let mut bound = 0;
+    if let Some((better, proven)) = small::solve(&model, &model.totals(), &mut meter) {
+        if better.compare(&plan, &model).is_lt() {
+            plan = better;
+            meter.improved(&plan.solution(problem, &model, 0, Stopped::WorkLimit));
+        }
+        bound = if proven { plan.cost(&model) } else { 0 };
+    }
+    let mut run = Run::new(problem, &model, options, plan);
+    run.bound = bound;
     run.search(&mut meter);
     let stopped = if run.done() {
         Stopped::GapReached
@@ -103,8 +104,12 @@ struct Run<'a> {
     problem: &'a Problem,
     model: &'a Model,
     options: &'a Options,
-    /// What the plan places, and what the bound is for.
+    /// What the plan places, counted where the count is kept: what the bound is for.
+    totals: Vec<u64>,
+    /// The same by class; where there are choices, the most there can be.
     demand: Vec<u64>,
+    /// Whether there are choices.
+    open: bool,
     best: Plan,
     bound: u64,
     /// Of the prices known so far, those that prove most.
@@ -139,6 +144,14 @@ impl Leaf {
     }
 }
 
+impl<'a> Run<'a> {
+    fn new(problem: &'a Problem, model: &'a Model, options: &'a Options, best: Plan) -> Self {
+        let totals = model.gathered(&best.placed(model));
+        let (demand, open) = (model.most(&totals), model.is_open(&totals));
+        Self { problem, model, options, totals, demand, open, best, bound: 0, certificate: None, small: true }
+    }
+}
+
 impl Run<'_> {
     /// HiGHS takes seeds that fit 31 bits.
     fn seed(&self) -> Seed {
@@ -153,7 +166,7 @@ impl Run<'_> {
     /// Takes `plan` if it places the same pods for less.
     fn offer(&mut self, plan: Plan, meter: &mut Meter<'_>) -> bool {
         if plan.cost(self.model) >= self.best.cost(self.model)
-            || plan.placed(self.model) != self.demand
+            || !self.places(&plan)
             || !plan.is_payable(self.model)
         {
             return false;
@@ -163,10 +176,26 @@ impl Run<'_> {
         true
     }
 
+    /// Whether `plan` places what it should, divided as choices allow.
+    fn places(&self, plan: &Plan) -> bool {
+        let placed = plan.placed(self.model);
+        self.model.gathered(&placed) == self.totals
+            && self.model.choices.iter().all(|choice| choice.allows(&self.totals, &placed))
+    }
+
+    /// The bound that a certificate gives for a problem like `model`.
+    fn proven(&self, model: &Model, certificate: &Certificate) -> u64 {
+        if self.open {
+            certificate.open_bound(model, &self.totals)
+        } else {
+            certificate.bound(model, &self.demand)
+        }
+    }
+
     fn prove(&mut self, certificate: Option<&Certificate>) {
         if let Some(certificate) = certificate {
-            let bound = certificate.bound(self.model, &self.demand);
-            let known = self.certificate.as_ref().map(|known| known.bound(self.model, &self.demand));
+            let bound = self.proven(self.model, certificate);
+            let known = self.certificate.as_ref().map(|known| self.proven(self.model, known));
             if known.is_none_or(|known| bound > known) {
                 self.certificate = Some(certificate.clone());
             }
@@ -179,6 +208,7 @@ impl Run<'_> {
             return;
         }
         if self.small
+            && !self.open
             && let Some((plan, cost)) = exact::solve(self.model, &self.demand, meter)
         {
             self.bound = self.bound.max(cost);
@@ -195,6 +225,7 @@ impl Run<'_> {
         let mut center = None;
         // Coarse first, so that a good plan is there early; then finer.
         for (gap, rounds, levels) in [(0.004, 40, (0, 2)), (0.001, 30, (1, 4)), (0.0002, 300, (1, 5))] {
+            let known = open::taken(self.model, &self.best);
             let goal = Goal { gap, rounds, levels, seed: self.seed() };
             let task = Task {
                 demand: &self.demand,
@@ -204,6 +235,7 @@ impl Run<'_> {
                 center: center.take(),
                 goal,
                 cutoff: None,
+                open: self.open.then_some(Open { totals: &self.totals, known: &known }),
             };
             let relaxed = relax::run(&mut pricer, task, meter);
             let Some(relaxed) = relaxed else { return };
@@ -277,6 +309,7 @@ impl Run<'_> {
         let mut center = branch.around(&parent.center);
         let mut columns = branch.contents(&parent.columns);
         let mut relaxed = None;
+        let taken = open::taken(self.model, &self.best);
         // Moderate prices for pods left out make steadier duals; pods that are still left out get prohibitive ones.
         for factor in [4.0, 1_000.0] {
             let missing: Vec<f64> =
@@ -289,6 +322,7 @@ impl Run<'_> {
                 center: Some(center),
                 goal: Goal { gap: 0.0005, rounds: 40, levels: (0, 4), seed: self.seed() },
                 cutoff: Some((&missing, cost.saturating_sub(branch.sunk))),
+                open: self.open.then_some(Open { totals: &self.totals, known: &taken }),
             };
             let Some(found) = relax::run(&mut pricer, task, meter) else {
                 return (known, Leaf { choice: None, ..parent.clone() });
@@ -303,22 +337,33 @@ impl Run<'_> {
             }
         }
         let Some(relaxed) = relaxed else { return (known, parent.clone()) };
-        let bound = relaxed.certificate.as_ref().map_or(0, |certificate| {
-            certificate.bound(&branch.model, &self.demand).saturating_add(branch.sunk)
-        });
+        let bound = relaxed
+            .certificate
+            .as_ref()
+            .map_or(0, |certificate| self.proven(&branch.model, certificate).saturating_add(branch.sunk));
         let bound = bound.max(known);
         if bound < cost {
             let style = Style {
                 round_up: 0.6,
                 goal: Goal { gap: 0.0005, rounds: 12, levels: (0, 0), seed: self.seed() },
             };
-            if let Some(plan) = dive::dive(&mut pricer, &self.demand, &relaxed, exchanges, style, meter) {
+            let demand = self.fixings(&relaxed).swap_remove(0);
+            if let Some(plan) = dive::dive(&mut pricer, &demand, &relaxed, exchanges, style, meter) {
                 let mut plan = branch.plan(&plan);
                 plan.downgrade(self.model);
                 self.offer(plan, meter);
             }
         }
         (bound, Leaf::new(ranges, branch, &relaxed))
+    }
+
+    /// Plain demands to dive for.
+    fn fixings(&self, relaxed: &Relaxed) -> Vec<Vec<u64>> {
+        if self.open {
+            open::fixings(self.model, &self.totals, relaxed, &self.best)
+        } else {
+            vec![self.demand.clone()]
+        }
     }
 
     fn dive(
@@ -331,9 +376,14 @@ impl Run<'_> {
     ) {
         let style =
             Style { round_up, goal: Goal { gap: 0.0005, rounds: 12, levels: (0, 0), seed: self.seed() } };
-        let plan = dive::dive(pricer, &self.demand, relaxed, exchanges, style, meter);
-        if let Some(plan) = plan {
-            self.offer(plan, meter);
+        for demand in self.fixings(relaxed) {
+            let plan = dive::dive(pricer, &demand, relaxed, exchanges, style, meter);
+            if let Some(plan) = plan {
+                self.offer(plan, meter);
+            }
+            if self.done() || meter.stopped() {
+                return;
+            }
         }
     }
 }
@@ -344,7 +394,7 @@ mod tests {
 
     use super::*;
     use crate::NeverStop;
-    use crate::problem::{ExistingNode, Limit};
+    use crate::problem::{ExistingNode, Gang, Limit, Spread, Topology};
     use crate::testing::{candidate, class, problem};
 
     fn problems() -> impl Strategy<Value = Problem> {
@@ -382,6 +432,31 @@ mod tests {
         )
     }
 
+    /// With the pods of the first class, or the first two, divided over zones.
+    fn divided(mut problem: Problem, kind: u8, running: u32) -> Problem {
+        problem.topologies =
+            vec![Topology { name: "zone".into(), values: vec!["a".into(), "b".into(), "c".into()] }];
+        for (index, candidate) in problem.candidates.iter_mut().enumerate() {
+            candidate.domains = vec![(0, index as u32)];
+        }
+        problem.existing[0].domains = vec![(0, 1)];
+        let classes: Vec<u32> = (0..problem.classes.len().min(1 + usize::from(kind > 0)) as u32).collect();
+        if kind == 2 {
+            problem.gangs = vec![Gang { name: "gang".into(), classes, within: Some(0) }];
+        } else {
+            problem.spreads = vec![Spread {
+                name: "spread".into(),
+                classes,
+                topology: 0,
+                max_skew: 1,
+                min_domains: None,
+                values: vec![0, 1, 2],
+                running: vec![0, running, 0],
+            }];
+        }
+        problem
+    }
+
     /// Without ceilings, which the exact search ignores.
     fn plentiful(mut problem: Problem) -> Problem {
         for candidate in &mut problem.candidates {
@@ -399,10 +474,10 @@ mod tests {
             let model = Model::new(&problem);
             let mut watch = NeverStop;
             let mut meter = Meter::new(&mut watch, 1_000_000);
-            let plan = greedy::plan(&model, &model.demand());
+            let plan = admit::plan(&model);
             let options = Options { gap_target: 0.0, ..Options::default() };
-            let mut run =
-                Run { problem: &problem, model: &model, options: &options, demand: plan.placed(&model), best: plan, bound: 0, certificate: None, small: false };
+            let mut run = Run::new(&problem, &model, &options, plan);
+            run.small = false;
             run.search(&mut meter);
             let (exact, least) = exact::solve(&model, &run.demand, &mut meter).expect("a small problem");
             let cost = run.best.cost(&model);
@@ -412,6 +487,26 @@ mod tests {
                 prop_assert!(run.bound <= least, "bound {} above the optimum {least}", run.bound);
             }
             prop_assert_eq!(crate::check(&problem, &run.best.solution(&problem, &model, run.bound, Stopped::WorkLimit)), Ok(()));
+        }
+
+        #[test]
+        fn the_bound_holds_for_every_way_to_divide_pods(problem in problems(), kind in 0..3u8, running in 0..3u32) {
+            let problem = divided(problem, kind, running);
+            let model = Model::new(&problem);
+            let mut watch = NeverStop;
+            let mut meter = Meter::new(&mut watch, 3_000_000);
+            let options = Options { gap_target: 0.0, ..Options::default() };
+            let mut run = Run::new(&problem, &model, &options, admit::plan(&model));
+            let totals = run.totals.clone();
+            run.small = false;
+            run.search(&mut meter);
+            prop_assert!(run.places(&run.best));
+            let mut enough = Meter::new(&mut watch, u64::MAX);
+            let Some((least, true)) = small::solve(&model, &totals, &mut enough) else { return Ok(()) };
+            prop_assert_eq!(model.gathered(&least.placed(&model)), totals);
+            let (least, cost) = (least.cost(&model), run.best.cost(&model));
+            prop_assert!(run.bound <= least, "bound {} above the optimum {least}", run.bound);
+            prop_assert!(least <= cost, "found {cost}, which is less than the least {least}");
         }
 
         #[test]
@@ -442,10 +537,10 @@ mod tests {
             let model = Model::new(&problem);
             let mut watch = NeverStop;
             let mut meter = Meter::new(&mut watch, 1_000_000);
-            let plan = greedy::plan(&model, &model.demand());
+            let plan = admit::plan(&model);
             let options = Options { gap_target: 0.0, ..Options::default() };
-            let mut run =
-                Run { problem: &problem, model: &model, options: &options, demand: plan.placed(&model), best: plan, bound: 0, certificate: None, small: false };
+            let mut run = Run::new(&problem, &model, &options, plan);
+            run.small = false;
             run.search(&mut meter);
             let (_, least) = exact::solve(&model, &run.demand, &mut meter).expect("a small problem");
             prop_assert!(run.bound <= least && least <= run.best.cost(&model));

@@ -2,9 +2,11 @@
 
 use std::collections::BTreeMap;
 
+use super::groups::{Groups, Key};
 use super::rows::Rows;
 use super::{Bin, Class, Model, Origin, Rules, UNLIMITED, fit_count};
 use crate::bits::BitSet;
+use crate::choice::Choice;
 use crate::content::{Alternative, Content, Flexible};
 use crate::gpu::{self, Room};
 use crate::problem::{GpuRequest, Problem, risk};
@@ -16,6 +18,9 @@ struct Kind {
     requests: Vec<u64>,
     homes: Vec<u32>,
     priority: i32,
+    value: u64,
+    /// The group that it is placed with.
+    group: Option<Key>,
     /// With the class it belongs to: it counts pods of that class alone.
     ceiling: Option<(u32, usize)>,
     /// The problem's classes that pods may not meet, itself included where pods may not meet their like.
@@ -65,8 +70,9 @@ struct Build<'a> {
     problem: &'a Problem,
     /// Resources that some pod requests.
     dims: Vec<usize>,
-    /// Classes with pods.
+    /// Classes with pods; one that is divided over the values of a topology, once for each value.
     wanted: Vec<usize>,
+    groups: Groups,
     rows: Rows,
     flexible: Vec<Flexible>,
     alternatives: Vec<Alternative>,
@@ -80,12 +86,14 @@ struct Build<'a> {
 
 impl<'a> Build<'a> {
     fn new(problem: &'a Problem) -> Self {
+        let (groups, wanted) = Groups::new(problem);
         let mut build = Self {
             problem,
             dims: (0..problem.resources.len())
                 .filter(|&dim| problem.classes.iter().any(|class| class.count > 0 && class.requests[dim] > 0))
                 .collect(),
-            wanted: (0..problem.classes.len()).filter(|&index| problem.classes[index].count > 0).collect(),
+            wanted,
+            groups,
             rows: Rows::new(problem),
             flexible: Vec::new(),
             alternatives: Vec::new(),
@@ -226,6 +234,8 @@ struct Admission {
     existing: Vec<BitSet>,
     /// By position: the flexibility that kept the class from a candidate that holds it.
     inflexible: Vec<Option<u32>>,
+    /// By position: whether nodes hold such a pod whatever their value of the group's topology.
+    elsewhere: Vec<bool>,
 }
 
 impl Admission {
@@ -236,6 +246,7 @@ impl Admission {
             candidates: vec![BitSet::new(size); problem.candidates.len()],
             existing: vec![BitSet::new(size); problem.existing.len()],
             inflexible: vec![None; size],
+            elsewhere: vec![false; size],
         };
         for (position, &index) in build.wanted.iter().enumerate() {
             let class = &problem.classes[index];
@@ -257,16 +268,24 @@ impl Admission {
                 {
                     continue;
                 }
+                made.elsewhere[position] = true;
+                if !build.groups.admits(position, &offer.domains) {
+                    continue;
+                }
                 match build.must_flex[at].iter().find(|rule| unmet[**rule as usize]) {
                     Some(rule) => made.inflexible[position] = Some(*rule),
                     None => made.candidates[at].insert(position),
                 }
             }
             for &node in &class.existing {
-                if fit_count(&problem.existing[node as usize].free, &class.requests) > 0
+                let there = &problem.existing[node as usize];
+                if fit_count(&there.free, &class.requests) > 0
                     && Build::serves(build.rooms[1][node as usize].as_ref(), class)
                 {
-                    made.existing[node as usize].insert(position);
+                    made.elsewhere[position] = true;
+                    if build.groups.admits(position, &there.domains) {
+                        made.existing[node as usize].insert(position);
+                    }
                 }
             }
         }
@@ -280,7 +299,7 @@ impl Model {
         let build = Build::new(problem);
         let admission = Admission::new(&build);
         let (mut bins, admits) = build.bins(&admission);
-        let (classes, homeless) = build.classes(&admission, &bins, &admits);
+        let (classes, choices, homeless) = build.classes(&admission, &bins, &admits);
         for (index, class) in classes.iter().enumerate() {
             for &bin in &class.bins {
                 bins[bin as usize].classes.push(index as u32);
@@ -314,8 +333,13 @@ impl Model {
             flexible: build.flexible,
             alternatives: build.alternatives,
             commitments: build.rows.commitments,
+            choices,
             homeless,
         };
+        let totals = model.totals();
+        for (index, demand) in model.most(&totals).into_iter().enumerate() {
+            model.classes[index].demand = demand;
+        }
         for index in 0..model.bins.len() {
             let bin = &model.bins[index];
             let holds =
@@ -412,21 +436,30 @@ impl Build<'_> {
         admission: &Admission,
         bins: &[Bin],
         admits: &[BitSet],
-    ) -> (Vec<Class>, Vec<(u32, u64, UnplacedReason)>) {
+    ) -> (Vec<Class>, Vec<Choice>, Vec<(u32, u64, UnplacedReason)>) {
         let conflicts = conflicts(self.problem);
-        let mut homeless = Vec::new();
+        let homes: Vec<Vec<u32>> = (0..self.wanted.len())
+            .map(|at| (0..bins.len()).filter(|&bin| admits[bin].contains(at)).map(|bin| bin as u32).collect())
+            .collect();
+        let (dropped, without) = self.groups.settle(&self.wanted, &homes, &admission.elsewhere);
+        let homeless = without
+            .into_iter()
+            .map(|(index, reason)| {
+                let mut rules = (0..self.wanted.len()).filter(|at| self.wanted[*at] == index);
+                let inflexible =
+                    rules.find_map(|at| admission.inflexible[at]).map(UnplacedReason::Inflexible);
+                let reason = inflexible.or(reason).unwrap_or(UnplacedReason::NothingFits);
+                (index as u32, u64::from(self.problem.classes[index].count), reason)
+            })
+            .collect();
         let mut merged: BTreeMap<Kind, Vec<(u32, u64)>> = BTreeMap::new();
         for (position, &index) in self.wanted.iter().enumerate() {
-            let class = &self.problem.classes[index];
-            let requests = self.requests(index);
-            let homes: Vec<u32> =
-                (0..bins.len()).filter(|&bin| admits[bin].contains(position)).map(|bin| bin as u32).collect();
-            if homes.is_empty() {
-                let reason = admission.inflexible[position]
-                    .map_or(UnplacedReason::NothingFits, UnplacedReason::Inflexible);
-                homeless.push((index as u32, u64::from(class.count), reason));
+            if dropped[position] {
                 continue;
             }
+            let class = &self.problem.classes[index];
+            let requests = self.requests(index);
+            let homes = homes[position].clone();
             let most = homes
                 .iter()
                 .map(|&bin| fit_count(&bins[bin as usize].capacity, &requests))
@@ -450,6 +483,8 @@ impl Build<'_> {
                 requests,
                 homes,
                 priority: class.priority,
+                value: class.value,
+                group: self.groups.key(position),
                 ceiling: ceiling.map(|ceiling| (ceiling, index)),
                 conflicts: conflicts[index].clone(),
                 penalties,
@@ -458,7 +493,7 @@ impl Build<'_> {
             };
             merged.entry(kind).or_default().push((index as u32, u64::from(class.count)));
         }
-        let mut classes: Vec<(Class, Vec<u32>)> = merged
+        let mut classes: Vec<((Class, Option<Key>), Vec<u32>)> = merged
             .into_iter()
             .map(|(kind, members)| {
                 let alone = kind.conflicts.binary_search(&members[0].0).is_ok();
@@ -467,33 +502,36 @@ impl Build<'_> {
                     demand: members.iter().map(|(_, count)| count).sum(),
                     per_node: if alone { 1 } else { kind.ceiling.map_or(u32::MAX, |(ceiling, _)| ceiling) },
                     priority: kind.priority,
+                    value: kind.value,
                     members,
                     bins: kind.homes,
                     conflicts: Vec::new(),
                     alternatives: kind.alternatives,
                     gpu: kind.gpu,
+                    ..Class::default()
                 };
-                (class, kind.conflicts)
+                ((class, kind.group), kind.conflicts)
             })
             .collect();
-        classes.sort_by_key(|(class, _)| class.members[0].0);
-        let mut place = vec![None; self.problem.classes.len()];
-        for (index, (class, _)) in classes.iter().enumerate() {
+        // The classes of one value after the other, for classes that are divided.
+        classes.sort_by_key(|((class, key), _)| (class.members[0].0, key.map(|key| key.2)));
+        let mut place: Vec<Vec<u32>> = vec![Vec::new(); self.problem.classes.len()];
+        for (index, ((class, _), _)) in classes.iter().enumerate() {
             for (member, _) in &class.members {
-                place[*member as usize] = Some(index as u32);
+                place[*member as usize].push(index as u32);
             }
         }
         let pairs: Vec<Vec<u32>> = classes
             .iter()
             .enumerate()
-            .map(|(index, (class, conflicts))| {
+            .map(|(index, ((class, _), conflicts))| {
                 // Classes that have no bin in common never meet.
                 let mut others: Vec<u32> = conflicts
                     .iter()
-                    .filter_map(|other| place[*other as usize])
+                    .flat_map(|other| place[*other as usize].iter().copied())
                     .filter(|other| *other != index as u32)
                     .filter(|other| {
-                        let theirs = &classes[*other as usize].0.bins;
+                        let theirs = &classes[*other as usize].0.0.bins;
                         class.bins.iter().any(|bin| theirs.binary_search(bin).is_ok())
                     })
                     .collect();
@@ -502,11 +540,15 @@ impl Build<'_> {
                 others
             })
             .collect();
-        let classes = classes
+        let mut classes: Vec<(Class, Option<Key>)> = classes
             .into_iter()
             .zip(pairs)
-            .map(|((class, _), conflicts)| Class { conflicts, ..class })
+            .enumerate()
+            .map(|(index, (((class, key), _), conflicts))| {
+                (Class { conflicts, owner: index as u32, ..class }, key)
+            })
             .collect();
-        (classes, homeless)
+        let choices = self.groups.choices(&mut classes);
+        (classes.into_iter().map(|(class, _)| class).collect(), choices, homeless)
     }
 }

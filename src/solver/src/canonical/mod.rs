@@ -10,13 +10,17 @@
 //!   may also make room for others, as on-demand nodes do where only a part may be spot. [`Model::rows`] says what a row
 //!   stands for;
 //! - **twins**: a node that a commitment can cover is two bins, one at its price and one that is free and takes of the
-//!   commitment's row. Mixing both is what covering a node in part is.
+//!   commitment's row. Mixing both is what covering a node in part is;
+//! - **choices**: pods that are divided over the values of a topology are one class for each value, and [`Model::choices`]
+//!   says which counts go together ([`crate::choice`]).
 
 mod build;
+mod groups;
 mod rows;
 #[cfg(test)]
 mod tests;
 
+use crate::choice::Choice;
 use crate::content::{Alternative, Flexible};
 use crate::gpu::{self, Room};
 use crate::pricing::UNITS;
@@ -33,12 +37,18 @@ pub(crate) const UNLIMITED: u64 = u64::MAX;
 pub(crate) struct Class {
     /// What one pod takes.
     pub requests: Vec<u64>,
-    /// How many pods there are.
+    /// How many pods there are; of a class that a choice divides, how many there can be at most.
     pub demand: u64,
     /// At most this many on one node; `u32::MAX` when only capacity bounds it.
     pub per_node: u32,
     /// Higher is placed first when not all can be placed.
     pub priority: i32,
+    /// What running one pod is worth, when not all of one priority can be placed.
+    pub value: u64,
+    /// The choice it is part of.
+    pub choice: Option<u32>,
+    /// The class that keeps the count of the pods: itself, unless they are divided over several classes.
+    pub owner: u32,
     /// The problem's classes, ascending, with their counts.
     pub members: Vec<(u32, u64)>,
     /// Bins that hold at least one such pod, ascending.
@@ -129,6 +139,8 @@ pub(crate) struct Model {
     pub alternatives: Vec<Alternative>,
     /// What commitments cover, by index of the problem's.
     pub commitments: Vec<Covering>,
+    /// Pods that are placed together: gangs and spreads.
+    pub choices: Vec<Choice>,
     /// The problem's classes that no bin holds, with their counts and why.
     pub homeless: Vec<(u32, u64, UnplacedReason)>,
 }
@@ -196,6 +208,40 @@ impl Model {
     /// Demand of every class.
     pub fn demand(&self) -> Vec<u64> {
         self.classes.iter().map(|class| class.demand).collect()
+    }
+
+    /// All pods, by the class that keeps their count.
+    pub fn totals(&self) -> Vec<u64> {
+        let count = |(index, class): (usize, &Class)| {
+            if class.owner as usize == index { class.members.iter().map(|(_, count)| count).sum() } else { 0 }
+        };
+        self.classes.iter().enumerate().map(count).collect()
+    }
+
+    /// Pods by class, counted where their count is kept.
+    pub fn gathered(&self, placed: &[u64]) -> Vec<u64> {
+        let mut totals = vec![0; placed.len()];
+        for (class, count) in self.classes.iter().zip(placed) {
+            totals[class.owner as usize] += count;
+        }
+        totals
+    }
+
+    /// The most pods that a plan for `totals` has of each class, however choices are made.
+    pub fn most(&self, totals: &[u64]) -> Vec<u64> {
+        let mut most = totals.to_vec();
+        for choice in self.choices.iter().filter(|choice| choice.is_open()) {
+            for (class, count) in choice.ceilings(totals) {
+                most[class as usize] = count;
+            }
+        }
+        most
+    }
+
+    /// Whether a plan for `totals` leaves anything to choose.
+    pub fn is_open(&self, totals: &[u64]) -> bool {
+        let any = |choice: &Choice| choice.parts.iter().any(|part| totals[part.owner as usize] > 0);
+        self.choices.iter().any(|choice| choice.is_open() && any(choice))
     }
 
     /// Whether a pod of `small` may stand in the place of one of `large` in `bin`, as far as rules go: requests aside.

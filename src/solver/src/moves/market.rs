@@ -1,13 +1,13 @@
 //! What a pod of each class costs where all pods, those that run too, are placed on new nodes at least cost.
 
 use crate::canonical::Model;
-use crate::greedy;
 use crate::lp::Seed;
 use crate::meter::Meter;
 use crate::plan::Stock;
 use crate::pricing::Pricer;
 use crate::problem::Problem;
 use crate::relax::{self, Goal, Task};
+use crate::{admit, greedy};
 
 use super::cluster::Cluster;
 
@@ -68,7 +68,7 @@ impl Market {
     /// Prices of the relaxation; `None` when it was stopped before it had any.
     pub fn fine(&self, gap: f64, seed: Seed, meter: &mut Meter<'_>) -> Option<Vec<f64>> {
         let demand = self.model.demand();
-        let plan = greedy::plan(&self.model, &demand);
+        let plan = admit::plan(&self.model);
         let mut start = relax::plain_columns(&self.model, &demand);
         start.extend(plan.nodes.keys().cloned());
         let exchanges = relax::exchanges(&self.model);
@@ -80,6 +80,7 @@ impl Market {
             center: None,
             goal: Goal { gap, rounds: 40, levels: (0, 1), seed },
             cutoff: None,
+            open: None,
         };
         let relaxed = relax::run(&mut Pricer::new(&self.model), task, meter)?;
         Some(self.by_class(&relaxed.pods))

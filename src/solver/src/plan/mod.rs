@@ -105,19 +105,9 @@ impl Plan {
         self.placed(model).iter().zip(demand).map(|(placed, wanted)| wanted.saturating_sub(*placed)).collect()
     }
 
-    /// Fewer pods of high priority left out comes first, then cost.
+    /// What is left out comes first ([`crate::admit::left_out`]), then cost.
     pub fn compare(&self, other: &Self, model: &Model) -> Ordering {
-        self.left_out(model)
-            .cmp(&other.left_out(model))
-            .then_with(|| self.cost(model).cmp(&other.cost(model)))
-    }
-
-    /// Pods left out by priority, the highest first.
-    fn left_out(&self, model: &Model) -> Vec<u64> {
-        let mut by_priority: BTreeMap<std::cmp::Reverse<i32>, u64> = BTreeMap::new();
-        for (class, missing) in model.classes.iter().zip(self.missing(model, &model.demand())) {
-            *by_priority.entry(std::cmp::Reverse(class.priority)).or_default() += missing;
-        }
-        by_priority.into_values().collect()
+        let left_out = |plan: &Self| crate::admit::left_out(model, &plan.placed(model));
+        left_out(self).cmp(&left_out(other)).then_with(|| self.cost(model).cmp(&other.cost(model)))
     }
 }

@@ -15,6 +15,12 @@ impl Plan {
     pub fn solution(&self, problem: &Problem, model: &Model, bound: u64, stopped: Stopped) -> Solution {
         let mut members: Vec<VecDeque<(u32, u64)>> =
             model.classes.iter().map(|class| class.members.iter().copied().collect()).collect();
+        let owner = |class: u32| model.classes[class as usize].owner as usize;
+        for (index, queue) in members.iter_mut().enumerate() {
+            if owner(index as u32) != index {
+                queue.clear();
+            }
+        }
         let mut new_nodes: BTreeMap<(u32, Vec<Placement>), u32> = BTreeMap::new();
         let mut on_existing = Vec::new();
         for (pattern, count) in &self.nodes {
@@ -36,7 +42,7 @@ impl Plan {
                     .pods
                     .iter()
                     .map(|(class, pods)| {
-                        members[*class as usize].front().map_or(0, |(_, have)| have / u64::from(*pods))
+                        members[owner(*class)].front().map_or(0, |(_, have)| have / u64::from(*pods))
                     })
                     .min()
                     .unwrap_or(0)
@@ -45,7 +51,7 @@ impl Plan {
                 let mut pods = Vec::new();
                 for (class, need) in &pattern.pods {
                     let mut need = u64::from(*need) * copies;
-                    let queue = &mut members[*class as usize];
+                    let queue = &mut members[owner(*class)];
                     while let Some((member, have)) = queue.front_mut() {
                         let take = need.min(*have);
                         if take > 0 {
@@ -61,7 +67,7 @@ impl Plan {
                 }
                 // Members used up to the last pod are left at zero.
                 for (class, _) in &pattern.pods {
-                    let queue = &mut members[*class as usize];
+                    let queue = &mut members[owner(*class)];
                     while queue.front().is_some_and(|(_, have)| *have == 0) {
                         queue.pop_front();
                     }
@@ -87,7 +93,7 @@ impl Plan {
             .collect();
         let stock = Stock::after(model, self);
         for (index, queue) in members.iter().enumerate() {
-            let reason = why_unplaced(model, &stock, index);
+            let reason = why_unplaced(model, &stock, index as u32);
             unplaced.extend(queue.iter().map(|(class, count)| Unplaced {
                 class: *class,
                 count: *count as u32,
@@ -152,11 +158,24 @@ fn commitment_use(model: &Model, nodes: &[NewNodes]) -> Vec<UsdPerHour> {
 }
 
 /// What keeps one more pod of the class out, the cheapest candidate's obstacle first.
-fn why_unplaced(model: &Model, stock: &Stock, class: usize) -> UnplacedReason {
-    let mut bins: Vec<u32> = model.classes[class]
-        .bins
+fn why_unplaced(model: &Model, stock: &Stock, class: u32) -> UnplacedReason {
+    let owner = &model.classes[class as usize];
+    let cells: Vec<u32> = match owner.choice.map(|choice| &model.choices[choice as usize]) {
+        Some(choice) if choice.is_gang() => return UnplacedReason::GangIncomplete(choice.origin),
+        Some(choice) => {
+            let cells: Vec<u32> =
+                choice.cells().filter(|cell| model.classes[*cell as usize].owner == class).collect();
+            let bins = |cell: &u32| &model.classes[*cell as usize].bins;
+            if cells.iter().flat_map(bins).any(|bin| stock.left(model, *bin) > 0) {
+                return UnplacedReason::Unspreadable(choice.origin);
+            }
+            cells
+        }
+        None => vec![class],
+    };
+    let mut bins: Vec<u32> = cells
         .iter()
-        .copied()
+        .flat_map(|class| model.classes[*class as usize].bins.iter().copied())
         .filter(|bin| !model.bins[*bin as usize].is_existing() && model.bins[*bin as usize].covered.is_none())
         .collect();
     bins.sort_by_key(|bin| (model.bins[*bin as usize].price, *bin));

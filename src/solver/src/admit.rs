@@ -1,0 +1,293 @@
+//! Admission: who is placed when not all pods can be. Priorities come first, one after the other; within a priority what
+//! the pods are worth, then how many they are; then what the plan costs. Gangs are placed whole or not at all, and spreads
+//! stay even with whatever is placed of them.
+//!
+//! Small problems are searched exhaustively ([`crate::small`]). Else the cover greedies compete: priority by priority,
+//! gangs that stay incomplete make room again, and what a spread cannot place in one value is not placed in the others.
+
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BTreeSet};
+
+use crate::canonical::Model;
+use crate::choice::Choice;
+use crate::greedy::{self, Taste, Value};
+use crate::plan::{Plan, Stock};
+
+/// What is left out when `placed` (by class) is placed, by falling priority: worth, then pods. Less is better.
+pub(crate) fn left_out(model: &Model, placed: &[u64]) -> Vec<(u128, u64)> {
+    let mut levels: BTreeMap<Reverse<i32>, (u128, u64)> = BTreeMap::new();
+    let placed = model.gathered(placed);
+    for ((class, wanted), placed) in model.classes.iter().zip(model.totals()).zip(placed) {
+        let missing = wanted.saturating_sub(placed);
+        let level = levels.entry(Reverse(class.priority)).or_default();
+        level.0 += u128::from(class.value) * u128::from(missing);
+        level.1 += missing;
+    }
+    levels.into_values().collect()
+}
+
+/// The best of several cover greedies. Places every pod if any of them does.
+pub(crate) fn plan(model: &Model) -> Plan {
+    let totals = model.totals();
+    let most = model.demand();
+    let mut best: Option<Plan> = None;
+    for value in [Value::Alone, Value::Share] {
+        let values = greedy::values(model, &most, value);
+        for taste in Taste::all(model) {
+            let attempt = Attempt { model, totals: &totals, values: &values, taste };
+            for plan in attempt.plans() {
+                if plan.is_payable(model)
+                    && best.as_ref().is_none_or(|best| plan.compare(best, model).is_lt())
+                {
+                    best = Some(plan);
+                }
+            }
+        }
+    }
+    best.unwrap_or_default()
+}
+
+/// One way to value pods and nodes.
+struct Attempt<'a> {
+    model: &'a Model,
+    totals: &'a [u64],
+    values: &'a [f64],
+    taste: Taste,
+}
+
+/// What is known not to work.
+#[derive(Clone)]
+struct Tried {
+    /// The most pods of each class.
+    caps: Vec<u64>,
+    /// Gangs that are left out.
+    out: BTreeSet<usize>,
+}
+
+/// How often groups that do not fit are divided anew, before they are cut down to what fits.
+const ROUNDS: usize = 12;
+/// Gangs that are offered room once more in the end.
+const AGAIN: usize = 64;
+
+impl Attempt<'_> {
+    fn plans(&self) -> Vec<Plan> {
+        let mut tried = Tried { caps: vec![u64::MAX; self.totals.len()], out: BTreeSet::new() };
+        let demand = self.demand(self.totals, &mut tried);
+        let mut plan = Plan::default();
+        let left = self.place(&mut plan, demand);
+        if tried.out.is_empty() && self.complete(&plan) && left.iter().all(|count| *count == 0) {
+            plan.downgrade(self.model);
+            return vec![plan];
+        }
+        let scarce: Vec<f64> = self
+            .model
+            .classes
+            .iter()
+            .zip(self.values)
+            .map(|(class, value)| if class.value > 0 { class.value as f64 * 1e6 } else { value.min(1.0) })
+            .collect();
+        let worth = Attempt { values: &scarce, ..*self };
+        vec![self.by_priority(), worth.by_priority()]
+    }
+
+    /// Whether all pods are placed.
+    fn complete(&self, plan: &Plan) -> bool {
+        self.model.gathered(&plan.placed(self.model)) == self.totals
+    }
+
+    /// Free room first, then new nodes. Returns what is left.
+    fn place(&self, plan: &mut Plan, mut left: Vec<u64>) -> Vec<u64> {
+        plan.fill(self.model, &mut left, &greedy::by_value(self.values));
+        let stock = Stock::after(self.model, plan);
+        greedy::extend(self.model, plan, left, stock, self.values, self.taste)
+    }
+
+    /// A demand by class for `totals`: every choice at its cheapest within what was tried. Gangs for which there is no
+    /// way any more are out.
+    fn demand(&self, totals: &[u64], tried: &mut Tried) -> Vec<u64> {
+        let mut demand = totals.to_vec();
+        let prices: Vec<u64> = self.values.iter().map(|value| *value as u64).collect();
+        for (index, choice) in self.model.choices.iter().enumerate() {
+            for class in choice.cells() {
+                demand[class as usize] = 0;
+            }
+            if tried.out.contains(&index) {
+                continue;
+            }
+            let caps = Some(tried.caps.as_slice());
+            let split = match choice.cheapest(totals, &prices, caps) {
+                Some((_, split)) => split,
+                None if choice.is_gang() => {
+                    tried.out.insert(index);
+                    continue;
+                }
+                None => choice.largest(totals, &prices, caps),
+            };
+            for (class, count) in split {
+                demand[class as usize] = count;
+            }
+        }
+        demand
+    }
+
+    /// Highest priority first; each level may use the room that the levels above left. A group is placed with the first
+    /// of its classes.
+    fn by_priority(&self) -> Plan {
+        let model = self.model;
+        let mut level_of: Vec<i32> = model.classes.iter().map(|class| class.priority).collect();
+        for choice in &model.choices {
+            let highest = choice.cells().map(|class| level_of[class as usize]).max().unwrap_or(0);
+            for class in choice.cells() {
+                level_of[class as usize] = highest;
+            }
+        }
+        let mut levels = level_of.clone();
+        levels.sort_unstable_by(|a, b| b.cmp(a));
+        levels.dedup();
+        let mut plan = Plan::default();
+        let mut kept = vec![0; self.totals.len()];
+        for level in levels {
+            let totals: Vec<u64> = self
+                .totals
+                .iter()
+                .zip(&level_of)
+                .map(|(count, of)| if *of == level { *count } else { 0 })
+                .collect();
+            self.level(&mut plan, &totals, &kept);
+            kept = plan.placed(model);
+        }
+        plan.downgrade(model);
+        plan
+    }
+
+    /// Adds what can be placed of `totals`; `kept` is placed already.
+    fn level(&self, plan: &mut Plan, totals: &[u64], kept: &[u64]) {
+        let model = self.model;
+        let mut tried = Tried { caps: vec![u64::MAX; totals.len()], out: BTreeSet::new() };
+        let base = plan.clone();
+        for round in 0..ROUNDS {
+            *plan = base.clone();
+            let demand = self.demand(totals, &mut tried);
+            self.place(plan, demand.clone());
+            let placed = plan.placed(model);
+            let short = |class: u32| placed[class as usize] - kept[class as usize] < demand[class as usize];
+            let mut gangs: Vec<usize> = Vec::new();
+            let mut changed = false;
+            for (index, choice) in model.choices.iter().enumerate() {
+                if !choice.cells().any(short) {
+                    continue;
+                }
+                if choice.is_gang() {
+                    gangs.push(index);
+                    continue;
+                }
+                for class in choice.cells().filter(|class| short(*class)) {
+                    tried.caps[class as usize] = placed[class as usize] - kept[class as usize];
+                    changed = true;
+                }
+            }
+            if gangs.is_empty() && !changed || round + 1 == ROUNDS {
+                break;
+            }
+            // The gangs that are worth least for what they take make room first, half of them at a time.
+            gangs.sort_by(|a, b| {
+                let worth = |index: &usize| self.density(&model.choices[*index], totals);
+                worth(a).total_cmp(&worth(b)).then(b.cmp(a))
+            });
+            for &index in &gangs[..gangs.len().div_ceil(2)] {
+                let choice = &model.choices[index];
+                // In another value first, if it has one.
+                for class in choice.cells().filter(|class| demand[*class as usize] > 0) {
+                    tried.caps[class as usize] = 0;
+                }
+            }
+        }
+        self.repair(plan, kept);
+        if !plan.is_payable(model) {
+            // What made room for others went with a gang.
+            *plan = base;
+        }
+        self.again(plan, totals);
+    }
+
+    /// What a gang's pods are worth for what they cost.
+    fn density(&self, choice: &Choice, totals: &[u64]) -> f64 {
+        let (mut worth, mut cost) = (0.0, 0.0);
+        for part in &choice.parts {
+            let count = totals[part.owner as usize] as f64;
+            worth += self.model.classes[part.owner as usize].value.max(1) as f64 * count;
+            cost += self.values[part.owner as usize] * count;
+        }
+        worth / cost.max(1e-9)
+    }
+
+    /// Takes incomplete gangs off the plan, and of spreads what makes them uneven. The room is offered to plain classes of
+    /// the plan's own level by [`Self::again`].
+    fn repair(&self, plan: &mut Plan, kept: &[u64]) {
+        let model = self.model;
+        let placed = plan.placed(model);
+        let gathered = model.gathered(&placed);
+        let prices = vec![0; placed.len()];
+        let mut target = placed.clone();
+        for choice in &model.choices {
+            if choice.allows(self.totals, &placed) || choice.cells().any(|class| kept[class as usize] > 0) {
+                continue;
+            }
+            for class in choice.cells() {
+                target[class as usize] = 0;
+            }
+            if !choice.is_gang() {
+                for (class, count) in choice.largest(&gathered, &prices, Some(&placed)) {
+                    target[class as usize] = count;
+                }
+            }
+        }
+        if target != placed {
+            plan.trim(model, &target);
+        }
+    }
+
+    /// Offers the room that is left to plain classes and to whole gangs once more.
+    fn again(&self, plan: &mut Plan, totals: &[u64]) {
+        let model = self.model;
+        let missing = |plan: &Plan| -> Vec<u64> {
+            let placed = model.gathered(&plan.placed(model));
+            totals.iter().zip(placed).map(|(wanted, placed)| wanted.saturating_sub(placed)).collect()
+        };
+        let left = missing(plan);
+        let mut waiting: Vec<&Choice> = model
+            .choices
+            .iter()
+            .filter(|choice| {
+                choice.is_gang() && choice.parts.iter().any(|part| left[part.owner as usize] > 0)
+            })
+            .collect();
+        waiting.sort_by(|a, b| self.density(b, totals).total_cmp(&self.density(a, totals)));
+        for choice in waiting.into_iter().take(AGAIN) {
+            let mut caps = vec![u64::MAX; totals.len()];
+            let prices: Vec<u64> = self.values.iter().map(|value| *value as u64).collect();
+            for _ in 0..8 {
+                let Some((_, split)) = choice.cheapest(totals, &prices, Some(&caps)) else { break };
+                let mut demand = vec![0; totals.len()];
+                for (class, count) in split {
+                    demand[class as usize] = count;
+                    caps[class as usize] = 0;
+                }
+                let mut tried = plan.clone();
+                if self.place(&mut tried, demand).iter().all(|count| *count == 0) {
+                    *plan = tried;
+                    break;
+                }
+            }
+        }
+        let mut left = missing(plan);
+        for (left, class) in left.iter_mut().zip(&model.classes) {
+            if class.choice.is_some() {
+                *left = 0;
+            }
+        }
+        if left.iter().any(|count| *count > 0) {
+            self.place(plan, left);
+        }
+    }
+}

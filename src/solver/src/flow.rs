@@ -1,0 +1,117 @@
+//! Several classes over several values with least and most per value: a small flow of least cost, by shortest
+//! augmenting paths. Prices are integers, so the division found is the cheapest one.
+
+use crate::choice::Division;
+
+/// More than any sum of prices along a path.
+const BIG: i128 = 1 << 100;
+
+struct Edge {
+    to: usize,
+    room: u64,
+    cost: i128,
+}
+
+struct Network {
+    edges: Vec<Edge>,
+    from: Vec<Vec<usize>>,
+}
+
+impl Network {
+    fn new(nodes: usize) -> Self {
+        Self { edges: Vec::new(), from: vec![Vec::new(); nodes] }
+    }
+
+    /// Adds an edge and the one that takes its flow back; returns its position.
+    fn join(&mut self, from: usize, to: usize, room: u64, cost: i128) -> usize {
+        let at = self.edges.len();
+        self.edges.push(Edge { to, room, cost });
+        self.edges.push(Edge { to: from, room: 0, cost: -cost });
+        self.from[from].push(at);
+        self.from[to].push(at + 1);
+        at
+    }
+
+    /// As much flow as possible at least cost.
+    fn fill(&mut self, source: usize, sink: usize) {
+        loop {
+            let mut distance: Vec<Option<i128>> = vec![None; self.from.len()];
+            let mut through = vec![usize::MAX; self.from.len()];
+            distance[source] = Some(0);
+            let mut changed = true;
+            while changed {
+                changed = false;
+                for node in 0..self.from.len() {
+                    let Some(here) = distance[node] else { continue };
+                    for &at in &self.from[node] {
+                        let edge = &self.edges[at];
+                        let there = here + edge.cost;
+                        if edge.room > 0 && distance[edge.to].is_none_or(|known| there < known) {
+                            distance[edge.to] = Some(there);
+                            through[edge.to] = at;
+                            changed = true;
+                        }
+                    }
+                }
+            }
+            if distance[sink].is_none() {
+                return;
+            }
+            let path: Vec<usize> = std::iter::successors(Some(through[sink]), |at| {
+                let node = self.edges[at ^ 1].to;
+                (node != source).then(|| through[node])
+            })
+            .collect();
+            let push = path.iter().map(|at| self.edges[*at].room).min().unwrap_or(0);
+            for at in path {
+                self.edges[at].room -= push;
+                self.edges[at ^ 1].room += push;
+            }
+        }
+    }
+}
+
+/// As many of `counts` pods (by part) as possible into `cells` (by part and value: class, price, the most), with at most
+/// `upper` and, as far as possible, at least `lower` pods in each value, as cheaply as possible.
+pub(crate) fn divide(
+    counts: &[u64],
+    cells: &[Vec<Option<(u32, u64, u64)>>],
+    lower: &[u64],
+    upper: &[u64],
+) -> Division {
+    let (parts, values) = (counts.len(), lower.len());
+    let (source, sink) = (parts + values, parts + values + 1);
+    let mut network = Network::new(parts + values + 2);
+    for (part, count) in counts.iter().enumerate() {
+        network.join(source, part, *count, 0);
+    }
+    let mut arcs = Vec::new();
+    for (part, row) in cells.iter().enumerate() {
+        for (value, cell) in row.iter().enumerate() {
+            if let Some((class, price, most)) = cell {
+                arcs.push((network.join(part, parts + value, *most, i128::from(*price)), *class, *price));
+            }
+        }
+    }
+    let mut least = Vec::new();
+    for value in 0..values {
+        least.push(network.join(parts + value, sink, lower[value].min(upper[value]), -BIG));
+        network.join(parts + value, sink, upper[value].saturating_sub(lower[value]), 0);
+    }
+    network.fill(source, sink);
+    let flow = |network: &Network, at: usize| network.edges[at ^ 1].room;
+    let mut division = Division {
+        met: least.iter().zip(lower).all(|(at, lower)| flow(&network, *at) == *lower),
+        ..Division::default()
+    };
+    for (at, class, price) in arcs {
+        let pods = flow(&network, at);
+        if pods > 0 {
+            division.split.push((class, pods));
+            division.pods += pods;
+            division.cost += u128::from(price) * u128::from(pods);
+        }
+    }
+    division.split.sort_unstable();
+    division
+}
