@@ -25,8 +25,8 @@ pub(crate) struct Branch {
 }
 
 impl Branch {
-    /// `None` when nothing satisfies the restriction.
-    pub fn new(model: &Model, ranges: &Ranges) -> Option<Self> {
+    /// `None` when nothing that places `demand` satisfies the restriction.
+    pub fn new(model: &Model, demand: &[u64], ranges: &Ranges) -> Option<Self> {
         let mut branch = Self { model: model.clone(), sunk: 0, paid: Vec::new() };
         for (&index, &(least, most)) in ranges {
             let bin = &mut branch.model.bins[index as usize];
@@ -63,11 +63,13 @@ impl Branch {
                 branch.paid.push(index);
             }
         }
+        // What the plan leaves out needs no home.
         let possible = branch
             .model
             .classes
             .iter()
-            .all(|class| class.demand == 0 || class.choice.is_some() || !class.bins.is_empty());
+            .zip(demand)
+            .all(|(class, count)| *count == 0 || class.choice.is_some() || !class.bins.is_empty());
         let payable = branch.model.limits.iter().enumerate().all(|(row, left)| {
             // A row that is overdrawn needs nodes that make room in it.
             let gives =

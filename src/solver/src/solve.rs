@@ -265,7 +265,7 @@ impl Run<'_> {
     /// Branches on counts of nodes, the branch with the least bound first, until the gap is closed.
     fn branch(&mut self, root: Relaxed, exchanges: &[(u32, u32)], meter: &mut Meter<'_>) {
         let ranges = Ranges::new();
-        let Some(whole) = Branch::new(self.model, &ranges) else { return };
+        let Some(whole) = Branch::new(self.model, &self.demand, &ranges) else { return };
         let mut leaves = BTreeMap::new();
         leaves.insert((self.bound, 0), Leaf::new(ranges, &whole, &root));
         let mut made = 0;
@@ -281,7 +281,7 @@ impl Run<'_> {
                 let mut ranges = leaf.ranges.clone();
                 ranges.insert(bin, range);
                 made += 1;
-                let Some(branch) = Branch::new(self.model, &ranges) else { continue };
+                let Some(branch) = Branch::new(self.model, &self.demand, &ranges) else { continue };
                 let (bound, next) = self.explore(&branch, ranges, &leaf, key.0, exchanges, meter);
                 if meter.stopped() {
                     return;
@@ -520,7 +520,7 @@ mod tests {
             let Some((_, least)) = exact::solve(&model, &demand, &mut meter) else { return Ok(()) };
             let mut each = Vec::new();
             for range in [(0, 0), (1, UNLIMITED)] {
-                if let Some(branch) = Branch::new(&model, &Ranges::from([(bin, range)]))
+                if let Some(branch) = Branch::new(&model, &demand, &Ranges::from([(bin, range)]))
                     && let Some((plan, cost)) = exact::solve(&branch.model, &demand, &mut meter)
                 {
                     let plan = branch.plan(&plan);

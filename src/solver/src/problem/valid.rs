@@ -1,9 +1,15 @@
 //! What a problem must be to be understood at all. A problem that is well-formed and cannot be satisfied is not wrong: the
 //! solver says what it leaves out, and why.
 
-use poolwright_catalog::{MigGeometry, MigProfile};
+use poolwright_catalog::{MigGeometry, MigProfile, UsdPerHour};
 
-use super::{Candidate, GPU_UNITS, GpuRequest, GpuState, PodClass, Problem};
+use super::{Candidate, GPU_UNITS, GpuRequest, GpuState, PodClass, Problem, risk};
+
+/// The most one thing may cost, in micro-dollars: nine billion dollars an hour. Beyond, fractions of a price do not fit 64
+/// bits.
+const MOST_MONEY: u64 = 1 << 53;
+/// The most everything may cost together.
+const MOST_TOGETHER: u128 = 1 << 62;
 
 /// Why a problem is malformed. These are bugs of the caller, or of whoever wrote the file.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -99,7 +105,46 @@ impl Problem {
             return Err(ProblemError::BadIndex { what: "the conflicts".to_owned(), list: "class", index });
         }
         self.groups()?;
-        self.rules()
+        self.rules()?;
+        self.money()
+    }
+
+    /// No sum of money of any plan can overflow. One pod per node is the dearest plan there is.
+    fn money(&self) -> Valid {
+        let price = |what: &str, field: &'static str, money: UsdPerHour| {
+            let rule = "money is at most 2^53 micro-dollars an hour";
+            number(what, field, money.micros(), money.micros() <= MOST_MONEY, rule)?;
+            Ok(u128::from(money.micros()))
+        };
+        let (mut dearest, mut interruptions, mut sum) = (0, 0, 0u128);
+        for candidate in &self.candidates {
+            dearest = dearest.max(price(&candidate.name, "price", candidate.price)?);
+            interruptions = interruptions.max(candidate.interruptions);
+        }
+        for commitment in &self.commitments {
+            for (_, rate) in &commitment.rates {
+                price(&commitment.name, "rates", *rate)?;
+            }
+        }
+        let mut pods: Vec<u64> = self.classes.iter().map(|class| class.count.into()).collect();
+        for node in &self.existing {
+            let Some(removal) = &node.removal else { continue };
+            sum += price(&node.name, "removal.price", removal.price)?;
+            sum += price(&node.name, "removal.disruption", removal.disruption)?;
+            removal.pods.iter().for_each(|(class, count)| pods[*class as usize] += u64::from(*count));
+        }
+        for (class, count) in self.classes.iter().zip(pods) {
+            let mut each = dearest + price(&class.name, "disruption", class.disruption)?;
+            each += price(&class.name, "atRisk", risk(class.at_risk, interruptions))?;
+            let mut disliked = 0;
+            for (_, cost) in &class.preferences {
+                disliked = disliked.max(price(&class.name, "preferences", *cost)?);
+            }
+            sum += (each + disliked) * u128::from(count);
+            let rule = "all pods together could cost more than 2^62 micro-dollars an hour";
+            number(&class.name, "count", count, sum <= MOST_TOGETHER, rule)?;
+        }
+        Ok(())
     }
 
     fn length(&self, what: &str, vector: &[u64]) -> Valid {
