@@ -118,7 +118,7 @@ def backend(stage: Stage) -> None:
         stage.notes.append(f"failed: the solver with microlp alone still depends on HiGHS\n{tree.stderr}")
     else:
         stage.passed += 1
-    test(stage, [*without, "--lib", "--test", "oracle", "--test", "random"])
+    test(stage, [*without, "--lib", "--test", "oracle", "--test", "random", "--test", "assignments"])
 
 
 def test(stage: Stage, what: list[str]) -> None:
