@@ -60,7 +60,7 @@ pub(super) fn problem(
         limits: given.limits.clone(),
         topologies: given.topologies.clone(),
         conflicts: given.conflicts.clone(),
-        gangs: Vec::new(),
+        gangs: given.gangs.clone(),
         spreads: given.spreads.clone(),
         commitments: given.commitments.clone(),
         node_shares: given.node_shares.clone(),
@@ -68,13 +68,12 @@ pub(super) fn problem(
         disruption: DisruptionBudget::default(),
     };
     // A gang of which nobody waits runs already; its pods move like others.
-    left.gangs.extend(
-        given
-            .gangs
-            .iter()
-            .filter(|gang| gang.classes.iter().any(|class| given.classes[*class as usize].count > 0))
-            .cloned(),
-    );
+    for gang in &mut left.gangs {
+        if gang.classes.iter().all(|class| given.classes[*class as usize].count == 0) {
+            gang.classes.clear();
+        }
+    }
+    join(cluster, gone, &mut left);
     for node in &mut left.existing {
         node.removal = None;
     }
@@ -142,6 +141,34 @@ pub(super) fn problem(
         }
     }
     (left, exact)
+}
+
+/// Who stays keeps a place in its group: spreads count it where it is, and who waits for a gang joins it there.
+fn join(cluster: &Cluster<'_>, gone: &[u32], left: &mut Problem) {
+    let staying = (0..cluster.nodes.len()).filter(|node| gone.binary_search(&(*node as u32)).is_err());
+    for node in staying {
+        let domains = &cluster.problem.existing[node].domains;
+        let value = |topology: u32| domains.iter().find(|(of, _)| *of == topology).map(|(_, value)| *value);
+        for (class, count) in &cluster.nodes[node].pods {
+            for spread in left.spreads.iter_mut().filter(|spread| spread.classes.contains(class)) {
+                let at = value(spread.topology).and_then(|value| spread.values.binary_search(&value).ok());
+                if let Some(at) = at {
+                    spread.running[at] = spread.running[at].saturating_add(*count);
+                }
+            }
+            for gang in left.gangs.iter().filter(|gang| gang.classes.contains(class)) {
+                let Some((topology, value)) = gang.within.and_then(|of| Some((of, value(of)?))) else {
+                    continue;
+                };
+                let there = |domains: &[(u32, u32)]| domains.contains(&(topology, value));
+                for member in &gang.classes {
+                    let member = &mut left.classes[*member as usize];
+                    member.candidates.retain(|index| there(&left.candidates[*index as usize].domains));
+                    member.existing.retain(|index| there(&left.existing[*index as usize].domains));
+                }
+            }
+        }
+    }
 }
 
 /// How much is left out, by priority.
