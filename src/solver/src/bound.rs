@@ -179,17 +179,9 @@ impl Certificate {
             self.pods.iter().zip(demand).map(|(price, count)| i128::from(*price) * i128::from(*count)).sum();
         let units = u128::try_from(worth.saturating_sub(self.paid)).unwrap_or(0);
         let micros = u64::try_from(units.div_ceil(u128::from(UNITS))).unwrap_or(u64::MAX);
-        // A cost is a sum of prices and penalties, so it is a multiple of their common divisor; but a commitment can cover
-        // any part of a price.
-        if !model.commitments.is_empty() {
-            return micros;
+        match model.step() {
+            0 => 0,
+            step => micros.div_ceil(step).saturating_mul(step),
         }
-        let amounts = model.bins.iter().flat_map(|bin| std::iter::once(&bin.price).chain(&bin.penalties));
-        let step = amounts.fold(0, |step, amount| gcd(*amount, step));
-        if step == 0 { 0 } else { micros.div_ceil(step).saturating_mul(step) }
     }
-}
-
-fn gcd(a: u64, b: u64) -> u64 {
-    if b == 0 { a } else { gcd(b, a % b) }
 }

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::bound::Certificate;
+use crate::bound::{Certificate, Prices};
 use crate::branch::{Branch, Ranges};
 use crate::canonical::{Model, UNLIMITED};
 use crate::dive::{self, Style};
@@ -251,6 +251,9 @@ impl Run<'_> {
                     return;
                 }
             }
+            if self.enumerate(&relaxed, meter) {
+                return;
+            }
             if self.demand.iter().sum::<u64>() <= BRANCH_AT_ONCE {
                 self.branch(relaxed, &exchanges, meter);
                 return;
@@ -260,6 +263,23 @@ impl Run<'_> {
             start.extend(self.best.nodes.keys().cloned());
             center = Some((relaxed.pods, relaxed.bins, relaxed.limits));
         }
+    }
+
+    /// Tries all plans of a very small problem, guided by the prices of its relaxation; whether that settles it.
+    fn enumerate(&mut self, relaxed: &Relaxed, meter: &mut Meter<'_>) -> bool {
+        let prices = Prices::new(self.model, &relaxed.pods, &relaxed.bins, &relaxed.limits);
+        let best = self.best.cost(self.model);
+        let found =
+            if self.small { exact::search(self.model, &self.demand, &prices, best, meter) } else { None };
+        let Some((plan, complete)) = found else { return false };
+        if let Some(plan) = plan {
+            self.offer(plan, meter);
+        }
+        if complete {
+            // Nothing is cheaper than the best plan.
+            self.bound = self.bound.max(self.best.cost(self.model));
+        }
+        self.done()
     }
 
     /// Branches on counts of nodes, the branch with the least bound first, until the gap is closed.

@@ -204,6 +204,10 @@ pub(crate) fn fit_count(room: &[u64], requests: &[u64]) -> u64 {
         .unwrap_or(UNLIMITED)
 }
 
+fn gcd(a: u64, b: u64) -> u64 {
+    if b == 0 { a } else { gcd(b, a % b) }
+}
+
 impl Model {
     /// Demand of every class.
     pub fn demand(&self) -> Vec<u64> {
@@ -242,6 +246,16 @@ impl Model {
     pub fn is_open(&self, totals: &[u64]) -> bool {
         let any = |choice: &Choice| choice.parts.iter().any(|part| totals[part.owner as usize] > 0);
         self.choices.iter().any(|choice| choice.is_open() && any(choice))
+    }
+
+    /// What every cost is a multiple of, in micro-dollars: the common divisor of prices and penalties. A commitment can
+    /// cover any part of a price.
+    pub fn step(&self) -> u64 {
+        if !self.commitments.is_empty() {
+            return 1;
+        }
+        let amounts = self.bins.iter().flat_map(|bin| std::iter::once(&bin.price).chain(&bin.penalties));
+        amounts.fold(0, |step, amount| gcd(*amount, step))
     }
 
     /// Whether a pod of `small` may stand in the place of one of `large` in `bin`, as far as rules go: requests aside.

@@ -1,0 +1,124 @@
+//! The cheapest way to place every multiset of the pods, by dynamic programming.
+
+use super::multiset::Multisets;
+use crate::canonical::Model;
+use crate::meter::Meter;
+use crate::plan::{Pattern, Plan};
+
+/// Multisets of pods at most.
+const STATES: u64 = 1 << 14;
+/// Steps (multiset, content) at most.
+const STEPS: u64 = 1 << 22;
+
+/// The cheapest plan for `demand` and its cost, which nothing undercuts; `None` when the problem is too large.
+///
+/// `None` too where commitments cover nodes. Ceilings on bought nodes, and all rows, are ignored while searching. The cost
+/// is then a valid bound, and the plan is given only if it respects them.
+pub(crate) fn solve(model: &Model, demand: &[u64], meter: &mut Meter<'_>) -> Option<(Plan, u64)> {
+    if !model.commitments.is_empty() {
+        // What a node costs depends on the others.
+        return None;
+    }
+    let sets = Multisets::new(demand, STATES)?;
+    let states = sets.states;
+    if states as u64 * model.bins.len() as u64 > STEPS {
+        return None;
+    }
+    // Contents by the first kind in them, with the cheapest bin to buy for each.
+    let mut contents: Vec<Vec<(usize, u64, u32)>> = vec![Vec::new(); sets.kinds()];
+    let mut on_existing: Vec<(u32, Vec<usize>)> = Vec::new();
+    let mut buyable: Vec<u32> =
+        (0..model.bins.len() as u32).filter(|bin| !model.bins[*bin as usize].is_existing()).collect();
+    buyable.sort_by_key(|bin| (model.bins[*bin as usize].price, *bin));
+    let mut bought = 0;
+    for state in 1..states {
+        let pods = sets.pods(state);
+        let mut best: Option<(u64, u32)> = None;
+        for &bin in &buyable {
+            if best.is_some_and(|(least, _)| least <= model.bins[bin as usize].price) {
+                break;
+            }
+            let cost = model.bins[bin as usize].cost(&pods);
+            if best.is_none_or(|(least, _)| cost < least) && Multisets::fits(model, bin, &pods) {
+                best = Some((cost, bin));
+            }
+        }
+        bought += u64::from(best.is_some());
+        contents[sets.lowest(state)].extend(best.map(|(cost, bin)| (state, cost, bin)));
+    }
+    for (index, bin) in model.bins.iter().enumerate().filter(|(_, bin)| bin.is_existing()) {
+        let held: Vec<usize> =
+            (1..states).filter(|state| Multisets::fits(model, index as u32, &sets.pods(*state))).collect();
+        for _ in 0..bin.available.min(64) {
+            on_existing.push((index as u32, held.clone()));
+        }
+        if bin.available > 64 {
+            return None;
+        }
+    }
+    let steps = on_existing.iter().map(|(_, held)| held.len() as u64).sum::<u64>() + bought;
+    if steps * states as u64 > STEPS * 16 {
+        return None;
+    }
+
+    // By buying alone: the node that holds the first kind's first pod, then the rest.
+    let mut least: Vec<u64> = vec![u64::MAX; states];
+    let mut choice: Vec<(usize, u32)> = vec![(0, 0); states];
+    least[0] = 0;
+    for state in 1..states {
+        let kind = &contents[sets.lowest(state)];
+        if meter.spend(1 + kind.len() as u64 / 200) {
+            return None;
+        }
+        for (content, price, bin) in kind {
+            if *content <= state && sets.within(*content, state) {
+                let rest = least[state - content];
+                if rest != u64::MAX && rest + price < least[state] {
+                    least[state] = rest + price;
+                    choice[state] = (*content, *bin);
+                }
+            }
+        }
+    }
+    // Then each existing node may take something first.
+    let mut taken: Vec<Vec<usize>> = Vec::new();
+    for (_, held) in &on_existing {
+        if meter.spend((held.len() * states) as u64 / 200 + 1) {
+            return None;
+        }
+        let before = least.clone();
+        let mut takes = vec![0; states];
+        for state in 1..states {
+            for &content in held {
+                if content <= state && before[state - content] < least[state] && sets.within(content, state) {
+                    least[state] = before[state - content];
+                    takes[state] = content;
+                }
+            }
+        }
+        taken.push(takes);
+    }
+    let cost = least[states - 1];
+    if cost == u64::MAX {
+        return None;
+    }
+    let mut plan = Plan::default();
+    let mut state = states - 1;
+    for ((bin, _), takes) in on_existing.iter().zip(&taken).rev() {
+        let taken = takes[state];
+        if taken > 0 {
+            plan.add(Pattern { bin: *bin, pods: sets.pods(taken) }, 1);
+            state -= taken;
+        }
+    }
+    while state > 0 {
+        let (bought, bin) = choice[state];
+        plan.add(Pattern { bin, pods: sets.pods(bought) }, 1);
+        state -= bought;
+    }
+    if !plan.is_payable(model) {
+        // The bound holds; the plan does not.
+        return Some((Plan::default(), cost));
+    }
+    Some((plan, cost))
+}
