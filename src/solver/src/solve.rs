@@ -477,6 +477,32 @@ mod tests {
         problem
     }
 
+    #[test]
+    fn a_branch_without_the_only_home_of_pods_that_are_left_out_is_possible() {
+        let mut problem = problem(
+            vec![
+                class("left out", [1, 4, 0], 1, &[0]),
+                class("b", [1, 0, 2], 3, &[1]),
+                class("c", [1, 4, 1], 2, &[0, 1]),
+            ],
+            vec![candidate("small", 10_000, [4, 4, 1]), candidate("large", 40_000, [4, 4, 4])],
+        );
+        for candidate in &mut problem.candidates {
+            candidate.limit_use = vec![(0, 2)];
+        }
+        problem.limits = vec![Limit { name: "limit".into(), bound: 5 }];
+        let model = Model::new(&problem);
+        let mut watch = NeverStop;
+        let mut meter = Meter::new(&mut watch, 1_000_000);
+        let best = admit::plan(&model);
+        let options = Options { gap_target: 0.0, ..Options::default() };
+        assert_eq!(best.placed(&model), [0, 3, 1]);
+        let mut run = Run::new(&problem, &model, &options, best);
+        run.small = false;
+        run.search(&mut meter);
+        assert_eq!((run.bound, run.best.cost(&model)), (80_000, 80_000));
+    }
+
     /// Without ceilings, which the exact search ignores.
     fn plentiful(mut problem: Problem) -> Problem {
         for candidate in &mut problem.candidates {
