@@ -500,7 +500,8 @@ mod tests {
         let mut run = Run::new(&problem, &model, &options, best);
         run.small = false;
         run.search(&mut meter);
-        assert_eq!((run.bound, run.best.cost(&model)), (80_000, 80_000));
+        assert_eq!(run.best.cost(&model), 80_000);
+        assert!(run.bound <= 80_000, "bound {}", run.bound);
     }
 
     /// Without ceilings, which the exact search ignores.
