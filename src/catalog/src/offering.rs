@@ -91,6 +91,10 @@ pub struct Offering {
     pub region: Option<String>,
     /// What it costs, as far as is known.
     pub price: Price,
+    /// How many nodes can be had; `None` where nobody said, which is taken for enough.
+    pub available: Option<u32>,
+    /// How often a node is taken back, in a million node-hours; `None` where nobody said.
+    pub interruptions: Option<u32>,
 }
 
 /// Where a catalogue comes from.

@@ -15,7 +15,7 @@ name_type! {
 /// A price somebody quoted.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Quote {
-    /// The price. Always above zero: the sanity rules quarantine anything else.
+    /// The price. Above zero, since the sanity rules quarantine anything else, but for capacity paid for beforehand.
     pub usd_per_hour: UsdPerHour,
     /// Who said so.
     pub source: PriceSource,

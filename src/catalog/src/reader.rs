@@ -7,12 +7,12 @@ mod lines;
 mod problem;
 mod row;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use csv::{ReaderBuilder, StringRecord, Trim};
 
 use crate::instance::{InstanceType, InstanceTypeName};
-use crate::offering::{Catalogue, CatalogueOrigin, Offering, oldest_quote};
+use crate::offering::{Catalogue, CatalogueOrigin, Offering, OfferingId, oldest_quote};
 use crate::sanity;
 use columns::Columns;
 pub use columns::{OPTIONAL as OPTIONAL_COLUMNS, REQUIRED as REQUIRED_COLUMNS};
@@ -28,7 +28,7 @@ pub use row::{DEFAULT_EPHEMERAL_STORAGE_MIB, UNSPECIFIED_PROVIDER};
 /// # Errors
 ///
 /// All problems of all files, in the order of the files and their lines: a missing, unknown or repeated column, a row
-/// with too many or too few cells, a cell that cannot be read, an instance type listed twice (in one file or in two), a
+/// with too many or too few cells, a cell that cannot be read, an offering listed twice (in one file or in two), a
 /// file without rows.
 pub fn read_csv(sources: &[(&str, &str)]) -> Result<Catalogue, CsvProblems> {
     let mut read = Read::default();
@@ -51,9 +51,18 @@ pub fn read_csv(sources: &[(&str, &str)]) -> Result<Catalogue, CsvProblems> {
 struct Read<'a> {
     types: Vec<InstanceType>,
     offerings: Vec<Offering>,
+    /// Those of `offerings`.
+    ids: BTreeSet<OfferingId>,
     problems: Vec<CsvProblem>,
     /// Where each type was listed first.
-    listed: BTreeMap<InstanceTypeName, (&'a str, u64)>,
+    listed: BTreeMap<InstanceTypeName, Listed<'a>>,
+}
+
+/// Where a type was listed first, and as what; `None` when that row had problems.
+struct Listed<'a> {
+    file: &'a str,
+    line: u64,
+    kind: Option<InstanceType>,
 }
 
 impl<'a> Read<'a> {
@@ -117,22 +126,58 @@ impl<'a> Read<'a> {
     fn row(&mut self, mut row: RowReader<'_, 'a>) {
         let kind_and_offerings = row.read();
         let (file, line) = (row.file, row.line);
+        let mut is_new = true;
         if let Some(name) = row.instance_type() {
-            if let Some((first_file, first_line)) = self.listed.get(&name) {
-                row.problem(
-                    columns::INSTANCE_TYPE,
-                    format!("\"{name}\" is already listed at {first_file}:{first_line}"),
-                    "keep one row for each instance type; a catalogue covers one region of each provider",
-                );
+            if let Some(first) = self.listed.get(&name) {
+                is_new = false;
+                let split = row.is_split();
+                if let Some((cause, remedy)) = self.against(first, kind_and_offerings.as_ref(), &name, split)
+                {
+                    row.problem(columns::INSTANCE_TYPE, cause, remedy);
+                }
             } else {
-                self.listed.insert(name, (file, line));
+                let kind = kind_and_offerings.as_ref().map(|(kind, _)| kind.clone());
+                self.listed.insert(name, Listed { file, line, kind });
             }
         }
         self.problems.append(&mut row.problems);
         if let Some((kind, offerings)) = kind_and_offerings {
-            self.types.push(kind);
+            if is_new {
+                self.types.push(kind);
+            }
+            self.ids.extend(offerings.iter().map(|offering| offering.id.clone()));
             self.offerings.extend(offerings);
         }
+    }
+
+    /// What is wrong with a further row of a type: it must be about other offerings of the same machine.
+    fn against(
+        &self,
+        first: &Listed<'_>,
+        row: Option<&(InstanceType, Vec<Offering>)>,
+        name: &InstanceTypeName,
+        split: bool,
+    ) -> Option<(String, &'static str)> {
+        let place = format!("{}:{}", first.file, first.line);
+        if !split {
+            return Some((
+                format!("\"{name}\" is already listed at {place}"),
+                "keep one row for each instance type; a catalogue covers one region of each provider",
+            ));
+        }
+        let (kind, offerings) = row?;
+        if let Some(twice) = offerings.iter().find(|offering| self.ids.contains(&offering.id)) {
+            return Some((
+                format!("{} is already listed, first at {place}", twice.id),
+                "keep one row for each zone and capacity type of an instance type",
+            ));
+        }
+        first.kind.as_ref().filter(|same| *same != kind).map(|_| {
+            (
+                format!("\"{name}\" is another machine than at {place}"),
+                "rows of one instance type differ in zone, capacity type, prices, availability and interruptions only",
+            )
+        })
     }
 }
 

@@ -11,10 +11,13 @@ pub struct Document {
     pub api_version: &'static str,
     /// `Plan`.
     pub kind: &'static str,
-    /// What all new nodes cost: the sum of their known prices.
+    /// What all new nodes cost: the sum of their known prices, less what commitments pay.
     #[serde(serialize_with = "usd")]
     pub cost_usd_per_hour: UsdPerHour,
-    /// No plan that places the same pods costs less.
+    /// What interruptions of spot nodes are expected to lose; absent unless it is counted.
+    #[serde(skip_serializing_if = "Option::is_none", serialize_with = "maybe_usd")]
+    pub risk_usd_per_hour: Option<UsdPerHour>,
+    /// No plan that places the same pods has less of cost and risk together.
     #[serde(serialize_with = "usd")]
     pub lower_bound_usd_per_hour: UsdPerHour,
     /// `(cost - bound) / bound`.
@@ -33,10 +36,42 @@ pub struct Document {
     pub unplaced: Vec<UnplacedPod>,
     /// What simpler ways to buy would cost.
     pub baselines: Baselines,
+    /// What is used of commitments; absent where there is none.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub commitments: Vec<CommitmentUse>,
+    /// Why one pod went where it did; absent unless asked for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub explanation: Option<Explained>,
     /// What was chosen from.
     pub catalogue: CatalogueSummary,
     /// What the reader should know about how the input was understood.
     pub notes: Vec<String>,
+}
+
+/// What is used of a commitment.
+#[derive(Clone, Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct CommitmentUse {
+    /// Its name.
+    pub name: String,
+    /// What there is of it.
+    #[serde(serialize_with = "usd")]
+    pub usd_per_hour: UsdPerHour,
+    /// What the plan uses.
+    #[serde(serialize_with = "usd")]
+    pub used_usd_per_hour: UsdPerHour,
+}
+
+/// Why one pod went where it did.
+#[derive(Clone, Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Explained {
+    /// Which pod.
+    pub pod: String,
+    /// In words.
+    pub text: String,
+    /// In numbers, as `poolwright_solver::explain` gives them.
+    pub details: poolwright_solver::Explanation,
 }
 
 /// How many pods.
@@ -68,6 +103,52 @@ pub struct NewNode {
     pub pool: Option<String>,
     /// The pods it is for.
     pub pods: Vec<String>,
+    /// What each of its GPUs is used as; absent where GPUs are only given whole.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub gpus: Vec<GpuUse>,
+}
+
+/// What one GPU is used as.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "camelCase", tag = "use")]
+pub enum GpuUse {
+    /// Nothing.
+    Idle,
+    /// One pod has it whole.
+    Whole {
+        /// The pod; it may have others too.
+        pod: String,
+    },
+    /// Pods share it.
+    Shared {
+        /// Which, and how much of it.
+        pods: Vec<GpuShare>,
+    },
+    /// It is cut into instances.
+    Mig {
+        /// Which, by first memory slice.
+        instances: Vec<GpuInstance>,
+    },
+}
+
+/// A pod's share of a GPU.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+pub struct GpuShare {
+    /// Whose.
+    pub pod: String,
+    /// Thousandths.
+    pub milli: u32,
+}
+
+/// A GPU instance.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+pub struct GpuInstance {
+    /// Its first memory slice.
+    pub start: u8,
+    /// What it is called: `1g.10gb`.
+    pub profile: String,
+    /// Who uses it.
+    pub pod: String,
 }
 
 /// A node that is there or on its way, and the waiting pods that go there.

@@ -58,6 +58,7 @@ pub(crate) fn pod_spec(path: &str, spec: &k8s::PodSpec) -> Result<PodSpec, Probl
         node_selector: spec.node_selector.clone().unwrap_or_default(),
         node_affinity,
         tolerations,
+        gpu_share: None,
         unmodelled,
     })
 }

@@ -117,6 +117,7 @@ fn planned() -> PlannedClaim {
         }],
         planned_pods: vec![PodKey::new("ml", "train-0")],
         deadlines: Deadlines::default(),
+        gpus: Vec::new(),
         reason: "train-0 needs one a10g; g5.xlarge is the cheapest.".into(),
     }
 }

@@ -22,6 +22,10 @@ pub(super) const PRICE_SOURCE: &str = "price_source";
 pub(super) const PRICE_AS_OF: &str = "price_as_of";
 pub(super) const SPOT_SOURCE: &str = "spot_source";
 pub(super) const SPOT_AS_OF: &str = "spot_as_of";
+pub(super) const ZONE: &str = "zone";
+pub(super) const CAPACITY_TYPE: &str = "capacity_type";
+pub(super) const AVAILABLE: &str = "available_nodes";
+pub(super) const INTERRUPTIONS: &str = "spot_interruptions_per_hour";
 pub(super) const EPHEMERAL_STORAGE: &str = "ephemeral_storage_mib";
 
 /// The columns every catalogue has.
@@ -29,7 +33,7 @@ pub const REQUIRED: [&str; 9] =
     [INSTANCE_TYPE, ARCH, CPU, MEMORY, PODS, GPU_MODEL, GPU_COUNT, GPU_MEMORY, ON_DEMAND];
 
 /// The columns a catalogue may have.
-pub const OPTIONAL: [&str; 10] = [
+pub const OPTIONAL: [&str; 14] = [
     PROVIDER,
     REGION,
     ZONES,
@@ -40,6 +44,10 @@ pub const OPTIONAL: [&str; 10] = [
     SPOT_SOURCE,
     SPOT_AS_OF,
     EPHEMERAL_STORAGE,
+    ZONE,
+    CAPACITY_TYPE,
+    AVAILABLE,
+    INTERRUPTIONS,
 ];
 
 /// Which column stands where.

@@ -26,6 +26,9 @@ pub const UNSPECIFIED_PROVIDER: &str = "unspecified";
 const MOST: u64 = i64::MAX as u64;
 const MOST_MIB: u64 = MOST >> 20;
 
+/// One in a minute: nobody could use such a node.
+const MOST_INTERRUPTIONS: u32 = 60_000_000;
+
 const LABEL_REMEDY: &str = "it becomes a node label: write at most 63 letters, digits, `-`, `_` and `.`, and begin and end with a letter or digit";
 
 /// Reads the cells of one row and collects what is wrong with them.
@@ -56,6 +59,11 @@ impl<'r, 'f> RowReader<'r, 'f> {
         (self.is_whole() && !name.is_empty()).then(|| InstanceTypeName::from(name))
     }
 
+    /// Whether the row says which zone or which capacity type of the type it is about.
+    pub(super) fn is_split(&self) -> bool {
+        !self.cell(column::ZONE).is_empty() || !self.cell(column::CAPACITY_TYPE).is_empty()
+    }
+
     /// The type and its offerings; `None` when there are problems.
     pub(super) fn read(&mut self) -> Option<(InstanceType, Vec<Offering>)> {
         if !self.is_whole() {
@@ -68,8 +76,18 @@ impl<'r, 'f> RowReader<'r, 'f> {
         }
         let kind = self.kind();
         let zones = self.zones();
+        let sold_as = self.sold_as();
+        let available = match self.cell(column::AVAILABLE) {
+            "" => None,
+            _ => self.number(column::AVAILABLE, 0, u32::MAX.into()).map(|number| number as u32),
+        };
+        let interruptions = self.interruptions();
         let on_demand = self.price(column::ON_DEMAND, column::PRICE_SOURCE, column::PRICE_AS_OF);
         let spot = self.price(column::SPOT, column::SPOT_SOURCE, column::SPOT_AS_OF);
+        if sold_as == Some(CapacityType::Spot) && self.cell(column::SPOT).is_empty() {
+            let cause = "the row is a spot offering and has no spot price".to_owned();
+            self.problem(column::CAPACITY_TYPE, cause, "give spot_usd_per_hour, or leave this cell empty");
+        }
         if !self.problems.is_empty() {
             return None;
         }
@@ -78,8 +96,13 @@ impl<'r, 'f> RowReader<'r, 'f> {
         let mut offerings = Vec::new();
         for zone in zones {
             let mut offer = |capacity_type, price: &Price| {
+                if sold_as.is_some_and(|only| only != capacity_type) {
+                    return;
+                }
                 let id = OfferingId { instance_type: kind.name.clone(), zone: zone.clone(), capacity_type };
-                offerings.push(Offering { id, region: region.clone(), price: price.clone() });
+                let interruptions = interruptions.filter(|_| capacity_type == CapacityType::Spot);
+                let (region, price) = (region.clone(), price.clone());
+                offerings.push(Offering { id, region, price, available, interruptions });
             };
             offer(CapacityType::OnDemand, &on_demand);
             if let Some(spot) = &spot {
@@ -169,6 +192,44 @@ impl<'r, 'f> RowReader<'r, 'f> {
         })
     }
 
+    /// The one capacity type that the row is about; `None` for both.
+    fn sold_as(&mut self) -> Option<CapacityType> {
+        match self.cell(column::CAPACITY_TYPE) {
+            "" => None,
+            "on-demand" => Some(CapacityType::OnDemand),
+            "spot" => Some(CapacityType::Spot),
+            other => {
+                let cause = format!("\"{other}\" is not a capacity type that has a price");
+                let remedy = "use on-demand or spot, or leave the cell empty for both; reservations are no part of a catalogue";
+                self.problem(column::CAPACITY_TYPE, cause, remedy);
+                None
+            }
+        }
+    }
+
+    /// Interruptions in a million node-hours.
+    fn interruptions(&mut self) -> Option<u32> {
+        let text = self.cell(column::INTERRUPTIONS);
+        if text.is_empty() {
+            return None;
+        }
+        // A rate is read as exactly as a price: six decimals, which are the millionths that are wanted.
+        match text.parse::<UsdPerHour>().map(|rate| u32::try_from(rate.micros())) {
+            Ok(Ok(rate)) if rate <= MOST_INTERRUPTIONS => Some(rate),
+            Ok(_) => {
+                let remedy =
+                    "give interruptions of one node in one hour, 60 or less: 5 % in a day are 0.0021";
+                self.problem(column::INTERRUPTIONS, format!("\"{text}\" is too large"), remedy);
+                None
+            }
+            Err(_) => {
+                let remedy = "give interruptions of one node in one hour as a plain decimal, 0 or more: 5 % in a day are 0.0021";
+                self.problem(column::INTERRUPTIONS, format!("\"{text}\" is not a rate"), remedy);
+                None
+            }
+        }
+    }
+
     /// The zones; the region's name where none is listed, and [`Zone::ANY`] without a region. Empty after a problem.
     fn zones(&mut self) -> Vec<Zone> {
         let region = match self.cell(column::REGION) {
@@ -176,6 +237,13 @@ impl<'r, 'f> RowReader<'r, 'f> {
             _ => self.label_value(column::REGION).unwrap_or_default(),
         };
         let listed = self.cell(column::ZONES);
+        if !self.cell(column::ZONE).is_empty() {
+            if !listed.is_empty() {
+                let cause = "the row has zones and a zone".to_owned();
+                self.problem(column::ZONE, cause, "keep one of the two cells");
+            }
+            return self.label_value(column::ZONE).map(Zone::from).into_iter().collect();
+        }
         if listed.is_empty() {
             return vec![Zone::from(region)];
         }

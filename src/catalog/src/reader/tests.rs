@@ -452,3 +452,54 @@ proptest! {
         prop_assert_eq!(problem.column.as_deref(), HEADER.split(',').nth(column + 1));
     }
 }
+
+const WIDE: &str = "instance_type,arch,allocatable_cpu_milli,allocatable_memory_mib,allocatable_pods,gpu_model,gpu_count,\
+                    gpu_memory_mib_each,on_demand_usd_per_hour,zone,capacity_type,spot_usd_per_hour,available_nodes,\
+                    spot_interruptions_per_hour";
+
+#[test]
+fn a_type_may_have_a_row_for_each_zone_and_capacity_type_with_stock_and_interruptions() {
+    let machine = "g5.xlarge,amd64,3920,14162,58,a10g,1,22888";
+    let catalogue = read(&format!(
+        "{WIDE}\n{machine},1.006,a,on-demand,,,\n{machine},1.006,a,spot,0.4,3,0.0021\n{machine},1.1,b,,0.5,,\n"
+    ))
+    .expect("a catalogue");
+    let found: Vec<_> = catalogue
+        .offerings()
+        .iter()
+        .map(|offering| (offering.id.to_string(), offering.available, offering.interruptions))
+        .collect();
+    assert_eq!(
+        found,
+        [
+            ("g5.xlarge/a/spot".to_owned(), Some(3), Some(2100)),
+            ("g5.xlarge/a/on-demand".to_owned(), None, None),
+            ("g5.xlarge/b/spot".to_owned(), None, None),
+            ("g5.xlarge/b/on-demand".to_owned(), None, None),
+        ]
+    );
+    assert_eq!(catalogue.types().len(), 1);
+}
+
+#[test]
+fn rows_of_one_type_that_contradict_each_other_are_listed() {
+    let machine = "g5.xlarge,amd64,3920,14162,58,a10g,1,22888";
+    let other = "g5.xlarge,amd64,7920,14162,58,a10g,1,22888";
+    let found = problems(&format!(
+        "{WIDE}\n{machine},1.006,a,,0.4,,\n{machine},1.006,a,spot,0.4,,\n{other},1.006,b,,,,\n\
+         {machine},1.006,c,reserved,,-1,often\n{machine},1.006,d,spot,,,100\n"
+    ));
+    let expected = [
+        "my.csv:3:instance_type: g5.xlarge/a/spot is already listed, first at my.csv:2; keep one row",
+        "my.csv:4:instance_type: \"g5.xlarge\" is another machine than at my.csv:2; rows of one instance type",
+        "my.csv:5:capacity_type: \"reserved\" is not a capacity type that has a price; use",
+        "my.csv:5:available_nodes: \"-1\" is negative; use",
+        "my.csv:5:spot_interruptions_per_hour: \"often\" is not a rate; give",
+        "my.csv:6:spot_interruptions_per_hour: \"100\" is too large; give",
+        "my.csv:6:capacity_type: the row is a spot offering and has no spot price; give",
+    ];
+    assert_eq!(found.len(), expected.len(), "{found:#?}");
+    for (found, expected) in found.iter().zip(expected) {
+        assert!(found.starts_with(expected), "{found}");
+    }
+}

@@ -52,6 +52,8 @@ mod tests {
                 capacity_type,
             },
             region: Some("r".into()),
+            available: None,
+            interruptions: None,
             price: Price::Known(Quote {
                 usd_per_hour: UsdPerHour::from_micros(micros),
                 source: "test".into(),

@@ -11,7 +11,7 @@ use clap::{CommandFactory, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
 
 pub use controller::{ControllerFlags, LogFormat};
-pub use plan::{CapacityChoice, OutputFormat, PlanFlags};
+pub use plan::{CapacityChoice, OutputFormat, PlanFlags, SharingMode};
 pub use search::SearchFlags;
 pub use solve::{SolveFlags, SolveFormat};
 

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use clap::ValueEnum;
 use jiff::SignedDuration;
-use poolwright_catalog::CapacityType;
+use poolwright_catalog::{CapacityType, UsdPerHour};
 
 use super::SearchFlags;
 
@@ -34,7 +34,8 @@ pub struct PlanFlags {
     /// Plan for a pod list of the Alibaba GPU trace 2023 (CSV), or - for stdin
     ///
     /// Columns name, cpu_milli, memory_mib and num_gpu; gpu_milli, gpu_spec and the others of the trace are
-    /// optional. A share of a GPU (gpu_milli below 1000) counts as a whole one. Any offering may be bought.
+    /// optional. A share of a GPU (gpu_milli below 1000) counts as a whole one, unless --sharing says otherwise. Any
+    /// offering may be bought.
     #[arg(long, value_name = "FILE", conflicts_with = "filename", help_heading = "Pods to plan for")]
     pub trace: Option<PathBuf>,
 
@@ -43,6 +44,13 @@ pub struct PlanFlags {
     /// Columns gpu_spec and gpu_models; alternatives are separated by |, and `any` means every model.
     #[arg(long, value_name = "FILE", requires = "trace", help_heading = "Pods to plan for")]
     pub gpu_map: Option<PathBuf>,
+
+    /// Nodes that are there, with the pods on them: their free room is used first (YAML or JSON)
+    ///
+    /// As `kubectl get nodes,pods -A -o yaml` writes them; NodeClaims and DaemonSets count too. Files or directories,
+    /// or - for stdin. May be repeated.
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["kubeconfig", "context"], help_heading = "Pods to plan for")]
+    pub existing: Vec<PathBuf>,
 
     /// Kubeconfig of the cluster to plan for [default: $KUBECONFIG or ~/.kube/config]
     #[arg(long, value_name = "FILE", conflicts_with_all = ["filename", "trace"], help_heading = "Pods to plan for")]
@@ -74,6 +82,45 @@ pub struct PlanFlags {
     )]
     pub capacity_type: Vec<CapacityChoice>,
 
+    /// Weigh spot against on-demand, with what its interruptions are expected to lose
+    ///
+    /// Spot and on-demand are bought side by side (pools may narrow that). A spot node is counted at its price and,
+    /// for each pod on it, its interruption rate (spot_interruptions_per_hour of the catalogue, else 0.0044: 10 % in a
+    /// day) times what one interruption loses (--at-risk). The bound is for cost and expected loss together.
+    #[arg(long, help_heading = "What may be bought")]
+    pub spot: bool,
+
+    /// With --spot: what one interruption of a pod loses for each of its GPUs, in US dollars [default: 1.00]
+    ///
+    /// Work since the last checkpoint and the time to come back; a dollar is 40 minutes at 1.50 $/h. Pods without
+    /// GPUs are counted to lose nothing.
+    #[arg(long, value_name = "USD", value_parser = dollars, help_heading = "What may be bought")]
+    pub at_risk: Option<UsdPerHour>,
+
+    /// Use what is paid for beforehand first: reservations, savings plans, commitments (YAML or JSON)
+    ///
+    /// The format is in docs/cli.md.
+    #[arg(long, value_name = "FILE", help_heading = "What may be bought")]
+    pub commitments: Option<PathBuf>,
+
+    /// What may be done with the GPUs of new nodes
+    ///
+    /// With time-slicing and mps, a pod of a trace takes its gpu_milli of one GPU, and GPUs of all models may be
+    /// shared. With mig it gets the smallest GPU instance that has as much compute, and pods of manifests may ask for
+    /// instances by name (nvidia.com/mig-1g.10gb). The plan says what each GPU is cut into, and where.
+    #[arg(
+        long,
+        value_name = "MODE",
+        value_enum,
+        default_value_t = SharingMode::None,
+        help_heading = "What may be bought"
+    )]
+    pub sharing: SharingMode,
+
+    /// With --sharing mig: some GPUs of a node may be cut while others stay whole
+    #[arg(long, help_heading = "What may be bought")]
+    pub mig_mixed: bool,
+
     /// Buy no more than this, over all pools together: usdPerHour=40, nodes=10, nvidia.com/gpu=16
     ///
     /// Keys and amounts as in `spec.limits` of a NodePool, whose own limits hold too. What NodeClaims have counts.
@@ -88,6 +135,12 @@ pub struct PlanFlags {
     /// Write what the solver is asked to this file; `poolwright solve` solves it again
     #[arg(long, value_name = "FILE")]
     pub save_problem: Option<PathBuf>,
+
+    /// Say why this pod went where it did: what else would cost, which rule excluded the rest
+    ///
+    /// NAMESPACE/NAME, or the bare name for a trace or the namespace `default`.
+    #[arg(long, value_name = "POD")]
+    pub explain: Option<String>,
 
     /// How to print the plan
     #[arg(short, long, value_enum, value_name = "FORMAT", default_value_t = OutputFormat::Table)]
@@ -123,6 +176,30 @@ impl CapacityChoice {
     }
 }
 
+/// What may be done with GPUs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum SharingMode {
+    /// Each goes to one pod as a whole; a share of one counts as a whole one
+    None,
+    /// Pods take turns on one
+    TimeSlicing,
+    /// Pods run side by side on one
+    Mps,
+    /// They are cut into GPU instances
+    Mig,
+}
+
+impl fmt::Display for SharingMode {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(match self {
+            Self::None => "none",
+            Self::TimeSlicing => "time-slicing",
+            Self::Mps => "mps",
+            Self::Mig => "mig",
+        })
+    }
+}
+
 /// How to print a plan.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum OutputFormat {
@@ -142,6 +219,11 @@ impl fmt::Display for OutputFormat {
             Self::Yaml => "yaml",
         })
     }
+}
+
+/// An amount of money, zero or more.
+fn dollars(text: &str) -> Result<UsdPerHour, String> {
+    text.parse().map_err(|error| format!("{error}; write a plain decimal number, such as 2.50"))
 }
 
 /// A duration above zero, as people write it: `5s`, `500ms`, `1m30s`.

@@ -53,6 +53,7 @@ pub fn input(flags: &PlanFlags, offers: &Offers) -> Result<Input, Failure> {
         names: PodNames::Qualified,
         implicit_pool,
         include_waiting: false,
+        counts_risk: false,
     })
 }
 

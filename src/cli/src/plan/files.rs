@@ -57,6 +57,7 @@ pub fn input(paths: &[PathBuf], offers: &Offers) -> Result<Input, Failure> {
         names: PodNames::Qualified,
         implicit_pool,
         include_waiting: true,
+        counts_risk: false,
     })
 }
 

@@ -1,6 +1,9 @@
 //! `poolwright plan`: flags to input, input to plan, plan to document, document to print.
 
 mod cluster;
+mod commitments;
+mod existing;
+mod explain;
 mod files;
 mod limits;
 mod pool;
@@ -10,17 +13,25 @@ mod traced;
 use std::collections::BTreeSet;
 use std::io::Write;
 
-use poolwright_catalog::Catalogue;
+use poolwright_catalog::{CapacityType, Catalogue, UsdPerHour};
 use poolwright_controller::clock::{Clock, SystemClock};
 use poolwright_core::Snapshot;
-use poolwright_core::plan::{PlanOptions, plan};
+use poolwright_core::plan::{PlanOptions, Sharing, SpotRisk, plan};
 
-use crate::args::PlanFlags;
+use crate::args::{PlanFlags, SharingMode};
 use crate::budget::Budget;
 use crate::catalogue::{self, Selection};
 use crate::document::CatalogueSummary;
 use crate::exit::{Failure, Outcome};
 use crate::{print, solve};
+
+/// What one interruption loses for each GPU when nobody says: 40 minutes (half of an hour between checkpoints, and ten to
+/// come back) at 1.50 $/h, about what one GPU costs.
+const AT_RISK: UsdPerHour = UsdPerHour::from_micros(1_000_000);
+
+/// Interruptions in a million node-hours when the catalogue does not say: one node in ten a day. AWS publishes 5 to 10 % a
+/// month for most types, without saying of how long a life; this is the cautious end.
+const INTERRUPTIONS: u32 = 4_400;
 
 /// Everything to plan from, and how to speak of it.
 struct Input {
@@ -34,6 +45,8 @@ struct Input {
     implicit_pool: bool,
     /// Pods count that no scheduler has tried yet.
     include_waiting: bool,
+    /// Interruptions are counted.
+    counts_risk: bool,
 }
 
 /// How pods are called.
@@ -49,19 +62,37 @@ enum PodNames {
 pub fn run(flags: &PlanFlags, out: &mut impl Write) -> Result<Outcome, Failure> {
     let limits = limits::limits(&flags.limit)?;
     let catalogue = catalogue::load(&flags.catalogue)?;
+    if !flags.existing.is_empty() && flags.filename.is_empty() && flags.trace.is_none() {
+        return Err(Failure::bad_input(
+            "--existing: says what is there beside the pods of -f or --trace; give one of them (a cluster's own nodes count anyway)",
+        ));
+    }
+    if flags.at_risk.is_some() && !flags.spot {
+        return Err(Failure::bad_input("--at-risk: interruptions are counted with --spot only; add it"));
+    }
+    let committed = flags.commitments.as_deref().map(commitments::read).transpose()?.unwrap_or_default();
+    let catalogue = committed.with_reservations(catalogue)?;
     let offers = Offers::new(flags, catalogue);
-    let input = if let Some(trace) = &flags.trace {
-        traced::input(trace, flags.gpu_map.as_deref(), &offers)?
+    let mut input = if let Some(trace) = &flags.trace {
+        traced::input(trace, flags.gpu_map.as_deref(), flags.sharing, &offers)?
     } else if flags.filename.is_empty() {
         cluster::input(flags, &offers)?
     } else {
         files::input(&flags.filename, &offers)?
     };
+    existing::add(&flags.existing, &mut input.snapshot, &mut input.notes)?;
+    input.counts_risk = flags.spot;
     let options = PlanOptions {
         include_waiting: input.include_waiting,
         limits,
+        sharing: sharing(flags)?,
+        spot_risk: flags.spot.then(|| SpotRisk {
+            per_gpu_micros: flags.at_risk.unwrap_or(AT_RISK).micros(),
+            prior: INTERRUPTIONS,
+        }),
+        commitments: committed.terms(&offers.catalogue)?,
         solver: flags.search.options(),
-        keep_solves: flags.save_problem.is_some(),
+        keep_solves: flags.save_problem.is_some() || flags.explain.is_some(),
         ..PlanOptions::default()
     };
     let clock = SystemClock::new();
@@ -71,7 +102,9 @@ pub fn run(flags: &PlanFlags, out: &mut impl Write) -> Result<Outcome, Failure> 
     if let Some(path) = &flags.save_problem {
         solve::save(path, plan.solves.iter().map(|solve| &solve.problem))?;
     }
-    let document = publish::document(plan, input, budget.times())?;
+    let explained = flags.explain.as_deref().map(|pod| explain::explain(&plan, pod, &input)).transpose()?;
+    let mut document = publish::document(plan, input, budget.times())?;
+    document.explanation = explained;
     print::plan(&document, flags.output, out).map_err(Failure::writing)?;
     if flags.fail_on_unplaced && document.pods.unplaced > 0 {
         return Ok(Outcome::PodsLeftOut);
@@ -79,20 +112,41 @@ pub fn run(flags: &PlanFlags, out: &mut impl Write) -> Result<Outcome, Failure> 
     Ok(Outcome::Done)
 }
 
+fn sharing(flags: &PlanFlags) -> Result<Sharing, Failure> {
+    if flags.mig_mixed && flags.sharing != SharingMode::Mig {
+        return Err(Failure::bad_input("--mig-mixed: GPUs are cut with --sharing mig only; add it"));
+    }
+    Ok(match flags.sharing {
+        SharingMode::None => Sharing::Whole,
+        SharingMode::TimeSlicing | SharingMode::Mps => Sharing::Shared,
+        SharingMode::Mig => Sharing::Mig { mixed: flags.mig_mixed },
+    })
+}
+
 /// The catalogue, and what the flags want of it.
 struct Offers {
     catalogue: Catalogue,
     wanted: Selection,
+    /// Reservations may be among the offerings.
+    prepaid: bool,
 }
 
 impl Offers {
     fn new(flags: &PlanFlags, catalogue: Catalogue) -> Self {
-        let capacity_types: BTreeSet<_> =
+        let mut capacity_types: BTreeSet<_> =
             flags.capacity_type.iter().flat_map(|choice| choice.types()).copied().collect();
+        if flags.spot {
+            capacity_types.extend([CapacityType::OnDemand, CapacityType::Spot]);
+        }
+        // What is paid for is there to be used.
+        let prepaid = flags.commitments.is_some();
+        if prepaid && !capacity_types.is_empty() {
+            capacity_types.insert(CapacityType::Reserved);
+        }
         let wanted = Selection {
             provider: flags.provider.clone(),
             capacity_types: capacity_types.into_iter().collect(),
         };
-        Self { catalogue, wanted }
+        Self { catalogue, wanted, prepaid }
     }
 }

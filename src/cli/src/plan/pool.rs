@@ -27,6 +27,9 @@ pub fn without_pool(
     wanted.provider = provider(offers, notes);
     if wanted.capacity_types.is_empty() {
         wanted.capacity_types.push(CapacityType::OnDemand);
+        if offers.prepaid {
+            wanted.capacity_types.push(CapacityType::Reserved);
+        }
     }
     let catalogue = wanted.of(&offers.catalogue)?;
     let pool = implicit();

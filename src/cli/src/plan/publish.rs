@@ -3,13 +3,14 @@
 use std::collections::BTreeMap;
 
 use poolwright_catalog::Arch;
-use poolwright_core::plan::{Plan, PlannedClaim, Target};
+use poolwright_core::plan::{Plan, PlannedClaim, PlannedGpu, Target};
 use poolwright_core::{PodKey, Snapshot};
 
 use super::{Input, PodNames};
 use crate::budget::Times;
 use crate::document::{
-    Baselines, Document, ExistingNode, NewNode, PodCounts, UnplacedPod, gap, six_decimals,
+    Baselines, CommitmentUse, Document, ExistingNode, GpuInstance, GpuShare, GpuUse, NewNode, PodCounts,
+    UnplacedPod, gap, six_decimals,
 };
 use crate::exit::Failure;
 
@@ -40,6 +41,7 @@ pub fn document(plan: Plan, input: Input, times: Times) -> Result<Document, Fail
             usd_per_hour: claim.price(),
             pool: (!input.implicit_pool).then(|| claim.pool.to_string()),
             pods: claim.planned_pods.iter().map(pod).collect(),
+            gpus: claim.gpus.iter().map(|gpu| gpu_use(gpu, &pod)).collect(),
         })
         .collect();
     nodes.sort_by(|a, b| {
@@ -69,8 +71,9 @@ pub fn document(plan: Plan, input: Input, times: Times) -> Result<Document, Fail
         api_version: poolwright_api::API_VERSION,
         kind: "Plan",
         cost_usd_per_hour: plan.cost,
+        risk_usd_per_hour: input.counts_risk.then_some(plan.risk),
         lower_bound_usd_per_hour: plan.bound,
-        gap: gap(plan.cost, plan.bound),
+        gap: gap(plan.cost + plan.risk, plan.bound),
         elapsed_seconds: six_decimals(times.elapsed.as_secs_f64()),
         first_plan_seconds: six_decimals(times.first.as_secs_f64()),
         pods: PodCounts {
@@ -93,9 +96,35 @@ pub fn document(plan: Plan, input: Input, times: Times) -> Result<Document, Fail
             one_pod_per_node_usd_per_hour: plan.baselines.one_pod_per_node,
             first_fit_usd_per_hour: plan.baselines.first_fit,
         },
+        commitments: plan
+            .commitments
+            .iter()
+            .map(|of| CommitmentUse {
+                name: of.name.clone(),
+                usd_per_hour: of.left,
+                used_usd_per_hour: of.used,
+            })
+            .collect(),
+        explanation: None,
         catalogue: input.catalogue,
         notes,
     })
+}
+
+fn gpu_use(gpu: &PlannedGpu, name: &impl Fn(&PodKey) -> String) -> GpuUse {
+    match gpu {
+        PlannedGpu::Idle => GpuUse::Idle,
+        PlannedGpu::Whole(pod) => GpuUse::Whole { pod: name(pod) },
+        PlannedGpu::Shared(on) => GpuUse::Shared {
+            pods: on.iter().map(|share| GpuShare { pod: name(&share.pod), milli: share.milli }).collect(),
+        },
+        PlannedGpu::Mig(instances) => GpuUse::Mig {
+            instances: instances
+                .iter()
+                .map(|one| GpuInstance { start: one.start, profile: one.name.clone(), pod: name(&one.pod) })
+                .collect(),
+        },
+    }
 }
 
 /// Pods seldom say which processors their images are for; without a pool nobody else does.

@@ -7,6 +7,7 @@ use jiff::Timestamp;
 use poolwright_core::{Pod, PodKey, PodPhase, PodRole, Snapshot, Uid};
 
 use super::{Input, Offers, PodNames, pool};
+use crate::args::SharingMode;
 use crate::document::CatalogueSummary;
 use crate::exit::Failure;
 use crate::problems::Problems;
@@ -14,7 +15,12 @@ use crate::source;
 use crate::trace::{self, GpuMap, TracePod};
 
 /// Reads the trace and the map of its GPU names.
-pub fn input(trace: &Path, gpu_map: Option<&Path>, offers: &Offers) -> Result<Input, Failure> {
+pub fn input(
+    trace: &Path,
+    gpu_map: Option<&Path>,
+    sharing: SharingMode,
+    offers: &Offers,
+) -> Result<Input, Failure> {
     let map = match gpu_map {
         None => GpuMap::builtin(),
         Some(path) => {
@@ -25,6 +31,10 @@ pub fn input(trace: &Path, gpu_map: Option<&Path>, offers: &Offers) -> Result<In
     let list = source::file(trace).map_err(Failure::bad_input)?;
     let trace::Trace { pods, mut notes } =
         trace::read(&list.name, &list.text, &map).map_err(|problems| unusable("the trace", &problems))?;
+    let shares = pods.iter().filter(|pod| pod.share.is_some()).count();
+    if shares > 0 {
+        notes.insert(0, shared(shares, sharing));
+    }
     let mut snapshot = Snapshot {
         pods: pods.into_iter().map(waiting).map(|pod| (pod.key.clone(), Arc::new(pod))).collect(),
         ..Snapshot::default()
@@ -37,7 +47,21 @@ pub fn input(trace: &Path, gpu_map: Option<&Path>, offers: &Offers) -> Result<In
         names: PodNames::Bare,
         implicit_pool: true,
         include_waiting: true,
+        counts_risk: false,
     })
+}
+
+/// What becomes of shares of GPUs.
+fn shared(shares: usize, sharing: SharingMode) -> String {
+    let pods = if shares == 1 { "1 pod asks".to_owned() } else { format!("{shares} pods ask") };
+    let become_of = match sharing {
+        SharingMode::None => "each is given a whole one",
+        SharingMode::TimeSlicing | SharingMode::Mps => {
+            "its memory is not in the trace, so only the shares are added up"
+        }
+        SharingMode::Mig => "each is given the smallest GPU instance with as much compute",
+    };
+    format!("{pods} for a share of a GPU; {become_of}")
 }
 
 fn unusable(what: &str, problems: &Problems) -> Failure {

@@ -6,13 +6,15 @@ use std::io::{self, Write};
 use comfy_table::{CellAlignment, ColumnConstraint, ContentArrangement, Table, presets};
 use poolwright_catalog::UsdPerHour;
 
-use crate::document::{Document, NewNode};
+use crate::document::{Document, GpuUse, NewNode};
 
 const WIDTH: u16 = 80;
 /// Between columns; the last one is trimmed away.
 const GAP: u16 = 2;
 /// Kinds of node shown; the rest is summed up.
 const KINDS_SHOWN: usize = 30;
+/// Ways to use a GPU shown.
+const LAYOUTS_SHOWN: usize = 12;
 /// Reasons shown for pods left out.
 const REASONS_SHOWN: usize = 15;
 /// Pods named for each reason.
@@ -24,12 +26,19 @@ pub fn print(plan: &Document, out: &mut impl Write) -> io::Result<()> {
     if !plan.nodes.is_empty() {
         writeln!(out, "\n{}", purchases(plan))?;
     }
+    if plan.nodes.iter().any(|node| !node.gpus.is_empty()) {
+        writeln!(out, "\n{}", layouts(plan))?;
+    }
     if plan.pods.total > 0 {
         writeln!(out, "\n{}", figures(plan))?;
     }
     if !plan.unplaced.is_empty() {
         writeln!(out, "\nLeft out: {}", pods(plan.unplaced.len()))?;
         writeln!(out, "{}", left_out(plan))?;
+    }
+    if let Some(explained) = &plan.explanation {
+        writeln!(out, "\nWhy {} went there:", explained.pod)?;
+        writeln!(out, "{}", indent(&explained.text))?;
     }
     if !plan.notes.is_empty() {
         writeln!(out, "\nNotes:")?;
@@ -143,6 +152,48 @@ fn purchases(plan: &Document) -> String {
     text(table)
 }
 
+/// What GPUs are used as: one line for equal ones on nodes of one type.
+fn layouts(plan: &Document) -> String {
+    let mut kinds: BTreeMap<(&str, String), usize> = BTreeMap::new();
+    for node in &plan.nodes {
+        for gpu in &node.gpus {
+            *kinds.entry((&node.instance_type, gpu_words(gpu))).or_default() += 1;
+        }
+    }
+    let mut kinds: Vec<_> = kinds.into_iter().collect();
+    kinds.sort_by_key(|((name, words), gpus)| (std::cmp::Reverse(*gpus), *name, words.clone()));
+    let mut table = plain();
+    table.set_header(["GPUS", "INSTANCE TYPE", "EACH IS USED AS"]);
+    for ((name, words), gpus) in kinds.iter().take(LAYOUTS_SHOWN) {
+        table.add_row([count(*gpus), (*name).to_owned(), words.clone()]);
+    }
+    if let Some(rest) = kinds.get(LAYOUTS_SHOWN..).filter(|rest| !rest.is_empty()) {
+        let gpus = rest.iter().map(|(_, gpus)| gpus).sum();
+        table.add_row([count(gpus), format!("in {} more ways", rest.len()), "-o json lists them".to_owned()]);
+    }
+    first_column_right(&mut table);
+    text(table)
+}
+
+/// `3g.40gb at 4, 1g.10gb at 0`, `500 + 250 of 1000`.
+fn gpu_words(gpu: &GpuUse) -> String {
+    match gpu {
+        GpuUse::Idle => "idle".to_owned(),
+        GpuUse::Whole { .. } => "whole".to_owned(),
+        GpuUse::Shared { pods } => {
+            let mut shares: Vec<u32> = pods.iter().map(|share| share.milli).collect();
+            shares.sort_unstable_by(|a, b| b.cmp(a));
+            let shares: Vec<String> = shares.iter().map(u32::to_string).collect();
+            format!("{} of 1000", shares.join(" + "))
+        }
+        GpuUse::Mig { instances } => {
+            let each: Vec<String> =
+                instances.iter().map(|one| format!("{} at {}", one.profile, one.start)).collect();
+            each.join(", ")
+        }
+    }
+}
+
 fn figures(plan: &Document) -> String {
     let mut table = plain();
     let mut add = |name: &str, text: String| {
@@ -155,6 +206,9 @@ fn figures(plan: &Document) -> String {
         } else {
             format!("no plan can cost less; gap {}", percent(plan.gap))
         };
+        if let Some(risk) = plan.risk_usd_per_hour {
+            add("Interruptions", format!("{} $/h expected loss, counted beside the cost", money(risk, 2)));
+        }
         add("Lower bound", format!("{} $/h, {verdict}", money(bound, 2)));
         let against = |other: UsdPerHour| {
             let cost = plan.cost_usd_per_hour;
@@ -167,6 +221,10 @@ fn figures(plan: &Document) -> String {
         };
         add("One pod per node", against(plan.baselines.one_pod_per_node_usd_per_hour));
         add("First fit", against(plan.baselines.first_fit_usd_per_hour));
+        for of in &plan.commitments {
+            let (used, all) = (money(of.used_usd_per_hour, 2), money(of.usd_per_hour, 2));
+            add("Commitment", format!("{}: {used} of {all} $/h used", of.name));
+        }
     }
     add("Time", format!("{:.2} s, first plan after {:.2} s", plan.elapsed_seconds, plan.first_plan_seconds));
     let catalogue = &plan.catalogue;

@@ -13,10 +13,10 @@ use poolwright_catalog::{ResourceList, ResourceName, labels};
 use poolwright_core::{NodeTerm, Operator, PodSpec, Requirement};
 
 impl TracePod {
-    /// What it asks of a node. A share of a GPU was rounded up to a whole one when it was read.
+    /// What it asks of a node.
     pub fn spec(&self) -> PodSpec {
         let node_affinity = match &self.models {
-            GpuChoice::OneOf(models) if self.gpus > 0 => {
+            GpuChoice::OneOf(models) if self.gpus > 0 || self.share.is_some() => {
                 let values = models.iter().map(ToString::to_string).collect();
                 let requirement =
                     Requirement { key: labels::GPU_MODEL.to_owned(), operator: Operator::In(values) };
@@ -29,6 +29,6 @@ impl TracePod {
             .with(ResourceName::MEMORY, self.memory_mib << 20)
             .with(ResourceName::NVIDIA_GPU, self.gpus)
             .with(ResourceName::PODS, 1);
-        PodSpec { requests, node_affinity, ..PodSpec::default() }
+        PodSpec { requests, node_affinity, gpu_share: self.share, ..PodSpec::default() }
     }
 }

@@ -34,8 +34,10 @@ pub struct TracePod {
     pub cpu_milli: u64,
     /// Memory in MiB.
     pub memory_mib: u64,
-    /// Whole GPUs; a share was rounded up.
+    /// Whole GPUs.
     pub gpus: u64,
+    /// A share of one GPU beside them, in thousandths.
+    pub share: Option<u32>,
     /// Which models they may be.
     pub models: GpuChoice,
 }
@@ -58,7 +60,6 @@ pub fn read(file: &str, text: &str, map: &GpuMap) -> Result<Trace, Problems> {
     let mut problems = Problems::new();
     let mut pods = Vec::new();
     let mut lines: BTreeMap<String, u64> = BTreeMap::new();
-    let mut shares = 0u64;
     let absent = read_table(file, text, &COLUMNS, &mut problems, |row, problems| {
         if let Some(name) = row.cell(NAME).filter(|name| !name.is_empty()) {
             if let Some(first) = lines.get(name) {
@@ -70,23 +71,17 @@ pub fn read(file: &str, text: &str, map: &GpuMap) -> Result<Trace, Problems> {
         } else {
             row.problem(problems, NAME, "the cell is empty".to_owned(), "give every pod a name of its own");
         }
-        if let Some((pod, is_share)) = pod(row, map, problems) {
-            shares += u64::from(is_share);
-            pods.push(pod);
-        }
+        pods.extend(pod(row, map, problems));
     });
     let mut notes = Vec::new();
-    if shares > 0 {
-        notes.push(format!("{shares} pods ask for a share of a GPU; each is given a whole one"));
-    }
-    if absent.contains(&GPU_SPEC) && pods.iter().any(|pod| pod.gpus > 0) {
+    if absent.contains(&GPU_SPEC) && pods.iter().any(|pod| pod.gpus > 0 || pod.share.is_some()) {
         notes.push(format!("{file} has no column {GPU_SPEC}: pods with GPUs may run on any model"));
     }
     problems.or(Trace { pods, notes })
 }
 
-/// The pod of a row and whether it asks for a share of a GPU; `None` when something in the row is wrong.
-fn pod(row: &Row<'_>, map: &GpuMap, problems: &mut Problems) -> Option<(TracePod, bool)> {
+/// The pod of a row; `None` when something in the row is wrong.
+fn pod(row: &Row<'_>, map: &GpuMap, problems: &mut Problems) -> Option<TracePod> {
     // Every cell is read before the first `?`, so that all their problems are found.
     let cpu_milli = row.number(problems, CPU, MOST);
     let memory_mib = row.number(problems, MEMORY, MOST >> 20);
@@ -115,15 +110,17 @@ fn pod(row: &Row<'_>, map: &GpuMap, problems: &mut Problems) -> Option<(TracePod
             None
         }
     };
-    let pod = TracePod {
+    let gpus = gpus?;
+    // A share is of one GPU. Thousandths of none mean that nothing was said.
+    let share = gpu_milli?.filter(|milli| gpus == 1 && (1..1000).contains(milli));
+    Some(TracePod {
         name: row.cell(NAME).unwrap_or_default().to_owned(),
         cpu_milli: cpu_milli?,
         memory_mib: memory_mib?,
-        gpus: gpus?,
+        gpus: if share.is_some() { 0 } else { gpus },
+        share: share.map(|milli| milli as u32),
         models: models?,
-    };
-    let is_share = pod.gpus == 1 && gpu_milli?.is_some_and(|milli| milli < 1000);
-    Some((pod, is_share))
+    })
 }
 
 #[cfg(test)]

@@ -217,3 +217,101 @@ fn a_saved_problem_is_solved_again_to_the_same_cost_and_the_same_bytes() {
     assert_eq!(figures["pods"], 60);
     assert_eq!(figures["solution"], second["problems"][0]["solution"]);
 }
+
+/// Asserts that every pod with a part of a GPU has its part on one GPU, and that none is given away twice.
+fn verify_shares(plan: &Value, trace: &str) -> usize {
+    let parts: BTreeMap<String, u64> = csv(trace)
+        .iter()
+        .filter(|row| row["num_gpu"] == "1" && number(row, "gpu_milli") < 1000)
+        .map(|row| (row["name"].clone(), number(row, "gpu_milli")))
+        .collect();
+    let mut seen = BTreeSet::new();
+    for node in plan["nodes"].as_array().expect("nodes") {
+        let on_node = strings(&node["pods"]);
+        for gpu in node["gpus"].as_array().into_iter().flatten() {
+            let mut sum = 0;
+            for share in gpu["pods"].as_array().into_iter().flatten() {
+                let pod = share["pod"].as_str().expect("a name");
+                assert_eq!(share["milli"], parts[pod], "{pod}");
+                assert!(on_node.contains(&pod) && seen.insert(pod.to_owned()), "{pod}");
+                sum += parts[pod];
+            }
+            assert!(sum <= 1000, "{gpu}");
+        }
+    }
+    let left: BTreeSet<&str> =
+        plan["unplaced"].as_array().expect("a list").iter().filter_map(|pod| pod["pod"].as_str()).collect();
+    assert!(parts.keys().all(|pod| seen.contains(pod) || left.contains(pod.as_str())));
+    seen.len()
+}
+
+#[test]
+fn shared_gpus_hold_no_more_than_one_gpu_and_cost_less_than_whole_ones() {
+    let trace = head_of_trace(300);
+    let args = ["--trace", "-", "--catalogue", CATALOGUE, "--work-limit", "500000"];
+    let whole = plan(&args, &trace);
+    let shared = plan(&[&args[..], &["--sharing", "mps"]].concat(), &trace);
+    assert_follows_schema(&shared);
+    assert!(verify_shares(&shared, &trace) > 50);
+    assert!(micros(&shared["costUsdPerHour"]) < micros(&whole["costUsdPerHour"]));
+}
+
+#[test]
+fn cut_gpus_are_laid_out_with_instances_that_have_enough_compute() {
+    let trace = head_of_trace(120);
+    let args = ["--trace", "-", "--catalogue", CATALOGUE, "--work-limit", "500000", "--sharing", "mig"];
+    let plan = plan(&args, &trace);
+    assert_follows_schema(&plan);
+    let parts: BTreeMap<String, u64> =
+        csv(&trace).iter().map(|row| (row["name"].clone(), number(row, "gpu_milli"))).collect();
+    let instances = plan["nodes"].as_array().expect("nodes").iter().flat_map(|node| {
+        let gpus = node["gpus"].as_array().into_iter().flatten();
+        gpus.flat_map(|gpu| gpu["instances"].as_array().into_iter().flatten())
+    });
+    let mut count = 0;
+    for instance in instances {
+        let profile = instance["profile"].as_str().expect("a profile");
+        let slices: u64 =
+            profile.split_once('g').and_then(|(digits, _)| digits.parse().ok()).expect("slices");
+        let milli = parts[instance["pod"].as_str().expect("a pod")];
+        // Of seven slices on most models, of four on others.
+        assert!(slices * 1000 >= milli * 4, "{instance} for {milli}");
+        count += 1;
+    }
+    assert!(count > 10, "{count}");
+}
+
+#[test]
+fn an_explanation_is_part_of_the_document_when_it_is_asked_for() {
+    let args = ["-f", "fixtures/manifests/two-gpu-pods.yaml", "--explain", "default/render-a"];
+    let plan = plan(&args, "");
+    assert_follows_schema(&plan);
+    let text = plan["explanation"]["text"].as_str().expect("a text");
+    assert!(text.contains("g5.xlarge"), "{text}");
+}
+
+#[test]
+fn what_is_paid_for_is_used_first_and_stated() {
+    let file = std::env::temp_dir().join(format!("poolwright-commitments-{}.yaml", std::process::id()));
+    let text =
+        "commitments:\n- {name: plan, usdPerHour: 0.7042, discountPercent: 30, covers: {families: [g5]}}\n";
+    fs::write(&file, text).expect("a file");
+    let args =
+        ["-f", "fixtures/manifests/two-gpu-pods.yaml", "--commitments", file.to_str().expect("a path")];
+    let plan = plan(&args, "");
+    fs::remove_file(&file).expect("it is ours");
+    assert_follows_schema(&plan);
+    assert!(micros(&plan["costUsdPerHour"]) <= 1_006_000, "{}", plan["costUsdPerHour"]);
+    assert_eq!(plan["commitments"][0]["usedUsdPerHour"], 0.7042);
+}
+
+#[test]
+fn free_room_of_nodes_that_are_there_is_used_before_anything_is_bought() {
+    let args = ["-f", "fixtures/manifests/two-gpu-pods.yaml", "--existing", "src/cli/tests/existing.yaml"];
+    let plan = plan(&args, "");
+    assert_follows_schema(&plan);
+    assert_eq!(plan["existingNodes"][0]["name"], "there");
+    assert_eq!(strings(&plan["existingNodes"][0]["pods"]).len(), 1, "one of its two GPUs is taken");
+    assert_eq!(plan["nodes"].as_array().map(Vec::len), Some(1));
+    assert_eq!(plan["pods"]["total"], 2);
+}

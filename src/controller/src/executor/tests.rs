@@ -58,6 +58,7 @@ fn planned() -> PlannedClaim {
         startup_taints: vec![],
         planned_pods: vec![PodKey::new("default", "train")],
         deadlines: Deadlines::default(),
+        gpus: Vec::new(),
         reason: "a pod waits".into(),
     }
 }

@@ -47,6 +47,9 @@ pub struct PodSpec {
     pub node_affinity: Option<Vec<NodeTerm>>,
     /// Tolerations.
     pub tolerations: Vec<Toleration>,
+    /// A share of one GPU, in thousandths of it, beside the whole ones in `requests`; it counts as a whole one where GPUs
+    /// are not shared.
+    pub gpu_share: Option<u32>,
     /// Rules of the pod that the planner does not model. A pod that has one is never planned.
     pub unmodelled: Vec<UnmodelledRule>,
 }

@@ -3,11 +3,13 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use poolwright_catalog::{ResourceList, UsdPerHour};
+use poolwright_catalog::{OfferingId, ResourceList, ResourceName, UsdPerHour};
 
 use super::daemons::Daemons;
-use super::{Placement, PlanOptions, PlannedClaim};
-use crate::model::{Claim, Pod, PodKey, PodPhase, PodRole, PoolLimits, PoolName, RankedOffering, Snapshot};
+use super::{Placement, PlanOptions, PlannedClaim, Sharing, audit_gpus};
+use crate::model::{
+    Claim, NodeClassRef, Pod, PodKey, PodPhase, PodRole, PoolLimits, PoolName, RankedOffering, Snapshot,
+};
 use crate::rules::{self, NewNodeLabels};
 
 /// What is wrong with the plan, in sentences.
@@ -27,7 +29,7 @@ pub(super) fn audit(
     }
     let daemons = Daemons::new(snapshot);
     for claim in claims {
-        if let Err(problem) = audit_claim(snapshot, &daemons, claim) {
+        if let Err(problem) = audit_claim(snapshot, options.sharing, &daemons, claim) {
             problems.push(format!("claim {}: {problem}", claim.name));
         }
     }
@@ -35,7 +37,12 @@ pub(super) fn audit(
     problems
 }
 
-fn audit_claim(snapshot: &Snapshot, daemons: &Daemons<'_>, claim: &PlannedClaim) -> Result<(), String> {
+fn audit_claim(
+    snapshot: &Snapshot,
+    sharing: Sharing,
+    daemons: &Daemons<'_>,
+    claim: &PlannedClaim,
+) -> Result<(), String> {
     let pool = snapshot.pools.get(&claim.pool).ok_or("its pool does not exist")?;
     let Some(Ok(catalogue)) = snapshot.catalogues.get(&claim.node_class) else {
         return Err("its node class cannot be used".to_owned());
@@ -79,8 +86,15 @@ fn audit_claim(snapshot: &Snapshot, daemons: &Daemons<'_>, claim: &PlannedClaim)
         let tolerating = daemons.tolerating(&claim.taints);
         let mut room = kind.allocatable.clone();
         room.saturating_sub(&tolerating.requests(&tolerating.landing(&labels)));
-        rules::check_resources(&wanted, &room)
-            .map_err(|rejection| format!("its pods on {id}: {rejection}"))?;
+        let mut rest = wanted.clone();
+        audit_gpus::audit(sharing, claim, &pods, kind, &mut rest)
+            .map_err(|problem| format!("on {id}: {problem}"))?;
+        if !claim.gpus.is_empty() && sharing != (Sharing::Mig { mixed: false }) {
+            room.set(ResourceName::NVIDIA_GPU, 0);
+        } else if !claim.gpus.is_empty() && wanted.get(ResourceName::NVIDIA_GPU) > 0 {
+            return Err("pods with whole GPUs are on a node whose GPUs are cut".to_owned());
+        }
+        rules::check_resources(&rest, &room).map_err(|rejection| format!("its pods on {id}: {rejection}"))?;
     }
     Ok(())
 }
@@ -104,7 +118,22 @@ fn audit_limits(
         problems.extend(passed(&format!("pool {name}"), &pool.limits, &theirs, &planned));
     }
     let all: Vec<_> = snapshot.claims.values().map(AsRef::as_ref).collect();
+    problems.extend(out_of_stock(snapshot, claims));
     problems.extend(passed("all pools", &options.limits, &all, &claims.iter().collect::<Vec<_>>()));
+}
+
+/// Offerings of which more are planned than can be had.
+fn out_of_stock(snapshot: &Snapshot, claims: &[PlannedClaim]) -> Vec<String> {
+    let mut planned: BTreeMap<_, u64> = BTreeMap::new();
+    for claim in claims {
+        *planned.entry((&claim.node_class, claim.offering())).or_default() += 1;
+    }
+    let too_many = |((class, id), count): ((&NodeClassRef, &OfferingId), u64)| {
+        let Some(Ok(catalogue)) = snapshot.catalogues.get(class) else { return None };
+        let available = catalogue.offering(id)?.available?;
+        (count > u64::from(available)).then(|| format!("{count} x {id}, of which {available} can be had"))
+    };
+    planned.into_iter().filter_map(too_many).collect()
 }
 
 /// The limits that are passed by what is there and what is planned.

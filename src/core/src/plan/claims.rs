@@ -6,10 +6,11 @@ use jiff::Timestamp;
 use poolwright_catalog::{InstanceTypeName, OfferingId, ResourceList, UsdPerHour};
 
 use super::classes::Classes;
+use super::gpus::Form;
 use super::limits::Limits;
 use super::rounds::NewNode;
 use super::supply::{Admissions, Offer, Standing, Supply};
-use super::{PlanOptions, PlannedClaim, words};
+use super::{PlanOptions, PlannedClaim, risk, words};
 use crate::model::{ClaimName, PodKey, RankedOffering, Snapshot};
 
 /// What claims are made from.
@@ -33,11 +34,11 @@ struct Order {
 impl Maker<'_, '_> {
     /// One claim for each node, sorted by name.
     pub fn claims(&self, nodes: &[NewNode<'_>]) -> Vec<PlannedClaim> {
-        let mut orders: BTreeMap<(usize, usize, &BTreeMap<usize, u32>), Order> = BTreeMap::new();
+        let mut orders: BTreeMap<(usize, usize, Form, &BTreeMap<usize, u32>), Order> = BTreeMap::new();
         let mut taken: BTreeSet<ClaimName> = BTreeSet::new();
         let mut claims = Vec::with_capacity(nodes.len());
         for (index, node) in nodes.iter().enumerate() {
-            let key = (node.pool, node.offer.offering, &node.content);
+            let key = (node.pool, node.offer.offering, node.form, &node.content);
             let order = orders.entry(key).or_insert_with(|| self.order(node)).clone();
             let pool = self.supply.pools[node.pool].pool;
             let mut planned_pods: Vec<PodKey> = node.pods.iter().map(|pod| pod.key.clone()).collect();
@@ -56,6 +57,7 @@ impl Maker<'_, '_> {
                 startup_taints: pool.startup_taints.clone(),
                 planned_pods,
                 deadlines: pool.deadlines,
+                gpus: node.gpus.clone(),
                 reason: order.reason,
             });
         }
@@ -65,13 +67,17 @@ impl Maker<'_, '_> {
 
     /// What to order for a node: of all that hold the same pods and take no more of any limit, the cheapest first.
     fn order(&self, node: &NewNode<'_>) -> Order {
+        // What they ask for in words, and what is counted besides shared and cut GPUs.
+        let mut stated = ResourceList::new();
         let mut requests = ResourceList::new();
         let mut pods = 0;
         for (class, count) in &node.content {
-            for (name, amount) in self.classes.classes[*class].spec.requests.iter() {
-                let sum =
-                    requests.get(name.as_str()).saturating_add(amount.saturating_mul(u64::from(*count)));
-                requests.set(name.clone(), sum);
+            let class = &self.classes.classes[*class];
+            for (sum, one) in [(&mut stated, class.on_whole()), (&mut requests, &class.requests)] {
+                for (name, amount) in one.iter() {
+                    let all = amount.saturating_mul(u64::from(*count));
+                    sum.set(name.clone(), sum.get(name.as_str()).saturating_add(all));
+                }
             }
             pods += *count as usize;
         }
@@ -103,8 +109,11 @@ impl Maker<'_, '_> {
                 }
                 _ => true,
             };
-            let within = self.uses(node, offer).iter().zip(&ceiling).all(|(a, b)| a.1 <= b.1);
-            if affordable && within {
+            let within = self
+                .uses(node, offer)
+                .iter()
+                .all(|(limit, amount)| ceiling.get(limit).is_some_and(|most| amount <= most));
+            if affordable && within && self.same_terms(node, offer) {
                 others.push((price(offer.standing), id.instance_type != *planned_type, id, offer));
             }
         }
@@ -130,7 +139,7 @@ impl Maker<'_, '_> {
             .collect();
         let chosen = &offerings[0];
         let second = second.filter(|(_, name)| **name != chosen.offering.instance_type);
-        let reason = reason(chosen, pods, &requests, second, &self.supply.pools[node.pool].pool.name.0);
+        let reason = reason(chosen, pods, &stated, second, &self.supply.pools[node.pool].pool.name.0);
         Order { offerings, reason }
     }
 
@@ -138,13 +147,30 @@ impl Maker<'_, '_> {
         &self.supply.offering(node.pool, offer.offering).id
     }
 
-    fn uses(&self, node: &NewNode<'_>, offer: &Offer) -> Vec<(u32, u64)> {
-        let kind = self.supply.instance_type(node.pool, offer.offering);
-        self.limits.uses(node.pool, &kind.allocatable, price(offer.standing))
+    fn uses(&self, node: &NewNode<'_>, offer: &Offer) -> BTreeMap<u32, u64> {
+        let uses = self.limits.uses(self.supply, node.pool, offer.offering, price(offer.standing));
+        uses.into_iter().collect()
+    }
+
+    /// Whether commitments pay as much of another offering as of the planned one, and it is taken back no more often.
+    fn same_terms(&self, node: &NewNode<'_>, offer: &Offer) -> bool {
+        let of = |offer: &Offer| self.supply.offering(node.pool, offer.offering);
+        let (planned, other) = (of(&node.offer), of(offer));
+        let rarer = risk::interruptions(self.options, other) <= risk::interruptions(self.options, planned);
+        let mut commitments = self.options.commitments.iter();
+        rarer
+            && commitments.all(|commitment| {
+                let (planned, other) = (commitment.rates.get(&planned.id), commitment.rates.get(&other.id));
+                planned == other && (planned.is_none() || price(node.offer.standing) == price(offer.standing))
+            })
     }
 
     fn holds(&self, node: &NewNode<'_>, offer: &Offer, requests: &ResourceList) -> bool {
-        requests.fits(&self.supply.capacities[offer.capacity])
+        // Layouts are those of one type.
+        let type_of = |offer: &Offer| &self.id(node, offer).instance_type;
+        let same_gpus = node.gpus.is_empty() || type_of(offer) == type_of(&node.offer);
+        same_gpus
+            && requests.fits(&node.form.room(&self.supply.capacities[offer.capacity]))
             && node.content.keys().all(|class| {
                 self.admissions.admits(node.pool, self.classes.classes[*class].signature, offer.offering)
             })

@@ -2,7 +2,10 @@
 
 use std::collections::BTreeMap;
 
+use poolwright_catalog::{MigModel, ResourceList};
+
 use super::demand::Wanting;
+use super::gpus::{self, Sharing, Wish};
 use crate::model::NodeTerm;
 use crate::model::{Pod, PodSpec, Toleration};
 
@@ -10,11 +13,22 @@ use crate::model::{Pod, PodSpec, Toleration};
 #[derive(Clone, Debug)]
 pub(super) struct Class<'a> {
     pub spec: &'a PodSpec,
+    /// What one pod takes of a node, besides what `wish` says.
+    pub requests: ResourceList,
+    /// What it wants of shared or cut GPUs.
+    pub wish: Option<Wish>,
     pub priority: i32,
     /// Index into [`Classes::signatures`].
     pub signature: usize,
     /// The oldest first.
     pub pods: Vec<&'a Pod>,
+}
+
+impl Class<'_> {
+    /// What one pod takes of a node that is there, where GPUs are given whole; also what to say that it asks for.
+    pub fn on_whole(&self) -> &ResourceList {
+        if self.wish.is_none() { &self.requests } else { &self.spec.requests }
+    }
 }
 
 /// Classes, and what distinguishes them besides their requests.
@@ -28,7 +42,7 @@ pub(super) struct Classes<'a> {
 type Signature<'a> = (&'a BTreeMap<String, String>, &'a Option<Vec<NodeTerm>>, &'a Vec<Toleration>);
 
 /// Groups pods, in an order that depends on nothing but the pods.
-pub(super) fn group<'a>(wanting: &[Wanting<'a>]) -> Classes<'a> {
+pub(super) fn group<'a>(wanting: &[Wanting<'a>], sharing: Sharing, models: &[&MigModel]) -> Classes<'a> {
     let mut groups: BTreeMap<(std::cmp::Reverse<i32>, &PodSpec), Vec<&'a Pod>> = BTreeMap::new();
     for want in wanting {
         let key = (std::cmp::Reverse(want.pod.priority), &want.pod.spec);
@@ -44,7 +58,8 @@ pub(super) fn group<'a>(wanting: &[Wanting<'a>]) -> Classes<'a> {
             classes.signatures.len() - 1
         });
         pods.sort_by(|a, b| (a.created, &a.key).cmp(&(b.created, &b.key)));
-        classes.classes.push(Class { spec, priority: pods[0].priority, signature, pods });
+        let (requests, wish) = gpus::wanted(sharing, models, spec);
+        classes.classes.push(Class { spec, requests, wish, priority: pods[0].priority, signature, pods });
     }
     classes
 }

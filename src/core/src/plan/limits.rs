@@ -1,6 +1,8 @@
 //! What is left of each pool's limits, and of those over all pools.
 
-use poolwright_catalog::{ResourceList, ResourceName, UsdPerHour};
+use std::collections::BTreeMap;
+
+use poolwright_catalog::{OfferingId, ResourceList, ResourceName, UsdPerHour};
 use poolwright_solver::Limit;
 
 use super::supply::Supply;
@@ -12,6 +14,8 @@ pub(super) enum Kind {
     Resource(ResourceName),
     Nodes,
     UsdPerHour,
+    /// How many of an offering can be had.
+    Available(OfferingId),
 }
 
 /// One limit of one pool or of all.
@@ -30,6 +34,8 @@ pub(super) struct Limits {
     pub limits: Vec<PoolLimit>,
     /// Those of each pool, ascending; those over all pools are in each, and last.
     by_pool: Vec<Vec<u32>>,
+    /// By table and offering: the limit of how many can be had.
+    scarce: BTreeMap<(usize, usize), u32>,
 }
 
 impl Limits {
@@ -48,6 +54,7 @@ impl Limits {
         for own in &mut all.by_pool {
             own.extend(&shared);
         }
+        all.add_scarce(supply);
         all
     }
 
@@ -61,6 +68,30 @@ impl Limits {
         (first..self.limits.len() as u32).collect()
     }
 
+    /// Adds a limit for every offering of which only so many can be had, last of all.
+    fn add_scarce(&mut self, supply: &Supply<'_>) {
+        for (index, offered) in supply.pools.iter().enumerate() {
+            for offer in &offered.offers {
+                let offering = supply.offering(index, offer.offering);
+                if let Some(available) = offering.available {
+                    let at = self.limits.len() as u32;
+                    if self.is_scarce(offered.table, offer.offering) {
+                        continue;
+                    }
+                    self.scarce.insert((offered.table, offer.offering), at);
+                    let kind = Kind::Available(offering.id.clone());
+                    let ceiling = u64::from(available);
+                    self.limits.push(PoolLimit { pool: None, kind, ceiling, left: ceiling });
+                }
+            }
+        }
+    }
+
+    /// Whether only so many of an offering can be had.
+    pub fn is_scarce(&self, table: usize, offering: usize) -> bool {
+        self.scarce.contains_key(&(table, offering))
+    }
+
     /// Whether the pool has a limit of its own.
     pub fn has_own(&self, pool: usize) -> bool {
         self.by_pool[pool].iter().any(|limit| self.limits[*limit as usize].pool.is_some())
@@ -71,15 +102,19 @@ impl Limits {
         self.by_pool[pool].iter().any(|limit| self.limits[*limit as usize].kind == Kind::UsdPerHour)
     }
 
-    /// What one node takes of each limit that it counts against.
+    /// What one node takes of each limit that it counts against, by limit, ascending.
     pub fn uses(
         &self,
+        supply: &Supply<'_>,
         pool: usize,
-        allocatable: &ResourceList,
+        offering: usize,
         price: Option<UsdPerHour>,
     ) -> Vec<(u32, u64)> {
+        let allocatable = &supply.instance_type(pool, offering).allocatable;
         let amount = |limit: u32| amount(&self.limits[limit as usize].kind, allocatable, price);
-        self.by_pool[pool].iter().map(|limit| (*limit, amount(*limit))).collect()
+        let scarce = self.scarce.get(&(supply.pools[pool].table, offering));
+        let of_pool = self.by_pool[pool].iter().map(|limit| (*limit, amount(*limit)));
+        of_pool.chain(scarce.map(|limit| (*limit, 1))).collect()
     }
 
     /// Takes what one node uses.
@@ -102,6 +137,12 @@ impl Limits {
     /// A sentence about a limit that is reached.
     pub fn sentence(&self, limit: u32, supply: &Supply<'_>) -> String {
         let limit = &self.limits[limit as usize];
+        if let Kind::Available(id) = &limit.kind {
+            return format!(
+                "the {} nodes of {id} that can be had are taken; more of it, or another offering, would do",
+                limit.ceiling
+            );
+        }
         let used = limit.ceiling.saturating_sub(limit.left);
         let (of, raise) = match limit.pool {
             Some(pool) => (format!("of pool `{}`", supply.pools[pool].pool.name), "raise spec.limits"),
@@ -117,18 +158,19 @@ impl Limits {
 }
 
 impl PoolLimit {
-    pub fn name(&self) -> &str {
+    pub fn name(&self) -> String {
         match &self.kind {
-            Kind::Resource(name) => name.as_str(),
-            Kind::Nodes => "nodes",
-            Kind::UsdPerHour => "usdPerHour",
+            Kind::Resource(name) => name.to_string(),
+            Kind::Nodes => "nodes".to_owned(),
+            Kind::UsdPerHour => "usdPerHour".to_owned(),
+            Kind::Available(id) => format!("{id} to be had"),
         }
     }
 
     fn quantity(&self, amount: u64) -> String {
         match &self.kind {
             Kind::Resource(name) => super::words::quantity(name, amount),
-            Kind::Nodes => amount.to_string(),
+            Kind::Nodes | Kind::Available(_) => amount.to_string(),
             Kind::UsdPerHour => UsdPerHour::from_micros(amount).to_string(),
         }
     }
@@ -145,7 +187,7 @@ fn ceilings(limits: &PoolLimits) -> Vec<(Kind, u64)> {
 fn amount(kind: &Kind, allocatable: &ResourceList, price: Option<UsdPerHour>) -> u64 {
     match kind {
         Kind::Resource(name) => allocatable.get(name.as_str()),
-        Kind::Nodes => 1,
+        Kind::Nodes | Kind::Available(_) => 1,
         Kind::UsdPerHour => price.map_or(0, UsdPerHour::micros),
     }
 }

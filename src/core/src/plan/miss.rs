@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use poolwright_catalog::{ResourceName, labels};
 
 use super::classes::Class;
+use super::gpus::{Form, Sharing, Wish};
 use super::limits::Limits;
 use super::supply::{Admissions, Offer, PoolSupply, Standing, Supply};
 use super::{UnplacedReason, words};
@@ -21,6 +22,7 @@ pub(super) fn explain(
     supply: &Supply<'_>,
     admissions: &Admissions,
     limits: &Limits,
+    sharing: Sharing,
     snapshot: &Snapshot,
 ) -> (UnplacedReason, String) {
     if let Some(limit) = limit {
@@ -29,12 +31,18 @@ pub(super) fn explain(
     if supply.pools.is_empty() {
         return (UnplacedReason::NoUsablePool, no_pool(supply, snapshot));
     }
+    if let Some(Wish::Impossible(cause)) = &class.wish {
+        return (UnplacedReason::NoOfferingFits, cause.clone());
+    }
+    if let Some(cause) = class.wish.as_ref().and_then(|_| no_gpu(class, supply, admissions, sharing)) {
+        return (UnplacedReason::NoOfferingFits, cause);
+    }
     let holding = |standing: fn(&Standing) -> bool| {
         supply.pools.iter().enumerate().find_map(|(at, pool)| {
             let holds = |offer: &&Offer| {
                 standing(&offer.standing)
                     && admissions.admits(at, class.signature, offer.offering)
-                    && class.spec.requests.fits(&supply.capacities[offer.capacity])
+                    && class.requests.fits(&supply.capacities[offer.capacity])
             };
             pool.offers.iter().find(holds).map(|offer| (at, pool, *offer))
         })
@@ -71,6 +79,40 @@ pub(super) fn explain(
         return (UnplacedReason::NoUsablePool, problem);
     }
     (UnplacedReason::NoOfferingFits, nearest(class, wanted, supply, admissions))
+}
+
+/// What to say when no GPU that the pods may use can be shared or cut as they want; `None` when one can.
+fn no_gpu(
+    class: &Class<'_>,
+    supply: &Supply<'_>,
+    admissions: &Admissions,
+    sharing: Sharing,
+) -> Option<String> {
+    let wish = class.wish.as_ref()?;
+    for (at, pool) in supply.pools.iter().enumerate() {
+        for offer in pool.offers.iter().filter(|offer| admissions.admits(at, class.signature, offer.offering))
+        {
+            let kind = supply.instance_type(at, offer.offering);
+            if Form::all(sharing, kind).iter().any(|form| form.grants(sharing, kind, Some(wish))) {
+                return None;
+            }
+        }
+    }
+    Some(match wish {
+        Wish::Whole(count) => {
+            format!("wants {count} whole GPUs of one node, and no node on offer has as many for it")
+        }
+        Wish::Share(milli) => {
+            format!("wants {milli} thousandths of a GPU, and no offering that it may use has GPUs to share")
+        }
+        Wish::Part { milli, .. } => format!(
+            "wants {milli} thousandths of a GPU, and no GPU that it may use can be cut into instances of that size"
+        ),
+        Wish::Named { resource, count, .. } => format!(
+            "wants {count} x {resource} on one node, and no node that it may use can be cut into as many"
+        ),
+        Wish::Impossible(cause) => cause.clone(),
+    })
 }
 
 fn no_pool(supply: &Supply<'_>, snapshot: &Snapshot) -> String {
@@ -118,7 +160,7 @@ fn held_back(
     for offer in &pool.offers {
         if let Standing::HeldBack(until) = offer.standing
             && admissions.admits(at, class.signature, offer.offering)
-            && class.spec.requests.fits(&supply.capacities[offer.capacity])
+            && class.requests.fits(&supply.capacities[offer.capacity])
         {
             held.insert(&supply.offering(at, offer.offering).id, until);
         }
@@ -234,7 +276,7 @@ fn labels_miss(spec: &PodSpec, at: usize, supply: &Supply<'_>) -> String {
         .iter()
         .filter_map(|offer| supply.labels(at, offer.offering).label(want.key).map(str::to_owned))
         .collect();
-    let gpus = spec.requests.get(ResourceName::NVIDIA_GPU);
+    let gpus = spec.requests.get(ResourceName::NVIDIA_GPU) + u64::from(spec.gpu_share.is_some());
     if want.key == labels::GPU_MODEL && gpus > 0 {
         let allowed = if has.is_empty() { "no GPUs".to_owned() } else { format!("only {}", list(has)) };
         return format!("needs {gpus} x {} in one node; pool `{name}` allows {allowed}", want.words);
@@ -258,7 +300,7 @@ fn room_miss(class: &Class<'_>, at: usize, supply: &Supply<'_>, admissions: &Adm
     let name = &pool.pool.name;
     let admitted: Vec<&Offer> =
         pool.offers.iter().filter(|offer| admissions.admits(at, class.signature, offer.offering)).collect();
-    let requests = &class.spec.requests;
+    let requests = &class.requests;
     let most = |resource: &ResourceName| {
         admitted
             .iter()

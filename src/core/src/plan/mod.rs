@@ -1,14 +1,18 @@
 //! Planning: which pods want a node, what room there is, what is bought for the rest.
 
 mod audit;
+mod audit_gpus;
 mod bits;
 mod claims;
 mod classes;
 mod daemons;
 mod demand;
 pub(crate) mod earlier;
+mod gpus;
+mod layout;
 mod limits;
 mod miss;
+mod risk;
 mod room;
 mod rounds;
 mod sticky;
@@ -16,14 +20,17 @@ mod supply;
 mod types;
 mod words;
 
+pub use gpus::Sharing;
+pub use risk::SpotRisk;
 pub use types::{
-    Baselines, Counts, Placement, Plan, PlannedClaim, PoolFindings, Solve, Target, UnplacedPod,
-    UnplacedReason,
+    Baselines, Commitment, CommitmentUse, Counts, Placement, Plan, PlannedClaim, PlannedGpu, PlannedInstance,
+    PlannedShare, PoolFindings, Solve, Target, UnplacedPod, UnplacedReason,
 };
 
 use std::collections::BTreeMap;
 
 use jiff::Timestamp;
+use poolwright_catalog::UsdPerHour;
 use poolwright_solver::Watch;
 
 use crate::model::{Pod, PodKey, PoolLimits, Snapshot, Uid};
@@ -45,6 +52,12 @@ pub struct PlanOptions {
     pub solver: poolwright_solver::Options,
     /// Ceilings over all pools together, besides those of each.
     pub limits: PoolLimits,
+    /// What may be done with the GPUs of nodes that are bought.
+    pub sharing: Sharing,
+    /// What interruptions of spot nodes are counted to cost; `None` for nothing.
+    pub spot_risk: Option<SpotRisk>,
+    /// Money paid beforehand.
+    pub commitments: Vec<Commitment>,
     /// Whether to keep what the solver was asked and what it answered, in [`Plan::solves`].
     pub keep_solves: bool,
     /// Makes claim names of different planners differ: the CLI may leave it empty.
@@ -62,6 +75,9 @@ impl Default for PlanOptions {
             baselines: true,
             solver: poolwright_solver::Options::default(),
             limits: PoolLimits::default(),
+            sharing: Sharing::Whole,
+            spot_risk: None,
+            commitments: Vec::new(),
             keep_solves: false,
             salt: String::new(),
         }
@@ -79,7 +95,7 @@ pub fn plan(snapshot: &Snapshot, now: Timestamp, options: &PlanOptions, watch: &
     unplaced.extend(settled.unplaced);
 
     let mut supply = supply::collect(snapshot, &daemons, options, now);
-    let classes = classes::group(&settled.open);
+    let classes = classes::group(&settled.open, options.sharing, &supply.mig_models());
     let admissions = supply::Admissions::new(&supply, &classes.signatures);
     let mut limits = limits::Limits::new(&supply, snapshot, &options.limits);
     let inputs = rounds::Inputs { supply: &supply, admissions: &admissions, classes: &classes, options };
@@ -113,8 +129,15 @@ pub fn plan(snapshot: &Snapshot, now: Timestamp, options: &PlanOptions, watch: &
     }
     for (index, class) in classes.classes.iter().enumerate() {
         let Some(left) = outcome.left.get(index).filter(|left| !left.is_empty()) else { continue };
-        let (reason, message) =
-            miss::explain(class, outcome.limit[index], &supply, &admissions, &limits, snapshot);
+        let (reason, message) = miss::explain(
+            class,
+            outcome.limit[index],
+            &supply,
+            &admissions,
+            &limits,
+            options.sharing,
+            snapshot,
+        );
         unplaced.extend(left.iter().map(|pod| UnplacedPod {
             pod: pod.key.clone(),
             reason,
@@ -133,8 +156,14 @@ pub fn plan(snapshot: &Snapshot, now: Timestamp, options: &PlanOptions, watch: &
         }
     }
     plan.pools = supply.findings;
-    plan.cost = plan.claims.iter().filter_map(PlannedClaim::price).sum();
-    plan.bound = outcome.bound.min(plan.cost);
+    let prices: UsdPerHour = plan.claims.iter().filter_map(PlannedClaim::price).sum();
+    if plan.refused.is_empty() {
+        plan.covered = outcome.covered;
+        plan.commitments = outcome.commitments;
+    }
+    plan.cost = UsdPerHour::from_micros(prices.micros().saturating_sub(plan.covered.micros()));
+    plan.risk = plan.claims.iter().map(|claim| risk::of_claim(snapshot, options, claim)).sum();
+    plan.bound = outcome.bound.min(plan.cost + plan.risk);
     plan.unknown_price_claims = plan.claims.iter().filter(|claim| claim.price().is_none()).count();
     plan.baselines = outcome.baselines;
     plan.stopped_early = outcome.stopped_early;

@@ -5,17 +5,19 @@
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
-use poolwright_catalog::{ResourceList, ResourceName, UsdPerHour};
+use poolwright_catalog::{InstanceType, ResourceList, ResourceName, UsdPerHour};
 use poolwright_solver as solver;
 use poolwright_solver::{Candidate, ExistingNode, PodClass, Problem, Solution, Watch};
 
 use super::bits::Bits;
 use super::classes::Classes;
+use super::gpus::{self, Form, Wish};
+use super::layout;
 use super::limits::Limits;
 use super::room::Rooms;
 use super::supply::{Admissions, Offer, Standing, Supply};
-use super::{Baselines, PlanOptions, Solve};
-use crate::model::Pod;
+use super::{Baselines, CommitmentUse, PlanOptions, PlannedGpu, Solve, Target, risk};
+use crate::model::{ClaimName, Pod};
 use crate::rules;
 
 /// What each of equally unknown prices is taken for: only the number of nodes can be made small.
@@ -30,6 +32,8 @@ pub(super) struct NewNode<'a> {
     /// How many pods of each class.
     pub content: BTreeMap<usize, u32>,
     pub pods: Vec<&'a Pod>,
+    pub form: Form,
+    pub gpus: Vec<PlannedGpu>,
     free: ResourceList,
 }
 
@@ -50,16 +54,36 @@ pub(super) struct Outcome<'a> {
     pub refused: Vec<String>,
     pub stopped_early: bool,
     pub solves: Vec<Solve>,
+    /// What commitments pay.
+    pub covered: UsdPerHour,
+    /// What is used of each.
+    pub commitments: Vec<CommitmentUse>,
 }
 
 /// A thing to buy: of all offerings that are equal to the pods and to the limits, the cheapest.
 struct Choice {
     pool: usize,
     offer: Offer,
+    form: Form,
     price: UsdPerHour,
+    interruptions: u32,
     weight: u32,
     signatures: Bits,
     uses: Vec<(u32, u64)>,
+}
+
+/// Of offerings that are equal in this, only the cheapest is a choice.
+#[derive(PartialEq, Eq, PartialOrd, Ord)]
+struct Kind {
+    weight: std::cmp::Reverse<u32>,
+    capacity: usize,
+    form: Form,
+    /// The pool, where it has limits.
+    limited: Option<usize>,
+    /// The offering, where only so many can be had or a commitment covers it.
+    own_terms: Option<usize>,
+    interruptions: u32,
+    signatures: Bits,
 }
 
 pub(super) struct Inputs<'s, 'a> {
@@ -75,19 +99,19 @@ pub(super) fn run<'a>(
     limits: &mut Limits,
     watch: &mut dyn Watch,
 ) -> Outcome<'a> {
-    let Inputs { supply, admissions, classes, .. } = *inputs;
-    let priced = choices(supply, admissions, classes, limits, |standing| match standing {
+    let Inputs { supply, classes, .. } = *inputs;
+    let priced = choices(inputs, limits, |standing| match standing {
         Standing::Priced(price) => Some(price),
         _ => None,
     });
-    let unpriced = choices(supply, admissions, classes, limits, |standing| match standing {
+    let unpriced = choices(inputs, limits, |standing| match standing {
         Standing::Unpriced => Some(NOMINAL),
         _ => None,
     });
     let fits = Fits::new(supply, classes);
     let tiers: Vec<Vec<u32>> = (0..classes.classes.len())
         .map(|class| {
-            let holding = priced.iter().filter(|choice| fits.holds(choice, class, classes));
+            let holding = priced.iter().filter(|choice| fits.holds(choice, class, inputs));
             let weights: BTreeSet<u32> = holding.map(|choice| choice.weight).collect();
             weights.into_iter().rev().collect()
         })
@@ -99,15 +123,29 @@ pub(super) fn run<'a>(
         room_admits: Vec::new(),
         queues: classes.classes.iter().map(|class| class.pods.iter().copied().collect()).collect(),
         used: vec![BTreeSet::new(); classes.classes.len()],
-        outcome: Outcome { limit: vec![None; classes.classes.len()], ..Outcome::default() },
+        outcome: Outcome {
+            limit: vec![None; classes.classes.len()],
+            commitments: inputs
+                .options
+                .commitments
+                .iter()
+                .map(|terms| CommitmentUse {
+                    name: terms.name.clone(),
+                    left: terms.left,
+                    used: UsdPerHour::ZERO,
+                })
+                .collect(),
+            ..Outcome::default()
+        },
     };
     run.admit_rooms();
+    run.instances_that_are_there();
     let rounds = tiers.iter().map(Vec::len).max().unwrap_or(0).max(1);
     for round in 0..rounds {
         let admitted = |class: usize| -> Vec<usize> {
             let Some(weight) = tiers[class].get(round) else { return Vec::new() };
             (0..priced.len())
-                .filter(|at| priced[*at].weight == *weight && fits.holds(&priced[*at], class, classes))
+                .filter(|at| priced[*at].weight == *weight && fits.holds(&priced[*at], class, inputs))
                 .collect()
         };
         // In the first round every pod may use what is there; later only those with another tier to go to.
@@ -118,7 +156,7 @@ pub(super) fn run<'a>(
     }
     if !unpriced.is_empty() {
         let admitted = |class: usize| -> Vec<usize> {
-            (0..unpriced.len()).filter(|at| fits.holds(&unpriced[*at], class, classes)).collect()
+            (0..unpriced.len()).filter(|at| fits.holds(&unpriced[*at], class, inputs)).collect()
         };
         if !run.tier(&unpriced, |_| true, admitted, false, watch) {
             return run.outcome;
@@ -137,7 +175,7 @@ impl Fits {
         let of = |capacity: &ResourceList| {
             let mut bits = Bits::new(classes.classes.len());
             for (index, class) in classes.classes.iter().enumerate() {
-                if class.spec.requests.fits(capacity) {
+                if class.requests.fits(capacity) {
                     bits.insert(index);
                 }
             }
@@ -146,20 +184,29 @@ impl Fits {
         Self(supply.capacities.iter().map(of).collect())
     }
 
-    fn holds(&self, choice: &Choice, class: usize, classes: &Classes<'_>) -> bool {
-        choice.signatures.contains(classes.classes[class].signature)
+    fn holds(&self, choice: &Choice, class: usize, inputs: &Inputs<'_, '_>) -> bool {
+        let wanted = &inputs.classes.classes[class];
+        choice.signatures.contains(wanted.signature)
             && self.0[choice.offer.capacity].contains(class)
+            && (choice.form == Form::Plain || wanted.requests.get(ResourceName::NVIDIA_GPU) == 0)
+            && choice.form.grants(
+                inputs.options.sharing,
+                inputs.supply.instance_type(choice.pool, choice.offer.offering),
+                wanted.wish.as_ref(),
+            )
     }
 }
 
 fn choices(
-    supply: &Supply<'_>,
-    admissions: &Admissions,
-    classes: &Classes<'_>,
+    inputs: &Inputs<'_, '_>,
     limits: &Limits,
     price: impl Fn(Standing) -> Option<UsdPerHour>,
 ) -> Vec<Choice> {
-    let mut best: BTreeMap<(std::cmp::Reverse<u32>, usize, Option<usize>, Bits), Choice> = BTreeMap::new();
+    let Inputs { supply, admissions, classes, options } = *inputs;
+    // Where nobody wants a part of a GPU, none is cut or shared.
+    let wishes = classes.classes.iter().any(|class| class.wish.is_some());
+    let forms = |kind: &InstanceType| if wishes { Form::all(options.sharing, kind) } else { &[Form::Plain] };
+    let mut best: BTreeMap<Kind, Choice> = BTreeMap::new();
     for (index, offered) in supply.pools.iter().enumerate() {
         let tolerated: Vec<usize> =
             (0..classes.signatures.len()).filter(|s| admissions.tolerated(index, *s)).collect();
@@ -179,15 +226,41 @@ fn choices(
                 continue;
             }
             let weight = offered.pool.weight;
-            let key = (std::cmp::Reverse(weight), offer.capacity, limited, signatures);
-            if best.get(&key).is_some_and(|known| known.price <= price) {
-                continue;
-            }
             let kind = supply.instance_type(index, offer.offering);
-            let known_price = matches!(offer.standing, Standing::Priced(_)).then_some(price);
-            let uses = limits.uses(index, &kind.allocatable, known_price);
-            let signatures = key.3.clone();
-            best.insert(key, Choice { pool: index, offer: *offer, price, weight, signatures, uses });
+            let offering = supply.offering(index, offer.offering);
+            let own_terms = limits.is_scarce(offered.table, offer.offering)
+                || options.commitments.iter().any(|commitment| commitment.rates.contains_key(&offering.id));
+            let interruptions = risk::interruptions(options, offering);
+            for form in forms(kind).iter().copied() {
+                let key = Kind {
+                    weight: std::cmp::Reverse(weight),
+                    capacity: offer.capacity,
+                    form,
+                    limited,
+                    own_terms: own_terms.then_some(offer.offering),
+                    interruptions,
+                    signatures: signatures.clone(),
+                };
+                if best.get(&key).is_some_and(|known| known.price <= price) {
+                    continue;
+                }
+                let known_price = matches!(offer.standing, Standing::Priced(_)).then_some(price);
+                let uses = limits.uses(supply, index, offer.offering, known_price);
+                let signatures = signatures.clone();
+                best.insert(
+                    key,
+                    Choice {
+                        pool: index,
+                        offer: *offer,
+                        form,
+                        price,
+                        interruptions,
+                        weight,
+                        signatures,
+                        uses,
+                    },
+                );
+            }
         }
     }
     best.into_values().collect()
@@ -219,6 +292,25 @@ impl Run<'_, '_, '_, '_> {
             bits
         };
         self.room_admits = self.rooms.all.iter().map(admits).collect();
+    }
+
+    /// Pods that ask for GPU instances by name go where nodes have such instances free, first of all: these cost nothing
+    /// more, and the solver is not asked about them.
+    fn instances_that_are_there(&mut self) {
+        for (class, wanted) in self.inputs.classes.classes.iter().enumerate() {
+            if !wanted.spec.requests.iter().any(|(name, _)| name.as_str().starts_with(gpus::MIG_PREFIX)) {
+                continue;
+            }
+            for (at, room) in self.rooms.all.iter_mut().enumerate() {
+                while self.room_admits[at].contains(wanted.signature)
+                    && wanted.spec.requests.fits(&room.free)
+                    && let Some(pod) = self.queues[class].pop_front()
+                {
+                    self.outcome.on_rooms.push((at, pod));
+                    take(&mut room.free, &wanted.spec.requests, 1);
+                }
+            }
+        }
     }
 
     /// Plans one tier until nothing more can be placed; false when an answer did not pass the check.
@@ -284,12 +376,16 @@ impl Run<'_, '_, '_, '_> {
         }
         let wanted: BTreeSet<usize> = homes.iter().flatten().copied().collect();
         let wanted: Vec<usize> = wanted.into_iter().collect();
-        let problem = self.problem(choices, &classes, &homes, &wanted);
+        let problem = self.problem(choices, &classes, &homes, &wanted, false);
         let solved = solver::solve(&problem, &self.inputs.options.solver, watch);
         if self.inputs.options.keep_solves {
-            self.outcome
-                .solves
-                .push(Solve { problem: problem.clone(), solution: solved.as_ref().ok().cloned() });
+            let keys = |class: &usize| self.queues[*class].iter().map(|pod| pod.key.clone()).collect();
+            let pods = classes.iter().map(keys).collect();
+            self.outcome.solves.push(Solve {
+                problem: problem.clone(),
+                pods,
+                solution: solved.as_ref().ok().cloned(),
+            });
         }
         let solution = match solved {
             Ok(solution) => solution,
@@ -318,9 +414,12 @@ impl Run<'_, '_, '_, '_> {
     /// Rooms that hold a pod of the class.
     fn on_rooms(&self, class: usize) -> impl Iterator<Item = usize> {
         let class = &self.inputs.classes.classes[class];
+        // How the GPUs of a node that is there could be shared or cut anew nobody knows: it gives whole ones.
+        let possible = matches!(class.wish, None | Some(Wish::Whole(_)));
         (0..self.rooms.all.len()).filter(move |room| {
-            self.room_admits[*room].contains(class.signature)
-                && class.spec.requests.fits(&self.rooms.all[*room].free)
+            possible
+                && self.room_admits[*room].contains(class.signature)
+                && class.on_whole().fits(&self.rooms.all[*room].free)
         })
     }
 
@@ -329,8 +428,9 @@ impl Run<'_, '_, '_, '_> {
         let class = &self.inputs.classes.classes[class];
         (0..self.outcome.new.len()).filter(move |at| {
             let node = &self.outcome.new[*at];
-            self.inputs.admissions.admits(node.pool, class.signature, node.offer.offering)
-                && class.spec.requests.fits(&node.free)
+            class.wish.is_none()
+                && self.inputs.admissions.admits(node.pool, class.signature, node.offer.offering)
+                && class.requests.fits(&node.free)
         })
     }
 
@@ -340,22 +440,31 @@ impl Run<'_, '_, '_, '_> {
         classes: &[usize],
         homes: &[Vec<usize>],
         wanted: &[usize],
+        naive: bool,
     ) -> Problem {
         let all = &self.inputs.classes.classes;
-        let names: BTreeSet<&ResourceName> =
-            classes.iter().flat_map(|class| all[*class].spec.requests.iter().map(|(name, _)| name)).collect();
+        let sharing = self.inputs.options.sharing;
+        let request = |class: usize| {
+            let class = &all[class];
+            if naive { gpus::naive(class.spec) } else { class.requests.clone() }
+        };
+        let mut names: BTreeSet<ResourceName> = BTreeSet::new();
+        for class in classes {
+            names.extend(request(*class).iter().map(|(name, _)| name.clone()));
+        }
+        let shared = classes.iter().any(|class| all[*class].wish.is_some());
         let project =
             |list: &ResourceList| -> Vec<u64> { names.iter().map(|name| list.get(name.as_str())).collect() };
         let at = |choice: &usize| wanted.binary_search(choice).map_or(u32::MAX, |at| at as u32);
         let rooms = &self.rooms.all;
         Problem {
-            resources: names.iter().map(|name| (*name).clone()).collect(),
+            resources: names.iter().cloned().collect(),
             classes: classes
                 .iter()
                 .zip(homes)
                 .map(|(class, homes)| PodClass {
                     name: self.queues[*class][0].key.to_string(),
-                    requests: project(&all[*class].spec.requests),
+                    requests: project(&request(*class)),
                     count: self.queues[*class].len() as u32,
                     priority: all[*class].priority,
                     max_per_node: None,
@@ -365,6 +474,8 @@ impl Run<'_, '_, '_, '_> {
                         .chain(self.on_new(*class).map(|at| rooms.len() + at))
                         .map(|at| at as u32)
                         .collect(),
+                    gpu: all[*class].wish.as_ref().filter(|_| !naive).and_then(Wish::request),
+                    at_risk: risk::at_risk(self.inputs.options, all[*class].spec),
                     ..PodClass::default()
                 })
                 .collect(),
@@ -374,12 +485,16 @@ impl Run<'_, '_, '_, '_> {
                     let choice = &choices[*at];
                     let supply = self.inputs.supply;
                     let id = &supply.offering(choice.pool, choice.offer.offering).id;
+                    let capacity = &supply.capacities[choice.offer.capacity];
+                    let form = if naive { Form::Plain } else { choice.form };
                     Candidate {
-                        name: format!("{}: {id}", supply.pools[choice.pool].pool.name),
+                        name: format!("{}: {id}{}", supply.pools[choice.pool].pool.name, form.words()),
                         price: choice.price,
-                        capacity: project(&supply.capacities[choice.offer.capacity]),
+                        capacity: project(&form.room(capacity)),
+                        gpus: form.gpus(sharing, supply.instance_type(choice.pool, choice.offer.offering)),
                         max_nodes: None,
                         limit_use: choice.uses.clone(),
+                        interruptions: choice.interruptions,
                         ..Candidate::default()
                     }
                 })
@@ -387,8 +502,11 @@ impl Run<'_, '_, '_, '_> {
             existing: rooms
                 .iter()
                 .map(|room| ExistingNode {
-                    name: room.target.to_string(),
+                    name: match &room.target {
+                        Target::Claim(ClaimName(name)) | Target::Node(name) => name.clone(),
+                    },
                     free: project(&room.free),
+                    gpus: if shared { gpus::free(&room.free) } else { Vec::new() },
                     ..ExistingNode::default()
                 })
                 .chain(self.outcome.new.iter().enumerate().map(|(at, node)| ExistingNode {
@@ -398,8 +516,29 @@ impl Run<'_, '_, '_, '_> {
                 }))
                 .collect(),
             limits: self.limits.for_solver(self.inputs.supply),
+            commitments: self.commitments(choices, wanted),
             ..Problem::default()
         }
+    }
+
+    /// What is left of the commitments, for the solver.
+    fn commitments(&self, choices: &[Choice], wanted: &[usize]) -> Vec<solver::problem::Commitment> {
+        let terms = self.inputs.options.commitments.iter().zip(&self.outcome.commitments);
+        terms
+            .map(|(terms, use_of)| solver::problem::Commitment {
+                name: terms.name.clone(),
+                left: UsdPerHour::from_micros(use_of.left.micros().saturating_sub(use_of.used.micros())),
+                rates: wanted
+                    .iter()
+                    .enumerate()
+                    .filter_map(|(at, choice)| {
+                        let choice = &choices[*choice];
+                        let id = &self.inputs.supply.offering(choice.pool, choice.offer.offering).id;
+                        Some((at as u32, *terms.rates.get(id)?))
+                    })
+                    .collect(),
+            })
+            .collect()
     }
 
     fn apply(&mut self, choices: &[Choice], classes: &[usize], wanted: &[usize], solution: &Solution) {
@@ -409,43 +548,65 @@ impl Run<'_, '_, '_, '_> {
             for (class, count) in &used.pods {
                 let class = classes[*class as usize];
                 let pods = self.queues[class].drain(..*count as usize);
-                let requests = &all[class].spec.requests;
                 if let Some(room) = self.rooms.all.get_mut(at) {
                     self.outcome.on_rooms.extend(pods.map(|pod| (at, pod)));
-                    take(&mut room.free, requests, *count);
+                    take(&mut room.free, all[class].on_whole(), *count);
                 } else {
                     let node = &mut self.outcome.new[at - self.rooms.all.len()];
                     node.pods.extend(pods);
                     *node.content.entry(class).or_default() += count;
-                    take(&mut node.free, requests, *count);
+                    take(&mut node.free, &all[class].requests, *count);
                 }
             }
         }
+        for (of, used) in self.outcome.commitments.iter_mut().zip(&solution.commitment_use) {
+            of.used += *used;
+        }
+        let mut prices = UsdPerHour::ZERO;
         for group in &solution.new_nodes {
             let choice = &choices[wanted[group.candidate as usize]];
+            prices += (0..group.count).map(|_| choice.price).sum();
             for _ in 0..group.count {
                 let mut node = NewNode {
                     pool: choice.pool,
                     offer: choice.offer,
                     content: BTreeMap::new(),
                     pods: Vec::new(),
-                    free: self.inputs.supply.capacities[choice.offer.capacity].clone(),
+                    form: choice.form,
+                    gpus: Vec::new(),
+                    free: choice.form.room(&self.inputs.supply.capacities[choice.offer.capacity]),
                 };
+                let mut on: BTreeMap<usize, Vec<&Pod>> = BTreeMap::new();
                 for (class, count) in &group.pods {
                     let class = classes[*class as usize];
-                    node.pods.extend(self.queues[class].drain(..*count as usize));
+                    let pods: Vec<_> = self.queues[class].drain(..*count as usize).collect();
+                    node.pods.extend(&pods);
+                    on.insert(class, pods);
                     node.content.insert(class, *count);
-                    take(&mut node.free, &all[class].spec.requests, *count);
+                    take(&mut node.free, &all[class].requests, *count);
                 }
+                let kind = self.inputs.supply.instance_type(choice.pool, choice.offer.offering);
+                let class = |class: u32| classes[class as usize];
+                node.gpus = layout::planned(&group.gpus, &on, self.inputs.classes, class, kind);
                 self.limits.take(&choice.uses);
                 self.outcome.new.push(node);
             }
+        }
+        if !self.outcome.commitments.is_empty() {
+            let covered = prices.micros().saturating_sub(solution.cost.micros());
+            self.outcome.covered += UsdPerHour::from_micros(covered);
         }
         for left in &solution.unplaced {
             if let solver::UnplacedReason::LimitReached(limit) = left.reason {
                 self.outcome.limit[classes[left.class as usize]] = Some(limit);
             }
         }
+    }
+
+    /// What naive planning may buy for a class: not what is paid for beforehand, which there is only so much of.
+    fn naively(&self, priced: &[Choice], class: usize) -> Vec<usize> {
+        let used = self.used[class].iter().copied();
+        used.filter(|at| priced[*at].price > UsdPerHour::ZERO).collect()
     }
 
     /// What naive planning would pay for the pods that nodes with known prices are bought for.
@@ -461,8 +622,7 @@ impl Run<'_, '_, '_, '_> {
             }
         }
         let classes: Vec<usize> = bought.keys().copied().collect();
-        let homes: Vec<Vec<usize>> =
-            classes.iter().map(|class| self.used[*class].iter().copied().collect()).collect();
+        let homes: Vec<Vec<usize>> = classes.iter().map(|class| self.naively(priced, *class)).collect();
         let wanted: BTreeSet<usize> = homes.iter().flatten().copied().collect();
         let wanted: Vec<usize> = wanted.into_iter().collect();
         // The queues hold what is left over; the problem is about what was bought.
@@ -472,9 +632,10 @@ impl Run<'_, '_, '_, '_> {
             self.queues[*class] =
                 self.inputs.classes.classes[*class].pods.iter().copied().take(*count as usize).collect();
         }
-        let mut problem = self.problem(priced, &classes, &homes, &wanted);
+        let mut problem = self.problem(priced, &classes, &homes, &wanted, true);
         self.queues = left;
         problem.existing.clear();
+        problem.commitments.clear();
         for class in &mut problem.classes {
             class.existing.clear();
         }

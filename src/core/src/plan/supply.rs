@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 use poolwright_catalog::labels::DECIDED_BY_OFFERING;
-use poolwright_catalog::{Catalogue, InstanceType, Offering, ResourceList, UsdPerHour};
+use poolwright_catalog::{Catalogue, InstanceType, MigModel, Offering, ResourceList, UsdPerHour};
 
 use super::bits::Bits;
 use super::daemons::Daemons;
@@ -73,6 +73,18 @@ impl<'a> Supply<'a> {
     pub fn instance_type(&self, pool: usize, offering: usize) -> &'a InstanceType {
         let catalogue = self.tables[self.pools[pool].table].catalogue;
         &catalogue.types()[&catalogue.offerings()[offering].id.instance_type]
+    }
+
+    /// The GPUs on offer that can be cut.
+    pub fn mig_models(&self) -> Vec<&'static MigModel> {
+        let kinds = self.tables.iter().flat_map(|table| table.catalogue.types().values());
+        let mut models: Vec<&'static MigModel> = Vec::new();
+        for model in kinds.filter_map(|kind| kind.gpu.as_ref()).filter_map(MigModel::of) {
+            if !models.contains(&model) {
+                models.push(model);
+            }
+        }
+        models
     }
 
     /// The labels a node will have.

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
-use poolwright_catalog::{InstanceTypeName, OfferingId, UsdPerHour};
+use poolwright_catalog::{InstanceTypeName, MigProfile, OfferingId, UsdPerHour};
 use serde::{Deserialize, Serialize};
 
 use crate::model::{ClaimName, Deadlines, NodeClassRef, PodKey, PoolName, RankedOffering, Taint, Uid};
@@ -19,9 +19,15 @@ pub struct Plan {
     pub unplaced: Vec<UnplacedPod>,
     /// What was found out about each pool; every pool of the snapshot is in it.
     pub pools: BTreeMap<PoolName, PoolFindings>,
-    /// What `claims` cost together, those with an unknown price aside.
+    /// What `claims` cost together, less what commitments cover, those with an unknown price aside.
     pub cost: UsdPerHour,
-    /// No plan that places the same pods costs less than this, given what is bought from heavier pools first (a pod sees
+    /// What commitments pay of the prices of `claims`.
+    pub covered: UsdPerHour,
+    /// What is used of each commitment, in the order of [`super::PlanOptions::commitments`].
+    pub commitments: Vec<CommitmentUse>,
+    /// What interruptions of `claims` are counted to cost besides: see [`super::PlanOptions::spot_risk`].
+    pub risk: UsdPerHour,
+    /// No plan that places the same pods has less of cost and risk together than this, given what is bought from heavier pools first (a pod sees
     /// lighter ones only when those are full).
     pub bound: UsdPerHour,
     /// How many of `claims` have a first offering with an unknown price: their cost is in neither `cost` nor `bound`.
@@ -47,8 +53,32 @@ pub struct Plan {
 pub struct Solve {
     /// What was asked.
     pub problem: poolwright_solver::Problem,
+    /// The pods of each class of the problem.
+    pub pods: Vec<Vec<PodKey>>,
     /// What was answered; `None` when the problem was refused as malformed, which would be a bug.
     pub solution: Option<poolwright_solver::Solution>,
+}
+
+/// Money paid beforehand per hour, which pays for what is used of it: savings plans, flexible commitments.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Commitment {
+    /// For messages.
+    pub name: String,
+    /// What is left of it.
+    pub left: UsdPerHour,
+    /// What a node of an offering uses of it; above zero. No offering is in two commitments.
+    pub rates: BTreeMap<OfferingId, UsdPerHour>,
+}
+
+/// What a plan uses of a commitment.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CommitmentUse {
+    /// Which.
+    pub name: String,
+    /// What was left before.
+    pub left: UsdPerHour,
+    /// What the plan uses of that.
+    pub used: UsdPerHour,
 }
 
 /// One node to buy.
@@ -76,8 +106,45 @@ pub struct PlannedClaim {
     pub planned_pods: Vec<PodKey>,
     /// How long each stage may take.
     pub deadlines: Deadlines,
+    /// What is on each of its GPUs, where they are shared or cut; else empty.
+    pub gpus: Vec<PlannedGpu>,
     /// Why this node, in a sentence.
     pub reason: String,
+}
+
+/// What is planned for one GPU.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub enum PlannedGpu {
+    /// Nothing.
+    Idle,
+    /// One pod has it whole; it may have others too.
+    Whole(PodKey),
+    /// Pods share it.
+    Shared(Vec<PlannedShare>),
+    /// It is cut into instances; by first memory slice, ascending.
+    Mig(Vec<PlannedInstance>),
+}
+
+/// A pod's share of a GPU.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct PlannedShare {
+    /// Whose.
+    pub pod: PodKey,
+    /// How much, in thousandths.
+    pub milli: u32,
+}
+
+/// A GPU instance.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct PlannedInstance {
+    /// Its first memory slice.
+    pub start: u8,
+    /// What it is.
+    pub profile: MigProfile,
+    /// What it is called on this GPU: `1g.10gb`.
+    pub name: String,
+    /// Who uses it.
+    pub pod: PodKey,
 }
 
 impl PlannedClaim {
@@ -244,6 +311,6 @@ impl fmt::Display for Target {
 impl Plan {
     /// `(cost - bound) / bound`; zero when nothing is bought.
     pub fn gap(&self) -> f64 {
-        poolwright_solver::gap(self.cost, self.bound)
+        poolwright_solver::gap(self.cost + self.risk, self.bound)
     }
 }

@@ -65,7 +65,14 @@ pub fn catalogue(kinds: Vec<Kind>) -> Catalogue {
                     as_of: None,
                 }),
             };
-            offerings.push(Offering { id: id(name, zone), region: Some("us-east-1".into()), price });
+            let region = Some("us-east-1".into());
+            offerings.push(Offering {
+                id: id(name, zone),
+                region,
+                price,
+                available: None,
+                interruptions: None,
+            });
         }
         types.push(InstanceType {
             name: name.into(),

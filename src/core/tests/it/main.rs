@@ -21,6 +21,8 @@ mod reaper;
 mod register;
 mod room;
 mod setbacks;
+mod sharing;
 mod speed;
 mod sticky;
+mod terms;
 mod unplaced;

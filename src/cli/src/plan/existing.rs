@@ -1,0 +1,66 @@
+//! `--existing`: nodes that are there, with the pods on them.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use poolwright_core::{PodPhase, Snapshot};
+use poolwright_intake::manifest::{Manifest, parse};
+
+use crate::exit::Failure;
+use crate::problems::Problems;
+use crate::source;
+
+/// Puts the nodes of the files, and what runs on them, into `snapshot`: their free room is used before anything is bought.
+pub fn add(paths: &[PathBuf], snapshot: &mut Snapshot, notes: &mut Vec<String>) -> Result<(), Failure> {
+    if paths.is_empty() {
+        return Ok(());
+    }
+    let mut manifest = Manifest::default();
+    let mut problems = Problems::new();
+    for source in source::manifests(paths)? {
+        match parse(&source.name, &source.text) {
+            Ok(read) => manifest.extend(read),
+            Err(errors) => errors.iter().for_each(|error| problems.push(error)),
+        }
+    }
+    if problems.is_empty() {
+        manifest.duplicates().iter().for_each(|error| problems.push(error));
+    }
+    for node in &manifest.nodes {
+        if snapshot.nodes.contains_key(&node.name) {
+            problems.push(format!(
+                "Node {}: is among the manifests to plan for too; keep one of them",
+                node.name
+            ));
+        }
+    }
+    for pod in &manifest.pods {
+        if snapshot.pods.contains_key(&pod.key) {
+            problems.push(format!("Pod {}: is among the pods to plan for too; keep one of them", pod.key));
+        }
+    }
+    if problems.is_empty() && manifest.nodes.is_empty() && manifest.claims.is_empty() {
+        problems.push("the files have no Node; write them with `kubectl get nodes,pods -A -o yaml`");
+    }
+    let ours = |what: &str, count: usize| {
+        (count > 0).then(|| {
+            format!("{count} {what} among the nodes that are there are not used; hand them in with -f")
+        })
+    };
+    notes.extend(ours("NodePools", manifest.pools.len()));
+    let mut waiting = 0;
+    for pod in manifest.pods {
+        if matches!(pod.phase, PodPhase::Bound { .. }) {
+            snapshot.pods.insert(pod.key.clone(), Arc::new(pod));
+        } else if !matches!(pod.phase, PodPhase::Finished) {
+            waiting += 1;
+        }
+    }
+    notes.extend(ours("pods without a node", waiting));
+    snapshot.nodes.extend(manifest.nodes.into_iter().map(|node| (node.name.clone(), Arc::new(node))));
+    snapshot.claims.extend(manifest.claims.into_iter().map(|claim| (claim.name.clone(), Arc::new(claim))));
+    for set in manifest.daemonsets {
+        snapshot.daemonsets.insert(set.key.clone(), Arc::new(set));
+    }
+    problems.or(()).map_err(|problems| Failure::bad_input(format!("--existing cannot be used: {problems}")))
+}

@@ -1,0 +1,52 @@
+//! `--explain POD`: what the solver knows about why the pod went where it did.
+
+use poolwright_core::PodKey;
+use poolwright_core::plan::Plan;
+use poolwright_solver as solver;
+
+use super::{Input, PodNames};
+use crate::document::Explained;
+use crate::exit::Failure;
+
+/// Explains where `pod` went: from the last time the solver was asked about it, since what one solve leaves over goes into
+/// the next.
+pub fn explain(plan: &Plan, pod: &str, input: &Input) -> Result<Explained, Failure> {
+    let key = match (input.names, pod.split_once('/')) {
+        (PodNames::Bare, _) => PodKey::new("", pod),
+        (PodNames::Qualified, Some((namespace, name))) => PodKey::new(namespace, name),
+        (PodNames::Qualified, None) => PodKey::new("default", pod),
+    };
+    if !input.snapshot.pods.contains_key(&key) {
+        return Err(Failure::bad_input(format!(
+            "--explain {pod}: there is no such pod; write NAMESPACE/NAME"
+        )));
+    }
+    let asked = plan.solves.iter().rev().find_map(|solve| {
+        let class = solve.pods.iter().position(|pods| pods.contains(&key))?;
+        Some((solve, class))
+    });
+    let Some((solve, class)) = asked else {
+        return Err(Failure::bad_input(format!("--explain {pod}: {}", not_asked(plan, &key))));
+    };
+    let explained = solve.solution.as_ref().and_then(|solution| {
+        let class = u32::try_from(class).ok()?;
+        solver::explain(&solve.problem, solution, class)
+    });
+    let Some(details) = explained else {
+        return Err(Failure::Other(anyhow::anyhow!(
+            "the plan for {pod} cannot be explained; this is a bug of Poolwright"
+        )));
+    };
+    Ok(Explained { pod: pod.to_owned(), text: details.to_string(), details })
+}
+
+/// Why the solver was not asked about a pod.
+fn not_asked(plan: &Plan, key: &PodKey) -> String {
+    if let Some(left) = plan.unplaced.iter().find(|left| left.pod == *key) {
+        return format!("nothing was weighed for it: {}", left.message);
+    }
+    match plan.placements.iter().find(|placement| placement.pod == *key) {
+        Some(placement) => format!("nothing was weighed for it: it goes to {}", placement.target),
+        None => "it does not wait for a node".to_owned(),
+    }
+}

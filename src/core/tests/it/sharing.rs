@@ -1,0 +1,119 @@
+//! GPUs that pods share, and GPUs that are cut.
+
+use std::collections::BTreeMap;
+
+use poolwright_catalog::ResourceName;
+use poolwright_core::plan::{Plan, PlanOptions, PlannedGpu, Sharing, UnplacedReason, plan};
+use poolwright_core::{Pod, Snapshot};
+use poolwright_solver::NeverStop;
+
+use crate::kit::*;
+
+fn planned_with(snapshot: &Snapshot, sharing: Sharing) -> Plan {
+    let options = PlanOptions { sharing, ..PlanOptions::default() };
+    let plan = plan(snapshot, at(10), &options, &mut NeverStop);
+    assert_eq!(plan.refused, Vec::<String>::new());
+    plan
+}
+
+/// A pod with a share of a GPU, in thousandths.
+fn part(name: &str, milli: u32) -> Pod {
+    let mut pod = pod(name, requests(1, 1, 0));
+    pod.spec.gpu_share = Some(milli);
+    pod
+}
+
+fn named(name: &str, instance: &str, count: u64) -> Pod {
+    pod(name, requests(1, 1, 0).with(format!("nvidia.com/mig-{instance}").as_str(), count))
+}
+
+/// One node with eight A100 of 40 GB, one with an A10G, which cannot be cut.
+fn cuttable() -> poolwright_catalog::Catalogue {
+    catalogue(vec![
+        Kind("p4d", room(96, 1000, 8), Some("a100"), &[("a", "20")]),
+        Kind("a2", room(12, 80, 1), Some("a100"), &[("a", "3")]),
+        Kind("g5.xlarge", room(4, 16, 1), Some("a10g"), &[("a", "1")]),
+    ])
+}
+
+#[test]
+fn parts_of_gpus_count_as_whole_ones_until_they_may_be_shared() {
+    let snapshot = with(cluster(aws(), [pool("gpu")]), ["a", "b", "c"].map(|name| part(name, 300)));
+    assert_eq!(planned_with(&snapshot, Sharing::Whole).claims.len(), 3);
+    let plan = planned_with(&snapshot, Sharing::Shared);
+    assert_eq!(bought(&plan).len(), 1);
+    let [PlannedGpu::Shared(on)] = &plan.claims[0].gpus[..] else { panic!("{:?}", plan.claims[0].gpus) };
+    let shares: BTreeMap<_, _> = on.iter().map(|share| (share.pod.name.as_str(), share.milli)).collect();
+    assert_eq!(shares, BTreeMap::from([("a", 300), ("b", 300), ("c", 300)]));
+}
+
+#[test]
+fn no_pod_is_spread_over_two_gpus_and_a_whole_gpu_is_shared_with_nobody() {
+    let mut pods = ["a", "b", "c"].map(|name| part(name, 600)).to_vec();
+    pods.push(pod("whole", requests(1, 1, 1)));
+    let plan = planned_with(&with(cluster(aws(), [pool("gpu")]), pods), Sharing::Shared);
+    let gpus: Vec<_> = plan.claims.iter().flat_map(|claim| &claim.gpus).collect();
+    let whole = gpus.iter().filter(|gpu| matches!(gpu, PlannedGpu::Whole(pod) if pod.name == "whole"));
+    assert_eq!(whole.count(), 1);
+    let alone = gpus.iter().filter(|gpu| matches!(gpu, PlannedGpu::Shared(on) if on.len() == 1));
+    assert_eq!(alone.count(), 3);
+}
+
+#[test]
+fn a_part_gets_the_smallest_instance_with_as_much_compute() {
+    let pods = [part("small", 100), part("half", 420), part("more", 500)];
+    let plan = planned_with(&with(cluster(cuttable(), [pool("gpu")]), pods), Sharing::Mig { mixed: false });
+    let mut got: BTreeMap<&str, &str> = BTreeMap::new();
+    for gpu in plan.claims.iter().flat_map(|claim| &claim.gpus) {
+        if let PlannedGpu::Mig(instances) = gpu {
+            got.extend(instances.iter().map(|one| (one.pod.name.as_str(), one.name.as_str())));
+        }
+    }
+    assert_eq!(got, BTreeMap::from([("small", "1g.5gb"), ("half", "3g.20gb"), ("more", "4g.20gb")]));
+    assert_eq!(bought(&plan).len(), 2, "4g and 3g fill one GPU, so that the third needs another");
+}
+
+#[test]
+fn instances_are_asked_for_by_name() {
+    let snapshot = with(cluster(cuttable(), [pool("gpu")]), [named("three", "2g.10gb", 3)]);
+    let plan = planned_with(&snapshot, Sharing::Mig { mixed: false });
+    assert_eq!(plan.claims.len(), 1);
+    let [PlannedGpu::Mig(instances)] = &plan.claims[0].gpus[..] else { panic!("{:?}", plan.claims[0].gpus) };
+    assert_eq!(instances.iter().map(|one| one.start).collect::<Vec<_>>(), [0, 2, 4]);
+    assert!(instances.iter().all(|one| one.pod.name == "three" && one.name == "2g.10gb"));
+}
+
+#[test]
+fn an_instance_that_nothing_on_offer_has_is_told_and_the_rest_is_planned() {
+    let pods = [named("odd", "1g.99gb", 1), named("good", "1g.5gb", 1)];
+    let plan = planned_with(&with(cluster(cuttable(), [pool("gpu")]), pods), Sharing::Mig { mixed: false });
+    assert_eq!(plan.claims.len(), 1);
+    assert_eq!(plan.unplaced[0].reason, UnplacedReason::NoOfferingFits);
+    assert_eq!(
+        plan.unplaced[0].message,
+        "asks for nvidia.com/mig-1g.99gb, and no GPU on offer can be cut into such instances"
+    );
+}
+
+#[test]
+fn cut_and_whole_gpus_share_a_node_only_where_that_is_allowed() {
+    let catalogue = catalogue(vec![Kind("p4d", room(96, 1000, 8), Some("a100"), &[("a", "20")])]);
+    let pods = || [pod("whole", requests(1, 1, 2)), part("part", 100)];
+    let snapshot = with(cluster(catalogue, [pool("gpu")]), pods());
+    assert_eq!(planned_with(&snapshot, Sharing::Mig { mixed: false }).claims.len(), 2);
+    let plan = planned_with(&snapshot, Sharing::Mig { mixed: true });
+    assert_eq!(plan.claims.len(), 1);
+    let whole = plan.claims[0].gpus.iter().filter(|gpu| matches!(gpu, PlannedGpu::Whole(_)));
+    assert_eq!(whole.count(), 2);
+}
+
+#[test]
+fn free_instances_of_nodes_that_are_there_come_first() {
+    let mut advertised = room(8, 64, 0);
+    advertised.set(ResourceName::new("nvidia.com/mig-1g.5gb"), 1);
+    let snapshot =
+        with(cluster(cuttable(), [pool("gpu")]), [named("a", "1g.5gb", 1), named("b", "1g.5gb", 1)]);
+    let snapshot = with(snapshot, [node("there", advertised)]);
+    let plan = planned_with(&snapshot, Sharing::Mig { mixed: false });
+    assert_eq!((plan.placements.len(), plan.claims.len()), (1, 1));
+}
