@@ -133,8 +133,13 @@ fn dearer(problem: &Problem, factor: u64) -> Problem {
     other
 }
 
+/// `PROPTEST_CASES` for more.
+fn cases(usual: u32) -> u32 {
+    std::env::var("PROPTEST_CASES").ok().and_then(|cases| cases.parse().ok()).unwrap_or(usual)
+}
+
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 150, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: cases(150), failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
     fn one_more_offering_never_raises_the_proven_optimum(problem in problems(plentiful()), bytes in any::<[u8; 4]>()) {

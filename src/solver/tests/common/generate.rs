@@ -82,7 +82,7 @@ impl Mix {
     };
 
     /// What the engine knows.
-    pub const LANDED: Self = Self { joined: false, ..Self::ALL };
+    pub const LANDED: Self = Self::ALL;
 }
 
 /// Bytes that are read one by one.

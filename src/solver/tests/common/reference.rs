@@ -471,18 +471,20 @@ pub fn placed(problem: &Problem, solution: &Solution) -> Vec<u32> {
     counts
 }
 
-/// What a plan that leaves things out must make large: by falling priority, what the placed pods are worth together.
-/// Where no class of a priority has a value, pods count.
+/// What a plan that leaves things out must make large: by falling priority, what the placed pods are worth together, then
+/// how many they are.
 pub fn worth(problem: &Problem, counts: &[u32]) -> Vec<u64> {
     let mut priorities: Vec<i32> = problem.classes.iter().map(|class| class.priority).collect();
     priorities.sort_unstable_by(|a, b| b.cmp(a));
     priorities.dedup();
     priorities
         .into_iter()
-        .map(|priority| {
+        .flat_map(|priority| {
             let classes = problem.classes.iter().zip(counts).filter(|(class, _)| class.priority == priority);
-            let zero = classes.clone().all(|(class, _)| class.value == 0);
-            classes.map(|(class, count)| u64::from(*count) * if zero { 1 } else { class.value }).sum()
+            let sum = |each: fn(u64) -> u64| {
+                classes.clone().map(|(class, count)| u64::from(*count) * each(class.value)).sum()
+            };
+            [sum(|value| value), sum(|_| 1)]
         })
         .collect()
 }
