@@ -38,7 +38,8 @@ pub fn frontier(
     problem.validate()?;
     let cluster = Cluster::new(problem);
     let market = Market::new(&cluster);
-    let mut search = Search { cluster: &cluster, options, best: None, prices: market.rough() };
+    let mut search =
+        Search { cluster: &cluster, options, best: None, prices: market.rough(), bounded: Vec::new() };
     {
         let mut part = Part(&mut *watch);
         let mut meter = Meter::new(&mut part, options.work / 4);
@@ -58,7 +59,7 @@ pub fn frontier(
     let most = Want::all(&cluster);
     for eighths in [1, 2, 4, 8] {
         let want = Want { evictions: most.evictions.min(all) * eighths / 8, ..most };
-        if let Some(target) = search.attempt(&prices, want, &search.part(20), watch)
+        if let Some(target) = search.attempt(&prices, want, (&search.part(10), options.work / 10), watch)
             && let Some(start) = start
         {
             collect(&search, &target, start, &mut points);

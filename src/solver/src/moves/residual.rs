@@ -194,7 +194,7 @@ pub(super) fn solve(
     gone: Vec<u32>,
     guests: &[Vec<(u32, u32)>],
     rooms: &dyn Fn(usize, u32) -> bool,
-    options: &Options,
+    (options, prices): (&Options, &[f64]),
     watch: &mut dyn Watch,
 ) -> Result<Target, Vec<u32>> {
     let mut demand = cluster.homeless(&gone);
@@ -213,6 +213,13 @@ pub(super) fn solve(
         }
     } else {
         let (left, exact) = problem(cluster, &demand, &gone, guests, rooms);
+        // The gap that matters is that of the whole.
+        let part: u128 =
+            demand.iter().zip(prices).map(|(count, price)| (*count as f64 * price.min(1e12)) as u128).sum();
+        let whole = part as f64 + (fixed.0 + fixed.1).micros() as f64;
+        let gap_target =
+            (options.gap_target * whole / (part as f64).max(1.0)).min(0.05).max(options.gap_target);
+        let options = &Options { gap_target, ..*options };
         let Ok(mut solution) = crate::solve(&left, options, &mut Part(watch)) else { return Err(Vec::new()) };
         if !exact {
             solution.proof = Proof::Truncated;

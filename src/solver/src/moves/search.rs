@@ -20,6 +20,8 @@ pub(super) struct Search<'c> {
     pub best: Option<Target>,
     /// Prices by class, the best known.
     pub prices: Vec<f64>,
+    /// Waiting pods that the bound is for, by class.
+    pub bounded: Vec<u64>,
 }
 
 impl Search<'_> {
@@ -50,6 +52,17 @@ impl Search<'_> {
         solution
     }
 
+    /// What no choice can undercut that places the pods which the best so far places.
+    fn bound(&mut self, watch: &mut dyn Watch) -> u64 {
+        let Some(best) = &self.best else { return 0 };
+        let placed = placed(self.cluster, &best.solution);
+        let mut part = Part(watch);
+        let mut meter = Meter::new(&mut part, self.options.work / 8);
+        let bound = bound::bound(self.cluster, &placed, &self.prices, &mut meter);
+        self.bounded = placed;
+        bound
+    }
+
     /// Solves for a choice of nodes; where pods that run cannot be placed, their nodes stay.
     pub fn realise(
         &self,
@@ -61,15 +74,22 @@ impl Search<'_> {
         let plain = &self.cluster.plain;
         let none = Vec::new();
         let guests = if few { &none[..] } else { rooms.guests() };
-        residual::solve(self.cluster, rooms.gone(), guests, &|class, _| few || !plain[class], options, watch)
+        residual::solve(
+            self.cluster,
+            rooms.gone(),
+            guests,
+            &|class, _| few || !plain[class],
+            (options, &self.prices),
+            watch,
+        )
     }
 
-    /// Chooses nodes to empty at `prices` and solves for them.
+    /// Chooses nodes to empty at `prices`, which may take `choice` units of work, and solves for them.
     pub fn attempt(
         &mut self,
         prices: &[f64],
         want: Want,
-        options: &Options,
+        (options, choice): (&Options, u64),
         watch: &mut dyn Watch,
     ) -> Option<Target> {
         let mut kept: Vec<u32> = Vec::new();
@@ -78,7 +98,7 @@ impl Search<'_> {
             rooms.keep(&kept);
             {
                 let mut part = Part(&mut *watch);
-                let mut meter = Meter::new(&mut part, options.work);
+                let mut meter = Meter::new(&mut part, choice);
                 rooms.shut_likely(prices, &want);
                 rooms.drain(prices, &want, &mut |work| meter.spend(work));
                 rooms.open();
@@ -100,7 +120,8 @@ pub(crate) fn solve(problem: &Problem, options: &Options, watch: &mut dyn Watch)
     let cluster = Cluster::new(problem);
     let market = Market::new(&cluster);
     let prices = market.rough();
-    let mut search = Search { cluster: &cluster, options, best: None, prices: prices.clone() };
+    let mut search =
+        Search { cluster: &cluster, options, best: None, prices: prices.clone(), bounded: Vec::new() };
     // Nothing moves: what every other answer is compared with.
     let still = search.realise(Rooms::new(&cluster, &prices), &search.part(10), watch);
     match still {
@@ -117,6 +138,11 @@ pub(crate) fn solve(problem: &Problem, options: &Options, watch: &mut dyn Watch)
         exact = true;
     } else {
         let want = Want::all(&cluster);
+        // At rough prices and with the greedy alone: there is a plan early.
+        let quick = Options { work: 1, ..*options };
+        if let Some(target) = search.attempt(&prices, want, (&quick, options.work / 20), watch) {
+            search.offer(target, watch);
+        }
         let fine = {
             let mut part = Part(&mut *watch);
             let mut meter = Meter::new(&mut part, options.work / 4);
@@ -126,16 +152,16 @@ pub(crate) fn solve(problem: &Problem, options: &Options, watch: &mut dyn Watch)
             search.prices = fine;
         }
         let prices = search.prices.clone();
-        if let Some(target) = search.attempt(&prices, want, &search.part(25), watch) {
+        proven = search.bound(watch);
+        if let Some(target) = search.attempt(&prices, want, (&search.part(25), options.work / 10), watch) {
             search.offer(target, watch);
         }
     }
     let Some(best) = search.best.take() else { return Solution::default() };
-    if !exact {
-        let placed = placed(&cluster, &best.solution);
-        let mut part = Part(&mut *watch);
-        let mut meter = Meter::new(&mut part, options.work / 10);
-        proven = bound::bound(&cluster, &placed, &search.prices, &mut meter);
+    if !exact && search.bounded != placed(&cluster, &best.solution) {
+        // Other pods are left out than those the bound is for.
+        search.best = Some(best.clone());
+        proven = search.bound(watch);
     }
     let mut solution = search.answer(&best, proven);
     if exact {

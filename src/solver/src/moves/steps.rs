@@ -5,7 +5,7 @@
 //! moves. Pods of a class are interchangeable, so a node's pods take places on nodes that an earlier step launched before
 //! they ask for another launch.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use poolwright_catalog::UsdPerHour;
 
@@ -68,7 +68,9 @@ struct Planner<'a> {
 
 /// Emptying one node.
 struct Unit {
-    launch: BTreeMap<u32, u32>,
+    /// New nodes that are launched for it: (group, which).
+    launch: Vec<(u32, u32)>,
+    /// Moves with their counts; the count in the key is zero.
     moves: BTreeMap<Move, u32>,
     node: u32,
 }
@@ -112,7 +114,7 @@ impl Planner<'_> {
         best.map(|(_, group)| group)
     }
 
-    fn launch(&mut self, group: u32) {
+    fn launch(&mut self, group: u32) -> (u32, u32) {
         let nodes = &self.solution.new_nodes[group as usize];
         let instance = self.launched[group as usize];
         self.launched[group as usize] += 1;
@@ -120,13 +122,14 @@ impl Planner<'_> {
             self.open[*class as usize].push((MoveTarget::New(group, instance), *count));
             self.places[*class as usize] += u64::from(*count);
         }
+        (group, instance)
     }
 
     /// Empties `node`.
     fn unit(&mut self, node: u32) -> Unit {
         let cluster = self.cluster;
         let pods = &cluster.nodes[node as usize].pods;
-        let mut unit = Unit { launch: BTreeMap::new(), moves: BTreeMap::new(), node };
+        let mut unit = Unit { launch: Vec::new(), moves: BTreeMap::new(), node };
         let mut missing: BTreeMap<u32, u64> = BTreeMap::new();
         for (class, count) in pods {
             let lacking = u64::from(*count).saturating_sub(self.places[*class as usize]);
@@ -139,8 +142,8 @@ impl Planner<'_> {
                 missing.remove(&class);
                 continue;
             };
-            self.launch(group);
-            *unit.launch.entry(group).or_default() += 1;
+            let launched = self.launch(group);
+            unit.launch.push(launched);
             for (class, count) in &self.solution.new_nodes[group as usize].pods {
                 if let Some(lacking) = missing.get_mut(class) {
                     *lacking = lacking.saturating_sub(u64::from(*count));
@@ -206,11 +209,109 @@ pub(super) fn steps(cluster: &Cluster<'_>, solution: &Solution, prices: &[f64]) 
         units.push(planner.unit(node));
     }
     let launched = planner.launched;
-    merge(cluster, solution, units, &launched)
+    let units = sorted(cluster, solution, units, &launched);
+    let (steps, _) = merge(cluster, solution, &units, &launched);
+    steps
 }
 
-/// Puts units that save nothing alone together with the ones they make room for.
-fn merge(cluster: &Cluster<'_>, solution: &Solution, units: Vec<Unit>, launched: &[u32]) -> Vec<Priced> {
+/// Units in steps that save something, the step that saves most per eviction first. A step comes after those that launch
+/// the nodes it moves pods to.
+fn sorted(cluster: &Cluster<'_>, solution: &Solution, units: Vec<Unit>, launched: &[u32]) -> Vec<Unit> {
+    let (steps, sizes) = merge(cluster, solution, &units, launched);
+    let mut launcher: BTreeMap<(u32, u32), usize> = BTreeMap::new();
+    let mut members: Vec<Vec<Unit>> = Vec::with_capacity(sizes.len());
+    let mut units = units.into_iter();
+    for (step, size) in sizes.iter().enumerate() {
+        let own: Vec<Unit> = units.by_ref().take(*size).collect();
+        own.iter().flat_map(|unit| &unit.launch).for_each(|node| {
+            launcher.insert(*node, step);
+        });
+        members.push(own);
+    }
+    let needs: Vec<BTreeSet<usize>> = members
+        .iter()
+        .enumerate()
+        .map(|(step, own)| {
+            let targets = own.iter().flat_map(|unit| unit.moves.keys()).filter_map(|one| match one.to {
+                MoveTarget::New(group, instance) => launcher.get(&(group, instance)).copied(),
+                MoveTarget::Existing(_) => None,
+            });
+            targets.filter(|other| *other != step).collect()
+        })
+        .collect();
+    let mut done = vec![false; members.len()];
+    let mut order = Vec::with_capacity(members.len());
+    // With all it needs: earlier steps only, since nodes are launched for the first who needs them.
+    let closure = |step: usize, done: &[bool]| {
+        let (mut all, mut open) = (BTreeSet::from([step]), vec![step]);
+        while let Some(at) = open.pop() {
+            open.extend(needs[at].iter().filter(|other| !done[**other] && all.insert(**other)));
+        }
+        all
+    };
+    let ratio = |all: &BTreeSet<usize>| {
+        let saving: i128 = all.iter().map(|step| steps[*step].saving).sum();
+        let evictions: u32 = all.iter().map(|step| steps[*step].step.evictions).sum();
+        saving as f64 / (f64::from(evictions) + 0.01)
+    };
+    let mut known: Vec<Option<(f64, BTreeSet<usize>)>> = vec![None; members.len()];
+    while order.len() < members.len() {
+        let mut best: Option<(f64, usize)> = None;
+        for step in (0..members.len()).filter(|step| !done[*step]) {
+            let (ratio, _) = known[step].get_or_insert_with(|| {
+                let all = closure(step, &done);
+                (ratio(&all), all)
+            });
+            if best.is_none_or(|(most, _)| *ratio > most) {
+                best = Some((*ratio, step));
+            }
+        }
+        let Some((_, step)) = best else { break };
+        let all = known[step].take().map(|(_, all)| all).unwrap_or_default();
+        for other in
+            known.iter_mut().filter(|other| other.as_ref().is_some_and(|(_, set)| !set.is_disjoint(&all)))
+        {
+            *other = None;
+        }
+        for step in all {
+            done[step] = true;
+            order.push(step);
+        }
+    }
+    let mut members: Vec<Option<Vec<Unit>>> = members.into_iter().map(Some).collect();
+    let mut units: Vec<Unit> = order.into_iter().filter_map(|step| members[step].take()).flatten().collect();
+    // The nodes of a group are numbered as they are launched.
+    let mut numbers: BTreeMap<(u32, u32), u32> = BTreeMap::new();
+    let mut next = vec![0; solution.new_nodes.len()];
+    for unit in &mut units {
+        for (group, instance) in &mut unit.launch {
+            let number = next[*group as usize];
+            next[*group as usize] += 1;
+            numbers.insert((*group, *instance), number);
+            *instance = number;
+        }
+        unit.moves = std::mem::take(&mut unit.moves)
+            .into_iter()
+            .map(|(mut key, count)| {
+                if let MoveTarget::New(group, instance) = &mut key.to
+                    && let Some(number) = numbers.get(&(*group, *instance))
+                {
+                    *instance = *number;
+                }
+                (key, count)
+            })
+            .collect();
+    }
+    units
+}
+
+/// Puts units that save nothing alone together with the ones they make room for. Also says how many units each step has.
+fn merge(
+    cluster: &Cluster<'_>,
+    solution: &Solution,
+    units: &[Unit],
+    launched: &[u32],
+) -> (Vec<Priced>, Vec<usize>) {
     let problem = cluster.problem;
     let mut counts = vec![0u64; problem.candidates.len()];
     for (group, nodes) in solution.new_nodes.iter().enumerate() {
@@ -218,46 +319,51 @@ fn merge(cluster: &Cluster<'_>, solution: &Solution, units: Vec<Unit>, launched:
     }
     let mut before = paid(problem, &counts);
     let mut steps: Vec<Priced> = Vec::new();
-    let mut open: Option<Priced> = None;
+    let mut sizes: Vec<usize> = Vec::new();
+    let mut open: Option<(Priced, usize)> = None;
     for unit in units {
-        for (group, count) in &unit.launch {
-            counts[solution.new_nodes[*group as usize].candidate as usize] += u64::from(*count);
+        let mut launch: BTreeMap<u32, u32> = BTreeMap::new();
+        for (group, _) in &unit.launch {
+            *launch.entry(*group).or_default() += 1;
+            counts[solution.new_nodes[*group as usize].candidate as usize] += 1;
         }
         let after = paid(problem, &counts);
         let saved = i128::from(cluster.nodes[unit.node as usize].price) + before as i128 - after as i128;
         before = after;
         let mine = Priced {
             step: Step {
-                launch: unit.launch.into_iter().collect(),
-                moves: unit.moves.into_iter().map(|(key, count)| Move { count, ..key }).collect(),
+                launch: launch.into_iter().collect(),
+                moves: unit.moves.iter().map(|(key, count)| Move { count: *count, ..*key }).collect(),
                 remove: vec![unit.node],
                 saving: None,
                 evictions: cluster.nodes[unit.node as usize].evictions as u32,
             },
             saving: saved,
         };
-        let step = match open.take() {
-            Some(first) => join(first, mine),
-            None => mine,
+        let (step, size) = match open.take() {
+            Some((first, size)) => (join(first, mine), size + 1),
+            None => (mine, 1),
         };
         // A share of nodes may be exceeded on the way where the nodes that balance it are launched later.
         if step.saving > 0 && shares_hold(problem, &counts) {
             steps.push(step);
+            sizes.push(size);
         } else {
-            open = Some(step);
+            open = Some((step, size));
         }
     }
-    if let Some(rest) = open {
-        let last = match steps.pop() {
-            Some(last) => join(last, rest),
-            None => rest,
+    if let Some((rest, size)) = open {
+        let (last, size) = match (steps.pop(), sizes.pop()) {
+            (Some(last), Some(before)) => (join(last, rest), before + size),
+            _ => (rest, size),
         };
         steps.push(last);
+        sizes.push(size);
     }
     for Priced { step, saving } in &mut steps {
         step.saving = u64::try_from(*saving).ok().filter(|saving| *saving > 0).map(UsdPerHour::from_micros);
     }
-    steps
+    (steps, sizes)
 }
 
 fn join(first: Priced, second: Priced) -> Priced {

@@ -38,7 +38,7 @@ pub(super) fn all(search: &mut Search<'_>, watch: &mut dyn Watch) -> Option<u64>
         if watch.should_stop() {
             return None;
         }
-        match residual::solve(cluster, gone, &[], &|_, _| true, &options, watch) {
+        match residual::solve(cluster, gone, &[], &|_, _| true, (&options, &search.prices), watch) {
             Ok(target) => {
                 let solution = &target.solution;
                 settled &= solution.bound >= solution.objective() && solution.unplaced.is_empty();
