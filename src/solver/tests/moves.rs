@@ -1,5 +1,8 @@
 //! Keep or move: replacements of every shape, and that every state on the way is one the cluster can be left in.
 
+#[path = "common/random_problem.rs"]
+mod random_problem;
+
 use std::collections::BTreeMap;
 
 use poolwright_catalog::{ResourceName, UsdPerHour};
@@ -519,4 +522,26 @@ proptest! {
             prop_assert!(solution.objective() <= stays.objective());
         }
     }
+}
+
+#[test]
+fn random_clusters_under_every_rule_pass_the_checker_on_every_step() {
+    let mut moved = 0;
+    for shape in [random_problem::Shape::SMALL, random_problem::Shape::MEDIUM] {
+        for seed in 0..400 {
+            let problem = random_problem::problem(seed, &shape);
+            if problem.existing.iter().all(|node| node.removal.is_none()) || grouped(&problem) {
+                continue;
+            }
+            let options = Options { work: 100_000, ..Options::default() };
+            let solution = solve(&problem, &options, &mut NeverStop).expect("a well-formed problem");
+            assert_eq!(check(&problem, &solution), Ok(()), "seed {seed}");
+            moved += usize::from(!solution.steps.is_empty());
+        }
+    }
+    assert!(moved > 50, "{moved}");
+}
+
+fn grouped(problem: &Problem) -> bool {
+    !problem.gangs.is_empty() || !problem.spreads.is_empty()
 }

@@ -7,7 +7,7 @@ use poolwright_catalog::{ResourceName, UsdPerHour};
 
 use super::cluster::Cluster;
 use crate::problem::{DisruptionBudget, Problem, ProblemError};
-use crate::solution::{Charges, ExistingUse, Proof, Solution, Stopped, Unplaced};
+use crate::solution::{Charges, ExistingUse, GpuLayout, Proof, Solution, Stopped, Unplaced};
 use crate::{Options, Progress, Watch};
 
 /// A whole answer: which nodes go, and where all pods are.
@@ -243,8 +243,10 @@ pub(super) fn solve(
         solution.on_existing.drain(..).map(|used| (used.node, used)).collect();
     for (node, pods) in guests.iter().enumerate().filter(|(_, pods)| !pods.is_empty()) {
         let node = node as u32;
-        let used =
-            uses.entry(node).or_insert_with(|| ExistingUse { node, pods: Vec::new(), gpus: Vec::new() });
+        let gpus = cluster.problem.existing[node as usize].gpus.len();
+        // Whoever has room here wants no part of a GPU.
+        let idle = || ExistingUse { node, pods: Vec::new(), gpus: vec![GpuLayout::Idle; gpus] };
+        let used = uses.entry(node).or_insert_with(idle);
         let mut all: BTreeMap<u32, u32> = used.pods.iter().copied().collect();
         for (class, count) in pods {
             *all.entry(*class).or_default() += count;

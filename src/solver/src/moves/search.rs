@@ -131,11 +131,11 @@ pub(crate) fn solve(problem: &Problem, options: &Options, watch: &mut dyn Watch)
         // With nobody moved, nobody that runs can be stranded.
         Err(_) => return Solution::default(),
     }
-    let mut proven = 0;
-    let mut exact = false;
-    if let Some(found) = subsets::all(&mut search, watch) {
+    let mut proven;
+    let settled = subsets::all(&mut search, watch);
+    let exact = settled.is_some();
+    if let Some(found) = settled {
         proven = found;
-        exact = true;
     } else {
         let want = Want::all(&cluster);
         // At rough prices and with the greedy alone: there is a plan early.
