@@ -59,6 +59,7 @@ fn main() {
     );
     let largest = solution.steps.iter().max_by_key(|step| step.evictions).expect("a step");
     println!("largest step: {} evictions, {} nodes", largest.evictions, largest.remove.len());
+    let cluster = common::first_fit_cluster(&problem, None);
     clock = Clock { start: Instant::now(), limit: Duration::from_secs_f64(seconds) };
     let points = frontier(&cluster, &Options::default(), &mut clock).expect("a well-formed problem");
     println!("frontier in {:.3} s", clock.start.elapsed().as_secs_f64());

@@ -12,7 +12,7 @@ use poolwright_solver::{
     frontier, solve,
 };
 use proptest::prelude::*;
-use random_problem::{Shape, rule};
+use random_problem::Shape;
 
 fn usd(text: &str) -> UsdPerHour {
     text.parse().expect("a price")
@@ -529,8 +529,8 @@ proptest! {
 fn random_clusters_under_every_rule_pass_the_checker_on_every_step() {
     let mut moved = 0;
     for shape in [Shape::SMALL, Shape::MEDIUM] {
-        let shape = Shape { existing: 12, rules: rule::ALL & !rule::GANGS & !rule::SPREADS, ..shape };
-        for seed in 0..600 {
+        let shape = Shape { existing: 12, ..shape };
+        for seed in 0..200 {
             let problem = random_problem::problem(seed, &shape);
             if problem.existing.iter().all(|node| node.removal.is_none()) {
                 continue;

@@ -12,6 +12,9 @@ use crate::meter::Meter;
 use crate::problem::{Problem, ProblemError};
 use crate::{Options, Watch};
 
+/// Work units for one of the plans at most: there are several to make.
+const PART: u64 = 600_000;
+
 /// A state that can be reached, with all steps up to it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FrontierPoint {
@@ -38,34 +41,37 @@ pub fn frontier(
     problem.validate()?;
     let cluster = Cluster::new(problem);
     let market = Market::new(&cluster);
+    let rough = market.rough();
     let mut search =
-        Search { cluster: &cluster, options, best: None, prices: market.rough(), bounded: Vec::new() };
-    {
-        let mut part = Part(&mut *watch);
-        let mut meter = Meter::new(&mut part, options.work / 4);
-        if let Some(fine) = market.fine(0.01, options.lp(), &mut meter) {
-            search.prices = fine;
-        }
-    }
-    let prices = search.prices.clone();
+        Search { cluster: &cluster, options, best: None, prices: rough.clone(), bounded: Vec::new() };
     let mut points = Vec::new();
-    let mut start = None;
-    let still = search.realise(Rooms::new(&cluster, &prices), &search.part(10), watch);
-    if let Ok(still) = still {
-        start = Some(still.solution.cost);
-        collect(&search, &still, still.solution.cost, &mut points);
-    }
     let all: u64 = cluster.nodes.iter().map(|node| node.evictions).sum();
     let most = Want::all(&cluster);
-    for eighths in [1, 2, 4, 8] {
-        let want = Want { evictions: most.evictions.min(all) * eighths / 8, ..most };
-        if let Some(target) = search.attempt(&prices, want, (&search.part(10), options.work / 10), watch)
-            && let Some(start) = start
-        {
-            collect(&search, &target, start, &mut points);
+    let wants = [1, 2, 4, 8, 16, 32]
+        .map(|part| Want { evictions: (most.evictions.min(all) * part).div_ceil(32), ..most });
+    let small = options.work.min(PART);
+    let still = search.realise(Rooms::new(&cluster, &rough), &Options { work: small, ..*options }, watch);
+    // Without it nothing is known, and no other choice can be placed either.
+    let Ok(still) = still else { return Ok(points) };
+    let start = still.solution.cost;
+    collect(&search, &still, start, &mut points);
+    // First what is quick; then, at better prices, plans that are better.
+    for fine in [false, true] {
+        if fine {
+            let mut part = Part(&mut *watch);
+            let mut meter = Meter::new(&mut part, options.work / 4);
+            let Some(prices) = market.fine(0.01, options.lp(), &mut meter) else { break };
+            search.prices = prices;
         }
-        if watch.should_stop() {
-            break;
+        let prices = search.prices.clone();
+        let options = Options { work: if fine { small } else { 1 }, ..*options };
+        for want in wants {
+            if watch.should_stop() {
+                break;
+            }
+            if let Some(target) = search.attempt(&prices, want, (&options, small), watch) {
+                collect(&search, &target, start, &mut points);
+            }
         }
     }
     points.sort_by_key(|point: &FrontierPoint| (point.evictions, point.cost, point.nodes));
