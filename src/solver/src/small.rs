@@ -11,7 +11,7 @@ use crate::plan::{Pattern, Plan};
 
 /// Multisets of pods at most.
 const STATES: u64 = 1 << 14;
-/// Ways looked at, at most.
+/// Ways looked at and compared, at most.
 const STEPS: u64 = 1 << 22;
 /// Pods in all, at most.
 const PODS: u64 = 40;
@@ -130,7 +130,11 @@ impl Search<'_, '_, '_> {
                     continue;
                 }
                 for at in self.best[state].clone() {
-                    self.steps += 1;
+                    // Each is compared with those that are there.
+                    self.steps += 1 + self.best[state + delta].len() as u64;
+                    if self.steps > STEPS {
+                        return None;
+                    }
                     let before = &self.ways[at];
                     let uses: Vec<i128> =
                         before.uses.iter().zip(&amounts).map(|(used, more)| used + more).collect();
