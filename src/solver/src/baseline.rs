@@ -3,7 +3,8 @@
 
 use poolwright_catalog::{ResourceName, UsdPerHour};
 
-use crate::problem::Problem;
+use crate::gpu::{Room, dims::Rows};
+use crate::problem::{GpuRequest, Problem};
 use crate::solution::Placement;
 
 /// Whether one pod fits one empty node.
@@ -11,18 +12,75 @@ fn fits(requests: &[u64], capacity: &[u64]) -> bool {
     requests.iter().zip(capacity).all(|(request, room)| request <= room)
 }
 
+/// What pods take and nodes offer, GPUs that are shared or cut included.
+struct Sizes<'a> {
+    problem: &'a Problem,
+    /// By class.
+    requests: Vec<Vec<u64>>,
+    /// By candidate.
+    capacity: Vec<Vec<u64>>,
+    rooms: Vec<Option<Room>>,
+}
+
+impl<'a> Sizes<'a> {
+    fn new(problem: &'a Problem) -> Self {
+        let rooms: Vec<Option<Room>> =
+            problem.candidates.iter().map(|candidate| candidate.gpus.as_ref().map(Room::of_new)).collect();
+        let wishes: Vec<GpuRequest> = problem.classes.iter().filter_map(|class| class.gpu).collect();
+        let rows = Rows::new(&wishes, &rooms.iter().flatten().collect::<Vec<_>>());
+        let with = |vector: &[u64], more: Vec<u64>| vector.iter().copied().chain(more).collect();
+        Self {
+            problem,
+            requests: problem
+                .classes
+                .iter()
+                .map(|class| with(&class.requests, rows.request(class.gpu)))
+                .collect(),
+            capacity: problem
+                .candidates
+                .iter()
+                .zip(&rooms)
+                .map(|(candidate, room)| with(&candidate.capacity, rows.capacity(room.as_ref())))
+                .collect(),
+            rooms,
+        }
+    }
+
+    /// Whether one pod fits one empty node.
+    fn holds(&self, candidate: u32, class: usize) -> bool {
+        let at = candidate as usize;
+        fits(&self.requests[class], &self.capacity[at]) && self.serves(at, &[], class)
+    }
+
+    /// Whether the GPUs hold one more pod beside `pods`.
+    fn serves(&self, candidate: usize, pods: &[(u32, u32)], class: usize) -> bool {
+        let wish = |class: usize| self.problem.classes[class].gpu;
+        let Some(wanted) = wish(class) else { return true };
+        let Some(room) = &self.rooms[candidate] else { return false };
+        // Elsewhere the sums decide, but for whether such a pod is served at all.
+        if !pods.is_empty() && room.is_linear() {
+            return true;
+        }
+        let others = pods
+            .iter()
+            .filter_map(|(other, count)| wish(*other as usize).map(|request| (request, u64::from(*count))));
+        room.holds(&others.chain([(wanted, 1)]).collect::<Vec<_>>())
+    }
+}
+
 /// Every pod on the cheapest node that holds it alone.
 pub fn one_pod_per_node(problem: &Problem) -> UsdPerHour {
+    let sizes = Sizes::new(problem);
     problem
         .classes
         .iter()
-        .filter_map(|class| {
+        .enumerate()
+        .filter_map(|(index, class)| {
             let cheapest = class
                 .candidates
                 .iter()
-                .map(|candidate| &problem.candidates[*candidate as usize])
-                .filter(|candidate| fits(&class.requests, &candidate.capacity))
-                .map(|candidate| candidate.price)
+                .filter(|candidate| sizes.holds(**candidate, index))
+                .map(|candidate| problem.candidates[*candidate as usize].price)
                 .min()?;
             Some(cheapest.times(u64::from(class.count)))
         })
@@ -65,6 +123,7 @@ pub fn first_fit_nodes(problem: &Problem) -> Vec<Bought> {
     let (cpu, memory) = (dim(ResourceName::CPU), dim(ResourceName::MEMORY));
     let amount =
         |class: u32, dim: Option<usize>| dim.map_or(0, |dim| problem.classes[class as usize].requests[dim]);
+    let sizes = Sizes::new(problem);
     let mut order: Vec<u32> = (0..problem.classes.len() as u32).collect();
     order.sort_by_key(|class| {
         (std::cmp::Reverse(amount(*class, cpu)), std::cmp::Reverse(amount(*class, memory)), *class)
@@ -80,7 +139,7 @@ pub fn first_fit_nodes(problem: &Problem) -> Vec<Bought> {
         }
         let mut admitted = vec![0u64; words];
         for &candidate in &wanted.candidates {
-            if fits(&wanted.requests, &problem.candidates[candidate as usize].capacity) {
+            if sizes.holds(candidate, class as usize) {
                 admitted[candidate as usize / 64] |= 1 << (candidate % 64);
             }
         }
@@ -96,7 +155,7 @@ pub fn first_fit_nodes(problem: &Problem) -> Vec<Bought> {
                     if refused[node] {
                         continue;
                     }
-                    if let Some(possible) = join(problem, &nodes[node], class, &admitted) {
+                    if let Some(possible) = join(&sizes, &nodes[node], class, &admitted) {
                         home = Some((level, position, node, possible));
                         break 'levels;
                     }
@@ -108,7 +167,7 @@ pub fn first_fit_nodes(problem: &Problem) -> Vec<Bought> {
                 (node, possible)
             } else {
                 nodes.push(Open {
-                    used: vec![0; problem.resources.len()],
+                    used: vec![0; sizes.requests[class as usize].len()],
                     possible: admitted.clone(),
                     most: Vec::new(),
                     pods: 0,
@@ -116,18 +175,18 @@ pub fn first_fit_nodes(problem: &Problem) -> Vec<Bought> {
                 });
                 refused.push(false);
                 let node = nodes.len() - 1;
-                match join(problem, &nodes[node], class, &admitted) {
+                match join(&sizes, &nodes[node], class, &admitted) {
                     Some(possible) => (node, possible),
                     None => continue,
                 }
             };
             let open = &mut nodes[node];
-            for (used, request) in open.used.iter_mut().zip(&wanted.requests) {
+            for (used, request) in open.used.iter_mut().zip(&sizes.requests[class as usize]) {
                 *used += request;
             }
-            open.most = vec![0; problem.resources.len()];
+            open.most = vec![0; open.used.len()];
             for candidate in members(&possible) {
-                for (most, room) in open.most.iter_mut().zip(&problem.candidates[candidate].capacity) {
+                for (most, room) in open.most.iter_mut().zip(&sizes.capacity[candidate]) {
                     *most = (*most).max(*room);
                 }
             }
@@ -164,22 +223,22 @@ fn members(set: &[u64]) -> impl Iterator<Item = usize> + '_ {
 }
 
 /// The candidates that still hold the node with one more pod of `class`; `None` if there is none.
-fn join(problem: &Problem, node: &Open, class: u32, admitted: &[u64]) -> Option<Vec<u64>> {
-    let wanted = &problem.classes[class as usize];
-    if let Some(ceiling) = wanted.max_per_node
+fn join(sizes: &Sizes<'_>, node: &Open, class: u32, admitted: &[u64]) -> Option<Vec<u64>> {
+    if let Some(ceiling) = sizes.problem.classes[class as usize].max_per_node
         && node.by_class.last().is_some_and(|(last, count)| *last == class && *count >= ceiling)
     {
         return None;
     }
     let after: Vec<u64> =
-        node.used.iter().zip(&wanted.requests).map(|(used, request)| used + request).collect();
+        node.used.iter().zip(&sizes.requests[class as usize]).map(|(used, request)| used + request).collect();
     if !node.most.is_empty() && !fits(&after, &node.most) {
         return None;
     }
     let both: Vec<u64> = node.possible.iter().zip(admitted).map(|(mine, theirs)| mine & theirs).collect();
     let mut possible = vec![0u64; both.len()];
     for candidate in members(&both) {
-        if fits(&after, &problem.candidates[candidate].capacity) {
+        if fits(&after, &sizes.capacity[candidate]) && sizes.serves(candidate, &node.by_class, class as usize)
+        {
             possible[candidate / 64] |= 1 << (candidate % 64);
         }
     }
