@@ -26,7 +26,8 @@ impl<'a> Sizes<'a> {
     fn new(problem: &'a Problem) -> Self {
         let rooms: Vec<Option<Room>> =
             problem.candidates.iter().map(|candidate| candidate.gpus.as_ref().map(Room::of_new)).collect();
-        let wishes: Vec<GpuRequest> = problem.classes.iter().filter_map(|class| class.gpu).collect();
+        let wishes: Vec<(GpuRequest, u64)> =
+            problem.classes.iter().filter_map(|class| Some((class.gpu?, class.count.into()))).collect();
         let rows = Rows::new(&wishes, &rooms.iter().flatten().collect::<Vec<_>>());
         let with = |vector: &[u64], more: Vec<u64>| vector.iter().copied().chain(more).collect();
         Self {

@@ -45,13 +45,15 @@ pub(crate) struct Content<'m> {
     room: Vec<u64>,
     /// Pods by class, ascending; no zero counts.
     pods: Vec<(u32, u32)>,
+    /// What they want of GPUs, ascending; no zero counts.
+    wishes: Vec<(GpuRequest, u64)>,
 }
 
 impl<'m> Content<'m> {
     /// An empty node.
     pub fn empty(model: &'m Model, bin: u32) -> Self {
         let bin = &model.bins[bin as usize];
-        Self { model, bin, room: bin.capacity.clone(), pods: Vec::new() }
+        Self { model, bin, room: bin.capacity.clone(), pods: Vec::new(), wishes: Vec::new() }
     }
 
     /// An empty node of a bin that has rules; `None` where capacity and ceilings are all there is.
@@ -62,7 +64,12 @@ impl<'m> Content<'m> {
     /// A node with the pods of `pattern`, which must be allowed there.
     pub fn of(model: &'m Model, pattern: &Pattern) -> Self {
         let bin = &model.bins[pattern.bin as usize];
-        Self { model, bin, room: pattern.room(model), pods: pattern.pods.clone() }
+        let mut content =
+            Self { model, bin, room: pattern.room(model), pods: pattern.pods.clone(), wishes: Vec::new() };
+        for (class, count) in &pattern.pods {
+            content.wish(*class, i64::from(*count));
+        }
+        content
     }
 
     /// Whether a node of `bin` may have exactly `pods`.
@@ -117,18 +124,11 @@ impl<'m> Content<'m> {
 
     /// How many more pods of `class`, at most `most`, fit these GPUs.
     fn gpus(&self, room: &Room, class: u32, most: u64) -> u64 {
-        let content: Vec<(GpuRequest, u64)> = self
-            .pods
-            .iter()
-            .filter_map(|(class, count)| {
-                self.model.classes[*class as usize].gpu.map(|request| (request, u64::from(*count)))
-            })
-            .collect();
         match self.model.classes[class as usize].gpu {
-            Some(request) => room.more(&content, request, most),
+            Some(request) => room.more(&self.wishes, request, most),
             // What is there may be more than other nodes' GPUs hold.
             None => {
-                if room.holds(&content) {
+                if room.holds(&self.wishes) {
                     most
                 } else {
                     0
@@ -170,6 +170,21 @@ impl<'m> Content<'m> {
         }
     }
 
+    /// Notes what pods that come or go want of GPUs.
+    fn wish(&mut self, class: u32, count: i64) {
+        let Some(request) = self.model.classes[class as usize].gpu else { return };
+        match self.wishes.binary_search_by_key(&request, |(request, _)| *request) {
+            Ok(at) => {
+                self.wishes[at].1 = self.wishes[at].1.saturating_add_signed(count);
+                if self.wishes[at].1 == 0 {
+                    self.wishes.remove(at);
+                }
+            }
+            Err(at) if count > 0 => self.wishes.insert(at, (request, count.unsigned_abs())),
+            Err(_) => {}
+        }
+    }
+
     /// Adds pods; [`Self::more`] must allow them.
     pub fn add(&mut self, class: u32, count: u32) {
         if count == 0 {
@@ -178,6 +193,7 @@ impl<'m> Content<'m> {
         for (room, request) in self.room.iter_mut().zip(&self.model.classes[class as usize].requests) {
             *room -= request * u64::from(count);
         }
+        self.wish(class, i64::from(count));
         match self.pods.binary_search_by_key(&class, |(class, _)| *class) {
             Ok(at) => self.pods[at].1 += count,
             Err(at) => self.pods.insert(at, (class, count)),
@@ -189,6 +205,7 @@ impl<'m> Content<'m> {
         for (room, request) in self.room.iter_mut().zip(&self.model.classes[class as usize].requests) {
             *room += request * u64::from(count);
         }
+        self.wish(class, -i64::from(count));
         if let Ok(at) = self.pods.binary_search_by_key(&class, |(class, _)| *class) {
             self.pods[at].1 -= count;
             if self.pods[at].1 == 0 {

@@ -108,10 +108,13 @@ impl<'a> Build<'a> {
             ],
             gpu_rows: gpu::dims::Rows::default(),
         };
-        let mut requests: Vec<GpuRequest> =
-            build.wanted.iter().filter_map(|&index| problem.classes[index].gpu).collect();
-        requests.sort_unstable();
-        requests.dedup();
+        let mut requests: BTreeMap<GpuRequest, u64> = BTreeMap::new();
+        for &index in &build.wanted {
+            if let Some(request) = problem.classes[index].gpu {
+                *requests.entry(request).or_default() += u64::from(problem.classes[index].count);
+            }
+        }
+        let requests: Vec<(GpuRequest, u64)> = requests.into_iter().collect();
         let rooms: Vec<&Room> = build.rooms.iter().flatten().flatten().collect();
         build.gpu_rows = gpu::dims::Rows::new(&requests, &rooms);
         build.flexibility();

@@ -6,6 +6,7 @@
 
 use poolwright_catalog::{MigGeometry, MigProfile};
 
+use super::share::{MOST_ROWS, large};
 use super::{Room, mig, share};
 use crate::problem::{GPU_UNITS, GpuRequest};
 
@@ -32,12 +33,6 @@ const SEVEN: [Row; 4] = [
 ];
 /// The families of four slices.
 const FOUR: Row = Row::Slices([1, 0, 2, 0, 4, 0], 4);
-
-/// The function's value at `units` thousandths, times 1000 k.
-fn large(k: u64, units: u64) -> u64 {
-    let whole = u64::from(GPU_UNITS);
-    if ((k + 1) * units).is_multiple_of(whole) { units * k } else { (k + 1) * units / whole * whole }
-}
 
 impl Row {
     fn weight(self, request: GpuRequest) -> u64 {
@@ -91,38 +86,26 @@ impl Row {
 pub(crate) struct Rows(Vec<Row>);
 
 impl Rows {
-    /// For pods with these wishes on nodes with these GPUs.
-    pub fn new(requests: &[GpuRequest], rooms: &[&Room]) -> Self {
+    /// For so many pods with these wishes on nodes with these GPUs.
+    pub fn new(requests: &[(GpuRequest, u64)], rooms: &[&Room]) -> Self {
         let mut rows = Vec::new();
         let wants = |wanted: MigProfile| {
             requests
                 .iter()
-                .any(|request| matches!(request, GpuRequest::Mig { profile, .. } if *profile == wanted))
+                .any(|(request, _)| matches!(request, GpuRequest::Mig { profile, .. } if *profile == wanted))
         };
-        let whole = requests.iter().any(|request| matches!(request, GpuRequest::Whole(_)));
-        let shares: Vec<(u64, u64)> = requests
-            .iter()
-            .filter_map(|request| match request {
-                GpuRequest::Share { units, memory_mib } => Some((u64::from(*units), *memory_mib)),
-                _ => None,
-            })
-            .collect();
+        let whole = requests.iter().any(|(request, _)| matches!(request, GpuRequest::Whole(_)));
+        let mut shares = requests.iter().filter_map(|(request, _)| match request {
+            GpuRequest::Share { memory_mib, .. } => Some(*memory_mib),
+            _ => None,
+        });
         let mut shared = rooms.iter().flat_map(|room| &room.shared).peekable();
-        if shared.peek().is_some() && (whole || !shares.is_empty()) {
+        if shared.peek().is_some() && (whole || shares.clone().next().is_some()) {
             rows.push(Row::Units);
-            if shares.iter().any(|(_, memory)| *memory > 0) {
+            if shares.any(|memory| memory > 0) {
                 rows.push(Row::Memory(shared.map(|gpu| gpu.memory).min().unwrap_or(0)));
             }
-            for k in 1..=2 {
-                // Useless where no pod weighs more in it than among the units.
-                let heavier = |units: u64| large(k, units) > units * k;
-                if shares.iter().any(|(units, _)| heavier(*units))
-                    && shares.iter().any(|(units, _)| !heavier(*units))
-                    || k == 1 && shares.iter().any(|(units, _)| heavier(*units))
-                {
-                    rows.push(Row::Large(k));
-                }
-            }
+            rows.extend(large_rows(requests));
         }
         let cut: Vec<&mig::Gpu> = rooms.iter().flat_map(|room| &room.mig).collect();
         let any_mig = MigProfile::ALL.into_iter().any(wants);
@@ -170,6 +153,36 @@ impl Rows {
     }
 }
 
+/// The two functions by which the pods fill most GPUs, and the one that tells pods above half a GPU, where any of them
+/// says more than the sum of units.
+fn large_rows(requests: &[(GpuRequest, u64)]) -> Vec<Row> {
+    let shares = |k: u64| -> Vec<(u64, u64, u64)> {
+        let of = |(request, count): &(GpuRequest, u64)| match request {
+            GpuRequest::Share { units, .. } => {
+                Some((large(k, u64::from(*units)), u64::from(*units) * k, *count))
+            }
+            _ => None,
+        };
+        requests.iter().filter_map(of).collect()
+    };
+    let mut ranked: Vec<(u128, u64)> = (1..=MOST_ROWS)
+        .filter(|k| shares(*k).iter().any(|(large, units, _)| large > units))
+        .map(|k| {
+            let sum: u128 =
+                shares(k).iter().map(|(large, _, count)| u128::from(*large) * u128::from(*count)).sum();
+            // In thousandths of the GPUs they fill; the counts are of one problem, so that rounding is alike.
+            (sum / u128::from(k), k)
+        })
+        .collect();
+    ranked.sort_by_key(|(sum, k)| (std::cmp::Reverse(*sum), *k));
+    let mut chosen: Vec<u64> = ranked.iter().take(2).map(|(_, k)| *k).collect();
+    if ranked.iter().any(|(_, k)| *k == 1) && !chosen.contains(&1) {
+        chosen.push(1);
+    }
+    chosen.sort_unstable();
+    chosen.into_iter().map(Row::Large).collect()
+}
+
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
@@ -196,8 +209,7 @@ mod tests {
             content in proptest::collection::vec((any_request(), 1..4u64), 1..5),
         ) {
             let room = Room::of_existing(&states);
-            let requests: Vec<GpuRequest> = content.iter().map(|(request, _)| *request).collect();
-            let rows = Rows::new(&requests, &[&room]);
+            let rows = Rows::new(&content, &[&room]);
             let mut content = content;
             // The largest part that fits.
             for at in 0..content.len() {
@@ -218,8 +230,7 @@ mod tests {
             prop_assert!(room.is_linear());
             let content: Vec<(GpuRequest, u64)> =
                 wishes.into_iter().filter(|(request, _)| room.holds(&[(*request, 1)])).collect();
-            let requests: Vec<GpuRequest> = content.iter().map(|(request, _)| *request).collect();
-            let rows = Rows::new(&requests, &[&room]);
+            let rows = Rows::new(&content, &[&room]);
             prop_assert_eq!(keeps(&rows, &room, &content), room.holds(&content), "{:?}", content);
         }
 
@@ -233,8 +244,7 @@ mod tests {
             let room = Room::of_existing(&[state]);
             let content: Vec<(GpuRequest, u64)> =
                 content.into_iter().filter(|(request, _)| room.holds(&[(*request, 1)])).collect();
-            let requests: Vec<GpuRequest> = content.iter().map(|(request, _)| *request).collect();
-            let rows = Rows::new(&requests, &[&room]);
+            let rows = Rows::new(&content, &[&room]);
             prop_assert_eq!(keeps(&rows, &room, &content), room.holds(&content), "{:?}", content);
         }
     }
@@ -243,7 +253,7 @@ mod tests {
     fn pods_above_half_a_gpu_do_not_share_one_in_the_rows() {
         let share = |units| GpuRequest::Share { units, memory_mib: 0 };
         let room = Room::of_new(&Gpus { count: 2, memory_mib: 0, mode: GpuMode::Shared });
-        let rows = Rows::new(&[share(510), share(100)], &[&room]);
+        let rows = Rows::new(&[(share(510), 3), (share(100), 1)], &[&room]);
         assert!(keeps(&rows, &room, &[(share(510), 2)]));
         assert!(!keeps(&rows, &room, &[(share(510), 3)]));
     }

@@ -9,6 +9,10 @@ mod layout;
 mod mig;
 mod share;
 
+use std::cmp::Ordering;
+use std::collections::BTreeMap;
+use std::sync::{Mutex, PoisonError};
+
 use poolwright_catalog::MigProfile;
 
 pub(crate) use layout::layout;
@@ -16,7 +20,7 @@ pub(crate) use layout::layout;
 use crate::problem::{GPU_UNITS, GpuMode, GpuRequest, GpuState, Gpus};
 
 /// Steps of the exact search for who shares a GPU with whom when contents are tried.
-const STEPS: u64 = 2_000;
+const STEPS: u64 = 1_000;
 /// The same where a plan is written down: it must find again what was found.
 const STEPS_TO_WRITE: u64 = 1_000_000;
 
@@ -30,6 +34,41 @@ pub(crate) struct Room {
     mig: Vec<mig::Gpu>,
     /// The node's GPUs in order, as indices into the above.
     slots: Vec<Slot>,
+    /// What was asked before.
+    known: Memory,
+}
+
+/// Answers of [`Room::more`] by content and wish: a search asks the same again and again. No part of what a room is.
+#[derive(Debug, Default)]
+struct Memory(Mutex<BTreeMap<Vec<(GpuRequest, u64)>, BTreeMap<GpuRequest, u64>>>);
+
+/// Contents remembered at most; then all are forgotten.
+const MOST_KNOWN: usize = 200_000;
+
+impl Clone for Memory {
+    fn clone(&self) -> Self {
+        Self::default()
+    }
+}
+
+impl PartialEq for Memory {
+    fn eq(&self, _: &Self) -> bool {
+        true
+    }
+}
+
+impl Eq for Memory {}
+
+impl PartialOrd for Memory {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl Ord for Memory {
+    fn cmp(&self, _: &Self) -> Ordering {
+        Ordering::Equal
+    }
 }
 
 /// Where one GPU of the node is kept.
@@ -125,19 +164,37 @@ impl Room {
 
     /// How many more pods that want `request` fit beside `content`, which must fit; at most `ceiling`.
     pub fn more(&self, content: &Content, request: GpuRequest, ceiling: u64) -> u64 {
+        if ceiling == 0 {
+            return 0;
+        }
+        let mut known = self.known.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(more) = known.get(content).and_then(|known| known.get(&request)) {
+            return ceiling.min(*more);
+        }
+        let more = self.most(content, request);
+        if known.len() >= MOST_KNOWN {
+            known.clear();
+        }
+        known.entry(content.to_vec()).or_default().insert(request, more);
+        ceiling.min(more)
+    }
+
+    /// How many more pods that want `request` fit beside `content`.
+    fn most(&self, content: &Content, request: GpuRequest) -> u64 {
         let mut with: Vec<(GpuRequest, u64)> = content.to_vec();
         with.push((request, 0));
         let last = with.len() - 1;
-        let ceiling = ceiling.min(self.at_most(request));
         let mut fits = |count: u64| {
             with[last].1 = count;
             self.holds(&with)
         };
-        // Mostly all or few fit.
-        if ceiling == 0 || fits(ceiling) {
-            return ceiling;
+        let ceiling = self.at_most(request);
+        let (mut least, mut most) = (0, 1);
+        // Mostly few fit.
+        while most <= ceiling && fits(most) {
+            (least, most) = (most, 2 * most);
         }
-        let (mut least, mut most) = (0, ceiling);
+        most = most.min(ceiling + 1);
         while most - least > 1 {
             let middle = least + (most - least) / 2;
             if fits(middle) { least = middle } else { most = middle }
@@ -151,7 +208,8 @@ impl Room {
         match request {
             GpuRequest::Whole(count) => gpus / u64::from(count.max(1)),
             GpuRequest::Share { units, .. } => gpus * (u64::from(GPU_UNITS) / u64::from(units.max(1))),
-            GpuRequest::Mig { count, .. } => gpus * 8 / u64::from(count.max(1)),
+            // No family has more memory slices.
+            GpuRequest::Mig { count, .. } => gpus * 12 / u64::from(count.max(1)),
         }
     }
 

@@ -3,6 +3,8 @@
 //! First best fit by falling size, then an exact search with a limit on its steps. What the search cannot decide counts as
 //! not fitting: plans stay feasible, and bounds do not rest on it.
 
+use crate::problem::GPU_UNITS;
+
 /// One GPU as it is before anything is placed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Gpu {
@@ -33,6 +35,23 @@ pub(crate) struct Packing {
 
 /// Pods beyond which the exact search is not tried.
 const MOST_PODS: u64 = 2048;
+
+/// Dual feasible functions that are tried before a search.
+pub(crate) const MOST_ROWS: u64 = 10;
+
+/// Fekete and Schepers' dual feasible function number `k` of `units`, times 1000 k: what fits one GPU together has values
+/// that sum to that of the GPU's free units at most (it is superadditive).
+pub(crate) fn large(k: u64, units: u64) -> u64 {
+    let whole = u64::from(GPU_UNITS);
+    if ((k + 1) * units).is_multiple_of(whole) { units * k } else { (k + 1) * units / whole * whole }
+}
+
+/// Whether function number `k` tells that the pods do not fit.
+fn overfull(room: &[Gpu], kinds: &[Kind], k: u64) -> bool {
+    let wanted = kinds.iter().map(|kind| large(k, kind.units.into()).saturating_mul(kind.count));
+    let free: u64 = room.iter().map(|gpu| large(k, gpu.units.into())).sum();
+    wanted.fold(0, u64::saturating_add) > free
+}
 
 /// How often a pod fits.
 fn times(gpu: Gpu, kind: Kind) -> u64 {
@@ -70,6 +89,10 @@ pub(crate) fn pack(gpus: &[Gpu], kinds: &[Kind], whole: u64, steps: u64) -> Opti
     {
         return None;
     }
+    let several = room.iter().filter(|gpu| gpu.units > 0).count() > 1;
+    if several && (1..=MOST_ROWS).any(|k| overfull(&room, kinds, k)) {
+        return None;
+    }
     let most = |of: fn(&Gpu) -> u64| room.iter().map(of).max().unwrap_or(0).max(1);
     let (most_units, most_memory) = (most(|gpu| gpu.units.into()), most(|gpu| gpu.memory));
     let mut order: Vec<usize> = (0..kinds.len()).filter(|at| kinds[*at].count > 0).collect();
@@ -83,9 +106,8 @@ pub(crate) fn pack(gpus: &[Gpu], kinds: &[Kind], whole: u64, steps: u64) -> Opti
     });
     let taken = best_fit(&room, kinds, &order).or_else(|| {
         // A single GPU, or a single kind, leaves nothing to try.
-        let several = room.iter().filter(|gpu| gpu.units > 0).count() > 1 && order.len() > 1;
         let pods: u64 = kinds.iter().map(|kind| kind.count).fold(0, u64::saturating_add);
-        if !several || pods > MOST_PODS {
+        if !several || order.len() < 2 || pods > MOST_PODS {
             return None;
         }
         let mut search = Search {
