@@ -5,6 +5,7 @@
 
 use crate::canonical::Model;
 use crate::content::Content;
+use crate::gpu::lagrange;
 use crate::knapsack::{self, Effort, Item, Scratch};
 use crate::meter::Meter;
 use crate::multipliers::{self, LpItem};
@@ -36,6 +37,8 @@ struct Shares {
     float: Vec<f64>,
     /// The resource prices that served best last time.
     prices: Vec<u64>,
+    /// The same where GPUs are shared, beside what fits one GPU.
+    beside: Vec<u64>,
 }
 
 /// Prices bins; remembers between rounds what made the bounds tight.
@@ -64,6 +67,7 @@ impl<'m> Pricer<'m> {
                     float: fixed.iter().map(|share| *share as f64 / (1u64 << 32) as f64).collect(),
                     fixed,
                     prices: vec![0; model.dims],
+                    beside: Vec::new(),
                 }
             })
             .collect();
@@ -134,7 +138,15 @@ impl<'m> Pricer<'m> {
             return Priced { upper: most, work, ..Priced::default() };
         }
         let prices = self.shares[bin].prices.clone();
+        let shared = self.shared(bin, pi, demand, threshold);
+        if let Some(shared) = &shared {
+            work += 100;
+            if shared.upper <= threshold || !shared.found.is_empty() {
+                return Priced { upper: shared.upper.min(most), found: shared.found.clone(), work };
+            }
+        }
         let core = self.core(bin, pi, demand, &prices, most, threshold);
+        let most = shared.map_or(most, |shared| shared.upper.min(most));
         let capacity = &self.model.bins[bin].capacity;
         let content = Content::ruled(self.model, bin as u32);
         let (large, small): (Vec<Item>, Vec<Item>) = core.iter().cloned().partition(|item| {
@@ -192,6 +204,112 @@ impl<'m> Pricer<'m> {
         }
         priced.upper = priced.upper.min(most);
         priced
+    }
+
+    /// For nodes whose GPUs are shared: the bound of [`lagrange`] and a content worth more than `threshold`, if the fillings
+    /// that led to it make one.
+    fn shared(&mut self, bin: usize, pi: &[u64], demand: &[u64], threshold: u64) -> Option<Priced> {
+        let dims = self.model.dims;
+        let offer = &self.model.bins[bin];
+        let gpus = offer.sharing?;
+        let shares = &self.shares[bin];
+        let pods: Vec<lagrange::Pod<'_>> = offer
+            .classes
+            .iter()
+            .enumerate()
+            .map(|(position, class)| lagrange::Pod {
+                class: *class,
+                gpu: self.model.classes[*class as usize].gpu,
+                value: offer.value(position, pi[*class as usize]),
+                most: shares.holds[position].min(demand[*class as usize]),
+                shares: &shares.fixed[position * dims..(position + 1) * dims],
+            })
+            .filter(|pod| pod.value > 0 && pod.most > 0)
+            .collect();
+        let priced: Vec<bool> = self.model.packed.iter().map(|packed| !packed).collect();
+        let start = if shares.beside.is_empty() { &shares.prices } else { &shares.beside };
+        let bound = lagrange::bound(&pods, gpus, &priced, start, threshold)?;
+        let found = if bound.upper > threshold {
+            self.filled(bin, &pods, gpus, &bound).filter(|(value, _)| *value > threshold)
+        } else {
+            None
+        };
+        self.shares[bin].beside = bound.prices;
+        Some(Priced { upper: bound.upper, found: found.into_iter().collect(), work: 0 })
+    }
+
+    /// A content of two of the fillings, as many of each as are worth most together, and of what fits beside.
+    fn filled(
+        &self,
+        bin: usize,
+        pods: &[lagrange::Pod<'_>],
+        gpus: u64,
+        bound: &lagrange::Bound,
+    ) -> Option<(u64, Vec<(u32, u32)>)> {
+        let classes = &self.model.classes;
+        let capacity = &self.model.bins[bin].capacity;
+        let sum = |filling: &lagrange::Filling| {
+            let mut used = vec![0u64; capacity.len()];
+            let mut value = 0u64;
+            for (pod, count) in filling {
+                for (used, request) in used.iter_mut().zip(&classes[pods[*pod].class as usize].requests) {
+                    *used = used.saturating_add(request.saturating_mul(*count));
+                }
+                value = value.saturating_add(pods[*pod].value.saturating_mul(*count));
+            }
+            (value, used)
+        };
+        let empty = Vec::new();
+        let fillings: Vec<&lagrange::Filling> = bound.fillings.iter().chain([&empty]).collect();
+        let sums: Vec<(u64, Vec<u64>)> = fillings.iter().map(|filling| sum(filling)).collect();
+        let mut best = (0, 0, 0, 0);
+        for (a, (value, used)) in sums.iter().enumerate() {
+            for (b, (other, others)) in sums.iter().enumerate() {
+                let fits = |count: u64| {
+                    used.iter().zip(others).zip(capacity).all(|((used, others), room)| {
+                        let sum = u128::from(*used) * u128::from(count)
+                            + u128::from(*others) * u128::from(gpus - count);
+                        sum <= u128::from(*room)
+                    })
+                };
+                if let Some(count) = (0..=gpus).rev().find(|count| fits(*count)) {
+                    let worth =
+                        value.saturating_mul(count).saturating_add(other.saturating_mul(gpus - count));
+                    if worth > best.0 {
+                        best = (worth, a, b, count);
+                    }
+                }
+            }
+        }
+        let mut content = Content::empty(self.model, bin as u32);
+        let mut left: Vec<u64> = pods.iter().map(|pod| pod.most).collect();
+        let mut value = 0u64;
+        let mut put = |pod: usize, count: u64| {
+            let add = content.more(pods[pod].class).min(left[pod]).min(count).min(u64::from(u32::MAX));
+            content.add(pods[pod].class, add as u32);
+            left[pod] -= add;
+            value = value.saturating_add(pods[pod].value.saturating_mul(add));
+        };
+        let (_, a, b, count) = best;
+        for (filling, times) in [(fillings[a], count), (fillings[b], gpus - count)] {
+            filling.iter().for_each(|(pod, each)| put(*pod, each * times));
+        }
+        let mut order: Vec<(f64, usize)> = pods
+            .iter()
+            .enumerate()
+            .map(|(at, pod)| {
+                let cost: u64 = pod
+                    .shares
+                    .iter()
+                    .zip(&bound.prices)
+                    .map(|(share, price)| knapsack::of(*share, *price))
+                    .sum();
+                (pod.value as f64 / cost.max(1) as f64, at)
+            })
+            .collect();
+        order.sort_by(|a, b| b.0.total_cmp(&a.0).then(a.1.cmp(&b.1)));
+        order.into_iter().for_each(|(_, pod)| put(pod, u64::MAX));
+        Some((value, content.into_pods()))
     }
 
     /// The best content of `room`, as [`Self::price`] but without memory.

@@ -328,6 +328,7 @@ impl Model {
         }
         let mut model = Self {
             dims: build.dims.len() + build.gpu_rows.len(),
+            packed: build.dims.iter().map(|_| false).chain(build.gpu_rows.packed()).collect(),
             uniform: build.rooms.iter().flatten().flatten().all(Room::is_uniform),
             classes,
             bins,
@@ -392,6 +393,7 @@ impl Build<'_> {
                 classes: Vec::new(),
                 holds: Vec::new(),
                 penalties: Vec::new(),
+                sharing: room.and_then(Room::untouched),
                 rules: Rules { gpus: self.ruling(room, &set), ..Rules::default() },
                 covered: None,
                 origin: Origin::Existing(nodes),
@@ -411,6 +413,7 @@ impl Build<'_> {
                 classes: Vec::new(),
                 holds: Vec::new(),
                 penalties: Vec::new(),
+                sharing: self.rooms[0][index].as_ref().and_then(Room::untouched),
                 rules: Rules {
                     conflicts: false,
                     flexible: self.must_flex[index].clone(),

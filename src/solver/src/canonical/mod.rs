@@ -110,6 +110,8 @@ pub(crate) struct Bin {
     /// What one pod of each of `classes` is counted to cost per hour besides the node, in micro-dollars; empty where
     /// nothing is.
     pub penalties: Vec<u64>,
+    /// How many GPUs it has, when all are shared and untouched.
+    pub sharing: Option<u64>,
     /// What else binds its content.
     pub rules: Rules,
     /// The commitment that covers it, for a twin.
@@ -123,6 +125,8 @@ pub(crate) struct Bin {
 pub(crate) struct Model {
     /// Number of resources that some pod requests, and of the rows that shared and cut GPUs add to them.
     pub dims: usize,
+    /// By dimension: whether it is a row that sums up what fits shared GPUs.
+    pub packed: Vec<bool>,
     /// Whether the GPUs of every node are of one kind.
     pub uniform: bool,
     /// Merged classes that fit somewhere.

@@ -134,6 +134,11 @@ impl Rows {
         self.0.len()
     }
 
+    /// Which of them tell sums over a node where [`super::lagrange`] knows what fits one GPU.
+    pub fn packed(&self) -> impl Iterator<Item = bool> {
+        self.0.iter().map(|row| !matches!(row, Row::Memory(_)))
+    }
+
     /// What one pod takes of each.
     pub fn request(&self, request: Option<GpuRequest>) -> Vec<u64> {
         self.0.iter().map(|row| request.map_or(0, |request| row.weight(request))).collect()

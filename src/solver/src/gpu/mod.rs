@@ -5,6 +5,7 @@
 //! decide.
 
 pub(crate) mod dims;
+pub(crate) mod lagrange;
 mod layout;
 mod mig;
 mod share;
@@ -221,6 +222,12 @@ impl Room {
             ([], [first, rest @ ..]) => first.is_empty() && rest.iter().all(|gpu| gpu == first),
             _ => false,
         }
+    }
+
+    /// How many GPUs it has, when all are shared and untouched.
+    pub fn untouched(&self) -> Option<u64> {
+        let all = self.shared.len() == self.slots.len() && self.shared.iter().all(|gpu| gpu.pristine);
+        (all && !self.shared.is_empty()).then_some(self.shared.len() as u64)
     }
 
     /// Whether its GPUs are of one kind, so that what was on one of them could be on any.
