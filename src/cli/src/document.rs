@@ -211,7 +211,7 @@ impl CatalogueSummary {
 
 /// An amount as a number.
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes the field by reference")]
-pub fn usd<S: Serializer>(amount: &UsdPerHour, serializer: S) -> Result<S::Ok, S::Error> {
+pub(crate) fn usd<S: Serializer>(amount: &UsdPerHour, serializer: S) -> Result<S::Ok, S::Error> {
     serializer.serialize_f64(amount.as_f64())
 }
 

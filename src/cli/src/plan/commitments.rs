@@ -106,11 +106,6 @@ pub fn read(path: &Path) -> Result<Committed, Failure> {
 }
 
 impl Committed {
-    fn or<T>(&self, problems: Problems, value: T) -> Result<T, Failure> {
-        let unusable = |problems| Failure::bad_input(format!("the commitments cannot be used: {problems}"));
-        problems.or(value).map_err(unusable)
-    }
-
     /// The catalogue with what is reserved: at no price, since it is paid for, and only so often.
     pub fn with_reservations(&self, catalogue: Catalogue) -> Result<Catalogue, Failure> {
         let mut problems = Problems::new();
@@ -127,7 +122,7 @@ impl Committed {
                 }
             }
         }
-        let catalogue = self.or(problems, catalogue)?;
+        let catalogue = or_unusable(problems, catalogue)?;
         if counts.is_empty() {
             return Ok(catalogue);
         }
@@ -178,7 +173,7 @@ impl Committed {
                 }
             }
         }
-        self.or(problems, all)
+        or_unusable(problems, all)
     }
 }
 
@@ -254,6 +249,11 @@ impl Covers {
             && meets(&self.providers, Some(kind.provider.as_str()))
             && meets(&self.regions, offering.region.as_deref())
     }
+}
+
+fn or_unusable<T>(problems: Problems, value: T) -> Result<T, Failure> {
+    let unusable = |problems| Failure::bad_input(format!("the commitments cannot be used: {problems}"));
+    problems.or(value).map_err(unusable)
 }
 
 /// The offering that a reservation is of.

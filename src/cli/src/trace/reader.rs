@@ -136,13 +136,15 @@ mod tests {
     }
 
     #[test]
-    fn a_share_of_a_gpu_is_a_whole_one_and_none_is_none() {
+    fn a_share_of_a_gpu_is_kept_and_none_is_none() {
         let text =
             format!("{HEADER}a,6000,12288,1,460,,LS,Running,1,2,3\nb,8000,30517,0,0,T4,BE,Failed,1,2,\n");
         let trace = read_text(&text).unwrap();
-        assert_eq!(trace.pods.iter().map(|pod| pod.gpus).collect::<Vec<_>>(), [1, 0]);
+        let gpus = trace.pods.iter().map(|pod| (pod.gpus, pod.share));
+        assert_eq!(gpus.collect::<Vec<_>>(), [(0, Some(460)), (0, None)]);
         assert_eq!(trace.pods[1].models, GpuChoice::Any, "a pod without GPUs runs on any node");
-        assert_eq!(trace.notes, ["1 pods ask for a share of a GPU; each is given a whole one"]);
+        assert!(trace.notes.is_empty(), "{:?}", trace.notes);
+        assert_eq!(trace.pods[0].spec().gpu_share, Some(460));
         assert_eq!(trace.pods[0].spec().requests.get("memory"), 12288 << 20);
     }
 

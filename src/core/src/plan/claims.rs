@@ -24,6 +24,9 @@ pub(super) struct Maker<'s, 'a> {
     pub now: Timestamp,
 }
 
+/// Pool, offering, form and content: nodes that are equal in these get equal orders.
+type Like<'n> = (usize, usize, Form, &'n BTreeMap<usize, u32>);
+
 /// What equal nodes share.
 #[derive(Clone)]
 struct Order {
@@ -34,7 +37,7 @@ struct Order {
 impl Maker<'_, '_> {
     /// One claim for each node, sorted by name.
     pub fn claims(&self, nodes: &[NewNode<'_>]) -> Vec<PlannedClaim> {
-        let mut orders: BTreeMap<(usize, usize, Form, &BTreeMap<usize, u32>), Order> = BTreeMap::new();
+        let mut orders: BTreeMap<Like<'_>, Order> = BTreeMap::new();
         let mut taken: BTreeSet<ClaimName> = BTreeSet::new();
         let mut claims = Vec::with_capacity(nodes.len());
         for (index, node) in nodes.iter().enumerate() {

@@ -31,7 +31,7 @@ pub(super) struct PoolLimit {
 /// All limits.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Limits {
-    pub limits: Vec<PoolLimit>,
+    pub all: Vec<PoolLimit>,
     /// Those of each pool, ascending; those over all pools are in each, and last.
     by_pool: Vec<Vec<u32>>,
     /// By table and offering: the limit of how many can be had.
@@ -60,12 +60,12 @@ impl Limits {
 
     /// Adds the limits of one pool or of all; returns their indices.
     fn add(&mut self, pool: Option<usize>, limits: &PoolLimits, used: impl Fn(&Kind) -> u64) -> Vec<u32> {
-        let first = self.limits.len() as u32;
+        let first = self.all.len() as u32;
         for (kind, ceiling) in ceilings(limits) {
             let left = ceiling.saturating_sub(used(&kind));
-            self.limits.push(PoolLimit { pool, kind, ceiling, left });
+            self.all.push(PoolLimit { pool, kind, ceiling, left });
         }
-        (first..self.limits.len() as u32).collect()
+        (first..self.all.len() as u32).collect()
     }
 
     /// Adds a limit for every offering of which only so many can be had, last of all.
@@ -74,14 +74,14 @@ impl Limits {
             for offer in &offered.offers {
                 let offering = supply.offering(index, offer.offering);
                 if let Some(available) = offering.available {
-                    let at = self.limits.len() as u32;
+                    let at = self.all.len() as u32;
                     if self.is_scarce(offered.table, offer.offering) {
                         continue;
                     }
                     self.scarce.insert((offered.table, offer.offering), at);
                     let kind = Kind::Available(offering.id.clone());
                     let ceiling = u64::from(available);
-                    self.limits.push(PoolLimit { pool: None, kind, ceiling, left: ceiling });
+                    self.all.push(PoolLimit { pool: None, kind, ceiling, left: ceiling });
                 }
             }
         }
@@ -92,14 +92,19 @@ impl Limits {
         self.scarce.contains_key(&(table, offering))
     }
 
+    /// Whether a limit is about how many of an offering can be had.
+    pub fn is_stock(&self, limit: u32) -> bool {
+        matches!(self.all[limit as usize].kind, Kind::Available(_))
+    }
+
     /// Whether the pool has a limit of its own.
     pub fn has_own(&self, pool: usize) -> bool {
-        self.by_pool[pool].iter().any(|limit| self.limits[*limit as usize].pool.is_some())
+        self.by_pool[pool].iter().any(|limit| self.all[*limit as usize].pool.is_some())
     }
 
     /// Whether a limit on money binds the pool.
     pub fn on_money(&self, pool: usize) -> bool {
-        self.by_pool[pool].iter().any(|limit| self.limits[*limit as usize].kind == Kind::UsdPerHour)
+        self.by_pool[pool].iter().any(|limit| self.all[*limit as usize].kind == Kind::UsdPerHour)
     }
 
     /// What one node takes of each limit that it counts against, by limit, ascending.
@@ -111,7 +116,7 @@ impl Limits {
         price: Option<UsdPerHour>,
     ) -> Vec<(u32, u64)> {
         let allocatable = &supply.instance_type(pool, offering).allocatable;
-        let amount = |limit: u32| amount(&self.limits[limit as usize].kind, allocatable, price);
+        let amount = |limit: u32| amount(&self.all[limit as usize].kind, allocatable, price);
         let scarce = self.scarce.get(&(supply.pools[pool].table, offering));
         let of_pool = self.by_pool[pool].iter().map(|limit| (*limit, amount(*limit)));
         of_pool.chain(scarce.map(|limit| (*limit, 1))).collect()
@@ -120,7 +125,7 @@ impl Limits {
     /// Takes what one node uses.
     pub fn take(&mut self, uses: &[(u32, u64)]) {
         for (limit, amount) in uses {
-            let left = &mut self.limits[*limit as usize].left;
+            let left = &mut self.all[*limit as usize].left;
             *left = left.saturating_sub(*amount);
         }
     }
@@ -131,12 +136,12 @@ impl Limits {
             Some(pool) => format!("pool {}: {}", supply.pools[pool].pool.name, limit.name()),
             None => format!("all pools: {}", limit.name()),
         };
-        self.limits.iter().map(|limit| Limit { name: name(limit), bound: limit.left }).collect()
+        self.all.iter().map(|limit| Limit { name: name(limit), bound: limit.left }).collect()
     }
 
     /// A sentence about a limit that is reached.
     pub fn sentence(&self, limit: u32, supply: &Supply<'_>) -> String {
-        let limit = &self.limits[limit as usize];
+        let limit = &self.all[limit as usize];
         if let Kind::Available(id) = &limit.kind {
             return format!(
                 "the {} nodes of {id} that can be had are taken; more of it, or another offering, would do",

@@ -148,7 +148,7 @@ pub fn plan(snapshot: &Snapshot, now: Timestamp, options: &PlanOptions, watch: &
     plan.unplaced = unplaced;
     for limit in outcome.limits_reached {
         // One over all pools is no pool's condition.
-        let Some(pool) = limits.limits[limit as usize].pool else { continue };
+        let Some(pool) = limits.all[limit as usize].pool else { continue };
         let name = &supply.pools[pool].pool.name;
         let sentence = limits.sentence(limit, &supply);
         if let Some(findings) = supply.findings.get_mut(name) {

@@ -334,7 +334,7 @@ impl Run<'_, '_, '_, '_> {
             bound = false;
             let within = |choice: &usize| {
                 let mut uses = choices[*choice].uses.iter();
-                uses.all(|(limit, amount)| *amount <= self.limits.limits[*limit as usize].left)
+                uses.all(|(limit, amount)| *amount <= self.limits.all[*limit as usize].left)
             };
             let left: Vec<usize> = (0..self.queues.len())
                 .filter(|class| !self.queues[*class].is_empty() && takes_part(*class))
@@ -603,10 +603,17 @@ impl Run<'_, '_, '_, '_> {
         }
     }
 
-    /// What naive planning may buy for a class: not what is paid for beforehand, which there is only so much of.
+    /// What naive planning may buy for a class: nothing that is paid for beforehand, of which there is only so much, or
+    /// whose interruptions are counted, as long as there is anything else.
     fn naively(&self, priced: &[Choice], class: usize) -> Vec<usize> {
-        let used = self.used[class].iter().copied();
-        used.filter(|at| priced[*at].price > UsdPerHour::ZERO).collect()
+        let plain = |at: &&usize| {
+            let choice = &priced[**at];
+            let scarce = |(limit, _): &(u32, u64)| self.limits.is_stock(*limit);
+            choice.price > UsdPerHour::ZERO && choice.interruptions == 0 && !choice.uses.iter().any(scarce)
+        };
+        let all = &self.used[class];
+        let plain: Vec<usize> = all.iter().filter(plain).copied().collect();
+        if plain.is_empty() { all.iter().copied().collect() } else { plain }
     }
 
     /// What naive planning would pay for the pods that nodes with known prices are bought for.

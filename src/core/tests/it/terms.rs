@@ -78,7 +78,9 @@ fn spot_is_bought_as_long_as_its_interruptions_lose_less_than_it_saves() {
 #[test]
 fn a_commitment_pays_until_it_is_used_up() {
     let snapshot = with(cluster(aws(), [pool("gpu")]), three());
-    let rates = aws().offerings().iter().filter(|offering| offering.id.instance_type.as_str() == "g6.xlarge");
+    let catalogue = aws();
+    let rates =
+        catalogue.offerings().iter().filter(|offering| offering.id.instance_type.as_str() == "g6.xlarge");
     let rates = rates.map(|offering| (offering.id.clone(), usd("0.55"))).collect();
     let commitments = vec![Commitment { name: "plan".into(), left: usd("1.1"), rates }];
     let options = PlanOptions { commitments, ..PlanOptions::default() };
