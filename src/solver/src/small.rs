@@ -4,22 +4,25 @@
 //! cost, or less taken of what is scarce. Bins come one after the other, contents of a bin in a fixed order, so that each
 //! plan is met once.
 
-use crate::canonical::{Model, UNLIMITED};
+use std::collections::BTreeMap;
+
+use crate::canonical::{Model, Origin, Row, UNLIMITED};
 use crate::content::Content;
 use crate::meter::Meter;
 use crate::plan::{Pattern, Plan};
 
 /// Multisets of pods at most.
 const STATES: u64 = 1 << 14;
-/// Ways looked at and compared, at most.
-const STEPS: u64 = 1 << 22;
+/// Ways looked at and compared, at most; a look at a state without trying its ways is a sixteenth of one.
+const STEPS: u64 = 1 << 21;
 /// Pods in all, at most.
 const PODS: u64 = 40;
 
 /// One way to place a state's pods.
 struct Way {
     cost: u64,
-    /// What is taken of each scarce row, and last of the nodes of the bin at hand.
+    /// What is taken of each scarce row; then how many nodes there are of each candidate that a commitment can cover, since
+    /// that decides what is saved; and last how many of the bin at hand.
     uses: Vec<i128>,
     /// The way it came from, and the content that was added to it.
     before: usize,
@@ -42,6 +45,8 @@ struct Search<'a, 'm, 'w> {
     divided: Vec<(u64, Vec<usize>)>,
     /// Rows that can bind.
     rows: Vec<u32>,
+    /// Candidates that commitments can cover.
+    covered: Vec<u32>,
     ways: Vec<Way>,
     /// Undominated ways by state.
     best: Vec<Vec<usize>>,
@@ -49,9 +54,9 @@ struct Search<'a, 'm, 'w> {
     steps: u64,
 }
 
-/// The best admission for `totals` (by owner), the cheapest plan for it, and whether its cost is proven; `None` when the
-/// problem is too large.
-pub(crate) fn solve(model: &Model, totals: &[u64], meter: &mut Meter<'_>) -> Option<(Plan, bool)> {
+/// The best admission for `totals` (by owner), and a plan for it that nothing undercuts; `None` when the problem is too
+/// large.
+pub(crate) fn solve(model: &Model, totals: &[u64], meter: &mut Meter<'_>) -> Option<Plan> {
     let most = model.most(totals);
     let mut classes = Vec::new();
     let mut states: u64 = 1;
@@ -73,10 +78,19 @@ pub(crate) fn solve(model: &Model, totals: &[u64], meter: &mut Meter<'_>) -> Opt
                 .filter(|(at, _)| at == row)
                 .map(|(_, amount)| *amount)
         };
-        amounts().max().unwrap_or(0).saturating_mul(i128::from(pods)) > model.limits[*row as usize]
+        // What commitments save is reckoned in the end.
+        !matches!(model.rows[*row as usize], Row::Commitment(_))
+            && amounts().max().unwrap_or(0).saturating_mul(i128::from(pods)) > model.limits[*row as usize]
     };
     let rows: Vec<u32> = (0..model.limits.len() as u32).filter(binds).collect();
-    let empty = Way { cost: 0, uses: vec![0; rows.len() + 1], before: usize::MAX, content: usize::MAX };
+    let covered: Vec<u32> =
+        model.commitments.iter().flat_map(|one| one.rates.iter().map(|(candidate, ..)| *candidate)).collect();
+    let empty = Way {
+        cost: 0,
+        uses: vec![0; rows.len() + covered.len() + 1],
+        before: usize::MAX,
+        content: usize::MAX,
+    };
     let divided = (0..model.classes.len() as u32)
         .map(|owner| {
             let cells = |at: &usize| model.classes[classes[*at].0 as usize].owner == owner;
@@ -90,17 +104,18 @@ pub(crate) fn solve(model: &Model, totals: &[u64], meter: &mut Meter<'_>) -> Opt
         classes,
         divided,
         rows,
+        covered,
         ways: vec![empty],
         best: vec![Vec::new(); states as usize],
         contents: Vec::new(),
         steps: 0,
     };
     search.best[0].push(0);
-    for bin in 0..model.bins.len() as u32 {
+    for bin in (0..model.bins.len() as u32).filter(|bin| model.bins[*bin as usize].covered.is_none()) {
         search.bin(bin, pods)?;
     }
     let way = search.choose(totals)?;
-    Some((search.plan(way), model.commitments.is_empty()))
+    Some(search.plan(way))
 }
 
 impl Search<'_, '_, '_> {
@@ -118,13 +133,19 @@ impl Search<'_, '_, '_> {
                 let uses = &self.model.bins[bin as usize].limit_use;
                 uses.iter().find(|(at, _)| at == row).map_or(0, |(_, amount)| *amount)
             })
+            .chain(self.covered.iter().map(|candidate| {
+                i128::from(self.model.bins[bin as usize].origin == Origin::Candidate(*candidate))
+            }))
             .chain([i128::from(scarce)])
             .collect();
         let mut ceilings: Vec<Option<i128>> = self.rows.iter().map(|row| self.ceiling(*row)).collect();
+        ceilings.extend(self.covered.iter().map(|_| None));
         ceilings.push(scarce.then_some(i128::from(available)));
         for index in first..self.contents.len() {
             let (delta, cost) = (self.contents[index].state, self.contents[index].cost);
             // Ascending, so that the same content can come again.
+            self.steps += 1 + self.best.len() as u64 / 16;
+            let before = self.steps;
             for state in 0..self.best.len() - delta {
                 if self.best[state].is_empty() || !self.within(state, delta) {
                     continue;
@@ -148,7 +169,8 @@ impl Search<'_, '_, '_> {
                     self.offer(state + delta, way);
                 }
             }
-            if self.steps > STEPS || self.meter.spend(1 + self.best.len() as u64 / 100) {
+            let spent = 1 + (self.steps - before) / 4 + self.best.len() as u64 / 64;
+            if self.steps > STEPS || self.meter.spend(spent) {
                 return None;
             }
         }
@@ -156,14 +178,18 @@ impl Search<'_, '_, '_> {
             // How many nodes of this bin there are does not matter to the others.
             for state in 0..self.best.len() {
                 let ways = std::mem::take(&mut self.best[state]);
+                self.steps += (ways.len() * ways.len()) as u64 / 2;
+                if self.steps > STEPS {
+                    return None;
+                }
                 for at in ways {
                     if let Some(count) = self.ways[at].uses.last_mut() {
                         *count = 0;
                     }
                     if self.is_new(state, at) {
-                        let ways = &self.ways;
+                        let (ways, rows) = (&self.ways, self.rows.len());
                         let new = &ways[at];
-                        self.best[state].retain(|known| !dominates(new, &ways[*known]));
+                        self.best[state].retain(|known| !dominates(new, &ways[*known], rows));
                         self.best[state].push(at);
                     }
                 }
@@ -210,15 +236,15 @@ impl Search<'_, '_, '_> {
     }
 
     fn is_new(&self, state: usize, at: usize) -> bool {
-        !self.best[state].iter().any(|known| dominates(&self.ways[*known], &self.ways[at]))
+        !self.best[state].iter().any(|known| dominates(&self.ways[*known], &self.ways[at], self.rows.len()))
     }
 
     fn offer(&mut self, state: usize, way: Way) {
-        if self.best[state].iter().any(|known| dominates(&self.ways[*known], &way)) {
+        if self.best[state].iter().any(|known| dominates(&self.ways[*known], &way, self.rows.len())) {
             return;
         }
-        let ways = &self.ways;
-        self.best[state].retain(|known| !dominates(&way, &ways[*known]));
+        let (ways, rows) = (&self.ways, self.rows.len());
+        self.best[state].retain(|known| !dominates(&way, &ways[*known], rows));
         self.best[state].push(self.ways.len());
         self.ways.push(way);
     }
@@ -234,7 +260,7 @@ impl Search<'_, '_, '_> {
                     .zip(&self.ways[**at].uses)
                     .all(|(row, used)| *used <= model.limits[*row as usize])
             };
-            let Some(&at) = ways.iter().filter(payable).min_by_key(|at| self.ways[**at].cost) else {
+            let Some(&at) = ways.iter().filter(payable).min_by_key(|at| self.cost(**at)) else {
                 continue;
             };
             let mut placed = vec![0; model.classes.len()];
@@ -247,12 +273,22 @@ impl Search<'_, '_, '_> {
             {
                 continue;
             }
-            let key = (crate::admit::left_out(model, &placed), self.ways[at].cost, at);
+            let key = (crate::admit::left_out(model, &placed), self.cost(at), at);
             if best.as_ref().is_none_or(|best| (&key.0, key.1) < (&best.0, best.1)) {
                 best = Some(key);
             }
         }
         best.map(|best| best.2)
+    }
+
+    /// What a way costs less what commitments cover.
+    fn cost(&self, way: usize) -> u64 {
+        let way = &self.ways[way];
+        let counts = &way.uses[self.rows.len()..];
+        let count = |(candidate, count): (&u32, &i128)| (*candidate, u64::try_from(*count).unwrap_or(0));
+        let bought: BTreeMap<u32, u64> = self.covered.iter().zip(counts).map(count).collect();
+        let savings = self.model.commitments.iter().map(|covering| covering.saving(&bought).0);
+        way.cost.saturating_sub(savings.fold(0, u64::saturating_add))
     }
 
     fn plan(&self, way: usize) -> Plan {
@@ -266,7 +302,12 @@ impl Search<'_, '_, '_> {
     }
 }
 
-/// Whether `a` costs no more and takes no more than `b`.
-fn dominates(a: &Way, b: &Way) -> bool {
-    a.cost <= b.cost && a.uses.iter().zip(&b.uses).all(|(a, b)| a <= b)
+/// Whether `a` costs no more and takes no more than `b` of `rows` rows and of the bin at hand, and has as many of all nodes
+/// that commitments can cover.
+fn dominates(a: &Way, b: &Way, rows: usize) -> bool {
+    let last = a.uses.len() - 1;
+    a.cost <= b.cost
+        && a.uses[..rows].iter().zip(&b.uses[..rows]).all(|(a, b)| a <= b)
+        && a.uses[rows..last] == b.uses[rows..last]
+        && a.uses[last] <= b.uses[last]
 }

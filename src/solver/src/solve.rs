@@ -74,16 +74,24 @@ pub fn solve(problem: &Problem, options: &Options, watch: &mut dyn Watch) -> Res
     let mut plan = admit::plan(&model);
     meter.improved(&plan.solution(problem, &model, 0, Stopped::WorkLimit));
     let mut bound = 0;
-    if let Some((better, proven)) = small::solve(&model, &model.totals(), &mut meter) {
+    if let Some(better) = small::solve(&model, &model.totals(), &mut meter) {
         if better.compare(&plan, &model).is_lt() {
             plan = better;
             meter.improved(&plan.solution(problem, &model, 0, Stopped::WorkLimit));
         }
-        bound = if proven { plan.cost(&model) } else { 0 };
+        bound = plan.cost(&model);
+    } else if model.gathered(&plan.placed(&model)) != model.totals()
+        && let Some(better) = admit::improve(&model, &plan, options.lp(), &mut meter)
+    {
+        plan = better;
+        meter.improved(&plan.solution(problem, &model, 0, Stopped::WorkLimit));
     }
     let mut run = Run::new(problem, &model, options, plan);
     run.bound = bound;
     run.search(&mut meter);
+    if run.certificate.is_none() {
+        run.price(&mut meter);
+    }
     let stopped = if run.done() {
         Stopped::GapReached
     } else if meter.asked() {
@@ -201,6 +209,28 @@ impl Run<'_> {
             }
             self.bound = self.bound.max(bound);
         }
+    }
+
+    /// Prices for a plan that was proven without any.
+    fn price(&mut self, meter: &mut Meter<'_>) {
+        if meter.stopped() || self.demand.iter().all(|count| *count == 0) {
+            return;
+        }
+        let mut start = relax::plain_columns(self.model, &self.demand);
+        start.extend(self.best.nodes.keys().cloned());
+        let known = open::taken(self.model, &self.best);
+        let task = Task {
+            demand: &self.demand,
+            stock: &Stock::full(self.model),
+            start,
+            exchanges: &relax::exchanges(self.model),
+            center: None,
+            goal: Goal { gap: 0.001, rounds: 20, levels: (0, 1), seed: self.seed() },
+            cutoff: None,
+            open: self.open.then_some(Open { totals: &self.totals, known: &known }),
+        };
+        let relaxed = relax::run(&mut Pricer::new(self.model), task, meter);
+        self.prove(relaxed.and_then(|relaxed| relaxed.certificate).as_ref());
     }
 
     fn search(&mut self, meter: &mut Meter<'_>) {
@@ -549,11 +579,33 @@ mod tests {
             run.search(&mut meter);
             prop_assert!(run.places(&run.best));
             let mut enough = Meter::new(&mut watch, u64::MAX);
-            let Some((least, true)) = small::solve(&model, &totals, &mut enough) else { return Ok(()) };
+            let Some(least) = small::solve(&model, &totals, &mut enough) else { return Ok(()) };
             prop_assert_eq!(model.gathered(&least.placed(&model)), totals);
             let (least, cost) = (least.cost(&model), run.best.cost(&model));
             prop_assert!(run.bound <= least, "bound {} above the optimum {least}", run.bound);
             prop_assert!(least <= cost, "found {cost}, which is less than the least {least}");
+        }
+
+        #[test]
+        fn admission_by_prices_is_never_better_than_all_there_is_and_never_worse_than_greedy(problem in problems(), kind in 0..4u8, values in proptest::collection::vec(0..4u64, 4)) {
+            let mut problem = if kind < 3 { divided(problem, kind, 0) } else { problem };
+            for (class, value) in problem.classes.iter_mut().zip(values) {
+                class.value = value;
+                class.priority = (value % 2) as i32;
+            }
+            let model = Model::new(&problem);
+            let mut watch = NeverStop;
+            let mut meter = Meter::new(&mut watch, u64::MAX);
+            let first = admit::plan(&model);
+            let Some(best) = small::solve(&model, &model.totals(), &mut meter) else { return Ok(()) };
+            prop_assert!(best.compare(&first, &model).is_le());
+            if let Some(better) = admit::improve(&model, &first, Options::default().lp(), &mut meter) {
+                prop_assert!(better.is_payable(&model));
+                prop_assert!(better.compare(&first, &model).is_lt());
+                prop_assert!(best.compare(&better, &model).is_le());
+                let placed = better.placed(&model);
+                prop_assert!(model.choices.iter().all(|choice| choice.allows(&model.totals(), &placed)));
+            }
         }
 
         #[test]

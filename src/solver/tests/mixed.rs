@@ -112,3 +112,13 @@ fn plans_that_keep_nodes_as_they_are_pass_the_checker() {
 fn plans_that_keep_or_move_pods_pass_the_checker() {
     answers_pass(rule::ALL);
 }
+
+#[test]
+fn plans_with_gangs_and_spreads_pass_the_checker() {
+    answers_pass(rule::ALL & !rule::REMOVAL);
+}
+
+#[test]
+fn plans_with_all_rules_pass_the_checker() {
+    answers_pass(rule::ALL);
+}

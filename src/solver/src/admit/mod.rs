@@ -4,6 +4,9 @@
 //!
 //! Small problems are searched exhaustively ([`crate::small`]). Else the cover greedies compete: priority by priority,
 //! gangs that stay incomplete make room again, and what a spread cannot place in one value is not placed in the others.
+//! Where time allows, prices of a relaxation decide better ([`ration`]).
+
+mod ration;
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
@@ -12,6 +15,8 @@ use crate::canonical::Model;
 use crate::choice::Choice;
 use crate::greedy::{self, Taste, Value};
 use crate::plan::{Plan, Stock};
+
+pub(crate) use ration::improve;
 
 /// What is left out when `placed` (by class) is placed, by falling priority: worth, then pods. Less is better.
 pub(crate) fn left_out(model: &Model, placed: &[u64]) -> Vec<(u128, u64)> {
@@ -45,6 +50,22 @@ pub(crate) fn plan(model: &Model) -> Plan {
         }
     }
     best.unwrap_or_default()
+}
+
+/// The priority that each class is placed with, and all of them, the highest first. A group is placed with the first of its
+/// classes.
+fn levels(model: &Model) -> (Vec<i32>, Vec<i32>) {
+    let mut level_of: Vec<i32> = model.classes.iter().map(|class| class.priority).collect();
+    for choice in &model.choices {
+        let highest = choice.cells().map(|class| level_of[class as usize]).max().unwrap_or(0);
+        for class in choice.cells() {
+            level_of[class as usize] = highest;
+        }
+    }
+    let mut levels = level_of.clone();
+    levels.sort_unstable_by(|a, b| b.cmp(a));
+    levels.dedup();
+    (level_of, levels)
 }
 
 /// One way to value pods and nodes.
@@ -130,34 +151,34 @@ impl Attempt<'_> {
         demand
     }
 
-    /// Highest priority first; each level may use the room that the levels above left. A group is placed with the first
-    /// of its classes.
+    /// Highest priority first; each level may use the room that the levels above left.
     fn by_priority(&self) -> Plan {
+        self.from(Plan::default(), None)
+    }
+
+    /// Adds the levels below `above`, or all, to `plan`.
+    fn from(&self, mut plan: Plan, above: Option<i32>) -> Plan {
         let model = self.model;
-        let mut level_of: Vec<i32> = model.classes.iter().map(|class| class.priority).collect();
-        for choice in &model.choices {
-            let highest = choice.cells().map(|class| level_of[class as usize]).max().unwrap_or(0);
-            for class in choice.cells() {
-                level_of[class as usize] = highest;
-            }
-        }
-        let mut levels = level_of.clone();
-        levels.sort_unstable_by(|a, b| b.cmp(a));
-        levels.dedup();
-        let mut plan = Plan::default();
-        let mut kept = vec![0; self.totals.len()];
-        for level in levels {
+        let (level_of, levels) = levels(model);
+        for level in levels.into_iter().filter(|level| above.is_none_or(|above| *level < above)) {
             let totals: Vec<u64> = self
                 .totals
                 .iter()
                 .zip(&level_of)
                 .map(|(count, of)| if *of == level { *count } else { 0 })
                 .collect();
+            let kept = plan.placed(model);
             self.level(&mut plan, &totals, &kept);
-            kept = plan.placed(model);
         }
         plan.downgrade(model);
         plan
+    }
+
+    /// Whether gangs are whole, spreads even, and nobody is placed twice.
+    fn is_allowed(&self, plan: &Plan) -> bool {
+        let placed = plan.placed(self.model);
+        self.model.gathered(&placed).iter().zip(self.totals).all(|(placed, wanted)| placed <= wanted)
+            && self.model.choices.iter().all(|choice| choice.allows(self.totals, &placed))
     }
 
     /// Adds what can be placed of `totals`; `kept` is placed already.
