@@ -71,7 +71,9 @@ pub(super) fn bound(cluster: &Cluster<'_>, placed: &[u64], prices: &[f64], meter
     let mut extra = vec![0i128; cluster.nodes.len()];
     for (bin, upper) in model.bins.iter().zip(&uppers) {
         if let Origin::Existing(nodes) = &bin.origin {
-            nodes.iter().for_each(|node| extra[*node as usize] = i128::from(*upper));
+            for node in nodes {
+                extra[*node as usize] = i128::from(*upper);
+            }
         }
     }
     let mut terms = Vec::new();

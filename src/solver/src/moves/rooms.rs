@@ -231,16 +231,14 @@ impl<'c> Rooms<'c> {
         for (class, count) in pods {
             let mut full = false;
             for _ in 0..count {
-                match if full { None } else { self.host(class, Some(node)) } {
-                    Some(host) => {
-                        self.put(host, class);
-                        placed.push((host, class));
-                    }
-                    None => {
-                        full = true;
-                        price += prices[class as usize];
-                        outside.push(class);
-                    }
+                let host = if full { None } else { self.host(class, Some(node)) };
+                if let Some(host) = host {
+                    self.put(host, class);
+                    placed.push((host, class));
+                } else {
+                    full = true;
+                    price += prices[class as usize];
+                    outside.push(class);
                 }
             }
         }
@@ -325,7 +323,9 @@ impl<'c> Rooms<'c> {
                 continue;
             }
             let (_, _, outside) = self.empty(entry.node, prices);
-            outside.into_iter().for_each(|class| self.outside[class as usize] += 1);
+            for class in outside {
+                self.outside[class as usize] += 1;
+            }
             self.guests[entry.node as usize].clear();
             self.gone[entry.node as usize] = true;
             self.evictions += evictions;
