@@ -22,7 +22,7 @@ pub(crate) struct Alternative {
 pub(crate) struct Flexible {
     /// Of how many values.
     pub at_least: usize,
-    /// Indices into [`Model::alternatives`], by value.
+    /// Indices into [`Model::alternatives`], by value, values with large nodes first.
     pub values: Vec<Vec<u32>>,
 }
 
@@ -117,7 +117,7 @@ impl<'m> Content<'m> {
             most = self.gpus(room, class, most);
         }
         for rule in &self.bin.rules.flexible {
-            most = most.min(self.flexible(&self.model.flexible[*rule as usize], class));
+            most = most.min(self.flexible(&self.model.flexible[*rule as usize], class, most));
         }
         most
     }
@@ -137,8 +137,8 @@ impl<'m> Content<'m> {
         }
     }
 
-    /// How many more pods of `class` fit alternatives of enough values.
-    fn flexible(&self, rule: &Flexible, class: u32) -> u64 {
+    /// How many more pods of `class`, but no more than `ceiling`, fit alternatives of enough values.
+    fn flexible(&self, rule: &Flexible, class: u32, ceiling: u64) -> u64 {
         let fits = |number: u32| {
             let admits =
                 |class: u32| self.model.classes[class as usize].alternatives.binary_search(&number).is_ok();
@@ -158,16 +158,26 @@ impl<'m> Content<'m> {
                 None => most,
             }
         };
-        let mut each: Vec<u64> = rule
-            .values
-            .iter()
-            .map(|numbers| numbers.iter().map(|number| fits(*number)).max().unwrap_or(0))
-            .collect();
-        each.sort_unstable_by_key(|most| std::cmp::Reverse(*most));
-        match rule.at_least.checked_sub(1) {
-            Some(last) => each.get(last).copied().unwrap_or(0),
-            None => UNLIMITED,
+        let Some(last) = rule.at_least.checked_sub(1) else { return ceiling };
+        let mut each: Vec<u64> = Vec::new();
+        let mut enough = 0;
+        for numbers in &rule.values {
+            let mut most = 0;
+            for number in numbers {
+                most = fits(*number).max(most);
+                if most >= ceiling {
+                    break;
+                }
+            }
+            enough += usize::from(most >= ceiling);
+            if enough > last {
+                // No more than that is asked for, and the largest values come first.
+                return ceiling;
+            }
+            each.push(most);
         }
+        each.sort_unstable_by_key(|most| std::cmp::Reverse(*most));
+        each.get(last).copied().unwrap_or(0)
     }
 
     /// Notes what pods that come or go want of GPUs.

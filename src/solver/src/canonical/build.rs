@@ -160,6 +160,26 @@ impl<'a> Build<'a> {
         class.gpu.is_none_or(|request| room.is_some_and(|room| room.holds(&[(request, 1)])))
     }
 
+    /// What a node can hold of each resource if its content must fit alternatives of many values too.
+    fn flexible_capacity(&self, candidate: usize) -> Vec<u64> {
+        let mut capacity = self.capacity(candidate);
+        for rule in &self.must_flex[candidate] {
+            let flexible = &self.flexible[*rule as usize];
+            let Some(last) = flexible.at_least.checked_sub(1) else { continue };
+            for (dim, capacity) in capacity.iter_mut().enumerate() {
+                let room = |number: &u32| self.alternatives[*number as usize].capacity[dim];
+                let mut each: Vec<u64> = flexible
+                    .values
+                    .iter()
+                    .map(|numbers| numbers.iter().map(room).max().unwrap_or(0))
+                    .collect();
+                each.sort_unstable_by_key(|room| std::cmp::Reverse(*room));
+                *capacity = (*capacity).min(each.get(last).copied().unwrap_or(0));
+            }
+        }
+        capacity
+    }
+
     fn flexibility(&mut self) {
         let mut numbers: BTreeMap<u32, u32> = BTreeMap::new();
         for (rule, flexibility) in self.problem.flexibility.iter().enumerate() {
@@ -178,10 +198,17 @@ impl<'a> Build<'a> {
                 });
                 values.entry(candidate.domains[at].1).or_default().push(number);
             }
-            self.flexible.push(Flexible {
-                at_least: flexibility.at_least as usize,
-                values: values.into_values().collect(),
-            });
+            // Large nodes first: they answer most questions.
+            let size = |number: &u32| -> u32 {
+                self.alternatives[*number as usize]
+                    .capacity
+                    .iter()
+                    .map(|room| room.checked_ilog2().unwrap_or(0))
+                    .sum()
+            };
+            let mut values: Vec<Vec<u32>> = values.into_values().collect();
+            values.sort_by_key(|numbers| std::cmp::Reverse(numbers.iter().map(size).max()));
+            self.flexible.push(Flexible { at_least: flexibility.at_least as usize, values });
         }
     }
 
@@ -404,7 +431,7 @@ impl Build<'_> {
             let candidate = &self.problem.candidates[index];
             let twin = &self.rows.twins[index];
             let own = Bin {
-                capacity: self.capacity(index),
+                capacity: self.flexible_capacity(index),
                 price: candidate.price.micros(),
                 list_price: candidate.price.micros(),
                 // Twins share their stock through a row.
