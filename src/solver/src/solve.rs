@@ -299,8 +299,10 @@ impl Run<'_> {
     fn enumerate(&mut self, relaxed: &Relaxed, meter: &mut Meter<'_>) -> bool {
         let prices = Prices::new(self.model, &relaxed.pods, &relaxed.bins, &relaxed.limits);
         let best = self.best.cost(self.model);
+        // Where pods may be divided in several ways, the demand here is more than all of them.
+        let settles = self.small && !self.open;
         let found =
-            if self.small { exact::search(self.model, &self.demand, &prices, best, meter) } else { None };
+            if settles { exact::search(self.model, &self.demand, &prices, best, meter) } else { None };
         let Some((plan, complete)) = found else { return false };
         if let Some(plan) = plan {
             self.offer(plan, meter);

@@ -108,6 +108,12 @@ fn a_pod_that_is_left_out_makes_no_branch_impossible() {
 }
 
 #[test]
+fn pods_that_may_be_spread_in_several_ways_are_not_all_demanded_at_once() {
+    once_wrong(include_str!("problems/spread-with-commitments.json"));
+    once_wrong(include_str!("problems/spread-with-commitments-and-gpus.json"));
+}
+
+#[test]
 #[ignore = "for saved problems, one per line: REPLAY=file"]
 fn replay() {
     let text = std::fs::read_to_string(std::env::var("REPLAY").expect("a file")).expect("a file");
