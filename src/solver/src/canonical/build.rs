@@ -360,7 +360,7 @@ impl Model {
             classes,
             bins,
             limits: build.rows.limits,
-            rows: build.rows.rows,
+            rows: build.rows.kinds,
             flexible: build.flexible,
             alternatives: build.alternatives,
             commitments: build.rows.commitments,

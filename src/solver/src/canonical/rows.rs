@@ -54,14 +54,18 @@ impl Covering {
     }
 }
 
+/// What one node takes of each row, or gives to it: (row, amount), ascending.
+type Uses = Vec<(u32, i128)>;
+
 /// All rows of a problem.
 pub(super) struct Rows {
     pub limits: Vec<i128>,
-    pub rows: Vec<Row>,
+    /// What each stands for.
+    pub kinds: Vec<Row>,
     /// What one node of each candidate takes.
-    pub uses: Vec<Vec<(u32, i128)>>,
+    pub uses: Vec<Uses>,
     /// The commitment that covers a candidate, and what a node takes when it is covered.
-    pub twins: Vec<Option<(u32, Vec<(u32, i128)>)>>,
+    pub twins: Vec<Option<(u32, Uses)>>,
     pub commitments: Vec<Covering>,
 }
 
@@ -69,7 +73,7 @@ impl Rows {
     pub fn new(problem: &Problem) -> Self {
         let mut made = Self {
             limits: problem.limits.iter().map(|limit| i128::from(limit.bound)).collect(),
-            rows: (0..problem.limits.len() as u32).map(Row::Limit).collect(),
+            kinds: (0..problem.limits.len() as u32).map(Row::Limit).collect(),
             uses: problem
                 .candidates
                 .iter()
@@ -100,9 +104,9 @@ impl Rows {
     }
 
     fn row(&mut self, row: Row, limit: i128) -> u32 {
-        self.rows.push(row);
+        self.kinds.push(row);
         self.limits.push(limit);
-        self.rows.len() as u32 - 1
+        self.kinds.len() as u32 - 1
     }
 
     fn cover(&mut self, problem: &Problem, index: u32, left: u64, rates: &[(u32, UsdPerHour)]) {
