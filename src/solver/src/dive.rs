@@ -3,8 +3,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::bits::BitSet;
-use crate::canonical::Model;
+use crate::canonical::{Model, UNLIMITED};
 use crate::greedy::{self};
+use crate::lp::Seed;
 use crate::meter::Meter;
 use crate::plan::{Pattern, Plan, Stock};
 use crate::pricing::Pricer;
@@ -15,8 +16,14 @@ use crate::relax::{self, Goal, Relaxed, Task};
 pub(crate) struct Style {
     /// Fractions from here on are rounded up.
     pub round_up: f64,
+    /// Steps at most, the greedy does the rest.
+    pub steps: u32,
+    /// One of so many fractions is rounded up in one step.
+    pub part: usize,
     /// Pricing of each residual.
     pub goal: Goal,
+    /// Who solves the masters, and what varies them.
+    pub seed: Seed,
 }
 
 /// Contents that may serve again: used ones, and those that cost little more than they are worth.
@@ -158,60 +165,67 @@ impl<'a> Slots<'a> {
     }
 }
 
-/// Builds a plan for `demand`. `None` when stopped, or when scarce nodes leave no way on.
+/// Builds a plan for `demand` from the nodes of `base`; where there are none, from what the relaxation says. `None` when stopped, or when scarce nodes leave no way on.
 pub(crate) fn dive(
     pricer: &mut Pricer<'_>,
     demand: &[u64],
+    base: Plan,
     start: &Relaxed,
     exchanges: &[(u32, u32)],
     style: Style,
     meter: &mut Meter<'_>,
 ) -> Option<Plan> {
     let model = pricer.model();
-    let mut plan = Plan::default();
+    let fresh = base.nodes.is_empty();
+    let mut plan = base;
     let above = reach(model.classes.len(), exchanges);
     let mut left = plan.missing(model, demand);
     let mut patterns = pool(model, start, 0.05);
     let mut prices = (start.pods.clone(), start.bins.clone(), start.limits.clone());
-    for _ in 0..40 {
+    let scarce = !model.limits.is_empty() || model.bins.iter().any(|bin| bin.available != UNLIMITED);
+    for step in 0..style.steps {
         if left.iter().all(|count| *count == 0) {
             break;
         }
         let stock = Stock::after(model, &plan);
-        let mut columns = clipped(&patterns, &left);
-        columns.extend(relax::plain_columns(model, &left));
-        // With scarce bins the contents known so far may not be enough: a greedy completion makes the master feasible.
-        let mut rest = Plan::default();
-        let mut completed = plan.clone();
-        let missing = greedy::complete(model, &mut completed, left.clone(), &prices.0);
-        if missing.iter().any(|count| *count > 0) {
-            return None;
-        }
-        for (pattern, count) in &completed.nodes {
-            let before = plan.nodes.get(pattern).copied().unwrap_or(0);
-            if *count > before {
-                rest.add(pattern.clone(), count - before);
+        // A dive of one step fixes what the given relaxation says. Others solve it anew: the point found from scratch
+        // has fewer exchanges than the one at the end of many rounds, and whole nodes resemble it more.
+        let mut again = None;
+        if step > 0 || !fresh || style.steps > 1 {
+            let mut columns = clipped(&patterns, &left);
+            columns.extend(relax::plain_columns(model, &left));
+            if scarce {
+                // The contents known so far may not be enough: a greedy completion makes the master feasible.
+                let mut completed = plan.clone();
+                let missing = greedy::complete(model, &mut completed, left.clone(), &prices.0);
+                if missing.iter().any(|count| *count > 0) {
+                    return None;
+                }
+                for (pattern, count) in &completed.nodes {
+                    if *count > plan.nodes.get(pattern).copied().unwrap_or(0) {
+                        columns.push(pattern.clone());
+                    }
+                }
             }
-        }
-        columns.extend(rest.nodes.keys().cloned());
-        let task = Task {
-            demand: &left,
-            stock: &stock,
-            start: columns,
-            exchanges,
-            center: Some(prices.clone()),
-            goal: style.goal,
-            cutoff: None,
-            open: None,
-        };
-        let relaxed = relax::run(pricer, task, meter);
-        let Some(relaxed) = relaxed.filter(|_| !meter.stopped()) else {
+            let task = Task {
+                demand: &left,
+                stock: &stock,
+                start: columns,
+                exchanges,
+                center: Some(prices.clone()),
+                seed: style.seed,
+                cutoff: None,
+                open: None,
+            };
+            again = relax::run(pricer, task, style.goal, meter);
             if meter.stopped() {
                 return None;
             }
-            plan = completed;
-            break;
-        };
+            if again.is_none() {
+                break;
+            }
+        }
+        let relaxed = again.as_ref().unwrap_or(start);
         let before = left.clone();
         let mut slots = Slots::new(model);
         let mut stock = stock;
@@ -232,7 +246,9 @@ pub(crate) fn dive(
             }
         }
         fractions.sort_by(|a, b| b.0.total_cmp(&a.0).then_with(|| a.1.cmp(b.1)));
-        for (index, (fraction, pattern)) in fractions.iter().enumerate() {
+        // A few at a time: each changes what the others are good for. A dive that ends here cannot wait.
+        let few = if style.steps > 1 { fractions.len() / style.part + 1 } else { fractions.len() };
+        for (index, (fraction, pattern)) in fractions.iter().take(few).enumerate() {
             if *fraction < style.round_up && (index > 0 || !slots.nodes.is_empty()) {
                 break;
             }
@@ -245,11 +261,12 @@ pub(crate) fn dive(
         plan.fill(model, &mut left, &greedy::by_value(&relaxed.pods));
         if left == before {
             // Nothing could be fixed: the greedy completion ends it.
-            plan = completed;
             break;
         }
-        patterns = pool(model, &relaxed, 0.2);
-        prices = (relaxed.pods, relaxed.bins, relaxed.limits);
+        if let Some(relaxed) = again {
+            patterns = pool(model, &relaxed, 0.2);
+            prices = (relaxed.pods, relaxed.bins, relaxed.limits);
+        }
     }
     let left = plan.missing(model, demand);
     let left = greedy::complete(model, &mut plan, left, &prices.0);

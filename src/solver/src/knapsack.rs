@@ -3,9 +3,11 @@
 //!
 //! All arithmetic is in integers: what is returned as an upper bound is one.
 
+use std::collections::BTreeSet;
+
 use crate::canonical::Class;
 use crate::content::Content;
-use crate::meter::Meter;
+use crate::meter::Pulse;
 
 /// Fixed-point one: a resource's whole capacity.
 const ONE: u64 = 1 << 32;
@@ -13,6 +15,12 @@ const ONE: u64 = 1 << 32;
 const MIX_BITS: u32 = 30;
 /// Largest number of slots (GPUs) a table has a row for.
 const MOST_SLOTS: u64 = 16;
+
+/// Tables hold whole numbers as `f32`, which processors add and compare four at a time. Below this they are exact; a sum
+/// that reaches it never rounds to less, and says nothing.
+const EXACT: f32 = (1u32 << 24) as f32;
+/// Binary logarithm of what a whole node's worth is scaled to: tables overshoot, because they round sizes down.
+const VALUE_BITS: u32 = 22;
 
 /// Table cells filled in one unit of work.
 const CELLS_PER_UNIT: u64 = 1_000;
@@ -50,6 +58,8 @@ pub(crate) struct Answer {
     pub upper: u64,
     /// Contents worth more than the threshold, each worth more than the one before.
     pub found: Vec<(u64, Vec<(u32, u32)>)>,
+    /// Contents that each hold a class no other holds; what they are worth is not said.
+    pub others: Vec<Vec<(u32, u32)>>,
     /// Work units spent.
     pub work: u64,
 }
@@ -59,27 +69,30 @@ struct Table {
     bits: u32,
     row: usize,
     level: usize,
-    cells: Vec<i32>,
+    cells: Vec<f32>,
     /// The items' weights in the mix.
     weights: Vec<u64>,
 }
 
 impl Table {
-    fn at(&self, item: usize, slots: u64, mix: u64) -> i32 {
+    fn at(&self, item: usize, slots: u64, mix: u64) -> f32 {
         self.cells[item * self.level + slots as usize * self.row + (mix >> (MIX_BITS - self.bits)) as usize]
     }
 }
 
-struct Search<'a, 'm, 'w> {
+struct Search<'a, 'm, 'p, 'w> {
     /// What the node holds, where more than capacity binds it.
     content: Option<Content<'a>>,
-    meter: &'m mut Meter<'w>,
+    pulse: &'m mut Pulse<'p, 'w>,
     items: &'a [Item],
     /// Requests, item-major.
     requests: Vec<&'a [u64]>,
     slot_weights: Vec<u64>,
     tables: Vec<Table>,
     shift: u32,
+    /// What a node is worth at the resource prices, and what the items `j..` can add to that.
+    whole: u64,
+    gains: Vec<u64>,
     best: u64,
     open: u64,
     nodes: u64,
@@ -89,16 +102,15 @@ struct Search<'a, 'm, 'w> {
     found: Vec<(u64, Vec<(u32, u32)>)>,
 }
 
-impl Search<'_, '_, '_> {
+impl Search<'_, '_, '_, '_> {
     fn bound(&self, item: usize, slots: u64, mixes: &[u64; 3]) -> u64 {
         let least = self
             .tables
             .iter()
             .zip(mixes)
             .map(|(table, mix)| table.at(item, slots, *mix))
-            .min()
-            .unwrap_or(i32::MAX);
-        u64::from(least.unsigned_abs()) << self.shift
+            .fold(EXACT, f32::min);
+        if least < EXACT { (least as u64) << self.shift } else { u64::MAX >> 2 }
     }
 
     fn fits(&self, item: usize) -> u32 {
@@ -127,7 +139,7 @@ impl Search<'_, '_, '_> {
         if let Some(content) = &mut self.content {
             content.add(self.items[item].class, count);
         }
-        self.counts[item] = count;
+        self.counts[item] += count;
     }
 
     fn give_back(&mut self, item: usize) {
@@ -153,21 +165,26 @@ impl Search<'_, '_, '_> {
     fn note(&mut self, value: u64) {
         if value > self.best {
             self.best = value;
-            let mut content = (0..self.items.len())
-                .filter(|&item| self.counts[item] > 0)
-                .map(|item| (self.items[item].class, self.counts[item]))
-                .collect::<Vec<_>>();
-            content.sort_unstable();
-            self.found.push((value, content));
+            self.found.push((value, self.content()));
         }
     }
 
-    /// One descent that follows the tables, to start with a good content.
-    fn dive(&mut self, slots: u64, mixes: [u64; 3]) {
+    fn content(&self) -> Vec<(u32, u32)> {
+        let mut content: Vec<(u32, u32)> = (0..self.items.len())
+            .filter(|&item| self.counts[item] > 0)
+            .map(|item| (self.items[item].class, self.counts[item]))
+            .collect();
+        content.sort_unstable();
+        content
+    }
+
+    /// One descent that follows the tables from what is on the node already; returns what it adds.
+    fn follow(&mut self, slots: u64, mixes: [u64; 3]) -> u64 {
         let (mut slots, mut mixes, mut value) = (slots, mixes, 0);
         for item in 0..self.items.len() {
             let mut choice = (0, 0);
-            for count in (0..=self.fits(item)).rev() {
+            let most = self.fits(item).min(self.items[item].most - self.counts[item]);
+            for count in (0..=most).rev() {
                 let (slots, mixes) = self.left(item, count, slots, &mixes);
                 let promise = self.items[item].value * u64::from(count) + self.bound(item + 1, slots, &mixes);
                 if promise > choice.0 {
@@ -180,31 +197,67 @@ impl Search<'_, '_, '_> {
                 value += self.items[item].value * u64::from(choice.1);
             }
         }
-        self.note(value);
+        value
+    }
+
+    fn clear(&mut self) {
         for item in 0..self.items.len() {
             self.give_back(item);
         }
     }
 
-    fn descend(&mut self, from: usize, value: u64, slots: u64, mixes: [u64; 3]) {
+    /// A good content to start with.
+    fn dive(&mut self, slots: u64, mixes: [u64; 3]) {
+        let value = self.follow(slots, mixes);
+        self.note(value);
+        self.clear();
+    }
+
+    /// For every class that no content holds yet, one that does.
+    fn spread(&mut self, slots: u64, mixes: [u64; 3], held: &mut BTreeSet<u32>) -> Vec<Vec<(u32, u32)>> {
+        held.extend(self.found.iter().flat_map(|(_, content)| content.iter().map(|(class, _)| *class)));
+        let mut others = Vec::new();
+        for item in 0..self.items.len() {
+            if held.contains(&self.items[item].class) || self.fits(item) == 0 {
+                continue;
+            }
+            self.take(item, 1);
+            let (slots, mixes) = self.left(item, 1, slots, &mixes);
+            self.follow(slots, mixes);
+            let content = self.content();
+            self.clear();
+            held.extend(content.iter().map(|(class, _)| *class));
+            others.push(content);
+        }
+        others
+    }
+
+    /// `lost` is what the pods taken so far lack to what their resources are worth.
+    fn descend(&mut self, from: usize, (value, lost): (u64, i64), slots: u64, mixes: [u64; 3]) {
         self.note(value);
         for item in from..self.items.len() {
-            let bound = value + self.bound(item, slots, &mixes);
+            let linear = (self.whole + self.gains[item]).saturating_add_signed(-lost);
+            if linear <= self.best {
+                return;
+            }
+            let bound = linear.min(value + self.bound(item, slots, &mixes));
             if bound <= self.best {
                 return;
             }
             self.nodes += 1;
-            if self.nodes.is_multiple_of(TICK) && self.meter.tick(TICK / NODES_PER_UNIT) {
+            if self.nodes.is_multiple_of(TICK) && self.pulse.tick(TICK / NODES_PER_UNIT) {
                 self.limit = self.nodes - 1;
             }
             if self.nodes > self.limit {
                 self.open = self.open.max(bound);
                 return;
             }
+            let Item { value: each, loss, .. } = self.items[item];
             for count in (1..=self.fits(item)).rev() {
                 let (slots, mixes) = self.left(item, count, slots, &mixes);
+                let sum = (value + each * u64::from(count), lost + loss * i64::from(count));
                 self.take(item, count);
-                self.descend(item + 1, value + self.items[item].value * u64::from(count), slots, mixes);
+                self.descend(item + 1, sum, slots, mixes);
                 self.give_back(item);
             }
         }
@@ -227,8 +280,8 @@ fn gcd(a: u64, b: u64) -> u64 {
 
 /// Searches contents worth more than `threshold`.
 ///
-/// `prices` are what the whole of each resource is worth, they shape
-/// the tables only; `most` is an upper bound on the value of any content.
+/// `prices` are what the whole of each resource is worth: they shape the tables, and the items' losses are at them; `most`
+/// is an upper bound on the value of any content.
 pub(crate) fn solve(
     classes: &[Class],
     (capacity, content): (&[u64], Option<Content<'_>>),
@@ -236,7 +289,7 @@ pub(crate) fn solve(
     prices: &[u64],
     (threshold, most): (u64, u64),
     effort: Effort,
-    (scratch, meter): (&mut Scratch, &mut Meter<'_>),
+    (scratch, held, pulse): (&mut Scratch, &mut BTreeSet<u32>, &mut Pulse<'_, '_>),
 ) -> Answer {
     let dims = capacity.len();
     let request = |item: &Item| classes[item.class as usize].requests.as_slice();
@@ -285,8 +338,8 @@ pub(crate) fn solve(
         mixes.push(Vec::new());
     }
 
-    let shift = (64 - most.leading_zeros()).saturating_sub(29);
-    let scaled: Vec<i32> = items.iter().map(|item| item.value.div_ceil(1 << shift) as i32).collect();
+    let shift = (64 - most.leading_zeros()).saturating_sub(VALUE_BITS);
+    let scaled: Vec<f32> = items.iter().map(|item| item.value.div_ceil(1 << shift) as f32).collect();
     let mut work = 0;
     let tables: Vec<Table> = mixes
         .iter()
@@ -299,23 +352,35 @@ pub(crate) fn solve(
                 .collect();
             let cells = scratch.0.pop().unwrap_or_default();
             let slots = (slot_weights.as_slice(), slots);
-            let table = table(items, &scaled, slots, weights, effort.bits, (cells, &mut *meter));
+            let table = table(items, &scaled, slots, weights, effort.bits, (cells, &mut *pulse));
             work += ((items.len() as u64 + 1) << effort.bits) * (slots.1 + 1) / CELLS_PER_UNIT;
             table
         })
         .collect();
-    if meter.asked() {
+
+    if pulse.asked() {
         // The tables may be unfinished.
-        return Answer { upper: most, found: Vec::new(), work };
+        return Answer { upper: most, work, ..Answer::default() };
     }
+    let mut gains: Vec<u64> = items
+        .iter()
+        .rev()
+        .scan(0, |sum, item| {
+            *sum += item.loss.min(0).unsigned_abs() * u64::from(item.most);
+            Some(*sum)
+        })
+        .collect();
+    gains.reverse();
     let mut search = Search {
         content,
-        meter,
+        pulse,
         items,
         requests,
         slot_weights,
         tables,
         shift,
+        whole: prices.iter().fold(0, |sum, price| sum.saturating_add(*price)),
+        gains,
         best: threshold,
         open: 0,
         nodes: 0,
@@ -325,40 +390,44 @@ pub(crate) fn solve(
         found: Vec::new(),
     };
     let full = [1 << MIX_BITS; 3];
+    let mut others = Vec::new();
     if search.bound(0, slots, &full) > threshold {
         search.dive(slots, full);
-        search.descend(0, 0, slots, full);
+        search.descend(0, (0, 0), slots, full);
+        others = search.spread(slots, full, held);
+        work += others.len() as u64 * (1 + items.len() as u64 / 10);
     }
     work += search.nodes / NODES_PER_UNIT + 1;
     // Rounded-up table values may exceed the caller's bound; the smaller of two bounds is one.
     let upper = search.best.max(search.open.min(most));
+    let found = std::mem::take(&mut search.found);
     scratch.0.extend(search.tables.into_iter().map(|table| table.cells));
-    Answer { upper, found: search.found, work }
+    Answer { upper, found, others, work }
 }
 
 /// Memory for tables: asking for it anew each time takes longer than filling it.
 #[derive(Default)]
-pub(crate) struct Scratch(Vec<Vec<i32>>);
+pub(crate) struct Scratch(Vec<Vec<f32>>);
 
 /// Builds the suffix tables of one mix.
 fn table(
     items: &[Item],
-    values: &[i32],
+    values: &[f32],
     (slot_weights, slots): (&[u64], u64),
     weights: Vec<u64>,
     bits: u32,
-    (mut cells, meter): (Vec<i32>, &mut Meter<'_>),
+    (mut cells, pulse): (Vec<f32>, &mut Pulse<'_, '_>),
 ) -> Table {
     let row = (1usize << bits) + 1;
     let rows = slots as usize + 1;
     let level = row * rows;
     let size = level * (items.len() + 1);
     if cells.len() < size {
-        cells.resize(size, 0);
+        cells.resize(size, 0.0);
     }
-    cells[level * items.len()..size].fill(0);
+    cells[level * items.len()..size].fill(0.0);
     for item in (0..items.len()).rev() {
-        if meter.tick(level as u64 / CELLS_PER_UNIT) {
+        if pulse.tick(level as u64 / CELLS_PER_UNIT) {
             break;
         }
         let (head, tail) = cells.split_at_mut((item + 1) * level);
@@ -371,8 +440,7 @@ fn table(
         let mut copies = 1;
         while left > 0 {
             let now = copies.min(left);
-            // `most` copies fit the node, so rounded down they fit the table and their value is below the caller's bound.
-            let value = values[item].saturating_mul(now as i32);
+            let value = values[item] * now as f32;
             add_copy(target, row, rows, slot * now, cost * now, value);
             left -= now;
             copies *= 2;
@@ -381,33 +449,33 @@ fn table(
     Table { bits, row, level, cells, weights }
 }
 
+/// `to = max(to, from + value)`.
+fn raise(to: &mut [f32], from: &[f32], value: f32) {
+    for (to, from) in to.iter_mut().zip(from) {
+        let sum = *from + value;
+        *to = if sum > *to { sum } else { *to };
+    }
+}
+
 /// `target[s][c] = max(target[s][c], target[s - slot][c - cost] + value)`, each cell from its old neighbour.
-fn add_copy(target: &mut [i32], row: usize, rows: usize, slot: usize, cost: usize, value: i32) {
-    let ceiling = 1 << 30;
+fn add_copy(target: &mut [f32], row: usize, rows: usize, slot: usize, cost: usize, value: f32) {
     for s in (slot..rows).rev() {
         if slot > 0 {
             let (head, tail) = target.split_at_mut(s * row);
-            let from = &head[(s - slot) * row..(s - slot + 1) * row];
-            for (to, from) in tail[cost..row].iter_mut().zip(from) {
-                *to = (*to).max((*from + value).min(ceiling));
-            }
-        } else {
-            let line = &mut target[s * row..(s + 1) * row];
-            if cost == 0 {
-                for cell in line {
-                    *cell = (*cell + value).min(ceiling);
-                }
-            } else {
-                let mut end = row;
-                while end > cost {
-                    let start = end.saturating_sub(cost).max(cost);
-                    let (head, tail) = line.split_at_mut(start);
-                    for (to, from) in tail[..end - start].iter_mut().zip(&head[start - cost..end - cost]) {
-                        *to = (*to).max((*from + value).min(ceiling));
-                    }
-                    end = start;
-                }
-            }
+            raise(&mut tail[cost..row], &head[(s - slot) * row..(s - slot + 1) * row], value);
+            continue;
+        }
+        let line = &mut target[s * row..(s + 1) * row];
+        if cost == 0 {
+            line.iter_mut().for_each(|cell| *cell += value);
+            continue;
+        }
+        let mut end = row;
+        while end > cost {
+            let start = end.saturating_sub(cost).max(cost);
+            let (head, tail) = line.split_at_mut(start);
+            raise(&mut tail[..end - start], &head[start - cost..end - cost], value);
+            end = start;
         }
     }
 }
@@ -417,6 +485,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+    use crate::meter::Meter;
 
     /// The most valuable content, by trying all.
     fn brute(classes: &[Class], items: &[Item], room: &mut [u64], at: usize) -> u64 {
@@ -457,7 +526,8 @@ mod tests {
                 .enumerate()
                 .map(|(index, (requests, value, most))| {
                     let fits = crate::canonical::fit_count(&capacity, requests);
-                    Item { class: index as u32, value: *value, most: fits.min(u64::from(*most)) as u32, loss: 0 }
+                    let size: u64 = requests.iter().zip(&capacity).zip(&prices).map(|((r, c), p)| of(share(*r, *c), *p)).sum();
+                    Item { class: index as u32, value: *value, most: fits.min(u64::from(*most)) as u32, loss: size as i64 - *value as i64 }
                 })
                 .filter(|item| item.most > 0)
                 .collect();
@@ -466,7 +536,10 @@ mod tests {
             let effort = Effort { bits: 6, nodes };
             let mut watch = crate::NeverStop;
             let mut meter = Meter::new(&mut watch, 1);
-            let tools = (&mut Scratch::default(), &mut meter);
+            let flag = std::sync::atomic::AtomicBool::new(false);
+            let mut pulse = Pulse::Owner(&mut meter, &flag);
+            let mut held = BTreeSet::new();
+            let tools = (&mut Scratch::default(), &mut held, &mut pulse);
             let answer = solve(&classes, (&capacity, None), items, &prices, (0, most.max(1)), effort, tools);
             prop_assert!(answer.upper >= best, "bound {} below {best}", answer.upper);
             if nodes > 3 {

@@ -25,6 +25,7 @@ mod exact;
 mod flow;
 mod gpu;
 mod greedy;
+mod improve;
 mod knapsack;
 mod lp;
 mod master;

@@ -50,6 +50,10 @@ pub(crate) struct Master<'m> {
     pub columns: Vec<Column>,
 }
 
+/// What an exchange costs, in dollars: next to nothing, so that of equal points the one with few exchanges is found, which
+/// whole nodes resemble more.
+const EXCHANGE: f64 = 2e-5;
+
 impl<'m> Master<'m> {
     /// Rows for `demand`, and for what `bins` and `limits` have left. `all_rows` gives classes without demand a row too,
     /// so that exchanges can pass through them. One option is taken of each of
@@ -132,7 +136,7 @@ impl<'m> Master<'m> {
     /// Lets a pod of `small` take a place meant for one of `large`.
     pub fn add_exchange(&mut self, small: u32, large: u32) {
         if let (Some(to), Some(from)) = (self.rows[small as usize], self.rows[large as usize]) {
-            self.add(Column::Exchange, 0.0, &[(to, 1.0), (from, -1.0)]);
+            self.add(Column::Exchange, EXCHANGE, &[(to, 1.0), (from, -1.0)]);
         }
     }
 

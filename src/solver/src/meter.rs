@@ -1,6 +1,10 @@
 //! Work is counted, not timed: the same problem stops at the same point on every machine, unless the caller asks.
 
-use crate::Watch;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use poolwright_catalog::UsdPerHour;
+
+use crate::{Progress, Watch};
 
 /// One unit is about half a microsecond of one core of an ordinary machine.
 pub(crate) struct Meter<'a> {
@@ -8,6 +12,7 @@ pub(crate) struct Meter<'a> {
     left: u64,
     since_poll: u64,
     asked: bool,
+    progress: Progress,
 }
 
 /// Units between two questions to the watch.
@@ -16,12 +21,18 @@ const POLL: u64 = 1_000;
 impl<'a> Meter<'a> {
     /// A budget of `units`.
     pub fn new(watch: &'a mut dyn Watch, units: u64) -> Self {
-        Self { watch, left: units, since_poll: 0, asked: false }
+        Self { watch, left: units, since_poll: 0, asked: false, progress: Progress::default() }
+    }
+
+    /// What the watch is told of the problem's size.
+    pub fn about(&mut self, classes: usize, candidates: usize) {
+        (self.progress.classes, self.progress.candidates) = (classes, candidates);
     }
 
     /// Spends `units`; `true` when it is time to stop.
     pub fn spend(&mut self, units: u64) -> bool {
         self.left = self.left.saturating_sub(units);
+        self.progress.work += units;
         self.tick(units);
         self.stopped()
     }
@@ -54,6 +65,55 @@ impl<'a> Meter<'a> {
 
     /// Tells the watch of a better plan.
     pub fn improved(&mut self, plan: &crate::Solution) {
+        self.progress.objective = plan.objective();
         self.watch.improved(plan);
+        self.watch.progress(&self.progress);
+    }
+
+    /// Tells the watch of a round of pricing.
+    pub fn round(&mut self) {
+        self.progress.rounds += 1;
+        self.watch.progress(&self.progress);
+    }
+
+    /// Tells the watch of the bound in micro-dollars, if it rose.
+    pub fn bound(&mut self, bound: u64) {
+        let bound = UsdPerHour::from_micros(bound);
+        if bound > self.progress.bound {
+            self.progress.bound = bound;
+            self.watch.progress(&self.progress);
+        }
+    }
+}
+
+/// What work on any thread asks: whether to stop. Only the thread that owns the watch can ask it; the others see a flag.
+pub(crate) enum Pulse<'p, 'w> {
+    /// The thread of the watch; raises the flag for the others.
+    Owner(&'p mut Meter<'w>, &'p AtomicBool),
+    /// Any other.
+    Helper(&'p AtomicBool),
+}
+
+impl Pulse<'_, '_> {
+    /// As [`Meter::tick`].
+    pub fn tick(&mut self, units: u64) -> bool {
+        match self {
+            Self::Owner(meter, flag) => {
+                let asked = meter.tick(units);
+                if asked {
+                    flag.store(true, Ordering::Relaxed);
+                }
+                asked
+            }
+            Self::Helper(flag) => flag.load(Ordering::Relaxed),
+        }
+    }
+
+    /// Whether the watch asked to stop.
+    pub fn asked(&self) -> bool {
+        match self {
+            Self::Owner(meter, _) => meter.asked(),
+            Self::Helper(flag) => flag.load(Ordering::Relaxed),
+        }
     }
 }

@@ -3,15 +3,24 @@
 //! Most bins are settled by a linear bound with resource prices remembered from the round before; the rest are cut down
 //! by reduced costs and dominance before [`crate::knapsack`] searches them.
 
+use std::collections::BTreeSet;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::time::Duration;
+
 use crate::canonical::Model;
 use crate::content::Content;
 use crate::gpu::lagrange;
 use crate::knapsack::{self, Effort, Item, Scratch};
-use crate::meter::Meter;
+use crate::meter::{Meter, Pulse};
 use crate::multipliers::{self, LpItem};
 
 /// Value units in one micro-dollar: prices of pods are integers in these units.
 pub(crate) const UNITS: u64 = 1 << 10;
+
+/// Work units of a round below which further threads are not started.
+const WORTH_A_THREAD: u64 = 2_000;
+/// What waiting for other threads counts between two questions to the watch.
+const POLL_WAITING: u64 = 100;
 
 /// Below so many kinds of small pods the search needs no help.
 const SPLIT: usize = 4;
@@ -23,6 +32,12 @@ pub(crate) struct Priced {
     pub upper: u64,
     /// Contents worth more than the threshold, each worth more than the one before.
     pub found: Vec<(u64, Vec<(u32, u32)>)>,
+    /// Contents that each hold a class no other holds.
+    pub others: Vec<Vec<(u32, u32)>>,
+    /// The resource prices that bound it best, if they are new.
+    prices: Option<Vec<u64>>,
+    /// The same beside what fits one GPU, if they are new.
+    beside: Option<Vec<u64>>,
     /// Work units spent.
     pub work: u64,
 }
@@ -45,14 +60,17 @@ struct Shares {
 pub(crate) struct Pricer<'m> {
     model: &'m Model,
     shares: Vec<Shares>,
-    scratch: Scratch,
+    /// One per thread.
+    scratches: Vec<Scratch>,
+    /// Work of the last round: small rounds are not worth a thread.
+    last: u64,
     /// How hard each bin's search had to be; the caller's memory from one relaxation to the next.
     pub levels: Vec<usize>,
 }
 
 impl<'m> Pricer<'m> {
-    /// For all bins of `model`.
-    pub fn new(model: &'m Model) -> Self {
+    /// For all bins of `model`, on so many threads; 0 for as many as there are processors, 8 at most.
+    pub fn new(model: &'m Model, threads: usize) -> Self {
         let shares = model
             .bins
             .iter()
@@ -71,12 +89,81 @@ impl<'m> Pricer<'m> {
                 }
             })
             .collect();
-        Self { model, shares, scratch: Scratch::default(), levels: vec![0; model.bins.len()] }
+        let threads = match threads {
+            0 => std::thread::available_parallelism().map_or(1, usize::from).min(8),
+            threads => threads,
+        };
+        let scratches = (0..threads).map(|_| Scratch::default()).collect();
+        Self { model, shares, scratches, last: 0, levels: vec![0; model.bins.len()] }
     }
 
     /// The problem it prices for.
     pub fn model(&self) -> &'m Model {
         self.model
+    }
+
+    /// Prices every bin; `tasks` are threshold and effort by bin. The answer does not depend on the number of threads.
+    pub fn price_all(
+        &mut self,
+        pi: &[u64],
+        demand: &[u64],
+        tasks: &[(u64, Effort)],
+        meter: &mut Meter<'_>,
+    ) -> Vec<Priced> {
+        let mut scratches = std::mem::take(&mut self.scratches);
+        let flag = AtomicBool::new(false);
+        let next = AtomicUsize::new(0);
+        let this = &*self;
+        let work = |scratch: &mut Scratch, pulse: &mut Pulse<'_, '_>| {
+            let mut done = Vec::new();
+            loop {
+                let bin = next.fetch_add(1, Ordering::Relaxed);
+                let Some((threshold, effort)) = tasks.get(bin) else { return done };
+                done.push((
+                    bin,
+                    this.price(bin, pi, demand, *threshold, *effort, (&mut *scratch, &mut *pulse)),
+                ));
+                pulse.tick(done.last().map_or(0, |(_, priced)| priced.work));
+            }
+        };
+        let mut all: Vec<Priced> = Vec::new();
+        all.resize_with(tasks.len(), Priced::default);
+        let helpers = if self.last > WORTH_A_THREAD { scratches.len() - 1 } else { 0 };
+        if let Some((own, others)) = scratches.split_first_mut() {
+            std::thread::scope(|scope| {
+                let handles: Vec<_> = others
+                    .iter_mut()
+                    .take(helpers)
+                    .map(|scratch| scope.spawn(|| work(scratch, &mut Pulse::Helper(&flag))))
+                    .collect();
+                for (bin, priced) in work(own, &mut Pulse::Owner(&mut *meter, &flag)) {
+                    all[bin] = priced;
+                }
+                for handle in handles {
+                    while !handle.is_finished() {
+                        std::thread::sleep(Duration::from_micros(50));
+                        if meter.tick(POLL_WAITING) {
+                            flag.store(true, Ordering::Relaxed);
+                        }
+                    }
+                    match handle.join() {
+                        Ok(done) => done.into_iter().for_each(|(bin, priced)| all[bin] = priced),
+                        Err(panic) => std::panic::resume_unwind(panic),
+                    }
+                }
+            });
+        }
+        self.scratches = scratches;
+        self.last = all.iter().map(|priced| priced.work).sum();
+        for (shares, priced) in self.shares.iter_mut().zip(&mut all) {
+            if let Some(prices) = priced.prices.take() {
+                shares.prices = prices;
+            }
+            if let Some(beside) = priced.beside.take() {
+                shares.beside = beside;
+            }
+        }
+        all
     }
 
     /// The linear bound of `bin` at resource prices `prices`.
@@ -99,14 +186,14 @@ impl<'m> Pricer<'m> {
     }
 
     /// Contents of `bin` worth more than `threshold` when a pod of class `k` is worth `pi[k]` and there are `demand[k]`.
-    pub fn price(
-        &mut self,
+    fn price(
+        &self,
         bin: usize,
         pi: &[u64],
         demand: &[u64],
         threshold: u64,
         effort: Effort,
-        meter: &mut Meter<'_>,
+        (scratch, pulse): (&mut Scratch, &mut Pulse<'_, '_>),
     ) -> Priced {
         let dims = self.model.dims;
         let classes = &self.model.bins[bin].classes;
@@ -129,26 +216,33 @@ impl<'m> Pricer<'m> {
         let prices: Vec<u64> =
             multipliers::solve(&items, dims).into_iter().map(|price| price.round() as u64).collect();
         let mut most = self.linear(bin, pi, demand, &prices);
-        if most <= remembered {
-            self.shares[bin].prices.clone_from(&prices);
-        } else {
-            most = remembered;
-        }
+        let better = most <= remembered;
+        let prices = if better { prices } else { self.shares[bin].prices.clone() };
+        let news = better.then(|| prices.clone());
+        most = most.min(remembered);
         if most <= threshold {
-            return Priced { upper: most, work, ..Priced::default() };
+            return Priced { upper: most, work, prices: news, ..Priced::default() };
         }
-        let prices = self.shares[bin].prices.clone();
-        let shared = self.shared(bin, pi, demand, threshold);
+        let (shared, beside) = self.shared(bin, pi, demand, threshold, &prices).unzip();
+        let shared: Option<Priced> = shared;
         if let Some(shared) = &shared {
             work += 100;
             if shared.upper <= threshold || !shared.found.is_empty() {
-                return Priced { upper: shared.upper.min(most), found: shared.found.clone(), work };
+                return Priced {
+                    upper: shared.upper.min(most),
+                    found: shared.found.clone(),
+                    others: Vec::new(),
+                    prices: news,
+                    beside,
+                    work,
+                };
             }
         }
         let core = self.core(bin, pi, demand, &prices, most, threshold);
         let most = shared.map_or(most, |shared| shared.upper.min(most));
         let capacity = &self.model.bins[bin].capacity;
         let content = Content::ruled(self.model, bin as u32);
+        let mut held = BTreeSet::new();
         let (large, small): (Vec<Item>, Vec<Item>) = core.iter().cloned().partition(|item| {
             let requests = &self.model.classes[item.class as usize].requests;
             requests.iter().zip(capacity).any(|(request, room)| *request > room / 2)
@@ -161,13 +255,20 @@ impl<'m> Pricer<'m> {
                 &prices,
                 (threshold, most),
                 effort,
-                (&mut self.scratch, meter),
+                (scratch, &mut held, pulse),
             );
-            return Priced { upper: answer.upper.min(most), found: answer.found, work: work + answer.work };
+            return Priced {
+                upper: answer.upper.min(most),
+                found: answer.found,
+                others: answer.others,
+                prices: news,
+                beside,
+                work: work + answer.work,
+            };
         }
         // A pod that takes more than half of something changes which resource is scarce for the rest: each such pod, and
         // none of them, has resource prices of its own.
-        let mut priced = Priced { upper: 0, found: Vec::new(), work };
+        let mut priced = Priced { upper: 0, work, prices: news, beside, ..Priced::default() };
         for first in (0..=large.len()).rev() {
             let best = priced.found.last().map_or(threshold, |(value, _)| *value);
             let (chosen, rest) = match large.split_at(first) {
@@ -186,10 +287,16 @@ impl<'m> Pricer<'m> {
             if let Some(chosen) = chosen.filter(|chosen| chosen.most > 1) {
                 items.push(Item { most: chosen.most - 1, ..chosen.clone() });
             }
-            let part = self.part((&room, content), items, best.saturating_sub(value), effort, meter);
+            let part = self.part(
+                (&room, content),
+                items,
+                best.saturating_sub(value),
+                effort,
+                (&mut *scratch, &mut held, &mut *pulse),
+            );
             priced.work += part.work;
             priced.upper = priced.upper.max(value + part.upper);
-            for (worth, mut content) in part.found {
+            let with = |mut content: Vec<(u32, u32)>| {
                 if let Some(chosen) = chosen {
                     match content.iter_mut().find(|(class, _)| *class == chosen.class) {
                         Some((_, count)) => *count += 1,
@@ -197,6 +304,16 @@ impl<'m> Pricer<'m> {
                     }
                     content.sort_unstable();
                 }
+                content
+            };
+            held.extend(
+                chosen
+                    .filter(|_| !part.found.is_empty() || !part.others.is_empty())
+                    .map(|chosen| chosen.class),
+            );
+            priced.others.extend(part.others.into_iter().map(with));
+            for (worth, content) in part.found {
+                let content = with(content);
                 if value + worth > best {
                     priced.found.push((value + worth, content));
                 }
@@ -208,7 +325,16 @@ impl<'m> Pricer<'m> {
 
     /// For nodes whose GPUs are shared: the bound of [`lagrange`] and a content worth more than `threshold`, if the fillings
     /// that led to it make one.
-    fn shared(&mut self, bin: usize, pi: &[u64], demand: &[u64], threshold: u64) -> Option<Priced> {
+    ///
+    /// Also the resource prices that led there; `given` are those to start with where none are remembered.
+    fn shared(
+        &self,
+        bin: usize,
+        pi: &[u64],
+        demand: &[u64],
+        threshold: u64,
+        given: &[u64],
+    ) -> Option<(Priced, Vec<u64>)> {
         let dims = self.model.dims;
         let offer = &self.model.bins[bin];
         let gpus = offer.sharing?;
@@ -227,15 +353,15 @@ impl<'m> Pricer<'m> {
             .filter(|pod| pod.value > 0 && pod.most > 0)
             .collect();
         let priced: Vec<bool> = self.model.packed.iter().map(|packed| !packed).collect();
-        let start = if shares.beside.is_empty() { &shares.prices } else { &shares.beside };
+        let start = if shares.beside.is_empty() { given } else { &shares.beside };
         let bound = lagrange::bound(&pods, gpus, &priced, start, threshold)?;
         let found = if bound.upper > threshold {
             self.filled(bin, &pods, gpus, &bound).filter(|(value, _)| *value > threshold)
         } else {
             None
         };
-        self.shares[bin].beside = bound.prices;
-        Some(Priced { upper: bound.upper, found: found.into_iter().collect(), work: 0 })
+        let priced = Priced { upper: bound.upper, found: found.into_iter().collect(), ..Priced::default() };
+        Some((priced, bound.prices))
     }
 
     /// A content of two of the fillings, as many of each as are worth most together, and of what fits beside.
@@ -314,12 +440,12 @@ impl<'m> Pricer<'m> {
 
     /// The best content of `room`, as [`Self::price`] but without memory.
     fn part(
-        &mut self,
+        &self,
         (room, content): (&[u64], Option<Content<'_>>),
         mut items: Vec<Item>,
         threshold: u64,
         effort: Effort,
-        meter: &mut Meter<'_>,
+        (scratch, held, pulse): (&mut Scratch, &mut BTreeSet<u32>, &mut Pulse<'_, '_>),
     ) -> Priced {
         let dims = self.model.dims;
         let classes = &self.model.classes;
@@ -372,9 +498,16 @@ impl<'m> Pricer<'m> {
             &prices,
             (threshold, most),
             effort,
-            (&mut self.scratch, meter),
+            (scratch, held, pulse),
         );
-        Priced { upper: answer.upper.min(most), found: answer.found, work: work + answer.work }
+        Priced {
+            upper: answer.upper.min(most),
+            found: answer.found,
+            others: answer.others,
+            prices: None,
+            beside: None,
+            work: work + answer.work,
+        }
     }
 
     /// The items that a content worth more than `threshold` can have.
@@ -480,8 +613,8 @@ mod tests {
             let threshold = best * part / 10;
             let mut watch = crate::NeverStop;
             let mut meter = Meter::new(&mut watch, 1);
-            let priced =
-                Pricer::new(&model).price(0, &pi, &demand, threshold, Effort { bits: 6, nodes }, &mut meter);
+            let tasks = [(threshold, Effort { bits: 6, nodes })];
+            let priced = Pricer::new(&model, 1).price_all(&pi, &demand, &tasks, &mut meter).remove(0);
             prop_assert!(priced.upper >= best || priced.upper <= threshold && best <= threshold);
             prop_assert!(threshold < best || priced.found.is_empty());
             if nodes > 2 && threshold < best {

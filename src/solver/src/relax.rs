@@ -9,11 +9,11 @@ use crate::canonical::Model;
 use crate::choice::Split;
 use crate::knapsack::Effort;
 use crate::lp::Seed;
-use crate::master::{Column, Master};
+use crate::master::{Column, Master, Values};
 use crate::meter::Meter;
 use crate::open::Open;
 use crate::plan::{Pattern, Stock};
-use crate::pricing::Pricer;
+use crate::pricing::{Priced, Pricer};
 
 /// When to stop.
 #[derive(Clone, Copy, Debug)]
@@ -24,8 +24,8 @@ pub(crate) struct Goal {
     pub rounds: u32,
     /// The first and the last step of effort in pricing.
     pub levels: (usize, usize),
-    /// Who solves the master, and what varies it.
-    pub seed: Seed,
+    /// Whether the bound is wanted, and not only columns: dives stop when no column is found.
+    pub prove: bool,
 }
 
 /// Ever harder searches of one bin.
@@ -38,8 +38,17 @@ const EFFORTS: [Effort; 6] = [
     Effort { bits: 12, nodes: 500_000 },
 ];
 
+/// The search where only columns are wanted.
+const GLANCE: Effort = Effort { bits: 9, nodes: 1_000 };
+
+/// Contents of one bin that a round adds for their variety, beside the best ones.
+const SPREAD: usize = 8;
+
+/// Columns that a round should add at most, roughly.
+const COLUMNS: usize = 250;
+
 /// What the column generation leaves behind.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Relaxed {
     /// Contents with their value in the last master.
     pub columns: Vec<(Pattern, f64)>,
@@ -161,8 +170,8 @@ pub(crate) struct Task<'a> {
     pub exchanges: &'a [(u32, u32)],
     /// Where the smoothing of prices starts.
     pub center: Option<Center>,
-    /// When to stop.
-    pub goal: Goal,
+    /// Who solves the master, and what varies it.
+    pub seed: Seed,
     /// For branches, which may be impossible: what leaving out a pod of each class costs, and the bound that is high enough.
     pub cutoff: Option<(&'a [f64], u64)>,
     /// Where there are choices: what is to be placed. `demand` is then what there can be at most of each class.
@@ -172,156 +181,243 @@ pub(crate) struct Task<'a> {
 /// Prices of pods, scarce bins and limits.
 pub(crate) type Center = (Vec<f64>, Vec<f64>, Vec<f64>);
 
-/// Runs column generation. `None` when it was stopped before the first master was solved.
-pub(crate) fn run(pricer: &mut Pricer<'_>, task: Task<'_>, meter: &mut Meter<'_>) -> Option<Relaxed> {
-    let Task { demand, stock, start, exchanges, center, goal, cutoff, open } = task;
-    let model = pricer.model();
-    let (asked, plain) = open.map_or_else(Default::default, |open| (open.asked(model), open.plain(model)));
-    let rows = if open.is_some() { &plain } else { demand };
-    let all_rows = open.is_some() || !exchanges.is_empty();
-    let mut master = Master::new(model, rows, stock.bins(), stock.limits(), all_rows, &asked, goal.seed);
-    if let Some(open) = open {
-        let wanted: Vec<f64> =
-            demand.iter().enumerate().map(|(class, _)| plain_price(model, class)).collect();
-        for (choice, split) in open.cheapest(model, &wanted).into_iter().chain(open.known.iter().cloned()) {
-            master.add_option(choice, split);
+/// Why rounds of pricing ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum End {
+    /// Objective and bound meet, or the bound is high enough.
+    Met,
+    /// As many rounds as were asked for.
+    Rounds,
+    /// Nothing more is found.
+    Stuck,
+    /// Time to stop, or the master failed.
+    Stopped,
+}
+
+/// A relaxation under way: it can be asked for more again and again.
+pub(crate) struct Generation<'m, 't> {
+    master: Master<'m>,
+    demand: &'t [u64],
+    cutoff: Option<(&'t [f64], u64)>,
+    open: Option<Open<'t>>,
+    center: Option<Center>,
+    smoothing: f64,
+    tolerance: f64,
+    /// The last solved master.
+    values: Option<Values>,
+    best: Relaxed,
+}
+
+impl<'m, 't> Generation<'m, 't> {
+    /// A master with the task's columns, not yet solved.
+    pub fn new(model: &'m Model, task: Task<'t>) -> Self {
+        let Task { demand, stock, start, exchanges, center, seed, cutoff, open } = task;
+        let (asked, plain) =
+            open.map_or_else(Default::default, |open| (open.asked(model), open.plain(model)));
+        let rows = if open.is_some() { &plain } else { demand };
+        let all_rows = open.is_some() || !exchanges.is_empty();
+        let mut master = Master::new(model, rows, stock.bins(), stock.limits(), all_rows, &asked, seed);
+        if let Some(open) = open {
+            let wanted: Vec<f64> =
+                demand.iter().enumerate().map(|(class, _)| plain_price(model, class)).collect();
+            for (choice, split) in open.cheapest(model, &wanted).into_iter().chain(open.known.iter().cloned())
+            {
+                master.add_option(choice, split);
+            }
+        }
+        for pattern in start {
+            master.add_node(pattern);
+        }
+        for &(small, large) in exchanges {
+            master.add_exchange(small, large);
+        }
+        if let Some((missing, _)) = cutoff {
+            master.add_missing(missing);
+        }
+        Self {
+            master,
+            demand,
+            cutoff,
+            open,
+            tolerance: if center.is_some() { 0.002 } else { 0.01 },
+            center,
+            smoothing: 0.5,
+            values: None,
+            best: Relaxed::default(),
         }
     }
-    for pattern in start {
-        master.add_node(pattern);
-    }
-    for &(small, large) in exchanges {
-        master.add_exchange(small, large);
-    }
-    if let Some((missing, _)) = cutoff {
-        master.add_missing(missing);
-    }
-    let mut best = Relaxed::default();
-    let mut center = center;
-    let mut smoothing = 0.5;
-    let mut tolerance = 0.01;
-    // Harder search for the bins whose bound is loose.
-    let mut levels: Vec<usize> =
-        pricer.levels.iter().map(|level| (*level).clamp(goal.levels.0, goal.levels.1)).collect();
 
-    for round in 0..=goal.rounds {
-        let Some(values) = master.solve(meter) else { break };
-        best.objective = values.objective;
-        best.missing = master
-            .columns
-            .iter()
-            .zip(&values.columns)
-            .filter_map(|(column, value)| (*column == Column::Missing).then_some(*value))
-            .sum();
-        best.columns = master
-            .columns
-            .iter()
-            .zip(&values.columns)
+    /// The proof of the best bound so far.
+    pub fn certificate(&self) -> Option<&Certificate> {
+        self.best.certificate.as_ref()
+    }
+
+    /// What is known now; `None` before the first master is solved.
+    pub fn relaxed(&self) -> Option<Relaxed> {
+        let values = self.values.as_ref()?;
+        let valued = || self.master.columns.iter().zip(&values.columns);
+        let columns: Vec<(Pattern, f64)> = valued()
             .filter_map(|(column, value)| match column {
                 Column::Node(pattern) => Some((pattern.clone(), *value)),
                 Column::Exchange | Column::Missing | Column::Option(..) => None,
             })
             .collect();
-        best.options = master
-            .columns
-            .iter()
-            .zip(&values.columns)
+        let options = valued()
             .filter_map(|(column, value)| match column {
                 Column::Option(choice, split) => Some((*choice, split.clone(), *value)),
                 Column::Node(_) | Column::Exchange | Column::Missing => None,
             })
             .collect();
-        if best.pods.is_empty() {
-            (best.pods, best.bins, best.limits) =
-                (values.pods.clone(), values.bins.clone(), values.limits.clone());
-        }
-        let gap = |bound: u64| (values.objective - bound as f64) / values.objective.max(1.0);
-        if gap(best.bound) <= goal.gap || cutoff.is_some_and(|(_, enough)| best.bound >= enough) {
-            break;
-        }
-        if round == goal.rounds {
-            break;
-        }
-        let (pods, bins, limits) = match &center {
-            Some((pods, bins, limits)) if smoothing > 0.0 => (
-                mix(pods, &values.pods, smoothing),
-                mix(bins, &values.bins, smoothing),
-                mix(limits, &values.limits, smoothing),
-            ),
-            _ => (values.pods.clone(), values.bins.clone(), values.limits.clone()),
-        };
-        let prices = Prices::new(model, &pods, &bins, &limits);
-        let mut uppers = Vec::with_capacity(model.bins.len());
-        let mut added = 0;
-        for (choice, split) in open.map_or_else(Vec::new, |open| open.improving(model, &values, &pods)) {
-            master.add_option(choice, split);
-            added += 1;
-        }
-        let mut loose: Vec<(f64, usize)> = Vec::new();
-        let mut stopped = false;
-        for bin in 0..model.bins.len() {
-            let charge = prices.charge(model, bin);
-            let threshold = charge.saturating_add((charge as f64 * tolerance) as u64);
-            let effort = EFFORTS[levels[bin]];
-            let priced = pricer.price(bin, &prices.pods, demand, threshold, effort, meter);
-            uppers.push(priced.upper);
-            let excess = priced.upper as f64 / charge.max(1) as f64 - 1.0;
-            let known =
-                priced.found.last().map_or(0.0, |(value, _)| *value as f64 / charge.max(1) as f64 - 1.0);
-            if excess > known.max(tolerance) * 1.2 {
-                loose.push((excess, bin));
+        let missing =
+            valued().filter_map(|(column, value)| (*column == Column::Missing).then_some(*value)).sum();
+        (!columns.is_empty()).then(|| Relaxed { columns, options, missing, ..self.best.clone() })
+    }
+
+    /// Rounds of pricing until `goal` is met.
+    pub fn run(&mut self, pricer: &mut Pricer<'m>, goal: Goal, meter: &mut Meter<'_>) -> End {
+        let model = pricer.model();
+        // Harder search for the bins whose bound is loose.
+        let mut levels: Vec<usize> =
+            pricer.levels.iter().map(|level| (*level).clamp(goal.levels.0, goal.levels.1)).collect();
+        for round in 0..=goal.rounds {
+            let Some(values) = self.master.solve(meter) else { return End::Stopped };
+            let objective = values.objective;
+            self.best.objective = objective;
+            if self.best.pods.is_empty() {
+                (self.best.pods, self.best.bins, self.best.limits) =
+                    (values.pods.clone(), values.bins.clone(), values.limits.clone());
             }
-            if meter.spend(priced.work) {
-                stopped = true;
+            let values = &*self.values.insert(values);
+            let gap = |bound: u64| (objective - bound as f64) / objective.max(1.0);
+            if gap(self.best.bound) <= goal.gap
+                || self.cutoff.is_some_and(|(_, enough)| self.best.bound >= enough)
+            {
+                return End::Met;
+            }
+            if round == goal.rounds {
                 break;
             }
-            let limit_cost: f64 = model.bins[bin]
-                .limit_use
+            let (pods, bins, limits) = match &self.center {
+                Some((pods, bins, limits)) if self.smoothing > 0.0 => (
+                    mix(pods, &values.pods, self.smoothing),
+                    mix(bins, &values.bins, self.smoothing),
+                    mix(limits, &values.limits, self.smoothing),
+                ),
+                _ => (values.pods.clone(), values.bins.clone(), values.limits.clone()),
+            };
+            let prices = Prices::new(model, &pods, &bins, &limits);
+            let tolerance = self.tolerance;
+            let charges: Vec<u64> = (0..model.bins.len()).map(|bin| prices.charge(model, bin)).collect();
+            let tasks: Vec<(u64, Effort)> = charges
                 .iter()
-                .map(|(limit, amount)| values.limits[*limit as usize] * *amount as f64)
-                .sum();
-            let scarcity = values.bins[bin] + limit_cost;
-            for (_, pods) in priced.found.into_iter().rev().take(4) {
-                let worth: f64 =
-                    pods.iter().map(|(class, count)| values.pods[*class as usize] * f64::from(*count)).sum();
-                if worth > model.bins[bin].cost(&pods) as f64 + scarcity + 0.5 {
-                    master.add_node(Pattern { bin: bin as u32, pods });
-                    added += 1;
+                .zip(&levels)
+                .map(|(charge, level)| {
+                    let effort = if goal.prove { EFFORTS[*level] } else { GLANCE };
+                    (charge.saturating_add((*charge as f64 * tolerance) as u64), effort)
+                })
+                .collect();
+            let all = pricer.price_all(&prices.pods, self.demand, &tasks, meter);
+            meter.round();
+            if meter.spend(all.iter().map(|priced| priced.work).sum()) {
+                return End::Stopped;
+            }
+            let uppers: Vec<u64> = all.iter().map(|priced| priced.upper).collect();
+            let mut loose: Vec<(f64, usize)> = Vec::new();
+            for (bin, priced) in all.iter().enumerate() {
+                let charge = charges[bin].max(1) as f64;
+                let excess = priced.upper as f64 / charge - 1.0;
+                let known = priced.found.last().map_or(0.0, |(value, _)| *value as f64 / charge - 1.0);
+                if excess > known.max(tolerance) * 1.2 {
+                    loose.push((excess, bin));
+                }
+            }
+            let new = worthwhile(model, values, all);
+            let options = self.open.map_or_else(Vec::new, |open| open.improving(model, values, &pods));
+            let added = new.len() + options.len();
+            for (choice, split) in options {
+                self.master.add_option(choice, split);
+            }
+            for pattern in new {
+                self.master.add_node(pattern);
+            }
+            if goal.prove || self.best.certificate.is_none() {
+                let certificate = Certificate::new(model, &prices, &uppers);
+                let bound = match self.open {
+                    Some(open) => certificate.open_bound(model, open.totals),
+                    None => certificate.bound(model, self.demand),
+                };
+                if bound > self.best.bound || self.best.certificate.is_none() {
+                    self.best.bound = bound;
+                    self.best.certificate = Some(certificate);
+                    (self.best.pods, self.best.bins, self.best.limits) =
+                        (pods.clone(), bins.clone(), limits.clone());
+                    self.center = Some((pods, bins, limits));
+                }
+            } else {
+                (self.best.pods, self.best.bins, self.best.limits) = (pods, bins, limits);
+                self.center = Some((values.pods.clone(), values.bins.clone(), values.limits.clone()));
+            }
+            let open = gap(self.best.bound);
+            if added > 0 {
+                self.smoothing = 0.5;
+                self.tolerance = tolerance.min((open / 8.0).max(goal.gap / 4.0));
+            } else if self.smoothing > 0.0 {
+                self.smoothing = 0.0;
+            } else if !goal.prove {
+                return End::Stuck;
+            } else if tolerance > goal.gap / 4.0 {
+                self.tolerance = (tolerance / 4.0).min(open / 8.0).max(goal.gap / 4.0);
+            } else if loose.iter().all(|(_, bin)| levels[*bin] >= goal.levels.1) {
+                return End::Stuck;
+            }
+            // The bins that hold the bound down are searched harder from now on.
+            for (excess, bin) in loose {
+                if added == 0 || excess * 2.0 > open {
+                    levels[bin] = (levels[bin] + 1).min(goal.levels.1);
+                    pricer.levels[bin] = pricer.levels[bin].max(levels[bin]);
                 }
             }
         }
-        if stopped {
-            break;
-        }
-        let certificate = Certificate::new(model, &prices, &uppers);
-        let bound = match open {
-            Some(open) => certificate.open_bound(model, open.totals),
-            None => certificate.bound(model, demand),
-        };
-        if bound > best.bound || best.certificate.is_none() {
-            best.bound = bound;
-            best.certificate = Some(certificate);
-            (best.pods, best.bins, best.limits) = (pods.clone(), bins.clone(), limits.clone());
-            center = Some((pods, bins, limits));
-        }
-        let open = gap(best.bound);
-        if added > 0 {
-            smoothing = 0.5;
-            tolerance = tolerance.min((open / 8.0).max(goal.gap / 4.0));
-        } else if smoothing > 0.0 {
-            smoothing = 0.0;
-        } else if tolerance > goal.gap / 4.0 {
-            tolerance = (tolerance / 4.0).min(open / 8.0).max(goal.gap / 4.0);
-        } else if loose.iter().all(|(_, bin)| levels[*bin] >= goal.levels.1) {
-            break;
-        }
-        // The bins that hold the bound down are searched harder from now on.
-        for (excess, bin) in loose {
-            if added == 0 || excess * 2.0 > open {
-                levels[bin] = (levels[bin] + 1).min(goal.levels.1);
-                pricer.levels[bin] = pricer.levels[bin].max(levels[bin]);
-            }
-        }
+        End::Rounds
     }
-    if best.columns.is_empty() { None } else { Some(best) }
+}
+
+/// The contents that the master lacks: of each bin the best, and some more that hold what those do not.
+fn worthwhile(model: &Model, values: &Values, all: Vec<Priced>) -> Vec<Pattern> {
+    let worth = |pods: &[(u32, u32)]| -> f64 {
+        pods.iter().map(|(class, count)| values.pods[*class as usize] * f64::from(*count)).sum()
+    };
+    // A master that grows too fast is slow: where many bins have something, each gives less.
+    let sources = all.iter().filter(|priced| !priced.found.is_empty()).count().max(1);
+    let quota = (COLUMNS / sources).clamp(2, SPREAD);
+    let mut new = Vec::new();
+    for (index, priced) in all.into_iter().enumerate() {
+        let bin = &model.bins[index];
+        let limits: f64 =
+            bin.limit_use.iter().map(|(limit, amount)| values.limits[*limit as usize] * *amount as f64).sum();
+        let scarcity = values.bins[index] + limits;
+        let found = priced.found.into_iter().rev().take(quota.min(4)).map(|(_, pods)| pods);
+        let mut others: Vec<(f64, Vec<(u32, u32)>)> =
+            priced.others.into_iter().map(|pods| (worth(&pods), pods)).collect();
+        others.sort_by(|a, b| b.0.total_cmp(&a.0).then_with(|| a.1.cmp(&b.1)));
+        new.extend(
+            found
+                .chain(others.into_iter().take(quota).map(|(_, pods)| pods))
+                .filter(|pods| worth(pods) > bin.cost(pods) as f64 + scarcity + 0.5)
+                .map(|pods| Pattern { bin: index as u32, pods }),
+        );
+    }
+    new
+}
+
+/// Runs column generation once. `None` when it was stopped before the first master was solved.
+pub(crate) fn run<'m>(
+    pricer: &mut Pricer<'m>,
+    task: Task<'_>,
+    goal: Goal,
+    meter: &mut Meter<'_>,
+) -> Option<Relaxed> {
+    let mut generation = Generation::new(pricer.model(), task);
+    generation.run(pricer, goal, meter);
+    generation.relaxed()
 }

@@ -179,6 +179,8 @@ pub enum Stopped {
     /// The work budget is used up: deterministic.
     #[default]
     WorkLimit,
+    /// Nothing is left to try: deterministic.
+    Exhausted,
     /// The caller's [`crate::Watch`] asked to stop: depends on the machine's speed.
     Asked,
 }

@@ -13,9 +13,9 @@ use crate::open::{self, Open};
 use crate::plan::{Pattern, Plan, Stock};
 use crate::pricing::Pricer;
 use crate::problem::{Problem, ProblemError};
-use crate::relax::{self, Center, Goal, Relaxed, Task};
+use crate::relax::{self, Center, End, Generation, Goal, Relaxed, Task};
 use crate::solution::{Proof, Solution, Stopped};
-use crate::{Watch, admit, exact, moves, shadow, small};
+use crate::{Watch, admit, exact, improve, moves, shadow, small};
 
 /// How far to go.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -28,12 +28,14 @@ pub struct Options {
     pub seed: u64,
     /// Who solves the linear programs.
     pub backend: Backend,
+    /// Threads for pricing; 0 for as many as there are processors, 8 at most. The answer does not depend on it.
+    pub threads: usize,
 }
 
 impl Default for Options {
     /// A tenth of a percent, or about ten seconds of work.
     fn default() -> Self {
-        Self { gap_target: 0.001, work: 20_000_000, seed: 0, backend: Backend::default() }
+        Self { gap_target: 0.001, work: 20_000_000, seed: 0, backend: Backend::default(), threads: 0 }
     }
 }
 
@@ -71,6 +73,7 @@ pub fn solve(problem: &Problem, options: &Options, watch: &mut dyn Watch) -> Res
     }
     let model = Model::new(problem);
     let mut meter = Meter::new(watch, options.work);
+    meter.about(model.classes.len(), model.bins.iter().filter(|bin| !bin.is_existing()).count());
     let mut plan = admit::plan(&model);
     meter.improved(&plan.solution(problem, &model, 0, Stopped::WorkLimit));
     let mut bound = 0;
@@ -96,8 +99,10 @@ pub fn solve(problem: &Problem, options: &Options, watch: &mut dyn Watch) -> Res
         Stopped::GapReached
     } else if meter.asked() {
         Stopped::Asked
-    } else {
+    } else if meter.stopped() {
         Stopped::WorkLimit
+    } else {
+        Stopped::Exhausted
     };
     let mut solution = run.best.solution(problem, &model, run.bound, stopped);
     if run.best.cost(&model) <= run.bound {
@@ -125,6 +130,24 @@ struct Run<'a> {
     /// Whether to try small problems exactly first.
     small: bool,
 }
+
+/// Steps of a dive that goes to the end.
+const DEEP: u32 = 60;
+/// Above this distance of objective and bound a relaxation is only good for a first plan.
+const COARSE: f64 = 0.005;
+/// Attempts at improvement in a row that find nothing.
+const FAILURES: u32 = 40;
+/// Relative distance of objective and bound, rounds at most to get there, and which dives then: from which fraction they
+/// round up, and their steps. Better plans while the relaxation converges; a dive of one step costs little more than the
+/// greedy.
+const SCHEDULE: &[(f64, u32, &[(f64, u32)])] = &[
+    (0.05, 8, &[(0.6, 1)]),
+    (0.02, 12, &[(0.6, 1)]),
+    (0.006, 40, &[(0.6, 1)]),
+    (0.003, 40, &[(0.6, DEEP)]),
+    (0.001, 40, &[(0.6, DEEP), (0.8, DEEP)]),
+    (0.0002, 300, &[(0.6, DEEP), (0.8, DEEP), (0.5, DEEP)]),
+];
 
 /// Up to this many pods, branching follows the first relaxation.
 const BRANCH_AT_ONCE: u64 = 2_000;
@@ -200,7 +223,7 @@ impl Run<'_> {
         }
     }
 
-    fn prove(&mut self, certificate: Option<&Certificate>) {
+    fn prove(&mut self, certificate: Option<&Certificate>, meter: &mut Meter<'_>) {
         if let Some(certificate) = certificate {
             let bound = self.proven(self.model, certificate);
             let known = self.certificate.as_ref().map(|known| self.proven(self.model, known));
@@ -208,6 +231,7 @@ impl Run<'_> {
                 self.certificate = Some(certificate.clone());
             }
             self.bound = self.bound.max(bound);
+            meter.bound(self.bound);
         }
     }
 
@@ -247,51 +271,77 @@ impl Run<'_> {
                 return;
             }
         }
-        let mut pricer = Pricer::new(self.model);
+        let mut pricer = Pricer::new(self.model, self.options.threads);
         let exchanges = relax::exchanges(self.model);
         let stock = Stock::full(self.model);
         let mut start = relax::plain_columns(self.model, &self.demand);
         start.extend(self.best.nodes.keys().cloned());
-        let mut center = None;
-        // Coarse first, so that a good plan is there early; then finer.
-        for (gap, rounds, levels) in [(0.004, 40, (0, 2)), (0.001, 30, (1, 4)), (0.0002, 300, (1, 5))] {
-            let known = open::taken(self.model, &self.best);
-            let goal = Goal { gap, rounds, levels, seed: self.seed() };
-            let task = Task {
-                demand: &self.demand,
-                stock: &stock,
-                start,
-                exchanges: &exchanges,
-                center: center.take(),
-                goal,
-                cutoff: None,
-                open: self.open.then_some(Open { totals: &self.totals, known: &known }),
-            };
-            let relaxed = relax::run(&mut pricer, task, meter);
-            let Some(relaxed) = relaxed else { return };
-            self.prove(relaxed.certificate.as_ref());
-            if self.done() {
-                return;
+        let (demand, totals) = (self.demand.clone(), self.totals.clone());
+        let known = open::taken(self.model, &self.best);
+        let task = Task {
+            demand: &demand,
+            stock: &stock,
+            start,
+            exchanges: &exchanges,
+            center: None,
+            seed: self.seed(),
+            cutoff: None,
+            open: self.open.then_some(Open { totals: &totals, known: &known }),
+        };
+        let mut generation = Generation::new(self.model, task);
+        for (gap, rounds, styles) in SCHEDULE {
+            let mut left = *rounds;
+            loop {
+                let goal = Goal { gap: *gap, rounds: left.min(1), levels: (0, 5), prove: true };
+                let end = generation.run(&mut pricer, goal, meter);
+                self.prove(generation.certificate(), meter);
+                if self.done() || meter.stopped() {
+                    return;
+                }
+                left = left.saturating_sub(1);
+                if end != End::Rounds || left == 0 {
+                    break;
+                }
             }
-            // One dive is enough while the relaxation is coarse.
-            let styles: &[f64] = if gap > 0.001 { &[0.6] } else { &[0.6, 0.8] };
-            for &round_up in styles {
-                self.dive(&mut pricer, &relaxed, &exchanges, round_up, meter);
+            let Some(relaxed) = generation.relaxed() else { return };
+            for style in *styles {
+                self.dive(&mut pricer, &relaxed, &exchanges, *style, meter);
                 if self.done() || meter.stopped() {
                     return;
                 }
             }
-            if self.enumerate(&relaxed, meter) {
+            if *gap < COARSE && self.enumerate(&relaxed, meter) {
                 return;
             }
-            if self.demand.iter().sum::<u64>() <= BRANCH_AT_ONCE {
+            if *gap < COARSE && demand.iter().sum::<u64>() <= BRANCH_AT_ONCE {
                 self.branch(relaxed, &exchanges, meter);
                 return;
             }
-            start = dive::pool(self.model, &relaxed, 0.5);
-            start.extend(relax::plain_columns(self.model, &self.demand));
-            start.extend(self.best.nodes.keys().cloned());
-            center = Some((relaxed.pods, relaxed.bins, relaxed.limits));
+        }
+        if let Some(relaxed) = generation.relaxed() {
+            self.improve(&mut pricer, &relaxed, &exchanges, meter);
+        }
+    }
+
+    /// Gives up parts of the plan and plans them anew, until that has failed often.
+    fn improve(
+        &mut self,
+        pricer: &mut Pricer<'_>,
+        relaxed: &Relaxed,
+        exchanges: &[(u32, u32)],
+        meter: &mut Meter<'_>,
+    ) {
+        let mut failures = 0;
+        let mut turn = self.options.seed;
+        while failures < FAILURES && !self.done() && !meter.stopped() {
+            let share = [0.02, 0.05, 0.1, 0.2][(turn % 4) as usize];
+            let round_up = [0.6, 0.8, 0.5][(turn % 3) as usize];
+            turn = turn.wrapping_add(1);
+            let kept = improve::kept(self.model, &self.best, &relaxed.pods, share, turn);
+            let demand = self.best.placed(self.model);
+            let style = self.style(round_up, DEEP);
+            let plan = dive::dive(pricer, &demand, kept, relaxed, exchanges, style, meter);
+            failures = if plan.is_some_and(|plan| self.offer(plan, meter)) { 0 } else { failures + 1 };
         }
     }
 
@@ -355,7 +405,7 @@ impl Run<'_> {
         exchanges: &[(u32, u32)],
         meter: &mut Meter<'_>,
     ) -> (u64, Leaf) {
-        let mut pricer = Pricer::new(&branch.model);
+        let mut pricer = Pricer::new(&branch.model, self.options.threads);
         let cost = self.best.cost(self.model);
         let stock = Stock::full(&branch.model);
         let mut center = branch.around(&parent.center);
@@ -372,11 +422,12 @@ impl Run<'_> {
                 start: columns,
                 exchanges,
                 center: Some(center),
-                goal: Goal { gap: 0.0005, rounds: 40, levels: (0, 4), seed: self.seed() },
+                seed: self.seed(),
                 cutoff: Some((&missing, cost.saturating_sub(branch.sunk))),
                 open: self.open.then_some(Open { totals: &self.totals, known: &taken }),
             };
-            let Some(found) = relax::run(&mut pricer, task, meter) else {
+            let goal = Goal { gap: 0.0005, rounds: 40, levels: (0, 4), prove: true };
+            let Some(found) = relax::run(&mut pricer, task, goal, meter) else {
                 return (known, Leaf { choice: None, ..parent.clone() });
             };
             let settled =
@@ -395,12 +446,10 @@ impl Run<'_> {
             .map_or(0, |certificate| self.proven(&branch.model, certificate).saturating_add(branch.sunk));
         let bound = bound.max(known);
         if bound < cost {
-            let style = Style {
-                round_up: 0.6,
-                goal: Goal { gap: 0.0005, rounds: 12, levels: (0, 0), seed: self.seed() },
-            };
+            let style = self.style(0.6, DEEP);
             let demand = self.fixings(&relaxed).swap_remove(0);
-            if let Some(plan) = dive::dive(&mut pricer, &demand, &relaxed, exchanges, style, meter) {
+            let base = Plan::default();
+            if let Some(plan) = dive::dive(&mut pricer, &demand, base, &relaxed, exchanges, style, meter) {
                 let mut plan = branch.plan(&plan);
                 plan.downgrade(self.model);
                 self.offer(plan, meter);
@@ -418,18 +467,23 @@ impl Run<'_> {
         }
     }
 
+    fn style(&self, round_up: f64, steps: u32) -> Style {
+        let goal = Goal { gap: 0.0005, rounds: 12, levels: (0, 0), prove: false };
+        Style { round_up, steps, part: 8, goal, seed: self.seed() }
+    }
+
     fn dive(
         &mut self,
         pricer: &mut Pricer<'_>,
         relaxed: &Relaxed,
         exchanges: &[(u32, u32)],
-        round_up: f64,
+        (round_up, steps): (f64, u32),
         meter: &mut Meter<'_>,
     ) {
-        let style =
-            Style { round_up, goal: Goal { gap: 0.0005, rounds: 12, levels: (0, 0), seed: self.seed() } };
+        let style = self.style(round_up, steps);
         for demand in self.fixings(relaxed) {
-            let plan = dive::dive(pricer, &demand, relaxed, exchanges, style, meter);
+            let base = Plan::default();
+            let plan = dive::dive(pricer, &demand, base, relaxed, exchanges, style, meter);
             if let Some(plan) = plan {
                 self.offer(plan, meter);
             }

@@ -179,6 +179,19 @@ fn the_real_trace_is_solved_to_two_percent_proven() {
 }
 
 #[test]
+fn the_plan_does_not_depend_on_the_number_of_threads() {
+    let problem = trace();
+    let bytes = |threads| {
+        let options = Options { work: 1_500_000, threads, ..Options::default() };
+        let solution = solve(&problem, &options, &mut NeverStop).expect("a well-formed problem");
+        assert!(solution.bound > UsdPerHour::ZERO);
+        serde_json::to_vec(&solution).expect("a solution is plain data")
+    };
+    let one = bytes(1);
+    assert!(one == bytes(2) && one == bytes(3));
+}
+
+#[test]
 fn a_solve_that_is_stopped_at_once_still_places_every_pod() {
     let problem = trace();
     let mut record = Record { stop: true, ..Record::default() };

@@ -40,20 +40,24 @@ pub(super) fn bound(cluster: &Cluster<'_>, placed: &[u64], prices: &[f64], meter
         })
         .collect();
     let given = Prices::new(&model, &pods, &vec![0.0; model.bins.len()], &vec![0.0; model.limits.len()]);
-    let mut pricer = Pricer::new(&model);
-    let mut uppers = Vec::with_capacity(model.bins.len());
-    for (index, bin) in model.bins.iter().enumerate() {
-        let (threshold, effort) = if bin.is_existing() {
-            (0, Effort { bits: 6, nodes: 100 })
-        } else {
-            (given.charge(&model, index), Effort { bits: 9, nodes: 4_000 })
-        };
-        let priced = pricer.price(index, &given.pods, &demand, threshold, effort, meter);
-        if meter.spend(priced.work) {
-            return 0;
-        }
-        uppers.push(priced.upper);
+    let mut pricer = Pricer::new(&model, 0);
+    let tasks: Vec<(u64, Effort)> = model
+        .bins
+        .iter()
+        .enumerate()
+        .map(|(index, bin)| {
+            if bin.is_existing() {
+                (0, Effort { bits: 6, nodes: 100 })
+            } else {
+                (given.charge(&model, index), Effort { bits: 9, nodes: 4_000 })
+            }
+        })
+        .collect();
+    let all = pricer.price_all(&given.pods, &demand, &tasks, meter);
+    if meter.spend(all.iter().map(|priced| priced.work).sum()) {
+        return 0;
     }
+    let uppers: Vec<u64> = all.iter().map(|priced| priced.upper).collect();
     let mut certified = uppers.clone();
     for (upper, bin) in certified.iter_mut().zip(&model.bins) {
         if bin.is_existing() {

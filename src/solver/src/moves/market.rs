@@ -78,11 +78,12 @@ impl Market {
             start,
             exchanges: &exchanges,
             center: None,
-            goal: Goal { gap, rounds: 40, levels: (0, 1), seed },
+            seed,
             cutoff: None,
             open: None,
         };
-        let relaxed = relax::run(&mut Pricer::new(&self.model), task, meter)?;
+        let goal = Goal { gap, rounds: 40, levels: (0, 2), prove: true };
+        let relaxed = relax::run(&mut Pricer::new(&self.model, 0), task, goal, meter)?;
         Some(self.by_class(&relaxed.pods))
     }
 }

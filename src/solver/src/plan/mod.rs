@@ -48,6 +48,16 @@ impl Pattern {
 }
 
 impl Plan {
+    /// Takes `count` nodes away, which must be there.
+    pub fn remove(&mut self, pattern: &Pattern, count: u64) {
+        if let Some(have) = self.nodes.get_mut(pattern) {
+            *have -= count;
+            if *have == 0 {
+                self.nodes.remove(pattern);
+            }
+        }
+    }
+
     /// Adds `count` nodes.
     pub fn add(&mut self, pattern: Pattern, count: u64) {
         if count > 0 && !pattern.pods.is_empty() {

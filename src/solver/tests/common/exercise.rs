@@ -37,7 +37,7 @@ pub fn exercise(data: &[u8], mix: &Mix, work: u64) {
     let read: Problem = serde_json::from_str(&text).expect("what was written can be read");
     assert_eq!(read, problem);
     let first = greedy(&problem);
-    let options = Options { work, gap_target: 0.0, seed: 0, backend: Backend::default() };
+    let options = Options { work, gap_target: 0.0, seed: 0, backend: Backend::default(), threads: 0 };
     match solve(&problem, &options, &mut NeverStop) {
         Ok(solution) => judge(&problem, &solution),
         Err(error) => assert_eq!(first, Err(error.clone()), "{error}"),
