@@ -5,7 +5,8 @@
 //!
 //! May not live here: Kubernetes objects, scheduling rules (they arrive as lists of allowed candidates), clouds, clocks
 //! (time arrives through [`Watch`]), threads whose order could show. `f64` appears only inside the LP and never decides
-//! feasibility or a published cost: capacities, costs and the certified bound are integers.
+//! feasibility or a published cost: capacities, costs and the certified bound are integers (those in the tables of the
+//! knapsack are kept as `f32` below 2^24, where it is exact).
 
 pub mod baseline;
 pub mod check;
