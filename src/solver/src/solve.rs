@@ -249,12 +249,14 @@ impl Run<'_> {
             start,
             exchanges: &relax::exchanges(self.model),
             center: None,
-            goal: Goal { gap: 0.001, rounds: 20, levels: (0, 1), seed: self.seed() },
+            seed: self.seed(),
             cutoff: None,
             open: self.open.then_some(Open { totals: &self.totals, known: &known }),
         };
-        let relaxed = relax::run(&mut Pricer::new(self.model), task, meter);
-        self.prove(relaxed.and_then(|relaxed| relaxed.certificate).as_ref());
+        let goal = Goal { gap: 0.001, rounds: 20, levels: (0, 1), prove: true };
+        let mut pricer = Pricer::new(self.model, self.options.threads);
+        let relaxed = relax::run(&mut pricer, task, goal, meter);
+        self.prove(relaxed.and_then(|relaxed| relaxed.certificate).as_ref(), meter);
     }
 
     fn search(&mut self, meter: &mut Meter<'_>) {

@@ -78,7 +78,8 @@ fn table(figures: &Figures) -> String {
         "Stopped",
         match figures.stopped {
             Stopped::GapReached => "good enough",
-            Stopped::WorkLimit => "nothing left to try, or the work limit",
+            Stopped::WorkLimit => "work limit",
+            Stopped::Exhausted => "nothing left to try",
             Stopped::Asked => "time limit",
         }
         .to_owned(),

@@ -20,7 +20,7 @@ pub(crate) fn improve(model: &Model, best: &Plan, seed: Seed, meter: &mut Meter<
     let base = greedy::values(model, &model.demand(), Value::Share);
     let mut current = best.clone();
     let mut wanted = vec![0; totals.len()];
-    let mut pricer = Pricer::new(model);
+    let mut pricer = Pricer::new(model, 0);
     for level in levels {
         let mut asked = wanted.clone();
         for (class, asked) in asked.iter_mut().enumerate() {
@@ -93,11 +93,12 @@ fn relaxed(
         start,
         exchanges: &[],
         center: None,
-        goal: Goal { gap: 0.001, rounds: 30, levels: (0, 1), seed },
+        seed,
         cutoff: Some((costs, u64::MAX)),
         open: model.is_open(asked).then_some(Open { totals: asked, known: &known }),
     };
-    relax::run(pricer, task, meter)
+    let goal = Goal { gap: 0.001, rounds: 30, levels: (0, 1), prove: true };
+    relax::run(pricer, task, goal, meter)
 }
 
 impl Attempt<'_> {
