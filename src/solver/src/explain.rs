@@ -184,17 +184,14 @@ fn placed(problem: &Problem, solution: &Solution, class: u32) -> Vec<Placed> {
         let Some((_, each)) = group.pods.iter().find(|(of, _)| *of == class) else { continue };
         let (nodes, pods) = (u64::from(group.count), u64::from(*each) * u64::from(group.count));
         // Groups are sorted by candidate.
-        match placed.last_mut().filter(|last| last.candidate == Some(group.candidate)) {
-            Some(last) => {
-                last.nodes += nodes;
-                last.pods += pods;
-            }
-            None => {
-                let candidate = &problem.candidates[group.candidate as usize];
-                let (name, price) = (candidate.name.clone(), candidate.price);
-                placed.push(Placed { candidate: Some(group.candidate), name, nodes, pods, price });
-            }
+        if let Some(last) = placed.last_mut().filter(|last| last.candidate == Some(group.candidate)) {
+            last.nodes += nodes;
+            last.pods += pods;
+            continue;
         }
+        let candidate = &problem.candidates[group.candidate as usize];
+        let (name, price) = (candidate.name.clone(), candidate.price);
+        placed.push(Placed { candidate: Some(group.candidate), name, nodes, pods, price });
     }
     for used in &solution.on_existing {
         if let Some((_, pods)) = used.pods.iter().find(|(of, _)| *of == class) {

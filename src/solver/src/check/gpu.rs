@@ -265,7 +265,7 @@ fn cut(
         match problem.classes[instance.class as usize].gpu {
             Some(GpuRequest::Mig { profile, .. }) if profile == instance.profile => {}
             _ => {
-                faults.push(wrong_use(problem, gpu, instance.class, "they want no instance of that profile"))
+                faults.push(wrong_use(problem, gpu, instance.class, "they want no instance of that profile"));
             }
         }
     }
@@ -286,7 +286,9 @@ fn equal(problem: &Problem, node: &NodeView<'_>, faults: &mut Vec<GpuFault>) {
     for layout in node.layout {
         match layout {
             GpuLayout::Idle => {}
-            GpuLayout::Whole(class) => laid.entry(*class).or_default().0 += 1,
+            GpuLayout::Whole(class) => {
+                laid.entry(*class).or_default().0 += 1;
+            }
             GpuLayout::Shared(pods) => {
                 for (class, count) in pods {
                     laid.entry(*class).or_default().0 += u64::from(*count);

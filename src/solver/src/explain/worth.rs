@@ -12,17 +12,13 @@ pub(super) fn more(
     open: &[u32],
     used: &[u32],
 ) -> Vec<(u32, i64)> {
-    match &solution.prices {
-        Some(prices) => {
-            let market = Market::new(problem, solution, prices);
-            open.iter().map(|candidate| (*candidate, market.more(class, *candidate))).collect()
-        }
-        None => {
-            let costs = |candidate: u32| alone(problem, class, candidate);
-            let least = used.iter().map(|candidate| costs(*candidate)).min().unwrap_or(0);
-            open.iter().map(|candidate| (*candidate, costs(*candidate).saturating_sub(least))).collect()
-        }
+    if let Some(prices) = &solution.prices {
+        let market = Market::new(problem, solution, prices);
+        return open.iter().map(|candidate| (*candidate, market.more(class, *candidate))).collect();
     }
+    let costs = |candidate: u32| alone(problem, class, candidate);
+    let least = used.iter().map(|candidate| costs(*candidate)).min().unwrap_or(0);
+    open.iter().map(|candidate| (*candidate, costs(*candidate).saturating_sub(least))).collect()
 }
 
 fn clamp(micros: i128) -> i64 {
