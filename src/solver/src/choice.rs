@@ -158,12 +158,15 @@ impl Choice {
     }
 }
 
+/// One part's cells by value: class, price and the most; `None` where no pod can be.
+pub(crate) type Row = Vec<Option<(u32, u64, u64)>>;
+
 /// What a division of one group is reckoned with.
 struct Table {
     /// Pods by part.
     counts: Vec<u64>,
-    /// By part and value: class, price and the most; `None` where no pod can be.
-    cells: Vec<Vec<Option<(u32, u64, u64)>>>,
+    /// By part.
+    cells: Vec<Row>,
 }
 
 impl Table {

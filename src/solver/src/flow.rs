@@ -1,7 +1,7 @@
 //! Several classes over several values with least and most per value: a small flow of least cost, by shortest
 //! augmenting paths. Prices are integers, so the division found is the cheapest one.
 
-use crate::choice::Division;
+use crate::choice::{Division, Row};
 
 /// More than any sum of prices along a path.
 const BIG: i128 = 1 << 100;
@@ -73,12 +73,7 @@ impl Network {
 
 /// As many of `counts` pods (by part) as possible into `cells` (by part and value: class, price, the most), with at most
 /// `upper` and, as far as possible, at least `lower` pods in each value, as cheaply as possible.
-pub(crate) fn divide(
-    counts: &[u64],
-    cells: &[Vec<Option<(u32, u64, u64)>>],
-    lower: &[u64],
-    upper: &[u64],
-) -> Division {
+pub(crate) fn divide(counts: &[u64], cells: &[Row], lower: &[u64], upper: &[u64]) -> Division {
     let (parts, values) = (counts.len(), lower.len());
     let (source, sink) = (parts + values, parts + values + 1);
     let mut network = Network::new(parts + values + 2);

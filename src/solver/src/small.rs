@@ -18,6 +18,9 @@ const STEPS: u64 = 1 << 21;
 /// Pods in all, at most.
 const PODS: u64 = 40;
 
+/// What is left out, what it costs, and the way.
+type Best = (Vec<(u128, u64)>, u64, usize);
+
 /// One way to place a state's pods.
 struct Way {
     cost: u64,
@@ -252,7 +255,7 @@ impl Search<'_, '_, '_> {
     /// The best state, and the cheapest way there.
     fn choose(&self, totals: &[u64]) -> Option<usize> {
         let model = self.model;
-        let mut best: Option<(Vec<(u128, u64)>, u64, usize)> = None;
+        let mut best: Option<Best> = None;
         for (state, ways) in self.best.iter().enumerate() {
             let payable = |at: &&usize| {
                 self.rows

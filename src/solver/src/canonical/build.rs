@@ -12,6 +12,12 @@ use crate::gpu::{self, Room};
 use crate::problem::{GpuRequest, Problem, risk};
 use crate::solution::UnplacedReason;
 
+/// The problem's classes that no bin holds, with their counts and why.
+type Homeless = Vec<(u32, u64, UnplacedReason)>;
+
+/// A class and the group it is placed with.
+type Keyed = (Class, Option<Key>);
+
 /// What pods of one merged class share.
 #[derive(PartialEq, Eq, PartialOrd, Ord)]
 struct Kind {
@@ -469,7 +475,7 @@ impl Build<'_> {
         admission: &Admission,
         bins: &[Bin],
         admits: &[BitSet],
-    ) -> (Vec<Class>, Vec<Choice>, Vec<(u32, u64, UnplacedReason)>) {
+    ) -> (Vec<Class>, Vec<Choice>, Homeless) {
         let conflicts = conflicts(self.problem);
         let homes: Vec<Vec<u32>> = (0..self.wanted.len())
             .map(|at| (0..bins.len()).filter(|&bin| admits[bin].contains(at)).map(|bin| bin as u32).collect())
@@ -526,7 +532,7 @@ impl Build<'_> {
             };
             merged.entry(kind).or_default().push((index as u32, u64::from(class.count)));
         }
-        let mut classes: Vec<((Class, Option<Key>), Vec<u32>)> = merged
+        let mut classes: Vec<(Keyed, Vec<u32>)> = merged
             .into_iter()
             .map(|(kind, members)| {
                 let alone = kind.conflicts.binary_search(&members[0].0).is_ok();

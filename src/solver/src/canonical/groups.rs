@@ -164,19 +164,17 @@ impl Groups {
         let mut choices = Vec::new();
         for (index, group) in self.groups.iter().enumerate() {
             let mut parts: Vec<(u32, Part)> = Vec::new();
-            for at in 0..classes.len() {
-                let Some((_, member, value)) = classes[at].1.filter(|key| key.0 as usize == index) else {
-                    continue;
-                };
+            for (at, (class, key)) in classes.iter_mut().enumerate() {
+                let Some((_, member, value)) = key.filter(|key| key.0 as usize == index) else { continue };
                 let width = group.values.len().max(1);
                 if group.topology.is_none() || parts.last().is_none_or(|(last, _)| *last != member) {
                     parts.push((member, Part { owner: at as u32, cells: vec![None; width] }));
                 }
                 if let Some((_, part)) = parts.last_mut() {
                     part.cells[value as usize] = Some(at as u32);
-                    classes[at].0.owner = part.owner;
+                    class.owner = part.owner;
                 }
-                classes[at].0.choice = Some(choices.len() as u32);
+                class.choice = Some(choices.len() as u32);
             }
             if !parts.is_empty() {
                 let parts = parts.into_iter().map(|(_, part)| part).collect();
