@@ -36,6 +36,15 @@ pub struct SearchFlags {
     /// Write 0.1% or 0.001; 0 asks for proof that nothing is cheaper.
     #[arg(long, value_name = "RATIO", value_parser = ratio, help_heading = "How far to search")]
     pub gap: Option<f64>,
+
+    /// Threads to search with; the plan does not depend on it [default: one per processor, 8 at most]
+    #[arg(
+        long,
+        value_name = "NUMBER",
+        value_parser = clap::value_parser!(u16).range(1..=64),
+        help_heading = "How far to search"
+    )]
+    pub threads: Option<u16>,
 }
 
 impl SearchFlags {
@@ -54,6 +63,7 @@ impl SearchFlags {
         Options {
             gap_target: self.gap.unwrap_or(default.gap_target),
             work: self.work_limit.unwrap_or(default.work),
+            threads: self.threads.map_or(default.threads, usize::from),
             ..default
         }
     }
@@ -86,7 +96,7 @@ mod tests {
     fn counted_work_alone_stops_the_search_unless_time_is_asked_for_too() {
         let limits = |time: Option<i64>, work_limit| {
             let time_limit = time.map(SignedDuration::from_secs);
-            SearchFlags { time_limit, work_limit, gap: None }.time_limit()
+            SearchFlags { time_limit, work_limit, gap: None, threads: None }.time_limit()
         };
         assert_eq!(limits(None, None), Some(TIME_LIMIT));
         assert_eq!(limits(None, Some(1)), None);
