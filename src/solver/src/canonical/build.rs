@@ -9,7 +9,7 @@ use crate::bits::BitSet;
 use crate::choice::Choice;
 use crate::content::{Alternative, Content, Flexible};
 use crate::gpu::{self, Room};
-use crate::problem::{GpuRequest, Problem, risk};
+use crate::problem::{GpuRequest, GpuState, Problem, risk};
 use crate::solution::UnplacedReason;
 
 /// The problem's classes that no bin holds, with their counts and why.
@@ -263,6 +263,9 @@ impl<'a> Build<'a> {
     }
 }
 
+/// What existing nodes of one bin have in common: who is admitted, free room, GPUs.
+type Like<'a> = (BitSet, Vec<u64>, &'a [GpuState]);
+
 /// Who admits whom, capacity and flexibility of single pods included.
 struct Admission {
     /// By candidate, sets of positions in `wanted`.
@@ -404,11 +407,11 @@ impl Build<'_> {
             })
         });
 
-        let mut groups: BTreeMap<(BitSet, Vec<u64>, Option<&Room>), Vec<u32>> = BTreeMap::new();
+        let mut groups: BTreeMap<Like<'_>, Vec<u32>> = BTreeMap::new();
         for (node, set) in admission.existing.iter().enumerate() {
             if !set.is_empty() {
-                let room = self.rooms[1][node].as_ref();
-                groups.entry((set.clone(), self.free(node), room)).or_default().push(node as u32);
+                let gpus = self.problem.existing[node].gpus.as_slice();
+                groups.entry((set.clone(), self.free(node), gpus)).or_default().push(node as u32);
             }
         }
         let mut groups: Vec<_> = groups.into_iter().collect();
@@ -416,7 +419,8 @@ impl Build<'_> {
 
         let mut bins = Vec::with_capacity(groups.len() + candidates.len());
         let mut admits = Vec::with_capacity(groups.len() + candidates.len());
-        for ((set, free, room), nodes) in groups {
+        for ((set, free, _), nodes) in groups {
+            let room = nodes.first().and_then(|node| self.rooms[1][*node as usize].as_ref());
             bins.push(Bin {
                 capacity: free,
                 price: 0,

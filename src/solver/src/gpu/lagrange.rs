@@ -96,7 +96,7 @@ fn evaluate(pods: &[Pod<'_>], gpus: u64, priced: &[bool], prices: &[u64], unit: 
                 }
             }
             Some(GpuRequest::Share { units, .. }) => {
-                gains.push(Copy { units: units as usize / unit, gain, pod: at })
+                gains.push(Copy { units: units as usize / unit, gain, pod: at });
             }
             Some(GpuRequest::Mig { .. }) => {}
         }

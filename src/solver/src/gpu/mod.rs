@@ -41,7 +41,10 @@ pub(crate) struct Room {
 
 /// Answers of [`Room::more`] by content and wish: a search asks the same again and again. No part of what a room is.
 #[derive(Debug, Default)]
-struct Memory(Mutex<BTreeMap<Vec<(GpuRequest, u64)>, BTreeMap<GpuRequest, u64>>>);
+struct Memory(Mutex<BTreeMap<Vec<(GpuRequest, u64)>, Answers>>);
+
+/// By wish, how many more.
+type Answers = BTreeMap<GpuRequest, u64>;
 
 /// Contents remembered at most; then all are forgotten.
 const MOST_KNOWN: usize = 200_000;
