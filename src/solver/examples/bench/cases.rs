@@ -87,6 +87,15 @@ pub fn all() -> Vec<Case> {
             ],
         },
         Case {
+            name: "P6",
+            what: "200 pods, one after the other, on the solved gpuspec33 state",
+            run: arrivals::run,
+            goals: vec![
+                goal("p99 of an arrival in s", 0.05, |row| row.extra("p99 s")),
+                goal("gap in % after all of them", 1.0, |row| row.gap * 100.0),
+            ],
+        },
+        Case {
             name: "P8",
             what: "the first-fit cluster of gpuspec33, at most 976 evictions",
             run: consolidation,
@@ -134,7 +143,7 @@ fn types() -> PathBuf {
     fixture("catalogue/solver-bench-79-types.csv")
 }
 
-fn openb(name: &str) -> Problem {
+pub fn openb(name: &str) -> Problem {
     common::problem(&trace(name), &types(), usize::MAX)
 }
 

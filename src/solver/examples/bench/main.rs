@@ -5,6 +5,7 @@
 
 #![expect(clippy::disallowed_methods, reason = "measuring time is what this program is for")]
 
+mod arrivals;
 mod cases;
 mod clock;
 mod report;
