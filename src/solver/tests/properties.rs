@@ -54,7 +54,9 @@ fn rotated<T>(list: &mut [T]) -> impl Fn(u32) -> u32 + use<T> {
 }
 
 fn mapped(indices: &mut [u32], map: impl Fn(u32) -> u32) {
-    indices.iter_mut().for_each(|index| *index = map(*index));
+    for index in indices.iter_mut() {
+        *index = map(*index);
+    }
     indices.sort_unstable();
 }
 

@@ -108,7 +108,9 @@ mod tests {
 
     fn solved(backend: Backend, rows: &[Ask], columns: &[(f64, Vec<(usize, f64)>)]) -> Option<Point> {
         let mut lp = new(Seed { backend, number: 0 });
-        rows.iter().for_each(|ask| lp.add_row(*ask));
+        for ask in rows {
+            lp.add_row(*ask);
+        }
         for (cost, entries) in columns {
             assert!(lp.add_column(*cost, entries));
         }
@@ -173,7 +175,9 @@ mod tests {
     }
 
     /// Covering rows, a ceiling, and columns that cover each row, so that there is always a point.
-    fn programs() -> impl Strategy<Value = (Vec<Ask>, Vec<(f64, Vec<(usize, f64)>)>)> {
+    type Columns = Vec<(f64, Vec<(usize, f64)>)>;
+
+    fn programs() -> impl Strategy<Value = (Vec<Ask>, Columns)> {
         let column = (1..=50u32, proptest::collection::vec(0..=4u32, 4));
         (proptest::collection::vec(0..=9u32, 4), 0..=6u32, proptest::collection::vec(column, 0..12)).prop_map(
             |(needs, ceiling, columns)| {
@@ -205,7 +209,9 @@ mod tests {
                     prop_assert!(*value >= -1e-6);
                     let worth: f64 = entries.iter().map(|(row, entry)| point.duals[*row] * entry).sum();
                     prop_assert!(worth <= cost + 1e-6, "{backend:?}: worth {worth}, cost {cost}");
-                    entries.iter().for_each(|(row, entry)| sums[*row] += value * entry);
+                    for (row, entry) in entries {
+                        sums[*row] += value * entry;
+                    }
                 }
                 let mut worth = 0.0;
                 for ((ask, dual), sum) in rows.iter().zip(&point.duals).zip(sums) {

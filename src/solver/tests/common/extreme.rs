@@ -36,10 +36,10 @@ impl Edits<'_> {
 
     /// Some edits of whatever is there; the result need not be well-formed.
     pub fn apply(&mut self, problem: &mut Problem) {
-        for _ in 0..1 + self.byte() % 6 {
+        for _ in 0..=self.byte() % 6 {
             let what = self.byte();
             let at = self.byte();
-            if what % 3 == 0 {
+            if what.is_multiple_of(3) {
                 if let Some(class) = pick(&mut problem.classes, at) {
                     match self.byte() % 14 {
                         0 => class.count = self.small(),
@@ -85,7 +85,10 @@ impl Edits<'_> {
                 match self.byte() % 12 {
                     0 => problem.limits.iter_mut().for_each(|limit| limit.bound = self.large()),
                     1 => {
-                        problem.existing.iter_mut().for_each(|node| *entry(&mut node.free, at) = self.large())
+                        problem
+                            .existing
+                            .iter_mut()
+                            .for_each(|node| *entry(&mut node.free, at) = self.large());
                     }
                     2 => problem
                         .commitments

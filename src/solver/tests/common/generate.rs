@@ -63,24 +63,6 @@ impl Mix {
         joined: true,
     };
 
-    /// No rule but that pods fit.
-    pub const PLAIN: Self = Self {
-        scarce: false,
-        shares: false,
-        meetings: false,
-        gpus: false,
-        commitments: false,
-        charges: false,
-        flexibility: false,
-        gangs: false,
-        spreads: false,
-        priorities: false,
-        values: false,
-        removal: false,
-        joined: false,
-        ..Self::ALL
-    };
-
     /// What the engine knows.
     pub const LANDED: Self = Self::ALL;
 }

@@ -65,8 +65,7 @@ fn packs(gpus: &mut [Gpu], pieces: &[Piece]) -> bool {
     for at in 0..gpus.len() {
         let before = gpus[at].clone();
         match (*piece, &before) {
-            (Piece::Whole, Gpu::Shared { empty: true, .. })
-            | (Piece::Whole, Gpu::Cut { mixed: true, taken: 0, .. }) => {
+            (Piece::Whole, Gpu::Shared { empty: true, .. } | Gpu::Cut { mixed: true, taken: 0, .. }) => {
                 gpus[at] = Gpu::Full;
                 if packs(gpus, rest) {
                     return true;
