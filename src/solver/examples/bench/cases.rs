@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use poolwright_solver::{Options, Problem, Solution, baseline, check, frontier, greedy, solve};
 
+use crate::arrivals;
 use crate::clock::Clock;
 use crate::common;
 use crate::report::Row;
