@@ -431,7 +431,7 @@ mod tests {
             let wanted: Vec<u64> = choice.parts.iter().map(|part| totals[part.owner as usize]).collect();
             let mut least: Option<u64> = None;
             let mut most = 0;
-            let mut tops = vec![0u64; 6];
+            let mut tops = [0u64; 6];
             let limits: Vec<u64> = caps.iter().map(|cap| (*cap).min(5)).collect();
             all(&choice, &limits, &mut |placed| {
                 let by_part = placed_by_part(&choice, placed);
@@ -450,14 +450,18 @@ mod tests {
             prop_assert_eq!(found.as_ref().map(|way| way.0), least.map(u128::from));
             if let Some((_, split)) = found {
                 let mut placed = vec![0; 6];
-                split.iter().for_each(|(class, count)| placed[*class as usize] = *count);
+                for (class, count) in &split {
+                    placed[*class as usize] = *count;
+                }
                 prop_assert!(choice.allows(&totals, &placed));
                 prop_assert_eq!(placed_by_part(&choice, &placed), wanted.clone());
             }
             if !choice.is_gang() {
                 let split = choice.largest(&totals, &prices, Some(&caps));
                 let mut placed = vec![0; 6];
-                split.iter().for_each(|(class, count)| placed[*class as usize] = *count);
+                for (class, count) in &split {
+                    placed[*class as usize] = *count;
+                }
                 prop_assert!(choice.allows(&totals, &placed), "{:?}", placed);
                 prop_assert_eq!(split.iter().map(|(_, count)| count).sum::<u64>(), most);
             }

@@ -467,7 +467,9 @@ fn add_copy(target: &mut [f32], row: usize, rows: usize, slot: usize, cost: usiz
         }
         let line = &mut target[s * row..(s + 1) * row];
         if cost == 0 {
-            line.iter_mut().for_each(|cell| *cell += value);
+            for cell in line {
+                *cell += value;
+            }
             continue;
         }
         let mut end = row;

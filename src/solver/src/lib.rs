@@ -42,6 +42,7 @@ mod small;
 mod solve;
 #[cfg(test)]
 mod testing;
+mod warm;
 
 use poolwright_catalog::UsdPerHour;
 
@@ -55,7 +56,8 @@ pub use solution::{
     Charges, ExistingUse, GpuLayout, MigInstance, Move, MoveTarget, NewNodes, Placement, Proof, ShadowPrices,
     Solution, Step, Stopped, Unplaced, UnplacedReason, gap,
 };
-pub use solve::{Options, greedy, solve};
+pub use solve::{Options, greedy, solve, solve_from};
+pub use warm::Warm;
 
 /// What the solver asks its caller while it works: the clock lives with the caller.
 pub trait Watch {

@@ -280,7 +280,9 @@ impl<'m> Pricer<'m> {
             if let Some(chosen) = chosen {
                 let requests = &self.model.classes[chosen.class as usize].requests;
                 room.iter_mut().zip(requests).for_each(|(room, request)| *room -= request);
-                content.iter_mut().for_each(|content| content.add(chosen.class, 1));
+                if let Some(content) = &mut content {
+                    content.add(chosen.class, 1);
+                }
             }
             let value = chosen.map_or(0, |chosen| chosen.value);
             let mut items: Vec<Item> = rest.iter().chain(&small).cloned().collect();
@@ -356,7 +358,7 @@ impl<'m> Pricer<'m> {
         let start = if shares.beside.is_empty() { given } else { &shares.beside };
         let bound = lagrange::bound(&pods, gpus, &priced, start, threshold)?;
         let found = if bound.upper > threshold {
-            self.filled(bin, &pods, gpus, &bound).filter(|(value, _)| *value > threshold)
+            Some(self.filled(bin, &pods, gpus, &bound)).filter(|(value, _)| *value > threshold)
         } else {
             None
         };
@@ -371,7 +373,7 @@ impl<'m> Pricer<'m> {
         pods: &[lagrange::Pod<'_>],
         gpus: u64,
         bound: &lagrange::Bound,
-    ) -> Option<(u64, Vec<(u32, u32)>)> {
+    ) -> (u64, Vec<(u32, u32)>) {
         let classes = &self.model.classes;
         let capacity = &self.model.bins[bin].capacity;
         let sum = |filling: &lagrange::Filling| {
@@ -418,7 +420,9 @@ impl<'m> Pricer<'m> {
         };
         let (_, a, b, count) = best;
         for (filling, times) in [(fillings[a], count), (fillings[b], gpus - count)] {
-            filling.iter().for_each(|(pod, each)| put(*pod, each * times));
+            for (pod, each) in filling {
+                put(*pod, each * times);
+            }
         }
         let mut order: Vec<(f64, usize)> = pods
             .iter()
@@ -434,8 +438,10 @@ impl<'m> Pricer<'m> {
             })
             .collect();
         order.sort_by(|a, b| b.0.total_cmp(&a.0).then(a.1.cmp(&b.1)));
-        order.into_iter().for_each(|(_, pod)| put(pod, u64::MAX));
-        Some((value, content.into_pods()))
+        for (_, pod) in order {
+            put(pod, u64::MAX);
+        }
+        (value, content.into_pods())
     }
 
     /// The best content of `room`, as [`Self::price`] but without memory.

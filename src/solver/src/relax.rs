@@ -205,6 +205,8 @@ pub(crate) struct Generation<'m, 't> {
     tolerance: f64,
     /// The last solved master.
     values: Option<Values>,
+    /// Whether no column was added since.
+    solved: bool,
     best: Relaxed,
 }
 
@@ -243,6 +245,7 @@ impl<'m, 't> Generation<'m, 't> {
             center,
             smoothing: 0.5,
             values: None,
+            solved: false,
             best: Relaxed::default(),
         }
     }
@@ -280,7 +283,9 @@ impl<'m, 't> Generation<'m, 't> {
         let mut levels: Vec<usize> =
             pricer.levels.iter().map(|level| (*level).clamp(goal.levels.0, goal.levels.1)).collect();
         for round in 0..=goal.rounds {
-            let Some(values) = self.master.solve(meter) else { return End::Stopped };
+            let known = if self.solved { self.values.take() } else { None };
+            let Some(values) = known.or_else(|| self.master.solve(meter)) else { return End::Stopped };
+            self.solved = true;
             let objective = values.objective;
             self.best.objective = objective;
             if self.best.pods.is_empty() {
@@ -332,6 +337,7 @@ impl<'m, 't> Generation<'m, 't> {
                 }
             }
             let new = worthwhile(model, values, all);
+            self.solved = false;
             let options = self.open.map_or_else(Vec::new, |open| open.improving(model, values, &pods));
             let added = new.len() + options.len();
             for (choice, split) in options {
@@ -410,9 +416,26 @@ fn worthwhile(model: &Model, values: &Values, all: Vec<Priced>) -> Vec<Pattern> 
     new
 }
 
+/// A certificate at `prices` alone, without any master: what is remembered proves at once.
+pub(crate) fn certify(
+    pricer: &mut Pricer<'_>,
+    (pods, bins, limits): &Center,
+    demand: &[u64],
+    meter: &mut Meter<'_>,
+) -> Option<Certificate> {
+    let model = pricer.model();
+    let prices = Prices::new(model, pods, bins, limits);
+    let tasks: Vec<(u64, Effort)> =
+        (0..model.bins.len()).map(|bin| (prices.charge(model, bin), EFFORTS[0])).collect();
+    let all = pricer.price_all(&prices.pods, demand, &tasks, meter);
+    let stopped = meter.spend(all.iter().map(|priced| priced.work).sum());
+    let uppers: Vec<u64> = all.iter().map(|priced| priced.upper).collect();
+    (!stopped).then(|| Certificate::new(model, &prices, &uppers))
+}
+
 /// Runs column generation once. `None` when it was stopped before the first master was solved.
-pub(crate) fn run<'m>(
-    pricer: &mut Pricer<'m>,
+pub(crate) fn run(
+    pricer: &mut Pricer<'_>,
     task: Task<'_>,
     goal: Goal,
     meter: &mut Meter<'_>,

@@ -15,6 +15,7 @@ use crate::pricing::Pricer;
 use crate::problem::{Problem, ProblemError};
 use crate::relax::{self, Center, End, Generation, Goal, Relaxed, Task};
 use crate::solution::{Proof, Solution, Stopped};
+use crate::warm::{self, Warm};
 use crate::{Watch, admit, exact, improve, moves, shadow, small};
 
 /// How far to go.
@@ -71,6 +72,38 @@ pub fn solve(problem: &Problem, options: &Options, watch: &mut dyn Watch) -> Res
     if moves::concerns(problem) {
         return Ok(moves::solve(problem, options, watch));
     }
+    Ok(begin(problem, options, None, watch, |_| ()).0)
+}
+
+/// As [`solve`], with what an earlier solve of a similar problem left, and with what this one leaves. `Warm::default()`
+/// is an empty memory.
+///
+/// The answer is then a function of `warm` too. Problems with removable nodes neither use it nor leave anything.
+///
+/// # Errors
+/// [`ProblemError`] when `problem` is malformed.
+pub fn solve_from(
+    problem: &Problem,
+    options: &Options,
+    warm: &Warm,
+    watch: &mut dyn Watch,
+) -> Result<(Solution, Warm), ProblemError> {
+    problem.validate()?;
+    if moves::concerns(problem) {
+        return Ok((moves::solve(problem, options, watch), Warm::default()));
+    }
+    Ok(begin(problem, options, Some(warm), watch, |run| {
+        Warm::of(problem, run.model, &run.best, run.last.as_ref())
+    }))
+}
+
+fn begin<T>(
+    problem: &Problem,
+    options: &Options,
+    warm: Option<&Warm>,
+    watch: &mut dyn Watch,
+    leave: impl FnOnce(&Run<'_>) -> T,
+) -> (Solution, T) {
     let model = Model::new(problem);
     let mut meter = Meter::new(watch, options.work);
     meter.about(model.classes.len(), model.bins.iter().filter(|bin| !bin.is_existing()).count());
@@ -91,6 +124,7 @@ pub fn solve(problem: &Problem, options: &Options, watch: &mut dyn Watch) -> Res
     }
     let mut run = Run::new(problem, &model, options, plan);
     run.bound = bound;
+    run.recall(warm, &mut meter);
     run.search(&mut meter);
     if run.certificate.is_none() {
         run.price(&mut meter);
@@ -108,8 +142,10 @@ pub fn solve(problem: &Problem, options: &Options, watch: &mut dyn Watch) -> Res
     if run.best.cost(&model) <= run.bound {
         solution.proof = Proof::Exact;
     }
-    solution.prices = run.certificate.map(|certificate| shadow::prices(problem, &model, &certificate));
-    Ok(solution)
+    solution.prices =
+        run.certificate.as_ref().map(|certificate| shadow::prices(problem, &model, certificate));
+    let left = leave(&run);
+    (solution, left)
 }
 
 /// A solve under way.
@@ -129,6 +165,10 @@ struct Run<'a> {
     certificate: Option<Certificate>,
     /// Whether to try small problems exactly first.
     small: bool,
+    /// Contents and prices that an earlier solve left.
+    memory: Option<(Vec<Pattern>, Center)>,
+    /// The last relaxation.
+    last: Option<Relaxed>,
 }
 
 /// Steps of a dive that goes to the end.
@@ -137,10 +177,13 @@ const DEEP: u32 = 60;
 const COARSE: f64 = 0.005;
 /// Attempts at improvement in a row that find nothing.
 const FAILURES: u32 = 40;
+/// From which fraction a dive rounds up, and its steps.
+type Dive = (f64, u32);
+
 /// Relative distance of objective and bound, rounds at most to get there, and which dives then: from which fraction they
 /// round up, and their steps. Better plans while the relaxation converges; a dive of one step costs little more than the
 /// greedy.
-const SCHEDULE: &[(f64, u32, &[(f64, u32)])] = &[
+const SCHEDULE: &[(f64, u32, &[Dive])] = &[
     (0.05, 8, &[(0.6, 1)]),
     (0.02, 12, &[(0.6, 1)]),
     (0.006, 40, &[(0.6, 1)]),
@@ -179,7 +222,20 @@ impl<'a> Run<'a> {
     fn new(problem: &'a Problem, model: &'a Model, options: &'a Options, best: Plan) -> Self {
         let totals = model.gathered(&best.placed(model));
         let (demand, open) = (model.most(&totals), model.is_open(&totals));
-        Self { problem, model, options, totals, demand, open, best, bound: 0, certificate: None, small: true }
+        Self {
+            problem,
+            model,
+            options,
+            totals,
+            demand,
+            open,
+            best,
+            bound: 0,
+            certificate: None,
+            small: true,
+            memory: None,
+            last: None,
+        }
     }
 }
 
@@ -192,6 +248,19 @@ impl Run<'_> {
     fn done(&self) -> bool {
         let cost = self.best.cost(self.model);
         cost <= self.bound || (cost - self.bound) as f64 <= self.options.gap_target * self.bound as f64
+    }
+
+    /// Uses what an earlier solve left, where no pods are divided by choices.
+    fn recall(&mut self, warm: Option<&Warm>, meter: &mut Meter<'_>) {
+        let Some(warm) = warm.filter(|_| !self.open) else { return };
+        let (known, prices) = warm.recall(self.problem, self.model);
+        if known.is_empty() {
+            return;
+        }
+        let plan = warm::plan(self.model, &self.demand, &known, &prices);
+        self.offer(plan, meter);
+        let center = (prices, vec![0.0; self.model.bins.len()], vec![0.0; self.model.limits.len()]);
+        self.memory = Some((known.into_keys().collect(), center));
     }
 
     /// Takes `plan` if it places the same pods for less.
@@ -278,6 +347,15 @@ impl Run<'_> {
         let stock = Stock::full(self.model);
         let mut start = relax::plain_columns(self.model, &self.demand);
         start.extend(self.best.nodes.keys().cloned());
+        let (known, center) = self.memory.take().unzip();
+        start.extend(known.unwrap_or_default());
+        if let Some(center) = &center {
+            let certificate = relax::certify(&mut pricer, center, &self.demand, meter);
+            self.prove(certificate.as_ref(), meter);
+            if self.done() || meter.stopped() {
+                return;
+            }
+        }
         let (demand, totals) = (self.demand.clone(), self.totals.clone());
         let known = open::taken(self.model, &self.best);
         let task = Task {
@@ -285,7 +363,7 @@ impl Run<'_> {
             stock: &stock,
             start,
             exchanges: &exchanges,
-            center: None,
+            center,
             seed: self.seed(),
             cutoff: None,
             open: self.open.then_some(Open { totals: &totals, known: &known }),
@@ -306,6 +384,7 @@ impl Run<'_> {
                 }
             }
             let Some(relaxed) = generation.relaxed() else { return };
+            self.last = Some(relaxed.clone());
             for style in *styles {
                 self.dive(&mut pricer, &relaxed, &exchanges, *style, meter);
                 if self.done() || meter.stopped() {

@@ -4,8 +4,8 @@ use std::path::Path;
 
 use poolwright_catalog::{ResourceName, UsdPerHour};
 use poolwright_solver::{
-    Candidate, ExistingNode, Limit, NeverStop, Options, PodClass, Problem, Solution, UnplacedReason, Watch,
-    baseline, check, solve,
+    Candidate, ExistingNode, Limit, NeverStop, Options, PodClass, Problem, Solution, UnplacedReason, Warm,
+    Watch, baseline, check, solve, solve_from,
 };
 
 mod common;
@@ -200,4 +200,30 @@ fn a_solve_that_is_stopped_at_once_still_places_every_pod() {
     assert_eq!(solution.unplaced_pods(), 0);
     // The greedy plan is within 12 % of the best bound known.
     assert!(solution.cost.as_f64() <= 1.12 * 8_110.3, "{}", solution.cost);
+}
+
+#[test]
+fn what_a_solve_left_helps_the_next_and_never_makes_it_wrong() {
+    let mut problem = trace();
+    let options = Options { work: 2_000_000, ..Options::default() };
+    let (first, warm) =
+        solve_from(&problem, &options, &Warm::default(), &mut NeverStop).expect("a well-formed problem");
+    assert_eq!(check(&problem, &first), Ok(()));
+    // A class goes, another grows, candidates are renumbered and one is gone.
+    problem.classes[0].count = 0;
+    problem.classes[1].count += 20;
+    let gone = problem.candidates.len() as u32 - 1;
+    problem.candidates.pop();
+    for class in &mut problem.classes {
+        class.candidates.retain(|candidate| *candidate != gone);
+    }
+    let none = Options { work: 0, ..options };
+    let (cold, _) =
+        solve_from(&problem, &none, &Warm::default(), &mut NeverStop).expect("a well-formed problem");
+    let (warmed, _) = solve_from(&problem, &none, &warm, &mut NeverStop).expect("a well-formed problem");
+    assert_eq!(check(&problem, &warmed), Ok(()));
+    assert!(warmed.cost < cold.cost, "{} with a memory, {} without", warmed.cost, cold.cost);
+    let (again, _) = solve_from(&problem, &options, &warm, &mut NeverStop).expect("a well-formed problem");
+    assert_eq!(check(&problem, &again), Ok(()));
+    assert!(again.bound <= again.cost && again.cost <= warmed.cost);
 }

@@ -3,7 +3,9 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use poolwright_solver::{Options, Problem, Solution, baseline, check, frontier, greedy, solve};
+use poolwright_solver::{
+    Options, Problem, Solution, Warm, baseline, check, frontier, greedy, solve, solve_from,
+};
 
 use crate::arrivals;
 use crate::clock::Clock;
@@ -77,6 +79,24 @@ pub fn all() -> Vec<Case> {
             what: "10,000 pods, types x 3 zones x spot and on-demand",
             run: || measured(&wide(), 10.0, true),
             goals: vec![goal("gap in % at 3 s", 2.0, |row| row.gap_at(3.0) * 100.0)],
+        },
+        Case {
+            name: "P3-warm",
+            what: "the same after 1 % of the pods changed, with what the solve before left",
+            run: || {
+                let before = wide();
+                let options = Options { work: u64::MAX, ..Options::default() };
+                let mut clock = Clock::new(Duration::from_secs(10));
+                let (_, warm) = solve_from(&before, &options, &Warm::default(), &mut clock)
+                    .expect("a well-formed problem");
+                let after = common::zones::churned(before, 100, 3);
+                let mut clock = Clock::new(Duration::from_secs(5));
+                let (solution, _) =
+                    solve_from(&after, &options, &warm, &mut clock).expect("a well-formed problem");
+                accepted(&after, &solution);
+                row(&solution, &clock)
+            },
+            goals: vec![goal("gap in % at 1 s", 2.0, |row| row.gap_at(1.0) * 100.0)],
         },
         Case {
             name: "P4",

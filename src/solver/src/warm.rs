@@ -1,0 +1,165 @@
+//! What one solve leaves to the next, which asks for nearly the same.
+//!
+//! Contents of nodes and prices of pods are kept by the names of candidates and classes, so that they survive when pods,
+//! classes and candidates come and go. Whatever does not fit any more is dropped: a wrong memory costs time, never
+//! correctness, since every content is asked for anew and the bound is proven by the new problem alone.
+
+use std::collections::BTreeMap;
+
+use crate::canonical::{Model, Origin};
+use crate::content::Content;
+use crate::dive;
+use crate::greedy;
+use crate::plan::{Pattern, Plan, Stock};
+use crate::problem::Problem;
+use crate::relax::Relaxed;
+
+/// Nodes by what they hold, and what pods cost: see [`crate::solve_from`].
+#[derive(Clone, Debug, Default)]
+pub struct Warm {
+    contents: Vec<Kept>,
+    prices: BTreeMap<String, f64>,
+}
+
+/// One content.
+#[derive(Clone, Debug)]
+struct Kept {
+    candidate: String,
+    covered: bool,
+    pods: Vec<(String, u32)>,
+    /// How many nodes of the plan held it.
+    count: u64,
+}
+
+/// Contents that cost up to so much more than they are worth are kept.
+const SLACK: f64 = 0.005;
+
+impl Warm {
+    /// What `plan` and the last relaxation know. Pods of choices are left out: their prices are those of one division.
+    pub(crate) fn of(problem: &Problem, model: &Model, plan: &Plan, relaxed: Option<&Relaxed>) -> Self {
+        let class = |index: u32| {
+            let class = &model.classes[index as usize];
+            let (member, _) = class.members.first().filter(|_| class.choice.is_none())?;
+            Some(problem.classes[*member as usize].name.clone())
+        };
+        let mut counts: BTreeMap<Pattern, u64> = plan.nodes.clone();
+        let mut prices = BTreeMap::new();
+        if let Some(relaxed) = relaxed {
+            for pattern in dive::pool(model, relaxed, SLACK) {
+                counts.entry(pattern).or_default();
+            }
+            prices = (0..model.classes.len())
+                .filter_map(|index| Some((class(index as u32)?, relaxed.pods[index])))
+                .collect();
+        }
+        let contents = counts
+            .into_iter()
+            .filter_map(|(pattern, count)| {
+                let bin = &model.bins[pattern.bin as usize];
+                let Origin::Candidate(candidate) = bin.origin else { return None };
+                Some(Kept {
+                    candidate: problem.candidates[candidate as usize].name.clone(),
+                    covered: bin.covered.is_some(),
+                    pods: pattern
+                        .pods
+                        .iter()
+                        .map(|(index, pods)| Some((class(*index)?, *pods)))
+                        .collect::<Option<_>>()?,
+                    count,
+                })
+            })
+            .collect();
+        Self { contents, prices }
+    }
+
+    /// The contents that this problem's nodes can hold, with the number of nodes that did, and prices of its classes.
+    pub(crate) fn recall(&self, problem: &Problem, model: &Model) -> (BTreeMap<Pattern, u64>, Vec<f64>) {
+        let mut classes: BTreeMap<&str, u32> = BTreeMap::new();
+        for (index, class) in model.classes.iter().enumerate().filter(|(_, class)| class.choice.is_none()) {
+            for (member, _) in &class.members {
+                classes.insert(&problem.classes[*member as usize].name, index as u32);
+            }
+        }
+        let bins: BTreeMap<(&str, bool), u32> = model
+            .bins
+            .iter()
+            .enumerate()
+            .filter_map(|(index, bin)| match bin.origin {
+                Origin::Candidate(candidate) => {
+                    let name = problem.candidates[candidate as usize].name.as_str();
+                    Some(((name, bin.covered.is_some()), index as u32))
+                }
+                Origin::Existing(_) => None,
+            })
+            .collect();
+        let mut patterns = BTreeMap::new();
+        for kept in &self.contents {
+            let Some(&bin) = bins.get(&(kept.candidate.as_str(), kept.covered)) else { continue };
+            let mut pods: BTreeMap<u32, u32> = BTreeMap::new();
+            for (name, count) in &kept.pods {
+                // A class that is gone leaves its place empty.
+                if let Some(&class) = classes.get(name.as_str()) {
+                    let slot = pods.entry(class).or_default();
+                    *slot = slot.saturating_add(*count);
+                }
+            }
+            let pods: Vec<(u32, u32)> = pods.into_iter().collect();
+            if !pods.is_empty() && Content::allows(model, bin, &pods) {
+                *patterns.entry(Pattern { bin, pods }).or_default() += kept.count;
+            }
+        }
+        let demand: Vec<u64> = model.classes.iter().map(|class| class.demand).collect();
+        let mut prices = greedy::share(model, &demand);
+        for (name, class) in classes {
+            if let Some(price) = self.prices.get(name) {
+                prices[class as usize] = *price;
+            }
+        }
+        (patterns, prices)
+    }
+}
+
+/// The remembered nodes, as far as `demand` still fills them, and more for the rest.
+pub(crate) fn plan(model: &Model, demand: &[u64], known: &BTreeMap<Pattern, u64>, prices: &[f64]) -> Plan {
+    let mut plan = Plan::default();
+    let mut left = demand.to_vec();
+    let mut stock = Stock::full(model);
+    let mut open = |pattern: Pattern, count: u64, left: &mut Vec<u64>| {
+        let count = count.min(stock.left(model, pattern.bin));
+        for (class, pods) in &pattern.pods {
+            left[*class as usize] -= u64::from(*pods) * count;
+        }
+        stock.take(model, pattern.bin, count);
+        plan.add(pattern, count);
+        count
+    };
+    let mut partial = Vec::new();
+    for (pattern, count) in known.iter().filter(|(_, count)| **count > 0) {
+        let opened = open(pattern.clone(), pattern.copies(&left).min(*count), &mut left);
+        if opened < *count {
+            partial.push((pattern, *count - opened));
+        }
+    }
+    // A node that lost some of its pods is kept where the rest is still worth most of it.
+    for (pattern, count) in partial {
+        for _ in 0..count {
+            let pods: Vec<(u32, u32)> = pattern
+                .pods
+                .iter()
+                .map(|(class, pods)| (*class, u64::from(*pods).min(left[*class as usize]) as u32))
+                .filter(|(_, pods)| *pods > 0)
+                .collect();
+            let worth: f64 =
+                pods.iter().map(|(class, pods)| prices[*class as usize] * f64::from(*pods)).sum();
+            if pods.is_empty() || worth < 0.9 * model.bins[pattern.bin as usize].price as f64 {
+                break;
+            }
+            open(Pattern { bin: pattern.bin, pods }, 1, &mut left);
+        }
+    }
+    plan.fill(model, &mut left, &greedy::by_value(prices));
+    greedy::complete(model, &mut plan, left, prices);
+    plan.trim(model, demand);
+    plan.downgrade(model);
+    plan
+}
