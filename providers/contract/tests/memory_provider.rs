@@ -103,6 +103,8 @@ fn cloud() -> Arc<MemoryCloud> {
             source: "a test".into(),
             as_of: None,
         }),
+        available: None,
+        interruptions: None,
     };
     let catalogue = Catalogue::new(
         CatalogueOrigin { source: "a test".to_owned(), as_of: None },

@@ -100,6 +100,6 @@ mod tests {
         };
         assert_eq!(limits(None, None), Some(TIME_LIMIT));
         assert_eq!(limits(None, Some(1)), None);
-        assert_eq!(limits(Some(60), Some(1)), Some(Duration::from_secs(60)));
+        assert_eq!(limits(Some(60), Some(1)), Some(Duration::from_mins(1)));
     }
 }
