@@ -71,7 +71,7 @@ fn problems(rules: Rules) -> impl Strategy<Value = Problem> {
                             max_per_node: most,
                             candidates: subset(bits[0] | bits[1], kinds),
                             existing: subset(bits[2], nodes),
-                            ports: if rules.content && bits[2] >> 8 & 3 == 0 {
+                            ports: if rules.content && (bits[2] >> 8).is_multiple_of(4) {
                                 subset(bits[2] >> 10, 3)
                             } else {
                                 Vec::new()
@@ -94,7 +94,11 @@ fn problems(rules: Rules) -> impl Strategy<Value = Problem> {
                         capacity: vec![*cpu, *memory, *gpu],
                         max_nodes: (rules.scarce && bits[1] & 1 == 1).then_some(*most),
                         limit_use: if rules.scarce && *used > 0 { vec![(0, *used)] } else { Vec::new() },
-                        domains: if bits[0] & 3 == 0 { Vec::new() } else { vec![(0, bits[0] >> 2 & 1)] },
+                        domains: if bits[0].is_multiple_of(4) {
+                            Vec::new()
+                        } else {
+                            vec![(0, bits[0] >> 2 & 1)]
+                        },
                         interruptions: if rules.penalties { (bits[0] >> 3 & 3) * 25_000 } else { 0 },
                         ..Candidate::default()
                     })
@@ -116,7 +120,7 @@ fn problems(rules: Rules) -> impl Strategy<Value = Problem> {
                 let pairs = (0..size).flat_map(|i| (i + 1..size).map(move |j| (i, j)));
                 problem.conflicts = pairs
                     .enumerate()
-                    .filter(|(at, _)| bits[0] >> (2 * at) & 3 == 0)
+                    .filter(|(at, _)| (bits[0] >> (2 * at)).is_multiple_of(4))
                     .map(|(_, pair)| pair)
                     .collect();
             }
