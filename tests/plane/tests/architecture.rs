@@ -52,7 +52,8 @@ struct Graph {
 impl Graph {
     fn of_this_workspace() -> Self {
         let output = Command::new(env!("CARGO"))
-            .args(["metadata", "--format-version", "1", "--locked", "--manifest-path"])
+            // What a feature that is off by default needs is a dependency too.
+            .args(["metadata", "--format-version", "1", "--locked", "--all-features", "--manifest-path"])
             .arg(concat!(env!("CARGO_MANIFEST_DIR"), "/../../Cargo.toml"))
             .output()
             .expect("cargo metadata starts");
