@@ -395,7 +395,7 @@ fn worthwhile(model: &Model, values: &Values, all: Vec<Priced>) -> Vec<Pattern> 
     };
     // A master that grows too fast is slow: where many bins have something, each gives less.
     let sources = all.iter().filter(|priced| !priced.found.is_empty()).count().max(1);
-    let quota = (COLUMNS / sources).clamp(2, SPREAD);
+    let quota = (COLUMNS / sources).clamp(1, SPREAD);
     let mut new = Vec::new();
     for (index, priced) in all.into_iter().enumerate() {
         let bin = &model.bins[index];
