@@ -44,8 +44,10 @@ const GLANCE: Effort = Effort { bits: 9, nodes: 1_000 };
 /// Contents of one bin that a round adds for their variety, beside the best ones.
 const SPREAD: usize = 8;
 
-/// Columns that a round should add at most, roughly.
-const COLUMNS: usize = 250;
+/// Columns that a round should add at most, roughly: fewer where there are so many kinds of nodes that the master is what
+/// takes the time.
+const COLUMNS: [usize; 2] = [250, 120];
+const MANY_BINS: usize = 200;
 
 /// What the column generation leaves behind.
 #[derive(Clone, Debug, Default)]
@@ -395,7 +397,8 @@ fn worthwhile(model: &Model, values: &Values, all: Vec<Priced>) -> Vec<Pattern> 
     };
     // A master that grows too fast is slow: where many bins have something, each gives less.
     let sources = all.iter().filter(|priced| !priced.found.is_empty()).count().max(1);
-    let quota = (COLUMNS / sources).clamp(1, SPREAD);
+    let columns = COLUMNS[usize::from(model.bins.len() > MANY_BINS)];
+    let quota = (columns / sources).clamp(1, SPREAD);
     let mut new = Vec::new();
     for (index, priced) in all.into_iter().enumerate() {
         let bin = &model.bins[index];

@@ -345,10 +345,10 @@ impl Run<'_> {
         let mut pricer = Pricer::new(self.model, self.options.threads);
         let exchanges = relax::exchanges(self.model);
         let stock = Stock::full(self.model);
-        let mut start = relax::plain_columns(self.model, &self.demand);
-        start.extend(self.best.nodes.keys().cloned());
         let (known, center) = self.memory.take().unzip();
-        start.extend(known.unwrap_or_default());
+        // The master needs one feasible combination, which the plan is, and reasonable prices from the start.
+        let mut start = known.unwrap_or_else(|| relax::plain_columns(self.model, &self.demand));
+        start.extend(self.best.nodes.keys().cloned());
         if let Some(center) = &center {
             let certificate = relax::certify(&mut pricer, center, &self.demand, meter);
             self.prove(certificate.as_ref(), meter);

@@ -32,7 +32,7 @@ struct Kept {
 }
 
 /// Contents that cost up to so much more than they are worth are kept.
-const SLACK: f64 = 0.005;
+const SLACK: f64 = 0.001;
 
 impl Warm {
     /// What `plan` and the last relaxation know. Pods of choices are left out: their prices are those of one division.
