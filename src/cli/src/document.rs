@@ -225,14 +225,7 @@ fn maybe_usd<S: Serializer>(amount: &Option<UsdPerHour>, serializer: S) -> Resul
 
 /// `(cost - bound) / bound` with six decimals; zero when nothing is bought.
 pub fn gap(cost: UsdPerHour, bound: UsdPerHour) -> f64 {
-    let (cost, bound) = (cost.micros(), bound.micros());
-    if cost <= bound {
-        0.0
-    } else if bound == 0 {
-        1.0
-    } else {
-        six_decimals((cost - bound) as f64 / bound as f64)
-    }
+    six_decimals(poolwright_solver::gap(cost, bound))
 }
 
 /// Rounded to six decimals, so that no digit is printed that means nothing.

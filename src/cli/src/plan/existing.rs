@@ -4,28 +4,16 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use poolwright_core::{PodPhase, Snapshot};
-use poolwright_intake::manifest::{Manifest, parse};
 
+use super::files::read;
 use crate::exit::Failure;
-use crate::problems::Problems;
-use crate::source;
 
 /// Puts the nodes of the files, and what runs on them, into `snapshot`: their free room is used before anything is bought.
 pub fn add(paths: &[PathBuf], snapshot: &mut Snapshot, notes: &mut Vec<String>) -> Result<(), Failure> {
     if paths.is_empty() {
         return Ok(());
     }
-    let mut manifest = Manifest::default();
-    let mut problems = Problems::new();
-    for source in source::manifests(paths)? {
-        match parse(&source.name, &source.text) {
-            Ok(read) => manifest.extend(read),
-            Err(errors) => errors.iter().for_each(|error| problems.push(error)),
-        }
-    }
-    if problems.is_empty() {
-        manifest.duplicates().iter().for_each(|error| problems.push(error));
-    }
+    let (manifest, mut problems) = read(paths)?;
     for node in &manifest.nodes {
         if snapshot.nodes.contains_key(&node.name) {
             problems.push(format!(

@@ -14,8 +14,8 @@ use crate::exit::Failure;
 use crate::problems::Problems;
 use crate::source;
 
-/// Reads all manifests; their problems are reported together.
-pub fn input(paths: &[PathBuf], offers: &Offers) -> Result<Input, Failure> {
+/// All manifests of the files, and what is wrong with them.
+pub fn read(paths: &[PathBuf]) -> Result<(Manifest, Problems), Failure> {
     let mut manifest = Manifest::default();
     let mut problems = Problems::new();
     for source in source::manifests(paths)? {
@@ -27,6 +27,12 @@ pub fn input(paths: &[PathBuf], offers: &Offers) -> Result<Input, Failure> {
     if problems.is_empty() {
         manifest.duplicates().iter().for_each(|error| problems.push(error));
     }
+    Ok((manifest, problems))
+}
+
+/// Reads all manifests; their problems are reported together.
+pub fn input(paths: &[PathBuf], offers: &Offers) -> Result<Input, Failure> {
+    let (manifest, problems) = read(paths)?;
     if !problems.is_empty() {
         return Err(Failure::bad_input(format!("the manifests cannot be used: {problems}")));
     }
