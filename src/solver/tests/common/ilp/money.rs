@@ -118,9 +118,9 @@ fn limits(problem: &Problem, bought: &[Expression], program: &mut Program) {
 fn shares(problem: &Problem, bought: &[Expression], program: &mut Program) {
     for share in &problem.node_shares {
         let sum = |of: &[u32]| of.iter().map(|at| bought[*at as usize].clone()).sum::<Expression>();
-        let rounding = if share.round_up { 0.999 } else { 0.0 };
-        let may = f64::from(share.at_most_permille) / 1000.0 * sum(&share.of);
-        program.row((sum(&share.part) - may).leq(rounding));
+        let rounding = if share.round_up { 999 } else { 0 };
+        let may = f64::from(share.at_most_permille) * sum(&share.of);
+        program.row((1000.0 * sum(&share.part) - may).leq(rounding));
     }
 }
 

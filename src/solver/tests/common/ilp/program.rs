@@ -1,5 +1,6 @@
 //! Variables and rows, and the two solvers behind `good_lp` that take them.
 
+use good_lp::variable::UnsolvedProblem;
 use good_lp::{
     Constraint, Expression, IntoAffineExpression, ProblemVariables, ResolutionError, Solution,
     SolutionStatus, SolverModel, Variable, WithTimeLimit, highs, microlp, variable,
@@ -61,33 +62,45 @@ impl Program {
 
     /// Values with the least `objective`.
     pub fn least(&self, objective: &Expression, backend: Backend) -> Result<Values, Unsolved> {
+        match backend {
+            Backend::Highs => match self.highs(objective, "on") {
+                // The presolve of HiGHS 1.15 has called programs impossible that are not.
+                Err(Unsolved::Impossible) => self.highs(objective, "off"),
+                answer => answer,
+            },
+            Backend::Microlp => {
+                let model = self.unsolved(objective).using(microlp).with_time_limit(LITTLE_PATIENCE);
+                values(self.with_rows(model).solve())
+            }
+        }
+    }
+
+    fn highs(&self, objective: &Expression, presolve: &str) -> Result<Values, Unsolved> {
+        // Gaps and tolerances below what one micro-dollar is in the unit of the objective.
+        let model = self
+            .unsolved(objective)
+            .using(highs)
+            .set_threads(1)
+            .set_option("presolve", presolve)
+            .set_option("mip_rel_gap", 0.0)
+            .set_option("mip_abs_gap", 1e-6)
+            .set_option("mip_feasibility_tolerance", 1e-7)
+            .with_time_limit(PATIENCE);
+        values(self.with_rows(model).solve())
+    }
+
+    fn unsolved(&self, objective: &Expression) -> UnsolvedProblem {
         let mut variables = self.variables.clone();
         // A program without variables is refused; this one says nothing.
         variables.add(variable().binary());
-        let unsolved = variables.minimise(objective.clone());
-        match backend {
-            Backend::Highs => {
-                // Gaps and tolerances below what one micro-dollar is in the unit of the objective.
-                let mut model = unsolved
-                    .using(highs)
-                    .set_threads(1)
-                    .set_option("mip_rel_gap", 0.0)
-                    .set_option("mip_abs_gap", 1e-6)
-                    .set_option("mip_feasibility_tolerance", 1e-7)
-                    .with_time_limit(PATIENCE);
-                self.rows.iter().for_each(|row| {
-                    model.add_constraint(row.clone());
-                });
-                values(model.solve())
-            }
-            Backend::Microlp => {
-                let mut model = unsolved.using(microlp).with_time_limit(LITTLE_PATIENCE);
-                self.rows.iter().for_each(|row| {
-                    model.add_constraint(row.clone());
-                });
-                values(model.solve())
-            }
+        variables.minimise(objective.clone())
+    }
+
+    fn with_rows<M: SolverModel>(&self, mut model: M) -> M {
+        for row in &self.rows {
+            model.add_constraint(row.clone());
         }
+        model
     }
 
     /// The largest that `objective`, which is integer, can be.
