@@ -1,28 +1,21 @@
 //! All rules mixed, in problems so small that every assignment of pods to nodes can be tried.
 
-use poolwright_solver::{Backend, NeverStop, Options, Problem, Proof, Solution, check, solve};
+use poolwright_solver::{Backend, Problem};
 use proptest::prelude::*;
 
 #[path = "common/generate.rs"]
 mod generate;
 #[path = "common/reference.rs"]
 mod reference;
+#[path = "common/verdict.rs"]
+mod verdict;
 
 use generate::{Bytes, Mix};
+use verdict::{BACKENDS, Verdict, json, number, replayed, solved};
 
 fn problems(mix: Mix) -> impl Strategy<Value = Problem> {
     proptest::collection::vec(any::<u8>(), 0..220)
         .prop_map(move |bytes| generate::problem(&mut Bytes::new(&bytes), &mix))
-}
-
-/// For `poolwright solve FILE`.
-fn json(problem: &Problem) -> String {
-    serde_json::to_string(problem).expect("a problem serialises")
-}
-
-/// `PROPTEST_CASES` for more.
-fn cases(usual: u32) -> u32 {
-    std::env::var("PROPTEST_CASES").ok().and_then(|cases| cases.parse().ok()).unwrap_or(usual)
 }
 
 /// `MIX=gangs,gpus` for these rules alone.
@@ -47,50 +40,12 @@ fn mix() -> Mix {
     }
 }
 
-const BACKENDS: &[Backend] = &[
-    #[cfg(feature = "highs")]
-    Backend::Highs,
-    #[cfg(feature = "microlp")]
-    Backend::Microlp,
-];
-
-fn solved(problem: &Problem, backend: Backend) -> Solution {
-    let options = Options { gap_target: 0.0, work: 2_000_000, backend, ..Options::default() };
-    solve(problem, &options, &mut NeverStop).expect("a well-formed problem")
-}
-
-/// What came of a problem.
-#[derive(Clone, Copy, Debug, Default)]
-struct Verdict {
-    /// The plan is optimal for what it places.
-    optimal: bool,
-    /// The solver has proven that.
-    proven: bool,
-    /// The plan places as much as can be placed.
-    most: bool,
-}
-
-fn judge(problem: &Problem, backend: Backend) -> Result<Verdict, String> {
+/// A verdict, and whether the plan places as much as can be placed.
+fn judge(problem: &Problem, backend: Backend) -> Result<(Verdict, bool), String> {
     let solution = solved(problem, backend);
-    if let Err(violations) = check(problem, &solution) {
-        return Err(format!("{violations:?}\n{solution:?}"));
-    }
     let placed = reference::placed(problem, &solution);
-    let Some(optimum) = reference::least(problem, &placed) else {
-        return Err(format!("nothing like the plan is possible\n{solution:?}"));
-    };
-    let (objective, bound) = (solution.objective().micros(), solution.bound.micros());
-    if objective < optimum {
-        return Err(format!("the plan costs {objective}, least is {optimum}\n{solution:?}"));
-    }
-    if bound > optimum {
-        return Err(format!("the bound is {bound}, least is {optimum}\n{solution:?}"));
-    }
-    Ok(Verdict {
-        optimal: objective == optimum,
-        proven: objective == bound && solution.proof == Proof::Exact,
-        most: reference::worth(problem, &placed) == reference::most(problem),
-    })
+    let verdict = verdict::judge(problem, &solution, reference::least(problem, &placed))?;
+    Ok((verdict, reference::worth(problem, &placed) == reference::optimum(problem).0))
 }
 
 /// A problem that was once answered wrongly.
@@ -116,13 +71,11 @@ fn pods_that_may_be_spread_in_several_ways_are_not_all_demanded_at_once() {
 #[test]
 #[ignore = "for saved problems, one per line: REPLAY=file"]
 fn replay() {
-    let text = std::fs::read_to_string(std::env::var("REPLAY").expect("a file")).expect("a file");
-    for line in text.lines().filter(|line| line.starts_with('{')) {
-        let problem: Problem = serde_json::from_str(line).expect("a problem");
+    for problem in replayed() {
         for backend in BACKENDS {
             println!("{:?}", solved(&problem, *backend));
             match judge(&problem, *backend) {
-                Ok(verdict) => println!("{verdict:?}, most {:?}", reference::most(&problem)),
+                Ok(verdict) => println!("{verdict:?}, the best is {:?}", reference::optimum(&problem)),
                 Err(error) => println!("{error}"),
             }
         }
@@ -134,7 +87,7 @@ fn replay() {
 fn how_often_small_plans_are_optimal_and_proven() {
     let mut state = 1u64;
     let (mut optimal, mut proven, mut most, mut wrong) = (0, 0, 0, 0);
-    let all = cases(2_000);
+    let all = number("PROPTEST_CASES", 2_000);
     for _ in 0..all {
         let bytes: Vec<u8> = (0..220)
             .map(|_| {
@@ -144,13 +97,13 @@ fn how_often_small_plans_are_optimal_and_proven() {
             .collect();
         let problem = generate::problem(&mut Bytes::new(&bytes), &mix());
         match judge(&problem, Backend::default()) {
-            Ok(verdict) => {
+            Ok((verdict, places_most)) => {
                 optimal += u32::from(verdict.optimal);
                 proven += u32::from(verdict.proven);
-                most += u32::from(verdict.most);
-                if std::env::var("SHOW").is_ok_and(|show| {
-                    show == "most" && !verdict.most || show == "optimal" && !verdict.optimal
-                }) {
+                most += u32::from(places_most);
+                if std::env::var("SHOW")
+                    .is_ok_and(|show| show == "most" && !places_most || show == "optimal" && !verdict.optimal)
+                {
                     println!("{}", json(&problem));
                 }
             }
@@ -166,7 +119,7 @@ fn how_often_small_plans_are_optimal_and_proven() {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: cases(300), failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: number("PROPTEST_CASES", 300), failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
     fn the_least_cost_lies_between_bound_and_cost_whatever_rules_are_mixed(problem in problems(mix())) {

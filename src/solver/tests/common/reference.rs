@@ -488,8 +488,8 @@ pub fn worth(problem: &Problem, counts: &[u32]) -> Vec<u64> {
         .collect()
 }
 
-/// The most that can be placed, by [`worth`].
-pub fn most(problem: &Problem) -> Vec<u64> {
+/// The most that can be placed, by [`worth`], and the least objective of a plan that places it.
+pub fn optimum(problem: &Problem) -> (Vec<u64>, u64) {
     let mut choices: Vec<Vec<u32>> = vec![Vec::new()];
     for class in &problem.classes {
         choices = choices
@@ -504,6 +504,10 @@ pub fn most(problem: &Problem) -> Vec<u64> {
             .collect();
     }
     choices.sort_by_key(|counts| std::cmp::Reverse(worth(problem, counts)));
-    let first = choices.iter().find(|counts| least(problem, counts).is_some());
-    worth(problem, first.expect("placing nothing is possible"))
+    let equal = choices.chunk_by(|one, other| worth(problem, one) == worth(problem, other));
+    let mut leasts = equal.filter_map(|counts| {
+        let least = counts.iter().filter_map(|counts| least(problem, counts)).min()?;
+        Some((worth(problem, &counts[0]), least))
+    });
+    leasts.next().expect("placing nothing is possible")
 }
