@@ -22,6 +22,10 @@ const EXACT: f32 = (1u32 << 24) as f32;
 /// Binary logarithm of what a whole node's worth is scaled to: tables overshoot, because they round sizes down.
 const VALUE_BITS: u32 = 22;
 
+/// Cells of a table at most, while its resolution is not the least.
+const MOST_CELLS: u64 = 1 << 22;
+/// Binary logarithm of the least resolution.
+const LEAST_BITS: u32 = 7;
 /// Table cells filled in one unit of work.
 const CELLS_PER_UNIT: u64 = 1_000;
 /// Search nodes visited in one unit of work.
@@ -423,6 +427,11 @@ pub(crate) fn solve_with(
 
     let shift = (64 - most.leading_zeros()).saturating_sub(VALUE_BITS);
     let scaled: Vec<f32> = items.iter().map(|item| item.value.div_ceil(1 << shift) as f32).collect();
+    // Many items get coarser tables: what these lose, the search has to make good.
+    let rows = (items.len() as u64 + 1) * (slots + 1);
+    let bits = (LEAST_BITS..effort.bits)
+        .rev()
+        .fold(effort.bits, |bits, fewer| if rows << bits > MOST_CELLS { fewer } else { bits });
     let mut work = 0;
     let tables: Vec<Table> = mixes
         .iter()
@@ -435,8 +444,8 @@ pub(crate) fn solve_with(
                 .collect();
             let cells = scratch.0.pop().unwrap_or_default();
             let slots = (slot_weights.as_slice(), slots);
-            let table = table(items, &scaled, slots, weights, effort.bits, (cells, &mut *pulse));
-            work += ((items.len() as u64 + 1) << effort.bits) * (slots.1 + 1) / CELLS_PER_UNIT;
+            let table = table(items, &scaled, slots, weights, bits, (cells, &mut *pulse));
+            work += (rows << bits) / CELLS_PER_UNIT;
             table
         })
         .collect();

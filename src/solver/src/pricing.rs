@@ -371,7 +371,7 @@ impl<'m> Pricer<'m> {
         if value > threshold {
             priced.found.push((value, content));
             priced.others = filled.into_iter().map(|(_, content)| content).collect();
-            if value - threshold > (bound.upper - threshold) / 2 {
+            if value - threshold > (bound.upper - threshold) / 3 {
                 return Some(priced);
             }
         }
@@ -451,7 +451,8 @@ impl<'m> Pricer<'m> {
         pairs.sort_unstable_by_key(|(worth, a, b, _)| (std::cmp::Reverse(*worth), *a, *b));
         let mut made: Vec<(u64, Vec<(u32, u32)>)> = Vec::new();
         for (_, a, b, count) in pairs.into_iter().take(FILLED) {
-            let content = self.topped(bin, pods, &bound.prices, [(fillings[a], count), (fillings[b], gpus - count)]);
+            let content =
+                self.topped(bin, pods, &bound.prices, [(fillings[a], count), (fillings[b], gpus - count)]);
             if !made.contains(&content) {
                 made.push(content);
             }
@@ -489,12 +490,8 @@ impl<'m> Pricer<'m> {
             .iter()
             .enumerate()
             .map(|(at, pod)| {
-                let cost: u64 = pod
-                    .shares
-                    .iter()
-                    .zip(prices)
-                    .map(|(share, price)| knapsack::of(*share, *price))
-                    .sum();
+                let cost: u64 =
+                    pod.shares.iter().zip(prices).map(|(share, price)| knapsack::of(*share, *price)).sum();
                 (pod.value as f64 / cost.max(1) as f64, at)
             })
             .collect();

@@ -328,22 +328,6 @@ impl<'m, 't> Generation<'m, 't> {
             if meter.spend(all.iter().map(|priced| priced.work).sum()) {
                 return End::Stopped;
             }
-            if std::env::var("PWT").is_ok() && goal.prove {
-                let work: u64 = all.iter().map(|priced| priced.work).sum();
-                let worst = (0..all.len()).max_by(|a, b| {
-                    let r = |i: usize| all[i].upper as f64 / charges[i].max(1) as f64;
-                    r(*a).total_cmp(&r(*b))
-                });
-                let w = worst.unwrap_or(0);
-                eprintln!(
-                    "round obj {:.2} bound {:.2} gap {:.4} smooth {} tol {:.5} columns {} found {} work {} worst bin {} gpus {:?} excess {:.4} found {:.4} level {}",
-                    objective / 1e6, self.best.bound as f64 / 1e6, gap(self.best.bound), self.smoothing, tolerance,
-                    self.master.columns.len(),
-                    all.iter().map(|p| p.found.len().min(1)).sum::<usize>(), work, w, model.bins[w].sharing,
-                    all[w].upper as f64 / charges[w].max(1) as f64 - 1.0,
-                    all[w].found.last().map_or(0.0, |(v, _)| *v as f64 / charges[w].max(1) as f64 - 1.0), levels[w],
-                );
-            }
             let uppers: Vec<u64> = all.iter().map(|priced| priced.upper).collect();
             let mut loose: Vec<(f64, usize)> = Vec::new();
             for (bin, priced) in all.iter().enumerate() {

@@ -174,8 +174,7 @@ pub(crate) fn search(
         undominated(&mut parts, abundant);
     }
     let capacity: Vec<u64> = capacity.iter().copied().chain([equal.gpus]).collect();
-    let prices: Vec<u64> =
-        prices.iter().copied().chain([bound.each.saturating_mul(equal.gpus)]).collect();
+    let prices: Vec<u64> = prices.iter().copied().chain([bound.each.saturating_mul(equal.gpus)]).collect();
     let classes: Vec<Class> = parts
         .iter()
         .map(|part| Class {
@@ -296,9 +295,6 @@ fn fillings(
     for (_, pods) in &mut found {
         pods.sort_unstable();
     }
-    if std::env::var("PWF").is_ok() {
-        eprintln!("fillings gpus {} pods {} order {} found {} reach {reach} slack {slack} upper {}", node.equal.gpus, node.pods.len(), walk.order.len(), found.len(), bound.upper);
-    }
     (found, cut, steps)
 }
 
@@ -354,7 +350,13 @@ mod tests {
     use crate::problem::{GpuMode, Gpus};
 
     /// The most valuable content, by trying all.
-    fn brute(room: &Room, node: &Node<'_>, content: &mut Vec<(GpuRequest, u64)>, left: &[u64], at: usize) -> u64 {
+    fn brute(
+        room: &Room,
+        node: &Node<'_>,
+        content: &mut Vec<(GpuRequest, u64)>,
+        left: &[u64],
+        at: usize,
+    ) -> u64 {
         let Some(pod) = node.pods.get(at) else { return 0 };
         let mut left = left.to_vec();
         let mut best = brute(room, node, content, &left, at + 1);

@@ -225,7 +225,10 @@ fn settle(
 ) -> Option<()> {
     let dims = priced.len() + 1;
     let row = |shares: &[u64], count: f64, slots: f64| -> Vec<f64> {
-        let own = shares.iter().zip(priced).map(|(fixed, priced)| if *priced { share(*fixed) * count } else { 0.0 });
+        let own = shares
+            .iter()
+            .zip(priced)
+            .map(|(fixed, priced)| if *priced { share(*fixed) * count } else { 0.0 });
         own.chain([slots]).collect()
     };
     for _ in 0..EXACT_ROUNDS {
