@@ -25,6 +25,9 @@ const POLL_WAITING: u64 = 100;
 /// Contents made of fillings for one shared bin in one round.
 const FILLED: usize = 6;
 
+/// Search nodes up to which only a quick look is wanted.
+pub(crate) const QUICK: u64 = 200;
+
 /// Below so many kinds of small pods the search needs no help.
 const SPLIT: usize = 4;
 
@@ -374,6 +377,9 @@ impl<'m> Pricer<'m> {
             if value - threshold > (bound.upper - threshold) / 3 {
                 return Some(priced);
             }
+        }
+        if effort.nodes <= QUICK {
+            return Some(priced);
         }
         let unpacked = |row: &[u64]| -> Vec<u64> {
             row.iter().zip(&free).filter(|(_, free)| **free).map(|(value, _)| *value).collect()

@@ -14,6 +14,7 @@ use crate::meter::Meter;
 use crate::open::Open;
 use crate::plan::{Pattern, Stock};
 use crate::pricing::{Priced, Pricer};
+use crate::variety;
 
 /// When to stop.
 #[derive(Clone, Copy, Debug)]
@@ -209,6 +210,8 @@ pub(crate) struct Generation<'m, 't> {
     values: Option<Values>,
     /// Whether no column was added since.
     solved: bool,
+    /// Work units of the last solve.
+    solving: u64,
     best: Relaxed,
 }
 
@@ -248,6 +251,7 @@ impl<'m, 't> Generation<'m, 't> {
             smoothing: 0.5,
             values: None,
             solved: false,
+            solving: 0,
             best: Relaxed::default(),
         }
     }
@@ -286,7 +290,13 @@ impl<'m, 't> Generation<'m, 't> {
             pricer.levels.iter().map(|level| (*level).clamp(goal.levels.0, goal.levels.1)).collect();
         for round in 0..=goal.rounds {
             let known = if self.solved { self.values.take() } else { None };
-            let Some(values) = known.or_else(|| self.master.solve(meter)) else { return End::Stopped };
+            let values = known.or_else(|| {
+                let before = meter.work();
+                let values = self.master.solve(meter);
+                self.solving = meter.work() - before;
+                values
+            });
+            let Some(values) = values else { return End::Stopped };
             self.solved = true;
             let objective = values.objective;
             self.best.objective = objective;
@@ -323,10 +333,17 @@ impl<'m, 't> Generation<'m, 't> {
                     (charge.saturating_add((*charge as f64 * tolerance) as u64), effort)
                 })
                 .collect();
-            let all = pricer.price_all(&prices.pods, self.demand, &tasks, meter);
+            let mut all = pricer.price_all(&prices.pods, self.demand, &tasks, meter);
             meter.round();
             if meter.spend(all.iter().map(|priced| priced.work).sum()) {
                 return End::Stopped;
+            }
+            if goal.prove {
+                let at = (prices.pods.as_slice(), charges.as_slice());
+                variety::add(pricer, at, self.demand, self.solving, &mut all, meter);
+                if meter.stopped() {
+                    return End::Stopped;
+                }
             }
             let uppers: Vec<u64> = all.iter().map(|priced| priced.upper).collect();
             let mut loose: Vec<(f64, usize)> = Vec::new();
