@@ -45,9 +45,9 @@ const GLANCE: Effort = Effort { bits: 9, nodes: 1_000 };
 /// Contents of one bin that a round adds for their variety, beside the best ones.
 const SPREAD: usize = 8;
 
-/// Columns that a round should add at most, roughly: fewer where there are so many kinds of nodes that the master is what
-/// takes the time.
-const COLUMNS: [usize; 2] = [250, 120];
+/// Columns that a round should add at most, roughly.
+const COLUMNS: usize = 250;
+/// Bins from which on a master starts with one column for each class, not three: it is what takes the time then.
 const MANY_BINS: usize = 200;
 
 /// What the column generation leaves behind.
@@ -71,6 +71,13 @@ pub(crate) struct Relaxed {
     pub bound: u64,
     /// Its proof.
     pub certificate: Option<Certificate>,
+}
+
+impl Relaxed {
+    /// Relative distance of objective and bound.
+    pub fn gap(&self) -> f64 {
+        (self.objective - self.bound as f64) / self.objective.max(1.0)
+    }
 }
 
 /// Pairs (i, j) such that a pod of i takes any place of a pod of j; those that follow from others are left out.
@@ -125,6 +132,7 @@ pub(crate) fn exchanges(model: &Model) -> Vec<(u32, u32)> {
 /// Contents of one class alone, on the bins where such a pod is cheapest: they keep prices within reason from the start.
 pub(crate) fn plain_columns(model: &Model, demand: &[u64]) -> Vec<Pattern> {
     let mut columns = BTreeSet::new();
+    let variety = if model.bins.len() > MANY_BINS { 1 } else { 3 };
     for (index, class) in model.classes.iter().enumerate() {
         if demand[index] == 0 {
             continue;
@@ -143,7 +151,7 @@ pub(crate) fn plain_columns(model: &Model, demand: &[u64]) -> Vec<Pattern> {
             }
         }
         each.sort_by(|a, b| a.0.total_cmp(&b.0).then(a.1.cmp(&b.1)));
-        for (_, bin) in each.into_iter().take(3) {
+        for (_, bin) in each.into_iter().take(variety) {
             columns.insert(Pattern { bin, pods: vec![(index as u32, count(bin))] });
         }
     }
@@ -414,8 +422,7 @@ fn worthwhile(model: &Model, values: &Values, all: Vec<Priced>) -> Vec<Pattern> 
     };
     // A master that grows too fast is slow: where many bins have something, each gives less.
     let sources = all.iter().filter(|priced| !priced.found.is_empty()).count().max(1);
-    let columns = COLUMNS[usize::from(model.bins.len() > MANY_BINS)];
-    let quota = (columns / sources).clamp(1, SPREAD);
+    let quota = (COLUMNS / sources).clamp(1, SPREAD);
     let mut new = Vec::new();
     for (index, priced) in all.into_iter().enumerate() {
         let bin = &model.bins[index];
