@@ -22,12 +22,40 @@ const EXACT: f32 = (1u32 << 24) as f32;
 /// Binary logarithm of what a whole node's worth is scaled to: tables overshoot, because they round sizes down.
 const VALUE_BITS: u32 = 22;
 
+/// Cells of a table at most, while its resolution is not the least.
+const MOST_CELLS: u64 = 1 << 22;
+/// Binary logarithm of the least resolution.
+const LEAST_BITS: u32 = 7;
 /// Table cells filled in one unit of work.
 const CELLS_PER_UNIT: u64 = 1_000;
 /// Search nodes visited in one unit of work.
 const NODES_PER_UNIT: u64 = 8;
 /// Search nodes between two chances to stop.
 const TICK: u64 = 1 << 10;
+
+/// What binds a content beyond capacity, asked item by item. What is allowed has only allowed parts.
+pub(crate) trait Guard {
+    /// How many more of `class` may be added; at most `u64::MAX`.
+    fn more(&self, class: u32) -> u64;
+    /// Adds some, as many as [`Self::more`] allows at most.
+    fn add(&mut self, class: u32, count: u32);
+    /// Takes some off again.
+    fn remove(&mut self, class: u32, count: u32);
+}
+
+impl Guard for Content<'_> {
+    fn more(&self, class: u32) -> u64 {
+        Content::more(self, class)
+    }
+
+    fn add(&mut self, class: u32, count: u32) {
+        Content::add(self, class, count);
+    }
+
+    fn remove(&mut self, class: u32, count: u32) {
+        Content::remove(self, class, count);
+    }
+}
 
 /// A kind of item.
 #[derive(Clone, Debug)]
@@ -80,9 +108,9 @@ impl Table {
     }
 }
 
-struct Search<'a, 'm, 'p, 'w> {
-    /// What the node holds, where more than capacity binds it.
-    content: Option<Content<'a>>,
+struct Search<'a, 'g, 'm, 'p, 'w> {
+    /// What binds the content, where more than capacity does.
+    guard: Option<&'g mut dyn Guard>,
     pulse: &'m mut Pulse<'p, 'w>,
     items: &'a [Item],
     /// Requests, item-major.
@@ -99,10 +127,22 @@ struct Search<'a, 'm, 'p, 'w> {
     limit: u64,
     room: Vec<u64>,
     counts: Vec<u32>,
+    /// What every content has now, by class.
+    head: Option<u32>,
     found: Vec<(u64, Vec<(u32, u32)>)>,
 }
 
-impl Search<'_, '_, '_, '_> {
+/// A head as the search sees it.
+struct Head<'a> {
+    item: &'a Item,
+    request: &'a [u64],
+    /// What of each mix it leaves.
+    mixes: [u64; 3],
+    /// No content with it is worth more.
+    bound: u64,
+}
+
+impl Search<'_, '_, '_, '_, '_> {
     fn bound(&self, item: usize, slots: u64, mixes: &[u64; 3]) -> u64 {
         let least = self
             .tables
@@ -115,8 +155,8 @@ impl Search<'_, '_, '_, '_> {
 
     fn fits(&self, item: usize) -> u32 {
         let mut most = u64::from(self.items[item].most);
-        if let Some(content) = &self.content {
-            most = most.min(content.more(self.items[item].class));
+        if let Some(guard) = &self.guard {
+            most = most.min(guard.more(self.items[item].class));
         }
         for (room, request) in self.room.iter().zip(self.requests[item]) {
             if *request > 0 {
@@ -136,8 +176,8 @@ impl Search<'_, '_, '_, '_> {
         for (room, request) in self.room.iter_mut().zip(self.requests[item]) {
             *room -= request * u64::from(count);
         }
-        if let Some(content) = &mut self.content {
-            content.add(self.items[item].class, count);
+        if let Some(guard) = &mut self.guard {
+            guard.add(self.items[item].class, count);
         }
         self.counts[item] += count;
     }
@@ -147,8 +187,8 @@ impl Search<'_, '_, '_, '_> {
         for (room, request) in self.room.iter_mut().zip(self.requests[item]) {
             *room += request * count;
         }
-        if let Some(content) = &mut self.content {
-            content.remove(self.items[item].class, self.counts[item]);
+        if let Some(guard) = &mut self.guard {
+            guard.remove(self.items[item].class, self.counts[item]);
         }
         self.counts[item] = 0;
     }
@@ -173,6 +213,7 @@ impl Search<'_, '_, '_, '_> {
         let mut content: Vec<(u32, u32)> = (0..self.items.len())
             .filter(|&item| self.counts[item] > 0)
             .map(|item| (self.items[item].class, self.counts[item]))
+            .chain(self.head.map(|head| (head, 1)))
             .collect();
         content.sort_unstable();
         content
@@ -232,6 +273,38 @@ impl Search<'_, '_, '_, '_> {
         others
     }
 
+    /// All contents with one of `heads`, the most promising first.
+    fn begin(&mut self, heads: &[Head<'_>], slots: u64) {
+        for head in heads {
+            if head.bound <= self.best {
+                return;
+            }
+            self.nodes += 1;
+            if self.nodes > self.limit {
+                self.open = self.open.max(head.bound);
+                return;
+            }
+            if self.guard.as_ref().is_some_and(|guard| guard.more(head.item.class) == 0) {
+                continue;
+            }
+            for (room, request) in self.room.iter_mut().zip(head.request) {
+                *room -= request;
+            }
+            if let Some(guard) = &mut self.guard {
+                guard.add(head.item.class, 1);
+            }
+            self.head = Some(head.item.class);
+            self.descend(0, (head.item.value, head.item.loss), slots, head.mixes);
+            self.head = None;
+            if let Some(guard) = &mut self.guard {
+                guard.remove(head.item.class, 1);
+            }
+            for (room, request) in self.room.iter_mut().zip(head.request) {
+                *room += request;
+            }
+        }
+    }
+
     /// `lost` is what the pods taken so far lack to what their resources are worth.
     fn descend(&mut self, from: usize, (value, lost): (u64, i64), slots: u64, mixes: [u64; 3]) {
         self.note(value);
@@ -284,8 +357,22 @@ fn gcd(a: u64, b: u64) -> u64 {
 /// is an upper bound on the value of any content.
 pub(crate) fn solve(
     classes: &[Class],
-    (capacity, content): (&[u64], Option<Content<'_>>),
-    mut items: Vec<Item>,
+    room: (&[u64], Option<&mut dyn Guard>),
+    items: Vec<Item>,
+    prices: &[u64],
+    bounds: (u64, u64),
+    effort: Effort,
+    tools: (&mut Scratch, &mut BTreeSet<u32>, &mut Pulse<'_, '_>),
+) -> Answer {
+    solve_with(classes, room, (&[], items), prices, bounds, effort, tools)
+}
+
+/// As [`solve`], where a content has at most one of `heads` beside its items: there can be many of them, they take no
+/// part in the tables. A head fits the empty node.
+pub(crate) fn solve_with(
+    classes: &[Class],
+    (capacity, guard): (&[u64], Option<&mut dyn Guard>),
+    (heads, mut items): (&[Item], Vec<Item>),
     prices: &[u64],
     (threshold, most): (u64, u64),
     effort: Effort,
@@ -340,6 +427,11 @@ pub(crate) fn solve(
 
     let shift = (64 - most.leading_zeros()).saturating_sub(VALUE_BITS);
     let scaled: Vec<f32> = items.iter().map(|item| item.value.div_ceil(1 << shift) as f32).collect();
+    // Many items get coarser tables: what these lose, the search has to make good.
+    let rows = (items.len() as u64 + 1) * (slots + 1);
+    let bits = (LEAST_BITS..effort.bits)
+        .rev()
+        .fold(effort.bits, |bits, fewer| if rows << bits > MOST_CELLS { fewer } else { bits });
     let mut work = 0;
     let tables: Vec<Table> = mixes
         .iter()
@@ -352,8 +444,8 @@ pub(crate) fn solve(
                 .collect();
             let cells = scratch.0.pop().unwrap_or_default();
             let slots = (slot_weights.as_slice(), slots);
-            let table = table(items, &scaled, slots, weights, effort.bits, (cells, &mut *pulse));
-            work += ((items.len() as u64 + 1) << effort.bits) * (slots.1 + 1) / CELLS_PER_UNIT;
+            let table = table(items, &scaled, slots, weights, bits, (cells, &mut *pulse));
+            work += (rows << bits) / CELLS_PER_UNIT;
             table
         })
         .collect();
@@ -372,7 +464,7 @@ pub(crate) fn solve(
         .collect();
     gains.reverse();
     let mut search = Search {
-        content,
+        guard,
         pulse,
         items,
         requests,
@@ -387,10 +479,32 @@ pub(crate) fn solve(
         limit: effort.nodes,
         room: capacity.to_vec(),
         counts: vec![0; items.len()],
+        head: None,
         found: Vec::new(),
     };
     let full = [1 << MIX_BITS; 3];
     let mut others = Vec::new();
+    if !heads.is_empty() {
+        let all = search.whole + search.gains.first().copied().unwrap_or(0);
+        let mut ranked: Vec<Head<'_>> = heads
+            .iter()
+            .map(|item| {
+                let request = request(item);
+                let mut left = full;
+                for (left, mix) in left.iter_mut().zip(&mixes) {
+                    let weight: u64 =
+                        mix.iter().map(|(dim, part)| of(share(request[*dim], capacity[*dim]), *part)).sum();
+                    *left -= weight;
+                }
+                let linear = all.saturating_add_signed(-item.loss);
+                let bound = linear.min(item.value + search.bound(0, slots, &left));
+                Head { item, request, mixes: left, bound }
+            })
+            .collect();
+        ranked.sort_by_key(|head| (std::cmp::Reverse(head.bound), head.item.class));
+        search.begin(&ranked, slots);
+        work += heads.len() as u64 / 20;
+    }
     if search.bound(0, slots, &full) > threshold {
         search.dive(slots, full);
         search.descend(0, (0, 0), slots, full);

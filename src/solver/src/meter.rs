@@ -58,6 +58,11 @@ impl<'a> Meter<'a> {
         self.asked || self.left == 0
     }
 
+    /// Units spent so far.
+    pub fn work(&self) -> u64 {
+        self.progress.work
+    }
+
     /// Whether the watch asked.
     pub fn asked(&self) -> bool {
         self.asked

@@ -9,8 +9,8 @@ use std::time::Duration;
 
 use crate::canonical::Model;
 use crate::content::Content;
-use crate::gpu::lagrange;
-use crate::knapsack::{self, Effort, Item, Scratch};
+use crate::gpu::{Room, fillings, lagrange};
+use crate::knapsack::{self, Effort, Guard, Item, Scratch};
 use crate::meter::{Meter, Pulse};
 use crate::multipliers::{self, LpItem};
 
@@ -21,6 +21,12 @@ pub(crate) const UNITS: u64 = 1 << 10;
 const WORTH_A_THREAD: u64 = 2_000;
 /// What waiting for other threads counts between two questions to the watch.
 const POLL_WAITING: u64 = 100;
+
+/// Contents made of fillings for one shared bin in one round.
+const FILLED: usize = 6;
+
+/// Search nodes up to which only a quick look is wanted.
+pub(crate) const QUICK: u64 = 200;
 
 /// Below so many kinds of small pods the search needs no help.
 const SPLIT: usize = 4;
@@ -223,25 +229,17 @@ impl<'m> Pricer<'m> {
         if most <= threshold {
             return Priced { upper: most, work, prices: news, ..Priced::default() };
         }
-        let (shared, beside) = self.shared(bin, pi, demand, threshold, &prices).unzip();
-        let shared: Option<Priced> = shared;
-        if let Some(shared) = &shared {
-            work += 100;
-            if shared.upper <= threshold || !shared.found.is_empty() {
-                return Priced {
-                    upper: shared.upper.min(most),
-                    found: shared.found.clone(),
-                    others: Vec::new(),
-                    prices: news,
-                    beside,
-                    work,
-                };
-            }
+        if let Some(mut shared) =
+            self.shared(bin, pi, demand, threshold, &prices, effort, (&mut *scratch, &mut *pulse))
+        {
+            shared.upper = shared.upper.min(most);
+            shared.prices = news;
+            shared.work += work;
+            return shared;
         }
         let core = self.core(bin, pi, demand, &prices, most, threshold);
-        let most = shared.map_or(most, |shared| shared.upper.min(most));
         let capacity = &self.model.bins[bin].capacity;
-        let content = Content::ruled(self.model, bin as u32);
+        let mut content = Content::ruled(self.model, bin as u32);
         let mut held = BTreeSet::new();
         let (large, small): (Vec<Item>, Vec<Item>) = core.iter().cloned().partition(|item| {
             let requests = &self.model.classes[item.class as usize].requests;
@@ -250,7 +248,7 @@ impl<'m> Pricer<'m> {
         if large.is_empty() || small.len() < SPLIT {
             let answer = knapsack::solve(
                 &self.model.classes,
-                (capacity, content),
+                (capacity, content.as_mut().map(|content| content as &mut dyn Guard)),
                 core,
                 &prices,
                 (threshold, most),
@@ -262,13 +260,13 @@ impl<'m> Pricer<'m> {
                 found: answer.found,
                 others: answer.others,
                 prices: news,
-                beside,
+                beside: None,
                 work: work + answer.work,
             };
         }
         // A pod that takes more than half of something changes which resource is scarce for the rest: each such pod, and
         // none of them, has resource prices of its own.
-        let mut priced = Priced { upper: 0, work, prices: news, beside, ..Priced::default() };
+        let mut priced = Priced { upper: 0, work, prices: news, ..Priced::default() };
         for first in (0..=large.len()).rev() {
             let best = priced.found.last().map_or(threshold, |(value, _)| *value);
             let (chosen, rest) = match large.split_at(first) {
@@ -325,10 +323,8 @@ impl<'m> Pricer<'m> {
         priced
     }
 
-    /// For nodes whose GPUs are shared: the bound of [`lagrange`] and a content worth more than `threshold`, if the fillings
-    /// that led to it make one.
-    ///
-    /// Also the resource prices that led there; `given` are those to start with where none are remembered.
+    /// For nodes whose equal GPUs are shared and where nothing else binds a content: as [`Self::price`], by
+    /// [`lagrange`] and [`fillings`]. `given` are the resource prices to start with where none are remembered.
     fn shared(
         &self,
         bin: usize,
@@ -336,44 +332,95 @@ impl<'m> Pricer<'m> {
         demand: &[u64],
         threshold: u64,
         given: &[u64],
-    ) -> Option<(Priced, Vec<u64>)> {
+        effort: Effort,
+        (scratch, pulse): (&mut Scratch, &mut Pulse<'_, '_>),
+    ) -> Option<Priced> {
         let dims = self.model.dims;
         let offer = &self.model.bins[bin];
         let gpus = offer.sharing?;
+        if offer.rules.conflicts || !offer.rules.flexible.is_empty() {
+            return None;
+        }
         let shares = &self.shares[bin];
-        let pods: Vec<lagrange::Pod<'_>> = offer
-            .classes
-            .iter()
-            .enumerate()
-            .map(|(position, class)| lagrange::Pod {
-                class: *class,
-                gpu: self.model.classes[*class as usize].gpu,
-                value: offer.value(position, pi[*class as usize]),
-                most: shares.holds[position].min(demand[*class as usize]),
-                shares: &shares.fixed[position * dims..(position + 1) * dims],
-            })
-            .filter(|pod| pod.value > 0 && pod.most > 0)
-            .collect();
-        let priced: Vec<bool> = self.model.packed.iter().map(|packed| !packed).collect();
+        let mut pods: Vec<lagrange::Pod<'_>> = Vec::new();
+        let mut abundant = Vec::new();
+        for (position, class) in offer.classes.iter().enumerate() {
+            let value = offer.value(position, pi[*class as usize]);
+            let most = shares.holds[position].min(demand[*class as usize]);
+            if value > 0 && most > 0 {
+                abundant.push(
+                    most == shares.holds[position]
+                        && self.model.classes[*class as usize].per_node == u32::MAX,
+                );
+                pods.push(lagrange::Pod {
+                    class: *class,
+                    gpu: self.model.classes[*class as usize].gpu,
+                    value,
+                    most,
+                    shares: &shares.fixed[position * dims..(position + 1) * dims],
+                });
+            }
+        }
+        let free: Vec<bool> = self.model.packed.iter().map(|packed| !packed).collect();
         let start = if shares.beside.is_empty() { given } else { &shares.beside };
-        let bound = lagrange::bound(&pods, gpus, &priced, start, threshold)?;
-        let found = if bound.upper > threshold {
-            Some(self.filled(bin, &pods, gpus, &bound)).filter(|(value, _)| *value > threshold)
-        } else {
-            None
+        let bound = lagrange::bound(&pods, gpus, &free, start, threshold)?;
+        let beside = Some(bound.prices.clone());
+        let mut priced = Priced { upper: bound.upper, beside, work: 100, ..Priced::default() };
+        if bound.upper <= threshold {
+            return Some(priced);
+        }
+        let mut filled = self.filled(bin, &pods, gpus, &bound);
+        let (value, content) = filled.swap_remove(0);
+        if value > threshold {
+            priced.found.push((value, content));
+            priced.others = filled.into_iter().map(|(_, content)| content).collect();
+            if value - threshold > (bound.upper - threshold) / 3 {
+                return Some(priced);
+            }
+        }
+        if effort.nodes <= QUICK {
+            return Some(priced);
+        }
+        let unpacked = |row: &[u64]| -> Vec<u64> {
+            row.iter().zip(&free).filter(|(_, free)| **free).map(|(value, _)| *value).collect()
         };
-        let priced = Priced { upper: bound.upper, found: found.into_iter().collect(), ..Priced::default() };
-        Some((priced, bound.prices))
+        let requests: Vec<Vec<u64>> =
+            pods.iter().map(|pod| unpacked(&self.model.classes[pod.class as usize].requests)).collect();
+        let memory = offer.rules.gpus.as_ref().map_or(u64::MAX, Room::memory_of_one);
+        let node = fillings::Node {
+            pods: &pods,
+            requests: &requests,
+            abundant: &abundant,
+            capacity: &unpacked(&offer.capacity),
+            equal: fillings::Equal { gpus, memory },
+        };
+        let answer = fillings::search(
+            &node,
+            &bound,
+            &unpacked(&bound.prices),
+            threshold.max(value),
+            effort,
+            (scratch, pulse),
+        );
+        let named = |content: Vec<(u32, u32)>| -> Vec<(u32, u32)> {
+            content.into_iter().map(|(pod, count)| (pods[pod as usize].class, count)).collect()
+        };
+        priced.upper = answer.upper;
+        priced.found.extend(answer.found.into_iter().map(|(value, content)| (value, named(content))));
+        priced.others.extend(answer.others.into_iter().map(named));
+        priced.work += answer.work;
+        Some(priced)
     }
 
-    /// A content of two of the fillings, as many of each as are worth most together, and of what fits beside.
+    /// Contents of two of the fillings, as many of each as are worth most together, and of what fits beside: the best one
+    /// first.
     fn filled(
         &self,
         bin: usize,
         pods: &[lagrange::Pod<'_>],
         gpus: u64,
         bound: &lagrange::Bound,
-    ) -> (u64, Vec<(u32, u32)>) {
+    ) -> Vec<(u64, Vec<(u32, u32)>)> {
         let classes = &self.model.classes;
         let capacity = &self.model.bins[bin].capacity;
         let sum = |filling: &lagrange::Filling| {
@@ -390,9 +437,9 @@ impl<'m> Pricer<'m> {
         let empty = Vec::new();
         let fillings: Vec<&lagrange::Filling> = bound.fillings.iter().chain([&empty]).collect();
         let sums: Vec<(u64, Vec<u64>)> = fillings.iter().map(|filling| sum(filling)).collect();
-        let mut best = (0, 0, 0, 0);
+        let mut pairs = Vec::new();
         for (a, (value, used)) in sums.iter().enumerate() {
-            for (b, (other, others)) in sums.iter().enumerate() {
+            for (b, (other, others)) in sums.iter().enumerate().filter(|(b, _)| *b != a) {
                 let fits = |count: u64| {
                     used.iter().zip(others).zip(capacity).all(|((used, others), room)| {
                         let sum = u128::from(*used) * u128::from(count)
@@ -403,12 +450,34 @@ impl<'m> Pricer<'m> {
                 if let Some(count) = (0..=gpus).rev().find(|count| fits(*count)) {
                     let worth =
                         value.saturating_mul(count).saturating_add(other.saturating_mul(gpus - count));
-                    if worth > best.0 {
-                        best = (worth, a, b, count);
-                    }
+                    pairs.push((worth, a, b, count));
                 }
             }
         }
+        pairs.sort_unstable_by_key(|(worth, a, b, _)| (std::cmp::Reverse(*worth), *a, *b));
+        let mut made: Vec<(u64, Vec<(u32, u32)>)> = Vec::new();
+        for (_, a, b, count) in pairs.into_iter().take(FILLED) {
+            let content =
+                self.topped(bin, pods, &bound.prices, [(fillings[a], count), (fillings[b], gpus - count)]);
+            if !made.contains(&content) {
+                made.push(content);
+            }
+        }
+        made.sort_by(|a, b| b.cmp(a));
+        if made.is_empty() {
+            made.push((0, Vec::new()));
+        }
+        made
+    }
+
+    /// So many GPUs with these fillings, and what fits beside, by worth at `prices`.
+    fn topped(
+        &self,
+        bin: usize,
+        pods: &[lagrange::Pod<'_>],
+        prices: &[u64],
+        fillings: [(&lagrange::Filling, u64); 2],
+    ) -> (u64, Vec<(u32, u32)>) {
         let mut content = Content::empty(self.model, bin as u32);
         let mut left: Vec<u64> = pods.iter().map(|pod| pod.most).collect();
         let mut value = 0u64;
@@ -418,8 +487,7 @@ impl<'m> Pricer<'m> {
             left[pod] -= add;
             value = value.saturating_add(pods[pod].value.saturating_mul(add));
         };
-        let (_, a, b, count) = best;
-        for (filling, times) in [(fillings[a], count), (fillings[b], gpus - count)] {
+        for (filling, times) in fillings {
             for (pod, each) in filling {
                 put(*pod, each * times);
             }
@@ -428,12 +496,8 @@ impl<'m> Pricer<'m> {
             .iter()
             .enumerate()
             .map(|(at, pod)| {
-                let cost: u64 = pod
-                    .shares
-                    .iter()
-                    .zip(&bound.prices)
-                    .map(|(share, price)| knapsack::of(*share, *price))
-                    .sum();
+                let cost: u64 =
+                    pod.shares.iter().zip(prices).map(|(share, price)| knapsack::of(*share, *price)).sum();
                 (pod.value as f64 / cost.max(1) as f64, at)
             })
             .collect();
@@ -447,7 +511,7 @@ impl<'m> Pricer<'m> {
     /// The best content of `room`, as [`Self::price`] but without memory.
     fn part(
         &self,
-        (room, content): (&[u64], Option<Content<'_>>),
+        (room, mut content): (&[u64], Option<Content<'_>>),
         mut items: Vec<Item>,
         threshold: u64,
         effort: Effort,
@@ -499,7 +563,7 @@ impl<'m> Pricer<'m> {
         });
         let answer = knapsack::solve(
             classes,
-            (room, content),
+            (room, content.as_mut().map(|content| content as &mut dyn Guard)),
             items,
             &prices,
             (threshold, most),

@@ -14,6 +14,7 @@ use crate::meter::Meter;
 use crate::open::Open;
 use crate::plan::{Pattern, Stock};
 use crate::pricing::{Priced, Pricer};
+use crate::variety;
 
 /// When to stop.
 #[derive(Clone, Copy, Debug)]
@@ -44,9 +45,9 @@ const GLANCE: Effort = Effort { bits: 9, nodes: 1_000 };
 /// Contents of one bin that a round adds for their variety, beside the best ones.
 const SPREAD: usize = 8;
 
-/// Columns that a round should add at most, roughly: fewer where there are so many kinds of nodes that the master is what
-/// takes the time.
-const COLUMNS: [usize; 2] = [250, 120];
+/// Columns that a round should add at most, roughly.
+const COLUMNS: usize = 250;
+/// Bins from which on a master starts with one column for each class, not three: it is what takes the time then.
 const MANY_BINS: usize = 200;
 
 /// What the column generation leaves behind.
@@ -70,6 +71,13 @@ pub(crate) struct Relaxed {
     pub bound: u64,
     /// Its proof.
     pub certificate: Option<Certificate>,
+}
+
+impl Relaxed {
+    /// Relative distance of objective and bound.
+    pub fn gap(&self) -> f64 {
+        (self.objective - self.bound as f64) / self.objective.max(1.0)
+    }
 }
 
 /// Pairs (i, j) such that a pod of i takes any place of a pod of j; those that follow from others are left out.
@@ -124,6 +132,7 @@ pub(crate) fn exchanges(model: &Model) -> Vec<(u32, u32)> {
 /// Contents of one class alone, on the bins where such a pod is cheapest: they keep prices within reason from the start.
 pub(crate) fn plain_columns(model: &Model, demand: &[u64]) -> Vec<Pattern> {
     let mut columns = BTreeSet::new();
+    let variety = if model.bins.len() > MANY_BINS { 1 } else { 3 };
     for (index, class) in model.classes.iter().enumerate() {
         if demand[index] == 0 {
             continue;
@@ -142,7 +151,7 @@ pub(crate) fn plain_columns(model: &Model, demand: &[u64]) -> Vec<Pattern> {
             }
         }
         each.sort_by(|a, b| a.0.total_cmp(&b.0).then(a.1.cmp(&b.1)));
-        for (_, bin) in each.into_iter().take(3) {
+        for (_, bin) in each.into_iter().take(variety) {
             columns.insert(Pattern { bin, pods: vec![(index as u32, count(bin))] });
         }
     }
@@ -209,6 +218,8 @@ pub(crate) struct Generation<'m, 't> {
     values: Option<Values>,
     /// Whether no column was added since.
     solved: bool,
+    /// Work units of the last solve.
+    solving: u64,
     best: Relaxed,
 }
 
@@ -248,6 +259,7 @@ impl<'m, 't> Generation<'m, 't> {
             smoothing: 0.5,
             values: None,
             solved: false,
+            solving: 0,
             best: Relaxed::default(),
         }
     }
@@ -286,7 +298,13 @@ impl<'m, 't> Generation<'m, 't> {
             pricer.levels.iter().map(|level| (*level).clamp(goal.levels.0, goal.levels.1)).collect();
         for round in 0..=goal.rounds {
             let known = if self.solved { self.values.take() } else { None };
-            let Some(values) = known.or_else(|| self.master.solve(meter)) else { return End::Stopped };
+            let values = known.or_else(|| {
+                let before = meter.work();
+                let values = self.master.solve(meter);
+                self.solving = meter.work() - before;
+                values
+            });
+            let Some(values) = values else { return End::Stopped };
             self.solved = true;
             let objective = values.objective;
             self.best.objective = objective;
@@ -323,10 +341,17 @@ impl<'m, 't> Generation<'m, 't> {
                     (charge.saturating_add((*charge as f64 * tolerance) as u64), effort)
                 })
                 .collect();
-            let all = pricer.price_all(&prices.pods, self.demand, &tasks, meter);
+            let mut all = pricer.price_all(&prices.pods, self.demand, &tasks, meter);
             meter.round();
             if meter.spend(all.iter().map(|priced| priced.work).sum()) {
                 return End::Stopped;
+            }
+            if goal.prove {
+                let at = (prices.pods.as_slice(), charges.as_slice());
+                variety::add(pricer, at, self.demand, self.solving, &mut all, meter);
+                if meter.stopped() {
+                    return End::Stopped;
+                }
             }
             let uppers: Vec<u64> = all.iter().map(|priced| priced.upper).collect();
             let mut loose: Vec<(f64, usize)> = Vec::new();
@@ -397,8 +422,7 @@ fn worthwhile(model: &Model, values: &Values, all: Vec<Priced>) -> Vec<Pattern> 
     };
     // A master that grows too fast is slow: where many bins have something, each gives less.
     let sources = all.iter().filter(|priced| !priced.found.is_empty()).count().max(1);
-    let columns = COLUMNS[usize::from(model.bins.len() > MANY_BINS)];
-    let quota = (columns / sources).clamp(1, SPREAD);
+    let quota = (COLUMNS / sources).clamp(1, SPREAD);
     let mut new = Vec::new();
     for (index, priced) in all.into_iter().enumerate() {
         let bin = &model.bins[index];

@@ -181,16 +181,20 @@ const FAILURES: u32 = 40;
 type Dive = (f64, u32);
 
 /// Relative distance of objective and bound, rounds at most to get there, and which dives then: from which fraction they
-/// round up, and their steps. Better plans while the relaxation converges; a dive of one step costs little more than the
-/// greedy.
+/// round up, and their steps.
 const SCHEDULE: &[(f64, u32, &[Dive])] = &[
-    (0.05, 8, &[(0.6, 1)]),
-    (0.02, 12, &[(0.6, 1)]),
-    (0.006, 40, &[(0.6, 1)]),
-    (0.003, 40, &[(0.6, DEEP)]),
+    (0.05, 8, &[]),
+    (0.02, 12, &[]),
+    (0.006, 40, &[]),
+    (0.002, 40, &[(0.6, DEEP)]),
     (0.001, 40, &[(0.6, DEEP), (0.8, DEEP)]),
     (0.0002, 300, &[(0.6, DEEP), (0.8, DEEP), (0.5, DEEP)]),
 ];
+
+/// A dive of one step costs little more than the greedy: there is one each time the distance fell to this part.
+const GLIMPSE: f64 = 0.7;
+/// The distance at the first of them.
+const FIRST_GLIMPSE: f64 = 0.1;
 
 /// Up to this many pods, branching follows the first relaxation.
 const BRANCH_AT_ONCE: u64 = 2_000;
@@ -369,6 +373,7 @@ impl Run<'_> {
             open: self.open.then_some(Open { totals: &totals, known: &known }),
         };
         let mut generation = Generation::new(self.model, task);
+        let mut next = FIRST_GLIMPSE;
         for (gap, rounds, styles) in SCHEDULE {
             let mut left = *rounds;
             loop {
@@ -377,6 +382,13 @@ impl Run<'_> {
                 self.prove(generation.certificate(), meter);
                 if self.done() || meter.stopped() {
                     return;
+                }
+                if let Some(relaxed) = generation.relaxed().filter(|relaxed| relaxed.gap() <= next) {
+                    next = relaxed.gap() * GLIMPSE;
+                    self.dive(&mut pricer, &relaxed, &exchanges, (0.6, 1), meter);
+                    if self.done() || meter.stopped() {
+                        return;
+                    }
                 }
                 left = left.saturating_sub(1);
                 if end != End::Rounds || left == 0 {

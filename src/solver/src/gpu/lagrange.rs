@@ -7,10 +7,12 @@
 //! steers the prices.
 
 use crate::knapsack;
+use crate::multipliers::{self, LpItem};
 use crate::problem::{GPU_UNITS, GpuRequest};
 
-/// Rounds of better prices.
-const ROUNDS: usize = 24;
+/// Rounds of better prices along slopes, and by the linear program over the fillings that these led to.
+const ROUNDS: usize = 12;
+const EXACT_ROUNDS: usize = 16;
 /// Cells of the table of one GPU beyond which it is not worth it.
 const MOST_CELLS: usize = 1 << 17;
 
@@ -36,6 +38,8 @@ pub(crate) struct Bound {
     pub upper: u64,
     /// The prices.
     pub prices: Vec<u64>,
+    /// The most that one GPU gains at them.
+    pub each: u64,
     /// Fillings of one GPU that were best at some prices.
     pub fillings: Vec<Filling>,
 }
@@ -43,6 +47,7 @@ pub(crate) struct Bound {
 /// One evaluation.
 struct Value {
     upper: u64,
+    each: u64,
     filling: Filling,
     /// What of each dimension is used, as a part of the node.
     used: Vec<f64>,
@@ -147,8 +152,9 @@ fn evaluate(pods: &[Pod<'_>], gpus: u64, priced: &[bool], prices: &[u64], unit: 
         }
         filling.sort_unstable();
     }
-    upper = upper.saturating_add(whole.0.max(best[cells]).saturating_mul(gpus));
-    Some(Value { upper, filling, used })
+    let each = whole.0.max(best[cells]);
+    upper = upper.saturating_add(each.saturating_mul(gpus));
+    Some(Value { upper, each, filling, used })
 }
 
 /// Lowers the bound by better prices until it is no more than `threshold`, or no longer falls. `start` are prices to begin
@@ -174,7 +180,7 @@ pub(crate) fn bound(
             bound.fillings.push(value.filling);
         }
         if value.upper < bound.upper {
-            bound.upper = value.upper;
+            (bound.upper, bound.each) = (value.upper, value.each);
             bound.prices.clone_from(&prices);
         } else {
             stride *= 0.7;
@@ -203,7 +209,69 @@ pub(crate) fn bound(
             *price = (*price as f64 + step * slope).clamp(0.0, 1e17) as u64;
         }
     }
+    settle(pods, gpus, priced, threshold, unit, &mut bound)?;
     Some(bound)
+}
+
+/// Lowers the bound to where the fillings known prove that it falls no further: their linear program gives the next prices,
+/// and these the next filling.
+fn settle(
+    pods: &[Pod<'_>],
+    gpus: u64,
+    priced: &[bool],
+    threshold: u64,
+    unit: usize,
+    bound: &mut Bound,
+) -> Option<()> {
+    let dims = priced.len() + 1;
+    let row = |shares: &[u64], count: f64, slots: f64| -> Vec<f64> {
+        let own = shares
+            .iter()
+            .zip(priced)
+            .map(|(fixed, priced)| if *priced { share(*fixed) * count } else { 0.0 });
+        own.chain([slots]).collect()
+    };
+    for _ in 0..EXACT_ROUNDS {
+        if bound.upper <= threshold {
+            return Some(());
+        }
+        let mut parts: Vec<(f64, f64, Vec<f64>)> = Vec::new();
+        for pod in pods.iter().filter(|pod| pod.gpu.is_none()) {
+            parts.push((pod.value as f64, pod.most as f64, row(pod.shares, 1.0, 0.0)));
+        }
+        for filling in &bound.fillings {
+            let (mut value, mut sum) = (0.0, vec![0.0; dims]);
+            for (pod, count) in filling {
+                let pod = &pods[*pod];
+                // Of a pod that takes several GPUs, the part that is on one.
+                let part = match pod.gpu {
+                    Some(GpuRequest::Whole(whole)) => 1.0 / f64::from(whole.max(1)),
+                    _ => *count as f64,
+                };
+                value += pod.value as f64 * part;
+                for (sum, more) in sum.iter_mut().zip(row(pod.shares, part, 0.0)) {
+                    *sum += more;
+                }
+            }
+            sum[dims - 1] = 1.0 / gpus as f64;
+            parts.push((value, gpus as f64, sum));
+        }
+        let items: Vec<LpItem<'_>> =
+            parts.iter().map(|(value, most, shares)| LpItem { value: *value, most: *most, shares }).collect();
+        let mut prices: Vec<u64> =
+            multipliers::solve(&items, dims).into_iter().map(|price| price.clamp(0.0, 1e17) as u64).collect();
+        prices.pop();
+        let value = evaluate(pods, gpus, priced, &prices, unit)?;
+        if value.upper < bound.upper {
+            (bound.upper, bound.each) = (value.upper, value.each);
+            bound.prices = prices;
+        }
+        if bound.fillings.contains(&value.filling) {
+            return Some(());
+        }
+        bound.fillings.push(value.filling);
+    }
+    Some(())
 }
 
 fn gcd(a: u64, b: u64) -> u64 {

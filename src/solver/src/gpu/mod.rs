@@ -5,6 +5,7 @@
 //! decide.
 
 pub(crate) mod dims;
+pub(crate) mod fillings;
 pub(crate) mod lagrange;
 mod layout;
 mod mig;
@@ -231,6 +232,11 @@ impl Room {
     pub fn untouched(&self) -> Option<u64> {
         let all = self.shared.len() == self.slots.len() && self.shared.iter().all(|gpu| gpu.pristine);
         (all && !self.shared.is_empty()).then_some(self.shared.len() as u64)
+    }
+
+    /// The most memory that one of its shared GPUs has, in MiB.
+    pub fn memory_of_one(&self) -> u64 {
+        self.shared.iter().map(|gpu| gpu.memory).max().unwrap_or(0)
     }
 
     /// Whether its GPUs are of one kind, so that what was on one of them could be on any.

@@ -1,0 +1,73 @@
+//! More contents for the bins that hold the bound down.
+//!
+//! The best contents of one bin at given prices resemble each other. What a master lacks when one bin is worth much more
+//! than it costs is variety: after the best content, the pods on it are priced lower, and the bin is priced again. What is
+//! still worth more than it costs at lowered prices is so at the true ones.
+
+use std::collections::BTreeSet;
+
+use crate::canonical::Model;
+use crate::knapsack::Effort;
+use crate::meter::Meter;
+use crate::pricing::{Priced, Pricer, QUICK};
+
+/// Times that prices are lowered.
+const PASSES: usize = 2;
+/// What one of so many parts of a price is taken off.
+const PART: u64 = 25;
+/// Bins whose excess is at least this part of the largest take part.
+const NEAR: f64 = 0.3;
+/// Work in the master, beside that in pricing, from which on rounds are dear and each should bring more.
+const DEAR: f64 = 0.3;
+/// A quick search: a descent along coarse tables.
+const GLANCE: Effort = Effort { bits: 8, nodes: QUICK };
+
+/// Adds to what a round of pricing at `prices` found, if rounds are dear: the master took `solving` units of work.
+pub(crate) fn add(
+    pricer: &mut Pricer<'_>,
+    (prices, charges): (&[u64], &[u64]),
+    demand: &[u64],
+    solving: u64,
+    all: &mut [Priced],
+    meter: &mut Meter<'_>,
+) {
+    let model: &Model = pricer.model();
+    let excess = |bin: usize| -> f64 {
+        all[bin].found.last().map_or(0.0, |(value, _)| *value as f64 / charges[bin].max(1) as f64 - 1.0)
+    };
+    let most = (0..all.len()).map(excess).fold(0.0, f64::max);
+    if most <= 0.0 {
+        return;
+    }
+    let chosen: Vec<usize> = (0..all.len()).filter(|bin| excess(*bin) > most * NEAR).collect();
+    let pricing: u64 = all.iter().map(|priced| priced.work).sum();
+    // A quick look at shared GPUs costs next to nothing beside a search of them.
+    let cheap = chosen.iter().any(|bin| model.bins[*bin].sharing.is_some());
+    if !cheap && (solving as f64) < DEAR * pricing as f64 {
+        return;
+    }
+    let mut tasks = vec![(u64::MAX, GLANCE); all.len()];
+    for bin in &chosen {
+        tasks[*bin].0 = charges[*bin];
+    }
+    let best = |priced: &Priced| priced.found.last().map(|(_, pods)| pods.clone());
+    let mut last: Vec<Vec<(u32, u32)>> = chosen.iter().filter_map(|bin| best(&all[*bin])).collect();
+    let mut lowered = prices.to_vec();
+    for _ in 0..PASSES {
+        let held: BTreeSet<u32> = last.iter().flatten().map(|(class, _)| *class).collect();
+        for class in held {
+            lowered[class as usize] -= lowered[class as usize] / PART;
+        }
+        let more = pricer.price_all(&lowered, demand, &tasks, meter);
+        if meter.spend(more.iter().map(|priced| priced.work).sum()) {
+            return;
+        }
+        last = more.iter().filter_map(best).collect();
+        for (priced, more) in all.iter_mut().zip(&more) {
+            priced.others.extend(best(more));
+        }
+        if last.is_empty() {
+            return;
+        }
+    }
+}
