@@ -51,6 +51,13 @@ pub(crate) struct Effort {
     pub nodes: u64,
 }
 
+impl Effort {
+    /// The most work units that the search nodes come to; the tables come on top.
+    pub fn units(&self) -> u64 {
+        self.nodes / NODES_PER_UNIT
+    }
+}
+
 /// What the search proved and found.
 #[derive(Debug, Default)]
 pub(crate) struct Answer {

@@ -42,6 +42,7 @@ mod small;
 mod solve;
 #[cfg(test)]
 mod testing;
+mod verify;
 mod warm;
 
 use poolwright_catalog::UsdPerHour;

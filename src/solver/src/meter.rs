@@ -47,6 +47,11 @@ impl<'a> Meter<'a> {
         self.asked
     }
 
+    /// Units spent so far.
+    pub fn spent(&self) -> u64 {
+        self.progress.work
+    }
+
     /// Asks the watch now.
     pub fn poll(&mut self) -> bool {
         self.since_poll = POLL;

@@ -22,6 +22,9 @@ const WORTH_A_THREAD: u64 = 2_000;
 /// What waiting for other threads counts between two questions to the watch.
 const POLL_WAITING: u64 = 100;
 
+/// The threshold of a bin that is not to be priced.
+pub(crate) const NOT_ASKED: u64 = u64::MAX;
+
 /// Below so many kinds of small pods the search needs no help.
 const SPLIT: usize = 4;
 
@@ -40,6 +43,13 @@ pub(crate) struct Priced {
     beside: Option<Vec<u64>>,
     /// Work units spent.
     pub work: u64,
+}
+
+impl Priced {
+    /// The best content that is known, in value units.
+    pub fn known(&self) -> Option<u64> {
+        self.found.last().map(|(value, _)| *value)
+    }
 }
 
 /// Facts of a bin that no price changes.
@@ -195,6 +205,9 @@ impl<'m> Pricer<'m> {
         effort: Effort,
         (scratch, pulse): (&mut Scratch, &mut Pulse<'_, '_>),
     ) -> Priced {
+        if threshold == NOT_ASKED {
+            return Priced { upper: u64::MAX, ..Priced::default() };
+        }
         let dims = self.model.dims;
         let classes = &self.model.bins[bin].classes;
         let mut work = classes.len() as u64 / 200;

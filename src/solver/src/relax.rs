@@ -4,7 +4,7 @@
 use std::collections::BTreeSet;
 
 use crate::bits::BitSet;
-use crate::bound::{Certificate, Prices};
+use crate::bound::{Ceiling, Certificate, Prices};
 use crate::canonical::Model;
 use crate::choice::Split;
 use crate::knapsack::Effort;
@@ -29,7 +29,7 @@ pub(crate) struct Goal {
 }
 
 /// Ever harder searches of one bin.
-const EFFORTS: [Effort; 6] = [
+pub(crate) const EFFORTS: [Effort; 6] = [
     Effort { bits: 9, nodes: 4_000 },
     Effort { bits: 9, nodes: 16_000 },
     Effort { bits: 10, nodes: 32_000 },
@@ -328,12 +328,12 @@ impl<'m, 't> Generation<'m, 't> {
             if meter.spend(all.iter().map(|priced| priced.work).sum()) {
                 return End::Stopped;
             }
-            let uppers: Vec<u64> = all.iter().map(|priced| priced.upper).collect();
+            let ceilings = ceilings(&all, &charges);
             let mut loose: Vec<(f64, usize)> = Vec::new();
             for (bin, priced) in all.iter().enumerate() {
                 let charge = charges[bin].max(1) as f64;
                 let excess = priced.upper as f64 / charge - 1.0;
-                let known = priced.found.last().map_or(0.0, |(value, _)| *value as f64 / charge - 1.0);
+                let known = priced.known().map_or(0.0, |value| value as f64 / charge - 1.0);
                 if excess > known.max(tolerance) * 1.2 {
                     loose.push((excess, bin));
                 }
@@ -349,7 +349,7 @@ impl<'m, 't> Generation<'m, 't> {
                 self.master.add_node(pattern);
             }
             if goal.prove || self.best.certificate.is_none() {
-                let certificate = Certificate::new(model, &prices, &uppers);
+                let certificate = Certificate::new(model, &prices, &ceilings);
                 let bound = match self.open {
                     Some(open) => certificate.open_bound(model, open.totals),
                     None => certificate.bound(model, self.demand),
@@ -390,6 +390,12 @@ impl<'m, 't> Generation<'m, 't> {
     }
 }
 
+/// What the pricing proved of every bin.
+fn ceilings(all: &[Priced], charges: &[u64]) -> Vec<Ceiling> {
+    let each = all.iter().zip(charges);
+    each.map(|(priced, charge)| Ceiling::new(priced.upper, *charge, priced.known())).collect()
+}
+
 /// The contents that the master lacks: of each bin the best, and some more that hold what those do not.
 fn worthwhile(model: &Model, values: &Values, all: Vec<Priced>) -> Vec<Pattern> {
     let worth = |pods: &[(u32, u32)]| -> f64 {
@@ -428,12 +434,11 @@ pub(crate) fn certify(
 ) -> Option<Certificate> {
     let model = pricer.model();
     let prices = Prices::new(model, pods, bins, limits);
-    let tasks: Vec<(u64, Effort)> =
-        (0..model.bins.len()).map(|bin| (prices.charge(model, bin), EFFORTS[0])).collect();
+    let charges: Vec<u64> = (0..model.bins.len()).map(|bin| prices.charge(model, bin)).collect();
+    let tasks: Vec<(u64, Effort)> = charges.iter().map(|charge| (*charge, EFFORTS[0])).collect();
     let all = pricer.price_all(&prices.pods, demand, &tasks, meter);
     let stopped = meter.spend(all.iter().map(|priced| priced.work).sum());
-    let uppers: Vec<u64> = all.iter().map(|priced| priced.upper).collect();
-    (!stopped).then(|| Certificate::new(model, &prices, &uppers))
+    (!stopped).then(|| Certificate::new(model, &prices, &ceilings(&all, &charges)))
 }
 
 /// Runs column generation once. `None` when it was stopped before the first master was solved.

@@ -86,9 +86,12 @@ fn judge(problem: &Problem, backend: Backend) -> Result<Verdict, String> {
     if bound > optimum {
         return Err(format!("the bound is {bound}, least is {optimum}\n{solution:?}"));
     }
+    if (solution.proof == Proof::Exact) != (objective == bound) {
+        return Err(format!("{objective} with the bound {bound} is not what the proof says\n{solution:?}"));
+    }
     Ok(Verdict {
         optimal: objective == optimum,
-        proven: objective == bound && solution.proof == Proof::Exact,
+        proven: solution.proof == Proof::Exact,
         most: reference::worth(problem, &placed) == reference::most(problem),
     })
 }
