@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 
 use crate::bits::BitSet;
 use crate::bound::{Ceiling, Certificate, Prices};
-use crate::canonical::Model;
+use crate::canonical::{Bin, Model};
 use crate::choice::Split;
 use crate::knapsack::Effort;
 use crate::lp::Seed;
@@ -84,6 +84,15 @@ pub(crate) fn exchanges(model: &Model) -> Vec<(u32, u32)> {
             set
         })
         .collect();
+    // Bins where rules or penalties have a say: of most pods there are none.
+    let particular: Vec<Vec<&Bin>> = model
+        .classes
+        .iter()
+        .map(|class| {
+            let bins = class.bins.iter().map(|bin| &model.bins[*bin as usize]);
+            bins.filter(|bin| !bin.penalties.is_empty() || !bin.rules.flexible.is_empty()).collect()
+        })
+        .collect();
     let mut above: Vec<BitSet> = vec![BitSet::new(n); n];
     for i in 0..n {
         let small = &model.classes[i];
@@ -95,8 +104,11 @@ pub(crate) fn exchanges(model: &Model) -> Vec<(u32, u32)> {
             if i != j
                 && small.requests.iter().zip(&large.requests).all(|(small, large)| small <= large)
                 && homes[j].is_subset(&homes[i])
-                && large.bins.iter().all(|bin| {
-                    let bin = &model.bins[*bin as usize];
+                && large
+                    .bins
+                    .first()
+                    .is_none_or(|bin| model.replaces(i as u32, j as u32, &model.bins[*bin as usize]))
+                && particular[j].iter().all(|bin| {
                     bin.penalty(i as u32) <= bin.penalty(j as u32) && model.replaces(i as u32, j as u32, bin)
                 })
                 && (small.requests != large.requests || homes[i] != homes[j] || i < j)
