@@ -28,6 +28,8 @@ const CELLS_PER_UNIT: u64 = 1_000;
 const NODES_PER_UNIT: u64 = 8;
 /// Search nodes between two chances to stop.
 const TICK: u64 = 1 << 10;
+/// How much longer a search node takes, at most, where more than capacity binds the content.
+const RULED: u64 = 8;
 
 /// A kind of item.
 #[derive(Clone, Debug)]
@@ -103,6 +105,8 @@ struct Search<'a, 'm, 'p, 'w> {
     best: u64,
     open: u64,
     nodes: u64,
+    /// What [`TICK`] nodes count between two questions to the watch.
+    tick: u64,
     limit: u64,
     room: Vec<u64>,
     counts: Vec<u32>,
@@ -228,6 +232,9 @@ impl Search<'_, '_, '_, '_> {
             if held.contains(&self.items[item].class) || self.fits(item) == 0 {
                 continue;
             }
+            if self.pulse.tick(self.tick) {
+                break;
+            }
             self.take(item, 1);
             let (slots, mixes) = self.left(item, 1, slots, &mixes);
             self.follow(slots, mixes);
@@ -252,7 +259,7 @@ impl Search<'_, '_, '_, '_> {
                 return;
             }
             self.nodes += 1;
-            if self.nodes.is_multiple_of(TICK) && self.pulse.tick(TICK / NODES_PER_UNIT) {
+            if self.nodes.is_multiple_of(TICK) && self.pulse.tick(self.tick) {
                 self.limit = self.nodes - 1;
             }
             if self.nodes > self.limit {
@@ -378,6 +385,7 @@ pub(crate) fn solve(
         })
         .collect();
     gains.reverse();
+    let ruled = content.is_some();
     let mut search = Search {
         content,
         pulse,
@@ -391,6 +399,7 @@ pub(crate) fn solve(
         best: threshold,
         open: 0,
         nodes: 0,
+        tick: TICK / NODES_PER_UNIT * if ruled { RULED } else { 1 },
         limit: effort.nodes,
         room: capacity.to_vec(),
         counts: vec![0; items.len()],

@@ -52,10 +52,16 @@ impl<'a> Meter<'a> {
         self.progress.work
     }
 
-    /// Asks the watch now.
+    /// Asks the watch now; `true` when it is time to stop.
     pub fn poll(&mut self) -> bool {
+        self.ask();
+        self.stopped()
+    }
+
+    /// Asks the watch now; `true` when it asked to stop.
+    pub fn ask(&mut self) -> bool {
         self.since_poll = POLL;
-        self.spend(0)
+        self.tick(0)
     }
 
     /// Whether it is time to stop.

@@ -22,6 +22,10 @@ const WORTH_A_THREAD: u64 = 2_000;
 /// What waiting for other threads counts between two questions to the watch.
 const POLL_WAITING: u64 = 100;
 
+/// What a bin counts on top of its work between two questions to the watch: work that is settled fast is not all counted.
+const BIN: u64 = 250;
+/// The same for one part of a bin.
+const PART: u64 = 100;
 /// The threshold of a bin that is not to be priced.
 pub(crate) const NOT_ASKED: u64 = u64::MAX;
 
@@ -129,11 +133,16 @@ impl<'m> Pricer<'m> {
             loop {
                 let bin = next.fetch_add(1, Ordering::Relaxed);
                 let Some((threshold, effort)) = tasks.get(bin) else { return done };
+                if pulse.asked() {
+                    // Nobody waits for the rest.
+                    done.push((bin, Priced { upper: u64::MAX, ..Priced::default() }));
+                    continue;
+                }
                 done.push((
                     bin,
                     this.price(bin, pi, demand, *threshold, *effort, (&mut *scratch, &mut *pulse)),
                 ));
-                pulse.tick(done.last().map_or(0, |(_, priced)| priced.work));
+                pulse.tick(BIN + done.last().map_or(0, |(_, priced)| priced.work));
             }
         };
         let mut all: Vec<Priced> = Vec::new();
@@ -283,6 +292,10 @@ impl<'m> Pricer<'m> {
         // none of them, has resource prices of its own.
         let mut priced = Priced { upper: 0, work, prices: news, beside, ..Priced::default() };
         for first in (0..=large.len()).rev() {
+            if pulse.tick(PART) {
+                priced.upper = most;
+                break;
+            }
             let best = priced.found.last().map_or(threshold, |(value, _)| *value);
             let (chosen, rest) = match large.split_at(first) {
                 (_, [chosen, rest @ ..]) => (Some(chosen), rest),
@@ -597,6 +610,15 @@ mod tests {
     use super::*;
     use crate::testing::{candidate, class, problem};
 
+    /// Says stop whenever it is asked.
+    struct Stop;
+
+    impl crate::Watch for Stop {
+        fn should_stop(&mut self) -> bool {
+            true
+        }
+    }
+
     /// The most valuable content, by trying all.
     fn brute(model: &Model, pi: &[u64], demand: &[u64], room: &mut [u64], at: usize) -> u64 {
         let Some(class) = model.classes.get(at) else { return 0 };
@@ -636,6 +658,15 @@ mod tests {
             let priced = Pricer::new(&model, 1).price_all(&pi, &demand, &tasks, &mut meter).remove(0);
             prop_assert!(priced.upper >= best || priced.upper <= threshold && best <= threshold);
             prop_assert!(threshold < best || priced.found.is_empty());
+            let mut stop = Stop;
+            let mut stopped = Meter::new(&mut stop, 1);
+            for asked in [false, true] {
+                if asked {
+                    stopped.poll();
+                }
+                let cut = Pricer::new(&model, 1).price_all(&pi, &demand, &tasks, &mut stopped).remove(0);
+                prop_assert!(cut.upper >= best || cut.upper <= threshold && best <= threshold);
+            }
             if nodes > 2 && threshold < best {
                 prop_assert_eq!(priced.upper, best);
                 prop_assert_eq!(priced.found.last().map(|(value, _)| *value), Some(best));

@@ -107,7 +107,7 @@ fn begin<T>(
     let model = Model::new(problem);
     let mut meter = Meter::new(watch, options.work);
     meter.about(model.classes.len(), model.bins.iter().filter(|bin| !bin.is_existing()).count());
-    let mut plan = admit::plan(&model);
+    let mut plan = admit::plan_until(&model, &mut || meter.ask());
     meter.improved(&plan.solution(problem, &model, 0, Stopped::WorkLimit));
     let mut proven = None;
     if let Some(better) = small::solve(&model, &model.totals(), &mut meter) {
@@ -131,7 +131,7 @@ fn begin<T>(
     if run.certificate.is_none() {
         run.price(&mut meter);
     }
-    if !run.is_least() {
+    if !run.is_least() && !meter.stopped() {
         let mut pricer = Pricer::new(&model, options.threads);
         run.verify(&mut pricer, &mut meter);
     }
@@ -384,6 +384,9 @@ impl Run<'_> {
         }
         let mut pricer = Pricer::new(self.model, self.options.threads);
         let exchanges = relax::exchanges(self.model);
+        if meter.poll() {
+            return;
+        }
         let stock = Stock::full(self.model);
         let (known, center) = self.memory.take().unzip();
         // The master needs one feasible combination, which the plan is, and reasonable prices from the start.
