@@ -1,6 +1,7 @@
 //! The plan as it is published: `docs/plan.schema.json` describes it field by field.
 
 use poolwright_catalog::{CapacityType, Catalogue, UsdPerHour};
+use poolwright_solver::Proof;
 use serde::{Serialize, Serializer};
 
 /// A plan.
@@ -22,6 +23,8 @@ pub struct Document {
     pub lower_bound_usd_per_hour: UsdPerHour,
     /// `(cost - bound) / bound`.
     pub gap: f64,
+    /// What the bound rests on.
+    pub proof: Proof,
     /// How long planning took.
     pub elapsed_seconds: f64,
     /// When the first plan was there; the same as `elapsed_seconds` when there was nothing to improve.

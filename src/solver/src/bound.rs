@@ -9,6 +9,7 @@
 
 use crate::canonical::{Model, UNLIMITED};
 use crate::pricing::UNITS;
+use crate::solution::Proof;
 
 /// Fixed-point one of the limits' prices.
 pub(crate) const LIMIT_ONE: u32 = 32;
@@ -83,33 +84,51 @@ impl Prices {
     }
 }
 
+/// What no content of a bin is worth more than, at the prices of a certificate.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Ceiling {
+    /// In value units.
+    pub upper: u64,
+    /// Whether a harder search could not lower the bound's loss here: a content is known that is worth as much, or it is
+    /// no more than what a node must be worth to pay.
+    pub settled: bool,
+}
+
+impl Ceiling {
+    /// Of a bin with this charge, when the best content known is worth `known`. A search that was cut short, or that ended
+    /// at a tolerance, leaves a ceiling above both: nothing else is believed about how the search went.
+    pub fn new(upper: u64, charge: u64, known: Option<u64>) -> Self {
+        Self { upper, settled: upper <= charge || known == Some(upper) }
+    }
+}
+
 /// Prices of pods that no bin contradicts, and what scarcity takes off again.
 #[derive(Clone, Debug)]
 pub(crate) struct Certificate {
     pods: Vec<u64>,
-    /// Prices of scarce bins, by bin.
-    bins: Vec<u64>,
-    /// Prices of rows, in fixed point.
-    rows: Vec<u128>,
     paid: i128,
+    /// The prices it was made of.
+    given: Prices,
+    /// By bin, at those prices.
+    ceilings: Vec<Ceiling>,
 }
 
 impl Certificate {
     /// From prices and, for every bin, a proven upper bound on the worth of a content at those prices.
-    pub fn new(model: &Model, prices: &Prices, uppers: &[u64]) -> Self {
+    pub fn new(model: &Model, prices: &Prices, ceilings: &[Ceiling]) -> Self {
         let mut pods: Vec<Option<u64>> = vec![None; model.classes.len()];
         let mut paid: i128 = 0;
         let scarce = model.bins.iter().any(crate::canonical::Bin::is_existing);
         for (index, bin) in model.bins.iter().enumerate() {
             if bin.is_existing() {
-                paid += i128::from(uppers[index]) * i128::from(bin.available);
+                paid += i128::from(ceilings[index].upper) * i128::from(bin.available);
                 continue;
             }
             if bin.available != UNLIMITED {
                 paid += i128::from(prices.bins[index]) * i128::from(bin.available);
             }
             let charge = u128::from(prices.charge(model, index));
-            let upper = u128::from(uppers[index]);
+            let upper = u128::from(ceilings[index].upper);
             for (position, class) in bin.classes.iter().enumerate() {
                 let price = prices.pods[*class as usize];
                 let value = bin.value(position, price);
@@ -131,17 +150,37 @@ impl Certificate {
             paid = paid.saturating_add((whole >> LIMIT_ONE) + 1);
         }
         let pods = pods.iter().zip(&prices.pods).map(|(slot, price)| slot.unwrap_or(*price)).collect();
-        Self { pods, bins: prices.bins.clone(), rows: prices.limits.clone(), paid }
+        Self { pods, paid, given: prices.clone(), ceilings: ceilings.to_vec() }
     }
 
     /// The prices of scarce bins, in value units.
     pub fn scarce(&self) -> &[u64] {
-        &self.bins
+        &self.given.bins
     }
 
     /// The prices of rows, value units per unit of the row in fixed point, see [`LIMIT_ONE`].
     pub fn rows(&self) -> &[u128] {
-        &self.rows
+        &self.given.limits
+    }
+
+    /// The prices it was made of.
+    pub fn given(&self) -> &Prices {
+        &self.given
+    }
+
+    /// By bin, at [`Self::given`].
+    pub fn ceilings(&self) -> &[Ceiling] {
+        &self.ceilings
+    }
+
+    /// Whether the pricing behind it is complete: no harder search makes these prices prove more.
+    pub fn is_complete(&self) -> bool {
+        self.ceilings.iter().all(|ceiling| ceiling.settled)
+    }
+
+    /// What a bound by it rests on.
+    pub fn proof(&self) -> Proof {
+        if self.is_complete() { Proof::Complete } else { Proof::Truncated }
     }
 
     /// The price of a class, in value units.

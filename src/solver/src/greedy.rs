@@ -128,7 +128,7 @@ pub(crate) fn values(model: &Model, demand: &[u64], value: Value) -> Vec<f64> {
         .collect()
 }
 
-/// The bin's best filling so far.
+/// The bin's best filling when it was last filled.
 struct Fill {
     pattern: Pattern,
     ratio: f64,
@@ -193,6 +193,12 @@ pub(crate) fn extend(
         let Some(index) = best else { return left };
         let bin = index as u32;
         let Some(chosen) = &fills[index] else { return left };
+        if chosen.pattern.copies(&left) == 0 {
+            // Fewer pods seldom fill a node better: what it was worth says how much it can be worth now, and only the
+            // bin that looks best is filled anew.
+            fills[index] = fill(bin, &left);
+            continue;
+        }
         let copies = chosen.pattern.copies(&left).min(stock.left(model, bin));
         if copies > 0 {
             for (class, count) in &chosen.pattern.pods {
@@ -202,11 +208,8 @@ pub(crate) fn extend(
             plan.add(chosen.pattern.clone(), copies);
         }
         for (index, slot) in fills.iter_mut().enumerate() {
-            let Some(known) = slot else { continue };
-            if !opens(&stock, index as u32) {
+            if slot.is_some() && !opens(&stock, index as u32) {
                 *slot = None;
-            } else if known.pattern.copies(&left) == 0 {
-                *slot = fill(index as u32, &left);
             }
         }
     }

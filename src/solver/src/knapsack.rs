@@ -32,6 +32,8 @@ const CELLS_PER_UNIT: u64 = 1_000;
 const NODES_PER_UNIT: u64 = 8;
 /// Search nodes between two chances to stop.
 const TICK: u64 = 1 << 10;
+/// How much longer a search node takes, at most, where more than capacity binds the content.
+const RULED: u64 = 8;
 
 /// What binds a content beyond capacity, asked item by item. What is allowed has only allowed parts.
 pub(crate) trait Guard {
@@ -79,6 +81,13 @@ pub(crate) struct Effort {
     pub nodes: u64,
 }
 
+impl Effort {
+    /// The most work units that the search nodes come to; the tables come on top.
+    pub fn units(&self) -> u64 {
+        self.nodes / NODES_PER_UNIT
+    }
+}
+
 /// What the search proved and found.
 #[derive(Debug, Default)]
 pub(crate) struct Answer {
@@ -124,6 +133,8 @@ struct Search<'a, 'g, 'm, 'p, 'w> {
     best: u64,
     open: u64,
     nodes: u64,
+    /// What [`TICK`] nodes count between two questions to the watch.
+    tick: u64,
     limit: u64,
     room: Vec<u64>,
     counts: Vec<u32>,
@@ -262,6 +273,9 @@ impl Search<'_, '_, '_, '_, '_> {
             if held.contains(&self.items[item].class) || self.fits(item) == 0 {
                 continue;
             }
+            if self.pulse.tick(self.tick) {
+                break;
+            }
             self.take(item, 1);
             let (slots, mixes) = self.left(item, 1, slots, &mixes);
             self.follow(slots, mixes);
@@ -280,6 +294,9 @@ impl Search<'_, '_, '_, '_, '_> {
                 return;
             }
             self.nodes += 1;
+            if self.nodes.is_multiple_of(TICK) && self.pulse.tick(self.tick) {
+                self.limit = self.nodes - 1;
+            }
             if self.nodes > self.limit {
                 self.open = self.open.max(head.bound);
                 return;
@@ -318,7 +335,7 @@ impl Search<'_, '_, '_, '_, '_> {
                 return;
             }
             self.nodes += 1;
-            if self.nodes.is_multiple_of(TICK) && self.pulse.tick(TICK / NODES_PER_UNIT) {
+            if self.nodes.is_multiple_of(TICK) && self.pulse.tick(self.tick) {
                 self.limit = self.nodes - 1;
             }
             if self.nodes > self.limit {
@@ -463,6 +480,7 @@ pub(crate) fn solve_with(
         })
         .collect();
     gains.reverse();
+    let ruled = guard.is_some();
     let mut search = Search {
         guard,
         pulse,
@@ -476,6 +494,7 @@ pub(crate) fn solve_with(
         best: threshold,
         open: 0,
         nodes: 0,
+        tick: TICK / NODES_PER_UNIT * if ruled { RULED } else { 1 },
         limit: effort.nodes,
         room: capacity.to_vec(),
         counts: vec![0; items.len()],

@@ -43,6 +43,7 @@ mod solve;
 #[cfg(test)]
 mod testing;
 mod variety;
+mod verify;
 mod warm;
 
 use poolwright_catalog::UsdPerHour;

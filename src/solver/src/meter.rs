@@ -47,20 +47,26 @@ impl<'a> Meter<'a> {
         self.asked
     }
 
-    /// Asks the watch now.
+    /// Units spent so far.
+    pub fn spent(&self) -> u64 {
+        self.progress.work
+    }
+
+    /// Asks the watch now; `true` when it is time to stop.
     pub fn poll(&mut self) -> bool {
+        self.ask();
+        self.stopped()
+    }
+
+    /// Asks the watch now; `true` when it asked to stop.
+    pub fn ask(&mut self) -> bool {
         self.since_poll = POLL;
-        self.spend(0)
+        self.tick(0)
     }
 
     /// Whether it is time to stop.
     pub fn stopped(&self) -> bool {
         self.asked || self.left == 0
-    }
-
-    /// Units spent so far.
-    pub fn work(&self) -> u64 {
-        self.progress.work
     }
 
     /// Whether the watch asked.

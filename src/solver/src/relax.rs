@@ -4,8 +4,8 @@
 use std::collections::BTreeSet;
 
 use crate::bits::BitSet;
-use crate::bound::{Certificate, Prices};
-use crate::canonical::Model;
+use crate::bound::{Ceiling, Certificate, Prices};
+use crate::canonical::{Bin, Model};
 use crate::choice::Split;
 use crate::knapsack::Effort;
 use crate::lp::Seed;
@@ -30,7 +30,7 @@ pub(crate) struct Goal {
 }
 
 /// Ever harder searches of one bin.
-const EFFORTS: [Effort; 6] = [
+pub(crate) const EFFORTS: [Effort; 6] = [
     Effort { bits: 9, nodes: 4_000 },
     Effort { bits: 9, nodes: 16_000 },
     Effort { bits: 10, nodes: 32_000 },
@@ -92,6 +92,15 @@ pub(crate) fn exchanges(model: &Model) -> Vec<(u32, u32)> {
             set
         })
         .collect();
+    // Bins where rules or penalties have a say: of most pods there are none.
+    let particular: Vec<Vec<&Bin>> = model
+        .classes
+        .iter()
+        .map(|class| {
+            let bins = class.bins.iter().map(|bin| &model.bins[*bin as usize]);
+            bins.filter(|bin| !bin.penalties.is_empty() || !bin.rules.flexible.is_empty()).collect()
+        })
+        .collect();
     let mut above: Vec<BitSet> = vec![BitSet::new(n); n];
     for i in 0..n {
         let small = &model.classes[i];
@@ -103,8 +112,11 @@ pub(crate) fn exchanges(model: &Model) -> Vec<(u32, u32)> {
             if i != j
                 && small.requests.iter().zip(&large.requests).all(|(small, large)| small <= large)
                 && homes[j].is_subset(&homes[i])
-                && large.bins.iter().all(|bin| {
-                    let bin = &model.bins[*bin as usize];
+                && large
+                    .bins
+                    .first()
+                    .is_none_or(|bin| model.replaces(i as u32, j as u32, &model.bins[*bin as usize]))
+                && particular[j].iter().all(|bin| {
                     bin.penalty(i as u32) <= bin.penalty(j as u32) && model.replaces(i as u32, j as u32, bin)
                 })
                 && (small.requests != large.requests || homes[i] != homes[j] || i < j)
@@ -299,9 +311,9 @@ impl<'m, 't> Generation<'m, 't> {
         for round in 0..=goal.rounds {
             let known = if self.solved { self.values.take() } else { None };
             let values = known.or_else(|| {
-                let before = meter.work();
+                let before = meter.spent();
                 let values = self.master.solve(meter);
-                self.solving = meter.work() - before;
+                self.solving = meter.spent() - before;
                 values
             });
             let Some(values) = values else { return End::Stopped };
@@ -353,12 +365,12 @@ impl<'m, 't> Generation<'m, 't> {
                     return End::Stopped;
                 }
             }
-            let uppers: Vec<u64> = all.iter().map(|priced| priced.upper).collect();
+            let ceilings = ceilings(&all, &charges);
             let mut loose: Vec<(f64, usize)> = Vec::new();
             for (bin, priced) in all.iter().enumerate() {
                 let charge = charges[bin].max(1) as f64;
                 let excess = priced.upper as f64 / charge - 1.0;
-                let known = priced.found.last().map_or(0.0, |(value, _)| *value as f64 / charge - 1.0);
+                let known = priced.known().map_or(0.0, |value| value as f64 / charge - 1.0);
                 if excess > known.max(tolerance) * 1.2 {
                     loose.push((excess, bin));
                 }
@@ -374,7 +386,7 @@ impl<'m, 't> Generation<'m, 't> {
                 self.master.add_node(pattern);
             }
             if goal.prove || self.best.certificate.is_none() {
-                let certificate = Certificate::new(model, &prices, &uppers);
+                let certificate = Certificate::new(model, &prices, &ceilings);
                 let bound = match self.open {
                     Some(open) => certificate.open_bound(model, open.totals),
                     None => certificate.bound(model, self.demand),
@@ -415,6 +427,12 @@ impl<'m, 't> Generation<'m, 't> {
     }
 }
 
+/// What the pricing proved of every bin.
+fn ceilings(all: &[Priced], charges: &[u64]) -> Vec<Ceiling> {
+    let each = all.iter().zip(charges);
+    each.map(|(priced, charge)| Ceiling::new(priced.upper, *charge, priced.known())).collect()
+}
+
 /// The contents that the master lacks: of each bin the best, and some more that hold what those do not.
 fn worthwhile(model: &Model, values: &Values, all: Vec<Priced>) -> Vec<Pattern> {
     let worth = |pods: &[(u32, u32)]| -> f64 {
@@ -452,12 +470,11 @@ pub(crate) fn certify(
 ) -> Option<Certificate> {
     let model = pricer.model();
     let prices = Prices::new(model, pods, bins, limits);
-    let tasks: Vec<(u64, Effort)> =
-        (0..model.bins.len()).map(|bin| (prices.charge(model, bin), EFFORTS[0])).collect();
+    let charges: Vec<u64> = (0..model.bins.len()).map(|bin| prices.charge(model, bin)).collect();
+    let tasks: Vec<(u64, Effort)> = charges.iter().map(|charge| (*charge, EFFORTS[0])).collect();
     let all = pricer.price_all(&prices.pods, demand, &tasks, meter);
     let stopped = meter.spend(all.iter().map(|priced| priced.work).sum());
-    let uppers: Vec<u64> = all.iter().map(|priced| priced.upper).collect();
-    (!stopped).then(|| Certificate::new(model, &prices, &uppers))
+    (!stopped).then(|| Certificate::new(model, &prices, &ceilings(&all, &charges)))
 }
 
 /// Runs column generation once. `None` when it was stopped before the first master was solved.

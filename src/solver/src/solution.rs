@@ -59,14 +59,17 @@ pub struct Charges {
     pub disruption: UsdPerHour,
 }
 
-/// Whether the pricing that proves the bound ended by itself.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+/// What the bound rests on, the strongest first. Every bound is proven in integers and valid.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum Proof {
-    /// The bound is proven in integers with every node's best content found exactly.
+    /// The bound is what the plan comes to: no plan that places the same pods has a lower objective.
     Exact,
-    /// The bound is proven in integers, and valid, but for some nodes a looser bound on the best content was used, because
-    /// the search was cut short.
+    /// The plan may not be the least, but no search behind the bound was cut short: for every kind of node the best content
+    /// was found, or it was proven that none is worth what the node costs. More work on the pricing would not raise the bound.
+    Complete,
+    /// Some search of the best content was cut short, and a looser ceiling stands in its place: more work might raise the
+    /// bound.
     #[default]
     Truncated,
 }

@@ -16,7 +16,7 @@ use crate::problem::{Problem, ProblemError};
 use crate::relax::{self, Center, End, Generation, Goal, Relaxed, Task};
 use crate::solution::{Proof, Solution, Stopped};
 use crate::warm::{self, Warm};
-use crate::{Watch, admit, exact, improve, moves, shadow, small};
+use crate::{Watch, admit, exact, improve, moves, shadow, small, verify};
 
 /// How far to go.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -107,15 +107,15 @@ fn begin<T>(
     let model = Model::new(problem);
     let mut meter = Meter::new(watch, options.work);
     meter.about(model.classes.len(), model.bins.iter().filter(|bin| !bin.is_existing()).count());
-    let mut plan = admit::plan(&model);
+    let mut plan = admit::plan_until(&model, &mut || meter.ask());
     meter.improved(&plan.solution(problem, &model, 0, Stopped::WorkLimit));
-    let mut bound = 0;
+    let mut proven = None;
     if let Some(better) = small::solve(&model, &model.totals(), &mut meter) {
         if better.compare(&plan, &model).is_lt() {
             plan = better;
             meter.improved(&plan.solution(problem, &model, 0, Stopped::WorkLimit));
         }
-        bound = plan.cost(&model);
+        proven = Some(plan.cost(&model));
     } else if model.gathered(&plan.placed(&model)) != model.totals()
         && let Some(better) = admit::improve(&model, &plan, options.lp(), &mut meter)
     {
@@ -123,11 +123,17 @@ fn begin<T>(
         meter.improved(&plan.solution(problem, &model, 0, Stopped::WorkLimit));
     }
     let mut run = Run::new(problem, &model, options, plan);
-    run.bound = bound;
+    if let Some(cost) = proven {
+        run.raise(cost, Proof::Complete);
+    }
     run.recall(warm, &mut meter);
     run.search(&mut meter);
     if run.certificate.is_none() {
         run.price(&mut meter);
+    }
+    if !run.is_least() && !meter.stopped() {
+        let mut pricer = Pricer::new(&model, options.threads);
+        run.verify(&mut pricer, &mut meter);
     }
     let stopped = if run.done() {
         Stopped::GapReached
@@ -139,9 +145,7 @@ fn begin<T>(
         Stopped::Exhausted
     };
     let mut solution = run.best.solution(problem, &model, run.bound, stopped);
-    if run.best.cost(&model) <= run.bound {
-        solution.proof = Proof::Exact;
-    }
+    solution.proof = if run.is_least() { Proof::Exact } else { run.proof };
     solution.prices =
         run.certificate.as_ref().map(|certificate| shadow::prices(problem, &model, certificate));
     let left = leave(&run);
@@ -161,6 +165,8 @@ struct Run<'a> {
     open: bool,
     best: Plan,
     bound: u64,
+    /// What the bound rests on, however close the plan is to it.
+    proof: Proof,
     /// Of the prices known so far, those that prove most.
     certificate: Option<Certificate>,
     /// Whether to try small problems exactly first.
@@ -175,6 +181,10 @@ struct Run<'a> {
 const DEEP: u32 = 60;
 /// Above this distance of objective and bound a relaxation is only good for a first plan.
 const COARSE: f64 = 0.005;
+/// One part of so many of the work so far may go into verifying the best prices.
+const VERIFYING: u64 = 8;
+/// And these units in any case: a few milliseconds.
+const VERIFYING_LEAST: u64 = 10_000;
 /// Attempts at improvement in a row that find nothing.
 const FAILURES: u32 = 40;
 /// From which fraction a dive rounds up, and its steps.
@@ -207,10 +217,12 @@ struct Leaf {
     choice: Option<(u32, u64)>,
     columns: Vec<Pattern>,
     center: Center,
+    /// What its bound rests on.
+    proof: Proof,
 }
 
 impl Leaf {
-    fn new(ranges: Ranges, branch: &Branch, relaxed: &Relaxed) -> Self {
+    fn new(ranges: Ranges, branch: &Branch, relaxed: &Relaxed, proof: Proof) -> Self {
         let columns: BTreeSet<Pattern> =
             dive::pool(&branch.model, relaxed, 0.1).iter().map(|pattern| branch.restored(pattern)).collect();
         Self {
@@ -218,6 +230,7 @@ impl Leaf {
             choice: branch.choice(relaxed),
             columns: columns.into_iter().collect(),
             center: branch.center(relaxed),
+            proof,
         }
     }
 }
@@ -235,6 +248,7 @@ impl<'a> Run<'a> {
             open,
             best,
             bound: 0,
+            proof: Proof::Truncated,
             certificate: None,
             small: true,
             memory: None,
@@ -252,6 +266,20 @@ impl Run<'_> {
     fn done(&self) -> bool {
         let cost = self.best.cost(self.model);
         cost <= self.bound || (cost - self.bound) as f64 <= self.options.gap_target * self.bound as f64
+    }
+
+    /// Whether nothing can be cheaper.
+    fn is_least(&self) -> bool {
+        self.best.cost(self.model) <= self.bound
+    }
+
+    /// Takes `bound` if it proves more, or as much by a stronger `proof`.
+    fn raise(&mut self, bound: u64, proof: Proof) {
+        if bound > self.bound {
+            (self.bound, self.proof) = (bound, proof);
+        } else if bound == self.bound {
+            self.proof = self.proof.min(proof);
+        }
     }
 
     /// Uses what an earlier solve left, where no pods are divided by choices.
@@ -300,12 +328,24 @@ impl Run<'_> {
         if let Some(certificate) = certificate {
             let bound = self.proven(self.model, certificate);
             let known = self.certificate.as_ref().map(|known| self.proven(self.model, known));
-            if known.is_none_or(|known| bound > known) {
+            if known.is_none_or(|known| bound > known || bound == known && certificate.is_complete()) {
                 self.certificate = Some(certificate.clone());
             }
-            self.bound = self.bound.max(bound);
+            self.raise(bound, certificate.proof());
             meter.bound(self.bound);
         }
+    }
+
+    /// Searches once more what the best prices known leave open.
+    fn verify(&mut self, pricer: &mut Pricer<'_>, meter: &mut Meter<'_>) {
+        let Some(certificate) = self.certificate.clone() else { return };
+        // Where branches have proven more, these prices are history.
+        if self.proven(self.model, &certificate) < self.bound {
+            return;
+        }
+        let budget = meter.spent() / VERIFYING + VERIFYING_LEAST;
+        let better = verify::verify(pricer, &certificate, &self.demand, budget, meter);
+        self.prove(better.as_ref(), meter);
     }
 
     /// Prices for a plan that was proven without any.
@@ -340,7 +380,7 @@ impl Run<'_> {
             && !self.open
             && let Some((plan, cost)) = exact::solve(self.model, &self.demand, meter)
         {
-            self.bound = self.bound.max(cost);
+            self.raise(cost, Proof::Complete);
             self.offer(plan, meter);
             if self.done() {
                 return;
@@ -348,6 +388,9 @@ impl Run<'_> {
         }
         let mut pricer = Pricer::new(self.model, self.options.threads);
         let exchanges = relax::exchanges(self.model);
+        if meter.poll() {
+            return;
+        }
         let stock = Stock::full(self.model);
         let (known, center) = self.memory.take().unzip();
         // The master needs one feasible combination, which the plan is, and reasonable prices from the start.
@@ -411,6 +454,7 @@ impl Run<'_> {
                 return;
             }
         }
+        self.verify(&mut pricer, meter);
         if let Some(relaxed) = generation.relaxed() {
             self.improve(&mut pricer, &relaxed, &exchanges, meter);
         }
@@ -452,7 +496,7 @@ impl Run<'_> {
         }
         if complete {
             // Nothing is cheaper than the best plan.
-            self.bound = self.bound.max(self.best.cost(self.model));
+            self.raise(self.best.cost(self.model), Proof::Complete);
         }
         self.done()
     }
@@ -462,11 +506,11 @@ impl Run<'_> {
         let ranges = Ranges::new();
         let Some(whole) = Branch::new(self.model, &self.demand, &ranges) else { return };
         let mut leaves = BTreeMap::new();
-        leaves.insert((self.bound, 0), Leaf::new(ranges, &whole, &root));
+        leaves.insert((self.bound, 0), Leaf::new(ranges, &whole, &root, self.proof));
         let mut made = 0;
         while let Some((key, leaf)) = leaves.pop_first() {
             // All plans are in this leaf or in one whose bound is not lower.
-            self.bound = self.bound.max(key.0);
+            self.raise(key.0, leaf.proof);
             let Some((bin, least)) = leaf.choice else { return };
             if self.done() || meter.stopped() {
                 return;
@@ -485,7 +529,7 @@ impl Run<'_> {
             }
         }
         // Every branch was impossible, so nothing undercuts the plan at hand.
-        self.bound = self.bound.max(self.best.cost(self.model));
+        self.raise(self.best.cost(self.model), Proof::Complete);
     }
 
     /// The bound of a branch, and what its own branches start from.
@@ -533,11 +577,13 @@ impl Run<'_> {
             }
         }
         let Some(relaxed) = relaxed else { return (known, parent.clone()) };
-        let bound = relaxed
-            .certificate
-            .as_ref()
-            .map_or(0, |certificate| self.proven(&branch.model, certificate).saturating_add(branch.sunk));
-        let bound = bound.max(known);
+        let (mut bound, mut proof) = (known, parent.proof);
+        if let Some(certificate) = &relaxed.certificate {
+            let own = self.proven(&branch.model, certificate).saturating_add(branch.sunk);
+            if own >= known {
+                (bound, proof) = (own, certificate.proof());
+            }
+        }
         if bound < cost {
             let style = self.style(0.6, DEEP);
             let demand = self.fixings(&relaxed).swap_remove(0);
@@ -548,7 +594,7 @@ impl Run<'_> {
                 self.offer(plan, meter);
             }
         }
-        (bound, Leaf::new(ranges, branch, &relaxed))
+        (bound, Leaf::new(ranges, branch, &relaxed, proof))
     }
 
     /// Plain demands to dive for.

@@ -9,7 +9,7 @@ use std::collections::BTreeSet;
 use crate::canonical::Model;
 use crate::knapsack::Effort;
 use crate::meter::Meter;
-use crate::pricing::{Priced, Pricer, QUICK};
+use crate::pricing::{NOT_ASKED, Priced, Pricer, QUICK};
 
 /// Times that prices are lowered.
 const PASSES: usize = 2;
@@ -33,7 +33,7 @@ pub(crate) fn add(
 ) {
     let model: &Model = pricer.model();
     let excess = |bin: usize| -> f64 {
-        all[bin].found.last().map_or(0.0, |(value, _)| *value as f64 / charges[bin].max(1) as f64 - 1.0)
+        all[bin].known().map_or(0.0, |value| value as f64 / charges[bin].max(1) as f64 - 1.0)
     };
     let most = (0..all.len()).map(excess).fold(0.0, f64::max);
     if most <= 0.0 {
@@ -46,7 +46,7 @@ pub(crate) fn add(
     if !cheap && (solving as f64) < DEAR * pricing as f64 {
         return;
     }
-    let mut tasks = vec![(u64::MAX, GLANCE); all.len()];
+    let mut tasks = vec![(NOT_ASKED, GLANCE); all.len()];
     for bin in &chosen {
         tasks[*bin].0 = charges[*bin];
     }

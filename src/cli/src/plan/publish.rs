@@ -74,6 +74,7 @@ pub fn document(plan: Plan, input: Input, times: Times) -> Result<Document, Fail
         risk_usd_per_hour: input.counts_risk.then_some(plan.risk),
         lower_bound_usd_per_hour: plan.bound,
         gap: gap(plan.cost + plan.risk, plan.bound),
+        proof: plan.proof,
         elapsed_seconds: six_decimals(times.elapsed.as_secs_f64()),
         first_plan_seconds: six_decimals(times.first.as_secs_f64()),
         pods: PodCounts {

@@ -65,14 +65,14 @@ fn table(figures: &Figures) -> String {
             ),
         );
     }
-    let proof = match figures.proof {
-        Proof::Exact => "exact",
-        Proof::Truncated => "truncated (valid, but not as tight as it could be)",
-    };
     let gap = if figures.gap == 0.0 { "0 %".to_owned() } else { percent(figures.gap) };
     add(
         "Lower bound",
-        format!("{} $/h, gap {gap}, proof {proof}", money(figures.lower_bound_usd_per_hour, 6)),
+        format!(
+            "{} $/h, gap {gap}, proof {}",
+            money(figures.lower_bound_usd_per_hour, 6),
+            proof(figures.proof)
+        ),
     );
     add(
         "Stopped",
@@ -92,6 +92,15 @@ fn table(figures: &Figures) -> String {
         format!("{:.2} s, first plan after {:.2} s", figures.elapsed_seconds, figures.first_plan_seconds),
     );
     text(table)
+}
+
+/// What the bound rests on.
+pub fn proof(proof: Proof) -> &'static str {
+    match proof {
+        Proof::Exact => "exact",
+        Proof::Complete => "complete",
+        Proof::Truncated => "truncated (valid, but more work might raise the bound)",
+    }
 }
 
 fn left_out(figures: &Figures) -> String {

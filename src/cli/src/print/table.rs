@@ -6,6 +6,7 @@ use std::io::{self, Write};
 use comfy_table::{CellAlignment, ColumnConstraint, ContentArrangement, Table, presets};
 use poolwright_catalog::UsdPerHour;
 
+use super::solved::proof;
 use crate::document::{Document, GpuUse, NewNode};
 
 const WIDTH: u16 = 80;
@@ -204,7 +205,7 @@ fn figures(plan: &Document) -> String {
         let verdict = if plan.gap == 0.0 {
             "this plan is as cheap as any can be".to_owned()
         } else {
-            format!("no plan can cost less; gap {}", percent(plan.gap))
+            format!("no plan can cost less; gap {}, proof {}", percent(plan.gap), proof(plan.proof))
         };
         if let Some(risk) = plan.risk_usd_per_hour {
             add("Interruptions", format!("{} $/h expected loss, counted beside the cost", money(risk, 2)));

@@ -31,7 +31,7 @@ use std::collections::BTreeMap;
 
 use jiff::Timestamp;
 use poolwright_catalog::UsdPerHour;
-use poolwright_solver::Watch;
+use poolwright_solver::{Proof, Watch};
 
 use crate::model::{Pod, PodKey, PoolLimits, Snapshot, Uid};
 
@@ -164,6 +164,12 @@ pub fn plan(snapshot: &Snapshot, now: Timestamp, options: &PlanOptions, watch: &
     plan.cost = UsdPerHour::from_micros(prices.micros().saturating_sub(plan.covered.micros()));
     plan.risk = plan.claims.iter().map(|claim| risk::of_claim(snapshot, options, claim)).sum();
     plan.bound = outcome.bound.min(plan.cost + plan.risk);
+    plan.proof = if plan.bound == plan.cost + plan.risk {
+        Proof::Exact
+    } else {
+        // What adds to the cost alone is no solve's to prove.
+        outcome.proof.unwrap_or_default().max(Proof::Complete)
+    };
     plan.unknown_price_claims = plan.claims.iter().filter(|claim| claim.price().is_none()).count();
     plan.baselines = outcome.baselines;
     plan.stopped_early = outcome.stopped_early;

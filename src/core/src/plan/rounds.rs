@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use poolwright_catalog::{InstanceType, ResourceList, ResourceName, UsdPerHour};
 use poolwright_solver as solver;
-use poolwright_solver::{Candidate, ExistingNode, PodClass, Problem, Solution, Watch};
+use poolwright_solver::{Candidate, ExistingNode, PodClass, Problem, Proof, Solution, Watch};
 
 use super::bits::Bits;
 use super::classes::Classes;
@@ -50,6 +50,8 @@ pub(super) struct Outcome<'a> {
     /// Limits that kept a pod out of its preferred pools.
     pub limits_reached: BTreeSet<u32>,
     pub bound: UsdPerHour,
+    /// The weakest that a solve says which adds to the bound; `None` where there was none.
+    pub proof: Option<Proof>,
     pub baselines: Baselines,
     pub refused: Vec<String>,
     pub stopped_early: bool,
@@ -401,6 +403,7 @@ impl Run<'_, '_, '_, '_> {
         self.apply(choices, &classes, &wanted, &solution);
         if bound {
             self.outcome.bound += solution.bound;
+            self.outcome.proof = self.outcome.proof.max(Some(solution.proof));
         }
         self.outcome.stopped_early |= solution.stopped == solver::Stopped::Asked;
         true

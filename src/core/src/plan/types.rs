@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 
 use poolwright_catalog::{InstanceTypeName, MigProfile, OfferingId, UsdPerHour};
+use poolwright_solver::Proof;
 use serde::{Deserialize, Serialize};
 
 use crate::model::{ClaimName, Deadlines, NodeClassRef, PodKey, PoolName, RankedOffering, Taint, Uid};
@@ -30,6 +31,8 @@ pub struct Plan {
     /// No plan that places the same pods has less of cost and risk together than this, given what is bought from heavier pools first (a pod sees
     /// lighter ones only when those are full).
     pub bound: UsdPerHour,
+    /// What `bound` rests on: the weakest of what the solves behind it say.
+    pub proof: Proof,
     /// How many of `claims` have a first offering with an unknown price: their cost is in neither `cost` nor `bound`.
     pub unknown_price_claims: usize,
     /// What the same pods would cost if planned naively.

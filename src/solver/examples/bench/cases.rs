@@ -93,6 +93,7 @@ pub fn all() -> Vec<Case> {
                 let mut clock = Clock::new(Duration::from_secs(5));
                 let (solution, _) =
                     solve_from(&after, &options, &warm, &mut clock).expect("a well-formed problem");
+                clock.heard();
                 accepted(&after, &solution);
                 row(&solution, &clock)
             },
@@ -192,6 +193,7 @@ fn consolidation() -> Row {
     let mut clock = Clock::new(Duration::from_secs_f64(1.9));
     let options = Options { work: u64::MAX, ..Options::default() };
     let solution = solve(&cluster, &options, &mut clock).expect("a well-formed problem");
+    clock.heard();
     let mut row = row(&solution, &clock);
     accepted(&cluster, &solution);
     let evictions: u32 = solution.steps.iter().map(|step| step.evictions).sum();
@@ -220,6 +222,7 @@ pub fn measured(problem: &Problem, seconds: f64, first_fit: bool) -> Row {
     let mut clock = Clock::new(Duration::from_secs_f64(seconds));
     let options = Options { work: u64::MAX, ..Options::default() };
     let solution = solve(problem, &options, &mut clock).expect("a well-formed problem");
+    clock.heard();
     let mut row = row(&solution, &clock);
     accepted(problem, &solution);
     let quick = greedy(problem).expect("a well-formed problem");
@@ -265,6 +268,7 @@ pub fn row(solution: &Solution, clock: &Clock) -> Row {
         rounds: clock.last.rounds as f64,
         work: clock.last.work as f64 / 1e6,
         silence: clock.silence.as_secs_f64(),
+        busy: clock.busy.as_secs_f64(),
         ..Row::default()
     }
 }

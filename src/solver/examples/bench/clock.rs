@@ -4,6 +4,13 @@ use std::time::{Duration, Instant};
 
 use poolwright_solver::{Progress, Solution, Watch, gap};
 
+/// What the calling thread has had of a processor.
+fn processor() -> Duration {
+    let stat = std::fs::read_to_string("/proc/thread-self/schedstat").unwrap_or_default();
+    let nanos = stat.split(' ').next().and_then(|text| text.parse().ok());
+    nanos.map_or(Duration::ZERO, Duration::from_nanos)
+}
+
 /// Stops at a deadline, or as soon as the plan is good enough, and notes every change.
 pub struct Clock {
     start: Instant,
@@ -13,8 +20,11 @@ pub struct Clock {
     /// When the first plan was there.
     pub first: Option<Duration>,
     asked: Instant,
-    /// The longest time between two questions whether to stop.
+    spent: Duration,
+    /// The longest time between two questions whether to stop, the time before the first and after the last included.
     pub silence: Duration,
+    /// The same in time of the asking thread on a processor: what it would be on a machine with nothing else to do.
+    pub busy: Duration,
     /// The last news.
     pub last: Progress,
 }
@@ -29,7 +39,9 @@ impl Clock {
             gaps: Vec::new(),
             first: None,
             asked: now,
+            spent: processor(),
             silence: Duration::ZERO,
+            busy: Duration::ZERO,
             last: Progress::default(),
         }
     }
@@ -37,6 +49,15 @@ impl Clock {
     /// Since the start.
     pub fn elapsed(&self) -> Duration {
         self.start.elapsed()
+    }
+
+    /// Ends a silence.
+    pub fn heard(&mut self) {
+        let spent = processor();
+        let busy = spent.saturating_sub(self.spent);
+        self.busy = self.busy.max(busy);
+        self.silence = self.silence.max(self.asked.elapsed());
+        (self.asked, self.spent) = (Instant::now(), processor());
     }
 
     fn note(&mut self, gap: f64) {
@@ -48,8 +69,7 @@ impl Clock {
 
 impl Watch for Clock {
     fn should_stop(&mut self) -> bool {
-        self.silence = self.silence.max(self.asked.elapsed());
-        self.asked = Instant::now();
+        self.heard();
         self.start.elapsed() >= self.limit
     }
 

@@ -35,6 +35,8 @@ pub struct Row {
     pub work: f64,
     /// The longest silence between two questions whether to stop, in seconds.
     pub silence: f64,
+    /// The same in time of its thread on a processor.
+    pub busy: f64,
     /// The process' peak memory.
     pub peak_mib: f64,
     /// What simpler ways cost: name and $/h.
@@ -97,6 +99,7 @@ pub fn median(rows: &[Row]) -> Row {
         rounds: of(&|row| row.rounds),
         work: of(&|row| row.work),
         silence: of(&|row| row.silence),
+        busy: of(&|row| row.busy),
         peak_mib: rows.iter().map(|row| row.peak_mib).fold(0.0, f64::max),
         others: pairs(&|row| &row.others),
         extra: pairs(&|row| &row.extra),
@@ -118,8 +121,8 @@ pub fn print(case: &Case, row: &Row, runs: usize) {
     }
     if row.classes > 0.0 {
         println!(
-            "  first plan {:.3} s  K {:.0}  T {:.0}  rounds {:.0}  work {:.2} M  peak {:.0} MiB  longest silence {:.3} s",
-            row.first, row.classes, row.candidates, row.rounds, row.work, row.peak_mib, row.silence
+            "  first plan {:.3} s  K {:.0}  T {:.0}  rounds {:.0}  work {:.2} M  peak {:.0} MiB  longest silence {:.3} s, {:.3} s of its processor",
+            row.first, row.classes, row.candidates, row.rounds, row.work, row.peak_mib, row.silence, row.busy
         );
     }
     if !row.until.is_empty() {

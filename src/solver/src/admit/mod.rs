@@ -33,12 +33,20 @@ pub(crate) fn left_out(model: &Model, placed: &[u64]) -> Vec<(u128, u64)> {
 
 /// The best of several cover greedies. Places every pod if any of them does.
 pub(crate) fn plan(model: &Model) -> Plan {
+    plan_until(model, &mut || false)
+}
+
+/// As [`plan`], or the best of the first few of them when `stop` says so: there is a plan in any case.
+pub(crate) fn plan_until(model: &Model, stop: &mut dyn FnMut() -> bool) -> Plan {
     let totals = model.totals();
     let most = model.demand();
     let mut best: Option<Plan> = None;
     for value in [Value::Alone, Value::Share] {
         let values = greedy::values(model, &most, value);
         for taste in Taste::all(model) {
+            if best.is_some() && stop() {
+                break;
+            }
             let attempt = Attempt { model, totals: &totals, values: &values, taste };
             for plan in attempt.plans() {
                 if plan.is_payable(model)

@@ -47,8 +47,8 @@ struct Memory(Mutex<BTreeMap<Vec<(GpuRequest, u64)>, Answers>>);
 /// By wish, how many more.
 type Answers = BTreeMap<GpuRequest, u64>;
 
-/// Contents remembered at most; then all are forgotten.
-const MOST_KNOWN: usize = 200_000;
+/// Contents remembered at most; then all are forgotten, which must not take long either: nobody asks to stop meanwhile.
+const MOST_KNOWN: usize = 20_000;
 
 impl Clone for Memory {
     fn clone(&self) -> Self {

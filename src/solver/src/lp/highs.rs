@@ -6,8 +6,12 @@ use ::highs::{ColProblem, HighsModelStatus, Model, Row, Sense};
 
 use super::{Ask, Lp, Point};
 
-/// Simplex iterations between two questions.
-const SLICE: i32 = 150;
+/// Simplex iterations between two questions, and the rows up to which they are so many: with more an iteration takes longer,
+/// and a question comes sooner. The rows decide and no clock, so that the answer is the same on every machine.
+const SLICE: usize = 150;
+const ROWS: usize = 700;
+/// Fewer would take less time than starting again does.
+const LEAST: usize = 25;
 /// Simplex iterations at most: beyond, it is stuck.
 const MOST: u64 = 200_000;
 
@@ -34,7 +38,6 @@ impl Highs {
         model.set_option("solver", "simplex");
         model.set_option("simplex_strategy", 4);
         model.set_option("random_seed", seed);
-        model.set_option("simplex_iteration_limit", SLICE);
         Self { model: Some(model), rows: Vec::new() }
     }
 }
@@ -61,6 +64,10 @@ impl Lp for Highs {
     }
 
     fn solve(&mut self, go_on: &mut dyn FnMut(u64) -> bool) -> Option<Point> {
+        let slice = (SLICE * ROWS / self.rows.len().max(1)).clamp(LEAST, SLICE);
+        if let Some(model) = &mut self.model {
+            model.set_option("simplex_iteration_limit", slice as i32);
+        }
         let mut spent = 0;
         let mut last = 0;
         while spent <= MOST && go_on(last) {

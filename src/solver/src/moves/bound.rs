@@ -7,11 +7,11 @@
 //! worth. Prices may be lowered by any factor, which helps where there is more free room than pods for it.
 
 use super::cluster::Cluster;
-use crate::bound::{Certificate, Prices};
+use crate::bound::{Ceiling, Certificate, Prices};
 use crate::canonical::{Model, Origin};
 use crate::knapsack::Effort;
 use crate::meter::Meter;
-use crate::pricing::{Pricer, UNITS};
+use crate::pricing::{Priced, Pricer, UNITS};
 use crate::problem::{DisruptionBudget, Problem};
 
 /// How finely prices are scaled.
@@ -58,10 +58,13 @@ pub(super) fn bound(cluster: &Cluster<'_>, placed: &[u64], prices: &[f64], meter
         return 0;
     }
     let uppers: Vec<u64> = all.iter().map(|priced| priced.upper).collect();
-    let mut certified = uppers.clone();
-    for (upper, bin) in certified.iter_mut().zip(&model.bins) {
+    let ceiling = |(priced, (charge, _)): (&Priced, &(u64, Effort))| {
+        Ceiling::new(priced.upper, *charge, priced.known())
+    };
+    let mut certified: Vec<Ceiling> = all.iter().zip(&tasks).map(ceiling).collect();
+    for (ceiling, bin) in certified.iter_mut().zip(&model.bins) {
         if bin.is_existing() {
-            *upper = 0;
+            ceiling.upper = 0;
         }
     }
     let certificate = Certificate::new(&model, &given, &certified);

@@ -47,7 +47,7 @@ impl Search<'_> {
         let steps = steps::steps(self.cluster, &solution, &self.prices);
         solution.steps = steps.into_iter().map(|priced| priced.step).collect();
         solution.bound = poolwright_catalog::UsdPerHour::from_micros(bound).min(solution.objective());
-        solution.proof = Proof::Truncated;
+        solution.proof = if solution.bound == solution.objective() { Proof::Exact } else { Proof::Truncated };
         solution.stopped = Stopped::WorkLimit;
         solution
     }
@@ -164,9 +164,6 @@ pub(crate) fn solve(problem: &Problem, options: &Options, watch: &mut dyn Watch)
         proven = search.bound(watch);
     }
     let mut solution = search.answer(&best, proven);
-    if exact {
-        solution.proof = Proof::Exact;
-    }
     let (objective, bound) = (solution.objective().micros(), solution.bound.micros());
     let close = (objective - bound.min(objective)) as f64 <= options.gap_target * bound as f64;
     solution.stopped = if close {

@@ -62,8 +62,8 @@ pub fn judge(problem: &Problem, solution: &Solution, optimum: Option<u64>) -> Re
             "the plan is said to be the best at {objective}, least is {optimum}\n{solution:?}"
         ));
     }
-    Ok(Verdict {
-        optimal: objective == optimum,
-        proven: objective == bound && solution.proof == Proof::Exact,
-    })
+    if (solution.proof == Proof::Exact) != (objective == bound) {
+        return Err(format!("{objective} with the bound {bound} is not what the proof says\n{solution:?}"));
+    }
+    Ok(Verdict { optimal: objective == optimum, proven: solution.proof == Proof::Exact })
 }
