@@ -9,7 +9,7 @@ use super::{Ask, Lp, Point};
 /// Simplex iterations between two questions, and the rows up to which they are so many: with more an iteration takes longer,
 /// and a question comes sooner. The rows decide and no clock, so that the answer is the same on every machine.
 const SLICE: usize = 150;
-const ROWS: usize = 700;
+const ROWS: usize = 1_100;
 /// Fewer would take less time than starting again does.
 const LEAST: usize = 25;
 /// Simplex iterations at most: beyond, it is stuck.
