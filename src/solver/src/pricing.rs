@@ -335,7 +335,9 @@ impl<'m> Pricer<'m> {
                     .map(|chosen| chosen.class),
             );
             priced.others.extend(part.others.into_iter().map(with));
-            for (worth, content) in part.found {
+            // Where nothing fits beside it, or nothing that is worth anything, it may do alone.
+            let alone = (part.found.is_empty() && value > best).then(|| (0, Vec::new()));
+            for (worth, content) in alone.into_iter().chain(part.found) {
                 let content = with(content);
                 if value + worth > best {
                     priced.found.push((value + worth, content));
