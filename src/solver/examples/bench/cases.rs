@@ -207,13 +207,7 @@ fn consolidation() -> Row {
     let unbounded = common::first_fit_cluster(&openb("gpuspec33"), None);
     let points = frontier(&unbounded, &options, &mut Clock::new(Duration::from_secs(2)))
         .expect("a well-formed problem");
-    // Ten points of it, evenly spread over the evictions.
-    let most = points.last().map_or(0, |point| point.evictions);
-    for tenth in 1..=10 {
-        if let Some(point) = points.iter().rev().find(|point| point.evictions <= most * tenth / 10) {
-            row.extra.push((format!("$/h after {} evictions", point.evictions), point.cost.as_f64()));
-        }
-    }
+    row.frontier = points.iter().map(|point| (point.evictions, point.cost.as_f64())).collect();
     row
 }
 

@@ -43,6 +43,8 @@ pub struct Row {
     pub others: Vec<(String, f64)>,
     /// Other figures of the case: name and number.
     pub extra: Vec<(String, f64)>,
+    /// Of one run: pods moved, and $/h then.
+    pub frontier: Vec<(u64, f64)>,
 }
 
 impl Row {
@@ -103,6 +105,7 @@ pub fn median(rows: &[Row]) -> Row {
         peak_mib: rows.iter().map(|row| row.peak_mib).fold(0.0, f64::max),
         others: pairs(&|row| &row.others),
         extra: pairs(&|row| &row.extra),
+        frontier: first.frontier.clone(),
     }
 }
 
@@ -147,6 +150,14 @@ pub fn print(case: &Case, row: &Row, runs: usize) {
     if !row.extra.is_empty() {
         let text: Vec<String> = row.extra.iter().map(|(name, value)| format!("{name} {value:.4}")).collect();
         println!("  {}", text.join("  "));
+    }
+    if !row.frontier.is_empty() {
+        println!("  evictions and $/h, all {} points of the frontier:", row.frontier.len());
+        for points in row.frontier.chunks(8) {
+            let text: Vec<String> =
+                points.iter().map(|(evictions, cost)| format!("{evictions:>5} {cost:>9.2}")).collect();
+            println!("    {}", text.join("  "));
+        }
     }
     for goal in &case.goals {
         println!("  {}", goal.line(row));
