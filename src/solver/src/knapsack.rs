@@ -22,6 +22,8 @@ const EXACT: f32 = (1u32 << 24) as f32;
 /// Binary logarithm of what a whole node's worth is scaled to: tables overshoot, because they round sizes down.
 const VALUE_BITS: u32 = 22;
 
+/// What a node may be worth at most, in value units, for a search: a billion dollars an hour, and more than any.
+const LARGEST: u64 = 1 << 60;
 /// Cells of a table at most, while its resolution is not the least.
 const MOST_CELLS: u64 = 1 << 22;
 /// Binary logarithm of the least resolution.
@@ -326,7 +328,7 @@ impl Search<'_, '_, '_, '_, '_> {
     fn descend(&mut self, from: usize, (value, lost): (u64, i64), slots: u64, mixes: [u64; 3]) {
         self.note(value);
         for item in from..self.items.len() {
-            let linear = (self.whole + self.gains[item]).saturating_add_signed(-lost);
+            let linear = self.whole.saturating_add(self.gains[item]).saturating_add_signed(-lost);
             if linear <= self.best {
                 return;
             }
@@ -395,6 +397,10 @@ pub(crate) fn solve_with(
     effort: Effort,
     (scratch, held, pulse): (&mut Scratch, &mut BTreeSet<u32>, &mut Pulse<'_, '_>),
 ) -> Answer {
+    // No content is worth more than `most`, so that below this limit no sum of values overflows.
+    if most >= LARGEST {
+        return Answer { upper: most, ..Answer::default() };
+    }
     let dims = capacity.len();
     let request = |item: &Item| classes[item.class as usize].requests.as_slice();
     // Slots: the resource that comes in few pieces and is worth most.
@@ -475,7 +481,7 @@ pub(crate) fn solve_with(
         .iter()
         .rev()
         .scan(0, |sum, item| {
-            *sum += item.loss.min(0).unsigned_abs() * u64::from(item.most);
+            *sum = sum.saturating_add(item.loss.min(0).unsigned_abs().saturating_mul(item.most.into()));
             Some(*sum)
         })
         .collect();
@@ -504,7 +510,7 @@ pub(crate) fn solve_with(
     let full = [1 << MIX_BITS; 3];
     let mut others = Vec::new();
     if !heads.is_empty() {
-        let all = search.whole + search.gains.first().copied().unwrap_or(0);
+        let all = search.whole.saturating_add(search.gains.first().copied().unwrap_or(0));
         let mut ranked: Vec<Head<'_>> = heads
             .iter()
             .map(|item| {

@@ -17,6 +17,8 @@ use crate::problem::{GPU_UNITS, GpuRequest};
 const MOST_FILLINGS: usize = 4_000;
 /// The same for a single GPU.
 const MOST_HEADS: usize = 20_000;
+/// What a node may be worth at most, in value units, for a search: millions of dollars an hour.
+const LARGEST: u64 = 1 << 52;
 /// Steps of the enumeration in one unit of work.
 const STEPS_PER_UNIT: u64 = 32;
 
@@ -136,6 +138,10 @@ pub(crate) fn search(
     effort: Effort,
     (scratch, pulse): (&mut Scratch, &mut Pulse<'_, '_>),
 ) -> Answer {
+    // A thousand times that, which is as many pods as one GPU has units, is still a number.
+    if bound.upper >= LARGEST {
+        return Answer { upper: bound.upper, ..Answer::default() };
+    }
     let Node { pods, requests, abundant, capacity, equal } = node;
     let slack = bound.upper.saturating_sub(threshold);
     let cost = |pod: usize| -> u64 {
