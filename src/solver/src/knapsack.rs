@@ -481,7 +481,7 @@ pub(crate) fn solve_with(
         .iter()
         .rev()
         .scan(0, |sum, item| {
-            *sum = sum.saturating_add(item.loss.min(0).unsigned_abs().saturating_mul(item.most.into()));
+            *sum = (*sum).saturating_add(item.loss.min(0).unsigned_abs().saturating_mul(item.most.into()));
             Some(*sum)
         })
         .collect();
