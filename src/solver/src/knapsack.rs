@@ -480,7 +480,7 @@ pub(crate) fn solve_with(
     let mut gains: Vec<u64> = items
         .iter()
         .rev()
-        .scan(0, |sum, item| {
+        .scan(0u64, |sum, item| {
             *sum = (*sum).saturating_add(item.loss.min(0).unsigned_abs().saturating_mul(item.most.into()));
             Some(*sum)
         })
