@@ -149,6 +149,12 @@ pub fn all() -> Vec<Case> {
             run: || measured(&common::gpus::shared(&trace("gpushare100"), &types()), 5.0, true),
             goals: vec![goal("gap in % at 2 s", 1.0, |row| row.gap_at(2.0) * 100.0)],
         },
+        Case {
+            name: "P13-default",
+            what: "openb default, fractions share GPUs beside whole ones, 79 types",
+            run: || measured(&common::gpus::shared(&trace("default"), &types()), 5.0, true),
+            goals: Vec::new(),
+        },
     ]
 }
 
