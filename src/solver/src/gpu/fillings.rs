@@ -250,7 +250,9 @@ fn fillings(
 ) -> (Vec<(i64, Filling)>, u64, u64) {
     let mut order = Vec::new();
     for (at, pod) in node.pods.iter().enumerate() {
-        if let (Some(GpuRequest::Share { units, memory_mib }), false) = (pod.gpu, replaced(node, at)) {
+        if node.equal.gpus > 0
+            && let (Some(GpuRequest::Share { units, memory_mib }), false) = (pod.gpu, replaced(node, at))
+        {
             order.push((at, gain(at), units as usize, memory_mib));
         }
     }

@@ -239,7 +239,7 @@ fn settle(
         for pod in pods.iter().filter(|pod| pod.gpu.is_none()) {
             parts.push((pod.value as f64, pod.most as f64, row(pod.shares, 1.0, 0.0)));
         }
-        for filling in &bound.fillings {
+        for filling in bound.fillings.iter().filter(|_| gpus > 0) {
             let (mut value, mut sum) = (0.0, vec![0.0; dims]);
             for (pod, count) in filling {
                 let pod = &pods[*pod];

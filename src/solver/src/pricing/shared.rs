@@ -1,13 +1,18 @@
 //! Pricing of nodes whose equal GPUs are shared: contents made of what single GPUs hold.
 
 use super::{Priced, Pricer, QUICK};
+use crate::canonical::fit_count;
 use crate::content::Content;
 use crate::gpu::{Room, fillings, lagrange};
-use crate::knapsack::{self, Effort, Scratch};
+use crate::knapsack::{self, Answer, Effort, Scratch};
 use crate::meter::Pulse;
+use crate::problem::GpuRequest;
 
 /// Contents made of fillings for one bin in one round.
 const FILLED: usize = 6;
+
+/// Large pods that are tried one by one.
+const MOST_LARGE: usize = 24;
 
 /// What is asked of one bin.
 #[derive(Clone, Copy)]
@@ -78,28 +83,23 @@ impl Pricer<'_> {
         let unpacked = |row: &[u64]| -> Vec<u64> {
             row.iter().zip(&free).filter(|(_, free)| **free).map(|(value, _)| *value).collect()
         };
-        let requests: Vec<Vec<u64>> =
-            pods.iter().map(|pod| unpacked(&self.model.classes[pod.class as usize].requests)).collect();
-        let memory = offer.rules.gpus.as_ref().map_or(u64::MAX, Room::memory_of_one);
-        let node = fillings::Node {
-            pods: &pods,
-            requests: &requests,
-            abundant: &abundant,
-            capacity: &unpacked(&offer.capacity),
-            equal: fillings::Equal { gpus, memory },
+        let node = Whole {
+            requests: pods
+                .iter()
+                .map(|pod| unpacked(&self.model.classes[pod.class as usize].requests))
+                .collect(),
+            abundant,
+            memory: offer.rules.gpus.as_ref().map_or(u64::MAX, Room::memory_of_one),
+            pods,
         };
-        let answer = fillings::search(
-            &node,
-            &bound,
-            &unpacked(&bound.prices),
-            threshold.max(value),
-            effort,
-            (scratch, pulse),
-        );
+        let room = unpacked(&offer.capacity);
+        let prices = unpacked(&bound.prices);
+        let answer =
+            node.search((&room, gpus), (&bound, &prices), threshold.max(value), effort, (scratch, pulse));
         let named = |content: Vec<(u32, u32)>| -> Vec<(u32, u32)> {
-            content.into_iter().map(|(pod, count)| (pods[pod as usize].class, count)).collect()
+            content.into_iter().map(|(pod, count)| (node.pods[pod as usize].class, count)).collect()
         };
-        priced.upper = answer.upper;
+        priced.upper = priced.upper.min(answer.upper);
         priced.found.extend(answer.found.into_iter().map(|(value, content)| (value, named(content))));
         priced.others.extend(answer.others.into_iter().map(named));
         priced.work += answer.work;
@@ -200,5 +200,254 @@ impl Pricer<'_> {
             put(pod, u64::MAX);
         }
         (value, content.into_pods())
+    }
+}
+
+/// What may be on a node, in the dimensions that have prices beside what fits one GPU.
+struct Whole<'a> {
+    pods: Vec<lagrange::Pod<'a>>,
+    /// By pod.
+    requests: Vec<Vec<u64>>,
+    /// By pod: whether no content has as many as there are.
+    abundant: Vec<bool>,
+    /// Of one GPU, in MiB.
+    memory: u64,
+}
+
+impl Whole<'_> {
+    /// Contents worth more than `threshold`, pods by position, given a bound at `prices`.
+    ///
+    /// A pod that takes more than half of the GPUs, or of anything else, is on the node or is not, and prices do not know
+    /// of that: each such pod, and none of them, has prices of its own.
+    fn search(
+        &self,
+        (room, gpus): (&[u64], u64),
+        (bound, prices): (&lagrange::Bound, &[u64]),
+        threshold: u64,
+        effort: Effort,
+        (scratch, pulse): (&mut Scratch, &mut Pulse<'_, '_>),
+    ) -> Answer {
+        let slack = bound.upper - threshold;
+        let mut large: Vec<(u64, usize, u64)> = Vec::new();
+        for (at, pod) in self.pods.iter().enumerate() {
+            let slots = match pod.gpu {
+                None => 0,
+                Some(GpuRequest::Whole(count)) => u64::from(count),
+                Some(_) => continue,
+            };
+            let request = &self.requests[at];
+            if 2 * slots <= gpus && request.iter().zip(room).all(|(request, room)| *request <= room / 2) {
+                continue;
+            }
+            let shares = request.iter().zip(room).map(|(request, room)| knapsack::share(*request, *room));
+            let cost: u64 = shares.zip(prices).map(|(share, price)| knapsack::of(share, *price)).sum();
+            let loss = bound.each.saturating_mul(slots).saturating_add(cost).saturating_sub(pod.value);
+            // One that loses more is on no content that is asked for.
+            if loss < slack {
+                large.push((loss, at, slots));
+            }
+        }
+        large.sort_unstable();
+        large.truncate(MOST_LARGE);
+        let mut all: Vec<(usize, u64)> =
+            self.pods.iter().enumerate().map(|(at, pod)| (at, pod.most)).collect();
+        if large.is_empty() {
+            return self.part((room, gpus), &all, prices, threshold, effort, (scratch, pulse));
+        }
+        let mut answer = Answer::default();
+        let mut best = threshold;
+        for (_, at, slots) in large {
+            let value = self.pods[at].value;
+            let mut left = room.to_vec();
+            left.iter_mut().zip(&self.requests[at]).for_each(|(left, request)| *left -= request);
+            if let Some(pod) = all.iter_mut().find(|(pod, _)| *pod == at) {
+                pod.1 -= 1;
+            }
+            let beside = (left.as_slice(), gpus - slots);
+            let wanted = best.saturating_sub(value);
+            let mut part = self.part(beside, &all, prices, wanted, effort, (&mut *scratch, &mut *pulse));
+            let with = |content: &mut Vec<(u32, u32)>| {
+                match content.iter_mut().find(|(pod, _)| *pod as usize == at) {
+                    Some((_, count)) => *count += 1,
+                    None => content.push((at as u32, 1)),
+                }
+                content.sort_unstable();
+            };
+            if part.found.is_empty() && value > best {
+                part.found.push((0, Vec::new()));
+            }
+            part.others.iter_mut().for_each(with);
+            for (worth, mut content) in part.found {
+                if value + worth > best {
+                    with(&mut content);
+                    best = value + worth;
+                    answer.found.push((best, content));
+                }
+            }
+            answer.others.append(&mut part.others);
+            answer.upper = answer.upper.max(value.saturating_add(part.upper));
+            answer.work += part.work;
+            all.retain(|(pod, _)| *pod != at);
+        }
+        let mut part = self.part((room, gpus), &all, prices, best, effort, (scratch, pulse));
+        answer.found.append(&mut part.found);
+        answer.others.append(&mut part.others);
+        answer.upper = answer.upper.max(part.upper);
+        answer.work += part.work;
+        answer
+    }
+
+    /// The same with these pods alone, at most so many of each, in this room.
+    fn part(
+        &self,
+        (room, gpus): (&[u64], u64),
+        members: &[(usize, u64)],
+        prices: &[u64],
+        threshold: u64,
+        effort: Effort,
+        (scratch, pulse): (&mut Scratch, &mut Pulse<'_, '_>),
+    ) -> Answer {
+        let mut kept = Vec::new();
+        for (at, most) in members {
+            let fits = fit_count(room, &self.requests[*at]).min(*most);
+            let slots = match self.pods[*at].gpu {
+                None => 0,
+                Some(GpuRequest::Whole(count)) => u64::from(count),
+                Some(_) => 1,
+            };
+            if fits > 0 && slots <= gpus {
+                kept.push((*at, fits));
+            }
+        }
+        let requests: Vec<Vec<u64>> = kept.iter().map(|(at, _)| self.requests[*at].clone()).collect();
+        let shares: Vec<Vec<u64>> = requests
+            .iter()
+            .map(|row| row.iter().zip(room).map(|(request, room)| knapsack::share(*request, *room)).collect())
+            .collect();
+        let pods: Vec<lagrange::Pod<'_>> = kept
+            .iter()
+            .zip(&shares)
+            .map(|((at, most), shares)| lagrange::Pod { most: *most, shares, ..self.pods[*at] })
+            .collect();
+        // One less of a pod is still enough only where there are more than fit.
+        let abundant: Vec<bool> = kept
+            .iter()
+            .map(|(at, _)| self.abundant[*at] && is_all(members, *at, self.pods[*at].most))
+            .collect();
+        let free = vec![true; room.len()];
+        let Some(bound) = lagrange::bound(&pods, gpus, &free, prices, threshold) else {
+            return Answer { upper: u64::MAX, ..Answer::default() };
+        };
+        if bound.upper <= threshold {
+            return Answer { upper: bound.upper, work: 100, ..Answer::default() };
+        }
+        let node = fillings::Node {
+            pods: &pods,
+            requests: &requests,
+            abundant: &abundant,
+            capacity: room,
+            equal: fillings::Equal { gpus, memory: self.memory },
+        };
+        let mut answer = fillings::search(&node, &bound, &bound.prices, threshold, effort, (scratch, pulse));
+        let back = |content: &mut Vec<(u32, u32)>| {
+            for (pod, _) in content {
+                *pod = kept[*pod as usize].0 as u32;
+            }
+        };
+        answer.found.iter_mut().for_each(|(_, content)| back(content));
+        answer.others.iter_mut().for_each(back);
+        answer.work += 100;
+        answer
+    }
+}
+
+/// Whether none of the pods at a position is taken already.
+fn is_all(members: &[(usize, u64)], at: usize, most: u64) -> bool {
+    members.iter().any(|(pod, left)| *pod == at && *left == most)
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::canonical::Model;
+    use crate::meter::Meter;
+    use crate::problem::{GpuMode, Gpus};
+    use crate::testing::{candidate, class, problem};
+
+    /// The most valuable content beside `content`, by trying all.
+    fn brute(model: &Model, pi: &[u64], demand: &[u64], content: &Content<'_>, at: usize) -> u64 {
+        let Some(count) = demand.get(at) else { return 0 };
+        let mut best = brute(model, pi, demand, content, at + 1);
+        let mut content = content.clone();
+        for taken in 1..=*count {
+            if content.more(at as u32) == 0 {
+                break;
+            }
+            content.add(at as u32, 1);
+            best = best.max(pi[at] * taken + brute(model, pi, demand, &content, at + 1));
+        }
+        best
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig { cases: 400, failure_persistence: None, ..ProptestConfig::default() })]
+
+        #[test]
+        fn nodes_that_share_gpus_are_worth_what_trying_all_contents_finds(
+            gpus in 1..5u32,
+            kinds in proptest::collection::vec((0..14u32, [1..60u64, 1..60u64], 1..4u32, 1..1_000_000u64), 1..6),
+            part in 0..12u64,
+            nodes in prop_oneof![1 => Just(300), 4 => Just(1_000_000)],
+        ) {
+            let classes = kinds
+                .iter()
+                .map(|(units, [cpu, memory], count, _)| {
+                    let mut made = class("class", [*cpu, *memory, 0], *count, &[0]);
+                    made.gpu = match units {
+                        0 => None,
+                        10.. => Some(GpuRequest::Whole(units - 9)),
+                        units => Some(GpuRequest::Share { units: units * 100, memory_mib: 0 }),
+                    };
+                    made
+                })
+                .collect();
+            let mut node = candidate("node", 10, [100, 100, 0]);
+            node.gpus = Some(Gpus { count: gpus, memory_mib: 16, mode: GpuMode::Shared });
+            let model = Model::new(&problem(classes, vec![node]));
+            prop_assume!(!model.classes.is_empty());
+            let pi: Vec<u64> = model.classes.iter().map(|class| kinds[class.members[0].0 as usize].3).collect();
+            let demand = model.demand();
+            let best = brute(&model, &pi, &demand, &Content::empty(&model, 0), 0);
+            let threshold = best * part / 10;
+            let mut watch = crate::NeverStop;
+            let mut meter = Meter::new(&mut watch, 1);
+            let tasks = [(threshold, Effort { bits: 8, nodes })];
+            let priced = Pricer::new(&model, 1).price_all(&pi, &demand, &tasks, &mut meter).remove(0);
+            prop_assert!(priced.upper >= best || priced.upper <= threshold && best <= threshold);
+            prop_assert!(threshold < best || priced.found.is_empty());
+            for (value, content) in &priced.found {
+                prop_assert!(Content::allows(&model, 0, content), "{content:?}");
+                prop_assert!(content.iter().all(|(class, count)| u64::from(*count) <= demand[*class as usize]));
+                let worth: u64 = content.iter().map(|(class, count)| pi[*class as usize] * u64::from(*count)).sum();
+                prop_assert_eq!(worth, *value);
+            }
+            // A content that is known to be worth more ends the search of this round; asked for more than that, it goes on.
+            let mut found = priced;
+            for _ in 0..20 {
+                let Some((value, _)) = found.found.last() else { break };
+                let tasks = [(*value, Effort { bits: 8, nodes })];
+                let more = Pricer::new(&model, 1).price_all(&pi, &demand, &tasks, &mut meter).remove(0);
+                prop_assert!(more.upper >= best);
+                if more.found.is_empty() {
+                    break;
+                }
+                found = more;
+            }
+            if nodes > 300 && threshold < best {
+                prop_assert_eq!(found.found.last().map(|(value, _)| *value), Some(best));
+            }
+        }
     }
 }
