@@ -377,16 +377,16 @@ mod tests {
     use crate::testing::{candidate, class, problem};
 
     /// The most valuable content beside `content`, by trying all.
-    fn brute(model: &Model, pi: &[u64], demand: &[u64], content: &Content<'_>, at: usize) -> u64 {
+    fn brute(pi: &[u64], demand: &[u64], content: &Content<'_>, at: usize) -> u64 {
         let Some(count) = demand.get(at) else { return 0 };
-        let mut best = brute(model, pi, demand, content, at + 1);
+        let mut best = brute(pi, demand, content, at + 1);
         let mut content = content.clone();
         for taken in 1..=*count {
             if content.more(at as u32) == 0 {
                 break;
             }
             content.add(at as u32, 1);
-            best = best.max(pi[at] * taken + brute(model, pi, demand, &content, at + 1));
+            best = best.max(pi[at] * taken + brute(pi, demand, &content, at + 1));
         }
         best
     }
@@ -419,7 +419,7 @@ mod tests {
             prop_assume!(!model.classes.is_empty());
             let pi: Vec<u64> = model.classes.iter().map(|class| kinds[class.members[0].0 as usize].3).collect();
             let demand = model.demand();
-            let best = brute(&model, &pi, &demand, &Content::empty(&model, 0), 0);
+            let best = brute(&pi, &demand, &Content::empty(&model, 0), 0);
             let threshold = best * part / 10;
             let mut watch = crate::NeverStop;
             let mut meter = Meter::new(&mut watch, 1);
