@@ -26,6 +26,11 @@ pub(crate) struct Style {
     pub seed: Seed,
 }
 
+/// By what part contents may cost more than they are worth when a dive begins, and from one of its steps to the next. Few
+/// contents make small masters, and what is missing is priced.
+const POOL: f64 = 0.02;
+const STEP_POOL: f64 = 0.05;
+
 /// Contents that may serve again: used ones, and those that cost little more than they are worth.
 pub(crate) fn pool(model: &Model, relaxed: &Relaxed, slack: f64) -> Vec<Pattern> {
     relaxed
@@ -180,7 +185,7 @@ pub(crate) fn dive(
     let mut plan = base;
     let above = reach(model.classes.len(), exchanges);
     let mut left = plan.missing(model, demand);
-    let mut patterns = pool(model, start, 0.05);
+    let mut patterns = pool(model, start, POOL);
     let mut prices = (start.pods.clone(), start.bins.clone(), start.limits.clone());
     let scarce = !model.limits.is_empty() || model.bins.iter().any(|bin| bin.available != UNLIMITED);
     for step in 0..style.steps {
@@ -264,7 +269,7 @@ pub(crate) fn dive(
             break;
         }
         if let Some(relaxed) = again {
-            patterns = pool(model, &relaxed, 0.2);
+            patterns = pool(model, &relaxed, STEP_POOL);
             prices = (relaxed.pods, relaxed.bins, relaxed.limits);
         }
     }
