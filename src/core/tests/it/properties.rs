@@ -90,7 +90,10 @@ fn any_cluster() -> impl Strategy<Value = Snapshot> {
             nodes.map(|(index, (cpu, memory, gpus))| node(&format!("n{index}"), room(cpu, memory, gpus))),
         );
         let spec = |cpu| PodSpec { requests: requests(cpu, 1, 0), ..PodSpec::default() };
-        with(snapshot, daemon.map(|cpu| DaemonSet { key: key("agent"), spec: spec(cpu) }))
+        with(
+            snapshot,
+            daemon.map(|cpu| DaemonSet { key: key("agent"), labels: BTreeMap::new(), spec: spec(cpu) }),
+        )
     })
 }
 

@@ -1,0 +1,81 @@
+//! The last look at who is beside whom: every pod that is planned, against all others that are or will be on its node, by
+//! the rules themselves.
+
+use std::collections::BTreeMap;
+
+use super::daemons::Daemons;
+use super::{Placement, PlannedClaim, Target};
+use crate::model::{Claim, ClaimName, Pod, PodPhase, Snapshot};
+use crate::rules::{self, Identity, NewNodeLabels};
+
+/// What is wrong, in sentences.
+pub(super) fn audit(
+    snapshot: &Snapshot,
+    daemons: &Daemons<'_>,
+    claims: &[PlannedClaim],
+    placements: &[Placement],
+) -> Vec<String> {
+    let mut problems = Vec::new();
+    for claim in claims {
+        let pods: Vec<&Pod> =
+            claim.planned_pods.iter().filter_map(|key| snapshot.pods.get(key)).map(AsRef::as_ref).collect();
+        let tolerating = daemons.tolerating(&claim.taints);
+        let Some(Ok(catalogue)) = snapshot.catalogues.get(&claim.node_class) else { continue };
+        for offering in claim.offerings.iter().filter_map(|ranked| catalogue.offering(&ranked.offering)) {
+            let labels = catalogue.node_labels(offering);
+            let labels = NewNodeLabels { offering: &labels, template: &claim.labels, pool: &claim.pool };
+            let landing = tolerating.landing(&labels);
+            let there: Vec<Identity<'_>> = tolerating.sets(&landing).map(Into::into).collect();
+            problems.extend(meet(&format!("claim {}", claim.name), &pods, &there));
+        }
+    }
+    problems.extend(audit_rooms(snapshot, placements));
+    problems
+}
+
+/// Pods that go where others run.
+fn audit_rooms(snapshot: &Snapshot, placements: &[Placement]) -> Vec<String> {
+    let mut planned: BTreeMap<&Target, Vec<&Pod>> = BTreeMap::new();
+    for placement in placements {
+        if let Some(pod) = snapshot.pods.get(&placement.pod) {
+            planned.entry(&placement.target).or_default().push(pod);
+        }
+    }
+    let mut running: BTreeMap<&str, Vec<Identity<'_>>> = BTreeMap::new();
+    for pod in snapshot.pods.values() {
+        if let PodPhase::Bound { node } = &pod.phase {
+            running.entry(node).or_default().push(pod.as_ref().into());
+        }
+    }
+    let node_of = |target: &Target| match target {
+        Target::Node(name) => Some(name.clone()),
+        Target::Claim(name) => node_of_claim(snapshot, name),
+    };
+    let mut problems = Vec::new();
+    for (target, pods) in planned {
+        let node = node_of(target);
+        let there = node.and_then(|node| running.get(node.as_str())).map_or(&[][..], Vec::as_slice);
+        problems.extend(meet(&target.to_string(), &pods, there));
+    }
+    problems
+}
+
+fn node_of_claim(snapshot: &Snapshot, name: &ClaimName) -> Option<String> {
+    let claim: &Claim = snapshot.claims.get(name)?;
+    let id = claim.launched.as_ref().map(|launched| launched.provider_id.as_str());
+    let by_id = snapshot.nodes.values().find(|node| id.is_some() && node.provider_id.as_deref() == id);
+    by_id.map(|node| node.name.clone()).or_else(|| claim.node_name.clone())
+}
+
+/// The first of these pods that may not meet another of them, or one that is there.
+fn meet(place: &str, pods: &[&Pod], there: &[Identity<'_>]) -> Option<String> {
+    for (index, pod) in pods.iter().enumerate() {
+        let others = pods[..index].iter().map(|other| Identity::from(*other));
+        for other in others.chain(there.iter().copied()) {
+            if let Err(rejection) = rules::may_share((*pod).into(), other) {
+                return Some(format!("{place}: pod {} {rejection}", pod.key));
+            }
+        }
+    }
+    None
+}

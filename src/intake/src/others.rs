@@ -1,0 +1,148 @@
+//! Rules of a pod about other pods: host ports and required pod anti-affinity.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use k8s_openapi::api::core::v1 as k8s;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
+use poolwright_catalog::labels::HOSTNAME;
+use poolwright_core::{HostPort, Namespaces, Operator, PodTerm, Requirement, UnmodelledRule};
+
+use crate::error::Problem;
+use crate::rules::operator;
+
+/// Whose rules they are: what the rules mean depends on it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Owner<'a> {
+    pub namespace: &'a str,
+    pub labels: &'a BTreeMap<String, String>,
+}
+
+/// Ports of the host that the pod takes while it runs: those of containers and of sidecars. Init containers that end have
+/// none as far as the kube-scheduler is concerned.
+pub(crate) fn host_ports(path: &str, spec: &k8s::PodSpec) -> Result<BTreeSet<HostPort>, Problem> {
+    let mut taken = BTreeSet::new();
+    let is_sidecar = |container: &&k8s::Container| container.restart_policy.as_deref() == Some("Always");
+    let sidecars = spec.init_containers.iter().flatten().enumerate().filter(|(_, one)| is_sidecar(one));
+    let containers = spec.containers.iter().enumerate();
+    let all = sidecars.map(|one| ("initContainers", one)).chain(containers.map(|one| ("containers", one)));
+    for (list, (at, container)) in all {
+        for (index, port) in container.ports.iter().flatten().enumerate() {
+            let path = || format!("{path}.{list}[{at}].ports[{index}]");
+            // With the host's network every port of a container is one of the host; admission writes it so.
+            let host = port.host_port.filter(|port| *port != 0);
+            let host = host.or_else(|| (spec.host_network == Some(true)).then_some(port.container_port));
+            if let Some(host) = host {
+                taken.insert(host_port(path, port, host)?);
+            }
+        }
+    }
+    Ok(taken)
+}
+
+fn host_port(path: impl Fn() -> String, from: &k8s::ContainerPort, host: i32) -> Result<HostPort, Problem> {
+    let port = u16::try_from(host).ok().filter(|port| *port > 0).ok_or_else(|| {
+        let field = if from.host_port == Some(host) { "hostPort" } else { "containerPort" };
+        Problem::new(
+            format!("{}.{field}", path()),
+            format!("{host} is not a port"),
+            "use a number from 1 to 65535",
+        )
+    })?;
+    let protocol = from.protocol.as_deref().filter(|name| !name.is_empty()).unwrap_or("TCP");
+    if !["TCP", "UDP", "SCTP"].contains(&protocol) {
+        return Err(Problem::new(
+            format!("{}.protocol", path()),
+            format!("`{protocol}` is not a protocol of a port"),
+            "use TCP, UDP or SCTP",
+        ));
+    }
+    let ip = from.host_ip.clone().filter(|ip| !ip.is_empty() && ip != "0.0.0.0");
+    Ok(HostPort { port, protocol: protocol.to_owned(), ip })
+}
+
+/// Required pod anti-affinity. What the planner cannot follow goes to `unmodelled` too; a term that cannot be read at all
+/// goes there alone.
+pub(crate) fn anti_affinity(
+    path: &str,
+    owner: Owner<'_>,
+    spec: &k8s::PodSpec,
+    unmodelled: &mut Vec<UnmodelledRule>,
+) -> Vec<PodTerm> {
+    let rule = spec.affinity.as_ref().and_then(|affinity| affinity.pod_anti_affinity.as_ref());
+    let terms = rule.and_then(|rule| rule.required_during_scheduling_ignored_during_execution.as_ref());
+    let path = format!("{path}.affinity.podAntiAffinity.requiredDuringSchedulingIgnoredDuringExecution");
+    let mut converted = Vec::new();
+    for (at, term) in terms.into_iter().flatten().enumerate() {
+        let mut add = |field: &str, rule: String| {
+            unmodelled.push(UnmodelledRule { field: format!("{path}[{at}]{field}"), rule });
+        };
+        if term.topology_key != HOSTNAME {
+            add(".topologyKey", format!("pod anti-affinity over `{}`", term.topology_key));
+        }
+        let chosen = term.namespace_selector.as_ref();
+        let by_label = chosen.is_some_and(|selector| !is_empty(selector));
+        if by_label {
+            add(".namespaceSelector", "pod anti-affinity to namespaces chosen by label".to_owned());
+        }
+        let Some(selector) = term_selector(owner, term) else {
+            add(".labelSelector", "pod anti-affinity with an expression that makes no sense".to_owned());
+            continue;
+        };
+        converted.push(PodTerm {
+            topology_key: term.topology_key.clone(),
+            // Which namespaces have a label is not known here: all, so that nobody comes too near.
+            namespaces: if chosen.is_some() { Namespaces::All } else { named(owner, term) },
+            selector,
+        });
+    }
+    converted
+}
+
+fn named(owner: Owner<'_>, term: &k8s::PodAffinityTerm) -> Namespaces {
+    let names: BTreeSet<String> = term.namespaces.iter().flatten().cloned().collect();
+    Namespaces::Of(if names.is_empty() { [owner.namespace.to_owned()].into() } else { names })
+}
+
+fn is_empty(selector: &LabelSelector) -> bool {
+    selector.match_labels.as_ref().is_none_or(BTreeMap::is_empty)
+        && selector.match_expressions.as_ref().is_none_or(Vec::is_empty)
+}
+
+/// The selector of a term, what admission adds to it for the owner's labels included; `None` when it makes no sense.
+fn term_selector(owner: Owner<'_>, term: &k8s::PodAffinityTerm) -> Option<Option<Vec<Requirement>>> {
+    let Some(selector) = &term.label_selector else { return Some(None) };
+    let mut all = requirements(selector)?;
+    all.extend(own_values(owner, term.match_label_keys.as_deref(), Operator::In));
+    all.extend(own_values(owner, term.mismatch_label_keys.as_deref(), Operator::NotIn));
+    all.sort();
+    all.dedup();
+    Some(Some(all))
+}
+
+/// Requirements on labels by the owner's own values; labels that it does not have say nothing.
+pub(crate) fn own_values(
+    owner: Owner<'_>,
+    keys: Option<&[String]>,
+    operator: fn(BTreeSet<String>) -> Operator,
+) -> Vec<Requirement> {
+    let of = |key: &String| {
+        let value = owner.labels.get(key)?.clone();
+        Some(Requirement { key: key.clone(), operator: operator([value].into()) })
+    };
+    keys.into_iter().flatten().filter_map(of).collect()
+}
+
+/// What a label selector requires, in one order; `None` when it makes no sense.
+pub(crate) fn requirements(selector: &LabelSelector) -> Option<Vec<Requirement>> {
+    let mut all: Vec<Requirement> = Vec::new();
+    for (key, value) in selector.match_labels.iter().flatten() {
+        all.push(Requirement { key: key.clone(), operator: Operator::In([value.clone()].into()) });
+    }
+    for expression in selector.match_expressions.iter().flatten() {
+        let known = ["In", "NotIn", "Exists", "DoesNotExist"].contains(&expression.operator.as_str());
+        let operator = operator(&expression.operator, expression.values.clone().unwrap_or_default());
+        all.push(Requirement { key: expression.key.clone(), operator: operator.filter(|_| known)? });
+    }
+    all.sort();
+    Some(all)
+}
