@@ -1,11 +1,11 @@
-//! Rules of a pod about other pods: host ports and required pod anti-affinity.
+//! Rules of a pod about other pods: host ports, required pod anti-affinity, topology spread.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use k8s_openapi::api::core::v1 as k8s;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
 use poolwright_catalog::labels::HOSTNAME;
-use poolwright_core::{HostPort, Namespaces, Operator, PodTerm, Requirement, UnmodelledRule};
+use poolwright_core::{HostPort, Namespaces, Operator, PodTerm, Requirement, SpreadRule, UnmodelledRule};
 
 use crate::error::Problem;
 use crate::rules::operator;
@@ -117,6 +117,52 @@ fn term_selector(owner: Owner<'_>, term: &k8s::PodAffinityTerm) -> Option<Option
     all.sort();
     all.dedup();
     Some(Some(all))
+}
+
+/// Topology spread that must be kept. Where it is a preference (`ScheduleAnyway`) it forbids nothing and is left out; over
+/// other labels than the host name it goes to `unmodelled`.
+pub(crate) fn spreads(
+    path: &str,
+    owner: Owner<'_>,
+    spec: &k8s::PodSpec,
+    unmodelled: &mut Vec<UnmodelledRule>,
+) -> Vec<SpreadRule> {
+    let mut converted = Vec::new();
+    for (at, spread) in spec.topology_spread_constraints.iter().flatten().enumerate() {
+        let path = format!("{path}.topologySpreadConstraints[{at}]");
+        if spread.when_unsatisfiable == "ScheduleAnyway" {
+            continue;
+        }
+        let mut add = |field: &str, rule: String| {
+            unmodelled.push(UnmodelledRule { field: format!("{path}{field}"), rule });
+        };
+        if spread.topology_key != HOSTNAME {
+            add(".topologyKey", format!("topology spread over `{}`", spread.topology_key));
+            continue;
+        }
+        let Some(max_skew) = u32::try_from(spread.max_skew).ok().filter(|skew| *skew > 0) else {
+            add(".maxSkew", format!("topology spread with a maxSkew of {}", spread.max_skew));
+            continue;
+        };
+        let selector = match &spread.label_selector {
+            None => Some(None),
+            Some(selector) => requirements(selector).map(|mut all| {
+                all.extend(own_values(owner, spread.match_label_keys.as_deref(), Operator::In));
+                all.sort();
+                all.dedup();
+                Some(all)
+            }),
+        };
+        match selector {
+            Some(selector) => {
+                converted.push(SpreadRule { topology_key: spread.topology_key.clone(), max_skew, selector });
+            }
+            None => {
+                add(".labelSelector", "topology spread with an expression that makes no sense".to_owned());
+            }
+        }
+    }
+    converted
 }
 
 /// Requirements on labels by the owner's own values; labels that it does not have say nothing.

@@ -16,7 +16,7 @@ const MIRROR_ANNOTATION: &str = "kubernetes.io/config.mirror";
 
 /// A pod as decisions see it.
 ///
-/// Fails only on quantities that no API server would have accepted. Scheduling rules that cannot be evaluated do not
+/// Fails only on quantities and host ports that no API server would have accepted. Scheduling rules that cannot be evaluated do not
 /// fail: they are listed in [`PodSpec::unmodelled`], so that a bound pod still counts and a waiting one is explained.
 pub fn pod(from: &k8s::Pod) -> Result<Pod, IntakeError> {
     let meta = &from.metadata;
@@ -63,6 +63,7 @@ pub(crate) fn pod_spec(path: &str, owner: Owner<'_>, spec: &k8s::PodSpec) -> Res
         tolerations,
         gpu_share: None,
         host_ports: others::host_ports(path, spec)?,
+        spreads: others::spreads(path, owner, spec, &mut unmodelled),
         anti_affinity: others::anti_affinity(path, owner, spec, &mut unmodelled),
         unmodelled,
     })

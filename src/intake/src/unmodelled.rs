@@ -6,17 +6,12 @@ use k8s_openapi::api::core::v1 as k8s;
 use poolwright_core::UnmodelledRule;
 
 /// Every rule of this spec that is not modelled, apart from those found where a rule is read: node affinity, tolerations,
-/// pod anti-affinity. `path` is that of the spec.
+/// pod anti-affinity, topology spread. `path` is that of the spec.
 pub(crate) fn find(path: &str, spec: &k8s::PodSpec) -> Vec<UnmodelledRule> {
     let mut found = Vec::new();
     let mut add = |field: String, rule: &str| {
         found.push(UnmodelledRule { field: format!("{path}.{field}"), rule: rule.to_owned() });
     };
-    for (at, spread) in spec.topology_spread_constraints.iter().flatten().enumerate() {
-        if spread.when_unsatisfiable != "ScheduleAnyway" {
-            add(format!("topologySpreadConstraints[{at}]"), "topology spread");
-        }
-    }
     let affinity = spec.affinity.as_ref();
     let required = "requiredDuringSchedulingIgnoredDuringExecution";
     let pods = affinity.and_then(|affinity| affinity.pod_affinity.as_ref());

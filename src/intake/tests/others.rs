@@ -142,3 +142,44 @@ fn the_pods_of_a_daemonset_have_the_labels_and_ports_of_its_template() {
     assert_eq!(set.labels["app"], "agent");
     assert_eq!(set.spec.host_ports.len(), 1);
 }
+
+fn spread_over(constraint: Value) -> Value {
+    let mut constraint = constraint;
+    for (field, usual) in [
+        ("topologyKey", json!("kubernetes.io/hostname")),
+        ("whenUnsatisfiable", json!("DoNotSchedule")),
+        ("maxSkew", json!(1)),
+    ] {
+        if constraint.get(field).is_none() {
+            constraint[field] = usual;
+        }
+    }
+    json!({"containers": [{"name": "a"}], "topologySpreadConstraints": [constraint]})
+}
+
+#[test]
+fn spread_over_nodes_is_read_with_its_skew_and_the_pods_that_count() {
+    let spec = read(spread_over(
+        json!({"maxSkew": 3, "labelSelector": {"matchLabels": {"app": "web"}}, "matchLabelKeys": ["hash"]}),
+    ));
+    let rule = &spec.spreads[0];
+    let words: Vec<String> = rule.selector.iter().flatten().map(ToString::to_string).collect();
+    assert_eq!((rule.max_skew, words), (3, vec!["app In [web]".to_owned(), "hash In [x1]".to_owned()]));
+    assert_eq!(spec.unmodelled, []);
+    assert_eq!(read(spread_over(json!({"whenUnsatisfiable": "ScheduleAnyway"}))).spreads, []);
+}
+
+#[test]
+fn spread_over_other_labels_is_not_modelled_and_named() {
+    let spec = read(spread_over(json!({"topologyKey": "topology.kubernetes.io/zone"})));
+    assert_eq!(spec.unmodelled[0].field, "spec.topologySpreadConstraints[0].topologyKey");
+    assert_eq!(spec.unmodelled[0].rule, "topology spread over `topology.kubernetes.io/zone`");
+    assert_eq!(spec.spreads, []);
+}
+
+#[test]
+fn a_skew_that_cannot_be_kept_is_named() {
+    let spec = read(spread_over(json!({"maxSkew": 0})));
+    assert_eq!(spec.unmodelled[0].field, "spec.topologySpreadConstraints[0].maxSkew");
+    assert_eq!(spec.unmodelled[0].rule, "topology spread with a maxSkew of 0");
+}

@@ -117,7 +117,10 @@ fn every_rule_that_is_not_modelled_is_named_by_its_field() {
         json!([{"name": "tmp", "emptyDir": {}}, volume])
     };
     let cases = [
-        (with("topologySpreadConstraints", spread), "spec.topologySpreadConstraints[0]: topology spread"),
+        (
+            with("topologySpreadConstraints", spread),
+            "spec.topologySpreadConstraints[0].topologyKey: topology spread over `zone`",
+        ),
         (with("affinity", required("podAffinity")), "spec.affinity.podAffinity.requiredDuring"),
         (
             with("affinity", required("podAntiAffinity")),

@@ -1,4 +1,5 @@
-//! What a pod asks about other pods: ports that it shares with none, pods that it keeps away from.
+//! What a pod asks about other pods: ports that it shares with none, pods that it keeps away from or is spread
+//! evenly with.
 
 use std::collections::BTreeSet;
 
@@ -35,4 +36,15 @@ pub enum Namespaces {
     All,
     /// These.
     Of(BTreeSet<String>),
+}
+
+/// A topology spread constraint that must be kept (`DoNotSchedule`).
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct SpreadRule {
+    /// The label over whose values pods are spread.
+    pub topology_key: String,
+    /// How many more pods a value may have than the one with fewest; at least 1.
+    pub max_skew: u32,
+    /// Which pods of its own namespace count, AND-ed: an empty list is every pod, `None` is none.
+    pub selector: Option<Vec<Requirement>>,
 }

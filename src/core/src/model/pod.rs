@@ -7,7 +7,7 @@ use jiff::Timestamp;
 use poolwright_catalog::ResourceList;
 use serde::{Deserialize, Serialize};
 
-use super::others::{HostPort, PodTerm};
+use super::others::{HostPort, PodTerm, SpreadRule};
 use super::rules::{NodeTerm, Toleration};
 
 /// A pod's namespace and name.
@@ -56,6 +56,8 @@ pub struct PodSpec {
     /// Required pod anti-affinity, AND-ed. Those by another label than the host name are here for the sake of others that
     /// they keep away; the pod's own are in `unmodelled` too.
     pub anti_affinity: Vec<PodTerm>,
+    /// How its like are spread, AND-ed. All are over the host name; others are in `unmodelled`.
+    pub spreads: Vec<SpreadRule>,
     /// Rules of the pod that the planner does not model. A pod that has one is never planned.
     pub unmodelled: Vec<UnmodelledRule>,
 }

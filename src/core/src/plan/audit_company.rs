@@ -1,5 +1,5 @@
 //! The last look at who is beside whom: every pod that is planned, against all others that are or will be on its node, by
-//! the rules themselves.
+//! the rules themselves; and how many of its like are with it.
 
 use std::collections::BTreeMap;
 
@@ -69,6 +69,16 @@ fn node_of_claim(snapshot: &Snapshot, name: &ClaimName) -> Option<String> {
 
 /// The first of these pods that may not meet another of them, or one that is there.
 fn meet(place: &str, pods: &[&Pod], there: &[Identity<'_>]) -> Option<String> {
+    for pod in pods {
+        for rule in &pod.spec.spreads {
+            let planned = pods.iter().map(|other| Identity::from(*other));
+            let all = planned.chain(there.iter().copied());
+            let count = all.filter(|other| rules::counts(rule, &pod.key.namespace, *other)).count();
+            if let Err(rejection) = rules::check_spread(rule, count as u64) {
+                return Some(format!("{place}: pod {} {rejection}", pod.key));
+            }
+        }
+    }
     for (index, pod) in pods.iter().enumerate() {
         let others = pods[..index].iter().map(|other| Identity::from(*other));
         for other in others.chain(there.iter().copied()) {

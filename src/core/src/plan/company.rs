@@ -1,4 +1,4 @@
-//! Which pods may be on one node together: host ports and required pod anti-affinity.
+//! Which pods may be on one node together: host ports, required pod anti-affinity, spread over nodes.
 //!
 //! Pods are reduced to profiles, one for each combination of what a pod says about others and what others say about it, so
 //! that a few sets of small numbers answer for thousands of pods. Most pods have profile 0: nothing to do with anybody.
@@ -7,11 +7,18 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use poolwright_catalog::labels::HOSTNAME;
 
-use crate::model::{HostPort, Pod, PodKey, PodPhase, PodTerm, Snapshot};
+use crate::model::{HostPort, Pod, PodKey, PodPhase, PodTerm, Snapshot, SpreadRule};
 use crate::rules::{self, Identity};
 
-/// Profiles of the pods on one node; profile 0 is never among them.
-pub(super) type Present = BTreeSet<usize>;
+/// How many pods of each profile are on one node; profile 0 is never among them.
+pub(super) type Present = BTreeMap<usize, u32>;
+
+/// Pods of one profile come to a node.
+pub(super) fn join(present: &mut Present, profile: usize, count: u32) {
+    if profile > 0 && count > 0 {
+        *present.entry(profile).or_default() += count;
+    }
+}
 
 /// All profiles.
 #[derive(Debug, Default)]
@@ -21,6 +28,7 @@ pub(super) struct Company<'a> {
     /// The same of DaemonSets.
     daemonsets: BTreeMap<&'a PodKey, usize>,
     profiles: Vec<Profile<'a>>,
+    spreads: Vec<Spread<'a>>,
     /// Terms of pods that run, about larger parts of the cluster than one node.
     wide: Vec<(&'a Pod, &'a PodTerm)>,
     /// A number for every address that some pod takes a port of.
@@ -32,10 +40,23 @@ struct Profile<'a> {
     ports: Option<&'a BTreeSet<HostPort>>,
     /// Profiles that may not be on its node; its own too, where its pods keep away from each other.
     apart: BTreeSet<usize>,
+    /// Profiles that a rule of spread counts together with it, its own or theirs; its own profile too.
+    counted: BTreeSet<usize>,
+    /// Rules of spread that are its own: indices into [`Company::spreads`].
+    spreads: Vec<usize>,
 }
 
-/// What makes a profile: ports, terms of its own, terms that are about it.
-type Shape<'a> = (&'a BTreeSet<HostPort>, Vec<usize>, Vec<usize>);
+/// A rule of spread over nodes, as pods of one namespace have it.
+#[derive(Debug)]
+struct Spread<'a> {
+    rule: &'a SpreadRule,
+    namespace: &'a str,
+    /// The profiles that it counts.
+    counts: BTreeSet<usize>,
+}
+
+/// What makes a profile: ports, terms of its own, terms that are about it, rules of spread of its own, those that count it.
+type Shape<'a> = (&'a BTreeSet<HostPort>, Vec<usize>, Vec<usize>, Vec<usize>, Vec<usize>);
 
 impl<'a> Company<'a> {
     pub fn new(snapshot: &'a Snapshot) -> Self {
@@ -59,21 +80,41 @@ impl<'a> Company<'a> {
                 terms.entry(term).or_insert(next);
             }
         }
+        let mut spreads: BTreeMap<(&'a str, &'a SpreadRule), usize> = BTreeMap::new();
+        let waiting = |pod: &&Pod| !matches!(pod.phase, PodPhase::Bound { .. });
+        // Of a pod that is bound the rule has done its work: it keeps no newcomer away.
+        for pod in pods().filter(waiting) {
+            for rule in pod.spec.spreads.iter().filter(|rule| rule.topology_key == HOSTNAME) {
+                let next = spreads.len();
+                spreads.entry((&pod.key.namespace, rule)).or_insert(next);
+            }
+        }
+        let mut ordered: Vec<_> = spreads.iter().collect();
+        ordered.sort_by_key(|(_, at)| **at);
+        let spread = |((namespace, rule), _): (&(&'a str, &'a SpreadRule), &usize)| Spread {
+            rule,
+            namespace,
+            counts: BTreeSet::new(),
+        };
+        company.spreads = ordered.into_iter().map(spread).collect();
         let mut shapes: BTreeMap<Shape<'a>, usize> = BTreeMap::new();
         company.profiles.push(Profile::default());
         for pod in pods() {
-            let profile = company.profile(&terms, &mut shapes, pod.into());
+            let own = if waiting(&pod) { pod.spec.spreads.as_slice() } else { &[] };
+            let own = own.iter().filter_map(|rule| spreads.get(&(pod.key.namespace.as_str(), rule)).copied());
+            let profile = company.profile(&terms, &mut shapes, pod.into(), own.collect());
             if profile > 0 {
                 company.pods.insert(&pod.key, profile);
             }
         }
         for set in snapshot.daemonsets.values() {
-            let profile = company.profile(&terms, &mut shapes, set.as_ref().into());
+            let profile = company.profile(&terms, &mut shapes, set.as_ref().into(), Vec::new());
             if profile > 0 {
                 company.daemonsets.insert(&set.key, profile);
             }
         }
         company.set_apart(terms.len(), &shapes);
+        company.set_counted(&shapes);
         let ports = company.profiles.iter().filter_map(|profile| profile.ports).flatten();
         let ports: BTreeSet<&'a HostPort> = ports.collect();
         company.numbers = ports.into_iter().zip(0..).collect();
@@ -85,6 +126,7 @@ impl<'a> Company<'a> {
         terms: &BTreeMap<&'a PodTerm, usize>,
         shapes: &mut BTreeMap<Shape<'a>, usize>,
         pod: Identity<'a>,
+        mut spreads: Vec<usize>,
     ) -> usize {
         let mut own: Vec<usize> =
             pod.spec.anti_affinity.iter().filter_map(|term| terms.get(term).copied()).collect();
@@ -93,12 +135,18 @@ impl<'a> Company<'a> {
         let mut about: Vec<usize> =
             terms.iter().filter(|(term, _)| rules::selects(term, pod)).map(|(_, at)| *at).collect();
         about.sort_unstable();
-        if pod.spec.host_ports.is_empty() && own.is_empty() && about.is_empty() {
+        spreads.sort_unstable();
+        spreads.dedup();
+        let counted: Vec<usize> = (0..self.spreads.len())
+            .filter(|at| rules::counts(self.spreads[*at].rule, self.spreads[*at].namespace, pod))
+            .collect();
+        let alone = own.is_empty() && about.is_empty() && spreads.is_empty() && counted.is_empty();
+        if pod.spec.host_ports.is_empty() && alone {
             return 0;
         }
-        *shapes.entry((&pod.spec.host_ports, own, about)).or_insert_with(|| {
+        *shapes.entry((&pod.spec.host_ports, own, about, spreads, counted)).or_insert_with_key(|shape| {
             let ports = Some(&pod.spec.host_ports).filter(|ports| !ports.is_empty());
-            self.profiles.push(Profile { ports, apart: BTreeSet::new() });
+            self.profiles.push(Profile { ports, spreads: shape.3.clone(), ..Profile::default() });
             self.profiles.len() - 1
         })
     }
@@ -106,7 +154,7 @@ impl<'a> Company<'a> {
     /// Those with a term keep away from those it is about, and are kept away by them.
     fn set_apart(&mut self, terms: usize, shapes: &BTreeMap<Shape<'a>, usize>) {
         let (mut owners, mut subjects) = (vec![Vec::new(); terms], vec![Vec::new(); terms]);
-        for ((_, own, about), profile) in shapes {
+        for ((_, own, about, ..), profile) in shapes {
             own.iter().for_each(|term| owners[*term].push(*profile));
             about.iter().for_each(|term| subjects[*term].push(*profile));
         }
@@ -120,30 +168,80 @@ impl<'a> Company<'a> {
         }
     }
 
+    /// Those with a rule of spread, and those that it counts.
+    fn set_counted(&mut self, shapes: &BTreeMap<Shape<'a>, usize>) {
+        for ((.., counted), profile) in shapes {
+            for spread in counted {
+                self.spreads[*spread].counts.insert(*profile);
+            }
+        }
+        for owner in 0..self.profiles.len() {
+            for spread in self.profiles[owner].spreads.clone() {
+                for other in self.spreads[spread].counts.clone() {
+                    self.profiles[owner].counted.insert(other);
+                    self.profiles[other].counted.insert(owner);
+                }
+            }
+        }
+    }
+
     /// A pod's profile.
     pub fn of(&self, pod: &PodKey) -> usize {
         self.pods.get(pod).copied().unwrap_or(0)
     }
 
-    /// The profile of a DaemonSet's pods; `None` for 0.
-    pub fn of_daemonset(&self, set: &PodKey) -> Option<usize> {
-        self.daemonsets.get(set).copied()
+    /// The profile of a DaemonSet's pods.
+    pub fn of_daemonset(&self, set: &PodKey) -> usize {
+        self.daemonsets.get(set).copied().unwrap_or(0)
     }
 
-    /// Whether a pod may come to a node where these are.
-    pub fn admits(&self, profile: usize, present: &Present) -> bool {
-        if profile == 0 || present.is_empty() {
-            return true;
+    /// Whether one pod may come to a node where these are.
+    pub fn admits_one(&self, profile: usize, present: &Present) -> bool {
+        if profile == 0 || !self.may_meet(profile, present) {
+            return profile == 0;
         }
+        let rules = present.keys().chain([&profile]).flat_map(|one| &self.profiles[*one].spreads);
+        let mut spreads = rules.map(|rule| &self.spreads[*rule]);
+        spreads.all(|spread| {
+            let there = present.iter().filter(|(other, _)| spread.counts.contains(other));
+            let count = there.map(|(_, count)| u64::from(*count)).sum::<u64>();
+            let newcomer = u64::from(spread.counts.contains(&profile));
+            // One that it does not count makes no difference to a rule of another.
+            newcomer == 0
+                && !self.profiles[profile].spreads.iter().any(|own| std::ptr::eq(&self.spreads[*own], spread))
+                || rules::check_spread(spread.rule, count + newcomer).is_ok()
+        })
+    }
+
+    /// Whether as many pods as [`Self::most`] allows may come to a node where these are. Of nodes with pods that a spread
+    /// counts together with them only so many fewer could be used, which is not asked of the solver: they are left out.
+    pub fn admits(&self, profile: usize, present: &Present) -> bool {
+        profile == 0
+            || (self.may_meet(profile, present)
+                && !present.keys().any(|other| self.profiles[profile].counted.contains(other)))
+    }
+
+    /// At most so many pods of a profile may be on one node.
+    pub fn most(&self, profile: usize) -> Option<u32> {
+        let of = &self.profiles[profile];
+        let spreads = of.spreads.iter().map(|rule| &self.spreads[*rule]);
+        let own =
+            spreads.filter(|spread| spread.counts.contains(&profile)).map(|spread| spread.rule.max_skew);
+        own.chain(of.apart.contains(&profile).then_some(1)).min()
+    }
+
+    /// Ports and anti-affinity.
+    fn may_meet(&self, profile: usize, present: &Present) -> bool {
         let newcomer = &self.profiles[profile];
-        let ports = present.iter().filter_map(|other| self.profiles[*other].ports).flatten();
-        newcomer.apart.is_disjoint(present)
+        let ports = present.keys().filter_map(|other| self.profiles[*other].ports).flatten();
+        !present.keys().any(|other| newcomer.apart.contains(other))
             && newcomer.ports.is_none_or(|wanted| rules::check_ports(wanted, ports).is_ok())
     }
 
-    /// Whether two pods keep away from each other, ports aside.
+    /// Whether pods of two classes with these profiles stay on different nodes, ports aside: because they keep away from each
+    /// other, or because one ceiling for both together is not asked of the solver.
     pub fn apart(&self, one: usize, other: usize) -> bool {
-        self.profiles[one].apart.contains(&other)
+        self.profiles[one].apart.contains(&other) || self.profiles[one].counted.contains(&other)
     }
 
     /// The ports of a profile as the solver compares them: equal numbers conflict. Every address of the node has the

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use poolwright_catalog::ResourceList;
 
-use super::company::{Company, Present};
+use super::company::{Company, Present, join};
 use crate::model::{DaemonSet, Pod, PodRole, Snapshot, Taint};
 use crate::rules::{self, Labels};
 
@@ -52,7 +52,11 @@ impl<'a> Daemons<'a> {
 
     /// Whom other pods meet on a node where these of them are.
     pub fn present(&self, landing: &[u16], company: &Company<'_>) -> Present {
-        self.sets(landing).filter_map(|set| company.of_daemonset(&set.key)).collect()
+        let mut present = Present::new();
+        for set in self.sets(landing) {
+            join(&mut present, company.of_daemonset(&set.key), 1);
+        }
+        present
     }
 
     /// Those that land on this node and are not there yet.

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use poolwright_catalog::{ResourceList, ResourceName, labels};
 
 use super::Target;
-use super::company::{Company, Present};
+use super::company::{Company, Present, join};
 use super::daemons::Daemons;
 use crate::action::ConditionType;
 use crate::model::{Claim, Node, Pod, PodPhase, Snapshot, Taint};
@@ -57,10 +57,8 @@ impl<'a> Rooms<'a> {
     pub fn take(&mut self, at: usize, requests: &ResourceList, profile: usize) {
         let room = &mut self.all[at];
         room.free.saturating_sub(requests);
-        if profile > 0 {
-            room.present.insert(profile);
-            room.staying.insert(profile);
-        }
+        join(&mut room.present, profile, 1);
+        join(&mut room.staying, profile, 1);
     }
 
     fn push(&mut self, room: Room<'a>) {
@@ -199,12 +197,12 @@ impl<'a> Found<'_, 'a> {
         let mut leaving = ResourceList::new();
         for pod in pods {
             used.add(&pod.spec.requests);
-            let profile = Some(self.company.of(&pod.key)).filter(|profile| *profile > 0);
-            present.extend(profile);
+            let profile = self.company.of(&pod.key);
+            join(&mut present, profile, 1);
             if pod.deleting_since.is_some() {
                 leaving.add(&pod.spec.requests);
             } else {
-                staying.extend(profile);
+                join(&mut staying, profile, 1);
             }
         }
         let mut free = total.clone();

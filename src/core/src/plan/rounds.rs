@@ -11,7 +11,7 @@ use poolwright_solver::{Candidate, ExistingNode, PodClass, Problem, Proof, Solut
 
 use super::bits::Bits;
 use super::classes::Classes;
-use super::company::{Company, Present};
+use super::company::{Company, Present, join};
 use super::gpus::{self, Form, Wish};
 use super::layout;
 use super::limits::Limits;
@@ -312,7 +312,7 @@ impl Run<'_, '_, '_, '_> {
             for at in 0..self.rooms.all.len() {
                 while self.room_admits[at].contains(wanted.signature)
                     && wanted.spec.requests.fits(&self.rooms.all[at].free)
-                    && self.inputs.company.admits(wanted.profile, &self.rooms.all[at].present)
+                    && self.inputs.company.admits_one(wanted.profile, &self.rooms.all[at].present)
                     && let Some(pod) = self.queues[class].pop_front()
                 {
                     self.outcome.on_rooms.push((at, pod));
@@ -480,7 +480,7 @@ impl Run<'_, '_, '_, '_> {
                     requests: project(&request(*class)),
                     count: self.queues[*class].len() as u32,
                     priority: all[*class].priority,
-                    max_per_node: company.apart(all[*class].profile, all[*class].profile).then_some(1),
+                    max_per_node: company.most(all[*class].profile),
                     ports: company.ports(all[*class].profile),
                     candidates: homes.iter().map(at).collect(),
                     existing: self
@@ -584,13 +584,13 @@ impl Run<'_, '_, '_, '_> {
                 if let Some(room) = self.rooms.all.get_mut(at) {
                     self.outcome.on_rooms.extend(pods.map(|pod| (at, pod)));
                     take(&mut room.free, all[class].on_whole(), *count);
-                    room.present.extend((profile > 0).then_some(profile));
+                    join(&mut room.present, profile, *count);
                 } else {
                     let node = &mut self.outcome.new[at - self.rooms.all.len()];
                     node.pods.extend(pods);
                     *node.content.entry(class).or_default() += count;
                     take(&mut node.free, &all[class].requests, *count);
-                    node.present.extend((profile > 0).then_some(profile));
+                    join(&mut node.present, profile, *count);
                 }
             }
         }
@@ -621,7 +621,7 @@ impl Run<'_, '_, '_, '_> {
                     node.content.insert(class, *count);
                     take(&mut node.free, &all[class].requests, *count);
                     let profile = all[class].profile;
-                    node.present.extend((profile > 0).then_some(profile));
+                    join(&mut node.present, profile, *count);
                 }
                 let kind = self.inputs.supply.instance_type(choice.pool, choice.offer.offering);
                 let class = |class: u32| classes[class as usize];

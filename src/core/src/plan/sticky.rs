@@ -69,7 +69,7 @@ pub(super) fn settle<'a>(
 
 fn holds(room: &Room<'_>, pod: &Pod, company: &Company<'_>) -> bool {
     pod.spec.requests.fits(&room.free)
-        && company.admits(company.of(&pod.key), &room.present)
+        && company.admits_one(company.of(&pod.key), &room.present)
         && rules::admits(&pod.spec, &room.labels, &room.taints).is_ok()
 }
 

@@ -8,6 +8,7 @@ mod ports;
 mod requirement;
 mod resources;
 mod selector;
+mod spread;
 mod taints;
 
 use std::fmt;
@@ -23,6 +24,7 @@ pub use ports::check as check_ports;
 pub use requirement::{contradiction, matches};
 pub use resources::check as check_resources;
 pub use selector::check as check_selector;
+pub use spread::{check as check_spread, counts};
 pub use taints::{
     CORDON_TAINT, NOT_READY_TAINT, UNREACHABLE_TAINT, check as check_taints,
     check_daemonset as check_daemonset_taints, tolerates,
@@ -56,6 +58,15 @@ pub enum Rejection {
         /// Whether the rule is the newcomer's; else that of the pod which is there.
         its_own: bool,
     },
+    /// Too many of its like on the node.
+    Spread {
+        /// What they are spread over.
+        topology_key: String,
+        /// How many more than elsewhere are allowed.
+        max_skew: u32,
+        /// How many there would be.
+        count: u64,
+    },
     /// Too little of a resource.
     Resource(Shortage),
 }
@@ -86,6 +97,10 @@ impl fmt::Display for Rejection {
             Self::AntiAffinity { its_own: false } => {
                 f.write_str("is kept away by the required pod anti-affinity of another pod on the node")
             }
+            Self::Spread { topology_key, max_skew, count } => write!(
+                f,
+                "is spread over `{topology_key}` with a maxSkew of {max_skew}, and there would be {count} on the node"
+            ),
             Self::Resource(Shortage { resource, wanted, available }) => write!(
                 f,
                 "needs {} {resource}, but there is {}",

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use poolwright_core::plan::UnplacedReason;
-use poolwright_core::{DaemonSet, HostPort, Namespaces, Pod, PodRole, PodSpec, PodTerm};
+use poolwright_core::{DaemonSet, HostPort, Namespaces, Pod, PodRole, PodSpec, PodTerm, SpreadRule};
 
 use crate::kit::*;
 
@@ -179,4 +179,53 @@ fn a_pod_in_another_namespace_is_none_of_the_rules_business() {
     let mut elsewhere = labelled("b", "web");
     elsewhere.key.namespace = "other".into();
     assert_eq!(buys([keeps_away(labelled("a", "web"), "web"), elsewhere]), ["c7.xlarge: a b"]);
+}
+
+fn spread(name: &str, max_skew: u32) -> Pod {
+    let mut pod = labelled(name, "web");
+    let selector = Some(vec![is_in("app", &["web"])]);
+    pod.spec.spreads = vec![SpreadRule { topology_key: "kubernetes.io/hostname".into(), max_skew, selector }];
+    pod
+}
+
+#[test]
+fn pods_spread_over_nodes_are_at_most_the_skew_on_each_new_node() {
+    assert_eq!(buys(["a", "b", "c"].map(|name| spread(name, 1))).len(), 3);
+    assert_eq!(buys(["a", "b", "c", "d"].map(|name| spread(name, 2))).len(), 2);
+}
+
+#[test]
+fn pods_of_two_templates_count_together_where_one_rule_counts_both() {
+    let mut larger = spread("b", 1);
+    larger.spec.requests = requests(2, 1, 0);
+    assert_eq!(buys([spread("a", 1), larger]).len(), 2);
+    assert_eq!(buys([spread("a", 1), labelled("b", "web")]).len(), 2, "the other has no rule and is counted");
+    assert_eq!(buys([spread("a", 1), labelled("b", "batch")]).len(), 1);
+}
+
+#[test]
+fn a_pod_that_its_own_rule_does_not_count_goes_where_none_of_those_are() {
+    let stranger = |name: &str| Pod { labels: app_label("other"), ..spread(name, 1) };
+    assert_eq!(buys(["a", "b"].map(stranger)), ["c7.xlarge: a b"]);
+}
+
+#[test]
+fn running_pods_count_on_their_node() {
+    let running = bound(labelled("r", "web"), "n");
+    assert_eq!(buys_beside([running], spread("a", 1)), 1);
+    let other = bound(labelled("r", "batch"), "n");
+    assert_eq!(buys_beside([other], spread("a", 1)), 0);
+    let has_a_rule = bound(spread("r", 1), "n");
+    assert_eq!(buys_beside([has_a_rule], labelled("a", "web")), 0, "what runs is not asked again");
+}
+
+#[test]
+fn pods_that_were_planned_together_within_the_skew_stay_together() {
+    let first = with(cluster(aws(), [pool("cpu")]), ["a", "b"].map(|name| spread(name, 2)));
+    let plan = planned(&first);
+    assert_eq!(bought(&plan), ["c7.xlarge: a b"]);
+    let again = planned(&carried_out(&first, &plan, 1));
+    assert_eq!((again.claims.len(), again.placements.len()), (0, 2));
+    let more = planned(&with(carried_out(&first, &plan, 1), [spread("c", 2)]));
+    assert_eq!(bought(&more), ["c7.xlarge: c"], "a third would be too many there");
 }
