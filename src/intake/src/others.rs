@@ -84,7 +84,8 @@ pub(crate) fn anti_affinity(
         if by_label {
             add(".namespaceSelector", "pod anti-affinity to namespaces chosen by label".to_owned());
         }
-        let Some(selector) = term_selector(owner, term) else {
+        let (same, other) = (term.match_label_keys.as_deref(), term.mismatch_label_keys.as_deref());
+        let Ok(selector) = selector(owner, term.label_selector.as_ref(), same, other) else {
             add(".labelSelector", "pod anti-affinity with an expression that makes no sense".to_owned());
             continue;
         };
@@ -108,15 +109,23 @@ fn is_empty(selector: &LabelSelector) -> bool {
         && selector.match_expressions.as_ref().is_none_or(Vec::is_empty)
 }
 
-/// The selector of a term, what admission adds to it for the owner's labels included; `None` when it makes no sense.
-fn term_selector(owner: Owner<'_>, term: &k8s::PodAffinityTerm) -> Option<Option<Vec<Requirement>>> {
-    let Some(selector) = &term.label_selector else { return Some(None) };
-    let mut all = requirements(selector)?;
-    all.extend(own_values(owner, term.match_label_keys.as_deref(), Operator::In));
-    all.extend(own_values(owner, term.mismatch_label_keys.as_deref(), Operator::NotIn));
+/// An expression of a selector that no API server would have accepted.
+struct Senseless;
+
+/// A selector, AND-ed in one order, with what admission adds to it for the owner's labels.
+fn selector(
+    owner: Owner<'_>,
+    from: Option<&LabelSelector>,
+    same: Option<&[String]>,
+    other: Option<&[String]>,
+) -> Result<Option<Vec<Requirement>>, Senseless> {
+    let Some(from) = from else { return Ok(None) };
+    let mut all = requirements(from).ok_or(Senseless)?;
+    all.extend(own_values(owner, same, Operator::In));
+    all.extend(own_values(owner, other, Operator::NotIn));
     all.sort();
     all.dedup();
-    Some(Some(all))
+    Ok(Some(all))
 }
 
 /// Topology spread that must be kept. Where it is a preference (`ScheduleAnyway`) it forbids nothing and is left out; over
@@ -144,20 +153,12 @@ pub(crate) fn spreads(
             add(".maxSkew", format!("topology spread with a maxSkew of {}", spread.max_skew));
             continue;
         };
-        let selector = match &spread.label_selector {
-            None => Some(None),
-            Some(selector) => requirements(selector).map(|mut all| {
-                all.extend(own_values(owner, spread.match_label_keys.as_deref(), Operator::In));
-                all.sort();
-                all.dedup();
-                Some(all)
-            }),
-        };
-        match selector {
-            Some(selector) => {
+        let same = spread.match_label_keys.as_deref();
+        match selector(owner, spread.label_selector.as_ref(), same, None) {
+            Ok(selector) => {
                 converted.push(SpreadRule { topology_key: spread.topology_key.clone(), max_skew, selector });
             }
-            None => {
+            Err(Senseless) => {
                 add(".labelSelector", "topology spread with an expression that makes no sense".to_owned());
             }
         }
@@ -165,8 +166,15 @@ pub(crate) fn spreads(
     converted
 }
 
+/// The labels of topology spread that is a preference.
+pub(crate) fn spread_wishes(spec: &k8s::PodSpec) -> BTreeSet<String> {
+    let all = spec.topology_spread_constraints.iter().flatten();
+    let wishes = all.filter(|spread| spread.when_unsatisfiable == "ScheduleAnyway");
+    wishes.map(|spread| spread.topology_key.clone()).collect()
+}
+
 /// Requirements on labels by the owner's own values; labels that it does not have say nothing.
-pub(crate) fn own_values(
+fn own_values(
     owner: Owner<'_>,
     keys: Option<&[String]>,
     operator: fn(BTreeSet<String>) -> Operator,
@@ -179,7 +187,7 @@ pub(crate) fn own_values(
 }
 
 /// What a label selector requires, in one order; `None` when it makes no sense.
-pub(crate) fn requirements(selector: &LabelSelector) -> Option<Vec<Requirement>> {
+fn requirements(selector: &LabelSelector) -> Option<Vec<Requirement>> {
     let mut all: Vec<Requirement> = Vec::new();
     for (key, value) in selector.match_labels.iter().flatten() {
         all.push(Requirement { key: key.clone(), operator: Operator::In([value.clone()].into()) });

@@ -58,6 +58,8 @@ pub struct PodSpec {
     pub anti_affinity: Vec<PodTerm>,
     /// How its like are spread, AND-ed. All are over the host name; others are in `unmodelled`.
     pub spreads: Vec<SpreadRule>,
+    /// Labels over which its like would rather be spread (`ScheduleAnyway`): a preference that is not weighed.
+    pub spread_wishes: BTreeSet<String>,
     /// Rules of the pod that the planner does not model. A pod that has one is never planned.
     pub unmodelled: Vec<UnmodelledRule>,
 }

@@ -89,3 +89,57 @@ fn meet(place: &str, pods: &[&Pod], there: &[Identity<'_>]) -> Option<String> {
     }
     None
 }
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use super::*;
+    use crate::model::{HostPort, Namespaces, PodKey, PodSpec, PodTerm, SpreadRule};
+
+    fn web() -> BTreeMap<String, String> {
+        BTreeMap::from([("app".to_owned(), "web".to_owned())])
+    }
+
+    /// What is said about two pods with these rules, one that runs on a node and one that is planned there.
+    fn said(spec: &PodSpec) -> Vec<String> {
+        let pod = |name: &str, phase| Pod {
+            key: PodKey::new("default", name),
+            uid: crate::Uid(name.into()),
+            labels: web(),
+            spec: spec.clone(),
+            priority: 0,
+            scheduler: "default-scheduler".into(),
+            role: crate::PodRole::Workload,
+            phase,
+            nominated_node: None,
+            deleting_since: None,
+            created: jiff::Timestamp::UNIX_EPOCH,
+        };
+        let mut snapshot = Snapshot::default();
+        for pod in [pod("r", PodPhase::Bound { node: "n".into() }), pod("a", PodPhase::Waiting)] {
+            snapshot.pods.insert(pod.key.clone(), pod.into());
+        }
+        let placement = Placement { pod: PodKey::new("default", "a"), target: Target::Node("n".into()) };
+        audit(&snapshot, &Daemons::new(&snapshot), &[], &[placement])
+    }
+
+    #[test]
+    fn a_plan_that_breaks_a_rule_about_other_pods_is_refused_with_the_rule() {
+        assert_eq!(said(&PodSpec::default()), [""; 0]);
+        let port = HostPort { port: 80, protocol: "TCP".into(), ip: None };
+        assert_eq!(
+            said(&PodSpec { host_ports: [port].into(), ..PodSpec::default() }),
+            ["node `n`: pod default/a wants host port 80/TCP, which another pod on the node has"]
+        );
+        let topology_key = || "kubernetes.io/hostname".to_owned();
+        let term =
+            PodTerm { topology_key: topology_key(), namespaces: Namespaces::All, selector: Some(vec![]) };
+        assert!(said(&PodSpec { anti_affinity: vec![term], ..PodSpec::default() })[0].contains("keeps away"));
+        let spread = |max_skew| SpreadRule { topology_key: topology_key(), max_skew, selector: Some(vec![]) };
+        assert!(
+            said(&PodSpec { spreads: vec![spread(1)], ..PodSpec::default() })[0].contains("maxSkew of 1")
+        );
+        assert_eq!(said(&PodSpec { spreads: vec![spread(2)], ..PodSpec::default() }), [""; 0]);
+    }
+}

@@ -144,7 +144,13 @@ impl Maker<'_, '_> {
             .collect();
         let chosen = &offerings[0];
         let second = second.filter(|(_, name)| **name != chosen.offering.instance_type);
-        let reason = reason(chosen, pods, &stated, second, &self.supply.pools[node.pool].pool.name.0);
+        let mut reason = reason(chosen, pods, &stated, second, &self.supply.pools[node.pool].pool.name.0);
+        let wishes = node.content.keys().flat_map(|class| &self.classes.classes[*class].spec.spread_wishes);
+        let wishes: BTreeSet<String> = wishes.map(|key| format!("`{key}`")).collect();
+        if !wishes.is_empty() {
+            let keys = wishes.into_iter().collect::<Vec<_>>().join(", ");
+            reason = format!("{reason}; the preference to spread over {keys} was not weighed");
+        }
         Order { offerings, reason }
     }
 

@@ -155,8 +155,12 @@ impl<'a> Company<'a> {
     fn set_apart(&mut self, terms: usize, shapes: &BTreeMap<Shape<'a>, usize>) {
         let (mut owners, mut subjects) = (vec![Vec::new(); terms], vec![Vec::new(); terms]);
         for ((_, own, about, ..), profile) in shapes {
-            own.iter().for_each(|term| owners[*term].push(*profile));
-            about.iter().for_each(|term| subjects[*term].push(*profile));
+            for term in own {
+                owners[*term].push(*profile);
+            }
+            for term in about {
+                subjects[*term].push(*profile);
+            }
         }
         for (owners, subjects) in owners.iter().zip(&subjects) {
             for owner in owners {
@@ -197,20 +201,21 @@ impl<'a> Company<'a> {
 
     /// Whether one pod may come to a node where these are.
     pub fn admits_one(&self, profile: usize, present: &Present) -> bool {
-        if profile == 0 || !self.may_meet(profile, present) {
-            return profile == 0;
+        if profile == 0 {
+            return true;
         }
-        let rules = present.keys().chain([&profile]).flat_map(|one| &self.profiles[*one].spreads);
-        let mut spreads = rules.map(|rule| &self.spreads[*rule]);
-        spreads.all(|spread| {
-            let there = present.iter().filter(|(other, _)| spread.counts.contains(other));
-            let count = there.map(|(_, count)| u64::from(*count)).sum::<u64>();
-            let newcomer = u64::from(spread.counts.contains(&profile));
-            // One that it does not count makes no difference to a rule of another.
-            newcomer == 0
-                && !self.profiles[profile].spreads.iter().any(|own| std::ptr::eq(&self.spreads[*own], spread))
-                || rules::check_spread(spread.rule, count + newcomer).is_ok()
-        })
+        let own = &self.profiles[profile].spreads;
+        let of_others = present.keys().flat_map(|other| &self.profiles[*other].spreads);
+        let mut spreads = own.iter().chain(of_others);
+        self.may_meet(profile, present)
+            && spreads.all(|at| {
+                let spread = &self.spreads[*at];
+                let counts_it = spread.counts.contains(&profile);
+                let there = present.iter().filter(|(other, _)| spread.counts.contains(other));
+                let count = there.map(|(_, count)| u64::from(*count)).sum::<u64>() + u64::from(counts_it);
+                // To a rule of another, one that it does not count makes no difference.
+                !counts_it && !own.contains(at) || rules::check_spread(spread.rule, count).is_ok()
+            })
     }
 
     /// Whether as many pods as [`Self::most`] allows may come to a node where these are. Of nodes with pods that a spread
