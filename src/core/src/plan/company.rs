@@ -29,8 +29,8 @@ pub(super) struct Company<'a> {
     daemonsets: BTreeMap<&'a PodKey, usize>,
     profiles: Vec<Profile<'a>>,
     spreads: Vec<Spread<'a>>,
-    /// Terms of pods that run, about larger parts of the cluster than one node.
-    wide: Vec<(&'a Pod, &'a PodTerm)>,
+    /// Terms of pods that run, about larger parts of the cluster than one node, and the first pod that has each.
+    wide: BTreeMap<&'a PodTerm, &'a Pod>,
     /// A number for every address that some pod takes a port of.
     numbers: BTreeMap<&'a HostPort, u32>,
 }
@@ -70,7 +70,7 @@ impl<'a> Company<'a> {
                     let next = terms.len();
                     terms.entry(term).or_insert(next);
                 } else if matches!(pod.phase, PodPhase::Bound { .. }) {
-                    company.wide.push((pod, term));
+                    company.wide.entry(term).or_insert(pod);
                 }
             }
         }
@@ -268,7 +268,7 @@ impl<'a> Company<'a> {
     pub fn kept_away(&self, pod: &Pod) -> Option<(&'a PodKey, &'a str)> {
         self.wide
             .iter()
-            .find(|(_, term)| rules::selects(term, pod.into()))
-            .map(|(owner, term)| (&owner.key, term.topology_key.as_str()))
+            .find(|(term, _)| rules::selects(term, pod.into()))
+            .map(|(term, owner)| (&owner.key, term.topology_key.as_str()))
     }
 }
