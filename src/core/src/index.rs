@@ -243,6 +243,7 @@ impl ClusterIndex {
             let as_before = old.is_some_and(|old| {
                 wants_node(old)
                     && old.spec == pod.spec
+                    && old.labels == pod.labels
                     && old.priority == pod.priority
                     // A nomination that was taken back came to nothing.
                     && (pod.nominated_node.is_some() || old.nominated_node.is_none())

@@ -4,6 +4,7 @@ use k8s_openapi::api::apps::v1 as k8s;
 use poolwright_core::{DaemonSet, Effect};
 
 use crate::error::{IntakeError, Problem, object_name};
+use crate::others::Owner;
 use crate::pod::{key_of, pod_spec};
 use crate::rules::tolerate;
 
@@ -31,11 +32,15 @@ pub fn daemonset(from: &k8s::DaemonSet) -> Result<DaemonSet, IntakeError> {
 }
 
 pub(crate) fn convert(from: &k8s::DaemonSet) -> Result<DaemonSet, Problem> {
-    let template = from.spec.as_ref().and_then(|spec| spec.template.spec.clone()).unwrap_or_default();
-    let mut spec = pod_spec("spec.template.spec", &template)?;
+    let pods = from.spec.as_ref().map(|spec| spec.template.clone()).unwrap_or_default();
+    let template = pods.spec.unwrap_or_default();
+    let labels = pods.metadata.and_then(|meta| meta.labels).unwrap_or_default();
+    let key = key_of(&from.metadata);
+    let owner = Owner { namespace: &key.namespace, labels: &labels };
+    let mut spec = pod_spec("spec.template.spec", owner, &template)?;
     spec.tolerations.extend(TOLERATED.map(|(key, effect)| tolerate(key, effect)));
     if template.host_network == Some(true) {
         spec.tolerations.push(tolerate("node.kubernetes.io/network-unavailable", Effect::NoSchedule));
     }
-    Ok(DaemonSet { key: key_of(&from.metadata), spec })
+    Ok(DaemonSet { key, labels, spec })
 }

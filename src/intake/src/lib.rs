@@ -13,6 +13,7 @@ mod daemonset;
 mod error;
 pub mod manifest;
 mod node;
+mod others;
 mod pod;
 mod pool;
 mod requests;

@@ -6,6 +6,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use poolwright_core::{Pod, PodKey, PodPhase, PodRole, PodSpec, Uid};
 
 use crate::error::{IntakeError, Problem, object_name};
+use crate::others::{self, Owner};
 use crate::{requests, rules, unmodelled};
 
 /// The scheduler of pods that name none.
@@ -15,7 +16,7 @@ const MIRROR_ANNOTATION: &str = "kubernetes.io/config.mirror";
 
 /// A pod as decisions see it.
 ///
-/// Fails only on quantities that no API server would have accepted. Scheduling rules that cannot be evaluated do not
+/// Fails only on quantities and host ports that no API server would have accepted. Scheduling rules that cannot be evaluated do not
 /// fail: they are listed in [`PodSpec::unmodelled`], so that a bound pod still counts and a waiting one is explained.
 pub fn pod(from: &k8s::Pod) -> Result<Pod, IntakeError> {
     let meta = &from.metadata;
@@ -31,9 +32,11 @@ pub(crate) fn convert(from: &k8s::Pod, path: &str) -> Result<Pod, Problem> {
     let spec = from.spec.as_ref().unwrap_or(&nothing);
     let nominated = from.status.as_ref().and_then(|status| status.nominated_node_name.clone());
     let key = key_of(meta);
+    let labels = meta.labels.clone().unwrap_or_default();
     Ok(Pod {
         uid: uid_of(meta),
-        spec: pod_spec(path, spec)?,
+        spec: pod_spec(path, Owner { namespace: &key.namespace, labels: &labels }, spec)?,
+        labels,
         priority: priority(spec),
         scheduler: spec.scheduler_name.clone().unwrap_or_else(|| DEFAULT_SCHEDULER.to_owned()),
         role: role(meta),
@@ -46,7 +49,7 @@ pub(crate) fn convert(from: &k8s::Pod, path: &str) -> Result<Pod, Problem> {
 }
 
 /// What a pod asks of a node. `path` is that of the spec.
-pub(crate) fn pod_spec(path: &str, spec: &k8s::PodSpec) -> Result<PodSpec, Problem> {
+pub(crate) fn pod_spec(path: &str, owner: Owner<'_>, spec: &k8s::PodSpec) -> Result<PodSpec, Problem> {
     let mut unmodelled = unmodelled::find(path, spec);
     let affinity = spec.affinity.as_ref().and_then(|affinity| affinity.node_affinity.as_ref());
     let node_affinity =
@@ -59,6 +62,10 @@ pub(crate) fn pod_spec(path: &str, spec: &k8s::PodSpec) -> Result<PodSpec, Probl
         node_affinity,
         tolerations,
         gpu_share: None,
+        host_ports: others::host_ports(path, spec)?,
+        spreads: others::spreads(path, owner, spec, &mut unmodelled),
+        spread_wishes: others::spread_wishes(spec),
+        anti_affinity: others::anti_affinity(path, owner, spec, &mut unmodelled),
         unmodelled,
     })
 }

@@ -5,40 +5,22 @@
 use k8s_openapi::api::core::v1 as k8s;
 use poolwright_core::UnmodelledRule;
 
-/// Every rule of this spec that is not modelled, node affinity and tolerations aside. `path` is that of the spec.
+/// Every rule of this spec that is not modelled, apart from those found where a rule is read: node affinity, tolerations,
+/// pod anti-affinity, topology spread. `path` is that of the spec.
 pub(crate) fn find(path: &str, spec: &k8s::PodSpec) -> Vec<UnmodelledRule> {
     let mut found = Vec::new();
     let mut add = |field: String, rule: &str| {
         found.push(UnmodelledRule { field: format!("{path}.{field}"), rule: rule.to_owned() });
     };
-    for (at, spread) in spec.topology_spread_constraints.iter().flatten().enumerate() {
-        if spread.when_unsatisfiable != "ScheduleAnyway" {
-            add(format!("topologySpreadConstraints[{at}]"), "topology spread");
-        }
-    }
     let affinity = spec.affinity.as_ref();
     let required = "requiredDuringSchedulingIgnoredDuringExecution";
     let pods = affinity.and_then(|affinity| affinity.pod_affinity.as_ref());
     if pods.is_some_and(|rule| is_some(rule.required_during_scheduling_ignored_during_execution.as_deref())) {
         add(format!("affinity.podAffinity.{required}"), "pod affinity");
     }
-    let pods = affinity.and_then(|affinity| affinity.pod_anti_affinity.as_ref());
-    if pods.is_some_and(|rule| is_some(rule.required_during_scheduling_ignored_during_execution.as_deref())) {
-        add(format!("affinity.podAntiAffinity.{required}"), "pod anti-affinity");
-    }
     for (at, volume) in spec.volumes.iter().flatten().enumerate() {
         if let Some((source, rule)) = bound_volume(volume) {
             add(format!("volumes[{at}].{source}"), rule);
-        }
-    }
-    for (list, containers) in [
-        ("initContainers", spec.init_containers.as_deref().unwrap_or_default()),
-        ("containers", &spec.containers),
-    ] {
-        for (at, container) in containers.iter().enumerate() {
-            for (port, _) in host_ports(spec, container) {
-                add(format!("{list}[{at}].ports[{port}].hostPort"), "host ports");
-            }
         }
     }
     if is_some(spec.resource_claims.as_deref()) {
@@ -55,16 +37,6 @@ pub(crate) fn find(path: &str, spec: &k8s::PodSpec) -> Vec<UnmodelledRule> {
 
 fn is_some<T>(list: Option<&[T]>) -> bool {
     list.is_some_and(|list| !list.is_empty())
-}
-
-/// Ports of the host that a container takes. With the host's network every port of a container is one.
-fn host_ports<'a>(
-    spec: &k8s::PodSpec,
-    container: &'a k8s::Container,
-) -> impl Iterator<Item = (usize, &'a k8s::ContainerPort)> {
-    let all = spec.host_network == Some(true);
-    let ports = container.ports.as_deref().unwrap_or_default().iter().enumerate();
-    ports.filter(move |(_, port)| all || port.host_port.is_some_and(|port| port != 0))
 }
 
 /// The source of a volume that can be had on some nodes only, and what that rule is called. Sources that any node can

@@ -204,6 +204,7 @@ fn copies(
     let meta = ObjectMeta {
         name: Some(name.to_owned()),
         namespace: owner.namespace.clone(),
+        labels: template.metadata.as_ref().and_then(|meta| meta.labels.clone()),
         annotations: template.metadata.as_ref().and_then(|meta| meta.annotations.clone()),
         ..Default::default()
     };

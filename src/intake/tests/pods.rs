@@ -108,8 +108,6 @@ fn selectors_affinity_and_tolerations_are_kept_as_they_are() {
 fn every_rule_that_is_not_modelled_is_named_by_its_field() {
     let required = |rule: &str| json!({rule: {"requiredDuringSchedulingIgnoredDuringExecution": [{"topologyKey": "zone"}]}});
     let spread = json!([{"maxSkew": 1, "topologyKey": "zone", "whenUnsatisfiable": "DoNotSchedule"}]);
-    let ports =
-        json!([{"name": "a", "ports": [{"containerPort": 80}, {"containerPort": 81, "hostPort": 81}]}]);
     let fields = json!({"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [
         {"matchFields": [{"key": "metadata.name", "operator": "In", "values": ["n"]}]},
     ]}}});
@@ -119,9 +117,15 @@ fn every_rule_that_is_not_modelled_is_named_by_its_field() {
         json!([{"name": "tmp", "emptyDir": {}}, volume])
     };
     let cases = [
-        (with("topologySpreadConstraints", spread), "spec.topologySpreadConstraints[0]: topology spread"),
+        (
+            with("topologySpreadConstraints", spread),
+            "spec.topologySpreadConstraints[0].topologyKey: topology spread over `zone`",
+        ),
         (with("affinity", required("podAffinity")), "spec.affinity.podAffinity.requiredDuring"),
-        (with("affinity", required("podAntiAffinity")), "spec.affinity.podAntiAffinity.requiredDuring"),
+        (
+            with("affinity", required("podAntiAffinity")),
+            "spec.affinity.podAntiAffinity.requiredDuringSchedulingIgnoredDuringExecution[0].topologyKey: pod anti-affinity over `zone`",
+        ),
         (
             with("affinity", fields),
             "spec.affinity.nodeAffinity.requiredDuringSchedulingIgnoredDuringExecution.nodeSelectorTerms[0].matchFields",
@@ -136,7 +140,6 @@ fn every_rule_that_is_not_modelled_is_named_by_its_field() {
             with("volumes", volume(json!({"gcePersistentDisk": {"pdName": "d"}}))),
             "spec.volumes[1].gcePersistentDisk: volumes",
         ),
-        (with("containers", ports), "spec.containers[0].ports[1].hostPort: host ports"),
         (
             with("resourceClaims", json!([{"name": "gpu"}])),
             "spec.resourceClaims: dynamic resource allocation (DRA)",
@@ -152,12 +155,6 @@ fn every_rule_that_is_not_modelled_is_named_by_its_field() {
         assert_eq!(found.len(), 1, "{found:?}");
         assert!(found[0].starts_with(expected), "{} is not {expected}", found[0]);
     }
-}
-
-#[test]
-fn with_the_network_of_the_host_every_port_is_one_of_the_host() {
-    let spec = json!({"hostNetwork": true, "containers": [{"name": "a", "ports": [{"containerPort": 80}]}]});
-    assert_eq!(unmodelled(spec), ["spec.containers[0].ports[0].hostPort: host ports"]);
 }
 
 #[test]

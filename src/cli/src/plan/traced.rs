@@ -1,5 +1,6 @@
 //! A trace's pods, placed on anything the catalogue offers.
 
+use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -72,6 +73,7 @@ fn waiting(pod: TracePod) -> Pod {
     Pod {
         spec: pod.spec(),
         uid: Uid(pod.name.clone()),
+        labels: BTreeMap::new(),
         key: PodKey::new("", pod.name),
         priority: 0,
         scheduler: "default-scheduler".to_owned(),

@@ -1,12 +1,13 @@
 //! Pods and the DaemonSets that put one on every node.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
 use jiff::Timestamp;
 use poolwright_catalog::ResourceList;
 use serde::{Deserialize, Serialize};
 
+use super::others::{HostPort, PodTerm, SpreadRule};
 use super::rules::{NodeTerm, Toleration};
 
 /// A pod's namespace and name.
@@ -50,6 +51,15 @@ pub struct PodSpec {
     /// A share of one GPU, in thousandths of it, beside the whole ones in `requests`; it counts as a whole one where GPUs
     /// are not shared.
     pub gpu_share: Option<u32>,
+    /// Ports of the node that it takes.
+    pub host_ports: BTreeSet<HostPort>,
+    /// Required pod anti-affinity, AND-ed. Those by another label than the host name are here for the sake of others that
+    /// they keep away; the pod's own are in `unmodelled` too.
+    pub anti_affinity: Vec<PodTerm>,
+    /// How its like are spread, AND-ed. All are over the host name; others are in `unmodelled`.
+    pub spreads: Vec<SpreadRule>,
+    /// Labels over which its like would rather be spread (`ScheduleAnyway`): a preference that is not weighed.
+    pub spread_wishes: BTreeSet<String>,
     /// Rules of the pod that the planner does not model. A pod that has one is never planned.
     pub unmodelled: Vec<UnmodelledRule>,
 }
@@ -70,6 +80,8 @@ pub struct Pod {
     pub key: PodKey,
     /// UID; a pod made anew under the same name is another pod.
     pub uid: Uid,
+    /// Labels, by which the rules of other pods choose it.
+    pub labels: BTreeMap<String, String>,
     /// What it asks of a node.
     pub spec: PodSpec,
     /// Priority, 0 when it has none.
@@ -127,6 +139,8 @@ pub enum PodPhase {
 pub struct DaemonSet {
     /// Namespace and name.
     pub key: PodKey,
+    /// Labels of its pods.
+    pub labels: BTreeMap<String, String>,
     /// What each of its pods asks of a node.
     pub spec: PodSpec,
 }

@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use poolwright_catalog::{OfferingId, ResourceList, ResourceName, UsdPerHour};
 
 use super::daemons::Daemons;
-use super::{Placement, PlanOptions, PlannedClaim, Sharing, audit_gpus};
+use super::{Placement, PlanOptions, PlannedClaim, Sharing, audit_company, audit_gpus};
 use crate::model::{
     Claim, NodeClassRef, Pod, PodKey, PodPhase, PodRole, PoolLimits, PoolName, RankedOffering, Snapshot,
 };
@@ -34,6 +34,7 @@ pub(super) fn audit(
         }
     }
     audit_limits(snapshot, options, claims, &mut problems);
+    problems.extend(audit_company::audit(snapshot, &daemons, claims, placements));
     problems
 }
 

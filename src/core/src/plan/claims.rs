@@ -6,6 +6,7 @@ use jiff::Timestamp;
 use poolwright_catalog::{InstanceTypeName, OfferingId, ResourceList, UsdPerHour};
 
 use super::classes::Classes;
+use super::company::Company;
 use super::gpus::Form;
 use super::limits::Limits;
 use super::rounds::NewNode;
@@ -19,6 +20,7 @@ pub(super) struct Maker<'s, 'a> {
     pub supply: &'s Supply<'a>,
     pub admissions: &'s Admissions,
     pub classes: &'s Classes<'a>,
+    pub company: &'s Company<'a>,
     pub limits: &'s Limits,
     pub options: &'s PlanOptions,
     pub now: Timestamp,
@@ -142,7 +144,13 @@ impl Maker<'_, '_> {
             .collect();
         let chosen = &offerings[0];
         let second = second.filter(|(_, name)| **name != chosen.offering.instance_type);
-        let reason = reason(chosen, pods, &stated, second, &self.supply.pools[node.pool].pool.name.0);
+        let mut reason = reason(chosen, pods, &stated, second, &self.supply.pools[node.pool].pool.name.0);
+        let wishes = node.content.keys().flat_map(|class| &self.classes.classes[*class].spec.spread_wishes);
+        let wishes: BTreeSet<String> = wishes.map(|key| format!("`{key}`")).collect();
+        if !wishes.is_empty() {
+            let keys = wishes.into_iter().collect::<Vec<_>>().join(", ");
+            reason = format!("{reason}; the preference to spread over {keys} was not weighed");
+        }
         Order { offerings, reason }
     }
 
@@ -175,7 +183,9 @@ impl Maker<'_, '_> {
         same_gpus
             && requests.fits(&node.form.room(&self.supply.capacities[offer.capacity]))
             && node.content.keys().all(|class| {
-                self.admissions.admits(node.pool, self.classes.classes[*class].signature, offer.offering)
+                let class = &self.classes.classes[*class];
+                self.admissions.admits(node.pool, class.signature, offer.offering)
+                    && self.company.admits(class.profile, &self.supply.residents[offer.residents])
             })
     }
 

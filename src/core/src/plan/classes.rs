@@ -4,12 +4,13 @@ use std::collections::BTreeMap;
 
 use poolwright_catalog::{MigModel, ResourceList};
 
+use super::company::Company;
 use super::demand::Wanting;
 use super::gpus::{self, Sharing, Wish};
 use crate::model::NodeTerm;
 use crate::model::{Pod, PodSpec, Toleration};
 
-/// Pods with equal specs and priority.
+/// Pods with equal specs, profiles and priority.
 #[derive(Clone, Debug)]
 pub(super) struct Class<'a> {
     pub spec: &'a PodSpec,
@@ -18,6 +19,8 @@ pub(super) struct Class<'a> {
     /// What it wants of shared or cut GPUs.
     pub wish: Option<Wish>,
     pub priority: i32,
+    /// What others say about them, and they about others: see [`Company`].
+    pub profile: usize,
     /// Index into [`Classes::signatures`].
     pub signature: usize,
     /// The oldest first.
@@ -42,15 +45,20 @@ pub(super) struct Classes<'a> {
 type Signature<'a> = (&'a BTreeMap<String, String>, &'a Option<Vec<NodeTerm>>, &'a Vec<Toleration>);
 
 /// Groups pods, in an order that depends on nothing but the pods.
-pub(super) fn group<'a>(wanting: &[Wanting<'a>], sharing: Sharing, models: &[&MigModel]) -> Classes<'a> {
-    let mut groups: BTreeMap<(std::cmp::Reverse<i32>, &PodSpec), Vec<&'a Pod>> = BTreeMap::new();
+pub(super) fn group<'a>(
+    wanting: &[Wanting<'a>],
+    company: &Company<'_>,
+    sharing: Sharing,
+    models: &[&MigModel],
+) -> Classes<'a> {
+    let mut groups: BTreeMap<(std::cmp::Reverse<i32>, &PodSpec, usize), Vec<&'a Pod>> = BTreeMap::new();
     for want in wanting {
-        let key = (std::cmp::Reverse(want.pod.priority), &want.pod.spec);
+        let key = (std::cmp::Reverse(want.pod.priority), &want.pod.spec, company.of(&want.pod.key));
         groups.entry(key).or_default().push(want.pod);
     }
     let mut known: BTreeMap<Signature<'a>, usize> = BTreeMap::new();
     let mut classes = Classes::default();
-    for ((_, _), mut pods) in groups {
+    for ((_, _, profile), mut pods) in groups {
         let spec = &pods[0].spec;
         let signature = (&spec.node_selector, &spec.node_affinity, &spec.tolerations);
         let signature = *known.entry(signature).or_insert_with(|| {
@@ -59,7 +67,8 @@ pub(super) fn group<'a>(wanting: &[Wanting<'a>], sharing: Sharing, models: &[&Mi
         });
         pods.sort_by(|a, b| (a.created, &a.key).cmp(&(b.created, &b.key)));
         let (requests, wish) = gpus::wanted(sharing, models, spec);
-        classes.classes.push(Class { spec, requests, wish, priority: pods[0].priority, signature, pods });
+        let priority = pods[0].priority;
+        classes.classes.push(Class { spec, requests, wish, priority, profile, signature, pods });
     }
     classes
 }

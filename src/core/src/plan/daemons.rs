@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use poolwright_catalog::ResourceList;
 
+use super::company::{Company, Present, join};
 use crate::model::{DaemonSet, Pod, PodRole, Snapshot, Taint};
 use crate::rules::{self, Labels};
 
@@ -44,17 +45,28 @@ impl<'a> Daemons<'a> {
         sum
     }
 
-    /// What those request that land on this node and are not there yet.
-    pub fn outstanding(&self, labels: &impl Labels, taints: &[Taint], on_node: &[&Pod]) -> ResourceList {
-        let mut sum = ResourceList::new();
-        for set in &self.sets {
-            if rules::daemonset_lands(&set.spec, labels, taints)
-                && !on_node.iter().any(|pod| belongs_to(pod, set))
-            {
-                sum.add(&set.spec.requests);
-            }
+    /// These of them.
+    pub fn sets(&self, landing: &[u16]) -> impl Iterator<Item = &'a DaemonSet> {
+        landing.iter().map(|index| self.sets[usize::from(*index)])
+    }
+
+    /// Whom other pods meet on a node where these of them are.
+    pub fn present(&self, landing: &[u16], company: &Company<'_>) -> Present {
+        let mut present = Present::new();
+        for set in self.sets(landing) {
+            join(&mut present, company.of_daemonset(&set.key), 1);
         }
-        sum
+        present
+    }
+
+    /// Those that land on this node and are not there yet.
+    pub fn outstanding(&self, labels: &impl Labels, taints: &[Taint], on_node: &[&Pod]) -> Vec<u16> {
+        let comes = |index: &usize| {
+            let set = self.sets[*index];
+            rules::daemonset_lands(&set.spec, labels, taints)
+                && !on_node.iter().any(|pod| belongs_to(pod, set))
+        };
+        (0..self.sets.len()).filter(comes).map(|index| index as u16).collect()
     }
 }
 

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use super::company::Company;
 use super::earlier::{planned_at, planned_pods};
 use super::{PlanOptions, UnplacedPod, UnplacedReason};
 use crate::model::{Pod, PodPhase, PodRole, Snapshot};
@@ -23,7 +24,11 @@ pub(super) struct Demand<'a> {
     pub unplaced: Vec<UnplacedPod>,
 }
 
-pub(super) fn collect<'a>(snapshot: &'a Snapshot, options: &PlanOptions) -> Demand<'a> {
+pub(super) fn collect<'a>(
+    snapshot: &'a Snapshot,
+    options: &PlanOptions,
+    company: &Company<'_>,
+) -> Demand<'a> {
     let planned = planned_pods(snapshot);
     let mut demand = Demand::default();
     for pod in snapshot.pods.values().map(Arc::as_ref) {
@@ -69,6 +74,15 @@ pub(super) fn collect<'a>(snapshot: &'a Snapshot, options: &PlanOptions) -> Dema
                 format!(
                     "uses {} (`{}`){others}, which Poolwright does not model yet, so it buys no node for it; remove the rule or add a node by hand",
                     rule.rule, rule.field
+                ),
+            );
+            continue;
+        }
+        if let Some((owner, key)) = company.kept_away(pod) {
+            out(
+                UnplacedReason::UnmodelledRule,
+                format!(
+                    "pod {owner} keeps it away by required pod anti-affinity over `{key}`, which Poolwright does not model yet, so it buys no node for it; use kubernetes.io/hostname there or add a node by hand"
                 ),
             );
             continue;

@@ -5,6 +5,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use poolwright_catalog::{ResourceName, labels};
 
 use super::classes::Class;
+use super::company::Company;
+use super::daemons::Daemons;
 use super::gpus::{Form, Sharing, Wish};
 use super::limits::Limits;
 use super::supply::{Admissions, Offer, PoolSupply, Standing, Supply};
@@ -15,16 +17,61 @@ use crate::rules::{self, Labels, NODEPOOL_LABEL, Rejection};
 /// Values listed in a message.
 const SHOWN: usize = 6;
 
-/// Why the pods of a class that are left over get no node.
-pub(super) fn explain(
-    class: &Class<'_>,
-    limit: Option<u32>,
-    supply: &Supply<'_>,
-    admissions: &Admissions,
-    limits: &Limits,
-    sharing: Sharing,
-    snapshot: &Snapshot,
-) -> (UnplacedReason, String) {
+/// What the planner saw.
+#[derive(Clone, Copy)]
+pub(super) struct Seen<'s, 'a> {
+    pub snapshot: &'s Snapshot,
+    pub supply: &'s Supply<'a>,
+    pub admissions: &'s Admissions,
+    pub limits: &'s Limits,
+    pub company: &'s Company<'a>,
+    pub daemons: &'s Daemons<'a>,
+    pub sharing: Sharing,
+}
+
+impl Seen<'_, '_> {
+    /// Why the pods of a class that are left over get no node.
+    pub fn explain(&self, class: &Class<'_>, limit: Option<u32>) -> (UnplacedReason, String) {
+        explain(self, class, limit)
+    }
+
+    /// The DaemonSet that keeps the pods off every node which has room for them, at the first pool with such nodes.
+    fn unwelcome(&self, class: &Class<'_>) -> Option<String> {
+        let pod = class.pods.first()?;
+        for (at, pool) in self.supply.pools.iter().enumerate() {
+            let daemons = self.daemons.tolerating(&pool.pool.taints);
+            for offer in &pool.offers {
+                if !matches!(offer.standing, Standing::Priced(_) | Standing::Unpriced)
+                    || !self.admissions.admits(at, class.signature, offer.offering)
+                    || !class.requests.fits(&self.supply.capacities[offer.capacity])
+                {
+                    continue;
+                }
+                let landing = daemons.landing(&self.supply.labels(at, offer.offering));
+                for set in daemons.sets(&landing) {
+                    if let Err(rejection) = rules::may_share((*pod).into(), set.into()) {
+                        return Some(unwelcome(&rejection, &set.key.to_string(), &pool.pool.name));
+                    }
+                }
+            }
+        }
+        None
+    }
+}
+
+fn unwelcome(rejection: &Rejection, set: &str, pool: &PoolName) -> String {
+    match rejection {
+        Rejection::Port(port) => format!(
+            "wants host port {port}, which DaemonSet {set} takes on every node of pool `{pool}` that holds it; use another port, or keep the DaemonSet off some nodes"
+        ),
+        _ => format!(
+            "required pod anti-affinity keeps it and DaemonSet {set} apart, which is on every node of pool `{pool}` that holds it; change the rule, or keep the DaemonSet off some nodes"
+        ),
+    }
+}
+
+fn explain(seen: &Seen<'_, '_>, class: &Class<'_>, limit: Option<u32>) -> (UnplacedReason, String) {
+    let Seen { snapshot, supply, admissions, limits, company, sharing, .. } = *seen;
     if let Some(limit) = limit {
         return (UnplacedReason::LimitReached, limits.sentence(limit, supply));
     }
@@ -43,6 +90,7 @@ pub(super) fn explain(
                 standing(&offer.standing)
                     && admissions.admits(at, class.signature, offer.offering)
                     && class.requests.fits(&supply.capacities[offer.capacity])
+                    && company.admits(class.profile, &supply.residents[offer.residents])
             };
             pool.offers.iter().find(holds).map(|offer| (at, pool, *offer))
         })
@@ -70,6 +118,9 @@ pub(super) fn explain(
             )
         };
         return (UnplacedReason::PriceUnknown, message);
+    }
+    if let Some(message) = seen.unwelcome(class) {
+        return (UnplacedReason::NoOfferingFits, message);
     }
     let wanted: Vec<usize> =
         (0..supply.pools.len()).filter(|at| may_be_in(class.spec, &supply.pools[*at].pool.name)).collect();

@@ -1,10 +1,12 @@
 //! Planning: which pods want a node, what room there is, what is bought for the rest.
 
 mod audit;
+mod audit_company;
 mod audit_gpus;
 mod bits;
 mod claims;
 mod classes;
+mod company;
 mod daemons;
 mod demand;
 pub(crate) mod earlier;
@@ -86,19 +88,26 @@ impl Default for PlanOptions {
 
 /// Plans. Same snapshot, time and options: same plan, unless `watch` stops the solver early.
 pub fn plan(snapshot: &Snapshot, now: Timestamp, options: &PlanOptions, watch: &mut dyn Watch) -> Plan {
-    let demand = demand::collect(snapshot, options);
+    let company = company::Company::new(snapshot);
+    let demand = demand::collect(snapshot, options, &company);
     let daemons = daemons::Daemons::new(snapshot);
-    let mut rooms = room::collect(snapshot, &daemons);
+    let mut rooms = room::collect(snapshot, &daemons, &company);
     let mut unplaced = demand.unplaced;
     // What an earlier plan decided stays decided: no order of events, and no restart, buys for the same pod twice.
-    let settled = sticky::settle(demand.wanting, snapshot, &mut rooms);
+    let settled = sticky::settle(demand.wanting, snapshot, &mut rooms, &company);
     unplaced.extend(settled.unplaced);
 
-    let mut supply = supply::collect(snapshot, &daemons, options, now);
-    let classes = classes::group(&settled.open, options.sharing, &supply.mig_models());
+    let mut supply = supply::collect(snapshot, &daemons, &company, options, now);
+    let classes = classes::group(&settled.open, &company, options.sharing, &supply.mig_models());
     let admissions = supply::Admissions::new(&supply, &classes.signatures);
     let mut limits = limits::Limits::new(&supply, snapshot, &options.limits);
-    let inputs = rounds::Inputs { supply: &supply, admissions: &admissions, classes: &classes, options };
+    let inputs = rounds::Inputs {
+        supply: &supply,
+        admissions: &admissions,
+        classes: &classes,
+        company: &company,
+        options,
+    };
     let outcome = rounds::run(&inputs, &mut rooms, &mut limits, watch);
 
     let maker = claims::Maker {
@@ -106,6 +115,7 @@ pub fn plan(snapshot: &Snapshot, now: Timestamp, options: &PlanOptions, watch: &
         supply: &supply,
         admissions: &admissions,
         classes: &classes,
+        company: &company,
         limits: &limits,
         options,
         now,
@@ -127,17 +137,18 @@ pub fn plan(snapshot: &Snapshot, now: Timestamp, options: &PlanOptions, watch: &
     if !plan.refused.is_empty() {
         plan.claims.clear();
     }
+    let seen = miss::Seen {
+        snapshot,
+        supply: &supply,
+        admissions: &admissions,
+        limits: &limits,
+        company: &company,
+        daemons: &daemons,
+        sharing: options.sharing,
+    };
     for (index, class) in classes.classes.iter().enumerate() {
         let Some(left) = outcome.left.get(index).filter(|left| !left.is_empty()) else { continue };
-        let (reason, message) = miss::explain(
-            class,
-            outcome.limit[index],
-            &supply,
-            &admissions,
-            &limits,
-            options.sharing,
-            snapshot,
-        );
+        let (reason, message) = seen.explain(class, outcome.limit[index]);
         unplaced.extend(left.iter().map(|pod| UnplacedPod {
             pod: pod.key.clone(),
             reason,

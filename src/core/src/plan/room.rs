@@ -6,6 +6,7 @@ use std::sync::Arc;
 use poolwright_catalog::{ResourceList, ResourceName, labels};
 
 use super::Target;
+use super::company::{Company, Present, join};
 use super::daemons::Daemons;
 use crate::action::ConditionType;
 use crate::model::{Claim, Node, Pod, PodPhase, Snapshot, Taint};
@@ -26,6 +27,10 @@ pub(super) struct Room<'a> {
     pub free: ResourceList,
     /// What pods that are being deleted still hold.
     pub leaving: ResourceList,
+    /// Who is there, or will be: pods that others may not meet.
+    pub present: Present,
+    /// The same without pods that are being deleted.
+    pub staying: Present,
 }
 
 /// Rooms, and where each node's and each claim's is.
@@ -48,6 +53,14 @@ impl<'a> Rooms<'a> {
         self.by_node.get(name).copied()
     }
 
+    /// A pod is to go there.
+    pub fn take(&mut self, at: usize, requests: &ResourceList, profile: usize) {
+        let room = &mut self.all[at];
+        room.free.saturating_sub(requests);
+        join(&mut room.present, profile, 1);
+        join(&mut room.staying, profile, 1);
+    }
+
     fn push(&mut self, room: Room<'a>) {
         let at = self.all.len();
         let (Target::Claim(crate::ClaimName(name)) | Target::Node(name)) = &room.target;
@@ -60,7 +73,7 @@ impl<'a> Rooms<'a> {
 }
 
 /// All room that pods may count on.
-pub(super) fn collect<'a>(snapshot: &'a Snapshot, daemons: &Daemons<'_>) -> Rooms<'a> {
+pub(super) fn collect<'a>(snapshot: &'a Snapshot, daemons: &Daemons<'_>, company: &Company<'_>) -> Rooms<'a> {
     let mut on_node: BTreeMap<&str, Vec<&Pod>> = BTreeMap::new();
     for pod in snapshot.pods.values() {
         if let PodPhase::Bound { node } = &pod.phase {
@@ -72,6 +85,7 @@ pub(super) fn collect<'a>(snapshot: &'a Snapshot, daemons: &Daemons<'_>) -> Room
         .values()
         .filter_map(|node| node.provider_id.as_deref().map(|id| (id, node.as_ref())))
         .collect();
+    let found = Found { on_node, daemons, company };
     let mut rooms = Rooms::default();
     let mut claimed: BTreeSet<&str> = BTreeSet::new();
     for claim in snapshot.claims.values().map(Arc::as_ref) {
@@ -84,14 +98,14 @@ pub(super) fn collect<'a>(snapshot: &'a Snapshot, daemons: &Daemons<'_>) -> Room
         }
         if claim.deleting_since.is_none()
             && claim.since(ConditionType::Disrupting).is_none()
-            && let Some(room) = of_claim(snapshot, claim, node, &on_node, daemons)
+            && let Some(room) = of_claim(snapshot, claim, node, &found)
         {
             rooms.push(room);
         }
     }
     for node in snapshot.nodes.values().map(Arc::as_ref) {
         if !claimed.contains(node.name.as_str())
-            && let Some(room) = of_foreign(node, &on_node, daemons)
+            && let Some(room) = of_foreign(node, &found)
         {
             rooms.push(room);
         }
@@ -99,12 +113,18 @@ pub(super) fn collect<'a>(snapshot: &'a Snapshot, daemons: &Daemons<'_>) -> Room
     rooms
 }
 
+/// What is known of all nodes.
+struct Found<'f, 'a> {
+    on_node: BTreeMap<&'a str, Vec<&'a Pod>>,
+    daemons: &'f Daemons<'f>,
+    company: &'f Company<'f>,
+}
+
 fn of_claim<'a>(
     snapshot: &'a Snapshot,
     claim: &'a Claim,
     node: Option<&'a Node>,
-    on_node: &BTreeMap<&str, Vec<&'a Pod>>,
-    daemons: &Daemons<'_>,
+    found: &Found<'_, 'a>,
 ) -> Option<Room<'a>> {
     let initialized = claim.since(ConditionType::Initialized).is_some();
     if node.is_none() && claim.node_name.is_some() {
@@ -130,41 +150,21 @@ fn of_claim<'a>(
         }
     };
     node_labels.entry(NODEPOOL_LABEL.to_owned()).or_insert_with(|| claim.pool.0.clone());
-    let pods = node.and_then(|node| on_node.get(node.name.as_str())).map_or(&[][..], Vec::as_slice);
-    let (free, leaving) = free(total, pods, daemons, &node_labels, &taints);
-    Some(Room {
-        target: Target::Claim(claim.name.clone()),
-        node: node.map(|node| node.name.as_str()),
-        labels: node_labels,
-        taints,
-        free,
-        leaving,
-    })
+    let room = found.room(node, total, &node_labels, &taints);
+    Some(Room { target: Target::Claim(claim.name.clone()), labels: node_labels, taints, ..room })
 }
 
 /// A node that no claim stands behind.
-fn of_foreign<'a>(
-    node: &'a Node,
-    on_node: &BTreeMap<&str, Vec<&'a Pod>>,
-    daemons: &Daemons<'_>,
-) -> Option<Room<'a>> {
+fn of_foreign<'a>(node: &'a Node, found: &Found<'_, 'a>) -> Option<Room<'a>> {
     // A node of ours without a claim will be given back.
     let orphan = node.labels.contains_key(NODECLAIM_LABEL)
         || node.taints.iter().any(|taint| taint.key == UNREGISTERED_TAINT || taint.key == DISRUPTED_TAINT);
     if orphan || !is_open(node) {
         return None;
     }
-    let pods = on_node.get(node.name.as_str()).map_or(&[][..], Vec::as_slice);
     let taints = lasting_taints(node);
-    let (free, leaving) = free(&node.allocatable, pods, daemons, &node.labels, &taints);
-    Some(Room {
-        target: Target::Node(node.name.clone()),
-        node: Some(&node.name),
-        labels: node.labels.clone(),
-        taints,
-        free,
-        leaving,
-    })
+    let room = found.room(Some(node), &node.allocatable, &node.labels, &taints);
+    Some(Room { target: Target::Node(node.name.clone()), labels: node.labels.clone(), taints, ..room })
 }
 
 /// A cordon of ours on a node that is initialized is about to be lifted.
@@ -180,24 +180,44 @@ fn lasting_taints(node: &Node) -> Vec<Taint> {
     node.taints.iter().filter(|taint| !derived.contains(&taint.key.as_str())).cloned().collect()
 }
 
-fn free(
-    total: &ResourceList,
-    pods: &[&Pod],
-    daemons: &Daemons<'_>,
-    labels: &BTreeMap<String, String>,
-    taints: &[Taint],
-) -> (ResourceList, ResourceList) {
-    let mut used = daemons.outstanding(labels, taints, pods);
-    let mut leaving = ResourceList::new();
-    for pod in pods {
-        used.add(&pod.spec.requests);
-        if pod.deleting_since.is_some() {
-            leaving.add(&pod.spec.requests);
+impl<'a> Found<'_, 'a> {
+    /// What is left of a node, and who is there.
+    fn room(
+        &self,
+        node: Option<&'a Node>,
+        total: &ResourceList,
+        labels: &BTreeMap<String, String>,
+        taints: &[Taint],
+    ) -> Room<'a> {
+        let pods = node.and_then(|node| self.on_node.get(node.name.as_str())).map_or(&[][..], Vec::as_slice);
+        let outstanding = self.daemons.outstanding(labels, taints, pods);
+        let mut used = self.daemons.requests(&outstanding);
+        let mut present = self.daemons.present(&outstanding, self.company);
+        let mut staying = present.clone();
+        let mut leaving = ResourceList::new();
+        for pod in pods {
+            used.add(&pod.spec.requests);
+            let profile = self.company.of(&pod.key);
+            join(&mut present, profile, 1);
+            if pod.deleting_since.is_some() {
+                leaving.add(&pod.spec.requests);
+            } else {
+                join(&mut staying, profile, 1);
+            }
+        }
+        let mut free = total.clone();
+        free.saturating_sub(&used);
+        Room {
+            target: Target::Node(String::new()),
+            node: node.map(|node| node.name.as_str()),
+            labels: BTreeMap::new(),
+            taints: Vec::new(),
+            free,
+            leaving,
+            present,
+            staying,
         }
     }
-    let mut free = total.clone();
-    free.saturating_sub(&used);
-    (free, leaving)
 }
 
 /// The labels that the claim's offering will give its node.

@@ -11,6 +11,7 @@ use poolwright_solver::{Candidate, ExistingNode, PodClass, Problem, Proof, Solut
 
 use super::bits::Bits;
 use super::classes::Classes;
+use super::company::{Company, Present, join};
 use super::gpus::{self, Form, Wish};
 use super::layout;
 use super::limits::Limits;
@@ -35,6 +36,7 @@ pub(super) struct NewNode<'a> {
     pub form: Form,
     pub gpus: Vec<PlannedGpu>,
     free: ResourceList,
+    present: Present,
 }
 
 /// What the solves came to.
@@ -79,6 +81,7 @@ struct Choice {
 struct Kind {
     weight: std::cmp::Reverse<u32>,
     capacity: usize,
+    residents: usize,
     form: Form,
     /// The pool, where it has limits.
     limited: Option<usize>,
@@ -92,6 +95,7 @@ pub(super) struct Inputs<'s, 'a> {
     pub supply: &'s Supply<'a>,
     pub admissions: &'s Admissions,
     pub classes: &'s Classes<'a>,
+    pub company: &'s Company<'a>,
     pub options: &'s PlanOptions,
 }
 
@@ -190,6 +194,7 @@ impl Fits {
         let wanted = &inputs.classes.classes[class];
         choice.signatures.contains(wanted.signature)
             && self.0[choice.offer.capacity].contains(class)
+            && inputs.company.admits(wanted.profile, &inputs.supply.residents[choice.offer.residents])
             && (choice.form == Form::Plain || wanted.requests.get(ResourceName::NVIDIA_GPU) == 0)
             && choice.form.grants(
                 inputs.options.sharing,
@@ -204,7 +209,7 @@ fn choices(
     limits: &Limits,
     price: impl Fn(Standing) -> Option<UsdPerHour>,
 ) -> Vec<Choice> {
-    let Inputs { supply, admissions, classes, options } = *inputs;
+    let Inputs { supply, admissions, classes, options, .. } = *inputs;
     // Where nobody wants a part of a GPU, none is cut or shared.
     let wishes = classes.classes.iter().any(|class| class.wish.is_some());
     let forms = |kind: &InstanceType| if wishes { Form::all(options.sharing, kind) } else { &[Form::Plain] };
@@ -237,6 +242,7 @@ fn choices(
                 let key = Kind {
                     weight: std::cmp::Reverse(weight),
                     capacity: offer.capacity,
+                    residents: offer.residents,
                     form,
                     limited,
                     own_terms: own_terms.then_some(offer.offering),
@@ -303,13 +309,14 @@ impl Run<'_, '_, '_, '_> {
             if !wanted.spec.requests.iter().any(|(name, _)| name.as_str().starts_with(gpus::MIG_PREFIX)) {
                 continue;
             }
-            for (at, room) in self.rooms.all.iter_mut().enumerate() {
+            for at in 0..self.rooms.all.len() {
                 while self.room_admits[at].contains(wanted.signature)
-                    && wanted.spec.requests.fits(&room.free)
+                    && wanted.spec.requests.fits(&self.rooms.all[at].free)
+                    && self.inputs.company.admits_one(wanted.profile, &self.rooms.all[at].present)
                     && let Some(pod) = self.queues[class].pop_front()
                 {
                     self.outcome.on_rooms.push((at, pod));
-                    take(&mut room.free, &wanted.spec.requests, 1);
+                    self.rooms.take(at, &wanted.spec.requests, wanted.profile);
                 }
             }
         }
@@ -423,6 +430,7 @@ impl Run<'_, '_, '_, '_> {
             possible
                 && self.room_admits[*room].contains(class.signature)
                 && class.on_whole().fits(&self.rooms.all[*room].free)
+                && self.inputs.company.admits(class.profile, &self.rooms.all[*room].present)
         })
     }
 
@@ -434,6 +442,7 @@ impl Run<'_, '_, '_, '_> {
             class.wish.is_none()
                 && self.inputs.admissions.admits(node.pool, class.signature, node.offer.offering)
                 && class.requests.fits(&node.free)
+                && self.inputs.company.admits(class.profile, &node.present)
         })
     }
 
@@ -460,6 +469,7 @@ impl Run<'_, '_, '_, '_> {
             |list: &ResourceList| -> Vec<u64> { names.iter().map(|name| list.get(name.as_str())).collect() };
         let at = |choice: &usize| wanted.binary_search(choice).map_or(u32::MAX, |at| at as u32);
         let rooms = &self.rooms.all;
+        let company = self.inputs.company;
         Problem {
             resources: names.iter().cloned().collect(),
             classes: classes
@@ -470,7 +480,8 @@ impl Run<'_, '_, '_, '_> {
                     requests: project(&request(*class)),
                     count: self.queues[*class].len() as u32,
                     priority: all[*class].priority,
-                    max_per_node: None,
+                    max_per_node: company.most(all[*class].profile),
+                    ports: company.ports(all[*class].profile),
                     candidates: homes.iter().map(at).collect(),
                     existing: self
                         .on_rooms(*class)
@@ -519,9 +530,27 @@ impl Run<'_, '_, '_, '_> {
                 }))
                 .collect(),
             limits: self.limits.for_solver(self.inputs.supply),
+            conflicts: self.conflicts(classes),
             commitments: self.commitments(choices, wanted),
             ..Problem::default()
         }
+    }
+
+    /// Pairs of these classes whose pods keep away from each other.
+    fn conflicts(&self, classes: &[usize]) -> Vec<(u32, u32)> {
+        let company = self.inputs.company;
+        let profile = |class: usize| self.inputs.classes.classes[class].profile;
+        let careful: Vec<(u32, usize)> = (0..)
+            .zip(classes)
+            .map(|(at, class)| (at, profile(*class)))
+            .filter(|(_, profile)| *profile > 0)
+            .collect();
+        let mut pairs = Vec::new();
+        for (index, (one, first)) in careful.iter().enumerate() {
+            let others = careful[index + 1..].iter().filter(|(_, second)| company.apart(*first, *second));
+            pairs.extend(others.map(|(other, _)| (*one, *other)));
+        }
+        pairs
     }
 
     /// What is left of the commitments, for the solver.
@@ -551,14 +580,17 @@ impl Run<'_, '_, '_, '_> {
             for (class, count) in &used.pods {
                 let class = classes[*class as usize];
                 let pods = self.queues[class].drain(..*count as usize);
+                let profile = all[class].profile;
                 if let Some(room) = self.rooms.all.get_mut(at) {
                     self.outcome.on_rooms.extend(pods.map(|pod| (at, pod)));
                     take(&mut room.free, all[class].on_whole(), *count);
+                    join(&mut room.present, profile, *count);
                 } else {
                     let node = &mut self.outcome.new[at - self.rooms.all.len()];
                     node.pods.extend(pods);
                     *node.content.entry(class).or_default() += count;
                     take(&mut node.free, &all[class].requests, *count);
+                    join(&mut node.present, profile, *count);
                 }
             }
         }
@@ -578,6 +610,7 @@ impl Run<'_, '_, '_, '_> {
                     form: choice.form,
                     gpus: Vec::new(),
                     free: choice.form.room(&self.inputs.supply.capacities[choice.offer.capacity]),
+                    present: self.inputs.supply.residents[choice.offer.residents].clone(),
                 };
                 let mut on: BTreeMap<usize, Vec<&Pod>> = BTreeMap::new();
                 for (class, count) in &group.pods {
@@ -587,6 +620,8 @@ impl Run<'_, '_, '_, '_> {
                     on.insert(class, pods);
                     node.content.insert(class, *count);
                     take(&mut node.free, &all[class].requests, *count);
+                    let profile = all[class].profile;
+                    join(&mut node.present, profile, *count);
                 }
                 let kind = self.inputs.supply.instance_type(choice.pool, choice.offer.offering);
                 let class = |class: u32| classes[class as usize];

@@ -2,6 +2,7 @@
 
 use std::cmp::Reverse;
 
+use super::company::Company;
 use super::demand::{Wanting, not_yet_tried};
 use super::room::{Room, Rooms};
 use super::{Target, UnplacedPod, UnplacedReason};
@@ -24,17 +25,18 @@ pub(super) fn settle<'a>(
     mut wanting: Vec<Wanting<'a>>,
     snapshot: &Snapshot,
     rooms: &mut Rooms<'_>,
+    company: &Company<'_>,
 ) -> Settled<'a> {
     wanting.sort_by_key(|want| (Reverse(want.pod.priority), &want.pod.key));
     let mut settled = Settled::default();
     let mut open = Vec::new();
     // Rooms that preempted pods will leave belong to those they were preempted for.
     for want in wanting {
-        match preempting(want, snapshot, rooms) {
+        match preempting(want, snapshot, rooms, company) {
             None => open.push(want),
             Some(node) => {
                 if let Some(at) = rooms.of_node(&node) {
-                    rooms.all[at].free.saturating_sub(&want.pod.spec.requests);
+                    rooms.take(at, &want.pod.spec.requests, company.of(&want.pod.key));
                 }
                 settled.unplaced.push(UnplacedPod {
                     pod: want.pod.key.clone(),
@@ -47,9 +49,10 @@ pub(super) fn settle<'a>(
     for want in open {
         let nominated = want.pod.nominated_node.as_deref().and_then(|node| rooms.of_node(node));
         let planned = want.planned_at.and_then(|target| rooms.of_target(target));
-        let home = [planned, nominated].into_iter().flatten().find(|at| holds(&rooms.all[*at], want.pod));
+        let home =
+            [planned, nominated].into_iter().flatten().find(|at| holds(&rooms.all[*at], want.pod, company));
         if let Some(at) = home {
-            rooms.all[at].free.saturating_sub(&want.pod.spec.requests);
+            rooms.take(at, &want.pod.spec.requests, company.of(&want.pod.key));
             settled.placed.push((at, want.pod));
         } else if want.sticky_only {
             settled.unplaced.push(UnplacedPod {
@@ -64,13 +67,20 @@ pub(super) fn settle<'a>(
     settled
 }
 
-fn holds(room: &Room<'_>, pod: &Pod) -> bool {
-    pod.spec.requests.fits(&room.free) && rules::admits(&pod.spec, &room.labels, &room.taints).is_ok()
+fn holds(room: &Room<'_>, pod: &Pod, company: &Company<'_>) -> bool {
+    pod.spec.requests.fits(&room.free)
+        && company.admits_one(company.of(&pod.key), &room.present)
+        && rules::admits(&pod.spec, &room.labels, &room.taints).is_ok()
 }
 
 /// The node that the scheduler nominated the pod to in order to preempt others there; `None` when the nomination is ours,
 /// or its node is gone.
-fn preempting(want: Wanting<'_>, snapshot: &Snapshot, rooms: &Rooms<'_>) -> Option<String> {
+fn preempting(
+    want: Wanting<'_>,
+    snapshot: &Snapshot,
+    rooms: &Rooms<'_>,
+    company: &Company<'_>,
+) -> Option<String> {
     let node = want.pod.nominated_node.as_deref()?;
     if snapshot.nodes.get(node)?.deleting_since.is_some() {
         return None;
@@ -85,11 +95,14 @@ fn preempting(want: Wanting<'_>, snapshot: &Snapshot, rooms: &Rooms<'_>) -> Opti
         // We nominate pods to nodes of claims alone.
         return Some(node.to_owned());
     }
-    if want.planned_at.is_some_and(|target| rooms.of_target(target) == Some(at)) || holds(room, want.pod) {
+    if want.planned_at.is_some_and(|target| rooms.of_target(target) == Some(at))
+        || holds(room, want.pod, company)
+    {
         return None;
     }
     // With what its victims leave it must fit; else the nomination is a plan of ours that came to nothing.
     let mut after = room.clone();
     after.free.add(&room.leaving);
-    (!room.leaving.is_empty() && holds(&after, want.pod)).then(|| node.to_owned())
+    after.present.clone_from(&room.staying);
+    (!room.leaving.is_empty() && holds(&after, want.pod, company)).then(|| node.to_owned())
 }

@@ -8,6 +8,7 @@ use poolwright_catalog::labels::DECIDED_BY_OFFERING;
 use poolwright_catalog::{Catalogue, InstanceType, MigModel, Offering, ResourceList, UsdPerHour};
 
 use super::bits::Bits;
+use super::company::{Company, Present};
 use super::daemons::Daemons;
 use super::{PlanOptions, PoolFindings};
 use crate::model::{NodeClassRef, PodSpec, Pool, PoolName, Snapshot};
@@ -42,6 +43,8 @@ pub(super) struct Offer {
     pub standing: Standing,
     /// Index into [`Supply::capacities`]: the room for pods on such a node.
     pub capacity: usize,
+    /// Index into [`Supply::residents`]: whom pods meet on such a node.
+    pub residents: usize,
 }
 
 /// A pool that can be used, and what it may buy.
@@ -61,6 +64,8 @@ pub(super) struct Supply<'a> {
     pub pools: Vec<PoolSupply<'a>>,
     /// Room for pods on new nodes, DaemonSets taken off; once for each instance type and what DaemonSets take of it.
     pub capacities: Vec<ResourceList>,
+    /// Whom DaemonSets put on new nodes, where other pods care.
+    pub residents: Vec<Present>,
     known_capacities: BTreeMap<(usize, &'a str, ResourceList), usize>,
     pub findings: BTreeMap<PoolName, PoolFindings>,
 }
@@ -102,6 +107,7 @@ impl<'a> Supply<'a> {
 pub(super) fn collect<'a>(
     snapshot: &'a Snapshot,
     daemons: &Daemons<'_>,
+    company: &Company<'_>,
     options: &PlanOptions,
     now: Timestamp,
 ) -> Supply<'a> {
@@ -131,7 +137,8 @@ pub(super) fn collect<'a>(
                 supply.tables.len() - 1
             });
             let money_limit = pool.limits.usd_per_hour.or(options.limits.usd_per_hour).is_some();
-            let offers = offers(snapshot, &mut supply, pool, table, daemons, money_limit, now);
+            let terms = Terms { snapshot, daemons, company, money_limit, now };
+            let offers = offers(&terms, &mut supply, pool, table);
             let buyable = |offer: &&Offer| matches!(offer.standing, Standing::Priced(_) | Standing::Unpriced);
             findings.offerings = offers.iter().filter(buyable).count();
             if offers.is_empty() {
@@ -175,17 +182,20 @@ fn unknown_key(pool: &Pool, table: &Table<'_>) -> String {
         .map_or_else(String::new, |requirement| format!(" (no offering has a label `{}`)", requirement.key))
 }
 
-fn offers<'a>(
+/// What offers depend on besides their pool.
+struct Terms<'t, 'a> {
     snapshot: &'a Snapshot,
-    supply: &mut Supply<'a>,
-    pool: &Pool,
-    table: usize,
-    daemons: &Daemons<'_>,
+    daemons: &'t Daemons<'t>,
+    company: &'t Company<'t>,
     money_limit: bool,
     now: Timestamp,
-) -> Vec<Offer> {
-    let daemons = daemons.tolerating(&pool.taints);
+}
+
+fn offers<'a>(terms: &Terms<'_, 'a>, supply: &mut Supply<'a>, pool: &Pool, table: usize) -> Vec<Offer> {
+    let Terms { snapshot, company, money_limit, now, .. } = *terms;
+    let daemons = terms.daemons.tolerating(&pool.taints);
     let (tables, capacities, known) = (&supply.tables, &mut supply.capacities, &mut supply.known_capacities);
+    let residents = &mut supply.residents;
     let catalogue = tables[table].catalogue;
     let mut offers = Vec::new();
     for (index, offering) in catalogue.offerings().iter().enumerate() {
@@ -209,7 +219,13 @@ fn offers<'a>(
             (None, None) if may_guess => Standing::Unpriced,
             (None, None) => Standing::PriceUnknown,
         };
-        let overhead = daemons.requests(&daemons.landing(&labels));
+        let landing = daemons.landing(&labels);
+        let present = daemons.present(&landing, company);
+        let residents = residents.iter().position(|known| *known == present).unwrap_or_else(|| {
+            residents.push(present);
+            residents.len() - 1
+        });
+        let overhead = daemons.requests(&landing);
         let name = &offering.id.instance_type;
         let capacity = *known.entry((table, name.as_str(), overhead)).or_insert_with_key(|(.., overhead)| {
             let mut room = catalogue.types()[name].allocatable.clone();
@@ -217,7 +233,7 @@ fn offers<'a>(
             capacities.push(room);
             capacities.len() - 1
         });
-        offers.push(Offer { offering: index, standing, capacity });
+        offers.push(Offer { offering: index, standing, capacity, residents });
     }
     offers
 }

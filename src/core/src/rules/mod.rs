@@ -2,23 +2,29 @@
 //! words why it rejects.
 
 mod affinity;
+mod anti_affinity;
 mod labels;
+mod ports;
 mod requirement;
 mod resources;
 mod selector;
+mod spread;
 mod taints;
 
 use std::fmt;
 
 use poolwright_catalog::resources::Shortage;
 
-use crate::model::{PodSpec, Requirement, Taint};
+use crate::model::{HostPort, PodSpec, Requirement, Taint};
 
 pub use affinity::check as check_affinity;
+pub use anti_affinity::{Identity, check as check_anti_affinity, selects};
 pub use labels::{Labels, NODEPOOL_LABEL, NewNodeLabels};
+pub use ports::check as check_ports;
 pub use requirement::{contradiction, matches};
 pub use resources::check as check_resources;
 pub use selector::check as check_selector;
+pub use spread::{check as check_spread, counts};
 pub use taints::{
     CORDON_TAINT, NOT_READY_TAINT, UNREACHABLE_TAINT, check as check_taints,
     check_daemonset as check_daemonset_taints, tolerates,
@@ -45,6 +51,22 @@ pub enum Rejection {
         /// The value the node has.
         has: Option<String>,
     },
+    /// Another pod on the node has this port.
+    Port(HostPort),
+    /// A pod keeps away from another on the node.
+    AntiAffinity {
+        /// Whether the rule is the newcomer's; else that of the pod which is there.
+        its_own: bool,
+    },
+    /// Too many of its like on the node.
+    Spread {
+        /// What they are spread over.
+        topology_key: String,
+        /// How many more than elsewhere are allowed.
+        max_skew: u32,
+        /// How many there would be.
+        count: u64,
+    },
     /// Too little of a resource.
     Resource(Shortage),
 }
@@ -68,6 +90,17 @@ impl fmt::Display for Rejection {
             Self::Affinity { requirement: None, .. } => {
                 f.write_str("has a node affinity that matches no node")
             }
+            Self::Port(port) => write!(f, "wants host port {port}, which another pod on the node has"),
+            Self::AntiAffinity { its_own: true } => {
+                f.write_str("keeps away from another pod on the node (required pod anti-affinity)")
+            }
+            Self::AntiAffinity { its_own: false } => {
+                f.write_str("is kept away by the required pod anti-affinity of another pod on the node")
+            }
+            Self::Spread { topology_key, max_skew, count } => write!(
+                f,
+                "is spread over `{topology_key}` with a maxSkew of {max_skew}, and there would be {count} on the node"
+            ),
             Self::Resource(Shortage { resource, wanted, available }) => write!(
                 f,
                 "needs {} {resource}, but there is {}",
@@ -88,6 +121,12 @@ pub fn admits(spec: &PodSpec, labels: &impl Labels, taints: &[Taint]) -> Result<
 pub fn check_labels(spec: &PodSpec, labels: &impl Labels) -> Result<(), Rejection> {
     check_selector(&spec.node_selector, labels)?;
     check_affinity(spec.node_affinity.as_deref(), labels)
+}
+
+/// Whether a newcomer may be on the node of a resident: their ports, and their rules about each other.
+pub fn may_share(newcomer: Identity<'_>, resident: Identity<'_>) -> Result<(), Rejection> {
+    check_ports(&newcomer.spec.host_ports, &resident.spec.host_ports)?;
+    check_anti_affinity(newcomer, resident)
 }
 
 /// Whether a DaemonSet with this pod template puts a pod on a node with these labels and taints.

@@ -1,12 +1,14 @@
 //! Room that DaemonSets take of every node they land on.
 
+use std::collections::BTreeMap;
+
 use poolwright_catalog::{ResourceList, ResourceName};
 use poolwright_core::{Claim, DaemonSet, Pod, PodRole, PodSpec, Snapshot};
 
 use crate::kit::*;
 
 fn daemon(requests: ResourceList) -> DaemonSet {
-    DaemonSet { key: key("agent"), spec: PodSpec { requests, ..PodSpec::default() } }
+    DaemonSet { key: key("agent"), labels: BTreeMap::new(), spec: PodSpec { requests, ..PodSpec::default() } }
 }
 
 fn cluster_with(daemon: DaemonSet, pods: impl IntoIterator<Item = Pod>) -> Snapshot {

@@ -110,8 +110,17 @@ fn rules_and_offers_wake_the_planner_when_they_change() {
     let held = BTreeMap::from([((node_class(), id("g5.xlarge", "a")), at(60))]);
     assert_eq!(index.set_held_back(held.clone()), Change::Room);
     assert_eq!(index.set_held_back(held), Change::None);
-    let agent = DaemonSet { key: key("agent"), spec: PodSpec::default() };
+    let agent = DaemonSet { key: key("agent"), labels: BTreeMap::new(), spec: PodSpec::default() };
     assert_eq!(index.apply_daemonset(agent.clone()), Change::Room);
     assert_eq!(index.reset_daemonsets([agent]), Change::None);
     assert_eq!(index.delete_daemonset(&key("agent")), Change::Room);
+}
+
+#[test]
+fn other_labels_of_a_waiting_pod_are_another_demand() {
+    let mut index = ClusterIndex::new();
+    let waits = pod("a", requests(1, 1, 0));
+    index.apply_pod(waits.clone());
+    let labels = BTreeMap::from([("app".to_owned(), "web".to_owned())]);
+    assert_eq!(index.apply_pod(Pod { labels, ..waits }), Change::Demand, "rules of others may choose it now");
 }

@@ -139,6 +139,7 @@ pub fn pod(name: &str, requests: ResourceList) -> Pod {
     Pod {
         key: key(name),
         uid: Uid(format!("pod-{name}")),
+        labels: BTreeMap::new(),
         spec: PodSpec { requests, ..PodSpec::default() },
         priority: 0,
         scheduler: "default-scheduler".into(),

@@ -2,6 +2,7 @@
 
 mod alternatives;
 mod batch_window;
+mod company;
 mod daemonsets;
 mod demand;
 mod empty;

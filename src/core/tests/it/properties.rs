@@ -20,25 +20,52 @@ fn shop() -> Catalogue {
     ])
 }
 
+/// A pod with one of a few rules about other pods, or none.
+fn about_others(mut pod: Pod, others: u8) -> Pod {
+    let app = |app: &str| is_in("app", &[app]);
+    let host = || "kubernetes.io/hostname".to_owned();
+    pod.labels.insert("app".into(), if others & 1 == 0 { "web" } else { "batch" }.into());
+    match others / 2 {
+        1 | 2 => {
+            let ip = (others / 2 == 2).then(|| "10.0.0.1".to_owned());
+            pod.spec.host_ports = [HostPort { port: 80, protocol: "TCP".into(), ip }].into();
+        }
+        3 => {
+            let namespaces = Namespaces::All;
+            let selector = Some(vec![app("web")]);
+            pod.spec.anti_affinity = vec![PodTerm { topology_key: host(), namespaces, selector }];
+        }
+        4 | 5 => {
+            let max_skew = u32::from(others / 2) - 3;
+            pod.spec.spreads =
+                vec![SpreadRule { topology_key: host(), max_skew, selector: Some(vec![app("batch")]) }];
+        }
+        _ => {}
+    }
+    pod
+}
+
 fn any_pod() -> impl Strategy<Value = Pod> {
-    (1u64..10, 1u64..40, 0u64..5, 0u8..16, -1i32..2).prop_map(|(cpu, memory, gpus, traits, priority)| {
-        let mut pod = pod("", requests(cpu, memory, gpus));
-        pod.priority = priority;
-        if traits & 1 != 0 {
-            pod.spec.tolerations.push(tolerate("gpu"));
-        }
-        if traits & 6 == 6 {
-            pod.spec.node_selector.insert("topology.kubernetes.io/zone".into(), "b".into());
-        }
-        if traits == 15 {
-            pod.spec.unmodelled.push(UnmodelledRule { field: "spec.x".into(), rule: "x".into() });
-        }
-        if traits == 8 {
-            let gpu = is_in("poolwright.dev/gpu-model", &["h100", "b200"]);
-            pod.spec.node_affinity = Some(vec![NodeTerm { requirements: vec![gpu] }]);
-        }
-        pod
-    })
+    (1u64..10, 1u64..40, 0u64..5, 0u8..16, -1i32..2, 0u8..16).prop_map(
+        |(cpu, memory, gpus, traits, priority, others)| {
+            let mut pod = about_others(pod("", requests(cpu, memory, gpus)), others);
+            pod.priority = priority;
+            if traits & 1 != 0 {
+                pod.spec.tolerations.push(tolerate("gpu"));
+            }
+            if traits & 6 == 6 {
+                pod.spec.node_selector.insert("topology.kubernetes.io/zone".into(), "b".into());
+            }
+            if traits == 15 {
+                pod.spec.unmodelled.push(UnmodelledRule { field: "spec.x".into(), rule: "x".into() });
+            }
+            if traits == 8 {
+                let gpu = is_in("poolwright.dev/gpu-model", &["h100", "b200"]);
+                pod.spec.node_affinity = Some(vec![NodeTerm { requirements: vec![gpu] }]);
+            }
+            pod
+        },
+    )
 }
 
 fn any_pool() -> impl Strategy<Value = Pool> {
@@ -90,7 +117,10 @@ fn any_cluster() -> impl Strategy<Value = Snapshot> {
             nodes.map(|(index, (cpu, memory, gpus))| node(&format!("n{index}"), room(cpu, memory, gpus))),
         );
         let spec = |cpu| PodSpec { requests: requests(cpu, 1, 0), ..PodSpec::default() };
-        with(snapshot, daemon.map(|cpu| DaemonSet { key: key("agent"), spec: spec(cpu) }))
+        with(
+            snapshot,
+            daemon.map(|cpu| DaemonSet { key: key("agent"), labels: BTreeMap::new(), spec: spec(cpu) }),
+        )
     })
 }
 

@@ -1,0 +1,145 @@
+//! The last look at who is beside whom: every pod that is planned, against all others that are or will be on its node, by
+//! the rules themselves; and how many of its like are with it.
+
+use std::collections::BTreeMap;
+
+use super::daemons::Daemons;
+use super::{Placement, PlannedClaim, Target};
+use crate::model::{Claim, ClaimName, Pod, PodPhase, Snapshot};
+use crate::rules::{self, Identity, NewNodeLabels};
+
+/// What is wrong, in sentences.
+pub(super) fn audit(
+    snapshot: &Snapshot,
+    daemons: &Daemons<'_>,
+    claims: &[PlannedClaim],
+    placements: &[Placement],
+) -> Vec<String> {
+    let mut problems = Vec::new();
+    for claim in claims {
+        let pods: Vec<&Pod> =
+            claim.planned_pods.iter().filter_map(|key| snapshot.pods.get(key)).map(AsRef::as_ref).collect();
+        let tolerating = daemons.tolerating(&claim.taints);
+        let Some(Ok(catalogue)) = snapshot.catalogues.get(&claim.node_class) else { continue };
+        for offering in claim.offerings.iter().filter_map(|ranked| catalogue.offering(&ranked.offering)) {
+            let labels = catalogue.node_labels(offering);
+            let labels = NewNodeLabels { offering: &labels, template: &claim.labels, pool: &claim.pool };
+            let landing = tolerating.landing(&labels);
+            let there: Vec<Identity<'_>> = tolerating.sets(&landing).map(Into::into).collect();
+            problems.extend(meet(&format!("claim {}", claim.name), &pods, &there));
+        }
+    }
+    problems.extend(audit_rooms(snapshot, placements));
+    problems
+}
+
+/// Pods that go where others run.
+fn audit_rooms(snapshot: &Snapshot, placements: &[Placement]) -> Vec<String> {
+    let mut planned: BTreeMap<&Target, Vec<&Pod>> = BTreeMap::new();
+    for placement in placements {
+        if let Some(pod) = snapshot.pods.get(&placement.pod) {
+            planned.entry(&placement.target).or_default().push(pod);
+        }
+    }
+    let mut running: BTreeMap<&str, Vec<Identity<'_>>> = BTreeMap::new();
+    for pod in snapshot.pods.values() {
+        if let PodPhase::Bound { node } = &pod.phase {
+            running.entry(node).or_default().push(pod.as_ref().into());
+        }
+    }
+    let node_of = |target: &Target| match target {
+        Target::Node(name) => Some(name.clone()),
+        Target::Claim(name) => node_of_claim(snapshot, name),
+    };
+    let mut problems = Vec::new();
+    for (target, pods) in planned {
+        let node = node_of(target);
+        let there = node.and_then(|node| running.get(node.as_str())).map_or(&[][..], Vec::as_slice);
+        problems.extend(meet(&target.to_string(), &pods, there));
+    }
+    problems
+}
+
+fn node_of_claim(snapshot: &Snapshot, name: &ClaimName) -> Option<String> {
+    let claim: &Claim = snapshot.claims.get(name)?;
+    let id = claim.launched.as_ref().map(|launched| launched.provider_id.as_str());
+    let by_id = snapshot.nodes.values().find(|node| id.is_some() && node.provider_id.as_deref() == id);
+    by_id.map(|node| node.name.clone()).or_else(|| claim.node_name.clone())
+}
+
+/// The first of these pods that may not meet another of them, or one that is there.
+fn meet(place: &str, pods: &[&Pod], there: &[Identity<'_>]) -> Option<String> {
+    for pod in pods {
+        for rule in &pod.spec.spreads {
+            let planned = pods.iter().map(|other| Identity::from(*other));
+            let all = planned.chain(there.iter().copied());
+            let count = all.filter(|other| rules::counts(rule, &pod.key.namespace, *other)).count();
+            if let Err(rejection) = rules::check_spread(rule, count as u64) {
+                return Some(format!("{place}: pod {} {rejection}", pod.key));
+            }
+        }
+    }
+    for (index, pod) in pods.iter().enumerate() {
+        let others = pods[..index].iter().map(|other| Identity::from(*other));
+        for other in others.chain(there.iter().copied()) {
+            if let Err(rejection) = rules::may_share((*pod).into(), other) {
+                return Some(format!("{place}: pod {} {rejection}", pod.key));
+            }
+        }
+    }
+    None
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use super::*;
+    use crate::model::{HostPort, Namespaces, PodKey, PodSpec, PodTerm, SpreadRule};
+
+    fn web() -> BTreeMap<String, String> {
+        BTreeMap::from([("app".to_owned(), "web".to_owned())])
+    }
+
+    /// What is said about two pods with these rules, one that runs on a node and one that is planned there.
+    fn said(spec: &PodSpec) -> Vec<String> {
+        let pod = |name: &str, phase| Pod {
+            key: PodKey::new("default", name),
+            uid: crate::Uid(name.into()),
+            labels: web(),
+            spec: spec.clone(),
+            priority: 0,
+            scheduler: "default-scheduler".into(),
+            role: crate::PodRole::Workload,
+            phase,
+            nominated_node: None,
+            deleting_since: None,
+            created: jiff::Timestamp::UNIX_EPOCH,
+        };
+        let mut snapshot = Snapshot::default();
+        for pod in [pod("r", PodPhase::Bound { node: "n".into() }), pod("a", PodPhase::Waiting)] {
+            snapshot.pods.insert(pod.key.clone(), pod.into());
+        }
+        let placement = Placement { pod: PodKey::new("default", "a"), target: Target::Node("n".into()) };
+        audit(&snapshot, &Daemons::new(&snapshot), &[], &[placement])
+    }
+
+    #[test]
+    fn a_plan_that_breaks_a_rule_about_other_pods_is_refused_with_the_rule() {
+        assert_eq!(said(&PodSpec::default()), [""; 0]);
+        let port = HostPort { port: 80, protocol: "TCP".into(), ip: None };
+        assert_eq!(
+            said(&PodSpec { host_ports: [port].into(), ..PodSpec::default() }),
+            ["node `n`: pod default/a wants host port 80/TCP, which another pod on the node has"]
+        );
+        let topology_key = || "kubernetes.io/hostname".to_owned();
+        let term =
+            PodTerm { topology_key: topology_key(), namespaces: Namespaces::All, selector: Some(vec![]) };
+        assert!(said(&PodSpec { anti_affinity: vec![term], ..PodSpec::default() })[0].contains("keeps away"));
+        let spread = |max_skew| SpreadRule { topology_key: topology_key(), max_skew, selector: Some(vec![]) };
+        assert!(
+            said(&PodSpec { spreads: vec![spread(1)], ..PodSpec::default() })[0].contains("maxSkew of 1")
+        );
+        assert_eq!(said(&PodSpec { spreads: vec![spread(2)], ..PodSpec::default() }), [""; 0]);
+    }
+}

@@ -1,0 +1,274 @@
+//! Which pods may be on one node together: host ports, required pod anti-affinity, spread over nodes.
+//!
+//! Pods are reduced to profiles, one for each combination of what a pod says about others and what others say about it, so
+//! that a few sets of small numbers answer for thousands of pods. Most pods have profile 0: nothing to do with anybody.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use poolwright_catalog::labels::HOSTNAME;
+
+use crate::model::{HostPort, Pod, PodKey, PodPhase, PodTerm, Snapshot, SpreadRule};
+use crate::rules::{self, Identity};
+
+/// How many pods of each profile are on one node; profile 0 is never among them.
+pub(super) type Present = BTreeMap<usize, u32>;
+
+/// Pods of one profile come to a node.
+pub(super) fn join(present: &mut Present, profile: usize, count: u32) {
+    if profile > 0 && count > 0 {
+        *present.entry(profile).or_default() += count;
+    }
+}
+
+/// All profiles.
+#[derive(Debug, Default)]
+pub(super) struct Company<'a> {
+    /// Pods with another profile than 0.
+    pods: BTreeMap<&'a PodKey, usize>,
+    /// The same of DaemonSets.
+    daemonsets: BTreeMap<&'a PodKey, usize>,
+    profiles: Vec<Profile<'a>>,
+    spreads: Vec<Spread<'a>>,
+    /// Terms of pods that run, about larger parts of the cluster than one node, and the first pod that has each.
+    wide: BTreeMap<&'a PodTerm, &'a Pod>,
+    /// A number for every address that some pod takes a port of.
+    numbers: BTreeMap<&'a HostPort, u32>,
+}
+
+#[derive(Debug, Default)]
+struct Profile<'a> {
+    ports: Option<&'a BTreeSet<HostPort>>,
+    /// Profiles that may not be on its node; its own too, where its pods keep away from each other.
+    apart: BTreeSet<usize>,
+    /// Profiles that a rule of spread counts together with it, its own or theirs; its own profile too.
+    counted: BTreeSet<usize>,
+    /// Rules of spread that are its own: indices into [`Company::spreads`].
+    spreads: Vec<usize>,
+}
+
+/// A rule of spread over nodes, as pods of one namespace have it.
+#[derive(Debug)]
+struct Spread<'a> {
+    rule: &'a SpreadRule,
+    namespace: &'a str,
+    /// The profiles that it counts.
+    counts: BTreeSet<usize>,
+}
+
+/// What makes a profile: ports, terms of its own, terms that are about it, rules of spread of its own, those that count it.
+type Shape<'a> = (&'a BTreeSet<HostPort>, Vec<usize>, Vec<usize>, Vec<usize>, Vec<usize>);
+
+impl<'a> Company<'a> {
+    pub fn new(snapshot: &'a Snapshot) -> Self {
+        let counts = |pod: &&Pod| !matches!(pod.phase, PodPhase::Finished | PodPhase::Gated);
+        let pods = || snapshot.pods.values().map(AsRef::as_ref).filter(counts);
+        let mut company = Self::default();
+        let mut terms: BTreeMap<&'a PodTerm, usize> = BTreeMap::new();
+        for pod in pods() {
+            for term in &pod.spec.anti_affinity {
+                if term.topology_key == HOSTNAME {
+                    let next = terms.len();
+                    terms.entry(term).or_insert(next);
+                } else if matches!(pod.phase, PodPhase::Bound { .. }) {
+                    company.wide.entry(term).or_insert(pod);
+                }
+            }
+        }
+        for set in snapshot.daemonsets.values() {
+            for term in set.spec.anti_affinity.iter().filter(|term| term.topology_key == HOSTNAME) {
+                let next = terms.len();
+                terms.entry(term).or_insert(next);
+            }
+        }
+        let mut spreads: BTreeMap<(&'a str, &'a SpreadRule), usize> = BTreeMap::new();
+        let waiting = |pod: &&Pod| !matches!(pod.phase, PodPhase::Bound { .. });
+        // Of a pod that is bound the rule has done its work: it keeps no newcomer away.
+        for pod in pods().filter(waiting) {
+            for rule in pod.spec.spreads.iter().filter(|rule| rule.topology_key == HOSTNAME) {
+                let next = spreads.len();
+                spreads.entry((&pod.key.namespace, rule)).or_insert(next);
+            }
+        }
+        let mut ordered: Vec<_> = spreads.iter().collect();
+        ordered.sort_by_key(|(_, at)| **at);
+        let spread = |((namespace, rule), _): (&(&'a str, &'a SpreadRule), &usize)| Spread {
+            rule,
+            namespace,
+            counts: BTreeSet::new(),
+        };
+        company.spreads = ordered.into_iter().map(spread).collect();
+        let mut shapes: BTreeMap<Shape<'a>, usize> = BTreeMap::new();
+        company.profiles.push(Profile::default());
+        for pod in pods() {
+            let own = if waiting(&pod) { pod.spec.spreads.as_slice() } else { &[] };
+            let own = own.iter().filter_map(|rule| spreads.get(&(pod.key.namespace.as_str(), rule)).copied());
+            let profile = company.profile(&terms, &mut shapes, pod.into(), own.collect());
+            if profile > 0 {
+                company.pods.insert(&pod.key, profile);
+            }
+        }
+        for set in snapshot.daemonsets.values() {
+            let profile = company.profile(&terms, &mut shapes, set.as_ref().into(), Vec::new());
+            if profile > 0 {
+                company.daemonsets.insert(&set.key, profile);
+            }
+        }
+        company.set_apart(terms.len(), &shapes);
+        company.set_counted(&shapes);
+        let ports = company.profiles.iter().filter_map(|profile| profile.ports).flatten();
+        let ports: BTreeSet<&'a HostPort> = ports.collect();
+        company.numbers = ports.into_iter().zip(0..).collect();
+        company
+    }
+
+    fn profile(
+        &mut self,
+        terms: &BTreeMap<&'a PodTerm, usize>,
+        shapes: &mut BTreeMap<Shape<'a>, usize>,
+        pod: Identity<'a>,
+        mut spreads: Vec<usize>,
+    ) -> usize {
+        let mut own: Vec<usize> =
+            pod.spec.anti_affinity.iter().filter_map(|term| terms.get(term).copied()).collect();
+        own.sort_unstable();
+        own.dedup();
+        let mut about: Vec<usize> =
+            terms.iter().filter(|(term, _)| rules::selects(term, pod)).map(|(_, at)| *at).collect();
+        about.sort_unstable();
+        spreads.sort_unstable();
+        spreads.dedup();
+        let counted: Vec<usize> = (0..self.spreads.len())
+            .filter(|at| rules::counts(self.spreads[*at].rule, self.spreads[*at].namespace, pod))
+            .collect();
+        let alone = own.is_empty() && about.is_empty() && spreads.is_empty() && counted.is_empty();
+        if pod.spec.host_ports.is_empty() && alone {
+            return 0;
+        }
+        *shapes.entry((&pod.spec.host_ports, own, about, spreads, counted)).or_insert_with_key(|shape| {
+            let ports = Some(&pod.spec.host_ports).filter(|ports| !ports.is_empty());
+            self.profiles.push(Profile { ports, spreads: shape.3.clone(), ..Profile::default() });
+            self.profiles.len() - 1
+        })
+    }
+
+    /// Those with a term keep away from those it is about, and are kept away by them.
+    fn set_apart(&mut self, terms: usize, shapes: &BTreeMap<Shape<'a>, usize>) {
+        let (mut owners, mut subjects) = (vec![Vec::new(); terms], vec![Vec::new(); terms]);
+        for ((_, own, about, ..), profile) in shapes {
+            for term in own {
+                owners[*term].push(*profile);
+            }
+            for term in about {
+                subjects[*term].push(*profile);
+            }
+        }
+        for (owners, subjects) in owners.iter().zip(&subjects) {
+            for owner in owners {
+                self.profiles[*owner].apart.extend(subjects);
+            }
+            for subject in subjects {
+                self.profiles[*subject].apart.extend(owners);
+            }
+        }
+    }
+
+    /// Those with a rule of spread, and those that it counts.
+    fn set_counted(&mut self, shapes: &BTreeMap<Shape<'a>, usize>) {
+        for ((.., counted), profile) in shapes {
+            for spread in counted {
+                self.spreads[*spread].counts.insert(*profile);
+            }
+        }
+        for owner in 0..self.profiles.len() {
+            for spread in self.profiles[owner].spreads.clone() {
+                for other in self.spreads[spread].counts.clone() {
+                    self.profiles[owner].counted.insert(other);
+                    self.profiles[other].counted.insert(owner);
+                }
+            }
+        }
+    }
+
+    /// A pod's profile.
+    pub fn of(&self, pod: &PodKey) -> usize {
+        self.pods.get(pod).copied().unwrap_or(0)
+    }
+
+    /// The profile of a DaemonSet's pods.
+    pub fn of_daemonset(&self, set: &PodKey) -> usize {
+        self.daemonsets.get(set).copied().unwrap_or(0)
+    }
+
+    /// Whether one pod may come to a node where these are.
+    pub fn admits_one(&self, profile: usize, present: &Present) -> bool {
+        if profile == 0 {
+            return true;
+        }
+        let own = &self.profiles[profile].spreads;
+        let of_others = present.keys().flat_map(|other| &self.profiles[*other].spreads);
+        let mut spreads = own.iter().chain(of_others);
+        self.may_meet(profile, present)
+            && spreads.all(|at| {
+                let spread = &self.spreads[*at];
+                let counts_it = spread.counts.contains(&profile);
+                let there = present.iter().filter(|(other, _)| spread.counts.contains(other));
+                let count = there.map(|(_, count)| u64::from(*count)).sum::<u64>() + u64::from(counts_it);
+                // To a rule of another, one that it does not count makes no difference.
+                !counts_it && !own.contains(at) || rules::check_spread(spread.rule, count).is_ok()
+            })
+    }
+
+    /// Whether as many pods as [`Self::most`] allows may come to a node where these are. Of nodes with pods that a spread
+    /// counts together with them only so many fewer could be used, which is not asked of the solver: they are left out.
+    pub fn admits(&self, profile: usize, present: &Present) -> bool {
+        profile == 0
+            || (self.may_meet(profile, present)
+                && !present.keys().any(|other| self.profiles[profile].counted.contains(other)))
+    }
+
+    /// At most so many pods of a profile may be on one node.
+    pub fn most(&self, profile: usize) -> Option<u32> {
+        let of = &self.profiles[profile];
+        let spreads = of.spreads.iter().map(|rule| &self.spreads[*rule]);
+        let own =
+            spreads.filter(|spread| spread.counts.contains(&profile)).map(|spread| spread.rule.max_skew);
+        own.chain(of.apart.contains(&profile).then_some(1)).min()
+    }
+
+    /// Ports and anti-affinity.
+    fn may_meet(&self, profile: usize, present: &Present) -> bool {
+        let newcomer = &self.profiles[profile];
+        let ports = present.keys().filter_map(|other| self.profiles[*other].ports).flatten();
+        !present.keys().any(|other| newcomer.apart.contains(other))
+            && newcomer.ports.is_none_or(|wanted| rules::check_ports(wanted, ports).is_ok())
+    }
+
+    /// Whether pods of two classes with these profiles stay on different nodes, ports aside: because they keep away from each
+    /// other, or because one ceiling for both together is not asked of the solver.
+    pub fn apart(&self, one: usize, other: usize) -> bool {
+        self.profiles[one].apart.contains(&other) || self.profiles[one].counted.contains(&other)
+    }
+
+    /// The ports of a profile as the solver compares them: equal numbers conflict. Every address of the node has the
+    /// numbers of each address that anybody names.
+    pub fn ports(&self, profile: usize) -> Vec<u32> {
+        let mut numbers = BTreeSet::new();
+        for port in self.profiles[profile].ports.into_iter().flatten() {
+            let like = |other: &HostPort| {
+                other.port == port.port
+                    && other.protocol == port.protocol
+                    && (port.ip.is_none() || port.ip == other.ip)
+            };
+            numbers.extend(self.numbers.iter().filter(|(other, _)| like(other)).map(|(_, number)| *number));
+        }
+        numbers.into_iter().collect()
+    }
+
+    /// A pod that runs and keeps this one away from more than its own node, and by which label.
+    pub fn kept_away(&self, pod: &Pod) -> Option<(&'a PodKey, &'a str)> {
+        self.wide
+            .iter()
+            .find(|(term, _)| rules::selects(term, pod.into()))
+            .map(|(term, owner)| (&owner.key, term.topology_key.as_str()))
+    }
+}

@@ -1,0 +1,119 @@
+//! Required pod anti-affinity on one node: neither of two pods keeps away from the other.
+
+use std::collections::BTreeMap;
+
+use poolwright_catalog::labels::HOSTNAME;
+
+use super::{Rejection, matches};
+use crate::model::{DaemonSet, Namespaces, Pod, PodSpec, PodTerm};
+
+/// A pod as other pods see it.
+#[derive(Clone, Copy, Debug)]
+pub struct Identity<'a> {
+    /// Its namespace.
+    pub namespace: &'a str,
+    /// Its labels.
+    pub labels: &'a BTreeMap<String, String>,
+    /// What it asks for.
+    pub spec: &'a PodSpec,
+}
+
+impl<'a> From<&'a Pod> for Identity<'a> {
+    fn from(pod: &'a Pod) -> Self {
+        Self { namespace: &pod.key.namespace, labels: &pod.labels, spec: &pod.spec }
+    }
+}
+
+impl<'a> From<&'a DaemonSet> for Identity<'a> {
+    fn from(set: &'a DaemonSet) -> Self {
+        Self { namespace: &set.key.namespace, labels: &set.labels, spec: &set.spec }
+    }
+}
+
+/// Whether a newcomer may be on the node of a resident. As in the kube-scheduler, both have a say: who came first keeps
+/// those away that its own rule names.
+pub fn check(newcomer: Identity<'_>, resident: Identity<'_>) -> Result<(), Rejection> {
+    let keeps_away = |one: Identity<'_>, other: Identity<'_>| {
+        one.spec.anti_affinity.iter().any(|term| term.topology_key == HOSTNAME && selects(term, other))
+    };
+    if keeps_away(newcomer, resident) {
+        return Err(Rejection::AntiAffinity { its_own: true });
+    }
+    if keeps_away(resident, newcomer) {
+        return Err(Rejection::AntiAffinity { its_own: false });
+    }
+    Ok(())
+}
+
+/// Whether a term is about this pod.
+pub fn selects(term: &PodTerm, pod: Identity<'_>) -> bool {
+    let lives_there = match &term.namespaces {
+        Namespaces::All => true,
+        Namespaces::Of(names) => names.contains(pod.namespace),
+    };
+    lives_there
+        && term
+            .selector
+            .as_ref()
+            .is_some_and(|all| all.iter().all(|requirement| matches(requirement, pod.labels)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::{Operator, Requirement};
+
+    fn term(app: &str) -> PodTerm {
+        let operator = Operator::In([app.to_owned()].into());
+        PodTerm {
+            topology_key: HOSTNAME.into(),
+            namespaces: Namespaces::Of(["default".to_owned()].into()),
+            selector: Some(vec![Requirement { key: "app".into(), operator }]),
+        }
+    }
+
+    fn pair(
+        one: (&str, Vec<PodTerm>),
+        other: (&str, Vec<PodTerm>),
+        namespace: &str,
+    ) -> Result<(), Rejection> {
+        let labels = |app: &str| BTreeMap::from([("app".to_owned(), app.to_owned())]);
+        let spec = |terms| PodSpec { anti_affinity: terms, ..PodSpec::default() };
+        let (one_labels, other_labels) = (labels(one.0), labels(other.0));
+        let (one_spec, other_spec) = (spec(one.1), spec(other.1));
+        check(
+            Identity { namespace: "default", labels: &one_labels, spec: &one_spec },
+            Identity { namespace, labels: &other_labels, spec: &other_spec },
+        )
+    }
+
+    #[test]
+    fn both_pods_have_a_say() {
+        let away = Rejection::AntiAffinity { its_own: true };
+        assert_eq!(pair(("a", vec![term("b")]), ("b", vec![]), "default"), Err(away));
+        let away = Rejection::AntiAffinity { its_own: false };
+        assert_eq!(pair(("a", vec![]), ("b", vec![term("a")]), "default"), Err(away));
+        assert_eq!(pair(("a", vec![term("a")]), ("b", vec![term("b")]), "default"), Ok(()));
+    }
+
+    #[test]
+    fn a_term_is_about_its_namespaces_only() {
+        assert_eq!(pair(("a", vec![term("b")]), ("b", vec![]), "elsewhere"), Ok(()));
+        let everywhere = PodTerm { namespaces: Namespaces::All, ..term("b") };
+        assert!(pair(("a", vec![everywhere]), ("b", vec![]), "elsewhere").is_err());
+    }
+
+    #[test]
+    fn an_empty_selector_is_about_every_pod_and_an_absent_one_about_none() {
+        let every = PodTerm { selector: Some(vec![]), ..term("b") };
+        let none = PodTerm { selector: None, ..term("b") };
+        assert!(pair(("a", vec![every]), ("x", vec![]), "default").is_err());
+        assert_eq!(pair(("a", vec![none]), ("b", vec![]), "default"), Ok(()));
+    }
+
+    #[test]
+    fn a_term_about_zones_says_nothing_about_one_node() {
+        let zone = PodTerm { topology_key: "topology.kubernetes.io/zone".into(), ..term("b") };
+        assert_eq!(pair(("a", vec![zone]), ("b", vec![]), "default"), Ok(()));
+    }
+}

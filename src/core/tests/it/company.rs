@@ -1,0 +1,244 @@
+//! Who may be beside whom on one node: host ports and required pod anti-affinity.
+
+use std::collections::BTreeMap;
+
+use poolwright_core::plan::UnplacedReason;
+use poolwright_core::{DaemonSet, HostPort, Namespaces, Pod, PodRole, PodSpec, PodTerm, SpreadRule};
+
+use crate::kit::*;
+
+fn with_port(name: &str, port: u16, ip: Option<&str>) -> Pod {
+    let mut pod = pod(name, requests(1, 1, 0));
+    pod.spec.host_ports = [HostPort { port, protocol: "TCP".into(), ip: ip.map(str::to_owned) }].into();
+    pod
+}
+
+fn labelled(name: &str, app: &str) -> Pod {
+    Pod { labels: app_label(app), ..pod(name, requests(1, 1, 0)) }
+}
+
+fn app_label(app: &str) -> BTreeMap<String, String> {
+    BTreeMap::from([("app".to_owned(), app.to_owned())])
+}
+
+fn away_from(app: &str) -> PodTerm {
+    PodTerm {
+        topology_key: "kubernetes.io/hostname".into(),
+        namespaces: Namespaces::Of(["default".to_owned()].into()),
+        selector: Some(vec![is_in("app", &[app])]),
+    }
+}
+
+fn keeps_away(mut pod: Pod, from: &str) -> Pod {
+    pod.spec.anti_affinity = vec![away_from(from)];
+    pod
+}
+
+fn buys(pods: impl IntoIterator<Item = Pod>) -> Vec<String> {
+    bought(&planned(&with(cluster(aws(), [pool("cpu")]), pods)))
+}
+
+/// How many nodes are bought, with an open node `n` that has room for three more.
+fn buys_beside(running: impl IntoIterator<Item = Pod>, waiting: Pod) -> usize {
+    let snapshot = with(cluster(aws(), [pool("cpu")]), [node("n", room(4, 16, 0))]);
+    planned(&with(with(snapshot, running), [waiting])).claims.len()
+}
+
+#[test]
+fn two_pods_with_one_host_port_get_two_nodes() {
+    let two = || ["a", "b"].map(|name| with_port(name, 80, None));
+    assert_eq!(buys(two()), ["c7.xlarge: a", "c7.xlarge: b"]);
+    assert_eq!(buys([with_port("a", 80, None), with_port("b", 81, None)]), ["c7.xlarge: a b"]);
+}
+
+#[test]
+fn one_port_on_two_addresses_is_no_conflict_and_on_every_address_it_is() {
+    let one = || with_port("a", 80, Some("10.0.0.1"));
+    assert_eq!(buys([one(), with_port("b", 80, Some("10.0.0.2"))]), ["c7.xlarge: a b"]);
+    assert_eq!(buys([one(), with_port("b", 80, None)]).len(), 2);
+}
+
+#[test]
+fn a_port_in_use_on_a_node_that_is_there_keeps_pods_off_it() {
+    let taken = bound(with_port("r", 80, None), "n");
+    assert_eq!(buys_beside([taken.clone()], with_port("a", 80, None)), 1);
+    assert_eq!(buys_beside([taken.clone()], with_port("a", 81, None)), 0);
+    let leaving = Pod { deleting_since: Some(at(1)), ..taken.clone() };
+    assert_eq!(buys_beside([leaving], with_port("a", 80, None)), 1, "until it is gone it has the port");
+    let gone = Pod { phase: poolwright_core::PodPhase::Finished, ..taken };
+    assert_eq!(buys_beside([gone], with_port("a", 80, None)), 0);
+}
+
+#[test]
+fn a_port_of_a_pod_that_was_planned_on_a_claim_is_taken() {
+    let first = with(cluster(aws(), [pool("cpu")]), [with_port("a", 80, None)]);
+    let carried = carried_out(&first, &planned(&first), 1);
+    let both = planned(&with(carried.clone(), [with_port("b", 80, None)]));
+    assert_eq!(bought(&both), ["c7.xlarge: b"]);
+    let other = planned(&with(carried, [with_port("b", 81, None)]));
+    assert_eq!(other.claims.len(), 0);
+}
+
+fn agent(change: impl FnOnce(&mut DaemonSet)) -> DaemonSet {
+    let spec = PodSpec { requests: requests(1, 1, 0), ..PodSpec::default() };
+    let mut set = DaemonSet { key: key("agent"), labels: app_label("agent"), spec };
+    change(&mut set);
+    set
+}
+
+#[test]
+fn a_port_of_a_daemonset_is_taken_on_every_node_it_lands_on() {
+    let everywhere = agent(|set| set.spec.host_ports = with_port("x", 9100, None).spec.host_ports);
+    let snapshot = with(with(cluster(aws(), [pool("cpu")]), [everywhere]), [with_port("a", 9100, None)]);
+    let plan = planned(&snapshot);
+    assert_eq!(plan.claims.len(), 0);
+    assert_eq!(plan.unplaced[0].reason, UnplacedReason::NoOfferingFits);
+    assert_eq!(
+        plan.unplaced[0].message,
+        "wants host port 9100/TCP, which DaemonSet default/agent takes on every node of pool `cpu` that holds it; use another port, or keep the DaemonSet off some nodes"
+    );
+    let on_l4 = agent(|set| {
+        set.spec.host_ports = with_port("x", 9100, None).spec.host_ports;
+        set.spec.node_selector.insert("poolwright.dev/gpu-model".into(), "a10g".into());
+    });
+    let wants_gpu = Pod {
+        spec: PodSpec { requests: requests(1, 1, 1), ..with_port("a", 9100, None).spec },
+        ..pod("a", requests(1, 1, 1))
+    };
+    let snapshot = with(with(cluster(aws(), [pool("cpu")]), [on_l4]), [wants_gpu]);
+    let plan = planned(&snapshot);
+    assert_eq!(bought(&plan), ["g6.xlarge: a"], "dearer, but without the agent");
+    let types: Vec<_> = plan.claims[0].offerings.iter().map(|o| o.offering.instance_type.as_str()).collect();
+    assert_eq!(types, ["g6.xlarge"], "no alternative has the agent");
+}
+
+#[test]
+fn a_port_of_a_daemonset_pod_counts_once_on_a_node_that_is_there() {
+    let set = agent(|set| set.spec.host_ports = with_port("x", 9100, None).spec.host_ports);
+    let arrived = Pod { role: PodRole::DaemonSet, ..bound(with_port("agent-x7k2p", 9100, None), "n") };
+    let snapshot = with(with(cluster(aws(), [pool("cpu")]), [set]), [node("n", room(4, 16, 0))]);
+    assert_eq!(planned(&with(with(snapshot, [arrived]), [with_port("a", 80, None)])).claims.len(), 0);
+}
+
+#[test]
+fn pods_that_keep_away_from_their_like_get_a_node_each() {
+    let three = ["a", "b", "c"].map(|name| keeps_away(labelled(name, "web"), "web"));
+    assert_eq!(buys(three), ["c7.xlarge: a", "c7.xlarge: b", "c7.xlarge: c"]);
+}
+
+#[test]
+fn anti_affinity_of_one_keeps_both_apart() {
+    assert_eq!(buys([keeps_away(labelled("a", "web"), "batch"), labelled("b", "batch")]).len(), 2);
+    assert_eq!(buys([keeps_away(labelled("a", "web"), "batch"), labelled("b", "web")]).len(), 1);
+}
+
+#[test]
+fn labels_that_no_rule_asks_about_make_no_difference() {
+    let mut many = (0..4).map(|at| labelled(&format!("p{at}"), &format!("only-{at}"))).collect::<Vec<_>>();
+    many[0] = keeps_away(labelled("p0", "only-0"), "nobody");
+    assert_eq!(buys(many), ["c7.xlarge: p0 p1 p2 p3"]);
+}
+
+#[test]
+fn running_pods_keep_newcomers_away_and_newcomers_keep_away_from_them() {
+    let batch = || bound(labelled("r", "batch"), "n");
+    assert_eq!(buys_beside([batch()], keeps_away(labelled("a", "web"), "batch")), 1);
+    assert_eq!(buys_beside([batch()], keeps_away(labelled("a", "web"), "other")), 0);
+    let careful = bound(keeps_away(labelled("r", "batch"), "web"), "n");
+    assert_eq!(buys_beside([careful.clone()], labelled("a", "web")), 1);
+    assert_eq!(buys_beside([careful], labelled("a", "batch")), 0);
+}
+
+#[test]
+fn a_daemonset_that_keeps_away_from_a_pod_is_named() {
+    let set = agent(|set| set.spec.anti_affinity = vec![away_from("web")]);
+    let plan = planned(&with(with(cluster(aws(), [pool("cpu")]), [set]), [labelled("a", "web")]));
+    assert_eq!(plan.unplaced[0].reason, UnplacedReason::NoOfferingFits);
+    assert_eq!(
+        plan.unplaced[0].message,
+        "required pod anti-affinity keeps it and DaemonSet default/agent apart, which is on every node of pool `cpu` that holds it; change the rule, or keep the DaemonSet off some nodes"
+    );
+}
+
+#[test]
+fn a_running_pod_whose_rule_reaches_over_a_zone_is_named() {
+    let mut owner = bound(labelled("r", "batch"), "n");
+    let zone = "topology.kubernetes.io/zone";
+    owner.spec.anti_affinity = vec![PodTerm { topology_key: zone.into(), ..away_from("web") }];
+    let plan = planned(&with(cluster(aws(), [pool("cpu")]), [owner, labelled("a", "web")]));
+    assert_eq!(plan.unplaced[0].reason, UnplacedReason::UnmodelledRule);
+    assert!(
+        plan.unplaced[0]
+            .message
+            .starts_with("pod default/r keeps it away by required pod anti-affinity over")
+    );
+}
+
+#[test]
+fn a_pod_in_another_namespace_is_none_of_the_rules_business() {
+    let mut elsewhere = labelled("b", "web");
+    elsewhere.key.namespace = "other".into();
+    assert_eq!(buys([keeps_away(labelled("a", "web"), "web"), elsewhere]), ["c7.xlarge: a b"]);
+}
+
+fn spread(name: &str, max_skew: u32) -> Pod {
+    let mut pod = labelled(name, "web");
+    let selector = Some(vec![is_in("app", &["web"])]);
+    pod.spec.spreads = vec![SpreadRule { topology_key: "kubernetes.io/hostname".into(), max_skew, selector }];
+    pod
+}
+
+#[test]
+fn pods_spread_over_nodes_are_at_most_the_skew_on_each_new_node() {
+    assert_eq!(buys(["a", "b", "c"].map(|name| spread(name, 1))).len(), 3);
+    assert_eq!(buys(["a", "b", "c", "d"].map(|name| spread(name, 2))).len(), 2);
+}
+
+#[test]
+fn pods_of_two_templates_count_together_where_one_rule_counts_both() {
+    let mut larger = spread("b", 1);
+    larger.spec.requests = requests(2, 1, 0);
+    assert_eq!(buys([spread("a", 1), larger]).len(), 2);
+    assert_eq!(buys([spread("a", 1), labelled("b", "web")]).len(), 2, "the other has no rule and is counted");
+    assert_eq!(buys([spread("a", 1), labelled("b", "batch")]).len(), 1);
+}
+
+#[test]
+fn a_pod_that_its_own_rule_does_not_count_goes_where_none_of_those_are() {
+    let stranger = |name: &str| Pod { labels: app_label("other"), ..spread(name, 1) };
+    assert_eq!(buys(["a", "b"].map(stranger)), ["c7.xlarge: a b"]);
+}
+
+#[test]
+fn running_pods_count_on_their_node() {
+    let running = bound(labelled("r", "web"), "n");
+    assert_eq!(buys_beside([running], spread("a", 1)), 1);
+    let other = bound(labelled("r", "batch"), "n");
+    assert_eq!(buys_beside([other], spread("a", 1)), 0);
+    let has_a_rule = bound(spread("r", 1), "n");
+    assert_eq!(buys_beside([has_a_rule], labelled("a", "web")), 0, "what runs is not asked again");
+}
+
+#[test]
+fn pods_that_were_planned_together_within_the_skew_stay_together() {
+    let first = with(cluster(aws(), [pool("cpu")]), ["a", "b"].map(|name| spread(name, 2)));
+    let plan = planned(&first);
+    assert_eq!(bought(&plan), ["c7.xlarge: a b"]);
+    let again = planned(&carried_out(&first, &plan, 1));
+    assert_eq!((again.claims.len(), again.placements.len()), (0, 2));
+    let more = planned(&with(carried_out(&first, &plan, 1), [spread("c", 2)]));
+    assert_eq!(bought(&more), ["c7.xlarge: c"], "a third would be too many there");
+}
+
+#[test]
+fn a_preference_to_be_spread_forbids_nothing_and_the_reason_says_that_it_was_not_weighed() {
+    let wish = |name: &str| {
+        let mut pod = labelled(name, "web");
+        pod.spec.spread_wishes = ["topology.kubernetes.io/zone".to_owned()].into();
+        pod
+    };
+    let plan = planned(&with(cluster(aws(), [pool("cpu")]), ["a", "b"].map(wish)));
+    assert_eq!(bought(&plan), ["c7.xlarge: a b"]);
+    let said = "; the preference to spread over `topology.kubernetes.io/zone` was not weighed";
+    assert!(plan.claims[0].reason.ends_with(said), "{}", plan.claims[0].reason);
+}

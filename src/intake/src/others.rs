@@ -1,0 +1,202 @@
+//! Rules of a pod about other pods: host ports, required pod anti-affinity, topology spread.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use k8s_openapi::api::core::v1 as k8s;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
+use poolwright_catalog::labels::HOSTNAME;
+use poolwright_core::{HostPort, Namespaces, Operator, PodTerm, Requirement, SpreadRule, UnmodelledRule};
+
+use crate::error::Problem;
+use crate::rules::operator;
+
+/// Whose rules they are: what the rules mean depends on it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Owner<'a> {
+    pub namespace: &'a str,
+    pub labels: &'a BTreeMap<String, String>,
+}
+
+/// Ports of the host that the pod takes while it runs: those of containers and of sidecars. Init containers that end have
+/// none as far as the kube-scheduler is concerned.
+pub(crate) fn host_ports(path: &str, spec: &k8s::PodSpec) -> Result<BTreeSet<HostPort>, Problem> {
+    let mut taken = BTreeSet::new();
+    let is_sidecar = |container: &&k8s::Container| container.restart_policy.as_deref() == Some("Always");
+    let sidecars = spec.init_containers.iter().flatten().enumerate().filter(|(_, one)| is_sidecar(one));
+    let containers = spec.containers.iter().enumerate();
+    let all = sidecars.map(|one| ("initContainers", one)).chain(containers.map(|one| ("containers", one)));
+    for (list, (at, container)) in all {
+        for (index, port) in container.ports.iter().flatten().enumerate() {
+            let path = || format!("{path}.{list}[{at}].ports[{index}]");
+            // With the host's network every port of a container is one of the host; admission writes it so.
+            let host = port.host_port.filter(|port| *port != 0);
+            let host = host.or_else(|| (spec.host_network == Some(true)).then_some(port.container_port));
+            if let Some(host) = host {
+                taken.insert(host_port(path, port, host)?);
+            }
+        }
+    }
+    Ok(taken)
+}
+
+fn host_port(path: impl Fn() -> String, from: &k8s::ContainerPort, host: i32) -> Result<HostPort, Problem> {
+    let port = u16::try_from(host).ok().filter(|port| *port > 0).ok_or_else(|| {
+        let field = if from.host_port == Some(host) { "hostPort" } else { "containerPort" };
+        Problem::new(
+            format!("{}.{field}", path()),
+            format!("{host} is not a port"),
+            "use a number from 1 to 65535",
+        )
+    })?;
+    let protocol = from.protocol.as_deref().filter(|name| !name.is_empty()).unwrap_or("TCP");
+    if !["TCP", "UDP", "SCTP"].contains(&protocol) {
+        return Err(Problem::new(
+            format!("{}.protocol", path()),
+            format!("`{protocol}` is not a protocol of a port"),
+            "use TCP, UDP or SCTP",
+        ));
+    }
+    let ip = from.host_ip.clone().filter(|ip| !ip.is_empty() && ip != "0.0.0.0");
+    Ok(HostPort { port, protocol: protocol.to_owned(), ip })
+}
+
+/// Required pod anti-affinity. What the planner cannot follow goes to `unmodelled` too; a term that cannot be read at all
+/// goes there alone.
+pub(crate) fn anti_affinity(
+    path: &str,
+    owner: Owner<'_>,
+    spec: &k8s::PodSpec,
+    unmodelled: &mut Vec<UnmodelledRule>,
+) -> Vec<PodTerm> {
+    let rule = spec.affinity.as_ref().and_then(|affinity| affinity.pod_anti_affinity.as_ref());
+    let terms = rule.and_then(|rule| rule.required_during_scheduling_ignored_during_execution.as_ref());
+    let path = format!("{path}.affinity.podAntiAffinity.requiredDuringSchedulingIgnoredDuringExecution");
+    let mut converted = Vec::new();
+    for (at, term) in terms.into_iter().flatten().enumerate() {
+        let mut add = |field: &str, rule: String| {
+            unmodelled.push(UnmodelledRule { field: format!("{path}[{at}]{field}"), rule });
+        };
+        if term.topology_key != HOSTNAME {
+            add(".topologyKey", format!("pod anti-affinity over `{}`", term.topology_key));
+        }
+        let chosen = term.namespace_selector.as_ref();
+        let by_label = chosen.is_some_and(|selector| !is_empty(selector));
+        if by_label {
+            add(".namespaceSelector", "pod anti-affinity to namespaces chosen by label".to_owned());
+        }
+        let (same, other) = (term.match_label_keys.as_deref(), term.mismatch_label_keys.as_deref());
+        let Ok(selector) = selector(owner, term.label_selector.as_ref(), same, other) else {
+            add(".labelSelector", "pod anti-affinity with an expression that makes no sense".to_owned());
+            continue;
+        };
+        converted.push(PodTerm {
+            topology_key: term.topology_key.clone(),
+            // Which namespaces have a label is not known here: all, so that nobody comes too near.
+            namespaces: if chosen.is_some() { Namespaces::All } else { named(owner, term) },
+            selector,
+        });
+    }
+    converted
+}
+
+fn named(owner: Owner<'_>, term: &k8s::PodAffinityTerm) -> Namespaces {
+    let names: BTreeSet<String> = term.namespaces.iter().flatten().cloned().collect();
+    Namespaces::Of(if names.is_empty() { [owner.namespace.to_owned()].into() } else { names })
+}
+
+fn is_empty(selector: &LabelSelector) -> bool {
+    selector.match_labels.as_ref().is_none_or(BTreeMap::is_empty)
+        && selector.match_expressions.as_ref().is_none_or(Vec::is_empty)
+}
+
+/// An expression of a selector that no API server would have accepted.
+struct Senseless;
+
+/// A selector, AND-ed in one order, with what admission adds to it for the owner's labels.
+fn selector(
+    owner: Owner<'_>,
+    from: Option<&LabelSelector>,
+    same: Option<&[String]>,
+    other: Option<&[String]>,
+) -> Result<Option<Vec<Requirement>>, Senseless> {
+    let Some(from) = from else { return Ok(None) };
+    let mut all = requirements(from).ok_or(Senseless)?;
+    all.extend(own_values(owner, same, Operator::In));
+    all.extend(own_values(owner, other, Operator::NotIn));
+    all.sort();
+    all.dedup();
+    Ok(Some(all))
+}
+
+/// Topology spread that must be kept. Where it is a preference (`ScheduleAnyway`) it forbids nothing and is left out; over
+/// other labels than the host name it goes to `unmodelled`.
+pub(crate) fn spreads(
+    path: &str,
+    owner: Owner<'_>,
+    spec: &k8s::PodSpec,
+    unmodelled: &mut Vec<UnmodelledRule>,
+) -> Vec<SpreadRule> {
+    let mut converted = Vec::new();
+    for (at, spread) in spec.topology_spread_constraints.iter().flatten().enumerate() {
+        let path = format!("{path}.topologySpreadConstraints[{at}]");
+        if spread.when_unsatisfiable == "ScheduleAnyway" {
+            continue;
+        }
+        let mut add = |field: &str, rule: String| {
+            unmodelled.push(UnmodelledRule { field: format!("{path}{field}"), rule });
+        };
+        if spread.topology_key != HOSTNAME {
+            add(".topologyKey", format!("topology spread over `{}`", spread.topology_key));
+            continue;
+        }
+        let Some(max_skew) = u32::try_from(spread.max_skew).ok().filter(|skew| *skew > 0) else {
+            add(".maxSkew", format!("topology spread with a maxSkew of {}", spread.max_skew));
+            continue;
+        };
+        let same = spread.match_label_keys.as_deref();
+        match selector(owner, spread.label_selector.as_ref(), same, None) {
+            Ok(selector) => {
+                converted.push(SpreadRule { topology_key: spread.topology_key.clone(), max_skew, selector });
+            }
+            Err(Senseless) => {
+                add(".labelSelector", "topology spread with an expression that makes no sense".to_owned());
+            }
+        }
+    }
+    converted
+}
+
+/// The labels of topology spread that is a preference.
+pub(crate) fn spread_wishes(spec: &k8s::PodSpec) -> BTreeSet<String> {
+    let all = spec.topology_spread_constraints.iter().flatten();
+    let wishes = all.filter(|spread| spread.when_unsatisfiable == "ScheduleAnyway");
+    wishes.map(|spread| spread.topology_key.clone()).collect()
+}
+
+/// Requirements on labels by the owner's own values; labels that it does not have say nothing.
+fn own_values(
+    owner: Owner<'_>,
+    keys: Option<&[String]>,
+    operator: fn(BTreeSet<String>) -> Operator,
+) -> Vec<Requirement> {
+    let of = |key: &String| {
+        let value = owner.labels.get(key)?.clone();
+        Some(Requirement { key: key.clone(), operator: operator([value].into()) })
+    };
+    keys.into_iter().flatten().filter_map(of).collect()
+}
+
+/// What a label selector requires, in one order; `None` when it makes no sense.
+fn requirements(selector: &LabelSelector) -> Option<Vec<Requirement>> {
+    let mut all: Vec<Requirement> = Vec::new();
+    for (key, value) in selector.match_labels.iter().flatten() {
+        all.push(Requirement { key: key.clone(), operator: Operator::In([value.clone()].into()) });
+    }
+    for expression in selector.match_expressions.iter().flatten() {
+        let known = ["In", "NotIn", "Exists", "DoesNotExist"].contains(&expression.operator.as_str());
+        let operator = operator(&expression.operator, expression.values.clone().unwrap_or_default());
+        all.push(Requirement { key: expression.key.clone(), operator: operator.filter(|_| known)? });
+    }
+    all.sort();
+    Some(all)
+}
