@@ -1,9 +1,10 @@
 //! Numbers at the edges of what can be said: an answer or a typed error, never a panic, and no work beyond what was given.
 
 use poolwright_catalog::{ResourceName, UsdPerHour};
+use poolwright_solver::problem::Removal;
 use poolwright_solver::{
-    Candidate, Limit, NeverStop, Options, PodClass, Problem, ProblemError, Progress, Solution, Watch, check,
-    solve,
+    Candidate, ExistingNode, Limit, NeverStop, Options, PodClass, Problem, ProblemError, Progress, Solution,
+    Watch, check, solve,
 };
 
 fn resources() -> Vec<ResourceName> {
@@ -205,6 +206,28 @@ fn counts_near_all_of_thirty_two_bits_are_planned_or_refused_by_name() {
     let refused = solve(&problem, &Options::default(), &mut NeverStop);
     assert!(
         matches!(&refused, Err(ProblemError::BadNumber { what, .. }) if what == "candidate 0"),
+        "{refused:?}"
+    );
+}
+
+#[test]
+fn more_pods_of_a_class_than_can_be_counted_are_refused_by_name() {
+    let node = ExistingNode {
+        name: "node".into(),
+        free: vec![10, 10],
+        removal: Some(Removal { price: UsdPerHour::ZERO, disruption: UsdPerHour::ZERO, pods: vec![(0, 1)] }),
+        ..ExistingNode::default()
+    };
+    let problem = Problem {
+        resources: resources(),
+        classes: vec![class(0, [1, 0], u32::MAX, 1)],
+        candidates: vec![candidate(0, 1_000, [1_000, 1_000])],
+        existing: vec![node],
+        ..Problem::default()
+    };
+    let refused = solve(&problem, &Options::default(), &mut NeverStop);
+    assert!(
+        matches!(&refused, Err(ProblemError::BadNumber { what, field: "count", value: 4_294_967_296, .. }) if what == "class 0"),
         "{refused:?}"
     );
 }

@@ -89,7 +89,22 @@ struct Judged {
     least: bool,
 }
 
+/// A plan that the checker accepts and that is cheaper than an integer program's is an integer program's error: where HiGHS
+/// disagrees, it is asked again without presolve. What both say is said.
 fn judge(
+    problem: &Problem,
+    engine: Backend,
+    oracle: ilp::Backend,
+) -> Result<Result<Judged, String>, Unsolved> {
+    match judge_by(problem, engine, oracle)? {
+        Err(_) if oracle == ilp::Backend::Highs => {
+            judge_by(problem, engine, ilp::Backend::HighsWithoutPresolve)
+        }
+        judged => Ok(judged),
+    }
+}
+
+fn judge_by(
     problem: &Problem,
     engine: Backend,
     oracle: ilp::Backend,

@@ -134,6 +134,8 @@ impl Problem {
             removal.pods.iter().for_each(|(class, count)| pods[*class as usize] += u64::from(*count));
         }
         for (class, count) in self.classes.iter().zip(pods) {
+            let rule = "those that wait and those on removable nodes may be 4294967295 together";
+            number(&class.name, "count", count, u32::try_from(count).is_ok(), rule)?;
             let mut each = dearest + price(&class.name, "disruption", class.disruption)?;
             each += price(&class.name, "atRisk", risk(class.at_risk, interruptions))?;
             let mut disliked = 0;

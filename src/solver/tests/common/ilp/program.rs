@@ -10,6 +10,8 @@ use good_lp::{
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Backend {
     Highs,
+    /// HiGHS without its presolve, which has been wrong: a second opinion.
+    HighsWithoutPresolve,
     Microlp,
 }
 
@@ -68,6 +70,7 @@ impl Program {
                 Err(Unsolved::Impossible) => self.highs(objective, "off"),
                 answer => answer,
             },
+            Backend::HighsWithoutPresolve => self.highs(objective, "off"),
             Backend::Microlp => {
                 let model = self.unsolved(objective).using(microlp).with_time_limit(LITTLE_PATIENCE);
                 values(self.with_rows(model).solve())
