@@ -139,6 +139,41 @@ async fn two_pods_of_one_gpu_each_get_two_g5_xlarge_and_go_back_to_nothing() {
 }
 
 #[tokio::test]
+async fn pods_that_may_not_share_a_node_get_one_each_and_the_scheduler_agrees() {
+    let cluster = cluster().await;
+    let (name, namespace) = (unique("apart"), cluster.namespace("apart").await.unwrap());
+    cluster.apply("", &[node_class(&name, json!({})), node_pool(&name, json!({}))]).await.unwrap();
+    let selector = json!({"matchLabels": {"app": "apart"}});
+    let apart = json!({"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [
+        {"labelSelector": selector, "topologyKey": "kubernetes.io/hostname"}]}});
+    let small = |pod_name: &str| pod(pod_name, &name, json!({"cpu": "100m", "nvidia.com/gpu": "1"}));
+    let mut pods = Vec::new();
+    for pod_name in ["apart-1", "apart-2"] {
+        let mut pod = small(pod_name);
+        pod["metadata"]["labels"] = json!({"app": "apart"});
+        pod["spec"]["affinity"] = apart.clone();
+        pods.push(pod);
+    }
+    for pod_name in ["port-1", "port-2"] {
+        let mut pod = small(pod_name);
+        pod["spec"]["containers"][0]["ports"] = json!([{"containerPort": 8080, "hostPort": 8080}]);
+        pods.push(pod);
+    }
+    cluster.create_pods(&namespace, &pods).await.unwrap();
+    let running = cluster.wait_running(&namespace, 4).await.unwrap();
+    for kind in ["apart-", "port-"] {
+        let homes: Vec<String> = running
+            .iter()
+            .filter(|pod| pod.name_any().starts_with(kind))
+            .map(|pod| pod.spec.as_ref().unwrap().node_name.clone().unwrap())
+            .collect();
+        assert!(homes.len() == 2 && homes[0] != homes[1], "{kind}: {homes:?}");
+    }
+    cluster.delete_pods(&namespace).await.unwrap();
+    cluster.wait_nothing_left(&name).await.unwrap();
+}
+
+#[tokio::test]
 async fn a_node_stays_closed_until_its_startup_taint_is_lifted_and_its_pods_are_nominated_to_it() {
     const DRIVER: &str = "example.com/driver-not-ready";
     let cluster = cluster().await;
