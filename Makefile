@@ -18,7 +18,7 @@ WITH_TOOLS := python3 tests/tools.py run
 # The tests that start a control plane, as arguments of cargo test.
 E2E := $(patsubst tests/plane/tests/%.rs,--test %,$(sort $(wildcard tests/plane/tests/*.rs)))
 
-.PHONY: help demo test build lint unit control-plane e2e bench crds clean
+.PHONY: help demo test build lint unit control-plane e2e bench bench-mix crds clean
 
 help: ## this list
 	@echo "make <target>:"
@@ -54,6 +54,10 @@ e2e: control-plane ## the tests on a real control plane
 bench: ## the solver's figures: cost, certified bound, gap over time, memory; CASE="P1 P8" for some, RUNS=1 for a quick look
 	@$(WITH_TOOLS) cargo build --locked --release -p poolwright-solver --example bench
 	@"$(CARGO_TARGET_DIR)/release/examples/bench" $(CASE) --runs $(or $(RUNS),5)
+
+bench-mix: ## from objects to a checked plan for Karpenter's benchmark mix: pods per second, cost; PODS="10000 20000"
+	@$(WITH_TOOLS) cargo build --locked --release -p poolwright-intake --example mix
+	@"$(CARGO_TARGET_DIR)/release/examples/mix" $(PODS)
 
 crds: ## writes crds/*.yaml anew from the types
 	@$(WITH_TOOLS) cargo run --locked --quiet -p poolwright-cli -- crds --dir crds

@@ -1,0 +1,176 @@
+//! `make bench-mix`: from objects to a checked plan for Karpenter's benchmark mix.
+//!
+//! `mix [PODS...]`. A fifth each of plain pods, pods spread over zones, pods spread over nodes, pods with affinity to their like
+//! over zones, and pods that keep away from their like on a node; CPU 100m to 1500m, memory 100Mi to 4Gi; 400 types of 1 to
+//! 400 vCPU with 2 GiB and 10 pods for each, in four zones on demand at 0.025 $ a vCPU and 0.001 $ a GiB, a tenth less in none.
+//! Time is wall clock from the API's objects in memory to the plan that passed all checks.
+
+#![expect(clippy::disallowed_methods, reason = "measuring time is what this program is for")]
+#![expect(clippy::print_stdout, reason = "its figures are its output")]
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use k8s_openapi::api::core::v1 as k8s;
+use poolwright_catalog::offering::CatalogueOrigin;
+use poolwright_catalog::{
+    Arch, CapacityType, Catalogue, InstanceType, Offering, OfferingId, Price, PriceSource, Quote,
+    ResourceList, ResourceName, UsdPerHour,
+};
+use poolwright_core::plan::{PlanOptions, plan};
+use poolwright_core::{NodeClassRef, Snapshot};
+use poolwright_solver::Watch;
+use serde_json::{Value, json};
+
+const SEED: u64 = 42;
+const ZONES: [&str; 4] = ["zone-1", "zone-2", "zone-3", "zone-4"];
+
+/// Numbers that are the same on every machine (SplitMix64).
+struct Numbers(u64);
+
+impl Numbers {
+    fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut mixed = self.0;
+        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        mixed ^ (mixed >> 31)
+    }
+
+    fn one_of<'a>(&mut self, all: &[&'a str]) -> &'a str {
+        all[(self.next() % all.len() as u64) as usize]
+    }
+}
+
+fn object(numbers: &mut Numbers, at: usize, kinds: usize) -> k8s::Pod {
+    let letter = |numbers: &mut Numbers| numbers.one_of(&["a", "b", "c", "d", "e", "f", "g"]);
+    let (mut labels, mut spec) = (json!({"my-label": letter(numbers)}), json!({}));
+    let spread = |key: &str, of: &str| {
+        json!([{"maxSkew": 1, "topologyKey": key, "whenUnsatisfiable": "DoNotSchedule",
+            "labelSelector": {"matchLabels": {"my-label": of}}}])
+    };
+    let term = |key: &str, labels: &Value| {
+        json!({"requiredDuringSchedulingIgnoredDuringExecution": [
+            {"topologyKey": key, "labelSelector": {"matchLabels": labels}}]})
+    };
+    match at * 5 / kinds {
+        0 => {}
+        1 => spec["topologySpreadConstraints"] = spread("topology.kubernetes.io/zone", letter(numbers)),
+        2 => spec["topologySpreadConstraints"] = spread("kubernetes.io/hostname", letter(numbers)),
+        3 => {
+            labels = json!({"my-affinity": letter(numbers)});
+            spec["affinity"] = json!({"podAffinity": term("topology.kubernetes.io/zone", &labels)});
+        }
+        _ => {
+            labels = json!({"app": "nginx"});
+            spec["affinity"] = json!({"podAntiAffinity": term("kubernetes.io/hostname", &labels)});
+        }
+    }
+    let cpu = numbers.one_of(&["100m", "250m", "500m", "1000m", "1500m"]);
+    let memory = numbers.one_of(&["100Mi", "256Mi", "512Mi", "1024Mi", "2048Mi", "4096Mi"]);
+    spec["containers"] = json!([{"name": "main", "resources": {"requests": {"cpu": cpu, "memory": memory}}}]);
+    let status =
+        json!({"conditions": [{"type": "PodScheduled", "status": "False", "reason": "Unschedulable"}]});
+    let written = json!({"metadata": {"name": format!("pod-{at:05}"), "namespace": "default", "labels": labels},
+        "spec": spec, "status": status});
+    serde_json::from_value(written).expect("a pod")
+}
+
+fn catalogue() -> Catalogue {
+    let (mut types, mut offerings) = (Vec::new(), Vec::new());
+    for size in 1..=400u64 {
+        let name = format!("fake-{size}");
+        let price = UsdPerHour::from_micros(size * (25_000 + 2 * 1_000));
+        for zone in ZONES {
+            let capacity_type = CapacityType::OnDemand;
+            offerings.push(Offering {
+                id: OfferingId { instance_type: name.as_str().into(), zone: zone.into(), capacity_type },
+                region: Some("region-1".into()),
+                price: Price::Known(Quote {
+                    usd_per_hour: price,
+                    source: PriceSource::new("made up"),
+                    as_of: None,
+                }),
+                available: None,
+                interruptions: None,
+            });
+        }
+        types.push(InstanceType {
+            name: name.as_str().into(),
+            provider: "fake".into(),
+            arch: Arch::Amd64,
+            gpu: None,
+            allocatable: ResourceList::new()
+                .with(ResourceName::CPU, size * 1000)
+                .with(ResourceName::MEMORY, size * (2 << 30))
+                .with(ResourceName::PODS, size * 10),
+        });
+    }
+    Catalogue::new(CatalogueOrigin { source: "made up".into(), as_of: None }, types, offerings)
+}
+
+/// Stops the solver at a time.
+struct Until(Instant);
+
+impl Watch for Until {
+    fn should_stop(&mut self) -> bool {
+        Instant::now() >= self.0
+    }
+}
+
+fn main() {
+    let mut counts: Vec<usize> = std::env::args().skip(1).filter_map(|text| text.parse().ok()).collect();
+    if counts.is_empty() {
+        counts = vec![1_000, 5_000, 10_000, 20_000];
+    }
+    let class =
+        NodeClassRef { group: "poolwright.dev".into(), kind: "KwokNodeClass".into(), name: "default".into() };
+    let pool: poolwright_api::NodePool = serde_json::from_value(json!({
+        "apiVersion": poolwright_api::API_VERSION, "kind": "NodePool", "metadata": {"name": "default", "uid": "1"},
+        "spec": {"template": {"spec": {"nodeClassRef": {"group": class.group, "kind": class.kind, "name": class.name}}}},
+    }))
+    .expect("a pool");
+    let pool = poolwright_intake::node_pool(&pool);
+    let catalogue = Arc::new(catalogue());
+    println!(
+        "{:>6} {:>9} {:>9} {:>8} {:>8} {:>7} {:>10} {:>10} {:>9} {:>7}",
+        "pods", "intake s", "plan s", "pods/s", "placed", "nodes", "$/h", "first-fit", "bound", "gap %"
+    );
+    for count in counts {
+        let mut numbers = Numbers(SEED);
+        let objects: Vec<k8s::Pod> = (0..count).map(|at| object(&mut numbers, at, count)).collect();
+        let began = Instant::now();
+        let mut snapshot = Snapshot::default();
+        snapshot.catalogues.insert(class.clone(), Ok(catalogue.clone()));
+        snapshot.pools.insert(pool.name.clone(), Arc::new(pool.clone()));
+        for object in &objects {
+            let pod = poolwright_intake::pod(object).expect("it converts");
+            snapshot.pods.insert(pod.key.clone(), Arc::new(pod));
+        }
+        let read = began.elapsed();
+        // What a user would wait for ten thousand pods at ten thousand a second, the rest of the work taken off.
+        let solving = Duration::from_micros(count as u64 * 25);
+        let options = PlanOptions { baselines: false, ..PlanOptions::default() };
+        let mut until = Until(Instant::now() + solving);
+        let plan_of = plan(&snapshot, jiff::Timestamp::UNIX_EPOCH, &options, &mut until);
+        let all = began.elapsed();
+        assert_eq!(plan_of.refused, Vec::<String>::new(), "the plan passes the checks");
+        // Out of the time that is measured.
+        let baselines = PlanOptions::default();
+        let mut now = Until(Instant::now());
+        let naive = plan(&snapshot, jiff::Timestamp::UNIX_EPOCH, &baselines, &mut now).baselines.first_fit;
+        println!(
+            "{:>6} {:>9.3} {:>9.3} {:>8.0} {:>8} {:>7} {:>10} {:>10} {:>9} {:>7.2}",
+            count,
+            read.as_secs_f64(),
+            all.saturating_sub(read).as_secs_f64(),
+            count as f64 / all.as_secs_f64(),
+            plan_of.counts.on_new,
+            plan_of.claims.len(),
+            plan_of.cost.to_string(),
+            naive.to_string(),
+            plan_of.bound.to_string(),
+            plan_of.gap() * 100.0
+        );
+    }
+}
