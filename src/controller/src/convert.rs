@@ -2,11 +2,16 @@
 
 use k8s_openapi::api::{apps, core::v1 as k8s};
 use poolwright_api::{NodeClaim, NodePool};
-use poolwright_core::{Claim, DaemonSet, Node, Pod, Pool};
+use poolwright_core::{Claim, DaemonSet, Namespace, Node, Pod, Pool};
 
 /// A pod.
 pub fn pod(object: &k8s::Pod) -> Result<Pod, String> {
     poolwright_intake::pod(object).map_err(|error| error.to_string())
+}
+
+/// A namespace.
+pub fn namespace(object: &k8s::Namespace) -> Namespace {
+    poolwright_intake::namespace(object)
 }
 
 /// A node.

@@ -4,7 +4,7 @@ use jiff::Timestamp;
 use k8s_openapi::api::{apps, core::v1 as k8s};
 use poolwright_api::{NodeClaim, NodePool};
 use poolwright_core::index::Change;
-use poolwright_core::{Claim, ClaimName, DaemonSet, Node, Pod, PodKey, Pool, PoolName};
+use poolwright_core::{Claim, ClaimName, DaemonSet, Namespace, Node, Pod, PodKey, Pool, PoolName};
 
 use crate::convert;
 use crate::watch::Kind;
@@ -140,5 +140,31 @@ impl Kind for DaemonSets {
     }
     fn known(state: &State, namespace: Option<&str>, name: &str) -> Option<DaemonSet> {
         state.index.view().daemonsets.get(&key(namespace, name)).map(|one| (**one).clone())
+    }
+}
+
+/// Namespaces, for the rules of pods that choose by their labels.
+pub struct Namespaces;
+
+impl Kind for Namespaces {
+    type Object = k8s::Namespace;
+    type Model = Namespace;
+    const NAME: &'static str = "Namespace";
+
+    fn convert(object: &k8s::Namespace) -> Result<Namespace, String> {
+        Ok(convert::namespace(object))
+    }
+    fn apply(state: &mut State, namespace: Namespace) -> Change {
+        state.index.apply_namespace(namespace)
+    }
+    fn delete(state: &mut State, _: Option<&str>, name: &str) -> Change {
+        state.index.delete_namespace(name)
+    }
+    fn reset(state: &mut State, namespaces: Vec<Namespace>, _: Timestamp) -> Change {
+        state.index.reset_namespaces(namespaces)
+    }
+    fn known(state: &State, _: Option<&str>, name: &str) -> Option<Namespace> {
+        let labels = state.index.view().namespaces.get(name)?.clone();
+        Some(Namespace { name: name.to_owned(), labels })
     }
 }

@@ -58,7 +58,7 @@ use events::{Events, write_events};
 use executor::Executor;
 use http::Endpoints;
 use inventory::{CATALOGUES, Inventory};
-use kinds::{DaemonSets, NodeClaims, NodePools, Nodes, Pods, UNFINISHED_PODS};
+use kinds::{DaemonSets, Namespaces, NodeClaims, NodePools, Nodes, Pods, UNFINISHED_PODS};
 use leader::Elector;
 use lifecycle::Lifecycle;
 use metrics::Metrics;
@@ -128,7 +128,15 @@ pub async fn run_in(
         clock.clone(),
         config.act_concurrency,
     );
-    let kinds = [Pods::NAME, Nodes::NAME, NodeClaims::NAME, NodePools::NAME, DaemonSets::NAME, CATALOGUES];
+    let kinds = [
+        Pods::NAME,
+        Nodes::NAME,
+        Namespaces::NAME,
+        NodeClaims::NAME,
+        NodePools::NAME,
+        DaemonSets::NAME,
+        CATALOGUES,
+    ];
     let (unsynced, unsynced_watch) = tokio::sync::watch::channel(Vec::from(kinds));
     let ready = Ready::new(unsynced_watch.clone());
 
@@ -160,6 +168,7 @@ pub async fn run_in(
     };
     background.spawn(watches.clone().run::<Pods>(client.clone(), Some(UNFINISHED_PODS)));
     background.spawn(watches.clone().run::<Nodes>(client.clone(), None));
+    background.spawn(watches.clone().run::<Namespaces>(client.clone(), None));
     background.spawn(watches.clone().run::<NodeClaims>(client.clone(), None));
     background.spawn(watches.clone().run::<NodePools>(client.clone(), None));
     background.spawn(watches.run::<DaemonSets>(client.clone(), None));

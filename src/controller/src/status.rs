@@ -168,6 +168,7 @@ mod tests {
             annotations: [].into(),
             taints: vec![],
             startup_taints: vec![],
+            reason: String::new(),
             planned_pods: vec![],
             deadlines: poolwright_core::Deadlines::default(),
             created: "2026-01-01T00:00:00Z".parse().unwrap(),

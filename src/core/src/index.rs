@@ -7,8 +7,8 @@ use jiff::{SignedDuration, Timestamp};
 use poolwright_catalog::{Catalogue, OfferingId};
 
 use crate::model::{
-    Claim, ClaimName, DaemonSet, Instance, Node, NodeClassRef, Pod, PodKey, PodPhase, PodRole, Pool,
-    PoolName, Snapshot, Uid,
+    Claim, ClaimName, DaemonSet, Instance, Namespace, Node, NodeClassRef, Pod, PodKey, PodPhase, PodRole,
+    Pool, PoolName, Snapshot, Uid,
 };
 
 /// How long a claim that we wrote ourselves outlives a list that does not have it.
@@ -168,6 +168,31 @@ impl ClusterIndex {
             daemonsets.into_iter().map(|daemonset| (daemonset.key.clone(), daemonset)).collect();
         let gone = drop_missing(&mut self.state.daemonsets, &all, Change::Room);
         all.into_values().map(|daemonset| self.apply_daemonset(daemonset)).fold(gone, Ord::max)
+    }
+
+    /// A namespace was added or changed.
+    pub fn apply_namespace(&mut self, namespace: Namespace) -> Change {
+        let known = &mut self.state.namespaces;
+        if known.get(&namespace.name) == Some(&namespace.labels) {
+            return Change::None;
+        }
+        Arc::make_mut(known).insert(namespace.name, namespace.labels);
+        Change::Room
+    }
+
+    /// A namespace is gone.
+    pub fn delete_namespace(&mut self, name: &str) -> Change {
+        Arc::make_mut(&mut self.state.namespaces).remove(name).map_or(Change::None, |_| Change::Room)
+    }
+
+    /// All namespaces there are.
+    pub fn reset_namespaces(&mut self, namespaces: impl IntoIterator<Item = Namespace>) -> Change {
+        let all = Namespace::labels_by_name(namespaces);
+        if self.state.namespaces == all {
+            return Change::None;
+        }
+        self.state.namespaces = all;
+        Change::Room
     }
 
     /// What a node class can buy, or why it cannot be used.

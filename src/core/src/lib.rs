@@ -17,6 +17,7 @@ pub mod quantity;
 pub mod requests;
 pub mod rules;
 pub mod setbacks;
+pub mod story;
 
 pub use action::{Action, ConditionStatus, ConditionType, ConditionUpdate, Notice, NoticeKind, Subject};
 pub use model::*;

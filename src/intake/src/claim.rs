@@ -45,6 +45,11 @@ pub(crate) fn convert(from: &api::NodeClaim) -> Result<Claim, Problem> {
         taints: core_taints(&spec.taints),
         startup_taints: core_taints(&spec.startup_taints),
         planned_pods: spec.pods.iter().filter_map(|text| pod_key(text)).collect(),
+        reason: meta
+            .annotations
+            .as_ref()
+            .and_then(|all| all.get(names::REASON_ANNOTATION).cloned())
+            .unwrap_or_default(),
         deadlines: core_deadlines("spec.deadlines", &spec.deadlines)?,
         created: meta.creation_timestamp.as_ref().map_or(Timestamp::UNIX_EPOCH, |time| time.0),
         deleting_since: meta.deletion_timestamp.as_ref().map(|time| time.0),

@@ -29,6 +29,7 @@ pub use daemonset::daemonset;
 pub use error::IntakeError;
 pub use manifest::Manifest;
 pub use node::node;
+pub use others::namespace;
 pub use pod::pod;
 pub use pool::node_pool;
 pub use workload::MAX_PODS;

@@ -5,13 +5,13 @@ use std::collections::BTreeSet;
 
 use k8s_openapi::api::{apps, core::v1 as k8s};
 use poolwright_api as api;
-use poolwright_core::{Claim, DaemonSet, Node, Pod, Pool};
+use poolwright_core::{Claim, DaemonSet, Namespace, Node, Pod, Pool};
 use serde_json::Value;
 
 use crate::error::{IntakeError, Problem, object_name};
 use crate::strict::read;
 use crate::workload::{self, Expansion};
-use crate::{claim, daemonset, node, pool};
+use crate::{claim, daemonset, node, others, pool};
 
 /// What the objects of one or more manifests come to.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -24,6 +24,8 @@ pub struct Manifest {
     pub node_classes: Vec<api::KwokNodeClass>,
     /// Nodes.
     pub nodes: Vec<Node>,
+    /// Namespaces.
+    pub namespaces: Vec<Namespace>,
     /// DaemonSets.
     pub daemonsets: Vec<DaemonSet>,
     /// NodeClaims.
@@ -39,6 +41,7 @@ impl Manifest {
         self.pools.extend(other.pools);
         self.node_classes.extend(other.node_classes);
         self.nodes.extend(other.nodes);
+        self.namespaces.extend(other.namespaces);
         self.daemonsets.extend(other.daemonsets);
         self.claims.extend(other.claims);
         self.notes.extend(other.notes);
@@ -53,11 +56,14 @@ impl Manifest {
             .iter()
             .map(|class| object_name("KwokNodeClass", None, class.metadata.name.as_deref()));
         let nodes = self.nodes.iter().map(|node| format!("Node {}", node.name));
+        let namespaces = self.namespaces.iter().map(|namespace| format!("Namespace {}", namespace.name));
         let daemonsets = self.daemonsets.iter().map(|set| format!("DaemonSet {}", set.key));
         let claims = self.claims.iter().map(|claim| format!("NodeClaim {}", claim.name));
         let mut seen = BTreeSet::new();
         let mut twice = BTreeSet::new();
-        for name in pods.chain(pools).chain(classes).chain(nodes).chain(daemonsets).chain(claims) {
+        for name in
+            pods.chain(pools).chain(classes).chain(nodes).chain(namespaces).chain(daemonsets).chain(claims)
+        {
             if !seen.insert(name.clone()) {
                 twice.insert(name);
             }
@@ -178,9 +184,10 @@ fn owner_uid(value: &Value) -> Option<String> {
 }
 
 /// Kinds that this room reads, with the one version it reads and whether they live in a namespace.
-const KINDS: [(&str, &str, bool); 11] = [
+const KINDS: [(&str, &str, bool); 12] = [
     ("Pod", "v1", true),
     ("Node", "v1", false),
+    ("Namespace", "v1", false),
     ("Deployment", "apps/v1", true),
     ("ReplicaSet", "apps/v1", true),
     ("StatefulSet", "apps/v1", true),
@@ -257,6 +264,10 @@ impl Object {
                 manifest
                     .nodes
                     .push(node::convert(&read::<k8s::Node>(value)?).map_err(|problem| vec![problem])?);
+                return Ok(());
+            }
+            "Namespace" => {
+                manifest.namespaces.push(others::namespace(&read(value)?));
                 return Ok(());
             }
             "DaemonSet" => {

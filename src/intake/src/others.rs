@@ -1,14 +1,21 @@
-//! Rules of a pod about other pods: host ports, required pod anti-affinity, topology spread.
+//! Rules of a pod about other pods: host ports, required pod affinity and anti-affinity, topology spread.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use k8s_openapi::api::core::v1 as k8s;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
-use poolwright_catalog::labels::HOSTNAME;
-use poolwright_core::{HostPort, Namespaces, Operator, PodTerm, Requirement, SpreadRule, UnmodelledRule};
+use poolwright_core::{
+    HostPort, Namespace, Namespaces, Operator, PodTerm, Requirement, SpreadRule, UnmodelledRule,
+};
 
 use crate::error::Problem;
 use crate::rules::operator;
+
+/// A namespace as decisions see it.
+pub fn namespace(from: &k8s::Namespace) -> Namespace {
+    let meta = &from.metadata;
+    Namespace { name: meta.name.clone().unwrap_or_default(), labels: meta.labels.clone().unwrap_or_default() }
+}
 
 /// Whose rules they are: what the rules mean depends on it.
 #[derive(Clone, Copy, Debug)]
@@ -60,8 +67,19 @@ fn host_port(path: impl Fn() -> String, from: &k8s::ContainerPort, host: i32) ->
     Ok(HostPort { port, protocol: protocol.to_owned(), ip })
 }
 
-/// Required pod anti-affinity. What the planner cannot follow goes to `unmodelled` too; a term that cannot be read at all
-/// goes there alone.
+/// Required pod affinity. A term that cannot be read goes to `unmodelled`.
+pub(crate) fn affinity(
+    path: &str,
+    owner: Owner<'_>,
+    spec: &k8s::PodSpec,
+    unmodelled: &mut Vec<UnmodelledRule>,
+) -> Vec<PodTerm> {
+    let rule = spec.affinity.as_ref().and_then(|affinity| affinity.pod_affinity.as_ref());
+    let terms = rule.and_then(|rule| rule.required_during_scheduling_ignored_during_execution.as_deref());
+    terms_of(&format!("{path}.affinity.podAffinity"), owner, terms.unwrap_or_default(), unmodelled)
+}
+
+/// Required pod anti-affinity. A term that cannot be read goes to `unmodelled`.
 pub(crate) fn anti_affinity(
     path: &str,
     owner: Owner<'_>,
@@ -69,44 +87,49 @@ pub(crate) fn anti_affinity(
     unmodelled: &mut Vec<UnmodelledRule>,
 ) -> Vec<PodTerm> {
     let rule = spec.affinity.as_ref().and_then(|affinity| affinity.pod_anti_affinity.as_ref());
-    let terms = rule.and_then(|rule| rule.required_during_scheduling_ignored_during_execution.as_ref());
-    let path = format!("{path}.affinity.podAntiAffinity.requiredDuringSchedulingIgnoredDuringExecution");
+    let terms = rule.and_then(|rule| rule.required_during_scheduling_ignored_during_execution.as_deref());
+    terms_of(&format!("{path}.affinity.podAntiAffinity"), owner, terms.unwrap_or_default(), unmodelled)
+}
+
+fn terms_of(
+    path: &str,
+    owner: Owner<'_>,
+    terms: &[k8s::PodAffinityTerm],
+    unmodelled: &mut Vec<UnmodelledRule>,
+) -> Vec<PodTerm> {
+    let path = format!("{path}.requiredDuringSchedulingIgnoredDuringExecution");
     let mut converted = Vec::new();
-    for (at, term) in terms.into_iter().flatten().enumerate() {
-        let mut add = |field: &str, rule: String| {
+    for (at, term) in terms.iter().enumerate() {
+        let mut add = |field: &str| {
+            let rule = "a rule about other pods with an expression that makes no sense".to_owned();
             unmodelled.push(UnmodelledRule { field: format!("{path}[{at}]{field}"), rule });
         };
-        if term.topology_key != HOSTNAME {
-            add(".topologyKey", format!("pod anti-affinity over `{}`", term.topology_key));
-        }
-        let chosen = term.namespace_selector.as_ref();
-        let by_label = chosen.is_some_and(|selector| !is_empty(selector));
-        if by_label {
-            add(".namespaceSelector", "pod anti-affinity to namespaces chosen by label".to_owned());
-        }
         let (same, other) = (term.match_label_keys.as_deref(), term.mismatch_label_keys.as_deref());
         let Ok(selector) = selector(owner, term.label_selector.as_ref(), same, other) else {
-            add(".labelSelector", "pod anti-affinity with an expression that makes no sense".to_owned());
+            add(".labelSelector");
             continue;
         };
-        converted.push(PodTerm {
-            topology_key: term.topology_key.clone(),
-            // Which namespaces have a label is not known here: all, so that nobody comes too near.
-            namespaces: if chosen.is_some() { Namespaces::All } else { named(owner, term) },
-            selector,
-        });
+        let Some(namespaces) = namespaces(owner, term) else {
+            add(".namespaceSelector");
+            continue;
+        };
+        converted.push(PodTerm { topology_key: term.topology_key.clone(), namespaces, selector });
     }
     converted
 }
 
-fn named(owner: Owner<'_>, term: &k8s::PodAffinityTerm) -> Namespaces {
+/// The namespaces that a term is about: those named and those chosen; its own where it says neither. An empty selector
+/// chooses all. `None` when the selector makes no sense.
+fn namespaces(owner: Owner<'_>, term: &k8s::PodAffinityTerm) -> Option<Namespaces> {
     let names: BTreeSet<String> = term.namespaces.iter().flatten().cloned().collect();
-    Namespaces::Of(if names.is_empty() { [owner.namespace.to_owned()].into() } else { names })
-}
-
-fn is_empty(selector: &LabelSelector) -> bool {
-    selector.match_labels.as_ref().is_none_or(BTreeMap::is_empty)
-        && selector.match_expressions.as_ref().is_none_or(Vec::is_empty)
+    Some(match &term.namespace_selector {
+        None if names.is_empty() => Namespaces::Of([owner.namespace.to_owned()].into()),
+        None => Namespaces::Of(names),
+        Some(chosen) => match requirements(chosen)? {
+            all if all.is_empty() => Namespaces::All,
+            by => Namespaces::Chosen(names, by),
+        },
+    })
 }
 
 /// An expression of a selector that no API server would have accepted.
@@ -128,8 +151,8 @@ fn selector(
     Ok(Some(all))
 }
 
-/// Topology spread that must be kept. Where it is a preference (`ScheduleAnyway`) it forbids nothing and is left out; over
-/// other labels than the host name it goes to `unmodelled`.
+/// Topology spread that must be kept. Where it is a preference (`ScheduleAnyway`) it forbids nothing and is left out; what
+/// cannot be read goes to `unmodelled`.
 pub(crate) fn spreads(
     path: &str,
     owner: Owner<'_>,
@@ -145,19 +168,21 @@ pub(crate) fn spreads(
         let mut add = |field: &str, rule: String| {
             unmodelled.push(UnmodelledRule { field: format!("{path}{field}"), rule });
         };
-        if spread.topology_key != HOSTNAME {
-            add(".topologyKey", format!("topology spread over `{}`", spread.topology_key));
-            continue;
-        }
         let Some(max_skew) = u32::try_from(spread.max_skew).ok().filter(|skew| *skew > 0) else {
             add(".maxSkew", format!("topology spread with a maxSkew of {}", spread.max_skew));
             continue;
         };
         let same = spread.match_label_keys.as_deref();
         match selector(owner, spread.label_selector.as_ref(), same, None) {
-            Ok(selector) => {
-                converted.push(SpreadRule { topology_key: spread.topology_key.clone(), max_skew, selector });
-            }
+            Ok(selector) => converted.push(SpreadRule {
+                topology_key: spread.topology_key.clone(),
+                max_skew,
+                // The kube-scheduler counts no pods for a selector that is empty.
+                selector: selector.filter(|all| !all.is_empty()),
+                min_domains: spread.min_domains.and_then(|least| u32::try_from(least).ok()),
+                any_affinity: spread.node_affinity_policy.as_deref() == Some("Ignore"),
+                honor_taints: spread.node_taints_policy.as_deref() == Some("Honor"),
+            }),
             Err(Senseless) => {
                 add(".labelSelector", "topology spread with an expression that makes no sense".to_owned());
             }

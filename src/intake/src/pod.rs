@@ -65,6 +65,7 @@ pub(crate) fn pod_spec(path: &str, owner: Owner<'_>, spec: &k8s::PodSpec) -> Res
         host_ports: others::host_ports(path, spec)?,
         spreads: others::spreads(path, owner, spec, &mut unmodelled),
         spread_wishes: others::spread_wishes(spec),
+        affinity: others::affinity(path, owner, spec, &mut unmodelled),
         anti_affinity: others::anti_affinity(path, owner, spec, &mut unmodelled),
         unmodelled,
     })

@@ -6,18 +6,12 @@ use k8s_openapi::api::core::v1 as k8s;
 use poolwright_core::UnmodelledRule;
 
 /// Every rule of this spec that is not modelled, apart from those found where a rule is read: node affinity, tolerations,
-/// pod anti-affinity, topology spread. `path` is that of the spec.
+/// pod affinity and anti-affinity, topology spread. `path` is that of the spec.
 pub(crate) fn find(path: &str, spec: &k8s::PodSpec) -> Vec<UnmodelledRule> {
     let mut found = Vec::new();
     let mut add = |field: String, rule: &str| {
         found.push(UnmodelledRule { field: format!("{path}.{field}"), rule: rule.to_owned() });
     };
-    let affinity = spec.affinity.as_ref();
-    let required = "requiredDuringSchedulingIgnoredDuringExecution";
-    let pods = affinity.and_then(|affinity| affinity.pod_affinity.as_ref());
-    if pods.is_some_and(|rule| is_some(rule.required_during_scheduling_ignored_during_execution.as_deref())) {
-        add(format!("affinity.podAffinity.{required}"), "pod affinity");
-    }
     for (at, volume) in spec.volumes.iter().flatten().enumerate() {
         if let Some((source, rule)) = bound_volume(volume) {
             add(format!("volumes[{at}].{source}"), rule);

@@ -105,30 +105,36 @@ fn keys_to_match_take_the_values_of_the_pods_own_labels() {
 }
 
 #[test]
-fn terms_that_are_not_modelled_are_named_by_their_field() {
+fn a_namespace_selector_chooses_beside_the_names_that_are_given() {
+    let by_label = json!({"labelSelector": {}, "namespaces": ["a"], "namespaceSelector": {"matchLabels": {"team": "x"}}});
+    let Namespaces::Chosen(names, by) = term(by_label).1 else { panic!("chosen by label") };
+    assert_eq!((names, by[0].to_string()), (["a".to_owned()].into(), "team In [x]".to_owned()));
+}
+
+#[test]
+fn required_affinity_is_read_like_anti_affinity() {
+    let zone = json!({"topologyKey": "topology.kubernetes.io/zone", "labelSelector": {"matchLabels": {"app": "db"}}});
+    let rule = json!({"requiredDuringSchedulingIgnoredDuringExecution": [zone]});
+    let spec = read(json!({"containers": [{"name": "a"}], "affinity": {"podAffinity": rule}}));
+    assert_eq!((spec.affinity.len(), spec.anti_affinity.len(), spec.unmodelled.len()), (1, 0, 0));
+    assert_eq!(spec.affinity[0].topology_key, "topology.kubernetes.io/zone");
+}
+
+#[test]
+fn terms_that_make_no_sense_are_named_by_their_field() {
     let found = |written: Value| {
         let spec = read(away_from(written));
-        let rules = spec.unmodelled.iter().map(|rule| {
-            let field = rule.field.rsplit_once("Execution").expect("a required term").1;
-            format!("{field}: {}", rule.rule)
-        });
-        (rules.collect::<Vec<_>>().join("; "), spec.anti_affinity.len())
+        let field = spec.unmodelled[0].field.rsplit_once("Execution").expect("a required term").1;
+        (format!("{field}: {}", spec.unmodelled[0].rule), spec.anti_affinity.len())
     };
-    let zone = json!({"topologyKey": "topology.kubernetes.io/zone", "labelSelector": {}});
+    let senseless = || json!({"matchExpressions": [{"key": "a", "operator": "Gt", "values": ["1"]}]});
+    let said = |field: &str| {
+        (format!("[0].{field}: a rule about other pods with an expression that makes no sense"), 0)
+    };
+    assert_eq!(found(json!({"labelSelector": senseless()})), said("labelSelector"));
     assert_eq!(
-        found(zone),
-        ("[0].topologyKey: pod anti-affinity over `topology.kubernetes.io/zone`".to_owned(), 1)
-    );
-    let by_label = json!({"labelSelector": {}, "namespaceSelector": {"matchLabels": {"team": "a"}}});
-    assert_eq!(
-        found(by_label),
-        ("[0].namespaceSelector: pod anti-affinity to namespaces chosen by label".to_owned(), 1)
-    );
-    let senseless =
-        json!({"labelSelector": {"matchExpressions": [{"key": "a", "operator": "Gt", "values": ["1"]}]}});
-    assert_eq!(
-        found(senseless),
-        ("[0].labelSelector: pod anti-affinity with an expression that makes no sense".to_owned(), 0)
+        found(json!({"labelSelector": {}, "namespaceSelector": senseless()})),
+        said("namespaceSelector")
     );
 }
 
@@ -171,11 +177,21 @@ fn spread_over_nodes_is_read_with_its_skew_and_the_pods_that_count() {
 }
 
 #[test]
-fn spread_over_other_labels_is_not_modelled_and_named() {
-    let spec = read(spread_over(json!({"topologyKey": "topology.kubernetes.io/zone"})));
-    assert_eq!(spec.unmodelled[0].field, "spec.topologySpreadConstraints[0].topologyKey");
-    assert_eq!(spec.unmodelled[0].rule, "topology spread over `topology.kubernetes.io/zone`");
-    assert_eq!(spec.spreads, []);
+fn spread_over_zones_is_read_with_all_its_policies() {
+    let written = json!({"topologyKey": "topology.kubernetes.io/zone", "labelSelector": {"matchLabels": {"app": "web"}},
+        "minDomains": 3, "nodeAffinityPolicy": "Ignore", "nodeTaintsPolicy": "Honor"});
+    let spec = read(spread_over(written));
+    let rule = &spec.spreads[0];
+    assert_eq!((rule.topology_key.as_str(), rule.min_domains), ("topology.kubernetes.io/zone", Some(3)));
+    assert!(rule.any_affinity && rule.honor_taints);
+    let usual = read(spread_over(json!({"labelSelector": {"matchLabels": {"app": "web"}}})));
+    assert!(!usual.spreads[0].any_affinity && !usual.spreads[0].honor_taints);
+}
+
+#[test]
+fn a_selector_that_is_empty_counts_nobody_in_a_spread() {
+    let spec = read(spread_over(json!({"labelSelector": {}})));
+    assert_eq!(spec.spreads[0].selector, None);
 }
 
 #[test]

@@ -106,8 +106,6 @@ fn selectors_affinity_and_tolerations_are_kept_as_they_are() {
 
 #[test]
 fn every_rule_that_is_not_modelled_is_named_by_its_field() {
-    let required = |rule: &str| json!({rule: {"requiredDuringSchedulingIgnoredDuringExecution": [{"topologyKey": "zone"}]}});
-    let spread = json!([{"maxSkew": 1, "topologyKey": "zone", "whenUnsatisfiable": "DoNotSchedule"}]);
     let fields = json!({"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [
         {"matchFields": [{"key": "metadata.name", "operator": "In", "values": ["n"]}]},
     ]}}});
@@ -117,15 +115,6 @@ fn every_rule_that_is_not_modelled_is_named_by_its_field() {
         json!([{"name": "tmp", "emptyDir": {}}, volume])
     };
     let cases = [
-        (
-            with("topologySpreadConstraints", spread),
-            "spec.topologySpreadConstraints[0].topologyKey: topology spread over `zone`",
-        ),
-        (with("affinity", required("podAffinity")), "spec.affinity.podAffinity.requiredDuring"),
-        (
-            with("affinity", required("podAntiAffinity")),
-            "spec.affinity.podAntiAffinity.requiredDuringSchedulingIgnoredDuringExecution[0].topologyKey: pod anti-affinity over `zone`",
-        ),
         (
             with("affinity", fields),
             "spec.affinity.nodeAffinity.requiredDuringSchedulingIgnoredDuringExecution.nodeSelectorTerms[0].matchFields",

@@ -118,24 +118,40 @@ async fn a_limit_on_dollars_buys_what_fits_and_names_itself() {
 }
 
 #[tokio::test]
+async fn rules_about_other_pods_that_cannot_be_kept_are_named_and_all_other_pods_are_served() {
+    let cluster = cluster().await;
+    let (name, namespace) = (unique("company"), cluster.namespace("company").await.unwrap());
+    cluster.apply("", &[node_class(&name, json!({})), node_pool(&name, json!({}))]).await.unwrap();
+    let selector = json!({"matchLabels": {"app": "nobody"}});
+    let over_racks = json!([{"maxSkew": 1, "topologyKey": "example.com/rack",
+        "whenUnsatisfiable": "DoNotSchedule", "labelSelector": selector}]);
+    let with_nobody = json!({"podAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [
+        {"labelSelector": selector, "topologyKey": "topology.kubernetes.io/zone"}]}});
+    let rules = [
+        ("racks", "topologySpreadConstraints", over_racks, "`example.com/rack`", "add the label to a pool"),
+        ("lonely", "affinity", with_nobody, "`topology.kubernetes.io/zone`", "create those pods first"),
+    ];
+    let mut pods = vec![gpu_pod("fine", &name)];
+    for (pod_name, field, rule, ..) in &rules {
+        let mut pod = gpu_pod(pod_name, &name);
+        pod["spec"][*field] = rule.clone();
+        pods.push(pod);
+    }
+    cluster.create_pods(&namespace, &pods).await.unwrap();
+    for (pod, _, _, what, next) in &rules {
+        let note = cluster.wait_said("Pod", pod, "TopologyRule").await.unwrap();
+        assert!(note.contains(what) && note.contains(next), "{pod}: {note}");
+    }
+    cluster.wait_running(&namespace, 1).await.unwrap();
+    assert_eq!(cluster.claims(&name).await.unwrap().len(), 1, "for the pod that is fine");
+}
+
+#[tokio::test]
 async fn pods_with_rules_that_are_not_modelled_are_left_alone_and_told_which_rule() {
     let cluster = cluster().await;
     let (name, namespace) = (unique("rules"), cluster.namespace("rules").await.unwrap());
     cluster.apply("", &[node_class(&name, json!({})), node_pool(&name, json!({}))]).await.unwrap();
-    let selector = json!({"matchLabels": {"app": "x"}});
-    let spread = json!([{"maxSkew": 1, "topologyKey": "topology.kubernetes.io/zone",
-        "whenUnsatisfiable": "DoNotSchedule", "labelSelector": selector}]);
-    let apart = json!({"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [
-        {"labelSelector": selector, "topologyKey": "topology.kubernetes.io/zone"}]}});
     let rules = [
-        (
-            "spread",
-            "topologySpreadConstraints",
-            spread,
-            "spec.topologySpreadConstraints[0]",
-            "topology spread",
-        ),
-        ("apart", "affinity", apart, "spec.affinity.podAntiAffinity", "pod anti-affinity"),
         (
             "claims-volume",
             "volumes",

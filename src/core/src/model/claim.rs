@@ -46,6 +46,8 @@ pub struct Claim {
     pub startup_taints: Vec<Taint>,
     /// The pods it was bought for.
     pub planned_pods: Vec<PodKey>,
+    /// Why it was bought, in a sentence; empty where that was not written down.
+    pub reason: String,
     /// How long each stage may take.
     pub deadlines: Deadlines,
     /// When it was created.

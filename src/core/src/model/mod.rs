@@ -10,7 +10,7 @@ mod snapshot;
 
 pub use claim::{Claim, ClaimName, Condition, Deadlines, Launched, RankedOffering};
 pub use node::Node;
-pub use others::{HostPort, Namespaces, PodTerm, SpreadRule};
+pub use others::{HostPort, Namespace, NamespaceLabels, Namespaces, PodTerm, SpreadRule};
 pub use pod::{DaemonSet, Pod, PodKey, PodPhase, PodRole, PodSpec, Uid, UnmodelledRule};
 pub use pool::{NodeClassRef, Pool, PoolLimits, PoolName, PoolProblem};
 pub use rules::{Effect, NodeTerm, Operator, Requirement, Taint, Toleration, TolerationMatch};

@@ -53,10 +53,11 @@ pub struct PodSpec {
     pub gpu_share: Option<u32>,
     /// Ports of the node that it takes.
     pub host_ports: BTreeSet<HostPort>,
-    /// Required pod anti-affinity, AND-ed. Those by another label than the host name are here for the sake of others that
-    /// they keep away; the pod's own are in `unmodelled` too.
+    /// Required pod affinity, AND-ed.
+    pub affinity: Vec<PodTerm>,
+    /// Required pod anti-affinity, AND-ed.
     pub anti_affinity: Vec<PodTerm>,
-    /// How its like are spread, AND-ed. All are over the host name; others are in `unmodelled`.
+    /// How its like are spread, AND-ed.
     pub spreads: Vec<SpreadRule>,
     /// Labels over which its like would rather be spread (`ScheduleAnyway`): a preference that is not weighed.
     pub spread_wishes: BTreeSet<String>,

@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use super::claim::{Claim, ClaimName};
 use super::node::Node;
+use super::others::NamespaceLabels;
 use super::pod::{DaemonSet, Pod, PodKey, Uid};
 use super::pool::{NodeClassRef, Pool, PoolName};
 
@@ -25,6 +26,8 @@ pub struct Snapshot {
     pub pools: BTreeMap<PoolName, Arc<Pool>>,
     /// DaemonSets by key.
     pub daemonsets: BTreeMap<PodKey, Arc<DaemonSet>>,
+    /// Labels of namespaces, by name.
+    pub namespaces: Arc<NamespaceLabels>,
     /// What each node class can buy, or why it cannot be used.
     pub catalogues: BTreeMap<NodeClassRef, Result<Arc<Catalogue>, String>>,
     /// Offerings that failed lately: not to be bought before this time.

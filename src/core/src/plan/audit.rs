@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use poolwright_catalog::{OfferingId, ResourceList, ResourceName, UsdPerHour};
 
 use super::daemons::Daemons;
-use super::{Placement, PlanOptions, PlannedClaim, Sharing, audit_company, audit_gpus};
+use super::{Placement, PlanOptions, PlannedClaim, Sharing, audit_company, audit_gpus, audit_topology};
 use crate::model::{
     Claim, NodeClassRef, Pod, PodKey, PodPhase, PodRole, PoolLimits, PoolName, RankedOffering, Snapshot,
 };
@@ -35,6 +35,8 @@ pub(super) fn audit(
     }
     audit_limits(snapshot, options, claims, &mut problems);
     problems.extend(audit_company::audit(snapshot, &daemons, claims, placements));
+    let violations = audit_topology::violations(snapshot, claims, placements);
+    problems.extend(violations.into_iter().map(|found| format!("pod {} {}", found.pod, found.sentence)));
     problems
 }
 

@@ -3,6 +3,8 @@
 
 use std::collections::BTreeMap;
 
+use poolwright_catalog::labels::HOSTNAME;
+
 use super::daemons::Daemons;
 use super::{Placement, PlannedClaim, Target};
 use crate::model::{Claim, ClaimName, Pod, PodPhase, Snapshot};
@@ -25,8 +27,9 @@ pub(super) fn audit(
             let labels = catalogue.node_labels(offering);
             let labels = NewNodeLabels { offering: &labels, template: &claim.labels, pool: &claim.pool };
             let landing = tolerating.landing(&labels);
-            let there: Vec<Identity<'_>> = tolerating.sets(&landing).map(Into::into).collect();
-            problems.extend(meet(&format!("claim {}", claim.name), &pods, &there));
+            let identity = |set| Identity::of_daemonset(set, &snapshot.namespaces);
+            let there: Vec<Identity<'_>> = tolerating.sets(&landing).map(identity).collect();
+            problems.extend(meet(snapshot, &format!("claim {}", claim.name), &pods, &there));
         }
     }
     problems.extend(audit_rooms(snapshot, placements));
@@ -44,7 +47,7 @@ fn audit_rooms(snapshot: &Snapshot, placements: &[Placement]) -> Vec<String> {
     let mut running: BTreeMap<&str, Vec<Identity<'_>>> = BTreeMap::new();
     for pod in snapshot.pods.values() {
         if let PodPhase::Bound { node } = &pod.phase {
-            running.entry(node).or_default().push(pod.as_ref().into());
+            running.entry(node).or_default().push(Identity::of_pod(pod, &snapshot.namespaces));
         }
     }
     let node_of = |target: &Target| match target {
@@ -55,7 +58,7 @@ fn audit_rooms(snapshot: &Snapshot, placements: &[Placement]) -> Vec<String> {
     for (target, pods) in planned {
         let node = node_of(target);
         let there = node.and_then(|node| running.get(node.as_str())).map_or(&[][..], Vec::as_slice);
-        problems.extend(meet(&target.to_string(), &pods, there));
+        problems.extend(meet(snapshot, &target.to_string(), &pods, there));
     }
     problems
 }
@@ -68,11 +71,11 @@ fn node_of_claim(snapshot: &Snapshot, name: &ClaimName) -> Option<String> {
 }
 
 /// The first of these pods that may not meet another of them, or one that is there.
-fn meet(place: &str, pods: &[&Pod], there: &[Identity<'_>]) -> Option<String> {
+fn meet(snapshot: &Snapshot, place: &str, pods: &[&Pod], there: &[Identity<'_>]) -> Option<String> {
+    let identity = |pod| Identity::of_pod(pod, &snapshot.namespaces);
     for pod in pods {
-        for rule in &pod.spec.spreads {
-            let planned = pods.iter().map(|other| Identity::from(*other));
-            let all = planned.chain(there.iter().copied());
+        for rule in pod.spec.spreads.iter().filter(|rule| rule.topology_key == HOSTNAME) {
+            let all = pods.iter().map(|other| identity(other)).chain(there.iter().copied());
             let count = all.filter(|other| rules::counts(rule, &pod.key.namespace, *other)).count();
             if let Err(rejection) = rules::check_spread(rule, count as u64) {
                 return Some(format!("{place}: pod {} {rejection}", pod.key));
@@ -80,9 +83,9 @@ fn meet(place: &str, pods: &[&Pod], there: &[Identity<'_>]) -> Option<String> {
         }
     }
     for (index, pod) in pods.iter().enumerate() {
-        let others = pods[..index].iter().map(|other| Identity::from(*other));
+        let others = pods[..index].iter().map(|other| identity(other));
         for other in others.chain(there.iter().copied()) {
-            if let Err(rejection) = rules::may_share((*pod).into(), other) {
+            if let Err(rejection) = rules::may_share(identity(pod), other) {
                 return Some(format!("{place}: pod {} {rejection}", pod.key));
             }
         }
@@ -136,7 +139,12 @@ mod tests {
         let term =
             PodTerm { topology_key: topology_key(), namespaces: Namespaces::All, selector: Some(vec![]) };
         assert!(said(&PodSpec { anti_affinity: vec![term], ..PodSpec::default() })[0].contains("keeps away"));
-        let spread = |max_skew| SpreadRule { topology_key: topology_key(), max_skew, selector: Some(vec![]) };
+        let spread = |max_skew| SpreadRule {
+            topology_key: topology_key(),
+            max_skew,
+            selector: Some(vec![]),
+            ..SpreadRule::default()
+        };
         assert!(
             said(&PodSpec { spreads: vec![spread(1)], ..PodSpec::default() })[0].contains("maxSkew of 1")
         );

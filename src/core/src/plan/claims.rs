@@ -84,7 +84,7 @@ impl Maker<'_, '_> {
                     sum.set(name.clone(), sum.get(name.as_str()).saturating_add(all));
                 }
             }
-            pods += *count as usize;
+            pods += *count as usize * (1 + class.with.len());
         }
         let planned_price = price(node.offer.standing);
         let planned_type = &self.id(node, &node.offer).instance_type;

@@ -1,14 +1,16 @@
 //! Pod classes: pods that are equal in all that matters to planning.
 
-use std::collections::BTreeMap;
+use std::borrow::Cow;
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BTreeSet};
 
 use poolwright_catalog::{MigModel, ResourceList};
 
 use super::company::Company;
 use super::demand::Wanting;
 use super::gpus::{self, Sharing, Wish};
-use crate::model::NodeTerm;
-use crate::model::{Pod, PodSpec, Toleration};
+use super::topology::{Assigned, Pin};
+use crate::model::{NodeTerm, Pod, PodKey, PodSpec, Toleration};
 
 /// Pods with equal specs, profiles and priority.
 #[derive(Clone, Debug)]
@@ -25,6 +27,8 @@ pub(super) struct Class<'a> {
     pub signature: usize,
     /// The oldest first.
     pub pods: Vec<&'a Pod>,
+    /// Pods that share the node of the only one in `pods`; what they take is part of `requests`.
+    pub with: &'a [&'a Pod],
 }
 
 impl Class<'_> {
@@ -38,37 +42,53 @@ impl Class<'_> {
 #[derive(Debug, Default)]
 pub(super) struct Classes<'a> {
     pub classes: Vec<Class<'a>>,
-    /// One spec for each combination of node selector, node affinity and tolerations.
-    pub signatures: Vec<&'a PodSpec>,
+    /// One spec for each combination of node selector, node affinity, tolerations and what pods are pinned to.
+    pub signatures: Vec<(&'a PodSpec, &'a Pin)>,
 }
 
-type Signature<'a> = (&'a BTreeMap<String, String>, &'a Option<Vec<NodeTerm>>, &'a Vec<Toleration>);
+type Signature<'a> = (&'a BTreeMap<String, String>, &'a Option<Vec<NodeTerm>>, &'a Vec<Toleration>, &'a Pin);
+
+/// What pods of one class share: priority, spec, profile, pin, and whom they lead, if anybody.
+type Like<'a> = (Reverse<i32>, &'a PodSpec, usize, &'a Pin, Option<&'a PodKey>);
 
 /// Groups pods, in an order that depends on nothing but the pods.
 pub(super) fn group<'a>(
     wanting: &[Wanting<'a>],
-    company: &Company<'_>,
+    assigned: &'a Assigned<'_>,
+    company: &mut Cow<'_, Company<'a>>,
     sharing: Sharing,
     models: &[&MigModel],
 ) -> Classes<'a> {
-    let mut groups: BTreeMap<(std::cmp::Reverse<i32>, &PodSpec, usize), Vec<&'a Pod>> = BTreeMap::new();
-    for want in wanting {
-        let key = (std::cmp::Reverse(want.pod.priority), &want.pod.spec, company.of(&want.pod.key));
+    let follows: BTreeSet<&PodKey> = assigned.bundles.values().flatten().map(|pod| &pod.key).collect();
+    let apart = |key: &PodKey| assigned.unplaced.contains_key(key) || follows.contains(key);
+    let mut groups: BTreeMap<Like<'a>, Vec<&'a Pod>> = BTreeMap::new();
+    for want in wanting.iter().filter(|want| !apart(&want.pod.key)) {
+        let key = &want.pod.key;
+        let leads = (!assigned.with(key).is_empty()).then_some(key);
+        let key = (Reverse(want.pod.priority), &want.pod.spec, company.of(key), assigned.pin(key), leads);
         groups.entry(key).or_default().push(want.pod);
     }
     let mut known: BTreeMap<Signature<'a>, usize> = BTreeMap::new();
     let mut classes = Classes::default();
-    for ((_, _, profile), mut pods) in groups {
+    for ((_, _, mut profile, pin, leads), mut pods) in groups {
         let spec = &pods[0].spec;
-        let signature = (&spec.node_selector, &spec.node_affinity, &spec.tolerations);
+        let signature = (&spec.node_selector, &spec.node_affinity, &spec.tolerations, pin);
         let signature = *known.entry(signature).or_insert_with(|| {
-            classes.signatures.push(spec);
+            classes.signatures.push((spec, pin));
             classes.signatures.len() - 1
         });
         pods.sort_by(|a, b| (a.created, &a.key).cmp(&(b.created, &b.key)));
-        let (requests, wish) = gpus::wanted(sharing, models, spec);
+        let (mut requests, wish) = gpus::wanted(sharing, models, spec);
+        let with = leads.map_or(&[][..], |leader| assigned.with(leader));
+        for pod in with {
+            requests.add(&gpus::wanted(sharing, models, &pod.spec).0);
+        }
+        if !with.is_empty() {
+            let profiles = with.iter().map(|pod| company.of(&pod.key)).chain([profile]).collect();
+            profile = company.to_mut().together(&profiles);
+        }
         let priority = pods[0].priority;
-        classes.classes.push(Class { spec, requests, wish, priority, profile, signature, pods });
+        classes.classes.push(Class { spec, requests, wish, priority, profile, signature, pods, with });
     }
     classes
 }

@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use poolwright_catalog::labels::HOSTNAME;
 
-use crate::model::{HostPort, Pod, PodKey, PodPhase, PodTerm, Snapshot, SpreadRule};
+use crate::model::{HostPort, NamespaceLabels, Pod, PodKey, PodPhase, PodTerm, Snapshot, SpreadRule};
 use crate::rules::{self, Identity};
 
 /// How many pods of each profile are on one node; profile 0 is never among them.
@@ -21,7 +21,7 @@ pub(super) fn join(present: &mut Present, profile: usize, count: u32) {
 }
 
 /// All profiles.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct Company<'a> {
     /// Pods with another profile than 0.
     pods: BTreeMap<&'a PodKey, usize>,
@@ -29,15 +29,13 @@ pub(super) struct Company<'a> {
     daemonsets: BTreeMap<&'a PodKey, usize>,
     profiles: Vec<Profile<'a>>,
     spreads: Vec<Spread<'a>>,
-    /// Terms of pods that run, about larger parts of the cluster than one node, and the first pod that has each.
-    wide: BTreeMap<&'a PodTerm, &'a Pod>,
     /// A number for every address that some pod takes a port of.
     numbers: BTreeMap<&'a HostPort, u32>,
 }
 
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 struct Profile<'a> {
-    ports: Option<&'a BTreeSet<HostPort>>,
+    ports: Vec<&'a BTreeSet<HostPort>>,
     /// Profiles that may not be on its node; its own too, where its pods keep away from each other.
     apart: BTreeSet<usize>,
     /// Profiles that a rule of spread counts together with it, its own or theirs; its own profile too.
@@ -47,7 +45,7 @@ struct Profile<'a> {
 }
 
 /// A rule of spread over nodes, as pods of one namespace have it.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 struct Spread<'a> {
     rule: &'a SpreadRule,
     namespace: &'a str,
@@ -62,6 +60,7 @@ impl<'a> Company<'a> {
     pub fn new(snapshot: &'a Snapshot) -> Self {
         let counts = |pod: &&Pod| !matches!(pod.phase, PodPhase::Finished | PodPhase::Gated);
         let pods = || snapshot.pods.values().map(AsRef::as_ref).filter(counts);
+        let namespaces: &'a NamespaceLabels = &snapshot.namespaces;
         let mut company = Self::default();
         let mut terms: BTreeMap<&'a PodTerm, usize> = BTreeMap::new();
         for pod in pods() {
@@ -69,8 +68,6 @@ impl<'a> Company<'a> {
                 if term.topology_key == HOSTNAME {
                     let next = terms.len();
                     terms.entry(term).or_insert(next);
-                } else if matches!(pod.phase, PodPhase::Bound { .. }) {
-                    company.wide.entry(term).or_insert(pod);
                 }
             }
         }
@@ -102,20 +99,22 @@ impl<'a> Company<'a> {
         for pod in pods() {
             let own = if waiting(&pod) { pod.spec.spreads.as_slice() } else { &[] };
             let own = own.iter().filter_map(|rule| spreads.get(&(pod.key.namespace.as_str(), rule)).copied());
-            let profile = company.profile(&terms, &mut shapes, pod.into(), own.collect());
+            let profile =
+                company.profile(&terms, &mut shapes, Identity::of_pod(pod, namespaces), own.collect());
             if profile > 0 {
                 company.pods.insert(&pod.key, profile);
             }
         }
         for set in snapshot.daemonsets.values() {
-            let profile = company.profile(&terms, &mut shapes, set.as_ref().into(), Vec::new());
+            let set_identity = Identity::of_daemonset(set, namespaces);
+            let profile = company.profile(&terms, &mut shapes, set_identity, Vec::new());
             if profile > 0 {
                 company.daemonsets.insert(&set.key, profile);
             }
         }
         company.set_apart(terms.len(), &shapes);
         company.set_counted(&shapes);
-        let ports = company.profiles.iter().filter_map(|profile| profile.ports).flatten();
+        let ports = company.profiles.iter().flat_map(|profile| &profile.ports).copied().flatten();
         let ports: BTreeSet<&'a HostPort> = ports.collect();
         company.numbers = ports.into_iter().zip(0..).collect();
         company
@@ -145,7 +144,7 @@ impl<'a> Company<'a> {
             return 0;
         }
         *shapes.entry((&pod.spec.host_ports, own, about, spreads, counted)).or_insert_with_key(|shape| {
-            let ports = Some(&pod.spec.host_ports).filter(|ports| !ports.is_empty());
+            let ports = Some(&pod.spec.host_ports).filter(|ports| !ports.is_empty()).into_iter().collect();
             self.profiles.push(Profile { ports, spreads: shape.3.clone(), ..Profile::default() });
             self.profiles.len() - 1
         })
@@ -187,6 +186,45 @@ impl<'a> Company<'a> {
                 }
             }
         }
+    }
+
+    /// The profile of pods that share a node in any case.
+    pub fn together(&mut self, profiles: &BTreeSet<usize>) -> usize {
+        let parts: Vec<usize> = profiles.iter().copied().filter(|profile| *profile > 0).collect();
+        match parts.as_slice() {
+            [] => return 0,
+            [one] if profiles.len() == 1 => return *one,
+            _ => {}
+        }
+        let new = self.profiles.len();
+        let mut joint = Profile::default();
+        for part in &parts {
+            let part = &self.profiles[*part];
+            joint.ports.extend(&part.ports);
+            joint.apart.extend(&part.apart);
+            joint.counted.extend(&part.counted);
+            joint.spreads.extend(&part.spreads);
+        }
+        // Whom one of them keeps away, all do; a second such node's worth would be as unwelcome to them.
+        if parts.iter().any(|part| joint.apart.contains(part)) {
+            joint.apart.insert(new);
+        }
+        if parts.iter().any(|part| joint.counted.contains(part)) {
+            joint.counted.insert(new);
+        }
+        for other in joint.apart.iter().copied().filter(|other| *other < new) {
+            self.profiles[other].apart.insert(new);
+        }
+        for other in joint.counted.iter().copied().filter(|other| *other < new) {
+            self.profiles[other].counted.insert(new);
+        }
+        for spread in &mut self.spreads {
+            if parts.iter().any(|part| spread.counts.contains(part)) {
+                spread.counts.insert(new);
+            }
+        }
+        self.profiles.push(joint);
+        new
     }
 
     /// A pod's profile.
@@ -238,9 +276,10 @@ impl<'a> Company<'a> {
     /// Ports and anti-affinity.
     fn may_meet(&self, profile: usize, present: &Present) -> bool {
         let newcomer = &self.profiles[profile];
-        let ports = present.keys().filter_map(|other| self.profiles[*other].ports).flatten();
+        let ports: Vec<&HostPort> =
+            present.keys().flat_map(|other| &self.profiles[*other].ports).copied().flatten().collect();
         !present.keys().any(|other| newcomer.apart.contains(other))
-            && newcomer.ports.is_none_or(|wanted| rules::check_ports(wanted, ports).is_ok())
+            && newcomer.ports.iter().all(|wanted| rules::check_ports(wanted, ports.iter().copied()).is_ok())
     }
 
     /// Whether pods of two classes with these profiles stay on different nodes, ports aside: because they keep away from each
@@ -253,7 +292,7 @@ impl<'a> Company<'a> {
     /// numbers of each address that anybody names.
     pub fn ports(&self, profile: usize) -> Vec<u32> {
         let mut numbers = BTreeSet::new();
-        for port in self.profiles[profile].ports.into_iter().flatten() {
+        for port in self.profiles[profile].ports.iter().copied().flatten() {
             let like = |other: &HostPort| {
                 other.port == port.port
                     && other.protocol == port.protocol
@@ -262,13 +301,5 @@ impl<'a> Company<'a> {
             numbers.extend(self.numbers.iter().filter(|(other, _)| like(other)).map(|(_, number)| *number));
         }
         numbers.into_iter().collect()
-    }
-
-    /// A pod that runs and keeps this one away from more than its own node, and by which label.
-    pub fn kept_away(&self, pod: &Pod) -> Option<(&'a PodKey, &'a str)> {
-        self.wide
-            .iter()
-            .find(|(term, _)| rules::selects(term, pod.into()))
-            .map(|(term, owner)| (&owner.key, term.topology_key.as_str()))
     }
 }

@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 
-use super::company::Company;
 use super::earlier::{planned_at, planned_pods};
 use super::{PlanOptions, UnplacedPod, UnplacedReason};
 use crate::model::{Pod, PodPhase, PodRole, Snapshot};
@@ -24,11 +23,7 @@ pub(super) struct Demand<'a> {
     pub unplaced: Vec<UnplacedPod>,
 }
 
-pub(super) fn collect<'a>(
-    snapshot: &'a Snapshot,
-    options: &PlanOptions,
-    company: &Company<'_>,
-) -> Demand<'a> {
+pub(super) fn collect<'a>(snapshot: &'a Snapshot, options: &PlanOptions) -> Demand<'a> {
     let planned = planned_pods(snapshot);
     let mut demand = Demand::default();
     for pod in snapshot.pods.values().map(Arc::as_ref) {
@@ -74,15 +69,6 @@ pub(super) fn collect<'a>(
                 format!(
                     "uses {} (`{}`){others}, which Poolwright does not model yet, so it buys no node for it; remove the rule or add a node by hand",
                     rule.rule, rule.field
-                ),
-            );
-            continue;
-        }
-        if let Some((owner, key)) = company.kept_away(pod) {
-            out(
-                UnplacedReason::UnmodelledRule,
-                format!(
-                    "pod {owner} keeps it away by required pod anti-affinity over `{key}`, which Poolwright does not model yet, so it buys no node for it; use kubernetes.io/hostname there or add a node by hand"
                 ),
             );
             continue;

@@ -11,8 +11,8 @@ use super::gpus::{Form, Sharing, Wish};
 use super::limits::Limits;
 use super::supply::{Admissions, Offer, PoolSupply, Standing, Supply};
 use super::{UnplacedReason, words};
-use crate::model::{NodeTerm, Operator, PodSpec, PoolName, Requirement, Snapshot};
-use crate::rules::{self, Labels, NODEPOOL_LABEL, Rejection};
+use crate::model::{DaemonSet, NodeTerm, Operator, Pod, PodSpec, PoolName, Requirement, Snapshot};
+use crate::rules::{self, Identity, Labels, NODEPOOL_LABEL, Rejection};
 
 /// Values listed in a message.
 const SHOWN: usize = 6;
@@ -35,6 +35,11 @@ impl Seen<'_, '_> {
         explain(self, class, limit)
     }
 
+    fn may_share(&self, pod: &Pod, set: &DaemonSet) -> Result<(), Rejection> {
+        let namespaces = &self.snapshot.namespaces;
+        rules::may_share(Identity::of_pod(pod, namespaces), Identity::of_daemonset(set, namespaces))
+    }
+
     /// The DaemonSet that keeps the pods off every node which has room for them, at the first pool with such nodes.
     fn unwelcome(&self, class: &Class<'_>) -> Option<String> {
         let pod = class.pods.first()?;
@@ -49,7 +54,7 @@ impl Seen<'_, '_> {
                 }
                 let landing = daemons.landing(&self.supply.labels(at, offer.offering));
                 for set in daemons.sets(&landing) {
-                    if let Err(rejection) = rules::may_share((*pod).into(), set.into()) {
+                    if let Err(rejection) = self.may_share(pod, set) {
                         return Some(unwelcome(&rejection, &set.key.to_string(), &pool.pool.name));
                     }
                 }

@@ -3,6 +3,7 @@
 mod audit;
 mod audit_company;
 mod audit_gpus;
+mod audit_topology;
 mod bits;
 mod claims;
 mod classes;
@@ -17,25 +18,31 @@ mod miss;
 mod risk;
 mod room;
 mod rounds;
+mod rulings;
 mod sticky;
 mod supply;
+mod topology;
 mod types;
 mod words;
 
 pub use gpus::Sharing;
 pub use risk::SpotRisk;
+pub use rulings::{Candidacy, Ruling, rulings};
 pub use types::{
     Baselines, Commitment, CommitmentUse, Counts, Placement, Plan, PlannedClaim, PlannedGpu, PlannedInstance,
     PlannedShare, PoolFindings, Solve, Target, UnplacedPod, UnplacedReason,
 };
 
+pub(crate) use words::gist;
+
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use jiff::Timestamp;
 use poolwright_catalog::UsdPerHour;
 use poolwright_solver::{Proof, Watch};
 
-use crate::model::{Pod, PodKey, PoolLimits, Snapshot, Uid};
+use crate::model::{Pod, PodKey, PoolLimits, PoolName, Snapshot, Uid};
 
 /// How to plan.
 #[derive(Clone, Debug, PartialEq)]
@@ -86,104 +93,53 @@ impl Default for PlanOptions {
     }
 }
 
+/// How often a plan is made anew because rules about other pods turned out otherwise than expected.
+const ATTEMPTS: usize = 6;
+
 /// Plans. Same snapshot, time and options: same plan, unless `watch` stops the solver early.
 pub fn plan(snapshot: &Snapshot, now: Timestamp, options: &PlanOptions, watch: &mut dyn Watch) -> Plan {
     let company = company::Company::new(snapshot);
-    let demand = demand::collect(snapshot, options, &company);
+    let relations = topology::Relations::new(snapshot);
     let daemons = daemons::Daemons::new(snapshot);
-    let mut rooms = room::collect(snapshot, &daemons, &company);
-    let mut unplaced = demand.unplaced;
-    // What an earlier plan decided stays decided: no order of events, and no restart, buys for the same pod twice.
-    let settled = sticky::settle(demand.wanting, snapshot, &mut rooms, &company);
-    unplaced.extend(settled.unplaced);
-
+    let demand = demand::collect(snapshot, options);
+    let rooms = room::collect(snapshot, &daemons, &company);
     let mut supply = supply::collect(snapshot, &daemons, &company, options, now);
-    let classes = classes::group(&settled.open, &company, options.sharing, &supply.mig_models());
-    let admissions = supply::Admissions::new(&supply, &classes.signatures);
-    let mut limits = limits::Limits::new(&supply, snapshot, &options.limits);
-    let inputs = rounds::Inputs {
-        supply: &supply,
-        admissions: &admissions,
-        classes: &classes,
-        company: &company,
-        options,
+    let scene = Scene { snapshot, now, options, company, relations, daemons, demand, rooms };
+    let mut lessons = topology::Lessons::default();
+    let mut attempt = 1;
+    let mut plan = loop {
+        let Attempt { mut plan, left, limits_reached } = scene.attempt(&supply, &lessons, watch);
+        if attempt < ATTEMPTS && scene.learn(&mut lessons, &plan, &left) {
+            attempt += 1;
+            continue;
+        }
+        for (pool, sentence) in limits_reached {
+            if let Some(findings) = supply.findings.get_mut(&pool) {
+                findings.limit_reached.get_or_insert(sentence);
+            }
+        }
+        if plan.refused.is_empty() {
+            plan.refused = audit::audit(snapshot, options, &plan.claims, &plan.placements);
+        }
+        break plan;
     };
-    let outcome = rounds::run(&inputs, &mut rooms, &mut limits, watch);
-
-    let maker = claims::Maker {
-        snapshot,
-        supply: &supply,
-        admissions: &admissions,
-        classes: &classes,
-        company: &company,
-        limits: &limits,
-        options,
-        now,
-    };
-    let mut plan = Plan { refused: outcome.refused, solves: outcome.solves, ..Plan::default() };
-    let mut on_rooms: Vec<(usize, &Pod)> = settled.placed;
-    if plan.refused.is_empty() {
-        plan.claims = maker.claims(&outcome.new);
-        on_rooms.extend(outcome.on_rooms);
-    }
-    plan.placements = on_rooms
-        .iter()
-        .map(|(room, pod)| Placement { pod: pod.key.clone(), target: rooms.all[*room].target.clone() })
-        .collect();
-    plan.placements.sort();
-    if plan.refused.is_empty() {
-        plan.refused = audit::audit(snapshot, options, &plan.claims, &plan.placements);
-    }
     if !plan.refused.is_empty() {
         plan.claims.clear();
-    }
-    let seen = miss::Seen {
-        snapshot,
-        supply: &supply,
-        admissions: &admissions,
-        limits: &limits,
-        company: &company,
-        daemons: &daemons,
-        sharing: options.sharing,
-    };
-    for (index, class) in classes.classes.iter().enumerate() {
-        let Some(left) = outcome.left.get(index).filter(|left| !left.is_empty()) else { continue };
-        let (reason, message) = seen.explain(class, outcome.limit[index]);
-        unplaced.extend(left.iter().map(|pod| UnplacedPod {
-            pod: pod.key.clone(),
-            reason,
-            message: message.clone(),
-        }));
-    }
-    unplaced.sort();
-    plan.unplaced = unplaced;
-    for limit in outcome.limits_reached {
-        // One over all pools is no pool's condition.
-        let Some(pool) = limits.all[limit as usize].pool else { continue };
-        let name = &supply.pools[pool].pool.name;
-        let sentence = limits.sentence(limit, &supply);
-        if let Some(findings) = supply.findings.get_mut(name) {
-            findings.limit_reached.get_or_insert(sentence);
-        }
+        plan.covered = UsdPerHour::ZERO;
+        plan.commitments.clear();
     }
     plan.pools = supply.findings;
     let prices: UsdPerHour = plan.claims.iter().filter_map(PlannedClaim::price).sum();
-    if plan.refused.is_empty() {
-        plan.covered = outcome.covered;
-        plan.commitments = outcome.commitments;
-    }
     plan.cost = UsdPerHour::from_micros(prices.micros().saturating_sub(plan.covered.micros()));
     plan.risk = plan.claims.iter().map(|claim| risk::of_claim(snapshot, options, claim)).sum();
-    plan.bound = outcome.bound.min(plan.cost + plan.risk);
+    plan.bound = plan.bound.min(plan.cost + plan.risk);
     plan.proof = if plan.bound == plan.cost + plan.risk {
         Proof::Exact
     } else {
         // What adds to the cost alone is no solve's to prove.
-        outcome.proof.unwrap_or_default().max(Proof::Complete)
+        plan.proof.max(Proof::Complete)
     };
     plan.unknown_price_claims = plan.claims.iter().filter(|claim| claim.price().is_none()).count();
-    plan.baselines = outcome.baselines;
-    plan.stopped_early = outcome.stopped_early;
     plan.nominations = nominations(snapshot, &plan);
     let on_new = plan.claims.iter().map(|claim| claim.planned_pods.len()).sum();
     plan.counts = Counts {
@@ -193,6 +149,161 @@ pub fn plan(snapshot: &Snapshot, now: Timestamp, options: &PlanOptions, watch: &
         unplaced: plan.unplaced.len(),
     };
     plan
+}
+
+/// What stays the same when a plan is made anew.
+struct Scene<'a> {
+    snapshot: &'a Snapshot,
+    now: Timestamp,
+    options: &'a PlanOptions,
+    company: company::Company<'a>,
+    relations: topology::Relations<'a>,
+    daemons: daemons::Daemons<'a>,
+    demand: demand::Demand<'a>,
+    rooms: room::Rooms<'a>,
+}
+
+/// A plan that may be made anew.
+struct Attempt {
+    plan: Plan,
+    /// Pods that were pinned to a place and are left over there.
+    left: Vec<(PodKey, topology::Pin)>,
+    limits_reached: Vec<(PoolName, String)>,
+}
+
+impl Scene<'_> {
+    fn attempt(
+        &self,
+        supply: &supply::Supply<'_>,
+        lessons: &topology::Lessons,
+        watch: &mut dyn Watch,
+    ) -> Attempt {
+        let Self { snapshot, now, options, company, relations, daemons, .. } = self;
+        let (now, options) = (*now, *options);
+        let mut rooms = self.rooms.clone();
+        let mut unplaced = self.demand.unplaced.clone();
+        // What an earlier plan decided stays decided: no order of events, and no restart, buys for the same pod twice.
+        let wanting = self.demand.wanting.clone();
+        let settled = sticky::settle(wanting, snapshot, &mut rooms, company, &lessons.unsettled);
+        unplaced.extend(settled.unplaced);
+        let assigned = topology::assign(&topology::Inputs {
+            snapshot,
+            relations,
+            rooms: &rooms,
+            settled: &settled.placed,
+            open: &settled.open,
+            supply,
+            options,
+            lessons,
+        });
+        unplaced.extend(assigned.unplaced.iter().map(|(pod, message)| UnplacedPod {
+            pod: (*pod).clone(),
+            reason: UnplacedReason::TopologyRule,
+            message: message.clone(),
+        }));
+        let mut company = Cow::Borrowed(company);
+        let models = supply.mig_models();
+        let classes = classes::group(&settled.open, &assigned, &mut company, options.sharing, &models);
+        let company: &company::Company<'_> = &company;
+        let admissions = supply::Admissions::new(supply, &classes.signatures);
+        let mut limits = limits::Limits::new(supply, snapshot, &options.limits);
+        let inputs = rounds::Inputs { supply, admissions: &admissions, classes: &classes, company, options };
+        let mut outcome = rounds::run(&inputs, &mut rooms, &mut limits, watch);
+        outcome.unite(&assigned);
+
+        let maker = claims::Maker {
+            snapshot,
+            supply,
+            admissions: &admissions,
+            classes: &classes,
+            company,
+            limits: &limits,
+            options,
+            now,
+        };
+        let mut plan = Plan {
+            refused: outcome.refused,
+            solves: outcome.solves,
+            bound: outcome.bound,
+            proof: outcome.proof.unwrap_or_default(),
+            baselines: outcome.baselines,
+            stopped_early: outcome.stopped_early,
+            pinned_pods: assigned.pinned(),
+            covered: outcome.covered,
+            commitments: outcome.commitments,
+            ..Plan::default()
+        };
+        let mut on_rooms: Vec<(usize, &Pod)> = settled.placed;
+        if plan.refused.is_empty() {
+            plan.claims = maker.claims(&outcome.new);
+            on_rooms.extend(outcome.on_rooms);
+        }
+        plan.placements = on_rooms
+            .iter()
+            .map(|(room, pod)| Placement { pod: pod.key.clone(), target: rooms.all[*room].target.clone() })
+            .collect();
+        plan.placements.sort();
+        let seen = miss::Seen {
+            snapshot,
+            supply,
+            admissions: &admissions,
+            limits: &limits,
+            company,
+            daemons,
+            sharing: options.sharing,
+        };
+        let mut pinned_and_left = Vec::new();
+        for (index, class) in classes.classes.iter().enumerate() {
+            let Some(left) = outcome.left.get(index).filter(|left| !left.is_empty()) else { continue };
+            let (reason, message) = seen.explain(class, outcome.limit[index]);
+            unplaced.extend(left.iter().map(|pod| UnplacedPod {
+                pod: pod.key.clone(),
+                reason,
+                message: message.clone(),
+            }));
+            // Elsewhere the same limit binds, unless it is about how much of an offering can be had.
+            if outcome.limit[index].is_none_or(|limit| limits.is_stock(limit)) {
+                let pins = left.iter().map(|pod| (pod.key.clone(), assigned.pin(&pod.key).clone()));
+                pinned_and_left.extend(pins.filter(|(_, pin)| !pin.is_empty()));
+            }
+        }
+        unplaced.sort();
+        plan.unplaced = unplaced;
+        let mut limits_reached = Vec::new();
+        for limit in outcome.limits_reached {
+            // One over all pools is no pool's condition.
+            let Some(pool) = limits.all[limit as usize].pool else { continue };
+            limits_reached.push((supply.pools[pool].pool.name.clone(), limits.sentence(limit, supply)));
+        }
+        Attempt { plan, left: pinned_and_left, limits_reached }
+    }
+
+    /// Whether a plan shows something that the next attempt should know.
+    fn learn(&self, lessons: &mut topology::Lessons, plan: &Plan, left: &[(PodKey, topology::Pin)]) -> bool {
+        if self.relations.is_empty() || !plan.refused.is_empty() {
+            return false;
+        }
+        let mut learnt = false;
+        let violations = audit_topology::violations(self.snapshot, &plan.claims, &plan.placements);
+        if !violations.is_empty() {
+            learnt = lessons.open(&self.relations, self.snapshot, &plan.claims);
+            if !learnt {
+                let placed = |key: &PodKey| plan.placements.iter().any(|placement| placement.pod == *key);
+                for violation in violations {
+                    // Where it was planned before, it may do better elsewhere.
+                    let before = placed(&violation.pod) && lessons.unsettled.insert(violation.pod.clone());
+                    if !before {
+                        lessons.given_up.insert(violation.pod, violation.sentence);
+                    }
+                    learnt = true;
+                }
+            }
+        }
+        for (pod, pin) in left {
+            learnt |= lessons.bans.entry(pod.clone()).or_default().insert(pin.clone());
+        }
+        learnt
+    }
 }
 
 fn nominations(snapshot: &Snapshot, plan: &Plan) -> BTreeMap<PodKey, (Uid, String)> {

@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use poolwright_catalog::labels::HOSTNAME;
 use poolwright_catalog::{ResourceList, ResourceName, labels};
 
 use super::Target;
@@ -34,7 +35,7 @@ pub(super) struct Room<'a> {
 }
 
 /// Rooms, and where each node's and each claim's is.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct Rooms<'a> {
     pub all: Vec<Room<'a>>,
     /// By claim name or node name.
@@ -143,15 +144,27 @@ fn of_claim<'a>(
             if node.is_some_and(|node| node.deleting_since.is_some() || (node.cordoned && !node.gated)) {
                 return None;
             }
-            let mut promised_labels = offering_labels(snapshot, claim);
-            promised_labels.extend(claim.labels.clone());
-            promised_labels.extend(node.into_iter().flat_map(|node| node.labels.clone()));
-            (promised_labels, claim.taints.clone(), &promised.allocatable)
+            (labels_of_claim(snapshot, claim, node), claim.taints.clone(), &promised.allocatable)
         }
     };
     node_labels.entry(NODEPOOL_LABEL.to_owned()).or_insert_with(|| claim.pool.0.clone());
     let room = found.room(node, total, &node_labels, &taints);
     Some(Room { target: Target::Claim(claim.name.clone()), labels: node_labels, taints, ..room })
+}
+
+/// The labels that a claim's node has, or will have as far as is known.
+pub(super) fn labels_of_claim(
+    snapshot: &Snapshot,
+    claim: &Claim,
+    node: Option<&Node>,
+) -> BTreeMap<String, String> {
+    let mut labels = offering_labels(snapshot, claim);
+    labels.extend(claim.labels.clone());
+    labels.entry(NODEPOOL_LABEL.to_owned()).or_insert_with(|| claim.pool.0.clone());
+    labels.extend(node.into_iter().flat_map(|node| node.labels.clone()));
+    // Every node is a host of its own, also one whose name nobody knows yet: no label value can be equal to this.
+    labels.entry(HOSTNAME.to_owned()).or_insert_with(|| format!("(claim {})", claim.name));
+    labels
 }
 
 /// A node that no claim stands behind.

@@ -17,6 +17,7 @@ use super::layout;
 use super::limits::Limits;
 use super::room::Rooms;
 use super::supply::{Admissions, Offer, Standing, Supply};
+use super::topology::Assigned;
 use super::{Baselines, CommitmentUse, PlanOptions, PlannedGpu, Solve, Target, risk};
 use crate::model::{ClaimName, Pod};
 use crate::rules;
@@ -62,6 +63,31 @@ pub(super) struct Outcome<'a> {
     pub covered: UsdPerHour,
     /// What is used of each.
     pub commitments: Vec<CommitmentUse>,
+}
+
+impl<'a> Outcome<'a> {
+    /// Puts pods that share the node of another where that other is.
+    pub fn unite(&mut self, assigned: &Assigned<'a>) {
+        if assigned.bundles.is_empty() {
+            return;
+        }
+        let with = |pods: &[&'a Pod]| -> Vec<&'a Pod> {
+            pods.iter().flat_map(|pod| assigned.with(&pod.key).iter().copied()).collect()
+        };
+        for node in &mut self.new {
+            let more = with(&node.pods);
+            node.pods.extend(more);
+        }
+        let followed = |(room, pod): &(usize, &'a Pod)| -> Vec<(usize, &'a Pod)> {
+            assigned.with(&pod.key).iter().map(|follower| (*room, *follower)).collect()
+        };
+        let more: Vec<_> = self.on_rooms.iter().flat_map(followed).collect();
+        self.on_rooms.extend(more);
+        for left in &mut self.left {
+            let more = with(left);
+            left.extend(more);
+        }
+    }
 }
 
 /// A thing to buy: of all offerings that are equal to the pods and to the limits, the cheapest.
@@ -292,8 +318,10 @@ impl Run<'_, '_, '_, '_> {
         let signatures = &self.inputs.classes.signatures;
         let admits = |room: &super::room::Room<'_>| {
             let mut bits = Bits::new(signatures.len());
-            for (index, spec) in signatures.iter().enumerate() {
-                if rules::admits(spec, &room.labels, &room.taints).is_ok() {
+            for (index, (spec, pin)) in signatures.iter().enumerate() {
+                if rules::admits(spec, &room.labels, &room.taints).is_ok()
+                    && pin.iter().all(|requirement| rules::matches(requirement, &room.labels))
+                {
                     bits.insert(index);
                 }
             }

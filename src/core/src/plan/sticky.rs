@@ -1,12 +1,13 @@
 //! Pods whose place is decided already: planned earlier, or nominated to a node.
 
 use std::cmp::Reverse;
+use std::collections::BTreeSet;
 
 use super::company::Company;
 use super::demand::{Wanting, not_yet_tried};
 use super::room::{Room, Rooms};
 use super::{Target, UnplacedPod, UnplacedReason};
-use crate::model::{Pod, Snapshot};
+use crate::model::{Pod, PodKey, Snapshot};
 use crate::rules;
 
 /// Demand after what is decided was taken out.
@@ -20,12 +21,13 @@ pub(super) struct Settled<'a> {
 }
 
 /// Puts every pod back where an earlier plan put it, as long as that still works, higher priorities first, and leaves
-/// pods alone for which the scheduler preempts others.
+/// pods alone for which the scheduler preempts others. Those in `unsettled` are planned anew.
 pub(super) fn settle<'a>(
     mut wanting: Vec<Wanting<'a>>,
     snapshot: &Snapshot,
     rooms: &mut Rooms<'_>,
     company: &Company<'_>,
+    unsettled: &BTreeSet<PodKey>,
 ) -> Settled<'a> {
     wanting.sort_by_key(|want| (Reverse(want.pod.priority), &want.pod.key));
     let mut settled = Settled::default();
@@ -49,8 +51,11 @@ pub(super) fn settle<'a>(
     for want in open {
         let nominated = want.pod.nominated_node.as_deref().and_then(|node| rooms.of_node(node));
         let planned = want.planned_at.and_then(|target| rooms.of_target(target));
-        let home =
-            [planned, nominated].into_iter().flatten().find(|at| holds(&rooms.all[*at], want.pod, company));
+        let home = [planned, nominated]
+            .into_iter()
+            .flatten()
+            .filter(|_| !unsettled.contains(&want.pod.key))
+            .find(|at| holds(&rooms.all[*at], want.pod, company));
         if let Some(at) = home {
             rooms.take(at, &want.pod.spec.requests, company.of(&want.pod.key));
             settled.placed.push((at, want.pod));

@@ -10,6 +10,7 @@ use poolwright_catalog::{Catalogue, InstanceType, MigModel, Offering, ResourceLi
 use super::bits::Bits;
 use super::company::{Company, Present};
 use super::daemons::Daemons;
+use super::topology::Pin;
 use super::{PlanOptions, PoolFindings};
 use crate::model::{NodeClassRef, PodSpec, Pool, PoolName, Snapshot};
 use crate::rules::{self, NODEPOOL_LABEL, NewNodeLabels};
@@ -248,15 +249,15 @@ pub(super) struct Admissions {
 }
 
 impl Admissions {
-    pub fn new(supply: &Supply<'_>, signatures: &[&PodSpec]) -> Self {
+    pub fn new(supply: &Supply<'_>, signatures: &[(&PodSpec, &Pin)]) -> Self {
         let mut sets = Vec::new();
         // Most pods ask for nothing that a pool's template decides: then all pools of a node class share one answer.
         let mut shared: BTreeMap<(usize, usize), usize> = BTreeMap::new();
-        let keys: Vec<BTreeSet<&str>> = signatures.iter().map(|spec| keys(spec)).collect();
+        let keys: Vec<BTreeSet<&str>> = signatures.iter().map(|(spec, pin)| keys(spec, pin)).collect();
         let mut matrix = Vec::with_capacity(supply.pools.len());
         for (pool, offered) in supply.pools.iter().enumerate() {
             let mut row = Vec::with_capacity(signatures.len());
-            for (signature, spec) in signatures.iter().enumerate() {
+            for (signature, (spec, pin)) in signatures.iter().enumerate() {
                 if rules::check_taints(&spec.tolerations, &offered.pool.taints).is_err() {
                     row.push(None);
                     continue;
@@ -272,7 +273,10 @@ impl Admissions {
                 let mut bits = Bits::new(size);
                 let candidates = if selects_another(spec, offered.pool) { 0..0 } else { 0..size };
                 for offering in candidates {
-                    if rules::check_labels(spec, &supply.labels(pool, offering)).is_ok() {
+                    let labels = supply.labels(pool, offering);
+                    if rules::check_labels(spec, &labels).is_ok()
+                        && pin.iter().all(|requirement| rules::matches(requirement, &labels))
+                    {
                         bits.insert(offering);
                     }
                 }
@@ -305,9 +309,10 @@ fn selects_another(spec: &PodSpec, pool: &Pool) -> bool {
     })
 }
 
-/// The labels that a spec asks about.
-fn keys(spec: &PodSpec) -> BTreeSet<&str> {
+/// The labels that a spec and what it is pinned to ask about.
+fn keys<'s>(spec: &'s PodSpec, pin: &'s Pin) -> BTreeSet<&'s str> {
     let terms = spec.node_affinity.iter().flatten();
     let required = terms.flat_map(|term| &term.requirements).map(|requirement| requirement.key.as_str());
-    spec.node_selector.keys().map(String::as_str).chain(required).collect()
+    let pinned = pin.iter().map(|requirement| requirement.key.as_str());
+    spec.node_selector.keys().map(String::as_str).chain(required).chain(pinned).collect()
 }

@@ -31,6 +31,9 @@ pub struct Plan {
     /// No plan that places the same pods has less of cost and risk together than this, given what is bought from heavier pools first (a pod sees
     /// lighter ones only when those are full).
     pub bound: UsdPerHour,
+    /// How many pods were given a place by rules about other pods (zones, nodes to share) before anything was packed; with
+    /// any, `bound` holds for plans with these places only.
+    pub pinned_pods: usize,
     /// What `bound` rests on: the weakest of what the solves behind it say.
     pub proof: Proof,
     /// How many of `claims` have a first offering with an unknown price: their cost is in neither `cost` nor `bound`.
@@ -211,6 +214,8 @@ pub enum UnplacedReason {
     PriceUnknown,
     /// It uses a rule that Poolwright does not model yet.
     UnmodelledRule,
+    /// Its rules about other pods leave it no place: topology spread, pod affinity or anti-affinity.
+    TopologyRule,
     /// The scheduler makes room for it by preemption.
     PreemptionInProgress,
     /// It is held by scheduling gates.
@@ -223,13 +228,14 @@ pub enum UnplacedReason {
 
 impl UnplacedReason {
     /// Every reason.
-    pub const ALL: [Self; 10] = [
+    pub const ALL: [Self; 11] = [
         Self::NoUsablePool,
         Self::NoOfferingFits,
         Self::LimitReached,
         Self::OfferingsHeldBack,
         Self::PriceUnknown,
         Self::UnmodelledRule,
+        Self::TopologyRule,
         Self::PreemptionInProgress,
         Self::SchedulingGated,
         Self::OtherScheduler,
@@ -245,6 +251,7 @@ impl UnplacedReason {
             Self::OfferingsHeldBack => "OfferingsHeldBack",
             Self::PriceUnknown => "PriceUnknown",
             Self::UnmodelledRule => "UnmodelledRule",
+            Self::TopologyRule => "TopologyRule",
             Self::PreemptionInProgress => "PreemptionInProgress",
             Self::SchedulingGated => "SchedulingGated",
             Self::OtherScheduler => "OtherScheduler",
@@ -263,6 +270,7 @@ impl UnplacedReason {
                 | Self::OfferingsHeldBack
                 | Self::PriceUnknown
                 | Self::UnmodelledRule
+                | Self::TopologyRule
         )
     }
 }

@@ -40,7 +40,7 @@ pub(super) fn is_extended(name: &ResourceName) -> bool {
 }
 
 /// What matters of a list, in words: extended resources when there are any, else CPU and memory.
-pub(super) fn gist(list: &ResourceList) -> String {
+pub(crate) fn gist(list: &ResourceList) -> String {
     let extended: Vec<String> = list
         .iter()
         .filter(|(name, _)| is_extended(name))

@@ -1,34 +1,8 @@
 //! Required pod anti-affinity on one node: neither of two pods keeps away from the other.
 
-use std::collections::BTreeMap;
-
 use poolwright_catalog::labels::HOSTNAME;
 
-use super::{Rejection, matches};
-use crate::model::{DaemonSet, Namespaces, Pod, PodSpec, PodTerm};
-
-/// A pod as other pods see it.
-#[derive(Clone, Copy, Debug)]
-pub struct Identity<'a> {
-    /// Its namespace.
-    pub namespace: &'a str,
-    /// Its labels.
-    pub labels: &'a BTreeMap<String, String>,
-    /// What it asks for.
-    pub spec: &'a PodSpec,
-}
-
-impl<'a> From<&'a Pod> for Identity<'a> {
-    fn from(pod: &'a Pod) -> Self {
-        Self { namespace: &pod.key.namespace, labels: &pod.labels, spec: &pod.spec }
-    }
-}
-
-impl<'a> From<&'a DaemonSet> for Identity<'a> {
-    fn from(set: &'a DaemonSet) -> Self {
-        Self { namespace: &set.key.namespace, labels: &set.labels, spec: &set.spec }
-    }
-}
+use super::{Identity, Rejection, selects};
 
 /// Whether a newcomer may be on the node of a resident. As in the kube-scheduler, both have a say: who came first keeps
 /// those away that its own rule names.
@@ -45,23 +19,12 @@ pub fn check(newcomer: Identity<'_>, resident: Identity<'_>) -> Result<(), Rejec
     Ok(())
 }
 
-/// Whether a term is about this pod.
-pub fn selects(term: &PodTerm, pod: Identity<'_>) -> bool {
-    let lives_there = match &term.namespaces {
-        Namespaces::All => true,
-        Namespaces::Of(names) => names.contains(pod.namespace),
-    };
-    lives_there
-        && term
-            .selector
-            .as_ref()
-            .is_some_and(|all| all.iter().all(|requirement| matches(requirement, pod.labels)))
-}
-
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeMap;
+
     use super::*;
-    use crate::model::{Operator, Requirement};
+    use crate::model::{Namespaces, Operator, PodSpec, PodTerm, Requirement};
 
     fn term(app: &str) -> PodTerm {
         let operator = Operator::In([app.to_owned()].into());
@@ -82,8 +45,8 @@ mod tests {
         let (one_labels, other_labels) = (labels(one.0), labels(other.0));
         let (one_spec, other_spec) = (spec(one.1), spec(other.1));
         check(
-            Identity { namespace: "default", labels: &one_labels, spec: &one_spec },
-            Identity { namespace, labels: &other_labels, spec: &other_spec },
+            Identity { namespace: "default", namespace_labels: None, labels: &one_labels, spec: &one_spec },
+            Identity { namespace, namespace_labels: None, labels: &other_labels, spec: &other_spec },
         )
     }
 

@@ -9,8 +9,8 @@ use crate::model::PoolName;
 /// Label on nodes and claims: the pool they belong to.
 pub const NODEPOOL_LABEL: &str = "poolwright.dev/nodepool";
 
-/// The name of a node that has none yet. No label value can be equal to it.
-const UNNAMED: &str = "(a new node)";
+/// The host name of a node that is not bought yet. No label value can be equal to it.
+pub(crate) const UNNAMED: &str = "(a new node)";
 
 /// Something that has labels.
 pub trait Labels {

@@ -3,6 +3,7 @@
 
 mod affinity;
 mod anti_affinity;
+mod identity;
 mod labels;
 mod ports;
 mod requirement;
@@ -18,7 +19,9 @@ use poolwright_catalog::resources::Shortage;
 use crate::model::{HostPort, PodSpec, Requirement, Taint};
 
 pub use affinity::check as check_affinity;
-pub use anti_affinity::{Identity, check as check_anti_affinity, selects};
+pub use anti_affinity::check as check_anti_affinity;
+pub use identity::{Identity, selects};
+pub(crate) use labels::UNNAMED;
 pub use labels::{Labels, NODEPOOL_LABEL, NewNodeLabels};
 pub use ports::check as check_ports;
 pub use requirement::{contradiction, matches};

@@ -31,7 +31,11 @@ mod tests {
 
     #[test]
     fn a_node_holds_as_many_as_the_skew_allows_over_an_empty_one() {
-        let rule = SpreadRule { topology_key: "kubernetes.io/hostname".into(), max_skew: 2, selector: None };
+        let rule = SpreadRule {
+            topology_key: "kubernetes.io/hostname".into(),
+            max_skew: 2,
+            ..SpreadRule::default()
+        };
         assert!(check(&rule, 2).is_ok());
         let rejection = check(&rule, 3).expect_err("one too many");
         assert_eq!(

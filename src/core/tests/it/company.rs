@@ -161,20 +161,6 @@ fn a_daemonset_that_keeps_away_from_a_pod_is_named() {
 }
 
 #[test]
-fn a_running_pod_whose_rule_reaches_over_a_zone_is_named() {
-    let mut owner = bound(labelled("r", "batch"), "n");
-    let zone = "topology.kubernetes.io/zone";
-    owner.spec.anti_affinity = vec![PodTerm { topology_key: zone.into(), ..away_from("web") }];
-    let plan = planned(&with(cluster(aws(), [pool("cpu")]), [owner, labelled("a", "web")]));
-    assert_eq!(plan.unplaced[0].reason, UnplacedReason::UnmodelledRule);
-    assert!(
-        plan.unplaced[0]
-            .message
-            .starts_with("pod default/r keeps it away by required pod anti-affinity over")
-    );
-}
-
-#[test]
 fn a_pod_in_another_namespace_is_none_of_the_rules_business() {
     let mut elsewhere = labelled("b", "web");
     elsewhere.key.namespace = "other".into();
@@ -184,7 +170,12 @@ fn a_pod_in_another_namespace_is_none_of_the_rules_business() {
 fn spread(name: &str, max_skew: u32) -> Pod {
     let mut pod = labelled(name, "web");
     let selector = Some(vec![is_in("app", &["web"])]);
-    pod.spec.spreads = vec![SpreadRule { topology_key: "kubernetes.io/hostname".into(), max_skew, selector }];
+    pod.spec.spreads = vec![SpreadRule {
+        topology_key: "kubernetes.io/hostname".into(),
+        max_skew,
+        selector,
+        ..SpreadRule::default()
+    }];
     pod
 }
 

@@ -25,5 +25,7 @@ mod setbacks;
 mod sharing;
 mod speed;
 mod sticky;
+mod story;
 mod terms;
+mod topology;
 mod unplaced;

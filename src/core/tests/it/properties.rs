@@ -37,8 +37,12 @@ fn about_others(mut pod: Pod, others: u8) -> Pod {
         }
         4 | 5 => {
             let max_skew = u32::from(others / 2) - 3;
-            pod.spec.spreads =
-                vec![SpreadRule { topology_key: host(), max_skew, selector: Some(vec![app("batch")]) }];
+            pod.spec.spreads = vec![SpreadRule {
+                topology_key: host(),
+                max_skew,
+                selector: Some(vec![app("batch")]),
+                ..SpreadRule::default()
+            }];
         }
         _ => {}
     }

@@ -1,0 +1,386 @@
+//! The last look at zones and other parts of the cluster: with everything in place that is planned, by the rules of every
+//! planned pod. It shares nothing with [`super::topology`], which chose the places.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use poolwright_catalog::labels::HOSTNAME;
+
+use super::room::labels_of_claim;
+use super::{Placement, PlannedClaim, Target};
+use crate::model::{NodeTerm, Pod, PodKey, PodPhase, PodTerm, Snapshot, SpreadRule, Taint, Toleration};
+use crate::rules::{self, Identity, Labels, NODEPOOL_LABEL};
+
+/// A planned pod whose rule is not kept.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Violation {
+    pub pod: PodKey,
+    /// Which rule, in words.
+    pub sentence: String,
+}
+
+/// A node, there or planned.
+struct Spot {
+    labels: BTreeMap<String, String>,
+    taints: Vec<Taint>,
+    /// Pods by [`World::identities`]: all, and those that are not being deleted.
+    pods: BTreeMap<usize, (u64, u64)>,
+}
+
+/// What makes pods equal to the rules of others: namespace, labels, and whom they keep away.
+type Who<'a> = (&'a str, &'a BTreeMap<String, String>, &'a Vec<PodTerm>);
+
+/// A pod that is planned.
+struct Newcomer<'a> {
+    pod: &'a Pod,
+    identity: usize,
+    spot: usize,
+}
+
+#[derive(Default)]
+struct World<'a> {
+    spots: Vec<Spot>,
+    identities: Vec<Identity<'a>>,
+    known: BTreeMap<Who<'a>, usize>,
+    newcomers: Vec<Newcomer<'a>>,
+}
+
+/// Terms of affinity of pods that wait, on a spot, and which pods they are.
+type Wait<'a> = (&'a [PodTerm], usize, usize);
+
+/// Which values have pods that affinities are about.
+struct There<'w, 'a> {
+    world: &'w World<'a>,
+    about: &'w BTreeMap<&'w [PodTerm], BTreeSet<usize>>,
+    /// By terms and which of them.
+    values: BTreeMap<(&'w [PodTerm], usize), BTreeSet<&'w str>>,
+}
+
+impl<'w> There<'w, '_> {
+    fn arrive(&mut self, spot: usize, identity: usize) {
+        for (terms, _) in self.about.iter().filter(|(_, about)| about.contains(&identity)) {
+            for (at, term) in terms.iter().enumerate() {
+                let value = self.world.value(spot, &term.topology_key);
+                self.values.entry((*terms, at)).or_default().extend(value);
+            }
+        }
+    }
+
+    /// Whether those that it must be with are there.
+    fn meets(&self, (terms, spot, _): &Wait<'w>) -> bool {
+        terms.iter().enumerate().all(|(at, term)| {
+            let value = self.world.value(*spot, &term.topology_key);
+            let values = self.values.get(&(*terms, at));
+            value.is_some_and(|value| values.is_some_and(|all| all.contains(value)))
+        })
+    }
+
+    /// Whether it may be the first of those that must be together.
+    fn begins(&self, (terms, spot, identity): &Wait<'w>) -> bool {
+        let nowhere = |at| self.values.get(&(*terms, at)).is_none_or(BTreeSet::is_empty);
+        self.about[terms].contains(identity)
+            && (0..terms.len()).all(nowhere)
+            && terms.iter().all(|term| self.world.value(*spot, &term.topology_key).is_some())
+    }
+}
+
+/// Every planned pod whose rule is not kept in the end.
+pub(super) fn violations(
+    snapshot: &Snapshot,
+    claims: &[PlannedClaim],
+    placements: &[Placement],
+) -> Vec<Violation> {
+    let wide = |terms: &[PodTerm]| terms.iter().any(|term| term.topology_key != HOSTNAME);
+    let concerned = |pod: &Pod| {
+        let spec = &pod.spec;
+        let bound = matches!(pod.phase, PodPhase::Bound { .. });
+        wide(&spec.anti_affinity)
+            || (!bound
+                && (!spec.affinity.is_empty()
+                    || spec.spreads.iter().any(|rule| rule.topology_key != HOSTNAME)))
+    };
+    if !snapshot.pods.values().any(|pod| concerned(pod)) {
+        return alternatives(snapshot, claims);
+    }
+    let world = World::new(snapshot, claims, placements);
+    let mut found = world.spreads();
+    found.extend(world.affinities());
+    found.extend(world.antis());
+    found.extend(alternatives(snapshot, claims));
+    found
+}
+
+/// A claim may be launched as any of its offerings: they must be in the same place as far as its pods care.
+fn alternatives(snapshot: &Snapshot, claims: &[PlannedClaim]) -> Vec<Violation> {
+    let mut found = Vec::new();
+    for claim in claims.iter().filter(|claim| claim.offerings.len() > 1) {
+        let Some(Ok(catalogue)) = snapshot.catalogues.get(&claim.node_class) else { continue };
+        let offerings = claim.offerings.iter().filter_map(|ranked| catalogue.offering(&ranked.offering));
+        let labels: Vec<_> = offerings.map(|offering| catalogue.node_labels(offering)).collect();
+        for pod in claim.planned_pods.iter().filter_map(|key| snapshot.pods.get(key)) {
+            let spreads = pod.spec.spreads.iter().map(|rule| &rule.topology_key);
+            let terms = pod.spec.affinity.iter().chain(&pod.spec.anti_affinity);
+            let mut keys = spreads.chain(terms.map(|term| &term.topology_key));
+            if let Some(key) =
+                keys.find(|key| labels.iter().any(|other| other.get(*key) != labels[0].get(*key)))
+            {
+                let sentence =
+                    format!("has a rule over `{key}`, in which the offerings of claim {} differ", claim.name);
+                found.push(Violation { pod: pod.key.clone(), sentence });
+            }
+        }
+    }
+    found
+}
+
+impl<'a> World<'a> {
+    fn new(snapshot: &'a Snapshot, claims: &'a [PlannedClaim], placements: &'a [Placement]) -> Self {
+        let mut world = Self::default();
+        let mut by_node: BTreeMap<&str, usize> = BTreeMap::new();
+        let mut by_claim: BTreeMap<&str, usize> = BTreeMap::new();
+        for node in snapshot.nodes.values() {
+            by_node.insert(&node.name, world.spots.len());
+            let (labels, taints) = (node.labels.clone(), node.taints.clone());
+            world.spots.push(Spot { labels, taints, pods: BTreeMap::new() });
+        }
+        for claim in snapshot.claims.values() {
+            let id = claim.launched.as_ref().map(|launched| launched.provider_id.as_str());
+            let mut nodes = snapshot.nodes.values();
+            let by_id = nodes.find(|node| id.is_some() && node.provider_id.as_deref() == id);
+            let name = by_id.map(|node| node.name.as_str()).or(claim.node_name.as_deref());
+            let node = name.and_then(|name| snapshot.nodes.get(name));
+            let at = match node.and_then(|node| by_node.get(node.name.as_str())) {
+                Some(at) => *at,
+                None if claim.deleting_since.is_some() => continue,
+                None => {
+                    let (labels, taints) = (BTreeMap::new(), claim.taints.clone());
+                    world.spots.push(Spot { labels, taints, pods: BTreeMap::new() });
+                    world.spots.len() - 1
+                }
+            };
+            let mut labels = labels_of_claim(snapshot, claim, node.map(AsRef::as_ref));
+            labels.extend(std::mem::take(&mut world.spots[at].labels));
+            world.spots[at].labels = labels;
+            by_claim.insert(&claim.name.0, at);
+        }
+        for pod in snapshot.pods.values() {
+            if let PodPhase::Bound { node } = &pod.phase
+                && let Some(at) = by_node.get(node.as_str())
+            {
+                let identity = world.identity(snapshot, pod);
+                let counts = world.spots[*at].pods.entry(identity).or_default();
+                counts.0 += 1;
+                counts.1 += u64::from(pod.deleting_since.is_none());
+            }
+        }
+        for claim in claims {
+            let Some(Ok(catalogue)) = snapshot.catalogues.get(&claim.node_class) else { continue };
+            let Some(offering) = catalogue.offering(claim.offering()) else { continue };
+            let mut labels = claim.labels.clone();
+            labels.extend(catalogue.node_labels(offering));
+            labels.insert(NODEPOOL_LABEL.to_owned(), claim.pool.0.clone());
+            labels.insert(HOSTNAME.to_owned(), format!("(claim {})", claim.name));
+            let at = world.spots.len();
+            world.spots.push(Spot { labels, taints: claim.taints.clone(), pods: BTreeMap::new() });
+            for key in &claim.planned_pods {
+                world.plan(snapshot, key, at);
+            }
+        }
+        for placement in placements {
+            let at = match &placement.target {
+                Target::Node(name) => by_node.get(name.as_str()),
+                Target::Claim(name) => by_claim.get(name.0.as_str()),
+            };
+            if let Some(at) = at {
+                world.plan(snapshot, &placement.pod, *at);
+            }
+        }
+        world
+    }
+
+    fn plan(&mut self, snapshot: &'a Snapshot, key: &PodKey, spot: usize) {
+        if let Some(pod) = snapshot.pods.get(key) {
+            let identity = self.identity(snapshot, pod);
+            let counts = self.spots[spot].pods.entry(identity).or_default();
+            counts.0 += 1;
+            counts.1 += 1;
+            self.newcomers.push(Newcomer { pod, identity, spot });
+        }
+    }
+
+    fn identity(&mut self, snapshot: &'a Snapshot, pod: &'a Pod) -> usize {
+        let key = (pod.key.namespace.as_str(), &pod.labels, &pod.spec.anti_affinity);
+        let next = self.identities.len();
+        let at = *self.known.entry(key).or_insert(next);
+        if at == next {
+            self.identities.push(Identity::of_pod(pod, &snapshot.namespaces));
+        }
+        at
+    }
+
+    fn value(&self, spot: usize, key: &str) -> Option<&str> {
+        self.spots[spot].labels.get(key).map(String::as_str)
+    }
+
+    fn spreads(&self) -> Vec<Violation> {
+        type Asks<'a> = (
+            &'a str,
+            &'a SpreadRule,
+            &'a Vec<SpreadRule>,
+            &'a BTreeMap<String, String>,
+            &'a Option<Vec<NodeTerm>>,
+            &'a Vec<Toleration>,
+        );
+        let mut groups: BTreeMap<Asks<'_>, Vec<&Newcomer<'_>>> = BTreeMap::new();
+        for newcomer in &self.newcomers {
+            let spec = &newcomer.pod.spec;
+            for rule in spec.spreads.iter().filter(|rule| rule.topology_key != HOSTNAME) {
+                let namespace = newcomer.pod.key.namespace.as_str();
+                let asks = (&spec.node_selector, &spec.node_affinity, &spec.tolerations);
+                let key = (namespace, rule, &spec.spreads, asks.0, asks.1, asks.2);
+                groups.entry(key).or_default().push(newcomer);
+            }
+        }
+        let mut found = Vec::new();
+        for ((namespace, rule, all, ..), members) in groups {
+            found.extend(self.spread(namespace, rule, all, &members));
+        }
+        found
+    }
+
+    fn spread(
+        &self,
+        namespace: &str,
+        rule: &SpreadRule,
+        all: &[SpreadRule],
+        members: &[&Newcomer<'_>],
+    ) -> Vec<Violation> {
+        let counted: BTreeSet<usize> = (0..self.identities.len())
+            .filter(|at| rules::counts(rule, namespace, self.identities[*at]))
+            .collect();
+        let owner = &members[0].pod.spec;
+        let sees = |spot: &&Spot| {
+            all.iter()
+                .all(|rule| rule.topology_key == HOSTNAME || spot.labels.contains_key(&rule.topology_key))
+                && (rule.any_affinity || rules::check_labels(owner, &spot.labels).is_ok())
+                && (!rule.honor_taints || rules::check_taints(&owner.tolerations, &spot.taints).is_ok())
+        };
+        let mut counts: BTreeMap<&str, u64> = BTreeMap::new();
+        for spot in self.spots.iter().filter(sees) {
+            let Some(value) = spot.labels.label(&rule.topology_key) else { continue };
+            let pods = spot.pods.iter().filter(|(identity, _)| counted.contains(identity));
+            *counts.entry(value).or_default() += pods.map(|(_, (_, staying))| staying).sum::<u64>();
+        }
+        let few = rule.min_domains.is_some_and(|wanted| counts.len() < wanted as usize);
+        let least = if few { 0 } else { counts.values().copied().min().unwrap_or(0) };
+        let ceiling = least + u64::from(rule.max_skew);
+        let mut excess: BTreeMap<&str, u64> =
+            counts.iter().map(|(value, count)| (*value, count.saturating_sub(ceiling))).collect();
+        let mut found = Vec::new();
+        // Of those that are too many in a value, the last.
+        for member in members.iter().rev() {
+            let Some(value) = self.value(member.spot, &rule.topology_key) else {
+                let sentence = format!("is spread over `{}`, which its node lacks", rule.topology_key);
+                found.push(Violation { pod: member.pod.key.clone(), sentence });
+                continue;
+            };
+            // Where its own labels do not count, it is one more than those that do.
+            let itself = counted.contains(&member.identity);
+            let over = excess.entry(value).or_default();
+            if *over > 0 {
+                let count = counts.get(value).copied().unwrap_or(0);
+                let sentence = format!(
+                    "is spread over `{}` with a maxSkew of {}, and {value} would have {count} where the least is {least}",
+                    rule.topology_key, rule.max_skew
+                );
+                found.push(Violation { pod: member.pod.key.clone(), sentence });
+                *over -= u64::from(itself);
+            }
+        }
+        found
+    }
+
+    /// Pods that must be with others, in the order in which they can come.
+    fn affinities(&self) -> Vec<Violation> {
+        let bound: Vec<&Newcomer<'_>> =
+            self.newcomers.iter().filter(|newcomer| !newcomer.pod.spec.affinity.is_empty()).collect();
+        let sets: BTreeSet<&[PodTerm]> =
+            bound.iter().map(|newcomer| newcomer.pod.spec.affinity.as_slice()).collect();
+        let about: BTreeMap<&[PodTerm], BTreeSet<usize>> = sets
+            .iter()
+            .map(|terms| {
+                let all = |at: &usize| terms.iter().all(|term| rules::selects(term, self.identities[*at]));
+                (*terms, (0..self.identities.len()).filter(all).collect())
+            })
+            .collect();
+        let mut there = There { world: self, about: &about, values: BTreeMap::new() };
+        let mut waiting: BTreeMap<(&[PodTerm], usize, usize), Vec<&Newcomer<'_>>> = BTreeMap::new();
+        let mut later: BTreeMap<(usize, usize), u64> = BTreeMap::new();
+        for newcomer in &bound {
+            *later.entry((newcomer.spot, newcomer.identity)).or_default() += 1;
+            let key = (newcomer.pod.spec.affinity.as_slice(), newcomer.spot, newcomer.identity);
+            waiting.entry(key).or_default().push(newcomer);
+        }
+        for (spot, node) in self.spots.iter().enumerate() {
+            for (identity, (count, _)) in &node.pods {
+                if *count > later.get(&(spot, *identity)).copied().unwrap_or(0) {
+                    there.arrive(spot, *identity);
+                }
+            }
+        }
+        loop {
+            let next = waiting
+                .keys()
+                .find(|key| there.meets(key))
+                .or_else(|| waiting.keys().find(|key| there.begins(key)));
+            let Some(next) = next.copied() else { break };
+            waiting.remove(&next);
+            there.arrive(next.1, next.2);
+        }
+        let left = waiting.into_values().flatten();
+        left.map(|newcomer| Violation {
+            pod: newcomer.pod.key.clone(),
+            sentence: "must be with other pods (required pod affinity) that are not where it was to go"
+                .to_owned(),
+        })
+        .collect()
+    }
+
+    fn antis(&self) -> Vec<Violation> {
+        let terms: BTreeSet<&PodTerm> = self
+            .identities
+            .iter()
+            .flat_map(|identity| &identity.spec.anti_affinity)
+            .filter(|term| term.topology_key != HOSTNAME)
+            .collect();
+        let mut found = Vec::new();
+        for term in terms {
+            let owns: Vec<bool> =
+                self.identities.iter().map(|one| one.spec.anti_affinity.contains(term)).collect();
+            let subject: Vec<bool> = self.identities.iter().map(|one| rules::selects(term, *one)).collect();
+            let mut counts: BTreeMap<&str, (u64, u64)> = BTreeMap::new();
+            for spot in &self.spots {
+                let Some(value) = spot.labels.label(&term.topology_key) else { continue };
+                let counts = counts.entry(value).or_default();
+                for (identity, (count, _)) in &spot.pods {
+                    counts.0 += if owns[*identity] { *count } else { 0 };
+                    counts.1 += if subject[*identity] { *count } else { 0 };
+                }
+            }
+            for newcomer in &self.newcomers {
+                let Some(value) = self.value(newcomer.spot, &term.topology_key) else { continue };
+                let (owners, subjects) = counts.get(value).copied().unwrap_or_default();
+                let (own, is_subject) = (owns[newcomer.identity], subject[newcomer.identity]);
+                let away = own && subjects > u64::from(is_subject);
+                let kept_away = is_subject && owners > u64::from(own);
+                if away || kept_away {
+                    let sentence = format!(
+                        "would be in {value} with a pod from which required pod anti-affinity over `{}` keeps it away",
+                        term.topology_key
+                    );
+                    found.push(Violation { pod: newcomer.pod.key.clone(), sentence });
+                }
+            }
+        }
+        found
+    }
+}

@@ -1,0 +1,92 @@
+//! A pod as the rules of other pods see it.
+
+use std::collections::BTreeMap;
+
+use super::{Labels, matches};
+use crate::model::{DaemonSet, NamespaceLabels, Namespaces, Pod, PodSpec, PodTerm};
+
+/// The label that every namespace has: its own name.
+const NAMESPACE_NAME: &str = "kubernetes.io/metadata.name";
+
+/// A pod as other pods see it.
+#[derive(Clone, Copy, Debug)]
+pub struct Identity<'a> {
+    /// Its namespace.
+    pub namespace: &'a str,
+    /// Labels of its namespace; `None` where the namespace is not known.
+    pub namespace_labels: Option<&'a BTreeMap<String, String>>,
+    /// Its labels.
+    pub labels: &'a BTreeMap<String, String>,
+    /// What it asks for.
+    pub spec: &'a PodSpec,
+}
+
+impl<'a> Identity<'a> {
+    /// Of a pod.
+    pub fn of_pod(pod: &'a Pod, namespaces: &'a NamespaceLabels) -> Self {
+        let namespace = pod.key.namespace.as_str();
+        Self { namespace, namespace_labels: namespaces.get(namespace), labels: &pod.labels, spec: &pod.spec }
+    }
+
+    /// Of a DaemonSet's pods.
+    pub fn of_daemonset(set: &'a DaemonSet, namespaces: &'a NamespaceLabels) -> Self {
+        let namespace = set.key.namespace.as_str();
+        Self { namespace, namespace_labels: namespaces.get(namespace), labels: &set.labels, spec: &set.spec }
+    }
+}
+
+/// What a namespace selector sees: every namespace has its own name as a label, also one of which nothing else is known.
+struct NamespaceOf<'a>(Identity<'a>);
+
+impl Labels for NamespaceOf<'_> {
+    fn label(&self, key: &str) -> Option<&str> {
+        let known = self.0.namespace_labels.and_then(|labels| labels.get(key)).map(String::as_str);
+        known.or_else(|| (key == NAMESPACE_NAME).then_some(self.0.namespace))
+    }
+}
+
+/// Whether a term of affinity or anti-affinity is about this pod.
+pub fn selects(term: &PodTerm, pod: Identity<'_>) -> bool {
+    let lives_there = match &term.namespaces {
+        Namespaces::All => true,
+        Namespaces::Of(names) => names.contains(pod.namespace),
+        Namespaces::Chosen(names, by) => {
+            names.contains(pod.namespace)
+                || by.iter().all(|requirement| matches(requirement, &NamespaceOf(pod)))
+        }
+    };
+    lives_there
+        && term
+            .selector
+            .as_ref()
+            .is_some_and(|all| all.iter().all(|requirement| matches(requirement, pod.labels)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::{Operator, Requirement};
+
+    #[test]
+    fn a_namespace_is_chosen_by_name_or_by_its_labels() {
+        let (labels, spec) = (BTreeMap::new(), PodSpec::default());
+        let team = BTreeMap::from([("team".to_owned(), "ml".to_owned())]);
+        let chosen = |key: &str, value: &str, namespace: &str, known: bool| {
+            let operator = Operator::In([value.to_owned()].into());
+            let term = PodTerm {
+                topology_key: "zone".into(),
+                namespaces: Namespaces::Chosen(
+                    ["other".to_owned()].into(),
+                    vec![Requirement { key: key.into(), operator }],
+                ),
+                selector: Some(vec![]),
+            };
+            let namespace_labels = known.then_some(&team);
+            selects(&term, Identity { namespace, namespace_labels, labels: &labels, spec: &spec })
+        };
+        assert!(chosen("team", "ml", "a", true));
+        assert!(!chosen("team", "web", "a", true) && !chosen("team", "ml", "a", false));
+        assert!(chosen("team", "web", "other", true), "named beside the selector");
+        assert!(chosen(NAMESPACE_NAME, "a", "a", false), "every namespace has its name as a label");
+    }
+}

@@ -1,0 +1,170 @@
+//! Why a pod went where it did, or nowhere.
+
+use std::cmp::Reverse;
+use std::collections::BTreeMap;
+
+use jiff::Timestamp;
+use poolwright_catalog::labels::HOSTNAME;
+
+use super::list;
+use crate::model::{Pod, PodKey, PodPhase, PodRole, PodSpec, Snapshot};
+use crate::plan::{Candidacy, Plan, PlanOptions, Ruling, Target, gist, rulings};
+
+/// No story is longer.
+pub const MOST_LINES: usize = 6;
+/// Groups of offerings that are listed with what ruled them out.
+const SHOWN: usize = 4;
+
+/// The whole story of a pod; `None` when there is no such pod.
+pub fn pod(
+    snapshot: &Snapshot,
+    now: Timestamp,
+    options: &PlanOptions,
+    plan: &Plan,
+    key: &PodKey,
+) -> Option<Vec<String>> {
+    let pod = snapshot.pods.get(key)?;
+    let mut lines = vec![format!("Pod {key} asks for {}.", asks(&pod.spec))];
+    if let Some(over) = not_ours(pod) {
+        lines.push(over);
+        return Some(lines);
+    }
+    let rulings = rulings(snapshot, now, options, pod);
+    lines.push(considered(snapshot, &rulings));
+    lines.extend(ruled_out(&rulings));
+    lines.extend(left(&rulings));
+    lines.push(outcome(plan, key));
+    lines.truncate(MOST_LINES);
+    Some(lines)
+}
+
+fn asks(spec: &PodSpec) -> String {
+    let mut parts = vec![gist(&spec.requests)];
+    if let Some(milli) = spec.gpu_share {
+        parts.push(format!("{milli} thousandths of a GPU"));
+    }
+    let mut labels: Vec<String> =
+        spec.node_selector.iter().map(|(key, value)| format!("`{key}={value}`")).collect();
+    if let Some(terms) = &spec.node_affinity {
+        let terms: Vec<String> = terms
+            .iter()
+            .map(|term| {
+                let all: Vec<String> =
+                    term.requirements.iter().map(|requirement| format!("`{requirement}`")).collect();
+                all.join(" and ")
+            })
+            .collect();
+        labels.push(list(&terms, 3).replace(", ", " or "));
+    }
+    if !labels.is_empty() {
+        parts.push(format!("a node with {}", list(&labels, 4)));
+    }
+    for rule in &spec.spreads {
+        parts.push(format!(
+            "at most {} more of its like in one `{}` than in another",
+            rule.max_skew, rule.topology_key
+        ));
+    }
+    for term in &spec.affinity {
+        parts.push(format!("certain pods in its `{}`", term.topology_key));
+    }
+    for term in &spec.anti_affinity {
+        let place = if term.topology_key == HOSTNAME { "on its node" } else { "in its" };
+        let key =
+            if term.topology_key == HOSTNAME { String::new() } else { format!(" `{}`", term.topology_key) };
+        parts.push(format!("none of certain pods {place}{key}"));
+    }
+    if !spec.host_ports.is_empty() {
+        let ports: Vec<String> = spec.host_ports.iter().map(ToString::to_string).collect();
+        parts.push(format!("host port {}", list(&ports, 3)));
+    }
+    parts.join("; ")
+}
+
+/// What to say of a pod for which nothing is bought whatever is on offer.
+fn not_ours(pod: &Pod) -> Option<String> {
+    match (&pod.phase, pod.role) {
+        (PodPhase::Bound { node }, _) => {
+            Some(format!("It runs on node {node}; see `poolwright explain node {node}`."))
+        }
+        (PodPhase::Finished, _) => Some("It has ended, and takes no room.".to_owned()),
+        (_, PodRole::DaemonSet) => {
+            Some("A DaemonSet made it: it follows its node, and buys none.".to_owned())
+        }
+        (_, PodRole::Mirror) => Some("It belongs to its node, and buys none.".to_owned()),
+        _ => None,
+    }
+}
+
+fn considered(snapshot: &Snapshot, rulings: &[Candidacy]) -> String {
+    let mut pools: BTreeMap<&str, usize> = BTreeMap::new();
+    for candidacy in rulings {
+        *pools.entry(candidacy.pool.0.as_str()).or_default() += 1;
+    }
+    let named: Vec<String> = pools.iter().map(|(pool, count)| format!("{pool} ({count})")).collect();
+    if named.is_empty() {
+        let why = if snapshot.pools.is_empty() { "there is no NodePool" } else { "no NodePool can be used" };
+        return format!("No offerings were considered: {why}; see `poolwright explain pool`.");
+    }
+    format!("Considered {} offerings, by pool: {}.", rulings.len(), list(&named, 6))
+}
+
+/// What ruled out most, by reason.
+fn ruled_out(rulings: &[Candidacy]) -> Option<String> {
+    let mut reasons: BTreeMap<&str, usize> = BTreeMap::new();
+    for candidacy in rulings {
+        if let Ruling::Out(reason) = &candidacy.ruling {
+            *reasons.entry(reason).or_default() += 1;
+        }
+    }
+    let mut reasons: Vec<(&str, usize)> = reasons.into_iter().collect();
+    reasons.sort_by_key(|(reason, count)| (Reverse(*count), *reason));
+    let said: Vec<String> = reasons.iter().map(|(reason, count)| format!("{count} ({reason})")).collect();
+    (!said.is_empty()).then(|| format!("Ruled out: {}.", list(&said, SHOWN)))
+}
+
+/// What could hold it, or came nearest.
+fn left(rulings: &[Candidacy]) -> Option<String> {
+    let open: Vec<&Candidacy> = rulings.iter().filter(|one| matches!(one.ruling, Ruling::Fits(_))).collect();
+    let price = |one: &Candidacy| match &one.ruling {
+        Ruling::Fits(price) => *price,
+        Ruling::Out(_) => None,
+    };
+    if let Some(best) = open.iter().min_by_key(|one| (price(one).is_none(), price(one), &one.offering)) {
+        let cost = price(best).map_or("an unknown price".to_owned(), |price| format!("{price} $/h"));
+        return Some(format!(
+            "{} could hold it alone; the cheapest is {} of pool {} at {cost}.",
+            if open.len() == 1 { "1 offering".to_owned() } else { format!("{} offerings", open.len()) },
+            best.offering,
+            best.pool
+        ));
+    }
+    let nearest = rulings.iter().max_by_key(|one| (one.stage, Reverse(&one.offering)))?;
+    let Ruling::Out(reason) = &nearest.ruling else { return None };
+    Some(format!("Nearest: {} of pool {}, but for this: {reason}.", nearest.offering, nearest.pool))
+}
+
+fn outcome(plan: &Plan, key: &PodKey) -> String {
+    if let Some(claim) = plan.claims.iter().find(|claim| claim.planned_pods.contains(key)) {
+        let others = claim.planned_pods.len() - 1;
+        let others = match others {
+            0 => "alone".to_owned(),
+            1 => "with 1 other pod".to_owned(),
+            others => format!("with {others} other pods"),
+        };
+        return format!("Planned on a new node of pool {} {others}: {}.", claim.pool, claim.reason);
+    }
+    if let Some(placement) = plan.placements.iter().find(|placement| placement.pod == *key) {
+        let what = match placement.target {
+            Target::Claim(_) => "which was bought before",
+            Target::Node(_) => "which is there",
+        };
+        return format!("Planned on {}, {what}: it costs nothing more.", placement.target);
+    }
+    match plan.unplaced.iter().find(|left| left.pod == *key) {
+        Some(left) => {
+            format!("Not planned ({}): {}.", left.reason.as_str(), left.message.trim_end_matches('.'))
+        }
+        None => "Not planned: the plan did not pass its check; see the controller's log.".to_owned(),
+    }
+}

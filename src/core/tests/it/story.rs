@@ -1,0 +1,126 @@
+//! Stories of pods, claims, nodes and pools: what a person reads who asks why.
+
+use poolwright_core::plan::PlanOptions;
+use poolwright_core::{PodKey, PoolName, Snapshot, story};
+
+use crate::kit::*;
+
+fn of_pod(snapshot: &Snapshot, name: &str) -> Vec<String> {
+    let plan = planned(snapshot);
+    story::pod(snapshot, at(10), &PlanOptions::default(), &plan, &key(name)).expect("the pod exists")
+}
+
+#[test]
+fn the_story_of_a_pod_that_gets_a_node_says_what_was_considered_and_why_this_one() {
+    let snapshot = with(cluster(aws(), [pool("gpu")]), [pod("p", requests(1, 1, 1))]);
+    assert_eq!(
+        of_pod(&snapshot, "p"),
+        [
+            "Pod default/p asks for 1 x nvidia.com/gpu.",
+            "Considered 5 offerings, by pool: gpu (5).",
+            "Ruled out: 1 (less than 1 nvidia.com/gpu).",
+            "4 offerings could hold it alone; the cheapest is g5.xlarge/a/on-demand of pool gpu at 1.006 $/h.",
+            "Planned on a new node of pool gpu alone: g5.xlarge on-demand in a at 1.006 $/h holds 1 pod (1 x nvidia.com/gpu); next best: g6.xlarge at 1.10 $/h, 9 % dearer.",
+        ]
+    );
+}
+
+#[test]
+fn the_story_of_a_pod_that_nothing_holds_names_the_nearest_miss_and_what_to_do() {
+    let mut wanting = pod("p", requests(1, 1, 8));
+    wanting.spec.node_selector.insert("poolwright.dev/gpu-model".into(), "a10g".into());
+    let mut tainted = pool("tainted");
+    tainted.taints = vec![taint("team", "x")];
+    let lines = of_pod(&with(cluster(aws(), [pool("gpu"), tainted]), [wanting]), "p");
+    assert_eq!(lines.len(), 5, "{lines:#?}");
+    assert_eq!(
+        lines[0],
+        "Pod default/p asks for 8 x nvidia.com/gpu; a node with `poolwright.dev/gpu-model=a10g`."
+    );
+    assert_eq!(
+        lines[2],
+        "Ruled out: 5 (taint `team=x:NoSchedule` of pool tainted), 3 (less than 8 nvidia.com/gpu), 2 (not `poolwright.dev/gpu-model=a10g`)."
+    );
+    assert_eq!(
+        lines[3],
+        "Nearest: g5.12xlarge/a/on-demand of pool gpu, but for this: less than 8 nvidia.com/gpu."
+    );
+    assert_eq!(
+        lines[4],
+        "Not planned (NoOfferingFits): needs 8 nvidia.com/gpu in one node; the largest offering of pool `gpu` for it, g5.12xlarge, has 4."
+    );
+}
+
+#[test]
+fn a_pod_that_runs_is_told_of_in_two_lines() {
+    let snapshot = with(cluster(aws(), [pool("gpu")]), [bound(pod("p", requests(1, 1, 1)), "n")]);
+    assert_eq!(of_pod(&snapshot, "p")[1], "It runs on node n; see `poolwright explain node n`.");
+    let none =
+        story::pod(&snapshot, at(10), &PlanOptions::default(), &planned(&snapshot), &PodKey::new("a", "b"));
+    assert_eq!(none, None);
+}
+
+#[test]
+fn the_story_of_a_claim_says_why_it_was_bought_and_what_keeps_it() {
+    let first = with(cluster(aws(), [pool("gpu")]), [pod("p", requests(1, 1, 1))]);
+    let plan = planned(&first);
+    let carried = carried_out(&first, &plan, 10);
+    let name = &plan.claims[0].name;
+    let lines = story::claim(&carried, at(75), name).expect("the claim exists");
+    assert_eq!(
+        lines[0],
+        format!("Claim {name} of pool gpu: g5.xlarge/a/on-demand at 1.006 $/h, created 1m 5s ago.")
+    );
+    assert!(
+        lines[1].starts_with("Bought because g5.xlarge on-demand in a at 1.006 $/h holds 1 pod"),
+        "{}",
+        lines[1]
+    );
+    assert!(
+        lines[2].starts_with("If it cannot be had, g5.xlarge/b/on-demand at 1.006 $/h is next"),
+        "{}",
+        lines[2]
+    );
+    assert_eq!(lines[3], "It is not launched yet.");
+    assert_eq!(lines[4], "Kept for 1 pod: default/p.");
+}
+
+#[test]
+fn the_story_of_a_node_says_whose_it_is_and_what_runs_there() {
+    let runs = bound(pod("p", requests(1, 1, 1)), "n");
+    let ours =
+        with(with(with(cluster(aws(), [pool("gpu")]), [initialized()]), [claimed_node()]), [runs.clone()]);
+    let lines = story::node(&ours, at(100), "n").expect("the node exists");
+    assert_eq!(lines[0], "Node n has 1 x nvidia.com/gpu; ready.");
+    assert_eq!(lines[1], "Claim c of pool gpu: g5.xlarge/a/on-demand at 1.006 $/h, created 1m 40s ago.");
+    assert_eq!(lines.last().map(String::as_str), Some("Kept because it runs 1 pod: default/p."));
+
+    let foreign = with(with(cluster(aws(), [pool("gpu")]), [node("n", room(4, 16, 0))]), [runs]);
+    let lines = story::node(&foreign, at(100), "n").expect("the node exists");
+    assert_eq!(lines[1], "No claim stands behind it: Poolwright did not buy it and never removes it.");
+    assert_eq!(story::node(&foreign, at(100), "m"), None);
+}
+
+#[test]
+fn the_story_of_a_pool_says_what_it_has_and_what_holds_it_back() {
+    let mut small = pool("gpu");
+    small.limits.nodes = Some(1);
+    let pods = ["p", "q"].map(|name| pod(name, requests(3, 1, 1)));
+    let snapshot = with(cluster(aws(), [small]), pods);
+    let plan = planned(&snapshot);
+    let lines = story::pool(&snapshot, &plan, &PoolName("gpu".into())).expect("the pool exists");
+    assert_eq!(lines[1], "It may buy 5 offerings now.");
+    assert_eq!(lines[2], "It has 0 nodes for 0.00 $/h.");
+    assert!(lines[3].starts_with("For pods that wait, 1 more for"), "{}", lines[3]);
+
+    let mut wrong = pool("gpu");
+    wrong.requirements = vec![is_in("poolwright.dev/gpu-model", &["h100"])];
+    let snapshot = cluster(aws(), [wrong]);
+    let lines =
+        story::pool(&snapshot, &planned(&snapshot), &PoolName("gpu".into())).expect("the pool exists");
+    assert!(
+        lines[1].starts_with("It buys nothing (NoOfferingMatches): none of the 5 offerings"),
+        "{}",
+        lines[1]
+    );
+}

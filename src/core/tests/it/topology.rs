@@ -1,0 +1,498 @@
+//! Rules about zones and other parts of the cluster: topology spread, pod affinity and anti-affinity.
+
+use std::collections::BTreeMap;
+
+use poolwright_catalog::{Catalogue, labels::ZONE};
+use poolwright_core::plan::{Plan, UnplacedReason};
+use poolwright_core::{Namespaces, Node, Pod, PodTerm, PoolName, Snapshot, SpreadRule};
+
+use crate::kit::*;
+
+/// One type in three zones, at the same price.
+fn three_zones() -> Catalogue {
+    catalogue(vec![
+        Kind("c7.large", room(2, 8, 0), None, &[("a", "0.10"), ("b", "0.10"), ("c", "0.10")]),
+        Kind("c7.xlarge", room(4, 16, 0), None, &[("a", "0.20"), ("b", "0.20"), ("c", "0.20")]),
+    ])
+}
+
+fn app(name: &str, app: &str) -> Pod {
+    let labels = BTreeMap::from([("app".to_owned(), app.to_owned())]);
+    Pod { labels, ..pod(name, requests(1, 1, 0)) }
+}
+
+fn apps<const N: usize>(names: [&str; N], of: &str) -> [Pod; N] {
+    names.map(|name| app(name, of))
+}
+
+fn term(key: &str, of: &str) -> PodTerm {
+    PodTerm {
+        topology_key: key.into(),
+        namespaces: Namespaces::Of(["default".to_owned()].into()),
+        selector: Some(vec![is_in("app", &[of])]),
+    }
+}
+
+fn spread(key: &str, max_skew: u32, of: &str) -> SpreadRule {
+    let selector = Some(vec![is_in("app", &[of])]);
+    SpreadRule { topology_key: key.into(), max_skew, selector, ..SpreadRule::default() }
+}
+
+fn spreading(mut pod: Pod, max_skew: u32) -> Pod {
+    pod.spec.spreads = vec![spread(ZONE, max_skew, &pod.labels["app"])];
+    pod
+}
+
+fn near(mut pod: Pod, of: &str) -> Pod {
+    pod.spec.affinity = vec![term(ZONE, of)];
+    pod
+}
+
+fn away(mut pod: Pod, of: &str) -> Pod {
+    pod.spec.anti_affinity = vec![term(ZONE, of)];
+    pod
+}
+
+fn node_in(name: &str, zone: &str, free: u64) -> Node {
+    let labels = [(ZONE, zone), ("kubernetes.io/hostname", name)];
+    let labels = labels.map(|(key, value)| (key.to_owned(), value.to_owned())).into();
+    Node { labels, ..node(name, room(free, 64, 0)) }
+}
+
+/// Which pods go to which zone, on new nodes and on those that are there.
+fn zones(snapshot: &Snapshot, plan: &Plan) -> BTreeMap<String, Vec<String>> {
+    let mut zones: BTreeMap<String, Vec<String>> = BTreeMap::new();
+    for claim in &plan.claims {
+        let pods = claim.planned_pods.iter().map(|pod| pod.name.clone());
+        zones.entry(claim.offering().zone.to_string()).or_default().extend(pods);
+        let same = claim.offerings.iter().all(|ranked| ranked.offering.zone == claim.offering().zone);
+        assert!(same, "an alternative in another zone would break the rule: {:?}", claim.offerings);
+    }
+    for placement in &plan.placements {
+        let zone = match &placement.target {
+            poolwright_core::plan::Target::Node(name) => snapshot.nodes[name].labels[ZONE].clone(),
+            poolwright_core::plan::Target::Claim(name) => {
+                snapshot.claims[name].current_offering().offering.zone.to_string()
+            }
+        };
+        zones.entry(zone).or_default().push(placement.pod.name.clone());
+    }
+    for pods in zones.values_mut() {
+        pods.sort();
+    }
+    zones
+}
+
+fn counts(snapshot: &Snapshot, plan: &Plan) -> Vec<usize> {
+    zones(snapshot, plan).values().map(Vec::len).collect()
+}
+
+fn there(pods: impl IntoIterator<Item = Pod>) -> Snapshot {
+    with(cluster(three_zones(), [pool("cpu")]), pods)
+}
+
+fn message(plan: &Plan, name: &str) -> String {
+    let left = plan.unplaced.iter().find(|left| left.pod.name == name).expect("it is left over");
+    assert_eq!(left.reason, UnplacedReason::TopologyRule, "{}", left.message);
+    left.message.clone()
+}
+
+#[test]
+fn pods_spread_over_zones_go_to_all_zones_that_can_be_bought_in() {
+    let snapshot = there(["p", "q", "r", "s", "t", "u", "v"].map(|name| spreading(app(name, "web"), 1)));
+    let plan = planned(&snapshot);
+    assert_eq!(counts(&snapshot, &plan), [3, 2, 2], "{:?}", zones(&snapshot, &plan));
+    assert_eq!(plan.unplaced, []);
+}
+
+#[test]
+fn a_larger_skew_leaves_pods_where_it_is_cheapest() {
+    let dear_b = catalogue(vec![Kind("c7", room(4, 16, 0), None, &[("a", "0.10"), ("b", "0.50")])]);
+    let pods = ["p", "q", "r", "s"].map(|name| spreading(app(name, "web"), 4));
+    let snapshot = with(cluster(dear_b, [pool("cpu")]), pods);
+    assert_eq!(zones(&snapshot, &planned(&snapshot)).keys().collect::<Vec<_>>(), ["a"]);
+}
+
+#[test]
+fn a_zone_that_sells_only_what_is_dear_is_not_opened_for_a_spread_unless_the_rule_wants_so_many() {
+    let dear_c = || {
+        catalogue(vec![
+            Kind("c7", room(4, 16, 0), None, &[("a", "0.10"), ("b", "0.12")]),
+            Kind("p5", room(8, 64, 8), Some("h100"), &[("c", "6.00")]),
+        ])
+    };
+    let pods = |min_domains| {
+        ["p", "q", "r"].map(|name| {
+            let mut pod = spreading(app(name, "web"), 1);
+            pod.spec.spreads[0].min_domains = min_domains;
+            pod
+        })
+    };
+    let zones_of = |min_domains| {
+        let snapshot = with(cluster(dear_c(), [pool("cpu")]), pods(min_domains));
+        let plan = planned(&snapshot);
+        assert_eq!(plan.unplaced, []);
+        zones(&snapshot, &plan).into_keys().collect::<Vec<_>>()
+    };
+    assert_eq!(zones_of(None), ["a", "b"]);
+    assert_eq!(zones_of(Some(3)), ["a", "b", "c"]);
+}
+
+#[test]
+fn pods_that_run_count_and_the_zone_with_fewest_comes_first() {
+    let nodes = [node_in("n", "a", 0), node_in("m", "b", 0)];
+    let running = apps(["r", "s"], "web").map(|pod| bound(pod, "n"));
+    let snapshot =
+        with(with(there(running), nodes), [spreading(app("p", "web"), 1), spreading(app("q", "web"), 1)]);
+    assert_eq!(zones(&snapshot, &planned(&snapshot)).keys().collect::<Vec<_>>(), ["b", "c"]);
+}
+
+#[test]
+fn pods_that_are_being_deleted_do_not_count_in_a_spread() {
+    let leaving = apps(["r", "s"], "web").map(|pod| Pod { deleting_since: Some(at(1)), ..bound(pod, "n") });
+    let only_a = catalogue(vec![Kind("c7", room(4, 16, 0), None, &[("a", "0.10")])]);
+    let snapshot = with(with(cluster(only_a, [pool("cpu")]), leaving), [spreading(app("p", "web"), 1)]);
+    let snapshot = with(snapshot, [node_in("n", "a", 0), node_in("m", "b", 0)]);
+    assert_eq!(planned(&snapshot).claims.len(), 1);
+}
+
+#[test]
+fn a_zone_with_a_node_but_nothing_to_buy_holds_the_others_back_and_is_named() {
+    let only_a = catalogue(vec![Kind("c7", room(4, 16, 0), None, &[("a", "0.10")])]);
+    let pods = ["p", "q"].map(|name| spreading(app(name, "web"), 1));
+    let snapshot = with(with(cluster(only_a, [pool("cpu")]), [node_in("m", "b", 0)]), pods);
+    let plan = planned(&snapshot);
+    assert_eq!(counts(&snapshot, &plan), [1]);
+    assert_eq!(
+        message(&plan, "q"),
+        "is spread over `topology.kubernetes.io/zone` with a maxSkew of 1 (a has 1, b has 0), and one more in a would be too many; raise maxSkew, use whenUnsatisfiable: ScheduleAnyway, or let a pool buy in the values with fewest"
+    );
+}
+
+#[test]
+fn nodes_that_its_own_affinity_excludes_are_no_domain_unless_the_rule_says_so() {
+    let only_a = catalogue(vec![Kind("c7", room(4, 16, 0), None, &[("a", "0.10")])]);
+    let pods = |any_affinity: bool| {
+        ["p", "q"].map(|name| {
+            let mut pod = spreading(app(name, "web"), 1);
+            pod.spec.node_selector.insert("poolwright.dev/nodepool".into(), "cpu".into());
+            pod.spec.spreads[0].any_affinity = any_affinity;
+            pod
+        })
+    };
+    let planned = |any_affinity| {
+        let snapshot = with(cluster(only_a.clone(), [pool("cpu")]), [node_in("m", "b", 0)]);
+        planned(&with(snapshot, pods(any_affinity)))
+    };
+    assert_eq!(planned(false).unplaced.len(), 0, "node m is none of the pool");
+    assert_eq!(planned(true).unplaced.len(), 1);
+}
+
+#[test]
+fn nodes_with_taints_that_it_does_not_tolerate_count_unless_the_rule_honors_taints() {
+    let only_a = catalogue(vec![Kind("c7", room(4, 16, 0), None, &[("a", "0.10")])]);
+    let mut tainted = node_in("m", "b", 8);
+    tainted.taints = vec![taint("team", "x")];
+    let planned = |honor_taints| {
+        let pods = ["p", "q"].map(|name| {
+            let mut pod = spreading(app(name, "web"), 1);
+            pod.spec.spreads[0].honor_taints = honor_taints;
+            pod
+        });
+        planned(&with(with(cluster(only_a.clone(), [pool("cpu")]), [tainted.clone()]), pods))
+    };
+    assert_eq!(planned(false).unplaced.len(), 1);
+    assert_eq!(planned(true).unplaced.len(), 0);
+}
+
+#[test]
+fn fewer_domains_than_wanted_take_the_least_count_for_zero() {
+    let two = catalogue(vec![Kind("c7", room(4, 16, 0), None, &[("a", "0.10"), ("b", "0.10")])]);
+    let planned = |min_domains| {
+        let pods = ["p", "q", "r", "s"].map(|name| {
+            let mut pod = spreading(app(name, "web"), 1);
+            pod.spec.spreads[0].min_domains = min_domains;
+            pod
+        });
+        planned(&with(cluster(two.clone(), [pool("cpu")]), pods))
+    };
+    assert_eq!(planned(Some(2)).unplaced.len(), 0);
+    assert_eq!(planned(Some(3)).unplaced.len(), 2, "one in each of the two zones");
+}
+
+#[test]
+fn a_zone_that_is_out_of_stock_is_left_for_another_within_the_skew() {
+    let mut snapshot = there(["p", "q"].map(|name| spreading(app(name, "web"), 1)));
+    for kind in ["c7.large", "c7.xlarge"] {
+        for zone in ["a", "b"] {
+            snapshot.held_back.insert((node_class(), id(kind, zone)), at(1000));
+        }
+    }
+    let plan = planned(&snapshot);
+    assert_eq!(zones(&snapshot, &plan).keys().collect::<Vec<_>>(), ["c"], "no node is in a or b");
+    assert_eq!(plan.unplaced, []);
+}
+
+#[test]
+fn pods_that_must_be_together_are_in_one_zone() {
+    let snapshot = there(["p", "q", "r", "s", "t", "u"].map(|name| near(app(name, "web"), "web")));
+    assert_eq!(counts(&snapshot, &planned(&snapshot)), [6]);
+}
+
+#[test]
+fn the_zone_for_those_that_must_be_together_is_one_that_holds_all_of_them() {
+    let gpus_in_b = catalogue(vec![
+        Kind("c7", room(4, 16, 0), None, &[("a", "0.10"), ("b", "0.50")]),
+        Kind("g5", room(4, 16, 1), Some("a10g"), &[("b", "1.00")]),
+    ]);
+    let mut gpu = near(app("g", "web"), "web");
+    gpu.spec.requests = requests(1, 1, 1);
+    let pods = [near(app("big", "web"), "web"), gpu];
+    let mut big = pods;
+    big[0].spec.requests = requests(4, 1, 0);
+    let snapshot = with(cluster(gpus_in_b, [pool("cpu")]), big);
+    assert_eq!(
+        zones(&snapshot, &planned(&snapshot)),
+        BTreeMap::from([("b".into(), vec!["big".into(), "g".into()])])
+    );
+}
+
+#[test]
+fn a_pod_goes_to_the_zone_of_those_that_run() {
+    let running = with(there([bound(app("r", "db"), "n")]), [node_in("n", "b", 0)]);
+    let snapshot = with(running, [near(app("p", "web"), "db")]);
+    assert_eq!(zones(&snapshot, &planned(&snapshot)).keys().collect::<Vec<_>>(), ["b"]);
+}
+
+#[test]
+fn a_pod_goes_to_the_zone_of_one_that_is_planned_with_it_whatever_their_order() {
+    let mut db = app("z", "db");
+    db.spec.node_selector.insert(ZONE.into(), "c".into());
+    let snapshot = there([near(app("p", "web"), "db"), near(app("q", "job"), "web"), db]);
+    assert_eq!(
+        zones(&snapshot, &planned(&snapshot)),
+        BTreeMap::from([("c".into(), vec!["p".into(), "q".into(), "z".into()])])
+    );
+}
+
+#[test]
+fn affinity_to_a_pod_that_does_not_exist_is_named_and_all_other_pods_are_served() {
+    let plan = planned(&there([near(app("p", "web"), "db"), app("q", "other")]));
+    assert_eq!(
+        message(&plan, "p"),
+        "must be with other pods over `topology.kubernetes.io/zone` (required pod affinity), and no pod that runs or can be planned is such a one; create those pods first, or correct the labelSelector or namespaces of the rule"
+    );
+    assert_eq!(plan.claims.len(), 1);
+}
+
+#[test]
+fn two_pods_that_wait_for_each_other_are_not_bought_for_since_the_scheduler_would_place_neither() {
+    let plan = planned(&there([near(app("p", "web"), "db"), near(app("q", "db"), "web")]));
+    assert_eq!((plan.claims.len(), plan.unplaced.len()), (0, 2));
+}
+
+#[test]
+fn pods_that_keep_away_over_zones_get_a_zone_each_and_no_more_than_there_are() {
+    let snapshot = there(["p", "q", "r", "s"].map(|name| away(app(name, "web"), "web")));
+    let plan = planned(&snapshot);
+    assert_eq!(counts(&snapshot, &plan), [1, 1, 1]);
+    assert_eq!(
+        message(&plan, "s"),
+        "keeps away from other pods over `topology.kubernetes.io/zone` (required pod anti-affinity), and there are such pods in every value of it that could hold it: a, b, c; let a pool buy in another, or change the rule"
+    );
+}
+
+#[test]
+fn a_running_pod_keeps_others_away_from_its_zone() {
+    let owner = bound(away(app("r", "batch"), "web"), "n");
+    let snapshot = with(there([owner, app("p", "web"), app("q", "other")]), [node_in("n", "a", 2)]);
+    let zones = zones(&snapshot, &planned(&snapshot));
+    assert_eq!(zones["a"], ["q"], "which nothing keeps away");
+    assert_eq!(zones.len(), 2);
+}
+
+#[test]
+fn a_pool_label_is_a_topology_like_any_other() {
+    let racks = ["r1", "r2"].map(|rack| {
+        let mut pool = pool(rack);
+        pool.labels.insert("rack".into(), rack.into());
+        pool
+    });
+    let pods = ["p", "q"].map(|name| {
+        let mut pod = app(name, "web");
+        pod.spec.spreads = vec![spread("rack", 1, "web")];
+        pod
+    });
+    let plan = planned(&with(cluster(three_zones(), racks), pods));
+    let pools: Vec<_> = plan.claims.iter().map(|claim| claim.pool.0.as_str()).collect();
+    assert_eq!(pools, ["r1", "r2"]);
+}
+
+#[test]
+fn a_key_that_no_offering_has_is_named() {
+    let mut pod = app("p", "web");
+    pod.spec.spreads = vec![spread("rack", 1, "web")];
+    let plan = planned(&there([pod]));
+    assert_eq!(
+        message(&plan, "p"),
+        "must be on a node with the label `rack`, which no node or offering that could hold it has; add the label to a pool's template, or change the rule"
+    );
+}
+
+#[test]
+fn spread_and_affinity_and_anti_affinity_hold_together() {
+    let pods = (0..9).map(|at| {
+        let mut pod = spreading(app(&format!("w{at}"), "web"), 1);
+        if at < 2 {
+            pod.spec.anti_affinity = vec![term(ZONE, "db")];
+        }
+        pod
+    });
+    let snapshot = with(there(pods), [near(app("n", "near"), "db"), app("d", "db")]);
+    let plan = planned(&snapshot);
+    assert_eq!(plan.unplaced, []);
+    let zones = zones(&snapshot, &plan);
+    let of =
+        |name: &str| zones.iter().find(|(_, pods)| pods.iter().any(|pod| pod == name)).expect("placed").0;
+    assert_eq!(of("n"), of("d"));
+    assert!(of("w0") != of("d") && of("w1") != of("d"));
+}
+
+#[test]
+fn what_was_planned_stays_when_the_plan_is_made_again() {
+    let first = there(["p", "q", "r"].map(|name| spreading(app(name, "web"), 1)));
+    let plan = planned(&first);
+    let carried = carried_out(&first, &plan, 1);
+    assert_eq!(planned(&carried).claims.len(), 0);
+    let more = with(carried, [spreading(app("s", "web"), 1)]);
+    assert_eq!(planned(&more).unplaced, []);
+}
+
+#[test]
+fn a_place_that_became_wrong_is_given_up_before_the_plan_is() {
+    // Planned in zone a; meanwhile a pod runs there that keeps it away.
+    let first = there([app("p", "web")]);
+    let plan = planned(&first);
+    let zone = plan.claims[0].offering().zone.to_string();
+    let keeper = bound(away(app("r", "batch"), "web"), "n");
+    let later = with(with(carried_out(&first, &plan, 1), [keeper]), [node_in("n", &zone, 0)]);
+    let again = planned(&later);
+    assert_eq!(again.claims.len(), 1);
+    assert_ne!(again.claims[0].offering().zone.to_string(), zone);
+}
+
+#[test]
+fn a_node_bought_for_others_in_a_new_zone_does_not_break_a_spread() {
+    // The GPU can only be had in b. Spread pods that can use a alone would be two above the new zone's none.
+    let snapshot = {
+        let offers = catalogue(vec![
+            Kind("c7", room(4, 16, 0), None, &[("a", "0.10")]),
+            Kind("g5", room(1, 2, 1), Some("a10g"), &[("b", "1.00")]),
+        ]);
+        let pods = ["p", "q"].map(|name| {
+            let mut pod = spreading(app(name, "web"), 1);
+            pod.spec.requests = requests(2, 1, 0);
+            pod
+        });
+        with(with(cluster(offers, [pool("cpu")]), pods), [pod("g", requests(1, 1, 1))])
+    };
+    let plan = planned(&snapshot);
+    assert_eq!(plan.claims.len(), 2);
+    assert!(message(&plan, "q").contains("(a has 1, b has 0)"));
+}
+
+#[test]
+fn namespaces_are_chosen_by_their_labels() {
+    let mut snapshot = with(there([]), [node_in("n", "b", 0)]);
+    let mut other = bound(app("r", "db"), "n");
+    other.key.namespace = "data".into();
+    let mut pod = near(app("p", "web"), "db");
+    pod.spec.affinity[0].namespaces = Namespaces::Chosen([].into(), vec![is_in("team", &["ml"])]);
+    snapshot = with(snapshot, [other, pod]);
+    assert_eq!(planned(&snapshot).unplaced.len(), 1);
+    let labels = BTreeMap::from([("team".to_owned(), "ml".to_owned())]);
+    snapshot.namespaces = BTreeMap::from([("data".to_owned(), labels)]).into();
+    assert_eq!(zones(&snapshot, &planned(&snapshot)).keys().collect::<Vec<_>>(), ["b"]);
+}
+
+#[test]
+fn affinity_over_the_host_name_goes_to_the_node_of_those_that_run() {
+    let running = with(there([bound(app("r", "db"), "n")]), [node_in("n", "b", 2), node_in("m", "b", 4)]);
+    let mut pod = app("p", "web");
+    pod.spec.affinity = vec![term("kubernetes.io/hostname", "db")];
+    let plan = planned(&with(running, [pod]));
+    assert_eq!(plan.placements.len(), 1);
+    assert_eq!(plan.placements[0].target.to_string(), "node `n`");
+}
+
+#[test]
+fn a_limit_is_reached_without_a_pod_being_moved_to_zones_in_vain() {
+    let mut small = pool("cpu");
+    small.limits.nodes = Some(2);
+    let pods = ["p", "q", "r"].map(|name| spreading(app(name, "web"), 1));
+    let snapshot = with(cluster(three_zones(), [small]), pods);
+    let plan = planned(&snapshot);
+    assert_eq!(counts(&snapshot, &plan), [1, 1]);
+    assert_eq!(plan.unplaced[0].reason, UnplacedReason::LimitReached);
+    assert!(plan.pools[&PoolName("cpu".into())].limit_reached.is_some());
+}
+
+fn on_node_with(mut pod: Pod, of: &str) -> Pod {
+    pod.spec.affinity = vec![term("kubernetes.io/hostname", of)];
+    pod
+}
+
+fn off_nodes_with(mut pod: Pod, of: &str) -> Pod {
+    pod.spec.anti_affinity = vec![term("kubernetes.io/hostname", of)];
+    pod
+}
+
+#[test]
+fn pods_that_must_share_a_node_get_one_that_holds_them_all() {
+    let three = || ["p", "q", "r"].map(|name| on_node_with(app(name, "web"), "web"));
+    assert_eq!(bought(&planned(&there(three()))), ["c7.xlarge: p q r"]);
+    let mut large = three();
+    large[2].spec.requests = requests(3, 1, 0);
+    let plan = planned(&there(large));
+    assert_eq!(plan.unplaced.len(), 1, "no node holds five cores");
+    assert_eq!(plan.unplaced[0].reason, UnplacedReason::TopologyRule);
+    assert!(plan.unplaced[0].message.contains("share a node"), "{}", plan.unplaced[0].message);
+}
+
+#[test]
+fn each_server_shares_a_node_with_a_cache_and_with_no_other_server() {
+    let caches = ["c1", "c2", "c3"].map(|name| off_nodes_with(app(name, "cache"), "cache"));
+    let servers =
+        ["s1", "s2", "s3"].map(|name| off_nodes_with(on_node_with(app(name, "server"), "cache"), "server"));
+    let snapshot = with(there(caches), servers);
+    let plan = planned(&snapshot);
+    assert_eq!(plan.unplaced, []);
+    let mut nodes: Vec<Vec<&str>> = plan
+        .claims
+        .iter()
+        .map(|claim| claim.planned_pods.iter().map(|pod| &pod.name[..1]).collect())
+        .collect();
+    nodes.sort();
+    assert_eq!(nodes, [["c", "s"], ["c", "s"], ["c", "s"]]);
+    // Carried out and looked at again, everything stays where it is.
+    let again = planned(&carried_out(&snapshot, &plan, 1));
+    assert_eq!((again.claims.len(), again.placements.len()), (0, 6));
+}
+
+#[test]
+fn a_pod_that_must_share_a_node_with_one_on_its_way_goes_to_its_claim_when_there_is_room() {
+    let first = there([app("d", "db"), app("x", "x"), app("y", "y")]);
+    let carried = carried_out(&first, &planned(&first), 1);
+    let plan = planned(&with(carried, [on_node_with(app("p", "web"), "db")]));
+    assert_eq!((plan.claims.len(), plan.unplaced.len()), (0, 0), "{:?}", plan.unplaced);
+}
+
+#[test]
+fn what_a_follower_asks_of_its_node_holds_for_the_node_of_both() {
+    let mut follower = on_node_with(app("p", "web"), "db");
+    follower.spec.node_selector.insert(ZONE.into(), "b".into());
+    let snapshot = there([app("d", "db"), follower]);
+    let plan = planned(&snapshot);
+    assert_eq!(zones(&snapshot, &plan), BTreeMap::from([("b".into(), vec!["d".into(), "p".into()])]));
+    assert_eq!(plan.claims.len(), 1);
+}
