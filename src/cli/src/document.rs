@@ -23,6 +23,9 @@ pub struct Document {
     pub lower_bound_usd_per_hour: UsdPerHour,
     /// `(cost - bound) / bound`.
     pub gap: f64,
+    /// How many pods were given a place by rules about other pods first; the bound holds with these places. Absent when none.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub pinned_pods: usize,
     /// What the bound rests on.
     pub proof: Proof,
     /// How long planning took.
@@ -224,6 +227,11 @@ fn maybe_usd<S: Serializer>(amount: &Option<UsdPerHour>, serializer: S) -> Resul
         Some(amount) => usd(amount, serializer),
         None => serializer.serialize_none(),
     }
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde hands over a reference")]
+fn is_zero(count: &usize) -> bool {
+    *count == 0
 }
 
 /// `(cost - bound) / bound` with six decimals; zero when nothing is bought.

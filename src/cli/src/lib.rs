@@ -51,6 +51,7 @@ fn run(cli: Cli) -> Result<Outcome, Failure> {
     let mut out = BufWriter::new(io::stdout().lock());
     let outcome = match cli.command {
         Command::Plan(flags) => plan::run(&flags, &mut out),
+        Command::Explain(flags) => plan::tell(&flags, &mut out),
         Command::Solve(flags) => solve::run(&flags, &mut out),
         Command::Controller(flags) => controller::run(&flags),
         Command::Crds(flags) => crds::run(&flags, &mut out),

@@ -1,6 +1,7 @@
 //! The command line as it is typed: flags and their help, and nothing that touches the system.
 
 mod controller;
+mod explain;
 mod plan;
 mod search;
 mod solve;
@@ -11,7 +12,8 @@ use clap::{CommandFactory, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
 
 pub use controller::{ControllerFlags, LogFormat};
-pub use plan::{CapacityChoice, OutputFormat, PlanFlags, SharingMode};
+pub use explain::{ExplainFlags, Explainable};
+pub use plan::{CapacityChoice, InputFlags, OutputFormat, PlanFlags, SharingMode};
 pub use search::SearchFlags;
 pub use solve::{SolveFlags, SolveFormat};
 
@@ -42,6 +44,10 @@ pub enum Command {
     /// Plans for the pods of the current cluster that no node can hold, for manifests (-f), or for a pod list of the
     /// Alibaba GPU trace (--trace). The controller plans with the same code.
     Plan(Box<PlanFlags>),
+    /// Tell the story of a pod, node, claim or pool in a few lines: why it was planned, bought, kept or left out
+    ///
+    /// From the current cluster, or from manifests (-f). Decides nothing and changes nothing.
+    Explain(Box<ExplainFlags>),
     /// Solve what `plan --save-problem` saved, and prove how good the answer is
     ///
     /// For reporting and replaying a case: nothing but the file decides what is solved.

@@ -23,6 +23,36 @@ use super::SearchFlags;
         input, 3 pods are left out and --fail-on-unplaced is given."
 )]
 pub struct PlanFlags {
+    /// What to plan from.
+    #[command(flatten)]
+    pub input: InputFlags,
+
+    /// How far to search.
+    #[command(flatten)]
+    pub search: SearchFlags,
+
+    /// Write what the solver is asked to this file; `poolwright solve` solves it again
+    #[arg(long, value_name = "FILE")]
+    pub save_problem: Option<PathBuf>,
+
+    /// Say why this pod went where it did: what else would cost, which rule excluded the rest
+    ///
+    /// NAMESPACE/NAME, or the bare name for a trace or the namespace `default`.
+    #[arg(long, value_name = "POD")]
+    pub explain: Option<String>,
+
+    /// How to print the plan
+    #[arg(short, long, value_enum, value_name = "FORMAT", default_value_t = OutputFormat::Table)]
+    pub output: OutputFormat,
+
+    /// Exit with code 3 when the plan leaves pods out
+    #[arg(long)]
+    pub fail_on_unplaced: bool,
+}
+
+/// Flags that say which pods there are and what may be bought.
+#[derive(Debug, clap::Args)]
+pub struct InputFlags {
     /// Plan for these manifests: YAML or JSON files, directories, or - for stdin
     ///
     /// Reads Pod, Deployment, StatefulSet, Job, JobSet and List; NodePool and KwokNodeClass say what may be
@@ -127,28 +157,6 @@ pub struct PlanFlags {
     /// May be repeated.
     #[arg(long, value_name = "KEY=AMOUNT", help_heading = "What may be bought")]
     pub limit: Vec<String>,
-
-    /// How far to search.
-    #[command(flatten)]
-    pub search: SearchFlags,
-
-    /// Write what the solver is asked to this file; `poolwright solve` solves it again
-    #[arg(long, value_name = "FILE")]
-    pub save_problem: Option<PathBuf>,
-
-    /// Say why this pod went where it did: what else would cost, which rule excluded the rest
-    ///
-    /// NAMESPACE/NAME, or the bare name for a trace or the namespace `default`.
-    #[arg(long, value_name = "POD")]
-    pub explain: Option<String>,
-
-    /// How to print the plan
-    #[arg(short, long, value_enum, value_name = "FORMAT", default_value_t = OutputFormat::Table)]
-    pub output: OutputFormat,
-
-    /// Exit with code 3 when the plan leaves pods out
-    #[arg(long)]
-    pub fail_on_unplaced: bool,
 }
 
 /// A capacity type, or all of them.

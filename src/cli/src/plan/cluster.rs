@@ -6,15 +6,15 @@ use std::sync::Arc;
 
 use anyhow::{Context, Result};
 use k8s_openapi::api::apps::v1::DaemonSet;
-use k8s_openapi::api::core::v1::{Node, Pod};
+use k8s_openapi::api::core::v1::{self as k8s, Node, Pod};
 use kube::api::ListParams;
 use kube::{Api, Client, Resource, ResourceExt};
 use poolwright_api::{KwokNodeClass, NodeClaim, NodePool};
-use poolwright_core::Snapshot;
+use poolwright_core::{Namespace, Snapshot};
 use serde::de::DeserializeOwned;
 
 use super::{Input, Offers, PodNames, pool};
-use crate::args::PlanFlags;
+use crate::args::InputFlags;
 use crate::connect;
 use crate::document::CatalogueSummary;
 use crate::exit::Failure;
@@ -23,7 +23,7 @@ use crate::exit::Failure;
 const UNFINISHED: &str = "status.phase!=Succeeded,status.phase!=Failed";
 
 /// Reads the cluster that the flags name.
-pub fn input(flags: &PlanFlags, offers: &Offers) -> Result<Input, Failure> {
+pub fn input(flags: &InputFlags, offers: &Offers) -> Result<Input, Failure> {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
@@ -60,17 +60,19 @@ pub fn input(flags: &PlanFlags, offers: &Offers) -> Result<Input, Failure> {
 struct Objects {
     pods: Vec<Pod>,
     nodes: Vec<Node>,
+    namespaces: Vec<k8s::Namespace>,
     daemonsets: Vec<DaemonSet>,
     pools: Vec<NodePool>,
     claims: Vec<NodeClaim>,
     classes: Vec<KwokNodeClass>,
 }
 
-async fn read(flags: &PlanFlags) -> Result<Objects> {
+async fn read(flags: &InputFlags) -> Result<Objects> {
     let client = connect::client(flags.kubeconfig.as_deref(), flags.context.as_deref()).await?;
     Ok(Objects {
         pods: list(&client, &ListParams::default().fields(UNFINISHED)).await?,
         nodes: list(&client, &ListParams::default()).await?,
+        namespaces: list(&client, &ListParams::default()).await?,
         daemonsets: list(&client, &ListParams::default()).await?,
         pools: custom(&client).await?,
         claims: custom(&client).await?,
@@ -108,6 +110,7 @@ impl Objects {
         Snapshot {
             pods: keyed(pods, |pod| pod.key.clone()),
             nodes: keyed(nodes, |node| node.name.clone()),
+            namespaces: Namespace::labels_by_name(self.namespaces.iter().map(poolwright_intake::namespace)),
             daemonsets: keyed(daemonsets, |daemonset| daemonset.key.clone()),
             claims: keyed(claims, |claim| claim.name.clone()),
             pools: keyed(pools, |pool| pool.name.clone()),

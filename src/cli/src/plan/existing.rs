@@ -47,6 +47,8 @@ pub fn add(paths: &[PathBuf], snapshot: &mut Snapshot, notes: &mut Vec<String>) 
     notes.extend(ours("pods without a node", waiting));
     snapshot.nodes.extend(manifest.nodes.into_iter().map(|node| (node.name.clone(), Arc::new(node))));
     snapshot.claims.extend(manifest.claims.into_iter().map(|claim| (claim.name.clone(), Arc::new(claim))));
+    let namespaces = manifest.namespaces.into_iter().map(|namespace| (namespace.name, namespace.labels));
+    Arc::make_mut(&mut snapshot.namespaces).extend(namespaces);
     for set in manifest.daemonsets {
         snapshot.daemonsets.insert(set.key.clone(), Arc::new(set));
     }

@@ -4,18 +4,14 @@ use poolwright_core::PodKey;
 use poolwright_core::plan::Plan;
 use poolwright_solver as solver;
 
-use super::{Input, PodNames};
+use super::Input;
 use crate::document::Explained;
 use crate::exit::Failure;
 
 /// Explains where `pod` went: from the last time the solver was asked about it, since what one solve leaves over goes into
 /// the next.
 pub fn explain(plan: &Plan, pod: &str, input: &Input) -> Result<Explained, Failure> {
-    let key = match (input.names, pod.split_once('/')) {
-        (PodNames::Bare, _) => PodKey::new("", pod),
-        (PodNames::Qualified, Some((namespace, name))) => PodKey::new(namespace, name),
-        (PodNames::Qualified, None) => PodKey::new("default", pod),
-    };
+    let key = input.pod_key(pod);
     if !input.snapshot.pods.contains_key(&key) {
         return Err(Failure::bad_input(format!(
             "--explain {pod}: there is no such pod; write NAMESPACE/NAME"

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use kube::ResourceExt;
-use poolwright_core::Snapshot;
+use poolwright_core::{Namespace, Snapshot};
 use poolwright_intake::manifest::{Manifest, parse};
 
 use super::{Input, Offers, PodNames, pool};
@@ -36,11 +36,12 @@ pub fn input(paths: &[PathBuf], offers: &Offers) -> Result<Input, Failure> {
     if !problems.is_empty() {
         return Err(Failure::bad_input(format!("the manifests cannot be used: {problems}")));
     }
-    let Manifest { pods, pools, node_classes, nodes, daemonsets, claims, mut notes } = manifest;
+    let Manifest { pods, pools, node_classes, nodes, namespaces, daemonsets, claims, mut notes } = manifest;
     let implicit_pool = pools.is_empty();
     let mut snapshot = Snapshot {
         pods: keyed(pods, |pod| pod.key.clone()),
         nodes: keyed(nodes, |node| node.name.clone()),
+        namespaces: Namespace::labels_by_name(namespaces),
         daemonsets: keyed(daemonsets, |daemonset| daemonset.key.clone()),
         claims: keyed(claims, |claim| claim.name.clone()),
         pools: keyed(pools, |pool| pool.name.clone()),

@@ -1,4 +1,4 @@
-//! `poolwright plan`: flags to input, input to plan, plan to document, document to print.
+//! `poolwright plan` and `explain`: flags to input, input to plan, plan to document or story, and these to print.
 
 mod cluster;
 mod commitments;
@@ -15,10 +15,10 @@ use std::io::Write;
 
 use poolwright_catalog::{CapacityType, Catalogue, UsdPerHour};
 use poolwright_controller::clock::{Clock, SystemClock};
-use poolwright_core::Snapshot;
 use poolwright_core::plan::{PlanOptions, Sharing, SpotRisk, plan};
+use poolwright_core::{ClaimName, PodKey, PoolName, Snapshot, story};
 
-use crate::args::{PlanFlags, SharingMode};
+use crate::args::{ExplainFlags, Explainable, InputFlags, PlanFlags, SearchFlags, SharingMode};
 use crate::budget::Budget;
 use crate::catalogue::{self, Selection};
 use crate::document::CatalogueSummary;
@@ -58,8 +58,75 @@ enum PodNames {
     Bare,
 }
 
+impl Input {
+    /// The pod that somebody means who wrote this.
+    fn pod_key(&self, written: &str) -> PodKey {
+        match (self.names, written.split_once('/')) {
+            (PodNames::Bare, _) => PodKey::new("", written),
+            (PodNames::Qualified, Some((namespace, name))) => PodKey::new(namespace, name),
+            (PodNames::Qualified, None) => PodKey::new("default", written),
+        }
+    }
+}
+
 /// Plans and prints the plan.
 pub fn run(flags: &PlanFlags, out: &mut impl Write) -> Result<Outcome, Failure> {
+    let (input, mut options) = prepare(&flags.input, &flags.search)?;
+    options.keep_solves = flags.save_problem.is_some() || flags.explain.is_some();
+    let clock = SystemClock::new();
+    let mut budget = Budget::new(&clock, flags.search.time_limit());
+    let plan = plan(&input.snapshot, clock.now(), &options, &mut budget);
+    // Before anything else: a plan that is refused is the one that its problems are wanted of.
+    if let Some(path) = &flags.save_problem {
+        solve::save(path, plan.solves.iter().map(|solve| &solve.problem))?;
+    }
+    let explained = flags.explain.as_deref().map(|pod| explain::explain(&plan, pod, &input)).transpose()?;
+    let mut document = publish::document(plan, input, budget.times())?;
+    document.explanation = explained;
+    print::plan(&document, flags.output, out).map_err(Failure::writing)?;
+    if flags.fail_on_unplaced && document.pods.unplaced > 0 {
+        return Ok(Outcome::PodsLeftOut);
+    }
+    Ok(Outcome::Done)
+}
+
+/// Tells the story of one object.
+pub fn tell(flags: &ExplainFlags, out: &mut impl Write) -> Result<Outcome, Failure> {
+    let (input, options) = prepare(&flags.input, &flags.search)?;
+    let clock = SystemClock::new();
+    let mut budget = Budget::new(&clock, flags.search.time_limit());
+    let now = clock.now();
+    let plan = plan(&input.snapshot, now, &options, &mut budget);
+    let (snapshot, name) = (&input.snapshot, flags.name.as_str());
+    let lines = match flags.kind {
+        Explainable::Pod => story::pod(snapshot, now, &options, &plan, &input.pod_key(name)),
+        Explainable::Node => story::node(snapshot, now, name),
+        Explainable::Claim => story::claim(snapshot, now, &ClaimName(name.to_owned())),
+        Explainable::Pool => story::pool(snapshot, &plan, &PoolName(name.to_owned())),
+    };
+    let Some(lines) = lines else {
+        return Err(Failure::bad_input(missing(flags.kind, name)));
+    };
+    for line in lines {
+        writeln!(out, "{line}").map_err(Failure::writing)?;
+    }
+    Ok(Outcome::Done)
+}
+
+fn missing(kind: Explainable, name: &str) -> String {
+    let (what, list) = match kind {
+        Explainable::Pod => {
+            return format!("explain pod {name}: there is no such pod; write NAMESPACE/NAME");
+        }
+        Explainable::Node => ("node", "kubectl get nodes"),
+        Explainable::Claim => ("claim", "kubectl get nodeclaims"),
+        Explainable::Pool => ("pool", "kubectl get nodepools"),
+    };
+    format!("explain {what} {name}: there is no such {what}; `{list}` lists them")
+}
+
+/// Everything to plan from, and how.
+fn prepare(flags: &InputFlags, search: &SearchFlags) -> Result<(Input, PlanOptions), Failure> {
     let limits = limits::limits(&flags.limit)?;
     let catalogue = catalogue::load(&flags.catalogue)?;
     if !flags.existing.is_empty() && flags.filename.is_empty() && flags.trace.is_none() {
@@ -91,28 +158,13 @@ pub fn run(flags: &PlanFlags, out: &mut impl Write) -> Result<Outcome, Failure> 
             prior: INTERRUPTIONS,
         }),
         commitments: committed.terms(&offers.catalogue)?,
-        solver: flags.search.options(),
-        keep_solves: flags.save_problem.is_some() || flags.explain.is_some(),
+        solver: search.options(),
         ..PlanOptions::default()
     };
-    let clock = SystemClock::new();
-    let mut budget = Budget::new(&clock, flags.search.time_limit());
-    let plan = plan(&input.snapshot, clock.now(), &options, &mut budget);
-    // Before anything else: a plan that is refused is the one that its problems are wanted of.
-    if let Some(path) = &flags.save_problem {
-        solve::save(path, plan.solves.iter().map(|solve| &solve.problem))?;
-    }
-    let explained = flags.explain.as_deref().map(|pod| explain::explain(&plan, pod, &input)).transpose()?;
-    let mut document = publish::document(plan, input, budget.times())?;
-    document.explanation = explained;
-    print::plan(&document, flags.output, out).map_err(Failure::writing)?;
-    if flags.fail_on_unplaced && document.pods.unplaced > 0 {
-        return Ok(Outcome::PodsLeftOut);
-    }
-    Ok(Outcome::Done)
+    Ok((input, options))
 }
 
-fn sharing(flags: &PlanFlags) -> Result<Sharing, Failure> {
+fn sharing(flags: &InputFlags) -> Result<Sharing, Failure> {
     if flags.mig_mixed && flags.sharing != SharingMode::Mig {
         return Err(Failure::bad_input("--mig-mixed: GPUs are cut with --sharing mig only; add it"));
     }
@@ -132,7 +184,7 @@ struct Offers {
 }
 
 impl Offers {
-    fn new(flags: &PlanFlags, catalogue: Catalogue) -> Self {
+    fn new(flags: &InputFlags, catalogue: Catalogue) -> Self {
         let mut capacity_types: BTreeSet<_> =
             flags.capacity_type.iter().flat_map(|choice| choice.types()).copied().collect();
         if flags.spot {

@@ -60,6 +60,12 @@ pub fn document(plan: Plan, input: Input, times: Times) -> Result<Document, Fail
             plan.unknown_price_claims
         ));
     }
+    if plan.pinned_pods > 0 {
+        notes.push(format!(
+            "rules about other pods decided the places of {} pods (zones, nodes to share) first; the lower bound holds with these",
+            plan.pinned_pods
+        ));
+    }
     notes.extend(arm(&plan, &input.snapshot).filter(|_| input.implicit_pool));
     // Limits that are reached are told by the pods they leave out.
     for (name, findings) in &plan.pools {
@@ -74,6 +80,7 @@ pub fn document(plan: Plan, input: Input, times: Times) -> Result<Document, Fail
         risk_usd_per_hour: input.counts_risk.then_some(plan.risk),
         lower_bound_usd_per_hour: plan.bound,
         gap: gap(plan.cost + plan.risk, plan.bound),
+        pinned_pods: plan.pinned_pods,
         proof: plan.proof,
         elapsed_seconds: six_decimals(times.elapsed.as_secs_f64()),
         first_plan_seconds: six_decimals(times.first.as_secs_f64()),

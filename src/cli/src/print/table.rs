@@ -202,7 +202,9 @@ fn figures(plan: &Document) -> String {
     };
     if !plan.nodes.is_empty() {
         let bound = plan.lower_bound_usd_per_hour;
-        let verdict = if plan.gap == 0.0 {
+        let verdict = if plan.gap == 0.0 && plan.pinned_pods > 0 {
+            "this plan is as cheap as any with these zones".to_owned()
+        } else if plan.gap == 0.0 {
             "this plan is as cheap as any can be".to_owned()
         } else {
             format!("no plan can cost less; gap {}, proof {}", percent(plan.gap), proof(plan.proof))

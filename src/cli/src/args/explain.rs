@@ -1,0 +1,47 @@
+//! Flags of `poolwright explain`.
+
+use clap::ValueEnum;
+
+use super::{InputFlags, SearchFlags};
+
+/// Flags of `explain`.
+#[derive(Debug, clap::Args)]
+#[command(
+    after_help = "Exit codes: 0 explained, 1 failed, 2 bad usage or input, or there is no such object.",
+    after_long_help = "Examples:\n  \
+        # Why does this pod wait?\n  poolwright explain pod ml/train-0\n\n  \
+        # Would it get a node?\n  poolwright explain pod train -f pool.yaml -f training-job.yaml\n\n  \
+        # Why is this node there?\n  poolwright explain node gpu-x7k2p4bd\n\n\
+        Exit codes: 0 explained, 1 failed, 2 bad usage or input, or there is no such\n\
+        object."
+)]
+pub struct ExplainFlags {
+    /// What kind of object
+    #[arg(value_enum, value_name = "KIND")]
+    pub kind: Explainable,
+
+    /// Its name; of a pod NAMESPACE/NAME, or the bare name for a trace or the namespace `default`
+    #[arg(value_name = "NAME")]
+    pub name: String,
+
+    /// What to explain from.
+    #[command(flatten)]
+    pub input: InputFlags,
+
+    /// How far to search.
+    #[command(flatten)]
+    pub search: SearchFlags,
+}
+
+/// What can be explained.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Explainable {
+    /// What it asks, what was considered, what ruled that out, and where it goes
+    Pod,
+    /// What stands behind it, and why it is kept
+    Node,
+    /// Why it was bought, what came second, and why it is kept
+    Claim,
+    /// What it may buy, has bought, and is held back by
+    Pool,
+}
