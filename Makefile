@@ -55,9 +55,10 @@ bench: ## the solver's figures: cost, certified bound, gap over time, memory; CA
 	@$(WITH_TOOLS) cargo build --locked --release -p poolwright-solver --example bench
 	@"$(CARGO_TARGET_DIR)/release/examples/bench" $(CASE) --runs $(or $(RUNS),5)
 
-bench-mix: ## from objects to a checked plan for Karpenter's benchmark mix: pods per second, cost; PODS="10000 20000"
+bench-mix: ## from objects to a checked plan for Karpenter's benchmark mix, and one change at a time in a large cluster; PODS="10000 20000"
 	@$(WITH_TOOLS) cargo build --locked --release -p poolwright-intake --example mix
 	@"$(CARGO_TARGET_DIR)/release/examples/mix" $(PODS)
+	@"$(CARGO_TARGET_DIR)/release/examples/mix" --incremental
 
 crds: ## writes crds/*.yaml anew from the types
 	@$(WITH_TOOLS) cargo run --locked --quiet -p poolwright-cli -- crds --dir crds

@@ -4,6 +4,9 @@
 //! over zones, and pods that keep away from their like on a node; CPU 100m to 1500m, memory 100Mi to 4Gi; 400 types of 1 to
 //! 400 vCPU with 2 GiB and 10 pods for each, in four zones on demand at 0.025 $ a vCPU and 0.001 $ a GiB, a tenth less in none.
 //! Time is wall clock from the API's objects in memory to the plan that passed all checks.
+//!
+//! `mix --incremental` fills an index with 5,000 nodes and 50,000 pods on them and measures, for one change after the other
+//! (a pod that waits arrives, is bound, goes), the time from the object to the index, and to the new plan.
 
 #![expect(clippy::disallowed_methods, reason = "measuring time is what this program is for")]
 #![expect(clippy::print_stdout, reason = "its figures are its output")]
@@ -118,9 +121,72 @@ impl Watch for Until {
     }
 }
 
+const NODES: usize = 5_000;
+const PODS_ON_EACH: usize = 10;
+const CHANGES: usize = 200;
+
+/// One change after the other in a large cluster.
+fn incremental(class: &NodeClassRef, pool: &poolwright_core::Pool, catalogue: &Arc<Catalogue>) {
+    let began = Instant::now();
+    let mut index = poolwright_core::index::ClusterIndex::new();
+    index.set_catalogue(class.clone(), Ok(catalogue.clone()));
+    index.apply_pool(pool.clone());
+    let quantities = json!({"cpu": "16", "memory": "64Gi", "pods": "110"});
+    for at in 0..NODES {
+        let name = format!("node-{at:05}");
+        let labels = json!({"kubernetes.io/hostname": name, "topology.kubernetes.io/zone": ZONES[at % ZONES.len()]});
+        let node: k8s::Node = serde_json::from_value(json!({"metadata": {"name": name, "labels": labels},
+            "status": {"allocatable": quantities, "conditions": [{"type": "Ready", "status": "True"}]}}))
+        .expect("a node");
+        index.apply_node(poolwright_intake::node(&node).expect("it converts"));
+    }
+    let mut numbers = Numbers(SEED);
+    let running = NODES * PODS_ON_EACH;
+    for at in 0..running {
+        let mut pod = object(&mut numbers, at, running);
+        let spec = pod.spec.get_or_insert_default();
+        spec.node_name = Some(format!("node-{:05}", at % NODES));
+        index.apply_pod(poolwright_intake::pod(&pod).expect("it converts"));
+    }
+    println!(
+        "\n{NODES} nodes and {running} pods in the index after {:.2} s, peak {} MiB",
+        began.elapsed().as_secs_f64(),
+        peak_mib()
+    );
+    let options = PlanOptions { baselines: false, ..PlanOptions::default() };
+    let (mut indexing, mut planning) = (Vec::new(), Vec::new());
+    for at in 0..CHANGES {
+        let mut pod = object(&mut numbers, at, CHANGES);
+        pod.metadata.name = Some(format!("new-{at}"));
+        let began = Instant::now();
+        index.apply_pod(poolwright_intake::pod(&pod).expect("it converts"));
+        indexing.push(began.elapsed());
+        let mut until = Until(Instant::now() + Duration::from_millis(50));
+        let made = plan(&index.snapshot(), jiff::Timestamp::UNIX_EPOCH, &options, &mut until);
+        planning.push(began.elapsed());
+        assert_eq!(made.refused, Vec::<String>::new(), "the plan passes the checks");
+        pod.spec.get_or_insert_default().node_name = Some(format!("node-{:05}", at % NODES));
+        index.apply_pod(poolwright_intake::pod(&pod).expect("it converts"));
+    }
+    for (what, times) in [("object to index", &mut indexing), ("object to checked plan", &mut planning)] {
+        times.sort();
+        let at = |percent: usize| times[(times.len() - 1) * percent / 100].as_secs_f64() * 1e3;
+        println!("{what:<24} p50 {:8.3} ms   p99 {:8.3} ms   max {:8.3} ms", at(50), at(99), at(100));
+    }
+    println!("peak resident memory     {} MiB", peak_mib());
+}
+
+/// Peak resident memory of this process, as Linux counts it.
+fn peak_mib() -> u64 {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
+    line.and_then(|text| text.trim().split(' ').next()?.parse::<u64>().ok()).unwrap_or(0) / 1024
+}
+
 fn main() {
+    let only_incremental = std::env::args().any(|text| text == "--incremental");
     let mut counts: Vec<usize> = std::env::args().skip(1).filter_map(|text| text.parse().ok()).collect();
-    if counts.is_empty() {
+    if counts.is_empty() && !only_incremental {
         counts = vec![1_000, 5_000, 10_000, 20_000];
     }
     let class =
@@ -132,6 +198,10 @@ fn main() {
     .expect("a pool");
     let pool = poolwright_intake::node_pool(&pool);
     let catalogue = Arc::new(catalogue());
+    if only_incremental {
+        incremental(&class, &pool, &catalogue);
+        return;
+    }
     println!(
         "{:>6} {:>9} {:>9} {:>8} {:>8} {:>7} {:>10} {:>10} {:>9} {:>7}",
         "pods", "intake s", "plan s", "pods/s", "placed", "nodes", "$/h", "first-fit", "bound", "gap %"
