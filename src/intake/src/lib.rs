@@ -18,6 +18,7 @@ mod pod;
 mod pool;
 mod requests;
 mod rules;
+mod runtime_class;
 mod strict;
 mod unmodelled;
 mod workload;

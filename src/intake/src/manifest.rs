@@ -3,12 +3,14 @@
 
 use std::collections::BTreeSet;
 
+use k8s_openapi::api::node::v1::RuntimeClass;
 use k8s_openapi::api::{apps, core::v1 as k8s};
 use poolwright_api as api;
 use poolwright_core::{Claim, DaemonSet, Node, Pod, Pool};
 use serde_json::Value;
 
 use crate::error::{IntakeError, Problem, object_name};
+use crate::runtime_class::{RuntimeClasses, admit};
 use crate::strict::read;
 use crate::workload::{self, Expansion};
 use crate::{claim, daemonset, node, pool};
@@ -79,8 +81,12 @@ pub fn parse(source: &str, text: &str) -> Result<Manifest, Vec<IntakeError>> {
             }
             let owners: BTreeSet<String> =
                 objects.iter().filter_map(|object| owner_uid(&object.value)).collect();
-            for object in &objects {
-                errors.extend(object.read_into(&mut manifest, &owners).err().into_iter().flatten());
+            let mut shared = Shared { owners, runtime_classes: RuntimeClasses::new() };
+            // What other objects are admitted by comes first, wherever it stands.
+            let (classes, others): (Vec<_>, Vec<_>) =
+                objects.iter().partition(|object| object.kind == "RuntimeClass");
+            for object in classes.into_iter().chain(others) {
+                errors.extend(object.read_into(&mut manifest, &mut shared).err().into_iter().flatten());
             }
             errors.extend(manifest.duplicates());
         }
@@ -114,6 +120,13 @@ fn documents(text: &str) -> Result<Vec<Value>, Problem> {
     serde_saphyr::from_multiple_with_options(text, options).map_err(|error| {
         Problem::new("", format!("not readable as YAML or JSON: {error}"), "correct the syntax")
     })
+}
+
+/// What objects of a manifest say about others.
+struct Shared {
+    /// UIDs of what controls an object of the manifest.
+    owners: BTreeSet<String>,
+    runtime_classes: RuntimeClasses,
 }
 
 /// One object of a manifest.
@@ -178,7 +191,7 @@ fn owner_uid(value: &Value) -> Option<String> {
 }
 
 /// Kinds that this room reads, with the one version it reads and whether they live in a namespace.
-const KINDS: [(&str, &str, bool); 11] = [
+const KINDS: [(&str, &str, bool); 12] = [
     ("Pod", "v1", true),
     ("Node", "v1", false),
     ("Deployment", "apps/v1", true),
@@ -187,6 +200,7 @@ const KINDS: [(&str, &str, bool); 11] = [
     ("DaemonSet", "apps/v1", true),
     ("Job", "batch/v1", true),
     ("JobSet", "jobset.x-k8s.io/v1alpha2", true),
+    ("RuntimeClass", "node.k8s.io/v1", false),
     ("NodePool", api::API_VERSION, false),
     ("NodeClaim", api::API_VERSION, false),
     ("KwokNodeClass", api::API_VERSION, false),
@@ -224,7 +238,7 @@ impl Object {
         }
     }
 
-    fn read_into(&self, manifest: &mut Manifest, owners: &BTreeSet<String>) -> Result<(), Vec<IntakeError>> {
+    fn read_into(&self, manifest: &mut Manifest, shared: &mut Shared) -> Result<(), Vec<IntakeError>> {
         let name =
             |problems: Vec<Problem>| problems.into_iter().map(|problem| problem.of(self.name())).collect();
         let known = KINDS
@@ -241,18 +255,19 @@ impl Object {
         if meta(&self.value, "name").is_none() && meta(&self.value, "generateName").is_none() {
             return Err(name(vec![Problem::new("metadata.name", "missing", "give the object a name")]));
         }
-        self.convert_into(manifest, owners).map_err(name)
+        self.convert_into(manifest, shared).map_err(name)
     }
 
-    fn convert_into(&self, manifest: &mut Manifest, owners: &BTreeSet<String>) -> Result<(), Vec<Problem>> {
+    fn convert_into(&self, manifest: &mut Manifest, shared: &mut Shared) -> Result<(), Vec<Problem>> {
         let value = &self.value;
+        let classes = &shared.runtime_classes;
         let expansion = match self.kind.as_str() {
-            "Pod" => workload::single(value)?,
-            "Deployment" => workload::deployment(value)?,
-            "ReplicaSet" => workload::replica_set(value)?,
-            "StatefulSet" => workload::stateful_set(value)?,
-            "Job" => workload::job(value)?,
-            "JobSet" => workload::job_set(value)?,
+            "Pod" => workload::single(value, classes)?,
+            "Deployment" => workload::deployment(value, classes)?,
+            "ReplicaSet" => workload::replica_set(value, classes)?,
+            "StatefulSet" => workload::stateful_set(value, classes)?,
+            "Job" => workload::job(value, classes)?,
+            "JobSet" => workload::job_set(value, classes)?,
             "Node" => {
                 manifest
                     .nodes
@@ -260,8 +275,18 @@ impl Object {
                 return Ok(());
             }
             "DaemonSet" => {
-                let set: apps::v1::DaemonSet = read(value)?;
+                let mut set: apps::v1::DaemonSet = read(value)?;
+                if let Some(spec) = set.spec.as_mut().and_then(|spec| spec.template.spec.as_mut()) {
+                    let note = admit("spec.template.spec", spec, classes).map_err(|problem| vec![problem])?;
+                    manifest.notes.extend(note.map(|note| format!("{}: {note}", self.name())));
+                }
                 manifest.daemonsets.push(daemonset::convert(&set).map_err(|problem| vec![problem])?);
+                return Ok(());
+            }
+            "RuntimeClass" => {
+                let class: RuntimeClass = read(value)?;
+                let name = class.metadata.name.clone().unwrap_or_default();
+                shared.runtime_classes.insert(name, class);
                 return Ok(());
             }
             "NodePool" => {
@@ -282,7 +307,7 @@ impl Object {
                 return Ok(());
             }
         };
-        self.add_pods(expansion, manifest, owners);
+        self.add_pods(expansion, manifest, &shared.owners);
         Ok(())
     }
 

@@ -35,7 +35,12 @@ pub(crate) fn convert(from: &k8s::Pod, path: &str) -> Result<Pod, Problem> {
     let labels = meta.labels.clone().unwrap_or_default();
     Ok(Pod {
         uid: uid_of(meta),
-        spec: pod_spec(path, Owner { namespace: &key.namespace, labels: &labels }, spec)?,
+        spec: pod_spec(
+            path,
+            Owner { namespace: &key.namespace, labels: &labels },
+            spec,
+            from.status.as_ref(),
+        )?,
         labels,
         priority: priority(spec),
         scheduler: spec.scheduler_name.clone().unwrap_or_else(|| DEFAULT_SCHEDULER.to_owned()),
@@ -48,8 +53,13 @@ pub(crate) fn convert(from: &k8s::Pod, path: &str) -> Result<Pod, Problem> {
     })
 }
 
-/// What a pod asks of a node. `path` is that of the spec.
-pub(crate) fn pod_spec(path: &str, owner: Owner<'_>, spec: &k8s::PodSpec) -> Result<PodSpec, Problem> {
+/// What a pod asks of a node. `path` is that of the spec; the status says what a running pod was resized to.
+pub(crate) fn pod_spec(
+    path: &str,
+    owner: Owner<'_>,
+    spec: &k8s::PodSpec,
+    status: Option<&k8s::PodStatus>,
+) -> Result<PodSpec, Problem> {
     let mut unmodelled = unmodelled::find(path, spec);
     let affinity = spec.affinity.as_ref().and_then(|affinity| affinity.node_affinity.as_ref());
     let node_affinity =
@@ -57,7 +67,7 @@ pub(crate) fn pod_spec(path: &str, owner: Owner<'_>, spec: &k8s::PodSpec) -> Res
     let tolerations =
         rules::tolerations(path, spec.tolerations.as_deref().unwrap_or_default(), &mut unmodelled);
     Ok(PodSpec {
-        requests: requests::requests(path, spec)?,
+        requests: requests::requests(path, spec, status)?,
         node_selector: spec.node_selector.clone().unwrap_or_default(),
         node_affinity,
         tolerations,

@@ -13,6 +13,7 @@ use serde_json::Value;
 
 use crate::error::Problem;
 use crate::pod;
+use crate::runtime_class::{RuntimeClasses, admit};
 use crate::strict::read;
 
 /// A workload that asks for more pods than this is refused: it is a slip of the keyboard more often than a plan, and
@@ -23,6 +24,7 @@ pub const MAX_PODS: i64 = 200_000;
 const EXCLUSIVE_TOPOLOGY: &str = "alpha.jobset.sigs.k8s.io/exclusive-topology";
 
 /// The pods of a workload, or why it has none.
+#[derive(Default)]
 pub(crate) struct Expansion {
     pub pods: Vec<Pod>,
     pub note: Option<String>,
@@ -37,9 +39,13 @@ impl Expansion {
 type Expanded = Result<Expansion, Vec<Problem>>;
 
 /// A pod that stands in a file by itself.
-pub(crate) fn single(value: &Value) -> Expanded {
-    let object: k8s::Pod = read(value)?;
+pub(crate) fn single(value: &Value, classes: &RuntimeClasses) -> Expanded {
+    let mut object: k8s::Pod = read(value)?;
     has_containers("spec", object.spec.as_ref())?;
+    let note = match &mut object.spec {
+        Some(spec) => admit("spec", spec, classes).map_err(one)?,
+        None => None,
+    };
     let mut converted = pod::convert(&object, "spec").map_err(one)?;
     if converted.key.name.is_empty() {
         converted.key.name = object.metadata.generate_name.clone().unwrap_or_default();
@@ -48,28 +54,38 @@ pub(crate) fn single(value: &Value) -> Expanded {
         converted.uid = Uid(converted.key.to_string());
     }
     converted.phase = submitted(converted.phase);
-    Ok(Expansion { pods: vec![converted], note: None })
+    Ok(Expansion { pods: vec![converted], note })
 }
 
 /// A Deployment.
-pub(crate) fn deployment(value: &Value) -> Expanded {
+pub(crate) fn deployment(value: &Value, classes: &RuntimeClasses) -> Expanded {
     let object: Deployment = read(value)?;
     let spec = object.spec.ok_or_else(|| missing("spec"))?;
     let count = count("spec.replicas", spec.replicas.unwrap_or(1), 1)?;
-    copies(&object.metadata, &name_of(&object.metadata), "spec.template", &spec.template, count, &[]).map(all)
+    let name = name_of(&object.metadata);
+    Template { owner: &object.metadata, path: "spec.template", template: &spec.template, classes }.copies(
+        &name,
+        count,
+        &[],
+    )
 }
 
 /// A ReplicaSet.
-pub(crate) fn replica_set(value: &Value) -> Expanded {
+pub(crate) fn replica_set(value: &Value, classes: &RuntimeClasses) -> Expanded {
     let object: ReplicaSet = read(value)?;
     let spec = object.spec.ok_or_else(|| missing("spec"))?;
     let count = count("spec.replicas", spec.replicas.unwrap_or(1), 1)?;
     let template = spec.template.unwrap_or_default();
-    copies(&object.metadata, &name_of(&object.metadata), "spec.template", &template, count, &[]).map(all)
+    let name = name_of(&object.metadata);
+    Template { owner: &object.metadata, path: "spec.template", template: &template, classes }.copies(
+        &name,
+        count,
+        &[],
+    )
 }
 
 /// A StatefulSet.
-pub(crate) fn stateful_set(value: &Value) -> Expanded {
+pub(crate) fn stateful_set(value: &Value, classes: &RuntimeClasses) -> Expanded {
     let object: StatefulSet = read(value)?;
     let spec = object.spec.ok_or_else(|| missing("spec"))?;
     let count = count("spec.replicas", spec.replicas.unwrap_or(1), 1)?;
@@ -79,11 +95,15 @@ pub(crate) fn stateful_set(value: &Value) -> Expanded {
         rule: "volumes that are bound to a zone or a node".to_owned(),
     });
     let name = name_of(&object.metadata);
-    copies(&object.metadata, &name, "spec.template", &spec.template, count, extra.as_slice()).map(all)
+    Template { owner: &object.metadata, path: "spec.template", template: &spec.template, classes }.copies(
+        &name,
+        count,
+        extra.as_slice(),
+    )
 }
 
 /// A Job: as many pods as run at the same time.
-pub(crate) fn job(value: &Value) -> Expanded {
+pub(crate) fn job(value: &Value, classes: &RuntimeClasses) -> Expanded {
     let object: Job = read(value)?;
     let spec = object.spec.ok_or_else(|| missing("spec"))?;
     if spec.suspend == Some(true) {
@@ -94,16 +114,21 @@ pub(crate) fn job(value: &Value) -> Expanded {
         return Ok(Expansion::none("it has ended and has no pods now"));
     }
     let count = at_once("spec", &spec, 1)?;
-    copies(&object.metadata, &name_of(&object.metadata), "spec.template", &spec.template, count, &[]).map(all)
+    let name = name_of(&object.metadata);
+    Template { owner: &object.metadata, path: "spec.template", template: &spec.template, classes }.copies(
+        &name,
+        count,
+        &[],
+    )
 }
 
 /// A JobSet (<https://jobset.sigs.k8s.io>): all its jobs run at the same time.
-pub(crate) fn job_set(value: &Value) -> Expanded {
+pub(crate) fn job_set(value: &Value, classes: &RuntimeClasses) -> Expanded {
     let object: JobSet = read(value)?;
     if object.spec.suspend == Some(true) {
         return Ok(Expansion::none("it is suspended and has no pods now"));
     }
-    let mut pods = Vec::new();
+    let mut whole = Expansion::default();
     for (at, replicated) in object.spec.replicated_jobs.iter().enumerate() {
         let path = format!("spec.replicatedJobs[{at}]");
         let replicas = count(&format!("{path}.replicas"), replicated.replicas.unwrap_or(1), 1)?;
@@ -113,15 +138,16 @@ pub(crate) fn job_set(value: &Value) -> Expanded {
         let meta = replicated.template.metadata.as_ref();
         let extra = exclusive(&object.metadata, "metadata")
             .or_else(|| exclusive(meta?, &format!("{path}.template.metadata")));
-        let template = format!("{path}.template.spec.template");
+        let path = format!("{path}.template.spec.template");
+        let template = Template { owner: &object.metadata, path: &path, template: &spec.template, classes };
         for replica in 0..replicas {
             let name = format!("{}-{}-{replica}", name_of(&object.metadata), replicated.name);
-            let made =
-                copies(&object.metadata, &name, &template, &spec.template, parallel, extra.as_slice())?;
-            pods.extend(made);
+            let made = template.copies(&name, parallel, extra.as_slice())?;
+            whole.pods.extend(made.pods);
+            whole.note = made.note.or(whole.note);
         }
     }
-    Ok(all(pods))
+    Ok(whole)
 }
 
 fn exclusive(meta: &ObjectMeta, path: &str) -> Option<UnmodelledRule> {
@@ -130,10 +156,6 @@ fn exclusive(meta: &ObjectMeta, path: &str) -> Option<UnmodelledRule> {
         field: format!("{path}.annotations[{EXCLUSIVE_TOPOLOGY:?}]"),
         rule: "one job per topology domain".to_owned(),
     })
-}
-
-fn all(pods: Vec<Pod>) -> Expansion {
-    Expansion { pods, note: None }
 }
 
 fn one(problem: Problem) -> Vec<Problem> {
@@ -190,35 +212,47 @@ fn submitted(phase: PodPhase) -> PodPhase {
     }
 }
 
-/// `count` pods of one template, named `name-0`, `name-1`, ...
-fn copies(
-    owner: &ObjectMeta,
-    name: &str,
-    path: &str,
-    template: &PodTemplateSpec,
-    count: i64,
-    extra: &[UnmodelledRule],
-) -> Result<Vec<Pod>, Vec<Problem>> {
-    let spec_path = format!("{path}.spec");
-    has_containers(&spec_path, template.spec.as_ref())?;
-    let meta = ObjectMeta {
-        name: Some(name.to_owned()),
-        namespace: owner.namespace.clone(),
-        labels: template.metadata.as_ref().and_then(|meta| meta.labels.clone()),
-        annotations: template.metadata.as_ref().and_then(|meta| meta.annotations.clone()),
-        ..Default::default()
-    };
-    let object = k8s::Pod { metadata: meta, spec: template.spec.clone(), status: None };
-    let mut first = pod::convert(&object, &spec_path).map_err(one)?;
-    first.phase = submitted(first.phase);
-    first.spec.unmodelled.extend_from_slice(extra);
-    let copy = |at| {
-        let mut pod = first.clone();
-        pod.key.name = format!("{name}-{at}");
-        pod.uid = Uid(pod.key.to_string());
-        pod
-    };
-    Ok((0..count).map(copy).collect())
+/// What pods are made from.
+struct Template<'a> {
+    /// The workload.
+    owner: &'a ObjectMeta,
+    /// Where the template stands in it.
+    path: &'a str,
+    template: &'a PodTemplateSpec,
+    /// What admission would add.
+    classes: &'a RuntimeClasses,
+}
+
+impl Template<'_> {
+    /// `count` pods, named `name-0`, `name-1`, ...
+    fn copies(&self, name: &str, count: i64, extra: &[UnmodelledRule]) -> Expanded {
+        let path = format!("{}.spec", self.path);
+        let mut spec = self.template.spec.clone();
+        has_containers(&path, spec.as_ref())?;
+        let note = match &mut spec {
+            Some(spec) => admit(&path, spec, self.classes).map_err(one)?,
+            None => None,
+        };
+        let template = self.template.metadata.as_ref();
+        let meta = ObjectMeta {
+            name: Some(name.to_owned()),
+            namespace: self.owner.namespace.clone(),
+            labels: template.and_then(|meta| meta.labels.clone()),
+            annotations: template.and_then(|meta| meta.annotations.clone()),
+            ..Default::default()
+        };
+        let object = k8s::Pod { metadata: meta, spec, status: None };
+        let mut first = pod::convert(&object, &path).map_err(one)?;
+        first.phase = submitted(first.phase);
+        first.spec.unmodelled.extend_from_slice(extra);
+        let copy = |at| {
+            let mut pod = first.clone();
+            pod.key.name = format!("{name}-{at}");
+            pod.uid = Uid(pod.key.to_string());
+            pod
+        };
+        Ok(Expansion { pods: (0..count).map(copy).collect(), note })
+    }
 }
 
 /// A JobSet, as far as its pods depend on it. Its other fields are listed so that a misspelt one is told from them.

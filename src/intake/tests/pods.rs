@@ -108,9 +108,6 @@ fn selectors_affinity_and_tolerations_are_kept_as_they_are() {
 fn every_rule_that_is_not_modelled_is_named_by_its_field() {
     let required = |rule: &str| json!({rule: {"requiredDuringSchedulingIgnoredDuringExecution": [{"topologyKey": "zone"}]}});
     let spread = json!([{"maxSkew": 1, "topologyKey": "zone", "whenUnsatisfiable": "DoNotSchedule"}]);
-    let fields = json!({"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [
-        {"matchFields": [{"key": "metadata.name", "operator": "In", "values": ["n"]}]},
-    ]}}});
     let volume = |source: Value| {
         let mut volume = json!({"name": "v"});
         volume.as_object_mut().unwrap().extend(source.as_object().unwrap().clone());
@@ -125,10 +122,6 @@ fn every_rule_that_is_not_modelled_is_named_by_its_field() {
         (
             with("affinity", required("podAntiAffinity")),
             "spec.affinity.podAntiAffinity.requiredDuringSchedulingIgnoredDuringExecution[0].topologyKey: pod anti-affinity over `zone`",
-        ),
-        (
-            with("affinity", fields),
-            "spec.affinity.nodeAffinity.requiredDuringSchedulingIgnoredDuringExecution.nodeSelectorTerms[0].matchFields",
         ),
         (
             with("volumes", volume(json!({"persistentVolumeClaim": {"claimName": "c"}}))),

@@ -322,6 +322,12 @@ fn labels_miss(spec: &PodSpec, at: usize, supply: &Supply<'_>) -> String {
             all.join(", ")
         );
     };
+    if want.key == rules::NODE_NAME_FIELD || want.key == labels::HOSTNAME {
+        return format!(
+            "wants a node by its name ({}), and a new node gets a name that nobody knows before; choose nodes by another label",
+            want.words
+        );
+    }
     let has: BTreeSet<String> = pool
         .offers
         .iter()

@@ -10,7 +10,7 @@ use super::company::{Company, Present, join};
 use super::daemons::Daemons;
 use crate::action::ConditionType;
 use crate::model::{Claim, Node, Pod, PodPhase, Snapshot, Taint};
-use crate::rules::{CORDON_TAINT, NODEPOOL_LABEL, NOT_READY_TAINT, UNREACHABLE_TAINT};
+use crate::rules::{CORDON_TAINT, NODE_NAME_FIELD, NODEPOOL_LABEL, NOT_READY_TAINT, UNREACHABLE_TAINT};
 use crate::{DISRUPTED_TAINT, UNREGISTERED_TAINT};
 
 /// Label on nodes of ours: the claim they belong to.
@@ -150,6 +150,7 @@ fn of_claim<'a>(
         }
     };
     node_labels.entry(NODEPOOL_LABEL.to_owned()).or_insert_with(|| claim.pool.0.clone());
+    node_labels.extend(node.map(named));
     let room = found.room(node, total, &node_labels, &taints);
     Some(Room { target: Target::Claim(claim.name.clone()), labels: node_labels, taints, ..room })
 }
@@ -163,8 +164,15 @@ fn of_foreign<'a>(node: &'a Node, found: &Found<'_, 'a>) -> Option<Room<'a>> {
         return None;
     }
     let taints = lasting_taints(node);
-    let room = found.room(Some(node), &node.allocatable, &node.labels, &taints);
-    Some(Room { target: Target::Node(node.name.clone()), labels: node.labels.clone(), taints, ..room })
+    let mut labels = node.labels.clone();
+    labels.extend([named(node)]);
+    let room = found.room(Some(node), &node.allocatable, &labels, &taints);
+    Some(Room { target: Target::Node(node.name.clone()), labels, taints, ..room })
+}
+
+/// The node's name, as rules ask for it.
+fn named(node: &Node) -> (String, String) {
+    (NODE_NAME_FIELD.to_owned(), node.name.clone())
 }
 
 /// A cordon of ours on a node that is initialized is about to be lifted.

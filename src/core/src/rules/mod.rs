@@ -3,6 +3,7 @@
 
 mod affinity;
 mod anti_affinity;
+mod fields;
 mod labels;
 mod ports;
 mod requirement;
@@ -19,6 +20,7 @@ use crate::model::{HostPort, PodSpec, Requirement, Taint};
 
 pub use affinity::check as check_affinity;
 pub use anti_affinity::{Identity, check as check_anti_affinity, selects};
+pub use fields::NODE_NAME_FIELD;
 pub use labels::{Labels, NODEPOOL_LABEL, NewNodeLabels};
 pub use ports::check as check_ports;
 pub use requirement::{contradiction, matches};
