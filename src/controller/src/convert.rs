@@ -1,8 +1,8 @@
 //! Conversion between API objects and the model: the intake room does it, this is how the controller asks for it.
 
-use k8s_openapi::api::{apps, core::v1 as k8s};
+use k8s_openapi::api::{apps, core::v1 as k8s, storage::v1 as storage};
 use poolwright_api::{NodeClaim, NodePool};
-use poolwright_core::{Claim, DaemonSet, Node, Pod, Pool};
+use poolwright_core::{Claim, DaemonSet, Node, NodeDrivers, Pod, Pool, StorageClass, Volume, VolumeClaim};
 
 /// A pod.
 pub fn pod(object: &k8s::Pod) -> Result<Pod, String> {
@@ -27,4 +27,24 @@ pub fn pool(object: &NodePool) -> Pool {
 /// A DaemonSet.
 pub fn daemonset(object: &apps::v1::DaemonSet) -> Result<DaemonSet, String> {
     poolwright_intake::daemonset(object).map_err(|error| error.to_string())
+}
+
+/// A PersistentVolumeClaim.
+pub fn volume_claim(object: &k8s::PersistentVolumeClaim) -> Result<VolumeClaim, String> {
+    poolwright_intake::volume_claim(object).map_err(|error| error.to_string())
+}
+
+/// A PersistentVolume.
+pub fn volume(object: &k8s::PersistentVolume) -> Result<Volume, String> {
+    poolwright_intake::volume(object).map_err(|error| error.to_string())
+}
+
+/// A StorageClass.
+pub fn storage_class(object: &storage::StorageClass) -> StorageClass {
+    poolwright_intake::storage_class(object)
+}
+
+/// How many volumes a node takes.
+pub fn node_drivers(object: &storage::CSINode) -> NodeDrivers {
+    poolwright_intake::node_drivers(object)
 }

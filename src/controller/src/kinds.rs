@@ -1,10 +1,13 @@
 //! The kinds that are watched.
 
 use jiff::Timestamp;
-use k8s_openapi::api::{apps, core::v1 as k8s};
+use k8s_openapi::api::{apps, core::v1 as k8s, storage::v1 as storage};
 use poolwright_api::{NodeClaim, NodePool};
 use poolwright_core::index::Change;
-use poolwright_core::{Claim, ClaimName, DaemonSet, Node, Pod, PodKey, Pool, PoolName};
+use poolwright_core::{
+    Claim, ClaimName, DaemonSet, Node, NodeDrivers, Pod, PodKey, Pool, PoolName, StorageClass, Volume,
+    VolumeClaim,
+};
 
 use crate::convert;
 use crate::watch::Kind;
@@ -140,5 +143,105 @@ impl Kind for DaemonSets {
     }
     fn known(state: &State, namespace: Option<&str>, name: &str) -> Option<DaemonSet> {
         state.index.view().daemonsets.get(&key(namespace, name)).map(|one| (**one).clone())
+    }
+}
+
+/// PersistentVolumeClaims.
+pub struct VolumeClaims;
+
+impl Kind for VolumeClaims {
+    type Object = k8s::PersistentVolumeClaim;
+    type Model = VolumeClaim;
+    const NAME: &'static str = "PersistentVolumeClaim";
+
+    fn convert(object: &k8s::PersistentVolumeClaim) -> Result<VolumeClaim, String> {
+        convert::volume_claim(object)
+    }
+    fn apply(state: &mut State, claim: VolumeClaim) -> Change {
+        state.index.apply_volume_claim(claim)
+    }
+    fn delete(state: &mut State, namespace: Option<&str>, name: &str) -> Change {
+        state.index.delete_volume_claim(&key(namespace, name))
+    }
+    fn reset(state: &mut State, claims: Vec<VolumeClaim>, _: Timestamp) -> Change {
+        state.index.reset_volume_claims(claims)
+    }
+    fn known(state: &State, namespace: Option<&str>, name: &str) -> Option<VolumeClaim> {
+        state.index.view().volume_claims.get(&key(namespace, name)).map(|claim| (**claim).clone())
+    }
+}
+
+/// PersistentVolumes.
+pub struct Volumes;
+
+impl Kind for Volumes {
+    type Object = k8s::PersistentVolume;
+    type Model = Volume;
+    const NAME: &'static str = "PersistentVolume";
+
+    fn convert(object: &k8s::PersistentVolume) -> Result<Volume, String> {
+        convert::volume(object)
+    }
+    fn apply(state: &mut State, volume: Volume) -> Change {
+        state.index.apply_volume(volume)
+    }
+    fn delete(state: &mut State, _: Option<&str>, name: &str) -> Change {
+        state.index.delete_volume(name)
+    }
+    fn reset(state: &mut State, volumes: Vec<Volume>, _: Timestamp) -> Change {
+        state.index.reset_volumes(volumes)
+    }
+    fn known(state: &State, _: Option<&str>, name: &str) -> Option<Volume> {
+        state.index.view().volumes.get(name).map(|volume| (**volume).clone())
+    }
+}
+
+/// StorageClasses.
+pub struct StorageClasses;
+
+impl Kind for StorageClasses {
+    type Object = storage::StorageClass;
+    type Model = StorageClass;
+    const NAME: &'static str = "StorageClass";
+
+    fn convert(object: &storage::StorageClass) -> Result<StorageClass, String> {
+        Ok(convert::storage_class(object))
+    }
+    fn apply(state: &mut State, class: StorageClass) -> Change {
+        state.index.apply_storage_class(class)
+    }
+    fn delete(state: &mut State, _: Option<&str>, name: &str) -> Change {
+        state.index.delete_storage_class(name)
+    }
+    fn reset(state: &mut State, classes: Vec<StorageClass>, _: Timestamp) -> Change {
+        state.index.reset_storage_classes(classes)
+    }
+    fn known(state: &State, _: Option<&str>, name: &str) -> Option<StorageClass> {
+        state.index.view().storage_classes.get(name).map(|class| (**class).clone())
+    }
+}
+
+/// CSINodes: how many volumes nodes take.
+pub struct CsiNodes;
+
+impl Kind for CsiNodes {
+    type Object = storage::CSINode;
+    type Model = NodeDrivers;
+    const NAME: &'static str = "CSINode";
+
+    fn convert(object: &storage::CSINode) -> Result<NodeDrivers, String> {
+        Ok(convert::node_drivers(object))
+    }
+    fn apply(state: &mut State, drivers: NodeDrivers) -> Change {
+        state.index.apply_node_drivers(drivers)
+    }
+    fn delete(state: &mut State, _: Option<&str>, name: &str) -> Change {
+        state.index.delete_node_drivers(name)
+    }
+    fn reset(state: &mut State, all: Vec<NodeDrivers>, _: Timestamp) -> Change {
+        state.index.reset_all_node_drivers(all)
+    }
+    fn known(state: &State, _: Option<&str>, name: &str) -> Option<NodeDrivers> {
+        state.index.view().node_drivers.get(name).map(|drivers| (**drivers).clone())
     }
 }

@@ -58,7 +58,10 @@ use events::{Events, write_events};
 use executor::Executor;
 use http::Endpoints;
 use inventory::{CATALOGUES, Inventory};
-use kinds::{DaemonSets, NodeClaims, NodePools, Nodes, Pods, UNFINISHED_PODS};
+use kinds::{
+    CsiNodes, DaemonSets, NodeClaims, NodePools, Nodes, Pods, StorageClasses, UNFINISHED_PODS, VolumeClaims,
+    Volumes,
+};
 use leader::Elector;
 use lifecycle::Lifecycle;
 use metrics::Metrics;
@@ -128,7 +131,18 @@ pub async fn run_in(
         clock.clone(),
         config.act_concurrency,
     );
-    let kinds = [Pods::NAME, Nodes::NAME, NodeClaims::NAME, NodePools::NAME, DaemonSets::NAME, CATALOGUES];
+    let kinds = [
+        Pods::NAME,
+        Nodes::NAME,
+        NodeClaims::NAME,
+        NodePools::NAME,
+        DaemonSets::NAME,
+        VolumeClaims::NAME,
+        Volumes::NAME,
+        StorageClasses::NAME,
+        CsiNodes::NAME,
+        CATALOGUES,
+    ];
     let (unsynced, unsynced_watch) = tokio::sync::watch::channel(Vec::from(kinds));
     let ready = Ready::new(unsynced_watch.clone());
 
@@ -162,7 +176,11 @@ pub async fn run_in(
     background.spawn(watches.clone().run::<Nodes>(client.clone(), None));
     background.spawn(watches.clone().run::<NodeClaims>(client.clone(), None));
     background.spawn(watches.clone().run::<NodePools>(client.clone(), None));
-    background.spawn(watches.run::<DaemonSets>(client.clone(), None));
+    background.spawn(watches.clone().run::<DaemonSets>(client.clone(), None));
+    background.spawn(watches.clone().run::<VolumeClaims>(client.clone(), None));
+    background.spawn(watches.clone().run::<Volumes>(client.clone(), None));
+    background.spawn(watches.clone().run::<StorageClasses>(client.clone(), None));
+    background.spawn(watches.run::<CsiNodes>(client.clone(), None));
     let inventory = Inventory {
         config: config.clone(),
         world: world.clone(),

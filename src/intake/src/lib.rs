@@ -21,6 +21,7 @@ mod rules;
 mod runtime_class;
 mod strict;
 mod unmodelled;
+mod volumes;
 mod workload;
 
 pub use claim::{claim_object, claim_price, node_claim, offering_id, offering_ref};
@@ -32,4 +33,5 @@ pub use manifest::Manifest;
 pub use node::node;
 pub use pod::pod;
 pub use pool::node_pool;
+pub use volumes::{node_drivers, storage_class, volume, volume_claim};
 pub use workload::MAX_PODS;

@@ -6,14 +6,14 @@ use std::collections::BTreeSet;
 use k8s_openapi::api::node::v1::RuntimeClass;
 use k8s_openapi::api::{apps, core::v1 as k8s};
 use poolwright_api as api;
-use poolwright_core::{Claim, DaemonSet, Node, Pod, Pool};
+use poolwright_core::{Claim, DaemonSet, Node, NodeDrivers, Pod, Pool, StorageClass, Volume, VolumeClaim};
 use serde_json::Value;
 
 use crate::error::{IntakeError, Problem, object_name};
 use crate::runtime_class::{RuntimeClasses, admit};
 use crate::strict::read;
 use crate::workload::{self, Expansion};
-use crate::{claim, daemonset, node, pool};
+use crate::{claim, daemonset, node, pool, volumes};
 
 /// What the objects of one or more manifests come to.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -30,6 +30,16 @@ pub struct Manifest {
     pub daemonsets: Vec<DaemonSet>,
     /// NodeClaims.
     pub claims: Vec<Claim>,
+    /// PersistentVolumeClaims.
+    pub volume_claims: Vec<VolumeClaim>,
+    /// PersistentVolumeClaims that controllers make for pods, where they are not there yet.
+    pub made_claims: Vec<VolumeClaim>,
+    /// PersistentVolumes.
+    pub volumes: Vec<Volume>,
+    /// StorageClasses.
+    pub storage_classes: Vec<StorageClass>,
+    /// CSINodes.
+    pub node_drivers: Vec<NodeDrivers>,
     /// What was left out and why, in sentences.
     pub notes: Vec<String>,
 }
@@ -43,6 +53,11 @@ impl Manifest {
         self.nodes.extend(other.nodes);
         self.daemonsets.extend(other.daemonsets);
         self.claims.extend(other.claims);
+        self.volume_claims.extend(other.volume_claims);
+        self.made_claims.extend(other.made_claims);
+        self.volumes.extend(other.volumes);
+        self.storage_classes.extend(other.storage_classes);
+        self.node_drivers.extend(other.node_drivers);
         self.notes.extend(other.notes);
     }
 
@@ -57,9 +72,16 @@ impl Manifest {
         let nodes = self.nodes.iter().map(|node| format!("Node {}", node.name));
         let daemonsets = self.daemonsets.iter().map(|set| format!("DaemonSet {}", set.key));
         let claims = self.claims.iter().map(|claim| format!("NodeClaim {}", claim.name));
+        let volume_claims =
+            self.volume_claims.iter().map(|claim| format!("PersistentVolumeClaim {}", claim.key));
+        let volumes = self.volumes.iter().map(|volume| format!("PersistentVolume {}", volume.name));
+        let storage = self.storage_classes.iter().map(|class| format!("StorageClass {}", class.name));
+        let volumes = volume_claims.chain(volumes).chain(storage);
         let mut seen = BTreeSet::new();
         let mut twice = BTreeSet::new();
-        for name in pods.chain(pools).chain(classes).chain(nodes).chain(daemonsets).chain(claims) {
+        for name in
+            pods.chain(pools).chain(classes).chain(nodes).chain(daemonsets).chain(claims).chain(volumes)
+        {
             if !seen.insert(name.clone()) {
                 twice.insert(name);
             }
@@ -191,7 +213,7 @@ fn owner_uid(value: &Value) -> Option<String> {
 }
 
 /// Kinds that this room reads, with the one version it reads and whether they live in a namespace.
-const KINDS: [(&str, &str, bool); 12] = [
+const KINDS: [(&str, &str, bool); 16] = [
     ("Pod", "v1", true),
     ("Node", "v1", false),
     ("Deployment", "apps/v1", true),
@@ -201,6 +223,10 @@ const KINDS: [(&str, &str, bool); 12] = [
     ("Job", "batch/v1", true),
     ("JobSet", "jobset.x-k8s.io/v1alpha2", true),
     ("RuntimeClass", "node.k8s.io/v1", false),
+    ("PersistentVolumeClaim", "v1", true),
+    ("PersistentVolume", "v1", false),
+    ("StorageClass", "storage.k8s.io/v1", false),
+    ("CSINode", "storage.k8s.io/v1", false),
     ("NodePool", api::API_VERSION, false),
     ("NodeClaim", api::API_VERSION, false),
     ("KwokNodeClass", api::API_VERSION, false),
@@ -283,6 +309,24 @@ impl Object {
                 manifest.daemonsets.push(daemonset::convert(&set).map_err(|problem| vec![problem])?);
                 return Ok(());
             }
+            "PersistentVolumeClaim" => {
+                let claim = volumes::convert_claim(&read(value)?).map_err(|problem| vec![problem])?;
+                manifest.volume_claims.push(claim);
+                return Ok(());
+            }
+            "PersistentVolume" => {
+                let volume = volumes::convert_volume(&read(value)?).map_err(|problem| vec![problem])?;
+                manifest.volumes.push(volume);
+                return Ok(());
+            }
+            "StorageClass" => {
+                manifest.storage_classes.push(volumes::storage_class(&read(value)?));
+                return Ok(());
+            }
+            "CSINode" => {
+                manifest.node_drivers.push(volumes::node_drivers(&read(value)?));
+                return Ok(());
+            }
             "RuntimeClass" => {
                 let class: RuntimeClass = read(value)?;
                 let name = class.metadata.name.clone().unwrap_or_default();
@@ -322,6 +366,7 @@ impl Object {
                 .push(format!("{}: what it controls is in the manifest and counts instead", self.name()));
         } else {
             manifest.pods.extend(expansion.pods);
+            manifest.made_claims.extend(expansion.claims);
         }
     }
 

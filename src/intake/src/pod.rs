@@ -7,7 +7,7 @@ use poolwright_core::{Pod, PodKey, PodPhase, PodRole, PodSpec, Uid};
 
 use crate::error::{IntakeError, Problem, object_name};
 use crate::others::{self, Owner};
-use crate::{requests, rules, unmodelled};
+use crate::{requests, rules, unmodelled, volumes};
 
 /// The scheduler of pods that name none.
 const DEFAULT_SCHEDULER: &str = "default-scheduler";
@@ -42,6 +42,7 @@ pub(crate) fn convert(from: &k8s::Pod, path: &str) -> Result<Pod, Problem> {
             from.status.as_ref(),
         )?,
         labels,
+        volumes: volumes::of_pod(&key.name, spec),
         priority: priority(spec),
         scheduler: spec.scheduler_name.clone().unwrap_or_else(|| DEFAULT_SCHEDULER.to_owned()),
         role: role(meta),
@@ -72,6 +73,7 @@ pub(crate) fn pod_spec(
         node_affinity,
         tolerations,
         gpu_share: None,
+        volumes: Vec::new(),
         host_ports: others::host_ports(path, spec)?,
         spreads: others::spreads(path, owner, spec, &mut unmodelled),
         spread_wishes: others::spread_wishes(spec),

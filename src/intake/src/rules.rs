@@ -17,6 +17,15 @@ pub(crate) fn node_affinity(
 ) -> Option<Vec<NodeTerm>> {
     let selector = affinity?.required_during_scheduling_ignored_during_execution.as_ref()?;
     let path = format!("{path}.requiredDuringSchedulingIgnoredDuringExecution.nodeSelectorTerms");
+    Some(node_terms(&path, selector, unmodelled))
+}
+
+/// Terms on nodes; expressions in them that cannot be evaluated go to `unmodelled`. `path` is that of the terms.
+pub(crate) fn node_terms(
+    path: &str,
+    selector: &k8s::NodeSelector,
+    unmodelled: &mut Vec<UnmodelledRule>,
+) -> Vec<NodeTerm> {
     let mut terms = Vec::new();
     for (at, term) in selector.node_selector_terms.iter().enumerate() {
         let mut requirements = Vec::new();
@@ -47,7 +56,7 @@ pub(crate) fn node_affinity(
         }
         terms.push(NodeTerm { requirements });
     }
-    Some(terms)
+    terms
 }
 
 /// The one field of a node that Kubernetes lets a pod choose by is its name: `In` or `NotIn`, with one value.

@@ -7,7 +7,7 @@ use k8s_openapi::api::apps::v1::{Deployment, ReplicaSet, StatefulSet};
 use k8s_openapi::api::batch::v1::{Job, JobSpec};
 use k8s_openapi::api::core::v1::{self as k8s, PodTemplateSpec};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
-use poolwright_core::{Pod, PodPhase, Uid, UnmodelledRule};
+use poolwright_core::{Pod, PodPhase, PodVolume, Uid, UnmodelledRule, VolumeClaim};
 use serde::Deserialize;
 use serde_json::Value;
 
@@ -15,6 +15,7 @@ use crate::error::Problem;
 use crate::pod;
 use crate::runtime_class::{RuntimeClasses, admit};
 use crate::strict::read;
+use crate::volumes;
 
 /// A workload that asks for more pods than this is refused: it is a slip of the keyboard more often than a plan, and
 /// each pod takes memory.
@@ -27,12 +28,14 @@ const EXCLUSIVE_TOPOLOGY: &str = "alpha.jobset.sigs.k8s.io/exclusive-topology";
 #[derive(Default)]
 pub(crate) struct Expansion {
     pub pods: Vec<Pod>,
+    /// Claims to volumes that controllers will make for them.
+    pub claims: Vec<VolumeClaim>,
     pub note: Option<String>,
 }
 
 impl Expansion {
     fn none(note: &str) -> Self {
-        Self { pods: Vec::new(), note: Some(note.to_owned()) }
+        Self { note: Some(note.to_owned()), ..Self::default() }
     }
 }
 
@@ -54,7 +57,12 @@ pub(crate) fn single(value: &Value, classes: &RuntimeClasses) -> Expanded {
         converted.uid = Uid(converted.key.to_string());
     }
     converted.phase = submitted(converted.phase);
-    Ok(Expansion { pods: vec![converted], note })
+    let namespace = object.metadata.namespace.as_deref();
+    let claims = match &object.spec {
+        Some(spec) => volumes::made_for(namespace, &converted.key.name, spec, &[]).map_err(one)?,
+        None => Vec::new(),
+    };
+    Ok(Expansion { pods: vec![converted], claims, note })
 }
 
 /// A Deployment.
@@ -63,11 +71,7 @@ pub(crate) fn deployment(value: &Value, classes: &RuntimeClasses) -> Expanded {
     let spec = object.spec.ok_or_else(|| missing("spec"))?;
     let count = count("spec.replicas", spec.replicas.unwrap_or(1), 1)?;
     let name = name_of(&object.metadata);
-    Template { owner: &object.metadata, path: "spec.template", template: &spec.template, classes }.copies(
-        &name,
-        count,
-        &[],
-    )
+    Template::new(&object.metadata, "spec.template", &spec.template, classes).copies(&name, count, &[])
 }
 
 /// A ReplicaSet.
@@ -77,11 +81,7 @@ pub(crate) fn replica_set(value: &Value, classes: &RuntimeClasses) -> Expanded {
     let count = count("spec.replicas", spec.replicas.unwrap_or(1), 1)?;
     let template = spec.template.unwrap_or_default();
     let name = name_of(&object.metadata);
-    Template { owner: &object.metadata, path: "spec.template", template: &template, classes }.copies(
-        &name,
-        count,
-        &[],
-    )
+    Template::new(&object.metadata, "spec.template", &template, classes).copies(&name, count, &[])
 }
 
 /// A StatefulSet.
@@ -89,17 +89,10 @@ pub(crate) fn stateful_set(value: &Value, classes: &RuntimeClasses) -> Expanded 
     let object: StatefulSet = read(value)?;
     let spec = object.spec.ok_or_else(|| missing("spec"))?;
     let count = count("spec.replicas", spec.replicas.unwrap_or(1), 1)?;
-    let has_volumes = spec.volume_claim_templates.is_some_and(|templates| !templates.is_empty());
-    let extra = has_volumes.then(|| UnmodelledRule {
-        field: "spec.volumeClaimTemplates".to_owned(),
-        rule: "volumes that are bound to a zone or a node".to_owned(),
-    });
     let name = name_of(&object.metadata);
-    Template { owner: &object.metadata, path: "spec.template", template: &spec.template, classes }.copies(
-        &name,
-        count,
-        extra.as_slice(),
-    )
+    let claims = spec.volume_claim_templates.unwrap_or_default();
+    Template { claims: &claims, ..Template::new(&object.metadata, "spec.template", &spec.template, classes) }
+        .copies(&name, count, &[])
 }
 
 /// A Job: as many pods as run at the same time.
@@ -115,11 +108,7 @@ pub(crate) fn job(value: &Value, classes: &RuntimeClasses) -> Expanded {
     }
     let count = at_once("spec", &spec, 1)?;
     let name = name_of(&object.metadata);
-    Template { owner: &object.metadata, path: "spec.template", template: &spec.template, classes }.copies(
-        &name,
-        count,
-        &[],
-    )
+    Template::new(&object.metadata, "spec.template", &spec.template, classes).copies(&name, count, &[])
 }
 
 /// A JobSet (<https://jobset.sigs.k8s.io>): all its jobs run at the same time.
@@ -139,11 +128,12 @@ pub(crate) fn job_set(value: &Value, classes: &RuntimeClasses) -> Expanded {
         let extra = exclusive(&object.metadata, "metadata")
             .or_else(|| exclusive(meta?, &format!("{path}.template.metadata")));
         let path = format!("{path}.template.spec.template");
-        let template = Template { owner: &object.metadata, path: &path, template: &spec.template, classes };
+        let template = Template::new(&object.metadata, &path, &spec.template, classes);
         for replica in 0..replicas {
             let name = format!("{}-{}-{replica}", name_of(&object.metadata), replicated.name);
             let made = template.copies(&name, parallel, extra.as_slice())?;
             whole.pods.extend(made.pods);
+            whole.claims.extend(made.claims);
             whole.note = made.note.or(whole.note);
         }
     }
@@ -221,9 +211,20 @@ struct Template<'a> {
     template: &'a PodTemplateSpec,
     /// What admission would add.
     classes: &'a RuntimeClasses,
+    /// Of a StatefulSet: the claims that each pod gets for itself.
+    claims: &'a [k8s::PersistentVolumeClaim],
 }
 
-impl Template<'_> {
+impl<'a> Template<'a> {
+    fn new(
+        owner: &'a ObjectMeta,
+        path: &'a str,
+        template: &'a PodTemplateSpec,
+        classes: &'a RuntimeClasses,
+    ) -> Self {
+        Self { owner, path, template, classes, claims: &[] }
+    }
+
     /// `count` pods, named `name-0`, `name-1`, ...
     fn copies(&self, name: &str, count: i64, extra: &[UnmodelledRule]) -> Expanded {
         let path = format!("{}.spec", self.path);
@@ -245,13 +246,26 @@ impl Template<'_> {
         let mut first = pod::convert(&object, &path).map_err(one)?;
         first.phase = submitted(first.phase);
         first.spec.unmodelled.extend_from_slice(extra);
-        let copy = |at| {
+        let mut spec = object.spec.unwrap_or_default();
+        let own: Vec<_> = self.claims.iter().filter_map(|claim| claim.metadata.name.clone()).collect();
+        // A claim of its own takes the place of a volume of that name.
+        spec.volumes.get_or_insert_default().retain(|volume| !own.contains(&volume.name));
+        let mut made = Expansion { note, ..Expansion::default() };
+        for at in 0..count {
             let mut pod = first.clone();
             pod.key.name = format!("{name}-{at}");
             pod.uid = Uid(pod.key.to_string());
-            pod
-        };
-        Ok(Expansion { pods: (0..count).map(copy).collect(), note })
+            pod.volumes = volumes::of_pod(&pod.key.name, &spec);
+            let claim =
+                |own: &String| PodVolume::Claim { name: format!("{own}-{}", pod.key.name), ephemeral: false };
+            let claimed: Vec<_> = own.iter().map(claim).collect();
+            pod.volumes.extend(claimed);
+            let namespace = self.owner.namespace.as_deref();
+            let claims = volumes::made_for(namespace, &pod.key.name, &spec, self.claims);
+            made.claims.extend(claims.map_err(one)?);
+            made.pods.push(pod);
+        }
+        Ok(made)
     }
 }
 

@@ -124,14 +124,8 @@ fn every_rule_that_is_not_modelled_is_named_by_its_field() {
             "spec.affinity.podAntiAffinity.requiredDuringSchedulingIgnoredDuringExecution[0].topologyKey: pod anti-affinity over `zone`",
         ),
         (
-            with("volumes", volume(json!({"persistentVolumeClaim": {"claimName": "c"}}))),
-            "spec.volumes[1].persistentVolumeClaim: volumes",
-        ),
-        (with("volumes", volume(json!({"ephemeral": {}}))), "spec.volumes[1].ephemeral: volumes"),
-        (with("volumes", volume(json!({"csi": {"driver": "d"}}))), "spec.volumes[1].csi: volumes"),
-        (
             with("volumes", volume(json!({"gcePersistentDisk": {"pdName": "d"}}))),
-            "spec.volumes[1].gcePersistentDisk: volumes",
+            "spec.volumes[1].gcePersistentDisk: a disk by name",
         ),
         (
             with("resourceClaims", json!([{"name": "gpu"}])),
@@ -162,6 +156,7 @@ fn preferences_and_volumes_that_any_node_can_provide_are_no_obstacle() {
             {"name": "a", "configMap": {"name": "c"}}, {"name": "b", "secret": {"secretName": "s"}},
             {"name": "c", "emptyDir": {}}, {"name": "d", "projected": {}}, {"name": "e", "hostPath": {"path": "/dev"}},
             {"name": "f", "downwardAPI": {}}, {"name": "g", "nfs": {"server": "s", "path": "/"}},
+            {"name": "h", "csi": {"driver": "secrets"}}, {"name": "i", "fc": {}},
         ],
         "os": {"name": "linux"},
     });

@@ -137,11 +137,11 @@ async fn pods_with_rules_that_are_not_modelled_are_left_alone_and_told_which_rul
         ),
         ("apart", "affinity", apart, "spec.affinity.podAntiAffinity", "pod anti-affinity"),
         (
-            "claims-volume",
+            "names-disk",
             "volumes",
-            json!([{"name": "data", "persistentVolumeClaim": {"claimName": "data"}}]),
-            "spec.volumes[0].persistentVolumeClaim",
-            "volumes",
+            json!([{"name": "data", "gcePersistentDisk": {"pdName": "data"}}]),
+            "spec.volumes[0].gcePersistentDisk",
+            "a disk by name",
         ),
         (
             "claims-device",

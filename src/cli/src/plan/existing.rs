@@ -47,6 +47,18 @@ pub fn add(paths: &[PathBuf], snapshot: &mut Snapshot, notes: &mut Vec<String>) 
     notes.extend(ours("pods without a node", waiting));
     snapshot.nodes.extend(manifest.nodes.into_iter().map(|node| (node.name.clone(), Arc::new(node))));
     snapshot.claims.extend(manifest.claims.into_iter().map(|claim| (claim.name.clone(), Arc::new(claim))));
+    for claim in manifest.volume_claims {
+        snapshot.volume_claims.insert(claim.key.clone(), Arc::new(claim));
+    }
+    for volume in manifest.volumes {
+        snapshot.volumes.insert(volume.name.clone(), Arc::new(volume));
+    }
+    for class in manifest.storage_classes {
+        snapshot.storage_classes.insert(class.name.clone(), Arc::new(class));
+    }
+    for drivers in manifest.node_drivers {
+        snapshot.node_drivers.insert(drivers.node.clone(), Arc::new(drivers));
+    }
     for set in manifest.daemonsets {
         snapshot.daemonsets.insert(set.key.clone(), Arc::new(set));
     }

@@ -7,6 +7,7 @@ mod pod;
 mod pool;
 mod rules;
 mod snapshot;
+mod volumes;
 
 pub use claim::{Claim, ClaimName, Condition, Deadlines, Launched, RankedOffering};
 pub use node::Node;
@@ -15,3 +16,4 @@ pub use pod::{DaemonSet, Pod, PodKey, PodPhase, PodRole, PodSpec, Uid, Unmodelle
 pub use pool::{NodeClassRef, Pool, PoolLimits, PoolName, PoolProblem};
 pub use rules::{Effect, NodeTerm, Operator, Requirement, Taint, Toleration, TolerationMatch};
 pub use snapshot::{Instance, Snapshot};
+pub use volumes::{NodeDrivers, PodVolume, StorageClass, Volume, VolumeClaim, VolumeShape};

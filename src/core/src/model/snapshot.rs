@@ -11,6 +11,7 @@ use super::claim::{Claim, ClaimName};
 use super::node::Node;
 use super::pod::{DaemonSet, Pod, PodKey, Uid};
 use super::pool::{NodeClassRef, Pool, PoolName};
+use super::volumes::{NodeDrivers, StorageClass, Volume, VolumeClaim};
 
 /// The cluster, the clouds' offers and what is remembered, at one moment. Cheap to clone.
 #[derive(Clone, Debug, Default)]
@@ -25,6 +26,14 @@ pub struct Snapshot {
     pub pools: BTreeMap<PoolName, Arc<Pool>>,
     /// DaemonSets by key.
     pub daemonsets: BTreeMap<PodKey, Arc<DaemonSet>>,
+    /// PersistentVolumeClaims by key.
+    pub volume_claims: BTreeMap<PodKey, Arc<VolumeClaim>>,
+    /// PersistentVolumes by name.
+    pub volumes: BTreeMap<String, Arc<Volume>>,
+    /// StorageClasses by name.
+    pub storage_classes: BTreeMap<String, Arc<StorageClass>>,
+    /// How many volumes nodes take, by node.
+    pub node_drivers: BTreeMap<String, Arc<NodeDrivers>>,
     /// What each node class can buy, or why it cannot be used.
     pub catalogues: BTreeMap<NodeClassRef, Result<Arc<Catalogue>, String>>,
     /// Offerings that failed lately: not to be bought before this time.

@@ -106,6 +106,7 @@ mod tests {
         let pod = |name: &str, phase| Pod {
             key: PodKey::new("default", name),
             uid: crate::Uid(name.into()),
+            volumes: vec![],
             labels: web(),
             spec: spec.clone(),
             priority: 0,

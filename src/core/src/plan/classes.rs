@@ -42,7 +42,8 @@ pub(super) struct Classes<'a> {
     pub signatures: Vec<&'a PodSpec>,
 }
 
-type Signature<'a> = (&'a BTreeMap<String, String>, &'a Option<Vec<NodeTerm>>, &'a Vec<Toleration>);
+type Signature<'a> =
+    (&'a BTreeMap<String, String>, &'a Option<Vec<NodeTerm>>, &'a Vec<Toleration>, &'a Vec<Vec<NodeTerm>>);
 
 /// Groups pods, in an order that depends on nothing but the pods.
 pub(super) fn group<'a>(
@@ -60,7 +61,7 @@ pub(super) fn group<'a>(
     let mut classes = Classes::default();
     for ((_, _, profile), mut pods) in groups {
         let spec = &pods[0].spec;
-        let signature = (&spec.node_selector, &spec.node_affinity, &spec.tolerations);
+        let signature = (&spec.node_selector, &spec.node_affinity, &spec.tolerations, &spec.volumes);
         let signature = *known.entry(signature).or_insert_with(|| {
             classes.signatures.push(spec);
             classes.signatures.len() - 1

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use super::company::Company;
 use super::earlier::{planned_at, planned_pods};
+use super::volumes::Resolved;
 use super::{PlanOptions, UnplacedPod, UnplacedReason};
 use crate::model::{Pod, PodPhase, PodRole, Snapshot};
 
@@ -28,6 +29,7 @@ pub(super) fn collect<'a>(
     snapshot: &'a Snapshot,
     options: &PlanOptions,
     company: &Company<'_>,
+    volumes: &Resolved<'_>,
 ) -> Demand<'a> {
     let planned = planned_pods(snapshot);
     let mut demand = Demand::default();
@@ -64,6 +66,10 @@ pub(super) fn collect<'a>(
         let planned_at = planned_at(snapshot, &planned, pod);
         if !tried && planned_at.is_none() {
             out(UnplacedReason::NotYetTried, not_yet_tried());
+            continue;
+        }
+        if let Some((reason, message)) = volumes.waits.get(&pod.key) {
+            out(*reason, message.clone());
             continue;
         }
         if let Some(rule) = pod.spec.unmodelled.first() {

@@ -10,6 +10,7 @@ use super::daemons::Daemons;
 use super::gpus::{Form, Sharing, Wish};
 use super::limits::Limits;
 use super::supply::{Admissions, Offer, PoolSupply, Standing, Supply};
+use super::volumes::Resolved;
 use super::{UnplacedReason, words};
 use crate::model::{NodeTerm, Operator, PodSpec, PoolName, Requirement, Snapshot};
 use crate::rules::{self, Labels, NODEPOOL_LABEL, Rejection};
@@ -21,6 +22,7 @@ const SHOWN: usize = 6;
 #[derive(Clone, Copy)]
 pub(super) struct Seen<'s, 'a> {
     pub snapshot: &'s Snapshot,
+    pub volumes: &'s Resolved<'s>,
     pub supply: &'s Supply<'a>,
     pub admissions: &'s Admissions,
     pub limits: &'s Limits,
@@ -129,7 +131,7 @@ fn explain(seen: &Seen<'_, '_>, class: &Class<'_>, limit: Option<u32>) -> (Unpla
     {
         return (UnplacedReason::NoUsablePool, problem);
     }
-    (UnplacedReason::NoOfferingFits, nearest(class, wanted, supply, admissions))
+    (UnplacedReason::NoOfferingFits, nearest(seen, class, wanted))
 }
 
 /// What to say when no GPU that the pods may use can be shared or cut as they want; `None` when one can.
@@ -228,12 +230,8 @@ fn held_back(
 }
 
 /// The pool and rule that block, where a pod gets furthest: among the wanted pools, or all when there is none.
-fn nearest(
-    class: &Class<'_>,
-    mut wanted: Vec<usize>,
-    supply: &Supply<'_>,
-    admissions: &Admissions,
-) -> String {
+fn nearest(seen: &Seen<'_, '_>, class: &Class<'_>, mut wanted: Vec<usize>) -> String {
+    let Seen { supply, admissions, .. } = *seen;
     if wanted.is_empty() {
         wanted.extend(0..supply.pools.len());
     }
@@ -261,7 +259,7 @@ fn nearest(
             ),
             _ => format!("pool `{}` does not admit it", pool.pool.name),
         },
-        1 => labels_miss(class.spec, at, supply),
+        1 => volumes_miss(seen, class, at).unwrap_or_else(|| labels_miss(class.spec, at, supply)),
         _ => room_miss(class, at, supply, admissions),
     }
 }
@@ -350,6 +348,47 @@ fn labels_miss(spec: &PodSpec, at: usize, supply: &Supply<'_>) -> String {
         );
     }
     format!("wants `{}` {}; pool `{name}` has only {}", want.key, want.words, list(has))
+}
+
+/// What to say when the pods' own rules would let them in, and a volume keeps them out.
+fn volumes_miss(seen: &Seen<'_, '_>, class: &Class<'_>, at: usize) -> Option<String> {
+    let supply = seen.supply;
+    let pool = &supply.pools[at];
+    let without = PodSpec { volumes: Vec::new(), ..class.spec.clone() };
+    let own = |offer: &&Offer| rules::check_labels(&without, &supply.labels(at, offer.offering)).is_ok();
+    let admitted: Vec<&Offer> = pool.offers.iter().filter(own).collect();
+    let first = *admitted.first()?;
+    let places = seen.volumes.places.get(&class.pods.first()?.key)?;
+    let elsewhere = places.iter().find(|(_, terms)| {
+        !admitted.iter().any(|o| rules::check_affinity(Some(terms), &supply.labels(at, o.offering)).is_ok())
+    });
+    let name = &pool.pool.name;
+    let Some((words, terms)) = elsewhere else {
+        let all: Vec<&String> = places.iter().map(|(words, _)| words).collect();
+        return Some(format!(
+            "no offering of pool `{name}` that it may use is where all of its volumes are: {}; widen the pool's requirements, or make the volumes anew in one place",
+            list(all)
+        ));
+    };
+    let alternatives = terms.iter().map(|term| {
+        let all: Vec<String> =
+            term.requirements.iter().map(|requirement| format!("`{requirement}`")).collect();
+        all.join(" and ")
+    });
+    let has = match rules::check_affinity(Some(terms), &supply.labels(at, first.offering)) {
+        Err(Rejection::Affinity { requirement: Some(failed), .. }) => {
+            let values: BTreeSet<String> = admitted
+                .iter()
+                .filter_map(|o| supply.labels(at, o.offering).label(&failed.key).map(str::to_owned))
+                .collect();
+            if values.is_empty() { format!("no `{}`", failed.key) } else { format!("only {}", list(values)) }
+        }
+        _ => "none of them".to_owned(),
+    };
+    Some(format!(
+        "{words} can be used on nodes with {} alone, and offerings of pool `{name}` that it may use have {has}; widen the pool's requirements, or make the volume anew elsewhere",
+        alternatives.collect::<Vec<_>>().join(" or ")
+    ))
 }
 
 fn room_miss(class: &Class<'_>, at: usize, supply: &Supply<'_>, admissions: &Admissions) -> String {

@@ -20,6 +20,7 @@ mod rounds;
 mod sticky;
 mod supply;
 mod types;
+mod volumes;
 mod words;
 
 pub use gpus::Sharing;
@@ -88,16 +89,18 @@ impl Default for PlanOptions {
 
 /// Plans. Same snapshot, time and options: same plan, unless `watch` stops the solver early.
 pub fn plan(snapshot: &Snapshot, now: Timestamp, options: &PlanOptions, watch: &mut dyn Watch) -> Plan {
+    let resolved = volumes::resolve(snapshot);
+    let snapshot = resolved.snapshot.as_ref();
     let company = company::Company::new(snapshot);
-    let demand = demand::collect(snapshot, options, &company);
+    let demand = demand::collect(snapshot, options, &company, &resolved);
     let daemons = daemons::Daemons::new(snapshot);
-    let mut rooms = room::collect(snapshot, &daemons, &company);
+    let mut rooms = room::collect(snapshot, &daemons, &company, &resolved.attachable);
     let mut unplaced = demand.unplaced;
     // What an earlier plan decided stays decided: no order of events, and no restart, buys for the same pod twice.
     let settled = sticky::settle(demand.wanting, snapshot, &mut rooms, &company);
     unplaced.extend(settled.unplaced);
 
-    let mut supply = supply::collect(snapshot, &daemons, &company, options, now);
+    let mut supply = supply::collect(snapshot, &daemons, &company, &resolved.attachable, options, now);
     let classes = classes::group(&settled.open, &company, options.sharing, &supply.mig_models());
     let admissions = supply::Admissions::new(&supply, &classes.signatures);
     let mut limits = limits::Limits::new(&supply, snapshot, &options.limits);
@@ -132,13 +135,14 @@ pub fn plan(snapshot: &Snapshot, now: Timestamp, options: &PlanOptions, watch: &
         .collect();
     plan.placements.sort();
     if plan.refused.is_empty() {
-        plan.refused = audit::audit(snapshot, options, &plan.claims, &plan.placements);
+        plan.refused = audit::audit(&resolved, options, &plan.claims, &plan.placements);
     }
     if !plan.refused.is_empty() {
         plan.claims.clear();
     }
     let seen = miss::Seen {
         snapshot,
+        volumes: &resolved,
         supply: &supply,
         admissions: &admissions,
         limits: &limits,

@@ -8,9 +8,10 @@ use poolwright_catalog::{ResourceList, ResourceName, labels};
 use super::Target;
 use super::company::{Company, Present, join};
 use super::daemons::Daemons;
+use super::volumes::Attachable;
 use crate::action::ConditionType;
 use crate::model::{Claim, Node, Pod, PodPhase, Snapshot, Taint};
-use crate::rules::{CORDON_TAINT, NODE_NAME_FIELD, NODEPOOL_LABEL, NOT_READY_TAINT, UNREACHABLE_TAINT};
+use crate::rules::{self, CORDON_TAINT, NODE_NAME_FIELD, NODEPOOL_LABEL, NOT_READY_TAINT, UNREACHABLE_TAINT};
 use crate::{DISRUPTED_TAINT, UNREGISTERED_TAINT};
 
 /// Label on nodes of ours: the claim they belong to.
@@ -73,7 +74,12 @@ impl<'a> Rooms<'a> {
 }
 
 /// All room that pods may count on.
-pub(super) fn collect<'a>(snapshot: &'a Snapshot, daemons: &Daemons<'_>, company: &Company<'_>) -> Rooms<'a> {
+pub(super) fn collect<'a>(
+    snapshot: &'a Snapshot,
+    daemons: &Daemons<'_>,
+    company: &Company<'_>,
+    attachable: &Attachable,
+) -> Rooms<'a> {
     let mut on_node: BTreeMap<&str, Vec<&Pod>> = BTreeMap::new();
     for pod in snapshot.pods.values() {
         if let PodPhase::Bound { node } = &pod.phase {
@@ -85,7 +91,7 @@ pub(super) fn collect<'a>(snapshot: &'a Snapshot, daemons: &Daemons<'_>, company
         .values()
         .filter_map(|node| node.provider_id.as_deref().map(|id| (id, node.as_ref())))
         .collect();
-    let found = Found { on_node, daemons, company };
+    let found = Found { on_node, daemons, company, attachable };
     let mut rooms = Rooms::default();
     let mut claimed: BTreeSet<&str> = BTreeSet::new();
     for claim in snapshot.claims.values().map(Arc::as_ref) {
@@ -118,6 +124,7 @@ struct Found<'f, 'a> {
     on_node: BTreeMap<&'a str, Vec<&'a Pod>>,
     daemons: &'f Daemons<'f>,
     company: &'f Company<'f>,
+    attachable: &'f Attachable,
 }
 
 fn of_claim<'a>(
@@ -150,6 +157,8 @@ fn of_claim<'a>(
         }
     };
     node_labels.entry(NODEPOOL_LABEL.to_owned()).or_insert_with(|| claim.pool.0.clone());
+    // Its CSI drivers start last: their labels may still be on their way.
+    rules::add_repeated(&mut node_labels);
     node_labels.extend(node.map(named));
     let room = found.room(node, total, &node_labels, &taints);
     Some(Room { target: Target::Claim(claim.name.clone()), labels: node_labels, taints, ..room })
@@ -214,6 +223,7 @@ impl<'a> Found<'_, 'a> {
             }
         }
         let mut free = total.clone();
+        free.add(&self.attachable.of(node.map(|node| node.name.as_str()), labels));
         free.saturating_sub(&used);
         Room {
             target: Target::Node(String::new()),

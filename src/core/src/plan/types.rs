@@ -211,6 +211,10 @@ pub enum UnplacedReason {
     PriceUnknown,
     /// It uses a rule that Poolwright does not model yet.
     UnmodelledRule,
+    /// One of its volumes cannot be had until somebody changes something.
+    VolumeUnusable,
+    /// One of its volumes is about to be had, or another pod has it.
+    VolumePending,
     /// The scheduler makes room for it by preemption.
     PreemptionInProgress,
     /// It is held by scheduling gates.
@@ -223,13 +227,15 @@ pub enum UnplacedReason {
 
 impl UnplacedReason {
     /// Every reason.
-    pub const ALL: [Self; 10] = [
+    pub const ALL: [Self; 12] = [
         Self::NoUsablePool,
         Self::NoOfferingFits,
         Self::LimitReached,
         Self::OfferingsHeldBack,
         Self::PriceUnknown,
         Self::UnmodelledRule,
+        Self::VolumeUnusable,
+        Self::VolumePending,
         Self::PreemptionInProgress,
         Self::SchedulingGated,
         Self::OtherScheduler,
@@ -245,6 +251,8 @@ impl UnplacedReason {
             Self::OfferingsHeldBack => "OfferingsHeldBack",
             Self::PriceUnknown => "PriceUnknown",
             Self::UnmodelledRule => "UnmodelledRule",
+            Self::VolumeUnusable => "VolumeUnusable",
+            Self::VolumePending => "VolumePending",
             Self::PreemptionInProgress => "PreemptionInProgress",
             Self::SchedulingGated => "SchedulingGated",
             Self::OtherScheduler => "OtherScheduler",
@@ -263,6 +271,7 @@ impl UnplacedReason {
                 | Self::OfferingsHeldBack
                 | Self::PriceUnknown
                 | Self::UnmodelledRule
+                | Self::VolumeUnusable
         )
     }
 }

@@ -27,3 +27,4 @@ mod speed;
 mod sticky;
 mod terms;
 mod unplaced;
+mod volumes;
