@@ -1,8 +1,10 @@
 //! Conversion between API objects and the model: the intake room does it, this is how the controller asks for it.
 
-use k8s_openapi::api::{apps, core::v1 as k8s, storage::v1 as storage};
+use k8s_openapi::api::{apps, batch, core::v1 as k8s, storage::v1 as storage};
 use poolwright_api::{NodeClaim, NodePool};
-use poolwright_core::{Claim, DaemonSet, Node, NodeDrivers, Pod, Pool, StorageClass, Volume, VolumeClaim};
+use poolwright_core::{
+    Claim, DaemonSet, Node, NodeDrivers, Pod, Pool, Quota, StorageClass, Volume, VolumeClaim, Workload,
+};
 
 /// A pod.
 pub fn pod(object: &k8s::Pod) -> Result<Pod, String> {
@@ -47,4 +49,24 @@ pub fn storage_class(object: &storage::StorageClass) -> StorageClass {
 /// How many volumes a node takes.
 pub fn node_drivers(object: &storage::CSINode) -> NodeDrivers {
     poolwright_intake::node_drivers(object)
+}
+
+/// A Job.
+pub fn job(object: &batch::v1::Job) -> Workload {
+    poolwright_intake::job(object)
+}
+
+/// A ReplicaSet.
+pub fn replica_set(object: &apps::v1::ReplicaSet) -> Workload {
+    poolwright_intake::replica_set(object)
+}
+
+/// A StatefulSet.
+pub fn stateful_set(object: &apps::v1::StatefulSet) -> Workload {
+    poolwright_intake::stateful_set(object)
+}
+
+/// A ResourceQuota.
+pub fn quota(object: &k8s::ResourceQuota) -> Result<Quota, String> {
+    poolwright_intake::quota(object).map_err(|error| error.to_string())
 }

@@ -1,12 +1,12 @@
 //! The kinds that are watched.
 
 use jiff::Timestamp;
-use k8s_openapi::api::{apps, core::v1 as k8s, storage::v1 as storage};
+use k8s_openapi::api::{apps, batch, core::v1 as k8s, storage::v1 as storage};
 use poolwright_api::{NodeClaim, NodePool};
 use poolwright_core::index::Change;
 use poolwright_core::{
-    Claim, ClaimName, DaemonSet, Node, NodeDrivers, Pod, PodKey, Pool, PoolName, StorageClass, Volume,
-    VolumeClaim,
+    Claim, ClaimName, DaemonSet, Node, NodeDrivers, Pod, PodKey, Pool, PoolName, Quota, StorageClass, Volume,
+    VolumeClaim, Workload,
 };
 
 use crate::convert;
@@ -243,5 +243,108 @@ impl Kind for CsiNodes {
     }
     fn known(state: &State, _: Option<&str>, name: &str) -> Option<NodeDrivers> {
         state.index.view().node_drivers.get(name).map(|drivers| (**drivers).clone())
+    }
+}
+
+/// Jobs: how many pods they are about to make.
+pub struct Jobs;
+
+impl Kind for Jobs {
+    type Object = batch::v1::Job;
+    type Model = Workload;
+    const NAME: &'static str = "Job";
+
+    fn convert(object: &batch::v1::Job) -> Result<Workload, String> {
+        Ok(convert::job(object))
+    }
+    fn apply(state: &mut State, workload: Workload) -> Change {
+        state.index.apply_workload(workload)
+    }
+    fn delete(state: &mut State, namespace: Option<&str>, name: &str) -> Change {
+        state.index.delete_workload(Self::NAME, &key(namespace, name))
+    }
+    fn reset(state: &mut State, workloads: Vec<Workload>, _: Timestamp) -> Change {
+        state.index.reset_workloads(Self::NAME, workloads)
+    }
+    fn known(state: &State, namespace: Option<&str>, name: &str) -> Option<Workload> {
+        let key = (Self::NAME.to_owned(), key(namespace, name));
+        state.index.view().workloads.get(&key).map(|workload| (**workload).clone())
+    }
+}
+
+/// ReplicaSets: how many pods they are about to make.
+pub struct ReplicaSets;
+
+impl Kind for ReplicaSets {
+    type Object = apps::v1::ReplicaSet;
+    type Model = Workload;
+    const NAME: &'static str = "ReplicaSet";
+
+    fn convert(object: &apps::v1::ReplicaSet) -> Result<Workload, String> {
+        Ok(convert::replica_set(object))
+    }
+    fn apply(state: &mut State, workload: Workload) -> Change {
+        state.index.apply_workload(workload)
+    }
+    fn delete(state: &mut State, namespace: Option<&str>, name: &str) -> Change {
+        state.index.delete_workload(Self::NAME, &key(namespace, name))
+    }
+    fn reset(state: &mut State, workloads: Vec<Workload>, _: Timestamp) -> Change {
+        state.index.reset_workloads(Self::NAME, workloads)
+    }
+    fn known(state: &State, namespace: Option<&str>, name: &str) -> Option<Workload> {
+        let key = (Self::NAME.to_owned(), key(namespace, name));
+        state.index.view().workloads.get(&key).map(|workload| (**workload).clone())
+    }
+}
+
+/// StatefulSets: how many pods they are about to make.
+pub struct StatefulSets;
+
+impl Kind for StatefulSets {
+    type Object = apps::v1::StatefulSet;
+    type Model = Workload;
+    const NAME: &'static str = "StatefulSet";
+
+    fn convert(object: &apps::v1::StatefulSet) -> Result<Workload, String> {
+        Ok(convert::stateful_set(object))
+    }
+    fn apply(state: &mut State, workload: Workload) -> Change {
+        state.index.apply_workload(workload)
+    }
+    fn delete(state: &mut State, namespace: Option<&str>, name: &str) -> Change {
+        state.index.delete_workload(Self::NAME, &key(namespace, name))
+    }
+    fn reset(state: &mut State, workloads: Vec<Workload>, _: Timestamp) -> Change {
+        state.index.reset_workloads(Self::NAME, workloads)
+    }
+    fn known(state: &State, namespace: Option<&str>, name: &str) -> Option<Workload> {
+        let key = (Self::NAME.to_owned(), key(namespace, name));
+        state.index.view().workloads.get(&key).map(|workload| (**workload).clone())
+    }
+}
+
+/// ResourceQuotas: how many pods controllers can make.
+pub struct Quotas;
+
+impl Kind for Quotas {
+    type Object = k8s::ResourceQuota;
+    type Model = Quota;
+    const NAME: &'static str = "ResourceQuota";
+
+    fn convert(object: &k8s::ResourceQuota) -> Result<Quota, String> {
+        convert::quota(object)
+    }
+    fn apply(state: &mut State, quota: Quota) -> Change {
+        state.index.apply_quota(quota)
+    }
+    fn delete(state: &mut State, namespace: Option<&str>, name: &str) -> Change {
+        state.index.delete_quota(&key(namespace, name))
+    }
+    fn reset(state: &mut State, quotas: Vec<Quota>, _: Timestamp) -> Change {
+        state.index.reset_quotas(quotas)
+    }
+    fn known(state: &State, namespace: Option<&str>, name: &str) -> Option<Quota> {
+        state.index.view().quotas.get(&key(namespace, name)).map(|quota| (**quota).clone())
     }
 }

@@ -59,8 +59,8 @@ use executor::Executor;
 use http::Endpoints;
 use inventory::{CATALOGUES, Inventory};
 use kinds::{
-    CsiNodes, DaemonSets, NodeClaims, NodePools, Nodes, Pods, StorageClasses, UNFINISHED_PODS, VolumeClaims,
-    Volumes,
+    CsiNodes, DaemonSets, Jobs, NodeClaims, NodePools, Nodes, Pods, Quotas, ReplicaSets, StatefulSets,
+    StorageClasses, UNFINISHED_PODS, VolumeClaims, Volumes,
 };
 use leader::Elector;
 use lifecycle::Lifecycle;
@@ -141,6 +141,10 @@ pub async fn run_in(
         Volumes::NAME,
         StorageClasses::NAME,
         CsiNodes::NAME,
+        Jobs::NAME,
+        ReplicaSets::NAME,
+        StatefulSets::NAME,
+        Quotas::NAME,
         CATALOGUES,
     ];
     let (unsynced, unsynced_watch) = tokio::sync::watch::channel(Vec::from(kinds));
@@ -180,7 +184,11 @@ pub async fn run_in(
     background.spawn(watches.clone().run::<VolumeClaims>(client.clone(), None));
     background.spawn(watches.clone().run::<Volumes>(client.clone(), None));
     background.spawn(watches.clone().run::<StorageClasses>(client.clone(), None));
-    background.spawn(watches.run::<CsiNodes>(client.clone(), None));
+    background.spawn(watches.clone().run::<CsiNodes>(client.clone(), None));
+    background.spawn(watches.clone().run::<Jobs>(client.clone(), None));
+    background.spawn(watches.clone().run::<ReplicaSets>(client.clone(), None));
+    background.spawn(watches.clone().run::<StatefulSets>(client.clone(), None));
+    background.spawn(watches.run::<Quotas>(client.clone(), None));
     let inventory = Inventory {
         config: config.clone(),
         world: world.clone(),

@@ -8,7 +8,7 @@ use poolwright_catalog::{Catalogue, OfferingId};
 
 use crate::model::{
     Claim, ClaimName, DaemonSet, Instance, Node, NodeClassRef, NodeDrivers, Pod, PodKey, PodPhase, PodRole,
-    Pool, PoolName, Snapshot, StorageClass, Uid, Volume, VolumeClaim,
+    Pool, PoolName, Quota, Snapshot, StorageClass, Uid, Volume, VolumeClaim, Workload,
 };
 
 /// How long a claim that we wrote ourselves outlives a list that does not have it.
@@ -168,6 +168,39 @@ impl ClusterIndex {
             daemonsets.into_iter().map(|daemonset| (daemonset.key.clone(), daemonset)).collect();
         let gone = drop_missing(&mut self.state.daemonsets, &all, Change::Room);
         all.into_values().map(|daemonset| self.apply_daemonset(daemonset)).fold(gone, Ord::max)
+    }
+
+    /// A controller of pods was added or changed. Its pods tell of demand; this only says how many more will come.
+    pub fn apply_workload(&mut self, workload: Workload) -> Change {
+        let key = (workload.kind.clone(), workload.key.clone());
+        put(&mut self.state.workloads, key, workload).min(Change::Life)
+    }
+
+    /// A controller of pods is gone.
+    pub fn delete_workload(&mut self, kind: &str, key: &PodKey) -> Change {
+        let gone = self.state.workloads.remove(&(kind.to_owned(), key.clone()));
+        gone.map_or(Change::None, |_| Change::Life)
+    }
+
+    /// All controllers of a kind that there are.
+    pub fn reset_workloads(&mut self, kind: &str, all: impl IntoIterator<Item = Workload>) -> Change {
+        self.state.workloads.retain(|(known, _), _| known != kind);
+        all.into_iter().map(|workload| self.apply_workload(workload)).fold(Change::Life, Ord::max)
+    }
+
+    /// A ResourceQuota was added or changed.
+    pub fn apply_quota(&mut self, quota: Quota) -> Change {
+        put(&mut self.state.quotas, quota.key.clone(), quota).min(Change::Life)
+    }
+
+    /// A ResourceQuota is gone.
+    pub fn delete_quota(&mut self, key: &PodKey) -> Change {
+        self.state.quotas.remove(key).map_or(Change::None, |_| Change::Life)
+    }
+
+    /// Every ResourceQuota there is.
+    pub fn reset_quotas(&mut self, all: impl IntoIterator<Item = Quota>) -> Change {
+        reset(&mut self.state.quotas, all, |quota| quota.key.clone()).min(Change::Life)
     }
 
     /// A PersistentVolumeClaim was added or changed.

@@ -42,6 +42,7 @@ pub(crate) fn convert(from: &k8s::Pod, path: &str) -> Result<Pod, Problem> {
             from.status.as_ref(),
         )?,
         labels,
+        owner: owner_of(meta),
         volumes: volumes::of_pod(&key.name, spec),
         priority: priority(spec),
         scheduler: spec.scheduler_name.clone().unwrap_or_else(|| DEFAULT_SCHEDULER.to_owned()),
@@ -100,6 +101,11 @@ fn priority(spec: &k8s::PodSpec) -> i32 {
         Some("system-cluster-critical") => 2_000_000_000,
         _ => 0,
     })
+}
+
+fn owner_of(meta: &ObjectMeta) -> Option<Uid> {
+    let owner = meta.owner_references.iter().flatten().find(|owner| owner.controller == Some(true))?;
+    Some(Uid(owner.uid.clone()))
 }
 
 fn role(meta: &ObjectMeta) -> PodRole {

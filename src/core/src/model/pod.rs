@@ -84,6 +84,8 @@ pub struct Pod {
     pub key: PodKey,
     /// UID; a pod made anew under the same name is another pod.
     pub uid: Uid,
+    /// The UID of the controller that made it.
+    pub owner: Option<Uid>,
     /// Labels, by which the rules of other pods choose it.
     pub labels: BTreeMap<String, String>,
     /// What it asks of a node.

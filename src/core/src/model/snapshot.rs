@@ -11,7 +11,9 @@ use super::claim::{Claim, ClaimName};
 use super::node::Node;
 use super::pod::{DaemonSet, Pod, PodKey, Uid};
 use super::pool::{NodeClassRef, Pool, PoolName};
+use super::quota::Quota;
 use super::volumes::{NodeDrivers, StorageClass, Volume, VolumeClaim};
+use super::workload::Workload;
 
 /// The cluster, the clouds' offers and what is remembered, at one moment. Cheap to clone.
 #[derive(Clone, Debug, Default)]
@@ -26,6 +28,10 @@ pub struct Snapshot {
     pub pools: BTreeMap<PoolName, Arc<Pool>>,
     /// DaemonSets by key.
     pub daemonsets: BTreeMap<PodKey, Arc<DaemonSet>>,
+    /// Controllers that say how many pods there will be, by kind and key.
+    pub workloads: BTreeMap<(String, PodKey), Arc<Workload>>,
+    /// ResourceQuotas by key.
+    pub quotas: BTreeMap<PodKey, Arc<Quota>>,
     /// PersistentVolumeClaims by key.
     pub volume_claims: BTreeMap<PodKey, Arc<VolumeClaim>>,
     /// PersistentVolumes by name.

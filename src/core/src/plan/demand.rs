@@ -68,6 +68,16 @@ pub(super) fn collect<'a>(
             out(UnplacedReason::NotYetTried, not_yet_tried());
             continue;
         }
+        if let Some(least) = options.min_priority.filter(|least| pod.priority < *least) {
+            out(
+                UnplacedReason::LowPriority,
+                format!(
+                    "its priority {} is below {least}, the least that buys nodes (--min-priority); it runs where room is left",
+                    pod.priority
+                ),
+            );
+            continue;
+        }
         if let Some((reason, message)) = volumes.waits.get(&pod.key) {
             out(*reason, message.clone());
             continue;

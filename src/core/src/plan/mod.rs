@@ -9,6 +9,7 @@ mod classes;
 mod company;
 mod daemons;
 mod demand;
+mod demand_source;
 pub(crate) mod earlier;
 mod gpus;
 mod layout;
@@ -23,6 +24,8 @@ mod types;
 mod volumes;
 mod words;
 
+pub use demand_source::{ExpectedPods, expected};
+pub(crate) use demand_source::{is_expected, kept_until};
 pub use gpus::Sharing;
 pub use risk::SpotRisk;
 pub use types::{
@@ -45,6 +48,8 @@ pub struct PlanOptions {
     pub include_waiting: bool,
     /// Pods of these schedulers count.
     pub schedulers: Vec<String>,
+    /// Pods with a lower priority buy nothing; they run where room is left.
+    pub min_priority: Option<i32>,
     /// How many offerings a claim may carry, the planned one included; at least one.
     pub max_offerings: usize,
     /// An alternative may cost at most this many percent more than the planned offering.
@@ -73,6 +78,7 @@ impl Default for PlanOptions {
         Self {
             include_waiting: false,
             schedulers: vec!["default-scheduler".to_owned()],
+            min_priority: None,
             max_offerings: 20,
             max_dearer_percent: 20,
             baselines: true,
@@ -89,7 +95,8 @@ impl Default for PlanOptions {
 
 /// Plans. Same snapshot, time and options: same plan, unless `watch` stops the solver early.
 pub fn plan(snapshot: &Snapshot, now: Timestamp, options: &PlanOptions, watch: &mut dyn Watch) -> Plan {
-    let resolved = volumes::resolve(snapshot);
+    let (foreseen, believed_until) = demand_source::foresee(snapshot, now);
+    let resolved = volumes::resolve(foreseen.as_ref());
     let snapshot = resolved.snapshot.as_ref();
     let company = company::Company::new(snapshot);
     let demand = demand::collect(snapshot, options, &company, &resolved);
@@ -97,7 +104,7 @@ pub fn plan(snapshot: &Snapshot, now: Timestamp, options: &PlanOptions, watch: &
     let mut rooms = room::collect(snapshot, &daemons, &company, &resolved.attachable);
     let mut unplaced = demand.unplaced;
     // What an earlier plan decided stays decided: no order of events, and no restart, buys for the same pod twice.
-    let settled = sticky::settle(demand.wanting, snapshot, &mut rooms, &company);
+    let settled = sticky::settle(demand.wanting, snapshot, &mut rooms, &company, now);
     unplaced.extend(settled.unplaced);
 
     let mut supply = supply::collect(snapshot, &daemons, &company, &resolved.attachable, options, now);
@@ -123,7 +130,12 @@ pub fn plan(snapshot: &Snapshot, now: Timestamp, options: &PlanOptions, watch: &
         options,
         now,
     };
-    let mut plan = Plan { refused: outcome.refused, solves: outcome.solves, ..Plan::default() };
+    let mut plan = Plan {
+        refused: outcome.refused,
+        solves: outcome.solves,
+        again_at: [settled.again_at, believed_until].into_iter().flatten().min(),
+        ..Plan::default()
+    };
     let mut on_rooms: Vec<(usize, &Pod)> = settled.placed;
     if plan.refused.is_empty() {
         plan.claims = maker.claims(&outcome.new);
@@ -189,7 +201,9 @@ pub fn plan(snapshot: &Snapshot, now: Timestamp, options: &PlanOptions, watch: &
     plan.baselines = outcome.baselines;
     plan.stopped_early = outcome.stopped_early;
     plan.nominations = nominations(snapshot, &plan);
-    let on_new = plan.claims.iter().map(|claim| claim.planned_pods.len()).sum();
+    demand_source::forget(&mut plan);
+    let there = |claim: &PlannedClaim| claim.planned_pods.iter().filter(|key| !is_expected(key)).count();
+    let on_new = plan.claims.iter().map(there).sum();
     plan.counts = Counts {
         total: plan.placements.len() + on_new + plan.unplaced.len(),
         on_existing: plan.placements.len(),

@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use jiff::Timestamp;
 use poolwright_catalog::{ResourceList, ResourceName, labels};
 
 use super::Target;
@@ -28,6 +29,8 @@ pub(super) struct Room<'a> {
     pub free: ResourceList,
     /// What pods that are being deleted still hold.
     pub leaving: ResourceList,
+    /// When the last of those must be gone.
+    pub left_by: Option<Timestamp>,
     /// Who is there, or will be: pods that others may not meet.
     pub present: Present,
     /// The same without pods that are being deleted.
@@ -212,11 +215,13 @@ impl<'a> Found<'_, 'a> {
         let mut present = self.daemons.present(&outstanding, self.company);
         let mut staying = present.clone();
         let mut leaving = ResourceList::new();
+        let mut left_by = None;
         for pod in pods {
             used.add(&pod.spec.requests);
             let profile = self.company.of(&pod.key);
             join(&mut present, profile, 1);
-            if pod.deleting_since.is_some() {
+            if let Some(gone) = pod.deleting_since {
+                left_by = left_by.max(Some(gone));
                 leaving.add(&pod.spec.requests);
             } else {
                 join(&mut staying, profile, 1);
@@ -232,6 +237,7 @@ impl<'a> Found<'_, 'a> {
             taints: Vec::new(),
             free,
             leaving,
+            left_by,
             present,
             staying,
         }
