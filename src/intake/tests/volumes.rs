@@ -1,5 +1,7 @@
 //! Volumes of pods, claims to them, what they are bound to, and what classes and nodes say.
 
+use std::collections::BTreeMap;
+
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::{PersistentVolume, PersistentVolumeClaim, Pod};
 use k8s_openapi::api::storage::v1::{CSINode, StorageClass};
@@ -64,7 +66,7 @@ fn a_claim_says_what_it_wants_and_is_bound_when_both_sides_know() {
 
 #[test]
 fn a_volume_can_be_used_where_its_affinity_and_its_zone_labels_say() {
-    let labels = |zone: &str| [("topology.kubernetes.io/zone".to_owned(), zone.to_owned())].into();
+    let labels = |zone: &str| BTreeMap::from([("topology.kubernetes.io/zone".to_owned(), zone.to_owned())]);
     let usable =
         |volume: &poolwright_core::Volume, zone: &str| check_volumes(&volume.topology, &labels(zone)).is_ok();
     let required = json!({"nodeSelectorTerms": [{"matchExpressions": [
@@ -78,7 +80,7 @@ fn a_volume_can_be_used_where_its_affinity_and_its_zone_labels_say() {
     for key in ["topology.kubernetes.io/zone", "failure-domain.beta.kubernetes.io/zone"] {
         let old = persistent(json!({"name": "v", "labels": {key: "a__b"}}), json!({}));
         assert!(usable(&old, "a") && usable(&old, "b") && !usable(&old, "c"), "{key}");
-        assert!(check_volumes(&old.topology, &std::collections::BTreeMap::new()).is_ok(), "{key}");
+        assert!(check_volumes(&old.topology, &BTreeMap::new()).is_ok(), "{key}");
     }
 }
 
