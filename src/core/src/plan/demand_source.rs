@@ -3,7 +3,7 @@
 //! A gang arrives over seconds. Were each burst planned by itself, each would get nodes of its own, and the cheaper large
 //! node that holds them all would never be bought. So as soon as one pod of a controller finds no node, those that are
 //! still to come are planned with it, as copies of it. The claim lists each under a key that no pod can have
-//! (`ml/Job/train#7`), so that the room stays theirs after a restart too, and a pod that arrives takes the place of one.
+//! (`ml/Job:train#7`), so that the room stays theirs after a restart too, and a pod that arrives takes the place of one.
 //!
 //! A queue that admits work before its pods exist would be another source of [`ExpectedPods`].
 
@@ -35,10 +35,13 @@ pub struct ExpectedPods<'a> {
 
 /// All pods that are expected now.
 pub fn expected(snapshot: &Snapshot, now: Timestamp) -> Vec<ExpectedPods<'_>> {
-    if snapshot.workloads.is_empty() {
+    // Only those of which a pod found no node.
+    let stuck = snapshot.pods.values().filter(|pod| matches!(pod.phase, PodPhase::Unschedulable { .. }));
+    let owners: BTreeSet<&Uid> = stuck.filter_map(|pod| pod.owner.as_ref()).collect();
+    if snapshot.workloads.is_empty() || owners.is_empty() {
         return Vec::new();
     }
-    let owned = by_owner(snapshot);
+    let owned = by_owner(snapshot, &owners);
     let of = |workload: &'_ Arc<Workload>| -> Option<(usize, u64, Timestamp)> {
         let pods = owned.get(&workload.uid)?;
         let there = workload.made.max(pods.len() as u64);
@@ -73,11 +76,12 @@ fn within_quotas(snapshot: &Snapshot, pod: &Pod) -> u64 {
     quotas.flat_map(|quota| quota.left.iter().filter_map(lets_in)).min().unwrap_or(u64::MAX)
 }
 
-/// Unfinished workload pods by the controller that made them.
-fn by_owner(snapshot: &Snapshot) -> BTreeMap<&Uid, Vec<&Pod>> {
+/// Unfinished workload pods of these controllers.
+fn by_owner<'a>(snapshot: &'a Snapshot, owners: &BTreeSet<&Uid>) -> BTreeMap<&'a Uid, Vec<&'a Pod>> {
     let mut owned: BTreeMap<&Uid, Vec<&Pod>> = BTreeMap::new();
     for pod in snapshot.pods.values() {
         if let Some(owner) = &pod.owner
+            && owners.contains(owner)
             && pod.role == PodRole::Workload
             && pod.deleting_since.is_none()
             && pod.phase != PodPhase::Finished
@@ -95,7 +99,7 @@ pub(crate) fn is_expected(key: &PodKey) -> bool {
 
 /// The key of a controller's pods that are still to come, up to their number.
 fn place_of(workload: &Workload) -> (String, String) {
-    (workload.key.namespace.clone(), format!("{}/{}#", workload.kind, workload.key.name))
+    (workload.key.namespace.clone(), format!("{}:{}#", workload.kind, workload.key.name))
 }
 
 /// Until when a claim is kept for pods that are still to come; `None` when none are.
@@ -117,15 +121,17 @@ pub(super) fn foresee(snapshot: &Snapshot, now: Timestamp) -> (Cow<'_, Snapshot>
         return (Cow::Borrowed(snapshot), None);
     }
     let mut changed = snapshot.clone();
-    let owned = by_owner(snapshot);
+    let concerned = |workload: &&Arc<Workload>| {
+        coming.iter().any(|expected| expected.workload.uid == workload.uid)
+            || kept.contains_key(&place_of(workload))
+    };
+    let concerned: Vec<&Arc<Workload>> = snapshot.workloads.values().filter(concerned).collect();
+    let owned = by_owner(snapshot, &concerned.iter().map(|workload| &workload.uid).collect());
     let planned = planned_pods(snapshot);
     let nobody = Vec::new();
-    for workload in snapshot.workloads.values() {
+    for workload in concerned {
         let here = coming.iter().find(|expected| expected.workload.uid == workload.uid);
         let place = place_of(workload);
-        if here.is_none() && !kept.contains_key(&place) {
-            continue;
-        }
         let mut free = kept.get(&place).cloned().unwrap_or_default();
         let next = free.iter().map(|(number, _)| number + 1).max().unwrap_or(0);
         let pods = owned.get(&workload.uid).unwrap_or(&nobody);
@@ -223,7 +229,7 @@ pub(super) fn in_words(pods: &[PodKey]) -> Option<String> {
     let owners: BTreeSet<String> = coming
         .iter()
         .filter_map(|key| {
-            let (kind, rest) = key.name.split_once('/')?;
+            let (kind, rest) = key.name.split_once(':')?;
             Some(format!("{kind} {}/{}", key.namespace, rest.split_once('#')?.0))
         })
         .collect();

@@ -10,7 +10,7 @@ use super::daemons::Daemons;
 use super::gpus::{Form, Sharing, Wish};
 use super::limits::Limits;
 use super::supply::{Admissions, Offer, PoolSupply, Standing, Supply};
-use super::volumes::Resolved;
+use super::volumes::{self, Resolved};
 use super::{UnplacedReason, words};
 use crate::model::{NodeTerm, Operator, PodSpec, PoolName, Requirement, Snapshot};
 use crate::rules::{self, Labels, NODEPOOL_LABEL, Rejection};
@@ -259,7 +259,7 @@ fn nearest(seen: &Seen<'_, '_>, class: &Class<'_>, mut wanted: Vec<usize>) -> St
             ),
             _ => format!("pool `{}` does not admit it", pool.pool.name),
         },
-        1 => volumes_miss(seen, class, at).unwrap_or_else(|| labels_miss(class.spec, at, supply)),
+        1 => volumes::miss(seen, class, at).unwrap_or_else(|| labels_miss(class.spec, at, supply)),
         _ => room_miss(class, at, supply, admissions),
     }
 }
@@ -350,47 +350,6 @@ fn labels_miss(spec: &PodSpec, at: usize, supply: &Supply<'_>) -> String {
     format!("wants `{}` {}; pool `{name}` has only {}", want.key, want.words, list(has))
 }
 
-/// What to say when the pods' own rules would let them in, and a volume keeps them out.
-fn volumes_miss(seen: &Seen<'_, '_>, class: &Class<'_>, at: usize) -> Option<String> {
-    let supply = seen.supply;
-    let pool = &supply.pools[at];
-    let without = PodSpec { volumes: Vec::new(), ..class.spec.clone() };
-    let own = |offer: &&Offer| rules::check_labels(&without, &supply.labels(at, offer.offering)).is_ok();
-    let admitted: Vec<&Offer> = pool.offers.iter().filter(own).collect();
-    let first = *admitted.first()?;
-    let places = seen.volumes.places.get(&class.pods.first()?.key)?;
-    let elsewhere = places.iter().find(|(_, terms)| {
-        !admitted.iter().any(|o| rules::check_affinity(Some(terms), &supply.labels(at, o.offering)).is_ok())
-    });
-    let name = &pool.pool.name;
-    let Some((words, terms)) = elsewhere else {
-        let all: Vec<&String> = places.iter().map(|(words, _)| words).collect();
-        return Some(format!(
-            "no offering of pool `{name}` that it may use is where all of its volumes are: {}; widen the pool's requirements, or make the volumes anew in one place",
-            list(all)
-        ));
-    };
-    let alternatives = terms.iter().map(|term| {
-        let all: Vec<String> =
-            term.requirements.iter().map(|requirement| format!("`{requirement}`")).collect();
-        all.join(" and ")
-    });
-    let has = match rules::check_affinity(Some(terms), &supply.labels(at, first.offering)) {
-        Err(Rejection::Affinity { requirement: Some(failed), .. }) => {
-            let values: BTreeSet<String> = admitted
-                .iter()
-                .filter_map(|o| supply.labels(at, o.offering).label(&failed.key).map(str::to_owned))
-                .collect();
-            if values.is_empty() { format!("no `{}`", failed.key) } else { format!("only {}", list(values)) }
-        }
-        _ => "none of them".to_owned(),
-    };
-    Some(format!(
-        "{words} can be used on nodes with {} alone, and offerings of pool `{name}` that it may use have {has}; widen the pool's requirements, or make the volume anew elsewhere",
-        alternatives.collect::<Vec<_>>().join(" or ")
-    ))
-}
-
 fn room_miss(class: &Class<'_>, at: usize, supply: &Supply<'_>, admissions: &Admissions) -> String {
     let pool = &supply.pools[at];
     let name = &pool.pool.name;
@@ -448,7 +407,7 @@ fn room_miss(class: &Class<'_>, at: usize, supply: &Supply<'_>, admissions: &Adm
 }
 
 /// `a, b, c and 4 more`.
-fn list(items: impl IntoIterator<Item = impl AsRef<str>>) -> String {
+pub(super) fn list(items: impl IntoIterator<Item = impl AsRef<str>>) -> String {
     let all: Vec<String> = items.into_iter().map(|item| item.as_ref().to_owned()).collect();
     let shown = all.iter().take(SHOWN).cloned().collect::<Vec<_>>().join(", ");
     if all.len() > SHOWN { format!("{shown} and {} more", all.len() - SHOWN) } else { shown }

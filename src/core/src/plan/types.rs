@@ -109,7 +109,7 @@ pub struct PlannedClaim {
     /// Taints the node has at first.
     pub startup_taints: Vec<Taint>,
     /// The pods it is bought for; sorted, never empty. Those that are still to come have keys that no pod can have, such as
-    /// `ml/Job/train#7`.
+    /// `ml/Job:train#7`.
     pub planned_pods: Vec<PodKey>,
     /// How long each stage may take.
     pub deadlines: Deadlines,

@@ -39,7 +39,7 @@ fn names(plan: &Plan) -> Vec<String> {
 #[test]
 fn what_a_job_is_about_to_make_is_bought_with_the_pods_that_are_there() {
     let plan = planned(&gang(2, 4));
-    assert_eq!(bought(&plan), ["g5.12xlarge: Job/train#0 Job/train#1 train-0 train-1"]);
+    assert_eq!(bought(&plan), ["g5.12xlarge: Job:train#0 Job:train#1 train-0 train-1"]);
     let reason = &plan.claims[0].reason;
     assert!(
         reason.ends_with("; room is kept for 2 pods of Job default/train that are still to come"),
@@ -79,7 +79,7 @@ fn a_pod_that_was_not_tried_yet_counts_as_soon_as_one_of_its_like_found_no_node(
     let plan = planned(&with(gang(1, 2), [waiting.clone(), member("train-0", 0)]));
     assert_eq!(bought(&plan), ["g5.12xlarge: train-0 train-1"], "both are there, one was not tried");
     let plan = planned(&with(gang(1, 3), [waiting, member("train-0", 0)]));
-    assert_eq!(bought(&plan), ["g5.12xlarge: Job/train#0 train-0 train-1"]);
+    assert_eq!(bought(&plan), ["g5.12xlarge: Job:train#0 train-0 train-1"]);
 }
 
 #[test]
@@ -123,8 +123,8 @@ fn a_place_that_is_kept_is_not_kept_twice_when_pods_already_run() {
 
 #[test]
 fn a_node_that_waits_for_pods_to_come_is_not_empty_until_they_are_not_believed_in() {
-    let waiting = Claim { planned_pods: vec![PodKey::new("default", "Job/train#0")], ..initialized() };
-    let snapshot = with(with(with(gang(1, 4), [waiting]), [claimed_node()]), [pool("gpu")]);
+    let waiting = Claim { planned_pods: vec![PodKey::new("default", "Job:train#0")], ..initialized() };
+    let snapshot = with(with(gang(1, 4), [waiting]), [claimed_node()]);
     let is_empty = |second| {
         let decision = decide(&snapshot, at(second));
         decision.actions.iter().any(|action| match action {
@@ -153,10 +153,4 @@ fn a_quota_that_lets_no_more_in_buys_nothing_for_what_it_keeps_out() {
     assert_eq!(of(quota([("pods", 0), ("cpu", 1_000_000)])), 1, "the pod that is there");
     assert_eq!(of(quota([("pods", 9), ("cpu", 29_999)])), 3);
     assert_eq!(of(quota([("pods", 9), ("example.com/other", 0)])), 4);
-}
-
-impl Put for Pool {
-    fn put(self, snapshot: &mut Snapshot) {
-        snapshot.pools.insert(self.name.clone(), self.into());
-    }
 }

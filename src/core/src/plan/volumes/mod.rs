@@ -3,6 +3,7 @@
 
 mod attach;
 mod bind;
+mod miss;
 
 use std::borrow::Cow;
 use std::cmp::Reverse;
@@ -11,6 +12,7 @@ use std::sync::Arc;
 
 pub(super) use attach::{ATTACHABLE, Attachable};
 use bind::{Bound, Waits};
+pub(super) use miss::miss;
 
 use super::UnplacedReason;
 use super::earlier::{planned_at, planned_pods};
