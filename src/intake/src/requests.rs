@@ -42,10 +42,8 @@ pub(crate) fn requests(
         .map(|(at, container)| {
             let stated = of_container(&format!("{path}.initContainers[{at}]"), container)?;
             let sidecar = container.restart_policy.as_deref() == Some("Always");
-            let requests = match sidecar {
-                true => node.counts(stated, "initContainerStatuses", &container.name)?,
-                false => stated,
-            };
+            let requests =
+                if sidecar { node.counts(stated, "initContainerStatuses", &container.name)? } else { stated };
             Ok(InitContainer { requests, sidecar })
         })
         .collect::<Result<Vec<_>, Problem>>()?;

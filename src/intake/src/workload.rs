@@ -208,7 +208,7 @@ struct Template<'a> {
     owner: &'a ObjectMeta,
     /// Where the template stands in it.
     path: &'a str,
-    template: &'a PodTemplateSpec,
+    pods: &'a PodTemplateSpec,
     /// What admission would add.
     classes: &'a RuntimeClasses,
     /// Of a StatefulSet: the claims that each pod gets for itself.
@@ -219,22 +219,22 @@ impl<'a> Template<'a> {
     fn new(
         owner: &'a ObjectMeta,
         path: &'a str,
-        template: &'a PodTemplateSpec,
+        pods: &'a PodTemplateSpec,
         classes: &'a RuntimeClasses,
     ) -> Self {
-        Self { owner, path, template, classes, claims: &[] }
+        Self { owner, path, pods, classes, claims: &[] }
     }
 
     /// `count` pods, named `name-0`, `name-1`, ...
     fn copies(&self, name: &str, count: i64, extra: &[UnmodelledRule]) -> Expanded {
         let path = format!("{}.spec", self.path);
-        let mut spec = self.template.spec.clone();
+        let mut spec = self.pods.spec.clone();
         has_containers(&path, spec.as_ref())?;
         let note = match &mut spec {
             Some(spec) => admit(&path, spec, self.classes).map_err(one)?,
             None => None,
         };
-        let template = self.template.metadata.as_ref();
+        let template = self.pods.metadata.as_ref();
         let meta = ObjectMeta {
             name: Some(name.to_owned()),
             namespace: self.owner.namespace.clone(),

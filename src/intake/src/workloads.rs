@@ -1,7 +1,7 @@
 //! Controllers of pods: how many pods they want at a time, and how many they have made.
 
 use k8s_openapi::api::apps::v1::{ReplicaSet, StatefulSet};
-use k8s_openapi::api::batch::v1::Job;
+use k8s_openapi::api::batch::v1::{Job, JobSpec};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use poolwright_core::Workload;
 
@@ -10,7 +10,7 @@ use crate::pod::{key_of, uid_of};
 /// A Job: `parallelism` pods at a time, and no more than are still to succeed. Suspended Jobs, those that have ended or are
 /// ending, and those that another controller manages want none.
 pub fn job(from: &Job) -> Workload {
-    let nothing = Default::default();
+    let nothing = JobSpec::default();
     let spec = from.spec.as_ref().unwrap_or(&nothing);
     let status = from.status.as_ref();
     let conditions = status.and_then(|status| status.conditions.as_deref()).unwrap_or_default();

@@ -97,7 +97,7 @@ async fn a_volume_that_is_made_for_its_first_pod_is_made_where_its_class_allows(
     })
     .await
     .unwrap();
-    assert_eq!(zones(&cluster, &name).await, [zone.clone()]);
+    assert_eq!(zones(&cluster, &name).await, std::slice::from_ref(&zone));
     let volume = volume(&unique("made-volume"), &zone, &class_name, &namespace, "data");
     cluster.apply("", &[volume]).await.unwrap();
     let running = cluster.wait_running(&namespace, 1).await.unwrap();

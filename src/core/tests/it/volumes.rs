@@ -1,6 +1,6 @@
 //! Pods with volumes go where the volumes can be used, and those whose volumes cannot be had buy nothing.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use poolwright_core::plan::{Plan, UnplacedReason};
 use poolwright_core::*;
@@ -57,7 +57,7 @@ fn volume(name: &str, topology: Vec<Vec<NodeTerm>>) -> Volume {
         name: name.into(),
         class: "gp3".into(),
         shape: shape(1),
-        labels: Default::default(),
+        labels: BTreeMap::new(),
         claim: None,
         available: true,
         deleting: false,
