@@ -62,6 +62,7 @@ fn config(flags: &ControllerFlags, namespace: String) -> Config {
         batch_idle: flags.batch_idle.unsigned_abs(),
         batch_max: flags.batch_max.unsigned_abs(),
         solver_limit: flags.time_limit.unsigned_abs(),
+        min_priority: flags.min_priority,
         setback_first: flags.stock_out_backoff.unsigned_abs(),
         list_interval: flags.list_interval.unsigned_abs(),
         ..defaults

@@ -24,6 +24,8 @@ pub struct Config {
     pub setback_most: Duration,
     /// Pods of these schedulers are planned.
     pub schedulers: Vec<String>,
+    /// Pods with a lower priority buy nothing; `None` to plan for all.
+    pub min_priority: Option<i32>,
     /// How many claims are created at a time.
     pub create_concurrency: usize,
     /// How many objects are worked on at a time.
@@ -55,6 +57,7 @@ impl Config {
             setback_first: Duration::from_mins(1),
             setback_most: Duration::from_hours(1),
             schedulers: vec!["default-scheduler".to_owned()],
+            min_priority: None,
             create_concurrency: 10,
             act_concurrency: 32,
             list_interval: Duration::from_secs(30),

@@ -1,8 +1,11 @@
 //! Conversion between API objects and the model: the intake room does it, this is how the controller asks for it.
 
-use k8s_openapi::api::{apps, core::v1 as k8s};
+use k8s_openapi::api::{apps, batch, core::v1 as k8s, storage::v1 as storage};
 use poolwright_api::{NodeClaim, NodePool};
-use poolwright_core::{Claim, DaemonSet, Namespace, Node, Pod, Pool};
+use poolwright_core::{
+    Claim, DaemonSet, Namespace, Node, NodeDrivers, Pod, Pool, Quota, StorageClass, Volume, VolumeClaim,
+    Workload,
+};
 
 /// A pod.
 pub fn pod(object: &k8s::Pod) -> Result<Pod, String> {
@@ -32,4 +35,44 @@ pub fn pool(object: &NodePool) -> Pool {
 /// A DaemonSet.
 pub fn daemonset(object: &apps::v1::DaemonSet) -> Result<DaemonSet, String> {
     poolwright_intake::daemonset(object).map_err(|error| error.to_string())
+}
+
+/// A PersistentVolumeClaim.
+pub fn volume_claim(object: &k8s::PersistentVolumeClaim) -> Result<VolumeClaim, String> {
+    poolwright_intake::volume_claim(object).map_err(|error| error.to_string())
+}
+
+/// A PersistentVolume.
+pub fn volume(object: &k8s::PersistentVolume) -> Result<Volume, String> {
+    poolwright_intake::volume(object).map_err(|error| error.to_string())
+}
+
+/// A StorageClass.
+pub fn storage_class(object: &storage::StorageClass) -> StorageClass {
+    poolwright_intake::storage_class(object)
+}
+
+/// How many volumes a node takes.
+pub fn node_drivers(object: &storage::CSINode) -> NodeDrivers {
+    poolwright_intake::node_drivers(object)
+}
+
+/// A Job.
+pub fn job(object: &batch::v1::Job) -> Workload {
+    poolwright_intake::job(object)
+}
+
+/// A ReplicaSet.
+pub fn replica_set(object: &apps::v1::ReplicaSet) -> Workload {
+    poolwright_intake::replica_set(object)
+}
+
+/// A StatefulSet.
+pub fn stateful_set(object: &apps::v1::StatefulSet) -> Workload {
+    poolwright_intake::stateful_set(object)
+}
+
+/// A ResourceQuota.
+pub fn quota(object: &k8s::ResourceQuota) -> Result<Quota, String> {
+    poolwright_intake::quota(object).map_err(|error| error.to_string())
 }

@@ -1,10 +1,13 @@
 //! The kinds that are watched.
 
 use jiff::Timestamp;
-use k8s_openapi::api::{apps, core::v1 as k8s};
+use k8s_openapi::api::{apps, batch, core::v1 as k8s, storage::v1 as storage};
 use poolwright_api::{NodeClaim, NodePool};
 use poolwright_core::index::Change;
-use poolwright_core::{Claim, ClaimName, DaemonSet, Namespace, Node, Pod, PodKey, Pool, PoolName};
+use poolwright_core::{
+    Claim, ClaimName, DaemonSet, Namespace, Node, NodeDrivers, Pod, PodKey, Pool, PoolName, Quota,
+    StorageClass, Volume, VolumeClaim, Workload,
+};
 
 use crate::convert;
 use crate::watch::Kind;
@@ -166,5 +169,208 @@ impl Kind for Namespaces {
     fn known(state: &State, _: Option<&str>, name: &str) -> Option<Namespace> {
         let labels = state.index.view().namespaces.get(name)?.clone();
         Some(Namespace { name: name.to_owned(), labels })
+    }
+}
+
+/// PersistentVolumeClaims.
+pub struct VolumeClaims;
+
+impl Kind for VolumeClaims {
+    type Object = k8s::PersistentVolumeClaim;
+    type Model = VolumeClaim;
+    const NAME: &'static str = "PersistentVolumeClaim";
+
+    fn convert(object: &k8s::PersistentVolumeClaim) -> Result<VolumeClaim, String> {
+        convert::volume_claim(object)
+    }
+    fn apply(state: &mut State, claim: VolumeClaim) -> Change {
+        state.index.apply_volume_claim(claim)
+    }
+    fn delete(state: &mut State, namespace: Option<&str>, name: &str) -> Change {
+        state.index.delete_volume_claim(&key(namespace, name))
+    }
+    fn reset(state: &mut State, claims: Vec<VolumeClaim>, _: Timestamp) -> Change {
+        state.index.reset_volume_claims(claims)
+    }
+    fn known(state: &State, namespace: Option<&str>, name: &str) -> Option<VolumeClaim> {
+        state.index.view().volume_claims.get(&key(namespace, name)).map(|claim| (**claim).clone())
+    }
+}
+
+/// PersistentVolumes.
+pub struct Volumes;
+
+impl Kind for Volumes {
+    type Object = k8s::PersistentVolume;
+    type Model = Volume;
+    const NAME: &'static str = "PersistentVolume";
+
+    fn convert(object: &k8s::PersistentVolume) -> Result<Volume, String> {
+        convert::volume(object)
+    }
+    fn apply(state: &mut State, volume: Volume) -> Change {
+        state.index.apply_volume(volume)
+    }
+    fn delete(state: &mut State, _: Option<&str>, name: &str) -> Change {
+        state.index.delete_volume(name)
+    }
+    fn reset(state: &mut State, volumes: Vec<Volume>, _: Timestamp) -> Change {
+        state.index.reset_volumes(volumes)
+    }
+    fn known(state: &State, _: Option<&str>, name: &str) -> Option<Volume> {
+        state.index.view().volumes.get(name).map(|volume| (**volume).clone())
+    }
+}
+
+/// StorageClasses.
+pub struct StorageClasses;
+
+impl Kind for StorageClasses {
+    type Object = storage::StorageClass;
+    type Model = StorageClass;
+    const NAME: &'static str = "StorageClass";
+
+    fn convert(object: &storage::StorageClass) -> Result<StorageClass, String> {
+        Ok(convert::storage_class(object))
+    }
+    fn apply(state: &mut State, class: StorageClass) -> Change {
+        state.index.apply_storage_class(class)
+    }
+    fn delete(state: &mut State, _: Option<&str>, name: &str) -> Change {
+        state.index.delete_storage_class(name)
+    }
+    fn reset(state: &mut State, classes: Vec<StorageClass>, _: Timestamp) -> Change {
+        state.index.reset_storage_classes(classes)
+    }
+    fn known(state: &State, _: Option<&str>, name: &str) -> Option<StorageClass> {
+        state.index.view().storage_classes.get(name).map(|class| (**class).clone())
+    }
+}
+
+/// CSINodes: how many volumes nodes take.
+pub struct CsiNodes;
+
+impl Kind for CsiNodes {
+    type Object = storage::CSINode;
+    type Model = NodeDrivers;
+    const NAME: &'static str = "CSINode";
+
+    fn convert(object: &storage::CSINode) -> Result<NodeDrivers, String> {
+        Ok(convert::node_drivers(object))
+    }
+    fn apply(state: &mut State, drivers: NodeDrivers) -> Change {
+        state.index.apply_node_drivers(drivers)
+    }
+    fn delete(state: &mut State, _: Option<&str>, name: &str) -> Change {
+        state.index.delete_node_drivers(name)
+    }
+    fn reset(state: &mut State, all: Vec<NodeDrivers>, _: Timestamp) -> Change {
+        state.index.reset_all_node_drivers(all)
+    }
+    fn known(state: &State, _: Option<&str>, name: &str) -> Option<NodeDrivers> {
+        state.index.view().node_drivers.get(name).map(|drivers| (**drivers).clone())
+    }
+}
+
+/// Jobs: how many pods they are about to make.
+pub struct Jobs;
+
+impl Kind for Jobs {
+    type Object = batch::v1::Job;
+    type Model = Workload;
+    const NAME: &'static str = "Job";
+
+    fn convert(object: &batch::v1::Job) -> Result<Workload, String> {
+        Ok(convert::job(object))
+    }
+    fn apply(state: &mut State, workload: Workload) -> Change {
+        state.index.apply_workload(workload)
+    }
+    fn delete(state: &mut State, namespace: Option<&str>, name: &str) -> Change {
+        state.index.delete_workload(Self::NAME, &key(namespace, name))
+    }
+    fn reset(state: &mut State, workloads: Vec<Workload>, _: Timestamp) -> Change {
+        state.index.reset_workloads(Self::NAME, workloads)
+    }
+    fn known(state: &State, namespace: Option<&str>, name: &str) -> Option<Workload> {
+        let key = (Self::NAME.to_owned(), key(namespace, name));
+        state.index.view().workloads.get(&key).map(|workload| (**workload).clone())
+    }
+}
+
+/// ReplicaSets: how many pods they are about to make.
+pub struct ReplicaSets;
+
+impl Kind for ReplicaSets {
+    type Object = apps::v1::ReplicaSet;
+    type Model = Workload;
+    const NAME: &'static str = "ReplicaSet";
+
+    fn convert(object: &apps::v1::ReplicaSet) -> Result<Workload, String> {
+        Ok(convert::replica_set(object))
+    }
+    fn apply(state: &mut State, workload: Workload) -> Change {
+        state.index.apply_workload(workload)
+    }
+    fn delete(state: &mut State, namespace: Option<&str>, name: &str) -> Change {
+        state.index.delete_workload(Self::NAME, &key(namespace, name))
+    }
+    fn reset(state: &mut State, workloads: Vec<Workload>, _: Timestamp) -> Change {
+        state.index.reset_workloads(Self::NAME, workloads)
+    }
+    fn known(state: &State, namespace: Option<&str>, name: &str) -> Option<Workload> {
+        let key = (Self::NAME.to_owned(), key(namespace, name));
+        state.index.view().workloads.get(&key).map(|workload| (**workload).clone())
+    }
+}
+
+/// StatefulSets: how many pods they are about to make.
+pub struct StatefulSets;
+
+impl Kind for StatefulSets {
+    type Object = apps::v1::StatefulSet;
+    type Model = Workload;
+    const NAME: &'static str = "StatefulSet";
+
+    fn convert(object: &apps::v1::StatefulSet) -> Result<Workload, String> {
+        Ok(convert::stateful_set(object))
+    }
+    fn apply(state: &mut State, workload: Workload) -> Change {
+        state.index.apply_workload(workload)
+    }
+    fn delete(state: &mut State, namespace: Option<&str>, name: &str) -> Change {
+        state.index.delete_workload(Self::NAME, &key(namespace, name))
+    }
+    fn reset(state: &mut State, workloads: Vec<Workload>, _: Timestamp) -> Change {
+        state.index.reset_workloads(Self::NAME, workloads)
+    }
+    fn known(state: &State, namespace: Option<&str>, name: &str) -> Option<Workload> {
+        let key = (Self::NAME.to_owned(), key(namespace, name));
+        state.index.view().workloads.get(&key).map(|workload| (**workload).clone())
+    }
+}
+
+/// ResourceQuotas: how many pods controllers can make.
+pub struct Quotas;
+
+impl Kind for Quotas {
+    type Object = k8s::ResourceQuota;
+    type Model = Quota;
+    const NAME: &'static str = "ResourceQuota";
+
+    fn convert(object: &k8s::ResourceQuota) -> Result<Quota, String> {
+        convert::quota(object)
+    }
+    fn apply(state: &mut State, quota: Quota) -> Change {
+        state.index.apply_quota(quota)
+    }
+    fn delete(state: &mut State, namespace: Option<&str>, name: &str) -> Change {
+        state.index.delete_quota(&key(namespace, name))
+    }
+    fn reset(state: &mut State, quotas: Vec<Quota>, _: Timestamp) -> Change {
+        state.index.reset_quotas(quotas)
+    }
+    fn known(state: &State, namespace: Option<&str>, name: &str) -> Option<Quota> {
+        state.index.view().quotas.get(&key(namespace, name)).map(|quota| (**quota).clone())
     }
 }

@@ -58,7 +58,10 @@ use events::{Events, write_events};
 use executor::Executor;
 use http::Endpoints;
 use inventory::{CATALOGUES, Inventory};
-use kinds::{DaemonSets, Namespaces, NodeClaims, NodePools, Nodes, Pods, UNFINISHED_PODS};
+use kinds::{
+    CsiNodes, DaemonSets, Jobs, Namespaces, NodeClaims, NodePools, Nodes, Pods, Quotas, ReplicaSets,
+    StatefulSets, StorageClasses, UNFINISHED_PODS, VolumeClaims, Volumes,
+};
 use leader::Elector;
 use lifecycle::Lifecycle;
 use metrics::Metrics;
@@ -135,6 +138,14 @@ pub async fn run_in(
         NodeClaims::NAME,
         NodePools::NAME,
         DaemonSets::NAME,
+        VolumeClaims::NAME,
+        Volumes::NAME,
+        StorageClasses::NAME,
+        CsiNodes::NAME,
+        Jobs::NAME,
+        ReplicaSets::NAME,
+        StatefulSets::NAME,
+        Quotas::NAME,
         CATALOGUES,
     ];
     let (unsynced, unsynced_watch) = tokio::sync::watch::channel(Vec::from(kinds));
@@ -171,7 +182,15 @@ pub async fn run_in(
     background.spawn(watches.clone().run::<Namespaces>(client.clone(), None));
     background.spawn(watches.clone().run::<NodeClaims>(client.clone(), None));
     background.spawn(watches.clone().run::<NodePools>(client.clone(), None));
-    background.spawn(watches.run::<DaemonSets>(client.clone(), None));
+    background.spawn(watches.clone().run::<DaemonSets>(client.clone(), None));
+    background.spawn(watches.clone().run::<VolumeClaims>(client.clone(), None));
+    background.spawn(watches.clone().run::<Volumes>(client.clone(), None));
+    background.spawn(watches.clone().run::<StorageClasses>(client.clone(), None));
+    background.spawn(watches.clone().run::<CsiNodes>(client.clone(), None));
+    background.spawn(watches.clone().run::<Jobs>(client.clone(), None));
+    background.spawn(watches.clone().run::<ReplicaSets>(client.clone(), None));
+    background.spawn(watches.clone().run::<StatefulSets>(client.clone(), None));
+    background.spawn(watches.run::<Quotas>(client.clone(), None));
     let inventory = Inventory {
         config: config.clone(),
         world: world.clone(),

@@ -94,6 +94,7 @@ impl Planner {
         self.world.plan_again();
         let options = PlanOptions {
             schedulers: self.config.schedulers.clone(),
+            min_priority: self.config.min_priority,
             // Names of claims differ between leaders, also should two of them plan from one snapshot.
             salt: format!("{}/{}", self.config.lease.identity, claim.term),
             ..PlanOptions::default()
@@ -119,12 +120,13 @@ impl Planner {
         loop {
             changes.mark_unchanged();
             self.world.release_held_back();
+            self.world.plan_if_again();
             let now = self.clock.now();
             let due = self.world.plan_at();
             if due.is_some_and(|due| due <= now) {
                 return;
             }
-            let next = [due, self.world.next_release()].into_iter().flatten().min();
+            let next = [due, self.world.next_release(), self.world.again_at()].into_iter().flatten().min();
             let pause = next.map(|next| Duration::try_from(next.duration_since(now)).unwrap_or_default());
             tokio::select! {
                 _ = changes.changed() => {}
@@ -168,6 +170,7 @@ impl Planner {
         }
         let created = self.create(&plan.claims).await;
         self.world.nominate(plan.nominations.clone());
+        self.world.plan_again_at(plan.again_at);
         let outcome = match &created {
             _ if plan.claims.is_empty() => "nothing-to-buy",
             Created::Yes => "bought",

@@ -37,6 +37,7 @@ pub struct State {
     setbacks: Setbacks,
     problems: BTreeMap<NodeClassRef, String>,
     doubtful: bool,
+    again_at: Option<Timestamp>,
 }
 
 impl World {
@@ -49,6 +50,7 @@ impl World {
             setbacks,
             problems: BTreeMap::new(),
             doubtful: false,
+            again_at: None,
         };
         Arc::new(Self {
             state: Mutex::new(state),
@@ -235,6 +237,30 @@ impl World {
     /// Plan in a while, as if pods had come.
     pub fn plan_again(&self) {
         self.change(|_| Change::Demand);
+    }
+
+    /// The last plan wants to be made again then, even if nothing changes.
+    pub fn plan_again_at(&self, at: Option<Timestamp>) {
+        self.lock().again_at = at;
+    }
+
+    /// When the last plan wants to be made again, whatever changes.
+    pub fn again_at(&self) -> Option<Timestamp> {
+        self.lock().again_at
+    }
+
+    /// Plans again if the last plan wanted that by now.
+    pub fn plan_if_again(&self) {
+        let now = self.clock.now();
+        let mut state = self.lock();
+        let due = state.again_at.is_some_and(|at| at <= now);
+        if due {
+            state.again_at = None;
+        }
+        drop(state);
+        if due {
+            self.urgent();
+        }
     }
 
     /// When to plan next.

@@ -1,7 +1,7 @@
 //! What to tell the users of a plan.
 
 use crate::action::{Action, ConditionStatus, ConditionType, ConditionUpdate, Notice, NoticeKind, Subject};
-use crate::plan::{Plan, PoolFindings};
+use crate::plan::{Plan, PoolFindings, is_expected};
 
 /// Events on pods and conditions of pools that follow from a plan. They repeat as long as the plan says the same: whoever
 /// sends them leaves out what was already said.
@@ -22,7 +22,7 @@ pub fn notices(plan: &Plan) -> Vec<Action> {
         }
     }
     for claim in &plan.claims {
-        for pod in &claim.planned_pods {
+        for pod in claim.planned_pods.iter().filter(|pod| !is_expected(pod)) {
             let message = format!("bought for it: {} (claim {})", claim.reason, claim.name);
             actions.push(tell(Subject::Pod(pod.clone()), NoticeKind::Normal, "NodePlanned", message));
         }

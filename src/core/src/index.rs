@@ -7,8 +7,8 @@ use jiff::{SignedDuration, Timestamp};
 use poolwright_catalog::{Catalogue, OfferingId};
 
 use crate::model::{
-    Claim, ClaimName, DaemonSet, Instance, Namespace, Node, NodeClassRef, Pod, PodKey, PodPhase, PodRole,
-    Pool, PoolName, Snapshot, Uid,
+    Claim, ClaimName, DaemonSet, Instance, Namespace, Node, NodeClassRef, NodeDrivers, Pod, PodKey, PodPhase,
+    PodRole, Pool, PoolName, Quota, Snapshot, StorageClass, Uid, Volume, VolumeClaim, Workload,
 };
 
 /// How long a claim that we wrote ourselves outlives a list that does not have it.
@@ -195,6 +195,99 @@ impl ClusterIndex {
         Change::Room
     }
 
+    /// A controller of pods was added or changed. Its pods tell of demand; this only says how many more will come.
+    pub fn apply_workload(&mut self, workload: Workload) -> Change {
+        let key = (workload.kind.clone(), workload.key.clone());
+        put(&mut self.state.workloads, key, workload).min(Change::Life)
+    }
+
+    /// A controller of pods is gone.
+    pub fn delete_workload(&mut self, kind: &str, key: &PodKey) -> Change {
+        let gone = self.state.workloads.remove(&(kind.to_owned(), key.clone()));
+        gone.map_or(Change::None, |_| Change::Life)
+    }
+
+    /// All controllers of a kind that there are.
+    pub fn reset_workloads(&mut self, kind: &str, all: impl IntoIterator<Item = Workload>) -> Change {
+        self.state.workloads.retain(|(known, _), _| known != kind);
+        all.into_iter().map(|workload| self.apply_workload(workload)).fold(Change::Life, Ord::max)
+    }
+
+    /// A ResourceQuota was added or changed.
+    pub fn apply_quota(&mut self, quota: Quota) -> Change {
+        put(&mut self.state.quotas, quota.key.clone(), quota).min(Change::Life)
+    }
+
+    /// A ResourceQuota is gone.
+    pub fn delete_quota(&mut self, key: &PodKey) -> Change {
+        self.state.quotas.remove(key).map_or(Change::None, |_| Change::Life)
+    }
+
+    /// Every ResourceQuota there is.
+    pub fn reset_quotas(&mut self, all: impl IntoIterator<Item = Quota>) -> Change {
+        reset(&mut self.state.quotas, all, |quota| quota.key.clone()).min(Change::Life)
+    }
+
+    /// A PersistentVolumeClaim was added or changed.
+    pub fn apply_volume_claim(&mut self, claim: VolumeClaim) -> Change {
+        put(&mut self.state.volume_claims, claim.key.clone(), claim)
+    }
+
+    /// A PersistentVolumeClaim is gone.
+    pub fn delete_volume_claim(&mut self, key: &PodKey) -> Change {
+        self.state.volume_claims.remove(key).map_or(Change::None, |_| Change::Room)
+    }
+
+    /// Every PersistentVolumeClaim there is.
+    pub fn reset_volume_claims(&mut self, all: impl IntoIterator<Item = VolumeClaim>) -> Change {
+        reset(&mut self.state.volume_claims, all, |claim| claim.key.clone())
+    }
+
+    /// A PersistentVolume was added or changed.
+    pub fn apply_volume(&mut self, volume: Volume) -> Change {
+        put(&mut self.state.volumes, volume.name.clone(), volume)
+    }
+
+    /// A PersistentVolume is gone.
+    pub fn delete_volume(&mut self, key: &str) -> Change {
+        self.state.volumes.remove(key).map_or(Change::None, |_| Change::Room)
+    }
+
+    /// Every PersistentVolume there is.
+    pub fn reset_volumes(&mut self, all: impl IntoIterator<Item = Volume>) -> Change {
+        reset(&mut self.state.volumes, all, |volume| volume.name.clone())
+    }
+
+    /// A StorageClass was added or changed.
+    pub fn apply_storage_class(&mut self, class: StorageClass) -> Change {
+        put(&mut self.state.storage_classes, class.name.clone(), class)
+    }
+
+    /// A StorageClass is gone.
+    pub fn delete_storage_class(&mut self, key: &str) -> Change {
+        self.state.storage_classes.remove(key).map_or(Change::None, |_| Change::Room)
+    }
+
+    /// Every StorageClass there is.
+    pub fn reset_storage_classes(&mut self, all: impl IntoIterator<Item = StorageClass>) -> Change {
+        reset(&mut self.state.storage_classes, all, |class| class.name.clone())
+    }
+
+    /// A CSINode was added or changed.
+    pub fn apply_node_drivers(&mut self, drivers: NodeDrivers) -> Change {
+        put(&mut self.state.node_drivers, drivers.node.clone(), drivers)
+    }
+
+    /// A CSINode is gone.
+    pub fn delete_node_drivers(&mut self, key: &str) -> Change {
+        self.state.node_drivers.remove(key).map_or(Change::None, |_| Change::Room)
+    }
+
+    /// Every CSINode there is.
+    pub fn reset_all_node_drivers(&mut self, all: impl IntoIterator<Item = NodeDrivers>) -> Change {
+        reset(&mut self.state.node_drivers, all, |drivers| drivers.node.clone())
+    }
+
     /// What a node class can buy, or why it cannot be used.
     pub fn set_catalogue(
         &mut self,
@@ -268,6 +361,7 @@ impl ClusterIndex {
             let as_before = old.is_some_and(|old| {
                 wants_node(old)
                     && old.spec == pod.spec
+                    && old.volumes == pod.volumes
                     && old.labels == pod.labels
                     && old.priority == pod.priority
                     // A nomination that was taken back came to nothing.
@@ -308,6 +402,16 @@ fn put<K: Ord, V: PartialEq>(map: &mut BTreeMap<K, Arc<V>>, key: K, value: V) ->
     }
     map.insert(key, Arc::new(value));
     Change::Room
+}
+
+fn reset<K: Ord, V: PartialEq>(
+    map: &mut BTreeMap<K, Arc<V>>,
+    all: impl IntoIterator<Item = V>,
+    key: fn(&V) -> K,
+) -> Change {
+    let all: BTreeMap<K, V> = all.into_iter().map(|one| (key(&one), one)).collect();
+    let gone = drop_missing(map, &all, Change::Room);
+    all.into_iter().map(|(key, one)| put(map, key, one)).fold(gone, Ord::max)
 }
 
 fn drop_missing<K: Ord, V, W>(map: &mut BTreeMap<K, V>, listed: &BTreeMap<K, W>, change: Change) -> Change {

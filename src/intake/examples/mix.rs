@@ -134,7 +134,8 @@ fn incremental(class: &NodeClassRef, pool: &poolwright_core::Pool, catalogue: &A
     let quantities = json!({"cpu": "16", "memory": "64Gi", "pods": "110"});
     for at in 0..NODES {
         let name = format!("node-{at:05}");
-        let labels = json!({"kubernetes.io/hostname": name, "topology.kubernetes.io/zone": ZONES[at % ZONES.len()]});
+        let labels =
+            json!({"kubernetes.io/hostname": name, "topology.kubernetes.io/zone": ZONES[at % ZONES.len()]});
         let node: k8s::Node = serde_json::from_value(json!({"metadata": {"name": name, "labels": labels},
             "status": {"allocatable": quantities, "conditions": [{"type": "Ready", "status": "True"}]}}))
         .expect("a node");

@@ -37,7 +37,7 @@ pub(crate) fn convert(from: &k8s::DaemonSet) -> Result<DaemonSet, Problem> {
     let labels = pods.metadata.and_then(|meta| meta.labels).unwrap_or_default();
     let key = key_of(&from.metadata);
     let owner = Owner { namespace: &key.namespace, labels: &labels };
-    let mut spec = pod_spec("spec.template.spec", owner, &template)?;
+    let mut spec = pod_spec("spec.template.spec", owner, &template, None)?;
     spec.tolerations.extend(TOLERATED.map(|(key, effect)| tolerate(key, effect)));
     if template.host_network == Some(true) {
         spec.tolerations.push(tolerate("node.kubernetes.io/network-unavailable", Effect::NoSchedule));

@@ -3,15 +3,19 @@
 
 use std::collections::BTreeSet;
 
+use k8s_openapi::api::node::v1::RuntimeClass;
 use k8s_openapi::api::{apps, core::v1 as k8s};
 use poolwright_api as api;
-use poolwright_core::{Claim, DaemonSet, Namespace, Node, Pod, Pool};
+use poolwright_core::{
+    Claim, DaemonSet, Namespace, Node, NodeDrivers, Pod, Pool, StorageClass, Volume, VolumeClaim,
+};
 use serde_json::Value;
 
 use crate::error::{IntakeError, Problem, object_name};
+use crate::runtime_class::{RuntimeClasses, admit};
 use crate::strict::read;
 use crate::workload::{self, Expansion};
-use crate::{claim, daemonset, node, others, pool};
+use crate::{claim, daemonset, node, others, pool, volumes};
 
 /// What the objects of one or more manifests come to.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -30,6 +34,16 @@ pub struct Manifest {
     pub daemonsets: Vec<DaemonSet>,
     /// NodeClaims.
     pub claims: Vec<Claim>,
+    /// PersistentVolumeClaims.
+    pub volume_claims: Vec<VolumeClaim>,
+    /// PersistentVolumeClaims that controllers make for pods, where they are not there yet.
+    pub made_claims: Vec<VolumeClaim>,
+    /// PersistentVolumes.
+    pub volumes: Vec<Volume>,
+    /// StorageClasses.
+    pub storage_classes: Vec<StorageClass>,
+    /// CSINodes.
+    pub node_drivers: Vec<NodeDrivers>,
     /// What was left out and why, in sentences.
     pub notes: Vec<String>,
 }
@@ -44,6 +58,11 @@ impl Manifest {
         self.namespaces.extend(other.namespaces);
         self.daemonsets.extend(other.daemonsets);
         self.claims.extend(other.claims);
+        self.volume_claims.extend(other.volume_claims);
+        self.made_claims.extend(other.made_claims);
+        self.volumes.extend(other.volumes);
+        self.storage_classes.extend(other.storage_classes);
+        self.node_drivers.extend(other.node_drivers);
         self.notes.extend(other.notes);
     }
 
@@ -59,10 +78,21 @@ impl Manifest {
         let namespaces = self.namespaces.iter().map(|namespace| format!("Namespace {}", namespace.name));
         let daemonsets = self.daemonsets.iter().map(|set| format!("DaemonSet {}", set.key));
         let claims = self.claims.iter().map(|claim| format!("NodeClaim {}", claim.name));
+        let volume_claims =
+            self.volume_claims.iter().map(|claim| format!("PersistentVolumeClaim {}", claim.key));
+        let volumes = self.volumes.iter().map(|volume| format!("PersistentVolume {}", volume.name));
+        let storage = self.storage_classes.iter().map(|class| format!("StorageClass {}", class.name));
+        let volumes = volume_claims.chain(volumes).chain(storage);
         let mut seen = BTreeSet::new();
         let mut twice = BTreeSet::new();
-        for name in
-            pods.chain(pools).chain(classes).chain(nodes).chain(namespaces).chain(daemonsets).chain(claims)
+        for name in pods
+            .chain(pools)
+            .chain(classes)
+            .chain(nodes)
+            .chain(namespaces)
+            .chain(daemonsets)
+            .chain(claims)
+            .chain(volumes)
         {
             if !seen.insert(name.clone()) {
                 twice.insert(name);
@@ -85,8 +115,12 @@ pub fn parse(source: &str, text: &str) -> Result<Manifest, Vec<IntakeError>> {
             }
             let owners: BTreeSet<String> =
                 objects.iter().filter_map(|object| owner_uid(&object.value)).collect();
-            for object in &objects {
-                errors.extend(object.read_into(&mut manifest, &owners).err().into_iter().flatten());
+            let mut shared = Shared { owners, runtime_classes: RuntimeClasses::new() };
+            // What other objects are admitted by comes first, wherever it stands.
+            let (classes, others): (Vec<_>, Vec<_>) =
+                objects.iter().partition(|object| object.kind == "RuntimeClass");
+            for object in classes.into_iter().chain(others) {
+                errors.extend(object.read_into(&mut manifest, &mut shared).err().into_iter().flatten());
             }
             errors.extend(manifest.duplicates());
         }
@@ -120,6 +154,13 @@ fn documents(text: &str) -> Result<Vec<Value>, Problem> {
     serde_saphyr::from_multiple_with_options(text, options).map_err(|error| {
         Problem::new("", format!("not readable as YAML or JSON: {error}"), "correct the syntax")
     })
+}
+
+/// What objects of a manifest say about others.
+struct Shared {
+    /// UIDs of what controls an object of the manifest.
+    owners: BTreeSet<String>,
+    runtime_classes: RuntimeClasses,
 }
 
 /// One object of a manifest.
@@ -184,7 +225,7 @@ fn owner_uid(value: &Value) -> Option<String> {
 }
 
 /// Kinds that this room reads, with the one version it reads and whether they live in a namespace.
-const KINDS: [(&str, &str, bool); 12] = [
+const KINDS: [(&str, &str, bool); 17] = [
     ("Pod", "v1", true),
     ("Node", "v1", false),
     ("Namespace", "v1", false),
@@ -194,6 +235,11 @@ const KINDS: [(&str, &str, bool); 12] = [
     ("DaemonSet", "apps/v1", true),
     ("Job", "batch/v1", true),
     ("JobSet", "jobset.x-k8s.io/v1alpha2", true),
+    ("RuntimeClass", "node.k8s.io/v1", false),
+    ("PersistentVolumeClaim", "v1", true),
+    ("PersistentVolume", "v1", false),
+    ("StorageClass", "storage.k8s.io/v1", false),
+    ("CSINode", "storage.k8s.io/v1", false),
     ("NodePool", api::API_VERSION, false),
     ("NodeClaim", api::API_VERSION, false),
     ("KwokNodeClass", api::API_VERSION, false),
@@ -231,7 +277,7 @@ impl Object {
         }
     }
 
-    fn read_into(&self, manifest: &mut Manifest, owners: &BTreeSet<String>) -> Result<(), Vec<IntakeError>> {
+    fn read_into(&self, manifest: &mut Manifest, shared: &mut Shared) -> Result<(), Vec<IntakeError>> {
         let name =
             |problems: Vec<Problem>| problems.into_iter().map(|problem| problem.of(self.name())).collect();
         let known = KINDS
@@ -248,18 +294,19 @@ impl Object {
         if meta(&self.value, "name").is_none() && meta(&self.value, "generateName").is_none() {
             return Err(name(vec![Problem::new("metadata.name", "missing", "give the object a name")]));
         }
-        self.convert_into(manifest, owners).map_err(name)
+        self.convert_into(manifest, shared).map_err(name)
     }
 
-    fn convert_into(&self, manifest: &mut Manifest, owners: &BTreeSet<String>) -> Result<(), Vec<Problem>> {
+    fn convert_into(&self, manifest: &mut Manifest, shared: &mut Shared) -> Result<(), Vec<Problem>> {
         let value = &self.value;
+        let classes = &shared.runtime_classes;
         let expansion = match self.kind.as_str() {
-            "Pod" => workload::single(value)?,
-            "Deployment" => workload::deployment(value)?,
-            "ReplicaSet" => workload::replica_set(value)?,
-            "StatefulSet" => workload::stateful_set(value)?,
-            "Job" => workload::job(value)?,
-            "JobSet" => workload::job_set(value)?,
+            "Pod" => workload::single(value, classes)?,
+            "Deployment" => workload::deployment(value, classes)?,
+            "ReplicaSet" => workload::replica_set(value, classes)?,
+            "StatefulSet" => workload::stateful_set(value, classes)?,
+            "Job" => workload::job(value, classes)?,
+            "JobSet" => workload::job_set(value, classes)?,
             "Node" => {
                 manifest
                     .nodes
@@ -271,8 +318,36 @@ impl Object {
                 return Ok(());
             }
             "DaemonSet" => {
-                let set: apps::v1::DaemonSet = read(value)?;
+                let mut set: apps::v1::DaemonSet = read(value)?;
+                if let Some(spec) = set.spec.as_mut().and_then(|spec| spec.template.spec.as_mut()) {
+                    let note = admit("spec.template.spec", spec, classes).map_err(|problem| vec![problem])?;
+                    manifest.notes.extend(note.map(|note| format!("{}: {note}", self.name())));
+                }
                 manifest.daemonsets.push(daemonset::convert(&set).map_err(|problem| vec![problem])?);
+                return Ok(());
+            }
+            "PersistentVolumeClaim" => {
+                let claim = volumes::convert_claim(&read(value)?).map_err(|problem| vec![problem])?;
+                manifest.volume_claims.push(claim);
+                return Ok(());
+            }
+            "PersistentVolume" => {
+                let volume = volumes::convert_volume(&read(value)?).map_err(|problem| vec![problem])?;
+                manifest.volumes.push(volume);
+                return Ok(());
+            }
+            "StorageClass" => {
+                manifest.storage_classes.push(volumes::storage_class(&read(value)?));
+                return Ok(());
+            }
+            "CSINode" => {
+                manifest.node_drivers.push(volumes::node_drivers(&read(value)?));
+                return Ok(());
+            }
+            "RuntimeClass" => {
+                let class: RuntimeClass = read(value)?;
+                let name = class.metadata.name.clone().unwrap_or_default();
+                shared.runtime_classes.insert(name, class);
                 return Ok(());
             }
             "NodePool" => {
@@ -293,7 +368,7 @@ impl Object {
                 return Ok(());
             }
         };
-        self.add_pods(expansion, manifest, owners);
+        self.add_pods(expansion, manifest, &shared.owners);
         Ok(())
     }
 
@@ -308,6 +383,7 @@ impl Object {
                 .push(format!("{}: what it controls is in the manifest and counts instead", self.name()));
         } else {
             manifest.pods.extend(expansion.pods);
+            manifest.made_claims.extend(expansion.claims);
         }
     }
 

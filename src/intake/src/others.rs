@@ -212,7 +212,7 @@ fn own_values(
 }
 
 /// What a label selector requires, in one order; `None` when it makes no sense.
-fn requirements(selector: &LabelSelector) -> Option<Vec<Requirement>> {
+pub(crate) fn requirements(selector: &LabelSelector) -> Option<Vec<Requirement>> {
     let mut all: Vec<Requirement> = Vec::new();
     for (key, value) in selector.match_labels.iter().flatten() {
         all.push(Requirement { key: key.clone(), operator: Operator::In([value.clone()].into()) });

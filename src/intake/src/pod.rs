@@ -7,7 +7,7 @@ use poolwright_core::{Pod, PodKey, PodPhase, PodRole, PodSpec, Uid};
 
 use crate::error::{IntakeError, Problem, object_name};
 use crate::others::{self, Owner};
-use crate::{requests, rules, unmodelled};
+use crate::{requests, rules, unmodelled, volumes};
 
 /// The scheduler of pods that name none.
 const DEFAULT_SCHEDULER: &str = "default-scheduler";
@@ -35,8 +35,15 @@ pub(crate) fn convert(from: &k8s::Pod, path: &str) -> Result<Pod, Problem> {
     let labels = meta.labels.clone().unwrap_or_default();
     Ok(Pod {
         uid: uid_of(meta),
-        spec: pod_spec(path, Owner { namespace: &key.namespace, labels: &labels }, spec)?,
+        spec: pod_spec(
+            path,
+            Owner { namespace: &key.namespace, labels: &labels },
+            spec,
+            from.status.as_ref(),
+        )?,
         labels,
+        owner: owner_of(meta),
+        volumes: volumes::of_pod(&key.name, spec),
         priority: priority(spec),
         scheduler: spec.scheduler_name.clone().unwrap_or_else(|| DEFAULT_SCHEDULER.to_owned()),
         role: role(meta),
@@ -48,8 +55,13 @@ pub(crate) fn convert(from: &k8s::Pod, path: &str) -> Result<Pod, Problem> {
     })
 }
 
-/// What a pod asks of a node. `path` is that of the spec.
-pub(crate) fn pod_spec(path: &str, owner: Owner<'_>, spec: &k8s::PodSpec) -> Result<PodSpec, Problem> {
+/// What a pod asks of a node. `path` is that of the spec; the status says what a running pod was resized to.
+pub(crate) fn pod_spec(
+    path: &str,
+    owner: Owner<'_>,
+    spec: &k8s::PodSpec,
+    status: Option<&k8s::PodStatus>,
+) -> Result<PodSpec, Problem> {
     let mut unmodelled = unmodelled::find(path, spec);
     let affinity = spec.affinity.as_ref().and_then(|affinity| affinity.node_affinity.as_ref());
     let node_affinity =
@@ -57,11 +69,12 @@ pub(crate) fn pod_spec(path: &str, owner: Owner<'_>, spec: &k8s::PodSpec) -> Res
     let tolerations =
         rules::tolerations(path, spec.tolerations.as_deref().unwrap_or_default(), &mut unmodelled);
     Ok(PodSpec {
-        requests: requests::requests(path, spec)?,
+        requests: requests::requests(path, spec, status)?,
         node_selector: spec.node_selector.clone().unwrap_or_default(),
         node_affinity,
         tolerations,
         gpu_share: None,
+        volumes: Vec::new(),
         host_ports: others::host_ports(path, spec)?,
         spreads: others::spreads(path, owner, spec, &mut unmodelled),
         spread_wishes: others::spread_wishes(spec),
@@ -89,6 +102,11 @@ fn priority(spec: &k8s::PodSpec) -> i32 {
         Some("system-cluster-critical") => 2_000_000_000,
         _ => 0,
     })
+}
+
+fn owner_of(meta: &ObjectMeta) -> Option<Uid> {
+    let owner = meta.owner_references.iter().flatten().find(|owner| owner.controller == Some(true))?;
+    Some(Uid(owner.uid.clone()))
 }
 
 fn role(meta: &ObjectMeta) -> PodRole {

@@ -10,15 +10,29 @@ use poolwright_core::requests::{InitContainer, effective};
 use crate::convert::resources;
 use crate::error::Problem;
 
+const HUGE_PAGES: &str = "hugepages-";
+
 type Quantities = BTreeMap<String, Quantity>;
 
 /// What the scheduler counts for this pod. `path` is that of the spec.
-pub(crate) fn requests(path: &str, spec: &k8s::PodSpec) -> Result<ResourceList, Problem> {
+///
+/// A pod that runs may be resized in place (KEP-1287): of each container, and of the pod as a whole, the largest counts of
+/// what the spec asks for, what the node has admitted and what is in force. A resize that its node can never admit does
+/// not count. `status` is where that is read.
+pub(crate) fn requests(
+    path: &str,
+    spec: &k8s::PodSpec,
+    status: Option<&k8s::PodStatus>,
+) -> Result<ResourceList, Problem> {
+    let node = Node { status };
     let containers = spec
         .containers
         .iter()
         .enumerate()
-        .map(|(at, container)| of_container(&format!("{path}.containers[{at}]"), container))
+        .map(|(at, container)| {
+            let stated = of_container(&format!("{path}.containers[{at}]"), container)?;
+            node.counts(stated, "containerStatuses", &container.name)
+        })
         .collect::<Result<Vec<_>, _>>()?;
     let init = spec
         .init_containers
@@ -26,16 +40,66 @@ pub(crate) fn requests(path: &str, spec: &k8s::PodSpec) -> Result<ResourceList, 
         .flatten()
         .enumerate()
         .map(|(at, container)| {
-            Ok(InitContainer {
-                requests: of_container(&format!("{path}.initContainers[{at}]"), container)?,
-                sidecar: container.restart_policy.as_deref() == Some("Always"),
-            })
+            let stated = of_container(&format!("{path}.initContainers[{at}]"), container)?;
+            let sidecar = container.restart_policy.as_deref() == Some("Always");
+            let requests =
+                if sidecar { node.counts(stated, "initContainerStatuses", &container.name)? } else { stated };
+            Ok(InitContainer { requests, sidecar })
         })
         .collect::<Result<Vec<_>, Problem>>()?;
     let overhead = resources(&format!("{path}.overhead"), spec.overhead.as_ref())?;
     let from_containers = effective(&containers, &init, &ResourceList::new(), None);
     let whole = of_pod(&format!("{path}.resources"), spec.resources.as_ref(), &from_containers)?;
+    let whole = whole.map(|stated| node.counts_whole(stated)).transpose()?;
     Ok(effective(&containers, &init, &overhead, whole.as_ref()))
+}
+
+/// What the node of a pod says about its resources.
+struct Node<'a> {
+    status: Option<&'a k8s::PodStatus>,
+}
+
+impl Node<'_> {
+    /// What counts for a container that states this.
+    fn counts(&self, stated: ResourceList, list: &str, name: &str) -> Result<ResourceList, Problem> {
+        let Some(status) = self.status else { return Ok(stated) };
+        let all = match list {
+            "containerStatuses" => &status.container_statuses,
+            _ => &status.init_container_statuses,
+        };
+        let found = all.iter().flatten().enumerate().find(|(_, one)| one.name == name);
+        let Some((at, one)) = found else { return Ok(stated) };
+        let Some(actual) = &one.resources else { return Ok(stated) };
+        let path = format!("status.{list}[{at}]");
+        let actual = resources(&format!("{path}.resources.requests"), actual.requests.as_ref())?;
+        let admitted = resources(&format!("{path}.allocatedResources"), one.allocated_resources.as_ref())?;
+        Ok(self.larger(stated, &actual, &admitted))
+    }
+
+    /// What counts for the pod as a whole.
+    fn counts_whole(&self, stated: ResourceList) -> Result<ResourceList, Problem> {
+        let Some(status) = self.status else { return Ok(stated) };
+        let Some(actual) = &status.resources else { return Ok(stated) };
+        let actual = resources("status.resources.requests", actual.requests.as_ref())?;
+        let admitted = resources("status.allocatedResources", status.allocated_resources.as_ref())?;
+        let counted = self.larger(stated.clone(), &actual, &admitted);
+        // What the pod does not state as a whole is that of its containers.
+        let mut whole = ResourceList::new();
+        for (name, _) in stated.iter() {
+            whole.set(name.clone(), counted.get(name.as_str()));
+        }
+        Ok(whole)
+    }
+
+    fn larger(&self, stated: ResourceList, actual: &ResourceList, admitted: &ResourceList) -> ResourceList {
+        let conditions = self.status.and_then(|status| status.conditions.as_deref()).unwrap_or_default();
+        let pending = conditions.iter().find(|condition| condition.type_ == "PodResizePending");
+        let given = ResourceList::max(actual, admitted);
+        match pending.and_then(|condition| condition.reason.as_deref()) {
+            Some("Infeasible") => given,
+            _ => ResourceList::max(&stated, &given),
+        }
+    }
 }
 
 /// Requests of one container; where it states only a limit, that is its request too, as the API server fills it in.
@@ -60,9 +124,10 @@ fn of_pod(
     let requests = resources(&format!("{path}.requests"), stated.requests.as_ref())?;
     let limits = resources(&format!("{path}.limits"), stated.limits.as_ref())?;
     let mut whole = ResourceList::new();
-    for (name, amount) in
-        limits.iter().filter(|(name, _)| for_whole_pods(name) && containers.get(name.as_str()) == 0)
-    {
+    // Containers that request CPU or memory say how much the pod requests; huge pages are given as their limit says.
+    let is_filled_in =
+        |name: &ResourceName| containers.get(name.as_str()) == 0 || name.as_str().starts_with(HUGE_PAGES);
+    for (name, amount) in limits.iter().filter(|(name, _)| for_whole_pods(name) && is_filled_in(name)) {
         whole.set(name.clone(), amount);
     }
     for (name, amount) in requests.iter().filter(|(name, _)| for_whole_pods(name)) {
@@ -74,5 +139,5 @@ fn of_pod(
 /// Kubernetes takes these alone into account at the level of the pod.
 fn for_whole_pods(name: &ResourceName) -> bool {
     let name = name.as_str();
-    name == ResourceName::CPU || name == ResourceName::MEMORY || name.starts_with("hugepages-")
+    name == ResourceName::CPU || name == ResourceName::MEMORY || name.starts_with(HUGE_PAGES)
 }

@@ -1,6 +1,7 @@
 //! Scheduling rules of pods and taints of nodes.
 
 use k8s_openapi::api::core::v1 as k8s;
+use poolwright_core::rules::NODE_NAME_FIELD;
 use poolwright_core::{
     Effect, NodeTerm, Operator, Requirement, Taint, Toleration, TolerationMatch, UnmodelledRule,
 };
@@ -16,13 +17,30 @@ pub(crate) fn node_affinity(
 ) -> Option<Vec<NodeTerm>> {
     let selector = affinity?.required_during_scheduling_ignored_during_execution.as_ref()?;
     let path = format!("{path}.requiredDuringSchedulingIgnoredDuringExecution.nodeSelectorTerms");
+    Some(node_terms(&path, selector, unmodelled))
+}
+
+/// Terms on nodes; expressions in them that cannot be evaluated go to `unmodelled`. `path` is that of the terms.
+pub(crate) fn node_terms(
+    path: &str,
+    selector: &k8s::NodeSelector,
+    unmodelled: &mut Vec<UnmodelledRule>,
+) -> Vec<NodeTerm> {
     let mut terms = Vec::new();
     for (at, term) in selector.node_selector_terms.iter().enumerate() {
-        if term.match_fields.as_ref().is_some_and(|fields| !fields.is_empty()) {
-            let field = format!("{path}[{at}].matchFields");
-            unmodelled.push(UnmodelledRule { field, rule: "node affinity by field".to_owned() });
-        }
         let mut requirements = Vec::new();
+        for (index, field) in term.match_fields.iter().flatten().enumerate() {
+            match field_requirement(field) {
+                Some(requirement) => requirements.push(requirement),
+                None => unmodelled.push(UnmodelledRule {
+                    field: format!("{path}[{at}].matchFields[{index}]"),
+                    rule: format!(
+                        "node affinity by the field `{}` with the operator `{}`",
+                        field.key, field.operator
+                    ),
+                }),
+            }
+        }
         for (index, expression) in term.match_expressions.iter().flatten().enumerate() {
             let values = expression.values.clone().unwrap_or_default();
             match operator(&expression.operator, values) {
@@ -38,7 +56,14 @@ pub(crate) fn node_affinity(
         }
         terms.push(NodeTerm { requirements });
     }
-    Some(terms)
+    terms
+}
+
+/// The one field of a node that Kubernetes lets a pod choose by is its name: `In` or `NotIn`, with one value.
+fn field_requirement(from: &k8s::NodeSelectorRequirement) -> Option<Requirement> {
+    let is_known = from.key == "metadata.name" && matches!(from.operator.as_str(), "In" | "NotIn");
+    let values = from.values.clone().filter(|values| is_known && values.len() == 1)?;
+    Some(Requirement { key: NODE_NAME_FIELD.to_owned(), operator: operator(&from.operator, values)? })
 }
 
 /// An operator and its values; `None` when they make no sense together.

@@ -13,7 +13,7 @@ pub(crate) fn find(path: &str, spec: &k8s::PodSpec) -> Vec<UnmodelledRule> {
         found.push(UnmodelledRule { field: format!("{path}.{field}"), rule: rule.to_owned() });
     };
     for (at, volume) in spec.volumes.iter().flatten().enumerate() {
-        if let Some((source, rule)) = bound_volume(volume) {
+        if let Some((source, rule)) = exclusive_volume(volume) {
             add(format!("volumes[{at}].{source}"), rule);
         }
     }
@@ -33,36 +33,16 @@ fn is_some<T>(list: Option<&[T]>) -> bool {
     list.is_some_and(|list| !list.is_empty())
 }
 
-/// The source of a volume that can be had on some nodes only, and what that rule is called. Sources that any node can
-/// provide are known to be harmless; everything else is not.
-fn bound_volume(volume: &k8s::Volume) -> Option<(&'static str, &'static str)> {
-    let bound = [
-        ("persistentVolumeClaim", volume.persistent_volume_claim.is_some()),
-        ("ephemeral", volume.ephemeral.is_some()),
-    ];
-    if let Some((source, _)) = bound.into_iter().find(|(_, is_used)| *is_used) {
-        return Some((source, "volumes that are bound to a zone or a node"));
-    }
-    let attached = [
-        ("csi", volume.csi.is_some()),
+/// The source of a volume that pods of a node may have to keep to themselves, and what that rule is called. Claims are
+/// looked at in `volumes`; all other sources are none of the scheduler's business.
+fn exclusive_volume(volume: &k8s::Volume) -> Option<(&'static str, &'static str)> {
+    let exclusive = [
         ("awsElasticBlockStore", volume.aws_elastic_block_store.is_some()),
-        ("azureDisk", volume.azure_disk.is_some()),
-        ("cinder", volume.cinder.is_some()),
-        ("fc", volume.fc.is_some()),
-        ("flexVolume", volume.flex_volume.is_some()),
-        ("flocker", volume.flocker.is_some()),
         ("gcePersistentDisk", volume.gce_persistent_disk.is_some()),
         ("iscsi", volume.iscsi.is_some()),
-        ("photonPersistentDisk", volume.photon_persistent_disk.is_some()),
-        ("portworxVolume", volume.portworx_volume.is_some()),
-        ("quobyte", volume.quobyte.is_some()),
         ("rbd", volume.rbd.is_some()),
-        ("scaleIO", volume.scale_io.is_some()),
-        ("storageos", volume.storageos.is_some()),
-        ("vsphereVolume", volume.vsphere_volume.is_some()),
     ];
-    attached
-        .into_iter()
-        .find(|(_, is_used)| *is_used)
-        .map(|(source, _)| (source, "volumes that are attached to a node or limited in number"))
+    exclusive.into_iter().find(|(_, is_used)| *is_used).map(|(source, _)| {
+        (source, "a disk by name that pods of a node cannot share; a PersistentVolumeClaim can be planned")
+    })
 }

@@ -7,13 +7,15 @@ use k8s_openapi::api::apps::v1::{Deployment, ReplicaSet, StatefulSet};
 use k8s_openapi::api::batch::v1::{Job, JobSpec};
 use k8s_openapi::api::core::v1::{self as k8s, PodTemplateSpec};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
-use poolwright_core::{Pod, PodPhase, Uid, UnmodelledRule};
+use poolwright_core::{Pod, PodPhase, PodVolume, Uid, UnmodelledRule, VolumeClaim};
 use serde::Deserialize;
 use serde_json::Value;
 
 use crate::error::Problem;
 use crate::pod;
+use crate::runtime_class::{RuntimeClasses, admit};
 use crate::strict::read;
+use crate::volumes;
 
 /// A workload that asks for more pods than this is refused: it is a slip of the keyboard more often than a plan, and
 /// each pod takes memory.
@@ -23,23 +25,30 @@ pub const MAX_PODS: i64 = 200_000;
 const EXCLUSIVE_TOPOLOGY: &str = "alpha.jobset.sigs.k8s.io/exclusive-topology";
 
 /// The pods of a workload, or why it has none.
+#[derive(Default)]
 pub(crate) struct Expansion {
     pub pods: Vec<Pod>,
+    /// Claims to volumes that controllers will make for them.
+    pub claims: Vec<VolumeClaim>,
     pub note: Option<String>,
 }
 
 impl Expansion {
     fn none(note: &str) -> Self {
-        Self { pods: Vec::new(), note: Some(note.to_owned()) }
+        Self { note: Some(note.to_owned()), ..Self::default() }
     }
 }
 
 type Expanded = Result<Expansion, Vec<Problem>>;
 
 /// A pod that stands in a file by itself.
-pub(crate) fn single(value: &Value) -> Expanded {
-    let object: k8s::Pod = read(value)?;
+pub(crate) fn single(value: &Value, classes: &RuntimeClasses) -> Expanded {
+    let mut object: k8s::Pod = read(value)?;
     has_containers("spec", object.spec.as_ref())?;
+    let note = match &mut object.spec {
+        Some(spec) => admit("spec", spec, classes).map_err(one)?,
+        None => None,
+    };
     let mut converted = pod::convert(&object, "spec").map_err(one)?;
     if converted.key.name.is_empty() {
         converted.key.name = object.metadata.generate_name.clone().unwrap_or_default();
@@ -48,42 +57,46 @@ pub(crate) fn single(value: &Value) -> Expanded {
         converted.uid = Uid(converted.key.to_string());
     }
     converted.phase = submitted(converted.phase);
-    Ok(Expansion { pods: vec![converted], note: None })
+    let namespace = object.metadata.namespace.as_deref();
+    let claims = match &object.spec {
+        Some(spec) => volumes::made_for(namespace, &converted.key.name, spec, &[]).map_err(one)?,
+        None => Vec::new(),
+    };
+    Ok(Expansion { pods: vec![converted], claims, note })
 }
 
 /// A Deployment.
-pub(crate) fn deployment(value: &Value) -> Expanded {
+pub(crate) fn deployment(value: &Value, classes: &RuntimeClasses) -> Expanded {
     let object: Deployment = read(value)?;
     let spec = object.spec.ok_or_else(|| missing("spec"))?;
     let count = count("spec.replicas", spec.replicas.unwrap_or(1), 1)?;
-    copies(&object.metadata, &name_of(&object.metadata), "spec.template", &spec.template, count, &[]).map(all)
+    let name = name_of(&object.metadata);
+    Template::new(&object.metadata, "spec.template", &spec.template, classes).copies(&name, count, &[])
 }
 
 /// A ReplicaSet.
-pub(crate) fn replica_set(value: &Value) -> Expanded {
+pub(crate) fn replica_set(value: &Value, classes: &RuntimeClasses) -> Expanded {
     let object: ReplicaSet = read(value)?;
     let spec = object.spec.ok_or_else(|| missing("spec"))?;
     let count = count("spec.replicas", spec.replicas.unwrap_or(1), 1)?;
     let template = spec.template.unwrap_or_default();
-    copies(&object.metadata, &name_of(&object.metadata), "spec.template", &template, count, &[]).map(all)
+    let name = name_of(&object.metadata);
+    Template::new(&object.metadata, "spec.template", &template, classes).copies(&name, count, &[])
 }
 
 /// A StatefulSet.
-pub(crate) fn stateful_set(value: &Value) -> Expanded {
+pub(crate) fn stateful_set(value: &Value, classes: &RuntimeClasses) -> Expanded {
     let object: StatefulSet = read(value)?;
     let spec = object.spec.ok_or_else(|| missing("spec"))?;
     let count = count("spec.replicas", spec.replicas.unwrap_or(1), 1)?;
-    let has_volumes = spec.volume_claim_templates.is_some_and(|templates| !templates.is_empty());
-    let extra = has_volumes.then(|| UnmodelledRule {
-        field: "spec.volumeClaimTemplates".to_owned(),
-        rule: "volumes that are bound to a zone or a node".to_owned(),
-    });
     let name = name_of(&object.metadata);
-    copies(&object.metadata, &name, "spec.template", &spec.template, count, extra.as_slice()).map(all)
+    let claims = spec.volume_claim_templates.unwrap_or_default();
+    Template { claims: &claims, ..Template::new(&object.metadata, "spec.template", &spec.template, classes) }
+        .copies(&name, count, &[])
 }
 
 /// A Job: as many pods as run at the same time.
-pub(crate) fn job(value: &Value) -> Expanded {
+pub(crate) fn job(value: &Value, classes: &RuntimeClasses) -> Expanded {
     let object: Job = read(value)?;
     let spec = object.spec.ok_or_else(|| missing("spec"))?;
     if spec.suspend == Some(true) {
@@ -94,16 +107,17 @@ pub(crate) fn job(value: &Value) -> Expanded {
         return Ok(Expansion::none("it has ended and has no pods now"));
     }
     let count = at_once("spec", &spec, 1)?;
-    copies(&object.metadata, &name_of(&object.metadata), "spec.template", &spec.template, count, &[]).map(all)
+    let name = name_of(&object.metadata);
+    Template::new(&object.metadata, "spec.template", &spec.template, classes).copies(&name, count, &[])
 }
 
 /// A JobSet (<https://jobset.sigs.k8s.io>): all its jobs run at the same time.
-pub(crate) fn job_set(value: &Value) -> Expanded {
+pub(crate) fn job_set(value: &Value, classes: &RuntimeClasses) -> Expanded {
     let object: JobSet = read(value)?;
     if object.spec.suspend == Some(true) {
         return Ok(Expansion::none("it is suspended and has no pods now"));
     }
-    let mut pods = Vec::new();
+    let mut whole = Expansion::default();
     for (at, replicated) in object.spec.replicated_jobs.iter().enumerate() {
         let path = format!("spec.replicatedJobs[{at}]");
         let replicas = count(&format!("{path}.replicas"), replicated.replicas.unwrap_or(1), 1)?;
@@ -113,15 +127,17 @@ pub(crate) fn job_set(value: &Value) -> Expanded {
         let meta = replicated.template.metadata.as_ref();
         let extra = exclusive(&object.metadata, "metadata")
             .or_else(|| exclusive(meta?, &format!("{path}.template.metadata")));
-        let template = format!("{path}.template.spec.template");
+        let path = format!("{path}.template.spec.template");
+        let template = Template::new(&object.metadata, &path, &spec.template, classes);
         for replica in 0..replicas {
             let name = format!("{}-{}-{replica}", name_of(&object.metadata), replicated.name);
-            let made =
-                copies(&object.metadata, &name, &template, &spec.template, parallel, extra.as_slice())?;
-            pods.extend(made);
+            let made = template.copies(&name, parallel, extra.as_slice())?;
+            whole.pods.extend(made.pods);
+            whole.claims.extend(made.claims);
+            whole.note = made.note.or(whole.note);
         }
     }
-    Ok(all(pods))
+    Ok(whole)
 }
 
 fn exclusive(meta: &ObjectMeta, path: &str) -> Option<UnmodelledRule> {
@@ -130,10 +146,6 @@ fn exclusive(meta: &ObjectMeta, path: &str) -> Option<UnmodelledRule> {
         field: format!("{path}.annotations[{EXCLUSIVE_TOPOLOGY:?}]"),
         rule: "one job per topology domain".to_owned(),
     })
-}
-
-fn all(pods: Vec<Pod>) -> Expansion {
-    Expansion { pods, note: None }
 }
 
 fn one(problem: Problem) -> Vec<Problem> {
@@ -190,35 +202,71 @@ fn submitted(phase: PodPhase) -> PodPhase {
     }
 }
 
-/// `count` pods of one template, named `name-0`, `name-1`, ...
-fn copies(
-    owner: &ObjectMeta,
-    name: &str,
-    path: &str,
-    template: &PodTemplateSpec,
-    count: i64,
-    extra: &[UnmodelledRule],
-) -> Result<Vec<Pod>, Vec<Problem>> {
-    let spec_path = format!("{path}.spec");
-    has_containers(&spec_path, template.spec.as_ref())?;
-    let meta = ObjectMeta {
-        name: Some(name.to_owned()),
-        namespace: owner.namespace.clone(),
-        labels: template.metadata.as_ref().and_then(|meta| meta.labels.clone()),
-        annotations: template.metadata.as_ref().and_then(|meta| meta.annotations.clone()),
-        ..Default::default()
-    };
-    let object = k8s::Pod { metadata: meta, spec: template.spec.clone(), status: None };
-    let mut first = pod::convert(&object, &spec_path).map_err(one)?;
-    first.phase = submitted(first.phase);
-    first.spec.unmodelled.extend_from_slice(extra);
-    let copy = |at| {
-        let mut pod = first.clone();
-        pod.key.name = format!("{name}-{at}");
-        pod.uid = Uid(pod.key.to_string());
-        pod
-    };
-    Ok((0..count).map(copy).collect())
+/// What pods are made from.
+struct Template<'a> {
+    /// The workload.
+    owner: &'a ObjectMeta,
+    /// Where the template stands in it.
+    path: &'a str,
+    pods: &'a PodTemplateSpec,
+    /// What admission would add.
+    classes: &'a RuntimeClasses,
+    /// Of a StatefulSet: the claims that each pod gets for itself.
+    claims: &'a [k8s::PersistentVolumeClaim],
+}
+
+impl<'a> Template<'a> {
+    fn new(
+        owner: &'a ObjectMeta,
+        path: &'a str,
+        pods: &'a PodTemplateSpec,
+        classes: &'a RuntimeClasses,
+    ) -> Self {
+        Self { owner, path, pods, classes, claims: &[] }
+    }
+
+    /// `count` pods, named `name-0`, `name-1`, ...
+    fn copies(&self, name: &str, count: i64, extra: &[UnmodelledRule]) -> Expanded {
+        let path = format!("{}.spec", self.path);
+        let mut spec = self.pods.spec.clone();
+        has_containers(&path, spec.as_ref())?;
+        let note = match &mut spec {
+            Some(spec) => admit(&path, spec, self.classes).map_err(one)?,
+            None => None,
+        };
+        let template = self.pods.metadata.as_ref();
+        let meta = ObjectMeta {
+            name: Some(name.to_owned()),
+            namespace: self.owner.namespace.clone(),
+            labels: template.and_then(|meta| meta.labels.clone()),
+            annotations: template.and_then(|meta| meta.annotations.clone()),
+            ..Default::default()
+        };
+        let object = k8s::Pod { metadata: meta, spec, status: None };
+        let mut first = pod::convert(&object, &path).map_err(one)?;
+        first.phase = submitted(first.phase);
+        first.spec.unmodelled.extend_from_slice(extra);
+        let mut spec = object.spec.unwrap_or_default();
+        let own: Vec<_> = self.claims.iter().filter_map(|claim| claim.metadata.name.clone()).collect();
+        // A claim of its own takes the place of a volume of that name.
+        spec.volumes.get_or_insert_default().retain(|volume| !own.contains(&volume.name));
+        let mut made = Expansion { note, ..Expansion::default() };
+        for at in 0..count {
+            let mut pod = first.clone();
+            pod.key.name = format!("{name}-{at}");
+            pod.uid = Uid(pod.key.to_string());
+            pod.volumes = volumes::of_pod(&pod.key.name, &spec);
+            let claim =
+                |own: &String| PodVolume::Claim { name: format!("{own}-{}", pod.key.name), ephemeral: false };
+            let claimed: Vec<_> = own.iter().map(claim).collect();
+            pod.volumes.extend(claimed);
+            let namespace = self.owner.namespace.as_deref();
+            let claims = volumes::made_for(namespace, &pod.key.name, &spec, self.claims);
+            made.claims.extend(claims.map_err(one)?);
+            made.pods.push(pod);
+        }
+        Ok(made)
+    }
 }
 
 /// A JobSet, as far as its pods depend on it. Its other fields are listed so that a misspelt one is told from them.

@@ -62,13 +62,13 @@ fn answer(objects: &[Value]) -> Vec<String> {
     let pool = json!({"apiVersion": "poolwright.dev/v1alpha1", "kind": "NodePool", "metadata": {"name": "any", "uid": "1"},
         "spec": {"template": {"metadata": {"labels": {"disktype": "ssd"}}, "spec": {"nodeClassRef":
             {"group": "poolwright.dev", "kind": "KwokNodeClass", "name": "default"}}}}});
-    let text = json!({"apiVersion": "v1", "kind": "List", "items": [objects, &[pool]].concat()}).to_string();
+    let items: Vec<Value> = objects.iter().cloned().chain([pool]).collect();
+    let text = json!({"apiVersion": "v1", "kind": "List", "items": items}).to_string();
     let manifest = parse(&text, "test").expect("the documentation's objects can be read");
-    let mut snapshot = Snapshot {
-        namespaces: Namespace::labels_by_name(manifest.namespaces),
-        ..Snapshot::default()
-    };
-    let class = NodeClassRef { group: "poolwright.dev".into(), kind: "KwokNodeClass".into(), name: "default".into() };
+    let mut snapshot =
+        Snapshot { namespaces: Namespace::labels_by_name(manifest.namespaces), ..Snapshot::default() };
+    let class =
+        NodeClassRef { group: "poolwright.dev".into(), kind: "KwokNodeClass".into(), name: "default".into() };
     snapshot.catalogues.insert(class, Ok(Arc::new(catalogue())));
     for pod in manifest.pods {
         snapshot.pods.insert(pod.key.clone(), Arc::new(pod));
@@ -98,9 +98,11 @@ fn answer(objects: &[Value]) -> Vec<String> {
     for placement in &made.placements {
         there.entry(placement.target.to_string()).or_default().insert(&placement.pod.name);
     }
-    lines.extend(there.iter().map(|(node, pods)| {
-        format!("{node}: {}", pods.iter().copied().collect::<Vec<_>>().join(" "))
-    }));
+    lines.extend(
+        there
+            .iter()
+            .map(|(node, pods)| format!("{node}: {}", pods.iter().copied().collect::<Vec<_>>().join(" "))),
+    );
     let waits = |key| snapshot.pods.get(key).is_some_and(|pod| !matches!(pod.phase, PodPhase::Bound { .. }));
     lines.extend(
         made.unplaced
@@ -168,7 +170,10 @@ fn assign_pods_to_nodes() {
 #[test]
 fn node_affinity_examples() {
     let zones = json!([{"key": ZONE, "operator": "In", "values": ["antarctica-east1", "c"]}]);
-    assert_eq!(answer(&[pod("with-node-affinity", node_affinity(zones))]), ["small in c: with-node-affinity"]);
+    assert_eq!(
+        answer(&[pod("with-node-affinity", node_affinity(zones))]),
+        ["small in c: with-node-affinity"]
+    );
     let away = json!([{"key": ZONE, "operator": "NotIn", "values": ["a", "b"]}]);
     assert_eq!(answer(&[pod("p", node_affinity(away))]), ["small in c: p"]);
     let ssd = json!([{"key": "disktype", "operator": "Exists"}]);
@@ -196,7 +201,10 @@ fn inter_pod_affinity_examples() {
             {"key": "security", "operator": "In", "values": ["S1"]}]}}]))}});
     let there = [node("n", "b", json!({})), security(running("r", "n"), "S1")];
     let mut with = there.to_vec();
-    with.push(pod("with-pod-affinity", json!({"affinity": near["affinity"], "containers": requests(&json!({"cpu": "3"}))})));
+    with.push(pod(
+        "with-pod-affinity",
+        json!({"affinity": near["affinity"], "containers": requests(&json!({"cpu": "3"}))}),
+    ));
     assert_eq!(answer(&with), ["small in b: with-pod-affinity"], "its node is too small, its zone is not");
     assert_eq!(answer(&[pod("with-pod-affinity", near)]), ["left: with-pod-affinity (TopologyRule)"]);
 
@@ -215,9 +223,14 @@ fn each_web_server_is_on_a_node_with_a_cache() {
             "selector": {"matchLabels": {"app": app}}, "template": {"metadata": {"labels": {"app": app}},
             "spec": {"affinity": affinity, "containers": [{"name": "main", "image": "x"}]}}}})
     };
-    let term = |app: &str| required(json!([{"topologyKey": HOST, "labelSelector": {"matchLabels": {"app": app}}}]));
+    let term =
+        |app: &str| required(json!([{"topologyKey": HOST, "labelSelector": {"matchLabels": {"app": app}}}]));
     let cache = set("redis-cache", "store", json!({"podAntiAffinity": term("store")}));
-    let web = set("web-server", "web-store", json!({"podAntiAffinity": term("web-store"), "podAffinity": term("store")}));
+    let web = set(
+        "web-server",
+        "web-store",
+        json!({"podAntiAffinity": term("web-store"), "podAffinity": term("store")}),
+    );
     let lines = answer(&[cache, web]);
     assert_eq!(lines.len(), 3, "{lines:?}");
     for line in lines {
@@ -268,7 +281,8 @@ fn taints_and_tolerations_examples() {
             "status": {"allocatable": {"cpu": "2", "memory": "4Gi", "pods": "10"},
                 "conditions": [{"type": "Ready", "status": "True"}]}})
     };
-    let tolerating = |toleration: Value| answer(&[pool("key1"), pod("p", json!({"tolerations": [toleration]}))]);
+    let tolerating =
+        |toleration: Value| answer(&[pool("key1"), pod("p", json!({"tolerations": [toleration]}))]);
     let onto = ["node `n`: p"];
     let beside = ["small in a: p"];
     assert_eq!(
@@ -326,7 +340,10 @@ fn pods_that_buy_nothing() {
 #[test]
 fn host_port_examples() {
     let port = |name: &str, port: u16| {
-        pod(name, json!({"containers": [{"name": "main", "image": "x", "ports": [{"containerPort": 80, "hostPort": port}]}]}))
+        pod(
+            name,
+            json!({"containers": [{"name": "main", "image": "x", "ports": [{"containerPort": 80, "hostPort": port}]}]}),
+        )
     };
     assert_eq!(answer(&[port("one", 8080), port("two", 8080)]).len(), 2);
     assert_eq!(answer(&[port("one", 8080), port("two", 8081)]).len(), 1);

@@ -105,15 +105,6 @@ spec: {{replicatedJobs: [{{name: w, template: {{spec: {{{TEMPLATE}}}}}}}]}}
 }
 
 #[test]
-fn volumes_of_a_stateful_set_are_a_rule_that_is_not_modelled() {
-    let manifest = read(&format!(
-        "{{apiVersion: apps/v1, kind: StatefulSet, metadata: {{name: db}}, spec: {{selector: {{}}, \
-         volumeClaimTemplates: [{{metadata: {{name: data}}}}], {TEMPLATE}}}}}"
-    ));
-    assert_eq!(manifest.pods[0].spec.unmodelled[0].field, "spec.volumeClaimTemplates");
-}
-
-#[test]
 fn lists_are_taken_apart_and_json_is_read_too() {
     let manifest = read(
         r#"{"apiVersion": "v1", "kind": "List", "items": [

@@ -32,8 +32,9 @@ const STAGES: &str = include_str!("../kwok/stages.yaml");
 
 /// What the workloads of tests need; the others would only cost memory and noise in the logs.
 const CONTROLLERS: &str = "daemonset-controller,deployment-controller,disruption-controller,\
-    garbage-collector-controller,job-controller,namespace-controller,node-lifecycle-controller,\
-    pod-garbage-collector-controller,replicaset-controller,statefulset-controller,taint-eviction-controller,\
+    ephemeral-volume-controller,garbage-collector-controller,job-controller,namespace-controller,\
+    node-lifecycle-controller,persistentvolume-binder-controller,pod-garbage-collector-controller,\
+    replicaset-controller,statefulset-controller,taint-eviction-controller,\
     ttl-after-finished-controller";
 
 /// Which programs run beside etcd and kube-apiserver.

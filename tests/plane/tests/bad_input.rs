@@ -153,11 +153,11 @@ async fn pods_with_rules_that_are_not_modelled_are_left_alone_and_told_which_rul
     cluster.apply("", &[node_class(&name, json!({})), node_pool(&name, json!({}))]).await.unwrap();
     let rules = [
         (
-            "claims-volume",
+            "names-disk",
             "volumes",
-            json!([{"name": "data", "persistentVolumeClaim": {"claimName": "data"}}]),
-            "spec.volumes[0].persistentVolumeClaim",
-            "volumes",
+            json!([{"name": "data", "gcePersistentDisk": {"pdName": "data"}}]),
+            "spec.volumes[0].gcePersistentDisk",
+            "a disk by name",
         ),
         (
             "claims-device",

@@ -47,6 +47,10 @@ pub struct ControllerFlags {
     #[arg(long, value_name = "DURATION", default_value = "3s", env = "POOLWRIGHT_TIME_LIMIT", value_parser = duration)]
     pub time_limit: SignedDuration,
 
+    /// Buy nothing for pods with a lower priority; they run where room is left [default: buy for all]
+    #[arg(long, value_name = "NUMBER", env = "POOLWRIGHT_MIN_PRIORITY", allow_negative_numbers = true)]
+    pub min_priority: Option<i32>,
+
     /// Do not buy an offering for this long after it was out of stock or its node failed
     ///
     /// Doubles with each failure in a row, up to an hour.

@@ -6,7 +6,8 @@ use std::sync::Arc;
 
 use anyhow::{Context, Result};
 use k8s_openapi::api::apps::v1::DaemonSet;
-use k8s_openapi::api::core::v1::{self as k8s, Node, Pod};
+use k8s_openapi::api::core::v1::{self as k8s, Node, PersistentVolume, PersistentVolumeClaim, Pod};
+use k8s_openapi::api::storage::v1::{CSINode, StorageClass};
 use kube::api::ListParams;
 use kube::{Api, Client, Resource, ResourceExt};
 use poolwright_api::{KwokNodeClass, NodeClaim, NodePool};
@@ -65,6 +66,10 @@ struct Objects {
     pools: Vec<NodePool>,
     claims: Vec<NodeClaim>,
     classes: Vec<KwokNodeClass>,
+    volume_claims: Vec<PersistentVolumeClaim>,
+    volumes: Vec<PersistentVolume>,
+    storage_classes: Vec<StorageClass>,
+    node_drivers: Vec<CSINode>,
 }
 
 async fn read(flags: &InputFlags) -> Result<Objects> {
@@ -77,6 +82,10 @@ async fn read(flags: &InputFlags) -> Result<Objects> {
         pools: custom(&client).await?,
         claims: custom(&client).await?,
         classes: custom(&client).await?,
+        volume_claims: list(&client, &ListParams::default()).await?,
+        volumes: list(&client, &ListParams::default()).await?,
+        storage_classes: list(&client, &ListParams::default()).await?,
+        node_drivers: list(&client, &ListParams::default()).await?,
     })
 }
 
@@ -107,6 +116,10 @@ impl Objects {
         let daemonsets = convert(&self.daemonsets, poolwright_intake::daemonset, notes);
         let claims = convert(&self.claims, poolwright_intake::node_claim, notes);
         let pools = self.pools.iter().map(poolwright_intake::node_pool);
+        let volume_claims = convert(&self.volume_claims, poolwright_intake::volume_claim, notes);
+        let volumes = convert(&self.volumes, poolwright_intake::volume, notes);
+        let storage_classes = self.storage_classes.iter().map(poolwright_intake::storage_class);
+        let node_drivers = self.node_drivers.iter().map(poolwright_intake::node_drivers);
         Snapshot {
             pods: keyed(pods, |pod| pod.key.clone()),
             nodes: keyed(nodes, |node| node.name.clone()),
@@ -114,6 +127,10 @@ impl Objects {
             daemonsets: keyed(daemonsets, |daemonset| daemonset.key.clone()),
             claims: keyed(claims, |claim| claim.name.clone()),
             pools: keyed(pools, |pool| pool.name.clone()),
+            volume_claims: keyed(volume_claims, |claim| claim.key.clone()),
+            volumes: keyed(volumes, |volume| volume.name.clone()),
+            storage_classes: keyed(storage_classes, |class| class.name.clone()),
+            node_drivers: keyed(node_drivers, |drivers| drivers.node.clone()),
             ..Snapshot::default()
         }
     }

@@ -49,6 +49,18 @@ pub fn add(paths: &[PathBuf], snapshot: &mut Snapshot, notes: &mut Vec<String>) 
     snapshot.claims.extend(manifest.claims.into_iter().map(|claim| (claim.name.clone(), Arc::new(claim))));
     let namespaces = manifest.namespaces.into_iter().map(|namespace| (namespace.name, namespace.labels));
     Arc::make_mut(&mut snapshot.namespaces).extend(namespaces);
+    for claim in manifest.volume_claims {
+        snapshot.volume_claims.insert(claim.key.clone(), Arc::new(claim));
+    }
+    for volume in manifest.volumes {
+        snapshot.volumes.insert(volume.name.clone(), Arc::new(volume));
+    }
+    for class in manifest.storage_classes {
+        snapshot.storage_classes.insert(class.name.clone(), Arc::new(class));
+    }
+    for drivers in manifest.node_drivers {
+        snapshot.node_drivers.insert(drivers.node.clone(), Arc::new(drivers));
+    }
     for set in manifest.daemonsets {
         snapshot.daemonsets.insert(set.key.clone(), Arc::new(set));
     }

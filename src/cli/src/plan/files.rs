@@ -36,7 +36,21 @@ pub fn input(paths: &[PathBuf], offers: &Offers) -> Result<Input, Failure> {
     if !problems.is_empty() {
         return Err(Failure::bad_input(format!("the manifests cannot be used: {problems}")));
     }
-    let Manifest { pods, pools, node_classes, nodes, namespaces, daemonsets, claims, mut notes } = manifest;
+    let Manifest {
+        pods,
+        pools,
+        node_classes,
+        nodes,
+        namespaces,
+        daemonsets,
+        claims,
+        volume_claims,
+        made_claims,
+        volumes,
+        storage_classes,
+        node_drivers,
+        mut notes,
+    } = manifest;
     let implicit_pool = pools.is_empty();
     let mut snapshot = Snapshot {
         pods: keyed(pods, |pod| pod.key.clone()),
@@ -45,6 +59,13 @@ pub fn input(paths: &[PathBuf], offers: &Offers) -> Result<Input, Failure> {
         daemonsets: keyed(daemonsets, |daemonset| daemonset.key.clone()),
         claims: keyed(claims, |claim| claim.name.clone()),
         pools: keyed(pools, |pool| pool.name.clone()),
+        // A claim that is there counts, not what its controller would make.
+        volume_claims: keyed(made_claims.into_iter().chain(volume_claims).collect(), |claim| {
+            claim.key.clone()
+        }),
+        volumes: keyed(volumes, |volume| volume.name.clone()),
+        storage_classes: keyed(storage_classes, |class| class.name.clone()),
+        node_drivers: keyed(node_drivers, |drivers| drivers.node.clone()),
         ..Snapshot::default()
     };
     let catalogue = if implicit_pool {

@@ -73,6 +73,8 @@ fn waiting(pod: TracePod) -> Pod {
     Pod {
         spec: pod.spec(),
         uid: Uid(pod.name.clone()),
+        owner: None,
+        volumes: Vec::new(),
         labels: BTreeMap::new(),
         key: PodKey::new("", pod.name),
         priority: 0,

@@ -5,6 +5,7 @@ use jiff::SignedDuration;
 use super::{Scene, after, is, is_not, some_pods, words};
 use crate::action::{Action, ConditionType, NoticeKind};
 use crate::model::{Claim, Effect, Node, Pod, PodPhase, Taint};
+use crate::plan::kept_until;
 use crate::{DISRUPTED_TAINT, rules};
 
 /// Between closing a node and giving it back: what the scheduler bound meanwhile must have shown by then.
@@ -16,6 +17,9 @@ pub(super) fn decide(scene: &mut Scene<'_>, claim: &Claim, node: &Node) {
     let (work, expected) = (scene.work(claim), scene.expected(claim));
     let busy = if !work.is_empty() {
         Some(("HasPods", format!("node {} runs {}", node.name, some_pods(work))))
+    } else if let Some(until) = kept_until(claim, &scene.coming) {
+        scene.wake(until);
+        Some(("PodsExpected", format!("node {} is kept for pods that are still to come", node.name)))
     } else if !expected.is_empty() {
         Some(("PodsExpected", format!("{} will come to node {}", some_pods(expected), node.name)))
     } else {

@@ -14,6 +14,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::action::{Action, ConditionStatus, ConditionType, ConditionUpdate, Notice, NoticeKind, Subject};
 use crate::model::{Claim, ClaimName, Node, Pod, PodPhase, PodRole, Snapshot};
+use crate::plan::ExpectedPods;
 use crate::plan::earlier;
 
 /// How long to wait before an order is repeated whose outcome is not recorded.
@@ -57,6 +58,8 @@ struct Scene<'a> {
     expected: BTreeMap<&'a str, Vec<&'a Pod>>,
     /// Waiting workload pods that no plan placed.
     unplanned: Vec<&'a Pod>,
+    /// Pods that are still to come.
+    coming: Vec<ExpectedPods<'a>>,
     decision: Decision,
 }
 
@@ -83,7 +86,9 @@ impl<'a> Scene<'a> {
             .values()
             .filter_map(|node| node.provider_id.as_deref().map(|id| (id, node.as_ref())))
             .collect();
-        Self { snapshot, now, by_provider_id, work, expected, unplanned, decision: Decision::default() }
+        let coming = crate::plan::expected(snapshot, now);
+        let decision = Decision::default();
+        Self { snapshot, now, by_provider_id, work, expected, unplanned, coming, decision }
     }
 
     /// The claim's node, if it is there.

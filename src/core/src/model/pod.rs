@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use super::others::{HostPort, PodTerm, SpreadRule};
 use super::rules::{NodeTerm, Toleration};
+use super::volumes::PodVolume;
 
 /// A pod's namespace and name.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -61,6 +62,9 @@ pub struct PodSpec {
     pub spreads: Vec<SpreadRule>,
     /// Labels over which its like would rather be spread (`ScheduleAnyway`): a preference that is not weighed.
     pub spread_wishes: BTreeSet<String>,
+    /// Where each of its volumes can be used, as OR-ed terms on nodes, AND-ed. Filled in when a plan is made, from
+    /// [`Pod::volumes`] and what they are bound to then.
+    pub volumes: Vec<Vec<NodeTerm>>,
     /// Rules of the pod that the planner does not model. A pod that has one is never planned.
     pub unmodelled: Vec<UnmodelledRule>,
 }
@@ -81,10 +85,14 @@ pub struct Pod {
     pub key: PodKey,
     /// UID; a pod made anew under the same name is another pod.
     pub uid: Uid,
+    /// The UID of the controller that made it.
+    pub owner: Option<Uid>,
     /// Labels, by which the rules of other pods choose it.
     pub labels: BTreeMap<String, String>,
     /// What it asks of a node.
     pub spec: PodSpec,
+    /// Volumes that not every node can provide.
+    pub volumes: Vec<PodVolume>,
     /// Priority, 0 when it has none.
     pub priority: i32,
     /// Which scheduler places it.

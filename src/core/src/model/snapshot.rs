@@ -12,6 +12,9 @@ use super::node::Node;
 use super::others::NamespaceLabels;
 use super::pod::{DaemonSet, Pod, PodKey, Uid};
 use super::pool::{NodeClassRef, Pool, PoolName};
+use super::quota::Quota;
+use super::volumes::{NodeDrivers, StorageClass, Volume, VolumeClaim};
+use super::workload::Workload;
 
 /// The cluster, the clouds' offers and what is remembered, at one moment. Cheap to clone.
 #[derive(Clone, Debug, Default)]
@@ -28,6 +31,18 @@ pub struct Snapshot {
     pub daemonsets: BTreeMap<PodKey, Arc<DaemonSet>>,
     /// Labels of namespaces, by name.
     pub namespaces: Arc<NamespaceLabels>,
+    /// Controllers that say how many pods there will be, by kind and key.
+    pub workloads: BTreeMap<(String, PodKey), Arc<Workload>>,
+    /// ResourceQuotas by key.
+    pub quotas: BTreeMap<PodKey, Arc<Quota>>,
+    /// PersistentVolumeClaims by key.
+    pub volume_claims: BTreeMap<PodKey, Arc<VolumeClaim>>,
+    /// PersistentVolumes by name.
+    pub volumes: BTreeMap<String, Arc<Volume>>,
+    /// StorageClasses by name.
+    pub storage_classes: BTreeMap<String, Arc<StorageClass>>,
+    /// How many volumes nodes take, by node.
+    pub node_drivers: BTreeMap<String, Arc<NodeDrivers>>,
     /// What each node class can buy, or why it cannot be used.
     pub catalogues: BTreeMap<NodeClassRef, Result<Arc<Catalogue>, String>>,
     /// Offerings that failed lately: not to be bought before this time.

@@ -109,6 +109,8 @@ mod tests {
         let pod = |name: &str, phase| Pod {
             key: PodKey::new("default", name),
             uid: crate::Uid(name.into()),
+            owner: None,
+            volumes: vec![],
             labels: web(),
             spec: spec.clone(),
             priority: 0,

@@ -11,7 +11,7 @@ use super::gpus::Form;
 use super::limits::Limits;
 use super::rounds::NewNode;
 use super::supply::{Admissions, Offer, Standing, Supply};
-use super::{PlanOptions, PlannedClaim, risk, words};
+use super::{PlanOptions, PlannedClaim, demand_source, risk, words};
 use crate::model::{ClaimName, PodKey, RankedOffering, Snapshot};
 
 /// What claims are made from.
@@ -50,6 +50,8 @@ impl Maker<'_, '_> {
             planned_pods.sort();
             let name = self.name(&pool.name.0, &planned_pods, &order.offerings[0].offering, index, &taken);
             taken.insert(name.clone());
+            let kept = demand_source::in_words(&planned_pods);
+            let kept = kept.map_or_else(String::new, |words| format!("; room is kept for {words}"));
             claims.push(PlannedClaim {
                 name,
                 pool: pool.name.clone(),
@@ -63,7 +65,7 @@ impl Maker<'_, '_> {
                 planned_pods,
                 deadlines: pool.deadlines,
                 gpus: node.gpus.clone(),
-                reason: order.reason,
+                reason: format!("{}{kept}", order.reason),
             });
         }
         claims.sort_by(|a, b| a.name.cmp(&b.name));

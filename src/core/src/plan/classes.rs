@@ -46,7 +46,13 @@ pub(super) struct Classes<'a> {
     pub signatures: Vec<(&'a PodSpec, &'a Pin)>,
 }
 
-type Signature<'a> = (&'a BTreeMap<String, String>, &'a Option<Vec<NodeTerm>>, &'a Vec<Toleration>, &'a Pin);
+type Signature<'a> = (
+    &'a BTreeMap<String, String>,
+    &'a Option<Vec<NodeTerm>>,
+    &'a Vec<Toleration>,
+    &'a Vec<Vec<NodeTerm>>,
+    &'a Pin,
+);
 
 /// What pods of one class share: priority, spec, profile, pin, and whom they lead, if anybody.
 type Like<'a> = (Reverse<i32>, &'a PodSpec, usize, &'a Pin, Option<&'a PodKey>);
@@ -72,7 +78,7 @@ pub(super) fn group<'a>(
     let mut classes = Classes::default();
     for ((_, _, mut profile, pin, leads), mut pods) in groups {
         let spec = &pods[0].spec;
-        let signature = (&spec.node_selector, &spec.node_affinity, &spec.tolerations, pin);
+        let signature = (&spec.node_selector, &spec.node_affinity, &spec.tolerations, &spec.volumes, pin);
         let signature = *known.entry(signature).or_insert_with(|| {
             classes.signatures.push((spec, pin));
             classes.signatures.len() - 1

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use super::earlier::{planned_at, planned_pods};
+use super::volumes::Resolved;
 use super::{PlanOptions, UnplacedPod, UnplacedReason};
 use crate::model::{Pod, PodPhase, PodRole, Snapshot};
 
@@ -23,7 +24,11 @@ pub(super) struct Demand<'a> {
     pub unplaced: Vec<UnplacedPod>,
 }
 
-pub(super) fn collect<'a>(snapshot: &'a Snapshot, options: &PlanOptions) -> Demand<'a> {
+pub(super) fn collect<'a>(
+    snapshot: &'a Snapshot,
+    options: &PlanOptions,
+    volumes: &Resolved<'_>,
+) -> Demand<'a> {
     let planned = planned_pods(snapshot);
     let mut demand = Demand::default();
     for pod in snapshot.pods.values().map(Arc::as_ref) {
@@ -59,6 +64,20 @@ pub(super) fn collect<'a>(snapshot: &'a Snapshot, options: &PlanOptions) -> Dema
         let planned_at = planned_at(snapshot, &planned, pod);
         if !tried && planned_at.is_none() {
             out(UnplacedReason::NotYetTried, not_yet_tried());
+            continue;
+        }
+        if let Some(least) = options.min_priority.filter(|least| pod.priority < *least) {
+            out(
+                UnplacedReason::LowPriority,
+                format!(
+                    "its priority {} is below {least}, the least that buys nodes (--min-priority); it runs where room is left",
+                    pod.priority
+                ),
+            );
+            continue;
+        }
+        if let Some((reason, message)) = volumes.waits.get(&pod.key) {
+            out(*reason, message.clone());
             continue;
         }
         if let Some(rule) = pod.spec.unmodelled.first() {

@@ -10,6 +10,7 @@ use super::daemons::Daemons;
 use super::gpus::{Form, Sharing, Wish};
 use super::limits::Limits;
 use super::supply::{Admissions, Offer, PoolSupply, Standing, Supply};
+use super::volumes::{self, Resolved};
 use super::{UnplacedReason, words};
 use crate::model::{DaemonSet, NodeTerm, Operator, Pod, PodSpec, PoolName, Requirement, Snapshot};
 use crate::rules::{self, Identity, Labels, NODEPOOL_LABEL, Rejection};
@@ -21,6 +22,7 @@ const SHOWN: usize = 6;
 #[derive(Clone, Copy)]
 pub(super) struct Seen<'s, 'a> {
     pub snapshot: &'s Snapshot,
+    pub volumes: &'s Resolved<'s>,
     pub supply: &'s Supply<'a>,
     pub admissions: &'s Admissions,
     pub limits: &'s Limits,
@@ -134,7 +136,7 @@ fn explain(seen: &Seen<'_, '_>, class: &Class<'_>, limit: Option<u32>) -> (Unpla
     {
         return (UnplacedReason::NoUsablePool, problem);
     }
-    (UnplacedReason::NoOfferingFits, nearest(class, wanted, supply, admissions))
+    (UnplacedReason::NoOfferingFits, nearest(seen, class, wanted))
 }
 
 /// What to say when no GPU that the pods may use can be shared or cut as they want; `None` when one can.
@@ -233,12 +235,8 @@ fn held_back(
 }
 
 /// The pool and rule that block, where a pod gets furthest: among the wanted pools, or all when there is none.
-fn nearest(
-    class: &Class<'_>,
-    mut wanted: Vec<usize>,
-    supply: &Supply<'_>,
-    admissions: &Admissions,
-) -> String {
+fn nearest(seen: &Seen<'_, '_>, class: &Class<'_>, mut wanted: Vec<usize>) -> String {
+    let Seen { supply, admissions, .. } = *seen;
     if wanted.is_empty() {
         wanted.extend(0..supply.pools.len());
     }
@@ -266,7 +264,7 @@ fn nearest(
             ),
             _ => format!("pool `{}` does not admit it", pool.pool.name),
         },
-        1 => labels_miss(class.spec, at, supply),
+        1 => volumes::miss(seen, class, at).unwrap_or_else(|| labels_miss(class.spec, at, supply)),
         _ => room_miss(class, at, supply, admissions),
     }
 }
@@ -327,6 +325,12 @@ fn labels_miss(spec: &PodSpec, at: usize, supply: &Supply<'_>) -> String {
             all.join(", ")
         );
     };
+    if want.key == rules::NODE_NAME_FIELD || want.key == labels::HOSTNAME {
+        return format!(
+            "wants a node by its name ({}), and a new node gets a name that nobody knows before; choose nodes by another label",
+            want.words
+        );
+    }
     let has: BTreeSet<String> = pool
         .offers
         .iter()
@@ -408,7 +412,7 @@ fn room_miss(class: &Class<'_>, at: usize, supply: &Supply<'_>, admissions: &Adm
 }
 
 /// `a, b, c and 4 more`.
-fn list(items: impl IntoIterator<Item = impl AsRef<str>>) -> String {
+pub(super) fn list(items: impl IntoIterator<Item = impl AsRef<str>>) -> String {
     let all: Vec<String> = items.into_iter().map(|item| item.as_ref().to_owned()).collect();
     let shown = all.iter().take(SHOWN).cloned().collect::<Vec<_>>().join(", ");
     if all.len() > SHOWN { format!("{shown} and {} more", all.len() - SHOWN) } else { shown }

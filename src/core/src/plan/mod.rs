@@ -10,6 +10,7 @@ mod classes;
 mod company;
 mod daemons;
 mod demand;
+mod demand_source;
 pub(crate) mod earlier;
 mod gpus;
 mod layout;
@@ -23,8 +24,11 @@ mod sticky;
 mod supply;
 mod topology;
 mod types;
+mod volumes;
 mod words;
 
+pub use demand_source::{ExpectedPods, expected};
+pub(crate) use demand_source::{is_expected, kept_until};
 pub use gpus::Sharing;
 pub use risk::SpotRisk;
 pub use rulings::{Candidacy, Ruling, rulings};
@@ -51,6 +55,8 @@ pub struct PlanOptions {
     pub include_waiting: bool,
     /// Pods of these schedulers count.
     pub schedulers: Vec<String>,
+    /// Pods with a lower priority buy nothing; they run where room is left.
+    pub min_priority: Option<i32>,
     /// How many offerings a claim may carry, the planned one included; at least one.
     pub max_offerings: usize,
     /// An alternative may cost at most this many percent more than the planned offering.
@@ -79,6 +85,7 @@ impl Default for PlanOptions {
         Self {
             include_waiting: false,
             schedulers: vec!["default-scheduler".to_owned()],
+            min_priority: None,
             max_offerings: 20,
             max_dearer_percent: 20,
             baselines: true,
@@ -98,13 +105,18 @@ const ATTEMPTS: usize = 6;
 
 /// Plans. Same snapshot, time and options: same plan, unless `watch` stops the solver early.
 pub fn plan(snapshot: &Snapshot, now: Timestamp, options: &PlanOptions, watch: &mut dyn Watch) -> Plan {
+    let (foreseen, believed_until) = demand_source::foresee(snapshot, now);
+    let resolved = volumes::resolve(foreseen.as_ref());
+    let snapshot = resolved.snapshot.as_ref();
     let company = company::Company::new(snapshot);
     let relations = topology::Relations::new(snapshot);
     let daemons = daemons::Daemons::new(snapshot);
-    let demand = demand::collect(snapshot, options);
-    let rooms = room::collect(snapshot, &daemons, &company);
-    let mut supply = supply::collect(snapshot, &daemons, &company, options, now);
-    let scene = Scene { snapshot, now, options, company, relations, daemons, demand, rooms };
+    let demand = demand::collect(snapshot, options, &resolved);
+    let attachable = &resolved.attachable;
+    let rooms = room::collect(snapshot, &daemons, &company, attachable);
+    let mut supply = supply::collect(snapshot, &daemons, &company, attachable, options, now);
+    let scene =
+        Scene { snapshot, volumes: &resolved, now, options, company, relations, daemons, demand, rooms };
     let mut lessons = topology::Lessons::default();
     let mut attempt = 1;
     let mut plan = loop {
@@ -119,8 +131,9 @@ pub fn plan(snapshot: &Snapshot, now: Timestamp, options: &PlanOptions, watch: &
             }
         }
         if plan.refused.is_empty() {
-            plan.refused = audit::audit(snapshot, options, &plan.claims, &plan.placements);
+            plan.refused = audit::audit(&resolved, options, &plan.claims, &plan.placements);
         }
+        plan.again_at = [plan.again_at, believed_until].into_iter().flatten().min();
         break plan;
     };
     if !plan.refused.is_empty() {
@@ -141,7 +154,9 @@ pub fn plan(snapshot: &Snapshot, now: Timestamp, options: &PlanOptions, watch: &
     };
     plan.unknown_price_claims = plan.claims.iter().filter(|claim| claim.price().is_none()).count();
     plan.nominations = nominations(snapshot, &plan);
-    let on_new = plan.claims.iter().map(|claim| claim.planned_pods.len()).sum();
+    demand_source::forget(&mut plan);
+    let there = |claim: &PlannedClaim| claim.planned_pods.iter().filter(|key| !is_expected(key)).count();
+    let on_new = plan.claims.iter().map(there).sum();
     plan.counts = Counts {
         total: plan.placements.len() + on_new + plan.unplaced.len(),
         on_existing: plan.placements.len(),
@@ -154,6 +169,7 @@ pub fn plan(snapshot: &Snapshot, now: Timestamp, options: &PlanOptions, watch: &
 /// What stays the same when a plan is made anew.
 struct Scene<'a> {
     snapshot: &'a Snapshot,
+    volumes: &'a volumes::Resolved<'a>,
     now: Timestamp,
     options: &'a PlanOptions,
     company: company::Company<'a>,
@@ -178,13 +194,13 @@ impl Scene<'_> {
         lessons: &topology::Lessons,
         watch: &mut dyn Watch,
     ) -> Attempt {
-        let Self { snapshot, now, options, company, relations, daemons, .. } = self;
+        let Self { snapshot, volumes, now, options, company, relations, daemons, .. } = self;
         let (now, options) = (*now, *options);
         let mut rooms = self.rooms.clone();
         let mut unplaced = self.demand.unplaced.clone();
         // What an earlier plan decided stays decided: no order of events, and no restart, buys for the same pod twice.
         let wanting = self.demand.wanting.clone();
-        let settled = sticky::settle(wanting, snapshot, &mut rooms, company, &lessons.unsettled);
+        let settled = sticky::settle(wanting, snapshot, &mut rooms, company, now, &lessons.unsettled);
         unplaced.extend(settled.unplaced);
         let assigned = topology::assign(&topology::Inputs {
             snapshot,
@@ -228,6 +244,7 @@ impl Scene<'_> {
             proof: outcome.proof.unwrap_or_default(),
             baselines: outcome.baselines,
             stopped_early: outcome.stopped_early,
+            again_at: settled.again_at,
             pinned_pods: assigned.pinned(),
             covered: outcome.covered,
             commitments: outcome.commitments,
@@ -245,6 +262,7 @@ impl Scene<'_> {
         plan.placements.sort();
         let seen = miss::Seen {
             snapshot,
+            volumes,
             supply,
             admissions: &admissions,
             limits: &limits,

@@ -3,15 +3,17 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use jiff::Timestamp;
 use poolwright_catalog::labels::HOSTNAME;
 use poolwright_catalog::{ResourceList, ResourceName, labels};
 
 use super::Target;
 use super::company::{Company, Present, join};
 use super::daemons::Daemons;
+use super::volumes::Attachable;
 use crate::action::ConditionType;
 use crate::model::{Claim, Node, Pod, PodPhase, Snapshot, Taint};
-use crate::rules::{CORDON_TAINT, NODEPOOL_LABEL, NOT_READY_TAINT, UNREACHABLE_TAINT};
+use crate::rules::{self, CORDON_TAINT, NODE_NAME_FIELD, NODEPOOL_LABEL, NOT_READY_TAINT, UNREACHABLE_TAINT};
 use crate::{DISRUPTED_TAINT, UNREGISTERED_TAINT};
 
 /// Label on nodes of ours: the claim they belong to.
@@ -28,6 +30,8 @@ pub(super) struct Room<'a> {
     pub free: ResourceList,
     /// What pods that are being deleted still hold.
     pub leaving: ResourceList,
+    /// When the last of those must be gone.
+    pub left_by: Option<Timestamp>,
     /// Who is there, or will be: pods that others may not meet.
     pub present: Present,
     /// The same without pods that are being deleted.
@@ -74,7 +78,12 @@ impl<'a> Rooms<'a> {
 }
 
 /// All room that pods may count on.
-pub(super) fn collect<'a>(snapshot: &'a Snapshot, daemons: &Daemons<'_>, company: &Company<'_>) -> Rooms<'a> {
+pub(super) fn collect<'a>(
+    snapshot: &'a Snapshot,
+    daemons: &Daemons<'_>,
+    company: &Company<'_>,
+    attachable: &Attachable,
+) -> Rooms<'a> {
     let mut on_node: BTreeMap<&str, Vec<&Pod>> = BTreeMap::new();
     for pod in snapshot.pods.values() {
         if let PodPhase::Bound { node } = &pod.phase {
@@ -86,7 +95,7 @@ pub(super) fn collect<'a>(snapshot: &'a Snapshot, daemons: &Daemons<'_>, company
         .values()
         .filter_map(|node| node.provider_id.as_deref().map(|id| (id, node.as_ref())))
         .collect();
-    let found = Found { on_node, daemons, company };
+    let found = Found { on_node, daemons, company, attachable };
     let mut rooms = Rooms::default();
     let mut claimed: BTreeSet<&str> = BTreeSet::new();
     for claim in snapshot.claims.values().map(Arc::as_ref) {
@@ -119,6 +128,7 @@ struct Found<'f, 'a> {
     on_node: BTreeMap<&'a str, Vec<&'a Pod>>,
     daemons: &'f Daemons<'f>,
     company: &'f Company<'f>,
+    attachable: &'f Attachable,
 }
 
 fn of_claim<'a>(
@@ -148,6 +158,9 @@ fn of_claim<'a>(
         }
     };
     node_labels.entry(NODEPOOL_LABEL.to_owned()).or_insert_with(|| claim.pool.0.clone());
+    // Its CSI drivers start last: their labels may still be on their way.
+    rules::add_repeated(&mut node_labels);
+    node_labels.extend(node.map(named));
     let room = found.room(node, total, &node_labels, &taints);
     Some(Room { target: Target::Claim(claim.name.clone()), labels: node_labels, taints, ..room })
 }
@@ -176,8 +189,15 @@ fn of_foreign<'a>(node: &'a Node, found: &Found<'_, 'a>) -> Option<Room<'a>> {
         return None;
     }
     let taints = lasting_taints(node);
-    let room = found.room(Some(node), &node.allocatable, &node.labels, &taints);
-    Some(Room { target: Target::Node(node.name.clone()), labels: node.labels.clone(), taints, ..room })
+    let mut labels = node.labels.clone();
+    labels.extend([named(node)]);
+    let room = found.room(Some(node), &node.allocatable, &labels, &taints);
+    Some(Room { target: Target::Node(node.name.clone()), labels, taints, ..room })
+}
+
+/// The node's name, as rules ask for it.
+fn named(node: &Node) -> (String, String) {
+    (NODE_NAME_FIELD.to_owned(), node.name.clone())
 }
 
 /// A cordon of ours on a node that is initialized is about to be lifted.
@@ -208,17 +228,20 @@ impl<'a> Found<'_, 'a> {
         let mut present = self.daemons.present(&outstanding, self.company);
         let mut staying = present.clone();
         let mut leaving = ResourceList::new();
+        let mut left_by = None;
         for pod in pods {
             used.add(&pod.spec.requests);
             let profile = self.company.of(&pod.key);
             join(&mut present, profile, 1);
-            if pod.deleting_since.is_some() {
+            if let Some(gone) = pod.deleting_since {
+                left_by = left_by.max(Some(gone));
                 leaving.add(&pod.spec.requests);
             } else {
                 join(&mut staying, profile, 1);
             }
         }
         let mut free = total.clone();
+        free.add(&self.attachable.of(node.map(|node| node.name.as_str()), labels));
         free.saturating_sub(&used);
         Room {
             target: Target::Node(String::new()),
@@ -227,6 +250,7 @@ impl<'a> Found<'_, 'a> {
             taints: Vec::new(),
             free,
             leaving,
+            left_by,
             present,
             staying,
         }

@@ -3,12 +3,17 @@
 use std::cmp::Reverse;
 use std::collections::BTreeSet;
 
+use jiff::{SignedDuration, Timestamp};
+
 use super::company::Company;
 use super::demand::{Wanting, not_yet_tried};
 use super::room::{Room, Rooms};
 use super::{Target, UnplacedPod, UnplacedReason};
-use crate::model::{Pod, PodKey, Snapshot};
+use crate::model::{Pod, PodKey, PodPhase, Snapshot};
 use crate::rules;
+
+/// How much longer than pods may take to leave a node, another that they are preempted for waits.
+const PATIENCE: SignedDuration = SignedDuration::from_secs(60);
 
 /// Demand after what is decided was taken out.
 #[derive(Debug, Default)]
@@ -18,6 +23,8 @@ pub(super) struct Settled<'a> {
     /// Pods still to be planned.
     pub open: Vec<Wanting<'a>>,
     pub unplaced: Vec<UnplacedPod>,
+    /// When the first of the preemptions that pods wait for is given up.
+    pub again_at: Option<Timestamp>,
 }
 
 /// Puts every pod back where an earlier plan put it, as long as that still works, higher priorities first, and leaves
@@ -27,6 +34,7 @@ pub(super) fn settle<'a>(
     snapshot: &Snapshot,
     rooms: &mut Rooms<'_>,
     company: &Company<'_>,
+    now: Timestamp,
     unsettled: &BTreeSet<PodKey>,
 ) -> Settled<'a> {
     wanting.sort_by_key(|want| (Reverse(want.pod.priority), &want.pod.key));
@@ -35,8 +43,10 @@ pub(super) fn settle<'a>(
     // Rooms that preempted pods will leave belong to those they were preempted for.
     for want in wanting {
         match preempting(want, snapshot, rooms, company) {
+            Some((_, until)) if until <= now => open.push(want),
             None => open.push(want),
-            Some(node) => {
+            Some((node, until)) => {
+                settled.again_at = Some(settled.again_at.map_or(until, |first| first.min(until)));
                 if let Some(at) = rooms.of_node(&node) {
                     rooms.take(at, &want.pod.spec.requests, company.of(&want.pod.key));
                 }
@@ -78,14 +88,17 @@ fn holds(room: &Room<'_>, pod: &Pod, company: &Company<'_>) -> bool {
         && rules::admits(&pod.spec, &room.labels, &room.taints).is_ok()
 }
 
-/// The node that the scheduler nominated the pod to in order to preempt others there; `None` when the nomination is ours,
-/// or its node is gone.
+/// The node that the scheduler nominated the pod to in order to preempt others there, and until when that is believed;
+/// `None` when the nomination is ours, or its node is gone.
+///
+/// The scheduler nominates in the same write that says it found no node, so that no pod is taken for one that preempts
+/// nobody before its victims are known.
 fn preempting(
     want: Wanting<'_>,
     snapshot: &Snapshot,
     rooms: &Rooms<'_>,
     company: &Company<'_>,
-) -> Option<String> {
+) -> Option<(String, Timestamp)> {
     let node = want.pod.nominated_node.as_deref()?;
     if snapshot.nodes.get(node)?.deleting_since.is_some() {
         return None;
@@ -93,12 +106,12 @@ fn preempting(
     let Some(at) = rooms.of_node(node) else {
         // A node of ours that is closed for good keeps no promise; what happens on others is the scheduler's business.
         let ours = snapshot.claims.values().any(|claim| claim.node_name.as_deref() == Some(node));
-        return (!ours).then(|| node.to_owned());
+        return (!ours).then(|| (node.to_owned(), given_up(want.pod, None)));
     };
     let room = &rooms.all[at];
     if matches!(room.target, Target::Node(_)) {
         // We nominate pods to nodes of claims alone.
-        return Some(node.to_owned());
+        return Some((node.to_owned(), given_up(want.pod, room.left_by)));
     }
     if want.planned_at.is_some_and(|target| rooms.of_target(target) == Some(at))
         || holds(room, want.pod, company)
@@ -109,5 +122,18 @@ fn preempting(
     let mut after = room.clone();
     after.free.add(&room.leaving);
     after.present.clone_from(&room.staying);
-    (!room.leaving.is_empty() && holds(&after, want.pod, company)).then(|| node.to_owned())
+    (!room.leaving.is_empty() && holds(&after, want.pod, company))
+        .then(|| (node.to_owned(), given_up(want.pod, room.left_by)))
+}
+
+/// Until when a preemption is believed to place the pod: a while after the last of those that leave the node must be gone,
+/// and after the scheduler found no node for it. Both times are recorded in the cluster, so that a restart does not begin
+/// anew.
+fn given_up(pod: &Pod, left_by: Option<Timestamp>) -> Timestamp {
+    let since = match &pod.phase {
+        PodPhase::Unschedulable { since, .. } => *since,
+        _ => pod.created,
+    };
+    let last = left_by.map_or(since, |left_by| left_by.max(since));
+    last.checked_add(PATIENCE).unwrap_or(Timestamp::MAX)
 }

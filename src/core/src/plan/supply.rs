@@ -11,6 +11,7 @@ use super::bits::Bits;
 use super::company::{Company, Present};
 use super::daemons::Daemons;
 use super::topology::Pin;
+use super::volumes::Attachable;
 use super::{PlanOptions, PoolFindings};
 use crate::model::{NodeClassRef, PodSpec, Pool, PoolName, Snapshot};
 use crate::rules::{self, NODEPOOL_LABEL, NewNodeLabels};
@@ -109,6 +110,7 @@ pub(super) fn collect<'a>(
     snapshot: &'a Snapshot,
     daemons: &Daemons<'_>,
     company: &Company<'_>,
+    attachable: &Attachable,
     options: &PlanOptions,
     now: Timestamp,
 ) -> Supply<'a> {
@@ -138,7 +140,7 @@ pub(super) fn collect<'a>(
                 supply.tables.len() - 1
             });
             let money_limit = pool.limits.usd_per_hour.or(options.limits.usd_per_hour).is_some();
-            let terms = Terms { snapshot, daemons, company, money_limit, now };
+            let terms = Terms { snapshot, daemons, company, attachable, money_limit, now };
             let offers = offers(&terms, &mut supply, pool, table);
             let buyable = |offer: &&Offer| matches!(offer.standing, Standing::Priced(_) | Standing::Unpriced);
             findings.offerings = offers.iter().filter(buyable).count();
@@ -188,12 +190,13 @@ struct Terms<'t, 'a> {
     snapshot: &'a Snapshot,
     daemons: &'t Daemons<'t>,
     company: &'t Company<'t>,
+    attachable: &'t Attachable,
     money_limit: bool,
     now: Timestamp,
 }
 
 fn offers<'a>(terms: &Terms<'_, 'a>, supply: &mut Supply<'a>, pool: &Pool, table: usize) -> Vec<Offer> {
-    let Terms { snapshot, company, money_limit, now, .. } = *terms;
+    let Terms { snapshot, company, attachable, money_limit, now, .. } = *terms;
     let daemons = terms.daemons.tolerating(&pool.taints);
     let (tables, capacities, known) = (&supply.tables, &mut supply.capacities, &mut supply.known_capacities);
     let residents = &mut supply.residents;
@@ -230,6 +233,7 @@ fn offers<'a>(terms: &Terms<'_, 'a>, supply: &mut Supply<'a>, pool: &Pool, table
         let name = &offering.id.instance_type;
         let capacity = *known.entry((table, name.as_str(), overhead)).or_insert_with_key(|(.., overhead)| {
             let mut room = catalogue.types()[name].allocatable.clone();
+            room.add(&attachable.of(None, &labels));
             room.saturating_sub(overhead);
             capacities.push(room);
             capacities.len() - 1
@@ -311,7 +315,7 @@ fn selects_another(spec: &PodSpec, pool: &Pool) -> bool {
 
 /// The labels that a spec and what it is pinned to ask about.
 fn keys<'s>(spec: &'s PodSpec, pin: &'s Pin) -> BTreeSet<&'s str> {
-    let terms = spec.node_affinity.iter().flatten();
+    let terms = spec.node_affinity.iter().flatten().chain(spec.volumes.iter().flatten());
     let required = terms.flat_map(|term| &term.requirements).map(|requirement| requirement.key.as_str());
     let pinned = pin.iter().map(|requirement| requirement.key.as_str());
     spec.node_selector.keys().map(String::as_str).chain(required).chain(pinned).collect()

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
+use jiff::Timestamp;
 use poolwright_catalog::{InstanceTypeName, MigProfile, OfferingId, UsdPerHour};
 use poolwright_solver::Proof;
 use serde::{Deserialize, Serialize};
@@ -48,6 +49,8 @@ pub struct Plan {
     /// Set when the plan did not pass the independent check; `claims` is empty then, and nothing is bought. What was
     /// violated, in sentences. This is a bug of Poolwright, never of its users.
     pub refused: Vec<String>,
+    /// When to plan again although nothing changed: what a pod waits for is given up then.
+    pub again_at: Option<Timestamp>,
     /// Whether the solver was asked to stop before it was done.
     pub stopped_early: bool,
     /// What the solver was asked, in this order, and what it answered; empty unless [`super::PlanOptions::keep_solves`].
@@ -108,7 +111,8 @@ pub struct PlannedClaim {
     pub taints: Vec<Taint>,
     /// Taints the node has at first.
     pub startup_taints: Vec<Taint>,
-    /// The pods it is bought for; sorted, never empty.
+    /// The pods it is bought for; sorted, never empty. Those that are still to come have keys that no pod can have, such as
+    /// `ml/Job:train#7`.
     pub planned_pods: Vec<PodKey>,
     /// How long each stage may take.
     pub deadlines: Deadlines,
@@ -216,8 +220,14 @@ pub enum UnplacedReason {
     UnmodelledRule,
     /// Its rules about other pods leave it no place: topology spread, pod affinity or anti-affinity.
     TopologyRule,
+    /// One of its volumes cannot be had until somebody changes something.
+    VolumeUnusable,
+    /// One of its volumes is about to be had, or another pod has it.
+    VolumePending,
     /// The scheduler makes room for it by preemption.
     PreemptionInProgress,
+    /// Its priority is below the least that buys nodes.
+    LowPriority,
     /// It is held by scheduling gates.
     SchedulingGated,
     /// Another scheduler places it.
@@ -228,7 +238,7 @@ pub enum UnplacedReason {
 
 impl UnplacedReason {
     /// Every reason.
-    pub const ALL: [Self; 11] = [
+    pub const ALL: [Self; 14] = [
         Self::NoUsablePool,
         Self::NoOfferingFits,
         Self::LimitReached,
@@ -236,7 +246,10 @@ impl UnplacedReason {
         Self::PriceUnknown,
         Self::UnmodelledRule,
         Self::TopologyRule,
+        Self::VolumeUnusable,
+        Self::VolumePending,
         Self::PreemptionInProgress,
+        Self::LowPriority,
         Self::SchedulingGated,
         Self::OtherScheduler,
         Self::NotYetTried,
@@ -252,7 +265,10 @@ impl UnplacedReason {
             Self::PriceUnknown => "PriceUnknown",
             Self::UnmodelledRule => "UnmodelledRule",
             Self::TopologyRule => "TopologyRule",
+            Self::VolumeUnusable => "VolumeUnusable",
+            Self::VolumePending => "VolumePending",
             Self::PreemptionInProgress => "PreemptionInProgress",
+            Self::LowPriority => "LowPriority",
             Self::SchedulingGated => "SchedulingGated",
             Self::OtherScheduler => "OtherScheduler",
             Self::NotYetTried => "NotYetTried",
@@ -271,6 +287,7 @@ impl UnplacedReason {
                 | Self::PriceUnknown
                 | Self::UnmodelledRule
                 | Self::TopologyRule
+                | Self::VolumeUnusable
         )
     }
 }

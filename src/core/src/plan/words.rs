@@ -2,6 +2,8 @@
 
 use poolwright_catalog::{ResourceList, ResourceName};
 
+use super::volumes::ATTACHABLE;
+
 /// An amount for people: `3.5` for CPU, `16Gi` for memory, a count for all else.
 pub(super) fn quantity(name: &ResourceName, amount: u64) -> String {
     if name.is_cpu() {
@@ -43,7 +45,7 @@ pub(super) fn is_extended(name: &ResourceName) -> bool {
 pub(crate) fn gist(list: &ResourceList) -> String {
     let extended: Vec<String> = list
         .iter()
-        .filter(|(name, _)| is_extended(name))
+        .filter(|(name, _)| is_extended(name) && !name.as_str().starts_with(ATTACHABLE))
         .map(|(name, amount)| format!("{} x {name}", quantity(name, amount)))
         .collect();
     if !extended.is_empty() {

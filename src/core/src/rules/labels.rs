@@ -4,6 +4,8 @@ use std::collections::BTreeMap;
 
 use poolwright_catalog::labels::HOSTNAME;
 
+use super::NODE_NAME_FIELD;
+use super::volumes::repeats;
 use crate::model::PoolName;
 
 /// Label on nodes and claims: the pool they belong to.
@@ -39,8 +41,11 @@ impl Labels for NewNodeLabels<'_> {
     fn label(&self, key: &str) -> Option<&str> {
         match key {
             NODEPOOL_LABEL => Some(&self.pool.0),
-            HOSTNAME => Some(UNNAMED),
-            _ => self.offering.get(key).or_else(|| self.template.get(key)).map(String::as_str),
+            HOSTNAME | NODE_NAME_FIELD => Some(UNNAMED),
+            _ => {
+                let own = self.offering.get(key).or_else(|| self.template.get(key));
+                own.or_else(|| self.offering.get(repeats(key)?)).map(String::as_str)
+            }
         }
     }
 }

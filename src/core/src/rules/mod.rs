@@ -3,6 +3,7 @@
 
 mod affinity;
 mod anti_affinity;
+mod fields;
 mod identity;
 mod labels;
 mod ports;
@@ -11,6 +12,7 @@ mod resources;
 mod selector;
 mod spread;
 mod taints;
+mod volumes;
 
 use std::fmt;
 
@@ -20,6 +22,7 @@ use crate::model::{HostPort, PodSpec, Requirement, Taint};
 
 pub use affinity::check as check_affinity;
 pub use anti_affinity::check as check_anti_affinity;
+pub use fields::NODE_NAME_FIELD;
 pub use identity::{Identity, selects};
 pub(crate) use labels::UNNAMED;
 pub use labels::{Labels, NODEPOOL_LABEL, NewNodeLabels};
@@ -32,6 +35,7 @@ pub use taints::{
     CORDON_TAINT, NOT_READY_TAINT, UNREACHABLE_TAINT, check as check_taints,
     check_daemonset as check_daemonset_taints, tolerates,
 };
+pub use volumes::{add_repeated, check as check_volumes};
 
 /// Why a pod may not run on a node.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -50,6 +54,13 @@ pub enum Rejection {
     /// No term of the required node affinity matches; the first requirement that fails, of the term that gets furthest.
     Affinity {
         /// The requirement; `None` when there is no term, or only empty ones, which match nothing.
+        requirement: Option<Requirement>,
+        /// The value the node has.
+        has: Option<String>,
+    },
+    /// A volume of the pod cannot be used there; the first requirement that fails, of the term that gets furthest.
+    Volume {
+        /// The requirement; `None` when the volume can be used nowhere.
         requirement: Option<Requirement>,
         /// The value the node has.
         has: Option<String>,
@@ -93,6 +104,11 @@ impl fmt::Display for Rejection {
             Self::Affinity { requirement: None, .. } => {
                 f.write_str("has a node affinity that matches no node")
             }
+            Self::Volume { requirement: Some(requirement), has } => {
+                write!(f, "has a volume that needs `{requirement}`, but ")?;
+                label(f, &requirement.key, has)
+            }
+            Self::Volume { requirement: None, .. } => f.write_str("has a volume that no node can use"),
             Self::Port(port) => write!(f, "wants host port {port}, which another pod on the node has"),
             Self::AntiAffinity { its_own: true } => {
                 f.write_str("keeps away from another pod on the node (required pod anti-affinity)")
@@ -120,10 +136,11 @@ pub fn admits(spec: &PodSpec, labels: &impl Labels, taints: &[Taint]) -> Result<
     check_labels(spec, labels)
 }
 
-/// Whether node selector and node affinity admit the pod to a node with these labels.
+/// Whether node selector, node affinity and volumes admit the pod to a node with these labels.
 pub fn check_labels(spec: &PodSpec, labels: &impl Labels) -> Result<(), Rejection> {
     check_selector(&spec.node_selector, labels)?;
-    check_affinity(spec.node_affinity.as_deref(), labels)
+    check_affinity(spec.node_affinity.as_deref(), labels)?;
+    check_volumes(&spec.volumes, labels)
 }
 
 /// Whether a newcomer may be on the node of a resident: their ports, and their rules about each other.

@@ -141,6 +141,8 @@ pub fn pod(name: &str, requests: ResourceList) -> Pod {
         uid: Uid(format!("pod-{name}")),
         labels: BTreeMap::new(),
         spec: PodSpec { requests, ..PodSpec::default() },
+        owner: None,
+        volumes: vec![],
         priority: 0,
         scheduler: "default-scheduler".into(),
         role: PodRole::Workload,

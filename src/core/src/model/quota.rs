@@ -1,0 +1,16 @@
+//! Quotas of namespaces.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use super::pod::PodKey;
+
+/// A ResourceQuota, as far as it keeps pods from being made.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Quota {
+    /// Namespace and name.
+    pub key: PodKey,
+    /// How much of each resource pods of the namespace may still request; `pods` is their number.
+    pub left: BTreeMap<String, u64>,
+}

@@ -1,0 +1,20 @@
+//! Controllers of pods, as far as they say how many there will be.
+
+use serde::{Deserialize, Serialize};
+
+use super::pod::{PodKey, Uid};
+
+/// A Job, a ReplicaSet or a StatefulSet that makes all its pods at once.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Workload {
+    /// `Job`, `ReplicaSet` or `StatefulSet`.
+    pub kind: String,
+    /// Namespace and name.
+    pub key: PodKey,
+    /// Its UID, which its pods name as their owner's.
+    pub uid: Uid,
+    /// How many pods it wants at a time, now; zero while it is suspended, kept from making pods, or done.
+    pub wanted: u64,
+    /// How many it says that it has made and that have not ended.
+    pub made: u64,
+}

@@ -1,0 +1,84 @@
+//! Volumes: a node must be where every volume of the pod can be used (the kube-scheduler's `VolumeBinding` and
+//! `VolumeZone`).
+
+use std::collections::BTreeMap;
+
+use poolwright_catalog::labels::{REGION, ZONE};
+
+use super::{Labels, Rejection, check_affinity};
+use crate::model::NodeTerm;
+
+/// Labels that CSI drivers and cloud providers put on their nodes, and what of an offering they repeat. A node that is not
+/// there yet will have them when its driver runs.
+///
+/// Facts: topology keys of `aws-ebs-csi-driver`, `gcp-compute-persistent-disk-csi-driver` and `azuredisk-csi-driver`;
+/// <https://kubernetes.io/docs/reference/labels-annotations-taints/#failure-domainbetakubernetesiozone>.
+const REPEATED: [(&str, &str); 5] = [
+    ("topology.ebs.csi.aws.com/zone", ZONE),
+    ("topology.gke.io/zone", ZONE),
+    ("topology.disk.csi.azure.com/zone", ZONE),
+    ("failure-domain.beta.kubernetes.io/zone", ZONE),
+    ("failure-domain.beta.kubernetes.io/region", REGION),
+];
+
+/// The label that this one repeats on nodes of a CSI driver.
+pub fn repeats(key: &str) -> Option<&'static str> {
+    REPEATED.iter().find(|(repeated, _)| *repeated == key).map(|(_, original)| *original)
+}
+
+/// Adds the labels that CSI drivers will put on a node with these.
+pub fn add_repeated(labels: &mut BTreeMap<String, String>) {
+    for (key, original) in REPEATED {
+        if let Some(value) = labels.get(original).cloned() {
+            labels.entry(key.to_owned()).or_insert(value);
+        }
+    }
+}
+
+/// Whether every volume can be used on a node with these labels. Each is a list of OR-ed terms.
+pub fn check(volumes: &[Vec<NodeTerm>], labels: &impl Labels) -> Result<(), Rejection> {
+    for terms in volumes {
+        check_affinity(Some(terms), labels).map_err(|rejection| match rejection {
+            Rejection::Affinity { requirement, has } => Rejection::Volume { requirement, has },
+            other => other,
+        })?;
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::{Operator, PoolName, Requirement};
+    use crate::rules::NewNodeLabels;
+
+    fn only(key: &str, value: &str) -> Vec<NodeTerm> {
+        let operator = Operator::In([value.to_owned()].into());
+        vec![NodeTerm { requirements: vec![Requirement { key: key.into(), operator }] }]
+    }
+
+    #[test]
+    fn every_volume_must_be_usable_and_the_rejection_says_where_one_is() {
+        let node = BTreeMap::from([(ZONE.to_owned(), "a".to_owned())]);
+        assert!(check(&[], &node).is_ok());
+        assert!(check(&[only(ZONE, "a")], &node).is_ok());
+        let rejection = check(&[only(ZONE, "a"), only(ZONE, "b")], &node).expect_err("one is elsewhere");
+        assert_eq!(
+            rejection.to_string(),
+            "has a volume that needs `topology.kubernetes.io/zone In [b]`, but the node has `topology.kubernetes.io/zone=a`"
+        );
+    }
+
+    #[test]
+    fn a_new_node_will_have_the_zone_label_of_its_csi_driver_and_a_node_that_is_there_has_what_it_has() {
+        let offering = BTreeMap::from([(ZONE.to_owned(), "a".to_owned())]);
+        let none = BTreeMap::new();
+        let new = NewNodeLabels { offering: &offering, template: &none, pool: &PoolName("gpu".into()) };
+        let ebs = only("topology.ebs.csi.aws.com/zone", "a");
+        assert!(check(std::slice::from_ref(&ebs), &new).is_ok());
+        assert!(check(std::slice::from_ref(&ebs), &offering).is_err());
+        let mut ours = offering.clone();
+        add_repeated(&mut ours);
+        assert!(check(&[ebs], &ours).is_ok());
+    }
+}

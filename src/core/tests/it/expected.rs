@@ -1,0 +1,156 @@
+//! Pods that a controller is about to make are planned with those that are there, once.
+
+use std::collections::BTreeSet;
+
+use poolwright_core::lifecycle::decide;
+use poolwright_core::plan::{Plan, expected};
+use poolwright_core::*;
+
+use crate::kit::*;
+
+fn job(wanted: u64, made: u64) -> Workload {
+    Workload { kind: "Job".into(), key: key("train"), uid: Uid("job".into()), wanted, made }
+}
+
+impl Put for Workload {
+    fn put(self, snapshot: &mut Snapshot) {
+        snapshot.workloads.insert((self.kind.clone(), self.key.clone()), self.into());
+    }
+}
+
+/// A pod of the Job, made at this second.
+fn member(name: &str, second: i64) -> Pod {
+    Pod { owner: Some(Uid("job".into())), created: at(second), ..pod(name, requests(10, 8, 1)) }
+}
+
+/// Four of these pods fill a g5.12xlarge, and none fits anything smaller.
+fn gang(there: usize, wanted: u64) -> Snapshot {
+    let pods = (0..there).map(|at| member(&format!("train-{at}"), at as i64));
+    with(with(cluster(aws(), [pool("gpu")]), pods), [job(wanted, there as u64)])
+}
+
+fn names(plan: &Plan) -> Vec<String> {
+    let mut names: Vec<String> =
+        plan.claims.iter().flat_map(|claim| &claim.planned_pods).map(|pod| pod.name.clone()).collect();
+    names.sort();
+    names
+}
+
+#[test]
+fn what_a_job_is_about_to_make_is_bought_with_the_pods_that_are_there() {
+    let plan = planned(&gang(2, 4));
+    assert_eq!(bought(&plan), ["g5.12xlarge: Job:train#0 Job:train#1 train-0 train-1"]);
+    let reason = &plan.claims[0].reason;
+    assert!(
+        reason.ends_with("; room is kept for 2 pods of Job default/train that are still to come"),
+        "{reason}"
+    );
+    assert_eq!(plan.counts.total, 2, "what is not there is not counted");
+    assert_eq!(plan.nominations.len(), 2);
+    assert_eq!(plan.again_at, Some(at(31)), "half a minute after the newest pod");
+}
+
+#[test]
+fn pods_that_arrive_take_the_places_kept_for_them_and_nothing_more_is_bought() {
+    let first = gang(1, 8);
+    let plan = planned(&first);
+    assert_eq!((plan.claims.len(), names(&plan).len()), (2, 8));
+    let mut after = carried_out(&first, &plan, 11);
+    // They come in bursts; some were tried by the scheduler already, some were not.
+    for (burst, there) in [(12, 3), (14, 6), (16, 8)] {
+        let fresh = (1..there).map(|at| member(&format!("train-{at}"), burst));
+        after = with(with(after, fresh), [job(8, there as u64)]);
+        let again = planned_at(&after, burst + 1);
+        assert_eq!(again.claims, [], "{there} pods are there");
+        assert_eq!(again.placements.len(), there);
+        after.nominations.clone_from(&again.nominations);
+    }
+    let full: BTreeSet<&String> = after.nominations.values().map(|(_, target)| target).collect();
+    assert_eq!(full.len(), 2, "four on each node");
+    // A restart forgets the nominations: the claims still say what they keep room for.
+    after.nominations.clear();
+    let restarted = planned_at(&after, 20);
+    assert_eq!((restarted.claims.len(), restarted.placements.len()), (0, 8));
+}
+
+#[test]
+fn a_pod_that_was_not_tried_yet_counts_as_soon_as_one_of_its_like_found_no_node() {
+    let waiting = Pod { phase: PodPhase::Waiting, ..member("train-1", 1) };
+    let plan = planned(&with(gang(1, 2), [waiting.clone(), member("train-0", 0)]));
+    assert_eq!(bought(&plan), ["g5.12xlarge: train-0 train-1"], "both are there, one was not tried");
+    let plan = planned(&with(gang(1, 3), [waiting, member("train-0", 0)]));
+    assert_eq!(bought(&plan), ["g5.12xlarge: Job:train#0 train-0 train-1"]);
+}
+
+#[test]
+fn nothing_is_expected_of_a_controller_that_has_made_nothing_for_a_while_or_wants_no_more() {
+    let here = |plan: &Plan| names(plan);
+    assert_eq!(here(&planned_at(&gang(1, 4), 30)), ["train-0"]);
+    assert_eq!(here(&planned(&gang(2, 2))), ["train-0", "train-1"]);
+    assert_eq!(here(&planned(&gang(2, 0))), ["train-0", "train-1"], "suspended");
+    // One that says it has made them all: the pods are on their way to us.
+    let said = with(gang(2, 4), [job(4, 4)]);
+    assert_eq!(here(&planned(&said)), ["train-0", "train-1"]);
+    // As long as the scheduler finds nodes for its pods, nobody needs us.
+    let running = (0..2).map(|at| bound(member(&format!("train-{at}"), 0), "n"));
+    assert!(planned(&with(gang(2, 8), running)).claims.is_empty());
+}
+
+#[test]
+fn a_place_that_is_kept_is_not_kept_twice_when_pods_already_run() {
+    let first = gang(1, 4);
+    let plan = planned(&first);
+    let claim = initialized();
+    let claim = Claim {
+        planned_pods: plan.claims[0].planned_pods.clone(),
+        offerings: plan.claims[0].offerings.clone(),
+        launched: Some(Launched {
+            provider_id: "kwok://c".into(),
+            offering: plan.claims[0].offering().clone(),
+        }),
+        ..claim
+    };
+    let node = Node { allocatable: room(48, 192, 4), ..claimed_node() };
+    let pods = [bound(member("train-0", 0), "n"), bound(member("train-1", 12), "n"), member("train-2", 12)];
+    let snapshot = with(with(with(with(first, [claim]), [node]), pods), [job(4, 3)]);
+    let again = planned_at(&snapshot, 13);
+    assert_eq!((again.claims.len(), again.placements.len()), (0, 1));
+    let other = with(snapshot, [pod("other", requests(10, 8, 1))]);
+    assert_eq!(bought(&planned_at(&other, 14)), ["g5.12xlarge: other"], "room is kept for the one to come");
+    let late = planned_at(&other, 43);
+    assert_eq!((late.claims.len(), late.placements.len()), (0, 2), "and no longer than that");
+}
+
+#[test]
+fn a_node_that_waits_for_pods_to_come_is_not_empty_until_they_are_not_believed_in() {
+    let waiting = Claim { planned_pods: vec![PodKey::new("default", "Job:train#0")], ..initialized() };
+    let snapshot = with(with(gang(1, 4), [waiting]), [claimed_node()]);
+    let is_empty = |second| {
+        let decision = decide(&snapshot, at(second));
+        decision.actions.iter().any(|action| match action {
+            Action::SetConditions { subject: Subject::Claim(_), conditions } => {
+                conditions.iter().any(|one| one.kind == ConditionType::Empty)
+            }
+            _ => false,
+        })
+    };
+    assert!(!is_empty(29) && is_empty(31));
+    assert_eq!(expected(&snapshot, at(29))[0].missing, 3);
+    assert!(expected(&snapshot, at(30)).is_empty());
+}
+
+#[test]
+fn a_quota_that_lets_no_more_in_buys_nothing_for_what_it_keeps_out() {
+    let quota = |left: [(&str, u64); 2]| Quota {
+        key: key("quota"),
+        left: left.into_iter().map(|(resource, left)| (resource.to_owned(), left)).collect(),
+    };
+    let of = |quota: Quota| {
+        let mut snapshot = gang(1, 4);
+        snapshot.quotas.insert(quota.key.clone(), quota.into());
+        names(&planned(&snapshot)).len()
+    };
+    assert_eq!(of(quota([("pods", 0), ("cpu", 1_000_000)])), 1, "the pod that is there");
+    assert_eq!(of(quota([("pods", 9), ("cpu", 29_999)])), 3);
+    assert_eq!(of(quota([("pods", 9), ("example.com/other", 0)])), 4);
+}

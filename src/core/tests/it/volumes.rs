@@ -1,0 +1,333 @@
+//! Pods with volumes go where the volumes can be used, and those whose volumes cannot be had buy nothing.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use poolwright_core::plan::{Plan, UnplacedReason};
+use poolwright_core::*;
+
+use crate::kit::*;
+
+const ZONE: &str = "topology.kubernetes.io/zone";
+const EBS_ZONE: &str = "topology.ebs.csi.aws.com/zone";
+
+/// Small nodes in zones a (dear) and b (cheap).
+fn shop() -> Snapshot {
+    let kinds = vec![Kind("m7.large", room(4, 16, 0), None, &[("a", "0.20"), ("b", "0.10")])];
+    cluster(catalogue(kinds), [pool("cpu")])
+}
+
+fn wants(name: &str, claim: &str) -> Pod {
+    let volumes = vec![PodVolume::Claim { name: claim.into(), ephemeral: false }];
+    Pod { volumes, ..pod(name, requests(1, 1, 0)) }
+}
+
+fn shape(gib: u64) -> VolumeShape {
+    VolumeShape {
+        size: gib << 30,
+        access_modes: ["ReadWriteOnce".to_owned()].into(),
+        ..VolumeShape::default()
+    }
+}
+
+fn claim(name: &str, class: &str) -> VolumeClaim {
+    VolumeClaim {
+        key: key(name),
+        class: Some(class.into()),
+        volume: None,
+        bound: false,
+        lost: false,
+        selected_node: None,
+        shape: shape(1),
+        selector: vec![],
+        made_for: None,
+        deleting: false,
+    }
+}
+
+fn bound_to(name: &str, volume: &str) -> VolumeClaim {
+    VolumeClaim { volume: Some(volume.into()), bound: true, ..claim(name, "gp3") }
+}
+
+fn only(key: &str, values: &[&str]) -> Vec<NodeTerm> {
+    vec![NodeTerm { requirements: vec![is_in(key, values)] }]
+}
+
+fn volume(name: &str, topology: Vec<Vec<NodeTerm>>) -> Volume {
+    Volume {
+        name: name.into(),
+        class: "gp3".into(),
+        shape: shape(1),
+        labels: BTreeMap::new(),
+        claim: None,
+        available: true,
+        deleting: false,
+        topology,
+        attached: Some(("ebs.csi.aws.com".into(), format!("vol-{name}"))),
+    }
+}
+
+fn class(name: &str) -> StorageClass {
+    StorageClass {
+        name: name.into(),
+        provisioner: Some("ebs.csi.aws.com".into()),
+        waits_for_pod: true,
+        allowed: None,
+        default_since: None,
+    }
+}
+
+impl Put for VolumeClaim {
+    fn put(self, snapshot: &mut Snapshot) {
+        snapshot.volume_claims.insert(self.key.clone(), self.into());
+    }
+}
+
+impl Put for Volume {
+    fn put(self, snapshot: &mut Snapshot) {
+        snapshot.volumes.insert(self.name.clone(), self.into());
+    }
+}
+
+impl Put for StorageClass {
+    fn put(self, snapshot: &mut Snapshot) {
+        snapshot.storage_classes.insert(self.name.clone(), self.into());
+    }
+}
+
+impl Put for NodeDrivers {
+    fn put(self, snapshot: &mut Snapshot) {
+        snapshot.node_drivers.insert(self.node.clone(), self.into());
+    }
+}
+
+/// Zone and pods of what is bought, sorted.
+fn zones(plan: &Plan) -> Vec<String> {
+    let one = |claim: &plan::PlannedClaim| {
+        let pods: Vec<&str> = claim.planned_pods.iter().map(|pod| pod.name.as_str()).collect();
+        format!("{}: {}", claim.offering().zone, pods.join(" "))
+    };
+    let mut all: Vec<String> = plan.claims.iter().map(one).collect();
+    all.sort();
+    all
+}
+
+fn left(plan: &Plan) -> (&'static str, &str) {
+    assert_eq!((plan.claims.len(), plan.placements.len(), plan.unplaced.len()), (0, 0, 1), "{plan:?}");
+    (plan.unplaced[0].reason.as_str(), &plan.unplaced[0].message)
+}
+
+#[test]
+fn a_pod_goes_to_the_zone_of_its_volume_although_another_is_cheaper() {
+    for key in [ZONE, EBS_ZONE] {
+        let snapshot = with(shop(), [wants("p", "data"), pod("free", requests(4, 1, 0))]);
+        let snapshot = with(with(snapshot, [bound_to("data", "v")]), [volume("v", vec![only(key, &["a"])])]);
+        assert_eq!(zones(&planned(&snapshot)), ["a: p", "b: free"], "{key}");
+    }
+}
+
+#[test]
+fn pods_with_volumes_of_one_zone_share_a_node_and_those_of_others_do_not() {
+    let pods = ["p1", "p2", "p3"].map(|name| wants(name, &format!("data-{name}")));
+    let snapshot = with(with(shop(), pods), ["p1", "p2", "p3"].map(|p| bound_to(&format!("data-{p}"), p)));
+    let snapshot = with(
+        snapshot,
+        [("p1", "a"), ("p2", "b"), ("p3", "a")].map(|(v, z)| volume(v, vec![only(ZONE, &[z])])),
+    );
+    assert_eq!(zones(&planned(&snapshot)), ["a: p1 p3", "b: p2"]);
+}
+
+#[test]
+fn a_volume_where_no_offering_is_names_the_claim_the_volume_and_the_zones() {
+    let snapshot = with(with(shop(), [wants("p", "data")]), [bound_to("data", "v")]);
+    let plan = planned(&with(snapshot, [volume("v", vec![only(ZONE, &["z"])])]));
+    assert_eq!(
+        left(&plan),
+        (
+            "NoOfferingFits",
+            "PersistentVolumeClaim `data` (volume `v`) can be used on nodes with `topology.kubernetes.io/zone In [z]` alone, and offerings of pool `cpu` that it may use have only a, b; widen the pool's requirements, or make the volume anew elsewhere"
+        )
+    );
+}
+
+#[test]
+fn two_volumes_in_different_zones_can_be_used_nowhere_together() {
+    let mut both = wants("p", "one");
+    both.volumes.push(PodVolume::Claim { name: "two".into(), ephemeral: false });
+    let snapshot = with(with(shop(), [both]), [bound_to("one", "v"), bound_to("two", "w")]);
+    let plan = planned(&with(
+        snapshot,
+        [volume("v", vec![only(ZONE, &["a"])]), volume("w", vec![only(ZONE, &["b"])])],
+    ));
+    let (reason, message) = left(&plan);
+    assert_eq!(reason, "NoOfferingFits");
+    assert!(message.contains("where all of its volumes are"), "{message}");
+}
+
+#[test]
+fn a_claim_that_waits_for_its_pod_is_made_where_its_class_allows() {
+    let allowed = StorageClass { allowed: Some(only(ZONE, &["a"])), ..class("slow") };
+    let snapshot = with(shop(), [wants("p", "data"), wants("q", "more")]);
+    let snapshot =
+        with(with(snapshot, [claim("data", "slow"), claim("more", "gp3")]), [allowed, class("gp3")]);
+    assert_eq!(zones(&planned(&snapshot)), ["a: p q"]);
+    let free = with(with(shop(), [wants("q", "more")]), [claim("more", "gp3")]);
+    assert_eq!(zones(&planned(&with(free, [class("gp3")]))), ["b: q"]);
+}
+
+#[test]
+fn a_pod_whose_volume_is_not_to_be_had_buys_nothing_and_is_told_what_is_missing() {
+    let immediate = StorageClass { waits_for_pod: false, ..class("now") };
+    let nobody = StorageClass { provisioner: None, ..class("local") };
+    let cases = [
+        (
+            None,
+            "VolumeUnusable",
+            "uses PersistentVolumeClaim `data`, which does not exist in namespace `default`",
+        ),
+        (Some(bound_to("data", "gone")), "VolumeUnusable", "whose PersistentVolume `gone` does not exist"),
+        (Some(VolumeClaim { deleting: true, ..claim("data", "gp3") }), "VolumeUnusable", "is being deleted"),
+        (Some(claim("data", "typo")), "VolumeUnusable", "its StorageClass `typo` does not exist"),
+        (
+            Some(VolumeClaim { class: None, ..claim("data", "") }),
+            "VolumeUnusable",
+            "names no StorageClass, and the cluster has no default",
+        ),
+        (
+            Some(claim("data", "local")),
+            "VolumeUnusable",
+            "no PersistentVolume of StorageClass `local` that is free",
+        ),
+        (
+            Some(claim("data", "now")),
+            "VolumePending",
+            "waits until PersistentVolumeClaim `data` is bound: StorageClass `now`",
+        ),
+        (
+            Some(VolumeClaim { bound: false, ..bound_to("data", "soon") }),
+            "VolumePending",
+            "is bound to PersistentVolume `soon`",
+        ),
+    ];
+    for (claim, reason, words) in cases {
+        let snapshot = with(with(shop(), [wants("p", "data")]), claim);
+        let plan = planned(&with(snapshot, [class("gp3"), immediate.clone(), nobody.clone()]));
+        let (said, message) = left(&plan);
+        assert_eq!(said, reason, "{message}");
+        assert!(message.contains(words), "{message} does not say {words}");
+    }
+}
+
+#[test]
+fn a_claim_without_a_class_gets_the_default_one() {
+    let default = StorageClass { default_since: Some(at(0)), ..class("gp3") };
+    let older = StorageClass { default_since: Some(at(-9)), waits_for_pod: false, ..class("old") };
+    let snapshot =
+        with(with(shop(), [wants("p", "data")]), [VolumeClaim { class: None, ..claim("data", "") }]);
+    assert_eq!(zones(&planned(&with(snapshot, [default, older]))), ["b: p"]);
+}
+
+#[test]
+fn volumes_that_are_there_are_each_for_one_claim() {
+    let local = |name, zone, gib| Volume {
+        class: "local".into(),
+        shape: shape(gib),
+        ..volume(name, vec![only(ZONE, &[zone])])
+    };
+    let nobody = StorageClass { provisioner: None, ..class("local") };
+    let alone = with(with(shop(), [wants("p", "dp")]), [claim("dp", "local")]);
+    let alone = with(with(alone, [nobody.clone()]), [local("v1", "a", 1), local("v2", "b", 2)]);
+    assert_eq!(zones(&planned(&alone)), ["b: p"], "either would do, and b is cheaper");
+    let snapshot =
+        with(with(alone, [wants("q", "dq"), wants("r", "dr")]), [claim("dq", "local"), claim("dr", "local")]);
+    let plan = planned(&snapshot);
+    assert_eq!(zones(&plan), ["a: p", "b: q"]);
+    assert_eq!(plan.unplaced.len(), 1);
+    assert!(plan.unplaced[0].message.contains("is wanted by a claim that comes first"), "{plan:?}");
+}
+
+#[test]
+fn pods_that_share_a_claim_which_is_not_bound_are_planned_one_after_the_other() {
+    let snapshot = with(shop(), [wants("p", "data"), wants("q", "data")]);
+    let plan = planned(&with(with(snapshot, [claim("data", "gp3")]), [class("gp3")]));
+    assert_eq!(zones(&plan), ["b: p"]);
+    assert_eq!(plan.unplaced[0].reason, UnplacedReason::VolumePending);
+    assert!(plan.unplaced[0].message.contains("where pod default/p goes"), "{plan:?}");
+}
+
+#[test]
+fn a_claim_for_one_pod_at_a_time_makes_the_others_wait() {
+    let alone = |claim: VolumeClaim| VolumeClaim {
+        shape: VolumeShape { access_modes: BTreeSet::from(["ReadWriteOncePod".to_owned()]), ..claim.shape },
+        ..claim
+    };
+    let snapshot = with(with(shop(), [wants("q", "data")]), [alone(bound_to("data", "v"))]);
+    let snapshot = with(snapshot, [volume("v", vec![])]);
+    assert_eq!(zones(&planned(&snapshot)), ["b: q"]);
+    let running = with(snapshot, [bound(wants("p", "data"), "n")]);
+    assert_eq!(
+        left(&planned(&running)),
+        (
+            "VolumePending",
+            "PersistentVolumeClaim `data` is for one pod at a time (ReadWriteOncePod), and pod default/p has it; it is planned once that ends"
+        )
+    );
+    let ended = with(running, [Pod { phase: PodPhase::Finished, ..wants("p", "data") }]);
+    assert_eq!(zones(&planned(&ended)), ["b: q"]);
+}
+
+#[test]
+fn an_ephemeral_volume_is_waited_for_and_must_be_the_pods_own() {
+    let mut own = pod("p", requests(1, 1, 0));
+    own.volumes = vec![PodVolume::Claim { name: "p-scratch".into(), ephemeral: true }];
+    let snapshot = with(with(shop(), [own.clone()]), [class("gp3")]);
+    assert_eq!(left(&planned(&snapshot)).0, "VolumePending");
+    let made = VolumeClaim { made_for: Some(own.uid), ..claim("p-scratch", "gp3") };
+    assert_eq!(zones(&planned(&with(snapshot.clone(), [made]))), ["b: p"]);
+    assert_eq!(left(&planned(&with(snapshot, [claim("p-scratch", "gp3")]))).0, "VolumeUnusable");
+}
+
+fn takes(node: &str, limit: u64) -> NodeDrivers {
+    NodeDrivers { node: node.into(), limits: [("ebs.csi.aws.com".to_owned(), limit)].into() }
+}
+
+fn large(name: &str) -> Node {
+    let mut large = node(name, room(4, 16, 0));
+    large.labels.insert("node.kubernetes.io/instance-type".into(), "m7.large".into());
+    large.labels.insert(ZONE.into(), "b".into());
+    large
+}
+
+#[test]
+fn a_node_that_takes_no_more_volumes_gets_no_pod_with_one() {
+    let snapshot = with(with(shop(), [wants("p", "dp"), bound(wants("r", "dr"), "n")]), [large("n")]);
+    let snapshot = with(snapshot, [bound_to("dp", "v1"), bound_to("dr", "v2")]);
+    let snapshot = with(snapshot, [volume("v1", vec![]), volume("v2", vec![])]);
+    let roomy = with(snapshot.clone(), [takes("n", 2)]);
+    assert_eq!(planned(&roomy).placements.len(), 1);
+    let full = with(snapshot, [takes("n", 1)]);
+    assert_eq!(zones(&planned(&full)), ["b: p"]);
+    // A volume that is attached already takes no second place, whoever uses it.
+    let shared = with(full, [bound(wants("s", "dr"), "n")]);
+    assert_eq!(zones(&planned(&with(shared, [takes("n", 2)]))), [""; 0]);
+}
+
+#[test]
+fn a_new_node_takes_as_many_volumes_as_the_smallest_of_its_type() {
+    let names = ["p1", "p2", "p3"];
+    let snapshot = with(with(shop(), names.map(|name| wants(name, name))), names.map(|v| bound_to(v, v)));
+    let snapshot = with(snapshot, names.map(|name| volume(name, vec![])));
+    assert_eq!(planned(&snapshot).claims.len(), 1, "nobody knows of a limit");
+    let full = Node { cordoned: true, ..large("n") };
+    let limited = with(with(snapshot, [full]), [takes("n", 2)]);
+    assert_eq!(planned(&limited).claims.len(), 2);
+}
+
+#[test]
+fn what_was_planned_with_a_volume_stays_where_it_was_planned() {
+    let snapshot = with(with(shop(), [wants("p", "data")]), [bound_to("data", "v")]);
+    let snapshot = with(snapshot, [volume("v", vec![only(EBS_ZONE, &["a"])])]);
+    let plan = planned(&snapshot);
+    assert_eq!(zones(&plan), ["a: p"]);
+    let again = planned_at(&carried_out(&snapshot, &plan, 11), 12);
+    assert_eq!((again.claims.len(), again.placements.len()), (0, 1));
+}

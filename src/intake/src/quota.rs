@@ -1,0 +1,47 @@
+//! ResourceQuotas, as far as they keep pods from being made.
+
+use std::collections::BTreeMap;
+
+use k8s_openapi::api::core::v1 as k8s;
+use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
+use poolwright_core::Quota;
+use poolwright_core::quantity::amount;
+
+use crate::convert::key_segment;
+use crate::error::{IntakeError, Problem, object_name};
+use crate::pod::key_of;
+
+type Quantities = BTreeMap<String, Quantity>;
+
+/// A ResourceQuota as decisions see it: what is left of what pods request, and of their number. Limits are not looked at,
+/// and a quota for some pods alone (`scopes`) is taken for one for all.
+pub fn quota(from: &k8s::ResourceQuota) -> Result<Quota, IntakeError> {
+    let meta = &from.metadata;
+    let name = || object_name("ResourceQuota", meta.namespace.as_deref(), meta.name.as_deref());
+    let status = from.status.as_ref();
+    let amounts = |field: &str, resource: &str, key: &str, from: Option<&Quantities>| {
+        let Some(text) = from.and_then(|amounts| amounts.get(key)) else { return Ok(0) };
+        amount(resource, &text.0)
+            .map_err(|error| Problem::quantity(format!("{field}{}", key_segment(key)), &error).of(name()))
+    };
+    let hard = status.and_then(|status| status.hard.as_ref());
+    let used = status.and_then(|status| status.used.as_ref());
+    let mut left: BTreeMap<String, u64> = BTreeMap::new();
+    for key in hard.into_iter().flat_map(Quantities::keys) {
+        let Some(resource) = of_pods(key) else { continue };
+        let total = amounts("status.hard", resource, key, hard)?;
+        let rest = total.saturating_sub(amounts("status.used", resource, key, used)?);
+        let least = left.entry(resource.to_owned()).or_insert(rest);
+        *least = rest.min(*least);
+    }
+    Ok(Quota { key: key_of(meta), left })
+}
+
+/// The resource of pods that an entry of a quota is about.
+fn of_pods(key: &str) -> Option<&str> {
+    match key {
+        "cpu" | "memory" | "ephemeral-storage" | "pods" => Some(key),
+        "count/pods" => Some("pods"),
+        _ => key.strip_prefix("requests.").filter(|resource| *resource != "storage"),
+    }
+}

@@ -1,0 +1,64 @@
+//! RuntimeClasses of manifests: what admission writes into the pods that name one.
+//!
+//! Pods of a cluster went through admission already; those of a file did not, and would be planned without what their
+//! runtime takes beside them and without the nodes that it is installed on.
+
+use std::collections::BTreeMap;
+
+use k8s_openapi::api::core::v1::PodSpec;
+use k8s_openapi::api::node::v1::RuntimeClass;
+
+use crate::error::Problem;
+
+/// RuntimeClasses by name.
+pub(crate) type RuntimeClasses = BTreeMap<String, RuntimeClass>;
+
+/// Writes into the spec what admission would: overhead, node selector and tolerations of its runtime class. `path` is
+/// that of the spec. Returns what must be said when the class is not among the manifests.
+///
+/// Errors: what admission would refuse.
+pub(crate) fn admit(
+    path: &str,
+    spec: &mut PodSpec,
+    classes: &RuntimeClasses,
+) -> Result<Option<String>, Problem> {
+    let Some(name) = spec.runtime_class_name.clone().filter(|name| !name.is_empty()) else { return Ok(None) };
+    let Some(class) = classes.get(&name) else {
+        let done = spec.overhead.as_ref().is_some_and(|overhead| !overhead.is_empty());
+        return Ok((!done).then(|| {
+            format!(
+                "RuntimeClass `{name}` is not among the manifests: what it takes of a node (overhead) and the nodes it needs are not counted; add it to the files"
+            )
+        }));
+    };
+    if let Some(fixed) = class.overhead.as_ref().and_then(|overhead| overhead.pod_fixed.as_ref()) {
+        let stated = spec.overhead.as_ref().filter(|stated| !stated.is_empty());
+        if stated.is_some_and(|stated| stated != fixed) {
+            return Err(Problem::new(
+                format!("{path}.overhead"),
+                format!("it is not that of RuntimeClass `{name}`, and admission would refuse the pod"),
+                "remove it",
+            ));
+        }
+        spec.overhead = Some(fixed.clone());
+    }
+    let Some(scheduling) = &class.scheduling else { return Ok(None) };
+    for (key, value) in scheduling.node_selector.iter().flatten() {
+        let selector = spec.node_selector.get_or_insert_default();
+        if let Some(stated) = selector.get(key).filter(|stated| *stated != value) {
+            return Err(Problem::new(
+                format!("{path}.nodeSelector{}", crate::convert::key_segment(key)),
+                format!("`{stated}` contradicts RuntimeClass `{name}`, which runs on nodes with `{value}`"),
+                "remove one of them",
+            ));
+        }
+        selector.insert(key.clone(), value.clone());
+    }
+    let tolerations = spec.tolerations.get_or_insert_default();
+    for toleration in scheduling.tolerations.iter().flatten() {
+        if !tolerations.contains(toleration) {
+            tolerations.push(toleration.clone());
+        }
+    }
+    Ok(None)
+}

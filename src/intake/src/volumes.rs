@@ -1,0 +1,281 @@
+//! Volumes: what pods use, claims, volumes, classes and the limits of nodes.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use jiff::Timestamp;
+use k8s_openapi::api::core::v1 as k8s;
+use k8s_openapi::api::storage::v1 as storage;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use poolwright_core::{
+    NodeDrivers, NodeTerm, Operator, PodVolume, Requirement, StorageClass, Uid, Volume, VolumeClaim,
+    VolumeShape, quantity,
+};
+
+use crate::error::{IntakeError, Problem, object_name};
+use crate::others::requirements;
+use crate::pod::key_of;
+use crate::rules::node_terms;
+
+/// Set by the volume controller when claim and volume know each other.
+const BIND_COMPLETED: &str = "pv.kubernetes.io/bind-completed";
+/// Set by the scheduler on a claim that waits for its first pod: where that goes.
+const SELECTED_NODE: &str = "volume.kubernetes.io/selected-node";
+/// What classes were called before they had a field.
+const OLD_CLASS: &str = "volume.beta.kubernetes.io/storage-class";
+/// Marks the class of claims that name none; the second one is its older name.
+const DEFAULT_CLASS: [&str; 2] =
+    ["storageclass.kubernetes.io/is-default-class", "storageclass.beta.kubernetes.io/is-default-class"];
+/// The provisioner of classes that nobody makes volumes for.
+const NO_PROVISIONER: &str = "kubernetes.io/no-provisioner";
+
+/// Zone labels of nodes and of volumes: today's names, then the older ones.
+const ZONES: [(&str, &str); 2] = [
+    ("topology.kubernetes.io/zone", "failure-domain.beta.kubernetes.io/zone"),
+    ("topology.kubernetes.io/region", "failure-domain.beta.kubernetes.io/region"),
+];
+
+/// In-tree kinds of volumes and the CSI drivers that serve them today
+/// (`k8s.io/csi-translation-lib`).
+fn in_tree(of: &k8s::Volume) -> Option<(&'static str, String)> {
+    let azure = of.azure_disk.as_ref().map(|disk| ("disk.csi.azure.com", disk.disk_uri.clone()));
+    let cinder = of.cinder.as_ref().map(|disk| ("cinder.csi.openstack.org", disk.volume_id.clone()));
+    let vsphere = of.vsphere_volume.as_ref().map(|disk| ("csi.vsphere.vmware.com", disk.volume_path.clone()));
+    let portworx = of.portworx_volume.as_ref().map(|disk| ("pxd.portworx.com", disk.volume_id.clone()));
+    let azure_file = of
+        .azure_file
+        .as_ref()
+        .map(|share| ("file.csi.azure.com", format!("{}#{}", share.secret_name, share.share_name)));
+    azure.or(cinder).or(vsphere).or(portworx).or(azure_file)
+}
+
+/// The volumes of a pod that a node may not be able to provide. `pod` is its name.
+pub(crate) fn of_pod(pod: &str, spec: &k8s::PodSpec) -> Vec<PodVolume> {
+    let convert = |volume: &k8s::Volume| {
+        if let Some(claim) = &volume.persistent_volume_claim {
+            return Some(PodVolume::Claim { name: claim.claim_name.clone(), ephemeral: false });
+        }
+        if volume.ephemeral.is_some() {
+            return Some(PodVolume::Claim { name: format!("{pod}-{}", volume.name), ephemeral: true });
+        }
+        let (driver, handle) = in_tree(volume)?;
+        Some(PodVolume::Attached { driver: driver.to_owned(), handle })
+    };
+    spec.volumes.iter().flatten().filter_map(convert).collect()
+}
+
+/// A PersistentVolumeClaim as decisions see it.
+pub fn volume_claim(from: &k8s::PersistentVolumeClaim) -> Result<VolumeClaim, IntakeError> {
+    convert_claim(from).map_err(|problem| problem.of(named("PersistentVolumeClaim", &from.metadata, true)))
+}
+
+/// A PersistentVolume as decisions see it.
+pub fn volume(from: &k8s::PersistentVolume) -> Result<Volume, IntakeError> {
+    convert_volume(from).map_err(|problem| problem.of(named("PersistentVolume", &from.metadata, false)))
+}
+
+/// A StorageClass as decisions see it.
+pub fn storage_class(from: &storage::StorageClass) -> StorageClass {
+    let meta = &from.metadata;
+    let is_true = |key: &&str| annotation(meta, key) == Some("true");
+    let created = meta.creation_timestamp.as_ref().map_or(Timestamp::UNIX_EPOCH, |time| time.0);
+    let provisioner = Some(from.provisioner.clone());
+    let allowed = from.allowed_topologies.as_deref().unwrap_or_default();
+    let term = |term: &k8s::TopologySelectorTerm| {
+        let one = |one: &k8s::TopologySelectorLabelRequirement| Requirement {
+            key: one.key.clone(),
+            operator: Operator::In(one.values.iter().cloned().collect()),
+        };
+        NodeTerm { requirements: term.match_label_expressions.iter().flatten().map(one).collect() }
+    };
+    StorageClass {
+        name: meta.name.clone().unwrap_or_default(),
+        provisioner: provisioner.filter(|name| !name.is_empty() && name != NO_PROVISIONER),
+        waits_for_pod: from.volume_binding_mode.as_deref() == Some("WaitForFirstConsumer"),
+        allowed: (!allowed.is_empty()).then(|| allowed.iter().map(term).collect()),
+        default_since: DEFAULT_CLASS.iter().any(is_true).then_some(created),
+    }
+}
+
+/// How many volumes a node takes.
+pub fn node_drivers(from: &storage::CSINode) -> NodeDrivers {
+    let limit = |driver: &storage::CSINodeDriver| {
+        let count = driver.allocatable.as_ref()?.count?;
+        Some((driver.name.clone(), u64::try_from(count).unwrap_or(0)))
+    };
+    NodeDrivers {
+        node: from.metadata.name.clone().unwrap_or_default(),
+        limits: from.spec.drivers.iter().filter_map(limit).collect(),
+    }
+}
+
+pub(crate) fn convert_claim(from: &k8s::PersistentVolumeClaim) -> Result<VolumeClaim, Problem> {
+    let meta = &from.metadata;
+    let nothing = k8s::PersistentVolumeClaimSpec::default();
+    let spec = from.spec.as_ref().unwrap_or(&nothing);
+    let requests = spec.resources.as_ref().and_then(|resources| resources.requests.as_ref());
+    let volume = spec.volume_name.clone().filter(|name| !name.is_empty());
+    let selector = match &spec.selector {
+        None => Vec::new(),
+        Some(selector) => requirements(selector).ok_or_else(|| {
+            Problem::new(
+                "spec.selector",
+                "an expression in it makes no sense",
+                "use In, NotIn, Exists or DoesNotExist with values that fit",
+            )
+        })?,
+    };
+    let owner = meta.owner_references.iter().flatten().find(|owner| owner.controller == Some(true));
+    Ok(VolumeClaim {
+        key: key_of(meta),
+        class: annotation(meta, OLD_CLASS).map(str::to_owned).or_else(|| spec.storage_class_name.clone()),
+        bound: volume.is_some() && annotation(meta, BIND_COMPLETED).is_some(),
+        volume,
+        lost: from.status.as_ref().and_then(|status| status.phase.as_deref()) == Some("Lost"),
+        selected_node: annotation(meta, SELECTED_NODE).filter(|node| !node.is_empty()).map(str::to_owned),
+        shape: VolumeShape {
+            size: size("spec.resources.requests.storage", requests)?,
+            access_modes: spec.access_modes.iter().flatten().cloned().collect(),
+            block: spec.volume_mode.as_deref() == Some("Block"),
+            attributes_class: spec.volume_attributes_class_name.clone().unwrap_or_default(),
+        },
+        selector,
+        made_for: owner.filter(|owner| owner.kind == "Pod").map(|owner| Uid(owner.uid.clone())),
+        deleting: meta.deletion_timestamp.is_some(),
+    })
+}
+
+pub(crate) fn convert_volume(from: &k8s::PersistentVolume) -> Result<Volume, Problem> {
+    let meta = &from.metadata;
+    let nothing = k8s::PersistentVolumeSpec::default();
+    let spec = from.spec.as_ref().unwrap_or(&nothing);
+    let labels = meta.labels.clone().unwrap_or_default();
+    let claim = spec.claim_ref.as_ref().map(|claim| {
+        poolwright_core::PodKey::new(
+            claim.namespace.clone().unwrap_or_default(),
+            claim.name.clone().unwrap_or_default(),
+        )
+    });
+    let mut topology = Vec::new();
+    if let Some(required) = spec.node_affinity.as_ref().and_then(|affinity| affinity.required.as_ref()) {
+        let mut senseless = Vec::new();
+        topology.push(node_terms("spec.nodeAffinity.required.nodeSelectorTerms", required, &mut senseless));
+        if let Some(rule) = senseless.into_iter().next() {
+            return Err(Problem::new(rule.field, rule.rule, "correct the expression"));
+        }
+    }
+    topology.extend(zones(&labels));
+    let phase = from.status.as_ref().and_then(|status| status.phase.as_deref());
+    Ok(Volume {
+        name: meta.name.clone().unwrap_or_default(),
+        class: annotation(meta, OLD_CLASS)
+            .map(str::to_owned)
+            .or_else(|| spec.storage_class_name.clone())
+            .unwrap_or_default(),
+        shape: VolumeShape {
+            size: size("spec.capacity.storage", spec.capacity.as_ref())?,
+            access_modes: spec.access_modes.iter().flatten().cloned().collect(),
+            block: spec.volume_mode.as_deref() == Some("Block"),
+            attributes_class: spec.volume_attributes_class_name.clone().unwrap_or_default(),
+        },
+        labels,
+        claim,
+        // A volume of a file that nobody has looked at yet is free.
+        available: matches!(phase, None | Some("" | "Available")),
+        deleting: meta.deletion_timestamp.is_some(),
+        topology,
+        attached: attached(spec),
+    })
+}
+
+/// The driver that attaches a volume, and its handle there.
+fn attached(spec: &k8s::PersistentVolumeSpec) -> Option<(String, String)> {
+    if let Some(csi) = &spec.csi {
+        return Some((csi.driver.clone(), csi.volume_handle.clone()));
+    }
+    let aws = spec.aws_elastic_block_store.as_ref().map(|disk| ("ebs.csi.aws.com", &disk.volume_id));
+    let gcp = spec.gce_persistent_disk.as_ref().map(|disk| ("pd.csi.storage.gke.io", &disk.pd_name));
+    let azure = spec.azure_disk.as_ref().map(|disk| ("disk.csi.azure.com", &disk.disk_uri));
+    let cinder = spec.cinder.as_ref().map(|disk| ("cinder.csi.openstack.org", &disk.volume_id));
+    let vsphere = spec.vsphere_volume.as_ref().map(|disk| ("csi.vsphere.vmware.com", &disk.volume_path));
+    let portworx = spec.portworx_volume.as_ref().map(|disk| ("pxd.portworx.com", &disk.volume_id));
+    let (driver, handle) = aws.or(gcp).or(azure).or(cinder).or(vsphere).or(portworx)?;
+    Some((driver.to_owned(), handle.clone()))
+}
+
+/// What zone labels of a volume mean: a node that has any such label must have one of the values. Several values are
+/// written `a__b`.
+fn zones(labels: &BTreeMap<String, String>) -> Vec<Vec<NodeTerm>> {
+    let all = ZONES.iter().flat_map(|(new, old)| [*new, *old]);
+    let absent = |key: &str| Requirement { key: key.to_owned(), operator: Operator::DoesNotExist };
+    let nowhere = NodeTerm { requirements: all.clone().map(absent).collect() };
+    let of = |key: &str| {
+        let values: BTreeSet<String> = labels.get(key)?.split("__").map(str::to_owned).collect();
+        let today = ZONES.iter().find(|(_, old)| *old == key).map(|(new, _)| *new);
+        let within = |key: &str| NodeTerm {
+            requirements: vec![Requirement { key: key.to_owned(), operator: Operator::In(values.clone()) }],
+        };
+        let mut terms = vec![within(key)];
+        terms.extend(today.map(|today| {
+            let mut term = within(today);
+            term.requirements.push(absent(key));
+            term
+        }));
+        terms.push(nowhere.clone());
+        Some(terms)
+    };
+    all.clone().filter_map(of).collect()
+}
+
+fn size(
+    path: &str,
+    from: Option<&BTreeMap<String, k8s_openapi::apimachinery::pkg::api::resource::Quantity>>,
+) -> Result<u64, Problem> {
+    let Some(text) = from.and_then(|amounts| amounts.get("storage")) else { return Ok(0) };
+    quantity::amount("storage", &text.0).map_err(|error| Problem::quantity(path, &error))
+}
+
+fn annotation<'a>(meta: &'a ObjectMeta, key: &str) -> Option<&'a str> {
+    meta.annotations.as_ref()?.get(key).map(String::as_str)
+}
+
+fn named(kind: &str, meta: &ObjectMeta, namespaced: bool) -> String {
+    let namespace = namespaced.then(|| meta.namespace.as_deref().unwrap_or("default"));
+    object_name(kind, namespace, meta.name.as_deref())
+}
+
+/// The claims that controllers make for a pod of a workload: of its ephemeral volumes, and of a StatefulSet's templates.
+/// `pod` is the pod's name.
+pub(crate) fn made_for(
+    namespace: Option<&str>,
+    pod: &str,
+    spec: &k8s::PodSpec,
+    templates: &[k8s::PersistentVolumeClaim],
+) -> Result<Vec<VolumeClaim>, Problem> {
+    let meta = |name: String| ObjectMeta {
+        name: Some(name),
+        namespace: namespace.map(str::to_owned),
+        ..ObjectMeta::default()
+    };
+    let mut made = Vec::new();
+    for volume in spec.volumes.iter().flatten() {
+        let Some(template) =
+            volume.ephemeral.as_ref().and_then(|source| source.volume_claim_template.as_ref())
+        else {
+            continue;
+        };
+        let name = format!("{pod}-{}", volume.name);
+        let object = k8s::PersistentVolumeClaim {
+            metadata: meta(name),
+            spec: Some(template.spec.clone()),
+            status: None,
+        };
+        let key = poolwright_core::PodKey::new(namespace.unwrap_or("default"), pod);
+        made.push(VolumeClaim { made_for: Some(Uid(key.to_string())), ..convert_claim(&object)? });
+    }
+    for template in templates {
+        let name = format!("{}-{pod}", template.metadata.name.as_deref().unwrap_or_default());
+        let object = k8s::PersistentVolumeClaim { metadata: meta(name), ..template.clone() };
+        made.push(convert_claim(&object)?);
+    }
+    Ok(made)
+}

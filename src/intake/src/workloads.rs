@@ -1,0 +1,61 @@
+//! Controllers of pods: how many pods they want at a time, and how many they have made.
+
+use k8s_openapi::api::apps::v1::{ReplicaSet, StatefulSet};
+use k8s_openapi::api::batch::v1::{Job, JobSpec};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use poolwright_core::Workload;
+
+use crate::pod::{key_of, uid_of};
+
+/// A Job: `parallelism` pods at a time, and no more than are still to succeed. Suspended Jobs, those that have ended or are
+/// ending, and those that another controller manages want none.
+pub fn job(from: &Job) -> Workload {
+    let nothing = JobSpec::default();
+    let spec = from.spec.as_ref().unwrap_or(&nothing);
+    let status = from.status.as_ref();
+    let conditions = status.and_then(|status| status.conditions.as_deref()).unwrap_or_default();
+    let ends = ["Complete", "Failed", "SuccessCriteriaMet", "FailureTarget", "Suspended"];
+    let stopped = spec.suspend == Some(true)
+        || from.metadata.deletion_timestamp.is_some()
+        || spec.managed_by.as_deref().is_some_and(|by| by != "kubernetes.io/job-controller")
+        || conditions.iter().any(|one| ends.contains(&one.type_.as_str()) && one.status == "True");
+    let parallel = count(spec.parallelism.unwrap_or(1));
+    let succeeded = count(status.and_then(|status| status.succeeded).unwrap_or(0));
+    let left = spec.completions.map_or(u64::MAX, |wanted| count(wanted).saturating_sub(succeeded));
+    // Without a number of completions, the first pod that succeeds ends it: no more are made.
+    let ending = spec.completions.is_none() && succeeded > 0;
+    let wanted = if stopped || ending { 0 } else { parallel.min(left) };
+    let active = status.and_then(|status| status.active).unwrap_or(0);
+    let terminating = status.and_then(|status| status.terminating).unwrap_or(0);
+    of("Job", &from.metadata, wanted, count(active) + count(terminating))
+}
+
+/// A ReplicaSet, of a Deployment or by itself. One that says it cannot make pods (a quota, a webhook) wants none.
+pub fn replica_set(from: &ReplicaSet) -> Workload {
+    let wanted = count(from.spec.as_ref().and_then(|spec| spec.replicas).unwrap_or(1));
+    let status = from.status.as_ref();
+    let conditions = status.and_then(|status| status.conditions.as_deref()).unwrap_or_default();
+    let fails = conditions.iter().any(|one| one.type_ == "ReplicaFailure" && one.status == "True");
+    let stopped = fails || from.metadata.deletion_timestamp.is_some();
+    let made = status.map_or(0, |status| count(status.replicas));
+    of("ReplicaSet", &from.metadata, if stopped { 0 } else { wanted }, made)
+}
+
+/// A StatefulSet that makes its pods at once. One that makes them in order wants one more only when those before it run:
+/// nothing is expected of it.
+pub fn stateful_set(from: &StatefulSet) -> Workload {
+    let spec = from.spec.as_ref();
+    let at_once = spec.and_then(|spec| spec.pod_management_policy.as_deref()) == Some("Parallel");
+    let wanted = count(spec.and_then(|spec| spec.replicas).unwrap_or(1));
+    let stopped = !at_once || from.metadata.deletion_timestamp.is_some();
+    let made = from.status.as_ref().map_or(0, |status| count(status.replicas));
+    of("StatefulSet", &from.metadata, if stopped { 0 } else { wanted }, made)
+}
+
+fn count(number: i32) -> u64 {
+    u64::try_from(number).unwrap_or(0)
+}
+
+fn of(kind: &str, meta: &ObjectMeta, wanted: u64, made: u64) -> Workload {
+    Workload { kind: kind.to_owned(), key: key_of(meta), uid: uid_of(meta), wanted, made }
+}
