@@ -45,6 +45,6 @@ pub struct SpreadRule {
     pub topology_key: String,
     /// How many more pods a value may have than the one with fewest; at least 1.
     pub max_skew: u32,
-    /// Which pods of its own namespace count, AND-ed: an empty list is every pod, `None` is none.
+    /// Which pods of its own namespace count, AND-ed: an empty list is none, as `None` is (unlike in [`PodTerm`]).
     pub selector: Option<Vec<Requirement>>,
 }

@@ -16,13 +16,13 @@ pub fn check(rule: &SpreadRule, count: u64) -> Result<(), Rejection> {
     }
 }
 
-/// Whether the rule of a pod in this namespace counts another pod.
+/// Whether the rule of a pod in this namespace counts another pod. An empty selector, which elsewhere is every pod, counts
+/// none: so the kube-scheduler has it (`countPodsMatchSelector`).
 pub fn counts(rule: &SpreadRule, namespace: &str, pod: Identity<'_>) -> bool {
     namespace == pod.namespace
-        && rule
-            .selector
-            .as_ref()
-            .is_some_and(|all| all.iter().all(|requirement| matches(requirement, pod.labels)))
+        && rule.selector.as_ref().is_some_and(|all| {
+            !all.is_empty() && all.iter().all(|requirement| matches(requirement, pod.labels))
+        })
 }
 
 #[cfg(test)]
