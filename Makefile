@@ -53,7 +53,7 @@ e2e: control-plane ## the tests on a real control plane
 
 differential: control-plane ## random pods and clusters, planned by us and bound by the real scheduler; CASES=1000 SEED=1 RULES=HostSpread,Taints WITHOUT=Limits FAILURES=3, or CASE=file
 	@$(WITH_TOOLS) cargo test --locked -p poolwright-plane --test differential --no-run
-	@CASES="$(or $(CASES),1000)" SEED="$(SEED)" RULES="$(RULES)" WITHOUT="$(WITHOUT)" FAILURES="$(FAILURES)" CASE="$(CASE)" \
+	@CASES="$(or $(CASES),1000)" SEED="$(SEED)" RULES="$(RULES)" WITHOUT="$(WITHOUT)" FAILURES="$(FAILURES)" CASE="$(abspath $(CASE))" \
 		$(WITH_TOOLS) cargo test --locked -p poolwright-plane --test differential -- --nocapture the_scheduler_binds
 
 bench: ## the solver's figures: cost, certified bound, gap over time, memory; CASE="P1 P8" for some, RUNS=1 for a quick look

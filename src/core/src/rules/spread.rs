@@ -27,7 +27,20 @@ pub fn counts(rule: &SpreadRule, namespace: &str, pod: Identity<'_>) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeMap;
+
     use super::*;
+    use crate::model::PodSpec;
+
+    #[test]
+    fn an_empty_selector_counts_no_pod() {
+        let rule =
+            |selector| SpreadRule { topology_key: "kubernetes.io/hostname".into(), max_skew: 1, selector };
+        let (labels, spec) = (BTreeMap::new(), PodSpec::default());
+        let pod = Identity { namespace: "default", labels: &labels, spec: &spec };
+        assert!(!counts(&rule(Some(vec![])), "default", pod));
+        assert!(!counts(&rule(None), "default", pod));
+    }
 
     #[test]
     fn a_node_holds_as_many_as_the_skew_allows_over_an_empty_one() {

@@ -32,7 +32,7 @@ use std::sync::LazyLock;
 use anyhow::{Context, anyhow};
 use case::Case;
 use generate::Rule;
-use play::{Outcome, Property, carry_out, planned, play};
+use play::{Failure, Outcome, Property, carry_out, planned, play};
 use poolwright_core::plan::{Placement, Plan, Target, UnplacedPod, UnplacedReason};
 use poolwright_core::{PodKey, Snapshot};
 use serde_json::json;
@@ -42,7 +42,7 @@ use tokio::sync::{Mutex, OnceCell};
 use tokio::time::Instant;
 
 /// How many cases are played where nobody says.
-const CASES: u64 = 150;
+const CASES: u64 = 250;
 
 /// How often a failing case is played while it is made small.
 const TRIES: u32 = 600;
@@ -112,7 +112,15 @@ fn what_once_differed_does_not_differ_again() {
 async fn replay(stage: &Stage, path: &Path) -> anyhow::Result<()> {
     let case = read(path)?;
     let plan = planned(&case.snapshot()?);
-    println!("{}", serde_json::to_string_pretty(&plan)?);
+    for claim in &plan.claims {
+        println!("buys {} as {} for {:?}", claim.name, claim.offering(), claim.planned_pods);
+    }
+    for placement in &plan.placements {
+        println!("places {} on {}", placement.pod, placement.target);
+    }
+    for left in &plan.unplaced {
+        println!("leaves {}: {}: {}", left.pod, left.reason.as_str(), left.message);
+    }
     let outcome = play(stage, &case).await?;
     println!("{}", told(&outcome.tally));
     anyhow::ensure!(outcome.failures.is_empty(), "{}", words(&outcome));
@@ -146,7 +154,7 @@ async fn explore(stage: &Stage) -> anyhow::Result<()> {
         }
         if !outcome.failures.is_empty() {
             println!("seed {seed} fails:\n{}", words(&outcome));
-            failed.push((seed, case, outcome.failures[0].property));
+            failed.push((seed, case, outcome.failures[0].clone()));
         }
     }
     let seconds = started.elapsed().as_secs_f64();
@@ -158,18 +166,18 @@ async fn explore(stage: &Stage) -> anyhow::Result<()> {
     let refused = tally.get("cases that the API server refuses").copied().unwrap_or(0);
     anyhow::ensure!(refused * 20 <= cases, "{refused} of {cases} cases make no sense: repair the generator");
     let mut messages = vec![format!("{} of {played} cases fail", failed.len())];
-    for (seed, case, property) in failed.iter().take(wanted) {
-        messages.push(format!("seed {seed}: {}", make_small(stage, case.clone(), *property).await?));
+    for (seed, case, failure) in failed.iter().take(wanted) {
+        messages.push(format!("seed {seed}: {}", make_small(stage, case.clone(), failure).await?));
     }
     anyhow::ensure!(failed.is_empty(), "{}", messages.join("\n\n"));
     Ok(())
 }
 
 /// Makes a failing case small, writes it to a file and tells how it fails.
-async fn make_small(stage: &Stage, case: Case, property: Property) -> anyhow::Result<String> {
+async fn make_small(stage: &Stage, case: Case, failure: &Failure) -> anyhow::Result<String> {
     let fails = async |case: &Case| {
-        let outcome = play(stage, case).await;
-        outcome.is_ok_and(|outcome| outcome.failures.iter().any(|failure| failure.property == property))
+        let like = |one: &Failure| one.property == failure.property && one.reason == failure.reason;
+        play(stage, case).await.is_ok_and(|outcome| outcome.failures.iter().any(like))
     };
     let seed = case.seed.unwrap_or_default();
     let small = shrink::shrink(case, TRIES, fails).await;

@@ -41,6 +41,8 @@ pub enum Property {
 pub struct Failure {
     /// What.
     pub property: Property,
+    /// The reason that the plan gave, where it left a pod over.
+    pub reason: Option<UnplacedReason>,
     /// How it showed.
     pub words: String,
 }
@@ -62,7 +64,11 @@ pub struct Outcome {
 
 impl Outcome {
     fn fail(&mut self, property: Property, words: String) {
-        self.failures.push(Failure { property, words });
+        self.failures.push(Failure { property, reason: None, words });
+    }
+
+    fn fail_left_over(&mut self, property: Property, reason: UnplacedReason, words: String) {
+        self.failures.push(Failure { property, reason: Some(reason), words });
     }
 
     fn count(&mut self, what: &str, number: u64) {
@@ -250,7 +256,9 @@ async fn left_over(
     }
     let extras = one_of_each(snapshot);
     // Where pods are spread, an empty node in one zone can rule out another.
-    let spread = left.iter().any(|(pod, _)| pod["spec"]["topologySpreadConstraints"].is_array());
+    let spread = left.iter().any(|(pod, unplaced)| {
+        pod["spec"]["topologySpreadConstraints"].is_array() && is_impossible(unplaced.reason)
+    });
     let zones: BTreeSet<&String> = extras.iter().map(|(zone, _)| zone).filter(|_| spread).collect();
     let mut stages: Vec<Option<&String>> = vec![None];
     stages.extend(zones.into_iter().map(Some));
@@ -292,22 +300,48 @@ async fn left_over(
                 }
                 continue;
             }
-            if !there.is_empty() && told.insert(key(pod)) {
-                outcome.fail(Property::NoRoom, format!("{said}, and there is room on {there:?}"));
-            }
-            if !new.is_empty() && unplaced.reason == UnplacedReason::NoOfferingFits && told.insert(key(pod)) {
-                let node = extras
-                    .iter()
-                    .map(|(_, node)| node)
-                    .find(|node| new.iter().any(|one| *one == name_of(node)));
+            let nodes = || case.nodes.iter().chain(extras.iter().map(|(_, node)| node));
+            let known =
+                nodes().filter(|node| feasible.contains(name_of(node))).find_map(|node| known(pod, node));
+            let (property, words) = if !there.is_empty() {
+                (Property::NoRoom, format!("{said}, and there is room on {there:?}"))
+            } else if !new.is_empty() && is_impossible(unplaced.reason) {
+                let node = nodes().find(|node| new.iter().any(|one| *one == name_of(node)));
                 let labels = node.map(|node| node["metadata"]["labels"].to_string()).unwrap_or_default();
-                outcome
-                    .fail(Property::Impossible, format!("{said}, and an empty node with {labels} would do"));
+                (Property::Impossible, format!("{said}, and an empty node with {labels} would do"))
+            } else {
+                continue;
+            };
+            if !told.insert(key(pod)) {
+                continue;
+            }
+            match known {
+                Some(why) => outcome.count(why, 1),
+                None => outcome.fail_left_over(property, unplaced.reason, words),
             }
         }
         stage.delete_pods(&names.iter().cloned().chain(pods.iter().map(key)).collect::<Vec<_>>()).await?;
     }
     Ok(())
+}
+
+/// Where Poolwright is known to be stricter than the scheduler, as docs/architecture.md ("Rules about other pods") says:
+/// such pods are counted, not held against it.
+fn known(pod: &Value, node: &Value) -> Option<&'static str> {
+    const HOST: &str = "kubernetes.io/hostname";
+    let spreads = pod["spec"]["topologySpreadConstraints"].as_array();
+    let over_hosts = |one: &Value| one["topologyKey"] == HOST && one["whenUnsatisfiable"] == "DoNotSchedule";
+    if spreads.is_some_and(|all| all.iter().any(over_hosts)) {
+        return Some("known: left over because spread over hosts is kept more strictly");
+    }
+    node["metadata"]["labels"][HOST]
+        .is_null()
+        .then_some("known: left over because of a node without a host name")
+}
+
+/// Whether the reason says that nothing on offer would do.
+fn is_impossible(reason: UnplacedReason) -> bool {
+    matches!(reason, UnplacedReason::NoOfferingFits)
 }
 
 /// Whether no taint keeps the pod from anywhere.

@@ -107,7 +107,9 @@ fn removable(object: &Value) -> Vec<Path> {
         for (key, value) in fields {
             path.push(key.clone());
             let in_status = path.first().is_some_and(|first| first == "status");
-            if !NEEDED.contains(&key.as_str()) && !in_status {
+            // A pod has a container.
+            let needed = path.iter().rev().nth(1).is_some_and(|parent| parent == "containers");
+            if !NEEDED.contains(&key.as_str()) && !in_status && !needed {
                 found.push(path.clone());
             }
             if !in_status {
