@@ -18,7 +18,7 @@ WITH_TOOLS := python3 tests/tools.py run
 # The tests that start a control plane, as arguments of cargo test.
 E2E := $(patsubst tests/plane/tests/%.rs,--test %,$(sort $(wildcard tests/plane/tests/*.rs)))
 
-.PHONY: help demo test build lint unit control-plane e2e bench bench-mix crds clean
+.PHONY: help demo test build lint unit control-plane e2e differential bench bench-mix crds clean
 
 help: ## this list
 	@echo "make <target>:"
@@ -50,6 +50,11 @@ control-plane: ## etcd, kube-apiserver, kube-scheduler, kube-controller-manager 
 e2e: control-plane ## the tests on a real control plane
 	@$(WITH_TOOLS) cargo test --locked --workspace --no-run
 	@$(WITH_TOOLS) cargo test --locked --workspace $(E2E)
+
+differential: control-plane ## random pods and clusters, planned by us and bound by the real scheduler; CASES=1000 SEED=1 RULES=HostSpread,Taints WITHOUT=Limits FAILURES=3, or CASE=file
+	@$(WITH_TOOLS) cargo test --locked -p poolwright-plane --test differential --no-run
+	@CASES="$(or $(CASES),1000)" SEED="$(SEED)" RULES="$(RULES)" WITHOUT="$(WITHOUT)" FAILURES="$(FAILURES)" CASE="$(abspath $(CASE))" \
+		$(WITH_TOOLS) cargo test --locked -p poolwright-plane --test differential -- --nocapture the_scheduler_binds
 
 bench: ## the solver's figures: cost, certified bound, gap over time, memory; CASE="P1 P8" for some, RUNS=1 for a quick look
 	@$(WITH_TOOLS) cargo build --locked --release -p poolwright-solver --example bench

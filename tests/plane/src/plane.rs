@@ -43,6 +43,7 @@ pub struct Options {
     scheduler: bool,
     controllers: bool,
     kwok: bool,
+    extender: Option<u16>,
 }
 
 impl Options {
@@ -53,12 +54,21 @@ impl Options {
 
     /// All five programs: pods are scheduled and run on KWOK nodes, workloads make pods, garbage goes.
     pub fn everything() -> Self {
-        Self { scheduler: true, controllers: true, kwok: true }
+        Self { scheduler: true, controllers: true, kwok: true, extender: None }
     }
 
     /// Adds kube-scheduler: pods bind, or get their real `PodScheduled=False`.
     pub fn with_scheduler(mut self) -> Self {
         self.scheduler = true;
+        self
+    }
+
+    /// Adds kube-scheduler, which asks an extender on this port of loopback (`/filter`) which of the nodes that its own
+    /// rules allow a pod may have. All its rules are in force but preemption; what it could not place it tries again
+    /// after a second at most. Nodes are open from the start, as they are written, because no controller looks after them.
+    pub fn with_extended_scheduler(mut self, port: u16) -> Self {
+        self.scheduler = true;
+        self.extender = Some(port);
         self
     }
 
@@ -140,7 +150,8 @@ impl ControlPlane {
 
         let etcd_url = format!("http://127.0.0.1:{etcd_port}");
         let etcd = start(Program::Etcd, &etcd_flags(&at("etcd"), &etcd_url))?;
-        let api_server = start(Program::ApiServer, &api_server_flags(&directory, &etcd_url, api_port))?;
+        let api_server =
+            start(Program::ApiServer, &api_server_flags(&directory, &etcd_url, api_port, options))?;
 
         let mut first = [etcd, api_server];
         let certificate = at("certificates").join("apiserver.crt");
@@ -169,7 +180,7 @@ impl ControlPlane {
             processes.push(start(Program::ControllerManager, &controller_manager_flags(&kubeconfig))?);
         }
         if options.scheduler {
-            fs::write(at("scheduler.yaml"), scheduler_yaml(&kubeconfig))?;
+            fs::write(at("scheduler.yaml"), scheduler_yaml(&kubeconfig, options))?;
             processes.push(start(Program::Scheduler, &scheduler_flags(&at("scheduler.yaml"), &kubeconfig))?);
         }
         if options.kwok {
@@ -264,7 +275,7 @@ fn etcd_flags(data: &Path, url: &str) -> Vec<String> {
     ]
 }
 
-fn api_server_flags(directory: &Path, etcd_url: &str, port: u16) -> Vec<String> {
+fn api_server_flags(directory: &Path, etcd_url: &str, port: u16, options: Options) -> Vec<String> {
     let certificates = directory.join("certificates");
     // The server makes a key for its certificate before it reads the one for service accounts, so one key serves both.
     let key = certificates.join("apiserver.key");
@@ -276,8 +287,13 @@ fn api_server_flags(directory: &Path, etcd_url: &str, port: u16) -> Vec<String> 
         format!("--cert-dir={}", certificates.display()),
         format!("--token-auth-file={}", directory.join("tokens.csv").display()),
         "--authorization-mode=RBAC".to_owned(),
-        // Without it pods need no service account, and no controller to make one in each namespace.
-        "--disable-admission-plugins=ServiceAccount".to_owned(),
+        // Without service accounts pods need no controller to make one in each namespace; without taints by condition
+        // nodes need no controller to lift the first one.
+        match options.extender {
+            None => "--disable-admission-plugins=ServiceAccount".to_owned(),
+            Some(_) => "--disable-admission-plugins=ServiceAccount,TaintNodesByCondition".to_owned(),
+        },
+        "--delete-collection-workers=8".to_owned(),
         "--service-account-issuer=https://127.0.0.1".to_owned(),
         format!("--service-account-signing-key-file={}", key.display()),
         format!("--service-account-key-file={}", key.display()),
@@ -318,13 +334,29 @@ fn kwok_flags(stages: &Path, kubeconfig: &Path) -> Vec<String> {
     ]
 }
 
-fn scheduler_yaml(kubeconfig: &Path) -> String {
+fn scheduler_yaml(kubeconfig: &Path, options: Options) -> String {
+    let (rate, extender) = match options.extender {
+        None => (200, String::new()),
+        Some(port) => (
+            2000,
+            format!(
+                "podInitialBackoffSeconds: 1\n\
+                 podMaxBackoffSeconds: 1\n\
+                 profiles:\n\
+                 - plugins: {{multiPoint: {{disabled: [{{name: DefaultPreemption}}]}}}}\n\
+                 extenders:\n\
+                 - {{urlPrefix: 'http://127.0.0.1:{port}', filterVerb: filter, nodeCacheCapable: true, httpTimeout: 30s}}\n"
+            ),
+        ),
+    };
     format!(
         "apiVersion: kubescheduler.config.k8s.io/v1\n\
          kind: KubeSchedulerConfiguration\n\
          leaderElection: {{leaderElect: false}}\n\
-         clientConnection: {{kubeconfig: '{}', qps: 200, burst: 400}}\n",
-        kubeconfig.display()
+         clientConnection: {{kubeconfig: '{}', qps: {rate}, burst: {}}}\n\
+         {extender}",
+        kubeconfig.display(),
+        rate * 2
     )
 }
 

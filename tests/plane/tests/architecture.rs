@@ -25,8 +25,12 @@ const ARROWS: [(&str, &[&str]); 10] = [
 
 /// Arrows that only tests may take, beside those above.
 const ARROWS_OF_TESTS: [(&str, &[&str]); 1] = [
-    // The provider's conformance on a real API server, where the test is the controller's stand-in, and the whole loop.
-    ("poolwright-plane", &["catalog", "controller", "provider-contract", "provider-kwok"]),
+    // The provider's conformance on a real API server, where the test is the controller's stand-in, and the whole loop;
+    // and plans made in the test itself, which the real scheduler then carries out.
+    (
+        "poolwright-plane",
+        &["catalog", "controller", "core", "intake", "provider-contract", "provider-kwok", "solver"],
+    ),
 ];
 
 /// The rooms that decide: plain functions of their arguments, which no cluster, clock or cloud can reach.

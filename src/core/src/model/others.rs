@@ -67,7 +67,7 @@ pub struct SpreadRule {
     pub topology_key: String,
     /// How many more pods a value may have than the one with fewest; at least 1.
     pub max_skew: u32,
-    /// Which pods of its own namespace count, AND-ed: never an empty list; `None` is none.
+    /// Which pods of its own namespace count, AND-ed: an empty list is none, as `None` is (unlike in [`PodTerm`]).
     pub selector: Option<Vec<Requirement>>,
     /// With fewer values than this, the least count is taken for zero.
     pub min_domains: Option<u32>,

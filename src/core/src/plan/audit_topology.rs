@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use poolwright_catalog::labels::HOSTNAME;
 
+use super::daemons::Daemons;
 use super::room::labels_of_claim;
 use super::{Placement, PlannedClaim, Target};
 use crate::model::{NodeTerm, Pod, PodKey, PodPhase, PodTerm, Snapshot, SpreadRule, Taint, Toleration};
@@ -20,6 +21,8 @@ pub(super) struct Violation {
 
 /// A node, there or planned.
 struct Spot {
+    /// Its name, where it is there.
+    name: Option<String>,
     labels: BTreeMap<String, String>,
     taints: Vec<Taint>,
     /// Pods by [`World::identities`]: all, and those that are not being deleted.
@@ -140,7 +143,7 @@ impl<'a> World<'a> {
         for node in snapshot.nodes.values() {
             by_node.insert(&node.name, world.spots.len());
             let (labels, taints) = (node.labels.clone(), node.taints.clone());
-            world.spots.push(Spot { labels, taints, pods: BTreeMap::new() });
+            world.spots.push(Spot { name: Some(node.name.clone()), labels, taints, pods: BTreeMap::new() });
         }
         for claim in snapshot.claims.values() {
             let id = claim.launched.as_ref().map(|launched| launched.provider_id.as_str());
@@ -153,7 +156,7 @@ impl<'a> World<'a> {
                 None if claim.deleting_since.is_some() => continue,
                 None => {
                     let (labels, taints) = (BTreeMap::new(), claim.taints.clone());
-                    world.spots.push(Spot { labels, taints, pods: BTreeMap::new() });
+                    world.spots.push(Spot { name: None, labels, taints, pods: BTreeMap::new() });
                     world.spots.len() - 1
                 }
             };
@@ -180,11 +183,17 @@ impl<'a> World<'a> {
             labels.insert(NODEPOOL_LABEL.to_owned(), claim.pool.0.clone());
             labels.insert(HOSTNAME.to_owned(), format!("(claim {})", claim.name));
             let at = world.spots.len();
-            world.spots.push(Spot { labels, taints: claim.taints.clone(), pods: BTreeMap::new() });
+            world.spots.push(Spot {
+                name: None,
+                labels,
+                taints: claim.taints.clone(),
+                pods: BTreeMap::new(),
+            });
             for key in &claim.planned_pods {
                 world.plan(snapshot, key, at);
             }
         }
+        world.arrivals(snapshot);
         for placement in placements {
             let at = match &placement.target {
                 Target::Node(name) => by_node.get(name.as_str()),
@@ -207,12 +216,38 @@ impl<'a> World<'a> {
         }
     }
 
+    /// Pods that DaemonSets will put on nodes.
+    fn arrivals(&mut self, snapshot: &'a Snapshot) {
+        let daemons = Daemons::new(snapshot);
+        let mut on_node: BTreeMap<&str, Vec<&Pod>> = BTreeMap::new();
+        for pod in snapshot.pods.values() {
+            if let PodPhase::Bound { node } = &pod.phase {
+                on_node.entry(node).or_default().push(pod);
+            }
+        }
+        for at in 0..self.spots.len() {
+            let spot = &self.spots[at];
+            let there = spot.name.as_deref().and_then(|name| on_node.get(name));
+            let there = there.map_or(&[][..], Vec::as_slice);
+            for set in daemons.sets(&daemons.outstanding(&spot.labels, &spot.taints, there)) {
+                let identity = self.number(Identity::of_daemonset(set, &snapshot.namespaces));
+                let counts = self.spots[at].pods.entry(identity).or_default();
+                counts.0 += 1;
+                counts.1 += 1;
+            }
+        }
+    }
+
     fn identity(&mut self, snapshot: &'a Snapshot, pod: &'a Pod) -> usize {
-        let key = (pod.key.namespace.as_str(), &pod.labels, &pod.spec.anti_affinity);
+        self.number(Identity::of_pod(pod, &snapshot.namespaces))
+    }
+
+    fn number(&mut self, identity: Identity<'a>) -> usize {
+        let key = (identity.namespace, identity.labels, &identity.spec.anti_affinity);
         let next = self.identities.len();
         let at = *self.known.entry(key).or_insert(next);
         if at == next {
-            self.identities.push(Identity::of_pod(pod, &snapshot.namespaces));
+            self.identities.push(identity);
         }
         at
     }

@@ -64,15 +64,14 @@ impl<'a> Company<'a> {
         let mut company = Self::default();
         let mut terms: BTreeMap<&'a PodTerm, usize> = BTreeMap::new();
         for pod in pods() {
+            // Whom it keeps out of its zone it keeps off its node too.
             for term in &pod.spec.anti_affinity {
-                if term.topology_key == HOSTNAME {
-                    let next = terms.len();
-                    terms.entry(term).or_insert(next);
-                }
+                let next = terms.len();
+                terms.entry(term).or_insert(next);
             }
         }
         for set in snapshot.daemonsets.values() {
-            for term in set.spec.anti_affinity.iter().filter(|term| term.topology_key == HOSTNAME) {
+            for term in &set.spec.anti_affinity {
                 let next = terms.len();
                 terms.entry(term).or_insert(next);
             }

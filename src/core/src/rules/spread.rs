@@ -16,18 +16,31 @@ pub fn check(rule: &SpreadRule, count: u64) -> Result<(), Rejection> {
     }
 }
 
-/// Whether the rule of a pod in this namespace counts another pod.
+/// Whether the rule of a pod in this namespace counts another pod. An empty selector, which elsewhere is every pod, counts
+/// none: so the kube-scheduler has it (`countPodsMatchSelector`).
 pub fn counts(rule: &SpreadRule, namespace: &str, pod: Identity<'_>) -> bool {
     namespace == pod.namespace
-        && rule
-            .selector
-            .as_ref()
-            .is_some_and(|all| all.iter().all(|requirement| matches(requirement, pod.labels)))
+        && rule.selector.as_ref().is_some_and(|all| {
+            !all.is_empty() && all.iter().all(|requirement| matches(requirement, pod.labels))
+        })
 }
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeMap;
+
     use super::*;
+    use crate::model::PodSpec;
+
+    #[test]
+    fn an_empty_selector_counts_no_pod() {
+        let rule =
+            |selector| SpreadRule { topology_key: "kubernetes.io/hostname".into(), max_skew: 1, selector };
+        let (labels, spec) = (BTreeMap::new(), PodSpec::default());
+        let pod = Identity { namespace: "default", labels: &labels, spec: &spec };
+        assert!(!counts(&rule(Some(vec![])), "default", pod));
+        assert!(!counts(&rule(None), "default", pod));
+    }
 
     #[test]
     fn a_node_holds_as_many_as_the_skew_allows_over_an_empty_one() {

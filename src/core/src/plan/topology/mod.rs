@@ -29,6 +29,8 @@ use self::places::{NONE, Place, Places};
 use self::relations::Kind;
 use self::shops::{Frame, Shops};
 use self::tally::{Refusal, Tally};
+use super::company::Company;
+use super::daemons::Daemons;
 use super::demand::Wanting;
 use super::gpus;
 use super::room::Rooms;
@@ -107,6 +109,8 @@ pub(super) struct Inputs<'s, 'a> {
     pub snapshot: &'a Snapshot,
     pub relations: &'s Relations<'a>,
     pub rooms: &'s Rooms<'a>,
+    pub daemons: &'s Daemons<'a>,
+    pub company: &'s Company<'a>,
     /// Pods that are planned on rooms already.
     pub settled: &'s [(usize, &'a Pod)],
     pub open: &'s [Wanting<'a>],
@@ -148,7 +152,8 @@ struct Assignment<'s, 'a> {
     admissions: Admissions,
     /// By the keys of kinds.
     frames: BTreeMap<&'s [usize], Frame>,
-    shops: BTreeMap<(usize, &'s [usize]), Shops>,
+    /// By signature, profile (what pods may not meet on a node) and the keys of kinds.
+    shops: BTreeMap<(usize, usize, &'s [usize]), Shops>,
     /// By signature: the rooms that admit it.
     admitting: BTreeMap<usize, Vec<usize>>,
     /// What is free in rooms, less what went there.
@@ -169,6 +174,9 @@ impl<'s, 'a> Assignment<'s, 'a> {
         };
         let seen: Vec<Vec<bool>> = rooms.all.iter().zip(&places.rooms).map(see).collect();
         tally::settle(&mut tally, relations, &places, &seen, inputs.settled);
+        if relations.concern_daemonsets() {
+            tally::arrivals(&mut tally, inputs, &places);
+        }
         let mut signatures: BTreeMap<Signature<'a>, (usize, &'a PodSpec)> = BTreeMap::new();
         for pod in pods {
             let next = signatures.len();
@@ -210,7 +218,9 @@ impl<'s, 'a> Assignment<'s, 'a> {
             let (requests, keys) = (self.requests(pod), kind.keys.as_slice());
             let signature = self.signatures[&signature(&pod.spec)].0;
             let cells = self.cells(pod, kind);
-            let Some(shops) = self.shops.get_mut(&(signature, keys)) else { continue };
+            let Some(shops) = self.shops.get_mut(&(signature, self.inputs.company.of(&pod.key), keys)) else {
+                continue;
+            };
             let mut cost = |cell: &usize| shops.cost(*cell, &requests, self.inputs.supply);
             let costs: Vec<u128> = cells.iter().map(&mut cost).collect();
             let most = costs.iter().min().map_or(0, |least| least.saturating_mul(DEARER));
@@ -285,10 +295,13 @@ impl<'s, 'a> Assignment<'s, 'a> {
         let requests = self.requests(pod);
         let keys = kind.keys.as_slice();
         let signature = self.signatures[&signature(&pod.spec)].0;
-        let (frame, shops) = (&self.frames[keys], &self.shops[&(signature, keys)]);
+        let (frame, shops) =
+            (&self.frames[keys], &self.shops[&(signature, self.inputs.company.of(&pod.key), keys)]);
         let banned = self.inputs.lessons.bans.get(&pod.key);
-        let with_room: BTreeSet<usize> =
-            self.rooms_for(pod, signature).map(|room| frame.of_room[room]).collect();
+        // Room that pods before it may take counts: where they really go, only the solver knows.
+        let rooms = self.admitting[&signature].iter().copied();
+        let rooms = rooms.filter(|room| pod.spec.requests.fits(&self.inputs.rooms.all[*room].free));
+        let with_room: BTreeSet<usize> = rooms.map(|room| frame.of_room[room]).collect();
         (0..frame.cells.len())
             .filter(|cell| {
                 (with_room.contains(cell) || shops.sells(*cell, &requests, self.inputs.supply))
@@ -302,7 +315,12 @@ impl<'s, 'a> Assignment<'s, 'a> {
         let frame = self.frames.entry(keys).or_insert_with(|| Frame::new(keys, &self.places));
         let (at, spec) = self.signatures[&signature(&pod.spec)];
         let Inputs { supply, rooms, .. } = *self.inputs;
-        self.shops.entry((at, keys)).or_insert_with(|| Shops::new(frame, supply, &self.admissions, at));
+        let profile = self.inputs.company.of(&pod.key);
+        let company = self.inputs.company;
+        let welcome = |residents: usize| company.admits(profile, &supply.residents[residents]);
+        self.shops
+            .entry((at, profile, keys))
+            .or_insert_with(|| Shops::new(frame, supply, &self.admissions, at, welcome));
         self.admitting.entry(at).or_insert_with(|| {
             let admits = |room: &usize| {
                 let room = &rooms.all[*room];
@@ -361,7 +379,9 @@ impl<'s, 'a> Assignment<'s, 'a> {
             let crowd = self.tally.crowd(relations, kind, place);
             let cost = if in_room.contains_key(&cell) {
                 0
-            } else if let Some(shops) = self.shops.get_mut(&(signature, keys)) {
+            } else if let Some(shops) =
+                self.shops.get_mut(&(signature, self.inputs.company.of(&pod.key), keys))
+            {
                 1 + shops.cost(cell, &requests, self.inputs.supply).min(u128::MAX - 1)
             } else {
                 u128::MAX
@@ -411,8 +431,10 @@ impl<'s, 'a> Assignment<'s, 'a> {
             let theirs = self.signatures[&signature(&bundle.leader.spec)].0;
             let mut together = bundle.requests.clone();
             together.add(&requests);
-            let sells = |signature: usize, keys: &'s [usize]| {
-                let (Some(frame), Some(shops)) = (self.frames.get(keys), self.shops.get(&(signature, keys)))
+            let sells = |of: &Pod, signature: usize, keys: &'s [usize]| {
+                let profile = self.inputs.company.of(&of.key);
+                let (Some(frame), Some(shops)) =
+                    (self.frames.get(keys), self.shops.get(&(signature, profile, keys)))
                 else {
                     return false;
                 };
@@ -429,8 +451,8 @@ impl<'s, 'a> Assignment<'s, 'a> {
                 && relations.affinities[affinity].keys.iter().all(named)
                 && bundle.welcomes(pod, &self.inputs.snapshot.namespaces)
                 && self.tally.check_all_but_affinity(relations, kind, &place).is_ok()
-                && sells(own, keys)
-                && sells(theirs, leader_kind.keys.as_slice())
+                && sells(pod, own, keys)
+                && sells(bundle.leader, theirs, leader_kind.keys.as_slice())
             {
                 self.tally.count(relations, kind, &place, |_| true);
                 self.bundles.join(at, pod, &requests, &kind.chosen);
@@ -470,13 +492,13 @@ impl<'s, 'a> Assignment<'s, 'a> {
             let name = self.inputs.relations.keys[*key];
             let operator = match place[*key] {
                 // A new node has a host name, and nobody knows which.
-                NONE if name == HOSTNAME => return None,
+                NONE if name == HOSTNAME => Operator::Exists,
                 NONE => Operator::DoesNotExist,
                 value => Operator::In([self.places.values[*key][value as usize].clone()].into()),
             };
-            Some(Requirement { key: name.to_owned(), operator })
+            Requirement { key: name.to_owned(), operator }
         };
-        kind.keys.iter().filter_map(of).collect()
+        kind.keys.iter().map(of).collect()
     }
 
     /// Why no place will do.

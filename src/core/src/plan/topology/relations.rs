@@ -79,6 +79,7 @@ pub(in super::super) struct Relations<'a> {
     pub(super) antis: Vec<Anti<'a>>,
     pub(super) kinds: Vec<Kind>,
     of: BTreeMap<&'a PodKey, usize>,
+    of_daemonset: BTreeMap<&'a PodKey, usize>,
 }
 
 /// What makes two rules of spread count alike.
@@ -112,6 +113,9 @@ impl<'a> Relations<'a> {
         for pod in pods() {
             found.rules_of(pod);
         }
+        for set in snapshot.daemonsets.values() {
+            found.antis_of(&set.spec);
+        }
         let mut relations = found.relations();
         if relations.keys.is_empty() {
             return relations;
@@ -134,6 +138,19 @@ impl<'a> Relations<'a> {
                 relations.of.insert(&pod.key, at);
             }
         }
+        for set in snapshot.daemonsets.values() {
+            let identity = Identity::of_daemonset(set, &snapshot.namespaces);
+            let about = relations.said_about(identity);
+            let antis = found.own_antis(&set.spec);
+            let Said { counted, chosen, subject } = about;
+            let mut kind = Kind { antis, counted, chosen, subject, ..Kind::default() };
+            kind.keys = relations.keys_of(&kind);
+            let next = kinds.len();
+            let at = *kinds.entry(kind).or_insert(next);
+            if at > 0 {
+                relations.of_daemonset.insert(&set.key, at);
+            }
+        }
         let mut ordered: Vec<(Kind, usize)> = kinds.into_iter().collect();
         ordered.sort_by_key(|(_, at)| *at);
         relations.kinds = ordered.into_iter().map(|(kind, _)| kind).collect();
@@ -148,6 +165,16 @@ impl<'a> Relations<'a> {
     /// Which kind a pod is; 0 for one that nothing of this concerns.
     pub fn of(&self, pod: &PodKey) -> usize {
         self.of.get(pod).copied().unwrap_or(0)
+    }
+
+    /// Whether rules concern the pods of any DaemonSet.
+    pub fn concern_daemonsets(&self) -> bool {
+        !self.of_daemonset.is_empty()
+    }
+
+    /// Which kind the pods of a DaemonSet are.
+    pub fn of_daemonset(&self, set: &PodKey) -> usize {
+        self.of_daemonset.get(set).copied().unwrap_or(0)
     }
 
     fn said_about(&self, pod: Identity<'_>) -> Said {
@@ -172,6 +199,12 @@ impl<'a> Relations<'a> {
         let keys: BTreeSet<usize> = spreads.chain(affinities).chain(antis).collect();
         keys.into_iter().collect()
     }
+}
+
+fn sorted(mut all: Vec<usize>) -> Vec<usize> {
+    all.sort_unstable();
+    all.dedup();
+    all
 }
 
 /// What the rules say about pods with one set of labels in one namespace.
@@ -204,29 +237,32 @@ impl<'a> Found<'a> {
             }
         }
         if waits(pod) || matches!(pod.phase, PodPhase::Bound { .. }) {
-            for term in spec.anti_affinity.iter().filter(|term| term.topology_key != HOSTNAME) {
-                let next = self.antis.len();
-                self.antis.entry(term).or_insert(next);
-            }
+            self.antis_of(spec);
         }
+    }
+
+    fn antis_of(&mut self, spec: &'a PodSpec) {
+        for term in spec.anti_affinity.iter().filter(|term| term.topology_key != HOSTNAME) {
+            let next = self.antis.len();
+            self.antis.entry(term).or_insert(next);
+        }
+    }
+
+    fn own_antis(&self, spec: &PodSpec) -> Vec<usize> {
+        let own = spec.anti_affinity.iter().filter_map(|term| self.antis.get(term).copied());
+        sorted(own.collect())
     }
 
     /// A pod's own rules.
     fn own(&self, pod: &Pod) -> Kind {
         let spec = &pod.spec;
-        let sorted = |mut all: Vec<usize>| {
-            all.sort_unstable();
-            all.dedup();
-            all
-        };
         let mut kind = Kind::default();
         if waits(pod) {
             let spreads = spec.spreads.iter().filter_map(|rule| self.spreads.get(&spread_key(pod, rule)));
             kind.spreads = sorted(spreads.map(|(at, _)| *at).collect());
             kind.affinity = self.affinities.get(spec.affinity.as_slice()).copied();
         }
-        kind.antis =
-            sorted(spec.anti_affinity.iter().filter_map(|term| self.antis.get(term).copied()).collect());
+        kind.antis = self.own_antis(spec);
         kind
     }
 
@@ -265,6 +301,7 @@ impl<'a> Found<'a> {
             antis: antis.into_iter().map(|(term, _)| Anti { term, key: key(&term.topology_key) }).collect(),
             kinds: vec![Kind::default()],
             of: BTreeMap::new(),
+            of_daemonset: BTreeMap::new(),
             keys,
         }
     }

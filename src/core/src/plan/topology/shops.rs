@@ -56,7 +56,13 @@ struct Shop {
 }
 
 impl Shops {
-    pub fn new(frame: &Frame, supply: &Supply<'_>, admissions: &Admissions, signature: usize) -> Self {
+    pub fn new(
+        frame: &Frame,
+        supply: &Supply<'_>,
+        admissions: &Admissions,
+        signature: usize,
+        welcome: impl Fn(usize) -> bool,
+    ) -> Self {
         let mut cells: Vec<Shop> = frame.cells.iter().map(|_| Shop::default()).collect();
         for (pool, offered) in supply.pools.iter().enumerate() {
             if !admissions.tolerated(pool, signature) {
@@ -68,7 +74,7 @@ impl Shops {
                     Standing::Unpriced => UsdPerHour::ZERO,
                     Standing::PriceUnknown | Standing::HeldBack(_) => continue,
                 };
-                if admissions.admits(pool, signature, offer.offering) {
+                if admissions.admits(pool, signature, offer.offering) && welcome(offer.residents) {
                     let known = cells[frame.of_offer[pool][at]].prices.entry(offer.capacity).or_insert(price);
                     *known = price.min(*known);
                 }

@@ -1,5 +1,8 @@
 //! How many pods each rule sees where, and whether one more may come.
 
+use std::collections::BTreeMap;
+
+use super::Inputs;
 use super::places::{NONE, Place, Places};
 use super::relations::{Kind, Relations};
 use crate::model::{Pod, PodPhase, Snapshot, Taint};
@@ -54,7 +57,7 @@ impl Tally {
             subjects: relations.antis.iter().map(|anti| zero(anti.key)).collect(),
             owners: relations.antis.iter().map(|anti| zero(anti.key)).collect(),
         };
-        let mut by_name = std::collections::BTreeMap::new();
+        let mut by_name = BTreeMap::new();
         for (node, place) in &places.nodes {
             let eligible = tally.see(relations, place, &node.labels, &node.taints);
             by_name.insert(node.name.as_str(), (place, eligible));
@@ -250,6 +253,31 @@ pub(super) fn settle(
         let kind = relations.of(&pod.key);
         if kind > 0 {
             tally.count(relations, &relations.kinds[kind], &places.rooms[*room], |at| seen[*room][at]);
+        }
+    }
+}
+
+/// Pods of DaemonSets that are still to come to nodes that are there, or on their way.
+pub(super) fn arrivals(tally: &mut Tally, inputs: &Inputs<'_, '_>, places: &Places<'_>) {
+    let Inputs { relations, daemons, rooms, snapshot, .. } = *inputs;
+    let mut on_node: BTreeMap<&str, Vec<&Pod>> = BTreeMap::new();
+    for pod in snapshot.pods.values() {
+        if let PodPhase::Bound { node } = &pod.phase {
+            on_node.entry(node).or_default().push(pod);
+        }
+    }
+    let nodes = places.nodes.iter().map(|(node, place)| {
+        (place, &node.labels, &node.taints, on_node.get(node.name.as_str()).map_or(&[][..], Vec::as_slice))
+    });
+    let claims = rooms.all.iter().zip(&places.rooms).filter(|(room, _)| room.node.is_none());
+    let claims = claims.map(|(room, place)| (place, &room.labels, &room.taints, &[][..]));
+    for (place, labels, taints, pods) in nodes.chain(claims) {
+        for set in daemons.sets(&daemons.outstanding(labels, taints, pods)) {
+            let kind = relations.of_daemonset(&set.key);
+            if kind > 0 {
+                let seen = |at: usize| sees(relations, at, place, labels, taints);
+                tally.count(relations, &relations.kinds[kind], place, seen);
+            }
         }
     }
 }

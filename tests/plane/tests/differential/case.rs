@@ -1,0 +1,168 @@
+//! A case: a small cluster and what waits in it, as plain data. The same objects go to Poolwright and to the API server.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use anyhow::{Context, anyhow, ensure};
+use poolwright_api::NodePool;
+use poolwright_catalog::offering::CatalogueOrigin;
+use poolwright_catalog::{
+    Arch, CapacityType, Catalogue, Gpu, InstanceType, Offering, OfferingId, Price, PriceSource, Quote,
+    ResourceList, ResourceName,
+};
+use poolwright_core::{Namespace, NodeClassRef, Snapshot};
+use poolwright_intake as intake;
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+/// The namespaces of every case; each has its own name as the label `team`.
+pub const NAMESPACES: [&str; 2] = ["red", "blue"];
+
+/// A cluster and what waits in it.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields, default)]
+pub struct Case {
+    /// What it shows, in a sentence, where somebody kept it.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub note: String,
+    /// The seed that made it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub seed: Option<u64>,
+    /// How planned pods are held to their nodes: by a taint on every node that only its own pods tolerate, or else by
+    /// the extender, which changes no rule.
+    pub reserved: bool,
+    /// Whether each claim gets the last of its offerings instead of the first: all of them must do.
+    pub last_offering: bool,
+    /// What can be bought.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub kinds: Vec<Kind>,
+    /// NodePools.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub pools: Vec<Value>,
+    /// Nodes that are there.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub nodes: Vec<Value>,
+    /// DaemonSets.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub daemonsets: Vec<Value>,
+    /// Pods on those nodes; one with a `deletionTimestamp` is being deleted.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub running: Vec<Value>,
+    /// Pods that wait.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub waiting: Vec<Value>,
+}
+
+/// An instance type, on demand.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct Kind {
+    /// Name.
+    pub name: String,
+    /// Allocatable CPU, in cores.
+    pub cores: u64,
+    /// Allocatable memory, in GiB.
+    pub memory_gib: u64,
+    /// GPUs.
+    pub gpus: u32,
+    /// How many pods it takes.
+    pub pods: u64,
+    /// Dollars per hour, by zone.
+    pub prices: BTreeMap<String, String>,
+}
+
+impl Kind {
+    /// What its nodes advertise.
+    pub fn allocatable(&self) -> ResourceList {
+        let room = ResourceList::new()
+            .with(ResourceName::CPU, self.cores * 1000)
+            .with(ResourceName::MEMORY, self.memory_gib << 30)
+            .with(ResourceName::PODS, self.pods);
+        if self.gpus == 0 { room } else { room.with(ResourceName::NVIDIA_GPU, u64::from(self.gpus)) }
+    }
+}
+
+/// The node class of all pools.
+pub fn node_class() -> NodeClassRef {
+    NodeClassRef { group: "poolwright.dev".into(), kind: "KwokNodeClass".into(), name: "default".into() }
+}
+
+impl Case {
+    /// What Poolwright sees of it.
+    pub fn snapshot(&self) -> anyhow::Result<Snapshot> {
+        let mut snapshot = Snapshot::default();
+        snapshot.catalogues.insert(node_class(), Ok(Arc::new(self.catalogue()?)));
+        for pool in read::<NodePool>(&self.pools)? {
+            let pool = intake::node_pool(&pool);
+            ensure!(pool.problem.is_none(), "pool {}: {:?}", pool.name, pool.problem);
+            snapshot.pools.insert(pool.name.clone(), Arc::new(pool));
+        }
+        for node in read(&self.nodes)? {
+            let node = intake::node(&node).map_err(|error| anyhow!("{error}"))?;
+            snapshot.nodes.insert(node.name.clone(), Arc::new(node));
+        }
+        for set in read(&self.daemonsets)? {
+            let set = intake::daemonset(&set).map_err(|error| anyhow!("{error}"))?;
+            snapshot.daemonsets.insert(set.key.clone(), Arc::new(set));
+        }
+        for pod in read(&self.running)?.iter().chain(&read(&self.waiting)?) {
+            let pod = intake::pod(pod).map_err(|error| anyhow!("{error}"))?;
+            snapshot.pods.insert(pod.key.clone(), Arc::new(pod));
+        }
+        let team = |name: &str| Namespace {
+            name: name.to_owned(),
+            labels: BTreeMap::from([("team".to_owned(), name.to_owned())]),
+        };
+        snapshot.namespaces = Namespace::labels_by_name(NAMESPACES.into_iter().map(team));
+        let pods = self.running.len() + self.waiting.len();
+        ensure!(snapshot.pods.len() == pods, "two pods of one name");
+        Ok(snapshot)
+    }
+
+    fn catalogue(&self) -> anyhow::Result<Catalogue> {
+        let (mut types, mut offerings) = (Vec::new(), Vec::new());
+        for kind in &self.kinds {
+            for (zone, price) in &kind.prices {
+                let id = OfferingId {
+                    instance_type: kind.name.as_str().into(),
+                    zone: zone.as_str().into(),
+                    capacity_type: CapacityType::OnDemand,
+                };
+                let usd_per_hour = price.parse().map_err(|error| anyhow!("price of {id}: {error}"))?;
+                let price =
+                    Price::Known(Quote { usd_per_hour, source: PriceSource::new("case"), as_of: None });
+                let region = Some("us-east-1".to_owned());
+                offerings.push(Offering { id, region, price, available: None, interruptions: None });
+            }
+            types.push(InstanceType {
+                name: kind.name.as_str().into(),
+                provider: "aws".into(),
+                arch: Arch::Amd64,
+                gpu: (kind.gpus > 0).then(|| Gpu {
+                    model: "a10g".into(),
+                    count: kind.gpus,
+                    memory_mib: None,
+                }),
+                allocatable: kind.allocatable(),
+            });
+        }
+        let origin = CatalogueOrigin { source: "case".into(), as_of: None };
+        Ok(Catalogue::new(origin, types, offerings))
+    }
+}
+
+fn read<T: DeserializeOwned>(objects: &[Value]) -> anyhow::Result<Vec<T>> {
+    let one = |object: &Value| T::deserialize(object).with_context(|| format!("{object}"));
+    objects.iter().map(one).collect()
+}
+
+/// The name of an object.
+pub fn name(object: &Value) -> &str {
+    object["metadata"]["name"].as_str().unwrap_or_default()
+}
+
+/// `namespace/name` of an object.
+pub fn key(object: &Value) -> String {
+    format!("{}/{}", object["metadata"]["namespace"].as_str().unwrap_or_default(), name(object))
+}

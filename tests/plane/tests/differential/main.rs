@@ -1,0 +1,301 @@
+//! Poolwright's planner against the real kube-scheduler: random small clusters and pods that mix all rules, planned by
+//! Poolwright and bound by the scheduler. `play.rs` has the properties, `generate/` the rules.
+//!
+//! Variables: `CASES` how many, `SEED` the first seed, `RULES` rules (comma-separated) that nearly every case shall have,
+//! `WITHOUT` rules that none shall have,
+//! `FAILURES` how many of the failing cases to make small, `CASE` a file with one case to play instead. A case
+//! that fails is made small, printed and written to a file.
+//!
+//! How pods are held to their nodes. In most cases an extender lets each pod have its planned node alone; it changes no rule,
+//! and tells which nodes the scheduler's own rules allow. In a quarter of the cases every node has a taint that its own
+//! pods tolerate instead, as a controller could do it. With `nodeTaintsPolicy: Honor` that is another rule than the one
+//! that was planned: nodes of others do not count, so that nothing is left to be spread over but the pod's own node, and
+//! what the plan keeps (which is stricter) is still bound. A pod that tolerates every taint is held by none; it is the
+//! extender's in these cases too.
+
+mod case;
+mod dice;
+mod extender;
+mod generate;
+mod play;
+mod promised;
+mod shrink;
+mod stage;
+
+use std::collections::BTreeMap;
+use std::env;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::str::FromStr;
+use std::sync::LazyLock;
+
+use anyhow::{Context, anyhow};
+use case::Case;
+use generate::Rule;
+use play::{Failure, Outcome, Property, carry_out, planned, play};
+use poolwright_core::plan::{Placement, Plan, Target, UnplacedPod, UnplacedReason};
+use poolwright_core::{PodKey, Snapshot};
+use serde_json::json;
+use stage::{Senseless, Stage};
+use tokio::runtime::Runtime;
+use tokio::sync::{Mutex, OnceCell};
+use tokio::time::Instant;
+
+/// How many cases are played where nobody says.
+const CASES: u64 = 250;
+
+/// How often a failing case is played while it is made small.
+const TRIES: u32 = 600;
+
+/// Kept cases: what differed once.
+const KEPT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../fixtures/differential");
+
+/// Runs something on the one stage of this process, alone.
+fn on_stage<T>(act: impl AsyncFnOnce(&Stage) -> T) -> T {
+    // Longer than any test: the watch and the extender live in it.
+    static RUNTIME: LazyLock<Runtime> = LazyLock::new(|| Runtime::new().expect("a runtime"));
+    static STAGE: OnceCell<Mutex<Stage>> = OnceCell::const_new();
+    RUNTIME.block_on(async {
+        let start = async || anyhow::Ok(Mutex::new(Stage::start().await?));
+        let stage = STAGE.get_or_try_init(start).await.expect("a control plane").lock().await;
+        act(&stage).await
+    })
+}
+
+fn variable<T: FromStr<Err: std::fmt::Display>>(name: &str) -> anyhow::Result<Option<T>> {
+    let Some(text) = env::var(name).ok().filter(|text| !text.is_empty()) else { return Ok(None) };
+    text.parse().map(Some).map_err(|error| anyhow!("{name}={text}: {error}"))
+}
+
+/// The rules that a variable names, separated by commas.
+fn rules(name: &str) -> anyhow::Result<Vec<Rule>> {
+    let names: String = variable(name)?.unwrap_or_default();
+    let named = names.split(',').filter(|rule| !rule.is_empty());
+    named.map(|rule| rule.parse().map_err(|error: String| anyhow!("{name}: {error}"))).collect()
+}
+
+fn read(path: &Path) -> anyhow::Result<Case> {
+    let text = fs::read_to_string(path).with_context(|| path.display().to_string())?;
+    serde_json::from_str(&text).with_context(|| path.display().to_string())
+}
+
+#[test]
+fn the_scheduler_binds_what_poolwright_plans_and_finds_no_place_where_poolwright_finds_none() {
+    on_stage(async |stage| {
+        let outcome = match env::var_os("CASE").filter(|path| !path.is_empty()) {
+            Some(path) => replay(stage, Path::new(&path)).await,
+            None => explore(stage).await,
+        };
+        if let Err(error) = outcome {
+            panic!("{error:#}");
+        }
+    });
+}
+
+#[test]
+fn what_once_differed_does_not_differ_again() {
+    on_stage(async |stage| {
+        let mut paths: Vec<PathBuf> =
+            fs::read_dir(KEPT).unwrap().map(|entry| entry.unwrap().path()).collect();
+        paths.retain(|path| path.extension().is_some_and(|extension| extension == "json"));
+        paths.sort();
+        assert!(!paths.is_empty(), "{KEPT} has no case");
+        for path in paths {
+            let case = read(&path).unwrap();
+            let outcome = play(stage, &case).await.unwrap();
+            assert_eq!(outcome.failures, [], "{} ({})", case.note, path.display());
+        }
+    });
+}
+
+/// Plays a case from a file and tells the plan.
+async fn replay(stage: &Stage, path: &Path) -> anyhow::Result<()> {
+    let case = read(path)?;
+    let plan = planned(&case.snapshot()?);
+    for claim in &plan.claims {
+        println!("buys {} as {} for {:?}", claim.name, claim.offering(), claim.planned_pods);
+    }
+    for placement in &plan.placements {
+        println!("places {} on {}", placement.pod, placement.target);
+    }
+    for left in &plan.unplaced {
+        println!("leaves {}: {}: {}", left.pod, left.reason.as_str(), left.message);
+    }
+    let outcome = play(stage, &case).await?;
+    println!("{}", told(&outcome.tally));
+    anyhow::ensure!(outcome.failures.is_empty(), "{}", words(&outcome));
+    Ok(())
+}
+
+/// Plays random cases.
+async fn explore(stage: &Stage) -> anyhow::Result<()> {
+    let cases = variable("CASES")?.unwrap_or(CASES);
+    let first = variable("SEED")?.unwrap_or(1);
+    let wanted = variable("FAILURES")?.unwrap_or(1);
+    let (favoured, avoided) = (rules("RULES")?, rules("WITHOUT")?);
+    let started = Instant::now();
+    let mut tally: BTreeMap<String, u64> = BTreeMap::new();
+    let mut failed = Vec::new();
+    let mut played = 0;
+    for seed in first..first + cases {
+        let case = generate::case(seed, &favoured, &avoided);
+        let outcome = match play(stage, &case).await {
+            Ok(outcome) => outcome,
+            Err(error) if error.is::<Senseless>() => {
+                println!("seed {seed}: the API server refuses it: {error}");
+                *tally.entry("cases that the API server refuses".to_owned()).or_default() += 1;
+                continue;
+            }
+            Err(error) => return Err(error.context(format!("seed {seed}"))),
+        };
+        played += 1;
+        for (what, count) in &outcome.tally {
+            *tally.entry(what.clone()).or_default() += count;
+        }
+        if !outcome.failures.is_empty() {
+            println!("seed {seed} fails:\n{}", words(&outcome));
+            failed.push((seed, case, outcome.failures[0].clone()));
+        }
+    }
+    let seconds = started.elapsed().as_secs_f64();
+    println!(
+        "{played} cases in {seconds:.0} s, {:.1} a second\n{}",
+        f64::from(played) / seconds,
+        told(&tally)
+    );
+    let refused = tally.get("cases that the API server refuses").copied().unwrap_or(0);
+    anyhow::ensure!(refused * 20 <= cases, "{refused} of {cases} cases make no sense: repair the generator");
+    let mut messages = vec![format!("{} of {played} cases fail", failed.len())];
+    for (seed, case, failure) in failed.iter().take(wanted) {
+        messages.push(format!("seed {seed}: {}", make_small(stage, case.clone(), failure).await?));
+    }
+    anyhow::ensure!(failed.is_empty(), "{}", messages.join("\n\n"));
+    Ok(())
+}
+
+/// Makes a failing case small, writes it to a file and tells how it fails.
+async fn make_small(stage: &Stage, case: Case, failure: &Failure) -> anyhow::Result<String> {
+    let fails = async |case: &Case| {
+        let like = |one: &Failure| one.property == failure.property && one.reason == failure.reason;
+        play(stage, case).await.is_ok_and(|outcome| outcome.failures.iter().any(like))
+    };
+    let seed = case.seed.unwrap_or_default();
+    let small = shrink::shrink(case, TRIES, fails).await;
+    let outcome = play(stage, &small).await?;
+    let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("differential-{seed}.json"));
+    let text = serde_json::to_string_pretty(&small)?;
+    fs::write(&path, format!("{text}\n"))?;
+    Ok(format!(
+        "{}\n{}\nplay it again: make differential CASE={}",
+        words(&outcome),
+        serde_json::to_string(&small)?,
+        path.display()
+    ))
+}
+
+fn words(outcome: &Outcome) -> String {
+    outcome.failures.iter().map(|failure| format!("  {failure}")).collect::<Vec<_>>().join("\n")
+}
+
+fn told(tally: &BTreeMap<String, u64>) -> String {
+    tally.iter().map(|(what, count)| format!("  {count:>6} {what}")).collect::<Vec<_>>().join("\n")
+}
+
+#[test]
+fn a_seed_makes_the_same_case_each_time_and_every_case_can_be_read() {
+    for seed in 0..500 {
+        let case = generate::case(seed, &Rule::ALL, &[]);
+        assert_eq!(case, generate::case(seed, &Rule::ALL, &[]));
+        case.snapshot().unwrap();
+        let text = serde_json::to_string(&case).unwrap();
+        assert_eq!(serde_json::from_str::<Case>(&text).unwrap(), case);
+    }
+}
+
+/// One node with room for one of two pods; the other one needs a node to be bought.
+fn small_case() -> Case {
+    let pod = |name: &str| {
+        let container = json!({"name": "main", "image": "none", "resources": {"requests": {"cpu": "1500m"}}});
+        json!({"metadata": {"name": name, "namespace": "red"}, "spec": {"containers": [container]}})
+    };
+    let room = json!({"cpu": "2", "memory": "8Gi", "pods": "110"});
+    let ready = json!([{"type": "Ready", "status": "True"}]);
+    serde_json::from_value(json!({
+        "kinds": [{
+            "name": "c1.small", "cores": 2, "memoryGib": 8, "gpus": 0, "pods": 110, "prices": {"a": "0.10"},
+        }],
+        "pools": [{
+            "apiVersion": "poolwright.dev/v1alpha1", "kind": "NodePool", "metadata": {"name": "pool"},
+            "spec": {"template": {"spec": {
+                "nodeClassRef": {"group": "poolwright.dev", "kind": "KwokNodeClass", "name": "default"},
+            }}},
+        }],
+        "nodes": [{
+            "metadata": {"name": "n0", "labels": {"kubernetes.io/hostname": "n0"}},
+            "status": {"allocatable": room, "capacity": room, "conditions": ready},
+        }],
+        "waiting": [pod("one"), pod("two")],
+    }))
+    .unwrap()
+}
+
+/// What the stage finds wrong with the plan for the small case after somebody spoilt it.
+fn spoilt(spoil: impl Fn(&Snapshot, &mut Plan)) -> Vec<Property> {
+    let case = small_case();
+    let snapshot = case.snapshot().unwrap();
+    let mut plan = planned(&snapshot);
+    assert_eq!((plan.placements.len(), plan.claims.len(), plan.unplaced.len()), (1, 1, 0), "{plan:?}");
+    spoil(&snapshot, &mut plan);
+    let outcome = on_stage(async |stage| carry_out(stage, &case, &snapshot, &plan).await);
+    let mut found: Vec<Property> = outcome.unwrap().failures.iter().map(|failure| failure.property).collect();
+    found.dedup();
+    found
+}
+
+fn impossible(pod: PodKey) -> UnplacedPod {
+    UnplacedPod { pod, reason: UnplacedReason::NoOfferingFits, message: "as the test has it".to_owned() }
+}
+
+#[test]
+fn a_plan_that_is_right_passes() {
+    assert_eq!(spoilt(|_, _| {}), []);
+}
+
+#[test]
+fn a_pod_planned_where_it_does_not_fit_is_found() {
+    let both_on_one = |_: &Snapshot, plan: &mut Plan| {
+        let pod = plan.claims[0].planned_pods.pop().unwrap();
+        plan.placements.push(Placement { pod, target: Target::Node("n0".to_owned()) });
+        plan.claims.clear();
+        plan.cost = poolwright_catalog::UsdPerHour::ZERO;
+    };
+    assert_eq!(spoilt(both_on_one), [Property::Bound]);
+}
+
+#[test]
+fn a_pod_called_impossible_that_fits_is_found() {
+    let there = |_: &Snapshot, plan: &mut Plan| {
+        let pod = plan.placements.remove(0).pod;
+        plan.unplaced.push(impossible(pod));
+    };
+    assert_eq!(spoilt(there), [Property::NoRoom]);
+    let new = |_: &Snapshot, plan: &mut Plan| {
+        let pod = plan.claims.remove(0).planned_pods.remove(0);
+        plan.unplaced.push(impossible(pod));
+        plan.cost = poolwright_catalog::UsdPerHour::ZERO;
+    };
+    assert_eq!(spoilt(new), [Property::Impossible]);
+}
+
+#[test]
+fn a_node_bought_for_nobody_and_a_wrong_sum_are_found() {
+    let twice = |_: &Snapshot, plan: &mut Plan| {
+        let mut idle = plan.claims[0].clone();
+        idle.name.0.push('2');
+        idle.planned_pods.clear();
+        plan.claims.push(idle);
+    };
+    assert_eq!(spoilt(twice), [Property::Used]);
+    let cheap = |_: &Snapshot, plan: &mut Plan| plan.cost = poolwright_catalog::UsdPerHour::ZERO;
+    assert_eq!(spoilt(cheap), [Property::Cost]);
+}

@@ -1,0 +1,359 @@
+//! Playing a case: Poolwright plans, the nodes it would buy are made, the real scheduler binds, and what both say is
+//! compared.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use jiff::Timestamp;
+use poolwright_catalog::UsdPerHour;
+use poolwright_core::Snapshot;
+use poolwright_core::plan::{Plan, PlanOptions, PlannedClaim, Target, UnplacedReason, plan};
+use poolwright_solver::NeverStop;
+use serde_json::{Value, json};
+
+use crate::case::{Case, key, name};
+use crate::extender::Allowed;
+use crate::promised::{admit, daemons, node_of, one_of_each, reserve};
+use crate::stage::{Stage, Verdict};
+
+/// What must hold of every case.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Property {
+    /// A plan passes Poolwright's own check.
+    Checked,
+    /// Every waiting pod is placed once, or left over with a reason.
+    Complete,
+    /// Every pod that Poolwright said is placed is bound, and on that node.
+    Bound,
+    /// No pod that Poolwright left over fits a node that is there.
+    NoRoom,
+    /// No pod that Poolwright called impossible fits a node that it could have bought.
+    Impossible,
+    /// Every node that was bought has the pods it was bought for.
+    Used,
+    /// The nodes that were used cost what the plan said.
+    Cost,
+}
+
+/// Something that did not hold.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Failure {
+    /// What.
+    pub property: Property,
+    /// The reason that the plan gave, where it left a pod over.
+    pub reason: Option<UnplacedReason>,
+    /// How it showed.
+    pub words: String,
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:?}: {}", self.property, self.words)
+    }
+}
+
+/// What a case came to.
+#[derive(Clone, Debug, Default)]
+pub struct Outcome {
+    /// What did not hold.
+    pub failures: Vec<Failure>,
+    /// Counts, by what they count.
+    pub tally: BTreeMap<String, u64>,
+}
+
+impl Outcome {
+    fn fail(&mut self, property: Property, words: String) {
+        self.failures.push(Failure { property, reason: None, words });
+    }
+
+    fn fail_left_over(&mut self, property: Property, reason: UnplacedReason, words: String) {
+        self.failures.push(Failure { property, reason: Some(reason), words });
+    }
+
+    fn count(&mut self, what: &str, number: u64) {
+        *self.tally.entry(what.to_owned()).or_default() += number;
+    }
+}
+
+/// Poolwright's plan for a case.
+pub fn planned(snapshot: &Snapshot) -> Plan {
+    let options = PlanOptions { include_waiting: true, baselines: false, ..PlanOptions::default() };
+    plan(snapshot, Timestamp::from_second(1_800_000_000).unwrap_or_default(), &options, &mut NeverStop)
+}
+
+/// Plays a case as Poolwright plans it.
+pub async fn play(stage: &Stage, case: &Case) -> anyhow::Result<Outcome> {
+    let snapshot = case.snapshot()?;
+    let plan = planned(&snapshot);
+    carry_out(stage, case, &snapshot, &plan).await
+}
+
+/// Plays a case with a plan.
+pub async fn carry_out(
+    stage: &Stage,
+    case: &Case,
+    snapshot: &Snapshot,
+    plan: &Plan,
+) -> anyhow::Result<Outcome> {
+    let mut outcome = Outcome::default();
+    if !plan.refused.is_empty() {
+        outcome.fail(Property::Checked, plan.refused.join("; "));
+        return Ok(outcome);
+    }
+    let homes = homes(case, plan, &mut outcome);
+    stage.clear().await?;
+    let bought: Vec<Value> = plan.claims.iter().map(|claim| node_of(case, snapshot, claim)).collect();
+    let mut nodes: Vec<Value> = case.nodes.iter().chain(&bought).cloned().collect();
+    let pods: Vec<Value> = case.running.iter().cloned().chain(daemons(case, snapshot, &nodes)).collect();
+    if case.reserved {
+        nodes = nodes.into_iter().map(reserve).collect();
+    }
+    futures::try_join!(stage.create_nodes(&nodes), stage.create_pods(&pods))?;
+    stage.fence().await?;
+
+    let bound = bind(stage, case, &homes, &mut outcome).await?;
+    outcome.count("pods on nodes that are there", plan.placements.len() as u64);
+    outcome.count("nodes bought", plan.claims.len() as u64);
+    for claim in &plan.claims {
+        outcome.count("pods on nodes that are bought", claim.planned_pods.len() as u64);
+        if !bound.values().any(|node| *node == claim.name.0) {
+            outcome.fail(
+                Property::Used,
+                format!("nobody is on {}, bought for {:?}", claim.name, claim.planned_pods),
+            );
+        }
+    }
+    let used = plan.claims.iter().filter(|claim| bound.values().any(|node| *node == claim.name.0));
+    let cost: UsdPerHour = used.filter_map(PlannedClaim::price).sum();
+    if cost != plan.cost {
+        outcome
+            .fail(Property::Cost, format!("the plan costs {} $/h, and what is used of it {cost}", plan.cost));
+    }
+    left_over(stage, case, snapshot, plan, &mut outcome).await?;
+    Ok(outcome)
+}
+
+/// Where the plan puts each waiting pod, by its key.
+fn homes(case: &Case, plan: &Plan, outcome: &mut Outcome) -> BTreeMap<String, String> {
+    let mut homes = BTreeMap::new();
+    let mut seen: BTreeMap<String, u32> = BTreeMap::new();
+    for placement in &plan.placements {
+        let (Target::Node(node) | Target::Claim(poolwright_core::ClaimName(node))) = &placement.target;
+        homes.insert(placement.pod.to_string(), node.clone());
+        *seen.entry(placement.pod.to_string()).or_default() += 1;
+    }
+    for claim in &plan.claims {
+        for pod in &claim.planned_pods {
+            homes.insert(pod.to_string(), claim.name.0.clone());
+            *seen.entry(pod.to_string()).or_default() += 1;
+        }
+    }
+    for left in &plan.unplaced {
+        *seen.entry(left.pod.to_string()).or_default() += 1;
+    }
+    let waiting: BTreeMap<String, u32> = case.waiting.iter().map(|pod| (key(pod), 1)).collect();
+    if seen != waiting {
+        outcome.fail(Property::Complete, format!("there are {waiting:?}, and the plan speaks of {seen:?}"));
+    }
+    homes
+}
+
+/// The pod under a name that it has not had before, so that nothing said of an earlier one is taken for its own.
+fn anew(pod: &Value) -> Value {
+    static ATTEMPTS: AtomicU64 = AtomicU64::new(0);
+    let mut pod = pod.clone();
+    pod["metadata"]["name"] = json!(format!("{}.{}", name(&pod), ATTEMPTS.fetch_add(1, Ordering::Relaxed)));
+    pod
+}
+
+/// Lets the scheduler bind the planned pods; returns the node of each that is bound, by its key in the case.
+///
+/// What it could not place at first may have its turn later, when others are bound. So those left over are made anew, in
+/// rounds, until a round binds none of them: then no order of events helps.
+async fn bind(
+    stage: &Stage,
+    case: &Case,
+    homes: &BTreeMap<String, String>,
+    outcome: &mut Outcome,
+) -> anyhow::Result<BTreeMap<String, String>> {
+    let mut bound = BTreeMap::new();
+    let mut open: Vec<&Value> = case.waiting.iter().filter(|pod| homes.contains_key(&key(pod))).collect();
+    while !open.is_empty() {
+        let tried: Vec<Value> = open
+            .iter()
+            .map(|pod| {
+                let home = &homes[&key(pod)];
+                if case.reserved { admit(anew(pod), Some(home)) } else { anew(pod) }
+            })
+            .collect();
+        let names: Vec<String> = tried.iter().map(key).collect();
+        for (name, pod) in names.iter().zip(&open) {
+            let held = case.reserved && !tolerates_everything(pod);
+            let allowed = if held { Allowed::All } else { Allowed::Only(homes[&key(pod)].clone()) };
+            stage.extender().allow(name.clone(), allowed);
+        }
+        stage.create_pods(&tried).await?;
+        let verdicts = stage.verdicts(&names, |_| true).await?;
+        outcome.count("rounds of binding", 1);
+        let mut waiting = Vec::new();
+        for ((pod, name), verdict) in open.iter().zip(&names).zip(verdicts) {
+            let home = &homes[&key(pod)];
+            match verdict {
+                Verdict::Bound(node) => {
+                    if node != *home {
+                        let words = format!("pod {} was planned on {home} and is on {node}", key(pod));
+                        outcome.fail(Property::Bound, words);
+                    }
+                    bound.insert(key(pod), node);
+                }
+                Verdict::Unschedulable(why) => waiting.push((*pod, name.clone(), why)),
+            }
+        }
+        if waiting.len() == open.len() {
+            for (pod, name, why) in &waiting {
+                let feasible = stage.extender().feasible(name);
+                let home = &homes[&key(pod)];
+                outcome.fail(
+                    Property::Bound,
+                    format!(
+                        "pod {} was planned on {home}, and the scheduler says: {why} (its own rules allow {feasible:?}; bound are {bound:?})",
+                        key(pod)
+                    ),
+                );
+            }
+            break;
+        }
+        let names: Vec<String> = waiting.iter().map(|(_, name, _)| name.clone()).collect();
+        stage.delete_pods(&names).await?;
+        // Bound after all between the verdict and the deletion is no matter: it is made anew like the others.
+        open = waiting.into_iter().map(|(pod, ..)| pod).collect();
+        if !open.is_empty() {
+            stage.fence().await?;
+        }
+    }
+    Ok(bound)
+}
+
+/// Asks the scheduler about the pods that Poolwright left over: on the nodes that are there, and on empty nodes of every
+/// kind that it could have bought. Nothing is bound.
+async fn left_over(
+    stage: &Stage,
+    case: &Case,
+    snapshot: &Snapshot,
+    plan: &Plan,
+    outcome: &mut Outcome,
+) -> anyhow::Result<()> {
+    let mut left = Vec::new();
+    for unplaced in &plan.unplaced {
+        outcome.count(&format!("left over: {}", unplaced.reason.as_str()), 1);
+        if let Some(pod) = case.waiting.iter().find(|pod| key(pod) == unplaced.pod.to_string()) {
+            left.push((pod, unplaced));
+        }
+    }
+    if left.is_empty() {
+        return Ok(());
+    }
+    let extras = one_of_each(snapshot);
+    // Where pods are spread, an empty node in one zone can rule out another.
+    let spread = left.iter().any(|(pod, unplaced)| {
+        pod["spec"]["topologySpreadConstraints"].is_array() && is_impossible(unplaced.reason)
+    });
+    let zones: BTreeSet<&String> = extras.iter().map(|(zone, _)| zone).filter(|_| spread).collect();
+    let mut stages: Vec<Option<&String>> = vec![None];
+    stages.extend(zones.into_iter().map(Some));
+    let mut told: BTreeSet<String> = BTreeSet::new();
+    let mut standing: Vec<String> = Vec::new();
+    for zone in stages {
+        let of_zone = extras.iter().filter(|(of, _)| zone.is_none_or(|zone| zone == of));
+        let nodes: Vec<Value> = of_zone.map(|(_, node)| node.clone()).collect();
+        let pods = daemons(case, snapshot, &nodes);
+        // Names of what DaemonSets put on nodes before are taken.
+        let pods: Vec<Value> = pods.iter().map(anew).collect();
+        stage.delete_nodes(&standing).await?;
+        futures::try_join!(stage.create_nodes(&nodes), stage.create_pods(&pods))?;
+        standing = nodes.iter().map(|node| name(node).to_owned()).collect();
+        stage.fence().await?;
+        let tried: Vec<Value> = left.iter().map(|(pod, _)| admit(anew(pod), None)).collect();
+        let names: Vec<String> = tried.iter().map(key).collect();
+        for name in &names {
+            stage.extender().allow(name.clone(), Allowed::Nothing);
+        }
+        stage.create_pods(&tried).await?;
+        stage.verdicts(&names, |_| true).await?;
+        for ((pod, unplaced), name) in left.iter().zip(&names) {
+            let feasible = stage.extender().feasible(name);
+            let (new, there): (BTreeSet<&String>, BTreeSet<&String>) =
+                feasible.iter().partition(|node| node.starts_with("extra"));
+            let said = format!(
+                "pod {} was left over ({}: {})",
+                key(pod),
+                unplaced.reason.as_str(),
+                unplaced.message
+            );
+            if unplaced.reason == UnplacedReason::UnmodelledRule {
+                if !feasible.is_empty() && told.insert(key(pod)) {
+                    outcome.count(
+                        "left over for a rule that is not modelled, and the scheduler would place it",
+                        1,
+                    );
+                }
+                continue;
+            }
+            let nodes = || case.nodes.iter().chain(extras.iter().map(|(_, node)| node));
+            let known =
+                nodes().filter(|node| feasible.contains(name_of(node))).find_map(|node| known(pod, node));
+            let (property, words) = if !there.is_empty() {
+                (Property::NoRoom, format!("{said}, and there is room on {there:?}"))
+            } else if !new.is_empty() && is_impossible(unplaced.reason) {
+                let node = nodes().find(|node| new.iter().any(|one| *one == name_of(node)));
+                let labels = node.map(|node| node["metadata"]["labels"].to_string()).unwrap_or_default();
+                (Property::Impossible, format!("{said}, and an empty node with {labels} would do"))
+            } else {
+                continue;
+            };
+            if !told.insert(key(pod)) {
+                continue;
+            }
+            match known {
+                Some(why) => outcome.count(why, 1),
+                None => outcome.fail_left_over(property, unplaced.reason, words),
+            }
+        }
+        stage.delete_pods(&names.iter().cloned().chain(pods.iter().map(key)).collect::<Vec<_>>()).await?;
+    }
+    Ok(())
+}
+
+/// Where Poolwright is known to be stricter than the scheduler, as docs/architecture.md ("Rules about other pods") says:
+/// such pods are counted, not held against it.
+fn known(pod: &Value, node: &Value) -> Option<&'static str> {
+    const HOST: &str = "kubernetes.io/hostname";
+    let spreads = pod["spec"]["topologySpreadConstraints"].as_array();
+    let over_hosts = |one: &Value| one["topologyKey"] == HOST && one["whenUnsatisfiable"] == "DoNotSchedule";
+    if spreads.is_some_and(|all| all.iter().any(over_hosts)) {
+        return Some("known: left over because spread over hosts is kept more strictly");
+    }
+    node["metadata"]["labels"][HOST]
+        .is_null()
+        .then_some("known: left over because of a node without a host name")
+}
+
+/// Whether the reason says that nothing on offer would do.
+fn is_impossible(reason: UnplacedReason) -> bool {
+    matches!(reason, UnplacedReason::NoOfferingFits | UnplacedReason::TopologyRule)
+}
+
+/// Whether no taint keeps the pod from anywhere.
+fn tolerates_everything(pod: &Value) -> bool {
+    let everything = |one: &Value| {
+        one["operator"] == "Exists"
+            && one["key"].is_null()
+            && (one["effect"].is_null() || one["effect"] == "NoSchedule")
+    };
+    pod["spec"]["tolerations"].as_array().is_some_and(|all| all.iter().any(everything))
+}
+
+fn name_of(node: &Value) -> &str {
+    name(node)
+}

@@ -1,0 +1,256 @@
+//! The real cluster that cases are played on: objects come and go, and what the scheduler says of each pod is heard through
+//! a watch.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use anyhow::{Context, anyhow};
+use futures::{StreamExt, TryStreamExt, stream};
+use k8s_openapi::api::core::v1::{Namespace, Node, Pod};
+use k8s_openapi::api::node::v1::RuntimeClass;
+use kube::api::{DeleteParams, ListParams, PostParams, PropagationPolicy};
+use kube::runtime::{WatchStreamExt, watcher};
+use kube::{Api, Client};
+use poolwright_plane::{ControlPlane, Options};
+use serde_json::{Value, json};
+use tokio::sync::watch;
+
+use crate::case::{NAMESPACES, key, name};
+use crate::extender::{Allowed, Extender};
+
+/// How long anything may take before the stage gives up.
+const WITHIN: Duration = Duration::from_mins(1);
+
+/// Requests at a time.
+const AT_A_TIME: usize = 8;
+
+/// What the scheduler said of a pod.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Verdict {
+    /// Bound to this node.
+    Bound(String),
+    /// No node for it, and why.
+    Unschedulable(String),
+}
+
+/// The API server refused an object: the case itself makes no sense.
+#[derive(Debug)]
+pub struct Senseless(pub String);
+
+impl std::fmt::Display for Senseless {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for Senseless {}
+
+/// The stage.
+pub struct Stage {
+    plane: ControlPlane,
+    client: Client,
+    extender: Extender,
+    /// By pod, and a signal whenever it changes.
+    verdicts: Arc<Mutex<BTreeMap<String, Verdict>>>,
+    changed: watch::Receiver<()>,
+    fences: AtomicU64,
+}
+
+impl Stage {
+    /// Starts a control plane with nothing on it but two namespaces and a runtime class.
+    pub async fn start() -> anyhow::Result<Self> {
+        let (extender, port) = Extender::serve()?;
+        let plane = ControlPlane::start(Options::api_server_only().with_extended_scheduler(port)).await?;
+        let client = plane.client()?;
+        for team in NAMESPACES {
+            let object = json!({"metadata": {"name": team, "labels": {"team": team}}});
+            create::<Namespace>(&Api::all(client.clone()), &object).await?;
+        }
+        let class = json!({
+            "metadata": {"name": "sandboxed"}, "handler": "sandboxed",
+            "overhead": {"podFixed": {"cpu": "250m", "memory": "64Mi"}},
+        });
+        create::<RuntimeClass>(&Api::all(client.clone()), &class).await?;
+        let verdicts = Arc::default();
+        let (sender, changed) = watch::channel(());
+        tokio::spawn(listen(client.clone(), Arc::clone(&verdicts), sender));
+        Ok(Self { plane, client, extender, verdicts, changed, fences: AtomicU64::new(0) })
+    }
+
+    /// The extender.
+    pub fn extender(&self) -> &Extender {
+        &self.extender
+    }
+
+    fn pods(&self, namespace: &str) -> Api<Pod> {
+        Api::namespaced(self.client.clone(), namespace)
+    }
+
+    /// Takes everything off the stage. Whoever comes next must wait at a [`Self::fence`] before asking the scheduler.
+    pub async fn clear(&self) -> anyhow::Result<()> {
+        let now = DeleteParams {
+            propagation_policy: Some(PropagationPolicy::Background),
+            ..DeleteParams::default().grace_period(0)
+        };
+        let all = ListParams::default();
+        let pods = NAMESPACES.map(|namespace| self.pods(namespace));
+        let fences = self.pods("default");
+        let nodes: Api<Node> = Api::all(self.client.clone());
+        futures::try_join!(
+            pods[0].delete_collection(&now, &all),
+            pods[1].delete_collection(&now, &all),
+            fences.delete_collection(&now, &all),
+            nodes.delete_collection(&now, &all),
+        )?;
+        self.extender.clear();
+        self.verdicts.lock().unwrap_or_else(PoisonError::into_inner).clear();
+        Ok(())
+    }
+
+    /// Creates nodes.
+    pub async fn create_nodes(&self, nodes: &[Value]) -> anyhow::Result<()> {
+        let api: Api<Node> = Api::all(self.client.clone());
+        stream::iter(nodes)
+            .map(|node| create(&api, node))
+            .buffer_unordered(AT_A_TIME)
+            .try_collect::<()>()
+            .await
+    }
+
+    /// Creates pods. Those with a `deletionTimestamp` are being deleted from then on.
+    pub async fn create_pods(&self, pods: &[Value]) -> anyhow::Result<()> {
+        let one = |pod: &Value| {
+            let (api, pod) =
+                (self.pods(pod["metadata"]["namespace"].as_str().unwrap_or_default()), pod.clone());
+            async move {
+                create(&api, &pod).await?;
+                if pod["metadata"]["deletionTimestamp"].is_string() {
+                    api.delete(name(&pod), &DeleteParams::default().grace_period(3600)).await?;
+                }
+                anyhow::Ok(())
+            }
+        };
+        stream::iter(pods).map(one).buffer_unordered(AT_A_TIME).try_collect::<()>().await
+    }
+
+    /// Deletes pods (`namespace/name`) at once.
+    pub async fn delete_pods(&self, keys: &[String]) -> anyhow::Result<()> {
+        let one = |key: &String| {
+            let (namespace, name) = key.split_once('/').unwrap_or(("default", key));
+            let (api, name) = (self.pods(namespace), name.to_owned());
+            async move { api.delete(&name, &DeleteParams::default().grace_period(0)).await.map(drop) }
+        };
+        Ok(stream::iter(keys).map(one).buffer_unordered(AT_A_TIME).try_collect::<()>().await?)
+    }
+
+    /// Deletes nodes at once.
+    pub async fn delete_nodes(&self, names: &[String]) -> anyhow::Result<()> {
+        let api: Api<Node> = Api::all(self.client.clone());
+        let one = |name: &String| {
+            let (api, name) = (api.clone(), name.clone());
+            async move { api.delete(&name, &DeleteParams::default()).await.map(drop) }
+        };
+        Ok(stream::iter(names).map(one).buffer_unordered(AT_A_TIME).try_collect::<()>().await?)
+    }
+
+    /// Returns when the scheduler knows everything that was created and deleted before: it has bound a pod that was
+    /// created last to a node that was created last, and watches deliver in order. That node holds nothing else, and has
+    /// no label that any rule of a case is about.
+    pub async fn fence(&self) -> anyhow::Result<()> {
+        let number = self.fences.fetch_add(1, Ordering::Relaxed);
+        let name = format!("fence{number}");
+        let room = json!({"pods": "1"});
+        let node = json!({
+            "metadata": {"name": name, "labels": {"fence": name}},
+            "spec": {"taints": [{"key": "fence", "effect": "NoSchedule"}]},
+            "status": {"allocatable": room, "capacity": room, "conditions": [{"type": "Ready", "status": "True"}]},
+        });
+        let pod = json!({
+            "metadata": {"name": name, "namespace": "default"},
+            "spec": {
+                "nodeSelector": {"fence": name},
+                "tolerations": [{"operator": "Exists"}],
+                "containers": [{"name": "main", "image": "none"}],
+            },
+        });
+        self.create_nodes(&[node]).await?;
+        self.extender.allow(key(&pod), Allowed::All);
+        self.create_pods(std::slice::from_ref(&pod)).await?;
+        let said = self.verdicts(&[key(&pod)], |verdict| matches!(verdict, Verdict::Bound(_))).await?;
+        drop(said);
+        Ok(())
+    }
+
+    /// Waits until the scheduler has said something of each of these pods that `counts`, and returns it, in their order.
+    pub async fn verdicts(
+        &self,
+        pods: &[String],
+        counts: impl Fn(&Verdict) -> bool,
+    ) -> anyhow::Result<Vec<Verdict>> {
+        let mut changed = self.changed.clone();
+        let look = || {
+            let verdicts = self.verdicts.lock().unwrap_or_else(PoisonError::into_inner);
+            let said = pods.iter().map(|pod| verdicts.get(pod).filter(|verdict| counts(verdict)).cloned());
+            said.collect::<Option<Vec<_>>>()
+        };
+        let listening = async {
+            loop {
+                changed.borrow_and_update();
+                if let Some(all) = look() {
+                    return anyhow::Ok(all);
+                }
+                changed.changed().await.context("the watch of pods ended")?;
+            }
+        };
+        if let Ok(heard) = tokio::time::timeout(WITHIN, listening).await {
+            return heard;
+        }
+        self.plane.ensure_running()?;
+        let verdicts = self.verdicts.lock().unwrap_or_else(PoisonError::into_inner);
+        let said: Vec<_> = pods.iter().map(|pod| (pod, verdicts.get(pod))).collect();
+        Err(anyhow!("waited {} s for what the scheduler says of pods; it said {said:?}", WITHIN.as_secs()))
+    }
+}
+
+/// Creates an object; what the API server calls invalid is [`Senseless`].
+async fn create<T>(api: &Api<T>, object: &Value) -> anyhow::Result<()>
+where
+    T: Clone + std::fmt::Debug + serde::de::DeserializeOwned + serde::Serialize,
+{
+    let typed = T::deserialize(object).with_context(|| format!("{object}"))?;
+    match api.create(&PostParams::default(), &typed).await {
+        Ok(_) => Ok(()),
+        Err(kube::Error::Api(status)) if status.code == 422 || status.code == 403 => {
+            Err(Senseless(format!("{}: {}", key(object), status.message)).into())
+        }
+        Err(error) => Err(error).with_context(|| format!("creating {}", key(object))),
+    }
+}
+
+/// Hears what the scheduler says of pods, as long as the runtime lives.
+async fn listen(client: Client, verdicts: Arc<Mutex<BTreeMap<String, Verdict>>>, changed: watch::Sender<()>) {
+    let api: Api<Pod> = Api::all(client);
+    let mut pods = watcher(api, watcher::Config::default()).default_backoff().applied_objects().boxed();
+    while let Some(heard) = pods.next().await {
+        let Ok(pod) = heard else { continue };
+        let (meta, status) = (pod.metadata, pod.status.unwrap_or_default());
+        let key = format!("{}/{}", meta.namespace.unwrap_or_default(), meta.name.unwrap_or_default());
+        let mut conditions = status.conditions.unwrap_or_default().into_iter();
+        let scheduled = conditions.find(|condition| condition.type_ == "PodScheduled");
+        let verdict = match pod.spec.and_then(|spec| spec.node_name) {
+            Some(node) => Verdict::Bound(node),
+            None => match scheduled {
+                Some(said) if said.status == "False" => {
+                    Verdict::Unschedulable(said.message.unwrap_or_default())
+                }
+                _ => continue,
+            },
+        };
+        verdicts.lock().unwrap_or_else(PoisonError::into_inner).insert(key, verdict);
+        if changed.send(()).is_err() {
+            return;
+        }
+    }
+}
