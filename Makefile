@@ -18,7 +18,7 @@ WITH_TOOLS := python3 tests/tools.py run
 # The tests that start a control plane, as arguments of cargo test.
 E2E := $(patsubst tests/plane/tests/%.rs,--test %,$(sort $(wildcard tests/plane/tests/*.rs)))
 
-.PHONY: help demo test build lint unit control-plane e2e differential bench bench-mix crds clean
+.PHONY: help demo test build lint unit control-plane e2e differential bench bench-mix realise crds clean
 
 help: ## this list
 	@echo "make <target>:"
@@ -67,6 +67,10 @@ bench-mix: ## from objects to a checked plan for Karpenter's benchmark mix, and 
 
 crds: ## writes crds/*.yaml anew from the types
 	@$(WITH_TOOLS) cargo run --locked --quiet -p poolwright-cli -- crds --dir crds
+
+realise: control-plane ## whether plans come true: RUNS=20 scale-ups of the trace from SEED=1 on, PLACEMENT=reserve or nominate
+	@$(WITH_TOOLS) cargo build --locked --workspace --bins --test architecture
+	@RUNS="$(RUNS)" SEED="$(SEED)" PLACEMENT="$(PLACEMENT)" $(WITH_TOOLS) "$(CARGO_TARGET_DIR)/debug/poolwright-realise"
 
 clean: ## removes the build; tools and the control plane stay in the cache
 	@rm -rf "$(CARGO_TARGET_DIR)"

@@ -20,11 +20,15 @@ pub const GATE_ANNOTATION: &str = "poolwright.dev/cordoned-until";
 /// The value of [`GATE_ANNOTATION`].
 pub const GATE_UNTIL_INITIALIZED: &str = "initialization";
 
+/// Annotation on NodeClaims that were bought because pods lost the place that an earlier plan gave them: those pods.
+pub const BOUGHT_AGAIN_ANNOTATION: &str = "poolwright.dev/bought-again";
 /// Annotation on NodeClaims: why this node, in a sentence.
 pub const REASON_ANNOTATION: &str = "poolwright.dev/reason";
 
 /// Key of the taint (`NoExecute`) that a new node carries until its claim has recognised it.
 pub const UNREGISTERED_TAINT: &str = "poolwright.dev/unregistered";
+/// Key of the taint (`NoSchedule`, the NodeClaim's name as value) on an open node that waits for the pods it was bought for.
+pub const RESERVED_TAINT: &str = "poolwright.dev/reserved";
 /// Key of the taint (`NoSchedule`) on a node that will be given back.
 pub const DISRUPTED_TAINT: &str = "poolwright.dev/disrupted";
 

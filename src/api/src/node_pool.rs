@@ -28,6 +28,7 @@ use crate::duration::ExpiryText;
     printcolumn(name = "NodeClass", type_ = "string", json_path = ".spec.template.spec.nodeClassRef.name"),
     printcolumn(name = "Nodes", type_ = "integer", json_path = ".status.nodes"),
     printcolumn(name = "GPUs", type_ = "string", json_path = r".status.resources.nvidia\.com/gpu"),
+    printcolumn(name = "Planned/H", type_ = "string", json_path = ".status.plannedUsdPerHour"),
     printcolumn(name = "USD/H", type_ = "string", json_path = ".status.usdPerHour"),
     printcolumn(name = "Ready", type_ = "string", json_path = r#".status.conditions[?(@.type=="Ready")].status"#),
     printcolumn(name = "Age", type_ = "date", json_path = ".metadata.creationTimestamp"),
@@ -278,6 +279,11 @@ pub struct NodePoolStatus {
     /// What those nodes cost together, as a decimal number; a trailing `+` says that the price of some is unknown.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub usd_per_hour: Option<String>,
+    /// What those nodes were to cost by the plans that bought them: the planned price of each, and nothing for one that was
+    /// bought because pods lost the place that an earlier plan gave them. What `usdPerHour` is above it is what the plans
+    /// did not foresee.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub planned_usd_per_hour: Option<String>,
     /// The generation of the spec that this status is about.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub observed_generation: Option<i64>,

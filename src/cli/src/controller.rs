@@ -12,7 +12,7 @@ use poolwright_provider_kwok::{KwokProvider, Settings};
 use tokio::sync::oneshot;
 use tracing_subscriber::EnvFilter;
 
-use crate::args::{ControllerFlags, LogFormat};
+use crate::args::{ControllerFlags, LogFormat, Placement};
 use crate::exit::{Failure, Outcome};
 use crate::{catalogue, connect};
 
@@ -63,6 +63,10 @@ fn config(flags: &ControllerFlags, namespace: String) -> Config {
         batch_max: flags.batch_max.unsigned_abs(),
         solver_limit: flags.time_limit.unsigned_abs(),
         min_priority: flags.min_priority,
+        placement: match flags.placement {
+            Placement::Reserve => poolwright_controller::Placement::Reserve,
+            Placement::Nominate => poolwright_controller::Placement::Nominate,
+        },
         setback_first: flags.stock_out_backoff.unsigned_abs(),
         list_interval: flags.list_interval.unsigned_abs(),
         ..defaults

@@ -3,6 +3,8 @@
 use std::net::SocketAddr;
 use std::time::Duration;
 
+use poolwright_core::lifecycle::Placement;
+
 use crate::leader::LeaseSettings;
 
 /// How the controller behaves.
@@ -22,6 +24,8 @@ pub struct Config {
     pub setback_first: Duration,
     /// No offering is held back for longer.
     pub setback_most: Duration,
+    /// How pods come to the nodes they were planned for.
+    pub placement: Placement,
     /// Pods of these schedulers are planned.
     pub schedulers: Vec<String>,
     /// Pods with a lower priority buy nothing; `None` to plan for all.
@@ -56,6 +60,7 @@ impl Config {
             solver_limit: Duration::from_secs(3),
             setback_first: Duration::from_mins(1),
             setback_most: Duration::from_hours(1),
+            placement: Placement::default(),
             schedulers: vec!["default-scheduler".to_owned()],
             min_priority: None,
             create_concurrency: 10,

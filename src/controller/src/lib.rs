@@ -52,6 +52,7 @@ use tracing::info;
 pub use config::Config;
 pub use leader::LeaseSettings;
 pub use planner::{Spawner, blocking_threads};
+pub use poolwright_core::lifecycle::Placement;
 
 use clock::{SharedClock, SystemClock};
 use events::{Events, write_events};
@@ -208,6 +209,7 @@ pub async fn run_in(
     loops.spawn(status::keep(executor.clone(), world.clone(), ready.clone(), stop.clone()));
     loops.spawn(
         Lifecycle {
+            placement: config.placement,
             world: world.clone(),
             executor: executor.clone(),
             clock: clock.clone(),

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use poolwright_core::lifecycle::decide;
+use poolwright_core::lifecycle::{Placement, decide};
 use tokio::time::sleep;
 use tokio_util::sync::CancellationToken;
 use tracing::trace;
@@ -20,6 +20,8 @@ const IDLE: Duration = Duration::from_mins(1);
 
 /// The lifecycle loop.
 pub struct Lifecycle {
+    /// How pods come to the nodes they were planned for.
+    pub placement: Placement,
     /// What is known.
     pub world: Arc<World>,
     /// Who acts.
@@ -54,9 +56,10 @@ impl Lifecycle {
         let mut changes = self.world.changes();
         loop {
             changes.mark_unchanged();
+            self.world.forget_refusals();
             let snapshot = self.world.snapshot();
             let now = self.clock.moment();
-            let decision = decide(&snapshot, now.wall);
+            let decision = decide(&snapshot, now.wall, self.placement);
             trace!(actions = decision.actions.len(), "decided");
             self.executor.submit(decision.actions, &snapshot);
             drop(snapshot);

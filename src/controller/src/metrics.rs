@@ -44,6 +44,8 @@ pub struct Metrics {
     pub claims: IntGaugeVec,
     /// What a pool's nodes cost.
     pub pool_cost: GaugeVec,
+    /// What a pool's nodes were to cost by the plans that bought them.
+    pub pool_planned_cost: GaugeVec,
     /// Launches, by provider and result.
     pub launches: IntCounterVec,
     /// Offerings that could not be had, by instance type and reason.
@@ -58,6 +60,8 @@ pub struct Metrics {
     pub provider_errors: IntCounterVec,
     /// Actions, by kind and outcome.
     pub actions: IntCounterVec,
+    /// Pods that may not be given a toleration, by cause.
+    pub tolerations_refused: IntCounterVec,
     /// Events written, by kind of subject.
     pub events: IntCounterVec,
     /// Events not written, by cause.
@@ -119,6 +123,14 @@ impl Metrics {
             &["nodepool"],
         )?;
         r.register(Box::new(pool_cost.clone()))?;
+        let pool_planned_cost = GaugeVec::new(
+            Opts::new(
+                "poolwright_nodepool_planned_cost_usd_per_hour",
+                "What the pool's nodes were to cost by the plans that bought them, known prices only.",
+            ),
+            &["nodepool"],
+        )?;
+        r.register(Box::new(pool_planned_cost.clone()))?;
         let plan_duration = Histogram::with_opts(
             HistogramOpts::new("poolwright_plan_duration_seconds", "From snapshot to checked plan.")
                 .buckets(vec![0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0]),
@@ -165,6 +177,7 @@ impl Metrics {
             )?,
             claims: int_gauges(r, "nodeclaims", "NodeClaims, by pool and stage.", &["nodepool", "stage"])?,
             pool_cost,
+            pool_planned_cost,
             launches: counters(r, "launches_total", "Launches, by result.", &["provider", "result"])?,
             offerings_failed: counters(
                 r,
@@ -195,6 +208,12 @@ impl Metrics {
                 "actions_total",
                 "Actions carried out, by outcome.",
                 &["action", "outcome"],
+            )?,
+            tolerations_refused: counters(
+                r,
+                "tolerations_refused_total",
+                "Tolerations that the API server refused; pods of that namespace are nominated instead.",
+                &["cause"],
             )?,
             events: counters(r, "events_total", "Events written.", &["subject"])?,
             events_dropped: counters(r, "events_dropped_total", "Events not written.", &["cause"])?,
@@ -228,7 +247,7 @@ mod tests {
         for one in [&m.writes_dropped, &m.watch_events, &m.watch_errors, &m.malformed_objects, &m.plans] {
             one.with_label_values(&["x"]).inc();
         }
-        for one in [&m.events, &m.events_dropped] {
+        for one in [&m.events, &m.events_dropped, &m.tolerations_refused] {
             one.with_label_values(&["x"]).inc();
         }
         for one in [&m.launches, &m.offerings_failed, &m.terminations, &m.actions] {
@@ -240,6 +259,7 @@ mod tests {
         m.provider_errors.with_label_values(&["x", "y", "z"]).inc();
         m.claims.with_label_values(&["x", "y"]).set(1);
         m.pool_cost.with_label_values(&["x"]).set(1.0);
+        m.pool_planned_cost.with_label_values(&["x"]).set(1.0);
         m
     }
 

@@ -31,6 +31,10 @@ pub struct Sums {
     pub resources: ResourceList,
     /// What they cost together, as far as is known.
     pub cost: UsdPerHour,
+    /// What they were to cost by the plans that bought them, as far as was known.
+    pub planned: UsdPerHour,
+    /// How many of them were planned at an unknown price.
+    pub planned_unknown: usize,
     /// How many of them have an unknown price.
     pub unknown: usize,
 }
@@ -47,6 +51,13 @@ impl Sums {
                 Some(price) => sums.cost += price,
                 None => sums.unknown += 1,
             }
+            // Its pods were planned for before: their first plan did not foresee it.
+            if !claim.bought_again {
+                match claim.offerings[0].price {
+                    Some(price) => sums.planned += price,
+                    None => sums.planned_unknown += 1,
+                }
+            }
         }
         // How many pods fit is no sum anybody asks for.
         sums.resources.set(ResourceName::PODS, 0);
@@ -54,8 +65,17 @@ impl Sums {
     }
 
     fn cost_text(&self) -> String {
-        if self.unknown > 0 { format!("{}+", self.cost) } else { self.cost.to_string() }
+        text(self.cost, self.unknown)
     }
+
+    fn planned_text(&self) -> String {
+        text(self.planned, self.planned_unknown)
+    }
+}
+
+/// A sum, with a `+` where some prices are not known.
+fn text(known: UsdPerHour, unknown: usize) -> String {
+    if unknown > 0 { format!("{known}+") } else { known.to_string() }
 }
 
 /// The stage of a claim, as metrics name it.
@@ -77,11 +97,14 @@ fn stage(claim: &Claim) -> &'static str {
 pub fn measure(snapshot: &Snapshot, metrics: &Metrics) {
     metrics.claims.reset();
     metrics.pool_cost.reset();
+    metrics.pool_planned_cost.reset();
     for claim in snapshot.claims.values() {
         metrics.claims.with_label_values(&[claim.pool.0.as_str(), stage(claim)]).inc();
     }
     for pool in snapshot.pools.keys() {
-        metrics.pool_cost.with_label_values(&[pool.0.as_str()]).set(Sums::of(pool, snapshot).cost.as_f64());
+        let sums = Sums::of(pool, snapshot);
+        metrics.pool_cost.with_label_values(&[pool.0.as_str()]).set(sums.cost.as_f64());
+        metrics.pool_planned_cost.with_label_values(&[pool.0.as_str()]).set(sums.planned.as_f64());
     }
     metrics.offerings_held_back.set(i64::try_from(snapshot.held_back.len()).unwrap_or(i64::MAX));
     let mut waiting = [("unschedulable", 0), ("waiting", 0), ("gated", 0)];
@@ -127,13 +150,14 @@ pub async fn keep(executor: Arc<Executor>, world: Arc<World>, ready: Ready, shut
 
 async fn write(executor: &Executor, api: &Api<NodePool>, pool: &PoolName, sums: &Sums) {
     let resources = allocatable_amounts(&sums.resources);
-    let cost = sums.cost_text();
+    let (cost, planned) = (sums.cost_text(), sums.planned_text());
     let changed = change_status(api, &executor.writer, &pool.0, None, |object| {
         let status = object.status.get_or_insert_default();
         let before = status.clone();
         status.nodes = Some(sums.nodes);
         status.resources.clone_from(&resources);
         status.usd_per_hour = Some(cost.clone());
+        status.planned_usd_per_hour = Some(planned.clone());
         *status != before
     });
     if let Changed::Not(outcome) = changed.await {
@@ -170,6 +194,7 @@ mod tests {
             startup_taints: vec![],
             reason: String::new(),
             planned_pods: vec![],
+            bought_again: false,
             deadlines: poolwright_core::Deadlines::default(),
             created: "2026-01-01T00:00:00Z".parse().unwrap(),
             deleting_since: None,
@@ -193,5 +218,24 @@ mod tests {
         let cpu = Sums::of(&PoolName("cpu".into()), &snapshot);
         assert_eq!((cpu.nodes, cpu.cost_text().as_str()), (1, "0.00+"));
         assert_eq!(Sums::of(&PoolName("none".into()), &snapshot), Sums::default());
+    }
+
+    #[test]
+    fn what_was_bought_twice_for_a_pod_or_dearer_than_planned_was_not_planned() {
+        let again = Claim { bought_again: true, ..(*claim("again", "gpu", Some("1.006"))).clone() };
+        let mut dearer = (*claim("dearer", "gpu", Some("1.006"))).clone();
+        let mut taken = dearer.offerings[0].clone();
+        taken.offering.zone = Zone::new("b");
+        taken.price = Some("1.2".parse().unwrap());
+        dearer.launched =
+            Some(poolwright_core::Launched { provider_id: "i-1".into(), offering: taken.offering.clone() });
+        dearer.offerings.push(taken);
+        let claims = [Arc::new(again), Arc::new(dearer), claim("plain", "gpu", Some("1.006"))];
+        let snapshot = Snapshot {
+            claims: claims.map(|claim| (claim.name.clone(), claim)).into(),
+            ..Snapshot::default()
+        };
+        let sums = Sums::of(&PoolName("gpu".into()), &snapshot);
+        assert_eq!((sums.cost_text().as_str(), sums.planned_text().as_str()), ("3.212", "2.012"));
     }
 }

@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::api::core::v1 as k8s;
 use kube::Resource;
 use poolwright_api::NodeClaim;
@@ -18,6 +18,9 @@ use tokio::sync::watch;
 use crate::clock::SharedClock;
 use crate::convert;
 use crate::fence::Fence;
+
+/// How long a refusal to add tolerations is believed before it is tried again.
+const REFUSED_FOR: SignedDuration = SignedDuration::from_mins(10);
 
 /// Everything the tasks share.
 pub struct World {
@@ -36,6 +39,8 @@ pub struct State {
     window: BatchWindow,
     setbacks: Setbacks,
     problems: BTreeMap<NodeClassRef, String>,
+    /// Namespaces where a toleration was refused, and until when that is believed.
+    refusals: BTreeMap<String, Timestamp>,
     doubtful: bool,
     again_at: Option<Timestamp>,
 }
@@ -49,6 +54,7 @@ impl World {
             window,
             setbacks,
             problems: BTreeMap::new(),
+            refusals: BTreeMap::new(),
             doubtful: false,
             again_at: None,
         };
@@ -223,6 +229,26 @@ impl World {
     /// Why launches with a node class can never work, by class.
     pub fn launch_problems(&self) -> BTreeMap<NodeClassRef, String> {
         self.lock().problems.clone()
+    }
+
+    /// The API server does not let us add tolerations to pods of this namespace. Returns whether that is news.
+    pub fn toleration_refused(&self, namespace: &str) -> bool {
+        let until = self.clock.now().checked_add(REFUSED_FOR).unwrap_or(Timestamp::MAX);
+        let mut news = false;
+        self.change(|state| {
+            news = state.refusals.insert(namespace.to_owned(), until).is_none();
+            state.index.set_unpatchable(state.refusals.keys().cloned().collect())
+        });
+        news
+    }
+
+    /// Refusals are believed for a while only: rights may be given.
+    pub fn forget_refusals(&self) {
+        let now = self.clock.now();
+        self.change(|state| {
+            state.refusals.retain(|_, until| *until > now);
+            state.index.set_unpatchable(state.refusals.keys().cloned().collect())
+        });
     }
 
     // === When to plan ===

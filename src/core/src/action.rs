@@ -41,10 +41,22 @@ pub enum Action {
         /// The node.
         node: String,
     },
-    /// Open the node to pods: lift our cordon and its annotation.
+    /// Let a waiting pod onto the reserved node of the claim that it is planned for, by a toleration of exactly that
+    /// node's [`crate::RESERVED_TAINT`]. Nothing else of the pod changes.
+    Tolerate {
+        /// Which pod.
+        pod: PodKey,
+        /// This very pod, not a later one of the same name.
+        uid: Uid,
+        /// The claim.
+        claim: ClaimName,
+    },
+    /// Open the node to pods: lift our cordon and its annotation and, in the same write, reserve it where it is to be.
     Open {
         /// Which node.
         node: String,
+        /// For the pods of this claim alone, by [`crate::RESERVED_TAINT`]; `None` for anybody.
+        reserve_for: Option<ClaimName>,
     },
     /// Set a node's taints to exactly this list.
     SetTaints {

@@ -1,6 +1,6 @@
 //! The cluster index: what the watches said last, in one place, changed by synchronous calls alone.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use jiff::{SignedDuration, Timestamp};
@@ -79,6 +79,10 @@ impl ClusterIndex {
         if old.is_some_and(|old| **old == node) {
             return Change::None;
         }
+        if old.is_some_and(|old| unreserved(old) == unreserved(&node)) {
+            self.state.nodes.insert(node.name.clone(), Arc::new(node));
+            return Change::Life;
+        }
         // Until it opens, a node of ours counts as what its claim promised, whatever it says itself.
         let closed = node.gated || node.taints.iter().any(|taint| taint.key == crate::UNREGISTERED_TAINT);
         self.state.nodes.insert(node.name.clone(), Arc::new(node));
@@ -142,6 +146,15 @@ impl ClusterIndex {
     /// A pool is gone.
     pub fn delete_pool(&mut self, name: &PoolName) -> Change {
         self.state.pools.remove(name).map_or(Change::None, |_| Change::Room)
+    }
+
+    /// The namespaces in which pods may not be given tolerations.
+    pub fn set_unpatchable(&mut self, namespaces: BTreeSet<String>) -> Change {
+        if self.state.unpatchable == namespaces {
+            return Change::None;
+        }
+        self.state.unpatchable = namespaces;
+        Change::Life
     }
 
     /// All pools there are.
@@ -388,6 +401,13 @@ impl ClusterIndex {
         let claim = self.state.claims.get(&ClaimName(target.clone()));
         *uid == pod.uid && claim.map_or(target == node, |claim| claim.node_name.as_deref() == Some(node))
     }
+}
+
+/// The node as the planner sees it: what is left on a reserved node is room.
+fn unreserved(node: &Node) -> Node {
+    let mut node = node.clone();
+    node.taints.retain(|taint| taint.key != crate::RESERVED_TAINT);
+    node
 }
 
 fn wants_node(pod: &Pod) -> bool {

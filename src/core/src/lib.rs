@@ -27,5 +27,8 @@ pub use model::*;
 pub const UNREGISTERED_TAINT: &str = "poolwright.dev/unregistered";
 /// Key of the taint (effect `NoSchedule`) on a node that will be given back.
 pub const DISRUPTED_TAINT: &str = "poolwright.dev/disrupted";
+/// Key of the taint (effect `NoSchedule`, the claim's name as value) on an open node that still waits for the pods it was
+/// bought for: nobody else may take their room.
+pub const RESERVED_TAINT: &str = "poolwright.dev/reserved";
 /// Annotation on a node whose cordon is ours and is lifted when its claim is initialized. Its value is `initialization`.
 pub const GATE_ANNOTATION: &str = "poolwright.dev/cordoned-until";

@@ -1,5 +1,7 @@
 //! NodeClaims, in both directions.
 
+use std::collections::BTreeMap;
+
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference};
 use poolwright_api::{self as api, names};
@@ -44,6 +46,10 @@ pub(crate) fn convert(from: &api::NodeClaim) -> Result<Claim, Problem> {
         annotations: spec.annotations.clone(),
         taints: core_taints(&spec.taints),
         startup_taints: core_taints(&spec.startup_taints),
+        bought_again: meta
+            .annotations
+            .as_ref()
+            .is_some_and(|annotations| annotations.contains_key(names::BOUGHT_AGAIN_ANNOTATION)),
         planned_pods: spec.pods.iter().filter_map(|text| pod_key(text)).collect(),
         reason: meta
             .annotations
@@ -184,7 +190,12 @@ pub fn claim_object(planned: &PlannedClaim) -> api::NodeClaim {
         },
     );
     claim.metadata.labels = Some([(names::NODEPOOL_LABEL.to_owned(), planned.pool.0.clone())].into());
-    claim.metadata.annotations = Some([(names::REASON_ANNOTATION.to_owned(), planned.reason.clone())].into());
+    let mut annotations = BTreeMap::from([(names::REASON_ANNOTATION.to_owned(), planned.reason.clone())]);
+    if !planned.bought_again.is_empty() {
+        let pods: Vec<String> = planned.bought_again.iter().map(ToString::to_string).collect();
+        annotations.insert(names::BOUGHT_AGAIN_ANNOTATION.to_owned(), pods.join(", "));
+    }
+    claim.metadata.annotations = Some(annotations);
     claim.metadata.finalizers = Some(vec![names::TERMINATION_FINALIZER.to_owned()]);
     claim.metadata.owner_references = Some(vec![owner]);
     claim

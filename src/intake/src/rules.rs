@@ -3,7 +3,8 @@
 use k8s_openapi::api::core::v1 as k8s;
 use poolwright_core::rules::NODE_NAME_FIELD;
 use poolwright_core::{
-    Effect, NodeTerm, Operator, Requirement, Taint, Toleration, TolerationMatch, UnmodelledRule,
+    ClaimName, Effect, NodeTerm, Operator, RESERVED_TAINT, Requirement, Taint, Toleration, TolerationMatch,
+    UnmodelledRule,
 };
 
 use crate::convert::effect;
@@ -85,7 +86,18 @@ pub(crate) fn operator(name: &str, values: Vec<String>) -> Option<Operator> {
     })
 }
 
-/// Tolerations; those that cannot be evaluated go to `unmodelled`.
+/// The claims whose reserved nodes let the pod in, by the tolerations that we gave it.
+pub(crate) fn reserved_for(from: &[k8s::Toleration]) -> Vec<ClaimName> {
+    from.iter().filter_map(reservation).collect()
+}
+
+/// The claim of a toleration that is ours.
+fn reservation(from: &k8s::Toleration) -> Option<ClaimName> {
+    let ours = from.key.as_deref() == Some(RESERVED_TAINT) && from.operator.as_deref() != Some("Exists");
+    from.value.as_ref().filter(|_| ours).map(|value| ClaimName(value.clone()))
+}
+
+/// Tolerations, but for those that we gave the pod; those that cannot be evaluated go to `unmodelled`.
 pub(crate) fn tolerations(
     path: &str,
     from: &[k8s::Toleration],
@@ -93,6 +105,9 @@ pub(crate) fn tolerations(
 ) -> Vec<Toleration> {
     let mut converted = Vec::new();
     for (at, toleration) in from.iter().enumerate() {
+        if reservation(toleration).is_some() {
+            continue;
+        }
         match one_toleration(toleration) {
             Some(toleration) => converted.push(toleration),
             None => unmodelled.push(UnmodelledRule {

@@ -16,8 +16,11 @@ use poolwright_intake::manifest::parse;
 use poolwright_solver::NeverStop;
 use serde_json::{Value, json};
 
+/// Name, cores, GiB of memory, GPUs, GiB of huge pages, zones, dollars per hour.
+type Sold = (&'static str, u64, u64, u64, u64, &'static [&'static str], &'static str);
+
 fn catalogue() -> Catalogue {
-    let kinds: [(&str, u64, u64, u64, u64, &[&str], &str); 4] = [
+    let kinds: [Sold; 4] = [
         ("small", 4, 16, 0, 0, &["a", "b", "c"], "0.20"),
         ("large", 16, 64, 0, 0, &["a", "b", "c"], "0.80"),
         ("gpu", 8, 64, 4, 0, &["a", "b"], "4.00"),
@@ -355,6 +358,6 @@ fn a_daemonset_takes_its_part_of_a_new_node() {
         "selector": {"matchLabels": {"name": "fluentd"}}, "template": {"metadata": {"labels": {"name": "fluentd"}},
         "spec": {"containers": [{"name": "main", "image": "x", "resources": {"requests": {"cpu": "100m", "memory": "200Mi"}}}]}}}});
     let large = pod("p", json!({"containers": requests(&json!({"cpu": "4"}))}));
-    assert_eq!(answer(&[large.clone()]), ["small in a: p"]);
+    assert_eq!(answer(std::slice::from_ref(&large)), ["small in a: p"]);
     assert_eq!(answer(&[set, large]), ["large in a: p"]);
 }

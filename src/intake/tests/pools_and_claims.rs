@@ -116,6 +116,7 @@ fn planned() -> PlannedClaim {
             effect: Effect::NoExecute,
         }],
         planned_pods: vec![PodKey::new("ml", "train-0")],
+        bought_again: vec![],
         deadlines: Deadlines::default(),
         gpus: Vec::new(),
         reason: "train-0 needs one a10g; g5.xlarge is the cheapest.".into(),

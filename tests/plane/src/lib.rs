@@ -24,6 +24,7 @@ mod leash;
 mod objects;
 mod plane;
 mod process;
+pub mod trace;
 pub mod trial;
 mod wait;
 

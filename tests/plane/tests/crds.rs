@@ -109,12 +109,12 @@ async fn kubectl_shows_what_a_pool_and_a_claim_cost_and_whether_they_are_healthy
         serde_json::json!([{"type": kind, "status": "True", "reason": "Fine", "message": "",
             "lastTransitionTime": "2026-01-01T00:00:00Z"}])
     };
-    let pool = serde_json::json!({"nodes": 3, "usdPerHour": "3.018", "resources": {"nvidia.com/gpu": "3"},
-        "conditions": ready("Ready")});
+    let pool = serde_json::json!({"nodes": 3, "plannedUsdPerHour": "2.012", "usdPerHour": "3.018",
+        "resources": {"nvidia.com/gpu": "3"}, "conditions": ready("Ready")});
     assert_eq!(
-        row(&client, "NodePool", &cases, pool, 6).await,
-        ["columns", "default", "3", "3", "3.018", "True"],
-        "NAME NODECLASS NODES GPUS USD/H READY"
+        row(&client, "NodePool", &cases, pool, 7).await,
+        ["columns", "default", "3", "3", "2.012", "3.018", "True"],
+        "NAME NODECLASS NODES GPUS PLANNED/H USD/H READY"
     );
     let claim = serde_json::json!({"providerID": "kwok://i-1", "nodeName": "n1", "price": {"usdPerHour": "1.006", "source": "x"},
         "offering": {"instanceType": "g5.xlarge", "zone": "us-east-1a", "capacityType": "on-demand"},

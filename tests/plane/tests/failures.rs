@@ -179,7 +179,10 @@ fn watch_for_open_nodes_without(
     tokio::spawn(async move {
         while let Ok(Some(node)) = versions.try_next().await {
             let cordoned = node.spec.as_ref().and_then(|spec| spec.unschedulable) == Some(true);
-            let tainted = taint_keys(&node).iter().any(|key| key.starts_with("poolwright.dev/"));
+            // A reserved node is open, to its own pods.
+            let closes =
+                |key: &String| key.starts_with("poolwright.dev/") && key != "poolwright.dev/reserved";
+            let tainted = taint_keys(&node).iter().any(closes);
             let advertised = node.status.as_ref().and_then(|status| status.allocatable.clone());
             let advertised = advertised.unwrap_or_default().remove("nvidia.com/gpu").map(|amount| amount.0);
             if !cordoned && !tainted && advertised.as_deref() != Some(gpus) {

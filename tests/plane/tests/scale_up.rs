@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use anyhow::{Context, ensure};
 use futures::{StreamExt, TryStreamExt};
-use k8s_openapi::api::core::v1::{Node, Pod};
+use k8s_openapi::api::core::v1::{Node, Pod, Toleration};
 use kube::api::{Patch, PatchParams};
 use kube::runtime::{WatchStreamExt, watcher};
 use kube::{Api, ResourceExt};
@@ -69,11 +69,18 @@ async fn two_pods_of_one_gpu_each_get_two_g5_xlarge_and_go_back_to_nothing() {
         cluster.wait_said("NodeClaim", &claim.name_any(), "Initialized").await.unwrap();
     }
 
-    // The nodes: what was promised, under the names everybody uses.
-    let nodes = cluster.nodes(&name).await.unwrap();
+    // The nodes: what was promised, under the names everybody uses, and open to all once their pods are there.
+    let nodes = wait_for("the nodes to have the pool's taint and no other", WITHIN, async || {
+        let nodes = cluster.nodes(&name).await?;
+        for node in &nodes {
+            ensure!(taint_keys(node) == ["nvidia.com/gpu"], "{:?}", taint_keys(node));
+        }
+        Ok(nodes)
+    })
+    .await
+    .unwrap();
     assert_eq!(nodes.len(), 2);
     for node in &nodes {
-        assert_eq!(taint_keys(node), ["nvidia.com/gpu"], "the pool's taint and no other");
         let claim = claims
             .iter()
             .find(|claim| claim.status.as_ref().unwrap().node_name.as_deref() == Some(&node.name_any()))
@@ -174,7 +181,7 @@ async fn pods_that_may_not_share_a_node_get_one_each_and_the_scheduler_agrees() 
 }
 
 #[tokio::test]
-async fn a_node_stays_closed_until_its_startup_taint_is_lifted_and_its_pods_are_nominated_to_it() {
+async fn a_node_stays_closed_until_its_startup_taint_is_lifted_and_then_opens_for_its_pods_first() {
     const DRIVER: &str = "example.com/driver-not-ready";
     let cluster = cluster().await;
     let (name, namespace) = (unique("startup"), cluster.namespace("startup").await.unwrap());
@@ -187,28 +194,23 @@ async fn a_node_stays_closed_until_its_startup_taint_is_lifted_and_its_pods_are_
     let api: Api<Node> = Api::all(cluster.client.clone());
     let config = watcher::Config::default().labels(&format!("poolwright.dev/nodepool={name}"));
     let mut versions = watcher(api.clone(), config).default_backoff().applied_objects().boxed();
-    let found = opened_early.clone();
+    let reserved: Arc<Mutex<Vec<bool>>> = Arc::default();
+    let (found, opened) = (opened_early.clone(), reserved.clone());
     let watch = tokio::spawn(async move {
         while let Ok(Some(node)) = versions.try_next().await {
             let open = node.spec.as_ref().and_then(|spec| spec.unschedulable) != Some(true);
             let keys = taint_keys(&node);
+            let mut opened = opened.lock().unwrap_or_else(PoisonError::into_inner);
+            if open && opened.is_empty() && node.labels().contains_key("poolwright.dev/registered") {
+                opened.push(keys.iter().any(|key| key == "poolwright.dev/reserved"));
+            }
             let unregistered = keys.iter().any(|key| key == "poolwright.dev/unregistered");
             if open && !unregistered && keys.iter().any(|key| key == DRIVER) {
                 found.lock().unwrap_or_else(PoisonError::into_inner).push(format!("{keys:?}"));
             }
         }
     });
-    let nominated: Arc<Mutex<Vec<String>>> = Arc::default();
     let pods: Api<Pod> = Api::namespaced(cluster.client.clone(), &namespace);
-    let mut versions =
-        watcher(pods.clone(), watcher::Config::default()).default_backoff().applied_objects().boxed();
-    let found = nominated.clone();
-    let pod_watch = tokio::spawn(async move {
-        while let Ok(Some(pod)) = versions.try_next().await {
-            let node = pod.status.and_then(|status| status.nominated_node_name);
-            found.lock().unwrap_or_else(PoisonError::into_inner).extend(node);
-        }
-    });
     cluster
         .apply(&namespace, &[pod("train", &name, json!({"cpu": "1", "nvidia.com/gpu": "1"}))])
         .await
@@ -235,9 +237,12 @@ async fn a_node_stays_closed_until_its_startup_taint_is_lifted_and_its_pods_are_
     let running = cluster.wait_running(&namespace, 1).await.unwrap();
     assert_eq!(running[0].spec.as_ref().unwrap().node_name.as_deref(), Some(node.as_str()));
     watch.abort();
-    pod_watch.abort();
-    let nominated = nominated.lock().unwrap_or_else(PoisonError::into_inner).clone();
-    assert!(nominated.contains(&node), "the scheduler was told where it was planned: {nominated:?}");
+    let claims = cluster.claims(&name).await.unwrap();
+    let tolerations = running[0].spec.as_ref().unwrap().tolerations.clone().unwrap_or_default();
+    let own = |toleration: &Toleration| toleration.value.as_deref() == Some(&claims[0].name_any());
+    assert!(tolerations.iter().any(own), "it was let onto its own node: {tolerations:?}");
+    let reserved = reserved.lock().unwrap_or_else(PoisonError::into_inner).clone();
+    assert_eq!(reserved, [true], "it was reserved in the write that opened it");
     let early = opened_early.lock().unwrap_or_else(PoisonError::into_inner).clone();
     assert!(early.is_empty(), "the node was open to pods with these taints: {early:?}");
     assert_eq!(cluster.claims(&name).await.unwrap().len(), 1, "one pod, one node");

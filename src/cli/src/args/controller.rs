@@ -51,6 +51,10 @@ pub struct ControllerFlags {
     #[arg(long, value_name = "NUMBER", env = "POOLWRIGHT_MIN_PRIORITY", allow_negative_numbers = true)]
     pub min_priority: Option<i32>,
 
+    /// How pods come to the nodes that were bought for them
+    #[arg(long, value_enum, value_name = "HOW", default_value_t = Placement::Reserve, env = "POOLWRIGHT_PLACEMENT")]
+    pub placement: Placement,
+
     /// Do not buy an offering for this long after it was out of stock or its node failed
     ///
     /// Doubles with each failure in a row, up to an hour.
@@ -86,6 +90,24 @@ pub struct ControllerFlags {
     /// What to log: error, warn, info, debug, trace, or a filter like info,kube=debug
     #[arg(long, value_name = "LEVEL", default_value = "info", env = "POOLWRIGHT_LOG_LEVEL")]
     pub log_level: String,
+}
+
+/// How pods come to the nodes that were bought for them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Placement {
+    /// A new node takes only its own pods until they are there; adds a toleration to them
+    Reserve,
+    /// Pods are nominated to their nodes, which open one by one; slower, and others may take their place
+    Nominate,
+}
+
+impl fmt::Display for Placement {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(match self {
+            Self::Reserve => "reserve",
+            Self::Nominate => "nominate",
+        })
+    }
 }
 
 /// How to write logs.

@@ -11,7 +11,7 @@ use std::path::PathBuf;
 use clap::{CommandFactory, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
 
-pub use controller::{ControllerFlags, LogFormat};
+pub use controller::{ControllerFlags, LogFormat, Placement};
 pub use explain::{ExplainFlags, Explainable};
 pub use plan::{CapacityChoice, InputFlags, OutputFormat, PlanFlags, SharingMode};
 pub use search::SearchFlags;

@@ -81,6 +81,7 @@ fn waiting(pod: TracePod) -> Pod {
         scheduler: "default-scheduler".to_owned(),
         role: PodRole::Workload,
         phase: PodPhase::Waiting,
+        reserved_for: Vec::new(),
         nominated_node: None,
         deleting_since: None,
         created: Timestamp::UNIX_EPOCH,

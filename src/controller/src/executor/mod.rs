@@ -174,7 +174,8 @@ impl Executor {
                 None => Outcome::NothingToDo,
             },
             Action::Nominate { pod, uid, node } => self.nominate(pod, uid, node).await,
-            Action::Open { node } => self.open(node).await,
+            Action::Tolerate { pod, uid, claim } => self.tolerate(pod, uid, claim).await,
+            Action::Open { node, reserve_for } => self.open(node, reserve_for.as_ref()).await,
             Action::SetTaints { node, taints } => self.set_taints(node, taints).await,
             Action::DeleteClaim { claim, uid, only_if_empty } => {
                 match self.world.claim(claim).filter(|known| known.uid == *uid) {
@@ -219,6 +220,7 @@ fn kind(action: &Action) -> &'static str {
         Action::Launch { .. } => "launch",
         Action::Register { .. } => "register",
         Action::Nominate { .. } => "nominate",
+        Action::Tolerate { .. } => "tolerate",
         Action::Open { .. } => "open",
         Action::SetTaints { .. } => "set-taints",
         Action::DeleteClaim { .. } => "delete-claim",
@@ -245,9 +247,11 @@ fn lane(action: &Action, snapshot: &Snapshot) -> String {
         | Action::DeleteClaim { claim, .. }
         | Action::Terminate { claim }
         | Action::HoldBack { claim, .. } => format!("nodeclaim/{claim}"),
-        Action::Nominate { node, .. } | Action::Open { node } | Action::SetTaints { node, .. } => {
+        Action::Nominate { node, .. } | Action::Open { node, .. } | Action::SetTaints { node, .. } => {
             of_node(node)
         }
+        // Many at a time, and one that is refused holds no node up: the order against the opening of nodes is free.
+        Action::Tolerate { pod, .. } => format!("pod/{pod}"),
         Action::Reap { provider_id, .. } => format!("instance/{provider_id}"),
         Action::SetConditions { subject, .. } => match subject {
             Subject::Claim(claim) => format!("nodeclaim/{claim}"),

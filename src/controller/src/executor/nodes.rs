@@ -12,8 +12,10 @@ use kube::Api;
 use kube::api::{Patch, PatchParams};
 use poolwright_api::NodeClaim;
 use poolwright_api::names::{FIELD_MANAGER, GATE_ANNOTATION, REGISTERED_LABEL};
+use poolwright_core::lifecycle::reservation;
 use poolwright_core::rules::CORDON_TAINT;
-use poolwright_core::{Claim, Taint};
+use poolwright_core::{Claim, ClaimName, RESERVED_TAINT, Taint};
+use poolwright_intake::node_taint;
 use serde_json::{Value, json};
 use tracing::info;
 
@@ -118,11 +120,14 @@ impl Executor {
     /// The taint that the node lifecycle controller derives from a cordon goes in the same write. It would lift it a moment
     /// later, but in that moment the scheduler tries the pods that were nominated to the node, in vain, clears their
     /// nominations, and gives their places to others.
-    pub(super) async fn open(&self, name: &str) -> Outcome {
+    ///
+    /// A reservation comes in the same write too: there is no moment in which anybody may take the room.
+    pub(super) async fn open(&self, name: &str, reserve_for: Option<&ClaimName>) -> Outcome {
         let outcome = self.change_node(name, |node| {
             node.metadata.annotations.as_ref()?.get(GATE_ANNOTATION)?;
             let mut taints = node.spec.as_ref().and_then(|spec| spec.taints.clone()).unwrap_or_default();
-            taints.retain(|taint| taint.key != CORDON_TAINT);
+            taints.retain(|taint| taint.key != CORDON_TAINT && taint.key != RESERVED_TAINT);
+            taints.extend(reserve_for.map(|claim| node_taint(&reservation(claim))));
             Some(json!({
                 "metadata": { "annotations": { (GATE_ANNOTATION): null } },
                 "spec": { "unschedulable": null, "taints": taints },
@@ -130,7 +135,7 @@ impl Executor {
         });
         let outcome = outcome.await;
         if matches!(outcome, Outcome::Done) {
-            info!(node = name, "open to pods");
+            info!(node = name, reserved = reserve_for.is_some(), "open to pods");
         }
         outcome
     }

@@ -1,5 +1,7 @@
 //! The executor between an API server and a cloud in memory: what is bought, kept and given back, whatever gets lost.
 
+mod reserve;
+
 use axum::http::Method;
 use poolwright_catalog::{CapacityType, Catalogue, OfferingId, ResourceList, Zone, builtin};
 use poolwright_core::batch::BatchWindow;
@@ -26,6 +28,7 @@ struct Scene {
     world: Arc<World>,
     executor: Arc<Executor>,
     leader: watch::Sender<Option<LeaderClaim>>,
+    clock: Arc<TestClock>,
 }
 
 fn class() -> NodeClassRef {
@@ -57,6 +60,7 @@ fn planned() -> PlannedClaim {
         taints: vec![],
         startup_taints: vec![],
         planned_pods: vec![PodKey::new("default", "train")],
+        bought_again: vec![],
         deadlines: Deadlines::default(),
         gpus: Vec::new(),
         reason: "a pod waits".into(),
@@ -65,7 +69,8 @@ fn planned() -> PlannedClaim {
 
 impl Scene {
     fn new() -> Self {
-        let clock: SharedClock = Arc::new(TestClock::new());
+        let test_clock = Arc::new(TestClock::new());
+        let clock: SharedClock = test_clock.clone();
         let (leader, claims) = granted(&clock);
         let metrics = Metrics::new().unwrap();
         let writer = Writer::new(claims, metrics.clone());
@@ -79,7 +84,7 @@ impl Scene {
         let api = FakeApi::default();
         let executor =
             Executor::new(api.client(), writer, world.clone(), providers, events, metrics, clock, 4);
-        Self { api, cloud, world, executor, leader }
+        Self { api, cloud, world, executor, leader, clock: test_clock }
     }
 
     async fn created() -> Self {
@@ -227,11 +232,11 @@ async fn a_node_is_cordoned_when_it_registers_and_opened_once() {
     assert_eq!(node["spec"]["unschedulable"], true);
     assert_eq!(node["spec"]["taints"], json!([]), "the unregistered taint is gone");
     assert_eq!(scene.claim().node_name.as_deref(), Some("n"));
-    assert!(matches!(scene.executor.open("n").await, Outcome::Done));
+    assert!(matches!(scene.executor.open("n", None).await, Outcome::Done));
     let node = scene.api.get("/api/v1/nodes/n").unwrap();
     assert!(node["spec"]["unschedulable"].is_null());
     assert!(
-        matches!(scene.executor.open("n").await, Outcome::NothingToDo),
+        matches!(scene.executor.open("n", None).await, Outcome::NothingToDo),
         "the cordon is not ours any more"
     );
 }
@@ -317,14 +322,14 @@ fn what_concerns_one_claim_goes_through_one_lane() {
     let claim = ClaimName("gpu-1".into());
     let actions = [
         Action::Launch { claim: claim.clone() },
-        Action::Open { node: "n".into() },
+        Action::Open { node: "n".into(), reserve_for: None },
         Action::Nominate { pod: PodKey::new("a", "b"), uid: Uid("u".into()), node: "n".into() },
         Action::SetConditions { subject: Subject::Claim(claim), conditions: vec![] },
     ];
     for action in actions {
         assert_eq!(lane(&action, &snapshot), "nodeclaim/gpu-1");
     }
-    assert_eq!(lane(&Action::Open { node: "other".into() }, &snapshot), "node/other");
+    assert_eq!(lane(&Action::Open { node: "other".into(), reserve_for: None }, &snapshot), "node/other");
     let key = NodeClassKey { group: "g".into(), kind: "k".into(), name: "n".into() };
     assert_eq!(class_key(&crate::providers::class_ref(&key)), key);
 }

@@ -2,6 +2,7 @@
 
 use jiff::SignedDuration;
 
+use super::reserve::unreserved;
 use super::{Scene, after, is, is_not, some_pods, words};
 use crate::action::{Action, ConditionType, NoticeKind};
 use crate::model::{Claim, Effect, Node, Pod, PodPhase, Taint};
@@ -11,7 +12,7 @@ use crate::{DISRUPTED_TAINT, rules};
 /// Between closing a node and giving it back: what the scheduler bound meanwhile must have shown by then.
 const SETTLE: SignedDuration = SignedDuration::from_secs(5);
 /// A pod that began to wait no longer ago than this may not have been planned yet.
-const UNPLANNED: SignedDuration = SignedDuration::from_secs(15);
+pub(super) const UNPLANNED: SignedDuration = SignedDuration::from_secs(15);
 
 pub(super) fn decide(scene: &mut Scene<'_>, claim: &Claim, node: &Node) {
     let (work, expected) = (scene.work(claim), scene.expected(claim));
@@ -28,7 +29,7 @@ pub(super) fn decide(scene: &mut Scene<'_>, claim: &Claim, node: &Node) {
     let disrupting = claim.since(ConditionType::Disrupting);
     if let Some((reason, message)) = busy {
         if disrupting.is_some() || node.taints.iter().any(is_disrupted) {
-            let taints = node.taints.iter().filter(|taint| !is_disrupted(taint)).cloned().collect();
+            let taints = unreserved(node).into_iter().filter(|taint| !is_disrupted(taint)).collect();
             if node.taints.iter().any(is_disrupted) {
                 scene.act(Action::SetTaints { node: node.name.clone(), taints });
             }
@@ -82,7 +83,8 @@ fn is_disrupted(taint: &Taint) -> bool {
 
 /// Closes a node to pods.
 pub(super) fn close(scene: &mut Scene<'_>, node: &Node) {
-    let mut taints = node.taints.clone();
+    // A reservation that has just been lifted must not come back.
+    let mut taints = unreserved(node);
     taints.push(Taint { key: DISRUPTED_TAINT.to_owned(), value: String::new(), effect: Effect::NoSchedule });
     scene.act(Action::SetTaints { node: node.name.clone(), taints });
 }
@@ -92,7 +94,7 @@ pub(super) fn is_closed(node: &Node) -> bool {
     node.taints.iter().any(is_disrupted)
 }
 
-fn waits_since(pod: &Pod) -> Option<jiff::Timestamp> {
+pub(super) fn waits_since(pod: &Pod) -> Option<jiff::Timestamp> {
     match &pod.phase {
         PodPhase::Unschedulable { since, .. } => Some(*since),
         PodPhase::Waiting => Some(pod.created),

@@ -1,10 +1,13 @@
-//! The life of claims: launch, register, nominate, open, give back. One stage, one file.
+//! The life of claims: launch, register, reserve or nominate, open, give back. One stage, one file.
 
 mod empty;
 mod end;
 mod opening;
 mod reaper;
+mod reserve;
 mod start;
+
+pub use reserve::{Placement, reservation};
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -33,8 +36,8 @@ pub struct Decision {
 ///
 /// Everything is decided anew from what is recorded: an action is repeated until its outcome shows in the snapshot, and
 /// whoever carries actions out leaves out what is still under way. `Launch` and `Terminate` wake again after 5 s.
-pub fn decide(snapshot: &Snapshot, now: Timestamp) -> Decision {
-    let mut scene = Scene::new(snapshot, now);
+pub fn decide(snapshot: &Snapshot, now: Timestamp, placement: Placement) -> Decision {
+    let mut scene = Scene::new(snapshot, now, placement);
     let opening = opening::choose(&mut scene);
     for claim in snapshot.claims.values().map(Arc::as_ref) {
         if claim.deleting_since.is_some() {
@@ -51,6 +54,7 @@ pub fn decide(snapshot: &Snapshot, now: Timestamp) -> Decision {
 struct Scene<'a> {
     snapshot: &'a Snapshot,
     now: Timestamp,
+    placement: Placement,
     by_provider_id: BTreeMap<&'a str, &'a Node>,
     /// Workload pods that have not ended, by node.
     work: BTreeMap<&'a str, Vec<&'a Pod>>,
@@ -64,7 +68,7 @@ struct Scene<'a> {
 }
 
 impl<'a> Scene<'a> {
-    fn new(snapshot: &'a Snapshot, now: Timestamp) -> Self {
+    fn new(snapshot: &'a Snapshot, now: Timestamp, placement: Placement) -> Self {
         let planned = earlier::planned_pods(snapshot);
         let mut work: BTreeMap<&str, Vec<&Pod>> = BTreeMap::new();
         let mut expected: BTreeMap<&str, Vec<&Pod>> = BTreeMap::new();
@@ -88,7 +92,7 @@ impl<'a> Scene<'a> {
             .collect();
         let coming = crate::plan::expected(snapshot, now);
         let decision = Decision::default();
-        Self { snapshot, now, by_provider_id, work, expected, unplanned, coming, decision }
+        Self { snapshot, now, placement, by_provider_id, work, expected, unplanned, coming, decision }
     }
 
     /// The claim's node, if it is there.

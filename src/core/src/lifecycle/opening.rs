@@ -1,9 +1,11 @@
 //! In which order new nodes open to pods.
 //!
-//! The kube-scheduler puts a waiting pod on any open node that holds it. Were all nodes opened as they come, pods would
-//! take each other's places: the plan would not happen, and more would be bought. So pods are nominated first (the
-//! scheduler reserves room for nominated pods and tries their node first), then their nodes open, and the next nodes open
-//! when those pods are placed. The scheduler clears the nomination of every pod that it tries in vain, and every node that
+//! The kube-scheduler puts a waiting pod on any open node that holds it. Were all nodes opened to all as they come, pods
+//! would take each other's places: the plan would not happen, and more would be bought. Nodes that are reserved for their
+//! pods open as soon as those can come, in any order.
+//!
+//! Where nodes cannot be reserved pods are nominated first (the scheduler reserves room for nominated pods and tries their
+//! node first), then their nodes open, and the next nodes open when those pods are placed. The scheduler clears the nomination of every pod that it tries in vain, and every node that
 //! opens makes it try all that wait: hence the groups, and the quiet between them.
 
 use std::collections::BTreeSet;
@@ -11,13 +13,14 @@ use std::collections::BTreeSet;
 use jiff::SignedDuration;
 
 use super::start::{missing, to_nominate};
-use super::{Scene, after};
+use super::{Scene, after, reserve};
 use crate::action::ConditionType;
 use crate::model::{Claim, ClaimName};
 
 /// How long the pods of one group may take until the next group opens all the same.
 const SETTLE: SignedDuration = SignedDuration::from_secs(3);
-/// A node opens this long after its turn came even if the scheduler keeps clearing nominations.
+/// A node opens this long after its turn came even if not all its pods are prepared: the scheduler keeps clearing
+/// nominations, or the API server does not take tolerations.
 const PATIENCE: SignedDuration = SignedDuration::from_secs(5);
 /// A group is one node of this many that are ready to open: one by one where there are few, for then nothing can go
 /// wrong, and never more than a few dozen rounds where there are many.
@@ -40,19 +43,28 @@ pub(super) fn choose<'a>(scene: &mut Scene<'a>) -> Opening<'a> {
             && scene.node(claim).is_some_and(|node| missing(claim, node).is_none())
     });
     // Nobody waits for a node without planned pods, so its opening moves no pod.
-    let (mut waited_for, alone): (Vec<&Claim>, Vec<&Claim>) =
+    let (waited_for, alone): (Vec<&Claim>, Vec<&Claim>) =
         ready.map(AsRef::as_ref).partition(|claim| !scene.expected(claim).is_empty());
     let mut opening = Opening { open: alone.iter().map(|claim| &claim.name).collect(), ..Opening::default() };
+    let (reserved, mut waited_for): (Vec<&Claim>, Vec<&Claim>) =
+        waited_for.into_iter().partition(|claim| reserve::holds(scene, claim));
+    for claim in reserved {
+        let registered = claim.since(ConditionType::Registered).unwrap_or(claim.created);
+        if reserve::is_prepared(scene, claim) || scene.ended(after(registered, PATIENCE)) {
+            opening.open.insert(&claim.name);
+        }
+    }
     let opened = || claims().filter_map(|claim| Some((claim, claim.since(ConditionType::Initialized)?)));
     let last_opened = opened().map(|(_, since)| since).max();
-    let unsettled = opened().filter(|(claim, _)| !scene.expected(claim).is_empty());
+    let is_reserved = |claim: &Claim| scene.node(claim).is_some_and(reserve::is_reserved);
+    let unsettled = opened().filter(|(claim, _)| !scene.expected(claim).is_empty() && !is_reserved(claim));
     let settled_at = unsettled.map(|(_, since)| after(since, SETTLE)).max();
     if waited_for.is_empty() || settled_at.is_some_and(|at| !scene.ended(at)) {
         return opening;
     }
     waited_for.sort_by_key(|claim| (claim.created, &claim.name));
     waited_for.truncate(waited_for.len().div_ceil(SHARE));
-    if waited_for.iter().all(|claim| to_nominate(scene, claim).is_empty()) {
+    if waited_for.iter().all(|claim| to_nominate(scene, claim, |_| true).is_empty()) {
         opening.open.extend(waited_for.iter().map(|claim| &claim.name));
         return opening;
     }

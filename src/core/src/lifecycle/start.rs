@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use jiff::{SignedDuration, Timestamp};
 
 use super::opening::Opening;
-use super::{REPEAT, Scene, after, empty, is, is_not, words};
+use super::{REPEAT, Scene, after, empty, is, is_not, reserve, words};
 use crate::action::{Action, ConditionType, Notice, NoticeKind, Subject};
 use crate::model::{Claim, Node, Pod, PodKey, PodPhase, Taint, Uid};
 use crate::rules::{NODEPOOL_LABEL, NOT_READY_TAINT, UNREACHABLE_TAINT};
@@ -44,7 +44,6 @@ pub(super) fn decide(scene: &mut Scene<'_>, claim: &Claim, opening: &Opening<'_>
     if claim.since(ConditionType::Initialized).is_none() {
         initialize(scene, claim, node_name, opening);
     } else {
-        nominate(scene, claim, node_name);
         initialized(scene, claim, node_name);
     }
 }
@@ -104,25 +103,30 @@ fn registration(scene: &Scene<'_>, claim: &Claim, node: &Node) -> Action {
 
 /// Tells the scheduler where the plan put pods that still wait.
 fn nominate(scene: &mut Scene<'_>, claim: &Claim, node_name: &str) {
-    for (pod, uid) in to_nominate(scene, claim) {
+    for (pod, uid) in to_nominate(scene, claim, |_| true) {
         scene.act(Action::Nominate { pod, uid, node: node_name.to_owned() });
     }
 }
 
-/// Waiting pods that are planned for the claim and not nominated to its node.
-pub(super) fn to_nominate(scene: &Scene<'_>, claim: &Claim) -> Vec<(PodKey, Uid)> {
+/// Of these waiting pods those that are planned for the claim and not nominated to its node.
+pub(super) fn to_nominate(
+    scene: &Scene<'_>,
+    claim: &Claim,
+    these: impl Fn(&Pod) -> bool,
+) -> Vec<(PodKey, Uid)> {
     if scene.node(claim).is_none_or(|node| node.deleting_since.is_some()) {
         return Vec::new();
     }
     nominable(scene, claim)
         .filter(|pod| pod.nominated_node.is_none() || pod.nominated_node != claim.node_name)
+        .filter(|pod| these(pod))
         .map(|pod| (pod.key.clone(), pod.uid.clone()))
         .collect()
 }
 
 /// Waiting pods that are planned for the claim, those aside for which the scheduler preempts on a node that is not ours:
 /// that is its decision.
-fn nominable<'s>(scene: &'s Scene<'_>, claim: &'s Claim) -> impl Iterator<Item = &'s Pod> {
+pub(super) fn nominable<'s>(scene: &'s Scene<'_>, claim: &'s Claim) -> impl Iterator<Item = &'s Pod> {
     let ours =
         |node: &String| scene.snapshot.claims.values().any(|claim| claim.node_name.as_ref() == Some(node));
     let theirs = move |node: &String| scene.snapshot.nodes.contains_key(node) && !ours(node);
@@ -134,23 +138,34 @@ fn initialize(scene: &mut Scene<'_>, claim: &Claim, node_name: &str, opening: &O
         None => Some(("NodeGone", format!("node {node_name} does not exist any more"))),
         Some(node) => missing(claim, node),
     };
+    let reserve = reserve::holds(scene, claim);
+    if reserve {
+        // Also while the node still starts, so that they can come the moment it opens.
+        reserve::let_in(scene, claim);
+    }
     let Some((reason, message)) = missing else {
-        if opening.open.contains(&claim.name) {
+        if reserve {
+            reserve::lead_in(scene, claim, node_name);
+        }
+        if !opening.open.contains(&claim.name) {
+            if opening.nominate.contains(&claim.name) {
+                nominate(scene, claim, node_name);
+            }
+            return;
+        }
+        if !reserve {
             // Once more, in the last moment: a nomination that was cleared since costs a place, one that stands nothing.
             let pods: Vec<_> =
                 nominable(scene, claim).map(|pod| (pod.key.clone(), pod.uid.clone())).collect();
             for (pod, uid) in pods {
                 scene.act(Action::Nominate { pod, uid, node: node_name.to_owned() });
             }
-        } else {
-            if opening.nominate.contains(&claim.name) {
-                nominate(scene, claim, node_name);
-            }
-            return;
         }
-        scene.act(Action::Open { node: node_name.to_owned() });
+        let reserve_for = reserve.then(|| claim.name.clone());
+        scene.act(Action::Open { node: node_name.to_owned(), reserve_for });
         let message = format!("node {node_name} is ready and advertises exactly what was promised");
-        scene.tell(&claim.name, NoticeKind::Normal, "Initialized", format!("{message}; it is open to pods"));
+        let to = if reserve { "the pods that are planned for it, then to any" } else { "pods" };
+        scene.tell(&claim.name, NoticeKind::Normal, "Initialized", format!("{message}; it is open to {to}"));
         return scene.conditions(claim, [is(ConditionType::Initialized, "Initialized", message)]);
     };
     if let Some(since) = claim.since(ConditionType::Registered)
@@ -214,9 +229,20 @@ fn initialized(scene: &mut Scene<'_>, claim: &Claim, node_name: &str) {
         scene.tell(&claim.name, NoticeKind::Warning, "NodeGone", message);
         return scene.delete(claim, true);
     };
-    if node.gated {
-        scene.act(Action::Open { node: node.name.clone() });
+    let reserve = reserve::holds(scene, claim);
+    if reserve && (node.gated || reserve::is_reserved(node)) {
+        reserve::let_in(scene, claim);
+        reserve::lead_in(scene, claim, node_name);
     } else {
+        nominate(scene, claim, node_name);
+    }
+    if node.gated {
+        let reserve_for = reserve.then(|| claim.name.clone());
+        scene.act(Action::Open { node: node.name.clone(), reserve_for });
+    } else {
+        if reserve::is_reserved(node) && !reserve {
+            scene.act(Action::SetTaints { node: node.name.clone(), taints: reserve::unreserved(node) });
+        }
         refused(scene, claim, node);
     }
     empty::decide(scene, claim, node);

@@ -48,6 +48,8 @@ pub struct Claim {
     pub planned_pods: Vec<PodKey>,
     /// Why it was bought, in a sentence; empty where that was not written down.
     pub reason: String,
+    /// Bought because pods lost the place that an earlier plan gave them on a node that is still there.
+    pub bought_again: bool,
     /// How long each stage may take.
     pub deadlines: Deadlines,
     /// When it was created.

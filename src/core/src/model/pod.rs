@@ -7,6 +7,7 @@ use jiff::Timestamp;
 use poolwright_catalog::ResourceList;
 use serde::{Deserialize, Serialize};
 
+use super::claim::ClaimName;
 use super::others::{HostPort, PodTerm, SpreadRule};
 use super::rules::{NodeTerm, Toleration};
 use super::volumes::PodVolume;
@@ -101,6 +102,9 @@ pub struct Pod {
     pub role: PodRole,
     /// Where it stands.
     pub phase: PodPhase,
+    /// Claims whose reserved nodes let it in, in the order in which it was given their tolerations
+    /// ([`crate::RESERVED_TAINT`]). They are not in [`PodSpec::tolerations`]: they say nothing about what the pod asks for.
+    pub reserved_for: Vec<ClaimName>,
     /// `status.nominatedNodeName`.
     pub nominated_node: Option<String>,
     /// Being deleted since.

@@ -1,6 +1,6 @@
 //! Everything a decision sees, at one moment.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use jiff::Timestamp;
@@ -49,6 +49,8 @@ pub struct Snapshot {
     pub held_back: BTreeMap<(NodeClassRef, OfferingId), Timestamp>,
     /// Where the last plan put pods that are still waiting, by claim.
     pub nominations: BTreeMap<PodKey, (Uid, String)>,
+    /// Namespaces in which the API server refuses to let us add tolerations to pods.
+    pub unpatchable: BTreeSet<String>,
     /// The instances the providers listed, and when; `None` until a listing succeeded.
     pub instances: Option<(Timestamp, Vec<Instance>)>,
 }

@@ -117,6 +117,7 @@ mod tests {
             scheduler: "default-scheduler".into(),
             role: crate::PodRole::Workload,
             phase,
+            reserved_for: Vec::new(),
             nominated_node: None,
             deleting_since: None,
             created: jiff::Timestamp::UNIX_EPOCH,

@@ -23,6 +23,8 @@ pub(super) struct Maker<'s, 'a> {
     pub company: &'s Company<'a>,
     pub limits: &'s Limits,
     pub options: &'s PlanOptions,
+    /// Pods whose place on a node that is still there was taken.
+    pub displaced: BTreeSet<&'s PodKey>,
     pub now: Timestamp,
 }
 
@@ -62,6 +64,11 @@ impl Maker<'_, '_> {
                 annotations: pool.annotations.clone(),
                 taints: pool.taints.clone(),
                 startup_taints: pool.startup_taints.clone(),
+                bought_again: planned_pods
+                    .iter()
+                    .filter(|pod| self.displaced.contains(pod))
+                    .cloned()
+                    .collect(),
                 planned_pods,
                 deadlines: pool.deadlines,
                 gpus: node.gpus.clone(),

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use super::earlier::{planned_at, planned_pods};
+use super::room::Rooms;
 use super::volumes::Resolved;
 use super::{PlanOptions, UnplacedPod, UnplacedReason};
 use crate::model::{Pod, PodPhase, PodRole, Snapshot};
@@ -15,6 +16,13 @@ pub(super) struct Wanting<'a> {
     pub planned_at: Option<&'a str>,
     /// Only an earlier plan may place it: the scheduler has not tried it yet.
     pub sticky_only: bool,
+}
+
+impl Wanting<'_> {
+    /// Whether an earlier plan gave it a place on a node or claim that is still there.
+    pub fn displaced(&self, rooms: &Rooms<'_>) -> bool {
+        self.planned_at.is_some_and(|target| rooms.of_target(target).is_some())
+    }
 }
 
 /// All waiting workload pods: those that want a node, by key, and the others with the reason.

@@ -14,14 +14,24 @@ pub(crate) fn planned_pods(snapshot: &Snapshot) -> BTreeMap<&PodKey, &ClaimName>
 }
 
 /// Where an earlier plan put the pod: the name of a claim, or of a node without one. What the last plan said counts more
-/// than what a claim was bought for.
+/// than what a claim was bought for, and that more than the tolerations it was given: they say where a plan put it that
+/// nobody remembers.
 pub(crate) fn planned_at<'a>(
     snapshot: &'a Snapshot,
     planned: &BTreeMap<&PodKey, &'a ClaimName>,
-    pod: &Pod,
+    pod: &'a Pod,
 ) -> Option<&'a str> {
     match snapshot.nominations.get(&pod.key) {
         Some((uid, target)) if *uid == pod.uid => Some(target),
-        _ => planned.get(&pod.key).map(|name| name.0.as_str()),
+        _ => {
+            planned.get(&pod.key).copied().or_else(|| reserved_for(snapshot, pod)).map(|name| name.0.as_str())
+        }
     }
+}
+
+/// The last claim that let the pod onto its reserved node, of those that are there.
+fn reserved_for<'a>(snapshot: &Snapshot, pod: &'a Pod) -> Option<&'a ClaimName> {
+    let stays =
+        |name: &&ClaimName| snapshot.claims.get(*name).is_some_and(|claim| claim.deleting_since.is_none());
+    pod.reserved_for.iter().rev().find(stays)
 }

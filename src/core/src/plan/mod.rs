@@ -229,7 +229,9 @@ impl Scene<'_> {
         let mut outcome = rounds::run(&inputs, &mut rooms, &mut limits, watch);
         outcome.unite(&assigned);
 
+        let displaced = settled.open.iter().filter(|want| want.displaced(&rooms)).map(|want| &want.pod.key);
         let maker = claims::Maker {
+            displaced: displaced.collect(),
             snapshot,
             supply,
             admissions: &admissions,

@@ -14,7 +14,7 @@ use super::volumes::Attachable;
 use crate::action::ConditionType;
 use crate::model::{Claim, Node, Pod, PodPhase, Snapshot, Taint};
 use crate::rules::{self, CORDON_TAINT, NODE_NAME_FIELD, NODEPOOL_LABEL, NOT_READY_TAINT, UNREACHABLE_TAINT};
-use crate::{DISRUPTED_TAINT, UNREGISTERED_TAINT};
+use crate::{DISRUPTED_TAINT, RESERVED_TAINT, UNREGISTERED_TAINT};
 
 /// Label on nodes of ours: the claim they belong to.
 const NODECLAIM_LABEL: &str = "poolwright.dev/nodeclaim";
@@ -207,10 +207,10 @@ fn is_open(node: &Node) -> bool {
 
 /// The node's taints without those that the node controller derives, a moment later, from what was asked already: whether
 /// the node is ready and cordoned. A node that has just opened still has them, and counting it as closed for that moment
-/// would buy its pods a second one.
+/// would buy its pods a second one. A reservation does not last either: pods that are planned there are let in.
 fn lasting_taints(node: &Node) -> Vec<Taint> {
-    let derived = [NOT_READY_TAINT, UNREACHABLE_TAINT, CORDON_TAINT];
-    node.taints.iter().filter(|taint| !derived.contains(&taint.key.as_str())).cloned().collect()
+    let passing = [NOT_READY_TAINT, UNREACHABLE_TAINT, CORDON_TAINT, RESERVED_TAINT];
+    node.taints.iter().filter(|taint| !passing.contains(&taint.key.as_str())).cloned().collect()
 }
 
 impl<'a> Found<'_, 'a> {

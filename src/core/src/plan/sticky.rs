@@ -1,4 +1,4 @@
-//! Pods whose place is decided already: planned earlier, or nominated to a node.
+//! Pods whose place is decided already: planned earlier, let onto a reserved node, or nominated to a node.
 
 use std::cmp::Reverse;
 use std::collections::BTreeSet;
@@ -61,8 +61,10 @@ pub(super) fn settle<'a>(
     for want in open {
         let nominated = want.pod.nominated_node.as_deref().and_then(|node| rooms.of_node(node));
         let planned = want.planned_at.and_then(|target| rooms.of_target(target));
+        let reserved = want.pod.reserved_for.iter().rev().map(|claim| rooms.of_target(&claim.0));
         let home = [planned, nominated]
             .into_iter()
+            .chain(reserved)
             .flatten()
             .filter(|_| !unsettled.contains(&want.pod.key))
             .find(|at| holds(&rooms.all[*at], want.pod, company));

@@ -114,6 +114,8 @@ pub struct PlannedClaim {
     /// The pods it is bought for; sorted, never empty. Those that are still to come have keys that no pod can have, such as
     /// `ml/Job:train#7`.
     pub planned_pods: Vec<PodKey>,
+    /// Those of them that had a place on a node that is still there, and lost it: without that it might not be bought.
+    pub bought_again: Vec<PodKey>,
     /// How long each stage may take.
     pub deadlines: Deadlines,
     /// What is on each of its GPUs, where they are shared or cut; else empty.

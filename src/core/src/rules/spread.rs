@@ -34,10 +34,14 @@ mod tests {
 
     #[test]
     fn an_empty_selector_counts_no_pod() {
-        let rule =
-            |selector| SpreadRule { topology_key: "kubernetes.io/hostname".into(), max_skew: 1, selector };
+        let rule = |selector| SpreadRule {
+            topology_key: "kubernetes.io/hostname".into(),
+            max_skew: 1,
+            selector,
+            ..SpreadRule::default()
+        };
         let (labels, spec) = (BTreeMap::new(), PodSpec::default());
-        let pod = Identity { namespace: "default", labels: &labels, spec: &spec };
+        let pod = Identity { namespace: "default", namespace_labels: None, labels: &labels, spec: &spec };
         assert!(!counts(&rule(Some(vec![])), "default", pod));
         assert!(!counts(&rule(None), "default", pod));
     }

@@ -1,6 +1,6 @@
 //! Scale to zero.
 
-use poolwright_core::lifecycle::{Decision, decide};
+use poolwright_core::lifecycle::Decision;
 use poolwright_core::*;
 
 use crate::kit::*;

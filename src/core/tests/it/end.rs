@@ -1,6 +1,5 @@
 //! From a deleted claim to an instance that is gone.
 
-use poolwright_core::lifecycle::decide;
 use poolwright_core::*;
 
 use crate::kit::*;

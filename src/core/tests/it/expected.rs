@@ -2,7 +2,6 @@
 
 use std::collections::BTreeSet;
 
-use poolwright_core::lifecycle::decide;
 use poolwright_core::plan::{Plan, expected};
 use poolwright_core::*;
 

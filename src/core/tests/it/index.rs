@@ -124,3 +124,13 @@ fn other_labels_of_a_waiting_pod_are_another_demand() {
     let labels = BTreeMap::from([("app".to_owned(), "web".to_owned())]);
     assert_eq!(index.apply_pod(Pod { labels, ..waits }), Change::Demand, "rules of others may choose it now");
 }
+
+#[test]
+fn a_reservation_that_is_lifted_gives_the_planner_no_room_that_it_did_not_see() {
+    let mut index = ClusterIndex::new();
+    let reserved = Node { taints: vec![taint(RESERVED_TAINT, "c")], ..claimed_node() };
+    assert_eq!(index.apply_node(reserved), Change::Room);
+    assert_eq!(index.apply_node(claimed_node()), Change::Life);
+    assert_eq!(index.view().nodes["n"].taints, []);
+    assert_eq!(index.apply_node(Node { taints: vec![taint("team", "a")], ..claimed_node() }), Change::Room);
+}

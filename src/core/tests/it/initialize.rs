@@ -1,6 +1,5 @@
 //! From a node that joined to one that is open to pods.
 
-use poolwright_core::lifecycle::decide;
 use poolwright_core::*;
 
 use crate::kit::*;
@@ -32,7 +31,7 @@ fn a_node_that_keeps_the_promise_is_opened_and_recorded() {
     assert_eq!(
         decide(&with_node(gated()), at(30)).actions,
         [
-            Action::Open { node: "n".into() },
+            Action::Open { node: "n".into(), reserve_for: None },
             Action::Tell(Notice {
                 subject: subject.clone(),
                 kind: NoticeKind::Normal,
@@ -104,7 +103,7 @@ fn a_node_that_never_keeps_its_promise_is_given_up_and_says_what_was_missing() {
 fn a_crash_between_recording_and_opening_leaves_no_node_closed() {
     let snapshot = with(with(cluster(aws(), [pool("gpu")]), [initialized()]), [gated()]);
     let snapshot = with(snapshot, [bound(pod("p", requests(1, 1, 1)), "n")]);
-    assert_eq!(decide(&snapshot, at(40)).actions, [Action::Open { node: "n".into() }]);
+    assert_eq!(decide(&snapshot, at(40)).actions, [Action::Open { node: "n".into(), reserve_for: None }]);
 }
 
 #[test]

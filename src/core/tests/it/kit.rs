@@ -9,6 +9,7 @@ use poolwright_catalog::{
     Arch, CapacityType, Catalogue, Gpu, InstanceType, Offering, OfferingId, Price, PriceSource, Quote,
     ResourceList, ResourceName, UnknownPrice, UsdPerHour,
 };
+use poolwright_core::lifecycle::{self, Decision, Placement};
 use poolwright_core::plan::{Plan, PlanOptions, PlannedClaim, plan};
 use poolwright_core::*;
 use poolwright_solver::NeverStop;
@@ -147,6 +148,7 @@ pub fn pod(name: &str, requests: ResourceList) -> Pod {
         scheduler: "default-scheduler".into(),
         role: PodRole::Workload,
         phase: PodPhase::Unschedulable { since: at(0), message: "0/0 nodes are available".into() },
+        reserved_for: vec![],
         nominated_node: None,
         deleting_since: None,
         created: at(0),
@@ -255,6 +257,7 @@ pub fn created(planned: &PlannedClaim, seconds: i64) -> Claim {
         startup_taints: planned.startup_taints.clone(),
         planned_pods: planned.planned_pods.clone(),
         reason: planned.reason.clone(),
+        bought_again: !planned.bought_again.is_empty(),
         deadlines: planned.deadlines,
         created: at(seconds),
         deleting_since: None,
@@ -289,6 +292,7 @@ pub fn claim() -> Claim {
         startup_taints: vec![],
         planned_pods: vec![key("p")],
         reason: String::new(),
+        bought_again: false,
         deadlines: Deadlines::default(),
         created: at(0),
         deleting_since: None,
@@ -330,4 +334,9 @@ pub fn initialized() -> Claim {
 /// The node of [`claim`], ready, open, with what was promised.
 pub fn claimed_node() -> Node {
     Node { provider_id: Some("kwok://c".into()), ..node("n", room(4, 16, 1)) }
+}
+
+/// What is decided where new nodes are reserved for their pods.
+pub fn decide(snapshot: &Snapshot, now: Timestamp) -> Decision {
+    lifecycle::decide(snapshot, now, Placement::Reserve)
 }

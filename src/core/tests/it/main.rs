@@ -22,6 +22,7 @@ mod priority;
 mod properties;
 mod reaper;
 mod register;
+mod reserve;
 mod room;
 mod setbacks;
 mod sharing;

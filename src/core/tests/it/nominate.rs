@@ -1,9 +1,13 @@
 //! Telling the scheduler what was planned.
 
-use poolwright_core::lifecycle::decide;
+use poolwright_core::lifecycle::{self, Decision, Placement};
 use poolwright_core::*;
 
 use crate::kit::*;
+
+fn decide(snapshot: &Snapshot, now: jiff::Timestamp) -> Decision {
+    lifecycle::decide(snapshot, now, Placement::Nominate)
+}
 
 fn gated() -> Node {
     Node { cordoned: true, gated: true, ..claimed_node() }
@@ -25,7 +29,7 @@ fn nominated_at(snapshot: &Snapshot, now: i64) -> Vec<(String, String)> {
 fn opened(snapshot: &Snapshot, now: i64) -> Vec<String> {
     let actions = decide(snapshot, at(now)).actions;
     let opened = actions.into_iter().filter_map(|action| match action {
-        Action::Open { node } => Some(node),
+        Action::Open { node, .. } => Some(node),
         _ => None,
     });
     opened.collect()

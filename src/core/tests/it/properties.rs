@@ -214,8 +214,8 @@ proptest! {
     #[test]
     fn a_lifecycle_decision_never_depends_on_when_it_was_made_last(snapshot in any_cluster(), seconds in 10i64..2000) {
         let after = carried_out(&snapshot, &planned(&snapshot, 10), 10);
-        let decision = lifecycle::decide(&after, at(seconds));
-        prop_assert_eq!(&decision, &lifecycle::decide(&after, at(seconds)));
+        let decision = decide(&after, at(seconds));
+        prop_assert_eq!(&decision, &decide(&after, at(seconds)));
         prop_assert!(decision.wake_at.is_none_or(|wake| wake > at(seconds)));
     }
 }

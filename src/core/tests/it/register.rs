@@ -1,6 +1,6 @@
 //! From an instance to a node that has joined.
 
-use poolwright_core::lifecycle::{Decision, decide};
+use poolwright_core::lifecycle::Decision;
 use poolwright_core::*;
 
 use crate::kit::*;

@@ -3,10 +3,12 @@
 mod cluster;
 mod controller;
 mod manifests;
+mod scale_up;
 
 pub use cluster::{Cluster, Said, condition, is_running, is_true, taint_keys, usd_per_hour};
 pub use controller::Controller;
 pub use manifests::{node_class, node_pool, pod, run_plan};
+pub use scale_up::{Random, Realised, ScaleUp};
 
 use std::path::Path;
 use std::sync::Mutex;

@@ -9,8 +9,7 @@ use k8s_openapi::api::core::v1::{Node, Pod};
 use kube::api::{DeleteParams, ListParams, PostParams};
 use kube::{Api, Client};
 use poolwright_api::NodeClaim;
-
-use crate::trace::TracePod;
+use poolwright_plane::trace::TracePod;
 
 /// Calls to the API server at a time.
 const CONCURRENCY: usize = 16;
@@ -106,7 +105,7 @@ impl Cluster {
 
     /// Creates the pods.
     pub async fn create(&self, pods: &[TracePod]) -> anyhow::Result<()> {
-        let objects: Vec<Pod> = pods.iter().map(TracePod::pod).collect::<anyhow::Result<_>>()?;
+        let objects: Vec<Pod> = pods.iter().map(|pod| pod.pod("default")).collect::<anyhow::Result<_>>()?;
         let how = PostParams::default();
         stream::iter(&objects)
             .map(|pod| self.pods.create(&how, pod))

@@ -2,7 +2,6 @@
 //! bought for them, and everything given back. `KEEP=1` leaves it running.
 
 mod cluster;
-mod trace;
 
 use std::env;
 use std::fmt::Write as _;
@@ -13,10 +12,10 @@ use std::process::{Command, ExitCode};
 use std::time::Duration;
 
 use anyhow::{Context, bail, ensure};
+use poolwright_plane::trace::{self, TracePod};
 use poolwright_plane::{ControlPlane, Options, Process, install_crds, poolwright_binary};
 
 use crate::cluster::{Cluster, Counts};
-use crate::trace::TracePod;
 
 /// Pods of each wave.
 const WAVES: [usize; 2] = [150, 150];
@@ -42,10 +41,7 @@ fn repository() -> PathBuf {
 
 async fn demo() -> anyhow::Result<()> {
     let keep = env::var("KEEP").is_ok_and(|value| !value.is_empty() && value != "0");
-    let fixtures = repository().join("fixtures/traces");
-    let models = trace::read_models(&fixtures.join("gpu-spec-map.csv"))?;
-    let pods =
-        trace::read(&fixtures.join("openb_pod_list_gpuspec33.csv"), &models, WAVES.iter().sum::<usize>())?;
+    let pods = trace::read(WAVES.iter().sum::<usize>())?;
 
     say("Starting etcd, kube-apiserver, kube-scheduler, kube-controller-manager and KWOK on loopback ...");
     let plane = ControlPlane::start(Options::everything()).await?;
@@ -137,7 +133,7 @@ struct Judged {
 fn judge(plane: &ControlPlane, pods: &[TracePod], pool: &str) -> anyhow::Result<Judged> {
     let mut manifest = pool.to_owned();
     for pod in pods {
-        write!(manifest, "\n---\n{}", serde_json::to_string(&pod.object())?)?;
+        write!(manifest, "\n---\n{}", serde_json::to_string(&pod.object("default"))?)?;
     }
     let file = plane.dir().join("workload.yaml");
     fs::write(&file, manifest)?;

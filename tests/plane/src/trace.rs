@@ -1,17 +1,18 @@
-//! Pods of the trace, as Kubernetes objects.
+//! Pods of the real GPU trace in `fixtures/traces`, as Kubernetes objects.
 
 use std::collections::BTreeMap;
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use anyhow::{Context, ensure};
 use k8s_openapi::api::core::v1::Pod;
-use serde_json::json;
+use serde_json::{Value, json};
 
 /// GPU models by `gpu_spec`; no entry where any will do.
-pub type Models = BTreeMap<String, Vec<String>>;
+type Models = BTreeMap<String, Vec<String>>;
 
 /// One pod of the trace.
+#[derive(Clone, Debug)]
 pub struct TracePod {
     name: String,
     cpu_milli: u64,
@@ -20,22 +21,33 @@ pub struct TracePod {
     models: Vec<String>,
 }
 
+fn fixtures() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures/traces")
+}
+
+/// All pods of the trace, in its order.
+pub fn read_all() -> anyhow::Result<Vec<TracePod>> {
+    let models = read_models(&fixtures().join("gpu-spec-map.csv"))?;
+    let path = fixtures().join("openb_pod_list_gpuspec33.csv");
+    let text = fs::read_to_string(&path).with_context(|| path.display().to_string())?;
+    text.lines().skip(1).map(|row| parse(row, &models)).collect()
+}
+
+/// `wanted` pods of the trace, evenly spread over it, so that the mix is the trace's.
+pub fn read(wanted: usize) -> anyhow::Result<Vec<TracePod>> {
+    let all = read_all()?;
+    ensure!(all.len() >= wanted, "the trace has {} pods, {wanted} are wanted", all.len());
+    Ok((0..wanted).map(|number| all[number * all.len() / wanted].clone()).collect())
+}
+
 /// The mapping of `gpu_spec` to GPU models.
-pub fn read_models(path: &Path) -> anyhow::Result<Models> {
+fn read_models(path: &Path) -> anyhow::Result<Models> {
     let text = fs::read_to_string(path).with_context(|| path.display().to_string())?;
     let rows = text.lines().skip(1).filter_map(|row| row.split_once(','));
     Ok(rows
         .filter(|(_, models)| *models != "any")
         .map(|(spec, models)| (spec.to_owned(), models.split('|').map(str::to_owned).collect()))
         .collect())
-}
-
-/// `wanted` pods of the trace, evenly spread over it, so that the mix is the trace's.
-pub fn read(path: &Path, models: &Models, wanted: usize) -> anyhow::Result<Vec<TracePod>> {
-    let text = fs::read_to_string(path).with_context(|| path.display().to_string())?;
-    let rows: Vec<&str> = text.lines().skip(1).collect();
-    ensure!(rows.len() >= wanted, "{} has {} pods, {wanted} are wanted", path.display(), rows.len());
-    (0..wanted).map(|number| parse(rows[number * rows.len() / wanted], models)).collect()
 }
 
 fn parse(row: &str, models: &Models) -> anyhow::Result<TracePod> {
@@ -72,7 +84,7 @@ pub fn describe(pods: &[TracePod]) -> String {
 
 impl TracePod {
     /// The pod as its user would write it.
-    pub fn object(&self) -> serde_json::Value {
+    pub fn object(&self, namespace: &str) -> Value {
         let mut requests =
             json!({"cpu": format!("{}m", self.cpu_milli), "memory": format!("{}Mi", self.memory_mib)});
         let mut limits = json!({});
@@ -94,13 +106,13 @@ impl TracePod {
         }
         json!({
             "apiVersion": "v1", "kind": "Pod",
-            "metadata": {"name": self.name, "namespace": "default"},
+            "metadata": {"name": self.name, "namespace": namespace},
             "spec": spec,
         })
     }
 
     /// The same, typed.
-    pub fn pod(&self) -> anyhow::Result<Pod> {
-        Ok(serde_json::from_value(self.object())?)
+    pub fn pod(&self, namespace: &str) -> anyhow::Result<Pod> {
+        Ok(serde_json::from_value(self.object(namespace))?)
     }
 }

@@ -1,0 +1,109 @@
+//! Reserved nodes: an open node takes only the pods that are planned for it, until they are there.
+//!
+//! The node gets a taint that names its claim in the write that opens it, and the pods that are planned for it a toleration
+//! of exactly that taint. So nobody takes their room, and they take nobody's: every other new node is reserved too. The
+//! order of the writes does not matter for that. What room is left may be what the next plan counts on, so a reservation
+//! lasts until the scale-up is over: nobody waits who was planned, or who may be planned next. Whatever happens it ends a
+//! while after the node opened, and what room is left then is anybody's.
+
+use jiff::SignedDuration;
+
+use super::{Scene, after, empty, start};
+use crate::RESERVED_TAINT;
+use crate::action::{Action, ConditionType};
+use crate::model::{Claim, ClaimName, Effect, Node, Pod, PodKey, Taint, Uid};
+use crate::rules;
+
+/// A reservation ends this long after its node opened. Counted from a recorded time: no restart makes it longer.
+const LIMIT: SignedDuration = SignedDuration::from_secs(60);
+/// The longest value that a taint may have.
+const LONGEST_VALUE: usize = 63;
+
+/// How it is made sure that pods come to the nodes that they were planned for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Placement {
+    /// New nodes are reserved for their pods. Where pods may not be changed ([`crate::Snapshot::unpatchable`]), pods are
+    /// nominated.
+    #[default]
+    Reserve,
+    /// Pods are nominated to their nodes, which open one by one.
+    Nominate,
+}
+
+/// The taint of a node that is reserved for the pods of this claim.
+pub fn reservation(claim: &ClaimName) -> Taint {
+    Taint { key: RESERVED_TAINT.to_owned(), value: claim.0.clone(), effect: Effect::NoSchedule }
+}
+
+/// Whether the node is reserved.
+pub(super) fn is_reserved(node: &Node) -> bool {
+    node.taints.iter().any(|taint| taint.key == RESERVED_TAINT)
+}
+
+/// The node's taints but for the reservation.
+pub(super) fn unreserved(node: &Node) -> Vec<Taint> {
+    node.taints.iter().filter(|taint| taint.key != RESERVED_TAINT).cloned().collect()
+}
+
+/// Whether the claim's node is to be reserved: it opens and somebody waits for it, or it is open, not for too long, and a
+/// scale-up is under way; and all who wait for it can be let in.
+pub(super) fn holds(scene: &mut Scene<'_>, claim: &Claim) -> bool {
+    let initialized = claim.since(ConditionType::Initialized);
+    let wanted = !scene.expected(claim).is_empty() || initialized.is_some() && is_under_way(scene);
+    let expected = scene.expected(claim);
+    let can_be_let_in = |pod: &&Pod| !scene.snapshot.unpatchable.contains(&pod.key.namespace);
+    scene.placement == Placement::Reserve
+        && claim.name.0.len() <= LONGEST_VALUE
+        && claim.since(ConditionType::Disrupting).is_none()
+        && wanted
+        && expected.iter().all(can_be_let_in)
+        && initialized.is_none_or(|since| !scene.ended(after(since, LIMIT)))
+}
+
+/// Whether pods wait that were planned, or began to wait so lately that a plan for them may be under way. One that waits
+/// for longer and was not planned is one that nothing can be done for.
+fn is_under_way(scene: &mut Scene<'_>) -> bool {
+    if scene.expected.values().any(|pods| !pods.is_empty()) {
+        return true;
+    }
+    let newest = scene.unplanned.iter().filter_map(|pod| empty::waits_since(pod)).max();
+    newest.is_some_and(|since| !scene.ended(after(since, empty::UNPLANNED)))
+}
+
+/// Lets the pods in that are planned for the claim and would be kept out.
+pub(super) fn let_in(scene: &mut Scene<'_>, claim: &Claim) {
+    for (pod, uid) in kept_out(scene, claim) {
+        scene.act(Action::Tolerate { pod, uid, claim: claim.name.clone() });
+    }
+}
+
+/// Nominates pods that tolerate any reservation: the scheduler tries the node first that a pod is nominated to.
+pub(super) fn lead_in(scene: &mut Scene<'_>, claim: &Claim, node_name: &str) {
+    for (pod, uid) in unbound(scene, claim) {
+        scene.act(Action::Nominate { pod, uid, node: node_name.to_owned() });
+    }
+}
+
+/// Whether every pod that is planned for the claim can come as soon as its node opens.
+pub(super) fn is_prepared(scene: &Scene<'_>, claim: &Claim) -> bool {
+    kept_out(scene, claim).is_empty() && unbound(scene, claim).is_empty()
+}
+
+/// Pods without a toleration of the reservation.
+fn kept_out(scene: &Scene<'_>, claim: &Claim) -> Vec<(PodKey, Uid)> {
+    let taint = reservation(&claim.name);
+    start::nominable(scene, claim)
+        .filter(|pod| !pod.reserved_for.contains(&claim.name) && !tolerates(pod, &taint))
+        .map(|pod| (pod.key.clone(), pod.uid.clone()))
+        .collect()
+}
+
+/// Pods that tolerate any reservation, so that this one does not bring them here.
+fn unbound(scene: &Scene<'_>, claim: &Claim) -> Vec<(PodKey, Uid)> {
+    let taint = reservation(&claim.name);
+    start::to_nominate(scene, claim, |pod| tolerates(pod, &taint))
+}
+
+fn tolerates(pod: &Pod, taint: &Taint) -> bool {
+    rules::check_taints(&pod.spec.tolerations, std::slice::from_ref(taint)).is_ok()
+}
