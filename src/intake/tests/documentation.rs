@@ -67,7 +67,7 @@ fn answer(objects: &[Value]) -> Vec<String> {
             {"group": "poolwright.dev", "kind": "KwokNodeClass", "name": "default"}}}}});
     let items: Vec<Value> = objects.iter().cloned().chain([pool]).collect();
     let text = json!({"apiVersion": "v1", "kind": "List", "items": items}).to_string();
-    let manifest = parse(&text, "test").expect("the documentation's objects can be read");
+    let manifest = parse("test", &text).expect("the documentation's objects can be read");
     let mut snapshot =
         Snapshot { namespaces: Namespace::labels_by_name(manifest.namespaces), ..Snapshot::default() };
     let class =

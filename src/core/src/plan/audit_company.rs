@@ -98,7 +98,7 @@ mod tests {
     use std::collections::BTreeMap;
 
     use super::*;
-    use crate::model::{HostPort, Namespaces, PodKey, PodSpec, PodTerm, SpreadRule};
+    use crate::model::{HostPort, Namespaces, Operator, PodKey, PodSpec, PodTerm, Requirement, SpreadRule};
 
     fn web() -> BTreeMap<String, String> {
         BTreeMap::from([("app".to_owned(), "web".to_owned())])
@@ -142,10 +142,11 @@ mod tests {
         let term =
             PodTerm { topology_key: topology_key(), namespaces: Namespaces::All, selector: Some(vec![]) };
         assert!(said(&PodSpec { anti_affinity: vec![term], ..PodSpec::default() })[0].contains("keeps away"));
+        let app = || Requirement { key: "app".into(), operator: Operator::In(["web".to_owned()].into()) };
         let spread = |max_skew| SpreadRule {
             topology_key: topology_key(),
             max_skew,
-            selector: Some(vec![]),
+            selector: Some(vec![app()]),
             ..SpreadRule::default()
         };
         assert!(
