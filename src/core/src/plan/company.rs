@@ -64,7 +64,8 @@ impl<'a> Company<'a> {
         let mut company = Self::default();
         let mut terms: BTreeMap<&'a PodTerm, usize> = BTreeMap::new();
         for pod in pods() {
-            // Whom it keeps out of its zone it keeps off its node too.
+            // Whom it keeps out of its zone it keeps off its node too; for pods of DaemonSets, which are nowhere in
+            // particular, that is all there is to it.
             for term in &pod.spec.anti_affinity {
                 let next = terms.len();
                 terms.entry(term).or_insert(next);
@@ -111,7 +112,14 @@ impl<'a> Company<'a> {
                 company.daemonsets.insert(&set.key, profile);
             }
         }
-        company.set_apart(terms.len(), &shapes);
+        let wide: Vec<bool> = {
+            let mut wide = vec![false; terms.len()];
+            for (term, at) in &terms {
+                wide[*at] = term.topology_key != HOSTNAME;
+            }
+            wide
+        };
+        company.set_apart(&wide, &shapes);
         company.set_counted(&shapes);
         let ports = company.profiles.iter().flat_map(|profile| &profile.ports).copied().flatten();
         let ports: BTreeSet<&'a HostPort> = ports.collect();
@@ -150,8 +158,9 @@ impl<'a> Company<'a> {
     }
 
     /// Those with a term keep away from those it is about, and are kept away by them.
-    fn set_apart(&mut self, terms: usize, shapes: &BTreeMap<Shape<'a>, usize>) {
-        let (mut owners, mut subjects) = (vec![Vec::new(); terms], vec![Vec::new(); terms]);
+    /// Rules about more than one node (`wide`) are kept here only as far as pods of DaemonSets are concerned.
+    fn set_apart(&mut self, wide: &[bool], shapes: &BTreeMap<Shape<'a>, usize>) {
+        let (mut owners, mut subjects) = (vec![Vec::new(); wide.len()], vec![Vec::new(); wide.len()]);
         for ((_, own, about, ..), profile) in shapes {
             for term in own {
                 owners[*term].push(*profile);
@@ -160,12 +169,15 @@ impl<'a> Company<'a> {
                 subjects[*term].push(*profile);
             }
         }
-        for (owners, subjects) in owners.iter().zip(&subjects) {
+        let of_daemonsets: BTreeSet<usize> = self.daemonsets.values().copied().collect();
+        for ((owners, subjects), wide) in owners.iter().zip(&subjects).zip(wide) {
             for owner in owners {
-                self.profiles[*owner].apart.extend(subjects);
-            }
-            for subject in subjects {
-                self.profiles[*subject].apart.extend(owners);
+                for subject in subjects {
+                    if !wide || of_daemonsets.contains(owner) || of_daemonsets.contains(subject) {
+                        self.profiles[*owner].apart.insert(*subject);
+                        self.profiles[*subject].apart.insert(*owner);
+                    }
+                }
             }
         }
     }

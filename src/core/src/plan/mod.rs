@@ -283,8 +283,15 @@ impl Scene<'_> {
                 reason,
                 message: message.clone(),
             }));
-            // Elsewhere the same limit binds, unless it is about how much of an offering can be had.
-            if outcome.limit[index].is_none_or(|limit| limits.is_stock(limit)) {
+            // Elsewhere the same limit binds, unless it is about how much of an offering can be had, or there is room.
+            let spec = class.spec;
+            let has_room = || {
+                rooms.all.iter().any(|room| {
+                    class.on_whole().fits(&room.free)
+                        && crate::rules::admits(spec, &room.labels, &room.taints).is_ok()
+                })
+            };
+            if outcome.limit[index].is_none_or(|limit| limits.is_stock(limit)) || has_room() {
                 let pins = left.iter().map(|pod| (pod.key.clone(), assigned.pin(&pod.key).clone()));
                 pinned_and_left.extend(pins.filter(|(_, pin)| !pin.is_empty()));
             }

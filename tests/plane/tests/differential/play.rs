@@ -301,8 +301,9 @@ async fn left_over(
                 continue;
             }
             let nodes = || case.nodes.iter().chain(extras.iter().map(|(_, node)| node));
-            let known =
-                nodes().filter(|node| feasible.contains(name_of(node))).find_map(|node| known(pod, node));
+            let known = nodes()
+                .filter(|node| feasible.contains(name_of(node)))
+                .find_map(|node| known(case, pod, node));
             let (property, words) = if !there.is_empty() {
                 (Property::NoRoom, format!("{said}, and there is room on {there:?}"))
             } else if !new.is_empty() && is_impossible(unplaced.reason) {
@@ -327,16 +328,34 @@ async fn left_over(
 
 /// Where Poolwright is known to be stricter than the scheduler, as docs/architecture.md ("Rules about other pods") says:
 /// such pods are counted, not held against it.
-fn known(pod: &Value, node: &Value) -> Option<&'static str> {
+fn known(case: &Case, pod: &Value, node: &Value) -> Option<&'static str> {
     const HOST: &str = "kubernetes.io/hostname";
     let spreads = pod["spec"]["topologySpreadConstraints"].as_array();
     let over_hosts = |one: &Value| one["topologyKey"] == HOST && one["whenUnsatisfiable"] == "DoNotSchedule";
     if spreads.is_some_and(|all| all.iter().any(over_hosts)) {
         return Some("known: left over because spread over hosts is kept more strictly");
     }
+    if rule_counts_daemonset(case, pod) {
+        return Some("known: left over because a rule of its own counts pods of a DaemonSet");
+    }
     node["metadata"]["labels"][HOST]
         .is_null()
         .then_some("known: left over because of a node without a host name")
+}
+
+/// Whether a spread or an affinity of the pod may be about pods of a DaemonSet (expressions are not looked into).
+fn rule_counts_daemonset(case: &Case, pod: &Value) -> bool {
+    let spec = &pod["spec"];
+    let required = &spec["affinity"]["podAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"];
+    let rules =
+        [&spec["topologySpreadConstraints"], required].into_iter().filter_map(Value::as_array).flatten();
+    let about = |rule: &Value, set: &Value| {
+        let labels = &set["spec"]["template"]["metadata"]["labels"];
+        let wanted = rule["labelSelector"]["matchLabels"].as_object();
+        rule["labelSelector"].is_object()
+            && wanted.is_none_or(|wanted| wanted.iter().all(|(key, value)| labels[key] == *value))
+    };
+    rules.into_iter().any(|rule| case.daemonsets.iter().any(|set| about(rule, set)))
 }
 
 /// Whether the reason says that nothing on offer would do.
