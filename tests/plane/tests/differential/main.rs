@@ -47,6 +47,9 @@ const CASES: u64 = 250;
 /// How often a failing case is played while it is made small.
 const TRIES: u32 = 600;
 
+/// In so many of a hundred cases a pod may be left over that the scheduler would place: see [`is_overcareful`].
+const OVERCAREFUL_PERCENT: u32 = 2;
+
 /// Kept cases: what differed once.
 const KEPT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../fixtures/differential");
 
@@ -135,7 +138,7 @@ async fn explore(stage: &Stage) -> anyhow::Result<()> {
     let (favoured, avoided) = (rules("RULES")?, rules("WITHOUT")?);
     let started = Instant::now();
     let mut tally: BTreeMap<String, u64> = BTreeMap::new();
-    let mut failed = Vec::new();
+    let (mut failed, mut careful) = (Vec::new(), 0);
     let mut played = 0;
     for seed in first..first + cases {
         let case = generate::case(seed, &favoured, &avoided);
@@ -152,9 +155,12 @@ async fn explore(stage: &Stage) -> anyhow::Result<()> {
         for (what, count) in &outcome.tally {
             *tally.entry(what.clone()).or_default() += count;
         }
-        if !outcome.failures.is_empty() {
+        if let Some(failure) = outcome.failures.iter().find(|failure| !is_overcareful(failure)) {
             println!("seed {seed} fails:\n{}", words(&outcome));
-            failed.push((seed, case, outcome.failures[0].clone()));
+            failed.push((seed, case, failure.clone()));
+        } else if !outcome.failures.is_empty() {
+            println!("seed {seed}: more careful than the scheduler:\n{}", words(&outcome));
+            careful += 1;
         }
     }
     let seconds = started.elapsed().as_secs_f64();
@@ -165,12 +171,26 @@ async fn explore(stage: &Stage) -> anyhow::Result<()> {
     );
     let refused = tally.get("cases that the API server refuses").copied().unwrap_or(0);
     anyhow::ensure!(refused * 20 <= cases, "{refused} of {cases} cases make no sense: repair the generator");
+    println!(
+        "{careful} of {played} cases leave a pod over for its rules about other pods that the scheduler would place"
+    );
+    anyhow::ensure!(
+        careful * 100 <= played * OVERCAREFUL_PERCENT,
+        "{careful} of {played} cases are more careful than the scheduler; at most {OVERCAREFUL_PERCENT} % may be"
+    );
     let mut messages = vec![format!("{} of {played} cases fail", failed.len())];
     for (seed, case, failure) in failed.iter().take(wanted) {
         messages.push(format!("seed {seed}: {}", make_small(stage, case.clone(), failure).await?));
     }
     anyhow::ensure!(failed.is_empty(), "{}", messages.join("\n\n"));
     Ok(())
+}
+
+/// Whether Poolwright only left a pod over because it found no way to keep rules about several pods at once, where there
+/// is one: places are chosen one after the other, and not all orders are tried. Nothing is bought in vain then.
+fn is_overcareful(failure: &Failure) -> bool {
+    matches!(failure.property, Property::NoRoom | Property::Impossible)
+        && failure.reason == Some(UnplacedReason::TopologyRule)
 }
 
 /// Makes a failing case small, writes it to a file and tells how it fails.
