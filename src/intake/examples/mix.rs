@@ -20,9 +20,8 @@ use poolwright_catalog::{
     Arch, CapacityType, Catalogue, InstanceType, Offering, OfferingId, Price, PriceSource, Quote,
     ResourceList, ResourceName, UsdPerHour,
 };
-use poolwright_core::plan::{PlanOptions, plan};
+use poolwright_core::plan::{PlanOptions, Watch, plan};
 use poolwright_core::{NodeClassRef, Snapshot};
-use poolwright_solver::Watch;
 use serde_json::{Value, json};
 
 const SEED: u64 = 42;

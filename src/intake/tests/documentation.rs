@@ -10,10 +10,9 @@ use poolwright_catalog::{
     Arch, CapacityType, Catalogue, Gpu, InstanceType, Offering, OfferingId, Price, PriceSource, Quote,
     ResourceList,
 };
-use poolwright_core::plan::{PlanOptions, plan};
+use poolwright_core::plan::{NeverStop, PlanOptions, plan};
 use poolwright_core::{Namespace, NodeClassRef, PodPhase, Snapshot};
 use poolwright_intake::manifest::parse;
-use poolwright_solver::NeverStop;
 use serde_json::{Value, json};
 
 /// Name, cores, GiB of memory, GPUs, GiB of huge pages, zones, dollars per hour.

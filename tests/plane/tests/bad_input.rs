@@ -131,7 +131,9 @@ async fn rules_about_other_pods_that_cannot_be_kept_are_named_and_all_other_pods
         ("racks", "topologySpreadConstraints", over_racks, "`example.com/rack`", "add the label to a pool"),
         ("lonely", "affinity", with_nobody, "`topology.kubernetes.io/zone`", "create those pods first"),
     ];
-    let mut pods = vec![gpu_pod("fine", &name)];
+    let elsewhere = cluster.namespace("served").await.unwrap();
+    cluster.create_pods(&elsewhere, &[gpu_pod("fine", &name)]).await.unwrap();
+    let mut pods = Vec::new();
     for (pod_name, field, rule, ..) in &rules {
         let mut pod = gpu_pod(pod_name, &name);
         pod["spec"][*field] = rule.clone();
@@ -142,7 +144,7 @@ async fn rules_about_other_pods_that_cannot_be_kept_are_named_and_all_other_pods
         let note = cluster.wait_said("Pod", pod, "TopologyRule").await.unwrap();
         assert!(note.contains(what) && note.contains(next), "{pod}: {note}");
     }
-    cluster.wait_running(&namespace, 1).await.unwrap();
+    cluster.wait_running(&elsewhere, 1).await.unwrap();
     assert_eq!(cluster.claims(&name).await.unwrap().len(), 1, "for the pod that is fine");
 }
 

@@ -44,7 +44,8 @@ use std::collections::BTreeMap;
 
 use jiff::Timestamp;
 use poolwright_catalog::UsdPerHour;
-use poolwright_solver::{Proof, Watch};
+use poolwright_solver::Proof;
+pub use poolwright_solver::{NeverStop, Watch};
 
 use crate::model::{Pod, PodKey, PoolLimits, PoolName, Snapshot, Uid};
 
