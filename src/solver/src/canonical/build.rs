@@ -332,6 +332,42 @@ impl Admission {
     }
 }
 
+/// Which classes have a bin in common. Few sets of bins differ, and pairs of classes are many: each pair of sets is compared
+/// once.
+struct Meetings {
+    /// By class: the number of its set of bins.
+    sets: Vec<usize>,
+    /// By number: the sets with a bin in common.
+    common: Vec<BitSet>,
+}
+
+impl Meetings {
+    /// `homes` are the bins of each class, all below `bins`.
+    fn new<'a>(homes: impl Iterator<Item = &'a [u32]>, bins: usize) -> Self {
+        let mut known: BTreeMap<&'a [u32], usize> = BTreeMap::new();
+        let mut members: Vec<BitSet> = Vec::new();
+        let mut number = |homes: &'a [u32]| {
+            *known.entry(homes).or_insert_with(|| {
+                let mut set = BitSet::new(bins);
+                homes.iter().for_each(|bin| set.insert(*bin as usize));
+                members.push(set);
+                members.len() - 1
+            })
+        };
+        let sets: Vec<usize> = homes.map(&mut number).collect();
+        let mut common = vec![BitSet::new(members.len()); members.len()];
+        for (at, one) in members.iter().enumerate() {
+            let others = members.iter().enumerate().filter(|(_, set)| one.intersects(set));
+            others.for_each(|(other, _)| common[at].insert(other));
+        }
+        Self { sets, common }
+    }
+
+    fn meet(&self, one: usize, other: usize) -> bool {
+        self.common[self.sets[one]].contains(self.sets[other])
+    }
+}
+
 impl Model {
     /// Builds the canonical problem. `problem` must be valid.
     pub fn new(problem: &Problem) -> Self {
@@ -564,19 +600,16 @@ impl Build<'_> {
                 place[*member as usize].push(index as u32);
             }
         }
+        let meetings = Meetings::new(classes.iter().map(|((class, _), _)| class.bins.as_slice()), bins.len());
         let pairs: Vec<Vec<u32>> = classes
             .iter()
             .enumerate()
-            .map(|(index, ((class, _), conflicts))| {
+            .map(|(index, (_, conflicts))| {
                 // Classes that have no bin in common never meet.
                 let mut others: Vec<u32> = conflicts
                     .iter()
                     .flat_map(|other| place[*other as usize].iter().copied())
-                    .filter(|other| *other != index as u32)
-                    .filter(|other| {
-                        let theirs = &classes[*other as usize].0.0.bins;
-                        class.bins.iter().any(|bin| theirs.binary_search(bin).is_ok())
-                    })
+                    .filter(|other| *other != index as u32 && meetings.meet(index, *other as usize))
                     .collect();
                 others.sort_unstable();
                 others.dedup();
