@@ -287,10 +287,11 @@ impl Scene<'_> {
             // Elsewhere the same limit binds, unless it is about how much of an offering can be had, or there is room.
             let spec = class.spec;
             let has_room = || {
-                rooms.all.iter().any(|room| {
-                    class.on_whole().fits(&room.free)
-                        && crate::rules::admits(spec, &room.labels, &room.taints).is_ok()
-                })
+                outcome.has_room(class, supply)
+                    || rooms.all.iter().any(|room| {
+                        class.on_whole().fits(&room.free)
+                            && crate::rules::admits(spec, &room.labels, &room.taints).is_ok()
+                    })
             };
             if outcome.limit[index].is_none_or(|limit| limits.is_stock(limit)) || has_room() {
                 let pins = left.iter().map(|pod| (pod.key.clone(), assigned.pin(&pod.key).clone()));

@@ -86,6 +86,7 @@ pub(super) fn settle<'a>(
 
 fn holds(room: &Room<'_>, pod: &Pod, company: &Company<'_>) -> bool {
     pod.spec.requests.fits(&room.free)
+        && rules::is_host(&pod.spec, &room.labels)
         && company.admits_one(company.of(&pod.key), &room.present)
         && rules::admits(&pod.spec, &room.labels, &room.taints).is_ok()
 }

@@ -30,7 +30,7 @@ pub use ports::check as check_ports;
 pub use requirement::{contradiction, matches};
 pub use resources::check as check_resources;
 pub use selector::check as check_selector;
-pub use spread::{check as check_spread, counts};
+pub use spread::{check as check_spread, counts, is_host};
 pub use taints::{
     CORDON_TAINT, NOT_READY_TAINT, UNREACHABLE_TAINT, check as check_taints,
     check_daemonset as check_daemonset_taints, tolerates,

@@ -4,8 +4,10 @@
 //! is within the rule whatever the others hold. Only this much is used, so that no order in which nodes join and pods are
 //! bound can break a plan; where all nodes hold some already, the kube-scheduler itself would allow more.
 
-use super::{Identity, Rejection, matches};
-use crate::model::SpreadRule;
+use poolwright_catalog::labels::HOSTNAME;
+
+use super::{Identity, Labels, Rejection, matches};
+use crate::model::{PodSpec, SpreadRule};
 
 /// Whether a node may get a pod with this rule; `count` is the pods there that the rule counts, the newcomer included.
 pub fn check(rule: &SpreadRule, count: u64) -> Result<(), Rejection> {
@@ -14,6 +16,12 @@ pub fn check(rule: &SpreadRule, count: u64) -> Result<(), Rejection> {
     } else {
         Err(Rejection::Spread { topology_key: rule.topology_key.clone(), max_skew: rule.max_skew, count })
     }
+}
+
+/// Whether nodes with these labels are hosts to a pod: without the label `kubernetes.io/hostname` none is that a pod is
+/// spread over.
+pub fn is_host(spec: &PodSpec, labels: &impl Labels) -> bool {
+    labels.label(HOSTNAME).is_some() || spec.spreads.iter().all(|rule| rule.topology_key != HOSTNAME)
 }
 
 /// Whether the rule of a pod in this namespace counts another pod. An empty selector, which elsewhere is every pod, counts

@@ -164,7 +164,7 @@ pub fn node(name: &str, allocatable: ResourceList) -> Node {
     Node {
         name: name.into(),
         provider_id: None,
-        labels: BTreeMap::new(),
+        labels: BTreeMap::from([("kubernetes.io/hostname".to_owned(), name.to_owned())]),
         taints: vec![],
         allocatable,
         ready: true,
