@@ -243,8 +243,8 @@ impl Scene<'_> {
             now,
         };
         let mut plan = Plan {
-            refused: outcome.refused,
-            solves: outcome.solves,
+            refused: std::mem::take(&mut outcome.refused),
+            solves: std::mem::take(&mut outcome.solves),
             bound: outcome.bound,
             proof: outcome.proof.unwrap_or_default(),
             baselines: outcome.baselines,
@@ -252,13 +252,13 @@ impl Scene<'_> {
             again_at: settled.again_at,
             pinned_pods: assigned.pinned(),
             covered: outcome.covered,
-            commitments: outcome.commitments,
+            commitments: std::mem::take(&mut outcome.commitments),
             ..Plan::default()
         };
         let mut on_rooms: Vec<(usize, &Pod)> = settled.placed;
         if plan.refused.is_empty() {
             plan.claims = maker.claims(&outcome.new);
-            on_rooms.extend(outcome.on_rooms);
+            on_rooms.append(&mut outcome.on_rooms);
         }
         plan.placements = on_rooms
             .iter()
@@ -287,11 +287,10 @@ impl Scene<'_> {
             // Elsewhere the same limit binds, unless it is about how much of an offering can be had, or there is room.
             let spec = class.spec;
             let has_room = || {
-                outcome.has_room(class, supply)
-                    || rooms.all.iter().any(|room| {
-                        class.on_whole().fits(&room.free)
-                            && crate::rules::admits(spec, &room.labels, &room.taints).is_ok()
-                    })
+                rooms.all.iter().any(|room| {
+                    class.on_whole().fits(&room.free)
+                        && crate::rules::admits(spec, &room.labels, &room.taints).is_ok()
+                })
             };
             if outcome.limit[index].is_none_or(|limit| limits.is_stock(limit)) || has_room() {
                 let pins = left.iter().map(|pod| (pod.key.clone(), assigned.pin(&pod.key).clone()));
@@ -301,7 +300,7 @@ impl Scene<'_> {
         unplaced.sort();
         plan.unplaced = unplaced;
         let mut limits_reached = Vec::new();
-        for limit in outcome.limits_reached {
+        for limit in std::mem::take(&mut outcome.limits_reached) {
             // One over all pools is no pool's condition.
             let Some(pool) = limits.all[limit as usize].pool else { continue };
             limits_reached.push((supply.pools[pool].pool.name.clone(), limits.sentence(limit, supply)));

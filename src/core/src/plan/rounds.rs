@@ -10,7 +10,7 @@ use poolwright_solver as solver;
 use poolwright_solver::{Candidate, ExistingNode, PodClass, Problem, Proof, Solution, Watch};
 
 use super::bits::Bits;
-use super::classes::{Class, Classes};
+use super::classes::Classes;
 use super::company::{Company, Present, join};
 use super::gpus::{self, Form, Wish};
 use super::layout;
@@ -66,17 +66,6 @@ pub(super) struct Outcome<'a> {
 }
 
 impl<'a> Outcome<'a> {
-    /// Whether a node that is bought has room for one more pod of a class, wherever it is pinned to.
-    pub fn has_room(&self, class: &Class<'_>, supply: &Supply<'_>) -> bool {
-        class.wish.is_none()
-            && self.new.iter().any(|node| {
-                let taints = &supply.pools[node.pool].pool.taints;
-                class.requests.fits(&node.free)
-                    && rules::admits(class.spec, &supply.labels(node.pool, node.offer.offering), taints)
-                        .is_ok()
-            })
-    }
-
     /// Puts pods that share the node of another where that other is.
     pub fn unite(&mut self, assigned: &Assigned<'a>) {
         if assigned.bundles.is_empty() {

@@ -187,10 +187,11 @@ async fn explore(stage: &Stage) -> anyhow::Result<()> {
 }
 
 /// Whether Poolwright only left a pod over because it found no way to keep rules about several pods at once, where there
-/// is one: places are chosen one after the other, and not all orders are tried. Nothing is bought in vain then.
+/// is one: places are chosen one after the other, and not all orders are tried; a limit then binds in the place that was
+/// chosen. Nothing is bought in vain.
 fn is_overcareful(failure: &Failure) -> bool {
     matches!(failure.property, Property::NoRoom | Property::Impossible)
-        && failure.reason == Some(UnplacedReason::TopologyRule)
+        && matches!(failure.reason, Some(UnplacedReason::TopologyRule | UnplacedReason::LimitReached))
 }
 
 /// Makes a failing case small, writes it to a file and tells how it fails.
