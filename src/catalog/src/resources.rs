@@ -119,16 +119,21 @@ impl ResourceList {
     /// Adds `other` to this list, saturating.
     pub fn add(&mut self, other: &Self) {
         for (name, amount) in other.iter() {
-            let sum = self.get(name.as_str()).saturating_add(amount);
-            self.set(name.clone(), sum);
+            match self.0.get_mut(name) {
+                Some(sum) => *sum = sum.saturating_add(amount),
+                None => self.set(name.clone(), amount),
+            }
         }
     }
 
     /// Takes `other` away from this list, stopping at zero.
     pub fn saturating_sub(&mut self, other: &Self) {
         for (name, amount) in other.iter() {
-            let left = self.get(name.as_str()).saturating_sub(amount);
-            self.set(name.clone(), left);
+            let Some(left) = self.0.get_mut(name) else { continue };
+            *left = left.saturating_sub(amount);
+            if *left == 0 {
+                self.0.remove(name);
+            }
         }
     }
 

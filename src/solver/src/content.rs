@@ -94,6 +94,11 @@ impl<'m> Content<'m> {
         self.pods
     }
 
+    /// Whether less is left of some resource than `least`: no pod that requests at least that much fits.
+    pub fn has_less_than(&self, least: &[u64]) -> bool {
+        self.room.iter().zip(least).any(|(room, least)| room < least)
+    }
+
     /// How many more pods of `class`, which must be one of the bin's, can be added; demand aside.
     pub fn more(&self, class: u32) -> u64 {
         let wanted = &self.model.classes[class as usize];

@@ -65,6 +65,9 @@ impl Taste {
                 .filter(|(row, _)| matches!(model.rows[*row as usize], Row::Commitment(_)));
             return used.map(|(_, rate)| *rate as f64 / 1e3).sum();
         }
+        if self.scarcity == 0 {
+            return bin.price as f64;
+        }
         // The scarcer a limit, the dearer a node that takes much of it.
         let shares: f64 = bin
             .limit_use
@@ -145,12 +148,14 @@ pub(crate) fn extend(
 ) -> Vec<u64> {
     let orders: Vec<Vec<Vec<u32>>> =
         (0..model.bins.len()).map(|bin| orders(model, bin as u32, values, &left)).collect();
+    // All orders of a bin begin with one of all its classes.
+    let leasts: Vec<Vec<u64>> = orders.iter().map(|orders| least(model, &orders[0])).collect();
     let prices: Vec<f64> = (0..model.bins.len() as u32).map(|bin| taste.price(model, bin)).collect();
     let fill = |bin: u32, left: &[u64]| -> Option<Fill> {
         let node = &model.bins[bin as usize];
         let mut best: Option<Fill> = None;
         for order in &orders[bin as usize] {
-            let pattern = fill_one(model, bin, order, left);
+            let pattern = fill_one(model, bin, order, &leasts[bin as usize], left);
             let worth: f64 =
                 pattern.pods.iter().map(|(class, count)| values[*class as usize] * f64::from(*count)).sum();
             let penalties = (node.cost(&pattern.pods) - node.price) as f64;
@@ -248,8 +253,19 @@ fn orders(model: &Model, bin: u32, values: &[f64], left: &[u64]) -> Vec<Vec<u32>
     orders
 }
 
-/// Fills one node, taking as many as fit of each class in turn.
-fn fill_one(model: &Model, bin: u32, order: &[u32], left: &[u64]) -> Pattern {
+/// The least that any class of an order requests of each resource.
+fn least(model: &Model, order: &[u32]) -> Vec<u64> {
+    let mut least = vec![u64::MAX; model.dims];
+    for class in order {
+        for (least, request) in least.iter_mut().zip(&model.classes[*class as usize].requests) {
+            *least = (*least).min(*request);
+        }
+    }
+    least
+}
+
+/// Fills one node, taking as many as fit of each class in turn; none of them requests less than `least`.
+fn fill_one(model: &Model, bin: u32, order: &[u32], least: &[u64], left: &[u64]) -> Pattern {
     let mut content = Content::empty(model, bin);
     for &class in order {
         if left[class as usize] == 0 {
@@ -257,6 +273,10 @@ fn fill_one(model: &Model, bin: u32, order: &[u32], left: &[u64]) -> Pattern {
         }
         let add = content.more(class).min(left[class as usize]).min(u64::from(u32::MAX)) as u32;
         content.add(class, add);
+        // Most classes come after the node is full.
+        if add > 0 && content.has_less_than(least) {
+            break;
+        }
     }
     Pattern { bin, pods: content.into_pods() }
 }

@@ -44,21 +44,24 @@ fn audit_rooms(snapshot: &Snapshot, placements: &[Placement]) -> Vec<String> {
             planned.entry(&placement.target).or_default().push(pod);
         }
     }
-    let mut running: BTreeMap<&str, Vec<Identity<'_>>> = BTreeMap::new();
-    for pod in snapshot.pods.values() {
-        if let PodPhase::Bound { node } = &pod.phase {
-            running.entry(node).or_default().push(Identity::of_pod(pod, &snapshot.namespaces));
-        }
-    }
     let node_of = |target: &Target| match target {
         Target::Node(name) => Some(name.clone()),
         Target::Claim(name) => node_of_claim(snapshot, name),
     };
+    let planned: Vec<_> = planned.into_iter().map(|(target, pods)| (target, node_of(target), pods)).collect();
+    let mut running: BTreeMap<&str, Vec<Identity<'_>>> =
+        planned.iter().filter_map(|(_, node, _)| Some((node.as_deref()?, Vec::new()))).collect();
+    for pod in snapshot.pods.values() {
+        if let PodPhase::Bound { node } = &pod.phase
+            && let Some(there) = running.get_mut(node.as_str())
+        {
+            there.push(Identity::of_pod(pod, &snapshot.namespaces));
+        }
+    }
     let mut problems = Vec::new();
-    for (target, pods) in planned {
-        let node = node_of(target);
-        let there = node.and_then(|node| running.get(node.as_str())).map_or(&[][..], Vec::as_slice);
-        problems.extend(meet(snapshot, &target.to_string(), &pods, there));
+    for (target, node, pods) in &planned {
+        let there = node.as_ref().and_then(|node| running.get(node.as_str())).map_or(&[][..], Vec::as_slice);
+        problems.extend(meet(snapshot, &target.to_string(), pods, there));
     }
     problems
 }

@@ -106,16 +106,13 @@ impl Maker<'_, '_> {
                 (node.offer.standing, offer.standing),
                 (Standing::Priced(_), Standing::Priced(_)) | (Standing::Unpriced, Standing::Unpriced)
             );
-            if !same_kind || offer.offering == node.offer.offering || !self.holds(node, offer, &requests) {
+            if !same_kind || offer.offering == node.offer.offering {
                 continue;
             }
             let id = self.id(node, offer);
-            if let Some(price) = price(offer.standing)
-                && id.instance_type != *planned_type
-                && second.is_none_or(|(best, _)| price < best)
-            {
-                second = Some((price, &id.instance_type));
-            }
+            let better_second = price(offer.standing).filter(|price| {
+                id.instance_type != *planned_type && second.is_none_or(|(best, _)| *price < best)
+            });
             let affordable = match (planned_price, price(offer.standing)) {
                 (Some(planned), Some(price)) => {
                     u128::from(price.micros()) * 100
@@ -123,11 +120,18 @@ impl Maker<'_, '_> {
                 }
                 _ => true,
             };
-            let within = self
-                .uses(node, offer)
-                .iter()
-                .all(|(limit, amount)| ceiling.get(limit).is_some_and(|most| amount <= most));
-            if affordable && within && self.same_terms(node, offer) {
+            // Most are too dear to matter: whether they hold the pods is asked of the others alone.
+            if !(affordable || better_second.is_some()) || !self.holds(node, offer, &requests) {
+                continue;
+            }
+            if let Some(price) = better_second {
+                second = Some((price, &id.instance_type));
+            }
+            let within = || {
+                let uses = self.uses(node, offer);
+                uses.iter().all(|(limit, amount)| ceiling.get(limit).is_some_and(|most| amount <= most))
+            };
+            if affordable && within() && self.same_terms(node, offer) {
                 others.push((price(offer.standing), id.instance_type != *planned_type, id, offer));
             }
         }

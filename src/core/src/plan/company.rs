@@ -56,6 +56,17 @@ struct Spread<'a> {
 /// What makes a profile: ports, terms of its own, terms that are about it, rules of spread of its own, those that count it.
 type Shape<'a> = (&'a BTreeSet<HostPort>, Vec<usize>, Vec<usize>, Vec<usize>, Vec<usize>);
 
+/// A namespace and the labels of a pod there: all that rules of others look at.
+type Named<'a> = (&'a str, &'a BTreeMap<String, String>);
+
+/// What the rules of others say about pods with one set of labels in one namespace.
+struct Said {
+    /// Terms that are about them, ascending.
+    about: Vec<usize>,
+    /// Rules of spread that count them, ascending.
+    counted: Vec<usize>,
+}
+
 impl<'a> Company<'a> {
     pub fn new(snapshot: &'a Snapshot) -> Self {
         let counts = |pod: &&Pod| !matches!(pod.phase, PodPhase::Finished | PodPhase::Gated);
@@ -95,19 +106,24 @@ impl<'a> Company<'a> {
         };
         company.spreads = ordered.into_iter().map(spread).collect();
         let mut shapes: BTreeMap<Shape<'a>, usize> = BTreeMap::new();
+        let mut said: BTreeMap<Named<'a>, Said> = BTreeMap::new();
         company.profiles.push(Profile::default());
         for pod in pods() {
             let own = if waiting(&pod) { pod.spec.spreads.as_slice() } else { &[] };
             let own = own.iter().filter_map(|rule| spreads.get(&(pod.key.namespace.as_str(), rule)).copied());
-            let profile =
-                company.profile(&terms, &mut shapes, Identity::of_pod(pod, namespaces), own.collect());
+            let identity = Identity::of_pod(pod, namespaces);
+            let about = said
+                .entry((identity.namespace, identity.labels))
+                .or_insert_with(|| company.said_about(&terms, identity));
+            let profile = company.profile(&terms, &mut shapes, identity, own.collect(), about);
             if profile > 0 {
                 company.pods.insert(&pod.key, profile);
             }
         }
         for set in snapshot.daemonsets.values() {
             let set_identity = Identity::of_daemonset(set, namespaces);
-            let profile = company.profile(&terms, &mut shapes, set_identity, Vec::new());
+            let about = company.said_about(&terms, set_identity);
+            let profile = company.profile(&terms, &mut shapes, set_identity, Vec::new(), &about);
             if profile > 0 {
                 company.daemonsets.insert(&set.key, profile);
             }
@@ -127,30 +143,35 @@ impl<'a> Company<'a> {
         company
     }
 
+    fn said_about(&self, terms: &BTreeMap<&'a PodTerm, usize>, pod: Identity<'_>) -> Said {
+        let mut about: Vec<usize> =
+            terms.iter().filter(|(term, _)| rules::selects(term, pod)).map(|(_, at)| *at).collect();
+        about.sort_unstable();
+        let counts = |at: &usize| rules::counts(self.spreads[*at].rule, self.spreads[*at].namespace, pod);
+        Said { about, counted: (0..self.spreads.len()).filter(counts).collect() }
+    }
+
     fn profile(
         &mut self,
         terms: &BTreeMap<&'a PodTerm, usize>,
         shapes: &mut BTreeMap<Shape<'a>, usize>,
         pod: Identity<'a>,
         mut spreads: Vec<usize>,
+        said: &Said,
     ) -> usize {
         let mut own: Vec<usize> =
             pod.spec.anti_affinity.iter().filter_map(|term| terms.get(term).copied()).collect();
         own.sort_unstable();
         own.dedup();
-        let mut about: Vec<usize> =
-            terms.iter().filter(|(term, _)| rules::selects(term, pod)).map(|(_, at)| *at).collect();
-        about.sort_unstable();
         spreads.sort_unstable();
         spreads.dedup();
-        let counted: Vec<usize> = (0..self.spreads.len())
-            .filter(|at| rules::counts(self.spreads[*at].rule, self.spreads[*at].namespace, pod))
-            .collect();
+        let Said { about, counted } = said;
         let alone = own.is_empty() && about.is_empty() && spreads.is_empty() && counted.is_empty();
         if pod.spec.host_ports.is_empty() && alone {
             return 0;
         }
-        *shapes.entry((&pod.spec.host_ports, own, about, spreads, counted)).or_insert_with_key(|shape| {
+        let shape = (&pod.spec.host_ports, own, about.clone(), spreads, counted.clone());
+        *shapes.entry(shape).or_insert_with_key(|shape| {
             let ports = Some(&pod.spec.host_ports).filter(|ports| !ports.is_empty()).into_iter().collect();
             self.profiles.push(Profile { ports, spreads: shape.3.clone(), ..Profile::default() });
             self.profiles.len() - 1
@@ -271,6 +292,7 @@ impl<'a> Company<'a> {
     /// counts together with them only so many fewer could be used, which is not asked of the solver: they are left out.
     pub fn admits(&self, profile: usize, present: &Present) -> bool {
         profile == 0
+            || present.is_empty()
             || (self.may_meet(profile, present)
                 && !present.keys().any(|other| self.profiles[profile].counted.contains(other)))
     }

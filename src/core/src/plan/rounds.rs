@@ -222,11 +222,10 @@ impl Fits {
             && self.0[choice.offer.capacity].contains(class)
             && inputs.company.admits(wanted.profile, &inputs.supply.residents[choice.offer.residents])
             && (choice.form == Form::Plain || wanted.requests.get(ResourceName::NVIDIA_GPU) == 0)
-            && choice.form.grants(
-                inputs.options.sharing,
-                inputs.supply.instance_type(choice.pool, choice.offer.offering),
-                wanted.wish.as_ref(),
-            )
+            && wanted.wish.as_ref().is_none_or(|wish| {
+                let kind = inputs.supply.instance_type(choice.pool, choice.offer.offering);
+                choice.form.grants(inputs.options.sharing, kind, Some(wish))
+            })
     }
 }
 
