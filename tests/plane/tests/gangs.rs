@@ -5,7 +5,7 @@ use k8s_openapi::api::batch::v1::Job;
 use k8s_openapi::api::core::v1::Pod;
 use kube::api::{DeleteParams, Patch, PatchParams, PostParams};
 use kube::{Api, ResourceExt};
-use poolwright_plane::trial::{Cluster, Trial, WITHIN, is_running, node_class, node_pool, pod};
+use poolwright_plane::trial::{Cluster, Trial, WITHIN, is_running, node_class, node_pool, pod, taint_keys};
 use poolwright_plane::{unique, wait_for};
 use serde_json::json;
 
@@ -110,6 +110,14 @@ async fn a_pod_that_preemption_will_place_buys_nothing() {
     cluster.apply(&namespace, &[first]).await.unwrap();
     cluster.wait_running(&namespace, 1).await.unwrap();
     let before = cluster.claims(&name).await.unwrap();
+    // As long as the node is kept for those it was bought for, the scheduler preempts nobody there.
+    wait_for("the node to be anybody's", WITHIN, async || {
+        let nodes = cluster.nodes(&name).await?;
+        ensure!(nodes.iter().all(|node| taint_keys(node).is_empty()), "it is reserved");
+        Ok(())
+    })
+    .await
+    .unwrap();
     let roomy = json!({"limits": {"nodes": 5}, "scaleToZero": {"after": "5m"}});
     cluster.apply("", &[node_pool(&name, roomy)]).await.unwrap();
     let mut second = pod("second", &name, large());
