@@ -349,7 +349,9 @@ impl Meetings {
         let mut number = |homes: &'a [u32]| {
             *known.entry(homes).or_insert_with(|| {
                 let mut set = BitSet::new(bins);
-                homes.iter().for_each(|bin| set.insert(*bin as usize));
+                for bin in homes {
+                    set.insert(*bin as usize);
+                }
                 members.push(set);
                 members.len() - 1
             })
