@@ -272,83 +272,49 @@ impl Kind for CsiNodes {
     }
 }
 
-/// Jobs: how many pods they are about to make.
-pub struct Jobs;
+/// Controllers of pods of one kind: how many pods they are about to make.
+macro_rules! workloads {
+    ($(#[$about:meta])* $kinds:ident, $object:ty, $name:literal, $convert:path) => {
+        $(#[$about])*
+        pub struct $kinds;
 
-impl Kind for Jobs {
-    type Object = batch::v1::Job;
-    type Model = Workload;
-    const NAME: &'static str = "Job";
+        impl Kind for $kinds {
+            type Object = $object;
+            type Model = Workload;
+            const NAME: &'static str = $name;
 
-    fn convert(object: &batch::v1::Job) -> Result<Workload, String> {
-        Ok(convert::job(object))
-    }
-    fn apply(state: &mut State, workload: Workload) -> Change {
-        state.index.apply_workload(workload)
-    }
-    fn delete(state: &mut State, namespace: Option<&str>, name: &str) -> Change {
-        state.index.delete_workload(Self::NAME, &key(namespace, name))
-    }
-    fn reset(state: &mut State, workloads: Vec<Workload>, _: Timestamp) -> Change {
-        state.index.reset_workloads(Self::NAME, workloads)
-    }
-    fn known(state: &State, namespace: Option<&str>, name: &str) -> Option<Workload> {
-        let key = (Self::NAME.to_owned(), key(namespace, name));
-        state.index.view().workloads.get(&key).map(|workload| (**workload).clone())
-    }
+            fn convert(object: &$object) -> Result<Workload, String> {
+                Ok($convert(object))
+            }
+            fn apply(state: &mut State, workload: Workload) -> Change {
+                state.index.apply_workload(workload)
+            }
+            fn delete(state: &mut State, namespace: Option<&str>, name: &str) -> Change {
+                state.index.delete_workload(Self::NAME, &key(namespace, name))
+            }
+            fn reset(state: &mut State, workloads: Vec<Workload>, _: Timestamp) -> Change {
+                state.index.reset_workloads(Self::NAME, workloads)
+            }
+            fn known(state: &State, namespace: Option<&str>, name: &str) -> Option<Workload> {
+                let key = (Self::NAME.to_owned(), key(namespace, name));
+                state.index.view().workloads.get(&key).map(|workload| (**workload).clone())
+            }
+        }
+    };
 }
 
-/// ReplicaSets: how many pods they are about to make.
-pub struct ReplicaSets;
-
-impl Kind for ReplicaSets {
-    type Object = apps::v1::ReplicaSet;
-    type Model = Workload;
-    const NAME: &'static str = "ReplicaSet";
-
-    fn convert(object: &apps::v1::ReplicaSet) -> Result<Workload, String> {
-        Ok(convert::replica_set(object))
-    }
-    fn apply(state: &mut State, workload: Workload) -> Change {
-        state.index.apply_workload(workload)
-    }
-    fn delete(state: &mut State, namespace: Option<&str>, name: &str) -> Change {
-        state.index.delete_workload(Self::NAME, &key(namespace, name))
-    }
-    fn reset(state: &mut State, workloads: Vec<Workload>, _: Timestamp) -> Change {
-        state.index.reset_workloads(Self::NAME, workloads)
-    }
-    fn known(state: &State, namespace: Option<&str>, name: &str) -> Option<Workload> {
-        let key = (Self::NAME.to_owned(), key(namespace, name));
-        state.index.view().workloads.get(&key).map(|workload| (**workload).clone())
-    }
-}
-
-/// StatefulSets: how many pods they are about to make.
-pub struct StatefulSets;
-
-impl Kind for StatefulSets {
-    type Object = apps::v1::StatefulSet;
-    type Model = Workload;
-    const NAME: &'static str = "StatefulSet";
-
-    fn convert(object: &apps::v1::StatefulSet) -> Result<Workload, String> {
-        Ok(convert::stateful_set(object))
-    }
-    fn apply(state: &mut State, workload: Workload) -> Change {
-        state.index.apply_workload(workload)
-    }
-    fn delete(state: &mut State, namespace: Option<&str>, name: &str) -> Change {
-        state.index.delete_workload(Self::NAME, &key(namespace, name))
-    }
-    fn reset(state: &mut State, workloads: Vec<Workload>, _: Timestamp) -> Change {
-        state.index.reset_workloads(Self::NAME, workloads)
-    }
-    fn known(state: &State, namespace: Option<&str>, name: &str) -> Option<Workload> {
-        let key = (Self::NAME.to_owned(), key(namespace, name));
-        state.index.view().workloads.get(&key).map(|workload| (**workload).clone())
-    }
-}
+workloads!(
+    /// Jobs: how many pods they are about to make.
+    Jobs, batch::v1::Job, "Job", convert::job
+);
+workloads!(
+    /// ReplicaSets: how many pods they are about to make.
+    ReplicaSets, apps::v1::ReplicaSet, "ReplicaSet", convert::replica_set
+);
+workloads!(
+    /// StatefulSets: how many pods they are about to make.
+    StatefulSets, apps::v1::StatefulSet, "StatefulSet", convert::stateful_set
+);
 
 /// ResourceQuotas: how many pods controllers can make.
 pub struct Quotas;

@@ -94,7 +94,7 @@ pub(super) fn collect<'a>(
             out(
                 UnplacedReason::UnmodelledRule,
                 format!(
-                    "uses {} (`{}`){others}, which Poolwright does not model yet, so it buys no node for it; remove the rule or add a node by hand",
+                    "uses {} (`{}`){others}, which Poolwright cannot follow, so it buys no node for it; correct or remove the rule, or add a node by hand",
                     rule.rule, rule.field
                 ),
             );

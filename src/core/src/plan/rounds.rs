@@ -3,11 +3,14 @@
 //! A pod sees only the heaviest pools that can hold it at all; what limits leave over goes on to the next tier. Every
 //! answer of the solver is checked before it is used.
 
+mod naive;
+mod problem;
+
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use poolwright_catalog::{InstanceType, ResourceList, ResourceName, UsdPerHour};
 use poolwright_solver as solver;
-use poolwright_solver::{Candidate, ExistingNode, PodClass, Problem, Proof, Solution, Watch};
+use poolwright_solver::{Proof, Solution, Watch};
 
 use super::bits::Bits;
 use super::classes::Classes;
@@ -18,8 +21,8 @@ use super::limits::Limits;
 use super::room::Rooms;
 use super::supply::{Admissions, Offer, Standing, Supply};
 use super::topology::Assigned;
-use super::{Baselines, CommitmentUse, PlanOptions, PlannedGpu, Solve, Target, risk};
-use crate::model::{ClaimName, Pod};
+use super::{Baselines, CommitmentUse, PlanOptions, PlannedGpu, Solve, risk};
+use crate::model::Pod;
 use crate::rules;
 
 /// What each of equally unknown prices is taken for: only the number of nodes can be made small.
@@ -474,133 +477,6 @@ impl Run<'_, '_, '_, '_> {
         })
     }
 
-    fn problem(
-        &self,
-        choices: &[Choice],
-        classes: &[usize],
-        homes: &[Vec<usize>],
-        wanted: &[usize],
-        naive: bool,
-    ) -> Problem {
-        let all = &self.inputs.classes.classes;
-        let sharing = self.inputs.options.sharing;
-        let request = |class: usize| {
-            let class = &all[class];
-            if naive { gpus::naive(class.spec) } else { class.requests.clone() }
-        };
-        let mut names: BTreeSet<ResourceName> = BTreeSet::new();
-        for class in classes {
-            names.extend(request(*class).iter().map(|(name, _)| name.clone()));
-        }
-        let shared = classes.iter().any(|class| all[*class].wish.is_some());
-        let project =
-            |list: &ResourceList| -> Vec<u64> { names.iter().map(|name| list.get(name.as_str())).collect() };
-        let at = |choice: &usize| wanted.binary_search(choice).map_or(u32::MAX, |at| at as u32);
-        let rooms = &self.rooms.all;
-        let company = self.inputs.company;
-        Problem {
-            resources: names.iter().cloned().collect(),
-            classes: classes
-                .iter()
-                .zip(homes)
-                .map(|(class, homes)| PodClass {
-                    name: self.queues[*class][0].key.to_string(),
-                    requests: project(&request(*class)),
-                    count: self.queues[*class].len() as u32,
-                    priority: all[*class].priority,
-                    max_per_node: company.most(all[*class].profile),
-                    ports: company.ports(all[*class].profile),
-                    candidates: homes.iter().map(at).collect(),
-                    existing: self
-                        .on_rooms(*class)
-                        .chain(self.on_new(*class).map(|at| rooms.len() + at))
-                        .map(|at| at as u32)
-                        .collect(),
-                    gpu: all[*class].wish.as_ref().filter(|_| !naive).and_then(Wish::request),
-                    at_risk: risk::at_risk(self.inputs.options, all[*class].spec),
-                    ..PodClass::default()
-                })
-                .collect(),
-            candidates: wanted
-                .iter()
-                .map(|at| {
-                    let choice = &choices[*at];
-                    let supply = self.inputs.supply;
-                    let id = &supply.offering(choice.pool, choice.offer.offering).id;
-                    let capacity = &supply.capacities[choice.offer.capacity];
-                    let form = if naive { Form::Plain } else { choice.form };
-                    Candidate {
-                        name: format!("{}: {id}{}", supply.pools[choice.pool].pool.name, form.words()),
-                        price: choice.price,
-                        capacity: project(&form.room(capacity)),
-                        gpus: form.gpus(sharing, supply.instance_type(choice.pool, choice.offer.offering)),
-                        max_nodes: None,
-                        limit_use: choice.uses.clone(),
-                        interruptions: choice.interruptions,
-                        ..Candidate::default()
-                    }
-                })
-                .collect(),
-            existing: rooms
-                .iter()
-                .map(|room| ExistingNode {
-                    name: match &room.target {
-                        Target::Claim(ClaimName(name)) | Target::Node(name) => name.clone(),
-                    },
-                    free: project(&room.free),
-                    gpus: if shared { gpus::free(&room.free) } else { Vec::new() },
-                    ..ExistingNode::default()
-                })
-                .chain(self.outcome.new.iter().enumerate().map(|(at, node)| ExistingNode {
-                    name: format!("planned node {at}"),
-                    free: project(&node.free),
-                    ..ExistingNode::default()
-                }))
-                .collect(),
-            limits: self.limits.for_solver(self.inputs.supply),
-            conflicts: self.conflicts(classes),
-            commitments: self.commitments(choices, wanted),
-            ..Problem::default()
-        }
-    }
-
-    /// Pairs of these classes whose pods keep away from each other.
-    fn conflicts(&self, classes: &[usize]) -> Vec<(u32, u32)> {
-        let company = self.inputs.company;
-        let profile = |class: usize| self.inputs.classes.classes[class].profile;
-        let careful: Vec<(u32, usize)> = (0..)
-            .zip(classes)
-            .map(|(at, class)| (at, profile(*class)))
-            .filter(|(_, profile)| *profile > 0)
-            .collect();
-        let mut pairs = Vec::new();
-        for (index, (one, first)) in careful.iter().enumerate() {
-            let others = careful[index + 1..].iter().filter(|(_, second)| company.apart(*first, *second));
-            pairs.extend(others.map(|(other, _)| (*one, *other)));
-        }
-        pairs
-    }
-
-    /// What is left of the commitments, for the solver.
-    fn commitments(&self, choices: &[Choice], wanted: &[usize]) -> Vec<solver::problem::Commitment> {
-        let terms = self.inputs.options.commitments.iter().zip(&self.outcome.commitments);
-        terms
-            .map(|(terms, use_of)| solver::problem::Commitment {
-                name: terms.name.clone(),
-                left: UsdPerHour::from_micros(use_of.left.micros().saturating_sub(use_of.used.micros())),
-                rates: wanted
-                    .iter()
-                    .enumerate()
-                    .filter_map(|(at, choice)| {
-                        let choice = &choices[*choice];
-                        let id = &self.inputs.supply.offering(choice.pool, choice.offer.offering).id;
-                        Some((at as u32, *terms.rates.get(id)?))
-                    })
-                    .collect(),
-            })
-            .collect()
-    }
-
     fn apply(&mut self, choices: &[Choice], classes: &[usize], wanted: &[usize], solution: &Solution) {
         let all = &self.inputs.classes.classes;
         for used in &solution.on_existing {
@@ -667,55 +543,6 @@ impl Run<'_, '_, '_, '_> {
                 self.outcome.limit[classes[left.class as usize]] = Some(limit);
             }
         }
-    }
-
-    /// What naive planning may buy for a class: nothing that is paid for beforehand, of which there is only so much, or
-    /// whose interruptions are counted, as long as there is anything else.
-    fn naively(&self, priced: &[Choice], class: usize) -> Vec<usize> {
-        let plain = |at: &&usize| {
-            let choice = &priced[**at];
-            let scarce = |(limit, _): &(u32, u64)| self.limits.is_stock(*limit);
-            choice.price > UsdPerHour::ZERO && choice.interruptions == 0 && !choice.uses.iter().any(scarce)
-        };
-        let all = &self.used[class];
-        let plain: Vec<usize> = all.iter().filter(plain).copied().collect();
-        if plain.is_empty() { all.iter().copied().collect() } else { plain }
-    }
-
-    /// What naive planning would pay for the pods that nodes with known prices are bought for.
-    fn baselines(&mut self, priced: &[Choice]) {
-        if !self.inputs.options.baselines || self.outcome.new.is_empty() {
-            return;
-        }
-        let mut bought: BTreeMap<usize, u32> = BTreeMap::new();
-        for node in self.outcome.new.iter().filter(|node| matches!(node.offer.standing, Standing::Priced(_)))
-        {
-            for (class, count) in &node.content {
-                *bought.entry(*class).or_default() += count;
-            }
-        }
-        let classes: Vec<usize> = bought.keys().copied().collect();
-        let homes: Vec<Vec<usize>> = classes.iter().map(|class| self.naively(priced, *class)).collect();
-        let wanted: BTreeSet<usize> = homes.iter().flatten().copied().collect();
-        let wanted: Vec<usize> = wanted.into_iter().collect();
-        // The queues hold what is left over; the problem is about what was bought.
-        let left = std::mem::take(&mut self.queues);
-        self.queues = vec![VecDeque::new(); left.len()];
-        for (class, count) in &bought {
-            self.queues[*class] =
-                self.inputs.classes.classes[*class].pods.iter().copied().take(*count as usize).collect();
-        }
-        let mut problem = self.problem(priced, &classes, &homes, &wanted, true);
-        self.queues = left;
-        problem.existing.clear();
-        problem.commitments.clear();
-        for class in &mut problem.classes {
-            class.existing.clear();
-        }
-        self.outcome.baselines = Baselines {
-            one_pod_per_node: solver::baseline::one_pod_per_node(&problem),
-            first_fit: solver::baseline::first_fit(&problem),
-        };
     }
 }
 

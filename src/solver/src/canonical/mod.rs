@@ -16,6 +16,7 @@
 
 mod build;
 mod groups;
+mod meetings;
 mod rows;
 #[cfg(test)]
 mod tests;

@@ -1,0 +1,45 @@
+//! Classes that could meet on a node.
+
+use std::collections::BTreeMap;
+
+use crate::bits::BitSet;
+
+/// Which classes have a bin in common. Few sets of bins differ, and pairs of classes are many: each pair of sets is compared
+/// once.
+pub(super) struct Meetings {
+    /// By class: the number of its set of bins.
+    sets: Vec<usize>,
+    /// By number: the sets with a bin in common.
+    common: Vec<BitSet>,
+}
+
+impl Meetings {
+    /// `homes` are the bins of each class, all below `bins`.
+    pub fn new<'a>(homes: impl Iterator<Item = &'a [u32]>, bins: usize) -> Self {
+        let mut known: BTreeMap<&'a [u32], usize> = BTreeMap::new();
+        let mut members: Vec<BitSet> = Vec::new();
+        let mut number = |homes: &'a [u32]| {
+            *known.entry(homes).or_insert_with(|| {
+                let mut set = BitSet::new(bins);
+                for bin in homes {
+                    set.insert(*bin as usize);
+                }
+                members.push(set);
+                members.len() - 1
+            })
+        };
+        let sets: Vec<usize> = homes.map(&mut number).collect();
+        let mut common = vec![BitSet::new(members.len()); members.len()];
+        for (at, one) in members.iter().enumerate() {
+            for (other, _) in members.iter().enumerate().filter(|(_, set)| one.intersects(set)) {
+                common[at].insert(other);
+            }
+        }
+        Self { sets, common }
+    }
+
+    /// Whether two classes have a bin in common.
+    pub fn meet(&self, one: usize, other: usize) -> bool {
+        self.common[self.sets[one]].contains(self.sets[other])
+    }
+}
