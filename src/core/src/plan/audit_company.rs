@@ -1,9 +1,7 @@
 //! The last look at who is beside whom: every pod that is planned, against all others that are or will be on its node, by
-//! the rules themselves; and how many of its like are with it.
+//! the rules themselves. How many of its like are with it is asked where all nodes are seen ([`super::audit_topology`]).
 
 use std::collections::BTreeMap;
-
-use poolwright_catalog::labels::HOSTNAME;
 
 use super::daemons::Daemons;
 use super::{Placement, PlannedClaim, Target};
@@ -76,15 +74,6 @@ fn node_of_claim(snapshot: &Snapshot, name: &ClaimName) -> Option<String> {
 /// The first of these pods that may not meet another of them, or one that is there.
 fn meet(snapshot: &Snapshot, place: &str, pods: &[&Pod], there: &[Identity<'_>]) -> Option<String> {
     let identity = |pod| Identity::of_pod(pod, &snapshot.namespaces);
-    for pod in pods {
-        for rule in pod.spec.spreads.iter().filter(|rule| rule.topology_key == HOSTNAME) {
-            let all = pods.iter().map(|other| identity(other)).chain(there.iter().copied());
-            let count = all.filter(|other| rules::counts(rule, &pod.key.namespace, *other)).count();
-            if let Err(rejection) = rules::check_spread(rule, count as u64) {
-                return Some(format!("{place}: pod {} {rejection}", pod.key));
-            }
-        }
-    }
     for (index, pod) in pods.iter().enumerate() {
         let others = pods[..index].iter().map(|other| identity(other));
         for other in others.chain(there.iter().copied()) {
@@ -101,7 +90,7 @@ mod tests {
     use std::collections::BTreeMap;
 
     use super::*;
-    use crate::model::{HostPort, Namespaces, Operator, PodKey, PodSpec, PodTerm, Requirement, SpreadRule};
+    use crate::model::{HostPort, Namespaces, PodKey, PodSpec, PodTerm};
 
     fn web() -> BTreeMap<String, String> {
         BTreeMap::from([("app".to_owned(), "web".to_owned())])
@@ -145,16 +134,5 @@ mod tests {
         let term =
             PodTerm { topology_key: topology_key(), namespaces: Namespaces::All, selector: Some(vec![]) };
         assert!(said(&PodSpec { anti_affinity: vec![term], ..PodSpec::default() })[0].contains("keeps away"));
-        let app = || Requirement { key: "app".into(), operator: Operator::In(["web".to_owned()].into()) };
-        let spread = |max_skew| SpreadRule {
-            topology_key: topology_key(),
-            max_skew,
-            selector: Some(vec![app()]),
-            ..SpreadRule::default()
-        };
-        assert!(
-            said(&PodSpec { spreads: vec![spread(1)], ..PodSpec::default() })[0].contains("maxSkew of 1")
-        );
-        assert_eq!(said(&PodSpec { spreads: vec![spread(2)], ..PodSpec::default() }), [""; 0]);
     }
 }

@@ -1,5 +1,5 @@
-//! The last look at zones and other parts of the cluster: with everything in place that is planned, by the rules of every
-//! planned pod. It shares nothing with [`super::topology`], which chose the places.
+//! The last look at hosts, zones and other parts of the cluster: with everything in place that is planned, by the rules of
+//! every planned pod. It shares nothing with [`super::topology`], which chose the places.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -92,14 +92,11 @@ pub(super) fn violations(
     claims: &[PlannedClaim],
     placements: &[Placement],
 ) -> Vec<Violation> {
-    let wide = |terms: &[PodTerm]| terms.iter().any(|term| term.topology_key != HOSTNAME);
     let concerned = |pod: &Pod| {
         let spec = &pod.spec;
         let bound = matches!(pod.phase, PodPhase::Bound { .. });
-        wide(&spec.anti_affinity)
-            || (!bound
-                && (!spec.affinity.is_empty()
-                    || spec.spreads.iter().any(|rule| rule.topology_key != HOSTNAME)))
+        let asks = !spec.affinity.is_empty() || !spec.spreads.is_empty();
+        !spec.anti_affinity.is_empty() || (!bound && asks)
     };
     if !snapshot.pods.values().any(|pod| concerned(pod)) {
         return alternatives(snapshot, claims);
@@ -268,7 +265,7 @@ impl<'a> World<'a> {
         let mut groups: BTreeMap<Asks<'_>, Vec<&Newcomer<'_>>> = BTreeMap::new();
         for newcomer in &self.newcomers {
             let spec = &newcomer.pod.spec;
-            for rule in spec.spreads.iter().filter(|rule| rule.topology_key != HOSTNAME) {
+            for rule in &spec.spreads {
                 let namespace = newcomer.pod.key.namespace.as_str();
                 let asks = (&spec.node_selector, &spec.node_affinity, &spec.tolerations);
                 let key = (namespace, rule, &spec.spreads, asks.0, asks.1, asks.2);
@@ -294,8 +291,7 @@ impl<'a> World<'a> {
             .collect();
         let owner = &members[0].pod.spec;
         let sees = |spot: &&Spot| {
-            all.iter()
-                .all(|rule| rule.topology_key == HOSTNAME || spot.labels.contains_key(&rule.topology_key))
+            all.iter().all(|rule| spot.labels.contains_key(&rule.topology_key))
                 && (rule.any_affinity || rules::check_labels(owner, &spot.labels).is_ok())
                 && (!rule.honor_taints || rules::check_taints(&owner.tolerations, &spot.taints).is_ok())
         };
@@ -381,12 +377,8 @@ impl<'a> World<'a> {
     }
 
     fn antis(&self) -> Vec<Violation> {
-        let terms: BTreeSet<&PodTerm> = self
-            .identities
-            .iter()
-            .flat_map(|identity| &identity.spec.anti_affinity)
-            .filter(|term| term.topology_key != HOSTNAME)
-            .collect();
+        let terms: BTreeSet<&PodTerm> =
+            self.identities.iter().flat_map(|identity| &identity.spec.anti_affinity).collect();
         let mut found = Vec::new();
         for term in terms {
             let owns: Vec<bool> =

@@ -199,6 +199,11 @@ impl Maker<'_, '_> {
                 let class = &self.classes.classes[*class];
                 self.admissions.admits(node.pool, class.signature, offer.offering)
                     && self.company.admits(class.profile, &self.supply.residents[offer.residents])
+                    && self.company.takes_as_many(
+                        class.profile,
+                        &self.supply.residents[offer.residents],
+                        &self.supply.residents[node.offer.residents],
+                    )
             })
     }
 

@@ -91,7 +91,7 @@ pub(super) fn group<'a>(
         }
         if !with.is_empty() {
             let profiles = with.iter().map(|pod| company.of(&pod.key)).chain([profile]).collect();
-            profile = company.to_mut().together(&profiles);
+            profile = company.to_mut().together(profiles);
         }
         let priority = pods[0].priority;
         classes.classes.push(Class { spec, requests, wish, priority, profile, signature, pods, with });

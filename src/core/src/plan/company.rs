@@ -3,12 +3,20 @@
 //! Pods are reduced to profiles, one for each combination of what a pod says about others and what others say about it, so
 //! that a few sets of small numbers answer for thousands of pods. Most pods have profile 0: nothing to do with anybody.
 
+mod least;
+
 use std::collections::{BTreeMap, BTreeSet};
 
 use poolwright_catalog::labels::HOSTNAME;
 
-use crate::model::{HostPort, NamespaceLabels, Pod, PodKey, PodPhase, PodTerm, Snapshot, SpreadRule};
+use crate::model::{
+    HostPort, NamespaceLabels, Pod, PodKey, PodPhase, PodSpec, PodTerm, Snapshot, SpreadRule,
+};
 use crate::rules::{self, Identity};
+
+/// A spread that is counted on every node like a resource.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Tallied(usize);
 
 /// How many pods of each profile are on one node; profile 0 is never among them.
 pub(super) type Present = BTreeMap<usize, u32>;
@@ -28,6 +36,8 @@ pub(super) struct Company<'a> {
     /// The same of DaemonSets.
     daemonsets: BTreeMap<&'a PodKey, usize>,
     profiles: Vec<Profile<'a>>,
+    /// Profiles of pods that share a node, by theirs.
+    joint: BTreeMap<Vec<usize>, usize>,
     spreads: Vec<Spread<'a>>,
     /// A number for every address that some pod takes a port of.
     numbers: BTreeMap<&'a HostPort, u32>,
@@ -38,7 +48,8 @@ struct Profile<'a> {
     ports: Vec<&'a BTreeSet<HostPort>>,
     /// Profiles that may not be on its node; its own too, where its pods keep away from each other.
     apart: BTreeSet<usize>,
-    /// Profiles that a rule of spread counts together with it, its own or theirs; its own profile too.
+    /// Profiles that do not share a node with it because a rule of spread, its own or theirs, counts one of them: a node
+    /// holds one such pod only, or pods that do not have the rule themselves. Its own profile too.
     counted: BTreeSet<usize>,
     /// Rules of spread that are its own: indices into [`Company::spreads`].
     spreads: Vec<usize>,
@@ -49,8 +60,37 @@ struct Profile<'a> {
 struct Spread<'a> {
     rule: &'a SpreadRule,
     namespace: &'a str,
-    /// The profiles that it counts.
-    counts: BTreeSet<usize>,
+    /// Pods with the rule, one for each sort of nodes that it looks at.
+    owners: Vec<&'a PodSpec>,
+    /// The profiles that it counts, and how many pods one of them is.
+    counts: BTreeMap<usize, u32>,
+    /// The profiles that have it.
+    owned_by: BTreeSet<usize>,
+    /// How many pods it counts on the node with fewest, whatever else happens.
+    least: u64,
+}
+
+impl Spread<'_> {
+    /// As many may be on a node.
+    fn ceiling(&self) -> u64 {
+        self.least + u64::from(self.rule.max_skew)
+    }
+
+    /// How many of these pods it counts.
+    fn count(&self, present: &Present) -> u64 {
+        let counted = present.iter().filter_map(|(profile, count)| Some((self.counts.get(profile)?, count)));
+        counted.map(|(weight, count)| u64::from(*weight) * u64::from(*count)).sum()
+    }
+
+    /// How many more pods it counts with one of a profile.
+    fn weight(&self, profile: usize) -> u64 {
+        self.counts.get(&profile).copied().map_or(0, u64::from)
+    }
+
+    /// Whether pods of two profiles that have it, and are counted by it, may share a node at all.
+    fn is_shared(&self) -> bool {
+        self.ceiling() > 1
+    }
 }
 
 /// What makes a profile: ports, terms of its own, terms that are about it, rules of spread of its own, those that count it.
@@ -93,18 +133,15 @@ impl<'a> Company<'a> {
         // Of a pod that is bound the rule has done its work: it keeps no newcomer away.
         for pod in pods().filter(waiting) {
             for rule in pod.spec.spreads.iter().filter(|rule| rule.topology_key == HOSTNAME) {
-                let next = spreads.len();
-                spreads.entry((&pod.key.namespace, rule)).or_insert(next);
+                let namespace = pod.key.namespace.as_str();
+                let at = *spreads.entry((namespace, rule)).or_insert_with(|| {
+                    let (owners, counts, owned_by) = (Vec::new(), BTreeMap::new(), BTreeSet::new());
+                    company.spreads.push(Spread { rule, namespace, owners, counts, owned_by, least: 0 });
+                    company.spreads.len() - 1
+                });
+                company.spreads[at].owned(&pod.spec);
             }
         }
-        let mut ordered: Vec<_> = spreads.iter().collect();
-        ordered.sort_by_key(|(_, at)| **at);
-        let spread = |((namespace, rule), _): (&(&'a str, &'a SpreadRule), &usize)| Spread {
-            rule,
-            namespace,
-            counts: BTreeSet::new(),
-        };
-        company.spreads = ordered.into_iter().map(spread).collect();
         let mut shapes: BTreeMap<Shape<'a>, usize> = BTreeMap::new();
         let mut said: BTreeMap<Named<'a>, Said> = BTreeMap::new();
         company.profiles.push(Profile::default());
@@ -115,6 +152,10 @@ impl<'a> Company<'a> {
             let about = said
                 .entry((identity.namespace, identity.labels))
                 .or_insert_with(|| company.said_about(&terms, identity));
+            // Who is leaving keeps others away until it is gone, but counts no more (`countPodsMatchSelector`).
+            let leaving = pod.deleting_since.is_some() && !about.counted.is_empty();
+            let gone = leaving.then(|| Said { about: about.about.clone(), counted: Vec::new() });
+            let about = gone.as_ref().unwrap_or(about);
             let profile = company.profile(&terms, &mut shapes, identity, own.collect(), about);
             if profile > 0 {
                 company.pods.insert(&pod.key, profile);
@@ -136,7 +177,7 @@ impl<'a> Company<'a> {
             wide
         };
         company.set_apart(&wide, &shapes);
-        company.set_counted(&shapes);
+        company.set_counts(&shapes);
         let ports = company.profiles.iter().flat_map(|profile| &profile.ports).copied().flatten();
         let ports: BTreeSet<&'a HostPort> = ports.collect();
         company.numbers = ports.into_iter().zip(0..).collect();
@@ -204,29 +245,54 @@ impl<'a> Company<'a> {
     }
 
     /// Those with a rule of spread, and those that it counts.
-    fn set_counted(&mut self, shapes: &BTreeMap<Shape<'a>, usize>) {
-        for ((.., counted), profile) in shapes {
+    fn set_counts(&mut self, shapes: &BTreeMap<Shape<'a>, usize>) {
+        for ((.., own, counted), profile) in shapes {
             for spread in counted {
-                self.spreads[*spread].counts.insert(*profile);
+                self.spreads[*spread].counts.insert(*profile, 1);
+            }
+            for spread in own {
+                self.spreads[*spread].owned_by.insert(*profile);
             }
         }
-        for owner in 0..self.profiles.len() {
-            for spread in self.profiles[owner].spreads.clone() {
-                for other in self.spreads[spread].counts.clone() {
-                    self.profiles[owner].counted.insert(other);
-                    self.profiles[other].counted.insert(owner);
-                }
+        self.set_counted();
+    }
+
+    /// Which profiles do not share a node because of a spread. Of those that have a rule and are counted by it a node holds as
+    /// many as its ceiling says ([`Self::tallies`]); one ceiling for those with it and those without is not asked of the
+    /// solver.
+    fn set_counted(&mut self) {
+        let mut pairs = Vec::new();
+        for spread in &self.spreads {
+            for owner in &spread.owned_by {
+                let limited = spread.is_shared() && spread.counts.contains_key(owner);
+                let others =
+                    spread.counts.keys().filter(|other| !limited || !spread.owned_by.contains(other));
+                pairs.extend(others.map(|other| (*owner, *other)));
             }
+        }
+        for profile in &mut self.profiles {
+            profile.counted.clear();
+        }
+        for (owner, other) in pairs {
+            self.profiles[owner].counted.insert(other);
+            self.profiles[other].counted.insert(owner);
         }
     }
 
-    /// The profile of pods that share a node in any case.
-    pub fn together(&mut self, profiles: &BTreeSet<usize>) -> usize {
+    /// The profile of pods that share a node in any case, by theirs.
+    pub fn together(&mut self, mut members: Vec<usize>) -> usize {
+        members.sort_unstable();
+        let profiles: BTreeSet<usize> = members.iter().copied().collect();
         let parts: Vec<usize> = profiles.iter().copied().filter(|profile| *profile > 0).collect();
         match parts.as_slice() {
             [] => return 0,
-            [one] if profiles.len() == 1 => return *one,
+            [one] if profiles.len() == 1 && self.spreads.iter().all(|spread| spread.weight(*one) == 0) => {
+                return *one;
+            }
             _ => {}
+        }
+        if let Some(known) = self.joint.get(&members) {
+            return *known;
         }
         let new = self.profiles.len();
         let mut joint = Profile::default();
@@ -237,6 +303,8 @@ impl<'a> Company<'a> {
             joint.counted.extend(&part.counted);
             joint.spreads.extend(&part.spreads);
         }
+        joint.spreads.sort_unstable();
+        joint.spreads.dedup();
         // Whom one of them keeps away, all do; a second such node's worth would be as unwelcome to them.
         if parts.iter().any(|part| joint.apart.contains(part)) {
             joint.apart.insert(new);
@@ -251,11 +319,16 @@ impl<'a> Company<'a> {
             self.profiles[other].counted.insert(new);
         }
         for spread in &mut self.spreads {
-            if parts.iter().any(|part| spread.counts.contains(part)) {
-                spread.counts.insert(new);
+            let weight = members.iter().map(|one| spread.counts.get(one).copied().unwrap_or(0)).sum();
+            if weight > 0 {
+                spread.counts.insert(new, weight);
+            }
+            if parts.iter().any(|part| spread.owned_by.contains(part)) {
+                spread.owned_by.insert(new);
             }
         }
         self.profiles.push(joint);
+        self.joint.insert(members, new);
         new
     }
 
@@ -280,30 +353,84 @@ impl<'a> Company<'a> {
         self.may_meet(profile, present)
             && spreads.all(|at| {
                 let spread = &self.spreads[*at];
-                let counts_it = spread.counts.contains(&profile);
-                let there = present.iter().filter(|(other, _)| spread.counts.contains(other));
-                let count = there.map(|(_, count)| u64::from(*count)).sum::<u64>() + u64::from(counts_it);
+                let weight = spread.weight(profile);
                 // To a rule of another, one that it does not count makes no difference.
-                !counts_it && !own.contains(at) || rules::check_spread(spread.rule, count).is_ok()
+                weight == 0 && !own.contains(at) || spread.count(present) + weight <= spread.ceiling()
             })
     }
 
-    /// Whether as many pods as [`Self::most`] allows may come to a node where these are. Of nodes with pods that a spread
-    /// counts together with them only so many fewer could be used, which is not asked of the solver: they are left out.
+    /// Whether pods of a profile may come to a node where these are: at least one, and as many as [`Self::most`] and
+    /// [`Self::tallies`] allow.
     pub fn admits(&self, profile: usize, present: &Present) -> bool {
         profile == 0
             || present.is_empty()
-            || (self.may_meet(profile, present)
-                && !present.keys().any(|other| self.profiles[profile].counted.contains(other)))
+            || (self.admits_one(profile, present)
+                && !present.keys().any(|other| {
+                    // Those that run have no rule any more: they only count.
+                    let ruled = |one: usize| !self.profiles[one].spreads.is_empty();
+                    self.profiles[profile].counted.contains(other)
+                        && (ruled(*other) || !self.leaves_room(profile, *other))
+                }))
+    }
+
+    /// Whether all rules of a profile that count another leave room for both.
+    fn leaves_room(&self, profile: usize, other: usize) -> bool {
+        let mut own = self.profiles[profile].spreads.iter().map(|at| &self.spreads[*at]);
+        own.all(|spread| !spread.counts.contains_key(&other) || spread.is_shared())
     }
 
     /// At most so many pods of a profile may be on one node.
     pub fn most(&self, profile: usize) -> Option<u32> {
         let of = &self.profiles[profile];
         let spreads = of.spreads.iter().map(|rule| &self.spreads[*rule]);
+        let own = spreads.filter(|spread| spread.weight(profile) > 0);
         let own =
-            spreads.filter(|spread| spread.counts.contains(&profile)).map(|spread| spread.rule.max_skew);
+            own.map(|spread| u32::try_from(spread.ceiling() / spread.weight(profile)).unwrap_or(u32::MAX));
         own.chain(of.apart.contains(&profile).then_some(1)).min()
+    }
+
+    /// The spreads that limit pods of several profiles together, or fewer where others are already; `present` are those on the
+    /// nodes in question.
+    pub fn tallies<'p>(
+        &self,
+        profiles: impl Iterator<Item = usize>,
+        present: impl Iterator<Item = &'p Present>,
+    ) -> Vec<Tallied> {
+        let mut limited: BTreeMap<usize, usize> = BTreeMap::new();
+        for profile in profiles {
+            for at in &self.profiles[profile].spreads {
+                if self.spreads[*at].is_shared() && self.spreads[*at].weight(profile) > 0 {
+                    *limited.entry(*at).or_default() += 1;
+                }
+            }
+        }
+        if limited.is_empty() {
+            return Vec::new();
+        }
+        let mut met: BTreeSet<usize> = BTreeSet::new();
+        for present in present.filter(|present| !present.is_empty()) {
+            met.extend(limited.keys().filter(|at| self.spreads[**at].count(present) > 0));
+        }
+        let several = limited.into_iter().filter(|(at, classes)| *classes > 1 || met.contains(at));
+        several.map(|(at, _)| Tallied(at)).collect()
+    }
+
+    /// How many pods that a spread limits one of a profile is.
+    pub fn tally(&self, of: Tallied, profile: usize) -> u64 {
+        let spread = &self.spreads[of.0];
+        if spread.owned_by.contains(&profile) { spread.weight(profile) } else { 0 }
+    }
+
+    /// How many more a node takes where these are.
+    pub fn tally_left(&self, of: Tallied, present: &Present) -> u64 {
+        let spread = &self.spreads[of.0];
+        spread.ceiling().saturating_sub(spread.count(present))
+    }
+
+    /// Whether a node with these residents takes as many pods with a profile's rules as one with those.
+    pub fn takes_as_many(&self, profile: usize, these: &Present, those: &Present) -> bool {
+        let mut own = self.profiles[profile].spreads.iter().map(|at| &self.spreads[*at]);
+        own.all(|spread| spread.count(these) <= spread.count(those))
     }
 
     /// Ports and anti-affinity.

@@ -109,13 +109,14 @@ pub fn plan(snapshot: &Snapshot, now: Timestamp, options: &PlanOptions, watch: &
     let (foreseen, believed_until) = demand_source::foresee(snapshot, now);
     let resolved = volumes::resolve(foreseen.as_ref());
     let snapshot = resolved.snapshot.as_ref();
-    let company = company::Company::new(snapshot);
+    let mut company = company::Company::new(snapshot);
     let relations = topology::Relations::new(snapshot);
     let daemons = daemons::Daemons::new(snapshot);
     let demand = demand::collect(snapshot, options, &resolved);
     let attachable = &resolved.attachable;
     let rooms = room::collect(snapshot, &daemons, &company, attachable);
     let mut supply = supply::collect(snapshot, &daemons, &company, attachable, options, now);
+    company.set_least(snapshot, &daemons, &rooms, &supply);
     let scene =
         Scene { snapshot, volumes: &resolved, now, options, company, relations, daemons, demand, rooms };
     let mut lessons = topology::Lessons::default();
@@ -310,7 +311,7 @@ impl Scene<'_> {
 
     /// Whether a plan shows something that the next attempt should know.
     fn learn(&self, lessons: &mut topology::Lessons, plan: &Plan, left: &[(PodKey, topology::Pin)]) -> bool {
-        if self.relations.is_empty() || !plan.refused.is_empty() {
+        if !plan.refused.is_empty() {
             return false;
         }
         let mut learnt = false;

@@ -6,7 +6,7 @@ use poolwright_catalog::{OfferingId, UsdPerHour};
 use super::company::Company;
 use super::daemons::Daemons;
 use super::supply::{self, Standing};
-use super::{PlanOptions, gpus, volumes};
+use super::{PlanOptions, gpus, room, volumes};
 use crate::model::{Pod, PoolName, Snapshot};
 use crate::rules::{self, Rejection};
 
@@ -38,9 +38,11 @@ pub fn rulings(snapshot: &Snapshot, now: Timestamp, options: &PlanOptions, pod: 
     let snapshot = resolved.snapshot.as_ref();
     // With what its volumes ask.
     let pod = snapshot.pods.get(&pod.key).map_or(pod, AsRef::as_ref);
-    let company = Company::new(snapshot);
+    let mut company = Company::new(snapshot);
     let daemons = Daemons::new(snapshot);
     let supply = supply::collect(snapshot, &daemons, &company, &resolved.attachable, options, now);
+    let rooms = room::collect(snapshot, &daemons, &company, &resolved.attachable);
+    company.set_least(snapshot, &daemons, &rooms, &supply);
     let (requests, _) = gpus::wanted(options.sharing, &supply.mig_models(), &pod.spec);
     let profile = company.of(&pod.key);
     let mut all = Vec::new();

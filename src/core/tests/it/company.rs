@@ -211,6 +211,75 @@ fn running_pods_count_on_their_node() {
 }
 
 #[test]
+fn pods_of_two_templates_share_a_node_up_to_the_skew_of_their_rule() {
+    let larger = |name: &str| {
+        let mut pod = spread(name, 2);
+        pod.spec.requests = requests(2, 1, 0);
+        pod
+    };
+    assert_eq!(buys([spread("a", 2), larger("b")]), ["c7.xlarge: a b"]);
+    assert_eq!(buys([spread("a", 2), larger("b"), spread("c", 2)]).len(), 2);
+}
+
+#[test]
+fn a_node_where_some_run_takes_as_many_more_as_the_skew_leaves() {
+    let running = || bound(labelled("r", "web"), "n");
+    assert_eq!(buys_beside([running()], spread("a", 2)), 0);
+    let another = bound(labelled("s", "web"), "n");
+    assert_eq!(buys_beside([running(), another], spread("a", 2)), 1);
+    let leaving = Pod { deleting_since: Some(at(5)), ..running() };
+    assert_eq!(buys_beside([leaving], spread("a", 1)), 0, "who is leaving does not count");
+}
+
+#[test]
+fn a_pod_that_a_daemonset_puts_on_every_node_is_the_least_count_and_keeps_nobody_away() {
+    let web = agent(|set| set.labels = app_label("web"));
+    let snapshot = with(with(cluster(aws(), [pool("cpu")]), [web]), [node("n", room(4, 16, 0))]);
+    let plan = planned(&with(snapshot.clone(), [spread("a", 1)]));
+    assert_eq!((plan.claims.len(), plan.placements.len()), (0, 1));
+    let plan = planned(&with(snapshot, ["a", "b"].map(|name| spread(name, 1))));
+    assert_eq!((plan.claims.len(), plan.placements.len()), (1, 1), "two of them are too many on one node");
+}
+
+#[test]
+fn where_every_node_that_counts_has_some_the_least_count_is_more_than_zero() {
+    let ours = |name: &str| {
+        let mut node = node(name, room(4, 16, 0));
+        node.labels.insert("team".into(), "ours".into());
+        node
+    };
+    let waiting = |name: &str, selected: bool| {
+        let mut pod = spread(name, 1);
+        if selected {
+            pod.spec.node_selector.insert("team".into(), "ours".into());
+        }
+        pod
+    };
+    let running = [bound(labelled("r", "web"), "n"), bound(labelled("s", "web"), "m")];
+    let snapshot = with(with(cluster(aws(), [pool("cpu")]), ["n", "m"].map(ours)), running);
+    let plan = planned(&with(snapshot.clone(), ["a", "b", "c"].map(|name| waiting(name, true))));
+    assert_eq!((plan.claims.len(), plan.placements.len()), (0, 2), "one more on each");
+    let plan = planned(&with(snapshot, [waiting("a", false)]));
+    assert_eq!(plan.claims.len(), 1, "a node that could be bought would be empty");
+}
+
+#[test]
+fn nodes_with_one_host_name_are_one_host() {
+    let twin = |name: &str| {
+        let mut node = node(name, room(4, 16, 0));
+        node.labels.insert("kubernetes.io/hostname".into(), "twin".into());
+        node
+    };
+    let full = node("full", room(0, 0, 0));
+    let snapshot = with(cluster(aws(), [pool("cpu")]), [twin("n"), twin("m"), full]);
+    let plan = planned(&with(snapshot.clone(), ["a", "b"].map(|name| spread(name, 1))));
+    assert!(plan.placements.len() <= 1, "{:?}", plan.placements);
+    let apart = ["a", "b"].map(|name| keeps_away(labelled(name, "web"), "web"));
+    let plan = planned(&with(snapshot, apart));
+    assert!(plan.placements.len() <= 1, "{:?}", plan.placements);
+}
+
+#[test]
 fn pods_that_were_planned_together_within_the_skew_stay_together() {
     let first = with(cluster(aws(), [pool("cpu")]), ["a", "b"].map(|name| spread(name, 2)));
     let plan = planned(&first);

@@ -330,11 +330,6 @@ async fn left_over(
 /// such pods are counted, not held against it.
 fn known(case: &Case, pod: &Value, node: &Value) -> Option<&'static str> {
     const HOST: &str = "kubernetes.io/hostname";
-    let spreads = pod["spec"]["topologySpreadConstraints"].as_array();
-    let over_hosts = |one: &Value| one["topologyKey"] == HOST && one["whenUnsatisfiable"] == "DoNotSchedule";
-    if spreads.is_some_and(|all| all.iter().any(over_hosts)) {
-        return Some("known: left over because spread over hosts is kept more strictly");
-    }
     if rule_counts_daemonset(case, pod) {
         return Some("known: left over because a rule of its own counts pods of a DaemonSet");
     }

@@ -11,6 +11,14 @@ use crate::model::ClaimName;
 use crate::plan::gpus::{self, Form, Wish};
 use crate::plan::{Target, risk};
 
+/// Names what a spread counts, among resources.
+const SPREAD: &str = "poolwright.dev/spread-";
+
+fn with(mut amounts: Vec<u64>, more: impl Iterator<Item = u64>) -> Vec<u64> {
+    amounts.extend(more);
+    amounts
+}
+
 impl Run<'_, '_, '_, '_> {
     pub(super) fn problem(
         &self,
@@ -21,6 +29,7 @@ impl Run<'_, '_, '_, '_> {
         naive: bool,
     ) -> Problem {
         let all = &self.inputs.classes.classes;
+        let company = self.inputs.company;
         let sharing = self.inputs.options.sharing;
         let request = |class: usize| {
             let class = &all[class];
@@ -33,17 +42,27 @@ impl Run<'_, '_, '_, '_> {
         let shared = classes.iter().any(|class| all[*class].wish.is_some());
         let project =
             |list: &ResourceList| -> Vec<u64> { names.iter().map(|name| list.get(name.as_str())).collect() };
+        // What a spread lets a node hold is counted like a resource, where one number for each class does not say it.
+        let residents = |at: usize| &self.inputs.supply.residents[choices[at].offer.residents];
+        let present = self.rooms.all.iter().map(|room| &room.present);
+        let present = present.chain(self.outcome.new.iter().map(|node| &node.present));
+        let present = present.chain(wanted.iter().map(|at| residents(*at)));
+        let tallies = company.tallies(classes.iter().map(|class| all[*class].profile), present);
+        let tallied = (0..tallies.len()).map(|at| ResourceName::new(format!("{SPREAD}{at}")));
+        let left = |present| tallies.iter().map(move |tally| company.tally_left(*tally, present));
         let at = |choice: &usize| wanted.binary_search(choice).map_or(u32::MAX, |at| at as u32);
         let rooms = &self.rooms.all;
-        let company = self.inputs.company;
         Problem {
-            resources: names.iter().cloned().collect(),
+            resources: names.iter().cloned().chain(tallied).collect(),
             classes: classes
                 .iter()
                 .zip(homes)
                 .map(|(class, homes)| PodClass {
                     name: self.queues[*class][0].key.to_string(),
-                    requests: project(&request(*class)),
+                    requests: with(
+                        project(&request(*class)),
+                        tallies.iter().map(|tally| company.tally(*tally, all[*class].profile)),
+                    ),
                     count: self.queues[*class].len() as u32,
                     priority: all[*class].priority,
                     max_per_node: company.most(all[*class].profile),
@@ -70,7 +89,7 @@ impl Run<'_, '_, '_, '_> {
                     Candidate {
                         name: format!("{}: {id}{}", supply.pools[choice.pool].pool.name, form.words()),
                         price: choice.price,
-                        capacity: project(&form.room(capacity)),
+                        capacity: with(project(&form.room(capacity)), left(residents(*at))),
                         gpus: form.gpus(sharing, supply.instance_type(choice.pool, choice.offer.offering)),
                         max_nodes: None,
                         limit_use: choice.uses.clone(),
@@ -85,13 +104,13 @@ impl Run<'_, '_, '_, '_> {
                     name: match &room.target {
                         Target::Claim(ClaimName(name)) | Target::Node(name) => name.clone(),
                     },
-                    free: project(&room.free),
+                    free: with(project(&room.free), left(&room.present)),
                     gpus: if shared { gpus::free(&room.free) } else { Vec::new() },
                     ..ExistingNode::default()
                 })
                 .chain(self.outcome.new.iter().enumerate().map(|(at, node)| ExistingNode {
                     name: format!("planned node {at}"),
-                    free: project(&node.free),
+                    free: with(project(&node.free), left(&node.present)),
                     ..ExistingNode::default()
                 }))
                 .collect(),

@@ -121,10 +121,18 @@ pub(super) struct Inputs<'s, 'a> {
 
 /// Chooses a place for every open pod that a rule about places concerns.
 pub(super) fn assign<'a>(inputs: &Inputs<'_, 'a>) -> Assigned<'a> {
+    let mut assigned = Assigned::default();
+    let given_up = &inputs.lessons.given_up;
+    for pod in inputs.open.iter().map(|want| want.pod).filter(|_| !given_up.is_empty()) {
+        if let Some(why) = given_up.get(&pod.key) {
+            assigned.unplaced.insert(&pod.key, why.clone());
+        }
+    }
     let concerned = |want: &&Wanting<'a>| inputs.relations.of(&want.pod.key) > 0;
     let mut pods: Vec<&'a Pod> = inputs.open.iter().filter(concerned).map(|want| want.pod).collect();
+    pods.retain(|pod| !assigned.unplaced.contains_key(&pod.key));
     if pods.is_empty() {
-        return Assigned::default();
+        return assigned;
     }
     let size = |pod: &Pod| {
         let of = |name| pod.spec.requests.get(name);
@@ -133,7 +141,7 @@ pub(super) fn assign<'a>(inputs: &Inputs<'_, 'a>) -> Assigned<'a> {
     // Those without rules of their own first: the others then reckon with them.
     let bound = |pod: &Pod| inputs.relations.kinds[inputs.relations.of(&pod.key)].is_bound();
     pods.sort_by_cached_key(|pod| (Reverse(pod.priority), bound(pod), size(pod), &pod.key));
-    Assignment::new(inputs, &pods).run(pods)
+    Assignment::new(inputs, &pods).run(pods, assigned)
 }
 
 type Signature<'a> = (&'a BTreeMap<String, String>, &'a Option<Vec<NodeTerm>>, &'a Vec<Toleration>);
@@ -242,14 +250,7 @@ impl<'s, 'a> Assignment<'s, 'a> {
         }
     }
 
-    fn run(mut self, mut pods: Vec<&'a Pod>) -> Assigned<'a> {
-        let mut assigned = Assigned::default();
-        for pod in &pods {
-            if let Some(why) = self.inputs.lessons.given_up.get(&pod.key) {
-                assigned.unplaced.insert(&pod.key, why.clone());
-            }
-        }
-        pods.retain(|pod| !assigned.unplaced.contains_key(&pod.key));
+    fn run(mut self, mut pods: Vec<&'a Pod>, mut assigned: Assigned<'a>) -> Assigned<'a> {
         // Who must be with others waits until these have a place.
         loop {
             let before = pods.len();

@@ -157,11 +157,6 @@ impl<'a> Relations<'a> {
         relations
     }
 
-    /// Whether there are no such rules at all.
-    pub fn is_empty(&self) -> bool {
-        self.keys.is_empty()
-    }
-
     /// Which kind a pod is; 0 for one that nothing of this concerns.
     pub fn of(&self, pod: &PodKey) -> usize {
         self.of.get(pod).copied().unwrap_or(0)
