@@ -368,15 +368,8 @@ impl<'a> Company<'a> {
                 && !present.keys().any(|other| {
                     // Those that run have no rule any more: they only count.
                     let ruled = |one: usize| !self.profiles[one].spreads.is_empty();
-                    self.profiles[profile].counted.contains(other)
-                        && (ruled(*other) || !self.leaves_room(profile, *other))
+                    self.profiles[profile].counted.contains(other) && ruled(*other)
                 }))
-    }
-
-    /// Whether all rules of a profile that count another leave room for both.
-    fn leaves_room(&self, profile: usize, other: usize) -> bool {
-        let mut own = self.profiles[profile].spreads.iter().map(|at| &self.spreads[*at]);
-        own.all(|spread| !spread.counts.contains_key(&other) || spread.is_shared())
     }
 
     /// At most so many pods of a profile may be on one node.

@@ -40,7 +40,8 @@ pub use types::{
 pub(crate) use words::gist;
 
 use std::borrow::Cow;
-use std::collections::BTreeMap;
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::Timestamp;
 use poolwright_catalog::UsdPerHour;
@@ -104,6 +105,11 @@ impl Default for PlanOptions {
 /// How often a plan is made anew because rules about other pods turned out otherwise than expected.
 const ATTEMPTS: usize = 12;
 
+/// A plan that leaves pods over for such rules is made anew at most so often, those first; of many pods less often: with so many
+/// the last time.
+const REORDERINGS: usize = 3;
+const REORDERED_PODS: usize = 3_000;
+
 /// Plans. Same snapshot, time and options: same plan, unless `watch` stops the solver early.
 pub fn plan(snapshot: &Snapshot, now: Timestamp, options: &PlanOptions, watch: &mut dyn Watch) -> Plan {
     let (foreseen, believed_until) = demand_source::foresee(snapshot, now);
@@ -119,25 +125,16 @@ pub fn plan(snapshot: &Snapshot, now: Timestamp, options: &PlanOptions, watch: &
     company.set_least(snapshot, &daemons, &rooms, &supply);
     let scene =
         Scene { snapshot, volumes: &resolved, now, options, company, relations, daemons, demand, rooms };
-    let mut lessons = topology::Lessons::default();
-    let mut attempt = 1;
-    let mut plan = loop {
-        let Attempt { mut plan, left, limits_reached } = scene.attempt(&supply, &lessons, watch);
-        if attempt < ATTEMPTS && scene.learn(&mut lessons, &plan, &left) {
-            attempt += 1;
-            continue;
+    let Attempt { mut plan, limits_reached, .. } = scene.best_attempt(&supply, watch);
+    for (pool, sentence) in limits_reached {
+        if let Some(findings) = supply.findings.get_mut(&pool) {
+            findings.limit_reached.get_or_insert(sentence);
         }
-        for (pool, sentence) in limits_reached {
-            if let Some(findings) = supply.findings.get_mut(&pool) {
-                findings.limit_reached.get_or_insert(sentence);
-            }
-        }
-        if plan.refused.is_empty() {
-            plan.refused = audit::audit(&resolved, options, &plan.claims, &plan.placements);
-        }
-        plan.again_at = [plan.again_at, believed_until].into_iter().flatten().min();
-        break plan;
-    };
+    }
+    if plan.refused.is_empty() {
+        plan.refused = audit::audit(&resolved, options, &plan.claims, &plan.placements);
+    }
+    plan.again_at = [plan.again_at, believed_until].into_iter().flatten().min();
     if !plan.refused.is_empty() {
         plan.claims.clear();
         plan.covered = UsdPerHour::ZERO;
@@ -190,6 +187,61 @@ struct Attempt {
 }
 
 impl Scene<'_> {
+    /// Places are chosen one after the other, and in another order there may be one for each pod: pods that found none choose
+    /// first, as long as that leaves fewer over.
+    fn best_attempt(&self, supply: &supply::Supply<'_>, watch: &mut dyn Watch) -> Attempt {
+        let mut first = BTreeSet::new();
+        let mut best = self.settled_attempt(supply, &first, watch);
+        let most = REORDERINGS.min(REORDERED_PODS / self.demand.wanting.len().max(1));
+        for _ in 0..most {
+            let left = best.plan.unplaced.iter();
+            let left = left.filter(|left| left.reason == UnplacedReason::TopologyRule);
+            let before = first.len();
+            first.extend(left.map(|left| left.pod.clone()));
+            if first.len() == before || watch.should_stop() {
+                break;
+            }
+            let next = self.settled_attempt(supply, &first, watch);
+            let better = next.plan.refused.is_empty()
+                && (!best.plan.refused.is_empty() || self.left_over(&next.plan) < self.left_over(&best.plan));
+            if better {
+                best = next;
+            }
+        }
+        best
+    }
+
+    /// How many pods are left over, by priority, the highest first.
+    fn left_over(&self, plan: &Plan) -> Vec<(Reverse<i32>, usize)> {
+        let mut counts: BTreeMap<Reverse<i32>, usize> = BTreeMap::new();
+        for want in &self.demand.wanting {
+            counts.entry(Reverse(want.pod.priority)).or_default();
+        }
+        for left in &plan.unplaced {
+            let priority = self.snapshot.pods.get(&left.pod).map_or(0, |pod| pod.priority);
+            *counts.entry(Reverse(priority)).or_default() += 1;
+        }
+        counts.into_iter().collect()
+    }
+
+    /// Plans until nothing new is learnt.
+    fn settled_attempt(
+        &self,
+        supply: &supply::Supply<'_>,
+        first: &BTreeSet<PodKey>,
+        watch: &mut dyn Watch,
+    ) -> Attempt {
+        let mut lessons = topology::Lessons { first: first.clone(), ..topology::Lessons::default() };
+        let mut attempts = 1;
+        loop {
+            let attempt = self.attempt(supply, &lessons, watch);
+            if attempts == ATTEMPTS || !self.learn(&mut lessons, &attempt.plan, &attempt.left) {
+                return attempt;
+            }
+            attempts += 1;
+        }
+    }
+
     fn attempt(
         &self,
         supply: &supply::Supply<'_>,

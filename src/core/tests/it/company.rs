@@ -237,8 +237,11 @@ fn a_pod_that_a_daemonset_puts_on_every_node_is_the_least_count_and_keeps_nobody
     let snapshot = with(with(cluster(aws(), [pool("cpu")]), [web]), [node("n", room(4, 16, 0))]);
     let plan = planned(&with(snapshot.clone(), [spread("a", 1)]));
     assert_eq!((plan.claims.len(), plan.placements.len()), (0, 1));
-    let plan = planned(&with(snapshot, ["a", "b"].map(|name| spread(name, 1))));
+    let plan = planned(&with(snapshot.clone(), ["a", "b"].map(|name| spread(name, 1))));
     assert_eq!((plan.claims.len(), plan.placements.len()), (1, 1), "two of them are too many on one node");
+    let stranger = Pod { labels: app_label("other"), ..spread("a", 1) };
+    let plan = planned(&with(snapshot, [stranger]));
+    assert_eq!((plan.claims.len(), plan.placements.len()), (0, 1), "its own rule does not count it");
 }
 
 #[test]

@@ -303,6 +303,18 @@ fn pods_that_keep_away_over_zones_get_a_zone_each_and_no_more_than_there_are() {
 }
 
 #[test]
+fn whoever_can_go_to_one_zone_only_is_not_kept_out_of_it_by_one_that_can_go_anywhere() {
+    let mut anywhere = away(app("anywhere", "web"), "db");
+    anywhere.spec.requests = requests(2, 1, 0);
+    let mut picky = away(app("picky", "db"), "web");
+    picky.spec.node_selector.insert(ZONE.into(), "a".into());
+    let snapshot = there([anywhere, picky]);
+    let plan = planned(&snapshot);
+    assert_eq!(plan.unplaced, []);
+    assert_eq!(zones(&snapshot, &plan)["a"], ["picky"]);
+}
+
+#[test]
 fn a_running_pod_keeps_others_away_from_its_zone() {
     let owner = bound(away(app("r", "batch"), "web"), "n");
     let snapshot = with(there([owner, app("p", "web"), app("q", "other")]), [node_in("n", "a", 2)]);

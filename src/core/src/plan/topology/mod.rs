@@ -56,6 +56,8 @@ pub(super) struct Lessons {
     pub unsettled: BTreeSet<PodKey>,
     /// Pods for which the rules could not be kept.
     pub given_up: BTreeMap<PodKey, String>,
+    /// Pods that had no place when theirs was chosen after others of equal priority: they choose first now.
+    pub first: BTreeSet<PodKey>,
 }
 
 impl Lessons {
@@ -140,7 +142,8 @@ pub(super) fn assign<'a>(inputs: &Inputs<'_, 'a>) -> Assigned<'a> {
     };
     // Those without rules of their own first: the others then reckon with them.
     let bound = |pod: &Pod| inputs.relations.kinds[inputs.relations.of(&pod.key)].is_bound();
-    pods.sort_by_cached_key(|pod| (Reverse(pod.priority), bound(pod), size(pod), &pod.key));
+    let later = |pod: &Pod| !inputs.lessons.first.contains(&pod.key);
+    pods.sort_by_cached_key(|pod| (Reverse(pod.priority), later(pod), bound(pod), size(pod), &pod.key));
     Assignment::new(inputs, &pods).run(pods, assigned)
 }
 
