@@ -51,9 +51,9 @@ e2e: control-plane ## the tests on a real control plane
 	@$(WITH_TOOLS) cargo test --locked --workspace --no-run
 	@$(WITH_TOOLS) cargo test --locked --workspace $(E2E)
 
-differential: control-plane ## random pods and clusters, planned by us and bound by the real scheduler; CASES=1000 SEED=1 RULES=HostSpread,Taints WITHOUT=Limits FAILURES=3, or CASE=file
+differential: control-plane ## random pods and clusters, planned by us and bound by the real scheduler; CASES=1000 SEED=1 RULES=HostSpread,Taints WITHOUT=Limits STRICT=1 FAILURES=3, or CASE=file
 	@$(WITH_TOOLS) cargo test --locked -p poolwright-plane --test differential --no-run
-	@CASES="$(or $(CASES),1000)" SEED="$(SEED)" RULES="$(RULES)" WITHOUT="$(WITHOUT)" FAILURES="$(FAILURES)" CASE="$(abspath $(CASE))" \
+	@CASES="$(or $(CASES),1000)" SEED="$(SEED)" RULES="$(RULES)" WITHOUT="$(WITHOUT)" STRICT="$(STRICT)" FAILURES="$(FAILURES)" CASE="$(abspath $(CASE))" \
 		$(WITH_TOOLS) cargo test --locked -p poolwright-plane --test differential -- --nocapture the_scheduler_binds
 
 bench: ## the solver's figures: cost, certified bound, gap over time, memory; CASE="P1 P8" for some, RUNS=1 for a quick look

@@ -181,8 +181,8 @@ struct Scene<'a> {
 /// A plan that may be made anew.
 struct Attempt {
     plan: Plan,
-    /// Pods that were pinned to a place and are left over there.
-    left: Vec<(PodKey, topology::Pin)>,
+    /// Pods that were pinned to a place and are left over there, and why.
+    left: Vec<(PodKey, topology::Pin, String)>,
     limits_reached: Vec<(PoolName, String)>,
 }
 
@@ -268,11 +268,15 @@ impl Scene<'_> {
             options,
             lessons,
         });
-        unplaced.extend(assigned.unplaced.iter().map(|(pod, message)| UnplacedPod {
-            pod: (*pod).clone(),
-            reason: UnplacedReason::TopologyRule,
-            message: message.clone(),
-        }));
+        for (pod, message) in &assigned.unplaced {
+            // Where nothing more can be had, that is the reason; the rule only says why it is not elsewhere.
+            let had = lessons.bans.get(pod).and_then(|pins| pins.values().next());
+            let (reason, message) = match had {
+                Some(limit) => (UnplacedReason::LimitReached, format!("{limit}; elsewhere it {message}")),
+                None => (UnplacedReason::TopologyRule, message.clone()),
+            };
+            unplaced.push(UnplacedPod { pod: (*pod).clone(), reason, message });
+        }
         let mut company = Cow::Borrowed(company);
         let models = supply.mig_models();
         let classes = classes::group(&settled.open, &assigned, &mut company, options.sharing, &models);
@@ -337,7 +341,8 @@ impl Scene<'_> {
                 reason,
                 message: message.clone(),
             }));
-            // Elsewhere the same limit binds, unless it is about how much of an offering can be had, or there is room.
+            // Elsewhere the same limit binds, unless it is about how much of an offering can be had or another pool sells
+            // something, or there is room.
             let spec = class.spec;
             let has_room = || {
                 rooms.all.iter().any(|room| {
@@ -345,9 +350,15 @@ impl Scene<'_> {
                         && crate::rules::admits(spec, &room.labels, &room.taints).is_ok()
                 })
             };
-            if outcome.limit[index].is_none_or(|limit| limits.is_stock(limit)) || has_room() {
+            let elsewhere = |limit: u32| {
+                let of = limits.all[limit as usize].pool;
+                limits.is_stock(limit) || of.is_some_and(|of| supply.others_sell(of, spec))
+            };
+            let pinned = || left.iter().any(|pod| !assigned.pin(&pod.key).is_empty());
+            if pinned() && (outcome.limit[index].is_none_or(elsewhere) || has_room()) {
                 let pins = left.iter().map(|pod| (pod.key.clone(), assigned.pin(&pod.key).clone()));
-                pinned_and_left.extend(pins.filter(|(_, pin)| !pin.is_empty()));
+                let pins = pins.filter(|(_, pin)| !pin.is_empty());
+                pinned_and_left.extend(pins.map(|(pod, pin)| (pod, pin, message.clone())));
             }
         }
         unplaced.sort();
@@ -362,7 +373,12 @@ impl Scene<'_> {
     }
 
     /// Whether a plan shows something that the next attempt should know.
-    fn learn(&self, lessons: &mut topology::Lessons, plan: &Plan, left: &[(PodKey, topology::Pin)]) -> bool {
+    fn learn(
+        &self,
+        lessons: &mut topology::Lessons,
+        plan: &Plan,
+        left: &[(PodKey, topology::Pin, String)],
+    ) -> bool {
         if !plan.refused.is_empty() {
             return false;
         }
@@ -390,8 +406,9 @@ impl Scene<'_> {
                 }
             }
         }
-        for (pod, pin) in left {
-            learnt |= lessons.bans.entry(pod.clone()).or_default().insert(pin.clone());
+        for (pod, pin, why) in left {
+            let bans = lessons.bans.entry(pod.clone()).or_default();
+            learnt |= bans.insert(pin.clone(), why.clone()).is_none();
         }
         learnt
     }

@@ -82,6 +82,20 @@ impl<'a> Supply<'a> {
         &catalogue.types()[&catalogue.offerings()[offering].id.instance_type]
     }
 
+    /// Whether another pool than this sells nodes that admit a pod.
+    pub fn others_sell(&self, pool: usize, spec: &PodSpec) -> bool {
+        let buyable = |offer: &&Offer| matches!(offer.standing, Standing::Priced(_) | Standing::Unpriced);
+        let admits = |at: usize| {
+            rules::check_taints(&spec.tolerations, &self.pools[at].pool.taints).is_ok()
+                && self.pools[at]
+                    .offers
+                    .iter()
+                    .filter(buyable)
+                    .any(|offer| rules::check_labels(spec, &self.labels(at, offer.offering)).is_ok())
+        };
+        (0..self.pools.len()).any(|at| at != pool && admits(at))
+    }
+
     /// The GPUs on offer that can be cut.
     pub fn mig_models(&self) -> Vec<&'static MigModel> {
         let kinds = self.tables.iter().flat_map(|table| table.catalogue.types().values());

@@ -315,6 +315,28 @@ fn whoever_can_go_to_one_zone_only_is_not_kept_out_of_it_by_one_that_can_go_anyw
 }
 
 #[test]
+fn a_zone_where_one_pool_is_at_its_limit_is_left_for_one_where_another_pool_sells() {
+    let zoned = |name: &str, zone: &str, nodes: Option<u64>| {
+        let mut pool = pool(name);
+        pool.requirements = vec![is_in(ZONE, &[zone])];
+        pool.limits.nodes = nodes;
+        pool
+    };
+    let pods = || [away(app("p", "web"), "web")];
+    let snapshot =
+        with(cluster(three_zones(), [zoned("full", "a", Some(0)), zoned("open", "b", None)]), pods());
+    assert_eq!(zones(&snapshot, &planned(&snapshot))["b"], ["p"]);
+    let running = poolwright_core::PodPhase::Bound { node: "n".into() };
+    let running = Pod { phase: running, ..app("r", "web") };
+    let snapshot = with(cluster(three_zones(), [zoned("full", "a", Some(0))]), pods());
+    let snapshot = with(with(snapshot, [node_in("n", "b", 8)]), [running]);
+    let plan = planned(&snapshot);
+    assert_eq!(plan.unplaced[0].reason, UnplacedReason::LimitReached);
+    let said = &plan.unplaced[0].message;
+    assert!(said.starts_with("limit nodes = 0 of pool `full` is reached"), "{said}");
+}
+
+#[test]
 fn a_running_pod_keeps_others_away_from_its_zone() {
     let owner = bound(away(app("r", "batch"), "web"), "n");
     let snapshot = with(there([owner, app("p", "web"), app("q", "other")]), [node_in("n", "a", 2)]);

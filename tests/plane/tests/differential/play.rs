@@ -282,7 +282,10 @@ async fn left_over(
         stage.create_pods(&tried).await?;
         stage.verdicts(&names, |_| true).await?;
         for ((pod, unplaced), name) in left.iter().zip(&names) {
-            let feasible = stage.extender().feasible(name);
+            // What is not ready runs nothing; that nobody taints such nodes here is the test's doing.
+            let idle = |node: &String| case.nodes.iter().any(|one| name_of(one) == node && !is_ready(one));
+            let mut feasible = stage.extender().feasible(name);
+            feasible.retain(|node| !idle(node));
             let (new, there): (BTreeSet<&String>, BTreeSet<&String>) =
                 feasible.iter().partition(|node| node.starts_with("extra"));
             let said = format!(
@@ -301,9 +304,11 @@ async fn left_over(
                 continue;
             }
             let nodes = || case.nodes.iter().chain(extras.iter().map(|(_, node)| node));
-            let known = nodes()
-                .filter(|node| feasible.contains(name_of(node)))
-                .find_map(|node| known(case, pod, node));
+            let known = known_of_pod(case, pod).or_else(|| {
+                nodes()
+                    .filter(|node| feasible.contains(name_of(node)))
+                    .find_map(|node| known_of_node(case, pod, node))
+            });
             let (property, words) = if !there.is_empty() {
                 (Property::NoRoom, format!("{said}, and there is room on {there:?}"))
             } else if !new.is_empty() && is_impossible(unplaced.reason) {
@@ -326,16 +331,34 @@ async fn left_over(
     Ok(())
 }
 
+const HOST: &str = "kubernetes.io/hostname";
+
 /// Where Poolwright is known to be stricter than the scheduler, as docs/architecture.md ("Rules about other pods") says:
 /// such pods are counted, not held against it.
-fn known(case: &Case, pod: &Value, node: &Value) -> Option<&'static str> {
-    const HOST: &str = "kubernetes.io/hostname";
+fn known_of_pod(case: &Case, pod: &Value) -> Option<&'static str> {
     if rule_counts_daemonset(case, pod) {
         return Some("known: left over because a rule of its own counts pods of a DaemonSet");
     }
+    let hosts: Vec<&Value> = case.nodes.iter().map(|node| &node["metadata"]["labels"][HOST]).collect();
+    let unique: BTreeSet<&str> = hosts.iter().filter_map(|host| host.as_str()).collect();
+    (unique.len() < hosts.len() && pod["spec"].to_string().contains(HOST))
+        .then_some("known: left over because of nodes with one host name, or with none")
+}
+
+/// The same, where one of the nodes that the scheduler would take is the reason.
+fn known_of_node(case: &Case, pod: &Value, node: &Value) -> Option<&'static str> {
+    let antis = &pod["spec"]["affinity"]["podAntiAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"];
+    let lacks = |term: &Value| {
+        term["topologyKey"].as_str().is_some_and(|key| node["metadata"]["labels"][key].is_null())
+    };
+    if !case.daemonsets.is_empty() && antis.as_array().is_some_and(|all| all.iter().any(lacks)) {
+        return Some(
+            "known: left over because it keeps away from a DaemonSet's pods over a label that the node lacks",
+        );
+    }
     node["metadata"]["labels"][HOST]
         .is_null()
-        .then_some("known: left over because of a node without a host name")
+        .then_some("known: left over because of nodes with one host name, or with none")
 }
 
 /// Whether a spread or an affinity of the pod may be about pods of a DaemonSet (expressions are not looked into).
@@ -366,6 +389,11 @@ fn tolerates_everything(pod: &Value) -> bool {
             && (one["effect"].is_null() || one["effect"] == "NoSchedule")
     };
     pod["spec"]["tolerations"].as_array().is_some_and(|all| all.iter().any(everything))
+}
+
+fn is_ready(node: &Value) -> bool {
+    let conditions = node["status"]["conditions"].as_array();
+    conditions.is_none_or(|all| !all.iter().any(|one| one["type"] == "Ready" && one["status"] != "True"))
 }
 
 fn name_of(node: &Value) -> &str {

@@ -6,7 +6,7 @@ use poolwright_catalog::ResourceList;
 use poolwright_catalog::labels::HOSTNAME;
 
 use super::places::Place;
-use crate::model::{NamespaceLabels, Operator, Pod, PodSpec, Requirement};
+use crate::model::{NamespaceLabels, NodeTerm, Operator, Pod, PodSpec, Requirement};
 use crate::rules::{self, Identity};
 
 /// Pods that go to one new node together.
@@ -76,7 +76,9 @@ impl<'a> Bundle<'a> {
             })
         };
         let (own, theirs) = (&pod.spec, &self.leader.spec);
-        let single = own.node_affinity.as_ref().is_none_or(|terms| terms.len() == 1);
+        // An empty term admits no node.
+        let says = |terms: &&Vec<NodeTerm>| terms.iter().filter(|term| !term.requirements.is_empty()).count();
+        let single = own.node_affinity.as_ref().is_none_or(|terms| says(&terms) == 1);
         pod.priority == self.leader.priority
             && own.tolerations == theirs.tolerations
             && (single || own.node_affinity == theirs.node_affinity)

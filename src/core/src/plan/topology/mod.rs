@@ -48,8 +48,8 @@ pub(super) type Pin = Vec<Requirement>;
 /// What has turned out meanwhile.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Lessons {
-    /// Pins that came to nothing, by pod: nothing more could be had there.
-    pub bans: BTreeMap<PodKey, BTreeSet<Pin>>,
+    /// Pins that came to nothing, by pod: nothing more could be had there, and why.
+    pub bans: BTreeMap<PodKey, BTreeMap<Pin, String>>,
     /// Values that nodes of a plan had, by key: they count also where no pod was pinned to them.
     pub opened: BTreeSet<(String, String)>,
     /// Pods that were planned before and cannot stay there.
@@ -309,7 +309,7 @@ impl<'s, 'a> Assignment<'s, 'a> {
         (0..frame.cells.len())
             .filter(|cell| {
                 (with_room.contains(cell) || shops.sells(*cell, &requests, self.inputs.supply))
-                    && !banned.is_some_and(|pins| pins.contains(&self.pin(kind, &frame.cells[*cell])))
+                    && !banned.is_some_and(|pins| pins.contains_key(&self.pin(kind, &frame.cells[*cell])))
             })
             .collect()
     }
