@@ -63,6 +63,7 @@ fn config(flags: &ControllerFlags, namespace: String) -> Config {
         batch_max: flags.batch_max.unsigned_abs(),
         solver_limit: flags.time_limit.unsigned_abs(),
         min_priority: flags.min_priority,
+        preferences: flags.preferences.into(),
         placement: match flags.placement {
             Placement::Reserve => poolwright_controller::Placement::Reserve,
             Placement::Nominate => poolwright_controller::Placement::Nominate,

@@ -26,6 +26,9 @@ pub struct Document {
     /// How many pods were given a place by rules about other pods first; the bound holds with these places. Absent when none.
     #[serde(skip_serializing_if = "is_zero")]
     pub pinned_pods: usize,
+    /// How many pods have what is bought for them steered by preferences; the bound holds with these. Absent when none.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub steered_pods: usize,
     /// What the bound rests on.
     pub proof: Proof,
     /// How long planning took.
@@ -40,6 +43,9 @@ pub struct Document {
     pub existing_nodes: Vec<ExistingNode>,
     /// Pods left out, and why.
     pub unplaced: Vec<UnplacedPod>,
+    /// Preferences that are not met, and why; absent where there is none.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub relaxed_preferences: Vec<RelaxedPreference>,
     /// What simpler ways to buy would cost.
     pub baselines: Baselines,
     /// What is used of commitments; absent where there is none.
@@ -52,6 +58,20 @@ pub struct Document {
     pub catalogue: CatalogueSummary,
     /// What the reader should know about how the input was understood.
     pub notes: Vec<String>,
+}
+
+/// A preference that is not met on the nodes to buy.
+#[derive(Clone, Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct RelaxedPreference {
+    /// Which, in words.
+    pub preference: String,
+    /// Why, for machines.
+    pub reason: String,
+    /// Why, in words.
+    pub message: String,
+    /// Whose.
+    pub pods: Vec<String>,
 }
 
 /// What is used of a commitment.

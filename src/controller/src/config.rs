@@ -4,6 +4,7 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 use poolwright_core::lifecycle::Placement;
+use poolwright_core::plan::Preferences;
 
 use crate::leader::LeaseSettings;
 
@@ -30,6 +31,8 @@ pub struct Config {
     pub schedulers: Vec<String>,
     /// Pods with a lower priority buy nothing; `None` to plan for all.
     pub min_priority: Option<i32>,
+    /// Whether preferences of pods steer what is bought for them.
+    pub preferences: Preferences,
     /// How many claims are created at a time.
     pub create_concurrency: usize,
     /// How many objects are worked on at a time.
@@ -63,6 +66,7 @@ impl Config {
             placement: Placement::default(),
             schedulers: vec!["default-scheduler".to_owned()],
             min_priority: None,
+            preferences: Preferences::default(),
             create_concurrency: 10,
             act_concurrency: 32,
             list_interval: Duration::from_secs(30),

@@ -95,6 +95,7 @@ impl Planner {
         let options = PlanOptions {
             schedulers: self.config.schedulers.clone(),
             min_priority: self.config.min_priority,
+            preferences: self.config.preferences,
             // Names of claims differ between leaders, also should two of them plan from one snapshot.
             salt: format!("{}/{}", self.config.lease.identity, claim.term),
             ..PlanOptions::default()

@@ -23,6 +23,7 @@ mod runtime_class;
 mod strict;
 mod unmodelled;
 mod volumes;
+mod wishes;
 mod workload;
 mod workloads;
 

@@ -98,24 +98,31 @@ fn terms_of(
     unmodelled: &mut Vec<UnmodelledRule>,
 ) -> Vec<PodTerm> {
     let path = format!("{path}.requiredDuringSchedulingIgnoredDuringExecution");
-    let mut converted = Vec::new();
-    for (at, term) in terms.iter().enumerate() {
-        let mut add = |field: &str| {
-            let rule = "a rule about other pods with an expression that makes no sense".to_owned();
-            unmodelled.push(UnmodelledRule { field: format!("{path}[{at}]{field}"), rule });
-        };
-        let (same, other) = (term.match_label_keys.as_deref(), term.mismatch_label_keys.as_deref());
-        let Ok(selector) = selector(owner, term.label_selector.as_ref(), same, other) else {
-            add(".labelSelector");
-            continue;
-        };
-        let Some(namespaces) = namespaces(owner, term) else {
-            add(".namespaceSelector");
-            continue;
-        };
-        converted.push(PodTerm { topology_key: term.topology_key.clone(), namespaces, selector });
-    }
-    converted
+    let terms = terms.iter().enumerate();
+    terms.filter_map(|(at, term)| term_of(&format!("{path}[{at}]"), owner, term, unmodelled)).collect()
+}
+
+/// A term about other pods; `None` where it cannot be read, and then it is in `unmodelled`.
+pub(crate) fn term_of(
+    path: &str,
+    owner: Owner<'_>,
+    term: &k8s::PodAffinityTerm,
+    unmodelled: &mut Vec<UnmodelledRule>,
+) -> Option<PodTerm> {
+    let mut add = |field: &str| {
+        let rule = "a rule about other pods with an expression that makes no sense".to_owned();
+        unmodelled.push(UnmodelledRule { field: format!("{path}{field}"), rule });
+    };
+    let (same, other) = (term.match_label_keys.as_deref(), term.mismatch_label_keys.as_deref());
+    let Ok(selector) = selector(owner, term.label_selector.as_ref(), same, other) else {
+        add(".labelSelector");
+        return None;
+    };
+    let Some(namespaces) = namespaces(owner, term) else {
+        add(".namespaceSelector");
+        return None;
+    };
+    Some(PodTerm { topology_key: term.topology_key.clone(), namespaces, selector })
 }
 
 /// The namespaces that a term is about: those named and those chosen; its own where it says neither. An empty selector
@@ -151,6 +158,9 @@ fn selector(
     Ok(Some(all))
 }
 
+/// How a constraint says that it is a preference.
+pub(crate) const ANYWAY: &str = "ScheduleAnyway";
+
 /// Topology spread that must be kept. Where it is a preference (`ScheduleAnyway`) it forbids nothing and is left out; what
 /// cannot be read goes to `unmodelled`.
 pub(crate) fn spreads(
@@ -159,43 +169,40 @@ pub(crate) fn spreads(
     spec: &k8s::PodSpec,
     unmodelled: &mut Vec<UnmodelledRule>,
 ) -> Vec<SpreadRule> {
-    let mut converted = Vec::new();
-    for (at, spread) in spec.topology_spread_constraints.iter().flatten().enumerate() {
-        let path = format!("{path}.topologySpreadConstraints[{at}]");
-        if spread.when_unsatisfiable == "ScheduleAnyway" {
-            continue;
-        }
-        let mut add = |field: &str, rule: String| {
-            unmodelled.push(UnmodelledRule { field: format!("{path}{field}"), rule });
-        };
-        let Some(max_skew) = u32::try_from(spread.max_skew).ok().filter(|skew| *skew > 0) else {
-            add(".maxSkew", format!("topology spread with a maxSkew of {}", spread.max_skew));
-            continue;
-        };
-        let same = spread.match_label_keys.as_deref();
-        match selector(owner, spread.label_selector.as_ref(), same, None) {
-            Ok(selector) => converted.push(SpreadRule {
-                topology_key: spread.topology_key.clone(),
-                max_skew,
-                // The kube-scheduler counts no pods for a selector that is empty.
-                selector: selector.filter(|all| !all.is_empty()),
-                min_domains: spread.min_domains.and_then(|least| u32::try_from(least).ok()),
-                any_affinity: spread.node_affinity_policy.as_deref() == Some("Ignore"),
-                honor_taints: spread.node_taints_policy.as_deref() == Some("Honor"),
-            }),
-            Err(Senseless) => {
-                add(".labelSelector", "topology spread with an expression that makes no sense".to_owned());
-            }
-        }
-    }
-    converted
+    let all = spec.topology_spread_constraints.iter().flatten().enumerate();
+    let kept = all.filter(|(_, spread)| spread.when_unsatisfiable != ANYWAY);
+    let path = |at| format!("{path}.topologySpreadConstraints[{at}]");
+    kept.filter_map(|(at, spread)| spread_of(&path(at), owner, spread, unmodelled)).collect()
 }
 
-/// The labels of topology spread that is a preference.
-pub(crate) fn spread_wishes(spec: &k8s::PodSpec) -> BTreeSet<String> {
-    let all = spec.topology_spread_constraints.iter().flatten();
-    let wishes = all.filter(|spread| spread.when_unsatisfiable == "ScheduleAnyway");
-    wishes.map(|spread| spread.topology_key.clone()).collect()
+/// One constraint; `None` where it cannot be read, and then it is in `unmodelled`.
+pub(crate) fn spread_of(
+    path: &str,
+    owner: Owner<'_>,
+    spread: &k8s::TopologySpreadConstraint,
+    unmodelled: &mut Vec<UnmodelledRule>,
+) -> Option<SpreadRule> {
+    let mut add = |field: &str, rule: String| {
+        unmodelled.push(UnmodelledRule { field: format!("{path}{field}"), rule });
+    };
+    let Some(max_skew) = u32::try_from(spread.max_skew).ok().filter(|skew| *skew > 0) else {
+        add(".maxSkew", format!("topology spread with a maxSkew of {}", spread.max_skew));
+        return None;
+    };
+    let same = spread.match_label_keys.as_deref();
+    let Ok(selector) = selector(owner, spread.label_selector.as_ref(), same, None) else {
+        add(".labelSelector", "topology spread with an expression that makes no sense".to_owned());
+        return None;
+    };
+    Some(SpreadRule {
+        topology_key: spread.topology_key.clone(),
+        max_skew,
+        // The kube-scheduler counts no pods for a selector that is empty.
+        selector: selector.filter(|all| !all.is_empty()),
+        min_domains: spread.min_domains.and_then(|least| u32::try_from(least).ok()),
+        any_affinity: spread.node_affinity_policy.as_deref() == Some("Ignore"),
+        honor_taints: spread.node_taints_policy.as_deref() == Some("Honor"),
+    })
 }
 
 /// Requirements on labels by the owner's own values; labels that it does not have say nothing.

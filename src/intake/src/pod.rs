@@ -7,7 +7,7 @@ use poolwright_core::{Pod, PodKey, PodPhase, PodRole, PodSpec, Uid};
 
 use crate::error::{IntakeError, Problem, object_name};
 use crate::others::{self, Owner};
-use crate::{requests, rules, unmodelled, volumes};
+use crate::{requests, rules, unmodelled, volumes, wishes};
 
 /// The scheduler of pods that name none.
 const DEFAULT_SCHEDULER: &str = "default-scheduler";
@@ -78,7 +78,7 @@ pub(crate) fn pod_spec(
         volumes: Vec::new(),
         host_ports: others::host_ports(path, spec)?,
         spreads: others::spreads(path, owner, spec, &mut unmodelled),
-        spread_wishes: others::spread_wishes(spec),
+        wishes: wishes::wishes(path, owner, spec),
         affinity: others::affinity(path, owner, spec, &mut unmodelled),
         anti_affinity: others::anti_affinity(path, owner, spec, &mut unmodelled),
         unmodelled,

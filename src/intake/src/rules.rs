@@ -27,37 +27,40 @@ pub(crate) fn node_terms(
     selector: &k8s::NodeSelector,
     unmodelled: &mut Vec<UnmodelledRule>,
 ) -> Vec<NodeTerm> {
-    let mut terms = Vec::new();
-    for (at, term) in selector.node_selector_terms.iter().enumerate() {
-        let mut requirements = Vec::new();
-        for (index, field) in term.match_fields.iter().flatten().enumerate() {
-            match field_requirement(field) {
-                Some(requirement) => requirements.push(requirement),
-                None => unmodelled.push(UnmodelledRule {
-                    field: format!("{path}[{at}].matchFields[{index}]"),
-                    rule: format!(
-                        "node affinity by the field `{}` with the operator `{}`",
-                        field.key, field.operator
-                    ),
-                }),
-            }
+    let terms = selector.node_selector_terms.iter().enumerate();
+    terms.map(|(at, term)| node_term(&format!("{path}[{at}]"), term, unmodelled)).collect()
+}
+
+/// One term on nodes; expressions in it that cannot be evaluated go to `unmodelled`.
+pub(crate) fn node_term(
+    path: &str,
+    term: &k8s::NodeSelectorTerm,
+    unmodelled: &mut Vec<UnmodelledRule>,
+) -> NodeTerm {
+    let mut requirements = Vec::new();
+    for (index, field) in term.match_fields.iter().flatten().enumerate() {
+        match field_requirement(field) {
+            Some(requirement) => requirements.push(requirement),
+            None => unmodelled.push(UnmodelledRule {
+                field: format!("{path}.matchFields[{index}]"),
+                rule: format!(
+                    "node affinity by the field `{}` with the operator `{}`",
+                    field.key, field.operator
+                ),
+            }),
         }
-        for (index, expression) in term.match_expressions.iter().flatten().enumerate() {
-            let values = expression.values.clone().unwrap_or_default();
-            match operator(&expression.operator, values) {
-                Some(operator) => requirements.push(Requirement { key: expression.key.clone(), operator }),
-                None => unmodelled.push(UnmodelledRule {
-                    field: format!("{path}[{at}].matchExpressions[{index}]"),
-                    rule: format!(
-                        "node affinity with the operator `{}` and these values",
-                        expression.operator
-                    ),
-                }),
-            }
-        }
-        terms.push(NodeTerm { requirements });
     }
-    terms
+    for (index, expression) in term.match_expressions.iter().flatten().enumerate() {
+        let values = expression.values.clone().unwrap_or_default();
+        match operator(&expression.operator, values) {
+            Some(operator) => requirements.push(Requirement { key: expression.key.clone(), operator }),
+            None => unmodelled.push(UnmodelledRule {
+                field: format!("{path}.matchExpressions[{index}]"),
+                rule: format!("node affinity with the operator `{}` and these values", expression.operator),
+            }),
+        }
+    }
+    NodeTerm { requirements }
 }
 
 /// The one field of a node that Kubernetes lets a pod choose by is its name: `In` or `NotIn`, with one value.

@@ -9,6 +9,7 @@ use k8s_openapi::api::events::v1::Event;
 use kube::api::ListParams;
 use kube::runtime::{WatchStreamExt, watcher};
 use kube::{Api, ResourceExt};
+use poolwright_api::NodeClaim;
 use poolwright_plane::trial::{
     Cluster, Trial, WITHIN, condition, is_true, node_class, node_pool, pod, taint_keys,
 };
@@ -86,6 +87,42 @@ async fn when_the_cheapest_is_out_of_stock_the_next_cheapest_is_launched_for_the
     assert!(said.iter().any(|note| note.contains("g6.2xlarge")), "{said:?}");
     let gone = said_of_claims(&cluster, &name, "StockOut").await.unwrap();
     assert!(gone.is_empty(), "no claim had to be given up for it: {gone:?}");
+    cluster.delete_pods(&namespace).await.unwrap();
+}
+
+#[tokio::test]
+async fn a_preferred_type_is_bought_while_it_is_cheap_enough_and_another_one_when_it_is_out_of_stock() {
+    let (_, cluster) = trial().await;
+    let namespace = cluster.namespace("preferred").await.unwrap();
+    let (stocked, empty) = (unique("stocked"), unique("empty"));
+    // 0.8048 and 1.212 $/h: the preferred one is dearer, but not twice as dear.
+    let requirements = only(&["g6.xlarge", "g5.2xlarge"], &["us-east-1a", "us-east-1b"]);
+    let pool = |name: &str| node_pool(name, json!({"template": {"spec": {"requirements": requirements}}}));
+    let none = json!({"faults": {"stockOuts": [{"instanceType": "g5.2xlarge"}]}});
+    let classes = [node_class(&stocked, json!({})), node_class(&empty, none)];
+    cluster.apply("", &classes).await.unwrap();
+    cluster.apply("", &[pool(&stocked), pool(&empty)]).await.unwrap();
+    let preferring = |name: &str, pool: &str| {
+        let mut pod = gpu_pod(name, pool);
+        let wanted = |key: &str, value: &str| json!({"matchExpressions": [{"key": key, "operator": "In", "values": [value]}]});
+        pod["spec"]["affinity"]["nodeAffinity"]["preferredDuringSchedulingIgnoredDuringExecution"] = json!([
+            {"weight": 90, "preference": wanted("node.kubernetes.io/instance-type", "g5.2xlarge")},
+            {"weight": 10, "preference": wanted("topology.kubernetes.io/zone", "us-east-1b")},
+        ]);
+        pod
+    };
+    let pods = [preferring("wish", &stocked), preferring("comfort", &empty)];
+    cluster.apply(&namespace, &pods).await.unwrap();
+    cluster.wait_running(&namespace, 2).await.unwrap();
+
+    let kinds = async |pool: &str| {
+        let claims = cluster.claims(pool).await.unwrap();
+        let of = |claim: &NodeClaim| claim.status.as_ref().and_then(|status| status.offering.clone());
+        claims.iter().filter_map(of).map(|of| format!("{}/{}", of.instance_type, of.zone)).collect::<Vec<_>>()
+    };
+    assert_eq!(kinds(&stocked).await, ["g5.2xlarge/us-east-1b"], "what is preferred");
+    let bought = kinds(&empty).await;
+    assert!(bought.len() == 1 && bought[0].starts_with("g6.xlarge/"), "what can be had, once: {bought:?}");
     cluster.delete_pods(&namespace).await.unwrap();
 }
 

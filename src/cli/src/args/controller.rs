@@ -7,6 +7,7 @@ use std::path::PathBuf;
 use clap::ValueEnum;
 use jiff::SignedDuration;
 
+use super::PreferenceMode;
 use super::plan::duration;
 
 /// Flags of `controller`.
@@ -50,6 +51,10 @@ pub struct ControllerFlags {
     /// Buy nothing for pods with a lower priority; they run where room is left [default: buy for all]
     #[arg(long, value_name = "NUMBER", env = "POOLWRIGHT_MIN_PRIORITY", allow_negative_numbers = true)]
     pub min_priority: Option<i32>,
+
+    /// What is done with preferences of pods: preferred affinity, ScheduleAnyway, PreferNoSchedule
+    #[arg(long, value_enum, value_name = "MODE", default_value_t = PreferenceMode::Respect, env = "POOLWRIGHT_PREFERENCES")]
+    pub preferences: PreferenceMode,
 
     /// How pods come to the nodes that were bought for them
     #[arg(long, value_enum, value_name = "HOW", default_value_t = Placement::Reserve, env = "POOLWRIGHT_PLACEMENT")]

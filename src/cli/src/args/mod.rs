@@ -3,6 +3,7 @@
 mod controller;
 mod explain;
 mod plan;
+mod preferences;
 mod search;
 mod solve;
 
@@ -14,6 +15,7 @@ use clap_complete::Shell;
 pub use controller::{ControllerFlags, LogFormat, Placement};
 pub use explain::{ExplainFlags, Explainable};
 pub use plan::{CapacityChoice, InputFlags, OutputFormat, PlanFlags, SharingMode};
+pub use preferences::PreferenceMode;
 pub use search::SearchFlags;
 pub use solve::{SolveFlags, SolveFormat};
 

@@ -7,7 +7,7 @@ use clap::ValueEnum;
 use jiff::SignedDuration;
 use poolwright_catalog::{CapacityType, UsdPerHour};
 
-use super::SearchFlags;
+use super::{PreferenceMode, SearchFlags};
 
 /// Flags of `plan`.
 #[derive(Debug, clap::Args)]
@@ -157,6 +157,16 @@ pub struct InputFlags {
     /// May be repeated.
     #[arg(long, value_name = "KEY=AMOUNT", help_heading = "What may be bought")]
     pub limit: Vec<String>,
+
+    /// What is done with preferences of pods: preferred affinity, ScheduleAnyway, PreferNoSchedule
+    #[arg(
+        long,
+        value_name = "MODE",
+        value_enum,
+        default_value_t = PreferenceMode::Respect,
+        help_heading = "What may be bought"
+    )]
+    pub preferences: PreferenceMode,
 }
 
 /// A capacity type, or all of them.

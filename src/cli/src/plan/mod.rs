@@ -158,6 +158,7 @@ fn prepare(flags: &InputFlags, search: &SearchFlags) -> Result<(Input, PlanOptio
             prior: INTERRUPTIONS,
         }),
         commitments: committed.terms(&offers.catalogue)?,
+        preferences: flags.preferences.into(),
         solver: search.options(),
         ..PlanOptions::default()
     };

@@ -10,7 +10,7 @@ use super::{Input, PodNames};
 use crate::budget::Times;
 use crate::document::{
     Baselines, CommitmentUse, Document, ExistingNode, GpuInstance, GpuShare, GpuUse, NewNode, PodCounts,
-    UnplacedPod, gap, six_decimals,
+    RelaxedPreference, UnplacedPod, gap, six_decimals,
 };
 use crate::exit::Failure;
 
@@ -66,6 +66,12 @@ pub fn document(plan: Plan, input: Input, times: Times) -> Result<Document, Fail
             plan.pinned_pods
         ));
     }
+    if plan.steered_pods > 0 {
+        notes.push(format!(
+            "preferences of {} pods steered what is bought for them; the lower bound holds with these",
+            plan.steered_pods
+        ));
+    }
     notes.extend(arm(&plan, &input.snapshot).filter(|_| input.implicit_pool));
     // Limits that are reached are told by the pods they leave out.
     for (name, findings) in &plan.pools {
@@ -81,6 +87,7 @@ pub fn document(plan: Plan, input: Input, times: Times) -> Result<Document, Fail
         lower_bound_usd_per_hour: plan.bound,
         gap: gap(plan.cost + plan.risk, plan.bound),
         pinned_pods: plan.pinned_pods,
+        steered_pods: plan.steered_pods,
         proof: plan.proof,
         elapsed_seconds: six_decimals(times.elapsed.as_secs_f64()),
         first_plan_seconds: six_decimals(times.first.as_secs_f64()),
@@ -98,6 +105,16 @@ pub fn document(plan: Plan, input: Input, times: Times) -> Result<Document, Fail
                 pod: pod(&left.pod),
                 reason: left.reason.as_str().to_owned(),
                 message: left.message.clone(),
+            })
+            .collect(),
+        relaxed_preferences: plan
+            .relaxed
+            .iter()
+            .map(|relaxed| RelaxedPreference {
+                preference: relaxed.preference.clone(),
+                reason: relaxed.reason.as_str().to_owned(),
+                message: relaxed.reason.words().to_owned(),
+                pods: relaxed.pods.iter().map(pod).collect(),
             })
             .collect(),
         baselines: Baselines {

@@ -20,6 +20,8 @@ const LAYOUTS_SHOWN: usize = 12;
 const REASONS_SHOWN: usize = 15;
 /// Pods named for each reason.
 const PODS_NAMED: usize = 3;
+/// Preferences shown that are not met.
+const RELAXED_SHOWN: usize = 8;
 
 /// Prints `plan`.
 pub fn print(plan: &Document, out: &mut impl Write) -> io::Result<()> {
@@ -36,6 +38,10 @@ pub fn print(plan: &Document, out: &mut impl Write) -> io::Result<()> {
     if !plan.unplaced.is_empty() {
         writeln!(out, "\nLeft out: {}", pods(plan.unplaced.len()))?;
         writeln!(out, "{}", left_out(plan))?;
+    }
+    if !plan.relaxed_preferences.is_empty() {
+        writeln!(out, "\nPreferences not met:")?;
+        writeln!(out, "{}", relaxed(plan))?;
     }
     if let Some(explained) = &plan.explanation {
         writeln!(out, "\nWhy {} went there:", explained.pod)?;
@@ -202,7 +208,9 @@ fn figures(plan: &Document) -> String {
     };
     if !plan.nodes.is_empty() {
         let bound = plan.lower_bound_usd_per_hour;
-        let verdict = if plan.gap == 0.0 && plan.pinned_pods > 0 {
+        let verdict = if plan.gap == 0.0 && plan.steered_pods > 0 {
+            "this plan is as cheap as any that meets these preferences".to_owned()
+        } else if plan.gap == 0.0 && plan.pinned_pods > 0 {
             "this plan is as cheap as any with these zones".to_owned()
         } else if plan.gap == 0.0 {
             "this plan is as cheap as any can be".to_owned()
@@ -263,6 +271,28 @@ fn left_out(plan: &Document) -> String {
     if let Some(rest) = reasons.get(REASONS_SHOWN..).filter(|rest| !rest.is_empty()) {
         let pods = rest.iter().map(|(_, pods)| pods.len()).sum();
         table.add_row([count(pods), format!("for {} more reasons; -o json lists them", rest.len())]);
+    }
+    table.set_width(WIDTH + GAP - 2);
+    first_column_right(&mut table);
+    indent(&text(table))
+}
+
+/// Preferences that are not met, those of most pods first.
+fn relaxed(plan: &Document) -> String {
+    let mut all: Vec<_> = plan.relaxed_preferences.iter().collect();
+    all.sort_by_key(|one| std::cmp::Reverse(one.pods.len()));
+    let mut table = plain();
+    for one in all.iter().take(RELAXED_SHOWN) {
+        let named = one.pods.iter().take(PODS_NAMED).map(String::as_str).collect::<Vec<_>>().join(", ");
+        let more = match one.pods.len().saturating_sub(PODS_NAMED) {
+            0 => String::new(),
+            more => format!(" and {} more", count(more)),
+        };
+        let text = format!("{}: {}\n{named}{more}", one.preference, one.message);
+        table.add_row([count(one.pods.len()), text]);
+    }
+    if let Some(rest) = all.get(RELAXED_SHOWN..).filter(|rest| !rest.is_empty()) {
+        table.add_row([String::new(), format!("{} more; -o json lists them", rest.len())]);
     }
     table.set_width(WIDTH + GAP - 2);
     first_column_right(&mut table);

@@ -9,6 +9,7 @@ mod quota;
 mod rules;
 mod snapshot;
 mod volumes;
+mod wishes;
 mod workload;
 
 pub use claim::{Claim, ClaimName, Condition, Deadlines, Launched, RankedOffering};
@@ -20,4 +21,5 @@ pub use quota::Quota;
 pub use rules::{Effect, NodeTerm, Operator, Requirement, Taint, Toleration, TolerationMatch};
 pub use snapshot::{Instance, Snapshot};
 pub use volumes::{NodeDrivers, PodVolume, StorageClass, Volume, VolumeClaim, VolumeShape};
+pub use wishes::{Weighted, Wishes};
 pub use workload::Workload;

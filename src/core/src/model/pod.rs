@@ -11,6 +11,7 @@ use super::claim::ClaimName;
 use super::others::{HostPort, PodTerm, SpreadRule};
 use super::rules::{NodeTerm, Toleration};
 use super::volumes::PodVolume;
+use super::wishes::Wishes;
 
 /// A pod's namespace and name.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -61,8 +62,8 @@ pub struct PodSpec {
     pub anti_affinity: Vec<PodTerm>,
     /// How its like are spread, AND-ed.
     pub spreads: Vec<SpreadRule>,
-    /// Labels over which its like would rather be spread (`ScheduleAnyway`): a preference that is not weighed.
-    pub spread_wishes: BTreeSet<String>,
+    /// What it would like besides; `None` when it has no preferences.
+    pub wishes: Option<Box<Wishes>>,
     /// Where each of its volumes can be used, as OR-ed terms on nodes, AND-ed. Filled in when a plan is made, from
     /// [`Pod::volumes`] and what they are bound to then.
     pub volumes: Vec<Vec<NodeTerm>>,

@@ -98,8 +98,9 @@ impl Maker<'_, '_> {
         let planned_price = price(node.offer.standing);
         let planned_type = &self.id(node, &node.offer).instance_type;
         let ceiling = self.uses(node, &node.offer);
-        // (dearer?, price, other type?, id): what was planned sorts first among equals.
-        let mut others: Vec<(Option<UsdPerHour>, bool, &OfferingId, &Offer)> = Vec::new();
+        // (less preferred?, price, other type?, id): what was planned sorts first among equals.
+        let mut others: Vec<(bool, Option<UsdPerHour>, bool, &OfferingId, &Offer)> = Vec::new();
+        let wished = self.wished(node);
         let mut second: Option<(UsdPerHour, &InstanceTypeName)> = None;
         for offer in &self.supply.pools[node.pool].offers {
             let same_kind = matches!(
@@ -124,7 +125,8 @@ impl Maker<'_, '_> {
             if !(affordable || better_second.is_some()) || !self.holds(node, offer, &requests) {
                 continue;
             }
-            if let Some(price) = better_second {
+            let less = !wished.iter().all(|wish| self.admissions.admits(node.pool, *wish, offer.offering));
+            if let Some(price) = better_second.filter(|_| !less) {
                 second = Some((price, &id.instance_type));
             }
             let within = || {
@@ -132,18 +134,19 @@ impl Maker<'_, '_> {
                 uses.iter().all(|(limit, amount)| ceiling.get(limit).is_some_and(|most| amount <= most))
             };
             if affordable && within() && self.same_terms(node, offer) {
-                others.push((price(offer.standing), id.instance_type != *planned_type, id, offer));
+                others.push((less, price(offer.standing), id.instance_type != *planned_type, id, offer));
             }
         }
-        others.sort_by(|a, b| (a.0, a.1, a.2).cmp(&(b.0, b.1, b.2)));
+        others.sort_by(|a, b| (a.0, a.1, a.2, a.3).cmp(&(b.0, b.1, b.2, b.3)));
         let mut offers: Vec<&Offer> = vec![&node.offer];
-        offers.extend(others.iter().map(|other| other.3));
+        offers.extend(others.iter().map(|other| other.4));
         // Something cheaper that does the same would have been planned, were the solver perfect.
-        if others.first().is_some_and(|(cheapest, ..)| *cheapest < planned_price) {
+        if others.first().is_some_and(|(less, cheapest, ..)| !less && *cheapest < planned_price) {
             offers.swap(0, 1);
-            offers[1..].sort_by_key(|offer| {
+            let preferred = 1 + others.iter().filter(|other| !other.0).count();
+            offers[1..preferred].sort_by_key(|offer| {
                 let id = self.id(node, offer);
-                (price(offer.standing), id.instance_type != self.id(node, others[0].3).instance_type, id)
+                (price(offer.standing), id.instance_type != self.id(node, others[0].4).instance_type, id)
             });
         }
         offers.truncate(self.options.max_offerings.max(1));
@@ -157,14 +160,15 @@ impl Maker<'_, '_> {
             .collect();
         let chosen = &offerings[0];
         let second = second.filter(|(_, name)| **name != chosen.offering.instance_type);
-        let mut reason = reason(chosen, pods, &stated, second, &self.supply.pools[node.pool].pool.name.0);
-        let wishes = node.content.keys().flat_map(|class| &self.classes.classes[*class].spec.spread_wishes);
-        let wishes: BTreeSet<String> = wishes.map(|key| format!("`{key}`")).collect();
-        if !wishes.is_empty() {
-            let keys = wishes.into_iter().collect::<Vec<_>>().join(", ");
-            reason = format!("{reason}; the preference to spread over {keys} was not weighed");
-        }
+        let reason = reason(chosen, pods, &stated, second, &self.supply.pools[node.pool].pool.name.0);
         Order { offerings, reason }
+    }
+
+    /// What is met of the wishes of its pods, as signatures that alternatives should meet too.
+    fn wished(&self, node: &NewNode<'_>) -> BTreeSet<usize> {
+        let met = |wish: &&usize| self.admissions.admits(node.pool, **wish, node.offer.offering);
+        let classes = node.content.keys().map(|class| &self.classes.classes[*class]);
+        classes.filter_map(|class| class.wished.iter().find(met).copied()).collect()
     }
 
     fn id(&self, node: &NewNode<'_>, offer: &Offer) -> &OfferingId {

@@ -10,6 +10,7 @@ use super::company::Company;
 use super::demand::Wanting;
 use super::gpus::{self, Sharing, Wish};
 use super::topology::{Assigned, Pin};
+use super::wishes::Chosen;
 use crate::model::{NodeTerm, Pod, PodKey, PodSpec, Toleration};
 
 /// Pods with equal specs, profiles and priority.
@@ -25,6 +26,8 @@ pub(super) struct Class<'a> {
     pub profile: usize,
     /// Index into [`Classes::signatures`].
     pub signature: usize,
+    /// Those that new nodes should meet besides, the most wished for first; empty for most.
+    pub wished: Vec<usize>,
     /// The oldest first.
     pub pods: Vec<&'a Pod>,
     /// Pods that share the node of the only one in `pods`; what they take is part of `requests`.
@@ -54,13 +57,13 @@ type Signature<'a> = (
     &'a Pin,
 );
 
-/// What pods of one class share: priority, spec, profile, pin, and whom they lead, if anybody.
-type Like<'a> = (Reverse<i32>, &'a PodSpec, usize, &'a Pin, Option<&'a PodKey>);
+/// What pods of one class share: priority, spec, profile, pin, wishes that are kept, and whom they lead, if anybody.
+type Like<'a> = (Reverse<i32>, &'a PodSpec, usize, &'a Pin, &'a [Pin], Option<&'a PodKey>);
 
 /// Groups pods, in an order that depends on nothing but the pods.
 pub(super) fn group<'a>(
     wanting: &[Wanting<'a>],
-    assigned: &'a Assigned<'_>,
+    (assigned, chosen): (&'a Assigned<'_>, &'a Chosen<'_>),
     company: &mut Cow<'_, Company<'a>>,
     sharing: Sharing,
     models: &[&MigModel],
@@ -71,18 +74,23 @@ pub(super) fn group<'a>(
     for want in wanting.iter().filter(|want| !apart(&want.pod.key)) {
         let key = &want.pod.key;
         let leads = (!assigned.with(key).is_empty()).then_some(key);
-        let key = (Reverse(want.pod.priority), &want.pod.spec, company.of(key), assigned.pin(key), leads);
+        let (pin, levels) = (assigned.pin(key), chosen.levels(key));
+        let key = (Reverse(want.pod.priority), &want.pod.spec, company.of(key), pin, levels, leads);
         groups.entry(key).or_default().push(want.pod);
     }
     let mut known: BTreeMap<Signature<'a>, usize> = BTreeMap::new();
     let mut classes = Classes::default();
-    for ((_, _, mut profile, pin, leads), mut pods) in groups {
+    for ((_, _, mut profile, pin, levels, leads), mut pods) in groups {
         let spec = &pods[0].spec;
-        let signature = (&spec.node_selector, &spec.node_affinity, &spec.tolerations, &spec.volumes, pin);
-        let signature = *known.entry(signature).or_insert_with(|| {
-            classes.signatures.push((spec, pin));
-            classes.signatures.len() - 1
-        });
+        let mut number = |pin| {
+            let signature = (&spec.node_selector, &spec.node_affinity, &spec.tolerations, &spec.volumes, pin);
+            *known.entry(signature).or_insert_with(|| {
+                classes.signatures.push((spec, pin));
+                classes.signatures.len() - 1
+            })
+        };
+        let signature = number(pin);
+        let wished = levels.iter().map(number).collect();
         pods.sort_by(|a, b| (a.created, &a.key).cmp(&(b.created, &b.key)));
         let (mut requests, wish) = gpus::wanted(sharing, models, spec);
         let with = leads.map_or(&[][..], |leader| assigned.with(leader));
@@ -94,7 +102,17 @@ pub(super) fn group<'a>(
             profile = company.to_mut().together(profiles);
         }
         let priority = pods[0].priority;
-        classes.classes.push(Class { spec, requests, wish, priority, profile, signature, pods, with });
+        classes.classes.push(Class {
+            spec,
+            requests,
+            wish,
+            priority,
+            profile,
+            signature,
+            wished,
+            pods,
+            with,
+        });
     }
     classes
 }

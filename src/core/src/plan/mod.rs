@@ -16,6 +16,7 @@ mod gpus;
 mod layout;
 mod limits;
 mod miss;
+mod relaxed;
 mod risk;
 mod room;
 mod rounds;
@@ -25,11 +26,13 @@ mod supply;
 mod topology;
 mod types;
 mod volumes;
+mod wishes;
 mod words;
 
 pub use demand_source::{ExpectedPods, expected};
 pub(crate) use demand_source::{is_expected, kept_until};
 pub use gpus::Sharing;
+pub use relaxed::{Preferences, RelaxedPreference, RelaxedReason};
 pub use risk::SpotRisk;
 pub use rulings::{Candidacy, Ruling, rulings};
 pub use types::{
@@ -37,6 +40,7 @@ pub use types::{
     PlannedShare, PoolFindings, Solve, Target, UnplacedPod, UnplacedReason,
 };
 
+pub(crate) use wishes::RELAXED;
 pub(crate) use words::gist;
 
 use std::borrow::Cow;
@@ -75,6 +79,8 @@ pub struct PlanOptions {
     pub spot_risk: Option<SpotRisk>,
     /// Money paid beforehand.
     pub commitments: Vec<Commitment>,
+    /// Whether preferences of pods steer what is bought for them.
+    pub preferences: Preferences,
     /// Whether to keep what the solver was asked and what it answered, in [`Plan::solves`].
     pub keep_solves: bool,
     /// Makes claim names of different planners differ: the CLI may leave it empty.
@@ -96,6 +102,7 @@ impl Default for PlanOptions {
             sharing: Sharing::Whole,
             spot_risk: None,
             commitments: Vec::new(),
+            preferences: Preferences::Respect,
             keep_solves: false,
             salt: String::new(),
         }
@@ -125,7 +132,7 @@ pub fn plan(snapshot: &Snapshot, now: Timestamp, options: &PlanOptions, watch: &
     company.set_least(snapshot, &daemons, &rooms, &supply);
     let scene =
         Scene { snapshot, volumes: &resolved, now, options, company, relations, daemons, demand, rooms };
-    let Attempt { mut plan, limits_reached, .. } = scene.best_attempt(&supply, watch);
+    let Attempt { mut plan, limits_reached, .. } = scene.weigh(&supply, watch);
     for (pool, sentence) in limits_reached {
         if let Some(findings) = supply.findings.get_mut(&pool) {
             findings.limit_reached.get_or_insert(sentence);
@@ -184,14 +191,23 @@ struct Attempt {
     /// Pods that were pinned to a place and are left over there, and why.
     left: Vec<(PodKey, topology::Pin, String)>,
     limits_reached: Vec<(PoolName, String)>,
+    /// What became of preferences before anything was packed.
+    wishes: wishes::Record,
+    /// No plan without preferences costs less; `None` where that is not known.
+    floor: Option<UsdPerHour>,
 }
 
 impl Scene<'_> {
     /// Places are chosen one after the other, and in another order there may be one for each pod: pods that found none choose
     /// first, as long as that leaves fewer over.
-    fn best_attempt(&self, supply: &supply::Supply<'_>, watch: &mut dyn Watch) -> Attempt {
+    fn best_attempt(
+        &self,
+        supply: &supply::Supply<'_>,
+        preferences: Preferences,
+        watch: &mut dyn Watch,
+    ) -> Attempt {
         let mut first = BTreeSet::new();
-        let mut best = self.settled_attempt(supply, &first, watch);
+        let mut best = self.settled_attempt(supply, preferences, &first, watch);
         let most = REORDERINGS.min(REORDERED_PODS / self.demand.wanting.len().max(1));
         for _ in 0..most {
             let left = best.plan.unplaced.iter();
@@ -201,7 +217,7 @@ impl Scene<'_> {
             if first.len() == before || watch.should_stop() {
                 break;
             }
-            let next = self.settled_attempt(supply, &first, watch);
+            let next = self.settled_attempt(supply, preferences, &first, watch);
             let better = next.plan.refused.is_empty()
                 && (!best.plan.refused.is_empty() || self.left_over(&next.plan) < self.left_over(&best.plan));
             if better {
@@ -228,13 +244,14 @@ impl Scene<'_> {
     fn settled_attempt(
         &self,
         supply: &supply::Supply<'_>,
+        preferences: Preferences,
         first: &BTreeSet<PodKey>,
         watch: &mut dyn Watch,
     ) -> Attempt {
         let mut lessons = topology::Lessons { first: first.clone(), ..topology::Lessons::default() };
         let mut attempts = 1;
         loop {
-            let attempt = self.attempt(supply, &lessons, watch);
+            let attempt = self.attempt(supply, &lessons, preferences, watch);
             if attempts == ATTEMPTS || !self.learn(&mut lessons, &attempt.plan, &attempt.left) {
                 return attempt;
             }
@@ -246,6 +263,7 @@ impl Scene<'_> {
         &self,
         supply: &supply::Supply<'_>,
         lessons: &topology::Lessons,
+        preferences: Preferences,
         watch: &mut dyn Watch,
     ) -> Attempt {
         let Self { snapshot, volumes, now, options, company, relations, daemons, .. } = self;
@@ -277,14 +295,26 @@ impl Scene<'_> {
             };
             unplaced.push(UnplacedPod { pod: (*pod).clone(), reason, message });
         }
+        let chosen = wishes::choose(&wishes::Inputs {
+            snapshot,
+            supply,
+            options,
+            preferences,
+            rooms: &rooms,
+            settled: &settled.placed,
+            open: &settled.open,
+            assigned: &assigned,
+        });
         let mut company = Cow::Borrowed(company);
         let models = supply.mig_models();
-        let classes = classes::group(&settled.open, &assigned, &mut company, options.sharing, &models);
+        let with = (&assigned, &chosen);
+        let classes = classes::group(&settled.open, with, &mut company, options.sharing, &models);
         let company: &company::Company<'_> = &company;
         let admissions = supply::Admissions::new(supply, &classes.signatures);
         let mut limits = limits::Limits::new(supply, snapshot, &options.limits);
         let inputs = rounds::Inputs { supply, admissions: &admissions, classes: &classes, company, options };
         let mut outcome = rounds::run(&inputs, &mut rooms, &mut limits, watch);
+        let floor = chosen.floor(&inputs, &outcome);
         outcome.unite(&assigned);
 
         let displaced = settled.open.iter().filter(|want| want.displaced(&rooms)).map(|want| &want.pod.key);
@@ -369,7 +399,7 @@ impl Scene<'_> {
             let Some(pool) = limits.all[limit as usize].pool else { continue };
             limits_reached.push((supply.pools[pool].pool.name.clone(), limits.sentence(limit, supply)));
         }
-        Attempt { plan, left: pinned_and_left, limits_reached }
+        Attempt { plan, left: pinned_and_left, limits_reached, wishes: chosen.record(), floor }
     }
 
     /// Whether a plan shows something that the next attempt should know.

@@ -144,11 +144,20 @@ pub(super) fn run<'a>(
         _ => None,
     });
     let fits = Fits::new(supply, classes);
-    let tiers: Vec<Vec<u32>> = (0..classes.classes.len())
-        .map(|class| {
-            let holding = priced.iter().filter(|choice| fits.holds(choice, class, inputs));
-            let weights: BTreeSet<u32> = holding.map(|choice| choice.weight).collect();
-            weights.into_iter().rev().collect()
+    // What new nodes should meet, and the weight of pools: all preferences first, at last none.
+    let tiers: Vec<Vec<(usize, u32)>> = classes
+        .classes
+        .iter()
+        .enumerate()
+        .map(|(class, of)| {
+            let fits = &fits;
+            let of_signature = |signature: usize| {
+                let holding =
+                    priced.iter().filter(move |choice| fits.holds(choice, class, signature, inputs));
+                let weights: BTreeSet<u32> = holding.map(|choice| choice.weight).collect();
+                weights.into_iter().rev().map(move |weight| (signature, weight))
+            };
+            of.wished.iter().copied().chain([of.signature]).flat_map(of_signature).collect()
         })
         .collect();
     let mut run = Run {
@@ -178,10 +187,11 @@ pub(super) fn run<'a>(
     let rounds = tiers.iter().map(Vec::len).max().unwrap_or(0).max(1);
     for round in 0..rounds {
         let admitted = |class: usize| -> Vec<usize> {
-            let Some(weight) = tiers[class].get(round) else { return Vec::new() };
-            (0..priced.len())
-                .filter(|at| priced[*at].weight == *weight && fits.holds(&priced[*at], class, inputs))
-                .collect()
+            let Some((signature, weight)) = tiers[class].get(round) else { return Vec::new() };
+            let is_home = |at: &usize| {
+                priced[*at].weight == *weight && fits.holds(&priced[*at], class, *signature, inputs)
+            };
+            (0..priced.len()).filter(is_home).collect()
         };
         // In the first round every pod may use what is there; later only those with another tier to go to.
         let takes_part = |class: usize| round == 0 || tiers[class].len() > round;
@@ -191,7 +201,8 @@ pub(super) fn run<'a>(
     }
     if !unpriced.is_empty() {
         let admitted = |class: usize| -> Vec<usize> {
-            (0..unpriced.len()).filter(|at| fits.holds(&unpriced[*at], class, inputs)).collect()
+            let signature = classes.classes[class].signature;
+            (0..unpriced.len()).filter(|at| fits.holds(&unpriced[*at], class, signature, inputs)).collect()
         };
         if !run.tier(&unpriced, |_| true, admitted, false, watch) {
             return run.outcome;
@@ -219,9 +230,10 @@ impl Fits {
         Self(supply.capacities.iter().map(of).collect())
     }
 
-    fn holds(&self, choice: &Choice, class: usize, inputs: &Inputs<'_, '_>) -> bool {
+    /// Whether a choice is a home for a class of which this signature is asked.
+    fn holds(&self, choice: &Choice, class: usize, signature: usize, inputs: &Inputs<'_, '_>) -> bool {
         let wanted = &inputs.classes.classes[class];
-        choice.signatures.contains(wanted.signature)
+        choice.signatures.contains(signature)
             && self.0[choice.offer.capacity].contains(class)
             && inputs.company.admits(wanted.profile, &inputs.supply.residents[choice.offer.residents])
             && (choice.form == Form::Plain || wanted.requests.get(ResourceName::NVIDIA_GPU) == 0)

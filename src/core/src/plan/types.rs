@@ -8,6 +8,7 @@ use poolwright_catalog::{InstanceTypeName, MigProfile, OfferingId, UsdPerHour};
 use poolwright_solver::Proof;
 use serde::{Deserialize, Serialize};
 
+use super::relaxed::RelaxedPreference;
 use crate::model::{ClaimName, Deadlines, NodeClassRef, PodKey, PoolName, RankedOffering, Taint, Uid};
 
 /// What to buy and where every pod that waits goes, with the reasons.
@@ -35,6 +36,11 @@ pub struct Plan {
     /// How many pods were given a place by rules about other pods (zones, nodes to share) before anything was packed; with
     /// any, `bound` holds for plans with these places only.
     pub pinned_pods: usize,
+    /// How many pods have what is bought for them steered by preferences; with any, `bound` holds for plans that meet the
+    /// same preferences only.
+    pub steered_pods: usize,
+    /// Preferences that are not met on the nodes to buy; sorted.
+    pub relaxed: Vec<RelaxedPreference>,
     /// What `bound` rests on: the weakest of what the solves behind it say.
     pub proof: Proof,
     /// How many of `claims` have a first offering with an unknown price: their cost is in neither `cost` nor `bound`.

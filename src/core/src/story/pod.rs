@@ -8,7 +8,7 @@ use poolwright_catalog::labels::HOSTNAME;
 
 use super::list;
 use crate::model::{Pod, PodKey, PodPhase, PodRole, PodSpec, Snapshot};
-use crate::plan::{Candidacy, Plan, PlanOptions, Ruling, Target, gist, rulings};
+use crate::plan::{Candidacy, Plan, PlanOptions, RELAXED, Ruling, Target, gist, rulings};
 
 /// No story is longer.
 pub const MOST_LINES: usize = 6;
@@ -34,6 +34,7 @@ pub fn pod(
     lines.extend(ruled_out(&rulings));
     lines.extend(left(&rulings));
     lines.push(outcome(plan, key));
+    lines.extend(relaxed(plan, key));
     lines.truncate(MOST_LINES);
     Some(lines)
 }
@@ -144,6 +145,16 @@ fn left(rulings: &[Candidacy]) -> Option<String> {
     Some(format!("Nearest: {} of pool {}, but for this: {reason}.", nearest.offering, nearest.pool))
 }
 
+/// Its preferences that are not met.
+fn relaxed(plan: &Plan, key: &PodKey) -> Option<String> {
+    let own = plan.relaxed.iter().filter(|relaxed| relaxed.pods.binary_search(key).is_ok());
+    let own: Vec<String> = own.map(ToString::to_string).collect();
+    let more = own.len().saturating_sub(SHOWN);
+    let more = if more > 0 { format!("; and {more} more") } else { String::new() };
+    let shown = own.iter().take(SHOWN).map(String::as_str).collect::<Vec<_>>().join("; ");
+    (!own.is_empty()).then(|| format!("Relaxed: {shown}{more}."))
+}
+
 fn outcome(plan: &Plan, key: &PodKey) -> String {
     if let Some(claim) = plan.claims.iter().find(|claim| claim.planned_pods.contains(key)) {
         let others = claim.planned_pods.len() - 1;
@@ -152,7 +163,9 @@ fn outcome(plan: &Plan, key: &PodKey) -> String {
             1 => "with 1 other pod".to_owned(),
             others => format!("with {others} other pods"),
         };
-        return format!("Planned on a new node of pool {} {others}: {}.", claim.pool, claim.reason);
+        // What others of its node would have liked is their story.
+        let reason = claim.reason.split(RELAXED).next().unwrap_or_default();
+        return format!("Planned on a new node of pool {} {others}: {reason}.", claim.pool);
     }
     if let Some(placement) = plan.placements.iter().find(|placement| placement.pod == *key) {
         let what = match placement.target {

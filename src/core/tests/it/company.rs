@@ -292,16 +292,3 @@ fn pods_that_were_planned_together_within_the_skew_stay_together() {
     let more = planned(&with(carried_out(&first, &plan, 1), [spread("c", 2)]));
     assert_eq!(bought(&more), ["c7.xlarge: c"], "a third would be too many there");
 }
-
-#[test]
-fn a_preference_to_be_spread_forbids_nothing_and_the_reason_says_that_it_was_not_weighed() {
-    let wish = |name: &str| {
-        let mut pod = labelled(name, "web");
-        pod.spec.spread_wishes = ["topology.kubernetes.io/zone".to_owned()].into();
-        pod
-    };
-    let plan = planned(&with(cluster(aws(), [pool("cpu")]), ["a", "b"].map(wish)));
-    assert_eq!(bought(&plan), ["c7.xlarge: a b"]);
-    let said = "; the preference to spread over `topology.kubernetes.io/zone` was not weighed";
-    assert!(plan.claims[0].reason.ends_with(said), "{}", plan.claims[0].reason);
-}

@@ -17,6 +17,7 @@ mod nominate;
 mod notices;
 mod packing;
 mod pools;
+mod preferences;
 mod prices;
 mod priority;
 mod properties;

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use poolwright_catalog::{Catalogue, ResourceName, UsdPerHour};
-use poolwright_core::plan::{Plan, PlanOptions, plan};
+use poolwright_core::plan::{Plan, PlanOptions, Preferences, plan};
 use poolwright_core::*;
 use poolwright_solver::{NeverStop, Options};
 use proptest::prelude::*;
@@ -50,9 +50,9 @@ fn about_others(mut pod: Pod, others: u8) -> Pod {
 }
 
 fn any_pod() -> impl Strategy<Value = Pod> {
-    (1u64..10, 1u64..40, 0u64..5, 0u8..16, -1i32..2, 0u8..16).prop_map(
-        |(cpu, memory, gpus, traits, priority, others)| {
-            let mut pod = about_others(pod("", requests(cpu, memory, gpus)), others);
+    (1u64..10, 1u64..40, 0u64..5, 0u8..16, -1i32..2, 0u8..16, 0u8..64).prop_map(
+        |(cpu, memory, gpus, traits, priority, others, wishes)| {
+            let mut pod = preferring(about_others(pod("", requests(cpu, memory, gpus)), others), wishes);
             pod.priority = priority;
             if traits & 1 != 0 {
                 pod.spec.tolerations.push(tolerate("gpu"));
@@ -72,12 +72,48 @@ fn any_pod() -> impl Strategy<Value = Pod> {
     )
 }
 
+/// A pod with some preferences, or none.
+fn preferring(mut pod: Pod, wishes: u8) -> Pod {
+    let wish = pod.spec.wishes.get_or_insert_default();
+    let wanted = [
+        is_in("topology.kubernetes.io/zone", &["b"]),
+        is_in("poolwright.dev/gpu-model", &["h100"]),
+        is_in("node.kubernetes.io/instance-type", &["four", "cpu"]),
+    ];
+    for (at, requirement) in wanted.into_iter().enumerate().filter(|(at, _)| wishes >> at & 1 == 1) {
+        let term = NodeTerm { requirements: vec![requirement] };
+        wish.nodes.push(Weighted { weight: 30 * at as u32 + u32::from(wishes), term });
+    }
+    let selector = || Some(vec![is_in("app", &["web"])]);
+    let zone = "topology.kubernetes.io/zone";
+    if wishes & 8 != 0 {
+        let selector = selector();
+        wish.spreads.push(SpreadRule {
+            topology_key: zone.into(),
+            max_skew: 1,
+            selector,
+            ..SpreadRule::default()
+        });
+    }
+    let term = PodTerm { topology_key: zone.into(), namespaces: Namespaces::All, selector: selector() };
+    match wishes / 16 {
+        1 => wish.affinity.push(Weighted { weight: 50, term }),
+        2 => wish.anti_affinity.push(Weighted { weight: 50, term }),
+        _ => {}
+    }
+    pod.spec.wishes = pod.spec.wishes.filter(|wishes| **wishes != Wishes::default());
+    pod
+}
+
 fn any_pool() -> impl Strategy<Value = Pool> {
     (0u8..32, 0u32..3, 0u64..12, 0u64..5, 1u64..60).prop_map(|(traits, weight, gpus, nodes, money)| {
         let mut pool = pool("");
         pool.weight = weight;
         if traits & 1 != 0 {
             pool.taints.push(taint("gpu", ""));
+        }
+        if traits & 12 == 12 {
+            pool.taints.push(Taint { effect: Effect::PreferNoSchedule, ..taint("spare", "") });
         }
         if traits & 2 != 0 {
             pool.limits.resources.insert(ResourceName::new(ResourceName::NVIDIA_GPU), gpus);
@@ -162,6 +198,23 @@ proptest! {
         prop_assert!(plan.bound <= plan.cost);
         let names: BTreeSet<&ClaimName> = plan.claims.iter().map(|claim| &claim.name).collect();
         prop_assert_eq!(names.len(), plan.claims.len());
+    }
+
+    #[test]
+    fn preferences_leave_nobody_over_and_at_most_double_the_cost(snapshot in any_cluster()) {
+        let solver = Options { work: 50_000, ..Options::default() };
+        let ignored = PlanOptions { solver, preferences: Preferences::Ignore, ..PlanOptions::default() };
+        let without = plan(&snapshot, at(10), &ignored, &mut NeverStop);
+        let with = planned(&snapshot, 10);
+        prop_assert_eq!(&with, &planned(&snapshot, 10), "the same plan each time");
+        let left = |plan: &Plan, priority: i32| {
+            plan.unplaced.iter().filter(|left| snapshot.pods[&left.pod].priority == priority).count()
+        };
+        let differ = [1, 0, -1].into_iter().find(|priority| left(&with, *priority) != left(&without, *priority));
+        prop_assert!(differ.is_none_or(|priority| left(&with, priority) < left(&without, priority)));
+        if differ.is_none() {
+            prop_assert!(with.cost.micros() <= 2 * without.cost.micros(), "{} for {}", with.cost, without.cost);
+        }
     }
 
     #[test]

@@ -1,0 +1,86 @@
+//! Preferences of a pod: they forbid nothing, so that one which cannot be read is dropped and named, and the pod is planned
+//! without it.
+
+use k8s_openapi::api::core::v1 as k8s;
+use poolwright_core::{PodTerm, UnmodelledRule, Weighted, Wishes};
+
+use crate::others::{ANYWAY, Owner, spread_of, term_of};
+use crate::rules::node_term;
+
+const PREFERRED: &str = "preferredDuringSchedulingIgnoredDuringExecution";
+
+/// All preferences of a spec; `None` when it has none. `path` is that of the spec.
+pub(crate) fn wishes(path: &str, owner: Owner<'_>, spec: &k8s::PodSpec) -> Option<Box<Wishes>> {
+    let mut unread = Vec::new();
+    let affinity = spec.affinity.as_ref();
+    let near = affinity.and_then(|affinity| affinity.pod_affinity.as_ref());
+    let near = near.and_then(|rule| rule.preferred_during_scheduling_ignored_during_execution.as_deref());
+    let apart = affinity.and_then(|affinity| affinity.pod_anti_affinity.as_ref());
+    let apart = apart.and_then(|rule| rule.preferred_during_scheduling_ignored_during_execution.as_deref());
+    let path_of = |rule: &str| format!("{path}.affinity.{rule}.{PREFERRED}");
+    let wishes = Wishes {
+        nodes: nodes(&path_of("nodeAffinity"), spec, &mut unread),
+        affinity: terms(&path_of("podAffinity"), owner, near, &mut unread),
+        anti_affinity: terms(&path_of("podAntiAffinity"), owner, apart, &mut unread),
+        spreads: spec
+            .topology_spread_constraints
+            .iter()
+            .flatten()
+            .enumerate()
+            .filter(|(_, spread)| spread.when_unsatisfiable == ANYWAY)
+            .filter_map(|(at, spread)| {
+                let path = format!("{path}.topologySpreadConstraints[{at}]");
+                spread_of(&path, owner, spread, &mut unread)
+            })
+            .collect(),
+        unread,
+    };
+    wishes.some()
+}
+
+fn nodes(
+    path: &str,
+    spec: &k8s::PodSpec,
+    unread: &mut Vec<UnmodelledRule>,
+) -> Vec<Weighted<poolwright_core::NodeTerm>> {
+    let affinity = spec.affinity.as_ref().and_then(|affinity| affinity.node_affinity.as_ref());
+    let all = affinity.and_then(|rule| rule.preferred_during_scheduling_ignored_during_execution.as_deref());
+    let mut wishes = Vec::new();
+    for (at, wish) in all.unwrap_or_default().iter().enumerate() {
+        let before = unread.len();
+        let term = node_term(&format!("{path}[{at}].preference"), &wish.preference, unread);
+        let Some(weight) = weight(&format!("{path}[{at}]"), wish.weight, unread) else { continue };
+        // One that asks for nothing is met everywhere; of one that is read in part, nobody knows what is meant.
+        if unread.len() == before && !term.requirements.is_empty() {
+            wishes.push(Weighted { weight, term });
+        }
+    }
+    wishes
+}
+
+fn terms(
+    path: &str,
+    owner: Owner<'_>,
+    all: Option<&[k8s::WeightedPodAffinityTerm]>,
+    unread: &mut Vec<UnmodelledRule>,
+) -> Vec<Weighted<PodTerm>> {
+    let mut wishes = Vec::new();
+    for (at, wish) in all.unwrap_or_default().iter().enumerate() {
+        let path = format!("{path}[{at}]");
+        let term = term_of(&format!("{path}.podAffinityTerm"), owner, &wish.pod_affinity_term, unread);
+        let weight = weight(&path, wish.weight, unread);
+        wishes.extend(term.zip(weight).map(|(term, weight)| Weighted { weight, term }));
+    }
+    wishes
+}
+
+fn weight(path: &str, weight: i32, unread: &mut Vec<UnmodelledRule>) -> Option<u32> {
+    let known = u32::try_from(weight).ok().filter(|weight| (1..=100).contains(weight));
+    if known.is_none() {
+        unread.push(UnmodelledRule {
+            field: format!("{path}.weight"),
+            rule: format!("a preference with a weight of {weight}, which is not between 1 and 100"),
+        });
+    }
+    known
+}
