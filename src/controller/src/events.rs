@@ -29,7 +29,7 @@ const QUEUE: usize = 2_000;
 /// How many events on pods one pass may cause: 10,000 pods for which nothing fits must not become 10,000 writes.
 const POD_EVENTS_PER_PASS: u32 = 200;
 /// The API server refuses longer notes.
-const NOTE_BYTES: usize = 1024;
+pub const NOTE_BYTES: usize = 1024;
 
 /// One thing to say about one object.
 #[derive(Clone, Debug, PartialEq)]
@@ -40,8 +40,10 @@ pub struct Saying {
     pub kind: NoticeKind,
     /// Stable reason.
     pub reason: String,
-    /// A sentence.
+    /// A sentence. The same sentence is the same thing said.
     pub message: String,
+    /// What is written instead of the sentence: the whole story, whose figures may change while the sentence stays.
+    pub story: Option<String>,
 }
 
 type Said = (String, String, String);
@@ -50,6 +52,20 @@ type Said = (String, String, String);
 struct Memory {
     said: BTreeMap<Said, Duration>,
     pods_this_pass: u32,
+}
+
+impl Memory {
+    fn knows(&self, key: &Said, now: Duration) -> bool {
+        self.said.get(key).is_some_and(|said| now < said.saturating_add(REPEAT_AFTER))
+    }
+}
+
+fn key(saying: &Saying) -> Said {
+    let about = &saying.about;
+    let object = about.uid.clone().unwrap_or_else(|| {
+        [&about.kind, &about.namespace, &about.name].map(|part| part.clone().unwrap_or_default()).join("/")
+    });
+    (object, saying.reason.clone(), saying.message.clone())
 }
 
 /// Takes sayings, leaves out repetitions and floods, and queues the rest.
@@ -73,6 +89,15 @@ impl Events {
         self.memory.lock().unwrap_or_else(PoisonError::into_inner).pods_this_pass = 0;
     }
 
+    /// Which of these would be said now; nothing is remembered of the asking.
+    pub fn news<'a>(&self, sayings: impl IntoIterator<Item = &'a Saying>) -> Vec<usize> {
+        let now = self.clock.monotonic();
+        let memory = self.memory.lock().unwrap_or_else(PoisonError::into_inner);
+        let room = POD_EVENTS_PER_PASS.saturating_sub(memory.pods_this_pass) as usize;
+        let new = sayings.into_iter().enumerate().filter(|(_, saying)| !memory.knows(&key(saying), now));
+        new.map(|(at, _)| at).take(room).collect()
+    }
+
     /// Says it, unless it was said lately.
     pub fn say(&self, saying: Saying) {
         if let Err(cause) = self.admit(&saying) {
@@ -85,17 +110,11 @@ impl Events {
     fn admit(&self, saying: &Saying) -> Result<(), &'static str> {
         let now = self.clock.monotonic();
         let mut memory = self.memory.lock().unwrap_or_else(PoisonError::into_inner);
-        let about = &saying.about;
-        let object = about.uid.clone().unwrap_or_else(|| {
-            [&about.kind, &about.namespace, &about.name]
-                .map(|part| part.clone().unwrap_or_default())
-                .join("/")
-        });
-        let key = (object, saying.reason.clone(), saying.message.clone());
-        if memory.said.get(&key).is_some_and(|said| now < said.saturating_add(REPEAT_AFTER)) {
+        let key = key(saying);
+        if memory.knows(&key, now) {
             return Err("repeated");
         }
-        if about.kind.as_deref() == Some("Pod") {
+        if saying.about.kind.as_deref() == Some("Pod") {
             if memory.pods_this_pass >= POD_EVENTS_PER_PASS {
                 return Err("too-many");
             }
@@ -154,7 +173,7 @@ fn event(saying: Saying, clock: &dyn Clock, identity: &str, number: u64) -> Even
         },
         action: Some(saying.reason.clone()),
         event_time: Some(MicroTime(now)),
-        note: Some(shorten(saying.message)),
+        note: Some(shorten(saying.story.unwrap_or(saying.message))),
         reason: Some(saying.reason),
         regarding: Some(about),
         reporting_controller: Some("poolwright.dev/controller".to_owned()),
@@ -196,6 +215,7 @@ mod tests {
             kind: NoticeKind::Warning,
             reason: "NoOfferingFits".into(),
             message: message.into(),
+            story: None,
         }
     }
 
@@ -216,6 +236,19 @@ mod tests {
         }
         let expected = [("a", "too big"), ("a", "pool is full"), ("b", "too big"), ("a", "too big")];
         assert_eq!(said, expected.map(|(name, message)| (name.to_owned(), message.to_owned())));
+    }
+
+    #[tokio::test]
+    async fn a_story_whose_figures_change_is_told_once() {
+        let (events, mut queue) = Events::new(Arc::new(TestClock::new()), Metrics::new().unwrap());
+        let telling = |story: &str| Saying { story: Some(story.into()), ..saying("Pod", "a", "too big") };
+        assert_eq!(events.news(&[telling("of 5 offerings"), saying("Pod", "b", "too big")]), [0, 1]);
+        events.say(telling("of 5 offerings"));
+        assert_eq!(events.news(&[telling("of 6 offerings"), saying("Pod", "b", "too big")]), [1]);
+        events.say(telling("of 6 offerings"));
+        drop(events);
+        assert_eq!(queue.recv().await.unwrap().story.as_deref(), Some("of 5 offerings"));
+        assert!(queue.recv().await.is_none());
     }
 
     #[tokio::test]

@@ -18,7 +18,9 @@ use kube::core::DeserializeGuard;
 use poolwright_api::NodeClaim;
 use poolwright_core::explain::notices;
 use poolwright_core::plan::{Plan, PlanOptions, PlannedClaim, plan};
-use poolwright_core::{Action, ConditionStatus, ConditionType, ConditionUpdate, Snapshot, Subject};
+use poolwright_core::{
+    Action, ConditionStatus, ConditionType, ConditionUpdate, Notice, PodKey, Snapshot, Subject, story,
+};
 use poolwright_solver::Watch;
 use tokio::sync::oneshot;
 use tokio::time::sleep;
@@ -27,7 +29,7 @@ use tracing::{debug, error, info, warn};
 
 use crate::clock::SharedClock;
 use crate::config::Config;
-use crate::events::Events;
+use crate::events::{Events, NOTE_BYTES, Saying};
 use crate::executor::{Created, Executor};
 use crate::leader::LeaderClaim;
 use crate::metrics::Metrics;
@@ -179,7 +181,7 @@ impl Planner {
             Created::No | Created::Unknown => "failed",
         };
         self.metrics.plans.with_label_values(&[outcome]).inc();
-        self.explain(&plan, &snapshot);
+        self.explain(plan, snapshot, options).await;
         matches!(created, Created::Yes | Created::NotLeading)
     }
 
@@ -245,9 +247,9 @@ impl Planner {
     }
 
     /// Says what was decided: events on pods and claims, conditions on pools.
-    fn explain(&self, plan: &Plan, snapshot: &Snapshot) {
+    async fn explain(&self, plan: Plan, snapshot: Snapshot, options: &PlanOptions) {
         let problems = self.world.launch_problems();
-        let mut actions = notices(plan);
+        let mut actions = notices(&plan);
         for action in &mut actions {
             // What a launch has shown about a node class, no plan can know.
             if let Action::SetConditions { subject: Subject::Pool(name), conditions } = action
@@ -257,7 +259,55 @@ impl Planner {
                 overlay_launch_problem(conditions, problem);
             }
         }
-        self.executor.submit(actions, snapshot);
+        let (on_pods, others): (Vec<Action>, Vec<Action>) = actions
+            .into_iter()
+            .partition(|action| matches!(action, Action::Tell(Notice { subject: Subject::Pod(_), .. })));
+        self.executor.submit(others, &snapshot);
+        self.tell_stories(on_pods, plan, snapshot, options).await;
+    }
+
+    /// Events on pods carry the whole story, which is made for those alone that are news.
+    async fn tell_stories(
+        &self,
+        notices: Vec<Action>,
+        plan: Plan,
+        snapshot: Snapshot,
+        options: &PlanOptions,
+    ) {
+        let on_pod = |action| match action {
+            Action::Tell(notice) => match notice.subject.clone() {
+                Subject::Pod(key) => Some((key, self.executor.saying(notice)?)),
+                _ => None,
+            },
+            _ => None,
+        };
+        let (keys, mut sayings): (Vec<PodKey>, Vec<Saying>) = notices.into_iter().filter_map(on_pod).unzip();
+        let news = self.events.news(&sayings);
+        let told = |at: &usize| (keys[*at].clone(), sayings[*at].message.clone());
+        let (keys, sentences): (Vec<PodKey>, Vec<String>) = news.iter().map(told).unzip();
+        if !keys.is_empty() {
+            let (sender, receiver) = oneshot::channel();
+            let (options, now) = (options.clone(), self.clock.now());
+            (self.spawner)(Box::new(move || {
+                let told = story::pods(&snapshot, now, &options, &plan, &keys.iter().collect::<Vec<_>>());
+                let note = |((key, sentence), lines): ((&PodKey, &String), Option<Vec<String>>)| {
+                    Some(story::note(key, sentence, &lines?, NOTE_BYTES))
+                };
+                let _ = sender.send(keys.iter().zip(&sentences).zip(told).map(note).collect::<Vec<_>>());
+            }));
+            match receiver.await {
+                Ok(stories) => {
+                    for (at, story) in news.into_iter().zip(stories) {
+                        sayings[at].story = story;
+                    }
+                }
+                // The sentences are as true without it.
+                Err(_) => error!("telling the stories of pods panicked; this is a bug"),
+            }
+        }
+        for saying in sayings {
+            self.events.say(saying);
+        }
     }
 }
 

@@ -191,6 +191,7 @@ impl<K: Kind> Intake<K> {
             kind: NoticeKind::Warning,
             reason: "Unreadable".to_owned(),
             message: format!("Poolwright cannot read this object and leaves it out: {why}"),
+            story: None,
         });
     }
 

@@ -207,10 +207,16 @@ impl Executor {
     }
 
     fn tell(&self, notice: Notice) {
-        // An event on an object that is gone helps nobody.
-        let Some(about) = self.world.view(|all| reference(&notice.subject, all)) else { return };
+        if let Some(saying) = self.saying(notice) {
+            self.events.say(saying);
+        }
+    }
+
+    /// A notice as an event; `None` where its object is gone: that helps nobody.
+    pub fn saying(&self, notice: Notice) -> Option<Saying> {
+        let about = self.world.view(|all| reference(&notice.subject, all))?;
         let Notice { kind, reason, message, .. } = notice;
-        self.events.say(Saying { about, kind, reason, message });
+        Some(Saying { about, kind, reason, message, story: None })
     }
 }
 

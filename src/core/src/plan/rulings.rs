@@ -1,13 +1,16 @@
-//! What each offering has against a pod: for explanations, one pod at a time.
+//! What each offering has against a pod: for explanations.
+
+use std::collections::BTreeMap;
+use std::rc::Rc;
 
 use jiff::Timestamp;
-use poolwright_catalog::{OfferingId, UsdPerHour};
+use poolwright_catalog::{OfferingId, ResourceList, UsdPerHour};
 
 use super::company::Company;
 use super::daemons::Daemons;
-use super::supply::{self, Standing};
+use super::supply::{self, Standing, Supply};
 use super::{PlanOptions, gpus, room, volumes};
-use crate::model::{Pod, PoolName, Snapshot};
+use crate::model::{PodKey, PodSpec, PoolName, Snapshot};
 use crate::rules::{self, Rejection};
 
 /// An offering of a pool, and what was found about it for one pod.
@@ -19,6 +22,10 @@ pub struct Candidacy {
     pub offering: OfferingId,
     /// How far it came: the number of rules that did not rule it out.
     pub stage: u8,
+    /// How much of what the pod asks for is not there, of the resource that lacks most, in thousandths.
+    pub lacks: u16,
+    /// What to change so that this rule is passed; empty where nothing the pod or the pool says would do.
+    pub remedy: String,
     /// What was found.
     pub ruling: Ruling,
 }
@@ -32,47 +39,118 @@ pub enum Ruling {
     Out(String),
 }
 
-/// Every offering that meets the requirements of a pool, in the order of pools and catalogues.
-pub fn rulings(snapshot: &Snapshot, now: Timestamp, options: &PlanOptions, pod: &Pod) -> Vec<Candidacy> {
+/// For each of these pods every offering that meets the requirements of a pool, in the order of pools and catalogues; `None`
+/// for pods that are not there. Pods that ask for the same are looked at once.
+pub fn rulings(
+    snapshot: &Snapshot,
+    now: Timestamp,
+    options: &PlanOptions,
+    pods: &[&PodKey],
+) -> Vec<Option<Rc<[Candidacy]>>> {
     let resolved = volumes::resolve(snapshot);
     let snapshot = resolved.snapshot.as_ref();
-    // With what its volumes ask.
-    let pod = snapshot.pods.get(&pod.key).map_or(pod, AsRef::as_ref);
     let mut company = Company::new(snapshot);
     let daemons = Daemons::new(snapshot);
     let supply = supply::collect(snapshot, &daemons, &company, &resolved.attachable, options, now);
     let rooms = room::collect(snapshot, &daemons, &company, &resolved.attachable);
     company.set_least(snapshot, &daemons, &rooms, &supply);
-    let (requests, _) = gpus::wanted(options.sharing, &supply.mig_models(), &pod.spec);
-    let profile = company.of(&pod.key);
+    let mut known: BTreeMap<(&PodSpec, usize), Rc<[Candidacy]>> = BTreeMap::new();
+    let mut of = |key: &PodKey| {
+        // With what its volumes ask.
+        let (spec, profile) = (&snapshot.pods.get(key)?.spec, company.of(key));
+        let fresh = || judge(&supply, &company, options, spec, profile).into();
+        Some(known.entry((spec, profile)).or_insert_with(fresh).clone())
+    };
+    pods.iter().map(|key| of(key)).collect()
+}
+
+fn judge(
+    supply: &Supply<'_>,
+    company: &Company<'_>,
+    options: &PlanOptions,
+    spec: &PodSpec,
+    profile: usize,
+) -> Vec<Candidacy> {
+    let (requests, _) = gpus::wanted(options.sharing, &supply.mig_models(), spec);
     let mut all = Vec::new();
     for (at, offered) in supply.pools.iter().enumerate() {
-        let taints = rules::check_taints(&pod.spec.tolerations, &offered.pool.taints);
+        let pool = &offered.pool.name;
+        let taints = rules::check_taints(&spec.tolerations, &offered.pool.taints);
         for offer in &offered.offers {
             let labels = supply.labels(at, offer.offering);
             let room = &supply.capacities[offer.capacity];
-            let out = |words: &dyn ToString| Ruling::Out(words.to_string());
-            let (stage, ruling) = if let Err(rejection) = &taints {
-                (0, out(&format!("{} of pool {}", short(rejection), offered.pool.name)))
-            } else if let Err(rejection) = rules::check_labels(&pod.spec, &labels) {
-                (1, out(&short(&rejection)))
+            let offering = supply.offering(at, offer.offering).id.clone();
+            let mut one = Candidacy {
+                pool: pool.clone(),
+                offering,
+                stage: 5,
+                lacks: 0,
+                remedy: String::new(),
+                ruling: Ruling::Fits(None),
+            };
+            let mut out = |stage: u8, words: String, remedy: String| {
+                (one.stage, one.ruling, one.remedy) = (stage, Ruling::Out(words), remedy);
+            };
+            if let Err(rejection) = &taints {
+                out(0, format!("{} of pool {pool}", short(rejection)), remedy(rejection));
+            } else if let Err(rejection) = rules::check_labels(spec, &labels) {
+                out(1, short(&rejection), remedy(&rejection));
             } else if let Err(rejection) = rules::check_resources(&requests, room) {
-                (2, out(&short(&rejection)))
+                out(2, short(&rejection), remedy(&rejection));
+                one.lacks = lacks(&requests, room);
             } else if !company.admits(profile, &supply.residents[offer.residents]) {
-                (3, out(&"a DaemonSet there that it may not meet"))
+                let words = "a DaemonSet there that it may not meet".to_owned();
+                out(3, words, "change that rule, or keep the DaemonSet off some nodes".to_owned());
             } else {
                 match offer.standing {
-                    Standing::Priced(price) => (5, Ruling::Fits(Some(price))),
-                    Standing::Unpriced => (5, Ruling::Fits(None)),
-                    Standing::PriceUnknown => (4, out(&"its price is unknown")),
-                    Standing::HeldBack(until) => (4, out(&format!("failed lately, tried again at {until}"))),
+                    Standing::Priced(price) => one.ruling = Ruling::Fits(Some(price)),
+                    Standing::Unpriced => {}
+                    Standing::PriceUnknown => out(
+                        4,
+                        "its price is unknown".to_owned(),
+                        format!(
+                            "give it a price in the catalogue, or list it under allowUnknownPrice of pool {pool}"
+                        ),
+                    ),
+                    Standing::HeldBack(until) => {
+                        out(4, format!("failed lately, tried again at {until}"), String::new());
+                    }
                 }
-            };
-            let offering = supply.offering(at, offer.offering).id.clone();
-            all.push(Candidacy { pool: offered.pool.name.clone(), offering, stage, ruling });
+            }
+            all.push(one);
         }
     }
     all
+}
+
+fn lacks(requests: &ResourceList, room: &ResourceList) -> u16 {
+    let of = |wanted: u64, room: u64| {
+        let lacking = u128::from(wanted.saturating_sub(room)) * 1000 / u128::from(wanted.max(1));
+        u16::try_from(lacking).unwrap_or(1000)
+    };
+    requests.iter().map(|(name, wanted)| of(wanted, room.get(name.as_str()))).max().unwrap_or(0)
+}
+
+/// What its user can change so that the rule is passed.
+fn remedy(rejection: &Rejection) -> String {
+    match rejection {
+        Rejection::Taint(taint) => format!("add a toleration of `{taint}`"),
+        Rejection::Selector { key, .. } => {
+            format!("take `{key}` out of nodeSelector, or let a pool buy nodes that have it so")
+        }
+        Rejection::Affinity { requirement: Some(requirement), .. } => {
+            format!("relax nodeAffinity on `{}`, or let a pool buy nodes that meet it", requirement.key)
+        }
+        Rejection::Affinity { requirement: None, .. } => "remove the required nodeAffinity".to_owned(),
+        Rejection::Resource(shortage) if shortage.available == 0 => {
+            format!("let a pool buy nodes with {}", shortage.resource)
+        }
+        Rejection::Resource(shortage) => {
+            let most = super::words::quantity(&shortage.resource, shortage.available);
+            format!("ask for at most {most} {}, or let a pool buy larger nodes", shortage.resource)
+        }
+        _ => String::new(),
+    }
 }
 
 /// A rejection without what differs from offering to offering, so that equal ones can be counted.

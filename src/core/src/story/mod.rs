@@ -2,11 +2,13 @@
 //! a few lines each, from the same snapshot and the same plan that decisions are made from.
 
 mod claim;
+mod note;
 mod pod;
 mod pool;
 
 pub use claim::{claim, node};
-pub use pod::{MOST_LINES, pod};
+pub use note::note;
+pub use pod::{MOST_LINES, pod, pods};
 pub use pool::pool;
 
 /// `a, b, c and 4 more`.

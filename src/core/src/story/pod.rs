@@ -23,20 +23,38 @@ pub fn pod(
     plan: &Plan,
     key: &PodKey,
 ) -> Option<Vec<String>> {
-    let pod = snapshot.pods.get(key)?;
-    let mut lines = vec![format!("Pod {key} asks for {}.", asks(&pod.spec))];
-    if let Some(over) = not_ours(pod) {
-        lines.push(over);
-        return Some(lines);
-    }
-    let rulings = rulings(snapshot, now, options, pod);
-    lines.push(considered(snapshot, &rulings));
-    lines.extend(ruled_out(&rulings));
-    lines.extend(left(&rulings));
-    lines.push(outcome(plan, key));
-    lines.extend(relaxed(plan, key));
-    lines.truncate(MOST_LINES);
-    Some(lines)
+    pods(snapshot, now, options, plan, &[key]).pop()?
+}
+
+/// The stories of many pods, in their order; `None` for those that are not there.
+pub fn pods(
+    snapshot: &Snapshot,
+    now: Timestamp,
+    options: &PlanOptions,
+    plan: &Plan,
+    keys: &[&PodKey],
+) -> Vec<Option<Vec<String>>> {
+    let ours = |key: &&PodKey| snapshot.pods.get(*key).is_some_and(|pod| not_ours(pod).is_none());
+    let judged: Vec<&PodKey> = keys.iter().copied().filter(ours).collect();
+    let found = if judged.is_empty() { Vec::new() } else { rulings(snapshot, now, options, &judged) };
+    let mut found = found.into_iter();
+    let tell = |key: &&PodKey| {
+        let pod = snapshot.pods.get(*key)?;
+        let mut lines = vec![format!("Pod {key} asks for {}.", asks(&pod.spec))];
+        if let Some(over) = not_ours(pod) {
+            lines.push(over);
+            return Some(lines);
+        }
+        let rulings = found.next()??;
+        lines.push(considered(snapshot, &rulings));
+        lines.extend(ruled_out(&rulings));
+        lines.extend(left(&rulings));
+        lines.push(outcome(plan, key));
+        lines.extend(relaxed(plan, key));
+        lines.truncate(MOST_LINES);
+        Some(lines)
+    };
+    keys.iter().map(tell).collect()
 }
 
 fn asks(spec: &PodSpec) -> String {
@@ -140,9 +158,13 @@ fn left(rulings: &[Candidacy]) -> Option<String> {
             best.pool
         ));
     }
-    let nearest = rulings.iter().max_by_key(|one| (one.stage, Reverse(&one.offering)))?;
+    let nearest = rulings.iter().max_by_key(|one| (one.stage, Reverse(one.lacks), Reverse(&one.offering)))?;
     let Ruling::Out(reason) = &nearest.ruling else { return None };
-    Some(format!("Nearest: {} of pool {}, but for this: {reason}.", nearest.offering, nearest.pool))
+    let remedy = match nearest.remedy.as_str() {
+        "" => String::new(),
+        remedy => format!(" To get past that: {remedy}."),
+    };
+    Some(format!("Nearest: {} of pool {}, but for this: {reason}.{remedy}", nearest.offering, nearest.pool))
 }
 
 /// Its preferences that are not met.

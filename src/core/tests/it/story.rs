@@ -1,7 +1,7 @@
 //! Stories of pods, claims, nodes and pools: what a person reads who asks why.
 
 use poolwright_core::plan::PlanOptions;
-use poolwright_core::{PodKey, PoolName, Snapshot, story};
+use poolwright_core::{Pod, PodKey, Pool, PoolName, Snapshot, story};
 
 use crate::kit::*;
 
@@ -43,12 +43,64 @@ fn the_story_of_a_pod_that_nothing_holds_names_the_nearest_miss_and_what_to_do()
     );
     assert_eq!(
         lines[3],
-        "Nearest: g5.12xlarge/a/on-demand of pool gpu, but for this: less than 8 nvidia.com/gpu."
+        "Nearest: g5.12xlarge/a/on-demand of pool gpu, but for this: less than 8 nvidia.com/gpu. To get past that: ask for at most 4 nvidia.com/gpu, or let a pool buy larger nodes."
     );
     assert_eq!(
         lines[4],
         "Not planned (NoOfferingFits): needs 8 nvidia.com/gpu in one node; the largest offering of pool `gpu` for it, g5.12xlarge, has 4."
     );
+}
+
+#[test]
+fn the_nearest_miss_is_the_one_that_lacks_least_and_says_how_to_get_past_it() {
+    let nearest = |pod: Pod, pool: Pool| {
+        let lines = of_pod(&with(cluster(aws(), [pool]), [pod]), "p");
+        lines.into_iter().find(|line| line.starts_with("Nearest")).expect("nothing fits")
+    };
+    assert_eq!(
+        nearest(pod("p", requests(64, 1, 0)), pool("gpu")),
+        "Nearest: g5.12xlarge/a/on-demand of pool gpu, but for this: less than 64 cpu. To get past that: ask for at most 48 cpu, or let a pool buy larger nodes."
+    );
+    let mut tainted = pool("gpu");
+    tainted.taints = vec![taint("team", "x")];
+    let line = nearest(pod("p", requests(1, 1, 0)), tainted);
+    assert!(line.ends_with("To get past that: add a toleration of `team=x:NoSchedule`."), "{line}");
+    let mut selecting = pod("p", requests(1, 1, 0));
+    selecting.spec.node_selector.insert("disk".into(), "ssd".into());
+    let line = nearest(selecting, pool("gpu"));
+    assert!(line.contains("To get past that: take `disk` out of nodeSelector, or let a pool"), "{line}");
+}
+
+#[test]
+fn the_event_of_a_pod_carries_the_story_and_is_cut_between_lines() {
+    let snapshot = with(cluster(aws(), [pool("gpu")]), [pod("p", requests(1, 1, 8))]);
+    let lines = of_pod(&snapshot, "p");
+    let sentence = "needs 8 nvidia.com/gpu in one node";
+    let note = story::note(&key("p"), sentence, &lines, 1024);
+    let told: Vec<&str> = note.lines().collect();
+    assert_eq!(told[0], sentence, "lists of events show one line");
+    assert_eq!(told[1..], lines[..lines.len() - 1], "the whole story: {note}");
+
+    let cut = story::note(&key("p"), sentence, &lines, 200);
+    let told: Vec<&str> = cut.lines().collect();
+    assert!(cut.len() <= 200 && told.len() >= 3, "{} {cut}", cut.len());
+    assert_eq!(told.last(), Some(&"`poolwright explain pod default/p` tells the rest."));
+    assert_eq!(told[1..told.len() - 1], lines[..told.len() - 2], "no line is cut");
+    let cut = story::note(&key("p"), &"€".repeat(1000), &lines, 1024);
+    assert!(cut.len() <= 1024 && cut.contains("...\n`poolwright explain"), "{} {cut}", cut.len());
+}
+
+#[test]
+fn pods_that_ask_for_the_same_are_told_of_together_as_alone() {
+    let pods = ["p", "q", "r"].map(|name| pod(name, requests(1, 1, if name == "r" { 8 } else { 1 })));
+    let snapshot = with(cluster(aws(), [pool("gpu")]), pods);
+    let plan = planned(&snapshot);
+    let keys = ["p", "q", "r", "gone"].map(key);
+    let told =
+        story::pods(&snapshot, at(10), &PlanOptions::default(), &plan, &keys.iter().collect::<Vec<_>>());
+    let alone = ["p", "q", "r"].map(|name| Some(of_pod(&snapshot, name)));
+    assert_eq!(told[..3], alone);
+    assert_eq!(told[3], None);
 }
 
 #[test]
