@@ -1,10 +1,10 @@
 //! Conversion between API objects and the model: the intake room does it, this is how the controller asks for it.
 
-use k8s_openapi::api::{apps, batch, core::v1 as k8s, storage::v1 as storage};
+use k8s_openapi::api::{apps, batch, core::v1 as k8s, policy::v1 as policy, storage::v1 as storage};
 use poolwright_api::{NodeClaim, NodePool};
 use poolwright_core::{
-    Claim, DaemonSet, Namespace, Node, NodeDrivers, Pod, Pool, Quota, StorageClass, Volume, VolumeClaim,
-    Workload,
+    Budget, Claim, DaemonSet, Namespace, Node, NodeDrivers, Pod, Pool, Quota, StorageClass, Volume,
+    VolumeClaim, Workload,
 };
 
 /// A pod.
@@ -75,4 +75,9 @@ pub fn stateful_set(object: &apps::v1::StatefulSet) -> Workload {
 /// A ResourceQuota.
 pub fn quota(object: &k8s::ResourceQuota) -> Result<Quota, String> {
     poolwright_intake::quota(object).map_err(|error| error.to_string())
+}
+
+/// A PodDisruptionBudget.
+pub fn budget(object: &policy::PodDisruptionBudget) -> Result<Budget, String> {
+    poolwright_intake::budget(object).map_err(|error| error.to_string())
 }

@@ -1,12 +1,12 @@
 //! The kinds that are watched.
 
 use jiff::Timestamp;
-use k8s_openapi::api::{apps, batch, core::v1 as k8s, storage::v1 as storage};
+use k8s_openapi::api::{apps, batch, core::v1 as k8s, policy::v1 as policy, storage::v1 as storage};
 use poolwright_api::{NodeClaim, NodePool};
 use poolwright_core::index::Change;
 use poolwright_core::{
-    Claim, ClaimName, DaemonSet, Namespace, Node, NodeDrivers, Pod, PodKey, Pool, PoolName, Quota,
-    StorageClass, Volume, VolumeClaim, Workload,
+    Budget, Claim, ClaimName, DaemonSet, Namespace, Node, NodeDrivers, Pod, PodKey, Pool, PoolName,
+    Quota, StorageClass, Volume, VolumeClaim, Workload,
 };
 
 use crate::convert;
@@ -338,5 +338,31 @@ impl Kind for Quotas {
     }
     fn known(state: &State, namespace: Option<&str>, name: &str) -> Option<Quota> {
         state.index.view().quotas.get(&key(namespace, name)).map(|quota| (**quota).clone())
+    }
+}
+
+/// PodDisruptionBudgets: those that can never be met are told of.
+pub struct Budgets;
+
+impl Kind for Budgets {
+    type Object = policy::PodDisruptionBudget;
+    type Model = Budget;
+    const NAME: &'static str = "PodDisruptionBudget";
+    const REQUIRED: bool = false;
+
+    fn convert(object: &policy::PodDisruptionBudget) -> Result<Budget, String> {
+        convert::budget(object)
+    }
+    fn apply(state: &mut State, budget: Budget) -> Change {
+        state.index.apply_budget(budget)
+    }
+    fn delete(state: &mut State, namespace: Option<&str>, name: &str) -> Change {
+        state.index.delete_budget(&key(namespace, name))
+    }
+    fn reset(state: &mut State, budgets: Vec<Budget>, _: Timestamp) -> Change {
+        state.index.reset_budgets(budgets)
+    }
+    fn known(state: &State, namespace: Option<&str>, name: &str) -> Option<Budget> {
+        state.index.view().budgets.get(&key(namespace, name)).map(|budget| (**budget).clone())
     }
 }

@@ -13,6 +13,7 @@
 //!    └──────────────────────────────── what was written ─────────────────┘             leader
 //! ```
 
+mod budgets;
 pub mod clock;
 mod config;
 mod convert;
@@ -60,8 +61,8 @@ use executor::Executor;
 use http::Endpoints;
 use inventory::{CATALOGUES, Inventory};
 use kinds::{
-    CsiNodes, DaemonSets, Jobs, Namespaces, NodeClaims, NodePools, Nodes, Pods, Quotas, ReplicaSets,
-    StatefulSets, StorageClasses, UNFINISHED_PODS, VolumeClaims, Volumes,
+    Budgets, CsiNodes, DaemonSets, Jobs, Namespaces, NodeClaims, NodePools, Nodes,
+    Pods, Quotas, ReplicaSets, StatefulSets, StorageClasses, UNFINISHED_PODS, VolumeClaims, Volumes,
 };
 use leader::Elector;
 use lifecycle::Lifecycle;
@@ -147,6 +148,7 @@ pub async fn run_in(
         ReplicaSets::NAME,
         StatefulSets::NAME,
         Quotas::NAME,
+        Budgets::NAME,
         CATALOGUES,
     ];
     let (unsynced, unsynced_watch) = tokio::sync::watch::channel(Vec::from(kinds));
@@ -191,7 +193,8 @@ pub async fn run_in(
     background.spawn(watches.clone().run::<Jobs>(client.clone(), None));
     background.spawn(watches.clone().run::<ReplicaSets>(client.clone(), None));
     background.spawn(watches.clone().run::<StatefulSets>(client.clone(), None));
-    background.spawn(watches.run::<Quotas>(client.clone(), None));
+    background.spawn(watches.clone().run::<Quotas>(client.clone(), None));
+    background.spawn(watches.run::<Budgets>(client.clone(), None));
     let inventory = Inventory {
         config: config.clone(),
         world: world.clone(),
@@ -207,6 +210,7 @@ pub async fn run_in(
     let election = tokio::spawn(elector.run(release.clone()));
     let mut loops = JoinSet::new();
     loops.spawn(status::keep(executor.clone(), world.clone(), ready.clone(), stop.clone()));
+    loops.spawn(budgets::tell(executor.clone(), world.clone(), ready.clone(), stop.clone()));
     loops.spawn(
         Lifecycle {
             placement: config.placement,

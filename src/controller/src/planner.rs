@@ -295,14 +295,13 @@ impl Planner {
                 };
                 let _ = sender.send(keys.iter().zip(&sentences).zip(told).map(note).collect::<Vec<_>>());
             }));
-            match receiver.await {
-                Ok(stories) => {
-                    for (at, story) in news.into_iter().zip(stories) {
-                        sayings[at].story = story;
-                    }
+            if let Ok(stories) = receiver.await {
+                for (at, story) in news.into_iter().zip(stories) {
+                    sayings[at].story = story;
                 }
-                // The sentences are as true without it.
-                Err(_) => error!("telling the stories of pods panicked; this is a bug"),
+            } else {
+                // The sentences are as true without them.
+                error!("telling the stories of pods panicked; this is a bug");
             }
         }
         for saying in sayings {

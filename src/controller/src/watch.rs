@@ -32,6 +32,9 @@ pub trait Kind: Send + 'static {
     type Model: Send + 'static;
     /// Its name in messages and metrics.
     const NAME: &'static str;
+    /// Whether nothing may be decided before all objects of the kind were listed. What only adds to what is told does without
+    /// where it may not be read.
+    const REQUIRED: bool = true;
 
     /// Converts, or says what is wrong.
     fn convert(object: &Self::Object) -> Result<Self::Model, String>;
@@ -140,11 +143,7 @@ impl<K: Kind> Intake<K> {
                 let now = self.watches.clock.now();
                 world.change(|state| K::reset(state, models, now));
                 self.watches.metrics.watch_synced.with_label_values(&[K::NAME]).set(1);
-                self.watches.unsynced.send_if_modified(|unsynced| {
-                    let before = unsynced.len();
-                    unsynced.retain(|kind| *kind != K::NAME);
-                    unsynced.len() < before
-                });
+                self.wait_no_longer();
                 // A first listing is a change even when it is empty: those who waited for it may go on.
                 world.poke();
                 info!(kind = K::NAME, count, "listed");
@@ -195,7 +194,19 @@ impl<K: Kind> Intake<K> {
         });
     }
 
+    /// Those who wait for all kinds need not wait for this one. Whether they did.
+    fn wait_no_longer(&self) -> bool {
+        self.watches.unsynced.send_if_modified(|unsynced| {
+            let before = unsynced.len();
+            unsynced.retain(|kind| *kind != K::NAME);
+            unsynced.len() < before
+        })
+    }
+
     fn failed(&mut self, error: &watcher::Error) {
+        if !K::REQUIRED && self.wait_no_longer() {
+            self.watches.world.poke();
+        }
         self.watches.metrics.watch_errors.with_label_values(&[K::NAME]).inc();
         // The first of a row in full, the rest only counted.
         if self.failing {

@@ -118,6 +118,8 @@ pub enum Subject {
     Pool(PoolName),
     /// A node.
     Node(String),
+    /// A PodDisruptionBudget.
+    Budget(PodKey),
 }
 
 /// An event.

@@ -1,5 +1,7 @@
 //! The cluster index: what the watches said last, in one place, changed by synchronous calls alone.
 
+mod budgets;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 

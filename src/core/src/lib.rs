@@ -8,6 +8,7 @@
 
 pub mod action;
 pub mod batch;
+pub mod budgets;
 pub mod explain;
 pub mod index;
 pub mod lifecycle;

@@ -6,6 +6,7 @@
 //!
 //! May not live here: decisions, clients, files, clocks. Every function is a pure function of its arguments.
 
+mod budget;
 mod claim;
 mod conditions;
 mod convert;
@@ -27,6 +28,7 @@ mod wishes;
 mod workload;
 mod workloads;
 
+pub use budget::budget;
 pub use claim::{claim_object, claim_price, node_claim, offering_id, offering_ref};
 pub use conditions::{conditions, merge_conditions};
 pub use convert::{allocatable_amounts, api_taints, deadlines, node_class_ref, node_taint, node_taints};

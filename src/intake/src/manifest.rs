@@ -7,7 +7,7 @@ use k8s_openapi::api::node::v1::RuntimeClass;
 use k8s_openapi::api::{apps, core::v1 as k8s};
 use poolwright_api as api;
 use poolwright_core::{
-    Claim, DaemonSet, Namespace, Node, NodeDrivers, Pod, Pool, StorageClass, Volume, VolumeClaim,
+    Budget, Claim, DaemonSet, Namespace, Node, NodeDrivers, Pod, Pool, StorageClass, Volume, VolumeClaim,
 };
 use serde_json::Value;
 
@@ -15,7 +15,7 @@ use crate::error::{IntakeError, Problem, object_name};
 use crate::runtime_class::{RuntimeClasses, admit};
 use crate::strict::read;
 use crate::workload::{self, Expansion};
-use crate::{claim, daemonset, node, others, pool, volumes};
+use crate::{budget, claim, daemonset, node, others, pool, volumes};
 
 /// What the objects of one or more manifests come to.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -44,6 +44,8 @@ pub struct Manifest {
     pub storage_classes: Vec<StorageClass>,
     /// CSINodes.
     pub node_drivers: Vec<NodeDrivers>,
+    /// PodDisruptionBudgets.
+    pub budgets: Vec<Budget>,
     /// What was left out and why, in sentences.
     pub notes: Vec<String>,
 }
@@ -63,6 +65,7 @@ impl Manifest {
         self.volumes.extend(other.volumes);
         self.storage_classes.extend(other.storage_classes);
         self.node_drivers.extend(other.node_drivers);
+        self.budgets.extend(other.budgets);
         self.notes.extend(other.notes);
     }
 
@@ -82,7 +85,8 @@ impl Manifest {
             self.volume_claims.iter().map(|claim| format!("PersistentVolumeClaim {}", claim.key));
         let volumes = self.volumes.iter().map(|volume| format!("PersistentVolume {}", volume.name));
         let storage = self.storage_classes.iter().map(|class| format!("StorageClass {}", class.name));
-        let volumes = volume_claims.chain(volumes).chain(storage);
+        let budgets = self.budgets.iter().map(|budget| format!("PodDisruptionBudget {}", budget.key));
+        let volumes = volume_claims.chain(volumes).chain(storage).chain(budgets);
         let mut seen = BTreeSet::new();
         let mut twice = BTreeSet::new();
         for name in pods
@@ -225,7 +229,7 @@ fn owner_uid(value: &Value) -> Option<String> {
 }
 
 /// Kinds that this room reads, with the one version it reads and whether they live in a namespace.
-const KINDS: [(&str, &str, bool); 17] = [
+const KINDS: [(&str, &str, bool); 18] = [
     ("Pod", "v1", true),
     ("Node", "v1", false),
     ("Namespace", "v1", false),
@@ -240,6 +244,7 @@ const KINDS: [(&str, &str, bool); 17] = [
     ("PersistentVolume", "v1", false),
     ("StorageClass", "storage.k8s.io/v1", false),
     ("CSINode", "storage.k8s.io/v1", false),
+    ("PodDisruptionBudget", "policy/v1", true),
     ("NodePool", api::API_VERSION, false),
     ("NodeClaim", api::API_VERSION, false),
     ("KwokNodeClass", api::API_VERSION, false),
@@ -342,6 +347,11 @@ impl Object {
             }
             "CSINode" => {
                 manifest.node_drivers.push(volumes::node_drivers(&read(value)?));
+                return Ok(());
+            }
+            "PodDisruptionBudget" => {
+                let budget = budget::convert_budget(&read(value)?).map_err(|problem| vec![problem])?;
+                manifest.budgets.push(budget);
                 return Ok(());
             }
             "RuntimeClass" => {

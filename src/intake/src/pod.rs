@@ -105,7 +105,7 @@ fn priority(spec: &k8s::PodSpec) -> i32 {
     })
 }
 
-fn owner_of(meta: &ObjectMeta) -> Option<Uid> {
+pub(crate) fn owner_of(meta: &ObjectMeta) -> Option<Uid> {
     let owner = meta.owner_references.iter().flatten().find(|owner| owner.controller == Some(true))?;
     Some(Uid(owner.uid.clone()))
 }

@@ -5,7 +5,7 @@ use k8s_openapi::api::batch::v1::{Job, JobSpec};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use poolwright_core::Workload;
 
-use crate::pod::{key_of, uid_of};
+use crate::pod::{key_of, owner_of, uid_of};
 
 /// A Job: `parallelism` pods at a time, and no more than are still to succeed. Suspended Jobs, those that have ended or are
 /// ending, and those that another controller manages want none.
@@ -27,7 +27,7 @@ pub fn job(from: &Job) -> Workload {
     let wanted = if stopped || ending { 0 } else { parallel.min(left) };
     let active = status.and_then(|status| status.active).unwrap_or(0);
     let terminating = status.and_then(|status| status.terminating).unwrap_or(0);
-    of("Job", &from.metadata, wanted, count(active) + count(terminating))
+    of("Job", &from.metadata, [parallel, wanted, count(active) + count(terminating)])
 }
 
 /// A ReplicaSet, of a Deployment or by itself. One that says it cannot make pods (a quota, a webhook) wants none.
@@ -38,7 +38,7 @@ pub fn replica_set(from: &ReplicaSet) -> Workload {
     let fails = conditions.iter().any(|one| one.type_ == "ReplicaFailure" && one.status == "True");
     let stopped = fails || from.metadata.deletion_timestamp.is_some();
     let made = status.map_or(0, |status| count(status.replicas));
-    of("ReplicaSet", &from.metadata, if stopped { 0 } else { wanted }, made)
+    of("ReplicaSet", &from.metadata, [wanted, if stopped { 0 } else { wanted }, made])
 }
 
 /// A StatefulSet that makes its pods at once. One that makes them in order wants one more only when those before it run:
@@ -49,13 +49,14 @@ pub fn stateful_set(from: &StatefulSet) -> Workload {
     let wanted = count(spec.and_then(|spec| spec.replicas).unwrap_or(1));
     let stopped = !at_once || from.metadata.deletion_timestamp.is_some();
     let made = from.status.as_ref().map_or(0, |status| count(status.replicas));
-    of("StatefulSet", &from.metadata, if stopped { 0 } else { wanted }, made)
+    of("StatefulSet", &from.metadata, [wanted, if stopped { 0 } else { wanted }, made])
 }
 
 fn count(number: i32) -> u64 {
     u64::try_from(number).unwrap_or(0)
 }
 
-fn of(kind: &str, meta: &ObjectMeta, wanted: u64, made: u64) -> Workload {
-    Workload { kind: kind.to_owned(), key: key_of(meta), uid: uid_of(meta), wanted, made }
+fn of(kind: &str, meta: &ObjectMeta, [total, wanted, made]: [u64; 3]) -> Workload {
+    let (key, uid, owner) = (key_of(meta), uid_of(meta), owner_of(meta));
+    Workload { kind: kind.to_owned(), key, uid, owner, total, wanted, made }
 }

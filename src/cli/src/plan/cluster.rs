@@ -7,6 +7,7 @@ use std::sync::Arc;
 use anyhow::{Context, Result};
 use k8s_openapi::api::apps::v1::DaemonSet;
 use k8s_openapi::api::core::v1::{self as k8s, Node, PersistentVolume, PersistentVolumeClaim, Pod};
+use k8s_openapi::api::policy::v1::PodDisruptionBudget;
 use k8s_openapi::api::storage::v1::{CSINode, StorageClass};
 use kube::api::ListParams;
 use kube::{Api, Client, Resource, ResourceExt};
@@ -70,6 +71,7 @@ struct Objects {
     volumes: Vec<PersistentVolume>,
     storage_classes: Vec<StorageClass>,
     node_drivers: Vec<CSINode>,
+    budgets: Vec<PodDisruptionBudget>,
 }
 
 async fn read(flags: &InputFlags) -> Result<Objects> {
@@ -86,6 +88,7 @@ async fn read(flags: &InputFlags) -> Result<Objects> {
         volumes: list(&client, &ListParams::default()).await?,
         storage_classes: list(&client, &ListParams::default()).await?,
         node_drivers: list(&client, &ListParams::default()).await?,
+        budgets: list(&client, &ListParams::default()).await?,
     })
 }
 
@@ -118,6 +121,7 @@ impl Objects {
         let pools = self.pools.iter().map(poolwright_intake::node_pool);
         let volume_claims = convert(&self.volume_claims, poolwright_intake::volume_claim, notes);
         let volumes = convert(&self.volumes, poolwright_intake::volume, notes);
+        let budgets = convert(&self.budgets, poolwright_intake::budget, notes);
         let storage_classes = self.storage_classes.iter().map(poolwright_intake::storage_class);
         let node_drivers = self.node_drivers.iter().map(poolwright_intake::node_drivers);
         Snapshot {
@@ -131,6 +135,7 @@ impl Objects {
             volumes: keyed(volumes, |volume| volume.name.clone()),
             storage_classes: keyed(storage_classes, |class| class.name.clone()),
             node_drivers: keyed(node_drivers, |drivers| drivers.node.clone()),
+            budgets: keyed(budgets, |budget| budget.key.clone()),
             ..Snapshot::default()
         }
     }

@@ -61,6 +61,9 @@ pub fn add(paths: &[PathBuf], snapshot: &mut Snapshot, notes: &mut Vec<String>) 
     for drivers in manifest.node_drivers {
         snapshot.node_drivers.insert(drivers.node.clone(), Arc::new(drivers));
     }
+    for budget in manifest.budgets {
+        snapshot.budgets.insert(budget.key.clone(), Arc::new(budget));
+    }
     for set in manifest.daemonsets {
         snapshot.daemonsets.insert(set.key.clone(), Arc::new(set));
     }

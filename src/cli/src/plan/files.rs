@@ -49,6 +49,7 @@ pub fn input(paths: &[PathBuf], offers: &Offers) -> Result<Input, Failure> {
         volumes,
         storage_classes,
         node_drivers,
+        budgets,
         mut notes,
     } = manifest;
     let implicit_pool = pools.is_empty();
@@ -66,6 +67,7 @@ pub fn input(paths: &[PathBuf], offers: &Offers) -> Result<Input, Failure> {
         volumes: keyed(volumes, |volume| volume.name.clone()),
         storage_classes: keyed(storage_classes, |class| class.name.clone()),
         node_drivers: keyed(node_drivers, |drivers| drivers.node.clone()),
+        budgets: keyed(budgets, |budget| budget.key.clone()),
         ..Snapshot::default()
     };
     let catalogue = if implicit_pool {

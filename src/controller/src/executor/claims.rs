@@ -109,7 +109,7 @@ impl Executor {
                 }
             }
             // Pods and nodes have conditions of their own, which are not ours to write.
-            Subject::Pod(_) | Subject::Node(_) => Outcome::NothingToDo,
+            Subject::Pod(_) | Subject::Node(_) | Subject::Budget(_) => Outcome::NothingToDo,
         }
     }
 

@@ -264,6 +264,7 @@ fn lane(action: &Action, snapshot: &Snapshot) -> String {
             Subject::Pool(pool) => format!("nodepool/{pool}"),
             Subject::Pod(pod) => format!("pod/{pod}"),
             Subject::Node(node) => of_node(node),
+            Subject::Budget(budget) => format!("poddisruptionbudget/{budget}"),
         },
         Action::Tell(_) => "tell".to_owned(),
     }
@@ -292,6 +293,14 @@ fn reference(subject: &Subject, all: &Snapshot) -> Option<ObjectReference> {
         }
         Subject::Claim(name) => ours("NodeClaim", &name.0, &all.claims.get(name)?.uid.0),
         Subject::Pool(name) => ours("NodePool", &name.0, &all.pools.get(name)?.uid.0),
+        Subject::Budget(key) => ObjectReference {
+            api_version: Some("policy/v1".to_owned()),
+            kind: Some("PodDisruptionBudget".to_owned()),
+            namespace: Some(key.namespace.clone()),
+            name: Some(key.name.clone()),
+            uid: Some(all.budgets.get(key)?.uid.0.clone()),
+            ..Default::default()
+        },
         Subject::Node(name) => {
             all.nodes.get(name)?;
             ObjectReference {

@@ -1,5 +1,6 @@
 //! The cluster as decisions see it. Everything here was converted and checked at the edge.
 
+mod budget;
 mod claim;
 mod node;
 mod others;
@@ -12,6 +13,7 @@ mod volumes;
 mod wishes;
 mod workload;
 
+pub use budget::{Budget, BudgetLimit, BudgetSelector, Share};
 pub use claim::{Claim, ClaimName, Condition, Deadlines, Launched, RankedOffering};
 pub use node::Node;
 pub use others::{HostPort, Namespace, NamespaceLabels, Namespaces, PodTerm, SpreadRule};

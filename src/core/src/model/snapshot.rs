@@ -7,6 +7,7 @@ use jiff::Timestamp;
 use poolwright_catalog::{Catalogue, OfferingId};
 use serde::{Deserialize, Serialize};
 
+use super::budget::Budget;
 use super::claim::{Claim, ClaimName};
 use super::node::Node;
 use super::others::NamespaceLabels;
@@ -35,6 +36,8 @@ pub struct Snapshot {
     pub workloads: BTreeMap<(String, PodKey), Arc<Workload>>,
     /// ResourceQuotas by key.
     pub quotas: BTreeMap<PodKey, Arc<Quota>>,
+    /// PodDisruptionBudgets by key.
+    pub budgets: BTreeMap<PodKey, Arc<Budget>>,
     /// PersistentVolumeClaims by key.
     pub volume_claims: BTreeMap<PodKey, Arc<VolumeClaim>>,
     /// PersistentVolumes by name.

@@ -13,6 +13,10 @@ pub struct Workload {
     pub key: PodKey,
     /// Its UID, which its pods name as their owner's.
     pub uid: Uid,
+    /// The UID of the controller that made it.
+    pub owner: Option<Uid>,
+    /// How many pods it is to have in the end, in whatever order it makes them.
+    pub total: u64,
     /// How many pods it wants at a time, now; zero while it is suspended, kept from making pods, or done.
     pub wanted: u64,
     /// How many it says that it has made and that have not ended.

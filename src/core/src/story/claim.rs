@@ -1,11 +1,14 @@
 //! Why a node was bought, and why it is kept.
 
+use std::collections::BTreeMap;
+
 use jiff::Timestamp;
 use poolwright_catalog::UsdPerHour;
 
 use super::list;
 use crate::action::ConditionType;
-use crate::model::{Claim, ClaimName, Node, Pod, PodPhase, PodRole, Snapshot};
+use crate::budgets::never_met_of;
+use crate::model::{Claim, ClaimName, Node, Pod, PodKey, PodPhase, PodRole, Snapshot};
 use crate::plan::gist;
 
 /// Pods that are named.
@@ -60,10 +63,30 @@ pub fn node(snapshot: &Snapshot, now: Timestamp, name: &str) -> Option<Vec<Strin
         } else {
             format!("It runs {}.", named(&pods))
         });
+        lines.extend(undrainable(snapshot, name));
         return Some(lines);
     };
     lines.extend(claim(snapshot, now, &owner.name)?);
+    lines.extend(undrainable(snapshot, name));
     Some(lines)
+}
+
+/// Budgets that can never be met, of pods on a node: it cannot be drained.
+fn undrainable(snapshot: &Snapshot, name: &str) -> Option<String> {
+    let pods = work(snapshot, name);
+    let mut kept: Vec<&Pod> = Vec::new();
+    let mut budgets: BTreeMap<PodKey, String> = BTreeMap::new();
+    for pod in pods {
+        let found = never_met_of(snapshot, pod);
+        if !found.is_empty() {
+            kept.push(pod);
+        }
+        budgets.extend(found.into_iter().map(|one| (one.budget.clone(), one.to_string())));
+    }
+    let first = budgets.values().next()?;
+    let more = budgets.len() - 1;
+    let more = if more > 0 { format!(" {more} more can not either.") } else { String::new() };
+    Some(format!("It cannot be drained: {first}. That keeps {}.{more}", named(&kept)))
 }
 
 fn state(node: &Node) -> String {

@@ -7,6 +7,7 @@ use jiff::Timestamp;
 use poolwright_catalog::labels::HOSTNAME;
 
 use super::list;
+use crate::budgets::never_met_of;
 use crate::model::{Pod, PodKey, PodPhase, PodRole, PodSpec, Snapshot};
 use crate::plan::{Candidacy, Plan, PlanOptions, RELAXED, Ruling, Target, gist, rulings};
 
@@ -43,15 +44,19 @@ pub fn pods(
         let mut lines = vec![format!("Pod {key} asks for {}.", asks(&pod.spec))];
         if let Some(over) = not_ours(pod) {
             lines.push(over);
+            lines.extend(budgets(snapshot, pod));
             return Some(lines);
         }
         let rulings = found.next()??;
         lines.push(considered(snapshot, &rulings));
         lines.extend(ruled_out(&rulings));
         lines.extend(left(&rulings));
+        let relaxed = relaxed(plan, key);
+        lines.extend(budgets(snapshot, pod));
+        // How it ends is told in any case.
+        lines.truncate(MOST_LINES - 1 - usize::from(relaxed.is_some()));
         lines.push(outcome(plan, key));
-        lines.extend(relaxed(plan, key));
-        lines.truncate(MOST_LINES);
+        lines.extend(relaxed);
         Some(lines)
     };
     keys.iter().map(tell).collect()
@@ -113,6 +118,14 @@ fn not_ours(pod: &Pod) -> Option<String> {
         (_, PodRole::Mirror) => Some("It belongs to its node, and buys none.".to_owned()),
         _ => None,
     }
+}
+
+/// Budgets that never let it be evicted.
+fn budgets(snapshot: &Snapshot, pod: &Pod) -> Option<String> {
+    let found = never_met_of(snapshot, pod);
+    let (first, more) = found.split_first()?;
+    let more = if more.is_empty() { String::new() } else { format!(" {} more can not either.", more.len()) };
+    Some(format!("Beware: {first}.{more}"))
 }
 
 fn considered(snapshot: &Snapshot, rulings: &[Candidacy]) -> String {

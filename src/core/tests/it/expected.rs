@@ -8,7 +8,8 @@ use poolwright_core::*;
 use crate::kit::*;
 
 fn job(wanted: u64, made: u64) -> Workload {
-    Workload { kind: "Job".into(), key: key("train"), uid: Uid("job".into()), wanted, made }
+    let (kind, uid) = ("Job".into(), Uid("job".into()));
+    Workload { kind, key: key("train"), uid, owner: None, total: wanted, wanted, made }
 }
 
 impl Put for Workload {

@@ -2,6 +2,7 @@
 
 mod alternatives;
 mod batch_window;
+mod budgets;
 mod company;
 mod daemonsets;
 mod demand;

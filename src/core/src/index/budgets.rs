@@ -1,0 +1,21 @@
+//! PodDisruptionBudgets in the index: no plan depends on them.
+
+use super::{Change, ClusterIndex, put, reset};
+use crate::model::{Budget, PodKey};
+
+impl ClusterIndex {
+    /// A PodDisruptionBudget was added or changed.
+    pub fn apply_budget(&mut self, budget: Budget) -> Change {
+        put(&mut self.state.budgets, budget.key.clone(), budget).min(Change::Life)
+    }
+
+    /// A PodDisruptionBudget is gone.
+    pub fn delete_budget(&mut self, key: &PodKey) -> Change {
+        self.state.budgets.remove(key).map_or(Change::None, |_| Change::Life)
+    }
+
+    /// Every PodDisruptionBudget there is.
+    pub fn reset_budgets(&mut self, all: impl IntoIterator<Item = Budget>) -> Change {
+        reset(&mut self.state.budgets, all, |budget| budget.key.clone()).min(Change::Life)
+    }
+}

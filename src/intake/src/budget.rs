@@ -1,0 +1,65 @@
+//! PodDisruptionBudgets.
+
+use k8s_openapi::api::policy::v1::{PodDisruptionBudget, PodDisruptionBudgetSpec};
+use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
+use poolwright_core::{Budget, BudgetLimit, BudgetSelector, Share};
+
+use crate::error::{IntakeError, Problem, object_name};
+use crate::others::requirements;
+use crate::pod::{key_of, uid_of};
+
+/// A PodDisruptionBudget as decisions see it. Fails only on amounts that no API server would have accepted.
+pub fn budget(from: &PodDisruptionBudget) -> Result<Budget, IntakeError> {
+    let meta = &from.metadata;
+    convert_budget(from).map_err(|problem| {
+        let namespace = meta.namespace.as_deref().or(Some("default"));
+        problem.of(object_name("PodDisruptionBudget", namespace, meta.name.as_deref()))
+    })
+}
+
+pub(crate) fn convert_budget(from: &PodDisruptionBudget) -> Result<Budget, Problem> {
+    let nothing = PodDisruptionBudgetSpec::default();
+    let spec = from.spec.as_ref().unwrap_or(&nothing);
+    let selector = match &spec.selector {
+        None => BudgetSelector::Nobody,
+        Some(selector) => match requirements(selector) {
+            Some(all) => BudgetSelector::Pods(all),
+            None => BudgetSelector::Unreadable("spec.selector.matchExpressions".to_owned()),
+        },
+    };
+    let least = spec.min_available.as_ref().map(|amount| share("spec.minAvailable", amount)).transpose()?;
+    let most =
+        spec.max_unavailable.as_ref().map(|amount| share("spec.maxUnavailable", amount)).transpose()?;
+    if least.is_some() && most.is_some() {
+        let cause = "a budget has minAvailable or maxUnavailable, not both";
+        return Err(Problem::new("spec", cause, "remove one of them"));
+    }
+    // What the controller said of an older spec is no news of this one.
+    let status = from.status.as_ref().filter(|status| status.observed_generation == from.metadata.generation);
+    let conditions = status.and_then(|status| status.conditions.as_deref()).unwrap_or_default();
+    let failed = |one: &&k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition| {
+        one.type_ == "DisruptionAllowed" && one.status == "False" && one.reason == "SyncFailed"
+    };
+    let expected = status.and_then(|status| status.expected_pods);
+    Ok(Budget {
+        key: key_of(&from.metadata),
+        uid: uid_of(&from.metadata),
+        selector,
+        limit: least.map(BudgetLimit::MinAvailable).or(most.map(BudgetLimit::MaxUnavailable)),
+        expected: expected.and_then(|pods| u64::try_from(pods).ok()).unwrap_or(0),
+        failure: conditions.iter().find(failed).map(|one| one.message.clone()),
+    })
+}
+
+fn share(path: &str, amount: &IntOrString) -> Result<Share, Problem> {
+    let (read, said) = match amount {
+        IntOrString::Int(count) => (u64::try_from(*count).ok().map(Share::Count), count.to_string()),
+        IntOrString::String(text) => {
+            (text.strip_suffix('%').and_then(|number| number.parse().ok()).map(Share::Percent), text.clone())
+        }
+    };
+    read.ok_or_else(|| {
+        let cause = format!("`{said}` is neither a number of pods nor a percentage");
+        Problem::new(path, cause, "write a number such as 1, or a percentage such as `50%`")
+    })
+}
