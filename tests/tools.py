@@ -6,16 +6,20 @@ Each is pinned, installed on first use into the cache that all checkouts share (
 
     libclang     read by the build of HiGHS's bindings; a wheel from the Python package index, checked by its hash
     cargo-deny   licences, sources, bans and advisories of our dependencies; built by cargo from its registry
+    gang-crds    the CRDs of JobSet and LeaderWorkerSet (Apache-2.0), for tests on the control plane; Go modules, checked by
+                 their hashes
 
 Use:
 
     tools.py run COMMAND...   runs a command with libclang found and the shared target directory set
     tools.py libclang         prints the folder of libclang
     tools.py cargo-deny       prints the path of cargo-deny
+    tools.py gang-crds        prints the folder of those CRDs
 """
 
 import fcntl
 import glob
+import json
 import os
 import shutil
 import subprocess
@@ -38,6 +42,13 @@ LIBCLANG_HASHES = [
 SYSTEM_LIBCLANG = ["/usr/lib/llvm-*/lib/libclang*.so*", "/usr/lib/*/libclang*.so*", "/usr/lib64/libclang*.so*"]
 
 CARGO_DENY = "0.20.2"
+
+# Module, version, the hash that go.sum would have, and where its CRDs lie.
+GANG_CRDS = [
+    ("sigs.k8s.io/jobset", "v0.10.1", "h1:u8QKifNsrWVrlRFe6w2ofYTqFT9ma2DRHxfeB2m9xyU=",
+     "config/components/crd/bases"),
+    ("sigs.k8s.io/lws", "v0.7.0", "h1:qWfzX8+UBak+Hq0+m/PuE3uO0mp/3dmm5q/h/7z31A8=", "config/crd/bases"),
+]
 
 
 class Missing(Exception):
@@ -136,6 +147,33 @@ def cargo_deny() -> Path:
     return binary
 
 
+def gang_crds() -> Path:
+    """The folder with the pinned CRDs of JobSet and LeaderWorkerSet."""
+    home = cache() / "tools" / ("gang-crds-" + "-".join(version for _, version, _, _ in GANG_CRDS))
+    if home.is_dir():
+        return home
+    with lock("gang-crds"):
+        if home.is_dir():
+            return home
+        with tempfile.TemporaryDirectory(dir=cache() / "tools", prefix=".gang-crds-") as aside:
+            out = Path(aside) / "out"
+            out.mkdir()
+            for module, version, digest, folder in GANG_CRDS:
+                done = subprocess.run(["go", "mod", "download", "-json", f"{module}@{version}"], cwd=aside,
+                                      stdout=subprocess.PIPE, text=True)
+                if done.returncode != 0:
+                    raise Missing(f"{module} {version} could not be downloaded (above and here is what go says): "
+                                  f"check that go reaches its proxy. {done.stdout}")
+                said = json.loads(done.stdout)
+                if said["Sum"] != digest:
+                    raise Missing(f"{module} {version} has the hash {said['Sum']}, not {digest}: it is not what was "
+                                  "pinned; find out why before you use it")
+                for file in sorted(Path(said["Dir"], folder).glob("*.yaml")):
+                    shutil.copyfile(file, out / file.name)
+            os.rename(out, home)
+    return home
+
+
 def environment() -> dict[str, str]:
     """The environment for cargo: libclang found, one target directory for all checkouts."""
     env = dict(os.environ, LIBCLANG_PATH=str(libclang()))
@@ -151,6 +189,8 @@ def main(arguments: list[str]) -> int:
                 os.execvpe(command, [command, *rest], env)
             case ["libclang"]:
                 print(libclang())
+            case ["gang-crds"]:
+                print(gang_crds())
             case ["cargo-deny"]:
                 print(cargo_deny())
             case _:

@@ -5,7 +5,7 @@ use k8s_openapi::api::{apps, batch, core::v1 as k8s, policy::v1 as policy, stora
 use poolwright_api::{NodeClaim, NodePool};
 use poolwright_core::index::Change;
 use poolwright_core::{
-    Budget, Claim, ClaimName, DaemonSet, Namespace, Node, NodeDrivers, Pod, PodKey, Pool, PoolName,
+    Budget, Claim, ClaimName, DaemonSet, Gang, Namespace, Node, NodeDrivers, Pod, PodKey, Pool, PoolName,
     Quota, StorageClass, Volume, VolumeClaim, Workload,
 };
 
@@ -366,3 +366,47 @@ impl Kind for Budgets {
         state.index.view().budgets.get(&key(namespace, name)).map(|budget| (**budget).clone())
     }
 }
+
+/// Gangs of one kind: what pods their controllers are about to make. Not every cluster has the kind.
+macro_rules! gangs {
+    ($(#[$about:meta])* $kinds:ident, $object:ty, $name:literal, $convert:path) => {
+        $(#[$about])*
+        pub struct $kinds;
+
+        impl Kind for $kinds {
+            type Object = $object;
+            type Model = Gang;
+            const NAME: &'static str = $name;
+            const REQUIRED: bool = false;
+
+            fn convert(object: &$object) -> Result<Gang, String> {
+                $convert(object).map_err(|error| error.to_string())
+            }
+            fn apply(state: &mut State, gang: Gang) -> Change {
+                state.index.apply_gang(gang)
+            }
+            fn delete(state: &mut State, namespace: Option<&str>, name: &str) -> Change {
+                state.index.delete_gang(Self::NAME, &key(namespace, name))
+            }
+            fn reset(state: &mut State, gangs: Vec<Gang>, _: Timestamp) -> Change {
+                state.index.reset_gangs(Self::NAME, gangs)
+            }
+            fn known(state: &State, namespace: Option<&str>, name: &str) -> Option<Gang> {
+                let key = (Self::NAME.to_owned(), key(namespace, name));
+                state.index.view().gangs.get(&key).map(|gang| (**gang).clone())
+            }
+        }
+    };
+}
+
+gangs!(
+    /// JobSets: which Jobs they are about to make.
+    JobSets, poolwright_intake::JobSet, "JobSet", poolwright_intake::job_set
+);
+gangs!(
+    /// LeaderWorkerSets: which StatefulSets they are about to make.
+    LeaderWorkerSets,
+    poolwright_intake::LeaderWorkerSet,
+    "LeaderWorkerSet",
+    poolwright_intake::leader_worker_set
+);

@@ -61,7 +61,7 @@ use executor::Executor;
 use http::Endpoints;
 use inventory::{CATALOGUES, Inventory};
 use kinds::{
-    Budgets, CsiNodes, DaemonSets, Jobs, Namespaces, NodeClaims, NodePools, Nodes,
+    Budgets, CsiNodes, DaemonSets, JobSets, Jobs, LeaderWorkerSets, Namespaces, NodeClaims, NodePools, Nodes,
     Pods, Quotas, ReplicaSets, StatefulSets, StorageClasses, UNFINISHED_PODS, VolumeClaims, Volumes,
 };
 use leader::Elector;
@@ -149,6 +149,8 @@ pub async fn run_in(
         StatefulSets::NAME,
         Quotas::NAME,
         Budgets::NAME,
+        JobSets::NAME,
+        LeaderWorkerSets::NAME,
         CATALOGUES,
     ];
     let (unsynced, unsynced_watch) = tokio::sync::watch::channel(Vec::from(kinds));
@@ -194,7 +196,9 @@ pub async fn run_in(
     background.spawn(watches.clone().run::<ReplicaSets>(client.clone(), None));
     background.spawn(watches.clone().run::<StatefulSets>(client.clone(), None));
     background.spawn(watches.clone().run::<Quotas>(client.clone(), None));
-    background.spawn(watches.run::<Budgets>(client.clone(), None));
+    background.spawn(watches.clone().run::<Budgets>(client.clone(), None));
+    background.spawn(watches.clone().run_when_installed::<JobSets>(client.clone()));
+    background.spawn(watches.run_when_installed::<LeaderWorkerSets>(client.clone()));
     let inventory = Inventory {
         config: config.clone(),
         world: world.clone(),

@@ -8,6 +8,7 @@
 use std::collections::BTreeMap;
 use std::fmt::Debug;
 use std::sync::Arc;
+use std::time::Duration;
 
 use futures::{StreamExt, TryStreamExt};
 use k8s_openapi::api::core::v1::ObjectReference;
@@ -18,11 +19,15 @@ use poolwright_core::NoticeKind;
 use poolwright_core::index::Change;
 use serde::de::DeserializeOwned;
 use tokio::sync::watch;
+use tokio::time::sleep;
 use tracing::{debug, info, warn};
 
 use crate::events::{Events, Saying};
 use crate::metrics::Metrics;
 use crate::world::{State, World};
+
+/// How often it is looked whether a kind that is not installed is by now.
+const LOOK_AGAIN: Duration = Duration::from_secs(15);
 
 /// How a kind of object gets into the index.
 pub trait Kind: Send + 'static {
@@ -85,18 +90,82 @@ impl Watches {
     }
 }
 
+impl Watches {
+    /// Feeds one kind into the index while the cluster has it, also when it gets it later. Where it is not installed nothing
+    /// is watched, and nobody waits for it.
+    pub async fn run_when_installed<K: Kind>(self, client: Client) {
+        let mut intake = Intake::<K>::new(self);
+        loop {
+            match is_served::<K>(&client).await {
+                Ok(true) => intake.watch_while_served(&client).await,
+                Ok(false) => debug!(kind = K::NAME, "not installed"),
+                Err(error) => {
+                    debug!(kind = K::NAME, %error, "whether it is installed cannot be told; asked again");
+                }
+            }
+            intake.absent();
+            sleep(LOOK_AGAIN).await;
+        }
+    }
+}
+
+/// Whether the API server has this kind.
+async fn is_served<K: Kind>(client: &Client) -> Result<bool, kube::Error> {
+    match client.list_api_group_resources(&K::Object::api_version(&())).await {
+        Ok(all) => Ok(all.resources.iter().any(|one| one.name == K::Object::plural(&()))),
+        Err(kube::Error::Api(status)) if status.code == 404 => Ok(false),
+        Err(error) => Err(error),
+    }
+}
+
 struct Intake<K: Kind> {
     watches: Watches,
     listing: Vec<K::Model>,
     /// The last version of each object that could not be read, by namespace and name.
     malformed: BTreeMap<(String, String), String>,
     failing: bool,
+    /// Whether everything was listed once.
+    listed: bool,
 }
 
 impl<K: Kind> Intake<K> {
     fn new(watches: Watches) -> Self {
         watches.metrics.watch_synced.with_label_values(&[K::NAME]).set(0);
-        Self { watches, listing: Vec::new(), malformed: BTreeMap::new(), failing: false }
+        Self { watches, listing: Vec::new(), malformed: BTreeMap::new(), failing: false, listed: false }
+    }
+
+    /// Watches until the kind is gone.
+    async fn watch_while_served(&mut self, client: &Client) {
+        let api: Api<DeserializeGuard<K::Object>> = Api::all(client.clone());
+        let config = watcher::Config::default().streaming_lists();
+        let mut stream = watcher(api, config).default_backoff().boxed();
+        loop {
+            match stream.try_next().await {
+                Ok(Some(event)) => self.on(event),
+                Ok(None) => return,
+                Err(error) => {
+                    if matches!(is_served::<K>(client).await, Ok(false)) {
+                        return;
+                    }
+                    self.failed(&error);
+                }
+            }
+        }
+    }
+
+    /// There are none of this kind, for there is no such kind.
+    fn absent(&mut self) {
+        self.malformed.clear();
+        if self.listed {
+            self.listed = false;
+            let now = self.watches.clock.now();
+            self.watches.world.change(|state| K::reset(state, Vec::new(), now));
+            self.watches.metrics.watch_synced.with_label_values(&[K::NAME]).set(0);
+            info!(kind = K::NAME, "not installed any more");
+        }
+        if self.wait_no_longer() {
+            self.watches.world.poke();
+        }
     }
 
     fn on(&mut self, event: watcher::Event<DeserializeGuard<K::Object>>) {
@@ -140,6 +209,7 @@ impl<K: Kind> Intake<K> {
             watcher::Event::InitDone => {
                 let models = std::mem::take(&mut self.listing);
                 let count = models.len();
+                self.listed = true;
                 let now = self.watches.clock.now();
                 world.change(|state| K::reset(state, models, now));
                 self.watches.metrics.watch_synced.with_label_values(&[K::NAME]).set(1);

@@ -1,6 +1,7 @@
 //! The cluster index: what the watches said last, in one place, changed by synchronous calls alone.
 
 mod budgets;
+mod gangs;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;

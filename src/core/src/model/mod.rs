@@ -2,6 +2,7 @@
 
 mod budget;
 mod claim;
+mod gang;
 mod node;
 mod others;
 mod pod;
@@ -15,6 +16,7 @@ mod workload;
 
 pub use budget::{Budget, BudgetLimit, BudgetSelector, Share};
 pub use claim::{Claim, ClaimName, Condition, Deadlines, Launched, RankedOffering};
+pub use gang::{Gang, GangPart};
 pub use node::Node;
 pub use others::{HostPort, Namespace, NamespaceLabels, Namespaces, PodTerm, SpreadRule};
 pub use pod::{DaemonSet, Pod, PodKey, PodPhase, PodRole, PodSpec, Uid, UnmodelledRule};

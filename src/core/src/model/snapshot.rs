@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use super::budget::Budget;
 use super::claim::{Claim, ClaimName};
+use super::gang::Gang;
 use super::node::Node;
 use super::others::NamespaceLabels;
 use super::pod::{DaemonSet, Pod, PodKey, Uid};
@@ -34,6 +35,8 @@ pub struct Snapshot {
     pub namespaces: Arc<NamespaceLabels>,
     /// Controllers that say how many pods there will be, by kind and key.
     pub workloads: BTreeMap<(String, PodKey), Arc<Workload>>,
+    /// What says how many of those controllers there will be, by kind and key.
+    pub gangs: BTreeMap<(String, PodKey), Arc<Gang>>,
     /// ResourceQuotas by key.
     pub quotas: BTreeMap<PodKey, Arc<Quota>>,
     /// PodDisruptionBudgets by key.

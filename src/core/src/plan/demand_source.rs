@@ -5,6 +5,9 @@
 //! still to come are planned with it, as copies of it. The claim lists each under a key that no pod can have
 //! (`ml/Job:train#7`), so that the room stays theirs after a restart too, and a pod that arrives takes the place of one.
 //!
+//! Of a gang whose object says what its pods will be like (a JobSet, a LeaderWorkerSet), the pods of Jobs and StatefulSets
+//! that are not there themselves yet are expected too, from its templates.
+//!
 //! A queue that admits work before its pods exist would be another source of [`ExpectedPods`].
 
 use std::borrow::Cow;
@@ -13,20 +16,26 @@ use std::sync::Arc;
 
 use jiff::{SignedDuration, Timestamp};
 
+use super::demand_units::{Left, Unit, families, quotas};
+use super::demand_volumes::copied;
 use super::earlier::{planned_at, planned_pods};
-use crate::model::{Claim, ClaimName, Pod, PodKey, PodPhase, PodRole, Snapshot, Uid, Workload};
+use crate::model::{Claim, ClaimName, Pod, PodKey, PodPhase, PodRole, Snapshot, Uid};
 
 /// A controller that has made no pod for this long is not believed to make more: quotas, webhooks and plain errors keep
 /// controllers from making pods, and say so nowhere that is certain.
 const STILL_COMING: SignedDuration = SignedDuration::from_secs(30);
 
-/// Pods that a controller is about to make.
+/// Pods that a controller, or those of one part of a gang, are about to make.
 #[derive(Clone, Debug)]
 pub struct ExpectedPods<'a> {
-    /// The controller.
-    pub workload: &'a Workload,
-    /// A pod of it that found no node: what the others will be like.
+    /// The key they will be planned under, up to their number: namespace and beginning of the name.
+    pub place: (String, String),
+    /// What they will be like: one that found no node, or the template of their part of a gang.
     pub example: &'a Pod,
+    /// How important they are: as those of their like that are there.
+    pub priority: i32,
+    /// Whether a StatefulSet makes them, with claims to volumes of their own.
+    pub of_set: bool,
     /// How many are still to come, besides those that are there and that the scheduler has not tried.
     pub missing: u64,
     /// Until when that is believed, by times that the cluster records.
@@ -41,39 +50,80 @@ pub fn expected(snapshot: &Snapshot, now: Timestamp) -> Vec<ExpectedPods<'_>> {
     if snapshot.workloads.is_empty() || owners.is_empty() {
         return Vec::new();
     }
-    let owned = by_owner(snapshot, &owners);
-    let of = |workload: &'_ Arc<Workload>| -> Option<(usize, u64, Timestamp)> {
-        let pods = owned.get(&workload.uid)?;
-        let there = workload.made.max(pods.len() as u64);
-        let within = pods.first().map_or(0, |pod| within_quotas(snapshot, pod));
-        let missing = workload.wanted.saturating_sub(there).min(within);
-        let untried = pods.iter().any(|pod| pod.phase == PodPhase::Waiting);
-        if workload.wanted == 0 || (missing == 0 && !untried) {
-            return None;
-        }
-        // Copies of a pod with volumes of its own would not be copies.
-        let tried =
-            |pod: &&Pod| matches!(pod.phase, PodPhase::Unschedulable { .. }) && pod.volumes.is_empty();
-        let example = pods.iter().position(tried)?;
-        let newest = pods.iter().map(|pod| pod.created).max()?;
-        let until = newest.checked_add(STILL_COMING).unwrap_or(Timestamp::MAX);
-        (until > now).then_some((example, missing, until))
-    };
+    let concerned = |unit: &Unit<'_>| unit.controllers.iter().any(|workload| owners.contains(&workload.uid));
+    let families = families(snapshot, concerned);
+    let owned = by_owner(snapshot, &uids(&families));
+    let mut left = quotas(snapshot);
     let mut all = Vec::new();
-    for workload in snapshot.workloads.values() {
-        if let Some((example, missing, until)) = of(workload) {
-            let example = owned[&workload.uid][example];
-            all.push(ExpectedPods { workload, example, missing, until });
+    for family in &families {
+        all.extend(of_family(snapshot, family, &owned, &mut left, now));
+    }
+    all
+}
+
+fn uids<'a>(families: &[Vec<Unit<'a>>]) -> BTreeSet<&'a Uid> {
+    families.iter().flatten().flat_map(|unit| &unit.controllers).map(|workload| &workload.uid).collect()
+}
+
+/// What a gang, or a controller by itself, is about to make.
+fn of_family<'a>(
+    snapshot: &Snapshot,
+    family: &[Unit<'a>],
+    owned: &BTreeMap<&'a Uid, Vec<&'a Pod>>,
+    left: &mut Left<'a>,
+    now: Timestamp,
+) -> Vec<ExpectedPods<'a>> {
+    let pods_of = |unit: &Unit<'a>| -> Vec<&'a Pod> {
+        unit.controllers.iter().filter_map(|workload| owned.get(&workload.uid)).flatten().copied().collect()
+    };
+    let is_stuck = |pod: &&&'a Pod| matches!(pod.phase, PodPhase::Unschedulable { .. });
+    let there: Vec<Vec<&Pod>> = family.iter().map(pods_of).collect();
+    let Some(newest) = there.iter().flatten().map(|pod| pod.created).max() else { return Vec::new() };
+    let Some(first) = there.iter().flatten().find(is_stuck) else { return Vec::new() };
+    let until = newest.checked_add(STILL_COMING).unwrap_or(Timestamp::MAX);
+    if until <= now {
+        return Vec::new();
+    }
+    let mut all = Vec::new();
+    for (unit, pods) in family.iter().zip(&there) {
+        let count = |uid: &Uid| owned.get(uid).map_or(0, |pods| pods.len() as u64);
+        let of = |workload: &&crate::model::Workload| {
+            workload.wanted.saturating_sub(workload.made.max(count(&workload.uid)))
+        };
+        let wanted = unit.unborn().saturating_add(unit.controllers.iter().map(of).sum());
+        let of_set = unit.controllers.first().is_some_and(|workload| workload.kind == "StatefulSet");
+        // Where it is not known what the volumes of a copy will be, it would be no copy.
+        let can_be = |pod: &Pod, of_set| copied(snapshot, pod, of_set, (&pod.key, &pod.uid)).is_some();
+        let tried = pods.iter().find(|pod| is_stuck(pod) && can_be(pod, of_set));
+        let template = || unit.part.map(|part| &part.example).filter(|example| can_be(example, false));
+        let Some(example) = tried.copied().or_else(template) else { continue };
+        let missing = within(left, example, wanted);
+        let untried = pods.iter().any(|pod| pod.phase == PodPhase::Waiting);
+        let stopped = unit.part.is_none() && unit.controllers.iter().all(|workload| workload.wanted == 0);
+        if !stopped && (missing > 0 || untried) {
+            let priority = tried.map_or(first.priority, |pod| pod.priority);
+            let of_set = of_set && tried.is_some();
+            all.push(ExpectedPods { place: unit.place.clone(), example, priority, of_set, missing, until });
         }
     }
     all
 }
 
-/// How many more pods like this the quotas of its namespace let in.
-fn within_quotas(snapshot: &Snapshot, pod: &Pod) -> u64 {
-    let quotas = snapshot.quotas.values().filter(|quota| quota.key.namespace == pod.key.namespace);
-    let lets_in = |(resource, left): (&String, &u64)| left.checked_div(pod.spec.requests.get(resource));
-    quotas.flat_map(|quota| quota.left.iter().filter_map(lets_in)).min().unwrap_or(u64::MAX)
+/// How many of so many pods like this the quotas of its namespace let in; what they take is not let in twice.
+fn within<'a>(left: &mut Left<'a>, pod: &'a Pod, wanted: u64) -> u64 {
+    let namespace = pod.key.namespace.as_str();
+    let requests = || pod.spec.requests.iter().filter(|(_, amount)| *amount > 0);
+    let lets_in = |(name, amount): (&'a _, u64)| {
+        let name: &poolwright_catalog::ResourceName = name;
+        Some(left.get(&(namespace, name.as_str()))? / amount)
+    };
+    let missing = requests().filter_map(lets_in).min().unwrap_or(u64::MAX).min(wanted);
+    for (name, amount) in requests() {
+        if let Some(rest) = left.get_mut(&(namespace, name.as_str())) {
+            *rest = rest.saturating_sub(amount.saturating_mul(missing));
+        }
+    }
+    missing
 }
 
 /// Unfinished workload pods of these controllers.
@@ -97,17 +147,12 @@ pub(crate) fn is_expected(key: &PodKey) -> bool {
     key.name.contains('#')
 }
 
-/// The key of a controller's pods that are still to come, up to their number.
-fn place_of(workload: &Workload) -> (String, String) {
-    (workload.key.namespace.clone(), format!("{}:{}#", workload.kind, workload.key.name))
-}
-
 /// Until when a claim is kept for pods that are still to come; `None` when none are.
 pub(crate) fn kept_until(claim: &Claim, expected: &[ExpectedPods<'_>]) -> Option<Timestamp> {
     let places = || claim.planned_pods.iter().filter(|key| is_expected(key));
     let comes = |expected: &&ExpectedPods<'_>| {
-        let (namespace, prefix) = place_of(expected.workload);
-        places().any(|key| key.namespace == namespace && key.name.starts_with(&prefix))
+        let (namespace, prefix) = &expected.place;
+        places().any(|key| key.namespace == *namespace && key.name.starts_with(prefix))
     };
     expected.iter().filter(comes).map(|expected| expected.until).max()
 }
@@ -121,22 +166,19 @@ pub(super) fn foresee(snapshot: &Snapshot, now: Timestamp) -> (Cow<'_, Snapshot>
         return (Cow::Borrowed(snapshot), None);
     }
     let mut changed = snapshot.clone();
-    let concerned = |workload: &&Arc<Workload>| {
-        coming.iter().any(|expected| expected.workload.uid == workload.uid)
-            || kept.contains_key(&place_of(workload))
-    };
-    let concerned: Vec<&Arc<Workload>> = snapshot.workloads.values().filter(concerned).collect();
-    let owned = by_owner(snapshot, &concerned.iter().map(|workload| &workload.uid).collect());
+    let here = |unit: &Unit<'_>| coming.iter().find(|expected| expected.place == unit.place);
+    let concerned = |unit: &Unit<'_>| here(unit).is_some() || kept.contains_key(&unit.place);
+    let mut units: Vec<Unit<'_>> = Vec::new();
+    let families = families(snapshot, concerned);
+    let owned = by_owner(snapshot, &uids(&families));
+    units.extend(families.into_iter().flatten().filter(concerned));
     let planned = planned_pods(snapshot);
-    let nobody = Vec::new();
-    for workload in concerned {
-        let here = coming.iter().find(|expected| expected.workload.uid == workload.uid);
-        let place = place_of(workload);
+    for unit in &units {
+        let (here, place) = (here(unit), unit.place.clone());
         let mut free = kept.get(&place).cloned().unwrap_or_default();
         let next = free.iter().map(|(number, _)| number + 1).max().unwrap_or(0);
-        let pods = owned.get(&workload.uid).unwrap_or(&nobody);
         let mut unplanned: Vec<&Pod> = Vec::new();
-        for pod in pods {
+        for pod in unit.controllers.iter().filter_map(|workload| owned.get(&workload.uid)).flatten() {
             match home(snapshot, &planned, pod) {
                 // It was planned by its name, or has taken a place already.
                 Some(claim) if planned.get(&pod.key) != Some(&claim) => {
@@ -160,8 +202,7 @@ pub(super) fn foresee(snapshot: &Snapshot, now: Timestamp) -> (Cow<'_, Snapshot>
         if let Some(expected) = here {
             let numbers = free.iter().map(|(number, _)| *number).chain(next..);
             for number in numbers.take(usize::try_from(expected.missing).unwrap_or(usize::MAX)) {
-                let pod = copy(expected, &place, number);
-                changed.pods.insert(pod.key.clone(), Arc::new(pod));
+                put_copy(&mut changed, snapshot, expected, number);
             }
         }
     }
@@ -211,9 +252,22 @@ fn untried(snapshot: &mut Snapshot, pod: &Pod) {
     }
 }
 
-fn copy(expected: &ExpectedPods<'_>, (namespace, prefix): &(String, String), number: u64) -> Pod {
+/// Puts a pod that is still to come into the snapshot, with the claims that will be made for it.
+fn put_copy(changed: &mut Snapshot, snapshot: &Snapshot, expected: &ExpectedPods<'_>, number: u64) {
+    let (namespace, prefix) = &expected.place;
     let key = PodKey::new(namespace, format!("{prefix}{number}"));
-    Pod { uid: Uid(format!("expected:{key}")), key, nominated_node: None, ..expected.example.clone() }
+    let uid = Uid(format!("expected:{key}"));
+    let Some(all) = copied(snapshot, expected.example, expected.of_set, (&key, &uid)) else { return };
+    let mut volumes = Vec::new();
+    for one in all {
+        volumes.push(one.volume);
+        if let Some(claim) = one.claim {
+            changed.volume_claims.insert(claim.key.clone(), Arc::new(claim));
+        }
+    }
+    let example = expected.example.clone();
+    let pod = Pod { uid, key, volumes, nominated_node: None, priority: expected.priority, ..example };
+    changed.pods.insert(pod.key.clone(), Arc::new(pod));
 }
 
 /// Takes pods that are still to come out of what is said about pods.

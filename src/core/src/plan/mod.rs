@@ -11,6 +11,8 @@ mod company;
 mod daemons;
 mod demand;
 mod demand_source;
+mod demand_units;
+mod demand_volumes;
 pub(crate) mod earlier;
 mod gpus;
 mod layout;

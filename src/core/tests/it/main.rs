@@ -9,6 +9,8 @@ mod demand;
 mod empty;
 mod end;
 mod expected;
+mod expected_volumes;
+mod gangs;
 mod index;
 mod initialize;
 mod kit;

@@ -1,0 +1,24 @@
+//! Gangs in the index.
+
+use super::{Change, ClusterIndex, put};
+use crate::model::{Gang, PodKey};
+
+impl ClusterIndex {
+    /// A gang was added or changed. Its pods tell of demand; this only says how many more will come.
+    pub fn apply_gang(&mut self, gang: Gang) -> Change {
+        let key = (gang.kind.clone(), gang.key.clone());
+        put(&mut self.state.gangs, key, gang).min(Change::Life)
+    }
+
+    /// A gang is gone.
+    pub fn delete_gang(&mut self, kind: &str, key: &PodKey) -> Change {
+        let gone = self.state.gangs.remove(&(kind.to_owned(), key.clone()));
+        gone.map_or(Change::None, |_| Change::Life)
+    }
+
+    /// All gangs of a kind that there are.
+    pub fn reset_gangs(&mut self, kind: &str, all: impl IntoIterator<Item = Gang>) -> Change {
+        self.state.gangs.retain(|(known, _), _| known != kind);
+        all.into_iter().map(|gang| self.apply_gang(gang)).fold(Change::Life, Ord::max)
+    }
+}

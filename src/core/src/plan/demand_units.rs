@@ -1,0 +1,76 @@
+//! Where pods come from that are still to come: units of one template each, and the families that belong together.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use crate::model::{Gang, GangPart, PodKey, Snapshot, Uid, Workload};
+
+/// Controllers whose pods are made from one template: one Job, ReplicaSet or StatefulSet, or those of one part of a gang.
+pub(super) struct Unit<'a> {
+    /// The key of its pods that are still to come, up to their number: namespace and beginning of the name.
+    pub place: (String, String),
+    /// Those that are there.
+    pub controllers: Vec<&'a Workload>,
+    /// The part of a gang that it is.
+    pub part: Option<&'a GangPart>,
+}
+
+impl<'a> Unit<'a> {
+    fn of_workload(workload: &'a Workload) -> Self {
+        let name = format!("{}:{}#", workload.kind, workload.key.name);
+        Self { place: (workload.key.namespace.clone(), name), controllers: vec![workload], part: None }
+    }
+
+    fn of_part(snapshot: &'a Snapshot, gang: &Gang, part: &'a GangPart) -> Self {
+        let named = |name: &String| {
+            let key = (part.controller.clone(), PodKey::new(&gang.key.namespace, name));
+            snapshot.workloads.get(&key).map(AsRef::as_ref)
+        };
+        let name = format!("{}:{}.{}#", gang.kind, gang.key.name, part.name);
+        Self {
+            place: (gang.key.namespace.clone(), name),
+            controllers: part.controllers.iter().filter_map(named).collect(),
+            part: Some(part),
+        }
+    }
+
+    /// How many pods are made by controllers that are about to be made.
+    pub fn unborn(&self) -> u64 {
+        let Some(part) = self.part.filter(|part| part.comes) else { return 0 };
+        let missing = part.controllers.len().saturating_sub(self.controllers.len());
+        u64::try_from(missing).unwrap_or(u64::MAX).saturating_mul(part.each)
+    }
+}
+
+/// Units that belong together: those of a gang, or one by itself. Of all there are, those with a unit that is `wanted`.
+pub(super) fn families<'a>(snapshot: &'a Snapshot, wanted: impl Fn(&Unit<'a>) -> bool) -> Vec<Vec<Unit<'a>>> {
+    let mut families = Vec::new();
+    let mut of_gangs: BTreeSet<&Uid> = BTreeSet::new();
+    for gang in snapshot.gangs.values() {
+        let units: Vec<Unit<'_>> =
+            gang.parts.iter().map(|part| Unit::of_part(snapshot, gang, part)).collect();
+        of_gangs.extend(units.iter().flat_map(|unit| &unit.controllers).map(|workload| &workload.uid));
+        if units.iter().any(&wanted) {
+            families.push(units);
+        }
+    }
+    let alone = |workload: &&Arc<Workload>| !of_gangs.contains(&workload.uid);
+    let singles = snapshot.workloads.values().filter(alone).map(|workload| Unit::of_workload(workload));
+    families.extend(singles.filter(wanted).map(|unit| vec![unit]));
+    families
+}
+
+/// How much of each quota is left, by namespace and resource.
+pub(super) type Left<'a> = BTreeMap<(&'a str, &'a str), u64>;
+
+/// What the quotas of all namespaces let in; of several that speak of one resource, the least.
+pub(super) fn quotas(snapshot: &Snapshot) -> Left<'_> {
+    let mut all = Left::new();
+    for quota in snapshot.quotas.values() {
+        for (resource, left) in &quota.left {
+            let known = all.entry((quota.key.namespace.as_str(), resource.as_str())).or_insert(*left);
+            *known = (*known).min(*left);
+        }
+    }
+    all
+}
