@@ -112,7 +112,7 @@ fn any_pool() -> impl Strategy<Value = Pool> {
         if traits & 1 != 0 {
             pool.taints.push(taint("gpu", ""));
         }
-        if traits & 12 == 12 {
+        if traits & 0b1100 == 0b1100 {
             pool.taints.push(Taint { effect: Effect::PreferNoSchedule, ..taint("spare", "") });
         }
         if traits & 2 != 0 {
