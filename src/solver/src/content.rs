@@ -112,7 +112,7 @@ impl<'m> Content<'m> {
             return most;
         }
         if self.bin.rules.conflicts
-            && self.pods.iter().any(|(other, _)| wanted.conflicts.binary_search(other).is_ok())
+            && self.pods.iter().any(|(other, _)| *other != class && self.model.keep_apart(class, *other))
         {
             return 0;
         }

@@ -3,8 +3,10 @@
 //! A pod's value is the least it can cost on a node of its own kind. Each step opens the bin whose filling is worth most
 //! per dollar, as often as the demand allows. Free room on existing nodes comes first, since it costs nothing.
 
+mod fill;
+
+use self::fill::Filler;
 use crate::canonical::{Model, Row};
-use crate::content::Content;
 use crate::plan::{Pattern, Plan, Stock};
 
 /// How pods are valued.
@@ -106,29 +108,19 @@ pub(crate) fn share(model: &Model, demand: &[u64]) -> Vec<f64> {
 
 /// What each class is worth, in micro-dollars.
 pub(crate) fn values(model: &Model, demand: &[u64], value: Value) -> Vec<f64> {
-    model
-        .classes
-        .iter()
-        .zip(demand)
-        .enumerate()
-        .map(|(index, (class, count))| {
-            let least = class
-                .bins
-                .iter()
-                .map(|bin| &model.bins[*bin as usize])
-                .filter(|bin| !bin.is_existing() && bin.covered.is_none())
-                .map(|bin| {
-                    let share = match value {
-                        Value::Alone => 1,
-                        Value::Share => bin.holds(index as u32).min(*count).max(1),
-                    };
-                    bin.price as f64 / share as f64 + bin.penalty(index as u32) as f64
-                })
-                .fold(f64::INFINITY, f64::min);
-            // A class that only existing nodes hold, or that is free, still wants its place.
-            if least.is_finite() { least.max(1.0) } else { 1.0 }
-        })
-        .collect()
+    let mut least = vec![f64::INFINITY; model.classes.len()];
+    for bin in model.bins.iter().filter(|bin| !bin.is_existing() && bin.covered.is_none()) {
+        for (position, class) in bin.classes.iter().map(|class| *class as usize).enumerate() {
+            let share = match value {
+                Value::Alone => 1,
+                Value::Share => bin.holds[position].min(demand[class]).max(1),
+            };
+            let penalty = bin.penalties.get(position).copied().unwrap_or(0);
+            least[class] = least[class].min(bin.price as f64 / share as f64 + penalty as f64);
+        }
+    }
+    // A class that only existing nodes hold, or that is free, still wants its place.
+    least.into_iter().map(|least| if least.is_finite() { least.max(1.0) } else { 1.0 }).collect()
 }
 
 /// The bin's best filling when it was last filled.
@@ -146,22 +138,18 @@ pub(crate) fn extend(
     values: &[f64],
     taste: Taste,
 ) -> Vec<u64> {
-    let orders: Vec<Vec<Vec<u32>>> =
-        (0..model.bins.len()).map(|bin| orders(model, bin as u32, values, &left)).collect();
-    // All orders of a bin begin with one of all its classes.
-    let leasts: Vec<Vec<u64>> = orders.iter().map(|orders| least(model, &orders[0])).collect();
+    let mut filler = Filler::new(model, values, &left);
     let prices: Vec<f64> = (0..model.bins.len() as u32).map(|bin| taste.price(model, bin)).collect();
-    let fill = |bin: u32, left: &[u64]| -> Option<Fill> {
+    let mut fill = |bin: u32, left: &[u64]| -> Option<Fill> {
         let node = &model.bins[bin as usize];
         let mut best: Option<Fill> = None;
-        for order in &orders[bin as usize] {
-            let pattern = fill_one(model, bin, order, &leasts[bin as usize], left);
+        for pods in filler.fillings(bin, left) {
             let worth: f64 =
-                pattern.pods.iter().map(|(class, count)| values[*class as usize] * f64::from(*count)).sum();
-            let penalties = (node.cost(&pattern.pods) - node.price) as f64;
+                pods.iter().map(|(class, count)| values[*class as usize] * f64::from(*count)).sum();
+            let penalties = (node.cost(&pods) - node.price) as f64;
             let ratio = worth / (prices[bin as usize] + penalties).max(1e-3);
-            if !pattern.pods.is_empty() && best.as_ref().is_none_or(|best| ratio > best.ratio) {
-                best = Some(Fill { pattern, ratio });
+            if !pods.is_empty() && best.as_ref().is_none_or(|best| ratio > best.ratio) {
+                best = Some(Fill { pattern: Pattern { bin, pods }, ratio });
             }
         }
         best
@@ -184,18 +172,19 @@ pub(crate) fn extend(
             |bin| if opens(&stock, bin) && !taste.leaves_alone(model, bin) { fill(bin, &left) } else { None },
         )
         .collect();
+    // Without rows a bin that is bought closes no other.
+    let closes_itself = model.limits.is_empty();
     loop {
-        let mut best: Option<usize> = None;
+        let mut best: Option<(usize, f64)> = None;
         for (index, candidate) in fills.iter().enumerate() {
             if let Some(candidate) = candidate
+                && best.is_none_or(|(_, ratio)| candidate.ratio > ratio)
                 && stock.left(model, index as u32) > 0
-                && best
-                    .is_none_or(|best| fills[best].as_ref().is_none_or(|best| candidate.ratio > best.ratio))
             {
-                best = Some(index);
+                best = Some((index, candidate.ratio));
             }
         }
-        let Some(index) = best else { return left };
+        let Some((index, _)) = best else { return left };
         let bin = index as u32;
         let Some(chosen) = &fills[index] else { return left };
         if chosen.pattern.copies(&left) == 0 {
@@ -212,71 +201,11 @@ pub(crate) fn extend(
             stock.take(model, bin, copies);
             plan.add(chosen.pattern.clone(), copies);
         }
-        for (index, slot) in fills.iter_mut().enumerate() {
-            if slot.is_some() && !opens(&stock, index as u32) {
-                *slot = None;
+        let touched = if closes_itself { index..index + 1 } else { 0..fills.len() };
+        for index in touched {
+            if fills[index].is_some() && !opens(&stock, index as u32) {
+                fills[index] = None;
             }
         }
     }
-}
-
-/// Orders in which to fill a bin: by value per share of the node, and by value per share of the scarcest resource. Where
-/// pods have penalties here, those worth more than theirs come first, and once there are no others.
-fn orders(model: &Model, bin: u32, values: &[f64], left: &[u64]) -> Vec<Vec<u32>> {
-    let capacity = &model.bins[bin as usize].capacity;
-    let penalty = |class: u32| model.bins[bin as usize].penalty(class) as f64;
-    let mut keyed: Vec<(f64, f64, u32)> = model.bins[bin as usize]
-        .classes
-        .iter()
-        .filter(|class| left[**class as usize] > 0)
-        .map(|&class| {
-            let shares = model.classes[class as usize]
-                .requests
-                .iter()
-                .zip(capacity)
-                .map(|(request, room)| *request as f64 / (*room).max(1) as f64);
-            let (sum, most) = shares.fold((0.0, 0.0f64), |(sum, most), share| (sum + share, most.max(share)));
-            let value = values[class as usize] - penalty(class);
-            (value / sum.max(1e-9), value / most.max(1e-9), class)
-        })
-        .collect();
-    keyed.sort_by(|a, b| b.0.total_cmp(&a.0).then(a.2.cmp(&b.2)));
-    let by_sum: Vec<u32> = keyed.iter().map(|key| key.2).collect();
-    keyed.sort_by(|a, b| b.1.total_cmp(&a.1).then(a.2.cmp(&b.2)));
-    let by_most = keyed.iter().map(|key| key.2).collect();
-    let worth: Vec<u32> =
-        by_sum.iter().copied().filter(|class| values[*class as usize] > penalty(*class)).collect();
-    let mut orders = vec![by_sum, by_most];
-    if worth.len() < orders[0].len() {
-        orders.push(worth);
-    }
-    orders
-}
-
-/// The least that any class of an order requests of each resource.
-fn least(model: &Model, order: &[u32]) -> Vec<u64> {
-    let mut least = vec![u64::MAX; model.dims];
-    for class in order {
-        for (least, request) in least.iter_mut().zip(&model.classes[*class as usize].requests) {
-            *least = (*least).min(*request);
-        }
-    }
-    least
-}
-
-/// Fills one node, taking as many as fit of each class in turn; none of them requests less than `least`.
-fn fill_one(model: &Model, bin: u32, order: &[u32], least: &[u64], left: &[u64]) -> Pattern {
-    let mut content = Content::empty(model, bin);
-    for &class in order {
-        if left[class as usize] == 0 {
-            continue;
-        }
-        let add = content.more(class).min(left[class as usize]).min(u64::from(u32::MAX)) as u32;
-        content.add(class, add);
-        // Most classes come after the node is full.
-        if add > 0 && content.has_less_than(least) {
-            break;
-        }
-    }
-    Pattern { bin, pods: content.into_pods() }
 }

@@ -5,7 +5,8 @@ use std::collections::BTreeMap;
 use super::groups::{Groups, Key};
 use super::meetings::Meetings;
 use super::rows::Rows;
-use super::{Bin, Class, Model, Origin, Rules, UNLIMITED, fit_count};
+use super::sets::{Parties, Sets};
+use super::{Bin, Class, Model, Origin, Rules, UNLIMITED, fit_count, fits};
 use crate::bits::BitSet;
 use crate::choice::Choice;
 use crate::content::{Alternative, Content, Flexible};
@@ -23,15 +24,17 @@ type Keyed = (Class, Option<Key>);
 #[derive(PartialEq, Eq, PartialOrd, Ord)]
 struct Kind {
     requests: Vec<u64>,
-    homes: Vec<u32>,
+    /// The number of its set of bins.
+    homes: u32,
     priority: i32,
     value: u64,
     /// The group that it is placed with.
     group: Option<Key>,
     /// With the class it belongs to: it counts pods of that class alone.
     ceiling: Option<(u32, usize)>,
-    /// The problem's classes that pods may not meet, itself included where pods may not meet their like.
-    conflicts: Vec<u32>,
+    /// The number of the set of the problem's classes that pods may not meet, itself included where pods may not meet
+    /// their like.
+    conflicts: u32,
     /// By home; empty when all are zero.
     penalties: Vec<u64>,
     alternatives: Vec<u32>,
@@ -47,7 +50,7 @@ pub(crate) fn penalty(problem: &Problem, class: usize, candidate: u32) -> u64 {
 }
 
 /// The problem's classes that share no node with `class`, itself included where its pods have host ports.
-fn conflicts(problem: &Problem) -> Vec<Vec<u32>> {
+pub(crate) fn conflicts(problem: &Problem) -> Vec<Vec<u32>> {
     let mut sets: Vec<Vec<u32>> = vec![Vec::new(); problem.classes.len()];
     for (i, j) in &problem.conflicts {
         sets[*i as usize].push(*j);
@@ -226,20 +229,24 @@ impl<'a> Build<'a> {
             .filter(|number| {
                 let candidate = self.alternatives[*number as usize].candidate;
                 class.candidates.binary_search(&candidate).is_ok()
-                    && fit_count(&self.problem.candidates[candidate as usize].capacity, &class.requests) > 0
+                    && fits(&self.problem.candidates[candidate as usize].capacity, &class.requests)
                     && Self::serves(self.rooms[0][candidate as usize].as_ref(), class)
             })
             .collect()
     }
 
+    /// What can be said of two candidates at a glance: `a` costs no more than `b`, and holds no less.
+    fn is_cheaper_and_larger(&self, a: usize, b: usize) -> bool {
+        let (one, other) = (&self.problem.candidates[a], &self.problem.candidates[b]);
+        one.price <= other.price
+            && one.max_nodes.is_none()
+            && self.dims.iter().all(|&dim| one.capacity[dim] >= other.capacity[dim])
+    }
+
     /// `a` can replace `b` wherever `b` is bought, `classes` (those that `b` admits) being what is on it.
     fn dominates(&self, a: usize, b: usize, classes: &BitSet) -> bool {
         let (one, other) = (&self.problem.candidates[a], &self.problem.candidates[b]);
-        if one.price > other.price
-            || one.max_nodes.is_some()
-            || self.dims.iter().any(|&dim| one.capacity[dim] < other.capacity[dim])
-            || !Room::covers_new(one.gpus.as_ref(), other.gpus.as_ref())
-        {
+        if !self.is_cheaper_and_larger(a, b) || !Room::covers_new(one.gpus.as_ref(), other.gpus.as_ref()) {
             return false;
         }
         let amount = |uses: &[(u32, i128)], row: u32| {
@@ -303,7 +310,7 @@ impl Admission {
                 let at = candidate as usize;
                 let offer = &problem.candidates[at];
                 if offer.max_nodes == Some(0)
-                    || fit_count(&offer.capacity, &class.requests) == 0
+                    || !fits(&offer.capacity, &class.requests)
                     || !Build::serves(build.rooms[0][at].as_ref(), class)
                 {
                     continue;
@@ -319,7 +326,7 @@ impl Admission {
             }
             for &node in &class.existing {
                 let there = &problem.existing[node as usize];
-                if fit_count(&there.free, &class.requests) > 0
+                if fits(&there.free, &class.requests)
                     && Build::serves(build.rooms[1][node as usize].as_ref(), class)
                 {
                     made.elsewhere[position] = true;
@@ -339,7 +346,12 @@ impl Model {
         let build = Build::new(problem);
         let admission = Admission::new(&build);
         let (mut bins, admits) = build.bins(&admission);
-        let (classes, choices, homeless) = build.classes(&admission, &bins, &admits);
+        let (mut classes, choices, homeless) = build.classes(&admission, &bins, &admits);
+        let lists: Vec<&[u32]> = classes.iter().map(|class| class.conflicts.as_slice()).collect();
+        let parties = Parties::new(&lists);
+        for (class, party) in classes.iter_mut().zip(parties.of) {
+            class.party = party;
+        }
         for (index, class) in classes.iter().enumerate() {
             for &bin in &class.bins {
                 bins[bin as usize].classes.push(index as u32);
@@ -368,6 +380,7 @@ impl Model {
             packed: build.dims.iter().map(|_| false).chain(build.gpu_rows.packed()).collect(),
             uniform: build.rooms.iter().flatten().flatten().all(Room::is_uniform),
             classes,
+            apart: parties.apart,
             bins,
             limits: build.rows.limits,
             rows: build.rows.kinds,
@@ -382,9 +395,8 @@ impl Model {
             model.classes[index].demand = demand;
         }
         for index in 0..model.bins.len() {
-            let bin = &model.bins[index];
-            let holds =
-                bin.classes.iter().map(|class| Content::empty(&model, index as u32).more(*class)).collect();
+            let empty = Content::empty(&model, index as u32);
+            let holds = model.bins[index].classes.iter().map(|class| empty.more(*class)).collect();
             model.bins[index].holds = holds;
         }
         model
@@ -400,6 +412,7 @@ impl Build<'_> {
         let kept = candidates.iter().copied().filter(|&b| {
             !candidates.iter().any(|&a| {
                 a != b
+                    && self.is_cheaper_and_larger(a, b)
                     && admitted[b].is_subset(&admitted[a])
                     && self.dominates(a, b, &admitted[b])
                     // Of two that dominate each other the first stays.
@@ -497,50 +510,52 @@ impl Build<'_> {
             })
             .collect();
         let mut merged: BTreeMap<Kind, Vec<(u32, u64)>> = BTreeMap::new();
+        // Sets are long and few: kinds compare their numbers.
+        let mut sets = Sets::default();
         for (position, &index) in self.wanted.iter().enumerate() {
             if dropped[position] {
                 continue;
             }
             let class = &self.problem.classes[index];
             let requests = self.requests(index);
-            let homes = homes[position].clone();
-            let most = homes
-                .iter()
-                .map(|&bin| fit_count(&bins[bin as usize].capacity, &requests))
-                .max()
-                .unwrap_or(0)
-                .min(u64::from(class.count));
+            let homes = &homes[position];
+            let most = || {
+                let each = homes.iter().map(|&bin| fit_count(&bins[bin as usize].capacity, &requests));
+                each.max().unwrap_or(0).min(u64::from(class.count))
+            };
             // A ceiling that cannot bind is none; one that can makes the class its own.
             let ceiling =
-                class.max_per_node.filter(|&ceiling| u64::from(ceiling) < most && class.ports.is_empty());
-            let mut penalties: Vec<u64> = homes
-                .iter()
-                .map(|bin| match bins[*bin as usize].origin {
+                class.max_per_node.filter(|&ceiling| class.ports.is_empty() && u64::from(ceiling) < most());
+            let mut penalties: Vec<u64> = Vec::new();
+            if class.at_risk > 0 || !class.preferences.is_empty() {
+                let each = homes.iter().map(|bin| match bins[*bin as usize].origin {
                     Origin::Candidate(candidate) => penalty(self.problem, index, candidate),
                     Origin::Existing(_) => 0,
-                })
-                .collect();
+                });
+                penalties.extend(each);
+            }
             if penalties.iter().all(|penalty| *penalty == 0) {
                 penalties.clear();
             }
             let kind = Kind {
                 requests,
-                homes,
+                homes: sets.number(homes),
                 priority: class.priority,
                 value: class.value,
                 group: self.groups.key(position),
                 ceiling: ceiling.map(|ceiling| (ceiling, index)),
-                conflicts: conflicts[index].clone(),
+                conflicts: sets.number(&conflicts[index]),
                 penalties,
                 alternatives: self.alternatives(index),
                 gpu: class.gpu,
             };
             merged.entry(kind).or_default().push((index as u32, u64::from(class.count)));
         }
-        let mut classes: Vec<(Keyed, Vec<u32>)> = merged
+        let mut classes: Vec<(Keyed, &[u32])> = merged
             .into_iter()
             .map(|(kind, members)| {
-                let alone = kind.conflicts.binary_search(&members[0].0).is_ok();
+                let conflicts = sets.of(kind.conflicts);
+                let alone = conflicts.binary_search(&members[0].0).is_ok();
                 let class = Class {
                     requests: kind.requests,
                     demand: members.iter().map(|(_, count)| count).sum(),
@@ -548,13 +563,13 @@ impl Build<'_> {
                     priority: kind.priority,
                     value: kind.value,
                     members,
-                    bins: kind.homes,
+                    bins: sets.of(kind.homes).to_vec(),
                     conflicts: Vec::new(),
                     alternatives: kind.alternatives,
                     gpu: kind.gpu,
                     ..Class::default()
                 };
-                ((class, kind.group), kind.conflicts)
+                ((class, kind.group), conflicts)
             })
             .collect();
         // The classes of one value after the other, for classes that are divided.

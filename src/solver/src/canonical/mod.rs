@@ -18,6 +18,7 @@ mod build;
 mod groups;
 mod meetings;
 mod rows;
+mod sets;
 #[cfg(test)]
 mod tests;
 
@@ -28,7 +29,9 @@ use crate::pricing::UNITS;
 use crate::problem::GpuRequest;
 use crate::solution::UnplacedReason;
 
+pub(crate) use build::conflicts;
 pub(crate) use rows::{Covering, Row};
+pub(crate) use sets::Parties;
 
 /// No ceiling on a count.
 pub(crate) const UNLIMITED: u64 = u64::MAX;
@@ -57,6 +60,8 @@ pub(crate) struct Class {
     /// Classes whose pods may not share a node with one of these, ascending. Pods that may not meet their like have
     /// `per_node` 1 instead.
     pub conflicts: Vec<u32>,
+    /// Those that keep away from the same others: index into [`Model::apart`].
+    pub party: u32,
     /// Indices into [`Model::alternatives`] that hold such a pod, ascending.
     pub alternatives: Vec<u32>,
     /// What one pod wants of shared or cut GPUs.
@@ -132,6 +137,9 @@ pub(crate) struct Model {
     pub uniform: bool,
     /// Merged classes that fit somewhere.
     pub classes: Vec<Class>,
+    /// By party: the parties whose classes may not share a node with one of its own, ascending. Its own is among them where
+    /// two of its classes may not meet; each class with itself is what `per_node` says.
+    pub apart: Vec<Vec<u32>>,
     /// Existing bins first, then those to buy; candidates in the problem's order, each followed by its twin.
     pub bins: Vec<Bin>,
     /// What each row has: the problem's limits first, then shares, commitments, and stock that twins have in common.
@@ -209,11 +217,22 @@ pub(crate) fn fit_count(room: &[u64], requests: &[u64]) -> u64 {
         .unwrap_or(UNLIMITED)
 }
 
+/// Whether `requests` fits into `room` at least once.
+pub(crate) fn fits(room: &[u64], requests: &[u64]) -> bool {
+    room.iter().zip(requests).all(|(room, request)| request <= room)
+}
+
 fn gcd(a: u64, b: u64) -> u64 {
     if b == 0 { a } else { gcd(b, a % b) }
 }
 
 impl Model {
+    /// Whether pods of two different classes may not share a node.
+    pub fn keep_apart(&self, one: u32, other: u32) -> bool {
+        let (one, other) = (&self.classes[one as usize], &self.classes[other as usize]);
+        self.apart[one.party as usize].binary_search(&other.party).is_ok()
+    }
+
     /// Demand of every class.
     pub fn demand(&self) -> Vec<u64> {
         self.classes.iter().map(|class| class.demand).collect()

@@ -23,18 +23,17 @@ impl Plan {
         }
         let mut new_nodes: BTreeMap<(u32, Vec<Placement>), u32> = BTreeMap::new();
         let mut on_existing = Vec::new();
+        // Existing nodes of the bin at hand that are used already: contents of one bin follow each other.
+        let (mut bin_at_hand, mut used) = (u32::MAX, 0);
         for (pattern, count) in &self.nodes {
+            if pattern.bin != bin_at_hand {
+                (bin_at_hand, used) = (pattern.bin, 0);
+            }
             let mut nodes = match &model.bins[pattern.bin as usize].origin {
-                Origin::Existing(nodes) => nodes.as_slice(),
+                Origin::Existing(nodes) => nodes.get(used..).unwrap_or(&[]),
                 Origin::Candidate(_) => &[],
             };
-            let used = self
-                .nodes
-                .range(..pattern)
-                .filter(|(earlier, _)| earlier.bin == pattern.bin)
-                .map(|(_, count)| *count as usize)
-                .sum::<usize>();
-            nodes = nodes.get(used..).unwrap_or(&[]);
+            used += *count as usize;
             let mut left = *count;
             while left > 0 {
                 // As many equal nodes at once as the current members of every class fill.
@@ -92,7 +91,7 @@ impl Plan {
             .map(|(class, count, reason)| Unplaced { class: *class, count: *count as u32, reason: *reason })
             .collect();
         let stock = Stock::after(model, self);
-        for (index, queue) in members.iter().enumerate() {
+        for (index, queue) in members.iter().enumerate().filter(|(_, queue)| !queue.is_empty()) {
             let reason = why_unplaced(model, &stock, index as u32);
             unplaced.extend(queue.iter().map(|(class, count)| Unplaced {
                 class: *class,

@@ -96,9 +96,10 @@ impl Problem {
             self.candidate(candidate)?;
         }
         self.nodes()?;
-        for (i, j) in &self.conflicts {
-            let pair = format!("conflict ({i}, {j})");
-            ascending(&pair, "class", [*i, *j], self.classes.len())?;
+        // There may be very many of them: what to call one is only worked out where it is wrong.
+        let wrong = |(i, j): &&(u32, u32)| i >= j || *j as usize >= self.classes.len();
+        if let Some((i, j)) = self.conflicts.iter().find(wrong) {
+            ascending(&format!("conflict ({i}, {j})"), "class", [*i, *j], self.classes.len())?;
         }
         if let Some(pair) = self.conflicts.windows(2).find(|pair| pair[0] >= pair[1]) {
             let (index, _) = pair[1];

@@ -1,0 +1,157 @@
+//! Filling one node, class after class: what the greedy spends its time with.
+
+use crate::canonical::{Model, UNLIMITED};
+use crate::content::Content;
+
+/// In which orders to fill each bin, and what is known of the classes in them.
+pub(super) struct Filler<'m> {
+    model: &'m Model,
+    /// What one pod of each class takes, one class after the other.
+    requests: Vec<u64>,
+    /// By bin.
+    orders: Vec<Vec<Vec<u32>>>,
+    /// By bin: the least that any of its classes requests of each resource.
+    leasts: Vec<Vec<u64>>,
+    room: Vec<u64>,
+    /// By party: the last node on which one keeps it away.
+    kept_away: Vec<u64>,
+    /// Nodes filled so far.
+    nodes: u64,
+}
+
+impl<'m> Filler<'m> {
+    /// For pods of `left`, worth `values`.
+    pub fn new(model: &'m Model, values: &[f64], left: &[u64]) -> Self {
+        let requests: Vec<u64> =
+            model.classes.iter().flat_map(|class| class.requests.iter().copied()).collect();
+        let orders: Vec<Vec<Vec<u32>>> =
+            (0..model.bins.len()).map(|bin| orders(model, bin as u32, values, left, &requests)).collect();
+        // All orders of a bin begin with one of all its classes.
+        let leasts: Vec<Vec<u64>> =
+            orders.iter().map(|orders| least(model.dims, &orders[0], &requests)).collect();
+        let kept_away = vec![0; model.apart.len()];
+        Self { model, requests, orders, leasts, room: Vec::new(), kept_away, nodes: 0 }
+    }
+
+    /// What an empty node of a bin holds of pods that are left, filled in each of its orders.
+    pub fn fillings(&mut self, bin: u32, left: &[u64]) -> Vec<Vec<(u32, u32)>> {
+        let mut orders = std::mem::take(&mut self.orders[bin as usize]);
+        let fillings = orders.iter_mut().map(|order| self.fill(bin, order, left)).collect();
+        self.orders[bin as usize] = orders;
+        fillings
+    }
+
+    /// Takes as many as fit of each class in turn.
+    fn fill(&mut self, bin: u32, order: &mut Vec<u32>, left: &[u64]) -> Vec<(u32, u32)> {
+        let node = &self.model.bins[bin as usize];
+        if !node.rules.flexible.is_empty() || node.rules.gpus.is_some() {
+            return self.fill_by_rules(bin, order, left);
+        }
+        let dims = self.model.dims;
+        self.nodes += 1;
+        self.room.clear();
+        self.room.extend(&node.capacity);
+        let mut pods: Vec<(u32, u32)> = Vec::new();
+        let mut gone = 0;
+        for &class in order.iter() {
+            let have = left[class as usize];
+            if have == 0 {
+                gone += 1;
+                continue;
+            }
+            let requests = &self.requests[class as usize * dims..][..dims];
+            if self.room.iter().zip(requests).any(|(room, request)| room < request) {
+                continue;
+            }
+            let wanted = &self.model.classes[class as usize];
+            if node.rules.conflicts && self.kept_away[wanted.party as usize] == self.nodes {
+                continue;
+            }
+            let fit = self.room.iter().zip(requests).filter_map(|(room, request)| room.checked_div(*request));
+            let most = fit.min().unwrap_or(UNLIMITED).min(u64::from(wanted.per_node)).min(have);
+            if most == 0 {
+                continue;
+            }
+            for (room, request) in self.room.iter_mut().zip(requests) {
+                *room -= request * most;
+            }
+            for other in &self.model.apart[wanted.party as usize] {
+                self.kept_away[*other as usize] = self.nodes;
+            }
+            pods.push((class, most as u32));
+            // Most classes come after the node is full.
+            if self.room.iter().zip(&self.leasts[bin as usize]).any(|(room, least)| room < least) {
+                break;
+            }
+        }
+        // Of some classes nobody is left: they need not be looked at again.
+        if gone * 4 > order.len() {
+            order.retain(|class| left[*class as usize] > 0);
+        }
+        pods.sort_unstable();
+        pods
+    }
+
+    /// The same, where more than capacity and conflicts must be asked.
+    fn fill_by_rules(&self, bin: u32, order: &[u32], left: &[u64]) -> Vec<(u32, u32)> {
+        let mut content = Content::empty(self.model, bin);
+        for &class in order.iter().filter(|class| left[**class as usize] > 0) {
+            let add = content.more(class).min(left[class as usize]).min(u64::from(u32::MAX)) as u32;
+            content.add(class, add);
+            if add > 0 && content.has_less_than(&self.leasts[bin as usize]) {
+                break;
+            }
+        }
+        content.into_pods()
+    }
+}
+
+/// Orders in which to fill a bin: by value per share of the node, and by value per share of the scarcest resource. Where
+/// pods have penalties here, those worth more than theirs come first, and once there are no others.
+fn orders(model: &Model, bin: u32, values: &[f64], left: &[u64], requests: &[u64]) -> Vec<Vec<u32>> {
+    let node = &model.bins[bin as usize];
+    let penalty = |position: usize| node.penalties.get(position).copied().unwrap_or(0) as f64;
+    let scales: Vec<f64> = node.capacity.iter().map(|room| 1.0 / (*room).max(1) as f64).collect();
+    let mut worth = 0;
+    let mut keyed: Vec<(f64, f64, u32)> = Vec::with_capacity(node.classes.len());
+    for (position, &class) in node.classes.iter().enumerate() {
+        if left[class as usize] == 0 {
+            continue;
+        }
+        let requests = &requests[class as usize * model.dims..][..model.dims];
+        let (mut sum, mut most) = (0.0f64, 0.0f64);
+        for (request, scale) in requests.iter().zip(&scales) {
+            let share = *request as f64 * scale;
+            (sum, most) = (sum + share, most.max(share));
+        }
+        let value = values[class as usize] - penalty(position);
+        worth += usize::from(value > 0.0);
+        keyed.push((value / sum.max(1e-9), value / most.max(1e-9), class));
+    }
+    keyed.sort_unstable_by(|a, b| b.0.total_cmp(&a.0).then(a.2.cmp(&b.2)));
+    let by_sum: Vec<u32> = keyed.iter().map(|key| key.2).collect();
+    let some = worth < by_sum.len();
+    let worth: Vec<u32> = if some {
+        let worth = |key: &&(f64, f64, u32)| key.0 > 0.0;
+        keyed.iter().filter(worth).map(|key| key.2).collect()
+    } else {
+        Vec::new()
+    };
+    keyed.sort_unstable_by(|a, b| b.1.total_cmp(&a.1).then(a.2.cmp(&b.2)));
+    let mut orders = vec![by_sum, keyed.iter().map(|key| key.2).collect()];
+    if some {
+        orders.push(worth);
+    }
+    orders
+}
+
+/// The least that any class of an order requests of each resource.
+fn least(dims: usize, order: &[u32], requests: &[u64]) -> Vec<u64> {
+    let mut least = vec![u64::MAX; dims];
+    for class in order {
+        for (least, request) in least.iter_mut().zip(&requests[*class as usize * dims..]) {
+            *least = (*least).min(*request);
+        }
+    }
+    least
+}
