@@ -1,8 +1,9 @@
 //! What others would pay, for comparison. Neither baseline uses existing nodes or honours limits; pods that fit no
-//! candidate are left out of both.
+//! candidate are left out of both. Pods that may not share a node do not.
 
 use poolwright_catalog::{ResourceName, UsdPerHour};
 
+use crate::canonical::{Parties, conflicts};
 use crate::gpu::{Room, dims::Rows};
 use crate::problem::{GpuRequest, Problem};
 use crate::solution::Placement;
@@ -20,6 +21,10 @@ struct Sizes<'a> {
     /// By candidate.
     capacity: Vec<Vec<u64>>,
     rooms: Vec<Option<Room>>,
+    /// Who keeps away from whom.
+    parties: Parties,
+    /// By class: whether its pods keep away from each other.
+    alone: Vec<bool>,
 }
 
 impl<'a> Sizes<'a> {
@@ -29,6 +34,8 @@ impl<'a> Sizes<'a> {
         let wishes: Vec<(GpuRequest, u64)> =
             problem.classes.iter().filter_map(|class| Some((class.gpu?, class.count.into()))).collect();
         let rows = Rows::new(&wishes, &rooms.iter().flatten().collect::<Vec<_>>());
+        let conflicts = conflicts(problem);
+        let lists: Vec<&[u32]> = conflicts.iter().map(Vec::as_slice).collect();
         let with = |vector: &[u64], more: Vec<u64>| vector.iter().copied().chain(more).collect();
         Self {
             problem,
@@ -44,6 +51,20 @@ impl<'a> Sizes<'a> {
                 .map(|(candidate, room)| with(&candidate.capacity, rows.capacity(room.as_ref())))
                 .collect(),
             rooms,
+            parties: Parties::new(&lists),
+            alone: (0..).zip(&lists).map(|(class, list)| list.binary_search(&class).is_ok()).collect(),
+        }
+    }
+
+    /// Whether pods on a node keep one more of `class` away.
+    fn keeps_away(&self, node: &Open, class: u32) -> bool {
+        let last = node.by_class.last().copied().filter(|(last, _)| *last == class);
+        let at = class as usize;
+        let most = if self.alone[at] { Some(1) } else { self.problem.classes[at].max_per_node };
+        match last {
+            // Its like are there: nobody else came after them.
+            Some((_, count)) => most.is_some_and(|most| count >= most),
+            None => node.kept_away.binary_search(&self.parties.of[at]).is_ok(),
         }
     }
 
@@ -96,7 +117,10 @@ struct Open {
     /// Component-wise the most that any possible candidate holds.
     most: Vec<u64>,
     pods: u32,
+    /// In the order in which they came.
     by_class: Vec<(u32, u32)>,
+    /// Parties that its pods keep away, ascending.
+    kept_away: Vec<u32>,
 }
 
 /// A node that a baseline buys.
@@ -173,6 +197,7 @@ pub fn first_fit_nodes(problem: &Problem) -> Vec<Bought> {
                     most: Vec::new(),
                     pods: 0,
                     by_class: Vec::new(),
+                    kept_away: Vec::new(),
                 });
                 refused.push(false);
                 let node = nodes.len() - 1;
@@ -195,7 +220,13 @@ pub fn first_fit_nodes(problem: &Problem) -> Vec<Bought> {
             open.pods += 1;
             match open.by_class.last_mut() {
                 Some((last, count)) if *last == class => *count += 1,
-                _ => open.by_class.push((class, 1)),
+                _ => {
+                    open.by_class.push((class, 1));
+                    let party = sizes.parties.of[class as usize];
+                    open.kept_away.extend(&sizes.parties.apart[party as usize]);
+                    open.kept_away.sort_unstable();
+                    open.kept_away.dedup();
+                }
             }
             let level = open.pods as usize;
             if levels.len() <= level {
@@ -225,16 +256,17 @@ fn members(set: &[u64]) -> impl Iterator<Item = usize> + '_ {
 
 /// The candidates that still hold the node with one more pod of `class`; `None` if there is none.
 fn join(sizes: &Sizes<'_>, node: &Open, class: u32, admitted: &[u64]) -> Option<Vec<u64>> {
-    if let Some(ceiling) = sizes.problem.classes[class as usize].max_per_node
-        && node.by_class.last().is_some_and(|(last, count)| *last == class && *count >= ceiling)
-    {
+    if sizes.keeps_away(node, class) {
         return None;
     }
-    let after: Vec<u64> =
-        node.used.iter().zip(&sizes.requests[class as usize]).map(|(used, request)| used + request).collect();
-    if !node.most.is_empty() && !fits(&after, &node.most) {
+    // Most answers are no, and these need no lists.
+    let requests = &sizes.requests[class as usize];
+    let too_much =
+        node.used.iter().zip(requests).zip(&node.most).any(|((used, more), most)| used + more > *most);
+    if too_much || node.possible.iter().zip(admitted).all(|(mine, theirs)| mine & theirs == 0) {
         return None;
     }
+    let after: Vec<u64> = node.used.iter().zip(requests).map(|(used, request)| used + request).collect();
     let both: Vec<u64> = node.possible.iter().zip(admitted).map(|(mine, theirs)| mine & theirs).collect();
     let mut possible = vec![0u64; both.len()];
     for candidate in members(&both) {

@@ -36,6 +36,7 @@ mod multipliers;
 mod open;
 mod plan;
 mod pricing;
+mod rates;
 mod relax;
 mod shadow;
 mod small;

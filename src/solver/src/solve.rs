@@ -16,7 +16,7 @@ use crate::problem::{Problem, ProblemError};
 use crate::relax::{self, Center, End, Generation, Goal, Relaxed, Task};
 use crate::solution::{Proof, Solution, Stopped};
 use crate::warm::{self, Warm};
-use crate::{Watch, admit, exact, improve, moves, shadow, small, verify};
+use crate::{Watch, admit, exact, improve, moves, rates, shadow, small, verify};
 
 /// How far to go.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -130,6 +130,11 @@ fn begin<T>(
     run.search(&mut meter);
     if run.certificate.is_none() {
         run.price(&mut meter);
+    }
+    if run.bound == 0 && !run.is_least() {
+        // Time was up before any relaxation.
+        let certificate = rates::certificate(&model, &run.demand, options.lp());
+        run.prove(certificate.as_ref(), &mut meter);
     }
     if !run.is_least() && !meter.stopped() {
         let mut pricer = Pricer::new(&model, options.threads);

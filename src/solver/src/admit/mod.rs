@@ -2,15 +2,18 @@
 //! the pods are worth, then how many they are; then what the plan costs. Gangs are placed whole or not at all, and spreads
 //! stay even with whatever is placed of them.
 //!
-//! Small problems are searched exhaustively ([`crate::small`]). Else the cover greedies compete: priority by priority,
+//! Small problems are searched exhaustively ([`crate::small`]). Else the cover greedies compete, and what the best of them
+//! places on new nodes is planned once more pod by pod ([`insertion`]): priority by priority,
 //! gangs that stay incomplete make room again, and what a spread cannot place in one value is not placed in the others.
 //! Where time allows, prices of a relaxation decide better ([`ration`]).
 
+mod insertion;
 mod ration;
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 
+use self::insertion::{Order, Rule, planned_anew};
 use crate::canonical::Model;
 use crate::choice::Choice;
 use crate::greedy::{self, Taste, Value};
@@ -57,8 +60,29 @@ pub(crate) fn plan_until(model: &Model, stop: &mut dyn FnMut() -> bool) -> Plan 
             }
         }
     }
-    best.unwrap_or_default()
+    let mut best = best.unwrap_or_default();
+    for (turn, (rule, order)) in INSERTIONS.iter().enumerate() {
+        if turn >= INSERTIONS_AT_LEAST && stop() {
+            break;
+        }
+        if let Some(plan) = planned_anew(model, &best, *rule, *order)
+            && plan.compare(&best, model).is_lt()
+            && plan.is_payable(model)
+        {
+            best = plan;
+        }
+    }
+    best
 }
+
+/// How the pods of the best cover are planned once more, pod by pod. The first is first fit: no plan is dearer.
+const INSERTIONS: &[(Rule, Order)] = &[
+    (Rule::FewestPods, Order::Requests),
+    (Rule::LeastPrice, Order::Apart),
+    (Rule::LeastPrice, Order::Worth),
+];
+/// So many of them even when time is up.
+const INSERTIONS_AT_LEAST: usize = 2;
 
 /// The priority that each class is placed with, and all of them, the highest first. A group is placed with the first of its
 /// classes.

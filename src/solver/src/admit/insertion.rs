@@ -1,0 +1,454 @@
+//! Plans pod by pod, by insertion into nodes that are not decided yet: an open node stands for all kinds of node that hold its
+//! pods, and is bought as the cheapest of them. Quick where many classes with few pods each leave the cover greedy much to
+//! choose from, and the guarantee that no plan is dearer than first fit.
+
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BTreeSet, BinaryHeap};
+
+use crate::canonical::{Model, Origin};
+use crate::plan::{Pattern, Plan};
+
+/// Which node a pod joins.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Rule {
+    /// Of those that may hold it, the one with fewest pods: what [`crate::baseline::first_fit`] does.
+    FewestPods,
+    /// The one whose price rises least, a new one at its own price among them; of equals the one that it leaves fullest.
+    LeastPrice,
+}
+
+/// In which order pods come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Order {
+    /// By requests, the first resource first, the largest first.
+    Requests,
+    /// The dearest to place alone first, and before all others those that keep away from their like: each wants its own node.
+    Apart,
+    /// The dearest first.
+    Worth,
+}
+
+/// Plans the pods that `plan` has on nodes to buy anew; what it has on existing nodes stays there. `None` where more than
+/// capacity and conflicts decides what a node holds or costs, and where the nodes come to cost as much as those of `plan`.
+pub(super) fn planned_anew(model: &Model, plan: &Plan, rule: Rule, order: Order) -> Option<Plan> {
+    let simple = |bin: &&crate::canonical::Bin| {
+        bin.rules.flexible.is_empty()
+            && bin.rules.gpus.is_none()
+            && bin.penalties.is_empty()
+            && bin.covered.is_none()
+    };
+    if !model.bins.iter().filter(|bin| !bin.is_existing()).all(|bin| simple(&bin)) {
+        return None;
+    }
+    let mut kept = Plan::default();
+    let mut demand = vec![0u64; model.classes.len()];
+    for (pattern, count) in &plan.nodes {
+        if model.bins[pattern.bin as usize].is_existing() {
+            kept.add(pattern.clone(), *count);
+            continue;
+        }
+        for (class, pods) in &pattern.pods {
+            demand[*class as usize] += u64::from(*pods) * count;
+        }
+    }
+    // What commitments pay is only known in the end.
+    let ceiling = if model.commitments.is_empty() { plan.cost(model) } else { u64::MAX };
+    let mut insertion = Insertion::new(model, rule);
+    for class in insertion.order(order, &demand) {
+        insertion.insert(class, demand[class as usize])?;
+        // Nodes never become cheaper again.
+        if insertion.cost >= ceiling {
+            return None;
+        }
+    }
+    insertion.nodes(&mut kept);
+    Some(kept)
+}
+
+/// A set of bins by number in [`Insertion::bins`].
+type Words = Vec<u64>;
+
+/// Nodes that are not decided yet.
+struct Insertion<'m> {
+    model: &'m Model,
+    rule: Rule,
+    dims: usize,
+    /// Bins to buy by rising price.
+    bins: Vec<u32>,
+    /// Their room, one after the other.
+    capacity: Vec<u64>,
+    prices: Vec<u64>,
+    /// By class, what one pod takes, one after the other.
+    requests: Vec<u64>,
+    /// What one unit of each resource is of the largest bin.
+    scales: Vec<f64>,
+    /// Different sets of bins, of classes and of what several of them have in common.
+    sets: Vec<Words>,
+    /// By class: its set.
+    homes: Vec<u32>,
+    /// By two sets: the set they have in common, where that was asked.
+    common: Vec<Vec<u32>>,
+    /// What the nodes cost by now.
+    cost: u64,
+    /// By node: what its pods take.
+    used: Vec<u64>,
+    /// By node: index into `bins`, the cheapest that holds its pods.
+    at: Vec<usize>,
+    /// By node: the set of bins that all its classes can use.
+    admitted: Vec<u32>,
+    /// By node: parties that are kept away, as bits.
+    kept_away: Vec<Words>,
+    /// By node, in the order in which they came.
+    pods: Vec<Vec<(u32, u32)>>,
+    counts: Vec<u64>,
+    /// Nodes by how many pods they have, for the rule that asks.
+    by_count: BTreeSet<(u64, usize)>,
+    /// Where to begin looking at nodes.
+    turn: usize,
+}
+
+/// So many nodes are looked at for the pods of a class, others each time: looking at all would take a time that grows with
+/// the square of the pods.
+const LOOK: usize = 1_024;
+/// No set in common was looked for yet.
+const UNKNOWN: u32 = u32::MAX;
+
+impl<'m> Insertion<'m> {
+    fn new(model: &'m Model, rule: Rule) -> Self {
+        let to_buy = |bin: &u32| matches!(model.bins[*bin as usize].origin, Origin::Candidate(_));
+        let mut bins: Vec<u32> = (0..model.bins.len() as u32).filter(to_buy).collect();
+        bins.sort_by_key(|bin| (model.bins[*bin as usize].price, *bin));
+        let mut position = vec![usize::MAX; model.bins.len()];
+        bins.iter().enumerate().for_each(|(at, bin)| position[*bin as usize] = at);
+        let words = bins.len().div_ceil(64);
+        let mut known = BTreeMap::new();
+        let mut sets: Vec<Words> = Vec::new();
+        let homes = model
+            .classes
+            .iter()
+            .map(|class| {
+                *known.entry(class.bins.as_slice()).or_insert_with(|| {
+                    let mut set = vec![0u64; words];
+                    let at = |bin: &u32| position[*bin as usize];
+                    for at in class.bins.iter().map(at).filter(|at| *at != usize::MAX) {
+                        set[at / 64] |= 1 << (at % 64);
+                    }
+                    sets.push(set);
+                    sets.len() as u32 - 1
+                })
+            })
+            .collect();
+        let each = |bin: &u32| model.bins[*bin as usize].capacity.iter().copied();
+        let capacity: Vec<u64> = bins.iter().flat_map(each).collect();
+        let most =
+            |dim: usize| capacity.iter().skip(dim).step_by(model.dims.max(1)).max().copied().unwrap_or(0);
+        Self {
+            model,
+            rule,
+            dims: model.dims,
+            scales: (0..model.dims).map(|dim| 1.0 / most(dim).max(1) as f64).collect(),
+            prices: bins.iter().map(|bin| model.bins[*bin as usize].price).collect(),
+            requests: model.classes.iter().flat_map(|class| class.requests.iter().copied()).collect(),
+            bins,
+            capacity,
+            common: vec![Vec::new(); sets.len()],
+            sets,
+            homes,
+            cost: 0,
+            used: Vec::new(),
+            at: Vec::new(),
+            admitted: Vec::new(),
+            kept_away: Vec::new(),
+            pods: Vec::new(),
+            counts: Vec::new(),
+            by_count: BTreeSet::new(),
+            turn: 0,
+        }
+    }
+
+    /// Classes with demand, those that come first first.
+    fn order(&self, order: Order, demand: &[u64]) -> Vec<u32> {
+        let classes = (0..self.model.classes.len() as u32).filter(|class| demand[*class as usize] > 0);
+        let size = |class: u32| self.model.classes[class as usize].requests.as_slice();
+        let mut sorted: Vec<(Reverse<u64>, Reverse<u64>, Reverse<&[u64]>, u32)> = classes
+            .map(|class| {
+                let empty = self.requests(class);
+                let alone = self.cheapest(self.homes[class as usize], 0, |dim| empty[dim]);
+                let alone = alone.map_or(0, |at| self.prices[at]);
+                let spread = self.model.classes[class as usize].per_node == 1;
+                let share: f64 =
+                    empty.iter().zip(&self.scales).map(|(request, scale)| *request as f64 * scale).sum();
+                let share = (share * 1e9) as u64;
+                let (first, then) = match order {
+                    Order::Requests => (0, 0),
+                    Order::Apart => (u64::from(spread), share),
+                    Order::Worth => (alone, share),
+                };
+                (Reverse(first), Reverse(then), Reverse(size(class)), class)
+            })
+            .collect();
+        sorted.sort_unstable();
+        sorted.into_iter().map(|(.., class)| class).collect()
+    }
+
+    fn requests(&self, class: u32) -> &[u64] {
+        &self.requests[class as usize * self.dims..][..self.dims]
+    }
+
+    /// The cheapest bin of a set, from the one at `from` on, that holds as much of each resource as `used` says.
+    fn cheapest(&self, set: u32, from: usize, used: impl Fn(usize) -> u64) -> Option<usize> {
+        let set = &self.sets[set as usize];
+        let (mut word, mut mask) = (from / 64, u64::MAX << (from % 64));
+        while let Some(bits) = set.get(word) {
+            let mut bits = bits & mask;
+            while bits != 0 {
+                let at = word * 64 + bits.trailing_zeros() as usize;
+                let room = &self.capacity[at * self.dims..][..self.dims];
+                if room.iter().enumerate().all(|(dim, room)| used(dim) <= *room) {
+                    return Some(at);
+                }
+                bits &= bits - 1;
+            }
+            (word, mask) = (word + 1, u64::MAX);
+        }
+        None
+    }
+
+    /// The set of bins in two sets.
+    fn both(&mut self, one: u32, other: u32) -> u32 {
+        if one == other {
+            return one;
+        }
+        let row = &mut self.common[one as usize];
+        if row.len() <= other as usize {
+            row.resize(other as usize + 1, UNKNOWN);
+        }
+        if row[other as usize] == UNKNOWN {
+            let (mine, theirs) = (&self.sets[one as usize], &self.sets[other as usize]);
+            let both: Words = mine.iter().zip(theirs).map(|(mine, theirs)| mine & theirs).collect();
+            let at = self.sets.iter().position(|set| *set == both).unwrap_or_else(|| {
+                self.sets.push(both);
+                self.common.push(Vec::new());
+                self.sets.len() - 1
+            });
+            self.common[one as usize][other as usize] = at as u32;
+        }
+        self.common[one as usize][other as usize]
+    }
+
+    /// Where one more pod of a class makes a node end: its set of bins and the cheapest of them; `None` if it may not come.
+    fn joined(&mut self, node: usize, class: u32) -> Option<(u32, usize)> {
+        let wanted = &self.model.classes[class as usize];
+        match self.pods[node].last() {
+            Some((last, count)) if *last == class => {
+                if *count >= wanted.per_node {
+                    return None;
+                }
+            }
+            _ => {
+                let party = wanted.party as usize;
+                if self.kept_away[node][party / 64] >> (party % 64) & 1 == 1 {
+                    return None;
+                }
+            }
+        }
+        let set = self.both(self.homes[class as usize], self.admitted[node]);
+        let used = &self.used[node * self.dims..][..self.dims];
+        let requests = self.requests(class);
+        Some((set, self.cheapest(set, self.at[node], |dim| used[dim] + requests[dim])?))
+    }
+
+    /// How much a node leaves unused as the bin at `at`, with one more pod of `class`.
+    fn waste(&self, node: usize, class: u32, at: usize) -> f64 {
+        let used = &self.used[node * self.dims..][..self.dims];
+        let room = &self.capacity[at * self.dims..][..self.dims];
+        let each = room.iter().zip(used).zip(self.requests(class)).zip(&self.scales);
+        each.map(|(((room, used), request), scale)| (room - used - request) as f64 * scale).sum()
+    }
+
+    /// How much a node's price rises by one more pod of a class, and what it then leaves unused: the less the better. `None`
+    /// if the pod may not come.
+    fn rank(&mut self, node: usize, class: u32) -> Option<(u64, u64)> {
+        let (_, at) = self.joined(node, class)?;
+        let waste = (self.waste(node, class, at) * 1e12) as u64;
+        Some((self.prices[at] - self.prices[self.at[node]], waste))
+    }
+
+    fn join(&mut self, node: usize, class: u32) {
+        let Some((set, at)) = self.joined(node, class) else { return };
+        let before = if self.pods[node].is_empty() { 0 } else { self.prices[self.at[node]] };
+        self.cost = self.cost.saturating_add(self.prices[at] - before);
+        let (from, dims) = (class as usize * self.dims, self.dims);
+        for dim in 0..dims {
+            self.used[node * dims + dim] += self.requests[from + dim];
+        }
+        (self.admitted[node], self.at[node]) = (set, at);
+        if self.rule == Rule::FewestPods {
+            self.by_count.remove(&(self.counts[node], node));
+            self.by_count.insert((self.counts[node] + 1, node));
+        }
+        self.counts[node] += 1;
+        match self.pods[node].last_mut() {
+            Some((last, count)) if *last == class => *count += 1,
+            _ => {
+                self.pods[node].push((class, 1));
+                let party = self.model.classes[class as usize].party;
+                for other in &self.model.apart[party as usize] {
+                    self.kept_away[node][*other as usize / 64] |= 1 << (other % 64);
+                }
+            }
+        }
+    }
+
+    fn open(&mut self, class: u32) -> usize {
+        let node = self.at.len();
+        let words = self.model.apart.len().div_ceil(64);
+        self.used.extend(std::iter::repeat_n(0, self.dims));
+        self.at.push(0);
+        self.admitted.push(self.homes[class as usize]);
+        self.kept_away.push(vec![0; words]);
+        self.pods.push(Vec::new());
+        self.counts.push(0);
+        self.join(node, class);
+        node
+    }
+
+    /// Finds a node for each of so many pods of a class; `None` where no node to buy holds one.
+    fn insert(&mut self, class: u32, count: u64) -> Option<()> {
+        let requests = self.requests(class);
+        let alone = self.prices[self.cheapest(self.homes[class as usize], 0, |dim| requests[dim])?];
+        match self.rule {
+            Rule::FewestPods => self.insert_where_fewest_are(class, count),
+            Rule::LeastPrice => self.insert_where_it_costs_least(class, count, alone),
+        }
+        Some(())
+    }
+
+    fn insert_where_fewest_are(&mut self, class: u32, count: u64) {
+        // What refused one pod of a class refuses the next: so have all nodes before this one, but for those that were opened
+        // meanwhile.
+        let mut from = (0, 0);
+        let mut opened: BTreeSet<(u64, usize)> = BTreeSet::new();
+        for _ in 0..count {
+            let of_others = loop {
+                let Some(next) = self.by_count.range(from..).next().copied() else { break None };
+                if self.joined(next.1, class).is_some() {
+                    break Some(next);
+                }
+                from = (next.0, next.1 + 1);
+            };
+            let own = loop {
+                let Some(next) = opened.first().copied() else { break None };
+                if self.joined(next.1, class).is_some() {
+                    break Some(next);
+                }
+                opened.remove(&next);
+            };
+            if let Some((pods, node)) = of_others.into_iter().chain(own).min() {
+                self.join(node, class);
+                if opened.remove(&(pods, node)) {
+                    opened.insert((pods + 1, node));
+                }
+            } else {
+                opened.insert((1, self.open(class)));
+            }
+        }
+    }
+
+    fn insert_where_it_costs_least(&mut self, class: u32, count: u64, alone: u64) {
+        let (nodes, first) = (self.at.len(), self.turn);
+        let looked_at = nodes.min(LOOK);
+        self.turn += looked_at;
+        let mut heap: BinaryHeap<Reverse<((u64, u64), usize)>> = (first..first + looked_at)
+            .map(|at| at % nodes)
+            .filter_map(|node| Some(Reverse((self.rank(node, class)?, node))))
+            .collect();
+        for _ in 0..count {
+            let node = match heap.pop() {
+                Some(Reverse(((price, _), node))) if price <= alone => {
+                    self.join(node, class);
+                    node
+                }
+                other => {
+                    heap.extend(other);
+                    self.open(class)
+                }
+            };
+            if let Some(rank) = self.rank(node, class) {
+                heap.push(Reverse((rank, node)));
+            }
+        }
+    }
+
+    /// Adds the nodes to a plan.
+    fn nodes(self, plan: &mut Plan) {
+        for (mut pods, at) in self.pods.into_iter().zip(self.at) {
+            pods.sort_unstable();
+            plan.add(Pattern { bin: self.bins[at], pods }, 1);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{candidate, class, problem};
+    use crate::{admit, baseline, check};
+
+    fn mixed(apart: bool) -> crate::Problem {
+        let all = [0, 1, 2];
+        let mut made = problem(
+            vec![
+                class("large", [5, 2, 0], 7, &all),
+                class("tall", [1, 6, 0], 9, &all),
+                class("small", [2, 1, 0], 11, &all),
+                class("tiny", [1, 1, 0], 30, &all),
+            ],
+            vec![
+                candidate("4", 40_000, [4, 8, 0]),
+                candidate("8", 80_000, [8, 16, 0]),
+                candidate("16", 160_000, [16, 32, 0]),
+            ],
+        );
+        made.classes[1].max_per_node = Some(1);
+        if apart {
+            made.conflicts = vec![(0, 1), (2, 3)];
+        }
+        made
+    }
+
+    fn alone(model: &Model, plan: &Plan) -> Plan {
+        let mut alone = Plan::default();
+        for (class, count) in (0..).zip(plan.placed(model)) {
+            alone.add(Pattern { bin: 2, pods: vec![(class, 1)] }, count);
+        }
+        alone
+    }
+
+    #[test]
+    fn a_plan_by_insertion_keeps_all_rules_and_places_what_it_was_given() {
+        for made in [mixed(false), mixed(true)] {
+            let model = Model::new(&made);
+            let first = admit::plan(&model);
+            // Each pod alone: every other plan is cheaper.
+            let alone = alone(&model, &first);
+            for rule in [Rule::FewestPods, Rule::LeastPrice] {
+                for order in [Order::Requests, Order::Apart, Order::Worth] {
+                    let plan = planned_anew(&model, &alone, rule, order)
+                        .expect("nothing but capacity and conflicts");
+                    assert_eq!(plan.placed(&model), first.placed(&model));
+                    let solution = plan.solution(&made, &model, 0, crate::Stopped::WorkLimit);
+                    assert_eq!(check(&made, &solution), Ok(()));
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn no_first_plan_is_dearer_than_first_fit() {
+        for made in [mixed(false), mixed(true)] {
+            let model = Model::new(&made);
+            assert!(admit::plan(&model).cost(&model) <= baseline::first_fit(&made).micros());
+        }
+    }
+}
