@@ -7,6 +7,7 @@ mod naive;
 mod problem;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::rc::Rc;
 
 use poolwright_catalog::{InstanceType, ResourceList, ResourceName, UsdPerHour};
 use poolwright_solver as solver;
@@ -144,20 +145,19 @@ pub(super) fn run<'a>(
         _ => None,
     });
     let fits = Fits::new(supply, classes);
+    let holding = fits.holding(&priced, inputs);
     // What new nodes should meet, and the weight of pools: all preferences first, at last none.
-    let tiers: Vec<Vec<(usize, u32)>> = classes
-        .classes
+    let tiers: Vec<Vec<(usize, u32)>> = holding
         .iter()
-        .enumerate()
-        .map(|(class, of)| {
-            let fits = &fits;
-            let of_signature = |signature: usize| {
-                let holding =
-                    priced.iter().filter(move |choice| fits.holds(choice, class, signature, inputs));
-                let weights: BTreeSet<u32> = holding.map(|choice| choice.weight).collect();
-                weights.into_iter().rev().map(move |weight| (signature, weight))
+        .map(|asked| {
+            let of_signature = |(signature, choices): &(usize, Rc<[usize]>)| {
+                // The heaviest choices come first.
+                let mut weights: Vec<u32> = choices.iter().map(|at| priced[*at].weight).collect();
+                weights.dedup();
+                let signature = *signature;
+                weights.into_iter().map(move |weight| (signature, weight))
             };
-            of.wished.iter().copied().chain([of.signature]).flat_map(of_signature).collect()
+            asked.iter().flat_map(of_signature).collect()
         })
         .collect();
     let mut run = Run {
@@ -188,10 +188,9 @@ pub(super) fn run<'a>(
     for round in 0..rounds {
         let admitted = |class: usize| -> Vec<usize> {
             let Some((signature, weight)) = tiers[class].get(round) else { return Vec::new() };
-            let is_home = |at: &usize| {
-                priced[*at].weight == *weight && fits.holds(&priced[*at], class, *signature, inputs)
-            };
-            (0..priced.len()).filter(is_home).collect()
+            let asked = holding[class].iter().find(|(asked, _)| asked == signature);
+            let homes = asked.map_or(&[][..], |(_, choices)| choices);
+            homes.iter().copied().filter(|at| priced[*at].weight == *weight).collect()
         };
         // In the first round every pod may use what is there; later only those with another tier to go to.
         let takes_part = |class: usize| round == 0 || tiers[class].len() > round;
@@ -200,10 +199,10 @@ pub(super) fn run<'a>(
         }
     }
     if !unpriced.is_empty() {
-        let admitted = |class: usize| -> Vec<usize> {
-            let signature = classes.classes[class].signature;
-            (0..unpriced.len()).filter(|at| fits.holds(&unpriced[*at], class, signature, inputs)).collect()
-        };
+        let holding = fits.holding(&unpriced, inputs);
+        // What it asks itself comes last.
+        let admitted =
+            |class: usize| holding[class].last().map_or_else(Vec::new, |(_, choices)| choices.to_vec());
         if !run.tier(&unpriced, |_| true, admitted, false, watch) {
             return run.outcome;
         }
@@ -214,27 +213,60 @@ pub(super) fn run<'a>(
 }
 
 /// Which classes fit on which capacities, empty.
-struct Fits(Vec<Bits>);
+struct Fits {
+    /// By class: which of the different requests are its own.
+    requests: Vec<usize>,
+    /// By capacity, the requests that fit.
+    fit: Vec<Bits>,
+}
 
 impl Fits {
     fn new(supply: &Supply<'_>, classes: &Classes<'_>) -> Self {
+        let mut known: BTreeMap<&ResourceList, usize> = BTreeMap::new();
+        let mut number = |requests| {
+            let next = known.len();
+            *known.entry(requests).or_insert(next)
+        };
+        let requests = classes.classes.iter().map(|class| number(&class.requests)).collect();
         let of = |capacity: &ResourceList| {
-            let mut bits = Bits::new(classes.classes.len());
-            for (index, class) in classes.classes.iter().enumerate() {
-                if class.requests.fits(capacity) {
-                    bits.insert(index);
+            let mut bits = Bits::new(known.len());
+            for (requests, index) in &known {
+                if requests.fits(capacity) {
+                    bits.insert(*index);
                 }
             }
             bits
         };
-        Self(supply.capacities.iter().map(of).collect())
+        Self { requests, fit: supply.capacities.iter().map(of).collect() }
+    }
+
+    /// By class, for each signature that is asked of it, its own last: the choices that are its homes, ascending. Classes that
+    /// are equal in what matters here share their answer.
+    fn holding(&self, choices: &[Choice], inputs: &Inputs<'_, '_>) -> Vec<Vec<(usize, Rc<[usize]>)>> {
+        let meets_anybody = inputs.supply.residents.iter().any(|residents| !residents.is_empty());
+        let mut known: BTreeMap<(usize, usize, usize, Option<usize>), Rc<[usize]>> = BTreeMap::new();
+        let mut all = Vec::with_capacity(inputs.classes.classes.len());
+        for (index, class) in inputs.classes.classes.iter().enumerate() {
+            let profile = if meets_anybody { class.profile } else { 0 };
+            let alone = class.wish.is_some().then_some(index);
+            let asked = class.wished.iter().copied().chain([class.signature]).map(|signature| {
+                let key = (signature, self.requests[index], profile, alone);
+                let homes = known.entry(key).or_insert_with(|| {
+                    let is_home = |at: &usize| self.holds(&choices[*at], index, signature, inputs);
+                    (0..choices.len()).filter(is_home).collect()
+                });
+                (signature, homes.clone())
+            });
+            all.push(asked.collect());
+        }
+        all
     }
 
     /// Whether a choice is a home for a class of which this signature is asked.
     fn holds(&self, choice: &Choice, class: usize, signature: usize, inputs: &Inputs<'_, '_>) -> bool {
         let wanted = &inputs.classes.classes[class];
         choice.signatures.contains(signature)
-            && self.0[choice.offer.capacity].contains(class)
+            && self.fit[choice.offer.capacity].contains(self.requests[class])
             && inputs.company.admits(wanted.profile, &inputs.supply.residents[choice.offer.residents])
             && (choice.form == Form::Plain || wanted.requests.get(ResourceName::NVIDIA_GPU) == 0)
             && wanted.wish.as_ref().is_none_or(|wish| {
@@ -322,7 +354,7 @@ struct Run<'r, 's, 'a, 'n> {
     room_admits: Vec<Bits>,
     /// Pods not placed yet, by class.
     queues: Vec<VecDeque<&'a Pod>>,
-    /// The choices each class could use so far.
+    /// The choices each class could use so far, where naive planning is asked for.
     used: Vec<BTreeSet<usize>>,
     outcome: Outcome<'a>,
 }
@@ -420,13 +452,14 @@ impl Run<'_, '_, '_, '_> {
             return true;
         }
         let homes: Vec<Vec<usize>> = classes.iter().map(|class| admitted(*class)).collect();
-        if priced {
+        if priced && self.inputs.options.baselines {
             for (class, homes) in classes.iter().zip(&homes) {
                 self.used[*class].extend(homes);
             }
         }
-        let wanted: BTreeSet<usize> = homes.iter().flatten().copied().collect();
-        let wanted: Vec<usize> = wanted.into_iter().collect();
+        let mut is_wanted = vec![false; choices.len()];
+        homes.iter().flatten().for_each(|choice| is_wanted[*choice] = true);
+        let wanted: Vec<usize> = (0..choices.len()).filter(|choice| is_wanted[*choice]).collect();
         let problem = self.problem(choices, &classes, &homes, &wanted, false);
         let solved = solver::solve(&problem, &self.inputs.options.solver, watch);
         if self.inputs.options.keep_solves {

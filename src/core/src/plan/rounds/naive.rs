@@ -50,9 +50,6 @@ impl Run<'_, '_, '_, '_> {
         self.queues = left;
         problem.existing.clear();
         problem.commitments.clear();
-        for class in &mut problem.classes {
-            class.existing.clear();
-        }
         self.outcome.baselines = Baselines {
             one_pod_per_node: solver::baseline::one_pod_per_node(&problem),
             first_fit: solver::baseline::first_fit(&problem),

@@ -1,6 +1,6 @@
 //! What the solver is asked in one solve.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use poolwright_catalog::{ResourceList, ResourceName, UsdPerHour};
 use poolwright_solver as solver;
@@ -50,7 +50,8 @@ impl Run<'_, '_, '_, '_> {
         let tallies = company.tallies(classes.iter().map(|class| all[*class].profile), present);
         let tallied = (0..tallies.len()).map(|at| ResourceName::new(format!("{SPREAD}{at}")));
         let left = |present| tallies.iter().map(move |tally| company.tally_left(*tally, present));
-        let at = |choice: &usize| wanted.binary_search(choice).map_or(u32::MAX, |at| at as u32);
+        let mut position = vec![u32::MAX; choices.len()];
+        wanted.iter().zip(0..).for_each(|(choice, at)| position[*choice] = at);
         let rooms = &self.rooms.all;
         Problem {
             resources: names.iter().cloned().chain(tallied).collect(),
@@ -67,12 +68,8 @@ impl Run<'_, '_, '_, '_> {
                     priority: all[*class].priority,
                     max_per_node: company.most(all[*class].profile),
                     ports: company.ports(all[*class].profile),
-                    candidates: homes.iter().map(at).collect(),
-                    existing: self
-                        .on_rooms(*class)
-                        .chain(self.on_new(*class).map(|at| rooms.len() + at))
-                        .map(|at| at as u32)
-                        .collect(),
+                    candidates: homes.iter().map(|choice| position[*choice]).collect(),
+                    existing: if naive { Vec::new() } else { self.homes_there(*class) },
                     gpu: all[*class].wish.as_ref().filter(|_| !naive).and_then(Wish::request),
                     at_risk: risk::at_risk(self.inputs.options, all[*class].spec),
                     ..PodClass::default()
@@ -121,19 +118,39 @@ impl Run<'_, '_, '_, '_> {
         }
     }
 
+    /// What is there or bought by now that holds a pod of a class, as the solver numbers it.
+    fn homes_there(&self, class: usize) -> Vec<u32> {
+        let rooms = self.rooms.all.len();
+        let all = self.on_rooms(class).chain(self.on_new(class).map(|at| rooms + at));
+        all.map(|at| at as u32).collect()
+    }
+
     /// Pairs of these classes whose pods keep away from each other.
     fn conflicts(&self, classes: &[usize]) -> Vec<(u32, u32)> {
         let company = self.inputs.company;
-        let profile = |class: usize| self.inputs.classes.classes[class].profile;
-        let careful: Vec<(u32, usize)> = (0..)
-            .zip(classes)
-            .map(|(at, class)| (at, profile(*class)))
-            .filter(|(_, profile)| *profile > 0)
-            .collect();
+        // Profiles are few where classes are many: each pair of them is asked about once.
+        let mut profiles: BTreeMap<usize, usize> = BTreeMap::new();
+        let mut careful: Vec<(u32, usize)> = Vec::new();
+        for (at, class) in (0..).zip(classes) {
+            let profile = self.inputs.classes.classes[*class].profile;
+            let next = profiles.len();
+            if profile > 0 {
+                careful.push((at, *profiles.entry(profile).or_insert(next)));
+            }
+        }
+        let mut apart = vec![vec![false; profiles.len()]; profiles.len()];
+        for (first, one) in &profiles {
+            for (second, other) in &profiles {
+                apart[*one][*other] = company.apart(*first, *second);
+            }
+        }
         let mut pairs = Vec::new();
         for (index, (one, first)) in careful.iter().enumerate() {
-            let others = careful[index + 1..].iter().filter(|(_, second)| company.apart(*first, *second));
-            pairs.extend(others.map(|(other, _)| (*one, *other)));
+            let apart = &apart[*first];
+            if apart.contains(&true) {
+                let others = careful[index + 1..].iter().filter(|(_, second)| apart[*second]);
+                pairs.extend(others.map(|(other, _)| (*one, *other)));
+            }
         }
         pairs
     }
