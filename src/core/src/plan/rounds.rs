@@ -244,7 +244,7 @@ impl Fits {
     /// are equal in what matters here share their answer.
     fn holding(&self, choices: &[Choice], inputs: &Inputs<'_, '_>) -> Vec<Vec<(usize, Rc<[usize]>)>> {
         let meets_anybody = inputs.supply.residents.iter().any(|residents| !residents.is_empty());
-        let mut known: BTreeMap<(usize, usize, usize, Option<usize>), Rc<[usize]>> = BTreeMap::new();
+        let mut known: BTreeMap<_, Rc<[usize]>> = BTreeMap::new();
         let mut all = Vec::with_capacity(inputs.classes.classes.len());
         for (index, class) in inputs.classes.classes.iter().enumerate() {
             let profile = if meets_anybody { class.profile } else { 0 };

@@ -170,7 +170,7 @@ impl<'m> Insertion<'m> {
     fn order(&self, order: Order, demand: &[u64]) -> Vec<u32> {
         let classes = (0..self.model.classes.len() as u32).filter(|class| demand[*class as usize] > 0);
         let size = |class: u32| self.model.classes[class as usize].requests.as_slice();
-        let mut sorted: Vec<(Reverse<u64>, Reverse<u64>, Reverse<&[u64]>, u32)> = classes
+        let mut sorted: Vec<_> = classes
             .map(|class| {
                 let empty = self.requests(class);
                 let alone = self.cheapest(self.homes[class as usize], 0, |dim| empty[dim]);

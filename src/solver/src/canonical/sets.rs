@@ -55,7 +55,9 @@ impl Parties {
         let mut sets = Sets::default();
         let closed: Vec<u32> = with_itself.iter().map(|set| sets.number(set)).collect();
         let mut sharing = vec![0u32; sets.all.len()];
-        closed.iter().for_each(|number| sharing[*number as usize] += 1);
+        for number in &closed {
+            sharing[*number as usize] += 1;
+        }
         let mut open = Sets::default();
         // By party: one of its classes.
         let mut known: BTreeMap<(bool, u32), (u32, usize)> = BTreeMap::new();
