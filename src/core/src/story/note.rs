@@ -1,5 +1,6 @@
 //! A story as the note of an event.
 
+use super::pod::is_outcome;
 use crate::model::PodKey;
 
 /// What came of a pod, and the lines of its story that led there, as one text of at most this many bytes. The sentence stands
@@ -7,9 +8,9 @@ use crate::model::PodKey;
 /// said.
 pub fn note(pod: &PodKey, sentence: &str, story: &[String], most: usize) -> String {
     const CUT: &str = "...";
-    // The last line of a story says what came of it, as the sentence does.
-    let rest = story.split_last().map_or(story, |(_, rest)| rest);
-    let whole = sentence.len() + rest.iter().map(|line| 1 + line.len()).sum::<usize>();
+    // One line of a story says what came of it, as the sentence does.
+    let rest = || story.iter().filter(|line| !is_outcome(line));
+    let whole = sentence.len() + rest().map(|line| 1 + line.len()).sum::<usize>();
     let more = format!("\n`poolwright explain pod {pod}` tells the rest.");
     let most = if whole <= most { most } else { most.saturating_sub(more.len()) };
     let mut note = sentence.to_owned();
@@ -18,7 +19,7 @@ pub fn note(pod: &PodKey, sentence: &str, story: &[String], most: usize) -> Stri
         note.truncate(note.floor_char_boundary(most.saturating_sub(CUT.len())));
         note.push_str(CUT);
     }
-    for line in rest {
+    for line in rest() {
         if cut || note.len() + 1 + line.len() > most {
             break;
         }

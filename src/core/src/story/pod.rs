@@ -190,6 +190,11 @@ fn relaxed(plan: &Plan, key: &PodKey) -> Option<String> {
     (!own.is_empty()).then(|| format!("Relaxed: {shown}{more}."))
 }
 
+/// Whether a line of a story is the one that says what came of the pod.
+pub(super) fn is_outcome(line: &str) -> bool {
+    line.starts_with("Planned on ") || line.starts_with("Not planned")
+}
+
 fn outcome(plan: &Plan, key: &PodKey) -> String {
     if let Some(claim) = plan.claims.iter().find(|claim| claim.planned_pods.contains(key)) {
         let others = claim.planned_pods.len() - 1;

@@ -81,6 +81,11 @@ fn the_event_of_a_pod_carries_the_story_and_is_cut_between_lines() {
     assert_eq!(told[0], sentence, "lists of events show one line");
     assert_eq!(told[1..], lines[..lines.len() - 1], "the whole story: {note}");
 
+    // What follows the outcome is told too.
+    let relaxed = [lines.clone(), vec!["Relaxed: a wish.".to_owned()]].concat();
+    let note = story::note(&key("p"), sentence, &relaxed, 1024);
+    assert!(note.ends_with("\nRelaxed: a wish.") && !note.contains("Not planned"), "{note}");
+
     let cut = story::note(&key("p"), sentence, &lines, 200);
     let told: Vec<&str> = cut.lines().collect();
     assert!(cut.len() <= 200 && told.len() >= 3, "{} {cut}", cut.len());
