@@ -18,7 +18,7 @@ WITH_TOOLS := python3 tests/tools.py run
 # The tests that start a control plane, as arguments of cargo test.
 E2E := $(patsubst tests/plane/tests/%.rs,--test %,$(sort $(wildcard tests/plane/tests/*.rs)))
 
-.PHONY: help demo test build lint unit control-plane e2e differential bench bench-mix realise crds clean
+.PHONY: help demo test build lint unit control-plane e2e differential bench bench-mix bench-scale realise crds clean
 
 help: ## this list
 	@echo "make <target>:"
@@ -64,6 +64,10 @@ bench-mix: ## from objects to a checked plan for Karpenter's benchmark mix, and 
 	@$(WITH_TOOLS) cargo build --locked --release -p poolwright-intake --example mix
 	@"$(CARGO_TARGET_DIR)/release/examples/mix" $(PODS)
 	@"$(CARGO_TARGET_DIR)/release/examples/mix" --incremental
+
+bench-scale: control-plane ## the real controller with NODES=5000 and PODS=50000 on a real API server: its memory, and how long changes take it
+	@$(WITH_TOOLS) cargo build --locked --release -p poolwright-cli -p poolwright-plane --bins
+	@NODES="$(NODES)" PODS="$(PODS)" CHANGES="$(CHANGES)" $(WITH_TOOLS) "$(CARGO_TARGET_DIR)/release/poolwright-scale"
 
 crds: ## writes crds/*.yaml anew from the types
 	@$(WITH_TOOLS) cargo run --locked --quiet -p poolwright-cli -- crds --dir crds

@@ -57,9 +57,11 @@ impl Lifecycle {
         loop {
             changes.mark_unchanged();
             self.world.forget_refusals();
-            let snapshot = self.world.snapshot();
             let now = self.clock.moment();
+            let snapshot = self.world.snapshot();
             let decision = decide(&snapshot, now.wall, self.placement);
+            let took = self.clock.monotonic().saturating_sub(now.monotonic);
+            self.executor.metrics.decision_duration.observe(took.as_secs_f64());
             trace!(actions = decision.actions.len(), "decided");
             self.executor.submit(decision.actions, &snapshot);
             drop(snapshot);

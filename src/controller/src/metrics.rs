@@ -20,6 +20,10 @@ pub struct Metrics {
     pub watch_events: IntCounterVec,
     /// Watch failures, by kind; each is retried.
     pub watch_errors: IntCounterVec,
+    /// How long an object took from its arrival into the index.
+    pub index_duration: Histogram,
+    /// How long decisions about claims, nodes and instances took.
+    pub decision_duration: Histogram,
     /// Versions of objects that could not be read, by kind.
     pub malformed_objects: IntCounterVec,
     /// 1 once a watch has listed everything, by kind.
@@ -136,7 +140,26 @@ impl Metrics {
                 .buckets(vec![0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0]),
         )?;
         r.register(Box::new(plan_duration.clone()))?;
+        let quick = vec![1e-5, 1e-4, 5e-4, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0];
+        let index_duration = Histogram::with_opts(
+            HistogramOpts::new(
+                "poolwright_index_duration_seconds",
+                "From the arrival of a changed object to its place in the index.",
+            )
+            .buckets(quick.clone()),
+        )?;
+        r.register(Box::new(index_duration.clone()))?;
+        let decision_duration = Histogram::with_opts(
+            HistogramOpts::new(
+                "poolwright_decision_duration_seconds",
+                "From snapshot to decisions about claims, nodes and instances.",
+            )
+            .buckets(quick),
+        )?;
+        r.register(Box::new(decision_duration.clone()))?;
         Ok(Self {
+            index_duration,
+            decision_duration,
             leader: int_gauge(r, "leader", "1 while this process holds the lease.")?,
             lease_errors: counter(r, "lease_errors_total", "Failed reads or writes of the lease.")?,
             writes_dropped: counters(

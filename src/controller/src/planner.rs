@@ -100,6 +100,8 @@ impl Planner {
             preferences: self.config.preferences,
             // Names of claims differ between leaders, also should two of them plan from one snapshot.
             salt: format!("{}/{}", self.config.lease.identity, claim.term),
+            // Nobody looks at them here.
+            baselines: false,
             ..PlanOptions::default()
         };
         loop {

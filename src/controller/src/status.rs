@@ -108,7 +108,7 @@ pub fn measure(snapshot: &Snapshot, metrics: &Metrics) {
     }
     metrics.offerings_held_back.set(i64::try_from(snapshot.held_back.len()).unwrap_or(i64::MAX));
     let mut waiting = [("unschedulable", 0), ("waiting", 0), ("gated", 0)];
-    for pod in snapshot.pods.values().filter(|pod| pod.role == PodRole::Workload) {
+    for pod in snapshot.pods.unbound().filter(|pod| pod.role == PodRole::Workload) {
         match pod.phase {
             PodPhase::Unschedulable { .. } => waiting[0].1 += 1,
             PodPhase::Waiting => waiting[1].1 += 1,

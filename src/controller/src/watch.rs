@@ -172,6 +172,8 @@ impl<K: Kind> Intake<K> {
         self.watches.metrics.watch_events.with_label_values(&[K::NAME]).inc();
         self.failing = false;
         let world = self.watches.world.clone();
+        let arrived = self.watches.clock.monotonic();
+        let is_change = matches!(event, watcher::Event::Apply(_) | watcher::Event::Delete(_));
         match event {
             watcher::Event::Apply(object) => {
                 if let Some(model) = self.read(&object) {
@@ -218,6 +220,10 @@ impl<K: Kind> Intake<K> {
                 world.poke();
                 info!(kind = K::NAME, count, "listed");
             }
+        }
+        if is_change {
+            let took = self.watches.clock.monotonic().saturating_sub(arrived);
+            self.watches.metrics.index_duration.observe(took.as_secs_f64());
         }
     }
 

@@ -104,8 +104,7 @@ impl World {
 
     /// The name of the node with this provider id.
     pub fn node_by_provider_id(&self, id: &str) -> Option<String> {
-        let is_it = |node: &&Arc<poolwright_core::Node>| node.provider_id.as_deref() == Some(id);
-        self.view(|all| all.nodes.values().find(is_it).map(|node| node.name.clone()))
+        self.view(|all| all.nodes.with_provider_id(id).map(|node| node.name.clone()))
     }
 
     // === What we wrote ourselves: believed at once ===
@@ -330,7 +329,8 @@ impl World {
     pub fn instance_gone(&self, provider_id: &str) {
         self.change(|state| {
             let Some((at, instances)) = state.index.view().instances.clone() else { return Change::None };
-            let left = instances.into_iter().filter(|instance| instance.provider_id != provider_id).collect();
+            let left = instances.iter().filter(|instance| instance.provider_id != provider_id);
+            let left = left.cloned().collect();
             state.index.set_instances(at, left)
         });
     }

@@ -80,7 +80,7 @@ fn in_namespace(
 ) -> Vec<NeverMet> {
     let pods: Vec<&Pod> = snapshot
         .pods
-        .range(PodKey::new(namespace, "")..)
+        .from(&PodKey::new(namespace, ""))
         .take_while(|(key, _)| key.namespace == namespace)
         .map(|(_, pod)| pod.as_ref())
         .filter(|pod| pod.phase != PodPhase::Finished && pod.deleting_since.is_none())

@@ -11,7 +11,7 @@ use poolwright_catalog::{Catalogue, OfferingId};
 
 use crate::model::{
     Claim, ClaimName, DaemonSet, Instance, Namespace, Node, NodeClassRef, NodeDrivers, Pod, PodKey, PodPhase,
-    PodRole, Pool, PoolName, Quota, Snapshot, StorageClass, Uid, Volume, VolumeClaim, Workload,
+    PodRole, Pool, PoolName, Quota, Shared, Snapshot, StorageClass, Uid, Volume, VolumeClaim, Workload,
 };
 
 /// How long a claim that we wrote ourselves outlives a list that does not have it.
@@ -72,7 +72,9 @@ impl ClusterIndex {
     /// All pods there are.
     pub fn reset_pods(&mut self, pods: impl IntoIterator<Item = Pod>) -> Change {
         let pods: BTreeMap<PodKey, Pod> = pods.into_iter().map(|pod| (pod.key.clone(), pod)).collect();
-        let gone = drop_missing(&mut self.state.pods, &pods, Change::Life);
+        let before = self.state.pods.len();
+        self.state.pods.retain(|key, _| pods.contains_key(key));
+        let gone = if self.state.pods.len() < before { Change::Life } else { Change::None };
         pods.into_values().map(|pod| self.apply_pod(pod)).fold(gone, Ord::max)
     }
 
@@ -100,7 +102,9 @@ impl ClusterIndex {
     /// All nodes there are.
     pub fn reset_nodes(&mut self, nodes: impl IntoIterator<Item = Node>) -> Change {
         let nodes: BTreeMap<String, Node> = nodes.into_iter().map(|node| (node.name.clone(), node)).collect();
-        let gone = drop_missing(&mut self.state.nodes, &nodes, Change::Room);
+        let before = self.state.nodes.len();
+        self.state.nodes.retain(|key, _| nodes.contains_key(key));
+        let gone = if self.state.nodes.len() < before { Change::Room } else { Change::None };
         nodes.into_values().map(|node| self.apply_node(node)).fold(gone, Ord::max)
     }
 
@@ -137,7 +141,9 @@ impl ClusterIndex {
                 claims.insert(name.clone(), (**claim).clone());
             }
         }
-        let gone = drop_missing(&mut self.state.claims, &claims, Change::Room);
+        let before = self.state.claims.len();
+        self.state.claims.retain(|key, _| claims.contains_key(key));
+        let gone = if self.state.claims.len() < before { Change::Room } else { Change::None };
         claims.into_values().map(|claim| self.put_claim(claim)).fold(gone, Ord::max)
     }
 
@@ -328,7 +334,9 @@ impl ClusterIndex {
         catalogues: impl IntoIterator<Item = (NodeClassRef, Result<Arc<Catalogue>, String>)>,
     ) -> Change {
         let all: BTreeMap<_, _> = catalogues.into_iter().collect();
-        let gone = drop_missing(&mut self.state.catalogues, &all, Change::Room);
+        let before = self.state.catalogues.len();
+        self.state.catalogues.retain(|class, _| all.contains_key(class));
+        let gone = if self.state.catalogues.len() < before { Change::Room } else { Change::None };
         all.into_iter().map(|(class, catalogue)| self.set_catalogue(class, catalogue)).fold(gone, Ord::max)
     }
 
@@ -352,7 +360,7 @@ impl ClusterIndex {
 
     /// The instances that the providers listed, and when the listing began.
     pub fn set_instances(&mut self, at: Timestamp, instances: Vec<Instance>) -> Change {
-        self.state.instances = Some((at, instances));
+        self.state.instances = Some((at, instances.into()));
         Change::Life
     }
 
@@ -419,7 +427,7 @@ fn wants_node(pod: &Pod) -> bool {
         && matches!(pod.phase, PodPhase::Unschedulable { .. })
 }
 
-fn put<K: Ord, V: PartialEq>(map: &mut BTreeMap<K, Arc<V>>, key: K, value: V) -> Change {
+fn put<K: Ord + Clone, V: PartialEq>(map: &mut Shared<K, Arc<V>>, key: K, value: V) -> Change {
     if map.get(&key).is_some_and(|old| **old == value) {
         return Change::None;
     }
@@ -427,8 +435,8 @@ fn put<K: Ord, V: PartialEq>(map: &mut BTreeMap<K, Arc<V>>, key: K, value: V) ->
     Change::Room
 }
 
-fn reset<K: Ord, V: PartialEq>(
-    map: &mut BTreeMap<K, Arc<V>>,
+fn reset<K: Ord + Clone, V: PartialEq>(
+    map: &mut Shared<K, Arc<V>>,
     all: impl IntoIterator<Item = V>,
     key: fn(&V) -> K,
 ) -> Change {
@@ -437,7 +445,11 @@ fn reset<K: Ord, V: PartialEq>(
     all.into_iter().map(|(key, one)| put(map, key, one)).fold(gone, Ord::max)
 }
 
-fn drop_missing<K: Ord, V, W>(map: &mut BTreeMap<K, V>, listed: &BTreeMap<K, W>, change: Change) -> Change {
+fn drop_missing<K: Ord + Clone, V: Clone, W>(
+    map: &mut Shared<K, V>,
+    listed: &BTreeMap<K, W>,
+    change: Change,
+) -> Change {
     let before = map.len();
     map.retain(|key, _| listed.contains_key(key));
     if map.len() < before { change } else { Change::None }

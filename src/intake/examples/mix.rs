@@ -7,11 +7,14 @@
 //! processors meanwhile. First fit places the same pods under the same rules: the zones that rules about zones gave them, and
 //! who may not share a node; it is worked out after the clock has stopped.
 //!
-//! `mix --incremental` fills an index with 5,000 nodes and 50,000 pods on them and measures, for one change after the other
-//! (a pod that waits arrives, is bound, goes), the time from the object to the index, and to the new plan.
+//! `mix --incremental` fills an index with 5,000 nodes, half of them with claims, and 50,000 pods on them, a fifth of them of
+//! DaemonSets, and measures one change after the other: see `mix/incremental.rs`.
 
 #![expect(clippy::disallowed_methods, reason = "measuring time is what this program is for")]
 #![expect(clippy::print_stdout, reason = "its figures are its output")]
+
+#[path = "mix/incremental.rs"]
+mod incremental;
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -122,62 +125,6 @@ impl Watch for Until {
     }
 }
 
-const NODES: usize = 5_000;
-const PODS_ON_EACH: usize = 10;
-const CHANGES: usize = 200;
-
-/// One change after the other in a large cluster.
-fn incremental(class: &NodeClassRef, pool: &poolwright_core::Pool, catalogue: &Arc<Catalogue>) {
-    let began = Instant::now();
-    let mut index = poolwright_core::index::ClusterIndex::new();
-    index.set_catalogue(class.clone(), Ok(catalogue.clone()));
-    index.apply_pool(pool.clone());
-    let quantities = json!({"cpu": "16", "memory": "64Gi", "pods": "110"});
-    for at in 0..NODES {
-        let name = format!("node-{at:05}");
-        let labels =
-            json!({"kubernetes.io/hostname": name, "topology.kubernetes.io/zone": ZONES[at % ZONES.len()]});
-        let node: k8s::Node = serde_json::from_value(json!({"metadata": {"name": name, "labels": labels},
-            "status": {"allocatable": quantities, "conditions": [{"type": "Ready", "status": "True"}]}}))
-        .expect("a node");
-        index.apply_node(poolwright_intake::node(&node).expect("it converts"));
-    }
-    let mut numbers = Numbers(SEED);
-    let running = NODES * PODS_ON_EACH;
-    for at in 0..running {
-        let mut pod = object(&mut numbers, at, running);
-        let spec = pod.spec.get_or_insert_default();
-        spec.node_name = Some(format!("node-{:05}", at % NODES));
-        index.apply_pod(poolwright_intake::pod(&pod).expect("it converts"));
-    }
-    println!(
-        "\n{NODES} nodes and {running} pods in the index after {:.2} s, peak {} MiB",
-        began.elapsed().as_secs_f64(),
-        peak_mib()
-    );
-    let options = PlanOptions { baselines: false, ..PlanOptions::default() };
-    let (mut indexing, mut planning) = (Vec::new(), Vec::new());
-    for at in 0..CHANGES {
-        let mut pod = object(&mut numbers, at, CHANGES);
-        pod.metadata.name = Some(format!("new-{at}"));
-        let began = Instant::now();
-        index.apply_pod(poolwright_intake::pod(&pod).expect("it converts"));
-        indexing.push(began.elapsed());
-        let mut until = Until(Instant::now() + Duration::from_millis(50));
-        let made = plan(&index.snapshot(), jiff::Timestamp::UNIX_EPOCH, &options, &mut until);
-        planning.push(began.elapsed());
-        assert_eq!(made.refused, Vec::<String>::new(), "the plan passes the checks");
-        pod.spec.get_or_insert_default().node_name = Some(format!("node-{:05}", at % NODES));
-        index.apply_pod(poolwright_intake::pod(&pod).expect("it converts"));
-    }
-    for (what, times) in [("object to index", &mut indexing), ("object to checked plan", &mut planning)] {
-        times.sort();
-        let at = |percent: usize| times[(times.len() - 1) * percent / 100].as_secs_f64() * 1e3;
-        println!("{what:<24} p50 {:8.3} ms   p99 {:8.3} ms   max {:8.3} ms", at(50), at(99), at(100));
-    }
-    println!("peak resident memory     {} MiB", peak_mib());
-}
-
 /// Peak resident memory of this process, as Linux counts it.
 fn peak_mib() -> u64 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
@@ -209,7 +156,7 @@ fn main() {
     let pool = poolwright_intake::node_pool(&pool);
     let catalogue = Arc::new(catalogue());
     if only_incremental {
-        incremental(&class, &pool, &catalogue);
+        incremental::run(&class, &pool, &catalogue);
         return;
     }
     println!(

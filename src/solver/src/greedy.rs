@@ -175,6 +175,9 @@ pub(crate) fn extend(
     // Without rows a bin that is bought closes no other.
     let closes_itself = model.limits.is_empty();
     loop {
+        if left.iter().all(|count| *count == 0) {
+            return left;
+        }
         let mut best: Option<(usize, f64)> = None;
         for (index, candidate) in fills.iter().enumerate() {
             if let Some(candidate) = candidate

@@ -156,6 +156,6 @@ fn convert<T, M, E: Display>(
     models
 }
 
-fn keyed<K: Ord, M>(models: impl IntoIterator<Item = M>, key: fn(&M) -> K) -> BTreeMap<K, Arc<M>> {
+fn keyed<K, M, A: FromIterator<(K, Arc<M>)>>(models: impl IntoIterator<Item = M>, key: fn(&M) -> K) -> A {
     models.into_iter().map(|model| (key(&model), Arc::new(model))).collect()
 }

@@ -91,6 +91,6 @@ pub fn input(paths: &[PathBuf], offers: &Offers) -> Result<Input, Failure> {
     })
 }
 
-fn keyed<K: Ord, M>(models: Vec<M>, key: fn(&M) -> K) -> BTreeMap<K, Arc<M>> {
+fn keyed<K, M, A: FromIterator<(K, Arc<M>)>>(models: Vec<M>, key: fn(&M) -> K) -> A {
     models.into_iter().map(|model| (key(&model), Arc::new(model))).collect()
 }

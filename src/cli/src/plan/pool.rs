@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use poolwright_catalog::{CapacityType, Catalogue};
-use poolwright_core::{Deadlines, NodeClassRef, Pool, PoolLimits, PoolName, Snapshot, Uid};
+use poolwright_core::{Deadlines, NodeClassRef, Pool, PoolLimits, PoolName, Shared, Snapshot, Uid};
 
 use super::Offers;
 use crate::catalogue::default_provider;
@@ -43,7 +43,7 @@ pub fn without_pool(
 /// A class that is not there sells nothing when `strict`, as in a cluster; otherwise, for manifests, it sells what would
 /// be planned with if there were no pool, and a note says so.
 pub fn sold(
-    pools: &BTreeMap<PoolName, Arc<Pool>>,
+    pools: &Shared<PoolName, Arc<Pool>>,
     classes: &BTreeMap<String, Option<String>>,
     strict: bool,
     offers: &Offers,

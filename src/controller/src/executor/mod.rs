@@ -241,10 +241,9 @@ fn kind(action: &Action) -> &'static str {
 /// The lane of an action: that of its claim, also where it names the claim's node.
 fn lane(action: &Action, snapshot: &Snapshot) -> String {
     let of_node = |name: &str| {
-        let is_it = |claim: &&Arc<poolwright_core::Claim>| claim.node_name.as_deref() == Some(name);
         let by_label =
             || snapshot.nodes.get(name)?.labels.get(poolwright_api::names::NODECLAIM_LABEL).cloned();
-        let claim = by_label().or_else(|| Some(snapshot.claims.values().find(is_it)?.name.0.clone()));
+        let claim = by_label().or_else(|| Some(snapshot.claims.named_node(name)?.name.0.clone()));
         claim.map_or_else(|| format!("node/{name}"), |claim| format!("nodeclaim/{claim}"))
     };
     match action {

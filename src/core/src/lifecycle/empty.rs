@@ -17,7 +17,7 @@ pub(super) const UNPLANNED: SignedDuration = SignedDuration::from_secs(15);
 pub(super) fn decide(scene: &mut Scene<'_>, claim: &Claim, node: &Node) {
     let (work, expected) = (scene.work(claim), scene.expected(claim));
     let busy = if !work.is_empty() {
-        Some(("HasPods", format!("node {} runs {}", node.name, some_pods(work))))
+        Some(("HasPods", format!("node {} runs {}", node.name, some_pods(&work))))
     } else if let Some(until) = kept_until(claim, &scene.coming) {
         scene.wake(until);
         Some(("PodsExpected", format!("node {} is kept for pods that are still to come", node.name)))

@@ -15,7 +15,7 @@ pub(super) fn decide(scene: &mut Scene<'_>, claim: &Claim) {
         let name = claim.node_name.as_deref().or(node.map(|node| node.name.as_str())).unwrap_or_default();
         let message = format!(
             "node {name} still runs {}; the instance is given back when they have ended: wait, or delete them",
-            some_pods(work)
+            some_pods(&work)
         );
         return scene
             .conditions(claim, [is_not(ConditionType::InstanceTerminating, "WaitingForPods", message)]);

@@ -9,6 +9,7 @@ mod start;
 
 pub use reserve::{Placement, reservation};
 
+use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -55,9 +56,9 @@ struct Scene<'a> {
     snapshot: &'a Snapshot,
     now: Timestamp,
     placement: Placement,
-    by_provider_id: BTreeMap<&'a str, &'a Node>,
-    /// Workload pods that have not ended, by node.
-    work: BTreeMap<&'a str, Vec<&'a Pod>>,
+    /// The claim whose node was asked for last, and that node: each is asked for several times in a row. Claims of the snapshot
+    /// stay where they are.
+    last: Cell<(*const Claim, Option<&'a Node>)>,
     /// Waiting workload pods, by the claim they are planned for.
     expected: BTreeMap<&'a str, Vec<&'a Pod>>,
     /// Waiting workload pods that no plan placed.
@@ -69,15 +70,12 @@ struct Scene<'a> {
 
 impl<'a> Scene<'a> {
     fn new(snapshot: &'a Snapshot, now: Timestamp, placement: Placement) -> Self {
-        let planned = earlier::planned_pods(snapshot);
-        let mut work: BTreeMap<&str, Vec<&Pod>> = BTreeMap::new();
         let mut expected: BTreeMap<&str, Vec<&Pod>> = BTreeMap::new();
         let mut unplanned = Vec::new();
-        for pod in snapshot.pods.values().map(Arc::as_ref).filter(|pod| pod.role == PodRole::Workload) {
+        for pod in snapshot.pods.unbound().filter(|pod| pod.role == PodRole::Workload) {
             match &pod.phase {
-                PodPhase::Bound { node } => work.entry(node).or_default().push(pod),
                 PodPhase::Waiting | PodPhase::Unschedulable { .. } if pod.deleting_since.is_none() => {
-                    match earlier::planned_at(snapshot, &planned, pod) {
+                    match earlier::planned_at(snapshot, pod) {
                         Some(target) => expected.entry(target).or_default().push(pod),
                         None => unplanned.push(pod),
                     }
@@ -85,27 +83,40 @@ impl<'a> Scene<'a> {
                 _ => {}
             }
         }
-        let by_provider_id = snapshot
-            .nodes
-            .values()
-            .filter_map(|node| node.provider_id.as_deref().map(|id| (id, node.as_ref())))
-            .collect();
         let coming = crate::plan::expected(snapshot, now);
         let decision = Decision::default();
-        Self { snapshot, now, placement, by_provider_id, work, expected, unplanned, coming, decision }
+        Self {
+            snapshot,
+            now,
+            placement,
+            last: Cell::new((std::ptr::null(), None)),
+            expected,
+            unplanned,
+            coming,
+            decision,
+        }
     }
 
     /// The claim's node, if it is there.
     fn node(&self, claim: &Claim) -> Option<&'a Node> {
+        let (last, node) = self.last.get();
+        if std::ptr::eq(last, claim) {
+            return node;
+        }
+        let nodes = &self.snapshot.nodes;
         let by_id =
-            claim.launched.as_ref().and_then(|l| self.by_provider_id.get(l.provider_id.as_str()).copied());
-        by_id.or_else(|| self.snapshot.nodes.get(claim.node_name.as_ref()?).map(Arc::as_ref))
+            claim.launched.as_ref().and_then(|launched| nodes.with_provider_id(&launched.provider_id));
+        let node = by_id.or_else(|| nodes.get(claim.node_name.as_ref()?)).map(Arc::as_ref);
+        self.last.set((claim, node));
+        node
     }
 
-    /// Workload pods on the claim's node, or bound to its name.
-    fn work(&self, claim: &Claim) -> &[&'a Pod] {
+    /// Workload pods that have not ended on the claim's node, or bound to its name.
+    fn work(&self, claim: &Claim) -> Vec<&'a Pod> {
         let name = self.node(claim).map(|node| node.name.as_str()).or(claim.node_name.as_deref());
-        name.and_then(|name| self.work.get(name)).map_or(&[], Vec::as_slice)
+        let there = name.and_then(|name| self.snapshot.pods.on_node(name));
+        let pods = there.into_iter().flat_map(|there| &there.pods).map(AsRef::as_ref);
+        pods.filter(|pod| pod.role == PodRole::Workload).collect()
     }
 
     /// Waiting pods that are planned for the claim.

@@ -127,8 +127,7 @@ pub(super) fn to_nominate(
 /// Waiting pods that are planned for the claim, those aside for which the scheduler preempts on a node that is not ours:
 /// that is its decision.
 pub(super) fn nominable<'s>(scene: &'s Scene<'_>, claim: &'s Claim) -> impl Iterator<Item = &'s Pod> {
-    let ours =
-        |node: &String| scene.snapshot.claims.values().any(|claim| claim.node_name.as_ref() == Some(node));
+    let ours = |node: &String| scene.snapshot.claims.named_node(node).is_some();
     let theirs = move |node: &String| scene.snapshot.nodes.contains_key(node) && !ours(node);
     scene.expected(claim).iter().copied().filter(move |pod| !pod.nominated_node.as_ref().is_some_and(theirs))
 }

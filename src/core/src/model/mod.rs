@@ -2,13 +2,17 @@
 
 mod budget;
 mod claim;
+mod claims;
 mod gang;
 mod node;
+mod nodes;
 mod others;
 mod pod;
+mod pods;
 mod pool;
 mod quota;
 mod rules;
+mod shared;
 mod snapshot;
 mod volumes;
 mod wishes;
@@ -16,13 +20,17 @@ mod workload;
 
 pub use budget::{Budget, BudgetLimit, BudgetSelector, Share};
 pub use claim::{Claim, ClaimName, Condition, Deadlines, Launched, RankedOffering};
+pub use claims::Claims;
 pub use gang::{Gang, GangPart};
 pub use node::Node;
+pub use nodes::Nodes;
 pub use others::{HostPort, Namespace, NamespaceLabels, Namespaces, PodTerm, SpreadRule};
 pub use pod::{DaemonSet, Pod, PodKey, PodPhase, PodRole, PodSpec, Uid, UnmodelledRule};
+pub use pods::{Beside, Count, Look, OnNode, Pods};
 pub use pool::{NodeClassRef, Pool, PoolLimits, PoolName, PoolProblem};
 pub use quota::Quota;
 pub use rules::{Effect, NodeTerm, Operator, Requirement, Taint, Toleration, TolerationMatch};
+pub use shared::Shared;
 pub use snapshot::{Instance, Snapshot};
 pub use volumes::{NodeDrivers, PodVolume, StorageClass, Volume, VolumeClaim, VolumeShape};
 pub use wishes::{Weighted, Wishes};

@@ -8,47 +8,50 @@ use poolwright_catalog::{Catalogue, OfferingId};
 use serde::{Deserialize, Serialize};
 
 use super::budget::Budget;
-use super::claim::{Claim, ClaimName};
+use super::claims::Claims;
 use super::gang::Gang;
-use super::node::Node;
+use super::nodes::Nodes;
 use super::others::NamespaceLabels;
-use super::pod::{DaemonSet, Pod, PodKey, Uid};
+use super::pod::{DaemonSet, PodKey, Uid};
+use super::pods::Pods;
 use super::pool::{NodeClassRef, Pool, PoolName};
 use super::quota::Quota;
+use super::shared::Shared;
 use super::volumes::{NodeDrivers, StorageClass, Volume, VolumeClaim};
 use super::workload::Workload;
+use crate::plan::Memory;
 
-/// The cluster, the clouds' offers and what is remembered, at one moment. Cheap to clone.
-#[derive(Clone, Debug, Default)]
+/// The cluster, the clouds' offers and what is remembered, at one moment. Clones share everything that does not change.
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct Snapshot {
     /// Pods by key, finished ones included.
-    pub pods: BTreeMap<PodKey, Arc<Pod>>,
+    pub pods: Pods,
     /// Nodes by name.
-    pub nodes: BTreeMap<String, Arc<Node>>,
+    pub nodes: Nodes,
     /// Claims by name.
-    pub claims: BTreeMap<ClaimName, Arc<Claim>>,
+    pub claims: Claims,
     /// Pools by name.
-    pub pools: BTreeMap<PoolName, Arc<Pool>>,
+    pub pools: Shared<PoolName, Arc<Pool>>,
     /// DaemonSets by key.
-    pub daemonsets: BTreeMap<PodKey, Arc<DaemonSet>>,
+    pub daemonsets: Shared<PodKey, Arc<DaemonSet>>,
     /// Labels of namespaces, by name.
     pub namespaces: Arc<NamespaceLabels>,
     /// Controllers that say how many pods there will be, by kind and key.
-    pub workloads: BTreeMap<(String, PodKey), Arc<Workload>>,
+    pub workloads: Shared<(String, PodKey), Arc<Workload>>,
     /// What says how many of those controllers there will be, by kind and key.
-    pub gangs: BTreeMap<(String, PodKey), Arc<Gang>>,
+    pub gangs: Shared<(String, PodKey), Arc<Gang>>,
     /// ResourceQuotas by key.
-    pub quotas: BTreeMap<PodKey, Arc<Quota>>,
+    pub quotas: Shared<PodKey, Arc<Quota>>,
     /// PodDisruptionBudgets by key.
-    pub budgets: BTreeMap<PodKey, Arc<Budget>>,
+    pub budgets: Shared<PodKey, Arc<Budget>>,
     /// PersistentVolumeClaims by key.
-    pub volume_claims: BTreeMap<PodKey, Arc<VolumeClaim>>,
+    pub volume_claims: Shared<PodKey, Arc<VolumeClaim>>,
     /// PersistentVolumes by name.
-    pub volumes: BTreeMap<String, Arc<Volume>>,
+    pub volumes: Shared<String, Arc<Volume>>,
     /// StorageClasses by name.
-    pub storage_classes: BTreeMap<String, Arc<StorageClass>>,
+    pub storage_classes: Shared<String, Arc<StorageClass>>,
     /// How many volumes nodes take, by node.
-    pub node_drivers: BTreeMap<String, Arc<NodeDrivers>>,
+    pub node_drivers: Shared<String, Arc<NodeDrivers>>,
     /// What each node class can buy, or why it cannot be used.
     pub catalogues: BTreeMap<NodeClassRef, Result<Arc<Catalogue>, String>>,
     /// Offerings that failed lately: not to be bought before this time.
@@ -58,7 +61,9 @@ pub struct Snapshot {
     /// Namespaces in which the API server refuses to let us add tolerations to pods.
     pub unpatchable: BTreeSet<String>,
     /// The instances the providers listed, and when; `None` until a listing succeeded.
-    pub instances: Option<(Timestamp, Vec<Instance>)>,
+    pub instances: Option<(Timestamp, Arc<[Instance]>)>,
+    /// What plans worked out about nodes and offerings that may not have changed since. It saves time and changes no plan.
+    pub memory: Memory,
 }
 
 /// An instance that a provider runs for this cluster.

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use super::daemons::Daemons;
 use super::{Placement, PlannedClaim, Target};
-use crate::model::{Claim, ClaimName, Pod, PodPhase, Snapshot};
+use crate::model::{Claim, ClaimName, Pod, Snapshot};
 use crate::rules::{self, Identity, NewNodeLabels};
 
 /// What is wrong, in sentences.
@@ -47,19 +47,12 @@ fn audit_rooms(snapshot: &Snapshot, placements: &[Placement]) -> Vec<String> {
         Target::Claim(name) => node_of_claim(snapshot, name),
     };
     let planned: Vec<_> = planned.into_iter().map(|(target, pods)| (target, node_of(target), pods)).collect();
-    let mut running: BTreeMap<&str, Vec<Identity<'_>>> =
-        planned.iter().filter_map(|(_, node, _)| Some((node.as_deref()?, Vec::new()))).collect();
-    for pod in snapshot.pods.values() {
-        if let PodPhase::Bound { node } = &pod.phase
-            && let Some(there) = running.get_mut(node.as_str())
-        {
-            there.push(Identity::of_pod(pod, &snapshot.namespaces));
-        }
-    }
     let mut problems = Vec::new();
     for (target, node, pods) in &planned {
-        let there = node.as_ref().and_then(|node| running.get(node.as_str())).map_or(&[][..], Vec::as_slice);
-        problems.extend(meet(snapshot, &target.to_string(), pods, there));
+        let running = node.as_ref().and_then(|node| snapshot.pods.on_node(node));
+        let running = running.into_iter().flat_map(|there| &there.pods);
+        let there: Vec<_> = running.map(|pod| Identity::of_pod(pod, &snapshot.namespaces)).collect();
+        problems.extend(meet(snapshot, &target.to_string(), pods, &there));
     }
     problems
 }
@@ -67,7 +60,7 @@ fn audit_rooms(snapshot: &Snapshot, placements: &[Placement]) -> Vec<String> {
 fn node_of_claim(snapshot: &Snapshot, name: &ClaimName) -> Option<String> {
     let claim: &Claim = snapshot.claims.get(name)?;
     let id = claim.launched.as_ref().map(|launched| launched.provider_id.as_str());
-    let by_id = snapshot.nodes.values().find(|node| id.is_some() && node.provider_id.as_deref() == id);
+    let by_id = id.and_then(|id| snapshot.nodes.with_provider_id(id));
     by_id.map(|node| node.name.clone()).or_else(|| claim.node_name.clone())
 }
 
@@ -90,7 +83,7 @@ mod tests {
     use std::collections::BTreeMap;
 
     use super::*;
-    use crate::model::{HostPort, Namespaces, PodKey, PodSpec, PodTerm};
+    use crate::model::{HostPort, Namespaces, PodKey, PodPhase, PodSpec, PodTerm};
 
     fn web() -> BTreeMap<String, String> {
         BTreeMap::from([("app".to_owned(), "web".to_owned())])

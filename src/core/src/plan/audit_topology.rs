@@ -1,6 +1,7 @@
 //! The last look at hosts, zones and other parts of the cluster: with everything in place that is planned, by the rules of
 //! every planned pod. It shares nothing with [`super::topology`], which chose the places.
 
+use std::cell::OnceCell;
 use std::collections::{BTreeMap, BTreeSet};
 
 use poolwright_catalog::labels::HOSTNAME;
@@ -8,7 +9,7 @@ use poolwright_catalog::labels::HOSTNAME;
 use super::daemons::Daemons;
 use super::room::labels_of_claim;
 use super::{Placement, PlannedClaim, Target};
-use crate::model::{NodeTerm, Pod, PodKey, PodPhase, PodTerm, Snapshot, SpreadRule, Taint, Toleration};
+use crate::model::{Claim, NodeTerm, Pod, PodKey, PodSpec, PodTerm, Snapshot, SpreadRule, Taint, Toleration};
 use crate::rules::{self, Identity, Labels, NODEPOOL_LABEL};
 
 /// A planned pod whose rule is not kept.
@@ -20,13 +21,49 @@ pub(super) struct Violation {
 }
 
 /// A node, there or planned.
-struct Spot {
+struct Spot<'a> {
     /// Its name, where it is there.
-    name: Option<String>,
-    labels: BTreeMap<String, String>,
-    taints: Vec<Taint>,
+    name: Option<&'a str>,
+    labels: Where<'a>,
+    taints: &'a [Taint],
     /// Pods by [`World::identities`]: all, and those that are not being deleted.
     pods: BTreeMap<usize, (u64, u64)>,
+}
+
+impl<'a> Spot<'a> {
+    fn new(name: Option<&'a str>, labels: Where<'a>, taints: &'a [Taint]) -> Self {
+        Self { name, labels, taints, pods: BTreeMap::new() }
+    }
+}
+
+/// The labels of a spot.
+enum Where<'a> {
+    /// Of a node that is there.
+    Node(&'a BTreeMap<String, String>),
+    /// The same, and those that its claim promises besides.
+    Ours(&'a BTreeMap<String, String>, Ours<'a>),
+    /// Of one that is yet to come.
+    Planned(BTreeMap<String, String>),
+}
+
+/// What a claim promises, worked out where a label is missing.
+struct Ours<'a> {
+    snapshot: &'a Snapshot,
+    claim: &'a Claim,
+    all: OnceCell<BTreeMap<String, String>>,
+}
+
+impl Labels for Where<'_> {
+    fn label(&self, key: &str) -> Option<&str> {
+        let own = match self {
+            Self::Node(labels) | Self::Ours(labels, _) => *labels,
+            Self::Planned(labels) => labels,
+        };
+        own.label(key).or_else(|| {
+            let Self::Ours(_, Ours { snapshot, claim, all }) = self else { return None };
+            all.get_or_init(|| labels_of_claim(snapshot, claim, None)).label(key)
+        })
+    }
 }
 
 /// What makes pods equal to the rules of others: namespace, labels, and whom they keep away.
@@ -39,9 +76,43 @@ struct Newcomer<'a> {
     spot: usize,
 }
 
+/// Which pods matter to those that are planned: those that a rule of theirs counts, seeks or avoids, or that avoid them.
+struct Matter<'a> {
+    /// One for each sort of planned pod.
+    newcomers: Vec<Identity<'a>>,
+}
+
+/// With more sorts of planned pods than this all others are taken to matter.
+const MOST_SORTS: usize = 64;
+
+impl<'a> Matter<'a> {
+    fn new(snapshot: &'a Snapshot, claims: &'a [PlannedClaim], placements: &'a [Placement]) -> Self {
+        let planned = claims.iter().flat_map(|claim| &claim.planned_pods);
+        let planned = planned.chain(placements.iter().map(|placement| &placement.pod));
+        let mut sorts = BTreeMap::new();
+        for pod in planned.filter_map(|key| snapshot.pods.get(key)) {
+            let asks = (&pod.spec.spreads, &pod.spec.affinity, &pod.spec.anti_affinity);
+            let sort = (pod.key.namespace.as_str(), &pod.labels, asks);
+            sorts.entry(sort).or_insert_with(|| Identity::of_pod(pod, &snapshot.namespaces));
+        }
+        Self { newcomers: sorts.into_values().collect() }
+    }
+
+    fn matters(&self, other: Identity<'_>) -> bool {
+        let to = |newcomer: &Identity<'_>| {
+            let spec = newcomer.spec;
+            let mut terms = spec.affinity.iter().chain(&spec.anti_affinity);
+            terms.any(|term| rules::selects(term, other))
+                || spec.spreads.iter().any(|rule| rules::counts(rule, newcomer.namespace, other))
+                || other.spec.anti_affinity.iter().any(|term| rules::selects(term, *newcomer))
+        };
+        self.newcomers.len() > MOST_SORTS || self.newcomers.iter().any(to)
+    }
+}
+
 #[derive(Default)]
 struct World<'a> {
-    spots: Vec<Spot>,
+    spots: Vec<Spot<'a>>,
     identities: Vec<Identity<'a>>,
     known: BTreeMap<Who<'a>, usize>,
     newcomers: Vec<Newcomer<'a>>,
@@ -92,13 +163,15 @@ pub(super) fn violations(
     claims: &[PlannedClaim],
     placements: &[Placement],
 ) -> Vec<Violation> {
-    let concerned = |pod: &Pod| {
-        let spec = &pod.spec;
-        let bound = matches!(pod.phase, PodPhase::Bound { .. });
-        let asks = !spec.affinity.is_empty() || !spec.spreads.is_empty();
-        !spec.anti_affinity.is_empty() || (!bound && asks)
-    };
-    if !snapshot.pods.values().any(|pod| concerned(pod)) {
+    let asks = |spec: &PodSpec| !spec.affinity.is_empty() || !spec.spreads.is_empty();
+    let mut bound = snapshot.pods.alike().map(|(look, _)| &look.example().spec);
+    let mut waiting = snapshot.pods.unbound().map(|pod| &pod.spec);
+    if !bound.any(|spec| !spec.anti_affinity.is_empty())
+        && !waiting.any(|spec| !spec.anti_affinity.is_empty() || asks(spec))
+    {
+        return alternatives(snapshot, claims);
+    }
+    if placements.is_empty() && claims.iter().all(|claim| claim.planned_pods.is_empty()) {
         return alternatives(snapshot, claims);
     }
     let world = World::new(snapshot, claims, placements);
@@ -135,41 +208,45 @@ fn alternatives(snapshot: &Snapshot, claims: &[PlannedClaim]) -> Vec<Violation> 
 impl<'a> World<'a> {
     fn new(snapshot: &'a Snapshot, claims: &'a [PlannedClaim], placements: &'a [Placement]) -> Self {
         let mut world = Self::default();
+        let matter = Matter::new(snapshot, claims, placements);
         let mut by_node: BTreeMap<&str, usize> = BTreeMap::new();
+        let mut by_number: BTreeMap<u32, usize> = BTreeMap::new();
         let mut by_claim: BTreeMap<&str, usize> = BTreeMap::new();
+        let mut beside = snapshot.pods.beside();
         for node in snapshot.nodes.values() {
             by_node.insert(&node.name, world.spots.len());
-            let (labels, taints) = (node.labels.clone(), node.taints.clone());
-            world.spots.push(Spot { name: Some(node.name.clone()), labels, taints, pods: BTreeMap::new() });
+            by_number.extend(beside.on(&node.name).map(|there| (there.number, world.spots.len())));
+            world.spots.push(Spot::new(Some(&node.name), Where::Node(&node.labels), &node.taints));
         }
         for claim in snapshot.claims.values() {
             let id = claim.launched.as_ref().map(|launched| launched.provider_id.as_str());
-            let mut nodes = snapshot.nodes.values();
-            let by_id = nodes.find(|node| id.is_some() && node.provider_id.as_deref() == id);
-            let name = by_id.map(|node| node.name.as_str()).or(claim.node_name.as_deref());
-            let node = name.and_then(|name| snapshot.nodes.get(name));
+            let by_id = id.and_then(|id| snapshot.nodes.with_provider_id(id));
+            let node = by_id.or_else(|| snapshot.nodes.get(claim.node_name.as_ref()?));
             let at = match node.and_then(|node| by_node.get(node.name.as_str())) {
                 Some(at) => *at,
                 None if claim.deleting_since.is_some() => continue,
                 None => {
-                    let (labels, taints) = (BTreeMap::new(), claim.taints.clone());
-                    world.spots.push(Spot { name: None, labels, taints, pods: BTreeMap::new() });
+                    let labels = Where::Planned(labels_of_claim(snapshot, claim, None));
+                    world.spots.push(Spot::new(None, labels, &claim.taints));
                     world.spots.len() - 1
                 }
             };
-            let mut labels = labels_of_claim(snapshot, claim, node.map(AsRef::as_ref));
-            labels.extend(std::mem::take(&mut world.spots[at].labels));
-            world.spots[at].labels = labels;
+            if let Where::Node(labels) = world.spots[at].labels {
+                world.spots[at].labels = Where::Ours(labels, Ours { snapshot, claim, all: OnceCell::new() });
+            }
             by_claim.insert(&claim.name.0, at);
         }
-        for pod in snapshot.pods.values() {
-            if let PodPhase::Bound { node } = &pod.phase
-                && let Some(at) = by_node.get(node.as_str())
-            {
-                let identity = world.identity(snapshot, pod);
-                let counts = world.spots[*at].pods.entry(identity).or_default();
-                counts.0 += 1;
-                counts.1 += u64::from(pod.deleting_since.is_none());
+        for (look, nodes) in snapshot.pods.alike() {
+            if !matter.matters(Identity::of_pod(look.example(), &snapshot.namespaces)) {
+                continue;
+            }
+            let identity = world.identity(snapshot, look.example());
+            for (node, count) in nodes.iter() {
+                if let Some(at) = by_number.get(node) {
+                    let counts = world.spots[*at].pods.entry(identity).or_default();
+                    counts.0 += u64::from(count.all);
+                    counts.1 += u64::from(count.staying);
+                }
             }
         }
         for claim in claims {
@@ -180,17 +257,12 @@ impl<'a> World<'a> {
             labels.insert(NODEPOOL_LABEL.to_owned(), claim.pool.0.clone());
             labels.insert(HOSTNAME.to_owned(), format!("(claim {})", claim.name));
             let at = world.spots.len();
-            world.spots.push(Spot {
-                name: None,
-                labels,
-                taints: claim.taints.clone(),
-                pods: BTreeMap::new(),
-            });
+            world.spots.push(Spot::new(None, Where::Planned(labels), &claim.taints));
             for key in &claim.planned_pods {
                 world.plan(snapshot, key, at);
             }
         }
-        world.arrivals(snapshot);
+        world.arrivals(snapshot, &matter);
         for placement in placements {
             let at = match &placement.target {
                 Target::Node(name) => by_node.get(name.as_str()),
@@ -214,19 +286,16 @@ impl<'a> World<'a> {
     }
 
     /// Pods that DaemonSets will put on nodes.
-    fn arrivals(&mut self, snapshot: &'a Snapshot) {
-        let daemons = Daemons::new(snapshot);
-        let mut on_node: BTreeMap<&str, Vec<&Pod>> = BTreeMap::new();
-        for pod in snapshot.pods.values() {
-            if let PodPhase::Bound { node } = &pod.phase {
-                on_node.entry(node).or_default().push(pod);
-            }
+    fn arrivals(&mut self, snapshot: &'a Snapshot, matter: &Matter<'_>) {
+        let identity = |set| Identity::of_daemonset(set, &snapshot.namespaces);
+        if !snapshot.daemonsets.values().any(|set| matter.matters(identity(set))) {
+            return;
         }
+        let daemons = Daemons::new(snapshot);
         for at in 0..self.spots.len() {
             let spot = &self.spots[at];
-            let there = spot.name.as_deref().and_then(|name| on_node.get(name));
-            let there = there.map_or(&[][..], Vec::as_slice);
-            for set in daemons.sets(&daemons.outstanding(&spot.labels, &spot.taints, there)) {
+            let there = spot.name.and_then(|name| snapshot.pods.on_node(name)).map(AsRef::as_ref);
+            for set in daemons.sets(&daemons.outstanding(&spot.labels, spot.taints, there)) {
                 let identity = self.number(Identity::of_daemonset(set, &snapshot.namespaces));
                 let counts = self.spots[at].pods.entry(identity).or_default();
                 counts.0 += 1;
@@ -250,7 +319,7 @@ impl<'a> World<'a> {
     }
 
     fn value(&self, spot: usize, key: &str) -> Option<&str> {
-        self.spots[spot].labels.get(key).map(String::as_str)
+        self.spots[spot].labels.label(key)
     }
 
     fn spreads(&self) -> Vec<Violation> {
@@ -290,10 +359,10 @@ impl<'a> World<'a> {
             .filter(|at| rules::counts(rule, namespace, self.identities[*at]))
             .collect();
         let owner = &members[0].pod.spec;
-        let sees = |spot: &&Spot| {
-            all.iter().all(|rule| spot.labels.contains_key(&rule.topology_key))
+        let sees = |spot: &&Spot<'_>| {
+            all.iter().all(|rule| spot.labels.label(&rule.topology_key).is_some())
                 && (rule.any_affinity || rules::check_labels(owner, &spot.labels).is_ok())
-                && (!rule.honor_taints || rules::check_taints(&owner.tolerations, &spot.taints).is_ok())
+                && (!rule.honor_taints || rules::check_taints(&owner.tolerations, spot.taints).is_ok())
         };
         let mut counts: BTreeMap<&str, u64> = BTreeMap::new();
         for spot in self.spots.iter().filter(sees) {

@@ -9,9 +9,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use poolwright_catalog::labels::HOSTNAME;
 
-use crate::model::{
-    HostPort, NamespaceLabels, Pod, PodKey, PodPhase, PodSpec, PodTerm, Snapshot, SpreadRule,
-};
+use crate::model::{HostPort, NamespaceLabels, PodKey, PodPhase, PodSpec, PodTerm, Snapshot, SpreadRule};
 use crate::rules::{self, Identity};
 
 /// A spread that is counted on every node like a resource.
@@ -31,8 +29,10 @@ pub(super) fn join(present: &mut Present, profile: usize, count: u32) {
 /// All profiles.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Company<'a> {
-    /// Pods with another profile than 0.
+    /// Pods without a node with another profile than 0.
     pods: BTreeMap<&'a PodKey, usize>,
+    /// Profiles of bound pods, of those that stay and of those that leave, in the order of [`crate::model::Pods::alike`].
+    alike: Vec<(usize, usize)>,
     /// The same of DaemonSets.
     daemonsets: BTreeMap<&'a PodKey, usize>,
     profiles: Vec<Profile<'a>>,
@@ -109,12 +109,13 @@ struct Said {
 
 impl<'a> Company<'a> {
     pub fn new(snapshot: &'a Snapshot) -> Self {
-        let counts = |pod: &&Pod| !matches!(pod.phase, PodPhase::Finished | PodPhase::Gated);
-        let pods = || snapshot.pods.values().map(AsRef::as_ref).filter(counts);
+        // Bound pods that look alike are one.
+        let bound = || snapshot.pods.alike().map(|(look, _)| look.example());
+        let waiting = || snapshot.pods.unbound().filter(|pod| pod.phase != PodPhase::Gated);
         let namespaces: &'a NamespaceLabels = &snapshot.namespaces;
         let mut company = Self::default();
         let mut terms: BTreeMap<&'a PodTerm, usize> = BTreeMap::new();
-        for pod in pods() {
+        for pod in bound().chain(waiting()) {
             // Whom it keeps out of its zone it keeps off its node too; for pods of DaemonSets, which are nowhere in
             // particular, that is all there is to it.
             for term in &pod.spec.anti_affinity {
@@ -129,9 +130,8 @@ impl<'a> Company<'a> {
             }
         }
         let mut spreads: BTreeMap<(&'a str, &'a SpreadRule), usize> = BTreeMap::new();
-        let waiting = |pod: &&Pod| !matches!(pod.phase, PodPhase::Bound { .. });
         // Of a pod that is bound the rule has done its work: it keeps no newcomer away.
-        for pod in pods().filter(waiting) {
+        for pod in waiting() {
             for rule in pod.spec.spreads.iter().filter(|rule| rule.topology_key == HOSTNAME) {
                 let namespace = pod.key.namespace.as_str();
                 let at = *spreads.entry((namespace, rule)).or_insert_with(|| {
@@ -145,14 +145,24 @@ impl<'a> Company<'a> {
         let mut shapes: BTreeMap<Shape<'a>, usize> = BTreeMap::new();
         let mut said: BTreeMap<Named<'a>, Said> = BTreeMap::new();
         company.profiles.push(Profile::default());
-        for pod in pods() {
-            let own = if waiting(&pod) { pod.spec.spreads.as_slice() } else { &[] };
-            let own = own.iter().filter_map(|rule| spreads.get(&(pod.key.namespace.as_str(), rule)).copied());
+        for pod in bound() {
             let identity = Identity::of_pod(pod, namespaces);
             let about = said
                 .entry((identity.namespace, identity.labels))
                 .or_insert_with(|| company.said_about(&terms, identity));
+            let staying = company.profile(&terms, &mut shapes, identity, Vec::new(), about);
             // Who is leaving keeps others away until it is gone, but counts no more (`countPodsMatchSelector`).
+            let gone = Said { about: about.about.clone(), counted: Vec::new() };
+            let leaving = company.profile(&terms, &mut shapes, identity, Vec::new(), &gone);
+            company.alike.push((staying, leaving));
+        }
+        for pod in waiting() {
+            let own = pod.spec.spreads.iter();
+            let own = own.filter_map(|rule| spreads.get(&(pod.key.namespace.as_str(), rule)).copied());
+            let identity = Identity::of_pod(pod, namespaces);
+            let about = said
+                .entry((identity.namespace, identity.labels))
+                .or_insert_with(|| company.said_about(&terms, identity));
             let leaving = pod.deleting_since.is_some() && !about.counted.is_empty();
             let gone = leaving.then(|| Said { about: about.about.clone(), counted: Vec::new() });
             let about = gone.as_ref().unwrap_or(about);
@@ -332,7 +342,12 @@ impl<'a> Company<'a> {
         new
     }
 
-    /// A pod's profile.
+    /// Profiles of bound pods, of those that stay and of those that leave, in the order of [`crate::model::Pods::alike`].
+    pub fn of_alike(&self) -> impl Iterator<Item = (usize, usize)> {
+        self.alike.iter().copied()
+    }
+
+    /// The profile of a pod that is not bound.
     pub fn of(&self, pod: &PodKey) -> usize {
         self.pods.get(pod).copied().unwrap_or(0)
     }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use poolwright_catalog::ResourceList;
 
 use super::company::{Company, Present, join};
-use crate::model::{DaemonSet, Pod, PodRole, Snapshot, Taint};
+use crate::model::{DaemonSet, OnNode, Pod, Snapshot, Taint};
 use crate::rules::{self, Labels};
 
 /// Length of the random suffix of a DaemonSet's pods, and of what is left of a long name in front of it.
@@ -16,18 +16,25 @@ const MAX_PREFIX: usize = 63 - SUFFIX;
 #[derive(Clone, Debug)]
 pub(super) struct Daemons<'a> {
     sets: Vec<&'a DaemonSet>,
+    /// By set: how the names of its pods begin.
+    prefixes: Vec<String>,
 }
 
 impl<'a> Daemons<'a> {
     pub fn new(snapshot: &'a Snapshot) -> Self {
-        Self { sets: snapshot.daemonsets.values().map(Arc::as_ref).collect() }
+        Self::of(snapshot.daemonsets.values().map(Arc::as_ref).collect())
+    }
+
+    fn of(sets: Vec<&'a DaemonSet>) -> Self {
+        let prefixes = sets.iter().map(|set| prefix(set)).collect();
+        Self { sets, prefixes }
     }
 
     /// Those that tolerate the taints; the labels are still to be looked at.
     pub fn tolerating(&self, taints: &[Taint]) -> Self {
         let tolerates =
             |set: &&&DaemonSet| rules::check_daemonset_taints(&set.spec.tolerations, taints).is_ok();
-        Self { sets: self.sets.iter().filter(tolerates).copied().collect() }
+        Self::of(self.sets.iter().filter(tolerates).copied().collect())
     }
 
     /// Which of them land on a node with these labels, by index, ascending.
@@ -60,21 +67,27 @@ impl<'a> Daemons<'a> {
     }
 
     /// Those that land on this node and are not there yet.
-    pub fn outstanding(&self, labels: &impl Labels, taints: &[Taint], on_node: &[&Pod]) -> Vec<u16> {
+    pub fn outstanding(&self, labels: &impl Labels, taints: &[Taint], there: Option<&OnNode>) -> Vec<u16> {
+        let there = there.map_or(&[][..], |there| there.daemons.as_slice());
         let comes = |index: &usize| {
-            let set = self.sets[*index];
-            rules::daemonset_lands(&set.spec, labels, taints)
-                && !on_node.iter().any(|pod| belongs_to(pod, set))
+            let (set, prefix) = (self.sets[*index], &self.prefixes[*index]);
+            !there.iter().any(|pod| belongs_to(pod, set, prefix))
+                && rules::daemonset_lands(&set.spec, labels, taints)
         };
         (0..self.sets.len()).filter(comes).map(|index| index as u16).collect()
     }
 }
 
-/// Whether the pod is the DaemonSet's, by the name that the DaemonSet controller gives its pods.
-fn belongs_to(pod: &Pod, set: &DaemonSet) -> bool {
-    let prefix = format!("{}-", set.key.name);
-    let prefix = prefix.get(..MAX_PREFIX).unwrap_or(&prefix);
-    pod.role == PodRole::DaemonSet
-        && pod.key.namespace == set.key.namespace
+fn prefix(set: &DaemonSet) -> String {
+    let mut prefix = format!("{}-", set.key.name);
+    if prefix.is_char_boundary(MAX_PREFIX) {
+        prefix.truncate(MAX_PREFIX);
+    }
+    prefix
+}
+
+/// Whether the pod of a DaemonSet is this one's, by the name that the DaemonSet controller gives its pods.
+fn belongs_to(pod: &Pod, set: &DaemonSet, prefix: &str) -> bool {
+    pod.key.namespace == set.key.namespace
         && pod.key.name.strip_prefix(prefix).is_some_and(|rest| rest.len() == SUFFIX && !rest.contains('-'))
 }

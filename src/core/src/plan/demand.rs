@@ -1,8 +1,6 @@
 //! Demand: which pods want a node, and why the others do not.
 
-use std::sync::Arc;
-
-use super::earlier::{planned_at, planned_pods};
+use super::earlier::planned_at;
 use super::room::Rooms;
 use super::volumes::Resolved;
 use super::{PlanOptions, UnplacedPod, UnplacedReason};
@@ -37,9 +35,8 @@ pub(super) fn collect<'a>(
     options: &PlanOptions,
     volumes: &Resolved<'_>,
 ) -> Demand<'a> {
-    let planned = planned_pods(snapshot);
     let mut demand = Demand::default();
-    for pod in snapshot.pods.values().map(Arc::as_ref) {
+    for pod in snapshot.pods.unbound() {
         if pod.role != PodRole::Workload || pod.deleting_since.is_some() {
             continue;
         }
@@ -69,7 +66,7 @@ pub(super) fn collect<'a>(
             );
             continue;
         }
-        let planned_at = planned_at(snapshot, &planned, pod);
+        let planned_at = planned_at(snapshot, pod);
         if !tried && planned_at.is_none() {
             out(UnplacedReason::NotYetTried, not_yet_tried());
             continue;

@@ -18,8 +18,8 @@ use jiff::{SignedDuration, Timestamp};
 
 use super::demand_units::{Left, Unit, families, quotas};
 use super::demand_volumes::copied;
-use super::earlier::{planned_at, planned_pods};
-use crate::model::{Claim, ClaimName, Pod, PodKey, PodPhase, PodRole, Snapshot, Uid};
+use super::earlier::planned_at;
+use crate::model::{Claim, ClaimName, Pod, PodKey, PodPhase, Snapshot, Uid};
 
 /// A controller that has made no pod for this long is not believed to make more: quotas, webhooks and plain errors keep
 /// controllers from making pods, and say so nowhere that is certain.
@@ -45,7 +45,7 @@ pub struct ExpectedPods<'a> {
 /// All pods that are expected now.
 pub fn expected(snapshot: &Snapshot, now: Timestamp) -> Vec<ExpectedPods<'_>> {
     // Only those of which a pod found no node.
-    let stuck = snapshot.pods.values().filter(|pod| matches!(pod.phase, PodPhase::Unschedulable { .. }));
+    let stuck = snapshot.pods.unbound().filter(|pod| matches!(pod.phase, PodPhase::Unschedulable { .. }));
     let owners: BTreeSet<&Uid> = stuck.filter_map(|pod| pod.owner.as_ref()).collect();
     if snapshot.workloads.is_empty() || owners.is_empty() {
         return Vec::new();
@@ -128,14 +128,10 @@ fn within<'a>(left: &mut Left<'a>, pod: &'a Pod, wanted: u64) -> u64 {
 
 /// Unfinished workload pods of these controllers.
 fn by_owner<'a>(snapshot: &'a Snapshot, owners: &BTreeSet<&Uid>) -> BTreeMap<&'a Uid, Vec<&'a Pod>> {
+    let of = |owner| snapshot.pods.of_owner(owner).filter(|pod| pod.deleting_since.is_none());
     let mut owned: BTreeMap<&Uid, Vec<&Pod>> = BTreeMap::new();
-    for pod in snapshot.pods.values() {
-        if let Some(owner) = &pod.owner
-            && owners.contains(owner)
-            && pod.role == PodRole::Workload
-            && pod.deleting_since.is_none()
-            && pod.phase != PodPhase::Finished
-        {
+    for pod in owners.iter().flat_map(|owner| of(owner)) {
+        if let Some(owner) = &pod.owner {
             owned.entry(owner).or_default().push(pod);
         }
     }
@@ -172,16 +168,15 @@ pub(super) fn foresee(snapshot: &Snapshot, now: Timestamp) -> (Cow<'_, Snapshot>
     let families = families(snapshot, concerned);
     let owned = by_owner(snapshot, &uids(&families));
     units.extend(families.into_iter().flatten().filter(concerned));
-    let planned = planned_pods(snapshot);
     for unit in &units {
         let (here, place) = (here(unit), unit.place.clone());
         let mut free = kept.get(&place).cloned().unwrap_or_default();
         let next = free.iter().map(|(number, _)| number + 1).max().unwrap_or(0);
         let mut unplanned: Vec<&Pod> = Vec::new();
         for pod in unit.controllers.iter().filter_map(|workload| owned.get(&workload.uid)).flatten() {
-            match home(snapshot, &planned, pod) {
+            match home(snapshot, pod) {
                 // It was planned by its name, or has taken a place already.
-                Some(claim) if planned.get(&pod.key) != Some(&claim) => {
+                Some(claim) if snapshot.claims.planned_for(&pod.key) != Some(claim) => {
                     if let Some(at) = free.iter().position(|(_, place)| *place == claim) {
                         free.remove(at);
                     }
@@ -214,14 +209,12 @@ type Kept<'a> = BTreeMap<(String, String), VecDeque<(u64, &'a ClaimName)>>;
 
 fn kept_places(snapshot: &Snapshot) -> Kept<'_> {
     let mut kept = Kept::new();
-    for claim in snapshot.claims.values().filter(|claim| claim.deleting_since.is_none()) {
-        for key in claim.planned_pods.iter().filter(|key| is_expected(key)) {
-            if let Some((prefix, number)) = key.name.split_once('#')
-                && let Ok(number) = number.parse()
-            {
-                let place = (key.namespace.clone(), format!("{prefix}#"));
-                kept.entry(place).or_default().push_back((number, &claim.name));
-            }
+    for (key, claims) in snapshot.claims.awaiting() {
+        if let Some((prefix, number)) = key.name.split_once('#')
+            && let Ok(number) = number.parse()
+        {
+            let place = (key.namespace.clone(), format!("{prefix}#"));
+            kept.entry(place).or_default().extend(claims.iter().map(|claim| (number, claim)));
         }
     }
     for places in kept.values_mut() {
@@ -231,25 +224,18 @@ fn kept_places(snapshot: &Snapshot) -> Kept<'_> {
 }
 
 /// The claim that the pod is on, or is planned for.
-fn home<'a>(
-    snapshot: &'a Snapshot,
-    planned: &BTreeMap<&PodKey, &'a ClaimName>,
-    pod: &Pod,
-) -> Option<&'a ClaimName> {
+fn home<'a>(snapshot: &'a Snapshot, pod: &Pod) -> Option<&'a ClaimName> {
     let claim = match &pod.phase {
-        PodPhase::Bound { node } => {
-            snapshot.claims.values().find(|claim| claim.node_name.as_ref() == Some(node))
-        }
-        _ => snapshot.claims.get(&ClaimName(planned_at(snapshot, planned, pod)?.to_owned())),
+        PodPhase::Bound { node } => snapshot.claims.named_node(node),
+        _ => snapshot.claims.get(&ClaimName(planned_at(snapshot, pod)?.to_owned())),
     };
     claim.map(|claim| &claim.name)
 }
 
 fn untried(snapshot: &mut Snapshot, pod: &Pod) {
-    if let Some(pod) = snapshot.pods.get_mut(&pod.key) {
-        let pod = Arc::make_mut(pod);
+    snapshot.pods.change(&pod.key, |pod| {
         pod.phase = PodPhase::Unschedulable { since: pod.created, message: String::new() };
-    }
+    });
 }
 
 /// Puts a pod that is still to come into the snapshot, with the claims that will be made for it.

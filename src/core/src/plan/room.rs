@@ -1,33 +1,41 @@
 //! Room that is there or on its way: nodes, and claims that were bought and have not come up yet.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Deref;
 use std::sync::Arc;
 
 use jiff::Timestamp;
 use poolwright_catalog::labels::HOSTNAME;
-use poolwright_catalog::{ResourceList, ResourceName, labels};
+use poolwright_catalog::{Catalogue, ResourceList, ResourceName, labels};
 
 use super::Target;
 use super::company::{Company, Present, join};
 use super::daemons::Daemons;
+use super::memory::{KnownRoom, KnownRooms, Walk};
 use super::volumes::Attachable;
 use crate::action::ConditionType;
-use crate::model::{Claim, Node, Pod, PodPhase, Snapshot, Taint};
+use crate::model::{Claim, Node, OnNode, Snapshot, Taint};
 use crate::rules::{self, CORDON_TAINT, NODE_NAME_FIELD, NODEPOOL_LABEL, NOT_READY_TAINT, UNREACHABLE_TAINT};
 use crate::{DISRUPTED_TAINT, RESERVED_TAINT, UNREGISTERED_TAINT};
 
 /// Label on nodes of ours: the claim they belong to.
 const NODECLAIM_LABEL: &str = "poolwright.dev/nodeclaim";
 
+/// What a node is to those who ask whether they may be there.
+#[derive(Debug)]
+pub(super) struct Site {
+    pub target: Target,
+    pub labels: BTreeMap<String, String>,
+    pub taints: Vec<Taint>,
+}
+
 /// A node with free room.
 #[derive(Clone, Debug)]
 pub(super) struct Room<'a> {
-    pub target: Target,
+    site: Arc<Site>,
     /// The node, where it is there.
     pub node: Option<&'a str>,
-    pub labels: BTreeMap<String, String>,
-    pub taints: Vec<Taint>,
-    pub free: ResourceList,
+    pub free: Arc<ResourceList>,
     /// What pods that are being deleted still hold.
     pub leaving: ResourceList,
     /// When the last of those must be gone.
@@ -38,42 +46,89 @@ pub(super) struct Room<'a> {
     pub staying: Present,
 }
 
+impl Deref for Room<'_> {
+    type Target = Site;
+
+    fn deref(&self) -> &Site {
+        &self.site
+    }
+}
+
 /// Rooms, and where each node's and each claim's is.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Rooms<'a> {
+    /// Those of claims, by name; then those of other nodes, by name.
     pub all: Vec<Room<'a>>,
-    /// By claim name or node name.
-    by_target: BTreeMap<String, usize>,
+    /// How many are of claims.
+    of_claims: usize,
+    /// Nodes of claims.
     by_node: BTreeMap<&'a str, usize>,
 }
 
 impl<'a> Rooms<'a> {
     /// The room of a claim or of a node without one, by name.
     pub fn of_target(&self, name: &str) -> Option<usize> {
-        self.by_target.get(name).copied()
+        let (claims, nodes) = self.all.split_at(self.of_claims);
+        find(nodes, name).map(|at| self.of_claims + at).or_else(|| find(claims, name))
     }
 
     /// The room of a node.
     pub fn of_node(&self, name: &str) -> Option<usize> {
-        self.by_node.get(name).copied()
+        let at = find(&self.all[self.of_claims..], name).map(|at| self.of_claims + at);
+        at.or_else(|| self.by_node.get(name).copied())
     }
 
     /// A pod is to go there.
     pub fn take(&mut self, at: usize, requests: &ResourceList, profile: usize) {
         let room = &mut self.all[at];
-        room.free.saturating_sub(requests);
+        Arc::make_mut(&mut room.free).saturating_sub(requests);
         join(&mut room.present, profile, 1);
         join(&mut room.staying, profile, 1);
     }
+}
 
-    fn push(&mut self, room: Room<'a>) {
-        let at = self.all.len();
-        let (Target::Claim(crate::ClaimName(name)) | Target::Node(name)) = &room.target;
-        self.by_target.insert(name.clone(), at);
-        if let Some(node) = room.node {
-            self.by_node.insert(node, at);
+fn find(rooms: &[Room<'_>], name: &str) -> Option<usize> {
+    rooms.binary_search_by(|room| room.target.name().cmp(name)).ok()
+}
+
+/// What does not change about a room as long as its claim, its node, the pods there and the DaemonSets are the same.
+#[derive(Debug)]
+pub(super) struct Known {
+    site: Arc<Site>,
+    free: Arc<ResourceList>,
+    leaving: ResourceList,
+    left_by: Option<Timestamp>,
+    /// DaemonSets whose pods are still to come, as [`Daemons`] numbers them.
+    outstanding: Vec<u16>,
+}
+
+/// What a room is worked out from. What is equal here is one and the same object.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Origin {
+    claim: Option<Arc<Claim>>,
+    node: Option<Arc<Node>>,
+    pods: Option<Arc<OnNode>>,
+    catalogue: Option<Arc<Catalogue>>,
+}
+
+impl Origin {
+    pub fn is_same(&self, other: &Self) -> bool {
+        fn same<T>(one: Option<&Arc<T>>, other: Option<&Arc<T>>) -> bool {
+            match (one, other) {
+                (Some(one), Some(other)) => Arc::ptr_eq(one, other),
+                (one, other) => one.is_none() && other.is_none(),
+            }
         }
-        self.all.push(room);
+        same(self.claim.as_ref(), other.claim.as_ref())
+            && same(self.node.as_ref(), other.node.as_ref())
+            && same(self.pods.as_ref(), other.pods.as_ref())
+            && same(self.catalogue.as_ref(), other.catalogue.as_ref())
+    }
+
+    /// The claim's name, or the node's.
+    pub fn name(&self) -> &str {
+        let claim = self.claim.as_ref().map(|claim| claim.name.0.as_str());
+        claim.or_else(|| self.node.as_ref().map(|node| node.name.as_str())).unwrap_or_default()
     }
 }
 
@@ -84,59 +139,143 @@ pub(super) fn collect<'a>(
     company: &Company<'_>,
     attachable: &Attachable,
 ) -> Rooms<'a> {
-    let mut on_node: BTreeMap<&str, Vec<&Pod>> = BTreeMap::new();
-    for pod in snapshot.pods.values() {
-        if let PodPhase::Bound { node } = &pod.phase {
-            on_node.entry(node).or_default().push(pod);
-        }
-    }
-    let by_provider_id: BTreeMap<&str, &Node> = snapshot
-        .nodes
-        .values()
-        .filter_map(|node| node.provider_id.as_deref().map(|id| (id, node.as_ref())))
-        .collect();
-    let found = Found { on_node, daemons, company, attachable };
+    let (mut memory, all_known) = snapshot.memory.rooms(snapshot);
     let mut rooms = Rooms::default();
+    let mut numbers: Vec<(u32, usize)> = Vec::new();
+    if all_known {
+        repeat(&mut rooms, &mut numbers, snapshot, &memory, |known, node| {
+            room(known, node, company, attachable, daemons)
+        });
+        snapshot.memory.keep_rooms(memory);
+        numbers.sort_unstable();
+        meet(&mut rooms, &numbers, snapshot, company);
+        return rooms;
+    }
     let mut claimed: BTreeSet<&str> = BTreeSet::new();
-    for claim in snapshot.claims.values().map(Arc::as_ref) {
-        let launched = claim.launched.as_ref();
-        let node = launched
-            .and_then(|launched| by_provider_id.get(launched.provider_id.as_str()).copied())
-            .or_else(|| snapshot.nodes.get(claim.node_name.as_ref()?).map(Arc::as_ref));
+    let mut walk = Walk::new(&mut memory.claims);
+    for claim in snapshot.claims.values() {
+        let node = node_of(snapshot, claim);
         if let Some(node) = node {
             claimed.insert(&node.name);
         }
-        if claim.deleting_since.is_none()
-            && claim.since(ConditionType::Disrupting).is_none()
-            && let Some(room) = of_claim(snapshot, claim, node, &found)
-        {
-            rooms.push(room);
+        if claim.deleting_since.is_some() || claim.since(ConditionType::Disrupting).is_some() {
+            continue;
+        }
+        let catalogue = snapshot.catalogues.get(&claim.node_class).and_then(|known| known.as_ref().ok());
+        let pods = node.and_then(|node| snapshot.pods.on_node(&node.name));
+        let origin = Origin {
+            claim: Some(claim.clone()),
+            node: node.cloned(),
+            pods: pods.cloned(),
+            catalogue: catalogue.cloned(),
+        };
+        let work_out = || of_claim(snapshot, claim, node.map(AsRef::as_ref), daemons);
+        if let Some(known) = walk.next(origin, work_out) {
+            let node = node.map(|node| node.name.as_str());
+            rooms.by_node.extend(node.map(|node| (node, rooms.all.len())));
+            numbers.extend(pods.map(|there| (there.number, rooms.all.len())));
+            rooms.all.push(room(known, node, company, attachable, daemons));
         }
     }
-    for node in snapshot.nodes.values().map(Arc::as_ref) {
-        if !claimed.contains(node.name.as_str())
-            && let Some(room) = of_foreign(node, &found)
-        {
-            rooms.push(room);
+    walk.end();
+    rooms.of_claims = rooms.all.len();
+    let mut walk = Walk::new(&mut memory.nodes);
+    let mut beside = snapshot.pods.beside();
+    for node in snapshot.nodes.values().filter(|node| !claimed.contains(node.name.as_str())) {
+        let pods = beside.on(&node.name);
+        let origin = Origin { node: Some(node.clone()), pods: pods.cloned(), ..Origin::default() };
+        if let Some(known) = walk.next(origin, || of_foreign(snapshot, node, daemons)) {
+            numbers.extend(pods.map(|there| (there.number, rooms.all.len())));
+            rooms.all.push(room(known, Some(&node.name), company, attachable, daemons));
         }
     }
+    walk.end();
+    snapshot.memory.keep_rooms(memory);
+    numbers.sort_unstable();
+    meet(&mut rooms, &numbers, snapshot, company);
     rooms
 }
 
-/// What is known of all nodes.
-struct Found<'f, 'a> {
-    on_node: BTreeMap<&'a str, Vec<&'a Pod>>,
-    daemons: &'f Daemons<'f>,
-    company: &'f Company<'f>,
-    attachable: &'f Attachable,
+/// The rooms that are known already, all of them.
+fn repeat<'a>(
+    rooms: &mut Rooms<'a>,
+    numbers: &mut Vec<(u32, usize)>,
+    snapshot: &'a Snapshot,
+    memory: &KnownRooms,
+    room: impl Fn(&Known, Option<&'a str>) -> Room<'a>,
+) {
+    let mut add = |rooms: &mut Rooms<'a>, (origin, known): &KnownRoom, node: Option<&'a str>| {
+        if let Some(known) = known {
+            numbers.extend(origin.pods.as_ref().map(|there| (there.number, rooms.all.len())));
+            rooms.all.push(room(known, node));
+        }
+    };
+    let mut claims = snapshot.claims.values();
+    for known in &memory.claims {
+        let is_it = |claim: &&Arc<Claim>| known.0.claim.as_ref().is_some_and(|own| Arc::ptr_eq(own, claim));
+        let claim = claims.find(is_it).filter(|_| known.0.node.is_some());
+        let node = claim.and_then(|claim| {
+            // Most claims say the name of their node.
+            let own = known.0.node.as_ref()?;
+            let named = claim.node_name.as_deref().filter(|name| *name == own.name);
+            named.or_else(|| node_of(snapshot, claim).map(|node| node.name.as_str()))
+        });
+        if known.1.is_some() {
+            rooms.by_node.extend(node.map(|node| (node, rooms.all.len())));
+        }
+        add(rooms, known, node);
+    }
+    rooms.of_claims = rooms.all.len();
+    let mut nodes = snapshot.nodes.values();
+    for known in &memory.nodes {
+        let is_it = |node: &&Arc<Node>| known.0.node.as_ref().is_some_and(|own| Arc::ptr_eq(own, node));
+        let node = nodes.find(is_it).map(|node| node.name.as_str());
+        add(rooms, known, node);
+    }
 }
 
-fn of_claim<'a>(
-    snapshot: &'a Snapshot,
-    claim: &'a Claim,
-    node: Option<&'a Node>,
-    found: &Found<'_, 'a>,
-) -> Option<Room<'a>> {
+/// Notes the pods on nodes that others may not meet; `numbers` are those of the rooms' nodes, ascending.
+fn meet(rooms: &mut Rooms<'_>, numbers: &[(u32, usize)], snapshot: &Snapshot, company: &Company<'_>) {
+    for ((_, nodes), (staying, leaving)) in snapshot.pods.alike().zip(company.of_alike()) {
+        if staying == 0 && leaving == 0 {
+            continue;
+        }
+        for (node, count) in nodes.iter() {
+            let from = numbers.partition_point(|(number, _)| number < node);
+            for (_, at) in numbers[from..].iter().take_while(|(number, _)| number == node) {
+                let room = &mut rooms.all[*at];
+                join(&mut room.present, leaving, count.all - count.staying);
+                join(&mut room.present, staying, count.staying);
+                join(&mut room.staying, staying, count.staying);
+            }
+        }
+    }
+}
+
+/// The node of a claim, by what was launched for it, else by name.
+fn node_of<'a>(snapshot: &'a Snapshot, claim: &Claim) -> Option<&'a Arc<Node>> {
+    let launched = claim.launched.as_ref();
+    let by_id = launched.and_then(|launched| snapshot.nodes.with_provider_id(&launched.provider_id));
+    by_id.or_else(|| snapshot.nodes.get(claim.node_name.as_ref()?))
+}
+
+fn room<'a>(
+    known: &Known,
+    node: Option<&'a str>,
+    company: &Company<'_>,
+    attachable: &Attachable,
+    daemons: &Daemons<'_>,
+) -> Room<'a> {
+    let present = daemons.present(&known.outstanding, company);
+    let mut free = known.free.clone();
+    if !attachable.is_empty() {
+        Arc::make_mut(&mut free).add(&attachable.of(node, &known.site.labels));
+    }
+    let (leaving, left_by) = (known.leaving.clone(), known.left_by);
+    Room { site: known.site.clone(), node, free, leaving, left_by, staying: present.clone(), present }
+}
+
+fn of_claim(snapshot: &Snapshot, claim: &Claim, node: Option<&Node>, daemons: &Daemons<'_>) -> Option<Known> {
     let initialized = claim.since(ConditionType::Initialized).is_some();
     if node.is_none() && claim.node_name.is_some() {
         // The node was there and is gone.
@@ -161,8 +300,8 @@ fn of_claim<'a>(
     // Its CSI drivers start last: their labels may still be on their way.
     rules::add_repeated(&mut node_labels);
     node_labels.extend(node.map(named));
-    let room = found.room(node, total, &node_labels, &taints);
-    Some(Room { target: Target::Claim(claim.name.clone()), labels: node_labels, taints, ..room })
+    let site = Site { target: Target::Claim(claim.name.clone()), labels: node_labels, taints };
+    Some(known(site, total, node, snapshot, daemons))
 }
 
 /// The labels that a claim's node has, or will have as far as is known.
@@ -181,18 +320,17 @@ pub(super) fn labels_of_claim(
 }
 
 /// A node that no claim stands behind.
-fn of_foreign<'a>(node: &'a Node, found: &Found<'_, 'a>) -> Option<Room<'a>> {
+fn of_foreign(snapshot: &Snapshot, node: &Node, daemons: &Daemons<'_>) -> Option<Known> {
     // A node of ours without a claim will be given back.
     let orphan = node.labels.contains_key(NODECLAIM_LABEL)
         || node.taints.iter().any(|taint| taint.key == UNREGISTERED_TAINT || taint.key == DISRUPTED_TAINT);
     if orphan || !is_open(node) {
         return None;
     }
-    let taints = lasting_taints(node);
     let mut labels = node.labels.clone();
     labels.extend([named(node)]);
-    let room = found.room(Some(node), &node.allocatable, &labels, &taints);
-    Some(Room { target: Target::Node(node.name.clone()), labels, taints, ..room })
+    let site = Site { target: Target::Node(node.name.clone()), labels, taints: lasting_taints(node) };
+    Some(known(site, &node.allocatable, Some(node), snapshot, daemons))
 }
 
 /// The node's name, as rules ask for it.
@@ -213,47 +351,26 @@ fn lasting_taints(node: &Node) -> Vec<Taint> {
     node.taints.iter().filter(|taint| !passing.contains(&taint.key.as_str())).cloned().collect()
 }
 
-impl<'a> Found<'_, 'a> {
-    /// What is left of a node, and who is there.
-    fn room(
-        &self,
-        node: Option<&'a Node>,
-        total: &ResourceList,
-        labels: &BTreeMap<String, String>,
-        taints: &[Taint],
-    ) -> Room<'a> {
-        let pods = node.and_then(|node| self.on_node.get(node.name.as_str())).map_or(&[][..], Vec::as_slice);
-        let outstanding = self.daemons.outstanding(labels, taints, pods);
-        let mut used = self.daemons.requests(&outstanding);
-        let mut present = self.daemons.present(&outstanding, self.company);
-        let mut staying = present.clone();
-        let mut leaving = ResourceList::new();
-        let mut left_by = None;
-        for pod in pods {
-            used.add(&pod.spec.requests);
-            let profile = self.company.of(&pod.key);
-            join(&mut present, profile, 1);
-            if let Some(gone) = pod.deleting_since {
-                left_by = left_by.max(Some(gone));
-                leaving.add(&pod.spec.requests);
-            } else {
-                join(&mut staying, profile, 1);
-            }
-        }
-        let mut free = total.clone();
-        free.add(&self.attachable.of(node.map(|node| node.name.as_str()), labels));
-        free.saturating_sub(&used);
-        Room {
-            target: Target::Node(String::new()),
-            node: node.map(|node| node.name.as_str()),
-            labels: BTreeMap::new(),
-            taints: Vec::new(),
-            free,
-            leaving,
-            left_by,
-            present,
-            staying,
-        }
+/// What is left of a node.
+fn known(
+    site: Site,
+    total: &ResourceList,
+    node: Option<&Node>,
+    snapshot: &Snapshot,
+    daemons: &Daemons<'_>,
+) -> Known {
+    let pods = node.and_then(|node| snapshot.pods.on_node(&node.name)).map(AsRef::as_ref);
+    let outstanding = daemons.outstanding(&site.labels, &site.taints, pods);
+    let mut used = daemons.requests(&outstanding);
+    used.add(pods.map_or(&ResourceList::new(), |pods| &pods.requests));
+    let mut free = total.clone();
+    free.saturating_sub(&used);
+    Known {
+        site: Arc::new(site),
+        free: Arc::new(free),
+        leaving: pods.map(|pods| pods.leaving.clone()).unwrap_or_default(),
+        left_by: pods.and_then(|pods| pods.left_by),
+        outstanding,
     }
 }
 

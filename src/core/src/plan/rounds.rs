@@ -8,6 +8,7 @@ mod problem;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::rc::Rc;
+use std::sync::Arc;
 
 use poolwright_catalog::{InstanceType, ResourceList, ResourceName, UsdPerHour};
 use poolwright_solver as solver;
@@ -532,7 +533,7 @@ impl Run<'_, '_, '_, '_> {
                 let profile = all[class].profile;
                 if let Some(room) = self.rooms.all.get_mut(at) {
                     self.outcome.on_rooms.extend(pods.map(|pod| (at, pod)));
-                    take(&mut room.free, all[class].on_whole(), *count);
+                    take(Arc::make_mut(&mut room.free), all[class].on_whole(), *count);
                     join(&mut room.present, profile, *count);
                 } else {
                     let node = &mut self.outcome.new[at - self.rooms.all.len()];

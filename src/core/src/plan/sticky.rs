@@ -2,6 +2,7 @@
 
 use std::cmp::Reverse;
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
 use jiff::{SignedDuration, Timestamp};
 
@@ -108,7 +109,7 @@ fn preempting(
     }
     let Some(at) = rooms.of_node(node) else {
         // A node of ours that is closed for good keeps no promise; what happens on others is the scheduler's business.
-        let ours = snapshot.claims.values().any(|claim| claim.node_name.as_deref() == Some(node));
+        let ours = snapshot.claims.named_node(node).is_some();
         return (!ours).then(|| (node.to_owned(), given_up(want.pod, None)));
     };
     let room = &rooms.all[at];
@@ -123,7 +124,7 @@ fn preempting(
     }
     // With what its victims leave it must fit; else the nomination is a plan of ours that came to nothing.
     let mut after = room.clone();
-    after.free.add(&room.leaving);
+    Arc::make_mut(&mut after.free).add(&room.leaving);
     after.present.clone_from(&room.staying);
     (!room.leaving.is_empty() && holds(&after, want.pod, company))
         .then(|| (node.to_owned(), given_up(want.pod, room.left_by)))

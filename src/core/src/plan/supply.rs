@@ -10,6 +10,7 @@ use poolwright_catalog::{Catalogue, InstanceType, MigModel, Offering, ResourceLi
 use super::bits::Bits;
 use super::company::{Company, Present};
 use super::daemons::Daemons;
+use super::memory::OfferingLabels;
 use super::topology::Pin;
 use super::volumes::Attachable;
 use super::{PlanOptions, PoolFindings};
@@ -21,7 +22,7 @@ use crate::rules::{self, NODEPOOL_LABEL, NewNodeLabels};
 pub(super) struct Table<'a> {
     pub catalogue: &'a Catalogue,
     /// By offering.
-    pub labels: Vec<BTreeMap<String, String>>,
+    pub labels: OfferingLabels,
 }
 
 /// Whether an offering may be bought.
@@ -149,8 +150,7 @@ pub(super) fn collect<'a>(
         };
         if let Some(catalogue) = catalogue.filter(|_| findings.invalid.is_none() && !pool.deleting) {
             let table = *tables.entry(&pool.node_class).or_insert_with(|| {
-                let labels = catalogue.offerings().iter().map(|offering| catalogue.node_labels(offering));
-                supply.tables.push(Table { catalogue, labels: labels.collect() });
+                supply.tables.push(Table { catalogue, labels: snapshot.memory.labels(catalogue) });
                 supply.tables.len() - 1
             });
             let money_limit = pool.limits.usd_per_hour.or(options.limits.usd_per_hour).is_some();

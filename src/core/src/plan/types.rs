@@ -200,6 +200,14 @@ pub enum Target {
     Node(String),
 }
 
+impl Target {
+    /// The claim's name, or the node's.
+    pub fn name(&self) -> &str {
+        let (Self::Claim(ClaimName(name)) | Self::Node(name)) = self;
+        name
+    }
+}
+
 /// A pod that goes nowhere.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct UnplacedPod {

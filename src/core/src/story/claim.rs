@@ -47,13 +47,7 @@ pub fn claim(snapshot: &Snapshot, now: Timestamp, name: &ClaimName) -> Option<Ve
 /// The story of a node; `None` when there is no such node.
 pub fn node(snapshot: &Snapshot, now: Timestamp, name: &str) -> Option<Vec<String>> {
     let node = snapshot.nodes.get(name)?;
-    let owner = snapshot.claims.values().find(|claim| {
-        claim.node_name.as_deref() == Some(name)
-            || claim
-                .launched
-                .as_ref()
-                .is_some_and(|launched| node.provider_id.as_ref() == Some(&launched.provider_id))
-    });
+    let owner = snapshot.claims.of_node(node);
     let mut lines = vec![format!("Node {name} has {}; {}.", gist(&node.allocatable), state(node))];
     let Some(owner) = owner else {
         let pods = work(snapshot, name);
@@ -157,8 +151,8 @@ fn kept(snapshot: &Snapshot, now: Timestamp, claim: &Claim) -> String {
 }
 
 fn work<'a>(snapshot: &'a Snapshot, node: &str) -> Vec<&'a Pod> {
-    let on = |pod: &&Pod| matches!(&pod.phase, PodPhase::Bound { node: on } if on == node);
-    snapshot.pods.values().map(AsRef::as_ref).filter(on).filter(|pod| pod.role == PodRole::Workload).collect()
+    let pods = snapshot.pods.on_node(node).into_iter().flat_map(|there| &there.pods);
+    pods.map(AsRef::as_ref).filter(|pod| pod.role == PodRole::Workload).collect()
 }
 
 fn named(pods: &[&Pod]) -> String {

@@ -62,7 +62,7 @@ fn work_is_never_killed_and_the_claim_says_what_it_waits_for() {
 fn on_an_instance_that_is_gone_there_is_no_work_left_to_save() {
     let mut snapshot = with(with(cluster(aws(), [pool("gpu")]), [deleted(initialized())]), [claimed_node()]);
     snapshot = with(snapshot, [bound(pod("x", requests(1, 1, 0)), "n")]);
-    snapshot.instances = Some((at(100), vec![]));
+    snapshot.instances = Some((at(100), [].into()));
     assert_eq!(decide(&snapshot, at(101)).actions, [close(), terminating(), terminate()]);
 }
 

@@ -64,9 +64,9 @@ fn a_launched_claim_is_recorded_as_such_once() {
 fn an_instance_that_a_later_listing_lacks_is_gone_and_its_claim_with_it() {
     let claim = true_since(launched(claim()), ConditionType::Launched, 10);
     let mut snapshot = with(cluster(aws(), [pool("gpu")]), [claim]);
-    snapshot.instances = Some((at(39), vec![]));
+    snapshot.instances = Some((at(39), [].into()));
     assert_eq!(decide(&snapshot, at(50)).actions, [], "so soon a listing may lack a new instance");
-    snapshot.instances = Some((at(40), vec![]));
+    snapshot.instances = Some((at(40), [].into()));
     let actions = decide(&snapshot, at(50)).actions;
     assert!(matches!(&actions[0], Action::Tell(notice) if notice.reason == "InstanceGone"));
     assert_eq!(

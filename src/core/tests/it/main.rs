@@ -11,6 +11,7 @@ mod end;
 mod expected;
 mod expected_volumes;
 mod gangs;
+mod incremental;
 mod index;
 mod initialize;
 mod kit;

@@ -1,7 +1,6 @@
 //! Preferences: they steer what is bought, within bounds, and nothing else.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
 
 use poolwright_catalog::labels::{HOSTNAME, INSTANCE_TYPE, ZONE};
 use poolwright_catalog::{Catalogue, ResourceName};
@@ -377,7 +376,6 @@ fn what_was_bought_is_not_bought_again_for_a_preference() {
     let again = planned(&carried_out(&snapshot, &plan, 1));
     assert_eq!((again.claims.len(), again.placements.len()), (0, 1));
     let mut moved = carried_out(&snapshot, &plan, 1);
-    let pod = Arc::make_mut(moved.pods.get_mut(&key("p")).expect("the pod"));
-    pod.spec.wishes = None;
+    moved.pods.change(&key("p"), |pod| pod.spec.wishes = None);
     assert_eq!(planned(&moved).claims.len(), 0);
 }

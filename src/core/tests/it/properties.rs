@@ -241,7 +241,7 @@ proptest! {
     #[test]
     fn limits_hold_whichever_alternatives_are_launched(snapshot in any_cluster()) {
         let plan = planned(&snapshot, 10);
-        for (name, pool) in &snapshot.pools {
+        for (name, pool) in snapshot.pools.iter() {
             let theirs = || plan.claims.iter().filter(|claim| claim.pool == *name).map(|claim| &claim.offerings);
             for (resource, ceiling) in &pool.limits.resources {
                 prop_assert!(most(theirs(), |ranked| ranked.allocatable.get(resource.as_str())) <= *ceiling);

@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use poolwright_catalog::labels::HOSTNAME;
 
 use super::{Company, Present, Spread, join};
-use crate::model::{Pod, PodPhase, PodSpec, Snapshot, Taint};
+use crate::model::{PodSpec, Snapshot, Taint};
 use crate::plan::daemons::Daemons;
 use crate::plan::room::Rooms;
 use crate::plan::supply::Supply;
@@ -114,22 +114,24 @@ impl<'a> Company<'a> {
         daemons: &Daemons<'_>,
         rooms: &'s Rooms<'_>,
     ) -> Vec<Host<'s>> {
-        let mut on_node: BTreeMap<&str, Vec<&Pod>> = BTreeMap::new();
-        for pod in snapshot.pods.values() {
-            if let PodPhase::Bound { node } = &pod.phase {
-                on_node.entry(node).or_default().push(pod);
-            }
-        }
         let mut hosts = Vec::new();
+        let mut by_number: BTreeMap<u32, usize> = BTreeMap::new();
+        let mut beside = snapshot.pods.beside();
         for node in snapshot.nodes.values() {
+            let there = beside.on(&node.name);
             let Some(name) = node.labels.get(HOSTNAME) else { continue };
-            let pods = on_node.get(node.name.as_str()).map_or(&[][..], Vec::as_slice);
-            let outstanding = daemons.outstanding(&node.labels, &node.taints, pods);
-            let mut present = daemons.present(&outstanding, self);
-            for pod in pods {
-                join(&mut present, self.of(&pod.key), 1);
-            }
+            by_number.extend(there.map(|there| (there.number, hosts.len())));
+            let outstanding = daemons.outstanding(&node.labels, &node.taints, there.map(AsRef::as_ref));
+            let present = daemons.present(&outstanding, self);
             hosts.push(Host { name, labels: &node.labels, taints: &node.taints, present });
+        }
+        for ((_, nodes), (staying, leaving)) in snapshot.pods.alike().zip(self.of_alike()) {
+            for (node, count) in nodes.iter().filter(|_| staying > 0 || leaving > 0) {
+                if let Some(at) = by_number.get(node) {
+                    join(&mut hosts[*at].present, staying, count.staying);
+                    join(&mut hosts[*at].present, leaving, count.all - count.staying);
+                }
+            }
         }
         for room in rooms.all.iter().filter(|room| room.node.is_none()) {
             let Some(name) = room.labels.get(HOSTNAME) else { continue };

@@ -20,6 +20,7 @@ pub(super) use relations::Relations;
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use poolwright_catalog::labels::HOSTNAME;
 use poolwright_catalog::{MigModel, ResourceList, ResourceName};
@@ -168,7 +169,7 @@ struct Assignment<'s, 'a> {
     /// By signature: the rooms that admit it.
     admitting: BTreeMap<usize, Vec<usize>>,
     /// What is free in rooms, less what went there.
-    free: Vec<ResourceList>,
+    free: Vec<Arc<ResourceList>>,
     /// By room: the spreads that see its node.
     seen: Vec<Vec<bool>>,
     bundles: Bundles<'a>,
@@ -401,7 +402,7 @@ impl<'s, 'a> Assignment<'s, 'a> {
             self.tally.open(*at, place[relations.spreads[*at].key]);
         }
         if let Some(room) = in_room.get(&cell) {
-            self.free[*room].saturating_sub(&pod.spec.requests);
+            Arc::make_mut(&mut self.free[*room]).saturating_sub(&pod.spec.requests);
             self.tally.count(relations, kind, &place, |at| self.seen[*room][at]);
         } else {
             self.tally.count(relations, kind, &place, |_| true);

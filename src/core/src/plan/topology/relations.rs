@@ -79,6 +79,8 @@ pub(in super::super) struct Relations<'a> {
     pub(super) antis: Vec<Anti<'a>>,
     pub(super) kinds: Vec<Kind>,
     of: BTreeMap<&'a PodKey, usize>,
+    /// Kinds of bound pods, in the order of [`crate::model::Pods::alike`].
+    of_alike: Vec<usize>,
     of_daemonset: BTreeMap<&'a PodKey, usize>,
 }
 
@@ -107,10 +109,14 @@ fn waits(pod: &Pod) -> bool {
 
 impl<'a> Relations<'a> {
     pub fn new(snapshot: &'a Snapshot) -> Self {
-        let counts = |pod: &&Pod| !matches!(pod.phase, PodPhase::Finished | PodPhase::Gated);
-        let pods = || snapshot.pods.values().map(AsRef::as_ref).filter(counts);
+        // Bound pods that look alike are one: of all their rules only anti-affinity still does something.
+        let bound = || snapshot.pods.alike().map(|(look, _)| look.example());
+        let others = || snapshot.pods.unbound().filter(|pod| pod.phase != PodPhase::Gated);
         let mut found = Found::default();
-        for pod in pods() {
+        for pod in bound() {
+            found.antis_of(&pod.spec);
+        }
+        for pod in others() {
             found.rules_of(pod);
         }
         for set in snapshot.daemonsets.values() {
@@ -122,20 +128,28 @@ impl<'a> Relations<'a> {
         }
         let mut said: BTreeMap<(&str, &BTreeMap<String, String>), Said> = BTreeMap::new();
         let mut kinds: BTreeMap<Kind, usize> = BTreeMap::from([(Kind::default(), 0)]);
-        for pod in pods() {
+        let owned = bound().map(|pod| (pod, None)).chain(others().map(|pod| (pod, Some(&pod.key))));
+        for (pod, key) in owned {
             let identity = Identity::of_pod(pod, &snapshot.namespaces);
             let about = said
                 .entry((identity.namespace, identity.labels))
                 .or_insert_with(|| relations.said_about(identity));
-            let mut kind = found.own(pod);
+            let mut kind = match key {
+                Some(_) => found.own(pod),
+                None => Kind { antis: found.own_antis(&pod.spec), ..Kind::default() },
+            };
             kind.counted.clone_from(&about.counted);
             kind.chosen.clone_from(&about.chosen);
             kind.subject.clone_from(&about.subject);
             kind.keys = relations.keys_of(&kind);
             let next = kinds.len();
             let at = *kinds.entry(kind).or_insert(next);
-            if at > 0 {
-                relations.of.insert(&pod.key, at);
+            match key {
+                None => relations.of_alike.push(at),
+                Some(key) if at > 0 => {
+                    relations.of.insert(key, at);
+                }
+                Some(_) => {}
             }
         }
         for set in snapshot.daemonsets.values() {
@@ -157,7 +171,12 @@ impl<'a> Relations<'a> {
         relations
     }
 
-    /// Which kind a pod is; 0 for one that nothing of this concerns.
+    /// Which kinds bound pods are, in the order of [`crate::model::Pods::alike`].
+    pub fn of_alike(&self) -> impl Iterator<Item = usize> {
+        self.of_alike.iter().copied()
+    }
+
+    /// Which kind a pod without a node is; 0 for one that nothing of this concerns.
     pub fn of(&self, pod: &PodKey) -> usize {
         self.of.get(pod).copied().unwrap_or(0)
     }
@@ -231,7 +250,7 @@ impl<'a> Found<'a> {
                 self.affinities.entry(&spec.affinity).or_insert(next);
             }
         }
-        if waits(pod) || matches!(pod.phase, PodPhase::Bound { .. }) {
+        if waits(pod) {
             self.antis_of(spec);
         }
     }
@@ -296,6 +315,7 @@ impl<'a> Found<'a> {
             antis: antis.into_iter().map(|(term, _)| Anti { term, key: key(&term.topology_key) }).collect(),
             kinds: vec![Kind::default()],
             of: BTreeMap::new(),
+            of_alike: Vec::new(),
             of_daemonset: BTreeMap::new(),
             keys,
         }

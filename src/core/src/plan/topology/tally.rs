@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use super::Inputs;
 use super::places::{NONE, Place, Places};
 use super::relations::{Kind, Relations};
-use crate::model::{Pod, PodPhase, Snapshot, Taint};
+use crate::model::{Pod, Snapshot, Taint};
 use crate::rules::{self, Labels};
 
 /// Why a pod may not come to a place; indices into the lists of [`Relations`].
@@ -57,19 +57,22 @@ impl Tally {
             subjects: relations.antis.iter().map(|anti| zero(anti.key)).collect(),
             owners: relations.antis.iter().map(|anti| zero(anti.key)).collect(),
         };
-        let mut by_name = BTreeMap::new();
+        let mut by_number = BTreeMap::new();
+        let mut beside = snapshot.pods.beside();
         for (node, place) in &places.nodes {
             let eligible = tally.see(relations, place, &node.labels, &node.taints);
-            by_name.insert(node.name.as_str(), (place, eligible));
+            by_number.extend(beside.on(&node.name).map(|there| (there.number, (place, eligible))));
         }
-        for pod in snapshot.pods.values() {
-            let PodPhase::Bound { node } = &pod.phase else { continue };
-            let kind = relations.of(&pod.key);
-            if kind > 0
-                && let Some((place, eligible)) = by_name.get(node.as_str())
-            {
-                let leaving = pod.deleting_since.is_some();
-                tally.count(relations, &relations.kinds[kind], place, |at| !leaving && eligible[at]);
+        for ((_, nodes), kind) in snapshot.pods.alike().zip(relations.of_alike()) {
+            if kind == 0 {
+                continue;
+            }
+            let kind = &relations.kinds[kind];
+            for (node, count) in nodes.iter() {
+                let Some((place, eligible)) = by_number.get(node) else { continue };
+                let leaving = count.all - count.staying;
+                tally.count_many(relations, kind, place, count.staying, |at| eligible[at]);
+                tally.count_many(relations, kind, place, leaving, |_| false);
             }
         }
         tally
@@ -108,9 +111,24 @@ impl Tally {
         place: &Place,
         seen: impl Fn(usize) -> bool,
     ) {
+        self.count_many(relations, kind, place, 1, seen);
+    }
+
+    /// So many pods of one kind are at a place.
+    fn count_many(
+        &mut self,
+        relations: &Relations<'_>,
+        kind: &Kind,
+        place: &Place,
+        number: u32,
+        seen: impl Fn(usize) -> bool,
+    ) {
+        if number == 0 {
+            return;
+        }
         let add = |counts: &mut Vec<u64>, key: usize| {
             if place[key] != NONE {
-                counts[place[key] as usize] += 1;
+                counts[place[key] as usize] += u64::from(number);
             }
         };
         for at in kind.counted.iter().copied().filter(|at| seen(*at)) {
@@ -260,17 +278,11 @@ pub(super) fn settle(
 /// Pods of DaemonSets that are still to come to nodes that are there, or on their way.
 pub(super) fn arrivals(tally: &mut Tally, inputs: &Inputs<'_, '_>, places: &Places<'_>) {
     let Inputs { relations, daemons, rooms, snapshot, .. } = *inputs;
-    let mut on_node: BTreeMap<&str, Vec<&Pod>> = BTreeMap::new();
-    for pod in snapshot.pods.values() {
-        if let PodPhase::Bound { node } = &pod.phase {
-            on_node.entry(node).or_default().push(pod);
-        }
-    }
     let nodes = places.nodes.iter().map(|(node, place)| {
-        (place, &node.labels, &node.taints, on_node.get(node.name.as_str()).map_or(&[][..], Vec::as_slice))
+        (place, &node.labels, &node.taints, snapshot.pods.on_node(&node.name).map(AsRef::as_ref))
     });
     let claims = rooms.all.iter().zip(&places.rooms).filter(|(room, _)| room.node.is_none());
-    let claims = claims.map(|(room, place)| (place, &room.labels, &room.taints, &[][..]));
+    let claims = claims.map(|(room, place)| (place, &room.labels, &room.taints, None));
     for (place, labels, taints, pods) in nodes.chain(claims) {
         for set in daemons.sets(&daemons.outstanding(labels, taints, pods)) {
             let kind = relations.of_daemonset(&set.key);

@@ -50,7 +50,7 @@ impl Attachable {
         if !drivers.is_empty() {
             // A volume that several pods of a node use is attached once.
             let mut attached: BTreeSet<(&str, String, String)> = BTreeSet::new();
-            for pod in snapshot.pods.values() {
+            for pod in snapshot.pods.bound_with_volumes() {
                 if let PodPhase::Bound { node } = &pod.phase {
                     attached.extend(
                         handles(snapshot, pod).map(|(driver, handle)| (node.as_str(), driver, handle)),
@@ -64,6 +64,11 @@ impl Attachable {
             }
         }
         Self { drivers }
+    }
+
+    /// Whether no volumes are counted.
+    pub fn is_empty(&self) -> bool {
+        self.drivers.is_empty()
     }
 
     /// What a pod with these volumes asks for.

@@ -6,8 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::super::UnplacedReason;
 use super::claim_of;
 use crate::model::{
-    NodeTerm, Operator, Pod, PodKey, PodPhase, PodVolume, Requirement, Snapshot, StorageClass, Volume,
-    VolumeClaim,
+    NodeTerm, Operator, Pod, PodKey, PodVolume, Requirement, Snapshot, StorageClass, Volume, VolumeClaim,
 };
 use crate::rules::{NODE_NAME_FIELD, matches};
 
@@ -73,10 +72,7 @@ impl<'a> Binder<'a> {
     }
 
     fn find_users(&mut self) {
-        for pod in self.snapshot.pods.values() {
-            if !matches!(pod.phase, PodPhase::Bound { .. }) {
-                continue;
-            }
+        for pod in self.snapshot.pods.bound_with_volumes() {
             for key in pod.volumes.iter().filter_map(|volume| claim_of(pod, volume)) {
                 let claim = self.snapshot.volume_claims.get(&key);
                 if claim.is_some_and(|claim| claim.shape.access_modes.contains(ONE_POD)) {

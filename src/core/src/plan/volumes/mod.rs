@@ -8,14 +8,13 @@ mod miss;
 use std::borrow::Cow;
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
-use std::sync::Arc;
 
 pub(super) use attach::{ATTACHABLE, Attachable};
 use bind::{Bound, Waits};
 pub(super) use miss::miss;
 
 use super::UnplacedReason;
-use super::earlier::{planned_at, planned_pods};
+use super::earlier::planned_at;
 use crate::model::{NodeTerm, Pod, PodKey, PodPhase, PodRole, PodVolume, Snapshot};
 
 /// A snapshot whose waiting pods say in their specs what their volumes need.
@@ -58,16 +57,17 @@ pub(super) fn resolve(snapshot: &Snapshot) -> Resolved<'_> {
     resolved.attachable = Attachable::new(snapshot, wanted.collect());
     let mut changed = snapshot.clone();
     for (key, volumes) in found {
-        let Some(pod) = changed.pods.get_mut(key) else { continue };
-        let pod = Arc::make_mut(pod);
-        pod.spec.requests.add(&resolved.attachable.requests(&volumes));
+        let requests = resolved.attachable.requests(&volumes);
         let mut places = Vec::new();
         for volume in volumes {
-            pod.spec.volumes.extend(volume.topology.iter().cloned());
             places.extend(volume.topology.into_iter().map(|terms| (volume.words.clone(), terms)));
         }
-        pod.spec.volumes.sort();
-        pod.spec.volumes.dedup();
+        changed.pods.change(key, |pod| {
+            pod.spec.requests.add(&requests);
+            pod.spec.volumes.extend(places.iter().map(|(_, terms)| terms.clone()));
+            pod.spec.volumes.sort();
+            pod.spec.volumes.dedup();
+        });
         resolved.places.insert(key.clone(), places);
     }
     resolved.snapshot = Cow::Owned(changed);
@@ -83,12 +83,9 @@ fn in_order(snapshot: &Snapshot) -> Vec<&Pod> {
             && pod.deleting_since.is_none()
             && matches!(pod.phase, PodPhase::Waiting | PodPhase::Unschedulable { .. })
     };
-    let mut waiting: Vec<&Pod> = snapshot.pods.values().map(Arc::as_ref).filter(waits).collect();
+    let mut waiting: Vec<&Pod> = snapshot.pods.unbound().filter(waits).collect();
     if waiting.len() > 1 {
-        let planned = planned_pods(snapshot);
-        waiting.sort_by_key(|pod| {
-            (planned_at(snapshot, &planned, pod).is_none(), Reverse(pod.priority), &pod.key)
-        });
+        waiting.sort_by_key(|pod| (planned_at(snapshot, pod).is_none(), Reverse(pod.priority), &pod.key));
     }
     waiting
 }

@@ -1,0 +1,144 @@
+//! All claims, and which of them a pod or a node belongs to.
+
+use std::ops::Deref;
+use std::sync::Arc;
+
+use super::claim::{Claim, ClaimName};
+use super::node::Node;
+use super::pod::PodKey;
+use super::shared::Shared;
+use crate::plan::is_expected;
+
+/// Claims by name; a clone costs nothing.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Claims {
+    all: Shared<ClaimName, Arc<Claim>>,
+    /// By the node that they say is theirs: names, ascending.
+    by_node: Shared<String, Vec<ClaimName>>,
+    /// By the provider id of what was launched: names, ascending.
+    by_provider_id: Shared<String, Vec<ClaimName>>,
+    /// By the pods that they were bought for: names, ascending. Without claims that are being deleted.
+    by_pod: Shared<PodKey, Vec<ClaimName>>,
+    /// Those of them that are kept for pods which are still to come.
+    awaiting: Shared<PodKey, Vec<ClaimName>>,
+}
+
+impl Deref for Claims {
+    type Target = Shared<ClaimName, Arc<Claim>>;
+
+    fn deref(&self) -> &Self::Target {
+        &self.all
+    }
+}
+
+impl Claims {
+    /// Puts a claim in; returns the one before.
+    pub fn insert(&mut self, name: ClaimName, claim: Arc<Claim>) -> Option<Arc<Claim>> {
+        let before = self.remove(&name);
+        if let Some(node) = &claim.node_name {
+            file(&mut self.by_node, node, &name);
+        }
+        if let Some(launched) = &claim.launched {
+            file(&mut self.by_provider_id, &launched.provider_id, &name);
+        }
+        if claim.deleting_since.is_none() {
+            for pod in &claim.planned_pods {
+                file(&mut self.by_pod, pod, &name);
+                if is_expected(pod) {
+                    file(&mut self.awaiting, pod, &name);
+                }
+            }
+        }
+        self.all.insert(name, claim);
+        before
+    }
+
+    /// Takes a claim out.
+    pub fn remove(&mut self, name: &ClaimName) -> Option<Arc<Claim>> {
+        let claim = self.all.remove(name)?;
+        if let Some(node) = &claim.node_name {
+            unfile(&mut self.by_node, node, name);
+        }
+        if let Some(launched) = &claim.launched {
+            unfile(&mut self.by_provider_id, &launched.provider_id, name);
+        }
+        if claim.deleting_since.is_none() {
+            for pod in &claim.planned_pods {
+                unfile(&mut self.by_pod, pod, name);
+                if is_expected(pod) {
+                    unfile(&mut self.awaiting, pod, name);
+                }
+            }
+        }
+        Some(claim)
+    }
+
+    /// Keeps some claims.
+    pub fn retain(&mut self, mut keep: impl FnMut(&ClaimName, &Arc<Claim>) -> bool) {
+        let gone: Vec<ClaimName> =
+            self.iter().filter(|(name, claim)| !keep(name, claim)).map(|(name, _)| name.clone()).collect();
+        for name in gone {
+            self.remove(&name);
+        }
+    }
+
+    /// The claim that says a node of this name is its own; of several, the first by name.
+    pub fn named_node(&self, node: &str) -> Option<&Arc<Claim>> {
+        self.all.get(self.by_node.get(node)?.first()?)
+    }
+
+    /// The claim that a node belongs to, by its name or its provider id; of several, the first by name.
+    pub fn of_node(&self, node: &Node) -> Option<&Arc<Claim>> {
+        let by_id = node.provider_id.as_ref().and_then(|id| self.by_provider_id.get(id));
+        let names = [self.by_node.get(&node.name), by_id];
+        self.all.get(names.into_iter().flatten().filter_map(|names| names.first()).min()?)
+    }
+
+    /// The claim that was bought for a pod and is not being deleted; of several, the last by name.
+    pub fn planned_for(&self, pod: &PodKey) -> Option<&ClaimName> {
+        self.by_pod.get(pod)?.last()
+    }
+
+    /// Pods still to come that claims are kept for which are not being deleted, and those claims.
+    pub fn awaiting(&self) -> impl Iterator<Item = (&PodKey, &[ClaimName])> {
+        self.awaiting.iter().map(|(pod, names)| (pod, names.as_slice()))
+    }
+}
+
+fn file<K: Ord + Clone>(map: &mut Shared<K, Vec<ClaimName>>, key: &K, name: &ClaimName) {
+    let mut names = map.get(key).cloned().unwrap_or_default();
+    if let Err(at) = names.binary_search(name) {
+        names.insert(at, name.clone());
+        map.insert(key.clone(), names);
+    }
+}
+
+fn unfile<K: Ord + Clone>(map: &mut Shared<K, Vec<ClaimName>>, key: &K, name: &ClaimName) {
+    let Some(mut names) = map.remove(key) else { return };
+    names.retain(|other| other != name);
+    if !names.is_empty() {
+        map.insert(key.clone(), names);
+    }
+}
+
+impl Extend<(ClaimName, Arc<Claim>)> for Claims {
+    fn extend<T: IntoIterator<Item = (ClaimName, Arc<Claim>)>>(&mut self, all: T) {
+        for (name, claim) in all {
+            self.insert(name, claim);
+        }
+    }
+}
+
+impl FromIterator<(ClaimName, Arc<Claim>)> for Claims {
+    fn from_iter<T: IntoIterator<Item = (ClaimName, Arc<Claim>)>>(all: T) -> Self {
+        let mut claims = Self::default();
+        claims.extend(all);
+        claims
+    }
+}
+
+impl<const N: usize> From<[(ClaimName, Arc<Claim>); N]> for Claims {
+    fn from(all: [(ClaimName, Arc<Claim>); N]) -> Self {
+        all.into_iter().collect()
+    }
+}

@@ -1,0 +1,80 @@
+//! All nodes, and which has which provider id.
+
+use std::ops::Deref;
+use std::sync::Arc;
+
+use super::node::Node;
+use super::shared::Shared;
+
+/// Nodes by name; a clone costs nothing.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Nodes {
+    all: Shared<String, Arc<Node>>,
+    /// Names by provider id, ascending: one, unless somebody has made a mistake.
+    by_provider_id: Shared<String, Vec<String>>,
+}
+
+impl Deref for Nodes {
+    type Target = Shared<String, Arc<Node>>;
+
+    fn deref(&self) -> &Self::Target {
+        &self.all
+    }
+}
+
+impl Nodes {
+    /// Puts a node in; returns the one before.
+    pub fn insert(&mut self, name: String, node: Arc<Node>) -> Option<Arc<Node>> {
+        let before = self.remove(&name);
+        if let Some(id) = &node.provider_id {
+            let mut names = self.by_provider_id.get(id).cloned().unwrap_or_default();
+            names.insert(names.partition_point(|other| *other < name), name.clone());
+            self.by_provider_id.insert(id.clone(), names);
+        }
+        self.all.insert(name, node);
+        before
+    }
+
+    /// Takes a node out.
+    pub fn remove(&mut self, name: &str) -> Option<Arc<Node>> {
+        let node = self.all.remove(name)?;
+        if let Some(id) = &node.provider_id {
+            let mut names = self.by_provider_id.remove(id).unwrap_or_default();
+            names.retain(|other| other != name);
+            if !names.is_empty() {
+                self.by_provider_id.insert(id.clone(), names);
+            }
+        }
+        Some(node)
+    }
+
+    /// Keeps some nodes.
+    pub fn retain(&mut self, mut keep: impl FnMut(&String, &Arc<Node>) -> bool) {
+        let gone: Vec<String> =
+            self.iter().filter(|(name, node)| !keep(name, node)).map(|(name, _)| name.clone()).collect();
+        for name in gone {
+            self.remove(&name);
+        }
+    }
+
+    /// The node with a provider id; of several, the last by name.
+    pub fn with_provider_id(&self, id: &str) -> Option<&Arc<Node>> {
+        self.all.get(self.by_provider_id.get(id)?.last()?)
+    }
+}
+
+impl Extend<(String, Arc<Node>)> for Nodes {
+    fn extend<T: IntoIterator<Item = (String, Arc<Node>)>>(&mut self, all: T) {
+        for (name, node) in all {
+            self.insert(name, node);
+        }
+    }
+}
+
+impl FromIterator<(String, Arc<Node>)> for Nodes {
+    fn from_iter<T: IntoIterator<Item = (String, Arc<Node>)>>(all: T) -> Self {
+        let mut nodes = Self::default();
+        nodes.extend(all);
+        nodes
+    }
+}

@@ -1,0 +1,332 @@
+//! All pods, filed by what decisions ask of them, so that no decision looks through all of them.
+
+use std::cmp::Ordering;
+use std::collections::{BTreeMap, BTreeSet};
+use std::iter::Peekable;
+use std::ops::Deref;
+use std::sync::Arc;
+
+use jiff::Timestamp;
+use poolwright_catalog::ResourceList;
+
+use super::others::{HostPort, PodTerm};
+use super::pod::{Pod, PodKey, PodPhase, PodRole, Uid};
+use super::shared::Shared;
+
+/// Pods by key, finished ones included; a clone costs nothing. What is kept beside the list follows from it alone, whatever
+/// the order of changes was.
+#[derive(Clone, Debug, Default)]
+pub struct Pods {
+    all: Shared<PodKey, Arc<Pod>>,
+    unbound: Shared<PodKey, Arc<Pod>>,
+    with_volumes: Shared<PodKey, Arc<Pod>>,
+    owned: Shared<(Uid, PodKey), Arc<Pod>>,
+    nodes: Shared<String, Arc<OnNode>>,
+    /// By look and node, as [`OnNode::number`] has it.
+    alike: Shared<Look, Shared<u32, Count>>,
+    /// The next node's number.
+    next: u32,
+}
+
+/// The pods that are bound to one node.
+#[derive(Clone, Debug, Default)]
+pub struct OnNode {
+    /// A number that no other node has, for as long as pods are on this one.
+    pub number: u32,
+    /// All of them, by key.
+    pub pods: Vec<Arc<Pod>>,
+    /// Those of DaemonSets, by key.
+    pub daemons: Vec<Arc<Pod>>,
+    /// What they request together.
+    pub requests: ResourceList,
+    /// What those of them request that are being deleted.
+    pub leaving: ResourceList,
+    /// When the last of those must be gone.
+    pub left_by: Option<Timestamp>,
+}
+
+/// How many pods are on a node.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Count {
+    /// All of them.
+    pub all: u32,
+    /// Those that are not being deleted.
+    pub staying: u32,
+}
+
+/// A bound pod as the rules of others see it: its namespace, labels, required anti-affinity and host ports. Pods that are
+/// equal in these are equal here; nothing else of the pod may be looked at.
+#[derive(Clone, Debug)]
+pub struct Look(Arc<Pod>);
+
+impl Look {
+    /// A pod that looks so, which may be gone by now.
+    pub fn example(&self) -> &Pod {
+        &self.0
+    }
+
+    fn parts(&self) -> impl Ord + '_ {
+        let pod = &*self.0;
+        let parts: (&str, _, &Vec<PodTerm>, &BTreeSet<HostPort>) =
+            (&pod.key.namespace, &pod.labels, &pod.spec.anti_affinity, &pod.spec.host_ports);
+        parts
+    }
+}
+
+impl PartialEq for Look {
+    fn eq(&self, other: &Self) -> bool {
+        self.cmp(other) == Ordering::Equal
+    }
+}
+
+impl Eq for Look {}
+
+impl PartialOrd for Look {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl Ord for Look {
+    fn cmp(&self, other: &Self) -> Ordering {
+        if Arc::ptr_eq(&self.0, &other.0) { Ordering::Equal } else { self.parts().cmp(&other.parts()) }
+    }
+}
+
+impl PartialEq for OnNode {
+    fn eq(&self, other: &Self) -> bool {
+        let parts = |all: &Self| (all.requests.clone(), all.leaving.clone(), all.left_by);
+        self.pods == other.pods && self.daemons == other.daemons && parts(self) == parts(other)
+    }
+}
+
+/// Numbers of nodes may differ, what is said of the nodes may not.
+impl PartialEq for Pods {
+    fn eq(&self, other: &Self) -> bool {
+        self.all == other.all
+            && self.unbound == other.unbound
+            && self.with_volumes == other.with_volumes
+            && self.owned == other.owned
+            && self.nodes == other.nodes
+            && self.alike_by_name() == other.alike_by_name()
+    }
+}
+
+impl Deref for Pods {
+    type Target = Shared<PodKey, Arc<Pod>>;
+
+    fn deref(&self) -> &Self::Target {
+        &self.all
+    }
+}
+
+impl Pods {
+    /// Puts a pod in; returns the one before.
+    pub fn insert(&mut self, key: PodKey, pod: Arc<Pod>) -> Option<Arc<Pod>> {
+        let before = self.all.insert(key, pod.clone());
+        if let Some(before) = &before {
+            self.unfile(before);
+        }
+        self.file(pod);
+        before
+    }
+
+    /// Takes a pod out.
+    pub fn remove(&mut self, key: &PodKey) -> Option<Arc<Pod>> {
+        let pod = self.all.remove(key)?;
+        self.unfile(&pod);
+        Some(pod)
+    }
+
+    /// Changes a pod, if it is there. Its key must stay.
+    pub fn change(&mut self, key: &PodKey, change: impl FnOnce(&mut Pod)) {
+        if let Some(mut pod) = self.remove(key) {
+            change(Arc::make_mut(&mut pod));
+            self.insert(key.clone(), pod);
+        }
+    }
+
+    /// Keeps some pods.
+    pub fn retain(&mut self, mut keep: impl FnMut(&PodKey, &Arc<Pod>) -> bool) {
+        let gone: Vec<PodKey> =
+            self.iter().filter(|(key, pod)| !keep(key, pod)).map(|(key, _)| key.clone()).collect();
+        for key in gone {
+            self.remove(&key);
+        }
+    }
+
+    /// Pods that have no node and have not ended, by key: waiting, gated, or found unschedulable.
+    pub fn unbound(&self) -> impl DoubleEndedIterator<Item = &Pod> + Clone {
+        self.unbound.values().map(AsRef::as_ref)
+    }
+
+    /// Bound pods with volumes that not every node can provide, by key.
+    pub fn bound_with_volumes(&self) -> impl Iterator<Item = &Pod> {
+        self.with_volumes.values().map(AsRef::as_ref)
+    }
+
+    /// Workload pods of a controller that have not ended, by key.
+    pub fn of_owner<'a>(&'a self, owner: &Uid) -> impl Iterator<Item = &'a Pod> {
+        let owner = owner.clone();
+        let first = (owner.clone(), PodKey::new("", ""));
+        let theirs = self.owned.from(&first).take_while(move |((uid, _), _)| *uid == owner);
+        theirs.map(|(_, pod)| pod.as_ref())
+    }
+
+    /// The pods on a node.
+    pub fn on_node(&self, name: &str) -> Option<&Arc<OnNode>> {
+        self.nodes.get(name)
+    }
+
+    /// The bound pods, those that look alike to the rules of others together, and how many there are on each node.
+    /// The nodes are named by [`OnNode::number`].
+    pub fn alike(&self) -> impl Iterator<Item = (&Look, &Shared<u32, Count>)> + Clone {
+        self.alike.iter()
+    }
+
+    /// Whether the same pods are bound to the same nodes, as far as is seen at a glance: one has changed to the other only by
+    /// pods without a node.
+    pub fn is_bound_alike(&self, other: &Self) -> bool {
+        self.nodes.is_same(&other.nodes)
+    }
+
+    /// Goes through the nodes with pods beside others, both by name.
+    pub fn beside(&self) -> Beside<'_, impl Iterator<Item = (&String, &Arc<OnNode>)>> {
+        Beside { left: self.nodes.iter().peekable() }
+    }
+
+    fn alike_by_name(&self) -> BTreeMap<(&Look, &str), Count> {
+        let names: BTreeMap<u32, &str> =
+            self.nodes.iter().map(|(name, there)| (there.number, name.as_str())).collect();
+        let of = |(look, nodes): (_, &'_ Shared<u32, Count>)| {
+            let counts: Vec<_> = nodes.iter().map(|(number, count)| (*number, *count)).collect();
+            counts.into_iter().map(move |(number, count)| (look, number, count))
+        };
+        self.alike.iter().flat_map(of).map(|(look, number, count)| ((look, names[&number]), count)).collect()
+    }
+
+    fn file(&mut self, pod: Arc<Pod>) {
+        if pod.phase == PodPhase::Finished {
+            return;
+        }
+        if let Some(owner) = pod.owner.as_ref().filter(|_| pod.role == PodRole::Workload) {
+            self.owned.insert((owner.clone(), pod.key.clone()), pod.clone());
+        }
+        let PodPhase::Bound { node } = &pod.phase else {
+            self.unbound.insert(pod.key.clone(), pod);
+            return;
+        };
+        if !pod.volumes.is_empty() {
+            self.with_volumes.insert(pod.key.clone(), pod.clone());
+        }
+        let staying = u32::from(pod.deleting_since.is_none());
+        let look = Look(pod.clone());
+        if !self.alike.contains_key(&look) {
+            self.alike.insert(look.clone(), Shared::new());
+        }
+        if !self.nodes.contains_key(node.as_str()) {
+            self.nodes.insert(node.clone(), Arc::new(OnNode { number: self.next, ..OnNode::default() }));
+            self.next = self.next.wrapping_add(1);
+        }
+        let Some(on_node) = self.nodes.get_mut(node.as_str()) else { return };
+        Arc::make_mut(on_node).add(pod.clone());
+        if let Some(nodes) = self.alike.get_mut(&look) {
+            let before = nodes.get(&on_node.number).copied().unwrap_or_default();
+            let after = Count { all: before.all + 1, staying: before.staying + staying };
+            nodes.insert(on_node.number, after);
+        }
+    }
+
+    fn unfile(&mut self, pod: &Arc<Pod>) {
+        if let Some(owner) = pod.owner.as_ref().filter(|_| pod.role == PodRole::Workload) {
+            self.owned.remove(&(owner.clone(), pod.key.clone()));
+        }
+        let PodPhase::Bound { node } = &pod.phase else {
+            self.unbound.remove(&pod.key);
+            return;
+        };
+        self.with_volumes.remove(&pod.key);
+        let Some(on_node) = self.nodes.get_mut(node.as_str()) else { return };
+        Arc::make_mut(on_node).remove(&pod.key);
+        let look = Look(pod.clone());
+        if let Some(nodes) = self.alike.get_mut(&look) {
+            let Count { all, staying } = nodes.get(&on_node.number).copied().unwrap_or_default();
+            if all > 1 {
+                let staying = staying - u32::from(pod.deleting_since.is_none());
+                nodes.insert(on_node.number, Count { all: all - 1, staying });
+            } else {
+                nodes.remove(&on_node.number);
+            }
+            if nodes.is_empty() {
+                self.alike.remove(&look);
+            }
+        }
+        if on_node.pods.is_empty() {
+            self.nodes.remove(node.as_str());
+        }
+    }
+}
+
+impl OnNode {
+    fn add(&mut self, pod: Arc<Pod>) {
+        self.count(&pod);
+        let put = |pods: &mut Vec<Arc<Pod>>, pod: Arc<Pod>| {
+            let at = pods.partition_point(|other| other.key < pod.key);
+            pods.insert(at, pod);
+        };
+        if pod.role == PodRole::DaemonSet {
+            put(&mut self.daemons, pod.clone());
+        }
+        put(&mut self.pods, pod);
+    }
+
+    fn remove(&mut self, key: &PodKey) {
+        // Counted anew: sums that have come to the largest number cannot be counted down.
+        let mut left = Self { number: self.number, ..Self::default() };
+        for pod in self.pods.iter().filter(|pod| pod.key != *key) {
+            left.count(pod);
+        }
+        left.pods = std::mem::take(&mut self.pods);
+        left.daemons = std::mem::take(&mut self.daemons);
+        left.pods.retain(|pod| pod.key != *key);
+        left.daemons.retain(|pod| pod.key != *key);
+        *self = left;
+    }
+
+    fn count(&mut self, pod: &Pod) {
+        self.requests.add(&pod.spec.requests);
+        if pod.deleting_since.is_some() {
+            self.leaving.add(&pod.spec.requests);
+            self.left_by = self.left_by.max(pod.deleting_since);
+        }
+    }
+}
+
+/// The nodes with pods, for somebody who asks for nodes by name, ascending.
+pub struct Beside<'a, I: Iterator<Item = (&'a String, &'a Arc<OnNode>)>> {
+    left: Peekable<I>,
+}
+
+impl<'a, I: Iterator<Item = (&'a String, &'a Arc<OnNode>)>> Beside<'a, I> {
+    /// The pods on a node; nobody may ask for one that comes before it after this.
+    pub fn on(&mut self, name: &str) -> Option<&'a Arc<OnNode>> {
+        while self.left.next_if(|(known, _)| known.as_str() < name).is_some() {}
+        self.left.next_if(|(known, _)| known.as_str() == name).map(|(_, there)| there)
+    }
+}
+
+impl Extend<(PodKey, Arc<Pod>)> for Pods {
+    fn extend<T: IntoIterator<Item = (PodKey, Arc<Pod>)>>(&mut self, all: T) {
+        for (key, pod) in all {
+            self.insert(key, pod);
+        }
+    }
+}
+
+impl FromIterator<(PodKey, Arc<Pod>)> for Pods {
+    fn from_iter<T: IntoIterator<Item = (PodKey, Arc<Pod>)>>(all: T) -> Self {
+        let mut pods = Self::default();
+        pods.extend(all);
+        pods
+    }
+}

@@ -1,0 +1,156 @@
+//! What plans worked out about nodes and offerings, for the next plan: almost all of it is the same then.
+//!
+//! Everything is kept beside the objects that it was worked out from, and holds only while a snapshot has these very
+//! objects. So nothing here can be out of date, and a plan without it is the same plan, a little later.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use poolwright_catalog::Catalogue;
+
+use super::room::{Known, Origin};
+use crate::model::{Claims, DaemonSet, Nodes, PodKey, Pods, Shared, Snapshot};
+
+/// What plans from a snapshot, and from others made from it, tell each other. Clones are one and the same.
+#[derive(Clone, Default)]
+pub struct Memory(Arc<Mutex<Content>>);
+
+#[derive(Default)]
+struct Content {
+    rooms: KnownRooms,
+    tables: Vec<KnownTable>,
+}
+
+/// Rooms, by name.
+#[derive(Default)]
+pub(super) struct KnownRooms {
+    daemonsets: Shared<PodKey, Arc<DaemonSet>>,
+    /// What all of them were worked out from, when they were the last time.
+    basis: Option<Basis>,
+    pub claims: Vec<KnownRoom>,
+    pub nodes: Vec<KnownRoom>,
+}
+
+/// All that rooms depend on besides DaemonSets.
+struct Basis {
+    claims: Claims,
+    nodes: Nodes,
+    pods: Pods,
+    catalogues: Vec<Option<Arc<Catalogue>>>,
+}
+
+impl Basis {
+    fn new(snapshot: &Snapshot) -> Self {
+        let catalogues = snapshot.catalogues.values().map(|known| known.as_ref().ok().cloned()).collect();
+        let Snapshot { claims, nodes, pods, .. } = snapshot;
+        Self { claims: claims.clone(), nodes: nodes.clone(), pods: pods.clone(), catalogues }
+    }
+
+    fn is_same(&self, other: &Self) -> bool {
+        let same = |(one, other): (&Option<Arc<Catalogue>>, &Option<Arc<Catalogue>>)| match (one, other) {
+            (Some(one), Some(other)) => Arc::ptr_eq(one, other),
+            (one, other) => one.is_none() && other.is_none(),
+        };
+        self.claims.is_same(&other.claims)
+            && self.nodes.is_same(&other.nodes)
+            && self.pods.is_bound_alike(&other.pods)
+            && self.catalogues.len() == other.catalogues.len()
+            && self.catalogues.iter().zip(&other.catalogues).all(same)
+    }
+}
+
+/// A room, or that there is none, and what that was worked out from.
+pub(super) type KnownRoom = (Origin, Option<Known>);
+
+/// The labels of nodes by offering.
+pub(super) type OfferingLabels = Arc<Vec<BTreeMap<String, String>>>;
+
+type KnownTable = (Arc<Catalogue>, OfferingLabels);
+
+/// Two snapshots do not differ by what was worked out from them.
+impl PartialEq for Memory {
+    fn eq(&self, _: &Self) -> bool {
+        true
+    }
+}
+
+impl fmt::Debug for Memory {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Memory")
+    }
+}
+
+impl Memory {
+    fn content(&self) -> MutexGuard<'_, Content> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Takes what is known of rooms, and whether all of it still holds: then nothing has changed since but pods without a
+    /// node. Another plan at the same time starts from nothing.
+    pub(super) fn rooms(&self, snapshot: &Snapshot) -> (KnownRooms, bool) {
+        let mut known = std::mem::take(&mut self.content().rooms);
+        if !known.daemonsets.is_same(&snapshot.daemonsets) {
+            known = KnownRooms { daemonsets: snapshot.daemonsets.clone(), ..KnownRooms::default() };
+        }
+        let basis = Basis::new(snapshot);
+        let all = known.basis.as_ref().is_some_and(|known| known.is_same(&basis));
+        known.basis = Some(basis);
+        (known, all)
+    }
+
+    /// Keeps it for the next plan.
+    pub(super) fn keep_rooms(&self, rooms: KnownRooms) {
+        self.content().rooms = rooms;
+    }
+
+    /// The labels that nodes of each offering get.
+    pub(super) fn labels(&self, catalogue: &Arc<Catalogue>) -> OfferingLabels {
+        let mut content = self.content();
+        // Catalogues that nobody sells from any more.
+        content.tables.retain(|(known, _)| Arc::strong_count(known) > 1 || Arc::ptr_eq(known, catalogue));
+        if let Some((_, labels)) = content.tables.iter().find(|(known, _)| Arc::ptr_eq(known, catalogue)) {
+            return labels.clone();
+        }
+        let labels = catalogue.offerings().iter().map(|offering| catalogue.node_labels(offering));
+        let labels: OfferingLabels = Arc::new(labels.collect());
+        content.tables.push((catalogue.clone(), labels.clone()));
+        labels
+    }
+}
+
+/// Goes through what is known beside what there is, both by name.
+pub(super) struct Walk<'k> {
+    known: &'k mut Vec<KnownRoom>,
+    at: usize,
+}
+
+impl<'k> Walk<'k> {
+    pub fn new(known: &'k mut Vec<KnownRoom>) -> Self {
+        Self { known, at: 0 }
+    }
+
+    /// The next one: what is known of it, or what is worked out now.
+    pub fn next(&mut self, origin: Origin, work_out: impl FnOnce() -> Option<Known>) -> Option<&Known> {
+        let at = self.at;
+        self.at += 1;
+        let gone = self.known[at.min(self.known.len())..]
+            .iter()
+            .take_while(|(known, _)| known.name() < origin.name())
+            .count();
+        if gone > 0 {
+            self.known.drain(at..at + gone);
+        }
+        match self.known.get_mut(at) {
+            Some((known, _)) if known.is_same(&origin) => {}
+            Some(entry) if entry.0.name() == origin.name() => *entry = (origin, work_out()),
+            _ => self.known.insert(at, (origin, work_out())),
+        }
+        self.known[at].1.as_ref()
+    }
+
+    /// Forgets the rest.
+    pub fn end(self) {
+        self.known.truncate(self.at);
+    }
+}

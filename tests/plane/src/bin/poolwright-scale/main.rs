@@ -1,0 +1,235 @@
+//! What a large cluster costs the controller: its memory, and how long it takes from a change to a decision.
+//!
+//! `NODES` nodes and `PODS` pods on them are created through the API of a real etcd and kube-apiserver. No kubelet, scheduler
+//! or KWOK stands behind them: two cores would not carry so many, and to the controller it makes no difference who writes
+//! the objects. Then `CHANGES` of each sort are made, one after the other: a pod waits, is bound, goes; a node is not ready,
+//! is ready again, goes.
+
+use std::env;
+use std::fs;
+use std::path::Path;
+use std::process::ExitCode;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, ensure};
+use futures::{StreamExt, TryStreamExt, stream};
+use k8s_openapi::api::core::v1::{Binding, Node, Pod};
+use kube::api::{DeleteParams, Patch, PatchParams, PostParams};
+use kube::{Api, Client};
+use poolwright_plane::trial::{Controller, node_class, node_pool};
+use poolwright_plane::{ControlPlane, Options, apply, install_crds, wait_for};
+use serde_json::{Value, json};
+
+/// Calls to the API server at a time.
+const CONCURRENCY: usize = 32;
+const WITHIN: Duration = Duration::from_mins(10);
+/// What users of a large cluster can expect: memory, and time from a change to a decision for 99 of 100.
+const MOST_MIB: u64 = 400;
+const MOST_SECONDS: f64 = 0.05;
+
+#[tokio::main]
+async fn main() -> ExitCode {
+    match measure().await {
+        Ok(true) => ExitCode::SUCCESS,
+        Ok(false) => ExitCode::FAILURE,
+        Err(error) => {
+            eprintln!("The measurement failed: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn variable(name: &str, otherwise: usize) -> anyhow::Result<usize> {
+    match env::var(name) {
+        Ok(text) if !text.is_empty() => text.parse().with_context(|| format!("{name} is `{text}`")),
+        _ => Ok(otherwise),
+    }
+}
+
+/// Whether the goals were reached.
+async fn measure() -> anyhow::Result<bool> {
+    let (nodes, pods) = (variable("NODES", 5_000)?, variable("PODS", 50_000)?);
+    let changes = variable("CHANGES", 100)?;
+    let plane = ControlPlane::start(Options::api_server_only()).await?;
+    let client = plane.client()?;
+    install_crds(&client, &Path::new(env!("CARGO_MANIFEST_DIR")).join("../../crds")).await?;
+    for object in [node_class("scale", json!({})), node_pool("scale", json!({}))] {
+        apply(&client, "", &object.to_string()).await?;
+    }
+    let began = Instant::now();
+    fill(&client, nodes, pods).await?;
+    println!("{nodes} nodes and {pods} pods created in {:.0} s", began.elapsed().as_secs_f64());
+    let mut controller = Controller::start(&plane, "controller", &[])?;
+    let began = Instant::now();
+    wait_for("the controller to lead and to have listed everything", WITHIN, async || {
+        controller.ensure_running()?;
+        for kind in ["Pod", "Node", "NodePool", "NodeClaim"] {
+            let synced = controller.metric(&format!("poolwright_watch_synced{{kind=\"{kind}\"}}")).await?;
+            ensure!(synced > 0.0, "{kind} is not listed");
+        }
+        let plans = controller.metric("poolwright_plan_duration_seconds_count").await?;
+        ensure!(plans > 0.0, "nothing is planned");
+        Ok(())
+    })
+    .await?;
+    let pid = controller.process().id();
+    println!("listed and planned once after {:.1} s; {}", began.elapsed().as_secs_f64(), memory(pid)?);
+    change(&client, &controller, nodes, changes).await?;
+    println!("after {} changes; {}", 6 * changes, memory(pid)?);
+    let mut reached = peak_mib(pid)? <= MOST_MIB;
+    for (what, name) in [
+        ("from an object to the index", "poolwright_index_duration_seconds"),
+        ("from a snapshot to decisions about claims", "poolwright_decision_duration_seconds"),
+        ("from a snapshot to a plan", "poolwright_plan_duration_seconds"),
+    ] {
+        let count = controller.metric(&format!("{name}_count")).await?;
+        let mean = controller.metric(&format!("{name}_sum")).await? / count.max(1.0);
+        let p99 = percentile(&controller, name, count * 0.99).await?;
+        reached &= p99 <= MOST_SECONDS;
+        println!("{what:<44} {count:>7} times, mean {:8.3} ms, p99 <= {:8.3} ms", mean * 1e3, p99 * 1e3);
+    }
+    let goal = format!("at most {MOST_MIB} MiB, p99 of each at most {:.0} ms", MOST_SECONDS * 1e3);
+    println!("Goal ({goal}): {}", if reached { "reached" } else { "missed" });
+    Ok(reached)
+}
+
+/// The upper bound of the bucket that holds the `wanted`th of the values.
+async fn percentile(controller: &Controller, name: &str, wanted: f64) -> anyhow::Result<f64> {
+    let bounds =
+        [1e-5, 1e-4, 5e-4, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0];
+    for bound in bounds {
+        if controller.metric(&format!("{name}_bucket{{le=\"{bound}\"}}")).await? >= wanted {
+            return Ok(bound);
+        }
+    }
+    Ok(f64::INFINITY)
+}
+
+fn node(at: usize) -> Value {
+    let name = format!("node-{at:05}");
+    let zone = ["a", "b", "c", "d"][at % 4];
+    json!({
+        "metadata": {"name": name, "labels": {
+            "kubernetes.io/hostname": name, "kubernetes.io/arch": "amd64", "kubernetes.io/os": "linux",
+            "topology.kubernetes.io/region": "us-east-1", "topology.kubernetes.io/zone": format!("us-east-1{zone}"),
+            "node.kubernetes.io/instance-type": "m5.4xlarge", "karpenter.sh/capacity-type": "on-demand",
+        }},
+        "spec": {"providerID": format!("fake:///{name}"), "podCIDR": "10.0.0.0/24"},
+        "status": {
+            "allocatable": {"cpu": "16", "memory": "64Gi", "pods": "110", "ephemeral-storage": "100Gi"},
+            "capacity": {"cpu": "16", "memory": "64Gi", "pods": "110", "ephemeral-storage": "100Gi"},
+            "conditions": [{"type": "Ready", "status": "True", "reason": "KubeletReady"}],
+        },
+    })
+}
+
+/// A pod as a Deployment makes it; a fifth each as in the benchmark of the planner.
+fn pod(name: &str, at: usize, node: Option<&str>) -> Value {
+    let app = format!("app-{}", at % 200);
+    let labels = json!({"app": app, "pod-template-hash": format!("{:08x}", at % 200), "team": "x"});
+    let selector = json!({"matchLabels": {"app": app}});
+    let mut spec = json!({
+        "containers": [{
+            "name": "main", "image": "registry.example/team/service:1.2.3",
+            "env": [{"name": "LOG", "value": "info"}, {"name": "REGION", "value": "us-east-1"}],
+            "resources": {"requests": {"cpu": "250m", "memory": "512Mi"}, "limits": {"memory": "512Mi"}},
+        }],
+    });
+    let term = |key: &str| json!({"requiredDuringSchedulingIgnoredDuringExecution": [{"topologyKey": key, "labelSelector": selector}]});
+    let spread = |key: &str| json!([{"maxSkew": 5, "topologyKey": key, "whenUnsatisfiable": "DoNotSchedule", "labelSelector": selector}]);
+    match at % 5 {
+        1 => spec["topologySpreadConstraints"] = spread("topology.kubernetes.io/zone"),
+        2 => spec["topologySpreadConstraints"] = spread("kubernetes.io/hostname"),
+        3 => spec["affinity"] = json!({"podAffinity": term("topology.kubernetes.io/zone")}),
+        4 => spec["affinity"] = json!({"podAntiAffinity": term("kubernetes.io/hostname")}),
+        _ => {}
+    }
+    if let Some(node) = node {
+        spec["nodeName"] = json!(node);
+    }
+    json!({"metadata": {"name": name, "labels": labels}, "spec": spec})
+}
+
+async fn fill(client: &Client, nodes: usize, pods: usize) -> anyhow::Result<()> {
+    let (all, how) = (Api::<Node>::all(client.clone()), PostParams::default());
+    stream::iter(0..nodes)
+        .map(|at| async move { anyhow::Ok(serde_json::from_value::<Node>(node(at))?) })
+        .buffered(1)
+        .map_ok(|object| {
+            let (all, how) = (all.clone(), how.clone());
+            async move { anyhow::Ok(all.create(&how, &object).await.map(drop)?) }
+        })
+        .try_buffer_unordered(CONCURRENCY)
+        .try_for_each(async |()| Ok(()))
+        .await
+        .context("creating nodes")?;
+    let all = Api::<Pod>::namespaced(client.clone(), "default");
+    stream::iter(0..pods)
+        .map(|at| {
+            let (all, how) = (all.clone(), how.clone());
+            async move {
+                let node = format!("node-{:05}", at % nodes);
+                let object: Pod = serde_json::from_value(pod(&format!("pod-{at:05}"), at, Some(&node)))?;
+                anyhow::Ok(all.create(&how, &object).await.map(drop)?)
+            }
+        })
+        .buffer_unordered(CONCURRENCY)
+        .try_for_each(async |()| Ok(()))
+        .await
+        .context("creating pods")
+}
+
+/// Changes of all sorts, each when the plan for the pod of the one before is made.
+async fn change(
+    client: &Client,
+    controller: &Controller,
+    nodes: usize,
+    changes: usize,
+) -> anyhow::Result<()> {
+    let pods = Api::<Pod>::namespaced(client.clone(), "default");
+    let all = Api::<Node>::all(client.clone());
+    let (create, patch, delete) = (PostParams::default(), PatchParams::default(), DeleteParams::default());
+    let ready = |status: &str| {
+        Patch::Strategic(json!({"status": {"conditions": [{"type": "Ready", "status": status}]}}))
+    };
+    for at in 0..changes {
+        let plans = controller.metric("poolwright_plan_duration_seconds_count").await?;
+        let name = format!("new-{at:05}");
+        pods.create(&create, &serde_json::from_value(pod(&name, at, None))?).await?;
+        let waits = json!({"status": {"conditions": [
+            {"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": "0 nodes"}]}});
+        pods.patch_status(&name, &patch, &Patch::Strategic(waits)).await?;
+        wait_for("a plan", WITHIN, async || {
+            let now = controller.metric("poolwright_plan_duration_seconds_count").await?;
+            ensure!(now > plans, "{now} plans");
+            Ok(())
+        })
+        .await?;
+        let home = format!("node-{:05}", at % nodes);
+        let binding: Binding = serde_json::from_value(json!({
+            "metadata": {"name": name}, "target": {"kind": "Node", "name": home}}))?;
+        let _: Value =
+            pods.create_subresource("binding", &name, &create, serde_json::to_vec(&binding)?).await?;
+        pods.delete(&format!("pod-{at:05}"), &delete.clone().grace_period(0)).await?;
+        all.patch_status(&home, &patch, &ready("False")).await?;
+        all.patch_status(&home, &patch, &ready("True")).await?;
+        all.delete(&format!("node-{:05}", nodes - 1 - at), &delete).await?;
+    }
+    Ok(())
+}
+
+fn memory(pid: u32) -> anyhow::Result<String> {
+    Ok(format!("resident {} MiB, at most {} MiB so far", mib(pid, "VmRSS:")?, peak_mib(pid)?))
+}
+
+fn peak_mib(pid: u32) -> anyhow::Result<u64> {
+    mib(pid, "VmHWM:")
+}
+
+/// A line of the process's status, as Linux counts it.
+fn mib(pid: u32, line: &str) -> anyhow::Result<u64> {
+    let status = fs::read_to_string(format!("/proc/{pid}/status")).context("the controller is gone")?;
+    let found = status.lines().find_map(|text| text.strip_prefix(line)).context("no such line")?;
+    let kib: u64 = found.trim().split(' ').next().unwrap_or_default().parse()?;
+    Ok(kib / 1024)
+}
