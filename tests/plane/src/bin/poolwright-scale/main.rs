@@ -208,8 +208,7 @@ async fn change(
         let home = format!("node-{:05}", at % nodes);
         let binding: Binding = serde_json::from_value(json!({
             "metadata": {"name": name}, "target": {"kind": "Node", "name": home}}))?;
-        let _: Value =
-            pods.create_subresource("binding", &name, &create, serde_json::to_vec(&binding)?).await?;
+        let _: Value = pods.create_subresource("binding", &name, &create, &binding).await?;
         pods.delete(&format!("pod-{at:05}"), &delete.clone().grace_period(0)).await?;
         all.patch_status(&home, &patch, &ready("False")).await?;
         all.patch_status(&home, &patch, &ready("True")).await?;
