@@ -1,6 +1,5 @@
 //! The current cluster, read once through its API.
 
-use std::collections::BTreeMap;
 use std::fmt::{Debug, Display};
 use std::sync::Arc;
 

@@ -1,6 +1,5 @@
 //! Manifests: pods and what may be bought for them, without a cluster.
 
-use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 
