@@ -238,9 +238,10 @@ mod tests {
             let (mut shared, mut plain) = (Shared::new(), BTreeMap::new());
             let mut kept = Vec::new();
             for (number, (key, value)) in changes.into_iter().enumerate() {
-                match value {
-                    Some(value) => prop_assert_eq!(shared.insert(key, value), plain.insert(key, value)),
-                    None => prop_assert_eq!(shared.remove(&key), plain.remove(&key)),
+                if let Some(value) = value {
+                    prop_assert_eq!(shared.insert(key, value), plain.insert(key, value));
+                } else {
+                    prop_assert_eq!(shared.remove(&key), plain.remove(&key));
                 }
                 prop_assert_eq!(shared.len(), plain.len());
                 prop_assert_eq!(shared.get(&key), plain.get(&key));

@@ -65,7 +65,7 @@ pub(super) struct Rooms<'a> {
     by_node: BTreeMap<&'a str, usize>,
 }
 
-impl<'a> Rooms<'a> {
+impl Rooms<'_> {
     /// The room of a claim or of a node without one, by name.
     pub fn of_target(&self, name: &str) -> Option<usize> {
         let (claims, nodes) = self.all.split_at(self.of_claims);

@@ -208,7 +208,7 @@ pub fn run(class: &NodeClassRef, pool: &Pool, catalogue: &Arc<Catalogue>) {
             rows[row].wall.push(began.elapsed());
         };
     // Once outside of the measurement: what is worked out then is known afterwards.
-    plan(&index.snapshot(), NOW, &options, &mut Until(Instant::now() + Duration::from_secs(60)));
+    plan(&index.snapshot(), NOW, &options, &mut Until(Instant::now() + Duration::from_mins(1)));
     for at in 0..ROUNDS {
         let mut waiting = object(&mut numbers, at, ROUNDS);
         waiting.metadata.name = Some(format!("new-{at}"));

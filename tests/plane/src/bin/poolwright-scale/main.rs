@@ -5,6 +5,8 @@
 //! the objects. Then `CHANGES` of each sort are made, one after the other: a pod waits, is bound, goes; a node is not ready,
 //! is ready again, goes.
 
+#![expect(clippy::disallowed_methods, reason = "measuring time is what this program is for")]
+
 use std::env;
 use std::fs;
 use std::path::Path;
