@@ -15,6 +15,10 @@ export POOLWRIGHT_CACHE CARGO_TARGET_DIR PYTHONDONTWRITEBYTECODE
 
 # Runs a command with the pinned tools found.
 WITH_TOOLS := python3 tests/tools.py run
+# KUBERNETES=1.33 runs e2e, differential, realise and demo on that version instead of the newest.
+ifneq ($(KUBERNETES),)
+WITH_TOOLS := KUBEBUILDER_ASSETS="$$(python3 tests/control-plane/build.py --kubernetes $(KUBERNETES) --print)" $(WITH_TOOLS)
+endif
 # The tests that start a control plane, as arguments of cargo test.
 E2E := $(patsubst tests/plane/tests/%.rs,--test %,$(sort $(wildcard tests/plane/tests/*.rs)))
 
@@ -46,8 +50,11 @@ unit: ## the tests that need no control plane
 
 control-plane: ## etcd, kube-apiserver, kube-scheduler, kube-controller-manager and KWOK, built once (7 min cold)
 	@python3 tests/control-plane/build.py
+ifneq ($(KUBERNETES),)
+	@python3 tests/control-plane/build.py --kubernetes $(KUBERNETES)
+endif
 
-e2e: control-plane ## the tests on a real control plane
+e2e: control-plane ## the tests on a real control plane; KUBERNETES=1.33 on an older one
 	@$(WITH_TOOLS) cargo test --locked --workspace --no-run
 	@$(WITH_TOOLS) cargo test --locked --workspace $(E2E)
 

@@ -12,14 +12,17 @@ on where it stopped, and two checkouts building at once wait for each other.
 
 Where KUBEBUILDER_ASSETS is set, the programs in that folder are used and only those it lacks are built.
 
-    build.py            build what is missing
-    build.py --print    print the folder and build nothing
+    build.py                      build what is missing
+    build.py --kubernetes 1.33    the API server, scheduler and controller manager of an older Kubernetes, from the
+                                  pins in older/1.33
+    build.py [...] --print        print the folder and build nothing
 """
 
 import fcntl
 import hashlib
 import os
 import platform
+import re
 import shutil
 import subprocess
 import sys
@@ -29,6 +32,8 @@ import time
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
+# The module whose pins are built: here, or one of those below `older`.
+MODULE = HERE
 VERSION_FLAG = "-X k8s.io/component-base/version.gitVersion=v1.36.3"
 
 # Program, Go package, seconds of a cold build on two cores in this order (later ones reuse earlier packages).
@@ -61,9 +66,10 @@ def folder() -> Path:
     """Where the programs of these pins are, built or not."""
     digest = hashlib.sha256()
     for name in ("go.mod", "go.sum"):
-        digest.update((HERE / name).read_bytes())
+        digest.update((MODULE / name).read_bytes())
     digest.update(VERSION_FLAG.encode())
-    return cache_root() / "control-plane" / f"{digest.hexdigest()[:16]}-{target()}"
+    folder_of = "control-plane" if MODULE == HERE else f"control-plane-{MODULE.name}"
+    return cache_root() / folder_of / f"{digest.hexdigest()[:16]}-{target()}"
 
 
 def assets() -> Path | None:
@@ -78,13 +84,13 @@ def executable(path: Path) -> bool:
 
 def missing() -> list[tuple[str, str, int]]:
     """The programs that neither the user's folder nor the cache holds."""
-    places = [place for place in (assets(), folder()) if place]
+    places = [place for place in (assets() if MODULE == HERE else None, folder()) if place]
     return [p for p in PROGRAMS if not any(executable(place / p[0]) for place in places)]
 
 
 def packages(package: str) -> int:
     """How many Go packages a program is made of; 0 when Go cannot say. Downloads the modules."""
-    listed = subprocess.run(["go", "list", "-deps", package], cwd=HERE, stdout=subprocess.PIPE, text=True)
+    listed = subprocess.run(["go", "list", "-deps", package], cwd=MODULE, stdout=subprocess.PIPE, text=True)
     return len(listed.stdout.splitlines()) if listed.returncode == 0 else 0
 
 
@@ -97,7 +103,7 @@ def build(label: str, name: str, package: str, into: Path) -> bool:
         command = ["go", "build", "-v", "-mod=readonly", "-buildvcs=false", "-trimpath",
                    "-ldflags", f"-s -w {VERSION_FLAG}", "-o", str(binary), package]
         env = dict(os.environ, CGO_ENABLED="0", GOWORK="off")
-        process = subprocess.Popen(command, cwd=HERE, env=env, stderr=subprocess.PIPE, text=True)
+        process = subprocess.Popen(command, cwd=MODULE, env=env, stderr=subprocess.PIPE, text=True)
         lines: list[str] = []
 
         def read() -> None:
@@ -124,19 +130,40 @@ def build(label: str, name: str, package: str, into: Path) -> bool:
     return True
 
 
+def choose(version: str) -> str | None:
+    """Builds an older Kubernetes from now on; says what is wrong where there is none."""
+    global MODULE, VERSION_FLAG, PROGRAMS
+    module = HERE / "older" / version
+    if not re.fullmatch(r"[0-9.]+", version) or not (module / "go.mod").is_file():
+        known = ", ".join(sorted(path.name for path in (HERE / "older").iterdir()))
+        return f"Kubernetes `{version}` is not pinned here; there is {known}, and without --kubernetes the newest."
+    patch = re.search(r"^\tk8s.io/kubernetes (v\S+)", (module / "go.mod").read_text(), re.MULTILINE)
+    if patch is None:
+        return f"{module / 'go.mod'} does not require k8s.io/kubernetes; add it with its version."
+    MODULE = module
+    VERSION_FLAG = f"-X k8s.io/component-base/version.gitVersion={patch.group(1)}"
+    PROGRAMS = [program for program in PROGRAMS if program[1].startswith("k8s.io/kubernetes/")]
+    return None
+
+
 def main() -> int:
+    if "--kubernetes" in sys.argv[1:]:
+        wrong = choose((sys.argv[sys.argv.index("--kubernetes") + 1:] or [""])[0])
+        if wrong:
+            print(wrong, file=sys.stderr)
+            return 2
     into = folder()
     if "--print" in sys.argv[1:]:
         print(into)
         return 0
-    if assets() and not assets().is_dir():
+    if MODULE == HERE and assets() and not assets().is_dir():
         print(f"KUBEBUILDER_ASSETS is {assets()}, which is no folder: point it at one with etcd and kube-apiserver, "
               "or unset it and the programs are built.", file=sys.stderr)
         return 2
     wanted = missing()
     if not wanted:
         return 0
-    if assets():
+    if MODULE == HERE and assets():
         names = ", ".join(p[0] for p in wanted)
         print(f"KUBEBUILDER_ASSETS ({assets()}) has no {names}: building only that into {into}", flush=True)
     if shutil.which("go") is None:
@@ -154,7 +181,7 @@ def main() -> int:
             wanted = missing()
         # The harness finds the folder by comparing these with its own pins.
         for name in ("go.mod", "go.sum"):
-            shutil.copyfile(HERE / name, into / name)
+            shutil.copyfile(MODULE / name, into / name)
         if wanted:
             minutes = sum(p[2] for p in wanted) / 60
             print(f"Building the control plane into {into}: {len(wanted)} programs, about {minutes:.0f} min "

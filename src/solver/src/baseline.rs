@@ -261,8 +261,12 @@ fn join(sizes: &Sizes<'_>, node: &Open, class: u32, admitted: &[u64]) -> Option<
     }
     // Most answers are no, and these need no lists.
     let requests = &sizes.requests[class as usize];
-    let too_much =
-        node.used.iter().zip(requests).zip(&node.most).any(|((used, more), most)| used + more > *most);
+    let too_much = node
+        .used
+        .iter()
+        .zip(requests)
+        .zip(&node.most)
+        .any(|((used, more), most)| used.checked_add(*more).is_none_or(|sum| sum > *most));
     if too_much || node.possible.iter().zip(admitted).all(|(mine, theirs)| mine & theirs == 0) {
         return None;
     }

@@ -132,9 +132,11 @@ fn begin<T>(
         run.price(&mut meter);
     }
     if run.bound == 0 && !run.is_least() {
-        // Time was up before any relaxation.
-        let certificate = rates::certificate(&model, &run.demand, options.lp());
-        run.prove(certificate.as_ref(), &mut meter);
+        // Time was up before any relaxation: of contents nothing was priced.
+        if let Some(certificate) = rates::certificate(&model, &run.demand, options.lp()) {
+            run.raise(run.proven(&model, &certificate), Proof::Truncated);
+            meter.bound(run.bound);
+        }
     }
     if !run.is_least() && !meter.stopped() {
         let mut pricer = Pricer::new(&model, options.threads);

@@ -115,7 +115,7 @@ async fn a_pod_whose_volume_is_not_there_buys_nothing_until_it_is_and_is_told_wh
     cluster.apply(&namespace, &[with_claim("reader", &name, "data")]).await.unwrap();
     let note = cluster.wait_said("Pod", "reader", "VolumeUnusable").await.unwrap();
     assert_eq!(
-        note,
+        note.lines().next().unwrap_or_default(),
         format!(
             "uses PersistentVolumeClaim `data`, which does not exist in namespace `{namespace}`; create it, or correct the name"
         )

@@ -28,8 +28,12 @@ pub(super) enum Order {
     Worth,
 }
 
+/// Of more pods than this, one after the other takes too long.
+const MOST_PODS: u64 = 100_000;
+
 /// Plans the pods that `plan` has on nodes to buy anew; what it has on existing nodes stays there. `None` where more than
-/// capacity and conflicts decides what a node holds or costs, and where the nodes come to cost as much as those of `plan`.
+/// capacity and conflicts decides what a node holds or costs, of more
+/// than [`MOST_PODS`], and where the nodes come to cost as much as those of `plan`.
 pub(super) fn planned_anew(model: &Model, plan: &Plan, rule: Rule, order: Order) -> Option<Plan> {
     let simple = |bin: &&crate::canonical::Bin| {
         bin.rules.flexible.is_empty()
@@ -48,8 +52,12 @@ pub(super) fn planned_anew(model: &Model, plan: &Plan, rule: Rule, order: Order)
             continue;
         }
         for (class, pods) in &pattern.pods {
-            demand[*class as usize] += u64::from(*pods) * count;
+            let more = u64::from(*pods).saturating_mul(*count);
+            demand[*class as usize] = demand[*class as usize].saturating_add(more);
         }
+    }
+    if demand.iter().fold(0u64, |sum, count| sum.saturating_add(*count)) > MOST_PODS {
+        return None;
     }
     // What commitments pay is only known in the end.
     let ceiling = if model.commitments.is_empty() { plan.cost(model) } else { u64::MAX };
@@ -173,7 +181,7 @@ impl<'m> Insertion<'m> {
         let mut sorted: Vec<_> = classes
             .map(|class| {
                 let empty = self.requests(class);
-                let alone = self.cheapest(self.homes[class as usize], 0, |dim| empty[dim]);
+                let alone = self.cheapest(self.homes[class as usize], 0, |dim| Some(empty[dim]));
                 let alone = alone.map_or(0, |at| self.prices[at]);
                 let spread = self.model.classes[class as usize].per_node == 1;
                 let share: f64 =
@@ -195,8 +203,9 @@ impl<'m> Insertion<'m> {
         &self.requests[class as usize * self.dims..][..self.dims]
     }
 
-    /// The cheapest bin of a set, from the one at `from` on, that holds as much of each resource as `used` says.
-    fn cheapest(&self, set: u32, from: usize, used: impl Fn(usize) -> u64) -> Option<usize> {
+    /// The cheapest bin of a set, from the one at `from` on, that holds as much of each resource as `used` says; `None` is more
+    /// than can be counted.
+    fn cheapest(&self, set: u32, from: usize, used: impl Fn(usize) -> Option<u64>) -> Option<usize> {
         let set = &self.sets[set as usize];
         let (mut word, mut mask) = (from / 64, u64::MAX << (from % 64));
         while let Some(bits) = set.get(word) {
@@ -204,7 +213,7 @@ impl<'m> Insertion<'m> {
             while bits != 0 {
                 let at = word * 64 + bits.trailing_zeros() as usize;
                 let room = &self.capacity[at * self.dims..][..self.dims];
-                if room.iter().enumerate().all(|(dim, room)| used(dim) <= *room) {
+                if room.iter().enumerate().all(|(dim, room)| used(dim).is_some_and(|used| used <= *room)) {
                     return Some(at);
                 }
                 bits &= bits - 1;
@@ -255,7 +264,7 @@ impl<'m> Insertion<'m> {
         let set = self.both(self.homes[class as usize], self.admitted[node]);
         let used = &self.used[node * self.dims..][..self.dims];
         let requests = self.requests(class);
-        Some((set, self.cheapest(set, self.at[node], |dim| used[dim] + requests[dim])?))
+        Some((set, self.cheapest(set, self.at[node], |dim| used[dim].checked_add(requests[dim]))?))
     }
 
     /// How much a node leaves unused as the bin at `at`, with one more pod of `class`.
@@ -316,7 +325,7 @@ impl<'m> Insertion<'m> {
     /// Finds a node for each of so many pods of a class; `None` where no node to buy holds one.
     fn insert(&mut self, class: u32, count: u64) -> Option<()> {
         let requests = self.requests(class);
-        let alone = self.prices[self.cheapest(self.homes[class as usize], 0, |dim| requests[dim])?];
+        let alone = self.prices[self.cheapest(self.homes[class as usize], 0, |dim| Some(requests[dim]))?];
         match self.rule {
             Rule::FewestPods => self.insert_where_fewest_are(class, count),
             Rule::LeastPrice => self.insert_where_it_costs_least(class, count, alone),
