@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use futures::{StreamExt, TryStreamExt};
+use futures::TryStreamExt;
 use kube::core::PartialObjectMeta;
-use kube::runtime::{WatchStreamExt, watcher};
+use kube::runtime::watcher;
 use kube::{Api, Client};
 use poolwright_api::KwokNodeClass;
 use poolwright_catalog::Catalogue;
@@ -18,6 +18,7 @@ use tracing::{info, warn};
 
 use crate::clock::SharedClock;
 use crate::config::Config;
+use crate::lists;
 use crate::metrics::Metrics;
 use crate::providers::{Providers, class_key, class_ref, error_label};
 use crate::world::World;
@@ -173,8 +174,7 @@ impl Inventory {
             return;
         }
         let api: Api<PartialObjectMeta<KwokNodeClass>> = Api::all(client);
-        let config = watcher::Config::default().streaming_lists();
-        let mut stream = watcher(api, config).default_backoff().boxed();
+        let mut stream = lists::watch(api, watcher::Config::default());
         loop {
             match stream.try_next().await {
                 Ok(Some(event)) => {

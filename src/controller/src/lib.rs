@@ -27,6 +27,7 @@ mod inventory;
 mod kinds;
 mod leader;
 mod lifecycle;
+mod lists;
 mod metrics;
 mod planner;
 mod providers;

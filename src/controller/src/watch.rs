@@ -10,10 +10,10 @@ use std::fmt::Debug;
 use std::sync::Arc;
 use std::time::Duration;
 
-use futures::{StreamExt, TryStreamExt};
+use futures::TryStreamExt;
 use k8s_openapi::api::core::v1::ObjectReference;
 use kube::core::DeserializeGuard;
-use kube::runtime::{WatchStreamExt, watcher};
+use kube::runtime::watcher;
 use kube::{Api, Client, Resource, ResourceExt};
 use poolwright_core::NoticeKind;
 use poolwright_core::index::Change;
@@ -23,6 +23,7 @@ use tokio::time::sleep;
 use tracing::{debug, info, warn};
 
 use crate::events::{Events, Saying};
+use crate::lists;
 use crate::metrics::Metrics;
 use crate::world::{State, World};
 
@@ -75,7 +76,7 @@ impl Watches {
         // Guarded: one object that cannot be read does not spoil the rest.
         let api: Api<DeserializeGuard<K::Object>> = Api::all(client);
         let mut intake = Intake::<K>::new(self);
-        let mut stream = watcher(api, config.streaming_lists()).default_backoff().boxed();
+        let mut stream = lists::watch(api, config);
         loop {
             match stream.try_next().await {
                 Ok(Some(event)) => intake.on(event),
@@ -137,8 +138,7 @@ impl<K: Kind> Intake<K> {
     /// Watches until the kind is gone.
     async fn watch_while_served(&mut self, client: &Client) {
         let api: Api<DeserializeGuard<K::Object>> = Api::all(client.clone());
-        let config = watcher::Config::default().streaming_lists();
-        let mut stream = watcher(api, config).default_backoff().boxed();
+        let mut stream = lists::watch(api, watcher::Config::default());
         loop {
             match stream.try_next().await {
                 Ok(Some(event)) => self.on(event),
