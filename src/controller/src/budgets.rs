@@ -7,7 +7,6 @@ use std::time::Duration;
 
 use poolwright_core::budgets::{NeverMet, never_met};
 use poolwright_core::{NoticeKind, PodKey, PodPhase, PodRole, Snapshot, Subject, Uid};
-use tokio::time::sleep;
 use tokio_util::sync::CancellationToken;
 
 use crate::executor::Executor;
@@ -41,14 +40,8 @@ pub async fn tell(executor: Arc<Executor>, world: Arc<World>, ready: Ready, shut
                 }
             }
         }
-        tokio::select! {
-            () = shutdown.cancelled() => return,
-            () = sleep(PAUSE) => {}
-        }
-        tokio::select! {
-            () = shutdown.cancelled() => return,
-            _ = changes.changed() => {}
-            _ = executor.writer.claims().gained(), if executor.writer.claims().current().is_none() => {}
+        if !executor.wait_for_change(&mut changes, PAUSE, &shutdown).await {
+            return;
         }
     }
 }

@@ -9,7 +9,6 @@ use poolwright_api::NodePool;
 use poolwright_catalog::{ResourceList, ResourceName, UsdPerHour};
 use poolwright_core::{Claim, ConditionType, PodPhase, PodRole, PoolName, Snapshot};
 use poolwright_intake::allocatable_amounts;
-use tokio::time::sleep;
 use tokio_util::sync::CancellationToken;
 use tracing::debug;
 
@@ -136,14 +135,8 @@ pub async fn keep(executor: Arc<Executor>, world: Arc<World>, ready: Ready, shut
             }
         }
         drop(snapshot);
-        tokio::select! {
-            () = shutdown.cancelled() => return,
-            () = sleep(PAUSE) => {}
-        }
-        tokio::select! {
-            () = shutdown.cancelled() => return,
-            _ = changes.changed() => {}
-            _ = executor.writer.claims().gained(), if executor.writer.claims().current().is_none() => {}
+        if !executor.wait_for_change(&mut changes, PAUSE, &shutdown).await {
+            return;
         }
     }
 }

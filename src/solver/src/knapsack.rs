@@ -3,8 +3,12 @@
 //!
 //! All arithmetic is in integers: what is returned as an upper bound is one.
 
+mod table;
+
 use std::collections::BTreeSet;
 
+pub(crate) use self::table::Scratch;
+use self::table::{Table, table};
 use crate::canonical::Class;
 use crate::content::Content;
 use crate::meter::Pulse;
@@ -101,22 +105,6 @@ pub(crate) struct Answer {
     pub others: Vec<Vec<(u32, u32)>>,
     /// Work units spent.
     pub work: u64,
-}
-
-/// A completion table: the most that items `j..` add to a node with so many slots and so much of the mix left.
-struct Table {
-    bits: u32,
-    row: usize,
-    level: usize,
-    cells: Vec<f32>,
-    /// The items' weights in the mix.
-    weights: Vec<u64>,
-}
-
-impl Table {
-    fn at(&self, item: usize, slots: u64, mix: u64) -> f32 {
-        self.cells[item * self.level + slots as usize * self.row + (mix >> (MIX_BITS - self.bits)) as usize]
-    }
 }
 
 struct Search<'a, 'g, 'm, 'p, 'w> {
@@ -542,83 +530,6 @@ pub(crate) fn solve_with(
     let found = std::mem::take(&mut search.found);
     scratch.0.extend(search.tables.into_iter().map(|table| table.cells));
     Answer { upper, found, others, work }
-}
-
-/// Memory for tables: asking for it anew each time takes longer than filling it.
-#[derive(Default)]
-pub(crate) struct Scratch(Vec<Vec<f32>>);
-
-/// Builds the suffix tables of one mix.
-fn table(
-    items: &[Item],
-    values: &[f32],
-    (slot_weights, slots): (&[u64], u64),
-    weights: Vec<u64>,
-    bits: u32,
-    (mut cells, pulse): (Vec<f32>, &mut Pulse<'_, '_>),
-) -> Table {
-    let row = (1usize << bits) + 1;
-    let rows = slots as usize + 1;
-    let level = row * rows;
-    let size = level * (items.len() + 1);
-    if cells.len() < size {
-        cells.resize(size, 0.0);
-    }
-    cells[level * items.len()..size].fill(0.0);
-    for item in (0..items.len()).rev() {
-        if pulse.tick(level as u64 / CELLS_PER_UNIT) {
-            break;
-        }
-        let (head, tail) = cells.split_at_mut((item + 1) * level);
-        let target = &mut head[item * level..(item + 1) * level];
-        target.copy_from_slice(&tail[..level]);
-        let cost = (weights[item] >> (MIX_BITS - bits)) as usize;
-        let slot = slot_weights[item] as usize;
-        // Copies in powers of two reach every count up to the ceiling.
-        let mut left = items[item].most as usize;
-        let mut copies = 1;
-        while left > 0 {
-            let now = copies.min(left);
-            let value = values[item] * now as f32;
-            add_copy(target, row, rows, slot * now, cost * now, value);
-            left -= now;
-            copies *= 2;
-        }
-    }
-    Table { bits, row, level, cells, weights }
-}
-
-/// `to = max(to, from + value)`.
-fn raise(to: &mut [f32], from: &[f32], value: f32) {
-    for (to, from) in to.iter_mut().zip(from) {
-        let sum = *from + value;
-        *to = if sum > *to { sum } else { *to };
-    }
-}
-
-/// `target[s][c] = max(target[s][c], target[s - slot][c - cost] + value)`, each cell from its old neighbour.
-fn add_copy(target: &mut [f32], row: usize, rows: usize, slot: usize, cost: usize, value: f32) {
-    for s in (slot..rows).rev() {
-        if slot > 0 {
-            let (head, tail) = target.split_at_mut(s * row);
-            raise(&mut tail[cost..row], &head[(s - slot) * row..(s - slot + 1) * row], value);
-            continue;
-        }
-        let line = &mut target[s * row..(s + 1) * row];
-        if cost == 0 {
-            for cell in line {
-                *cell += value;
-            }
-            continue;
-        }
-        let mut end = row;
-        while end > cost {
-            let start = end.saturating_sub(cost).max(cost);
-            let (head, tail) = line.split_at_mut(start);
-            raise(&mut tail[..end - start], &head[start - cost..end - cost], value);
-            end = start;
-        }
-    }
 }
 
 #[cfg(test)]

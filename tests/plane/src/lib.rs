@@ -21,6 +21,7 @@
 
 mod assets;
 mod leash;
+pub mod measurement;
 mod objects;
 mod plane;
 mod process;

@@ -23,7 +23,9 @@ use std::time::Duration;
 use k8s_openapi::api::core::v1::ObjectReference;
 use kube::Client;
 use poolwright_core::{Action, Notice, NoticeKind, Snapshot, Subject};
-use tokio::sync::Semaphore;
+use tokio::sync::{Semaphore, watch};
+use tokio::time::sleep;
+use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use tracing::{debug, warn};
 
@@ -60,6 +62,25 @@ pub struct Executor {
 }
 
 impl Executor {
+    /// Waits for `pause`, then until something has changed or we begin to lead; false when it is time to end.
+    pub async fn wait_for_change(
+        &self,
+        changes: &mut watch::Receiver<u64>,
+        pause: Duration,
+        shutdown: &CancellationToken,
+    ) -> bool {
+        tokio::select! {
+            () = shutdown.cancelled() => return false,
+            () = sleep(pause) => {}
+        }
+        let claims = self.writer.claims();
+        tokio::select! {
+            () = shutdown.cancelled() => false,
+            _ = changes.changed() => true,
+            _ = claims.gained(), if claims.current().is_none() => true,
+        }
+    }
+
     /// An executor that works on this many lanes at a time.
     #[expect(clippy::too_many_arguments, reason = "this is the one place where its tools are put together")]
     pub fn new(

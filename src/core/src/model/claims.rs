@@ -6,7 +6,7 @@ use std::sync::Arc;
 use super::claim::{Claim, ClaimName};
 use super::node::Node;
 use super::pod::PodKey;
-use super::shared::Shared;
+use super::shared::{Shared, file, unfile};
 use crate::plan::is_expected;
 
 /// Claims by name; a clone costs nothing.
@@ -102,22 +102,6 @@ impl Claims {
     /// Pods still to come that claims are kept for which are not being deleted, and those claims.
     pub fn awaiting(&self) -> impl Iterator<Item = (&PodKey, &[ClaimName])> {
         self.awaiting.iter().map(|(pod, names)| (pod, names.as_slice()))
-    }
-}
-
-fn file<K: Ord + Clone>(map: &mut Shared<K, Vec<ClaimName>>, key: &K, name: &ClaimName) {
-    let mut names = map.get(key).cloned().unwrap_or_default();
-    if let Err(at) = names.binary_search(name) {
-        names.insert(at, name.clone());
-        map.insert(key.clone(), names);
-    }
-}
-
-fn unfile<K: Ord + Clone>(map: &mut Shared<K, Vec<ClaimName>>, key: &K, name: &ClaimName) {
-    let Some(mut names) = map.remove(key) else { return };
-    names.retain(|other| other != name);
-    if !names.is_empty() {
-        map.insert(key.clone(), names);
     }
 }
 

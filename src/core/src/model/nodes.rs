@@ -4,7 +4,7 @@ use std::ops::Deref;
 use std::sync::Arc;
 
 use super::node::Node;
-use super::shared::Shared;
+use super::shared::{Shared, file, unfile};
 
 /// Nodes by name; a clone costs nothing.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -27,9 +27,7 @@ impl Nodes {
     pub fn insert(&mut self, name: String, node: Arc<Node>) -> Option<Arc<Node>> {
         let before = self.remove(&name);
         if let Some(id) = &node.provider_id {
-            let mut names = self.by_provider_id.get(id).cloned().unwrap_or_default();
-            names.insert(names.partition_point(|other| *other < name), name.clone());
-            self.by_provider_id.insert(id.clone(), names);
+            file(&mut self.by_provider_id, id, &name);
         }
         self.all.insert(name, node);
         before
@@ -39,11 +37,7 @@ impl Nodes {
     pub fn remove(&mut self, name: &str) -> Option<Arc<Node>> {
         let node = self.all.remove(name)?;
         if let Some(id) = &node.provider_id {
-            let mut names = self.by_provider_id.remove(id).unwrap_or_default();
-            names.retain(|other| other != name);
-            if !names.is_empty() {
-                self.by_provider_id.insert(id.clone(), names);
-            }
+            unfile(&mut self.by_provider_id, id, name);
         }
         Some(node)
     }

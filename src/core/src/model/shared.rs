@@ -222,6 +222,29 @@ impl<K: fmt::Debug, V: fmt::Debug> fmt::Debug for Shared<K, V> {
     }
 }
 
+/// Adds a name to those of a key, ascending.
+pub(super) fn file<K: Ord + Clone, N: Ord + Clone>(map: &mut Shared<K, Vec<N>>, key: &K, name: &N) {
+    let mut names = map.get(key).cloned().unwrap_or_default();
+    if let Err(at) = names.binary_search(name) {
+        names.insert(at, name.clone());
+        map.insert(key.clone(), names);
+    }
+}
+
+/// Takes a name away from those of a key.
+pub(super) fn unfile<K, N, Q>(map: &mut Shared<K, Vec<N>>, key: &K, name: &Q)
+where
+    K: Ord + Clone,
+    N: Clone + Borrow<Q>,
+    Q: Eq + ?Sized,
+{
+    let Some(mut names) = map.remove(key) else { return };
+    names.retain(|other| other.borrow() != name);
+    if !names.is_empty() {
+        map.insert(key.clone(), names);
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use std::collections::BTreeMap;

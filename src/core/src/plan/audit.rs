@@ -7,13 +7,13 @@ use poolwright_catalog::{OfferingId, ResourceList, ResourceName, UsdPerHour};
 
 use super::daemons::Daemons;
 use super::volumes::Resolved;
-use super::{Placement, PlanOptions, PlannedClaim, Sharing, audit_company, audit_gpus, audit_topology};
+use super::{Placement, PlanOptions, PlannedClaim, Sharing, audit_company, audit_gpus};
 use crate::model::{
     Claim, NodeClassRef, Pod, PodKey, PodPhase, PodRole, PoolLimits, PoolName, RankedOffering, Snapshot,
 };
 use crate::rules::{self, NewNodeLabels};
 
-/// What is wrong with the plan, in sentences.
+/// What is wrong with the plan, in sentences. What several nodes decide together is [`super::audit_topology`]'s.
 pub(super) fn audit(
     resolved: &Resolved<'_>,
     options: &PlanOptions,
@@ -37,8 +37,6 @@ pub(super) fn audit(
     }
     audit_limits(snapshot, options, claims, &mut problems);
     problems.extend(audit_company::audit(snapshot, &daemons, claims, placements));
-    let violations = audit_topology::violations(snapshot, claims, placements);
-    problems.extend(violations.into_iter().map(|found| format!("pod {} {}", found.pod, found.sentence)));
     problems
 }
 

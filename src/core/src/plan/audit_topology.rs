@@ -3,6 +3,7 @@
 
 use std::cell::OnceCell;
 use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
 
 use poolwright_catalog::labels::HOSTNAME;
 
@@ -18,6 +19,12 @@ pub(super) struct Violation {
     pub pod: PodKey,
     /// Which rule, in words.
     pub sentence: String,
+}
+
+impl fmt::Display for Violation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "pod {} {}", self.pod, self.sentence)
+    }
 }
 
 /// A node, there or planned.

@@ -49,13 +49,18 @@ pub(super) struct Classes<'a> {
     pub signatures: Vec<(&'a PodSpec, &'a Pin)>,
 }
 
-type Signature<'a> = (
+/// What decides which nodes admit a pod.
+pub(super) type Signature<'a> = (
     &'a BTreeMap<String, String>,
     &'a Option<Vec<NodeTerm>>,
     &'a Vec<Toleration>,
     &'a Vec<Vec<NodeTerm>>,
     &'a Pin,
 );
+
+pub(super) fn signature<'a>(spec: &'a PodSpec, pin: &'a Pin) -> Signature<'a> {
+    (&spec.node_selector, &spec.node_affinity, &spec.tolerations, &spec.volumes, pin)
+}
 
 /// What pods of one class share: priority, spec, profile, pin, wishes that are kept, and whom they lead, if anybody.
 type Like<'a> = (Reverse<i32>, &'a PodSpec, usize, &'a Pin, &'a [Pin], Option<&'a PodKey>);
@@ -83,8 +88,7 @@ pub(super) fn group<'a>(
     for ((_, _, mut profile, pin, levels, leads), mut pods) in groups {
         let spec = &pods[0].spec;
         let mut number = |pin| {
-            let signature = (&spec.node_selector, &spec.node_affinity, &spec.tolerations, &spec.volumes, pin);
-            *known.entry(signature).or_insert_with(|| {
+            *known.entry(signature(spec, pin)).or_insert_with(|| {
                 classes.signatures.push((spec, pin));
                 classes.signatures.len() - 1
             })

@@ -136,7 +136,7 @@ pub fn plan(snapshot: &Snapshot, now: Timestamp, options: &PlanOptions, watch: &
     company.set_least(snapshot, &daemons, &rooms, &supply);
     let scene =
         Scene { snapshot, volumes: &resolved, now, options, company, relations, daemons, demand, rooms };
-    let Attempt { mut plan, limits_reached, .. } = scene.weigh(&supply, watch);
+    let Attempt { mut plan, limits_reached, violations, .. } = scene.weigh(&supply, watch);
     for (pool, sentence) in limits_reached {
         if let Some(findings) = supply.findings.get_mut(&pool) {
             findings.limit_reached.get_or_insert(sentence);
@@ -144,6 +144,7 @@ pub fn plan(snapshot: &Snapshot, now: Timestamp, options: &PlanOptions, watch: &
     }
     if plan.refused.is_empty() {
         plan.refused = audit::audit(&resolved, options, &plan.claims, &plan.placements);
+        plan.refused.extend(violations.iter().map(ToString::to_string));
     }
     plan.again_at = [plan.again_at, believed_until].into_iter().flatten().min();
     if !plan.refused.is_empty() {
@@ -195,6 +196,8 @@ struct Attempt {
     /// Pods that were pinned to a place and are left over there, and why.
     left: Vec<(PodKey, topology::Pin, String)>,
     limits_reached: Vec<(PoolName, String)>,
+    /// Rules about hosts, zones and other parts of the cluster that it does not keep.
+    violations: Vec<audit_topology::Violation>,
     /// What became of preferences before anything was packed.
     wishes: wishes::Record,
     /// No plan without preferences costs less; `None` where that is not known.
@@ -256,7 +259,7 @@ impl Scene<'_> {
         let mut attempts = 1;
         loop {
             let attempt = self.attempt(supply, &lessons, preferences, watch);
-            if attempts == ATTEMPTS || !self.learn(&mut lessons, &attempt.plan, &attempt.left) {
+            if attempts == ATTEMPTS || !self.learn(&mut lessons, &attempt) {
                 return attempt;
             }
             attempts += 1;
@@ -403,21 +406,25 @@ impl Scene<'_> {
             let Some(pool) = limits.all[limit as usize].pool else { continue };
             limits_reached.push((supply.pools[pool].pool.name.clone(), limits.sentence(limit, supply)));
         }
-        Attempt { plan, left: pinned_and_left, limits_reached, wishes: chosen.record(), floor }
+        let violations = if plan.refused.is_empty() {
+            audit_topology::violations(snapshot, &plan.claims, &plan.placements)
+        } else {
+            Vec::new()
+        };
+        let (left, wishes) = (pinned_and_left, chosen.record());
+        Attempt { plan, left, limits_reached, violations, wishes, floor }
     }
 
     /// Whether a plan shows something that the next attempt should know.
     fn learn(
         &self,
         lessons: &mut topology::Lessons,
-        plan: &Plan,
-        left: &[(PodKey, topology::Pin, String)],
+        Attempt { plan, left, violations, .. }: &Attempt,
     ) -> bool {
         if !plan.refused.is_empty() {
             return false;
         }
         let mut learnt = false;
-        let violations = audit_topology::violations(self.snapshot, &plan.claims, &plan.placements);
         if !violations.is_empty() {
             learnt = lessons.open(&self.relations, self.snapshot, &plan.claims);
             if !learnt {

@@ -29,13 +29,6 @@ fn gang(there: usize, wanted: u64) -> Snapshot {
     with(with(cluster(aws(), [pool("gpu")]), pods), [job(wanted, there as u64)])
 }
 
-fn names(plan: &Plan) -> Vec<String> {
-    let mut names: Vec<String> =
-        plan.claims.iter().flat_map(|claim| &claim.planned_pods).map(|pod| pod.name.clone()).collect();
-    names.sort();
-    names
-}
-
 #[test]
 fn what_a_job_is_about_to_make_is_bought_with_the_pods_that_are_there() {
     let plan = planned(&gang(2, 4));

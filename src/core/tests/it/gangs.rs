@@ -1,6 +1,5 @@
 //! Gangs whose controllers are not all there yet are planned whole, from their templates.
 
-use poolwright_core::plan::Plan;
 use poolwright_core::*;
 
 use crate::kit::*;
@@ -41,13 +40,6 @@ fn with_jobs(parts: Vec<GangPart>, jobs: &[(Workload, Pod)]) -> Snapshot {
         snapshot = with(snapshot, [pod.clone()]);
     }
     snapshot
-}
-
-fn names(plan: &Plan) -> Vec<String> {
-    let mut names: Vec<String> =
-        plan.claims.iter().flat_map(|claim| &claim.planned_pods).map(|pod| pod.name.clone()).collect();
-    names.sort();
-    names
 }
 
 #[test]

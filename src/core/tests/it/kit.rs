@@ -340,3 +340,11 @@ pub fn claimed_node() -> Node {
 pub fn decide(snapshot: &Snapshot, now: Timestamp) -> Decision {
     lifecycle::decide(snapshot, now, Placement::Reserve)
 }
+
+/// The pods that new nodes are for, by name.
+pub fn names(plan: &Plan) -> Vec<String> {
+    let mut names: Vec<String> =
+        plan.claims.iter().flat_map(|claim| &claim.planned_pods).map(|pod| pod.name.clone()).collect();
+    names.sort();
+    names
+}

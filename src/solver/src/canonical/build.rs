@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use super::admission::Admission;
 use super::groups::{Groups, Key};
 use super::meetings::Meetings;
 use super::rows::Rows;
@@ -76,22 +77,22 @@ pub(crate) fn conflicts(problem: &Problem) -> Vec<Vec<u32>> {
 }
 
 /// A problem on its way to becoming a model.
-struct Build<'a> {
-    problem: &'a Problem,
+pub(super) struct Build<'a> {
+    pub(super) problem: &'a Problem,
     /// Resources that some pod requests.
-    dims: Vec<usize>,
+    pub(super) dims: Vec<usize>,
     /// Classes with pods; one that is divided over the values of a topology, once for each value.
-    wanted: Vec<usize>,
-    groups: Groups,
-    rows: Rows,
-    flexible: Vec<Flexible>,
-    alternatives: Vec<Alternative>,
+    pub(super) wanted: Vec<usize>,
+    pub(super) groups: Groups,
+    pub(super) rows: Rows,
+    pub(super) flexible: Vec<Flexible>,
+    pub(super) alternatives: Vec<Alternative>,
     /// By candidate: the flexibility it must have, as indices into `flexible`.
-    must_flex: Vec<Vec<u32>>,
+    pub(super) must_flex: Vec<Vec<u32>>,
     /// GPUs that are shared or cut, by candidate and by existing node.
-    rooms: [Vec<Option<Room>>; 2],
+    pub(super) rooms: [Vec<Option<Room>>; 2],
     /// What they add to the resources.
-    gpu_rows: gpu::dims::Rows,
+    pub(super) gpu_rows: gpu::dims::Rows,
 }
 
 impl<'a> Build<'a> {
@@ -166,7 +167,7 @@ impl<'a> Build<'a> {
     }
 
     /// Whether one pod's wish for GPUs can be met by the GPUs alone.
-    fn serves(room: Option<&Room>, class: &crate::problem::PodClass) -> bool {
+    pub(super) fn serves(room: Option<&Room>, class: &crate::problem::PodClass) -> bool {
         class.gpu.is_none_or(|request| room.is_some_and(|room| room.holds(&[(request, 1)])))
     }
 
@@ -223,7 +224,7 @@ impl<'a> Build<'a> {
     }
 
     /// Alternatives that hold a pod of the class, ascending.
-    fn alternatives(&self, class: usize) -> Vec<u32> {
+    pub(super) fn alternatives(&self, class: usize) -> Vec<u32> {
         let class = &self.problem.classes[class];
         (0..self.alternatives.len() as u32)
             .filter(|number| {
@@ -273,72 +274,6 @@ impl<'a> Build<'a> {
 
 /// What existing nodes of one bin have in common: who is admitted, free room, GPUs.
 type Like<'a> = (BitSet, Vec<u64>, &'a [GpuState]);
-
-/// Who admits whom, capacity and flexibility of single pods included.
-struct Admission {
-    /// By candidate, sets of positions in `wanted`.
-    candidates: Vec<BitSet>,
-    existing: Vec<BitSet>,
-    /// By position: the flexibility that kept the class from a candidate that holds it.
-    inflexible: Vec<Option<u32>>,
-    /// By position: whether nodes hold such a pod whatever their value of the group's topology.
-    elsewhere: Vec<bool>,
-}
-
-impl Admission {
-    fn new(build: &Build<'_>) -> Self {
-        let problem = build.problem;
-        let size = build.wanted.len();
-        let mut made = Self {
-            candidates: vec![BitSet::new(size); problem.candidates.len()],
-            existing: vec![BitSet::new(size); problem.existing.len()],
-            inflexible: vec![None; size],
-            elsewhere: vec![false; size],
-        };
-        for (position, &index) in build.wanted.iter().enumerate() {
-            let class = &problem.classes[index];
-            if class.max_per_node == Some(0) {
-                continue;
-            }
-            let alternatives = build.alternatives(index);
-            let unmet: Vec<bool> = build
-                .flexible
-                .iter()
-                .map(|flexible| flexible.values_with(&alternatives) < flexible.at_least)
-                .collect();
-            for &candidate in &class.candidates {
-                let at = candidate as usize;
-                let offer = &problem.candidates[at];
-                if offer.max_nodes == Some(0)
-                    || !fits(&offer.capacity, &class.requests)
-                    || !Build::serves(build.rooms[0][at].as_ref(), class)
-                {
-                    continue;
-                }
-                made.elsewhere[position] = true;
-                if !build.groups.admits(position, &offer.domains) {
-                    continue;
-                }
-                match build.must_flex[at].iter().find(|rule| unmet[**rule as usize]) {
-                    Some(rule) => made.inflexible[position] = Some(*rule),
-                    None => made.candidates[at].insert(position),
-                }
-            }
-            for &node in &class.existing {
-                let there = &problem.existing[node as usize];
-                if fits(&there.free, &class.requests)
-                    && Build::serves(build.rooms[1][node as usize].as_ref(), class)
-                {
-                    made.elsewhere[position] = true;
-                    if build.groups.admits(position, &there.domains) {
-                        made.existing[node as usize].insert(position);
-                    }
-                }
-            }
-        }
-        made
-    }
-}
 
 impl Model {
     /// Builds the canonical problem. `problem` must be valid.

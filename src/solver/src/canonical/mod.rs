@@ -14,6 +14,7 @@
 //! - **choices**: pods that are divided over the values of a topology are one class for each value, and [`Model::choices`]
 //!   says which counts go together ([`crate::choice`]).
 
+mod admission;
 mod build;
 mod groups;
 mod meetings;

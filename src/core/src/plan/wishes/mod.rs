@@ -27,9 +27,9 @@ use super::demand::Wanting;
 use super::room::Rooms;
 use super::supply::{Admissions, Supply};
 use super::topology::{Assigned, Pin};
-use super::{PlanOptions, Preferences, RelaxedReason, gpus};
+use super::{PlanOptions, Preferences, RelaxedReason, classes, gpus};
 use crate::model::{
-    Effect, NodeTerm, Operator, Pod, PodKey, PodSpec, Requirement, Snapshot, Taint, Toleration, Weighted,
+    Effect, NodeTerm, Operator, Pod, PodKey, PodSpec, Requirement, Snapshot, Taint, Weighted,
 };
 use crate::rules::{self, NODEPOOL_LABEL};
 
@@ -147,15 +147,6 @@ fn times(one: &ResourceList, count: u64) -> ResourceList {
 /// Priority, spec, what it is pinned to, namespace and labels.
 type Like<'a> = (Reverse<i32>, &'a PodSpec, &'a Pin, &'a str, &'a BTreeMap<String, String>);
 
-/// What decides which offerings admit a pod.
-type Signature<'a> = (
-    &'a BTreeMap<String, String>,
-    &'a Option<Vec<NodeTerm>>,
-    &'a Vec<Toleration>,
-    &'a Vec<Vec<NodeTerm>>,
-    &'a Pin,
-);
-
 /// Chooses what new nodes should be like for each open pod that has preferences.
 pub(super) fn choose<'a>(inputs: &Inputs<'_, 'a>) -> Chosen<'a> {
     let taints = soft_taints(inputs.supply);
@@ -177,7 +168,7 @@ pub(super) fn choose<'a>(inputs: &Inputs<'_, 'a>) -> Chosen<'a> {
     }
     let followers: BTreeSet<&PodKey> = assigned.bundles.values().flatten().map(|pod| &pod.key).collect();
     let models = inputs.supply.mig_models();
-    let mut signatures: BTreeMap<Signature<'a>, usize> = BTreeMap::new();
+    let mut signatures: BTreeMap<classes::Signature<'a>, usize> = BTreeMap::new();
     let mut specs: Vec<(&'a PodSpec, &'a Pin)> = Vec::new();
     let mut groups: Vec<Group<'a>> = Vec::new();
     for ((_, spec, pin, ..), mut pods) in likes {
@@ -192,8 +183,7 @@ pub(super) fn choose<'a>(inputs: &Inputs<'_, 'a>) -> Chosen<'a> {
             continue;
         }
         pods.sort_by(|a, b| (a.created, &a.key).cmp(&(b.created, &b.key)));
-        let signature = (&spec.node_selector, &spec.node_affinity, &spec.tolerations, &spec.volumes, pin);
-        let signature = *signatures.entry(signature).or_insert_with(|| {
+        let signature = *signatures.entry(classes::signature(spec, pin)).or_insert_with(|| {
             specs.push((spec, pin));
             specs.len() - 1
         });

@@ -1,16 +1,14 @@
 //! Whether plans come true: seeded scale-ups of the real trace on a real control plane, and what was paid beside what was
 //! planned. `RUNS` scale-ups from seed `SEED` on, with `PLACEMENT` as the controller's `--placement`.
 
-use std::env;
 use std::fs;
 use std::path::Path;
 use std::process::ExitCode;
-use std::str::FromStr;
 use std::time::Duration;
 
 use anyhow::{Context, ensure};
 use poolwright_plane::trial::{Random, Realised, ScaleUp, Trial, run_plan};
-use poolwright_plane::wait_for;
+use poolwright_plane::{measurement, wait_for};
 use serde_json::Value;
 
 const POOL: &str = "realise";
@@ -23,31 +21,14 @@ const MOST_PERCENT: f64 = 1.0;
 
 #[tokio::main]
 async fn main() -> ExitCode {
-    match measure().await {
-        Ok(true) => ExitCode::SUCCESS,
-        Ok(false) => ExitCode::FAILURE,
-        Err(error) => {
-            eprintln!("The measurement failed: {error:#}");
-            ExitCode::FAILURE
-        }
-    }
-}
-
-fn variable<T: FromStr>(name: &str, otherwise: T) -> anyhow::Result<T>
-where
-    T::Err: std::error::Error + Send + Sync + 'static,
-{
-    match env::var(name) {
-        Ok(text) if !text.is_empty() => text.parse().with_context(|| format!("{name} is `{text}`")),
-        _ => Ok(otherwise),
-    }
+    measurement::end(measure().await)
 }
 
 /// One run after the other, the next when nothing is left of the one before. Whether the goal was reached.
 async fn measure() -> anyhow::Result<bool> {
-    let runs: u64 = variable("RUNS", 20)?;
-    let first: u64 = variable("SEED", 1)?;
-    let placement: String = variable("PLACEMENT", "reserve".to_owned())?;
+    let runs: u64 = measurement::variable("RUNS", 20)?;
+    let first: u64 = measurement::variable("SEED", 1)?;
+    let placement: String = measurement::variable("PLACEMENT", "reserve".to_owned())?;
     let trial = Trial::start(&["--placement", &placement]).await?;
     let cluster = trial.cluster()?;
     cluster.apply("", &ScaleUp::definitions(POOL)).await?;

@@ -7,7 +7,6 @@
 
 #![expect(clippy::disallowed_methods, reason = "measuring time is what this program is for")]
 
-use std::env;
 use std::fs;
 use std::path::Path;
 use std::process::ExitCode;
@@ -19,7 +18,7 @@ use k8s_openapi::api::core::v1::{Binding, Node, Pod};
 use kube::api::{DeleteParams, Patch, PatchParams, PostParams};
 use kube::{Api, Client};
 use poolwright_plane::trial::{Controller, node_class, node_pool};
-use poolwright_plane::{ControlPlane, Options, apply, install_crds, wait_for};
+use poolwright_plane::{ControlPlane, Options, apply, install_crds, measurement, wait_for};
 use serde_json::{Value, json};
 
 /// Calls to the API server at a time.
@@ -31,27 +30,13 @@ const MOST_SECONDS: f64 = 0.05;
 
 #[tokio::main]
 async fn main() -> ExitCode {
-    match measure().await {
-        Ok(true) => ExitCode::SUCCESS,
-        Ok(false) => ExitCode::FAILURE,
-        Err(error) => {
-            eprintln!("The measurement failed: {error:#}");
-            ExitCode::FAILURE
-        }
-    }
-}
-
-fn variable(name: &str, otherwise: usize) -> anyhow::Result<usize> {
-    match env::var(name) {
-        Ok(text) if !text.is_empty() => text.parse().with_context(|| format!("{name} is `{text}`")),
-        _ => Ok(otherwise),
-    }
+    measurement::end(measure().await)
 }
 
 /// Whether the goals were reached.
 async fn measure() -> anyhow::Result<bool> {
-    let (nodes, pods) = (variable("NODES", 5_000)?, variable("PODS", 50_000)?);
-    let changes = variable("CHANGES", 100)?;
+    let (nodes, pods) = (measurement::variable("NODES", 5_000)?, measurement::variable("PODS", 50_000)?);
+    let changes = measurement::variable("CHANGES", 100)?;
     let plane = ControlPlane::start(Options::api_server_only()).await?;
     let client = plane.client()?;
     install_crds(&client, &Path::new(env!("CARGO_MANIFEST_DIR")).join("../../crds")).await?;

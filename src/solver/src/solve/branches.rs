@@ -1,0 +1,139 @@
+//! Branching on counts of nodes, where dives leave a gap.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::{DEEP, Run};
+use crate::branch::{Branch, Ranges};
+use crate::canonical::UNLIMITED;
+use crate::dive;
+use crate::greedy;
+use crate::meter::Meter;
+use crate::open::{self, Open};
+use crate::plan::{Pattern, Plan, Stock};
+use crate::pricing::Pricer;
+use crate::relax::{self, Center, Goal, Relaxed, Task};
+use crate::solution::Proof;
+
+/// A part of the plans: those whose counts of nodes are in `ranges`.
+#[derive(Clone)]
+struct Leaf {
+    ranges: Ranges,
+    /// The bin to branch on, and the whole nodes of it beyond the least.
+    choice: Option<(u32, u64)>,
+    columns: Vec<Pattern>,
+    center: Center,
+    /// What its bound rests on.
+    proof: Proof,
+}
+
+impl Leaf {
+    fn new(ranges: Ranges, branch: &Branch, relaxed: &Relaxed, proof: Proof) -> Self {
+        let columns: BTreeSet<Pattern> =
+            dive::pool(&branch.model, relaxed, 0.1).iter().map(|pattern| branch.restored(pattern)).collect();
+        Self {
+            ranges,
+            choice: branch.choice(relaxed),
+            columns: columns.into_iter().collect(),
+            center: branch.center(relaxed),
+            proof,
+        }
+    }
+}
+
+impl Run<'_> {
+    /// Branches on counts of nodes, the branch with the least bound first, until the gap is closed.
+    pub(super) fn branch(&mut self, root: Relaxed, exchanges: &[(u32, u32)], meter: &mut Meter<'_>) {
+        let ranges = Ranges::new();
+        let Some(whole) = Branch::new(self.model, &self.demand, &ranges) else { return };
+        let mut leaves = BTreeMap::new();
+        leaves.insert((self.bound, 0), Leaf::new(ranges, &whole, &root, self.proof));
+        let mut made = 0;
+        while let Some((key, leaf)) = leaves.pop_first() {
+            // All plans are in this leaf or in one whose bound is not lower.
+            self.raise(key.0, leaf.proof);
+            let Some((bin, least)) = leaf.choice else { return };
+            if self.done() || meter.stopped() {
+                return;
+            }
+            let (low, high) = leaf.ranges.get(&bin).copied().unwrap_or((0, UNLIMITED));
+            for range in [(low, low + least), (low + least + 1, high)] {
+                let mut ranges = leaf.ranges.clone();
+                ranges.insert(bin, range);
+                made += 1;
+                let Some(branch) = Branch::new(self.model, &self.demand, &ranges) else { continue };
+                let (bound, next) = self.explore(&branch, ranges, &leaf, key.0, exchanges, meter);
+                if meter.stopped() {
+                    return;
+                }
+                leaves.insert((bound, made), next);
+            }
+        }
+        // Every branch was impossible, so nothing undercuts the plan at hand.
+        self.raise(self.best.cost(self.model), Proof::Complete);
+    }
+
+    /// The bound of a branch, and what its own branches start from.
+    fn explore(
+        &mut self,
+        branch: &Branch,
+        ranges: Ranges,
+        parent: &Leaf,
+        known: u64,
+        exchanges: &[(u32, u32)],
+        meter: &mut Meter<'_>,
+    ) -> (u64, Leaf) {
+        let mut pricer = Pricer::new(&branch.model, self.options.threads);
+        let cost = self.best.cost(self.model);
+        let stock = Stock::full(&branch.model);
+        let mut center = branch.around(&parent.center);
+        let mut columns = branch.contents(&parent.columns);
+        let mut relaxed = None;
+        let taken = open::taken(self.model, &self.best);
+        // Moderate prices for pods left out make steadier duals; pods that are still left out get prohibitive ones.
+        for factor in [4.0, 1_000.0] {
+            let missing: Vec<f64> =
+                greedy::alone(self.model, &self.demand).iter().map(|price| price * factor).collect();
+            let task = Task {
+                demand: &self.demand,
+                stock: &stock,
+                start: columns,
+                exchanges,
+                center: Some(center),
+                seed: self.seed(),
+                cutoff: Some((&missing, cost.saturating_sub(branch.sunk))),
+                open: self.open.then_some(Open { totals: &self.totals, known: &taken }),
+            };
+            let goal = Goal { gap: 0.0005, rounds: 40, levels: (0, 4), prove: true };
+            let Some(found) = relax::run(&mut pricer, task, goal, meter) else {
+                return (known, Leaf { choice: None, ..parent.clone() });
+            };
+            let settled =
+                found.missing < 1e-6 || found.bound.saturating_add(branch.sunk) >= cost || meter.stopped();
+            columns = dive::pool(&branch.model, &found, 0.1);
+            center = (found.pods.clone(), found.bins.clone(), found.limits.clone());
+            relaxed = Some(found);
+            if settled {
+                break;
+            }
+        }
+        let Some(relaxed) = relaxed else { return (known, parent.clone()) };
+        let (mut bound, mut proof) = (known, parent.proof);
+        if let Some(certificate) = &relaxed.certificate {
+            let own = self.proven(&branch.model, certificate).saturating_add(branch.sunk);
+            if own >= known {
+                (bound, proof) = (own, certificate.proof());
+            }
+        }
+        if bound < cost {
+            let style = self.style(0.6, DEEP);
+            let demand = self.fixings(&relaxed).swap_remove(0);
+            let base = Plan::default();
+            if let Some(plan) = dive::dive(&mut pricer, &demand, base, &relaxed, exchanges, style, meter) {
+                let mut plan = branch.plan(&plan);
+                plan.downgrade(self.model);
+                self.offer(plan, meter);
+            }
+        }
+        (bound, Leaf::new(ranges, branch, &relaxed, proof))
+    }
+}
