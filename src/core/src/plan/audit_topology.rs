@@ -212,25 +212,32 @@ fn alternatives(snapshot: &Snapshot, claims: &[PlannedClaim]) -> Vec<Violation> 
     found
 }
 
+/// Where a key is in a list that is sorted by it.
+fn spot_of<K: Ord + Copy>(spots: &[(K, usize)], key: K) -> Option<usize> {
+    spots.binary_search_by_key(&key, |(known, _)| *known).ok().map(|at| spots[at].1)
+}
+
 impl<'a> World<'a> {
     fn new(snapshot: &'a Snapshot, claims: &'a [PlannedClaim], placements: &'a [Placement]) -> Self {
         let mut world = Self::default();
         let matter = Matter::new(snapshot, claims, placements);
-        let mut by_node: BTreeMap<&str, usize> = BTreeMap::new();
-        let mut by_number: BTreeMap<u32, usize> = BTreeMap::new();
+        // By name, and by the number that the pods there have.
+        let mut by_node: Vec<(&str, usize)> = Vec::with_capacity(snapshot.nodes.len());
+        let mut by_number: Vec<(u32, usize)> = Vec::with_capacity(snapshot.nodes.len());
         let mut by_claim: BTreeMap<&str, usize> = BTreeMap::new();
         let mut beside = snapshot.pods.beside();
         for node in snapshot.nodes.values() {
-            by_node.insert(&node.name, world.spots.len());
+            by_node.push((&node.name, world.spots.len()));
             by_number.extend(beside.on(&node.name).map(|there| (there.number, world.spots.len())));
             world.spots.push(Spot::new(Some(&node.name), Where::Node(&node.labels), &node.taints));
         }
+        by_number.sort_unstable();
         for claim in snapshot.claims.values() {
             let id = claim.launched.as_ref().map(|launched| launched.provider_id.as_str());
             let by_id = id.and_then(|id| snapshot.nodes.with_provider_id(id));
             let node = by_id.or_else(|| snapshot.nodes.get(claim.node_name.as_ref()?));
-            let at = match node.and_then(|node| by_node.get(node.name.as_str())) {
-                Some(at) => *at,
+            let at = match node.and_then(|node| spot_of(&by_node, node.name.as_str())) {
+                Some(at) => at,
                 None if claim.deleting_since.is_some() => continue,
                 None => {
                     let labels = Where::Planned(labels_of_claim(snapshot, claim, None));
@@ -249,8 +256,8 @@ impl<'a> World<'a> {
             }
             let identity = world.identity(snapshot, look.example());
             for (node, count) in nodes.iter() {
-                if let Some(at) = by_number.get(node) {
-                    let counts = world.spots[*at].pods.entry(identity).or_default();
+                if let Some(at) = spot_of(&by_number, *node) {
+                    let counts = world.spots[at].pods.entry(identity).or_default();
                     counts.0 += u64::from(count.all);
                     counts.1 += u64::from(count.staying);
                 }
@@ -272,11 +279,11 @@ impl<'a> World<'a> {
         world.arrivals(snapshot, &matter);
         for placement in placements {
             let at = match &placement.target {
-                Target::Node(name) => by_node.get(name.as_str()),
-                Target::Claim(name) => by_claim.get(name.0.as_str()),
+                Target::Node(name) => spot_of(&by_node, name.as_str()),
+                Target::Claim(name) => by_claim.get(name.0.as_str()).copied(),
             };
             if let Some(at) = at {
-                world.plan(snapshot, &placement.pod, *at);
+                world.plan(snapshot, &placement.pod, at);
             }
         }
         world

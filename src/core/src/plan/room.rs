@@ -57,12 +57,12 @@ impl Deref for Room<'_> {
 /// Rooms, and where each node's and each claim's is.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Rooms<'a> {
-    /// Those of claims, by name; then those of other nodes, by name.
-    pub all: Vec<Room<'a>>,
+    /// Those of claims, by name; then those of other nodes, by name. Each attempt at a plan has a copy, and changes few.
+    pub all: Vec<Arc<Room<'a>>>,
     /// How many are of claims.
     of_claims: usize,
-    /// Nodes of claims.
-    by_node: BTreeMap<&'a str, usize>,
+    /// Nodes of claims, by name.
+    by_node: Vec<(&'a str, usize)>,
 }
 
 impl Rooms<'_> {
@@ -75,19 +75,20 @@ impl Rooms<'_> {
     /// The room of a node.
     pub fn of_node(&self, name: &str) -> Option<usize> {
         let at = find(&self.all[self.of_claims..], name).map(|at| self.of_claims + at);
-        at.or_else(|| self.by_node.get(name).copied())
+        let of_claim = || self.by_node.binary_search_by_key(&name, |(node, _)| node).ok();
+        at.or_else(|| of_claim().map(|at| self.by_node[at].1))
     }
 
     /// A pod is to go there.
     pub fn take(&mut self, at: usize, requests: &ResourceList, profile: usize) {
-        let room = &mut self.all[at];
+        let room = Arc::make_mut(&mut self.all[at]);
         Arc::make_mut(&mut room.free).saturating_sub(requests);
         join(&mut room.present, profile, 1);
         join(&mut room.staying, profile, 1);
     }
 }
 
-fn find(rooms: &[Room<'_>], name: &str) -> Option<usize> {
+fn find(rooms: &[Arc<Room<'_>>], name: &str) -> Option<usize> {
     rooms.binary_search_by(|room| room.target.name().cmp(name)).ok()
 }
 
@@ -174,11 +175,12 @@ pub(super) fn collect<'a>(
             let node = node.map(|node| node.name.as_str());
             rooms.by_node.extend(node.map(|node| (node, rooms.all.len())));
             numbers.extend(pods.map(|there| (there.number, rooms.all.len())));
-            rooms.all.push(room(known, node, company, attachable, daemons));
+            rooms.all.push(Arc::new(room(known, node, company, attachable, daemons)));
         }
     }
     walk.end();
     rooms.of_claims = rooms.all.len();
+    rooms.by_node.sort_unstable();
     let mut walk = Walk::new(&mut memory.nodes);
     let mut beside = snapshot.pods.beside();
     for node in snapshot.nodes.values().filter(|node| !claimed.contains(node.name.as_str())) {
@@ -186,7 +188,7 @@ pub(super) fn collect<'a>(
         let origin = Origin { node: Some(node.clone()), pods: pods.cloned(), ..Origin::default() };
         if let Some(known) = walk.next(origin, || of_foreign(snapshot, node, daemons)) {
             numbers.extend(pods.map(|there| (there.number, rooms.all.len())));
-            rooms.all.push(room(known, Some(&node.name), company, attachable, daemons));
+            rooms.all.push(Arc::new(room(known, Some(&node.name), company, attachable, daemons)));
         }
     }
     walk.end();
@@ -207,7 +209,7 @@ fn repeat<'a>(
     let mut add = |rooms: &mut Rooms<'a>, (origin, known): &KnownRoom, node: Option<&'a str>| {
         if let Some(known) = known {
             numbers.extend(origin.pods.as_ref().map(|there| (there.number, rooms.all.len())));
-            rooms.all.push(room(known, node));
+            rooms.all.push(Arc::new(room(known, node)));
         }
     };
     let mut claims = snapshot.claims.values();
@@ -226,6 +228,7 @@ fn repeat<'a>(
         add(rooms, known, node);
     }
     rooms.of_claims = rooms.all.len();
+    rooms.by_node.sort_unstable();
     let mut nodes = snapshot.nodes.values();
     for known in &memory.nodes {
         let is_it = |node: &&Arc<Node>| known.0.node.as_ref().is_some_and(|own| Arc::ptr_eq(own, node));
@@ -243,7 +246,7 @@ fn meet(rooms: &mut Rooms<'_>, numbers: &[(u32, usize)], snapshot: &Snapshot, co
         for (node, count) in nodes.iter() {
             let from = numbers.partition_point(|(number, _)| number < node);
             for (_, at) in numbers[from..].iter().take_while(|(number, _)| number == node) {
-                let room = &mut rooms.all[*at];
+                let room = Arc::make_mut(&mut rooms.all[*at]);
                 join(&mut room.present, leaving, count.all - count.staying);
                 join(&mut room.present, staying, count.staying);
                 join(&mut room.staying, staying, count.staying);

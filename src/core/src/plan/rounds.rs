@@ -5,6 +5,7 @@
 
 mod naive;
 mod problem;
+mod there;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::rc::Rc;
@@ -14,6 +15,7 @@ use poolwright_catalog::{InstanceType, ResourceList, ResourceName, UsdPerHour};
 use poolwright_solver as solver;
 use poolwright_solver::{Proof, Solution, Watch};
 
+use self::there::There;
 use super::bits::Bits;
 use super::classes::Classes;
 use super::company::{Company, Present, join};
@@ -363,7 +365,7 @@ struct Run<'r, 's, 'a, 'n> {
 impl Run<'_, '_, '_, '_> {
     fn admit_rooms(&mut self) {
         let signatures = &self.inputs.classes.signatures;
-        let admits = |room: &super::room::Room<'_>| {
+        let admits = |room: &Arc<super::room::Room<'_>>| {
             let mut bits = Bits::new(signatures.len());
             for (index, (spec, pin)) in signatures.iter().enumerate() {
                 if rules::admits(spec, &room.labels, &room.taints).is_ok()
@@ -461,7 +463,8 @@ impl Run<'_, '_, '_, '_> {
         let mut is_wanted = vec![false; choices.len()];
         homes.iter().flatten().for_each(|choice| is_wanted[*choice] = true);
         let wanted: Vec<usize> = (0..choices.len()).filter(|choice| is_wanted[*choice]).collect();
-        let problem = self.problem(choices, &classes, &homes, &wanted, false);
+        let there = self.there(&classes);
+        let problem = self.problem(choices, &classes, &homes, &wanted, Some(&there));
         let solved = solver::solve(&problem, &self.inputs.options.solver, watch);
         if self.inputs.options.keep_solves {
             let keys = |class: &usize| self.queues[*class].iter().map(|pod| pod.key.clone()).collect();
@@ -483,7 +486,7 @@ impl Run<'_, '_, '_, '_> {
             self.outcome.refused.extend(violations.iter().map(ToString::to_string));
             return false;
         }
-        self.apply(choices, &classes, &wanted, &solution);
+        self.apply(choices, (&classes, &there), &wanted, &solution);
         if bound {
             self.outcome.bound += solution.bound;
             self.outcome.proof = self.outcome.proof.max(Some(solution.proof));
@@ -523,15 +526,21 @@ impl Run<'_, '_, '_, '_> {
         })
     }
 
-    fn apply(&mut self, choices: &[Choice], classes: &[usize], wanted: &[usize], solution: &Solution) {
+    fn apply(
+        &mut self,
+        choices: &[Choice],
+        (classes, there): (&[usize], &There),
+        wanted: &[usize],
+        solution: &Solution,
+    ) {
         let all = &self.inputs.classes.classes;
         for used in &solution.on_existing {
-            let at = used.node as usize;
+            let at = there.nodes[used.node as usize];
             for (class, count) in &used.pods {
                 let class = classes[*class as usize];
                 let pods = self.queues[class].drain(..*count as usize);
                 let profile = all[class].profile;
-                if let Some(room) = self.rooms.all.get_mut(at) {
+                if let Some(room) = self.rooms.all.get_mut(at).map(Arc::make_mut) {
                     self.outcome.on_rooms.extend(pods.map(|pod| (at, pod)));
                     take(Arc::make_mut(&mut room.free), all[class].on_whole(), *count);
                     join(&mut room.present, profile, *count);

@@ -123,7 +123,7 @@ fn preempting(
         return None;
     }
     // With what its victims leave it must fit; else the nomination is a plan of ours that came to nothing.
-    let mut after = room.clone();
+    let mut after = room.as_ref().clone();
     Arc::make_mut(&mut after.free).add(&room.leaving);
     after.present.clone_from(&room.staying);
     (!room.leaving.is_empty() && holds(&after, want.pod, company))

@@ -46,7 +46,7 @@ impl Run<'_, '_, '_, '_> {
             self.queues[*class] =
                 self.inputs.classes.classes[*class].pods.iter().copied().take(*count as usize).collect();
         }
-        let mut problem = self.problem(priced, &classes, &homes, &wanted, true);
+        let mut problem = self.problem(priced, &classes, &homes, &wanted, None);
         self.queues = left;
         problem.existing.clear();
         problem.commitments.clear();

@@ -6,6 +6,7 @@ use poolwright_catalog::{ResourceList, ResourceName, UsdPerHour};
 use poolwright_solver as solver;
 use poolwright_solver::{Candidate, ExistingNode, PodClass, Problem};
 
+use super::there::There;
 use super::{Choice, Run};
 use crate::model::ClaimName;
 use crate::plan::gpus::{self, Form, Wish};
@@ -26,8 +27,10 @@ impl Run<'_, '_, '_, '_> {
         classes: &[usize],
         homes: &[Vec<usize>],
         wanted: &[usize],
-        naive: bool,
+        there: Option<&There>,
     ) -> Problem {
+        let naive = there.is_none();
+        let (nodes, homes_there) = there.map_or((&[][..], &[][..]), |there| (&there.nodes, &there.homes));
         let all = &self.inputs.classes.classes;
         let company = self.inputs.company;
         let sharing = self.inputs.options.sharing;
@@ -44,21 +47,20 @@ impl Run<'_, '_, '_, '_> {
             |list: &ResourceList| -> Vec<u64> { names.iter().map(|name| list.get(name.as_str())).collect() };
         // What a spread lets a node hold is counted like a resource, where one number for each class does not say it.
         let residents = |at: usize| &self.inputs.supply.residents[choices[at].offer.residents];
-        let present = self.rooms.all.iter().map(|room| &room.present);
-        let present = present.chain(self.outcome.new.iter().map(|node| &node.present));
+        let present = nodes.iter().map(|at| self.present(*at));
         let present = present.chain(wanted.iter().map(|at| residents(*at)));
         let tallies = company.tallies(classes.iter().map(|class| all[*class].profile), present);
         let tallied = (0..tallies.len()).map(|at| ResourceName::new(format!("{SPREAD}{at}")));
         let left = |present| tallies.iter().map(move |tally| company.tally_left(*tally, present));
         let mut position = vec![u32::MAX; choices.len()];
         wanted.iter().zip(0..).for_each(|(choice, at)| position[*choice] = at);
-        let rooms = &self.rooms.all;
         Problem {
             resources: names.iter().cloned().chain(tallied).collect(),
             classes: classes
                 .iter()
                 .zip(homes)
-                .map(|(class, homes)| PodClass {
+                .enumerate()
+                .map(|(at, (class, homes))| PodClass {
                     name: self.queues[*class][0].key.to_string(),
                     requests: with(
                         project(&request(*class)),
@@ -69,7 +71,7 @@ impl Run<'_, '_, '_, '_> {
                     max_per_node: company.most(all[*class].profile),
                     ports: company.ports(all[*class].profile),
                     candidates: homes.iter().map(|choice| position[*choice]).collect(),
-                    existing: if naive { Vec::new() } else { self.homes_there(*class) },
+                    existing: homes_there.get(at).cloned().unwrap_or_default(),
                     gpu: all[*class].wish.as_ref().filter(|_| !naive).and_then(Wish::request),
                     at_risk: risk::at_risk(self.inputs.options, all[*class].spec),
                     ..PodClass::default()
@@ -95,34 +97,26 @@ impl Run<'_, '_, '_, '_> {
                     }
                 })
                 .collect(),
-            existing: rooms
+            existing: nodes
                 .iter()
-                .map(|room| ExistingNode {
-                    name: match &room.target {
-                        Target::Claim(ClaimName(name)) | Target::Node(name) => name.clone(),
-                    },
-                    free: with(project(&room.free), left(&room.present)),
-                    gpus: if shared { gpus::free(&room.free) } else { Vec::new() },
-                    ..ExistingNode::default()
+                .map(|at| {
+                    let room = self.rooms.all.get(*at);
+                    ExistingNode {
+                        name: match room.map(|room| &room.target) {
+                            Some(Target::Claim(ClaimName(name)) | Target::Node(name)) => name.clone(),
+                            None => format!("planned node {}", at - self.rooms.all.len()),
+                        },
+                        free: with(project(self.free(*at)), left(self.present(*at))),
+                        gpus: room.filter(|_| shared).map_or_else(Vec::new, |room| gpus::free(&room.free)),
+                        ..ExistingNode::default()
+                    }
                 })
-                .chain(self.outcome.new.iter().enumerate().map(|(at, node)| ExistingNode {
-                    name: format!("planned node {at}"),
-                    free: with(project(&node.free), left(&node.present)),
-                    ..ExistingNode::default()
-                }))
                 .collect(),
             limits: self.limits.for_solver(self.inputs.supply),
             conflicts: self.conflicts(classes),
             commitments: self.commitments(choices, wanted),
             ..Problem::default()
         }
-    }
-
-    /// What is there or bought by now that holds a pod of a class, as the solver numbers it.
-    fn homes_there(&self, class: usize) -> Vec<u32> {
-        let rooms = self.rooms.all.len();
-        let all = self.on_rooms(class).chain(self.on_new(class).map(|at| rooms + at));
-        all.map(|at| at as u32).collect()
     }
 
     /// Pairs of these classes whose pods keep away from each other.

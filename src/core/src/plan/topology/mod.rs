@@ -181,7 +181,7 @@ impl<'s, 'a> Assignment<'s, 'a> {
         let places = Places::new(&relations.keys, inputs.snapshot, rooms, supply);
         let mut tally = Tally::new(relations, &places, inputs.snapshot);
         let see = |(room, place)| {
-            let room: &super::room::Room<'_> = room;
+            let room: &Arc<super::room::Room<'_>> = room;
             tally.see(relations, place, &room.labels, &room.taints)
         };
         let seen: Vec<Vec<bool>> = rooms.all.iter().zip(&places.rooms).map(see).collect();
