@@ -1,9 +1,12 @@
 //! Conversion between API objects and the model: the intake room does it, this is how the controller asks for it.
 
-use k8s_openapi::api::{apps, batch, core::v1 as k8s, policy::v1 as policy, storage::v1 as storage};
+use k8s_openapi::api::{
+    apps, batch, core::v1 as k8s, policy::v1 as policy, scheduling::v1alpha2 as scheduling,
+    storage::v1 as storage,
+};
 use poolwright_api::{NodeClaim, NodePool};
 use poolwright_core::{
-    Budget, Claim, DaemonSet, Namespace, Node, NodeDrivers, Pod, Pool, Quota, StorageClass, Volume,
+    Budget, Claim, DaemonSet, Namespace, Node, NodeDrivers, Pod, PodGroup, Pool, Quota, StorageClass, Volume,
     VolumeClaim, Workload,
 };
 
@@ -75,6 +78,11 @@ pub fn stateful_set(object: &apps::v1::StatefulSet) -> Workload {
 /// A ResourceQuota.
 pub fn quota(object: &k8s::ResourceQuota) -> Result<Quota, String> {
     poolwright_intake::quota(object).map_err(|error| error.to_string())
+}
+
+/// A PodGroup.
+pub fn pod_group(object: &scheduling::PodGroup) -> Result<PodGroup, String> {
+    poolwright_intake::pod_group(object).map_err(|error| error.to_string())
 }
 
 /// A PodDisruptionBudget.

@@ -1,12 +1,15 @@
 //! The kinds that are watched.
 
 use jiff::Timestamp;
-use k8s_openapi::api::{apps, batch, core::v1 as k8s, policy::v1 as policy, storage::v1 as storage};
+use k8s_openapi::api::{
+    apps, batch, core::v1 as k8s, policy::v1 as policy, scheduling::v1alpha2 as scheduling,
+    storage::v1 as storage,
+};
 use poolwright_api::{NodeClaim, NodePool};
 use poolwright_core::index::Change;
 use poolwright_core::{
-    Budget, Claim, ClaimName, DaemonSet, Gang, Namespace, Node, NodeDrivers, Pod, PodKey, Pool, PoolName,
-    Quota, StorageClass, Volume, VolumeClaim, Workload,
+    Budget, Claim, ClaimName, DaemonSet, Gang, Namespace, Node, NodeDrivers, Pod, PodGroup, PodKey, Pool,
+    PoolName, Quota, StorageClass, Volume, VolumeClaim, Workload,
 };
 
 use crate::convert;
@@ -364,6 +367,32 @@ impl Kind for Budgets {
     }
     fn known(state: &State, namespace: Option<&str>, name: &str) -> Option<Budget> {
         state.index.view().budgets.get(&key(namespace, name)).map(|budget| (**budget).clone())
+    }
+}
+
+/// PodGroups: which pods the scheduler places together. Not every cluster has the kind.
+pub struct PodGroups;
+
+impl Kind for PodGroups {
+    type Object = scheduling::PodGroup;
+    type Model = PodGroup;
+    const NAME: &'static str = "PodGroup";
+    const REQUIRED: bool = false;
+
+    fn convert(object: &scheduling::PodGroup) -> Result<PodGroup, String> {
+        convert::pod_group(object)
+    }
+    fn apply(state: &mut State, group: PodGroup) -> Change {
+        state.index.apply_pod_group(group)
+    }
+    fn delete(state: &mut State, namespace: Option<&str>, name: &str) -> Change {
+        state.index.delete_pod_group(&key(namespace, name))
+    }
+    fn reset(state: &mut State, groups: Vec<PodGroup>, _: Timestamp) -> Change {
+        state.index.reset_pod_groups(groups)
+    }
+    fn known(state: &State, namespace: Option<&str>, name: &str) -> Option<PodGroup> {
+        state.index.view().pod_groups.get(&key(namespace, name)).map(|group| (**group).clone())
     }
 }
 

@@ -63,7 +63,8 @@ use http::Endpoints;
 use inventory::{CATALOGUES, Inventory};
 use kinds::{
     Budgets, CsiNodes, DaemonSets, JobSets, Jobs, LeaderWorkerSets, Namespaces, NodeClaims, NodePools, Nodes,
-    Pods, Quotas, ReplicaSets, StatefulSets, StorageClasses, UNFINISHED_PODS, VolumeClaims, Volumes,
+    PodGroups, Pods, Quotas, ReplicaSets, StatefulSets, StorageClasses, UNFINISHED_PODS, VolumeClaims,
+    Volumes,
 };
 use leader::Elector;
 use lifecycle::Lifecycle;
@@ -152,6 +153,7 @@ pub async fn run_in(
         Budgets::NAME,
         JobSets::NAME,
         LeaderWorkerSets::NAME,
+        PodGroups::NAME,
         CATALOGUES,
     ];
     let (unsynced, unsynced_watch) = tokio::sync::watch::channel(Vec::from(kinds));
@@ -199,7 +201,8 @@ pub async fn run_in(
     background.spawn(watches.clone().run::<Quotas>(client.clone(), None));
     background.spawn(watches.clone().run::<Budgets>(client.clone(), None));
     background.spawn(watches.clone().run_when_installed::<JobSets>(client.clone()));
-    background.spawn(watches.run_when_installed::<LeaderWorkerSets>(client.clone()));
+    background.spawn(watches.clone().run_when_installed::<LeaderWorkerSets>(client.clone()));
+    background.spawn(watches.run_when_installed::<PodGroups>(client.clone()));
     let inventory = Inventory {
         config: config.clone(),
         world: world.clone(),

@@ -2,6 +2,7 @@
 
 mod budgets;
 mod gangs;
+mod pod_groups;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -393,6 +394,10 @@ impl ClusterIndex {
             });
             return if as_before { Change::Life } else { Change::Demand };
         }
+        if old.is_none() && self.lacks_group(pod) {
+            // The scheduler holds it without a word: it is a plan that says what is missing.
+            return Change::Demand;
+        }
         match (&pod.phase, old.map(|old| &old.phase)) {
             // It took room that may have been meant for another.
             (PodPhase::Bound { node }, before)
@@ -404,6 +409,12 @@ impl ClusterIndex {
             }
             _ => Change::Life,
         }
+    }
+
+    /// Whether the pod waits for a PodGroup that is not there.
+    fn lacks_group(&self, pod: &Pod) -> bool {
+        pod.phase == PodPhase::Waiting
+            && pod.group_key().is_some_and(|key| !self.state.pod_groups.contains_key(&key))
     }
 
     /// Whether the pod is on the node where it was planned.

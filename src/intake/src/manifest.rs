@@ -7,7 +7,8 @@ use k8s_openapi::api::node::v1::RuntimeClass;
 use k8s_openapi::api::{apps, core::v1 as k8s};
 use poolwright_api as api;
 use poolwright_core::{
-    Budget, Claim, DaemonSet, Namespace, Node, NodeDrivers, Pod, Pool, StorageClass, Volume, VolumeClaim,
+    Budget, Claim, DaemonSet, Namespace, Node, NodeDrivers, Pod, PodGroup, Pool, StorageClass, Volume,
+    VolumeClaim,
 };
 use serde_json::Value;
 
@@ -15,7 +16,7 @@ use crate::error::{IntakeError, Problem, object_name};
 use crate::runtime_class::{RuntimeClasses, admit};
 use crate::strict::read;
 use crate::workload::{self, Expansion};
-use crate::{budget, claim, daemonset, node, others, pool, volumes};
+use crate::{budget, claim, daemonset, node, others, pod_groups, pool, volumes};
 
 /// What the objects of one or more manifests come to.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -46,6 +47,8 @@ pub struct Manifest {
     pub node_drivers: Vec<NodeDrivers>,
     /// PodDisruptionBudgets.
     pub budgets: Vec<Budget>,
+    /// PodGroups.
+    pub pod_groups: Vec<PodGroup>,
     /// What was left out and why, in sentences.
     pub notes: Vec<String>,
 }
@@ -66,6 +69,7 @@ impl Manifest {
         self.storage_classes.extend(other.storage_classes);
         self.node_drivers.extend(other.node_drivers);
         self.budgets.extend(other.budgets);
+        self.pod_groups.extend(other.pod_groups);
         self.notes.extend(other.notes);
     }
 
@@ -86,7 +90,8 @@ impl Manifest {
         let volumes = self.volumes.iter().map(|volume| format!("PersistentVolume {}", volume.name));
         let storage = self.storage_classes.iter().map(|class| format!("StorageClass {}", class.name));
         let budgets = self.budgets.iter().map(|budget| format!("PodDisruptionBudget {}", budget.key));
-        let volumes = volume_claims.chain(volumes).chain(storage).chain(budgets);
+        let groups = self.pod_groups.iter().map(|group| format!("PodGroup {}", group.key));
+        let volumes = volume_claims.chain(volumes).chain(storage).chain(budgets).chain(groups);
         let mut seen = BTreeSet::new();
         let mut twice = BTreeSet::new();
         for name in pods
@@ -229,7 +234,7 @@ fn owner_uid(value: &Value) -> Option<String> {
 }
 
 /// Kinds that this room reads, with the one version it reads and whether they live in a namespace.
-const KINDS: [(&str, &str, bool); 18] = [
+const KINDS: [(&str, &str, bool); 19] = [
     ("Pod", "v1", true),
     ("Node", "v1", false),
     ("Namespace", "v1", false),
@@ -245,6 +250,7 @@ const KINDS: [(&str, &str, bool); 18] = [
     ("StorageClass", "storage.k8s.io/v1", false),
     ("CSINode", "storage.k8s.io/v1", false),
     ("PodDisruptionBudget", "policy/v1", true),
+    ("PodGroup", "scheduling.k8s.io/v1alpha2", true),
     ("NodePool", api::API_VERSION, false),
     ("NodeClaim", api::API_VERSION, false),
     ("KwokNodeClass", api::API_VERSION, false),
@@ -352,6 +358,11 @@ impl Object {
             "PodDisruptionBudget" => {
                 let budget = budget::convert_budget(&read(value)?).map_err(|problem| vec![problem])?;
                 manifest.budgets.push(budget);
+                return Ok(());
+            }
+            "PodGroup" => {
+                let group = pod_groups::convert(&read(value)?).map_err(|problem| vec![problem])?;
+                manifest.pod_groups.push(group);
                 return Ok(());
             }
             "RuntimeClass" => {

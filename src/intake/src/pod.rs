@@ -7,7 +7,7 @@ use poolwright_core::{Pod, PodKey, PodPhase, PodRole, PodSpec, Uid};
 
 use crate::error::{IntakeError, Problem, object_name};
 use crate::others::{self, Owner};
-use crate::{requests, rules, unmodelled, volumes, wishes};
+use crate::{pod_groups, requests, rules, unmodelled, volumes, wishes};
 
 /// The scheduler of pods that name none.
 const DEFAULT_SCHEDULER: &str = "default-scheduler";
@@ -46,6 +46,7 @@ pub(crate) fn convert(from: &k8s::Pod, path: &str) -> Result<Pod, Problem> {
         volumes: volumes::of_pod(&key.name, spec),
         priority: priority(spec),
         scheduler: spec.scheduler_name.clone().unwrap_or_else(|| DEFAULT_SCHEDULER.to_owned()),
+        group: pod_groups::group_of(spec),
         role: role(meta),
         phase: phase(from, spec),
         reserved_for: rules::reserved_for(spec.tolerations.as_deref().unwrap_or_default()),

@@ -5,6 +5,8 @@
 use k8s_openapi::api::core::v1 as k8s;
 use poolwright_core::UnmodelledRule;
 
+use crate::pod_groups;
+
 /// Every rule of this spec that is not modelled, apart from those found where a rule is read: node affinity, tolerations,
 /// pod affinity and anti-affinity, topology spread. `path` is that of the spec.
 pub(crate) fn find(path: &str, spec: &k8s::PodSpec) -> Vec<UnmodelledRule> {
@@ -20,8 +22,8 @@ pub(crate) fn find(path: &str, spec: &k8s::PodSpec) -> Vec<UnmodelledRule> {
     if is_some(spec.resource_claims.as_deref()) {
         add("resourceClaims".to_owned(), "dynamic resource allocation (DRA)");
     }
-    if spec.scheduling_group.is_some() {
-        add("schedulingGroup".to_owned(), "scheduling of a group of pods as one");
+    if spec.scheduling_group.is_some() && pod_groups::group_of(spec).is_none() {
+        add("schedulingGroup".to_owned(), "scheduling of a group of pods that is no PodGroup");
     }
     if spec.os.as_ref().is_some_and(|os| os.name != "linux") {
         add("os".to_owned(), "an operating system other than Linux");

@@ -7,6 +7,7 @@ use anyhow::{Context, Result};
 use k8s_openapi::api::apps::v1::DaemonSet;
 use k8s_openapi::api::core::v1::{self as k8s, Node, PersistentVolume, PersistentVolumeClaim, Pod};
 use k8s_openapi::api::policy::v1::PodDisruptionBudget;
+use k8s_openapi::api::scheduling::v1alpha2::PodGroup;
 use k8s_openapi::api::storage::v1::{CSINode, StorageClass};
 use kube::api::ListParams;
 use kube::{Api, Client, Resource, ResourceExt};
@@ -71,6 +72,7 @@ struct Objects {
     storage_classes: Vec<StorageClass>,
     node_drivers: Vec<CSINode>,
     budgets: Vec<PodDisruptionBudget>,
+    pod_groups: Vec<PodGroup>,
 }
 
 async fn read(flags: &InputFlags) -> Result<Objects> {
@@ -88,6 +90,7 @@ async fn read(flags: &InputFlags) -> Result<Objects> {
         storage_classes: list(&client, &ListParams::default()).await?,
         node_drivers: list(&client, &ListParams::default()).await?,
         budgets: list(&client, &ListParams::default()).await?,
+        pod_groups: pod_groups(&client).await?,
     })
 }
 
@@ -110,6 +113,14 @@ where
     }
 }
 
+/// PodGroups; none where the cluster does not have them, or we may not see them. Pods that belong to one say so then.
+async fn pod_groups(client: &Client) -> Result<Vec<PodGroup>> {
+    match Api::<PodGroup>::all(client.clone()).list(&ListParams::default()).await {
+        Err(kube::Error::Api(status)) if matches!(status.code, 403 | 404) => Ok(Vec::new()),
+        listed => Ok(listed.context("cannot list podgroups")?.items),
+    }
+}
+
 impl Objects {
     /// As decisions see it. Objects that cannot be read are left out, with a note.
     fn snapshot(&self, notes: &mut Vec<String>) -> Snapshot {
@@ -121,6 +132,7 @@ impl Objects {
         let volume_claims = convert(&self.volume_claims, poolwright_intake::volume_claim, notes);
         let volumes = convert(&self.volumes, poolwright_intake::volume, notes);
         let budgets = convert(&self.budgets, poolwright_intake::budget, notes);
+        let pod_groups = convert(&self.pod_groups, poolwright_intake::pod_group, notes);
         let storage_classes = self.storage_classes.iter().map(poolwright_intake::storage_class);
         let node_drivers = self.node_drivers.iter().map(poolwright_intake::node_drivers);
         Snapshot {
@@ -135,6 +147,7 @@ impl Objects {
             storage_classes: keyed(storage_classes, |class| class.name.clone()),
             node_drivers: keyed(node_drivers, |drivers| drivers.node.clone()),
             budgets: keyed(budgets, |budget| budget.key.clone()),
+            pod_groups: keyed(pod_groups, |group| group.key.clone()),
             ..Snapshot::default()
         }
     }

@@ -64,6 +64,9 @@ pub fn add(paths: &[PathBuf], snapshot: &mut Snapshot, notes: &mut Vec<String>) 
     for budget in manifest.budgets {
         snapshot.budgets.insert(budget.key.clone(), Arc::new(budget));
     }
+    for group in manifest.pod_groups {
+        snapshot.pod_groups.insert(group.key.clone(), Arc::new(group));
+    }
     for set in manifest.daemonsets {
         snapshot.daemonsets.insert(set.key.clone(), Arc::new(set));
     }

@@ -49,6 +49,7 @@ pub fn input(paths: &[PathBuf], offers: &Offers) -> Result<Input, Failure> {
         storage_classes,
         node_drivers,
         budgets,
+        pod_groups,
         mut notes,
     } = manifest;
     let implicit_pool = pools.is_empty();
@@ -67,6 +68,7 @@ pub fn input(paths: &[PathBuf], offers: &Offers) -> Result<Input, Failure> {
         storage_classes: keyed(storage_classes, |class| class.name.clone()),
         node_drivers: keyed(node_drivers, |drivers| drivers.node.clone()),
         budgets: keyed(budgets, |budget| budget.key.clone()),
+        pod_groups: keyed(pod_groups, |group| group.key.clone()),
         ..Snapshot::default()
     };
     let catalogue = if implicit_pool {

@@ -79,6 +79,7 @@ fn waiting(pod: TracePod) -> Pod {
         key: PodKey::new("", pod.name),
         priority: 0,
         scheduler: "default-scheduler".to_owned(),
+        group: None,
         role: PodRole::Workload,
         phase: PodPhase::Waiting,
         reserved_for: Vec::new(),

@@ -72,12 +72,15 @@ impl<'a> Scene<'a> {
     fn new(snapshot: &'a Snapshot, now: Timestamp, placement: Placement) -> Self {
         let mut expected: BTreeMap<&str, Vec<&Pod>> = BTreeMap::new();
         let mut unplanned = Vec::new();
+        // Whoever waits for a gang that is not whole may wait for ever.
+        let held = crate::plan::incomplete_gangs(snapshot);
+        let is_held = |pod: &Pod| pod.group_key().is_some_and(|key| held.contains(&key));
         for pod in snapshot.pods.unbound().filter(|pod| pod.role == PodRole::Workload) {
             match &pod.phase {
                 PodPhase::Waiting | PodPhase::Unschedulable { .. } if pod.deleting_since.is_none() => {
                     match earlier::planned_at(snapshot, pod) {
-                        Some(target) => expected.entry(target).or_default().push(pod),
-                        None => unplanned.push(pod),
+                        Some(target) if !is_held(pod) => expected.entry(target).or_default().push(pod),
+                        _ => unplanned.push(pod),
                     }
                 }
                 _ => {}

@@ -99,6 +99,8 @@ pub struct Pod {
     pub priority: i32,
     /// Which scheduler places it.
     pub scheduler: String,
+    /// `spec.schedulingGroup`: the name of the PodGroup that it belongs to, in its namespace.
+    pub group: Option<String>,
     /// What kind of pod it is.
     pub role: PodRole,
     /// Where it stands.
@@ -112,6 +114,13 @@ pub struct Pod {
     pub deleting_since: Option<Timestamp>,
     /// When it was created.
     pub created: Timestamp,
+}
+
+impl Pod {
+    /// The key of the PodGroup that it belongs to.
+    pub fn group_key(&self) -> Option<PodKey> {
+        Some(PodKey::new(&self.key.namespace, self.group.as_ref()?))
+    }
 }
 
 /// What kind of pod it is.

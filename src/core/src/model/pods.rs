@@ -21,6 +21,8 @@ pub struct Pods {
     unbound: Shared<PodKey, Arc<Pod>>,
     with_volumes: Shared<PodKey, Arc<Pod>>,
     owned: Shared<(Uid, PodKey), Arc<Pod>>,
+    /// By PodGroup.
+    grouped: Shared<(PodKey, PodKey), Arc<Pod>>,
     nodes: Shared<String, Arc<OnNode>>,
     /// By look and node, as [`OnNode::number`] has it.
     alike: Shared<Look, Shared<u32, Count>>,
@@ -107,6 +109,7 @@ impl PartialEq for Pods {
             && self.unbound == other.unbound
             && self.with_volumes == other.with_volumes
             && self.owned == other.owned
+            && self.grouped == other.grouped
             && self.nodes == other.nodes
             && self.alike_by_name() == other.alike_by_name()
     }
@@ -173,6 +176,14 @@ impl Pods {
         theirs.map(|(_, pod)| pod.as_ref())
     }
 
+    /// Pods of a PodGroup that have not ended, by key.
+    pub fn of_group<'a>(&'a self, group: &PodKey) -> impl Iterator<Item = &'a Pod> {
+        let group = group.clone();
+        let first = (group.clone(), PodKey::new("", ""));
+        let theirs = self.grouped.from(&first).take_while(move |((of, _), _)| *of == group);
+        theirs.map(|(_, pod)| pod.as_ref())
+    }
+
     /// The pods on a node.
     pub fn on_node(&self, name: &str) -> Option<&Arc<OnNode>> {
         self.nodes.get(name)
@@ -212,6 +223,9 @@ impl Pods {
         if let Some(owner) = pod.owner.as_ref().filter(|_| pod.role == PodRole::Workload) {
             self.owned.insert((owner.clone(), pod.key.clone()), pod.clone());
         }
+        if let Some(group) = pod.group_key() {
+            self.grouped.insert((group, pod.key.clone()), pod.clone());
+        }
         let PodPhase::Bound { node } = &pod.phase else {
             self.unbound.insert(pod.key.clone(), pod);
             return;
@@ -240,6 +254,9 @@ impl Pods {
     fn unfile(&mut self, pod: &Arc<Pod>) {
         if let Some(owner) = pod.owner.as_ref().filter(|_| pod.role == PodRole::Workload) {
             self.owned.remove(&(owner.clone(), pod.key.clone()));
+        }
+        if let Some(group) = pod.group_key() {
+            self.grouped.remove(&(group, pod.key.clone()));
         }
         let PodPhase::Bound { node } = &pod.phase else {
             self.unbound.remove(&pod.key);

@@ -13,6 +13,7 @@ use super::gang::Gang;
 use super::nodes::Nodes;
 use super::others::NamespaceLabels;
 use super::pod::{DaemonSet, PodKey, Uid};
+use super::pod_group::PodGroup;
 use super::pods::Pods;
 use super::pool::{NodeClassRef, Pool, PoolName};
 use super::quota::Quota;
@@ -40,6 +41,8 @@ pub struct Snapshot {
     pub workloads: Shared<(String, PodKey), Arc<Workload>>,
     /// What says how many of those controllers there will be, by kind and key.
     pub gangs: Shared<(String, PodKey), Arc<Gang>>,
+    /// PodGroups by key.
+    pub pod_groups: Shared<PodKey, Arc<PodGroup>>,
     /// ResourceQuotas by key.
     pub quotas: Shared<PodKey, Arc<Quota>>,
     /// PodDisruptionBudgets by key.

@@ -100,6 +100,7 @@ mod tests {
             spec: spec.clone(),
             priority: 0,
             scheduler: "default-scheduler".into(),
+            group: None,
             role: crate::PodRole::Workload,
             phase,
             reserved_for: Vec::new(),

@@ -1,6 +1,7 @@
 //! Demand: which pods want a node, and why the others do not.
 
 use super::earlier::planned_at;
+use super::groups::Groups;
 use super::room::Rooms;
 use super::volumes::Resolved;
 use super::{PlanOptions, UnplacedPod, UnplacedReason};
@@ -34,6 +35,7 @@ pub(super) fn collect<'a>(
     snapshot: &'a Snapshot,
     options: &PlanOptions,
     volumes: &Resolved<'_>,
+    groups: &Groups<'a>,
 ) -> Demand<'a> {
     let mut demand = Demand::default();
     for pod in snapshot.pods.unbound() {
@@ -64,6 +66,10 @@ pub(super) fn collect<'a>(
                     quoted(options)
                 ),
             );
+            continue;
+        }
+        if let Some((reason, message)) = groups.hold(pod) {
+            out(reason, message);
             continue;
         }
         let planned_at = planned_at(snapshot, pod);
@@ -99,6 +105,7 @@ pub(super) fn collect<'a>(
         }
         demand.wanting.push(Wanting { pod, planned_at, sticky_only: !tried });
     }
+    groups.retain_startable(snapshot, &mut demand);
     demand
 }
 

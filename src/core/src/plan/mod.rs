@@ -15,6 +15,7 @@ mod demand_units;
 mod demand_volumes;
 pub(crate) mod earlier;
 mod gpus;
+mod groups;
 mod layout;
 mod limits;
 mod memory;
@@ -35,6 +36,7 @@ mod words;
 pub use demand_source::{ExpectedPods, expected};
 pub(crate) use demand_source::{is_expected, kept_until};
 pub use gpus::Sharing;
+pub(crate) use groups::incomplete as incomplete_gangs;
 pub use memory::Memory;
 pub use relaxed::{Preferences, RelaxedPreference, RelaxedReason};
 pub use risk::SpotRisk;
@@ -129,13 +131,24 @@ pub fn plan(snapshot: &Snapshot, now: Timestamp, options: &PlanOptions, watch: &
     let mut company = company::Company::new(snapshot);
     let relations = topology::Relations::new(snapshot);
     let daemons = daemons::Daemons::new(snapshot);
-    let demand = demand::collect(snapshot, options, &resolved);
+    let groups = groups::Groups::new(snapshot);
+    let demand = demand::collect(snapshot, options, &resolved, &groups);
     let attachable = &resolved.attachable;
     let rooms = room::collect(snapshot, &daemons, &company, attachable);
     let mut supply = supply::collect(snapshot, &daemons, &company, attachable, options, now);
     company.set_least(snapshot, &daemons, &rooms, &supply);
-    let scene =
-        Scene { snapshot, volumes: &resolved, now, options, company, relations, daemons, demand, rooms };
+    let scene = Scene {
+        snapshot,
+        volumes: &resolved,
+        now,
+        options,
+        company,
+        relations,
+        daemons,
+        groups,
+        demand,
+        rooms,
+    };
     let Attempt { mut plan, limits_reached, violations, .. } = scene.weigh(&supply, watch);
     for (pool, sentence) in limits_reached {
         if let Some(findings) = supply.findings.get_mut(&pool) {
@@ -145,6 +158,7 @@ pub fn plan(snapshot: &Snapshot, now: Timestamp, options: &PlanOptions, watch: &
     if plan.refused.is_empty() {
         plan.refused = audit::audit(&resolved, options, &plan.claims, &plan.placements);
         plan.refused.extend(violations.iter().map(ToString::to_string));
+        plan.refused.extend(groups::audit(snapshot, &plan));
     }
     plan.again_at = [plan.again_at, believed_until].into_iter().flatten().min();
     if !plan.refused.is_empty() {
@@ -186,6 +200,7 @@ struct Scene<'a> {
     company: company::Company<'a>,
     relations: topology::Relations<'a>,
     daemons: daemons::Daemons<'a>,
+    groups: groups::Groups<'a>,
     demand: demand::Demand<'a>,
     rooms: room::Rooms<'a>,
 }
@@ -259,7 +274,8 @@ impl Scene<'_> {
         let mut attempts = 1;
         loop {
             let attempt = self.attempt(supply, &lessons, preferences, watch);
-            if attempts == ATTEMPTS || !self.learn(&mut lessons, &attempt) {
+            let learnt = attempts < ATTEMPTS && self.learn(&mut lessons, &attempt);
+            if !learnt && !self.leave_gangs_out(&mut lessons, &attempt.plan, attempts < ATTEMPTS) {
                 return attempt;
             }
             attempts += 1;
@@ -279,7 +295,8 @@ impl Scene<'_> {
         let mut unplaced = self.demand.unplaced.clone();
         // What an earlier plan decided stays decided: no order of events, and no restart, buys for the same pod twice.
         let wanting = self.demand.wanting.clone();
-        let settled = sticky::settle(wanting, snapshot, &mut rooms, company, now, &lessons.unsettled);
+        let mut settled = sticky::settle(wanting, snapshot, &mut rooms, company, now, &lessons.unsettled);
+        groups::Groups::leave_out(&lessons.gangs_left_out, &mut settled);
         unplaced.extend(settled.unplaced);
         let assigned = topology::assign(&topology::Inputs {
             snapshot,
@@ -413,6 +430,18 @@ impl Scene<'_> {
         };
         let (left, wishes) = (pinned_and_left, chosen.record());
         Attempt { plan, left, limits_reached, violations, wishes, floor }
+    }
+
+    /// Gangs that the plan has no room for as a whole are left out of the next: the less important half, for the others may
+    /// have room then. Whether there were any.
+    fn leave_gangs_out(&self, lessons: &mut topology::Lessons, plan: &Plan, half: bool) -> bool {
+        if !plan.refused.is_empty() {
+            return false;
+        }
+        let incomplete = self.groups.incomplete(self.snapshot, plan, &lessons.gangs_left_out);
+        let count = if half { incomplete.len().div_ceil(2) } else { incomplete.len() };
+        lessons.gangs_left_out.extend(incomplete.into_iter().take(count));
+        count > 0
     }
 
     /// Whether a plan shows something that the next attempt should know.

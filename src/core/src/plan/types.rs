@@ -236,6 +236,12 @@ pub enum UnplacedReason {
     UnmodelledRule,
     /// Its rules about other pods leave it no place: topology spread, pod affinity or anti-affinity.
     TopologyRule,
+    /// Its PodGroup is not there.
+    PodGroupMissing,
+    /// Its gang cannot have room for as many pods as it starts with.
+    GangIncomplete,
+    /// Its gang waits for more pods.
+    PodGroupPending,
     /// One of its volumes cannot be had until somebody changes something.
     VolumeUnusable,
     /// One of its volumes is about to be had, or another pod has it.
@@ -254,7 +260,7 @@ pub enum UnplacedReason {
 
 impl UnplacedReason {
     /// Every reason.
-    pub const ALL: [Self; 14] = [
+    pub const ALL: [Self; 17] = [
         Self::NoUsablePool,
         Self::NoOfferingFits,
         Self::LimitReached,
@@ -262,6 +268,9 @@ impl UnplacedReason {
         Self::PriceUnknown,
         Self::UnmodelledRule,
         Self::TopologyRule,
+        Self::PodGroupMissing,
+        Self::GangIncomplete,
+        Self::PodGroupPending,
         Self::VolumeUnusable,
         Self::VolumePending,
         Self::PreemptionInProgress,
@@ -281,6 +290,9 @@ impl UnplacedReason {
             Self::PriceUnknown => "PriceUnknown",
             Self::UnmodelledRule => "UnmodelledRule",
             Self::TopologyRule => "TopologyRule",
+            Self::PodGroupMissing => "PodGroupMissing",
+            Self::GangIncomplete => "GangIncomplete",
+            Self::PodGroupPending => "PodGroupPending",
             Self::VolumeUnusable => "VolumeUnusable",
             Self::VolumePending => "VolumePending",
             Self::PreemptionInProgress => "PreemptionInProgress",
@@ -303,6 +315,8 @@ impl UnplacedReason {
                 | Self::PriceUnknown
                 | Self::UnmodelledRule
                 | Self::TopologyRule
+                | Self::PodGroupMissing
+                | Self::GangIncomplete
                 | Self::VolumeUnusable
         )
     }

@@ -146,6 +146,7 @@ pub fn pod(name: &str, requests: ResourceList) -> Pod {
         volumes: vec![],
         priority: 0,
         scheduler: "default-scheduler".into(),
+        group: None,
         role: PodRole::Workload,
         phase: PodPhase::Unschedulable { since: at(0), message: "0/0 nodes are available".into() },
         reserved_for: vec![],

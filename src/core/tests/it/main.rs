@@ -20,6 +20,7 @@ mod limits;
 mod nominate;
 mod notices;
 mod packing;
+mod pod_groups;
 mod pools;
 mod preferences;
 mod prices;

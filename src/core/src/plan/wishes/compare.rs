@@ -63,7 +63,10 @@ impl Scene<'_> {
 
 /// Whether a pod may be left over because others, or it itself, got what they prefer.
 fn may_be_for_wishes(reason: UnplacedReason) -> bool {
-    matches!(reason, UnplacedReason::LimitReached | UnplacedReason::TopologyRule)
+    matches!(
+        reason,
+        UnplacedReason::LimitReached | UnplacedReason::TopologyRule | UnplacedReason::GangIncomplete
+    )
 }
 
 fn cost(plan: &Plan) -> UsdPerHour {

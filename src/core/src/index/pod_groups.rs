@@ -1,0 +1,21 @@
+//! PodGroups in the index.
+
+use super::{Change, ClusterIndex, put, reset};
+use crate::model::{PodGroup, PodKey};
+
+impl ClusterIndex {
+    /// A PodGroup was added or changed: pods that waited for it may be planned.
+    pub fn apply_pod_group(&mut self, group: PodGroup) -> Change {
+        put(&mut self.state.pod_groups, group.key.clone(), group)
+    }
+
+    /// A PodGroup is gone.
+    pub fn delete_pod_group(&mut self, key: &PodKey) -> Change {
+        self.state.pod_groups.remove(key).map_or(Change::None, |_| Change::Room)
+    }
+
+    /// Every PodGroup there is.
+    pub fn reset_pod_groups(&mut self, all: impl IntoIterator<Item = PodGroup>) -> Change {
+        reset(&mut self.state.pod_groups, all, |group| group.key.clone())
+    }
+}

@@ -1,0 +1,239 @@
+//! PodGroups: pods that the kube-scheduler holds until so many are there, and places together or not at all
+//! (`plugins/gangscheduling`, `schedule_one_podgroup.go`).
+//!
+//! A gang that cannot have room for as many pods as it starts with is bought nothing, and the plan is made anew without its
+//! pods. What was bought for it before stays theirs, for the missing room may be had later; a node that waits for a gang that
+//! is not whole counts as one without work ([`incomplete`]).
+
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BTreeSet};
+
+use jiff::Timestamp;
+
+use super::demand::{Demand, Wanting};
+use super::demand_source::is_expected;
+use super::earlier::planned_at;
+use super::sticky::Settled;
+use super::{Plan, UnplacedPod, UnplacedReason};
+use crate::model::{Pod, PodGroup, PodKey, PodPhase, Snapshot};
+
+/// The PodGroups of pods that wait, by key.
+#[derive(Debug, Default)]
+pub(super) struct Groups<'a> {
+    by_key: BTreeMap<PodKey, Standing<'a>>,
+}
+
+/// What is there of a PodGroup.
+#[derive(Debug)]
+struct Standing<'a> {
+    /// `None` when there is no such object.
+    group: Option<&'a PodGroup>,
+    /// Pods on nodes, those that are being deleted included: the scheduler counts them too.
+    bound: usize,
+    /// All its pods, whatever they wait for.
+    there: usize,
+    priority: i32,
+    created: Timestamp,
+}
+
+impl Standing<'_> {
+    /// With how many pods it starts; `None` where each is placed by itself.
+    fn least(&self) -> Option<usize> {
+        self.group?.min_count.map(|count| usize::try_from(count).unwrap_or(usize::MAX))
+    }
+}
+
+impl<'a> Groups<'a> {
+    pub fn new(snapshot: &'a Snapshot) -> Self {
+        let mut by_key = BTreeMap::new();
+        for key in snapshot.pods.unbound().filter_map(Pod::group_key) {
+            by_key.entry(key).or_insert_with_key(|key| standing(snapshot, key));
+        }
+        Self { by_key }
+    }
+
+    /// Why the scheduler does not try the pod yet, or nothing is bought for it whatever there is.
+    pub fn hold(&self, pod: &Pod) -> Option<(UnplacedReason, String)> {
+        let key = pod.group_key()?;
+        let standing = self.by_key.get(&key)?;
+        let Some(group) = standing.group else {
+            let message = format!(
+                "belongs to PodGroup {key} (`spec.schedulingGroup.podGroupName`), which is not there, and the scheduler holds it until it is; \
+                 create it, or if it is there let Poolwright list podgroups of scheduling.k8s.io/v1alpha2"
+            );
+            return Some((UnplacedReason::PodGroupMissing, message));
+        };
+        if let Some(rule) = group.unmodelled.first() {
+            let message = format!(
+                "its PodGroup {key} uses {} (`{}`), which Poolwright cannot follow, so it buys no node for it; remove the rule, or add nodes by hand",
+                rule.rule, rule.field
+            );
+            return Some((UnplacedReason::UnmodelledRule, message));
+        }
+        let least = standing.least()?;
+        let missing = least.checked_sub(standing.there).filter(|missing| *missing > 0)?;
+        let are = if standing.there == 1 { "is" } else { "are" };
+        let message = format!(
+            "waits for {missing} of {least} pods of its PodGroup {key}: {} {are} there, and the scheduler tries none before all {least} are",
+            standing.there
+        );
+        Some((UnplacedReason::PodGroupPending, message))
+    }
+
+    /// Takes pods out of the demand whose gang has too few pods that could be planned now. Those with a place keep it.
+    pub fn retain_startable(&self, snapshot: &Snapshot, demand: &mut Demand<'a>) {
+        let mut wanting: BTreeMap<PodKey, usize> = BTreeMap::new();
+        for key in demand.wanting.iter().filter(|want| !is_expected(&want.pod.key)).filter_map(group_of) {
+            *wanting.entry(key).or_default() += 1;
+        }
+        let mut held: BTreeMap<PodKey, (UnplacedReason, String)> = BTreeMap::new();
+        for (key, standing) in &self.by_key {
+            let can = wanting.get(key).copied().unwrap_or_default();
+            let Some(least) = standing.least().filter(|least| can > 0 && standing.bound + can < *least)
+            else {
+                continue;
+            };
+            let of = |left: &&UnplacedPod| belongs(snapshot, &left.pod, key);
+            let other = demand.unplaced.iter().filter(of).max_by_key(|left| left.reason.is_unmet_demand());
+            let unmet = other.is_some_and(|left| left.reason.is_unmet_demand());
+            let reason = if unmet { UnplacedReason::GangIncomplete } else { UnplacedReason::PodGroupPending };
+            let lacking = least - standing.bound - can;
+            let why = other.map_or_else(String::new, |left| format!("; pod {}: {}", left.pod, left.message));
+            let message = format!(
+                "waits for {lacking} of {least} pods of its PodGroup {key} that cannot be planned yet{why}"
+            );
+            held.insert(key.clone(), (reason, message));
+        }
+        if held.is_empty() {
+            return;
+        }
+        let Demand { wanting, unplaced } = demand;
+        wanting.retain(|want| {
+            let Some((reason, message)) = group_of(want).and_then(|key| held.get(&key)) else { return true };
+            let stays = want.planned_at.is_some();
+            if !stays {
+                let (pod, message) = (want.pod.key.clone(), message.clone());
+                unplaced.push(UnplacedPod { pod, reason: *reason, message });
+            }
+            stays
+        });
+    }
+
+    /// Gangs with room for fewer pods in the plan than they start with, the least important first, and why. Those that are
+    /// `known` are left out.
+    pub fn incomplete(
+        &self,
+        snapshot: &Snapshot,
+        plan: &Plan,
+        known: &BTreeMap<PodKey, String>,
+    ) -> Vec<(PodKey, String)> {
+        let placed = placed(snapshot, plan);
+        let mut found: Vec<(&PodKey, &Standing<'_>, String)> = Vec::new();
+        for (key, standing) in &self.by_key {
+            let have = placed.get(key).copied().unwrap_or_default();
+            let Some(least) = standing.least() else { continue };
+            if have == 0 || standing.bound + have >= least || known.contains_key(key) {
+                continue;
+            }
+            let of = |left: &&UnplacedPod| belongs(snapshot, &left.pod, key);
+            let other = plan.unplaced.iter().filter(of).max_by_key(|left| left.reason.is_unmet_demand());
+            let why = other.map_or_else(String::new, |left| format!("; pod {}: {}", left.pod, left.message));
+            let room = standing.bound + have;
+            let sentence = format!(
+                "{least} pods of its PodGroup {key} start together, and only {room} of them can have room, so nothing is bought for any{why}"
+            );
+            found.push((key, standing, sentence));
+        }
+        found.sort_by_key(|(key, standing, _)| (standing.priority, Reverse(standing.created), Reverse(*key)));
+        found.into_iter().map(|(key, _, sentence)| (key.clone(), sentence)).collect()
+    }
+
+    /// Takes the pods of these gangs out of what is to be planned.
+    pub fn leave_out(gangs: &BTreeMap<PodKey, String>, settled: &mut Settled<'a>) {
+        let Settled { open, unplaced, .. } = settled;
+        if gangs.is_empty() {
+            return;
+        }
+        open.retain(|want| {
+            let sentence = group_of(want).and_then(|key| gangs.get(&key));
+            if let Some(sentence) = sentence {
+                let (pod, message) = (want.pod.key.clone(), sentence.clone());
+                unplaced.push(UnplacedPod { pod, reason: UnplacedReason::GangIncomplete, message });
+            }
+            sentence.is_none()
+        });
+    }
+}
+
+/// Gangs for which something is bought that is not room for as many pods as they start with: a plan that has one is wrong.
+pub(super) fn audit(snapshot: &Snapshot, plan: &Plan) -> Vec<String> {
+    let placed = placed(snapshot, plan);
+    let bought_for = plan.claims.iter().flat_map(|claim| &claim.planned_pods);
+    let gangs: BTreeSet<PodKey> = bought_for.filter_map(|key| snapshot.pods.get(key)?.group_key()).collect();
+    let mut problems = Vec::new();
+    for key in gangs {
+        let standing = standing(snapshot, &key);
+        if standing.group.is_none() {
+            problems.push(format!("PodGroup {key} is not there, and a node is bought for its pods"));
+        }
+        let room = standing.bound + placed.get(&key).copied().unwrap_or_default();
+        if let Some(least) = standing.least().filter(|least| room < *least) {
+            problems.push(format!("PodGroup {key}: {least} pods start together, and {room} have room"));
+        }
+    }
+    problems
+}
+
+/// PodGroups whose pods the scheduler holds, whatever room they have: gangs of which fewer pods have a place than start
+/// together, and those that are not there.
+pub(crate) fn incomplete(snapshot: &Snapshot) -> BTreeSet<PodKey> {
+    let mut places: BTreeMap<PodKey, usize> = BTreeMap::new();
+    for pod in snapshot.pods.unbound() {
+        if let Some(key) = pod.group_key() {
+            let waits = matches!(pod.phase, PodPhase::Waiting | PodPhase::Unschedulable { .. });
+            let has = waits && pod.deleting_since.is_none() && planned_at(snapshot, pod).is_some();
+            *places.entry(key).or_default() += usize::from(has);
+        }
+    }
+    let starts = |(key, have): (PodKey, usize)| {
+        let standing = standing(snapshot, &key);
+        let is_held = standing
+            .group
+            .is_none_or(|_| standing.least().is_some_and(|least| standing.bound + have < least));
+        is_held.then_some(key)
+    };
+    places.into_iter().filter_map(starts).collect()
+}
+
+fn standing<'a>(snapshot: &'a Snapshot, key: &PodKey) -> Standing<'a> {
+    let group = snapshot.pod_groups.get(key).map(AsRef::as_ref);
+    let mut standing = Standing { group, bound: 0, there: 0, priority: i32::MIN, created: Timestamp::MAX };
+    for pod in snapshot.pods.of_group(key).filter(|pod| !is_expected(&pod.key)) {
+        standing.there += 1;
+        standing.bound += usize::from(matches!(pod.phase, PodPhase::Bound { .. }));
+        standing.priority = standing.priority.max(pod.priority);
+        standing.created = standing.created.min(pod.created);
+    }
+    standing
+}
+
+/// How many pods of each PodGroup a plan places; those that are still to come are not there to start.
+fn placed(snapshot: &Snapshot, plan: &Plan) -> BTreeMap<PodKey, usize> {
+    let on_rooms = plan.placements.iter().map(|placement| &placement.pod);
+    let on_new = plan.claims.iter().flat_map(|claim| &claim.planned_pods);
+    let mut placed: BTreeMap<PodKey, usize> = BTreeMap::new();
+    for key in on_rooms.chain(on_new).filter(|key| !is_expected(key)) {
+        if let Some(group) = snapshot.pods.get(key).and_then(|pod| pod.group_key()) {
+            *placed.entry(group).or_default() += 1;
+        }
+    }
+    placed
+}
+
+fn group_of(want: &Wanting<'_>) -> Option<PodKey> {
+    want.pod.group_key()
+}
+
+fn belongs(snapshot: &Snapshot, pod: &PodKey, group: &PodKey) -> bool {
+    !is_expected(pod) && snapshot.pods.get(pod).and_then(|pod| pod.group_key()).as_ref() == Some(group)
+}

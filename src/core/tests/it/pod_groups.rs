@@ -1,0 +1,271 @@
+//! PodGroups: gangs that the scheduler places together or not at all are bought together or not at all.
+
+use poolwright_core::index::{Change, ClusterIndex};
+use poolwright_core::plan::{Plan, PlanOptions, UnplacedReason, plan};
+use poolwright_core::*;
+use poolwright_solver::NeverStop;
+
+use crate::kit::*;
+
+impl Put for PodGroup {
+    fn put(self, snapshot: &mut Snapshot) {
+        snapshot.pod_groups.insert(self.key.clone(), self.into());
+    }
+}
+
+fn group(name: &str, min_count: Option<u32>) -> PodGroup {
+    PodGroup { key: key(name), uid: Uid(format!("group-{name}")), min_count, unmodelled: vec![] }
+}
+
+/// A pod of this group that fills a g5.xlarge.
+fn member(group: &str, at: usize) -> Pod {
+    Pod { group: Some(group.into()), ..pod(&format!("{group}-{at}"), requests(3, 12, 1)) }
+}
+
+/// The same, before the scheduler tried it: what it holds looks so.
+fn held(group: &str, at: usize) -> Pod {
+    Pod { phase: PodPhase::Waiting, ..member(group, at) }
+}
+
+fn members(group: &str, count: usize) -> Vec<Pod> {
+    (0..count).map(|at| member(group, at)).collect()
+}
+
+/// At most so many nodes, each of which holds one member.
+fn nodes(most: u64) -> Snapshot {
+    let limits = PoolLimits { nodes: Some(most), ..PoolLimits::default() };
+    let kinds = vec![Kind("g5.xlarge", room(4, 16, 1), Some("a10g"), &[("a", "1.006"), ("b", "1.006")])];
+    cluster(catalogue(kinds), [Pool { limits, ..pool("gpu") }])
+}
+
+fn why(plan: &Plan, name: &str) -> (UnplacedReason, String) {
+    let left = plan.unplaced.iter().find(|left| left.pod.name == name).unwrap();
+    (left.reason, left.message.clone())
+}
+
+#[test]
+fn a_gang_that_fits_is_bought_whole() {
+    let snapshot = with(with(nodes(4), [group("train", Some(4))]), members("train", 4));
+    let plan = planned(&snapshot);
+    assert_eq!(names(&plan), ["train-0", "train-1", "train-2", "train-3"]);
+    assert_eq!(plan.unplaced, []);
+}
+
+#[test]
+fn a_gang_of_which_one_pod_has_no_room_is_bought_nothing_and_told_why() {
+    let snapshot = with(with(nodes(3), [group("train", Some(4))]), members("train", 4));
+    let plan = planned(&snapshot);
+    assert_eq!((plan.claims.len(), plan.unplaced.len()), (0, 4));
+    for left in &plan.unplaced {
+        assert_eq!(left.reason, UnplacedReason::GangIncomplete);
+        assert!(
+            left.message.starts_with(
+                "4 pods of its PodGroup default/train start together, and only 3 of them can have room, \
+                 so nothing is bought for any; pod default/train-"
+            ),
+            "{}",
+            left.message
+        );
+        assert!(left.message.contains("limit"), "{}", left.message);
+    }
+}
+
+#[test]
+fn what_a_gang_cannot_use_goes_to_others() {
+    let single = pod("single", requests(3, 12, 1));
+    let snapshot =
+        with(with(nodes(3), [group("train", Some(4))]), members("train", 4).into_iter().chain([single]));
+    assert_eq!(names(&planned(&snapshot)), ["single"]);
+}
+
+#[test]
+fn of_two_gangs_that_cannot_both_be_had_the_more_important_is_bought_then_the_older() {
+    let later = |pods: Vec<Pod>| pods.into_iter().map(|pod| Pod { created: at(5), ..pod });
+    let groups = [group("first", Some(3)), group("second", Some(3))];
+    let all: Vec<Pod> = members("first", 3).into_iter().chain(later(members("second", 3))).collect();
+    let snapshot = with(with(nodes(5), groups), all.clone());
+    assert_eq!(names(&planned(&snapshot)), ["first-0", "first-1", "first-2"]);
+    let important =
+        all.into_iter().map(|pod| Pod { priority: i32::from(pod.group.as_deref() == Some("second")), ..pod });
+    assert_eq!(names(&planned(&with(snapshot, important))), ["second-0", "second-1", "second-2"]);
+}
+
+#[test]
+fn many_gangs_under_one_limit_leave_none_in_part() {
+    let names_of: Vec<String> = (0..9).map(|at| format!("gang{at}")).collect();
+    let groups = names_of.iter().map(|name| group(name, Some(3)));
+    let pods = names_of.iter().flat_map(|name| members(name, 3));
+    let plan = planned(&with(with(nodes(14), groups), pods));
+    for name in &names_of {
+        let placed = names(&plan).iter().filter(|pod| pod.starts_with(name.as_str())).count();
+        assert!(placed == 0 || placed == 3, "{placed} of {name}");
+    }
+    assert!(names(&plan).len() >= 6, "some of them fit: {:?}", names(&plan));
+}
+
+#[test]
+fn pods_beyond_the_least_count_are_bought_as_far_as_there_is_room() {
+    let snapshot = with(with(nodes(5), [group("train", Some(4))]), members("train", 7));
+    let plan = planned(&snapshot);
+    assert_eq!(names(&plan).len(), 5);
+    assert!(
+        plan.unplaced.iter().all(|left| left.reason == UnplacedReason::LimitReached),
+        "{:?}",
+        plan.unplaced
+    );
+}
+
+#[test]
+fn a_gang_that_is_not_all_there_waits_and_says_for_how_many() {
+    let pods = (0..3).map(|at| held("train", at));
+    let snapshot = with(with(nodes(9), [group("train", Some(8))]), pods);
+    let plan = planned(&snapshot);
+    assert_eq!(plan.claims, []);
+    let (reason, message) = why(&plan, "train-0");
+    assert_eq!(reason, UnplacedReason::PodGroupPending);
+    assert_eq!(
+        message,
+        "waits for 5 of 8 pods of its PodGroup default/train: 3 are there, and the scheduler tries none before all 8 are"
+    );
+    let all = (0..8).map(|at| member("train", at));
+    assert_eq!(names(&planned(&with(snapshot, all))).len(), 8);
+}
+
+#[test]
+fn a_gang_of_which_the_scheduler_has_tried_only_some_waits_for_the_others() {
+    let snapshot = with(with(nodes(4), [group("train", Some(3))]), members("train", 2));
+    let plan = planned(&with(snapshot, [held("train", 2)]));
+    assert_eq!(plan.claims, []);
+    let (reason, message) = why(&plan, "train-0");
+    assert_eq!(reason, UnplacedReason::PodGroupPending);
+    assert_eq!(
+        message,
+        "waits for 1 of 3 pods of its PodGroup default/train that cannot be planned yet; \
+         pod default/train-2: the scheduler has not tried it yet"
+    );
+    assert_eq!(why(&plan, "train-2").0, UnplacedReason::NotYetTried);
+}
+
+#[test]
+fn pods_that_run_count_and_only_the_missing_ones_are_bought() {
+    let pods = (0..4).map(|at| match at {
+        3 => member("train", at),
+        _ => bound(member("train", at), "n"),
+    });
+    let plan = planned(&with(with(nodes(4), [group("train", Some(4))]), pods));
+    assert_eq!(names(&plan), ["train-3"]);
+}
+
+#[test]
+fn pods_of_a_basic_group_are_planned_like_any() {
+    let plan = planned(&with(with(nodes(3), [group("train", None)]), members("train", 4)));
+    assert_eq!((names(&plan).len(), plan.unplaced.len()), (3, 1));
+    assert_eq!(plan.unplaced[0].reason, UnplacedReason::LimitReached);
+}
+
+#[test]
+fn a_group_that_is_not_there_is_named_and_nothing_is_bought() {
+    let snapshot = with(nodes(9), [held("train", 0), member("train", 1)]);
+    let plan = planned(&snapshot);
+    assert_eq!(plan.claims, []);
+    for name in ["train-0", "train-1"] {
+        let (reason, message) = why(&plan, name);
+        assert_eq!(reason, UnplacedReason::PodGroupMissing);
+        assert!(reason.is_unmet_demand() && message.contains("PodGroup default/train"), "{message}");
+    }
+    let mut index = ClusterIndex::new();
+    assert_eq!(index.apply_pod(held("train", 0)), Change::Demand, "somebody has to say so");
+    let there = group("train", Some(2));
+    assert_eq!(index.apply_pod_group(there.clone()), Change::Room, "planned anew once it comes");
+    assert_eq!(index.apply_pod_group(there.clone()), Change::None);
+    assert_eq!(index.apply_pod(held("train", 1)), Change::Life);
+    assert_eq!(index.reset_pod_groups([there]), Change::None);
+    assert_eq!(index.delete_pod_group(&key("train")), Change::Room);
+}
+
+#[test]
+fn what_a_group_asks_beyond_the_model_is_named() {
+    let rule = UnmodelledRule {
+        field: "spec.schedulingConstraints.topology".into(),
+        rule: "all pods in one topology domain".into(),
+    };
+    let group = PodGroup { unmodelled: vec![rule], ..group("train", Some(1)) };
+    let plan = planned(&with(with(nodes(9), [group]), members("train", 1)));
+    let (reason, message) = why(&plan, "train-0");
+    assert_eq!((reason, plan.claims.len()), (UnplacedReason::UnmodelledRule, 0));
+    assert!(message.contains("`spec.schedulingConstraints.topology`") && message.contains("default/train"));
+}
+
+#[test]
+fn groups_of_the_same_name_in_two_namespaces_are_two() {
+    let elsewhere = |pod: Pod| Pod { key: PodKey::new("other", &pod.key.name), ..pod };
+    let mut pods = members("train", 2);
+    pods.extend((0..2).map(|at| elsewhere(member("train", at))));
+    let plan = planned(&with(with(nodes(9), [group("train", Some(3))]), pods));
+    assert_eq!(plan.claims, []);
+    assert_eq!(plan.unplaced[0].reason, UnplacedReason::PodGroupPending);
+    assert_eq!(plan.unplaced[3].reason, UnplacedReason::PodGroupMissing);
+}
+
+#[test]
+fn manifests_of_a_gang_are_planned_whole_before_any_scheduler_saw_them() {
+    let pods = (0..4).map(|at| held("train", at));
+    let snapshot = with(with(nodes(4), [group("train", Some(4))]), pods);
+    let options = PlanOptions { include_waiting: true, ..PlanOptions::default() };
+    assert_eq!(plan(&snapshot, at(10), &options, &mut NeverStop).claims.len(), 4);
+}
+
+/// Four members with a node each on its way; `nodes` says how many may be there at all.
+fn under_way(most: u64) -> Snapshot {
+    let first = with(with(nodes(4), [group("train", Some(4))]), members("train", 4));
+    let after = carried_out(&first, &planned(&first), 11);
+    let pools = nodes(most).pools;
+    Snapshot { pools, ..after }
+}
+
+#[test]
+fn a_gang_whose_nodes_are_on_their_way_is_not_bought_again() {
+    let plan = planned_at(&under_way(4), 20);
+    assert_eq!((plan.claims.len(), plan.placements.len()), (0, 4));
+}
+
+#[test]
+fn a_node_that_is_lost_is_bought_again_for_the_gang_that_waits() {
+    let mut after = under_way(4);
+    let lost = after.claims.values().next().unwrap().name.clone();
+    after.claims.remove(&lost);
+    let plan = planned_at(&after, 20);
+    assert_eq!((plan.claims.len(), plan.placements.len(), plan.unplaced.len()), (1, 3, 0));
+}
+
+#[test]
+fn where_it_cannot_be_had_again_the_other_nodes_count_as_empty_and_keep_the_places() {
+    let mut after = under_way(3);
+    let lost = after.claims.values().next().unwrap().name.clone();
+    after.claims.remove(&lost);
+    let plan = planned_at(&after, 20);
+    assert_eq!((plan.claims.len(), plan.placements.len()), (0, 3));
+    assert_eq!(plan.unplaced[0].reason, UnplacedReason::GangIncomplete);
+    after.nominations.clone_from(&plan.nominations);
+    let claim = after.claims.values().next().unwrap().as_ref().clone();
+    let (name, id) = (claim.name.clone(), format!("kwok://{}", claim.name));
+    let ready = true_since(launched(claim), ConditionType::Launched, 12);
+    let ready = true_since(true_since(ready, ConditionType::Registered, 13), ConditionType::Initialized, 14);
+    let there = Node { provider_id: Some(id), ..node("n", room(4, 16, 1)) };
+    let open = with(with(after, [Claim { node_name: Some("n".into()), ..ready }]), [there]);
+    let empties = |snapshot: &Snapshot| {
+        let is_empty = |action: &Action| {
+            matches!(action, Action::SetConditions { subject: Subject::Claim(claim), conditions }
+                if *claim == name && conditions.iter().any(|one| one.kind == ConditionType::Empty
+                    && one.status == ConditionStatus::True))
+        };
+        decide(snapshot, at(30)).actions.iter().any(is_empty)
+    };
+    assert!(empties(&open), "it waits for a gang that is not whole");
+    let mut whole = open;
+    whole.nominations.insert(
+        plan.unplaced[0].pod.clone(),
+        (Uid(format!("pod-{}", plan.unplaced[0].pod.name)), "new".into()),
+    );
+    assert!(!empties(&whole), "it waits for its pod");
+}

@@ -1,0 +1,57 @@
+//! PodGroups, as the kube-scheduler of Kubernetes 1.36 knows them. Other schedulers have kinds of the same name in other
+//! groups; those are theirs.
+
+use k8s_openapi::api::core::v1::PodSpec;
+use k8s_openapi::api::scheduling::v1alpha2 as k8s;
+use poolwright_core::{PodGroup, UnmodelledRule};
+
+use crate::error::{IntakeError, Problem, object_name};
+use crate::pod::{key_of, uid_of};
+
+/// A PodGroup as decisions see it. Fails only on a policy that no API server would have accepted.
+///
+/// `disruptionMode` and `priority` say whom the scheduler preempts and change nothing that is bought; `resourceClaims` are
+/// nothing without pods that name them, which are left alone for that (`spec.resourceClaims` of the pod).
+pub fn pod_group(from: &k8s::PodGroup) -> Result<PodGroup, IntakeError> {
+    let meta = &from.metadata;
+    convert(from).map_err(|problem| {
+        let namespace = meta.namespace.as_deref().or(Some("default"));
+        problem.of(object_name("PodGroup", namespace, meta.name.as_deref()))
+    })
+}
+
+pub(crate) fn convert(from: &k8s::PodGroup) -> Result<PodGroup, Problem> {
+    let (meta, spec) = (&from.metadata, &from.spec);
+    let mut unmodelled = Vec::new();
+    let mut add = |field: &str, rule: &str| {
+        unmodelled.push(UnmodelledRule { field: field.to_owned(), rule: rule.to_owned() });
+    };
+    let policy = &spec.scheduling_policy;
+    let min_count = match (&policy.gang, &policy.basic) {
+        (Some(_), Some(_)) => {
+            let cause = "a PodGroup is a gang or basic, not both";
+            return Err(Problem::new("spec.schedulingPolicy", cause, "remove one of them"));
+        }
+        (Some(gang), None) => {
+            let count = u32::try_from(gang.min_count).ok().filter(|count| *count > 0);
+            let cause = || format!("{} is not a number of pods", gang.min_count);
+            let problem = || Problem::new("spec.schedulingPolicy.gang.minCount", cause(), "write at least 1");
+            Some(count.ok_or_else(problem)?)
+        }
+        (None, Some(_)) => None,
+        (None, None) => {
+            add("spec.schedulingPolicy", "a policy that is neither basic nor gang");
+            None
+        }
+    };
+    let constraints = spec.scheduling_constraints.as_ref();
+    if constraints.and_then(|all| all.topology.as_ref()).is_some_and(|all| !all.is_empty()) {
+        add("spec.schedulingConstraints.topology", "all pods of a group in one topology domain");
+    }
+    Ok(PodGroup { key: key_of(meta), uid: uid_of(meta), min_count, unmodelled })
+}
+
+/// The PodGroup that a pod belongs to, by name.
+pub(crate) fn group_of(spec: &PodSpec) -> Option<String> {
+    spec.scheduling_group.as_ref()?.pod_group_name.clone().filter(|name| !name.is_empty())
+}
