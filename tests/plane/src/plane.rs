@@ -37,6 +37,9 @@ const CONTROLLERS: &str = "daemonset-controller,deployment-controller,disruption
     replicaset-controller,statefulset-controller,taint-eviction-controller,\
     ttl-after-finished-controller";
 
+/// What PodGroups need of the API server and the scheduler.
+const GANG_GATES: &str = "--feature-gates=GenericWorkload=true,GangScheduling=true";
+
 /// Which programs run beside etcd and kube-apiserver.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Options {
@@ -44,6 +47,7 @@ pub struct Options {
     controllers: bool,
     kwok: bool,
     extender: Option<u16>,
+    gangs: bool,
 }
 
 impl Options {
@@ -54,7 +58,7 @@ impl Options {
 
     /// All five programs: pods are scheduled and run on KWOK nodes, workloads make pods, garbage goes.
     pub fn everything() -> Self {
-        Self { scheduler: true, controllers: true, kwok: true, extender: None }
+        Self { scheduler: true, controllers: true, kwok: true, ..Self::default() }
     }
 
     /// Adds kube-scheduler: pods bind, or get their real `PodScheduled=False`.
@@ -75,6 +79,13 @@ impl Options {
     /// Adds kube-controller-manager: workloads make pods, the not-ready taint goes from ready nodes, garbage goes.
     pub fn with_controllers(mut self) -> Self {
         self.controllers = true;
+        self
+    }
+
+    /// Serves PodGroups (`scheduling.k8s.io/v1alpha2`, Kubernetes 1.36) and has kube-scheduler place those that are gangs
+    /// together: alpha features, which are off in most clusters.
+    pub fn with_gang_scheduling(mut self) -> Self {
+        self.gangs = true;
         self
     }
 
@@ -181,7 +192,8 @@ impl ControlPlane {
         }
         if options.scheduler {
             fs::write(at("scheduler.yaml"), scheduler_yaml(&kubeconfig, options))?;
-            processes.push(start(Program::Scheduler, &scheduler_flags(&at("scheduler.yaml"), &kubeconfig))?);
+            let flags = scheduler_flags(&at("scheduler.yaml"), &kubeconfig, options);
+            processes.push(start(Program::Scheduler, &flags)?);
         }
         if options.kwok {
             fs::write(at("stages.yaml"), STAGES)?;
@@ -279,7 +291,7 @@ fn api_server_flags(directory: &Path, etcd_url: &str, port: u16, options: Option
     let certificates = directory.join("certificates");
     // The server makes a key for its certificate before it reads the one for service accounts, so one key serves both.
     let key = certificates.join("apiserver.key");
-    vec![
+    let mut flags = vec![
         format!("--etcd-servers={etcd_url}"),
         "--bind-address=127.0.0.1".to_owned(),
         "--advertise-address=127.0.0.1".to_owned(),
@@ -300,7 +312,12 @@ fn api_server_flags(directory: &Path, etcd_url: &str, port: u16, options: Option
         "--service-cluster-ip-range=10.96.0.0/16".to_owned(),
         "--endpoint-reconciler-type=none".to_owned(),
         "--allow-privileged".to_owned(),
-    ]
+    ];
+    if options.gangs {
+        flags.push(GANG_GATES.to_owned());
+        flags.push("--runtime-config=scheduling.k8s.io/v1alpha2=true".to_owned());
+    }
+    flags
 }
 
 fn controller_manager_flags(kubeconfig: &Path) -> Vec<String> {
@@ -314,13 +331,17 @@ fn controller_manager_flags(kubeconfig: &Path) -> Vec<String> {
     ]
 }
 
-fn scheduler_flags(config: &Path, kubeconfig: &Path) -> Vec<String> {
-    vec![
+fn scheduler_flags(config: &Path, kubeconfig: &Path, options: Options) -> Vec<String> {
+    let mut flags = vec![
         format!("--config={}", config.display()),
         format!("--authentication-kubeconfig={}", kubeconfig.display()),
         format!("--authorization-kubeconfig={}", kubeconfig.display()),
         "--secure-port=0".to_owned(),
-    ]
+    ];
+    if options.gangs {
+        flags.push(GANG_GATES.to_owned());
+    }
+    flags
 }
 
 fn kwok_flags(stages: &Path, kubeconfig: &Path) -> Vec<String> {

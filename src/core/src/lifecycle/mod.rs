@@ -17,7 +17,7 @@ use jiff::{SignedDuration, Timestamp};
 use serde::{Deserialize, Serialize};
 
 use crate::action::{Action, ConditionStatus, ConditionType, ConditionUpdate, Notice, NoticeKind, Subject};
-use crate::model::{Claim, ClaimName, Node, Pod, PodPhase, PodRole, Snapshot};
+use crate::model::{Claim, ClaimName, Node, Pod, PodKey, PodPhase, PodRole, Snapshot};
 use crate::plan::ExpectedPods;
 use crate::plan::earlier;
 
@@ -61,6 +61,8 @@ struct Scene<'a> {
     last: Cell<(*const Claim, Option<&'a Node>)>,
     /// Waiting workload pods, by the claim they are planned for.
     expected: BTreeMap<&'a str, Vec<&'a Pod>>,
+    /// Since when all nodes are open that the waiting pods of a gang are planned for; `None` while one is not.
+    gangs: BTreeMap<PodKey, Option<Timestamp>>,
     /// Waiting workload pods that no plan placed.
     unplanned: Vec<&'a Pod>,
     /// Pods that are still to come.
@@ -86,6 +88,7 @@ impl<'a> Scene<'a> {
                 _ => {}
             }
         }
+        let gangs = open_since(snapshot, &expected);
         let coming = crate::plan::expected(snapshot, now);
         let decision = Decision::default();
         Self {
@@ -94,6 +97,7 @@ impl<'a> Scene<'a> {
             placement,
             last: Cell::new((std::ptr::null(), None)),
             expected,
+            gangs,
             unplanned,
             coming,
             decision,
@@ -125,6 +129,14 @@ impl<'a> Scene<'a> {
     /// Waiting pods that are planned for the claim.
     fn expected(&self, claim: &Claim) -> &[&'a Pod] {
         self.expected.get(claim.name.0.as_str()).map_or(&[], Vec::as_slice)
+    }
+
+    /// Since when the pods that are planned for the claim can come: since its node is open, and for those of a gang, which the
+    /// scheduler places together or not at all, since all nodes of the gang are.
+    fn ready_since(&self, claim: &Claim) -> Option<Timestamp> {
+        let own = claim.since(ConditionType::Initialized);
+        let gangs = self.expected(claim).iter().filter_map(|pod| self.gangs.get(&pod.group_key()?));
+        gangs.fold(own, |since, gang| Some(since?.max((*gang)?)))
     }
 
     /// Whether the providers do not know the claim's instance any more, by a listing that had to show it.
@@ -180,6 +192,26 @@ impl<'a> Scene<'a> {
         let (name, uid) = (claim.name.clone(), claim.uid.clone());
         self.act(Action::DeleteClaim { claim: name, uid, only_if_empty });
     }
+}
+
+/// Since when all nodes of each gang are open, by the claims of pods that wait.
+fn open_since(
+    snapshot: &Snapshot,
+    expected: &BTreeMap<&str, Vec<&Pod>>,
+) -> BTreeMap<PodKey, Option<Timestamp>> {
+    let mut gangs: BTreeMap<PodKey, Option<Timestamp>> = BTreeMap::new();
+    for (target, pods) in expected {
+        for key in pods.iter().filter_map(|pod| pod.group_key()) {
+            if snapshot.pod_groups.get(&key).is_none_or(|group| group.min_count.is_none()) {
+                continue;
+            }
+            let Some(claim) = snapshot.claims.get(&ClaimName((*target).to_owned())) else { continue };
+            let since = claim.since(ConditionType::Initialized);
+            let known = gangs.entry(key).or_insert(since);
+            *known = known.and_then(|known| Some(known.max(since?)));
+        }
+    }
+    gangs
 }
 
 fn is(kind: ConditionType, reason: &str, message: impl Into<String>) -> ConditionUpdate {

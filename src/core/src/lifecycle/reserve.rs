@@ -14,7 +14,7 @@ use crate::action::{Action, ConditionType};
 use crate::model::{Claim, ClaimName, Effect, Node, Pod, PodKey, Taint, Uid};
 use crate::rules;
 
-/// A reservation ends this long after its node opened. Counted from a recorded time: no restart makes it longer.
+/// A reservation ends this long after its node opened, one for pods of a gang after all nodes of the gang did. Counted from a recorded time: no restart makes it longer.
 const LIMIT: SignedDuration = SignedDuration::from_secs(60);
 /// The longest value that a taint may have.
 const LONGEST_VALUE: usize = 63;
@@ -51,13 +51,14 @@ pub(super) fn holds(scene: &mut Scene<'_>, claim: &Claim) -> bool {
     let initialized = claim.since(ConditionType::Initialized);
     let wanted = !scene.expected(claim).is_empty() || initialized.is_some() && is_under_way(scene);
     let expected = scene.expected(claim);
+    let ready = scene.ready_since(claim);
     let can_be_let_in = |pod: &&Pod| !scene.snapshot.unpatchable.contains(&pod.key.namespace);
     scene.placement == Placement::Reserve
         && claim.name.0.len() <= LONGEST_VALUE
         && claim.since(ConditionType::Disrupting).is_none()
         && wanted
         && expected.iter().all(can_be_let_in)
-        && initialized.is_none_or(|since| !scene.ended(after(since, LIMIT)))
+        && ready.is_none_or(|since| !scene.ended(after(since, LIMIT)))
 }
 
 /// Whether pods wait that were planned, or began to wait so lately that a plan for them may be under way. One that waits

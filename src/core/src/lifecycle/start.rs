@@ -249,7 +249,7 @@ fn initialized(scene: &mut Scene<'_>, claim: &Claim, node_name: &str) {
 
 /// Says when the scheduler does not put pods where they were planned: they hold a paid node that does nothing.
 fn refused(scene: &mut Scene<'_>, claim: &Claim, node: &Node) {
-    let Some(open_since) = claim.since(ConditionType::Initialized) else { return };
+    let Some(open_since) = scene.ready_since(claim) else { return };
     let waiting: Vec<(PodKey, Timestamp, String)> = scene
         .expected(claim)
         .iter()

@@ -269,3 +269,23 @@ fn where_it_cannot_be_had_again_the_other_nodes_count_as_empty_and_keep_the_plac
     );
     assert!(!empties(&whole), "it waits for its pod");
 }
+
+#[test]
+fn a_node_stays_reserved_until_the_last_one_of_its_gang_has_been_open_for_a_minute() {
+    let pods = ["p", "q"].map(|name| Pod { group: Some("train".into()), ..pod(name, requests(1, 1, 1)) });
+    let reserved = Node { taints: vec![taint(RESERVED_TAINT, "c")], ..claimed_node() };
+    let other = Claim { name: ClaimName("d".into()), planned_pods: vec![key("q")], ..claim() };
+    let base = with(with(with(cluster(aws(), [pool("gpu")]), [group("train", Some(2))]), pods), [reserved]);
+    let lifted = |other: Claim, seconds| {
+        let snapshot = with(base.clone(), [initialized(), other]);
+        let is_lifted = |action: &Action| matches!(action, Action::SetTaints { node, taints } if node == "n" && taints.is_empty());
+        let actions = decide(&snapshot, at(seconds)).actions;
+        let complains =
+            |action: &Action| matches!(action, Action::Tell(one) if one.reason == "NotScheduledAsPlanned");
+        (actions.iter().any(is_lifted), actions.iter().any(complains))
+    };
+    assert_eq!(lifted(other.clone(), 200), (false, false), "the other node is still on its way");
+    let open = Claim { node_name: Some("m".into()), ..true_since(other, ConditionType::Initialized, 180) };
+    assert_eq!(lifted(open.clone(), 239), (false, false));
+    assert_eq!(lifted(open, 240), (true, true));
+}

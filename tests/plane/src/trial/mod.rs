@@ -37,7 +37,12 @@ pub struct Trial {
 impl Trial {
     /// Starts all five programs, installs the CRDs and runs a controller with these flags besides its address.
     pub async fn start(flags: &[&str]) -> anyhow::Result<Self> {
-        let plane = Self::plane_without_controller().await?;
+        Self::start_on(Options::everything(), flags).await
+    }
+
+    /// The same on a control plane with these options.
+    pub async fn start_on(options: Options, flags: &[&str]) -> anyhow::Result<Self> {
+        let plane = Self::with_crds(options).await?;
         let controller = Controller::start(&plane, "controller", flags)?;
         Ok(Self { controller: Mutex::new(controller), plane })
     }
@@ -50,7 +55,11 @@ impl Trial {
 
     /// The control plane with our CRDs alone: for tests that start controllers when they like.
     pub async fn plane_without_controller() -> anyhow::Result<ControlPlane> {
-        let plane = ControlPlane::start(Options::everything()).await?;
+        Self::with_crds(Options::everything()).await
+    }
+
+    async fn with_crds(options: Options) -> anyhow::Result<ControlPlane> {
+        let plane = ControlPlane::start(options).await?;
         let crds = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../crds");
         install_crds(&plane.client()?, &crds).await?;
         Ok(plane)
