@@ -7,18 +7,24 @@ use std::sync::Arc;
 use anyhow::Context;
 use poolwright_controller::clock::{Clock, SystemClock};
 use poolwright_controller::{Config, run as run_controller};
+use poolwright_intake::SchedulerConfig;
 use poolwright_provider_contract::CloudProvider;
 use poolwright_provider_kwok::{KwokProvider, Settings};
 use tokio::sync::oneshot;
+use tracing::warn;
 use tracing_subscriber::EnvFilter;
 
 use crate::args::{ControllerFlags, LogFormat, Placement};
 use crate::exit::{Failure, Outcome};
-use crate::{catalogue, connect};
+use crate::{catalogue, connect, scheduler};
 
 /// Runs the controller until it is told to stop.
 pub fn run(flags: &ControllerFlags) -> Result<Outcome, Failure> {
     log(flags)?;
+    let scheduler = scheduler::read(flags.scheduler_config.as_deref())?;
+    for note in &scheduler.notes {
+        warn!("{note}");
+    }
     let catalogue = Arc::new(catalogue::load(&flags.catalogue)?);
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
@@ -28,7 +34,7 @@ pub fn run(flags: &ControllerFlags) -> Result<Outcome, Failure> {
         let client = connect::client(flags.kubeconfig.as_deref(), flags.context.as_deref()).await?;
         let namespace =
             flags.lease_namespace.clone().unwrap_or_else(|| client.default_namespace().to_owned());
-        let config = config(flags, namespace);
+        let config = config(flags, namespace, scheduler);
         let clock = SystemClock::new();
         let kwok = Arc::new(KwokProvider::new(
             client.clone(),
@@ -53,7 +59,7 @@ pub fn run(flags: &ControllerFlags) -> Result<Outcome, Failure> {
     Ok(Outcome::Done)
 }
 
-fn config(flags: &ControllerFlags, namespace: String) -> Config {
+fn config(flags: &ControllerFlags, namespace: String, scheduler: SchedulerConfig) -> Config {
     let identity = flags.identity.clone().unwrap_or_else(default_identity);
     let defaults = Config::new(identity, namespace);
     Config {
@@ -62,6 +68,8 @@ fn config(flags: &ControllerFlags, namespace: String) -> Config {
         batch_idle: flags.batch_idle.unsigned_abs(),
         batch_max: flags.batch_max.unsigned_abs(),
         solver_limit: flags.time_limit.unsigned_abs(),
+        schedulers: scheduler::names(&scheduler, defaults.schedulers.clone()),
+        profiles: scheduler.profiles,
         min_priority: flags.min_priority,
         preferences: flags.preferences.into(),
         placement: match flags.placement {

@@ -3,6 +3,7 @@
 use std::net::SocketAddr;
 use std::time::Duration;
 
+use poolwright_core::Profiles;
 use poolwright_core::lifecycle::Placement;
 use poolwright_core::plan::Preferences;
 
@@ -29,6 +30,8 @@ pub struct Config {
     pub placement: Placement,
     /// Pods of these schedulers are planned.
     pub schedulers: Vec<String>,
+    /// What the configuration of schedulers adds to the rules of their pods.
+    pub profiles: Profiles,
     /// Pods with a lower priority buy nothing; `None` to plan for all.
     pub min_priority: Option<i32>,
     /// Whether preferences of pods steer what is bought for them.
@@ -65,6 +68,7 @@ impl Config {
             setback_most: Duration::from_hours(1),
             placement: Placement::default(),
             schedulers: vec!["default-scheduler".to_owned()],
+            profiles: Profiles::new(),
             min_priority: None,
             preferences: Preferences::default(),
             create_concurrency: 10,

@@ -6,8 +6,8 @@ use k8s_openapi::api::{
 };
 use poolwright_api::{NodeClaim, NodePool};
 use poolwright_core::{
-    Budget, Claim, DaemonSet, Namespace, Node, NodeDrivers, Pod, PodGroup, Pool, Quota, StorageClass, Volume,
-    VolumeClaim, Workload,
+    Budget, Claim, DaemonSet, Namespace, Node, NodeDrivers, Pod, PodGroup, Pool, Quota, Service,
+    StorageClass, Volume, VolumeClaim, Workload,
 };
 
 /// A pod.
@@ -73,6 +73,16 @@ pub fn replica_set(object: &apps::v1::ReplicaSet) -> Workload {
 /// A StatefulSet.
 pub fn stateful_set(object: &apps::v1::StatefulSet) -> Workload {
     poolwright_intake::stateful_set(object)
+}
+
+/// A ReplicationController.
+pub fn replication_controller(object: &k8s::ReplicationController) -> Workload {
+    poolwright_intake::replication_controller(object)
+}
+
+/// A Service.
+pub fn service(object: &k8s::Service) -> Service {
+    poolwright_intake::service(object)
 }
 
 /// A ResourceQuota.

@@ -9,7 +9,7 @@ use poolwright_api::{NodeClaim, NodePool};
 use poolwright_core::index::Change;
 use poolwright_core::{
     Budget, Claim, ClaimName, DaemonSet, Gang, Namespace, Node, NodeDrivers, Pod, PodGroup, PodKey, Pool,
-    PoolName, Quota, StorageClass, Volume, VolumeClaim, Workload,
+    PoolName, Quota, Service, StorageClass, Volume, VolumeClaim, Workload,
 };
 
 use crate::convert;
@@ -318,6 +318,39 @@ workloads!(
     /// StatefulSets: how many pods they are about to make.
     StatefulSets, apps::v1::StatefulSet, "StatefulSet", convert::stateful_set
 );
+
+workloads!(
+    /// ReplicationControllers: what their pods are like. Watched where a scheduler spreads pods by default.
+    ReplicationControllers,
+    k8s::ReplicationController,
+    "ReplicationController",
+    convert::replication_controller
+);
+
+/// Services: what their pods are like. Watched where a scheduler spreads pods by default.
+pub struct Services;
+
+impl Kind for Services {
+    type Object = k8s::Service;
+    type Model = Service;
+    const NAME: &'static str = "Service";
+
+    fn convert(object: &k8s::Service) -> Result<Service, String> {
+        Ok(convert::service(object))
+    }
+    fn apply(state: &mut State, service: Service) -> Change {
+        state.index.apply_service(service)
+    }
+    fn delete(state: &mut State, namespace: Option<&str>, name: &str) -> Change {
+        state.index.delete_service(&key(namespace, name))
+    }
+    fn reset(state: &mut State, all: Vec<Service>, _: Timestamp) -> Change {
+        state.index.reset_services(all)
+    }
+    fn known(state: &State, namespace: Option<&str>, name: &str) -> Option<Service> {
+        state.index.view().services.get(&key(namespace, name)).map(|service| (**service).clone())
+    }
+}
 
 /// ResourceQuotas: how many pods controllers can make.
 pub struct Quotas;

@@ -43,7 +43,9 @@ use std::sync::Arc;
 use anyhow::Context;
 use jiff::SignedDuration;
 use kube::Client;
+use poolwright_core::Profile;
 use poolwright_core::batch::BatchWindow;
+use poolwright_core::index::Change;
 use poolwright_core::setbacks::Setbacks;
 use poolwright_provider_contract::CloudProvider;
 use tokio::net::TcpListener;
@@ -63,8 +65,8 @@ use http::Endpoints;
 use inventory::{CATALOGUES, Inventory};
 use kinds::{
     Budgets, CsiNodes, DaemonSets, JobSets, Jobs, LeaderWorkerSets, Namespaces, NodeClaims, NodePools, Nodes,
-    PodGroups, Pods, Quotas, ReplicaSets, StatefulSets, StorageClasses, UNFINISHED_PODS, VolumeClaims,
-    Volumes,
+    PodGroups, Pods, Quotas, ReplicaSets, ReplicationControllers, Services, StatefulSets, StorageClasses,
+    UNFINISHED_PODS, VolumeClaims, Volumes,
 };
 use leader::Elector;
 use lifecycle::Lifecycle;
@@ -156,7 +158,17 @@ pub async fn run_in(
         PodGroups::NAME,
         CATALOGUES,
     ];
-    let (unsynced, unsynced_watch) = tokio::sync::watch::channel(Vec::from(kinds));
+    // What made the pods matters to a scheduler that spreads them by default, and to nobody else.
+    let spreads = config.profiles.values().any(Profile::spreads_pods);
+    let makers = spreads.then_some([Services::NAME, ReplicationControllers::NAME]);
+    let kinds: Vec<&'static str> = kinds.into_iter().chain(makers.into_iter().flatten()).collect();
+    if spreads {
+        world.change(|state| {
+            state.index.keep_selectors();
+            Change::None
+        });
+    }
+    let (unsynced, unsynced_watch) = tokio::sync::watch::channel(kinds);
     let ready = Ready::new(unsynced_watch.clone());
 
     let listener = TcpListener::bind(config.http)
@@ -200,6 +212,10 @@ pub async fn run_in(
     background.spawn(watches.clone().run::<StatefulSets>(client.clone(), None));
     background.spawn(watches.clone().run::<Quotas>(client.clone(), None));
     background.spawn(watches.clone().run::<Budgets>(client.clone(), None));
+    if spreads {
+        background.spawn(watches.clone().run::<Services>(client.clone(), None));
+        background.spawn(watches.clone().run::<ReplicationControllers>(client.clone(), None));
+    }
     background.spawn(watches.clone().run_when_installed::<JobSets>(client.clone()));
     background.spawn(watches.clone().run_when_installed::<LeaderWorkerSets>(client.clone()));
     background.spawn(watches.run_when_installed::<PodGroups>(client.clone()));

@@ -96,6 +96,7 @@ impl Planner {
         self.world.plan_again();
         let options = PlanOptions {
             schedulers: self.config.schedulers.clone(),
+            profiles: self.config.profiles.clone(),
             min_priority: self.config.min_priority,
             preferences: self.config.preferences,
             // Names of claims differ between leaders, also should two of them plan from one snapshot.

@@ -3,6 +3,7 @@
 mod budgets;
 mod gangs;
 mod pod_groups;
+mod services;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -36,6 +37,8 @@ pub enum Change {
 #[derive(Clone, Debug, Default)]
 pub struct ClusterIndex {
     state: Snapshot,
+    /// Whether anybody asks for the selectors of controllers.
+    keeps_selectors: bool,
     /// Claims that we wrote and no watch has shown yet: their UID, and until when they are believed to exist.
     expected: BTreeMap<ClaimName, (Uid, Timestamp)>,
 }
@@ -219,7 +222,11 @@ impl ClusterIndex {
     }
 
     /// A controller of pods was added or changed. Its pods tell of demand; this only says how many more will come.
-    pub fn apply_workload(&mut self, workload: Workload) -> Change {
+    pub fn apply_workload(&mut self, mut workload: Workload) -> Change {
+        // Clusters keep many ReplicaSets without pods.
+        if !self.keeps_selectors || workload.total == 0 {
+            workload.selector = None;
+        }
         let key = (workload.kind.clone(), workload.key.clone());
         put(&mut self.state.workloads, key, workload).min(Change::Life)
     }

@@ -7,8 +7,8 @@ use k8s_openapi::api::node::v1::RuntimeClass;
 use k8s_openapi::api::{apps, core::v1 as k8s};
 use poolwright_api as api;
 use poolwright_core::{
-    Budget, Claim, DaemonSet, Namespace, Node, NodeDrivers, Pod, PodGroup, Pool, StorageClass, Volume,
-    VolumeClaim,
+    Budget, Claim, DaemonSet, Namespace, Node, NodeDrivers, Pod, PodGroup, Pool, Service, StorageClass,
+    Volume, VolumeClaim, Workload,
 };
 use serde_json::Value;
 
@@ -16,7 +16,7 @@ use crate::error::{IntakeError, Problem, object_name};
 use crate::runtime_class::{RuntimeClasses, admit};
 use crate::strict::read;
 use crate::workload::{self, Expansion};
-use crate::{budget, claim, daemonset, node, others, pod_groups, pool, volumes};
+use crate::{budget, claim, daemonset, node, others, pod_groups, pool, services, volumes};
 
 /// What the objects of one or more manifests come to.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -45,6 +45,10 @@ pub struct Manifest {
     pub storage_classes: Vec<StorageClass>,
     /// CSINodes.
     pub node_drivers: Vec<NodeDrivers>,
+    /// Services.
+    pub services: Vec<Service>,
+    /// What made pods of the manifest, as far as it has a selector. Nothing more is expected of it.
+    pub workloads: Vec<Workload>,
     /// PodDisruptionBudgets.
     pub budgets: Vec<Budget>,
     /// PodGroups.
@@ -68,6 +72,8 @@ impl Manifest {
         self.volumes.extend(other.volumes);
         self.storage_classes.extend(other.storage_classes);
         self.node_drivers.extend(other.node_drivers);
+        self.services.extend(other.services);
+        self.workloads.extend(other.workloads);
         self.budgets.extend(other.budgets);
         self.pod_groups.extend(other.pod_groups);
         self.notes.extend(other.notes);
@@ -142,7 +148,7 @@ pub fn parse(source: &str, text: &str) -> Result<Manifest, Vec<IntakeError>> {
 }
 
 /// The documents of a text; empty ones are skipped.
-fn documents(text: &str) -> Result<Vec<Value>, Problem> {
+pub(crate) fn documents(text: &str) -> Result<Vec<Value>, Problem> {
     // JSON is YAML, but its own reader is many times faster, and large lists come as JSON.
     if text.trim_start().starts_with('{') {
         let stream = serde_json::Deserializer::from_str(text).into_iter::<Value>();
@@ -234,7 +240,7 @@ fn owner_uid(value: &Value) -> Option<String> {
 }
 
 /// Kinds that this room reads, with the one version it reads and whether they live in a namespace.
-const KINDS: [(&str, &str, bool); 19] = [
+const KINDS: [(&str, &str, bool); 21] = [
     ("Pod", "v1", true),
     ("Node", "v1", false),
     ("Namespace", "v1", false),
@@ -242,6 +248,8 @@ const KINDS: [(&str, &str, bool); 19] = [
     ("ReplicaSet", "apps/v1", true),
     ("StatefulSet", "apps/v1", true),
     ("DaemonSet", "apps/v1", true),
+    ("ReplicationController", "v1", true),
+    ("Service", "v1", true),
     ("Job", "batch/v1", true),
     ("JobSet", "jobset.x-k8s.io/v1alpha2", true),
     ("RuntimeClass", "node.k8s.io/v1", false),
@@ -316,6 +324,7 @@ impl Object {
             "Deployment" => workload::deployment(value, classes)?,
             "ReplicaSet" => workload::replica_set(value, classes)?,
             "StatefulSet" => workload::stateful_set(value, classes)?,
+            "ReplicationController" => workload::replication_controller(value, classes)?,
             "Job" => workload::job(value, classes)?,
             "JobSet" => workload::job_set(value, classes)?,
             "Node" => {
@@ -353,6 +362,10 @@ impl Object {
             }
             "CSINode" => {
                 manifest.node_drivers.push(volumes::node_drivers(&read(value)?));
+                return Ok(());
+            }
+            "Service" => {
+                manifest.services.push(services::read_service(value)?);
                 return Ok(());
             }
             "PodDisruptionBudget" => {
@@ -397,6 +410,7 @@ impl Object {
         if let Some(note) = expansion.note {
             manifest.notes.push(format!("{}: {note}", self.name()));
         }
+        manifest.workloads.extend(expansion.workload);
         // What a cluster printed has both the workload and its pods.
         if meta(&self.value, "uid").is_some_and(|uid| owners.contains(uid)) {
             manifest
@@ -410,8 +424,7 @@ impl Object {
 
     fn note_unread(&self, manifest: &mut Manifest) {
         let group = group(&self.api_version);
-        let makes_pods = (group.is_empty()
-            && matches!(self.kind.as_str(), "ReplicationController" | "PodTemplate"))
+        let makes_pods = (group.is_empty() && self.kind == "PodTemplate")
             || !(group.is_empty() || QUIET_GROUPS.contains(&group));
         if self.kind == "CronJob" && group == "batch" {
             manifest.notes.push(format!("{}: it makes jobs by the clock and has no pods now", self.name()));

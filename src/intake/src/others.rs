@@ -202,6 +202,7 @@ pub(crate) fn spread_of(
         min_domains: spread.min_domains.and_then(|least| u32::try_from(least).ok()),
         any_affinity: spread.node_affinity_policy.as_deref() == Some("Ignore"),
         honor_taints: spread.node_taints_policy.as_deref() == Some("Honor"),
+        default_of: None,
     })
 }
 

@@ -74,6 +74,7 @@ pub(crate) fn pod_spec(
         requests: requests::requests(path, spec, status)?,
         node_selector: spec.node_selector.clone().unwrap_or_default(),
         node_affinity,
+        enforced: None,
         tolerations,
         gpu_share: None,
         volumes: Vec::new(),

@@ -20,6 +20,7 @@ pub(crate) fn wishes(path: &str, owner: Owner<'_>, spec: &k8s::PodSpec) -> Optio
     let path_of = |rule: &str| format!("{path}.affinity.{rule}.{PREFERRED}");
     let wishes = Wishes {
         nodes: nodes(&path_of("nodeAffinity"), spec, &mut unread),
+        added: Vec::new(),
         affinity: terms(&path_of("podAffinity"), owner, near, &mut unread),
         anti_affinity: terms(&path_of("podAntiAffinity"), owner, apart, &mut unread),
         spreads: spec

@@ -6,16 +6,18 @@ use jiff::Timestamp;
 use k8s_openapi::api::apps::v1::{Deployment, ReplicaSet, StatefulSet};
 use k8s_openapi::api::batch::v1::{Job, JobSpec};
 use k8s_openapi::api::core::v1::{self as k8s, PodTemplateSpec};
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
-use poolwright_core::{Pod, PodPhase, PodVolume, Uid, UnmodelledRule, VolumeClaim};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{LabelSelector, ObjectMeta};
+use poolwright_core::{Pod, PodPhase, PodVolume, Uid, UnmodelledRule, VolumeClaim, Workload};
 use serde::Deserialize;
 use serde_json::Value;
 
 use crate::error::Problem;
+use crate::others;
 use crate::pod;
 use crate::runtime_class::{RuntimeClasses, admit};
 use crate::strict::read;
 use crate::volumes;
+use crate::workloads;
 
 /// A workload that asks for more pods than this is refused: it is a slip of the keyboard more often than a plan, and
 /// each pod takes memory.
@@ -31,11 +33,26 @@ pub(crate) struct Expansion {
     /// Claims to volumes that controllers will make for them.
     pub claims: Vec<VolumeClaim>,
     pub note: Option<String>,
+    /// What makes them, where a scheduler's default spread goes by its selector.
+    pub workload: Option<Workload>,
 }
 
 impl Expansion {
     fn none(note: &str) -> Self {
         Self { note: Some(note.to_owned()), ..Self::default() }
+    }
+
+    /// The pods name it as their controller; all of them are there.
+    fn made_by(mut self, meta: &ObjectMeta, mut workload: Workload) -> Self {
+        if meta.uid.is_none() {
+            workload.uid = Uid(format!("{} {}", workload.kind, workload.key));
+        }
+        workload.total = self.pods.len() as u64;
+        for pod in &mut self.pods {
+            pod.owner = Some(workload.uid.clone());
+        }
+        self.workload = Some(workload.without_demand());
+        self
     }
 }
 
@@ -62,37 +79,57 @@ pub(crate) fn single(value: &Value, classes: &RuntimeClasses) -> Expanded {
         Some(spec) => volumes::made_for(namespace, &converted.key.name, spec, &[]).map_err(one)?,
         None => Vec::new(),
     };
-    Ok(Expansion { pods: vec![converted], claims, note })
+    Ok(Expansion { pods: vec![converted], claims, note, workload: None })
 }
 
 /// A Deployment.
 pub(crate) fn deployment(value: &Value, classes: &RuntimeClasses) -> Expanded {
     let object: Deployment = read(value)?;
+    // Its ReplicaSet would have this selector, and a hash that all these pods share.
+    let workload = selecting("Deployment", &object.metadata, object.spec.as_ref().map(|spec| &spec.selector));
     let spec = object.spec.ok_or_else(|| missing("spec"))?;
     let count = count("spec.replicas", spec.replicas.unwrap_or(1), 1)?;
     let name = name_of(&object.metadata);
-    Template::new(&object.metadata, "spec.template", &spec.template, classes).copies(&name, count, &[])
+    let template = Template::new(&object.metadata, "spec.template", &spec.template, classes);
+    Ok(template.copies(&name, count, &[])?.made_by(&object.metadata, workload))
+}
+
+/// A ReplicationController.
+pub(crate) fn replication_controller(value: &Value, classes: &RuntimeClasses) -> Expanded {
+    let object: k8s::ReplicationController = read(value)?;
+    let workload = workloads::replication_controller(&object);
+    let spec = object.spec.ok_or_else(|| missing("spec"))?;
+    let count = count("spec.replicas", spec.replicas.unwrap_or(1), 1)?;
+    let pods = spec.template.unwrap_or_default();
+    let name = name_of(&object.metadata);
+    let template = Template::new(&object.metadata, "spec.template", &pods, classes);
+    Ok(template.copies(&name, count, &[])?.made_by(&object.metadata, workload))
 }
 
 /// A ReplicaSet.
 pub(crate) fn replica_set(value: &Value, classes: &RuntimeClasses) -> Expanded {
     let object: ReplicaSet = read(value)?;
+    let workload = workloads::replica_set(&object);
     let spec = object.spec.ok_or_else(|| missing("spec"))?;
     let count = count("spec.replicas", spec.replicas.unwrap_or(1), 1)?;
     let template = spec.template.unwrap_or_default();
     let name = name_of(&object.metadata);
-    Template::new(&object.metadata, "spec.template", &template, classes).copies(&name, count, &[])
+    let template = Template::new(&object.metadata, "spec.template", &template, classes);
+    Ok(template.copies(&name, count, &[])?.made_by(&object.metadata, workload))
 }
 
 /// A StatefulSet.
 pub(crate) fn stateful_set(value: &Value, classes: &RuntimeClasses) -> Expanded {
     let object: StatefulSet = read(value)?;
+    let workload = workloads::stateful_set(&object);
     let spec = object.spec.ok_or_else(|| missing("spec"))?;
     let count = count("spec.replicas", spec.replicas.unwrap_or(1), 1)?;
     let name = name_of(&object.metadata);
     let claims = spec.volume_claim_templates.unwrap_or_default();
-    Template { claims: &claims, ..Template::new(&object.metadata, "spec.template", &spec.template, classes) }
-        .copies(&name, count, &[])
+    let template = Template::new(&object.metadata, "spec.template", &spec.template, classes);
+    Ok(Template { claims: &claims, ..template }
+        .copies(&name, count, &[])?
+        .made_by(&object.metadata, workload))
 }
 
 /// A Job: as many pods as run at the same time.
@@ -138,6 +175,13 @@ pub(crate) fn job_set(value: &Value, classes: &RuntimeClasses) -> Expanded {
         }
     }
     Ok(whole)
+}
+
+/// What makes pods of the selector and does nothing else here.
+fn selecting(kind: &str, meta: &ObjectMeta, selector: Option<&LabelSelector>) -> Workload {
+    let (key, uid) = (pod::key_of(meta), pod::uid_of(meta));
+    let selector = selector.and_then(others::requirements);
+    Workload { kind: kind.to_owned(), key, uid, owner: None, total: 0, wanted: 0, made: 0, selector }
 }
 
 fn exclusive(meta: &ObjectMeta, path: &str) -> Option<UnmodelledRule> {

@@ -2,9 +2,11 @@
 
 use k8s_openapi::api::apps::v1::{ReplicaSet, StatefulSet};
 use k8s_openapi::api::batch::v1::{Job, JobSpec};
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use k8s_openapi::api::core::v1::ReplicationController;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{LabelSelector, ObjectMeta};
 use poolwright_core::Workload;
 
+use crate::others::requirements;
 use crate::pod::{key_of, owner_of, uid_of};
 
 /// A Job: `parallelism` pods at a time, and no more than are still to succeed. Suspended Jobs, those that have ended or are
@@ -38,7 +40,27 @@ pub fn replica_set(from: &ReplicaSet) -> Workload {
     let fails = conditions.iter().any(|one| one.type_ == "ReplicaFailure" && one.status == "True");
     let stopped = fails || from.metadata.deletion_timestamp.is_some();
     let made = status.map_or(0, |status| count(status.replicas));
-    of("ReplicaSet", &from.metadata, [wanted, if stopped { 0 } else { wanted }, made])
+    let selector = from.spec.as_ref().and_then(|spec| requirements(&spec.selector));
+    let workload = of("ReplicaSet", &from.metadata, [wanted, if stopped { 0 } else { wanted }, made]);
+    Workload { selector, ..workload }
+}
+
+/// A ReplicationController.
+pub fn replication_controller(from: &ReplicationController) -> Workload {
+    let spec = from.spec.as_ref();
+    let wanted = count(spec.and_then(|spec| spec.replicas).unwrap_or(1));
+    let status = from.status.as_ref();
+    let conditions = status.and_then(|status| status.conditions.as_deref()).unwrap_or_default();
+    let fails = conditions.iter().any(|one| one.type_ == "ReplicaFailure" && one.status == "True");
+    let stopped = fails || from.metadata.deletion_timestamp.is_some();
+    let made = status.map_or(0, |status| count(status.replicas));
+    // Without a selector its pods have the labels of its template.
+    let labels = || spec?.template.as_ref()?.metadata.as_ref()?.labels.clone();
+    let match_labels = spec.and_then(|spec| spec.selector.clone()).or_else(labels);
+    let selector = requirements(&LabelSelector { match_labels, ..LabelSelector::default() });
+    let workload =
+        of("ReplicationController", &from.metadata, [wanted, if stopped { 0 } else { wanted }, made]);
+    Workload { selector, ..workload }
 }
 
 /// A StatefulSet that makes its pods at once. One that makes them in order wants one more only when those before it run:
@@ -49,7 +71,9 @@ pub fn stateful_set(from: &StatefulSet) -> Workload {
     let wanted = count(spec.and_then(|spec| spec.replicas).unwrap_or(1));
     let stopped = !at_once || from.metadata.deletion_timestamp.is_some();
     let made = from.status.as_ref().map_or(0, |status| count(status.replicas));
-    of("StatefulSet", &from.metadata, [wanted, if stopped { 0 } else { wanted }, made])
+    let selector = spec.and_then(|spec| requirements(&spec.selector));
+    let workload = of("StatefulSet", &from.metadata, [wanted, if stopped { 0 } else { wanted }, made]);
+    Workload { selector, ..workload }
 }
 
 fn count(number: i32) -> u64 {
@@ -58,5 +82,5 @@ fn count(number: i32) -> u64 {
 
 fn of(kind: &str, meta: &ObjectMeta, [total, wanted, made]: [u64; 3]) -> Workload {
     let (key, uid, owner) = (key_of(meta), uid_of(meta), owner_of(meta));
-    Workload { kind: kind.to_owned(), key, uid, owner, total, wanted, made }
+    Workload { kind: kind.to_owned(), key, uid, owner, total, wanted, made, selector: None }
 }

@@ -48,6 +48,7 @@ pub struct Options {
     kwok: bool,
     extender: Option<u16>,
     gangs: bool,
+    profiles: &'static str,
 }
 
 impl Options {
@@ -73,6 +74,12 @@ impl Options {
     pub fn with_extended_scheduler(mut self, port: u16) -> Self {
         self.scheduler = true;
         self.extender = Some(port);
+        self
+    }
+
+    /// Gives kube-scheduler these profiles: the YAML of the list `profiles` of its configuration.
+    pub fn with_profiles(mut self, profiles: &'static str) -> Self {
+        self.profiles = profiles;
         self
     }
 
@@ -217,6 +224,11 @@ impl ControlPlane {
         self.directory.join("kubeconfig")
     }
 
+    /// The configuration that its kube-scheduler was started with.
+    pub fn scheduler_config_path(&self) -> PathBuf {
+        self.directory.join("scheduler.yaml")
+    }
+
     /// The directory of this control plane: kubeconfig, logs (`*.log`), etcd's data.
     pub fn dir(&self) -> &Path {
         &self.directory
@@ -355,6 +367,10 @@ fn kwok_flags(stages: &Path, kubeconfig: &Path) -> Vec<String> {
     ]
 }
 
+/// The default profile where nobody may be preempted.
+const WITHOUT_PREEMPTION: &str =
+    "- {schedulerName: default-scheduler, plugins: {multiPoint: {disabled: [{name: DefaultPreemption}]}}}\n";
+
 fn scheduler_yaml(kubeconfig: &Path, options: Options) -> String {
     let (rate, extender) = match options.extender {
         None => (200, String::new()),
@@ -363,19 +379,23 @@ fn scheduler_yaml(kubeconfig: &Path, options: Options) -> String {
             format!(
                 "podInitialBackoffSeconds: 1\n\
                  podMaxBackoffSeconds: 1\n\
-                 profiles:\n\
-                 - plugins: {{multiPoint: {{disabled: [{{name: DefaultPreemption}}]}}}}\n\
                  extenders:\n\
                  - {{urlPrefix: 'http://127.0.0.1:{port}', filterVerb: filter, nodeCacheCapable: true, httpTimeout: 30s}}\n"
             ),
         ),
+    };
+    let profiles = match (options.profiles, options.extender) {
+        ("", None) => String::new(),
+        ("", Some(_)) => format!("profiles:\n{WITHOUT_PREEMPTION}"),
+        (profiles, None) => format!("profiles:\n{profiles}"),
+        (profiles, Some(_)) => format!("profiles:\n{WITHOUT_PREEMPTION}{profiles}"),
     };
     format!(
         "apiVersion: kubescheduler.config.k8s.io/v1\n\
          kind: KubeSchedulerConfiguration\n\
          leaderElection: {{leaderElect: false}}\n\
          clientConnection: {{kubeconfig: '{}', qps: {rate}, burst: {}}}\n\
-         {extender}",
+         {profiles}{extender}",
         kubeconfig.display(),
         rate * 2
     )

@@ -52,6 +52,13 @@ pub struct ControllerFlags {
     #[arg(long, value_name = "NUMBER", env = "POOLWRIGHT_MIN_PRIORITY", allow_negative_numbers = true)]
     pub min_priority: Option<i32>,
 
+    /// What kube-scheduler is started with (its --config): its default spread and added affinity hold for its pods
+    ///
+    /// A KubeSchedulerConfiguration of kubescheduler.config.k8s.io/v1, read once at the start. Pods of its profiles are
+    /// planned besides those of default-scheduler.
+    #[arg(long, value_name = "FILE", env = "POOLWRIGHT_SCHEDULER_CONFIG")]
+    pub scheduler_config: Option<PathBuf>,
+
     /// What is done with preferences of pods: preferred affinity, ScheduleAnyway, PreferNoSchedule
     #[arg(long, value_enum, value_name = "MODE", default_value_t = PreferenceMode::Respect, env = "POOLWRIGHT_PREFERENCES")]
     pub preferences: PreferenceMode,

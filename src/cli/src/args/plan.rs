@@ -158,6 +158,14 @@ pub struct InputFlags {
     #[arg(long, value_name = "KEY=AMOUNT", help_heading = "What may be bought")]
     pub limit: Vec<String>,
 
+    /// What kube-scheduler is started with (--config): its default spread and added affinity hold for its pods
+    ///
+    /// A KubeSchedulerConfiguration of kubescheduler.config.k8s.io/v1. Pods are of the profile that their schedulerName
+    /// says, and those of its profiles are planned besides those of default-scheduler. What made the pods (Services,
+    /// ReplicaSets, StatefulSets, ReplicationControllers) says whom a default spread counts.
+    #[arg(long, value_name = "FILE", help_heading = "Pods to plan for")]
+    pub scheduler_config: Option<PathBuf>,
+
     /// What is done with preferences of pods: preferred affinity, ScheduleAnyway, PreferNoSchedule
     #[arg(
         long,

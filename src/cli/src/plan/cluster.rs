@@ -4,7 +4,7 @@ use std::fmt::{Debug, Display};
 use std::sync::Arc;
 
 use anyhow::{Context, Result};
-use k8s_openapi::api::apps::v1::DaemonSet;
+use k8s_openapi::api::apps::v1::{DaemonSet, ReplicaSet, StatefulSet};
 use k8s_openapi::api::core::v1::{self as k8s, Node, PersistentVolume, PersistentVolumeClaim, Pod};
 use k8s_openapi::api::policy::v1::PodDisruptionBudget;
 use k8s_openapi::api::scheduling::v1alpha2::PodGroup;
@@ -12,7 +12,7 @@ use k8s_openapi::api::storage::v1::{CSINode, StorageClass};
 use kube::api::ListParams;
 use kube::{Api, Client, Resource, ResourceExt};
 use poolwright_api::{KwokNodeClass, NodeClaim, NodePool};
-use poolwright_core::{Namespace, Snapshot};
+use poolwright_core::{Namespace, Profile, Profiles, Snapshot, Workload};
 use serde::de::DeserializeOwned;
 
 use super::{Input, Offers, PodNames, pool};
@@ -25,13 +25,13 @@ use crate::exit::Failure;
 const UNFINISHED: &str = "status.phase!=Succeeded,status.phase!=Failed";
 
 /// Reads the cluster that the flags name.
-pub fn input(flags: &InputFlags, offers: &Offers) -> Result<Input, Failure> {
+pub fn input(flags: &InputFlags, offers: &Offers, profiles: &Profiles) -> Result<Input, Failure> {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
         .context("cannot start the runtime for network calls")?;
     let objects = runtime
-        .block_on(read(flags))
+        .block_on(read(flags, profiles.values().any(Profile::spreads_pods)))
         .map_err(|error| error.context("cannot read the cluster (to plan for manifests instead, use -f)"))?;
     let mut notes = Vec::new();
     let mut snapshot = objects.snapshot(&mut notes);
@@ -73,9 +73,14 @@ struct Objects {
     node_drivers: Vec<CSINode>,
     budgets: Vec<PodDisruptionBudget>,
     pod_groups: Vec<PodGroup>,
+    services: Vec<k8s::Service>,
+    replica_sets: Vec<ReplicaSet>,
+    stateful_sets: Vec<StatefulSet>,
+    replication_controllers: Vec<k8s::ReplicationController>,
 }
 
-async fn read(flags: &InputFlags) -> Result<Objects> {
+/// `makers` tells whether it must be known what made the pods.
+async fn read(flags: &InputFlags, makers: bool) -> Result<Objects> {
     let client = connect::client(flags.kubeconfig.as_deref(), flags.context.as_deref()).await?;
     Ok(Objects {
         pods: list(&client, &ListParams::default().fields(UNFINISHED)).await?,
@@ -91,6 +96,10 @@ async fn read(flags: &InputFlags) -> Result<Objects> {
         node_drivers: list(&client, &ListParams::default()).await?,
         budgets: list(&client, &ListParams::default()).await?,
         pod_groups: pod_groups(&client).await?,
+        services: list_if(makers, &client).await?,
+        replica_sets: list_if(makers, &client).await?,
+        stateful_sets: list_if(makers, &client).await?,
+        replication_controllers: list_if(makers, &client).await?,
     })
 }
 
@@ -100,6 +109,14 @@ where
 {
     let listed = Api::<K>::all(client.clone()).list(parameters).await;
     Ok(listed.with_context(|| format!("cannot list {}", K::plural(&())))?.items)
+}
+
+/// All objects of a kind that is needed; none of another.
+async fn list_if<K>(needed: bool, client: &Client) -> Result<Vec<K>>
+where
+    K: Resource<DynamicType = ()> + Clone + Debug + DeserializeOwned,
+{
+    if needed { list(client, &ListParams::default()).await } else { Ok(Vec::new()) }
 }
 
 /// Objects of a resource of ours; none where the resource is not installed.
@@ -135,7 +152,15 @@ impl Objects {
         let pod_groups = convert(&self.pod_groups, poolwright_intake::pod_group, notes);
         let storage_classes = self.storage_classes.iter().map(poolwright_intake::storage_class);
         let node_drivers = self.node_drivers.iter().map(poolwright_intake::node_drivers);
+        let services = self.services.iter().map(poolwright_intake::service);
+        // Only their selectors are asked for.
+        let workloads = (self.replica_sets.iter().map(poolwright_intake::replica_set))
+            .chain(self.stateful_sets.iter().map(poolwright_intake::stateful_set))
+            .chain(self.replication_controllers.iter().map(poolwright_intake::replication_controller))
+            .map(Workload::without_demand);
         Snapshot {
+            services: keyed(services, |service| service.key.clone()),
+            workloads: keyed(workloads, |workload| (workload.kind.clone(), workload.key.clone())),
             pods: keyed(pods, |pod| pod.key.clone()),
             nodes: keyed(nodes, |node| node.name.clone()),
             namespaces: Namespace::labels_by_name(self.namespaces.iter().map(poolwright_intake::namespace)),

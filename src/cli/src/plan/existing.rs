@@ -67,6 +67,12 @@ pub fn add(paths: &[PathBuf], snapshot: &mut Snapshot, notes: &mut Vec<String>) 
     for group in manifest.pod_groups {
         snapshot.pod_groups.insert(group.key.clone(), Arc::new(group));
     }
+    for service in manifest.services {
+        snapshot.services.insert(service.key.clone(), Arc::new(service));
+    }
+    for workload in manifest.workloads {
+        snapshot.workloads.insert((workload.kind.clone(), workload.key.clone()), Arc::new(workload));
+    }
     for set in manifest.daemonsets {
         snapshot.daemonsets.insert(set.key.clone(), Arc::new(set));
     }

@@ -48,6 +48,8 @@ pub fn input(paths: &[PathBuf], offers: &Offers) -> Result<Input, Failure> {
         volumes,
         storage_classes,
         node_drivers,
+        services,
+        workloads,
         budgets,
         pod_groups,
         mut notes,
@@ -67,6 +69,8 @@ pub fn input(paths: &[PathBuf], offers: &Offers) -> Result<Input, Failure> {
         volumes: keyed(volumes, |volume| volume.name.clone()),
         storage_classes: keyed(storage_classes, |class| class.name.clone()),
         node_drivers: keyed(node_drivers, |drivers| drivers.node.clone()),
+        services: keyed(services, |service| service.key.clone()),
+        workloads: keyed(workloads, |workload| (workload.kind.clone(), workload.key.clone())),
         budgets: keyed(budgets, |budget| budget.key.clone()),
         pod_groups: keyed(pod_groups, |group| group.key.clone()),
         ..Snapshot::default()

@@ -23,7 +23,7 @@ use crate::budget::Budget;
 use crate::catalogue::{self, Selection};
 use crate::document::CatalogueSummary;
 use crate::exit::{Failure, Outcome};
-use crate::{print, solve};
+use crate::{print, scheduler, solve};
 
 /// What one interruption loses for each GPU when nobody says: 40 minutes (half of an hour between checkpoints, and ten to
 /// come back) at 1.50 $/h, about what one GPU costs.
@@ -140,17 +140,22 @@ fn prepare(flags: &InputFlags, search: &SearchFlags) -> Result<(Input, PlanOptio
     let committed = flags.commitments.as_deref().map(commitments::read).transpose()?.unwrap_or_default();
     let catalogue = committed.with_reservations(catalogue)?;
     let offers = Offers::new(flags, catalogue);
+    let scheduler = scheduler::read(flags.scheduler_config.as_deref())?;
     let mut input = if let Some(trace) = &flags.trace {
         traced::input(trace, flags.gpu_map.as_deref(), flags.sharing, &offers)?
     } else if flags.filename.is_empty() {
-        cluster::input(flags, &offers)?
+        cluster::input(flags, &offers, &scheduler.profiles)?
     } else {
         files::input(&flags.filename, &offers)?
     };
     existing::add(&flags.existing, &mut input.snapshot, &mut input.notes)?;
     input.counts_risk = flags.spot;
+    input.notes.extend(scheduler.notes.iter().cloned());
+    let usual = PlanOptions::default();
     let options = PlanOptions {
         include_waiting: input.include_waiting,
+        schedulers: scheduler::names(&scheduler, usual.schedulers.clone()),
+        profiles: scheduler.profiles,
         limits,
         sharing: sharing(flags)?,
         spot_risk: flags.spot.then(|| SpotRisk {
@@ -160,7 +165,7 @@ fn prepare(flags: &InputFlags, search: &SearchFlags) -> Result<(Input, PlanOptio
         commitments: committed.terms(&offers.catalogue)?,
         preferences: flags.preferences.into(),
         solver: search.options(),
-        ..PlanOptions::default()
+        ..usual
     };
     Ok((input, options))
 }

@@ -11,6 +11,7 @@ mod pod;
 mod pod_group;
 mod pods;
 mod pool;
+mod profile;
 mod quota;
 mod rules;
 mod shared;
@@ -30,6 +31,7 @@ pub use pod::{DaemonSet, Pod, PodKey, PodPhase, PodRole, PodSpec, Uid, Unmodelle
 pub use pod_group::PodGroup;
 pub use pods::{Beside, Count, Look, OnNode, Pods};
 pub use pool::{NodeClassRef, Pool, PoolLimits, PoolName, PoolProblem};
+pub use profile::{EnforcedAffinity, Profile, Profiles, Service};
 pub use quota::Quota;
 pub use rules::{Effect, NodeTerm, Operator, Requirement, Taint, Toleration, TolerationMatch};
 pub use shared::Shared;

@@ -75,4 +75,15 @@ pub struct SpreadRule {
     pub any_affinity: bool,
     /// Nodes do not count whose taints it does not tolerate (`nodeTaintsPolicy: Honor`).
     pub honor_taints: bool,
+    /// The file of a scheduler's configuration whose default it is; `None` for a rule of the pod itself.
+    pub default_of: Option<String>,
+}
+
+impl SpreadRule {
+    /// What to say after it where it is not the pod's own: ` (the scheduler's default, from scheduler.yaml)`.
+    pub fn origin(&self) -> String {
+        self.default_of
+            .as_ref()
+            .map_or_else(String::new, |file| format!(" (the scheduler's default, from {file})"))
+    }
 }

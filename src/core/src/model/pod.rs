@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use super::claim::ClaimName;
 use super::others::{HostPort, PodTerm, SpreadRule};
+use super::profile::EnforcedAffinity;
 use super::rules::{NodeTerm, Toleration};
 use super::volumes::PodVolume;
 use super::wishes::Wishes;
@@ -49,6 +50,8 @@ pub struct PodSpec {
     pub node_selector: BTreeMap<String, String>,
     /// Required node affinity: `None` when there is none, else OR-ed terms.
     pub node_affinity: Option<Vec<NodeTerm>>,
+    /// Required node affinity that its scheduler adds to its own. Filled in when a plan is made.
+    pub enforced: Option<Box<EnforcedAffinity>>,
     /// Tolerations.
     pub tolerations: Vec<Toleration>,
     /// A share of one GPU, in thousandths of it, beside the whole ones in `requests`; it counts as a whole one where GPUs

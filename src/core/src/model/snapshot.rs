@@ -16,6 +16,7 @@ use super::pod::{DaemonSet, PodKey, Uid};
 use super::pod_group::PodGroup;
 use super::pods::Pods;
 use super::pool::{NodeClassRef, Pool, PoolName};
+use super::profile::Service;
 use super::quota::Quota;
 use super::shared::Shared;
 use super::volumes::{NodeDrivers, StorageClass, Volume, VolumeClaim};
@@ -43,6 +44,8 @@ pub struct Snapshot {
     pub gangs: Shared<(String, PodKey), Arc<Gang>>,
     /// PodGroups by key.
     pub pod_groups: Shared<PodKey, Arc<PodGroup>>,
+    /// Services by key, where a scheduler's default spread goes by them.
+    pub services: Shared<PodKey, Arc<Service>>,
     /// ResourceQuotas by key.
     pub quotas: Shared<PodKey, Arc<Quota>>,
     /// PodDisruptionBudgets by key.

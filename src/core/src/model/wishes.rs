@@ -11,6 +11,8 @@ use super::rules::NodeTerm;
 pub struct Wishes {
     /// Preferred node affinity.
     pub nodes: Vec<Weighted<NodeTerm>>,
+    /// Preferred node affinity that its scheduler adds, and the file in which that is written. Filled in when a plan is made.
+    pub added: Vec<(Weighted<NodeTerm>, String)>,
     /// Preferred pod affinity.
     pub affinity: Vec<Weighted<PodTerm>>,
     /// Preferred pod anti-affinity.

@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::pod::{PodKey, Uid};
+use super::rules::Requirement;
 
 /// A Job, a ReplicaSet or a StatefulSet that makes all its pods at once.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -21,4 +22,14 @@ pub struct Workload {
     pub wanted: u64,
     /// How many it says that it has made and that have not ended.
     pub made: u64,
+    /// What its pods are like, AND-ed, where a scheduler's default spread goes by it: for ReplicaSets, StatefulSets and
+    /// ReplicationControllers. `None` where it is not known or nobody asks.
+    pub selector: Option<Vec<Requirement>>,
+}
+
+impl Workload {
+    /// The same, with no pod still to come: where only its selector matters.
+    pub fn without_demand(self) -> Self {
+        Self { wanted: 0, ..self }
+    }
 }

@@ -375,7 +375,7 @@ impl<'a> World<'a> {
         let owner = &members[0].pod.spec;
         let sees = |spot: &&Spot<'_>| {
             all.iter().all(|rule| spot.labels.label(&rule.topology_key).is_some())
-                && (rule.any_affinity || rules::check_labels(owner, &spot.labels).is_ok())
+                && (rule.any_affinity || rules::check_own_labels(owner, &spot.labels).is_ok())
                 && (!rule.honor_taints || rules::check_taints(&owner.tolerations, spot.taints).is_ok())
         };
         let mut counts: BTreeMap<&str, u64> = BTreeMap::new();
@@ -393,7 +393,8 @@ impl<'a> World<'a> {
         // Of those that are too many in a value, the last.
         for member in members.iter().rev() {
             let Some(value) = self.value(member.spot, &rule.topology_key) else {
-                let sentence = format!("is spread over `{}`, which its node lacks", rule.topology_key);
+                let sentence =
+                    format!("is spread over `{}`{}, which its node lacks", rule.topology_key, rule.origin());
                 found.push(Violation { pod: member.pod.key.clone(), sentence });
                 continue;
             };
@@ -403,8 +404,10 @@ impl<'a> World<'a> {
             if *over > 0 {
                 let count = counts.get(value).copied().unwrap_or(0);
                 let sentence = format!(
-                    "is spread over `{}` with a maxSkew of {}, and {value} would have {count} where the least is {least}",
-                    rule.topology_key, rule.max_skew
+                    "is spread over `{}` with a maxSkew of {}{}, and {value} would have {count} where the least is {least}",
+                    rule.topology_key,
+                    rule.max_skew,
+                    rule.origin()
                 );
                 found.push(Violation { pod: member.pod.key.clone(), sentence });
                 *over -= u64::from(itself);

@@ -11,7 +11,7 @@ use super::demand::Wanting;
 use super::gpus::{self, Sharing, Wish};
 use super::topology::{Assigned, Pin};
 use super::wishes::Chosen;
-use crate::model::{NodeTerm, Pod, PodKey, PodSpec, Toleration};
+use crate::model::{EnforcedAffinity, NodeTerm, Pod, PodKey, PodSpec, Toleration};
 
 /// Pods with equal specs, profiles and priority.
 #[derive(Clone, Debug)]
@@ -53,13 +53,14 @@ pub(super) struct Classes<'a> {
 pub(super) type Signature<'a> = (
     &'a BTreeMap<String, String>,
     &'a Option<Vec<NodeTerm>>,
+    &'a Option<Box<EnforcedAffinity>>,
     &'a Vec<Toleration>,
     &'a Vec<Vec<NodeTerm>>,
     &'a Pin,
 );
 
 pub(super) fn signature<'a>(spec: &'a PodSpec, pin: &'a Pin) -> Signature<'a> {
-    (&spec.node_selector, &spec.node_affinity, &spec.tolerations, &spec.volumes, pin)
+    (&spec.node_selector, &spec.node_affinity, &spec.enforced, &spec.tolerations, &spec.volumes, pin)
 }
 
 /// What pods of one class share: priority, spec, profile, pin, wishes that are kept, and whom they lead, if anybody.

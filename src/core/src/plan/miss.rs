@@ -264,9 +264,36 @@ fn nearest(seen: &Seen<'_, '_>, class: &Class<'_>, mut wanted: Vec<usize>) -> St
             ),
             _ => format!("pool `{}` does not admit it", pool.pool.name),
         },
-        1 => volumes::miss(seen, class, at).unwrap_or_else(|| labels_miss(class.spec, at, supply)),
+        1 => volumes::miss(seen, class, at)
+            .or_else(|| enforced_miss(class.spec, at, supply))
+            .unwrap_or_else(|| labels_miss(class.spec, at, supply)),
         _ => room_miss(class, at, supply, admissions),
     }
+}
+
+/// What to say when the pods' own rules would let them in, and what their scheduler adds keeps them out.
+fn enforced_miss(spec: &PodSpec, at: usize, supply: &Supply<'_>) -> Option<String> {
+    let enforced = spec.enforced.as_deref()?;
+    let pool = &supply.pools[at];
+    let own = |offer: &&Offer| rules::check_own_labels(spec, &supply.labels(at, offer.offering)).is_ok();
+    let mut rejections = pool
+        .offers
+        .iter()
+        .filter(own)
+        .map(|offer| rules::check_enforced(Some(enforced), &supply.labels(at, offer.offering)).err());
+    let first = rejections.next()??;
+    if rejections.any(|rejection| rejection.is_none()) {
+        return None;
+    }
+    let (name, source) = (&pool.pool.name, &enforced.source);
+    let Rejection::Enforced { requirement: Some(wanted), .. } = first else {
+        return Some(format!(
+            "the scheduler's addedAffinity ({source}) matches no node at all; correct it there"
+        ));
+    };
+    Some(format!(
+        "the scheduler's addedAffinity ({source}) keeps it on nodes with `{wanted}`, and no offering of pool `{name}` that it may use is such a one; widen the pool's requirements, or add the label to spec.template.metadata.labels if its nodes will have it"
+    ))
 }
 
 /// What a pod wants of one label.

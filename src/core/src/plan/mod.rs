@@ -20,6 +20,7 @@ mod layout;
 mod limits;
 mod memory;
 mod miss;
+mod profiles;
 mod relaxed;
 mod risk;
 mod room;
@@ -46,6 +47,7 @@ pub use types::{
     PlannedShare, PoolFindings, Solve, Target, UnplacedPod, UnplacedReason,
 };
 
+pub(crate) use profiles::Ruler;
 pub(crate) use wishes::RELAXED;
 pub(crate) use words::gist;
 
@@ -58,7 +60,7 @@ use poolwright_catalog::UsdPerHour;
 use poolwright_solver::Proof;
 pub use poolwright_solver::{NeverStop, Watch};
 
-use crate::model::{Pod, PodKey, PoolLimits, PoolName, Snapshot, Uid};
+use crate::model::{Pod, PodKey, PoolLimits, PoolName, Profiles, Snapshot, Uid};
 
 /// How to plan.
 #[derive(Clone, Debug, PartialEq)]
@@ -67,6 +69,8 @@ pub struct PlanOptions {
     pub include_waiting: bool,
     /// Pods of these schedulers count.
     pub schedulers: Vec<String>,
+    /// What the configuration of schedulers adds to the rules of their pods.
+    pub profiles: Profiles,
     /// Pods with a lower priority buy nothing; they run where room is left.
     pub min_priority: Option<i32>,
     /// How many offerings a claim may carry, the planned one included; at least one.
@@ -99,6 +103,7 @@ impl Default for PlanOptions {
         Self {
             include_waiting: false,
             schedulers: vec!["default-scheduler".to_owned()],
+            profiles: Profiles::new(),
             min_priority: None,
             max_offerings: 20,
             max_dearer_percent: 20,
@@ -126,7 +131,8 @@ const REORDERED_PODS: usize = 3_000;
 /// Plans. Same snapshot, time and options: same plan, unless `watch` stops the solver early.
 pub fn plan(snapshot: &Snapshot, now: Timestamp, options: &PlanOptions, watch: &mut dyn Watch) -> Plan {
     let (foreseen, believed_until) = demand_source::foresee(snapshot, now);
-    let resolved = volumes::resolve(foreseen.as_ref());
+    let ruled = profiles::apply(foreseen, options);
+    let resolved = volumes::resolve(ruled.as_ref());
     let snapshot = resolved.snapshot.as_ref();
     let mut company = company::Company::new(snapshot);
     let relations = topology::Relations::new(snapshot);

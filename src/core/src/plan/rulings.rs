@@ -1,5 +1,6 @@
 //! What each offering has against a pod: for explanations.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
@@ -9,7 +10,7 @@ use poolwright_catalog::{OfferingId, ResourceList, UsdPerHour};
 use super::company::Company;
 use super::daemons::Daemons;
 use super::supply::{self, Standing, Supply};
-use super::{PlanOptions, gpus, room, volumes};
+use super::{PlanOptions, gpus, profiles, room, volumes};
 use crate::model::{PodKey, PodSpec, PoolName, Snapshot};
 use crate::rules::{self, Rejection};
 
@@ -47,7 +48,8 @@ pub fn rulings(
     options: &PlanOptions,
     pods: &[&PodKey],
 ) -> Vec<Option<Rc<[Candidacy]>>> {
-    let resolved = volumes::resolve(snapshot);
+    let ruled = profiles::apply(Cow::Borrowed(snapshot), options);
+    let resolved = volumes::resolve(ruled.as_ref());
     let snapshot = resolved.snapshot.as_ref();
     let mut company = Company::new(snapshot);
     let daemons = Daemons::new(snapshot);
@@ -142,6 +144,9 @@ fn remedy(rejection: &Rejection) -> String {
             format!("relax nodeAffinity on `{}`, or let a pool buy nodes that meet it", requirement.key)
         }
         Rejection::Affinity { requirement: None, .. } => "remove the required nodeAffinity".to_owned(),
+        Rejection::Enforced { source, .. } => {
+            format!("let a pool buy nodes that meet the scheduler's addedAffinity, or relax that in {source}")
+        }
         Rejection::Resource(shortage) if shortage.available == 0 => {
             format!("let a pool buy nodes with {}", shortage.resource)
         }
@@ -159,6 +164,9 @@ fn short(rejection: &Rejection) -> String {
         Rejection::Taint(taint) => format!("taint `{taint}`"),
         Rejection::Selector { key, wanted, .. } => format!("not `{key}={wanted}`"),
         Rejection::Affinity { requirement: Some(requirement), .. } => format!("not `{requirement}`"),
+        Rejection::Enforced { requirement: Some(requirement), source, .. } => {
+            format!("not `{requirement}`, the scheduler's addedAffinity from {source}")
+        }
         Rejection::Resource(shortage) => {
             let wanted = super::words::quantity(&shortage.resource, shortage.wanted);
             format!("less than {wanted} {}", shortage.resource)

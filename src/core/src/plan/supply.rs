@@ -329,7 +329,8 @@ fn selects_another(spec: &PodSpec, pool: &Pool) -> bool {
 
 /// The labels that a spec and what it is pinned to ask about.
 fn keys<'s>(spec: &'s PodSpec, pin: &'s Pin) -> BTreeSet<&'s str> {
-    let terms = spec.node_affinity.iter().flatten().chain(spec.volumes.iter().flatten());
+    let enforced = spec.enforced.iter().flat_map(|enforced| &enforced.terms);
+    let terms = spec.node_affinity.iter().flatten().chain(enforced).chain(spec.volumes.iter().flatten());
     let required = terms.flat_map(|term| &term.requirements).map(|requirement| requirement.key.as_str());
     let pinned = pin.iter().map(|requirement| requirement.key.as_str());
     spec.node_selector.keys().map(String::as_str).chain(required).chain(pinned).collect()

@@ -3,6 +3,7 @@
 
 mod affinity;
 mod anti_affinity;
+mod enforced;
 mod fields;
 mod identity;
 mod labels;
@@ -18,10 +19,11 @@ use std::fmt;
 
 use poolwright_catalog::resources::Shortage;
 
-use crate::model::{HostPort, PodSpec, Requirement, Taint};
+use crate::model::{HostPort, PodSpec, Requirement, SpreadRule, Taint};
 
 pub use affinity::check as check_affinity;
 pub use anti_affinity::check as check_anti_affinity;
+pub use enforced::check as check_enforced;
 pub use fields::NODE_NAME_FIELD;
 pub use identity::{Identity, selects};
 pub(crate) use labels::UNNAMED;
@@ -58,6 +60,16 @@ pub enum Rejection {
         /// The value the node has.
         has: Option<String>,
     },
+    /// What the scheduler's configuration demands of the pod's node fails; the first requirement, of the term that gets
+    /// furthest.
+    Enforced {
+        /// The requirement; `None` when no node meets it.
+        requirement: Option<Requirement>,
+        /// The value the node has.
+        has: Option<String>,
+        /// The file in which it is written.
+        source: String,
+    },
     /// A volume of the pod cannot be used there; the first requirement that fails, of the term that gets furthest.
     Volume {
         /// The requirement; `None` when the volume can be used nowhere.
@@ -80,6 +92,8 @@ pub enum Rejection {
         max_skew: u32,
         /// How many there would be.
         count: u64,
+        /// The file of a scheduler's configuration whose default it is.
+        default_of: Option<String>,
     },
     /// Too little of a resource.
     Resource(Shortage),
@@ -104,6 +118,16 @@ impl fmt::Display for Rejection {
             Self::Affinity { requirement: None, .. } => {
                 f.write_str("has a node affinity that matches no node")
             }
+            Self::Enforced { requirement: Some(requirement), has, source } => {
+                write!(
+                    f,
+                    "is kept by the scheduler's addedAffinity ({source}) on nodes with `{requirement}`, but "
+                )?;
+                label(f, &requirement.key, has)
+            }
+            Self::Enforced { requirement: None, source, .. } => {
+                write!(f, "is kept off every node by the scheduler's addedAffinity ({source})")
+            }
             Self::Volume { requirement: Some(requirement), has } => {
                 write!(f, "has a volume that needs `{requirement}`, but ")?;
                 label(f, &requirement.key, has)
@@ -116,10 +140,14 @@ impl fmt::Display for Rejection {
             Self::AntiAffinity { its_own: false } => {
                 f.write_str("is kept away by the required pod anti-affinity of another pod on the node")
             }
-            Self::Spread { topology_key, max_skew, count } => write!(
-                f,
-                "is spread over `{topology_key}` with a maxSkew of {max_skew}, and there would be {count} on the node"
-            ),
+            Self::Spread { topology_key, max_skew, count, default_of } => {
+                let rule = SpreadRule { default_of: default_of.clone(), ..SpreadRule::default() };
+                write!(
+                    f,
+                    "is spread over `{topology_key}` with a maxSkew of {max_skew}{}, and there would be {count} on the node",
+                    rule.origin()
+                )
+            }
             Self::Resource(Shortage { resource, wanted, available }) => write!(
                 f,
                 "needs {} {resource}, but there is {}",
@@ -136,11 +164,19 @@ pub fn admits(spec: &PodSpec, labels: &impl Labels, taints: &[Taint]) -> Result<
     check_labels(spec, labels)
 }
 
-/// Whether node selector, node affinity and volumes admit the pod to a node with these labels.
+/// Whether node selector, node affinity, what the scheduler adds to it, and volumes admit the pod to a node with these
+/// labels.
 pub fn check_labels(spec: &PodSpec, labels: &impl Labels) -> Result<(), Rejection> {
-    check_selector(&spec.node_selector, labels)?;
-    check_affinity(spec.node_affinity.as_deref(), labels)?;
+    check_own_labels(spec, labels)?;
+    check_enforced(spec.enforced.as_deref(), labels)?;
     check_volumes(&spec.volumes, labels)
+}
+
+/// Whether the pod's own node selector and node affinity admit it: what a spread honours (`nodeAffinityPolicy`), as the
+/// kube-scheduler's `GetRequiredNodeAffinity` has it.
+pub fn check_own_labels(spec: &PodSpec, labels: &impl Labels) -> Result<(), Rejection> {
+    check_selector(&spec.node_selector, labels)?;
+    check_affinity(spec.node_affinity.as_deref(), labels)
 }
 
 /// Whether a newcomer may be on the node of a resident: their ports, and their rules about each other.

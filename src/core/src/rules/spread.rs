@@ -14,7 +14,12 @@ pub fn check(rule: &SpreadRule, count: u64) -> Result<(), Rejection> {
     if count <= u64::from(rule.max_skew) {
         Ok(())
     } else {
-        Err(Rejection::Spread { topology_key: rule.topology_key.clone(), max_skew: rule.max_skew, count })
+        Err(Rejection::Spread {
+            topology_key: rule.topology_key.clone(),
+            max_skew: rule.max_skew,
+            count,
+            default_of: rule.default_of.clone(),
+        })
     }
 }
 

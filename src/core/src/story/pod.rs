@@ -8,8 +8,8 @@ use poolwright_catalog::labels::HOSTNAME;
 
 use super::list;
 use crate::budgets::never_met_of;
-use crate::model::{Pod, PodKey, PodPhase, PodRole, PodSpec, Snapshot};
-use crate::plan::{Candidacy, Plan, PlanOptions, RELAXED, Ruling, Target, gist, rulings};
+use crate::model::{NodeTerm, Pod, PodKey, PodPhase, PodRole, PodSpec, Snapshot};
+use crate::plan::{Candidacy, Plan, PlanOptions, RELAXED, Ruler, Ruling, Target, gist, rulings};
 
 /// No story is longer.
 pub const MOST_LINES: usize = 6;
@@ -39,9 +39,11 @@ pub fn pods(
     let judged: Vec<&PodKey> = keys.iter().copied().filter(ours).collect();
     let found = if judged.is_empty() { Vec::new() } else { rulings(snapshot, now, options, &judged) };
     let mut found = found.into_iter();
+    let ruler = Ruler::new(snapshot, &options.profiles);
     let tell = |key: &&PodKey| {
         let pod = snapshot.pods.get(*key)?;
-        let mut lines = vec![format!("Pod {key} asks for {}.", asks(&pod.spec))];
+        let ruled = ruler.spec_of(pod);
+        let mut lines = vec![format!("Pod {key} asks for {}.", asks(ruled.as_ref().unwrap_or(&pod.spec)))];
         if let Some(over) = not_ours(pod) {
             lines.push(over);
             lines.extend(budgets(snapshot, pod));
@@ -69,24 +71,20 @@ fn asks(spec: &PodSpec) -> String {
     }
     let mut labels: Vec<String> =
         spec.node_selector.iter().map(|(key, value)| format!("`{key}={value}`")).collect();
-    if let Some(terms) = &spec.node_affinity {
-        let terms: Vec<String> = terms
-            .iter()
-            .map(|term| {
-                let all: Vec<String> =
-                    term.requirements.iter().map(|requirement| format!("`{requirement}`")).collect();
-                all.join(" and ")
-            })
-            .collect();
-        labels.push(list(&terms, 3).replace(", ", " or "));
-    }
+    labels.extend(spec.node_affinity.as_deref().map(terms));
     if !labels.is_empty() {
         parts.push(format!("a node with {}", list(&labels, 4)));
     }
+    if let Some(enforced) = &spec.enforced {
+        let terms = terms(&enforced.terms);
+        parts.push(format!("a node with {terms} (the scheduler's addedAffinity, from {})", enforced.source));
+    }
     for rule in &spec.spreads {
         parts.push(format!(
-            "at most {} more of its like in one `{}` than in another",
-            rule.max_skew, rule.topology_key
+            "at most {} more of its like in one `{}` than in another{}",
+            rule.max_skew,
+            rule.topology_key,
+            rule.origin()
         ));
     }
     for term in &spec.affinity {
@@ -103,6 +101,15 @@ fn asks(spec: &PodSpec) -> String {
         parts.push(format!("host port {}", list(&ports, 3)));
     }
     parts.join("; ")
+}
+
+/// OR-ed terms on nodes.
+fn terms(all: &[NodeTerm]) -> String {
+    let one = |term: &NodeTerm| {
+        let all: Vec<String> = term.requirements.iter().map(|one| format!("`{one}`")).collect();
+        all.join(" and ")
+    };
+    list(&all.iter().map(one).collect::<Vec<_>>(), 3).replace(", ", " or ")
 }
 
 /// What to say of a pod for which nothing is bought whatever is on offer.

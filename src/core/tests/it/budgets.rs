@@ -31,7 +31,7 @@ fn web(name: &str) -> Pod {
 
 fn replicas(total: u64) -> Workload {
     let (kind, uid) = ("ReplicaSet".into(), Uid("web".into()));
-    Workload { kind, key: key("web"), uid, owner: None, total, wanted: total, made: 0 }
+    Workload { kind, key: key("web"), uid, owner: None, total, wanted: total, made: 0, selector: None }
 }
 
 /// Three pods of a ReplicaSet of so many, and this budget.

@@ -51,6 +51,7 @@ fn two_of_four(
         total: 4,
         wanted: 4,
         made: 2,
+        selector: None,
     };
     let mut snapshot = with(with(cluster(aws(), [pool("gpu")]), pods), claims);
     snapshot.storage_classes.insert(class.name.clone(), class.into());

@@ -30,7 +30,19 @@ fn job(name: &str, wanted: u64) -> (Workload, Pod) {
     let uid = Uid(format!("job-{name}"));
     let of = Some(Uid("set".into()));
     let pod = Pod { owner: Some(uid.clone()), priority: 7, ..pod(&format!("{name}-0"), requests(10, 8, 1)) };
-    (Workload { kind: "Job".into(), key: key(name), uid, owner: of, total: wanted, wanted, made: 1 }, pod)
+    (
+        Workload {
+            kind: "Job".into(),
+            key: key(name),
+            uid,
+            owner: of,
+            total: wanted,
+            wanted,
+            made: 1,
+            selector: None,
+        },
+        pod,
+    )
 }
 
 fn with_jobs(parts: Vec<GangPart>, jobs: &[(Workload, Pod)]) -> Snapshot {

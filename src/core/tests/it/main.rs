@@ -25,6 +25,7 @@ mod pools;
 mod preferences;
 mod prices;
 mod priority;
+mod profiles;
 mod properties;
 mod reaper;
 mod register;

@@ -42,7 +42,7 @@ impl Trial {
 
     /// The same on a control plane with these options.
     pub async fn start_on(options: Options, flags: &[&str]) -> anyhow::Result<Self> {
-        let plane = Self::with_crds(options).await?;
+        let plane = Self::plane_with(options).await?;
         let controller = Controller::start(&plane, "controller", flags)?;
         Ok(Self { controller: Mutex::new(controller), plane })
     }
@@ -55,10 +55,11 @@ impl Trial {
 
     /// The control plane with our CRDs alone: for tests that start controllers when they like.
     pub async fn plane_without_controller() -> anyhow::Result<ControlPlane> {
-        Self::with_crds(Options::everything()).await
+        Self::plane_with(Options::everything()).await
     }
 
-    async fn with_crds(options: Options) -> anyhow::Result<ControlPlane> {
+    /// A control plane with these programs, and our CRDs.
+    pub async fn plane_with(options: Options) -> anyhow::Result<ControlPlane> {
         let plane = ControlPlane::start(options).await?;
         let crds = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../crds");
         install_crds(&plane.client()?, &crds).await?;

@@ -19,6 +19,68 @@ use serde_json::Value;
 /// The namespaces of every case; each has its own name as the label `team`.
 pub const NAMESPACES: [&str; 2] = ["red", "blue"];
 
+/// Profiles of the scheduler, besides the default one.
+pub const PROFILES: [&str; 3] = ["even", "apart", "fenced"];
+
+/// The same as the list `profiles` of its configuration: `even` spreads pods over zones, `apart` over hosts, `fenced` keeps
+/// them on certain nodes and spreads them too.
+pub const PROFILES_YAML: &str = "\
+- schedulerName: even
+  plugins: {multiPoint: {disabled: [{name: DefaultPreemption}]}}
+  pluginConfig:
+  - name: PodTopologySpread
+    args:
+      defaultingType: List
+      defaultConstraints:
+      - {maxSkew: 1, topologyKey: topology.kubernetes.io/zone, whenUnsatisfiable: DoNotSchedule}
+- schedulerName: apart
+  plugins: {multiPoint: {disabled: [{name: DefaultPreemption}]}}
+  pluginConfig:
+  - name: PodTopologySpread
+    args:
+      defaultingType: List
+      defaultConstraints:
+      - {maxSkew: 1, topologyKey: kubernetes.io/hostname, whenUnsatisfiable: DoNotSchedule}
+      - {maxSkew: 1, topologyKey: topology.kubernetes.io/zone, whenUnsatisfiable: ScheduleAnyway}
+- schedulerName: fenced
+  plugins: {multiPoint: {disabled: [{name: DefaultPreemption}]}}
+  pluginConfig:
+  - name: PodTopologySpread
+    args:
+      defaultingType: List
+      defaultConstraints:
+      - {maxSkew: 2, topologyKey: topology.kubernetes.io/zone, whenUnsatisfiable: DoNotSchedule}
+  - name: NodeAffinity
+    args:
+      addedAffinity:
+        requiredDuringSchedulingIgnoredDuringExecution:
+          nodeSelectorTerms:
+          - matchExpressions: [{key: disk, operator: In, values: [ssd]}]
+          - matchExpressions: [{key: rack, operator: Exists}]
+          - matchExpressions: [{key: topology.kubernetes.io/zone, operator: In, values: [a]}]
+";
+
+/// The Services of every case, by which the scheduler's default spread goes: their names are the applications that they
+/// choose. Pods of other applications are not spread by default.
+pub const SERVICES: [&str; 2] = ["web", "db"];
+
+/// A Service of this application.
+pub fn service(namespace: &str, app: &str) -> Value {
+    serde_json::json!({
+        "apiVersion": "v1", "kind": "Service", "metadata": {"name": app, "namespace": namespace},
+        "spec": {"clusterIP": "None", "selector": {"app": app}},
+    })
+}
+
+/// What Poolwright is told of the scheduler.
+pub fn profiles() -> anyhow::Result<poolwright_core::Profiles> {
+    let text = format!(
+        "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\nprofiles:\n{PROFILES_YAML}"
+    );
+    let read = intake::scheduler_config("scheduler.yaml", &text);
+    Ok(read.map_err(|errors| anyhow!("{errors:?}"))?.profiles)
+}
+
 /// A cluster and what waits in it.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
@@ -109,6 +171,12 @@ impl Case {
         for pod in read(&self.running)?.iter().chain(&read(&self.waiting)?) {
             let pod = intake::pod(pod).map_err(|error| anyhow!("{error}"))?;
             snapshot.pods.insert(pod.key.clone(), Arc::new(pod));
+        }
+        for namespace in NAMESPACES {
+            for service in read(&SERVICES.map(|app| service(namespace, app)))? {
+                let service = intake::service(&service);
+                snapshot.services.insert(service.key.clone(), Arc::new(service));
+            }
         }
         let team = |name: &str| Namespace {
             name: name.to_owned(),

@@ -12,7 +12,7 @@ use poolwright_core::plan::{Plan, PlanOptions, PlannedClaim, Target, UnplacedRea
 use poolwright_solver::NeverStop;
 use serde_json::{Value, json};
 
-use crate::case::{Case, key, name};
+use crate::case::{Case, key, name, profiles};
 use crate::extender::Allowed;
 use crate::promised::{admit, daemons, node_of, one_of_each, reserve};
 use crate::stage::{Stage, Verdict};
@@ -78,7 +78,9 @@ impl Outcome {
 
 /// Poolwright's plan for a case.
 pub fn planned(snapshot: &Snapshot) -> Plan {
-    let options = PlanOptions { include_waiting: true, baselines: false, ..PlanOptions::default() };
+    let mut options = PlanOptions { include_waiting: true, baselines: false, ..PlanOptions::default() };
+    options.profiles = profiles().expect("the profiles can be read");
+    options.schedulers.extend(options.profiles.keys().cloned());
     plan(snapshot, Timestamp::from_second(1_800_000_000).unwrap_or_default(), &options, &mut NeverStop)
 }
 
@@ -257,7 +259,9 @@ async fn left_over(
     let extras = one_of_each(snapshot);
     // Where pods are spread, an empty node in one zone can rule out another.
     let spread = left.iter().any(|(pod, unplaced)| {
-        pod["spec"]["topologySpreadConstraints"].is_array() && is_impossible(unplaced.reason)
+        let spec = &pod["spec"];
+        let spread = spec["topologySpreadConstraints"].is_array() || spec["schedulerName"].is_string();
+        spread && is_impossible(unplaced.reason)
     });
     let zones: BTreeSet<&String> = extras.iter().map(|(zone, _)| zone).filter(|_| spread).collect();
     let mut stages: Vec<Option<&String>> = vec![None];

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use anyhow::{Context, anyhow};
 use futures::{StreamExt, TryStreamExt, stream};
-use k8s_openapi::api::core::v1::{Namespace, Node, Pod};
+use k8s_openapi::api::core::v1::{Namespace, Node, Pod, Service};
 use k8s_openapi::api::node::v1::RuntimeClass;
 use kube::api::{DeleteParams, ListParams, PostParams, PropagationPolicy};
 use kube::runtime::{WatchStreamExt, watcher};
@@ -17,7 +17,7 @@ use poolwright_plane::{ControlPlane, Options};
 use serde_json::{Value, json};
 use tokio::sync::watch;
 
-use crate::case::{NAMESPACES, key, name};
+use crate::case::{NAMESPACES, PROFILES_YAML, SERVICES, key, name, service};
 use crate::extender::{Allowed, Extender};
 
 /// How long anything may take before the stage gives up.
@@ -58,15 +58,25 @@ pub struct Stage {
     fences: AtomicU64,
 }
 
+fn options(port: u16) -> Options {
+    Options::api_server_only().with_extended_scheduler(port).with_profiles(PROFILES_YAML)
+}
+
 impl Stage {
     /// Starts a control plane with nothing on it but two namespaces and a runtime class.
     pub async fn start() -> anyhow::Result<Self> {
         let (extender, port) = Extender::serve()?;
-        let plane = ControlPlane::start(Options::api_server_only().with_extended_scheduler(port)).await?;
+        let plane = ControlPlane::start(options(port)).await?;
         let client = plane.client()?;
         for team in NAMESPACES {
             let object = json!({"metadata": {"name": team, "labels": {"team": team}}});
             create::<Namespace>(&Api::all(client.clone()), &object).await?;
+        }
+        for namespace in NAMESPACES {
+            for app in SERVICES {
+                let api = Api::<Service>::namespaced(client.clone(), namespace);
+                create(&api, &service(namespace, app)).await?;
+            }
         }
         let class = json!({
             "metadata": {"name": "sandboxed"}, "handler": "sandboxed",

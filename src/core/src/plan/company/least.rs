@@ -36,7 +36,7 @@ impl<'a> Spread<'a> {
     fn looks_at(&self, owner: &PodSpec, labels: &impl Labels, taints: &[Taint]) -> bool {
         let mut over = owner.spreads.iter().map(|rule| rule.topology_key.as_str());
         over.all(|key| key == HOSTNAME || labels.label(key).is_some())
-            && (self.rule.any_affinity || rules::check_labels(owner, labels).is_ok())
+            && (self.rule.any_affinity || rules::check_own_labels(owner, labels).is_ok())
             && (!self.rule.honor_taints || rules::check_taints(&owner.tolerations, taints).is_ok())
     }
 

@@ -255,7 +255,7 @@ impl Tally {
 fn sees(relations: &Relations<'_>, at: usize, place: &Place, labels: &impl Labels, taints: &[Taint]) -> bool {
     let spread = &relations.spreads[at];
     spread.needs.iter().all(|key| place[*key] != NONE)
-        && (spread.rule.any_affinity || rules::check_labels(spread.owner, labels).is_ok())
+        && (spread.rule.any_affinity || rules::check_own_labels(spread.owner, labels).is_ok())
         && (!spread.rule.honor_taints || rules::check_taints(&spread.owner.tolerations, taints).is_ok())
 }
 

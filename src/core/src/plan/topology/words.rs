@@ -46,10 +46,16 @@ pub(super) fn refused(
             could.sort_unstable();
             could.dedup();
             format!(
-                "is spread over `{key}` with a maxSkew of {} ({}), and one more in {} would be too many; raise maxSkew, use whenUnsatisfiable: ScheduleAnyway, or let a pool buy in the values with fewest",
+                "is spread over `{key}` with a maxSkew of {}{} ({}), and one more in {} would be too many; {}, or let a pool buy in the values with fewest",
                 rule.rule.max_skew,
+                rule.rule.origin(),
                 listed.join(", "),
-                could.join(", ")
+                could.join(", "),
+                if rule.rule.default_of.is_some() {
+                    "give the pods topologySpreadConstraints of their own"
+                } else {
+                    "raise maxSkew, use whenUnsatisfiable: ScheduleAnyway"
+                }
             )
         }
         Refusal::Alone(affinity) => {

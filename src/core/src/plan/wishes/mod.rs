@@ -122,8 +122,8 @@ impl Group<'_> {
     /// Whether it requires anything of its nodes itself.
     fn requires(&self) -> bool {
         let spec = self.spec();
-        let asks = !spec.node_selector.is_empty() || spec.node_affinity.is_some() || !spec.volumes.is_empty();
-        asks || !self.pin.is_empty()
+        let own = !spec.node_selector.is_empty() || spec.node_affinity.is_some();
+        own || spec.enforced.is_some() || !spec.volumes.is_empty() || !self.pin.is_empty()
     }
 
     fn total(&self, count: u64) -> ResourceList {
@@ -246,9 +246,14 @@ fn of_nodes(spec: &PodSpec, taints: &BTreeMap<&Taint, BTreeSet<String>>) -> Vec<
                 Requirement { key: NODEPOOL_LABEL.to_owned(), operator: Operator::NotIn(pools.clone()) };
             (words::taint(taint), vec![elsewhere])
         });
-    let mut terms: Vec<&Weighted<NodeTerm>> = spec.wishes.iter().flat_map(|wishes| &wishes.nodes).collect();
-    terms.sort_by_key(|wish| Reverse(wish.weight));
-    let terms = terms.into_iter().map(|wish| (words::node(wish), wish.term.requirements.clone()));
+    // The scheduler adds the scores of its own to those of the pod's.
+    let wishes = spec.wishes.as_deref();
+    let own = wishes.iter().flat_map(|wishes| &wishes.nodes).map(|wish| (wish, ""));
+    let added = wishes.iter().flat_map(|wishes| &wishes.added).map(|(wish, file)| (wish, file.as_str()));
+    let mut terms: Vec<(&Weighted<NodeTerm>, &str)> = own.chain(added).collect();
+    terms.sort_by_key(|(wish, _)| Reverse(wish.weight));
+    let terms =
+        terms.into_iter().map(|(wish, file)| (words::node(wish, file), wish.term.requirements.clone()));
     kept_off.chain(terms).collect()
 }
 

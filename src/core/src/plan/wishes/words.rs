@@ -14,8 +14,10 @@ pub(super) fn taint(taint: &Taint) -> String {
     format!("keeping off the taint `{taint}`")
 }
 
-pub(super) fn node(wish: &Weighted<NodeTerm>) -> String {
-    format!("preferred node affinity {} (weight {})", all(&wish.term.requirements), wish.weight)
+/// `file` is that of the scheduler's configuration that adds it, empty for the pod's own.
+pub(super) fn node(wish: &Weighted<NodeTerm>, file: &str) -> String {
+    let origin = if file.is_empty() { String::new() } else { format!(", the scheduler's, from {file}") };
+    format!("preferred node affinity {} (weight {}{origin})", all(&wish.term.requirements), wish.weight)
 }
 
 pub(super) fn near(wish: &Weighted<PodTerm>) -> String {
@@ -27,7 +29,9 @@ pub(super) fn apart(wish: &Weighted<PodTerm>) -> String {
 }
 
 pub(super) fn spread(rule: &SpreadRule) -> String {
-    format!("spread over `{}` (ScheduleAnyway)", rule.topology_key)
+    let origin = rule.default_of.as_ref();
+    let origin = origin.map_or_else(String::new, |file| format!(", the scheduler's default from {file}"));
+    format!("spread over `{}` (ScheduleAnyway{origin})", rule.topology_key)
 }
 
 fn term(wish: &Weighted<PodTerm>) -> String {

@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 
 use serde_json::{Value, json};
 
-use crate::case::{Case, Kind, NAMESPACES};
+use crate::case::{Case, Kind, NAMESPACES, PROFILES};
 use crate::dice::Dice;
 pub use rules::Rule;
 
@@ -37,15 +37,26 @@ pub struct Maker {
 pub fn case(seed: u64, favoured: &[Rule], avoided: &[Rule]) -> Case {
     let mut dice = Dice::new(seed);
     let share = |rule: &Rule| if favoured.contains(rule) { 90 } else { rule.share() };
-    let rules =
-        Rule::ALL.into_iter().filter(|rule| dice.chance(share(rule)) && !avoided.contains(rule)).collect();
+    // Dice of their own, so that the seeds of before make the cases of before, but for this.
+    let mut profiles = Dice::new(!seed);
+    let mut drawn = |rule: &Rule| {
+        let dice = if *rule == Rule::Profiles { &mut profiles } else { &mut dice };
+        dice.chance(share(rule)) && !avoided.contains(rule)
+    };
+    let rules: BTreeSet<Rule> = Rule::ALL.into_iter().filter(|rule| drawn(rule)).collect();
+    let has_profiles = rules.contains(&Rule::Profiles);
     let mut maker = Maker { dice, rules, app: "" };
     let kinds = maker.kinds();
     let pools = maker.pools();
     let nodes = maker.nodes();
     let daemonsets = maker.daemonsets();
     let running = maker.running(&nodes);
-    let waiting = maker.waiting();
+    let mut waiting = maker.waiting();
+    for pod in waiting.iter_mut().filter(|_| has_profiles) {
+        if profiles.chance(70) {
+            pod["spec"]["schedulerName"] = json!(profiles.pick(&PROFILES));
+        }
+    }
     let (reserved, last_offering) = (maker.dice.chance(25), maker.dice.chance(25));
     let (note, seed) = (String::new(), Some(seed));
     Case { note, seed, reserved, last_offering, kinds, pools, nodes, daemonsets, running, waiting }

@@ -49,11 +49,13 @@ pub enum Rule {
     Cordons,
     /// Nodes without a host name or a zone, or with the host name of another.
     OddNodes,
+    /// Profiles of the scheduler: default spread, added node affinity.
+    Profiles,
 }
 
 impl Rule {
     /// Every rule.
-    pub const ALL: [Self; 22] = [
+    pub const ALL: [Self; 23] = [
         Self::NodeSelector,
         Self::NodeAffinity,
         Self::Taints,
@@ -76,6 +78,7 @@ impl Rule {
         Self::Weights,
         Self::Cordons,
         Self::OddNodes,
+        Self::Profiles,
     ];
 
     /// In how many of a hundred cases it is.

@@ -1,0 +1,135 @@
+//! Which plugins of a profile run, and what is said of those that Poolwright cannot follow.
+
+use serde::Deserialize;
+use serde_json::Value;
+
+/// Plugins of kube-scheduler that rule out nodes, and that a plan follows whether they run or not.
+const FILTERS: [&str; 12] = [
+    "NodeUnschedulable",
+    "NodeName",
+    "TaintToleration",
+    "NodeAffinity",
+    "NodePorts",
+    "NodeResourcesFit",
+    "VolumeRestrictions",
+    "NodeVolumeLimits",
+    "VolumeBinding",
+    "VolumeZone",
+    "PodTopologySpread",
+    "InterPodAffinity",
+];
+
+/// Other plugins of kube-scheduler that may stand where nodes are ruled out.
+const KNOWN: [&str; 11] = [
+    "SchedulingGates",
+    "PrioritySort",
+    "DefaultPreemption",
+    "NodeResourcesBalancedAllocation",
+    "ImageLocality",
+    "DefaultBinder",
+    "NodeDeclaredFeatures",
+    "DynamicResources",
+    "GangScheduling",
+    "TopologyPlacementGenerator",
+    "PodGroupPodsCount",
+];
+
+/// Plugins by extension point. Points at which no node is ruled out and none preferred are not looked at.
+#[derive(Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub(super) struct Plugins {
+    filter: Set,
+    score: Set,
+    multi_point: Set,
+    #[serde(rename = "preEnqueue")]
+    _pre_enqueue: Value,
+    #[serde(rename = "queueSort")]
+    _queue_sort: Value,
+    #[serde(rename = "preFilter")]
+    _pre_filter: Value,
+    #[serde(rename = "postFilter")]
+    _post_filter: Value,
+    #[serde(rename = "preScore")]
+    _pre_score: Value,
+    #[serde(rename = "reserve")]
+    _reserve: Value,
+    #[serde(rename = "permit")]
+    _permit: Value,
+    #[serde(rename = "preBind")]
+    _pre_bind: Value,
+    #[serde(rename = "bind")]
+    _bind: Value,
+    #[serde(rename = "postBind")]
+    _post_bind: Value,
+    #[serde(rename = "placementGenerate")]
+    _placement_generate: Value,
+    #[serde(rename = "placementScore")]
+    _placement_score: Value,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct Set {
+    enabled: Vec<Plugin>,
+    disabled: Vec<Plugin>,
+}
+
+#[derive(Deserialize)]
+struct Plugin {
+    name: String,
+    #[serde(rename = "weight")]
+    _weight: Option<i32>,
+}
+
+impl Set {
+    fn enables(&self, plugin: &str) -> bool {
+        self.enabled.iter().any(|one| one.name == plugin)
+    }
+
+    fn disables(&self, plugin: &str) -> bool {
+        self.disabled.iter().any(|one| one.name == plugin || one.name == "*")
+    }
+}
+
+impl Plugins {
+    /// Whether a plugin of the default set runs at a point.
+    fn runs(&self, point: &Set, plugin: &str) -> bool {
+        let everywhere = self.multi_point.enables(plugin) || !self.multi_point.disables(plugin);
+        point.enables(plugin) || (everywhere && !point.disables(plugin))
+    }
+
+    /// Whether it rules out nodes.
+    pub fn filters(&self, plugin: &str) -> bool {
+        self.runs(&self.filter, plugin)
+    }
+
+    /// Whether it prefers nodes.
+    pub fn scores(&self, plugin: &str) -> bool {
+        self.runs(&self.score, plugin)
+    }
+
+    /// Says what of a profile's plugins is not followed.
+    pub fn tell(&self, source: &str, profile: &str, notes: &mut Vec<String>) {
+        let off: Vec<&str> = FILTERS.into_iter().filter(|plugin| !self.filters(plugin)).collect();
+        if !off.is_empty() {
+            notes.push(format!(
+                "{source}: profile `{profile}` does not filter nodes by {}, and Poolwright keeps what pods ask of that all the same: a pod may be bought a node that it could do without, or none",
+                off.join(", ")
+            ));
+        }
+        let mut foreign: Vec<&str> = [&self.filter, &self.multi_point]
+            .into_iter()
+            .flat_map(|set| &set.enabled)
+            .map(|plugin| plugin.name.as_str())
+            .filter(|name| !FILTERS.contains(name) && !KNOWN.contains(name))
+            .collect();
+        foreign.sort_unstable();
+        foreign.dedup();
+        if !foreign.is_empty() {
+            notes.push(format!(
+                "{source}: profile `{profile}` runs {}, which Poolwright does not know: where it rules out nodes, a pod may be bought one that it refuses",
+                foreign.join(", ")
+            ));
+        }
+    }
+}

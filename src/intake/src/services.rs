@@ -1,0 +1,23 @@
+//! Services, as far as a scheduler's default spread goes by them.
+
+use k8s_openapi::api::core::v1 as k8s;
+use poolwright_core::Service;
+use serde_json::Value;
+
+use crate::error::Problem;
+use crate::pod::key_of;
+
+/// A Service.
+pub fn service(from: &k8s::Service) -> Service {
+    let selector = from.spec.as_ref().and_then(|spec| spec.selector.clone()).unwrap_or_default();
+    Service { key: key_of(&from.metadata), selector }
+}
+
+/// A Service of a manifest. Only what is asked of it is read: nothing else of it is ours to judge.
+pub(crate) fn read_service(value: &Value) -> Result<Service, Vec<Problem>> {
+    let mut small = serde_json::json!({"apiVersion": "v1", "kind": "Service"});
+    small["metadata"] =
+        serde_json::json!({"name": value["metadata"]["name"], "namespace": value["metadata"]["namespace"]});
+    small["spec"] = serde_json::json!({"selector": value["spec"]["selector"]});
+    crate::strict::read(&small).map(|read| service(&read))
+}
