@@ -7,7 +7,7 @@ use std::process::Command;
 use serde_json::Value;
 
 /// Every arrow between rooms. To add one is to change the architecture: docs/architecture.md first, then here.
-const ARROWS: [(&str, &[&str]); 10] = [
+const ARROWS: [(&str, &[&str]); 11] = [
     ("poolwright-catalog", &[]),
     ("poolwright-solver", &["catalog"]),
     ("poolwright-core", &["catalog", "solver"]),
@@ -20,16 +20,19 @@ const ARROWS: [(&str, &[&str]); 10] = [
         "poolwright-cli",
         &["api", "catalog", "controller", "core", "intake", "provider-contract", "provider-kwok", "solver"],
     ),
+    ("poolwright-sim", &[]),
     ("poolwright-plane", &["api"]),
 ];
 
 /// Arrows that only tests may take, beside those above.
-const ARROWS_OF_TESTS: [(&str, &[&str]); 1] = [
+const ARROWS_OF_TESTS: [(&str, &[&str]); 2] = [
+    // The definitions that its API server serves in its tests.
+    ("poolwright-sim", &["api"]),
     // The provider's conformance on a real API server, where the test is the controller's stand-in, and the whole loop;
     // and plans made in the test itself, which the real scheduler then carries out.
     (
         "poolwright-plane",
-        &["catalog", "controller", "core", "intake", "provider-contract", "provider-kwok", "solver"],
+        &["catalog", "controller", "core", "intake", "provider-contract", "provider-kwok", "sim", "solver"],
     ),
 ];
 

@@ -1,0 +1,132 @@
+//! Custom resources: what their definition adds, leaves out and forbids.
+
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinitionVersion;
+use kube_cel::CompiledSchema;
+use serde_json::{Map, Value, json};
+
+/// A served version of a definition.
+pub(super) struct Custom {
+    status: bool,
+    schema: Value,
+    /// The same as JSON Schema.
+    checks: Option<jsonschema::Validator>,
+    rules: CompiledSchema,
+    context: kube_cel::RootContext,
+}
+
+impl std::fmt::Debug for Custom {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Custom").field("kind", &self.context.kind).finish_non_exhaustive()
+    }
+}
+
+impl Custom {
+    pub fn new(group: &str, kind: &str, version: &CustomResourceDefinitionVersion) -> Self {
+        let schema = version.schema.as_ref().and_then(|schema| schema.open_api_v3_schema.as_ref());
+        let schema = schema.and_then(|schema| serde_json::to_value(schema).ok()).unwrap_or_else(|| json!({}));
+        let status = version.subresources.as_ref().is_some_and(|all| all.status.is_some());
+        let checks = jsonschema::draft7::new(&as_json_schema(&schema)).ok();
+        let rules = kube_cel::compile_schema(&schema);
+        let context = kube_cel::RootContext {
+            api_version: format!("{group}/{}", version.name),
+            api_group: group.to_owned(),
+            kind: kind.to_owned(),
+        };
+        Self { status, schema, checks, rules, context }
+    }
+
+    pub fn has_status(&self) -> bool {
+        self.status
+    }
+
+    /// Leaves out what the schema does not know, then adds its defaults.
+    pub fn complete(&self, object: &mut Value) {
+        let kept: Vec<(&str, Value)> =
+            ["apiVersion", "kind", "metadata"].map(|field| (field, object[field].clone())).into();
+        prune(&self.schema, object);
+        let mut completed = kube_cel::apply_defaults(&self.schema, object);
+        for (field, value) in kept {
+            completed[field] = value;
+        }
+        *object = completed;
+    }
+
+    /// What is wrong with an object: fields and sentences.
+    pub fn problems(&self, object: &Value, before: Option<&Value>) -> Vec<(String, String)> {
+        let mut problems: Vec<(String, String)> = Vec::new();
+        if let Some(checks) = &self.checks {
+            problems.extend(checks.iter_errors(object).map(|error| {
+                let path = error.instance_path().as_str().trim_start_matches('/').replace('/', ".");
+                (path, format!("Invalid value: {error}"))
+            }));
+        }
+        // As in Kubernetes rules are asked only about objects whose types are right.
+        if problems.is_empty() {
+            let asked = kube_cel::Validator::new().validate_compiled_with_context(
+                &self.rules,
+                object,
+                before,
+                Some(&self.context),
+            );
+            let found = asked.err().map(kube_cel::ValidationErrors::into_vec).unwrap_or_default();
+            problems.extend(
+                found
+                    .into_iter()
+                    .map(|error| (error.field_path, format!("Invalid value: {}", error.message))),
+            );
+        }
+        problems
+    }
+}
+
+/// Leaves out fields that a structural schema does not name.
+fn prune(schema: &Value, value: &mut Value) {
+    if schema["x-kubernetes-preserve-unknown-fields"] == true {
+        return;
+    }
+    match value {
+        Value::Object(fields) => {
+            let named = schema["properties"].as_object();
+            let others = schema.get("additionalProperties").filter(|others| **others != Value::Bool(false));
+            if named.is_none() && others.is_none() && schema["type"] != "object" {
+                return;
+            }
+            fields.retain(|name, value| {
+                let of_name = named.and_then(|named| named.get(name)).or(others);
+                if let Some(schema) = of_name {
+                    prune(schema, value);
+                }
+                of_name.is_some()
+            });
+        }
+        Value::Array(items) => items.iter_mut().for_each(|item| prune(&schema["items"], item)),
+        _ => {}
+    }
+}
+
+/// The schema without what only Kubernetes means: a value of `x-kubernetes-int-or-string` may be either, a nullable one null.
+fn as_json_schema(schema: &Value) -> Value {
+    match schema {
+        Value::Object(fields) => {
+            let either = fields.get("x-kubernetes-int-or-string") == Some(&Value::Bool(true));
+            let nullable = fields.get("nullable") == Some(&Value::Bool(true));
+            let mut out: Map<String, Value> = fields
+                .iter()
+                .filter(|(name, _)| {
+                    // A property of such a name is an object, these are not.
+                    !matches!(name.as_str(), "format" | "nullable" | "default" | "description")
+                        || fields[name.as_str()].is_object()
+                })
+                .map(|(name, value)| (name.clone(), as_json_schema(value)))
+                .collect();
+            if either {
+                out.insert("type".to_owned(), json!(["integer", "string"]));
+            } else if nullable && let Some(Value::String(of)) = fields.get("type") {
+                out.insert("type".to_owned(), json!([of, "null"]));
+            }
+            Value::Object(out)
+        }
+        Value::Array(items) => items.iter().map(as_json_schema).collect(),
+        other => other.clone(),
+    }
+}

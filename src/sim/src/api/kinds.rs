@@ -1,0 +1,117 @@
+//! The kinds of objects there are.
+
+use std::sync::Arc;
+
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
+
+use super::custom::Custom;
+
+/// A resource: a kind of objects and where they are served.
+#[derive(Clone, Debug)]
+#[expect(clippy::struct_field_names, reason = "Kubernetes calls the kind so")]
+pub(super) struct Kind {
+    pub group: String,
+    pub version: String,
+    pub plural: String,
+    pub kind: String,
+    pub namespaced: bool,
+    pub traits: Traits,
+    /// What its definition says, if it is a custom one.
+    pub custom: Option<Arc<Custom>>,
+}
+
+/// How the API server treats a kind.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Traits {
+    /// Status is written through a subresource of its own.
+    pub status: bool,
+    /// Whether `metadata.generation` counts changes of what is asked for.
+    pub generation: bool,
+    /// Whether an update needs no resource version.
+    pub unconditional: bool,
+}
+
+impl Kind {
+    /// `group/version`, or the version of the core group.
+    pub fn api_version(&self) -> String {
+        if self.group.is_empty() { self.version.clone() } else { format!("{}/{}", self.group, self.version) }
+    }
+
+    /// As error messages name it: `pods`, `leases.coordination.k8s.io`.
+    pub fn resource(&self) -> String {
+        if self.group.is_empty() { self.plural.clone() } else { format!("{}.{}", self.plural, self.group) }
+    }
+
+    pub fn is_pod(&self) -> bool {
+        self.group.is_empty() && self.kind == "Pod"
+    }
+
+    pub fn of_definition(definition: &CustomResourceDefinition) -> Vec<Self> {
+        let spec = &definition.spec;
+        let served = spec.versions.iter().filter(|version| version.served);
+        served
+            .map(|version| {
+                let custom = Custom::new(&spec.group, &spec.names.kind, version);
+                let traits = Traits { status: custom.has_status(), generation: true, unconditional: false };
+                Self {
+                    group: spec.group.clone(),
+                    version: version.name.clone(),
+                    plural: spec.names.plural.clone(),
+                    kind: spec.names.kind.clone(),
+                    namespaced: spec.scope == "Namespaced",
+                    traits,
+                    custom: Some(Arc::new(custom)),
+                }
+            })
+            .collect()
+    }
+}
+
+/// The built-in kinds that Poolwright reads or writes. The traits are those of the strategies in Kubernetes'
+/// `pkg/registry`: which kinds count generations, and which allow updates without a resource version.
+pub(super) fn built_in() -> Vec<Kind> {
+    let none = Traits { unconditional: true, ..Traits::default() };
+    let status = Traits { status: true, ..none };
+    let counted = Traits { generation: true, ..status };
+    let strict = Traits { unconditional: false, ..none };
+    let all: [(&str, &str, &str, &str, bool, Traits); 23] = [
+        ("", "v1", "pods", "Pod", true, counted),
+        ("", "v1", "nodes", "Node", false, status),
+        ("", "v1", "namespaces", "Namespace", false, status),
+        ("", "v1", "configmaps", "ConfigMap", true, none),
+        ("", "v1", "services", "Service", true, status),
+        ("", "v1", "persistentvolumes", "PersistentVolume", false, status),
+        ("", "v1", "persistentvolumeclaims", "PersistentVolumeClaim", true, status),
+        ("", "v1", "resourcequotas", "ResourceQuota", true, status),
+        ("", "v1", "replicationcontrollers", "ReplicationController", true, counted),
+        ("apps", "v1", "deployments", "Deployment", true, counted),
+        ("apps", "v1", "replicasets", "ReplicaSet", true, counted),
+        ("apps", "v1", "statefulsets", "StatefulSet", true, counted),
+        ("apps", "v1", "daemonsets", "DaemonSet", true, counted),
+        ("batch", "v1", "jobs", "Job", true, counted),
+        ("coordination.k8s.io", "v1", "leases", "Lease", true, strict),
+        ("events.k8s.io", "v1", "events", "Event", true, none),
+        ("policy", "v1", "poddisruptionbudgets", "PodDisruptionBudget", true, counted_strict()),
+        ("storage.k8s.io", "v1", "storageclasses", "StorageClass", false, none),
+        ("storage.k8s.io", "v1", "csinodes", "CSINode", false, strict),
+        ("storage.k8s.io", "v1", "csidrivers", "CSIDriver", false, strict),
+        ("storage.k8s.io", "v1", "csistoragecapacities", "CSIStorageCapacity", true, none),
+        ("scheduling.k8s.io", "v1", "priorityclasses", "PriorityClass", false, none),
+        ("node.k8s.io", "v1", "runtimeclasses", "RuntimeClass", false, strict),
+    ];
+    let kind =
+        |(group, version, plural, kind, namespaced, traits): (&str, &str, &str, &str, bool, Traits)| Kind {
+            group: group.to_owned(),
+            version: version.to_owned(),
+            plural: plural.to_owned(),
+            kind: kind.to_owned(),
+            namespaced,
+            traits,
+            custom: None,
+        };
+    all.map(kind).into()
+}
+
+fn counted_strict() -> Traits {
+    Traits { status: true, generation: true, unconditional: false }
+}

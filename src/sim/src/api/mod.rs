@@ -1,0 +1,233 @@
+//! An API server in memory: the part of Kubernetes' API that Poolwright uses, as the real one answers.
+//!
+//! It is one synchronous function from a request to an answer; only watches go on, as streams. Everything that it stores it
+//! stores as JSON, so that whoever asks it goes through the same serialisation as with a real one.
+//!
+//! Not served: discovery, OpenAPI, tables, strategic merge patches and server-side apply (Poolwright uses none of them),
+//! `managedFields`, defaults of built-in kinds other than pods.
+
+mod answer;
+mod custom;
+mod garbage;
+mod kinds;
+mod objects;
+mod patch;
+mod pods;
+mod read;
+mod route;
+mod select;
+mod store;
+mod write;
+
+use std::convert::Infallible;
+use std::fmt;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use axum::body::{Body, Bytes};
+use axum::http::{Method, Request, Response, Uri, header};
+use futures::StreamExt;
+use futures::stream::{self, BoxStream};
+use jiff::Timestamp;
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
+use kube::Client;
+use serde_json::Value;
+use tower::service_fn;
+
+use answer::{Answer, Refusal};
+use kinds::Kind;
+use read::{Pages, Watch};
+use route::{Query, route};
+use store::Store;
+use write::Writing;
+
+/// What time it is.
+pub type Now = Arc<dyn Fn() -> Timestamp + Send + Sync>;
+
+/// How many changes watches can go back.
+const HISTORY: usize = 10_000;
+/// How often a watch that wants to know is told how far it is.
+const BOOKMARKS: Duration = Duration::from_mins(1);
+
+/// The server. Clones are the same server.
+#[derive(Clone)]
+pub struct ApiServer {
+    state: Arc<Mutex<State>>,
+    now: Now,
+}
+
+struct State {
+    kinds: Vec<Kind>,
+    store: Store,
+    pages: Pages,
+    created: u64,
+}
+
+impl fmt::Debug for ApiServer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ApiServer").field("version", &self.lock().store.version()).finish_non_exhaustive()
+    }
+}
+
+/// What a request comes to.
+enum Reply {
+    Object(u16, Value),
+    Watch(Box<Watch>),
+}
+
+impl ApiServer {
+    /// A server with the built-in kinds, those that are defined here, and the namespaces that every cluster has.
+    pub fn new(definitions: &[CustomResourceDefinition], now: Now) -> Self {
+        let mut kinds = kinds::built_in();
+        kinds.extend(definitions.iter().flat_map(Kind::of_definition));
+        let store = Store::new(HISTORY);
+        let state = State { kinds, store, pages: Pages::default(), created: 0 };
+        let server = Self { state: Arc::new(Mutex::new(state)), now };
+        for name in ["default", "kube-node-lease", "kube-public", "kube-system"] {
+            let body = serde_json::json!({"metadata": {"name": name}}).to_string();
+            let made = server.answer((&Method::POST, "/api/v1/namespaces"), ("", ""), body.as_bytes());
+            debug_assert!(matches!(made, Reply::Object(201, _)));
+        }
+        server
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// A client of it.
+    pub fn client(&self) -> Client {
+        let server = self.clone();
+        let service = service_fn(move |request: Request<kube::client::Body>| {
+            let server = server.clone();
+            async move { Ok::<_, Infallible>(server.serve(request).await) }
+        });
+        Client::new(service, "default")
+    }
+
+    /// Watches that ask for an earlier version than the present one are refused from now on, as after a compaction of etcd.
+    pub fn compact(&self) {
+        self.lock().store.compact();
+    }
+
+    /// Ends all watches.
+    pub fn drop_watches(&self) {
+        self.lock().store.drop_watches();
+    }
+
+    /// Deletes what has lost its last owner, and ends the deletion of what waits for its dependents. Returns whether there was
+    /// anything to do.
+    pub fn collect_garbage(&self) -> bool {
+        let now = (self.now)();
+        let state = &mut *self.lock();
+        garbage::collect(&state.kinds, &mut state.store, now)
+    }
+
+    async fn serve(&self, request: Request<kube::client::Body>) -> Response<Body> {
+        let (parts, body) = request.into_parts();
+        let text = |name: header::HeaderName| {
+            parts.headers.get(name).and_then(|value| value.to_str().ok()).unwrap_or_default()
+        };
+        let body = body.collect_bytes().await.unwrap_or_default();
+        let path = parts.uri.path_and_query().map(ToString::to_string).unwrap_or_default();
+        let types = (text(header::ACCEPT), text(header::CONTENT_TYPE));
+        let reply = self.answer((&parts.method, &path), types, &body);
+        let (code, body) = match reply {
+            Reply::Object(code, Value::String(text)) => (code, Body::from(text)),
+            Reply::Object(code, object) => (code, Body::from(object.to_string())),
+            Reply::Watch(watch) => (200, Body::from_stream(self.events(*watch))),
+        };
+        let response = Response::builder().status(code).header(header::CONTENT_TYPE, "application/json");
+        response.body(body).unwrap_or_default()
+    }
+
+    /// The lines of a watch.
+    fn events(&self, watch: Watch) -> BoxStream<'static, Result<Bytes, Infallible>> {
+        let until = tokio::time::Instant::now() + Duration::from_secs(watch.seconds);
+        let step = move |(server, mut watch): (Self, Watch)| async move {
+            let event = tokio::select! {
+                biased;
+                event = watch.events.next() => event?,
+                () = tokio::time::sleep_until(until) => return None,
+                () = tokio::time::sleep(BOOKMARKS), if watch.bookmarks => {
+                    let version = server.lock().store.version();
+                    store::bookmark(&watch.kind, version, watch.partial, false)
+                }
+            };
+            Some((Ok(Bytes::from(format!("{event}\n"))), (server, watch)))
+        };
+        stream::unfold((self.clone(), watch), step).boxed()
+    }
+
+    fn answer(&self, asked: (&Method, &str), types: (&str, &str), body: &[u8]) -> Reply {
+        let now = (self.now)();
+        let answered = self.lock().answer(asked, types, body, now);
+        answered.unwrap_or_else(|refusal| Reply::Object(refusal.code, refusal.object()))
+    }
+}
+
+impl State {
+    fn answer(
+        &mut self,
+        (method, path): (&Method, &str),
+        (accept, content_type): (&str, &str),
+        body: &[u8],
+        now: Timestamp,
+    ) -> Result<Reply, Refusal> {
+        let uri: Uri = path.parse().map_err(|_| Refusal::nowhere())?;
+        let query = Query::new(&uri);
+        let Self { kinds, store, pages, created } = self;
+        let target = route(kinds, uri.path())?;
+        if matches!(*method, Method::GET) {
+            return match (&target.subresource, query.flag("watch")) {
+                (None, true) => read::watch(store, &target, &query, accept).map(Box::new).map(Reply::Watch),
+                (None, false) if target.name.is_none() => {
+                    read::list(store, pages, &target, &query, accept).map(Reply::from)
+                }
+                (None, false) => read::get(store, &target, accept).map(Reply::from),
+                (Some(sub), _) if sub == "status" && target.kind.traits.status => {
+                    read::get(store, &target, accept).map(Reply::from)
+                }
+                (Some(_), _) => Err(Refusal::nowhere()),
+            };
+        }
+        let place = |group: &str, kind: &str| {
+            let of = |one: &Kind| one.group == group && one.kind == kind;
+            kinds.iter().position(of).unwrap_or(usize::MAX)
+        };
+        let (namespaces, budgets) = (place("", "Namespace"), place("policy", "PodDisruptionBudget"));
+        let mut writing = Writing { store, created, now, namespaces, budgets };
+        let sent = || -> Result<Value, Refusal> {
+            let error = |error| Refusal::bad_request(format!("the body is not JSON: {error}"));
+            serde_json::from_slice(body).map_err(error)
+        };
+        let answer: Answer = match (method, target.subresource.as_deref()) {
+            (&Method::POST, None) if target.name.is_none() => writing.create(&target, &query, sent()?),
+            (&Method::POST, Some("eviction")) if target.kind.is_pod() => {
+                writing.evict(&target, &query, &sent()?)
+            }
+            (&Method::POST, Some("binding")) if target.kind.is_pod() => {
+                writing.bind(&target, &query, &sent()?)
+            }
+            (&Method::PUT, None | Some("status")) if target.name.is_some() => {
+                writing.update(&target, &query, sent()?)
+            }
+            (&Method::PATCH, None | Some("status")) if target.name.is_some() => {
+                writing.patch(&target, &query, content_type, body)
+            }
+            (&Method::DELETE, None) if target.name.is_some() => {
+                let options = if body.is_empty() { Value::Null } else { sent()? };
+                writing.delete(&target, &query, &options)
+            }
+            (_, None | Some("status" | "eviction" | "binding")) => Err(Refusal::method_not_allowed()),
+            (_, Some(_)) => Err(Refusal::nowhere()),
+        };
+        answer.map(Reply::from)
+    }
+}
+
+impl From<(u16, Value)> for Reply {
+    fn from((code, object): (u16, Value)) -> Self {
+        Self::Object(code, object)
+    }
+}

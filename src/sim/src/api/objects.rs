@@ -1,0 +1,220 @@
+//! What the API server makes of objects that are written: names, counts, defaults, and what may not change.
+
+use jiff::Timestamp;
+use serde_json::{Value, json};
+
+use super::answer::Refusal;
+use super::kinds::Kind;
+use super::pods;
+
+/// What kinds have in common when they are created.
+pub(super) fn for_creation(
+    kind: &Kind,
+    mut object: Value,
+    uid: &str,
+    now: Timestamp,
+) -> Result<Value, Refusal> {
+    let name = object["metadata"]["name"].as_str().unwrap_or_default().to_owned();
+    let metadata = &mut object["metadata"];
+    for field in
+        ["resourceVersion", "selfLink", "deletionTimestamp", "deletionGracePeriodSeconds", "generation"]
+    {
+        remove(metadata, field);
+    }
+    metadata["uid"] = json!(uid);
+    metadata["creationTimestamp"] = json!(second(now));
+    if kind.traits.generation {
+        metadata["generation"] = json!(1);
+    }
+    drop_empty(metadata);
+    if kind.traits.status && !kind.is_pod() && kind.kind != "Node" {
+        remove(&mut object, "status");
+    }
+    object["kind"] = json!(kind.kind);
+    object["apiVersion"] = json!(kind.api_version());
+    if kind.is_pod() {
+        pods::complete(&mut object, now);
+    }
+    match (kind.group.as_str(), kind.kind.as_str()) {
+        ("", "Namespace") => {
+            object["metadata"]["labels"]["kubernetes.io/metadata.name"] = json!(name);
+            object["spec"] = json!({"finalizers": ["kubernetes"]});
+            object["status"] = json!({"phase": "Active"});
+        }
+        ("policy", "PodDisruptionBudget") => {
+            object["status"] = json!({"disruptionsAllowed": 0, "currentHealthy": 0, "desiredHealthy": 0,
+                "expectedPods": 0});
+        }
+        ("", "Node") => {
+            // As kube-apiserver's TaintNodesByCondition admission.
+            let taint = json!({"key": "node.kubernetes.io/not-ready", "effect": "NoSchedule"});
+            let mut taints = object["spec"]["taints"].as_array().cloned().unwrap_or_default();
+            if !taints.iter().any(|one| one["key"] == taint["key"] && one["effect"] == taint["effect"]) {
+                taints.push(taint);
+            }
+            object["spec"]["taints"] = json!(taints);
+            if object["status"].is_null() {
+                object["status"] = json!({});
+            }
+            // What Go writes of fields that it has by value.
+            let info = [
+                "architecture",
+                "bootID",
+                "containerRuntimeVersion",
+                "kernelVersion",
+                "kubeProxyVersion",
+                "kubeletVersion",
+                "machineID",
+                "operatingSystem",
+                "osImage",
+                "systemUUID",
+            ];
+            for field in info {
+                if object["status"]["nodeInfo"][field].is_null() {
+                    object["status"]["nodeInfo"][field] = json!("");
+                }
+            }
+            if object["status"]["daemonEndpoints"].is_null() {
+                object["status"]["daemonEndpoints"] = json!({"kubeletEndpoint": {"Port": 0}});
+            }
+        }
+        _ => {}
+    }
+    if let Some(custom) = &kind.custom {
+        custom.complete(&mut object);
+    }
+    check(kind, &object, None)?;
+    Ok(object)
+}
+
+/// A write through the main door: metadata and what is asked for, not the status.
+pub(super) fn for_update(kind: &Kind, before: &Value, mut object: Value) -> Result<Value, Refusal> {
+    keep_metadata(kind, before, &mut object)?;
+    if kind.traits.status {
+        set(&mut object, "status", before.get("status").cloned());
+    }
+    if let Some(custom) = &kind.custom {
+        custom.complete(&mut object);
+    }
+    if kind.is_pod() {
+        if object["spec"]["schedulingGates"].as_array().is_some_and(Vec::is_empty) {
+            remove(&mut object["spec"], "schedulingGates");
+        }
+        pods::check_update(kind, before, &object)?;
+    }
+    let generation = before["metadata"]["generation"].as_u64();
+    if kind.traits.generation
+        && let Some(generation) = generation
+    {
+        let changed = asked(before) != asked(&object);
+        object["metadata"]["generation"] = json!(generation + u64::from(changed));
+    }
+    check(kind, &object, Some(before))?;
+    Ok(object)
+}
+
+/// A write through the subresource `status`.
+pub(super) fn for_status(kind: &Kind, before: &Value, mut object: Value) -> Result<Value, Refusal> {
+    keep_metadata(kind, before, &mut object)?;
+    if kind.custom.is_some() {
+        // Nothing but the status of custom resources, not even labels.
+        let status = object.get("status").cloned();
+        object = before.clone();
+        set(&mut object, "status", status);
+    } else {
+        set(&mut object, "spec", before.get("spec").cloned());
+    }
+    if let Some(custom) = &kind.custom {
+        custom.complete(&mut object);
+    }
+    check(kind, &object, Some(before))?;
+    Ok(object)
+}
+
+/// What nobody changes, and what must not be wrong about it.
+fn keep_metadata(kind: &Kind, before: &Value, object: &mut Value) -> Result<(), Refusal> {
+    let name = before["metadata"]["name"].as_str().unwrap_or_default();
+    let known = &before["metadata"];
+    if !object["metadata"].is_object() {
+        object["metadata"] = json!({});
+    }
+    let deleting = known.get("deletionTimestamp").is_some_and(|time| !time.is_null());
+    let finalizers = |metadata: &Value| -> Vec<String> {
+        let all = metadata["finalizers"].as_array().into_iter().flatten();
+        all.filter_map(|name| name.as_str().map(str::to_owned)).collect()
+    };
+    let had = finalizers(known);
+    let added: Vec<String> =
+        finalizers(&object["metadata"]).into_iter().filter(|name| !had.contains(name)).collect();
+    if deleting && !added.is_empty() {
+        let sentence = format!(
+            "Forbidden: no new finalizers can be added if the object is being deleted, found new finalizers {added:?}"
+        );
+        return Err(Refusal::invalid(kind, name, &[("metadata.finalizers".to_owned(), sentence)]));
+    }
+    for field in [
+        "name",
+        "namespace",
+        "uid",
+        "creationTimestamp",
+        "deletionTimestamp",
+        "deletionGracePeriodSeconds",
+        "generation",
+        "generateName",
+        "selfLink",
+    ] {
+        let value = known.get(field).cloned();
+        set(&mut object["metadata"], field, value);
+    }
+    object["kind"] = json!(kind.kind);
+    object["apiVersion"] = json!(kind.api_version());
+    drop_empty(&mut object["metadata"]);
+    Ok(())
+}
+
+fn check(kind: &Kind, object: &Value, before: Option<&Value>) -> Result<(), Refusal> {
+    let name = object["metadata"]["name"].as_str().unwrap_or_default();
+    let problems = kind.custom.as_ref().map(|custom| custom.problems(object, before)).unwrap_or_default();
+    if problems.is_empty() { Ok(()) } else { Err(Refusal::invalid(kind, name, &problems)) }
+}
+
+/// An object without its status and its metadata: what is asked for.
+fn asked(object: &Value) -> Value {
+    let mut object = object.clone();
+    remove(&mut object, "metadata");
+    remove(&mut object, "status");
+    object
+}
+
+/// Maps and lists that are empty are not stored.
+fn drop_empty(metadata: &mut Value) {
+    for field in ["labels", "annotations", "finalizers", "ownerReferences"] {
+        let empty = match &metadata[field] {
+            Value::Object(map) => map.is_empty(),
+            Value::Array(list) => list.is_empty(),
+            Value::Null => true,
+            _ => false,
+        };
+        if empty {
+            remove(metadata, field);
+        }
+    }
+}
+
+pub(super) fn remove(object: &mut Value, field: &str) {
+    if let Some(fields) = object.as_object_mut() {
+        fields.remove(field);
+    }
+}
+
+pub(super) fn set(object: &mut Value, field: &str, value: Option<Value>) {
+    match value {
+        Some(value) if !value.is_null() => object[field] = value,
+        _ => remove(object, field),
+    }
+}
+
+/// A time as it is written in metadata.
+pub(super) fn second(now: Timestamp) -> String {
+    Timestamp::from_second(now.as_second()).unwrap_or(now).to_string()
+}

@@ -1,0 +1,110 @@
+//! What a request is about.
+
+use std::collections::BTreeMap;
+
+use axum::http::Uri;
+use percent_encoding::percent_decode_str;
+
+use super::answer::Refusal;
+use super::kinds::Kind;
+
+/// A path of the API, taken apart.
+#[derive(Debug)]
+pub(super) struct Target<'k> {
+    pub kind: &'k Kind,
+    /// Its place in the list of kinds.
+    pub index: usize,
+    pub namespace: Option<String>,
+    pub name: Option<String>,
+    pub subresource: Option<String>,
+}
+
+impl Target<'_> {
+    pub fn name(&self) -> Result<&str, Refusal> {
+        self.name.as_deref().ok_or_else(Refusal::method_not_allowed)
+    }
+
+    /// Where an object is stored.
+    pub fn key(&self) -> Result<Key, Refusal> {
+        let namespace = self.namespace.clone().unwrap_or_default();
+        Ok(Key { kind: self.index, namespace, name: self.name()?.to_owned() })
+    }
+}
+
+/// Where an object is stored.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Key {
+    pub kind: usize,
+    /// Empty where objects have none.
+    pub namespace: String,
+    pub name: String,
+}
+
+/// Parameters of a request's query.
+#[derive(Debug, Default)]
+pub(super) struct Query(BTreeMap<String, String>);
+
+impl Query {
+    pub fn new(uri: &Uri) -> Self {
+        let pairs = form_urlencoded::parse(uri.query().unwrap_or_default().as_bytes());
+        Self(pairs.map(|(name, value)| (name.into_owned(), value.into_owned())).collect())
+    }
+
+    pub fn text(&self, name: &str) -> Option<&str> {
+        self.0.get(name).map(String::as_str).filter(|value| !value.is_empty())
+    }
+
+    pub fn flag(&self, name: &str) -> bool {
+        matches!(self.text(name), Some("true" | "1"))
+    }
+
+    /// Whether nothing is to be stored.
+    pub fn dry_run(&self) -> bool {
+        self.text("dryRun") == Some("All")
+    }
+}
+
+fn decode(part: &str) -> String {
+    percent_decode_str(part).decode_utf8_lossy().into_owned()
+}
+
+/// Finds what a path is about.
+pub(super) fn route<'k>(kinds: &'k [Kind], path: &str) -> Result<Target<'k>, Refusal> {
+    let parts: Vec<String> = path.split('/').filter(|part| !part.is_empty()).map(decode).collect();
+    let parts: Vec<&str> = parts.iter().map(String::as_str).collect();
+    let (group, version, rest) = match parts.as_slice() {
+        ["api", version, rest @ ..] => ("", *version, rest),
+        ["apis", group, version, rest @ ..] => (*group, *version, rest),
+        _ => return Err(Refusal::nowhere()),
+    };
+    let (namespace, rest) = match rest {
+        // A namespace is an object, too.
+        ["namespaces", namespace, rest @ ..]
+            if !rest.is_empty() && !matches!(rest[0], "status" | "finalize") =>
+        {
+            (Some((*namespace).to_owned()), rest)
+        }
+        rest => (None, rest),
+    };
+    let [plural, rest @ ..] = rest else { return Err(Refusal::nowhere()) };
+    let of_path = |kind: &Kind| kind.group == group && kind.version == version && kind.plural == *plural;
+    let index = kinds.iter().position(of_path).ok_or_else(|| {
+        let built_in =
+            kinds.iter().any(|kind| kind.group == group && kind.version == version && kind.custom.is_none());
+        if built_in { Refusal::no_resource() } else { Refusal::nowhere() }
+    })?;
+    let kind = &kinds[index];
+    if namespace.is_some() && !kind.namespaced {
+        return Err(Refusal::nowhere());
+    }
+    let name = rest.first().map(|name| (*name).to_owned());
+    if kind.namespaced && namespace.is_none() && name.is_some() {
+        return Err(Refusal::nowhere());
+    }
+    let subresource = match rest {
+        [] | [_] => None,
+        [_, subresource] => Some((*subresource).to_owned()),
+        _ => return Err(Refusal::nowhere()),
+    };
+    Ok(Target { kind, index, namespace, name, subresource })
+}

@@ -1,0 +1,67 @@
+//! Deletion: preconditions and finalizers.
+
+use serde_json::json;
+
+use super::ask::Asker;
+use super::compare;
+
+#[tokio::test]
+async fn an_object_with_finalizers_stays_until_the_last_is_gone() {
+    compare("finalizers", |mut ask: Asker| async move {
+        let maps = ask.core("configmaps");
+        let one = format!("{maps}/one");
+        ask.post(
+            &maps,
+            json!({"metadata": {"name": "one", "finalizers": ["example.com/a", "example.com/b"]}}),
+        )
+        .await;
+        ask.delete(&one, json!({})).await;
+        ask.get(&one).await;
+        let again = ask.delete(&one, json!({})).await;
+        ask.merge(
+            &one,
+            json!({"metadata": {"finalizers": ["example.com/a", "example.com/b", "example.com/c"]}}),
+        )
+        .await;
+        ask.merge(&one, json!({"metadata": {"deletionTimestamp": null, "labels": {"still": "here"}}})).await;
+        ask.merge(&one, json!({"metadata": {"finalizers": ["example.com/a"]}})).await;
+        ask.merge(&one, json!({"metadata": {"uid": again.uid(), "finalizers": []}})).await;
+        ask.get(&one).await;
+        ask.delete(&one, json!({})).await;
+        ask.transcript
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_deletion_holds_its_preconditions() {
+    compare("preconditions", |mut ask: Asker| async move {
+        let maps = ask.core("configmaps");
+        let one = format!("{maps}/one");
+        let made = ask.post(&maps, json!({"metadata": {"name": "one"}})).await;
+        let stranger = "11111111-1111-4111-8111-111111111111";
+        ask.delete(&one, json!({"preconditions": {"uid": stranger}})).await;
+        ask.merge(&one, json!({"data": {"changed": "yes"}})).await;
+        ask.delete(&one, json!({"preconditions": {"resourceVersion": made.version()}})).await;
+        ask.delete(&one, json!({"preconditions": {"uid": made.uid()}, "dryRun": ["All"]})).await;
+        ask.get(&one).await;
+        ask.delete(&one, json!({"preconditions": {"uid": made.uid()}})).await;
+        ask.get(&one).await;
+        ask.transcript
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_namespace_that_ends_lets_in_no_more() {
+    compare("ending", |mut ask: Asker| async move {
+        let (maps, own) = (ask.core("configmaps"), format!("/api/v1/namespaces/{}", ask.namespace));
+        ask.post(&maps, json!({"metadata": {"name": "one"}})).await;
+        ask.delete(&own, json!({})).await;
+        ask.post(&maps, json!({"metadata": {"name": "two"}})).await;
+        ask.get(&format!("{maps}/one")).await;
+        ask.get(&own).await;
+        ask.transcript
+    })
+    .await;
+}

@@ -1,0 +1,79 @@
+//! Watches.
+
+use serde_json::{Value, json};
+
+use super::ask::Asker;
+use super::{compare, in_memory};
+
+/// The version at which a list is.
+async fn version(ask: &mut Asker, path: &str) -> String {
+    let list = ask.get(path).await;
+    let _ = ask.transcript.pop();
+    list.version().to_owned()
+}
+
+#[tokio::test]
+async fn a_watch_tells_everything_after_its_version_in_order() {
+    compare("watch", |mut ask: Asker| async move {
+        let maps = ask.core("configmaps");
+        let since = version(&mut ask, &maps).await;
+        let one = format!("{maps}/one");
+        ask.post(&maps, json!({"metadata": {"name": "one", "labels": {"tier": "front"}}})).await;
+        ask.merge(&one, json!({"data": {"k": "1"}})).await;
+        ask.merge(&one, json!({"data": {"k": "1"}})).await;
+        ask.merge(&one, json!({"metadata": {"labels": {"tier": "back"}}})).await;
+        ask.merge(&one, json!({"metadata": {"labels": {"tier": "front"}}})).await;
+        ask.delete(&one, json!({})).await;
+        let from = format!("{maps}?watch=true&resourceVersion={since}&labelSelector=app!%3Dnobody,tier");
+        ask.watch(&from, 5).await;
+        // Whoever selects sees what comes to match as added, and what no longer does as deleted.
+        let from = format!("{maps}?watch=true&resourceVersion={since}&labelSelector=tier%3Dfront");
+        let events = ask.watch(&from, 5).await;
+        let what: Vec<Value> = events.iter().map(|event| event["type"].clone()).collect();
+        ask.note("what it saw", what);
+        ask.transcript
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_streamed_list_ends_with_a_bookmark() {
+    compare("streamed", |mut ask: Asker| async move {
+        let maps = ask.core("configmaps");
+        for name in ["a", "b"] {
+            ask.post(&maps, json!({"metadata": {"name": name, "labels": {"mine": "yes"}}})).await;
+        }
+        let query = "watch=true&labelSelector=mine&sendInitialEvents=true&allowWatchBookmarks=true";
+        ask.watch(&format!("{maps}?{query}&resourceVersionMatch=NotOlderThan"), 3).await;
+        // From no version on it begins with what is there, without a mark.
+        ask.watch(&format!("{maps}?watch=true&labelSelector=mine&resourceVersion=0"), 2).await;
+        ask.transcript
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_version_that_is_no_number_or_yet_to_come_is_refused() {
+    compare("versions", |mut ask: Asker| async move {
+        let maps = ask.core("configmaps");
+        ask.get(&format!("{maps}?resourceVersion=soon")).await;
+        ask.get(&format!("{maps}?resourceVersion=999999999999")).await;
+        ask.transcript
+    })
+    .await;
+}
+
+/// Of the server in memory alone: a real one forgets in its own time.
+#[tokio::test]
+async fn after_a_compaction_older_versions_have_expired() {
+    let server = in_memory();
+    let mut ask = Asker::new(server.client(), "compaction").await;
+    let maps = ask.core("configmaps");
+    let since = version(&mut ask, &maps).await;
+    ask.post(&maps, json!({"metadata": {"name": "one"}})).await;
+    server.compact();
+    let events = ask.watch(&format!("{maps}?watch=true&resourceVersion={since}"), 1).await;
+    assert_eq!(events[0]["type"], "ERROR");
+    assert_eq!(events[0]["object"]["code"], 410);
+    assert_eq!(events[0]["object"]["reason"], "Expired");
+}
