@@ -4,6 +4,7 @@
 //! that a few sets of small numbers answer for thousands of pods. Most pods have profile 0: nothing to do with anybody.
 
 mod least;
+mod tallies;
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -11,10 +12,6 @@ use poolwright_catalog::labels::HOSTNAME;
 
 use crate::model::{HostPort, NamespaceLabels, PodKey, PodPhase, PodSpec, PodTerm, Snapshot, SpreadRule};
 use crate::rules::{self, Identity};
-
-/// A spread that is counted on every node like a resource.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Tallied(usize);
 
 /// How many pods of each profile are on one node; profile 0 is never among them.
 pub(super) type Present = BTreeMap<usize, u32>;
@@ -85,6 +82,11 @@ impl Spread<'_> {
     /// How many more pods it counts with one of a profile.
     fn weight(&self, profile: usize) -> u64 {
         self.counts.get(&profile).copied().map_or(0, u64::from)
+    }
+
+    /// Whether a pod that has it is among these.
+    fn is_owned_among(&self, present: &Present) -> bool {
+        present.keys().any(|profile| self.owned_by.contains(profile))
     }
 
     /// Whether pods of two profiles that have it, and are counted by it, may share a node at all.
@@ -267,12 +269,28 @@ impl<'a> Company<'a> {
         self.set_counted();
     }
 
-    /// Which profiles do not share a node because of a spread. Of those that have a rule and are counted by it a node holds as
-    /// many as its ceiling says ([`Self::tallies`]); one ceiling for those with it and those without is not asked of the
-    /// solver.
+    /// Which profiles do not come to a node in one solve because of a spread. Of those that have a rule and are counted by it
+    /// a node holds as many as its ceiling says ([`Self::tallies`]); one ceiling for those with it and those without is not
+    /// asked of the solver, unless there are not even so many of them.
     fn set_counted(&mut self) {
         let mut pairs = Vec::new();
-        for spread in &self.spreads {
+        let mut there: BTreeMap<usize, u64> = BTreeMap::new();
+        for profile in self.pods.values() {
+            *there.entry(*profile).or_default() += 1;
+        }
+        let never_bound: BTreeSet<usize> = self.never_bound();
+        let few = |spread: &Spread<'_>| {
+            let all = spread.counts.iter().map(|(profile, weight)| {
+                let count = if never_bound.contains(profile) {
+                    there.get(profile).copied().unwrap_or(0)
+                } else {
+                    tallies::UNLIMITED
+                };
+                u64::from(*weight) * count
+            });
+            all.sum::<u64>() <= spread.ceiling()
+        };
+        for spread in self.spreads.iter().filter(|spread| !few(spread)) {
             for owner in &spread.owned_by {
                 let limited = spread.is_shared() && spread.counts.contains_key(owner);
                 let others =
@@ -287,6 +305,13 @@ impl<'a> Company<'a> {
             self.profiles[owner].counted.insert(other);
             self.profiles[other].counted.insert(owner);
         }
+    }
+
+    /// Profiles that no pod has that is bound or that a DaemonSet brings.
+    fn never_bound(&self) -> BTreeSet<usize> {
+        let bound = self.alike.iter().flat_map(|(staying, leaving)| [*staying, *leaving]);
+        let bound: BTreeSet<usize> = bound.chain(self.daemonsets.values().copied()).collect();
+        (0..self.profiles.len()).filter(|profile| !bound.contains(profile)).collect()
     }
 
     /// The profile of pods that share a node in any case, by theirs.
@@ -377,14 +402,7 @@ impl<'a> Company<'a> {
     /// Whether pods of a profile may come to a node where these are: at least one, and as many as [`Self::most`] and
     /// [`Self::tallies`] allow.
     pub fn admits(&self, profile: usize, present: &Present) -> bool {
-        profile == 0
-            || present.is_empty()
-            || (self.admits_one(profile, present)
-                && !present.keys().any(|other| {
-                    // Those that run have no rule any more: they only count.
-                    let ruled = |one: usize| !self.profiles[one].spreads.is_empty();
-                    self.profiles[profile].counted.contains(other) && ruled(*other)
-                }))
+        present.is_empty() || self.admits_one(profile, present)
     }
 
     /// At most so many pods of a profile may be on one node.
@@ -395,44 +413,6 @@ impl<'a> Company<'a> {
         let own =
             own.map(|spread| u32::try_from(spread.ceiling() / spread.weight(profile)).unwrap_or(u32::MAX));
         own.chain(of.apart.contains(&profile).then_some(1)).min()
-    }
-
-    /// The spreads that limit pods of several profiles together, or fewer where others are already; `present` are those on the
-    /// nodes in question.
-    pub fn tallies<'p>(
-        &self,
-        profiles: impl Iterator<Item = usize>,
-        present: impl Iterator<Item = &'p Present>,
-    ) -> Vec<Tallied> {
-        let mut limited: BTreeMap<usize, usize> = BTreeMap::new();
-        for profile in profiles {
-            for at in &self.profiles[profile].spreads {
-                if self.spreads[*at].is_shared() && self.spreads[*at].weight(profile) > 0 {
-                    *limited.entry(*at).or_default() += 1;
-                }
-            }
-        }
-        if limited.is_empty() {
-            return Vec::new();
-        }
-        let mut met: BTreeSet<usize> = BTreeSet::new();
-        for present in present.filter(|present| !present.is_empty()) {
-            met.extend(limited.keys().filter(|at| self.spreads[**at].count(present) > 0));
-        }
-        let several = limited.into_iter().filter(|(at, classes)| *classes > 1 || met.contains(at));
-        several.map(|(at, _)| Tallied(at)).collect()
-    }
-
-    /// How many pods that a spread limits one of a profile is.
-    pub fn tally(&self, of: Tallied, profile: usize) -> u64 {
-        let spread = &self.spreads[of.0];
-        if spread.owned_by.contains(&profile) { spread.weight(profile) } else { 0 }
-    }
-
-    /// How many more a node takes where these are.
-    pub fn tally_left(&self, of: Tallied, present: &Present) -> u64 {
-        let spread = &self.spreads[of.0];
-        spread.ceiling().saturating_sub(spread.count(present))
     }
 
     /// Whether a node with these residents takes as many pods with a profile's rules as one with those.

@@ -201,6 +201,29 @@ fn a_pod_that_its_own_rule_does_not_count_goes_where_none_of_those_are() {
 }
 
 #[test]
+fn a_pod_with_a_rule_and_one_that_it_only_counts_share_a_node_where_that_is_not_too_many() {
+    let stranger = |name: &str| Pod { labels: app_label("other"), ..spread(name, 1) };
+    assert_eq!(buys([stranger("a"), labelled("b", "web")]), ["c7.xlarge: a b"]);
+    // One more than there may be beside it goes elsewhere, to where as many are welcome as there is room for.
+    let three = ["b", "c", "d"].map(|name| labelled(name, "web"));
+    let mut bought = buys([stranger("a")].into_iter().chain(three));
+    bought.sort();
+    assert_eq!(bought, ["c7.xlarge: a", "c7.xlarge: b c d"]);
+}
+
+#[test]
+fn those_that_a_rule_counts_come_to_where_a_pod_with_it_is_planned_up_to_its_skew() {
+    let stranger = |name: &str| Pod { labels: app_label("other"), ..spread(name, 2) };
+    let web = ["b", "c", "d"].map(|name| labelled(name, "web"));
+    // There is one node with room for all, and nothing to buy.
+    let snapshot = with(cluster(aws(), []), [node("n", room(8, 32, 0))]);
+    let plan = planned(&with(snapshot.clone(), [stranger("a"), labelled("b", "web"), labelled("c", "web")]));
+    assert_eq!(plan.placements.len(), 3, "{plan:?}");
+    let plan = planned(&with(snapshot, [stranger("a")].into_iter().chain(web)));
+    assert_eq!(plan.placements.len(), 3, "the rule allows three beside none that has it, or two: {plan:?}");
+}
+
+#[test]
 fn running_pods_count_on_their_node() {
     let running = bound(labelled("r", "web"), "n");
     assert_eq!(buys_beside([running], spread("a", 1)), 1);
@@ -242,6 +265,14 @@ fn a_pod_that_a_daemonset_puts_on_every_node_is_the_least_count_and_keeps_nobody
     let stranger = Pod { labels: app_label("other"), ..spread("a", 1) };
     let plan = planned(&with(snapshot, [stranger]));
     assert_eq!((plan.claims.len(), plan.placements.len()), (0, 1), "its own rule does not count it");
+}
+
+#[test]
+fn where_no_node_is_there_yet_a_daemonsets_pod_on_the_first_one_keeps_nobody_away() {
+    let web = || agent(|set| set.labels = app_label("web"));
+    let empty = || with(cluster(aws(), [pool("cpu")]), [web()]);
+    assert_eq!(planned(&with(empty(), [spread("a", 1)])).claims.len(), 1);
+    assert_eq!(planned(&with(empty(), ["a", "b"].map(|name| spread(name, 1)))).claims.len(), 2);
 }
 
 #[test]

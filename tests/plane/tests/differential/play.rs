@@ -12,7 +12,7 @@ use poolwright_core::plan::{Plan, PlanOptions, PlannedClaim, Target, UnplacedRea
 use poolwright_solver::NeverStop;
 use serde_json::{Value, json};
 
-use crate::case::{Case, key, name, profiles};
+use crate::case::{Case, PROFILES, SERVICES, key, name, profiles};
 use crate::extender::Allowed;
 use crate::promised::{admit, daemons, node_of, one_of_each, reserve};
 use crate::stage::{Stage, Verdict};
@@ -369,8 +369,23 @@ fn known_of_node(case: &Case, pod: &Value, node: &Value) -> Option<&'static str>
 fn rule_counts_daemonset(case: &Case, pod: &Value) -> bool {
     let spec = &pod["spec"];
     let required = &spec["affinity"]["podAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"];
-    let rules =
-        [&spec["topologySpreadConstraints"], required].into_iter().filter_map(Value::as_array).flatten();
+    let spreads = spec["topologySpreadConstraints"].as_array();
+    // How many such pods are on a host is known.
+    let spreads = spreads.into_iter().flatten().filter(|rule| rule["topologyKey"] != HOST);
+    let rules: Vec<&Value> = spreads.chain(required.as_array().into_iter().flatten()).collect();
+    let by_default = spec["topologySpreadConstraints"].is_null()
+        && spec["schedulerName"].as_str().is_some_and(|name| PROFILES.contains(&name));
+    let app = &pod["metadata"]["labels"]["app"];
+    if by_default && app.as_str().is_some_and(|app| SERVICES.contains(&app)) {
+        let same = |set: &Value| {
+            set["spec"]["template"]["metadata"]["labels"]["app"] == *app
+                && set["metadata"]["namespace"] == pod["metadata"]["namespace"]
+        };
+        let over_hosts = spec["schedulerName"] == "apart";
+        if !over_hosts && case.daemonsets.iter().any(same) {
+            return true;
+        }
+    }
     let about = |rule: &Value, set: &Value| {
         let labels = &set["spec"]["template"]["metadata"]["labels"];
         let wanted = rule["labelSelector"]["matchLabels"].as_object();

@@ -94,7 +94,8 @@ impl<'a> Company<'a> {
                     *counts.entry(host.name).or_default() += spread.count(&host.present);
                 }
                 let few = spread.rule.min_domains.is_some_and(|wanted| counts.len() < wanted as usize);
-                let there = counts.values().copied().min().unwrap_or(0);
+                // Where the rule sees no node yet, the first that is bought is the one with fewest.
+                let there = counts.values().copied().min().unwrap_or(u64::MAX);
                 least = if few { 0 } else { least.min(there) };
             }
             all.push(if least == u64::MAX { 0 } else { least });
