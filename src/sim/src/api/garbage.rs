@@ -3,10 +3,10 @@
 use std::collections::BTreeSet;
 
 use jiff::Timestamp;
-use serde_json::{Value, json};
+use serde_json::Value;
 
+use super::deletion;
 use super::kinds::Kind;
-use super::pods;
 use super::route::Key;
 use super::store::Store;
 
@@ -38,12 +38,7 @@ pub(super) fn collect(kinds: &[Kind], store: &mut Store, now: Timestamp) -> bool
             .filter(|(key, _)| key.namespace == namespace.name)
             .map(|(key, object)| (key.clone(), object["metadata"]["deletionTimestamp"].is_null()))
             .collect();
-        if inside.is_empty()
-            && let Some(last) = store.get(&namespace).cloned()
-        {
-            store.remove(&namespace, last.as_ref().clone());
-            changed = true;
-        }
+        changed |= inside.is_empty() && store.remove(&namespace).is_some();
         orphans.extend(inside.into_iter().filter(|(_, alive)| *alive).map(|(key, _)| key));
     }
     for key in orphans {
@@ -58,19 +53,6 @@ fn uid(object: &Value) -> Option<String> {
 
 fn delete(kinds: &[Kind], store: &mut Store, key: &Key, now: Timestamp) -> bool {
     let Some(object) = store.get(key).cloned() else { return false };
-    let grace = if kinds[key.kind].is_pod() { pods::grace(&object, None) } else { 0 };
-    let finalizers = object["metadata"]["finalizers"].as_array().is_some_and(|list| !list.is_empty());
-    if grace == 0 && !finalizers {
-        store.remove(key, object.as_ref().clone());
-        return true;
-    }
-    if !object["metadata"]["deletionTimestamp"].is_null() {
-        return false;
-    }
-    let mut deleting = pods::deleting(&object, grace, now);
-    if let Some(generation) = object["metadata"]["generation"].as_u64() {
-        deleting["metadata"]["generation"] = json!(generation + 1);
-    }
-    store.put(key, deleting);
-    true
+    let fate = deletion::fate(&kinds[key.kind], &object, None, now);
+    deletion::carry_out(store, key, fate).is_some()
 }

@@ -8,6 +8,7 @@
 
 mod answer;
 mod custom;
+mod deletion;
 mod garbage;
 mod kinds;
 mod objects;

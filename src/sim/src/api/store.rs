@@ -85,14 +85,15 @@ impl Store {
         object
     }
 
-    /// Takes an object away. What is returned is its last state.
-    pub fn remove(&mut self, key: &Key, mut last: Value) -> Arc<Value> {
+    /// Takes an object away. What watches are told, and what is returned, is what was stored last.
+    pub fn remove(&mut self, key: &Key) -> Option<Arc<Value>> {
+        let before = self.objects.remove(key)?;
         self.version += 1;
+        let mut last = before.as_ref().clone();
         last["metadata"]["resourceVersion"] = json!(self.version.to_string());
         let last = Arc::new(last);
-        let before = self.objects.remove(key);
-        self.record(key, before, last.clone(), true);
-        last
+        self.record(key, Some(before), last.clone(), true);
+        Some(last)
     }
 
     fn record(&mut self, key: &Key, before: Option<Arc<Value>>, after: Arc<Value>, deleted: bool) {

@@ -6,6 +6,7 @@ use jiff::Timestamp;
 use serde_json::{Value, json};
 
 use super::answer::{Answer, Refusal, deleted, success};
+use super::deletion::{self, Fate};
 use super::kinds::Kind;
 use super::route::{Key, Query, Target};
 use super::store::Store;
@@ -163,8 +164,11 @@ impl Writing<'_> {
         let released = !metadata["deletionTimestamp"].is_null()
             && metadata["finalizers"].as_array().is_none_or(Vec::is_empty)
             && metadata["deletionGracePeriodSeconds"].as_i64().unwrap_or(0) == 0;
-        let stored = if released { self.store.remove(&key, object) } else { self.store.put(&key, object) };
-        Ok((200, stored.as_ref().clone()))
+        if released {
+            self.store.remove(&key);
+            return Ok((200, object));
+        }
+        Ok((200, self.store.put(&key, object).as_ref().clone()))
     }
 
     pub fn delete(&mut self, target: &Target<'_>, query: &Query, options: &Value) -> Answer {
@@ -186,47 +190,14 @@ impl Writing<'_> {
         let asked = options["gracePeriodSeconds"]
             .as_i64()
             .or_else(|| query.text("gracePeriodSeconds").and_then(|text| text.parse().ok()));
-        let grace = if kind.is_pod() { pods::grace(&before, asked) } else { 0 };
-        let is_listed = |list: &Value| list.as_array().is_some_and(|list| !list.is_empty());
-        // Namespaces have finalizers of their own: what is in them goes first.
-        let finalizers = is_listed(&metadata["finalizers"]) || is_listed(&before["spec"]["finalizers"]);
-        let already = !metadata["deletionTimestamp"].is_null();
-        if grace == 0 && !finalizers && (!already || kind.is_pod()) {
-            if dry {
-                return Ok((200, success(200, deleted(kind, &before))));
-            }
-            let last = self.store.remove(&key, before.as_ref().clone());
-            let gone = if kind.is_pod() {
-                // A pod is answered with as it was.
-                let mut gone = pods::deleting(&last, 0, self.now);
-                if !already {
-                    gone["metadata"]["generation"] = json!(metadata["generation"].as_u64().unwrap_or(0) + 1);
-                }
-                gone
-            } else {
-                success(200, deleted(kind, &last))
-            };
-            return Ok((200, gone));
-        }
-        // Who is being deleted stays so; only the time that a pod has left can become shorter.
-        let shorter = metadata["deletionGracePeriodSeconds"].as_i64().is_none_or(|left| grace < left);
-        if already && !(kind.is_pod() && shorter) {
-            return Ok((200, before.as_ref().clone()));
-        }
-        let mut object = pods::deleting(&before, grace, self.now);
-        if let Some(generation) = metadata["generation"].as_u64()
-            && !already
-        {
-            object["metadata"]["generation"] = json!(generation + 1);
-        }
-        if kind.group.is_empty() && kind.kind == "Namespace" {
-            object["status"]["phase"] = json!("Terminating");
-            objects::remove(&mut object["metadata"], "deletionGracePeriodSeconds");
-        }
-        if dry {
-            return Ok((200, object));
-        }
-        Ok((200, self.store.put(&key, object).as_ref().clone()))
+        let fate = deletion::fate(kind, &before, asked, self.now);
+        let gone = matches!(fate, Fate::Gone);
+        let left = match fate {
+            Fate::Stays(object) | Fate::GoneAfter(object) if dry => Arc::new(object),
+            Fate::Gone if dry => before,
+            fate => deletion::carry_out(self.store, &key, fate).unwrap_or(before),
+        };
+        Ok((200, if gone { success(200, deleted(kind, &left)) } else { left.as_ref().clone() }))
     }
 
     /// Asks for a pod to be deleted, as far as the budgets for its disruption allow it.

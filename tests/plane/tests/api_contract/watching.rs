@@ -37,6 +37,37 @@ async fn a_watch_tells_everything_after_its_version_in_order() {
 }
 
 #[tokio::test]
+async fn a_watch_tells_how_pods_and_held_objects_go() {
+    compare("going", |mut ask: Asker| async move {
+        let (maps, pods) = (ask.core("configmaps"), ask.core("pods"));
+        let (since, of_pods) = (version(&mut ask, &maps).await, version(&mut ask, &pods).await);
+        let labels = json!({"mine": "yes"});
+        let held = json!({"metadata": {"name": "held", "labels": labels, "finalizers": ["example.com/mine"]}});
+        ask.post(&maps, held).await;
+        ask.delete(&format!("{maps}/held"), json!({})).await;
+        ask.merge(&format!("{maps}/held"), json!({"metadata": {"finalizers": null}})).await;
+        ask.watch(&format!("{maps}?watch=true&resourceVersion={since}&labelSelector=mine"), 3).await;
+        for (name, node) in [("waits", None), ("runs", Some("node-a"))] {
+            let mut pod = json!({"metadata": {"name": name, "labels": labels}, "spec": {
+                "automountServiceAccountToken": false,
+                "containers": [{"name": "main", "image": "example.com/image:1", "imagePullPolicy": "Always"}]}});
+            if let Some(node) = node {
+                pod["spec"]["nodeName"] = json!(node);
+            }
+            ask.post(&pods, pod).await;
+            ask.delete(&format!("{pods}/{name}"), json!({})).await;
+        }
+        ask.delete(&format!("{pods}/runs"), json!({"gracePeriodSeconds": 0})).await;
+        let events =
+            ask.watch(&format!("{pods}?watch=true&resourceVersion={of_pods}&labelSelector=mine"), 7).await;
+        let what: Vec<Value> = events.iter().map(|event| event["type"].clone()).collect();
+        ask.note("what it saw", what);
+        ask.transcript
+    })
+    .await;
+}
+
+#[tokio::test]
 async fn a_streamed_list_ends_with_a_bookmark() {
     compare("streamed", |mut ask: Asker| async move {
         let maps = ask.core("configmaps");
