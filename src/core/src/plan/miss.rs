@@ -346,11 +346,7 @@ fn labels_miss(spec: &PodSpec, at: usize, supply: &Supply<'_>) -> String {
         pool.offers.iter().any(|offer| rules::matches(&want.requirement, &supply.labels(at, offer.offering)))
     };
     let Some(want) = first.iter().find(|want| !met(want)) else {
-        let all: Vec<String> = first.iter().map(|want| format!("`{} {}`", want.key, want.words)).collect();
-        return format!(
-            "no single offering of pool `{name}` has all of {}; relax one of them",
-            all.join(", ")
-        );
+        return none_has(name, first);
     };
     if want.key == rules::NODE_NAME_FIELD || want.key == labels::HOSTNAME {
         return format!(
@@ -443,4 +439,32 @@ pub(super) fn list(items: impl IntoIterator<Item = impl AsRef<str>>) -> String {
     let all: Vec<String> = items.into_iter().map(|item| item.as_ref().to_owned()).collect();
     let shown = all.iter().take(SHOWN).cloned().collect::<Vec<_>>().join(", ");
     if all.len() > SHOWN { format!("{shown} and {} more", all.len() - SHOWN) } else { shown }
+}
+
+/// What to say of a pool that sells each thing that is wanted, and nothing that has all.
+fn none_has(pool: &PoolName, wanted: &[Want<'_>]) -> String {
+    if wanted.is_empty() {
+        // It asks for nothing itself: what rules about other pods leave of places is the reason.
+        return format!(
+            "no offering of pool `{pool}` that it may use is where its rules about other pods leave it a place; let the pool buy there, or change those rules"
+        );
+    }
+    let all: Vec<String> = wanted.iter().map(|want| format!("`{} {}`", want.key, want.words)).collect();
+    format!("no single offering of pool `{pool}` has all of {}; relax one of them", all.join(", "))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_pod_that_asks_for_no_label_is_not_told_to_relax_one() {
+        let pool = PoolName("gpu".to_owned());
+        let nothing = none_has(&pool, &[]);
+        assert!(nothing.contains("rules about other pods") && !nothing.contains("has all of"), "{nothing}");
+        let spec =
+            PodSpec { node_selector: [("team".to_owned(), "ml".to_owned())].into(), ..PodSpec::default() };
+        let one = none_has(&pool, &wants(&spec)[0]);
+        assert!(one.contains("has all of `team ml`"), "{one}");
+    }
 }
