@@ -127,6 +127,9 @@ impl<'a> Groups<'a> {
         plan: &Plan,
         known: &BTreeMap<PodKey, String>,
     ) -> Vec<(PodKey, String)> {
+        if self.by_key.is_empty() {
+            return Vec::new();
+        }
         let placed = placed(snapshot, plan);
         let mut found: Vec<(&PodKey, &Standing<'_>, String)> = Vec::new();
         for (key, standing) in &self.by_key {
@@ -167,9 +170,12 @@ impl<'a> Groups<'a> {
 
 /// Gangs for which something is bought that is not room for as many pods as they start with: a plan that has one is wrong.
 pub(super) fn audit(snapshot: &Snapshot, plan: &Plan) -> Vec<String> {
-    let placed = placed(snapshot, plan);
     let bought_for = plan.claims.iter().flat_map(|claim| &claim.planned_pods);
     let gangs: BTreeSet<PodKey> = bought_for.filter_map(|key| snapshot.pods.get(key)?.group_key()).collect();
+    if gangs.is_empty() {
+        return Vec::new();
+    }
+    let placed = placed(snapshot, plan);
     let mut problems = Vec::new();
     for key in gangs {
         let standing = standing(snapshot, &key);

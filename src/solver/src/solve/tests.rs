@@ -103,19 +103,28 @@ fn plentiful(mut problem: Problem) -> Problem {
     problem
 }
 
+/// A search to the end, however small the problem is.
+fn searched<'a>(
+    (problem, model): (&'a Problem, &'a Model),
+    options: &'a Options,
+    meter: &mut Meter<'_>,
+) -> Run<'a> {
+    let mut run = Run::new(problem, model, options, admit::plan(model));
+    run.small = false;
+    run.search(meter);
+    run
+}
+
 proptest! {
     #![proptest_config(ProptestConfig { cases: 300, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
     fn the_bound_of_column_generation_is_never_above_the_optimum(problem in problems()) {
         let model = Model::new(&problem);
+        let options = Options { gap_target: 0.0, ..Options::default() };
         let mut watch = NeverStop;
         let mut meter = Meter::new(&mut watch, 1_000_000);
-        let plan = admit::plan(&model);
-        let options = Options { gap_target: 0.0, ..Options::default() };
-        let mut run = Run::new(&problem, &model, &options, plan);
-        run.small = false;
-        run.search(&mut meter);
+        let run = searched((&problem, &model), &options, &mut meter);
         let (exact, least) = exact::solve(&model, &run.demand, &mut meter).expect("a small problem");
         let cost = run.best.cost(&model);
         prop_assert!(least <= cost, "found {cost}, which is less than the least {least}");
@@ -194,13 +203,10 @@ proptest! {
     #[test]
     fn branching_without_a_gap_to_spare_ends_between_bound_and_cost(problem in problems().prop_map(plentiful)) {
         let model = Model::new(&problem);
+        let options = Options { gap_target: 0.0, ..Options::default() };
         let mut watch = NeverStop;
         let mut meter = Meter::new(&mut watch, 1_000_000);
-        let plan = admit::plan(&model);
-        let options = Options { gap_target: 0.0, ..Options::default() };
-        let mut run = Run::new(&problem, &model, &options, plan);
-        run.small = false;
-        run.search(&mut meter);
+        let run = searched((&problem, &model), &options, &mut meter);
         let (_, least) = exact::solve(&model, &run.demand, &mut meter).expect("a small problem");
         prop_assert!(run.bound <= least && least <= run.best.cost(&model));
     }
