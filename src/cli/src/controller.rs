@@ -63,7 +63,7 @@ fn config(flags: &ControllerFlags, namespace: String, scheduler: SchedulerConfig
     let identity = flags.identity.clone().unwrap_or_else(default_identity);
     let defaults = Config::new(identity, namespace);
     Config {
-        http: flags.bind,
+        http: Some(flags.bind),
         lease: defaults.lease.clone().lasting(flags.lease_duration.unsigned_abs()),
         batch_idle: flags.batch_idle.unsigned_abs(),
         batch_max: flags.batch_max.unsigned_abs(),

@@ -26,7 +26,7 @@ pub async fn tell(executor: Arc<Executor>, world: Arc<World>, ready: Ready, shut
     let mut changes = world.changes();
     let mut told = Told::default();
     loop {
-        changes.mark_unchanged();
+        changes.mark_seen();
         if executor.writer.claims().current().is_some() {
             let snapshot = world.snapshot();
             for (found, pods) in told.news(&snapshot, never_met(&snapshot)) {

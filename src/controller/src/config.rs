@@ -12,8 +12,8 @@ use crate::leader::LeaseSettings;
 /// How the controller behaves.
 #[derive(Clone, Debug)]
 pub struct Config {
-    /// Where `/healthz`, `/readyz` and `/metrics` are served.
-    pub http: SocketAddr,
+    /// Where `/healthz`, `/readyz` and `/metrics` are served; nowhere if `None`.
+    pub http: Option<SocketAddr>,
     /// Leadership.
     pub lease: LeaseSettings,
     /// A batch of pods is planned when none was added for this long.
@@ -52,7 +52,7 @@ impl Config {
     /// The defaults, for this identity (the pod's name) and the namespace of the Lease.
     pub fn new(identity: impl Into<String>, namespace: impl Into<String>) -> Self {
         Self {
-            http: SocketAddr::from(([0, 0, 0, 0], 8080)),
+            http: Some(SocketAddr::from(([0, 0, 0, 0], 8080))),
             lease: LeaseSettings {
                 namespace: namespace.into(),
                 name: poolwright_api::names::LEASE.to_owned(),

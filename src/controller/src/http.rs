@@ -8,9 +8,9 @@ use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 use tokio::net::TcpListener;
-use tokio::sync::watch;
 
 use crate::metrics::Metrics;
+use crate::signal::Receiver;
 
 /// What the endpoints look at.
 #[derive(Clone)]
@@ -18,7 +18,7 @@ pub struct Endpoints {
     /// What to serve.
     pub metrics: Metrics,
     /// Names of the watches that have not listed everything yet; empty when ready.
-    pub unsynced: watch::Receiver<Vec<&'static str>>,
+    pub unsynced: Receiver<Vec<&'static str>>,
 }
 
 impl Endpoints {
@@ -42,7 +42,7 @@ impl Endpoints {
 
 /// Ready means that the cluster is known. Leadership is no part of it: a standby is ready to take over.
 async fn readyz(State(endpoints): State<Endpoints>) -> Response {
-    let unsynced = endpoints.unsynced.borrow().join(", ");
+    let unsynced = endpoints.unsynced.view(|unsynced| unsynced.join(", "));
     if unsynced.is_empty() {
         "ok\n".into_response()
     } else {
@@ -73,12 +73,13 @@ mod tests {
 
     #[tokio::test]
     async fn it_is_healthy_at_once_and_ready_when_all_watches_have_listed() {
-        let (sender, unsynced) = watch::channel(vec!["Pod"]);
+        let sender = crate::signal::sender(vec!["Pod"]);
+        let unsynced = sender.subscribe();
         let endpoints = Endpoints { metrics: Metrics::new().unwrap(), unsynced };
         assert_eq!(status(&endpoints, "/healthz").await, StatusCode::OK);
         assert_eq!(status(&endpoints, "/metrics").await, StatusCode::OK);
         assert_eq!(status(&endpoints, "/readyz").await, StatusCode::SERVICE_UNAVAILABLE);
-        sender.send_replace(vec![]);
+        sender.replace(vec![]);
         assert_eq!(status(&endpoints, "/readyz").await, StatusCode::OK);
     }
 }

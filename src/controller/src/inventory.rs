@@ -12,7 +12,6 @@ use poolwright_api::KwokNodeClass;
 use poolwright_catalog::Catalogue;
 use poolwright_core::{Instance, NodeClassRef, Uid};
 use poolwright_provider_contract::ProviderError;
-use tokio::sync::watch;
 use tokio::time::{sleep, timeout};
 use tracing::{info, warn};
 
@@ -21,6 +20,7 @@ use crate::config::Config;
 use crate::lists;
 use crate::metrics::Metrics;
 use crate::providers::{Providers, class_key, class_ref, error_label};
+use crate::signal::Sender;
 use crate::world::World;
 
 /// The name under which readiness waits for the first answers about what is sold.
@@ -45,7 +45,7 @@ pub struct Inventory {
     /// Time.
     pub clock: SharedClock,
     /// What readiness waits for.
-    pub unsynced: watch::Sender<Vec<&'static str>>,
+    pub unsynced: Arc<Sender<Vec<&'static str>>>,
 }
 
 impl Inventory {
@@ -55,10 +55,11 @@ impl Inventory {
         let (mut changes, mut class_changes) = (self.world.changes(), self.world.class_changes());
         let mut asked = None;
         loop {
-            changes.mark_unchanged();
-            class_changes.mark_unchanged();
+            changes.mark_seen();
+            class_changes.mark_seen();
             // Until pools and claims are listed, nobody knows what to ask for.
-            let listed = !self.unsynced.borrow().iter().any(|kind| matches!(*kind, "NodePool" | "NodeClaim"));
+            let is_missing = |kind: &&str| matches!(*kind, "NodePool" | "NodeClaim");
+            let listed = self.unsynced.view(|unsynced| !unsynced.iter().any(is_missing));
             let classes = self.world.node_classes();
             let mut pause = self.config.catalogue_interval;
             if listed && asked.as_ref() != Some(&classes) {
@@ -76,7 +77,7 @@ impl Inventory {
                     }
                 }
                 self.world.set_catalogues(answers);
-                self.unsynced.send_if_modified(|unsynced| {
+                self.unsynced.change_if(|unsynced| {
                     let before = unsynced.len();
                     unsynced.retain(|kind| *kind != CATALOGUES);
                     unsynced.len() < before
@@ -90,7 +91,13 @@ impl Inventory {
             let until = self.clock.monotonic().saturating_add(pause);
             loop {
                 tokio::select! {
+                    biased;
                     _ = class_changes.changed() => {
+                        asked = None;
+                        break;
+                    }
+                    // Before the changes, which may never stop.
+                    () = sleep(until.saturating_sub(self.clock.monotonic())) => {
                         asked = None;
                         break;
                     }
@@ -100,10 +107,6 @@ impl Inventory {
                         if other || !listed {
                             break;
                         }
-                    }
-                    () = sleep(until.saturating_sub(self.clock.monotonic())) => {
-                        asked = None;
-                        break;
                     }
                 }
             }
@@ -174,7 +177,7 @@ impl Inventory {
             return;
         }
         let api: Api<PartialObjectMeta<KwokNodeClass>> = Api::all(client);
-        let mut stream = lists::watch(api, watcher::Config::default());
+        let mut stream = lists::watch(api, watcher::Config::default(), &self.config.lease.identity);
         loop {
             match stream.try_next().await {
                 Ok(Some(event)) => {

@@ -13,6 +13,7 @@
 //!    └──────────────────────────────── what was written ─────────────────┘             leader
 //! ```
 
+mod backoff;
 mod budgets;
 pub mod clock;
 mod config;
@@ -32,6 +33,7 @@ mod metrics;
 mod planner;
 mod providers;
 mod ready;
+mod signal;
 mod status;
 mod watch;
 mod world;
@@ -51,6 +53,7 @@ use poolwright_provider_contract::CloudProvider;
 use tokio::net::TcpListener;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
+use tokio_util::task::AbortOnDropHandle;
 use tracing::info;
 
 pub use config::Config;
@@ -168,26 +171,33 @@ pub async fn run_in(
             Change::None
         });
     }
-    let (unsynced, unsynced_watch) = tokio::sync::watch::channel(kinds);
+    let unsynced = Arc::new(signal::sender(kinds));
+    let unsynced_watch = unsynced.subscribe();
     let ready = Ready::new(unsynced_watch.clone());
 
-    let listener = TcpListener::bind(config.http)
-        .await
-        .with_context(|| format!("the address {} for metrics and health cannot be bound", config.http))?;
-    info!(address = %listener.local_addr()?, version = env!("CARGO_PKG_VERSION"), "serving metrics and health");
+    let listener = match config.http {
+        None => None,
+        Some(address) => {
+            let listener = TcpListener::bind(address)
+                .await
+                .with_context(|| format!("the address {address} for metrics and health cannot be bound"))?;
+            info!(address = %listener.local_addr()?, version = env!("CARGO_PKG_VERSION"), "serving metrics and health");
+            Some(listener)
+        }
+    };
 
     // Ends in two steps: first no new work, then, when calls on their way have ended, leadership and the rest.
     let (stop, release) = (CancellationToken::new(), CancellationToken::new());
     let mut background = JoinSet::new();
     let endpoints = Endpoints { metrics: metrics.clone(), unsynced: unsynced_watch };
-    background.spawn({
+    if let Some(listener) = listener {
         let release = release.clone();
-        async move {
+        background.spawn(async move {
             if let Err(error) = endpoints.serve(listener, async move { release.cancelled().await }).await {
                 tracing::error!(%error, "metrics and health are not served any more");
             }
-        }
-    });
+        });
+    }
     let identity = config.lease.identity.clone();
     background.spawn(write_events(sayings, client.clone(), writer, clock.clone(), identity, metrics.clone()));
     let watches = Watches {
@@ -195,6 +205,7 @@ pub async fn run_in(
         events: events.clone(),
         metrics: metrics.clone(),
         unsynced: unsynced.clone(),
+        identity: config.lease.identity.as_str().into(),
         clock: clock.clone(),
     };
     background.spawn(watches.clone().run::<Pods>(client.clone(), Some(UNFINISHED_PODS)));
@@ -231,7 +242,8 @@ pub async fn run_in(
     background.spawn(inventory.clone().instances());
     background.spawn(inventory.node_classes(client));
 
-    let election = tokio::spawn(elector.run(release.clone()));
+    // Ends with us, also where we are dropped: nobody may hold a lease for a controller that is gone.
+    let election = AbortOnDropHandle::new(tokio::spawn(elector.run(release.clone())));
     let mut loops = JoinSet::new();
     loops.spawn(status::keep(executor.clone(), world.clone(), ready.clone(), stop.clone()));
     loops.spawn(budgets::tell(executor.clone(), world.clone(), ready.clone(), stop.clone()));
@@ -262,6 +274,7 @@ pub async fn run_in(
     );
 
     let failure = tokio::select! {
+        biased;
         () = shutdown => None,
         // None of these ends by itself: one that does has panicked, and a controller with a part missing must not go on.
         ended = loops.join_next() => ended.and_then(Result::err),

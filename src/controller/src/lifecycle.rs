@@ -40,10 +40,12 @@ impl Lifecycle {
         let claims = self.executor.writer.claims().clone();
         loop {
             let claim = tokio::select! {
+                biased;
                 () = self.shutdown.cancelled() => return,
                 claim = claims.gained() => claim,
             };
             tokio::select! {
+                biased;
                 () = self.shutdown.cancelled() => return,
                 () = claims.lost(claim.term) => {}
                 () = self.lead() => {}
@@ -55,7 +57,7 @@ impl Lifecycle {
         self.ready.wait().await;
         let mut changes = self.world.changes();
         loop {
-            changes.mark_unchanged();
+            changes.mark_seen();
             self.world.forget_refusals();
             let now = self.clock.moment();
             let snapshot = self.world.snapshot();
@@ -71,6 +73,7 @@ impl Lifecycle {
             let retry = self.executor.next_retry().map(|at| at.saturating_sub(now.monotonic));
             let pause = [timer, retry, Some(IDLE)].into_iter().flatten().min().unwrap_or(IDLE);
             tokio::select! {
+                biased;
                 _ = changes.changed() => sleep(DEBOUNCE).await,
                 () = sleep(pause.max(DEBOUNCE)) => {}
             }

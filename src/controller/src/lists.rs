@@ -11,30 +11,35 @@ use kube::{Api, Resource};
 use serde::de::DeserializeOwned;
 use tracing::debug;
 
-/// The events of a watch, begun anew with back-off for ever.
+use crate::backoff::WatchBackoff;
+
+/// The events of a watch, begun anew with back-off for ever; replicas wait different times.
 pub(crate) fn watch<K>(
     api: Api<K>,
     config: watcher::Config,
+    identity: &str,
 ) -> BoxStream<'static, watcher::Result<watcher::Event<K>>>
 where
-    K: Resource + Clone + DeserializeOwned + Debug + Send + 'static,
+    K: Resource<DynamicType = ()> + Clone + DeserializeOwned + Debug + Send + 'static,
 {
-    let streamed = watcher(api.clone(), config.clone().streaming_lists()).default_backoff().boxed();
+    let backoff = WatchBackoff::new(identity, &K::plural(&()));
+    let in_pages = WatchBackoff::new(identity, &K::plural(&()));
+    let streamed = watcher(api.clone(), config.clone().streaming_lists()).backoff(backoff).boxed();
     let step = |(mut events, mut in_pages): (BoxStream<'static, _>, Option<_>)| async move {
         loop {
             let event = events.next().await?;
             if let Err(error) = &event
                 && is_refusal(error)
-                && let Some((api, config)) = in_pages.take()
+                && let Some((api, config, backoff)) = in_pages.take()
             {
                 debug!(%error, "lists are not streamed here; they are read in pages");
-                events = watcher(api, config).default_backoff().boxed();
+                events = watcher(api, config).backoff(backoff).boxed();
                 continue;
             }
             return Some((event, (events, in_pages)));
         }
     };
-    unfold((streamed, Some((api, config))), step).boxed()
+    unfold((streamed, Some((api, config, in_pages))), step).boxed()
 }
 
 /// Whether the API server does not stream lists.

@@ -78,10 +78,12 @@ impl Planner {
         let claims = self.executor.writer.claims().clone();
         loop {
             let term = tokio::select! {
+                biased;
                 () = self.shutdown.cancelled() => return,
                 claim = claims.gained() => claim,
             };
             tokio::select! {
+                biased;
                 () = self.shutdown.cancelled() => return,
                 () = claims.lost(term.term) => debug!("planning stops: not leading"),
                 () = self.lead(term) => {}
@@ -124,7 +126,7 @@ impl Planner {
     async fn wait_until_due(&self) {
         let mut changes = self.world.changes();
         loop {
-            changes.mark_unchanged();
+            changes.mark_seen();
             self.world.release_held_back();
             self.world.plan_if_again();
             let now = self.clock.now();
@@ -135,6 +137,7 @@ impl Planner {
             let next = [due, self.world.next_release(), self.world.again_at()].into_iter().flatten().min();
             let pause = next.map(|next| Duration::try_from(next.duration_since(now)).unwrap_or_default());
             tokio::select! {
+                biased;
                 _ = changes.changed() => {}
                 () = sleep(pause.unwrap_or(Duration::from_mins(1))) => {}
             }

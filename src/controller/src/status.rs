@@ -126,7 +126,7 @@ pub async fn keep(executor: Arc<Executor>, world: Arc<World>, ready: Ready, shut
     let api: Api<NodePool> = Api::all(executor.client.clone());
     let mut changes = world.changes();
     loop {
-        changes.mark_unchanged();
+        changes.mark_seen();
         let snapshot = world.snapshot();
         measure(&snapshot, &executor.metrics);
         if executor.writer.claims().current().is_some() {

@@ -18,13 +18,13 @@ use kube::{Api, Client, Resource, ResourceExt};
 use poolwright_core::NoticeKind;
 use poolwright_core::index::Change;
 use serde::de::DeserializeOwned;
-use tokio::sync::watch;
 use tokio::time::sleep;
 use tracing::{debug, info, warn};
 
 use crate::events::{Events, Saying};
 use crate::lists;
 use crate::metrics::Metrics;
+use crate::signal::Sender;
 use crate::world::{State, World};
 
 /// How often it is looked whether a kind that is not installed is by now.
@@ -64,7 +64,9 @@ pub struct Watches {
     /// Where to count.
     pub metrics: Metrics,
     /// Names of the watches that have not listed everything yet.
-    pub unsynced: watch::Sender<Vec<&'static str>>,
+    pub unsynced: Arc<Sender<Vec<&'static str>>>,
+    /// Who we are: replicas wait different times after failures.
+    pub identity: Arc<str>,
     /// The clock.
     pub clock: crate::clock::SharedClock,
 }
@@ -75,8 +77,8 @@ impl Watches {
         let config = watcher::Config { field_selector: fields.map(Into::into), ..watcher::Config::default() };
         // Guarded: one object that cannot be read does not spoil the rest.
         let api: Api<DeserializeGuard<K::Object>> = Api::all(client);
+        let mut stream = lists::watch(api, config, &self.identity);
         let mut intake = Intake::<K>::new(self);
-        let mut stream = lists::watch(api, config);
         loop {
             match stream.try_next().await {
                 Ok(Some(event)) => intake.on(event),
@@ -138,7 +140,7 @@ impl<K: Kind> Intake<K> {
     /// Watches until the kind is gone.
     async fn watch_while_served(&mut self, client: &Client) {
         let api: Api<DeserializeGuard<K::Object>> = Api::all(client.clone());
-        let mut stream = lists::watch(api, watcher::Config::default());
+        let mut stream = lists::watch(api, watcher::Config::default(), &self.watches.identity);
         loop {
             match stream.try_next().await {
                 Ok(Some(event)) => self.on(event),
@@ -272,7 +274,7 @@ impl<K: Kind> Intake<K> {
 
     /// Those who wait for all kinds need not wait for this one. Whether they did.
     fn wait_no_longer(&self) -> bool {
-        self.watches.unsynced.send_if_modified(|unsynced| {
+        self.watches.unsynced.change_if(|unsynced| {
             let before = unsynced.len();
             unsynced.retain(|kind| *kind != K::NAME);
             unsynced.len() < before

@@ -13,11 +13,11 @@ use poolwright_core::batch::BatchWindow;
 use poolwright_core::index::{Change, ClusterIndex};
 use poolwright_core::setbacks::Setbacks;
 use poolwright_core::{Claim, ClaimName, Instance, NodeClassRef, PodKey, Snapshot, Uid};
-use tokio::sync::watch;
 
 use crate::clock::SharedClock;
 use crate::convert;
 use crate::fence::Fence;
+use crate::signal::{self, Receiver, Sender};
 
 /// How long a refusal to add tolerations is believed before it is tried again.
 const REFUSED_FOR: SignedDuration = SignedDuration::from_mins(10);
@@ -25,8 +25,8 @@ const REFUSED_FOR: SignedDuration = SignedDuration::from_mins(10);
 /// Everything the tasks share.
 pub struct World {
     state: Mutex<State>,
-    changes: watch::Sender<u64>,
-    classes: watch::Sender<u64>,
+    changes: Sender<()>,
+    classes: Sender<()>,
     clock: SharedClock,
 }
 
@@ -60,8 +60,8 @@ impl World {
         };
         Arc::new(Self {
             state: Mutex::new(state),
-            changes: watch::channel(0).0,
-            classes: watch::channel(0).0,
+            changes: signal::sender(()),
+            classes: signal::sender(()),
             clock,
         })
     }
@@ -337,11 +337,11 @@ impl World {
 
     /// A node class may have changed.
     pub fn classes_changed(&self) {
-        self.classes.send_modify(|count| *count += 1);
+        self.classes.replace(());
     }
 
     /// Tells of changed node classes.
-    pub fn class_changes(&self) -> watch::Receiver<u64> {
+    pub fn class_changes(&self) -> Receiver<()> {
         self.classes.subscribe()
     }
 
@@ -349,11 +349,11 @@ impl World {
 
     /// Wakes those who wait for changes.
     pub fn poke(&self) {
-        self.changes.send_modify(|count| *count += 1);
+        self.changes.replace(());
     }
 
     /// Tells of changes, many as one.
-    pub fn changes(&self) -> watch::Receiver<u64> {
+    pub fn changes(&self) -> Receiver<()> {
         self.changes.subscribe()
     }
 }

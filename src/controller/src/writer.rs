@@ -105,7 +105,7 @@ mod tests {
         let (sender, claims) = granted(&clock);
         let writer = Writer::new(claims, Metrics::new().unwrap());
         let call = || async {
-            sender.send_replace(None);
+            sender.replace(None);
             std::future::pending::<Result<(), std::io::Error>>().await
         };
         assert!(matches!(writer.write("test", LIMIT, call).await, Err(WriteError::NotLeading)));

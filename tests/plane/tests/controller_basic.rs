@@ -88,7 +88,7 @@ fn start(client: &Client, limited: &Client) -> Running {
         async move { provider.run(std::future::pending()).await }
     });
     let mut config = Config::new("controller-basic", "poolwright");
-    config.http = SocketAddr::from(([127, 0, 0, 1], 0));
+    config.http = Some(SocketAddr::from(([127, 0, 0, 1], 0)));
     let (stop, stopped) = oneshot::channel::<()>();
     let providers: Vec<Arc<dyn CloudProvider>> = vec![provider];
     let client = limited.clone();

@@ -23,7 +23,7 @@ use std::time::Duration;
 use k8s_openapi::api::core::v1::ObjectReference;
 use kube::Client;
 use poolwright_core::{Action, Notice, NoticeKind, Snapshot, Subject};
-use tokio::sync::{Semaphore, watch};
+use tokio::sync::Semaphore;
 use tokio::time::sleep;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
@@ -37,6 +37,7 @@ use crate::clock::SharedClock;
 use crate::events::{Events, Saying};
 use crate::metrics::Metrics;
 use crate::providers::Providers;
+use crate::signal::Receiver;
 use crate::world::World;
 use crate::writer::Writer;
 
@@ -65,16 +66,18 @@ impl Executor {
     /// Waits for `pause`, then until something has changed or we begin to lead; false when it is time to end.
     pub async fn wait_for_change(
         &self,
-        changes: &mut watch::Receiver<u64>,
+        changes: &mut Receiver<()>,
         pause: Duration,
         shutdown: &CancellationToken,
     ) -> bool {
         tokio::select! {
+            biased;
             () = shutdown.cancelled() => return false,
             () = sleep(pause) => {}
         }
         let claims = self.writer.claims();
         tokio::select! {
+            biased;
             () = shutdown.cancelled() => false,
             _ = changes.changed() => true,
             _ = claims.gained(), if claims.current().is_none() => true,

@@ -11,7 +11,6 @@ use poolwright_core::{Claim, ClaimName, Deadlines, NodeClassRef, PodKey, PoolNam
 use poolwright_provider_contract::NodeClassKey;
 use poolwright_provider_contract::memory::{MemoryCloud, MemoryProvider, Mishap, NODE_CLASS_KIND};
 use serde_json::{Value, json};
-use tokio::sync::watch;
 
 use super::*;
 use crate::clock::testing::TestClock;
@@ -19,6 +18,7 @@ use crate::fake_api::{FakeApi, Fault};
 use crate::leader::LeaderClaim;
 use crate::leader::testing::granted;
 use crate::providers::class_key;
+use crate::signal::Sender;
 
 const CLAIM: &str = "/apis/poolwright.dev/v1alpha1/nodeclaims/gpu-1";
 
@@ -27,7 +27,7 @@ struct Scene {
     cloud: Arc<MemoryCloud>,
     world: Arc<World>,
     executor: Arc<Executor>,
-    leader: watch::Sender<Option<LeaderClaim>>,
+    leader: Sender<Option<LeaderClaim>>,
     clock: Arc<TestClock>,
 }
 
@@ -182,7 +182,7 @@ async fn nothing_is_bought_for_a_claim_that_was_deleted_behind_our_back() {
 #[tokio::test]
 async fn nothing_is_bought_or_written_when_we_do_not_lead() {
     let scene = Scene::created().await;
-    scene.leader.send_replace(None);
+    scene.leader.replace(None);
     let writes = scene.api.writes().len();
     assert!(matches!(scene.executor.launch(&scene.claim()).await, Outcome::NotLeading));
     assert!(matches!(scene.executor.terminate(&scene.claim()).await, Outcome::NotLeading));

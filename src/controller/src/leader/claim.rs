@@ -1,9 +1,9 @@
 //! The right to act, with its expiry.
 
-use tokio::sync::watch;
 use tokio::time::sleep;
 
 use crate::clock::{Moment, SharedClock};
+use crate::signal::Receiver;
 
 /// We lead until then.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -24,18 +24,18 @@ impl LeaderClaim {
 /// Where everyone who acts looks up whether it may.
 #[derive(Clone)]
 pub struct ClaimWatch {
-    claim: watch::Receiver<Option<LeaderClaim>>,
+    claim: Receiver<Option<LeaderClaim>>,
     clock: SharedClock,
 }
 
 impl ClaimWatch {
-    pub(crate) fn new(claim: watch::Receiver<Option<LeaderClaim>>, clock: SharedClock) -> Self {
+    pub(crate) fn new(claim: Receiver<Option<LeaderClaim>>, clock: SharedClock) -> Self {
         Self { claim, clock }
     }
 
     /// The claim, if we hold one that is current.
     pub fn current(&self) -> Option<LeaderClaim> {
-        let claim = *self.claim.borrow();
+        let claim = self.claim.view(|claim| *claim);
         claim.filter(|claim| claim.is_current(self.clock.moment()))
     }
 
@@ -43,7 +43,7 @@ impl ClaimWatch {
     pub async fn gained(&self) -> LeaderClaim {
         let mut changes = self.claim.clone();
         loop {
-            changes.mark_unchanged();
+            changes.mark_seen();
             if let Some(claim) = self.current() {
                 return claim;
             }
@@ -57,13 +57,15 @@ impl ClaimWatch {
     pub async fn lost(&self, term: u64) {
         let mut changes = self.claim.clone();
         loop {
-            let claim = *changes.borrow_and_update();
+            changes.mark_seen();
+            let claim = changes.view(|claim| *claim);
             let Some(claim) = claim.filter(|claim| claim.term == term) else { return };
             let left = self.clock.moment().until(claim.expires);
             if left.is_zero() {
                 return;
             }
             tokio::select! {
+                biased;
                 () = sleep(left) => {}
                 changed = changes.changed() => if changed.is_err() { return },
             }
@@ -77,12 +79,14 @@ pub mod testing {
 
     use std::time::Duration;
 
-    use super::{ClaimWatch, LeaderClaim, SharedClock, watch};
+    use super::{ClaimWatch, LeaderClaim, SharedClock};
+    use crate::signal::{self, Sender};
 
-    pub fn granted(clock: &SharedClock) -> (watch::Sender<Option<LeaderClaim>>, ClaimWatch) {
+    pub fn granted(clock: &SharedClock) -> (Sender<Option<LeaderClaim>>, ClaimWatch) {
         let expires = clock.moment().after(Duration::from_secs(15));
-        let (sender, receiver) = watch::channel(Some(LeaderClaim { expires, term: 1 }));
-        (sender, ClaimWatch::new(receiver, clock.clone()))
+        let sender = signal::sender(Some(LeaderClaim { expires, term: 1 }));
+        let claims = ClaimWatch::new(sender.subscribe(), clock.clone());
+        (sender, claims)
     }
 }
 
@@ -115,7 +119,7 @@ mod tests {
             let claims = claims.clone();
             async move { claims.lost(claim.term).await }
         });
-        sender.send(None).unwrap();
+        sender.replace(None);
         lost.await.unwrap();
         assert!(claims.current().is_none());
     }
@@ -125,10 +129,10 @@ mod tests {
         let clock: SharedClock = Arc::new(TestClock::new());
         let (sender, claims) = testing::granted(&clock);
         let first = claims.gained().await;
-        sender.send_modify(|claim| {
-            if let Some(claim) = claim {
-                claim.term += 1;
-            }
+        sender.change_if(|claim| {
+            let Some(claim) = claim else { return false };
+            claim.term += 1;
+            true
         });
         claims.lost(first.term).await;
         assert!(claims.current().is_some());

@@ -7,7 +7,6 @@ use k8s_openapi::api::coordination::v1::{Lease, LeaseSpec};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::MicroTime;
 use kube::api::{ObjectMeta, PostParams};
 use kube::{Api, Client};
-use tokio::sync::watch;
 use tokio::time::{sleep, timeout};
 use tokio_util::sync::CancellationToken;
 use tracing::{debug, info, warn};
@@ -16,6 +15,7 @@ use super::claim::{ClaimWatch, LeaderClaim};
 use super::evaluate::{Decision, Observed, evaluate};
 use crate::clock::{Moment, SharedClock};
 use crate::metrics::Metrics;
+use crate::signal::{self, Sender};
 
 /// How leadership is kept.
 #[derive(Clone, Debug)]
@@ -60,7 +60,7 @@ pub struct Elector {
     settings: LeaseSettings,
     clock: SharedClock,
     metrics: Metrics,
-    claim: watch::Sender<Option<LeaderClaim>>,
+    claim: Sender<Option<LeaderClaim>>,
     observed: Option<Observed>,
     term: u64,
 }
@@ -81,8 +81,8 @@ impl Elector {
         metrics: Metrics,
     ) -> anyhow::Result<(Self, ClaimWatch)> {
         settings.check()?;
-        let (claim, receiver) = watch::channel(None);
-        let watch = ClaimWatch::new(receiver, clock.clone());
+        let claim = signal::sender(None);
+        let watch = ClaimWatch::new(claim.subscribe(), clock.clone());
         let api = Api::namespaced(client, &settings.namespace);
         Ok((Self { api, settings, clock, metrics, claim, observed: None, term: 0 }, watch))
     }
@@ -91,11 +91,13 @@ impl Elector {
     pub async fn run(mut self, release: CancellationToken) {
         loop {
             let pause = tokio::select! {
+                biased;
                 // A step that is cut off is harmless: the next process sees a Lease of ours that ends by itself.
                 () = release.cancelled() => break,
                 pause = self.turn() => pause,
             };
             tokio::select! {
+                biased;
                 () = release.cancelled() => break,
                 () = sleep(pause) => {}
             }
@@ -121,7 +123,8 @@ impl Elector {
                 // The claim stays until it ends by itself: nobody else can take the Lease before that.
                 self.metrics.lease_errors.inc();
                 warn!(error = %format!("{error:#}"), "the lease could not be kept");
-                if !self.claim.borrow().is_some_and(|claim| claim.is_current(self.clock.moment())) {
+                let now = self.clock.moment();
+                if !self.claim.view(|claim| claim.is_some_and(|claim| claim.is_current(now))) {
                     self.drop_claim("it ended without being renewed");
                 }
                 self.settings.renew / 4
@@ -130,7 +133,7 @@ impl Elector {
     }
 
     async fn step(&mut self, now: Moment) -> anyhow::Result<Step> {
-        let held = self.claim.borrow().is_some();
+        let held = self.claim.view(Option::is_some);
         if !held || self.observed.is_none() {
             let lease = self.api.get_opt(&self.settings.name).await.context("reading the lease")?;
             self.observed = lease.map(|lease| Observed::update(self.observed.take(), lease, now.monotonic));
@@ -187,7 +190,7 @@ impl Elector {
 
     fn hold(&mut self, sent: Moment) {
         let expires = sent.after(self.settings.duration.saturating_sub(self.settings.margin));
-        let previous = *self.claim.borrow();
+        let previous = self.claim.view(|claim| *claim);
         // A claim that ended in between was acted upon as lost, so this is a new term.
         let renewed = previous.filter(|claim| claim.is_current(self.clock.moment()));
         if renewed.is_none() {
@@ -195,19 +198,19 @@ impl Elector {
             info!(lease = %self.settings.name, identity = %self.settings.identity, "leading");
         }
         self.metrics.leader.set(1);
-        self.claim.send_replace(Some(LeaderClaim { expires, term: self.term }));
+        self.claim.replace(Some(LeaderClaim { expires, term: self.term }));
     }
 
     fn drop_claim(&self, why: &str) {
         self.metrics.leader.set(0);
-        let had = self.claim.send_replace(None);
+        let had = self.claim.replace(None);
         if had.is_some() {
             warn!(lease = %self.settings.name, why, "not leading any more");
         }
     }
 
     async fn give_up(mut self) {
-        let held = self.claim.send_replace(None).is_some();
+        let held = self.claim.replace(None).is_some();
         self.metrics.leader.set(0);
         let Some(seen) = self.observed.take().filter(|_| held) else { return };
         let mut lease = seen.lease;
