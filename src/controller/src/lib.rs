@@ -32,6 +32,7 @@ mod lists;
 mod metrics;
 mod planner;
 mod providers;
+mod reading;
 mod ready;
 mod signal;
 mod status;

@@ -33,6 +33,7 @@ use crate::events::{Events, NOTE_BYTES, Saying};
 use crate::executor::{Created, Executor};
 use crate::leader::LeaderClaim;
 use crate::metrics::Metrics;
+use crate::reading::answer;
 use crate::ready::Ready;
 use crate::world::World;
 
@@ -147,7 +148,7 @@ impl Planner {
     /// Makes every claim there is known, by a read that is not answered from a cache.
     async fn read_claims(&self) -> Result<(), kube::Error> {
         let api: Api<DeserializeGuard<NodeClaim>> = Api::all(self.executor.client.clone());
-        let list = api.list(&ListParams::default()).await?;
+        let list = answer(api.list(&ListParams::default())).await?;
         for object in list.items.iter().filter_map(|object| object.0.as_ref().ok()) {
             if let Err(why) = self.world.claim_created(object) {
                 debug!(why, "a claim cannot be read");

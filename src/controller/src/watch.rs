@@ -24,11 +24,12 @@ use tracing::{debug, info, warn};
 use crate::events::{Events, Saying};
 use crate::lists;
 use crate::metrics::Metrics;
+use crate::reading::answer;
 use crate::signal::Sender;
 use crate::world::{State, World};
 
 /// How often it is looked whether a kind that is not installed is by now.
-const LOOK_AGAIN: Duration = Duration::from_secs(15);
+const LOOK_AGAIN: Duration = Duration::from_secs(30);
 
 /// How a kind of object gets into the index.
 pub trait Kind: Send + 'static {
@@ -114,7 +115,7 @@ impl Watches {
 
 /// Whether the API server has this kind.
 async fn is_served<K: Kind>(client: &Client) -> Result<bool, kube::Error> {
-    match client.list_api_group_resources(&K::Object::api_version(&())).await {
+    match answer(client.list_api_group_resources(&K::Object::api_version(&()))).await {
         Ok(all) => Ok(all.resources.iter().any(|one| one.name == K::Object::plural(&()))),
         Err(kube::Error::Api(status)) if status.code == 404 => Ok(false),
         Err(error) => Err(error),

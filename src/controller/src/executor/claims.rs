@@ -18,6 +18,7 @@ use tracing::{info, warn};
 use super::Executor;
 use super::outcome::Outcome;
 use super::status::{Changed, WRITE_LIMIT, change_status};
+use crate::reading::answer;
 use crate::writer::WriteError;
 
 /// How often a creation whose outcome is not known is repeated.
@@ -49,7 +50,7 @@ impl Executor {
                 Ok(object) => return self.created(planned, &object),
                 Err(WriteError::NotLeading) => return Created::NotLeading,
                 Err(WriteError::Failed(kube::Error::Api(status))) if status.is_already_exists() => {
-                    match api.get_opt(&planned.name.0).await {
+                    match answer(api.get_opt(&planned.name.0)).await {
                         Ok(Some(object)) => return self.created(planned, &object),
                         Ok(None) => return Created::No,
                         Err(error) => {

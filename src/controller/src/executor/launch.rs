@@ -25,6 +25,7 @@ use super::outcome::{Outcome, refused};
 use super::status::{Changed, change_status};
 use super::{Executor, taints};
 use crate::providers::{class_key, error_label};
+use crate::reading::answer;
 use crate::writer::WriteError;
 
 /// How long a provider may take. Longer than any cloud needs to say no.
@@ -37,7 +38,7 @@ const THROTTLED_WAIT: Duration = Duration::from_secs(5);
 impl Executor {
     pub(super) async fn launch(&self, claim: &Claim) -> Outcome {
         let api: Api<NodeClaim> = Api::all(self.client.clone());
-        let object = match api.get_opt(&claim.name.0).await {
+        let object = match answer(api.get_opt(&claim.name.0)).await {
             Ok(Some(object)) => object,
             Ok(None) => {
                 self.world.claim_gone(claim);

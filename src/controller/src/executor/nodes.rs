@@ -22,6 +22,7 @@ use tracing::info;
 use super::outcome::{Outcome, failed, refused};
 use super::status::{Changed, WRITE_LIMIT, change_status, is_conflict};
 use super::{Executor, taints};
+use crate::reading::answer;
 
 /// How often a conflict is answered by reading again before the whole action waits.
 const ATTEMPTS: u32 = 4;
@@ -31,7 +32,7 @@ impl Executor {
     async fn change_node(&self, name: &str, mut change: impl FnMut(&Node) -> Option<Value>) -> Outcome {
         let api: Api<Node> = Api::all(self.client.clone());
         for _ in 0..ATTEMPTS {
-            let node = match api.get_opt(name).await {
+            let node = match answer(api.get_opt(name)).await {
                 Ok(Some(node)) => node,
                 Ok(None) => return Outcome::NothingToDo,
                 Err(error) => return refused("reading the node", &error),

@@ -12,6 +12,7 @@ use tracing::{debug, warn};
 use super::Executor;
 use super::outcome::{Outcome, failed, refused};
 use super::status::{WRITE_LIMIT, is_conflict};
+use crate::reading::answer;
 use crate::writer::WriteError;
 
 /// How often a conflict is answered by reading again before the whole action waits.
@@ -52,7 +53,7 @@ impl Executor {
             toleration_seconds: None,
         };
         for _ in 0..ATTEMPTS {
-            let pod = match api.get_opt(&key.name).await {
+            let pod = match answer(api.get_opt(&key.name)).await {
                 Ok(Some(pod)) => pod,
                 Ok(None) => return Outcome::NothingToDo,
                 Err(kube::Error::Api(status)) if status.is_forbidden() => {
@@ -112,7 +113,7 @@ impl Executor {
     pub(super) async fn work_on(&self, node: &str) -> Result<usize, kube::Error> {
         let api: Api<DeserializeGuard<Pod>> = Api::all(self.client.clone());
         let params = ListParams::default().fields(&format!("spec.nodeName={node}"));
-        let pods = api.list(&params).await?;
+        let pods = answer(api.list(&params)).await?;
         Ok(pods.items.into_iter().filter(is_work).count())
     }
 }

@@ -22,12 +22,14 @@ use poolwright_api::names::{FIELD_MANAGER, TERMINATION_FINALIZER};
 use poolwright_core::{Claim, ClaimName, NodeClassRef, NoticeKind, Subject, Uid};
 use poolwright_provider_contract::{CloudProvider, InstanceState, ProviderError};
 use serde_json::json;
+use tokio::time::timeout;
 use tracing::{info, warn};
 
 use super::Executor;
 use super::outcome::{Outcome, failed, refused};
 use super::status::{WRITE_LIMIT, is_conflict};
 use crate::providers::error_label;
+use crate::reading::answer;
 use crate::writer::WriteError;
 
 /// How long a provider may take to answer.
@@ -118,9 +120,13 @@ impl Executor {
         }
         let running = match provider_id {
             None => true,
-            Some(id) => match provider.get(id).await {
-                Ok(instance) => instance.is_some_and(|instance| instance.state == InstanceState::Running),
-                Err(error) => return Some(Outcome::retry(error)),
+            Some(id) => match timeout(TERMINATE_LIMIT, provider.get(id)).await {
+                Ok(Ok(instance)) => instance.is_some_and(|instance| instance.state == InstanceState::Running),
+                Ok(Err(error)) => return Some(Outcome::retry(error)),
+                Err(_) => {
+                    let why = format!("the provider did not answer within {TERMINATE_LIMIT:?}");
+                    return Some(Outcome::retry(why));
+                }
             },
         };
         running.then_some(Outcome::Again(LOOK_AGAIN))
@@ -160,7 +166,7 @@ impl Executor {
     /// Deletes the Node object of an instance that is gone. `None` when it is deleted or was not there.
     async fn delete_node(&self, name: &str, provider_id: Option<&str>) -> Option<Outcome> {
         let api: Api<Node> = Api::all(self.client.clone());
-        let node = match api.get_opt(name).await {
+        let node = match answer(api.get_opt(name)).await {
             Ok(Some(node)) => node,
             Ok(None) => return None,
             Err(error) => return Some(refused("reading the node", &error)),
@@ -184,7 +190,7 @@ impl Executor {
     /// Removes our finalizer, and with it the claim.
     async fn forget(&self, claim: &Claim) -> Outcome {
         let api: Api<NodeClaim> = Api::all(self.client.clone());
-        let object = match api.get_opt(&claim.name.0).await {
+        let object = match answer(api.get_opt(&claim.name.0)).await {
             Ok(Some(object)) if object.uid().as_deref() == Some(&claim.uid.0) => object,
             Ok(_) => {
                 self.world.claim_gone(claim);
@@ -220,7 +226,7 @@ impl Executor {
     /// alone: a claim that cannot be read is a claim all the same.
     pub(super) async fn reap(&self, provider_id: &str, claim_uid: &Uid, class: &NodeClassRef) -> Outcome {
         let api: Api<PartialObjectMeta<NodeClaim>> = Api::all(self.client.clone());
-        let claims = match api.list_metadata(&ListParams::default()).await {
+        let claims = match answer(api.list_metadata(&ListParams::default())).await {
             Ok(claims) => claims,
             Err(error) => return refused("listing NodeClaims", &error),
         };

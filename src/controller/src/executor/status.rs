@@ -10,6 +10,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use super::outcome::{Outcome, failed, refused};
+use crate::reading::answer;
 use crate::writer::Writer;
 
 /// How long one write may take.
@@ -41,7 +42,7 @@ where
 {
     let mut last = None;
     for _ in 0..ATTEMPTS {
-        let mut object = match api.get_opt(name).await {
+        let mut object = match answer(api.get_opt(name)).await {
             Ok(Some(object)) => object,
             Ok(None) => return Changed::Not(Outcome::NothingToDo),
             Err(error) => return Changed::Not(refused("reading", &error)),
