@@ -18,16 +18,24 @@ const ARROWS: [(&str, &[&str]); 11] = [
     ("poolwright-controller", &["api", "catalog", "core", "intake", "provider-contract", "solver"]),
     (
         "poolwright-cli",
-        &["api", "catalog", "controller", "core", "intake", "provider-contract", "provider-kwok", "solver"],
+        &[
+            "api",
+            "catalog",
+            "controller",
+            "core",
+            "intake",
+            "provider-contract",
+            "provider-kwok",
+            "sim",
+            "solver",
+        ],
     ),
-    ("poolwright-sim", &[]),
+    ("poolwright-sim", &["api", "catalog", "controller", "core", "intake", "provider-contract"]),
     ("poolwright-plane", &["api"]),
 ];
 
 /// Arrows that only tests may take, beside those above.
-const ARROWS_OF_TESTS: [(&str, &[&str]); 2] = [
-    // The definitions that its API server serves in its tests.
-    ("poolwright-sim", &["api"]),
+const ARROWS_OF_TESTS: [(&str, &[&str]); 1] = [
     // The provider's conformance on a real API server, where the test is the controller's stand-in, and the whole loop;
     // and plans made in the test itself, which the real scheduler then carries out.
     (

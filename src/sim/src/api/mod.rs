@@ -28,6 +28,7 @@ use std::time::Duration;
 use axum::body::{Body, Bytes};
 use axum::http::{Method, Request, Response, Uri, header};
 use futures::StreamExt;
+use futures::channel::mpsc::UnboundedReceiver;
 use futures::stream::{self, BoxStream};
 use jiff::Timestamp;
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
@@ -116,6 +117,30 @@ impl ApiServer {
         self.lock().store.drop_watches();
     }
 
+    /// The version of what is stored: it grows with every change.
+    pub fn version(&self) -> u64 {
+        self.lock().store.version()
+    }
+
+    /// Asks at once, from inside of the cluster: what comes back is an HTTP code and an object. Nothing is for those who ask so to
+    /// wait for; watches are asked for with [`Self::feed`].
+    pub fn ask(&self, method: &Method, path: &str, content_type: &str, body: &Value) -> (u16, Value) {
+        let body = if body.is_null() { Vec::new() } else { body.to_string().into_bytes() };
+        match self.answer((method, path), ("", content_type), &body) {
+            Reply::Object(code, object) => (code, object),
+            Reply::Watch(_) => (400, Value::Null),
+        }
+    }
+
+    /// Every object of a collection, and each change of it from now on, as events of a watch. `None` where there is no such
+    /// collection.
+    pub fn feed(&self, collection: &str) -> Option<UnboundedReceiver<Value>> {
+        match self.answer((&Method::GET, &format!("{collection}?watch=true")), ("", ""), &[]) {
+            Reply::Watch(watch) => Some(watch.events),
+            Reply::Object(..) => None,
+        }
+    }
+
     /// Deletes what has lost its last owner, and ends the deletion of what waits for its dependents. Returns whether there was
     /// anything to do.
     pub fn collect_garbage(&self) -> bool {
@@ -124,7 +149,8 @@ impl ApiServer {
         garbage::collect(&state.kinds, &mut state.store, now)
     }
 
-    async fn serve(&self, request: Request<kube::client::Body>) -> Response<Body> {
+    /// Answers a request of a client.
+    pub async fn serve(&self, request: Request<kube::client::Body>) -> Response<Body> {
         let (parts, body) = request.into_parts();
         let text = |name: header::HeaderName| {
             parts.headers.get(name).and_then(|value| value.to_str().ok()).unwrap_or_default()

@@ -84,6 +84,7 @@ impl Stage {
         });
         create::<RuntimeClass>(&Api::all(client.clone()), &class).await?;
         let verdicts = Arc::default();
+        #[expect(clippy::disallowed_methods, reason = "one waits for it, on a real control plane")]
         let (sender, changed) = watch::channel(());
         tokio::spawn(listen(client.clone(), Arc::clone(&verdicts), sender));
         Ok(Self { plane, client, extender, verdicts, changed, fences: AtomicU64::new(0) })

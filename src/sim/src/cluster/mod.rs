@@ -1,0 +1,305 @@
+//! What surrounds the controller in a cluster: the scheduler, kubelets, controllers of Jobs, the collector of what is left.
+//! They see objects and change them through the API server, as the real ones do; everything takes its time.
+
+mod jobs;
+mod nodes;
+mod pods;
+mod scheduling;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::http::Method;
+use futures::StreamExt;
+use futures::channel::mpsc::UnboundedReceiver;
+use k8s_openapi::api::core::v1 as k8s;
+use poolwright_api::NodeClaim;
+use poolwright_core::index::ClusterIndex;
+use poolwright_core::{ClaimName, Pod, PodKey, Snapshot};
+use serde::de::DeserializeOwned;
+use serde_json::{Value, json};
+
+use crate::api::ApiServer;
+use crate::cloud::{Cloud, CloudEvent};
+use crate::dice::Dice;
+use crate::record::Record;
+use crate::time::Time;
+
+pub use jobs::JobPlan;
+
+const PODS: &str = "/api/v1/pods";
+const NODES: &str = "/api/v1/nodes";
+const CLAIMS: &str = "/apis/poolwright.dev/v1alpha1/nodeclaims";
+const NAMESPACE: &str = "default";
+
+/// What is to be done at a time.
+#[derive(Clone, Debug)]
+pub(crate) enum Due {
+    /// The pods of a Job are made.
+    Job(usize),
+    /// One of its pods is made.
+    Pod { job: usize, index: u32 },
+    /// The scheduler looks at what waits.
+    Schedule,
+    /// The node of an instance joins.
+    Join { key: String },
+    /// The node controller lifts the taint of a node that is ready.
+    Lift { node: String },
+    /// Its device plugin tells of its GPUs.
+    Advertise { key: String },
+    /// A pod's containers run.
+    Start { pod: PodKey, uid: String },
+    /// They have done their work.
+    Finish { pod: PodKey, uid: String },
+    /// They have ended after their deletion.
+    Ended { pod: PodKey, uid: String },
+    /// An instance dies.
+    Die { provider_id: String },
+    /// The cloud's controller finds a node without an instance.
+    NodeGone { provider_id: String },
+    /// What was on a node that is gone is collected.
+    Orphans { node: String },
+}
+
+/// The cluster.
+pub struct Cluster {
+    pub(crate) server: ApiServer,
+    pub(crate) cloud: Arc<Cloud>,
+    pub(crate) time: Time,
+    pub(crate) record: Record,
+    pub(crate) dice: Dice,
+    pods_feed: UnboundedReceiver<Value>,
+    nodes_feed: UnboundedReceiver<Value>,
+    claims_feed: UnboundedReceiver<Value>,
+    /// What the scheduler knows.
+    pub(crate) index: ClusterIndex,
+    timers: BTreeMap<(Duration, u64), Due>,
+    serial: u64,
+    is_scheduling: bool,
+    /// Pods whose start or end was arranged, by UID.
+    arranged: BTreeSet<(String, &'static str)>,
+    pub(crate) jobs: Vec<jobs::Job>,
+    /// Claims that are there, by name.
+    pub(crate) claims: BTreeMap<String, NodeClaim>,
+    /// What became of pods.
+    pub(crate) tally: Tally,
+    /// Whether somebody takes the finalizers of claims away.
+    pub(crate) finalizers_vanish: bool,
+}
+
+/// What became of pods.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Tally {
+    /// Pods that did their work.
+    pub finished: u64,
+    /// Pods whose node was lost under them.
+    pub lost: u64,
+    /// Nodes that joined.
+    pub joined: u64,
+}
+
+impl Cluster {
+    /// A cluster with this work to come.
+    pub fn new(
+        server: ApiServer,
+        cloud: Arc<Cloud>,
+        time: Time,
+        record: Record,
+        dice: Dice,
+        plans: Vec<JobPlan>,
+    ) -> Self {
+        let feed = |path: &str| server.feed(path).unwrap_or_else(|| futures::channel::mpsc::unbounded().1);
+        let (pods_feed, nodes_feed, claims_feed) = (feed(PODS), feed(NODES), feed(CLAIMS));
+        let mut cluster = Self {
+            server,
+            cloud,
+            time,
+            record,
+            dice,
+            pods_feed,
+            nodes_feed,
+            claims_feed,
+            index: ClusterIndex::new(),
+            timers: BTreeMap::new(),
+            serial: 0,
+            is_scheduling: false,
+            arranged: BTreeSet::new(),
+            jobs: Vec::new(),
+            claims: BTreeMap::new(),
+            tally: Tally::default(),
+            finalizers_vanish: false,
+        };
+        for (number, plan) in plans.into_iter().enumerate() {
+            cluster.at(plan.arrives, Due::Job(number));
+            cluster.jobs.push(jobs::Job::new(plan));
+        }
+        cluster
+    }
+
+    /// Lives until the next moment at which something was changed.
+    pub async fn step(&mut self) {
+        let next = self.timers.keys().next().map(|(at, _)| *at);
+        let pause = next.map_or(Duration::from_hours(1), |at| at.saturating_sub(self.time.elapsed()));
+        tokio::select! {
+            biased;
+            Some(event) = self.pods_feed.next() => self.on_pod(&event),
+            Some(event) = self.nodes_feed.next() => self.on_node(&event),
+            Some(event) = self.claims_feed.next() => self.on_claim(event),
+            () = self.cloud.changed() => {}
+            () = tokio::time::sleep(pause) => {}
+        }
+        for event in self.cloud.events() {
+            self.on_cloud(event);
+        }
+        while let Some(entry) = self.timers.first_entry() {
+            if entry.key().0 > self.time.elapsed() {
+                break;
+            }
+            let due = entry.remove();
+            self.on_due(due);
+            self.take_in();
+        }
+    }
+
+    /// Takes in everything that the API server has told by now.
+    fn take_in(&mut self) {
+        while let Ok(event) = self.pods_feed.try_recv() {
+            self.on_pod(&event);
+        }
+        while let Ok(event) = self.nodes_feed.try_recv() {
+            self.on_node(&event);
+        }
+        while let Ok(event) = self.claims_feed.try_recv() {
+            self.on_claim(event);
+        }
+    }
+
+    fn on_due(&mut self, due: Due) {
+        match due {
+            Due::Job(job) => self.start_job(job),
+            Due::Pod { job, index } => self.make_pod(job, index),
+            Due::Schedule => self.schedule(),
+            Due::Join { key } => self.join(&key),
+            Due::Lift { node } => self.lift(&node),
+            Due::Advertise { key } => self.advertise(&key),
+            Due::Start { pod, uid } => self.start(&pod, &uid),
+            Due::Finish { pod, uid } => self.finish(&pod, &uid),
+            Due::Ended { pod, uid } => self.ended(&pod, &uid),
+            Due::Die { provider_id } => self.cloud.die(&provider_id),
+            Due::NodeGone { provider_id } => self.node_gone(&provider_id),
+            Due::Orphans { node } => self.collect_orphans(&node),
+        }
+    }
+
+    fn on_cloud(&mut self, event: CloudEvent) {
+        match event {
+            CloudEvent::Launched(machine) => {
+                if let Some(joins) = machine.joins {
+                    self.at(joins, Due::Join { key: machine.instance.key.clone() });
+                }
+                if let Some(dies) = machine.dies {
+                    self.at(dies, Due::Die { provider_id: machine.instance.provider_id.clone() });
+                }
+            }
+            CloudEvent::Terminated { provider_id } => self.lose(&provider_id),
+        }
+    }
+
+    fn on_claim(&mut self, event: Value) {
+        let Some(claim) = read::<NodeClaim>(&event) else { return };
+        let name = claim.metadata.name.clone().unwrap_or_default();
+        if event["type"] == "DELETED" {
+            self.claims.remove(&name);
+        } else {
+            if self.finalizers_vanish && claim.metadata.finalizers.is_some() {
+                let none = json!({"metadata": {"finalizers": null}});
+                self.ask(&Method::PATCH, &format!("{CLAIMS}/{name}"), &none);
+            }
+            self.claims.insert(name, claim);
+        }
+    }
+
+    // === Means ===
+
+    /// Has something done at a time.
+    pub(crate) fn at(&mut self, at: Duration, due: Due) {
+        self.serial += 1;
+        self.timers.insert((at.max(self.time.elapsed()), self.serial), due);
+    }
+
+    /// Has something done after a while, between these many milliseconds.
+    pub(crate) fn after(&mut self, low_millis: u64, high_millis: u64, due: Due) {
+        let pause = self.dice.between(Duration::from_millis(low_millis), Duration::from_millis(high_millis));
+        self.at(self.time.elapsed() + pause, due);
+    }
+
+    /// Whether this is the first time that this is arranged for a pod.
+    pub(crate) fn arrange(&mut self, uid: &str, what: &'static str) -> bool {
+        self.arranged.insert((uid.to_owned(), what))
+    }
+
+    /// Has the scheduler look soon.
+    pub(crate) fn schedule_soon(&mut self) {
+        if !self.is_scheduling {
+            self.is_scheduling = true;
+            self.after(50, 1_000, Due::Schedule);
+        }
+    }
+
+    pub(crate) fn scheduling_done(&mut self) {
+        self.is_scheduling = false;
+    }
+
+    /// Asks the API server; the object where it agrees.
+    pub(crate) fn ask(&self, method: &Method, path: &str, body: &Value) -> Option<Value> {
+        let content_type =
+            if *method == Method::PATCH { "application/merge-patch+json" } else { "application/json" };
+        let (code, object) = self.server.ask(method, path, content_type, body);
+        (200..300).contains(&code).then_some(object)
+    }
+
+    /// Everything that the scheduler knows.
+    pub fn view(&self) -> &Snapshot {
+        self.index.view()
+    }
+
+    /// The claim of this name.
+    pub fn claim(&self, name: &ClaimName) -> Option<&NodeClaim> {
+        self.claims.get(&name.0)
+    }
+
+    pub(crate) fn pod(&self, key: &PodKey, uid: &str) -> Option<Arc<Pod>> {
+        self.index.view().pods.get(key).filter(|pod| pod.uid.0 == uid).cloned()
+    }
+}
+
+/// The object of a watch event.
+pub(crate) fn read<T: DeserializeOwned>(event: &Value) -> Option<T> {
+    serde_json::from_value(event["object"].clone()).ok()
+}
+
+pub(crate) fn pod_path(key: &PodKey) -> String {
+    format!("/api/v1/namespaces/{}/pods/{}", key.namespace, key.name)
+}
+
+/// Conditions of a pod, of those that matter here.
+pub(crate) fn condition(
+    kind: &str,
+    status: &str,
+    reason: &str,
+    message: &str,
+    now: jiff::Timestamp,
+) -> Value {
+    let now = now.strftime("%Y-%m-%dT%H:%M:%SZ").to_string();
+    let mut condition = json!({"type": kind, "status": status, "lastTransitionTime": now});
+    if !reason.is_empty() {
+        condition["reason"] = json!(reason);
+        condition["message"] = json!(message);
+    }
+    condition
+}
+
+pub(crate) fn model_of(event: &Value) -> Option<Pod> {
+    poolwright_intake::pod(&read::<k8s::Pod>(event)?).ok()
+}

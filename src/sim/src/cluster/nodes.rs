@@ -1,0 +1,150 @@
+//! Nodes: they join, tell of their GPUs, and are lost with their instances.
+
+use axum::http::Method;
+use k8s_openapi::api::core::v1 as k8s;
+use poolwright_catalog::{ResourceList, ResourceName, labels};
+use poolwright_core::{PodKey, PodPhase, rules};
+use poolwright_provider_contract::TaintEffect;
+use serde_json::{Value, json};
+
+use super::{Cluster, Due, condition, pod_path, read};
+use crate::cloud::Machine;
+
+/// From joining to GPUs that can be asked for.
+const ADVERTISES: (u64, u64) = (2_000, 40_000);
+/// From a ready node to one without the taint of one that is not.
+const LIFTED: (u64, u64) = (50, 5_000);
+/// From the end of an instance to that of its node.
+const NOTICED: (u64, u64) = (2_000, 60_000);
+/// From the end of a node to that of its pods.
+const COLLECTED: (u64, u64) = (5_000, 40_000);
+
+impl Cluster {
+    pub(super) fn on_node(&mut self, event: &Value) {
+        let Some(object) = read::<k8s::Node>(event) else { return };
+        let Ok(node) = poolwright_intake::node(&object) else { return };
+        if event["type"] == "DELETED" {
+            self.index.delete_node(&node.name);
+            self.after(COLLECTED.0, COLLECTED.1, Due::Orphans { node: node.name });
+        } else {
+            if node.ready && node.taints.iter().any(|taint| taint.key == rules::NOT_READY_TAINT) {
+                self.after(LIFTED.0, LIFTED.1, Due::Lift { node: node.name.clone() });
+            }
+            self.index.apply_node(node);
+            self.schedule_soon();
+        }
+    }
+
+    /// The node lifecycle controller lifts the taint of a node that has become ready.
+    pub(super) fn lift(&mut self, name: &str) {
+        let path = format!("{}/{name}", super::NODES);
+        let Some(node) = self.ask(&Method::GET, &path, &Value::Null) else { return };
+        let taints: Vec<&Value> = node["spec"]["taints"].as_array().into_iter().flatten().collect();
+        let left: Vec<&&Value> =
+            taints.iter().filter(|taint| taint["key"] != rules::NOT_READY_TAINT).collect();
+        if left.len() < taints.len() {
+            let version = &node["metadata"]["resourceVersion"];
+            let patch = json!({"metadata": {"resourceVersion": version}, "spec": {"taints": left}});
+            self.ask(&Method::PATCH, &path, &patch);
+        }
+    }
+
+    fn machine(&self, key: &str) -> Option<Machine> {
+        let (_, machine) = self.cloud.machines().into_iter().find(|(known, _)| known == key)?;
+        machine.gone.is_none().then_some(machine)
+    }
+
+    pub(super) fn join(&mut self, key: &str) {
+        let Some(machine) = self.machine(key) else { return };
+        let request = &machine.request;
+        let name = &request.claim;
+        let mut labels = request.labels.clone();
+        labels.extend(self.cloud.labels_of(&machine.instance.offering));
+        labels.insert(labels::HOSTNAME.to_owned(), name.clone());
+        let taints: Vec<Value> = request
+            .taints
+            .iter()
+            .map(|taint| json!({"key": taint.key, "value": taint.value, "effect": effect(taint.effect)}))
+            .collect();
+        // Without its GPUs: the device plugin adds them.
+        let room = request.offerings[0].allocatable.clone();
+        let gpus = room.get(ResourceName::NVIDIA_GPU);
+        let room = quantities(&room.with(ResourceName::NVIDIA_GPU, 0));
+        let node = json!({
+            "apiVersion": "v1", "kind": "Node",
+            "metadata": {"name": name, "labels": labels, "annotations": request.annotations},
+            "spec": {"providerID": machine.instance.provider_id, "taints": taints},
+            "status": {"capacity": room, "allocatable": room,
+                "conditions": [condition("Ready", "True", "KubeletReady", "ready", self.time.now())]},
+        });
+        if self.ask(&Method::POST, super::NODES, &node).is_some() {
+            self.record.say(format_args!("kubelet node {name} joins"));
+            self.tally.joined += 1;
+            if gpus > machine.lacks {
+                self.after(ADVERTISES.0, ADVERTISES.1, Due::Advertise { key: key.to_owned() });
+            }
+        }
+    }
+
+    pub(super) fn advertise(&mut self, key: &str) {
+        let Some(machine) = self.machine(key) else { return };
+        let room = &machine.request.offerings[0].allocatable;
+        let gpus = room.get(ResourceName::NVIDIA_GPU).saturating_sub(machine.lacks);
+        let room = quantities(&room.clone().with(ResourceName::NVIDIA_GPU, gpus));
+        let name = &machine.request.claim;
+        let status = json!({"status": {"capacity": room, "allocatable": room}});
+        if self.ask(&Method::PATCH, &format!("{}/{name}/status", super::NODES), &status).is_some() {
+            self.record.say(format_args!("kubelet node {name} has {gpus} GPUs"));
+        }
+    }
+
+    /// An instance ends or has ended.
+    pub(super) fn lose(&mut self, provider_id: &str) {
+        let gone = self.cloud.gone_at(provider_id).unwrap_or_else(|| self.time.elapsed());
+        let pause = self.dice.between(
+            std::time::Duration::from_millis(NOTICED.0),
+            std::time::Duration::from_millis(NOTICED.1),
+        );
+        self.at(gone + pause, Due::NodeGone { provider_id: provider_id.to_owned() });
+    }
+
+    pub(super) fn node_gone(&mut self, provider_id: &str) {
+        let found = self.index.view().nodes.with_provider_id(provider_id).map(|node| node.name.clone());
+        let Some(name) = found else { return };
+        if self.ask(&Method::DELETE, &format!("{}/{name}", super::NODES), &Value::Null).is_some() {
+            self.record.say(format_args!("cloud controller: node {name} has no instance"));
+        }
+    }
+
+    pub(super) fn collect_orphans(&mut self, node: &str) {
+        if self.index.view().nodes.contains_key(node) {
+            return;
+        }
+        let here = self.index.view().pods.on_node(node);
+        let pods: Vec<(PodKey, String)> = here
+            .into_iter()
+            .flat_map(|on_node| &on_node.pods)
+            .filter(|pod| matches!(pod.phase, PodPhase::Bound { .. }))
+            .map(|pod| (pod.key.clone(), pod.uid.0.clone()))
+            .collect();
+        for (key, uid) in pods {
+            let now = json!({"gracePeriodSeconds": 0, "preconditions": {"uid": uid}});
+            if self.ask(&Method::DELETE, &pod_path(&key), &now).is_some() {
+                self.record.say(format_args!("pod collector: {key} has lost its node"));
+                self.tally.lost += 1;
+            }
+        }
+    }
+}
+
+fn effect(effect: TaintEffect) -> &'static str {
+    match effect {
+        TaintEffect::NoSchedule => "NoSchedule",
+        TaintEffect::PreferNoSchedule => "PreferNoSchedule",
+        TaintEffect::NoExecute => "NoExecute",
+    }
+}
+
+fn quantities(list: &ResourceList) -> Value {
+    list.iter().map(|(name, amount)| (name.to_string(), json!(name.quantity(amount)))).collect()
+}

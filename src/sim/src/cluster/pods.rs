@@ -1,0 +1,85 @@
+//! Kubelets, as pods see them: containers start, do their work, and end when they are told to.
+
+use axum::http::Method;
+use poolwright_core::{PodKey, PodPhase};
+use serde_json::{Value, json};
+
+use super::{Cluster, Due, condition, model_of, pod_path};
+
+/// From binding to running: pulling images.
+const STARTS: (u64, u64) = (1_000, 30_000);
+/// From the deletion of a pod to its end.
+const ENDS: (u64, u64) = (200, 10_000);
+
+impl Cluster {
+    pub(super) fn on_pod(&mut self, event: &Value) {
+        let Some(pod) = model_of(event) else { return };
+        let (key, uid) = (pod.key.clone(), pod.uid.0.clone());
+        if event["type"] == "DELETED" {
+            self.index.delete_pod(&key);
+            self.pod_deleted(&key);
+            self.schedule_soon();
+            return;
+        }
+        match &pod.phase {
+            PodPhase::Waiting | PodPhase::Unschedulable { .. } | PodPhase::Finished => self.schedule_soon(),
+            PodPhase::Bound { node } => {
+                let there = self.index.view().nodes.contains_key(node);
+                if pod.deleting_since.is_some() {
+                    if self.arrange(&uid, "end") {
+                        self.after(ENDS.0, ENDS.1, Due::Ended { pod: key, uid: uid.clone() });
+                    }
+                } else if there && self.arrange(&uid, "start") {
+                    self.after(STARTS.0, STARTS.1, Due::Start { pod: key, uid: uid.clone() });
+                }
+            }
+            PodPhase::Gated => {}
+        }
+        self.index.apply_pod(pod);
+    }
+
+    /// Whether the machine under a pod runs.
+    fn has_machine(&self, key: &PodKey, uid: &str) -> bool {
+        let Some(pod) = self.pod(key, uid) else { return false };
+        let PodPhase::Bound { node } = &pod.phase else { return false };
+        let id = self.index.view().nodes.get(node).and_then(|node| node.provider_id.clone());
+        let machines = self.cloud.machines();
+        machines.iter().any(|(_, one)| Some(&one.instance.provider_id) == id.as_ref() && one.gone.is_none())
+    }
+
+    pub(super) fn start(&mut self, key: &PodKey, uid: &str) {
+        if !self.has_machine(key, uid) || self.pod(key, uid).is_none_or(|pod| pod.deleting_since.is_some()) {
+            return;
+        }
+        let now = self.time.now();
+        let conditions =
+            [condition("PodScheduled", "True", "", "", now), condition("Ready", "True", "", "", now)];
+        let status = json!({"status": {"phase": "Running", "conditions": conditions}});
+        if self.ask(&Method::PATCH, &format!("{}/status", pod_path(key)), &status).is_some() {
+            self.record.say(format_args!("kubelet {key} runs"));
+            if let Some(length) = self.length_of(key) {
+                let at = self.time.elapsed() + length;
+                self.at(at, Due::Finish { pod: key.clone(), uid: uid.to_owned() });
+            }
+        }
+    }
+
+    pub(super) fn finish(&mut self, key: &PodKey, uid: &str) {
+        if !self.has_machine(key, uid) || self.pod(key, uid).is_none_or(|pod| pod.deleting_since.is_some()) {
+            return;
+        }
+        let status = json!({"status": {"phase": "Succeeded"}});
+        if self.ask(&Method::PATCH, &format!("{}/status", pod_path(key)), &status).is_some() {
+            self.record.say(format_args!("kubelet {key} has finished"));
+            self.tally.finished += 1;
+            self.pod_succeeded(key);
+        }
+    }
+
+    pub(super) fn ended(&mut self, key: &PodKey, uid: &str) {
+        let now = json!({"gracePeriodSeconds": 0, "preconditions": {"uid": uid}});
+        if self.ask(&Method::DELETE, &pod_path(key), &now).is_some() {
+            self.record.say(format_args!("kubelet {key} has ended"));
+        }
+    }
+}

@@ -1,0 +1,84 @@
+//! Randomness, all of it from one seed.
+
+use std::time::Duration;
+
+use fastrand::Rng;
+
+/// A number for a name under a seed, the same for ever: whoever draws from it is not moved by what others draw.
+pub fn number(seed: u64, name: &str, count: u64) -> u64 {
+    // FNV-1a, then the finaliser of SplitMix64 (Steele, Lea, Flood: Fast Splittable Pseudorandom Number Generators).
+    let bytes = name.bytes().chain(count.to_le_bytes()).chain(seed.to_le_bytes());
+    let hash = bytes.fold(0xcbf2_9ce4_8422_2325, |hash: u64, byte| {
+        (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
+    });
+    let mixed = (hash ^ (hash >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    mixed ^ (mixed >> 31)
+}
+
+/// One stream of random numbers.
+#[derive(Clone, Debug)]
+pub struct Dice(Rng);
+
+impl Dice {
+    /// The stream of this name under a seed.
+    pub fn new(seed: u64, name: &str) -> Self {
+        Self(Rng::with_seed(number(seed, name, 0)))
+    }
+
+    /// The stream of the so-manieth of its name under a seed.
+    pub fn nth(seed: u64, name: &str, count: u64) -> Self {
+        Self(Rng::with_seed(number(seed, name, count)))
+    }
+
+    /// One of 0 to `n` - 1; 0 where `n` is 0.
+    pub fn below(&mut self, n: usize) -> usize {
+        if n == 0 { 0 } else { self.0.usize(..n) }
+    }
+
+    /// Whether something happens that happens so many times in a thousand.
+    pub fn per_mille(&mut self, rate: u32) -> bool {
+        self.0.u32(..1000) < rate
+    }
+
+    /// From `low` to `high`, in whole milliseconds.
+    pub fn between(&mut self, low: Duration, high: Duration) -> Duration {
+        let millis = |duration: Duration| u64::try_from(duration.as_millis()).unwrap_or(u64::MAX);
+        let (low, high) = (millis(low), millis(high).max(millis(low)));
+        Duration::from_millis(self.0.u64(low..=high))
+    }
+
+    /// One of them.
+    pub fn pick<'a, T>(&mut self, all: &'a [T]) -> Option<&'a T> {
+        all.get(self.below(all.len()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_seed_decides_every_stream_and_streams_differ() {
+        let draw = |seed, name| {
+            let mut dice = Dice::new(seed, name);
+            (0..8).map(|_| dice.below(1000)).collect::<Vec<_>>()
+        };
+        assert_eq!(draw(1, "cloud"), draw(1, "cloud"));
+        assert_ne!(draw(1, "cloud"), draw(1, "network"));
+        assert_ne!(draw(1, "cloud"), draw(2, "cloud"));
+        assert_eq!(number(7, "call", 3), number(7, "call", 3));
+        assert_ne!(number(7, "call", 3), number(7, "call", 4));
+    }
+
+    #[test]
+    fn rates_are_met_and_ends_are_kept() {
+        let mut dice = Dice::new(3, "rates");
+        let hits = (0..10_000).filter(|_| dice.per_mille(100)).count();
+        assert!((800..1200).contains(&hits), "{hits} of 10,000 at 100 in a thousand");
+        let (low, high) = (Duration::from_millis(5), Duration::from_millis(7));
+        assert!((0..100).all(|_| (low..=high).contains(&dice.between(low, high))));
+        assert_eq!(dice.below(0), 0);
+        assert_eq!(dice.pick::<u8>(&[]), None);
+    }
+}

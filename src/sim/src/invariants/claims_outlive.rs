@@ -1,0 +1,29 @@
+//! Claims end after their instances.
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use poolwright_provider_contract::InstanceState;
+
+use super::{Memory, Scene};
+
+pub(super) const RULE: &str = "no claim is gone while the instance runs that it had";
+
+/// An order may still be on its way when its claim ends: what it brings has no claim, and is reaped.
+const ON_ITS_WAY: Duration = Duration::from_secs(10);
+
+/// Claims that were there at the last look, by UID.
+pub(super) type Seen = BTreeSet<String>;
+
+pub(super) fn check(scene: &Scene<'_>, memory: &mut Memory) -> Option<String> {
+    let there: Seen = scene.cluster.claims.values().filter_map(|claim| claim.metadata.uid.clone()).collect();
+    let before = std::mem::replace(&mut memory.claims, there);
+    let gone = |key: &String| before.contains(key) && !memory.claims.contains(key);
+    let found = scene.machines.iter().find(|(key, machine)| {
+        gone(key)
+            && machine.instance.state == InstanceState::Running
+            && scene.now.saturating_sub(machine.launched) > ON_ITS_WAY
+    })?;
+    let instance = &found.1.instance;
+    Some(format!("claim {} is gone, and {} runs", instance.claim, instance.provider_id))
+}

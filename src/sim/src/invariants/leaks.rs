@@ -1,0 +1,38 @@
+//! Nothing runs that nobody asked for.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+use poolwright_provider_contract::InstanceState;
+
+use super::{Memory, Scene};
+
+pub(super) const RULE: &str = "an instance without a claim is gone within the reaping time";
+
+/// A minute of grace, a listing every half minute, a leader that must be found first, and calls that fail: much more than all of
+/// these together on a bad day.
+const REAPED_WITHIN: Duration = Duration::from_mins(15);
+
+/// Since when instances have no claim.
+pub(super) type Seen = BTreeMap<String, Duration>;
+
+pub(super) fn check(scene: &Scene<'_>, memory: &mut Memory) -> Option<String> {
+    let claims: BTreeSet<&str> =
+        scene.cluster.claims.values().filter_map(|claim| claim.metadata.uid.as_deref()).collect();
+    let running = scene.machines.iter().filter(|(_, one)| one.instance.state == InstanceState::Running);
+    let alone: BTreeSet<&String> =
+        running.map(|(key, _)| key).filter(|key| !claims.contains(key.as_str())).collect();
+    memory.leaks.retain(|key, _| alone.contains(key));
+    for key in alone {
+        let since = *memory.leaks.entry(key.clone()).or_insert(scene.now);
+        if scene.now.saturating_sub(since) > REAPED_WITHIN {
+            let found = scene.machines.iter().find(|(known, _)| known == key)?;
+            let instance = &found.1.instance;
+            return Some(format!(
+                "{} of claim {} runs without it since {since:?}",
+                instance.provider_id, instance.claim
+            ));
+        }
+    }
+    None
+}

@@ -1,0 +1,43 @@
+//! Limits of pools.
+
+use std::collections::BTreeMap;
+
+use poolwright_api::names::NODEPOOL_LABEL;
+use poolwright_core::{Pool, PoolName};
+
+use super::{Memory, Scene};
+
+pub(super) const RULE: &str = "what the claims of a pool may cost and hold is never beyond its limits";
+
+pub(super) fn check(scene: &Scene<'_>, _: &mut Memory) -> Option<String> {
+    scene.cluster.view().pools.values().find_map(|pool| passed(scene, pool))
+}
+
+fn passed(scene: &Scene<'_>, pool: &Pool) -> Option<String> {
+    let PoolName(name) = &pool.name;
+    let mut nodes = 0_u64;
+    let mut held: BTreeMap<&str, u64> = BTreeMap::new();
+    for claim in scene.cluster.claims.values() {
+        let labels = claim.metadata.labels.as_ref();
+        if labels.and_then(|labels| labels.get(NODEPOOL_LABEL)) != Some(name) {
+            continue;
+        }
+        nodes += 1;
+        let Ok(model) = poolwright_intake::node_claim(claim) else { continue };
+        for resource in pool.limits.resources.keys() {
+            let of = |ranked: &poolwright_core::RankedOffering| ranked.allocatable.get(resource.as_str());
+            let most = match &model.launched {
+                Some(_) => of(model.current_offering()),
+                None => model.offerings.iter().map(of).max().unwrap_or(0),
+            };
+            *held.entry(resource.as_str()).or_default() += most;
+        }
+    }
+    if let Some(limit) = pool.limits.nodes.filter(|limit| nodes > *limit) {
+        return Some(format!("pool {name} has {nodes} claims, and may have {limit}"));
+    }
+    pool.limits.resources.iter().find_map(|(resource, limit)| {
+        let held = held.get(resource.as_str()).copied().unwrap_or(0);
+        (held > *limit).then(|| format!("pool {name} holds {held} {resource}, and may hold {limit}"))
+    })
+}

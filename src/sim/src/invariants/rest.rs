@@ -1,0 +1,28 @@
+//! When nothing goes wrong any more, all work gets done, and then nothing is left.
+
+use std::time::Duration;
+
+use super::{Memory, Scene};
+
+pub(super) const RULE: &str = "when nothing goes wrong any more all work gets done and then nothing is left";
+
+/// Offerings that failed are held back for up to ten minutes here, nodes take minutes, work ten: three times all of it.
+const DONE_WITHIN: Duration = Duration::from_mins(90);
+
+pub(super) fn check(scene: &Scene<'_>, _: &mut Memory) -> Option<String> {
+    let since = scene.quiet_since?;
+    if scene.now.saturating_sub(since) < DONE_WITHIN {
+        return None;
+    }
+    let claims: Vec<&str> = scene.cluster.claims.keys().map(String::as_str).collect();
+    let waiting: Vec<String> = scene.cluster.view().pods.unbound().map(|pod| pod.key.to_string()).collect();
+    let machines: Vec<&str> =
+        scene.machines.iter().map(|(_, one)| one.instance.provider_id.as_str()).collect();
+    Some(format!(
+        "after {} minutes of peace pods wait: [{}], claims are there: [{}], instances run: [{}]",
+        DONE_WITHIN.as_secs() / 60,
+        waiting.join(", "),
+        claims.join(", "),
+        machines.join(", ")
+    ))
+}

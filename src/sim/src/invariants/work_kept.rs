@@ -1,0 +1,50 @@
+//! Work is never killed to give a node back.
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use poolwright_api::NodeClaim;
+use poolwright_core::{PodPhase, PodRole};
+use poolwright_provider_contract::InstanceState;
+
+use super::{Memory, Scene};
+
+pub(super) const RULE: &str = "no instance is given back under pods that run";
+
+/// Instances whose end was looked at already.
+pub(super) type Seen = BTreeSet<String>;
+
+pub(super) fn check(scene: &Scene<'_>, memory: &mut Memory) -> Option<String> {
+    let ending = scene.machines.iter().filter(|(_, one)| one.instance.state == InstanceState::Terminating);
+    for (key, machine) in ending {
+        let dies = machine.dies.is_some_and(|dies| dies <= scene.now + Duration::from_millis(1));
+        if dies || !memory.work.insert(key.clone()) {
+            continue;
+        }
+        let all = scene.cluster.view();
+        let Some(node) = all.nodes.with_provider_id(&machine.instance.provider_id) else { continue };
+        let claim = scene.cluster.claims.get(&machine.instance.claim);
+        // A node that never became what was promised was never opened by us; whoever got in went past us.
+        if claim.is_some_and(|claim| !was_initialized(claim)) {
+            continue;
+        }
+        let mut here = all.pods.on_node(&node.name).into_iter().flat_map(|on_node| &on_node.pods);
+        let works = |pod: &&std::sync::Arc<poolwright_core::Pod>| {
+            pod.role == PodRole::Workload
+                && pod.deleting_since.is_none()
+                && matches!(pod.phase, PodPhase::Bound { .. })
+        };
+        if let Some(pod) = here.find(works) {
+            return Some(format!(
+                "{} is given back while {} is on it",
+                machine.instance.provider_id, pod.key
+            ));
+        }
+    }
+    None
+}
+
+fn was_initialized(claim: &NodeClaim) -> bool {
+    let conditions = claim.status.iter().flat_map(|status| &status.conditions);
+    conditions.into_iter().any(|one| one.type_ == "Initialized" && one.status == "True")
+}

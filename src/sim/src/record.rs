@@ -1,0 +1,68 @@
+//! What happened, line by line: the same seed writes the same lines, byte for byte.
+
+use std::collections::VecDeque;
+use std::fmt;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use crate::time::Time;
+
+/// How many lines are kept unless all are.
+const LAST: usize = 200;
+
+/// The record of one world. Clones write into the same.
+#[derive(Clone, Debug)]
+pub struct Record {
+    inner: Arc<Mutex<Inner>>,
+    time: Time,
+}
+
+#[derive(Debug)]
+struct Inner {
+    lines: VecDeque<String>,
+    keep_all: bool,
+    count: u64,
+    digest: u64,
+}
+
+/// A record that is closed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Closed {
+    /// The last lines, or all.
+    pub lines: Vec<String>,
+    /// How many there were.
+    pub count: u64,
+    /// A digest of all (FNV-1a), to compare runs by.
+    pub digest: u64,
+}
+
+impl Record {
+    /// An empty one; it keeps the last lines only, unless told otherwise.
+    pub fn new(time: Time, keep_all: bool) -> Self {
+        let inner = Inner { lines: VecDeque::new(), keep_all, count: 0, digest: 0xcbf2_9ce4_8422_2325 };
+        Self { inner: Arc::new(Mutex::new(inner)), time }
+    }
+
+    /// Writes a line.
+    pub fn say(&self, line: impl fmt::Display) {
+        let elapsed = self.time.elapsed();
+        let (seconds, millis) = (elapsed.as_secs(), elapsed.subsec_millis());
+        let (hours, minutes, seconds) = (seconds / 3600, seconds / 60 % 60, seconds % 60);
+        let line = format!("{hours:02}:{minutes:02}:{seconds:02}.{millis:03} {line}");
+        let mut inner = self.inner.lock().unwrap_or_else(PoisonError::into_inner);
+        inner.count += 1;
+        inner.digest = line
+            .bytes()
+            .chain(*b"\n")
+            .fold(inner.digest, |digest, byte| (digest ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3));
+        inner.lines.push_back(line);
+        if !inner.keep_all && inner.lines.len() > LAST {
+            inner.lines.pop_front();
+        }
+    }
+
+    /// As it stands.
+    pub fn close(&self) -> Closed {
+        let inner = self.inner.lock().unwrap_or_else(PoisonError::into_inner);
+        Closed { lines: inner.lines.iter().cloned().collect(), count: inner.count, digest: inner.digest }
+    }
+}

@@ -1,0 +1,361 @@
+//! One world, from its seed to its end.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
+use std::time::Duration;
+
+use jiff::{SignedDuration, Timestamp};
+use poolwright_controller::{Config, Environment};
+use serde_json::Value;
+use tokio::task::JoinHandle;
+
+use crate::accidents::{Accident, Accidents, Rates, Site};
+use crate::api::ApiServer;
+use crate::cloud::{Cloud, CloudOf};
+use crate::cluster::{Cluster, Tally};
+use crate::dice::Dice;
+use crate::invariants::{Leadership, Memory, Scene, Violation};
+use crate::record::{Closed, Record};
+use crate::scenario::{Blow, Scenario};
+use crate::time::{MachineClock, Time};
+use crate::wire::{Process, Wire, Witness};
+
+/// Rules are looked at after every change, and this often in seconds where nothing changes.
+const LOOK_EVERY: u64 = 30;
+
+/// Where the Lease of the controllers is.
+fn lease_path() -> String {
+    format!("/apis/coordination.k8s.io/v1/namespaces/default/leases/{}", poolwright_api::names::LEASE)
+}
+
+/// What to play.
+#[derive(Clone, Debug)]
+pub struct Setup {
+    /// The seed that decides everything.
+    pub seed: u64,
+    /// How often things go wrong.
+    pub rates: Rates,
+    /// Only these accidents, of all that would be.
+    pub only: Option<BTreeSet<Accident>>,
+    /// Whether all lines of the record are kept.
+    pub keep_record: bool,
+    /// A fault of the controller's own, to see whether the rules find it.
+    pub sabotage: Option<Sabotage>,
+}
+
+/// What a controller with a certain bug would do, put between it and its world.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Sabotage {
+    /// It orders under another idempotency key each time.
+    KeysChange,
+    /// Its claims have no finalizer.
+    FinalizersVanish,
+    /// It takes a Lease that it was refused for its own.
+    LeaseConflictsSwallowed,
+    /// What it terminates goes on.
+    NothingTerminates,
+}
+
+/// How it ended.
+#[derive(Clone, Debug)]
+pub struct Outcome {
+    /// The seed.
+    pub seed: u64,
+    /// What must never be and was.
+    pub violation: Option<Violation>,
+    /// What went wrong.
+    pub accidents: Vec<Accident>,
+    /// What happened.
+    pub record: Closed,
+    /// How long it took in the world's time.
+    pub simulated: Duration,
+    /// What became of pods.
+    pub tally: Tally,
+}
+
+/// Plays a world. Two calls with the same setup end in the same.
+///
+/// Errors: a runtime that cannot be made.
+pub fn run(setup: &Setup) -> std::io::Result<Outcome> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build()?;
+    // Made inside: outside of the runtime it is still the machine's time.
+    let outcome = runtime.block_on(async { World::new(setup).play().await });
+    // What is still on its way ends with the world.
+    runtime.shutdown_background();
+    Ok(outcome)
+}
+
+struct Replica {
+    process: Arc<Process>,
+    clock: Arc<MachineClock>,
+    task: JoinHandle<anyhow::Result<()>>,
+}
+
+struct World {
+    seed: u64,
+    time: Time,
+    record: Record,
+    accidents: Accidents,
+    server: ApiServer,
+    cloud: Arc<Cloud>,
+    cluster: Cluster,
+    scenario: Scenario,
+    leadership: Leadership,
+    witness: Witness,
+    sent: Arc<AtomicU64>,
+    replicas: Vec<Option<Replica>>,
+    incarnations: u64,
+    plans: Vec<(Duration, Plan)>,
+    sabotage: Option<Sabotage>,
+}
+
+/// What the world does at a time.
+#[derive(Clone, Copy, Debug)]
+enum Plan {
+    Blow(Blow),
+    Start { replica: usize, renamed: bool },
+    Heal(usize),
+    SetRight(usize),
+    Peace,
+}
+
+impl World {
+    fn new(setup: &Setup) -> Self {
+        // A world has no other today than its own.
+        let epoch: Timestamp = Timestamp::from_second(1_780_000_000).unwrap_or_default();
+        let time = Time::starting(epoch);
+        let record = Record::new(time, setup.keep_record);
+        let seed = setup.seed;
+        let scenario = Scenario::draw(seed, setup.rates.events_per_hour);
+        let accidents = Accidents::new(seed, setup.rates, setup.only.clone());
+        let server = ApiServer::new(&poolwright_api::crds(), Arc::new(move || time.now()));
+        let cloud = Cloud::new(scenario.catalogue.clone(), time, accidents.clone(), record.clone(), seed);
+        let dice = Dice::new(seed, "cluster");
+        let jobs = scenario.jobs.clone();
+        let mut cluster = Cluster::new(server.clone(), cloud.clone(), time, record.clone(), dice, jobs);
+        cluster.finalizers_vanish = setup.sabotage == Some(Sabotage::FinalizersVanish);
+        let leadership = Leadership::default();
+        let witness = leadership.witness(server.clone(), lease_path(), time);
+        let mut plans: Vec<(Duration, Plan)> =
+            scenario.blows.iter().map(|(at, blow)| (*at, Plan::Blow(*blow))).collect();
+        plans.push((scenario.chaos, Plan::Peace));
+        let replicas = (0..scenario.replicas).map(|_| None).collect();
+        let sent = Arc::default();
+        Self {
+            seed,
+            time,
+            record,
+            accidents,
+            server,
+            cloud,
+            cluster,
+            scenario,
+            leadership,
+            witness,
+            sent,
+            replicas,
+            incarnations: 0,
+            plans,
+            sabotage: setup.sabotage,
+        }
+    }
+
+    async fn play(mut self) -> Outcome {
+        for object in self.scenario.objects.clone() {
+            self.create(&object);
+        }
+        for replica in 0..self.replicas.len() {
+            self.start(replica, false);
+        }
+        let mut memory = Memory::default();
+        let mut peace: Option<Duration> = None;
+        let mut looked = (0, 0, 0);
+        let violation = loop {
+            let pause = self.next_plan();
+            tokio::select! {
+                biased;
+                () = self.cluster.step() => {}
+                () = tokio::time::sleep(pause) => {}
+            }
+            while let Some(plan) = self.due_plan() {
+                if matches!(plan, Plan::Peace) {
+                    peace = Some(self.time.elapsed());
+                }
+                self.carry_out(plan);
+            }
+            if let Some(violation) = self.ended_controller().await {
+                break Some(violation);
+            }
+            let seen = (self.server.version(), self.cloud.version(), self.time.elapsed().as_secs() / LOOK_EVERY);
+            if seen == looked && peace.is_none() {
+                continue;
+            }
+            looked = seen;
+            let machines = self.cloud.machines();
+            let scene = Scene {
+                cluster: &self.cluster,
+                machines: &machines,
+                now: self.time.elapsed(),
+                quiet_since: peace,
+            };
+            if let Some(violation) = self.leadership.violation().or_else(|| memory.check(&scene)) {
+                break Some(violation);
+            }
+            let at_rest = machines.is_empty()
+                && self.cluster.claims.is_empty()
+                && self.cluster.view().nodes.is_empty()
+                && self.cluster.is_all_done();
+            if peace.is_some() && at_rest {
+                break None;
+            }
+        };
+        if let Some(violation) = &violation {
+            self.record.say(format_args!("VIOLATION {violation}"));
+        }
+        Outcome {
+            seed: self.seed,
+            violation,
+            accidents: self.accidents.happened(),
+            record: self.record.close(),
+            simulated: self.time.elapsed(),
+            tally: self.cluster.tally,
+        }
+    }
+
+    fn create(&mut self, object: &Value) {
+        let plural = match object["kind"].as_str() {
+            Some("NodePool") => "nodepools",
+            _ => "kwoknodeclasses",
+        };
+        let path = format!("/apis/poolwright.dev/v1alpha1/{plural}");
+        let (code, answer) = self.server.ask(&axum::http::Method::POST, &path, "application/json", object);
+        assert_eq!(code, 201, "an object of the scenario is refused: {answer}");
+        if let Ok(pool) = serde_json::from_value::<poolwright_api::NodePool>(answer) {
+            self.cluster.index.apply_pool(poolwright_intake::node_pool(&pool));
+        }
+    }
+
+    // === Controllers ===
+
+    fn start(&mut self, replica: usize, renamed: bool) {
+        self.incarnations += 1;
+        let identity = if renamed {
+            format!("controller-{replica}-{}", self.incarnations)
+        } else {
+            format!("controller-{replica}")
+        };
+        let process = Process::new(&identity, self.incarnations);
+        let clock = Arc::new(MachineClock::new(self.time));
+        let wire = Wire {
+            server: self.server.clone(),
+            process: process.clone(),
+            accidents: self.accidents.clone(),
+            seed: self.seed,
+            sent: self.sent.clone(),
+            record: self.record.clone(),
+            witness: self.witness.clone(),
+            sabotage: self.sabotage,
+        };
+        let (cloud, sabotage) = (self.cloud.clone(), self.sabotage);
+        let provider = Arc::new(CloudOf { cloud, process: process.clone(), sabotage });
+        let mut config = Config::new(identity, "default");
+        config.http = None;
+        // Worlds last hours: what was out of stock is tried again within that.
+        config.setback_most = Duration::from_mins(10);
+        // In line: the solver is part of this thread, and virtual time stands still meanwhile.
+        let environment = Environment { clock: clock.clone(), spawner: Arc::new(|work| work()) };
+        self.record.say(format_args!("{}.{} starts", process.identity, process.incarnation));
+        let client = wire.client();
+        let run = poolwright_controller::run_in(
+            environment,
+            config,
+            client,
+            vec![provider],
+            std::future::pending(),
+        );
+        self.replicas[replica] = Some(Replica { process, clock, task: tokio::spawn(run) });
+    }
+
+    /// A controller that ended by itself has a bug.
+    async fn ended_controller(&mut self) -> Option<Violation> {
+        let ended = self.replicas.iter_mut().flatten().find(|one| one.task.is_finished())?;
+        let seen = match (&mut ended.task).await {
+            Ok(Ok(())) => "it returned".to_owned(),
+            Ok(Err(error)) => format!("{error:#}"),
+            Err(panic) => panic.to_string(),
+        };
+        let at = self.time.elapsed();
+        Some(Violation { rule: "a controller never ends by itself", seen, at })
+    }
+
+    // === What happens to them ===
+
+    fn next_plan(&self) -> Duration {
+        let next = self.plans.iter().map(|(at, _)| *at).min().unwrap_or(Duration::MAX);
+        // Rules are looked at now and then, also when nothing happens.
+        next.saturating_sub(self.time.elapsed()).min(Duration::from_secs(30))
+    }
+
+    fn due_plan(&mut self) -> Option<Plan> {
+        let now = self.time.elapsed();
+        let due = self.plans.iter().position(|(at, _)| *at <= now)?;
+        Some(self.plans.remove(due).1)
+    }
+
+    fn later(&mut self, after: Duration, plan: Plan) {
+        self.plans.push((self.time.elapsed() + after, plan));
+    }
+
+    fn carry_out(&mut self, plan: Plan) {
+        match plan {
+            Plan::Blow(blow) => {
+                if self.accidents.at(Site::Cluster, |_, _| Some(())).is_some() {
+                    self.record.say(format_args!("BLOW {blow:?}"));
+                    self.strike(blow);
+                }
+            }
+            Plan::Start { replica, renamed } => self.start(replica, renamed),
+            Plan::Heal(replica) => {
+                if let Some(replica) = &self.replicas[replica] {
+                    replica.process.cut_off(false);
+                }
+            }
+            Plan::SetRight(replica) => {
+                if let Some(replica) = &self.replicas[replica] {
+                    replica.clock.set_right();
+                }
+            }
+            Plan::Peace => {
+                self.accidents.end();
+                self.record.say("PEACE");
+            }
+        }
+    }
+
+    fn strike(&mut self, blow: Blow) {
+        match blow {
+            Blow::Crash { replica, away, renamed } => {
+                // One that is away already cannot crash.
+                if let Some(crashed) = self.replicas[replica].take() {
+                    crashed.process.kill();
+                    crashed.task.abort();
+                    self.later(away, Plan::Start { replica, renamed });
+                }
+            }
+            Blow::Cut { replica, length } => {
+                if let Some(cut) = &self.replicas[replica] {
+                    cut.process.cut_off(true);
+                    self.later(length, Plan::Heal(replica));
+                }
+            }
+            Blow::Jump { replica, seconds, length } => {
+                if let Some(jumped) = &self.replicas[replica] {
+                    jumped.clock.jump(SignedDuration::from_secs(seconds));
+                    self.later(length, Plan::SetRight(replica));
+                }
+            }
+            Blow::Compact => self.server.compact(),
+        }
+    }
+}

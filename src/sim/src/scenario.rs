@@ -1,0 +1,175 @@
+//! A world drawn from its seed: what may be bought, what is to be done, who does it, and what happens to all of them.
+
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
+
+use poolwright_catalog::{Catalogue, builtin};
+use serde_json::{Value, json};
+
+use crate::cluster::JobPlan;
+use crate::dice::Dice;
+
+/// Instance types that are sold: few, so that thousands of worlds are soon played, and of all sorts. The price of the last is
+/// not known.
+const TYPES: [&str; 7] = [
+    "m6i.xlarge",
+    "g4dn.xlarge",
+    "g4dn.12xlarge",
+    "g5.xlarge",
+    "g5.12xlarge",
+    "p4d.24xlarge",
+    "a3-highgpu-1g",
+];
+/// Where.
+const ZONES: [&str; 3] = ["us-east-1a", "us-east-1b", "us-central1"];
+
+/// What happens to a whole process or to the API server.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Blow {
+    /// A controller is killed, and starts again after a while, as another process or as the same.
+    Crash {
+        /// Which.
+        replica: usize,
+        /// How long it is away.
+        away: Duration,
+        /// Whether it comes back under another name, as a new pod.
+        renamed: bool,
+    },
+    /// A controller is cut off from everything for a while.
+    Cut {
+        /// Which.
+        replica: usize,
+        /// How long.
+        length: Duration,
+    },
+    /// The calendar of a controller's machine jumps, and is set right after a while.
+    Jump {
+        /// Which.
+        replica: usize,
+        /// By how many seconds.
+        seconds: i64,
+        /// How long it is wrong.
+        length: Duration,
+    },
+    /// The API server forgets its history: watches that were interrupted begin anew.
+    Compact,
+}
+
+/// A world to be played.
+#[derive(Clone, Debug)]
+pub struct Scenario {
+    /// What is sold.
+    pub catalogue: Arc<Catalogue>,
+    /// Objects that are there from the beginning: node classes and pools.
+    pub objects: Vec<Value>,
+    /// Work to come.
+    pub jobs: Vec<JobPlan>,
+    /// How many controllers run.
+    pub replicas: usize,
+    /// What happens to them, and when.
+    pub blows: Vec<(Duration, Blow)>,
+    /// For how long things go wrong.
+    pub chaos: Duration,
+}
+
+/// The catalogue of every world.
+fn catalogue() -> Arc<Catalogue> {
+    static SOLD: OnceLock<Arc<Catalogue>> = OnceLock::new();
+    let sold = || {
+        let keep = |name: &str, zone: &str| TYPES.contains(&name) && ZONES.contains(&zone);
+        Arc::new(builtin().filtered(|kind, offering| keep(kind.name.as_str(), offering.id.zone.as_str())))
+    };
+    SOLD.get_or_init(sold).clone()
+}
+
+impl Scenario {
+    /// The world of a seed, where blows fall so often in an hour.
+    pub fn draw(seed: u64, blows_per_hour: u32) -> Self {
+        let mut dice = Dice::new(seed, "scenario");
+        let chaos = Duration::from_mins(40);
+        let replicas = 1 + dice.below(2);
+        let jobs = (0..2 + dice.below(7)).map(|number| job(&mut dice, number)).collect();
+        let mut blows: Vec<(Duration, Blow)> = Vec::new();
+        let most = chaos.as_secs() * u64::from(blows_per_hour) / 3600;
+        for _ in 0..dice.below(usize::try_from(most * 2).unwrap_or(0) + 1) {
+            let at = dice.between(Duration::from_secs(5), chaos);
+            blows.push((at, blow(&mut dice, replicas)));
+        }
+        blows.sort_by_key(|(at, _)| *at);
+        Self { catalogue: catalogue(), objects: objects(&mut dice), jobs, replicas, blows, chaos }
+    }
+}
+
+fn job(dice: &mut Dice, number: usize) -> JobPlan {
+    let gpus = *dice.pick(&[0, 1, 1, 1, 2, 4, 8]).unwrap_or(&1);
+    let cpu = *dice.pick(&["500m", "1", "2", "3"]).unwrap_or(&"1");
+    let memory = *dice.pick(&["512Mi", "2Gi", "8Gi"]).unwrap_or(&"2Gi");
+    let mut resources = json!({"cpu": cpu, "memory": memory});
+    let mut limits = json!({});
+    if gpus > 0 {
+        resources["nvidia.com/gpu"] = json!(gpus.to_string());
+        limits["nvidia.com/gpu"] = json!(gpus.to_string());
+    }
+    let container = json!({"name": "work", "image": "work",
+        "resources": {"requests": resources, "limits": limits}});
+    let spec = json!({"restartPolicy": "Never", "containers": [container],
+        "terminationGracePeriodSeconds": 10,
+        "tolerations": [{"key": "nvidia.com/gpu", "operator": "Exists"}]});
+    JobPlan {
+        name: format!("job-{number}"),
+        arrives: dice.between(Duration::from_secs(1), Duration::from_mins(25)),
+        pods: 1 + u32::try_from(dice.below(if gpus >= 4 { 2 } else { 6 })).unwrap_or(0),
+        spec,
+        length: Some(dice.between(Duration::from_secs(20), Duration::from_mins(10))),
+    }
+}
+
+fn objects(dice: &mut Dice) -> Vec<Value> {
+    let class = json!({"apiVersion": "poolwright.dev/v1alpha1", "kind": "KwokNodeClass",
+        "metadata": {"name": "all"}, "spec": {}});
+    let pool = |name: &str, dice: &mut Dice| {
+        let spot = dice.per_mille(500);
+        let types: &[&str] = if spot { &["spot", "on-demand"] } else { &["on-demand"] };
+        let mut spec = json!({
+            "template": {"spec": {
+                "nodeClassRef": {"group": "poolwright.dev", "kind": "KwokNodeClass", "name": "all"},
+                "requirements": [{"key": "poolwright.dev/capacity-type", "operator": "In", "values": types}],
+                "deadlines": {"launch": "5m", "registration": "5m", "initialization": "5m"},
+            }},
+            "scaleToZero": {"after": *dice.pick(&["30s", "1m", "3m"]).unwrap_or(&"1m")},
+            "weight": dice.below(3),
+        });
+        if dice.per_mille(400) {
+            spec["limits"] =
+                json!({"nvidia.com/gpu": *dice.pick(&["8", "12", "16"]).unwrap_or(&"8"), "nodes": "6"});
+        }
+        if dice.per_mille(300) {
+            spec["template"]["spec"]["taints"] =
+                json!([{"key": "nvidia.com/gpu", "value": "present", "effect": "NoSchedule"}]);
+        }
+        json!({"apiVersion": "poolwright.dev/v1alpha1", "kind": "NodePool", "metadata": {"name": name}, "spec": spec})
+    };
+    let mut objects = vec![class, pool("first", dice)];
+    if dice.per_mille(400) {
+        objects.push(pool("second", dice));
+    }
+    objects
+}
+
+fn blow(dice: &mut Dice, replicas: usize) -> Blow {
+    let replica = dice.below(replicas);
+    match dice.below(10) {
+        0..=4 => Blow::Crash {
+            replica,
+            away: dice.between(Duration::from_millis(100), Duration::from_mins(1)),
+            renamed: dice.per_mille(400),
+        },
+        5..=6 => Blow::Cut { replica, length: dice.between(Duration::from_secs(1), Duration::from_secs(90)) },
+        7..=8 => {
+            let seconds = i64::try_from(dice.below(1200)).unwrap_or(0) - 600;
+            let length = dice.between(Duration::from_secs(1), Duration::from_mins(5));
+            Blow::Jump { replica, seconds, length }
+        }
+        _ => Blow::Compact,
+    }
+}

@@ -1,0 +1,319 @@
+//! The network between one process and the API server: late, lost, refused and repeated, as the seed has it.
+//!
+//! A request that was sent is on its way whatever becomes of its sender: it arrives after the process has crashed, or after the
+//! call was given up. It is never longer on its way than [`LATEST`], which is below the margin by which a leader gives up its
+//! claim before its Lease ends: what TCP may deliver later than that, no client can take back.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::Duration;
+
+use axum::body::{Body, Bytes};
+use axum::http::{Method, Request, Response, header};
+use futures::StreamExt;
+use kube::Client;
+use tokio::sync::{Notify, oneshot};
+use tokio::time::{sleep, timeout};
+use tower::service_fn;
+
+use crate::accidents::{Accidents, Site, one_of, span};
+use crate::api::ApiServer;
+use crate::dice::Dice;
+use crate::record::Record;
+use crate::run::Sabotage;
+
+/// No request is longer on its way to the API server.
+pub const LATEST: Duration = Duration::from_millis(1_500);
+
+/// A watch that says nothing for so long is given up, as kube's client does by default. For other requests no patience of a client
+/// is counted on: who sends them must know how long to wait.
+const SILENCE: Duration = Duration::from_secs(295);
+
+/// One process that talks to the API server and to the cloud.
+#[derive(Debug)]
+pub struct Process {
+    /// Who it is: the identity under which it leads.
+    pub identity: String,
+    /// Which start of it this is.
+    pub incarnation: u64,
+    dead: AtomicBool,
+    cut: AtomicBool,
+    changed: Notify,
+    /// Mutations of it that were carried out.
+    pub mutations: AtomicU64,
+}
+
+impl Process {
+    /// One that runs.
+    pub fn new(identity: &str, incarnation: u64) -> Arc<Self> {
+        Arc::new(Self {
+            identity: identity.to_owned(),
+            incarnation,
+            dead: AtomicBool::new(false),
+            cut: AtomicBool::new(false),
+            changed: Notify::new(),
+            mutations: AtomicU64::new(0),
+        })
+    }
+
+    /// It is gone: whatever of it is still about reaches nobody.
+    pub fn kill(&self) {
+        self.dead.store(true, Ordering::Relaxed);
+        self.changed.notify_waiters();
+    }
+
+    /// Cuts it off from everything, or ends that. What was sent while it was cut off is lost.
+    pub fn cut_off(&self, cut: bool) {
+        self.cut.store(cut, Ordering::Relaxed);
+        self.changed.notify_waiters();
+    }
+
+    /// Whether what it says arrives.
+    pub fn is_heard(&self) -> bool {
+        !self.dead.load(Ordering::Relaxed) && !self.cut.load(Ordering::Relaxed)
+    }
+
+    /// Returns when it is cut off or gone.
+    async fn silenced(&self) {
+        loop {
+            let changed = self.changed.notified();
+            if !self.is_heard() {
+                return;
+            }
+            changed.await;
+        }
+    }
+}
+
+/// Told of every mutation that is carried out, before it is.
+pub type Witness = Arc<dyn Fn(&Process, &Method, &str) + Send + Sync>;
+
+/// The way from one process to the API server.
+#[derive(Clone)]
+pub struct Wire {
+    /// The server.
+    pub server: ApiServer,
+    /// Who talks.
+    pub process: Arc<Process>,
+    /// What goes wrong.
+    pub accidents: Accidents,
+    /// What decides how long requests are on their way.
+    pub seed: u64,
+    /// How many there were in this world.
+    pub sent: Arc<AtomicU64>,
+    /// Where it is written down.
+    pub record: Record,
+    /// Who watches mutations.
+    pub witness: Witness,
+    /// What is wrong with who talks.
+    pub sabotage: Option<Sabotage>,
+}
+
+/// What becomes of a request.
+#[derive(Clone, Copy, Debug)]
+enum Fate {
+    Slow,
+    Lost,
+    Swallowed,
+    Refused(u16),
+    Conflict,
+    AnswerLost,
+}
+
+#[derive(Debug, thiserror::Error)]
+#[error("connection reset by peer")]
+struct Reset;
+
+impl Wire {
+    /// A client at this end of it.
+    pub fn client(&self) -> Client {
+        let wire = self.clone();
+        let service = service_fn(move |request| {
+            let wire = wire.clone();
+            async move { wire.call(request).await }
+        });
+        Client::new(service, "default")
+    }
+
+    async fn call(&self, request: Request<kube::client::Body>) -> Result<Response<Body>, Reset> {
+        if !self.process.is_heard() {
+            // A broken network says nothing; the caller's patience ends it.
+            return std::future::pending().await;
+        }
+        let method = request.method().clone();
+        let path = request.uri().path().to_owned();
+        let writes = method != Method::GET;
+        let is_watch = request.uri().query().is_some_and(|query| query.contains("watch=true"));
+        let fate = self.fate(&method);
+        let way = self.way(fate);
+        let (answer, answered) = oneshot::channel();
+        let wire = self.clone();
+        // On its own: it goes on when the caller is gone.
+        tokio::spawn(async move {
+            sleep(way).await;
+            let response = match fate {
+                Some(Fate::Lost) => None,
+                Some(Fate::Swallowed) => {
+                    wire.say(&method, &path, "is swallowed");
+                    return drop_with_caller(answer).await;
+                }
+                Some(Fate::Refused(code)) => Some(refusal(code)),
+                Some(Fate::Conflict) => Some(refusal(409)),
+                None | Some(Fate::Slow | Fate::AnswerLost) => {
+                    if writes {
+                        wire.process.mutations.fetch_add(1, Ordering::Relaxed);
+                        (wire.witness)(&wire.process, &method, &path);
+                    }
+                    Some(wire.serve(request).await)
+                }
+            };
+            let code = response.as_ref().map_or(0, |response| response.status().as_u16());
+            let lost = matches!(fate, Some(Fate::AnswerLost));
+            // Renewals that go well are most of what happens, and say nothing.
+            let tells = writes && !(path.contains("/leases/") && code == 200);
+            if tells || fate.is_some() {
+                let how = if lost { " (the answer is lost)" } else { "" };
+                let fault =
+                    if matches!(fate, None | Some(Fate::AnswerLost | Fate::Slow)) { "" } else { " !" };
+                wire.say(&method, &path, &format!("{code}{how}{fault}"));
+            }
+            sleep(way).await;
+            if wire.process.is_heard() {
+                // A caller that is gone hears nothing.
+                let _ = answer.send(response.filter(|_| !lost));
+            } else {
+                drop_with_caller(answer).await;
+            }
+        });
+        if !is_watch {
+            return answered.await.ok().flatten().ok_or(Reset);
+        }
+        let response = timeout(SILENCE, answered).await.ok().and_then(Result::ok).flatten().ok_or(Reset)?;
+        Ok(self.watched(response))
+    }
+
+    async fn serve(&self, request: Request<kube::client::Body>) -> Response<Body> {
+        let is_lease = *request.method() == Method::PUT && request.uri().path().contains("/leases/");
+        if !(is_lease && self.sabotage == Some(Sabotage::LeaseConflictsSwallowed)) {
+            return self.server.serve(request).await;
+        }
+        let (parts, body) = request.into_parts();
+        let sent = body.collect_bytes().await.unwrap_or_default();
+        let request = Request::from_parts(parts, kube::client::Body::from(sent.to_vec()));
+        let answer = self.server.serve(request).await;
+        if answer.status() == 409 { Response::new(Body::from(sent)) } else { answer }
+    }
+
+    fn say(&self, method: &Method, path: &str, what: &str) {
+        let Process { identity, incarnation, .. } = &*self.process;
+        self.record.say(format_args!("{identity}.{incarnation} {method} {path} -> {what}"));
+    }
+
+    /// How long a request is on its way, and its answer on the way back.
+    fn way(&self, fate: Option<Fate>) -> Duration {
+        let mut dice = Dice::nth(self.seed, "way", self.sent.fetch_add(1, Ordering::Relaxed));
+        match fate {
+            Some(Fate::Slow) => dice.between(Duration::from_millis(200), LATEST),
+            _ => span(&mut dice, 1, 20),
+        }
+    }
+
+    fn fate(&self, method: &Method) -> Option<Fate> {
+        self.accidents.at(Site::Request, |rates, dice| {
+            let code = *dice.pick(&[429, 500, 503]).unwrap_or(&500);
+            let update = [Method::PUT, Method::PATCH].contains(method);
+            one_of(
+                dice,
+                &[
+                    (rates.slow, Fate::Slow),
+                    (rates.lost, Fate::Lost),
+                    (rates.swallowed, Fate::Swallowed),
+                    (rates.refused, Fate::Refused(code)),
+                    (if update { rates.conflict } else { 0 }, Fate::Conflict),
+                    (rates.answer_lost, Fate::AnswerLost),
+                ],
+            )
+        })
+    }
+
+    /// The answer as it comes through: the events of a watch one by one, each with its own accidents.
+    fn watched(&self, response: Response<Body>) -> Response<Body> {
+        let (parts, body) = response.into_parts();
+        let lines = body.into_data_stream();
+        let state = (self.clone(), lines, None::<Bytes>);
+        let stream = futures::stream::unfold(state, |(wire, mut lines, again)| async move {
+            if let Some(line) = again {
+                return Some((Ok::<_, Reset>(line), (wire, lines, None)));
+            }
+            let line = tokio::select! {
+                biased;
+                () = wire.process.silenced() => {
+                    // Nothing is heard of a network that is cut; it ends when it is whole again.
+                    let _ = timeout(SILENCE, wire.process.heard_again()).await;
+                    return None;
+                }
+                line = lines.next() => line?.ok()?,
+            };
+            let (mut ends, mut repeats) = (false, false);
+            let pause = wire.accidents.at(Site::Watch, |rates, dice| {
+                let stall = span(dice, 500, 8_000);
+                let chosen = one_of(
+                    dice,
+                    &[(rates.watch_ends, 0), (rates.watch_stalls, 1), (rates.watch_repeats, 2)],
+                )?;
+                (ends, repeats) = (chosen == 0, chosen == 2);
+                Some(if chosen == 1 { stall } else { Duration::ZERO })
+            });
+            if let Some(pause) = pause {
+                sleep(pause).await;
+            }
+            if ends {
+                wire.record
+                    .say(format_args!("{}.{} a watch ends", wire.process.identity, wire.process.incarnation));
+                return None;
+            }
+            let again = repeats.then(|| line.clone());
+            Some((Ok(line), (wire, lines, again)))
+        });
+        Response::from_parts(parts, Body::from_stream(stream))
+    }
+}
+
+impl Process {
+    /// Returns when it is heard (again); never, if it is gone.
+    async fn heard_again(&self) {
+        loop {
+            let changed = self.changed.notified();
+            if self.is_heard() {
+                return;
+            }
+            changed.await;
+        }
+    }
+}
+
+/// Says nothing until nobody listens any more.
+async fn drop_with_caller<T>(mut answer: oneshot::Sender<T>) {
+    answer.closed().await;
+}
+
+fn refusal(code: u16) -> Response<Body> {
+    let (reason, message) = match code {
+        409 => (
+            "Conflict",
+            "the object has been modified; please apply your changes to the latest version and try again",
+        ),
+        429 => (
+            "TooManyRequests",
+            "the server has received too many requests and has asked us to try again later",
+        ),
+        503 => ("ServiceUnavailable", "the server is currently unable to handle the request"),
+        _ => ("InternalError", "an error on the server has prevented the request from succeeding"),
+    };
+    let status = serde_json::json!({"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Failure",
+        "reason": reason, "message": message, "code": code});
+    let mut response = Response::new(Body::from(status.to_string()));
+    *response.status_mut() = axum::http::StatusCode::from_u16(code).unwrap_or_default();
+    response.headers_mut().insert(header::CONTENT_TYPE, header::HeaderValue::from_static("application/json"));
+    response
+}

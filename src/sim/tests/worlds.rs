@@ -1,0 +1,122 @@
+//! Worlds played from their seeds: what the same seed does twice, what holds on bad days, and that the rules see what they are
+//! there for.
+
+use std::num::NonZeroUsize;
+use std::sync::atomic::AtomicBool;
+
+use poolwright_sim::accidents::Rates;
+use poolwright_sim::run::{Outcome, Sabotage, Setup, run};
+use poolwright_sim::search::{Report, Search};
+
+/// How many seeds are played; `SEEDS` changes it.
+const SEEDS: u64 = 40;
+
+fn setup(seed: u64, rates: Rates) -> Setup {
+    Setup { seed, rates, only: None, keep_record: true, sabotage: None }
+}
+
+fn play(seed: u64, rates: Rates) -> Outcome {
+    run(&setup(seed, rates)).expect("a runtime")
+}
+
+fn search(from: u64, seeds: u64, rates: Rates, sabotage: Option<Sabotage>) -> Report {
+    let threads = std::thread::available_parallelism().unwrap_or(NonZeroUsize::MIN);
+    let search = Search { from, seeds, rates, only: None, threads, sabotage };
+    search.run(&AtomicBool::new(false), &|_| {}).expect("runtimes")
+}
+
+#[test]
+fn many_bad_days_break_no_rule() {
+    let seeds = std::env::var("SEEDS").ok().map_or(SEEDS, |text| text.parse().expect("SEEDS is a number"));
+    let report = search(1, seeds, Rates::USUAL, None);
+    if let Some(found) = &report.found {
+        let outcome = &found.outcome;
+        let last = &outcome.record.lines[outcome.record.lines.len().saturating_sub(40)..];
+        let needed: Vec<String> = outcome.accidents.iter().map(ToString::to_string).collect();
+        panic!(
+            "seed {}: {}\naccidents needed: {}\n{}",
+            outcome.seed,
+            outcome.violation.as_ref().map(ToString::to_string).unwrap_or_default(),
+            needed.join(","),
+            last.join("\n")
+        );
+    }
+    println!("{} worlds, {} accidents, {:?} in them", report.seeds, report.accidents, report.simulated);
+    assert_eq!(report.seeds, seeds);
+    assert!(
+        report.accidents > seeds * 50,
+        "{} accidents in {seeds} worlds are no bad days",
+        report.accidents
+    );
+}
+
+#[test]
+fn the_same_seed_writes_the_same_record_byte_for_byte() {
+    for seed in [7, 8, 9] {
+        let first = play(seed, Rates::USUAL);
+        // On another thread, whose random state is another.
+        let second = std::thread::spawn(move || play(seed, Rates::USUAL)).join().expect("no panic");
+        for (line, (one, other)) in first.record.lines.iter().zip(&second.record.lines).enumerate() {
+            assert_eq!(one, other, "seed {seed}, line {line}");
+        }
+        assert_eq!(first.record, second.record, "seed {seed}");
+        assert_eq!(first.accidents, second.accidents, "seed {seed}");
+        assert!(first.record.count > 50, "seed {seed} has only {} lines", first.record.count);
+    }
+    assert_ne!(play(7, Rates::USUAL).record.digest, play(8, Rates::USUAL).record.digest);
+}
+
+#[test]
+fn on_a_good_day_all_work_gets_done_and_nothing_is_left() {
+    for seed in 1..=5 {
+        let outcome = play(seed, Rates::NONE);
+        assert_eq!(outcome.violation, None, "seed {seed}");
+        assert_eq!((outcome.accidents.len(), outcome.tally.lost), (0, 0), "seed {seed}");
+        assert!(outcome.tally.finished > 0 && outcome.tally.joined > 0, "seed {seed}: {:?}", outcome.tally);
+    }
+}
+
+#[test]
+fn requests_that_are_never_answered_hold_nothing_up_for_ever() {
+    let rates = Rates { swallowed: 100, cloud_swallowed: 100, ..Rates::NONE };
+    let report = search(1, 12, rates, None);
+    assert!(report.found.is_none(), "{:?}", report.found.map(|found| found.outcome.violation));
+    assert!(report.accidents > 100, "{} accidents", report.accidents);
+}
+
+/// The rule that is found broken within so many worlds.
+fn broken_by(sabotage: Sabotage, seeds: u64) -> (&'static str, Report) {
+    let report = search(1, seeds, Rates::USUAL, Some(sabotage));
+    let found =
+        report.found.as_ref().unwrap_or_else(|| panic!("{sabotage:?} is not found within {seeds} worlds"));
+    let violation =
+        found.outcome.violation.as_ref().expect("it is still broken with the accidents that are needed");
+    (violation.rule, report)
+}
+
+#[test]
+fn a_controller_that_orders_under_another_key_each_time_is_found_to_buy_twice() {
+    let (rule, report) = broken_by(Sabotage::KeysChange, 200);
+    assert_eq!(rule, "no claim ever has two instances");
+    let found = report.found.expect("it was found");
+    assert!(found.outcome.accidents.len() <= 5, "{:?} are needed", found.outcome.accidents);
+    assert!(found.accidents_before > found.outcome.accidents.len());
+}
+
+#[test]
+fn claims_without_a_finalizer_are_found_to_be_gone_before_their_instances() {
+    let (rule, _) = broken_by(Sabotage::FinalizersVanish, 50);
+    assert_eq!(rule, "no claim is gone while the instance runs that it had");
+}
+
+#[test]
+fn a_replica_that_takes_a_refused_lease_for_its_own_is_found_to_write_beside_the_leader() {
+    let (rule, _) = broken_by(Sabotage::LeaseConflictsSwallowed, 200);
+    assert_eq!(rule, "nothing is written while somebody else holds the lease");
+}
+
+#[test]
+fn what_cannot_be_terminated_is_found_to_be_left() {
+    let (rule, _) = broken_by(Sabotage::NothingTerminates, 5);
+    assert_eq!(rule, "when nothing goes wrong any more all work gets done and then nothing is left");
+}
