@@ -11,6 +11,8 @@ pub enum Outcome {
     Done,
     /// The plan leaves pods out and the user asked to be told by exit code.
     PodsLeftOut,
+    /// The simulator found a world in which a rule was broken.
+    RuleBroken,
 }
 
 /// Why a command could not do its work.
@@ -54,10 +56,12 @@ impl From<anyhow::Error> for Failure {
 /// | 1 | failed: cluster not reachable, file not writable, ... |
 /// | 2 | bad usage or bad input (also what the argument parser exits with) |
 /// | 3 | `--fail-on-unplaced`, and the plan or the solution leaves pods out |
+/// | 4 | `simulate fuzz`, and a rule was broken |
 pub fn code(result: Result<Outcome, Failure>) -> ExitCode {
     match result {
         Ok(Outcome::Done) | Err(Failure::ReaderGone) => ExitCode::SUCCESS,
         Ok(Outcome::PodsLeftOut) => ExitCode::from(3),
+        Ok(Outcome::RuleBroken) => ExitCode::from(4),
         Err(Failure::BadInput(message)) => {
             eprintln!("error: {message}");
             ExitCode::from(2)

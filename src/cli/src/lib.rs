@@ -17,6 +17,7 @@ mod plan;
 pub mod print;
 pub mod problems;
 mod scheduler;
+mod simulate;
 mod solve;
 mod source;
 pub mod trace;
@@ -54,6 +55,7 @@ fn run(cli: Cli) -> Result<Outcome, Failure> {
         Command::Plan(flags) => plan::run(&flags, &mut out),
         Command::Explain(flags) => plan::tell(&flags, &mut out),
         Command::Solve(flags) => solve::run(&flags, &mut out),
+        Command::Simulate(flags) => simulate::run(&flags, &mut out),
         Command::Controller(flags) => controller::run(&flags),
         Command::Crds(flags) => crds::run(&flags, &mut out),
         Command::Completions(flags) => {

@@ -5,6 +5,7 @@ mod explain;
 mod plan;
 mod preferences;
 mod search;
+mod simulate;
 mod solve;
 
 use std::path::PathBuf;
@@ -17,6 +18,7 @@ pub use explain::{ExplainFlags, Explainable};
 pub use plan::{CapacityChoice, InputFlags, OutputFormat, PlanFlags, SharingMode};
 pub use preferences::PreferenceMode;
 pub use search::SearchFlags;
+pub use simulate::{FuzzFlags, FuzzFormat, SimulateFlags, Simulation};
 pub use solve::{SolveFlags, SolveFormat};
 
 /// Everything one can type.
@@ -54,6 +56,8 @@ pub enum Command {
     ///
     /// For reporting and replaying a case: nothing but the file decides what is solved.
     Solve(SolveFlags),
+    /// Play whole clusters in simulated time, with the real controller in them
+    Simulate(SimulateFlags),
     /// Run the controller: buy nodes for pending pods and give empty ones back
     ///
     /// Any number of replicas may run; one at a time acts. Install the custom resources first:

@@ -1,0 +1,87 @@
+//! Flags of `poolwright simulate`.
+
+use std::fmt;
+use std::num::NonZeroUsize;
+use std::path::PathBuf;
+
+use clap::{Subcommand, ValueEnum};
+
+/// Flags of `simulate`.
+#[derive(Debug, clap::Args)]
+pub struct SimulateFlags {
+    /// What to simulate.
+    #[command(subcommand)]
+    pub what: Simulation,
+}
+
+/// What can be simulated.
+#[derive(Debug, Subcommand)]
+pub enum Simulation {
+    /// Look for a world in which the controller does what it must never do
+    ///
+    /// Each seed is a cluster, its work and everything that goes wrong in it: late, lost and refused requests, watches that
+    /// end, stock-outs, instances that fail, controllers that crash, are cut off or have wrong clocks. The real controller
+    /// runs in it, hours in a second. When a rule is broken, the search ends and shows the fewest accidents that lead to it.
+    Fuzz(FuzzFlags),
+}
+
+/// Flags of `simulate fuzz`.
+#[derive(Debug, clap::Args)]
+#[command(
+    after_help = "Exit codes: 0 no rule was broken, 1 failed, 2 bad usage, 4 a rule was broken.",
+    after_long_help = "Examples:\n  \
+        # A thousand worlds\n  poolwright simulate fuzz --seeds 1000\n\n  \
+        # One of them again, with everything that happened in it\n  \
+        poolwright simulate fuzz --from 41 --seeds 1 --record 41.log\n\n  \
+        # With only some of what went wrong\n  \
+        poolwright simulate fuzz --from 41 --seeds 1 --accidents request:17,blow:2\n\n\
+        Exit codes: 0 no rule was broken (also when it was interrupted before), 1 failed,\n\
+        2 bad usage, 4 a rule was broken."
+)]
+pub struct FuzzFlags {
+    /// How many seeds to play
+    #[arg(long, value_name = "NUMBER", default_value_t = 100, value_parser = clap::value_parser!(u64).range(1..))]
+    pub seeds: u64,
+
+    /// The first of them
+    #[arg(long, value_name = "SEED", default_value_t = 1)]
+    pub from: u64,
+
+    /// How much goes wrong, in percent of a bad day; 0 for nothing
+    #[arg(long, value_name = "PERCENT", default_value_t = 100, value_parser = clap::value_parser!(u32).range(0..=1000))]
+    pub faults: u32,
+
+    /// Only these accidents go wrong, as a search named them [default: all]
+    #[arg(long, value_name = "SITE:NUMBER", value_delimiter = ',')]
+    pub accidents: Vec<String>,
+
+    /// How many seeds to play at a time [default: one for each core]
+    #[arg(long, value_name = "NUMBER")]
+    pub threads: Option<NonZeroUsize>,
+
+    /// Write everything that happened to this file: in the world where a rule was broken, or in the last one
+    #[arg(long, value_name = "FILE")]
+    pub record: Option<PathBuf>,
+
+    /// How to print what was found
+    #[arg(short, long, value_enum, value_name = "FORMAT", default_value_t = FuzzFormat::Text)]
+    pub output: FuzzFormat,
+}
+
+/// How to print what was found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum FuzzFormat {
+    /// For people
+    Text,
+    /// For programs
+    Json,
+}
+
+impl fmt::Display for FuzzFormat {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(match self {
+            Self::Text => "text",
+            Self::Json => "json",
+        })
+    }
+}

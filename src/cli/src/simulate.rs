@@ -1,0 +1,186 @@
+//! `poolwright simulate`: the real controller in a world of its own, in that world's time.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::io::{IsTerminal, Write};
+use std::num::NonZeroUsize;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use anyhow::Context;
+use poolwright_controller::clock::{Clock, SystemClock};
+use poolwright_sim::accidents::{Accident, Rates};
+use poolwright_sim::run::{Outcome as WorldEnd, Setup};
+use poolwright_sim::search::{Found, Report, Search};
+use serde_json::json;
+
+use crate::args::{FuzzFlags, FuzzFormat, SimulateFlags, Simulation};
+use crate::exit::{Failure, Outcome};
+
+/// How many of the last lines of a record are shown.
+const LINES: usize = 25;
+
+/// Runs the command.
+pub fn run(flags: &SimulateFlags, out: &mut impl Write) -> Result<Outcome, Failure> {
+    match &flags.what {
+        Simulation::Fuzz(flags) => fuzz(flags, out),
+    }
+}
+
+fn fuzz(flags: &FuzzFlags, out: &mut impl Write) -> Result<Outcome, Failure> {
+    let search = search(flags)?;
+    let clock = SystemClock::new();
+    let stop = stop_when_interrupted()?;
+    let progress = Progress::new(flags.seeds);
+    let report = search.run(&stop, &|report| progress.tell(report)).context("the worlds cannot be played")?;
+    progress.end();
+    let took = clock.monotonic();
+    if let Some(file) = &flags.record {
+        let lines = recorded(&search, &report)?.record.lines.join("\n");
+        fs::write(file, lines + "\n").with_context(|| format!("cannot write {}", file.display()))?;
+    }
+    match flags.output {
+        FuzzFormat::Text => text(flags, &report, took, out),
+        FuzzFormat::Json => writeln!(out, "{}", document(&report)),
+    }
+    .map_err(Failure::writing)?;
+    Ok(if report.found.is_some() { Outcome::RuleBroken } else { Outcome::Done })
+}
+
+fn search(flags: &FuzzFlags) -> Result<Search, Failure> {
+    let accidents: Result<BTreeSet<Accident>, String> =
+        flags.accidents.iter().map(|text| text.trim().parse()).collect();
+    let accidents = accidents.map_err(|error| Failure::bad_input(format!("--accidents: {error}")))?;
+    let rates = Rates::USUAL.percent(flags.faults);
+    let cores = std::thread::available_parallelism().unwrap_or(NonZeroUsize::MIN);
+    Ok(Search {
+        from: flags.from,
+        seeds: flags.seeds,
+        rates,
+        only: (!accidents.is_empty()).then_some(accidents),
+        threads: flags.threads.unwrap_or(cores),
+        sabotage: None,
+    })
+}
+
+/// What Ctrl-C sets: worlds that were begun are ended, and what was reached is told.
+fn stop_when_interrupted() -> Result<Arc<AtomicBool>, Failure> {
+    let stop = Arc::new(AtomicBool::new(false));
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_io()
+        .build()
+        .context("signals cannot be listened to")?;
+    let told = stop.clone();
+    std::thread::spawn(move || {
+        if runtime.block_on(tokio::signal::ctrl_c()).is_ok() {
+            told.store(true, Ordering::Relaxed);
+        }
+    });
+    Ok(stop)
+}
+
+/// The world whose record is asked for: the broken one, or the last one again.
+fn recorded(search: &Search, report: &Report) -> Result<WorldEnd, Failure> {
+    if let Some(found) = &report.found {
+        return Ok(found.outcome.clone());
+    }
+    let seed = search.from.wrapping_add(report.seeds.saturating_sub(1));
+    let setup =
+        Setup { seed, rates: search.rates, only: search.only.clone(), keep_record: true, sabotage: None };
+    Ok(poolwright_sim::run::run(&setup).context("the world cannot be played")?)
+}
+
+/// A line on standard error that tells how far it is, where somebody sees it.
+struct Progress {
+    shown: bool,
+    seeds: u64,
+}
+
+impl Progress {
+    fn new(seeds: u64) -> Self {
+        Self { shown: std::io::stderr().is_terminal(), seeds }
+    }
+
+    fn tell(&self, report: &Report) {
+        if self.shown {
+            eprint!("\r{} of {} worlds, {} accidents", report.seeds, self.seeds, report.accidents);
+        }
+    }
+
+    fn end(&self) {
+        if self.shown {
+            eprint!("\r\x1b[K");
+        }
+    }
+}
+
+fn text(flags: &FuzzFlags, report: &Report, took: Duration, out: &mut impl Write) -> std::io::Result<()> {
+    if let Some(found) = &report.found {
+        tell(flags, found, out)?;
+    }
+    let hours = report.simulated.as_secs() / 3600;
+    let seconds = took.as_millis().max(1);
+    let per_second = |count: u64| u128::from(count) * 10_000 / seconds;
+    let (seeds, simulated) = (per_second(report.seeds), per_second(hours));
+    writeln!(
+        out,
+        "{} worlds, {hours} hours in them, {} accidents: {} ({}.{} worlds and {}.{} of their hours a second)",
+        report.seeds,
+        report.accidents,
+        if report.found.is_some() { "a rule was broken" } else { "no rule was broken" },
+        seeds / 10,
+        seeds % 10,
+        simulated / 10,
+        simulated % 10,
+    )
+}
+
+fn tell(flags: &FuzzFlags, found: &Found, out: &mut impl Write) -> std::io::Result<()> {
+    let WorldEnd { seed, violation, record, accidents, .. } = &found.outcome;
+    let last = record.lines.iter().rev().take(LINES).rev();
+    for line in last {
+        writeln!(out, "  {line}")?;
+    }
+    let sentence = violation.as_ref().map_or_else(
+        || "the rule holds when the world is played again; this is a bug of the simulator".to_owned(),
+        ToString::to_string,
+    );
+    writeln!(out, "\nseed {seed}: broken: {sentence}")?;
+    let list: Vec<String> = accidents.iter().map(ToString::to_string).collect();
+    writeln!(
+        out,
+        "accidents needed: {} of {} ({} worlds were played to find out)",
+        list.len(),
+        found.accidents_before,
+        found.runs
+    )?;
+    let faults = if flags.faults == 100 { String::new() } else { format!(" --faults {}", flags.faults) };
+    let only = if list.is_empty() { String::new() } else { format!(" --accidents {}", list.join(",")) };
+    writeln!(
+        out,
+        "again: poolwright simulate fuzz --from {seed} --seeds 1{faults}{only} --record {seed}.log\n"
+    )
+}
+
+fn document(report: &Report) -> serde_json::Value {
+    let found = report.found.as_ref().map(|found| {
+        let outcome = &found.outcome;
+        let accidents: Vec<String> = outcome.accidents.iter().map(ToString::to_string).collect();
+        json!({
+            "seed": outcome.seed,
+            "rule": outcome.violation.as_ref().map(|violation| violation.rule),
+            "seen": outcome.violation.as_ref().map(|violation| &violation.seen),
+            "atSeconds": outcome.violation.as_ref().map(|violation| violation.at.as_secs()),
+            "accidents": accidents,
+            "accidentsBefore": found.accidents_before,
+            "record": outcome.record.lines,
+        })
+    });
+    json!({
+        "worlds": report.seeds,
+        "accidents": report.accidents,
+        "simulatedSeconds": report.simulated.as_secs(),
+        "broken": found,
+    })
+}
