@@ -21,6 +21,7 @@ pub mod invariants;
 pub mod record;
 pub mod run;
 pub mod scenario;
+pub mod scheduler;
 pub mod search;
 pub mod time;
 pub mod wire;

@@ -1,0 +1,119 @@
+//! A pod with what its scheduler's configuration adds to its own rules.
+//!
+//! Facts: `buildDefaultConstraints` (podtopologyspread/common.go), `systemDefaultConstraints` (podtopologyspread/plugin.go),
+//! `DefaultSelector` (plugins/helper/spread.go), Kubernetes 1.36.
+
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+
+use poolwright_catalog::labels::{HOSTNAME, ZONE};
+use poolwright_core::rules::{self, tolerates};
+use poolwright_core::{
+    EnforcedAffinity, Node, NodeTerm, Operator, Pod, PodKey, Profile, RESERVED_TAINT, Requirement,
+    SpreadRule, Taint, Weighted,
+};
+
+use super::cluster::{Cluster, NodeLabels};
+
+/// What one attempt is about.
+pub(super) struct Asked<'a> {
+    pub pod: &'a Pod,
+    /// Spread that must be kept.
+    pub spreads: Cow<'a, [SpreadRule]>,
+    /// Spread that is preferred.
+    pub preferred_spreads: Cow<'a, [SpreadRule]>,
+    /// The preferred ones are the defaults that are built in: they go by nodes too that lack one of their labels.
+    pub built_in: bool,
+    /// Node affinity that the scheduler demands.
+    pub enforced: Option<&'a EnforcedAffinity>,
+    /// Node affinity that the pod prefers, and then its scheduler.
+    pub preferred: Vec<&'a Weighted<NodeTerm>>,
+}
+
+impl<'a> Asked<'a> {
+    pub fn new(cluster: &Cluster, profile: Option<&'a Profile>, pod: &'a Pod) -> Self {
+        let wishes = pod.spec.wishes.as_deref();
+        let own = wishes.map(|wishes| wishes.spreads.as_slice()).unwrap_or_default();
+        let unread =
+            |rule: &poolwright_core::UnmodelledRule| rule.field.contains("topologySpreadConstraints");
+        let spreads_itself = !pod.spec.spreads.is_empty()
+            || !own.is_empty()
+            || wishes.is_some_and(|wishes| wishes.unread.iter().any(unread));
+        let added = profile.map(|profile| profile.preferred.as_slice()).unwrap_or_default();
+        let preferred = wishes.map(|wishes| wishes.nodes.as_slice()).unwrap_or_default();
+        let mut asked = Self {
+            pod,
+            spreads: Cow::Borrowed(&pod.spec.spreads),
+            preferred_spreads: Cow::Borrowed(own),
+            built_in: false,
+            enforced: profile.and_then(|profile| profile.enforced.as_ref()),
+            preferred: preferred.iter().chain(added.iter().map(|(wish, _)| wish)).collect(),
+        };
+        if !spreads_itself && let Some(selector) = default_selector(cluster, pod) {
+            let with = |rules: &[SpreadRule]| {
+                let one = |rule: &SpreadRule| SpreadRule { selector: Some(selector.clone()), ..rule.clone() };
+                rules.iter().map(one).collect::<Vec<_>>()
+            };
+            if let Some(profile) = profile.filter(|profile| profile.spreads_pods()) {
+                asked.spreads = with(&profile.spreads).into();
+                asked.preferred_spreads = with(&profile.preferred_spreads).into();
+            } else {
+                asked.preferred_spreads = with(&built_in()).into();
+                asked.built_in = true;
+            }
+        }
+        asked
+    }
+
+    /// Whether the pod tolerates a taint. Those that keep a node for the pods it was bought for are tolerated by pods that
+    /// were let in ([`Pod::reserved_for`]).
+    pub fn tolerates(&self, taint: &Taint) -> bool {
+        let admitted = || self.pod.reserved_for.iter().any(|claim| claim.0 == taint.value);
+        self.pod.spec.tolerations.iter().any(|toleration| tolerates(toleration, taint))
+            || (taint.key == RESERVED_TAINT && admitted())
+    }
+
+    /// Whether a spread counts what is on a node.
+    pub fn counts_node(&self, rule: &SpreadRule, node: &Node) -> bool {
+        use poolwright_core::Effect::PreferNoSchedule;
+        let shut = |taint: &Taint| taint.effect != PreferNoSchedule && !self.tolerates(taint);
+        (rule.any_affinity || rules::check_own_labels(&self.pod.spec, &NodeLabels(node)).is_ok())
+            && !(rule.honor_taints && node.taints.iter().any(shut))
+    }
+}
+
+/// How the scheduler spreads pods without constraints of their own where its configuration says nothing.
+fn built_in() -> [SpreadRule; 2] {
+    let rule =
+        |key: &str, max_skew| SpreadRule { topology_key: key.to_owned(), max_skew, ..SpreadRule::default() };
+    [rule(HOSTNAME, 3), rule(ZONE, 5)]
+}
+
+/// Which pods count for the default spread of this one; `None` where nothing chooses it, and then it is not spread.
+fn default_selector(cluster: &Cluster, pod: &Pod) -> Option<Vec<Requirement>> {
+    let namespace = pod.key.namespace.as_str();
+    let services = cluster.around.services.from(&PodKey::new(namespace, ""));
+    let mut merged: BTreeMap<&String, &String> = BTreeMap::new();
+    for (_, service) in services.take_while(|(key, _)| key.namespace == namespace) {
+        if service.selector.iter().all(|(key, value)| pod.labels.get(key) == Some(value)) {
+            merged.extend(&service.selector);
+        }
+    }
+    let equal = |(key, value): (&String, &String)| Requirement {
+        key: key.clone(),
+        operator: Operator::In([value.clone()].into()),
+    };
+    let mut all: Vec<Requirement> = merged.into_iter().map(equal).collect();
+    let owner = pod.owner.as_ref().and_then(|owner| cluster.around.selector_of(owner));
+    all.extend_from_slice(owner.unwrap_or_default());
+    (!all.is_empty()).then_some(all)
+}
+
+/// Whether labels meet all requirements of a selector. `None` is met by none, and so is an empty one: a spread counts
+/// nobody then (`countPodsMatchSelector`).
+pub(super) fn counts(rule: &SpreadRule, labels: &BTreeMap<String, String>) -> bool {
+    let met = |all: &Vec<Requirement>| {
+        !all.is_empty() && all.iter().all(|requirement| rules::matches(requirement, labels))
+    };
+    rule.selector.as_ref().is_some_and(met)
+}

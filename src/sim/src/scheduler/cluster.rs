@@ -1,0 +1,307 @@
+//! The cluster as the scheduler remembers it (kube-scheduler's cache): what is on each node, kept up to date pod by pod.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use poolwright_catalog::{ResourceList, ResourceName};
+use poolwright_core::rules::{Labels, NODE_NAME_FIELD};
+use poolwright_core::{
+    Budget, HostPort, NamespaceLabels, Node, NodeDrivers, Pod, PodGroup, PodKey, PodPhase, Requirement,
+    Service, Shared, Snapshot, StorageClass, Uid, Volume, VolumeClaim, Workload,
+};
+
+use super::looks::Looks;
+
+/// What a pod without a CPU request is scored as, in thousandths of a core (`DefaultMilliCPURequest`).
+const CPU_OF_NOTHING: u64 = 100;
+/// What a pod without a memory request is scored as, in bytes (`DefaultMemoryRequest`).
+const MEMORY_OF_NOTHING: u64 = 200 << 20;
+
+/// Kinds of controllers by whose selectors pods are spread by default.
+const SELECTING: [&str; 3] = ["ReplicaSet", "StatefulSet", "ReplicationController"];
+
+/// Nodes and the pods on them, those that are being bound included.
+#[derive(Clone, Debug, Default)]
+pub struct Cluster {
+    /// By name, ascending.
+    nodes: Vec<NodeInfo>,
+    pub(super) looks: Looks,
+    /// Pods whose node is not known, by its name.
+    strays: BTreeMap<String, Vec<Filed>>,
+    /// Where each pod is filed.
+    places: BTreeMap<PodKey, (Place, usize)>,
+    /// Pods for which room is made, by node.
+    nominated: BTreeMap<String, Vec<Filed>>,
+    pub(super) around: Around,
+}
+
+/// A pod, and the number of its look.
+#[derive(Clone, Debug)]
+pub(super) struct Filed {
+    pub pod: Arc<Pod>,
+    pub look: usize,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Place {
+    On(String),
+    Nominated(String),
+}
+
+/// What else there is that rules go by.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Around {
+    pub namespaces: Arc<NamespaceLabels>,
+    pub services: Shared<PodKey, Arc<Service>>,
+    pub pod_groups: Shared<PodKey, Arc<PodGroup>>,
+    pub budgets: Shared<PodKey, Arc<Budget>>,
+    pub volume_claims: Shared<PodKey, Arc<VolumeClaim>>,
+    pub volumes: Shared<String, Arc<Volume>>,
+    pub storage_classes: Shared<String, Arc<StorageClass>>,
+    pub node_drivers: Shared<String, Arc<NodeDrivers>>,
+    workloads: Shared<(String, PodKey), Arc<Workload>>,
+    /// Selectors of controllers, by UID.
+    of_owners: BTreeMap<Uid, Vec<Requirement>>,
+}
+
+/// A node and what is on it.
+#[derive(Clone, Debug)]
+pub(super) struct NodeInfo {
+    pub node: Arc<Node>,
+    /// In the order in which they came.
+    pub pods: Vec<Filed>,
+    /// Their host ports. As the kube-scheduler has it, a port that two of them have (bound by somebody else) is free as
+    /// soon as one of them is gone.
+    pub ports: BTreeSet<HostPort>,
+    /// Those with required anti-affinity.
+    pub with_anti_affinity: Vec<Arc<Pod>>,
+    /// Those with rules or preferences about other pods.
+    pub with_affinity: Vec<Filed>,
+    /// What they request together.
+    pub used: ResourceList,
+    /// What they are scored as together.
+    pub scored: Scored,
+}
+
+/// Amounts of CPU and memory that nodes are compared by; pods that request nothing count for something.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Scored {
+    /// Thousandths of a core.
+    pub cpu: u64,
+    /// Bytes.
+    pub memory: u64,
+}
+
+impl Scored {
+    /// What a pod counts for. The kube-scheduler counts container by container; of a pod only the sum is known here, so that
+    /// one of several containers that requests nothing counts for nothing.
+    pub fn of(pod: &Pod) -> Self {
+        let or =
+            |name: &str, nothing| Some(pod.spec.requests.get(name)).filter(|n| *n > 0).unwrap_or(nothing);
+        Self {
+            cpu: or(ResourceName::CPU, CPU_OF_NOTHING),
+            memory: or(ResourceName::MEMORY, MEMORY_OF_NOTHING),
+        }
+    }
+
+    pub fn plus(self, other: Self) -> Self {
+        Self { cpu: self.cpu.saturating_add(other.cpu), memory: self.memory.saturating_add(other.memory) }
+    }
+}
+
+impl NodeInfo {
+    fn new(node: Arc<Node>) -> Self {
+        Self {
+            node,
+            pods: Vec::new(),
+            ports: BTreeSet::new(),
+            with_anti_affinity: Vec::new(),
+            with_affinity: Vec::new(),
+            used: ResourceList::new(),
+            scored: Scored::default(),
+        }
+    }
+
+    pub fn add(&mut self, filed: &Filed) {
+        let pod = &filed.pod;
+        self.used.add(&pod.spec.requests);
+        self.scored = self.scored.plus(Scored::of(pod));
+        self.ports.extend(pod.spec.host_ports.iter().cloned());
+        if !pod.spec.anti_affinity.is_empty() {
+            self.with_anti_affinity.push(pod.clone());
+        }
+        let wishes = pod.spec.wishes.as_deref();
+        let wishes = wishes.is_some_and(|all| !all.affinity.is_empty() || !all.anti_affinity.is_empty());
+        if wishes || !pod.spec.affinity.is_empty() || !pod.spec.anti_affinity.is_empty() {
+            self.with_affinity.push(filed.clone());
+        }
+        self.pods.push(filed.clone());
+    }
+
+    pub fn remove(&mut self, key: &PodKey) {
+        let Some(at) = self.pods.iter().position(|other| other.pod.key == *key) else { return };
+        for port in &self.pods.remove(at).pod.spec.host_ports {
+            self.ports.remove(port);
+        }
+        self.with_anti_affinity.retain(|other| other.key != *key);
+        self.with_affinity.retain(|other| other.pod.key != *key);
+        // Counted anew: sums that have come to the largest number cannot be counted down.
+        self.used = ResourceList::new();
+        self.scored = Scored::default();
+        for Filed { pod, .. } in &self.pods {
+            self.used.add(&pod.spec.requests);
+            self.scored = self.scored.plus(Scored::of(pod));
+        }
+    }
+}
+
+/// Labels of a node, and its name as the field that a node affinity may ask for.
+pub(super) struct NodeLabels<'a>(pub &'a Node);
+
+impl Labels for NodeLabels<'_> {
+    fn label(&self, key: &str) -> Option<&str> {
+        if key == NODE_NAME_FIELD { Some(&self.0.name) } else { self.0.labels.get(key).map(String::as_str) }
+    }
+}
+
+impl Cluster {
+    /// The cluster of a snapshot.
+    pub fn of(snapshot: &Snapshot) -> Self {
+        let mut cluster = Self::default();
+        cluster.set_around(snapshot);
+        for node in snapshot.nodes.values() {
+            cluster.set_node(node.clone());
+        }
+        for pod in snapshot.pods.values() {
+            cluster.set_pod(pod.clone());
+        }
+        cluster
+    }
+
+    /// Takes over everything of a snapshot but its pods and nodes: namespaces, Services, controllers, budgets, volumes.
+    pub fn set_around(&mut self, snapshot: &Snapshot) {
+        let around = &mut self.around;
+        around.namespaces = snapshot.namespaces.clone();
+        around.services = snapshot.services.clone();
+        around.pod_groups = snapshot.pod_groups.clone();
+        around.budgets = snapshot.budgets.clone();
+        around.volume_claims = snapshot.volume_claims.clone();
+        around.volumes = snapshot.volumes.clone();
+        around.storage_classes = snapshot.storage_classes.clone();
+        around.node_drivers = snapshot.node_drivers.clone();
+        if !around.workloads.is_same(&snapshot.workloads) {
+            around.workloads = snapshot.workloads.clone();
+            let selecting = around.workloads.values().filter(|one| SELECTING.contains(&one.kind.as_str()));
+            around.of_owners =
+                selecting.filter_map(|one| Some((one.uid.clone(), one.selector.clone()?))).collect();
+        }
+    }
+
+    /// Puts a node in, or changes it.
+    pub fn set_node(&mut self, node: Arc<Node>) {
+        match self.find(&node.name) {
+            Ok(at) => self.nodes[at].node = node,
+            Err(at) => {
+                let pods = self.strays.remove(&node.name).unwrap_or_default();
+                let mut info = NodeInfo::new(node);
+                for filed in &pods {
+                    info.add(filed);
+                }
+                self.nodes.insert(at, info);
+            }
+        }
+    }
+
+    /// Takes a node out. The pods that say they are on it are on it again if it comes back.
+    pub fn remove_node(&mut self, name: &str) {
+        if let Ok(at) = self.find(name) {
+            let info = self.nodes.remove(at);
+            if !info.pods.is_empty() {
+                self.strays.insert(name.to_owned(), info.pods);
+            }
+        }
+    }
+
+    /// Puts a pod in, or changes it: on its node, or among those for which room is made on one. Others are not remembered.
+    pub fn set_pod(&mut self, pod: Arc<Pod>) {
+        self.remove_pod(&pod.key);
+        let place = match (&pod.phase, &pod.nominated_node) {
+            (PodPhase::Finished, _) => return,
+            (PodPhase::Bound { node }, _) => Place::On(node.clone()),
+            (_, Some(node)) if pod.deleting_since.is_none() => Place::Nominated(node.clone()),
+            _ => return,
+        };
+        let look = self.looks.take(&pod);
+        self.places.insert(pod.key.clone(), (place.clone(), look));
+        let filed = Filed { pod, look };
+        match place {
+            Place::Nominated(node) => self.nominated.entry(node).or_default().push(filed),
+            Place::On(node) => match self.find(&node) {
+                Ok(at) => self.nodes[at].add(&filed),
+                Err(_) => self.strays.entry(node).or_default().push(filed),
+            },
+        }
+    }
+
+    /// Takes a pod out.
+    pub fn remove_pod(&mut self, key: &PodKey) {
+        let drop_from = |map: &mut BTreeMap<String, Vec<Filed>>, node: &str| {
+            if let Some(pods) = map.get_mut(node) {
+                pods.retain(|filed| filed.pod.key != *key);
+                if pods.is_empty() {
+                    map.remove(node);
+                }
+            }
+        };
+        let Some((place, look)) = self.places.remove(key) else { return };
+        self.looks.drop(look);
+        match place {
+            Place::Nominated(node) => drop_from(&mut self.nominated, &node),
+            Place::On(node) => match self.find(&node) {
+                Ok(at) => self.nodes[at].remove(key),
+                Err(_) => drop_from(&mut self.strays, &node),
+            },
+        }
+    }
+
+    /// Counts a pod as being on a node from now on, as the scheduler does as soon as it has chosen.
+    pub fn assume(&mut self, pod: &Pod, node: &str) {
+        let phase = PodPhase::Bound { node: node.to_owned() };
+        self.set_pod(Arc::new(Pod { phase, nominated_node: None, ..pod.clone() }));
+    }
+
+    /// How many nodes there are.
+    pub fn len(&self) -> usize {
+        self.nodes.len()
+    }
+
+    /// Whether there is no node.
+    pub fn is_empty(&self) -> bool {
+        self.nodes.is_empty()
+    }
+
+    /// Every node, by name.
+    pub(super) fn nodes(&self) -> &[NodeInfo] {
+        &self.nodes
+    }
+
+    pub(super) fn node(&self, name: &str) -> Option<&NodeInfo> {
+        self.find(name).ok().map(|at| &self.nodes[at])
+    }
+
+    /// Pods for which room is made on a node.
+    pub(super) fn nominated(&self, node: &str) -> &[Filed] {
+        self.nominated.get(node).map(Vec::as_slice).unwrap_or_default()
+    }
+
+    fn find(&self, name: &str) -> Result<usize, usize> {
+        self.nodes.binary_search_by(|info| info.node.name.as_str().cmp(name))
+    }
+}
+
+impl Around {
+    /// The selector of the controller that made a pod, where pods are spread by it.
+    pub fn selector_of(&self, owner: &Uid) -> Option<&[Requirement]> {
+        self.of_owners.get(owner).map(Vec::as_slice)
+    }
+}

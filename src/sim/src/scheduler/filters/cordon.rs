@@ -1,0 +1,16 @@
+//! `NodeUnschedulable`: a cordoned node takes only pods that tolerate the taint of a cordon.
+
+use poolwright_core::rules::CORDON_TAINT;
+use poolwright_core::{Effect, Taint};
+
+use super::super::asked::Asked;
+use super::super::cluster::NodeInfo;
+use super::super::reason::{Fits, Reason, Unfit};
+
+pub(super) fn check(asked: &Asked<'_>, at: &NodeInfo) -> Fits {
+    if !at.node.cordoned {
+        return Ok(());
+    }
+    let taint = Taint { key: CORDON_TAINT.to_owned(), value: String::new(), effect: Effect::NoSchedule };
+    if asked.tolerates(&taint) { Ok(()) } else { Err(Unfit::unresolvable(Reason::Cordoned)) }
+}

@@ -1,0 +1,98 @@
+//! Whether a node takes a pod: the filter plugins of a kube-scheduler's default profile, in its order. One plugin, one file.
+
+mod cordon;
+mod node_affinity;
+mod pod_affinity;
+mod ports;
+mod resources;
+mod spread;
+mod taints;
+mod volumes;
+
+use poolwright_core::Pod;
+
+use super::Unmodelled;
+use super::asked::Asked;
+use super::cluster::{Cluster, Filed, NodeInfo};
+use super::reason::Fits;
+
+pub(super) use pod_affinity::near;
+pub(super) use spread::{counting, has_all, pods_of};
+
+/// What is worked out once for all nodes (`PreFilter`).
+#[derive(Clone)]
+pub(super) struct State<'a> {
+    pub asked: &'a Asked<'a>,
+    cluster: &'a Cluster,
+    spread: spread::Spread<'a>,
+    company: pod_affinity::Company<'a>,
+    volumes: volumes::Volumes<'a>,
+}
+
+/// What a pod asks of all nodes at once.
+pub(super) enum Start<'a> {
+    /// Nodes are to be looked at: these only, where they are named.
+    Look(Box<State<'a>>, Option<Vec<&'a str>>),
+    /// No node takes it, whatever is on it.
+    Never(String),
+}
+
+impl<'a> State<'a> {
+    pub fn start(cluster: &'a Cluster, asked: &'a Asked<'a>) -> Result<Start<'a>, Unmodelled> {
+        let names = node_affinity::names(asked);
+        if names.as_ref().is_some_and(Vec::is_empty) {
+            return Ok(Start::Never("pod affinity terms conflict".to_owned()));
+        }
+        let volumes = match volumes::Volumes::new(cluster, asked.pod)? {
+            Ok(volumes) => volumes,
+            Err(why) => return Ok(Start::Never(why)),
+        };
+        let spread = spread::Spread::new(cluster, asked);
+        let company = pod_affinity::Company::new(cluster, asked.pod);
+        Ok(Start::Look(Box::new(Self { asked, cluster, spread, company, volumes }), names))
+    }
+
+    /// Counts another pod on a node.
+    pub fn add(&mut self, pod: &'a Pod, at: &'a NodeInfo) {
+        self.spread.update(self.asked, pod, at, 1);
+        self.company.update(self.cluster, pod, at, 1);
+        self.volumes.update(pod, 1);
+    }
+
+    /// Counts a pod less on a node.
+    pub fn remove(&mut self, pod: &'a Pod, at: &'a NodeInfo) {
+        self.spread.update(self.asked, pod, at, -1);
+        self.company.update(self.cluster, pod, at, -1);
+        self.volumes.update(pod, -1);
+    }
+
+    /// Whether a node takes the pod as things are.
+    pub fn check(&self, at: &NodeInfo) -> Fits {
+        cordon::check(self.asked, at)?;
+        taints::check(self.asked, at)?;
+        node_affinity::check(self.asked, at)?;
+        ports::check(self.asked.pod, at)?;
+        resources::check(self.asked.pod, at)?;
+        self.volumes.check(self.cluster, at)?;
+        self.spread.check(at)?;
+        self.company.check(&self.cluster.around.namespaces, at)
+    }
+
+    /// Whether a node takes the pod, `at` being what is on the node now (`home`): also when the pods are there for which
+    /// room is made there and which are at least as important (`RunFilterPluginsWithNominatedPods`).
+    pub fn check_with_nominated(&self, home: &'a NodeInfo, at: &NodeInfo) -> Fits {
+        let asked = self.asked.pod;
+        let nominated = self.cluster.nominated(&home.node.name).iter();
+        let before = |filed: &&'a Filed| filed.pod.priority >= asked.priority && filed.pod.key != asked.key;
+        let ahead: Vec<&Filed> = nominated.filter(before).collect();
+        if !ahead.is_empty() {
+            let (mut with, mut state) = (at.clone(), self.clone());
+            for filed in ahead {
+                with.add(filed);
+                state.add(&filed.pod, home);
+            }
+            state.check(&with)?;
+        }
+        self.check(at)
+    }
+}

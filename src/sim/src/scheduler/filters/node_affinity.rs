@@ -1,0 +1,46 @@
+//! `NodeAffinity`: what the scheduler's configuration demands, the pod's node selector, its required node affinity.
+
+use std::collections::BTreeSet;
+
+use poolwright_core::rules::{self, NODE_NAME_FIELD};
+use poolwright_core::{NodeTerm, Operator};
+
+use super::super::asked::Asked;
+use super::super::cluster::{NodeInfo, NodeLabels};
+use super::super::reason::{Fits, Reason, Unfit};
+
+pub(super) fn check(asked: &Asked<'_>, at: &NodeInfo) -> Fits {
+    let labels = NodeLabels(&at.node);
+    if rules::check_enforced(asked.enforced, &labels).is_err() {
+        return Err(Unfit::unresolvable(Reason::EnforcedAffinity));
+    }
+    if rules::check_own_labels(&asked.pod.spec, &labels).is_err() {
+        return Err(Unfit::unresolvable(Reason::NodeAffinity));
+    }
+    Ok(())
+}
+
+/// The nodes that the pod may have by their names, ascending, where each term of its node affinity names some: then no
+/// others are looked at.
+pub(super) fn names<'a>(asked: &Asked<'a>) -> Option<Vec<&'a str>> {
+    let terms = asked.pod.spec.node_affinity.as_ref().filter(|terms| !terms.is_empty())?;
+    let mut all: BTreeSet<&str> = BTreeSet::new();
+    for term in terms {
+        all.extend(named_by(term)?);
+    }
+    Some(all.into_iter().collect())
+}
+
+fn named_by(term: &NodeTerm) -> Option<BTreeSet<&str>> {
+    let mut named: Option<BTreeSet<&str>> = None;
+    for requirement in term.requirements.iter().filter(|one| one.key == NODE_NAME_FIELD) {
+        if let Operator::In(values) = &requirement.operator {
+            let these = values.iter().map(String::as_str);
+            named = Some(match named {
+                None => these.collect(),
+                Some(before) => these.filter(|name| before.contains(name)).collect(),
+            });
+        }
+    }
+    named
+}

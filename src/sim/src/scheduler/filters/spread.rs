@@ -1,0 +1,103 @@
+//! `PodTopologySpread`: no place with many more pods of a kind than the place with fewest (`DoNotSchedule`).
+//!
+//! Written after podtopologyspread/filtering.go, over all nodes, and with nothing of the planner's own counting: each is to
+//! be a second opinion on the other.
+
+use std::collections::BTreeMap;
+
+use poolwright_core::{Pod, SpreadRule};
+
+use super::super::asked::{Asked, counts};
+use super::super::cluster::{Cluster, Filed, NodeInfo};
+use super::super::looks::Asking;
+use super::super::reason::{Fits, Reason, Unfit};
+
+/// Where pods are, for each constraint of one pod.
+#[derive(Clone)]
+pub(super) struct Spread<'a> {
+    rules: Vec<Counted<'a>>,
+}
+
+#[derive(Clone)]
+struct Counted<'a> {
+    rule: &'a SpreadRule,
+    /// Whether the pod itself counts.
+    own: i64,
+    /// Pods by value of the topology label, of nodes that count.
+    places: BTreeMap<&'a str, i64>,
+}
+
+impl<'a> Spread<'a> {
+    pub fn new(cluster: &'a Cluster, asked: &'a Asked<'a>) -> Self {
+        let new = |rule: &'a SpreadRule| Counted {
+            rule,
+            own: i64::from(counts(rule, &asked.pod.labels)),
+            places: BTreeMap::new(),
+        };
+        let mut spread = Self { rules: asked.spreads.iter().map(new).collect() };
+        if spread.rules.is_empty() {
+            return spread;
+        }
+        let nodes: Vec<&NodeInfo> = cluster.nodes().iter().filter(|at| has_all(at, &asked.spreads)).collect();
+        for Counted { rule, places, .. } in &mut spread.rules {
+            let mut counting = counting(cluster, asked.pod, rule);
+            for at in nodes.iter().filter(|at| asked.counts_node(rule, &at.node)) {
+                let value = at.node.labels[&rule.topology_key].as_str();
+                *places.entry(value).or_default() += pods_of(&mut counting, at);
+            }
+        }
+        spread
+    }
+
+    /// Counts a pod more or less. As the kube-scheduler has it, one that is being deleted counts here.
+    pub fn update(&mut self, asked: &Asked<'_>, pod: &Pod, at: &'a NodeInfo, by: i64) {
+        if pod.key.namespace != asked.pod.key.namespace || !has_all(at, &asked.spreads) {
+            return;
+        }
+        for of in &mut self.rules {
+            if counts(of.rule, &pod.labels) && asked.counts_node(of.rule, &at.node) {
+                *of.places.entry(at.node.labels[&of.rule.topology_key].as_str()).or_default() += by;
+            }
+        }
+    }
+
+    pub fn check(&self, at: &NodeInfo) -> Fits {
+        for Counted { rule, own, places } in &self.rules {
+            let Some(value) = at.node.labels.get(&rule.topology_key) else {
+                return Err(Unfit::unresolvable(Reason::SpreadLabel));
+            };
+            let few = places.len() < rule.min_domains.unwrap_or(1) as usize;
+            let least = if few { 0 } else { places.values().copied().min().unwrap_or(0) };
+            let there = places.get(value.as_str()).copied().unwrap_or(0);
+            if there + own - least > i64::from(rule.max_skew) {
+                return Err(Unfit::resolvable(Reason::Spread));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Whether a node has the labels of all constraints: where it lacks one, it counts for none of them.
+pub(in super::super) fn has_all(at: &NodeInfo, rules: &[SpreadRule]) -> bool {
+    rules.iter().all(|rule| at.node.labels.contains_key(&rule.topology_key))
+}
+
+/// Which pods a constraint of this pod counts.
+pub(in super::super) fn counting<'a>(
+    cluster: &'a Cluster,
+    of: &Pod,
+    rule: &SpreadRule,
+) -> Asking<'a, impl Fn(&'a Pod) -> bool> {
+    Asking::new(&cluster.looks, |pod: &Pod| {
+        pod.key.namespace == of.key.namespace && counts(rule, &pod.labels)
+    })
+}
+
+/// How many of them are on a node and stay there.
+pub(in super::super) fn pods_of<'a>(
+    counting: &mut Asking<'a, impl Fn(&'a Pod) -> bool>,
+    at: &NodeInfo,
+) -> i64 {
+    let counted = |filed: &&Filed| filed.pod.deleting_since.is_none() && counting.holds(filed.look);
+    at.pods.iter().filter(counted).count() as i64
+}

@@ -1,0 +1,178 @@
+//! `VolumeRestrictions`, `NodeVolumeLimits`, `VolumeBinding` and `VolumeZone`, for claims that are bound.
+//!
+//! A claim that is to be bound where its first pod goes (`WaitForFirstConsumer`) is refused: the scheduler would have to
+//! bind it too. What the model has in one list, where a volume can be used, the kube-scheduler asks in two plugins; a volume
+//! in another zone is worded here as one with another node affinity.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use poolwright_core::rules::check_volumes;
+use poolwright_core::{Pod, PodKey, PodVolume, Volume, VolumeClaim};
+
+use super::super::Unmodelled;
+use super::super::cluster::{Around, Cluster, NodeInfo, NodeLabels};
+use super::super::reason::{Fits, Reason, Unfit};
+
+const ONE_POD: &str = "ReadWriteOncePod";
+
+/// The volumes of a pod.
+#[derive(Clone, Default)]
+pub(super) struct Volumes<'a> {
+    /// What its claims are bound to; `None` for one that is gone.
+    bound: Vec<Option<&'a Volume>>,
+    /// Claims that are for one pod at a time.
+    single: BTreeSet<PodKey>,
+    /// How often others have one of those.
+    in_use: i64,
+    was_in_use: bool,
+    /// Driver and handle of what is attached for it.
+    attached: BTreeSet<(&'a str, &'a str)>,
+}
+
+impl<'a> Volumes<'a> {
+    /// The inner error is why no node takes the pod.
+    pub fn new(cluster: &'a Cluster, pod: &'a Pod) -> Result<Result<Self, String>, Unmodelled> {
+        let mut volumes = Self::default();
+        let around = &cluster.around;
+        let mut immediate = false;
+        for used in &pod.volumes {
+            let PodVolume::Claim { name, ephemeral } = used else { continue };
+            let Some(claim) = claim_of(around, pod, used) else {
+                return Ok(Err(if *ephemeral {
+                    format!(
+                        "waiting for ephemeral volume controller to create the persistentvolumeclaim \"{name}\""
+                    )
+                } else {
+                    format!("persistentvolumeclaim \"{name}\" not found")
+                }));
+            };
+            if claim.lost {
+                let volume = claim.volume.as_deref().unwrap_or_default();
+                return Ok(Err(format!(
+                    "persistentvolumeclaim \"{name}\" bound to non-existent persistentvolume \"{volume}\""
+                )));
+            }
+            if claim.deleting {
+                return Ok(Err(format!("persistentvolumeclaim \"{name}\" is being deleted")));
+            }
+            if *ephemeral && claim.made_for.as_ref() != Some(&pod.uid) {
+                return Ok(Err(format!(
+                    "PVC {} was not created for pod {} (pod is not owner)",
+                    claim.key, pod.key
+                )));
+            }
+            if claim.shape.access_modes.contains(ONE_POD) {
+                volumes.single.insert(claim.key.clone());
+            }
+            if claim.bound {
+                let volume = claim.volume.as_ref().and_then(|name| around.volumes.get(name));
+                volumes.bound.push(volume.map(AsRef::as_ref));
+            } else if claim.volume.is_some() || !waits_for_pod(around, claim) {
+                immediate = true;
+            } else {
+                return Err(Unmodelled {
+                    pod: pod.key.clone(),
+                    field: "spec.volumes".to_owned(),
+                    rule: format!(
+                        "PersistentVolumeClaim `{name}`, which is bound where its first pod goes (WaitForFirstConsumer)"
+                    ),
+                });
+            }
+        }
+        if immediate {
+            return Ok(Err("pod has unbound immediate PersistentVolumeClaims".to_owned()));
+        }
+        volumes.attached = attached(around, pod).collect();
+        if !volumes.single.is_empty() {
+            let all = cluster.nodes().iter().flat_map(|at| &at.pods);
+            volumes.in_use = all.map(|other| volumes.conflicts(&other.pod)).sum();
+            volumes.was_in_use = volumes.in_use > 0;
+        }
+        Ok(Ok(volumes))
+    }
+
+    fn conflicts(&self, other: &Pod) -> i64 {
+        if self.single.is_empty() {
+            return 0;
+        }
+        let used = other.volumes.iter().filter_map(|volume| key_of(other, volume));
+        used.filter(|key| self.single.contains(key)).count() as i64
+    }
+
+    /// Counts a pod more or less. Where nobody had such a claim from the start, the kube-scheduler does not look again.
+    pub fn update(&mut self, other: &Pod, by: i64) {
+        if self.was_in_use {
+            self.in_use += by * self.conflicts(other);
+        }
+    }
+
+    pub fn check(&self, cluster: &Cluster, at: &NodeInfo) -> Fits {
+        if self.in_use > 0 {
+            return Err(Unfit::resolvable(Reason::VolumeInUse));
+        }
+        if !self.attached.is_empty() {
+            self.check_limits(&cluster.around, at)?;
+        }
+        let labels = NodeLabels(&at.node);
+        let elsewhere = |volume: &&Volume| check_volumes(&volume.topology, &labels).is_err();
+        // The kube-scheduler looks no further than the first that is wrong.
+        for volume in &self.bound {
+            match volume {
+                None => return Err(Unfit::unresolvable(Reason::VolumeGone)),
+                Some(volume) if elsewhere(volume) => {
+                    return Err(Unfit::unresolvable(Reason::VolumeElsewhere));
+                }
+                Some(_) => {}
+            }
+        }
+        Ok(())
+    }
+
+    fn check_limits(&self, around: &Around, at: &NodeInfo) -> Fits {
+        let Some(drivers) = around.node_drivers.get(&at.node.name).filter(|one| !one.limits.is_empty())
+        else {
+            return Ok(());
+        };
+        // What several pods of a node use is attached once.
+        let there: BTreeSet<(&str, &str)> =
+            at.pods.iter().flat_map(|other| attached(around, &other.pod)).collect();
+        let mut after: BTreeMap<&str, u64> = BTreeMap::new();
+        for (driver, _) in there.union(&self.attached) {
+            *after.entry(driver).or_default() += 1;
+        }
+        let grows = |driver: &str| self.attached.iter().any(|one| one.0 == driver && !there.contains(one));
+        let full = |(driver, count): (&&str, &u64)| {
+            drivers.limits.get(*driver).is_some_and(|limit| count > limit) && grows(driver)
+        };
+        if after.iter().any(full) { Err(Unfit::resolvable(Reason::TooManyVolumes)) } else { Ok(()) }
+    }
+}
+
+fn key_of(pod: &Pod, volume: &PodVolume) -> Option<PodKey> {
+    match volume {
+        PodVolume::Claim { name, .. } => Some(PodKey::new(&pod.key.namespace, name)),
+        PodVolume::Attached { .. } => None,
+    }
+}
+
+fn claim_of<'a>(around: &'a Around, pod: &Pod, volume: &PodVolume) -> Option<&'a Arc<VolumeClaim>> {
+    around.volume_claims.get(&key_of(pod, volume)?)
+}
+
+fn waits_for_pod(around: &Around, claim: &VolumeClaim) -> bool {
+    let class = claim.class.as_ref().and_then(|name| around.storage_classes.get(name));
+    class.is_some_and(|class| class.waits_for_pod)
+}
+
+/// Driver and handle of what is attached for a pod.
+fn attached<'a>(around: &'a Around, pod: &'a Pod) -> impl Iterator<Item = (&'a str, &'a str)> {
+    pod.volumes.iter().filter_map(|volume| match volume {
+        PodVolume::Attached { driver, handle } => Some((driver.as_str(), handle.as_str())),
+        PodVolume::Claim { .. } => {
+            let bound = claim_of(around, pod, volume)?.volume.as_ref()?;
+            let (driver, handle) = around.volumes.get(bound)?.attached.as_ref()?;
+            Some((driver, handle))
+        }
+    })
+}

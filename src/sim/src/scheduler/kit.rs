@@ -1,0 +1,140 @@
+//! What the tests of the scheduler are written with.
+
+use std::sync::Arc;
+
+use jiff::Timestamp;
+use poolwright_catalog::labels::{HOSTNAME, ZONE};
+use poolwright_catalog::{ResourceList, ResourceName};
+use poolwright_core::{
+    Effect, Namespaces, Node, NodeTerm, Operator, Pod, PodKey, PodPhase, PodRole, PodSpec, PodTerm,
+    Requirement, SpreadRule, Taint, Uid,
+};
+
+use super::{Cluster, MayPreempt, Outcome, Scheduler};
+
+/// A pod in the making.
+pub struct Made(Pod);
+
+/// A pod that waits: one core and 1 GiB.
+pub fn pod(name: &str) -> Made {
+    Made(Pod {
+        key: PodKey::new("default", name),
+        uid: Uid(name.to_owned()),
+        owner: None,
+        labels: [("app".to_owned(), "web".to_owned())].into(),
+        spec: PodSpec { requests: room(1000, 1), ..PodSpec::default() },
+        volumes: Vec::new(),
+        priority: 0,
+        scheduler: "default-scheduler".to_owned(),
+        group: None,
+        role: PodRole::Workload,
+        phase: PodPhase::Waiting,
+        reserved_for: Vec::new(),
+        nominated_node: None,
+        deleting_since: None,
+        created: Timestamp::UNIX_EPOCH,
+    })
+}
+
+impl Made {
+    pub fn made(self) -> Pod {
+        self.0
+    }
+
+    pub fn with(mut self, change: impl FnOnce(&mut Pod)) -> Self {
+        change(&mut self.0);
+        self
+    }
+
+    pub fn spec(self, change: impl FnOnce(&mut PodSpec)) -> Self {
+        self.with(|pod| change(&mut pod.spec))
+    }
+
+    pub fn app(self, app: &str) -> Self {
+        self.with(|pod| drop(pod.labels.insert("app".to_owned(), app.to_owned())))
+    }
+
+    pub fn priority(self, priority: i32) -> Self {
+        self.with(|pod| pod.priority = priority)
+    }
+
+    pub fn on(self, node: &str) -> Self {
+        self.with(|pod| pod.phase = PodPhase::Bound { node: node.to_owned() })
+    }
+}
+
+/// Cores in thousandths and GiB, for one pod, or as much of a node, which takes ten.
+pub fn room(cpu: u64, gib: u64) -> ResourceList {
+    ResourceList::new()
+        .with(ResourceName::CPU, cpu)
+        .with(ResourceName::MEMORY, gib << 30)
+        .with(ResourceName::PODS, 1)
+}
+
+/// A node of 4 cores and 16 GiB for ten pods, in a zone.
+pub fn node(name: &str, zone: &str) -> Node {
+    let labels = [(HOSTNAME, name), (ZONE, zone)];
+    Node {
+        name: name.to_owned(),
+        provider_id: None,
+        labels: labels.map(|(key, value)| (key.to_owned(), value.to_owned())).into(),
+        taints: Vec::new(),
+        allocatable: room(4000, 16).with(ResourceName::PODS, 10),
+        ready: true,
+        cordoned: false,
+        gated: false,
+        deleting_since: None,
+    }
+}
+
+pub fn taint(effect: Effect) -> Taint {
+    Taint { key: "team".to_owned(), value: "ml".to_owned(), effect }
+}
+
+/// A label with this value.
+pub fn is(key: &str, value: &str) -> Requirement {
+    Requirement { key: key.to_owned(), operator: Operator::In([value.to_owned()].into()) }
+}
+
+pub fn only(key: &str, value: &str) -> NodeTerm {
+    NodeTerm { requirements: vec![is(key, value)] }
+}
+
+/// A term about pods of an application in the namespace `default`.
+pub fn term(app: &str, key: &str) -> PodTerm {
+    PodTerm {
+        topology_key: key.to_owned(),
+        namespaces: Namespaces::Of(["default".to_owned()].into()),
+        selector: Some(vec![is("app", app)]),
+    }
+}
+
+/// At most one more pod of an application than where there are fewest.
+pub fn spread(app: &str, key: &str) -> SpreadRule {
+    SpreadRule {
+        topology_key: key.to_owned(),
+        max_skew: 1,
+        selector: Some(vec![is("app", app)]),
+        ..SpreadRule::default()
+    }
+}
+
+pub fn cluster(nodes: impl IntoIterator<Item = Node>, pods: impl IntoIterator<Item = Made>) -> Cluster {
+    let mut cluster = Cluster::default();
+    nodes.into_iter().for_each(|node| cluster.set_node(Arc::new(node)));
+    pods.into_iter().for_each(|pod| cluster.set_pod(Arc::new(pod.0)));
+    cluster
+}
+
+/// What the default profile does with a pod; of equal nodes the first.
+pub fn tried(cluster: &Cluster, pod: Made) -> Outcome {
+    let outcome = Scheduler::default().schedule(cluster, &pod.0, MayPreempt::LessImportant, &mut |_| 0);
+    outcome.expect("nothing in it is unknown to the scheduler")
+}
+
+/// The nodes that take a pod, and what is said of all others together.
+pub fn fits(cluster: &Cluster, pod: Made) -> (Vec<String>, String) {
+    let found = Scheduler::default().feasible(cluster, &pod.0).expect("nothing in it is unknown");
+    let reasons = found.unfit.iter().flat_map(|(_, unfit)| &unfit.reasons).map(ToString::to_string);
+    (found.nodes, reasons.collect::<Vec<_>>().join("; "))
+}

@@ -1,0 +1,89 @@
+//! What pods look like to rules that choose by namespace and labels: each look is numbered once, so that a rule is asked
+//! once for all pods that are alike.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use poolwright_core::Pod;
+
+/// The looks of all pods of a cluster, by number.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Looks {
+    numbers: BTreeMap<(String, BTreeMap<String, String>), usize>,
+    /// A pod that looks so, and how many there are. Those that no pod has any more are used again.
+    all: Vec<(Arc<Pod>, usize)>,
+    unused: Vec<usize>,
+}
+
+impl Looks {
+    /// The number of a pod's look, which it has until it is dropped.
+    pub fn take(&mut self, pod: &Arc<Pod>) -> usize {
+        let look = (pod.key.namespace.clone(), pod.labels.clone());
+        if let Some(&number) = self.numbers.get(&look) {
+            self.all[number].1 += 1;
+            return number;
+        }
+        let number = self.unused.pop().unwrap_or(self.all.len());
+        if number == self.all.len() {
+            self.all.push((pod.clone(), 1));
+        } else {
+            self.all[number] = (pod.clone(), 1);
+        }
+        self.numbers.insert(look, number);
+        number
+    }
+
+    /// One pod less looks so.
+    pub fn drop(&mut self, number: usize) {
+        let (pod, count) = &mut self.all[number];
+        *count -= 1;
+        if *count == 0 {
+            self.numbers.remove(&(pod.key.namespace.clone(), pod.labels.clone()));
+            self.unused.push(number);
+        }
+    }
+}
+
+/// What a rule says of pods, asked once per look.
+pub(super) struct Asking<'a, F> {
+    looks: &'a Looks,
+    answers: Vec<Option<bool>>,
+    rule: F,
+}
+
+impl<'a, F: Fn(&'a Pod) -> bool> Asking<'a, F> {
+    /// The rule may look at namespace and labels alone.
+    pub fn new(looks: &'a Looks, rule: F) -> Self {
+        Self { looks, answers: vec![None; looks.all.len()], rule }
+    }
+
+    /// Whether it is about pods of this look.
+    pub fn holds(&mut self, look: usize) -> bool {
+        *self.answers[look].get_or_insert_with(|| (self.rule)(&self.looks.all[look].0))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::kit::pod;
+    use super::*;
+
+    #[test]
+    fn pods_that_are_alike_are_asked_about_once_and_numbers_are_used_again() {
+        let mut looks = Looks::default();
+        let mut take = |app: &str| looks.take(&Arc::new(pod("p").app(app).made()));
+        let numbers = [take("web"), take("db"), take("web")];
+        assert_eq!(numbers, [0, 1, 0]);
+        let asked = std::cell::Cell::new(0);
+        let mut asking = Asking::new(&looks, |pod: &Pod| {
+            asked.set(asked.get() + 1);
+            pod.labels["app"] == "web"
+        });
+        assert_eq!(numbers.map(|look| asking.holds(look)), [true, false, true]);
+        assert_eq!(asked.get(), 2);
+        looks.drop(0);
+        looks.drop(1);
+        let mut take = |app: &str| looks.take(&Arc::new(pod("p").app(app).made()));
+        assert_eq!([take("cache"), take("web"), take("db")], [1, 0, 2]);
+    }
+}

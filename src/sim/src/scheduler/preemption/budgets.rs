@@ -1,0 +1,68 @@
+//! Which pods of a node a PodDisruptionBudget protects from being evicted.
+
+use poolwright_core::rules::matches;
+use poolwright_core::{Budget, BudgetLimit, BudgetSelector, Pod, Share};
+
+use super::super::Found;
+use super::super::cluster::{Cluster, Filed};
+
+/// How many pods each budget still lets go, as the disruption controller works it out: healthy ones less those that must
+/// be. A pod is healthy here when it is on a node and not being deleted.
+pub(super) struct Allowed<'a>(Vec<(&'a Budget, i64)>);
+
+impl<'a> Allowed<'a> {
+    pub fn new(cluster: &'a Cluster, found: &Found<'_>) -> Self {
+        // Nobody can be evicted anywhere: nothing needs to be counted.
+        if found.unfit.iter().all(|(_, unfit)| !unfit.resolvable) {
+            return Self(Vec::new());
+        }
+        let all = cluster.around.budgets.values().map(AsRef::as_ref);
+        Self(all.map(|budget| (budget, allowed(cluster, budget))).collect())
+    }
+
+    /// Those of these pods that a budget protects, and the others, both in their order. Whoever comes first uses up what a
+    /// budget allows.
+    pub fn split<'p>(&self, pods: &[&'p Filed]) -> (Vec<&'p Filed>, Vec<&'p Filed>) {
+        let mut left: Vec<i64> = self.0.iter().map(|(_, allowed)| *allowed).collect();
+        let mut is_protected = |pod: &Pod| {
+            let mut violated = false;
+            for ((budget, _), left) in self.0.iter().zip(&mut left) {
+                if selects(budget, pod) {
+                    *left -= 1;
+                    violated |= *left < 0;
+                }
+            }
+            violated
+        };
+        pods.iter().partition(|filed| is_protected(&filed.pod))
+    }
+}
+
+/// A budget without a selector, or with an empty one, protects nobody here; nor does any protect a pod without labels.
+fn selects(budget: &Budget, pod: &Pod) -> bool {
+    let BudgetSelector::Pods(all) = &budget.selector else { return false };
+    budget.key.namespace == pod.key.namespace
+        && !all.is_empty()
+        && !pod.labels.is_empty()
+        && all.iter().all(|requirement| matches(requirement, &pod.labels))
+}
+
+fn allowed(cluster: &Cluster, budget: &Budget) -> i64 {
+    if budget.failure.is_some() {
+        return 0;
+    }
+    let all = || cluster.nodes().iter().flat_map(|at| &at.pods).map(|filed| &filed.pod);
+    let pods = || all().filter(|pod| selects(budget, pod));
+    let healthy = pods().filter(|pod| pod.deleting_since.is_none()).count() as i64;
+    let expected = budget.expected.max(pods().count() as u64);
+    let of = |share: Share| match share {
+        Share::Count(count) => count,
+        Share::Percent(percent) => (u128::from(expected) * u128::from(percent)).div_ceil(100) as u64,
+    };
+    let needed = match budget.limit {
+        None => 0,
+        Some(BudgetLimit::MinAvailable(share)) => of(share),
+        Some(BudgetLimit::MaxUnavailable(share)) => expected.saturating_sub(of(share)),
+    };
+    (healthy - i64::try_from(needed).unwrap_or(i64::MAX)).max(0)
+}

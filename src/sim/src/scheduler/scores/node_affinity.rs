@@ -1,0 +1,22 @@
+//! `NodeAffinity`: rather a node that meets what the pod and its scheduler prefer.
+
+use poolwright_core::rules::check_affinity;
+
+use super::super::asked::Asked;
+use super::super::cluster::{NodeInfo, NodeLabels};
+use super::normalize;
+
+pub(super) fn scores(asked: &Asked<'_>, nodes: &[&NodeInfo]) -> Vec<i64> {
+    if asked.preferred.is_empty() {
+        return Vec::new();
+    }
+    let met = |at: &&NodeInfo| {
+        let labels = NodeLabels(&at.node);
+        let is_met = |term| check_affinity(Some(std::slice::from_ref(term)), &labels).is_ok();
+        let met = asked.preferred.iter().filter(|wish| is_met(&wish.term));
+        met.map(|wish| i64::from(wish.weight)).sum()
+    };
+    let mut scores: Vec<i64> = nodes.iter().map(met).collect();
+    normalize(&mut scores, false);
+    scores
+}

@@ -1,0 +1,17 @@
+//! `TaintToleration`: rather a node whose soft taints the pod tolerates.
+
+use poolwright_core::Effect;
+
+use super::super::asked::Asked;
+use super::super::cluster::NodeInfo;
+use super::normalize;
+
+pub(super) fn scores(asked: &Asked<'_>, nodes: &[&NodeInfo]) -> Vec<i64> {
+    let unwelcome = |at: &&NodeInfo| {
+        let soft = at.node.taints.iter().filter(|taint| taint.effect == Effect::PreferNoSchedule);
+        soft.filter(|taint| !asked.tolerates(taint)).count() as i64
+    };
+    let mut scores: Vec<i64> = nodes.iter().map(unwelcome).collect();
+    normalize(&mut scores, true);
+    scores
+}

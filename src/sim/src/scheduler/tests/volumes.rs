@@ -1,0 +1,134 @@
+//! Volumes that are bound.
+
+use std::sync::Arc;
+
+use poolwright_catalog::labels::ZONE;
+use poolwright_core::{
+    NodeDrivers, PodKey, PodVolume, Snapshot, StorageClass, Volume, VolumeClaim, VolumeShape,
+};
+
+use super::super::kit::{Made, cluster, fits, node, only, pod, tried};
+use super::super::{Cluster, MayPreempt, Outcome, Scheduler};
+
+fn claim(name: &str, change: impl FnOnce(&mut VolumeClaim)) -> VolumeClaim {
+    let mut claim = VolumeClaim {
+        key: PodKey::new("default", name),
+        class: None,
+        volume: Some(format!("{name}-volume")),
+        bound: true,
+        lost: false,
+        selected_node: None,
+        shape: VolumeShape::default(),
+        selector: Vec::new(),
+        made_for: None,
+        deleting: false,
+    };
+    change(&mut claim);
+    claim
+}
+
+/// Two nodes in two zones, these claims, and a volume in zone b for each.
+fn with(claims: impl IntoIterator<Item = VolumeClaim>, pods: impl IntoIterator<Item = Made>) -> Cluster {
+    let mut snapshot = Snapshot::default();
+    for claim in claims {
+        if let Some(name) = &claim.volume {
+            let volume = Volume {
+                name: name.clone(),
+                class: String::new(),
+                shape: VolumeShape::default(),
+                labels: [].into(),
+                claim: Some(claim.key.clone()),
+                available: false,
+                deleting: false,
+                topology: vec![vec![only(ZONE, "b")]],
+                attached: Some(("disk.example".to_owned(), name.clone())),
+            };
+            snapshot.volumes.insert(name.clone(), Arc::new(volume));
+        }
+        snapshot.volume_claims.insert(claim.key.clone(), Arc::new(claim));
+    }
+    let class = StorageClass {
+        name: "late".to_owned(),
+        provisioner: Some("disk.example".to_owned()),
+        waits_for_pod: true,
+        allowed: None,
+        default_since: None,
+    };
+    snapshot.storage_classes.insert("late".to_owned(), Arc::new(class));
+    let limits = [("disk.example".to_owned(), 2)].into();
+    let drivers = NodeDrivers { node: "n2".to_owned(), limits };
+    snapshot.node_drivers.insert("n2".to_owned(), Arc::new(drivers));
+    let mut cluster = cluster([node("n1", "a"), node("n2", "b")], pods);
+    cluster.set_around(&snapshot);
+    cluster
+}
+
+fn using(name: &str, claims: &[&str]) -> Made {
+    let volume = |name: &&str| PodVolume::Claim { name: (*name).to_owned(), ephemeral: false };
+    pod(name).with(|pod| pod.volumes = claims.iter().map(volume).collect())
+}
+
+fn first_words(cluster: &Cluster, made: Made) -> String {
+    let Outcome::Unschedulable { message, .. } = tried(cluster, made) else { panic!("it goes somewhere") };
+    message.split(" no new claims").next().unwrap_or_default().to_owned()
+}
+
+#[test]
+fn a_pod_goes_where_its_volume_can_be_used() {
+    let cluster = with([claim("data", |_| {})], []);
+    let reason = "node(s) didn't match PersistentVolume's node affinity";
+    assert_eq!(fits(&cluster, using("p", &["data"])), (vec!["n2".to_owned()], reason.to_owned()));
+}
+
+#[test]
+fn a_claim_for_one_pod_at_a_time_keeps_the_second_one_waiting() {
+    let single = || claim("data", |claim| claim.shape.access_modes = ["ReadWriteOncePod".to_owned()].into());
+    let reason = "0/2 nodes are available: 2 node(s) unavailable due to PersistentVolumeClaim with ReadWriteOncePod access mode already in-use by another pod.";
+    let taken = with([single()], [using("there", &["data"]).on("n2")]);
+    assert_eq!(first_words(&taken, using("p", &["data"])), reason);
+    assert_eq!(fits(&with([single()], []), using("p", &["data"])).0, ["n2"]);
+}
+
+#[test]
+fn a_node_takes_no_more_volumes_than_its_driver_can_attach_and_one_that_two_pods_use_counts_once() {
+    let claims = || ["one", "two", "three"].map(|name| claim(name, |_| {}));
+    let cluster = with(claims(), [using("there", &["one"]).on("n2"), using("too", &["two"]).on("n2")]);
+    let reason = "0/2 nodes are available: 1 node(s) didn't match PersistentVolume's node affinity, 1 node(s) exceed max volume count.";
+    assert_eq!(first_words(&cluster, using("p", &["three"])), reason);
+    assert_eq!(fits(&cluster, using("p", &["one", "two"])).0, ["n2"]);
+}
+
+#[test]
+fn a_claim_that_cannot_be_used_yet_keeps_its_pod_waiting_in_so_many_words() {
+    let all = [
+        claim("leaving", |claim| claim.deleting = true),
+        claim("lost", |claim| claim.lost = true),
+        claim("unbound", |claim| claim.bound = false),
+    ];
+    let cluster = with(all, []);
+    for (name, words) in [
+        ("missing", "persistentvolumeclaim \"missing\" not found"),
+        ("leaving", "persistentvolumeclaim \"leaving\" is being deleted"),
+        ("lost", "persistentvolumeclaim \"lost\" bound to non-existent persistentvolume \"lost-volume\""),
+        ("unbound", "pod has unbound immediate PersistentVolumeClaims"),
+    ] {
+        let expected = format!("0/2 nodes are available: {words}.");
+        assert_eq!(first_words(&cluster, using("p", &[name])), expected);
+    }
+}
+
+#[test]
+fn a_claim_that_the_scheduler_would_have_to_bind_is_refused() {
+    let late = claim("data", |claim| {
+        claim.bound = false;
+        claim.volume = None;
+        claim.class = Some("late".to_owned());
+    });
+    let cluster = with([late], []);
+    let made = using("p", &["data"]).made();
+    let refused = Scheduler::default().schedule(&cluster, &made, MayPreempt::LessImportant, &mut |_| 0);
+    assert_eq!(
+        refused.expect_err("it cannot be simulated").to_string(),
+        "pod default/p: spec.volumes: the simulated scheduler does not know PersistentVolumeClaim `data`, which is bound where its first pod goes (WaitForFirstConsumer); simulate the pod without it"
+    );
+}
