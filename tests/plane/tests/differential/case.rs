@@ -58,7 +58,19 @@ pub const PROFILES_YAML: &str = "\
           - matchExpressions: [{key: disk, operator: In, values: [ssd]}]
           - matchExpressions: [{key: rack, operator: Exists}]
           - matchExpressions: [{key: topology.kubernetes.io/zone, operator: In, values: [a]}]
+- schedulerName: evicting
 ";
+
+/// The one profile whose pods evict others. No case draws it.
+pub const EVICTING: &str = "evicting";
+
+/// How many importances there are, from zero.
+pub const IMPORTANCES: u32 = 80;
+
+/// The name of the PriorityClass of an importance, which is its value.
+pub fn priority_class(importance: u32) -> String {
+    format!("importance-{importance}")
+}
 
 /// The Services of every case, by which the scheduler's default spread goes: their names are the applications that they
 /// choose. Pods of other applications are not spread by default.
@@ -69,6 +81,18 @@ pub fn service(namespace: &str, app: &str) -> Value {
     serde_json::json!({
         "apiVersion": "v1", "kind": "Service", "metadata": {"name": app, "namespace": namespace},
         "spec": {"clusterIP": "None", "selector": {"app": app}},
+    })
+}
+
+/// The applications, by namespace, of which a PodDisruptionBudget lets no pod go.
+pub const PROTECTED: [(&str, &str); 2] = [("red", "web"), ("blue", "db")];
+
+/// Such a budget. It asks for more pods than there ever are, so that nobody has to count them.
+pub fn budget(namespace: &str, app: &str) -> Value {
+    serde_json::json!({
+        "apiVersion": "policy/v1", "kind": "PodDisruptionBudget",
+        "metadata": {"name": app, "namespace": namespace},
+        "spec": {"minAvailable": 1000, "selector": {"matchLabels": {"app": app}}},
     })
 }
 

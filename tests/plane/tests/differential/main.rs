@@ -6,6 +6,10 @@
 //! failing cases to make small, `CASE` a file with one case to play instead. A case that fails is made small, printed and
 //! written to a file.
 //!
+//! The same cases are put to the scheduler of the simulated world beside the real one: `simulated.rs` compares where pods
+//! may go and in which words there is no place, `evicted.rs` whom they evict. `CASES`, `SEED`, `RULES` and `WITHOUT` hold for
+//! these tests too.
+//!
 //! How pods are held to their nodes. In most cases an extender lets each pod have its planned node alone; it changes no rule,
 //! and tells which nodes the scheduler's own rules allow. In a quarter of the cases every node has a taint that its own
 //! pods tolerate instead, as a controller could do it. With `nodeTaintsPolicy: Honor` that is another rule than the one
@@ -15,11 +19,13 @@
 
 mod case;
 mod dice;
+mod evicted;
 mod extender;
 mod generate;
 mod play;
 mod promised;
 mod shrink;
+mod simulated;
 mod stage;
 
 use std::collections::BTreeMap;
@@ -36,6 +42,7 @@ use play::{Failure, Outcome, Property, carry_out, planned, play};
 use poolwright_core::plan::{Placement, Plan, Target, UnplacedPod, UnplacedReason};
 use poolwright_core::{PodKey, Snapshot};
 use serde_json::json;
+use simulated::Compared;
 use stage::{Senseless, Stage};
 use tokio::runtime::Runtime;
 use tokio::sync::{Mutex, OnceCell};
@@ -109,6 +116,56 @@ fn what_once_differed_does_not_differ_again() {
             assert_eq!(outcome.failures, [], "{} ({})", case.note, path.display());
         }
     });
+}
+
+/// How many cases the simulated scheduler is asked about where nobody says.
+const COMPARED: u64 = 20;
+
+#[test]
+fn the_simulated_scheduler_finds_the_nodes_that_the_real_one_finds_and_says_the_same_where_there_is_none() {
+    on_stage(async |stage| {
+        if let Err(error) = ask_both(async |case| simulated::compare(stage, case).await).await {
+            panic!("{error:#}");
+        }
+    });
+}
+
+#[test]
+fn the_simulated_scheduler_evicts_the_pods_that_the_real_one_evicts() {
+    on_stage(async |stage| {
+        if let Err(error) = ask_both(async |case| evicted::compare(stage, case).await).await {
+            panic!("{error:#}");
+        }
+    });
+}
+
+/// Asks both schedulers about random cases.
+async fn ask_both(compare: impl AsyncFn(&Case) -> anyhow::Result<Compared>) -> anyhow::Result<()> {
+    let cases = variable("CASES")?.unwrap_or(COMPARED);
+    let first = variable("SEED")?.unwrap_or(1);
+    let (favoured, avoided) = (rules("RULES")?, rules("WITHOUT")?);
+    println!("seeds {first} to {}", first + cases - 1);
+    let mut tally: BTreeMap<String, u64> = BTreeMap::new();
+    let mut differ = Vec::new();
+    for seed in first..first + cases {
+        let compared = match compare(&generate::case(seed, &favoured, &avoided)).await {
+            Ok(compared) => compared,
+            Err(error) if error.is::<Senseless>() => {
+                *tally.entry("cases that the API server refuses".to_owned()).or_default() += 1;
+                continue;
+            }
+            Err(error) => return Err(error.context(format!("seed {seed}"))),
+        };
+        for (what, count) in &compared.tally {
+            *tally.entry(what.clone()).or_default() += count;
+        }
+        if !compared.differences.is_empty() {
+            differ.push(format!("seed {seed}:\n  {}", compared.differences.join("\n  ")));
+        }
+    }
+    println!("{}", told(&tally));
+    anyhow::ensure!(differ.is_empty(), "{} of {cases} cases differ\n{}", differ.len(), differ.join("\n"));
+    Ok(())
 }
 
 /// Plays a case from a file and tells the plan.

@@ -162,7 +162,7 @@ fn homes(case: &Case, plan: &Plan, outcome: &mut Outcome) -> BTreeMap<String, St
 }
 
 /// The pod under a name that it has not had before, so that nothing said of an earlier one is taken for its own.
-fn anew(pod: &Value) -> Value {
+pub fn anew(pod: &Value) -> Value {
     static ATTEMPTS: AtomicU64 = AtomicU64::new(0);
     let mut pod = pod.clone();
     pod["metadata"]["name"] = json!(format!("{}.{}", name(&pod), ATTEMPTS.fetch_add(1, Ordering::Relaxed)));

@@ -1,7 +1,7 @@
 //! The real cluster that cases are played on: objects come and go, and what the scheduler says of each pod is heard through
 //! a watch.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -10,14 +10,20 @@ use anyhow::{Context, anyhow};
 use futures::{StreamExt, TryStreamExt, stream};
 use k8s_openapi::api::core::v1::{Namespace, Node, Pod, Service};
 use k8s_openapi::api::node::v1::RuntimeClass;
+use k8s_openapi::api::policy::v1::PodDisruptionBudget;
+use k8s_openapi::api::scheduling::v1::PriorityClass;
 use kube::api::{DeleteParams, ListParams, PostParams, PropagationPolicy};
 use kube::runtime::{WatchStreamExt, watcher};
 use kube::{Api, Client};
+use poolwright_core::Snapshot;
+use poolwright_intake as intake;
 use poolwright_plane::{ControlPlane, Options};
 use serde_json::{Value, json};
 use tokio::sync::watch;
 
-use crate::case::{NAMESPACES, PROFILES_YAML, SERVICES, key, name, service};
+use crate::case::{
+    IMPORTANCES, NAMESPACES, PROFILES_YAML, PROTECTED, SERVICES, budget, key, name, priority_class, service,
+};
 use crate::extender::{Allowed, Extender};
 
 /// How long anything may take before the stage gives up.
@@ -51,6 +57,8 @@ impl std::error::Error for Senseless {}
 pub struct Stage {
     plane: ControlPlane,
     client: Client,
+    /// The minor version of its Kubernetes.
+    minor: String,
     extender: Extender,
     /// By pod, and a signal whenever it changes.
     verdicts: Arc<Mutex<BTreeMap<String, Verdict>>>,
@@ -78,21 +86,95 @@ impl Stage {
                 create(&api, &service(namespace, app)).await?;
             }
         }
+        for (namespace, app) in PROTECTED {
+            let api = Api::<PodDisruptionBudget>::namespaced(client.clone(), namespace);
+            create(&api, &budget(namespace, app)).await?;
+        }
         let class = json!({
             "metadata": {"name": "sandboxed"}, "handler": "sandboxed",
             "overhead": {"podFixed": {"cpu": "250m", "memory": "64Mi"}},
         });
         create::<RuntimeClass>(&Api::all(client.clone()), &class).await?;
+        for importance in 0..IMPORTANCES {
+            let object = json!({"metadata": {"name": priority_class(importance)}, "value": importance});
+            create::<PriorityClass>(&Api::all(client.clone()), &object).await?;
+        }
         let verdicts = Arc::default();
         #[expect(clippy::disallowed_methods, reason = "one waits for it, on a real control plane")]
         let (sender, changed) = watch::channel(());
         tokio::spawn(listen(client.clone(), Arc::clone(&verdicts), sender));
-        Ok(Self { plane, client, extender, verdicts, changed, fences: AtomicU64::new(0) })
+        let minor = client.apiserver_version().await?.minor;
+        Ok(Self { plane, client, minor, extender, verdicts, changed, fences: AtomicU64::new(0) })
     }
 
     /// The extender.
     pub fn extender(&self) -> &Extender {
         &self.extender
+    }
+
+    /// Whether its scheduler uses the words of the release that the simulated one is written after.
+    pub fn has_these_words(&self) -> bool {
+        self.minor == "36"
+    }
+
+    /// Everything on the stage that a scheduler goes by, as the API server has it.
+    pub async fn snapshot(&self) -> anyhow::Result<Snapshot> {
+        let all = ListParams::default();
+        let (nodes, pods, services, namespaces, budgets) = (
+            Api::<Node>::all(self.client.clone()),
+            Api::<Pod>::all(self.client.clone()),
+            Api::<Service>::all(self.client.clone()),
+            Api::<Namespace>::all(self.client.clone()),
+            Api::<PodDisruptionBudget>::all(self.client.clone()),
+        );
+        let (nodes, pods, services, namespaces, budgets) = futures::try_join!(
+            nodes.list(&all),
+            pods.list(&all),
+            services.list(&all),
+            namespaces.list(&all),
+            budgets.list(&all)
+        )?;
+        let mut snapshot = Snapshot::default();
+        for node in &nodes {
+            let node = intake::node(node).map_err(|error| anyhow!("{error}"))?;
+            snapshot.nodes.insert(node.name.clone(), Arc::new(node));
+        }
+        for pod in &pods {
+            let pod = intake::pod(pod).map_err(|error| anyhow!("{error}"))?;
+            snapshot.pods.insert(pod.key.clone(), Arc::new(pod));
+        }
+        for service in services.iter().map(intake::service) {
+            snapshot.services.insert(service.key.clone(), Arc::new(service));
+        }
+        for budget in &budgets {
+            let budget = intake::budget(budget).map_err(|error| anyhow!("{error}"))?;
+            snapshot.budgets.insert(budget.key.clone(), Arc::new(budget));
+        }
+        let namespaces = namespaces.iter().map(intake::namespace);
+        snapshot.namespaces = poolwright_core::Namespace::labels_by_name(namespaces);
+        Ok(snapshot)
+    }
+
+    /// A pod (`namespace/name`), as the API server has it.
+    pub async fn pod(&self, key: &str) -> anyhow::Result<poolwright_core::Pod> {
+        let (namespace, name) = key.split_once('/').unwrap_or(("default", key));
+        let pod = self.pods(namespace).get(name).await?;
+        intake::pod(&pod).map_err(|error| anyhow!("{error}"))
+    }
+
+    /// The pods (`namespace/name`) that the scheduler has evicted for others and that are not gone yet.
+    pub async fn preempted(&self) -> anyhow::Result<BTreeSet<String>> {
+        let pods = Api::<Pod>::all(self.client.clone()).list(&ListParams::default()).await?;
+        let is_evicted = |pod: &&Pod| {
+            let mut conditions = pod.status.iter().flat_map(|status| status.conditions.iter().flatten());
+            pod.metadata.deletion_timestamp.is_some()
+                && conditions.any(|one| one.reason.as_deref() == Some("PreemptionByScheduler"))
+        };
+        let name = |pod: &Pod| {
+            let (namespace, name) = (pod.metadata.namespace.as_deref(), pod.metadata.name.as_deref());
+            format!("{}/{}", namespace.unwrap_or_default(), name.unwrap_or_default())
+        };
+        Ok(pods.iter().filter(is_evicted).map(name).collect())
     }
 
     fn pods(&self, namespace: &str) -> Api<Pod> {
