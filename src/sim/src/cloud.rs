@@ -224,7 +224,7 @@ impl Cloud {
                 instance.provider_id, request.claim
             ));
             state.version += 1;
-        state.events.push(CloudEvent::Launched(Box::new(machine.clone())));
+            state.events.push(CloudEvent::Launched(Box::new(machine.clone())));
             state.machines.insert(request.key.clone(), machine);
             drop(state);
             self.changed.notify_one();

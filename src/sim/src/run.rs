@@ -187,7 +187,8 @@ impl World {
             if let Some(violation) = self.ended_controller().await {
                 break Some(violation);
             }
-            let seen = (self.server.version(), self.cloud.version(), self.time.elapsed().as_secs() / LOOK_EVERY);
+            let seen =
+                (self.server.version(), self.cloud.version(), self.time.elapsed().as_secs() / LOOK_EVERY);
             if seen == looked && peace.is_none() {
                 continue;
             }
