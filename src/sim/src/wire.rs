@@ -136,14 +136,18 @@ impl Wire {
     }
 
     async fn call(&self, request: Request<kube::client::Body>) -> Result<Response<Body>, Reset> {
+        let is_watch = request.uri().query().is_some_and(|query| query.contains("watch=true"));
         if !self.process.is_heard() {
             // A broken network says nothing; the caller's patience ends it.
+            if is_watch {
+                sleep(SILENCE).await;
+                return Err(Reset);
+            }
             return std::future::pending().await;
         }
         let method = request.method().clone();
         let path = request.uri().path().to_owned();
         let writes = method != Method::GET;
-        let is_watch = request.uri().query().is_some_and(|query| query.contains("watch=true"));
         let fate = self.fate(&method);
         let way = self.way(fate);
         let (answer, answered) = oneshot::channel();

@@ -84,6 +84,18 @@ fn requests_that_are_never_answered_hold_nothing_up_for_ever() {
     assert!(report.accidents > 100, "{} accidents", report.accidents);
 }
 
+#[test]
+fn networks_that_are_cut_leave_nobody_blind_when_they_are_whole_again() {
+    let rates = Rates { lost: 50, swallowed: 20, watch_ends: 50, events_per_hour: 60, ..Rates::NONE };
+    let report = search(1, 8, rates, None);
+    assert!(report.found.is_none(), "{:?}", report.found.map(|found| found.outcome.violation));
+    // This one needed a watch that began while the network was cut.
+    let needed = "request:920,request:936,blow:5,request:2026,blow:6,blow:7";
+    let only = needed.split(',').map(|text| text.parse().expect("an accident")).collect();
+    let outcome = run(&Setup { only: Some(only), ..setup(10_267, Rates::USUAL) }).expect("a runtime");
+    assert_eq!(outcome.violation, None);
+}
+
 /// The rule that is found broken within so many worlds.
 fn broken_by(sabotage: Sabotage, seeds: u64) -> (&'static str, Report) {
     let report = search(1, seeds, Rates::USUAL, Some(sabotage));
