@@ -30,21 +30,27 @@ pub fn run(flags: &SimulateFlags, out: &mut impl Write) -> Result<Outcome, Failu
 
 fn fuzz(flags: &FuzzFlags, out: &mut impl Write) -> Result<Outcome, Failure> {
     let search = search(flags)?;
+    // What cannot be written is told before hours of worlds are played.
+    let record = flags
+        .record
+        .as_ref()
+        .map(|file| fs::File::create(file).with_context(|| format!("cannot write {}", file.display())));
+    let record = record.transpose()?;
     let clock = SystemClock::new();
     let stop = stop_when_interrupted()?;
     let progress = Progress::new(flags.seeds);
     let report = search.run(&stop, &|report| progress.tell(report)).context("the worlds cannot be played")?;
     progress.end();
     let took = clock.monotonic();
-    if let Some(file) = &flags.record {
-        let lines = recorded(&search, &report)?.record.lines.join("\n");
-        fs::write(file, lines + "\n").with_context(|| format!("cannot write {}", file.display()))?;
-    }
     match flags.output {
         FuzzFormat::Text => text(flags, &report, took, out),
         FuzzFormat::Json => writeln!(out, "{}", document(&report)),
     }
     .map_err(Failure::writing)?;
+    if let Some(mut file) = record {
+        let lines = recorded(&search, &report)?.record.lines.join("\n");
+        writeln!(file, "{lines}").context("cannot write the record")?;
+    }
     Ok(if report.found.is_some() { Outcome::RuleBroken } else { Outcome::Done })
 }
 

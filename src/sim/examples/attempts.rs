@@ -7,12 +7,10 @@ use std::hint::black_box;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use jiff::Timestamp;
 use poolwright_catalog::labels::{HOSTNAME, ZONE};
 use poolwright_catalog::{ResourceList, ResourceName};
 use poolwright_core::{
-    Namespaces, Node, Operator, Pod, PodKey, PodPhase, PodRole, PodSpec, PodTerm, Requirement, SpreadRule,
-    Uid, Weighted, Wishes,
+    Namespaces, Node, Operator, Pod, PodKey, PodSpec, PodTerm, Requirement, SpreadRule, Weighted, Wishes,
 };
 use poolwright_sim::scheduler::{Cluster, MayPreempt, Scheduler};
 
@@ -104,26 +102,10 @@ fn pod(name: &str, app: usize) -> Pod {
         .with(ResourceName::CPU, 2000)
         .with(ResourceName::MEMORY, 4 << 30)
         .with(ResourceName::PODS, 1);
-    Pod {
-        key: PodKey::new("default", name),
-        uid: Uid(name.to_owned()),
-        owner: None,
-        labels: BTreeMap::from([
-            ("app".to_owned(), format!("app{app}")),
-            ("tier".to_owned(), "web".to_owned()),
-        ]),
-        spec: PodSpec { requests, ..PodSpec::default() },
-        volumes: Vec::new(),
-        priority: 0,
-        scheduler: "default-scheduler".to_owned(),
-        group: None,
-        role: PodRole::Workload,
-        phase: PodPhase::Waiting,
-        reserved_for: Vec::new(),
-        nominated_node: None,
-        deleting_since: None,
-        created: Timestamp::UNIX_EPOCH,
-    }
+    let labels =
+        BTreeMap::from([("app".to_owned(), format!("app{app}")), ("tier".to_owned(), "web".to_owned())]);
+    let spec = PodSpec { requests, ..PodSpec::default() };
+    Pod { labels, ..Pod::waiting(PodKey::new("default", name), spec) }
 }
 
 fn selector(app: usize) -> Vec<Requirement> {

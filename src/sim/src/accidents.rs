@@ -220,19 +220,9 @@ impl Accidents {
         Some(chosen)
     }
 
-    /// How often things go wrong.
-    pub fn rates(&self) -> &Rates {
-        &self.rates
-    }
-
     /// From now on nothing goes wrong any more.
     pub fn end(&self) {
         self.inner.lock().unwrap_or_else(PoisonError::into_inner).over = true;
-    }
-
-    /// Whether nothing goes wrong any more.
-    pub fn is_over(&self) -> bool {
-        self.inner.lock().unwrap_or_else(PoisonError::into_inner).over
     }
 
     /// What went wrong so far, in order.

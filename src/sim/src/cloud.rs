@@ -63,7 +63,7 @@ pub struct Machine {
 pub enum CloudEvent {
     /// An instance was launched.
     Launched(Box<Machine>),
-    /// An instance was told to go; by whom.
+    /// An instance was told to go, or has died.
     Terminated {
         /// Its id.
         provider_id: String,
@@ -131,6 +131,16 @@ impl Cloud {
         let all = self.lock();
         let there = all.machines.iter().filter(|(_, one)| one.gone.is_none_or(|gone| gone > now));
         there.map(|(key, one)| (key.clone(), one.clone())).collect()
+    }
+
+    /// Whether this instance runs.
+    pub fn is_running(&self, provider_id: &str) -> bool {
+        self.lock().machines.values().any(|one| one.instance.provider_id == provider_id && one.gone.is_none())
+    }
+
+    /// The machine of this key, while it runs.
+    pub fn running(&self, key: &str) -> Option<Machine> {
+        self.lock().machines.get(key).filter(|one| one.gone.is_none()).cloned()
     }
 
     /// Labels that the node of this offering carries.

@@ -4,13 +4,19 @@ use std::time::Duration;
 
 use fastrand::Rng;
 
+/// Where a digest begins.
+pub(crate) const DIGEST: u64 = 0xcbf2_9ce4_8422_2325;
+
+/// A digest with more bytes in it (FNV-1a).
+pub(crate) fn digest(from: u64, bytes: impl IntoIterator<Item = u8>) -> u64 {
+    bytes.into_iter().fold(from, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3))
+}
+
 /// A number for a name under a seed, the same for ever: whoever draws from it is not moved by what others draw.
 pub fn number(seed: u64, name: &str, count: u64) -> u64 {
-    // FNV-1a, then the finaliser of SplitMix64 (Steele, Lea, Flood: Fast Splittable Pseudorandom Number Generators).
+    // Then the finaliser of SplitMix64 (Steele, Lea, Flood: Fast Splittable Pseudorandom Number Generators).
     let bytes = name.bytes().chain(count.to_le_bytes()).chain(seed.to_le_bytes());
-    let hash = bytes.fold(0xcbf2_9ce4_8422_2325, |hash: u64, byte| {
-        (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
-    });
+    let hash = digest(DIGEST, bytes);
     let mixed = (hash ^ (hash >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
     mixed ^ (mixed >> 31)

@@ -4,6 +4,7 @@ use std::collections::VecDeque;
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
 
+use crate::dice::{DIGEST, digest};
 use crate::time::Time;
 
 /// How many lines are kept unless all are.
@@ -38,7 +39,7 @@ pub struct Closed {
 impl Record {
     /// An empty one; it keeps the last lines only, unless told otherwise.
     pub fn new(time: Time, keep_all: bool) -> Self {
-        let inner = Inner { lines: VecDeque::new(), keep_all, count: 0, digest: 0xcbf2_9ce4_8422_2325 };
+        let inner = Inner { lines: VecDeque::new(), keep_all, count: 0, digest: DIGEST };
         Self { inner: Arc::new(Mutex::new(inner)), time }
     }
 
@@ -50,10 +51,7 @@ impl Record {
         let line = format!("{hours:02}:{minutes:02}:{seconds:02}.{millis:03} {line}");
         let mut inner = self.inner.lock().unwrap_or_else(PoisonError::into_inner);
         inner.count += 1;
-        inner.digest = line
-            .bytes()
-            .chain(*b"\n")
-            .fold(inner.digest, |digest, byte| (digest ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3));
+        inner.digest = digest(inner.digest, line.bytes().chain(*b"\n"));
         inner.lines.push_back(line);
         if !inner.keep_all && inner.lines.len() > LAST {
             inner.lines.pop_front();

@@ -39,8 +39,6 @@ pub struct Process {
     dead: AtomicBool,
     cut: AtomicBool,
     changed: Notify,
-    /// Mutations of it that were carried out.
-    pub mutations: AtomicU64,
 }
 
 impl Process {
@@ -52,7 +50,6 @@ impl Process {
             dead: AtomicBool::new(false),
             cut: AtomicBool::new(false),
             changed: Notify::new(),
-            mutations: AtomicU64::new(0),
         })
     }
 
@@ -165,7 +162,6 @@ impl Wire {
                 Some(Fate::Conflict) => Some(refusal(409)),
                 None | Some(Fate::Slow | Fate::AnswerLost) => {
                     if writes {
-                        wire.process.mutations.fetch_add(1, Ordering::Relaxed);
                         (wire.witness)(&wire.process, &method, &path);
                     }
                     Some(wire.serve(request).await)

@@ -1,11 +1,9 @@
 //! A trace's pods, placed on anything the catalogue offers.
 
-use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 
-use jiff::Timestamp;
-use poolwright_core::{Pod, PodKey, PodPhase, PodRole, Snapshot, Uid};
+use poolwright_core::{Pod, PodKey, Snapshot};
 
 use super::{Input, Offers, PodNames, pool};
 use crate::args::SharingMode;
@@ -70,21 +68,6 @@ fn unusable(what: &str, problems: &Problems) -> Failure {
 }
 
 fn waiting(pod: TracePod) -> Pod {
-    Pod {
-        spec: pod.spec(),
-        uid: Uid(pod.name.clone()),
-        owner: None,
-        volumes: Vec::new(),
-        labels: BTreeMap::new(),
-        key: PodKey::new("", pod.name),
-        priority: 0,
-        scheduler: "default-scheduler".to_owned(),
-        group: None,
-        role: PodRole::Workload,
-        phase: PodPhase::Waiting,
-        reserved_for: Vec::new(),
-        nominated_node: None,
-        deleting_since: None,
-        created: Timestamp::UNIX_EPOCH,
-    }
+    let spec = pod.spec();
+    Pod::waiting(PodKey::new("", pod.name), spec)
 }

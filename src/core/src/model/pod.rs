@@ -120,6 +120,27 @@ pub struct Pod {
 }
 
 impl Pod {
+    /// A pod that waits for the default scheduler and of which nothing is known but what it asks for. Its name is its UID.
+    pub fn waiting(key: PodKey, spec: PodSpec) -> Self {
+        Self {
+            uid: Uid(key.name.clone()),
+            key,
+            owner: None,
+            labels: BTreeMap::new(),
+            spec,
+            volumes: Vec::new(),
+            priority: 0,
+            scheduler: "default-scheduler".to_owned(),
+            group: None,
+            role: PodRole::Workload,
+            phase: PodPhase::Waiting,
+            reserved_for: Vec::new(),
+            nominated_node: None,
+            deleting_since: None,
+            created: Timestamp::UNIX_EPOCH,
+        }
+    }
+
     /// The key of the PodGroup that it belongs to.
     pub fn group_key(&self) -> Option<PodKey> {
         Some(PodKey::new(&self.key.namespace, self.group.as_ref()?))

@@ -16,7 +16,7 @@ use futures::channel::mpsc::UnboundedReceiver;
 use k8s_openapi::api::core::v1 as k8s;
 use poolwright_api::NodeClaim;
 use poolwright_core::index::ClusterIndex;
-use poolwright_core::{ClaimName, Pod, PodKey, Snapshot};
+use poolwright_core::{Pod, PodKey, Snapshot};
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
@@ -262,11 +262,6 @@ impl Cluster {
     /// Everything that the scheduler knows.
     pub fn view(&self) -> &Snapshot {
         self.index.view()
-    }
-
-    /// The claim of this name.
-    pub fn claim(&self, name: &ClaimName) -> Option<&NodeClaim> {
-        self.claims.get(&name.0)
     }
 
     pub(crate) fn pod(&self, key: &PodKey, uid: &str) -> Option<Arc<Pod>> {

@@ -8,8 +8,6 @@ use poolwright_provider_contract::TaintEffect;
 use serde_json::{Value, json};
 
 use super::{Cluster, Due, condition, pod_path, read};
-use crate::cloud::Machine;
-
 /// From joining to GPUs that can be asked for.
 const ADVERTISES: (u64, u64) = (2_000, 40_000);
 /// From a ready node to one without the taint of one that is not.
@@ -49,13 +47,8 @@ impl Cluster {
         }
     }
 
-    fn machine(&self, key: &str) -> Option<Machine> {
-        let (_, machine) = self.cloud.machines().into_iter().find(|(known, _)| known == key)?;
-        machine.gone.is_none().then_some(machine)
-    }
-
     pub(super) fn join(&mut self, key: &str) {
-        let Some(machine) = self.machine(key) else { return };
+        let Some(machine) = self.cloud.running(key) else { return };
         let request = &machine.request;
         let name = &request.claim;
         let mut labels = request.labels.clone();
@@ -87,7 +80,7 @@ impl Cluster {
     }
 
     pub(super) fn advertise(&mut self, key: &str) {
-        let Some(machine) = self.machine(key) else { return };
+        let Some(machine) = self.cloud.running(key) else { return };
         let room = &machine.request.offerings[0].allocatable;
         let gpus = room.get(ResourceName::NVIDIA_GPU).saturating_sub(machine.lacks);
         let room = quantities(&room.clone().with(ResourceName::NVIDIA_GPU, gpus));

@@ -42,9 +42,8 @@ impl Cluster {
     fn has_machine(&self, key: &PodKey, uid: &str) -> bool {
         let Some(pod) = self.pod(key, uid) else { return false };
         let PodPhase::Bound { node } = &pod.phase else { return false };
-        let id = self.index.view().nodes.get(node).and_then(|node| node.provider_id.clone());
-        let machines = self.cloud.machines();
-        machines.iter().any(|(_, one)| Some(&one.instance.provider_id) == id.as_ref() && one.gone.is_none())
+        let id = self.index.view().nodes.get(node).and_then(|node| node.provider_id.as_deref());
+        id.is_some_and(|id| self.cloud.is_running(id))
     }
 
     pub(super) fn start(&mut self, key: &PodKey, uid: &str) {

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use poolwright_api::names::NODEPOOL_LABEL;
+use poolwright_catalog::UsdPerHour;
 use poolwright_core::{Pool, PoolName};
 
 use super::{Memory, Scene};
@@ -15,7 +16,7 @@ pub(super) fn check(scene: &Scene<'_>, _: &mut Memory) -> Option<String> {
 
 fn passed(scene: &Scene<'_>, pool: &Pool) -> Option<String> {
     let PoolName(name) = &pool.name;
-    let mut nodes = 0_u64;
+    let (mut nodes, mut cost) = (0_u64, UsdPerHour::default());
     let mut held: BTreeMap<&str, u64> = BTreeMap::new();
     for claim in scene.cluster.claims.values() {
         let labels = claim.metadata.labels.as_ref();
@@ -24,6 +25,10 @@ fn passed(scene: &Scene<'_>, pool: &Pool) -> Option<String> {
         }
         nodes += 1;
         let Ok(model) = poolwright_intake::node_claim(claim) else { continue };
+        cost += match &model.launched {
+            Some(_) => model.current_offering().price.unwrap_or_default(),
+            None => model.offerings.iter().filter_map(|ranked| ranked.price).max().unwrap_or_default(),
+        };
         for resource in pool.limits.resources.keys() {
             let of = |ranked: &poolwright_core::RankedOffering| ranked.allocatable.get(resource.as_str());
             let most = match &model.launched {
@@ -35,6 +40,9 @@ fn passed(scene: &Scene<'_>, pool: &Pool) -> Option<String> {
     }
     if let Some(limit) = pool.limits.nodes.filter(|limit| nodes > *limit) {
         return Some(format!("pool {name} has {nodes} claims, and may have {limit}"));
+    }
+    if let Some(limit) = pool.limits.usd_per_hour.filter(|limit| cost > *limit) {
+        return Some(format!("pool {name} may cost {cost} $/h, and its limit is {limit}"));
     }
     pool.limits.resources.iter().find_map(|(resource, limit)| {
         let held = held.get(resource.as_str()).copied().unwrap_or(0);

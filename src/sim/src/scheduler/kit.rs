@@ -2,12 +2,11 @@
 
 use std::sync::Arc;
 
-use jiff::Timestamp;
 use poolwright_catalog::labels::{HOSTNAME, ZONE};
 use poolwright_catalog::{ResourceList, ResourceName};
 use poolwright_core::{
-    Effect, Namespaces, Node, NodeTerm, Operator, Pod, PodKey, PodPhase, PodRole, PodSpec, PodTerm,
-    Requirement, SpreadRule, Taint, Uid,
+    Effect, Namespaces, Node, NodeTerm, Operator, Pod, PodKey, PodPhase, PodSpec, PodTerm, Requirement,
+    SpreadRule, Taint,
 };
 
 use super::{Cluster, MayPreempt, Outcome, Scheduler};
@@ -17,23 +16,9 @@ pub struct Made(Pod);
 
 /// A pod that waits: one core and 1 GiB.
 pub fn pod(name: &str) -> Made {
-    Made(Pod {
-        key: PodKey::new("default", name),
-        uid: Uid(name.to_owned()),
-        owner: None,
-        labels: [("app".to_owned(), "web".to_owned())].into(),
-        spec: PodSpec { requests: room(1000, 1), ..PodSpec::default() },
-        volumes: Vec::new(),
-        priority: 0,
-        scheduler: "default-scheduler".to_owned(),
-        group: None,
-        role: PodRole::Workload,
-        phase: PodPhase::Waiting,
-        reserved_for: Vec::new(),
-        nominated_node: None,
-        deleting_since: None,
-        created: Timestamp::UNIX_EPOCH,
-    })
+    let spec = PodSpec { requests: room(1000, 1), ..PodSpec::default() };
+    let labels = [("app".to_owned(), "web".to_owned())].into();
+    Made(Pod { labels, ..Pod::waiting(PodKey::new("default", name), spec) })
 }
 
 impl Made {
