@@ -399,6 +399,20 @@ impl<'a> Company<'a> {
             })
     }
 
+    /// What keeps a pod off a node where these are, in words; `None` where nothing does.
+    pub fn keeps_off(&self, profile: usize, present: &Present) -> Option<&'static str> {
+        let newcomer = &self.profiles[profile];
+        if self.admits_one(profile, present) {
+            None
+        } else if present.keys().any(|other| newcomer.apart.contains(other)) {
+            Some("pod anti-affinity, its own or that of a pod there, keeps it off")
+        } else if self.may_meet(profile, present) {
+            Some("a topology spread over nodes, its own or that of a pod there, would not be kept")
+        } else {
+            Some("a host port it wants is taken there")
+        }
+    }
+
     /// Whether pods of a profile may come to a node where these are: at least one, and as many as [`Self::most`] and
     /// [`Self::tallies`] allow.
     pub fn admits(&self, profile: usize, present: &Present) -> bool {

@@ -9,7 +9,9 @@ use super::company::Company;
 use super::daemons::Daemons;
 use super::gpus::{Form, Sharing, Wish};
 use super::limits::Limits;
+use super::room::Rooms;
 use super::supply::{Admissions, Offer, PoolSupply, Standing, Supply};
+use super::topology::Pin;
 use super::volumes::{self, Resolved};
 use super::{UnplacedReason, words};
 use crate::model::{DaemonSet, NodeTerm, Operator, Pod, PodSpec, PoolName, Requirement, Snapshot};
@@ -64,6 +66,31 @@ impl Seen<'_, '_> {
         }
         None
     }
+}
+
+/// The first node that would hold pods of a class but for rules about other pods, and what the rule is.
+pub(super) fn kept_off(
+    class: &Class<'_>,
+    pin: &Pin,
+    rooms: &Rooms<'_>,
+    company: &Company<'_>,
+) -> Option<String> {
+    if class.profile == 0 && pin.is_empty() {
+        return None;
+    }
+    rooms.all.iter().find_map(|room| {
+        if !class.on_whole().fits(&room.free)
+            || rules::admits(class.spec, &room.labels, &room.taints).is_err()
+        {
+            return None;
+        }
+        let why = if pin.iter().all(|wanted| rules::matches(wanted, &room.labels)) {
+            company.keeps_off(class.profile, &room.present)?
+        } else {
+            "topology spread or pod affinity, its own or that of others, puts it elsewhere"
+        };
+        Some(format!("{} has room for it, but {why}", room.target))
+    })
 }
 
 fn unwelcome(rejection: &Rejection, set: &str, pool: &PoolName) -> String {

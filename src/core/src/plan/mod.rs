@@ -396,6 +396,13 @@ impl Scene<'_> {
         for (index, class) in classes.classes.iter().enumerate() {
             let Some(left) = outcome.left.get(index).filter(|left| !left.is_empty()) else { continue };
             let (reason, message) = seen.explain(class, outcome.limit[index]);
+            let pin = assigned.pin(&left[0].key);
+            let (reason, message) = match miss::kept_off(class, pin, &rooms, company) {
+                Some(kept) if reason == UnplacedReason::NoOfferingFits => {
+                    (UnplacedReason::TopologyRule, format!("{kept}; elsewhere: {message}"))
+                }
+                _ => (reason, message),
+            };
             unplaced.extend(left.iter().map(|pod| UnplacedPod {
                 pod: pod.key.clone(),
                 reason,

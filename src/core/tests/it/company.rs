@@ -3,7 +3,9 @@
 use std::collections::BTreeMap;
 
 use poolwright_core::plan::UnplacedReason;
-use poolwright_core::{DaemonSet, HostPort, Namespaces, Pod, PodRole, PodSpec, PodTerm, SpreadRule};
+use poolwright_core::{
+    DaemonSet, HostPort, Namespaces, NodeTerm, Pod, PodRole, PodSpec, PodTerm, SpreadRule,
+};
 
 use crate::kit::*;
 
@@ -215,8 +217,8 @@ fn a_pod_with_a_rule_and_one_that_it_only_counts_share_a_node_where_that_is_not_
 fn those_that_a_rule_counts_come_to_where_a_pod_with_it_is_planned_up_to_its_skew() {
     let stranger = |name: &str| Pod { labels: app_label("other"), ..spread(name, 2) };
     let web = ["b", "c", "d"].map(|name| labelled(name, "web"));
-    // There is one node with room for all, and nothing to buy.
-    let snapshot = with(cluster(aws(), []), [node("n", room(8, 32, 0))]);
+    // There is one node with room for all, one that has none, and nothing to buy.
+    let snapshot = with(cluster(aws(), []), [node("n", room(8, 32, 0)), node("full", room(0, 0, 0))]);
     let plan = planned(&with(snapshot.clone(), [stranger("a"), labelled("b", "web"), labelled("c", "web")]));
     assert_eq!(plan.placements.len(), 3, "{plan:?}");
     let plan = planned(&with(snapshot, [stranger("a")].into_iter().chain(web)));
@@ -273,6 +275,44 @@ fn where_no_node_is_there_yet_a_daemonsets_pod_on_the_first_one_keeps_nobody_awa
     let empty = || with(cluster(aws(), [pool("cpu")]), [web()]);
     assert_eq!(planned(&with(empty(), [spread("a", 1)])).claims.len(), 1);
     assert_eq!(planned(&with(empty(), ["a", "b"].map(|name| spread(name, 1)))).claims.len(), 2);
+}
+
+#[test]
+fn where_a_rule_looks_at_one_node_only_as_many_come_there_as_it_holds() {
+    let on_n = |name: &str| {
+        let mut pod = spread(name, 1);
+        pod.spec.node_selector.insert("kubernetes.io/hostname".into(), "n".into());
+        pod
+    };
+    let snapshot =
+        with(cluster(aws(), [pool("cpu")]), [node("n", room(8, 32, 0)), node("m", room(8, 32, 0))]);
+    let plan = planned(&with(snapshot.clone(), ["a", "b", "c"].map(on_n)));
+    assert_eq!((plan.placements.len(), plan.unplaced.len()), (3, 0), "{plan:?}");
+    // Where it may go to both, neither has more than one more than the other.
+    let on_both = |name: &str| {
+        let mut pod = spread(name, 1);
+        let both = [is_in("kubernetes.io/hostname", &["n", "m"])];
+        pod.spec.node_affinity = Some(vec![NodeTerm { requirements: both.into() }]);
+        pod
+    };
+    let plan = planned(&with(snapshot, ["a", "b"].map(on_both)));
+    let nodes: std::collections::BTreeSet<_> = plan.placements.iter().map(|placed| &placed.target).collect();
+    assert_eq!(nodes.len(), 2, "{plan:?}");
+}
+
+#[test]
+fn who_is_kept_off_a_node_with_room_by_rules_about_others_is_told_so() {
+    let mut wants = with_port("a", 80, None);
+    wants.spec.node_selector.insert("kubernetes.io/hostname".into(), "n".into());
+    let running = bound(with_port("r", 80, None), "n");
+    let snapshot = with(cluster(aws(), [pool("cpu")]), [node("n", room(4, 16, 0))]);
+    let plan = planned(&with(with(snapshot, [running]), [wants]));
+    assert_eq!(plan.unplaced[0].reason, UnplacedReason::TopologyRule);
+    let message = &plan.unplaced[0].message;
+    assert!(
+        message.starts_with("node `n` has room for it, but a host port it wants is taken there; "),
+        "{message}"
+    );
 }
 
 #[test]

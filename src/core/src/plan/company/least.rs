@@ -1,13 +1,14 @@
 //! The node with fewest: how many pods a spread counts there, whatever else happens.
 //!
 //! A node that is still to join counts as well, with the pods that DaemonSets put on it and no others. So in most clusters
-//! the least is zero: only where such pods are counted, or no node that the rule looks at can be bought, is it more.
+//! the least is zero: only where such pods are counted, or no node that the rule looks at can be bought, is it more. Where a
+//! rule looks at one node only, that one has fewest however many come.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use poolwright_catalog::labels::HOSTNAME;
 
-use super::{Company, Present, Spread, join};
+use super::{Company, Present, Spread, join, tallies};
 use crate::model::{PodSpec, Snapshot, Taint};
 use crate::plan::daemons::Daemons;
 use crate::plan::room::Rooms;
@@ -96,7 +97,12 @@ impl<'a> Company<'a> {
                 let few = spread.rule.min_domains.is_some_and(|wanted| counts.len() < wanted as usize);
                 // Where the rule sees no node yet, the first that is bought is the one with fewest.
                 let there = counts.values().copied().min().unwrap_or(u64::MAX);
-                least = if few { 0 } else { least.min(there) };
+                let alone = to_buy.is_none() && counts.len() == 1;
+                least = match (few, alone) {
+                    (true, _) => 0,
+                    (false, true) => least.min(tallies::UNLIMITED),
+                    (false, false) => least.min(there),
+                };
             }
             all.push(if least == u64::MAX { 0 } else { least });
         }
