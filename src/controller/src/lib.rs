@@ -23,6 +23,7 @@ mod executor;
 #[cfg(test)]
 mod fake_api;
 mod fence;
+mod gate;
 mod http;
 mod inventory;
 mod kinds;
@@ -52,12 +53,12 @@ use poolwright_core::index::Change;
 use poolwright_core::setbacks::Setbacks;
 use poolwright_provider_contract::CloudProvider;
 use tokio::net::TcpListener;
-use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::AbortOnDropHandle;
 use tracing::info;
 
 pub use config::Config;
+pub use gate::{Gate, Gates};
 pub use leader::LeaseSettings;
 pub use planner::{Spawner, blocking_threads};
 pub use poolwright_core::lifecycle::Placement;
@@ -65,6 +66,7 @@ pub use poolwright_core::lifecycle::Placement;
 use clock::{SharedClock, SystemClock};
 use events::{Events, write_events};
 use executor::Executor;
+use gate::Tasks;
 use http::Endpoints;
 use inventory::{CATALOGUES, Inventory};
 use kinds::{
@@ -88,12 +90,14 @@ pub struct Environment {
     pub clock: SharedClock,
     /// Where plans are computed.
     pub spawner: Spawner,
+    /// Where the process is stopped and goes on.
+    pub gates: Gates,
 }
 
 impl Default for Environment {
-    /// The machine's clocks, and tokio's threads for blocking work.
+    /// The machine's clocks, tokio's threads for blocking work, and nothing that stops us.
     fn default() -> Self {
-        Self { clock: SystemClock::shared(), spawner: blocking_threads() }
+        Self { clock: SystemClock::shared(), spawner: blocking_threads(), gates: Gates::default() }
     }
 }
 
@@ -119,7 +123,7 @@ pub async fn run_in(
     shutdown: impl Future<Output = ()>,
 ) -> anyhow::Result<()> {
     config.check()?;
-    let Environment { clock, spawner } = environment;
+    let Environment { clock, spawner, gates } = environment;
     let providers = Providers::new(providers)?;
     let metrics = Metrics::new()?.with_process()?;
     let config = Arc::new(config);
@@ -140,6 +144,7 @@ pub async fn run_in(
         metrics.clone(),
         clock.clone(),
         config.act_concurrency,
+        gates.clone(),
     );
     let kinds = [
         Pods::NAME,
@@ -189,7 +194,7 @@ pub async fn run_in(
 
     // Ends in two steps: first no new work, then, when calls on their way have ended, leadership and the rest.
     let (stop, release) = (CancellationToken::new(), CancellationToken::new());
-    let mut background = JoinSet::new();
+    let mut background = Tasks::new(gates.clone());
     let endpoints = Endpoints { metrics: metrics.clone(), unsynced: unsynced_watch };
     if let Some(listener) = listener {
         let release = release.clone();
@@ -244,8 +249,8 @@ pub async fn run_in(
     background.spawn(inventory.node_classes(client));
 
     // Ends with us, also where we are dropped: nobody may hold a lease for a controller that is gone.
-    let election = AbortOnDropHandle::new(tokio::spawn(elector.run(release.clone())));
-    let mut loops = JoinSet::new();
+    let election = AbortOnDropHandle::new(tokio::spawn(gates.clone().pass(elector.run(release.clone()))));
+    let mut loops = Tasks::new(gates.clone());
     loops.spawn(status::keep(executor.clone(), world.clone(), ready.clone(), stop.clone()));
     loops.spawn(budgets::tell(executor.clone(), world.clone(), ready.clone(), stop.clone()));
     loops.spawn(

@@ -24,6 +24,8 @@ pub struct Rates {
     pub conflict: u32,
     /// A request that is carried out, and the answer is lost.
     pub answer_lost: u32,
+    /// A request that writes, after which its sender stands still for a while, as a process that is stopped does.
+    pub paused: u32,
     /// An event of a watch after which the watch ends.
     pub watch_ends: u32,
     /// An event of a watch that comes late, and all after it.
@@ -59,6 +61,7 @@ impl Rates {
         refused: 0,
         conflict: 0,
         answer_lost: 0,
+        paused: 0,
         watch_ends: 0,
         watch_stalls: 0,
         watch_repeats: 0,
@@ -81,6 +84,7 @@ impl Rates {
         refused: 15,
         conflict: 15,
         answer_lost: 15,
+        paused: 3,
         watch_ends: 5,
         watch_stalls: 10,
         watch_repeats: 10,
@@ -105,6 +109,7 @@ impl Rates {
             refused: scale(self.refused),
             conflict: scale(self.conflict),
             answer_lost: scale(self.answer_lost),
+            paused: scale(self.paused),
             watch_ends: scale(self.watch_ends),
             watch_stalls: scale(self.watch_stalls),
             watch_repeats: scale(self.watch_repeats),

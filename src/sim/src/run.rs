@@ -6,7 +6,7 @@ use std::sync::atomic::AtomicU64;
 use std::time::Duration;
 
 use jiff::{SignedDuration, Timestamp};
-use poolwright_controller::{Config, Environment};
+use poolwright_controller::{Config, Environment, Gates};
 use serde_json::Value;
 use tokio::task::JoinHandle;
 
@@ -265,7 +265,9 @@ impl World {
         // Worlds last hours: what was out of stock is tried again within that.
         config.setback_most = Duration::from_mins(10);
         // In line: the solver is part of this thread, and virtual time stands still meanwhile.
-        let environment = Environment { clock: clock.clone(), spawner: Arc::new(|work| work()) };
+        let gates = Gates::simulated(process.clone());
+        let environment =
+            Environment { clock: clock.clone(), spawner: Arc::new(|work| work()), gates: gates.clone() };
         self.record.say(format_args!("{}.{} starts", process.identity, process.incarnation));
         let client = wire.client();
         let run = poolwright_controller::run_in(
@@ -275,7 +277,7 @@ impl World {
             vec![provider],
             std::future::pending(),
         );
-        self.replicas[replica] = Some(Replica { process, clock, task: tokio::spawn(run) });
+        self.replicas[replica] = Some(Replica { process, clock, task: tokio::spawn(gates.pass(run)) });
     }
 
     /// A controller that ended by itself has a bug.

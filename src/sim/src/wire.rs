@@ -4,14 +4,16 @@
 //! call was given up. It is never longer on its way than [`LATEST`], which is below the margin by which a leader gives up its
 //! claim before its Lease ends: what TCP may deliver later than that, no client can take back.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::task::{Context, Waker};
 use std::time::Duration;
 
 use axum::body::{Body, Bytes};
 use axum::http::{Method, Request, Response, header};
 use futures::StreamExt;
 use kube::Client;
+use poolwright_controller::Gate;
 use tokio::sync::{Notify, oneshot};
 use tokio::time::{sleep, timeout};
 use tower::service_fn;
@@ -39,6 +41,19 @@ pub struct Process {
     dead: AtomicBool,
     cut: AtomicBool,
     changed: Notify,
+    /// While it stands still: the tasks that wanted to go on meanwhile.
+    still: Mutex<Option<Vec<Waker>>>,
+}
+
+impl Gate for Process {
+    fn is_open(&self, context: &mut Context<'_>) -> bool {
+        let mut still = self.still.lock().unwrap_or_else(PoisonError::into_inner);
+        let Some(tasks) = &mut *still else { return true };
+        if !tasks.iter().any(|task| task.will_wake(context.waker())) {
+            tasks.push(context.waker().clone());
+        }
+        false
+    }
 }
 
 impl Process {
@@ -50,7 +65,22 @@ impl Process {
             dead: AtomicBool::new(false),
             cut: AtomicBool::new(false),
             changed: Notify::new(),
+            still: Mutex::new(None),
         })
+    }
+
+    /// It stands still: nothing of it goes on, and its clocks do.
+    fn pause(&self) {
+        self.still.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert_default();
+    }
+
+    /// It goes on, with what comes first by dice.
+    fn resume(&self, dice: &mut Dice) {
+        let tasks = self.still.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let mut tasks = tasks.unwrap_or_default();
+        while !tasks.is_empty() {
+            tasks.swap_remove(dice.below(tasks.len())).wake();
+        }
     }
 
     /// It is gone: whatever of it is still about reaches nobody.
@@ -115,6 +145,8 @@ enum Fate {
     Refused(u16),
     Conflict,
     AnswerLost,
+    /// It arrives, and its sender stands still so long.
+    Paused(Duration),
 }
 
 #[derive(Debug, thiserror::Error)]
@@ -148,6 +180,9 @@ impl Wire {
         let fate = self.fate(&method);
         let way = self.way(fate);
         let (answer, answered) = oneshot::channel();
+        if let Some(Fate::Paused(length)) = fate {
+            self.stand_still(length);
+        }
         let wire = self.clone();
         // On its own: it goes on when the caller is gone.
         tokio::spawn(async move {
@@ -160,7 +195,7 @@ impl Wire {
                 }
                 Some(Fate::Refused(code)) => Some(refusal(code)),
                 Some(Fate::Conflict) => Some(refusal(409)),
-                None | Some(Fate::Slow | Fate::AnswerLost) => {
+                None | Some(Fate::Slow | Fate::AnswerLost | Fate::Paused(_)) => {
                     if writes {
                         (wire.witness)(&wire.process, &method, &path);
                     }
@@ -173,8 +208,8 @@ impl Wire {
             let tells = writes && !(path.contains("/leases/") && code == 200);
             if tells || fate.is_some() {
                 let how = if lost { " (the answer is lost)" } else { "" };
-                let fault =
-                    if matches!(fate, None | Some(Fate::AnswerLost | Fate::Slow)) { "" } else { " !" };
+                let refused = matches!(fate, Some(Fate::Refused(_) | Fate::Conflict | Fate::Lost));
+                let fault = if refused { " !" } else { "" };
                 wire.say(&method, &path, &format!("{code}{how}{fault}"));
             }
             sleep(way).await;
@@ -190,6 +225,20 @@ impl Wire {
         }
         let response = timeout(SILENCE, answered).await.ok().and_then(Result::ok).flatten().ok_or(Reset)?;
         Ok(self.watched(response))
+    }
+
+    fn stand_still(&self, length: Duration) {
+        let Process { identity, incarnation, .. } = &*self.process;
+        self.record.say(format_args!("{identity}.{incarnation} stands still for {} ms", length.as_millis()));
+        self.process.pause();
+        let mut dice = Dice::nth(self.seed, "resume", self.sent.load(Ordering::Relaxed));
+        let wire = self.clone();
+        tokio::spawn(async move {
+            sleep(length).await;
+            let Process { identity, incarnation, .. } = &*wire.process;
+            wire.record.say(format_args!("{identity}.{incarnation} goes on"));
+            wire.process.resume(&mut dice);
+        });
     }
 
     async fn serve(&self, request: Request<kube::client::Body>) -> Response<Body> {
@@ -221,6 +270,7 @@ impl Wire {
     fn fate(&self, method: &Method) -> Option<Fate> {
         self.accidents.at(Site::Request, |rates, dice| {
             let code = *dice.pick(&[429, 500, 503]).unwrap_or(&500);
+            let pause = span(dice, 1_000, 60_000);
             let update = [Method::PUT, Method::PATCH].contains(method);
             one_of(
                 dice,
@@ -231,6 +281,7 @@ impl Wire {
                     (rates.refused, Fate::Refused(code)),
                     (if update { rates.conflict } else { 0 }, Fate::Conflict),
                     (rates.answer_lost, Fate::AnswerLost),
+                    (if *method == Method::GET { 0 } else { rates.paused }, Fate::Paused(pause)),
                 ],
             )
         })

@@ -35,6 +35,7 @@ use outcome::Outcome;
 
 use crate::clock::SharedClock;
 use crate::events::{Events, Saying};
+use crate::gate::Gates;
 use crate::metrics::Metrics;
 use crate::providers::Providers;
 use crate::signal::Receiver;
@@ -59,6 +60,7 @@ pub struct Executor {
     pub clock: SharedClock,
     lanes: Lanes,
     tasks: TaskTracker,
+    gates: Gates,
     permits: Arc<Semaphore>,
 }
 
@@ -95,6 +97,7 @@ impl Executor {
         metrics: Metrics,
         clock: SharedClock,
         concurrency: usize,
+        gates: Gates,
     ) -> Arc<Self> {
         Arc::new(Self {
             client,
@@ -106,6 +109,7 @@ impl Executor {
             clock,
             lanes: Lanes::default(),
             tasks: TaskTracker::new(),
+            gates,
             permits: Arc::new(Semaphore::new(concurrency)),
         })
     }
@@ -126,7 +130,8 @@ impl Executor {
             }
             let Some(in_lane) = self.lanes.enter(&lane) else { continue };
             let executor = self.clone();
-            self.tasks.spawn(async move { executor.work(in_lane, &lane, actions).await });
+            let work = async move { executor.work(in_lane, &lane, actions).await };
+            self.tasks.spawn(self.gates.clone().pass(work));
         }
     }
 

@@ -15,6 +15,7 @@ use serde_json::{Value, json};
 use super::*;
 use crate::clock::testing::TestClock;
 use crate::fake_api::{FakeApi, Fault};
+use crate::gate::Gates;
 use crate::leader::LeaderClaim;
 use crate::leader::testing::granted;
 use crate::providers::class_key;
@@ -82,8 +83,17 @@ impl Scene {
         let world = World::new(BatchWindow::default(), Setbacks::default(), clock.clone());
         let (events, _queue) = Events::new(clock.clone(), metrics.clone());
         let api = FakeApi::default();
-        let executor =
-            Executor::new(api.client(), writer, world.clone(), providers, events, metrics, clock, 4);
+        let executor = Executor::new(
+            api.client(),
+            writer,
+            world.clone(),
+            providers,
+            events,
+            metrics,
+            clock,
+            4,
+            Gates::default(),
+        );
         Self { api, cloud, world, executor, leader, clock: test_clock }
     }
 
