@@ -15,7 +15,7 @@ export POOLWRIGHT_CACHE CARGO_TARGET_DIR PYTHONDONTWRITEBYTECODE
 
 # Runs a command with the pinned tools found.
 WITH_TOOLS := python3 tests/tools.py run
-# KUBERNETES=1.33 runs e2e, differential, realise and demo on that version instead of the newest.
+# KUBERNETES=1.33 runs e2e, differential, realise and demo-cluster on that version instead of the newest.
 ifneq ($(KUBERNETES),)
 WITH_TOOLS := KUBEBUILDER_ASSETS="$$(python3 tests/control-plane/build.py --kubernetes $(KUBERNETES) --print)" $(WITH_TOOLS)
 # No older one has PodGroups.
@@ -24,18 +24,22 @@ endif
 # The tests that start a control plane, as arguments of cargo test.
 E2E := $(patsubst tests/plane/tests/%.rs,--test %,$(sort $(filter-out $(NEWEST_ONLY),$(wildcard tests/plane/tests/*.rs))))
 
-.PHONY: help demo test build lint unit control-plane e2e differential bench bench-mix bench-scale realise crds clean
+.PHONY: help demo demo-cluster test build lint unit control-plane e2e differential bench bench-mix bench-scale realise crds clean
 
 help: ## this list
 	@echo "make <target>:"
 	@sed -n 's/^\([a-z0-9-]*\):.*## \(.*\)/  \1\t\2/p' $(MAKEFILE_LIST) | expand -t 18
 
-demo: control-plane ## a real control plane, real GPU pods, nodes bought and given back; KEEP=1 leaves it running
+demo: ## the main job in a simulated cluster: pods of a real GPU trace, nodes bought for them and given back
 	@echo "Building Poolwright for the demo (about 5 min cold, on two cores; then seconds)"
 	@# One small test is built along: with it cargo takes the same features of our dependencies as `make test` does,
 	@# and whoever runs both compiles them once.
 	@$(WITH_TOOLS) cargo build --locked --workspace --bins --test architecture
-	@KEEP="$(KEEP)" $(WITH_TOOLS) "$(CARGO_TARGET_DIR)/debug/poolwright-demo"
+	@$(WITH_TOOLS) "$(CARGO_TARGET_DIR)/debug/poolwright-demo"
+
+demo-cluster: control-plane ## the same on a real control plane, in real time; KEEP=1 leaves it running
+	@$(WITH_TOOLS) cargo build --locked --workspace --bins --test architecture
+	@KEEP="$(KEEP)" $(WITH_TOOLS) "$(CARGO_TARGET_DIR)/debug/poolwright-demo" --cluster
 
 test: ## everything that continuous integration checks; the last lines count what passed
 	@python3 tests/run.py

@@ -6,9 +6,10 @@ this machine is counted as skipped and named with its cause; nothing is left out
 `N passed, N failed` (and `, N skipped` where something could not run); the exit code is 1 if anything failed.
 
     run.py              all stages
-    run.py NAME...      these stages, of: format clippy deny advisories control-plane backend tests
+    run.py NAME...      these stages, of: format clippy deny advisories control-plane backend tests worlds
 """
 
+import json
 import os
 import re
 import subprocess
@@ -27,6 +28,8 @@ FAILED_TEST = re.compile(r"^test (.+) \.\.\. FAILED$")
 IGNORED_TEST = re.compile(r"^test (.+) \.\.\. ignored")
 # "Running tests/plan.rs (.../deps/plan-0123)", "Running unittests src/lib.rs (.../deps/poolwright_core-0123)".
 RUNNING = re.compile(r"^\s*Running (?:unittests )?(\S+) \(.*?([^/]+)-[0-9a-f]+(?:\.exe)?\)$")
+# Simulated worlds that are played.
+WORLDS = 1000
 DOC_TESTS = re.compile(r"^\s*Doc-tests (\S+)$")
 
 
@@ -155,6 +158,38 @@ def test(stage: Stage, what: list[str]) -> None:
         stage.notes.append("failed: cargo test reported no test at all, so nothing was proven")
 
 
+def worlds(stage: Stage) -> None:
+    """A thousand simulated worlds on a bad day, with the release build."""
+    code = stream(["cargo", "build", "--locked", "--release", "-p", "poolwright-cli"], tools.environment())
+    if code != 0:
+        stage.failed = 1
+        stage.notes.append("failed: the release build")
+        return
+    binary = target() / "release" / "poolwright"
+    told = ""
+
+    def keep(line: str) -> None:
+        nonlocal told
+        told = line
+
+    started = time.monotonic()
+    code = stream([str(binary), "simulate", "fuzz", "--seeds", str(WORLDS)], tools.environment(), keep)
+    stage.parts.append(f"{told}, {time.monotonic() - started:.0f} s")
+    played = re.match(r"(\d+) worlds, .*: no rule was broken", told)
+    if code == 0 and played and int(played[1]) == WORLDS:
+        stage.passed = 1
+    else:
+        stage.failed = 1
+        stage.notes.append("failed: poolwright simulate fuzz (it says above which seed, and how to play it again)")
+
+
+def target() -> Path:
+    """Where cargo builds."""
+    found = subprocess.run(["cargo", "metadata", "--locked", "--no-deps", "--format-version", "1"], cwd=ROOT,
+                           capture_output=True, text=True, check=True)
+    return Path(json.loads(found.stdout)["target_directory"])
+
+
 STAGES = {
     "format": format_stage,
     "clippy": clippy,
@@ -163,6 +198,7 @@ STAGES = {
     "control-plane": control_plane,
     "backend": backend,
     "tests": cargo_test,
+    "worlds": worlds,
 }
 
 

@@ -24,7 +24,8 @@ pub struct Rates {
     pub conflict: u32,
     /// A request that is carried out, and the answer is lost.
     pub answer_lost: u32,
-    /// A request that writes, after which its sender stands still for a while, as a process that is stopped does.
+    /// A request that writes, after which its sender stands still for a while, as a process that is stopped does; a tenth of
+    /// that for renewals of the lead.
     pub paused: u32,
     /// An event of a watch after which the watch ends.
     pub watch_ends: u32,
@@ -84,7 +85,7 @@ impl Rates {
         refused: 15,
         conflict: 15,
         answer_lost: 15,
-        paused: 3,
+        paused: 20,
         watch_ends: 5,
         watch_stalls: 10,
         watch_repeats: 10,

@@ -177,7 +177,7 @@ impl Wire {
         let method = request.method().clone();
         let path = request.uri().path().to_owned();
         let writes = method != Method::GET;
-        let fate = self.fate(&method);
+        let fate = self.fate(&method, &path);
         let way = self.way(fate);
         let (answer, answered) = oneshot::channel();
         if let Some(Fate::Paused(length)) = fate {
@@ -242,8 +242,8 @@ impl Wire {
     }
 
     async fn serve(&self, request: Request<kube::client::Body>) -> Response<Body> {
-        let is_lease = *request.method() == Method::PUT && request.uri().path().contains("/leases/");
-        if !(is_lease && self.sabotage == Some(Sabotage::LeaseConflictsSwallowed)) {
+        let renews = *request.method() == Method::PUT && request.uri().path().contains("/leases/");
+        if !(renews && self.sabotage == Some(Sabotage::LeaseConflictsSwallowed)) {
             return self.server.serve(request).await;
         }
         let (parts, body) = request.into_parts();
@@ -267,10 +267,17 @@ impl Wire {
         }
     }
 
-    fn fate(&self, method: &Method) -> Option<Fate> {
+    fn fate(&self, method: &Method, path: &str) -> Option<Fate> {
+        let is_lease = path.contains("/leases/");
         self.accidents.at(Site::Request, |rates, dice| {
             let code = *dice.pick(&[429, 500, 503]).unwrap_or(&500);
             let pause = span(dice, 1_000, 60_000);
+            // Most of what is written are renewals, and in the midst of other work it does more harm.
+            let paused = match *method {
+                Method::GET => 0,
+                _ if is_lease => rates.paused / 10,
+                _ => rates.paused,
+            };
             let update = [Method::PUT, Method::PATCH].contains(method);
             one_of(
                 dice,
@@ -281,7 +288,7 @@ impl Wire {
                     (rates.refused, Fate::Refused(code)),
                     (if update { rates.conflict } else { 0 }, Fate::Conflict),
                     (rates.answer_lost, Fate::AnswerLost),
-                    (if *method == Method::GET { 0 } else { rates.paused }, Fate::Paused(pause)),
+                    (paused, Fate::Paused(pause)),
                 ],
             )
         })

@@ -141,6 +141,17 @@ impl ApiServer {
         }
     }
 
+    /// Where an object is created, from its `apiVersion`, `kind` and namespace; `None` where there is no such kind.
+    pub fn collection(&self, object: &Value) -> Option<String> {
+        let state = self.lock();
+        let is = |kind: &&Kind| object["apiVersion"] == kind.api_version() && object["kind"] == kind.kind;
+        let kind = state.kinds.iter().find(is)?;
+        let root = if kind.group.is_empty() { "api" } else { "apis" };
+        let namespace = object["metadata"]["namespace"].as_str().unwrap_or("default");
+        let place = if kind.namespaced { format!("namespaces/{namespace}/") } else { String::new() };
+        Some(format!("/{root}/{}/{place}{}", kind.api_version(), kind.plural))
+    }
+
     /// Deletes what has lost its last owner, and ends the deletion of what waits for its dependents. Returns whether there was
     /// anything to do.
     pub fn collect_garbage(&self) -> bool {

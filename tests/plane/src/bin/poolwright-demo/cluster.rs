@@ -7,7 +7,7 @@ use anyhow::Context;
 use futures::{StreamExt, TryStreamExt, stream};
 use k8s_openapi::api::core::v1::{Node, Pod};
 use kube::api::{DeleteParams, ListParams, PostParams};
-use kube::{Api, Client};
+use kube::{Api, Client, ResourceExt};
 use poolwright_api::NodeClaim;
 use poolwright_plane::trace::TracePod;
 
@@ -117,11 +117,15 @@ impl Cluster {
 
     /// Deletes all pods.
     pub async fn delete_pods(&self) -> anyhow::Result<()> {
-        self.pods
-            .delete_collection(&DeleteParams::default(), &ListParams::default())
+        let names: Vec<String> =
+            self.pods.list(&ListParams::default()).await?.iter().map(ResourceExt::name_any).collect();
+        let how = DeleteParams::default();
+        stream::iter(&names)
+            .map(|name| self.pods.delete(name, &how))
+            .buffer_unordered(CONCURRENCY)
+            .try_for_each(async |_| Ok(()))
             .await
-            .context("deleting pods")?;
-        Ok(())
+            .context("deleting pods")
     }
 
     /// What is there now.

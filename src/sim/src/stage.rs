@@ -1,0 +1,117 @@
+//! A world without a script: one controller, a good day, and whoever holds it acts through a client as in any cluster.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::http::Method;
+use jiff::Timestamp;
+use kube::Client;
+use poolwright_catalog::Catalogue;
+use poolwright_controller::{Config, Environment, Gates};
+use serde_json::Value;
+use tokio::task::JoinHandle;
+
+use crate::accidents::{Accidents, Rates};
+use crate::api::ApiServer;
+use crate::cloud::{Cloud, CloudOf};
+use crate::cluster::Cluster;
+use crate::dice::Dice;
+use crate::record::Record;
+use crate::time::{MachineClock, Time};
+use crate::wire::{Process, Wire};
+
+/// Who leads.
+const IDENTITY: &str = "controller";
+
+/// A cluster that exists in memory, and its own time. Everything in it ends when it is dropped with its runtime.
+pub struct Stage {
+    server: ApiServer,
+    cloud: Arc<Cloud>,
+    time: Time,
+    cluster: JoinHandle<()>,
+    controller: JoinHandle<anyhow::Result<()>>,
+}
+
+/// Runs what is done on a stage, on a clock that jumps to the next moment at which something happens.
+///
+/// Errors: a runtime that cannot be made.
+pub fn play<T>(act: impl AsyncFnOnce() -> T) -> std::io::Result<T> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build()?;
+    let done = runtime.block_on(act());
+    runtime.shutdown_background();
+    Ok(done)
+}
+
+impl Stage {
+    /// A cluster in which every node class sells this. The seed decides how long things take. To be called inside [`play`].
+    pub fn start(catalogue: Arc<Catalogue>, seed: u64) -> Self {
+        let time = Time::starting(Timestamp::from_second(1_780_000_000).unwrap_or_default());
+        let record = Record::new(time, false);
+        let accidents = Accidents::new(seed, Rates::NONE, None);
+        let server = ApiServer::new(&poolwright_api::crds(), Arc::new(move || time.now()));
+        let cloud = Cloud::new(catalogue, time, accidents.clone(), record.clone(), seed);
+        let dice = Dice::new(seed, "cluster");
+        let mut cluster = Cluster::new(server.clone(), cloud.clone(), time, record.clone(), dice, Vec::new());
+        let cluster = tokio::spawn(async move {
+            loop {
+                cluster.step().await;
+            }
+        });
+        let process = Process::new(IDENTITY, 1);
+        let wire = Wire {
+            server: server.clone(),
+            process: process.clone(),
+            accidents,
+            seed,
+            sent: Arc::default(),
+            record,
+            witness: Arc::new(|_, _, _| ()),
+            sabotage: None,
+        };
+        let provider = Arc::new(CloudOf { cloud: cloud.clone(), process, sabotage: None });
+        let mut config = Config::new(IDENTITY, "default");
+        config.http = None;
+        // In line: the solver is part of this thread, and virtual time stands still meanwhile.
+        let environment = Environment {
+            clock: Arc::new(MachineClock::new(time)),
+            spawner: Arc::new(|work| work()),
+            gates: Gates::default(),
+        };
+        let shutdown = std::future::pending();
+        let run = poolwright_controller::run_in(environment, config, wire.client(), vec![provider], shutdown);
+        Self { server, cloud, time, cluster, controller: tokio::spawn(run) }
+    }
+
+    /// A client of the API server, for who acts here.
+    pub fn client(&self) -> Client {
+        self.server.client()
+    }
+
+    /// Creates an object. Errors: what the API server refuses, in its words.
+    pub fn create(&self, object: &Value) -> Result<Value, String> {
+        let path = self
+            .server
+            .collection(object)
+            .ok_or_else(|| format!("{} {} is no kind of this world", object["apiVersion"], object["kind"]))?;
+        let (code, answer) = self.server.ask(&Method::POST, &path, "application/json", object);
+        if (200..300).contains(&code) {
+            return Ok(answer);
+        }
+        Err(answer["message"].as_str().map_or_else(|| answer.to_string(), str::to_owned))
+    }
+
+    /// How many instances run.
+    pub fn instances(&self) -> usize {
+        self.cloud.machines().len()
+    }
+
+    /// For how long it has been going on, in its own time.
+    pub fn elapsed(&self) -> Duration {
+        self.time.elapsed()
+    }
+
+    /// Whether the controller and all around it still run; they never end by themselves.
+    pub fn is_alive(&self) -> bool {
+        !self.cluster.is_finished() && !self.controller.is_finished()
+    }
+}
