@@ -31,17 +31,15 @@ const ARROWS: [(&str, &[&str]); 11] = [
         ],
     ),
     ("poolwright-sim", &["api", "catalog", "controller", "core", "intake", "provider-contract"]),
-    ("poolwright-plane", &["api"]),
+    // The demo sells the catalogue in a simulated world.
+    ("poolwright-plane", &["api", "catalog", "sim"]),
 ];
 
 /// Arrows that only tests may take, beside those above.
 const ARROWS_OF_TESTS: [(&str, &[&str]); 1] = [
     // The provider's conformance on a real API server, where the test is the controller's stand-in, and the whole loop;
     // and plans made in the test itself, which the real scheduler then carries out.
-    (
-        "poolwright-plane",
-        &["catalog", "controller", "core", "intake", "provider-contract", "provider-kwok", "sim", "solver"],
-    ),
+    ("poolwright-plane", &["controller", "core", "intake", "provider-contract", "provider-kwok", "solver"]),
 ];
 
 /// The rooms that decide: plain functions of their arguments, which no cluster, clock or cloud can reach.
