@@ -109,8 +109,17 @@ impl Progress {
     }
 
     fn tell(&self, report: &Report) {
-        if self.shown {
-            eprint!("\r{} of {} worlds, {} accidents", report.seeds, self.seeds, report.accidents);
+        match &report.broken {
+            Some((seed, violation)) if report.tried == 0 => {
+                eprintln!("{}seed {seed}: broken: {violation}", if self.shown { "\r\x1b[K" } else { "" });
+            }
+            Some(_) if self.shown => {
+                eprint!("\rleaving out accidents that are not needed: {} worlds played for it", report.tried);
+            }
+            None if self.shown => {
+                eprint!("\r{} of {} worlds, {} accidents", report.seeds, self.seeds, report.accidents);
+            }
+            _ => {}
         }
     }
 

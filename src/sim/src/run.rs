@@ -78,9 +78,16 @@ pub struct Outcome {
 ///
 /// Errors: a runtime that cannot be made.
 pub fn run(setup: &Setup) -> std::io::Result<Outcome> {
+    run_until(setup, Duration::MAX)
+}
+
+/// The same, of which no more than this is played: what comes after it is as if it did not break any rule.
+///
+/// Errors: a runtime that cannot be made.
+pub fn run_until(setup: &Setup, until: Duration) -> std::io::Result<Outcome> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build()?;
     // Made inside: outside of the runtime it is still the machine's time.
-    let outcome = runtime.block_on(async { World::new(setup).play().await });
+    let outcome = runtime.block_on(async { World::new(setup).play(until).await });
     // What is still on its way ends with the world.
     runtime.shutdown_background();
     Ok(outcome)
@@ -161,7 +168,7 @@ impl World {
         }
     }
 
-    async fn play(mut self) -> Outcome {
+    async fn play(mut self, until: Duration) -> Outcome {
         for object in self.scenario.objects.clone() {
             self.create(&object);
         }
@@ -207,7 +214,7 @@ impl World {
                 && self.cluster.claims.is_empty()
                 && self.cluster.view().nodes.is_empty()
                 && self.cluster.is_all_done();
-            if peace.is_some() && at_rest {
+            if peace.is_some() && at_rest || self.time.elapsed() >= until {
                 break None;
             }
         };

@@ -9,10 +9,13 @@ use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use crate::accidents::{Accident, Rates};
-use crate::run::{Outcome, Sabotage, Setup, run};
+use crate::invariants::Violation;
+use crate::run::{Outcome, Sabotage, Setup, run, run_until};
 
 /// How many worlds are played at most to find out which accidents are needed.
 const SHRINK_RUNS: u32 = 300;
+/// With fewer accidents a rule may be broken so much later.
+const LATER: Duration = Duration::from_mins(10);
 
 /// Which worlds to play.
 #[derive(Clone, Debug)]
@@ -40,7 +43,12 @@ pub struct Report {
     pub accidents: u64,
     /// How long they took in their own time.
     pub simulated: Duration,
-    /// The first seed, of all that were played, in which a rule was broken.
+    /// The first seed, of all that were played, in which a rule was broken, and what was seen; known before the accidents are
+    /// left out that are not needed.
+    pub broken: Option<(u64, Violation)>,
+    /// How many worlds were played so far to leave them out.
+    pub tried: u32,
+    /// That world in the end.
     pub found: Option<Found>,
 }
 
@@ -103,14 +111,22 @@ impl Search {
         })?;
         let mut report = report.into_inner().unwrap_or_else(PoisonError::into_inner);
         if let Some(outcome) = first.into_inner().unwrap_or_else(PoisonError::into_inner) {
-            report.found = Some(self.shrink(outcome, stop)?);
+            report.broken = outcome.violation.clone().map(|violation| (outcome.seed, violation));
+            tell(&report);
+            let mut tried = |runs| {
+                report.tried = runs;
+                tell(&report);
+            };
+            let found = self.shrink(outcome, stop, &mut tried)?;
+            report.found = Some(found);
         }
         Ok(report)
     }
 
     /// Leaves out accidents as long as the same rule is still broken: halves, quarters, and so on down to single ones (Zeller,
     /// Hildebrandt: Simplifying and Isolating Failure-Inducing Input, 2002).
-    fn shrink(&self, outcome: Outcome, stop: &AtomicBool) -> io::Result<Found> {
+    fn shrink(&self, outcome: Outcome, stop: &AtomicBool, tried: &mut dyn FnMut(u32)) -> io::Result<Found> {
+        let until = outcome.violation.as_ref().map_or(Duration::MAX, |violation| violation.at + LATER);
         let rule = outcome.violation.as_ref().map(|violation| violation.rule);
         let accidents_before = outcome.accidents.len();
         let seed = outcome.seed;
@@ -119,7 +135,8 @@ impl Search {
         let mut play = |only: &[Accident], keep_record: bool| {
             runs += 1;
             let only = Some(only.iter().copied().collect());
-            run(&Setup { only, keep_record, ..self.setup(seed) })
+            tried(runs);
+            run_until(&Setup { only, keep_record, ..self.setup(seed) }, until)
         };
         let mut left = SHRINK_RUNS;
         // It may be that nothing has to go wrong.
