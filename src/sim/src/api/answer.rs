@@ -49,6 +49,11 @@ impl Refusal {
         Self::new(404, "NotFound", message, json!({}))
     }
 
+    /// No such part of an object.
+    pub fn no_subresource(kind: &Kind) -> Self {
+        if kind.custom.is_none() { Self::no_resource() } else { Self::nowhere() }
+    }
+
     /// What may be changed only in a version that is named.
     pub fn unversioned(kind: &Kind, name: &str) -> Self {
         let sentence = "metadata.resourceVersion: Invalid value: 0: must be specified for an update";
@@ -92,6 +97,14 @@ impl Refusal {
         details["kind"] = json!(kind.kind);
         details["causes"] = json!(causes);
         Self::new(422, "Invalid", format!("{object} \"{name}\" is invalid: {all}"), details)
+    }
+
+    /// The same about a workload's scale, which is a kind of its own.
+    pub fn invalid_scale(name: &str, (field, message): (&str, String)) -> Self {
+        let details = json!({"kind": "Scale", "group": "autoscaling", "name": name,
+            "causes": [{"field": field, "message": message}]});
+        let sentence = format!("Scale.autoscaling \"{name}\" is invalid: {field}: {message}");
+        Self::new(422, "Invalid", sentence, details)
     }
 
     pub fn bad_request(message: impl Into<String>) -> Self {

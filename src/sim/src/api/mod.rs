@@ -16,6 +16,7 @@ mod patch;
 mod pods;
 mod read;
 mod route;
+mod scale;
 mod select;
 mod store;
 mod write;
@@ -226,7 +227,11 @@ impl State {
                 (Some(sub), _) if sub == "status" && target.kind.traits.status => {
                     read::get(store, &target, accept).map(Reply::from)
                 }
-                (Some(_), _) => Err(Refusal::nowhere()),
+                (Some(sub), _) if sub == "scale" && scale::has(target.kind) => {
+                    let (code, workload) = read::get(store, &target, "")?;
+                    Ok(Reply::Object(code, scale::of(&workload)))
+                }
+                (Some(_), _) => Err(Refusal::no_subresource(target.kind)),
             };
         }
         let place = |group: &str, kind: &str| {
@@ -253,12 +258,19 @@ impl State {
             (&Method::PATCH, None | Some("status")) if target.name.is_some() => {
                 writing.patch(&target, &query, content_type, body)
             }
+            (&Method::PUT, Some("scale")) if scale::has(target.kind) => {
+                writing.rescale(&target, &query, |_| sent())
+            }
+            (&Method::PATCH, Some("scale")) if scale::has(target.kind) => {
+                writing.rescale(&target, &query, |scale| patch::apply(scale, content_type, body))
+            }
             (&Method::DELETE, None) if target.name.is_some() => {
                 let options = if body.is_empty() { Value::Null } else { sent()? };
                 writing.delete(&target, &query, &options)
             }
             (_, None | Some("status" | "eviction" | "binding")) => Err(Refusal::method_not_allowed()),
-            (_, Some(_)) => Err(Refusal::nowhere()),
+            (_, Some("scale")) if scale::has(target.kind) => Err(Refusal::method_not_allowed()),
+            (_, Some(_)) => Err(Refusal::no_subresource(target.kind)),
         };
         answer.map(Reply::from)
     }

@@ -20,6 +20,12 @@ pub(super) struct Target<'k> {
 }
 
 impl Target<'_> {
+    /// The object itself, where this is one of its subresources.
+    pub fn main(&self) -> Self {
+        let Self { kind, index, namespace, name, .. } = self;
+        Self { kind, index: *index, namespace: namespace.clone(), name: name.clone(), subresource: None }
+    }
+
     pub fn name(&self) -> Result<&str, Refusal> {
         self.name.as_deref().ok_or_else(Refusal::method_not_allowed)
     }

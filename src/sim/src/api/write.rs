@@ -10,7 +10,7 @@ use super::deletion::{self, Fate};
 use super::kinds::Kind;
 use super::route::{Key, Query, Target};
 use super::store::Store;
-use super::{objects, pods};
+use super::{objects, pods, scale};
 
 /// What a write needs besides the store.
 pub(super) struct Writing<'a> {
@@ -130,6 +130,20 @@ impl Writing<'_> {
         self.change(target, query, &before, changed)
     }
 
+    /// Changes how many replicas a workload is to have, to what `sent` makes of the scale that it has.
+    pub fn rescale(
+        &mut self,
+        target: &Target<'_>,
+        query: &Query,
+        sent: impl FnOnce(&Value) -> Result<Value, Refusal>,
+    ) -> Answer {
+        let (kind, key) = (target.kind, target.key()?);
+        let before = self.there(kind, &key)?;
+        let object = scale::apply(kind, &before, &sent(&scale::of(&before))?)?;
+        let (code, changed) = self.change(&target.main(), query, &before, object)?;
+        Ok((code, scale::of(&changed)))
+    }
+
     fn there(&self, kind: &Kind, key: &Key) -> Result<Arc<Value>, Refusal> {
         self.store.get(key).cloned().ok_or_else(|| Refusal::not_found(kind, &key.name))
     }
@@ -223,14 +237,7 @@ impl Writing<'_> {
                 self.spend(at, budget, &key.name, query.dry_run())?;
             }
         }
-        let plain = Target {
-            kind,
-            index: target.index,
-            namespace: target.namespace.clone(),
-            name: target.name.clone(),
-            subresource: None,
-        };
-        self.delete(&plain, query, options)?;
+        self.delete(&target.main(), query, options)?;
         Ok((201, success(201, Value::Null)))
     }
 

@@ -12,6 +12,7 @@ mod custom;
 mod deletion;
 mod pods;
 mod reading;
+mod scaling;
 mod watching;
 
 use std::collections::BTreeSet;
