@@ -16,6 +16,7 @@ pub mod exit;
 mod plan;
 pub mod print;
 pub mod problems;
+mod replay;
 mod scheduler;
 mod simulate;
 mod solve;

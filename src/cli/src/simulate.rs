@@ -17,6 +17,7 @@ use serde_json::json;
 
 use crate::args::{FuzzFlags, FuzzFormat, SimulateFlags, Simulation};
 use crate::exit::{Failure, Outcome};
+use crate::replay;
 
 /// How many of the last lines of a record are shown.
 const LINES: usize = 25;
@@ -24,7 +25,8 @@ const LINES: usize = 25;
 /// Runs the command.
 pub fn run(flags: &SimulateFlags, out: &mut impl Write) -> Result<Outcome, Failure> {
     match &flags.what {
-        Simulation::Fuzz(flags) => fuzz(flags, out),
+        Some(Simulation::Fuzz(flags)) => fuzz(flags, out),
+        None => replay::run(&flags.replay, out),
     }
 }
 
@@ -71,7 +73,7 @@ fn search(flags: &FuzzFlags) -> Result<Search, Failure> {
 }
 
 /// What Ctrl-C sets: worlds that were begun are ended, and what was reached is told.
-fn stop_when_interrupted() -> Result<Arc<AtomicBool>, Failure> {
+pub fn stop_when_interrupted() -> Result<Arc<AtomicBool>, Failure> {
     let stop = Arc::new(AtomicBool::new(false));
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_io()

@@ -118,6 +118,27 @@ impl Manifest {
     }
 }
 
+/// The objects of a manifest as they are written, lists taken apart. `source` is the name of the file, for messages.
+///
+/// # Errors
+/// What is no object, or no YAML or JSON at all. Nothing is looked at inside of objects: [`parse`] does that.
+pub fn objects(source: &str, text: &str) -> Result<Vec<Value>, Vec<IntakeError>> {
+    let mut objects = Vec::new();
+    let mut errors = Vec::new();
+    match documents(text) {
+        Ok(documents) => {
+            for (at, document) in documents.into_iter().enumerate() {
+                flatten(document, &format!("document {}", at + 1), None, &mut objects, &mut errors);
+            }
+        }
+        Err(problem) => errors.push(problem.of(String::new())),
+    }
+    for error in &mut errors {
+        error.file = Some(source.to_owned());
+    }
+    if errors.is_empty() { Ok(objects.into_iter().map(|object| object.value).collect()) } else { Err(errors) }
+}
+
 /// Reads a manifest. `source` is the name of the file, for messages.
 pub fn parse(source: &str, text: &str) -> Result<Manifest, Vec<IntakeError>> {
     let mut manifest = Manifest::default();

@@ -20,6 +20,7 @@ pub mod cluster;
 pub mod dice;
 pub mod invariants;
 pub mod record;
+pub mod replay;
 pub mod run;
 pub mod scenario;
 pub mod scheduler;

@@ -1,5 +1,6 @@
 //! A world drawn from its seed: what may be bought, what is to be done, who does it, and what happens to all of them.
 
+use std::collections::BTreeMap;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
@@ -117,6 +118,8 @@ fn job(dice: &mut Dice, number: usize) -> JobPlan {
         "tolerations": [{"key": "nvidia.com/gpu", "operator": "Exists"}]});
     JobPlan {
         name: format!("job-{number}"),
+        namespace: "default".to_owned(),
+        labels: BTreeMap::new(),
         arrives: dice.between(Duration::from_secs(1), Duration::from_mins(25)),
         pods: 1 + u32::try_from(dice.below(if gpus >= 4 { 2 } else { 6 })).unwrap_or(0),
         spec,

@@ -4,6 +4,7 @@ mod controller;
 mod explain;
 mod plan;
 mod preferences;
+mod replay;
 mod search;
 mod simulate;
 mod solve;
@@ -17,6 +18,7 @@ pub use controller::{ControllerFlags, LogFormat, Placement};
 pub use explain::{ExplainFlags, Explainable};
 pub use plan::{CapacityChoice, InputFlags, OutputFormat, PlanFlags, SharingMode};
 pub use preferences::PreferenceMode;
+pub use replay::{ReplayFlags, ReplayFormat, Span, runs_for};
 pub use search::SearchFlags;
 pub use simulate::{FuzzFlags, FuzzFormat, SimulateFlags, Simulation};
 pub use solve::{SolveFlags, SolveFormat};
@@ -56,8 +58,11 @@ pub enum Command {
     ///
     /// For reporting and replaying a case: nothing but the file decides what is solved.
     Solve(SolveFlags),
-    /// Play whole clusters in simulated time, with the real controller in them
-    Simulate(SimulateFlags),
+    /// Play a workload through the controller in simulated time: what it costs, how long pods wait
+    ///
+    /// The controller that `poolwright controller` runs, in a cluster that exists in memory, in that cluster's own time: a
+    /// week in seconds. Nothing is bought and no cluster is asked. Two policies are compared by running it twice.
+    Simulate(Box<SimulateFlags>),
     /// Run the controller: buy nodes for pending pods and give empty ones back
     ///
     /// Any number of replicas may run; one at a time acts. Install the custom resources first:

@@ -6,12 +6,19 @@ use std::path::PathBuf;
 
 use clap::{Subcommand, ValueEnum};
 
+use super::ReplayFlags;
+
 /// Flags of `simulate`.
 #[derive(Debug, clap::Args)]
+#[command(args_conflicts_with_subcommands = true, subcommand_negates_reqs = true)]
 pub struct SimulateFlags {
-    /// What to simulate.
+    /// What to simulate, if it is no workload.
     #[command(subcommand)]
-    pub what: Simulation,
+    pub what: Option<Simulation>,
+
+    /// A workload to play.
+    #[command(flatten)]
+    pub replay: ReplayFlags,
 }
 
 /// What can be simulated.

@@ -7,7 +7,7 @@ mod reader;
 mod table;
 
 pub use gpu_map::{GpuChoice, GpuMap};
-pub use reader::{Trace, TracePod, read};
+pub use reader::{Times, Trace, TracePod, read, read_timed};
 
 use poolwright_catalog::{ResourceList, ResourceName, labels};
 use poolwright_core::{NodeTerm, Operator, PodSpec, Requirement};

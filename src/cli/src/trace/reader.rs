@@ -1,6 +1,7 @@
 //! Reads the pod list itself.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use super::gpu_map::{GpuChoice, GpuMap};
 use super::table::{Column, Row, read as read_table};
@@ -13,6 +14,10 @@ const GPUS: &str = "num_gpu";
 const GPU_MILLI: &str = "gpu_milli";
 const GPU_SPEC: &str = "gpu_spec";
 
+const CREATED: &str = "creation_time";
+const SCHEDULED: &str = "scheduled_time";
+const DELETED: &str = "deletion_time";
+
 const COLUMNS: [Column; 6] = [
     Column { name: NAME, required: true },
     Column { name: CPU, required: true },
@@ -21,6 +26,21 @@ const COLUMNS: [Column; 6] = [
     Column { name: GPU_MILLI, required: false },
     Column { name: GPU_SPEC, required: false },
 ];
+
+const TIMED_COLUMNS: [Column; 9] = [
+    COLUMNS[0],
+    COLUMNS[1],
+    COLUMNS[2],
+    COLUMNS[3],
+    COLUMNS[4],
+    COLUMNS[5],
+    Column { name: CREATED, required: true },
+    Column { name: SCHEDULED, required: false },
+    Column { name: DELETED, required: true },
+];
+
+/// Seconds in a thousand years: whoever writes more means something else, such as milliseconds.
+const LATEST: u64 = 1000 * 366 * 86_400;
 
 /// Kubernetes holds quantities in 63 bits, CPU in thousandths.
 const MOST: u64 = i64::MAX as u64;
@@ -42,6 +62,24 @@ pub struct TracePod {
     pub models: GpuChoice,
 }
 
+/// When a pod of the trace came and went.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Times {
+    /// When it was made, since the beginning of the trace.
+    pub created: Duration,
+    /// When it began to run, since the beginning of the trace; where it never did, when it was made.
+    pub began: Duration,
+    /// For how long it ran; where it never did, for how long it was there.
+    pub length: Duration,
+}
+
+impl Times {
+    /// When it went, since the beginning of the trace.
+    pub fn deleted(&self) -> Duration {
+        self.began + self.length
+    }
+}
+
 /// A pod list.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Trace {
@@ -57,10 +95,37 @@ pub struct Trace {
 ///
 /// Everything wrong with it, in the order of its lines.
 pub fn read(file: &str, text: &str, map: &GpuMap) -> Result<Trace, Problems> {
+    let (pods, notes) = read_rows((file, text), &COLUMNS, |row, problems| pod(row, map, problems))?;
+    Ok(Trace { pods, notes })
+}
+
+/// Reads a pod list with the times at which pods came and went.
+///
+/// # Errors
+///
+/// Everything wrong with it, in the order of its lines.
+pub fn read_timed(
+    file: &str,
+    text: &str,
+    map: &GpuMap,
+) -> Result<(Vec<(TracePod, Times)>, Vec<String>), Problems> {
+    read_rows((file, text), &TIMED_COLUMNS, |row, problems| {
+        let (pod, times) = (pod(row, map, problems), times(row, problems));
+        Some((pod?, times?))
+    })
+}
+
+/// What `each` makes of the rows, and notes about the list.
+fn read_rows<T>(
+    (file, text): (&str, &str),
+    columns: &[Column],
+    each: impl Fn(&Row<'_>, &mut Problems) -> Option<T>,
+) -> Result<(Vec<T>, Vec<String>), Problems> {
     let mut problems = Problems::new();
-    let mut pods = Vec::new();
+    let mut rows = Vec::new();
+    let mut asks_for_gpus = false;
     let mut lines: BTreeMap<String, u64> = BTreeMap::new();
-    let absent = read_table(file, text, &COLUMNS, &mut problems, |row, problems| {
+    let absent = read_table(file, text, columns, &mut problems, |row, problems| {
         if let Some(name) = row.cell(NAME).filter(|name| !name.is_empty()) {
             if let Some(first) = lines.get(name) {
                 let cause = format!("\"{name}\" is already listed at line {first}");
@@ -71,13 +136,50 @@ pub fn read(file: &str, text: &str, map: &GpuMap) -> Result<Trace, Problems> {
         } else {
             row.problem(problems, NAME, "the cell is empty".to_owned(), "give every pod a name of its own");
         }
-        pods.extend(pod(row, map, problems));
+        rows.extend(each(row, problems));
+        asks_for_gpus |= row.cell(GPUS).is_some_and(|gpus| gpus != "0");
     });
     let mut notes = Vec::new();
-    if absent.contains(&GPU_SPEC) && pods.iter().any(|pod| pod.gpus > 0 || pod.share.is_some()) {
+    if absent.contains(&GPU_SPEC) && asks_for_gpus {
         notes.push(format!("{file} has no column {GPU_SPEC}: pods with GPUs may run on any model"));
     }
-    problems.or(Trace { pods, notes })
+    problems.or((rows, notes))
+}
+
+/// The times of a row; `None` when something is wrong with them.
+fn times(row: &Row<'_>, problems: &mut Problems) -> Option<Times> {
+    let created = row.number(problems, CREATED, LATEST);
+    let deleted = row.number(problems, DELETED, LATEST);
+    let scheduled = match row.cell(SCHEDULED) {
+        None | Some("") => Some(None),
+        Some(_) => row.number(problems, SCHEDULED, LATEST).map(Some),
+    };
+    let (created, deleted, scheduled) = (created?, deleted?, scheduled?);
+    let mut is_right = true;
+    let mut wrong = |column: &str, cause: String| {
+        row.problem(
+            problems,
+            column,
+            cause,
+            "a pod is made, then scheduled, then deleted: correct the order",
+        );
+        is_right = false;
+    };
+    if deleted < created {
+        wrong(DELETED, format!("{deleted} is before {CREATED}, which is {created}"));
+    }
+    if let Some(at) = scheduled.filter(|at| *at < created) {
+        wrong(SCHEDULED, format!("{at} is before {CREATED}, which is {created}"));
+    }
+    if let Some(at) = scheduled.filter(|at| *at > deleted && deleted >= created) {
+        wrong(SCHEDULED, format!("{at} is after {DELETED}, which is {deleted}"));
+    }
+    let begin = scheduled.unwrap_or(created);
+    is_right.then(|| Times {
+        created: Duration::from_secs(created),
+        began: Duration::from_secs(begin),
+        length: Duration::from_secs(deleted - begin),
+    })
 }
 
 /// The pod of a row; `None` when something in the row is wrong.

@@ -3,4 +3,5 @@
 mod commands;
 mod plans;
 mod process;
+mod replays;
 mod support;

@@ -1,13 +1,13 @@
 //! Work: Jobs whose pods run for a time, and are made anew when they are lost.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use axum::http::Method;
 use poolwright_core::PodKey;
 use serde_json::{Value, json};
 
-use super::{Cluster, Due, NAMESPACE};
+use super::{Cluster, Due};
 
 /// From a Job to each of its pods.
 const MADE: (u64, u64) = (10, 5_000);
@@ -19,6 +19,10 @@ const MADE_AGAIN: (u64, u64) = (500, 15_000);
 pub struct JobPlan {
     /// Its name.
     pub name: String,
+    /// Where it is.
+    pub namespace: String,
+    /// Labels of each pod, besides the one that names the Job.
+    pub labels: BTreeMap<String, String>,
     /// When it is made.
     pub arrives: Duration,
     /// How many pods it has.
@@ -43,6 +47,17 @@ impl Job {
         Self { attempts: vec![0; plan.pods as usize], plan, uid: String::new(), done: BTreeSet::new() }
     }
 
+    fn path(&self) -> String {
+        format!("/apis/batch/v1/namespaces/{}/jobs", self.plan.namespace)
+    }
+
+    /// Labels of each pod.
+    fn labels(&self) -> BTreeMap<String, String> {
+        let mut labels = self.plan.labels.clone();
+        labels.insert("job".to_owned(), self.plan.name.clone());
+        labels
+    }
+
     /// Whether all of its pods have done their work.
     pub fn is_done(&self) -> bool {
         self.done.len() == self.plan.pods as usize
@@ -50,10 +65,6 @@ impl Job {
 }
 
 impl Cluster {
-    fn jobs_path() -> String {
-        format!("/apis/batch/v1/namespaces/{NAMESPACE}/jobs")
-    }
-
     /// Whether all work that was to come is done.
     pub fn is_all_done(&self) -> bool {
         self.jobs.iter().all(Job::is_done)
@@ -61,11 +72,12 @@ impl Cluster {
 
     pub(super) fn start_job(&mut self, number: usize) {
         let plan = self.jobs[number].plan.clone();
-        let template = json!({"metadata": {"labels": {"job": plan.name}}, "spec": plan.spec});
+        let (path, labels) = (self.jobs[number].path(), self.jobs[number].labels());
+        let template = json!({"metadata": {"labels": labels}, "spec": plan.spec});
         let job = json!({"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": plan.name},
             "spec": {"parallelism": plan.pods, "completions": plan.pods, "completionMode": "Indexed",
                 "template": template}});
-        let made = self.ask(&Method::POST, &Self::jobs_path(), &job);
+        let made = self.ask(&Method::POST, &path, &job);
         let uid = made.as_ref().and_then(|made| made["metadata"]["uid"].as_str()).unwrap_or_default();
         uid.clone_into(&mut self.jobs[number].uid);
         self.record.say(format_args!("job {} arrives with {} pods", plan.name, plan.pods));
@@ -81,12 +93,13 @@ impl Cluster {
         let (name, attempt) = (job.plan.name.clone(), *attempt);
         let pod = json!({
             "apiVersion": "v1", "kind": "Pod",
-            "metadata": {"name": format!("{name}-{index}-{attempt}"), "labels": {"job": name},
+            "metadata": {"name": format!("{name}-{index}-{attempt}"), "labels": job.labels(),
                 "ownerReferences": [{"apiVersion": "batch/v1", "kind": "Job", "name": name, "uid": job.uid,
                     "controller": true, "blockOwnerDeletion": true}]},
             "spec": job.plan.spec,
         });
-        self.ask(&Method::POST, &format!("/api/v1/namespaces/{NAMESPACE}/pods"), &pod);
+        let namespace = job.plan.namespace.clone();
+        self.ask(&Method::POST, &format!("/api/v1/namespaces/{namespace}/pods"), &pod);
         self.tell(number);
     }
 
@@ -94,7 +107,8 @@ impl Cluster {
     fn place(&self, key: &PodKey) -> Option<(usize, u32)> {
         let mut parts = key.name.rsplitn(3, '-');
         let (_, index, name) = (parts.next()?, parts.next()?.parse().ok()?, parts.next()?);
-        let number = self.jobs.iter().position(|job| job.plan.name == name)?;
+        let number =
+            self.jobs.iter().position(|job| job.plan.name == name && job.plan.namespace == key.namespace)?;
         Some((number, index))
     }
 
@@ -131,7 +145,7 @@ impl Cluster {
         if job.is_done() {
             status["conditions"] = json!([super::condition("Complete", "True", "", "", self.time.now())]);
         }
-        let path = format!("{}/{}/status", Self::jobs_path(), job.plan.name);
+        let path = format!("{}/{}/status", job.path(), job.plan.name);
         self.ask(&Method::PATCH, &path, &json!({"status": status}));
     }
 }

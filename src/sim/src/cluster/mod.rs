@@ -31,7 +31,6 @@ pub use jobs::JobPlan;
 const PODS: &str = "/api/v1/pods";
 const NODES: &str = "/api/v1/nodes";
 const CLAIMS: &str = "/apis/poolwright.dev/v1alpha1/nodeclaims";
-const NAMESPACE: &str = "default";
 
 /// What is to be done at a time.
 #[derive(Clone, Debug)]

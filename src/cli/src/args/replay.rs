@@ -1,0 +1,208 @@
+//! Flags of `poolwright simulate` without a subcommand: a workload is played.
+
+use std::fmt;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::ValueEnum;
+
+/// Flags that say what is played.
+#[derive(Debug, clap::Args)]
+#[command(
+    after_help = "Exit codes: 0 played, also when it was interrupted, 1 failed, 2 bad usage or input.",
+    after_long_help = "Examples:\n  \
+        # A week of a trace, from its 142nd day on\n  \
+        poolwright simulate --trace pods.csv --pools pools.yaml --from 142d --for 7d\n\n  \
+        # The same with another policy\n  \
+        poolwright simulate --trace pods.csv --pools pools.yaml --from 142d --for 7d \\\n    \
+        --policy scaleToZero.after=30m\n\n  \
+        # What a cluster runs now, on nodes bought anew\n  \
+        kubectl get pods,jobs,deployments -A -o yaml > cluster.yaml\n  \
+        poolwright simulate --snapshot cluster.yaml --pools pools.yaml --for 24h\n\n\
+        Exit codes: 0 played (also when it was interrupted before its end), 1 failed,\n\
+        2 bad usage or input."
+)]
+pub struct ReplayFlags {
+    /// Play a pod list of the Alibaba GPU trace 2023 (CSV), or - for stdin
+    ///
+    /// Columns as for `plan --trace`, with creation_time and deletion_time in seconds; scheduled_time is optional. A pod
+    /// works for as long as it ran in the trace; one that never ran there, for as long as it was there.
+    #[arg(long, value_name = "FILE", conflicts_with = "snapshot", help_heading = "Workload")]
+    pub trace: Option<PathBuf>,
+
+    /// GPU models for each gpu_spec of the trace (CSV) [default: built in]
+    #[arg(long, value_name = "FILE", requires = "trace", help_heading = "Workload")]
+    pub gpu_map: Option<PathBuf>,
+
+    /// Play the pods of these manifests: YAML or JSON files, directories, or - for stdin
+    ///
+    /// What `plan -f` reads; `kubectl get pods,jobs,deployments -A -o yaml` writes it. All pods that run or wait come at the
+    /// beginning and run for ever, unless the annotation poolwright.dev/runs-for (as 90m) or activeDeadlineSeconds says for
+    /// how long. Nodes are bought anew. May be repeated.
+    #[arg(long, value_name = "FILE", num_args = 1.., help_heading = "Workload")]
+    pub snapshot: Vec<PathBuf>,
+
+    /// Begin so far into the trace (as 142d): what was there by then is there from the beginning, for what is left of it
+    #[arg(long, value_name = "DURATION", value_parser = offset, default_value = "0s", requires = "trace", help_heading = "Workload")]
+    pub from: Span,
+
+    /// How much of it to play (as 36h or 7d)
+    #[arg(long = "for", value_name = "DURATION", value_parser = length, default_value = "7d", help_heading = "Workload")]
+    pub length: Span,
+
+    /// NodePools and KwokNodeClasses: YAML or JSON files, directories, or - for stdin
+    ///
+    /// May be repeated.
+    #[arg(long, value_name = "FILE", num_args = 1.., required = true, help_heading = "What may be bought")]
+    pub pools: Vec<PathBuf>,
+
+    /// Instance types and prices: a CSV file, or `builtin`
+    ///
+    /// May be repeated: each later catalogue is laid over the ones before it, type by type.
+    #[arg(
+        long,
+        visible_alias = "catalogue",
+        value_name = "FILE|builtin",
+        default_value = "builtin",
+        help_heading = "What may be bought"
+    )]
+    pub prices: Vec<String>,
+
+    /// Set a field of every pool: scaleToZero.after=10m, limits[usdPerHour]=40, template.spec.deadlines.launch=5m
+    ///
+    /// KEY is a path below `spec`; keys with dots and places in lists go in brackets. `null` takes a field away. May be
+    /// repeated.
+    #[arg(long, value_name = "KEY=VALUE", help_heading = "What may be bought")]
+    pub policy: Vec<String>,
+
+    /// How much goes wrong, in percent of a bad day of `simulate fuzz`; crashes and clocks aside
+    #[arg(long, value_name = "PERCENT", default_value_t = 0, value_parser = clap::value_parser!(u32).range(0..=1000), help_heading = "The world")]
+    pub faults: u32,
+
+    /// What decides how long launches, image pulls and the like take; the same seed gives the same report
+    #[arg(long, value_name = "SEED", default_value_t = 1, help_heading = "The world")]
+    pub seed: u64,
+
+    /// How to print what happened
+    #[arg(short, long, value_enum, value_name = "FORMAT", default_value_t = ReplayFormat::Text)]
+    pub output: ReplayFormat,
+
+    /// Draw cost per hour and pods that wait over time into this file (SVG)
+    #[arg(long, value_name = "FILE")]
+    pub svg: Option<PathBuf>,
+
+    /// Write what happened to every machine and pod to this file, one JSON object a line
+    #[arg(long, value_name = "FILE")]
+    pub record: Option<PathBuf>,
+}
+
+/// How to print what happened.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum ReplayFormat {
+    /// For people, at most 80 columns wide
+    Text,
+    /// One document, with the series behind the plot
+    Json,
+    /// One figure a line: figure, pool, capacity type, value
+    Csv,
+}
+
+impl fmt::Display for ReplayFormat {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(match self {
+            Self::Text => "text",
+            Self::Json => "json",
+            Self::Csv => "csv",
+        })
+    }
+}
+
+/// A length of time as people write it, days included.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Span(pub Duration);
+
+impl fmt::Display for Span {
+    /// `7d`, `1d12h`, `90s`: as it may be written.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let seconds = self.0.as_secs();
+        let parts = [
+            (seconds / 86_400, 'd'),
+            (seconds / 3600 % 24, 'h'),
+            (seconds / 60 % 60, 'm'),
+            (seconds % 60, 's'),
+        ];
+        let text: String = parts
+            .iter()
+            .filter(|(count, _)| *count > 0)
+            .map(|(count, unit)| format!("{count}{unit}"))
+            .collect();
+        f.pad(if text.is_empty() { "0s" } else { &text })
+    }
+}
+
+/// The longest time that can be played.
+const LONGEST: u64 = 3660;
+
+/// A length of time of whole seconds, not negative.
+fn offset(text: &str) -> Result<Span, String> {
+    let remedy = "write whole numbers with units, like 7d, 36h or 1d12h";
+    let wrong = || format!("not a duration; {remedy}");
+    let mut seconds: u64 = 0;
+    let mut rest = text;
+    while !rest.is_empty() {
+        let digits = rest.find(|one: char| !one.is_ascii_digit()).ok_or_else(wrong)?;
+        let count: u64 = rest[..digits].parse().map_err(|_| wrong())?;
+        let unit = match rest.as_bytes()[digits] {
+            b'd' => 86_400,
+            b'h' => 3600,
+            b'm' => 60,
+            b's' => 1,
+            _ => return Err(wrong()),
+        };
+        seconds = count.checked_mul(unit).and_then(|part| seconds.checked_add(part)).ok_or_else(wrong)?;
+        rest = &rest[digits + 1..];
+    }
+    if text.is_empty() {
+        return Err(wrong());
+    }
+    if seconds > LONGEST * 86_400 {
+        return Err(format!("more than {LONGEST} days"));
+    }
+    Ok(Span(Duration::from_secs(seconds)))
+}
+
+/// The same, above zero.
+fn length(text: &str) -> Result<Span, String> {
+    let span = offset(text)?;
+    if span.0.is_zero() {
+        Err("a replay must be longer than nothing; write it like 7d or 36h".to_owned())
+    } else {
+        Ok(span)
+    }
+}
+
+/// A length of time above zero, as annotations of pods say it.
+///
+/// # Errors
+/// A sentence.
+pub fn runs_for(text: &str) -> Result<Duration, String> {
+    length(text).map(|span| span.0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lengths_are_whole_numbers_with_units_and_print_as_they_are_written() {
+        for text in ["7d", "1d12h", "90m", "45s", "0s"] {
+            let span = offset(text).unwrap();
+            assert_eq!(offset(&span.to_string()), Ok(span), "{text}");
+        }
+        assert_eq!(offset("1d12h").unwrap().0, Duration::from_hours(36));
+        for wrong in ["", "7", "d", "-1d", "1.5d", "7w", "7d 1h", "99999999999999999999d", "4000d", "1ä"] {
+            assert!(offset(wrong).is_err(), "{wrong}");
+        }
+        assert!(length("0d").is_err());
+    }
+}

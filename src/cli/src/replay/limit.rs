@@ -1,0 +1,148 @@
+//! What no plan could have been cheaper than, at each moment, for the pods that had a machine then.
+//!
+//! All pods of the replay make one problem for the solver, with nothing asked of them but resources, labels and tolerations:
+//! what is left out could only make nodes dearer. For each moment the solver then proves a bound for those of them that were
+//! on machines. The machines that were there held them all, so they cost at least that.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::num::NonZeroUsize;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+
+use jiff::Timestamp;
+use poolwright_core::plan::{PlanOptions, Preferences, plan};
+use poolwright_core::{Pod, PodKey, PodSpec, Pool, PoolLimits, Snapshot};
+use poolwright_sim::replay::Outcome;
+use poolwright_solver::{NeverStop, Options, Problem, Solution, Watch, solve};
+
+use super::pools::Pools;
+use super::steps::Steps;
+
+/// Work units of one bound: about 20 ms of one core at most.
+const WORK: u64 = 40_000;
+
+/// How many pods of each class there are.
+type Present = Vec<u32>;
+
+/// The limit in micro-dollars per hour.
+pub fn over_time(outcome: &Outcome, pools: &Pools) -> Steps {
+    let Some((problem, classes)) = question(outcome, pools) else { return Steps::default() };
+    let mut changes: BTreeMap<Duration, Vec<(usize, bool)>> = BTreeMap::new();
+    for (at, pod) in outcome.pods.iter().enumerate() {
+        let (Some((bound, machine)), Some(class)) = (pod.bound, classes.get(&at)) else { continue };
+        // What an unknown price comes to is not in the cost either.
+        if outcome.machines[machine].price.is_none() {
+            continue;
+        }
+        let until = pod.ended.map_or(outcome.played, |(at, _)| at);
+        if bound < until {
+            changes.entry(bound).or_default().push((*class, true));
+            changes.entry(until).or_default().push((*class, false));
+        }
+    }
+    let mut present: Present = vec![0; problem.classes.len()];
+    let mut moments = Vec::new();
+    for (at, changes) in changes {
+        for (class, comes) in changes {
+            present[class] = if comes { present[class] + 1 } else { present[class] - 1 };
+        }
+        moments.push((at, present.clone()));
+    }
+    let bounds = bounds(&problem, moments.iter().map(|(_, present)| present.clone()).collect());
+    Steps::of_levels(moments.into_iter().map(|(at, present)| (at, bounds[&present])))
+}
+
+/// The problem with all pods that had a machine, and the class of each by its place.
+fn question(outcome: &Outcome, pools: &Pools) -> Option<(Problem, BTreeMap<usize, usize>)> {
+    let bound = outcome.pods.iter().enumerate().filter(|(_, pod)| pod.bound.is_some());
+    let pods = bound.map(|(at, pod)| {
+        let key = PodKey::new("", at.to_string());
+        (key.clone(), Arc::new(Pod::waiting(key, bare(&pod.model.spec))))
+    });
+    let mut snapshot = Snapshot { pods: pods.collect(), ..Snapshot::default() };
+    for pool in &pools.pools {
+        let sold = pools.sold.get(&pool.node_class.name)?;
+        snapshot.catalogues.insert(pool.node_class.clone(), Ok(sold.clone()));
+        // One as good as the other, as many as are wanted.
+        let pool = Pool { weight: 1, limits: PoolLimits::default(), ..pool.clone() };
+        snapshot.pools.insert(pool.name.clone(), Arc::new(pool));
+    }
+    let options = PlanOptions {
+        include_waiting: true,
+        baselines: false,
+        keep_solves: true,
+        preferences: Preferences::Ignore,
+        solver: Options { work: 0, threads: 1, ..Options::default() },
+        ..PlanOptions::default()
+    };
+    let asked = plan(&snapshot, Timestamp::UNIX_EPOCH, &options, &mut AtOnce).solves.into_iter().next()?;
+    let of_class = |(class, pods): (usize, Vec<PodKey>)| {
+        pods.into_iter().filter_map(move |key| Some((key.name.parse().ok()?, class)))
+    };
+    Some((asked.problem, asked.pods.into_iter().enumerate().flat_map(of_class).collect()))
+}
+
+/// What is left of a pod's wishes.
+fn bare(spec: &PodSpec) -> PodSpec {
+    PodSpec {
+        requests: spec.requests.clone(),
+        node_selector: spec.node_selector.clone(),
+        node_affinity: spec.node_affinity.clone(),
+        tolerations: spec.tolerations.clone(),
+        ..PodSpec::default()
+    }
+}
+
+/// Only the question is wanted.
+struct AtOnce;
+
+impl Watch for AtOnce {
+    fn should_stop(&mut self) -> bool {
+        true
+    }
+}
+
+/// A bound for each, on as many threads as there are cores; which one works on what changes nothing.
+fn bounds(problem: &Problem, all: BTreeSet<Present>) -> BTreeMap<Present, u64> {
+    let all: Vec<Present> = all.into_iter().collect();
+    let next = AtomicUsize::new(0);
+    let found: Mutex<BTreeMap<Present, u64>> = Mutex::default();
+    let work = || {
+        while let Some(present) = all.get(next.fetch_add(1, Ordering::Relaxed)) {
+            let bound = bound(problem, present);
+            found.lock().unwrap_or_else(PoisonError::into_inner).insert(present.clone(), bound);
+        }
+    };
+    let threads = std::thread::available_parallelism().map_or(1, NonZeroUsize::get);
+    std::thread::scope(|scope| {
+        for _ in 0..threads {
+            scope.spawn(work);
+        }
+    });
+    found.into_inner().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// No nodes that hold so many pods of each class cost less than this per hour.
+fn bound(problem: &Problem, present: &Present) -> u64 {
+    let classes = problem.classes.iter().zip(present).filter(|(_, count)| **count > 0);
+    let classes: Vec<_> = classes
+        .map(|(class, count)| {
+            let mut class = class.clone();
+            class.count = *count;
+            class
+        })
+        .collect();
+    if classes.is_empty() {
+        return 0;
+    }
+    let asked = Problem { classes, ..problem.clone() };
+    let options = Options { work: WORK, threads: 1, ..Options::default() };
+    let placed_all = |solution: &Solution| solution.unplaced.is_empty();
+    // A bound holds for plans that place as much: of one that leaves pods over nothing follows here.
+    solve(&asked, &options, &mut NeverStop)
+        .ok()
+        .filter(placed_all)
+        .map_or(0, |solution| solution.bound.micros())
+}

@@ -1,0 +1,132 @@
+//! `poolwright simulate` without a subcommand: a workload is played through the real controller, and what came of it is told.
+
+mod chart;
+mod limit;
+mod policy;
+mod pools;
+mod print;
+mod record;
+mod report;
+mod snapshot;
+mod steps;
+mod svg;
+#[cfg(test)]
+mod tests;
+mod traced;
+mod work;
+
+use std::fs::File;
+use std::io::{IsTerminal, Write};
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use anyhow::Context;
+use poolwright_sim::accidents::Rates;
+use poolwright_sim::replay::{Replay, ReplayError};
+
+use crate::args::{ReplayFlags, Span};
+use crate::catalogue;
+use crate::exit::{Failure, Outcome};
+use crate::problems::Problems;
+use crate::simulate::stop_when_interrupted;
+use pools::Pools;
+use report::Report;
+
+/// Plays the workload and prints what came of it.
+pub fn run(flags: &ReplayFlags, out: &mut impl Write) -> Result<Outcome, Failure> {
+    let prepared = prepare(flags)?;
+    // What cannot be written is told before anything is played.
+    let (record, svg) = (create(flags.record.as_deref())?, create(flags.svg.as_deref())?);
+    let stop = stop_when_interrupted()?;
+    let mut progress = Progress::new(flags.length);
+    let outcome = prepared.replay.run(&mut |now| {
+        progress.tell(now);
+        !stop.load(Ordering::Relaxed)
+    });
+    progress.end();
+    let outcome = outcome.map_err(|error| match error {
+        ReplayError::Refused(message) => Failure::bad_input(message),
+        other => anyhow::Error::new(other).into(),
+    })?;
+    let limit = limit::over_time(&outcome, &prepared.pools);
+    let report = Report::new(&outcome, limit, flags.length.0, prepared.notes);
+    print::report(&report, flags.output, out).map_err(Failure::writing)?;
+    if let Some(mut file) = record {
+        record::write(&outcome, &mut file).context("cannot write the record")?;
+    }
+    if let Some(mut file) = svg {
+        svg::write(&report, &mut file).context("cannot write the drawing")?;
+    }
+    Ok(Outcome::Done)
+}
+
+/// Something to play.
+struct Prepared {
+    replay: Replay,
+    pools: Pools,
+    notes: Vec<String>,
+}
+
+/// Reads all input. What is wrong with pools and workload is told together.
+fn prepare(flags: &ReplayFlags) -> Result<Prepared, Failure> {
+    let prices = Arc::new(catalogue::load(&flags.prices)?);
+    let pools = pools::read(&flags.pools, &flags.policy, &prices)?;
+    let work = match &flags.trace {
+        Some(file) => traced::read(file, flags)?,
+        None => snapshot::read(&flags.snapshot)?,
+    };
+    let (pools, work) = match (pools, work) {
+        (Ok(pools), Ok(work)) => (pools, work),
+        (pools, work) => {
+            let mut problems = Problems::new();
+            pools.err().into_iter().chain(work.err()).for_each(|found| problems.extend(found));
+            return Err(Failure::bad_input(format!("the replay cannot be played: {problems}")));
+        }
+    };
+    let replay = Replay {
+        seed: flags.seed,
+        rates: Rates::USUAL.percent(flags.faults),
+        catalogue: prices,
+        sold: pools.sold.clone(),
+        objects: pools.objects.iter().chain(&work.objects).cloned().collect(),
+        jobs: work.jobs,
+        length: flags.length.0,
+    };
+    let notes = pools.notes.iter().chain(&work.notes).cloned().collect();
+    Ok(Prepared { replay, pools, notes })
+}
+
+fn create(path: Option<&Path>) -> anyhow::Result<Option<std::io::BufWriter<File>>> {
+    let file =
+        path.map(|path| File::create(path).with_context(|| format!("cannot write {}", path.display())));
+    Ok(file.transpose()?.map(std::io::BufWriter::new))
+}
+
+/// A line on standard error that tells how far it is, where somebody sees it.
+struct Progress {
+    shown: bool,
+    length: Span,
+    hours: u64,
+}
+
+impl Progress {
+    fn new(length: Span) -> Self {
+        Self { shown: std::io::stderr().is_terminal(), length, hours: 0 }
+    }
+
+    fn tell(&mut self, now: Duration) {
+        let hours = now.as_secs() / 3600;
+        if self.shown && hours > self.hours {
+            self.hours = hours;
+            eprint!("\r\x1b[K{} of {} played", Span(Duration::from_hours(hours)), self.length);
+        }
+    }
+
+    fn end(&self) {
+        if self.shown {
+            eprint!("\r\x1b[K");
+        }
+    }
+}

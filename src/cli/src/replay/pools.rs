@@ -1,0 +1,158 @@
+//! What may be bought in a replay: pools and node classes, as the API server takes them.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use poolwright_catalog::Catalogue;
+use poolwright_core::Pool;
+use poolwright_intake::manifest::{self, Manifest};
+use poolwright_sim::replay::refusals;
+use serde_json::Value;
+
+use super::policy::Policy;
+use crate::exit::Failure;
+use crate::problems::Problems;
+use crate::source::{self, Source};
+
+/// Pools, and what they sell.
+#[derive(Clone, Debug, Default)]
+pub struct Pools {
+    /// Node classes, then pools, as they are created.
+    pub objects: Vec<Value>,
+    /// The pools as decisions see them.
+    pub pools: Vec<Pool>,
+    /// What each node class sells, by name.
+    pub sold: BTreeMap<String, Arc<Catalogue>>,
+    /// What a reader should know about how it was understood.
+    pub notes: Vec<String>,
+}
+
+/// Reads the files and lays the policies over all pools in them.
+pub fn read(
+    files: &[PathBuf],
+    policies: &[String],
+    prices: &Catalogue,
+) -> Result<Result<Pools, Problems>, Failure> {
+    let sources = source::manifests(files)?;
+    Ok(of_sources(&sources, policies).and_then(|pools| pools.selling(prices)))
+}
+
+fn of_sources(sources: &[Source], policies: &[String]) -> Result<Pools, Problems> {
+    let mut problems = Problems::new();
+    let mut manifest = Manifest::default();
+    let (mut classes, mut pools, mut others) = (Vec::new(), Vec::new(), 0);
+    for source in sources {
+        match manifest::parse(&source.name, &source.text) {
+            Ok(read) => manifest.extend(read),
+            Err(errors) => errors.iter().for_each(|error| problems.push(error)),
+        }
+        let objects = manifest::objects(&source.name, &source.text).unwrap_or_default();
+        for object in objects {
+            match object["kind"].as_str() {
+                Some("KwokNodeClass") => classes.push(object),
+                Some("NodePool") => pools.push(object),
+                _ => others += 1,
+            }
+        }
+    }
+    if problems.is_empty() {
+        manifest.duplicates().iter().for_each(|error| problems.push(error));
+        refusals(&classes).iter().chain(&refusals(&pools)).for_each(|refusal| problems.push(refusal));
+    }
+    if problems.is_empty() && pools.is_empty() {
+        problems.push("the files of --pools have no NodePool; without one nothing is bought");
+    }
+    let problems_of_files = problems.len();
+    let policies = read_policies(policies, &mut problems);
+    if problems_of_files == 0 {
+        let laid: Vec<Value> = pools.iter().map(|pool| lay(pool, &policies, &mut problems)).collect();
+        pools = laid;
+    }
+    let mut notes = manifest.notes;
+    if others > 0 {
+        notes.push(format!(
+            "--pools: {others} objects that are neither NodePools nor KwokNodeClasses are not used"
+        ));
+    }
+    let mut models = Vec::new();
+    if problems.is_empty() {
+        for pool in &pools {
+            match manifest::parse("--pools", &pool.to_string()) {
+                Ok(read) => models.extend(read.pools),
+                Err(errors) => errors.iter().for_each(|error| problems.push(error)),
+            }
+        }
+    }
+    let objects = classes.into_iter().chain(pools).collect();
+    problems.or(Pools { objects, pools: models, sold: BTreeMap::new(), notes })
+}
+
+fn read_policies(texts: &[String], problems: &mut Problems) -> Vec<Policy> {
+    let read = |text: &String| Policy::read(text).map_err(|problem| problems.push(problem)).ok();
+    texts.iter().filter_map(read).collect()
+}
+
+/// The pool with all policies. What is wrong with it is told of the policy that makes it wrong.
+fn lay(pool: &Value, policies: &[Policy], problems: &mut Problems) -> Value {
+    let mut with_all = pool.clone();
+    for policy in policies {
+        let mut with_one = pool.clone();
+        if let Err(problem) = policy.apply(&mut with_one) {
+            problems.push(problem);
+            continue;
+        }
+        for problem in wrong(&with_one) {
+            problems.push(format!("--policy {}: {problem}", policy.text));
+        }
+        if let Err(problem) = policy.apply(&mut with_all) {
+            problems.push(problem);
+        }
+    }
+    // Each may be right where they are wrong together.
+    if problems.is_empty() {
+        wrong(&with_all).iter().for_each(|problem| problems.push(format!("--policy: {problem}")));
+    }
+    with_all
+}
+
+/// What the API server has against a pool; where that is nothing, what has no meaning in it, as misspelt fields.
+fn wrong(pool: &Value) -> Vec<String> {
+    let refused = refusals(std::slice::from_ref(pool));
+    if !refused.is_empty() {
+        return refused;
+    }
+    let Err(errors) = manifest::parse("", &pool.to_string()) else { return Vec::new() };
+    let bare = |error: poolwright_intake::IntakeError| poolwright_intake::IntakeError { file: None, ..error };
+    errors.into_iter().map(|error| bare(error).to_string()).collect()
+}
+
+impl Pools {
+    /// With what each class sells.
+    fn selling(mut self, prices: &Catalogue) -> Result<Self, Problems> {
+        let mut problems = Problems::new();
+        for class in self.objects.iter().filter(|object| object["kind"] == "KwokNodeClass") {
+            let name = class["metadata"]["name"].as_str().unwrap_or_default();
+            let provider = class["spec"]["provider"].as_str();
+            let sells =
+                prices.filtered(|kind, _| provider.is_none_or(|wanted| kind.provider.as_str() == wanted));
+            if sells.offerings().is_empty() {
+                let provider = provider.unwrap_or_default();
+                problems.push(format!(
+                    "KwokNodeClass {name}: spec.provider: --prices have no offering of `{provider}`; correct it, or pass prices that have some"
+                ));
+            }
+            self.sold.insert(name.to_owned(), Arc::new(sells));
+        }
+        for pool in &self.pools {
+            let class = &pool.node_class;
+            if class.kind != "KwokNodeClass" || !self.sold.contains_key(&class.name) {
+                problems.push(format!(
+                    "NodePool {}: spec.template.spec.nodeClassRef: {class} is not among the files of --pools; add it to them",
+                    pool.name
+                ));
+            }
+        }
+        problems.or(self)
+    }
+}

@@ -1,0 +1,264 @@
+//! Printers of replays: for people, for programs, for tables.
+
+use std::io::{self, Write};
+use std::time::Duration;
+
+use poolwright_catalog::UsdPerHour;
+use serde_json::{Value, json};
+
+use super::chart;
+use super::report::{Bought, Report, Usd};
+use crate::args::{ReplayFormat, Span};
+use crate::document::six_decimals;
+
+/// Columns of the plot in the terminal.
+const COLUMNS: u32 = 64;
+/// Rows of each.
+const ROWS: u32 = 4;
+/// Points of the series of documents.
+const POINTS: u32 = 240;
+
+/// Prints `report` as asked.
+pub fn report(report: &Report, format: ReplayFormat, out: &mut impl Write) -> io::Result<()> {
+    match format {
+        ReplayFormat::Text => text(report, out),
+        ReplayFormat::Json => {
+            serde_json::to_writer_pretty(&mut *out, &document(report))?;
+            writeln!(out)
+        }
+        ReplayFormat::Csv => csv(report, out),
+    }
+}
+
+/// Hours with one decimal, rounded half up.
+fn hours(millis: u128) -> String {
+    let tenths = (millis + 180_000) / 360_000;
+    format!("{}.{}", tenths / 10, tenths % 10)
+}
+
+/// `12m30s`: whole seconds, rounded up.
+fn span(duration: Duration) -> String {
+    Span(Duration::from_millis(u64::try_from(duration.as_millis()).unwrap_or(u64::MAX).div_ceil(1000) * 1000))
+        .to_string()
+}
+
+/// So many of a hundred, with one decimal.
+fn percent(part: u128, whole: u128) -> String {
+    let tenths = (part * 1000 + whole / 2).checked_div(whole).unwrap_or(0);
+    format!("{}.{} %", tenths / 10, tenths % 10)
+}
+
+/// What the cost is above the limit, in parts of the limit; for output only.
+fn above(report: &Report) -> Option<f64> {
+    let (cost, limit) = (report.cost(), report.limit);
+    (limit.0 > 0).then(|| six_decimals(cost.0.saturating_sub(limit.0) as f64 / limit.0 as f64))
+}
+
+fn text(report: &Report, out: &mut impl Write) -> io::Result<()> {
+    let Report { pods, pending, .. } = report;
+    if report.played < report.asked {
+        writeln!(out, "Interrupted: {} of {} were played.\n", Span(report.played), Span(report.asked))?;
+    }
+    let cost = report.cost();
+    let rate = Usd(cost.0 * 3_600_000 / report.played.as_millis().max(1));
+    writeln!(out, "Cost           {cost} $ in {}, {rate} $/h on average", Span(report.played))?;
+    let limit = match above(report) {
+        Some(_) => format!(
+            "; the cost is {} above it",
+            percent(cost.0.saturating_sub(report.limit.0), report.limit.0)
+        ),
+        None => String::new(),
+    };
+    writeln!(out, "Lower limit    {} ${limit}", report.limit)?;
+    if report.unknown_prices > 0 {
+        writeln!(
+            out,
+            "               {} nodes have no known price and are in no figure of money",
+            report.unknown_prices
+        )?;
+    }
+    writeln!(
+        out,
+        "Pods           {}: {} finished, {} run, {} wait, {} evicted, {} lost their node",
+        pods.made, pods.finished, pods.running, pods.waiting, pods.evicted, pods.machine_lost
+    )?;
+    writeln!(
+        out,
+        "Pending        p50 {}, p95 {}, p99 {}, longest {}",
+        span(pending.p50),
+        span(pending.p95),
+        span(pending.p99),
+        span(pending.most)
+    )?;
+    writeln!(out, "Node starts    {}", report.node_starts())?;
+    writeln!(
+        out,
+        "Lost work      {} pod-hours, {} GPU-hours",
+        hours(report.lost_millis),
+        hours(report.lost_gpu_millis)
+    )?;
+    let (paid, idle) = (report.paid_gpu_millis(), report.idle_gpu_millis());
+    writeln!(out, "Idle GPUs      {} of {} GPU-hours ({})", hours(idle), hours(paid), percent(idle, paid))?;
+    bought(report, out)?;
+    plots(report, out)?;
+    if !report.notes.is_empty() {
+        writeln!(out)?;
+    }
+    for note in &report.notes {
+        writeln!(out, "note: {note}")?;
+    }
+    Ok(())
+}
+
+fn bought(report: &Report, out: &mut impl Write) -> io::Result<()> {
+    if report.bought.is_empty() {
+        return Ok(());
+    }
+    let header = ["POOL", "CAPACITY", "NODES", "NODE-HOURS", "GPU-HOURS", "COST $"].map(str::to_owned);
+    let mut rows = vec![header];
+    for ((pool, capacity), line) in &report.bought {
+        rows.push([
+            pool.clone(),
+            capacity.to_string(),
+            line.nodes.to_string(),
+            hours(line.millis),
+            hours(line.gpu_millis),
+            line.cost.to_string(),
+        ]);
+    }
+    let width = |column: usize| rows.iter().map(|row| row[column].chars().count()).max().unwrap_or(0);
+    let widths: [usize; 6] = std::array::from_fn(width);
+    writeln!(out)?;
+    for row in &rows {
+        let [pool, capacity, numbers @ ..] = row;
+        write!(out, "{pool:<0$}  {capacity:<1$}", widths[0], widths[1])?;
+        for (number, width) in numbers.iter().zip(&widths[2..]) {
+            write!(out, "  {number:>width$}")?;
+        }
+        writeln!(out)?;
+    }
+    Ok(())
+}
+
+fn plots(report: &Report, out: &mut impl Write) -> io::Result<()> {
+    let points = report.points(COLUMNS);
+    let plot = |out: &mut dyn Write, title: &str, numbers: Vec<u64>| {
+        writeln!(out, "\n{title}")?;
+        for line in chart::lines(&numbers, ROWS) {
+            writeln!(out, "│{line}│")?;
+        }
+        io::Result::Ok(())
+    };
+    let most = |numbers: &mut dyn Iterator<Item = u64>| numbers.max().unwrap_or(0);
+    let dearest = UsdPerHour::from_micros(most(&mut points.iter().map(|point| point.cost)));
+    let title = format!("Cost per hour, to {} $", Usd(dearest.micros().into()));
+    plot(out, &title, points.iter().map(|point| point.cost).collect())?;
+    let waiting = most(&mut points.iter().map(|point| point.waiting));
+    plot(out, &format!("Pods that wait, to {waiting}"), points.iter().map(|point| point.waiting).collect())?;
+    let end = Span(report.played).to_string();
+    writeln!(out, " 0{end:>width$}", width = COLUMNS as usize - 1)
+}
+
+fn usd(micros: u128) -> f64 {
+    Usd(micros).as_f64()
+}
+
+fn in_hours(millis: u128) -> f64 {
+    six_decimals(millis as f64 / 3_600_000.0)
+}
+
+fn seconds(duration: Duration) -> f64 {
+    six_decimals(duration.as_millis() as f64 / 1000.0)
+}
+
+fn document(report: &Report) -> Value {
+    let Report { pods, pending, .. } = report;
+    let line = |((pool, capacity), line): (&(String, poolwright_catalog::CapacityType), &Bought)| {
+        json!({"pool": pool, "capacityType": capacity.as_str(), "nodes": line.nodes,
+            "nodeHours": in_hours(line.millis), "gpuHours": in_hours(line.gpu_millis), "costUsd": usd(line.cost.0)})
+    };
+    let points: Vec<Value> = report
+        .points(POINTS)
+        .into_iter()
+        .map(|point| {
+            json!({"fromSeconds": seconds(point.from), "costUsdPerHour": usd(point.cost.into()),
+                "lowerLimitUsdPerHour": usd(point.limit.into()), "podsWaiting": point.waiting})
+        })
+        .collect();
+    json!({
+        "apiVersion": "poolwright.dev/v1alpha1",
+        "kind": "Replay",
+        "playedSeconds": seconds(report.played),
+        "askedSeconds": seconds(report.asked),
+        "costUsd": usd(report.cost().0),
+        "lowerLimitUsd": usd(report.limit.0),
+        "aboveLowerLimit": above(report),
+        "bought": report.bought.iter().map(line).collect::<Vec<_>>(),
+        "nodeStarts": report.node_starts(),
+        "nodesWithUnknownPrice": report.unknown_prices,
+        "pods": {"made": pods.made, "finished": pods.finished, "running": pods.running, "waiting": pods.waiting,
+            "evicted": pods.evicted, "nodeLost": pods.machine_lost},
+        "pendingSeconds": {"p50": seconds(pending.p50), "p95": seconds(pending.p95), "p99": seconds(pending.p99),
+            "longest": seconds(pending.most)},
+        "lostWork": {"podHours": in_hours(report.lost_millis), "gpuHours": in_hours(report.lost_gpu_millis)},
+        "gpuHours": {"paid": in_hours(report.paid_gpu_millis()), "used": in_hours(report.used_gpu_millis),
+            "idle": in_hours(report.idle_gpu_millis())},
+        "series": points,
+        "notes": report.notes,
+    })
+}
+
+fn csv(report: &Report, out: &mut impl Write) -> io::Result<()> {
+    let Report { pods, pending, .. } = report;
+    let mut rows: Vec<[String; 4]> = Vec::new();
+    for ((pool, capacity), line) in &report.bought {
+        let mut row = |figure: &str, value: String| {
+            rows.push([figure.to_owned(), pool.clone(), capacity.to_string(), value]);
+        };
+        row("cost_usd", usd(line.cost.0).to_string());
+        row("nodes", line.nodes.to_string());
+        row("node_hours", in_hours(line.millis).to_string());
+        row("gpu_hours", in_hours(line.gpu_millis).to_string());
+    }
+    let mut all = |figure: &str, value: String| {
+        rows.push([figure.to_owned(), String::new(), String::new(), value]);
+    };
+    all("played_seconds", seconds(report.played).to_string());
+    all("cost_usd", usd(report.cost().0).to_string());
+    all("lower_limit_usd", usd(report.limit.0).to_string());
+    all("node_starts", report.node_starts().to_string());
+    all("nodes_with_unknown_price", report.unknown_prices.to_string());
+    for (figure, count) in [
+        ("pods_made", pods.made),
+        ("pods_finished", pods.finished),
+        ("pods_running", pods.running),
+        ("pods_waiting", pods.waiting),
+        ("pods_evicted", pods.evicted),
+        ("pods_node_lost", pods.machine_lost),
+    ] {
+        all(figure, count.to_string());
+    }
+    for (figure, wait) in [
+        ("pending_p50_seconds", pending.p50),
+        ("pending_p95_seconds", pending.p95),
+        ("pending_p99_seconds", pending.p99),
+        ("pending_longest_seconds", pending.most),
+    ] {
+        all(figure, seconds(wait).to_string());
+    }
+    for (figure, millis) in [
+        ("lost_pod_hours", report.lost_millis),
+        ("lost_gpu_hours", report.lost_gpu_millis),
+        ("paid_gpu_hours", report.paid_gpu_millis()),
+        ("used_gpu_hours", report.used_gpu_millis),
+        ("idle_gpu_hours", report.idle_gpu_millis()),
+    ] {
+        all(figure, in_hours(millis).to_string());
+    }
+    let mut writer = csv::Writer::from_writer(out);
+    writer.write_record(["figure", "pool", "capacity_type", "value"]).map_err(io::Error::other)?;
+    for row in rows {
+        writer.write_record(row).map_err(io::Error::other)?;
+    }
+    writer.flush()
+}

@@ -1,0 +1,55 @@
+//! What happened to every machine and pod, one JSON object a line, in the order in which it happened. What a machine costs can be
+//! worked out again from its price and its two moments.
+
+use std::io::{self, Write};
+use std::time::Duration;
+
+use poolwright_sim::replay::{End, Outcome};
+use serde_json::{Value, json};
+
+/// Writes the record.
+pub fn write(outcome: &Outcome, out: &mut impl Write) -> io::Result<()> {
+    let mut events: Vec<(Duration, Value)> = Vec::new();
+    let mut say = |at: Duration, mut event: Value| {
+        event["atMillis"] = json!(u64::try_from(at.as_millis()).unwrap_or(u64::MAX));
+        events.push((at, event));
+    };
+    for machine in &outcome.machines {
+        let price = machine.price.map(|price| price.to_string());
+        say(
+            machine.launched,
+            json!({"event": "MachineLaunched", "machine": machine.id, "claim": machine.claim, "pool": machine.pool,
+                "instanceType": machine.offering.instance_type.as_str(), "zone": machine.offering.zone.as_str(),
+                "capacityType": machine.offering.capacity_type.as_str(), "gpus": machine.gpus, "usdPerHour": price}),
+        );
+        // Those that are there at the end are paid until then.
+        let ended = machine.gone.filter(|gone| *gone <= outcome.played);
+        let event = if ended.is_some() { "MachineGone" } else { "MachineStillThere" };
+        say(ended.unwrap_or(outcome.played), json!({"event": event, "machine": machine.id}));
+    }
+    for pod in &outcome.pods {
+        let name = pod.model.key.to_string();
+        say(pod.made, json!({"event": "PodMade", "pod": name}));
+        if let Some((at, machine)) = pod.bound {
+            say(at, json!({"event": "PodBound", "pod": name, "machine": outcome.machines[machine].id}));
+        }
+        if let Some(at) = pod.started {
+            say(at, json!({"event": "PodStarted", "pod": name}));
+        }
+        if let Some((at, end)) = pod.ended {
+            let event = match end {
+                End::Finished => "PodFinished",
+                End::MachineLost => "PodLostItsMachine",
+                End::Evicted => "PodEvicted",
+            };
+            say(at, json!({"event": event, "pod": name}));
+        }
+    }
+    say(outcome.played, json!({"event": "End"}));
+    // Of one moment, in the order above.
+    events.sort_by_key(|(at, _)| *at);
+    for (_, event) in events {
+        writeln!(out, "{event}")?;
+    }
+    out.flush()
+}

@@ -1,0 +1,232 @@
+//! Manifests of a cluster as work: every pod that runs or waits comes at the beginning.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::PathBuf;
+use std::time::Duration;
+
+use poolwright_core::{PodPhase, PodRole};
+use poolwright_intake::manifest::{self, Manifest};
+use poolwright_sim::cluster::JobPlan;
+use poolwright_sim::replay::refusals;
+use serde_json::{Value, json};
+
+use super::work::{Names, Work};
+use crate::args::runs_for;
+use crate::exit::Failure;
+use crate::problems::Problems;
+use crate::source::{self, Source};
+
+/// How long a pod runs, on pods and on templates of pods.
+const RUNS_FOR: &str = "poolwright.dev/runs-for";
+
+/// Kinds that are created as they are, before any pod.
+const SURROUNDINGS: [&str; 7] = [
+    "Namespace",
+    "PersistentVolume",
+    "PersistentVolumeClaim",
+    "PodDisruptionBudget",
+    "Service",
+    "StorageClass",
+    "DaemonSet",
+];
+
+/// Reads the files.
+pub fn read(files: &[PathBuf]) -> Result<Result<Work, Problems>, Failure> {
+    if files.is_empty() {
+        return Err(Failure::bad_input(
+            "nothing to play: give a trace (--trace FILE) or manifests (--snapshot FILE)",
+        ));
+    }
+    Ok(of_sources(&source::manifests(files)?))
+}
+
+fn of_sources(sources: &[Source]) -> Result<Work, Problems> {
+    let mut problems = Problems::new();
+    let mut manifest = Manifest::default();
+    let mut objects: Vec<(String, Value)> = Vec::new();
+    for source in sources {
+        match manifest::parse(&source.name, &source.text) {
+            Ok(read) => manifest.extend(read),
+            Err(errors) => errors.iter().for_each(|error| problems.push(error)),
+        }
+        let read = manifest::objects(&source.name, &source.text).unwrap_or_default();
+        objects.extend(read.into_iter().map(|object| (source.name.clone(), object)));
+    }
+    if problems.is_empty() {
+        manifest.duplicates().iter().for_each(|error| problems.push(error));
+    }
+    let owners: BTreeSet<String> = objects.iter().filter_map(|(_, object)| owner(object)).collect();
+    let mut work = Work { notes: manifest.notes, ..Work::default() };
+    let mut names = Names::default();
+    let mut counts = Left::default();
+    if problems.is_empty() {
+        for (file, object) in &objects {
+            let kind = object["kind"].as_str().unwrap_or_default();
+            let is_shown_by_what_it_owns =
+                object["metadata"]["uid"].as_str().is_some_and(|uid| owners.contains(uid));
+            match kind {
+                "Node" => counts.nodes += 1,
+                "NodeClaim" | "NodePool" | "KwokNodeClass" => counts.ours += 1,
+                kind if SURROUNDINGS.contains(&kind) => work.objects.push(bare(object)),
+                _ if is_shown_by_what_it_owns => {}
+                _ => match templates(object) {
+                    Ok(templates) => {
+                        work.jobs
+                            .extend(templates.into_iter().filter_map(|template| template.plan(&mut names)));
+                    }
+                    Err(problem) => problems.push(format!("{file}: {problem}")),
+                },
+            }
+        }
+        refusals(&work.objects).iter().for_each(|refusal| problems.push(refusal));
+    }
+    if problems.is_empty() && work.jobs.is_empty() {
+        problems.push("the files of --snapshot have no pod that runs or waits");
+    }
+    let pods: u32 = work.jobs.iter().map(|job| job.pods).sum();
+    let endless: u32 = work.jobs.iter().filter(|job| job.length.is_none()).map(|job| job.pods).sum();
+    work.notes.insert(
+        0,
+        format!("{pods} pods come at the beginning; {endless} of them run for ever (annotation {RUNS_FOR} says for how long)"),
+    );
+    counts.tell(&mut work.notes);
+    problems.or(work)
+}
+
+/// What is not played.
+#[derive(Default)]
+struct Left {
+    nodes: usize,
+    ours: usize,
+}
+
+impl Left {
+    fn tell(&self, notes: &mut Vec<String>) {
+        if self.nodes > 0 {
+            notes.push(format!(
+                "{} Nodes of the snapshot are not used: all nodes are bought anew",
+                self.nodes
+            ));
+        }
+        if self.ours > 0 {
+            notes.push(format!("{} pools, node classes and claims of the snapshot are not used; --pools says what may be bought", self.ours));
+        }
+    }
+}
+
+/// What controls an object.
+fn owner(object: &Value) -> Option<String> {
+    let owners = object["metadata"]["ownerReferences"].as_array()?;
+    let controller = owners.iter().find(|owner| owner["controller"] == true)?;
+    Some(controller["uid"].as_str()?.to_owned())
+}
+
+/// An object as its author wrote it.
+fn bare(object: &Value) -> Value {
+    let mut object = object.clone();
+    if let Some(fields) = object.as_object_mut() {
+        fields.remove("status");
+    }
+    if let Some(meta) = object["metadata"].as_object_mut() {
+        for field in [
+            "uid",
+            "resourceVersion",
+            "creationTimestamp",
+            "generation",
+            "managedFields",
+            "ownerReferences",
+            "selfLink",
+        ] {
+            meta.remove(field);
+        }
+    }
+    object
+}
+
+/// Pods that are alike.
+struct Template {
+    name: String,
+    namespace: String,
+    count: u32,
+    labels: BTreeMap<String, String>,
+    spec: Value,
+    length: Option<Duration>,
+}
+
+impl Template {
+    fn plan(self, names: &mut Names) -> Option<JobPlan> {
+        (self.count > 0).then(|| JobPlan {
+            name: names.take(&self.namespace, &self.name),
+            namespace: self.namespace,
+            labels: self.labels,
+            arrives: Duration::ZERO,
+            pods: self.count,
+            spec: self.spec,
+            length: self.length,
+        })
+    }
+}
+
+/// The pods of an object: as many as a plan would count.
+fn templates(object: &Value) -> Result<Vec<Template>, String> {
+    if object["kind"] == "JobSet" {
+        return job_set(object);
+    }
+    let Ok(read) = manifest::parse("", &object.to_string()) else { return Ok(Vec::new()) };
+    let counts = |pod: &&poolwright_core::Pod| {
+        pod.role == PodRole::Workload && !matches!(pod.phase, PodPhase::Finished)
+    };
+    let count = u32::try_from(read.pods.iter().filter(counts).count()).unwrap_or(u32::MAX);
+    let (pod, deadline) = if object["kind"] == "Pod" {
+        (object, &Value::Null)
+    } else {
+        (&object["spec"]["template"], &object["spec"]["activeDeadlineSeconds"])
+    };
+    Ok(vec![template(object, pod, (count, deadline))?])
+}
+
+fn template(object: &Value, pod: &Value, (count, deadline): (u32, &Value)) -> Result<Template, String> {
+    let text = |value: &Value| value.as_str().map(str::to_owned);
+    let name =
+        text(&object["metadata"]["name"]).or(text(&object["metadata"]["generateName"])).unwrap_or_default();
+    let namespace = text(&object["metadata"]["namespace"]).unwrap_or_else(|| "default".to_owned());
+    let mut spec = pod["spec"].clone();
+    if let Some(fields) = spec.as_object_mut() {
+        for field in ["nodeName", "schedulingGates", "activeDeadlineSeconds"] {
+            fields.remove(field);
+        }
+        // What replaces a pod here is a Job, and those want to know.
+        fields.insert("restartPolicy".to_owned(), json!("Never"));
+    }
+    let annotation = pod["metadata"]["annotations"][RUNS_FOR].as_str();
+    let length = match annotation {
+        Some(said) => Some(runs_for(said).map_err(|cause| {
+            format!(
+                "{} {namespace}/{name}: metadata.annotations[{RUNS_FOR}]: `{said}` is {cause}",
+                object["kind"].as_str().unwrap_or_default()
+            )
+        })?),
+        None => deadline.as_u64().or(pod["spec"]["activeDeadlineSeconds"].as_u64()).map(Duration::from_secs),
+    };
+    let labels = pod["metadata"]["labels"].as_object().into_iter().flatten();
+    let labels = labels.filter_map(|(key, value)| Some((key.clone(), value.as_str()?.to_owned()))).collect();
+    Ok(Template { name, namespace, count, labels, spec, length })
+}
+
+/// The Jobs of a JobSet.
+fn job_set(object: &Value) -> Result<Vec<Template>, String> {
+    let mut all = Vec::new();
+    for replicated in object["spec"]["replicatedJobs"].as_array().into_iter().flatten() {
+        let (set, name) = (
+            object["metadata"]["name"].as_str().unwrap_or_default(),
+            replicated["name"].as_str().unwrap_or_default(),
+        );
+        for replica in 0..replicated["replicas"].as_u64().unwrap_or(1) {
+            let mut job = json!({"apiVersion": "batch/v1", "kind": "Job", "metadata": object["metadata"],
+                "spec": replicated["template"]["spec"]});
+            job["metadata"]["name"] = json!(format!("{set}-{name}-{replica}"));
+            all.extend(templates(&job)?);
+        }
+    }
+    Ok(all)
+}

@@ -1,0 +1,81 @@
+//! Whole replays of a small trace, looked at from inside.
+
+use std::time::Duration;
+
+use clap::Parser;
+use poolwright_sim::replay::{End, Outcome};
+
+use super::report::{Report, Usd};
+use super::{Prepared, limit, prepare};
+use crate::args::{Cli, Command};
+
+fn prepared(more: &[&str]) -> Prepared {
+    let root = concat!(env!("CARGO_MANIFEST_DIR"), "/../..");
+    let (trace, pools) =
+        (format!("{root}/fixtures/traces/two-hours.csv"), format!("{root}/fixtures/manifests/pool.yaml"));
+    let fixed = ["poolwright", "simulate", "--trace", &trace, "--pools", &pools, "--for", "3h"];
+    let cli = Cli::try_parse_from(fixed.iter().chain(more)).expect("flags");
+    let Command::Simulate(flags) = cli.command else { panic!("it is simulate") };
+    prepare(&flags.replay).unwrap_or_else(|failure| panic!("{failure:?}"))
+}
+
+fn played(prepared: &Prepared) -> (Outcome, Report) {
+    let outcome = prepared.replay.run(&mut |_| true).expect("it is played");
+    let limit = limit::over_time(&outcome, &prepared.pools);
+    let report = Report::new(&outcome, limit, prepared.replay.length, Vec::new());
+    (outcome, report)
+}
+
+#[test]
+fn all_work_gets_done_and_the_cost_is_never_below_its_limit() {
+    let prepared = prepared(&[]);
+    let (outcome, report) = played(&prepared);
+    assert_eq!((report.pods.made, report.pods.finished), (8, 8), "{:?}", report.pods);
+    assert!(outcome.pods.iter().all(|pod| matches!(pod.ended, Some((_, End::Finished)))));
+    // A pod of the trace that waited ten minutes ran for twenty: it does the same here.
+    let waited =
+        outcome.pods.iter().find(|pod| pod.model.key.name.starts_with("batch-1")).expect("it is there");
+    let (started, ended) = (waited.started.expect("it ran"), waited.ended.expect("it ended").0);
+    assert_eq!((ended - started).as_secs(), 2705 - 1500);
+    let moments: Vec<Duration> = report.cost_steps.moments().chain(report.limit_steps.moments()).collect();
+    for moment in moments {
+        let (cost, limit) = (report.cost_steps.at(moment), report.limit_steps.at(moment));
+        assert!(cost >= limit, "at {moment:?} {cost} is paid, and {limit} is said to be the least");
+    }
+    assert!(report.limit > Usd(0) && report.cost() >= report.limit, "{} and {}", report.cost(), report.limit);
+    // While four T4s' worth of nothing else runs, the limit is what the nodes cost: it is no loose one.
+    let most = report.limit_steps.most(Duration::ZERO, report.played);
+    assert!(most * 10 >= report.cost_steps.most(Duration::ZERO, report.played) * 5, "{most}");
+    assert!(report.idle_gpu_millis() < report.paid_gpu_millis());
+}
+
+#[test]
+fn the_same_input_comes_to_the_same_and_another_seed_to_something_else() {
+    let one = prepared(&[]).replay;
+    let first = one.run(&mut |_| true).expect("it is played");
+    // On another thread, whose random state is another.
+    let again = std::thread::spawn(move || one.run(&mut |_| true).expect("it is played"));
+    assert_eq!(first, again.join().expect("no panic"));
+    let other = prepared(&["--seed", "2"]).replay.run(&mut |_| true).expect("it is played");
+    assert_ne!(first, other);
+}
+
+#[test]
+fn what_is_stopped_tells_what_was_reached_and_pays_for_no_more() {
+    let prepared = prepared(&[]);
+    let whole = played(&prepared).1;
+    let until = Duration::from_mins(40);
+    let outcome = prepared.replay.run(&mut |now| now < until).expect("it is played");
+    let limit = limit::over_time(&outcome, &prepared.pools);
+    let report = Report::new(&outcome, limit, prepared.replay.length, Vec::new());
+    assert!(report.played >= until && report.played < prepared.replay.length);
+    assert!(report.cost() > Usd(0) && report.cost() < whole.cost());
+    assert!(report.limit <= report.cost());
+    assert!(report.pods.finished < whole.pods.finished);
+}
+
+#[test]
+fn a_policy_changes_what_it_costs() {
+    let cost = |policy: &str| played(&prepared(&["--policy", policy])).1.cost();
+    assert!(cost("scaleToZero.after=30m") > cost("scaleToZero.after=1m"));
+}

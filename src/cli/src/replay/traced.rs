@@ -1,0 +1,176 @@
+//! A stretch of a trace as work: each pod is a Job of its own.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::time::Duration;
+
+use poolwright_catalog::{ResourceName, labels};
+use poolwright_sim::cluster::JobPlan;
+use serde_json::{Value, json};
+
+use super::work::{Names, Work};
+use crate::args::{ReplayFlags, Span};
+use crate::exit::Failure;
+use crate::problems::Problems;
+use crate::source;
+use crate::trace::{GpuChoice, GpuMap, Times, TracePod, read_timed};
+
+const NAMESPACE: &str = "default";
+
+/// Reads the stretch that the flags say.
+pub fn read(trace: &Path, flags: &ReplayFlags) -> Result<Result<Work, Problems>, Failure> {
+    let map = match &flags.gpu_map {
+        None => Ok(GpuMap::builtin()),
+        Some(path) => {
+            let map = source::file(path).map_err(Failure::bad_input)?;
+            GpuMap::read(&map.name, &map.text)
+        }
+    };
+    let list = source::file(trace).map_err(Failure::bad_input)?;
+    Ok(map.and_then(|map| {
+        let (pods, notes) = read_timed(&list.name, &list.text, &map)?;
+        stretch(&list.name, &pods, notes, (flags.from.0, flags.length.0))
+    }))
+}
+
+/// The work of so long a stretch after an offset.
+fn stretch(
+    file: &str,
+    pods: &[(TracePod, Times)],
+    mut notes: Vec<String>,
+    (from, length): (Duration, Duration),
+) -> Result<Work, Problems> {
+    let mut names = Names::default();
+    let until = from.saturating_add(length);
+    let mut jobs: Vec<JobPlan> = Vec::new();
+    let (mut before, mut shares) = (0, 0);
+    for (pod, times) in pods {
+        let is_there = times.created < from && times.deleted() > from;
+        if !is_there && !(from..until).contains(&times.created) {
+            continue;
+        }
+        before += usize::from(is_there);
+        shares += usize::from(pod.share.is_some());
+        jobs.push(JobPlan {
+            name: names.take(NAMESPACE, &pod.name),
+            namespace: NAMESPACE.to_owned(),
+            labels: BTreeMap::new(),
+            arrives: times.created.saturating_sub(from),
+            pods: 1,
+            spec: spec(pod),
+            length: Some(times.length.min(times.deleted().saturating_sub(from))),
+        });
+    }
+    if jobs.is_empty() {
+        let first = pods.iter().map(|(_, times)| times.created).min().unwrap_or_default();
+        let last = pods.iter().map(|(_, times)| times.deleted()).max().unwrap_or_default();
+        return Err(Problems::one(format!(
+            "{file}: no pod is there between {} and {}; the first comes at {} and the last goes at {}: choose with --from and --for",
+            Span(from),
+            Span(until),
+            Span(first),
+            Span(last)
+        )));
+    }
+    let counted = |count: usize| if count == 1 { "1 pod".to_owned() } else { format!("{count} pods") };
+    notes.insert(
+        0,
+        format!(
+            "{} of the trace's {}, those from {} to {}; {} were there before and run for what is left",
+            jobs.len(),
+            pods.len(),
+            Span(from),
+            Span(until),
+            before
+        ),
+    );
+    if shares > 0 {
+        notes.push(format!("{} that ask for a share of a GPU are given a whole one", counted(shares)));
+    }
+    jobs.sort_by_key(|job| job.arrives);
+    Ok(Work { jobs, objects: Vec::new(), notes })
+}
+
+/// `spec` of the pod of a trace.
+fn spec(pod: &TracePod) -> Value {
+    let gpus = if pod.share.is_some() { 1 } else { pod.gpus };
+    let mut requests =
+        json!({"cpu": format!("{}m", pod.cpu_milli), "memory": format!("{}Mi", pod.memory_mib)});
+    let mut limits = json!({});
+    let mut spec = json!({"restartPolicy": "Never", "terminationGracePeriodSeconds": 10});
+    if gpus > 0 {
+        requests[ResourceName::NVIDIA_GPU] = json!(gpus.to_string());
+        limits[ResourceName::NVIDIA_GPU] = json!(gpus.to_string());
+        // What the admission plugin ExtendedResourceToleration adds in clusters with GPUs.
+        spec["tolerations"] = json!([{"key": ResourceName::NVIDIA_GPU, "operator": "Exists"}]);
+        if let GpuChoice::OneOf(models) = &pod.models {
+            let models: Vec<String> = models.iter().map(ToString::to_string).collect();
+            let rule = json!({"key": labels::GPU_MODEL, "operator": "In", "values": models});
+            spec["affinity"] = json!({"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution":
+                {"nodeSelectorTerms": [{"matchExpressions": [rule]}]}}});
+        }
+    }
+    spec["containers"] = json!([{"name": "work", "image": "work",
+        "resources": {"requests": requests, "limits": limits}}]);
+    spec
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const HEADER: &str = "name,cpu_milli,memory_mib,num_gpu,creation_time,deletion_time,scheduled_time\n";
+
+    fn work(rows: &str, from: u64, length: u64) -> Result<Work, String> {
+        let (pods, notes) = read_timed("pods.csv", &format!("{HEADER}{rows}"), &GpuMap::builtin())
+            .map_err(|problems| problems.to_string())?;
+        let stretch_of = (Duration::from_secs(from), Duration::from_secs(length));
+        stretch("pods.csv", &pods, notes, stretch_of).map_err(|problems| problems.to_string())
+    }
+
+    fn times(work: &Work) -> Vec<(&str, u64, u64)> {
+        let seconds = |job: &JobPlan| job.length.unwrap_or_default().as_secs();
+        work.jobs.iter().map(|job| (job.name.as_str(), job.arrives.as_secs(), seconds(job))).collect()
+    }
+
+    #[test]
+    fn a_pod_works_for_as_long_as_it_ran_in_the_trace_and_not_for_as_long_as_it_waited() {
+        let work = work("a,1000,1024,0,100,500,200\nnever-ran,1000,1024,0,100,500,\n", 0, 1000).unwrap();
+        assert_eq!(times(&work), [("a", 100, 300), ("never-ran", 100, 400)]);
+    }
+
+    #[test]
+    fn what_was_there_before_the_stretch_runs_for_what_is_left_of_it() {
+        let rows = "over,1,1,0,0,900,0\nthere,1,1,0,0,1500,0\nstarts,1,1,0,900,1500,1200\nlater,1,1,0,2000,2500,2000\n\
+                    in,1,1,0,1999,3000,1999\n";
+        let work = work(rows, 1000, 1000).unwrap();
+        assert_eq!(times(&work), [("there", 0, 500), ("starts", 0, 300), ("in", 999, 1001)]);
+    }
+
+    #[test]
+    fn a_stretch_without_pods_says_where_they_are() {
+        let said = work("a,1,1,0,100,500,100\n", 86_400, 3600).unwrap_err();
+        assert_eq!(
+            said,
+            "1 problem\n  pods.csv: no pod is there between 1d and 1d1h; the first comes at 1m40s and the last goes at \
+             8m20s: choose with --from and --for"
+        );
+    }
+
+    #[test]
+    fn what_is_wrong_with_times_is_told_by_line_and_column() {
+        let rows = "a,1,1,0,-5,10,\nb,1,1,0,10,5,\nc,1,1,0,10,20,30\nd,1,1,0,10,20,5\ne,1,1,0,soon,,\n";
+        let said = work(rows, 0, 10).unwrap_err();
+        let order = "a pod is made, then scheduled, then deleted: correct the order";
+        let number = "use a whole number, 0 or more";
+        let expected = [
+            format!("pods.csv:2:creation_time: \"-5\" is negative; {number}"),
+            format!("pods.csv:3:deletion_time: 5 is before creation_time, which is 10; {order}"),
+            format!("pods.csv:4:scheduled_time: 30 is after deletion_time, which is 20; {order}"),
+            format!("pods.csv:5:scheduled_time: 5 is before creation_time, which is 10; {order}"),
+            format!("pods.csv:6:creation_time: \"soon\" is not a whole number; {number}"),
+            format!("pods.csv:6:deletion_time: the cell is empty; {number}"),
+        ];
+        assert_eq!(said, format!("6 problems\n  {}", expected.join("\n  ")));
+    }
+}

@@ -1,0 +1,62 @@
+//! Work to be played.
+
+use std::collections::BTreeSet;
+
+use poolwright_sim::cluster::JobPlan;
+use serde_json::Value;
+
+/// Work, and what it needs.
+#[derive(Clone, Debug, Default)]
+pub struct Work {
+    /// Pods to come.
+    pub jobs: Vec<JobPlan>,
+    /// Objects that are there from the beginning.
+    pub objects: Vec<Value>,
+    /// What a reader should know about how it was understood.
+    pub notes: Vec<String>,
+}
+
+/// The longest name of a Job: what is added to it for its pods must fit into a label.
+const LONGEST: usize = 48;
+
+/// Names of Jobs, each used once in its namespace.
+#[derive(Debug, Default)]
+pub struct Names(BTreeSet<(String, String)>);
+
+impl Names {
+    /// The name itself where Kubernetes takes it and nobody has it, else one like it.
+    pub fn take(&mut self, namespace: &str, wanted: &str) -> String {
+        let allowed = |one: char| one.is_ascii_lowercase() || one.is_ascii_digit() || one == '-';
+        let name: String = wanted
+            .to_lowercase()
+            .chars()
+            .map(|one| if allowed(one) { one } else { '-' })
+            .take(LONGEST)
+            .collect();
+        let name = match name.trim_matches('-') {
+            "" => "work".to_owned(),
+            name => name.to_owned(),
+        };
+        let numbered = (2..).map(|number| format!("{name}-x{number}"));
+        let mut tried = std::iter::once(name.clone()).chain(numbered);
+        tried.find(|name| self.0.insert((namespace.to_owned(), name.clone()))).unwrap_or(name)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_kept_where_they_can_be_and_never_given_twice() {
+        let mut names = Names::default();
+        let mut take = |namespace: &str, name: &str| names.take(namespace, name);
+        assert_eq!(take("a", "openb-pod-0001"), "openb-pod-0001");
+        assert_eq!(take("a", "openb-pod-0001"), "openb-pod-0001-x2");
+        assert_eq!(take("b", "openb-pod-0001"), "openb-pod-0001");
+        assert_eq!(take("a", "Pod_1"), "pod-1");
+        assert_eq!(take("a", "Pod.1"), "pod-1-x2");
+        assert_eq!(take("a", "--"), "work");
+        assert!(take("a", &"x".repeat(300)).len() <= LONGEST);
+    }
+}

@@ -1,0 +1,81 @@
+//! Replays are recounted here from their record alone.
+
+use std::collections::BTreeMap;
+use std::fs;
+
+use serde_json::Value;
+
+use crate::support::{micros, poolwright};
+
+const ARGS: [&str; 7] = [
+    "simulate",
+    "--trace",
+    "fixtures/traces/two-hours.csv",
+    "--pools",
+    "fixtures/manifests/pool.yaml",
+    "--for",
+    "3h",
+];
+
+/// A replay's standard output and record.
+fn replay(name: &str, more: &[&str]) -> (String, String) {
+    let record = std::env::temp_dir().join(format!("poolwright-replay-{}-{name}.jsonl", std::process::id()));
+    let path = record.to_str().expect("a path");
+    let args: Vec<&str> = ARGS.iter().chain(more).copied().chain(["--record", path]).collect();
+    let output = poolwright(&args, "");
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let events = fs::read_to_string(&record).expect("a record");
+    fs::remove_file(&record).expect("it is ours");
+    (String::from_utf8(output.stdout).expect("text"), events)
+}
+
+/// `1.006` in micro-dollars.
+fn price(text: &str) -> u128 {
+    let (whole, decimals) = text.split_once('.').expect("a decimal number");
+    format!("{whole}{decimals:0<6}").parse().expect("digits")
+}
+
+#[test]
+fn the_cost_of_a_replay_can_be_recomputed_from_its_record() {
+    let (report, record) = replay("cost", &["-o", "json"]);
+    let report: Value = serde_json::from_str(&report).expect("JSON");
+    let mut running: BTreeMap<String, (u128, u128)> = BTreeMap::new();
+    let mut cost = 0;
+    let mut last = 0;
+    for line in record.lines() {
+        let event: Value = serde_json::from_str(line).expect("JSON");
+        let at = u128::from(event["atMillis"].as_u64().expect("a time"));
+        assert!(at >= last, "{line} comes after a later one");
+        last = at;
+        let machine = || event["machine"].as_str().expect("a machine").to_owned();
+        match event["event"].as_str().expect("an event") {
+            "MachineLaunched" => {
+                let price = price(event["usdPerHour"].as_str().expect("a price"));
+                assert!(running.insert(machine(), (at, price)).is_none(), "{line} is told twice");
+            }
+            "MachineGone" | "MachineStillThere" => {
+                let (since, price) = running.remove(&machine()).expect("it was launched");
+                cost += ((at - since) * price).div_ceil(3_600_000);
+            }
+            _ => {}
+        }
+    }
+    assert!(running.is_empty() && cost > 0);
+    assert_eq!(u128::from(micros(&report["costUsd"])), cost);
+    let by_pool: u64 =
+        report["bought"].as_array().expect("a list").iter().map(|line| micros(&line["costUsd"])).sum();
+    assert_eq!(u128::from(by_pool), cost);
+    assert!(micros(&report["lowerLimitUsd"]) <= micros(&report["costUsd"]));
+    for point in report["series"].as_array().expect("a list") {
+        let (cost, limit) = (&point["costUsdPerHour"], &point["lowerLimitUsdPerHour"]);
+        assert!(micros(cost) >= micros(limit), "{point}");
+    }
+}
+
+#[test]
+fn the_same_command_prints_and_records_the_same_byte_for_byte() {
+    for format in ["text", "csv", "json"] {
+        let play = |name: &str| replay(&format!("{format}-{name}"), &["-o", format]);
+        assert_eq!(play("one"), play("two"));
+    }
+}

@@ -1,0 +1,183 @@
+//! A workload played through the controller: what it would have cost, how long pods would have waited.
+//!
+//! The same world as that of [`crate::run`], with one controller and, unless asked for, without accidents; what comes of it is
+//! not whether rules hold but what happened to every machine and every pod.
+
+mod ledger;
+mod seller;
+
+use std::collections::BTreeMap;
+use std::io;
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::http::Method;
+use jiff::Timestamp;
+use poolwright_catalog::Catalogue;
+use poolwright_controller::{Config, Environment};
+use serde_json::Value;
+
+use crate::accidents::{Accidents, Rates};
+use crate::api::ApiServer;
+use crate::cloud::{Cloud, CloudOf};
+use crate::cluster::{Cluster, JobPlan};
+use crate::dice::Dice;
+use crate::record::Record;
+use crate::time::{MachineClock, Time};
+use crate::wire::{Process, Wire};
+
+use ledger::Ledger;
+pub use ledger::{End, Machine, Pod};
+use seller::Seller;
+
+/// What to play.
+#[derive(Clone, Debug)]
+pub struct Replay {
+    /// What decides how long things take.
+    pub seed: u64,
+    /// How often things go wrong.
+    pub rates: Rates,
+    /// Everything that is sold.
+    pub catalogue: Arc<Catalogue>,
+    /// Which part of it each node class sells, by name.
+    pub sold: BTreeMap<String, Arc<Catalogue>>,
+    /// Objects that are there from the beginning: node classes and pools first.
+    pub objects: Vec<Value>,
+    /// Work to come.
+    pub jobs: Vec<JobPlan>,
+    /// For how long.
+    pub length: Duration,
+}
+
+/// What happened.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Outcome {
+    /// How much of it was played: less than was asked for when it was stopped.
+    pub played: Duration,
+    /// Every machine there was, in the order of their launches.
+    pub machines: Vec<Machine>,
+    /// Every pod there was, in the order in which they were made.
+    pub pods: Vec<Pod>,
+}
+
+/// Why a replay came to no end.
+#[derive(Debug, thiserror::Error)]
+pub enum ReplayError {
+    /// There is no runtime to play it in.
+    #[error("the world cannot be made: {0}")]
+    Runtime(#[from] io::Error),
+    /// The API server takes an object for wrong.
+    #[error("{0}")]
+    Refused(String),
+    /// The controller has ended, which would be a bug.
+    #[error("the controller ended by itself after {after:?}: {why}")]
+    ControllerEnded {
+        /// When.
+        after: Duration,
+        /// Why.
+        why: String,
+    },
+}
+
+/// What the API server says against these objects, as it would to their author; empty when it takes them all.
+pub fn refusals(objects: &[Value]) -> Vec<String> {
+    let now = epoch();
+    let server = ApiServer::new(&poolwright_api::crds(), Arc::new(move || now));
+    objects.iter().filter_map(|object| create(&server, object).err()).collect()
+}
+
+impl Replay {
+    /// Plays it. `tell` hears how far it is, and says whether to go on. Two replays that are equal come to the same.
+    ///
+    /// # Errors
+    /// See [`ReplayError`].
+    pub fn run(&self, tell: &mut dyn FnMut(Duration) -> bool) -> Result<Outcome, ReplayError> {
+        let runtime =
+            tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build()?;
+        let outcome = runtime.block_on(self.play(tell));
+        runtime.shutdown_background();
+        outcome
+    }
+
+    async fn play(&self, tell: &mut dyn FnMut(Duration) -> bool) -> Result<Outcome, ReplayError> {
+        let time = Time::starting(epoch());
+        let record = Record::new(time, false);
+        let accidents = Accidents::new(self.seed, self.rates, None);
+        let server = ApiServer::new(&poolwright_api::crds(), Arc::new(move || time.now()));
+        for object in &self.objects {
+            create(&server, object).map_err(ReplayError::Refused)?;
+        }
+        let cloud = Cloud::new(self.catalogue.clone(), time, accidents.clone(), record.clone(), self.seed);
+        let dice = Dice::new(self.seed, "cluster");
+        let mut cluster =
+            Cluster::new(server.clone(), cloud.clone(), time, record.clone(), dice, self.jobs.clone());
+        let mut ledger = Ledger::new(&server);
+        let process = Process::new("controller", 1);
+        let wire = Wire {
+            server,
+            process: process.clone(),
+            accidents,
+            seed: self.seed,
+            sent: Arc::default(),
+            record,
+            witness: Arc::new(|_, _, _| {}),
+            sabotage: None,
+        };
+        let cloud_of = CloudOf { cloud: cloud.clone(), process, sabotage: None };
+        let seller = Arc::new(Seller { cloud: cloud_of, sold: self.sold.clone() });
+        let mut config = Config::new("controller", "default");
+        config.http = None;
+        // In line, as in every simulated world.
+        let environment =
+            Environment { clock: Arc::new(MachineClock::new(time)), spawner: Arc::new(|work| work()) };
+        let controller = poolwright_controller::run_in(
+            environment,
+            config,
+            wire.client(),
+            vec![seller],
+            std::future::pending(),
+        );
+        let mut controller = tokio::spawn(controller);
+        loop {
+            let left = self.length.saturating_sub(time.elapsed());
+            tokio::select! {
+                biased;
+                ended = &mut controller => {
+                    let why = match ended {
+                        Ok(Ok(())) => "it returned".to_owned(),
+                        Ok(Err(error)) => format!("{error:#}"),
+                        Err(panic) => panic.to_string(),
+                    };
+                    return Err(ReplayError::ControllerEnded { after: time.elapsed(), why });
+                }
+                () = cluster.step() => {}
+                () = tokio::time::sleep(left) => {}
+            }
+            let now = time.elapsed().min(self.length);
+            ledger.look(&cloud, now);
+            if now >= self.length || !tell(now) {
+                return Ok(ledger.close(now));
+            }
+        }
+    }
+}
+
+/// When replays begin. Traces know no calendar.
+fn epoch() -> Timestamp {
+    Timestamp::from_second(1_780_000_000).unwrap_or_default()
+}
+
+fn create(server: &ApiServer, object: &Value) -> Result<(), String> {
+    let kind = object["kind"].as_str().unwrap_or_default();
+    let name = object["metadata"]["name"].as_str().unwrap_or_default();
+    let Some(path) = server.collection(object) else {
+        return Err(format!("{kind} {name}: there is no such kind in a replay; leave it out"));
+    };
+    let (code, answer) = server.ask(&Method::POST, &path, "application/json", object);
+    if (200..300).contains(&code) {
+        return Ok(());
+    }
+    Err(answer["message"]
+        .as_str()
+        .map_or_else(|| format!("{kind} {name}: refused with {code}"), str::to_owned))
+}

@@ -1,0 +1,49 @@
+//! The cloud as a controller with several node classes calls it: each class sells its own part of what there is.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use poolwright_catalog::Catalogue;
+use poolwright_provider_contract::{
+    CloudProvider, Instance, LaunchError, LaunchRequest, LaunchedInstance, NodeClassKey, ProviderError,
+};
+
+use crate::cloud::CloudOf;
+
+pub(super) struct Seller {
+    pub cloud: CloudOf,
+    pub sold: BTreeMap<String, Arc<Catalogue>>,
+}
+
+#[async_trait]
+impl CloudProvider for Seller {
+    fn name(&self) -> &'static str {
+        self.cloud.name()
+    }
+
+    fn node_class_kinds(&self) -> &'static [&'static str] {
+        self.cloud.node_class_kinds()
+    }
+
+    async fn catalogue(&self, class: &NodeClassKey) -> Result<Arc<Catalogue>, ProviderError> {
+        let all = self.cloud.catalogue(class).await?;
+        Ok(self.sold.get(&class.name).cloned().unwrap_or(all))
+    }
+
+    async fn launch(&self, request: &LaunchRequest) -> Result<LaunchedInstance, LaunchError> {
+        self.cloud.launch(request).await
+    }
+
+    async fn list(&self) -> Result<Vec<Instance>, ProviderError> {
+        self.cloud.list().await
+    }
+
+    async fn get(&self, provider_id: &str) -> Result<Option<Instance>, ProviderError> {
+        self.cloud.get(provider_id).await
+    }
+
+    async fn terminate(&self, key: &str) -> Result<bool, ProviderError> {
+        self.cloud.terminate(key).await
+    }
+}
