@@ -131,11 +131,11 @@ impl fmt::Display for Span {
             (seconds / 60 % 60, 'm'),
             (seconds % 60, 's'),
         ];
-        let text: String = parts
-            .iter()
-            .filter(|(count, _)| *count > 0)
-            .map(|(count, unit)| format!("{count}{unit}"))
-            .collect();
+        let mut text = String::new();
+        for (count, unit) in parts.iter().filter(|(count, _)| *count > 0) {
+            text.push_str(&count.to_string());
+            text.push(*unit);
+        }
         f.pad(if text.is_empty() { "0s" } else { &text })
     }
 }

@@ -20,8 +20,8 @@ use poolwright_solver::{NeverStop, Options, Problem, Solution, Watch, solve};
 use super::pools::Pools;
 use super::steps::Steps;
 
-/// Work units of one bound: about 20 ms of one core at most.
-const WORK: u64 = 40_000;
+/// Work units of one bound: about 5 ms of one core.
+const WORK: u64 = 10_000;
 
 /// How many pods of each class there are.
 type Present = Vec<u32>;
@@ -62,7 +62,7 @@ fn question(outcome: &Outcome, pools: &Pools) -> Option<(Problem, BTreeMap<usize
         (key.clone(), Arc::new(Pod::waiting(key, bare(&pod.model.spec))))
     });
     let mut snapshot = Snapshot { pods: pods.collect(), ..Snapshot::default() };
-    for pool in &pools.pools {
+    for pool in &pools.models {
         let sold = pools.sold.get(&pool.node_class.name)?;
         snapshot.catalogues.insert(pool.node_class.clone(), Ok(sold.clone()));
         // One as good as the other, as many as are wanted.

@@ -21,7 +21,7 @@ pub struct Pools {
     /// Node classes, then pools, as they are created.
     pub objects: Vec<Value>,
     /// The pools as decisions see them.
-    pub pools: Vec<Pool>,
+    pub models: Vec<Pool>,
     /// What each node class sells, by name.
     pub sold: BTreeMap<String, Arc<Catalogue>>,
     /// What a reader should know about how it was understood.
@@ -85,7 +85,7 @@ fn of_sources(sources: &[Source], policies: &[String]) -> Result<Pools, Problems
         }
     }
     let objects = classes.into_iter().chain(pools).collect();
-    problems.or(Pools { objects, pools: models, sold: BTreeMap::new(), notes })
+    problems.or(Pools { objects, models, sold: BTreeMap::new(), notes })
 }
 
 fn read_policies(texts: &[String], problems: &mut Problems) -> Vec<Policy> {
@@ -111,7 +111,9 @@ fn lay(pool: &Value, policies: &[Policy], problems: &mut Problems) -> Value {
     }
     // Each may be right where they are wrong together.
     if problems.is_empty() {
-        wrong(&with_all).iter().for_each(|problem| problems.push(format!("--policy: {problem}")));
+        for problem in wrong(&with_all) {
+            problems.push(format!("--policy: {problem}"));
+        }
     }
     with_all
 }
@@ -144,7 +146,7 @@ impl Pools {
             }
             self.sold.insert(name.to_owned(), Arc::new(sells));
         }
-        for pool in &self.pools {
+        for pool in &self.models {
             let class = &pool.node_class;
             if class.kind != "KwokNodeClass" || !self.sold.contains_key(&class.name) {
                 problems.push(format!(

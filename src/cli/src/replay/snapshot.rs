@@ -78,7 +78,11 @@ fn of_sources(sources: &[Source]) -> Result<Work, Problems> {
                 },
             }
         }
-        refusals(&work.objects).iter().for_each(|refusal| problems.push(refusal));
+        work.objects = with_namespaces(std::mem::take(&mut work.objects), &work.jobs);
+        let all: Vec<Value> = work.objects.iter().cloned().chain(work.jobs.iter().map(first_pod)).collect();
+        for refusal in refusals(&all) {
+            problems.push(refusal);
+        }
     }
     if problems.is_empty() && work.jobs.is_empty() {
         problems.push("the files of --snapshot have no pod that runs or waits");
@@ -91,6 +95,32 @@ fn of_sources(sources: &[Source]) -> Result<Work, Problems> {
     );
     counts.tell(&mut work.notes);
     problems.or(work)
+}
+
+/// Every cluster has these.
+const NAMESPACES: [&str; 4] = ["default", "kube-node-lease", "kube-public", "kube-system"];
+
+/// The objects, behind all namespaces that are needed: lists of pods do not have them.
+fn with_namespaces(objects: Vec<Value>, jobs: &[JobPlan]) -> Vec<Value> {
+    let (given, others): (Vec<Value>, Vec<Value>) =
+        objects.into_iter().partition(|object| object["kind"] == "Namespace");
+    let name = |object: &Value| object["metadata"]["name"].as_str().unwrap_or_default().to_owned();
+    let of = |object: &Value| object["metadata"]["namespace"].as_str().map(str::to_owned);
+    let known: BTreeSet<String> = given.iter().map(name).chain(NAMESPACES.map(str::to_owned)).collect();
+    let used: BTreeSet<String> =
+        others.iter().filter_map(of).chain(jobs.iter().map(|job| job.namespace.clone())).collect();
+    let missing = used
+        .difference(&known)
+        .map(|name| json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}));
+    let missing: Vec<Value> = missing.collect();
+    let given = given.into_iter().filter(|namespace| !NAMESPACES.contains(&name(namespace).as_str()));
+    given.chain(missing).chain(others).collect()
+}
+
+/// A pod as the Job will make it, for the API server to look at.
+fn first_pod(job: &JobPlan) -> Value {
+    json!({"apiVersion": "v1", "kind": "Pod",
+        "metadata": {"name": job.name, "namespace": job.namespace, "labels": job.labels}, "spec": job.spec})
 }
 
 /// What is not played.
@@ -229,4 +259,75 @@ fn job_set(object: &Value) -> Result<Vec<Template>, String> {
         }
     }
     Ok(all)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn work(text: &str) -> Result<Work, String> {
+        let source = Source { name: "cluster.yaml".to_owned(), text: text.to_owned() };
+        of_sources(&[source]).map_err(|problems| problems.to_string())
+    }
+
+    fn pod(meta: &Value, spec: &Value, phase: &str) -> Value {
+        let mut spec = spec.clone();
+        spec["containers"] = json!([{"name": "work", "image": "work"}]);
+        json!({"apiVersion": "v1", "kind": "Pod", "metadata": meta, "spec": spec, "status": {"phase": phase}})
+    }
+
+    fn list(items: &[Value]) -> String {
+        json!({"apiVersion": "v1", "kind": "List", "items": items}).to_string()
+    }
+
+    #[test]
+    fn pods_that_run_or_wait_come_anew_and_what_shows_them_a_second_time_does_not() {
+        let owner = json!([{"apiVersion": "batch/v1", "kind": "Job", "name": "owner", "uid": "u-1", "controller": true}]);
+        let template = pod(&json!({}), &json!({"restartPolicy": "Never"}), "");
+        let job = json!({"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": "owner", "uid": "u-1"},
+            "spec": {"template": {"spec": template["spec"]}}});
+        let work = work(&list(&[
+            pod(
+                &json!({"name": "runs", "namespace": "team", "ownerReferences": owner}),
+                &json!({"nodeName": "n"}),
+                "Running",
+            ),
+            pod(&json!({"name": "waits"}), &json!({"activeDeadlineSeconds": 60}), "Pending"),
+            pod(&json!({"name": "done"}), &json!({}), "Succeeded"),
+            job,
+        ]))
+        .unwrap();
+        let jobs: Vec<_> = work
+            .jobs
+            .iter()
+            .map(|job| (job.name.as_str(), job.namespace.as_str(), job.pods, job.length))
+            .collect();
+        assert_eq!(jobs, [("runs", "team", 1, None), ("waits", "default", 1, Some(Duration::from_mins(1)))]);
+        assert!(work.jobs.iter().all(|job| job.spec["nodeName"].is_null()));
+        assert_eq!(work.objects.len(), 1, "the namespace `team`: {:?}", work.objects);
+    }
+
+    #[test]
+    fn what_makes_pods_is_played_with_as_many_as_it_makes() {
+        let template = json!({"metadata": {"labels": {"app": "a"}, "annotations": {RUNS_FOR: "90m"}},
+            "spec": {"containers": [{"name": "work", "image": "work"}]}});
+        let work = work(&list(&[
+            json!({"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "web"},
+            "spec": {"replicas": 3, "selector": {"matchLabels": {"app": "a"}}, "template": template}}),
+        ]))
+        .unwrap();
+        let [job] = work.jobs.as_slice() else { panic!("{:?}", work.jobs) };
+        assert_eq!((job.pods, job.length), (3, Some(Duration::from_mins(90))));
+        assert_eq!(job.labels.get("app").map(String::as_str), Some("a"));
+    }
+
+    #[test]
+    fn a_length_that_is_none_is_told_with_object_and_field() {
+        let pod = pod(&json!({"name": "p", "annotations": {RUNS_FOR: "soon"}}), &json!({}), "Running");
+        let said = work(&list(&[pod])).unwrap_err();
+        assert!(
+            said.contains("cluster.yaml: Pod default/p: metadata.annotations[poolwright.dev/runs-for]: `soon` is not a duration"),
+            "{said}"
+        );
+    }
 }

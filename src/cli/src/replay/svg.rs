@@ -88,3 +88,30 @@ impl Panel {
         writeln!(out, "<path d=\"{path}V{bottom:.2}\" fill=\"{fill}\" stroke=\"{stroke}\"/>")
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+    use crate::replay::steps::Steps;
+
+    #[test]
+    fn a_drawing_has_a_frame_and_an_area_for_each_series_and_only_numbers_in_it() {
+        let at = Duration::from_hours;
+        let report = Report {
+            played: at(4),
+            cost_steps: Steps::of_spans([(at(1), at(3), 2_500_000)]),
+            limit_steps: Steps::of_spans([(at(1), at(2), 1_000_000)]),
+            ..Report::default()
+        };
+        for report in [report, Report::default()] {
+            let mut drawn = Vec::new();
+            write(&report, &mut drawn).unwrap();
+            let drawn = String::from_utf8(drawn).unwrap();
+            assert!(drawn.starts_with("<svg ") && drawn.ends_with("</svg>\n"));
+            assert_eq!((drawn.matches("<path ").count(), drawn.matches("<rect ").count()), (3, 3));
+            assert!(!drawn.contains("NaN") && !drawn.contains("inf"), "{drawn}");
+        }
+    }
+}

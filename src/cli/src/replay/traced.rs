@@ -72,20 +72,20 @@ fn stretch(
             Span(last)
         )));
     }
-    let counted = |count: usize| if count == 1 { "1 pod".to_owned() } else { format!("{count} pods") };
     notes.insert(
         0,
         format!(
-            "{} of the trace's {}, those from {} to {}; {} were there before and run for what is left",
+            "{} of the {} pods of the trace are played, those from {} to {}; {before} were there before and run for what is left",
             jobs.len(),
             pods.len(),
             Span(from),
             Span(until),
-            before
         ),
     );
-    if shares > 0 {
-        notes.push(format!("{} that ask for a share of a GPU are given a whole one", counted(shares)));
+    match shares {
+        0 => {}
+        1 => notes.push("1 pod asks for a share of a GPU and is given a whole one".to_owned()),
+        _ => notes.push(format!("{shares} pods ask for a share of a GPU and are given a whole one each")),
     }
     jobs.sort_by_key(|job| job.arrives);
     Ok(Work { jobs, objects: Vec::new(), notes })

@@ -99,16 +99,15 @@ pub fn read(file: &str, text: &str, map: &GpuMap) -> Result<Trace, Problems> {
     Ok(Trace { pods, notes })
 }
 
+/// Pods with their times, and notes about the list.
+pub type Timed = (Vec<(TracePod, Times)>, Vec<String>);
+
 /// Reads a pod list with the times at which pods came and went.
 ///
 /// # Errors
 ///
 /// Everything wrong with it, in the order of its lines.
-pub fn read_timed(
-    file: &str,
-    text: &str,
-    map: &GpuMap,
-) -> Result<(Vec<(TracePod, Times)>, Vec<String>), Problems> {
+pub fn read_timed(file: &str, text: &str, map: &GpuMap) -> Result<Timed, Problems> {
     read_rows((file, text), &TIMED_COLUMNS, |row, problems| {
         let (pod, times) = (pod(row, map, problems), times(row, problems));
         Some((pod?, times?))

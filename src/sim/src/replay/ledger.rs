@@ -145,15 +145,14 @@ impl Ledger {
     fn look_at_pod(&mut self, event: &Value, now: Duration) {
         let object = &event["object"];
         let Some(uid) = object["metadata"]["uid"].as_str() else { return };
-        let at = match self.pods.get(uid) {
-            Some(at) => *at,
-            None => {
-                let Some(model) = model(object) else { return };
-                let at = self.outcome.pods.len();
-                self.pods.insert(uid.to_owned(), at);
-                self.outcome.pods.push(Pod { model, made: now, bound: None, started: None, ended: None });
-                at
-            }
+        let at = if let Some(at) = self.pods.get(uid) {
+            *at
+        } else {
+            let Some(model) = model(object) else { return };
+            let at = self.outcome.pods.len();
+            self.pods.insert(uid.to_owned(), at);
+            self.outcome.pods.push(Pod { model, made: now, bound: None, started: None, ended: None });
+            at
         };
         let pod = &mut self.outcome.pods[at];
         if pod.ended.is_some() {

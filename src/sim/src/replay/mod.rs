@@ -4,6 +4,7 @@
 //! not whether rules hold but what happened to every machine and every pod.
 
 mod ledger;
+mod patience;
 mod seller;
 
 use std::collections::BTreeMap;
@@ -14,7 +15,7 @@ use std::time::Duration;
 use axum::http::Method;
 use jiff::Timestamp;
 use poolwright_catalog::Catalogue;
-use poolwright_controller::{Config, Environment};
+use poolwright_controller::{Config, Environment, Gates};
 use serde_json::Value;
 
 use crate::accidents::{Accidents, Rates};
@@ -28,7 +29,11 @@ use crate::wire::{Process, Wire};
 
 use ledger::Ledger;
 pub use ledger::{End, Machine, Pod};
+use patience::Patience;
 use seller::Seller;
+
+/// For how long the controller holds its Lease.
+const LEASE: Duration = Duration::from_hours(1);
 
 /// What to play.
 #[derive(Clone, Debug)]
@@ -123,13 +128,16 @@ impl Replay {
             witness: Arc::new(|_, _, _| {}),
             sabotage: None,
         };
+        let gates = Gates::simulated(process.clone());
         let cloud_of = CloudOf { cloud: cloud.clone(), process, sabotage: None };
         let seller = Arc::new(Seller { cloud: cloud_of, sold: self.sold.clone() });
         let mut config = Config::new("controller", "default");
         config.http = None;
-        // In line, as in every simulated world.
+        // Nobody else wants to lead, and renewals every few seconds would be most of what happens in a quiet week.
+        config.lease = config.lease.lasting(LEASE);
+        let clock = Patience::new(MachineClock::new(time));
         let environment =
-            Environment { clock: Arc::new(MachineClock::new(time)), spawner: Arc::new(|work| work()) };
+            Environment { clock: clock.clone(), spawner: clock.spawner(), gates: gates.clone() };
         let controller = poolwright_controller::run_in(
             environment,
             config,
@@ -137,7 +145,7 @@ impl Replay {
             vec![seller],
             std::future::pending(),
         );
-        let mut controller = tokio::spawn(controller);
+        let mut controller = tokio::spawn(gates.pass(controller));
         loop {
             let left = self.length.saturating_sub(time.elapsed());
             tokio::select! {
