@@ -139,12 +139,14 @@ impl<'a> Scene<'a> {
         gangs.fold(own, |since, gang| Some(since?.max((*gang)?)))
     }
 
-    /// Whether the providers do not know the claim's instance any more, by a listing that had to show it.
+    /// Whether the providers do not know the claim's instance any more, by a listing that had to show it. One that is of later
+    /// than now was made before the calendar was set back: whether the instance was there then, its time does not say.
     fn instance_is_gone(&self, claim: &Claim) -> bool {
         let Some(launched) = &claim.launched else { return false };
         let Some((listed, instances)) = &self.snapshot.instances else { return false };
         let since = claim.since(ConditionType::Launched).unwrap_or(claim.created);
-        *listed >= after(since, SignedDuration::from_secs(30))
+        *listed <= self.now
+            && *listed >= after(since, SignedDuration::from_secs(30))
             && !instances.iter().any(|instance| {
                 instance.provider_id == launched.provider_id || instance.claim_uid == claim.uid
             })

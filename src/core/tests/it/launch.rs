@@ -61,6 +61,15 @@ fn a_launched_claim_is_recorded_as_such_once() {
 }
 
 #[test]
+fn a_listing_from_before_the_calendar_was_set_back_does_not_say_that_a_new_instance_is_gone() {
+    let claim = true_since(launched(claim()), ConditionType::Launched, 10);
+    let mut snapshot = with(cluster(aws(), [pool("gpu")]), [claim]);
+    snapshot.instances = Some((at(600), [].into()));
+    assert_eq!(decide(&snapshot, at(12)).actions, []);
+    assert_ne!(decide(&snapshot, at(600)).actions, []);
+}
+
+#[test]
 fn an_instance_that_a_later_listing_lacks_is_gone_and_its_claim_with_it() {
     let claim = true_since(launched(claim()), ConditionType::Launched, 10);
     let mut snapshot = with(cluster(aws(), [pool("gpu")]), [claim]);
