@@ -14,11 +14,12 @@ use kube::api::{ObjectMeta, PostParams};
 use kube::{Api, Client};
 use poolwright_core::NoticeKind;
 use tokio::sync::mpsc;
+use tokio::time::sleep;
 use tracing::debug;
 
 use crate::clock::{Clock, SharedClock};
 use crate::metrics::Metrics;
-use crate::writer::Writer;
+use crate::writer::{WriteError, Writer};
 
 /// The same thing is said about the same object at most once in this time.
 const REPEAT_AFTER: Duration = Duration::from_mins(10);
@@ -28,6 +29,9 @@ const REMEMBERED: usize = 20_000;
 const QUEUE: usize = 2_000;
 /// How many events on pods one pass may cause: 10,000 pods for which nothing fits must not become 10,000 writes.
 const POD_EVENTS_PER_PASS: u32 = 200;
+/// How often an event is sent until it is given up, and the first pause between two times; each is twice the one before.
+const ATTEMPTS: u32 = 5;
+const PAUSE: Duration = Duration::from_secs(1);
 /// The API server refuses longer notes.
 pub const NOTE_BYTES: usize = 1024;
 
@@ -79,9 +83,11 @@ pub struct Events {
 
 impl Events {
     /// A queue, and what is to be written from it.
-    pub fn new(clock: SharedClock, metrics: Metrics) -> (Self, mpsc::Receiver<Saying>) {
+    pub fn new(clock: SharedClock, metrics: Metrics) -> (Self, Queue) {
         let (queue, receiver) = mpsc::channel(QUEUE);
-        (Self { queue, memory: Arc::default(), clock, metrics }, receiver)
+        let events = Self { queue, memory: Arc::default(), clock, metrics };
+        let memory = events.memory.clone();
+        (events, Queue { receiver, memory })
     }
 
     /// A planning pass begins: pods may be told about anew.
@@ -131,9 +137,28 @@ impl Events {
     }
 }
 
+/// What is to be written.
+pub struct Queue {
+    receiver: mpsc::Receiver<Saying>,
+    memory: Arc<Mutex<Memory>>,
+}
+
+impl Queue {
+    async fn recv(&mut self) -> Option<Saying> {
+        self.receiver.recv().await
+    }
+
+    /// Nobody has heard it: the next plan may say it again.
+    fn forget(&self, said: &Said) {
+        self.memory.lock().unwrap_or_else(PoisonError::into_inner).said.remove(said);
+    }
+}
+
 /// Writes what was queued, one after the other; ends when the queue does.
+///
+/// What is lost on the way is sent again, for where nothing changes no plan is made that would say it anew.
 pub async fn write_events(
-    mut queue: mpsc::Receiver<Saying>,
+    mut queue: Queue,
     client: Client,
     writer: Writer,
     clock: SharedClock,
@@ -145,19 +170,43 @@ pub async fn write_events(
     let mut number = 0_u64;
     while let Some(saying) = queue.recv().await {
         number += 1;
-        let subject = saying.about.kind.clone().unwrap_or_default();
+        let (subject, said) = (saying.about.kind.clone().unwrap_or_default(), key(&saying));
         let event = event(saying, clock.as_ref(), &identity, number);
         let namespace = event.metadata.namespace.clone().unwrap_or_default();
         let api: Api<Event> = Api::namespaced(client.clone(), &namespace);
-        let params = PostParams::default();
-        match writer.write("event", Duration::from_secs(10), || api.create(&params, &event)).await {
-            Ok(_) => metrics.events.with_label_values(&[&subject]).inc(),
-            Err(error) => {
-                debug!(%error, note = ?event.note, "an event was not written");
-                metrics.events_dropped.with_label_values(&["failed"]).inc();
-            }
+        if create(&api, &writer, &event).await {
+            metrics.events.with_label_values(&[&subject]).inc();
+        } else {
+            queue.forget(&said);
+            metrics.events_dropped.with_label_values(&["failed"]).inc();
         }
     }
+}
+
+/// Whether an event was written in the end.
+async fn create(api: &Api<Event>, writer: &Writer, event: &Event) -> bool {
+    let params = PostParams::default();
+    for attempt in 0..ATTEMPTS {
+        let why = match writer.write("event", Duration::from_secs(10), || api.create(&params, event)).await {
+            Ok(_) => return true,
+            // Sent before, and the answer was lost.
+            Err(WriteError::Failed(kube::Error::Api(status))) if status.is_already_exists() => return true,
+            // Whoever leads next plans, and says it.
+            Err(WriteError::NotLeading) => return false,
+            Err(WriteError::Failed(kube::Error::Api(status)))
+                if (400..500).contains(&status.code) && status.code != 429 =>
+            {
+                debug!(error = %status.message, note = ?event.note, "an event was refused");
+                return false;
+            }
+            Err(error) => error,
+        };
+        debug!(error = %why, note = ?event.note, "an event was not written");
+        if attempt + 1 < ATTEMPTS {
+            sleep(PAUSE * 2_u32.pow(attempt)).await;
+        }
+    }
+    false
 }
 
 fn event(saying: Saying, clock: &dyn Clock, identity: &str, number: u64) -> Event {
@@ -197,8 +246,12 @@ fn shorten(mut note: String) -> String {
 
 #[cfg(test)]
 mod tests {
+    use axum::http::Method;
+
     use super::*;
     use crate::clock::testing::TestClock;
+    use crate::fake_api::{FakeApi, Fault};
+    use crate::leader::testing::granted;
 
     fn about(kind: &str, name: &str) -> ObjectReference {
         ObjectReference {
@@ -270,6 +323,50 @@ mod tests {
             heard += 1;
         }
         assert_eq!(heard, 200 + 1 + 200, "the next pass tells the next pods");
+    }
+
+    /// What becomes of one saying where the API server fails so.
+    async fn written(faults: &[Fault]) -> (Vec<String>, bool) {
+        let (api, clock) = (FakeApi::default(), Arc::new(TestClock::new()));
+        for fault in faults {
+            api.fault(Method::POST, "/events", *fault);
+        }
+        let shared: SharedClock = clock.clone();
+        let (_sender, claims) = granted(&shared);
+        let metrics = Metrics::new().unwrap();
+        let writer = Writer::new(claims, metrics.clone());
+        let (events, queue) = Events::new(clock.clone(), metrics.clone());
+        events.say(saying("Pod", "a", "too big"));
+        let mut again = events.clone();
+        // Closed: what is queued is written, and that is all.
+        let (closed, _) = mpsc::channel(1);
+        again.queue = closed;
+        drop(events);
+        write_events(queue, api.client(), writer, clock, "one".into(), metrics).await;
+        let is_news = again.news(&[saying("Pod", "a", "too big")]) == [0];
+        (api.writes(), is_news)
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn an_event_that_is_lost_on_the_way_is_sent_again_for_no_plan_may_come_that_would() {
+        let (writes, is_news) = written(&[]).await;
+        assert_eq!((writes.len(), is_news), (1, false));
+        let (writes, is_news) = written(&[Fault::Fails(500), Fault::Fails(429), Fault::Fails(503)]).await;
+        assert_eq!((writes.len(), is_news), (4, false));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn an_event_whose_answer_was_lost_is_written_once() {
+        let (writes, is_news) = written(&[Fault::AnswerLost]).await;
+        assert_eq!((writes.len(), is_news), (2, false), "the second finds the first");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn an_event_that_could_not_be_written_is_said_again_by_the_next_plan() {
+        let (writes, is_news) = written(&[Fault::Fails(500); 5]).await;
+        assert_eq!((writes.len(), is_news), (5, true));
+        let (writes, is_news) = written(&[Fault::Fails(403)]).await;
+        assert_eq!((writes.len(), is_news), (1, true), "a refusal is no accident");
     }
 
     #[test]
