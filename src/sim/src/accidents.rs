@@ -33,6 +33,8 @@ pub struct Rates {
     pub watch_stalls: u32,
     /// An event of a watch that comes twice.
     pub watch_repeats: u32,
+    /// A watch that begins with a state that is not the latest, for its server has not heard of it yet.
+    pub stale: u32,
     /// A call of the cloud that is refused, or fails and has no effect.
     pub cloud_fails: u32,
     /// A call of the cloud that has its effect, and the answer is lost.
@@ -41,6 +43,8 @@ pub struct Rates {
     pub cloud_swallowed: u32,
     /// An offering that is out of stock when it is asked for.
     pub stock_out: u32,
+    /// Ten minutes after which the prices of spot instances are others.
+    pub prices_move: u32,
     /// An instance that the cloud does not list for a while.
     pub unlisted: u32,
     /// An instance whose node never joins.
@@ -49,6 +53,8 @@ pub struct Rates {
     pub lacks_gpu: u32,
     /// An instance that dies.
     pub dies: u32,
+    /// A spot instance that the cloud takes back, told before or not.
+    pub interrupted: u32,
     /// Accidents of the whole cluster in an hour: crashes, cut networks, clocks that jump.
     pub events_per_hour: u32,
 }
@@ -66,14 +72,17 @@ impl Rates {
         watch_ends: 0,
         watch_stalls: 0,
         watch_repeats: 0,
+        stale: 0,
         cloud_fails: 0,
         cloud_answer_lost: 0,
         cloud_swallowed: 0,
         stock_out: 0,
+        prices_move: 0,
         unlisted: 0,
         never_joins: 0,
         lacks_gpu: 0,
         dies: 0,
+        interrupted: 0,
         events_per_hour: 0,
     };
 
@@ -89,14 +98,17 @@ impl Rates {
         watch_ends: 5,
         watch_stalls: 10,
         watch_repeats: 10,
+        stale: 200,
         cloud_fails: 50,
         cloud_answer_lost: 50,
         cloud_swallowed: 10,
         stock_out: 100,
+        prices_move: 300,
         unlisted: 100,
         never_joins: 40,
         lacks_gpu: 30,
         dies: 40,
+        interrupted: 80,
         events_per_hour: 10,
     };
 
@@ -114,14 +126,17 @@ impl Rates {
             watch_ends: scale(self.watch_ends),
             watch_stalls: scale(self.watch_stalls),
             watch_repeats: scale(self.watch_repeats),
+            stale: scale(self.stale),
             cloud_fails: scale(self.cloud_fails),
             cloud_answer_lost: scale(self.cloud_answer_lost),
             cloud_swallowed: scale(self.cloud_swallowed),
             stock_out: scale(self.stock_out),
+            prices_move: scale(self.prices_move),
             unlisted: scale(self.unlisted),
             never_joins: scale(self.never_joins),
             lacks_gpu: scale(self.lacks_gpu),
             dies: scale(self.dies),
+            interrupted: scale(self.interrupted),
             events_per_hour: scale(self.events_per_hour),
         }
     }
@@ -142,11 +157,23 @@ pub enum Site {
     Instance,
     /// The whole cluster.
     Cluster,
+    /// The prices of spot instances, every ten minutes.
+    Price,
+    /// The beginning of a watch.
+    Cache,
 }
 
 impl Site {
-    const ALL: [Self; 6] =
-        [Self::Request, Self::Watch, Self::Cloud, Self::Stock, Self::Instance, Self::Cluster];
+    const ALL: [Self; 8] = [
+        Self::Request,
+        Self::Watch,
+        Self::Cloud,
+        Self::Stock,
+        Self::Instance,
+        Self::Cluster,
+        Self::Price,
+        Self::Cache,
+    ];
 
     fn name(self) -> &'static str {
         match self {
@@ -156,6 +183,8 @@ impl Site {
             Self::Stock => "order",
             Self::Instance => "instance",
             Self::Cluster => "blow",
+            Self::Price => "price",
+            Self::Cache => "cache",
         }
     }
 }
@@ -199,9 +228,10 @@ pub struct Accidents {
 
 #[derive(Debug, Default)]
 struct Inner {
-    counts: [u64; 6],
+    counts: [u64; Site::ALL.len()],
     only: Option<BTreeSet<Accident>>,
     happened: Vec<Accident>,
+    struck: [u64; Site::ALL.len()],
     over: bool,
 }
 
@@ -223,12 +253,19 @@ impl Accidents {
         }
         let chosen = choose(&self.rates, &mut Dice::nth(self.seed, site.name(), accident.number))?;
         inner.happened.push(accident);
+        inner.struck[site as usize] += 1;
         Some(chosen)
     }
 
     /// From now on nothing goes wrong any more.
     pub fn end(&self) {
         self.inner.lock().unwrap_or_else(PoisonError::into_inner).over = true;
+    }
+
+    /// How often something went wrong at these sites so far.
+    pub fn struck(&self, sites: &[Site]) -> u64 {
+        let inner = self.inner.lock().unwrap_or_else(PoisonError::into_inner);
+        sites.iter().map(|site| inner.struck[*site as usize]).sum()
     }
 
     /// What went wrong so far, in order.

@@ -15,7 +15,8 @@ use crate::api::ApiServer;
 use crate::cloud::{Cloud, CloudOf};
 use crate::cluster::{Cluster, Tally};
 use crate::dice::Dice;
-use crate::invariants::{Leadership, Memory, Scene, Violation};
+use crate::invariants::{Leadership, Memory, Scene, TOLD_WITHIN, Violation};
+use crate::malformed;
 use crate::record::{Closed, Record};
 use crate::scenario::{Blow, Scenario};
 use crate::time::{MachineClock, Time};
@@ -55,6 +56,16 @@ pub enum Sabotage {
     LeaseConflictsSwallowed,
     /// What it terminates goes on.
     NothingTerminates,
+    /// It takes every order for one that found no stock.
+    NothingIsOrdered,
+    /// It gives nodes back as soon as they have joined, with or without work planned for them.
+    GivesBackAtOnce,
+    /// It does not say why it buys.
+    ReasonsMissing,
+    /// It tells nobody what it does.
+    NothingIsSaid,
+    /// It sees neither node selectors nor scheduling gates of pods.
+    SelectorsUnseen,
 }
 
 /// How it ended.
@@ -137,11 +148,17 @@ impl World {
         let scenario = Scenario::draw(seed, setup.rates.events_per_hour);
         let accidents = Accidents::new(seed, setup.rates, setup.only.clone());
         let server = ApiServer::new(&poolwright_api::crds(), Arc::new(move || time.now()));
-        let cloud = Cloud::new(scenario.catalogue.clone(), time, accidents.clone(), record.clone(), seed);
+        let cloud = Cloud::new(
+            (scenario.catalogue.clone(), scenario.quotas.clone()),
+            time,
+            accidents.clone(),
+            record.clone(),
+            seed,
+        );
         let dice = Dice::new(seed, "cluster");
         let jobs = scenario.jobs.clone();
         let mut cluster = Cluster::new(server.clone(), cloud.clone(), time, record.clone(), dice, jobs);
-        cluster.finalizers_vanish = setup.sabotage == Some(Sabotage::FinalizersVanish);
+        cluster.sabotage = setup.sabotage;
         let leadership = Leadership::default();
         let witness = leadership.witness(server.clone(), lease_path(), time);
         let mut plans: Vec<(Duration, Plan)> =
@@ -177,6 +194,7 @@ impl World {
         }
         let mut memory = Memory::default();
         let mut peace: Option<Duration> = None;
+        let (mut troubles, mut troubled) = (0, Duration::ZERO);
         let mut looked = (0, 0, 0);
         let violation = loop {
             let pause = self.next_plan();
@@ -201,10 +219,15 @@ impl World {
             }
             looked = seen;
             let machines = self.cloud.machines();
+            let struck = self.accidents.struck(&[Site::Stock, Site::Instance, Site::Cluster]);
+            if struck > troubles {
+                (troubles, troubled) = (struck, self.time.elapsed());
+            }
             let scene = Scene {
                 cluster: &self.cluster,
                 machines: &machines,
                 now: self.time.elapsed(),
+                troubled,
                 quiet_since: peace,
             };
             if let Some(violation) = self.leadership.violation().or_else(|| memory.check(&scene)) {
@@ -214,7 +237,12 @@ impl World {
                 && self.cluster.claims.is_empty()
                 && self.cluster.view().nodes.is_empty()
                 && self.cluster.is_all_done();
-            if peace.is_some() && at_rest || self.time.elapsed() >= until {
+            // Pods that nothing takes still have to hear why.
+            let pods_wait = self.cluster.view().pods.unbound().next().is_some();
+            let heard = |since: Duration| {
+                !pods_wait || self.time.elapsed().saturating_sub(since) > TOLD_WITHIN + Duration::from_mins(1)
+            };
+            if at_rest && peace.is_some_and(heard) || self.time.elapsed() >= until {
                 break None;
             }
         };
@@ -366,6 +394,10 @@ impl World {
                 }
             }
             Blow::Compact => self.server.compact(),
+            Blow::Malformed { sort, number } => {
+                let (collection, object) = malformed::object(sort, number);
+                self.server.plant(collection, object);
+            }
         }
     }
 }

@@ -4,11 +4,14 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-use poolwright_catalog::{Catalogue, builtin};
+use poolwright_catalog::{CapacityType, Catalogue, ResourceName, builtin};
 use serde_json::{Value, json};
 
+use crate::cloud::{NODE_CLASS, NODE_CLASS_KIND, Quotas};
 use crate::cluster::JobPlan;
 use crate::dice::Dice;
+use crate::malformed::SORTS;
+use crate::work::with_rules;
 
 /// Instance types that are sold: few, so that thousands of worlds are soon played, and of all sorts. The price of the last is
 /// not known.
@@ -54,6 +57,13 @@ pub enum Blow {
     },
     /// The API server forgets its history: watches that were interrupted begin anew.
     Compact,
+    /// An object appears that cannot be read.
+    Malformed {
+        /// Of which sort.
+        sort: usize,
+        /// The how-manieth it is.
+        number: usize,
+    },
 }
 
 /// A world to be played.
@@ -61,6 +71,8 @@ pub enum Blow {
 pub struct Scenario {
     /// What is sold.
     pub catalogue: Arc<Catalogue>,
+    /// How much of it we may have at a time.
+    pub quotas: Quotas,
     /// Objects that are there from the beginning: node classes and pools.
     pub objects: Vec<Value>,
     /// Work to come.
@@ -89,16 +101,41 @@ impl Scenario {
         let mut dice = Dice::new(seed, "scenario");
         let chaos = Duration::from_mins(40);
         let replicas = 1 + dice.below(2);
-        let jobs = (0..2 + dice.below(7)).map(|number| job(&mut dice, number)).collect();
+        // Rules are drawn from dice of their own: what a rule adds moves nothing else of a world.
+        let rules = |number: usize| Dice::nth(seed, "rules", u64::try_from(number).unwrap_or(0));
+        let jobs = (0..2 + dice.below(7))
+            .map(|number| with_rules(job(&mut dice, number), &mut rules(number)))
+            .collect();
         let mut blows: Vec<(Duration, Blow)> = Vec::new();
         let most = chaos.as_secs() * u64::from(blows_per_hour) / 3600;
-        for _ in 0..dice.below(usize::try_from(most * 2).unwrap_or(0) + 1) {
+        for number in 0..dice.below(usize::try_from(most * 2).unwrap_or(0) + 1) {
             let at = dice.between(Duration::from_secs(5), chaos);
-            blows.push((at, blow(&mut dice, replicas)));
+            blows.push((at, blow(&mut dice, replicas, number)));
         }
         blows.sort_by_key(|(at, _)| *at);
-        Self { catalogue: catalogue(), objects: objects(&mut dice), jobs, replicas, blows, chaos }
+        let (catalogue, objects) = (catalogue(), objects(&mut dice, seed));
+        let quotas = quotas(&mut Dice::new(seed, "quotas"), &catalogue);
+        Self { catalogue, quotas, objects, jobs, replicas, blows, chaos }
     }
+}
+
+/// Quotas of some families: one to three machines of the largest type that is sold, so that all work can be done, if not at once.
+fn quotas(dice: &mut Dice, catalogue: &Catalogue) -> Quotas {
+    let mut largest: BTreeMap<&str, u64> = BTreeMap::new();
+    for kind in catalogue.types().values() {
+        let most = largest.entry(kind.family()).or_default();
+        *most = (*most).max(kind.allocatable.get(ResourceName::CPU).div_ceil(1_000));
+    }
+    let mut quotas = Quotas::new();
+    for (family, processors) in largest {
+        for capacity in [CapacityType::Spot, CapacityType::OnDemand] {
+            if dice.per_mille(300) {
+                let machines = 1 + u64::try_from(dice.below(3)).unwrap_or(0);
+                quotas.insert((family.to_owned(), capacity), processors * machines);
+            }
+        }
+    }
+    quotas
 }
 
 fn job(dice: &mut Dice, number: usize) -> JobPlan {
@@ -124,24 +161,32 @@ fn job(dice: &mut Dice, number: usize) -> JobPlan {
         pods: 1 + u32::try_from(dice.below(if gpus >= 4 { 2 } else { 6 })).unwrap_or(0),
         spec,
         length: Some(dice.between(Duration::from_secs(20), Duration::from_mins(10))),
+        gated: None,
+        never: false,
+        is_set: false,
     }
 }
 
-fn objects(dice: &mut Dice) -> Vec<Value> {
-    let class = json!({"apiVersion": "poolwright.dev/v1alpha1", "kind": "KwokNodeClass",
-        "metadata": {"name": "all"}, "spec": {}});
-    let pool = |name: &str, dice: &mut Dice| {
+fn objects(dice: &mut Dice, seed: u64) -> Vec<Value> {
+    let class = json!({"apiVersion": "poolwright.dev/v1alpha1", "kind": NODE_CLASS_KIND,
+        "metadata": {"name": NODE_CLASS}, "spec": {}});
+    let mut of_money = Dice::new(seed, "money");
+    let mut pool = |name: &str, dice: &mut Dice| {
         let spot = dice.per_mille(500);
         let types: &[&str] = if spot { &["spot", "on-demand"] } else { &["on-demand"] };
         let mut spec = json!({
             "template": {"spec": {
-                "nodeClassRef": {"group": "poolwright.dev", "kind": "KwokNodeClass", "name": "all"},
+                "nodeClassRef": {"group": "poolwright.dev", "kind": NODE_CLASS_KIND, "name": NODE_CLASS},
                 "requirements": [{"key": "poolwright.dev/capacity-type", "operator": "In", "values": types}],
                 "deadlines": {"launch": "5m", "registration": "5m", "initialization": "5m"},
             }},
             "scaleToZero": {"after": *dice.pick(&["30s", "1m", "3m"]).unwrap_or(&"1m")},
             "weight": dice.below(3),
         });
+        if of_money.per_mille(250) {
+            // More than the dearest node that is sold, so that all work can be done, if not at once.
+            spec["limits"] = json!({"usdPerHour": *of_money.pick(&["45", "60", "90"]).unwrap_or(&"60")});
+        }
         if dice.per_mille(400) {
             spec["limits"] =
                 json!({"nvidia.com/gpu": *dice.pick(&["8", "12", "16"]).unwrap_or(&"8"), "nodes": "6"});
@@ -159,9 +204,9 @@ fn objects(dice: &mut Dice) -> Vec<Value> {
     objects
 }
 
-fn blow(dice: &mut Dice, replicas: usize) -> Blow {
+fn blow(dice: &mut Dice, replicas: usize, number: usize) -> Blow {
     let replica = dice.below(replicas);
-    match dice.below(10) {
+    match dice.below(12) {
         0..=4 => Blow::Crash {
             replica,
             away: dice.between(Duration::from_millis(100), Duration::from_mins(1)),
@@ -173,6 +218,7 @@ fn blow(dice: &mut Dice, replicas: usize) -> Blow {
             let length = dice.between(Duration::from_secs(1), Duration::from_mins(5));
             Blow::Jump { replica, seconds, length }
         }
-        _ => Blow::Compact,
+        9 => Blow::Compact,
+        _ => Blow::Malformed { sort: dice.below(SORTS), number },
     }
 }

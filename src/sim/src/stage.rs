@@ -13,7 +13,7 @@ use tokio::task::JoinHandle;
 
 use crate::accidents::{Accidents, Rates};
 use crate::api::ApiServer;
-use crate::cloud::{Cloud, CloudOf};
+use crate::cloud::{Cloud, CloudOf, Quotas};
 use crate::cluster::Cluster;
 use crate::dice::Dice;
 use crate::record::Record;
@@ -49,7 +49,7 @@ impl Stage {
         let record = Record::new(time, false);
         let accidents = Accidents::new(seed, Rates::NONE, None);
         let server = ApiServer::new(&poolwright_api::crds(), Arc::new(move || time.now()));
-        let cloud = Cloud::new(catalogue, time, accidents.clone(), record.clone(), seed);
+        let cloud = Cloud::new((catalogue, Quotas::new()), time, accidents.clone(), record.clone(), seed);
         let dice = Dice::new(seed, "cluster");
         let mut cluster = Cluster::new(server.clone(), cloud.clone(), time, record.clone(), dice, Vec::new());
         let cluster = tokio::spawn(async move {

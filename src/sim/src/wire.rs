@@ -23,6 +23,7 @@ use crate::api::ApiServer;
 use crate::dice::Dice;
 use crate::record::Record;
 use crate::run::Sabotage;
+use crate::sabotage;
 
 /// No request is longer on its way to the API server.
 pub const LATEST: Duration = Duration::from_millis(1_500);
@@ -242,15 +243,28 @@ impl Wire {
     }
 
     async fn serve(&self, request: Request<kube::client::Body>) -> Response<Body> {
-        let renews = *request.method() == Method::PUT && request.uri().path().contains("/leases/");
-        if !(renews && self.sabotage == Some(Sabotage::LeaseConflictsSwallowed)) {
-            return self.server.serve(request).await;
+        let behind = self.behind(request.uri().query());
+        sabotage::serve(&self.server, self.sabotage, request, behind).await
+    }
+
+    /// How far the server is behind that answers the beginning of a watch: by how many changes, and by how long.
+    fn behind(&self, query: Option<&str>) -> (u64, Duration) {
+        if !query.is_some_and(|query| query.contains("sendInitialEvents=true")) {
+            return (0, Duration::ZERO);
         }
-        let (parts, body) = request.into_parts();
-        let sent = body.collect_bytes().await.unwrap_or_default();
-        let request = Request::from_parts(parts, kube::client::Body::from(sent.to_vec()));
-        let answer = self.server.serve(request).await;
-        if answer.status() == 409 { Response::new(Body::from(sent)) } else { answer }
+        let stale = self.accidents.at(Site::Cache, |rates, dice| {
+            let changes = 1 + u64::try_from(dice.below(20)).unwrap_or(0);
+            dice.per_mille(rates.stale).then(|| (changes, span(dice, 100, 5_000)))
+        });
+        stale
+            .inspect(|(changes, late)| {
+                let Process { identity, incarnation, .. } = &*self.process;
+                let late = late.as_millis();
+                self.record.say(format_args!(
+                    "{identity}.{incarnation} a watch begins {changes} changes and {late} ms behind"
+                ));
+            })
+            .unwrap_or_default()
     }
 
     fn say(&self, method: &Method, path: &str, what: &str) {

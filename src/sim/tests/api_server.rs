@@ -127,3 +127,64 @@ async fn a_quiet_watch_hears_how_far_it_is_every_minute_and_ends_in_time() {
     let bookmarks = events.iter().filter(|event| matches!(event, kube::core::WatchEvent::Bookmark(_)));
     assert_eq!((bookmarks.count(), events.len()), (2, 2));
 }
+
+/// A client whose watches begin so many changes behind.
+fn behind(server: &ApiServer, changes: u64) -> Client {
+    let server = server.clone();
+    let service = tower::service_fn(move |request: axum::http::Request<kube::client::Body>| {
+        let server = server.clone();
+        async move {
+            let late = std::time::Duration::from_secs(3);
+            Ok::<_, std::convert::Infallible>(server.serve_behind(request, (changes, late)).await)
+        }
+    });
+    Client::new(service, "default")
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_watch_from_a_server_that_is_behind_begins_with_what_was_and_hears_of_the_rest_later() {
+    let server = server();
+    let maps: Api<ConfigMap> = Api::namespaced(server.client(), "default");
+    for name in ["first", "gone"] {
+        create(&maps, map(name)).await;
+    }
+    maps.delete("gone", &DeleteParams::default()).await.expect("it is deleted");
+    create(&maps, map("new")).await;
+
+    let late: Api<ConfigMap> = Api::namespaced(behind(&server, 2), "default");
+    let mut events = watcher(late.clone(), watcher::Config::default().streaming_lists()).boxed();
+    let began = tokio::time::Instant::now();
+    let (mut first, mut later) = (Vec::new(), Vec::new());
+    while later.len() < 2 {
+        match events.try_next().await.expect("no error").expect("it goes on") {
+            watcher::Event::InitApply(one) => first.push(one.name_any()),
+            watcher::Event::Apply(one) => later.push(format!("{} comes", one.name_any())),
+            watcher::Event::Delete(one) => later.push(format!("{} goes", one.name_any())),
+            watcher::Event::Init => {}
+            watcher::Event::InitDone => {
+                assert_eq!(began.elapsed().as_secs(), 0, "the first state is told at once");
+            }
+        }
+    }
+    assert_eq!(first, ["first", "gone"]);
+    assert_eq!(later, ["gone goes", "new comes"]);
+    assert_eq!(began.elapsed().as_secs(), 3);
+    // What is asked of the store itself is never behind.
+    let listed = late.list(&kube::api::ListParams::default()).await.expect("a list");
+    assert_eq!(listed.iter().map(ResourceExt::name_any).collect::<Vec<_>>(), ["first", "new"]);
+}
+
+#[tokio::test]
+async fn an_object_that_cannot_be_read_is_served_beside_the_others() {
+    let server = server();
+    let maps: Api<ConfigMap> = Api::namespaced(server.client(), "default");
+    create(&maps, map("sound")).await;
+    let broken = json!({"metadata": {"name": "broken"}, "data": "no map"});
+    assert!(server.plant("/api/v1/namespaces/default/configmaps", broken));
+    assert!(!server.plant("/api/v1/namespaces/default/nothings", json!({"metadata": {"name": "a"}})));
+    assert!(maps.list(&kube::api::ListParams::default()).await.is_err(), "whoever wants all to be sound");
+    let guarded: Api<kube::core::DeserializeGuard<ConfigMap>> = Api::namespaced(server.client(), "default");
+    let listed = guarded.list(&kube::api::ListParams::default()).await.expect("a list");
+    let sound: Vec<bool> = listed.iter().map(|one| one.0.is_ok()).collect();
+    assert_eq!(sound, [false, true]);
+}

@@ -193,6 +193,9 @@ impl Template {
             pods: self.count,
             spec: self.spec,
             length: self.length,
+            gated: None,
+            never: false,
+            is_set: false,
         })
     }
 }

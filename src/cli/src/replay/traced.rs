@@ -59,6 +59,9 @@ fn stretch(
             pods: 1,
             spec: spec(pod),
             length: Some(times.length.min(times.deleted().saturating_sub(from))),
+            gated: None,
+            never: false,
+            is_set: false,
         });
     }
     if jobs.is_empty() {

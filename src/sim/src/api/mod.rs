@@ -39,7 +39,7 @@ use tower::service_fn;
 
 use answer::{Answer, Refusal};
 use kinds::Kind;
-use read::{Pages, Watch};
+use read::{Behind, Pages, Watch};
 use route::{Query, route};
 use store::Store;
 use write::Writing;
@@ -123,6 +123,24 @@ impl ApiServer {
         self.lock().store.version()
     }
 
+    /// Stores an object in this collection without a look at it: what a server holds that was written when other rules were in
+    /// force. Whether there is such a collection.
+    pub fn plant(&self, collection: &str, mut object: Value) -> bool {
+        let now = (self.now)();
+        let State { kinds, store, created, .. } = &mut *self.lock();
+        let name = object["metadata"]["name"].as_str().unwrap_or_default().to_owned();
+        let path = format!("{collection}/{name}");
+        let Ok(key) = route(kinds, &path).and_then(|target| target.key()) else { return false };
+        *created += 1;
+        object["metadata"]["uid"] = format!("00000000-0000-4000-9000-{created:012}").into();
+        object["metadata"]["creationTimestamp"] = now.strftime("%Y-%m-%dT%H:%M:%SZ").to_string().into();
+        if !key.namespace.is_empty() {
+            object["metadata"]["namespace"] = key.namespace.clone().into();
+        }
+        store.put(&key, object);
+        true
+    }
+
     /// Asks at once, from inside of the cluster: what comes back is an HTTP code and an object. Nothing is for those who ask so to
     /// wait for; watches are asked for with [`Self::feed`].
     pub fn ask(&self, method: &Method, path: &str, content_type: &str, body: &Value) -> (u16, Value) {
@@ -163,6 +181,18 @@ impl ApiServer {
 
     /// Answers a request of a client.
     pub async fn serve(&self, request: Request<kube::client::Body>) -> Response<Body> {
+        self.serve_behind(request, (0, Duration::ZERO)).await
+    }
+
+    /// Answers as a server whose caches have not heard of so many changes, and hear of them so much later: of several servers
+    /// any may answer. Who asks for any state at all (version 0) is shown an earlier one; reads and writes of single objects, and
+    /// lists without a version, go to the store itself.
+    pub async fn serve_behind(
+        &self,
+        request: Request<kube::client::Body>,
+        (changes, late): (u64, Duration),
+    ) -> Response<Body> {
+        let behind = Behind { changes, late };
         let (parts, body) = request.into_parts();
         let text = |name: header::HeaderName| {
             parts.headers.get(name).and_then(|value| value.to_str().ok()).unwrap_or_default()
@@ -170,7 +200,7 @@ impl ApiServer {
         let body = body.collect_bytes().await.unwrap_or_default();
         let path = parts.uri.path_and_query().map(ToString::to_string).unwrap_or_default();
         let types = (text(header::ACCEPT), text(header::CONTENT_TYPE));
-        let reply = self.answer((&parts.method, &path), types, &body);
+        let reply = self.answer_behind((&parts.method, &path), types, &body, behind);
         let (code, body) = match reply {
             Reply::Object(code, Value::String(text)) => (code, Body::from(text)),
             Reply::Object(code, object) => (code, Body::from(object.to_string())),
@@ -193,14 +223,29 @@ impl ApiServer {
                     store::bookmark(&watch.kind, version, watch.partial, false)
                 }
             };
+            // Of what came after the state that it was shown, whoever reads hears late.
+            if watch.told_all && !watch.late.is_zero() {
+                tokio::time::sleep(std::mem::take(&mut watch.late)).await;
+            }
+            watch.told_all |= event["type"] == "BOOKMARK";
             Some((Ok(Bytes::from(format!("{event}\n"))), (server, watch)))
         };
         stream::unfold((self.clone(), watch), step).boxed()
     }
 
     fn answer(&self, asked: (&Method, &str), types: (&str, &str), body: &[u8]) -> Reply {
+        self.answer_behind(asked, types, body, Behind::default())
+    }
+
+    fn answer_behind(
+        &self,
+        asked: (&Method, &str),
+        types: (&str, &str),
+        body: &[u8],
+        behind: Behind,
+    ) -> Reply {
         let now = (self.now)();
-        let answered = self.lock().answer(asked, types, body, now);
+        let answered = self.lock().answer(asked, types, body, (now, behind));
         answered.unwrap_or_else(|refusal| Reply::Object(refusal.code, refusal.object()))
     }
 }
@@ -211,7 +256,7 @@ impl State {
         (method, path): (&Method, &str),
         (accept, content_type): (&str, &str),
         body: &[u8],
-        now: Timestamp,
+        (now, behind): (Timestamp, Behind),
     ) -> Result<Reply, Refusal> {
         let uri: Uri = path.parse().map_err(|_| Refusal::nowhere())?;
         let query = Query::new(&uri);
@@ -219,7 +264,10 @@ impl State {
         let target = route(kinds, uri.path())?;
         if matches!(*method, Method::GET) {
             return match (&target.subresource, query.flag("watch")) {
-                (None, true) => read::watch(store, &target, &query, accept).map(Box::new).map(Reply::Watch),
+                (None, true) => {
+                    let watch = read::watch(store, &target, &query, accept, behind);
+                    watch.map(Box::new).map(Reply::Watch)
+                }
                 (None, false) if target.name.is_none() => {
                     read::list(store, pages, &target, &query, accept).map(Reply::from)
                 }

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::time::Duration;
 
 use futures::channel::mpsc::{UnboundedReceiver, unbounded};
 use serde_json::{Value, json};
@@ -38,6 +39,19 @@ pub(super) struct Watch {
     pub bookmarks: bool,
     /// It ends after so many seconds.
     pub seconds: u64,
+    /// How long the server is behind, for the events after the first state.
+    pub late: Duration,
+    /// Whether the whole first state was told.
+    pub told_all: bool,
+}
+
+/// How far a server is behind that answers from a cache.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Behind {
+    /// So many changes.
+    pub changes: u64,
+    /// And hears of them so much later.
+    pub late: Duration,
 }
 
 /// Whether metadata alone is asked for.
@@ -132,6 +146,7 @@ pub(super) fn watch(
     target: &Target<'_>,
     query: &Query,
     accept: &str,
+    behind: Behind,
 ) -> Result<Watch, Refusal> {
     let kind = target.kind;
     let mut filter = Filter::new(kind, target.namespace.clone(), query)?;
@@ -152,14 +167,37 @@ pub(super) fn watch(
     let partial = is_partial(accept);
     // Without a version a watch begins with what is there, with the version 0 as well.
     let since = since.filter(|_| !initial);
-    let end = initial.then(|| bookmark(kind, store.version(), partial, true));
     let subject = Subject { kind: target.index, filter, partial };
+    let seconds = query.text("timeoutSeconds").and_then(|text| text.parse().ok()).unwrap_or(1_800);
+    // Only who asks for any state at all may be shown one that was.
+    let any = initial && query.text("resourceVersion") == Some("0");
+    if any && behind.changes > 0 {
+        let version = store.version_before(behind.changes);
+        let events = store.watch_from(subject, version, bookmark(kind, version, partial, true));
+        return Ok(Watch {
+            events,
+            kind: kind.clone(),
+            partial,
+            bookmarks,
+            seconds,
+            late: behind.late,
+            told_all: false,
+        });
+    }
+    let end = initial.then(|| bookmark(kind, store.version(), partial, true));
     // As in Kubernetes, what is wrong with the version of a watch is told in the watch.
     let events = store.watch(subject, since, end).unwrap_or_else(|refusal| {
         let (sender, events) = unbounded();
         let _ = sender.unbounded_send(json!({"type": "ERROR", "object": refusal.object()}));
         events
     });
-    let seconds = query.text("timeoutSeconds").and_then(|text| text.parse().ok()).unwrap_or(1_800);
-    Ok(Watch { events, kind: kind.clone(), partial, bookmarks, seconds })
+    Ok(Watch {
+        events,
+        kind: kind.clone(),
+        partial,
+        bookmarks,
+        seconds,
+        late: Duration::ZERO,
+        told_all: false,
+    })
 }

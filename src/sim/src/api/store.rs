@@ -128,6 +128,39 @@ impl Store {
         self.watchers.clear();
     }
 
+    /// Everything that there is of a kind, as it was at an earlier version that is not forgotten yet: what a server shows whose
+    /// cache has not heard of later changes.
+    pub fn at(&self, kind: usize, version: u64) -> Vec<Arc<Value>> {
+        let mut then: BTreeMap<&Key, &Arc<Value>> = self.of_kind(kind).collect();
+        let later = self.history.iter().rev().take_while(|change| change.version > version);
+        for change in later.filter(|change| change.key.kind == kind) {
+            match &change.before {
+                Some(before) => then.insert(&change.key, before),
+                None => then.remove(&change.key),
+            };
+        }
+        then.into_values().cloned().collect()
+    }
+
+    /// The version that was the present one so many changes ago, as far as they are not forgotten.
+    pub fn version_before(&self, changes: u64) -> u64 {
+        self.version.saturating_sub(changes).max(self.compacted)
+    }
+
+    /// All that there was of a subject at a version, then `end`, then what happened since.
+    pub fn watch_from(&mut self, subject: Subject, version: u64, end: Value) -> UnboundedReceiver<Value> {
+        let (sender, events) = unbounded();
+        let then = self.at(subject.kind, version);
+        let there = then.iter().filter(|object| subject.filter.takes(object));
+        let later = self.history.iter().filter(|change| change.version > version);
+        let first = there.map(|object| told("ADDED", object, subject.partial)).chain([end]);
+        for event in first.chain(later.filter_map(|change| event(change, &subject))) {
+            let _ = sender.unbounded_send(event);
+        }
+        self.watchers.push(Watcher { subject, events: sender });
+        events
+    }
+
     /// Everything that happens to a subject after a version. Where it is `None`, all that there is comes first, then `end`.
     pub fn watch(
         &mut self,

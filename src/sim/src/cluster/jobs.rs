@@ -1,4 +1,5 @@
-//! Work: Jobs whose pods run for a time, and are made anew when they are lost.
+//! Work: Jobs whose pods run for a time, and are made anew when they are lost; ReplicaSets, which are made smaller to nothing
+//! after a time.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -7,12 +8,15 @@ use axum::http::Method;
 use poolwright_core::PodKey;
 use serde_json::{Value, json};
 
-use super::{Cluster, Due};
+use super::{Cluster, Due, pod_path};
 
 /// From a Job to each of its pods.
 const MADE: (u64, u64) = (10, 5_000);
 /// From a lost pod to the next.
 const MADE_AGAIN: (u64, u64) = (500, 15_000);
+
+/// From the failure of a pod to its deletion, after which the next is made.
+const FORGOTTEN: (u64, u64) = (100, 10_000);
 
 /// A Job to come.
 #[derive(Clone, Debug)]
@@ -31,6 +35,18 @@ pub struct JobPlan {
     pub spec: Value,
     /// How long each works; for ever if `None`.
     pub length: Option<Duration>,
+    /// How long its pods are held by a gate from when they are made, if they are.
+    pub gated: Option<Duration>,
+    /// Whether nothing that is sold takes its pods: nobody waits for it to be done.
+    pub never: bool,
+    /// Whether it is a ReplicaSet: its pods run until it is made smaller to nothing, when each would have done its work twice over.
+    pub is_set: bool,
+}
+
+impl JobPlan {
+    const fn kind(&self) -> (&'static str, &'static str) {
+        if self.is_set { ("apps/v1", "ReplicaSet") } else { ("batch/v1", "Job") }
+    }
 }
 
 /// A Job.
@@ -47,10 +63,6 @@ impl Job {
         Self { attempts: vec![0; plan.pods as usize], plan, uid: String::new(), done: BTreeSet::new() }
     }
 
-    fn path(&self) -> String {
-        format!("/apis/batch/v1/namespaces/{}/jobs", self.plan.namespace)
-    }
-
     /// Labels of each pod.
     fn labels(&self) -> BTreeMap<String, String> {
         let mut labels = self.plan.labels.clone();
@@ -62,25 +74,39 @@ impl Job {
     pub fn is_done(&self) -> bool {
         self.done.len() == self.plan.pods as usize
     }
+
+    fn path(&self) -> String {
+        let (group, kind) = self.plan.kind();
+        format!("/apis/{group}/namespaces/{}/{}s", self.plan.namespace, kind.to_lowercase())
+    }
 }
 
 impl Cluster {
     /// Whether all work that was to come is done.
     pub fn is_all_done(&self) -> bool {
-        self.jobs.iter().all(Job::is_done)
+        self.jobs.iter().all(|job| job.is_done() || job.plan.never)
     }
 
     pub(super) fn start_job(&mut self, number: usize) {
         let plan = self.jobs[number].plan.clone();
-        let (path, labels) = (self.jobs[number].path(), self.jobs[number].labels());
+        let labels = self.jobs[number].labels();
         let template = json!({"metadata": {"labels": labels}, "spec": plan.spec});
-        let job = json!({"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": plan.name},
-            "spec": {"parallelism": plan.pods, "completions": plan.pods, "completionMode": "Indexed",
-                "template": template}});
-        let made = self.ask(&Method::POST, &path, &job);
+        let spec = if plan.is_set {
+            let selector = json!({"matchLabels": {"job": plan.name}});
+            json!({"replicas": plan.pods, "selector": selector, "template": template})
+        } else {
+            json!({"parallelism": plan.pods, "completions": plan.pods, "completionMode": "Indexed",
+                "template": template})
+        };
+        let (group, kind) = plan.kind();
+        let job = json!({"apiVersion": group, "kind": kind, "metadata": {"name": plan.name}, "spec": spec});
+        let made = self.ask(&Method::POST, &self.jobs[number].path(), &job);
         let uid = made.as_ref().and_then(|made| made["metadata"]["uid"].as_str()).unwrap_or_default();
         uid.clone_into(&mut self.jobs[number].uid);
-        self.record.say(format_args!("job {} arrives with {} pods", plan.name, plan.pods));
+        self.record.say(format_args!("{} {} arrives with {} pods", kind, plan.name, plan.pods));
+        if let Some(length) = plan.length.filter(|_| plan.is_set) {
+            self.at(self.time.elapsed() + length * 2, Due::Shrink { job: number });
+        }
         for index in 0..plan.pods {
             self.after(MADE.0, MADE.1, Due::Pod { job: number, index });
         }
@@ -88,18 +114,52 @@ impl Cluster {
 
     pub(super) fn make_pod(&mut self, number: usize, index: u32) {
         let job = &mut self.jobs[number];
+        if job.done.contains(&index) {
+            return;
+        }
         let attempt = &mut job.attempts[index as usize];
         *attempt += 1;
         let (name, attempt) = (job.plan.name.clone(), *attempt);
+        let (group, kind) = job.plan.kind();
         let pod = json!({
             "apiVersion": "v1", "kind": "Pod",
             "metadata": {"name": format!("{name}-{index}-{attempt}"), "labels": job.labels(),
-                "ownerReferences": [{"apiVersion": "batch/v1", "kind": "Job", "name": name, "uid": job.uid,
+                "ownerReferences": [{"apiVersion": group, "kind": kind, "name": name, "uid": job.uid,
                     "controller": true, "blockOwnerDeletion": true}]},
             "spec": job.plan.spec,
         });
         let namespace = job.plan.namespace.clone();
-        self.ask(&Method::POST, &format!("/api/v1/namespaces/{namespace}/pods"), &pod);
+        let made = self.ask(&Method::POST, &format!("/api/v1/namespaces/{namespace}/pods"), &pod);
+        if let (Some(held), Some(made)) = (self.jobs[number].plan.gated, made) {
+            let uid = made["metadata"]["uid"].as_str().unwrap_or_default().to_owned();
+            let pod = PodKey::new(namespace, format!("{name}-{index}-{attempt}"));
+            self.at(self.time.elapsed() + held, Due::Free { pod, uid });
+        }
+        self.tell(number);
+    }
+
+    /// The gates of a pod are lifted.
+    pub(super) fn free(&self, key: &PodKey, uid: &str) {
+        if self.pod(key, uid).is_some() {
+            let free = json!({"metadata": {"uid": uid}, "spec": {"schedulingGates": null}});
+            if self.ask(&Method::PATCH, &pod_path(key), &free).is_some() {
+                self.record.say(format_args!("{key} is not held any more"));
+            }
+        }
+    }
+
+    /// A ReplicaSet is made smaller to nothing: its pods go.
+    pub(super) fn shrink(&mut self, number: usize) {
+        let job = &mut self.jobs[number];
+        job.done = (0..job.plan.pods).collect();
+        let (path, uid) =
+            (format!("{}/{}", job.path(), job.plan.name), poolwright_core::Uid(job.uid.clone()));
+        self.record.say(format_args!("{} is made smaller to nothing", self.jobs[number].plan.name));
+        self.ask(&Method::PATCH, &path, &json!({"spec": {"replicas": 0}}));
+        let pods: Vec<PodKey> = self.index.view().pods.of_owner(&uid).map(|pod| pod.key.clone()).collect();
+        for key in pods {
+            self.ask(&Method::DELETE, &pod_path(&key), &json!({}));
+        }
         self.tell(number);
     }
 
@@ -115,7 +175,7 @@ impl Cluster {
     /// How long this pod works.
     pub(super) fn length_of(&self, key: &PodKey) -> Option<Duration> {
         let (number, _) = self.place(key)?;
-        self.jobs[number].plan.length
+        self.jobs[number].plan.length.filter(|_| !self.jobs[number].plan.is_set)
     }
 
     pub(super) fn pod_succeeded(&mut self, key: &PodKey) {
@@ -125,6 +185,11 @@ impl Cluster {
         if self.jobs[number].is_done() {
             self.record.say(format_args!("job {} is done", self.jobs[number].plan.name));
         }
+    }
+
+    /// A pod of a Job ended before its work was done: another takes its place, and it is forgotten.
+    pub(super) fn pod_failed(&mut self, key: &PodKey, uid: &str) {
+        self.after(FORGOTTEN.0, FORGOTTEN.1, Due::Ended { pod: key.clone(), uid: uid.to_owned() });
     }
 
     pub(super) fn pod_deleted(&mut self, key: &PodKey) {
@@ -141,8 +206,12 @@ impl Cluster {
         let uid = poolwright_core::Uid(job.uid.clone());
         let made = self.index.view().pods.of_owner(&uid);
         let active = made.filter(|pod| pod.phase != poolwright_core::PodPhase::Finished).count();
-        let mut status = json!({"active": active, "succeeded": job.done.len()});
-        if job.is_done() {
+        let mut status = if job.plan.is_set {
+            json!({"replicas": active})
+        } else {
+            json!({"active": active, "succeeded": job.done.len()})
+        };
+        if job.is_done() && !job.plan.is_set {
             status["conditions"] = json!([super::condition("Complete", "True", "", "", self.time.now())]);
         }
         let path = format!("{}/{}/status", job.path(), job.plan.name);

@@ -1,6 +1,7 @@
 //! What surrounds the controller in a cluster: the scheduler, kubelets, controllers of Jobs, the collector of what is left.
 //! They see objects and change them through the API server, as the real ones do; everything takes its time.
 
+mod interruptions;
 mod jobs;
 mod nodes;
 mod pods;
@@ -24,6 +25,7 @@ use crate::api::ApiServer;
 use crate::cloud::{Cloud, CloudEvent};
 use crate::dice::Dice;
 use crate::record::Record;
+use crate::run::Sabotage;
 use crate::time::Time;
 
 pub use jobs::JobPlan;
@@ -31,6 +33,7 @@ pub use jobs::JobPlan;
 const PODS: &str = "/api/v1/pods";
 const NODES: &str = "/api/v1/nodes";
 const CLAIMS: &str = "/apis/poolwright.dev/v1alpha1/nodeclaims";
+pub(crate) const NAMESPACE: &str = "default";
 
 /// What is to be done at a time.
 #[derive(Clone, Debug)]
@@ -39,6 +42,10 @@ pub(crate) enum Due {
     Job(usize),
     /// One of its pods is made.
     Pod { job: usize, index: u32 },
+    /// A pod is not held by gates any more.
+    Free { pod: PodKey, uid: String },
+    /// A ReplicaSet is made smaller to nothing.
+    Shrink { job: usize },
     /// The scheduler looks at what waits.
     Schedule,
     /// The node of an instance joins.
@@ -53,6 +60,8 @@ pub(crate) enum Due {
     Finish { pod: PodKey, uid: String },
     /// They have ended after their deletion.
     Ended { pod: PodKey, uid: String },
+    /// The cloud says that it takes an instance back.
+    Notice { key: String },
     /// An instance dies.
     Die { provider_id: String },
     /// The cloud's controller finds a node without an instance.
@@ -83,8 +92,8 @@ pub struct Cluster {
     pub(crate) claims: BTreeMap<String, NodeClaim>,
     /// What became of pods.
     pub(crate) tally: Tally,
-    /// Whether somebody takes the finalizers of claims away.
-    pub(crate) finalizers_vanish: bool,
+    /// What is wrong with the controller, as far as it shows on claims.
+    pub(crate) sabotage: Option<Sabotage>,
 }
 
 /// What became of pods.
@@ -127,7 +136,7 @@ impl Cluster {
             jobs: Vec::new(),
             claims: BTreeMap::new(),
             tally: Tally::default(),
-            finalizers_vanish: false,
+            sabotage: None,
         };
         for (number, plan) in plans.into_iter().enumerate() {
             cluster.at(plan.arrives, Due::Job(number));
@@ -178,6 +187,8 @@ impl Cluster {
         match due {
             Due::Job(job) => self.start_job(job),
             Due::Pod { job, index } => self.make_pod(job, index),
+            Due::Free { pod, uid } => self.free(&pod, &uid),
+            Due::Shrink { job } => self.shrink(job),
             Due::Schedule => self.schedule(),
             Due::Join { key } => self.join(&key),
             Due::Lift { node } => self.lift(&node),
@@ -185,6 +196,7 @@ impl Cluster {
             Due::Start { pod, uid } => self.start(&pod, &uid),
             Due::Finish { pod, uid } => self.finish(&pod, &uid),
             Due::Ended { pod, uid } => self.ended(&pod, &uid),
+            Due::Notice { key } => self.warn(&key),
             Due::Die { provider_id } => self.cloud.die(&provider_id),
             Due::NodeGone { provider_id } => self.node_gone(&provider_id),
             Due::Orphans { node } => self.collect_orphans(&node),
@@ -197,6 +209,9 @@ impl Cluster {
                 if let Some(joins) = machine.joins {
                     self.at(joins, Due::Join { key: machine.instance.key.clone() });
                 }
+                if let Some((at, _)) = machine.notice {
+                    self.at(at, Due::Notice { key: machine.instance.key.clone() });
+                }
                 if let Some(dies) = machine.dies {
                     self.at(dies, Due::Die { provider_id: machine.instance.provider_id.clone() });
                 }
@@ -207,15 +222,32 @@ impl Cluster {
 
     fn on_claim(&mut self, event: Value) {
         let Some(claim) = read::<NodeClaim>(&event) else { return };
+        // One that cannot be read is nobody's.
+        if poolwright_intake::node_claim(&claim).is_err() {
+            return;
+        }
         let name = claim.metadata.name.clone().unwrap_or_default();
         if event["type"] == "DELETED" {
             self.claims.remove(&name);
         } else {
-            if self.finalizers_vanish && claim.metadata.finalizers.is_some() {
-                let none = json!({"metadata": {"finalizers": null}});
-                self.ask(&Method::PATCH, &format!("{CLAIMS}/{name}"), &none);
-            }
+            self.meddle(&name, &claim);
             self.claims.insert(name, claim);
+        }
+    }
+
+    /// Does to a claim what a controller with a certain bug would do.
+    fn meddle(&self, name: &str, claim: &NodeClaim) {
+        let path = format!("{CLAIMS}/{name}");
+        let has_joined = claim.status.as_ref().is_some_and(|status| status.node_name.is_some());
+        let deleting = claim.metadata.deletion_timestamp.is_some();
+        match self.sabotage {
+            Some(Sabotage::FinalizersVanish) if claim.metadata.finalizers.is_some() => {
+                self.ask(&Method::PATCH, &path, &json!({"metadata": {"finalizers": null}}));
+            }
+            Some(Sabotage::GivesBackAtOnce) if has_joined && !deleting => {
+                self.ask(&Method::DELETE, &path, &json!({}));
+            }
+            _ => {}
         }
     }
 

@@ -1,11 +1,18 @@
 //! What must never be, each a sentence in a file of its own. Everything is looked at from outside: the objects of the API server,
 //! the machines of the cloud, who asked for what.
 
+mod bought_for_somebody;
 mod claims_outlive;
+mod claims_say_why;
+mod empty_goes;
 mod known_prices;
 mod leaks;
+mod no_oscillation;
+mod offers;
 mod one_instance;
 mod only_leaders;
+mod placed_in_time;
+mod pods_hear_why;
 mod pool_limits;
 mod rest;
 mod work_kept;
@@ -17,6 +24,7 @@ use crate::cloud::Machine;
 use crate::cluster::Cluster;
 
 pub use only_leaders::Leadership;
+pub(crate) use pods_hear_why::TOLD_WITHIN;
 
 /// Something that must never be, was.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -43,34 +51,62 @@ pub struct Scene<'a> {
     pub machines: &'a [(String, Machine)],
     /// Since the beginning.
     pub now: Duration,
+    /// When something last went wrong that holds work up for minutes: an order found no stock, an instance has a flaw, something
+    /// happened to a whole controller.
+    pub troubled: Duration,
     /// Since when nothing goes wrong any more and all work is done.
     pub quiet_since: Option<Duration>,
 }
 
 type Rule = (&'static str, fn(&Scene<'_>, &mut Memory) -> Option<String>);
 
-const RULES: [Rule; 7] = [
+/// What is looked at after every change.
+const RULES: [Rule; 10] = [
     (one_instance::RULE, one_instance::check),
     (leaks::RULE, leaks::check),
     (claims_outlive::RULE, claims_outlive::check),
     (pool_limits::RULE, pool_limits::check),
     (known_prices::RULE, known_prices::check),
     (work_kept::RULE, work_kept::check),
+    (claims_say_why::BOUGHT, claims_say_why::bought),
+    (bought_for_somebody::RULE, bought_for_somebody::check),
+    (no_oscillation::RULE, no_oscillation::check),
     (rest::RULE, rest::check),
 ];
+
+/// What is about how long something lasts, and looked at this often.
+const LASTING: [Rule; 4] = [
+    (claims_say_why::STUCK, claims_say_why::stuck),
+    (placed_in_time::RULE, placed_in_time::check),
+    (empty_goes::RULE, empty_goes::check),
+    (pods_hear_why::RULE, pods_hear_why::check),
+];
+const EVERY: Duration = Duration::from_secs(30);
 
 /// What rules remember from one look to the next.
 #[derive(Debug, Default)]
 pub struct Memory {
+    /// When that which lasts was looked at last.
+    looked: Duration,
     claims: claims_outlive::Seen,
     leaks: leaks::Seen,
     work: work_kept::Seen,
+    bought: bought_for_somebody::Seen,
+    launches: no_oscillation::Seen,
+    waiting: placed_in_time::Seen,
+    empty: empty_goes::Seen,
+    told: pods_hear_why::Seen,
 }
 
 impl Memory {
     /// The first rule that is broken.
     pub fn check(&mut self, scene: &Scene<'_>) -> Option<Violation> {
-        RULES.iter().find_map(|(rule, check)| {
+        let lasting = scene.now.saturating_sub(self.looked) >= EVERY;
+        if lasting {
+            self.looked = scene.now;
+        }
+        let lasting = if lasting { &LASTING[..] } else { &[] };
+        RULES.iter().chain(lasting).find_map(|(rule, check)| {
             let seen = check(scene, self)?;
             Some(Violation { rule, seen, at: scene.now })
         })

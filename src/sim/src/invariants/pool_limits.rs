@@ -3,49 +3,74 @@
 use std::collections::BTreeMap;
 
 use poolwright_api::names::NODEPOOL_LABEL;
-use poolwright_catalog::UsdPerHour;
-use poolwright_core::{Pool, PoolName};
+use poolwright_catalog::{ResourceList, UsdPerHour};
+use poolwright_core::{Pool, PoolName, RankedOffering};
 
 use super::{Memory, Scene};
 
 pub(super) const RULE: &str = "what the claims of a pool may cost and hold is never beyond its limits";
 
 pub(super) fn check(scene: &Scene<'_>, _: &mut Memory) -> Option<String> {
-    scene.cluster.view().pools.values().find_map(|pool| passed(scene, pool))
+    scene.cluster.view().pools.values().find_map(|pool| held(scene, pool).passed(pool))
 }
 
-fn passed(scene: &Scene<'_>, pool: &Pool) -> Option<String> {
+/// What the claims of a pool may cost and hold at most.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Held {
+    nodes: u64,
+    cost: UsdPerHour,
+    resources: BTreeMap<String, u64>,
+}
+
+pub(super) fn held(scene: &Scene<'_>, pool: &Pool) -> Held {
     let PoolName(name) = &pool.name;
-    let (mut nodes, mut cost) = (0_u64, UsdPerHour::default());
-    let mut held: BTreeMap<&str, u64> = BTreeMap::new();
+    let mut held = Held::default();
     for claim in scene.cluster.claims.values() {
         let labels = claim.metadata.labels.as_ref();
         if labels.and_then(|labels| labels.get(NODEPOOL_LABEL)) != Some(name) {
             continue;
         }
-        nodes += 1;
+        held.nodes += 1;
         let Ok(model) = poolwright_intake::node_claim(claim) else { continue };
-        cost += match &model.launched {
+        held.cost += match &model.launched {
             Some(_) => model.current_offering().price.unwrap_or_default(),
             None => model.offerings.iter().filter_map(|ranked| ranked.price).max().unwrap_or_default(),
         };
         for resource in pool.limits.resources.keys() {
-            let of = |ranked: &poolwright_core::RankedOffering| ranked.allocatable.get(resource.as_str());
+            let of = |ranked: &RankedOffering| ranked.allocatable.get(resource.as_str());
             let most = match &model.launched {
                 Some(_) => of(model.current_offering()),
                 None => model.offerings.iter().map(of).max().unwrap_or(0),
             };
-            *held.entry(resource.as_str()).or_default() += most;
+            *held.resources.entry(resource.to_string()).or_default() += most;
         }
     }
-    if let Some(limit) = pool.limits.nodes.filter(|limit| nodes > *limit) {
-        return Some(format!("pool {name} has {nodes} claims, and may have {limit}"));
+    held
+}
+
+impl Held {
+    /// With one more node.
+    pub fn with(mut self, price: UsdPerHour, allocatable: &ResourceList) -> Self {
+        self.nodes += 1;
+        self.cost += price;
+        for (resource, amount) in allocatable.iter() {
+            *self.resources.entry(resource.to_string()).or_default() += amount;
+        }
+        self
     }
-    if let Some(limit) = pool.limits.usd_per_hour.filter(|limit| cost > *limit) {
-        return Some(format!("pool {name} may cost {cost} $/h, and its limit is {limit}"));
+
+    /// Which limit of the pool this is beyond, if any.
+    pub fn passed(&self, pool: &Pool) -> Option<String> {
+        let (PoolName(name), Self { nodes, cost, resources }) = (&pool.name, self);
+        if let Some(limit) = pool.limits.nodes.filter(|limit| nodes > limit) {
+            return Some(format!("pool {name} has {nodes} claims, and may have {limit}"));
+        }
+        if let Some(limit) = pool.limits.usd_per_hour.filter(|limit| cost > limit) {
+            return Some(format!("pool {name} may cost {cost} $/h, and its limit is {limit}"));
+        }
+        pool.limits.resources.iter().find_map(|(resource, limit)| {
+            let held = resources.get(resource.as_str()).copied().unwrap_or(0);
+            (held > *limit).then(|| format!("pool {name} holds {held} {resource}, and may hold {limit}"))
+        })
     }
-    pool.limits.resources.iter().find_map(|(resource, limit)| {
-        let held = held.get(resource.as_str()).copied().unwrap_or(0);
-        (held > *limit).then(|| format!("pool {name} holds {held} {resource}, and may hold {limit}"))
-    })
 }

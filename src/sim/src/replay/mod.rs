@@ -20,7 +20,7 @@ use serde_json::Value;
 
 use crate::accidents::{Accidents, Rates};
 use crate::api::ApiServer;
-use crate::cloud::{Cloud, CloudOf};
+use crate::cloud::{Cloud, CloudOf, Quotas};
 use crate::cluster::{Cluster, JobPlan};
 use crate::dice::Dice;
 use crate::record::Record;
@@ -112,7 +112,7 @@ impl Replay {
         for object in &self.objects {
             create(&server, object).map_err(ReplayError::Refused)?;
         }
-        let cloud = Cloud::new(self.catalogue.clone(), time, accidents.clone(), record.clone(), self.seed);
+        let cloud = Cloud::new((self.catalogue.clone(), Quotas::new()), time, accidents.clone(), record.clone(), self.seed);
         let dice = Dice::new(self.seed, "cluster");
         let mut cluster =
             Cluster::new(server.clone(), cloud.clone(), time, record.clone(), dice, self.jobs.clone());

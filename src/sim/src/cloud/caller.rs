@@ -1,0 +1,147 @@
+//! Calls of the cloud, with whatever goes wrong on the way.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use async_trait::async_trait;
+use poolwright_catalog::Catalogue;
+use poolwright_provider_contract::{
+    CloudProvider, FailedOffering, Instance, LaunchError, LaunchRequest, LaunchedInstance, NodeClassKey,
+    ProviderError, RankedOffering,
+};
+use tokio::sync::oneshot;
+use tokio::time::sleep;
+
+use super::{Cloud, NODE_CLASS_KIND};
+use crate::accidents::{Site, one_of, span};
+use crate::dice::Dice;
+use crate::run::Sabotage;
+use crate::wire::Process;
+
+/// The cloud as one process calls it.
+pub struct CloudOf {
+    /// The cloud.
+    pub cloud: Arc<Cloud>,
+    /// Who calls.
+    pub process: Arc<Process>,
+    /// What is wrong with who calls.
+    pub sabotage: Option<Sabotage>,
+}
+
+#[derive(Clone, Copy)]
+enum Fate {
+    Throttled,
+    Fails,
+    AnswerLost,
+    Swallowed,
+}
+
+impl CloudOf {
+    /// Makes a call, with whatever goes wrong. It goes on when the caller is gone.
+    async fn call<T: Send + 'static>(
+        &self,
+        what: &'static str,
+        work: impl FnOnce(&Cloud) -> T + Send + 'static,
+    ) -> Result<T, ProviderError> {
+        if !self.process.is_heard() {
+            return std::future::pending().await;
+        }
+        let cloud = self.cloud.clone();
+        let number = cloud.calls.fetch_add(1, Ordering::Relaxed);
+        let mut dice = Dice::nth(cloud.seed, "cloud", number);
+        let (way, takes) = (span(&mut dice, 5, 40), span(&mut dice, 50, 1_500));
+        let fate = cloud.accidents.at(Site::Cloud, |rates, dice| {
+            let fails = if dice.per_mille(500) { Fate::Throttled } else { Fate::Fails };
+            one_of(
+                dice,
+                &[
+                    (rates.cloud_fails, fails),
+                    (rates.cloud_answer_lost, Fate::AnswerLost),
+                    (rates.cloud_swallowed, Fate::Swallowed),
+                ],
+            )
+        });
+        let (answer, answered) = oneshot::channel();
+        if let Some(Fate::Swallowed) = fate {
+            let Process { identity, incarnation, .. } = &*self.process;
+            cloud.record.say(format_args!("{identity}.{incarnation} cloud {what} is swallowed"));
+            return std::future::pending().await;
+        }
+        let process = self.process.clone();
+        tokio::spawn(async move {
+            sleep(way).await;
+            let done = match fate {
+                Some(Fate::Throttled) => Err(ProviderError::Throttled("too many requests".to_owned())),
+                Some(Fate::Fails) => Err(ProviderError::Transient("internal error".to_owned())),
+                Some(Fate::AnswerLost) => {
+                    work(&cloud);
+                    Err(ProviderError::Transient("connection reset by peer".to_owned()))
+                }
+                None | Some(Fate::Swallowed) => Ok(work(&cloud)),
+            };
+            if let Err(error) = &done {
+                cloud.record.say(format_args!(
+                    "{}.{} cloud {what} -> {error} !",
+                    process.identity, process.incarnation
+                ));
+            }
+            sleep(takes).await;
+            if process.is_heard() {
+                let _ = answer.send(done);
+            } else {
+                let mut answer = answer;
+                answer.closed().await;
+            }
+        });
+        answered.await.unwrap_or_else(|_| Err(ProviderError::Transient("no answer".to_owned())))
+    }
+}
+
+#[async_trait]
+impl CloudProvider for CloudOf {
+    fn name(&self) -> &'static str {
+        "sim"
+    }
+
+    fn node_class_kinds(&self) -> &'static [&'static str] {
+        &[NODE_CLASS_KIND]
+    }
+
+    async fn catalogue(&self, class: &NodeClassKey) -> Result<Arc<Catalogue>, ProviderError> {
+        let class = class.clone();
+        self.call("catalogue", move |cloud| cloud.check(&class).map(|()| cloud.catalogue())).await?
+    }
+
+    async fn launch(&self, request: &LaunchRequest) -> Result<LaunchedInstance, LaunchError> {
+        let mut request = request.clone();
+        if self.sabotage == Some(Sabotage::KeysChange) {
+            let call = self.cloud.calls.load(Ordering::Relaxed);
+            request.key = format!("{}/{call}", request.key);
+        }
+        if self.sabotage == Some(Sabotage::NothingIsOrdered) {
+            let none = |one: &RankedOffering| FailedOffering {
+                offering: one.offering.clone(),
+                error: LaunchError::StockOut("so it believes".to_owned()),
+            };
+            return Err(LaunchError::AllFailed(request.offerings.iter().map(none).collect()));
+        }
+        self.call("launch", move |cloud| cloud.launch(&request)).await?
+    }
+
+    async fn list(&self) -> Result<Vec<Instance>, ProviderError> {
+        self.call("list", Cloud::listed).await
+    }
+
+    async fn get(&self, provider_id: &str) -> Result<Option<Instance>, ProviderError> {
+        let id = provider_id.to_owned();
+        self.call("get", move |cloud| cloud.find(&id)).await
+    }
+
+    async fn terminate(&self, key: &str) -> Result<bool, ProviderError> {
+        let key = key.to_owned();
+        if self.sabotage == Some(Sabotage::NothingTerminates) {
+            return self.call("terminate", |_| false).await;
+        }
+        self.call("terminate", move |cloud| cloud.terminate(&key)).await
+    }
+}

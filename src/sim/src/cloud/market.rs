@@ -1,0 +1,131 @@
+//! What the cloud sells: at which price now, how much of it to us, and whether there is any left.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use poolwright_catalog::{
+    CapacityType, Catalogue, Offering, OfferingId, Price, Quote, ResourceName, UsdPerHour,
+};
+use poolwright_provider_contract::LaunchError;
+
+use super::Machine;
+use crate::accidents::{Accidents, Site, span};
+
+/// How long an offering stays out of stock.
+const STOCK_OUT: (u64, u64) = (60_000, 900_000);
+/// How often prices of spot instances may move.
+const PRICES_MOVE: Duration = Duration::from_mins(10);
+/// By how much, in thousandths of what the catalogue says.
+const MOVED: (usize, usize) = (600, 1_500);
+
+/// How many processors of a family may run at a time.
+pub type Quotas = BTreeMap<(String, CapacityType), u64>;
+
+/// What is sold.
+#[derive(Debug)]
+pub(super) struct Market {
+    /// As it was in the beginning.
+    listed: Arc<Catalogue>,
+    now: Arc<Catalogue>,
+    /// How often prices could have moved.
+    moved: u128,
+    quotas: Quotas,
+    /// Offerings that are out of stock, until then.
+    empty: BTreeMap<OfferingId, Duration>,
+}
+
+impl Market {
+    pub fn new(listed: Arc<Catalogue>, quotas: Quotas) -> Self {
+        Self { now: listed.clone(), listed, moved: 0, quotas, empty: BTreeMap::new() }
+    }
+
+    /// What is sold now.
+    pub fn catalogue(&mut self, now: Duration, accidents: &Accidents) -> Arc<Catalogue> {
+        let times = now.as_millis() / PRICES_MOVE.as_millis();
+        while self.moved < times {
+            self.moved += 1;
+            let thousandths = accidents.at(Site::Price, |rates, dice| {
+                let spot = self.listed.offerings().iter().filter(|one| is_spot(one));
+                dice.per_mille(rates.prices_move)
+                    .then(|| spot.map(|_| MOVED.0 + dice.below(MOVED.1 - MOVED.0)).collect::<Vec<_>>())
+            });
+            if let Some(thousandths) = thousandths {
+                self.now = Arc::new(moved(&self.listed, &thousandths));
+            }
+        }
+        self.now.clone()
+    }
+
+    /// From now on exactly these are out of stock, for so long.
+    pub fn set_stock_outs(&mut self, offerings: &[OfferingId], until: Duration) {
+        self.empty = offerings.iter().map(|id| (id.clone(), until)).collect();
+    }
+
+    /// Why this cannot be had now, if it cannot, beside these machines.
+    pub fn refuses<'m>(
+        &mut self,
+        id: &OfferingId,
+        there: impl Iterator<Item = &'m Machine>,
+        now: Duration,
+        accidents: &Accidents,
+    ) -> Option<LaunchError> {
+        self.empty.retain(|_, until| *until > now);
+        let runs_out = accidents.at(Site::Stock, |rates, dice| {
+            dice.per_mille(rates.stock_out).then(|| span(dice, STOCK_OUT.0, STOCK_OUT.1))
+        });
+        if let Some(length) = runs_out {
+            self.empty.insert(id.clone(), now + length);
+        }
+        if self.empty.contains_key(id) {
+            return Some(LaunchError::StockOut("none left in this zone".to_owned()));
+        }
+        self.beyond_quota(id, there).map(LaunchError::Quota)
+    }
+
+    /// Whether this could be had now, beside these machines, if nothing goes wrong.
+    pub fn has<'m>(&self, id: &OfferingId, there: impl Iterator<Item = &'m Machine>, now: Duration) -> bool {
+        self.empty.get(id).is_none_or(|until| *until <= now) && self.beyond_quota(id, there).is_none()
+    }
+
+    fn beyond_quota<'m>(&self, id: &OfferingId, there: impl Iterator<Item = &'m Machine>) -> Option<String> {
+        let of = |id: &OfferingId| {
+            let kind = self.listed.instance_type(&id.instance_type)?;
+            let processors = kind.allocatable.get(ResourceName::CPU).div_ceil(1_000);
+            Some(((kind.family().to_owned(), id.capacity_type), processors))
+        };
+        let (family, wanted) = of(id)?;
+        let quota = *self.quotas.get(&family)?;
+        let others = there.filter_map(|machine| of(&machine.instance.offering));
+        let used: u64 = others.filter(|(other, _)| *other == family).map(|(_, processors)| processors).sum();
+        let (name, capacity) = (family.0, family.1.as_str());
+        (used + wanted > quota)
+            .then(|| format!("{used} of {quota} {capacity} processors of {name} are in use"))
+    }
+}
+
+fn is_spot(offering: &Offering) -> bool {
+    offering.id.capacity_type == CapacityType::Spot
+}
+
+/// The same offerings, spot prices so many thousandths of what they were, and always below those on demand.
+fn moved(listed: &Catalogue, thousandths: &[usize]) -> Catalogue {
+    let mut thousandths = thousandths.iter();
+    let offerings = listed.offerings().iter().map(|offering| {
+        let mut offering = offering.clone();
+        if is_spot(&offering) {
+            let by = thousandths.next().map_or(1_000, |by| u64::try_from(*by).unwrap_or(1_000));
+            let on_demand = OfferingId { capacity_type: CapacityType::OnDemand, ..offering.id.clone() };
+            let most = listed.offering(&on_demand).and_then(|offering| offering.price.known());
+            let most = most.map_or(u64::MAX, |price| price.micros() / 20 * 19);
+            if let Price::Known(quote) = &offering.price {
+                let price = (quote.usd_per_hour.micros() * by / 1_000).min(most);
+                let usd_per_hour = UsdPerHour::from_micros(price);
+                offering.price = Price::Known(Quote { usd_per_hour, ..quote.clone() });
+            }
+        }
+        offering
+    });
+    let types = listed.types().values().cloned().collect();
+    Catalogue::new(listed.origin().clone(), types, offerings.collect())
+}

@@ -1,0 +1,306 @@
+//! The cloud behind the provider trait: what it sells, which instances run, and what goes wrong with them.
+//!
+//! The cloud ([`Cloud`]) outlives those who call it ([`CloudOf`]), as a real one does.
+
+mod caller;
+mod machine;
+mod market;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use poolwright_catalog::{Catalogue, OfferingId};
+use poolwright_provider_contract::{
+    FailedOffering, Instance, InstanceState, LaunchError, LaunchRequest, LaunchedInstance, NodeClassKey,
+    ProviderError,
+};
+use tokio::sync::Notify;
+
+use crate::accidents::{Accidents, span};
+use crate::dice::Dice;
+use crate::record::Record;
+use crate::time::Time;
+
+pub use caller::CloudOf;
+pub use machine::{Machine, Notice};
+use market::Market;
+pub use market::Quotas;
+
+/// The kind of node class that it launches with.
+pub const NODE_CLASS_KIND: &str = "KwokNodeClass";
+/// The one that is there in worlds that are drawn.
+pub const NODE_CLASS: &str = "all";
+
+/// From a termination to an instance that is gone.
+const GOES: (u64, u64) = (2_000, 45_000);
+
+/// What happened in the cloud that the rest of the world feels.
+#[derive(Clone, Debug)]
+pub enum CloudEvent {
+    /// An instance was launched.
+    Launched(Box<Machine>),
+    /// An instance was told to go, or has died.
+    Terminated {
+        /// Its id.
+        provider_id: String,
+    },
+}
+
+/// The cloud.
+pub struct Cloud {
+    market: Mutex<Market>,
+    time: Time,
+    accidents: Accidents,
+    record: Record,
+    seed: u64,
+    calls: AtomicU64,
+    state: Mutex<State>,
+    changed: Notify,
+}
+
+#[derive(Default)]
+struct State {
+    /// By idempotency key. What is gone stays: a key is never used twice.
+    machines: BTreeMap<String, Machine>,
+    /// The node classes that there are; any, if `None`.
+    classes: Option<BTreeSet<String>>,
+    /// Keys of instances that do not go when they are told to.
+    held: BTreeSet<String>,
+    events: Vec<CloudEvent>,
+    serial: u64,
+    version: u64,
+}
+
+impl State {
+    /// Machines that are not gone.
+    fn there(&self, now: Duration) -> impl Iterator<Item = &Machine> {
+        self.machines.values().filter(move |one| one.gone.is_none_or(|gone| gone > now))
+    }
+}
+
+impl Cloud {
+    /// A cloud that sells this, and so much of it.
+    pub fn new(
+        (catalogue, quotas): (Arc<Catalogue>, Quotas),
+        time: Time,
+        accidents: Accidents,
+        record: Record,
+        seed: u64,
+    ) -> Arc<Self> {
+        let (calls, state, changed) = (AtomicU64::new(0), Mutex::default(), Notify::new());
+        let market = Mutex::new(Market::new(catalogue, quotas));
+        Arc::new(Self { market, time, accidents, record, seed, calls, state, changed })
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn market(&self) -> MutexGuard<'_, Market> {
+        self.market.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// What is sold now, and at which prices.
+    pub fn catalogue(&self) -> Arc<Catalogue> {
+        self.market().catalogue(self.time.elapsed(), &self.accidents)
+    }
+
+    /// Whether this could be had now, if nothing goes wrong.
+    pub fn has(&self, offering: &OfferingId) -> bool {
+        let now = self.time.elapsed();
+        let state = self.lock();
+        self.market().has(offering, state.there(now), now)
+    }
+
+    /// From now on exactly these are out of stock, for so long.
+    pub fn set_stock_outs(&self, offerings: &[OfferingId], length: Duration) {
+        self.market().set_stock_outs(offerings, self.time.elapsed() + length);
+    }
+
+    /// While held, the instance of this key does not go when it is told to.
+    pub fn hold(&self, key: &str, held: bool) {
+        let now = self.time.elapsed();
+        let mut state = self.lock();
+        if held {
+            state.held.insert(key.to_owned());
+            return;
+        }
+        state.held.remove(key);
+        if let Some(machine) = state.machines.get_mut(key).filter(|one| one.gone.is_some()) {
+            machine.gone = Some(now);
+        }
+    }
+
+    /// What happened since the last time.
+    pub fn events(&self) -> Vec<CloudEvent> {
+        std::mem::take(&mut self.lock().events)
+    }
+
+    /// Returns when something happened.
+    pub async fn changed(&self) {
+        self.changed.notified().await;
+    }
+
+    /// How often something has changed here.
+    pub fn version(&self) -> u64 {
+        self.lock().version
+    }
+
+    /// Every machine that is not gone, by key.
+    pub fn machines(&self) -> Vec<(String, Machine)> {
+        let now = self.time.elapsed();
+        let all = self.lock();
+        let there = all.machines.iter().filter(|(_, one)| one.gone.is_none_or(|gone| gone > now));
+        there.map(|(key, one)| (key.clone(), one.clone())).collect()
+    }
+
+    /// Whether this instance runs.
+    pub fn is_running(&self, provider_id: &str) -> bool {
+        self.lock().machines.values().any(|one| one.instance.provider_id == provider_id && one.gone.is_none())
+    }
+
+    /// The machine of this key, while it runs.
+    pub fn running(&self, key: &str) -> Option<Machine> {
+        self.lock().machines.get(key).filter(|one| one.gone.is_none()).cloned()
+    }
+
+    /// Labels that the node of this offering carries.
+    pub fn labels_of(&self, offering: &OfferingId) -> BTreeMap<String, String> {
+        let catalogue = self.catalogue();
+        catalogue.offering(offering).map(|found| catalogue.node_labels(found)).unwrap_or_default()
+    }
+
+    /// When an instance that was told to go is gone.
+    pub fn gone_at(&self, provider_id: &str) -> Option<Duration> {
+        let state = self.lock();
+        state.machines.values().find(|one| one.instance.provider_id == provider_id)?.gone
+    }
+
+    /// An instance dies by itself.
+    pub fn die(&self, provider_id: &str) {
+        let now = self.time.elapsed();
+        let mut state = self.lock();
+        let found = state.machines.values_mut().find(|one| one.instance.provider_id == provider_id);
+        let Some(machine) = found.filter(|one| one.gone.is_none()) else { return };
+        machine.gone = Some(now);
+        machine.instance.state = InstanceState::Terminating;
+        state.version += 1;
+        state.events.push(CloudEvent::Terminated { provider_id: provider_id.to_owned() });
+        drop(state);
+        self.record.say(format_args!("cloud {provider_id} dies"));
+        self.changed.notify_one();
+    }
+
+    /// From now on there are these node classes alone.
+    pub fn know_only(&self, classes: &[&str]) {
+        self.lock().classes = Some(classes.iter().map(|name| (*name).to_owned()).collect());
+    }
+
+    /// Whether it can launch with this.
+    fn check(&self, class: &NodeClassKey) -> Result<(), ProviderError> {
+        let NodeClassKey { kind, name, .. } = class;
+        if self.lock().classes.as_ref().is_none_or(|classes| classes.contains(name)) {
+            return Ok(());
+        }
+        let next = "create it or correct spec.template.spec.nodeClassRef of the pool";
+        Err(ProviderError::Invalid(format!("{kind} `{name}` does not exist: {next}")))
+    }
+
+    fn launch(&self, request: &LaunchRequest) -> Result<LaunchedInstance, LaunchError> {
+        let now = self.time.elapsed();
+        let (catalogue, class) = (self.catalogue(), self.check(&request.node_class));
+        let mut state = self.lock();
+        if let Some(machine) = state.machines.get(&request.key) {
+            if machine.instance.state == InstanceState::Terminating {
+                let message = format!("the instance of key {} is terminating", request.key);
+                return Err(ProviderError::Invalid(message).into());
+            }
+            return Ok(LaunchedInstance { instance: machine.instance.clone(), failed: Vec::new() });
+        }
+        class?;
+        if request.offerings.is_empty() {
+            let message = format!("the order for {} names no offering: name at least one", request.claim);
+            return Err(ProviderError::Invalid(message).into());
+        }
+        let mut failed = Vec::new();
+        for ranked in &request.offerings {
+            let id = &ranked.offering;
+            let Some(offering) = catalogue.offering(id) else {
+                let message = format!("{id} is not sold: correct the order");
+                return Err(ProviderError::Invalid(message).into());
+            };
+            // A machine that is being given back counts until it is gone.
+            if let Some(error) = self.market().refuses(id, state.there(now), now, &self.accidents) {
+                failed.push(FailedOffering { offering: id.clone(), error });
+                continue;
+            }
+            state.serial += 1;
+            let instance = Instance {
+                provider_id: format!("sim://{}/i-{:05}", id.zone, state.serial),
+                key: request.key.clone(),
+                claim: request.claim.clone(),
+                offering: id.clone(),
+                node_class: request.node_class.clone(),
+                launched: self.time.now(),
+                state: InstanceState::Running,
+            };
+            let request = LaunchRequest { offerings: vec![ranked.clone()], ..request.clone() };
+            let mut dice = Dice::nth(self.seed, "machine", state.serial);
+            let price = offering.price.known();
+            let machine =
+                Machine::launched(instance.clone(), request, price, now, &self.accidents, &mut dice);
+            let price = price.map_or_else(|| "unknown".to_owned(), |price| price.to_string());
+            self.record.say(format_args!(
+                "cloud launches {} as {id} at {price} $/h for {}",
+                instance.provider_id, instance.claim
+            ));
+            state.version += 1;
+            state.events.push(CloudEvent::Launched(Box::new(machine.clone())));
+            state.machines.insert(instance.key.clone(), machine);
+            drop(state);
+            self.changed.notify_one();
+            return Ok(LaunchedInstance { instance, failed });
+        }
+        Err(LaunchError::AllFailed(failed))
+    }
+
+    fn terminate(&self, key: &str) -> bool {
+        let now = self.time.elapsed();
+        let mut state = self.lock();
+        let held = state.held.contains(key);
+        let Some(machine) = state.machines.get_mut(key) else { return true };
+        if let Some(gone) = machine.gone {
+            return gone <= now;
+        }
+        let serial = self.calls.fetch_add(1, Ordering::Relaxed);
+        let goes = span(&mut Dice::nth(self.seed, "goes", serial), GOES.0, GOES.1);
+        machine.gone = Some(if held { Duration::MAX } else { now + goes });
+        machine.instance.state = InstanceState::Terminating;
+        let provider_id = machine.instance.provider_id.clone();
+        self.record.say(format_args!("cloud terminates {provider_id}"));
+        state.version += 1;
+        state.events.push(CloudEvent::Terminated { provider_id });
+        drop(state);
+        self.changed.notify_one();
+        false
+    }
+
+    fn listed(&self) -> Vec<Instance> {
+        let now = self.time.elapsed();
+        let mut listed: Vec<Instance> = self
+            .machines()
+            .into_iter()
+            .filter(|(_, one)| one.listed_from <= now)
+            .map(|(_, one)| one.instance)
+            .collect();
+        listed.sort_by(|one, other| one.provider_id.cmp(&other.provider_id));
+        listed
+    }
+
+    fn find(&self, provider_id: &str) -> Option<Instance> {
+        let found = self.machines().into_iter().find(|(_, one)| one.instance.provider_id == provider_id);
+        found.map(|(_, one)| one.instance)
+    }
+}

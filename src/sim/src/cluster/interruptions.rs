@@ -1,0 +1,70 @@
+//! What becomes of a node whose machine the cloud takes back, between the notice and the end.
+
+use axum::http::Method;
+use poolwright_core::{PodKey, PodPhase, PodRole, rules};
+use serde_json::{Value, json};
+
+use super::{Cluster, condition, pod_path};
+use crate::cloud::Notice;
+
+/// What AWS's own handler of interruptions closes a node with (aws-node-termination-handler, `--taint-node`).
+const INTERRUPTED: &str = "aws-node-termination-handler/spot-itn";
+
+impl Cluster {
+    /// The cloud says that it takes the machine of this key back.
+    pub(super) fn warn(&mut self, key: &str) {
+        let Some(machine) = self.cloud.running(key) else { return };
+        let Some((_, notice)) = machine.notice else { return };
+        let id = &machine.instance.provider_id;
+        self.record.say(format_args!("cloud takes {id} back in {} s", notice.ahead().as_secs()));
+        let found = self.index.view().nodes.with_provider_id(id).map(|node| node.name.clone());
+        let Some(node) = found else { return };
+        match notice {
+            Notice::Closes => self.close(&node),
+            Notice::ShutsDown => self.shut_down(&node),
+        }
+    }
+
+    fn close(&self, node: &str) {
+        self.add_taint(node, &json!({"key": INTERRUPTED, "effect": "NoSchedule"}));
+    }
+
+    /// The kubelet says that its node is not ready and ends its pods (`GracefulNodeShutdown`); the node controller closes it.
+    fn shut_down(&mut self, node: &str) {
+        let words = "node is shutting down";
+        let ready = condition("Ready", "False", "KubeletNotReady", words, self.time.now());
+        let path = format!("{}/{node}/status", super::NODES);
+        self.ask(&Method::PATCH, &path, &json!({"status": {"conditions": [ready]}}));
+        self.add_taint(node, &json!({"key": rules::NOT_READY_TAINT, "effect": "NoSchedule"}));
+        let here = self.index.view().pods.on_node(node);
+        let pods = here.into_iter().flat_map(|on_node| &on_node.pods);
+        let works = pods.filter(|pod| pod.role == PodRole::Workload && is_bound(&pod.phase));
+        let ending: Vec<(PodKey, String)> = works.map(|pod| (pod.key.clone(), pod.uid.0.clone())).collect();
+        for (key, uid) in ending {
+            let status = json!({"phase": "Failed", "reason": "Terminated",
+                "message": "Pod was terminated in response to imminent node shutdown."});
+            if self
+                .ask(&Method::PATCH, &format!("{}/status", pod_path(&key)), &json!({"status": status}))
+                .is_some()
+            {
+                self.record.say(format_args!("kubelet {key} ends: its node shuts down"));
+                self.tally.lost += 1;
+                self.pod_failed(&key, &uid);
+            }
+        }
+    }
+
+    fn add_taint(&self, node: &str, taint: &Value) {
+        let path = format!("{}/{node}", super::NODES);
+        let Some(object) = self.ask(&Method::GET, &path, &Value::Null) else { return };
+        let mut taints = object["spec"]["taints"].as_array().cloned().unwrap_or_default();
+        taints.push(taint.clone());
+        let version = &object["metadata"]["resourceVersion"];
+        let patch = json!({"metadata": {"resourceVersion": version}, "spec": {"taints": taints}});
+        self.ask(&Method::PATCH, &path, &patch);
+    }
+}
+
+fn is_bound(phase: &PodPhase) -> bool {
+    matches!(phase, PodPhase::Bound { .. })
+}

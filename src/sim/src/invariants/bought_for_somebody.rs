@@ -1,0 +1,39 @@
+//! Nothing is bought in vain.
+
+use std::collections::BTreeSet;
+
+use poolwright_core::{Pod, PodKey, PodPhase};
+
+use super::{Memory, Scene, offers};
+
+pub(super) const RULE: &str =
+    "nothing is bought for a pod that is held by gates, or that no node that is sold would take";
+
+/// Claims that were looked at, by UID.
+pub(super) type Seen = BTreeSet<String>;
+
+pub(super) fn check(scene: &Scene<'_>, memory: &mut Memory) -> Option<String> {
+    for (name, claim) in &scene.cluster.claims {
+        if !claim.metadata.uid.as_ref().is_some_and(|uid| memory.bought.insert(uid.clone())) {
+            continue;
+        }
+        for planned in &claim.spec.pods {
+            let Some((namespace, pod)) = planned.split_once('/') else { continue };
+            let Some(pod) = scene.cluster.view().pods.get(&PodKey::new(namespace, pod)) else { continue };
+            if let Some(why) = in_vain(scene, pod) {
+                return Some(format!("claim {name} is bought for {planned}, {why}"));
+            }
+        }
+    }
+    None
+}
+
+fn in_vain(scene: &Scene<'_>, pod: &Pod) -> Option<&'static str> {
+    match pod.phase {
+        PodPhase::Gated => Some("which is held by gates"),
+        PodPhase::Waiting | PodPhase::Unschedulable { .. } if !offers::is_sold(scene, pod) => {
+            Some("which nothing that is sold would take")
+        }
+        _ => None,
+    }
+}

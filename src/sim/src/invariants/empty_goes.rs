@@ -1,0 +1,42 @@
+//! Nothing is paid for that nobody uses.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use poolwright_core::PodRole;
+use poolwright_provider_contract::InstanceState;
+
+use super::{Memory, Scene, offers};
+
+pub(super) const RULE: &str = "a node without work, while no pod waits that anything could be bought for, is given back within 30 minutes without trouble";
+
+/// Three minutes at most until it is given back here, by a calendar that may be ten minutes wrong for five, places that are kept
+/// for pods to come, and calls that fail; a node that never became usable has its three deadlines of five minutes.
+const GONE_WITHIN: Duration = Duration::from_mins(30);
+
+/// Since when machines are without work, by key.
+pub(super) type Seen = BTreeMap<String, Duration>;
+
+pub(super) fn check(scene: &Scene<'_>, memory: &mut Memory) -> Option<String> {
+    let before = std::mem::take(&mut memory.empty);
+    if scene.machines.is_empty() || offers::waiting(scene).any(|pod| offers::is_sold(scene, pod)) {
+        return None;
+    }
+    let all = scene.cluster.view();
+    for (key, machine) in scene.machines {
+        let instance = &machine.instance;
+        let node = all.nodes.with_provider_id(&instance.provider_id);
+        let here = node.and_then(|node| all.pods.on_node(&node.name));
+        let mut here = here.into_iter().flat_map(|here| &here.pods);
+        if instance.state != InstanceState::Running || here.any(|pod| pod.role == PodRole::Workload) {
+            continue;
+        }
+        let since = before.get(key).copied().unwrap_or(scene.now);
+        if scene.now.saturating_sub(since.max(scene.troubled)) > GONE_WITHIN {
+            let id = &instance.provider_id;
+            return Some(format!("{id} of claim {} is without work since {since:?}", instance.claim));
+        }
+        memory.empty.insert(key.clone(), since);
+    }
+    None
+}

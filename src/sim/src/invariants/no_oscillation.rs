@@ -1,0 +1,111 @@
+//! Nothing is bought again and again.
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::time::Duration;
+
+use super::{Memory, Scene};
+use crate::cloud::Machine;
+
+pub(super) const RULE: &str = "in no hour more instances are launched for a Job than it has pods to place, instances that failed, and four";
+
+const HOUR: Duration = Duration::from_hours(1);
+/// Pods may take each other's places, and a plan may be made anew before another is carried out.
+const BESIDES: usize = 4;
+
+/// What was launched for one Job in the last hour, and what gave reason to.
+#[derive(Debug, Default)]
+pub(super) struct OfJob {
+    launched: VecDeque<Duration>,
+    pods: VecDeque<Duration>,
+    failed: VecDeque<Duration>,
+}
+
+/// What is remembered of launches.
+#[derive(Debug, Default)]
+pub(super) struct Seen {
+    jobs: BTreeMap<String, OfJob>,
+    machines: BTreeMap<String, BTreeSet<String>>,
+    pods: BTreeSet<String>,
+    failed: BTreeSet<String>,
+}
+
+pub(super) fn check(scene: &Scene<'_>, memory: &mut Memory) -> Option<String> {
+    let Seen { jobs, machines, pods, failed } = &mut memory.launches;
+    for pod in scene.cluster.view().pods.unbound() {
+        if let Some(job) = pod.labels.get("job").filter(|_| pods.insert(pod.uid.0.clone())) {
+            jobs.entry(job.clone()).or_default().pods.push_back(scene.now);
+        }
+    }
+    for (key, machine) in scene.machines {
+        if !machines.contains_key(key) {
+            // The claim is there before its instance, and goes after it.
+            let claim = scene.cluster.claims.get(&machine.instance.claim);
+            let planned = claim.map_or(&[][..], |claim| claim.spec.pods.as_slice());
+            let of: BTreeSet<String> = planned.iter().filter_map(|pod| job_of(pod)).collect();
+            for job in &of {
+                jobs.entry(job.clone()).or_default().launched.push_back(scene.now);
+            }
+            machines.insert(key.clone(), of);
+        }
+        if has_failed(machine, scene.now) && failed.insert(key.clone()) {
+            for job in &machines[key] {
+                jobs.entry(job.clone()).or_default().failed.push_back(scene.now);
+            }
+        }
+    }
+    jobs.iter_mut().find_map(|(name, job)| job.beyond(name, scene.now))
+}
+
+impl OfJob {
+    fn beyond(&mut self, name: &str, now: Duration) -> Option<String> {
+        for times in [&mut self.launched, &mut self.pods, &mut self.failed] {
+            while times.front().is_some_and(|at| now.saturating_sub(*at) > HOUR) {
+                times.pop_front();
+            }
+        }
+        let (launched, pods, failed) = (self.launched.len(), self.pods.len(), self.failed.len());
+        (launched > pods + failed + BESIDES)
+            .then(|| format!("{launched} instances for {name} of {pods} pods, {failed} of them failed"))
+    }
+}
+
+/// Whether the cloud broke it: what is bought in its place is no whim.
+fn has_failed(machine: &Machine, now: Duration) -> bool {
+    machine.joins.is_none() || machine.lacks > 0 || machine.dies.is_some_and(|dies| dies <= now)
+}
+
+/// The Job of a planned pod: `default/job-3-0-1`, or `default/Job:job-3#0` of one that was still to come.
+fn job_of(planned: &str) -> Option<String> {
+    let (_, name) = planned.split_once('/')?;
+    if let Some((owner, _)) = name.split_once('#') {
+        return Some(owner.split_once(':').map_or(owner, |(_, name)| name).to_owned());
+    }
+    Some(name.rsplitn(3, '-').nth(2)?.to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pods_that_are_there_and_pods_to_come_are_of_their_job() {
+        assert_eq!(job_of("default/job-3-0-12").as_deref(), Some("job-3"));
+        assert_eq!(job_of("default/Job:job-3#0").as_deref(), Some("job-3"));
+        assert_eq!(job_of("job-3"), None);
+    }
+
+    #[test]
+    fn launches_beyond_pods_and_failures_are_seen_for_an_hour() {
+        let at = |minute: u64| Duration::from_mins(minute);
+        let mut job = OfJob::default();
+        job.pods.extend([at(0), at(0)]);
+        job.launched.extend((0..7).map(at));
+        assert!(job.beyond("job-1", at(6)).is_some_and(|seen| seen.contains("7 instances")));
+        job.failed.push_back(at(5));
+        assert_eq!(job.beyond("job-1", at(6)), None);
+        job.launched.extend([at(58), at(58), at(58)]);
+        assert!(job.beyond("job-1", at(59)).is_some());
+        // What was launched an hour ago does not count any more, nor does what gave reason to.
+        assert_eq!(job.beyond("job-1", at(70)), None);
+    }
+}

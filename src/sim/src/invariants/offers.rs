@@ -1,0 +1,61 @@
+//! What could be had for a pod, judged anew and one offering at a time: a second opinion on the planner, not the planner.
+
+use std::collections::BTreeMap;
+
+use poolwright_catalog::{Catalogue, Offering, labels};
+use poolwright_core::rules::{self, NODEPOOL_LABEL};
+use poolwright_core::{Pod, PodPhase, PodRole, Pool, PoolName};
+
+use super::{Scene, pool_limits};
+
+/// Pods that want a node, gated ones aside: nothing is done for those.
+pub(super) fn waiting<'s>(scene: &'s Scene<'_>) -> impl Iterator<Item = &'s Pod> {
+    scene.cluster.view().pods.unbound().filter(|pod| {
+        let waits = matches!(pod.phase, PodPhase::Waiting | PodPhase::Unschedulable { .. });
+        waits && pod.role == PodRole::Workload && pod.deleting_since.is_none()
+    })
+}
+
+/// Whether some node that is sold would take the pod, were it alone there, whatever is left of it and whatever limits say.
+pub(super) fn is_sold(scene: &Scene<'_>, pod: &Pod) -> bool {
+    let catalogue = scene.cluster.cloud.catalogue();
+    scene.cluster.view().pools.values().any(|pool| takes(pool, &catalogue, pod).next().is_some())
+}
+
+/// Whether such a node can be had now: it is in stock, within our quota, and within the limits of its pool.
+pub(super) fn can_be_had(scene: &Scene<'_>, pod: &Pod) -> bool {
+    let catalogue = scene.cluster.cloud.catalogue();
+    scene.cluster.view().pools.values().any(|pool| {
+        let held = pool_limits::held(scene, pool);
+        takes(pool, &catalogue, pod).any(|offering| {
+            let kind = &catalogue.types()[&offering.id.instance_type];
+            let price = offering.price.known().unwrap_or_default();
+            held.clone().with(price, &kind.allocatable).passed(pool).is_none()
+                && scene.cluster.cloud.has(&offering.id)
+        })
+    })
+}
+
+/// The offerings of a pool that would take a pod on a node of its own.
+fn takes<'a>(pool: &'a Pool, catalogue: &'a Catalogue, pod: &'a Pod) -> impl Iterator<Item = &'a Offering> {
+    catalogue.offerings().iter().filter(move |offering| {
+        let kind = &catalogue.types()[&offering.id.instance_type];
+        let labels = labels_of(pool, catalogue, offering);
+        offering.price.known().is_some()
+            && pool.problem.is_none()
+            && !pool.deleting
+            && pool.requirements.iter().all(|one| rules::matches(one, &labels))
+            && pod.spec.unmodelled.is_empty()
+            && pod.spec.requests.fits(&kind.allocatable)
+            && rules::admits(&pod.spec, &labels, &pool.taints).is_ok()
+    })
+}
+
+fn labels_of(pool: &Pool, catalogue: &Catalogue, offering: &Offering) -> BTreeMap<String, String> {
+    let PoolName(name) = &pool.name;
+    let mut all = catalogue.node_labels(offering);
+    all.extend(pool.labels.clone());
+    all.insert(NODEPOOL_LABEL.to_owned(), name.clone());
+    all.insert(labels::HOSTNAME.to_owned(), "a-new-one".to_owned());
+    all
+}

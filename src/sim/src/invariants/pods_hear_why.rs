@@ -1,0 +1,52 @@
+//! Whoever looks at a pod that waits sees what is done for it, or why nothing is.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+use axum::http::Method;
+use serde_json::Value;
+
+use super::{Memory, Scene, offers};
+
+pub(super) const RULE: &str = "a pod that waits for longer than ten minutes without trouble was told what is done for it, or why nothing is";
+
+/// Whoever begins to lead plans at once, and what cannot be said is tried again; a crashed controller is away for a minute, a
+/// network cut for one and a half.
+pub(crate) const TOLD_WITHIN: Duration = Duration::from_mins(10);
+
+/// Since when pods wait, by UID, and which of them were told.
+#[derive(Debug, Default)]
+pub(super) struct Seen {
+    since: BTreeMap<String, Duration>,
+    told: BTreeSet<String>,
+}
+
+pub(super) fn check(scene: &Scene<'_>, memory: &mut Memory) -> Option<String> {
+    let Seen { since, told } = &mut memory.told;
+    let before = std::mem::take(since);
+    for pod in offers::waiting(scene) {
+        let uid = &pod.uid.0;
+        let waits = before.get(uid).copied().unwrap_or(scene.now);
+        since.insert(uid.clone(), waits);
+        if scene.now.saturating_sub(waits.max(scene.troubled)) <= TOLD_WITHIN || told.contains(uid) {
+            continue;
+        }
+        if !has_event(scene, uid) {
+            return Some(format!(
+                "{} waits since {waits:?}, and no event of Poolwright is about it",
+                pod.key
+            ));
+        }
+        told.insert(uid.clone());
+    }
+    None
+}
+
+fn has_event(scene: &Scene<'_>, uid: &str) -> bool {
+    let path = format!("/apis/events.k8s.io/v1/namespaces/{}/events", crate::cluster::NAMESPACE);
+    let (_, list) = scene.cluster.server.ask(&Method::GET, &path, "", &Value::Null);
+    let says = |event: &Value| {
+        event["regarding"]["uid"] == uid && event["note"].as_str().is_some_and(|note| !note.is_empty())
+    };
+    list["items"].as_array().into_iter().flatten().any(says)
+}

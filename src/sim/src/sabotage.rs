@@ -1,0 +1,59 @@
+//! Requests and answers as a controller with a certain bug would make and understand them.
+
+use std::time::Duration;
+
+use axum::body::Body;
+use axum::http::{Method, Request, Response};
+use futures::StreamExt;
+use serde_json::{Value, json};
+
+use crate::api::ApiServer;
+use crate::run::Sabotage;
+
+/// Has a request served.
+pub async fn serve(
+    server: &ApiServer,
+    sabotage: Option<Sabotage>,
+    request: Request<kube::client::Body>,
+    behind: (u64, Duration),
+) -> Response<Body> {
+    let Some(sabotage) = sabotage else { return server.serve_behind(request, behind).await };
+    let (parts, body) = request.into_parts();
+    let mut sent = body.collect_bytes().await.unwrap_or_default().to_vec();
+    let (method, path) = (parts.method.clone(), parts.uri.path().to_owned());
+    if sabotage == Sabotage::NothingIsSaid && method == Method::POST && path.ends_with("/events") {
+        return Response::new(Body::from(sent));
+    }
+    if sabotage == Sabotage::ReasonsMissing && method == Method::POST && path.ends_with("/nodeclaims") {
+        sent = without_annotations(&sent);
+    }
+    let request = Request::from_parts(parts, kube::client::Body::from(sent.clone()));
+    let answer = server.serve_behind(request, behind).await;
+    match sabotage {
+        Sabotage::LeaseConflictsSwallowed
+            if method == Method::PUT && path.contains("/leases/") && answer.status() == 409 =>
+        {
+            Response::new(Body::from(sent))
+        }
+        Sabotage::SelectorsUnseen if method == Method::GET && path.ends_with("/pods") => unseen(answer),
+        _ => answer,
+    }
+}
+
+fn without_annotations(sent: &[u8]) -> Vec<u8> {
+    let mut object: Value = serde_json::from_slice(sent).unwrap_or_default();
+    object["metadata"]["annotations"] = json!({});
+    object.to_string().into_bytes()
+}
+
+/// Pods, in lists and watches, without what chooses and holds them.
+fn unseen(answer: Response<Body>) -> Response<Body> {
+    let (parts, body) = answer.into_parts();
+    let parts_of = body.into_data_stream().map(|part| {
+        part.map(|bytes| {
+            let text = String::from_utf8_lossy(&bytes);
+            text.replace("\"nodeSelector\"", "\"noSelector\"").replace("\"schedulingGates\"", "\"noGates\"")
+        })
+    });
+    Response::from_parts(parts, Body::from_stream(parts_of))
+}

@@ -1,0 +1,53 @@
+//! Rules of the work that is drawn: who may be beside whom, what comes first, what waits, what can never run.
+
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+use crate::cluster::JobPlan;
+use crate::dice::Dice;
+
+/// How much more important some work is, if it is.
+const PRIORITIES: [i32; 2] = [100, 1_000];
+
+/// A Job with rules, of those that some have.
+pub(crate) fn with_rules(mut plan: JobPlan, dice: &mut Dice) -> JobPlan {
+    let like_it = json!({"matchLabels": {"job": plan.name}});
+    if dice.per_mille(200) {
+        plan.spec["priority"] = json!(dice.pick(&PRIORITIES));
+    }
+    match dice.below(20) {
+        // One on a node, by three rules that come to the same and are not the same.
+        0 => plan.spec["topologySpreadConstraints"] = json!([spread("kubernetes.io/hostname", &like_it)]),
+        1 | 2 => {
+            let term = json!({"topologyKey": "kubernetes.io/hostname", "labelSelector": like_it});
+            plan.spec["affinity"] =
+                json!({"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}});
+        }
+        3 => plan.spec["containers"][0]["ports"] = json!([{"containerPort": 80, "hostPort": 8_080}]),
+        4 => {
+            plan.spec["topologySpreadConstraints"] = json!([spread("topology.kubernetes.io/zone", &like_it)]);
+        }
+        5 | 6 => plan.gated = Some(dice.between(Duration::from_secs(1), Duration::from_mins(15))),
+        7 if dice.per_mille(500) => {
+            plan.spec["nodeSelector"] = json!({"topology.kubernetes.io/zone": "nowhere"});
+            plan.never = true;
+        }
+        7 => {
+            for part in ["requests", "limits"] {
+                plan.spec["containers"][0]["resources"][part]["nvidia.com/gpu"] = json!("64");
+            }
+            plan.never = true;
+        }
+        8..=10 => plan.is_set = true,
+        _ => {}
+    }
+    if plan.gated.is_some() || (plan.never && dice.per_mille(200)) {
+        plan.spec["schedulingGates"] = json!([{"name": "example.com/held"}]);
+    }
+    plan
+}
+
+fn spread(over: &str, like_it: &Value) -> Value {
+    json!({"maxSkew": 1, "topologyKey": over, "whenUnsatisfiable": "DoNotSchedule", "labelSelector": like_it})
+}
