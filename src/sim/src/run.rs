@@ -125,6 +125,7 @@ struct World {
     replicas: Vec<Option<Replica>>,
     incarnations: u64,
     plans: Vec<(Duration, Plan)>,
+    calendars_set: Vec<Duration>,
     sabotage: Option<Sabotage>,
 }
 
@@ -181,6 +182,7 @@ impl World {
             replicas,
             incarnations: 0,
             plans,
+            calendars_set: Vec::new(),
             sabotage: setup.sabotage,
         }
     }
@@ -228,6 +230,7 @@ impl World {
                 machines: &machines,
                 now: self.time.elapsed(),
                 troubled,
+                calendars_set: &self.calendars_set,
                 quiet_since: peace,
             };
             if let Some(violation) = self.leadership.violation().or_else(|| memory.check(&scene)) {
@@ -362,6 +365,7 @@ impl World {
             Plan::SetRight(replica) => {
                 if let Some(replica) = &self.replicas[replica] {
                     replica.clock.set_right();
+                    self.calendars_set.push(self.time.elapsed());
                 }
             }
             Plan::Peace => {
@@ -390,6 +394,7 @@ impl World {
             Blow::Jump { replica, seconds, length } => {
                 if let Some(jumped) = &self.replicas[replica] {
                     jumped.clock.jump(SignedDuration::from_secs(seconds));
+                    self.calendars_set.push(self.time.elapsed());
                     self.later(length, Plan::SetRight(replica));
                 }
             }

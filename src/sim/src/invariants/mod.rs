@@ -54,6 +54,8 @@ pub struct Scene<'a> {
     /// When something last went wrong that holds work up for minutes: an order found no stock, an instance has a flaw, something
     /// happened to a whole controller.
     pub troubled: Duration,
+    /// When the calendar of a controller was set, wrong or right.
+    pub calendars_set: &'a [Duration],
     /// Since when nothing goes wrong any more and all work is done.
     pub quiet_since: Option<Duration>,
 }

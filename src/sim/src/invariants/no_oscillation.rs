@@ -6,7 +6,7 @@ use std::time::Duration;
 use super::{Memory, Scene};
 use crate::cloud::Machine;
 
-pub(super) const RULE: &str = "in no hour more instances are launched for a Job than it has pods to place, instances that failed, and four";
+pub(super) const RULE: &str = "in no hour more instances are launched for a Job than it has pods to place, once more each time that a calendar is set, instances that failed, and four";
 
 const HOUR: Duration = Duration::from_hours(1);
 /// Pods may take each other's places, and a plan may be made anew before another is carried out.
@@ -53,18 +53,21 @@ pub(super) fn check(scene: &Scene<'_>, memory: &mut Memory) -> Option<String> {
             }
         }
     }
-    jobs.iter_mut().find_map(|(name, job)| job.beyond(name, scene.now))
+    let within = |at: &&Duration| scene.now.saturating_sub(**at) <= HOUR;
+    let set = scene.calendars_set.iter().filter(within).count();
+    jobs.iter_mut().find_map(|(name, job)| job.beyond(name, set, scene.now))
 }
 
 impl OfJob {
-    fn beyond(&mut self, name: &str, now: Duration) -> Option<String> {
+    /// Deadlines are times of the calendar: when it is set, everything that is on its way may look overdue.
+    fn beyond(&mut self, name: &str, calendars_set: usize, now: Duration) -> Option<String> {
         for times in [&mut self.launched, &mut self.pods, &mut self.failed] {
             while times.front().is_some_and(|at| now.saturating_sub(*at) > HOUR) {
                 times.pop_front();
             }
         }
         let (launched, pods, failed) = (self.launched.len(), self.pods.len(), self.failed.len());
-        (launched > pods + failed + BESIDES)
+        (launched > pods * (1 + calendars_set) + failed + BESIDES)
             .then(|| format!("{launched} instances for {name} of {pods} pods, {failed} of them failed"))
     }
 }
@@ -100,12 +103,13 @@ mod tests {
         let mut job = OfJob::default();
         job.pods.extend([at(0), at(0)]);
         job.launched.extend((0..7).map(at));
-        assert!(job.beyond("job-1", at(6)).is_some_and(|seen| seen.contains("7 instances")));
+        assert!(job.beyond("job-1", 0, at(6)).is_some_and(|seen| seen.contains("7 instances")));
+        assert_eq!(job.beyond("job-1", 1, at(6)), None);
         job.failed.push_back(at(5));
-        assert_eq!(job.beyond("job-1", at(6)), None);
+        assert_eq!(job.beyond("job-1", 0, at(6)), None);
         job.launched.extend([at(58), at(58), at(58)]);
-        assert!(job.beyond("job-1", at(59)).is_some());
+        assert!(job.beyond("job-1", 0, at(59)).is_some());
         // What was launched an hour ago does not count any more, nor does what gave reason to.
-        assert_eq!(job.beyond("job-1", at(70)), None);
+        assert_eq!(job.beyond("job-1", 0, at(70)), None);
     }
 }

@@ -112,7 +112,13 @@ impl Replay {
         for object in &self.objects {
             create(&server, object).map_err(ReplayError::Refused)?;
         }
-        let cloud = Cloud::new((self.catalogue.clone(), Quotas::new()), time, accidents.clone(), record.clone(), self.seed);
+        let cloud = Cloud::new(
+            (self.catalogue.clone(), Quotas::new()),
+            time,
+            accidents.clone(),
+            record.clone(),
+            self.seed,
+        );
         let dice = Dice::new(self.seed, "cluster");
         let mut cluster =
             Cluster::new(server.clone(), cloud.clone(), time, record.clone(), dice, self.jobs.clone());
