@@ -15,6 +15,8 @@ const BESIDES: usize = 4;
 /// What was launched for one Job in the last hour, and what gave reason to.
 #[derive(Debug, Default)]
 pub(super) struct OfJob {
+    /// How many pods it is to have.
+    to_come: usize,
     launched: VecDeque<Duration>,
     pods: VecDeque<Duration>,
     failed: VecDeque<Duration>,
@@ -55,7 +57,12 @@ pub(super) fn check(scene: &Scene<'_>, memory: &mut Memory) -> Option<String> {
     }
     let within = |at: &&Duration| scene.now.saturating_sub(**at) <= HOUR;
     let set = scene.calendars_set.iter().filter(within).count();
-    jobs.iter_mut().find_map(|(name, job)| job.beyond(name, set, scene.now))
+    jobs.iter_mut().find_map(|(name, job)| {
+        let plan = scene.cluster.jobs.iter().find(|job| job.plan.name == *name);
+        // Nodes are bought for pods that a Job is still to make, too.
+        job.to_come = plan.map_or(0, |job| job.plan.pods as usize);
+        job.beyond(name, set, scene.now)
+    })
 }
 
 impl OfJob {
@@ -66,7 +73,8 @@ impl OfJob {
                 times.pop_front();
             }
         }
-        let (launched, pods, failed) = (self.launched.len(), self.pods.len(), self.failed.len());
+        let (launched, pods, failed) =
+            (self.launched.len(), self.pods.len().max(self.to_come), self.failed.len());
         (launched > pods * (1 + calendars_set) + failed + BESIDES)
             .then(|| format!("{launched} instances for {name} of {pods} pods, {failed} of them failed"))
     }
@@ -105,6 +113,9 @@ mod tests {
         job.launched.extend((0..7).map(at));
         assert!(job.beyond("job-1", 0, at(6)).is_some_and(|seen| seen.contains("7 instances")));
         assert_eq!(job.beyond("job-1", 1, at(6)), None);
+        job.to_come = 3;
+        assert_eq!(job.beyond("job-1", 0, at(6)), None);
+        job.to_come = 2;
         job.failed.push_back(at(5));
         assert_eq!(job.beyond("job-1", 0, at(6)), None);
         job.launched.extend([at(58), at(58), at(58)]);
