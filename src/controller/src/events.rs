@@ -21,8 +21,9 @@ use crate::clock::{Clock, SharedClock};
 use crate::metrics::Metrics;
 use crate::writer::{WriteError, Writer};
 
-/// The same thing is said about the same object at most once in this time.
-const REPEAT_AFTER: Duration = Duration::from_mins(10);
+/// The same thing is said about the same object at most once in this time. API servers keep events for an hour
+/// (kube-apiserver `--event-ttl`), so that what still holds can always be read.
+const REPEAT_AFTER: Duration = Duration::from_mins(30);
 /// How many sayings are remembered. Beyond it the oldest are forgotten and may be repeated.
 const REMEMBERED: usize = 20_000;
 /// How many events wait to be written. Beyond it they are dropped and counted.
@@ -44,7 +45,8 @@ pub struct Saying {
     pub kind: NoticeKind,
     /// Stable reason.
     pub reason: String,
-    /// A sentence. The same sentence is the same thing said.
+    /// A sentence. The same sentence is the same thing said; of a pod, also if it differs in what stands in parentheses: how
+    /// much of a limit is used changes with every node, and a thousand pods wait for it.
     pub message: String,
     /// What is written instead of the sentence: the whole story, whose figures may change while the sentence stays.
     pub story: Option<String>,
@@ -69,7 +71,26 @@ fn key(saying: &Saying) -> Said {
     let object = about.uid.clone().unwrap_or_else(|| {
         [&about.kind, &about.namespace, &about.name].map(|part| part.clone().unwrap_or_default()).join("/")
     });
-    (object, saying.reason.clone(), saying.message.clone())
+    let sentence = if about.kind.as_deref() == Some("Pod") {
+        without_asides(&saying.message)
+    } else {
+        saying.message.clone()
+    };
+    (object, saying.reason.clone(), sentence)
+}
+
+/// A sentence without what stands in parentheses.
+fn without_asides(sentence: &str) -> String {
+    let mut depth = 0_u32;
+    let outside = |letter: &char| {
+        match letter {
+            '(' => depth += 1,
+            ')' => depth = depth.saturating_sub(1),
+            _ => return depth == 0,
+        }
+        false
+    };
+    sentence.chars().filter(outside).collect()
 }
 
 /// Takes sayings, leaves out repetitions and floods, and queues the rest.
@@ -273,7 +294,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn the_same_thing_is_said_once_in_ten_minutes_and_a_new_reason_at_once() {
+    async fn the_same_thing_is_said_once_in_half_an_hour_and_a_new_reason_at_once() {
         let clock = Arc::new(TestClock::new());
         let (events, mut queue) = Events::new(clock.clone(), Metrics::new().unwrap());
         events.say(saying("Pod", "a", "too big"));
@@ -301,6 +322,20 @@ mod tests {
         events.say(telling("of 6 offerings"));
         drop(events);
         assert_eq!(queue.recv().await.unwrap().story.as_deref(), Some("of 5 offerings"));
+        assert!(queue.recv().await.is_none());
+    }
+
+    #[tokio::test]
+    async fn how_much_of_a_limit_is_used_is_no_news_to_a_pod_that_waits_for_it() {
+        let (events, mut queue) = Events::new(Arc::new(TestClock::new()), Metrics::new().unwrap());
+        let used = |used: &str| saying("Pod", "a", &format!("a limit is reached (in use: {used}); raise it"));
+        events.say(used("99"));
+        assert!(events.news(&[used("98")]).is_empty());
+        events.say(used("98"));
+        events.say(saying("Pod", "a", "it is too big"));
+        drop(events);
+        assert_eq!(queue.recv().await.unwrap().message, "a limit is reached (in use: 99); raise it");
+        assert_eq!(queue.recv().await.unwrap().message, "it is too big");
         assert!(queue.recv().await.is_none());
     }
 

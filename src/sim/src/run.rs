@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 use std::time::Duration;
 
-use jiff::{SignedDuration, Timestamp};
+use jiff::SignedDuration;
 use poolwright_controller::{Config, Environment, Gates};
 use serde_json::Value;
 use tokio::task::JoinHandle;
@@ -141,9 +141,7 @@ enum Plan {
 
 impl World {
     fn new(setup: &Setup) -> Self {
-        // A world has no other today than its own.
-        let epoch: Timestamp = Timestamp::from_second(1_780_000_000).unwrap_or_default();
-        let time = Time::starting(epoch);
+        let time = Time::beginning();
         let record = Record::new(time, setup.keep_record);
         let seed = setup.seed;
         let scenario = Scenario::draw(seed, setup.rates.events_per_hour);
@@ -263,13 +261,10 @@ impl World {
     }
 
     fn create(&mut self, object: &Value) {
-        let plural = match object["kind"].as_str() {
-            Some("NodePool") => "nodepools",
-            _ => "kwoknodeclasses",
-        };
-        let path = format!("/apis/poolwright.dev/v1alpha1/{plural}");
-        let (code, answer) = self.server.ask(&axum::http::Method::POST, &path, "application/json", object);
-        assert_eq!(code, 201, "an object of the scenario is refused: {answer}");
+        let answer = self
+            .server
+            .create(object)
+            .unwrap_or_else(|refusal| panic!("an object of the scenario is refused: {refusal}"));
         if let Ok(pool) = serde_json::from_value::<poolwright_api::NodePool>(answer) {
             self.cluster.index.apply_pool(poolwright_intake::node_pool(&pool));
         }
@@ -286,15 +281,12 @@ impl World {
         };
         let process = Process::new(&identity, self.incarnations);
         let clock = Arc::new(MachineClock::new(self.time));
+        let (server, accidents, record) = (self.server.clone(), self.accidents.clone(), self.record.clone());
         let wire = Wire {
-            server: self.server.clone(),
-            process: process.clone(),
-            accidents: self.accidents.clone(),
-            seed: self.seed,
             sent: self.sent.clone(),
-            record: self.record.clone(),
             witness: self.witness.clone(),
             sabotage: self.sabotage,
+            ..Wire::new(server, process.clone(), accidents, self.seed, record)
         };
         let (cloud, sabotage) = (self.cloud.clone(), self.sabotage);
         let provider = Arc::new(CloudOf { cloud, process: process.clone(), sabotage });

@@ -162,6 +162,7 @@ fn job(dice: &mut Dice, number: usize) -> JobPlan {
         spec,
         length: Some(dice.between(Duration::from_secs(20), Duration::from_mins(10))),
         gated: None,
+        kept: None,
         never: false,
         is_set: false,
     }

@@ -3,8 +3,6 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use axum::http::Method;
-use jiff::Timestamp;
 use kube::Client;
 use poolwright_catalog::Catalogue;
 use poolwright_controller::{Config, Environment, Gates};
@@ -45,7 +43,7 @@ pub fn play<T>(act: impl AsyncFnOnce() -> T) -> std::io::Result<T> {
 impl Stage {
     /// A cluster in which every node class sells this. The seed decides how long things take. To be called inside [`play`].
     pub fn start(catalogue: Arc<Catalogue>, seed: u64) -> Self {
-        let time = Time::starting(Timestamp::from_second(1_780_000_000).unwrap_or_default());
+        let time = Time::beginning();
         let record = Record::new(time, false);
         let accidents = Accidents::new(seed, Rates::NONE, None);
         let server = ApiServer::new(&poolwright_api::crds(), Arc::new(move || time.now()));
@@ -58,16 +56,7 @@ impl Stage {
             }
         });
         let process = Process::new(IDENTITY, 1);
-        let wire = Wire {
-            server: server.clone(),
-            process: process.clone(),
-            accidents,
-            seed,
-            sent: Arc::default(),
-            record,
-            witness: Arc::new(|_, _, _| ()),
-            sabotage: None,
-        };
+        let wire = Wire::new(server.clone(), process.clone(), accidents, seed, record);
         let provider = Arc::new(CloudOf { cloud: cloud.clone(), process, sabotage: None });
         let mut config = Config::new(IDENTITY, "default");
         config.http = None;
@@ -89,15 +78,7 @@ impl Stage {
 
     /// Creates an object. Errors: what the API server refuses, in its words.
     pub fn create(&self, object: &Value) -> Result<Value, String> {
-        let path = self
-            .server
-            .collection(object)
-            .ok_or_else(|| format!("{} {} is no kind of this world", object["apiVersion"], object["kind"]))?;
-        let (code, answer) = self.server.ask(&Method::POST, &path, "application/json", object);
-        if (200..300).contains(&code) {
-            return Ok(answer);
-        }
-        Err(answer["message"].as_str().map_or_else(|| answer.to_string(), str::to_owned))
+        self.server.create(object)
     }
 
     /// How many instances run.

@@ -15,6 +15,11 @@ pub struct Time {
 }
 
 impl Time {
+    /// Begins now, at the same calendar time for every world.
+    pub fn beginning() -> Self {
+        Self::starting(first_day())
+    }
+
     /// Begins now, at this calendar time.
     pub fn starting(epoch: Timestamp) -> Self {
         Self { start: Instant::now(), epoch }
@@ -35,6 +40,11 @@ impl Time {
         let elapsed = SignedDuration::try_from(elapsed).unwrap_or(SignedDuration::MAX);
         self.epoch.checked_add(elapsed).unwrap_or(Timestamp::MAX)
     }
+}
+
+/// When worlds begin. They have no other today than their own.
+pub(crate) fn first_day() -> Timestamp {
+    Timestamp::from_second(1_780_000_000).unwrap_or_default()
 }
 
 /// The clocks of one machine: they run as the true time does, but the calendar may be off.

@@ -42,6 +42,9 @@ pub(crate) fn with_rules(mut plan: JobPlan, dice: &mut Dice) -> JobPlan {
         8..=10 => plan.is_set = true,
         _ => {}
     }
+    if dice.per_mille(300) {
+        plan.kept = Some(dice.between(Duration::ZERO, Duration::from_mins(5)));
+    }
     if plan.gated.is_some() || (plan.never && dice.per_mille(200)) {
         plan.spec["schedulingGates"] = json!([{"name": "example.com/held"}]);
     }

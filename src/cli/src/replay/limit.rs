@@ -22,6 +22,8 @@ use super::steps::Steps;
 
 /// Work units of one bound: about 5 ms of one core.
 const WORK: u64 = 10_000;
+/// In how many spans of equal length bounds are looked for at most. What is there for a part of a span alone is not counted.
+const SPANS: u32 = 1_000;
 
 /// How many pods of each class there are.
 type Present = Vec<u32>;
@@ -42,16 +44,41 @@ pub fn over_time(outcome: &Outcome, pools: &Pools) -> Steps {
             changes.entry(until).or_default().push((*class, false));
         }
     }
-    let mut present: Present = vec![0; problem.classes.len()];
-    let mut moments = Vec::new();
+    let moments = least_of_spans(changes, vec![0; problem.classes.len()], outcome.played / SPANS);
+    let bounds = bounds(&problem, moments.iter().map(|(_, present)| present.clone()).collect());
+    Steps::of_levels(moments.into_iter().map(|(at, present)| (at, bounds[&present])))
+}
+
+/// How many of each class there are at least from each of these moments to the next. Changes that come within one span of a
+/// moment make none of their own: until its end the least counts, then what there is.
+fn least_of_spans(
+    changes: BTreeMap<Duration, Vec<(usize, bool)>>,
+    mut present: Present,
+    span: Duration,
+) -> Vec<(Duration, Present)> {
+    let mut moments: Vec<(Duration, Present)> = Vec::new();
+    let mut until = Duration::ZERO;
     for (at, changes) in changes {
+        if at > until && moments.last().is_some_and(|(_, least)| *least != present) {
+            moments.push((until, present.clone()));
+            until += span;
+        }
         for (class, comes) in changes {
             present[class] = if comes { present[class] + 1 } else { present[class] - 1 };
         }
-        moments.push((at, present.clone()));
+        if let Some((_, least)) = moments.last_mut().filter(|_| at < until) {
+            for (least, now) in least.iter_mut().zip(&present) {
+                *least = (*least).min(*now);
+            }
+        } else {
+            moments.push((at, present.clone()));
+            until = at + span;
+        }
     }
-    let bounds = bounds(&problem, moments.iter().map(|(_, present)| present.clone()).collect());
-    Steps::of_levels(moments.into_iter().map(|(at, present)| (at, bounds[&present])))
+    if moments.last().is_some_and(|(_, least)| *least != present) {
+        moments.push((until, present));
+    }
+    moments
 }
 
 /// The problem with all pods that had a machine, and the class of each by its place.
@@ -145,4 +172,34 @@ fn bound(problem: &Problem, present: &Present) -> u64 {
         .ok()
         .filter(placed_all)
         .map_or(0, |solution| solution.bound.micros())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What there is from each moment on, after these comings (`true`) and goings of one class.
+    fn of(changes: &[(u64, bool)], span: u64) -> Vec<(u64, u32)> {
+        let mut by_time: BTreeMap<Duration, Vec<(usize, bool)>> = BTreeMap::new();
+        for (at, comes) in changes {
+            by_time.entry(Duration::from_secs(*at)).or_default().push((0, *comes));
+        }
+        let moments = least_of_spans(by_time, vec![0], Duration::from_secs(span));
+        moments.into_iter().map(|(at, present)| (at.as_secs(), present[0])).collect()
+    }
+
+    #[test]
+    fn changes_far_from_each_other_are_told_as_they_are() {
+        assert_eq!(of(&[(5, true), (100, true), (200, false)], 10), [(5, 1), (100, 2), (200, 1)]);
+    }
+
+    #[test]
+    fn within_a_span_the_least_counts_and_after_it_what_there_is() {
+        let comes_and_stays = [(0, true), (4, true), (100, false)];
+        assert_eq!(of(&comes_and_stays, 10), [(0, 1), (10, 2), (100, 1)]);
+        let comes_and_goes = [(0, true), (4, true), (6, false)];
+        assert_eq!(of(&comes_and_goes, 10), [(0, 1)]);
+        let ends = [(0, true), (4, false)];
+        assert_eq!(of(&ends, 10), [(0, 0)]);
+    }
 }

@@ -194,6 +194,7 @@ impl Template {
             spec: self.spec,
             length: self.length,
             gated: None,
+            kept: Some(Duration::ZERO),
             never: false,
             is_set: false,
         })

@@ -60,6 +60,7 @@ fn stretch(
             spec: spec(pod),
             length: Some(times.length.min(times.deleted().saturating_sub(from))),
             gated: None,
+            kept: Some(Duration::ZERO),
             never: false,
             is_set: false,
         });

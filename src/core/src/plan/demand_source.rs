@@ -19,7 +19,7 @@ use jiff::{SignedDuration, Timestamp};
 use super::demand_units::{Left, Unit, families, quotas};
 use super::demand_volumes::copied;
 use super::earlier::planned_at;
-use crate::model::{Claim, ClaimName, Pod, PodKey, PodPhase, Snapshot, Uid};
+use crate::model::{Claim, ClaimName, Pod, PodKey, PodPhase, Snapshot, Uid, Workload};
 
 /// A controller that has made no pod for this long is not believed to make more: quotas, webhooks and plain errors keep
 /// controllers from making pods, and say so nowhere that is certain.
@@ -50,8 +50,8 @@ pub fn expected(snapshot: &Snapshot, now: Timestamp) -> Vec<ExpectedPods<'_>> {
     if snapshot.workloads.is_empty() || owners.is_empty() {
         return Vec::new();
     }
-    let concerned = |unit: &Unit<'_>| unit.controllers.iter().any(|workload| owners.contains(&workload.uid));
-    let families = families(snapshot, concerned);
+    let owns = |workload: &Workload| owners.contains(&workload.uid);
+    let families = families(snapshot, owns, |unit| unit.controllers.iter().any(|workload| owns(workload)));
     let owned = by_owner(snapshot, &uids(&families));
     let mut left = quotas(snapshot);
     let mut all = Vec::new();
@@ -87,9 +87,8 @@ fn of_family<'a>(
     let mut all = Vec::new();
     for (unit, pods) in family.iter().zip(&there) {
         let count = |uid: &Uid| owned.get(uid).map_or(0, |pods| pods.len() as u64);
-        let of = |workload: &&crate::model::Workload| {
-            workload.wanted.saturating_sub(workload.made.max(count(&workload.uid)))
-        };
+        let of =
+            |workload: &&Workload| workload.wanted.saturating_sub(workload.made.max(count(&workload.uid)));
         let wanted = unit.unborn().saturating_add(unit.controllers.iter().map(of).sum());
         let of_set = unit.controllers.first().is_some_and(|workload| workload.kind == "StatefulSet");
         // Where it is not known what the volumes of a copy will be, it would be no copy.
@@ -165,7 +164,13 @@ pub(super) fn foresee(snapshot: &Snapshot, now: Timestamp) -> (Cow<'_, Snapshot>
     let here = |unit: &Unit<'_>| coming.iter().find(|expected| expected.place == unit.place);
     let concerned = |unit: &Unit<'_>| here(unit).is_some() || kept.contains_key(&unit.place);
     let mut units: Vec<Unit<'_>> = Vec::new();
-    let families = families(snapshot, concerned);
+    let places = coming.iter().map(|expected| &expected.place).chain(kept.keys());
+    let makers: BTreeSet<_> = places.filter_map(Unit::maker).collect();
+    let makes = |workload: &Workload| {
+        let key = &workload.key;
+        makers.contains(&(workload.kind.as_str(), key.namespace.as_str(), key.name.as_str()))
+    };
+    let families = families(snapshot, makes, concerned);
     let owned = by_owner(snapshot, &uids(&families));
     units.extend(families.into_iter().flatten().filter(concerned));
     for unit in &units {

@@ -16,6 +16,12 @@ pub(super) struct Unit<'a> {
 }
 
 impl<'a> Unit<'a> {
+    /// The name of the controller that the pods of a place are made by, if it is one by itself: kind, namespace, name.
+    pub fn maker((namespace, name): &(String, String)) -> Option<(&str, &str, &str)> {
+        let (kind, name) = name.strip_suffix('#')?.split_once(':')?;
+        Some((kind, namespace, name))
+    }
+
     fn of_workload(workload: &'a Workload) -> Self {
         let name = format!("{}:{}#", workload.kind, workload.key.name);
         Self { place: (workload.key.namespace.clone(), name), controllers: vec![workload], part: None }
@@ -42,8 +48,13 @@ impl<'a> Unit<'a> {
     }
 }
 
-/// Units that belong together: those of a gang, or one by itself. Of all there are, those with a unit that is `wanted`.
-pub(super) fn families<'a>(snapshot: &'a Snapshot, wanted: impl Fn(&Unit<'a>) -> bool) -> Vec<Vec<Unit<'a>>> {
+/// Units that belong together: those of a gang, or one by itself. Of all there are, those with a unit that is `wanted`. Which it may be
+/// of a controller by itself is asked first: there may be many that have long done their work, and nothing is made of those.
+pub(super) fn families<'a>(
+    snapshot: &'a Snapshot,
+    may_be: impl Fn(&Workload) -> bool,
+    wanted: impl Fn(&Unit<'a>) -> bool,
+) -> Vec<Vec<Unit<'a>>> {
     let mut families = Vec::new();
     let mut of_gangs: BTreeSet<&Uid> = BTreeSet::new();
     for gang in snapshot.gangs.values() {
@@ -54,7 +65,7 @@ pub(super) fn families<'a>(snapshot: &'a Snapshot, wanted: impl Fn(&Unit<'a>) ->
             families.push(units);
         }
     }
-    let alone = |workload: &&Arc<Workload>| !of_gangs.contains(&workload.uid);
+    let alone = |workload: &&Arc<Workload>| may_be(workload) && !of_gangs.contains(&workload.uid);
     let singles = snapshot.workloads.values().filter(alone).map(|workload| Unit::of_workload(workload));
     families.extend(singles.filter(wanted).map(|unit| vec![unit]));
     families

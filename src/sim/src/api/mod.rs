@@ -171,6 +171,26 @@ impl ApiServer {
         Some(format!("/{root}/{}/{place}{}", kind.api_version(), kind.plural))
     }
 
+    /// Creates an object from inside of the cluster. Errors: what the server refuses, in its words.
+    pub fn create(&self, object: &Value) -> Result<Value, String> {
+        let path = self.collection(object).ok_or_else(|| {
+            let part = |field: &str| object[field].as_str().unwrap_or_default().to_owned();
+            let name = object["metadata"]["name"].as_str().unwrap_or_default();
+            format!(
+                "{} {name}: there is no such kind ({}) in a simulated world; leave it out",
+                part("kind"),
+                part("apiVersion")
+            )
+        })?;
+        let (code, answer) = self.ask(&Method::POST, &path, "application/json", object);
+        if (200..300).contains(&code) {
+            return Ok(answer);
+        }
+        Err(answer["message"]
+            .as_str()
+            .map_or_else(|| format!("refused with {code}: {answer}"), str::to_owned))
+    }
+
     /// Deletes what has lost its last owner, and ends the deletion of what waits for its dependents. Returns whether there was
     /// anything to do.
     pub fn collect_garbage(&self) -> bool {

@@ -37,6 +37,8 @@ pub struct JobPlan {
     pub length: Option<Duration>,
     /// How long its pods are held by a gate from when they are made, if they are.
     pub gated: Option<Duration>,
+    /// How long it is kept when it is done (`ttlSecondsAfterFinished`); for ever if `None`.
+    pub kept: Option<Duration>,
     /// Whether nothing that is sold takes its pods: nobody waits for it to be done.
     pub never: bool,
     /// Whether it is a ReplicaSet: its pods run until it is made smaller to nothing, when each would have done its work twice over.
@@ -163,13 +165,28 @@ impl Cluster {
         self.tell(number);
     }
 
+    /// A Job that is done has been kept for long enough: it goes, and its pods with it.
+    pub(super) fn forget(&mut self, number: usize) {
+        let job = &self.jobs[number];
+        let (path, uid) =
+            (format!("{}/{}", job.path(), job.plan.name), poolwright_core::Uid(job.uid.clone()));
+        let only = json!({"preconditions": {"uid": uid.0}, "propagationPolicy": "Background"});
+        if self.ask(&Method::DELETE, &path, &only).is_none() {
+            return;
+        }
+        self.record.say(format_args!("job {} is deleted", self.jobs[number].plan.name));
+        let pods: Vec<PodKey> = self.index.view().pods.of_owner(&uid).map(|pod| pod.key.clone()).collect();
+        for key in pods {
+            self.ask(&Method::DELETE, &pod_path(&key), &json!({}));
+        }
+    }
+
     /// Which pod of which Job this is.
     fn place(&self, key: &PodKey) -> Option<(usize, u32)> {
         let mut parts = key.name.rsplitn(3, '-');
         let (_, index, name) = (parts.next()?, parts.next()?.parse().ok()?, parts.next()?);
-        let number =
-            self.jobs.iter().position(|job| job.plan.name == name && job.plan.namespace == key.namespace)?;
-        Some((number, index))
+        let job = PodKey::new(&*key.namespace, name);
+        Some((*self.job_numbers.get(&job)?, index))
     }
 
     /// How long this pod works.
@@ -184,6 +201,9 @@ impl Cluster {
         self.tell(number);
         if self.jobs[number].is_done() {
             self.record.say(format_args!("job {} is done", self.jobs[number].plan.name));
+            if let Some(kept) = self.jobs[number].plan.kept {
+                self.at(self.time.elapsed() + kept, Due::Forget { job: number });
+            }
         }
     }
 

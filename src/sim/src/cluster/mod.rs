@@ -26,6 +26,7 @@ use crate::cloud::{Cloud, CloudEvent};
 use crate::dice::Dice;
 use crate::record::Record;
 use crate::run::Sabotage;
+use crate::scheduler;
 use crate::time::Time;
 
 pub use jobs::JobPlan;
@@ -44,6 +45,8 @@ pub(crate) enum Due {
     Pod { job: usize, index: u32 },
     /// A pod is not held by gates any more.
     Free { pod: PodKey, uid: String },
+    /// A Job that is done is deleted.
+    Forget { job: usize },
     /// A ReplicaSet is made smaller to nothing.
     Shrink { job: usize },
     /// The scheduler looks at what waits.
@@ -80,14 +83,18 @@ pub struct Cluster {
     pods_feed: UnboundedReceiver<Value>,
     nodes_feed: UnboundedReceiver<Value>,
     claims_feed: UnboundedReceiver<Value>,
-    /// What the scheduler knows.
+    /// What is known of the cluster.
     pub(crate) index: ClusterIndex,
+    /// What the scheduler remembers of it.
+    nodes: scheduler::Cluster,
     timers: BTreeMap<(Duration, u64), Due>,
     serial: u64,
     is_scheduling: bool,
     /// Pods whose start or end was arranged, by UID.
     arranged: BTreeSet<(String, &'static str)>,
     pub(crate) jobs: Vec<jobs::Job>,
+    /// Where each Job is among them, by namespace and name.
+    job_numbers: BTreeMap<PodKey, usize>,
     /// Claims that are there, by name.
     pub(crate) claims: BTreeMap<String, NodeClaim>,
     /// What became of pods.
@@ -129,17 +136,20 @@ impl Cluster {
             nodes_feed,
             claims_feed,
             index: ClusterIndex::new(),
+            nodes: scheduler::Cluster::default(),
             timers: BTreeMap::new(),
             serial: 0,
             is_scheduling: false,
             arranged: BTreeSet::new(),
             jobs: Vec::new(),
+            job_numbers: BTreeMap::new(),
             claims: BTreeMap::new(),
             tally: Tally::default(),
             sabotage: None,
         };
         for (number, plan) in plans.into_iter().enumerate() {
             cluster.at(plan.arrives, Due::Job(number));
+            cluster.job_numbers.insert(PodKey::new(&*plan.namespace, &*plan.name), number);
             cluster.jobs.push(jobs::Job::new(plan));
         }
         cluster
@@ -189,6 +199,7 @@ impl Cluster {
             Due::Pod { job, index } => self.make_pod(job, index),
             Due::Free { pod, uid } => self.free(&pod, &uid),
             Due::Shrink { job } => self.shrink(job),
+            Due::Forget { job } => self.forget(job),
             Due::Schedule => self.schedule(),
             Due::Join { key } => self.join(&key),
             Due::Lift { node } => self.lift(&node),

@@ -23,12 +23,17 @@ impl Cluster {
         let Ok(node) = poolwright_intake::node(&object) else { return };
         if event["type"] == "DELETED" {
             self.index.delete_node(&node.name);
+            self.nodes.remove_node(&node.name);
             self.after(COLLECTED.0, COLLECTED.1, Due::Orphans { node: node.name });
         } else {
             if node.ready && node.taints.iter().any(|taint| taint.key == rules::NOT_READY_TAINT) {
                 self.after(LIFTED.0, LIFTED.1, Due::Lift { node: node.name.clone() });
             }
+            let name = node.name.clone();
             self.index.apply_node(node);
+            if let Some(node) = self.index.view().nodes.get(&name) {
+                self.nodes.set_node(node.clone());
+            }
             self.schedule_soon();
         }
     }

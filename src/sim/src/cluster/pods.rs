@@ -1,5 +1,7 @@
 //! Kubelets, as pods see them: containers start, do their work, and end when they are told to.
 
+use std::sync::Arc;
+
 use axum::http::Method;
 use poolwright_core::{PodKey, PodPhase};
 use serde_json::{Value, json};
@@ -17,10 +19,13 @@ impl Cluster {
         let (key, uid) = (pod.key.clone(), pod.uid.0.clone());
         if event["type"] == "DELETED" {
             self.index.delete_pod(&key);
+            self.nodes.remove_pod(&key);
             self.pod_deleted(&key);
             self.schedule_soon();
             return;
         }
+        self.index.apply_pod(pod.clone());
+        self.nodes.set_pod(Arc::new(pod.clone()));
         match &pod.phase {
             PodPhase::Waiting | PodPhase::Unschedulable { .. } | PodPhase::Finished => self.schedule_soon(),
             PodPhase::Bound { node } => {
@@ -35,7 +40,6 @@ impl Cluster {
             }
             PodPhase::Gated => {}
         }
-        self.index.apply_pod(pod);
     }
 
     /// Whether the machine under a pod runs.

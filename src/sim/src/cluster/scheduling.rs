@@ -5,7 +5,7 @@ use poolwright_core::{Pod, PodPhase};
 use serde_json::{Value, json};
 
 use super::{Cluster, Due, condition, pod_path};
-use crate::scheduler::{self, MayPreempt, Outcome, Preemption, Queued, Scheduler, waits_for};
+use crate::scheduler::{MayPreempt, Outcome, Preemption, Queued, Scheduler, waits_for};
 
 /// Whose pods are scheduled.
 const NAME: &str = "default-scheduler";
@@ -17,17 +17,20 @@ impl Cluster {
         self.scheduling_done();
         let waiting = self.index.view().pods.unbound().filter(|pod| waits_for(NAME, pod));
         let mut queue: Vec<Queued> = waiting.map(Queued::new).collect();
+        if queue.is_empty() {
+            return self.take_in();
+        }
         queue.sort();
         let mut left = false;
         let scheduler = Scheduler::default();
-        let mut nodes = scheduler::Cluster::of(self.index.view());
+        self.nodes.set_around(self.index.view());
         for queued in queue {
             let Some(pod) = self.index.view().pods.get(&queued.pod).cloned() else { continue };
             let mut pick = |count: usize| self.dice.below(count);
-            match scheduler.schedule(&nodes, &pod, MayPreempt::LessImportant, &mut pick) {
+            match scheduler.schedule(&self.nodes, &pod, MayPreempt::LessImportant, &mut pick) {
                 Ok(Outcome::Bind { node }) => {
                     if self.bind(&pod, &node) {
-                        nodes.assume(&pod, &node);
+                        self.nodes.assume(&pod, &node);
                     }
                 }
                 Ok(Outcome::Unschedulable { message, preemption }) => {

@@ -12,8 +12,6 @@ use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
-use axum::http::Method;
-use jiff::Timestamp;
 use poolwright_catalog::Catalogue;
 use poolwright_controller::{Config, Environment, Gates};
 use serde_json::Value;
@@ -24,7 +22,7 @@ use crate::cloud::{Cloud, CloudOf, Quotas};
 use crate::cluster::{Cluster, JobPlan};
 use crate::dice::Dice;
 use crate::record::Record;
-use crate::time::{MachineClock, Time};
+use crate::time::{MachineClock, Time, first_day};
 use crate::wire::{Process, Wire};
 
 use ledger::Ledger;
@@ -86,9 +84,9 @@ pub enum ReplayError {
 
 /// What the API server says against these objects, as it would to their author; empty when it takes them all.
 pub fn refusals(objects: &[Value]) -> Vec<String> {
-    let now = epoch();
+    let now = first_day();
     let server = ApiServer::new(&poolwright_api::crds(), Arc::new(move || now));
-    objects.iter().filter_map(|object| create(&server, object).err()).collect()
+    objects.iter().filter_map(|object| server.create(object).err()).collect()
 }
 
 impl Replay {
@@ -105,12 +103,12 @@ impl Replay {
     }
 
     async fn play(&self, tell: &mut dyn FnMut(Duration) -> bool) -> Result<Outcome, ReplayError> {
-        let time = Time::starting(epoch());
+        let time = Time::beginning();
         let record = Record::new(time, false);
         let accidents = Accidents::new(self.seed, self.rates, None);
         let server = ApiServer::new(&poolwright_api::crds(), Arc::new(move || time.now()));
         for object in &self.objects {
-            create(&server, object).map_err(ReplayError::Refused)?;
+            server.create(object).map_err(ReplayError::Refused)?;
         }
         let cloud = Cloud::new(
             (self.catalogue.clone(), Quotas::new()),
@@ -124,16 +122,7 @@ impl Replay {
             Cluster::new(server.clone(), cloud.clone(), time, record.clone(), dice, self.jobs.clone());
         let mut ledger = Ledger::new(&server);
         let process = Process::new("controller", 1);
-        let wire = Wire {
-            server,
-            process: process.clone(),
-            accidents,
-            seed: self.seed,
-            sent: Arc::default(),
-            record,
-            witness: Arc::new(|_, _, _| {}),
-            sabotage: None,
-        };
+        let wire = Wire::new(server, process.clone(), accidents, self.seed, record);
         let gates = Gates::simulated(process.clone());
         let cloud_of = CloudOf { cloud: cloud.clone(), process, sabotage: None };
         let seller = Arc::new(Seller { cloud: cloud_of, sold: self.sold.clone() });
@@ -174,24 +163,4 @@ impl Replay {
             }
         }
     }
-}
-
-/// When replays begin. Traces know no calendar.
-fn epoch() -> Timestamp {
-    Timestamp::from_second(1_780_000_000).unwrap_or_default()
-}
-
-fn create(server: &ApiServer, object: &Value) -> Result<(), String> {
-    let kind = object["kind"].as_str().unwrap_or_default();
-    let name = object["metadata"]["name"].as_str().unwrap_or_default();
-    let Some(path) = server.collection(object) else {
-        return Err(format!("{kind} {name}: there is no such kind in a replay; leave it out"));
-    };
-    let (code, answer) = server.ask(&Method::POST, &path, "application/json", object);
-    if (200..300).contains(&code) {
-        return Ok(());
-    }
-    Err(answer["message"]
-        .as_str()
-        .map_or_else(|| format!("{kind} {name}: refused with {code}"), str::to_owned))
 }

@@ -7,7 +7,6 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use axum::http::Method;
-use jiff::Timestamp;
 use poolwright_catalog::{CapacityType, OfferingId, builtin};
 use poolwright_provider_contract::conformance::{Failure, NodeFacts, NodeSight, World};
 use poolwright_provider_contract::{
@@ -40,7 +39,7 @@ impl SimWorld {
         };
         let catalogue =
             builtin().filtered(|kind, offering| sold(kind.name.as_str(), offering.id.zone.as_str()));
-        let time = Time::starting(Timestamp::from_second(1_780_000_000).expect("a time"));
+        let time = Time::beginning();
         let record = Record::new(time, false);
         let accidents = Accidents::new(seed, rates, None);
         let server = ApiServer::new(&poolwright_api::crds(), Arc::new(move || time.now()));
