@@ -67,11 +67,21 @@ pub struct Deadlines {
     #[serde(default = "fifteen_minutes")]
     #[x_kube(validation = Rule::new("duration(self) > duration('0s')").message("deadlines.initialization must be longer than zero"))]
     pub initialization: DurationText,
+    /// From the deletion of the claim to the end of its instance. Pods that budgets or annotations protect are then told to end,
+    /// early enough that each has the grace period it asks for. Absent: they are waited for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[x_kube(validation = Rule::new("duration(self) > duration('0s')").message("deadlines.termination must be longer than zero"))]
+    pub termination: Option<DurationText>,
 }
 
 impl Default for Deadlines {
     fn default() -> Self {
-        Self { launch: five_minutes(), registration: fifteen_minutes(), initialization: fifteen_minutes() }
+        Self {
+            launch: five_minutes(),
+            registration: fifteen_minutes(),
+            initialization: fifteen_minutes(),
+            termination: None,
+        }
     }
 }
 

@@ -32,6 +32,9 @@ pub const RESERVED_TAINT: &str = "poolwright.dev/reserved";
 /// Key of the taint (`NoSchedule`) on a node that will be given back.
 pub const DISRUPTED_TAINT: &str = "poolwright.dev/disrupted";
 
+/// Annotation on pods that are not to be disturbed: `true`, or for how long after their start (`4h`).
+pub const DO_NOT_DISRUPT_ANNOTATION: &str = "poolwright.dev/do-not-disrupt";
+
 /// Finalizer on NodeClaims: removed when the provider has confirmed that the instance is gone.
 pub const TERMINATION_FINALIZER: &str = "poolwright.dev/termination";
 
@@ -63,6 +66,8 @@ pub mod conditions {
     pub const EMPTY: &str = "Empty";
     /// Claim: its node is closed to pods because it will be given back.
     pub const DISRUPTING: &str = "Disrupting";
+    /// Claim: its node goes, and no pod is left on it that is waited for.
+    pub const DRAINED: &str = "Drained";
     /// Claim: its instance is being given back.
     pub const INSTANCE_TERMINATING: &str = "InstanceTerminating";
     /// Pool or node class: usable, all in all.
@@ -75,12 +80,13 @@ pub mod conditions {
     pub const LIMIT_REACHED: &str = "LimitReached";
 
     /// Every condition of this API.
-    pub const ALL: [&str; 10] = [
+    pub const ALL: [&str; 11] = [
         LAUNCHED,
         REGISTERED,
         INITIALIZED,
         EMPTY,
         DISRUPTING,
+        DRAINED,
         INSTANCE_TERMINATING,
         READY,
         VALIDATION_SUCCEEDED,

@@ -58,6 +58,8 @@ pub struct Metrics {
     pub offerings_held_back: IntGauge,
     /// Calls to terminate an instance, by provider and result.
     pub terminations: IntCounterVec,
+    /// Pods asked or told to go, by result.
+    pub evictions: IntCounterVec,
     /// Instances without a claim that were given back.
     pub reaped: IntCounter,
     /// Failed calls to a provider, by provider, call and error.
@@ -219,6 +221,12 @@ impl Metrics {
                 "Calls to terminate an instance.",
                 &["provider", "result"],
             )?,
+            evictions: counters(
+                r,
+                "evictions_total",
+                "Pods of nodes that go: asked to end, refused by a budget, told to end.",
+                &["result"],
+            )?,
             reaped: counter(r, "instances_reaped_total", "Instances without a claim that were given back.")?,
             provider_errors: counters(
                 r,
@@ -270,7 +278,7 @@ mod tests {
         for one in [&m.writes_dropped, &m.watch_events, &m.watch_errors, &m.malformed_objects, &m.plans] {
             one.with_label_values(&["x"]).inc();
         }
-        for one in [&m.events, &m.events_dropped, &m.tolerations_refused] {
+        for one in [&m.events, &m.events_dropped, &m.tolerations_refused, &m.evictions] {
             one.with_label_values(&["x"]).inc();
         }
         for one in [&m.launches, &m.offerings_failed, &m.terminations, &m.actions] {

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
+use jiff::SignedDuration;
 use serde::{Deserialize, Serialize};
 
 use crate::model::{ClaimName, NodeClassRef, PodKey, PoolName, Taint, Uid};
@@ -75,10 +76,28 @@ pub enum Action {
         /// node, and does nothing if one is.
         only_if_empty: bool,
     },
+    /// Ask a pod to go, by the Eviction API: budgets may refuse it.
+    Evict {
+        /// Which pod.
+        pod: PodKey,
+        /// This very pod, not a later one of the same name.
+        uid: Uid,
+    },
+    /// Tell a pod to end, whatever protects it: its node goes.
+    EndPod {
+        /// Which pod.
+        pod: PodKey,
+        /// This very pod, not a later one of the same name.
+        uid: Uid,
+        /// From SIGTERM to SIGKILL.
+        grace: SignedDuration,
+    },
     /// Give the instance of a deleted claim back. Repeated until the provider says that it is gone.
     Terminate {
         /// Which claim.
         claim: ClaimName,
+        /// Whether pods that still run there keep it no more: their time is up.
+        forced: bool,
     },
     /// An instance that no claim explains: give it back.
     Reap {
@@ -181,6 +200,8 @@ pub enum ConditionType {
     Empty,
     /// Claim: its node is closed to pods because it will be given back.
     Disrupting,
+    /// Claim: its node goes, and no pod is left on it that is waited for.
+    Drained,
     /// Claim: its instance is being given back.
     InstanceTerminating,
     /// Pool: usable, all in all.
@@ -195,12 +216,13 @@ pub enum ConditionType {
 
 impl ConditionType {
     /// Every condition type.
-    pub const ALL: [Self; 10] = [
+    pub const ALL: [Self; 11] = [
         Self::Launched,
         Self::Registered,
         Self::Initialized,
         Self::Empty,
         Self::Disrupting,
+        Self::Drained,
         Self::InstanceTerminating,
         Self::Ready,
         Self::ValidationSucceeded,
@@ -216,6 +238,7 @@ impl ConditionType {
             Self::Initialized => "Initialized",
             Self::Empty => "Empty",
             Self::Disrupting => "Disrupting",
+            Self::Drained => "Drained",
             Self::InstanceTerminating => "InstanceTerminating",
             Self::Ready => "Ready",
             Self::ValidationSucceeded => "ValidationSucceeded",

@@ -132,6 +132,7 @@ pub(crate) fn core_deadlines(path: &str, from: &api::Deadlines) -> Result<core::
         launch: read("launch", &from.launch)?,
         registration: read("registration", &from.registration)?,
         initialization: read("initialization", &from.initialization)?,
+        termination: from.termination.as_ref().map(|text| read("termination", text)).transpose()?,
     })
 }
 
@@ -149,5 +150,6 @@ pub fn deadlines(from: core::Deadlines) -> api::Deadlines {
         launch: from.launch.into(),
         registration: from.registration.into(),
         initialization: from.initialization.into(),
+        termination: from.termination.map(Into::into),
     }
 }

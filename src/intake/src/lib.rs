@@ -11,6 +11,7 @@ mod claim;
 mod conditions;
 mod convert;
 mod daemonset;
+mod ending;
 mod error;
 mod gangs;
 pub mod manifest;

@@ -7,7 +7,7 @@ use poolwright_core::{Pod, PodKey, PodPhase, PodRole, PodSpec, Uid};
 
 use crate::error::{IntakeError, Problem, object_name};
 use crate::others::{self, Owner};
-use crate::{pod_groups, requests, rules, unmodelled, volumes, wishes};
+use crate::{ending, pod_groups, requests, rules, unmodelled, volumes, wishes};
 
 /// The scheduler of pods that name none.
 const DEFAULT_SCHEDULER: &str = "default-scheduler";
@@ -53,6 +53,7 @@ pub(crate) fn convert(from: &k8s::Pod, path: &str) -> Result<Pod, Problem> {
         nominated_node: nominated.filter(|name| !name.is_empty()),
         deleting_since: meta.deletion_timestamp.as_ref().map(|time| time.0),
         created: meta.creation_timestamp.as_ref().map_or(Timestamp::UNIX_EPOCH, |time| time.0),
+        ending: ending::of(from, spec),
         key,
     })
 }

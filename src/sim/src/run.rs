@@ -15,7 +15,7 @@ use crate::api::ApiServer;
 use crate::cloud::{Cloud, CloudOf};
 use crate::cluster::{Cluster, Tally};
 use crate::dice::Dice;
-use crate::invariants::{Leadership, Memory, Scene, TOLD_WITHIN, Violation};
+use crate::invariants::{Departures, Leadership, Memory, Scene, TOLD_WITHIN, Violation};
 use crate::malformed;
 use crate::record::{Closed, Record};
 use crate::scenario::{Blow, Scenario};
@@ -120,12 +120,14 @@ struct World {
     cluster: Cluster,
     scenario: Scenario,
     leadership: Leadership,
+    departures: Departures,
     witness: Witness,
     sent: Arc<AtomicU64>,
     replicas: Vec<Option<Replica>>,
     incarnations: u64,
     plans: Vec<(Duration, Plan)>,
     calendars_set: Vec<Duration>,
+    withdrawn: Vec<Duration>,
     sabotage: Option<Sabotage>,
 }
 
@@ -159,7 +161,13 @@ impl World {
         let mut cluster = Cluster::new(server.clone(), cloud.clone(), time, record.clone(), dice, jobs);
         cluster.sabotage = setup.sabotage;
         let leadership = Leadership::default();
-        let witness = leadership.witness(server.clone(), lease_path(), time);
+        let departures = Departures::default();
+        let leads = leadership.witness(server.clone(), lease_path(), time);
+        let departs = departures.witness(server.clone(), time);
+        let witness: Witness = Arc::new(move |process, method, path| {
+            leads(process, method, path);
+            departs(process, method, path);
+        });
         let mut plans: Vec<(Duration, Plan)> =
             scenario.blows.iter().map(|(at, blow)| (*at, Plan::Blow(*blow))).collect();
         plans.push((scenario.chaos, Plan::Peace));
@@ -175,12 +183,14 @@ impl World {
             cluster,
             scenario,
             leadership,
+            departures,
             witness,
             sent,
             replicas,
             incarnations: 0,
             plans,
             calendars_set: Vec::new(),
+            withdrawn: Vec::new(),
             sabotage: setup.sabotage,
         }
     }
@@ -229,9 +239,15 @@ impl World {
                 now: self.time.elapsed(),
                 troubled,
                 calendars_set: &self.calendars_set,
+                withdrawn: &self.withdrawn,
                 quiet_since: peace,
             };
-            if let Some(violation) = self.leadership.violation().or_else(|| memory.check(&scene)) {
+            if let Some(violation) = self
+                .leadership
+                .violation()
+                .or_else(|| self.departures.violation())
+                .or_else(|| memory.check(&scene))
+            {
                 break Some(violation);
             }
             let at_rest = machines.is_empty()
@@ -367,6 +383,16 @@ impl World {
         }
     }
 
+    /// Somebody deletes a claim.
+    fn withdraw(&mut self, number: usize) {
+        let there: Vec<&String> = self.cluster.claims.keys().collect();
+        let Some(name) = number.checked_rem(there.len()).map(|at| there[at].clone()) else { return };
+        let path = format!("/apis/poolwright.dev/v1alpha1/nodeclaims/{name}");
+        self.record.say(format_args!("somebody deletes claim {name}"));
+        self.server.ask(&axum::http::Method::DELETE, &path, "application/json", &Value::Null);
+        self.withdrawn.push(self.time.elapsed());
+    }
+
     fn strike(&mut self, blow: Blow) {
         match blow {
             Blow::Crash { replica, away, renamed } => {
@@ -391,6 +417,7 @@ impl World {
                 }
             }
             Blow::Compact => self.server.compact(),
+            Blow::Withdraw { number } => self.withdraw(number),
             Blow::Malformed { sort, number } => {
                 let (collection, object) = malformed::object(sort, number);
                 self.server.plant(collection, object);

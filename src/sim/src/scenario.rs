@@ -55,6 +55,11 @@ pub enum Blow {
         /// How long it is wrong.
         length: Duration,
     },
+    /// Somebody deletes a claim.
+    Withdraw {
+        /// The how-manieth of those that are there.
+        number: usize,
+    },
     /// The API server forgets its history: watches that were interrupted begin anew.
     Compact,
     /// An object appears that cannot be read.
@@ -162,6 +167,8 @@ fn job(dice: &mut Dice, number: usize) -> JobPlan {
         spec,
         length: Some(dice.between(Duration::from_secs(20), Duration::from_mins(10))),
         gated: None,
+        protected: false,
+        at_least: None,
         kept: None,
         never: false,
         is_set: false,
@@ -172,6 +179,7 @@ fn objects(dice: &mut Dice, seed: u64) -> Vec<Value> {
     let class = json!({"apiVersion": "poolwright.dev/v1alpha1", "kind": NODE_CLASS_KIND,
         "metadata": {"name": NODE_CLASS}, "spec": {}});
     let mut of_money = Dice::new(seed, "money");
+    let mut of_time = Dice::new(seed, "termination");
     let mut pool = |name: &str, dice: &mut Dice| {
         let spot = dice.per_mille(500);
         let types: &[&str] = if spot { &["spot", "on-demand"] } else { &["on-demand"] };
@@ -187,6 +195,9 @@ fn objects(dice: &mut Dice, seed: u64) -> Vec<Value> {
         if of_money.per_mille(250) {
             // More than the dearest node that is sold, so that all work can be done, if not at once.
             spec["limits"] = json!({"usdPerHour": *of_money.pick(&["45", "60", "90"]).unwrap_or(&"60")});
+        }
+        if of_time.per_mille(300) {
+            spec["template"]["spec"]["deadlines"]["termination"] = json!("15m");
         }
         if dice.per_mille(400) {
             spec["limits"] =
@@ -207,7 +218,7 @@ fn objects(dice: &mut Dice, seed: u64) -> Vec<Value> {
 
 fn blow(dice: &mut Dice, replicas: usize, number: usize) -> Blow {
     let replica = dice.below(replicas);
-    match dice.below(12) {
+    match dice.below(13) {
         0..=4 => Blow::Crash {
             replica,
             away: dice.between(Duration::from_millis(100), Duration::from_mins(1)),
@@ -220,6 +231,7 @@ fn blow(dice: &mut Dice, replicas: usize, number: usize) -> Blow {
             Blow::Jump { replica, seconds, length }
         }
         9 => Blow::Compact,
+        10 => Blow::Withdraw { number: dice.below(100) },
         _ => Blow::Malformed { sort: dice.below(SORTS), number },
     }
 }

@@ -42,6 +42,10 @@ pub(crate) fn with_rules(mut plan: JobPlan, dice: &mut Dice) -> JobPlan {
         8..=10 => plan.is_set = true,
         _ => {}
     }
+    plan.protected = dice.per_mille(150);
+    if dice.per_mille(250) {
+        plan.at_least = Some(plan.pods - u32::from(dice.per_mille(700)));
+    }
     if dice.per_mille(300) {
         plan.kept = Some(dice.between(Duration::ZERO, Duration::from_mins(5)));
     }

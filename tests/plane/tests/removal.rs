@@ -1,8 +1,10 @@
 //! Giving nodes back: not too early, not with work on them, and never forgetting one.
 
 use anyhow::{Context, ensure};
+use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::core::v1::{ConfigMap, Node, Pod};
-use kube::api::{DeleteParams, PostParams};
+use k8s_openapi::api::events::v1::Event;
+use kube::api::{DeleteParams, ListParams, Patch, PatchParams, PostParams};
 use kube::{Api, ResourceExt};
 use poolwright_api::NodeClaim;
 use poolwright_plane::trial::{
@@ -24,9 +26,19 @@ fn gpu_pod(name: &str, pool: &str) -> Value {
 
 /// A pool with one node on which one pod runs; returns its initialized claim.
 async fn one_node(cluster: &Cluster, name: &str, namespace: &str) -> NodeClaim {
-    cluster.apply("", &[node_class(name, json!({})), node_pool(name, json!({}))]).await.unwrap();
-    cluster.apply(namespace, &[gpu_pod("first", name)]).await.unwrap();
-    cluster.wait_running(namespace, 1).await.unwrap();
+    one_node_with(cluster, (name, namespace), json!({}), &[gpu_pod("first", name)]).await
+}
+
+/// The same, of a pool with this spec and with these pods.
+async fn one_node_with(
+    cluster: &Cluster,
+    (name, namespace): (&str, &str),
+    spec: Value,
+    pods: &[Value],
+) -> NodeClaim {
+    cluster.apply("", &[node_class(name, json!({})), node_pool(name, spec)]).await.unwrap();
+    cluster.apply(namespace, pods).await.unwrap();
+    cluster.wait_running(namespace, pods.len()).await.unwrap();
     wait_for("the claim to be initialized", WITHIN, async || {
         let claims = cluster.claims(name).await?;
         let [claim] = claims.as_slice() else { anyhow::bail!("{} claims", claims.len()) };
@@ -85,16 +97,18 @@ async fn a_node_on_which_a_pod_lands_while_it_is_being_closed_is_kept() {
 }
 
 #[tokio::test]
-async fn a_claim_deleted_by_hand_waits_for_its_pods_and_then_gives_the_instance_back() {
+async fn a_claim_deleted_by_hand_waits_for_a_protected_pod_and_then_gives_the_instance_back() {
     let (_, cluster) = trial().await;
     let (name, namespace) = (unique("by-hand"), cluster.namespace("by-hand").await.unwrap());
-    let claim = one_node(&cluster, &name, &namespace).await;
+    let mut first = gpu_pod("first", &name);
+    first["metadata"]["annotations"] = json!({"poolwright.dev/do-not-disrupt": "true"});
+    let claim = one_node_with(&cluster, (&name, &namespace), json!({}), &[first]).await;
     let claims: Api<NodeClaim> = Api::all(cluster.client.clone());
     claims.delete(&claim.name_any(), &DeleteParams::default()).await.unwrap();
     let waiting = wait_for("the claim to say what it waits for", WITHIN, async || {
         let status = claims.get(&claim.name_any()).await?.status.context("no status")?;
-        let found = condition(&status.conditions, "InstanceTerminating").context("nothing said")?;
-        ensure!(found.status == "False" && found.reason == "WaitingForPods", "{found:?}");
+        let found = condition(&status.conditions, "Drained").context("nothing said")?;
+        ensure!(found.status == "False" && found.reason == "PodsProtected", "{found:?}");
         Ok(found.message.clone())
     })
     .await
@@ -134,6 +148,96 @@ async fn a_claim_deleted_by_hand_waits_for_its_pods_and_then_gives_the_instance_
     .await
     .unwrap();
     cluster.delete_pods(&namespace).await.unwrap();
+}
+
+/// Deletes a claim by hand.
+async fn delete(cluster: &Cluster, claim: &NodeClaim) {
+    let claims: Api<NodeClaim> = Api::all(cluster.client.clone());
+    claims.delete(&claim.name_any(), &DeleteParams::default()).await.unwrap();
+}
+
+async fn wait_until_it_is_gone(cluster: &Cluster, claim: &NodeClaim) {
+    let claims: Api<NodeClaim> = Api::all(cluster.client.clone());
+    let nodes: Api<Node> = Api::all(cluster.client.clone());
+    wait_for("the claim and its node to go", WITHIN, async || {
+        if let Some(left) = claims.get_opt(&claim.name_any()).await? {
+            anyhow::bail!("{:?}", left.status.map(|status| status.conditions));
+        }
+        ensure!(nodes.get_opt(&node_name(claim)).await?.is_none(), "its node is there");
+        Ok(())
+    })
+    .await
+    .unwrap();
+}
+
+#[tokio::test]
+async fn a_node_that_goes_asks_its_pods_one_after_the_other_as_their_budget_allows() {
+    let (_, cluster) = trial().await;
+    let (name, namespace) = (unique("budget"), cluster.namespace("budget").await.unwrap());
+    let template = |app: &str| {
+        let mut pod = gpu_pod("-", &name);
+        pod["metadata"] = json!({"labels": {"app": app}});
+        pod["spec"]["containers"][0]["resources"] = json!({"requests": {"cpu": "1"}});
+        json!({"metadata": pod["metadata"], "spec": pod["spec"]})
+    };
+    let deployment = json!({"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "served"},
+        "spec": {"replicas": 2, "selector": {"matchLabels": {"app": "served"}}, "template": template("served")}});
+    let budget = json!({"apiVersion": "policy/v1", "kind": "PodDisruptionBudget", "metadata": {"name": "served"},
+        "spec": {"minAvailable": 1, "selector": {"matchLabels": {"app": "served"}}}});
+    cluster.apply("", &[node_class(&name, json!({})), node_pool(&name, json!({}))]).await.unwrap();
+    cluster.apply(&namespace, &[budget, deployment]).await.unwrap();
+    cluster.wait_running(&namespace, 2).await.unwrap();
+    let before = cluster.claims(&name).await.unwrap();
+    for claim in &before {
+        delete(&cluster, claim).await;
+    }
+    for claim in &before {
+        wait_until_it_is_gone(&cluster, claim).await;
+    }
+    let pods = cluster.wait_running(&namespace, 2).await.unwrap();
+    let old: Vec<String> = before.iter().map(node_name).collect();
+    let on_old = |pod: &&Pod| pod.spec.as_ref().and_then(|spec| spec.node_name.as_ref()).is_some_and(|node| old.contains(node));
+    assert_eq!(pods.iter().filter(on_old).count(), 0);
+    // Had both been let go at once, the budget would have been broken: the events say who was refused.
+    let events: Api<Event> = Api::namespaced(cluster.client.clone(), &namespace);
+    wait_for("the events to say who went and who stayed for a while", WITHIN, async || {
+        let all = events.list(&ListParams::default()).await?;
+        let reasons: Vec<&str> = all.iter().filter_map(|event| event.reason.as_deref()).collect();
+        let of = |reason: &str| reasons.iter().filter(|one| **one == reason).count();
+        ensure!(of("Evicted") >= 2 && of("EvictionRefused") >= 1, "{reasons:?}");
+        Ok(())
+    })
+    .await
+    .unwrap();
+    let deployments: Api<Deployment> = Api::namespaced(cluster.client.clone(), &namespace);
+    deployments.delete("served", &DeleteParams::default()).await.unwrap();
+    cluster.wait_nothing_left(&name).await.unwrap();
+}
+
+#[tokio::test]
+async fn a_protected_pod_is_told_to_end_with_all_of_its_grace_before_the_time_of_its_node_is_up() {
+    let (_, cluster) = trial().await;
+    let (name, namespace) = (unique("in-time"), cluster.namespace("in-time").await.unwrap());
+    let mut guarded = gpu_pod("guarded", &name);
+    // It stays when it is told, so that one sees what it was told.
+    guarded["metadata"] = json!({"name": "guarded", "finalizers": ["example.com/look"],
+        "annotations": {"poolwright.dev/do-not-disrupt": "true"}});
+    guarded["spec"]["terminationGracePeriodSeconds"] = json!(90);
+    let spec = json!({"template": {"spec": {"deadlines": {"termination": "100s"}}}});
+    let claim = one_node_with(&cluster, (&name, &namespace), spec, &[guarded]).await;
+    delete(&cluster, &claim).await;
+    let pods: Api<Pod> = Api::namespaced(cluster.client.clone(), &namespace);
+    let told = wait_for("the pod to be told to end", WITHIN, async || {
+        let pod = pods.get("guarded").await?;
+        pod.metadata.deletion_grace_period_seconds.context("it was not told")
+    })
+    .await
+    .unwrap();
+    assert!((85..=90).contains(&told), "{told} s of 90");
+    let free = json!({"metadata": {"finalizers": null}});
+    pods.patch("guarded", &PatchParams::default(), &Patch::Merge(&free)).await.unwrap();
+    cluster.delete_pods(&namespace).await.unwrap();
+    wait_until_it_is_gone(&cluster, &claim).await;
 }
 
 #[tokio::test]

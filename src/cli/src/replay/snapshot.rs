@@ -194,6 +194,8 @@ impl Template {
             spec: self.spec,
             length: self.length,
             gated: None,
+            protected: false,
+            at_least: None,
             kept: Some(Duration::ZERO),
             never: false,
             is_set: false,

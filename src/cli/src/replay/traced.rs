@@ -60,6 +60,8 @@ fn stretch(
             spec: spec(pod),
             length: Some(times.length.min(times.deleted().saturating_sub(from))),
             gated: None,
+            protected: false,
+            at_least: None,
             kept: Some(Duration::ZERO),
             never: false,
             is_set: false,

@@ -5,6 +5,7 @@
 //! a failure the rest of the lane is dropped, so that a node is never opened before its pods were nominated.
 
 mod claims;
+mod evictions;
 mod lanes;
 mod launch;
 mod nodes;
@@ -212,8 +213,10 @@ impl Executor {
                     _ => self.delete_claim(claim, uid).await,
                 }
             }
-            Action::Terminate { claim } => match self.world.claim(claim) {
-                Some(claim) => self.terminate(&claim).await,
+            Action::Evict { pod, uid } => self.evict(pod, uid).await,
+            Action::EndPod { pod, uid, grace } => self.end_pod(pod, uid, *grace).await,
+            Action::Terminate { claim, forced } => match self.world.claim(claim) {
+                Some(claim) => self.terminate(&claim, *forced).await,
                 None => Outcome::NothingToDo,
             },
             Action::Reap { provider_id, claim_uid, node_class } => {
@@ -259,6 +262,8 @@ fn kind(action: &Action) -> &'static str {
         Action::Open { .. } => "open",
         Action::SetTaints { .. } => "set-taints",
         Action::DeleteClaim { .. } => "delete-claim",
+        Action::Evict { .. } => "evict",
+        Action::EndPod { .. } => "end-pod",
         Action::Terminate { .. } => "terminate",
         Action::Reap { .. } => "reap",
         Action::SetConditions { .. } => "set-conditions",
@@ -279,13 +284,15 @@ fn lane(action: &Action, snapshot: &Snapshot) -> String {
         Action::Launch { claim }
         | Action::Register { claim, .. }
         | Action::DeleteClaim { claim, .. }
-        | Action::Terminate { claim }
+        | Action::Terminate { claim, .. }
         | Action::HoldBack { claim, .. } => format!("nodeclaim/{claim}"),
         Action::Nominate { node, .. } | Action::Open { node, .. } | Action::SetTaints { node, .. } => {
             of_node(node)
         }
         // Many at a time, and one that is refused holds no node up: the order against the opening of nodes is free.
-        Action::Tolerate { pod, .. } => format!("pod/{pod}"),
+        Action::Tolerate { pod, .. } | Action::Evict { pod, .. } | Action::EndPod { pod, .. } => {
+            format!("pod/{pod}")
+        }
         Action::Reap { provider_id, .. } => format!("instance/{provider_id}"),
         Action::SetConditions { subject, .. } => match subject {
             Subject::Claim(claim) => format!("nodeclaim/{claim}"),

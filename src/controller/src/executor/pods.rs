@@ -1,11 +1,14 @@
 //! Pods: letting them onto reserved nodes, nominating them, and looking, live, whether any work is on a node.
 
+use jiff::Timestamp;
 use k8s_openapi::api::core::v1::{Pod, Toleration};
 use kube::Api;
 use kube::api::{ListParams, Patch, PatchParams};
 use kube::core::DeserializeGuard;
 use poolwright_api::names::FIELD_MANAGER;
-use poolwright_core::{ClaimName, NoticeKind, PodKey, PodPhase, PodRole, RESERVED_TAINT, Subject, Uid};
+use poolwright_core::{
+    ClaimName, NoticeKind, PodKey, PodPhase, PodRole, RESERVED_TAINT, Subject, Uid, lifecycle,
+};
 use serde_json::json;
 use tracing::{debug, warn};
 
@@ -109,19 +112,23 @@ impl Executor {
     }
 
     /// How many workload pods are on a node that have not ended, asked of the API server itself. A pod that cannot be
-    /// read counts: it may be work.
-    pub(super) async fn work_on(&self, node: &str) -> Result<usize, kube::Error> {
+    /// read counts: it may be work. Of a node that was closed at a time, those that are waited for.
+    pub(super) async fn work_on(&self, node: &str, closed: Option<Timestamp>) -> Result<usize, kube::Error> {
         let api: Api<DeserializeGuard<Pod>> = Api::all(self.client.clone());
         let params = ListParams::default().fields(&format!("spec.nodeName={node}"));
         let pods = answer(api.list(&params)).await?;
-        Ok(pods.items.into_iter().filter(is_work).count())
+        let now = self.clock.now();
+        Ok(pods.items.into_iter().filter(|pod| is_work(pod, closed, now)).count())
     }
 }
 
-fn is_work(pod: &DeserializeGuard<Pod>) -> bool {
+fn is_work(pod: &DeserializeGuard<Pod>, closed: Option<Timestamp>, now: Timestamp) -> bool {
     let Ok(pod) = &pod.0 else { return true };
     match crate::convert::pod(pod) {
-        Ok(pod) => pod.role == PodRole::Workload && pod.phase != PodPhase::Finished,
+        Ok(pod) => {
+            let waited_for = closed.is_none_or(|closed| lifecycle::is_waited_for(&pod, closed, now));
+            pod.role == PodRole::Workload && pod.phase != PodPhase::Finished && waited_for
+        }
         Err(_) => true,
     }
 }

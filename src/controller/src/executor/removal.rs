@@ -9,10 +9,12 @@
 //! - a claim whose finalizer somebody removed by hand leaves an instance without a claim, which the reaper finds.
 //!
 //! Work is never killed by a late view: before the first call to the provider, and before an empty node's claim is
-//! deleted, the API server itself is asked whether a workload pod is on the node.
+//! deleted, the API server itself is asked whether a workload pod is on the node; only not when the time of a deleted claim
+//! is up (`deadlines.termination`).
 
 use std::time::Duration;
 
+use jiff::Timestamp;
 use k8s_openapi::api::core::v1::Node;
 use kube::api::{DeleteParams, ListParams, Patch, PatchParams, Preconditions};
 use kube::core::PartialObjectMeta;
@@ -64,7 +66,7 @@ impl Executor {
     /// Deletes this very claim if no work is on its node.
     pub(super) async fn delete_empty_claim(&self, claim: &Claim) -> Outcome {
         if let Some(node) = &claim.node_name {
-            match self.work_on(node).await {
+            match self.work_on(node, None).await {
                 Ok(0) => {}
                 Ok(pods) => {
                     info!(claim = %claim.name, node, pods, "not given back: pods have come");
@@ -76,15 +78,17 @@ impl Executor {
         self.delete_claim(&claim.name, &claim.uid).await
     }
 
-    pub(super) async fn terminate(&self, claim: &Claim) -> Outcome {
+    pub(super) async fn terminate(&self, claim: &Claim, forced: bool) -> Outcome {
         let provider = match self.providers.for_class(&claim.node_class) {
             Ok(provider) => provider.clone(),
             // Whether there is an instance cannot be known, so the claim stays and says so.
             Err(why) => return Outcome::Retry(Duration::from_mins(1), why),
         };
         let provider_id = claim.launched.as_ref().map(|launched| launched.provider_id.as_str());
-        if let Some(node) = self.node_of(claim, provider_id)
-            && let Some(outcome) = self.kept_by_work(provider.as_ref(), provider_id, &node).await
+        if !forced
+            && let Some(node) = self.node_of(claim, provider_id)
+            && let Some(outcome) =
+                self.kept_by_work(provider.as_ref(), provider_id, &node, claim.deleting_since).await
         {
             return outcome;
         }
@@ -112,8 +116,9 @@ impl Executor {
         provider: &dyn CloudProvider,
         provider_id: Option<&str>,
         node: &str,
+        closed: Option<Timestamp>,
     ) -> Option<Outcome> {
-        match self.work_on(node).await {
+        match self.work_on(node, closed).await {
             Ok(0) => return None,
             Ok(_) => {}
             Err(error) => return Some(refused("listing the node's pods", &error)),
@@ -240,7 +245,7 @@ impl Executor {
         };
         let node = self.world.node_by_provider_id(provider_id);
         if let Some(node) = &node
-            && let Some(outcome) = self.kept_by_work(provider.as_ref(), Some(provider_id), node).await
+            && let Some(outcome) = self.kept_by_work(provider.as_ref(), Some(provider_id), node, None).await
         {
             let message = "its NodeClaim is gone, but pods still run here; the instance is given back when they have ended";
             self.say(&Subject::Node(node.clone()), NoticeKind::Warning, "NoNodeClaim", message);

@@ -195,7 +195,7 @@ async fn nothing_is_bought_or_written_when_we_do_not_lead() {
     scene.leader.replace(None);
     let writes = scene.api.writes().len();
     assert!(matches!(scene.executor.launch(&scene.claim()).await, Outcome::NotLeading));
-    assert!(matches!(scene.executor.terminate(&scene.claim()).await, Outcome::NotLeading));
+    assert!(matches!(scene.executor.terminate(&scene.claim(), false).await, Outcome::NotLeading));
     assert_eq!(scene.executor.create_claim(&planned()).await, Created::NotLeading);
     assert_eq!((scene.cloud.ever_made(), scene.api.writes().len()), (0, writes));
 }
@@ -267,8 +267,45 @@ async fn work_is_never_killed_by_a_late_view() {
     assert!(matches!(scene.executor.delete_empty_claim(&scene.claim()).await, Outcome::Again(_)));
     assert!(scene.api.get(CLAIM).unwrap()["metadata"]["deletionTimestamp"].is_null());
     scene.executor.delete_claim(&scene.claim().name, &scene.claim().uid).await;
-    assert!(matches!(scene.executor.terminate(&scene.claim()).await, Outcome::Again(_)));
+    assert!(matches!(scene.executor.terminate(&scene.claim(), false).await, Outcome::Again(_)));
     assert_eq!(scene.cloud.instances().len(), 1);
+}
+
+#[tokio::test]
+async fn when_the_time_of_a_node_is_up_it_goes_with_the_work_on_it() {
+    let scene = Scene::with_node().await;
+    scene.pod_on("n");
+    scene.executor.delete_claim(&scene.claim().name, &scene.claim().uid).await;
+    scene.executor.terminate(&scene.claim(), true).await;
+    assert!(scene.cloud.instances().is_empty());
+}
+
+#[tokio::test]
+async fn a_pod_whose_budget_says_no_is_asked_again_soon() {
+    let scene = Scene::with_node().await;
+    scene.api.fault(Method::POST, "/pods/train/eviction", Fault::Fails(429));
+    let pod = (PodKey::new("default", "train"), Uid("p".into()));
+    let outcome = scene.executor.evict(&pod.0, &pod.1).await;
+    assert!(matches!(outcome, Outcome::Again(_)), "{outcome:?}");
+    assert_eq!(scene.executor.metrics.evictions.with_label_values(&["refused"]).get(), 1);
+}
+
+#[tokio::test]
+async fn a_pod_that_is_told_to_end_is_this_very_one() {
+    let scene = Scene::with_node().await;
+    let path = "/api/v1/namespaces/default/pods/train";
+    scene.api.put(
+        path,
+        json!({"metadata": {"name": "train", "namespace": "default", "uid": "p", "finalizers": ["x"]}}),
+    );
+    let end = async |uid: &str| {
+        let key = PodKey::new("default", "train");
+        scene.executor.end_pod(&key, &Uid(uid.into()), jiff::SignedDuration::from_secs(90)).await
+    };
+    assert!(matches!(end("another").await, Outcome::NothingToDo));
+    assert!(scene.api.get(path).unwrap()["metadata"]["deletionTimestamp"].is_null());
+    assert!(matches!(end("p").await, Outcome::Done));
+    assert!(scene.api.get(path).unwrap()["metadata"]["deletionTimestamp"].is_string());
 }
 
 #[tokio::test]
@@ -283,7 +320,7 @@ async fn what_is_given_back_leaves_no_instance_no_node_and_no_claim() {
         assert!(matches!(scene.executor.delete_empty_claim(&scene.claim()).await, Outcome::Done));
         for _again in 0..2 {
             if let Some(claim) = scene.world.claim(&ClaimName("gpu-1".into())) {
-                scene.executor.terminate(&claim).await;
+                scene.executor.terminate(&claim, false).await;
             }
         }
         assert!(scene.cloud.instances().is_empty(), "{lost}");

@@ -1,6 +1,7 @@
-//! From a deleted claim to an instance that is gone. Work is never killed.
+//! From a deleted claim to an instance that is gone: the node is closed, drained, given back.
 
-use super::{REPEAT, Scene, after, empty, is, is_not, some_pods};
+use super::drain::{self, Drain};
+use super::{REPEAT, Scene, after, empty, is};
 use crate::action::{Action, ConditionType};
 use crate::model::Claim;
 
@@ -9,19 +10,18 @@ pub(super) fn decide(scene: &mut Scene<'_>, claim: &Claim) {
     if let Some(node) = node.filter(|node| !empty::is_closed(node)) {
         empty::close(scene, node);
     }
-    let work = scene.work(claim);
+    let name = node.map(|node| node.name.as_str()).or(claim.node_name.as_deref());
     // On an instance that is gone nothing runs, whatever is still bound to its node.
-    if !work.is_empty() && !scene.instance_is_gone(claim) {
-        let name = claim.node_name.as_deref().or(node.map(|node| node.name.as_str())).unwrap_or_default();
-        let message = format!(
-            "node {name} still runs {}; the instance is given back when they have ended: wait, or delete them",
-            some_pods(&work)
-        );
-        return scene
-            .conditions(claim, [is_not(ConditionType::InstanceTerminating, "WaitingForPods", message)]);
-    }
-    let message = "no work is on it: its instance is being given back";
+    let drained = match name.filter(|_| !scene.instance_is_gone(claim)) {
+        Some(name) => drain::decide(scene, claim, name),
+        None => Drain::Done,
+    };
+    let (message, forced) = match drained {
+        Drain::Waiting => return,
+        Drain::Done => ("no work is on it: its instance is being given back", false),
+        Drain::TimeIsUp => ("its time is up: its instance is being given back", true),
+    };
     scene.conditions(claim, [is(ConditionType::InstanceTerminating, "Terminating", message)]);
-    scene.act(Action::Terminate { claim: claim.name.clone() });
+    scene.act(Action::Terminate { claim: claim.name.clone(), forced });
     scene.wake(after(scene.now, REPEAT));
 }

@@ -1,5 +1,6 @@
 //! The life of claims: launch, register, reserve or nominate, open, give back. One stage, one file.
 
+mod drain;
 mod empty;
 mod end;
 mod opening;
@@ -7,6 +8,7 @@ mod reaper;
 mod reserve;
 mod start;
 
+pub use drain::is_waited_for;
 pub use reserve::{Placement, reservation};
 
 use std::cell::Cell;

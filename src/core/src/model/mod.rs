@@ -27,7 +27,7 @@ pub use gang::{Gang, GangPart};
 pub use node::Node;
 pub use nodes::Nodes;
 pub use others::{HostPort, Namespace, NamespaceLabels, Namespaces, PodTerm, SpreadRule};
-pub use pod::{DaemonSet, Pod, PodKey, PodPhase, PodRole, PodSpec, Uid, UnmodelledRule};
+pub use pod::{DaemonSet, Ending, Pod, PodKey, PodPhase, PodRole, PodSpec, Protection, Uid, UnmodelledRule};
 pub use pod_group::PodGroup;
 pub use pods::{Beside, Count, Look, OnNode, Pods};
 pub use pool::{NodeClassRef, Pool, PoolLimits, PoolName, PoolProblem};

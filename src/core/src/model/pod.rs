@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 use poolwright_catalog::ResourceList;
 use serde::{Deserialize, Serialize};
 
@@ -117,6 +117,33 @@ pub struct Pod {
     pub deleting_since: Option<Timestamp>,
     /// When it was created.
     pub created: Timestamp,
+    /// How it ends.
+    pub ending: Ending,
+}
+
+/// How a pod ends when its node goes.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Ending {
+    /// `spec.terminationGracePeriodSeconds`: from SIGTERM to SIGKILL.
+    pub grace: SignedDuration,
+    /// That it is not to be disturbed.
+    pub protection: Option<Protection>,
+}
+
+impl Default for Ending {
+    /// Half a minute, and nothing that protects it, as Kubernetes has it.
+    fn default() -> Self {
+        Self { grace: SignedDuration::from_secs(30), protection: None }
+    }
+}
+
+/// That a pod is not to be disturbed.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Protection {
+    /// What says so: `poolwright.dev/do-not-disrupt=4h`.
+    pub annotation: String,
+    /// Until when; `None` for as long as it runs.
+    pub until: Option<Timestamp>,
 }
 
 impl Pod {
@@ -138,6 +165,7 @@ impl Pod {
             nominated_node: None,
             deleting_since: None,
             created: Timestamp::UNIX_EPOCH,
+            ending: Ending::default(),
         }
     }
 

@@ -107,6 +107,7 @@ mod tests {
             nominated_node: None,
             deleting_since: None,
             created: jiff::Timestamp::UNIX_EPOCH,
+            ending: crate::model::Ending::default(),
         };
         let mut snapshot = Snapshot::default();
         for pod in [pod("r", PodPhase::Bound { node: "n".into() }), pod("a", PodPhase::Waiting)] {

@@ -153,6 +153,7 @@ pub fn pod(name: &str, requests: ResourceList) -> Pod {
         nominated_node: None,
         deleting_since: None,
         created: at(0),
+        ending: Ending::default(),
     }
 }
 

@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use axum::http::Method;
+use poolwright_api::names::DO_NOT_DISRUPT_ANNOTATION;
 use poolwright_core::PodKey;
 use serde_json::{Value, json};
 
@@ -37,6 +38,10 @@ pub struct JobPlan {
     pub length: Option<Duration>,
     /// How long its pods are held by a gate from when they are made, if they are.
     pub gated: Option<Duration>,
+    /// Whether its pods say that they are not to be disturbed.
+    pub protected: bool,
+    /// How many of its pods a PodDisruptionBudget wants to be there, if it has one.
+    pub at_least: Option<u32>,
     /// How long it is kept when it is done (`ttlSecondsAfterFinished`); for ever if `None`.
     pub kept: Option<Duration>,
     /// Whether nothing that is sold takes its pods: nobody waits for it to be done.
@@ -109,6 +114,12 @@ impl Cluster {
         if let Some(length) = plan.length.filter(|_| plan.is_set) {
             self.at(self.time.elapsed() + length * 2, Due::Shrink { job: number });
         }
+        if let Some(least) = plan.at_least {
+            let budget = json!({"apiVersion": "policy/v1", "kind": "PodDisruptionBudget",
+                "metadata": {"name": plan.name},
+                "spec": {"minAvailable": least, "selector": {"matchLabels": {"job": plan.name}}}});
+            self.ask(&Method::POST, &budgets(&plan.namespace), &budget);
+        }
         for index in 0..plan.pods {
             self.after(MADE.0, MADE.1, Due::Pod { job: number, index });
         }
@@ -123,9 +134,12 @@ impl Cluster {
         *attempt += 1;
         let (name, attempt) = (job.plan.name.clone(), *attempt);
         let (group, kind) = job.plan.kind();
+        let protection =
+            if job.plan.protected { json!({DO_NOT_DISRUPT_ANNOTATION: "true"}) } else { Value::Null };
         let pod = json!({
             "apiVersion": "v1", "kind": "Pod",
             "metadata": {"name": format!("{name}-{index}-{attempt}"), "labels": job.labels(),
+                "annotations": protection,
                 "ownerReferences": [{"apiVersion": group, "kind": kind, "name": name, "uid": job.uid,
                     "controller": true, "blockOwnerDeletion": true}]},
             "spec": job.plan.spec,
@@ -220,6 +234,23 @@ impl Cluster {
         }
     }
 
+    /// The disruption controller says how many pods of a Job its budget lets go.
+    pub(super) fn reckon(&self, key: &PodKey) {
+        let Some((number, _)) = self.place(key) else { return };
+        let job = &self.jobs[number];
+        let Some(least) = job.plan.at_least else { return };
+        let uid = poolwright_core::Uid(job.uid.clone());
+        let pods = self.index.view().pods.of_owner(&uid);
+        let healthy = |pod: &&poolwright_core::Pod| {
+            pod.deleting_since.is_none() && matches!(pod.phase, poolwright_core::PodPhase::Bound { .. })
+        };
+        let there = u32::try_from(pods.filter(healthy).count()).unwrap_or(u32::MAX);
+        let status = json!({"observedGeneration": 1, "disruptionsAllowed": there.saturating_sub(least),
+            "currentHealthy": there, "desiredHealthy": least, "expectedPods": job.plan.pods, "disruptedPods": null});
+        let path = format!("{}/{}/status", budgets(&job.plan.namespace), job.plan.name);
+        self.ask(&Method::PATCH, &path, &json!({"status": status}));
+    }
+
     /// Writes how far a Job is into its status.
     fn tell(&self, number: usize) {
         let job = &self.jobs[number];
@@ -237,4 +268,8 @@ impl Cluster {
         let path = format!("{}/{}/status", job.path(), job.plan.name);
         self.ask(&Method::PATCH, &path, &json!({"status": status}));
     }
+}
+
+fn budgets(namespace: &str) -> String {
+    format!("/apis/policy/v1/namespaces/{namespace}/poddisruptionbudgets")
 }

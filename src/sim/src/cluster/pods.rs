@@ -21,11 +21,13 @@ impl Cluster {
             self.index.delete_pod(&key);
             self.nodes.remove_pod(&key);
             self.pod_deleted(&key);
+            self.reckon(&key);
             self.schedule_soon();
             return;
         }
         self.index.apply_pod(pod.clone());
         self.nodes.set_pod(Arc::new(pod.clone()));
+        self.reckon(&key);
         match &pod.phase {
             PodPhase::Waiting | PodPhase::Unschedulable { .. } | PodPhase::Finished => self.schedule_soon(),
             PodPhase::Bound { node } => {

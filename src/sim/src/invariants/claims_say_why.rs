@@ -12,8 +12,9 @@ pub(super) const STUCK: &str = "no claim is stuck without a condition that says 
 
 /// A claim that is not open to pods by then is stuck: its three stages have five minutes each here.
 const OPEN_WITHIN: Duration = Duration::from_mins(15);
-/// A claim that is being deleted for so long is stuck.
-const GONE_WITHIN: Duration = Duration::from_mins(5);
+/// A claim that is being deleted for so long is stuck: a controller that has just begun and whose lists are never answered asks
+/// again after five minutes.
+const GONE_WITHIN: Duration = Duration::from_mins(12);
 
 pub(super) fn bought(scene: &Scene<'_>, _: &mut Memory) -> Option<String> {
     let silent = scene.cluster.claims.iter().find(|(_, claim)| {
@@ -42,7 +43,8 @@ fn silent(claim: &NodeClaim, since: jiff::Timestamp, now: jiff::Timestamp) -> Op
         Duration::try_from(now.duration_since(from.max(since))).is_ok_and(|passed| passed > than)
     };
     if let Some(deleted) = &claim.metadata.deletion_timestamp {
-        return (longer(deleted.0, GONE_WITHIN) && !says("InstanceTerminating")).then_some("being deleted");
+        return (longer(deleted.0, GONE_WITHIN) && !says("InstanceTerminating") && !says("Drained"))
+            .then_some("being deleted");
     }
     let created = claim.metadata.creation_timestamp.as_ref()?.0;
     let open = of("Initialized").is_some_and(|one| one.status == "True");
@@ -100,7 +102,9 @@ mod tests {
         let going = json!({"name": "a", "creationTimestamp": "2026-01-01T00:00:00Z",
             "deletionTimestamp": "2026-01-01T00:10:00Z"});
         let silent = claim(going.clone(), json!([said("Initialized", "True")]));
-        assert_eq!((seen(&silent, 14), seen(&silent, 16)), (None, Some("being deleted")));
-        assert_eq!(seen(&claim(going, json!([said("InstanceTerminating", "False")])), 16), None);
+        assert_eq!((seen(&silent, 21), seen(&silent, 23)), (None, Some("being deleted")));
+        for kind in ["InstanceTerminating", "Drained"] {
+            assert_eq!(seen(&claim(going.clone(), json!([said(kind, "False")])), 23), None);
+        }
     }
 }

@@ -4,6 +4,7 @@
 mod bought_for_somebody;
 mod claims_outlive;
 mod claims_say_why;
+mod departures;
 mod empty_goes;
 mod known_prices;
 mod leaks;
@@ -23,6 +24,7 @@ use std::time::Duration;
 use crate::cloud::Machine;
 use crate::cluster::Cluster;
 
+pub use departures::Departures;
 pub use only_leaders::Leadership;
 pub(crate) use pods_hear_why::TOLD_WITHIN;
 
@@ -56,6 +58,8 @@ pub struct Scene<'a> {
     pub troubled: Duration,
     /// When the calendar of a controller was set, wrong or right.
     pub calendars_set: &'a [Duration],
+    /// When somebody deleted a claim.
+    pub withdrawn: &'a [Duration],
     /// Since when nothing goes wrong any more and all work is done.
     pub quiet_since: Option<Duration>,
 }

@@ -6,7 +6,7 @@ use std::time::Duration;
 use super::{Memory, Scene};
 use crate::cloud::Machine;
 
-pub(super) const RULE: &str = "in no hour more instances are launched for a Job than it has pods to place, once more each time that a calendar is set, instances that failed, and four";
+pub(super) const RULE: &str = "in no hour more instances are launched for a Job than it has pods to place, once more each time that a calendar is set or somebody deletes a node, instances that failed, and four";
 
 const HOUR: Duration = Duration::from_hours(1);
 /// Pods may take each other's places, and a plan may be made anew before another is carried out.
@@ -56,7 +56,7 @@ pub(super) fn check(scene: &Scene<'_>, memory: &mut Memory) -> Option<String> {
         }
     }
     let within = |at: &&Duration| scene.now.saturating_sub(**at) <= HOUR;
-    let set = scene.calendars_set.iter().filter(within).count();
+    let set = scene.calendars_set.iter().chain(scene.withdrawn).filter(within).count();
     jobs.iter_mut().find_map(|(name, job)| {
         let plan = scene.cluster.jobs.iter().find(|job| job.plan.name == *name);
         // Nodes are bought for pods that a Job is still to make, too.

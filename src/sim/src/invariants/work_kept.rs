@@ -7,9 +7,11 @@ use poolwright_api::NodeClaim;
 use poolwright_core::{PodPhase, PodRole};
 use poolwright_provider_contract::InstanceState;
 
+use super::departures::is_due;
 use super::{Memory, Scene};
 
-pub(super) const RULE: &str = "no instance is given back under pods that run";
+pub(super) const RULE: &str =
+    "no instance is given back under pods that run, before the time of its claim is up";
 
 /// Instances whose end was looked at already.
 pub(super) type Seen = BTreeSet<String>;
@@ -25,7 +27,7 @@ pub(super) fn check(scene: &Scene<'_>, memory: &mut Memory) -> Option<String> {
         let Some(node) = all.nodes.with_provider_id(&machine.instance.provider_id) else { continue };
         let claim = scene.cluster.claims.get(&machine.instance.claim);
         // A node that never became what was promised was never opened by us; whoever got in went past us.
-        if claim.is_some_and(|claim| !was_initialized(claim)) {
+        if claim.is_some_and(|claim| !was_initialized(claim) || is_due(claim, scene.cluster.time.now())) {
             continue;
         }
         let mut here = all.pods.on_node(&node.name).into_iter().flat_map(|on_node| &on_node.pods);

@@ -1,0 +1,142 @@
+//! Emptying the node of a deleted claim: who is asked to go when, and who is made to when time is up.
+//!
+//! Pods go by the Eviction API, so that budgets hold, tier by tier: plain work, more important work, DaemonSets, what is critical
+//! to the system. A pod that is protected is left alone. Only `deadlines.termination` of its pool ends all of this, where it is set:
+//! what still runs is told to go so long before it that each pod has the grace that it asks for.
+
+use jiff::{SignedDuration, Timestamp};
+
+use super::{Scene, after, is, is_not, some_pods};
+use crate::action::{Action, ConditionType};
+use crate::model::{Claim, Effect, Pod, PodPhase, PodRole, Taint};
+use crate::{DISRUPTED_TAINT, rules};
+
+/// From this priority on a pod is critical to the system (`system-cluster-critical`).
+const CRITICAL: i32 = 2_000_000_000;
+/// A pod that should have ended this long ago will not: its finalizers, or its kubelet, hold its object alone.
+const STUCK: SignedDuration = SignedDuration::from_mins(1);
+
+/// How far it is.
+pub(super) enum Drain {
+    /// Somebody is still there.
+    Waiting,
+    /// Nobody is left to wait for.
+    Done,
+    /// Time is up: whoever is left is lost.
+    TimeIsUp,
+}
+
+/// When a pod's turn comes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Tier {
+    Plain,
+    Important,
+    Daemon,
+    Critical,
+}
+
+pub(super) fn decide(scene: &mut Scene<'_>, claim: &Claim, node: &str) -> Drain {
+    let Some(begun) = claim.deleting_since else { return Drain::Waiting };
+    let deadline = claim.deadlines.termination.map(|length| after(begun, length));
+    let there: Vec<&Pod> = on_node(scene, node).filter(|pod| is_waited_for(pod, begun, scene.now)).collect();
+    if there.is_empty() {
+        scene.conditions(claim, [is(ConditionType::Drained, "Drained", "no pod is left that it waits for")]);
+        return Drain::Done;
+    }
+    if deadline.is_some_and(|deadline| deadline <= scene.now) {
+        let message =
+            format!("time is up, and node {node} still runs {}: it goes with them", some_pods(&there));
+        scene.conditions(claim, [is_not(ConditionType::Drained, "TimeIsUp", message)]);
+        return Drain::TimeIsUp;
+    }
+    if let Some(deadline) = deadline {
+        scene.wake(deadline);
+        for pod in &there {
+            force(scene, pod, deadline);
+        }
+    }
+    let Some(turn) = there.iter().map(|pod| tier(pod)).min() else { return Drain::Done };
+    let mut protected: Vec<&Pod> = Vec::new();
+    for pod in there.iter().filter(|pod| tier(pod) == turn && pod.deleting_since.is_none()) {
+        match pod.ending.protection.as_ref().filter(|one| one.until.is_none_or(|until| until > scene.now)) {
+            None => scene.act(Action::Evict { pod: pod.key.clone(), uid: pod.uid.clone() }),
+            Some(protection) => {
+                protected.push(pod);
+                if let Some(until) = protection.until {
+                    scene.wake(until);
+                }
+            }
+        }
+    }
+    let update = match protected.first() {
+        None => {
+            let message = format!("node {node} still runs {}, which are asked to go", some_pods(&there));
+            is_not(ConditionType::Drained, "Draining", message)
+        }
+        Some(first) => {
+            let held = held_by(first);
+            let end = deadline.map_or_else(
+                || "wait, delete them, or take it away".to_owned(),
+                |deadline| format!("they are told to end in time for {deadline}"),
+            );
+            let message =
+                format!("node {node} still runs {}, protected by {held}: {end}", some_pods(&protected));
+            is_not(ConditionType::Drained, "PodsProtected", message)
+        }
+    };
+    scene.conditions(claim, [update]);
+    Drain::Waiting
+}
+
+/// Whether a pod keeps a node from being given back that was closed at a time: one that follows its node, or came to it by a
+/// toleration of everything when it was closed, does not, and neither does one that should have ended long ago.
+pub fn is_waited_for(pod: &Pod, closed: Timestamp, now: Timestamp) -> bool {
+    let stuck = pod.deleting_since.is_some_and(|until| after(until, STUCK) <= now);
+    let bound = matches!(pod.phase, PodPhase::Bound { .. });
+    bound && !stuck && pod.role != PodRole::Mirror && !comes_back(pod, closed)
+}
+
+/// Whether evicting a pod would bring the next one of its kind to the closed node.
+fn comes_back(pod: &Pod, closed: Timestamp) -> bool {
+    let taint = Taint { key: DISRUPTED_TAINT.to_owned(), value: String::new(), effect: Effect::NoSchedule };
+    let tolerates = rules::check_taints(&pod.spec.tolerations, &[taint]).is_ok();
+    tolerates && (pod.role == PodRole::DaemonSet || pod.created > closed)
+}
+
+fn on_node<'a>(scene: &Scene<'a>, node: &str) -> impl Iterator<Item = &'a Pod> {
+    let there = scene.snapshot.pods.on_node(node);
+    there.into_iter().flat_map(|there| &there.pods).map(AsRef::as_ref)
+}
+
+fn tier(pod: &Pod) -> Tier {
+    match pod.role {
+        _ if pod.priority >= CRITICAL => Tier::Critical,
+        PodRole::DaemonSet | PodRole::Mirror => Tier::Daemon,
+        PodRole::Workload if pod.priority > 0 => Tier::Important,
+        PodRole::Workload => Tier::Plain,
+    }
+}
+
+/// Tells a pod to end, whatever protects it, when just the grace is left that it asks for; one that is ending already, to end by
+/// the deadline.
+fn force(scene: &mut Scene<'_>, pod: &Pod, deadline: Timestamp) {
+    let late = match pod.deleting_since {
+        Some(until) => until > deadline,
+        None => scene.ended(before(deadline, pod.ending.grace)),
+    };
+    if late {
+        let left = SignedDuration::from_secs(deadline.as_second().saturating_sub(scene.now.as_second()));
+        let grace = left.min(pod.ending.grace).max(SignedDuration::from_secs(1));
+        scene.act(Action::EndPod { pod: pod.key.clone(), uid: pod.uid.clone(), grace });
+    }
+}
+
+fn held_by(pod: &Pod) -> String {
+    let Some(protection) = &pod.ending.protection else { return String::new() };
+    let until = protection.until.map(|until| format!(" until {until}")).unwrap_or_default();
+    format!("{}{until}", protection.annotation)
+}
+
+fn before(time: Timestamp, duration: SignedDuration) -> Timestamp {
+    time.checked_sub(duration).unwrap_or(Timestamp::MIN)
+}
