@@ -197,7 +197,7 @@ fn objects(dice: &mut Dice, seed: u64) -> Vec<Value> {
             spec["limits"] = json!({"usdPerHour": *of_money.pick(&["45", "60", "90"]).unwrap_or(&"60")});
         }
         if of_time.per_mille(300) {
-            spec["template"]["spec"]["deadlines"]["termination"] = json!("15m");
+            spec["template"]["spec"]["deadlines"]["termination"] = json!(of_time.pick(&["3m", "15m"]));
         }
         if dice.per_mille(400) {
             spec["limits"] =
@@ -218,7 +218,7 @@ fn objects(dice: &mut Dice, seed: u64) -> Vec<Value> {
 
 fn blow(dice: &mut Dice, replicas: usize, number: usize) -> Blow {
     let replica = dice.below(replicas);
-    match dice.below(13) {
+    match dice.below(16) {
         0..=4 => Blow::Crash {
             replica,
             away: dice.between(Duration::from_millis(100), Duration::from_mins(1)),
@@ -231,7 +231,7 @@ fn blow(dice: &mut Dice, replicas: usize, number: usize) -> Blow {
             Blow::Jump { replica, seconds, length }
         }
         9 => Blow::Compact,
-        10 => Blow::Withdraw { number: dice.below(100) },
+        10..=13 => Blow::Withdraw { number: dice.below(100) },
         _ => Blow::Malformed { sort: dice.below(SORTS), number },
     }
 }

@@ -196,7 +196,9 @@ async fn a_node_that_goes_asks_its_pods_one_after_the_other_as_their_budget_allo
     }
     let pods = cluster.wait_running(&namespace, 2).await.unwrap();
     let old: Vec<String> = before.iter().map(node_name).collect();
-    let on_old = |pod: &&Pod| pod.spec.as_ref().and_then(|spec| spec.node_name.as_ref()).is_some_and(|node| old.contains(node));
+    let on_old = |pod: &&Pod| {
+        pod.spec.as_ref().and_then(|spec| spec.node_name.as_ref()).is_some_and(|node| old.contains(node))
+    };
     assert_eq!(pods.iter().filter(on_old).count(), 0);
     // Had both been let go at once, the budget would have been broken: the events say who was refused.
     let events: Api<Event> = Api::namespaced(cluster.client.clone(), &namespace);
