@@ -15,7 +15,7 @@ export POOLWRIGHT_CACHE CARGO_TARGET_DIR PYTHONDONTWRITEBYTECODE
 
 # Runs a command with the pinned tools found.
 WITH_TOOLS := python3 tests/tools.py run
-# KUBERNETES=1.33 (or 1.34) runs e2e, differential, realise and demo-cluster on that version instead of the newest.
+# KUBERNETES=1.33 (or 1.34, 1.35) runs e2e, differential, realise and demo-cluster on that version instead of the newest.
 ifneq ($(KUBERNETES),)
 WITH_TOOLS := KUBEBUILDER_ASSETS="$$(python3 tests/control-plane/build.py --kubernetes $(KUBERNETES) --print)" $(WITH_TOOLS)
 # No older one has PodGroups.

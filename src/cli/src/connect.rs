@@ -6,11 +6,20 @@ use anyhow::{Context, Result};
 use kube::config::{KubeConfigOptions, Kubeconfig};
 use kube::{Client, Config};
 
+/// What a client does when the API server is busy, or says no for now (429, 503, 504).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Patience {
+    /// It asks again by itself, a few times.
+    Retries,
+    /// It says so: a budget refuses evictions by 429, and whoever leads no more must not go on asking.
+    Tells,
+}
+
 /// A client for the cluster that the flags, the environment and the default kubeconfig name, in this order; in a pod
 /// without a kubeconfig, for the pod's own cluster.
-pub async fn client(kubeconfig: Option<&Path>, context: Option<&str>) -> Result<Client> {
+pub async fn client(kubeconfig: Option<&Path>, context: Option<&str>, patience: Patience) -> Result<Client> {
     let options = KubeConfigOptions { context: context.map(str::to_owned), ..KubeConfigOptions::default() };
-    let config = match (kubeconfig, context) {
+    let mut config = match (kubeconfig, context) {
         (Some(path), _) => {
             let file = Kubeconfig::read_from(path)
                 .with_context(|| format!("cannot read the kubeconfig {}", path.display()))?;
@@ -25,5 +34,6 @@ pub async fn client(kubeconfig: Option<&Path>, context: Option<&str>) -> Result<
             .await
             .context("no cluster is configured: set KUBECONFIG or pass --kubeconfig FILE")?,
     };
+    config.default_retry = patience == Patience::Retries;
     Client::try_from(config).context("cannot set up the connection to the cluster")
 }

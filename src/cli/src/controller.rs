@@ -31,7 +31,9 @@ pub fn run(flags: &ControllerFlags) -> Result<Outcome, Failure> {
         .build()
         .context("cannot start the runtime for network calls")?;
     runtime.block_on(async {
-        let client = connect::client(flags.kubeconfig.as_deref(), flags.context.as_deref()).await?;
+        let client =
+            connect::client(flags.kubeconfig.as_deref(), flags.context.as_deref(), connect::Patience::Tells)
+                .await?;
         let namespace =
             flags.lease_namespace.clone().unwrap_or_else(|| client.default_namespace().to_owned());
         let config = config(flags, namespace, scheduler);

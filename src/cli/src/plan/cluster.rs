@@ -81,7 +81,9 @@ struct Objects {
 
 /// `makers` tells whether it must be known what made the pods.
 async fn read(flags: &InputFlags, makers: bool) -> Result<Objects> {
-    let client = connect::client(flags.kubeconfig.as_deref(), flags.context.as_deref()).await?;
+    let client =
+        connect::client(flags.kubeconfig.as_deref(), flags.context.as_deref(), connect::Patience::Retries)
+            .await?;
     Ok(Objects {
         pods: list(&client, &ListParams::default().fields(UNFINISHED)).await?,
         nodes: list(&client, &ListParams::default()).await?,
