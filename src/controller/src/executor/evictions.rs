@@ -14,7 +14,7 @@ use super::outcome::{Outcome, failed};
 use super::status::{WRITE_LIMIT, is_conflict};
 use crate::writer::WriteError;
 
-/// How soon a pod is asked again whose budget allows no eviction now.
+/// How soon a pod is asked again: one whose budget allows no eviction now, and one of which nobody has heard that it goes.
 const ASK_AGAIN: Duration = Duration::from_secs(5);
 
 impl Executor {
@@ -31,7 +31,7 @@ impl Executor {
                 count("evicted");
                 info!(pod = %key, "evicted: its node goes");
                 self.say(&subject(key), NoticeKind::Normal, "Evicted", "its node goes: it was asked to end");
-                Outcome::Done
+                Outcome::Again(ASK_AGAIN)
             }
             // Another pod of the same name: this one is gone.
             Err(error) if is_conflict(&error) => Outcome::NothingToDo,
@@ -59,7 +59,10 @@ impl Executor {
             ..Default::default()
         };
         match self.writer.write("pod", WRITE_LIMIT, || api.delete(&key.name, &params)).await {
-            Ok(_) => {
+            Ok(answer) => {
+                if let Some(pod) = answer.left() {
+                    self.world.pod_seen(&pod);
+                }
                 self.metrics.evictions.with_label_values(&["forced"]).inc();
                 warn!(pod = %key, seconds, "told to end: the time of its node is up");
                 let message = format!("the time of its node is up: it was told to end within {seconds} s");
