@@ -210,7 +210,8 @@ impl Executor {
             Action::DeleteClaim { claim, uid, only_if_empty } => {
                 match self.world.claim(claim).filter(|known| known.uid == *uid) {
                     Some(known) if *only_if_empty => self.delete_empty_claim(&known).await,
-                    _ => self.delete_claim(claim, uid).await,
+                    Some(known) => self.delete_failed_claim(&known).await,
+                    None => self.delete_claim(claim, uid).await,
                 }
             }
             Action::Evict { pod, uid } => self.evict(pod, uid).await,
@@ -223,7 +224,13 @@ impl Executor {
                 self.reap(provider_id, claim_uid, node_class).await
             }
             Action::SetConditions { subject, conditions } => self.set_conditions(subject, conditions).await,
-            Action::HoldBack { claim, message } => self.hold_back(claim, message),
+            Action::HoldBack { claim, message } => match self.world.claim(claim) {
+                Some(known) => match self.kept_by_news(&known).await {
+                    Some(outcome) => outcome,
+                    None => self.hold_back(claim, message),
+                },
+                None => Outcome::NothingToDo,
+            },
             Action::Tell(notice) => {
                 self.tell(notice.clone());
                 Outcome::Done

@@ -17,7 +17,7 @@ use std::time::Duration;
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::Node;
 use kube::api::{DeleteParams, ListParams, Patch, PatchParams, Preconditions};
-use kube::core::PartialObjectMeta;
+use kube::core::{DeserializeGuard, PartialObjectMeta};
 use kube::{Api, ResourceExt};
 use poolwright_api::NodeClaim;
 use poolwright_api::names::{FIELD_MANAGER, TERMINATION_FINALIZER};
@@ -76,6 +76,49 @@ impl Executor {
             }
         }
         self.delete_claim(&claim.name, &claim.uid).await
+    }
+
+    /// Deletes this very claim, whose start has failed as far as is known.
+    pub(super) async fn delete_failed_claim(&self, claim: &Claim) -> Outcome {
+        match self.kept_by_news(claim).await {
+            Some(outcome) => outcome,
+            None => self.delete_claim(&claim.name, &claim.uid).await,
+        }
+    }
+
+    /// Whether the claim's node is other than was known when it was given up: a watch may be minutes behind, and the node have
+    /// joined, or told of its GPUs, meanwhile. `None` when it is not.
+    pub(super) async fn kept_by_news(&self, claim: &Claim) -> Option<Outcome> {
+        match self.node_is_news(claim).await {
+            Ok(false) => None,
+            Ok(true) => {
+                info!(claim = %claim.name, "not given up: its node is not as the watch has shown it");
+                Some(Outcome::Again(LOOK_AGAIN))
+            }
+            Err(error) => Some(refused("looking for the node", &error)),
+        }
+    }
+
+    /// Whether the API server itself shows the claim's node otherwise than it is known here.
+    async fn node_is_news(&self, claim: &Claim) -> Result<bool, kube::Error> {
+        let Some(launched) = &claim.launched else { return Ok(false) };
+        let api: Api<Node> = Api::all(self.client.clone());
+        let id = launched.provider_id.as_str();
+        let found = if let Some(name) = self.node_of(claim, Some(id)) {
+            answer(api.get_opt(&name)).await?
+        } else {
+            let api: Api<DeserializeGuard<Node>> = Api::all(self.client.clone());
+            let nodes = answer(api.list(&ListParams::default())).await?.items;
+            let its_id = |node: &Node| node.spec.as_ref().and_then(|spec| spec.provider_id.clone());
+            nodes.into_iter().filter_map(|one| one.0.ok()).find(|node| its_id(node).as_deref() == Some(id))
+        };
+        let Some(found) = found else { return Ok(false) };
+        let Ok(node) = crate::convert::node(&found) else { return Ok(false) };
+        let is_known = self.world.view(|all| all.nodes.get(&node.name).is_some_and(|known| **known == node));
+        if !is_known {
+            self.world.node_seen(&found);
+        }
+        Ok(!is_known)
     }
 
     pub(super) async fn terminate(&self, claim: &Claim, forced: bool) -> Outcome {

@@ -272,6 +272,30 @@ async fn work_is_never_killed_by_a_late_view() {
 }
 
 #[tokio::test]
+async fn a_node_that_joined_while_the_watch_was_silent_is_not_given_up() {
+    let scene = Scene::created().await;
+    assert!(matches!(scene.executor.launch(&scene.claim()).await, Outcome::Done));
+    let id = scene.claim().launched.clone().unwrap().provider_id;
+    scene
+        .api
+        .put("/api/v1/nodes/n", json!({"metadata": {"name": "n", "uid": "n"}, "spec": {"providerID": id}}));
+    assert!(matches!(scene.executor.delete_failed_claim(&scene.claim()).await, Outcome::Again(_)));
+    scene.api.remove("/api/v1/nodes/n");
+    assert!(matches!(scene.executor.delete_failed_claim(&scene.claim()).await, Outcome::Done));
+}
+
+#[tokio::test]
+async fn a_node_that_told_of_its_gpus_while_the_watch_was_silent_is_not_given_up() {
+    let scene = Scene::with_node().await;
+    let mut node = scene.api.get("/api/v1/nodes/n").unwrap();
+    node["status"] = json!({"allocatable": {"nvidia.com/gpu": "1"}});
+    scene.api.put("/api/v1/nodes/n", node);
+    assert!(matches!(scene.executor.delete_failed_claim(&scene.claim()).await, Outcome::Again(_)));
+    // What was seen is known from then on, and what is decided from it holds.
+    assert!(matches!(scene.executor.delete_failed_claim(&scene.claim()).await, Outcome::Done));
+}
+
+#[tokio::test]
 async fn when_the_time_of_a_node_is_up_it_goes_with_the_work_on_it() {
     let scene = Scene::with_node().await;
     scene.pod_on("n");
