@@ -13,6 +13,7 @@
 mod amount;
 mod common;
 mod crds;
+mod disruption;
 mod duration;
 mod kwok_node_class;
 pub mod names;
@@ -22,6 +23,7 @@ mod node_pool;
 pub use amount::Amount;
 pub use common::{Deadlines, NodeClassRef, Taint, TaintEffect};
 pub use crds::{crd_files, crds, render};
+pub use disruption::{ConsolidationPolicy, Disruption, DisruptionBudget, DisruptionReason};
 pub use duration::{DurationError, DurationText, Expiry, ExpiryText, format_duration, parse_duration};
 pub use kwok_node_class::{
     Faults, KwokNodeClass, KwokNodeClassSpec, KwokNodeClassStatus, LaunchFault, OfferingSelector,

@@ -64,6 +64,8 @@ pub mod conditions {
     pub const INITIALIZED: &str = "Initialized";
     /// Claim: no workload pod is on its node or planned for it.
     pub const EMPTY: &str = "Empty";
+    /// Claim: it is not what its pool would make now.
+    pub const DRIFTED: &str = "Drifted";
     /// Claim: its node is closed to pods because it will be given back.
     pub const DISRUPTING: &str = "Disrupting";
     /// Claim: its node goes, and no pod is left on it that is waited for.

@@ -151,7 +151,7 @@ pub struct NodeClaimStatus {
     /// What the node promises to advertise.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub allocatable: BTreeMap<String, Amount>,
-    /// Launched, Registered, Initialized, Empty, Disrupting, Drained, InstanceTerminating.
+    /// Launched, Registered, Initialized, Empty, Drifted, Disrupting, Drained, InstanceTerminating.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(schema_with = "conditions_schema")]
     pub conditions: Vec<Condition>,

@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::amount::Amount;
 use crate::common::{Deadlines, NodeClassRef, Taint, conditions_schema};
+use crate::disruption::Disruption;
 use crate::duration::ExpiryText;
 
 /// What may be bought, how much of it, and how its nodes look.
@@ -62,6 +63,9 @@ pub struct NodePoolSpec {
     /// When nodes without work go.
     #[serde(default)]
     pub scale_to_zero: ScaleToZero,
+    /// Which nodes with work are replaced or emptied, and how many at a time.
+    #[serde(default)]
+    pub disruption: Disruption,
     /// Instance types that may be bought although their price is unknown. All others with an unknown price are not.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 100), inner(length(min = 1, max = 100)))]
@@ -186,6 +190,13 @@ pub struct NodeTemplateSpec {
     /// How long each stage of a node's start may take.
     #[serde(default)]
     pub deadlines: Deadlines,
+    /// How old a node may get before it is replaced: a duration such as `720h`, or `Never`.
+    #[serde(default = "never")]
+    pub expire_after: ExpiryText,
+}
+
+fn never() -> ExpiryText {
+    ExpiryText::NEVER.into()
 }
 
 /// What the value of a label must satisfy.

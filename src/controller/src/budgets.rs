@@ -92,6 +92,7 @@ mod tests {
             selector: BudgetSelector::Pods(vec![]),
             limit: Some(BudgetLimit::MaxUnavailable(Share::Count(0))),
             expected: 0,
+            allowed: None,
             failure: None,
         };
         let mut snapshot = Snapshot::default();

@@ -18,6 +18,7 @@ mod budgets;
 pub mod clock;
 mod config;
 mod convert;
+mod disruptor;
 mod events;
 mod executor;
 #[cfg(test)]
@@ -64,6 +65,7 @@ pub use planner::{Spawner, blocking_threads};
 pub use poolwright_core::lifecycle::Placement;
 
 use clock::{SharedClock, SystemClock};
+use disruptor::Disruptor;
 use events::{Events, write_events};
 use executor::Executor;
 use gate::Tasks;
@@ -274,6 +276,7 @@ pub async fn run_in(
             clock,
             ready,
             spawner,
+            disruptor: Disruptor::default(),
             shutdown: stop.clone(),
         }
         .run(),

@@ -2,7 +2,7 @@
 //! reasons and kinds, never pods or claims. `docs/metrics.md` has the same list for people; a test compares them.
 
 use prometheus::{
-    Encoder, Gauge, GaugeVec, Histogram, HistogramOpts, IntCounter, IntCounterVec, IntGauge, IntGaugeVec,
+    Counter, Encoder, Gauge, GaugeVec, Histogram, HistogramOpts, IntCounter, IntCounterVec, IntGauge, IntGaugeVec,
     Opts, Registry, TextEncoder,
 };
 
@@ -60,6 +60,10 @@ pub struct Metrics {
     pub terminations: IntCounterVec,
     /// Pods asked or told to go, by result.
     pub evictions: IntCounterVec,
+    /// Nodes that are well and are emptied, by cause and what became of that.
+    pub disruptions: IntCounterVec,
+    /// What moves of work were to save, per hour.
+    pub saving_promised: Counter,
     /// Instances without a claim that were given back.
     pub reaped: IntCounter,
     /// Failed calls to a provider, by provider, call and error.
@@ -72,6 +76,12 @@ pub struct Metrics {
     pub events: IntCounterVec,
     /// Events not written, by cause.
     pub events_dropped: IntCounterVec,
+}
+
+fn money_counter(registry: &Registry, name: &str, help: &str) -> prometheus::Result<Counter> {
+    let metric = Counter::new(format!("poolwright_{name}"), help)?;
+    registry.register(Box::new(metric.clone()))?;
+    Ok(metric)
 }
 
 fn counter(registry: &Registry, name: &str, help: &str) -> prometheus::Result<IntCounter> {
@@ -227,6 +237,17 @@ impl Metrics {
                 "Pods of nodes that go: asked to end, refused by a budget, told to end.",
                 &["result"],
             )?,
+            disruptions: counters(
+                r,
+                "disruptions_total",
+                "Nodes that are well and are emptied: begun, draining, called off.",
+                &["cause", "result"],
+            )?,
+            saving_promised: money_counter(
+                r,
+                "saving_promised_usd_per_hour_total",
+                "What moves of work were to save, added up.",
+            )?,
             reaped: counter(r, "instances_reaped_total", "Instances without a claim that were given back.")?,
             provider_errors: counters(
                 r,
@@ -281,7 +302,7 @@ mod tests {
         for one in [&m.events, &m.events_dropped, &m.tolerations_refused, &m.evictions] {
             one.with_label_values(&["x"]).inc();
         }
-        for one in [&m.launches, &m.offerings_failed, &m.terminations, &m.actions] {
+        for one in [&m.launches, &m.offerings_failed, &m.terminations, &m.actions, &m.disruptions] {
             one.with_label_values(&["x", "y"]).inc();
         }
         for one in [&m.watch_synced, &m.pods_waiting, &m.pods_unplaced] {

@@ -16,8 +16,9 @@ use kube::Api;
 use kube::api::ListParams;
 use kube::core::DeserializeGuard;
 use poolwright_api::NodeClaim;
+use poolwright_core::disruption::follow;
 use poolwright_core::explain::notices;
-use poolwright_core::plan::{Plan, PlanOptions, PlannedClaim, plan};
+use poolwright_core::plan::{Plan, PlanOptions, PlannedClaim, is_expected, plan};
 use poolwright_core::{
     Action, ConditionStatus, ConditionType, ConditionUpdate, Notice, PodKey, Snapshot, Subject, story,
 };
@@ -29,6 +30,7 @@ use tracing::{debug, error, info, warn};
 
 use crate::clock::SharedClock;
 use crate::config::Config;
+use crate::disruptor::Disruptor;
 use crate::events::{Events, NOTE_BYTES, Saying};
 use crate::executor::{Created, Executor};
 use crate::leader::LeaderClaim;
@@ -69,6 +71,8 @@ pub struct Planner {
     pub ready: Ready,
     /// Where plans are made.
     pub spawner: Spawner,
+    /// When it was last looked at which nodes to empty.
+    pub disruptor: Disruptor,
     /// Told to stop.
     pub shutdown: CancellationToken,
 }
@@ -178,9 +182,20 @@ impl Planner {
             }
             return false;
         }
+        let mut plan = plan;
+        let followed = follow(&snapshot, &plan, self.clock.now());
+        if followed.obsolete {
+            // What is bought for successors alone may be for those of nodes that stay.
+            plan.claims.retain(|claim| claim.planned_pods.iter().any(|pod| !is_expected(pod)));
+        }
         let created = self.create(&plan.claims).await;
         self.world.nominate(plan.nominations.clone());
-        self.world.plan_again_at(plan.again_at);
+        self.count_followed(&followed.actions, &snapshot);
+        self.executor.submit(followed.actions, &snapshot);
+        let quiet = plan.claims.is_empty() && !followed.obsolete && self.world.plan_at().is_none();
+        let look_again = if quiet { self.disruptor.look(self, &snapshot, &plan, options).await } else { None };
+        let again = [plan.again_at, followed.again_at, look_again.or_else(|| self.disruptor.next_look(self))];
+        self.world.plan_again_at(again.into_iter().flatten().min());
         let outcome = match &created {
             _ if plan.claims.is_empty() => "nothing-to-buy",
             Created::Yes => "bought",
@@ -193,26 +208,46 @@ impl Planner {
     }
 
     async fn compute(&self, snapshot: Snapshot, options: PlanOptions) -> Option<(Plan, Snapshot)> {
+        let now = self.clock.now();
+        let work = move |limit: &mut dyn Watch| (plan(&snapshot, now, &options, limit), snapshot);
+        self.off_thread(self.config.solver_limit, work).await
+    }
+
+    /// Computes off the async threads; the solver is asked to stop after a time. `None` when it panicked.
+    pub(crate) async fn off_thread<T: Send + 'static>(
+        &self,
+        limit: Duration,
+        work: impl FnOnce(&mut dyn Watch) -> T + Send + 'static,
+    ) -> Option<T> {
         let (sender, receiver) = oneshot::channel();
         let stop = Arc::new(AtomicBool::new(false));
         // Whoever stops waiting (leadership lost, shutdown) drops this, and the solver stops.
         let _stop_on_drop = StopOnDrop(stop.clone());
-        let mut limit = TimeLimit {
-            deadline: self.clock.monotonic().saturating_add(self.config.solver_limit),
-            clock: self.clock.clone(),
-            stop,
-        };
-        let now = self.clock.now();
+        let deadline = self.clock.monotonic().saturating_add(limit);
+        let mut limit = TimeLimit { deadline, clock: self.clock.clone(), stop };
         (self.spawner)(Box::new(move || {
-            let plan = plan(&snapshot, now, &options, &mut limit);
             // Nobody waits any more: then nothing is done with it.
-            let _ = sender.send((plan, snapshot));
+            let _ = sender.send(work(&mut limit));
         }));
         receiver.await.ok()
     }
 
+    /// Counts what becomes of nodes that leave.
+    fn count_followed(&self, actions: &[Action], snapshot: &Snapshot) {
+        for action in actions {
+            let (claim, result) = match action {
+                Action::Retire { claim, .. } => (claim, "draining"),
+                Action::SetConditions { subject: Subject::Claim(claim), .. } => (claim, "called-off"),
+                _ => continue,
+            };
+            if let Some(cause) = snapshot.claims.get(claim).and_then(|claim| claim.leaving()) {
+                self.metrics.disruptions.with_label_values(&[cause.as_str(), result]).inc();
+            }
+        }
+    }
+
     /// Creates the claims. The worst outcome counts.
-    async fn create(&self, claims: &[PlannedClaim]) -> Created {
+    pub(crate) async fn create(&self, claims: &[PlannedClaim]) -> Created {
         let creations = futures::stream::iter(claims.to_vec()).map(|claim| {
             let executor = self.executor.clone();
             async move { executor.create_claim(&claim).await }

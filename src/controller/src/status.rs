@@ -187,6 +187,7 @@ mod tests {
             startup_taints: vec![],
             reason: String::new(),
             planned_pods: vec![],
+            kept: false,
             bought_again: false,
             deadlines: poolwright_core::Deadlines::default(),
             created: "2026-01-01T00:00:00Z".parse().unwrap(),

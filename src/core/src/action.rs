@@ -76,6 +76,13 @@ pub enum Action {
         /// node, and does nothing if one is.
         only_if_empty: bool,
     },
+    /// Delete the NodeClaim of a node that is well: what its pods need elsewhere is there.
+    Retire {
+        /// Which claim.
+        claim: ClaimName,
+        /// This very claim.
+        uid: Uid,
+    },
     /// Ask a pod to go, by the Eviction API: budgets may refuse it.
     Evict {
         /// Which pod.
@@ -198,6 +205,8 @@ pub enum ConditionType {
     Initialized,
     /// Claim: no workload pod is on its node or planned for it.
     Empty,
+    /// Claim: it is not what its pool would make now.
+    Drifted,
     /// Claim: its node is closed to pods because it will be given back.
     Disrupting,
     /// Claim: its node goes, and no pod is left on it that is waited for.
@@ -216,11 +225,12 @@ pub enum ConditionType {
 
 impl ConditionType {
     /// Every condition type.
-    pub const ALL: [Self; 11] = [
+    pub const ALL: [Self; 12] = [
         Self::Launched,
         Self::Registered,
         Self::Initialized,
         Self::Empty,
+        Self::Drifted,
         Self::Disrupting,
         Self::Drained,
         Self::InstanceTerminating,
@@ -237,6 +247,7 @@ impl ConditionType {
             Self::Registered => "Registered",
             Self::Initialized => "Initialized",
             Self::Empty => "Empty",
+            Self::Drifted => "Drifted",
             Self::Disrupting => "Disrupting",
             Self::Drained => "Drained",
             Self::InstanceTerminating => "InstanceTerminating",

@@ -1,7 +1,7 @@
 //! Decisions: what to buy, keep, open to pods and give back. A snapshot and a time go in, actions with reasons come out.
 //!
 //! Lives here: the cluster model and its synchronous index, quantities and effective pod requests, the scheduling
-//! constraints, the planner, the life of a claim, the batch window, the memory of offerings that failed.
+//! constraints, the planner, the life of a claim, which nodes are emptied although they are well, the batch window, the memory of offerings that failed.
 //!
 //! May not live here: a Kubernetes or cloud client, an async runtime, a clock, API objects (they are converted at the
 //! edge, in the intake room), logging. Every function is a pure function of its arguments.
@@ -9,6 +9,7 @@
 pub mod action;
 pub mod batch;
 pub mod budgets;
+pub mod disruption;
 pub mod explain;
 pub mod index;
 pub mod lifecycle;

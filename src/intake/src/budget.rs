@@ -47,6 +47,7 @@ pub(crate) fn convert_budget(from: &PodDisruptionBudget) -> Result<Budget, Probl
         selector,
         limit: least.map(BudgetLimit::MinAvailable).or(most.map(BudgetLimit::MaxUnavailable)),
         expected: expected.and_then(|pods| u64::try_from(pods).ok()).unwrap_or(0),
+        allowed: status.and_then(|status| u64::try_from(status.disruptions_allowed?).ok()),
         failure: conditions.iter().find(failed).map(|one| one.message.clone()),
     })
 }

@@ -11,7 +11,8 @@ use poolwright_core::{Claim, ClaimName, Launched, PodKey, PoolName, RankedOfferi
 
 use crate::conditions::conditions;
 use crate::convert::{
-    allocatable_amounts, amounts, api_taints, core_deadlines, core_taints, deadlines, node_class_ref,
+    allocatable_amounts, amounts, api_taints, core_deadlines, core_taints, deadlines, is_kept,
+    node_class_ref,
 };
 use crate::error::{IntakeError, Problem, object_name};
 use crate::pod::uid_of;
@@ -46,6 +47,7 @@ pub(crate) fn convert(from: &api::NodeClaim) -> Result<Claim, Problem> {
         annotations: spec.annotations.clone(),
         taints: core_taints(&spec.taints),
         startup_taints: core_taints(&spec.startup_taints),
+        kept: is_kept(meta),
         bought_again: meta
             .annotations
             .as_ref()

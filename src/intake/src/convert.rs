@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use k8s_openapi::api::core::v1 as k8s;
 use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use poolwright_api as api;
 use poolwright_catalog::ResourceList;
 use poolwright_core as core;
@@ -42,6 +43,12 @@ pub(crate) fn key_segment(key: &str) -> String {
     let plain =
         !key.is_empty() && key.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_".contains(&byte));
     if plain { format!(".{key}") } else { format!("[{key:?}]") }
+}
+
+/// Whether an annotation says that a node, a claim or a pool is to be left as it is. Whoever wrote something else than `false` meant it.
+pub(crate) fn is_kept(meta: &ObjectMeta) -> bool {
+    let said = meta.annotations.as_ref().and_then(|all| all.get(api::names::DO_NOT_DISRUPT_ANNOTATION));
+    said.is_some_and(|value| value != "false")
 }
 
 /// A resource list as amounts of our API.

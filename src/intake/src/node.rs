@@ -3,7 +3,7 @@
 use k8s_openapi::api::core::v1 as k8s;
 use poolwright_core::{Effect, GATE_ANNOTATION, Node, Taint};
 
-use crate::convert::resources;
+use crate::convert::{is_kept, resources};
 use crate::error::{IntakeError, Problem, object_name};
 use crate::rules::taints;
 
@@ -39,6 +39,7 @@ pub(crate) fn convert(from: &k8s::Node) -> Result<Node, Problem> {
         ready: conditions.iter().any(|condition| condition.type_ == "Ready" && condition.status == "True"),
         cordoned,
         gated: annotations.is_some_and(|annotations| annotations.contains_key(GATE_ANNOTATION)),
+        kept: is_kept(meta),
         deleting_since: meta.deletion_timestamp.as_ref().map(|time| time.0),
     })
 }

@@ -2,11 +2,14 @@
 
 use std::collections::BTreeMap;
 
-use poolwright_api::{self as api, Amount, Expiry};
+use poolwright_api::{self as api, Amount, ConsolidationPolicy, DisruptionReason, Expiry};
 use poolwright_catalog::{ResourceName, UsdPerHour};
-use poolwright_core::{Deadlines, Pool, PoolLimits, PoolName, PoolProblem, Requirement, quantity};
+use poolwright_core::{
+    Cause, Deadlines, Disruption, NodeBudget, Pool, PoolLimits, PoolName, PoolProblem, Requirement, Schedule, Share,
+    Window, quantity,
+};
 
-use crate::convert::{core_deadlines, core_taints, duration_problem, key_segment, node_class_ref};
+use crate::convert::{core_deadlines, core_taints, duration_problem, is_kept, key_segment, node_class_ref};
 use crate::error::Problem;
 use crate::pod::uid_of;
 use crate::rules::operator;
@@ -49,6 +52,10 @@ pub(crate) fn convert(from: &api::NodePool) -> (Pool, Vec<(&'static str, Problem
             None
         }
     };
+    let disruption = disruption(from).unwrap_or_else(|problem| {
+        problems.push(("InvalidDuration", problem));
+        Disruption::default()
+    });
     let pool = Pool {
         name: PoolName(meta.name.clone().unwrap_or_default()),
         uid: uid_of(meta),
@@ -62,11 +69,63 @@ pub(crate) fn convert(from: &api::NodePool) -> (Pool, Vec<(&'static str, Problem
         limits,
         allow_unknown_price: spec.allow_unknown_prices.iter().map(|name| name.as_str().into()).collect(),
         scale_to_zero_after,
+        disruption,
         deadlines,
         deleting: meta.deletion_timestamp.is_some(),
         problem: None,
     };
     (pool, problems)
+}
+
+fn disruption(from: &api::NodePool) -> Result<Disruption, Problem> {
+    let said = &from.spec.disruption;
+    let expiry = |path: &str, text: &api::ExpiryText| match text.parse() {
+        Ok(Expiry::After(length)) => Ok(Some(length)),
+        Ok(Expiry::Never) => Ok(None),
+        Err(error) => Err(duration_problem(path, &error)),
+    };
+    let payback = said.payback_within.parse();
+    Ok(Disruption {
+        moves_work: said.consolidation_policy == ConsolidationPolicy::WhenEmptyOrUnderutilized,
+        quiet_for: expiry("spec.disruption.consolidateAfter", &said.consolidate_after)?,
+        payback: payback.map_err(|error| duration_problem("spec.disruption.paybackWithin", &error))?,
+        budgets: said.budgets.iter().enumerate().map(|(at, budget)| node_budget(at, budget)).collect(),
+        expire_after: expiry("spec.template.spec.expireAfter", &from.spec.template.spec.expire_after)?,
+        kept: is_kept(&from.metadata),
+    })
+}
+
+/// What makes no sense allows nothing: a budget is there to forbid, and the pool can buy all the same.
+fn node_budget(at: usize, from: &api::DisruptionBudget) -> NodeBudget {
+    let path = format!("spec.disruption.budgets[{at}]");
+    let percent = from.nodes.strip_suffix('%');
+    let number = percent.unwrap_or(&from.nodes).parse::<u64>().ok();
+    let nodes = number.map(|number| if percent.is_some() { Share::Percent(number) } else { Share::Count(number) });
+    let cause = |reason: &DisruptionReason| match reason {
+        DisruptionReason::Empty => Cause::Empty,
+        DisruptionReason::Underutilized => Cause::Underutilized,
+        DisruptionReason::Drifted => Cause::Drifted,
+        DisruptionReason::Expired => Cause::Expired,
+    };
+    let window = match (&from.schedule, &from.duration) {
+        (None, None) => None,
+        (Some(schedule), Some(duration)) => {
+            let zone = from.time_zone.as_deref().unwrap_or("UTC");
+            let read = Schedule::parse(schedule, zone).map_err(|why| format!("{path}.schedule: {why}"));
+            let length = duration.parse().map_err(|error| format!("{path}.duration: {error}"));
+            Some(match read.and_then(|schedule| Ok((schedule, length?))) {
+                Ok((schedule, length)) => Window::Scheduled { schedule, length },
+                Err(why) => Window::Unreadable(why),
+            })
+        }
+        _ => Some(Window::Unreadable(format!("{path} has a schedule and a duration, or neither; write the other one"))),
+    };
+    let wrong = || Window::Unreadable(format!("{path}.nodes: `{}` is neither a number nor a percentage", from.nodes));
+    NodeBudget {
+        nodes: nodes.unwrap_or(Share::Count(0)),
+        causes: from.reasons.iter().map(cause).collect(),
+        window: if nodes.is_none() { Some(wrong()) } else { window },
+    }
 }
 
 /// All problems as one, under the reason of the first.

@@ -93,6 +93,7 @@ fn node(at: usize) -> Node {
         ready: true,
         cordoned: false,
         gated: false,
+        kept: false,
         deleting_since: None,
     }
 }

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use poolwright_catalog::{CapacityType, Catalogue};
-use poolwright_core::{Deadlines, NodeClassRef, Pool, PoolLimits, PoolName, Shared, Snapshot, Uid};
+use poolwright_core::{Deadlines, Disruption, NodeClassRef, Pool, PoolLimits, PoolName, Shared, Snapshot, Uid};
 
 use super::Offers;
 use crate::catalogue::default_provider;
@@ -124,6 +124,7 @@ fn implicit() -> Pool {
         limits: PoolLimits::default(),
         allow_unknown_price: BTreeSet::new(),
         scale_to_zero_after: None,
+        disruption: Disruption::default(),
         deadlines: Deadlines::default(),
         deleting: false,
         problem: None,

@@ -114,6 +114,14 @@ impl Executor {
         }
     }
 
+    /// Records on this very claim that its node leaves. Whether that is so now.
+    pub async fn record_leaving(&self, name: &ClaimName, uid: &Uid, update: &ConditionUpdate) -> bool {
+        let api: Api<NodeClaim> = Api::all(self.client.clone());
+        let _ = self.claim_conditions(&api, name, Some(uid), std::slice::from_ref(update)).await;
+        let claim = self.world.claim(name).filter(|claim| claim.uid == *uid);
+        claim.is_some_and(|claim| claim.leaving().is_some())
+    }
+
     pub(super) async fn claim_conditions(
         &self,
         api: &Api<NodeClaim>,

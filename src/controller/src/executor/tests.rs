@@ -387,6 +387,7 @@ fn what_concerns_one_claim_goes_through_one_lane() {
         ready: true,
         cordoned: false,
         gated: false,
+        kept: false,
         deleting_since: None,
     };
     snapshot.nodes.insert("n".into(), Arc::new(node));

@@ -5,7 +5,8 @@ use jiff::SignedDuration;
 use super::reserve::unreserved;
 use super::{Scene, after, is, is_not, some_pods, words};
 use crate::action::{Action, ConditionType, NoticeKind};
-use crate::model::{Claim, Effect, Node, Pod, PodPhase, Taint};
+use crate::disruption::allowance;
+use crate::model::{Cause, Claim, Effect, Node, Pod, PodPhase, Taint};
 use crate::plan::kept_until;
 use crate::{DISRUPTED_TAINT, rules};
 
@@ -13,6 +14,9 @@ use crate::{DISRUPTED_TAINT, rules};
 const SETTLE: SignedDuration = SignedDuration::from_secs(5);
 /// A pod that began to wait no longer ago than this may not have been planned yet.
 pub(super) const UNPLANNED: SignedDuration = SignedDuration::from_secs(15);
+
+/// How soon to look again whether a budget allows more nodes to go.
+const BUDGET: SignedDuration = SignedDuration::from_secs(15);
 
 pub(super) fn decide(scene: &mut Scene<'_>, claim: &Claim, node: &Node) {
     let (work, expected) = (scene.work(claim), scene.expected(claim));
@@ -23,6 +27,8 @@ pub(super) fn decide(scene: &mut Scene<'_>, claim: &Claim, node: &Node) {
         Some(("PodsExpected", format!("node {} is kept for pods that are still to come", node.name)))
     } else if !expected.is_empty() {
         Some(("PodsExpected", format!("{} will come to node {}", some_pods(expected), node.name)))
+    } else if scene.awaits_successors(claim) {
+        Some(("PodsExpected", format!("node {} is kept for pods of a node that is emptied", node.name)))
     } else {
         None
     };
@@ -33,8 +39,10 @@ pub(super) fn decide(scene: &mut Scene<'_>, claim: &Claim, node: &Node) {
             if node.taints.iter().any(is_disrupted) {
                 scene.act(Action::SetTaints { node: node.name.clone(), taints });
             }
-            let message = format!("it stays: {message}");
-            scene.conditions(claim, [is_not(ConditionType::Disrupting, reason, message)]);
+            if disrupting.is_some() {
+                let message = format!("it stays: {message}");
+                scene.conditions(claim, [is_not(ConditionType::Disrupting, reason, message)]);
+            }
         }
         // Pods come and go without anybody caring which: only the change matters.
         if claim.since(ConditionType::Empty).is_some() {
@@ -69,6 +77,15 @@ pub(super) fn decide(scene: &mut Scene<'_>, claim: &Claim, node: &Node) {
         && !scene.ended(after(since, UNPLANNED))
     {
         return;
+    }
+    if let Some(pool) = scene.snapshot.pools.get(&claim.pool) {
+        // Actions of this decision are not in the snapshot yet.
+        let chosen = scene.closing.get(&claim.pool).copied().unwrap_or(0);
+        if allowance(scene.snapshot, pool, Cause::Empty, scene.now).left <= chosen {
+            scene.wake(after(scene.now, BUDGET));
+            return;
+        }
+        *scene.closing.entry(claim.pool.clone()).or_default() += 1;
     }
     close(scene, node);
     let message =

@@ -12,15 +12,15 @@ pub use drain::is_waited_for;
 pub use reserve::{Placement, reservation};
 
 use std::cell::Cell;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use jiff::{SignedDuration, Timestamp};
 use serde::{Deserialize, Serialize};
 
 use crate::action::{Action, ConditionStatus, ConditionType, ConditionUpdate, Notice, NoticeKind, Subject};
-use crate::model::{Claim, ClaimName, Node, Pod, PodKey, PodPhase, PodRole, Snapshot};
-use crate::plan::ExpectedPods;
+use crate::model::{Claim, ClaimName, Node, Pod, PodKey, PodPhase, PodRole, PoolName, Snapshot};
+use crate::plan::{ExpectedPods, Moving};
 use crate::plan::earlier;
 
 /// How long to wait before an order is repeated whose outcome is not recorded.
@@ -69,6 +69,10 @@ struct Scene<'a> {
     unplanned: Vec<&'a Pod>,
     /// Pods that are still to come.
     coming: Vec<ExpectedPods<'a>>,
+    /// The keys, up to their number, of pods that will be made in place of those on nodes that leave.
+    successors: BTreeSet<(String, String)>,
+    /// How many nodes of each pool this decision closes for want of work.
+    closing: BTreeMap<PoolName, u64>,
     decision: Decision,
 }
 
@@ -92,6 +96,7 @@ impl<'a> Scene<'a> {
         }
         let gangs = open_since(snapshot, &expected);
         let coming = crate::plan::expected(snapshot, now);
+        let successors = crate::plan::moving(snapshot).iter().filter_map(Moving::place).collect();
         let decision = Decision::default();
         Self {
             snapshot,
@@ -102,6 +107,8 @@ impl<'a> Scene<'a> {
             gangs,
             unplanned,
             coming,
+            successors,
+            closing: BTreeMap::new(),
             decision,
         }
     }
@@ -118,6 +125,15 @@ impl<'a> Scene<'a> {
         let node = by_id.or_else(|| nodes.get(claim.node_name.as_ref()?)).map(Arc::as_ref);
         self.last.set((claim, node));
         node
+    }
+
+    /// Whether a claim is kept for pods that are made when a node that leaves is drained.
+    fn awaits_successors(&self, claim: &Claim) -> bool {
+        let mut places = claim.planned_pods.iter().filter_map(|key| {
+            let (prefix, _) = key.name.split_once('#')?;
+            Some((key.namespace.clone(), format!("{prefix}#")))
+        });
+        !self.successors.is_empty() && places.any(|place| self.successors.contains(&place))
     }
 
     /// Workload pods that have not ended on the claim's node, or bound to its name.

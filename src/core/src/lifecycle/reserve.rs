@@ -49,7 +49,9 @@ pub(super) fn unreserved(node: &Node) -> Vec<Taint> {
 /// scale-up is under way; and all who wait for it can be let in.
 pub(super) fn holds(scene: &mut Scene<'_>, claim: &Claim) -> bool {
     let initialized = claim.since(ConditionType::Initialized);
-    let wanted = !scene.expected(claim).is_empty() || initialized.is_some() && is_under_way(scene);
+    let successors = scene.awaits_successors(claim);
+    let wanted =
+        successors || !scene.expected(claim).is_empty() || initialized.is_some() && is_under_way(scene);
     let expected = scene.expected(claim);
     let ready = scene.ready_since(claim);
     let can_be_let_in = |pod: &&Pod| !scene.snapshot.unpatchable.contains(&pod.key.namespace);
@@ -58,7 +60,8 @@ pub(super) fn holds(scene: &mut Scene<'_>, claim: &Claim) -> bool {
         && claim.since(ConditionType::Disrupting).is_none()
         && wanted
         && expected.iter().all(can_be_let_in)
-        && ready.is_none_or(|since| !scene.ended(after(since, LIMIT)))
+        // However long the drain takes: it has begun, or is called off.
+        && (successors || ready.is_none_or(|since| !scene.ended(after(since, LIMIT))))
 }
 
 /// Whether pods wait that were planned, or began to wait so lately that a plan for them may be under way. One that waits

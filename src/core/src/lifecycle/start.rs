@@ -244,7 +244,11 @@ fn initialized(scene: &mut Scene<'_>, claim: &Claim, node_name: &str) {
         }
         refused(scene, claim, node);
     }
-    empty::decide(scene, claim, node);
+    if claim.leaving().is_none() {
+        empty::decide(scene, claim, node);
+    } else if !empty::is_closed(node) {
+        empty::close(scene, node);
+    }
 }
 
 /// Says when the scheduler does not put pods where they were planned: they hold a paid node that does nothing.

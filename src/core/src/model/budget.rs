@@ -18,6 +18,8 @@ pub struct Budget {
     pub limit: Option<BudgetLimit>,
     /// How many pods the disruption controller expects of the workloads behind it; zero where it has not said.
     pub expected: u64,
+    /// How many pods may be evicted now, as the disruption controller says; `None` where it has not said.
+    pub allowed: Option<u64>,
     /// What the disruption controller says when it cannot work the budget out: then nothing may be evicted.
     pub failure: Option<String>,
 }

@@ -7,6 +7,7 @@ use jiff::{SignedDuration, Timestamp};
 use poolwright_catalog::{OfferingId, ResourceList, UsdPerHour};
 use serde::{Deserialize, Serialize};
 
+use super::disruption::Cause;
 use super::pod::{PodKey, Uid};
 use super::pool::{NodeClassRef, PoolName};
 use super::rules::Taint;
@@ -48,6 +49,8 @@ pub struct Claim {
     pub planned_pods: Vec<PodKey>,
     /// Why it was bought, in a sentence; empty where that was not written down.
     pub reason: String,
+    /// An annotation says that its node is not to be disturbed.
+    pub kept: bool,
     /// Bought because pods lost the place that an earlier plan gave them on a node that is still there.
     pub bought_again: bool,
     /// How long each stage may take.
@@ -127,6 +130,13 @@ impl Claim {
     /// Since when a condition is true; `None` when it is not.
     pub fn since(&self, kind: ConditionType) -> Option<Timestamp> {
         self.conditions.get(&kind).filter(|c| c.status == ConditionStatus::True).map(|c| c.since)
+    }
+
+    /// Why its node is emptied although it is well; `None` when it is not, and when it has no work anyway.
+    pub fn leaving(&self) -> Option<Cause> {
+        let recorded = self.conditions.get(&ConditionType::Disrupting)?;
+        let cause = Cause::named(&recorded.reason).filter(|cause| *cause != Cause::Empty);
+        cause.filter(|_| recorded.status == ConditionStatus::True)
     }
 
     /// The offering it runs on, or will try first.

@@ -21,6 +21,8 @@ pub struct Claims {
     by_pod: Shared<PodKey, Vec<ClaimName>>,
     /// Those of them that are kept for pods which are still to come.
     awaiting: Shared<PodKey, Vec<ClaimName>>,
+    /// Those whose nodes are emptied although they are well.
+    leaving: Shared<ClaimName, ()>,
 }
 
 impl Deref for Claims {
@@ -41,6 +43,9 @@ impl Claims {
         if let Some(launched) = &claim.launched {
             file(&mut self.by_provider_id, &launched.provider_id, &name);
         }
+        if claim.leaving().is_some() {
+            self.leaving.insert(name.clone(), ());
+        }
         if claim.deleting_since.is_none() {
             for pod in &claim.planned_pods {
                 file(&mut self.by_pod, pod, &name);
@@ -56,6 +61,7 @@ impl Claims {
     /// Takes a claim out.
     pub fn remove(&mut self, name: &ClaimName) -> Option<Arc<Claim>> {
         let claim = self.all.remove(name)?;
+        self.leaving.remove(name);
         if let Some(node) = &claim.node_name {
             unfile(&mut self.by_node, node, name);
         }
@@ -97,6 +103,11 @@ impl Claims {
     /// The claim that was bought for a pod and is not being deleted; of several, the last by name.
     pub fn planned_for(&self, pod: &PodKey) -> Option<&ClaimName> {
         self.by_pod.get(pod)?.last()
+    }
+
+    /// Claims whose nodes are emptied although they are well, by name.
+    pub fn leaving(&self) -> impl Iterator<Item = &Arc<Claim>> {
+        self.leaving.keys().filter_map(|name| self.all.get(name))
     }
 
     /// Pods still to come that claims are kept for which are not being deleted, and those claims.

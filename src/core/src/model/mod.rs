@@ -3,6 +3,7 @@
 mod budget;
 mod claim;
 mod claims;
+mod disruption;
 mod gang;
 mod node;
 mod nodes;
@@ -23,6 +24,7 @@ mod workload;
 pub use budget::{Budget, BudgetLimit, BudgetSelector, Share};
 pub use claim::{Claim, ClaimName, Condition, Deadlines, Launched, RankedOffering};
 pub use claims::Claims;
+pub use disruption::{Cause, Disruption, NodeBudget, Schedule, Window};
 pub use gang::{Gang, GangPart};
 pub use node::Node;
 pub use nodes::Nodes;

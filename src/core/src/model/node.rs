@@ -27,6 +27,8 @@ pub struct Node {
     pub cordoned: bool,
     /// The cordon is ours: the node carries [`crate::GATE_ANNOTATION`] and opens when its claim is initialized.
     pub gated: bool,
+    /// An annotation says that it is not to be disturbed.
+    pub kept: bool,
     /// Being deleted since.
     pub deleting_since: Option<Timestamp>,
 }

@@ -8,6 +8,7 @@ use poolwright_catalog::{InstanceTypeName, ResourceName, UsdPerHour};
 use serde::{Deserialize, Serialize};
 
 use super::claim::Deadlines;
+use super::disruption::Disruption;
 use super::pod::Uid;
 use super::rules::{Requirement, Taint};
 
@@ -66,6 +67,8 @@ pub struct Pool {
     pub allow_unknown_price: BTreeSet<InstanceTypeName>,
     /// An empty node goes after this long; `None` for never.
     pub scale_to_zero_after: Option<SignedDuration>,
+    /// Which of its nodes may be disturbed.
+    pub disruption: Disruption,
     /// How long each stage of its claims may take.
     pub deadlines: Deadlines,
     /// Being deleted: it buys nothing more.

@@ -72,6 +72,16 @@ pub struct Snapshot {
     pub memory: Memory,
 }
 
+impl Snapshot {
+    /// Whether pools, claims, nodes and the pods on them are the very same objects as those of another.
+    pub fn has_same_nodes_and_work(&self, other: &Self) -> bool {
+        self.claims.is_same(&other.claims)
+            && self.nodes.is_same(&other.nodes)
+            && self.pools.is_same(&other.pools)
+            && self.pods.is_bound_alike(&other.pods)
+    }
+}
+
 /// An instance that a provider runs for this cluster.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Instance {

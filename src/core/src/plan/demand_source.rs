@@ -19,6 +19,7 @@ use jiff::{SignedDuration, Timestamp};
 use super::demand_units::{Left, Unit, families, quotas};
 use super::demand_volumes::copied;
 use super::earlier::planned_at;
+use super::moving::{Moving, Successor, moving, replace};
 use crate::model::{Claim, ClaimName, Pod, PodKey, PodPhase, Snapshot, Uid, Workload};
 
 /// A controller that has made no pod for this long is not believed to make more: quotas, webhooks and plain errors keep
@@ -138,7 +139,7 @@ fn by_owner<'a>(snapshot: &'a Snapshot, owners: &BTreeSet<&Uid>) -> BTreeMap<&'a
 }
 
 /// Whether this is the key of a pod that is still to come.
-pub(crate) fn is_expected(key: &PodKey) -> bool {
+pub fn is_expected(key: &PodKey) -> bool {
     key.name.contains('#')
 }
 
@@ -152,19 +153,33 @@ pub(crate) fn kept_until(claim: &Claim, expected: &[ExpectedPods<'_>]) -> Option
     expected.iter().filter(comes).map(|expected| expected.until).max()
 }
 
-/// A snapshot in which pods that are still to come stand beside those that are there, and pods that have come are planned
-/// where room was kept for them. Also until when the first of them are believed in.
-pub(super) fn foresee(snapshot: &Snapshot, now: Timestamp) -> (Cow<'_, Snapshot>, Option<Timestamp>) {
+/// What is foreseen.
+pub(super) struct Foreseen<'a> {
+    /// Pods that are still to come stand beside those that are there, and pods that have come are planned where room was kept
+    /// for them; pods whose nodes are emptied are gone, and their successors wait.
+    pub snapshot: Cow<'a, Snapshot>,
+    /// Until when the first of them are believed in.
+    pub believed_until: Option<Timestamp>,
+    /// Pods whose nodes are emptied.
+    pub successors: Vec<Successor>,
+}
+
+pub(super) fn foresee(snapshot: &Snapshot, now: Timestamp) -> Foreseen<'_> {
     let coming = expected(snapshot, now);
     let kept = kept_places(snapshot);
-    if coming.is_empty() && kept.is_empty() {
-        return (Cow::Borrowed(snapshot), None);
+    let going = moving(snapshot);
+    if coming.is_empty() && kept.is_empty() && going.is_empty() {
+        return Foreseen { snapshot: Cow::Borrowed(snapshot), believed_until: None, successors: Vec::new() };
     }
+    let leave: BTreeSet<(String, String)> = going.iter().filter_map(Moving::place).collect();
+    let mut successors = Vec::new();
     let mut changed = snapshot.clone();
     let here = |unit: &Unit<'_>| coming.iter().find(|expected| expected.place == unit.place);
-    let concerned = |unit: &Unit<'_>| here(unit).is_some() || kept.contains_key(&unit.place);
+    let concerned = |unit: &Unit<'_>| {
+        here(unit).is_some() || kept.contains_key(&unit.place) || leave.contains(&unit.place)
+    };
     let mut units: Vec<Unit<'_>> = Vec::new();
-    let places = coming.iter().map(|expected| &expected.place).chain(kept.keys());
+    let places = coming.iter().map(|expected| &expected.place).chain(kept.keys()).chain(&leave);
     let makers: BTreeSet<_> = places.filter_map(Unit::maker).collect();
     let makes = |workload: &Workload| {
         let key = &workload.key;
@@ -199,14 +214,39 @@ pub(super) fn foresee(snapshot: &Snapshot, now: Timestamp) -> (Cow<'_, Snapshot>
                 untried(&mut changed, pod);
             }
         }
+        let mut numbers = free.iter().map(|(number, _)| *number).chain(next..);
         if let Some(expected) = here {
-            let numbers = free.iter().map(|(number, _)| *number).chain(next..);
-            for number in numbers.take(usize::try_from(expected.missing).unwrap_or(usize::MAX)) {
+            let missing = usize::try_from(expected.missing).unwrap_or(usize::MAX);
+            for number in numbers.by_ref().take(missing) {
                 put_copy(&mut changed, snapshot, expected, number);
             }
         }
+        let mut wanted = still_wanted(unit, &owned, &going);
+        for one in going.iter().filter(|one| one.place().as_ref() == Some(&place)) {
+            let number = (wanted > 0).then(|| numbers.next()).flatten();
+            wanted = wanted.saturating_sub(1);
+            successors.push(replace(&mut changed, one, number, now));
+        }
     }
-    (Cow::Owned(changed), coming.iter().map(|expected| expected.until).min())
+    // Whoever has no controller that is known comes back nowhere.
+    let done: BTreeSet<PodKey> = successors.iter().map(|successor| successor.pod.clone()).collect();
+    for one in going.iter().filter(|one| !done.contains(&one.pod.key)) {
+        successors.push(replace(&mut changed, one, None, now));
+    }
+    let believed_until = coming.iter().map(|expected| expected.until).min();
+    Foreseen { snapshot: Cow::Owned(changed), believed_until, successors }
+}
+
+/// How many pods a controller still wants besides those that stay.
+fn still_wanted(unit: &Unit<'_>, owned: &BTreeMap<&Uid, Vec<&Pod>>, going: &[Moving<'_>]) -> u64 {
+    let goes = |pod: &Pod| going.iter().any(|one| one.pod.key == pod.key);
+    let of = |workload: &&Workload| {
+        let stay = owned.get(&workload.uid).map_or(0, |pods| pods.iter().filter(|pod| !goes(pod)).count());
+        // A Job wants no more than are still to succeed; sets that make pods one by one want them all in the end.
+        let all = if workload.kind == "Job" { workload.wanted } else { workload.total };
+        all.saturating_sub(stay as u64)
+    };
+    unit.controllers.iter().map(of).sum()
 }
 
 /// Places kept by claims for pods that are still to come: by controller, the number of each and its claim.
@@ -214,12 +254,13 @@ type Kept<'a> = BTreeMap<(String, String), VecDeque<(u64, &'a ClaimName)>>;
 
 fn kept_places(snapshot: &Snapshot) -> Kept<'_> {
     let mut kept = Kept::new();
+    let stays = |name: &&ClaimName| snapshot.claims.get(*name).is_some_and(|claim| claim.leaving().is_none());
     for (key, claims) in snapshot.claims.awaiting() {
         if let Some((prefix, number)) = key.name.split_once('#')
             && let Ok(number) = number.parse()
         {
             let place = (key.namespace.clone(), format!("{prefix}#"));
-            kept.entry(place).or_default().extend(claims.iter().map(|claim| (number, claim)));
+            kept.entry(place).or_default().extend(claims.iter().filter(stays).map(|claim| (number, claim)));
         }
     }
     for places in kept.values_mut() {

@@ -22,7 +22,7 @@ impl<'a> Unit<'a> {
         Some((kind, namespace, name))
     }
 
-    fn of_workload(workload: &'a Workload) -> Self {
+    pub fn of_workload(workload: &'a Workload) -> Self {
         let name = format!("{}:{}#", workload.kind, workload.key.name);
         Self { place: (workload.key.namespace.clone(), name), controllers: vec![workload], part: None }
     }

@@ -20,6 +20,7 @@ mod layout;
 mod limits;
 mod memory;
 mod miss;
+mod moving;
 mod profiles;
 mod relaxed;
 mod risk;
@@ -35,16 +36,19 @@ mod wishes;
 mod words;
 
 pub use demand_source::{ExpectedPods, expected};
-pub(crate) use demand_source::{is_expected, kept_until};
+pub(crate) use moving::{Moving, moving};
+pub use demand_source::is_expected;
+pub(crate) use demand_source::kept_until;
 pub use gpus::Sharing;
 pub(crate) use groups::incomplete as incomplete_gangs;
 pub use memory::Memory;
 pub use relaxed::{Preferences, RelaxedPreference, RelaxedReason};
+pub(crate) use room::labels_of_claim;
 pub use risk::SpotRisk;
 pub use rulings::{Candidacy, Ruling, rulings};
 pub use types::{
     Baselines, Commitment, CommitmentUse, Counts, Placement, Plan, PlannedClaim, PlannedGpu, PlannedInstance,
-    PlannedShare, PoolFindings, Solve, Target, UnplacedPod, UnplacedReason,
+    Moved, MovedTo, PlannedShare, PoolFindings, Solve, Target, UnplacedPod, UnplacedReason,
 };
 
 pub(crate) use profiles::Ruler;
@@ -130,7 +134,8 @@ const REORDERED_PODS: usize = 3_000;
 
 /// Plans. Same snapshot, time and options: same plan, unless `watch` stops the solver early.
 pub fn plan(snapshot: &Snapshot, now: Timestamp, options: &PlanOptions, watch: &mut dyn Watch) -> Plan {
-    let (foreseen, believed_until) = demand_source::foresee(snapshot, now);
+    let demand_source::Foreseen { snapshot: foreseen, believed_until, successors } =
+        demand_source::foresee(snapshot, now);
     let ruled = profiles::apply(foreseen, options);
     let resolved = volumes::resolve(ruled.as_ref());
     let snapshot = resolved.snapshot.as_ref();
@@ -185,6 +190,7 @@ pub fn plan(snapshot: &Snapshot, now: Timestamp, options: &PlanOptions, watch: &
     };
     plan.unknown_price_claims = plan.claims.iter().filter(|claim| claim.price().is_none()).count();
     plan.nominations = nominations(snapshot, &plan);
+    plan.moved = moving::moved(&successors, &plan);
     demand_source::forget(&mut plan);
     let there = |claim: &PlannedClaim| claim.planned_pods.iter().filter(|key| !is_expected(key)).count();
     let on_new = plan.claims.iter().map(there).sum();

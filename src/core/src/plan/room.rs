@@ -308,7 +308,7 @@ fn of_claim(snapshot: &Snapshot, claim: &Claim, node: Option<&Node>, daemons: &D
 }
 
 /// The labels that a claim's node has, or will have as far as is known.
-pub(super) fn labels_of_claim(
+pub(crate) fn labels_of_claim(
     snapshot: &Snapshot,
     claim: &Claim,
     node: Option<&Node>,

@@ -50,6 +50,8 @@ pub struct Plan {
     /// Where each waiting pod of the plan goes, by pod: its UID, and the name of the claim, or of the node where no claim
     /// stands behind it. To be put into the next [`crate::Snapshot::nominations`].
     pub nominations: BTreeMap<PodKey, (Uid, String)>,
+    /// Where the successors of pods go whose nodes are emptied; sorted by pod.
+    pub moved: Vec<Moved>,
     /// How many pods there were and what became of them.
     pub counts: Counts,
     /// Set when the plan did not pass the independent check; `claims` is empty then, and nothing is bought. What was
@@ -217,6 +219,32 @@ pub struct UnplacedPod {
     pub reason: UnplacedReason,
     /// Why, and what to do, in a sentence or two.
     pub message: String,
+}
+
+/// A pod whose node is emptied.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct Moved {
+    /// Which pod.
+    pub pod: PodKey,
+    /// The claim of the node that it is on.
+    pub from: ClaimName,
+    /// The key that its successor has in the plan; `None` where none is made.
+    pub stands_as: Option<PodKey>,
+    /// Where the pod goes that its controller makes in its place.
+    pub to: MovedTo,
+}
+
+/// Where a pod goes that is made in place of another.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub enum MovedTo {
+    /// To room that is there or on its way.
+    Room(Target),
+    /// To a node that the plan buys.
+    New(ClaimName),
+    /// Nowhere, and why.
+    Nowhere(String),
+    /// Its controller makes none: it has as many as it wants without it.
+    NotMade,
 }
 
 /// Why a pod goes nowhere.

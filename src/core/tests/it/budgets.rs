@@ -20,6 +20,7 @@ fn budget(name: &str, limit: BudgetLimit) -> Budget {
         selector: BudgetSelector::Pods(vec![is_in("app", &["web"])]),
         limit: Some(limit),
         expected: 0,
+        allowed: None,
         failure: None,
     }
 }

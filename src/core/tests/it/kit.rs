@@ -110,6 +110,7 @@ pub fn pool(name: &str) -> Pool {
         limits: PoolLimits::default(),
         allow_unknown_price: BTreeSet::new(),
         scale_to_zero_after: Some(SignedDuration::from_secs(300)),
+        disruption: Disruption::default(),
         deadlines: Deadlines::default(),
         deleting: false,
         problem: None,
@@ -172,6 +173,7 @@ pub fn node(name: &str, allocatable: ResourceList) -> Node {
         ready: true,
         cordoned: false,
         gated: false,
+        kept: false,
         deleting_since: None,
     }
 }
@@ -259,6 +261,7 @@ pub fn created(planned: &PlannedClaim, seconds: i64) -> Claim {
         startup_taints: planned.startup_taints.clone(),
         planned_pods: planned.planned_pods.clone(),
         reason: planned.reason.clone(),
+        kept: false,
         bought_again: !planned.bought_again.is_empty(),
         deadlines: planned.deadlines,
         created: at(seconds),
@@ -294,6 +297,7 @@ pub fn claim() -> Claim {
         startup_taints: vec![],
         planned_pods: vec![key("p")],
         reason: String::new(),
+        kept: false,
         bought_again: false,
         deadlines: Deadlines::default(),
         created: at(0),

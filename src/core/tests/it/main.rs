@@ -6,6 +6,7 @@ mod budgets;
 mod company;
 mod daemonsets;
 mod demand;
+mod disruption;
 mod empty;
 mod end;
 mod expected;

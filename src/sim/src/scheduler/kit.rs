@@ -68,6 +68,7 @@ pub fn node(name: &str, zone: &str) -> Node {
         ready: true,
         cordoned: false,
         gated: false,
+        kept: false,
         deleting_since: None,
     }
 }

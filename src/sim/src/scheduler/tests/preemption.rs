@@ -84,6 +84,7 @@ fn budget(available: u64) -> Snapshot {
         selector: BudgetSelector::Pods(vec![is("app", "web")]),
         limit: Some(BudgetLimit::MinAvailable(Share::Count(available))),
         expected: 0,
+        allowed: None,
         failure: None,
     };
     Snapshot { budgets: [(budget.key.clone(), Arc::new(budget))].into(), ..Snapshot::default() }

@@ -1,0 +1,108 @@
+//! What becomes of nodes that leave: their claims are deleted when all is ready, or it is called off.
+
+use jiff::{SignedDuration, Timestamp};
+
+use super::facts::Facts;
+use crate::action::{Action, ConditionStatus, ConditionType, ConditionUpdate, Notice, NoticeKind, Subject};
+use crate::model::{Cause, Claim, ClaimName, Snapshot};
+use crate::plan::{Moved, MovedTo, Plan, Target};
+
+/// While nodes leave, how soon to look again.
+const LOOK_AGAIN: SignedDuration = SignedDuration::from_secs(5);
+
+/// What is to be done about nodes that leave.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Followed {
+    /// What to do.
+    pub actions: Vec<Action>,
+    /// The plan buys for what was just called off: it is to be made anew before anything is bought.
+    pub obsolete: bool,
+    /// When to look again; `None` when no node leaves.
+    pub again_at: Option<Timestamp>,
+}
+
+/// Looks at every node that leaves and is not drained yet, in the light of a plan of this snapshot.
+pub fn follow(snapshot: &Snapshot, plan: &Plan, now: Timestamp) -> Followed {
+    let mut followed = Followed::default();
+    let mut leaving = snapshot.claims.leaving().filter(|claim| claim.deleting_since.is_none()).peekable();
+    if leaving.peek().is_none() {
+        return followed;
+    }
+    followed.again_at = now.checked_add(LOOK_AGAIN).ok();
+    let facts = Facts::new(snapshot, now);
+    for claim in leaving {
+        let Some(cause) = claim.leaving() else { continue };
+        match standing(&facts, plan, claim, cause) {
+            Standing::Ready => {
+                let (name, uid) = (claim.name.clone(), claim.uid.clone());
+                let message = "what its pods need is there: it is drained and given back".to_owned();
+                followed.actions.push(tell(&claim.name, NoticeKind::Normal, "Draining", message));
+                followed.actions.push(Action::Retire { claim: name, uid });
+            }
+            Standing::Waits => {}
+            Standing::Off { why, bought } => {
+                followed.obsolete |= bought;
+                let message = format!("it stays: {why}");
+                followed.actions.push(tell(&claim.name, NoticeKind::Normal, "DisruptionCalledOff", message.clone()));
+                followed.actions.push(Action::SetConditions {
+                    subject: Subject::Claim(claim.name.clone()),
+                    conditions: vec![ConditionUpdate {
+                        kind: ConditionType::Disrupting,
+                        status: ConditionStatus::False,
+                        reason: "CalledOff".to_owned(),
+                        message,
+                    }],
+                });
+            }
+        }
+    }
+    followed
+}
+
+enum Standing {
+    /// All successors have room on nodes that are open.
+    Ready,
+    /// Nodes are on their way.
+    Waits,
+    /// It is not to be any more; whether the plan buys for it.
+    Off { why: String, bought: bool },
+}
+
+fn standing(facts: &Facts<'_>, plan: &Plan, claim: &Claim, cause: Cause) -> Standing {
+    let moved: Vec<&Moved> = plan.moved.iter().filter(|moved| moved.from == claim.name).collect();
+    let buys = moved.iter().any(|moved| matches!(moved.to, MovedTo::New(_)));
+    if let Some(why) = facts.obstacle(claim, cause) {
+        return Standing::Off { why, bought: buys };
+    }
+    if let Some((pod, why)) = moved.iter().find_map(|moved| match &moved.to {
+        MovedTo::Nowhere(why) => Some((&moved.pod, why)),
+        _ => None,
+    }) {
+        return Standing::Off { why: format!("there is no other place for pod {pod}: {why}"), bought: buys };
+    }
+    if buys {
+        let why = "what was bought for its pods, or the room they counted on, is gone".to_owned();
+        return if cause == Cause::Underutilized { Standing::Off { why, bought: true } } else { Standing::Waits };
+    }
+    let ready = |moved: &&Moved| match &moved.to {
+        MovedTo::Room(target) => is_open(facts.snapshot, target),
+        _ => true,
+    };
+    if moved.iter().all(ready) { Standing::Ready } else { Standing::Waits }
+}
+
+/// Whether pods can go there now.
+fn is_open(snapshot: &Snapshot, target: &Target) -> bool {
+    let node = match target {
+        Target::Claim(name) => {
+            let claim = snapshot.claims.get(name).filter(|claim| claim.since(ConditionType::Initialized).is_some());
+            claim.and_then(|claim| claim.node_name.clone())
+        }
+        Target::Node(name) => Some(name.clone()),
+    };
+    node.and_then(|name| snapshot.nodes.get(&name)).is_some_and(|node| node.ready && !node.cordoned)
+}
+
+fn tell(claim: &ClaimName, kind: NoticeKind, reason: &str, message: String) -> Action {
+    Action::Tell(Notice { subject: Subject::Claim(claim.clone()), kind, reason: reason.to_owned(), message })
+}

@@ -1,0 +1,23 @@
+//! Nodes that are well and are emptied all the same: because they drifted, are too old, or because their work costs less
+//! elsewhere.
+//!
+//! What is decided is which nodes leave ([`propose`]): their claims say so (`Disrupting`), and from then on the planner counts the
+//! successors of their pods as demand. So what these need is bought first, and room they count on is theirs. When every
+//! successor has room on a node that is open, the claim is deleted and its node drained like any other; until then a change of
+//! the world calls it off ([`follow`]). All of it is read from what is recorded, so a restart changes nothing.
+//!
+//! Which nodes are emptied for money the solver proposes; whether that is possible under every rule of every pod, and what it
+//! costs then, the planner says, for a cluster in which they leave.
+
+mod allowance;
+mod drift;
+mod facts;
+mod follow;
+mod propose;
+mod repack;
+mod worth;
+
+pub(crate) use allowance::allowance;
+pub use drift::drift;
+pub use follow::{Followed, follow};
+pub use propose::{Leave, Outlook, Proposal, propose};

@@ -1,0 +1,135 @@
+//! Which nodes the solver would empty, by a model of the whole cluster that leaves out some rules of pods.
+//!
+//! What a plan would ask it if all of these nodes left is asked again with the nodes put back as ones that can be emptied: each with
+//! its price, its pods and what moving them loses. What comes back is a proposal, and is planned with every rule before anything
+//! comes of it.
+
+use std::collections::BTreeMap;
+
+use poolwright_catalog::{ResourceName, UsdPerHour};
+use poolwright_solver::problem::{DisruptionBudget, Removal};
+use poolwright_solver::{ExistingNode, Problem, Watch, solve};
+
+use super::propose::Look;
+use super::worth;
+use crate::model::{Cause, Claim, Pod, PodKey};
+use crate::plan::{PlanOptions, plan};
+use crate::rules;
+
+/// More nodes are not looked at together.
+const MOST: usize = 400;
+
+/// Sets of nodes to empty, in the order in which that saves most for each pod moved.
+pub(super) fn steps<'a>(look: &Look<'a>, candidates: &[&'a Claim], watch: &mut dyn Watch) -> Vec<Vec<&'a Claim>> {
+    let price = |claim: &Claim| claim.current_offering().price.unwrap_or_default();
+    let mut nodes: Vec<&Claim> = candidates.to_vec();
+    nodes.sort_by_key(|claim| {
+        let lost = worth::lost(&look.facts, claim, price(claim));
+        (u128::from(lost) * 1000 / u128::from(price(claim).micros().max(1)), &claim.name)
+    });
+    nodes.truncate(MOST);
+    if nodes.len() < 2 {
+        return Vec::new();
+    }
+    let set: Vec<(&Claim, Cause)> = nodes.iter().map(|claim| (*claim, Cause::Underutilized)).collect();
+    // What is asked is wanted, not a good answer.
+    let quick = poolwright_solver::Options { work: 1, ..look.options.solver };
+    let options = PlanOptions { keep_solves: true, baselines: false, solver: quick, ..look.options.clone() };
+    let asked = plan(&look.without(&set), look.facts.now, &options, watch);
+    let stands_for: BTreeMap<&PodKey, (&PodKey, &crate::ClaimName)> =
+        asked.moved.iter().filter_map(|moved| Some((moved.stands_as.as_ref()?, (&moved.pod, &moved.from)))).collect();
+    let largest = asked.solves.iter().max_by_key(|solve| solve.pods.iter().map(Vec::len).sum::<usize>());
+    let Some(largest) = largest else { return Vec::new() };
+    let mut problem = largest.problem.clone();
+    if problem.classes.iter().any(|class| class.gpu.is_some()) {
+        return Vec::new();
+    }
+    let classes: Vec<Vec<(&Pod, &crate::ClaimName)>> = largest
+        .pods
+        .iter()
+        .map(|keys| {
+            let of = |key| {
+                let (pod, from) = stands_for.get(key)?;
+                Some((look.facts.snapshot.pods.get(*pod)?.as_ref(), *from))
+            };
+            keys.iter().filter_map(of).collect()
+        })
+        .collect();
+    let first = problem.existing.len();
+    let mut there: Vec<&Claim> = Vec::new();
+    for claim in nodes {
+        // Nodes whose pods were not asked about, all or in part, are not to be emptied by this.
+        let of_class = |pods: &Vec<(&Pod, &crate::ClaimName)>| pods.iter().filter(|(_, from)| **from == claim.name).count();
+        let pods: Vec<(u32, u32)> =
+            (0..).zip(&classes).map(|(at, pods)| (at, of_class(pods) as u32)).filter(|(_, count)| *count > 0).collect();
+        let asked: u32 = pods.iter().map(|(_, count)| count).sum();
+        if asked == 0 || asked as usize != look.facts.work(claim).count() {
+            continue;
+        }
+        if let Some(node) = existing(look, claim, &problem, pods) {
+            problem.existing.push(node);
+            there.push(claim);
+        }
+    }
+    if there.len() < 2 {
+        return Vec::new();
+    }
+    put_back(look, &mut problem, &classes, first, &there);
+    problem.disruption = DisruptionBudget::default();
+    let Ok(solution) = solve(&problem, &look.options.solver, watch) else { return Vec::new() };
+    let of = |at: &u32| there.get((*at as usize).checked_sub(first)?).copied();
+    let steps = solution.steps.iter().map(|step| step.remove.iter().filter_map(of).collect::<Vec<&Claim>>());
+    steps.filter(|set| !set.is_empty()).collect()
+}
+
+/// A claim's node as the solver sees it.
+fn existing(look: &Look<'_>, claim: &Claim, problem: &Problem, pods: Vec<(u32, u32)>) -> Option<ExistingNode> {
+    let node = look.facts.node(claim)?;
+    let price = claim.current_offering().price?;
+    let on_node = look.facts.snapshot.pods.on_node(&node.name)?;
+    let mut free = node.allocatable.clone();
+    free.saturating_sub(&on_node.requests);
+    let pool = look.facts.pool(claim)?;
+    let payback = u128::try_from(pool.disruption.payback.as_secs()).unwrap_or(0).max(1);
+    let lost = u128::from(worth::lost(&look.facts, claim, price)) * 3600 / payback;
+    let most = price.micros().saturating_mul(1000);
+    let disruption = UsdPerHour::from_micros(u64::try_from(lost).unwrap_or(u64::MAX).min(most));
+    let amount = |name: &ResourceName| free.get(name.as_str());
+    Some(ExistingNode {
+        name: claim.name.0.clone(),
+        free: problem.resources.iter().map(amount).collect(),
+        removal: Some(Removal { price, disruption, pods }),
+        ..ExistingNode::default()
+    })
+}
+
+/// Their pods are there and do not wait; others may come to them.
+fn put_back(
+    look: &Look<'_>,
+    problem: &mut Problem,
+    classes: &[Vec<(&Pod, &crate::ClaimName)>],
+    first: usize,
+    there: &[&Claim],
+) {
+    let Problem { classes: all, existing, .. } = problem;
+    for (at, (class, pods)) in all.iter_mut().zip(classes).enumerate() {
+        let here: u32 = existing[first..]
+            .iter()
+            .filter_map(|node| node.removal.as_ref())
+            .flat_map(|removal| &removal.pods)
+            .filter(|(class, _)| *class as usize == at)
+            .map(|(_, count)| count)
+            .sum();
+        class.count = class.count.saturating_sub(here);
+        let Some((example, _)) = pods.first() else { continue };
+        for (index, claim) in there.iter().enumerate() {
+            let Some(node) = look.facts.node(claim) else { continue };
+            let is_there = existing[first + index].removal.as_ref().is_some_and(|removal| {
+                removal.pods.iter().any(|(class, _)| *class as usize == at)
+            });
+            if is_there || rules::admits(&example.spec, &node.labels, &node.taints).is_ok() {
+                class.existing.push((first + index) as u32);
+            }
+        }
+    }
+}

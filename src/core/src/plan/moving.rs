@@ -1,0 +1,125 @@
+//! Pods on nodes that are emptied although they are well: those that their controllers will make in their place are demand
+//! before anybody is evicted.
+//!
+//! So the nodes that they need are bought first, and room that they count on is taken. They stand in the plan under keys that no
+//! pod can have, as all pods that are still to come do (`ml/ReplicaSet:web-7c#2`): claims that are bought for them list these, and
+//! the pods that come take their places.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use jiff::Timestamp;
+
+use super::demand_units::Unit;
+use super::types::{Moved, MovedTo};
+use super::{Plan, Target};
+use crate::model::{Claim, ClaimName, Pod, PodKey, PodPhase, PodRole, Snapshot, Uid, Workload};
+
+/// A pod whose node is emptied.
+pub(crate) struct Moving<'a> {
+    pub pod: &'a Pod,
+    /// The claim of its node.
+    pub from: &'a ClaimName,
+    /// Who makes the next one; `None` where that is not known.
+    maker: Option<&'a Workload>,
+}
+
+impl Moving<'_> {
+    /// The key of what its controller makes, up to the number.
+    pub fn place(&self) -> Option<(String, String)> {
+        self.maker.map(|maker| Unit::of_workload(maker).place)
+    }
+}
+
+/// What stands for the pod that is made in place of another.
+#[derive(Clone, Debug)]
+pub(super) struct Successor {
+    pub pod: PodKey,
+    from: ClaimName,
+    /// Its own key; `None` where nobody makes one.
+    key: Option<PodKey>,
+}
+
+/// All work on nodes that are emptied, by claim and pod; those aside that end already and whose successor is there.
+pub(crate) fn moving(snapshot: &Snapshot) -> Vec<Moving<'_>> {
+    let leaving: Vec<&Claim> = snapshot.claims.leaving().map(AsRef::as_ref).collect();
+    if leaving.is_empty() {
+        return Vec::new();
+    }
+    let makers: BTreeMap<&Uid, &Workload> =
+        snapshot.workloads.values().map(|workload| (&workload.uid, workload.as_ref())).collect();
+    let mut all = Vec::new();
+    for claim in leaving {
+        let Some(there) = claim.node_name.as_deref().and_then(|node| snapshot.pods.on_node(node)) else {
+            continue;
+        };
+        for pod in there.pods.iter().map(AsRef::as_ref).filter(|pod| pod.role == PodRole::Workload) {
+            let maker = pod.owner.as_ref().and_then(|uid| makers.get(uid).copied());
+            all.push(Moving { pod, from: &claim.name, maker });
+        }
+    }
+    all.sort_by_key(|one| (one.from, &one.pod.key));
+    all
+}
+
+/// Takes a pod away and puts its successor, if one is made, among those that wait.
+pub(super) fn replace(
+    snapshot: &mut Snapshot,
+    moving: &Moving<'_>,
+    number: Option<u64>,
+    now: Timestamp,
+) -> Successor {
+    let pod = moving.pod;
+    snapshot.pods.remove(&pod.key);
+    let key = number.zip(moving.place()).map(|(number, (namespace, prefix))| {
+        let key = PodKey::new(namespace, format!("{prefix}{number}"));
+        let next = Pod {
+            uid: Uid(format!("expected:{key}")),
+            key: key.clone(),
+            phase: PodPhase::Unschedulable { since: now, message: String::new() },
+            reserved_for: Vec::new(),
+            nominated_node: None,
+            deleting_since: None,
+            ..pod.clone()
+        };
+        snapshot.pods.insert(key.clone(), Arc::new(next));
+        key
+    });
+    Successor { pod: pod.key.clone(), from: moving.from.clone(), key }
+}
+
+/// Where a plan puts them.
+pub(super) fn moved(successors: &[Successor], plan: &Plan) -> Vec<Moved> {
+    let mut places: BTreeMap<&PodKey, MovedTo> = BTreeMap::new();
+    if !successors.is_empty() {
+        let rooms = plan.placements.iter();
+        places.extend(rooms.map(|placement| (&placement.pod, MovedTo::Room(placement.target.clone()))));
+        for claim in &plan.claims {
+            places.extend(claim.planned_pods.iter().map(|pod| (pod, MovedTo::New(claim.name.clone()))));
+        }
+        places.extend(plan.unplaced.iter().map(|left| (&left.pod, MovedTo::Nowhere(left.message.clone()))));
+    }
+    let to = |key: &PodKey| {
+        places.get(key).cloned().unwrap_or_else(|| MovedTo::Nowhere("it is in no plan".to_owned()))
+    };
+    let one = |successor: &Successor| Moved {
+        pod: successor.pod.clone(),
+        from: successor.from.clone(),
+        stands_as: successor.key.clone(),
+        to: successor.key.as_ref().map_or(MovedTo::NotMade, to),
+    };
+    let mut all: Vec<Moved> = successors.iter().map(one).collect();
+    all.sort();
+    all
+}
+
+impl Moved {
+    /// Whether it counts on the node of this claim, or of this name.
+    pub fn goes_to(&self, name: &str) -> bool {
+        match &self.to {
+            MovedTo::Room(Target::Claim(ClaimName(target)) | Target::Node(target))
+            | MovedTo::New(ClaimName(target)) => target == name,
+            MovedTo::Nowhere(_) | MovedTo::NotMade => false,
+        }
+    }
+}

@@ -1,0 +1,392 @@
+//! Nodes that are well and are emptied: which, with what bought first, and when it is called off.
+
+use std::collections::BTreeMap;
+
+use jiff::SignedDuration;
+use poolwright_catalog::ResourceList;
+use poolwright_core::disruption::{Outlook, Proposal, drift, follow, propose};
+use poolwright_core::plan::{MovedTo, Plan, PlanOptions};
+use poolwright_core::*;
+use poolwright_solver::NeverStop;
+
+use crate::kit::*;
+
+/// When all is quiet: an hour after the nodes opened.
+const NOW: i64 = 3630;
+
+/// The claim and the node of this name and type, open since 30 s.
+fn running(name: &str, kind: &str, price: &str, size: ResourceList) -> (Claim, Node) {
+    let offerings =
+        vec![RankedOffering { offering: id(kind, "a"), price: Some(usd(price)), allocatable: size.clone() }];
+    let named = Claim { name: ClaimName(name.into()), uid: Uid(format!("uid-{name}")), offerings, ..claim() };
+    let claim = true_since(true_since(launched(named), ConditionType::Launched, 10), ConditionType::Registered, 20);
+    let claim = true_since(claim, ConditionType::Initialized, 30);
+    let claim = Claim { node_name: Some(name.into()), planned_pods: vec![], ..claim };
+    let node = Node { provider_id: Some(format!("kwok://{name}")), ..node(name, size) };
+    (claim, node)
+}
+
+fn large(name: &str) -> (Claim, Node) {
+    running(name, "g5.12xlarge", "5.672", room(48, 192, 4))
+}
+
+fn small(name: &str) -> (Claim, Node) {
+    running(name, "g5.xlarge", "1.006", room(4, 16, 1))
+}
+
+fn web(total: u64) -> Workload {
+    let (kind, uid) = ("ReplicaSet".into(), Uid("web".into()));
+    Workload { kind, key: key("web"), uid, owner: None, total, wanted: total, made: total, selector: None }
+}
+
+/// A pod of the ReplicaSet with one GPU.
+fn replica(name: &str) -> Pod {
+    Pod { owner: Some(Uid("web".into())), created: at(40), ..pod(name, requests(2, 4, 1)) }
+}
+
+fn moving_pool() -> Pool {
+    let disruption = Disruption { moves_work: true, ..Disruption::default() };
+    Pool { disruption: Disruption { budgets: vec![budget(Share::Percent(100))], ..disruption }, ..pool("gpu") }
+}
+
+fn budget(nodes: Share) -> NodeBudget {
+    NodeBudget { nodes, causes: [].into(), window: None }
+}
+
+/// These nodes with these pods of one ReplicaSet on them.
+fn cluster_of(pool: Pool, nodes: Vec<(Claim, Node)>, pods: &[(&str, &str)]) -> Snapshot {
+    let (claims, nodes): (Vec<Claim>, Vec<Node>) = nodes.into_iter().unzip();
+    let there = pods.iter().map(|(name, node)| bound(replica(name), node));
+    let snapshot = with(with(cluster(aws(), [pool]), claims), nodes);
+    with(with(snapshot, there), [web(pods.len() as u64)])
+}
+
+fn looked(snapshot: &Snapshot) -> Outlook {
+    looked_at(snapshot, NOW)
+}
+
+fn looked_at(snapshot: &Snapshot, seconds: i64) -> Outlook {
+    let current = planned_at(snapshot, seconds);
+    assert_eq!(current.claims, []);
+    propose(snapshot, &current, at(seconds), &PlanOptions::default(), &mut NeverStop)
+}
+
+fn proposed(snapshot: &Snapshot) -> Option<Proposal> {
+    looked(snapshot).proposal
+}
+
+fn leaving(proposal: &Proposal) -> Vec<(&str, &str)> {
+    proposal.leave.iter().map(|leave| (leave.claim.0.as_str(), leave.condition.reason.as_str())).collect()
+}
+
+/// The cluster once the proposal is carried out: it is recorded, and what it buys is on its way.
+fn begun(snapshot: &Snapshot, proposal: &Proposal) -> Snapshot {
+    let mut after = snapshot.clone();
+    for leave in &proposal.leave {
+        let mut claim = (*after.claims[&leave.claim]).clone();
+        let ConditionUpdate { status, reason, message, .. } = leave.condition.clone();
+        let condition = Condition { status, since: at(NOW), reason, message };
+        claim.conditions.insert(ConditionType::Disrupting, condition);
+        after = with(after, [claim]);
+    }
+    carried_out(&after, &proposal.plan, NOW)
+}
+
+/// The claim that was bought, with its node open.
+fn opened(snapshot: &Snapshot, bought: &ClaimName) -> Snapshot {
+    let claim = (*snapshot.claims[bought]).clone();
+    let size = claim.offerings[0].allocatable.clone();
+    let claim = true_since(launched(claim), ConditionType::Initialized, NOW + 60);
+    let node = Node { provider_id: Some(format!("kwok://{bought}")), ..node(&bought.0, size) };
+    with(with(snapshot.clone(), [Claim { node_name: Some(bought.0.clone()), ..claim }]), [node])
+}
+
+fn followed(snapshot: &Snapshot) -> (Plan, Vec<Action>) {
+    let plan = planned_at(snapshot, NOW + 61);
+    let actions = follow(snapshot, &plan, at(NOW + 61)).actions;
+    (plan, actions)
+}
+
+fn retires(actions: &[Action]) -> Vec<&str> {
+    let name = |action: &'_ Action| matches!(action, Action::Retire { .. });
+    actions
+        .iter()
+        .filter(|action| name(action))
+        .map(|action| match action {
+            Action::Retire { claim, .. } => claim.0.as_str(),
+            _ => unreachable!(),
+        })
+        .collect()
+}
+
+/// Why it was called off, if it was.
+fn called_off(actions: &[Action]) -> Option<String> {
+    actions.iter().find_map(|action| match action {
+        Action::SetConditions { conditions, .. } => {
+            let off = conditions.iter().find(|one| one.kind == ConditionType::Disrupting)?;
+            assert_eq!(off.status, ConditionStatus::False);
+            Some(off.message.clone())
+        }
+        _ => None,
+    })
+}
+
+#[test]
+fn a_large_node_for_one_small_pod_is_replaced_by_a_small_one_which_is_open_before_anybody_is_evicted() {
+    let snapshot = cluster_of(moving_pool(), vec![large("big")], &[("a", "big")]);
+    let proposal = proposed(&snapshot).unwrap();
+    assert_eq!(leaving(&proposal), [("big", "Underutilized")]);
+    assert_eq!(bought(&proposal.plan), ["g5.xlarge: ReplicaSet:web#0"]);
+    assert_eq!(proposal.saving, usd("4.666"));
+    let why = &proposal.leave[0].condition.message;
+    assert!(why.starts_with("its work costs 5.672 $/h where it is and 1.006 $/h elsewhere"), "{why}");
+
+    let new = proposal.plan.claims[0].name.clone();
+    let begun = begun(&snapshot, &proposal);
+    let (plan, actions) = followed(&begun);
+    assert_eq!(plan.claims, [], "nothing is bought twice");
+    assert_eq!((retires(&actions), called_off(&actions)), (vec![], None), "the new node is on its way");
+    let closed = decide(&begun, at(NOW + 1)).actions;
+    assert!(closed.contains(&Action::SetTaints { node: "big".into(), taints: vec![taint(DISRUPTED_TAINT, "")] }));
+
+    let (_, actions) = followed(&opened(&begun, &new));
+    assert_eq!(retires(&actions), ["big"]);
+}
+
+#[test]
+fn the_room_of_successors_is_theirs_until_they_come() {
+    let snapshot = cluster_of(moving_pool(), vec![large("big")], &[("a", "big")]);
+    let proposal = proposed(&snapshot).unwrap();
+    let new = proposal.plan.claims[0].name.clone();
+    let ready = opened(&begun(&snapshot, &proposal), &new);
+    // Somebody else finds the new node full, although nobody is on it yet.
+    let other = planned_at(&with(ready.clone(), [pod("other", requests(2, 4, 1))]), NOW + 62);
+    assert_eq!(bought(&other), ["g5.xlarge: other"]);
+    // It is neither opened to others nor given back as empty, however long the drain takes.
+    let mut waiting = with(ready.clone(), [true_since((*ready.claims[&new]).clone(), ConditionType::Empty, NOW + 60)]);
+    let decision = decide(&waiting, at(NOW + 7200));
+    assert!(!decision.actions.iter().any(|action| matches!(action, Action::DeleteClaim { .. })));
+    // The pod that is made in its place goes there.
+    let drained = Pod { deleting_since: Some(at(NOW + 90)), ..bound(replica("a"), "big") };
+    let deleted = Claim { deleting_since: Some(at(NOW + 70)), ..(*waiting.claims[&ClaimName("big".into())]).clone() };
+    waiting = with(with(waiting, [deleted]), [drained, replica("b")]);
+    let plan = planned_at(&waiting, NOW + 91);
+    assert_eq!(plan.nominations[&key("b")].1, new.0);
+    assert_eq!(plan.claims, []);
+}
+
+#[test]
+fn many_nodes_become_fewer_and_their_pods_go_to_nodes_that_stay() {
+    // Three pods on three large nodes: one holds all.
+    let nodes = vec![large("x"), large("y"), large("z")];
+    let snapshot = cluster_of(moving_pool(), nodes, &[("a", "x"), ("b", "y"), ("c", "z")]);
+    let proposal = proposed(&snapshot).unwrap();
+    // Three small nodes for 3.018 $/h are less than one large one.
+    assert_eq!(leaving(&proposal).len(), 3);
+    assert_eq!(bought(&proposal.plan).len(), 3);
+    assert_eq!(proposal.saving, usd("13.998"));
+}
+
+#[test]
+fn a_budget_bounds_how_many_nodes_leave_at_a_time() {
+    let one = Disruption { budgets: vec![budget(Share::Count(1))], ..moving_pool().disruption };
+    let few = Pool { disruption: one, ..moving_pool() };
+    let nodes = vec![large("x"), large("y"), large("z")];
+    let snapshot = cluster_of(few, nodes, &[("a", "x"), ("b", "y"), ("c", "z")]);
+    let proposal = proposed(&snapshot).unwrap();
+    assert_eq!(proposal.leave.len(), 1);
+    assert_eq!(proposed(&begun(&snapshot, &proposal)), None, "one leaves already");
+}
+
+#[test]
+fn nothing_is_moved_that_is_protected_new_alone_or_one_of_a_gang() {
+    let base = || cluster_of(moving_pool(), vec![large("big")], &[("a", "big")]);
+    assert!(proposed(&base()).is_some());
+    let changed = |change: &dyn Fn(&mut Pod)| {
+        let mut pod = bound(replica("a"), "big");
+        change(&mut pod);
+        proposed(&with(base(), [pod]))
+    };
+    let protection = Protection { annotation: "poolwright.dev/do-not-disrupt=true".into(), until: None };
+    assert_eq!(changed(&|pod| pod.ending.protection = Some(protection.clone())), None);
+    assert_eq!(changed(&|pod| pod.owner = None), None);
+    assert_eq!(changed(&|pod| pod.owner = Some(Uid("unknown".into()))), None);
+    assert_eq!(changed(&|pod| pod.group = Some("gang".into())), None);
+    assert_eq!(changed(&|pod| pod.created = at(NOW - 299)), None, "it came less than five minutes ago");
+    let kept = |claim: Claim, node: Node| proposed(&with(with(base(), [claim]), [node]));
+    let (claim, node) = large("big");
+    assert_eq!(kept(Claim { kept: true, ..claim.clone() }, node.clone()), None);
+    assert_eq!(kept(claim, Node { kept: true, ..node }), None);
+    let still = |disruption: Disruption| {
+        proposed(&cluster_of(Pool { disruption, ..moving_pool() }, vec![large("big")], &[("a", "big")]))
+    };
+    assert_eq!(still(Disruption { kept: true, ..moving_pool().disruption }), None);
+    assert_eq!(still(Disruption { moves_work: false, ..moving_pool().disruption }), None);
+    assert_eq!(still(Disruption { quiet_for: None, ..moving_pool().disruption }), None);
+}
+
+#[test]
+fn work_that_would_have_to_be_done_again_is_moved_when_that_pays() {
+    let job = |began: i64| {
+        let pod = Pod { owner: Some(Uid("job".into())), created: at(began), ..replica("a") };
+        let snapshot = cluster_of(moving_pool(), vec![large("big")], &[]);
+        let job = Workload { kind: "Job".into(), key: key("job"), uid: Uid("job".into()), ..web(1) };
+        proposed(&with(with(snapshot, [bound(pod, "big")]), [job]))
+    };
+    // A quarter of 5.672 $/h since it began, and for five minutes, against 4.666 $ in an hour.
+    assert!(job(NOW - 3600).is_some());
+    assert!(job(NOW - 4 * 3600).is_none());
+}
+
+#[test]
+fn a_disruption_budget_that_allows_no_eviction_now_keeps_its_pods_where_they_are() {
+    let budget = |allowed| Budget {
+        key: key("web"),
+        uid: Uid("pdb".into()),
+        selector: BudgetSelector::Pods(vec![]),
+        limit: Some(BudgetLimit::MaxUnavailable(Share::Count(1))),
+        expected: 1,
+        allowed,
+        failure: None,
+    };
+    let of = |allowed| {
+        let mut snapshot = cluster_of(moving_pool(), vec![large("big")], &[("a", "big")]);
+        snapshot.budgets.insert(key("web"), budget(allowed).into());
+        proposed(&snapshot)
+    };
+    assert!(of(Some(1)).is_some());
+    assert_eq!(of(Some(0)), None);
+    assert_eq!(of(None), None, "the disruption controller has not said");
+}
+
+#[test]
+fn a_move_is_called_off_when_what_was_bought_for_it_is_lost() {
+    let snapshot = cluster_of(moving_pool(), vec![large("big")], &[("a", "big")]);
+    let proposal = proposed(&snapshot).unwrap();
+    let mut begun = begun(&snapshot, &proposal);
+    begun.claims.remove(&proposal.plan.claims[0].name);
+    let plan = planned_at(&begun, NOW + 61);
+    assert!(matches!(plan.moved[0].to, MovedTo::New(_)));
+    let followed = follow(&begun, &plan, at(NOW + 61));
+    assert!(followed.obsolete, "what the plan buys is not bought");
+    let why = called_off(&followed.actions).unwrap();
+    assert!(why.starts_with("it stays: what was bought for its pods"), "{why}");
+}
+
+#[test]
+fn a_move_is_called_off_when_a_pod_there_becomes_protected() {
+    let snapshot = cluster_of(moving_pool(), vec![large("big")], &[("a", "big")]);
+    let begun = begun(&snapshot, &proposed(&snapshot).unwrap());
+    let protection = Some(Protection { annotation: "poolwright.dev/do-not-disrupt=true".into(), until: None });
+    let ending = Ending { protection, ..Ending::default() };
+    let (_, actions) = followed(&with(begun, [Pod { ending, ..bound(replica("a"), "big") }]));
+    assert_eq!(
+        called_off(&actions).unwrap(),
+        "it stays: pod default/a is protected by poolwright.dev/do-not-disrupt=true"
+    );
+}
+
+#[test]
+fn a_node_stays_closed_until_its_move_is_called_off_and_opens_then() {
+    let snapshot = cluster_of(moving_pool(), vec![large("big")], &[("a", "big")]);
+    let mut begun = begun(&snapshot, &proposed(&snapshot).unwrap());
+    let closed = Node { taints: vec![taint(DISRUPTED_TAINT, "")], ..large("big").1 };
+    begun = with(begun, [closed]);
+    let opens = Action::SetTaints { node: "big".into(), taints: vec![] };
+    assert!(!decide(&begun, at(NOW + 5)).actions.contains(&opens));
+    let mut claim = (*begun.claims[&ClaimName("big".into())]).clone();
+    if let Some(condition) = claim.conditions.get_mut(&ConditionType::Disrupting) {
+        (condition.status, condition.reason) = (ConditionStatus::False, "CalledOff".into());
+    }
+    assert!(decide(&with(begun, [claim]), at(NOW + 5)).actions.contains(&opens));
+}
+
+#[test]
+fn a_claim_drifts_when_its_pool_would_make_another_and_says_in_what() {
+    let labels = BTreeMap::from([("team".to_owned(), "ml".to_owned())]);
+    let changed = Pool {
+        labels,
+        taints: vec![taint("gpu", "only")],
+        requirements: vec![is_in("node.kubernetes.io/instance-type", &["g6.xlarge"])],
+        ..pool("gpu")
+    };
+    let snapshot = cluster_of(changed, vec![small("s")], &[("a", "s")]);
+    let pool = snapshot.pools.values().next().unwrap().clone();
+    let what = drift(&snapshot, &pool, &small("s").0).unwrap();
+    assert_eq!(
+        what,
+        "label team=`ml` was added; taint `gpu=only:NoSchedule` was added; \
+         the requirement on node.kubernetes.io/instance-type does not admit its value, `g5.xlarge`"
+    );
+    let same = cluster_of(self::pool_as_it_is(), vec![small("s")], &[("a", "s")]);
+    assert_eq!(drift(&same, &self::pool_as_it_is(), &small("s").0), None);
+}
+
+fn pool_as_it_is() -> Pool {
+    pool("gpu")
+}
+
+#[test]
+fn a_node_that_drifted_is_replaced_also_where_work_is_not_moved_for_money() {
+    let requirements = vec![is_in("node.kubernetes.io/instance-type", &["g6.xlarge"])];
+    let changed = Pool { requirements, ..pool("gpu") };
+    let snapshot = cluster_of(changed, vec![small("s")], &[("a", "s")]);
+    let outlook = looked(&snapshot);
+    let proposal = outlook.proposal.unwrap();
+    assert_eq!(leaving(&proposal), [("s", "Drifted")]);
+    assert_eq!(bought(&proposal.plan), ["g6.xlarge: ReplicaSet:web#0"], "dearer, but as the pool says");
+    let noticed = outlook.actions.iter().any(|action| matches!(action, Action::SetConditions { conditions, .. }
+        if conditions[0].kind == ConditionType::Drifted && conditions[0].status == ConditionStatus::True));
+    assert!(noticed);
+    // What was bought for it is lost: that is bought again, for it must go.
+    let mut begun = begun(&snapshot, &proposal);
+    begun.claims.remove(&proposal.plan.claims[0].name);
+    let plan = planned_at(&begun, NOW + 61);
+    assert_eq!(plan.claims.len(), 1);
+    assert_eq!(called_off(&follow(&begun, &plan, at(NOW + 61)).actions), None);
+}
+
+#[test]
+fn a_node_that_is_too_old_is_replaced_by_one_of_its_kind() {
+    let disruption = Disruption { expire_after: Some(SignedDuration::from_mins(60)), ..Disruption::default() };
+    let snapshot = cluster_of(Pool { disruption, ..pool("gpu") }, vec![small("s")], &[("a", "s")]);
+    assert_eq!(looked_at(&snapshot, 3599).proposal, None);
+    let proposal = looked_at(&snapshot, 3600).proposal.unwrap();
+    assert_eq!(leaving(&proposal), [("s", "Expired")]);
+    assert_eq!(bought(&proposal.plan), ["g5.xlarge: ReplicaSet:web#0"]);
+}
+
+#[test]
+fn a_node_that_must_go_and_cannot_yet_says_what_keeps_it() {
+    let requirements = vec![is_in("node.kubernetes.io/instance-type", &["g6.xlarge"])];
+    let none = Disruption { budgets: vec![budget(Share::Count(0))], ..Disruption::default() };
+    let changed = Pool { requirements, disruption: none, ..pool("gpu") };
+    let outlook = looked(&cluster_of(changed, vec![small("s")], &[("a", "s")]));
+    assert_eq!(outlook.proposal, None);
+    let said = outlook.actions.iter().find_map(|action| match action {
+        Action::Tell(notice) => Some(notice.message.clone()),
+        _ => None,
+    });
+    assert_eq!(
+        said.unwrap(),
+        "it has drifted and is not replaced yet: spec.disruption.budgets[0] of pool `gpu` allows 0 of 1 nodes at a time, and 0 are now"
+    );
+}
+
+#[test]
+fn an_explicit_budget_bounds_empty_nodes_too() {
+    let empty = |disruption: Disruption| {
+        let pool = Pool { disruption, ..pool("gpu") };
+        let nodes = ["x", "y", "z"].map(|name| {
+            let (claim, node) = small(name);
+            (true_since(claim, ConditionType::Empty, 100), node)
+        });
+        let snapshot = cluster_of(pool, nodes.into(), &[]);
+        let actions = decide(&snapshot, at(NOW)).actions;
+        actions.iter().filter(|action| matches!(action, Action::SetTaints { .. })).count()
+    };
+    assert_eq!(empty(Disruption::default()), 3);
+    assert_eq!(empty(Disruption { budgets: vec![budget(Share::Count(2))], ..Disruption::default() }), 2);
+    let others = NodeBudget { causes: [Cause::Drifted].into(), ..budget(Share::Count(0)) };
+    assert_eq!(empty(Disruption { budgets: vec![others], ..Disruption::default() }), 3);
+}
