@@ -20,7 +20,7 @@ use crate::{catalogue, connect, scheduler};
 
 /// Runs the controller until it is told to stop.
 pub fn run(flags: &ControllerFlags) -> Result<Outcome, Failure> {
-    log(flags)?;
+    log(&flags.log_level, flags.log_format)?;
     let scheduler = scheduler::read(flags.scheduler_config.as_deref())?;
     for note in &scheduler.notes {
         warn!("{note}");
@@ -94,18 +94,18 @@ fn default_identity() -> String {
     format!("{host}-{}", std::process::id())
 }
 
-fn log(flags: &ControllerFlags) -> Result<(), Failure> {
-    let filter = EnvFilter::try_new(&flags.log_level).map_err(|error| {
+/// Logs to standard error what a filter lets through.
+pub fn log(filter: &str, format: LogFormat) -> Result<(), Failure> {
+    let filter = EnvFilter::try_new(filter).map_err(|error| {
         Failure::bad_input(format!(
-            "--log-level {}: {error}; use error, warn, info, debug or trace, or a filter like info,kube=debug",
-            flags.log_level
+            "--log-level {filter}: {error}; use error, warn, info, debug or trace, or a filter like info,kube=debug"
         ))
     })?;
     let logs = tracing_subscriber::fmt()
         .with_env_filter(filter)
         .with_ansi(std::io::stderr().is_terminal())
         .with_writer(std::io::stderr);
-    match flags.log_format {
+    match format {
         LogFormat::Text => logs.init(),
         LogFormat::Json => logs.json().flatten_event(true).init(),
     }

@@ -15,7 +15,7 @@ use poolwright_sim::run::{Outcome as WorldEnd, Setup};
 use poolwright_sim::search::{Found, Report, Search};
 use serde_json::json;
 
-use crate::args::{FuzzFlags, FuzzFormat, SimulateFlags, Simulation};
+use crate::args::{FuzzFlags, FuzzFormat, LogFormat, SimulateFlags, Simulation};
 use crate::exit::{Failure, Outcome};
 use crate::replay;
 
@@ -32,6 +32,9 @@ pub fn run(flags: &SimulateFlags, out: &mut impl Write) -> Result<Outcome, Failu
 
 fn fuzz(flags: &FuzzFlags, out: &mut impl Write) -> Result<Outcome, Failure> {
     let search = search(flags)?;
+    if let Some(filter) = &flags.log_level {
+        crate::controller::log(filter, LogFormat::Text)?;
+    }
     // What cannot be written is told before hours of worlds are played.
     let record = flags
         .record

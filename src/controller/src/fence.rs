@@ -1,6 +1,9 @@
 //! Our own writes are newer than what a watch is still about to show.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// More are not remembered of what is gone; what no watch has shown by then it will hardly show any more.
+const BURIED: usize = 10_000;
 
 /// What was written last, per object, until a watch has shown it.
 ///
@@ -9,6 +12,8 @@ use std::collections::BTreeMap;
 #[derive(Debug, Default)]
 pub struct Fence {
     written: BTreeMap<String, u64>,
+    /// What the API server says is gone, until a watch has shown that.
+    buried: BTreeSet<String>,
 }
 
 fn number(version: Option<&str>) -> Option<u64> {
@@ -26,6 +31,9 @@ impl Fence {
 
     /// Whether a watch shows less than what we wrote. Once it shows that or more, the object is forgotten here.
     pub fn is_late(&mut self, uid: &str, version: Option<&str>) -> bool {
+        if self.is_buried(uid) {
+            return true;
+        }
         let Some(written) = self.written.get(uid) else { return false };
         if number(version).is_some_and(|version| version < *written) {
             return true;
@@ -34,9 +42,25 @@ impl Fence {
         false
     }
 
-    /// The object is gone.
+    /// The API server itself says that the object is gone: a watch that is minutes behind may still show it as alive, and nothing
+    /// may be planned for a node that will never be.
+    pub fn bury(&mut self, uid: &str) {
+        self.written.remove(uid);
+        if self.buried.len() >= BURIED {
+            self.buried.clear();
+        }
+        self.buried.insert(uid.to_owned());
+    }
+
+    /// Whether the object is gone, whatever a watch or a list still shows.
+    pub fn is_buried(&self, uid: &str) -> bool {
+        self.buried.contains(uid)
+    }
+
+    /// A watch has shown that the object is gone.
     pub fn gone(&mut self, uid: &str) {
         self.written.remove(uid);
+        self.buried.remove(uid);
     }
 }
 
@@ -52,6 +76,18 @@ mod tests {
         assert!(!fence.is_late("b", Some("100")), "not written by us");
         assert!(!fence.is_late("a", Some("110")));
         assert!(!fence.is_late("a", Some("100")), "forgotten: the watch has caught up");
+    }
+
+    #[test]
+    fn what_is_gone_does_not_come_back_by_a_watch_that_lags() {
+        let mut fence = Fence::default();
+        fence.wrote("a", Some("110"));
+        fence.bury("a");
+        assert!(fence.is_late("a", Some("100")));
+        assert!(fence.is_late("a", Some("120")), "it was changed once more before it went");
+        assert!(fence.is_late("a", Some("x")));
+        fence.gone("a");
+        assert!(!fence.is_buried("a"), "forgotten: the watch has caught up");
     }
 
     #[test]

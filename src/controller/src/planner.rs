@@ -157,6 +157,8 @@ impl Planner {
             if let Err(why) = self.world.claim_created(object) {
                 debug!(why, "a claim cannot be read");
             }
+            // Of one that is known, what was recorded since: that its node leaves, for instance.
+            self.world.claim_seen(object);
         }
         self.world.claims_doubtful(false);
         Ok(())

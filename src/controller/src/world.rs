@@ -114,6 +114,10 @@ impl World {
         let claim = convert::claim(object)?;
         let now = self.clock.now();
         self.change(|state| {
+            // A list that was read before it went may still have it.
+            if state.fence.is_buried(&claim.uid.0) {
+                return Change::None;
+            }
             state.fence.wrote(&claim.uid.0, object.metadata.resource_version.as_deref());
             state.index.expect_claim(claim, now)
         });
@@ -139,7 +143,7 @@ impl World {
             if state.index.view().claims.get(&claim.name).is_none_or(|known| known.uid != claim.uid) {
                 return Change::None;
             }
-            state.fence.gone(&claim.uid.0);
+            state.fence.bury(&claim.uid.0);
             state.index.delete_claim(&claim.name)
         });
     }

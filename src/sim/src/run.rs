@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use jiff::SignedDuration;
 use poolwright_controller::{Config, Environment, Gates};
-use serde_json::Value;
+use serde_json::{Value, json};
 use tokio::task::JoinHandle;
 
 use crate::accidents::{Accident, Accidents, Rates, Site};
@@ -393,6 +393,17 @@ impl World {
         self.withdrawn.push(self.time.elapsed());
     }
 
+    /// Somebody gives the nodes of a pool another label.
+    fn change_pool(&mut self, number: usize) {
+        let path = "/apis/poolwright.dev/v1alpha1/nodepools/first";
+        let patch = json!({"spec": {"template": {"metadata": {"labels": {"change": number.to_string()}}}}});
+        self.record.say(format_args!("somebody changes pool first"));
+        self.server.ask(&axum::http::Method::PATCH, path, "application/merge-patch+json", &patch);
+        // All its nodes are bought anew, as if they had been deleted.
+        let nodes = self.cluster.claims.len();
+        self.withdrawn.extend(std::iter::repeat_n(self.time.elapsed(), nodes));
+    }
+
     fn strike(&mut self, blow: Blow) {
         match blow {
             Blow::Crash { replica, away, renamed } => {
@@ -418,6 +429,7 @@ impl World {
             }
             Blow::Compact => self.server.compact(),
             Blow::Withdraw { number } => self.withdraw(number),
+            Blow::Change { number } => self.change_pool(number),
             Blow::Malformed { sort, number } => {
                 let (collection, object) = malformed::object(sort, number);
                 self.server.plant(collection, object);

@@ -55,6 +55,11 @@ pub enum Blow {
         /// How long it is wrong.
         length: Duration,
     },
+    /// Somebody changes a pool, so that all its nodes are to be replaced.
+    Change {
+        /// The how-manieth change it is.
+        number: usize,
+    },
     /// Somebody deletes a claim.
     Withdraw {
         /// The how-manieth of those that are there.
@@ -116,6 +121,11 @@ impl Scenario {
         for number in 0..dice.below(usize::try_from(most * 2).unwrap_or(0) + 1) {
             let at = dice.between(Duration::from_secs(5), chaos);
             blows.push((at, blow(&mut dice, replicas, number)));
+        }
+        let mut of_change = Dice::new(seed, "changes");
+        if most > 0 && of_change.per_mille(250) {
+            let at = of_change.between(Duration::from_mins(3), chaos);
+            blows.push((at, Blow::Change { number: blows.len() }));
         }
         blows.sort_by_key(|(at, _)| *at);
         let (catalogue, objects) = (catalogue(), objects(&mut dice, seed));
@@ -180,6 +190,7 @@ fn objects(dice: &mut Dice, seed: u64) -> Vec<Value> {
         "metadata": {"name": NODE_CLASS}, "spec": {}});
     let mut of_money = Dice::new(seed, "money");
     let mut of_time = Dice::new(seed, "termination");
+    let mut of_disruption = Dice::new(seed, "disruption");
     let mut pool = |name: &str, dice: &mut Dice| {
         let spot = dice.per_mille(500);
         let types: &[&str] = if spot { &["spot", "on-demand"] } else { &["on-demand"] };
@@ -198,6 +209,17 @@ fn objects(dice: &mut Dice, seed: u64) -> Vec<Value> {
         }
         if of_time.per_mille(300) {
             spec["template"]["spec"]["deadlines"]["termination"] = json!(of_time.pick(&["3m", "15m"]));
+        }
+        if of_disruption.per_mille(400) {
+            spec["disruption"] = json!({
+                "consolidationPolicy": "WhenEmptyOrUnderutilized",
+                "consolidateAfter": of_disruption.pick(&["10s", "1m", "5m"]),
+                "paybackWithin": of_disruption.pick(&["1h", "10h"]),
+                "budgets": [{"nodes": of_disruption.pick(&["1", "2", "6"]), "reasons": ["Underutilized", "Drifted", "Expired"]}],
+            });
+        }
+        if of_disruption.per_mille(150) {
+            spec["template"]["spec"]["expireAfter"] = json!(of_disruption.pick(&["10m", "25m"]));
         }
         if dice.per_mille(400) {
             spec["limits"] =

@@ -70,6 +70,11 @@ pub struct FuzzFlags {
     #[arg(long, value_name = "FILE")]
     pub record: Option<PathBuf>,
 
+    /// What the controllers log, to standard error: error, warn, info, debug or trace, or a filter; of use with one seed
+    /// [default: nothing]
+    #[arg(long, value_name = "FILTER")]
+    pub log_level: Option<String>,
+
     /// How to print what was found
     #[arg(short, long, value_enum, value_name = "FORMAT", default_value_t = FuzzFormat::Text)]
     pub output: FuzzFormat,

@@ -29,7 +29,7 @@ use tracing::{info, warn};
 
 use super::Executor;
 use super::outcome::{Outcome, failed, refused};
-use super::status::{WRITE_LIMIT, is_conflict};
+use super::status::{WRITE_LIMIT, is_conflict, is_not_found};
 use crate::providers::error_label;
 use crate::reading::answer;
 use crate::writer::WriteError;
@@ -57,8 +57,14 @@ impl Executor {
                 info!(claim = %name, "claim deleted");
                 Outcome::Done
             }
-            // Another claim of the same name: this one is gone.
-            Err(error) if is_conflict(&error) => Outcome::NothingToDo,
+            // Another claim of the same name, or none: this one is gone. A watch that is behind may go on showing it for
+            // minutes, and its deletion would be asked for ten times a second.
+            Err(error) if is_conflict(&error) || is_not_found(&error) => {
+                if let Some(claim) = self.world.claim(name).filter(|claim| claim.uid == *uid) {
+                    self.world.claim_gone(&claim);
+                }
+                Outcome::NothingToDo
+            }
             Err(error) => failed("deleting the NodeClaim", error),
         }
     }

@@ -68,6 +68,11 @@ where
     Changed::Not(Outcome::retry(format!("the status is being changed by somebody else all the time: {why}")))
 }
 
+/// Whether there is no such object.
+pub fn is_not_found(error: &crate::writer::WriteError<kube::Error>) -> bool {
+    matches!(error, crate::writer::WriteError::Failed(kube::Error::Api(status)) if status.is_not_found())
+}
+
 /// Whether somebody else wrote in between.
 pub fn is_conflict(error: &crate::writer::WriteError<kube::Error>) -> bool {
     matches!(error, crate::writer::WriteError::Failed(kube::Error::Api(status)) if status.is_conflict())

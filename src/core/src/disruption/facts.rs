@@ -72,6 +72,11 @@ impl<'a> Facts<'a> {
         self.work(claim).find_map(|pod| self.pod_obstacle(pod))
     }
 
+    /// The PodDisruptionBudget that allows no eviction of a pod there now, in words: it may in a moment.
+    pub fn shut_budget(&self, claim: &Claim) -> Option<String> {
+        self.work(claim).filter(|pod| pod.deleting_since.is_none()).find_map(|pod| self.budget_of(pod))
+    }
+
     /// What keeps a pod where it is.
     fn pod_obstacle(&self, pod: &Pod) -> Option<String> {
         if pod.deleting_since.is_some() {
@@ -93,6 +98,11 @@ impl<'a> Facts<'a> {
         if together {
             return Some(format!("pod {key} is one of a gang, which is not moved in parts"));
         }
+        None
+    }
+
+    fn budget_of(&self, pod: &Pod) -> Option<String> {
+        let key = &pod.key;
         let selects = |budget: &&&Budget| match &budget.selector {
             BudgetSelector::Pods(all) => all.iter().all(|requirement| rules::matches(requirement, &pod.labels)),
             BudgetSelector::Nobody | BudgetSelector::Unreadable(_) => false,

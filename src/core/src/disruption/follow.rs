@@ -10,6 +10,9 @@ use crate::plan::{Moved, MovedTo, Plan, Target};
 /// While nodes leave, how soon to look again.
 const LOOK_AGAIN: SignedDuration = SignedDuration::from_secs(5);
 
+/// How long a PodDisruptionBudget is waited for that allows no eviction.
+const PATIENCE: SignedDuration = SignedDuration::from_mins(15);
+
 /// What is to be done about nodes that leave.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Followed {
@@ -83,6 +86,12 @@ fn standing(facts: &Facts<'_>, plan: &Plan, claim: &Claim, cause: Cause) -> Stan
     if buys {
         let why = "what was bought for its pods, or the room they counted on, is gone".to_owned();
         return if cause == Cause::Underutilized { Standing::Off { why, bought: true } } else { Standing::Waits };
+    }
+    if let Some(why) = facts.shut_budget(claim) {
+        // Others of its kind may be on their way; who waits for longer pays for two nodes.
+        let since = claim.since(ConditionType::Disrupting).unwrap_or(facts.now);
+        let patient = since.checked_add(PATIENCE).is_ok_and(|until| facts.now < until);
+        return if patient { Standing::Waits } else { Standing::Off { why, bought: false } };
     }
     let ready = |moved: &&Moved| match &moved.to {
         MovedTo::Room(target) => is_open(facts.snapshot, target),

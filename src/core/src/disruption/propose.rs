@@ -157,14 +157,15 @@ impl<'a> Look<'a> {
         wanted.sort_by(|a, b| (a.0, a.1, &a.2.name).cmp(&(b.0, b.1, &b.2.name)));
         let mut chosen: Vec<(Cause, &Claim, String)> = Vec::new();
         for (cause, _, claim, what) in wanted {
-            if let Some(why) = self.facts.obstacle(claim, cause) {
+            let obstacle = self.facts.obstacle(claim, cause);
+            if let Some(why) = obstacle.or_else(|| self.facts.shut_budget(claim)) {
                 self.blocked(claim, cause, &why);
                 continue;
             }
             if self.targets.contains(&claim.name) {
                 continue;
             }
-            let taken = chosen.iter().filter(|(of, other, _)| *of == cause && other.pool == claim.pool).count() as u64;
+            let taken = chosen.iter().filter(|(_, other, _)| other.pool == claim.pool).count() as u64;
             if self.left(&claim.pool, cause) <= taken {
                 let why = self.left[&(claim.pool.clone(), cause)].why.clone();
                 self.blocked(claim, cause, &why);
@@ -248,12 +249,11 @@ impl<'a> Look<'a> {
         let Some(newest) = newest else { return false };
         let since = opened.map_or(newest, |opened| opened.max(newest));
         let is_quiet = since.checked_add(quiet).is_ok_and(|until| until <= self.facts.now);
-        let awaits = claim.planned_pods.iter().any(is_expected) && opened.is_none();
         is_quiet
-            && !awaits
             && !self.targets.contains(&claim.name)
             && claim.current_offering().price.is_some()
             && self.facts.obstacle(claim, Cause::Underutilized).is_none()
+            && self.facts.shut_budget(claim).is_none()
     }
 
     /// Whether budgets allow that these leave together.

@@ -287,6 +287,29 @@ fn a_move_is_called_off_when_a_pod_there_becomes_protected() {
 }
 
 #[test]
+fn a_move_waits_for_a_disruption_budget_and_is_called_off_when_that_lasts() {
+    let snapshot = cluster_of(moving_pool(), vec![large("big")], &[("a", "big")]);
+    let proposal = proposed(&snapshot).unwrap();
+    let mut ready = opened(&begun(&snapshot, &proposal), &proposal.plan.claims[0].name);
+    let budget = Budget {
+        key: key("web"),
+        uid: Uid("pdb".into()),
+        selector: BudgetSelector::Pods(vec![]),
+        limit: Some(BudgetLimit::MaxUnavailable(Share::Count(1))),
+        expected: 1,
+        allowed: Some(0),
+        failure: None,
+    };
+    ready.budgets.insert(key("web"), budget.into());
+    let after = |seconds: i64| {
+        let plan = planned_at(&ready, NOW + seconds);
+        follow(&ready, &plan, at(NOW + seconds)).actions
+    };
+    assert_eq!(after(899), []);
+    assert!(called_off(&after(900)).unwrap().contains("PodDisruptionBudget default/web allows no eviction"));
+}
+
+#[test]
 fn a_node_stays_closed_until_its_move_is_called_off_and_opens_then() {
     let snapshot = cluster_of(moving_pool(), vec![large("big")], &[("a", "big")]);
     let mut begun = begun(&snapshot, &proposed(&snapshot).unwrap());
