@@ -36,12 +36,15 @@ struct Last {
 impl Disruptor {
     /// When to look next at the latest.
     pub fn next_look(&self, planner: &Planner) -> Option<Timestamp> {
+        let last = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let awaited = planner.world.view(|all| {
             let moves = |pool: &Arc<Pool>| pool.disruption.moves_work || pool.disruption.expire_after.is_some();
             let drifted = |claim: &Arc<Claim>| claim.since(ConditionType::Drifted).is_some();
-            !all.claims.is_empty() && (all.pools.values().any(moves) || all.claims.values().any(drifted))
+            // A pool that has changed may have nodes that drifted by that.
+            let changed = || last.as_ref().is_none_or(|last| !last.seen.pools.is_same(&all.pools));
+            let for_ever = || all.pools.values().any(moves) || all.claims.values().any(drifted);
+            !all.claims.is_empty() && (changed() || for_ever())
         });
-        let last = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let changed = last.as_ref().is_none_or(|last| planner.world.view(|all| !last.seen.has_same_nodes_and_work(all)));
         let pause = if changed { CHANGED } else { UNCHANGED };
         let since = last.as_ref().map_or(Duration::ZERO, |last| planner.clock.monotonic().saturating_sub(last.at));
