@@ -82,11 +82,12 @@ pub mod conditions {
     pub const LIMIT_REACHED: &str = "LimitReached";
 
     /// Every condition of this API.
-    pub const ALL: [&str; 11] = [
+    pub const ALL: [&str; 12] = [
         LAUNCHED,
         REGISTERED,
         INITIALIZED,
         EMPTY,
+        DRIFTED,
         DISRUPTING,
         DRAINED,
         INSTANCE_TERMINATING,

@@ -38,17 +38,22 @@ impl Disruptor {
     pub fn next_look(&self, planner: &Planner) -> Option<Timestamp> {
         let last = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let awaited = planner.world.view(|all| {
-            let moves = |pool: &Arc<Pool>| pool.disruption.moves_work || pool.disruption.expire_after.is_some();
+            let moves =
+                |pool: &Arc<Pool>| pool.disruption.moves_work || pool.disruption.expire_after.is_some();
             let drifted = |claim: &Arc<Claim>| claim.since(ConditionType::Drifted).is_some();
             // A pool that has changed may have nodes that drifted by that.
             let changed = || last.as_ref().is_none_or(|last| !last.seen.pools.is_same(&all.pools));
             let for_ever = || all.pools.values().any(moves) || all.claims.values().any(drifted);
             !all.claims.is_empty() && (changed() || for_ever())
         });
-        let changed = last.as_ref().is_none_or(|last| planner.world.view(|all| !last.seen.has_same_nodes_and_work(all)));
+        let changed = last
+            .as_ref()
+            .is_none_or(|last| planner.world.view(|all| !last.seen.has_same_nodes_and_work(all)));
         let pause = if changed { CHANGED } else { UNCHANGED };
-        let since = last.as_ref().map_or(Duration::ZERO, |last| planner.clock.monotonic().saturating_sub(last.at));
-        let pause = SignedDuration::try_from(pause.saturating_sub(since).max(Duration::from_secs(1))).unwrap_or_default();
+        let since =
+            last.as_ref().map_or(Duration::ZERO, |last| planner.clock.monotonic().saturating_sub(last.at));
+        let pause = SignedDuration::try_from(pause.saturating_sub(since).max(Duration::from_secs(1)))
+            .unwrap_or_default();
         awaited.then(|| planner.clock.now().checked_add(pause).unwrap_or(Timestamp::MAX))
     }
 
@@ -102,7 +107,9 @@ impl Disruptor {
             info!(claim = %leave.claim, cause = condition.reason, why = condition.message, "its node leaves");
         }
         let created = planner.create(&proposal.plan.claims).await;
-        if created == Created::Yes && proposal.leave.iter().any(|leave| leave.condition.reason == "Underutilized") {
+        if created == Created::Yes
+            && proposal.leave.iter().any(|leave| leave.condition.reason == "Underutilized")
+        {
             planner.metrics.saving_promised.inc_by(proposal.saving.as_f64());
         }
     }

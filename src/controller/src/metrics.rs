@@ -2,8 +2,8 @@
 //! reasons and kinds, never pods or claims. `docs/metrics.md` has the same list for people; a test compares them.
 
 use prometheus::{
-    Counter, Encoder, Gauge, GaugeVec, Histogram, HistogramOpts, IntCounter, IntCounterVec, IntGauge, IntGaugeVec,
-    Opts, Registry, TextEncoder,
+    Counter, Encoder, Gauge, GaugeVec, Histogram, HistogramOpts, IntCounter, IntCounterVec, IntGauge,
+    IntGaugeVec, Opts, Registry, TextEncoder,
 };
 
 /// Handles of all metrics; clones share them.

@@ -195,7 +195,8 @@ impl Planner {
         self.count_followed(&followed.actions, &snapshot);
         self.executor.submit(followed.actions, &snapshot);
         let quiet = plan.claims.is_empty() && !followed.obsolete && self.world.plan_at().is_none();
-        let look_again = if quiet { self.disruptor.look(self, &snapshot, &plan, options).await } else { None };
+        let look_again =
+            if quiet { self.disruptor.look(self, &snapshot, &plan, options).await } else { None };
         let again = [plan.again_at, followed.again_at, look_again.or_else(|| self.disruptor.next_look(self))];
         self.world.plan_again_at(again.into_iter().flatten().min());
         let outcome = match &created {

@@ -11,8 +11,7 @@ use poolwright_core::{Claim, ClaimName, Launched, PodKey, PoolName, RankedOfferi
 
 use crate::conditions::conditions;
 use crate::convert::{
-    allocatable_amounts, amounts, api_taints, core_deadlines, core_taints, deadlines, is_kept,
-    node_class_ref,
+    allocatable_amounts, amounts, api_taints, core_deadlines, core_taints, deadlines, is_kept, node_class_ref,
 };
 use crate::error::{IntakeError, Problem, object_name};
 use crate::pod::uid_of;

@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use poolwright_api::{self as api, Amount, ConsolidationPolicy, DisruptionReason, Expiry};
 use poolwright_catalog::{ResourceName, UsdPerHour};
 use poolwright_core::{
-    Cause, Deadlines, Disruption, NodeBudget, Pool, PoolLimits, PoolName, PoolProblem, Requirement, Schedule, Share,
-    Window, quantity,
+    Cause, Deadlines, Disruption, NodeBudget, Pool, PoolLimits, PoolName, PoolProblem, Requirement, Schedule,
+    Share, Window, quantity,
 };
 
 use crate::convert::{core_deadlines, core_taints, duration_problem, is_kept, key_segment, node_class_ref};
@@ -100,7 +100,8 @@ fn node_budget(at: usize, from: &api::DisruptionBudget) -> NodeBudget {
     let path = format!("spec.disruption.budgets[{at}]");
     let percent = from.nodes.strip_suffix('%');
     let number = percent.unwrap_or(&from.nodes).parse::<u64>().ok();
-    let nodes = number.map(|number| if percent.is_some() { Share::Percent(number) } else { Share::Count(number) });
+    let nodes =
+        number.map(|number| if percent.is_some() { Share::Percent(number) } else { Share::Count(number) });
     let cause = |reason: &DisruptionReason| match reason {
         DisruptionReason::Empty => Cause::Empty,
         DisruptionReason::Underutilized => Cause::Underutilized,
@@ -118,9 +119,12 @@ fn node_budget(at: usize, from: &api::DisruptionBudget) -> NodeBudget {
                 Err(why) => Window::Unreadable(why),
             })
         }
-        _ => Some(Window::Unreadable(format!("{path} has a schedule and a duration, or neither; write the other one"))),
+        _ => Some(Window::Unreadable(format!(
+            "{path} has a schedule and a duration, or neither; write the other one"
+        ))),
     };
-    let wrong = || Window::Unreadable(format!("{path}.nodes: `{}` is neither a number nor a percentage", from.nodes));
+    let wrong =
+        || Window::Unreadable(format!("{path}.nodes: `{}` is neither a number nor a percentage", from.nodes));
     NodeBudget {
         nodes: nodes.unwrap_or(Share::Count(0)),
         causes: from.reasons.iter().map(cause).collect(),

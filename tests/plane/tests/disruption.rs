@@ -41,7 +41,8 @@ async fn wait_until_it_goes_for_another(cluster: &Cluster, pool: &str, old: &Nod
         let claims = cluster.claims(pool).await?;
         let found = claims.iter().find(|claim| claim.name_any() == old.name_any());
         let goes = found.is_none_or(|claim| claim.metadata.deletion_timestamp.is_some());
-        let is_open = |claim: &&NodeClaim| claim.name_any() != old.name_any() && is_true(claim, "Initialized");
+        let is_open =
+            |claim: &&NodeClaim| claim.name_any() != old.name_any() && is_true(claim, "Initialized");
         let open = claims.iter().filter(is_open).count();
         assert!(!goes || open > 0, "it goes before there is another");
         ensure!(goes, "{:?}", found.and_then(|claim| claim.status.as_ref()).map(|status| &status.conditions));
@@ -73,7 +74,8 @@ async fn the_claim(cluster: &Cluster, pool: &str) -> NodeClaim {
 async fn what_is_left_on_a_large_node_moves_to_a_small_one_that_is_open_before_it_is_asked_to_go() {
     let cluster = trial().await;
     let (name, namespace) = (unique("smaller"), cluster.namespace("smaller").await.unwrap());
-    let spec = json!({"disruption": {"consolidationPolicy": "WhenEmptyOrUnderutilized", "consolidateAfter": "1s"}});
+    let spec =
+        json!({"disruption": {"consolidationPolicy": "WhenEmptyOrUnderutilized", "consolidateAfter": "1s"}});
     cluster.apply("", &[node_class(&name, json!({})), node_pool(&name, spec)]).await.unwrap();
     let both = [deployment("large", &name, 1, 3), deployment("small", &name, 1, 1)];
     cluster.apply(&namespace, &both).await.unwrap();

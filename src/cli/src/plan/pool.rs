@@ -4,7 +4,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use poolwright_catalog::{CapacityType, Catalogue};
-use poolwright_core::{Deadlines, Disruption, NodeClassRef, Pool, PoolLimits, PoolName, Shared, Snapshot, Uid};
+use poolwright_core::{
+    Deadlines, Disruption, NodeClassRef, Pool, PoolLimits, PoolName, Shared, Snapshot, Uid,
+};
 
 use super::Offers;
 use crate::catalogue::default_provider;

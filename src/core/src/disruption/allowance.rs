@@ -23,7 +23,8 @@ pub(crate) fn allowance(snapshot: &Snapshot, pool: &Pool, cause: Cause, now: Tim
     if budgets.is_empty() && cause == Cause::Empty {
         return Allowance { left: u64::MAX, why: String::new() };
     }
-    let of_pool = |claim: &&Arc<Claim>| claim.pool == pool.name && claim.since(ConditionType::Initialized).is_some();
+    let of_pool =
+        |claim: &&Arc<Claim>| claim.pool == pool.name && claim.since(ConditionType::Initialized).is_some();
     let (mut nodes, mut disturbed) = (0u64, 0u64);
     for claim in snapshot.claims.values().filter(of_pool) {
         nodes += 1;
@@ -40,8 +41,13 @@ pub(crate) fn allowance(snapshot: &Snapshot, pool: &Pool, cause: Cause, now: Tim
     for (at, budget) in budgets.iter().enumerate().filter(|(_, budget)| budget.concerns(cause, now)) {
         let allowed = budget.allows(nodes);
         add(allowed, &|| match &budget.window {
-            Some(Window::Unreadable(why)) => format!("a budget of pool `{}` makes no sense and so allows nothing: {why}", pool.name),
-            _ => format!("spec.disruption.budgets[{at}] of pool `{}` allows {allowed} of {nodes} nodes at a time", pool.name),
+            Some(Window::Unreadable(why)) => {
+                format!("a budget of pool `{}` makes no sense and so allows nothing: {why}", pool.name)
+            }
+            _ => format!(
+                "spec.disruption.budgets[{at}] of pool `{}` allows {allowed} of {nodes} nodes at a time",
+                pool.name
+            ),
         });
     }
     if budgets.is_empty() {
@@ -49,7 +55,10 @@ pub(crate) fn allowance(snapshot: &Snapshot, pool: &Pool, cause: Cause, now: Tim
         let allowed = u64::try_from(allowed).unwrap_or(u64::MAX);
         add(allowed, &|| {
             let percent = Disruption::DEFAULT_PERCENT;
-            format!("pool `{}` has no budgets, so that {percent} % of its {nodes} nodes are disturbed at a time", pool.name)
+            format!(
+                "pool `{}` has no budgets, so that {percent} % of its {nodes} nodes are disturbed at a time",
+                pool.name
+            )
         });
     }
     let (allowed, why) = least.unwrap_or((u64::MAX, String::new()));

@@ -89,7 +89,11 @@ impl<'a> Facts<'a> {
             return Some(format!("pod {key} is protected by {}", protection.annotation));
         }
         let Some(maker) = self.maker(pod) else {
-            let why = if pod.owner.is_some() { "its controller is of a kind that is not watched" } else { "it has no controller" };
+            let why = if pod.owner.is_some() {
+                "its controller is of a kind that is not watched"
+            } else {
+                "it has no controller"
+            };
             return Some(format!("nobody is known to make pod {key} anew: {why}"));
         };
         let together = pod.group.is_some()
@@ -104,7 +108,9 @@ impl<'a> Facts<'a> {
     fn budget_of(&self, pod: &Pod) -> Option<String> {
         let key = &pod.key;
         let selects = |budget: &&&Budget| match &budget.selector {
-            BudgetSelector::Pods(all) => all.iter().all(|requirement| rules::matches(requirement, &pod.labels)),
+            BudgetSelector::Pods(all) => {
+                all.iter().all(|requirement| rules::matches(requirement, &pod.labels))
+            }
             BudgetSelector::Nobody | BudgetSelector::Unreadable(_) => false,
         };
         let mut budgets = self.budgets.get(key.namespace.as_str()).into_iter().flatten().filter(selects);

@@ -46,7 +46,12 @@ pub fn follow(snapshot: &Snapshot, plan: &Plan, now: Timestamp) -> Followed {
             Standing::Off { why, bought } => {
                 followed.obsolete |= bought;
                 let message = format!("it stays: {why}");
-                followed.actions.push(tell(&claim.name, NoticeKind::Normal, "DisruptionCalledOff", message.clone()));
+                followed.actions.push(tell(
+                    &claim.name,
+                    NoticeKind::Normal,
+                    "DisruptionCalledOff",
+                    message.clone(),
+                ));
                 followed.actions.push(Action::SetConditions {
                     subject: Subject::Claim(claim.name.clone()),
                     conditions: vec![ConditionUpdate {
@@ -85,7 +90,11 @@ fn standing(facts: &Facts<'_>, plan: &Plan, claim: &Claim, cause: Cause) -> Stan
     }
     if buys {
         let why = "what was bought for its pods, or the room they counted on, is gone".to_owned();
-        return if cause == Cause::Underutilized { Standing::Off { why, bought: true } } else { Standing::Waits };
+        return if cause == Cause::Underutilized {
+            Standing::Off { why, bought: true }
+        } else {
+            Standing::Waits
+        };
     }
     if let Some(why) = facts.shut_budget(claim) {
         // Others of its kind may be on their way; who waits for longer pays for two nodes.
@@ -104,7 +113,8 @@ fn standing(facts: &Facts<'_>, plan: &Plan, claim: &Claim, cause: Cause) -> Stan
 fn is_open(snapshot: &Snapshot, target: &Target) -> bool {
     let node = match target {
         Target::Claim(name) => {
-            let claim = snapshot.claims.get(name).filter(|claim| claim.since(ConditionType::Initialized).is_some());
+            let claim =
+                snapshot.claims.get(name).filter(|claim| claim.since(ConditionType::Initialized).is_some());
             claim.and_then(|claim| claim.node_name.clone())
         }
         Target::Node(name) => Some(name.clone()),

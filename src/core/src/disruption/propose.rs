@@ -9,9 +9,7 @@ use poolwright_solver::Watch;
 
 use super::facts::Facts;
 use super::{allowance, drift, repack, worth};
-use crate::action::{
-    Action, ConditionStatus, ConditionType, ConditionUpdate, Notice, NoticeKind, Subject,
-};
+use crate::action::{Action, ConditionStatus, ConditionType, ConditionUpdate, Notice, NoticeKind, Subject};
 use crate::model::{Cause, Claim, ClaimName, Condition, PodKey, PoolName, Snapshot, Uid};
 use crate::plan::{MovedTo, Plan, PlanOptions, PlannedClaim, is_expected, plan};
 
@@ -75,7 +73,10 @@ pub fn propose(
 
 /// Claims that others count on: their nodes stay.
 fn targets(snapshot: &Snapshot, current: &Plan) -> BTreeSet<ClaimName> {
-    let moves = snapshot.claims.values().filter(|claim| current.moved.iter().any(|moved| moved.goes_to(&claim.name.0)));
+    let moves = snapshot
+        .claims
+        .values()
+        .filter(|claim| current.moved.iter().any(|moved| moved.goes_to(&claim.name.0)));
     let rooms = current.placements.iter().map(|placement| ClaimName(placement.target.name().to_owned()));
     if current.moved.is_empty() {
         return rooms.collect();
@@ -142,16 +143,28 @@ impl<'a> Look<'a> {
     fn required(&mut self, watch: &mut dyn Watch) -> Option<Proposal> {
         let mut wanted: Vec<(Cause, Timestamp, &Claim, String)> = Vec::new();
         for claim in self.settled() {
-            let Some(pool) = self.facts.pool(claim).filter(|pool| !pool.deleting && pool.problem.is_none()) else {
+            let Some(pool) = self.facts.pool(claim).filter(|pool| !pool.deleting && pool.problem.is_none())
+            else {
                 continue;
             };
             let drifted = drift(self.facts.snapshot, pool, claim);
             self.actions.extend(drifted_condition(claim, drifted.as_deref()));
-            let expiry = pool.disruption.expire_after.and_then(|length| claim.created.checked_add(length).ok());
+            let expiry =
+                pool.disruption.expire_after.and_then(|length| claim.created.checked_add(length).ok());
             if let Some(what) = drifted {
-                wanted.push((Cause::Drifted, claim.created, claim, format!("it is not as its pool says any more: {what}")));
+                wanted.push((
+                    Cause::Drifted,
+                    claim.created,
+                    claim,
+                    format!("it is not as its pool says any more: {what}"),
+                ));
             } else if let Some(at) = expiry.filter(|at| *at <= self.facts.now) {
-                wanted.push((Cause::Expired, claim.created, claim, format!("its time ended at {at} (expireAfter)")));
+                wanted.push((
+                    Cause::Expired,
+                    claim.created,
+                    claim,
+                    format!("its time ended at {at} (expireAfter)"),
+                ));
             }
         }
         wanted.sort_by(|a, b| (a.0, a.1, &a.2.name).cmp(&(b.0, b.1, &b.2.name)));
@@ -179,7 +192,11 @@ impl<'a> Look<'a> {
             if tried.stuck.is_empty() {
                 let saving = tried.before.saturating_sub(tried.plan.cost);
                 let leave = chosen.iter().map(|(cause, claim, what)| {
-                    leave(claim, *cause, format!("{what}; its pods go to {}", places(&tried.plan, &claim.name)))
+                    leave(
+                        claim,
+                        *cause,
+                        format!("{what}; its pods go to {}", places(&tried.plan, &claim.name)),
+                    )
                 });
                 return Some(Proposal { leave: leave.collect(), plan: tried.plan, saving });
             }
@@ -224,7 +241,11 @@ impl<'a> Look<'a> {
         let price = |claim: &Claim| claim.current_offering().price.unwrap_or_default();
         single.sort_by_key(|claim| {
             let lost = worth::lost(&self.facts, claim, price(claim));
-            (u128::from(lost) * 1000 / u128::from(price(claim).micros().max(1)), std::cmp::Reverse(price(claim)), &claim.name)
+            (
+                u128::from(lost) * 1000 / u128::from(price(claim).micros().max(1)),
+                std::cmp::Reverse(price(claim)),
+                &claim.name,
+            )
         });
         sets.extend(single.into_iter().map(|claim| vec![claim]));
         for set in sets.into_iter().take(TRIES) {
@@ -241,7 +262,8 @@ impl<'a> Look<'a> {
     /// Whether a node may be emptied to save money.
     fn may_save(&self, claim: &Claim) -> bool {
         let Some(pool) = self.facts.pool(claim) else { return false };
-        let Some(quiet) = pool.disruption.quiet_for.filter(|_| pool.disruption.moves_work && !pool.deleting) else {
+        let Some(quiet) = pool.disruption.quiet_for.filter(|_| pool.disruption.moves_work && !pool.deleting)
+        else {
             return false;
         };
         let opened = claim.since(ConditionType::Initialized);
@@ -273,17 +295,24 @@ impl<'a> Look<'a> {
             return None;
         }
         let price = |claim: &Claim| claim.current_offering().price.unwrap_or_default();
-        let lost = set.iter().map(|claim| worth::lost(&self.facts, claim, price(claim))).fold(0, u64::saturating_add);
-        let payback = set.iter().filter_map(|claim| Some(self.facts.pool(claim)?.disruption.payback)).min()?;
+        let lost = set
+            .iter()
+            .map(|claim| worth::lost(&self.facts, claim, price(claim)))
+            .fold(0, u64::saturating_add);
+        let payback =
+            set.iter().filter_map(|claim| Some(self.facts.pool(claim)?.disruption.payback)).min()?;
         if !worth::pays(tried.before, tried.plan.cost, lost, payback) {
             return None;
         }
         let saving = tried.before.saturating_sub(tried.plan.cost);
         let leave = set.iter().map(|claim| {
-            let others = if set.len() > 1 { format!(" with {} others", set.len() - 1) } else { String::new() };
+            let others =
+                if set.len() > 1 { format!(" with {} others", set.len() - 1) } else { String::new() };
             let what = format!(
                 "its work{others} costs {} $/h where it is and {} $/h elsewhere: its pods go to {}",
-                tried.before, tried.plan.cost, places(&tried.plan, &claim.name)
+                tried.before,
+                tried.plan.cost,
+                places(&tried.plan, &claim.name)
             );
             leave(claim, Cause::Underutilized, what)
         });
@@ -311,7 +340,8 @@ impl<'a> Look<'a> {
     fn attempt(&self, set: &[(&Claim, Cause)], watch: &mut dyn Watch) -> Option<Tried> {
         let plan = plan(&self.without(set), self.facts.now, self.options, watch);
         let names: BTreeSet<&ClaimName> = set.iter().map(|(claim, _)| &claim.name).collect();
-        let unmet = |plan: &Plan| -> BTreeSet<PodKey> { plan.unplaced.iter().map(|left| left.pod.clone()).collect() };
+        let unmet =
+            |plan: &Plan| -> BTreeSet<PodKey> { plan.unplaced.iter().map(|left| left.pod.clone()).collect() };
         let strands = || !unmet(&plan).is_subset(&unmet(self.current));
         let mut stuck: BTreeMap<ClaimName, String> = BTreeMap::new();
         for moved in &plan.moved {

@@ -20,7 +20,11 @@ use crate::rules;
 const MOST: usize = 400;
 
 /// Sets of nodes to empty, in the order in which that saves most for each pod moved.
-pub(super) fn steps<'a>(look: &Look<'a>, candidates: &[&'a Claim], watch: &mut dyn Watch) -> Vec<Vec<&'a Claim>> {
+pub(super) fn steps<'a>(
+    look: &Look<'a>,
+    candidates: &[&'a Claim],
+    watch: &mut dyn Watch,
+) -> Vec<Vec<&'a Claim>> {
     let price = |claim: &Claim| claim.current_offering().price.unwrap_or_default();
     let mut nodes: Vec<&Claim> = candidates.to_vec();
     nodes.sort_by_key(|claim| {
@@ -36,8 +40,11 @@ pub(super) fn steps<'a>(look: &Look<'a>, candidates: &[&'a Claim], watch: &mut d
     let quick = poolwright_solver::Options { work: 1, ..look.options.solver };
     let options = PlanOptions { keep_solves: true, baselines: false, solver: quick, ..look.options.clone() };
     let asked = plan(&look.without(&set), look.facts.now, &options, watch);
-    let stands_for: BTreeMap<&PodKey, (&PodKey, &crate::ClaimName)> =
-        asked.moved.iter().filter_map(|moved| Some((moved.stands_as.as_ref()?, (&moved.pod, &moved.from)))).collect();
+    let stands_for: BTreeMap<&PodKey, (&PodKey, &crate::ClaimName)> = asked
+        .moved
+        .iter()
+        .filter_map(|moved| Some((moved.stands_as.as_ref()?, (&moved.pod, &moved.from))))
+        .collect();
     let largest = asked.solves.iter().max_by_key(|solve| solve.pods.iter().map(Vec::len).sum::<usize>());
     let Some(largest) = largest else { return Vec::new() };
     let mut problem = largest.problem.clone();
@@ -59,9 +66,14 @@ pub(super) fn steps<'a>(look: &Look<'a>, candidates: &[&'a Claim], watch: &mut d
     let mut there: Vec<&Claim> = Vec::new();
     for claim in nodes {
         // Nodes whose pods were not asked about, all or in part, are not to be emptied by this.
-        let of_class = |pods: &Vec<(&Pod, &crate::ClaimName)>| pods.iter().filter(|(_, from)| **from == claim.name).count();
-        let pods: Vec<(u32, u32)> =
-            (0..).zip(&classes).map(|(at, pods)| (at, of_class(pods) as u32)).filter(|(_, count)| *count > 0).collect();
+        let of_class = |pods: &Vec<(&Pod, &crate::ClaimName)>| {
+            pods.iter().filter(|(_, from)| **from == claim.name).count()
+        };
+        let pods: Vec<(u32, u32)> = (0..)
+            .zip(&classes)
+            .map(|(at, pods)| (at, of_class(pods) as u32))
+            .filter(|(_, count)| *count > 0)
+            .collect();
         let asked: u32 = pods.iter().map(|(_, count)| count).sum();
         if asked == 0 || asked as usize != look.facts.work(claim).count() {
             continue;
@@ -83,7 +95,12 @@ pub(super) fn steps<'a>(look: &Look<'a>, candidates: &[&'a Claim], watch: &mut d
 }
 
 /// A claim's node as the solver sees it.
-fn existing(look: &Look<'_>, claim: &Claim, problem: &Problem, pods: Vec<(u32, u32)>) -> Option<ExistingNode> {
+fn existing(
+    look: &Look<'_>,
+    claim: &Claim,
+    problem: &Problem,
+    pods: Vec<(u32, u32)>,
+) -> Option<ExistingNode> {
     let node = look.facts.node(claim)?;
     let price = claim.current_offering().price?;
     let on_node = look.facts.snapshot.pods.on_node(&node.name)?;
@@ -124,9 +141,10 @@ fn put_back(
         let Some((example, _)) = pods.first() else { continue };
         for (index, claim) in there.iter().enumerate() {
             let Some(node) = look.facts.node(claim) else { continue };
-            let is_there = existing[first + index].removal.as_ref().is_some_and(|removal| {
-                removal.pods.iter().any(|(class, _)| *class as usize == at)
-            });
+            let is_there = existing[first + index]
+                .removal
+                .as_ref()
+                .is_some_and(|removal| removal.pods.iter().any(|(class, _)| *class as usize == at));
             if is_there || rules::admits(&example.spec, &node.labels, &node.taints).is_ok() {
                 class.existing.push((first + index) as u32);
             }

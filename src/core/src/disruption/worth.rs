@@ -40,8 +40,9 @@ fn permille(requests: &ResourceList, total: &ResourceList) -> u64 {
         let (part, all) = (requests.get(name), total.get(name));
         (all > 0).then(|| u64::try_from(u128::from(part) * 1000 / u128::from(all)).unwrap_or(1000).min(1000))
     };
-    of(ResourceName::NVIDIA_GPU)
-        .unwrap_or_else(|| [ResourceName::CPU, ResourceName::MEMORY].into_iter().filter_map(of).max().unwrap_or(0))
+    of(ResourceName::NVIDIA_GPU).unwrap_or_else(|| {
+        [ResourceName::CPU, ResourceName::MEMORY].into_iter().filter_map(of).max().unwrap_or(0)
+    })
 }
 
 /// Whether a move pays that makes nodes of one price nodes of another, loses so many micro-dollars and is to earn them back in
@@ -76,7 +77,8 @@ mod tests {
 
     #[test]
     fn a_pod_has_the_part_of_a_node_that_its_gpus_are_of_all() {
-        let list = |cpu, gpus| ResourceList::new().with(ResourceName::CPU, cpu).with(ResourceName::NVIDIA_GPU, gpus);
+        let list =
+            |cpu, gpus| ResourceList::new().with(ResourceName::CPU, cpu).with(ResourceName::NVIDIA_GPU, gpus);
         assert_eq!(permille(&list(500, 2), &list(1000, 8)), 250);
         assert_eq!(permille(&list(500, 0), &list(1000, 8)), 0);
         assert_eq!(permille(&list(500, 0), &list(1000, 0)), 500);

@@ -20,8 +20,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::action::{Action, ConditionStatus, ConditionType, ConditionUpdate, Notice, NoticeKind, Subject};
 use crate::model::{Claim, ClaimName, Node, Pod, PodKey, PodPhase, PodRole, PoolName, Snapshot};
-use crate::plan::{ExpectedPods, Moving};
 use crate::plan::earlier;
+use crate::plan::{ExpectedPods, Moving};
 
 /// How long to wait before an order is repeated whose outcome is not recorded.
 const REPEAT: SignedDuration = SignedDuration::from_secs(5);

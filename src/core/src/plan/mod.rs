@@ -35,20 +35,20 @@ mod volumes;
 mod wishes;
 mod words;
 
-pub use demand_source::{ExpectedPods, expected};
-pub(crate) use moving::{Moving, moving};
 pub use demand_source::is_expected;
 pub(crate) use demand_source::kept_until;
+pub use demand_source::{ExpectedPods, expected};
 pub use gpus::Sharing;
 pub(crate) use groups::incomplete as incomplete_gangs;
 pub use memory::Memory;
+pub(crate) use moving::{Moving, moving};
 pub use relaxed::{Preferences, RelaxedPreference, RelaxedReason};
-pub(crate) use room::labels_of_claim;
 pub use risk::SpotRisk;
+pub(crate) use room::labels_of_claim;
 pub use rulings::{Candidacy, Ruling, rulings};
 pub use types::{
-    Baselines, Commitment, CommitmentUse, Counts, Placement, Plan, PlannedClaim, PlannedGpu, PlannedInstance,
-    Moved, MovedTo, PlannedShare, PoolFindings, Solve, Target, UnplacedPod, UnplacedReason,
+    Baselines, Commitment, CommitmentUse, Counts, Moved, MovedTo, Placement, Plan, PlannedClaim, PlannedGpu,
+    PlannedInstance, PlannedShare, PoolFindings, Solve, Target, UnplacedPod, UnplacedReason,
 };
 
 pub(crate) use profiles::Ruler;

@@ -19,7 +19,8 @@ fn running(name: &str, kind: &str, price: &str, size: ResourceList) -> (Claim, N
     let offerings =
         vec![RankedOffering { offering: id(kind, "a"), price: Some(usd(price)), allocatable: size.clone() }];
     let named = Claim { name: ClaimName(name.into()), uid: Uid(format!("uid-{name}")), offerings, ..claim() };
-    let claim = true_since(true_since(launched(named), ConditionType::Launched, 10), ConditionType::Registered, 20);
+    let claim =
+        true_since(true_since(launched(named), ConditionType::Launched, 10), ConditionType::Registered, 20);
     let claim = true_since(claim, ConditionType::Initialized, 30);
     let claim = Claim { node_name: Some(name.into()), planned_pods: vec![], ..claim };
     let node = Node { provider_id: Some(format!("kwok://{name}")), ..node(name, size) };
@@ -46,7 +47,10 @@ fn replica(name: &str) -> Pod {
 
 fn moving_pool() -> Pool {
     let disruption = Disruption { moves_work: true, ..Disruption::default() };
-    Pool { disruption: Disruption { budgets: vec![budget(Share::Percent(100))], ..disruption }, ..pool("gpu") }
+    Pool {
+        disruption: Disruption { budgets: vec![budget(Share::Percent(100))], ..disruption },
+        ..pool("gpu")
+    }
 }
 
 fn budget(nodes: Share) -> NodeBudget {
@@ -147,7 +151,9 @@ fn a_large_node_for_one_small_pod_is_replaced_by_a_small_one_which_is_open_befor
     assert_eq!(plan.claims, [], "nothing is bought twice");
     assert_eq!((retires(&actions), called_off(&actions)), (vec![], None), "the new node is on its way");
     let closed = decide(&begun, at(NOW + 1)).actions;
-    assert!(closed.contains(&Action::SetTaints { node: "big".into(), taints: vec![taint(DISRUPTED_TAINT, "")] }));
+    assert!(
+        closed.contains(&Action::SetTaints { node: "big".into(), taints: vec![taint(DISRUPTED_TAINT, "")] })
+    );
 
     let (_, actions) = followed(&opened(&begun, &new));
     assert_eq!(retires(&actions), ["big"]);
@@ -163,12 +169,14 @@ fn the_room_of_successors_is_theirs_until_they_come() {
     let other = planned_at(&with(ready.clone(), [pod("other", requests(2, 4, 1))]), NOW + 62);
     assert_eq!(bought(&other), ["g5.xlarge: other"]);
     // It is neither opened to others nor given back as empty, however long the drain takes.
-    let mut waiting = with(ready.clone(), [true_since((*ready.claims[&new]).clone(), ConditionType::Empty, NOW + 60)]);
+    let mut waiting =
+        with(ready.clone(), [true_since((*ready.claims[&new]).clone(), ConditionType::Empty, NOW + 60)]);
     let decision = decide(&waiting, at(NOW + 7200));
     assert!(!decision.actions.iter().any(|action| matches!(action, Action::DeleteClaim { .. })));
     // The pod that is made in its place goes there.
     let drained = Pod { deleting_since: Some(at(NOW + 90)), ..bound(replica("a"), "big") };
-    let deleted = Claim { deleting_since: Some(at(NOW + 70)), ..(*waiting.claims[&ClaimName("big".into())]).clone() };
+    let deleted =
+        Claim { deleting_since: Some(at(NOW + 70)), ..(*waiting.claims[&ClaimName("big".into())]).clone() };
     waiting = with(with(waiting, [deleted]), [drained, replica("b")]);
     let plan = planned_at(&waiting, NOW + 91);
     assert_eq!(plan.nominations[&key("b")].1, new.0);
@@ -277,7 +285,8 @@ fn a_move_is_called_off_when_what_was_bought_for_it_is_lost() {
 fn a_move_is_called_off_when_a_pod_there_becomes_protected() {
     let snapshot = cluster_of(moving_pool(), vec![large("big")], &[("a", "big")]);
     let begun = begun(&snapshot, &proposed(&snapshot).unwrap());
-    let protection = Some(Protection { annotation: "poolwright.dev/do-not-disrupt=true".into(), until: None });
+    let protection =
+        Some(Protection { annotation: "poolwright.dev/do-not-disrupt=true".into(), until: None });
     let ending = Ending { protection, ..Ending::default() };
     let (_, actions) = followed(&with(begun, [Pod { ending, ..bound(replica("a"), "big") }]));
     assert_eq!(
@@ -358,8 +367,10 @@ fn a_node_that_drifted_is_replaced_also_where_work_is_not_moved_for_money() {
     let proposal = outlook.proposal.unwrap();
     assert_eq!(leaving(&proposal), [("s", "Drifted")]);
     assert_eq!(bought(&proposal.plan), ["g6.xlarge: ReplicaSet:web#0"], "dearer, but as the pool says");
-    let noticed = outlook.actions.iter().any(|action| matches!(action, Action::SetConditions { conditions, .. }
-        if conditions[0].kind == ConditionType::Drifted && conditions[0].status == ConditionStatus::True));
+    let noticed = outlook.actions.iter().any(|action| {
+        matches!(action, Action::SetConditions { conditions, .. }
+        if conditions[0].kind == ConditionType::Drifted && conditions[0].status == ConditionStatus::True)
+    });
     assert!(noticed);
     // What was bought for it is lost: that is bought again, for it must go.
     let mut begun = begun(&snapshot, &proposal);
@@ -371,7 +382,8 @@ fn a_node_that_drifted_is_replaced_also_where_work_is_not_moved_for_money() {
 
 #[test]
 fn a_node_that_is_too_old_is_replaced_by_one_of_its_kind() {
-    let disruption = Disruption { expire_after: Some(SignedDuration::from_mins(60)), ..Disruption::default() };
+    let disruption =
+        Disruption { expire_after: Some(SignedDuration::from_mins(60)), ..Disruption::default() };
     let snapshot = cluster_of(Pool { disruption, ..pool("gpu") }, vec![small("s")], &[("a", "s")]);
     assert_eq!(looked_at(&snapshot, 3599).proposal, None);
     let proposal = looked_at(&snapshot, 3600).proposal.unwrap();
