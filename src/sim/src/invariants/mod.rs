@@ -5,6 +5,7 @@ mod bought_for_somebody;
 mod claims_outlive;
 mod claims_say_why;
 mod departures;
+mod disruption_budgets;
 mod empty_goes;
 mod known_prices;
 mod leaks;
@@ -67,7 +68,7 @@ pub struct Scene<'a> {
 type Rule = (&'static str, fn(&Scene<'_>, &mut Memory) -> Option<String>);
 
 /// What is looked at after every change.
-const RULES: [Rule; 10] = [
+const RULES: [Rule; 11] = [
     (one_instance::RULE, one_instance::check),
     (leaks::RULE, leaks::check),
     (claims_outlive::RULE, claims_outlive::check),
@@ -77,6 +78,7 @@ const RULES: [Rule; 10] = [
     (claims_say_why::BOUGHT, claims_say_why::bought),
     (bought_for_somebody::RULE, bought_for_somebody::check),
     (no_oscillation::RULE, no_oscillation::check),
+    (disruption_budgets::RULE, disruption_budgets::check),
     (rest::RULE, rest::check),
 ];
 

@@ -1,0 +1,247 @@
+//! What nodes cost that were bought for pods as they came, in the order of a trace's list and some at a time, and what is left of
+//! that when work is moved: `cargo run --release -p poolwright-cli --example online -- fixtures/traces/openb_pod_list_gpuspec33.csv 100`.
+//!
+//! Everything stands still between two batches, nothing ever ends, and each pod is one of a ReplicaSet of its own. Moves are made as
+//! the controller makes them, one proposal after the other under the budgets of a pool that says nothing, and each is over at once.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Instant;
+use std::{env, fs};
+
+use jiff::{SignedDuration, Timestamp};
+use poolwright_catalog::{CapacityType, Catalogue, UsdPerHour, builtin, labels};
+use poolwright_cli::trace::{GpuMap, read};
+use poolwright_core::disruption::propose;
+use poolwright_core::plan::{MovedTo, Plan, PlanOptions, PlannedClaim, plan};
+use poolwright_core::{
+    Claim, ClaimName, Condition, ConditionStatus, ConditionType, Deadlines, Disruption, Launched, Node,
+    NodeClassRef, Pod, PodKey, PodPhase, Pool, PoolLimits, PoolName, Snapshot, Uid, Workload,
+};
+use poolwright_solver::NeverStop;
+
+const START: Timestamp = Timestamp::UNIX_EPOCH;
+
+fn main() {
+    let mut arguments = env::args().skip(1);
+    let file = arguments.next().expect("which trace");
+    let text = fs::read_to_string(&file).expect("the trace can be read");
+    let trace = read(&file, &text, &GpuMap::builtin()).map_err(|_| "it is no trace").expect("a trace");
+    let at_a_time: usize = arguments.next().map_or(100, |number| number.parse().expect("how many at a time"));
+    let catalogue = builtin().filtered(|kind, offering| {
+        kind.provider.as_str() == "aws" && offering.id.capacity_type == CapacityType::OnDemand
+    });
+    let mut world = World::new(catalogue);
+    for (number, pod) in trace.pods.iter().enumerate() {
+        world.wanted.push(waiting(number, pod.spec()));
+    }
+    let whole = world.at_once();
+    println!("{} pods, all at once: {} $/h, bound {} $/h", trace.pods.len(), whole.cost, whole.bound);
+    let began = Instant::now();
+    let all = std::mem::take(&mut world.wanted);
+    for batch in all.chunks(at_a_time) {
+        world.come(batch);
+    }
+    let took = began.elapsed().as_secs_f64();
+    let (nodes, cost) = (world.snapshot.claims.len(), world.cost());
+    println!("{at_a_time} at a time: {cost} $/h on {nodes} nodes, {}, {took:.0} s", above(cost, whole.bound));
+    let began = Instant::now();
+    let (mut moves, mut evictions, mut gone) = (0, 0, 0);
+    world.now += SignedDuration::from_hours(1);
+    while let Some((evicted, left)) = world.step() {
+        (moves, evictions, gone) = (moves + 1, evictions + evicted, gone + left);
+        if moves % 20 == 0 {
+            let (cost, took) = (world.cost(), began.elapsed().as_secs_f64());
+            println!(
+                "  {moves} moves, {evictions} evictions, {gone} nodes: {cost} $/h, {}, {took:.0} s",
+                above(cost, whole.bound)
+            );
+        }
+    }
+    let (nodes, cost, took) = (world.snapshot.claims.len(), world.cost(), began.elapsed().as_secs_f64());
+    println!(
+        "moved: {cost} $/h on {nodes} nodes, {}, {moves} moves, {evictions} evictions, {gone} nodes emptied, {took:.0} s",
+        above(cost, whole.bound)
+    );
+}
+
+fn above(cost: UsdPerHour, bound: UsdPerHour) -> String {
+    format!("{:.2} % above the bound", (cost.as_f64() / bound.as_f64() - 1.0) * 100.0)
+}
+
+fn waiting(number: usize, spec: poolwright_core::PodSpec) -> Pod {
+    let name = format!("pod-{number:05}");
+    let owner = Some(Uid(format!("set-{number:05}")));
+    let phase = PodPhase::Unschedulable { since: START, message: String::new() };
+    Pod { owner, phase, created: START, ..Pod::waiting(PodKey::new("default", name), spec) }
+}
+
+struct World {
+    snapshot: Snapshot,
+    wanted: Vec<Pod>,
+    options: PlanOptions,
+    now: Timestamp,
+}
+
+impl World {
+    fn new(catalogue: Catalogue) -> Self {
+        let node_class = NodeClassRef {
+            group: "poolwright.dev".to_owned(),
+            kind: "KwokNodeClass".to_owned(),
+            name: "aws".to_owned(),
+        };
+        // What is lost by a move is not asked here: what is compared is where moves lead.
+        let disruption = Disruption {
+            moves_work: true,
+            quiet_for: Some(SignedDuration::ZERO),
+            payback: SignedDuration::from_hours(24),
+            ..Disruption::default()
+        };
+        let pool = Pool {
+            name: PoolName("gpu".to_owned()),
+            uid: Uid("gpu".to_owned()),
+            labels: BTreeMap::new(),
+            annotations: BTreeMap::new(),
+            taints: Vec::new(),
+            startup_taints: Vec::new(),
+            requirements: Vec::new(),
+            node_class: node_class.clone(),
+            weight: 1,
+            limits: PoolLimits::default(),
+            allow_unknown_price: [].into(),
+            scale_to_zero_after: None,
+            disruption,
+            deadlines: Deadlines::default(),
+            deleting: false,
+            problem: None,
+        };
+        let mut snapshot = Snapshot::default();
+        snapshot.catalogues.insert(node_class, Ok(Arc::new(catalogue)));
+        snapshot.pools.insert(pool.name.clone(), Arc::new(pool));
+        let options = PlanOptions { baselines: false, ..PlanOptions::default() };
+        Self { snapshot, wanted: Vec::new(), options, now: START }
+    }
+
+    fn cost(&self) -> UsdPerHour {
+        self.snapshot.claims.values().filter_map(|claim| claim.current_offering().price).sum()
+    }
+
+    fn plan(&self) -> Plan {
+        plan(&self.snapshot, self.now, &self.options, &mut NeverStop)
+    }
+
+    /// A plan for all of them.
+    fn at_once(&self) -> Plan {
+        let mut snapshot = self.snapshot.clone();
+        for pod in &self.wanted {
+            snapshot.pods.insert(pod.key.clone(), Arc::new(pod.clone()));
+        }
+        plan(&snapshot, self.now, &self.options, &mut NeverStop)
+    }
+
+    /// Pods come, and what is planned for them is done.
+    fn come(&mut self, pods: &[Pod]) {
+        self.now += SignedDuration::from_mins(1);
+        for pod in pods {
+            let uid = pod.owner.clone().expect("each has one");
+            let key = PodKey::new("default", uid.0.clone());
+            let kind = "ReplicaSet".to_owned();
+            let set = Workload { kind, key, uid, owner: None, total: 1, wanted: 1, made: 1, selector: None };
+            self.snapshot.workloads.insert((set.kind.clone(), set.key.clone()), Arc::new(set));
+            self.snapshot.pods.insert(pod.key.clone(), Arc::new(pod.clone()));
+        }
+        let plan = self.plan();
+        assert!(plan.refused.is_empty() && plan.unplaced.is_empty(), "{:?}", plan.unplaced.first());
+        for claim in &plan.claims {
+            self.open(claim);
+            for pod in &claim.planned_pods {
+                self.bind(pod, &claim.name.0);
+            }
+        }
+        for placement in &plan.placements {
+            self.bind(&placement.pod, placement.target.name());
+        }
+    }
+
+    fn bind(&mut self, pod: &PodKey, node: &str) {
+        let phase = PodPhase::Bound { node: node.to_owned() };
+        let pod = Pod { phase, ..self.snapshot.pods[pod].as_ref().clone() };
+        self.snapshot.pods.insert(pod.key.clone(), Arc::new(pod));
+    }
+
+    /// Its node is there and open.
+    fn open(&mut self, planned: &PlannedClaim) {
+        let id = planned.offerings[0].offering.clone();
+        let name = planned.name.0.clone();
+        let mut of_node = match &self.snapshot.catalogues[&planned.node_class] {
+            Ok(catalogue) => {
+                catalogue.offering(&id).map(|one| catalogue.node_labels(one)).unwrap_or_default()
+            }
+            Err(_) => BTreeMap::new(),
+        };
+        of_node.insert(labels::HOSTNAME.to_owned(), name.clone());
+        let provider_id = format!("online://{name}");
+        let node = Node {
+            name: name.clone(),
+            provider_id: Some(provider_id.clone()),
+            labels: of_node,
+            taints: Vec::new(),
+            allocatable: planned.offerings[0].allocatable.clone(),
+            ready: true,
+            cordoned: false,
+            gated: false,
+            kept: false,
+            deleting_since: None,
+        };
+        let opened = Condition {
+            status: ConditionStatus::True,
+            since: self.now,
+            reason: String::new(),
+            message: String::new(),
+        };
+        let claim = Claim {
+            name: ClaimName(name.clone()),
+            uid: Uid(name.clone()),
+            pool: planned.pool.clone(),
+            node_class: planned.node_class.clone(),
+            offerings: planned.offerings.clone(),
+            labels: planned.labels.clone(),
+            annotations: planned.annotations.clone(),
+            taints: Vec::new(),
+            startup_taints: Vec::new(),
+            planned_pods: Vec::new(),
+            reason: planned.reason.clone(),
+            kept: false,
+            bought_again: false,
+            deadlines: planned.deadlines,
+            created: self.now,
+            deleting_since: None,
+            launched: Some(Launched { provider_id, offering: id }),
+            node_name: Some(name.clone()),
+            conditions: [(ConditionType::Initialized, opened)].into(),
+        };
+        self.snapshot.claims.insert(claim.name.clone(), Arc::new(claim));
+        self.snapshot.nodes.insert(name, Arc::new(node));
+    }
+
+    /// The next proposal, done; how many pods were evicted and how many nodes went.
+    fn step(&mut self) -> Option<(usize, usize)> {
+        let current = self.plan();
+        let found = propose(&self.snapshot, &current, self.now, &self.options, &mut NeverStop).proposal?;
+        for claim in &found.plan.claims {
+            self.open(claim);
+        }
+        for moved in &found.plan.moved {
+            match &moved.to {
+                MovedTo::Room(target) => self.bind(&moved.pod, target.name()),
+                MovedTo::New(name) => self.bind(&moved.pod, &name.0),
+                MovedTo::Nowhere(_) | MovedTo::NotMade => unreachable!("such a proposal is none"),
+            }
+        }
+        for leave in &found.leave {
+            self.snapshot.claims.remove(&leave.claim);
+            self.snapshot.nodes.remove(&leave.claim.0);
+        }
+        Some((found.plan.moved.len(), found.leave.len()))
+    }
+}

@@ -1,0 +1,56 @@
+//! No more nodes that are well are emptied at a time than their pool allows.
+
+use poolwright_api::NodeClaim;
+use poolwright_api::names::NODEPOOL_LABEL;
+use poolwright_core::{Cause, NodeBudget, Share};
+
+use super::{Memory, Scene};
+
+pub(super) const RULE: &str =
+    "no more nodes that are well are emptied at a time than a budget of their pool allows";
+
+pub(super) fn check(scene: &Scene<'_>, _: &mut Memory) -> Option<String> {
+    scene.cluster.view().pools.values().find_map(|pool| {
+        let of_pool = |claim: &&NodeClaim| {
+            let labels = claim.metadata.labels.as_ref();
+            labels.and_then(|labels| labels.get(NODEPOOL_LABEL)) == Some(&pool.name.0)
+        };
+        let causes: Vec<Cause> = scene.cluster.claims.values().filter(of_pool).filter_map(leaves).collect();
+        pool.disruption.budgets.iter().find_map(|budget| beyond(&causes, budget)).map(|(leave, most)| {
+            format!("{leave} nodes of pool {} are emptied at a time, and {most} may be", pool.name)
+        })
+    })
+}
+
+/// How many are emptied, and how many may be; of budgets that are a number and always in force.
+fn beyond(causes: &[Cause], budget: &NodeBudget) -> Option<(u64, u64)> {
+    let (Share::Count(most), None) = (budget.nodes, &budget.window) else { return None };
+    let concerned = |cause: &&Cause| budget.causes.is_empty() || budget.causes.contains(cause);
+    let leave = causes.iter().filter(concerned).count() as u64;
+    (leave > most).then_some((leave, most))
+}
+
+/// Why the claim's node is emptied, if it is well.
+fn leaves(claim: &NodeClaim) -> Option<Cause> {
+    let mut conditions = claim.status.iter().flat_map(|status| &status.conditions);
+    let disrupting = conditions.find(|one| one.type_ == "Disrupting" && one.status == "True")?;
+    Cause::named(&disrupting.reason).filter(|cause| *cause != Cause::Empty)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nodes_beyond_a_budget_are_seen_if_it_is_about_their_cause() {
+        let budget = |causes: &[Cause]| NodeBudget {
+            nodes: Share::Count(1),
+            causes: causes.iter().copied().collect(),
+            window: None,
+        };
+        let two = [Cause::Drifted, Cause::Expired];
+        assert_eq!(beyond(&two, &budget(&[])), Some((2, 1)));
+        assert_eq!(beyond(&two, &budget(&[Cause::Drifted])), None);
+        assert_eq!(beyond(&two[..1], &budget(&[])), None);
+    }
+}
