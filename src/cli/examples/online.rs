@@ -4,6 +4,8 @@
 //! Everything stands still between two batches, nothing ever ends, and each pod is one of a ReplicaSet of its own. Moves are made as
 //! the controller makes them, one proposal after the other under the budgets of a pool that says nothing, and each is over at once.
 
+#![expect(clippy::disallowed_methods, reason = "how long it takes is a part of what it tells")]
+
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Instant;
