@@ -13,7 +13,7 @@ pub struct Disruption {
     /// Whether work is moved so that the same work costs less.
     #[serde(default)]
     pub consolidation_policy: ConsolidationPolicy,
-    /// For how long no pod may have come to a node or left it before its work is moved: a duration such as `5m`, or `Never`.
+    /// How old the newest pod of a node must be before its work is moved: a duration such as `5m`, or `Never`.
     #[serde(default = "five_minutes")]
     pub consolidate_after: ExpiryText,
     /// Within which time a move must have earned back what it costs: work that is lost and done again, the time that pods take to

@@ -120,7 +120,9 @@ impl World {
         let mut snapshot = Snapshot::default();
         snapshot.catalogues.insert(node_class, Ok(Arc::new(catalogue)));
         snapshot.pools.insert(pool.name.clone(), Arc::new(pool));
-        let options = PlanOptions { baselines: false, ..PlanOptions::default() };
+        // A few seconds of each look are enough: there are hundreds.
+        let solver = poolwright_solver::Options { work: 1_000_000, ..poolwright_solver::Options::default() };
+        let options = PlanOptions { baselines: false, solver, ..PlanOptions::default() };
         Self { snapshot, wanted: Vec::new(), options, now: START }
     }
 

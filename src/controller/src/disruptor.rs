@@ -20,6 +20,8 @@ use crate::planner::Planner;
 const CHANGED: Duration = Duration::from_secs(10);
 /// How soon to look again when nothing has: time passes, schedules begin and end, prices move.
 const UNCHANGED: Duration = Duration::from_mins(1);
+/// However overdue a look is, because pods wait, no plan is made sooner for it.
+const SOONEST: Duration = Duration::from_secs(5);
 /// How long a look may take: pods that come meanwhile wait for it.
 const LIMIT: Duration = Duration::from_secs(3);
 
@@ -52,8 +54,7 @@ impl Disruptor {
         let pause = if changed { CHANGED } else { UNCHANGED };
         let since =
             last.as_ref().map_or(Duration::ZERO, |last| planner.clock.monotonic().saturating_sub(last.at));
-        let pause = SignedDuration::try_from(pause.saturating_sub(since).max(Duration::from_secs(1)))
-            .unwrap_or_default();
+        let pause = SignedDuration::try_from(pause.saturating_sub(since).max(SOONEST)).unwrap_or_default();
         awaited.then(|| planner.clock.now().checked_add(pause).unwrap_or(Timestamp::MAX))
     }
 

@@ -201,12 +201,7 @@ impl<K: Kind> Intake<K> {
             watcher::Event::Init => self.listing.clear(),
             watcher::Event::InitApply(object) => {
                 let uid = object.uid().unwrap_or_default();
-                let mut buried = false;
-                world.change(|state| {
-                    buried = state.fence.is_buried(&uid);
-                    Change::None
-                });
-                if buried {
+                if world.is_buried(&uid) {
                     return;
                 }
                 let model = self.read(&object).or_else(|| {

@@ -148,6 +148,11 @@ impl World {
         });
     }
 
+    /// Whether the API server itself has said that an object is gone, whatever a list still has.
+    pub fn is_buried(&self, uid: &str) -> bool {
+        self.lock().fence.is_buried(uid)
+    }
+
     /// The API server answered an update with this node.
     pub fn node_seen(&self, object: &k8s::Node) {
         let Ok(node) = convert::node(object) else { return };

@@ -54,7 +54,8 @@ pub(crate) fn convert(from: &api::NodePool) -> (Pool, Vec<(&'static str, Problem
     };
     let disruption = disruption(from).unwrap_or_else(|problem| {
         problems.push(("InvalidDuration", problem));
-        Disruption::default()
+        // Nobody knows what it allows.
+        Disruption { kept: true, ..Disruption::default() }
     });
     let pool = Pool {
         name: PoolName(meta.name.clone().unwrap_or_default()),

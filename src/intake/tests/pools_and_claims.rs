@@ -5,8 +5,8 @@ use poolwright_api::{self as api, names};
 use poolwright_catalog::{CapacityType, InstanceTypeName, OfferingId, ResourceList, UsdPerHour, Zone};
 use poolwright_core::plan::PlannedClaim;
 use poolwright_core::{
-    ClaimName, ConditionType, Deadlines, Effect, NodeClassRef, Operator, PodKey, PoolName, RankedOffering,
-    Taint, Uid,
+    Cause, ClaimName, ConditionType, Deadlines, Disruption, Effect, NodeClassRef, Operator, PodKey, PoolName,
+    RankedOffering, Share, Taint, Uid, Window,
 };
 use poolwright_intake::{claim_object, node_claim, node_pool, offering_ref};
 use serde_json::{Value, json};
@@ -82,6 +82,33 @@ fn what_is_wrong_with_a_pool_becomes_its_problem_and_no_error() {
 #[test]
 fn an_idle_node_that_never_goes_has_no_time_to_go() {
     assert_eq!(pool(json!({"scaleToZero": {"after": "Never"}})).scale_to_zero_after, None);
+}
+
+#[test]
+fn what_a_pool_says_of_disruption_is_read_and_a_budget_that_makes_no_sense_allows_nothing() {
+    assert_eq!(pool(json!({})).disruption, Disruption::default());
+    let read = |disruption: serde_json::Value| pool(json!({ "disruption": disruption })).disruption;
+    let all = read(json!({"consolidationPolicy": "WhenEmptyOrUnderutilized", "consolidateAfter": "Never",
+        "paybackWithin": "3h", "budgets": [{"nodes": "20%", "reasons": ["Drifted"]}]}));
+    assert_eq!((all.moves_work, all.quiet_for), (true, None));
+    assert_eq!(all.payback, SignedDuration::from_hours(3));
+    assert_eq!((all.budgets[0].nodes, all.budgets[0].allows(10)), (Share::Percent(20), 2));
+    assert_eq!(all.budgets[0].causes, [Cause::Drifted].into());
+    let wrong = |budget: serde_json::Value| {
+        let budget = read(json!({ "budgets": [budget] })).budgets.remove(0);
+        assert_eq!(budget.allows(100), 0);
+        let Some(Window::Unreadable(why)) = budget.window else { panic!("{:?}", budget.window) };
+        why
+    };
+    let why = wrong(json!({"nodes": "5", "schedule": "often", "duration": "1h"}));
+    assert!(why.starts_with("spec.disruption.budgets[0].schedule: `often` is no schedule"), "{why}");
+    let why = wrong(json!({"nodes": "5", "schedule": "@daily", "duration": "1h", "timeZone": "Mars/Phobos"}));
+    assert!(why.contains("`Mars/Phobos` is not the name of a time zone"), "{why}");
+    assert!(wrong(json!({"nodes": "many"})).contains("budgets[0].nodes: `many`"));
+    assert!(wrong(json!({"nodes": "5", "schedule": "@daily"})).contains("or neither"));
+    let unclear = pool(json!({"disruption": {"paybackWithin": "soon"}}));
+    assert!(unclear.disruption.kept, "nobody knows what it allows");
+    assert!(unclear.problem.unwrap().message.contains("spec.disruption.paybackWithin: `soon`"));
 }
 
 fn planned() -> PlannedClaim {

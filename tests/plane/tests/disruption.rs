@@ -31,6 +31,13 @@ async fn remove(cluster: &Cluster, namespace: &str, name: &str) {
     deployments.delete(name, &DeleteParams::default()).await.unwrap();
 }
 
+/// Gives the nodes of a pool another label.
+async fn relabel(cluster: &Cluster, pool: &str) {
+    let pools: Api<NodePool> = Api::all(cluster.client.clone());
+    let change = Patch::Merge(json!({"spec": {"template": {"metadata": {"labels": {"generation": "two"}}}}}));
+    pools.patch(pool, &PatchParams::default(), &change).await.unwrap();
+}
+
 fn node_of(pod: &Pod) -> Option<String> {
     pod.spec.as_ref().and_then(|spec| spec.node_name.clone())
 }
@@ -106,9 +113,7 @@ async fn nodes_of_a_pool_that_changes_are_replaced_one_after_the_other_while_the
         "spec": {"minAvailable": 1, "selector": {"matchLabels": {"app": "served"}}}});
     cluster.apply(&namespace, &[budget, deployment("served", &name, 2, 1)]).await.unwrap();
     cluster.wait_running(&namespace, 2).await.unwrap();
-    let pools: Api<NodePool> = Api::all(cluster.client.clone());
-    let change = Patch::Merge(json!({"spec": {"template": {"metadata": {"labels": {"generation": "two"}}}}}));
-    pools.patch(&name, &PatchParams::default(), &change).await.unwrap();
+    relabel(&cluster, &name).await;
     let old: Vec<String> = cluster.claims(&name).await.unwrap().iter().map(ResourceExt::name_any).collect();
     assert_eq!(old.len(), 2);
     let mut most = 0;
@@ -146,9 +151,7 @@ async fn a_node_that_should_be_replaced_stays_for_a_protected_pod_and_says_so() 
     cluster.apply(&namespace, &[guarded]).await.unwrap();
     cluster.wait_running(&namespace, 1).await.unwrap();
     let claim = the_claim(&cluster, &name).await;
-    let pools: Api<NodePool> = Api::all(cluster.client.clone());
-    let change = Patch::Merge(json!({"spec": {"template": {"metadata": {"labels": {"generation": "two"}}}}}));
-    pools.patch(&name, &PatchParams::default(), &change).await.unwrap();
+    relabel(&cluster, &name).await;
     let said = cluster.wait_said("NodeClaim", &claim.name_any(), "DisruptionBlocked").await.unwrap();
     assert!(said.contains("is protected by poolwright.dev/do-not-disrupt=true"), "{said}");
     let drifted = wait_for("the claim to say that it drifted", WITHIN, async || {

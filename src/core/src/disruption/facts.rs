@@ -9,6 +9,12 @@ use crate::model::{
 };
 use crate::rules;
 
+/// The kind of object whose annotation keeps a node as it is, if one does.
+pub(crate) fn kept_by(claim: &Claim, node: &Node, pool: &Pool) -> Option<&'static str> {
+    let kept = [(claim.kept, "NodeClaim"), (node.kept, "Node"), (pool.disruption.kept, "NodePool")];
+    kept.into_iter().find_map(|(kept, kind)| kept.then_some(kind))
+}
+
 /// What is asked of the snapshot for many nodes.
 pub(super) struct Facts<'a> {
     pub snapshot: &'a Snapshot,
@@ -62,8 +68,7 @@ impl<'a> Facts<'a> {
             return Some(format!("its pool `{}` is gone", claim.pool));
         };
         let Some(node) = self.node(claim) else { return Some("its node is not there".to_owned()) };
-        let kept = [(claim.kept, "NodeClaim"), (node.kept, "Node"), (pool.disruption.kept, "NodePool")];
-        if let Some((_, kind)) = kept.into_iter().find(|(kept, _)| *kept) {
+        if let Some(kind) = kept_by(claim, node, pool) {
             return Some(format!("the annotation poolwright.dev/do-not-disrupt of its {kind} keeps it"));
         }
         if cause == Cause::Underutilized && !pool.disruption.moves_work {

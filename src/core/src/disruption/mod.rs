@@ -19,5 +19,6 @@ mod worth;
 
 pub(crate) use allowance::allowance;
 pub use drift::drift;
+pub(crate) use facts::kept_by;
 pub use follow::{Followed, follow};
 pub use propose::{Leave, Outlook, Proposal, propose};

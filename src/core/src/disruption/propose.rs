@@ -10,7 +10,7 @@ use poolwright_solver::Watch;
 use super::facts::Facts;
 use super::{allowance, drift, repack, worth};
 use crate::action::{Action, ConditionStatus, ConditionType, ConditionUpdate, Notice, NoticeKind, Subject};
-use crate::model::{Cause, Claim, ClaimName, Condition, PodKey, PoolName, Snapshot, Uid};
+use crate::model::{Cause, Claim, ClaimName, Condition, PodKey, PoolName, Snapshot, Uid, Window};
 use crate::plan::{MovedTo, Plan, PlanOptions, PlannedClaim, is_expected, plan};
 
 /// How many sets of nodes are tried in one look.
@@ -64,6 +64,7 @@ pub fn propose(
         targets: targets(snapshot, current),
         actions: Vec::new(),
     };
+    look.unreadable_budgets();
     let mut proposal = look.required(watch);
     if proposal.is_none() && !watch.should_stop() {
         proposal = look.cheaper(watch);
@@ -137,6 +138,22 @@ impl<'a> Look<'a> {
             message: format!("{what}: {why}"),
         };
         self.actions.push(Action::Tell(notice));
+    }
+
+    /// Says which budgets make no sense, and so allow nothing.
+    fn unreadable_budgets(&mut self) {
+        for pool in self.facts.snapshot.pools.values() {
+            for window in pool.disruption.budgets.iter().filter_map(|budget| budget.window.as_ref()) {
+                if let Window::Unreadable(why) = window {
+                    self.actions.push(Action::Tell(Notice {
+                        subject: Subject::Pool(pool.name.clone()),
+                        kind: NoticeKind::Warning,
+                        reason: "DisruptionBudgetUnreadable".to_owned(),
+                        message: format!("{why}; until it is corrected, nothing it is about is disrupted"),
+                    }));
+                }
+            }
+        }
     }
 
     /// Nodes that have drifted or are too old.

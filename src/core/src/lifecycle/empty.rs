@@ -5,7 +5,7 @@ use jiff::SignedDuration;
 use super::reserve::unreserved;
 use super::{Scene, after, is, is_not, some_pods, words};
 use crate::action::{Action, ConditionType, NoticeKind};
-use crate::disruption::allowance;
+use crate::disruption::{allowance, kept_by};
 use crate::model::{Cause, Claim, Effect, Node, Pod, PodPhase, Taint};
 use crate::plan::kept_until;
 use crate::{DISRUPTED_TAINT, rules};
@@ -79,6 +79,9 @@ pub(super) fn decide(scene: &mut Scene<'_>, claim: &Claim, node: &Node) {
         return;
     }
     if let Some(pool) = scene.snapshot.pools.get(&claim.pool) {
+        if kept_by(claim, node, pool).is_some() {
+            return;
+        }
         // Actions of this decision are not in the snapshot yet.
         let chosen = scene.closing.get(&claim.pool).copied().unwrap_or(0);
         if allowance(scene.snapshot, pool, Cause::Empty, scene.now).left <= chosen {

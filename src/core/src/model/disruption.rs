@@ -14,7 +14,7 @@ use super::budget::Share;
 pub struct Disruption {
     /// Whether work is moved so that the same work costs less.
     pub moves_work: bool,
-    /// For how long no pod may have come to a node or left it before its work is moved; `None` for never.
+    /// How old the newest pod of a node must be before its work is moved; `None` for never.
     pub quiet_for: Option<SignedDuration>,
     /// Within which time a move must have earned back what it costs.
     pub payback: SignedDuration,

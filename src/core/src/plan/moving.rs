@@ -5,7 +5,7 @@
 //! pod can have, as all pods that are still to come do (`ml/ReplicaSet:web-7c#2`): claims that are bought for them list these, and
 //! the pods that come take their places.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use jiff::Timestamp;
@@ -46,18 +46,19 @@ pub(crate) fn moving(snapshot: &Snapshot) -> Vec<Moving<'_>> {
     if leaving.is_empty() {
         return Vec::new();
     }
-    let makers: BTreeMap<&Uid, &Workload> =
-        snapshot.workloads.values().map(|workload| (&workload.uid, workload.as_ref())).collect();
-    let mut all = Vec::new();
+    let mut there: Vec<(&ClaimName, &Pod)> = Vec::new();
     for claim in leaving {
-        let Some(there) = claim.node_name.as_deref().and_then(|node| snapshot.pods.on_node(node)) else {
-            continue;
-        };
-        for pod in there.pods.iter().map(AsRef::as_ref).filter(|pod| pod.role == PodRole::Workload) {
-            let maker = pod.owner.as_ref().and_then(|uid| makers.get(uid).copied());
-            all.push(Moving { pod, from: &claim.name, maker });
-        }
+        let on_node = claim.node_name.as_deref().and_then(|node| snapshot.pods.on_node(node));
+        let pods = on_node.into_iter().flat_map(|on_node| &on_node.pods).map(AsRef::as_ref);
+        there.extend(pods.filter(|pod| pod.role == PodRole::Workload).map(|pod| (&claim.name, pod)));
     }
+    let owners: BTreeSet<&Uid> = there.iter().filter_map(|(_, pod)| pod.owner.as_ref()).collect();
+    let workloads = snapshot.workloads.values().filter(|workload| owners.contains(&workload.uid));
+    let makers: BTreeMap<&Uid, &Workload> =
+        workloads.map(|workload| (&workload.uid, workload.as_ref())).collect();
+    let maker = |pod: &Pod| pod.owner.as_ref().and_then(|uid| makers.get(uid).copied());
+    let mut all: Vec<Moving<'_>> =
+        there.into_iter().map(|(from, pod)| Moving { pod, from, maker: maker(pod) }).collect();
     all.sort_by_key(|one| (one.from, &one.pod.key));
     all
 }

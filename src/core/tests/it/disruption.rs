@@ -425,3 +425,32 @@ fn an_explicit_budget_bounds_empty_nodes_too() {
     let others = NodeBudget { causes: [Cause::Drifted].into(), ..budget(Share::Count(0)) };
     assert_eq!(empty(Disruption { budgets: vec![others], ..Disruption::default() }), 3);
 }
+
+#[test]
+fn an_empty_node_that_an_annotation_keeps_is_not_given_back() {
+    let closed = |claim_kept: bool, node_kept: bool, pool_kept: bool| {
+        let disruption = Disruption { kept: pool_kept, ..Disruption::default() };
+        let (claim, node) = small("s");
+        let claim = Claim { kept: claim_kept, ..true_since(claim, ConditionType::Empty, 100) };
+        let nodes = vec![(claim, Node { kept: node_kept, ..node })];
+        let snapshot = cluster_of(Pool { disruption, ..pool("gpu") }, nodes, &[]);
+        let actions = decide(&snapshot, at(NOW)).actions;
+        actions.iter().any(|action| matches!(action, Action::SetTaints { .. }))
+    };
+    assert!(closed(false, false, false));
+    assert!(!closed(true, false, false) && !closed(false, true, false) && !closed(false, false, true));
+}
+
+#[test]
+fn a_budget_that_makes_no_sense_is_told_on_its_pool() {
+    let window =
+        Some(Window::Unreadable("spec.disruption.budgets[0].schedule: `often` is no schedule".into()));
+    let unreadable = NodeBudget { window, ..budget(Share::Count(5)) };
+    let disruption = Disruption { budgets: vec![unreadable], ..moving_pool().disruption };
+    let outlook =
+        looked(&cluster_of(Pool { disruption, ..moving_pool() }, vec![large("big")], &[("a", "big")]));
+    assert_eq!(outlook.proposal, None, "it allows nothing");
+    let [Action::Tell(notice)] = outlook.actions.as_slice() else { panic!("{:?}", outlook.actions) };
+    assert_eq!(notice.subject, Subject::Pool(PoolName("gpu".into())));
+    assert!(notice.message.contains("`often` is no schedule"), "{}", notice.message);
+}
