@@ -7,8 +7,8 @@ use k8s_openapi::api::node::v1::RuntimeClass;
 use k8s_openapi::api::{apps, core::v1 as k8s};
 use poolwright_api as api;
 use poolwright_core::{
-    Budget, Claim, DaemonSet, Namespace, Node, NodeDrivers, Pod, PodGroup, Pool, Service, StorageClass,
-    Volume, VolumeClaim, Workload,
+    Budget, Claim, DaemonSet, Namespace, Node, NodeBudget, NodeDrivers, Pod, PodGroup, Pool, Service,
+    StorageClass, Volume, VolumeClaim, Window, Workload,
 };
 use serde_json::Value;
 
@@ -465,12 +465,19 @@ fn checked_pool(from: &api::NodePool) -> Result<Pool, Vec<Problem>> {
     if !problems.is_empty() {
         return Err(problems.into_iter().map(|(_, problem)| problem).collect());
     }
-    match from.validate_cel() {
-        Ok(()) => Ok(pool),
-        Err(errors) => {
-            let problem =
-                |error: kube::core::cel::ValidationError| Problem::new(error.field_path, error.message, "");
-            Err(errors.into_iter().map(problem).collect())
-        }
+    if let Err(errors) = from.validate_cel() {
+        let problem =
+            |error: kube::core::cel::ValidationError| Problem::new(error.field_path, error.message, "");
+        return Err(errors.into_iter().map(problem).collect());
     }
+    // What no API server refuses: in a cluster such a budget allows nothing, and its pool's events say why.
+    let unreadable = |budget: &NodeBudget| match &budget.window {
+        Some(Window::Unreadable(why)) => {
+            let (path, cause) = why.split_once(": ").unwrap_or(("spec.disruption.budgets", why));
+            Some(Problem::new(path, cause, ""))
+        }
+        _ => None,
+    };
+    let unreadable: Vec<Problem> = pool.disruption.budgets.iter().filter_map(unreadable).collect();
+    if unreadable.is_empty() { Ok(pool) } else { Err(unreadable) }
 }

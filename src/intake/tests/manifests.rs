@@ -234,6 +234,19 @@ fn a_pool_that_the_api_server_would_refuse_is_refused_here_with_the_same_words()
 }
 
 #[test]
+fn a_schedule_that_makes_no_sense_is_a_problem_of_a_manifest_although_no_api_server_refuses_it() {
+    let found = errors(
+        "{apiVersion: poolwright.dev/v1alpha1, kind: NodePool, metadata: {name: gpu}, spec: {disruption: {budgets: \
+         [{nodes: 10%, schedule: often, duration: 8h}]}, template: {spec: \
+         {nodeClassRef: {group: poolwright.dev, kind: KwokNodeClass, name: default}}}}}",
+    );
+    assert_eq!(found.len(), 1);
+    let begins =
+        "train.yaml: NodePool gpu: spec.disruption.budgets[0].schedule: `often` is no schedule: write minute";
+    assert!(found[0].starts_with(begins), "{found:?}");
+}
+
+#[test]
 fn broken_syntax_is_told_with_its_line() {
     let found = errors("apiVersion: v1\nkind: Pod\nmetadata: {name: a\n");
     assert!(found[0].starts_with("train.yaml: not readable as YAML or JSON:"), "{found:?}");
