@@ -14,7 +14,7 @@ use std::{env, fs};
 use jiff::{SignedDuration, Timestamp};
 use poolwright_catalog::{CapacityType, Catalogue, UsdPerHour, builtin, labels};
 use poolwright_cli::trace::{GpuMap, read};
-use poolwright_core::disruption::propose;
+use poolwright_core::disruption::{Moves, propose};
 use poolwright_core::plan::{MovedTo, Plan, PlanOptions, PlannedClaim, plan};
 use poolwright_core::{
     Claim, ClaimName, Condition, ConditionStatus, ConditionType, Deadlines, Disruption, Launched, Node,
@@ -123,7 +123,7 @@ impl World {
         // A few seconds of each look are enough: there are hundreds.
         let solver = poolwright_solver::Options { work: 1_000_000, ..poolwright_solver::Options::default() };
         let options = PlanOptions { baselines: false, solver, ..PlanOptions::default() };
-        Self { snapshot, wanted: Vec::new(), options, now: START }
+        Self { snapshot, wanted: Vec::new(), moves: Moves::default(), options, now: START }
     }
 
     fn cost(&self) -> UsdPerHour {
@@ -150,7 +150,17 @@ impl World {
             let uid = pod.owner.clone().expect("each has one");
             let key = PodKey::new("default", uid.0.clone());
             let kind = "ReplicaSet".to_owned();
-            let set = Workload { kind, key, uid, owner: None, total: 1, wanted: 1, made: 1, selector: None };
+            let set = Workload {
+                kind,
+                key,
+                uid,
+                owner: None,
+                total: 1,
+                wanted: 1,
+                made: 1,
+                held: false,
+                selector: None,
+            };
             self.snapshot.workloads.insert((set.kind.clone(), set.key.clone()), Arc::new(set));
             self.snapshot.pods.insert(pod.key.clone(), Arc::new(pod.clone()));
         }
@@ -230,8 +240,12 @@ impl World {
 
     /// The next proposal, done; how many pods were evicted and how many nodes went.
     fn step(&mut self) -> Option<(usize, usize)> {
+        // New nodes start, and the old are drained.
+        self.now += SignedDuration::from_mins(10);
         let current = self.plan();
-        let found = propose(&self.snapshot, &current, self.now, &self.options, &mut NeverStop).proposal?;
+        let found = propose(&self.snapshot, &current, &self.moves, self.now, &self.options, &mut NeverStop)
+            .proposal?;
+        self.moves.record(&self.snapshot, &found, self.now);
         for claim in &found.plan.claims {
             self.open(claim);
         }

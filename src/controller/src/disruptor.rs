@@ -8,9 +8,10 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use jiff::{SignedDuration, Timestamp};
-use poolwright_core::disruption::{Outlook, Proposal, propose};
+use poolwright_core::disruption::{Moves, Outlook, Proposal, propose};
 use poolwright_core::plan::{Plan, PlanOptions};
 use poolwright_core::{Claim, ConditionType, NoticeKind, Pool, Snapshot, Subject};
+use poolwright_solver::Watch;
 use tracing::{error, info, warn};
 
 use crate::executor::Created;
@@ -27,7 +28,10 @@ const LIMIT: Duration = Duration::from_secs(3);
 
 /// What is remembered of the last look.
 #[derive(Debug, Default)]
-pub struct Disruptor(Mutex<Option<Last>>);
+pub struct Disruptor {
+    last: Mutex<Option<Last>>,
+    moves: Mutex<Moves>,
+}
 
 #[derive(Debug)]
 struct Last {
@@ -38,7 +42,7 @@ struct Last {
 impl Disruptor {
     /// When to look next at the latest.
     pub fn next_look(&self, planner: &Planner) -> Option<Timestamp> {
-        let last = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
         let awaited = planner.world.view(|all| {
             let moves =
                 |pool: &Arc<Pool>| pool.disruption.moves_work || pool.disruption.expire_after.is_some();
@@ -71,20 +75,21 @@ impl Disruptor {
         }
         let (seen, current, options, now) =
             (snapshot.clone(), plan.clone(), options.clone(), planner.clock.now());
-        let outlook =
-            planner.off_thread(LIMIT, move |limit| propose(&seen, &current, now, &options, limit)).await;
+        let moves = self.moves.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let look = move |limit: &mut dyn Watch| propose(&seen, &current, &moves, now, &options, limit);
+        let outlook = planner.off_thread(LIMIT, look).await;
         let Some(Outlook { proposal, actions }) = outlook else {
             error!("looking for nodes to empty panicked; this is a bug");
             return None;
         };
         planner.executor.submit(actions, snapshot);
         let proposal = proposal?;
-        self.carry_out(planner, &proposal).await;
+        self.carry_out(planner, snapshot, &proposal).await;
         Some(now)
     }
 
     fn is_due(&self, now: Duration, snapshot: &Snapshot) -> bool {
-        let mut last = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
         let due = last.as_ref().is_none_or(|last| {
             let changed = !last.seen.has_same_nodes_and_work(snapshot);
             now.saturating_sub(last.at) >= if changed { CHANGED } else { UNCHANGED }
@@ -95,7 +100,12 @@ impl Disruptor {
         due
     }
 
-    async fn carry_out(&self, planner: &Planner, proposal: &Proposal) {
+    async fn carry_out(&self, planner: &Planner, snapshot: &Snapshot, proposal: &Proposal) {
+        self.moves.lock().unwrap_or_else(PoisonError::into_inner).record(
+            snapshot,
+            proposal,
+            planner.clock.now(),
+        );
         for leave in &proposal.leave {
             if !planner.executor.record_leaving(&leave.claim, &leave.uid, &leave.condition).await {
                 warn!(claim = %leave.claim, "that its node leaves could not be recorded; nothing is bought for it");

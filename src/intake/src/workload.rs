@@ -181,7 +181,17 @@ pub(crate) fn job_set(value: &Value, classes: &RuntimeClasses) -> Expanded {
 fn selecting(kind: &str, meta: &ObjectMeta, selector: Option<&LabelSelector>) -> Workload {
     let (key, uid) = (pod::key_of(meta), pod::uid_of(meta));
     let selector = selector.and_then(others::requirements);
-    Workload { kind: kind.to_owned(), key, uid, owner: None, total: 0, wanted: 0, made: 0, selector }
+    Workload {
+        kind: kind.to_owned(),
+        key,
+        uid,
+        owner: None,
+        total: 0,
+        wanted: 0,
+        made: 0,
+        held: false,
+        selector,
+    }
 }
 
 fn exclusive(meta: &ObjectMeta, path: &str) -> Option<UnmodelledRule> {

@@ -2,7 +2,7 @@
 
 use k8s_openapi::api::apps::v1::{ReplicaSet, StatefulSet};
 use k8s_openapi::api::batch::v1::{Job, JobSpec};
-use k8s_openapi::api::core::v1::ReplicationController;
+use k8s_openapi::api::core::v1::{PodTemplateSpec, ReplicationController};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{LabelSelector, ObjectMeta};
 use poolwright_core::Workload;
 
@@ -29,7 +29,8 @@ pub fn job(from: &Job) -> Workload {
     let wanted = if stopped || ending { 0 } else { parallel.min(left) };
     let active = status.and_then(|status| status.active).unwrap_or(0);
     let terminating = status.and_then(|status| status.terminating).unwrap_or(0);
-    of("Job", &from.metadata, [parallel, wanted, count(active) + count(terminating)])
+    let held = has_gates(Some(&spec.template));
+    Workload { held, ..of("Job", &from.metadata, [parallel, wanted, count(active) + count(terminating)]) }
 }
 
 /// A ReplicaSet, of a Deployment or by itself. One that says it cannot make pods (a quota, a webhook) wants none.
@@ -42,7 +43,8 @@ pub fn replica_set(from: &ReplicaSet) -> Workload {
     let made = status.map_or(0, |status| count(status.replicas));
     let selector = from.spec.as_ref().and_then(|spec| requirements(&spec.selector));
     let workload = of("ReplicaSet", &from.metadata, [wanted, if stopped { 0 } else { wanted }, made]);
-    Workload { selector, ..workload }
+    let held = has_gates(from.spec.as_ref().and_then(|spec| spec.template.as_ref()));
+    Workload { selector, held, ..workload }
 }
 
 /// A ReplicationController.
@@ -60,7 +62,8 @@ pub fn replication_controller(from: &ReplicationController) -> Workload {
     let selector = requirements(&LabelSelector { match_labels, ..LabelSelector::default() });
     let workload =
         of("ReplicationController", &from.metadata, [wanted, if stopped { 0 } else { wanted }, made]);
-    Workload { selector, ..workload }
+    let held = has_gates(spec.and_then(|spec| spec.template.as_ref()));
+    Workload { selector, held, ..workload }
 }
 
 /// A StatefulSet that makes its pods at once. One that makes them in order wants one more only when those before it run:
@@ -73,7 +76,13 @@ pub fn stateful_set(from: &StatefulSet) -> Workload {
     let made = from.status.as_ref().map_or(0, |status| count(status.replicas));
     let selector = spec.and_then(|spec| requirements(&spec.selector));
     let workload = of("StatefulSet", &from.metadata, [wanted, if stopped { 0 } else { wanted }, made]);
-    Workload { selector, ..workload }
+    let held = has_gates(spec.map(|spec| &spec.template));
+    Workload { selector, held, ..workload }
+}
+
+fn has_gates(template: Option<&PodTemplateSpec>) -> bool {
+    let spec = template.and_then(|template| template.spec.as_ref());
+    spec.and_then(|spec| spec.scheduling_gates.as_ref()).is_some_and(|gates| !gates.is_empty())
 }
 
 fn count(number: i32) -> u64 {
@@ -82,5 +91,5 @@ fn count(number: i32) -> u64 {
 
 fn of(kind: &str, meta: &ObjectMeta, [total, wanted, made]: [u64; 3]) -> Workload {
     let (key, uid, owner) = (key_of(meta), uid_of(meta), owner_of(meta));
-    Workload { kind: kind.to_owned(), key, uid, owner, total, wanted, made, selector: None }
+    Workload { kind: kind.to_owned(), key, uid, owner, total, wanted, made, held: false, selector: None }
 }

@@ -66,6 +66,10 @@ pub enum Sabotage {
     NothingIsSaid,
     /// It sees neither node selectors nor scheduling gates of pods.
     SelectorsUnseen,
+    /// It drains nodes that are well as soon as it wants to be rid of them, without waiting for what it buys instead.
+    RoomNotAwaited,
+    /// Its deletions of claims come to nothing.
+    NothingIsGivenBack,
 }
 
 /// How it ended.
@@ -127,6 +131,7 @@ struct World {
     incarnations: u64,
     plans: Vec<(Duration, Plan)>,
     calendars_set: Vec<Duration>,
+    started: Vec<Duration>,
     withdrawn: Vec<Duration>,
     sabotage: Option<Sabotage>,
 }
@@ -190,6 +195,7 @@ impl World {
             incarnations: 0,
             plans,
             calendars_set: Vec::new(),
+            started: Vec::new(),
             withdrawn: Vec::new(),
             sabotage: setup.sabotage,
         }
@@ -239,6 +245,7 @@ impl World {
                 now: self.time.elapsed(),
                 troubled,
                 calendars_set: &self.calendars_set,
+                started: &self.started,
                 withdrawn: &self.withdrawn,
                 quiet_since: peace,
             };
@@ -290,6 +297,7 @@ impl World {
 
     fn start(&mut self, replica: usize, renamed: bool) {
         self.incarnations += 1;
+        self.started.push(self.time.elapsed());
         let identity = if renamed {
             format!("controller-{replica}-{}", self.incarnations)
         } else {

@@ -27,6 +27,10 @@ pub async fn serve(
     if sabotage == Sabotage::ReasonsMissing && method == Method::POST && path.ends_with("/nodeclaims") {
         sent = without_annotations(&sent);
     }
+    if sabotage == Sabotage::NothingIsGivenBack && method == Method::DELETE && path.contains("/nodeclaims/") {
+        let refused = Response::builder().status(503).body(Body::empty());
+        return refused.unwrap_or_default();
+    }
     let request = Request::from_parts(parts, kube::client::Body::from(sent.clone()));
     let answer = server.serve_behind(request, behind).await;
     match sabotage {
@@ -34,6 +38,12 @@ pub async fn serve(
             if method == Method::PUT && path.contains("/leases/") && answer.status() == 409 =>
         {
             Response::new(Body::from(sent))
+        }
+        Sabotage::RoomNotAwaited if answer.status() == 200 && says_that_it_leaves(&sent) => {
+            if let Some(claim) = path.strip_suffix("/status") {
+                server.ask(&Method::DELETE, claim, "", &Value::Null);
+            }
+            answer
         }
         Sabotage::SelectorsUnseen if method == Method::GET && path.ends_with("/pods") => unseen(answer),
         _ => answer,
@@ -44,6 +54,13 @@ fn without_annotations(sent: &[u8]) -> Vec<u8> {
     let mut object: Value = serde_json::from_slice(sent).unwrap_or_default();
     object["metadata"]["annotations"] = json!({});
     object.to_string().into_bytes()
+}
+
+/// Whether the status of a claim is sent that says that its node leaves although it is well.
+fn says_that_it_leaves(sent: &[u8]) -> bool {
+    let object: Value = serde_json::from_slice(sent).unwrap_or_default();
+    let mut conditions = object["status"]["conditions"].as_array().into_iter().flatten();
+    conditions.any(|one| one["type"] == "Disrupting" && one["status"] == "True" && one["reason"] != "Empty")
 }
 
 /// Pods, in lists and watches, without what chooses and holds them.

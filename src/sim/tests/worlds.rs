@@ -168,3 +168,17 @@ fn a_controller_that_sees_no_selectors_and_no_gates_is_found_to_buy_in_vain() {
     let rule = broken_without_accidents(Sabotage::SelectorsUnseen, 30);
     assert!(rule.starts_with("nothing is bought for a pod that is held by gates"), "{rule}");
 }
+
+#[test]
+fn nodes_that_are_drained_before_there_is_room_elsewhere_are_found() {
+    let (rule, _) = broken_by(Sabotage::RoomNotAwaited, 200);
+    assert!(rule.starts_with("no node that is well is drained before there was room"), "{rule}");
+}
+
+#[test]
+fn nodes_without_work_that_are_not_given_back_are_found() {
+    // In the first world their pool may have no more nodes while they are there, so that work waits.
+    let report = search(2, 1, Rates::NONE, Some(Sabotage::NothingIsGivenBack));
+    let rule = report.found.and_then(|found| found.outcome.violation).expect("it is found").rule;
+    assert!(rule.starts_with("a node without work, while no pod waits"), "{rule}");
+}

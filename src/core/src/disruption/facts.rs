@@ -74,7 +74,7 @@ impl<'a> Facts<'a> {
         if cause == Cause::Underutilized && !pool.disruption.moves_work {
             return Some("its pool does not move work (disruption.consolidationPolicy)".to_owned());
         }
-        self.work(claim).find_map(|pod| self.pod_obstacle(pod))
+        self.work(claim).find_map(|pod| self.pod_obstacle(pod, cause))
     }
 
     /// The PodDisruptionBudget that allows no eviction of a pod there now, in words: it may in a moment.
@@ -83,7 +83,7 @@ impl<'a> Facts<'a> {
     }
 
     /// What keeps a pod where it is.
-    fn pod_obstacle(&self, pod: &Pod) -> Option<String> {
+    fn pod_obstacle(&self, pod: &Pod, cause: Cause) -> Option<String> {
         if pod.deleting_since.is_some() {
             return None;
         }
@@ -101,6 +101,9 @@ impl<'a> Facts<'a> {
             };
             return Some(format!("nobody is known to make pod {key} anew: {why}"));
         };
+        if maker.held && cause == Cause::Underutilized {
+            return Some(format!("what is made in place of pod {key} is held by scheduling gates"));
+        }
         let together = pod.group.is_some()
             || maker.kind == "Job" && maker.total > 1
             || self.in_gangs.contains(&(maker.kind.as_str(), maker.key.clone()));

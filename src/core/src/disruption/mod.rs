@@ -14,6 +14,7 @@ mod drift;
 mod facts;
 mod follow;
 mod propose;
+mod regret;
 mod repack;
 mod worth;
 
@@ -22,3 +23,4 @@ pub use drift::drift;
 pub(crate) use facts::kept_by;
 pub use follow::{Followed, follow};
 pub use propose::{Leave, Outlook, Proposal, propose};
+pub use regret::Moves;

@@ -8,7 +8,7 @@ use poolwright_catalog::UsdPerHour;
 use poolwright_solver::Watch;
 
 use super::facts::Facts;
-use super::{allowance, drift, repack, worth};
+use super::{Moves, allowance, drift, repack, worth};
 use crate::action::{Action, ConditionStatus, ConditionType, ConditionUpdate, Notice, NoticeKind, Subject};
 use crate::model::{Cause, Claim, ClaimName, Condition, PodKey, PoolName, Snapshot, Uid, Window};
 use crate::plan::{MovedTo, Plan, PlanOptions, PlannedClaim, is_expected, plan};
@@ -48,10 +48,11 @@ pub struct Leave {
 }
 
 /// Chooses nodes to empty: those that must go first, by cause and age; then those whose work costs less elsewhere. `current` is a
-/// plan of the same snapshot that buys nothing.
+/// plan of the same snapshot that buys nothing, `moves` what was moved before.
 pub fn propose(
     snapshot: &Snapshot,
     current: &Plan,
+    moves: &Moves,
     now: Timestamp,
     options: &PlanOptions,
     watch: &mut dyn Watch,
@@ -59,6 +60,7 @@ pub fn propose(
     let mut look = Look {
         facts: Facts::new(snapshot, now),
         current,
+        moves,
         options,
         left: BTreeMap::new(),
         targets: targets(snapshot, current),
@@ -89,6 +91,7 @@ fn targets(snapshot: &Snapshot, current: &Plan) -> BTreeSet<ClaimName> {
 pub(super) struct Look<'a> {
     pub facts: Facts<'a>,
     current: &'a Plan,
+    moves: &'a Moves,
     pub options: &'a PlanOptions,
     /// How many more nodes of a pool may be disturbed, and what allows no more.
     left: BTreeMap<(PoolName, Cause), allowance::Allowance>,
@@ -293,6 +296,7 @@ impl<'a> Look<'a> {
             && claim.current_offering().price.is_some()
             && self.facts.obstacle(claim, Cause::Underutilized).is_none()
             && self.facts.shut_budget(claim).is_none()
+            && self.moves.allow(&self.facts, &[claim])
     }
 
     /// Whether budgets allow that these leave together.
@@ -307,8 +311,11 @@ impl<'a> Look<'a> {
     /// The proposal that these leave, if that saves enough.
     fn saves(&self, set: &[&Claim], watch: &mut dyn Watch) -> Option<Proposal> {
         let caused: Vec<(&Claim, Cause)> = set.iter().map(|claim| (*claim, Cause::Underutilized)).collect();
+        if !self.moves.allow(&self.facts, set) {
+            return None;
+        }
         let tried = self.attempt(&caused, watch)?;
-        if !tried.stuck.is_empty() {
+        if !tried.stuck.is_empty() || self.goes_down(&tried.plan) {
             return None;
         }
         let price = |claim: &Claim| claim.current_offering().price.unwrap_or_default();
@@ -334,6 +341,19 @@ impl<'a> Look<'a> {
             leave(claim, Cause::Underutilized, what)
         });
         Some(Proposal { leave: leave.collect(), plan: tried.plan, saving })
+    }
+
+    /// Whether a pod would move to a new node of a pool that is less wanted than its own, by weight: it would be planned for the
+    /// wanted one again as soon as it is made anew.
+    fn goes_down(&self, plan: &Plan) -> bool {
+        let weight = |pool: &PoolName| self.facts.snapshot.pools.get(pool).map_or(0, |pool| pool.weight);
+        let bought: BTreeMap<&ClaimName, u32> =
+            plan.claims.iter().map(|claim| (&claim.name, weight(&claim.pool))).collect();
+        plan.moved.iter().any(|moved| {
+            let MovedTo::New(name) = &moved.to else { return false };
+            let from = self.facts.snapshot.claims.get(&moved.from).map_or(0, |claim| weight(&claim.pool));
+            bought.get(name).is_some_and(|to| *to < from)
+        })
     }
 
     /// The cluster in which these leave.

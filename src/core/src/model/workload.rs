@@ -22,6 +22,9 @@ pub struct Workload {
     pub wanted: u64,
     /// How many it says that it has made and that have not ended.
     pub made: u64,
+    /// Whether its template has scheduling gates: what it makes wants no node until something lets it go.
+    #[serde(default)]
+    pub held: bool,
     /// What its pods are like, AND-ed, where a scheduler's default spread goes by it: for ReplicaSets, StatefulSets and
     /// ReplicationControllers. `None` where it is not known or nobody asks.
     pub selector: Option<Vec<Requirement>>,

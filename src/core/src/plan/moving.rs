@@ -20,7 +20,7 @@ pub(crate) struct Moving<'a> {
     pub pod: &'a Pod,
     /// The claim of its node.
     pub from: &'a ClaimName,
-    /// Who makes the next one; `None` where that is not known.
+    /// Who makes the next one, and one that wants a node at once; `None` where that is not known.
     maker: Option<&'a Workload>,
 }
 
@@ -56,7 +56,8 @@ pub(crate) fn moving(snapshot: &Snapshot) -> Vec<Moving<'_>> {
     let workloads = snapshot.workloads.values().filter(|workload| owners.contains(&workload.uid));
     let makers: BTreeMap<&Uid, &Workload> =
         workloads.map(|workload| (&workload.uid, workload.as_ref())).collect();
-    let maker = |pod: &Pod| pod.owner.as_ref().and_then(|uid| makers.get(uid).copied());
+    let maker =
+        |pod: &Pod| pod.owner.as_ref().and_then(|uid| makers.get(uid).copied()).filter(|maker| !maker.held);
     let mut all: Vec<Moving<'_>> =
         there.into_iter().map(|(from, pod)| Moving { pod, from, maker: maker(pod) }).collect();
     all.sort_by_key(|one| (one.from, &one.pod.key));

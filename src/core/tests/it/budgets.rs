@@ -32,7 +32,17 @@ fn web(name: &str) -> Pod {
 
 fn replicas(total: u64) -> Workload {
     let (kind, uid) = ("ReplicaSet".into(), Uid("web".into()));
-    Workload { kind, key: key("web"), uid, owner: None, total, wanted: total, made: 0, selector: None }
+    Workload {
+        kind,
+        key: key("web"),
+        uid,
+        owner: None,
+        total,
+        wanted: total,
+        made: 0,
+        held: false,
+        selector: None,
+    }
 }
 
 /// Three pods of a ReplicaSet of so many, and this budget.

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use jiff::SignedDuration;
 use poolwright_catalog::ResourceList;
-use poolwright_core::disruption::{Outlook, Proposal, drift, follow, propose};
+use poolwright_core::disruption::{Moves, Outlook, Proposal, drift, follow, propose};
 use poolwright_core::plan::{MovedTo, Plan, PlanOptions};
 use poolwright_core::*;
 use poolwright_solver::NeverStop;
@@ -37,7 +37,8 @@ fn small(name: &str) -> (Claim, Node) {
 
 fn web(total: u64) -> Workload {
     let (kind, uid) = ("ReplicaSet".into(), Uid("web".into()));
-    Workload { kind, key: key("web"), uid, owner: None, total, wanted: total, made: total, selector: None }
+    let key = key("web");
+    Workload { kind, key, uid, owner: None, total, wanted: total, made: total, held: false, selector: None }
 }
 
 /// A pod of the ReplicaSet with one GPU.
@@ -72,7 +73,7 @@ fn looked(snapshot: &Snapshot) -> Outlook {
 fn looked_at(snapshot: &Snapshot, seconds: i64) -> Outlook {
     let current = planned_at(snapshot, seconds);
     assert_eq!(current.claims, []);
-    propose(snapshot, &current, at(seconds), &PlanOptions::default(), &mut NeverStop)
+    propose(snapshot, &current, &Moves::default(), at(seconds), &PlanOptions::default(), &mut NeverStop)
 }
 
 fn proposed(snapshot: &Snapshot) -> Option<Proposal> {
@@ -453,4 +454,52 @@ fn a_budget_that_makes_no_sense_is_told_on_its_pool() {
     let [Action::Tell(notice)] = outlook.actions.as_slice() else { panic!("{:?}", outlook.actions) };
     assert_eq!(notice.subject, Subject::Pool(PoolName("gpu".into())));
     assert!(notice.message.contains("`often` is no schedule"), "{}", notice.message);
+}
+
+#[test]
+fn nobody_is_moved_for_money_again_before_the_first_move_has_paid() {
+    let snapshot = cluster_of(moving_pool(), vec![large("big")], &[("a", "big")]);
+    let mut moves = Moves::default();
+    moves.record(&snapshot, &proposed(&snapshot).unwrap(), at(NOW));
+    // It is back on a large node, for whatever reason, and would be moved again.
+    let again = |moves: &Moves, seconds: i64, snapshot: &Snapshot| {
+        let current = planned_at(snapshot, seconds);
+        let found = propose(snapshot, &current, moves, at(seconds), &PlanOptions::default(), &mut NeverStop);
+        found.proposal.is_some()
+    };
+    assert!(!again(&moves, NOW + 3599, &snapshot));
+    assert!(again(&moves, NOW + 3600, &snapshot));
+    // Of two replicas, each may be moved once.
+    let two = cluster_of(moving_pool(), vec![large("big"), small("s")], &[("a", "big"), ("b", "s")]);
+    assert!(again(&moves, NOW + 60, &two));
+    moves.record(&two, &proposed(&two).unwrap(), at(NOW + 60));
+    assert!(!again(&moves, NOW + 120, &two));
+}
+
+#[test]
+fn no_work_is_moved_for_money_to_a_new_node_of_a_pool_that_is_less_wanted() {
+    let of = |weight: u32| {
+        let full = PoolLimits { nodes: Some(1), ..PoolLimits::default() };
+        let wanted = Pool { limits: full, weight, ..moving_pool() };
+        let other = Pool { weight: 5, ..pool("other") };
+        let mut snapshot = cluster_of(wanted, vec![large("big")], &[("a", "big")]);
+        snapshot.pools.insert(other.name.clone(), other.into());
+        proposed(&snapshot)
+    };
+    assert_eq!(of(9), None, "its own pool has no room for a second node meanwhile");
+    let proposal = of(5).unwrap();
+    assert_eq!(proposal.plan.claims[0].pool, PoolName("other".into()));
+}
+
+#[test]
+fn a_pod_whose_successor_is_held_by_gates_is_not_moved_for_money_and_room_is_not_kept_for_it() {
+    let held = |pool: Pool| {
+        let snapshot = cluster_of(pool, vec![large("big")], &[("a", "big")]);
+        with(snapshot, [Workload { held: true, ..web(1) }])
+    };
+    assert_eq!(proposed(&held(moving_pool())), None);
+    let requirements = vec![is_in("node.kubernetes.io/instance-type", &["g6.xlarge"])];
+    let drifted = proposed(&held(Pool { requirements, ..pool("gpu") })).unwrap();
+    assert_eq!(leaving(&drifted), [("big", "Drifted")]);
+    assert_eq!(drifted.plan.claims, []);
 }

@@ -9,7 +9,17 @@ use crate::kit::*;
 
 fn job(wanted: u64, made: u64) -> Workload {
     let (kind, uid) = ("Job".into(), Uid("job".into()));
-    Workload { kind, key: key("train"), uid, owner: None, total: wanted, wanted, made, selector: None }
+    Workload {
+        kind,
+        key: key("train"),
+        uid,
+        owner: None,
+        total: wanted,
+        wanted,
+        made,
+        held: false,
+        selector: None,
+    }
 }
 
 impl Put for Workload {

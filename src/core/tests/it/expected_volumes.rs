@@ -51,6 +51,7 @@ fn two_of_four(
         total: 4,
         wanted: 4,
         made: 2,
+        held: false,
         selector: None,
     };
     let mut snapshot = with(with(cluster(aws(), [pool("gpu")]), pods), claims);

@@ -39,6 +39,7 @@ fn job(name: &str, wanted: u64) -> (Workload, Pod) {
             total: wanted,
             wanted,
             made: 1,
+            held: false,
             selector: None,
         },
         pod,

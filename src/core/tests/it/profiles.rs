@@ -112,8 +112,17 @@ fn the_selector_is_that_of_the_controllers_that_the_scheduler_looks_at() {
         }
         let (kind, uid) = (kind.to_owned(), Uid("owner".into()));
         let selector = Some(vec![is_in("app", &["web"])]);
-        let workload =
-            Workload { kind, key: key("w"), uid, owner: None, total: 3, wanted: 0, made: 3, selector };
+        let workload = Workload {
+            kind,
+            key: key("w"),
+            uid,
+            owner: None,
+            total: 3,
+            wanted: 0,
+            made: 3,
+            held: false,
+            selector,
+        };
         snapshot.workloads.insert((workload.kind.clone(), workload.key.clone()), Arc::new(workload));
         zones(&planned_with(&snapshot, &options(spreading())))
     };

@@ -31,7 +31,7 @@ fn beyond(causes: &[Cause], budget: &NodeBudget) -> Option<(u64, u64)> {
 }
 
 /// Why the claim's node is emptied, if it is well.
-fn leaves(claim: &NodeClaim) -> Option<Cause> {
+pub(super) fn leaves(claim: &NodeClaim) -> Option<Cause> {
     let mut conditions = claim.status.iter().flat_map(|status| &status.conditions);
     let disrupting = conditions.find(|one| one.type_ == "Disrupting" && one.status == "True")?;
     Cause::named(&disrupting.reason).filter(|cause| *cause != Cause::Empty)

@@ -17,6 +17,7 @@ mod placed_in_time;
 mod pods_hear_why;
 mod pool_limits;
 mod rest;
+mod room_first;
 mod work_kept;
 
 use std::fmt;
@@ -59,6 +60,8 @@ pub struct Scene<'a> {
     pub troubled: Duration,
     /// When the calendar of a controller was set, wrong or right.
     pub calendars_set: &'a [Duration],
+    /// When controllers started.
+    pub started: &'a [Duration],
     /// When somebody deleted a claim.
     pub withdrawn: &'a [Duration],
     /// Since when nothing goes wrong any more and all work is done.
@@ -68,7 +71,7 @@ pub struct Scene<'a> {
 type Rule = (&'static str, fn(&Scene<'_>, &mut Memory) -> Option<String>);
 
 /// What is looked at after every change.
-const RULES: [Rule; 11] = [
+const RULES: [Rule; 12] = [
     (one_instance::RULE, one_instance::check),
     (leaks::RULE, leaks::check),
     (claims_outlive::RULE, claims_outlive::check),
@@ -79,6 +82,7 @@ const RULES: [Rule; 11] = [
     (bought_for_somebody::RULE, bought_for_somebody::check),
     (no_oscillation::RULE, no_oscillation::check),
     (disruption_budgets::RULE, disruption_budgets::check),
+    (room_first::RULE, room_first::check),
     (rest::RULE, rest::check),
 ];
 
@@ -102,6 +106,7 @@ pub struct Memory {
     bought: bought_for_somebody::Seen,
     launches: no_oscillation::Seen,
     waiting: placed_in_time::Seen,
+    room: room_first::Seen,
     empty: empty_goes::Seen,
     told: pods_hear_why::Seen,
 }

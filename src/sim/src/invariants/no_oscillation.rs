@@ -3,10 +3,12 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::time::Duration;
 
-use super::{Memory, Scene};
+use poolwright_core::Cause;
+
+use super::{Memory, Scene, disruption_budgets};
 use crate::cloud::Machine;
 
-pub(super) const RULE: &str = "in no hour more instances are launched for a Job than it has pods to place, once more each time that a calendar is set or somebody deletes a node, instances that failed, and four";
+pub(super) const RULE: &str = "in no hour more instances are launched for a Job than it has pods to place, once more each time that a calendar is set or somebody deletes a node, as many again where work is moved for money, instances that failed or became too old, and four";
 
 const HOUR: Duration = Duration::from_hours(1);
 /// Pods may take each other's places, and a plan may be made anew before another is carried out.
@@ -20,6 +22,8 @@ pub(super) struct OfJob {
     launched: VecDeque<Duration>,
     pods: VecDeque<Duration>,
     failed: VecDeque<Duration>,
+    /// How often each pod may have been moved for money: once, and once more for each controller that forgot about it.
+    moves: usize,
 }
 
 /// What is remembered of launches.
@@ -29,10 +33,12 @@ pub(super) struct Seen {
     machines: BTreeMap<String, BTreeSet<String>>,
     pods: BTreeSet<String>,
     failed: BTreeSet<String>,
+    /// Claims that became too old.
+    expired: BTreeSet<String>,
 }
 
 pub(super) fn check(scene: &Scene<'_>, memory: &mut Memory) -> Option<String> {
-    let Seen { jobs, machines, pods, failed } = &mut memory.launches;
+    let Seen { jobs, machines, pods, failed, expired } = &mut memory.launches;
     for pod in scene.cluster.view().pods.unbound() {
         if let Some(job) = pod.labels.get("job").filter(|_| pods.insert(pod.uid.0.clone())) {
             jobs.entry(job.clone()).or_default().pods.push_back(scene.now);
@@ -55,9 +61,25 @@ pub(super) fn check(scene: &Scene<'_>, memory: &mut Memory) -> Option<String> {
             }
         }
     }
+    for claim in scene.cluster.claims.values() {
+        let too_old = disruption_budgets::leaves(claim) == Some(Cause::Expired);
+        let name = claim.metadata.name.clone().unwrap_or_default();
+        if too_old && expired.insert(name.clone()) {
+            let here = scene.cluster.view().pods.on_node(&name).into_iter().flat_map(|here| &here.pods);
+            let here = here.filter_map(|pod| pod.labels.get("job").cloned());
+            let of: BTreeSet<String> =
+                here.chain(claim.spec.pods.iter().filter_map(|pod| job_of(pod))).collect();
+            for job in of {
+                jobs.entry(job).or_default().failed.push_back(scene.now);
+            }
+        }
+    }
     let within = |at: &&Duration| scene.now.saturating_sub(**at) <= HOUR;
     let set = scene.calendars_set.iter().chain(scene.withdrawn).filter(within).count();
+    let moved = scene.cluster.view().pools.values().any(|pool| pool.disruption.moves_work);
+    let moves = if moved { scene.started.iter().filter(within).count().max(1) } else { 0 };
     jobs.iter_mut().find_map(|(name, job)| {
+        job.moves = moves;
         let plan = scene.cluster.jobs.iter().find(|job| job.plan.name == *name);
         // Nodes are bought for pods that a Job is still to make, too.
         job.to_come = plan.map_or(0, |job| job.plan.pods as usize);
@@ -75,7 +97,7 @@ impl OfJob {
         }
         let (launched, pods, failed) =
             (self.launched.len(), self.pods.len().max(self.to_come), self.failed.len());
-        (launched > pods * (1 + calendars_set) + failed + BESIDES)
+        (launched > pods * (1 + calendars_set + self.moves) + failed + BESIDES)
             .then(|| format!("{launched} instances for {name} of {pods} pods, {failed} of them failed"))
     }
 }
@@ -119,6 +141,9 @@ mod tests {
         job.failed.push_back(at(5));
         assert_eq!(job.beyond("job-1", 0, at(6)), None);
         job.launched.extend([at(58), at(58), at(58)]);
+        job.moves = 2;
+        assert_eq!(job.beyond("job-1", 0, at(59)), None);
+        job.moves = 0;
         assert!(job.beyond("job-1", 0, at(59)).is_some());
         // What was launched an hour ago does not count any more, nor does what gave reason to.
         assert_eq!(job.beyond("job-1", 0, at(70)), None);

@@ -1,0 +1,117 @@
+//! Nobody has to leave a node that is well before there is room elsewhere.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+use poolwright_api::NodeClaim;
+use poolwright_core::{Node, Pod, PodPhase, PodRole, RESERVED_TAINT, Snapshot, rules};
+
+use super::{Memory, Scene, disruption_budgets};
+
+pub(super) const RULE: &str =
+    "no node that is well is drained before there was room for each of its pods on another open node";
+
+/// What a controller decides by may be so old: watches stall, and requests are late.
+const AS_OLD: Duration = Duration::from_mins(5);
+/// Room for pods of nodes that stay is looked for this often.
+const EVERY: Duration = Duration::from_secs(30);
+
+/// What is remembered of pods on nodes.
+#[derive(Debug, Default)]
+pub(super) struct Seen {
+    looked: Duration,
+    /// Since when a pod is on its node, by UID.
+    here: BTreeMap<String, Duration>,
+    /// When there was room for it elsewhere last.
+    room: BTreeMap<String, Duration>,
+    /// Deleted claims that were looked at.
+    judged: BTreeSet<String>,
+}
+
+pub(super) fn check(scene: &Scene<'_>, memory: &mut Memory) -> Option<String> {
+    let (all, seen) = (scene.cluster.view(), &mut memory.room);
+    let everywhere = scene.now.saturating_sub(seen.looked) >= EVERY || seen.looked.is_zero();
+    if everywhere {
+        seen.looked = scene.now;
+    }
+    for claim in scene.cluster.claims.values() {
+        let leaves = disruption_budgets::leaves(claim).is_some();
+        let deleted = claim.metadata.deletion_timestamp.is_some();
+        let uid = claim.metadata.uid.as_deref().unwrap_or_default();
+        if !(leaves || everywhere) || seen.judged.contains(uid) {
+            continue;
+        }
+        let Some(node) = node_of(scene, claim).filter(|node| node.ready) else { continue };
+        let here: Vec<&Pod> = working_on(all, node).collect();
+        for pod in &here {
+            seen.here.entry(pod.uid.0.clone()).or_insert(scene.now);
+            if others(scene, node).any(|other| has_room(all, other, pod)) {
+                seen.room.insert(pod.uid.0.clone(), scene.now);
+            }
+        }
+        if !deleted {
+            continue;
+        }
+        seen.judged.insert(uid.to_owned());
+        let by_somebody = scene.withdrawn.iter().any(|at| scene.now.saturating_sub(*at) <= EVERY);
+        let without = here.iter().find(|pod| {
+            let lately = |times: &BTreeMap<String, Duration>| {
+                times.get(&pod.uid.0).is_some_and(|at| scene.now.saturating_sub(*at) <= AS_OLD)
+            };
+            // Who came within that time may not have been seen by who decided.
+            let known = !lately(&seen.here);
+            known && !lately(&seen.room)
+        });
+        if let Some(pod) = without.filter(|_| leaves && !by_somebody) {
+            return Some(format!("{} is drained, and {} had room nowhere else", node.name, pod.key));
+        }
+    }
+    None
+}
+
+/// The node of a claim whose machine is well.
+fn node_of<'s>(scene: &'s Scene<'_>, claim: &NodeClaim) -> Option<&'s Node> {
+    let name = claim.metadata.name.as_deref()?;
+    let (_, machine) = scene.machines.iter().find(|(_, one)| one.instance.claim == name)?;
+    let well = machine.dies.is_none_or(|dies| dies > scene.now);
+    scene
+        .cluster
+        .view()
+        .nodes
+        .with_provider_id(&machine.instance.provider_id)
+        .map(AsRef::as_ref)
+        .filter(|_| well)
+}
+
+fn working_on<'s>(all: &'s Snapshot, node: &Node) -> impl Iterator<Item = &'s Pod> {
+    let here = all.pods.on_node(&node.name).into_iter().flat_map(|here| &here.pods).map(AsRef::as_ref);
+    here.filter(|pod: &&Pod| {
+        pod.role == PodRole::Workload
+            && pod.deleting_since.is_none()
+            && matches!(pod.phase, PodPhase::Bound { .. })
+    })
+}
+
+/// Nodes that are open and stay.
+fn others<'s>(scene: &'s Scene<'_>, node: &'s Node) -> impl Iterator<Item = &'s Node> {
+    let goes = |other: &Node| {
+        scene.cluster.claims.get(&other.name).is_some_and(|claim| {
+            claim.metadata.deletion_timestamp.is_some() || disruption_budgets::leaves(claim).is_some()
+        })
+    };
+    let open = move |other: &&Node| other.ready && !other.cordoned && other.deleting_since.is_none();
+    let nodes = scene.cluster.view().nodes.values().map(AsRef::as_ref);
+    nodes.filter(open).filter(move |other| other.name != node.name && !goes(other))
+}
+
+/// Whether the node would take the pod as the only one that comes; rules about other pods aside, and what it is reserved for.
+fn has_room(all: &Snapshot, node: &Node, pod: &Pod) -> bool {
+    let taints: Vec<_> = node.taints.iter().filter(|taint| taint.key != RESERVED_TAINT).cloned().collect();
+    let mut free = node.allocatable.clone();
+    if let Some(here) = all.pods.on_node(&node.name) {
+        let mut taken = here.requests.clone();
+        taken.saturating_sub(&here.leaving);
+        free.saturating_sub(&taken);
+    }
+    pod.spec.requests.fits(&free) && rules::admits(&pod.spec, &node.labels, &taints).is_ok()
+}
