@@ -2,6 +2,10 @@
 
 use std::process::ExitCode;
 
+/// Plans and simulated worlds make and drop many small things.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 fn main() -> ExitCode {
     poolwright_cli::main(std::env::args_os())
 }

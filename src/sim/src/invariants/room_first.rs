@@ -60,7 +60,7 @@ pub(super) fn check(scene: &Scene<'_>, memory: &mut Memory) -> Option<String> {
             };
             // Who came within that time may not have been seen by who decided.
             let known = !lately(&seen.here);
-            known && !lately(&seen.room)
+            known && !lately(&seen.room) && !is_held(scene, pod)
         });
         if let Some(pod) = without.filter(|_| leaves && !by_somebody) {
             return Some(format!("{} is drained, and {} had room nowhere else", node.name, pod.key));
@@ -90,6 +90,12 @@ fn working_on<'s>(all: &'s Snapshot, node: &Node) -> impl Iterator<Item = &'s Po
             && pod.deleting_since.is_none()
             && matches!(pod.phase, PodPhase::Bound { .. })
     })
+}
+
+/// Whether what is made in place of the pod waits for something else than room.
+fn is_held(scene: &Scene<'_>, pod: &Pod) -> bool {
+    let job = pod.labels.get("job");
+    scene.cluster.jobs.iter().any(|one| Some(&one.plan.name) == job && one.plan.gated.is_some())
 }
 
 /// Nodes that are open and stay.
