@@ -25,6 +25,11 @@ pub struct Disruption {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 50))]
     pub budgets: Vec<DisruptionBudget>,
+    /// Which conditions of its nodes are borne for how long before a node is replaced; an empty list for all conditions, for ever. Budgets do not
+    /// bound it; while more than a fifth of the pool's nodes are sick at a time, none is replaced.
+    #[serde(default = "lost_nodes")]
+    #[schemars(length(max = 30))]
+    pub repair: Vec<RepairRule>,
 }
 
 impl Default for Disruption {
@@ -34,8 +39,39 @@ impl Default for Disruption {
             consolidate_after: five_minutes(),
             payback_within: one_hour(),
             budgets: Vec::new(),
+            repair: lost_nodes(),
         }
     }
+}
+
+/// A kubelet that says nothing, or that it is not well, may come back; half an hour is what the node repair of other autoscalers gives it.
+fn lost_nodes() -> Vec<RepairRule> {
+    let rule = |status| RepairRule { condition: "Ready".to_owned(), status, after: "30m".into() };
+    vec![rule(NodeConditionStatus::False), rule(NodeConditionStatus::Unknown)]
+}
+
+/// A node with this condition is replaced after a time.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct RepairRule {
+    /// The type of a node's condition, such as `Ready` or one that a node problem detector reports.
+    #[schemars(length(min = 1, max = 316))]
+    pub condition: String,
+    /// The status that is a problem.
+    pub status: NodeConditionStatus,
+    /// For how long it is borne.
+    pub after: DurationText,
+}
+
+/// The status of a node's condition.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
+pub enum NodeConditionStatus {
+    /// It holds.
+    True,
+    /// It does not.
+    False,
+    /// Nobody has said for too long.
+    Unknown,
 }
 
 fn five_minutes() -> ExpiryText {

@@ -23,7 +23,9 @@ mod node_pool;
 pub use amount::Amount;
 pub use common::{Deadlines, NodeClassRef, Taint, TaintEffect};
 pub use crds::{crd_files, crds, render};
-pub use disruption::{ConsolidationPolicy, Disruption, DisruptionBudget, DisruptionReason};
+pub use disruption::{
+    ConsolidationPolicy, Disruption, DisruptionBudget, DisruptionReason, NodeConditionStatus, RepairRule,
+};
 pub use duration::{DurationError, DurationText, Expiry, ExpiryText, format_duration, parse_duration};
 pub use kwok_node_class::{
     Faults, KwokNodeClass, KwokNodeClassSpec, KwokNodeClassStatus, LaunchFault, OfferingSelector,

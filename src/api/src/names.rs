@@ -66,6 +66,8 @@ pub mod conditions {
     pub const EMPTY: &str = "Empty";
     /// Claim: it is not what its pool would make now.
     pub const DRIFTED: &str = "Drifted";
+    /// Claim: its node has a condition that its pool does not bear for long.
+    pub const UNHEALTHY: &str = "Unhealthy";
     /// Claim: its node is closed to pods because it will be given back.
     pub const DISRUPTING: &str = "Disrupting";
     /// Claim: its node goes, and no pod is left on it that is waited for.
@@ -82,12 +84,13 @@ pub mod conditions {
     pub const LIMIT_REACHED: &str = "LimitReached";
 
     /// Every condition of this API.
-    pub const ALL: [&str; 12] = [
+    pub const ALL: [&str; 13] = [
         LAUNCHED,
         REGISTERED,
         INITIALIZED,
         EMPTY,
         DRIFTED,
+        UNHEALTHY,
         DISRUPTING,
         DRAINED,
         INSTANCE_TERMINATING,

@@ -206,6 +206,7 @@ impl World {
             gated: false,
             kept: false,
             deleting_since: None,
+            unwell: Vec::new(),
         };
         let opened = Condition {
             status: ConditionStatus::True,

@@ -112,6 +112,14 @@ pub(crate) mod testing {
         }
     }
 
+    impl TestClock {
+        /// Somebody sets the calendar back.
+        pub fn set_back(&self, duration: Duration) {
+            let mut moment = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+            moment.wall = moment.wall.checked_sub(duration).expect("it is far from the first day");
+        }
+    }
+
     /// Follows tokio's clock, which a test may pause.
     #[derive(Debug)]
     pub struct TokioClock(tokio::time::Instant);

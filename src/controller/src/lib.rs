@@ -130,7 +130,7 @@ pub async fn run_in(
     let metrics = Metrics::new()?.with_process()?;
     let config = Arc::new(config);
     let signed = |duration| SignedDuration::try_from(duration).unwrap_or(SignedDuration::MAX);
-    let window = BatchWindow::new(signed(config.batch_idle), signed(config.batch_max));
+    let window = BatchWindow::new(config.batch_idle, config.batch_max);
     let setbacks = Setbacks::new(signed(config.setback_first), signed(config.setback_most));
     let world = World::new(window, setbacks, clock.clone());
     let (elector, claims) =

@@ -52,6 +52,8 @@ pub fn blocking_threads() -> Spawner {
 
 /// After a plan that could not be carried out, how long until the next.
 const PAUSE_AFTER_FAILURE: Duration = Duration::from_secs(5);
+/// However long nothing is due: whether a calendar was set is looked at.
+const LONGEST: Duration = Duration::from_mins(1);
 
 /// The planning loop.
 pub struct Planner {
@@ -134,17 +136,19 @@ impl Planner {
             changes.mark_seen();
             self.world.release_held_back();
             self.world.plan_if_again();
-            let now = self.clock.now();
+            let now = self.clock.moment();
             let due = self.world.plan_at();
-            if due.is_some_and(|due| due <= now) {
+            if due.is_some_and(|due| due <= now.monotonic) {
                 return;
             }
-            let next = [due, self.world.next_release(), self.world.again_at()].into_iter().flatten().min();
-            let pause = next.map(|next| Duration::try_from(next.duration_since(now)).unwrap_or_default());
+            let release = self.world.next_release().map(|at| at.duration_since(now.wall));
+            let release = release.map(|pause| Duration::try_from(pause).unwrap_or_default());
+            let due = due.map(|due| due.saturating_sub(now.monotonic));
+            let pause = [due, release, self.world.again_in()].into_iter().flatten().min();
             tokio::select! {
                 biased;
                 _ = changes.changed() => {}
-                () = sleep(pause.unwrap_or(Duration::from_mins(1))) => {}
+                () = sleep(pause.unwrap_or(LONGEST).min(LONGEST)) => {}
             }
         }
     }

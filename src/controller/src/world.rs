@@ -3,6 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::api::core::v1 as k8s;
@@ -14,7 +15,7 @@ use poolwright_core::index::{Change, ClusterIndex};
 use poolwright_core::setbacks::Setbacks;
 use poolwright_core::{Claim, ClaimName, Instance, NodeClassRef, PodKey, Snapshot, Uid};
 
-use crate::clock::SharedClock;
+use crate::clock::{Moment, SharedClock};
 use crate::convert;
 use crate::fence::Fence;
 use crate::signal::{self, Receiver, Sender};
@@ -42,7 +43,7 @@ pub struct State {
     /// Namespaces where a toleration was refused, and until when that is believed.
     refusals: BTreeMap<String, Timestamp>,
     doubtful: bool,
-    again_at: Option<Timestamp>,
+    again_at: Option<Moment>,
 }
 
 impl World {
@@ -72,7 +73,7 @@ impl World {
 
     /// Changes what is known, and wakes whom it concerns.
     pub fn change(&self, change: impl FnOnce(&mut State) -> Change) {
-        let now = self.clock.now();
+        let now = self.clock.monotonic();
         let mut state = self.lock();
         let change = change(&mut state);
         state.window.on(change, now);
@@ -263,7 +264,7 @@ impl World {
 
     /// Plan at once: something failed whose pods have waited already.
     pub fn urgent(&self) {
-        let now = self.clock.now();
+        let now = self.clock.monotonic();
         self.lock().window.urgent(now);
         self.poke();
     }
@@ -275,19 +276,23 @@ impl World {
 
     /// The last plan wants to be made again then, even if nothing changes.
     pub fn plan_again_at(&self, at: Option<Timestamp>) {
-        self.lock().again_at = at;
+        let now = self.clock.moment();
+        let then =
+            |at: Timestamp| now.after(Duration::try_from(at.duration_since(now.wall)).unwrap_or_default());
+        self.lock().again_at = at.map(then);
     }
 
-    /// When the last plan wants to be made again, whatever changes.
-    pub fn again_at(&self) -> Option<Timestamp> {
-        self.lock().again_at
+    /// How long until the last plan wants to be made again, whatever changes, by the clock on which that comes first.
+    pub fn again_in(&self) -> Option<Duration> {
+        let then = self.lock().again_at?;
+        Some(self.clock.moment().until(then))
     }
 
     /// Plans again if the last plan wanted that by now.
     pub fn plan_if_again(&self) {
-        let now = self.clock.now();
+        let now = self.clock.moment();
         let mut state = self.lock();
-        let due = state.again_at.is_some_and(|at| at <= now);
+        let due = state.again_at.is_some_and(|at| now.until(at).is_zero());
         if due {
             state.again_at = None;
         }
@@ -297,8 +302,8 @@ impl World {
         }
     }
 
-    /// When to plan next.
-    pub fn plan_at(&self) -> Option<Timestamp> {
+    /// When to plan next, by the monotonic clock.
+    pub fn plan_at(&self) -> Option<Duration> {
         self.lock().window.next_deadline()
     }
 
@@ -364,5 +369,32 @@ impl World {
     /// Tells of changes, many as one.
     pub fn changes(&self) -> Receiver<()> {
         self.changes.subscribe()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::clock::Clock;
+    use crate::clock::testing::TestClock;
+
+    #[test]
+    fn a_calendar_that_is_set_back_holds_up_no_plan() {
+        let clock = Arc::new(TestClock::new());
+        let world = World::new(BatchWindow::default(), Setbacks::default(), clock.clone());
+        let begin = clock.moment();
+        world.plan_again();
+        world.plan_again_at(Some(begin.after(Duration::from_secs(30)).wall));
+        clock.set_back(Duration::from_mins(10));
+        assert_eq!(world.plan_at(), Some(begin.monotonic + Duration::from_secs(1)));
+        assert_eq!(world.again_in(), Some(Duration::from_secs(30)));
+        drop(world.begin_plan());
+        clock.advance(Duration::from_secs(30));
+        world.plan_if_again();
+        assert_eq!(
+            world.plan_at(),
+            Some(clock.moment().monotonic),
+            "by the clock, ten minutes before that time of the calendar"
+        );
     }
 }

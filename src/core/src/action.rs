@@ -207,6 +207,8 @@ pub enum ConditionType {
     Empty,
     /// Claim: it is not what its pool would make now.
     Drifted,
+    /// Claim: its node has a condition that its pool does not bear for long.
+    Unhealthy,
     /// Claim: its node is closed to pods because it will be given back.
     Disrupting,
     /// Claim: its node goes, and no pod is left on it that is waited for.
@@ -225,12 +227,13 @@ pub enum ConditionType {
 
 impl ConditionType {
     /// Every condition type.
-    pub const ALL: [Self; 12] = [
+    pub const ALL: [Self; 13] = [
         Self::Launched,
         Self::Registered,
         Self::Initialized,
         Self::Empty,
         Self::Drifted,
+        Self::Unhealthy,
         Self::Disrupting,
         Self::Drained,
         Self::InstanceTerminating,
@@ -248,6 +251,7 @@ impl ConditionType {
             Self::Initialized => "Initialized",
             Self::Empty => "Empty",
             Self::Drifted => "Drifted",
+            Self::Unhealthy => "Unhealthy",
             Self::Disrupting => "Disrupting",
             Self::Drained => "Drained",
             Self::InstanceTerminating => "InstanceTerminating",

@@ -1,6 +1,8 @@
 //! The batch window: a burst of pods is planned together, a single one does not wait long.
+//!
+//! Its times are those of a monotonic clock: a calendar that is set back would keep a window open for as long as it was wrong.
 
-use jiff::{SignedDuration, Timestamp};
+use std::time::Duration;
 
 use crate::index::Change;
 
@@ -8,34 +10,34 @@ use crate::index::Change;
 /// latest after its ceiling.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BatchWindow {
-    idle: SignedDuration,
-    max: SignedDuration,
+    idle: Duration,
+    max: Duration,
     open: Option<Window>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Window {
-    opened: Timestamp,
+    opened: Duration,
     /// The last time demand was added, or the window opened.
-    last: Timestamp,
+    last: Duration,
     urgent: bool,
 }
 
 impl Default for BatchWindow {
     /// Idle 1 s, at most 10 s.
     fn default() -> Self {
-        Self::new(SignedDuration::from_secs(1), SignedDuration::from_secs(10))
+        Self::new(Duration::from_secs(1), Duration::from_secs(10))
     }
 }
 
 impl BatchWindow {
     /// A closed window that is due when no demand came for `idle`, and `max` after it opened at the latest.
-    pub fn new(idle: SignedDuration, max: SignedDuration) -> Self {
+    pub fn new(idle: Duration, max: Duration) -> Self {
         Self { idle, max, open: None }
     }
 
     /// Takes note of a change of the cluster.
-    pub fn on(&mut self, change: Change, now: Timestamp) {
+    pub fn on(&mut self, change: Change, now: Duration) {
         if change < Change::Room {
             return;
         }
@@ -47,24 +49,24 @@ impl BatchWindow {
     }
 
     /// A plan is wanted at once, without waiting for more pods: an order failed, and its pods have waited already.
-    pub fn urgent(&mut self, now: Timestamp) {
+    pub fn urgent(&mut self, now: Duration) {
         let window = self.open.get_or_insert(Window { opened: now, last: now, urgent: true });
         window.urgent = true;
     }
 
     /// When the window is due; `None` while it is closed.
-    pub fn next_deadline(&self) -> Option<Timestamp> {
+    pub fn next_deadline(&self) -> Option<Duration> {
         self.open.map(|window| {
             if window.urgent {
                 window.opened
             } else {
-                after(window.last, self.idle).min(after(window.opened, self.max))
+                window.last.saturating_add(self.idle).min(window.opened.saturating_add(self.max))
             }
         })
     }
 
     /// Whether to plan now.
-    pub fn due(&self, now: Timestamp) -> bool {
+    pub fn due(&self, now: Duration) -> bool {
         self.next_deadline().is_some_and(|deadline| deadline <= now)
     }
 
@@ -72,8 +74,4 @@ impl BatchWindow {
     pub fn close(&mut self) {
         self.open = None;
     }
-}
-
-fn after(time: Timestamp, duration: SignedDuration) -> Timestamp {
-    time.checked_add(duration).unwrap_or(Timestamp::MAX)
 }

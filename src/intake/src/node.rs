@@ -1,7 +1,8 @@
 //! Nodes.
 
+use jiff::Timestamp;
 use k8s_openapi::api::core::v1 as k8s;
-use poolwright_core::{Effect, GATE_ANNOTATION, Node, Taint};
+use poolwright_core::{Effect, GATE_ANNOTATION, Node, NodeCondition, Taint};
 
 use crate::convert::{is_kept, resources};
 use crate::error::{IntakeError, Problem, object_name};
@@ -41,5 +42,22 @@ pub(crate) fn convert(from: &k8s::Node) -> Result<Node, Problem> {
         gated: annotations.is_some_and(|annotations| annotations.contains_key(GATE_ANNOTATION)),
         kept: is_kept(meta),
         deleting_since: meta.deletion_timestamp.as_ref().map(|time| time.0),
+        unwell: conditions.iter().filter(|one| !is_usual(one)).map(unwell).collect(),
     })
+}
+
+/// Whether a condition is as on every node that is well.
+fn is_usual(condition: &k8s::NodeCondition) -> bool {
+    let status = match condition.type_.as_str() {
+        "Ready" => "True",
+        "MemoryPressure" | "DiskPressure" | "PIDPressure" | "NetworkUnavailable" => "False",
+        _ => return false,
+    };
+    condition.status == status
+}
+
+fn unwell(condition: &k8s::NodeCondition) -> NodeCondition {
+    // One that does not say since when may have begun at any time, and is not old.
+    let since = condition.last_transition_time.as_ref().map_or(Timestamp::MAX, |time| time.0);
+    NodeCondition { kind: condition.type_.clone(), status: condition.status.clone(), since }
 }

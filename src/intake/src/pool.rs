@@ -2,11 +2,13 @@
 
 use std::collections::BTreeMap;
 
-use poolwright_api::{self as api, Amount, ConsolidationPolicy, DisruptionReason, Expiry};
+use poolwright_api::{
+    self as api, Amount, ConsolidationPolicy, DisruptionReason, Expiry, NodeConditionStatus,
+};
 use poolwright_catalog::{ResourceName, UsdPerHour};
 use poolwright_core::{
-    Cause, Deadlines, Disruption, NodeBudget, Pool, PoolLimits, PoolName, PoolProblem, Requirement, Schedule,
-    Share, Window, quantity,
+    Cause, Deadlines, Disruption, NodeBudget, Pool, PoolLimits, PoolName, PoolProblem, RepairRule,
+    Requirement, Schedule, Share, Window, quantity,
 };
 
 use crate::convert::{core_deadlines, core_taints, duration_problem, is_kept, key_segment, node_class_ref};
@@ -93,7 +95,23 @@ fn disruption(from: &api::NodePool) -> Result<Disruption, Problem> {
         budgets: said.budgets.iter().enumerate().map(|(at, budget)| node_budget(at, budget)).collect(),
         expire_after: expiry("spec.template.spec.expireAfter", &from.spec.template.spec.expire_after)?,
         kept: is_kept(&from.metadata),
+        repair: repair_rules(&said.repair)?,
     })
+}
+
+fn repair_rules(from: &[api::RepairRule]) -> Result<Vec<RepairRule>, Problem> {
+    let rule = |(at, rule): (usize, &api::RepairRule)| {
+        let after = rule.after.parse();
+        let after = after
+            .map_err(|error| duration_problem(&format!("spec.disruption.repair[{at}].after"), &error))?;
+        let status = match rule.status {
+            NodeConditionStatus::True => "True",
+            NodeConditionStatus::False => "False",
+            NodeConditionStatus::Unknown => "Unknown",
+        };
+        Ok(RepairRule { condition: rule.condition.clone(), status: status.to_owned(), after })
+    };
+    from.iter().enumerate().map(rule).collect()
 }
 
 /// What makes no sense allows nothing: a budget is there to forbid, and the pool can buy all the same.

@@ -95,6 +95,7 @@ fn node(at: usize) -> Node {
         gated: false,
         kept: false,
         deleting_since: None,
+        unwell: Vec::new(),
     }
 }
 

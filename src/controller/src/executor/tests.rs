@@ -220,7 +220,7 @@ async fn a_claim_that_nothing_can_be_had_for_goes_and_its_pods_are_planned_at_on
     assert_eq!(scene.condition("Launched").unwrap()["reason"], "StockOut");
     assert!(scene.claim().deleting_since.is_some());
     let due = scene.world.plan_at().unwrap();
-    assert!(due <= scene.executor.clock.now(), "without waiting for the batch window");
+    assert!(due <= scene.executor.clock.monotonic(), "without waiting for the batch window");
     scene.world.view(|all| assert_eq!(all.held_back.len(), 2));
 }
 
@@ -389,6 +389,7 @@ fn what_concerns_one_claim_goes_through_one_lane() {
         gated: false,
         kept: false,
         deleting_since: None,
+        unwell: Vec::new(),
     };
     snapshot.nodes.insert("n".into(), Arc::new(node));
     let claim = ClaimName("gpu-1".into());

@@ -1,7 +1,7 @@
 //! From a deleted claim to an instance that is gone: the node is closed, drained, given back.
 
 use super::drain::{self, Drain};
-use super::{REPEAT, Scene, after, empty, is};
+use super::{REPEAT, Scene, after, empty, is, repair};
 use crate::action::{Action, ConditionType};
 use crate::model::Claim;
 
@@ -11,13 +11,18 @@ pub(super) fn decide(scene: &mut Scene<'_>, claim: &Claim) {
         empty::close(scene, node);
     }
     let name = node.map(|node| node.name.as_str()).or(claim.node_name.as_deref());
-    // On an instance that is gone nothing runs, whatever is still bound to its node.
-    let drained = match name.filter(|_| !scene.instance_is_gone(claim)) {
+    // On an instance that is gone nothing runs, whatever is still bound to its node; on a node that is lost nobody hears.
+    let lost = repair::is_lost(scene, claim);
+    let drained = match name.filter(|_| !lost && !scene.instance_is_gone(claim)) {
         Some(name) => drain::decide(scene, claim, name),
         None => Drain::Done,
     };
     let (message, forced) = match drained {
         Drain::Waiting => return,
+        Drain::Done if lost => (
+            "its node is not ready for too long, and nobody there can be asked to go: its instance is given back",
+            true,
+        ),
         Drain::Done => ("no work is on it: its instance is being given back", false),
         Drain::TimeIsUp => ("its time is up: its instance is being given back", true),
     };

@@ -5,6 +5,7 @@ mod empty;
 mod end;
 mod opening;
 mod reaper;
+mod repair;
 mod reserve;
 mod start;
 
@@ -73,6 +74,8 @@ struct Scene<'a> {
     successors: BTreeSet<(String, String)>,
     /// How many nodes of each pool this decision closes for want of work.
     closing: BTreeMap<PoolName, u64>,
+    /// How many nodes of a pool are sick, and of how many, where that was asked.
+    sick: BTreeMap<PoolName, (u64, u64)>,
     decision: Decision,
 }
 
@@ -109,6 +112,7 @@ impl<'a> Scene<'a> {
             coming,
             successors,
             closing: BTreeMap::new(),
+            sick: BTreeMap::new(),
             decision,
         }
     }

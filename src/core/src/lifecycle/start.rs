@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use jiff::{SignedDuration, Timestamp};
 
 use super::opening::Opening;
-use super::{REPEAT, Scene, after, empty, is, is_not, reserve, words};
+use super::{REPEAT, Scene, after, empty, is, is_not, repair, reserve, words};
 use crate::action::{Action, ConditionType, Notice, NoticeKind, Subject};
 use crate::model::{Claim, Node, Pod, PodKey, PodPhase, Taint, Uid};
 use crate::rules::{NODEPOOL_LABEL, NOT_READY_TAINT, UNREACHABLE_TAINT};
@@ -228,6 +228,9 @@ fn initialized(scene: &mut Scene<'_>, claim: &Claim, node_name: &str) {
         scene.tell(&claim.name, NoticeKind::Warning, "NodeGone", message);
         return scene.delete(claim, true);
     };
+    if repair::decide(scene, claim, node) {
+        return;
+    }
     let reserve = reserve::holds(scene, claim);
     if reserve && (node.gated || reserve::is_reserved(node)) {
         reserve::let_in(scene, claim);

@@ -24,6 +24,20 @@ pub struct Disruption {
     pub expire_after: Option<SignedDuration>,
     /// An annotation of the pool keeps all its nodes as they are.
     pub kept: bool,
+    /// Which conditions of its nodes are borne for how long.
+    #[serde(default)]
+    pub repair: Vec<RepairRule>,
+}
+
+/// A node with this condition is replaced after a time.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RepairRule {
+    /// The type of a node's condition.
+    pub condition: String,
+    /// `True`, `False` or `Unknown`.
+    pub status: String,
+    /// For how long it is borne.
+    pub after: SignedDuration,
 }
 
 impl Disruption {
@@ -41,6 +55,7 @@ impl Default for Disruption {
             budgets: Vec::new(),
             expire_after: None,
             kept: false,
+            repair: Vec::new(),
         }
     }
 }

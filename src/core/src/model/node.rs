@@ -1,6 +1,7 @@
 //! Nodes as the API server shows them.
 
 use std::collections::BTreeMap;
+use std::fmt;
 
 use jiff::Timestamp;
 use poolwright_catalog::ResourceList;
@@ -31,4 +32,25 @@ pub struct Node {
     pub kept: bool,
     /// Being deleted since.
     pub deleting_since: Option<Timestamp>,
+    /// Conditions that are not as on a node that is well: not `Ready` is true, no pressure, and no network is missing. Of what other
+    /// conditions should be nothing is known, so all of them are here.
+    #[serde(default)]
+    pub unwell: Vec<NodeCondition>,
+}
+
+/// A condition of a node.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct NodeCondition {
+    /// Its type, such as `Ready`.
+    pub kind: String,
+    /// `True`, `False` or `Unknown`.
+    pub status: String,
+    /// Since when it has this status.
+    pub since: Timestamp,
+}
+
+impl fmt::Display for NodeCondition {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}={}", self.kind, self.status)
+    }
 }

@@ -1,9 +1,13 @@
 //! The batch window.
 
+use std::time::Duration;
+
 use poolwright_core::batch::BatchWindow;
 use poolwright_core::index::Change;
 
-use crate::kit::*;
+fn at(seconds: u64) -> Duration {
+    Duration::from_secs(seconds)
+}
 
 #[test]
 fn a_single_pod_waits_one_second() {

@@ -175,6 +175,7 @@ pub fn node(name: &str, allocatable: ResourceList) -> Node {
         gated: false,
         kept: false,
         deleting_since: None,
+        unwell: Vec::new(),
     }
 }
 

@@ -30,6 +30,7 @@ mod profiles;
 mod properties;
 mod reaper;
 mod register;
+mod repair;
 mod reserve;
 mod room;
 mod setbacks;

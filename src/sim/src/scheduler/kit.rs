@@ -70,6 +70,7 @@ pub fn node(name: &str, zone: &str) -> Node {
         gated: false,
         kept: false,
         deleting_since: None,
+        unwell: Vec::new(),
     }
 }
 

@@ -1,0 +1,84 @@
+//! Nodes that are sick: for how long that is borne, and when they are replaced.
+//!
+//! What is done is what is done for every deleted claim: the node is closed and drained, its instance given back. On a node whose
+//! kubelet says nothing any more nobody can be asked to go, and nobody is waited for.
+
+use jiff::Timestamp;
+
+use super::{Scene, after, is, is_not, words};
+use crate::action::{ConditionType, NoticeKind};
+use crate::disruption::kept_by;
+use crate::model::{Claim, Node, NodeCondition, Pool, RepairRule, Snapshot};
+
+/// Of the nodes of a pool so many of a hundred may be sick, rounded up. With more, what is wrong is no node: a network, an image, a
+/// daemon that reports nonsense; and replacing all would end all work.
+const BREAKER_PERCENT: u64 = 20;
+
+/// Looks at the node of a claim that was open once. Whether the claim goes.
+pub(super) fn decide(scene: &mut Scene<'_>, claim: &Claim, node: &Node) -> bool {
+    let Some(pool) = scene.snapshot.pools.get(&claim.pool) else { return false };
+    let Some((rule, condition, due)) = first_due(pool, node) else {
+        if claim.since(ConditionType::Unhealthy).is_some() {
+            scene
+                .conditions(claim, [is_not(ConditionType::Unhealthy, "Recovered", "its node is well again")]);
+        }
+        return false;
+    };
+    let what = format!("condition {condition} of node {} holds since {}", node.name, condition.since);
+    let kept = kept_by(claim, node, pool);
+    let snapshot = scene.snapshot;
+    let counts = scene.sick.entry(pool.name.clone()).or_insert_with(|| sick_of_pool(snapshot, pool));
+    let (sick, nodes) = *counts;
+    let most = (nodes * BREAKER_PERCENT).div_ceil(100);
+    let then = if let Some(kind) = kept {
+        format!("the annotation poolwright.dev/do-not-disrupt of its {kind} keeps it")
+    } else if sick > most {
+        format!(
+            "it stays as long as {sick} of the {nodes} nodes of pool `{}` are sick, for more than {BREAKER_PERCENT} % at a time \
+             are not replaced: look for what they have in common",
+            pool.name
+        )
+    } else {
+        format!("it is replaced at {due} unless that passes")
+    };
+    scene.conditions(claim, [is(ConditionType::Unhealthy, &condition.kind, format!("{what}; {then}"))]);
+    if !scene.ended(due) || kept.is_some() || sick > most {
+        return false;
+    }
+    let message =
+        format!("{what}, longer than the {} that its pool bears: it is replaced", words(rule.after));
+    scene.tell(&claim.name, NoticeKind::Warning, "NodeUnhealthy", message);
+    scene.delete(claim, false);
+    true
+}
+
+/// The rule of the pool that the node breaks first, and when that has lasted too long.
+fn first_due<'a>(pool: &'a Pool, node: &'a Node) -> Option<(&'a RepairRule, &'a NodeCondition, Timestamp)> {
+    let broken = pool.disruption.repair.iter().filter_map(|rule| {
+        let condition =
+            node.unwell.iter().find(|one| one.kind == rule.condition && one.status == rule.status)?;
+        Some((rule, condition, after(condition.since, rule.after)))
+    });
+    broken.min_by_key(|(_, _, due)| *due)
+}
+
+/// How many nodes of a pool that were open are sick by its rules, those included that are replaced for it, and of how many.
+fn sick_of_pool(snapshot: &Snapshot, pool: &Pool) -> (u64, u64) {
+    let of_pool =
+        |claim: &&Claim| claim.pool == pool.name && claim.since(ConditionType::Initialized).is_some();
+    let (mut sick, mut nodes) = (0, 0);
+    for claim in snapshot.claims.values().map(AsRef::as_ref).filter(of_pool) {
+        nodes += 1;
+        let node = claim.node_name.as_ref().and_then(|name| snapshot.nodes.get(name));
+        sick += u64::from(node.is_some_and(|node| first_due(pool, node).is_some()));
+    }
+    (sick, nodes)
+}
+
+/// Whether nobody on the claim's node can be reached: it is not ready, and for that it is replaced.
+pub(super) fn is_lost(scene: &Scene<'_>, claim: &Claim) -> bool {
+    let Some(pool) = scene.snapshot.pools.get(&claim.pool) else { return false };
+    let node = scene.node(claim).filter(|node| !node.ready);
+    let due = node.and_then(|node| first_due(pool, node)).map(|(_, _, due)| due);
+    claim.since(ConditionType::Unhealthy).is_some() && due.is_some_and(|due| due <= scene.now)
+}
