@@ -102,8 +102,8 @@ fn disruption(from: &api::NodePool) -> Result<Disruption, Problem> {
 fn repair_rules(from: &[api::RepairRule]) -> Result<Vec<RepairRule>, Problem> {
     let rule = |(at, rule): (usize, &api::RepairRule)| {
         let after = rule.after.parse();
-        let after = after
-            .map_err(|error| duration_problem(&format!("spec.disruption.repair[{at}].after"), &error))?;
+        let after =
+            after.map_err(|error| duration_problem(format!("spec.disruption.repair[{at}].after"), &error))?;
         let status = match rule.status {
             NodeConditionStatus::True => "True",
             NodeConditionStatus::False => "False",
