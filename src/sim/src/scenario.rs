@@ -218,8 +218,9 @@ fn objects(dice: &mut Dice, seed: u64) -> Vec<Value> {
                 "budgets": [{"nodes": of_disruption.pick(&["1", "2", "6"]), "reasons": ["Underutilized", "Drifted", "Expired"]}],
             });
         }
+        // Longer than work takes: on a node that expires before its work can be done, no work gets done.
         if of_disruption.per_mille(150) {
-            spec["template"]["spec"]["expireAfter"] = json!(of_disruption.pick(&["10m", "25m"]));
+            spec["template"]["spec"]["expireAfter"] = json!(of_disruption.pick(&["20m", "35m"]));
         }
         if dice.per_mille(400) {
             spec["limits"] =
