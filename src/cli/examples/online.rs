@@ -81,6 +81,7 @@ fn waiting(number: usize, spec: poolwright_core::PodSpec) -> Pod {
 struct World {
     snapshot: Snapshot,
     wanted: Vec<Pod>,
+    moves: Moves,
     options: PlanOptions,
     now: Timestamp,
 }

@@ -10,6 +10,7 @@ mod budget;
 pub mod catalogue;
 mod connect;
 mod controller;
+mod convert;
 mod crds;
 pub mod document;
 pub mod exit;
@@ -58,6 +59,7 @@ fn run(cli: Cli) -> Result<Outcome, Failure> {
         Command::Solve(flags) => solve::run(&flags, &mut out),
         Command::Simulate(flags) => simulate::run(&flags, &mut out),
         Command::Controller(flags) => controller::run(&flags),
+        Command::Convert(flags) => convert::command::run(&flags, &mut out),
         Command::Crds(flags) => crds::run(&flags, &mut out),
         Command::Completions(flags) => {
             let mut script = Vec::new();

@@ -1,6 +1,7 @@
 //! The command line as it is typed: flags and their help, and nothing that touches the system.
 
 mod controller;
+mod convert;
 mod explain;
 mod plan;
 mod preferences;
@@ -15,6 +16,7 @@ use clap::{CommandFactory, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
 
 pub use controller::{ControllerFlags, LogFormat, Placement};
+pub use convert::ConvertFlags;
 pub use explain::{ExplainFlags, Explainable};
 pub use plan::{CapacityChoice, InputFlags, OutputFormat, PlanFlags, SharingMode};
 pub use preferences::PreferenceMode;
@@ -68,6 +70,11 @@ pub enum Command {
     /// Any number of replicas may run; one at a time acts. Install the custom resources first:
     /// `poolwright crds | kubectl apply -f -`.
     Controller(Box<ControllerFlags>),
+    /// Write Karpenter's NodePools as Poolwright's, and say what became of each field
+    ///
+    /// Manifests go to standard output, what became of each field to standard error: what is not possible, what is changed, and
+    /// how much is kept as it is. Nothing of a cluster is read or changed.
+    Convert(ConvertFlags),
     /// Print the custom resource definitions as YAML
     Crds(CrdsFlags),
     /// Print a completion script for a shell

@@ -1,0 +1,22 @@
+//! Flags of `convert`.
+
+use std::path::PathBuf;
+
+/// Flags of `convert`.
+#[derive(Debug, clap::Args)]
+#[command(
+    after_long_help = "Examples:\n  # What would become of the pools of this cluster\n  kubectl get nodepools.karpenter.sh -o yaml | poolwright convert -f -\n\n  \
+                       # What is kept, too, and what pods would cost then\n  poolwright convert -f karpenter/ --all > pools.yaml\n  \
+                       poolwright plan -f pools.yaml -f pods.yaml"
+)]
+pub struct ConvertFlags {
+    /// Karpenter's objects (YAML or JSON), a directory of such files, or - for stdin
+    ///
+    /// NodePools become Poolwright's; of EC2NodeClasses, NodeOverlays and other objects it is said what to do instead. May be repeated.
+    #[arg(short, long = "filename", value_name = "FILE", num_args = 1.., required = true)]
+    pub filename: Vec<PathBuf>,
+
+    /// Name fields that are kept as they are, too, not only how many there are
+    #[arg(long)]
+    pub all: bool,
+}

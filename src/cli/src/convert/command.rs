@@ -1,0 +1,26 @@
+//! `poolwright convert`.
+
+use std::io::{self, Write};
+
+use super::{convert, notes_table, yaml};
+use crate::args::ConvertFlags;
+use crate::exit::{Failure, Outcome};
+use crate::problems::Problems;
+use crate::source;
+
+/// Prints the manifests, and on standard error what became of each field. What has a problem is left out and named.
+pub fn run(flags: &ConvertFlags, out: &mut impl Write) -> Result<Outcome, Failure> {
+    let converted = convert(&source::manifests(&flags.filename)?);
+    let text = yaml(&converted.manifests).map_err(anyhow::Error::msg)?;
+    out.write_all(text.as_bytes()).and_then(|()| out.flush()).map_err(Failure::writing)?;
+    let table = notes_table(&converted.notes, flags.all);
+    // Whoever does not read what is said there has the manifests.
+    let _ = io::stderr().lock().write_all(table.as_bytes());
+    let mut problems = Problems::new();
+    for problem in &converted.problems {
+        problems.push(problem.to_string());
+    }
+    problems
+        .or(Outcome::Done)
+        .map_err(|problems| Failure::bad_input(format!("some of it is not converted: {problems}")))
+}

@@ -1,0 +1,204 @@
+//! When nodes go, and how many at a time.
+//!
+//! Karpenter's defaults: consolidationPolicy WhenEmptyOrUnderutilized, consolidateAfter 0s, one budget of 10% of the nodes
+//! (<https://karpenter.sh/docs/concepts/disruption/>).
+
+use poolwright_api::{
+    ConsolidationPolicy, Disruption, DisruptionBudget, DisruptionReason, DurationText, ExpiryText,
+    ScaleToZero,
+};
+use serde_json::Value;
+
+use super::fields::Fields;
+use super::note::Report;
+
+const PATH: &str = "spec.disruption";
+
+/// What Karpenter's `spec.disruption` comes to.
+pub(super) struct Read {
+    pub disruption: Disruption,
+    pub scale_to_zero: ScaleToZero,
+}
+
+/// Reads `spec.disruption`; what is absent is written as Karpenter takes it.
+pub(super) fn convert(of: &mut Fields<'_>, report: &mut Report) -> Read {
+    let value = of.take("disruption");
+    let mut fields = value.and_then(|value| Fields::of(PATH, value, report));
+    let policy = policy(fields.as_mut(), report);
+    let after = consolidate_after(fields.as_mut(), report);
+    let budgets = budgets(fields.as_mut(), report);
+    if let Some(fields) = fields {
+        fields.finish(report);
+    }
+    Read {
+        disruption: Disruption {
+            consolidation_policy: policy,
+            consolidate_after: after.clone(),
+            budgets,
+            ..Disruption::default()
+        },
+        scale_to_zero: ScaleToZero { after },
+    }
+}
+
+fn policy(of: Option<&mut Fields<'_>>, report: &mut Report) -> ConsolidationPolicy {
+    let path = format!("{PATH}.consolidationPolicy");
+    let Some(text) = of.and_then(|fields| fields.text("consolidationPolicy", report)) else {
+        report.changed(
+            path,
+            "It is absent, which is WhenEmptyOrUnderutilized in Karpenter and WhenEmpty here: WhenEmptyOrUnderutilized is written.",
+        );
+        return ConsolidationPolicy::WhenEmptyOrUnderutilized;
+    };
+    match text.as_str() {
+        "WhenEmpty" => report.kept(path, "Nodes without work go; work is not moved."),
+        "WhenEmptyOrUnderutilized" => {
+            report.kept(path, "Work is moved where that pays; `paybackWithin` says how soon it must.");
+            return ConsolidationPolicy::WhenEmptyOrUnderutilized;
+        }
+        "Balanced" => {
+            report.changed(
+                path,
+                "It is WhenEmptyOrUnderutilized: `paybackWithin` weighs what a move saves against what it costs.",
+            );
+            return ConsolidationPolicy::WhenEmptyOrUnderutilized;
+        }
+        _ => report.problem(
+            path,
+            format!("`{text}` is no policy of karpenter.sh/v1"),
+            "write WhenEmpty or WhenEmptyOrUnderutilized",
+        ),
+    }
+    ConsolidationPolicy::WhenEmpty
+}
+
+fn consolidate_after(of: Option<&mut Fields<'_>>, report: &mut Report) -> ExpiryText {
+    let path = format!("{PATH}.consolidateAfter");
+    let Some(text) = of.and_then(|fields| fields.text("consolidateAfter", report)) else {
+        report.changed(
+            path,
+            "It is absent, which is 0s in Karpenter and 5m here: 0s is written, and for empty nodes `scaleToZero.after: 0s`.",
+        );
+        return ExpiryText::from("0s");
+    };
+    report.changed(
+        path.clone(),
+        format!(
+            "It stays, and empty nodes go by `scaleToZero.after: {text}`: Karpenter has one field for both."
+        ),
+    );
+    expiry(path, text, report)
+}
+
+/// A duration or `Never`.
+pub(super) fn expiry(path: String, text: String, report: &mut Report) -> ExpiryText {
+    let written = ExpiryText(text);
+    if let Err(error) = written.parse() {
+        report.problem(path, error.to_string(), "correct it in the source, or write Never");
+    }
+    written
+}
+
+fn budgets(of: Option<&mut Fields<'_>>, report: &mut Report) -> Vec<DisruptionBudget> {
+    let path = format!("{PATH}.budgets");
+    let Some(value) = of.and_then(|fields| fields.take_even_empty("budgets")) else {
+        report.changed(
+            path,
+            "They are absent, which is one of 10% in Karpenter: it is written, for the reasons it holds for there.",
+        );
+        return vec![plain("10%")];
+    };
+    let Some(entries) = value.as_array() else {
+        report.problem(path, "no list where a list belongs", "begin each budget with `- `");
+        return Vec::new();
+    };
+    if entries.is_empty() {
+        report.changed(
+            path,
+            "The list is empty, so that Karpenter disrupts any number of nodes at a time: one budget of 100% is written. Without any, \
+             Poolwright would take a tenth.",
+        );
+        return vec![plain("100%")];
+    }
+    let entries = entries.iter().enumerate();
+    entries.filter_map(|(at, entry)| budget(&format!("{path}[{at}]"), entry, report)).collect()
+}
+
+/// The reasons for which Karpenter asks its budgets; it lets nodes expire whatever they say.
+fn karpenters_reasons() -> Vec<DisruptionReason> {
+    vec![DisruptionReason::Empty, DisruptionReason::Underutilized, DisruptionReason::Drifted]
+}
+
+fn plain(nodes: &str) -> DisruptionBudget {
+    DisruptionBudget {
+        nodes: nodes.to_owned(),
+        reasons: karpenters_reasons(),
+        schedule: None,
+        time_zone: None,
+        duration: None,
+    }
+}
+
+fn budget(path: &str, value: &Value, report: &mut Report) -> Option<DisruptionBudget> {
+    let mut fields = Fields::of(path, value, report)?;
+    let mut budget = plain(&fields.needed_text("nodes", report)?);
+    report
+        .kept(fields.path("nodes"), "So many nodes at a time; a percentage is rounded up, as in Karpenter.");
+    let reasons = fields.texts("reasons", report);
+    if reasons.is_empty() {
+        report.changed(
+            fields.path("reasons"),
+            "They are absent: the three of Karpenter are written. Its budgets do not hold back nodes that expire; add `Expired` if \
+             this one is to do so.",
+        );
+    } else {
+        budget.reasons =
+            reasons.iter().filter_map(|text| reason(&fields.path("reasons"), text, report)).collect();
+        report.kept(fields.path("reasons"), "The reasons are called the same.");
+    }
+    if let Some(text) = fields.text("schedule", report) {
+        budget.schedule = Some(schedule(fields.path("schedule"), text, report));
+    }
+    if let Some(text) = fields.text("duration", report) {
+        let written = DurationText(text);
+        match written.parse() {
+            Ok(_) => report
+                .kept(fields.path("duration"), "It is in force for so long from each time of the schedule."),
+            Err(error) => {
+                report.problem(fields.path("duration"), error.to_string(), "correct it in the source");
+            }
+        }
+        budget.duration = Some(written);
+    }
+    fields.finish(report);
+    Some(budget)
+}
+
+fn reason(path: &str, text: &str, report: &mut Report) -> Option<DisruptionReason> {
+    match text {
+        "Empty" => Some(DisruptionReason::Empty),
+        "Underutilized" => Some(DisruptionReason::Underutilized),
+        "Drifted" => Some(DisruptionReason::Drifted),
+        _ => {
+            let cause = format!("`{text}` is no reason of karpenter.sh/v1");
+            report.problem(path, cause, "write Empty, Underutilized or Drifted");
+            None
+        }
+    }
+}
+
+fn schedule(path: String, text: String, report: &mut Report) -> String {
+    let ours = match text.as_str() {
+        "@annually" => "@yearly",
+        "@midnight" => "@daily",
+        _ => {
+            report.kept(path, "Its times are in UTC, as in Karpenter; `timeZone` can name another zone.");
+            return text;
+        }
+    };
+    report.changed(
+        path,
+        format!("It is `{ours}`, which is the same time in UTC; `timeZone` can name another zone."),
+    );
+    ours.to_owned()
+}

@@ -1,0 +1,136 @@
+//! Karpenter's objects become Poolwright's: NodePools are written anew, and of every field it is said what became of it.
+//!
+//! Lives here: reading Karpenter's NodePool (`karpenter.sh/v1`), EC2NodeClass (`karpenter.k8s.aws/v1`) and NodeOverlay from text,
+//! and the text of the result. May not live here: clusters and clocks; text comes in and data goes out, and only `command` reads files.
+//!
+//! What Karpenter's fields mean and what they are when they are absent: <https://karpenter.sh/docs/concepts/nodepools/>,
+//! <https://karpenter.sh/docs/concepts/disruption/>.
+
+pub mod command;
+mod disruption;
+mod fields;
+mod labels;
+mod metadata;
+mod node_pool;
+mod note;
+mod others;
+mod print;
+mod read;
+mod requirements;
+mod template;
+#[cfg(test)]
+mod tests;
+
+use std::collections::BTreeSet;
+
+use poolwright_api::NodePool;
+use serde_json::Value;
+
+#[cfg(test)]
+use note::What;
+pub use note::{Note, Problem};
+pub use print::{notes_table, yaml};
+
+use crate::source::Source;
+use note::Report;
+
+/// What Karpenter's objects come to.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Converted {
+    /// Poolwright's NodePools, in the order of the source. Each is one that `poolwright plan` and the API server accept.
+    pub manifests: Vec<NodePool>,
+    /// What became of every field.
+    pub notes: Vec<Note>,
+    /// Documents that are not converted, and why. Nothing of them is in `manifests` or `notes`.
+    pub problems: Vec<Problem>,
+}
+
+/// Converts files of Karpenter's objects. A document with a problem is left out as a whole; the others are converted.
+pub fn convert(documents: &[Source]) -> Converted {
+    let mut all = Converted::default();
+    let mut names = BTreeSet::new();
+    for source in documents {
+        for document in read::documents(&source.text) {
+            let mut nameless = Report::new(&source.name, document.number, String::new());
+            match document.objects {
+                Ok(objects) => {
+                    for object in objects {
+                        one(&source.name, document.number, &object, &mut names, &mut all);
+                    }
+                }
+                Err(why) => nameless.problem("", why, "correct the syntax"),
+            }
+            all.problems.append(&mut nameless.problems);
+        }
+    }
+    all
+}
+
+/// Converts one object.
+fn one(file: &str, document: usize, value: &Value, names: &mut BTreeSet<String>, all: &mut Converted) {
+    let text = |key: &str| value.get(key).and_then(Value::as_str).unwrap_or_default();
+    let (api_version, kind) = (text("apiVersion"), text("kind"));
+    let name = value.get("metadata").and_then(|meta| meta.get("name")).and_then(Value::as_str);
+    let object = match (kind, name) {
+        ("", _) => String::new(),
+        (_, Some(name)) => format!("{kind}/{name}"),
+        (_, None) => kind.to_owned(),
+    };
+    let mut report = Report::new(file, document, object.clone());
+    let pool = dispatch(api_version, kind, value, &mut report);
+    if pool.is_some() && !names.insert(object) {
+        report.problem("metadata.name", "it is there more than once", "remove one or rename it");
+    }
+    if let Some(pool) = pool.as_ref().filter(|_| report.problems.is_empty()) {
+        check(file, pool, &mut report);
+    }
+    if report.problems.is_empty() {
+        all.manifests.extend(pool);
+        all.notes.append(&mut report.notes);
+    } else {
+        all.problems.append(&mut report.problems);
+    }
+}
+
+fn dispatch(api_version: &str, kind: &str, value: &Value, report: &mut Report) -> Option<NodePool> {
+    if !value.is_object() || api_version.is_empty() || kind.is_empty() {
+        report.problem(
+            "",
+            "no object with apiVersion and kind",
+            "write both, such as `apiVersion: karpenter.sh/v1` and `kind: NodePool`",
+        );
+        return None;
+    }
+    let (group, version) = api_version.split_once('/').unwrap_or(("", api_version));
+    match (group, kind) {
+        _ if !others::is_karpenter(group) => others::foreign(api_version, kind, report),
+        ("karpenter.sh", "NodeOverlay") => others::overlay(value, report),
+        ("karpenter.sh" | "karpenter.k8s.aws", _) => {
+            if version == "v1" {
+                match kind {
+                    "NodePool" => return node_pool::convert(value, report),
+                    "NodeClaim" => others::claim(report),
+                    _ => others::node_class(kind, value, report),
+                }
+            } else {
+                others::old_version(api_version, report);
+            }
+        }
+        // Other providers number the versions of their node classes on their own.
+        _ => others::node_class(kind, value, report),
+    }
+    None
+}
+
+/// What no API server and no plan would accept is a problem of the document it came from.
+fn check(file: &str, pool: &NodePool, report: &mut Report) {
+    let errors = match yaml(std::slice::from_ref(pool)) {
+        Ok(text) => poolwright_intake::manifest::parse(file, &text).err().unwrap_or_default(),
+        Err(why) => return report.problem("", why, "report this as a defect of the conversion"),
+    };
+    for error in errors {
+        let next =
+            if error.next_step.is_empty() { "correct it in the source".to_owned() } else { error.next_step };
+        report.problem(error.path, error.cause, next);
+    }
+}

@@ -1,0 +1,99 @@
+//! Karpenter's NodePool.
+
+use std::collections::BTreeMap;
+
+use poolwright_api::{Amount, NodePool, NodePoolSpec};
+use serde_json::Value;
+
+use super::fields::{Fields, text};
+use super::note::Report;
+use super::{disruption, metadata, template};
+
+/// Converts a NodePool of `karpenter.sh/v1`. What is wrong with it is in the report, and then the result means nothing.
+pub(super) fn convert(value: &Value, report: &mut Report) -> Option<NodePool> {
+    let mut root = Fields::of("", value, report)?;
+    if root.take("apiVersion").is_some() {
+        report.changed("apiVersion", "It is `poolwright.dev/v1alpha1`.");
+    }
+    if root.take("kind").is_some() {
+        report.kept("kind", "It is called NodePool here too.");
+    }
+    let metadata = metadata::convert(&mut root, report);
+    if root.take_even_empty("status").is_some() {
+        report.changed("status", "Left out: the cluster writes it.");
+    }
+    let spec = root.take("spec");
+    root.finish(report);
+    let (Some(metadata), Some(spec)) = (metadata, spec) else {
+        if spec.is_none() {
+            report.problem("spec", "missing", "write spec.template with a nodeClassRef");
+        }
+        return None;
+    };
+    let mut fields = Fields::of("spec", spec, report)?;
+    let read = template::convert(&mut fields, report);
+    let disruption = disruption::convert(&mut fields, report);
+    let spec = NodePoolSpec {
+        template: read.template,
+        weight: weight(&mut fields, report),
+        limits: limits(&mut fields, report),
+        scale_to_zero: disruption.scale_to_zero,
+        disruption: disruption.disruption,
+        allow_unknown_prices: Vec::new(),
+    };
+    if fields.take("replicas").is_some() {
+        report.not_possible(
+            "spec.replicas",
+            "Poolwright has no pools of a fixed size: this one buys nodes when pods need them and gives empty ones back. To hold \
+             nodes, run a Deployment of that many placeholder pods, or keep this pool in Karpenter.",
+        );
+    }
+    fields.finish(report);
+    let mut pool = NodePool::new(&metadata.name, spec);
+    let mut annotations = metadata.annotations;
+    annotations.extend(read.pool_annotations);
+    pool.metadata.annotations = (!annotations.is_empty()).then_some(annotations);
+    pool.metadata.labels = (!metadata.labels.is_empty()).then_some(metadata.labels);
+    Some(pool)
+}
+
+fn weight(fields: &mut Fields<'_>, report: &mut Report) -> i32 {
+    let Some(weight) = fields.number("weight", report) else { return 0 };
+    if let Some(weight) = i32::try_from(weight).ok().filter(|weight| (0..=100).contains(weight)) {
+        report.kept("spec.weight", "Pools with a higher weight are used first, as in Karpenter.");
+        weight
+    } else {
+        report.problem(
+            "spec.weight",
+            format!("{weight} is not from 1 to 100"),
+            "write a number from 1 to 100",
+        );
+        0
+    }
+}
+
+fn limits(fields: &mut Fields<'_>, report: &mut Report) -> BTreeMap<String, Amount> {
+    let mut limits = BTreeMap::new();
+    for (key, path, value) in fields.object("limits", report).map(Fields::rest).unwrap_or_default() {
+        let amount = match value.as_i64() {
+            Some(number) => Some(number.to_string()),
+            None => text(path.clone(), value, report),
+        };
+        let Some(amount) = amount else { continue };
+        if key == "usdPerHour" {
+            report.not_possible(
+                path,
+                "It is no limit of Karpenter and is left out, since here it would be one on money. Write it again if you mean that.",
+            );
+            continue;
+        }
+        let sentence = if key == "nodes" {
+            "At most so many nodes, those on their way included."
+        } else {
+            "A ceiling over all nodes of the pool, those on their way included."
+        };
+        report.kept(path, sentence);
+        limits.insert(key, Amount(amount));
+    }
+    limits
+}

@@ -1,0 +1,118 @@
+//! What is not a NodePool: node classes, overlays, and what is not Karpenter's at all.
+
+use serde_json::Value;
+
+use super::fields::{Fields, join};
+use super::metadata::is_karpenters;
+use super::note::{Report, What};
+
+/// Whether an API group is Karpenter's or one of its providers'.
+pub(super) fn is_karpenter(group: &str) -> bool {
+    is_karpenters(&format!("{group}/"))
+}
+
+/// An object of another API.
+pub(super) fn foreign(api_version: &str, kind: &str, report: &mut Report) {
+    let sentence = if kind == "CapacityBuffer" {
+        "Poolwright has no capacity buffers. Hold room with a Deployment of pods of low priority instead."
+            .to_owned()
+    } else {
+        format!("{api_version} {kind} is not Karpenter's: left out. Apply it as it is if you need it.")
+    };
+    report.note("", What::NotPossible, sentence);
+}
+
+/// An object of a version that Karpenter itself does not serve any more.
+pub(super) fn old_version(api_version: &str, report: &mut Report) {
+    report.problem(
+        "apiVersion",
+        format!("`{api_version}` is not read"),
+        "convert it to v1 with Karpenter's own tools first (https://karpenter.sh/docs/upgrading/v1-migration/): Karpenter 1.0 converts \
+         what is in a cluster, and `kubectl get nodepools.v1.karpenter.sh -o yaml` then prints it",
+    );
+}
+
+/// A NodeClaim: Karpenter's record of one node.
+pub(super) fn claim(report: &mut Report) {
+    report.not_possible(
+        "",
+        "It is Karpenter's record of one node and is not converted: Poolwright makes its own. Let Karpenter give this node back when its \
+         pods have moved.",
+    );
+}
+
+/// A node class of a cloud.
+pub(super) fn node_class(kind: &str, value: &Value, report: &mut Report) {
+    let whole = format!(
+        "Poolwright has no node class for this cloud yet, so no {kind} is written. Keep this file until there is one."
+    );
+    each_field(value, &whole, report, |key| {
+        match key {
+        "kubelet" => "Settings of the kubelet have no field yet. Set them in the node's image or its user data.".to_owned(),
+        "tags" => "Tags have no field yet. Set them with the cloud's own rules for tags.".to_owned(),
+        "capacityReservationSelectorTerms" => {
+            "Reservations cannot be selected yet. Plans can count with them: list them for `--commitments` (docs/cli.md).".to_owned()
+        }
+        _ => format!("`{key}` has no field here yet. Keep it for Poolwright's own node class for this cloud."),
+    }
+    });
+}
+
+/// A NodeOverlay: other prices and resources for instance types.
+pub(super) fn overlay(value: &Value, report: &mut Report) {
+    let whole =
+        "Poolwright has no NodeOverlay: prices and resources of instance types are in a catalogue file.";
+    each_field(value, whole, report, |key| {
+        match key {
+            "price" => {
+                "Write this price in a catalogue file (`on_demand_usd_per_hour`, `spot_usd_per_hour`) and lay it over the other prices: \
+                 `--catalogue builtin --catalogue my-prices.csv` (docs/catalogue.md)."
+            }
+            "priceAdjustment" => {
+                "There are no relative prices. Write the prices that come out in a catalogue file and lay it over the other prices: \
+                 `--catalogue builtin --catalogue my-prices.csv` (docs/catalogue.md)."
+            }
+            "capacity" => {
+                "GPUs, their number and their memory are columns of a catalogue file (docs/catalogue.md); other extended resources are \
+                 not possible. Plans know shares of GPUs by `--sharing`."
+            }
+            "requirements" => "Name the instance types that it chooses, each with its zones, in the lines of the catalogue file.",
+            "weight" => "Of several catalogue files a later one replaces what an earlier one says of a type: give them in this order.",
+            _ => "There is no such field here. Leave it out.",
+        }
+        .to_owned()
+    });
+}
+
+/// One note for the object, one for each field at the top of its spec, and one for whatever stands beside the spec.
+fn each_field(value: &Value, whole: &str, report: &mut Report, sentence: impl Fn(&str) -> String) {
+    if value
+        .get("metadata")
+        .and_then(|meta| meta.get("name"))
+        .and_then(Value::as_str)
+        .is_none_or(str::is_empty)
+    {
+        report.problem("metadata.name", "missing", "give the object a name");
+    }
+    let Some(fields) = Fields::of("", value, report) else { return };
+    report.not_possible("", whole);
+    for (key, path, value) in fields.rest() {
+        match key.as_str() {
+            "apiVersion" | "kind" | "metadata" => {}
+            "status" => report.changed(path, "Left out: the cluster writes it."),
+            "spec" => match value.as_object() {
+                Some(spec) => {
+                    for key in spec.keys() {
+                        report.not_possible(join("spec", key), sentence(key));
+                    }
+                }
+                None => report.problem(
+                    "spec",
+                    "no object where an object belongs",
+                    "write its fields below it, indented",
+                ),
+            },
+            _ => report.not_possible(path, format!("`{key}` is no field of this object. Leave it out.")),
+        }
+    }
+}

@@ -1,0 +1,76 @@
+//! The result as text: manifests in YAML, notes as a table.
+
+use std::collections::BTreeMap;
+
+use comfy_table::{ContentArrangement, Table, presets};
+use poolwright_api::NodePool;
+
+use super::note::{Note, What};
+
+const WIDTH: u16 = 80;
+/// Between columns; the last one is trimmed away.
+const GAP: u16 = 2;
+
+/// The manifests as YAML, one document each.
+///
+/// # Errors
+///
+/// A sentence, when an object cannot be written; it would be a defect.
+pub fn yaml(manifests: &[NodePool]) -> Result<String, String> {
+    let mut text = String::new();
+    for manifest in manifests {
+        text.push_str("---\n");
+        text.push_str(&serde_saphyr::to_string(manifest).map_err(|error| error.to_string())?);
+        if !text.ends_with('\n') {
+            text.push('\n');
+        }
+    }
+    Ok(text)
+}
+
+/// The notes as a table for each object, at most 80 columns wide: what is not possible first, then what is changed, and what is kept
+/// only with `with_kept`; else it is counted.
+pub fn notes_table(notes: &[Note], with_kept: bool) -> String {
+    let mut objects: Vec<&str> = Vec::new();
+    let mut by_object: BTreeMap<&str, Vec<&Note>> = BTreeMap::new();
+    for note in notes {
+        let of = by_object.entry(&note.object).or_default();
+        if of.is_empty() {
+            objects.push(&note.object);
+        }
+        of.push(note);
+    }
+    let mut parts = Vec::new();
+    for object in objects {
+        let mut notes = by_object.remove(object).unwrap_or_default();
+        let count = |what: What| notes.iter().filter(|note| note.what == what).count();
+        let counts = [What::Kept, What::Changed, What::NotPossible]
+            .map(|what| format!("{} {}", count(what), what.as_str()));
+        let mut part = format!("{object}: {}\n", counts.join(", "));
+        notes.sort_by_key(|note| note.what);
+        let shown: Vec<_> = notes.into_iter().filter(|note| with_kept || note.what != What::Kept).collect();
+        if !shown.is_empty() {
+            part.push_str(&table(&shown));
+            part.push('\n');
+        }
+        parts.push(part);
+    }
+    parts.join("\n")
+}
+
+fn table(notes: &[&Note]) -> String {
+    let mut table = Table::new();
+    table
+        .load_style(presets::NOTHING)
+        .set_content_arrangement(ContentArrangement::Dynamic)
+        .set_width(WIDTH + GAP)
+        .set_header(["WHAT", "FIELD AND WHAT BECAME OF IT"]);
+    for note in notes {
+        let field = if note.field.is_empty() { "the object as a whole" } else { &note.field };
+        table.add_row([note.what.as_str().to_owned(), format!("{field}\n{}", note.sentence)]);
+    }
+    for column in table.column_iter_mut() {
+        column.set_padding((0, GAP));
+    }
+    table.trim_fmt()
+}

@@ -1,0 +1,366 @@
+//! Requirements: which offerings may be bought.
+//!
+//! A requirement that has no counterpart is left out, and the pool may then buy more than before; every such note says so. What nothing
+//! could satisfy is a problem instead, for leaving it out would allow everything.
+
+use std::collections::BTreeMap;
+
+use poolwright_api::{Operator, Requirement};
+use poolwright_catalog::labels as ours;
+
+use super::fields::Fields;
+use super::labels::{KNOWN, Label, label, parts};
+use super::note::Report;
+
+/// As many values as a requirement may have.
+const MOST_VALUES: usize = 100;
+
+/// A requirement of Karpenter.
+pub(super) struct Wanted {
+    /// Where it stands.
+    pub path: String,
+    pub key: String,
+    pub operator: Operator,
+    pub values: Vec<String>,
+    /// Whether it is a label of the template, which to Karpenter is a requirement with one value.
+    pub is_label: bool,
+}
+
+/// The requirements of a pool, collected.
+#[derive(Default)]
+pub(super) struct Requirements {
+    /// Each with the place it came from.
+    all: Vec<(String, Requirement)>,
+    /// Requirements on the user's own labels with one value: labels that nodes get.
+    own: BTreeMap<String, String>,
+}
+
+impl Requirements {
+    /// Reads `requirements` of the template's spec.
+    pub fn read(&mut self, of: &mut Fields<'_>, report: &mut Report) {
+        for (path, value) in of.list("requirements", report) {
+            let Some(mut fields) = Fields::of(&path, value, report) else { continue };
+            let key = fields.needed_text("key", report);
+            let operator = fields.needed_text("operator", report);
+            let operator = operator.and_then(|text| operator_of(&fields.path("operator"), &text, report));
+            let values = fields.texts("values", report);
+            if let Some(least) = fields.number("minValues", report) {
+                report.not_possible(
+                    fields.path("minValues"),
+                    format!(
+                        "Poolwright buys what is cheapest together and has no least number of {least} values. Alternatives for a stock-out \
+                         are taken from all that the requirement allows: allow more values if it names few."
+                    ),
+                );
+            }
+            fields.finish(report);
+            let (Some(key), Some(operator)) = (key, operator) else { continue };
+            let wanted = Wanted { path, key, operator, values, is_label: false };
+            if has_right_values(&wanted, report) {
+                self.add(wanted, report);
+            }
+        }
+    }
+
+    /// Adds one requirement, with the note on what became of it.
+    pub fn add(&mut self, wanted: Wanted, report: &mut Report) {
+        let families = |part: fn(&'static str) -> &'static str| -> Vec<(&'static str, &'static str)> {
+            KNOWN.families.iter().map(|family| (family.as_str(), part(family))).collect()
+        };
+        match label(&wanted.key) {
+            Label::Same(to) => self.renamed(wanted, to, report),
+            Label::Cpu => self.cpu(wanted, report),
+            Label::Category => {
+                self.named(wanted, ours::INSTANCE_FAMILY, &families(|family| parts(family).0), report);
+            }
+            Label::Generation => {
+                self.named(wanted, ours::INSTANCE_FAMILY, &families(|family| parts(family).1), report);
+            }
+            Label::Size => {
+                let types =
+                    KNOWN.types.iter().filter_map(|name| Some((name.as_str(), name.split_once('.')?.1)));
+                self.named(wanted, ours::INSTANCE_TYPE, &types.collect::<Vec<_>>(), report);
+            }
+            Label::GpuManufacturer => self.manufacturer(wanted, report),
+            Label::Nothing(instead) => {
+                let sentence = if wanted.is_label {
+                    format!("`{}` cannot be a label of the nodes: left out. {instead}", wanted.key)
+                } else {
+                    format!("There is no label for `{}`. {instead} {}", wanted.key, may_buy_more())
+                };
+                report.not_possible(wanted.path, sentence);
+            }
+            Label::Own => self.own(wanted, report),
+        }
+    }
+
+    fn renamed(&mut self, wanted: Wanted, to: &'static str, report: &mut Report) {
+        let known = match to {
+            ours::INSTANCE_TYPE => Some(&KNOWN.types),
+            ours::INSTANCE_FAMILY => Some(&KNOWN.families),
+            ours::GPU_MODEL => Some(&KNOWN.gpu_models),
+            _ => None,
+        };
+        let strange: Vec<_> = match known {
+            Some(known) if wanted.operator == Operator::In => wanted
+                .values
+                .iter()
+                .filter(|value| !known.contains(*value))
+                .map(|value| format!("`{value}`"))
+                .collect(),
+            _ => Vec::new(),
+        };
+        let also = if strange.is_empty() {
+            String::new()
+        } else {
+            format!(" The built-in catalogue has no {} of AWS; your own may.", strange.join(", "))
+        };
+        if wanted.is_label {
+            report.changed(
+                &wanted.path,
+                format!("It is a requirement on `{to}`: an offering decides this label.{also}"),
+            );
+        } else if wanted.key == to {
+            report.kept(&wanted.path, format!("`{to}` is called the same here.{also}"));
+        } else {
+            report.changed(&wanted.path, format!("It is `{to}`, with the same values.{also}"));
+        }
+        self.push(wanted, to);
+    }
+
+    /// Karpenter counts the vCPUs of the machine. Ours counts whole cores that pods can have: one less, for less than one core is kept
+    /// for the system on machines of up to 372 vCPUs.
+    fn cpu(&mut self, mut wanted: Wanted, report: &mut Report) {
+        let mut numbers = Vec::new();
+        for value in &wanted.values {
+            if let Ok(number) = value.parse::<u64>() {
+                numbers.push(number);
+            } else {
+                let cause = format!("`{value}` is not a number of vCPUs");
+                return report.problem(wanted.path, cause, "write whole numbers in quotes");
+            }
+        }
+        // Less than one vCPU does not exist: what asks for more holds always, what asks for that or less never does.
+        if numbers.contains(&0) {
+            match wanted.operator {
+                Operator::Gt => wanted.operator = Operator::Gte,
+                Operator::Lte => wanted.operator = Operator::Lt,
+                Operator::In | Operator::NotIn => numbers.retain(|number| *number > 0),
+                _ => {}
+            }
+        }
+        wanted.values = numbers.iter().map(|number| number.saturating_sub(1).to_string()).collect();
+        if wanted.values.is_empty() && wanted.operator == Operator::In {
+            return nothing_meets(wanted.path, report);
+        }
+        report.changed(
+            &wanted.path,
+            format!(
+                "It is `{}`, which counts whole cores that pods can have: each number is one less. On types of more than 372 vCPUs it is \
+                 two less; correct the number if you mean these.",
+                ours::INSTANCE_CPU
+            ),
+        );
+        if !(wanted.values.is_empty() && wanted.operator == Operator::NotIn) {
+            self.push(wanted, ours::INSTANCE_CPU);
+        }
+    }
+
+    /// What our labels say only by naming families or types. `all` is each name with what the requirement is about.
+    fn named(&mut self, mut wanted: Wanted, to: &'static str, all: &[(&str, &str)], report: &mut Report) {
+        let what = if to == ours::INSTANCE_FAMILY { "families" } else { "instance types" };
+        if matches!(wanted.operator, Operator::Exists | Operator::DoesNotExist) {
+            report.changed(&wanted.path, format!("It is `{to}`."));
+            return self.push(wanted, to);
+        }
+        let names: Vec<String> = all
+            .iter()
+            .filter(|(_, value)| is_met(wanted.operator, &wanted.values, value))
+            .map(|(name, _)| (*name).to_owned())
+            .collect();
+        let excludes = wanted.operator == Operator::NotIn;
+        let verb = if excludes { "excludes" } else { "allows" };
+        if names.is_empty() && !excludes {
+            return nothing_meets(wanted.path, report);
+        }
+        if names.is_empty() {
+            return report.changed(
+                wanted.path,
+                format!("The built-in catalogue has no {what} that it excludes: left out. Exclude those of your own by `{to}`."),
+            );
+        }
+        if names.len() > MOST_VALUES {
+            return report.not_possible(
+                wanted.path,
+                format!(
+                    "There is no label for `{}`, and {} {what} are more than a requirement can name. Use `{}` or `{}`. {}",
+                    wanted.key,
+                    names.len(),
+                    ours::INSTANCE_FAMILY,
+                    ours::INSTANCE_CPU,
+                    may_buy_more()
+                ),
+            );
+        }
+        report.changed(
+            &wanted.path,
+            format!(
+                "It is `{to}` with the {what} of AWS that it {verb} in the built-in catalogue: {}. Add those of your own catalogue.",
+                names.len()
+            ),
+        );
+        wanted.values = names;
+        if !excludes {
+            wanted.operator = Operator::In;
+        }
+        self.push(wanted, to);
+    }
+
+    /// All GPUs of the catalogue are NVIDIA's.
+    fn manufacturer(&mut self, mut wanted: Wanted, report: &mut Report) {
+        let names_nvidia = wanted.values.iter().any(|value| value == "nvidia");
+        wanted.operator = match (wanted.operator, names_nvidia) {
+            (Operator::In, true) | (Operator::Exists, _) => Operator::Exists,
+            (Operator::NotIn, true) | (Operator::DoesNotExist, _) => Operator::DoesNotExist,
+            (Operator::NotIn, false) => {
+                return report.changed(wanted.path, "Left out: there are no GPUs but those of NVIDIA.");
+            }
+            _ => return nothing_meets(wanted.path, report),
+        };
+        wanted.values = Vec::new();
+        report.changed(
+            &wanted.path,
+            format!("It is `{}`, present or absent: there are no GPUs but those of NVIDIA.", ours::GPU_MODEL),
+        );
+        self.push(wanted, ours::GPU_MODEL);
+    }
+
+    fn own(&mut self, wanted: Wanted, report: &mut Report) {
+        match (wanted.operator, wanted.values.as_slice()) {
+            (Operator::In, [value]) => {
+                report.changed(&wanted.path, format!("It is the label `{}: {value}` of the nodes.", wanted.key));
+                self.own.insert(wanted.key, value.clone());
+            }
+            (Operator::NotIn | Operator::DoesNotExist, _) => {
+                report.kept(&wanted.path, format!("`{}` is a label of your own; it stays.", wanted.key));
+                let key = wanted.key.clone();
+                self.all.push((wanted.path, Requirement { key, operator: wanted.operator, values: wanted.values }));
+            }
+            _ => report.not_possible(
+                wanted.path,
+                format!(
+                    "No offering decides `{}`, and a label of nodes has one value. Write one NodePool for each value, with it under \
+                     spec.template.metadata.labels.",
+                    wanted.key
+                ),
+            ),
+        }
+    }
+
+    fn push(&mut self, wanted: Wanted, key: &str) {
+        let requirement =
+            Requirement { key: key.to_owned(), operator: wanted.operator, values: wanted.values };
+        self.all.push((wanted.path, requirement));
+    }
+
+    /// All of them, each key and operator once, and the labels that nodes get.
+    pub fn finish(self, report: &mut Report) -> (Vec<Requirement>, BTreeMap<String, String>) {
+        let mut merged: Vec<Requirement> = Vec::new();
+        for (path, next) in self.all {
+            let same = merged.iter_mut().find(|one| one.key == next.key && one.operator == next.operator);
+            let Some(same) = same else {
+                merged.push(next);
+                continue;
+            };
+            match next.operator {
+                Operator::In => same.values.retain(|value| next.values.contains(value)),
+                Operator::NotIn => {
+                    let more = next
+                        .values
+                        .into_iter()
+                        .filter(|value| !same.values.contains(value))
+                        .collect::<Vec<_>>();
+                    same.values.extend(more);
+                }
+                Operator::Gt | Operator::Gte => keep(same, next, |old, new| new > old),
+                Operator::Lt | Operator::Lte => keep(same, next, |old, new| new < old),
+                Operator::Exists | Operator::DoesNotExist => {}
+            }
+            if same.operator == Operator::In && same.values.is_empty() {
+                nothing_meets(path, report);
+            }
+        }
+        (merged, self.own)
+    }
+}
+
+/// The stricter of two bounds.
+fn keep(same: &mut Requirement, next: Requirement, is_stricter: fn(u64, u64) -> bool) {
+    let number = |of: &Requirement| of.values.first().and_then(|text| text.parse::<u64>().ok());
+    if let (Some(old), Some(new)) = (number(same), number(&next))
+        && is_stricter(old, new)
+    {
+        same.values = next.values;
+    }
+}
+
+fn may_buy_more() -> &'static str {
+    "Without it the pool may buy more types than before."
+}
+
+fn nothing_meets(path: String, report: &mut Report) {
+    report.problem(
+        path,
+        "nothing in the built-in catalogue meets this requirement together with the others",
+        "choose instance types or families by name with node.kubernetes.io/instance-type or karpenter.k8s.aws/instance-family instead",
+    );
+}
+
+/// Whether `value` is among the values, or beyond the one.
+fn is_met(operator: Operator, values: &[String], value: &str) -> bool {
+    let number = |text: &str| text.parse::<u64>().ok();
+    let bound = values.first().and_then(|text| number(text));
+    let (Some(value), Some(bound)) = (number(value), bound) else {
+        return matches!(operator, Operator::In | Operator::NotIn) && values.iter().any(|one| one == value);
+    };
+    match operator {
+        Operator::Gt => value > bound,
+        Operator::Gte => value >= bound,
+        Operator::Lt => value < bound,
+        Operator::Lte => value <= bound,
+        _ => values.iter().any(|one| number(one) == Some(value)),
+    }
+}
+
+fn operator_of(path: &str, text: &str, report: &mut Report) -> Option<Operator> {
+    let operator = match text {
+        "In" => Operator::In,
+        "NotIn" => Operator::NotIn,
+        "Exists" => Operator::Exists,
+        "DoesNotExist" => Operator::DoesNotExist,
+        "Gt" => Operator::Gt,
+        "Gte" => Operator::Gte,
+        "Lt" => Operator::Lt,
+        "Lte" => Operator::Lte,
+        _ => {
+            let next = "write In, NotIn, Exists, DoesNotExist, Gt, Gte, Lt or Lte";
+            report.problem(path, format!("`{text}` is no operator"), next);
+            return None;
+        }
+    };
+    Some(operator)
+}
+
+fn has_right_values(wanted: &Wanted, report: &mut Report) -> bool {
+    let path = format!("{}.values", wanted.path);
+    let (is_right, next) = match (wanted.operator, wanted.values.as_slice()) {
+        (Operator::In | Operator::NotIn, values) => (!values.is_empty(), "give it one value or more"),
+        (Operator::Exists | Operator::DoesNotExist, values) => (values.is_empty(), "remove the values"),
+        (_, [one]) => (one.parse::<u64>().is_ok(), "give it one whole number, in quotes"),
+        _ => (false, "give it one whole number, in quotes"),
+    };
+    if !is_right {
+        report.problem(path, "these values make no sense with this operator", next);
+    }
+    is_right
+}

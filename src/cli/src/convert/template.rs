@@ -1,0 +1,214 @@
+//! The template of a NodePool: what its nodes look like.
+
+use std::collections::BTreeMap;
+
+use poolwright_api::names::{DO_NOT_DISRUPT_ANNOTATION, RESERVED_LABELS};
+use poolwright_api::{
+    Deadlines, DurationText, ExpiryText, GROUP, NodeClassRef, NodeTemplate, NodeTemplateMetadata,
+    NodeTemplateSpec, Operator, Taint, TaintEffect,
+};
+
+use super::disruption::expiry;
+use super::fields::Fields;
+use super::labels::{Label, label};
+use super::metadata::{DO_NOT_DISRUPT, is_karpenters};
+use super::note::Report;
+use super::requirements::{Requirements, Wanted};
+
+/// What a template comes to.
+pub(super) struct Read {
+    pub template: NodeTemplate,
+    /// What stands on the NodePool here and in the template there.
+    pub pool_annotations: BTreeMap<String, String>,
+}
+
+/// Reads `spec.template`.
+pub(super) fn convert(of: &mut Fields<'_>, report: &mut Report) -> Read {
+    let mut requirements = Requirements::default();
+    let mut metadata = NodeTemplateMetadata::default();
+    let mut pool_annotations = BTreeMap::new();
+    let mut spec = None;
+    match of.take("template") {
+        None => report.problem("spec.template", "missing", "write it with a spec.nodeClassRef"),
+        Some(value) => {
+            if let Some(mut template) = Fields::of("spec.template", value, report) {
+                if let Some(mut fields) = template.object("metadata", report) {
+                    labels(&mut fields, &mut metadata, &mut requirements, report);
+                    annotations(&mut fields, &mut metadata, &mut pool_annotations, report);
+                    fields.finish(report);
+                }
+                spec = template.object("spec", report);
+                if spec.is_none() {
+                    report.problem("spec.template.spec", "missing", "write it with a nodeClassRef");
+                }
+                template.finish(report);
+            }
+        }
+    }
+    let mut made = NodeTemplateSpec {
+        taints: Vec::new(),
+        startup_taints: Vec::new(),
+        requirements: Vec::new(),
+        node_class_ref: NodeClassRef { group: GROUP.to_owned(), kind: String::new(), name: String::new() },
+        deadlines: Deadlines::default(),
+        expire_after: ExpiryText::from("720h"),
+    };
+    if let Some(mut fields) = spec {
+        made.taints = taints("taints", &mut fields, report);
+        made.startup_taints = taints("startupTaints", &mut fields, report);
+        node_class_ref(&mut fields, &mut made.node_class_ref, report);
+        made.deadlines.termination = termination(&mut fields, report);
+        made.expire_after = expire_after(&mut fields, report);
+        requirements.read(&mut fields, report);
+        fields.finish(report);
+    }
+    let (all, own) = requirements.finish(report);
+    made.requirements = all;
+    for (key, value) in own {
+        metadata.labels.entry(key).or_insert(value);
+    }
+    Read { template: NodeTemplate { metadata, spec: made }, pool_annotations }
+}
+
+fn labels(
+    of: &mut Fields<'_>,
+    metadata: &mut NodeTemplateMetadata,
+    requirements: &mut Requirements,
+    report: &mut Report,
+) {
+    for (key, path, value) in of.object("labels", report).map(Fields::rest).unwrap_or_default() {
+        let Some(value) = super::fields::text(path.clone(), value, report) else { continue };
+        if label(&key) == Label::Own && !RESERVED_LABELS.contains(&key.as_str()) {
+            report.kept(path, "A label of the nodes; it stays.");
+            metadata.labels.insert(key, value);
+        } else {
+            // To Karpenter such a label is a requirement with one value.
+            requirements.add(
+                Wanted { path, key, operator: Operator::In, values: vec![value], is_label: true },
+                report,
+            );
+        }
+    }
+}
+
+fn annotations(
+    of: &mut Fields<'_>,
+    metadata: &mut NodeTemplateMetadata,
+    pool_annotations: &mut BTreeMap<String, String>,
+    report: &mut Report,
+) {
+    for (key, path, value) in of.object("annotations", report).map(Fields::rest).unwrap_or_default() {
+        let Some(value) = super::fields::text(path.clone(), value, report) else { continue };
+        if key == DO_NOT_DISRUPT && value == "true" {
+            report.changed(
+                path,
+                format!(
+                    "It is `{DO_NOT_DISRUPT_ANNOTATION}: \"true\"` on the NodePool itself. It keeps its nodes also when they are \
+                     empty or older than expireAfter; in Karpenter they still expire."
+                ),
+            );
+            pool_annotations.insert(DO_NOT_DISRUPT_ANNOTATION.to_owned(), value);
+        } else if key == DO_NOT_DISRUPT {
+            report.changed(path, "Left out: on a node only \"true\" means something to Karpenter.");
+        } else if is_karpenters(&key) || key.starts_with("poolwright.dev/") {
+            report.not_possible(
+                path,
+                "Poolwright cannot set it on nodes: left out. Check whether you need what it did.",
+            );
+        } else {
+            report.kept(path, "An annotation of the nodes; it stays.");
+            metadata.annotations.insert(key, value);
+        }
+    }
+}
+
+fn taints(key: &str, of: &mut Fields<'_>, report: &mut Report) -> Vec<Taint> {
+    let mut taints = Vec::new();
+    for (path, value) in of.list(key, report) {
+        let Some(mut fields) = Fields::of(&path, value, report) else { continue };
+        let key = fields.needed_text("key", report);
+        let value = fields.text("value", report);
+        let effect = fields.needed_text("effect", report);
+        let effect = effect.and_then(|effect| match effect.as_str() {
+            "NoSchedule" => Some(TaintEffect::NoSchedule),
+            "PreferNoSchedule" => Some(TaintEffect::PreferNoSchedule),
+            "NoExecute" => Some(TaintEffect::NoExecute),
+            _ => {
+                let cause = format!("`{effect}` is no effect of a taint");
+                report.problem(
+                    fields.path("effect"),
+                    cause,
+                    "write NoSchedule, PreferNoSchedule or NoExecute",
+                );
+                None
+            }
+        });
+        fields.finish(report);
+        let (Some(key), Some(effect)) = (key, effect) else { continue };
+        if is_karpenters(&key) {
+            report.not_possible(
+                path,
+                format!("Only Karpenter sets and lifts the taint `{key}`: left out. Poolwright has its own."),
+            );
+        } else {
+            report.kept(path, format!("The taint `{key}` stays."));
+            taints.push(Taint { key, value, effect });
+        }
+    }
+    taints
+}
+
+fn node_class_ref(of: &mut Fields<'_>, into: &mut NodeClassRef, report: &mut Report) {
+    let path = of.path("nodeClassRef");
+    let Some(value) = of.take("nodeClassRef") else {
+        return report.problem(path, "missing", "write it with group, kind and name");
+    };
+    let Some(mut fields) = Fields::of(path, value, report) else { return };
+    if fields.text("group", report).is_some() {
+        report.changed(
+            fields.path("group"),
+            format!(
+                "It is `{GROUP}`. Poolwright has no node class for AWS yet: the pool buys nothing until a node class of this kind \
+                 and name exists. For a trial write `kind: KwokNodeClass`."
+            ),
+        );
+    }
+    if let Some(kind) = fields.needed_text("kind", report) {
+        report.kept(fields.path("kind"), "The kind stays.");
+        into.kind = kind;
+    }
+    if let Some(name) = fields.needed_text("name", report) {
+        report.kept(fields.path("name"), "The name stays.");
+        into.name = name;
+    }
+    fields.finish(report);
+}
+
+fn termination(of: &mut Fields<'_>, report: &mut Report) -> Option<DurationText> {
+    let text = of.text("terminationGracePeriod", report)?;
+    let path = of.path("terminationGracePeriod");
+    let written = DurationText(text);
+    match written.parse() {
+        Err(error) => report.problem(path, error.to_string(), "correct it in the source"),
+        Ok(length) if length.is_zero() => {
+            report.changed(path, "It is `deadlines.termination: 1s`: zero is not possible.");
+            return Some(DurationText::from("1s"));
+        }
+        Ok(_) => report.changed(path, "It is `deadlines.termination` here and does the same."),
+    }
+    Some(written)
+}
+
+fn expire_after(of: &mut Fields<'_>, report: &mut Report) -> ExpiryText {
+    let path = of.path("expireAfter");
+    if let Some(text) = of.text("expireAfter", report) {
+        report.kept(
+            path.clone(),
+            "Nodes get as old as in Karpenter. Their pods have room elsewhere before they are asked to go.",
+        );
+        expiry(path, text, report)
+    } else {
+        report.changed(path, "It is absent, which is 720h in Karpenter and `Never` here: 720h is written.");
+        ExpiryText::from("720h")
+    }
+}
