@@ -54,12 +54,19 @@ pub(super) fn decide(scene: &mut Scene<'_>, claim: &Claim, node: &Node) -> bool 
 
 /// The rule of the pool that the node breaks first, and when that has lasted too long.
 fn first_due<'a>(pool: &'a Pool, node: &'a Node) -> Option<(&'a RepairRule, &'a NodeCondition, Timestamp)> {
-    let broken = pool.disruption.repair.iter().filter_map(|rule| {
+    broken(pool, node).min_by_key(|(_, _, due)| *due)
+}
+
+/// The rules of the pool that the node breaks, by what, and when that has lasted too long.
+fn broken<'a>(
+    pool: &'a Pool,
+    node: &'a Node,
+) -> impl Iterator<Item = (&'a RepairRule, &'a NodeCondition, Timestamp)> {
+    pool.disruption.repair.iter().filter_map(|rule| {
         let condition =
             node.unwell.iter().find(|one| one.kind == rule.condition && one.status == rule.status)?;
         Some((rule, condition, after(condition.since, rule.after)))
-    });
-    broken.min_by_key(|(_, _, due)| *due)
+    })
 }
 
 /// How many nodes of a pool that were open are sick by its rules, those included that are replaced for it, and of how many.
@@ -75,10 +82,12 @@ fn sick_of_pool(snapshot: &Snapshot, pool: &Pool) -> (u64, u64) {
     (sick, nodes)
 }
 
-/// Whether nobody on the claim's node can be reached: it is not ready, and for that it is replaced.
+/// Whether nobody on the claim's node can be reached: it is not ready, for longer than its pool bears. One that is replaced for
+/// something else, and is not ready for a moment, is not lost.
 pub(super) fn is_lost(scene: &Scene<'_>, claim: &Claim) -> bool {
     let Some(pool) = scene.snapshot.pools.get(&claim.pool) else { return false };
     let node = scene.node(claim).filter(|node| !node.ready);
-    let due = node.and_then(|node| first_due(pool, node)).map(|(_, _, due)| due);
-    claim.since(ConditionType::Unhealthy).is_some() && due.is_some_and(|due| due <= scene.now)
+    let mut broken = node.into_iter().flat_map(|node| broken(pool, node));
+    let is_due = broken.any(|(_, condition, due)| condition.kind == "Ready" && due <= scene.now);
+    claim.since(ConditionType::Unhealthy).is_some() && is_due
 }

@@ -128,3 +128,14 @@ fn on_a_node_whose_kubelet_is_lost_nobody_is_waited_for_and_on_one_that_is_sick_
     );
     assert!(!ends(cluster_with(pool_of(false), 1, 1, &sick("GpuHealthy", "False", 100)), 2_000));
 }
+
+#[test]
+fn a_sick_node_that_is_not_ready_for_a_moment_is_not_lost() {
+    let mut snapshot = cluster_with(pool_of(false), 1, 1, &sick("GpuHealthy", "False", 100));
+    let mut node = (*snapshot.nodes["n0"]).clone();
+    node.ready = false;
+    node.unwell.push(sick("Ready", "Unknown", 1_990));
+    snapshot = with(snapshot, [node]);
+    assert!(!ends(snapshot.clone(), 2_000), "its pods are asked to go, and are waited for");
+    assert!(ends(snapshot, 1_990 + 1_800));
+}
