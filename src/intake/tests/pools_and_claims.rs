@@ -6,7 +6,7 @@ use poolwright_catalog::{CapacityType, InstanceTypeName, OfferingId, ResourceLis
 use poolwright_core::plan::PlannedClaim;
 use poolwright_core::{
     Cause, ClaimName, ConditionType, Deadlines, Disruption, Effect, NodeClassRef, Operator, PodKey, PoolName,
-    RankedOffering, Share, Taint, Uid, Window,
+    RankedOffering, RepairRule, Share, Taint, Uid, Window,
 };
 use poolwright_intake::{claim_object, node_claim, node_pool, offering_ref};
 use serde_json::{Value, json};
@@ -86,7 +86,8 @@ fn an_idle_node_that_never_goes_has_no_time_to_go() {
 
 #[test]
 fn what_a_pool_says_of_disruption_is_read_and_a_budget_that_makes_no_sense_allows_nothing() {
-    assert_eq!(pool(json!({})).disruption, Disruption::default());
+    let repair = vec![lasts("Ready", "False", 30), lasts("Ready", "Unknown", 30)];
+    assert_eq!(pool(json!({})).disruption, Disruption { repair, ..Disruption::default() });
     let read = |disruption: serde_json::Value| pool(json!({ "disruption": disruption })).disruption;
     let all = read(json!({"consolidationPolicy": "WhenEmptyOrUnderutilized", "consolidateAfter": "Never",
         "paybackWithin": "3h", "budgets": [{"nodes": "20%", "reasons": ["Drifted"]}]}));
@@ -109,6 +110,22 @@ fn what_a_pool_says_of_disruption_is_read_and_a_budget_that_makes_no_sense_allow
     let unclear = pool(json!({"disruption": {"paybackWithin": "soon"}}));
     assert!(unclear.disruption.kept, "nobody knows what it allows");
     assert!(unclear.problem.unwrap().message.contains("spec.disruption.paybackWithin: `soon`"));
+}
+
+fn lasts(condition: &str, status: &str, minutes: i64) -> RepairRule {
+    let after = SignedDuration::from_mins(minutes);
+    RepairRule { condition: condition.to_owned(), status: status.to_owned(), after }
+}
+
+#[test]
+fn which_conditions_of_nodes_are_borne_for_how_long_is_read_and_an_empty_list_bears_all() {
+    let of = |rules: Value| pool(json!({"disruption": {"repair": rules}}));
+    let rule = json!({"condition": "GpuHealthy", "status": "False", "after": "10m"});
+    assert_eq!(of(json!([rule])).disruption.repair, [lasts("GpuHealthy", "False", 10)]);
+    assert_eq!(of(json!([])).disruption.repair, []);
+    let unclear = of(json!([rule, {"condition": "Ready", "status": "Unknown", "after": "soon"}]));
+    let why = unclear.problem.unwrap().message;
+    assert!(why.contains("spec.disruption.repair[1].after: `soon`"), "{why}");
 }
 
 fn planned() -> PlannedClaim {
