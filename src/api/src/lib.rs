@@ -34,8 +34,8 @@ pub use node_claim::{
     CapacityType, ClaimOffering, ClaimPrice, NodeClaim, NodeClaimSpec, NodeClaimStatus, OfferingRef,
 };
 pub use node_pool::{
-    NodePool, NodePoolSpec, NodePoolStatus, NodeTemplate, NodeTemplateMetadata, NodeTemplateSpec, Operator,
-    Requirement, ScaleToZero,
+    BufferUnits, NodePool, NodePoolSpec, NodePoolStatus, NodeTemplate, NodeTemplateMetadata,
+    NodeTemplateSpec, Operator, ReadinessGate, Requirement, ScaleToZero,
 };
 
 /// API group.

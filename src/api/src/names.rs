@@ -72,6 +72,8 @@ pub mod conditions {
     pub const DISRUPTING: &str = "Disrupting";
     /// Claim: its node goes, and no pod is left on it that is waited for.
     pub const DRAINED: &str = "Drained";
+    /// Claim: its node goes, and no volume of the work that was there is attached to it any more.
+    pub const VOLUMES_DETACHED: &str = "VolumesDetached";
     /// Claim: its instance is being given back.
     pub const INSTANCE_TERMINATING: &str = "InstanceTerminating";
     /// Pool or node class: usable, all in all.
@@ -84,7 +86,7 @@ pub mod conditions {
     pub const LIMIT_REACHED: &str = "LimitReached";
 
     /// Every condition of this API.
-    pub const ALL: [&str; 13] = [
+    pub const ALL: [&str; 14] = [
         LAUNCHED,
         REGISTERED,
         INITIALIZED,
@@ -93,6 +95,7 @@ pub mod conditions {
         UNHEALTHY,
         DISRUPTING,
         DRAINED,
+        VOLUMES_DETACHED,
         INSTANCE_TERMINATING,
         READY,
         VALIDATION_SUCCEEDED,

@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::amount::Amount;
 use crate::common::{Deadlines, NodeClassRef, Taint, conditions_schema};
+use crate::node_pool::ReadinessGate;
 
 /// One node wanted. Written by Poolwright before anything is bought, and never changed afterwards.
 #[derive(CustomResource, Clone, Debug, PartialEq, Serialize, Deserialize, KubeSchema)]
@@ -66,6 +67,10 @@ pub struct NodeClaimSpec {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 50))]
     pub startup_taints: Vec<Taint>,
+    /// Conditions that the node must have as true before it opens to pods.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = 20))]
+    pub readiness_gates: Vec<ReadinessGate>,
     /// The pods it was planned for, as `namespace/name`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 1024), inner(length(max = 317), regex(pattern = "^[^/]+/[^/]+$")))]
@@ -151,7 +156,7 @@ pub struct NodeClaimStatus {
     /// What the node promises to advertise.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub allocatable: BTreeMap<String, Amount>,
-    /// Launched, Registered, Initialized, Empty, Drifted, Disrupting, Drained, InstanceTerminating.
+    /// Launched, Registered, Initialized, Empty, Drifted, Unhealthy, Disrupting, Drained, VolumesDetached, InstanceTerminating.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(schema_with = "conditions_schema")]
     pub conditions: Vec<Condition>,

@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use crate::amount::Amount;
 use crate::common::{Deadlines, NodeClassRef, Taint, conditions_schema};
 use crate::disruption::Disruption;
-use crate::duration::ExpiryText;
+use crate::duration::{DurationText, ExpiryText};
 
 /// What may be bought, how much of it, and how its nodes look.
 #[derive(CustomResource, Clone, Debug, PartialEq, Serialize, Deserialize, KubeSchema)]
@@ -23,6 +23,7 @@ use crate::duration::ExpiryText;
     status = "NodePoolStatus",
     derive = "PartialEq",
     cel,
+    scale(spec_replicas_path = ".spec.replicas", status_replicas_path = ".status.nodes"),
     doc = "What may be bought, how much of it, and how its nodes look.",
     validation = Rule::new("size(self.metadata.name) <= 50")
         .message("the name of a NodePool has at most 50 characters: the names of its nodes begin with it"),
@@ -36,6 +37,14 @@ use crate::duration::ExpiryText;
     printcolumn(name = "Weight", type_ = "integer", json_path = ".spec.weight", priority = "1")
 )]
 #[serde(rename_all = "camelCase")]
+#[x_kube(
+    validation = Rule::new("!has(self.replicas) || !has(self.weight) || self.weight == 0")
+        .message("a pool with replicas has no weight: it buys nothing for pods; remove one of the two"),
+    validation = Rule::new("!has(self.replicas) || !has(self.buffer) || size(self.buffer) == 0")
+        .message("a pool with replicas has no buffer: it has as many nodes as it says; remove one of the two"),
+    validation = Rule::new("has(self.replicas) == has(oldSelf.replicas)")
+        .message("a pool cannot become static, nor cease to be, for that would change what its nodes are for: make a new NodePool")
+)]
 pub struct NodePoolSpec {
     /// How its nodes look and which offerings they may be.
     pub template: NodeTemplate,
@@ -60,6 +69,15 @@ pub struct NodePoolSpec {
             .message("the limit usdPerHour must be a plain decimal number of US dollars per hour, such as \"40\" or \"12.50\"")
     )]
     pub limits: BTreeMap<String, Amount>,
+    /// A static pool: it has so many nodes, whatever waits, of the cheapest offering that meets the requirements, and no others.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 0, max = 1000))]
+    pub replicas: Option<i32>,
+    /// Room that is kept free on nodes of the pool for work that may come, always or by a schedule. Pods use it at once; it is made
+    /// anew behind them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = 10))]
+    pub buffer: Vec<BufferUnits>,
     /// When nodes without work go.
     #[serde(default)]
     pub scale_to_zero: ScaleToZero,
@@ -70,6 +88,50 @@ pub struct NodePoolSpec {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 100), inner(length(min = 1, max = 100)))]
     pub allow_unknown_prices: Vec<String>,
+}
+
+/// So many spare units of one shape.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, KubeSchema)]
+#[serde(rename_all = "camelCase")]
+#[x_kube(
+    validation = Rule::new("has(self.schedule) == has(self.duration)")
+        .message("a buffer has a schedule and a duration, or neither: it is kept for that long from each time of the schedule on"),
+    validation = Rule::new("!has(self.timeZone) || has(self.schedule)")
+        .message("timeZone is that of a schedule: write one, or remove it")
+)]
+pub struct BufferUnits {
+    /// How many.
+    #[schemars(range(min = 1, max = 100))]
+    pub units: i32,
+    /// What one unit takes of a node, as a pod requests it: `nvidia.com/gpu: 1`, `cpu: 4`.
+    #[schemars(extend("minProperties" = 1, "maxProperties" = 15))]
+    #[x_kube(
+        validation = Rule::new("self.all(k, isQuantity(string(self[k])))")
+            .message("requests must be quantities, such as `nvidia.com/gpu: 1`, `cpu: 4` or `memory: 16Gi`"),
+        validation = Rule::new("self.all(k, !string(self[k]).startsWith('-'))")
+            .message("requests must not be negative")
+    )]
+    pub requests: BTreeMap<String, Amount>,
+    /// When it is kept, as a cron expression of five fields or `@hourly`, `@daily`, `@weekly`, `@monthly`, `@yearly`; always without.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(min = 1, max = 100))]
+    pub schedule: Option<String>,
+    /// The time zone of the schedule, such as `Europe/Berlin`; UTC without.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(min = 1, max = 100))]
+    pub time_zone: Option<String>,
+    /// For how long it is kept from each time of the schedule on.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub duration: Option<DurationText>,
+}
+
+/// A condition of nodes that must be true.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct ReadinessGate {
+    /// The type of the condition.
+    #[schemars(length(min = 1, max = 316))]
+    pub condition_type: String,
 }
 
 /// How nodes of a pool look and which offerings they may be.
@@ -171,6 +233,11 @@ pub struct NodeTemplateSpec {
             .message("startupTaints under poolwright.dev/ are Poolwright's own and cannot be set")
     )]
     pub startup_taints: Vec<Taint>,
+    /// Conditions that a new node must have as true before it opens to pods: those that a driver installer, a GPU validator or a
+    /// network plugin reports.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = 20))]
+    pub readiness_gates: Vec<ReadinessGate>,
     /// Which offerings may be bought; all must hold.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 100))]

@@ -80,6 +80,7 @@ fn config(flags: &ControllerFlags, namespace: String, scheduler: SchedulerConfig
         },
         setback_first: flags.stock_out_backoff.unsigned_abs(),
         list_interval: flags.list_interval.unsigned_abs(),
+        disruption_budgets: flags.disruption_budget.iter().map(|budget| budget.0.clone()).collect(),
         ..defaults
     }
 }

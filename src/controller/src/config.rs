@@ -3,9 +3,9 @@
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use poolwright_core::Profiles;
 use poolwright_core::lifecycle::Placement;
 use poolwright_core::plan::Preferences;
+use poolwright_core::{NodeBudget, Profiles};
 
 use crate::leader::LeaseSettings;
 
@@ -36,6 +36,8 @@ pub struct Config {
     pub min_priority: Option<i32>,
     /// Whether preferences of pods steer what is bought for them.
     pub preferences: Preferences,
+    /// How many nodes may be disturbed at a time over all pools, besides what each pool says.
+    pub disruption_budgets: Vec<NodeBudget>,
     /// How many claims are created at a time.
     pub create_concurrency: usize,
     /// How many objects are worked on at a time.
@@ -71,6 +73,7 @@ impl Config {
             profiles: Profiles::new(),
             min_priority: None,
             preferences: Preferences::default(),
+            disruption_budgets: Vec::new(),
             create_concurrency: 10,
             act_concurrency: 32,
             list_interval: Duration::from_secs(30),

@@ -6,7 +6,7 @@ use k8s_openapi::api::{
 };
 use poolwright_api::{NodeClaim, NodePool};
 use poolwright_core::{
-    Budget, Claim, DaemonSet, Namespace, Node, NodeDrivers, Pod, PodGroup, Pool, Quota, Service,
+    Attachment, Budget, Claim, DaemonSet, Namespace, Node, NodeDrivers, Pod, PodGroup, Pool, Quota, Service,
     StorageClass, Volume, VolumeClaim, Workload,
 };
 
@@ -53,6 +53,11 @@ pub fn volume(object: &k8s::PersistentVolume) -> Result<Volume, String> {
 /// A StorageClass.
 pub fn storage_class(object: &storage::StorageClass) -> StorageClass {
     poolwright_intake::storage_class(object)
+}
+
+/// A volume that is attached to a node.
+pub fn attachment(object: &storage::VolumeAttachment) -> Attachment {
+    poolwright_intake::attachment(object)
 }
 
 /// How many volumes a node takes.

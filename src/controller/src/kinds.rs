@@ -8,8 +8,8 @@ use k8s_openapi::api::{
 use poolwright_api::{NodeClaim, NodePool};
 use poolwright_core::index::Change;
 use poolwright_core::{
-    Budget, Claim, ClaimName, DaemonSet, Gang, Namespace, Node, NodeDrivers, Pod, PodGroup, PodKey, Pool,
-    PoolName, Quota, Service, StorageClass, Volume, VolumeClaim, Workload,
+    Attachment, Budget, Claim, ClaimName, DaemonSet, Gang, Namespace, Node, NodeDrivers, Pod, PodGroup,
+    PodKey, Pool, PoolName, Quota, Service, StorageClass, Volume, VolumeClaim, Workload,
 };
 
 use crate::convert;
@@ -247,6 +247,31 @@ impl Kind for StorageClasses {
     }
     fn known(state: &State, _: Option<&str>, name: &str) -> Option<StorageClass> {
         state.index.view().storage_classes.get(name).map(|class| (**class).clone())
+    }
+}
+
+/// VolumeAttachments: what is attached to which node.
+pub struct Attachments;
+
+impl Kind for Attachments {
+    type Object = storage::VolumeAttachment;
+    type Model = Attachment;
+    const NAME: &'static str = "VolumeAttachment";
+
+    fn convert(object: &storage::VolumeAttachment) -> Result<Attachment, String> {
+        Ok(convert::attachment(object))
+    }
+    fn apply(state: &mut State, attachment: Attachment) -> Change {
+        state.index.apply_attachment(attachment)
+    }
+    fn delete(state: &mut State, _: Option<&str>, name: &str) -> Change {
+        state.index.delete_attachment(name)
+    }
+    fn reset(state: &mut State, attachments: Vec<Attachment>, _: Timestamp) -> Change {
+        state.index.reset_attachments(attachments)
+    }
+    fn known(state: &State, _: Option<&str>, name: &str) -> Option<Attachment> {
+        state.index.view().attachments.get(name).map(|attachment| (**attachment).clone())
     }
 }
 

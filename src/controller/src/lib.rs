@@ -72,9 +72,9 @@ use gate::Tasks;
 use http::Endpoints;
 use inventory::{CATALOGUES, Inventory};
 use kinds::{
-    Budgets, CsiNodes, DaemonSets, JobSets, Jobs, LeaderWorkerSets, Namespaces, NodeClaims, NodePools, Nodes,
-    PodGroups, Pods, Quotas, ReplicaSets, ReplicationControllers, Services, StatefulSets, StorageClasses,
-    UNFINISHED_PODS, VolumeClaims, Volumes,
+    Attachments, Budgets, CsiNodes, DaemonSets, JobSets, Jobs, LeaderWorkerSets, Namespaces, NodeClaims,
+    NodePools, Nodes, PodGroups, Pods, Quotas, ReplicaSets, ReplicationControllers, Services, StatefulSets,
+    StorageClasses, UNFINISHED_PODS, VolumeClaims, Volumes,
 };
 use leader::Elector;
 use lifecycle::Lifecycle;
@@ -133,6 +133,10 @@ pub async fn run_in(
     let window = BatchWindow::new(config.batch_idle, config.batch_max);
     let setbacks = Setbacks::new(signed(config.setback_first), signed(config.setback_most));
     let world = World::new(window, setbacks, clock.clone());
+    world.change(|state| {
+        state.index.set_disruption_budgets(config.disruption_budgets.as_slice().into());
+        poolwright_core::index::Change::None
+    });
     let (elector, claims) =
         Elector::new(client.clone(), config.lease.clone(), clock.clone(), metrics.clone())?;
     let writer = Writer::new(claims, metrics.clone());
@@ -159,6 +163,7 @@ pub async fn run_in(
         Volumes::NAME,
         StorageClasses::NAME,
         CsiNodes::NAME,
+        Attachments::NAME,
         Jobs::NAME,
         ReplicaSets::NAME,
         StatefulSets::NAME,
@@ -226,6 +231,7 @@ pub async fn run_in(
     background.spawn(watches.clone().run::<Volumes>(client.clone(), None));
     background.spawn(watches.clone().run::<StorageClasses>(client.clone(), None));
     background.spawn(watches.clone().run::<CsiNodes>(client.clone(), None));
+    background.spawn(watches.clone().run::<Attachments>(client.clone(), None));
     background.spawn(watches.clone().run::<Jobs>(client.clone(), None));
     background.spawn(watches.clone().run::<ReplicaSets>(client.clone(), None));
     background.spawn(watches.clone().run::<StatefulSets>(client.clone(), None));

@@ -2,8 +2,8 @@
 //! reasons and kinds, never pods or claims. `docs/metrics.md` has the same list for people; a test compares them.
 
 use prometheus::{
-    Counter, Encoder, Gauge, GaugeVec, Histogram, HistogramOpts, IntCounter, IntCounterVec, IntGauge,
-    IntGaugeVec, Opts, Registry, TextEncoder,
+    Counter, Encoder, Gauge, GaugeVec, Histogram, HistogramOpts, HistogramVec, IntCounter, IntCounterVec,
+    IntGauge, IntGaugeVec, Opts, Registry, TextEncoder,
 };
 
 /// Handles of all metrics; clones share them.
@@ -58,12 +58,16 @@ pub struct Metrics {
     pub offerings_held_back: IntGauge,
     /// Calls to terminate an instance, by provider and result.
     pub terminations: IntCounterVec,
-    /// Pods asked or told to go, by result.
+    /// How long claims took from one stage to the next, by the stage reached.
+    pub stage_duration: HistogramVec,
+    /// Pods asked or told to go, by result and by why their node goes.
     pub evictions: IntCounterVec,
     /// Nodes that are well and are emptied, by cause and what became of that.
     pub disruptions: IntCounterVec,
     /// What moves of work were to save, per hour.
     pub saving_promised: Counter,
+    /// What moves of work that were carried out save, per hour.
+    pub saving_realised: Counter,
     /// Instances without a claim that were given back.
     pub reaped: IntCounter,
     /// Failed calls to a provider, by provider, call and error.
@@ -169,7 +173,17 @@ impl Metrics {
             .buckets(quick),
         )?;
         r.register(Box::new(decision_duration.clone()))?;
+        let stage_duration = HistogramVec::new(
+            HistogramOpts::new(
+                "poolwright_nodeclaim_stage_duration_seconds",
+                "How long claims took from one stage to the next, by the stage reached.",
+            )
+            .buckets(vec![1.0, 2.5, 5.0, 10.0, 20.0, 30.0, 60.0, 120.0, 300.0, 600.0, 900.0, 1800.0, 3600.0]),
+            &["stage"],
+        )?;
+        r.register(Box::new(stage_duration.clone()))?;
         Ok(Self {
+            stage_duration,
             index_duration,
             decision_duration,
             leader: int_gauge(r, "leader", "1 while this process holds the lease.")?,
@@ -234,8 +248,8 @@ impl Metrics {
             evictions: counters(
                 r,
                 "evictions_total",
-                "Pods of nodes that go: asked to end, refused by a budget, told to end.",
-                &["result"],
+                "Pods of nodes that go: asked to end, refused by a budget, told to end; and why their node goes.",
+                &["result", "reason"],
             )?,
             disruptions: counters(
                 r,
@@ -247,6 +261,11 @@ impl Metrics {
                 r,
                 "saving_promised_usd_per_hour_total",
                 "What moves of work were to save, added up.",
+            )?,
+            saving_realised: money_counter(
+                r,
+                "saving_realised_usd_per_hour_total",
+                "What moves of work that were carried out save, added up.",
             )?,
             reaped: counter(r, "instances_reaped_total", "Instances without a claim that were given back.")?,
             provider_errors: counters(
@@ -299,12 +318,15 @@ mod tests {
         for one in [&m.writes_dropped, &m.watch_events, &m.watch_errors, &m.malformed_objects, &m.plans] {
             one.with_label_values(&["x"]).inc();
         }
-        for one in [&m.events, &m.events_dropped, &m.tolerations_refused, &m.evictions] {
+        for one in [&m.events, &m.events_dropped, &m.tolerations_refused] {
             one.with_label_values(&["x"]).inc();
         }
-        for one in [&m.launches, &m.offerings_failed, &m.terminations, &m.actions, &m.disruptions] {
+        for one in
+            [&m.launches, &m.offerings_failed, &m.terminations, &m.actions, &m.disruptions, &m.evictions]
+        {
             one.with_label_values(&["x", "y"]).inc();
         }
+        m.stage_duration.with_label_values(&["x"]).observe(1.0);
         for one in [&m.watch_synced, &m.pods_waiting, &m.pods_unplaced] {
             one.with_label_values(&["x"]).set(1);
         }

@@ -192,11 +192,14 @@ impl Planner {
         let followed = follow(&snapshot, &plan, self.clock.now());
         if followed.obsolete {
             // What is bought for successors alone may be for those of nodes that stay.
-            plan.claims.retain(|claim| claim.planned_pods.iter().any(|pod| !is_expected(pod)));
+            plan.claims.retain(|claim| {
+                claim.planned_pods.is_empty() || claim.planned_pods.iter().any(|pod| !is_expected(pod))
+            });
         }
         let created = self.create(&plan.claims).await;
-        self.world.nominate(plan.nominations.clone());
+        self.world.nominate(&plan);
         self.count_followed(&followed.actions, &snapshot);
+        self.metrics.saving_realised.inc_by(followed.saved.as_f64());
         self.executor.submit(followed.actions, &snapshot);
         let quiet = plan.claims.is_empty() && !followed.obsolete && self.world.plan_at().is_none();
         let look_again =

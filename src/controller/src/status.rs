@@ -185,6 +185,7 @@ mod tests {
             annotations: [].into(),
             taints: vec![],
             startup_taints: vec![],
+            readiness_gates: vec![],
             reason: String::new(),
             planned_pods: vec![],
             kept: false,

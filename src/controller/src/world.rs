@@ -12,8 +12,11 @@ use poolwright_api::NodeClaim;
 use poolwright_catalog::{Catalogue, OfferingId};
 use poolwright_core::batch::BatchWindow;
 use poolwright_core::index::{Change, ClusterIndex};
+use poolwright_core::plan::Plan;
 use poolwright_core::setbacks::Setbacks;
-use poolwright_core::{Claim, ClaimName, Instance, NodeClassRef, PodKey, Snapshot, Uid};
+use poolwright_core::{
+    Cause, Claim, ClaimName, ConditionType, Instance, NodeClassRef, PodKey, PodPhase, Snapshot,
+};
 
 use crate::clock::{Moment, SharedClock};
 use crate::convert;
@@ -315,8 +318,19 @@ impl World {
     }
 
     /// Where the plan put the pods that wait.
-    pub fn nominate(&self, nominations: BTreeMap<PodKey, (Uid, String)>) {
-        self.change(|state| state.index.set_nominations(nominations));
+    pub fn nominate(&self, plan: &Plan) {
+        self.change(|state| state.index.set_nominations(plan.nominations.clone(), plan.is_crowded()));
+    }
+
+    /// Why the node of a pod goes, in the words of metrics.
+    pub fn why_it_leaves(&self, pod: &PodKey) -> &'static str {
+        self.view(|all| {
+            let phase = all.pods.get(pod).map(|pod| &pod.phase);
+            let Some(PodPhase::Bound { node }) = phase else { return "Deleted" };
+            let Some(claim) = all.claims.named_node(node) else { return "Deleted" };
+            let unhealthy = || claim.since(ConditionType::Unhealthy).map(|_| "Unhealthy");
+            claim.leaving().map(Cause::as_str).or_else(unhealthy).unwrap_or("Deleted")
+        })
     }
 
     // === Providers ===

@@ -213,6 +213,8 @@ pub enum ConditionType {
     Disrupting,
     /// Claim: its node goes, and no pod is left on it that is waited for.
     Drained,
+    /// Claim: its node goes, and no volume of the work that was there is attached to it any more.
+    VolumesDetached,
     /// Claim: its instance is being given back.
     InstanceTerminating,
     /// Pool: usable, all in all.
@@ -227,7 +229,7 @@ pub enum ConditionType {
 
 impl ConditionType {
     /// Every condition type.
-    pub const ALL: [Self; 13] = [
+    pub const ALL: [Self; 14] = [
         Self::Launched,
         Self::Registered,
         Self::Initialized,
@@ -236,6 +238,7 @@ impl ConditionType {
         Self::Unhealthy,
         Self::Disrupting,
         Self::Drained,
+        Self::VolumesDetached,
         Self::InstanceTerminating,
         Self::Ready,
         Self::ValidationSucceeded,
@@ -254,6 +257,7 @@ impl ConditionType {
             Self::Unhealthy => "Unhealthy",
             Self::Disrupting => "Disrupting",
             Self::Drained => "Drained",
+            Self::VolumesDetached => "VolumesDetached",
             Self::InstanceTerminating => "InstanceTerminating",
             Self::Ready => "Ready",
             Self::ValidationSucceeded => "ValidationSucceeded",

@@ -12,8 +12,9 @@ use jiff::{SignedDuration, Timestamp};
 use poolwright_catalog::{Catalogue, OfferingId};
 
 use crate::model::{
-    Claim, ClaimName, DaemonSet, Instance, Namespace, Node, NodeClassRef, NodeDrivers, Pod, PodKey, PodPhase,
-    PodRole, Pool, PoolName, Quota, Shared, Snapshot, StorageClass, Uid, Volume, VolumeClaim, Workload,
+    Attachment, Claim, ClaimName, DaemonSet, Instance, Namespace, Node, NodeBudget, NodeClassRef,
+    NodeDrivers, Pod, PodKey, PodPhase, PodRole, Pool, PoolName, Quota, Shared, Snapshot, StorageClass, Uid,
+    Volume, VolumeClaim, Workload,
 };
 
 /// How long a claim that we wrote ourselves outlives a list that does not have it.
@@ -161,6 +162,11 @@ impl ClusterIndex {
         self.state.pools.remove(name).map_or(Change::None, |_| Change::Room)
     }
 
+    /// How many nodes may be disturbed at a time over all pools.
+    pub fn set_disruption_budgets(&mut self, budgets: Arc<[NodeBudget]>) {
+        self.state.disruption_budgets = budgets;
+    }
+
     /// The namespaces in which pods may not be given tolerations.
     pub fn set_unpatchable(&mut self, namespaces: BTreeSet<String>) -> Change {
         if self.state.unpatchable == namespaces {
@@ -303,6 +309,21 @@ impl ClusterIndex {
         reset(&mut self.state.storage_classes, all, |class| class.name.clone())
     }
 
+    /// A VolumeAttachment was added or changed.
+    pub fn apply_attachment(&mut self, attachment: Attachment) -> Change {
+        put(&mut self.state.attachments, attachment.name.clone(), attachment).min(Change::Life)
+    }
+
+    /// A VolumeAttachment is gone.
+    pub fn delete_attachment(&mut self, key: &str) -> Change {
+        self.state.attachments.remove(key).map_or(Change::None, |_| Change::Life)
+    }
+
+    /// Every VolumeAttachment there is.
+    pub fn reset_attachments(&mut self, all: impl IntoIterator<Item = Attachment>) -> Change {
+        reset(&mut self.state.attachments, all, |attachment| attachment.name.clone()).min(Change::Life)
+    }
+
     /// A CSINode was added or changed.
     pub fn apply_node_drivers(&mut self, drivers: NodeDrivers) -> Change {
         put(&mut self.state.node_drivers, drivers.node.clone(), drivers)
@@ -358,11 +379,12 @@ impl ClusterIndex {
     }
 
     /// Where the last plan put pods that are still waiting: [`crate::plan::Plan::nominations`].
-    pub fn set_nominations(&mut self, nominations: BTreeMap<PodKey, (Uid, String)>) -> Change {
-        if self.state.nominations == nominations {
+    pub fn set_nominations(&mut self, nominations: BTreeMap<PodKey, (Uid, String)>, crowded: bool) -> Change {
+        if self.state.nominations == nominations && self.state.crowded == crowded {
             return Change::None;
         }
         self.state.nominations = nominations;
+        self.state.crowded = crowded;
         Change::Life
     }
 

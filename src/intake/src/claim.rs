@@ -46,6 +46,7 @@ pub(crate) fn convert(from: &api::NodeClaim) -> Result<Claim, Problem> {
         annotations: spec.annotations.clone(),
         taints: core_taints(&spec.taints),
         startup_taints: core_taints(&spec.startup_taints),
+        readiness_gates: spec.readiness_gates.iter().map(|gate| gate.condition_type.clone()).collect(),
         kept: is_kept(meta),
         bought_again: meta
             .annotations
@@ -165,6 +166,7 @@ pub fn claim_object(planned: &PlannedClaim) -> api::NodeClaim {
         usd_per_hour: ranked.price.map(|price| price.to_string()),
         allocatable: allocatable_amounts(&ranked.allocatable),
     };
+    let gate = |kind: &String| api::ReadinessGate { condition_type: kind.clone() };
     let owner = OwnerReference {
         api_version: api::API_VERSION.to_owned(),
         kind: "NodePool".to_owned(),
@@ -186,6 +188,7 @@ pub fn claim_object(planned: &PlannedClaim) -> api::NodeClaim {
             annotations: planned.annotations.clone(),
             taints: api_taints(&planned.taints),
             startup_taints: api_taints(&planned.startup_taints),
+            readiness_gates: planned.readiness_gates.iter().map(gate).collect(),
             pods: planned.planned_pods.iter().map(ToString::to_string).collect(),
             deadlines: deadlines(planned.deadlines),
         },

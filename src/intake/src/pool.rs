@@ -7,14 +7,18 @@ use poolwright_api::{
 };
 use poolwright_catalog::{ResourceName, UsdPerHour};
 use poolwright_core::{
-    Cause, Deadlines, Disruption, NodeBudget, Pool, PoolLimits, PoolName, PoolProblem, RepairRule,
+    Buffer, Cause, Deadlines, Disruption, NodeBudget, Pool, PoolLimits, PoolName, PoolProblem, RepairRule,
     Requirement, Schedule, Share, Window, quantity,
 };
 
-use crate::convert::{core_deadlines, core_taints, duration_problem, is_kept, key_segment, node_class_ref};
+use crate::convert::{
+    amounts, core_deadlines, core_taints, duration_problem, is_kept, key_segment, node_class_ref,
+};
 use crate::error::Problem;
+use crate::manifest::documents;
 use crate::pod::uid_of;
 use crate::rules::operator;
+use crate::strict::read;
 
 /// The key of the limit on nodes.
 const NODES: &str = "nodes";
@@ -59,6 +63,14 @@ pub(crate) fn convert(from: &api::NodePool) -> (Pool, Vec<(&'static str, Problem
         // Nobody knows what it allows.
         Disruption { kept: true, ..Disruption::default() }
     });
+    let buffer = buffer(&spec.buffer).unwrap_or_else(|problem| {
+        problems.push(("InvalidBuffer", problem));
+        Vec::new()
+    });
+    if spec.replicas.is_some_and(|replicas| replicas < 0) {
+        let cause = "a pool has no fewer than 0 nodes";
+        problems.push(("InvalidReplicas", Problem::new("spec.replicas", cause, "write 0 or more")));
+    }
     let pool = Pool {
         name: PoolName(meta.name.clone().unwrap_or_default()),
         uid: uid_of(meta),
@@ -66,12 +78,20 @@ pub(crate) fn convert(from: &api::NodePool) -> (Pool, Vec<(&'static str, Problem
         annotations: template.metadata.annotations.clone(),
         taints: core_taints(&template.spec.taints),
         startup_taints: core_taints(&template.spec.startup_taints),
+        readiness_gates: template
+            .spec
+            .readiness_gates
+            .iter()
+            .map(|gate| gate.condition_type.clone())
+            .collect(),
         requirements,
         node_class: node_class_ref(&template.spec.node_class_ref),
         weight: u32::try_from(spec.weight).unwrap_or(0),
         limits,
         allow_unknown_price: spec.allow_unknown_prices.iter().map(|name| name.as_str().into()).collect(),
         scale_to_zero_after,
+        replicas: spec.replicas.map(|replicas| u64::try_from(replicas).unwrap_or(0)),
+        buffer,
         disruption,
         deadlines,
         deleting: meta.deletion_timestamp.is_some(),
@@ -92,7 +112,12 @@ fn disruption(from: &api::NodePool) -> Result<Disruption, Problem> {
         moves_work: said.consolidation_policy == ConsolidationPolicy::WhenEmptyOrUnderutilized,
         quiet_for: expiry("spec.disruption.consolidateAfter", &said.consolidate_after)?,
         payback: payback.map_err(|error| duration_problem("spec.disruption.paybackWithin", &error))?,
-        budgets: said.budgets.iter().enumerate().map(|(at, budget)| node_budget(at, budget)).collect(),
+        budgets: said
+            .budgets
+            .iter()
+            .enumerate()
+            .map(|(at, budget)| node_budget(&format!("spec.disruption.budgets[{at}]"), budget))
+            .collect(),
         expire_after: expiry("spec.template.spec.expireAfter", &from.spec.template.spec.expire_after)?,
         kept: is_kept(&from.metadata),
         repair: repair_rules(&said.repair)?,
@@ -114,9 +139,28 @@ fn repair_rules(from: &[api::RepairRule]) -> Result<Vec<RepairRule>, Problem> {
     from.iter().enumerate().map(rule).collect()
 }
 
+/// A disruption budget as a pool has it, from a text in YAML: `{nodes: 10%, reasons: [Drifted]}`.
+///
+/// # Errors
+/// What is wrong with it, in a sentence.
+pub fn disruption_budget(text: &str) -> Result<NodeBudget, String> {
+    let sentence = |problem: &Problem| {
+        let at = if problem.path.is_empty() { String::new() } else { format!("{}: ", problem.path) };
+        format!("{at}{}; {}", problem.cause, problem.next_step)
+    };
+    let documents = documents(text).map_err(|problem| sentence(&problem))?;
+    let [document] = documents.as_slice() else { return Err("it is not one budget".to_owned()) };
+    let read: api::DisruptionBudget =
+        read(document).map_err(|problems| problems.iter().map(sentence).collect::<Vec<_>>().join(". "))?;
+    let budget = node_budget("the budget", &read);
+    match budget.window {
+        Some(Window::Unreadable(why)) => Err(why),
+        _ => Ok(budget),
+    }
+}
+
 /// What makes no sense allows nothing: a budget is there to forbid, and the pool can buy all the same.
-fn node_budget(at: usize, from: &api::DisruptionBudget) -> NodeBudget {
-    let path = format!("spec.disruption.budgets[{at}]");
+fn node_budget(path: &str, from: &api::DisruptionBudget) -> NodeBudget {
     let percent = from.nodes.strip_suffix('%');
     let number = percent.unwrap_or(&from.nodes).parse::<u64>().ok();
     let nodes =
@@ -127,10 +171,27 @@ fn node_budget(at: usize, from: &api::DisruptionBudget) -> NodeBudget {
         DisruptionReason::Drifted => Cause::Drifted,
         DisruptionReason::Expired => Cause::Expired,
     };
-    let window = match (&from.schedule, &from.duration) {
+    let window = window(path, from.schedule.as_ref(), from.time_zone.as_ref(), from.duration.as_ref());
+    let wrong =
+        || Window::Unreadable(format!("{path}.nodes: `{}` is neither a number nor a percentage", from.nodes));
+    NodeBudget {
+        nodes: nodes.unwrap_or(Share::Count(0)),
+        causes: from.reasons.iter().map(cause).collect(),
+        window: if nodes.is_none() { Some(wrong()) } else { window },
+    }
+}
+
+/// From each time of a schedule on for a duration; `None` for always.
+fn window(
+    path: &str,
+    schedule: Option<&String>,
+    zone: Option<&String>,
+    duration: Option<&api::DurationText>,
+) -> Option<Window> {
+    match (schedule, duration) {
         (None, None) => None,
         (Some(schedule), Some(duration)) => {
-            let zone = from.time_zone.as_deref().unwrap_or("UTC");
+            let zone = zone.map_or("UTC", String::as_str);
             let read = Schedule::parse(schedule, zone).map_err(|why| format!("{path}.schedule: {why}"));
             let length = duration.parse().map_err(|error| format!("{path}.duration: {error}"));
             Some(match read.and_then(|schedule| Ok((schedule, length?))) {
@@ -141,14 +202,22 @@ fn node_budget(at: usize, from: &api::DisruptionBudget) -> NodeBudget {
         _ => Some(Window::Unreadable(format!(
             "{path} has a schedule and a duration, or neither; write the other one"
         ))),
-    };
-    let wrong =
-        || Window::Unreadable(format!("{path}.nodes: `{}` is neither a number nor a percentage", from.nodes));
-    NodeBudget {
-        nodes: nodes.unwrap_or(Share::Count(0)),
-        causes: from.reasons.iter().map(cause).collect(),
-        window: if nodes.is_none() { Some(wrong()) } else { window },
     }
+}
+
+fn buffer(from: &[api::BufferUnits]) -> Result<Vec<Buffer>, Problem> {
+    let convert = |(at, units): (usize, &api::BufferUnits)| {
+        let path = format!("spec.buffer[{at}]");
+        let window =
+            window(&path, units.schedule.as_ref(), units.time_zone.as_ref(), units.duration.as_ref());
+        if let Some(Window::Unreadable(why)) = window {
+            return Err(Problem::new(path, why, "correct it, or remove the schedule"));
+        }
+        let mut requests = amounts(&format!("{path}.requests"), &units.requests)?;
+        requests.set("pods", 1);
+        Ok(Buffer { units: u64::try_from(units.units).unwrap_or(0), requests, window })
+    };
+    from.iter().enumerate().map(convert).collect()
 }
 
 /// All problems as one, under the reason of the first.

@@ -7,8 +7,8 @@ use k8s_openapi::api::core::v1 as k8s;
 use k8s_openapi::api::storage::v1 as storage;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use poolwright_core::{
-    NodeDrivers, NodeTerm, Operator, PodVolume, Requirement, StorageClass, Uid, Volume, VolumeClaim,
-    VolumeShape, quantity,
+    Attachment, NodeDrivers, NodeTerm, Operator, PodVolume, Requirement, StorageClass, Uid, Volume,
+    VolumeClaim, VolumeShape, quantity,
 };
 
 use crate::error::{IntakeError, Problem, object_name};
@@ -93,6 +93,15 @@ pub fn storage_class(from: &storage::StorageClass) -> StorageClass {
         waits_for_pod: from.volume_binding_mode.as_deref() == Some("WaitForFirstConsumer"),
         allowed: (!allowed.is_empty()).then(|| allowed.iter().map(term).collect()),
         default_since: DEFAULT_CLASS.iter().any(is_true).then_some(created),
+    }
+}
+
+/// A volume that is attached to a node.
+pub fn attachment(from: &storage::VolumeAttachment) -> Attachment {
+    Attachment {
+        name: from.metadata.name.clone().unwrap_or_default(),
+        node: from.spec.node_name.clone(),
+        volume: from.spec.source.persistent_volume_name.clone(),
     }
 }
 

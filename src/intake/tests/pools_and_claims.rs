@@ -8,7 +8,7 @@ use poolwright_core::{
     Cause, ClaimName, ConditionType, Deadlines, Disruption, Effect, NodeClassRef, Operator, PodKey, PoolName,
     RankedOffering, RepairRule, Share, Taint, Uid, Window,
 };
-use poolwright_intake::{claim_object, node_claim, node_pool, offering_ref};
+use poolwright_intake::{claim_object, disruption_budget, node_claim, node_pool, offering_ref};
 use serde_json::{Value, json};
 
 fn pool(spec: Value) -> poolwright_core::Pool {
@@ -112,6 +112,44 @@ fn what_a_pool_says_of_disruption_is_read_and_a_budget_that_makes_no_sense_allow
     assert!(unclear.problem.unwrap().message.contains("spec.disruption.paybackWithin: `soon`"));
 }
 
+#[test]
+fn a_budget_over_all_pools_is_read_in_the_terms_of_a_pool_and_refused_where_it_makes_no_sense() {
+    let read = disruption_budget(
+        "{nodes: 10%, reasons: [Drifted, Expired], schedule: 0 9 * * mon-fri, duration: 8h}",
+    );
+    let budget = read.unwrap();
+    assert_eq!(budget.nodes, Share::Percent(10));
+    assert_eq!(budget.causes, [Cause::Drifted, Cause::Expired].into());
+    assert!(matches!(budget.window, Some(Window::Scheduled { .. })));
+    let wrong = |text: &str| disruption_budget(text).unwrap_err();
+    assert!(wrong("{nodes: many}").contains("`many` is neither a number nor a percentage"));
+    assert!(wrong("{nodes: 1, schedule: often, duration: 1h}").contains("`often` is no schedule"));
+    let why = wrong("{nodes: '1', reason: [Drifted]}");
+    assert!(why.contains("reason") && why.contains("reasons"), "{why}");
+    assert!(wrong("nodes: [").contains("not readable as YAML"), "{}", wrong("nodes: ["));
+    assert!(!wrong("10%").is_empty());
+}
+
+#[test]
+fn replicas_and_what_is_kept_free_are_read_and_what_makes_no_sense_is_the_pools_problem() {
+    assert_eq!((pool(json!({})).replicas, pool(json!({})).buffer), (None, vec![]));
+    assert_eq!(pool(json!({"replicas": 3})).replicas, Some(3));
+    assert_eq!(pool(json!({"replicas": -3})).problem.unwrap().reason, "InvalidReplicas");
+    let units = json!({"units": 2, "requests": {"nvidia.com/gpu": 1, "cpu": "500m"}});
+    let read = pool(json!({ "buffer": [units] }));
+    assert_eq!(read.problem, None);
+    assert_eq!((read.buffer[0].units, read.buffer[0].requests.get("cpu")), (2, 500));
+    assert_eq!(read.buffer[0].requests.get("pods"), 1, "a unit is a pod that has not come");
+    let wrong = |units: Value| pool(json!({ "buffer": [units] })).problem.unwrap().message;
+    let why = wrong(json!({"units": 1, "requests": {"cpu": "much"}}));
+    assert!(why.starts_with("spec.buffer[0].requests.cpu: "), "{why}");
+    let why = wrong(json!({"units": 1, "requests": {"cpu": 1}, "schedule": "often", "duration": "1h"}));
+    assert!(why.contains("spec.buffer[0].schedule: `often` is no schedule"), "{why}");
+    let gates = json!({"template": {"spec": {"nodeClassRef": {"group": "poolwright.dev", "kind": "KwokNodeClass", "name": "default"},
+        "readinessGates": [{"conditionType": "GpuValidated"}]}}});
+    assert_eq!(pool(gates).readiness_gates, ["GpuValidated"]);
+}
+
 fn lasts(condition: &str, status: &str, minutes: i64) -> RepairRule {
     let after = SignedDuration::from_mins(minutes);
     RepairRule { condition: condition.to_owned(), status: status.to_owned(), after }
@@ -159,6 +197,7 @@ fn planned() -> PlannedClaim {
             value: "missing".into(),
             effect: Effect::NoExecute,
         }],
+        readiness_gates: vec!["DriverReady".into()],
         planned_pods: vec![PodKey::new("ml", "train-0")],
         bought_again: vec![],
         deadlines: Deadlines::default(),
@@ -179,6 +218,7 @@ fn a_planned_claim_survives_the_way_to_the_api_server_and_back() {
     assert_eq!(read.offerings, planned.offerings, "prices and promises come back to the last digit");
     assert_eq!((&read.labels, &read.annotations), (&planned.labels, &planned.annotations));
     assert_eq!((&read.taints, &read.startup_taints), (&planned.taints, &planned.startup_taints));
+    assert_eq!(read.readiness_gates, planned.readiness_gates);
     assert_eq!((&read.planned_pods, read.deadlines), (&planned.planned_pods, planned.deadlines));
     assert_eq!((read.launched, read.node_name, read.conditions.len()), (None, None, 0));
 }

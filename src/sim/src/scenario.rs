@@ -27,6 +27,11 @@ const TYPES: [&str; 7] = [
 /// Where.
 const ZONES: [&str; 3] = ["us-east-1a", "us-east-1b", "us-central1"];
 
+/// When pools keep room free that do: from just before worlds begin.
+const BUFFER_FROM: &str = "26 20 28 5 *";
+/// Since the beginning: no room is kept free any more, whatever a controller's calendar says.
+pub(crate) const BUFFER_UNTIL: Duration = Duration::from_mins(40);
+
 /// What happens to a whole process or to the API server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Blow {
@@ -191,6 +196,7 @@ fn objects(dice: &mut Dice, seed: u64) -> Vec<Value> {
     let mut of_money = Dice::new(seed, "money");
     let mut of_time = Dice::new(seed, "termination");
     let mut of_disruption = Dice::new(seed, "disruption");
+    let mut of_buffer = Dice::new(seed, "buffer");
     let mut pool = |name: &str, dice: &mut Dice| {
         let spot = dice.per_mille(500);
         let types: &[&str] = if spot { &["spot", "on-demand"] } else { &["on-demand"] };
@@ -217,6 +223,15 @@ fn objects(dice: &mut Dice, seed: u64) -> Vec<Value> {
                 "paybackWithin": of_disruption.pick(&["1h", "10h"]),
                 "budgets": [{"nodes": of_disruption.pick(&["1", "2", "6"]), "reasons": ["Underutilized", "Drifted", "Expired"]}],
             });
+        }
+        if of_buffer.per_mille(150) {
+            let requests = match of_buffer.below(3) {
+                0 => json!({"cpu": "1", "nvidia.com/gpu": "1"}),
+                1 => json!({"cpu": "2", "memory": "4Gi"}),
+                _ => json!({"nvidia.com/gpu": "4"}),
+            };
+            spec["buffer"] = json!([{"units": 1 + of_buffer.below(2), "requests": requests,
+                "schedule": BUFFER_FROM, "duration": "30m"}]);
         }
         // Longer than work takes: on a node that expires before its work can be done, no work gets done.
         if of_disruption.per_mille(150) {

@@ -6,9 +6,18 @@ use std::path::PathBuf;
 
 use clap::ValueEnum;
 use jiff::SignedDuration;
+use poolwright_intake::disruption_budget;
 
 use super::PreferenceMode;
 use super::plan::duration;
+
+/// A disruption budget over all pools.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Budget(pub poolwright_core::NodeBudget);
+
+fn budget(text: &str) -> Result<Budget, String> {
+    disruption_budget(text).map(Budget)
+}
 
 /// Flags of `controller`.
 #[derive(Debug, clap::Args)]
@@ -72,6 +81,13 @@ pub struct ControllerFlags {
     /// Doubles with each failure in a row, up to an hour.
     #[arg(long, value_name = "DURATION", default_value = "1m", env = "POOLWRIGHT_STOCK_OUT_BACKOFF", value_parser = duration)]
     pub stock_out_backoff: SignedDuration,
+
+    /// How many nodes may be disturbed at a time over all pools, besides what each pool says; may be repeated
+    ///
+    /// In the terms of a NodePool's spec.disruption.budgets: `{nodes: 10%, reasons: [Underutilized], schedule: 0 9 * * mon-fri,
+    /// duration: 8h}`. The most restrictive that is in force counts.
+    #[arg(long, value_name = "BUDGET", env = "POOLWRIGHT_DISRUPTION_BUDGET", value_parser = budget)]
+    pub disruption_budget: Vec<Budget>,
 
     /// Ask providers this often which instances there are
     #[arg(long, value_name = "DURATION", default_value = "30s", env = "POOLWRIGHT_LIST_INTERVAL", value_parser = duration)]

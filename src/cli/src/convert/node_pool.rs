@@ -37,17 +37,12 @@ pub(super) fn convert(value: &Value, report: &mut Report) -> Option<NodePool> {
         template: read.template,
         weight: weight(&mut fields, report),
         limits: limits(&mut fields, report),
+        replicas: replicas(&mut fields, report),
+        buffer: Vec::new(),
         scale_to_zero: disruption.scale_to_zero,
         disruption: disruption.disruption,
         allow_unknown_prices: Vec::new(),
     };
-    if fields.take("replicas").is_some() {
-        report.not_possible(
-            "spec.replicas",
-            "Poolwright has no pools of a fixed size: this one buys nodes when pods need them and gives empty ones back. To hold \
-             nodes, run a Deployment of that many placeholder pods, or keep this pool in Karpenter.",
-        );
-    }
     fields.finish(report);
     let mut pool = NodePool::new(&metadata.name, spec);
     let mut annotations = metadata.annotations;
@@ -70,6 +65,20 @@ fn weight(fields: &mut Fields<'_>, report: &mut Report) -> i32 {
         );
         0
     }
+}
+
+fn replicas(fields: &mut Fields<'_>, report: &mut Report) -> Option<i32> {
+    let replicas = fields.number("replicas", report)?;
+    if let Some(replicas) = i32::try_from(replicas).ok().filter(|replicas| (0..=1000).contains(replicas)) {
+        report.kept("spec.replicas", "So many nodes, of the cheapest offering that meets the requirements.");
+        return Some(replicas);
+    }
+    report.problem(
+        "spec.replicas",
+        format!("{replicas} is not from 0 to 1000"),
+        "write a number from 0 to 1000",
+    );
+    None
 }
 
 fn limits(fields: &mut Fields<'_>, report: &mut Report) -> BTreeMap<String, Amount> {

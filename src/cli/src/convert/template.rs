@@ -48,6 +48,7 @@ pub(super) fn convert(of: &mut Fields<'_>, report: &mut Report) -> Read {
     let mut made = NodeTemplateSpec {
         taints: Vec::new(),
         startup_taints: Vec::new(),
+        readiness_gates: Vec::new(),
         requirements: Vec::new(),
         node_class_ref: NodeClassRef { group: GROUP.to_owned(), kind: String::new(), name: String::new() },
         deadlines: Deadlines::default(),

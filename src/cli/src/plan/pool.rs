@@ -116,6 +116,7 @@ fn implicit() -> Pool {
         annotations: BTreeMap::new(),
         taints: Vec::new(),
         startup_taints: Vec::new(),
+        readiness_gates: Vec::new(),
         requirements: Vec::new(),
         node_class: NodeClassRef {
             group: poolwright_api::GROUP.to_owned(),
@@ -126,6 +127,8 @@ fn implicit() -> Pool {
         limits: PoolLimits::default(),
         allow_unknown_price: BTreeSet::new(),
         scale_to_zero_after: None,
+        replicas: None,
+        buffer: Vec::new(),
         disruption: Disruption::default(),
         deadlines: Deadlines::default(),
         deleting: false,

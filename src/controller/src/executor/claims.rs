@@ -15,9 +15,9 @@ use poolwright_intake::{claim_object, merge_conditions};
 use tokio::time::sleep;
 use tracing::{info, warn};
 
-use super::Executor;
 use super::outcome::Outcome;
 use super::status::{Changed, WRITE_LIMIT, change_status};
+use super::{Executor, stages};
 use crate::reading::answer;
 use crate::writer::WriteError;
 
@@ -131,7 +131,9 @@ impl Executor {
     ) -> Outcome {
         let now = self.clock.now();
         let uid = uid.map(|uid| uid.0.as_str());
+        let mut reached = Vec::new();
         let changed = change_status(api, &self.writer, &name.0, uid, |object| {
+            reached = stages::reached(object, updates, now);
             let generation = object.metadata.generation;
             let status = object.status.get_or_insert_default();
             let merged = merge_conditions(&status.conditions, updates, now, generation);
@@ -139,8 +141,12 @@ impl Executor {
             status.conditions = merged;
             changed
         });
-        match changed.await {
+        let changed = changed.await;
+        match changed {
             Changed::Written(object) => {
+                for (stage, took) in reached {
+                    self.metrics.stage_duration.with_label_values(&[stage]).observe(took.as_secs_f64());
+                }
                 self.world.claim_seen(&object);
                 Outcome::Done
             }

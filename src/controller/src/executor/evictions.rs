@@ -25,7 +25,8 @@ impl Executor {
             delete_options: Some(DeleteParams { preconditions: Some(this_very(uid)), ..Default::default() }),
             ..Default::default()
         };
-        let count = |result: &str| self.metrics.evictions.with_label_values(&[result]).inc();
+        let reason = self.world.why_it_leaves(key);
+        let count = |result: &str| self.metrics.evictions.with_label_values(&[result, reason]).inc();
         match self.writer.write("eviction", WRITE_LIMIT, || api.evict(&key.name, &params)).await {
             Ok(_) => {
                 count("evicted");
@@ -51,6 +52,7 @@ impl Executor {
 
     /// Tells this very pod to end within its grace, whatever protects it.
     pub(super) async fn end_pod(&self, key: &PodKey, uid: &Uid, grace: SignedDuration) -> Outcome {
+        let reason = self.world.why_it_leaves(key);
         let api: Api<Pod> = Api::namespaced(self.client.clone(), &key.namespace);
         let seconds = u32::try_from(grace.as_secs()).unwrap_or(u32::MAX);
         let params = DeleteParams {
@@ -63,7 +65,7 @@ impl Executor {
                 if let Some(pod) = answer.left() {
                     self.world.pod_seen(&pod);
                 }
-                self.metrics.evictions.with_label_values(&["forced"]).inc();
+                self.metrics.evictions.with_label_values(&["forced", reason]).inc();
                 warn!(pod = %key, seconds, "told to end: the time of its node is up");
                 let message = format!("the time of its node is up: it was told to end within {seconds} s");
                 self.say(&subject(key), NoticeKind::Warning, "Ended", &message);

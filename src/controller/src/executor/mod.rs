@@ -12,6 +12,7 @@ mod nodes;
 mod outcome;
 mod pods;
 mod removal;
+mod stages;
 pub mod status;
 mod taints;
 #[cfg(test)]

@@ -27,9 +27,9 @@ use serde_json::json;
 use tokio::time::timeout;
 use tracing::{info, warn};
 
-use super::Executor;
 use super::outcome::{Outcome, failed, refused};
 use super::status::{WRITE_LIMIT, is_conflict, is_not_found};
+use super::{Executor, stages};
 use crate::providers::error_label;
 use crate::reading::answer;
 use crate::writer::WriteError;
@@ -268,6 +268,10 @@ impl Executor {
                 // With another finalizer left it stays, and the watch shows how it goes on.
                 if kept.is_empty() {
                     self.world.claim_gone(claim);
+                    if let Some(took) = stages::gone(&object, self.clock.now()) {
+                        let duration = self.metrics.stage_duration.with_label_values(&["Gone"]);
+                        duration.observe(took.as_secs_f64());
+                    }
                 }
                 info!(claim = %claim.name, pool = %claim.pool, "instance gone, claim forgotten");
                 Outcome::Done

@@ -60,6 +60,7 @@ fn planned() -> PlannedClaim {
         annotations: [].into(),
         taints: vec![],
         startup_taints: vec![],
+        readiness_gates: vec![],
         planned_pods: vec![PodKey::new("default", "train")],
         bought_again: vec![],
         deadlines: Deadlines::default(),
@@ -311,7 +312,7 @@ async fn a_pod_whose_budget_says_no_is_asked_again_soon() {
     let pod = (PodKey::new("default", "train"), Uid("p".into()));
     let outcome = scene.executor.evict(&pod.0, &pod.1).await;
     assert!(matches!(outcome, Outcome::Again(_)), "{outcome:?}");
-    assert_eq!(scene.executor.metrics.evictions.with_label_values(&["refused"]).get(), 1);
+    assert_eq!(scene.executor.metrics.evictions.with_label_values(&["refused", "Deleted"]).get(), 1);
 }
 
 #[tokio::test]

@@ -1,11 +1,12 @@
 //! What becomes of nodes that leave: their claims are deleted when all is ready, or it is called off.
 
 use jiff::{SignedDuration, Timestamp};
+use poolwright_catalog::UsdPerHour;
 
 use super::facts::Facts;
 use crate::action::{Action, ConditionStatus, ConditionType, ConditionUpdate, Notice, NoticeKind, Subject};
 use crate::model::{Cause, Claim, ClaimName, Snapshot};
-use crate::plan::{Moved, MovedTo, Plan, Target};
+use crate::plan::{Moved, MovedTo, Plan, Target, is_expected};
 
 /// While nodes leave, how soon to look again.
 const LOOK_AGAIN: SignedDuration = SignedDuration::from_secs(5);
@@ -22,6 +23,9 @@ pub struct Followed {
     pub obsolete: bool,
     /// When to look again; `None` when no node leaves.
     pub again_at: Option<Timestamp>,
+    /// What the nodes that are drained now, and that leave because their work costs less elsewhere, cost more than what was bought
+    /// for their pods: the price of each new node is shared by the pods that it was bought for.
+    pub saved: UsdPerHour,
 }
 
 /// Looks at every node that leaves and is not drained yet, in the light of a plan of this snapshot.
@@ -41,6 +45,9 @@ pub fn follow(snapshot: &Snapshot, plan: &Plan, now: Timestamp) -> Followed {
                 let message = "what its pods need is there: it is drained and given back".to_owned();
                 followed.actions.push(tell(&claim.name, NoticeKind::Normal, "Draining", message));
                 followed.actions.push(Action::Retire { claim: name, uid });
+                if cause == Cause::Underutilized {
+                    followed.saved += saved(snapshot, plan, claim);
+                }
             }
             Standing::Waits => {}
             Standing::Off { why, bought } => {
@@ -65,6 +72,20 @@ pub fn follow(snapshot: &Snapshot, plan: &Plan, now: Timestamp) -> Followed {
         }
     }
     followed
+}
+
+/// What a claim's node costs more than its pods' part of what was bought for them.
+fn saved(snapshot: &Snapshot, plan: &Plan, claim: &Claim) -> UsdPerHour {
+    let price = |claim: &Claim| claim.current_offering().price.unwrap_or_default();
+    let part = |moved: &Moved| {
+        let MovedTo::Room(Target::Claim(name)) = &moved.to else { return 0 };
+        let Some(new) = snapshot.claims.get(name) else { return 0 };
+        let expected = new.planned_pods.iter().all(is_expected);
+        let pods = new.planned_pods.len() as u64;
+        if expected && pods > 0 { price(new).micros() / pods } else { 0 }
+    };
+    let paid = plan.moved.iter().filter(|moved| moved.from == claim.name).map(part).sum();
+    price(claim).saturating_sub(UsdPerHour::from_micros(paid))
 }
 
 enum Standing {

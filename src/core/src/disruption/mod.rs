@@ -18,7 +18,7 @@ mod regret;
 mod repack;
 mod worth;
 
-pub(crate) use allowance::allowance;
+pub(crate) use allowance::{allowance, allowance_over_all};
 pub use drift::drift;
 pub(crate) use facts::kept_by;
 pub use follow::{Followed, follow};

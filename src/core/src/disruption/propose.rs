@@ -63,6 +63,7 @@ pub fn propose(
         moves,
         options,
         left: BTreeMap::new(),
+        over_all: BTreeMap::new(),
         targets: targets(snapshot, current),
         actions: Vec::new(),
     };
@@ -95,6 +96,8 @@ pub(super) struct Look<'a> {
     pub options: &'a PlanOptions,
     /// How many more nodes of a pool may be disturbed, and what allows no more.
     left: BTreeMap<(PoolName, Cause), allowance::Allowance>,
+    /// How many more nodes of all pools may be.
+    over_all: BTreeMap<Cause, allowance::Allowance>,
     targets: BTreeSet<ClaimName>,
     actions: Vec<Action>,
 }
@@ -127,6 +130,13 @@ impl<'a> Look<'a> {
             pool.map_or(nothing, |pool| super::allowance(facts.snapshot, pool, cause, facts.now))
         });
         entry.left
+    }
+
+    /// How many more nodes of all pools may be disturbed for this.
+    fn left_over_all(&mut self, cause: Cause) -> u64 {
+        let facts = &self.facts;
+        let work_out = || super::allowance_over_all(facts.snapshot, cause, facts.now);
+        self.over_all.entry(cause).or_insert_with(work_out).left
     }
 
     fn blocked(&mut self, claim: &Claim, cause: Cause, why: &str) {
@@ -204,6 +214,11 @@ impl<'a> Look<'a> {
                 self.blocked(claim, cause, &why);
                 continue;
             }
+            if self.left_over_all(cause) <= chosen.len() as u64 {
+                let why = self.over_all[&cause].why.clone();
+                self.blocked(claim, cause, &why);
+                continue;
+            }
             chosen.push((cause, claim, what));
         }
         while !chosen.is_empty() && !watch.should_stop() {
@@ -235,7 +250,10 @@ impl<'a> Look<'a> {
     fn cheaper(&mut self, watch: &mut dyn Watch) -> Option<Proposal> {
         let mut candidates: Vec<&'a Claim> = Vec::new();
         for claim in self.settled() {
-            if self.may_save(claim) && self.left(&claim.pool, Cause::Underutilized) > 0 {
+            if self.may_save(claim)
+                && self.left(&claim.pool, Cause::Underutilized) > 0
+                && self.left_over_all(Cause::Underutilized) > 0
+            {
                 candidates.push(claim);
             }
         }
@@ -282,8 +300,8 @@ impl<'a> Look<'a> {
     /// Whether a node may be emptied to save money.
     fn may_save(&self, claim: &Claim) -> bool {
         let Some(pool) = self.facts.pool(claim) else { return false };
-        let Some(quiet) = pool.disruption.quiet_for.filter(|_| pool.disruption.moves_work && !pool.deleting)
-        else {
+        let moves = pool.disruption.moves_work && pool.replicas.is_none() && !pool.deleting;
+        let Some(quiet) = pool.disruption.quiet_for.filter(|_| moves) else {
             return false;
         };
         let opened = claim.since(ConditionType::Initialized);
@@ -305,7 +323,8 @@ impl<'a> Look<'a> {
         for claim in set {
             *counts.entry(&claim.pool).or_default() += 1;
         }
-        counts.into_iter().all(|(pool, count)| count <= self.left(pool, Cause::Underutilized))
+        set.len() as u64 <= self.left_over_all(Cause::Underutilized)
+            && counts.into_iter().all(|(pool, count)| count <= self.left(pool, Cause::Underutilized))
     }
 
     /// The proposal that these leave, if that saves enough.

@@ -5,7 +5,7 @@ use jiff::SignedDuration;
 use super::reserve::unreserved;
 use super::{Scene, after, is, is_not, some_pods, words};
 use crate::action::{Action, ConditionType, NoticeKind};
-use crate::disruption::{allowance, kept_by};
+use crate::disruption::{allowance, allowance_over_all, kept_by};
 use crate::model::{Cause, Claim, Effect, Node, Pod, PodPhase, Taint};
 use crate::plan::kept_until;
 use crate::{DISRUPTED_TAINT, rules};
@@ -29,6 +29,10 @@ pub(super) fn decide(scene: &mut Scene<'_>, claim: &Claim, node: &Node) {
         Some(("PodsExpected", format!("{} will come to node {}", some_pods(expected), node.name)))
     } else if scene.awaits_successors(claim) {
         Some(("PodsExpected", format!("node {} is kept for pods of a node that is emptied", node.name)))
+    } else if scene.buffered.contains(&claim.name) {
+        Some(("BufferKept", format!("node {} is kept as the room that its pool keeps free", node.name)))
+    } else if is_static(scene, claim) {
+        Some(("Replica", format!("node {} is one of the replicas of its pool", node.name)))
     } else {
         None
     };
@@ -84,7 +88,10 @@ pub(super) fn decide(scene: &mut Scene<'_>, claim: &Claim, node: &Node) {
         }
         // Actions of this decision are not in the snapshot yet.
         let chosen = scene.closing.get(&claim.pool).copied().unwrap_or(0);
-        if allowance(scene.snapshot, pool, Cause::Empty, scene.now).left <= chosen {
+        let over_all = allowance_over_all(scene.snapshot, Cause::Empty, scene.now).left;
+        if allowance(scene.snapshot, pool, Cause::Empty, scene.now).left <= chosen
+            || over_all <= scene.closing.values().fold(0, |sum, closing| sum.saturating_add(*closing))
+        {
             scene.wake(after(scene.now, BUDGET));
             return;
         }
@@ -95,6 +102,11 @@ pub(super) fn decide(scene: &mut Scene<'_>, claim: &Claim, node: &Node) {
         format!("no work for {}: it is closed to pods and given back unless one got in", words(keep));
     scene.conditions(claim, [is(ConditionType::Disrupting, "Empty", message)]);
     scene.wake(after(scene.now, SETTLE));
+}
+
+/// Whether its pool has nodes whoever waits.
+fn is_static(scene: &Scene<'_>, claim: &Claim) -> bool {
+    scene.snapshot.pools.get(&claim.pool).is_some_and(|pool| pool.replicas.is_some())
 }
 
 fn is_disrupted(taint: &Taint) -> bool {

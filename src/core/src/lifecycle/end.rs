@@ -1,7 +1,7 @@
 //! From a deleted claim to an instance that is gone: the node is closed, drained, given back.
 
 use super::drain::{self, Drain};
-use super::{REPEAT, Scene, after, empty, is, repair};
+use super::{REPEAT, Scene, after, detach, empty, is, repair};
 use crate::action::{Action, ConditionType};
 use crate::model::Claim;
 
@@ -13,10 +13,16 @@ pub(super) fn decide(scene: &mut Scene<'_>, claim: &Claim) {
     let name = node.map(|node| node.name.as_str()).or(claim.node_name.as_deref());
     // On an instance that is gone nothing runs, whatever is still bound to its node; on a node that is lost nobody hears.
     let lost = repair::is_lost(scene, claim);
-    let drained = match name.filter(|_| !lost && !scene.instance_is_gone(claim)) {
+    let runs = name.filter(|_| !lost && !scene.instance_is_gone(claim));
+    let drained = match runs {
         Some(name) => drain::decide(scene, claim, name),
         None => Drain::Done,
     };
+    if let (Drain::Done, Some(name)) = (&drained, runs)
+        && detach::waits(scene, claim, name)
+    {
+        return;
+    }
     let (message, forced) = match drained {
         Drain::Waiting => return,
         Drain::Done if lost => (

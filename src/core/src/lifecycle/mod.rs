@@ -1,11 +1,14 @@
 //! The life of claims: launch, register, reserve or nominate, open, give back. One stage, one file.
 
+mod buffer;
+mod detach;
 mod drain;
 mod empty;
 mod end;
 mod opening;
 mod reaper;
 mod repair;
+mod replicas;
 mod reserve;
 mod start;
 
@@ -43,6 +46,7 @@ pub struct Decision {
 pub fn decide(snapshot: &Snapshot, now: Timestamp, placement: Placement) -> Decision {
     let mut scene = Scene::new(snapshot, now, placement);
     let opening = opening::choose(&mut scene);
+    scene.buffered = buffer::kept(&mut scene);
     for claim in snapshot.claims.values().map(Arc::as_ref) {
         if claim.deleting_since.is_some() {
             end::decide(&mut scene, claim);
@@ -50,6 +54,7 @@ pub fn decide(snapshot: &Snapshot, now: Timestamp, placement: Placement) -> Deci
             start::decide(&mut scene, claim, &opening);
         }
     }
+    replicas::decide(&mut scene);
     reaper::decide(&mut scene);
     scene.decision
 }
@@ -72,6 +77,8 @@ struct Scene<'a> {
     coming: Vec<ExpectedPods<'a>>,
     /// The keys, up to their number, of pods that will be made in place of those on nodes that leave.
     successors: BTreeSet<(String, String)>,
+    /// Claims whose nodes are kept for the room that their pool keeps free.
+    buffered: BTreeSet<ClaimName>,
     /// How many nodes of each pool this decision closes for want of work.
     closing: BTreeMap<PoolName, u64>,
     /// How many nodes of a pool are sick, and of how many, where that was asked.
@@ -111,6 +118,7 @@ impl<'a> Scene<'a> {
             unplanned,
             coming,
             successors,
+            buffered: BTreeSet::new(),
             closing: BTreeMap::new(),
             sick: BTreeMap::new(),
             decision,

@@ -15,6 +15,9 @@ use crate::{GATE_ANNOTATION, UNREGISTERED_TAINT};
 const NODECLAIM_LABEL: &str = "poolwright.dev/nodeclaim";
 /// Label on nodes, `true` once they are registered.
 const REGISTERED_LABEL: &str = "poolwright.dev/registered";
+/// Taints of the Node Readiness Controller: it lifts each when the conditions of its rule hold.
+/// (<https://github.com/kubernetes-sigs/node-readiness-controller>)
+const READINESS_TAINTS: &str = "readiness.k8s.io/";
 /// How long the scheduler may take to place a pod on the open node that was bought for it.
 const PATIENCE: SignedDuration = SignedDuration::from_secs(60);
 
@@ -206,6 +209,7 @@ pub(super) fn missing(claim: &Claim, node: &Node) -> Option<(&'static str, Strin
         .iter()
         .filter(|taint| {
             taint.key == UNREGISTERED_TAINT
+                || taint.key.starts_with(READINESS_TAINTS)
                 || claim
                     .startup_taints
                     .iter()
@@ -219,7 +223,23 @@ pub(super) fn missing(claim: &Claim, node: &Node) -> Option<(&'static str, Strin
             format!("node {} still has the startup taints {}", node.name, starting.join(", ")),
         ));
     }
+    let gates: Vec<String> = claim.readiness_gates.iter().filter_map(|gate| closed(node, gate)).collect();
+    if !gates.is_empty() {
+        return Some(("ReadinessGates", format!("node {}: {}", node.name, gates.join("; "))));
+    }
     None
+}
+
+/// What keeps a readiness gate closed, if anything does.
+fn closed(node: &Node, gate: &str) -> Option<String> {
+    if gate == "Ready" {
+        // That is always waited for.
+        return None;
+    }
+    let Some(reported) = node.condition(gate) else {
+        return Some(format!("nobody has reported the condition {gate}"));
+    };
+    (reported.status != "True").then(|| format!("condition {reported} since {}", reported.since))
 }
 
 fn initialized(scene: &mut Scene<'_>, claim: &Claim, node_name: &str) {

@@ -45,6 +45,8 @@ pub struct Claim {
     pub taints: Vec<Taint>,
     /// Taints the node has at first and somebody else lifts.
     pub startup_taints: Vec<Taint>,
+    /// Types of conditions that the node must have as true before it opens.
+    pub readiness_gates: Vec<String>,
     /// The pods it was bought for.
     pub planned_pods: Vec<PodKey>,
     /// Why it was bought, in a sentence; empty where that was not written down.

@@ -1,6 +1,7 @@
 //! The cluster as decisions see it. Everything here was converted and checked at the edge.
 
 mod budget;
+mod buffer;
 mod claim;
 mod claims;
 mod disruption;
@@ -22,6 +23,7 @@ mod wishes;
 mod workload;
 
 pub use budget::{Budget, BudgetLimit, BudgetSelector, Share};
+pub use buffer::Buffer;
 pub use claim::{Claim, ClaimName, Condition, Deadlines, Launched, RankedOffering};
 pub use claims::Claims;
 pub use disruption::{Cause, Disruption, NodeBudget, RepairRule, Schedule, Window};
@@ -38,6 +40,6 @@ pub use quota::Quota;
 pub use rules::{Effect, NodeTerm, Operator, Requirement, Taint, Toleration, TolerationMatch};
 pub use shared::Shared;
 pub use snapshot::{Instance, Snapshot};
-pub use volumes::{NodeDrivers, PodVolume, StorageClass, Volume, VolumeClaim, VolumeShape};
+pub use volumes::{Attachment, NodeDrivers, PodVolume, StorageClass, Volume, VolumeClaim, VolumeShape};
 pub use wishes::{Weighted, Wishes};
 pub use workload::Workload;

@@ -38,6 +38,13 @@ pub struct Node {
     pub unwell: Vec<NodeCondition>,
 }
 
+impl Node {
+    /// A condition that is not one that the kubelet itself reports of every node.
+    pub fn condition(&self, kind: &str) -> Option<&NodeCondition> {
+        self.unwell.iter().find(|one| one.kind == kind)
+    }
+}
+
 /// A condition of a node.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct NodeCondition {

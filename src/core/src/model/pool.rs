@@ -7,6 +7,7 @@ use jiff::SignedDuration;
 use poolwright_catalog::{InstanceTypeName, ResourceName, UsdPerHour};
 use serde::{Deserialize, Serialize};
 
+use super::buffer::Buffer;
 use super::claim::Deadlines;
 use super::disruption::Disruption;
 use super::pod::Uid;
@@ -55,6 +56,8 @@ pub struct Pool {
     pub taints: Vec<Taint>,
     /// Taints its nodes have at first and somebody else lifts; pods need not tolerate them.
     pub startup_taints: Vec<Taint>,
+    /// Types of conditions that a new node must have as true before it opens.
+    pub readiness_gates: Vec<String>,
     /// Which offerings it may buy; all must hold.
     pub requirements: Vec<Requirement>,
     /// What it launches with.
@@ -67,6 +70,10 @@ pub struct Pool {
     pub allow_unknown_price: BTreeSet<InstanceTypeName>,
     /// An empty node goes after this long; `None` for never.
     pub scale_to_zero_after: Option<SignedDuration>,
+    /// It has so many nodes whoever waits, and no others; `None` for a pool that goes by its pods.
+    pub replicas: Option<u64>,
+    /// Room that is kept free on its nodes.
+    pub buffer: Vec<Buffer>,
     /// Which of its nodes may be disturbed.
     pub disruption: Disruption,
     /// How long each stage of its claims may take.

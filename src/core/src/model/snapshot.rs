@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use super::budget::Budget;
 use super::claims::Claims;
+use super::disruption::NodeBudget;
 use super::gang::Gang;
 use super::nodes::Nodes;
 use super::others::NamespaceLabels;
@@ -19,7 +20,7 @@ use super::pool::{NodeClassRef, Pool, PoolName};
 use super::profile::Service;
 use super::quota::Quota;
 use super::shared::Shared;
-use super::volumes::{NodeDrivers, StorageClass, Volume, VolumeClaim};
+use super::volumes::{Attachment, NodeDrivers, StorageClass, Volume, VolumeClaim};
 use super::workload::Workload;
 use crate::plan::Memory;
 
@@ -58,14 +59,21 @@ pub struct Snapshot {
     pub storage_classes: Shared<String, Arc<StorageClass>>,
     /// How many volumes nodes take, by node.
     pub node_drivers: Shared<String, Arc<NodeDrivers>>,
+    /// Volumes that are attached to nodes, by the name of the attachment.
+    pub attachments: Shared<String, Arc<Attachment>>,
     /// What each node class can buy, or why it cannot be used.
     pub catalogues: BTreeMap<NodeClassRef, Result<Arc<Catalogue>, String>>,
     /// Offerings that failed lately: not to be bought before this time.
     pub held_back: BTreeMap<(NodeClassRef, OfferingId), Timestamp>,
     /// Where the last plan put pods that are still waiting, by claim.
     pub nominations: BTreeMap<PodKey, (Uid, String)>,
+    /// Whether pods waited in the last plan for what cannot be had now: a limit is reached, or offerings failed. Then no room is kept
+    /// free.
+    pub crowded: bool,
     /// Namespaces in which the API server refuses to let us add tolerations to pods.
     pub unpatchable: BTreeSet<String>,
+    /// How many nodes may be disturbed at a time over all pools, besides what each pool says.
+    pub disruption_budgets: Arc<[NodeBudget]>,
     /// The instances the providers listed, and when; `None` until a listing succeeded.
     pub instances: Option<(Timestamp, Arc<[Instance]>)>,
     /// What plans worked out about nodes and offerings that may not have changed since. It saves time and changes no plan.

@@ -88,6 +88,17 @@ pub struct Volume {
     pub attached: Option<(String, String)>,
 }
 
+/// A volume that is attached to a node, or is being attached or detached (a VolumeAttachment).
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Attachment {
+    /// The object's name.
+    pub name: String,
+    /// The node's name.
+    pub node: String,
+    /// The PersistentVolume; `None` for one that a pod describes itself.
+    pub volume: Option<String>,
+}
+
 /// A StorageClass.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct StorageClass {

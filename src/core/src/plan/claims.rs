@@ -42,7 +42,7 @@ impl Maker<'_, '_> {
     /// One claim for each node, sorted by name.
     pub fn claims(&self, nodes: &[NewNode<'_>]) -> Vec<PlannedClaim> {
         let mut orders: BTreeMap<Like<'_>, Order> = BTreeMap::new();
-        let mut taken: BTreeSet<ClaimName> = BTreeSet::new();
+        let mut names = Names::new(self.options, self.snapshot, self.now);
         let mut claims = Vec::with_capacity(nodes.len());
         for (index, node) in nodes.iter().enumerate() {
             let key = (node.pool, node.offer.offering, node.form, &node.content);
@@ -50,10 +50,11 @@ impl Maker<'_, '_> {
             let pool = self.supply.pools[node.pool].pool;
             let mut planned_pods: Vec<PodKey> = node.pods.iter().map(|pod| pod.key.clone()).collect();
             planned_pods.sort();
-            let name = self.name(&pool.name.0, &planned_pods, &order.offerings[0].offering, index, &taken);
-            taken.insert(name.clone());
+            let name = names.next(&pool.name.0, &planned_pods, &order.offerings[0].offering, index);
             let kept = demand_source::in_words(&planned_pods);
-            let kept = kept.map_or_else(String::new, |words| format!("; room is kept for {words}"));
+            let kept = kept.map(|words| format!("room is kept for {words}"));
+            let buffered = super::buffer::in_words(&planned_pods);
+            let reason: Vec<String> = [Some(order.reason), kept, buffered].into_iter().flatten().collect();
             claims.push(PlannedClaim {
                 name,
                 pool: pool.name.clone(),
@@ -64,6 +65,7 @@ impl Maker<'_, '_> {
                 annotations: pool.annotations.clone(),
                 taints: pool.taints.clone(),
                 startup_taints: pool.startup_taints.clone(),
+                readiness_gates: pool.readiness_gates.clone(),
                 bought_again: planned_pods
                     .iter()
                     .filter(|pod| self.displaced.contains(pod))
@@ -72,7 +74,7 @@ impl Maker<'_, '_> {
                 planned_pods,
                 deadlines: pool.deadlines,
                 gpus: node.gpus.clone(),
-                reason: format!("{}{kept}", order.reason),
+                reason: reason.join("; "),
             });
         }
         claims.sort_by(|a, b| a.name.cmp(&b.name));
@@ -210,16 +212,23 @@ impl Maker<'_, '_> {
                     )
             })
     }
+}
+
+/// Gives names to claims.
+pub(super) struct Names<'a> {
+    options: &'a PlanOptions,
+    snapshot: &'a Snapshot,
+    now: Timestamp,
+    taken: BTreeSet<ClaimName>,
+}
+
+impl<'a> Names<'a> {
+    pub fn new(options: &'a PlanOptions, snapshot: &'a Snapshot, now: Timestamp) -> Self {
+        Self { options, snapshot, now, taken: BTreeSet::new() }
+    }
 
     /// A name that no claim has, that says the pool, and that is the same for the same snapshot and time.
-    fn name(
-        &self,
-        pool: &str,
-        pods: &[PodKey],
-        offering: &OfferingId,
-        index: usize,
-        taken: &BTreeSet<ClaimName>,
-    ) -> ClaimName {
+    pub fn next(&mut self, pool: &str, pods: &[PodKey], offering: &OfferingId, index: usize) -> ClaimName {
         let mut hash = Fnv::new();
         hash.add(&self.options.salt);
         hash.add(&self.now.to_string());
@@ -233,7 +242,8 @@ impl Maker<'_, '_> {
         let prefix = prefix.trim_end_matches('-');
         loop {
             let name = ClaimName(format!("{prefix}-{}", hash.letters()));
-            if !taken.contains(&name) && !self.snapshot.claims.contains_key(&name) {
+            if !self.taken.contains(&name) && !self.snapshot.claims.contains_key(&name) {
+                self.taken.insert(name.clone());
                 return name;
             }
             hash.add("again");

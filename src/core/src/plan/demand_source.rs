@@ -311,7 +311,8 @@ pub(super) fn forget(plan: &mut super::Plan) {
 
 /// How many pods of each controller a claim keeps room for, in words: `7 pods of Job ml/train that are still to come`.
 pub(super) fn in_words(pods: &[PodKey]) -> Option<String> {
-    let coming: Vec<&PodKey> = pods.iter().filter(|key| is_expected(key)).collect();
+    let coming: Vec<&PodKey> =
+        pods.iter().filter(|key| is_expected(key) && !super::buffer::is_unit(key)).collect();
     let owners: BTreeSet<String> = coming
         .iter()
         .filter_map(|key| {

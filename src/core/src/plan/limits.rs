@@ -116,7 +116,7 @@ impl Limits {
         price: Option<UsdPerHour>,
     ) -> Vec<(u32, u64)> {
         let allocatable = &supply.instance_type(pool, offering).allocatable;
-        let amount = |limit: u32| amount(&self.all[limit as usize].kind, allocatable, price);
+        let amount = |limit: u32| self.all[limit as usize].kind.of(allocatable, price);
         let scarce = self.scarce.get(&(supply.pools[pool].table, offering));
         let of_pool = self.by_pool[pool].iter().map(|limit| (*limit, amount(*limit)));
         of_pool.chain(scarce.map(|limit| (*limit, 1))).collect()
@@ -164,24 +164,43 @@ impl Limits {
 
 impl PoolLimit {
     pub fn name(&self) -> String {
-        match &self.kind {
-            Kind::Resource(name) => name.to_string(),
-            Kind::Nodes => "nodes".to_owned(),
-            Kind::UsdPerHour => "usdPerHour".to_owned(),
-            Kind::Available(id) => format!("{id} to be had"),
-        }
+        self.kind.name()
     }
 
     fn quantity(&self, amount: u64) -> String {
-        match &self.kind {
-            Kind::Resource(name) => super::words::quantity(name, amount),
-            Kind::Nodes | Kind::Available(_) => amount.to_string(),
-            Kind::UsdPerHour => UsdPerHour::from_micros(amount).to_string(),
+        self.kind.quantity(amount)
+    }
+}
+
+impl Kind {
+    pub fn name(&self) -> String {
+        match self {
+            Self::Resource(name) => name.to_string(),
+            Self::Nodes => "nodes".to_owned(),
+            Self::UsdPerHour => "usdPerHour".to_owned(),
+            Self::Available(id) => format!("{id} to be had"),
+        }
+    }
+
+    pub fn quantity(&self, amount: u64) -> String {
+        match self {
+            Self::Resource(name) => super::words::quantity(name, amount),
+            Self::Nodes | Self::Available(_) => amount.to_string(),
+            Self::UsdPerHour => UsdPerHour::from_micros(amount).to_string(),
+        }
+    }
+
+    /// What one node takes of it.
+    pub fn of(&self, allocatable: &ResourceList, price: Option<UsdPerHour>) -> u64 {
+        match self {
+            Self::Resource(name) => allocatable.get(name.as_str()),
+            Self::Nodes | Self::Available(_) => 1,
+            Self::UsdPerHour => price.map_or(0, UsdPerHour::micros),
         }
     }
 }
 
-fn ceilings(limits: &PoolLimits) -> Vec<(Kind, u64)> {
+pub(super) fn ceilings(limits: &PoolLimits) -> Vec<(Kind, u64)> {
     let mut all: Vec<(Kind, u64)> =
         limits.resources.iter().map(|(name, ceiling)| (Kind::Resource(name.clone()), *ceiling)).collect();
     all.extend(limits.nodes.map(|ceiling| (Kind::Nodes, ceiling)));
@@ -189,17 +208,9 @@ fn ceilings(limits: &PoolLimits) -> Vec<(Kind, u64)> {
     all
 }
 
-fn amount(kind: &Kind, allocatable: &ResourceList, price: Option<UsdPerHour>) -> u64 {
-    match kind {
-        Kind::Resource(name) => allocatable.get(name.as_str()),
-        Kind::Nodes | Kind::Available(_) => 1,
-        Kind::UsdPerHour => price.map_or(0, UsdPerHour::micros),
-    }
-}
-
 /// What a claim takes: what it runs on, or the most that it may still be launched as.
-fn used(kind: &Kind, claim: &Claim) -> u64 {
-    let of = |ranked: &crate::RankedOffering| amount(kind, &ranked.allocatable, ranked.price);
+pub(super) fn used(kind: &Kind, claim: &Claim) -> u64 {
+    let of = |ranked: &crate::RankedOffering| kind.of(&ranked.allocatable, ranked.price);
     if claim.launched.is_some() {
         of(claim.current_offering())
     } else {

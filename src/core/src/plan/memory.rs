@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use poolwright_catalog::Catalogue;
 
 use super::room::{Known, Origin};
-use crate::model::{Claims, DaemonSet, Nodes, PodKey, Pods, Shared, Snapshot};
+use crate::model::{Claims, DaemonSet, Nodes, PodKey, Pods, Pool, Shared, Snapshot};
 
 /// What plans from a snapshot, and from others made from it, tell each other. Clones are one and the same.
 #[derive(Clone, Default)]
@@ -20,6 +20,7 @@ pub struct Memory(Arc<Mutex<Content>>);
 struct Content {
     rooms: KnownRooms,
     tables: Vec<KnownTable>,
+    meeting: Vec<KnownMeeting>,
 }
 
 /// Rooms, by name.
@@ -67,6 +68,9 @@ pub(super) type KnownRoom = (Origin, Option<Known>);
 pub(super) type OfferingLabels = Arc<Vec<BTreeMap<String, String>>>;
 
 type KnownTable = (Arc<Catalogue>, OfferingLabels);
+
+/// Which offerings of a catalogue meet the requirements of a pool, ascending.
+type KnownMeeting = (Arc<Catalogue>, Arc<Pool>, Arc<Vec<usize>>);
 
 /// Two snapshots do not differ by what was worked out from them.
 impl PartialEq for Memory {
@@ -116,6 +120,27 @@ impl Memory {
         let labels: OfferingLabels = Arc::new(labels.collect());
         content.tables.push((catalogue.clone(), labels.clone()));
         labels
+    }
+
+    /// The offerings of a catalogue that meet the requirements of a pool.
+    pub(super) fn meeting(
+        &self,
+        catalogue: &Arc<Catalogue>,
+        pool: &Arc<Pool>,
+        work_out: impl FnOnce() -> Vec<usize>,
+    ) -> Arc<Vec<usize>> {
+        let mut content = self.content();
+        let same = |one: &KnownMeeting| Arc::ptr_eq(&one.0, catalogue) && Arc::ptr_eq(&one.1, pool);
+        if let Some((.., meeting)) = content.meeting.iter().find(|one| same(one)) {
+            return meeting.clone();
+        }
+        // Pools and catalogues that are not there any more.
+        content
+            .meeting
+            .retain(|(catalogue, pool, _)| Arc::strong_count(catalogue) > 1 && Arc::strong_count(pool) > 1);
+        let meeting = Arc::new(work_out());
+        content.meeting.push((catalogue.clone(), pool.clone(), meeting.clone()));
+        meeting
     }
 }
 

@@ -5,6 +5,7 @@ mod audit_company;
 mod audit_gpus;
 mod audit_topology;
 mod bits;
+pub(crate) mod buffer;
 mod claims;
 mod classes;
 mod company;
@@ -23,6 +24,7 @@ mod miss;
 mod moving;
 mod profiles;
 mod relaxed;
+pub(crate) mod replicas;
 mod risk;
 mod room;
 mod rounds;
@@ -134,8 +136,17 @@ const REORDERED_PODS: usize = 3_000;
 
 /// Plans. Same snapshot, time and options: same plan, unless `watch` stops the solver early.
 pub fn plan(snapshot: &Snapshot, now: Timestamp, options: &PlanOptions, watch: &mut dyn Watch) -> Plan {
-    let demand_source::Foreseen { snapshot: foreseen, believed_until, successors } =
+    let demand_source::Foreseen { snapshot: mut foreseen, believed_until, successors } =
         demand_source::foresee(snapshot, now);
+    let mut standing = snapshot.pools.values().filter(|pool| pool.replicas.is_some() || buffer::wants(pool));
+    let look_again = standing.next().map(|_| now.checked_add(replicas::LOOK).unwrap_or(Timestamp::MAX));
+    let ordered = match look_again {
+        Some(_) => {
+            buffer::add(foreseen.to_mut(), now, options);
+            replicas::order(foreseen.to_mut(), now, options)
+        }
+        None => replicas::Ordered::default(),
+    };
     let ruled = profiles::apply(foreseen, options);
     let resolved = volumes::resolve(ruled.as_ref());
     let snapshot = resolved.snapshot.as_ref();
@@ -161,7 +172,7 @@ pub fn plan(snapshot: &Snapshot, now: Timestamp, options: &PlanOptions, watch: &
         rooms,
     };
     let Attempt { mut plan, limits_reached, violations, .. } = scene.weigh(&supply, watch);
-    for (pool, sentence) in limits_reached {
+    for (pool, sentence) in limits_reached.into_iter().chain(ordered.limits) {
         if let Some(findings) = supply.findings.get_mut(&pool) {
             findings.limit_reached.get_or_insert(sentence);
         }
@@ -171,12 +182,17 @@ pub fn plan(snapshot: &Snapshot, now: Timestamp, options: &PlanOptions, watch: &
         plan.refused.extend(violations.iter().map(ToString::to_string));
         plan.refused.extend(groups::audit(snapshot, &plan));
     }
-    plan.again_at = [plan.again_at, believed_until].into_iter().flatten().min();
+    plan.again_at = [plan.again_at, believed_until, look_again].into_iter().flatten().min();
+    buffer::forget(&mut plan);
     if !plan.refused.is_empty() {
         plan.claims.clear();
         plan.covered = UsdPerHour::ZERO;
         plan.commitments.clear();
     }
+    // What static pools lack they get whatever becomes of the rest.
+    plan.bound += replicas::cost(&ordered.claims);
+    plan.claims.extend(ordered.claims);
+    plan.claims.sort_by(|a, b| a.name.cmp(&b.name));
     plan.pools = supply.findings;
     let prices: UsdPerHour = plan.claims.iter().filter_map(PlannedClaim::price).sum();
     plan.cost = UsdPerHour::from_micros(prices.micros().saturating_sub(plan.covered.micros()));
@@ -309,6 +325,7 @@ impl Scene<'_> {
         let wanting = self.demand.wanting.clone();
         let mut settled = sticky::settle(wanting, snapshot, &mut rooms, company, now, &lessons.unsettled);
         groups::Groups::leave_out(&lessons.gangs_left_out, &mut settled);
+        buffer::give_way(&mut settled.open, options);
         unplaced.extend(settled.unplaced);
         let assigned = topology::assign(&topology::Inputs {
             snapshot,

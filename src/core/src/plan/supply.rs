@@ -1,7 +1,6 @@
 //! Supply: what each pool may buy now.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::Arc;
 
 use jiff::Timestamp;
 use poolwright_catalog::labels::DECIDED_BY_OFFERING;
@@ -131,7 +130,7 @@ pub(super) fn collect<'a>(
 ) -> Supply<'a> {
     let mut supply = Supply::default();
     let mut tables: BTreeMap<&NodeClassRef, usize> = BTreeMap::new();
-    for pool in snapshot.pools.values().map(Arc::as_ref) {
+    for pool in snapshot.pools.values() {
         let mut findings = PoolFindings { invalid: invalid(pool), ..PoolFindings::default() };
         let catalogue = match snapshot.catalogues.get(&pool.node_class) {
             Some(Ok(catalogue)) => Some(catalogue),
@@ -155,7 +154,8 @@ pub(super) fn collect<'a>(
             });
             let money_limit = pool.limits.usd_per_hour.or(options.limits.usd_per_hour).is_some();
             let terms = Terms { snapshot, daemons, company, attachable, money_limit, now };
-            let offers = offers(&terms, &mut supply, pool, table);
+            let meeting = snapshot.memory.meeting(catalogue, pool, || meeting(pool, &supply.tables[table]));
+            let offers = offers(&terms, &mut supply, pool, table, &meeting);
             let buyable = |offer: &&Offer| matches!(offer.standing, Standing::Priced(_) | Standing::Unpriced);
             findings.offerings = offers.iter().filter(buyable).count();
             if offers.is_empty() {
@@ -168,7 +168,8 @@ pub(super) fn collect<'a>(
                         unknown_key(pool, &supply.tables[table])
                     ),
                 ));
-            } else {
+            } else if pool.replicas.is_none() {
+                // A static pool buys nothing for pods.
                 supply.pools.push(PoolSupply { pool, table, offers });
             }
         }
@@ -209,22 +210,37 @@ struct Terms<'t, 'a> {
     now: Timestamp,
 }
 
-fn offers<'a>(terms: &Terms<'_, 'a>, supply: &mut Supply<'a>, pool: &Pool, table: usize) -> Vec<Offer> {
+/// The offerings that meet the requirements of a pool.
+fn meeting(pool: &Pool, table: &Table<'_>) -> Vec<usize> {
+    let meets = |index: &usize| {
+        let labels =
+            NewNodeLabels { offering: &table.labels[*index], template: &pool.labels, pool: &pool.name };
+        pool.requirements.iter().all(|requirement| rules::matches(requirement, &labels))
+    };
+    (0..table.labels.len()).filter(meets).collect()
+}
+
+/// What becomes of the offerings `meeting` the requirements of a pool.
+fn offers<'a>(
+    terms: &Terms<'_, 'a>,
+    supply: &mut Supply<'a>,
+    pool: &Pool,
+    table: usize,
+    meeting: &[usize],
+) -> Vec<Offer> {
     let Terms { snapshot, company, attachable, money_limit, now, .. } = *terms;
     let daemons = terms.daemons.tolerating(&pool.taints);
     let (tables, capacities, known) = (&supply.tables, &mut supply.capacities, &mut supply.known_capacities);
     let residents = &mut supply.residents;
     let catalogue = tables[table].catalogue;
     let mut offers = Vec::new();
-    for (index, offering) in catalogue.offerings().iter().enumerate() {
+    for index in meeting.iter().copied() {
+        let offering = &catalogue.offerings()[index];
         let labels = NewNodeLabels {
             offering: &tables[table].labels[index],
             template: &pool.labels,
             pool: &pool.name,
         };
-        if !pool.requirements.iter().all(|requirement| rules::matches(requirement, &labels)) {
-            continue;
-        }
         let held = snapshot
             .held_back
             .get(&(pool.node_class.clone(), offering.id.clone()))
@@ -257,7 +273,7 @@ fn offers<'a>(terms: &Terms<'_, 'a>, supply: &mut Supply<'a>, pool: &Pool, table
     offers
 }
 
-/// Which offerings of which pools admit which signatures, room aside.
+/// Which of the offers of which pools admit which signatures, room aside.
 #[derive(Debug)]
 pub(super) struct Admissions {
     /// By pool and signature: an index into `sets`; `None` when the pool's taints keep the pods away.
@@ -273,6 +289,11 @@ impl Admissions {
         let mut shared: BTreeMap<(usize, usize), usize> = BTreeMap::new();
         let keys: Vec<BTreeSet<&str>> = signatures.iter().map(|(spec, pin)| keys(spec, pin)).collect();
         let mut matrix = Vec::with_capacity(supply.pools.len());
+        // By table what any pool buys.
+        let mut bought: Vec<BTreeSet<usize>> = vec![BTreeSet::new(); supply.tables.len()];
+        for offered in &supply.pools {
+            bought[offered.table].extend(offered.offers.iter().map(|offer| offer.offering));
+        }
         for (pool, offered) in supply.pools.iter().enumerate() {
             let mut row = Vec::with_capacity(signatures.len());
             for (signature, (spec, pin)) in signatures.iter().enumerate() {
@@ -287,16 +308,19 @@ impl Admissions {
                     row.push(Some(*set));
                     continue;
                 }
-                let size = supply.tables[offered.table].labels.len();
-                let mut bits = Bits::new(size);
-                let candidates = if selects_another(spec, offered.pool) { 0..0 } else { 0..size };
-                for offering in candidates {
+                let mut bits = Bits::new(supply.tables[offered.table].labels.len());
+                let mut look = |offering: usize| {
                     let labels = supply.labels(pool, offering);
                     if rules::check_labels(spec, &labels).is_ok()
                         && pin.iter().all(|requirement| rules::matches(requirement, &labels))
                     {
                         bits.insert(offering);
                     }
+                };
+                if !own {
+                    bought[offered.table].iter().copied().for_each(&mut look);
+                } else if !selects_another(spec, offered.pool) {
+                    offered.offers.iter().for_each(|offer| look(offer.offering));
                 }
                 sets.push(bits);
                 if !own {

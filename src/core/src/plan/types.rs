@@ -65,6 +65,15 @@ pub struct Plan {
     pub solves: Vec<Solve>,
 }
 
+impl Plan {
+    /// Whether pods are left over for which something is sold that cannot be had now: a limit is reached, or it failed lately.
+    pub fn is_crowded(&self) -> bool {
+        use UnplacedReason::{GangIncomplete, LimitReached, OfferingsHeldBack};
+        let mut reasons = self.unplaced.iter().map(|left| left.reason);
+        reasons.any(|reason| matches!(reason, LimitReached | OfferingsHeldBack | GangIncomplete))
+    }
+}
+
 /// One call of the solver, to be looked into or made again.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Solve {
@@ -119,7 +128,9 @@ pub struct PlannedClaim {
     pub taints: Vec<Taint>,
     /// Taints the node has at first.
     pub startup_taints: Vec<Taint>,
-    /// The pods it is bought for; sorted, never empty. Those that are still to come have keys that no pod can have, such as
+    /// Types of conditions that the node must have as true before it opens.
+    pub readiness_gates: Vec<String>,
+    /// The pods it is bought for; sorted, and none where it is bought for a static pool or as room to keep. Those that are still to come have keys that no pod can have, such as
     /// `ml/Job:train#7`.
     pub planned_pods: Vec<PodKey>,
     /// Those of them that had a place on a node that is still there, and lost it: without that it might not be bought.

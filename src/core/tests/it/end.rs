@@ -223,3 +223,99 @@ fn a_claim_that_was_never_launched_is_terminated_too() {
     let snapshot = with(cluster(aws(), [pool("gpu")]), [deleted(claim())]);
     assert_eq!(decide(&snapshot, at(101)).actions, [without_work(), terminate()]);
 }
+
+fn attached(name: &str, volume: &str) -> Attachment {
+    Attachment { name: name.into(), node: "n".into(), volume: Some(volume.into()) }
+}
+
+fn with_attached(mut snapshot: Snapshot, all: impl IntoIterator<Item = Attachment>) -> Snapshot {
+    for one in all {
+        snapshot.attachments.insert(one.name.clone(), one.into());
+    }
+    snapshot
+}
+
+/// Records that volumes were waited for from then on.
+fn waiting_since(mut snapshot: Snapshot, seconds: i64) -> Snapshot {
+    let mut claim = snapshot.claims[&ClaimName("c".into())].as_ref().clone();
+    let (status, reason) = (ConditionStatus::False, "VolumesAttached".into());
+    let condition = Condition { status, since: at(seconds), reason, message: String::new() };
+    claim.conditions.insert(ConditionType::VolumesDetached, condition);
+    snapshot.claims.insert(claim.name.clone(), claim.into());
+    snapshot
+}
+
+fn ends(snapshot: &Snapshot, seconds: i64) -> bool {
+    decide(snapshot, at(seconds)).actions.iter().any(|action| matches!(action, Action::Terminate { .. }))
+}
+
+fn of_volumes(snapshot: &Snapshot, seconds: i64) -> (ConditionStatus, String) {
+    let found = decide(snapshot, at(seconds)).actions.into_iter().find_map(|action| match action {
+        Action::SetConditions { conditions, .. } => {
+            conditions.into_iter().find(|one| one.kind == ConditionType::VolumesDetached)
+        }
+        _ => None,
+    });
+    let found = found.expect("it says what it waits for");
+    (found.status, found.message)
+}
+
+#[test]
+fn an_instance_ends_when_the_volumes_of_its_work_are_detached() {
+    let elsewhere = Attachment { node: "other".into(), ..attached("x", "theirs") };
+    let snapshot = with_attached(going([]), [attached("a", "data"), elsewhere]);
+    assert!(!ends(&snapshot, 101));
+    let (status, said) = of_volumes(&snapshot, 101);
+    assert_eq!(status, ConditionStatus::False);
+    let until = at(101 + 360);
+    assert_eq!(
+        said,
+        format!("still attached to node n: data; that is waited for until {until} at the latest")
+    );
+    assert_eq!(decide(&snapshot, at(101)).wake_at, Some(until));
+    // While pods are there nothing is said of volumes, and gone ones are told.
+    let busy = with_attached(going([work("p")]), [attached("a", "data")]);
+    assert_eq!(asked(&busy, 101), evicted(&["p"]));
+    let detached = waiting_since(going([]), 101);
+    assert!(ends(&detached, 110));
+    assert_eq!(of_volumes(&detached, 110).0, ConditionStatus::True);
+}
+
+#[test]
+fn a_volume_that_is_not_detached_holds_an_instance_for_six_minutes_and_never_beyond_its_time() {
+    let snapshot = waiting_since(with_attached(going([]), [attached("a", "data")]), 200);
+    assert!(!ends(&snapshot, 559), "a restart does not begin anew");
+    assert!(ends(&snapshot, 560));
+    let said = of_volumes(&snapshot, 560).1;
+    assert!(
+        said.ends_with("for too long: its instance ends all the same, and detaches what is left"),
+        "{said}"
+    );
+    let bounded = waiting_since(with_attached(going_within(Some(60), []), [attached("a", "data")]), 110);
+    assert!(!ends(&bounded, 159));
+    assert!(ends(&bounded, 160));
+}
+
+#[test]
+fn volumes_of_pods_that_nobody_waits_for_hold_nothing_up() {
+    let volumes = vec![PodVolume::Claim { name: "cache".into(), ephemeral: false }];
+    let daemon = Pod { role: PodRole::DaemonSet, volumes, ..work("d") };
+    let daemon =
+        Pod { spec: PodSpec { tolerations: vec![tolerate(DISRUPTED_TAINT)], ..daemon.spec }, ..daemon };
+    let mut snapshot = with_attached(going([daemon]), [attached("a", "kept")]);
+    assert!(!ends(&snapshot, 101), "whose it is nobody knows yet");
+    let claim = VolumeClaim {
+        key: key("cache"),
+        class: None,
+        volume: Some("kept".into()),
+        bound: true,
+        lost: false,
+        selected_node: None,
+        shape: VolumeShape::default(),
+        selector: vec![],
+        made_for: None,
+        deleting: false,
+    };
+    snapshot.volume_claims.insert(claim.key.clone(), claim.into());
+    assert!(ends(&snapshot, 101));
+}

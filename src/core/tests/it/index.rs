@@ -34,7 +34,7 @@ fn a_pod_that_wants_a_node_is_demand_once() {
 fn a_pod_bound_as_planned_changes_no_plan_and_any_other_may() {
     let mut index = ClusterIndex::new();
     index.apply_claim(registered());
-    index.set_nominations(BTreeMap::from([(key("p"), (Uid("pod-p".into()), "c".to_owned()))]));
+    index.set_nominations(BTreeMap::from([(key("p"), (Uid("pod-p".into()), "c".to_owned()))]), false);
     index.apply_pod(small("p"));
     index.apply_pod(small("q"));
     assert_eq!(index.apply_pod(bound(small("p"), "n")), Change::Life);

@@ -77,6 +77,37 @@ fn a_node_stays_closed_until_it_is_ready_complete_and_free_of_startup_taints() {
 }
 
 #[test]
+fn a_node_stays_closed_until_the_conditions_that_its_pool_asks_for_are_true() {
+    let condition = |status: &str| {
+        let condition = NodeCondition { kind: "GpuValidated".into(), status: status.into(), since: at(25) };
+        Node { unwell: vec![condition], ..gated() }
+    };
+    let asks = |node: Node| {
+        let claim = Claim { readiness_gates: vec!["Ready".into(), "GpuValidated".into()], ..registered() };
+        let snapshot = with(with(cluster(aws(), [pool("gpu")]), [claim]), [node]);
+        let actions = decide(&snapshot, at(30)).actions;
+        let open = actions.iter().any(|action| matches!(action, Action::Open { .. }));
+        let said = actions.iter().find_map(|action| match action {
+            Action::SetConditions { conditions, .. } => Some(conditions[0].message.clone()),
+            _ => None,
+        });
+        (open, said.unwrap_or_default())
+    };
+    assert_eq!(asks(gated()), (false, "node n: nobody has reported the condition GpuValidated".into()));
+    let (open, said) = asks(condition("False"));
+    assert!(!open);
+    assert_eq!(said, format!("node n: condition GpuValidated=False since {}", at(25)));
+    assert!(asks(condition("True")).0);
+}
+
+#[test]
+fn taints_of_the_readiness_controller_are_waited_for_whoever_put_them_there() {
+    let (reason, message) = waits_for(Node { taints: vec![taint("readiness.k8s.io/gpu", "")], ..gated() });
+    let said = "node n still has the startup taints `readiness.k8s.io/gpu:NoSchedule`";
+    assert_eq!((reason.as_str(), message.as_str()), ("StartupTaintsPresent", said));
+}
+
+#[test]
 fn what_it_waits_for_is_recorded_once() {
     let snapshot = with_node(Node { ready: false, ..gated() });
     let Action::SetConditions { conditions, .. } = &decide(&snapshot, at(30)).actions[0] else {

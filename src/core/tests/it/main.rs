@@ -36,6 +36,7 @@ mod room;
 mod setbacks;
 mod sharing;
 mod speed;
+mod standing;
 mod sticky;
 mod story;
 mod terms;

@@ -69,6 +69,7 @@ fn claim(at: usize, class: &NodeClassRef, pool: &Pool, catalogue: &Catalogue) ->
         annotations: [].into(),
         taints: vec![],
         startup_taints: vec![],
+        readiness_gates: vec![],
         planned_pods: (0..WORK_ON_EACH)
             .map(|pod| PodKey::new("default", format!("pod-{:05}", at + pod * NODES)))
             .collect(),

@@ -4,9 +4,19 @@ use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomRe
 use kube_cel::CompiledSchema;
 use serde_json::{Map, Value, json};
 
+use super::objects::set;
+
 /// A served version of a definition.
 pub(super) struct Custom {
-    status: bool,
+    has_status: bool,
+    whole: Part,
+    /// The status alone, where no rule is about the object as a whole: who writes it writes nothing else, and what stays
+    /// as it is was checked when it was written.
+    status: Option<Part>,
+}
+
+/// What is said of objects, or of some of their fields.
+struct Part {
     schema: Value,
     /// The same as JSON Schema.
     checks: Option<jsonschema::Validator>,
@@ -16,7 +26,7 @@ pub(super) struct Custom {
 
 impl std::fmt::Debug for Custom {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Custom").field("kind", &self.context.kind).finish_non_exhaustive()
+        f.debug_struct("Custom").field("kind", &self.whole.context.kind).finish_non_exhaustive()
     }
 }
 
@@ -24,25 +34,67 @@ impl Custom {
     pub fn new(group: &str, kind: &str, version: &CustomResourceDefinitionVersion) -> Self {
         let schema = version.schema.as_ref().and_then(|schema| schema.open_api_v3_schema.as_ref());
         let schema = schema.and_then(|schema| serde_json::to_value(schema).ok()).unwrap_or_else(|| json!({}));
-        let status = version.subresources.as_ref().is_some_and(|all| all.status.is_some());
-        let checks = jsonschema::draft7::new(&as_json_schema(&schema)).ok();
-        let rules = kube_cel::compile_schema(&schema);
+        let has_status = version.subresources.as_ref().is_some_and(|all| all.status.is_some());
         let context = kube_cel::RootContext {
             api_version: format!("{group}/{}", version.name),
             api_group: group.to_owned(),
             kind: kind.to_owned(),
         };
-        Self { status, schema, checks, rules, context }
+        let status = (has_status && schema["x-kubernetes-validations"].is_null()).then(|| {
+            let status = json!({"type": "object", "properties": {"status": schema["properties"]["status"]}});
+            Part::new(status, context.clone())
+        });
+        Self { has_status, whole: Part::new(schema, context), status }
     }
 
     pub fn has_status(&self) -> bool {
-        self.status
+        self.has_status
     }
 
     /// Leaves out what the schema does not know, then adds its defaults.
     pub fn complete(&self, object: &mut Value) {
-        let kept: Vec<(&str, Value)> =
-            ["apiVersion", "kind", "metadata"].map(|field| (field, object[field].clone())).into();
+        self.whole.complete(object);
+    }
+
+    /// What is wrong with an object: fields and sentences.
+    pub fn problems(&self, object: &Value, before: Option<&Value>) -> Vec<(String, String)> {
+        self.whole.problems(object, before)
+    }
+
+    /// The object with this status, and what is wrong with it.
+    pub fn with_status(&self, before: &Value, status: Option<Value>) -> (Value, Vec<(String, String)>) {
+        let mut object = before.clone();
+        let Some(part) = &self.status else {
+            set(&mut object, "status", status);
+            self.complete(&mut object);
+            let problems = self.problems(&object, Some(before));
+            return (object, problems);
+        };
+        let of = |status: Option<Value>| {
+            let mut fields = json!({});
+            set(&mut fields, "status", status);
+            fields
+        };
+        let mut fields = of(status);
+        part.complete(&mut fields);
+        let problems = part.problems(&fields, Some(&of(before.get("status").cloned())));
+        set(&mut object, "status", fields.get_mut("status").map(Value::take));
+        (object, problems)
+    }
+}
+
+impl Part {
+    fn new(schema: Value, context: kube_cel::RootContext) -> Self {
+        let checks = jsonschema::draft7::new(&as_json_schema(&schema)).ok();
+        let rules = kube_cel::compile_schema(&schema);
+        Self { schema, checks, rules, context }
+    }
+
+    fn complete(&self, object: &mut Value) {
+        let kept: Vec<(&str, Value)> = ["apiVersion", "kind", "metadata"]
+            .into_iter()
+            .filter_map(|field| Some((field, object.get_mut(field)?.take())))
+            .collect();
         prune(&self.schema, object);
         let mut completed = kube_cel::apply_defaults(&self.schema, object);
         for (field, value) in kept {
@@ -51,8 +103,7 @@ impl Custom {
         *object = completed;
     }
 
-    /// What is wrong with an object: fields and sentences.
-    pub fn problems(&self, object: &Value, before: Option<&Value>) -> Vec<(String, String)> {
+    fn problems(&self, object: &Value, before: Option<&Value>) -> Vec<(String, String)> {
         let mut problems: Vec<(String, String)> = Vec::new();
         if let Some(checks) = &self.checks {
             problems.extend(checks.iter_errors(object).map(|error| {

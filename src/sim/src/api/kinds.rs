@@ -74,7 +74,8 @@ pub(super) fn built_in() -> Vec<Kind> {
     let status = Traits { status: true, ..none };
     let counted = Traits { generation: true, ..status };
     let strict = Traits { unconditional: false, ..none };
-    let all: [(&str, &str, &str, &str, bool, Traits); 23] = [
+    let strict_status = Traits { status: true, ..strict };
+    let all: [(&str, &str, &str, &str, bool, Traits); 24] = [
         ("", "v1", "pods", "Pod", true, counted),
         ("", "v1", "nodes", "Node", false, status),
         ("", "v1", "namespaces", "Namespace", false, status),
@@ -94,6 +95,7 @@ pub(super) fn built_in() -> Vec<Kind> {
         ("policy", "v1", "poddisruptionbudgets", "PodDisruptionBudget", true, counted_strict()),
         ("storage.k8s.io", "v1", "storageclasses", "StorageClass", false, none),
         ("storage.k8s.io", "v1", "csinodes", "CSINode", false, strict),
+        ("storage.k8s.io", "v1", "volumeattachments", "VolumeAttachment", false, strict_status),
         ("storage.k8s.io", "v1", "csidrivers", "CSIDriver", false, strict),
         ("storage.k8s.io", "v1", "csistoragecapacities", "CSIStorageCapacity", true, none),
         ("scheduling.k8s.io", "v1", "priorityclasses", "PriorityClass", false, none),

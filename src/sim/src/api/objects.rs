@@ -116,18 +116,13 @@ pub(super) fn for_update(kind: &Kind, before: &Value, mut object: Value) -> Resu
 /// A write through the subresource `status`.
 pub(super) fn for_status(kind: &Kind, before: &Value, mut object: Value) -> Result<Value, Refusal> {
     keep_metadata(kind, before, &mut object)?;
-    if kind.custom.is_some() {
-        // Nothing but the status of custom resources, not even labels.
-        let status = object.get("status").cloned();
-        object = before.clone();
-        set(&mut object, "status", status);
-    } else {
-        set(&mut object, "spec", before.get("spec").cloned());
-    }
     if let Some(custom) = &kind.custom {
-        custom.complete(&mut object);
+        // Nothing but the status of custom resources, not even labels.
+        let (object, problems) = custom.with_status(before, object.get_mut("status").map(Value::take));
+        refuse(kind, &object, &problems)?;
+        return Ok(object);
     }
-    check(kind, &object, Some(before))?;
+    set(&mut object, "spec", before.get("spec").cloned());
     Ok(object)
 }
 
@@ -173,9 +168,13 @@ fn keep_metadata(kind: &Kind, before: &Value, object: &mut Value) -> Result<(), 
 }
 
 fn check(kind: &Kind, object: &Value, before: Option<&Value>) -> Result<(), Refusal> {
-    let name = object["metadata"]["name"].as_str().unwrap_or_default();
     let problems = kind.custom.as_ref().map(|custom| custom.problems(object, before)).unwrap_or_default();
-    if problems.is_empty() { Ok(()) } else { Err(Refusal::invalid(kind, name, &problems)) }
+    refuse(kind, object, &problems)
+}
+
+fn refuse(kind: &Kind, object: &Value, problems: &[(String, String)]) -> Result<(), Refusal> {
+    let name = object["metadata"]["name"].as_str().unwrap_or_default();
+    if problems.is_empty() { Ok(()) } else { Err(Refusal::invalid(kind, name, problems)) }
 }
 
 /// An object without its status and its metadata: what is asked for.

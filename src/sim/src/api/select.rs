@@ -93,14 +93,14 @@ impl Filter {
 
 impl Field {
     fn takes(&self, object: &Value) -> bool {
-        let value = self.path.split('.').fold(object, |value, part| &value[part]);
-        let text = match value {
-            Value::String(text) => text.clone(),
-            Value::Null if self.path == "spec.hostNetwork" => "false".to_owned(),
-            Value::Null => String::new(),
-            other => other.to_string(),
+        let is = match self.path.split('.').fold(object, |value, part| &value[part]) {
+            Value::String(text) => *text == self.value,
+            Value::Null if self.path == "spec.hostNetwork" => self.value == "false",
+            Value::Null => self.value.is_empty(),
+            Value::Bool(is) => self.value.parse() == Ok(*is),
+            _ => false,
         };
-        (text == self.value) == self.equal
+        is == self.equal
     }
 }
 

@@ -2,12 +2,12 @@
 
 use std::collections::BTreeSet;
 
-use poolwright_core::{Pod, PodKey, PodPhase};
+use poolwright_api::names;
+use poolwright_core::{Pod, PodKey, PodPhase, PoolName};
 
 use super::{Memory, Scene, offers};
 
-pub(super) const RULE: &str =
-    "nothing is bought for a pod that is held by gates, or that no node that is sold would take";
+pub(super) const RULE: &str = "nothing is bought for nobody, for a pod that is held by gates, or for one that no node that is sold would take";
 
 /// Claims that were looked at, by UID.
 pub(super) type Seen = BTreeSet<String>;
@@ -16,6 +16,12 @@ pub(super) fn check(scene: &Scene<'_>, memory: &mut Memory) -> Option<String> {
     for (name, claim) in &scene.cluster.claims {
         if !claim.metadata.uid.as_ref().is_some_and(|uid| memory.bought.insert(uid.clone())) {
             continue;
+        }
+        let pool = claim.metadata.labels.as_ref().and_then(|labels| labels.get(names::NODEPOOL_LABEL));
+        let pools = &scene.cluster.view().pools;
+        let keeps_room = pool.and_then(|pool| pools.get(&PoolName(pool.clone())));
+        if claim.spec.pods.is_empty() && keeps_room.is_some_and(|pool| pool.buffer.is_empty()) {
+            return Some(format!("claim {name} is bought for nobody, and its pool keeps no room free"));
         }
         for planned in &claim.spec.pods {
             let Some((namespace, pod)) = planned.split_once('/') else { continue };

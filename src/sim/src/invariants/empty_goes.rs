@@ -7,6 +7,7 @@ use poolwright_core::PodRole;
 use poolwright_provider_contract::InstanceState;
 
 use super::{Memory, Scene, offers};
+use crate::scenario::BUFFER_UNTIL;
 
 pub(super) const RULE: &str = "a node without work, while no pod waits that anything could be bought for, is given back within 30 minutes without trouble";
 
@@ -23,6 +24,8 @@ pub(super) fn check(scene: &Scene<'_>, memory: &mut Memory) -> Option<String> {
         return None;
     }
     let all = scene.cluster.view();
+    let kept = all.pools.values().any(|pool| !pool.buffer.is_empty());
+    let not_before = if kept { scene.troubled.max(BUFFER_UNTIL) } else { scene.troubled };
     for (key, machine) in scene.machines {
         let instance = &machine.instance;
         let node = all.nodes.with_provider_id(&instance.provider_id);
@@ -32,7 +35,7 @@ pub(super) fn check(scene: &Scene<'_>, memory: &mut Memory) -> Option<String> {
             continue;
         }
         let since = before.get(key).copied().unwrap_or(scene.now);
-        if scene.now.saturating_sub(since.max(scene.troubled)) > GONE_WITHIN {
+        if scene.now.saturating_sub(since.max(not_before)) > GONE_WITHIN {
             let id = &instance.provider_id;
             return Some(format!("{id} of claim {} is without work since {since:?}", instance.claim));
         }

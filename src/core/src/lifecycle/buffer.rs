@@ -1,0 +1,78 @@
+//! Nodes that are kept for the room that their pool keeps free.
+//!
+//! Units go to the first node that has room for them, in an order that does not change while nothing changes: nodes with work first.
+//! Where all have their place, nodes without any may go. What remains then still holds them all, so that the planner buys nothing
+//! for what is given back here.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use jiff::SignedDuration;
+use poolwright_catalog::ResourceList;
+
+use super::{Scene, after};
+use crate::action::ConditionType;
+use crate::model::{Claim, ClaimName, Pool};
+use crate::plan::buffer;
+
+/// How often it is looked at whether a schedule begins or ends.
+const LOOK: SignedDuration = SignedDuration::from_mins(1);
+
+/// The claims whose nodes are kept.
+pub(super) fn kept(scene: &mut Scene<'_>) -> BTreeSet<ClaimName> {
+    let mut kept = BTreeSet::new();
+    // Whoever is there comes first: what is kept free counts against the limits that others wait for.
+    if !buffer::is_used(scene.snapshot) || scene.snapshot.crowded {
+        return kept;
+    }
+    let now = scene.now;
+    for pool in scene.snapshot.pools.values().filter(|pool| buffer::wants(pool)) {
+        if pool.buffer.iter().any(|buffer| buffer.window.is_some()) {
+            scene.wake(after(now, LOOK));
+        }
+        let mut rooms = rooms(scene, pool);
+        for units in &pool.buffer {
+            for _ in 0..units.wanted(now) {
+                if let Some((claim, free)) = rooms.iter_mut().find(|(_, free)| units.requests.fits(free)) {
+                    free.saturating_sub(&units.requests);
+                    kept.insert(claim.name.clone());
+                }
+            }
+        }
+    }
+    kept
+}
+
+/// What is free on the nodes of a pool, those first that stay anyway.
+fn rooms<'a>(scene: &Scene<'a>, pool: &Pool) -> Vec<(&'a Claim, ResourceList)> {
+    let claims = scene.snapshot.claims.values().map(Arc::as_ref).filter(|claim| {
+        claim.pool == pool.name && claim.deleting_since.is_none() && claim.leaving().is_none()
+    });
+    let mut rooms: Vec<(bool, &Claim, ResourceList)> = claims
+        .filter_map(|claim| {
+            let mut free = free(scene, claim)?;
+            for pod in scene.expected(claim) {
+                free.saturating_sub(&pod.spec.requests);
+            }
+            let stays = !scene.work(claim).is_empty() || !scene.expected(claim).is_empty();
+            Some((!stays, claim, free))
+        })
+        .collect();
+    rooms.sort_by(|a, b| (a.0, a.1.created, &a.1.name).cmp(&(b.0, b.1.created, &b.1.name)));
+    rooms.into_iter().map(|(_, claim, free)| (claim, free)).collect()
+}
+
+/// What pods leave of a claim's node, or of what it promises; `None` where no pod can come.
+fn free(scene: &Scene<'_>, claim: &Claim) -> Option<ResourceList> {
+    if claim.since(ConditionType::Initialized).is_none() {
+        return Some(claim.current_offering().allocatable.clone());
+    }
+    let node = scene.node(claim).filter(|node| node.ready && (!node.cordoned || node.gated))?;
+    let mut free = node.allocatable.clone();
+    if let Some(there) = scene.snapshot.pods.on_node(&node.name) {
+        for pod in &there.pods {
+            free.saturating_sub(&pod.spec.requests);
+        }
+    }
+    Some(free)
+}

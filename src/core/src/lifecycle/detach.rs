@@ -1,0 +1,67 @@
+//! Volumes of the work that was on a node: detached by those whose business it is, before its instance ends.
+//!
+//! Kubernetes attaches a volume elsewhere only when it is detached, or six minutes after its node is gone. So an instance that ended
+//! sooner would hold up the very pods that were moved.
+
+use std::collections::BTreeSet;
+
+use jiff::SignedDuration;
+
+use super::{Scene, after, is, is_not};
+use crate::action::{ConditionStatus, ConditionType};
+use crate::model::{Claim, Pod, PodKey, PodVolume};
+
+/// For how long detaching is waited for: after as long Kubernetes itself takes a volume away from a node
+/// (kube-controller-manager, `maxWaitForUnmountDuration`).
+const PATIENCE: SignedDuration = SignedDuration::from_mins(6);
+
+/// Whether a volume is still waited for.
+pub(super) fn waits(scene: &mut Scene<'_>, claim: &Claim, node: &str) -> bool {
+    let kept = of_pods(scene, node);
+    let attachments = scene.snapshot.attachments.values().filter(|one| one.node == node);
+    let attached: Vec<&str> = attachments
+        .filter(|one| one.volume.as_ref().is_none_or(|volume| !kept.contains(volume.as_str())))
+        .map(|one| one.volume.as_deref().unwrap_or(&one.name))
+        .collect();
+    let recorded = claim.conditions.get(&ConditionType::VolumesDetached);
+    if attached.is_empty() {
+        if recorded.is_some() {
+            let message = format!("no volume is attached to node {node} any more");
+            scene.conditions(claim, [is(ConditionType::VolumesDetached, "Detached", message)]);
+        }
+        return false;
+    }
+    let since =
+        recorded.filter(|one| one.status == ConditionStatus::False).map_or(scene.now, |one| one.since);
+    let time_is_up =
+        claim.deleting_since.zip(claim.deadlines.termination).map(|(from, most)| after(from, most));
+    let until = time_is_up.map_or(after(since, PATIENCE), |end| end.min(after(since, PATIENCE)));
+    let shown = attached.iter().take(3).copied().collect::<Vec<_>>().join(", ");
+    let more = if attached.len() > 3 { ", ..." } else { "" };
+    let what = format!("still attached to node {node}: {shown}{more}");
+    let waits = !scene.ended(until);
+    let update = if waits {
+        let message = format!("{what}; that is waited for until {until} at the latest");
+        is_not(ConditionType::VolumesDetached, "VolumesAttached", message)
+    } else {
+        let message =
+            format!("{what}, for too long: its instance ends all the same, and detaches what is left");
+        is_not(ConditionType::VolumesDetached, "NotDetachedInTime", message)
+    };
+    scene.conditions(claim, [update]);
+    waits
+}
+
+/// Volumes of the pods that are still on a node: nobody waits for those, nor for what they use.
+fn of_pods<'a>(scene: &Scene<'a>, node: &str) -> BTreeSet<&'a str> {
+    let there = scene.snapshot.pods.on_node(node);
+    let pods = there.into_iter().flat_map(|there| &there.pods).map(AsRef::as_ref);
+    pods.flat_map(|pod: &Pod| {
+        pod.volumes.iter().filter_map(|volume| {
+            let PodVolume::Claim { name, .. } = volume else { return None };
+            let claim = scene.snapshot.volume_claims.get(&PodKey::new(&pod.key.namespace, name))?;
+            claim.volume.as_deref()
+        })
+    })
+    .collect()
+}

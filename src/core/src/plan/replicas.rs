@@ -1,0 +1,187 @@
+//! Static pools: so many nodes, whoever waits.
+//!
+//! What such a pool lacks is ordered before anything else is planned, so that pods find the new nodes as room on its way, like that
+//! of every claim. Nodes that leave are not counted: their successors are ordered while they are still there.
+
+use std::sync::Arc;
+
+use jiff::{SignedDuration, Timestamp};
+use poolwright_catalog::{Catalogue, UsdPerHour};
+
+use super::claims::Names;
+use super::limits::{ceilings, used};
+use super::{PlanOptions, PlannedClaim};
+use crate::model::{Claim, Pool, PoolLimits, RankedOffering, Snapshot};
+use crate::rules::{self, NewNodeLabels};
+
+/// How soon to look again whether a pool has what it says.
+pub(super) const LOOK: SignedDuration = SignedDuration::from_secs(10);
+
+/// What is ordered for static pools.
+#[derive(Debug, Default)]
+pub(super) struct Ordered {
+    /// By pool and number.
+    pub claims: Vec<PlannedClaim>,
+    /// Limits that forbid more, as sentences, by pool.
+    pub limits: Vec<(crate::model::PoolName, String)>,
+}
+
+/// Orders what static pools lack, and puts it into the snapshot as if it were made already.
+pub(super) fn order(snapshot: &mut Snapshot, now: Timestamp, options: &PlanOptions) -> Ordered {
+    let mut ordered = Ordered::default();
+    let pools: Vec<Arc<Pool>> = snapshot.pools.values().filter(|pool| is_usable(pool)).cloned().collect();
+    for pool in pools {
+        let there = snapshot.claims.values().filter(|claim| stays(&pool, claim)).count() as u64;
+        let lacking = pool.replicas.unwrap_or(0).saturating_sub(there);
+        for number in 0..lacking {
+            let Some(Ok(catalogue)) = snapshot.catalogues.get(&pool.node_class).cloned() else { break };
+            let offerings = offerings(snapshot, &catalogue, &pool, now, options);
+            let Some(first) = offerings.first() else { break };
+            if let Some(sentence) = beyond(snapshot, &pool, first, &options.limits) {
+                ordered.limits.push((pool.name.clone(), sentence));
+                break;
+            }
+            let mut names = Names::new(options, snapshot, now);
+            let at = usize::try_from(number).unwrap_or(usize::MAX);
+            let price = first.price.map_or("an unknown price".to_owned(), |price| format!("{price} $/h"));
+            let planned = PlannedClaim {
+                name: names.next(&pool.name.0, &[], &first.offering, at),
+                pool: pool.name.clone(),
+                pool_uid: pool.uid.clone(),
+                node_class: pool.node_class.clone(),
+                labels: pool.labels.clone(),
+                annotations: pool.annotations.clone(),
+                taints: pool.taints.clone(),
+                startup_taints: pool.startup_taints.clone(),
+                readiness_gates: pool.readiness_gates.clone(),
+                planned_pods: Vec::new(),
+                bought_again: Vec::new(),
+                deadlines: pool.deadlines,
+                gpus: Vec::new(),
+                reason: format!(
+                    "pool `{}` has {} of its {} replicas; {} at {price} is the cheapest that meets its requirements",
+                    pool.name,
+                    there + number,
+                    there + lacking,
+                    first.offering,
+                ),
+                offerings,
+            };
+            let claim = Arc::new(as_made(&planned, now));
+            snapshot.claims.insert(planned.name.clone(), claim);
+            ordered.claims.push(planned);
+        }
+    }
+    ordered
+}
+
+fn is_usable(pool: &Pool) -> bool {
+    pool.replicas.is_some() && !pool.deleting && pool.problem.is_none()
+}
+
+/// Whether a claim is one of the pool's replicas, and will be.
+pub(crate) fn stays(pool: &Pool, claim: &Claim) -> bool {
+    claim.pool == pool.name && claim.deleting_since.is_none() && claim.leaving().is_none()
+}
+
+/// What may be bought for the pool now: the cheapest first, then what is little dearer.
+fn offerings(
+    snapshot: &Snapshot,
+    catalogue: &Arc<Catalogue>,
+    pool: &Arc<Pool>,
+    now: Timestamp,
+    options: &PlanOptions,
+) -> Vec<RankedOffering> {
+    let labels = snapshot.memory.labels(catalogue);
+    let meets = |index: &usize| {
+        let labels = NewNodeLabels { offering: &labels[*index], template: &pool.labels, pool: &pool.name };
+        pool.requirements.iter().all(|requirement| rules::matches(requirement, &labels))
+    };
+    let held = |index: &usize| {
+        let key = (pool.node_class.clone(), catalogue.offerings()[*index].id.clone());
+        snapshot.held_back.get(&key).is_some_and(|until| *until > now)
+    };
+    let money = pool.limits.usd_per_hour.or(options.limits.usd_per_hour).is_some();
+    let mut all: Vec<RankedOffering> = (0..catalogue.offerings().len())
+        .filter(|index| meets(index) && !held(index))
+        .map(|index| &catalogue.offerings()[index])
+        .filter(|offering| {
+            let may_guess = !money && pool.allow_unknown_price.contains(&offering.id.instance_type);
+            offering.price.known().is_some() || may_guess
+        })
+        .map(|offering| RankedOffering {
+            offering: offering.id.clone(),
+            price: offering.price.known(),
+            allocatable: catalogue.types()[&offering.id.instance_type].allocatable.clone(),
+        })
+        .collect();
+    all.sort_by(|a, b| {
+        (a.price.is_none(), a.price, &a.offering).cmp(&(b.price.is_none(), b.price, &b.offering))
+    });
+    let most = all
+        .first()
+        .and_then(|first| first.price)
+        .map(|cheapest| u128::from(cheapest.micros()) * u128::from(100 + options.max_dearer_percent) / 100);
+    // With a price that is known goes nothing whose price is not.
+    all.retain(|one| match (one.price, most) {
+        (Some(price), Some(most)) => u128::from(price.micros()) <= most,
+        (price, most) => price.is_none() && most.is_none(),
+    });
+    all.truncate(options.max_offerings.max(1));
+    all
+}
+
+/// The limit that one more node of this offering would break, in a sentence.
+fn beyond(
+    snapshot: &Snapshot,
+    pool: &Pool,
+    offering: &RankedOffering,
+    over_all: &PoolLimits,
+) -> Option<String> {
+    let own = ceilings(&pool.limits).into_iter().map(|limit| (limit, true));
+    let all = ceilings(over_all).into_iter().map(|limit| (limit, false));
+    own.chain(all).find_map(|((kind, ceiling), is_own)| {
+        let claims = snapshot.claims.values().filter(|claim| !is_own || claim.pool == pool.name);
+        let taken = claims.map(|claim| used(&kind, claim)).fold(0, u64::saturating_add);
+        let more = kind.of(&offering.allocatable, offering.price);
+        (more > 0 && taken.saturating_add(more) > ceiling).then(|| {
+            let of = if is_own { format!("of pool `{}`", pool.name) } else { "over all pools".to_owned() };
+            let (name, limit, taken) = (kind.name(), kind.quantity(ceiling), kind.quantity(taken));
+            format!(
+                "limit {name} = {limit} {of} allows no more of its replicas (in use or on order: {taken}); raise it, or \
+                 lower spec.replicas"
+            )
+        })
+    })
+}
+
+/// The claim that the executor will make of it.
+fn as_made(planned: &PlannedClaim, now: Timestamp) -> Claim {
+    Claim {
+        name: planned.name.clone(),
+        uid: crate::model::Uid(format!("ordered:{}", planned.name)),
+        pool: planned.pool.clone(),
+        node_class: planned.node_class.clone(),
+        offerings: planned.offerings.clone(),
+        labels: planned.labels.clone(),
+        annotations: planned.annotations.clone(),
+        taints: planned.taints.clone(),
+        startup_taints: planned.startup_taints.clone(),
+        readiness_gates: planned.readiness_gates.clone(),
+        planned_pods: Vec::new(),
+        reason: planned.reason.clone(),
+        kept: false,
+        bought_again: false,
+        deadlines: planned.deadlines,
+        created: now,
+        deleting_since: None,
+        launched: None,
+        node_name: None,
+        conditions: std::collections::BTreeMap::new(),
+    }
+}
+
+/// What they cost together, as far as it is known.
+pub(super) fn cost(claims: &[PlannedClaim]) -> UsdPerHour {
+    claims.iter().filter_map(PlannedClaim::price).sum()
+}
