@@ -18,11 +18,22 @@ pub enum Patience {
 /// A client for the cluster that the flags, the environment and the default kubeconfig name, in this order; in a pod
 /// without a kubeconfig, for the pod's own cluster.
 pub async fn client(kubeconfig: Option<&Path>, context: Option<&str>, patience: Patience) -> Result<Client> {
+    Ok(named_client(kubeconfig, context, patience).await?.0)
+}
+
+/// The same, and what people call the cluster: the context's name, or the address where there is no context.
+pub async fn named_client(
+    kubeconfig: Option<&Path>,
+    context: Option<&str>,
+    patience: Patience,
+) -> Result<(Client, String)> {
     let options = KubeConfigOptions { context: context.map(str::to_owned), ..KubeConfigOptions::default() };
+    let mut current = context.map(str::to_owned);
     let mut config = match (kubeconfig, context) {
         (Some(path), _) => {
             let file = Kubeconfig::read_from(path)
                 .with_context(|| format!("cannot read the kubeconfig {}", path.display()))?;
+            current = current.or_else(|| file.current_context.clone());
             Config::from_custom_kubeconfig(file, &options)
                 .await
                 .with_context(|| format!("cannot use the kubeconfig {}", path.display()))?
@@ -30,10 +41,15 @@ pub async fn client(kubeconfig: Option<&Path>, context: Option<&str>, patience: 
         (None, Some(context)) => Config::from_kubeconfig(&options).await.with_context(|| {
             format!("cannot use context `{context}`; `kubectl config get-contexts` lists them")
         })?,
-        (None, None) => Config::infer()
-            .await
-            .context("no cluster is configured: set KUBECONFIG or pass --kubeconfig FILE")?,
+        (None, None) => {
+            current = Kubeconfig::read().ok().and_then(|file| file.current_context);
+            Config::infer()
+                .await
+                .context("no cluster is configured: set KUBECONFIG or pass --kubeconfig FILE")?
+        }
     };
     config.default_retry = patience == Patience::Retries;
-    Client::try_from(config).context("cannot set up the connection to the cluster")
+    let name = current.unwrap_or_else(|| config.cluster_url.to_string());
+    let client = Client::try_from(config).context("cannot set up the connection to the cluster")?;
+    Ok((client, name))
 }

@@ -114,7 +114,7 @@ pub fn log(filter: &str, format: LogFormat) -> Result<(), Failure> {
 }
 
 /// Completes when the user or the system asks the process to end.
-async fn told_to_stop() {
+pub(crate) async fn told_to_stop() {
     let interrupted = async {
         // Without a handler the process ends at once when it is interrupted, which is safe too.
         if tokio::signal::ctrl_c().await.is_err() {

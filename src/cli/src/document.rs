@@ -242,7 +242,10 @@ pub(crate) fn usd<S: Serializer>(amount: &UsdPerHour, serializer: S) -> Result<S
 }
 
 #[expect(clippy::ref_option, reason = "serde passes the field by reference")]
-fn maybe_usd<S: Serializer>(amount: &Option<UsdPerHour>, serializer: S) -> Result<S::Ok, S::Error> {
+pub(crate) fn maybe_usd<S: Serializer>(
+    amount: &Option<UsdPerHour>,
+    serializer: S,
+) -> Result<S::Ok, S::Error> {
     match amount {
         Some(amount) => usd(amount, serializer),
         None => serializer.serialize_none(),

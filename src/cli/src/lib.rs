@@ -22,6 +22,7 @@ mod scheduler;
 mod simulate;
 mod solve;
 mod source;
+mod top;
 pub mod trace;
 mod version;
 
@@ -52,10 +53,12 @@ pub fn main(args: impl IntoIterator<Item = OsString>) -> ExitCode {
 }
 
 fn run(cli: Cli) -> Result<Outcome, Failure> {
-    let mut out = BufWriter::new(io::stdout().lock());
+    // Not locked: `top` draws there from a place of its own, and gives the terminal back from whichever thread panics.
+    let mut out = BufWriter::new(io::stdout());
     let outcome = match cli.command {
         Command::Plan(flags) => plan::run(&flags, &mut out),
         Command::Explain(flags) => plan::tell(&flags, &mut out),
+        Command::Top(flags) => top::run(&flags, &mut out),
         Command::Solve(flags) => solve::run(&flags, &mut out),
         Command::Simulate(flags) => simulate::run(&flags, &mut out),
         Command::Controller(flags) => controller::run(&flags),

@@ -9,6 +9,7 @@ mod replay;
 mod search;
 mod simulate;
 mod solve;
+mod top;
 
 use std::path::PathBuf;
 
@@ -24,6 +25,7 @@ pub use replay::{ReplayFlags, ReplayFormat, Span, runs_for};
 pub use search::SearchFlags;
 pub use simulate::{FuzzFlags, FuzzFormat, SimulateFlags, Simulation};
 pub use solve::{SolveFlags, SolveFormat};
+pub use top::{TopFlags, TopFormat};
 
 /// Everything one can type.
 #[derive(Debug, Parser)]
@@ -56,6 +58,11 @@ pub enum Command {
     ///
     /// From the current cluster, or from manifests (-f). Decides nothing and changes nothing.
     Explain(Box<ExplainFlags>),
+    /// Watch what is being done now and why: pools, nodes, waiting pods, what happened lately
+    ///
+    /// Of the current cluster, on the whole terminal, read anew every two seconds. With --once it is printed once, for
+    /// scripts. Changes nothing.
+    Top(TopFlags),
     /// Solve what `plan --save-problem` saved, and prove how good the answer is
     ///
     /// For reporting and replaying a case: nothing but the file decides what is solved.

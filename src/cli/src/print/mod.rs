@@ -5,6 +5,8 @@ mod table;
 
 use std::io::{self, Write};
 
+pub(crate) use table::money;
+
 use crate::args::{OutputFormat, SolveFormat};
 use crate::document::Document;
 use crate::solve::Solved;

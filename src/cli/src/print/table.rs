@@ -365,7 +365,7 @@ fn decimals(amounts: impl Iterator<Item = UsdPerHour>) -> usize {
 }
 
 /// `8,110.30`, rounded half up.
-pub(super) fn money(amount: UsdPerHour, decimals: usize) -> String {
+pub(crate) fn money(amount: UsdPerHour, decimals: usize) -> String {
     let step = 10u64.pow(6 - decimals.min(6) as u32);
     let units = (amount.micros() + step / 2) / step;
     let per_dollar = UsdPerHour::MICROS_PER_USD / step;

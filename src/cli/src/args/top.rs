@@ -1,0 +1,74 @@
+//! Flags of `poolwright top`.
+
+use std::path::PathBuf;
+
+use clap::ValueEnum;
+use jiff::SignedDuration;
+
+use super::plan::duration;
+
+/// API servers are not asked more often than this.
+const SHORTEST: SignedDuration = SignedDuration::from_millis(500);
+
+/// Flags of `top`.
+#[derive(Debug, clap::Args)]
+#[command(
+    after_help = "Exit codes: 0 shown, 1 failed, 2 bad usage.",
+    after_long_help = "Examples:\n  \
+        # What is it doing, and why?\n  poolwright top\n\n  \
+        # The same once, for a script or a ticket\n  poolwright top --once\n\n  \
+        # Which nodes are on their way?\n  \
+        poolwright top --once -o json | jq '.nodes[] | select(.stage == \"Launched\")'\n\n\
+        Exit codes: 0 shown, 1 failed, 2 bad usage."
+)]
+pub struct TopFlags {
+    /// Kubeconfig of the cluster to show [default: $KUBECONFIG or ~/.kube/config]
+    #[arg(long, value_name = "FILE")]
+    pub kubeconfig: Option<PathBuf>,
+
+    /// Context of the kubeconfig to use [default: the current one]
+    #[arg(long, value_name = "NAME")]
+    pub context: Option<String>,
+
+    /// Read the cluster this often; at least 500ms
+    #[arg(long, value_name = "DURATION", default_value = "2s", value_parser = interval, conflicts_with = "once")]
+    pub interval: SignedDuration,
+
+    /// Print what there is now as plain text, and end
+    #[arg(long)]
+    pub once: bool,
+
+    /// With --once: how to print it [default: table]
+    #[arg(short, long, value_enum, value_name = "FORMAT", requires = "once")]
+    pub output: Option<TopFormat>,
+}
+
+/// How to print what there is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum TopFormat {
+    /// Tables, for people
+    Table,
+    /// One JSON document
+    Json,
+}
+
+fn interval(text: &str) -> Result<SignedDuration, String> {
+    let interval = duration(text)?;
+    if interval < SHORTEST {
+        return Err("the shortest is 500ms: each reading lists every pod of the cluster".to_owned());
+    }
+    Ok(interval)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_cluster_is_not_read_more_than_twice_a_second() {
+        assert_eq!(interval("500ms"), Ok(SignedDuration::from_millis(500)));
+        assert_eq!(interval("1m"), Ok(SignedDuration::from_mins(1)));
+        assert!(interval("499ms").unwrap_err().contains("500ms"));
+        assert!(interval("0s").is_err());
+    }
+}

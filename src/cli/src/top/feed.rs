@@ -1,0 +1,63 @@
+//! Reads the cluster: lists from the API server's cache, all kinds at the same time.
+
+use std::fmt::Debug;
+use std::time::Duration;
+
+use anyhow::{Context, Result};
+use kube::api::ListParams;
+use kube::{Api, Client, Resource};
+use poolwright_api::names;
+use poolwright_controller::clock::Clock;
+use serde::de::DeserializeOwned;
+use tokio::time::timeout;
+
+use super::model::{Listed, REPORTER, Reading};
+
+/// Finished pods take no room, and clusters that run jobs keep many.
+const UNFINISHED: &str = "status.phase!=Succeeded,status.phase!=Failed";
+/// An API server that takes longer does not answer.
+const WITHIN: Duration = Duration::from_secs(30);
+
+/// Reads everything once. What may not be read is told in its place.
+///
+/// # Errors
+///
+/// The cluster does not answer, or not to us.
+pub async fn read(client: &Client, clock: &dyn Clock) -> Result<Reading> {
+    // Any version will do: the API server then answers from memory.
+    let all = ListParams::default().match_any();
+    let unfinished = all.clone().fields(UNFINISHED);
+    let ours = all.clone().fields(&format!("reportingController={REPORTER}"));
+    let lease = all.clone().fields(&format!("metadata.name={}", names::LEASE));
+    let lists = async {
+        tokio::try_join!(
+            list(client, &all),
+            list(client, &all),
+            list(client, &all),
+            list(client, &unfinished),
+            list(client, &ours),
+            list(client, &lease),
+        )
+    };
+    let lists = timeout(WITHIN, lists).await;
+    let (pools, claims, nodes, pods, events, leases) =
+        lists.with_context(|| format!("the API server did not answer within {} s", WITHIN.as_secs()))??;
+    Ok(Reading { at: clock.now(), pools, claims, nodes, pods, events, leases })
+}
+
+async fn list<K>(client: &Client, parameters: &ListParams) -> Result<Listed<K>>
+where
+    K: Resource<DynamicType = ()> + Clone + Debug + DeserializeOwned,
+{
+    let plural = K::plural(&());
+    match Api::<K>::all(client.clone()).list(parameters).await {
+        Ok(listed) => Ok(Ok(listed.items)),
+        Err(kube::Error::Api(status)) if status.code == 403 => {
+            Ok(Err(format!("{plural} may not be read: {}", status.message)))
+        }
+        Err(kube::Error::Api(status)) if status.code == 404 => Ok(Err(format!(
+            "{plural} are not known to the cluster; install them: poolwright crds | kubectl apply -f -"
+        ))),
+        Err(error) => Err(error).with_context(|| format!("cannot list {plural}")),
+    }
+}

@@ -1,0 +1,160 @@
+//! The edge of the screen: a terminal, its keys, and a thread that goes on reading the cluster.
+
+use std::sync::mpsc::{self, Receiver, Sender, TryRecvError};
+use std::thread;
+use std::time::Duration;
+
+use anyhow::{Context, Result, anyhow};
+use kube::Client;
+use poolwright_controller::clock::{Clock, SystemClock};
+use ratatui::DefaultTerminal;
+use ratatui::crossterm::event::{self, Event};
+use tokio::runtime::Runtime;
+use tokio::time::sleep;
+
+use super::feed;
+use super::keys::{State, press};
+use super::model::{Reading, view};
+use super::screen::{Picture, draw};
+use crate::controller::told_to_stop;
+
+/// Ages on the screen grow while nothing else happens.
+const TICK: Duration = Duration::from_millis(250);
+/// A cluster that does not answer is asked again at least this often.
+const SLOWEST: Duration = Duration::from_secs(30);
+
+/// What the reading thread tells.
+enum News {
+    Read(Box<Reading>),
+    Trouble(String),
+    Stop,
+}
+
+/// A cluster to be read again and again.
+pub struct Source {
+    /// Where the client lives.
+    pub runtime: Runtime,
+    /// The client.
+    pub client: Client,
+    /// What people call the cluster.
+    pub cluster: String,
+    /// How often to read it.
+    pub interval: Duration,
+}
+
+/// Shows the cluster until somebody wants to end.
+pub fn show(source: Source, first: &Reading, clock: SystemClock) -> Result<()> {
+    let cluster = source.cluster.clone();
+    let (sender, news) = mpsc::channel();
+    thread::Builder::new()
+        .name("top-feed".to_owned())
+        .spawn(move || keep_reading(source, clock, &sender))
+        .context("cannot start a thread to read the cluster")?;
+    let mut screen = Screen::open()?;
+    screen.run(&cluster, first, &news, &clock)
+}
+
+/// The terminal, given back when this is dropped. A panic gives it back too, before it is told: ratatui's hook.
+struct Screen(DefaultTerminal);
+
+impl Screen {
+    fn open() -> Result<Self> {
+        let opened = ratatui::try_init().map(Self);
+        // Half of it may have happened.
+        opened.inspect_err(|_| ratatui::restore()).context("cannot draw on this terminal; use --once")
+    }
+
+    fn run(
+        &mut self,
+        cluster: &str,
+        first: &Reading,
+        news: &Receiver<News>,
+        clock: &dyn Clock,
+    ) -> Result<()> {
+        let (mut shown, mut trouble, mut state) = (view(cluster, first), None, State::default());
+        loop {
+            let picture = Picture { view: &shown, now: clock.now(), trouble: trouble.as_deref() };
+            self.0.draw(|frame| draw(frame, picture, &state)).context("cannot draw on the terminal")?;
+            if event::poll(TICK).context("cannot read keys")?
+                && let Event::Key(key) = event::read().context("cannot read keys")?
+                && key.is_press()
+            {
+                match press(state, key, &shown) {
+                    Some(next) => state = next,
+                    None => return Ok(()),
+                }
+            }
+            loop {
+                match news.try_recv() {
+                    Ok(News::Read(reading)) => (shown, trouble) = (view(cluster, &reading), None),
+                    Ok(News::Trouble(why)) => trouble = Some(why),
+                    Ok(News::Stop) => return Ok(()),
+                    Err(TryRecvError::Empty) => break,
+                    Err(TryRecvError::Disconnected) => {
+                        return Err(anyhow!("the part that reads the cluster ended; this is a bug"));
+                    }
+                }
+            }
+        }
+    }
+}
+
+impl Drop for Screen {
+    fn drop(&mut self) {
+        ratatui::restore();
+    }
+}
+
+/// Reads until nobody listens any more, or the process is told to end.
+fn keep_reading(source: Source, clock: SystemClock, sender: &Sender<News>) {
+    let Source { runtime, client, interval, .. } = source;
+    runtime.block_on(async {
+        let mut stop = std::pin::pin!(told_to_stop());
+        let mut pause = interval;
+        loop {
+            let next = async {
+                sleep(pause).await;
+                feed::read(&client, &clock).await
+            };
+            let news = tokio::select! {
+                () = &mut stop => News::Stop,
+                read = next => match read {
+                    Ok(reading) => {
+                        pause = interval;
+                        News::Read(Box::new(reading))
+                    }
+                    Err(error) => {
+                        pause = longer(pause, interval);
+                        News::Trouble(format!("{error:#}"))
+                    }
+                },
+            };
+            let stops = matches!(news, News::Stop);
+            if sender.send(news).is_err() || stops {
+                return;
+            }
+        }
+    });
+}
+
+/// How long to wait after one more failure in a row.
+fn longer(pause: Duration, interval: Duration) -> Duration {
+    (pause * 2).min(SLOWEST.max(interval))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_cluster_that_does_not_answer_is_asked_less_and_less_often() {
+        let interval = Duration::from_secs(2);
+        let mut pauses = vec![interval];
+        for _ in 0..5 {
+            pauses.push(longer(pauses[pauses.len() - 1], interval));
+        }
+        assert_eq!(pauses.iter().map(Duration::as_secs).collect::<Vec<_>>(), [2, 4, 8, 16, 30, 30]);
+        let minute = Duration::from_mins(1);
+        assert_eq!(longer(minute, minute), minute);
+    }
+}

@@ -1,0 +1,69 @@
+//! `poolwright top`: what is being done now and why, on a terminal or as text.
+//!
+//! Lives here: reading the cluster (`feed`), what is shown of it as plain data (`model`, `stage`, `view`), that data as text
+//! (`text`) and on a screen (`screen`, `keys`), and the terminal itself (`live`). `columns`, `tables` and `words` are what text
+//! and screen have in common.
+//!
+//! May not live here: any decision, any write. Only `feed` and `live` touch the world; the rest are plain functions.
+
+mod columns;
+mod feed;
+mod keys;
+mod live;
+mod model;
+mod screen;
+mod stage;
+mod tables;
+#[cfg(test)]
+mod testing;
+#[cfg(test)]
+mod tests;
+mod text;
+mod view;
+mod words;
+
+use std::io::{self, IsTerminal, Write};
+
+use anyhow::Context;
+use poolwright_controller::clock::SystemClock;
+
+use crate::args::{TopFlags, TopFormat};
+use crate::connect::{self, Patience};
+use crate::exit::{Failure, Outcome};
+
+/// Shows the cluster that the flags name.
+pub fn run(flags: &TopFlags, out: &mut impl Write) -> Result<Outcome, Failure> {
+    if !flags.once && !io::stdout().is_terminal() {
+        return Err(Failure::bad_input(
+            "standard output is no terminal; use --once, which prints the same as text (or -o json)",
+        ));
+    }
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .context("cannot start the runtime for network calls")?;
+    let clock = SystemClock::new();
+    let read = async {
+        // Live, a busy API server is left alone until the next reading.
+        let patience = if flags.once { Patience::Retries } else { Patience::Tells };
+        let (client, cluster) =
+            connect::named_client(flags.kubeconfig.as_deref(), flags.context.as_deref(), patience).await?;
+        let reading = feed::read(&client, &clock).await?;
+        anyhow::Ok((client, cluster, reading))
+    };
+    let (client, cluster, first) = runtime.block_on(read).context("cannot read the cluster")?;
+    if !flags.once {
+        let interval = flags.interval.unsigned_abs();
+        live::show(live::Source { runtime, client, cluster, interval }, &first, clock)?;
+        return Ok(Outcome::Done);
+    }
+    let view = model::view(&cluster, &first);
+    let printed = match flags.output.unwrap_or(TopFormat::Table) {
+        TopFormat::Table => out.write_all(text::text(&view).as_bytes()),
+        TopFormat::Json => serde_json::to_writer_pretty(&mut *out, &view)
+            .map_err(io::Error::from)
+            .and_then(|()| writeln!(out)),
+    };
+    printed.map_err(Failure::writing)?;
+    Ok(Outcome::Done)
+}

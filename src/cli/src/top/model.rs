@@ -1,0 +1,328 @@
+//! From what the API server listed to a [`View`]: a plain function.
+
+use std::collections::BTreeMap;
+use std::fmt::Display;
+use std::sync::Arc;
+
+use jiff::{SignedDuration, Timestamp};
+use k8s_openapi::api::coordination::v1::Lease;
+use k8s_openapi::api::core::v1 as k8s;
+use k8s_openapi::api::events::v1::Event;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
+use kube::ResourceExt;
+use poolwright_api::names::conditions::{LIMIT_REACHED, READY};
+use poolwright_api::{API_VERSION, NodeClaim, NodePool};
+use poolwright_catalog::{ResourceName, UsdPerHour};
+use poolwright_core::{Claim, ConditionType, Node, PodPhase, PodRole, Snapshot};
+
+use super::stage::{Stage, doing};
+use super::view::{
+    Cost, EventRow, Gpus, Kind, Leader, NodeCounts, NodeRow, PodsWaiting, PoolRow, Totals, View,
+};
+
+/// Who writes our events.
+pub const REPORTER: &str = "poolwright.dev/controller";
+/// Events that are kept; a busy hour has thousands.
+const EVENTS: usize = 100;
+/// How long a Lease holds that does not say so.
+const LEASE: SignedDuration = SignedDuration::from_secs(15);
+
+/// All objects of a kind, or why they could not be read.
+pub type Listed<T> = Result<Vec<T>, String>;
+
+/// What the API server listed.
+#[derive(Clone, Debug)]
+pub struct Reading {
+    /// When.
+    pub at: Timestamp,
+    /// Pools.
+    pub pools: Listed<NodePool>,
+    /// Claims.
+    pub claims: Listed<NodeClaim>,
+    /// Nodes, ours and others.
+    pub nodes: Listed<k8s::Node>,
+    /// Pods that have not ended.
+    pub pods: Listed<k8s::Pod>,
+    /// Events of ours.
+    pub events: Listed<Event>,
+    /// Leases of our name, of any namespace.
+    pub leases: Listed<Lease>,
+}
+
+/// What is shown of a cluster of this name.
+pub fn view(cluster: &str, reading: &Reading) -> View {
+    let mut known = Known::default();
+    let pods = known.converted(Kind::Pods, &reading.pods, poolwright_intake::pod);
+    let nodes = known.converted(Kind::Nodes, &reading.nodes, poolwright_intake::node);
+    let claims = known.converted(Kind::NodeClaims, &reading.claims, poolwright_intake::node_claim);
+    let snapshot = Snapshot {
+        pods: pods.into_iter().map(|pod| (pod.key.clone(), Arc::new(pod))).collect(),
+        nodes: nodes.into_iter().map(|node| (node.name.clone(), Arc::new(node))).collect(),
+        claims: claims.into_iter().map(|claim| (claim.name.clone(), Arc::new(claim))).collect(),
+        ..Snapshot::default()
+    };
+    let sees_pods = reading.pods.is_ok();
+    let rows = node_rows(&snapshot, known.listed(Kind::NodeClaims, &reading.claims), sees_pods);
+    let sees_nodes = reading.nodes.is_ok() && reading.claims.is_ok();
+    let others = || snapshot.nodes.values().filter(|node| snapshot.claims.of_node(node).is_none()).count();
+    let pools = known.listed(Kind::NodePools, &reading.pools);
+    let pools = if reading.pools.is_ok() { pool_rows(pools, &rows, sees_pods) } else { Vec::new() };
+    let events = event_rows(known.listed(Kind::Events, &reading.events));
+    let leases = known.listed(Kind::Leases, &reading.leases);
+    View {
+        api_version: API_VERSION,
+        kind: "Top",
+        cluster: cluster.to_owned(),
+        read_at: reading.at,
+        leader: reading.leases.is_ok().then(|| leader(leases, reading.at)),
+        totals: Totals {
+            nodes: counts(rows.iter()),
+            other_nodes: sees_nodes.then(others),
+            gpus: gpus(rows.iter(), sees_pods),
+            cost: cost(rows.iter()),
+        },
+        pods_waiting: sees_pods.then(|| waiting(&snapshot)),
+        pools,
+        nodes: rows,
+        events,
+        unreadable: known.unreadable,
+        notes: known.notes,
+    }
+}
+
+/// What could not be read, and what makes no sense.
+#[derive(Default)]
+struct Known {
+    unreadable: BTreeMap<Kind, String>,
+    notes: Vec<String>,
+}
+
+impl Known {
+    /// All objects of a kind; none where they may not be read.
+    fn listed<'a, T>(&mut self, kind: Kind, listed: &'a Listed<T>) -> &'a [T] {
+        match listed {
+            Ok(objects) => objects,
+            Err(why) => {
+                self.unreadable.insert(kind, why.clone());
+                &[]
+            }
+        }
+    }
+
+    /// The same as decisions see them.
+    fn converted<T, M, E: Display>(
+        &mut self,
+        kind: Kind,
+        listed: &Listed<T>,
+        convert: fn(&T) -> Result<M, E>,
+    ) -> Vec<M> {
+        let mut models = Vec::new();
+        for object in self.listed(kind, listed) {
+            match convert(object) {
+                Ok(model) => models.push(model),
+                Err(error) => self.notes.push(format!("left out: {error}")),
+            }
+        }
+        models
+    }
+}
+
+fn node_rows(snapshot: &Snapshot, objects: &[NodeClaim], sees_pods: bool) -> Vec<NodeRow> {
+    let objects: BTreeMap<String, &NodeClaim> =
+        objects.iter().map(|claim| (claim.name_any(), claim)).collect();
+    let row = |claim: &Arc<Claim>| {
+        let object = objects.get(claim.name.0.as_str())?;
+        Some(node_row(snapshot, claim, object, sees_pods))
+    };
+    let mut rows: Vec<NodeRow> = snapshot.claims.values().filter_map(row).collect();
+    rows.sort_by(|a, b| (&a.pool, &a.name).cmp(&(&b.pool, &b.name)));
+    rows
+}
+
+fn node_row(snapshot: &Snapshot, claim: &Claim, object: &NodeClaim, sees_pods: bool) -> NodeRow {
+    let node = node_of(snapshot, claim);
+    let name = node.map(|node| node.name.clone()).or_else(|| claim.node_name.clone());
+    let there = name.as_ref().and_then(|name| snapshot.pods.on_node(name));
+    let used = there.map_or(0, |there| there.requests.get(ResourceName::NVIDIA_GPU));
+    let work = there.map_or(0, |there| there.pods.iter().filter(|pod| pod.role == PodRole::Workload).count());
+    let ranked = claim.current_offering();
+    // A node that starts advertises less than it will; one that was open says what it has now.
+    let opened = node.filter(|_| claim.since(ConditionType::Initialized).is_some());
+    let allocatable = opened.map_or(&ranked.allocatable, |node| &node.allocatable);
+    let pods = sees_pods.then_some(work);
+    let (doing, why) = doing(claim, pods);
+    NodeRow {
+        name: claim.name.0.clone(),
+        node: name,
+        pool: claim.pool.0.clone(),
+        instance_type: ranked.offering.instance_type.to_string(),
+        zone: ranked.offering.zone.to_string(),
+        capacity_type: ranked.offering.capacity_type.as_str(),
+        stage: Stage::of(claim),
+        created_at: claim.created,
+        gpus: Gpus {
+            gpus: allocatable.get(ResourceName::NVIDIA_GPU),
+            gpus_in_use: sees_pods.then_some(used),
+        },
+        pods,
+        usd_per_hour: price(claim, object),
+        doing,
+        why,
+    }
+}
+
+fn node_of<'a>(snapshot: &'a Snapshot, claim: &Claim) -> Option<&'a Node> {
+    let nodes = &snapshot.nodes;
+    let by_id = claim.launched.as_ref().and_then(|launched| nodes.with_provider_id(&launched.provider_id));
+    by_id.or_else(|| nodes.get(claim.node_name.as_ref()?)).map(Arc::as_ref)
+}
+
+/// What was ordered at which price; before that, what is to be ordered.
+fn price(claim: &Claim, object: &NodeClaim) -> Option<UsdPerHour> {
+    if claim.launched.is_none() {
+        return claim.current_offering().price;
+    }
+    object.status.as_ref()?.price.as_ref()?.usd_per_hour.parse().ok()
+}
+
+fn counts<'a>(rows: impl Iterator<Item = &'a NodeRow>) -> NodeCounts {
+    let mut counts = NodeCounts::default();
+    for row in rows {
+        counts.nodes += 1;
+        if row.stage.is_starting() {
+            counts.nodes_starting += 1;
+        } else if row.stage.is_leaving() {
+            counts.nodes_leaving += 1;
+        } else {
+            counts.nodes_ready += 1;
+        }
+    }
+    counts
+}
+
+fn gpus<'a>(rows: impl Iterator<Item = &'a NodeRow>, sees_pods: bool) -> Gpus {
+    let mut sum = Gpus { gpus: 0, gpus_in_use: sees_pods.then_some(0) };
+    for row in rows {
+        sum.gpus += row.gpus.gpus;
+        sum.gpus_in_use = sum.gpus_in_use.and_then(|used| Some(used + row.gpus.gpus_in_use?));
+    }
+    sum
+}
+
+fn cost<'a>(rows: impl Iterator<Item = &'a NodeRow>) -> Cost {
+    let mut cost = Cost::default();
+    for row in rows {
+        match row.usd_per_hour {
+            Some(price) => cost.usd_per_hour += price,
+            None => cost.unknown_prices += 1,
+        }
+    }
+    cost
+}
+
+fn waiting(snapshot: &Snapshot) -> PodsWaiting {
+    let mut waiting = PodsWaiting::default();
+    for pod in snapshot.pods.unbound().filter(|pod| pod.role == PodRole::Workload) {
+        match pod.phase {
+            PodPhase::Unschedulable { .. } => waiting.unschedulable += 1,
+            PodPhase::Waiting => waiting.waiting += 1,
+            PodPhase::Gated => waiting.gated += 1,
+            PodPhase::Bound { .. } | PodPhase::Finished => {}
+        }
+    }
+    waiting
+}
+
+/// The pools, and those that are gone while nodes of theirs are there.
+fn pool_rows(pools: &[NodePool], nodes: &[NodeRow], sees_pods: bool) -> Vec<PoolRow> {
+    let mut rows: BTreeMap<String, PoolRow> =
+        pools.iter().map(|pool| (pool.name_any(), pool_row(pool))).collect();
+    for node in nodes {
+        rows.entry(node.pool.clone()).or_insert_with(|| PoolRow {
+            name: node.pool.clone(),
+            problem: Some("there is no such pool any more".to_owned()),
+            ..PoolRow::default()
+        });
+    }
+    let mut rows: Vec<PoolRow> = rows.into_values().collect();
+    for row in &mut rows {
+        let name = row.name.clone();
+        let theirs = || nodes.iter().filter(|node| node.pool == name);
+        row.nodes = counts(theirs());
+        row.gpus = gpus(theirs(), sees_pods);
+        row.cost = cost(theirs());
+    }
+    rows
+}
+
+fn pool_row(pool: &NodePool) -> PoolRow {
+    let conditions = pool.status.as_ref().map(|status| status.conditions.as_slice()).unwrap_or_default();
+    let of = |kind: &str| conditions.iter().find(|condition| condition.type_ == kind);
+    let ready = of(READY).filter(|condition| condition.status != "Unknown");
+    let ready = ready.map(|condition| condition.status == "True");
+    let problem = if pool.metadata.deletion_timestamp.is_some() {
+        Some("it is being deleted: nothing is bought from it".to_owned())
+    } else if ready.is_none() {
+        Some("no controller has said yet whether it can be used".to_owned())
+    } else if ready == Some(false) {
+        of(READY).map(sentence)
+    } else {
+        of(LIMIT_REACHED).filter(|condition| condition.status == "True").map(sentence)
+    };
+    PoolRow {
+        name: pool.name_any(),
+        weight: Some(pool.spec.weight),
+        limits: pool.spec.limits.iter().map(|(key, amount)| (key.clone(), amount.to_string())).collect(),
+        ready,
+        problem,
+        ..PoolRow::default()
+    }
+}
+
+fn sentence(condition: &Condition) -> String {
+    let message = condition.message.trim_end_matches('.');
+    if message.is_empty() { condition.reason.clone() } else { message.to_owned() }
+}
+
+fn event_rows(events: &[Event]) -> Vec<EventRow> {
+    let ours = events.iter().filter(|event| event.reporting_controller.as_deref() == Some(REPORTER));
+    let mut rows: Vec<EventRow> = ours.map(event_row).collect();
+    rows.sort_by(|a, b| (b.at, &a.about, &a.object, &a.reason).cmp(&(a.at, &b.about, &b.object, &b.reason)));
+    rows.truncate(EVENTS);
+    rows
+}
+
+fn event_row(event: &Event) -> EventRow {
+    let about = event.regarding.clone().unwrap_or_default();
+    let name = about.name.unwrap_or_default();
+    let time = event.event_time.as_ref().map(|time| time.0);
+    let created = event.metadata.creation_timestamp.as_ref().map(|time| time.0);
+    EventRow {
+        at: time.or(created).unwrap_or(Timestamp::UNIX_EPOCH),
+        severity: event.type_.clone().unwrap_or_default(),
+        about: about.kind.unwrap_or_default(),
+        object: match about.namespace.filter(|namespace| !namespace.is_empty()) {
+            Some(namespace) => format!("{namespace}/{name}"),
+            None => name,
+        },
+        reason: event.reason.clone().unwrap_or_default(),
+        message: event.note.clone().unwrap_or_default(),
+    }
+}
+
+/// Who leads. Of several Leases, by the one that was renewed last: each namespace may have one.
+fn leader(leases: &[Lease], now: Timestamp) -> Leader {
+    let specs = leases.iter().filter_map(|lease| lease.spec.as_ref());
+    let renewed = |time: &Option<k8s_openapi::apimachinery::pkg::apis::meta::v1::MicroTime>| {
+        time.as_ref().map(|time| time.0)
+    };
+    let Some(spec) = specs.max_by_key(|spec| renewed(&spec.renew_time)) else {
+        return Leader::default();
+    };
+    let holder = spec.holder_identity.clone().filter(|holder| !holder.is_empty());
+    let renewed_at = renewed(&spec.renew_time);
+    let lasts =
+        spec.lease_duration_seconds.map_or(LEASE, |seconds| SignedDuration::from_secs(seconds.into()));
+    let holds = renewed_at.is_some_and(|renewed| now.duration_since(renewed) <= lasts);
+    Leader { leads: holder.is_some() && holds, holder, renewed_at }
+}

@@ -1,0 +1,210 @@
+//! The view on a terminal: header, pools, nodes, events, the whole sentence of the chosen row, and the keys.
+
+use jiff::Timestamp;
+use ratatui::Frame;
+use ratatui::layout::{Constraint, Layout, Rect};
+use ratatui::style::{Color, Modifier, Style};
+use ratatui::text::Line;
+use ratatui::widgets::{Block, Borders, Paragraph, Wrap};
+
+use super::columns::{Column, cut, lay_out, plain, width};
+use super::keys::{Focus, State, nodes, pools};
+use super::stage::Stage;
+use super::view::{Kind, View};
+use super::{tables, words};
+
+/// With fewer lines there is only one part at a time.
+const TALL: u16 = 20;
+/// With fewer lines the chosen row's sentence has no place of its own.
+const TALLER: u16 = 26;
+const KEYS: &str = "q quit  tab next part  arrows move  s sort  p one pool  ? help";
+const HELP: [&str; 5] = [
+    "q, Esc, Ctrl-C  quit                     Tab, Shift-Tab  go to pools, nodes, events",
+    "arrows, j, k    choose a row             PgUp, PgDn, g, G  move faster",
+    "s               sort by cost, age, name  p  only nodes of the chosen pool, and back",
+    "GPUS            in use / there           $/H  as the claims say; ? is unknown",
+    "?               close this               poolwright top --once  the same as text",
+];
+
+/// Everything that the screen shows.
+#[derive(Clone, Copy, Debug)]
+pub struct Picture<'a> {
+    /// What was read last.
+    pub view: &'a View,
+    /// Now.
+    pub now: Timestamp,
+    /// Why it could not be read again since.
+    pub trouble: Option<&'a str>,
+}
+
+/// Rows of one part, ready to be drawn.
+struct Part {
+    focus: Focus,
+    title: String,
+    columns: &'static [Column],
+    rows: Vec<Vec<String>>,
+    styles: Vec<Style>,
+    /// What of it could not be read, or that there is nothing.
+    remarks: Vec<String>,
+}
+
+/// Draws it.
+pub fn draw(frame: &mut Frame<'_>, picture: Picture<'_>, state: &State) {
+    let area = frame.area();
+    let header = header(picture, area.width as usize);
+    let help: Vec<Line<'_>> =
+        if state.help { HELP.iter().map(|line| Line::raw(*line)).collect() } else { vec![Line::raw(KEYS)] };
+    let detail = if area.height >= TALLER { 3 } else { 0 };
+    let [top, middle, bottom, keys] = Layout::vertical([
+        Constraint::Length(header.len() as u16),
+        Constraint::Min(3),
+        Constraint::Length(detail),
+        Constraint::Length(help.len() as u16),
+    ])
+    .areas(area);
+    frame.render_widget(Paragraph::new(header), top);
+    let [pools, nodes, events] = parts(picture, state);
+    let chosen = match state.focus {
+        Focus::Pools => sentence(&pools, state),
+        Focus::Nodes => sentence(&nodes, state),
+        Focus::Events => sentence(&events, state),
+    };
+    if area.height < TALL {
+        let part = match state.focus {
+            Focus::Pools => pools,
+            Focus::Nodes => nodes,
+            Focus::Events => events,
+        };
+        show(frame, middle, &part, state);
+    } else {
+        // Borders, the header of the table, and at least one line.
+        let few =
+            |part: &Part, most: u16| ((part.rows.len() + part.remarks.len()).max(1) as u16 + 3).min(most);
+        let quarter = (middle.height / 4).max(5);
+        let [above, between, below] = Layout::vertical([
+            Constraint::Length(few(&pools, quarter)),
+            Constraint::Min(5),
+            Constraint::Length(few(&events, quarter + 1)),
+        ])
+        .areas(middle);
+        show(frame, above, &pools, state);
+        show(frame, between, &nodes, state);
+        show(frame, below, &events, state);
+    }
+    let chosen = Paragraph::new(plain(&chosen)).wrap(Wrap { trim: true });
+    frame.render_widget(chosen.style(Style::new().add_modifier(Modifier::ITALIC)), bottom);
+    frame.render_widget(Paragraph::new(help).style(Style::new().add_modifier(Modifier::DIM)), keys);
+}
+
+/// Two lines, or three where the cluster does not answer.
+fn header(picture: Picture<'_>, wide: usize) -> Vec<Line<'static>> {
+    let Picture { view, now, trouble } = picture;
+    let ago = words::age(view.read_at, now);
+    let bold = Style::new().add_modifier(Modifier::BOLD);
+    let warning = bold.fg(Color::Red);
+    let headlines = words::headlines(view, now);
+    let text = |names: &[&str]| {
+        let chosen = headlines.iter().filter(|(name, _)| names.contains(name));
+        let texts = chosen.map(|(name, text)| format!("{name}: {}", plain(text)));
+        texts.collect::<Vec<_>>().join("  ")
+    };
+    let nobody = view.leader.as_ref().is_some_and(|leader| !leader.leads);
+    let first = format!("{}  read {ago} ago  {}", plain(&view.cluster), text(&["Controller"]));
+    let mut lines = vec![
+        Line::styled(cut(&first, wide), if nobody { warning } else { bold }),
+        Line::raw(cut(&text(&["Nodes", "GPUs", "Cost", "Pods"]), wide)),
+    ];
+    if let Some(why) = trouble {
+        let why = format!("Shown is what was read {ago} ago ({:.0}): {}", view.read_at, plain(why));
+        lines.push(Line::styled(cut(&why, wide), warning));
+    }
+    lines
+}
+
+fn parts(picture: Picture<'_>, state: &State) -> [Part; 3] {
+    let Picture { view, now, .. } = picture;
+    let remarks = |kinds: &[Kind], nothing: &str, rows: usize| {
+        let why: Vec<String> = kinds.iter().filter_map(|kind| view.unreadable.get(kind).cloned()).collect();
+        if why.is_empty() && rows == 0 { vec![nothing.to_owned()] } else { why }
+    };
+    let shown = pools(view, state);
+    let pools = Part {
+        focus: Focus::Pools,
+        title: format!("Pools ({})", shown.len()),
+        columns: &tables::POOLS,
+        styles: shown.iter().map(|row| if row.problem.is_some() { warn() } else { Style::new() }).collect(),
+        remarks: remarks(&[Kind::NodePools], "There is no NodePool: nothing is bought.", shown.len()),
+        rows: shown.into_iter().map(tables::pool).collect(),
+    };
+    let shown = nodes(view, state);
+    let only = state.only.as_ref().map(|pool| format!(" of pool {pool}")).unwrap_or_default();
+    let nodes = Part {
+        focus: Focus::Nodes,
+        title: format!("Nodes{only} ({}), by {}", shown.len(), state.sort.as_str()),
+        columns: &tables::NODES,
+        styles: shown.iter().map(|row| stage_style(row.stage)).collect(),
+        remarks: remarks(&[Kind::NodeClaims, Kind::Nodes], "There is no node of Poolwright's.", shown.len()),
+        rows: shown.into_iter().map(|row| tables::node(row, now)).collect(),
+    };
+    let shown = &view.events;
+    let style = |severity: &str| if severity == "Warning" { warn() } else { Style::new() };
+    let events = Part {
+        focus: Focus::Events,
+        title: format!("What happened lately ({})", shown.len()),
+        columns: &tables::EVENTS,
+        styles: shown.iter().map(|row| style(&row.severity)).collect(),
+        remarks: remarks(&[Kind::Events], "Nothing was said lately.", shown.len()),
+        rows: shown.iter().map(|row| tables::event(row, now)).collect(),
+    };
+    [pools, nodes, events]
+}
+
+const fn warn() -> Style {
+    Style::new().fg(Color::Yellow)
+}
+
+const fn stage_style(stage: Stage) -> Style {
+    match stage {
+        Stage::Initialized => Style::new(),
+        Stage::Pending | Stage::Launched | Stage::Registered => Style::new().fg(Color::Cyan),
+        Stage::Disrupting | Stage::Draining | Stage::Terminating => warn(),
+    }
+}
+
+/// The sentence of the chosen row, which its column may have cut.
+fn sentence(part: &Part, state: &State) -> String {
+    let row = part.rows.get(state.chosen(part.focus, part.rows.len()));
+    let last = row.and_then(|row| Some((row.first()?, row.last()?)));
+    last.map(|(first, last)| format!("{first}: {last}")).unwrap_or_default()
+}
+
+fn show(frame: &mut Frame<'_>, area: Rect, part: &Part, state: &State) {
+    let focused = state.focus == part.focus;
+    let style = if focused { Style::new().add_modifier(Modifier::BOLD) } else { Style::new() };
+    let title = cut(&plain(&part.title), area.width.saturating_sub(4) as usize);
+    let block = Block::new().borders(Borders::TOP).title(format!(" {title} ")).border_style(style);
+    let inner = block.inner(area);
+    frame.render_widget(block, area);
+    let wide = inner.width as usize;
+    let mut lines: Vec<Line<'_>> =
+        part.remarks.iter().map(|remark| Line::raw(cut(&plain(remark), wide))).collect();
+    if !part.rows.is_empty() {
+        let grid = lay_out(part.columns, &part.rows, Some(wide));
+        lines.push(Line::styled(grid.header, Style::new().add_modifier(Modifier::DIM)));
+        let room = (inner.height as usize).saturating_sub(lines.len()).max(1);
+        let chosen = state.chosen(part.focus, grid.rows.len());
+        // The chosen row is always in sight.
+        let first = (chosen + 1).saturating_sub(room);
+        for (at, row) in grid.rows.into_iter().enumerate().skip(first).take(room) {
+            let style = part.styles.get(at).copied().unwrap_or_default();
+            if at == chosen && focused {
+                // To the edge, so that one sees a bar.
+                let space = " ".repeat(wide.saturating_sub(width(&row)));
+                lines.push(Line::styled(row + &space, style.add_modifier(Modifier::REVERSED)));
+            } else {
+                lines.push(Line::styled(row, style));
+            }
+        }
+    }
+    frame.render_widget(Paragraph::new(lines), inner);
+}

@@ -1,0 +1,137 @@
+//! How far a claim is, what is being done about it, and why.
+
+use poolwright_core::{Claim, ConditionStatus, ConditionType};
+use serde::Serialize;
+
+/// How far a claim is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub enum Stage {
+    /// Nothing is launched yet.
+    Pending,
+    /// There is an instance, and no node.
+    Launched,
+    /// Its node has joined and is not open to pods.
+    Registered,
+    /// Its node is open to pods.
+    Initialized,
+    /// Its node is closed to pods because it will be given back.
+    Disrupting,
+    /// Its claim is deleted: its pods go.
+    Draining,
+    /// Its instance is being given back.
+    Terminating,
+}
+
+impl Stage {
+    /// How far a claim is, as its conditions say.
+    pub fn of(claim: &Claim) -> Self {
+        let is = |kind| claim.since(kind).is_some();
+        if claim.deleting_since.is_some() {
+            return if is(ConditionType::InstanceTerminating) { Self::Terminating } else { Self::Draining };
+        }
+        if is(ConditionType::Disrupting) {
+            Self::Disrupting
+        } else if is(ConditionType::Initialized) {
+            Self::Initialized
+        } else if is(ConditionType::Registered) {
+            Self::Registered
+        } else if claim.launched.is_some() || is(ConditionType::Launched) {
+            Self::Launched
+        } else {
+            Self::Pending
+        }
+    }
+
+    /// As people and machines read it.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Pending => "Pending",
+            Self::Launched => "Launched",
+            Self::Registered => "Registered",
+            Self::Initialized => "Initialized",
+            Self::Disrupting => "Disrupting",
+            Self::Draining => "Draining",
+            Self::Terminating => "Terminating",
+        }
+    }
+
+    /// On its way to be opened.
+    pub const fn is_starting(self) -> bool {
+        matches!(self, Self::Pending | Self::Launched | Self::Registered)
+    }
+
+    /// On its way out.
+    pub const fn is_leaving(self) -> bool {
+        matches!(self, Self::Disrupting | Self::Draining | Self::Terminating)
+    }
+}
+
+/// What is being done about a claim with so many pods on its node, and why: the sentences of the conditions that matter now.
+pub fn doing(claim: &Claim, pods: Option<usize>) -> (String, Option<String>) {
+    match Stage::of(claim) {
+        Stage::Pending => {
+            let refused = said(claim, ConditionType::Launched, ConditionStatus::False);
+            (refused.unwrap_or_else(|| "an instance is being ordered".to_owned()), bought(claim))
+        }
+        Stage::Launched => {
+            ("its instance is launched; its node has not joined yet".to_owned(), bought(claim))
+        }
+        Stage::Registered => {
+            let missing = said(claim, ConditionType::Initialized, ConditionStatus::False);
+            let missing = missing.unwrap_or_else(|| "its node has joined and is not open yet".to_owned());
+            (missing, bought(claim))
+        }
+        Stage::Initialized => (at_work(claim, pods), None),
+        Stage::Disrupting => {
+            let closed = "its node is closed to pods: it will be given back";
+            let message = said(claim, ConditionType::Disrupting, ConditionStatus::True);
+            (message.unwrap_or_else(|| closed.to_owned()), None)
+        }
+        Stage::Draining => {
+            let held = said(claim, ConditionType::Drained, ConditionStatus::False);
+            (held.unwrap_or_else(|| "its node is emptied and given back".to_owned()), goes(claim))
+        }
+        Stage::Terminating => {
+            let message = said(claim, ConditionType::InstanceTerminating, ConditionStatus::True);
+            (message.unwrap_or_else(|| "its instance is being given back".to_owned()), goes(claim))
+        }
+    }
+}
+
+/// Of a node that is open: what is wrong with it, or what runs there.
+fn at_work(claim: &Claim, pods: Option<usize>) -> String {
+    if let Some(sick) = said(claim, ConditionType::Unhealthy, ConditionStatus::True) {
+        return sick;
+    }
+    if let Some(drifted) = said(claim, ConditionType::Drifted, ConditionStatus::True) {
+        return format!("it has drifted: {drifted}");
+    }
+    if let Some(empty) = said(claim, ConditionType::Empty, ConditionStatus::True) {
+        return empty;
+    }
+    match pods {
+        None => "it is open to pods".to_owned(),
+        Some(0) => "it is open to pods; none is there yet".to_owned(),
+        Some(1) => "it runs 1 pod".to_owned(),
+        Some(count) => format!("it runs {count} pods"),
+    }
+}
+
+fn bought(claim: &Claim) -> Option<String> {
+    let reason = claim.reason.trim_end_matches('.');
+    (!reason.is_empty()).then(|| format!("bought because {reason}"))
+}
+
+/// Why a claim goes, where it is recorded.
+fn goes(claim: &Claim) -> Option<String> {
+    let why = [ConditionType::Disrupting, ConditionType::Unhealthy];
+    let why = why.into_iter().find_map(|kind| said(claim, kind, ConditionStatus::True))?;
+    Some(format!("it goes because of this: {why}"))
+}
+
+/// The sentence of a condition with this status.
+fn said(claim: &Claim, kind: ConditionType, status: ConditionStatus) -> Option<String> {
+    let condition = claim.conditions.get(&kind).filter(|condition| condition.status == status)?;
+    let message = condition.message.trim_end_matches('.');
+    Some(if message.is_empty() { condition.reason.clone() } else { message.to_owned() })
+}

@@ -1,0 +1,118 @@
+//! The columns of each part, and what stands in them.
+
+use jiff::Timestamp;
+
+use super::columns::Column;
+use super::view::{EventRow, NodeRow, PoolRow};
+use super::words;
+
+const fn left(title: &'static str, rank: u8) -> Column {
+    Column { title, right: false, rank }
+}
+
+const fn right(title: &'static str, rank: u8) -> Column {
+    Column { title, right: true, rank }
+}
+
+/// Of pools.
+pub const POOLS: [Column; 9] = [
+    left("POOL", 0),
+    right("WEIGHT", 9),
+    right("READY", 0),
+    right("STARTING", 3),
+    right("LEAVING", 4),
+    right("GPUS", 1),
+    right("$/H", 2),
+    left("LIMITS", 5),
+    left("STATE", 0),
+];
+
+/// Of nodes.
+pub const NODES: [Column; 11] = [
+    left("NODE", 0),
+    left("POOL", 5),
+    left("INSTANCE TYPE", 4),
+    left("ZONE", 9),
+    left("CAPACITY", 8),
+    left("STAGE", 0),
+    right("AGE", 3),
+    right("GPUS", 1),
+    right("PODS", 6),
+    right("$/H", 2),
+    left("DOING", 0),
+];
+
+/// Of events.
+pub const EVENTS: [Column; 5] =
+    [right("AGO", 0), left("SEVERITY", 3), left("ABOUT", 1), left("REASON", 2), left("WHAT", 0)];
+
+/// A pool.
+pub fn pool(row: &PoolRow) -> Vec<String> {
+    vec![
+        row.name.clone(),
+        row.weight.map_or_else(|| "-".to_owned(), |weight| weight.to_string()),
+        row.nodes.nodes_ready.to_string(),
+        row.nodes.nodes_starting.to_string(),
+        row.nodes.nodes_leaving.to_string(),
+        words::gpus(row.gpus),
+        words::cost(row.cost),
+        limits(row),
+        state(row),
+    ]
+}
+
+fn limits(row: &PoolRow) -> String {
+    if row.limits.is_empty() {
+        return "none".to_owned();
+    }
+    let limit = |(key, amount): (&String, &String)| match key.as_str() {
+        "usdPerHour" => format!("{amount} $/h"),
+        "nodes" => format!("{amount} nodes"),
+        _ => format!("{amount} {key}"),
+    };
+    row.limits.iter().map(limit).collect::<Vec<_>>().join(", ")
+}
+
+fn state(row: &PoolRow) -> String {
+    match (&row.problem, row.ready) {
+        (None, _) => "ready".to_owned(),
+        (Some(problem), Some(true)) => problem.clone(),
+        (Some(problem), _) => format!("not ready: {problem}"),
+    }
+}
+
+/// A node.
+pub fn node(row: &NodeRow, now: Timestamp) -> Vec<String> {
+    vec![
+        row.name.clone(),
+        row.pool.clone(),
+        row.instance_type.clone(),
+        row.zone.clone(),
+        row.capacity_type.to_owned(),
+        row.stage.as_str().to_owned(),
+        words::age(row.created_at, now),
+        words::gpus(row.gpus),
+        row.pods.map_or_else(|| "?".to_owned(), |pods| pods.to_string()),
+        words::price(row.usd_per_hour),
+        sentence(row),
+    ]
+}
+
+/// What is being done about a node, and why.
+pub fn sentence(row: &NodeRow) -> String {
+    match &row.why {
+        Some(why) => format!("{}; {why}", row.doing),
+        None => row.doing.clone(),
+    }
+}
+
+/// An event.
+pub fn event(row: &EventRow, now: Timestamp) -> Vec<String> {
+    vec![
+        words::age(row.at, now),
+        row.severity.clone(),
+        format!("{} {}", row.about, row.object),
+        row.reason.clone(),
+        row.message.clone(),
+    ]
+}

@@ -1,0 +1,322 @@
+//! What is shown of which cluster, as data, as text and on a screen.
+
+use ratatui::Terminal;
+use ratatui::backend::TestBackend;
+use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
+use serde_json::{Value, json};
+
+use super::keys::{State, press};
+use super::model::{Reading, view};
+use super::screen::{Picture, draw};
+use super::testing::{busy, claim, lease, node, nothing, now, objects, pod, pool, reading, up};
+use super::text::text;
+use super::view::{Kind, NodeRow, View};
+
+fn row<'a>(view: &'a View, name: &str) -> &'a NodeRow {
+    view.nodes.iter().find(|row| row.name == name).unwrap_or_else(|| panic!("{name} is not shown"))
+}
+
+#[test]
+fn every_stage_of_a_claim_says_what_is_done_and_why() {
+    let view = busy();
+    let said = |name: &str| {
+        let row = row(&view, name);
+        (row.stage.as_str(), row.doing.as_str(), row.why.as_deref())
+    };
+    let bought = Some("bought because it is the cheapest for 1 pod");
+    let leaves = "its work costs 0.50 $/h less elsewhere";
+    assert_eq!(
+        said("gpu-a"),
+        ("Pending", "g5.xlarge is out of stock in us-east-1a; the next is tried", bought)
+    );
+    assert_eq!(said("gpu-b"), ("Launched", "its instance is launched; its node has not joined yet", bought));
+    assert_eq!(said("gpu-c"), ("Registered", "node gpu-c is not ready", bought));
+    assert_eq!(said("cpu-d"), ("Initialized", "condition GpuHealthy=False of node cpu-d", None));
+    assert_eq!(said("gpu-old"), ("Initialized", "it runs 1 pod", None));
+    assert_eq!(said("gpu-g"), ("Disrupting", leaves, None));
+    assert_eq!(
+        said("gpu-e"),
+        (
+            "Draining",
+            "node gpu-e still runs 1 pod (ml/e), which are asked to go",
+            Some("it goes because of this: its work costs 0.50 $/h less elsewhere")
+        )
+    );
+    assert_eq!(said("gpu-f"), ("Terminating", "no work is on it: its instance is being given back", None));
+}
+
+#[test]
+fn a_claim_of_which_nothing_is_recorded_yet_is_being_ordered() {
+    let reading = Reading { claims: Ok(objects(vec![claim("a", "gpu", &[])])), ..nothing() };
+    let view = view("prod", &reading);
+    assert_eq!(row(&view, "a").doing, "an instance is being ordered");
+    assert_eq!(row(&view, "a").usd_per_hour, Some("1.006".parse().unwrap()), "planned, not paid yet");
+    assert_eq!(view.pools[0].problem.as_deref(), Some("there is no such pool any more"));
+}
+
+#[test]
+fn what_lasts_on_an_open_node_is_said_before_what_runs_there() {
+    let drifted = up(&[("Drifted", "True", "its taints are not its pool's")]);
+    let empty = up(&[("Empty", "True", "no workload pod is on node b or planned for it")]);
+    let reading = Reading {
+        claims: Ok(objects(vec![
+            claim("a", "gpu", &drifted),
+            claim("b", "gpu", &empty),
+            claim("c", "gpu", &up(&[("Unhealthy", "False", "its node is well again")])),
+        ])),
+        ..nothing()
+    };
+    let view = view("prod", &reading);
+    assert_eq!(row(&view, "a").doing, "it has drifted: its taints are not its pool's");
+    assert_eq!(row(&view, "b").doing, "no workload pod is on node b or planned for it");
+    assert_eq!(row(&view, "c").doing, "it is open to pods; none is there yet");
+}
+
+#[test]
+fn sums_are_of_our_nodes_and_unknown_prices_are_counted_not_guessed() {
+    let view = busy();
+    let totals = &view.totals;
+    let counts = totals.nodes;
+    assert_eq!((counts.nodes, counts.nodes_ready, counts.nodes_starting, counts.nodes_leaving), (8, 2, 3, 3));
+    assert_eq!((totals.gpus.gpus, totals.gpus.gpus_in_use), (8, Some(2)));
+    assert_eq!(totals.cost.usd_per_hour, "7.042".parse().unwrap());
+    assert_eq!(totals.cost.unknown_prices, 1);
+    assert_eq!(totals.other_nodes, Some(1));
+    let waiting = view.pods_waiting.unwrap();
+    assert_eq!((waiting.unschedulable, waiting.waiting, waiting.gated), (2, 1, 1));
+    let gpu = view.pools.iter().find(|row| row.name == "gpu").unwrap();
+    assert_eq!((gpu.nodes.nodes, gpu.cost.unknown_prices), (7, 1));
+    let idle = view.pools.iter().find(|row| row.name == "idle").unwrap();
+    assert_eq!((idle.nodes.nodes, idle.gpus.gpus, idle.gpus.gpus_in_use), (0, 0, Some(0)));
+    assert_eq!(row(&view, "gpu-old").usd_per_hour, None);
+}
+
+#[test]
+fn a_pool_says_why_it_cannot_buy_and_what_holds_it_back() {
+    let reached = [("Ready", "True", ""), ("LimitReached", "True", "its limit of 2 nodes is reached")];
+    let reading = Reading {
+        pools: Ok(objects(vec![
+            pool("full", json!({"limits": {"nodes": 2, "nvidia.com/gpu": "16"}}), &reached),
+            pool("new", json!({}), &[]),
+        ])),
+        ..nothing()
+    };
+    let view = view("prod", &reading);
+    let said = |at: usize| (view.pools[at].ready, view.pools[at].problem.as_deref());
+    assert_eq!(said(0), (Some(true), Some("its limit of 2 nodes is reached")));
+    assert_eq!(said(1), (None, Some("no controller has said yet whether it can be used")));
+    let limits: Vec<(&str, &str)> =
+        view.pools[0].limits.iter().map(|(key, amount)| (key.as_str(), amount.as_str())).collect();
+    assert_eq!(limits, [("nodes", "2"), ("nvidia.com/gpu", "16")]);
+}
+
+#[test]
+fn whoever_renewed_its_lease_in_time_leads() {
+    let leads = |leases: Vec<Value>| {
+        let reading = Reading { leases: Ok(objects(leases)), ..nothing() };
+        let leader = view("prod", &reading).leader.unwrap();
+        (leader.holder, leader.leads)
+    };
+    let (late, fresh) = ("2026-03-01T11:59:44.000000Z", "2026-03-01T11:59:46.000000Z");
+    assert_eq!(leads(vec![]), (None, false));
+    assert_eq!(leads(vec![lease("a", late)]), (Some("a".to_owned()), false));
+    assert_eq!(leads(vec![lease("", fresh)]), (None, false), "it was released");
+    let two = vec![lease("b", fresh), lease("a", late)];
+    assert_eq!(leads(two), (Some("b".to_owned()), true), "another namespace has an old one");
+}
+
+#[test]
+fn what_may_not_be_read_is_said_in_its_place_and_the_rest_is_shown() {
+    let forbidden = |kind: &str| format!("{kind} may not be read: User \"op\" cannot list {kind}");
+    let reading = Reading {
+        events: Err(forbidden("events")),
+        pods: Err(forbidden("pods")),
+        leases: Err(forbidden("leases")),
+        ..reading()
+    };
+    let view = view("prod", &reading);
+    assert_eq!(view.unreadable.keys().copied().collect::<Vec<_>>(), [Kind::Pods, Kind::Events, Kind::Leases]);
+    assert_eq!((view.totals.gpus.gpus, view.totals.gpus.gpus_in_use, view.pods_waiting), (8, None, None));
+    let text = text(&view);
+    assert!(text.contains("Controller  leases may not be read: User"), "{text}");
+    assert!(text.contains("GPUs        ? of 8 in use"), "{text}");
+    assert!(text.contains("\nevents may not be read: User \"op\" cannot list events\n"), "{text}");
+    assert!(text.contains("node gpu-c is not ready"), "{text}");
+}
+
+#[test]
+fn an_object_that_makes_no_sense_is_left_out_and_named() {
+    let mut orphan = claim("orphan", "gpu", &[]);
+    orphan["metadata"]["labels"] = json!({});
+    let reading = Reading { claims: Ok(objects(vec![orphan])), ..nothing() };
+    let view = view("prod", &reading);
+    assert!(view.nodes.is_empty());
+    assert!(view.notes[0].starts_with("left out: NodeClaim orphan"), "{:?}", view.notes);
+    assert!(text(&view).contains("left out: NodeClaim orphan"));
+}
+
+#[test]
+fn the_text_has_everything_in_a_fixed_order_and_no_escape_codes() {
+    let text = text(&busy());
+    let expected = "\
+Cluster     prod, read at 2026-03-01T12:00:00Z
+Controller  poolwright-0 leads, renewed 3s ago
+Nodes       8: 2 ready, 3 starting, 3 leaving; 1 more is not Poolwright's
+GPUs        2 of 8 in use
+Cost        7.0420 $/h (+ 1 unknown)
+Pods        2 unschedulable, 1 waiting, 1 gated
+
+POOL  WEIGHT  READY  STARTING  LEAVING  GPUS                   $/H  LIMITS              STATE
+cpu        0      1         0        0   0/1                1.0060  none                not ready: node class `cpu` does not exist
+gpu       10      1         3        3   2/7  6.0360 (+ 1 unknown)  10 nodes, 40 $/h    ready
+idle       0      0         0        0   0/0                0.0000  none                ready
+
+";
+    let expected = expected.replace("LIMITS            ", "LIMITS").replace("none              ", "none");
+    let squeeze = |text: &str| {
+        let lines = text.lines().map(|line| line.split("  ").filter(|cell| !cell.is_empty()).map(str::trim));
+        lines.map(|cells| cells.collect::<Vec<_>>().join(" | ")).collect::<Vec<_>>().join("\n")
+    };
+    assert_eq!(squeeze(&text[..text.find("NODE ").unwrap()]), squeeze(&expected), "{text}");
+    assert!(!text.contains('\u{1b}'));
+}
+
+#[test]
+fn an_empty_cluster_says_so() {
+    let expected = "\
+Cluster     prod, read at 2026-03-01T12:00:00Z
+Controller  nobody leads: no controller runs
+Nodes       none
+GPUs        0 of 0 in use
+Cost        0.0000 $/h
+Pods        0 unschedulable, 0 waiting, 0 gated
+
+There is no NodePool: nothing is bought.
+
+There is no node of Poolwright's.
+
+Nothing was said lately.
+";
+    assert_eq!(text(&view("prod", &nothing())), expected);
+}
+
+#[test]
+fn the_json_document_names_everything_and_unknown_prices_are_null() {
+    let document = serde_json::to_value(busy()).unwrap();
+    assert_eq!(document["apiVersion"], "poolwright.dev/v1alpha1");
+    assert_eq!(document["kind"], "Top");
+    assert_eq!(document["readAt"], "2026-03-01T12:00:00Z");
+    assert_eq!(document["leader"]["holder"], "poolwright-0");
+    assert_eq!(
+        document["totals"],
+        json!({"nodes": 8, "nodesReady": 2, "nodesStarting": 3, "nodesLeaving": 3, "otherNodes": 1, "gpus": 8,
+            "gpusInUse": 2, "usdPerHour": 7.042, "unknownPrices": 1})
+    );
+    assert_eq!(document["podsWaiting"], json!({"unschedulable": 2, "waiting": 1, "gated": 1}));
+    let old = document["nodes"].as_array().unwrap().iter().find(|row| row["name"] == "gpu-old").unwrap();
+    assert_eq!(old["usdPerHour"], Value::Null);
+    assert_eq!((old["stage"].as_str(), old["gpusInUse"].as_u64()), (Some("Initialized"), Some(1)));
+    assert_eq!(document["events"][0]["object"], "ml/large");
+    assert_eq!(document["unreadable"], json!({}));
+}
+
+/// The screen of this size, line by line.
+fn screen(view: &View, state: &State, trouble: Option<&str>, (wide, high): (u16, u16)) -> Vec<String> {
+    let mut terminal = Terminal::new(TestBackend::new(wide, high)).unwrap();
+    let picture = Picture { view, now: now(), trouble };
+    terminal.draw(|frame| draw(frame, picture, state)).unwrap();
+    let buffer = terminal.backend().buffer().clone();
+    let line = |y: u16| (0..wide).map(|x| buffer[(x, y)].symbol().to_owned()).collect::<String>();
+    (0..high).map(|y| line(y).trim_end().to_owned()).collect()
+}
+
+fn pressed(view: &View, keys: &[KeyCode]) -> State {
+    let press_one =
+        |state, key: &KeyCode| press(state, KeyEvent::new(*key, KeyModifiers::NONE), view).unwrap();
+    keys.iter().fold(State::default(), press_one)
+}
+
+#[test]
+fn a_screen_of_a_hundred_by_thirty_has_all_parts() {
+    let view = busy();
+    let lines = screen(&view, &State::default(), None, (100, 30));
+    let all = lines.join("\n");
+    assert!(lines[0].starts_with("prod  read 0s ago  Controller: poolwright-0 leads"), "{all}");
+    assert!(lines[1].contains("Pods: 2 unschedulable"), "{all}");
+    for part in ["Pools (3)", "Nodes (8), by cost", "What happened lately (2)", "q quit"] {
+        assert!(all.contains(part), "{part}:\n{all}");
+    }
+    for name in ["gpu-a", "cpu-d", "gpu-old", "ml/large"] {
+        assert!(all.contains(name), "{name}:\n{all}");
+    }
+    assert!(all.contains("gpu-old: it runs 1 pod"), "the chosen row is told in full:\n{all}");
+    assert!(all.contains('…'), "what is too long says so:\n{all}");
+}
+
+#[test]
+fn a_tiny_screen_shows_the_part_in_focus() {
+    let view = busy();
+    let nodes = screen(&view, &State::default(), None, (40, 8)).join("\n");
+    assert!(nodes.contains("Nodes (8)") && !nodes.contains("Pools"), "{nodes}");
+    let events = screen(&view, &pressed(&view, &[KeyCode::Tab]), None, (40, 8)).join("\n");
+    assert!(events.contains("What happened"), "{events}");
+    for size in [(1, 1), (3, 2), (10, 4), (40, 3), (300, 5), (5, 60)] {
+        for help in [KeyCode::Null, KeyCode::Char('?')] {
+            screen(&view, &pressed(&view, &[help]), Some("no route"), size);
+        }
+    }
+}
+
+#[test]
+fn the_chosen_row_is_always_in_sight() {
+    let claims = (0..200).map(|at| claim(&format!("gpu-{at:03}"), "gpu", &up(&[]))).collect();
+    let view = view("prod", &Reading { claims: Ok(objects(claims)), ..nothing() });
+    let last = screen(&view, &pressed(&view, &[KeyCode::Char('G')]), None, (100, 30)).join("\n");
+    assert!(last.contains("gpu-199") && !last.contains("gpu-000"), "{last}");
+}
+
+#[test]
+fn long_names_are_cut_and_wide_letters_stay_whole() {
+    let long = "a".repeat(63);
+    let message = format!("計算機の電源が{}", "入らない".repeat(40));
+    let refused: [(&str, &str, &str); 1] = [("Launched", "False", &message)];
+    let reading = Reading { claims: Ok(objects(vec![claim(&long, "gpu", &refused)])), ..nothing() };
+    for size in [(100, 30), (60, 20), (40, 8)] {
+        let lines = screen(&view("prod", &reading), &State::default(), None, size).join("\n");
+        assert!(lines.contains('…'), "{lines}");
+    }
+}
+
+#[test]
+fn a_cluster_that_does_not_answer_any_more_is_shown_as_it_was_and_since_when() {
+    let view = busy();
+    let lines = screen(&view, &State::default(), Some("connection refused\u{1b}[2J"), (120, 30));
+    assert!(
+        lines[2].starts_with("Shown is what was read 0s ago (2026-03-01T12:00:00Z): connection refused [2J")
+    );
+    assert!(lines.join("\n").contains("gpu-old"));
+}
+
+#[test]
+fn help_explains_the_keys() {
+    let view = busy();
+    let lines = screen(&view, &pressed(&view, &[KeyCode::Char('?')]), None, (100, 30)).join("\n");
+    assert!(lines.contains("sort by cost, age, name"), "{lines}");
+}
+
+#[test]
+fn pods_that_share_a_node_share_its_gpus() {
+    let mut wide = claim("a", "gpu", &up(&[]));
+    wide["spec"]["offerings"][0]["allocatable"]["nvidia.com/gpu"] = json!("4");
+    let mut there = node("a");
+    there["status"]["allocatable"]["nvidia.com/gpu"] = json!("4");
+    let reading = Reading {
+        claims: Ok(objects(vec![wide])),
+        nodes: Ok(objects(vec![there])),
+        pods: Ok(objects(vec![pod("x", Some("a")), pod("y", Some("a")), pod("z", Some("elsewhere"))])),
+        ..nothing()
+    };
+    let view = view("prod", &reading);
+    assert_eq!((row(&view, "a").gpus.gpus, row(&view, "a").gpus.gpus_in_use), (4, Some(2)));
+    assert_eq!(row(&view, "a").pods, Some(2));
+}

@@ -1,0 +1,63 @@
+//! The view as plain text: for scripts, tickets and terminals without a cursor.
+
+use super::columns::{self, Column, lay_out, plain};
+use super::view::{Kind, View};
+use super::{tables, words};
+
+/// Events that are printed; JSON has more.
+const EVENTS_SHOWN: usize = 20;
+
+/// The view as plain text. The same view is the same text.
+pub fn text(view: &View) -> String {
+    let now = view.read_at;
+    let mut lines: Vec<String> = Vec::new();
+    let mut headlines = vec![("Cluster", format!("{}, read at {now:.0}", view.cluster))];
+    headlines.extend(words::headlines(view, now));
+    let wide = headlines.iter().map(|(name, _)| columns::width(name)).max().unwrap_or(0);
+    for (name, text) in headlines {
+        lines.push(format!("{name:wide$}  {}", plain(&text)));
+    }
+    let pools: Vec<_> = view.pools.iter().map(tables::pool).collect();
+    part(
+        &mut lines,
+        view,
+        &[Kind::NodePools],
+        "There is no NodePool: nothing is bought.",
+        &tables::POOLS,
+        &pools,
+    );
+    let nodes: Vec<_> = view.nodes.iter().map(|row| tables::node(row, now)).collect();
+    let kinds = [Kind::NodeClaims, Kind::Nodes];
+    part(&mut lines, view, &kinds, "There is no node of Poolwright's.", &tables::NODES, &nodes);
+    let events = view.events.iter().take(EVENTS_SHOWN);
+    let events: Vec<_> = events.map(|row| tables::event(row, now)).collect();
+    part(&mut lines, view, &[Kind::Events], "Nothing was said lately.", &tables::EVENTS, &events);
+    if !view.notes.is_empty() {
+        lines.push(String::new());
+        lines.extend(view.notes.iter().map(|note| plain(note)));
+    }
+    lines.join("\n") + "\n"
+}
+
+/// One table, and what of it could not be read.
+fn part(
+    lines: &mut Vec<String>,
+    view: &View,
+    kinds: &[Kind],
+    nothing: &str,
+    columns: &[Column],
+    rows: &[Vec<String>],
+) {
+    lines.push(String::new());
+    let unreadable = kinds.iter().filter_map(|kind| view.unreadable.get(kind));
+    let unreadable: Vec<String> = unreadable.map(|why| plain(why)).collect();
+    if rows.is_empty() && unreadable.is_empty() {
+        lines.push(nothing.to_owned());
+    }
+    lines.extend(unreadable);
+    if !rows.is_empty() {
+        let grid = lay_out(columns, rows, None);
+        lines.push(grid.header);
+        lines.extend(grid.rows);
+    }
+}

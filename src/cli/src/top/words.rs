@@ -1,0 +1,135 @@
+//! Ages, sums and headlines as people read them.
+
+use jiff::{SignedDuration, Timestamp};
+use poolwright_catalog::UsdPerHour;
+
+use super::view::{Cost, Gpus, Kind, Leader, NodeCounts, View};
+use crate::print::money;
+
+/// Four decimals are what prices have.
+const DECIMALS: usize = 4;
+
+/// How long ago, in at most two units: `45s`, `3m20s`, `2h05m`, `4d`.
+pub fn age(since: Timestamp, now: Timestamp) -> String {
+    let seconds = now.duration_since(since).max(SignedDuration::ZERO).as_secs();
+    let (minutes, hours, days) = (seconds / 60, seconds / 3600, seconds / 86_400);
+    if days >= 2 {
+        format!("{days}d")
+    } else if hours > 0 {
+        format!("{hours}h{:02}m", minutes % 60)
+    } else if minutes >= 10 {
+        format!("{minutes}m")
+    } else if minutes > 0 {
+        format!("{minutes}m{:02}s", seconds % 60)
+    } else {
+        format!("{seconds}s")
+    }
+}
+
+/// A price, or `?`.
+pub fn price(price: Option<UsdPerHour>) -> String {
+    price.map_or_else(|| "?".to_owned(), |price| money(price, DECIMALS))
+}
+
+/// A sum, and how many prices are missing in it.
+pub fn cost(cost: Cost) -> String {
+    let known = money(cost.usd_per_hour, DECIMALS);
+    match cost.unknown_prices {
+        0 => known,
+        unknown => format!("{known} (+ {unknown} unknown)"),
+    }
+}
+
+/// `3/8`.
+pub fn gpus(gpus: Gpus) -> String {
+    let used = gpus.gpus_in_use.map_or_else(|| "?".to_owned(), |used| used.to_string());
+    format!("{used}/{}", gpus.gpus)
+}
+
+/// `5: 3 ready, 1 starting, 1 leaving`.
+pub fn nodes(nodes: NodeCounts) -> String {
+    let NodeCounts { nodes, nodes_ready, nodes_starting, nodes_leaving } = nodes;
+    if nodes == 0 {
+        return "none".to_owned();
+    }
+    let parts = [(nodes_ready, "ready"), (nodes_starting, "starting"), (nodes_leaving, "leaving")];
+    let parts = parts.iter().filter(|(count, _)| *count > 0).map(|(count, word)| format!("{count} {word}"));
+    format!("{nodes}: {}", parts.collect::<Vec<_>>().join(", "))
+}
+
+/// Who decides.
+pub fn leader(leader: &Leader, now: Timestamp) -> String {
+    let Some(holder) = &leader.holder else {
+        return "nobody leads: no controller runs".to_owned();
+    };
+    let ago = leader.renewed_at.map_or_else(|| "never".to_owned(), |at| format!("{} ago", age(at, now)));
+    if leader.leads {
+        format!("{holder} leads, renewed {ago}")
+    } else {
+        format!("nobody leads: {holder} renewed the Lease last, {ago}")
+    }
+}
+
+/// What stands above the tables, as names and texts.
+pub fn headlines(view: &View, now: Timestamp) -> Vec<(&'static str, String)> {
+    let unreadable = |kind: Kind| view.unreadable.get(&kind).cloned().unwrap_or_default();
+    let leads = view.leader.as_ref();
+    let leads = leads.map_or_else(|| unreadable(Kind::Leases), |one| leader(one, now));
+    let others = match view.totals.other_nodes {
+        None | Some(0) => String::new(),
+        Some(1) => "; 1 more is not Poolwright's".to_owned(),
+        Some(others) => format!("; {others} more are not Poolwright's"),
+    };
+    let totals = &view.totals;
+    let used = totals.gpus.gpus_in_use.map_or_else(|| "?".to_owned(), |used| used.to_string());
+    let pods = view.pods_waiting.map_or_else(
+        || unreadable(Kind::Pods),
+        |pods| {
+            format!("{} unschedulable, {} waiting, {} gated", pods.unschedulable, pods.waiting, pods.gated)
+        },
+    );
+    let (nodes, gpus, cost) = if view.unreadable.contains_key(&Kind::NodeClaims) {
+        let why = unreadable(Kind::NodeClaims);
+        (why, "?".to_owned(), "?".to_owned())
+    } else {
+        (
+            format!("{}{others}", nodes(totals.nodes)),
+            format!("{used} of {} in use", totals.gpus.gpus),
+            format!("{} $/h", cost(totals.cost)),
+        )
+    };
+    vec![("Controller", leads), ("Nodes", nodes), ("GPUs", gpus), ("Cost", cost), ("Pods", pods)]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_age_has_two_units_at_most() {
+        let start: Timestamp = "2026-01-01T00:00:00Z".parse().unwrap();
+        let after = |seconds| age(start, start + SignedDuration::from_secs(seconds));
+        let ages = [0, 59, 61, 600, 3_600, 90_000, 172_800].map(after);
+        assert_eq!(ages, ["0s", "59s", "1m01s", "10m", "1h00m", "25h00m", "2d"]);
+        assert_eq!(after(-5), "0s", "clocks differ");
+    }
+
+    #[test]
+    fn an_unknown_price_is_counted_and_never_guessed() {
+        let known = "3.018".parse().unwrap();
+        assert_eq!(cost(Cost { usd_per_hour: known, unknown_prices: 0 }), "3.0180");
+        assert_eq!(cost(Cost { usd_per_hour: known, unknown_prices: 2 }), "3.0180 (+ 2 unknown)");
+        assert_eq!(price(None), "?");
+    }
+
+    #[test]
+    fn it_is_said_who_leads_and_since_when_nobody_does() {
+        let now: Timestamp = "2026-01-01T00:00:10Z".parse().unwrap();
+        let renewed_at = Some("2026-01-01T00:00:07Z".parse().unwrap());
+        let one = Leader { holder: Some("a".into()), renewed_at, leads: true };
+        assert_eq!(leader(&one, now), "a leads, renewed 3s ago");
+        let late = Leader { leads: false, ..one };
+        assert_eq!(leader(&late, now), "nobody leads: a renewed the Lease last, 3s ago");
+        assert_eq!(leader(&Leader::default(), now), "nobody leads: no controller runs");
+    }
+}
