@@ -51,7 +51,7 @@ struct Part {
 /// Draws it.
 pub fn draw(frame: &mut Frame<'_>, picture: Picture<'_>, state: &State) {
     let area = frame.area();
-    let header = header(picture, area.width as usize);
+    let header = header(picture, area);
     let help: Vec<Line<'_>> =
         if state.help { HELP.iter().map(|line| Line::raw(*line)).collect() } else { vec![Line::raw(KEYS)] };
     let detail = if area.height >= TALLER { 3 } else { 0 };
@@ -77,9 +77,9 @@ pub fn draw(frame: &mut Frame<'_>, picture: Picture<'_>, state: &State) {
         };
         show(frame, middle, &part, state);
     } else {
-        // Borders, the header of the table, and at least one line.
+        // Its border, the header of the table, and at least one line.
         let few =
-            |part: &Part, most: u16| ((part.rows.len() + part.remarks.len()).max(1) as u16 + 3).min(most);
+            |part: &Part, most: u16| ((part.rows.len() + part.remarks.len()).max(1) as u16 + 2).min(most);
         let quarter = (middle.height / 4).max(5);
         let [above, between, below] = Layout::vertical([
             Constraint::Length(few(&pools, quarter)),
@@ -96,27 +96,40 @@ pub fn draw(frame: &mut Frame<'_>, picture: Picture<'_>, state: &State) {
     frame.render_widget(Paragraph::new(help).style(Style::new().add_modifier(Modifier::DIM)), keys);
 }
 
-/// Two lines, or three where the cluster does not answer.
-fn header(picture: Picture<'_>, wide: usize) -> Vec<Line<'static>> {
+/// Who leads and how old the reading is, then the sums: on a low screen as many as one line holds. Then, where the cluster does
+/// not answer, since when and why.
+fn header(picture: Picture<'_>, area: Rect) -> Vec<Line<'static>> {
     let Picture { view, now, trouble } = picture;
+    let wide = area.width as usize;
     let ago = words::age(view.read_at, now);
     let bold = Style::new().add_modifier(Modifier::BOLD);
     let warning = bold.fg(Color::Red);
     let headlines = words::headlines(view, now);
-    let text = |names: &[&str]| {
-        let chosen = headlines.iter().filter(|(name, _)| names.contains(name));
-        let texts = chosen.map(|(name, text)| format!("{name}: {}", plain(text)));
-        texts.collect::<Vec<_>>().join("  ")
-    };
+    let mut texts = headlines.iter().map(|(name, text)| format!("{name}: {}", plain(text)));
+    let leader = texts.next().unwrap_or_default();
     let nobody = view.leader.as_ref().is_some_and(|leader| !leader.leads);
-    let first = format!("{}  read {ago} ago  {}", plain(&view.cluster), text(&["Controller"]));
-    let mut lines = vec![
-        Line::styled(cut(&first, wide), if nobody { warning } else { bold }),
-        Line::raw(cut(&text(&["Nodes", "GPUs", "Cost", "Pods"]), wide)),
-    ];
+    let first = format!("{}  read {ago} ago  {leader}", plain(&view.cluster));
+    let mut lines = vec![Line::styled(cut(&first, wide), if nobody { warning } else { bold })];
+    let mut sums = packed(texts, wide);
+    if area.height < TALL {
+        sums.truncate(1);
+    }
+    lines.extend(sums.into_iter().map(|sum| Line::raw(cut(&sum, wide))));
     if let Some(why) = trouble {
         let why = format!("Shown is what was read {ago} ago ({:.0}): {}", view.read_at, plain(why));
         lines.push(Line::styled(cut(&why, wide), warning));
+    }
+    lines
+}
+
+/// Texts side by side, on as few lines as hold them in their order.
+fn packed(texts: impl Iterator<Item = String>, wide: usize) -> Vec<String> {
+    let mut lines: Vec<String> = Vec::new();
+    for text in texts {
+        match lines.last_mut() {
+            Some(line) if width(line) + 2 + width(&text) <= wide => *line = format!("{line}  {text}"),
+            _ => lines.push(text),
+        }
     }
     lines
 }

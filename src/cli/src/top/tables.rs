@@ -55,7 +55,7 @@ pub fn pool(row: &PoolRow) -> Vec<String> {
         row.nodes.nodes_starting.to_string(),
         row.nodes.nodes_leaving.to_string(),
         words::gpus(row.gpus),
-        words::cost(row.cost),
+        words::cost(row.cost, ""),
         limits(row),
         state(row),
     ]

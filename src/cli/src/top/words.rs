@@ -31,12 +31,12 @@ pub fn price(price: Option<UsdPerHour>) -> String {
     price.map_or_else(|| "?".to_owned(), |price| money(price, DECIMALS))
 }
 
-/// A sum, and how many prices are missing in it.
-pub fn cost(cost: Cost) -> String {
+/// A sum with this unit, and how many prices are missing in it.
+pub fn cost(cost: Cost, unit: &str) -> String {
     let known = money(cost.usd_per_hour, DECIMALS);
     match cost.unknown_prices {
-        0 => known,
-        unknown => format!("{known} (+ {unknown} unknown)"),
+        0 => format!("{known}{unit}"),
+        unknown => format!("{known}{unit} (+ {unknown} unknown)"),
     }
 }
 
@@ -46,7 +46,7 @@ pub fn gpus(gpus: Gpus) -> String {
     format!("{used}/{}", gpus.gpus)
 }
 
-/// `5: 3 ready, 1 starting, 1 leaving`.
+/// `5 (3 ready, 1 starting, 1 leaving)`.
 pub fn nodes(nodes: NodeCounts) -> String {
     let NodeCounts { nodes, nodes_ready, nodes_starting, nodes_leaving } = nodes;
     if nodes == 0 {
@@ -54,7 +54,7 @@ pub fn nodes(nodes: NodeCounts) -> String {
     }
     let parts = [(nodes_ready, "ready"), (nodes_starting, "starting"), (nodes_leaving, "leaving")];
     let parts = parts.iter().filter(|(count, _)| *count > 0).map(|(count, word)| format!("{count} {word}"));
-    format!("{nodes}: {}", parts.collect::<Vec<_>>().join(", "))
+    format!("{nodes} ({})", parts.collect::<Vec<_>>().join(", "))
 }
 
 /// Who decides.
@@ -95,7 +95,7 @@ pub fn headlines(view: &View, now: Timestamp) -> Vec<(&'static str, String)> {
         (
             format!("{}{others}", nodes(totals.nodes)),
             format!("{used} of {} in use", totals.gpus.gpus),
-            format!("{} $/h", cost(totals.cost)),
+            cost(totals.cost, " $/h"),
         )
     };
     vec![("Controller", leads), ("Nodes", nodes), ("GPUs", gpus), ("Cost", cost), ("Pods", pods)]
@@ -117,8 +117,8 @@ mod tests {
     #[test]
     fn an_unknown_price_is_counted_and_never_guessed() {
         let known = "3.018".parse().unwrap();
-        assert_eq!(cost(Cost { usd_per_hour: known, unknown_prices: 0 }), "3.0180");
-        assert_eq!(cost(Cost { usd_per_hour: known, unknown_prices: 2 }), "3.0180 (+ 2 unknown)");
+        assert_eq!(cost(Cost { usd_per_hour: known, unknown_prices: 0 }, " $/h"), "3.0180 $/h");
+        assert_eq!(cost(Cost { usd_per_hour: known, unknown_prices: 2 }, ""), "3.0180 (+ 2 unknown)");
         assert_eq!(price(None), "?");
     }
 
