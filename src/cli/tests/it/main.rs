@@ -5,3 +5,4 @@ mod plans;
 mod process;
 mod replays;
 mod support;
+mod top;
