@@ -150,7 +150,7 @@ fn node_row(snapshot: &Snapshot, claim: &Claim, object: &NodeClaim, sees_pods: b
     let opened = node.filter(|_| claim.since(ConditionType::Initialized).is_some());
     let allocatable = opened.map_or(&ranked.allocatable, |node| &node.allocatable);
     let pods = sees_pods.then_some(work);
-    let (doing, why) = doing(claim, pods);
+    let (doing, why) = doing(claim, node, pods);
     NodeRow {
         name: claim.name.0.clone(),
         node: name,

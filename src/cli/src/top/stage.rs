@@ -1,6 +1,6 @@
 //! How far a claim is, what is being done about it, and why.
 
-use poolwright_core::{Claim, ConditionStatus, ConditionType};
+use poolwright_core::{Claim, ConditionStatus, ConditionType, Node};
 use serde::Serialize;
 
 /// How far a claim is.
@@ -66,8 +66,9 @@ impl Stage {
     }
 }
 
-/// What is being done about a claim with so many pods on its node, and why: the sentences of the conditions that matter now.
-pub fn doing(claim: &Claim, pods: Option<usize>) -> (String, Option<String>) {
+/// What is being done about a claim with this node and so many pods on it, and why: the sentences of the conditions that matter
+/// now.
+pub fn doing(claim: &Claim, node: Option<&Node>, pods: Option<usize>) -> (String, Option<String>) {
     match Stage::of(claim) {
         Stage::Pending => {
             let refused = said(claim, ConditionType::Launched, ConditionStatus::False);
@@ -81,7 +82,7 @@ pub fn doing(claim: &Claim, pods: Option<usize>) -> (String, Option<String>) {
             let missing = missing.unwrap_or_else(|| "its node has joined and is not open yet".to_owned());
             (missing, bought(claim))
         }
-        Stage::Initialized => (at_work(claim, pods), None),
+        Stage::Initialized => (at_work(claim, node, pods), None),
         Stage::Disrupting => {
             let closed = "its node is closed to pods: it will be given back";
             let message = said(claim, ConditionType::Disrupting, ConditionStatus::True);
@@ -99,9 +100,16 @@ pub fn doing(claim: &Claim, pods: Option<usize>) -> (String, Option<String>) {
 }
 
 /// Of a node that is open: what is wrong with it, or what runs there.
-fn at_work(claim: &Claim, pods: Option<usize>) -> String {
+fn at_work(claim: &Claim, node: Option<&Node>, pods: Option<usize>) -> String {
     if let Some(sick) = said(claim, ConditionType::Unhealthy, ConditionStatus::True) {
         return sick;
+    }
+    // Without a rule of its pool nobody else says so.
+    if let Some(node) = node.filter(|node| !node.ready) {
+        return format!("node {} is not ready", node.name);
+    }
+    if let Some(node) = node.filter(|node| node.cordoned && !node.gated) {
+        return format!("node {} is cordoned, and not by Poolwright", node.name);
     }
     if let Some(drifted) = said(claim, ConditionType::Drifted, ConditionStatus::True) {
         return format!("it has drifted: {drifted}");

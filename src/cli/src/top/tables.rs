@@ -106,13 +106,13 @@ pub fn sentence(row: &NodeRow) -> String {
     }
 }
 
-/// An event.
+/// An event; of a long story the first line.
 pub fn event(row: &EventRow, now: Timestamp) -> Vec<String> {
     vec![
         words::age(row.at, now),
         row.severity.clone(),
         format!("{} {}", row.about, row.object),
         row.reason.clone(),
-        row.message.clone(),
+        row.message.lines().next().unwrap_or_default().to_owned(),
     ]
 }

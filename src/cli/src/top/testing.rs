@@ -180,7 +180,12 @@ pub fn reading() -> Reading {
         ])),
         events: Ok(objects(vec![
             event("2026-03-01T11:59:10.000000Z", "NodeClaim", "gpu-b", "g5.xlarge runs as kwok://gpu-b"),
-            event("2026-03-01T11:59:55.000000Z", "Pod", "large", "no offering fits"),
+            event(
+                "2026-03-01T11:59:55.000000Z",
+                "Pod",
+                "large",
+                "no offering fits\nPod ml/large asks for 1 GPU.",
+            ),
         ])),
         leases: Ok(objects(vec![lease("poolwright-0", "2026-03-01T11:59:57.000000Z")])),
         ..nothing()

@@ -73,6 +73,21 @@ fn what_lasts_on_an_open_node_is_said_before_what_runs_there() {
 }
 
 #[test]
+fn a_node_that_is_not_ready_or_cordoned_by_somebody_is_said_to_be_so() {
+    let (mut down, mut closed) = (node("a"), node("b"));
+    down["status"]["conditions"][0]["status"] = json!("Unknown");
+    closed["spec"]["unschedulable"] = json!(true);
+    let reading = Reading {
+        claims: Ok(objects(vec![claim("a", "gpu", &up(&[])), claim("b", "gpu", &up(&[]))])),
+        nodes: Ok(objects(vec![down, closed])),
+        ..nothing()
+    };
+    let view = view("prod", &reading);
+    assert_eq!(row(&view, "a").doing, "node a is not ready");
+    assert_eq!(row(&view, "b").doing, "node b is cordoned, and not by Poolwright");
+}
+
+#[test]
 fn sums_are_of_our_nodes_and_unknown_prices_are_counted_not_guessed() {
     let view = busy();
     let totals = &view.totals;
@@ -158,6 +173,8 @@ fn an_object_that_makes_no_sense_is_left_out_and_named() {
 #[test]
 fn the_text_has_everything_in_a_fixed_order_and_no_escape_codes() {
     assert_eq!(text(&busy()), include_str!("busy.txt"));
+    let documented = include_str!("../../../../docs/cli.md");
+    assert!(documented.contains(include_str!("busy.txt")), "docs/cli.md shows another text");
 }
 
 #[test]
@@ -196,6 +213,8 @@ fn the_json_document_names_everything_and_unknown_prices_are_null() {
     assert_eq!(old["usdPerHour"], Value::Null);
     assert_eq!((old["stage"].as_str(), old["gpusInUse"].as_u64()), (Some("Initialized"), Some(1)));
     assert_eq!(document["events"][0]["object"], "ml/large");
+    let told = "no offering fits\nPod ml/large asks for 1 GPU.";
+    assert_eq!(document["events"][0]["message"], told, "the whole story");
     assert_eq!(document["unreadable"], json!({}));
 }
 
