@@ -97,7 +97,7 @@ pub struct NodePoolSpec {
     validation = Rule::new("has(self.schedule) == has(self.duration)")
         .message("a buffer has a schedule and a duration, or neither: it is kept for that long from each time of the schedule on"),
     validation = Rule::new("!has(self.timeZone) || has(self.schedule)")
-        .message("timeZone is that of a schedule: write one, or remove it")
+        .message("the timeZone of a buffer is that of its schedule: write one, or remove it")
 )]
 pub struct BufferUnits {
     /// How many.

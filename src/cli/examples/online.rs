@@ -1,5 +1,6 @@
 //! What nodes cost that were bought for pods as they came, in the order of a trace's list and some at a time, and what is left of
 //! that when work is moved: `cargo run --release -p poolwright-cli --example online -- fixtures/traces/openb_pod_list_gpuspec33.csv 100`.
+//! With `first-fit` in place of the number they come all at once, and are put where an autoscaler puts them that packs without looking at prices.
 //!
 //! Everything stands still between two batches, nothing ever ends, and each pod is one of a ReplicaSet of its own. Moves are made as
 //! the controller makes them, one proposal after the other under the budgets of a pool that says nothing, and each is over at once.
@@ -18,9 +19,10 @@ use poolwright_core::disruption::{Moves, propose};
 use poolwright_core::plan::{MovedTo, Plan, PlanOptions, PlannedClaim, plan};
 use poolwright_core::{
     Claim, ClaimName, Condition, ConditionStatus, ConditionType, Deadlines, Disruption, Launched, Node,
-    NodeClassRef, Pod, PodKey, PodPhase, Pool, PoolLimits, PoolName, Snapshot, Uid, Workload,
+    NodeClassRef, Pod, PodKey, PodPhase, Pool, PoolLimits, PoolName, RankedOffering, Snapshot, Uid, Workload,
 };
 use poolwright_solver::NeverStop;
+use poolwright_solver::baseline::first_fit_nodes;
 
 const START: Timestamp = Timestamp::UNIX_EPOCH;
 
@@ -29,7 +31,9 @@ fn main() {
     let file = arguments.next().expect("which trace");
     let text = fs::read_to_string(&file).expect("the trace can be read");
     let trace = read(&file, &text, &GpuMap::builtin()).map_err(|_| "it is no trace").expect("a trace");
-    let at_a_time: usize = arguments.next().map_or(100, |number| number.parse().expect("how many at a time"));
+    let how = arguments.next().unwrap_or_else(|| "100".to_owned());
+    let at_a_time: Option<usize> =
+        (how != "first-fit").then(|| how.parse().expect("how many at a time, or first-fit"));
     let catalogue = builtin().filtered(|kind, offering| {
         kind.provider.as_str() == "aws" && offering.id.capacity_type == CapacityType::OnDemand
     });
@@ -41,12 +45,17 @@ fn main() {
     println!("{} pods, all at once: {} $/h, bound {} $/h", trace.pods.len(), whole.cost, whole.bound);
     let began = Instant::now();
     let all = std::mem::take(&mut world.wanted);
-    for batch in all.chunks(at_a_time) {
-        world.come(batch);
+    match at_a_time {
+        Some(at_a_time) => {
+            for batch in all.chunks(at_a_time) {
+                world.come(batch);
+            }
+        }
+        None => world.first_fit(&all),
     }
     let took = began.elapsed().as_secs_f64();
     let (nodes, cost) = (world.snapshot.claims.len(), world.cost());
-    println!("{at_a_time} at a time: {cost} $/h on {nodes} nodes, {}, {took:.0} s", above(cost, whole.bound));
+    println!("{how} at a time: {cost} $/h on {nodes} nodes, {}, {took:.0} s", above(cost, whole.bound));
     let began = Instant::now();
     let (mut moves, mut evictions, mut gone) = (0, 0, 0);
     world.now += SignedDuration::from_hours(1);
@@ -147,8 +156,8 @@ impl World {
         plan(&snapshot, self.now, &self.options, &mut NeverStop)
     }
 
-    /// Pods come, and what is planned for them is done.
-    fn come(&mut self, pods: &[Pod]) {
+    /// Pods come, and wait.
+    fn arrive(&mut self, pods: &[Pod]) {
         self.now += SignedDuration::from_mins(1);
         for pod in pods {
             let uid = pod.owner.clone().expect("each has one");
@@ -168,6 +177,47 @@ impl World {
             self.snapshot.workloads.insert((set.kind.clone(), set.key.clone()), Arc::new(set));
             self.snapshot.pods.insert(pod.key.clone(), Arc::new(pod.clone()));
         }
+    }
+
+    /// Pods come all at once, and are put where first fit puts them.
+    fn first_fit(&mut self, pods: &[Pod]) {
+        self.arrive(pods);
+        let options = PlanOptions { keep_solves: true, ..self.options.clone() };
+        let plan = plan(&self.snapshot, self.now, &options, &mut NeverStop);
+        let [solve] = plan.solves.as_slice() else { panic!("{} solves", plan.solves.len()) };
+        let mut pods = solve.pods.clone();
+        let example = plan.claims.first().expect("something is bought").clone();
+        for (number, node) in first_fit_nodes(&solve.problem).iter().enumerate() {
+            let candidate = &solve.problem.candidates[node.candidate as usize];
+            let planned = self.ordered(&example, number, &candidate.name);
+            self.open(&planned);
+            for placement in &node.pods {
+                for _ in 0..placement.count {
+                    let pod = pods[placement.class as usize].pop().expect("as many as the class has");
+                    self.bind(&pod, &planned.name.0);
+                }
+            }
+        }
+        assert!(pods.iter().all(Vec::is_empty), "each has its place");
+    }
+
+    /// A claim for a node of this offering.
+    fn ordered(&self, example: &PlannedClaim, number: usize, offering: &str) -> PlannedClaim {
+        let Ok(catalogue) = &self.snapshot.catalogues[&example.node_class] else { panic!("it sells") };
+        let sold = catalogue.offerings().iter().find(|sold| offering.ends_with(&sold.id.to_string()));
+        let sold = sold.unwrap_or_else(|| panic!("{offering} is not sold"));
+        let ranked = RankedOffering {
+            offering: sold.id.clone(),
+            price: sold.price.known(),
+            allocatable: catalogue.types()[&sold.id.instance_type].allocatable.clone(),
+        };
+        let name = ClaimName(format!("fit-{number:05}"));
+        PlannedClaim { name, offerings: vec![ranked], ..example.clone() }
+    }
+
+    /// Pods come, and what is planned for them is done.
+    fn come(&mut self, pods: &[Pod]) {
+        self.arrive(pods);
         let plan = self.plan();
         assert!(plan.refused.is_empty() && plan.unplaced.is_empty(), "{:?}", plan.unplaced.first());
         for claim in &plan.claims {

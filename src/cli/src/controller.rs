@@ -16,12 +16,14 @@ use tracing_subscriber::EnvFilter;
 
 use crate::args::{ControllerFlags, LogFormat, Placement};
 use crate::exit::{Failure, Outcome};
+use crate::plan::limits::limits;
 use crate::{catalogue, connect, scheduler};
 
 /// Runs the controller until it is told to stop.
 pub fn run(flags: &ControllerFlags) -> Result<Outcome, Failure> {
     log(&flags.log_level, flags.log_format)?;
     let scheduler = scheduler::read(flags.scheduler_config.as_deref())?;
+    let limits = limits(&flags.limit)?;
     for note in &scheduler.notes {
         warn!("{note}");
     }
@@ -36,7 +38,7 @@ pub fn run(flags: &ControllerFlags) -> Result<Outcome, Failure> {
                 .await?;
         let namespace =
             flags.lease_namespace.clone().unwrap_or_else(|| client.default_namespace().to_owned());
-        let config = config(flags, namespace, scheduler);
+        let config = Config { limits, ..config(flags, namespace, scheduler) };
         let clock = SystemClock::new();
         let kwok = Arc::new(KwokProvider::new(
             client.clone(),

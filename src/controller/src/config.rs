@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use poolwright_core::lifecycle::Placement;
 use poolwright_core::plan::Preferences;
-use poolwright_core::{NodeBudget, Profiles};
+use poolwright_core::{NodeBudget, PoolLimits, Profiles};
 
 use crate::leader::LeaseSettings;
 
@@ -36,6 +36,8 @@ pub struct Config {
     pub min_priority: Option<i32>,
     /// Whether preferences of pods steer what is bought for them.
     pub preferences: Preferences,
+    /// Ceilings over all pools together, besides those of each.
+    pub limits: PoolLimits,
     /// How many nodes may be disturbed at a time over all pools, besides what each pool says.
     pub disruption_budgets: Vec<NodeBudget>,
     /// How many claims are created at a time.
@@ -73,6 +75,7 @@ impl Config {
             profiles: Profiles::new(),
             min_priority: None,
             preferences: Preferences::default(),
+            limits: PoolLimits::default(),
             disruption_budgets: Vec::new(),
             create_concurrency: 10,
             act_concurrency: 32,

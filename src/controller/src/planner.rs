@@ -108,6 +108,7 @@ impl Planner {
             profiles: self.config.profiles.clone(),
             min_priority: self.config.min_priority,
             preferences: self.config.preferences,
+            limits: self.config.limits.clone(),
             // Names of claims differ between leaders, also should two of them plan from one snapshot.
             salt: format!("{}/{}", self.config.lease.identity, claim.term),
             // Nobody looks at them here.

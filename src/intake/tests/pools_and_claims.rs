@@ -123,7 +123,7 @@ fn a_budget_over_all_pools_is_read_in_the_terms_of_a_pool_and_refused_where_it_m
     assert!(matches!(budget.window, Some(Window::Scheduled { .. })));
     let wrong = |text: &str| disruption_budget(text).unwrap_err();
     assert!(wrong("{nodes: many}").contains("`many` is neither a number nor a percentage"));
-    assert!(wrong("{nodes: 1, schedule: often, duration: 1h}").contains("`often` is no schedule"));
+    assert!(wrong("{nodes: '1', schedule: often, duration: 1h}").contains("`often` is no schedule"));
     let why = wrong("{nodes: '1', reason: [Drifted]}");
     assert!(why.contains("reason") && why.contains("reasons"), "{why}");
     assert!(wrong("nodes: [").contains("not readable as YAML"), "{}", wrong("nodes: ["));

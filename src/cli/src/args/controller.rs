@@ -82,6 +82,12 @@ pub struct ControllerFlags {
     #[arg(long, value_name = "DURATION", default_value = "1m", env = "POOLWRIGHT_STOCK_OUT_BACKOFF", value_parser = duration)]
     pub stock_out_backoff: SignedDuration,
 
+    /// Buy no more than this, over all pools together: usdPerHour=40, nodes=10, nvidia.com/gpu=16; may be repeated
+    ///
+    /// Keys and amounts as in `spec.limits` of a NodePool, whose own limits hold too.
+    #[arg(long, value_name = "KEY=AMOUNT", env = "POOLWRIGHT_LIMIT")]
+    pub limit: Vec<String>,
+
     /// How many nodes may be disturbed at a time over all pools, besides what each pool says; may be repeated
     ///
     /// In the terms of a NodePool's spec.disruption.budgets: `{nodes: 10%, reasons: [Underutilized], schedule: 0 9 * * mon-fri,

@@ -272,6 +272,15 @@ fn vcpus_of_every_type_of_the_built_in_catalogue_are_one_more_than_its_label() {
 }
 
 #[test]
+fn a_static_pool_stays_one() {
+    let of_size = |replicas: Value| of(&pool(|pool| pool["spec"]["replicas"] = replicas));
+    let converted = of_size(json!(3));
+    assert_eq!(only(&converted).spec.replicas, Some(3));
+    assert_eq!(note(&converted, "spec.replicas").what, What::Kept);
+    assert!(problem(&of_size(json!(-1))).contains("-1 is not from 0 to 1000"));
+}
+
+#[test]
 fn min_values_are_not_possible_and_the_requirement_stays() {
     let converted = requiring(&json!([
         {"key": "node.kubernetes.io/instance-type", "operator": "Exists", "minValues": 5},

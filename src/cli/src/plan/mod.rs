@@ -5,7 +5,7 @@ mod commitments;
 mod existing;
 mod explain;
 mod files;
-mod limits;
+pub mod limits;
 mod pool;
 mod publish;
 mod traced;

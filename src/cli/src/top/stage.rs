@@ -90,6 +90,7 @@ pub fn doing(claim: &Claim, node: Option<&Node>, pods: Option<usize>) -> (String
         }
         Stage::Draining => {
             let held = said(claim, ConditionType::Drained, ConditionStatus::False);
+            let held = held.or_else(|| said(claim, ConditionType::VolumesDetached, ConditionStatus::False));
             (held.unwrap_or_else(|| "its node is emptied and given back".to_owned()), goes(claim))
         }
         Stage::Terminating => {
