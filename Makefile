@@ -24,7 +24,7 @@ endif
 # The tests that start a control plane, as arguments of cargo test.
 E2E := $(patsubst tests/plane/tests/%.rs,--test %,$(sort $(filter-out $(NEWEST_ONLY),$(wildcard tests/plane/tests/*.rs))))
 
-.PHONY: help demo demo-cluster test build lint unit control-plane e2e differential bench bench-mix bench-scale realise crds clean
+.PHONY: help demo demo-cluster test build lint unit control-plane e2e kills differential bench bench-mix bench-scale bench-nodes realise crds clean
 
 help: ## this list
 	@echo "make <target>:"
@@ -64,6 +64,10 @@ e2e: control-plane ## the tests on a real control plane; KUBERNETES=1.33 on an o
 	@$(WITH_TOOLS) cargo test --locked --workspace --no-run
 	@$(WITH_TOOLS) cargo test --locked --workspace $(E2E)
 
+kills: control-plane ## the controller is killed at every point of a claim's life, on a real control plane; KILLS=100 repeats that until so many
+	@$(WITH_TOOLS) cargo build --locked -p poolwright-cli -p poolwright-plane --bins
+	@KILLS="$(or $(KILLS),100)" $(WITH_TOOLS) cargo test --locked -p poolwright-plane --test kills -- --nocapture
+
 differential: control-plane ## random pods and clusters, planned by us and bound by the real scheduler; CASES=1000 SEED=1 RULES=HostSpread,Taints WITHOUT=Limits STRICT=1 FAILURES=3, or CASE=file
 	@$(WITH_TOOLS) cargo test --locked -p poolwright-plane --test differential --no-run
 	@CASES="$(or $(CASES),1000)" SEED="$(SEED)" RULES="$(RULES)" WITHOUT="$(WITHOUT)" STRICT="$(STRICT)" FAILURES="$(FAILURES)" CASE="$(abspath $(CASE))" \
@@ -81,6 +85,10 @@ bench-mix: ## from objects to a checked plan for Karpenter's benchmark mix, and 
 bench-scale: control-plane ## the real controller with NODES=5000 and PODS=50000 on a real API server: its memory, and how long changes take it
 	@$(WITH_TOOLS) cargo build --locked --release -p poolwright-cli -p poolwright-plane --bins
 	@NODES="$(NODES)" PODS="$(PODS)" CHANGES="$(CHANGES)" $(WITH_TOOLS) "$(CARGO_TARGET_DIR)/release/poolwright-scale"
+
+bench-nodes: control-plane ## NODES=500 KWOK nodes up and down again on a real control plane: how long, how many, and what it costs the controller
+	@$(WITH_TOOLS) cargo build --locked --release -p poolwright-cli -p poolwright-plane --bins
+	@NODES="$(NODES)" $(WITH_TOOLS) "$(CARGO_TARGET_DIR)/release/poolwright-nodes"
 
 crds: ## writes crds/*.yaml anew from the types
 	@$(WITH_TOOLS) cargo run --locked --quiet -p poolwright-cli -- crds --dir crds

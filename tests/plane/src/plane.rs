@@ -224,6 +224,31 @@ impl ControlPlane {
         self.directory.join("kubeconfig")
     }
 
+    /// A kubeconfig with all rights under another user's name, so that the API server can tell who writes.
+    pub fn kubeconfig_as(&self, user: &str) -> anyhow::Result<PathBuf> {
+        let text = fs::read_to_string(self.kubeconfig_path())?;
+        let impersonates = format!("user: {{as: {user}, as-groups: ['system:masters'], token: ");
+        let path = self.directory.join(format!("kubeconfig-{user}"));
+        write_private(&path, &text.replace("user: {token: ", &impersonates))?;
+        Ok(path)
+    }
+
+    /// Stops one of its programs where it is, until [`Self::resume`].
+    pub fn pause(&self, program: Program) -> anyhow::Result<()> {
+        self.with(program, Process::pause)
+    }
+
+    /// Lets it go on.
+    pub fn resume(&self, program: Program) -> anyhow::Result<()> {
+        self.with(program, Process::resume)
+    }
+
+    fn with(&self, program: Program, act: fn(&Process) -> anyhow::Result<()>) -> anyhow::Result<()> {
+        let processes = self.processes.lock().unwrap_or_else(PoisonError::into_inner);
+        let found = processes.iter().find(|process| process.name() == program.file_name());
+        act(found.with_context(|| format!("{} does not run here", program.file_name()))?)
+    }
+
     /// The configuration that its kube-scheduler was started with.
     pub fn scheduler_config_path(&self) -> PathBuf {
         self.directory.join("scheduler.yaml")

@@ -80,12 +80,31 @@ impl Process {
         let _ = self.child.wait();
     }
 
+    /// Stops it where it is (SIGSTOP), until [`Self::resume`].
+    pub fn pause(&self) -> anyhow::Result<()> {
+        ensure!(self.signal("STOP")?, "SIGSTOP could not be sent to {}", self.name);
+        Ok(())
+    }
+
+    /// Lets it go on where it was stopped.
+    pub fn resume(&self) -> anyhow::Result<()> {
+        ensure!(self.signal("CONT")?, "SIGCONT could not be sent to {}", self.name);
+        Ok(())
+    }
+
+    /// Whether the signal was sent.
+    fn signal(&self, name: &str) -> anyhow::Result<bool> {
+        // The shell's builtin: a signal cannot be sent from safe code of the standard library.
+        let mut shell = Command::new("sh");
+        let status =
+            shell.args(["-c", "kill -\"$1\" \"$0\""]).arg(self.id().to_string()).arg(name).status()?;
+        Ok(status.success())
+    }
+
     /// Asks it to end (SIGTERM) and waits for it, at most `limit`; the exit status, or an error with the end of its log.
     pub async fn terminate(&mut self, limit: Duration) -> anyhow::Result<ExitStatus> {
-        // The shell's builtin: a signal cannot be sent from safe code of the standard library.
-        let asked =
-            Command::new("sh").arg("-c").arg("kill -TERM \"$0\"").arg(self.id().to_string()).status()?;
-        ensure!(asked.success() || self.exited().is_some(), "SIGTERM could not be sent to {}", self.name);
+        let asked = self.signal("TERM")?;
+        ensure!(asked || self.exited().is_some(), "SIGTERM could not be sent to {}", self.name);
         let ended = wait_for(&format!("{} to end after SIGTERM", self.name), limit, async || {
             self.child.try_wait()?.context("it still runs")
         })

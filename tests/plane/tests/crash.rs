@@ -1,4 +1,4 @@
-//! Killed at any moment, restarted, doubled: nothing is bought twice and nothing is left behind.
+//! Killed at any moment, restarted, doubled, stopped and going on: nothing is bought twice and nothing is left behind.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, File};
@@ -7,8 +7,9 @@ use std::time::Duration;
 
 use anyhow::{Context, ensure};
 use kube::ResourceExt;
+use kube::api::GetParams;
 use poolwright_plane::trial::{
-    Cluster, Controller, Trial, WITHIN, is_running, node_class, node_pool, pod, run_plan, usd_per_hour,
+    Cluster, Controller, Trial, WITHIN, is_running, node_class, node_pool, pod, run_plan, sum, usd_per_hour,
 };
 use poolwright_plane::{ControlPlane, wait_for};
 use serde_json::{Value, json};
@@ -146,13 +147,7 @@ async fn of_two_controllers_one_acts_and_the_other_takes_over_when_it_is_killed(
         Controller::start(&plane, &format!("controller-{name}"), &flags).unwrap()
     };
     let mut first = start("first");
-    wait_for("the first to lead", WITHIN, async || {
-        first.ensure_running()?;
-        ensure!(first.metric("poolwright_leader").await? > 0.5, "it does not");
-        Ok(())
-    })
-    .await
-    .unwrap();
+    wait_leads(&mut first, true).await;
     let mut second = start("second");
     cluster.create_pods(&namespace, &pods("early", 4)).await.unwrap();
     cluster.wait_running(&namespace, 4).await.unwrap();
@@ -174,13 +169,7 @@ async fn of_two_controllers_one_acts_and_the_other_takes_over_when_it_is_killed(
     .await
     .unwrap();
     first.kill();
-    wait_for("the second to lead", WITHIN, async || {
-        second.ensure_running()?;
-        ensure!(second.metric("poolwright_leader").await? > 0.5, "it does not");
-        Ok(())
-    })
-    .await
-    .unwrap();
+    wait_leads(&mut second, true).await;
     cluster.wait_running(&namespace, 12).await.unwrap();
     assert_one_node_each(&cluster, &namespace, 12).await;
 
@@ -198,4 +187,131 @@ async fn of_two_controllers_one_acts_and_the_other_takes_over_when_it_is_killed(
     .unwrap();
     cluster.wait_nothing_left("gpu").await.unwrap();
     third.ensure_running().unwrap();
+}
+
+/// Waits until a controller leads, or knows that it does not.
+async fn wait_leads(controller: &mut Controller, leads: bool) {
+    let what = if leads { "it to lead" } else { "it to see that it leads no more" };
+    wait_for(what, WITHIN, async || {
+        controller.ensure_running()?;
+        ensure!((controller.metric("poolwright_leader").await? > 0.5) == leads, "not yet");
+        Ok(())
+    })
+    .await
+    .unwrap();
+}
+
+/// Has the API server count what a user writes, and let it through. Not counted: the lease, which is there to be fought for,
+/// and what the cloud behind the KWOK provider writes, which every controller plays, whether it leads or not: nodes that
+/// come and go, and how far its instances are.
+async fn count_writes_of(cluster: &Cluster, user: &str) {
+    let is_counted = format!(
+        "request.userInfo.username == '{user}' && request.resource.resource != 'leases' && \
+         !(request.resource.resource == 'nodes' && request.operation in ['CREATE', 'DELETE']) && \
+         !(request.resource.resource == 'configmaps' && request.operation in ['UPDATE', 'DELETE'])"
+    );
+    let rule = json!({"apiGroups": ["*"], "apiVersions": ["*"], "operations": ["CREATE", "UPDATE", "DELETE"],
+        "resources": ["*/*"]});
+    let policy = json!({
+        "apiVersion": "admissionregistration.k8s.io/v1", "kind": "ValidatingAdmissionPolicy",
+        "metadata": {"name": user},
+        "spec": {
+            "failurePolicy": "Ignore",
+            "matchConstraints": {"resourceRules": [rule]},
+            "matchConditions": [{"name": "counted", "expression": is_counted}],
+            "validations": [{"expression": "false"}],
+        },
+    });
+    let binding = json!({
+        "apiVersion": "admissionregistration.k8s.io/v1", "kind": "ValidatingAdmissionPolicyBinding",
+        "metadata": {"name": user},
+        "spec": {"policyName": user, "validationActions": ["Audit"]},
+    });
+    cluster.apply("", &[policy, binding]).await.unwrap();
+}
+
+/// What the API server has counted.
+async fn writes_of(cluster: &Cluster, user: &str) -> anyhow::Result<f64> {
+    let request = kube::core::Request::new("").get("metrics", &GetParams::default())?;
+    let metrics = cluster.client.request_text(request).await?;
+    let policy = format!("policy=\"{user}\"");
+    sum(&metrics, "apiserver_validating_admission_policy_check_total", &policy)
+}
+
+#[tokio::test]
+async fn a_leader_that_is_stopped_for_longer_than_its_lease_writes_nothing_when_it_goes_on_and_follows() {
+    const FIRST: &str = "first";
+    let plane = Trial::plane_without_controller().await.unwrap();
+    let cluster = Cluster::new(plane.client().unwrap());
+    let namespace = cluster.namespace("paused").await.unwrap();
+    cluster.apply("", &definitions()).await.unwrap();
+    count_writes_of(&cluster, FIRST).await;
+    let start = |name: &str| {
+        let kubeconfig = plane.kubeconfig_as(name).unwrap().display().to_string();
+        let flags =
+            ["--identity", name, "--batch-idle", "200ms", "--lease-duration", "6s", "--list-interval", "1s"];
+        let flags: Vec<&str> = flags.into_iter().chain(["--kubeconfig", &kubeconfig]).collect();
+        Controller::start(&plane, &format!("controller-{name}"), &flags).unwrap()
+    };
+    let mut first = start(FIRST);
+    wait_leads(&mut first, true).await;
+    let mut second = start("second");
+    cluster.create_pods(&namespace, &pods("early", 4)).await.unwrap();
+    cluster.wait_running(&namespace, 4).await.unwrap();
+    let seen = writes_of(&cluster, FIRST).await.unwrap();
+    assert!(seen >= 8.0, "four claims were made and launched, and only {seen} writes were counted");
+
+    // Stopped with work that it has begun and cannot end: the claims are there, and every launch fails.
+    let broken = node_class("gpu", json!({"faults": {"launchError": "Transient"}}));
+    cluster.apply("", &[broken]).await.unwrap();
+    cluster.create_pods(&namespace, &pods("late", 8)).await.unwrap();
+    let failed = r#"poolwright_launches_total{provider="kwok",result="transient"}"#;
+    wait_for("the first to try in vain", WITHIN, async || {
+        let (claims, failed) = (cluster.claims("gpu").await?.len(), first.metric(failed).await?);
+        ensure!(claims == 12 && failed >= 8.0, "{claims} claims, {failed} launches failed");
+        Ok(())
+    })
+    .await
+    .unwrap();
+    let launched = r#"poolwright_launches_total{provider="kwok",result="launched"}"#;
+    let launched_before = first.metric(launched).await.unwrap();
+    first.process().pause().unwrap();
+    cluster.apply("", &definitions()).await.unwrap();
+    wait_leads(&mut second, true).await;
+    cluster.wait_running(&namespace, 12).await.unwrap();
+    assert_one_node_each(&cluster, &namespace, 12).await;
+    // What the first knows becomes wrong: nodes that it has seen at work are gone.
+    for number in 0..4 {
+        cluster.delete_pod(&namespace, &format!("early-{number}")).await.unwrap();
+    }
+    wait_for("the nodes of the early ones to be given back", WITHIN, async || {
+        let left = (cluster.claims("gpu").await?.len(), cluster.instances("gpu").await?.len());
+        ensure!(left == (8, 8), "{left:?} claims and instances");
+        Ok(())
+    })
+    .await
+    .unwrap();
+
+    let written = writes_of(&cluster, FIRST).await.unwrap();
+    first.process().resume().unwrap();
+    wait_leads(&mut first, false).await;
+    cluster.create_pods(&namespace, &pods("more", 2)).await.unwrap();
+    cluster.wait_running(&namespace, 10).await.unwrap();
+    assert_one_node_each(&cluster, &namespace, 10).await;
+    assert!(second.metric("poolwright_leader").await.unwrap() > 0.5, "the second leads all along");
+    let written_since = writes_of(&cluster, FIRST).await.unwrap() - written;
+    let launched_since = first.metric(launched).await.unwrap() - launched_before;
+    let dropped = first.metric_sum("poolwright_writes_dropped_total", "").await.unwrap();
+    println!(
+        "{written} writes of the first were counted, {written_since} after it was stopped; it dropped {dropped}"
+    );
+    assert!(written_since < 0.5, "it wrote {written_since} times after it was stopped");
+    assert!(launched_since.abs() < 0.5, "it launched {launched_since} more");
+
+    // It was never started anew, and leads when the other is gone.
+    second.kill();
+    cluster.delete_pods(&namespace).await.unwrap();
+    wait_leads(&mut first, true).await;
+    cluster.wait_nothing_left("gpu").await.unwrap();
+    first.ensure_running().unwrap();
 }

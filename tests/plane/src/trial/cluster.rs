@@ -21,7 +21,7 @@ use crate::wait::wait_for;
 const CONCURRENCY: usize = 16;
 
 /// Where the KWOK provider keeps its instances.
-const INSTANCES: &str = "poolwright-kwok";
+pub(super) const INSTANCES: &str = "poolwright-kwok";
 
 /// What an event says.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -50,6 +50,20 @@ impl Controller {
     pub async fn metric(&self, series: &str) -> anyhow::Result<f64> {
         metric(self.address, series).await
     }
+
+    /// The sum of all series of this name whose labels contain this text.
+    pub async fn metric_sum(&self, name: &str, labels: &str) -> anyhow::Result<f64> {
+        sum(&get(self.address, "/metrics").await?, name, labels)
+    }
+}
+
+/// The sum of all series of this name whose labels contain this text, in metrics as programs of Kubernetes write them.
+pub fn sum(metrics: &str, name: &str, labels: &str) -> anyhow::Result<f64> {
+    let series =
+        metrics.lines().filter_map(|line| line.strip_prefix(name)?.strip_prefix('{')?.rsplit_once("} "));
+    let ours = series.filter(|(its_labels, _)| its_labels.contains(labels));
+    ours.map(|(_, value)| value.parse::<f64>().with_context(|| format!("{name} is `{value}`")))
+        .try_fold(0.0, |sum, value| Ok(sum + value?))
 }
 
 pub(super) async fn metric(address: SocketAddr, series: &str) -> anyhow::Result<f64> {
@@ -67,4 +81,18 @@ async fn get(address: SocketAddr, path: &str) -> anyhow::Result<String> {
     let (head, body) = answer.split_once("\r\n\r\n").context("an answer without end of header")?;
     ensure!(head.contains(" 200 "), "GET {path}: {}", head.lines().next().unwrap_or_default());
     Ok(body.to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn series_of_one_name_are_added_up_as_far_as_their_labels_say_so() {
+        let text =
+            "# HELP a_total x\na_total{k=\"1\",v=\"x\"} 2\na_total{k=\"2\",v=\"x\"} 3\na_totals{k=\"1\"} 9\n";
+        assert!((sum(text, "a_total", "v=\"x\"").unwrap() - 5.0).abs() < 1e-9);
+        assert!((sum(text, "a_total", "k=\"1\"").unwrap() - 2.0).abs() < 1e-9);
+        assert!(sum("a_total{} x\n", "a_total", "").is_err());
+    }
 }

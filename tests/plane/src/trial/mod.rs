@@ -2,13 +2,17 @@
 
 mod cluster;
 mod controller;
+mod hold;
 mod manifests;
 mod scale_up;
+mod witness;
 
 pub use cluster::{Cluster, Said, condition, is_running, is_true, taint_keys, usd_per_hour};
-pub use controller::Controller;
+pub use controller::{Controller, sum};
+pub use hold::{Hold, Writes};
 pub use manifests::{node_class, node_pool, pod, run_plan};
 pub use scale_up::{Random, Realised, ScaleUp};
+pub use witness::{Account, Seen, Witness};
 
 use std::path::Path;
 use std::sync::Mutex;

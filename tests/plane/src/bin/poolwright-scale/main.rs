@@ -7,7 +7,6 @@
 
 #![expect(clippy::disallowed_methods, reason = "measuring time is what this program is for")]
 
-use std::fs;
 use std::path::Path;
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
@@ -17,8 +16,9 @@ use futures::{StreamExt, TryStreamExt, stream};
 use k8s_openapi::api::core::v1::{Binding, Node, Pod};
 use kube::api::{DeleteParams, Patch, PatchParams, PostParams};
 use kube::{Api, Client};
+use poolwright_plane::measurement::{self, Times, peak_mib, resident_mib};
 use poolwright_plane::trial::{Controller, node_class, node_pool};
-use poolwright_plane::{ControlPlane, Options, apply, install_crds, measurement, wait_for};
+use poolwright_plane::{ControlPlane, Options, apply, install_crds, wait_for};
 use serde_json::{Value, json};
 
 /// Calls to the API server at a time.
@@ -69,27 +69,13 @@ async fn measure() -> anyhow::Result<bool> {
         ("from a snapshot to decisions about claims", "poolwright_decision_duration_seconds"),
         ("from a snapshot to a plan", "poolwright_plan_duration_seconds"),
     ] {
-        let count = controller.metric(&format!("{name}_count")).await?;
-        let mean = controller.metric(&format!("{name}_sum")).await? / count.max(1.0);
-        let p99 = percentile(&controller, name, count * 0.99).await?;
+        let Times { count, mean, p99 } = Times::of(&controller, name).await?;
         reached &= p99 <= MOST_SECONDS;
         println!("{what:<44} {count:>7} times, mean {:8.3} ms, p99 <= {:8.3} ms", mean * 1e3, p99 * 1e3);
     }
     let goal = format!("at most {MOST_MIB} MiB, p99 of each at most {:.0} ms", MOST_SECONDS * 1e3);
     println!("Goal ({goal}): {}", if reached { "reached" } else { "missed" });
     Ok(reached)
-}
-
-/// The upper bound of the bucket that holds the `wanted`th of the values.
-async fn percentile(controller: &Controller, name: &str, wanted: f64) -> anyhow::Result<f64> {
-    let bounds =
-        [1e-5, 1e-4, 5e-4, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0];
-    for bound in bounds {
-        if controller.metric(&format!("{name}_bucket{{le=\"{bound}\"}}")).await? >= wanted {
-            return Ok(bound);
-        }
-    }
-    Ok(f64::INFINITY)
 }
 
 fn node(at: usize) -> Value {
@@ -205,17 +191,5 @@ async fn change(
 }
 
 fn memory(pid: u32) -> anyhow::Result<String> {
-    Ok(format!("resident {} MiB, at most {} MiB so far", mib(pid, "VmRSS:")?, peak_mib(pid)?))
-}
-
-fn peak_mib(pid: u32) -> anyhow::Result<u64> {
-    mib(pid, "VmHWM:")
-}
-
-/// A line of the process's status, as Linux counts it.
-fn mib(pid: u32, line: &str) -> anyhow::Result<u64> {
-    let status = fs::read_to_string(format!("/proc/{pid}/status")).context("the controller is gone")?;
-    let found = status.lines().find_map(|text| text.strip_prefix(line)).context("no such line")?;
-    let kib: u64 = found.trim().split(' ').next().unwrap_or_default().parse()?;
-    Ok(kib / 1024)
+    Ok(format!("resident {} MiB, at most {} MiB so far", resident_mib(pid)?, peak_mib(pid)?))
 }
