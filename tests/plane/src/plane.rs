@@ -173,8 +173,11 @@ impl ControlPlane {
 
         let mut first = [etcd, api_server];
         let certificate = at("certificates").join("apiserver.crt");
+        // It writes the key last. A certificate that is read while it is being written is trusted for nothing.
+        let key = certificate.with_extension("key");
         wait_while_running(&mut first, "the API server to write its certificate", async || {
-            ensure!(certificate.is_file(), "{} is not there yet", certificate.display());
+            let is_written = fs::metadata(&key).is_ok_and(|key| key.len() > 0);
+            ensure!(is_written, "{} is not there yet", key.display());
             Ok(())
         })
         .await?;

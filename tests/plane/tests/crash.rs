@@ -9,9 +9,10 @@ use anyhow::{Context, ensure};
 use kube::ResourceExt;
 use kube::api::GetParams;
 use poolwright_plane::trial::{
-    Cluster, Controller, Trial, WITHIN, is_running, node_class, node_pool, pod, run_plan, sum, usd_per_hour,
+    Cluster, Controller, Trial, WITHIN, Witness, is_running, node_class, node_pool, pod, run_plan, sum,
+    usd_per_hour,
 };
-use poolwright_plane::{ControlPlane, wait_for};
+use poolwright_plane::{ControlPlane, Program, wait_for};
 use serde_json::{Value, json};
 
 /// Pods that take a whole g5.xlarge each: however they are split over plans, the best is one node per pod.
@@ -241,6 +242,7 @@ async fn writes_of(cluster: &Cluster, user: &str) -> anyhow::Result<f64> {
 #[tokio::test]
 async fn a_leader_that_is_stopped_for_longer_than_its_lease_writes_nothing_when_it_goes_on_and_follows() {
     const FIRST: &str = "first";
+    const LATE: usize = 24;
     let plane = Trial::plane_without_controller().await.unwrap();
     let cluster = Cluster::new(plane.client().unwrap());
     let namespace = cluster.namespace("paused").await.unwrap();
@@ -261,32 +263,33 @@ async fn a_leader_that_is_stopped_for_longer_than_its_lease_writes_nothing_when_
     let seen = writes_of(&cluster, FIRST).await.unwrap();
     assert!(seen >= 8.0, "four claims were made and launched, and only {seen} writes were counted");
 
-    // Stopped with work that it has begun and cannot end: the claims are there, and every launch fails.
-    let broken = node_class("gpu", json!({"faults": {"launchError": "Transient"}}));
-    cluster.apply("", &[broken]).await.unwrap();
-    cluster.create_pods(&namespace, &pods("late", 8)).await.unwrap();
-    let failed = r#"poolwright_launches_total{provider="kwok",result="transient"}"#;
-    wait_for("the first to try in vain", WITHIN, async || {
-        let (claims, failed) = (cluster.claims("gpu").await?.len(), first.metric(failed).await?);
-        ensure!(claims == 12 && failed >= 8.0, "{claims} claims, {failed} launches failed");
-        Ok(())
-    })
-    .await
-    .unwrap();
-    let launched = r#"poolwright_launches_total{provider="kwok",result="launched"}"#;
-    let launched_before = first.metric(launched).await.unwrap();
+    // Stopped in the middle of its work. The API server is stopped for a moment first, so that the first has calls on
+    // their way when it is stopped, and their answers wait for it when it goes on.
+    let witness = Witness::start(&cluster).await.unwrap();
+    cluster.create_pods(&namespace, &pods("late", LATE)).await.unwrap();
+    let some_launched = async {
+        while witness.account().unwrap().instances.now() < 6 {
+            first.ensure_running().unwrap();
+            tokio::time::sleep(Duration::from_millis(1)).await;
+        }
+    };
+    tokio::time::timeout(WITHIN, some_launched).await.expect("it launches");
+    plane.pause(Program::ApiServer).unwrap();
+    // What it was just about to send is sent by then: a moment is a time, not a condition.
+    tokio::time::sleep(Duration::from_millis(200)).await;
     first.process().pause().unwrap();
-    cluster.apply("", &definitions()).await.unwrap();
+    plane.resume(Program::ApiServer).unwrap();
+    let begun = cluster.instances("gpu").await.unwrap().len();
     wait_leads(&mut second, true).await;
-    cluster.wait_running(&namespace, 12).await.unwrap();
-    assert_one_node_each(&cluster, &namespace, 12).await;
+    cluster.wait_running(&namespace, 4 + LATE).await.unwrap();
+    assert_one_node_each(&cluster, &namespace, 4 + LATE).await;
     // What the first knows becomes wrong: nodes that it has seen at work are gone.
     for number in 0..4 {
         cluster.delete_pod(&namespace, &format!("early-{number}")).await.unwrap();
     }
     wait_for("the nodes of the early ones to be given back", WITHIN, async || {
         let left = (cluster.claims("gpu").await?.len(), cluster.instances("gpu").await?.len());
-        ensure!(left == (8, 8), "{left:?} claims and instances");
+        ensure!(left == (LATE, LATE), "{left:?} claims and instances");
         Ok(())
     })
     .await
@@ -296,17 +299,22 @@ async fn a_leader_that_is_stopped_for_longer_than_its_lease_writes_nothing_when_
     first.process().resume().unwrap();
     wait_leads(&mut first, false).await;
     cluster.create_pods(&namespace, &pods("more", 2)).await.unwrap();
-    cluster.wait_running(&namespace, 10).await.unwrap();
-    assert_one_node_each(&cluster, &namespace, 10).await;
+    cluster.wait_running(&namespace, LATE + 2).await.unwrap();
+    assert_one_node_each(&cluster, &namespace, LATE + 2).await;
     assert!(second.metric("poolwright_leader").await.unwrap() > 0.5, "the second leads all along");
     let written_since = writes_of(&cluster, FIRST).await.unwrap() - written;
-    let launched_since = first.metric(launched).await.unwrap() - launched_before;
     let dropped = first.metric_sum("poolwright_writes_dropped_total", "").await.unwrap();
     println!(
-        "{written} writes of the first were counted, {written_since} after it was stopped; it dropped {dropped}"
+        "stopped when {begun} of {} instances were there: {written} writes of the first were counted until it went on, and \
+         {written_since} since; it dropped {dropped}",
+        4 + LATE
     );
     assert!(written_since < 0.5, "it wrote {written_since} times after it was stopped");
-    assert!(launched_since.abs() < 0.5, "it launched {launched_since} more");
+    assert!(dropped > 0.5, "it had nothing on its way when it was stopped, so nothing is shown");
+    let account = witness.account_of([LATE + 2; 3]).await.unwrap();
+    for seen in [&account.instances, &account.nodes, &account.claims] {
+        assert_eq!((seen.ever(), seen.doubled()), (4 + LATE + 2, Vec::new()), "{seen:?}");
+    }
 
     // It was never started anew, and leads when the other is gone.
     second.kill();
