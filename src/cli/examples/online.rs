@@ -191,9 +191,9 @@ impl World {
             let candidate = &solve.problem.candidates[node.candidate as usize];
             let planned = self.ordered(&example, number, &candidate.name);
             self.open(&planned);
-            for placement in &node.pods {
-                for _ in 0..placement.count {
-                    let pod = pods[placement.class as usize].pop().expect("as many as the class has");
+            for (class, count) in &node.pods {
+                for _ in 0..*count {
+                    let pod = pods[*class as usize].pop().expect("as many as the class has");
                     self.bind(&pod, &planned.name.0);
                 }
             }
