@@ -299,8 +299,16 @@ impl World {
         // New nodes start, and the old are drained.
         self.now += SignedDuration::from_mins(10);
         let current = self.plan();
-        let found = propose(&self.snapshot, &current, &self.moves, self.now, &self.options, &mut NeverStop)
-            .proposal?;
+        let found = loop {
+            let outlook =
+                propose(&self.snapshot, &current, &self.moves, self.now, &self.options, &mut NeverStop);
+            self.moves.looked(&outlook);
+            match outlook.proposal {
+                Some(proposal) => break proposal,
+                None if outlook.more => {}
+                None => return None,
+            }
+        };
         self.moves.record(&self.snapshot, &found, self.now);
         for claim in &found.plan.claims {
             self.open(claim);

@@ -37,6 +37,8 @@ pub struct Disruptor {
 struct Last {
     at: Duration,
     seen: Snapshot,
+    /// Whether there were more nodes than one look sees.
+    more: bool,
 }
 
 impl Disruptor {
@@ -55,7 +57,8 @@ impl Disruptor {
         let changed = last
             .as_ref()
             .is_none_or(|last| planner.world.view(|all| !last.seen.has_same_nodes_and_work(all)));
-        let pause = if changed { CHANGED } else { UNCHANGED };
+        let more = last.as_ref().is_some_and(|last| last.more);
+        let pause = if changed || more { CHANGED } else { UNCHANGED };
         let since =
             last.as_ref().map_or(Duration::ZERO, |last| planner.clock.monotonic().saturating_sub(last.at));
         let pause = SignedDuration::try_from(pause.saturating_sub(since).max(SOONEST)).unwrap_or_default();
@@ -78,10 +81,15 @@ impl Disruptor {
         let moves = self.moves.lock().unwrap_or_else(PoisonError::into_inner).clone();
         let look = move |limit: &mut dyn Watch| propose(&seen, &current, &moves, now, &options, limit);
         let outlook = planner.off_thread(LIMIT, look).await;
-        let Some(Outlook { proposal, actions }) = outlook else {
+        let Some(outlook) = outlook else {
             error!("looking for nodes to empty panicked; this is a bug");
             return None;
         };
+        self.moves.lock().unwrap_or_else(PoisonError::into_inner).looked(&outlook);
+        if let Some(last) = self.last.lock().unwrap_or_else(PoisonError::into_inner).as_mut() {
+            last.more = outlook.more;
+        }
+        let Outlook { proposal, actions, .. } = outlook;
         planner.executor.submit(actions, snapshot);
         let proposal = proposal?;
         self.carry_out(planner, snapshot, &proposal).await;
@@ -92,10 +100,10 @@ impl Disruptor {
         let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
         let due = last.as_ref().is_none_or(|last| {
             let changed = !last.seen.has_same_nodes_and_work(snapshot);
-            now.saturating_sub(last.at) >= if changed { CHANGED } else { UNCHANGED }
+            now.saturating_sub(last.at) >= if changed || last.more { CHANGED } else { UNCHANGED }
         });
         if due {
-            *last = Some(Last { at: now, seen: snapshot.clone() });
+            *last = Some(Last { at: now, seen: snapshot.clone(), more: false });
         }
         due
     }

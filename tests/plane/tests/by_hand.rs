@@ -133,7 +133,8 @@ async fn the_spec_of_a_claim_cannot_be_changed_and_its_status_is_written_again()
 async fn a_pool_with_a_node_class_of_an_unknown_kind_says_so_and_others_buy() {
     let cluster = trial().await;
     let (name, namespace) = (unique("kind"), cluster.namespace("kind").await.unwrap());
-    let class = json!({"template": {"spec": {"nodeClassRef": {"group": "example.com", "kind": "MadeUpNodeClass"}}}});
+    let class =
+        json!({"template": {"spec": {"nodeClassRef": {"group": "example.com", "kind": "MadeUpNodeClass"}}}});
     cluster.apply("", &[node_pool(&name, class)]).await.unwrap();
     let said = cluster.wait_pool_condition(&name, "NodeClassReady", "False").await.unwrap();
     assert!(said.message.contains("MadeUpNodeClass"), "{}", said.message);

@@ -23,6 +23,12 @@ pub struct Outlook {
     pub proposal: Option<Proposal>,
     /// What was noticed: conditions and events.
     pub actions: Vec<Action>,
+    /// Claims that were looked at together.
+    pub together: Vec<ClaimName>,
+    /// Claims that were tried by themselves.
+    pub alone: Vec<ClaimName>,
+    /// Whether there are others that this round has not looked at yet.
+    pub more: bool,
 }
 
 /// Nodes to empty, and what is bought for their pods.
@@ -66,13 +72,17 @@ pub fn propose(
         over_all: BTreeMap::new(),
         targets: targets(snapshot, current),
         actions: Vec::new(),
+        together: Vec::new(),
+        alone: Vec::new(),
+        more: false,
     };
     look.unreadable_budgets();
     let mut proposal = look.required(watch);
     if proposal.is_none() && !watch.should_stop() {
         proposal = look.cheaper(watch);
     }
-    Outlook { proposal, actions: look.actions }
+    let Look { actions, together, alone, more, .. } = look;
+    Outlook { proposal, actions, together, alone, more }
 }
 
 /// Claims that others count on: their nodes stay.
@@ -92,7 +102,7 @@ fn targets(snapshot: &Snapshot, current: &Plan) -> BTreeSet<ClaimName> {
 pub(super) struct Look<'a> {
     pub facts: Facts<'a>,
     current: &'a Plan,
-    moves: &'a Moves,
+    pub moves: &'a Moves,
     pub options: &'a PlanOptions,
     /// How many more nodes of a pool may be disturbed, and what allows no more.
     left: BTreeMap<(PoolName, Cause), allowance::Allowance>,
@@ -100,6 +110,9 @@ pub(super) struct Look<'a> {
     over_all: BTreeMap<Cause, allowance::Allowance>,
     targets: BTreeSet<ClaimName>,
     actions: Vec<Action>,
+    pub together: Vec<ClaimName>,
+    alone: Vec<ClaimName>,
+    more: bool,
 }
 
 /// A set of nodes that may leave together.
@@ -261,6 +274,10 @@ impl<'a> Look<'a> {
             return None;
         }
         let groups = repack::steps(self, &candidates, watch);
+        let seen: BTreeSet<&ClaimName> = self.together.iter().collect();
+        self.more = candidates
+            .iter()
+            .any(|claim| !seen.contains(&claim.name) && !self.moves.saw_together(&claim.name));
         let mut sets: Vec<Vec<&Claim>> = Vec::new();
         let mut all: Vec<&Claim> = Vec::new();
         for group in &groups {
@@ -280,6 +297,7 @@ impl<'a> Look<'a> {
         single.sort_by_key(|claim| {
             let lost = worth::lost(&self.facts, claim, price(claim));
             (
+                self.moves.saw_alone(&claim.name),
                 u128::from(lost) * 1000 / u128::from(price(claim).micros().max(1)),
                 std::cmp::Reverse(price(claim)),
                 &claim.name,
@@ -289,6 +307,11 @@ impl<'a> Look<'a> {
         for set in sets.into_iter().take(TRIES) {
             if watch.should_stop() {
                 break;
+            }
+            if let [only] = set.as_slice()
+                && !self.moves.saw_alone(&only.name)
+            {
+                self.alone.push(only.name.clone());
             }
             if let Some(proposal) = self.saves(&set, watch) {
                 return Some(proposal);

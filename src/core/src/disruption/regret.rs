@@ -1,12 +1,12 @@
-//! Nobody is moved for money again before the first move has paid.
+//! Nobody is moved for money again before the first move has paid; and what was looked at in vain is looked at last.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::{SignedDuration, Timestamp};
 
-use super::Proposal;
 use super::facts::Facts;
-use crate::model::{Cause, Claim, Snapshot, Uid};
+use super::{Outlook, Proposal};
+use crate::model::{Cause, Claim, ClaimName, Snapshot, Uid};
 
 /// However soon a move pays, for so long its pods stay where they came.
 const LEAST: SignedDuration = SignedDuration::from_hours(1);
@@ -14,14 +14,46 @@ const LEAST: SignedDuration = SignedDuration::from_hours(1);
 /// When pods of which controllers were moved for money. Kept by whoever carries proposals out; what was forgotten (a restart) may
 /// be moved once more.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Moves(BTreeMap<Uid, Vec<Timestamp>>);
+pub struct Moves {
+    times: BTreeMap<Uid, Vec<Timestamp>>,
+    /// Claims that were looked at together with others, in vain, in the round that is under way.
+    together: BTreeSet<ClaimName>,
+    /// Claims that were tried by themselves, in vain.
+    alone: BTreeSet<ClaimName>,
+}
 
 impl Moves {
+    /// Remembers what was looked at in vain, so that the next look is at others: of thousands of nodes one look sees a few hundred.
+    /// When all were seen the next round begins.
+    pub fn looked(&mut self, outlook: &Outlook) {
+        if outlook.proposal.is_some() {
+            return;
+        }
+        self.together.extend(outlook.together.iter().cloned());
+        self.alone.extend(outlook.alone.iter().cloned());
+        if !outlook.more {
+            self.together.clear();
+        }
+        if outlook.alone.is_empty() {
+            self.alone.clear();
+        }
+    }
+
+    /// Whether a claim was looked at together with others in this round.
+    pub(super) fn saw_together(&self, claim: &ClaimName) -> bool {
+        self.together.contains(claim)
+    }
+
+    /// Whether a claim was tried by itself in this round.
+    pub(super) fn saw_alone(&self, claim: &ClaimName) -> bool {
+        self.alone.contains(claim)
+    }
+
     /// Remembers a proposal that is carried out, and forgets what no pool of the snapshot asks about any more.
     pub fn record(&mut self, snapshot: &Snapshot, proposal: &Proposal, now: Timestamp) {
         let longest = snapshot.pools.values().map(|pool| pool.disruption.payback).max().unwrap_or(LEAST);
         let begin = now.checked_sub(longest.max(LEAST)).unwrap_or(Timestamp::MIN);
-        self.0.retain(|_, times| {
+        self.times.retain(|_, times| {
             times.retain(|at| *at > begin);
             !times.is_empty()
         });
@@ -30,7 +62,7 @@ impl Moves {
             let Some(claim) = snapshot.claims.get(&leave.claim) else { continue };
             if Cause::named(&leave.condition.reason) == Some(Cause::Underutilized) {
                 for owner in facts.work(claim).filter_map(|pod| pod.owner.clone()) {
-                    self.0.entry(owner).or_default().push(now);
+                    self.times.entry(owner).or_default().push(now);
                 }
             }
         }
@@ -45,7 +77,7 @@ impl Moves {
             let begin = facts.now.checked_sub(payback).unwrap_or(Timestamp::MIN);
             facts.work(claim).filter_map(|pod| facts.maker(pod)).all(|maker| {
                 let lately = || {
-                    let times = self.0.get(&maker.uid).into_iter().flatten();
+                    let times = self.times.get(&maker.uid).into_iter().flatten();
                     times.filter(|at| **at > begin).count() as u64
                 };
                 let count = counts.entry(&maker.uid).or_insert_with(lately);

@@ -21,7 +21,7 @@ const MOST: usize = 400;
 
 /// Sets of nodes to empty, in the order in which that saves most for each pod moved.
 pub(super) fn steps<'a>(
-    look: &Look<'a>,
+    look: &mut Look<'a>,
     candidates: &[&'a Claim],
     watch: &mut dyn Watch,
 ) -> Vec<Vec<&'a Claim>> {
@@ -29,9 +29,12 @@ pub(super) fn steps<'a>(
     let mut nodes: Vec<&Claim> = candidates.to_vec();
     nodes.sort_by_key(|claim| {
         let lost = worth::lost(&look.facts, claim, price(claim));
-        (u128::from(lost) * 1000 / u128::from(price(claim).micros().max(1)), &claim.name)
+        let ratio = u128::from(lost) * 1000 / u128::from(price(claim).micros().max(1));
+        (look.moves.saw_together(&claim.name), ratio, &claim.name)
     });
     nodes.truncate(MOST);
+    look.together = nodes.iter().map(|claim| claim.name.clone()).collect();
+    let look = &*look;
     if nodes.len() < 2 {
         return Vec::new();
     }

@@ -553,3 +553,28 @@ fn a_pod_whose_successor_is_held_by_gates_is_not_moved_for_money_and_room_is_not
     assert_eq!(leaving(&drifted), [("big", "Drifted")]);
     assert_eq!(drifted.plan.claims, []);
 }
+
+#[test]
+fn what_was_looked_at_in_vain_is_looked_at_last_until_all_were_seen() {
+    let nodes: Vec<(Claim, Node)> = (0..30).map(|number| small(&format!("s{number:02}"))).collect();
+    let names: Vec<String> = nodes.iter().map(|(claim, _)| claim.name.0.clone()).collect();
+    let pods: Vec<(&str, &str)> = names.iter().map(|name| (name.as_str(), name.as_str())).collect();
+    let snapshot = cluster_of(moving_pool(), nodes, &pods);
+    let current = planned_at(&snapshot, NOW);
+    let mut moves = Moves::default();
+    let mut tried: Vec<ClaimName> = Vec::new();
+    for _ in 0..3 {
+        let options = PlanOptions::default();
+        let outlook = propose(&snapshot, &current, &moves, at(NOW), &options, &mut NeverStop);
+        assert_eq!(outlook.proposal, None, "each is full and of the cheapest kind");
+        assert_eq!((outlook.together.len(), outlook.more), (30, false), "one look sees them all");
+        tried.extend(outlook.alone.clone());
+        moves.looked(&outlook);
+    }
+    let all: std::collections::BTreeSet<&ClaimName> = tried.iter().collect();
+    assert_eq!((tried.len(), all.len()), (30, 30), "each is tried once, a few at a time");
+    let outlook = propose(&snapshot, &current, &moves, at(NOW), &PlanOptions::default(), &mut NeverStop);
+    moves.looked(&outlook);
+    let again = propose(&snapshot, &current, &moves, at(NOW), &PlanOptions::default(), &mut NeverStop);
+    assert_eq!(again.alone.len(), 12, "then the next round begins");
+}
