@@ -1,5 +1,6 @@
 //! What nodes cost that were bought for pods as they came, in the order of a trace's list and some at a time, and what is left of
 //! that when work is moved: `cargo run --release -p poolwright-cli --example online -- fixtures/traces/openb_pod_list_gpuspec33.csv 100`.
+//! A third argument names a catalogue, in place of AWS's on-demand offerings.
 //! With `first-fit` in place of the number they come all at once, and are put where an autoscaler puts them that packs without looking at prices.
 //!
 //! Everything stands still between two batches, nothing ever ends, and each pod is one of a ReplicaSet of its own. Moves are made as
@@ -13,7 +14,7 @@ use std::time::Instant;
 use std::{env, fs};
 
 use jiff::{SignedDuration, Timestamp};
-use poolwright_catalog::{CapacityType, Catalogue, UsdPerHour, builtin, labels};
+use poolwright_catalog::{CapacityType, Catalogue, UsdPerHour, builtin, labels, read_csv};
 use poolwright_cli::trace::{GpuMap, read};
 use poolwright_core::disruption::{Moves, propose};
 use poolwright_core::plan::{MovedTo, Plan, PlanOptions, PlannedClaim, plan};
@@ -34,9 +35,15 @@ fn main() {
     let how = arguments.next().unwrap_or_else(|| "100".to_owned());
     let at_a_time: Option<usize> =
         (how != "first-fit").then(|| how.parse().expect("how many at a time, or first-fit"));
-    let catalogue = builtin().filtered(|kind, offering| {
-        kind.provider.as_str() == "aws" && offering.id.capacity_type == CapacityType::OnDemand
-    });
+    let catalogue = match arguments.next() {
+        Some(file) => {
+            let text = fs::read_to_string(&file).expect("the catalogue can be read");
+            read_csv(&[(&file, &text)]).map_err(|_| "it is no catalogue").expect("a catalogue")
+        }
+        None => builtin().filtered(|kind, offering| {
+            kind.provider.as_str() == "aws" && offering.id.capacity_type == CapacityType::OnDemand
+        }),
+    };
     let mut world = World::new(catalogue);
     for (number, pod) in trace.pods.iter().enumerate() {
         world.wanted.push(waiting(number, pod.spec()));
