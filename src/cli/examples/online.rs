@@ -14,7 +14,7 @@ use std::time::Instant;
 use std::{env, fs};
 
 use jiff::{SignedDuration, Timestamp};
-use poolwright_catalog::{CapacityType, Catalogue, UsdPerHour, builtin, labels, read_csv};
+use poolwright_catalog::{CapacityType, Catalogue, ResourceName, UsdPerHour, builtin, labels, read_csv};
 use poolwright_cli::trace::{GpuMap, read};
 use poolwright_core::disruption::{Moves, propose};
 use poolwright_core::plan::{MovedTo, Plan, PlanOptions, PlannedClaim, plan};
@@ -46,7 +46,12 @@ fn main() {
     };
     let mut world = World::new(catalogue);
     for (number, pod) in trace.pods.iter().enumerate() {
-        world.wanted.push(waiting(number, pod.spec()));
+        let mut spec = pod.spec();
+        // A share of a GPU is given a whole one, which counts also when the pod is on a node.
+        if spec.gpu_share.take().is_some() {
+            spec.requests.set(ResourceName::NVIDIA_GPU, spec.requests.get(ResourceName::NVIDIA_GPU) + 1);
+        }
+        world.wanted.push(waiting(number, spec));
     }
     let whole = world.at_once();
     println!("{} pods, all at once: {} $/h, bound {} $/h", trace.pods.len(), whole.cost, whole.bound);
@@ -65,17 +70,23 @@ fn main() {
     println!("{how} at a time: {cost} $/h on {nodes} nodes, {}, {took:.0} s", above(cost, whole.bound));
     let began = Instant::now();
     let (mut moves, mut evictions, mut gone) = (0, 0, 0);
-    world.now += SignedDuration::from_hours(1);
-    while let Some((evicted, left)) = world.step() {
-        (moves, evictions, gone) = (moves + 1, evictions + evicted, gone + left);
-        if moves % 20 == 0 {
-            let (cost, took) = (world.cost(), began.elapsed().as_secs_f64());
-            println!(
-                "  {moves} moves, {evictions} evictions, {gone} nodes: {cost} $/h, {}, {took:.0} s",
-                above(cost, whole.bound)
-            );
+    for day in 1.. {
+        // Whoever was moved stays for a day: so long a move has to pay.
+        world.now += SignedDuration::from_hours(25);
+        let before = moves;
+        while let Some((evicted, left)) = world.step() {
+            (moves, evictions, gone) = (moves + 1, evictions + evicted, gone + left);
+        }
+        let (cost, took) = (world.cost(), began.elapsed().as_secs_f64());
+        println!(
+            "  day {day}: {moves} moves, {evictions} evictions, {gone} nodes: {cost} $/h, {}, {took:.0} s",
+            above(cost, whole.bound)
+        );
+        if moves == before {
+            break;
         }
     }
+    world.audit();
     let (nodes, cost, took) = (world.snapshot.claims.len(), world.cost(), began.elapsed().as_secs_f64());
     println!(
         "moved: {cost} $/h on {nodes} nodes, {}, {moves} moves, {evictions} evictions, {gone} nodes emptied, {took:.0} s",
@@ -242,6 +253,16 @@ impl World {
         let phase = PodPhase::Bound { node: node.to_owned() };
         let pod = Pod { phase, ..self.snapshot.pods[pod].as_ref().clone() };
         self.snapshot.pods.insert(pod.key.clone(), Arc::new(pod));
+    }
+
+    /// Nobody is on a node that does not hold him.
+    fn audit(&self) {
+        for node in self.snapshot.nodes.values() {
+            let there = self.snapshot.pods.on_node(&node.name);
+            let fits = there.is_none_or(|there| there.requests.fits(&node.allocatable));
+            assert!(fits, "node {} has more than it holds", node.name);
+        }
+        assert_eq!(self.snapshot.pods.unbound().count(), 0, "everybody has a place");
     }
 
     /// Its node is there and open.

@@ -166,7 +166,7 @@ fn pods_that_nobody_tells_why_they_wait_are_found() {
 #[test]
 fn a_controller_that_sees_no_selectors_and_no_gates_is_found_to_buy_in_vain() {
     let rule = broken_without_accidents(Sabotage::SelectorsUnseen, 30);
-    assert!(rule.starts_with("nothing is bought for a pod that is held by gates"), "{rule}");
+    assert!(rule.starts_with("nothing is bought for nobody, for a pod that is held by gates"), "{rule}");
 }
 
 #[test]
