@@ -70,9 +70,7 @@ fn free(scene: &Scene<'_>, claim: &Claim) -> Option<ResourceList> {
     let node = scene.node(claim).filter(|node| node.ready && (!node.cordoned || node.gated))?;
     let mut free = node.allocatable.clone();
     if let Some(there) = scene.snapshot.pods.on_node(&node.name) {
-        for pod in &there.pods {
-            free.saturating_sub(&pod.spec.requests);
-        }
+        free.saturating_sub(&there.requests);
     }
     Some(free)
 }

@@ -13,8 +13,7 @@ use super::{Plan, PlanOptions};
 use crate::model::{Pod, PodKey, PodPhase, PodSpec, Pool, Snapshot, Toleration, TolerationMatch, Uid};
 use crate::rules::NODEPOOL_LABEL;
 
-/// The namespace of units, beside which no pod is: pods that are still to come are made by controllers, and no controller is
-/// a NodePool.
+/// How the names of units begin: no controller that makes pods is a NodePool, and no pod's name has a colon.
 const KIND: &str = "NodePool:";
 
 /// Whether any pool wants such room, now or later.

@@ -10,9 +10,8 @@ use poolwright_catalog::{Catalogue, UsdPerHour};
 
 use super::claims::Names;
 use super::limits::{ceilings, used};
-use super::{PlanOptions, PlannedClaim};
+use super::{PlanOptions, PlannedClaim, supply};
 use crate::model::{Claim, Pool, PoolLimits, RankedOffering, Snapshot};
-use crate::rules::{self, NewNodeLabels};
 
 /// How soon to look again whether a pool has what it says.
 pub(super) const LOOK: SignedDuration = SignedDuration::from_secs(10);
@@ -93,18 +92,16 @@ fn offerings(
     options: &PlanOptions,
 ) -> Vec<RankedOffering> {
     let labels = snapshot.memory.labels(catalogue);
-    let meets = |index: &usize| {
-        let labels = NewNodeLabels { offering: &labels[*index], template: &pool.labels, pool: &pool.name };
-        pool.requirements.iter().all(|requirement| rules::matches(requirement, &labels))
-    };
+    let meeting = snapshot.memory.meeting(catalogue, pool, || supply::meeting(pool, &labels));
     let held = |index: &usize| {
         let key = (pool.node_class.clone(), catalogue.offerings()[*index].id.clone());
         snapshot.held_back.get(&key).is_some_and(|until| *until > now)
     };
     let money = pool.limits.usd_per_hour.or(options.limits.usd_per_hour).is_some();
-    let mut all: Vec<RankedOffering> = (0..catalogue.offerings().len())
-        .filter(|index| meets(index) && !held(index))
-        .map(|index| &catalogue.offerings()[index])
+    let mut all: Vec<RankedOffering> = meeting
+        .iter()
+        .filter(|index| !held(index))
+        .map(|index| &catalogue.offerings()[*index])
         .filter(|offering| {
             let may_guess = !money && pool.allow_unknown_price.contains(&offering.id.instance_type);
             offering.price.known().is_some() || may_guess

@@ -154,7 +154,8 @@ pub(super) fn collect<'a>(
             });
             let money_limit = pool.limits.usd_per_hour.or(options.limits.usd_per_hour).is_some();
             let terms = Terms { snapshot, daemons, company, attachable, money_limit, now };
-            let meeting = snapshot.memory.meeting(catalogue, pool, || meeting(pool, &supply.tables[table]));
+            let meeting =
+                snapshot.memory.meeting(catalogue, pool, || meeting(pool, &supply.tables[table].labels));
             let offers = offers(&terms, &mut supply, pool, table, &meeting);
             let buyable = |offer: &&Offer| matches!(offer.standing, Standing::Priced(_) | Standing::Unpriced);
             findings.offerings = offers.iter().filter(buyable).count();
@@ -211,13 +212,12 @@ struct Terms<'t, 'a> {
 }
 
 /// The offerings that meet the requirements of a pool.
-fn meeting(pool: &Pool, table: &Table<'_>) -> Vec<usize> {
+pub(super) fn meeting(pool: &Pool, labels: &[BTreeMap<String, String>]) -> Vec<usize> {
     let meets = |index: &usize| {
-        let labels =
-            NewNodeLabels { offering: &table.labels[*index], template: &pool.labels, pool: &pool.name };
+        let labels = NewNodeLabels { offering: &labels[*index], template: &pool.labels, pool: &pool.name };
         pool.requirements.iter().all(|requirement| rules::matches(requirement, &labels))
     };
-    (0..table.labels.len()).filter(meets).collect()
+    (0..labels.len()).filter(meets).collect()
 }
 
 /// What becomes of the offerings `meeting` the requirements of a pool.
