@@ -56,9 +56,6 @@ pub fn print(plan: &Document, out: &mut impl Write) -> io::Result<()> {
 
 fn headline(plan: &Document) -> String {
     let total = plan.pods.total;
-    if total == 0 {
-        return "No pod waits for a node: nothing to buy.".to_owned();
-    }
     let on_existing: usize = plan.existing_nodes.iter().map(|node| node.pods.len()).sum();
     let buy = if plan.nodes.is_empty() {
         "nothing to buy".to_owned()
@@ -66,6 +63,10 @@ fn headline(plan: &Document) -> String {
         let kinds = if plan.nodes.len() == 1 { "node" } else { "nodes" };
         format!("buy {} {kinds} for {} $/h", count(plan.nodes.len()), money(plan.cost_usd_per_hour, 2))
     };
+    if total == 0 {
+        // Static pools, and room that pools keep free, are bought for nobody.
+        return format!("No pod waits for a node: {buy}.");
+    }
     let mut parts = vec![format!("{} waiting: {buy}", pods(total))];
     if on_existing > 0 {
         parts.push(format!("{} fit on nodes that are there", count(on_existing)));
