@@ -104,7 +104,8 @@ def control_plane(stage: Stage) -> None:
 
 
 def cargo_test(stage: Stage) -> None:
-    """All tests of the workspace: unit, property, command-line, architecture and control-plane ones."""
+    """All tests of the workspace: unit, property, command-line, architecture, control-plane ones, and those against moto."""
+    tools.moto()
     test(stage, ["--workspace"])
 
 

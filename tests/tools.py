@@ -6,6 +6,8 @@ Each is pinned, installed on first use into the cache that all checkouts share (
 
     libclang     read by the build of HiGHS's bindings; a wheel from the Python package index, checked by its hash
     cargo-deny   licences, sources, bans and advisories of our dependencies; built by cargo from its registry
+    moto         the stand-in for AWS (Apache-2.0), for tests of its provider; wheels from the Python package index, each checked
+                 by its hash (moto/requirements.txt), in an environment of their own
     gang-crds    the CRDs of JobSet and LeaderWorkerSet (Apache-2.0), for tests on the control plane; Go modules, checked by
                  their hashes
 
@@ -15,6 +17,7 @@ Use:
     tools.py libclang         prints the folder of libclang
     tools.py cargo-deny       prints the path of cargo-deny
     tools.py gang-crds        prints the folder of those CRDs
+    tools.py moto             prints the path of moto's server
 """
 
 import fcntl
@@ -42,6 +45,9 @@ LIBCLANG_HASHES = [
 SYSTEM_LIBCLANG = ["/usr/lib/llvm-*/lib/libclang*.so*", "/usr/lib/*/libclang*.so*", "/usr/lib64/libclang*.so*"]
 
 CARGO_DENY = "0.20.2"
+
+MOTO = "5.2.5"
+MOTO_REQUIREMENTS = Path(__file__).resolve().parent / "moto" / "requirements.txt"
 
 # Module, version, the hash that go.sum would have, and where its CRDs lie.
 GANG_CRDS = [
@@ -147,6 +153,35 @@ def cargo_deny() -> Path:
     return binary
 
 
+def moto() -> Path:
+    """The path of moto's server: MOTO_SERVER, or the pinned one."""
+    if os.environ.get("MOTO_SERVER"):
+        return Path(os.environ["MOTO_SERVER"])
+    home = cache() / "tools" / f"moto-{MOTO}"
+    server = home / "bin" / "moto_server"
+    stamp = home / "requirements.txt"
+    # Written last: an installation that was cut off has none.
+    if stamp.is_file() and stamp.read_bytes() == MOTO_REQUIREMENTS.read_bytes():
+        return server
+    with lock("moto"):
+        if stamp.is_file() and stamp.read_bytes() == MOTO_REQUIREMENTS.read_bytes():
+            return server
+        say(f"moto {MOTO}: installing its wheels (about 40 s, 320 MB on disk)")
+        # Not moved into place: an environment knows its own path.
+        shutil.rmtree(home, ignore_errors=True)
+        if subprocess.run([sys.executable, "-m", "venv", str(home)], stdout=sys.stderr).returncode != 0:
+            raise Missing("python's module venv does not work (above is what it says): install it, or set MOTO_SERVER to a "
+                          "moto_server")
+        done = subprocess.run([str(home / "bin" / "python"), "-m", "pip", "install", "--quiet",
+                               "--disable-pip-version-check", "--no-deps", "--only-binary=:all:", "--require-hashes",
+                               "--requirement", str(MOTO_REQUIREMENTS)], stdout=sys.stderr)
+        if done.returncode != 0:
+            raise Missing("moto could not be installed (above is what pip says): check that pip reaches its index, or set "
+                          "MOTO_SERVER to a moto_server")
+        shutil.copyfile(MOTO_REQUIREMENTS, stamp)
+    return server
+
+
 def gang_crds() -> Path:
     """The folder with the pinned CRDs of JobSet and LeaderWorkerSet."""
     home = cache() / "tools" / ("gang-crds-" + "-".join(version for _, version, _, _ in GANG_CRDS))
@@ -189,6 +224,8 @@ def main(arguments: list[str]) -> int:
                 os.execvpe(command, [command, *rest], env)
             case ["libclang"]:
                 print(libclang())
+            case ["moto"]:
+                print(moto())
             case ["gang-crds"]:
                 print(gang_crds())
             case ["cargo-deny"]:

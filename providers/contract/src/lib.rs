@@ -7,12 +7,14 @@
 
 pub mod conformance;
 pub mod memory;
+mod notice;
 mod provider;
 
 use std::sync::Arc;
 
 use jiff::Timestamp;
 
+pub use notice::{Interruption, InterruptionKind, Notice, instance_of};
 pub use provider::{
     CloudProvider, FailedOffering, Instance, InstanceState, LaunchError, LaunchRequest, LaunchedInstance,
     NodeClassKey, ProviderError, RankedOffering, Taint, TaintEffect,

@@ -6,13 +6,14 @@
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::{Poll, Waker};
 
 use async_trait::async_trait;
 use poolwright_catalog::{Catalogue, OfferingId};
 
 use crate::{
     Clock, CloudProvider, FailedOffering, Instance, InstanceState, LaunchError, LaunchRequest,
-    LaunchedInstance, NodeClassKey, ProviderError,
+    LaunchedInstance, NodeClassKey, Notice, ProviderError,
 };
 
 /// The kind of node class it launches with.
@@ -46,6 +47,12 @@ struct State {
     over_quota: BTreeSet<OfferingId>,
     mishaps: VecDeque<Mishap>,
     serial: u64,
+    /// By receipt: what nobody gave back.
+    unheard: BTreeMap<String, Notice>,
+    /// Receipts of those that somebody was told.
+    told: BTreeSet<String>,
+    notices: u64,
+    listeners: Vec<Waker>,
 }
 
 impl MemoryCloud {
@@ -90,6 +97,28 @@ impl MemoryCloud {
         self.lock().instances.remove(key);
     }
 
+    /// Sends a notice, with a receipt of its own; returns that.
+    pub fn notify(&self, notice: Notice) -> String {
+        let mut state = self.lock();
+        state.notices += 1;
+        let receipt = format!("receipt-{:08}", state.notices);
+        state.unheard.insert(receipt.clone(), Notice { receipt: Some(receipt.clone()), ..notice });
+        wake(&mut state);
+        receipt
+    }
+
+    /// Sends those again that somebody was told and did not give back, as queues do after a while.
+    pub fn redeliver(&self) {
+        let mut state = self.lock();
+        state.told.clear();
+        wake(&mut state);
+    }
+
+    /// Receipts that nobody gave back.
+    pub fn unacknowledged(&self) -> Vec<String> {
+        self.lock().unheard.keys().cloned().collect()
+    }
+
     /// Every instance there is, by key.
     pub fn instances(&self) -> Vec<Instance> {
         self.lock().instances.values().cloned().collect()
@@ -117,6 +146,12 @@ impl MemoryCloud {
         Err(ProviderError::Invalid(format!(
             "{kind} `{name}` does not exist: create it or correct spec.template.spec.nodeClassRef of the pool"
         )))
+    }
+}
+
+fn wake(state: &mut State) {
+    for listener in state.listeners.drain(..) {
+        listener.wake();
     }
 }
 
@@ -237,5 +272,34 @@ impl CloudProvider for MemoryProvider {
             state.instances.remove(key);
         }
         Ok(true)
+    }
+
+    async fn notices(&self) -> Result<Vec<Notice>, ProviderError> {
+        let heard = std::future::poll_fn(|context| {
+            let mut state = self.cloud.lock();
+            let new = |receipt: &String| !state.told.contains(receipt);
+            let batch: Vec<Notice> = state
+                .unheard
+                .iter()
+                .filter(|(receipt, _)| new(receipt))
+                .map(|(_, one)| one.clone())
+                .collect();
+            if batch.is_empty() {
+                state.listeners.push(context.waker().clone());
+                return Poll::Pending;
+            }
+            state.told.extend(batch.iter().filter_map(|one| one.receipt.clone()));
+            Poll::Ready(batch)
+        });
+        Ok(heard.await)
+    }
+
+    async fn acknowledge(&self, receipts: &[String]) -> Result<(), ProviderError> {
+        let mut state = self.cloud.lock();
+        for receipt in receipts {
+            state.unheard.remove(receipt);
+            state.told.remove(receipt);
+        }
+        Ok(())
     }
 }

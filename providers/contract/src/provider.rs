@@ -7,6 +7,8 @@ use async_trait::async_trait;
 use jiff::Timestamp;
 use poolwright_catalog::{Catalogue, OfferingId, ResourceList, UsdPerHour};
 
+use crate::notice::Notice;
+
 /// Which node class to launch with.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct NodeClassKey {
@@ -102,7 +104,7 @@ pub struct Instance {
     pub offering: OfferingId,
     /// Node class.
     pub node_class: NodeClassKey,
-    /// When.
+    /// When, by the cloud's clock; in the answer to a launch it may be by ours, where the cloud does not say it there.
     pub launched: Timestamp,
     /// Where it stands.
     pub state: InstanceState,
@@ -180,4 +182,18 @@ pub trait CloudProvider: Send + Sync {
     /// Terminates the instance launched with this key, if there is one. `true` when it is gone (or never was), `false`
     /// while it is still going: ask again. The caller never launches a key again once it asked to terminate it.
     async fn terminate(&self, key: &str) -> Result<bool, ProviderError>;
+
+    /// What the cloud says about machines, of this cluster or of others: returns when there is something to hear, and with nothing
+    /// after some twenty seconds. A notice may come twice, late and after one that was sent later; one with a receipt that is not
+    /// given back comes again. Any number of callers may ask at a time, and each notice goes to one of them. Clouds that say
+    /// nothing never return, which is what this does where it is not implemented.
+    async fn notices(&self) -> Result<Vec<Notice>, ProviderError> {
+        std::future::pending().await
+    }
+
+    /// Gives receipts back: what they belong to is durably recorded and does not come again. Receipts that are not known (any more) are
+    /// no error.
+    async fn acknowledge(&self, _receipts: &[String]) -> Result<(), ProviderError> {
+        Ok(())
+    }
 }

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
 use async_trait::async_trait;
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 use poolwright_catalog::{
     Arch, CapacityType, Catalogue, CatalogueOrigin, Gpu, InstanceType, Offering, OfferingId, Price, Quote,
     ResourceList, ResourceName, UsdPerHour,
@@ -14,8 +14,8 @@ use poolwright_catalog::{
 use poolwright_provider_contract::conformance::{Failure, Fixture, NodeSight, Report, World, run_all};
 use poolwright_provider_contract::memory::{MemoryCloud, MemoryProvider, Mishap, NODE_CLASS_KIND};
 use poolwright_provider_contract::{
-    Clock, CloudProvider, Instance, InstanceState, LaunchError, LaunchRequest, LaunchedInstance,
-    NodeClassKey, ProviderError, RankedOffering,
+    Clock, CloudProvider, Instance, InstanceState, Interruption, InterruptionKind, LaunchError,
+    LaunchRequest, LaunchedInstance, NodeClassKey, Notice, ProviderError, RankedOffering, instance_of,
 };
 
 /// A provider over a cloud; the second argument is how many were made before over the same cloud.
@@ -65,6 +65,24 @@ impl World for InMemoryWorld {
     async fn hold(&self, instance: &Instance, held: bool) -> Result<bool, Failure> {
         self.cloud.hold(&instance.key, held);
         Ok(true)
+    }
+
+    async fn interrupt(&self, instance: &Instance) -> Result<bool, Failure> {
+        let deadline = instance.launched.checked_add(SignedDuration::from_mins(2)).ok();
+        let interruptions = vec![Interruption {
+            instance: instance_of(&instance.provider_id).to_owned(),
+            kind: InterruptionKind::Reclaim,
+            noticed: instance.launched,
+            deadline,
+            message: "spot capacity is taken back".to_owned(),
+        }];
+        self.cloud.notify(Notice { receipt: None, interruptions });
+        Ok(true)
+    }
+
+    async fn redeliver(&self) -> Result<(), Failure> {
+        self.cloud.redeliver();
+        Ok(())
     }
 
     async fn pause(&self) {}
@@ -184,7 +202,9 @@ async fn an_instance_can_be_lost_and_a_quota_reached() {
 /// What the broken clouds break.
 #[derive(Clone, Copy, PartialEq)]
 enum Breaks {
+    Acknowledge,
     KeyAcrossRestart,
+    NoticesComeOnce,
     OrderOfList,
     ReportOfStockOut,
     Terminate,
@@ -254,6 +274,19 @@ impl CloudProvider for Broken {
         }
         self.inner.terminate(key).await
     }
+
+    async fn notices(&self) -> Result<Vec<Notice>, ProviderError> {
+        let all = self.inner.notices().await?;
+        if self.breaks == Breaks::NoticesComeOnce {
+            let receipts: Vec<String> = all.iter().filter_map(|one| one.receipt.clone()).collect();
+            self.inner.acknowledge(&receipts).await?;
+        }
+        Ok(all)
+    }
+
+    async fn acknowledge(&self, receipts: &[String]) -> Result<(), ProviderError> {
+        if self.breaks == Breaks::Acknowledge { Ok(()) } else { self.inner.acknowledge(receipts).await }
+    }
 }
 
 fn broken(cloud: Arc<MemoryCloud>, restarts: u64, breaks: Breaks) -> Arc<dyn CloudProvider> {
@@ -263,7 +296,12 @@ fn broken(cloud: Arc<MemoryCloud>, restarts: u64, breaks: Breaks) -> Arc<dyn Clo
 
 #[tokio::test]
 async fn a_broken_promise_fails_the_case_about_it() {
-    let expectations: [(Connect, &str); 6] = [
+    let expectations: [(Connect, &str); 8] = [
+        (|c, n| broken(c, n, Breaks::Acknowledge), "a_notice_that_was_given_back_does_not_come_again"),
+        (
+            |c, n| broken(c, n, Breaks::NoticesComeOnce),
+            "a_notice_that_is_not_given_back_comes_again_also_after_a_restart",
+        ),
         (|c, n| broken(c, n, Breaks::KeyAcrossRestart), "a_key_is_remembered_across_a_restart"),
         (|c, n| broken(c, n, Breaks::OrderOfList), "the_list_is_in_order_of_provider_ids"),
         (|c, n| broken(c, n, Breaks::ReportOfStockOut), "a_stock_out_gets_the_next_offering_and_is_reported"),

@@ -2,8 +2,8 @@
 
 use jiff::SignedDuration;
 use poolwright_api::{
-    CapacityType as WrittenCapacityType, Faults, GROUP, KwokNodeClass, KwokNodeClassSpec, LaunchFault,
-    OfferingSelector,
+    CapacityType as WrittenCapacityType, Faults, GROUP, InterruptionFault, KwokNodeClass, KwokNodeClassSpec,
+    LaunchFault, OfferingSelector,
 };
 use poolwright_catalog::{CapacityType, OfferingId, ProviderName};
 use poolwright_provider_contract::{LaunchError, NodeClassKey, ProviderError};
@@ -18,6 +18,8 @@ pub(crate) struct Class {
     pub provider: Option<ProviderName>,
     pub registration_delay: SignedDuration,
     faults: Faults,
+    /// Which offerings are taken back, how long after their launch that is said, and how long after that they are gone.
+    interruptions: Vec<(OfferingSelector, SignedDuration, SignedDuration)>,
 }
 
 /// What will be wrong with one instance, drawn when it is launched.
@@ -25,6 +27,8 @@ pub(crate) struct Class {
 pub(crate) struct Flaws {
     pub never_registers: bool,
     pub missing_gpus: u64,
+    /// How long after the launch it is said that the instance is taken back, and how long after that it is gone.
+    pub interrupted: Option<(SignedDuration, SignedDuration)>,
 }
 
 /// Refuses a key that is not about a node class of ours.
@@ -54,7 +58,18 @@ impl Class {
             ProviderError::Invalid(format!("{KIND} `{name}`: spec.registrationDelay: {error}"))
         })?;
         let provider = provider.clone().map(ProviderName::new);
-        Ok(Self { provider, registration_delay, faults: faults.clone() })
+        let read = |(at, fault): (usize, &InterruptionFault)| {
+            let wrong = |field: &str, error: poolwright_api::DurationError| {
+                let path = format!("spec.faults.interruptions[{at}].{field}");
+                ProviderError::Invalid(format!("{KIND} `{name}`: {path}: {error}"))
+            };
+            let InterruptionFault { instance_type, zone, capacity_type, after, notice } = fault.clone();
+            let after = after.parse().map_err(|error| wrong("after", error))?;
+            let notice = notice.parse().map_err(|error| wrong("notice", error))?;
+            Ok((OfferingSelector { instance_type, zone, capacity_type }, after, notice))
+        };
+        let interruptions = faults.interruptions.iter().enumerate().map(read).collect::<Result<_, _>>()?;
+        Ok(Self { provider, registration_delay, faults: faults.clone(), interruptions })
     }
 
     /// Why no launch works at all, if so. A reached quota is not among these: it is about each offering.
@@ -84,6 +99,11 @@ impl Class {
         Flaws {
             never_registers: any_matches(&self.faults.never_register, offering),
             missing_gpus: u64::try_from(self.faults.missing_gpus).unwrap_or(0),
+            interrupted: self
+                .interruptions
+                .iter()
+                .find(|(selector, ..)| matches(selector, offering))
+                .map(|(_, after, notice)| (*after, *notice)),
         }
     }
 }
@@ -137,7 +157,7 @@ mod tests {
     fn a_selector_without_fields_hits_every_offering() {
         let class = class(serde_json::json!({"faults": {"neverRegister": [{}], "missingGpus": 1}}));
         let flaws = class.flaws(&offering("g5.xlarge", "us-east-1a", CapacityType::OnDemand));
-        assert_eq!(flaws, Flaws { never_registers: true, missing_gpus: 1 });
+        assert_eq!(flaws, Flaws { never_registers: true, missing_gpus: 1, interrupted: None });
         assert_eq!(class.refusal(&offering("g5.xlarge", "us-east-1a", CapacityType::OnDemand)), None);
     }
 
@@ -156,6 +176,24 @@ mod tests {
         let spec = serde_json::from_value(serde_json::json!({"registrationDelay": "soon"})).expect("text");
         let error = Class::read("trial", &KwokNodeClass::new("trial", spec)).expect_err("no duration");
         assert!(error.to_string().contains("`trial`: spec.registrationDelay: `soon`"), "{error}");
+    }
+
+    #[test]
+    fn the_first_interruption_that_matches_counts_and_a_length_that_cannot_be_read_is_named() {
+        let class = class(serde_json::json!({"faults": {"interruptions": [
+            {"capacityType": "spot", "after": "1m"},
+            {"after": "10m", "notice": "30s"},
+        ]}}));
+        let interrupted = |capacity_type| {
+            let flaws = class.flaws(&offering("g5.xlarge", "us-east-1a", capacity_type));
+            flaws.interrupted.map(|(after, notice)| (after.as_secs(), notice.as_secs()))
+        };
+        assert_eq!(interrupted(CapacityType::Spot), Some((60, 120)));
+        assert_eq!(interrupted(CapacityType::OnDemand), Some((600, 30)));
+        let wrong = serde_json::json!({"faults": {"interruptions": [{"after": "soon"}]}});
+        let spec = serde_json::from_value(wrong).expect("text");
+        let error = Class::read("trial", &KwokNodeClass::new("trial", spec)).expect_err("no duration");
+        assert!(error.to_string().contains("spec.faults.interruptions[0].after: `soon`"), "{error}");
     }
 
     #[test]

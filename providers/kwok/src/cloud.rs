@@ -11,10 +11,10 @@ use jiff::Timestamp;
 use k8s_openapi::api::core::v1::Node;
 use poolwright_provider_contract::ProviderError;
 
-use crate::node;
 use crate::provider::KwokProvider;
 use crate::record::{Record, State, name_in};
 use crate::store::{Created, Stored};
+use crate::{node, notices};
 
 /// Nodes that join at the same time.
 const CONCURRENCY: usize = 16;
@@ -23,11 +23,21 @@ const SHORTLY: Duration = Duration::from_millis(250);
 
 /// Plays the cloud until it is dropped.
 pub(crate) async fn play(provider: &KwokProvider) {
+    let mut failing = false;
     loop {
         let pause = match round(provider).await {
-            Ok(next_due) => until(next_due, (provider.now)(), provider.settings.resync),
+            Ok(next_due) => {
+                failing = false;
+                until(next_due, (provider.now)(), provider.settings.resync)
+            }
             Err(error) => {
-                tracing::warn!(%error, "the kwok cloud could not look after its instances; it tries again");
+                // The first of a row is told.
+                if failing {
+                    tracing::debug!(%error, "the kwok cloud could not look after its instances again");
+                } else {
+                    tracing::warn!(%error, "the kwok cloud could not look after its instances; it tries again");
+                }
+                failing = true;
                 SHORTLY.min(provider.settings.resync)
             }
         };
@@ -52,13 +62,20 @@ async fn round(provider: &KwokProvider) -> Result<Option<Timestamp>, ProviderErr
     let nodes = provider.store.nodes().await?;
     let inventory = provider.store.list().await?;
     let now = (provider.now)();
-    let mut next_due = None;
+    let mut next_due: Option<Timestamp> = None;
     let mut steps = Vec::new();
     let known: BTreeSet<_> = inventory.stored.iter().map(|stored| stored.record.provider_id()).collect();
+    provider.notices.set(inventory.stored.iter().filter_map(|stored| notices::due(&stored.record, now)));
     for stored in inventory.stored {
         let Record { state, due, never_registers, .. } = &stored.record;
+        for at in stored.record.interruption.iter().flat_map(|one| [one.noticed, one.ends]) {
+            if at > now {
+                next_due = Some(next_due.map_or(at, |soonest| soonest.min(at)));
+            }
+        }
         match state {
             State::Terminating => steps.push(stored),
+            State::Launched | State::Joined if is_taken(&stored.record, now) => steps.push(stored),
             State::Launched if *never_registers => {}
             State::Launched if *due <= now => steps.push(stored),
             State::Launched => next_due = Some(next_due.map_or(*due, |soonest: Timestamp| soonest.min(*due))),
@@ -92,8 +109,24 @@ fn is_lost(node: &Node, known: &BTreeSet<String>) -> bool {
     node::provider_id(node).is_some_and(|id| name_in(id).is_some() && !known.contains(id))
 }
 
+/// Whether the cloud takes the instance now.
+fn is_taken(record: &Record, now: Timestamp) -> bool {
+    record.interruption.as_ref().is_some_and(|one| one.ends <= now)
+}
+
 async fn step(provider: &KwokProvider, stored: &Stored) -> Result<(), ProviderError> {
     match stored.record.state {
+        State::Launched | State::Joined if is_taken(&stored.record, (provider.now)()) => {
+            let record = Record { state: State::Terminating, ..stored.record.clone() };
+            match provider.store.replace(stored, record).await? {
+                Some(changed) => {
+                    tracing::info!(instance = changed.record.provider_id(), "instance taken back");
+                    provider.finish_termination(&changed).await.map(|_| ())
+                }
+                // The next round sees what it is now.
+                None => Ok(()),
+            }
+        }
         State::Terminating => provider.finish_termination(stored).await.map(|_| ()),
         State::Launched | State::Joined => join(provider, stored).await,
     }

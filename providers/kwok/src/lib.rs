@@ -36,6 +36,7 @@ mod api_error;
 mod class;
 mod cloud;
 mod node;
+mod notices;
 mod provider;
 mod record;
 mod store;

@@ -5,16 +5,18 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use async_trait::async_trait;
+use jiff::Timestamp;
 use kube::Client;
 use poolwright_catalog::{Catalogue, Offering, ProviderName, ResourceName};
 use poolwright_provider_contract::{
     Clock, CloudProvider, FailedOffering, Instance, LaunchError, LaunchRequest, LaunchedInstance,
-    NodeClassKey, ProviderError, RankedOffering,
+    NodeClassKey, Notice, ProviderError, RankedOffering,
 };
 use tokio::sync::Notify;
 
 use crate::class::{self, Class, Flaws};
-use crate::record::{NodePlan, Record, Refused, State, check_claim, name_in, name_of};
+use crate::notices::Notices;
+use crate::record::{Interrupted, NodePlan, Record, Refused, State, check_claim, name_in, name_of};
 use crate::store::{Created, Store, Stored};
 
 /// How often a change is tried again when others change the same record.
@@ -50,6 +52,8 @@ pub struct KwokProvider {
     pub(crate) settings: Settings,
     /// A launch or a termination wakes [`KwokProvider::run`].
     pub(crate) wake: Notify,
+    /// What is to be said of instances; [`KwokProvider::run`] looks.
+    pub(crate) notices: Notices,
     catalogue: Arc<Catalogue>,
     /// The catalogue's part of each provider; made when first asked for, since the catalogue does not change.
     parts: Mutex<BTreeMap<ProviderName, Arc<Catalogue>>>,
@@ -63,6 +67,7 @@ impl KwokProvider {
             now,
             settings,
             wake: Notify::new(),
+            notices: Notices::default(),
             catalogue,
             parts: Mutex::default(),
         }
@@ -151,15 +156,26 @@ impl KwokProvider {
         offering: &Offering,
         failed: &[FailedOffering],
     ) -> Result<Record, ProviderError> {
-        let Flaws { never_registers, missing_gpus } = class.flaws(&offering.id);
+        let Flaws { never_registers, missing_gpus, interrupted } = class.flaws(&offering.id);
         let launched = (self.now)();
-        let due = launched.checked_add(class.registration_delay).map_err(|_| {
-            ProviderError::Invalid(format!(
-                "{} `{}`: spec.registrationDelay goes beyond the end of time: shorten it",
-                class::KIND,
-                request.node_class.name
-            ))
-        })?;
+        let later = |from: Timestamp, length, field| {
+            from.checked_add(length).map_err(|_| {
+                ProviderError::Invalid(format!(
+                    "{} `{}`: {field} goes beyond the end of time: shorten it",
+                    class::KIND,
+                    request.node_class.name
+                ))
+            })
+        };
+        let due = later(launched, class.registration_delay, "spec.registrationDelay")?;
+        let interruption = match interrupted {
+            None => None,
+            Some((after, notice)) => {
+                let noticed = later(launched, after, "spec.faults.interruptions")?;
+                let ends = later(noticed, notice, "spec.faults.interruptions")?;
+                Some(Interrupted { noticed, ends, heard: false })
+            }
+        };
         let mut labels = request.labels.clone();
         labels.extend(sold.node_labels(offering));
         let capacity = ranked.allocatable.clone();
@@ -173,6 +189,7 @@ impl KwokProvider {
             launched,
             due,
             never_registers,
+            interruption,
             refused: failed.iter().map(Refused::new).collect(),
             node: NodePlan {
                 labels,
@@ -301,5 +318,29 @@ impl CloudProvider for KwokProvider {
             return Ok(gone);
         }
         Err(ProviderError::Transient(format!("the instance of key {key} changes all the time; ask again")))
+    }
+
+    async fn notices(&self) -> Result<Vec<Notice>, ProviderError> {
+        Ok(self.notices.next(|| (self.now)()).await)
+    }
+
+    async fn acknowledge(&self, receipts: &[String]) -> Result<(), ProviderError> {
+        for name in receipts {
+            for attempt in 1.. {
+                let Some(stored) = self.store.get(name).await? else { break };
+                let Some(one) = stored.record.interruption.clone().filter(|one| !one.heard) else { break };
+                let interruption = Some(Interrupted { heard: true, ..one });
+                let record = Record { interruption, ..stored.record.clone() };
+                if self.store.replace(&stored, record).await?.is_some() {
+                    break;
+                }
+                if attempt == ATTEMPTS {
+                    let message = format!("instance {name} changes all the time; confirm it again");
+                    return Err(ProviderError::Transient(message));
+                }
+            }
+            self.notices.forget(name);
+        }
+        Ok(())
     }
 }

@@ -39,10 +39,26 @@ pub(crate) struct Record {
     /// The instance costs money and its node never comes.
     #[serde(default)]
     pub never_registers: bool,
+    /// The cloud takes it back.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub interruption: Option<Interrupted>,
     /// Offerings that were refused before this one, for whoever asks again.
     #[serde(default)]
     pub refused: Vec<Refused>,
     pub node: NodePlan,
+}
+
+/// When an instance is taken back.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub(crate) struct Interrupted {
+    /// When the cloud says so.
+    pub noticed: Timestamp,
+    /// When it is gone.
+    pub ends: Timestamp,
+    /// Whether somebody has confirmed to have heard.
+    #[serde(default)]
+    pub heard: bool,
 }
 
 /// What the node will look like.
@@ -273,6 +289,7 @@ pub(crate) mod tests {
             launched: "2026-10-01T08:00:00.123456789Z".parse().expect("a time"),
             due: "2026-10-01T08:00:05.123456789Z".parse().expect("a time"),
             never_registers: false,
+            interruption: None,
             refused: vec![
                 refusal("us-east-1b", LaunchError::StockOut("none".to_owned())),
                 refusal("us-east-1c", LaunchError::Quota("enough".to_owned())),

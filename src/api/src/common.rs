@@ -114,3 +114,8 @@ pub(crate) fn conditions_schema(_: &mut schemars::SchemaGenerator) -> schemars::
         },
     })
 }
+
+/// The schema of a point in time, as the API server knows it.
+pub(crate) fn time_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
+    schemars::json_schema!({ "type": "string", "format": "date-time" })
+}

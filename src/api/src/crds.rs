@@ -3,11 +3,11 @@
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::CustomResourceExt;
 
-use crate::{KwokNodeClass, NodeClaim, NodePool};
+use crate::{EC2NodeClass, KwokNodeClass, NodeClaim, NodePool};
 
 /// The CRDs of this API.
 pub fn crds() -> Vec<CustomResourceDefinition> {
-    vec![NodePool::crd(), NodeClaim::crd(), KwokNodeClass::crd()]
+    vec![NodePool::crd(), NodeClaim::crd(), KwokNodeClass::crd(), EC2NodeClass::crd()]
 }
 
 /// The manifests under `crds/`: file name and content.

@@ -69,6 +69,10 @@ pub struct Faults {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 1000))]
     pub never_register: Vec<OfferingSelector>,
+    /// Offerings whose instances are taken back. What is said here when an instance is launched counts for it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = 1000))]
+    pub interruptions: Vec<InterruptionFault>,
     /// How many GPUs fewer than promised each node advertises.
     #[serde(default, skip_serializing_if = "is_zero")]
     #[schemars(range(min = 0, max = 1000))]
@@ -100,6 +104,30 @@ pub struct OfferingSelector {
     /// Capacity type.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub capacity_type: Option<CapacityType>,
+}
+
+/// Some offerings whose instances are taken back: those that match every field given, all without any.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct InterruptionFault {
+    /// Instance type.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub instance_type: Option<String>,
+    /// Zone.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub zone: Option<String>,
+    /// Capacity type.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub capacity_type: Option<CapacityType>,
+    /// How long after its launch the cloud says that it takes an instance back.
+    pub after: DurationText,
+    /// How long after that it is gone.
+    #[serde(default = "two_minutes")]
+    pub notice: DurationText,
+}
+
+fn two_minutes() -> DurationText {
+    "2m".into()
 }
 
 /// How a launch fails.

@@ -1,6 +1,6 @@
 //! The `poolwright.dev` API: what users write and what Poolwright reports, as Kubernetes custom resources.
 //!
-//! Lives here: NodePool, NodeClaim and KwokNodeClass with their defaults, validation rules and printer columns, the keys
+//! Lives here: NodePool, NodeClaim, KwokNodeClass and EC2NodeClass with their defaults, validation rules and printer columns, the keys
 //! of labels, annotations, taints and conditions, durations and amounts as the API writes them, and the CRD manifests.
 //!
 //! May not live here: decisions, conversion to the decision model (the intake room does that), a client, any I/O.
@@ -15,6 +15,7 @@ mod common;
 mod crds;
 mod disruption;
 mod duration;
+mod ec2_node_class;
 mod kwok_node_class;
 pub mod names;
 mod node_claim;
@@ -27,11 +28,20 @@ pub use disruption::{
     ConsolidationPolicy, Disruption, DisruptionBudget, DisruptionReason, NodeConditionStatus, RepairRule,
 };
 pub use duration::{DurationError, DurationText, Expiry, ExpiryText, format_duration, parse_duration};
+pub use ec2_node_class::{
+    AmiFamily, AmiSelectorTerm, BlockDeviceMapping, CapacityReservationSelectorTerm, EC2NodeClass,
+    EC2NodeClassSpec, EbsVolume, Ec2NodeClassStatus, Efa, HttpTokens, InstanceMatchCriteria,
+    InstanceStorePolicy, KubeletSettings, MetadataOptions, PlacementGroup, ResolvedCapacityReservation,
+    ResolvedImage, ResolvedPlacementGroup, ResolvedSecurityGroup, ResolvedSubnet, SecurityGroupSelectorTerm,
+    SubnetSelectorTerm, Switch, TagSelector, UserData, VolumeType,
+};
 pub use kwok_node_class::{
-    Faults, KwokNodeClass, KwokNodeClassSpec, KwokNodeClassStatus, LaunchFault, OfferingSelector,
+    Faults, InterruptionFault, KwokNodeClass, KwokNodeClassSpec, KwokNodeClassStatus, LaunchFault,
+    OfferingSelector,
 };
 pub use node_claim::{
-    CapacityType, ClaimOffering, ClaimPrice, NodeClaim, NodeClaimSpec, NodeClaimStatus, OfferingRef,
+    CapacityType, ClaimOffering, ClaimPrice, Interruption, InterruptionKind, NodeClaim, NodeClaimSpec,
+    NodeClaimStatus, OfferingRef,
 };
 pub use node_pool::{
     BufferUnits, NodePool, NodePoolSpec, NodePoolStatus, NodeTemplate, NodeTemplateMetadata,

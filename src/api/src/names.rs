@@ -60,7 +60,7 @@ pub mod conditions {
     pub const LAUNCHED: &str = "Launched";
     /// Claim: its node joined the cluster.
     pub const REGISTERED: &str = "Registered";
-    /// Claim: its node is ready and advertises exactly what it promised; pods may use it.
+    /// Claim: its node is ready and advertises what was promised; pods may use it.
     pub const INITIALIZED: &str = "Initialized";
     /// Claim: no workload pod is on its node or planned for it.
     pub const EMPTY: &str = "Empty";
@@ -68,6 +68,8 @@ pub mod conditions {
     pub const DRIFTED: &str = "Drifted";
     /// Claim: its node has a condition that its pool does not bear for long.
     pub const UNHEALTHY: &str = "Unhealthy";
+    /// Claim: its cloud takes the instance back, or says that something else is about to happen to it.
+    pub const INTERRUPTED: &str = "Interrupted";
     /// Claim: its node is closed to pods because it will be given back.
     pub const DISRUPTING: &str = "Disrupting";
     /// Claim: its node goes, and no pod is left on it that is waited for.
@@ -86,13 +88,14 @@ pub mod conditions {
     pub const LIMIT_REACHED: &str = "LimitReached";
 
     /// Every condition of this API.
-    pub const ALL: [&str; 14] = [
+    pub const ALL: [&str; 15] = [
         LAUNCHED,
         REGISTERED,
         INITIALIZED,
         EMPTY,
         DRIFTED,
         UNHEALTHY,
+        INTERRUPTED,
         DISRUPTING,
         DRAINED,
         VOLUMES_DETACHED,
@@ -101,5 +104,34 @@ pub mod conditions {
         VALIDATION_SUCCEEDED,
         NODE_CLASS_READY,
         LIMIT_REACHED,
+    ];
+}
+
+/// Names of the conditions of an EC2NodeClass, beside [`conditions::READY`], which sums them up.
+pub mod class_conditions {
+    /// At least one subnet was found.
+    pub const SUBNETS_READY: &str = "SubnetsReady";
+    /// At least one security group was found.
+    pub const SECURITY_GROUPS_READY: &str = "SecurityGroupsReady";
+    /// At least one image was found.
+    pub const IMAGES_READY: &str = "ImagesReady";
+    /// Nodes have an instance profile with a role.
+    pub const INSTANCE_PROFILE_READY: &str = "InstanceProfileReady";
+    /// The placement group is there; absent where none is asked for.
+    pub const PLACEMENT_GROUP_READY: &str = "PlacementGroupReady";
+    /// What was asked for as capacity reservations was looked up; absent where none are.
+    pub const CAPACITY_RESERVATIONS_READY: &str = "CapacityReservationsReady";
+    /// A launch as a dry run was allowed; else which permission of IAM is missing.
+    pub const VALIDATED: &str = "Validated";
+
+    /// All of them.
+    pub const ALL: [&str; 7] = [
+        SUBNETS_READY,
+        SECURITY_GROUPS_READY,
+        IMAGES_READY,
+        INSTANCE_PROFILE_READY,
+        PLACEMENT_GROUP_READY,
+        CAPACITY_RESERVATIONS_READY,
+        VALIDATED,
     ];
 }

@@ -2,13 +2,13 @@
 
 use std::collections::BTreeMap;
 
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
 use kube::{CustomResource, KubeSchema};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::amount::Amount;
-use crate::common::{Deadlines, NodeClassRef, Taint, conditions_schema};
+use crate::common::{Deadlines, NodeClassRef, Taint, conditions_schema, time_schema};
 use crate::node_pool::ReadinessGate;
 
 /// One node wanted. Written by Poolwright before anything is bought, and never changed afterwards.
@@ -34,6 +34,12 @@ use crate::node_pool::ReadinessGate;
         json_path = r#".status.conditions[?(@.type=="Initialized")].status"#
     ),
     printcolumn(name = "Age", type_ = "date", json_path = ".metadata.creationTimestamp"),
+    printcolumn(
+        name = "Interrupted",
+        type_ = "string",
+        json_path = ".status.interruption.kind",
+        priority = "1"
+    ),
     printcolumn(
         name = "Pool",
         type_ = "string",
@@ -137,6 +143,45 @@ pub struct ClaimPrice {
     pub as_of: Option<String>,
 }
 
+/// What its cloud has said of an instance: that it takes it back, or that something else is about to happen to it. Later notices are
+/// merged into it: the earliest deadline and the most certain kind stay.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Interruption {
+    /// What happens to it.
+    pub kind: InterruptionKind,
+    /// When the cloud said so first.
+    #[schemars(schema_with = "time_schema")]
+    pub noticed: Time,
+    /// When it happens; absent where the cloud does not say.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(schema_with = "time_schema")]
+    pub deadline: Option<Time>,
+    /// What the cloud says, in a sentence.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    #[schemars(length(max = 1024))]
+    pub message: String,
+}
+
+/// What happens to an instance.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
+pub enum InterruptionKind {
+    /// It is likely to be taken back.
+    Rebalance,
+    /// It is serviced at the deadline, and away or gone then.
+    Maintenance,
+    /// The cloud's own checks of it fail.
+    Unhealthy,
+    /// The reservation that it runs in ends.
+    ReservationEnd,
+    /// Who lent the reservation that it runs in takes it back.
+    ReservationReclaim,
+    /// Spot capacity is taken back.
+    Reclaim,
+    /// It is being stopped or terminated now.
+    Ending,
+}
+
 /// What was bought for a claim, and how far it is.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
@@ -156,7 +201,10 @@ pub struct NodeClaimStatus {
     /// What the node promises to advertise.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub allocatable: BTreeMap<String, Amount>,
-    /// Launched, Registered, Initialized, Empty, Drifted, Unhealthy, Disrupting, Drained, VolumesDetached, InstanceTerminating.
+    /// What its cloud has said of the instance: that it takes it back, for instance. Absent as long as it has said nothing.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub interruption: Option<Interruption>,
+    /// Launched, Registered, Initialized, Empty, Drifted, Unhealthy, Interrupted, Disrupting, Drained, VolumesDetached, InstanceTerminating.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(schema_with = "conditions_schema")]
     pub conditions: Vec<Condition>,

@@ -2,11 +2,13 @@
 
 mod cases;
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::Path;
+use std::sync::LazyLock;
 
 use cases::{Case, Cases};
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::core::cel::{ErrorKind, Validator};
 use poolwright_api::{crd_files, crds};
 use serde_json::Value;
@@ -46,10 +48,15 @@ fn spell_out_int_or_string(schema: &mut Value) {
 }
 
 fn schema(kind: &str) -> Value {
-    let crd =
-        crds().into_iter().find(|crd| crd.spec.names.kind == kind).unwrap_or_else(|| panic!("no CRD {kind}"));
-    serde_json::to_value(crd.spec.versions[0].schema.as_ref().unwrap().open_api_v3_schema.as_ref().unwrap())
-        .unwrap()
+    // Made once: there are some hundred cases, and each asks for one.
+    static SCHEMAS: LazyLock<BTreeMap<String, Value>> = LazyLock::new(|| {
+        let schema = |crd: &CustomResourceDefinition| {
+            let schema = crd.spec.versions[0].schema.as_ref().unwrap().open_api_v3_schema.as_ref();
+            serde_json::to_value(schema.unwrap()).unwrap()
+        };
+        crds().iter().map(|crd| (crd.spec.names.kind.clone(), schema(crd))).collect()
+    });
+    SCHEMAS.get(kind).unwrap_or_else(|| panic!("no CRD {kind}")).clone()
 }
 
 /// The messages of all CEL rules of a schema.
@@ -132,6 +139,10 @@ fn the_manifests_are_what_the_types_say() {
     }
 }
 
+fn json(object: &impl serde::Serialize) -> Value {
+    serde_json::to_value(object).unwrap()
+}
+
 #[test]
 fn an_absent_optional_field_is_left_out_and_never_null() {
     let cases = Cases::load();
@@ -139,8 +150,10 @@ fn an_absent_optional_field_is_left_out_and_never_null() {
     let claim: poolwright_api::NodeClaim = serde_json::from_value(cases.bases["NodeClaim"].clone()).unwrap();
     let class: poolwright_api::KwokNodeClass =
         serde_json::from_value(cases.bases["KwokNodeClass"].clone()).unwrap();
-    for text in [serde_json::to_string(&pool), serde_json::to_string(&claim), serde_json::to_string(&class)] {
-        let text = text.unwrap();
+    let ec2: poolwright_api::EC2NodeClass =
+        serde_json::from_value(cases.bases["EC2NodeClass"].clone()).unwrap();
+    for object in [json(&pool), json(&claim), json(&class), json(&ec2)] {
+        let text = object.to_string();
         assert!(!text.contains("null"), "{text}");
     }
 }
@@ -153,6 +166,31 @@ fn defaults_of_the_schema_are_the_defaults_of_the_types() {
     let defaulted = kube::core::cel::apply_defaults(&schema("NodePool"), &cases.bases["NodePool"]);
     assert_eq!(serde_json::from_value::<poolwright_api::NodePool>(defaulted.clone()).unwrap(), pool);
     assert_eq!(defaulted["spec"]["template"]["spec"]["deadlines"]["registration"], "15m");
+}
+
+#[test]
+fn a_class_without_a_word_about_it_is_encrypted_private_and_wants_a_token_for_metadata() {
+    let cases = Cases::load();
+    let mut object = cases.bases["EC2NodeClass"].clone();
+    object["spec"]["blockDeviceMappings"] =
+        serde_json::json!([{"deviceName": "/dev/xvda", "ebs": {"volumeSize": "100Gi"}}]);
+    let class: poolwright_api::EC2NodeClass = serde_json::from_value(object.clone()).unwrap();
+    let defaulted = kube::core::cel::apply_defaults(&schema("EC2NodeClass"), &object);
+    assert_eq!(
+        serde_json::from_value::<poolwright_api::EC2NodeClass>(defaulted.clone()).unwrap(),
+        class,
+        "the schema's defaults are those of the types"
+    );
+    let spec = &defaulted["spec"];
+    assert_eq!(
+        spec["metadataOptions"],
+        serde_json::json!({"httpEndpoint": "enabled", "httpProtocolIPv6": "disabled",
+            "httpPutResponseHopLimit": 1, "httpTokens": "required"})
+    );
+    assert_eq!((&spec["associatePublicIPAddress"], &spec["efa"]), (&false.into(), &"None".into()));
+    let ebs = &spec["blockDeviceMappings"][0]["ebs"];
+    assert_eq!((&ebs["volumeType"], &ebs["deleteOnTermination"]), (&"gp3".into(), &true.into()));
+    assert_eq!(class.spec.block_device_mappings[0].ebs.encryption(), Some(true));
 }
 
 #[test]

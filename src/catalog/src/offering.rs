@@ -106,6 +106,17 @@ pub struct CatalogueOrigin {
     pub as_of: Option<Date>,
 }
 
+impl CatalogueOrigin {
+    /// The origin of these offerings: as old as the oldest of their prices.
+    pub fn of(source: impl Into<String>, offerings: &[Offering]) -> Self {
+        let as_of = |offering: &Offering| match &offering.price {
+            Price::Known(quote) => quote.as_of,
+            Price::Unknown(_) => None,
+        };
+        Self { source: source.into(), as_of: offerings.iter().filter_map(as_of).min() }
+    }
+}
+
 /// Instance types and what one can order of them.
 ///
 /// Invariants, kept by [`Catalogue::new`]: every offering's instance type is listed, offerings are unique and sorted by
@@ -188,10 +199,8 @@ impl Catalogue {
         self.offerings.retain(|offering| !other.types.contains_key(&offering.id.instance_type));
         self.offerings.extend(other.offerings);
         self.types.extend(other.types);
-        let origin = CatalogueOrigin {
-            source: format!("{} over {}", other.origin.source, self.origin.source),
-            as_of: oldest_quote(&self.offerings),
-        };
+        let source = format!("{} over {}", other.origin.source, self.origin.source);
+        let origin = CatalogueOrigin::of(source, &self.offerings);
         Self::new(origin, self.types.into_values().collect(), self.offerings)
     }
 
@@ -199,13 +208,4 @@ impl Catalogue {
     pub fn node_labels(&self, offering: &Offering) -> BTreeMap<String, String> {
         labels::of(&self.types[&offering.id.instance_type], offering)
     }
-}
-
-/// The oldest day any of these prices was quoted; `None` when none is dated.
-pub(crate) fn oldest_quote(offerings: &[Offering]) -> Option<Date> {
-    let as_of = |offering: &Offering| match &offering.price {
-        Price::Known(quote) => quote.as_of,
-        Price::Unknown(_) => None,
-    };
-    offerings.iter().filter_map(as_of).min()
 }

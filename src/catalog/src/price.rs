@@ -70,6 +70,14 @@ pub enum UnknownPrice {
         /// What the siblings suggest.
         expected: UsdPerHour,
     },
+    /// One source states two prices of the same thing.
+    #[error("quarantined: one source quotes both {lower} and {higher} $/h")]
+    Contradictory {
+        /// The lowest quote.
+        lower: UsdPerHour,
+        /// The highest quote.
+        higher: UsdPerHour,
+    },
     /// No currency, or one that is not US dollars.
     #[error("quarantined: the currency is `{currency}`, not USD")]
     NotUsd {

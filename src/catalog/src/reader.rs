@@ -12,7 +12,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use csv::{ReaderBuilder, StringRecord, Trim};
 
 use crate::instance::{InstanceType, InstanceTypeName};
-use crate::offering::{Catalogue, CatalogueOrigin, Offering, OfferingId, oldest_quote};
+use crate::offering::{Catalogue, CatalogueOrigin, Offering, OfferingId};
 use crate::sanity;
 use columns::Columns;
 pub use columns::{OPTIONAL as OPTIONAL_COLUMNS, REQUIRED as REQUIRED_COLUMNS};
@@ -39,10 +39,8 @@ pub fn read_csv(sources: &[(&str, &str)]) -> Result<Catalogue, CsvProblems> {
         return Err(CsvProblems::new(read.problems));
     }
     sanity::quarantine(&read.types, &mut read.offerings);
-    let origin = CatalogueOrigin {
-        source: sources.iter().map(|(name, _)| *name).collect::<Vec<_>>().join(", "),
-        as_of: oldest_quote(&read.offerings),
-    };
+    let source = sources.iter().map(|(name, _)| *name).collect::<Vec<_>>().join(", ");
+    let origin = CatalogueOrigin::of(source, &read.offerings);
     Ok(Catalogue::new(origin, read.types, read.offerings))
 }
 

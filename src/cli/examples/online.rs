@@ -69,13 +69,14 @@ fn main() {
     let (nodes, cost) = (world.snapshot.claims.len(), world.cost());
     println!("{how} at a time: {cost} $/h on {nodes} nodes, {}, {took:.0} s", above(cost, whole.bound));
     let began = Instant::now();
-    let (mut moves, mut evictions, mut gone) = (0, 0, 0);
+    let (mut moves, mut evictions, mut gone, mut gpus) = (0, 0, 0, 0);
     for day in 1.. {
         // Whoever was moved stays for a day: so long a move has to pay.
         world.now += SignedDuration::from_hours(25);
         let before = moves;
-        while let Some((evicted, left)) = world.step() {
-            (moves, evictions, gone) = (moves + 1, evictions + evicted, gone + left);
+        while let Some(done) = world.step() {
+            (moves, evictions) = (moves + 1, evictions + done.evicted);
+            (gone, gpus) = (gone + done.left, gpus + done.milli_gpus);
         }
         let (cost, took) = (world.cost(), began.elapsed().as_secs_f64());
         println!(
@@ -92,6 +93,25 @@ fn main() {
         "moved: {cost} $/h on {nodes} nodes, {}, {moves} moves, {evictions} evictions, {gone} nodes emptied, {took:.0} s",
         above(cost, whole.bound)
     );
+    let lost = gpus * RESTART_MINUTES / 60;
+    println!(
+        "lost: {}.{:03} GPU-hours, at {RESTART_MINUTES} minutes of its GPUs for each pod that starts again",
+        lost / 1000,
+        lost % 1000
+    );
+}
+
+/// What a pod that is evicted loses, where nothing is known of its checkpoints: the time of a start.
+const RESTART_MINUTES: u64 = 5;
+
+/// What a move did.
+struct Done {
+    /// Pods that were evicted.
+    evicted: usize,
+    /// Nodes that went.
+    left: usize,
+    /// Thousandths of GPUs that the evicted pods have.
+    milli_gpus: u64,
 }
 
 fn above(cost: UsdPerHour, bound: UsdPerHour) -> String {
@@ -313,6 +333,7 @@ impl World {
             bought_again: false,
             deadlines: planned.deadlines,
             created: self.now,
+            interruption: None,
             deleting_since: None,
             launched: Some(Launched { provider_id, offering: id }),
             node_name: Some(name.clone()),
@@ -322,8 +343,8 @@ impl World {
         self.snapshot.nodes.insert(name, Arc::new(node));
     }
 
-    /// The next proposal, done; how many pods were evicted and how many nodes went.
-    fn step(&mut self) -> Option<(usize, usize)> {
+    /// The next proposal, done.
+    fn step(&mut self) -> Option<Done> {
         // New nodes start, and the old are drained.
         self.now += SignedDuration::from_mins(10);
         let current = self.plan();
@@ -341,7 +362,12 @@ impl World {
         for claim in &found.plan.claims {
             self.open(claim);
         }
+        let mut milli_gpus = 0;
         for moved in &found.plan.moved {
+            if let Some(pod) = self.snapshot.pods.get(&moved.pod) {
+                let whole = pod.spec.requests.get(ResourceName::NVIDIA_GPU);
+                milli_gpus += whole * 1000 + pod.spec.gpu_share.map_or(0, u64::from);
+            }
             match &moved.to {
                 MovedTo::Room(target) => self.bind(&moved.pod, target.name()),
                 MovedTo::New(name) => self.bind(&moved.pod, &name.0),
@@ -352,6 +378,6 @@ impl World {
             self.snapshot.claims.remove(&leave.claim);
             self.snapshot.nodes.remove(&leave.claim.0);
         }
-        Some((found.plan.moved.len(), found.leave.len()))
+        Some(Done { evicted: found.plan.moved.len(), left: found.leave.len(), milli_gpus })
     }
 }

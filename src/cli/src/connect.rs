@@ -3,8 +3,12 @@
 use std::path::Path;
 
 use anyhow::{Context, Result};
+use kube::client::ClientBuilder;
 use kube::config::{KubeConfigOptions, Kubeconfig};
 use kube::{Client, Config};
+use tower::util::MapErrLayer;
+
+use crate::reach::{BoxError, explain};
 
 /// What a client does when the API server is busy, or says no for now (429, 503, 504).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -49,7 +53,10 @@ pub async fn named_client(
         }
     };
     config.default_retry = patience == Patience::Retries;
-    let name = current.unwrap_or_else(|| config.cluster_url.to_string());
-    let client = Client::try_from(config).context("cannot set up the connection to the cluster")?;
-    Ok((client, name))
+    let server = config.cluster_url.to_string();
+    let server = server.trim_end_matches('/').to_owned();
+    let name = current.unwrap_or_else(|| server.clone());
+    let builder = ClientBuilder::try_from(config).context("cannot set up the connection to the cluster")?;
+    let explained = MapErrLayer::new(move |error: BoxError| explain(error, &server));
+    Ok((builder.with_layer(&explained).build(), name))
 }

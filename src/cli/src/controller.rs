@@ -17,7 +17,7 @@ use tracing_subscriber::EnvFilter;
 use crate::args::{ControllerFlags, LogFormat, Placement};
 use crate::exit::{Failure, Outcome};
 use crate::plan::limits::limits;
-use crate::{catalogue, connect, scheduler};
+use crate::{aws, catalogue, connect, scheduler};
 
 /// Runs the controller until it is told to stop.
 pub fn run(flags: &ControllerFlags) -> Result<Outcome, Failure> {
@@ -32,10 +32,13 @@ pub fn run(flags: &ControllerFlags) -> Result<Outcome, Failure> {
         .enable_all()
         .build()
         .context("cannot start the runtime for network calls")?;
+    let client = runtime.block_on(connect::client(
+        flags.kubeconfig.as_deref(),
+        flags.context.as_deref(),
+        connect::Patience::Tells,
+    ))?;
+    let aws = runtime.block_on(aws::provider(&flags.aws, &client))?;
     runtime.block_on(async {
-        let client =
-            connect::client(flags.kubeconfig.as_deref(), flags.context.as_deref(), connect::Patience::Tells)
-                .await?;
         let namespace =
             flags.lease_namespace.clone().unwrap_or_else(|| client.default_namespace().to_owned());
         let config = Config { limits, ..config(flags, namespace, scheduler) };
@@ -46,7 +49,8 @@ pub fn run(flags: &ControllerFlags) -> Result<Outcome, Failure> {
             Arc::new(move || clock.now()),
             Settings::default(),
         ));
-        let providers: Vec<Arc<dyn CloudProvider>> = vec![kwok.clone()];
+        let mut providers: Vec<Arc<dyn CloudProvider>> = vec![kwok.clone()];
+        providers.extend(aws);
         // The machines behind the provider go on until the controller has finished its calls to it.
         let (stop, stopped) = oneshot::channel::<()>();
         let cloud = tokio::spawn(async move {
@@ -97,9 +101,14 @@ fn default_identity() -> String {
     format!("{host}-{}", std::process::id())
 }
 
+/// What the Kubernetes client says of every request that fails, as an error and without the cause. Whoever asked tells it with
+/// the cause, and goes on.
+const TOLD_ELSEWHERE: &str = "kube_client::client::builder=off";
+
 /// Logs to standard error what a filter lets through.
 pub fn log(filter: &str, format: LogFormat) -> Result<(), Failure> {
-    let filter = EnvFilter::try_new(filter).map_err(|error| {
+    let client = if filter.contains("kube") { "" } else { TOLD_ELSEWHERE };
+    let filter = EnvFilter::try_new(format!("{filter},{client}")).map_err(|error| {
         Failure::bad_input(format!(
             "--log-level {filter}: {error}; use error, warn, info, debug or trace, or a filter like info,kube=debug"
         ))

@@ -4,6 +4,8 @@ use std::fmt;
 use std::io;
 use std::process::ExitCode;
 
+use poolwright_controller::causes;
+
 /// How a command that did its work ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Outcome {
@@ -67,7 +69,7 @@ pub fn code(result: Result<Outcome, Failure>) -> ExitCode {
             ExitCode::from(2)
         }
         Err(Failure::Other(error)) => {
-            eprintln!("error: {error:#}");
+            eprintln!("error: {}", causes(error.as_ref()));
             ExitCode::FAILURE
         }
     }

@@ -6,6 +6,7 @@
 //! May not live here: any decision. What is bought is decided by the same code the controller runs.
 
 pub mod args;
+mod aws;
 mod budget;
 pub mod catalogue;
 mod connect;
@@ -17,6 +18,7 @@ pub mod exit;
 mod plan;
 pub mod print;
 pub mod problems;
+mod reach;
 mod replay;
 mod scheduler;
 mod simulate;

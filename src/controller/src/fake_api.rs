@@ -174,6 +174,11 @@ impl FakeApi {
         self.lock().faults.push_back((method, part, fault));
     }
 
+    /// Nothing that has not happened yet goes wrong any more.
+    pub fn clear_faults(&self) {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).faults.clear();
+    }
+
     /// Puts an object there.
     pub fn put(&self, path: &str, object: Value) {
         self.lock().store(path, object);

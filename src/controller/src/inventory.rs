@@ -1,19 +1,20 @@
 //! What the providers say: what they sell, and which instances there are.
 
 use std::collections::BTreeMap;
+use std::fmt::Debug;
 use std::sync::Arc;
 use std::time::Duration;
 
 use futures::TryStreamExt;
-use kube::core::PartialObjectMeta;
+use kube::core::{ClusterResourceScope, PartialObjectMeta};
 use kube::runtime::watcher;
-use kube::{Api, Client};
-use poolwright_api::KwokNodeClass;
+use kube::{Api, Client, Resource};
+use poolwright_api::{EC2NodeClass, KwokNodeClass};
 use poolwright_catalog::Catalogue;
 use poolwright_core::{Instance, NodeClassRef, Uid};
 use poolwright_provider_contract::ProviderError;
 use tokio::time::{sleep, timeout};
-use tracing::{info, warn};
+use tracing::{debug, info, warn};
 
 use crate::clock::SharedClock;
 use crate::config::Config;
@@ -139,12 +140,20 @@ impl Inventory {
 
     /// Lists instances, for ever.
     pub async fn instances(self) {
+        let mut failing = false;
         loop {
             let at = self.clock.now();
             match self.list().await {
-                Ok(instances) => self.world.set_instances(at, instances),
+                Ok(instances) => {
+                    failing = false;
+                    self.world.set_instances(at, instances);
+                }
                 // A listing that is not complete is none: what is missing from it must not count as gone.
-                Err(error) => warn!(%error, "instances could not be listed; asking again"),
+                Err(error) if failing => debug!(%error, "instances could not be listed again; asking again"),
+                Err(error) => {
+                    failing = true;
+                    warn!(%error, "instances could not be listed; asking again");
+                }
             }
             sleep(self.config.list_interval).await;
         }
@@ -173,26 +182,44 @@ impl Inventory {
     /// Watches node classes: a change may change what is sold. Only their metadata is read; what is in them is the
     /// provider's business.
     pub async fn node_classes(self, client: Client) {
-        if !self.providers.has_kind("KwokNodeClass") {
+        futures::join!(
+            self.watch_classes::<KwokNodeClass>(&client, "KwokNodeClass"),
+            self.watch_classes::<EC2NodeClass>(&client, "EC2NodeClass"),
+        );
+    }
+
+    /// Watches the node classes of one kind, if a provider launches with them.
+    async fn watch_classes<K>(&self, client: &Client, kind: &str)
+    where
+        K: Resource<DynamicType = (), Scope = ClusterResourceScope> + Clone + Debug + Send + Sync + 'static,
+    {
+        if !self.providers.has_kind(kind) {
             return;
         }
-        let api: Api<PartialObjectMeta<KwokNodeClass>> = Api::all(client);
+        let api: Api<PartialObjectMeta<K>> = Api::all(client.clone());
         let mut stream = lists::watch(api, watcher::Config::default(), &self.config.lease.identity);
+        let mut failing = false;
         loop {
             match stream.try_next().await {
                 Ok(Some(event)) => {
-                    self.metrics.watch_events.with_label_values(&["KwokNodeClass"]).inc();
+                    failing = false;
+                    self.metrics.watch_events.with_label_values(&[kind]).inc();
                     if !matches!(event, watcher::Event::Init | watcher::Event::InitApply(_)) {
                         self.world.classes_changed();
                     }
                 }
                 Ok(None) => {
-                    info!("the watch on node classes ended");
+                    info!(kind, "the watch on node classes ended");
                     return;
                 }
                 Err(error) => {
-                    self.metrics.watch_errors.with_label_values(&["KwokNodeClass"]).inc();
-                    warn!(%error, "the watch on node classes failed; retrying");
+                    self.metrics.watch_errors.with_label_values(&[kind]).inc();
+                    if failing {
+                        debug!(kind, %error, "the watch on node classes failed again; retrying");
+                    } else {
+                        warn!(kind, %error, "the watch on node classes failed; retrying");
+                    }
+                    failing = true;
                 }
             }
         }

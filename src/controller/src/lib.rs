@@ -13,8 +13,10 @@
 //!    └──────────────────────────────── what was written ─────────────────┘             leader
 //! ```
 
+mod anchors;
 mod backoff;
 mod budgets;
+mod causes;
 pub mod clock;
 mod config;
 mod convert;
@@ -32,6 +34,7 @@ mod leader;
 mod lifecycle;
 mod lists;
 mod metrics;
+mod notices;
 mod planner;
 mod providers;
 mod reading;
@@ -58,6 +61,7 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::AbortOnDropHandle;
 use tracing::info;
 
+pub use causes::causes;
 pub use config::Config;
 pub use gate::{Gate, Gates};
 pub use leader::LeaseSettings;
@@ -79,6 +83,7 @@ use kinds::{
 use leader::Elector;
 use lifecycle::Lifecycle;
 use metrics::Metrics;
+use notices::Notices;
 use planner::Planner;
 use providers::Providers;
 use ready::Ready;
@@ -202,7 +207,8 @@ pub async fn run_in(
     // Ends in two steps: first no new work, then, when calls on their way have ended, leadership and the rest.
     let (stop, release) = (CancellationToken::new(), CancellationToken::new());
     let mut background = Tasks::new(gates.clone());
-    let endpoints = Endpoints { metrics: metrics.clone(), unsynced: unsynced_watch };
+    let endpoints =
+        Endpoints { metrics: metrics.clone(), unsynced: unsynced_watch, trouble: elector.trouble() };
     if let Some(listener) = listener {
         let release = release.clone();
         background.spawn(async move {
@@ -247,7 +253,7 @@ pub async fn run_in(
     let inventory = Inventory {
         config: config.clone(),
         world: world.clone(),
-        providers,
+        providers: providers.clone(),
         metrics: metrics.clone(),
         clock: clock.clone(),
         unsynced,
@@ -260,6 +266,18 @@ pub async fn run_in(
     let election = AbortOnDropHandle::new(tokio::spawn(gates.clone().pass(elector.run(release.clone()))));
     let mut loops = Tasks::new(gates.clone());
     loops.spawn(status::keep(executor.clone(), world.clone(), ready.clone(), stop.clone()));
+    loops.spawn(
+        Notices {
+            providers: providers.all().to_vec(),
+            world: world.clone(),
+            executor: executor.clone(),
+            metrics: metrics.clone(),
+            clock: clock.clone(),
+            ready: ready.clone(),
+            shutdown: stop.clone(),
+        }
+        .run(),
+    );
     loops.spawn(budgets::tell(executor.clone(), world.clone(), ready.clone(), stop.clone()));
     loops.spawn(
         Lifecycle {

@@ -8,6 +8,7 @@ use tokio::time::sleep;
 use tokio_util::sync::CancellationToken;
 use tracing::trace;
 
+use crate::anchors::Anchors;
 use crate::clock::SharedClock;
 use crate::executor::Executor;
 use crate::ready::Ready;
@@ -56,11 +57,13 @@ impl Lifecycle {
     async fn lead(&self) {
         self.ready.wait().await;
         let mut changes = self.world.changes();
+        let mut anchors = Anchors::default();
         loop {
             changes.mark_seen();
             self.world.forget_refusals();
             let now = self.clock.moment();
-            let snapshot = self.world.snapshot();
+            let mut snapshot = self.world.snapshot();
+            anchors.hold(&mut snapshot, now);
             let decision = decide(&snapshot, now.wall, self.placement);
             let took = self.clock.monotonic().saturating_sub(now.monotonic);
             self.executor.metrics.decision_duration.observe(took.as_secs_f64());

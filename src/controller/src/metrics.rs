@@ -16,6 +16,8 @@ pub struct Metrics {
     pub lease_errors: IntCounter,
     /// Mutations not made because we do not lead, by kind.
     pub writes_dropped: IntCounterVec,
+    /// Mutations that wait for their answer.
+    pub writes_in_flight: IntGauge,
     /// Objects seen through watches, by kind.
     pub watch_events: IntCounterVec,
     /// Watch failures, by kind; each is retried.
@@ -68,6 +70,10 @@ pub struct Metrics {
     pub saving_promised: Counter,
     /// What moves of work that were carried out save, per hour.
     pub saving_realised: Counter,
+    /// What clouds said of instances, by provider, kind and what became of it.
+    pub interruptions: IntCounterVec,
+    /// From the time at which a cloud said something to its record.
+    pub interruption_age: Histogram,
     /// Instances without a claim that were given back.
     pub reaped: IntCounter,
     /// Failed calls to a provider, by provider, call and error.
@@ -182,7 +188,22 @@ impl Metrics {
             &["stage"],
         )?;
         r.register(Box::new(stage_duration.clone()))?;
+        let interruption_age = Histogram::with_opts(
+            HistogramOpts::new(
+                "poolwright_interruption_record_seconds",
+                "From the time at which a cloud said that an instance is interrupted to its record.",
+            )
+            .buckets(vec![0.1, 0.25, 0.5, 1.0, 2.0, 5.0, 10.0, 20.0, 30.0, 60.0, 120.0, 300.0, 600.0]),
+        )?;
+        r.register(Box::new(interruption_age.clone()))?;
         Ok(Self {
+            interruption_age,
+            interruptions: counters(
+                r,
+                "interruptions_total",
+                "What clouds said of instances, by what became of it.",
+                &["provider", "kind", "outcome"],
+            )?,
             stage_duration,
             index_duration,
             decision_duration,
@@ -194,6 +215,7 @@ impl Metrics {
                 "Mutations dropped because this process does not lead.",
                 &["kind"],
             )?,
+            writes_in_flight: int_gauge(r, "writes_in_flight", "Mutations that wait for their answer.")?,
             watch_events: counters(r, "watch_events_total", "Objects seen through watches.", &["kind"])?,
             watch_errors: counters(r, "watch_errors_total", "Watch failures; each is retried.", &["kind"])?,
             malformed_objects: counters(
@@ -330,7 +352,9 @@ mod tests {
         for one in [&m.watch_synced, &m.pods_waiting, &m.pods_unplaced] {
             one.with_label_values(&["x"]).set(1);
         }
-        m.provider_errors.with_label_values(&["x", "y", "z"]).inc();
+        for one in [&m.provider_errors, &m.interruptions] {
+            one.with_label_values(&["x", "y", "z"]).inc();
+        }
         m.claims.with_label_values(&["x", "y"]).set(1);
         m.pool_cost.with_label_values(&["x"]).set(1.0);
         m.pool_planned_cost.with_label_values(&["x"]).set(1.0);

@@ -192,6 +192,7 @@ mod tests {
             bought_again: false,
             deadlines: poolwright_core::Deadlines::default(),
             created: "2026-01-01T00:00:00Z".parse().unwrap(),
+            interruption: None,
             deleting_since: None,
             launched: None,
             node_name: None,

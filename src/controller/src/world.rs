@@ -15,7 +15,8 @@ use poolwright_core::index::{Change, ClusterIndex};
 use poolwright_core::plan::Plan;
 use poolwright_core::setbacks::Setbacks;
 use poolwright_core::{
-    Cause, Claim, ClaimName, ConditionType, Instance, NodeClassRef, PodKey, PodPhase, Snapshot,
+    Cause, Claim, ClaimName, ConditionType, Instance, InterruptionKind, NodeClassRef, PodKey, PodPhase,
+    Snapshot, Uid,
 };
 
 use crate::clock::{Moment, SharedClock};
@@ -42,11 +43,36 @@ pub struct State {
     pub fence: Fence,
     window: BatchWindow,
     setbacks: Setbacks,
+    /// What the setbacks know of interruptions.
+    interruptions: BTreeSet<(Uid, InterruptionKind)>,
     problems: BTreeMap<NodeClassRef, String>,
     /// Namespaces where a toleration was refused, and until when that is believed.
     refusals: BTreeMap<String, Timestamp>,
     doubtful: bool,
     again_at: Option<Moment>,
+}
+
+impl State {
+    /// Offerings of which clouds take instances back are not bought for a while. What is recorded of them survives us.
+    fn note_interruptions(&mut self, now: Timestamp) {
+        let claims: Vec<Arc<Claim>> = self.index.view().claims.interrupted().cloned().collect();
+        if claims.is_empty() && self.interruptions.is_empty() {
+            return;
+        }
+        let before = std::mem::take(&mut self.interruptions);
+        for claim in claims {
+            let Some(interruption) = &claim.interruption else { continue };
+            let key = (claim.uid.clone(), interruption.kind);
+            if !before.contains(&key) {
+                let recorded = claim.conditions.get(&ConditionType::Interrupted);
+                let at = recorded.map_or(interruption.noticed, |recorded| recorded.since).min(now);
+                let offering = &claim.current_offering().offering;
+                self.setbacks.interrupted(&claim.node_class, offering, interruption.kind, at);
+            }
+            self.interruptions.insert(key);
+        }
+        self.index.set_held_back(self.setbacks.held_back(now));
+    }
 }
 
 impl World {
@@ -57,6 +83,7 @@ impl World {
             fence: Fence::default(),
             window,
             setbacks,
+            interruptions: BTreeSet::new(),
             problems: BTreeMap::new(),
             refusals: BTreeMap::new(),
             doubtful: false,
@@ -272,6 +299,13 @@ impl World {
         self.poke();
     }
 
+    /// Plan in a moment: instances are taken away, and others may be about to be told of.
+    pub fn pressing(&self) {
+        let now = self.clock.monotonic();
+        self.lock().window.pressing(now);
+        self.poke();
+    }
+
     /// Plan in a while, as if pods had come.
     pub fn plan_again(&self) {
         self.change(|_| Change::Demand);
@@ -312,8 +346,10 @@ impl World {
 
     /// Takes a snapshot to plan from, and closes the batch window: what comes from now on is for the next plan.
     pub fn begin_plan(&self) -> Snapshot {
+        let now = self.clock.now();
         let mut state = self.lock();
         state.window.close();
+        state.note_interruptions(now);
         state.index.snapshot()
     }
 

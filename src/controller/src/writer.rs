@@ -3,6 +3,7 @@
 use std::future::Future;
 use std::time::Duration;
 
+use prometheus::IntGauge;
 use tokio::time::sleep;
 
 use crate::leader::ClaimWatch;
@@ -56,6 +57,7 @@ impl Writer {
             self.metrics.writes_dropped.with_label_values(&[kind]).inc();
             return Err(WriteError::NotLeading);
         };
+        let _counted = Counted::new(&self.metrics.writes_in_flight);
         tokio::select! {
             biased;
             () = self.claims.lost(claim.term) => {
@@ -65,6 +67,22 @@ impl Writer {
             answer = call() => answer.map_err(WriteError::Failed),
             () = sleep(limit) => Err(WriteError::TimedOut(limit)),
         }
+    }
+}
+
+/// A call that waits for its answer; not any more when it is dropped, however the wait ends.
+struct Counted(IntGauge);
+
+impl Counted {
+    fn new(gauge: &IntGauge) -> Self {
+        gauge.inc();
+        Self(gauge.clone())
+    }
+}
+
+impl Drop for Counted {
+    fn drop(&mut self) {
+        self.0.dec();
     }
 }
 
@@ -109,5 +127,29 @@ mod tests {
             std::future::pending::<Result<(), std::io::Error>>().await
         };
         assert!(matches!(writer.write("test", LIMIT, call).await, Err(WriteError::NotLeading)));
+    }
+
+    #[tokio::test]
+    async fn a_call_is_counted_until_it_is_answered_or_nobody_waits_any_more() {
+        let clock: SharedClock = Arc::new(TestClock::new());
+        let (_sender, claims) = granted(&clock);
+        let metrics = Metrics::new().unwrap();
+        let in_flight = &metrics.writes_in_flight;
+        let writer = Writer::new(claims, metrics.clone());
+        let call = || async { Ok::<_, std::io::Error>(in_flight.get()) };
+        assert_eq!(writer.write("test", LIMIT, call).await.unwrap(), 1);
+        assert_eq!(in_flight.get(), 0, "answered");
+        let waiting = tokio::spawn({
+            let writer = writer.clone();
+            async move {
+                let call = std::future::pending::<Result<(), std::io::Error>>;
+                writer.write("test", LIMIT, call).await
+            }
+        });
+        tokio::task::yield_now().await;
+        assert_eq!(in_flight.get(), 1);
+        waiting.abort();
+        assert!(waiting.await.unwrap_err().is_cancelled());
+        assert_eq!(in_flight.get(), 0, "given up");
     }
 }

@@ -76,7 +76,7 @@ pub enum Action {
         /// node, and does nothing if one is.
         only_if_empty: bool,
     },
-    /// Delete the NodeClaim of a node that is well: what its pods need elsewhere is there.
+    /// Delete the NodeClaim of a node that leaves: what its pods need elsewhere is there, or nothing can be waited for.
     Retire {
         /// Which claim.
         claim: ClaimName,
@@ -201,7 +201,7 @@ pub enum ConditionType {
     Launched,
     /// Claim: its node joined the cluster.
     Registered,
-    /// Claim: its node is ready and advertises exactly what it promised; pods may use it.
+    /// Claim: its node is ready and advertises what was promised; pods may use it.
     Initialized,
     /// Claim: no workload pod is on its node or planned for it.
     Empty,
@@ -209,6 +209,8 @@ pub enum ConditionType {
     Drifted,
     /// Claim: its node has a condition that its pool does not bear for long.
     Unhealthy,
+    /// Claim: its cloud takes the instance back, or says that something else is about to happen to it.
+    Interrupted,
     /// Claim: its node is closed to pods because it will be given back.
     Disrupting,
     /// Claim: its node goes, and no pod is left on it that is waited for.
@@ -229,13 +231,14 @@ pub enum ConditionType {
 
 impl ConditionType {
     /// Every condition type.
-    pub const ALL: [Self; 14] = [
+    pub const ALL: [Self; 15] = [
         Self::Launched,
         Self::Registered,
         Self::Initialized,
         Self::Empty,
         Self::Drifted,
         Self::Unhealthy,
+        Self::Interrupted,
         Self::Disrupting,
         Self::Drained,
         Self::VolumesDetached,
@@ -255,6 +258,7 @@ impl ConditionType {
             Self::Empty => "Empty",
             Self::Drifted => "Drifted",
             Self::Unhealthy => "Unhealthy",
+            Self::Interrupted => "Interrupted",
             Self::Disrupting => "Disrupting",
             Self::Drained => "Drained",
             Self::VolumesDetached => "VolumesDetached",

@@ -21,6 +21,17 @@ struct Window {
     /// The last time demand was added, or the window opened.
     last: Duration,
     urgent: bool,
+    /// Since when, and for how long at least, what presses is waited for.
+    pressing: Option<(Duration, Duration)>,
+}
+
+/// What presses comes in bursts: so long nothing more of it comes before a plan is made, and so long at most.
+const PRESSING: (Duration, Duration) = (Duration::from_millis(50), Duration::from_millis(300));
+
+impl Window {
+    const fn at(now: Duration) -> Self {
+        Self { opened: now, last: now, urgent: false, pressing: None }
+    }
 }
 
 impl Default for BatchWindow {
@@ -42,7 +53,7 @@ impl BatchWindow {
             return;
         }
         match &mut self.open {
-            None => self.open = Some(Window { opened: now, last: now, urgent: false }),
+            None => self.open = Some(Window::at(now)),
             Some(window) if change == Change::Demand => window.last = window.last.max(now),
             Some(_) => {}
         }
@@ -50,18 +61,27 @@ impl BatchWindow {
 
     /// A plan is wanted at once, without waiting for more pods: an order failed, and its pods have waited already.
     pub fn urgent(&mut self, now: Duration) {
-        let window = self.open.get_or_insert(Window { opened: now, last: now, urgent: true });
+        let window = self.open.get_or_insert(Window::at(now));
         window.urgent = true;
+    }
+
+    /// A plan is wanted as soon as a burst is over: instances are taken away, and those on them have little time.
+    pub fn pressing(&mut self, now: Duration) {
+        let window = self.open.get_or_insert(Window::at(now));
+        let first = window.pressing.map_or(now, |(first, _)| first);
+        window.pressing = Some((first, now.max(first)));
     }
 
     /// When the window is due; `None` while it is closed.
     pub fn next_deadline(&self) -> Option<Duration> {
         self.open.map(|window| {
             if window.urgent {
-                window.opened
-            } else {
-                window.last.saturating_add(self.idle).min(window.opened.saturating_add(self.max))
+                return window.opened;
             }
+            let usual = window.last.saturating_add(self.idle).min(window.opened.saturating_add(self.max));
+            let (idle, most) = PRESSING;
+            let pressing = window.pressing.map(|(first, last)| (last + idle).min(first + most));
+            pressing.map_or(usual, |pressing| usual.min(pressing))
         })
     }
 

@@ -12,7 +12,7 @@ use jiff::{SignedDuration, Timestamp};
 use poolwright_catalog::{Catalogue, OfferingId};
 
 use crate::model::{
-    Attachment, Claim, ClaimName, DaemonSet, Instance, Namespace, Node, NodeBudget, NodeClassRef,
+    Attachment, Cause, Claim, ClaimName, DaemonSet, Instance, Namespace, Node, NodeBudget, NodeClassRef,
     NodeDrivers, Pod, PodKey, PodPhase, PodRole, Pool, PoolName, Quota, Shared, Snapshot, StorageClass, Uid,
     Volume, VolumeClaim, Workload,
 };
@@ -396,8 +396,11 @@ impl ClusterIndex {
 
     fn put_claim(&mut self, claim: Claim) -> Change {
         let before = self.state.claims.get(&claim.name);
+        let interrupted = |claim: &Claim| claim.leaving() == Some(Cause::Interrupted);
         let change = match before {
             Some(old) if **old == claim => return Change::None,
+            // What its pods need is demand from now on.
+            Some(old) if interrupted(&claim) && !interrupted(old) => Change::Demand,
             Some(old) if old.uid == claim.uid && old.deleting_since == claim.deleting_since => Change::Life,
             None if claim.deleting_since.is_none() => Change::Life,
             _ => Change::Room,

@@ -1,11 +1,15 @@
-//! The memory of offerings that failed: out of stock, over quota, or nodes that never became usable.
+//! The memory of offerings that failed: out of stock, over quota, nodes that never became usable, and instances that the cloud
+//! took back.
 
 use std::collections::BTreeMap;
 
 use jiff::{SignedDuration, Timestamp};
 use poolwright_catalog::OfferingId;
 
-use crate::model::NodeClassRef;
+use crate::model::{InterruptionKind, NodeClassRef};
+
+/// For how long an offering is not bought of which the cloud took an instance back; each time in a row doubles it.
+const TAKEN_BACK: SignedDuration = SignedDuration::from_mins(5);
 
 /// Which offerings not to buy for a while, per node class. Each failure in a row doubles the time; a success ends it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -13,6 +17,8 @@ pub struct Setbacks {
     first: SignedDuration,
     most: SignedDuration,
     offerings: BTreeMap<(NodeClassRef, OfferingId), Setback>,
+    /// Those of which the cloud took instances back. That another is sold says nothing of how long it is left to us.
+    taken_back: BTreeMap<(NodeClassRef, OfferingId), Setback>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -31,7 +37,7 @@ impl Default for Setbacks {
 impl Setbacks {
     /// Nothing failed yet; the first failure holds an offering back for `first`, and none for longer than `most`.
     pub fn new(first: SignedDuration, most: SignedDuration) -> Self {
-        Self { first, most, offerings: BTreeMap::new() }
+        Self { first, most, offerings: BTreeMap::new(), taken_back: BTreeMap::new() }
     }
 
     /// Takes note of a failure, and says until when the offering is held back. A failure while it is held back is of an
@@ -50,6 +56,40 @@ impl Setbacks {
         setback.until
     }
 
+    /// Takes note of what a cloud said of an instance of this offering, and when: of one that it takes back, or is likely to. Those that
+    /// it takes at one time count once; a time after the setback as long as the longest ends a row.
+    pub fn interrupted(
+        &mut self,
+        node_class: &NodeClassRef,
+        offering: &OfferingId,
+        kind: InterruptionKind,
+        at: Timestamp,
+    ) {
+        if !kind.tells_of_the_offering() {
+            return;
+        }
+        let setback = self
+            .taken_back
+            .entry((node_class.clone(), offering.clone()))
+            .or_insert(Setback { failures: 0, until: Timestamp::MIN });
+        if kind == InterruptionKind::Rebalance {
+            // A hint: as much as one that is out of stock.
+            setback.until = setback.until.max(at.checked_add(self.first).unwrap_or(Timestamp::MAX));
+            return;
+        }
+        if setback.failures > 0 && at < setback.until {
+            return;
+        }
+        if setback.until.checked_add(self.most).is_ok_and(|forgotten| forgotten <= at) {
+            setback.failures = 0;
+        }
+        let doublings = setback.failures.min(30);
+        let seconds = TAKEN_BACK.as_secs().saturating_mul(1 << doublings).min(self.most.as_secs());
+        setback.failures = setback.failures.saturating_add(1);
+        let until = at.checked_add(SignedDuration::from_secs(seconds)).unwrap_or(Timestamp::MAX);
+        setback.until = setback.until.max(until);
+    }
+
     /// Takes note of a success: the offering is bought again, and the next failure counts as the first.
     pub fn succeeded(&mut self, node_class: &NodeClassRef, offering: &OfferingId) {
         self.offerings.remove(&(node_class.clone(), offering.clone()));
@@ -57,12 +97,18 @@ impl Setbacks {
 
     /// What is held back at `now`, and until when: for [`crate::Snapshot::held_back`].
     pub fn held_back(&self, now: Timestamp) -> BTreeMap<(NodeClassRef, OfferingId), Timestamp> {
-        let held = self.offerings.iter().filter(|(_, setback)| setback.until > now);
-        held.map(|(key, setback)| (key.clone(), setback.until)).collect()
+        let all = self.offerings.iter().chain(&self.taken_back);
+        let mut held = BTreeMap::new();
+        for (key, setback) in all.filter(|(_, setback)| setback.until > now) {
+            let until = held.entry(key.clone()).or_insert(setback.until);
+            *until = (*until).max(setback.until);
+        }
+        held
     }
 
     /// When the next offering is free again; `None` when none is held back.
     pub fn next_release(&self, now: Timestamp) -> Option<Timestamp> {
-        self.offerings.values().map(|setback| setback.until).filter(|until| *until > now).min()
+        let all = self.offerings.values().chain(self.taken_back.values());
+        all.map(|setback| setback.until).filter(|until| *until > now).min()
     }
 }

@@ -3,11 +3,13 @@
 use std::collections::BTreeMap;
 
 use jiff::Timestamp;
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference, Time};
 use poolwright_api::{self as api, names};
 use poolwright_catalog::{CapacityType, OfferingId, Price, UsdPerHour, Zone};
 use poolwright_core::plan::PlannedClaim;
-use poolwright_core::{Claim, ClaimName, Launched, PodKey, PoolName, RankedOffering};
+use poolwright_core::{
+    Claim, ClaimName, Interruption, InterruptionKind, Launched, PodKey, PoolName, RankedOffering,
+};
 
 use crate::conditions::conditions;
 use crate::convert::{
@@ -15,6 +17,9 @@ use crate::convert::{
 };
 use crate::error::{IntakeError, Problem, object_name};
 use crate::pod::uid_of;
+
+/// What a cloud says is not kept beyond this length.
+const MESSAGE_BYTES: usize = 512;
 
 /// A NodeClaim as decisions see it.
 pub fn node_claim(from: &api::NodeClaim) -> Result<Claim, IntakeError> {
@@ -63,6 +68,7 @@ pub(crate) fn convert(from: &api::NodeClaim) -> Result<Claim, Problem> {
         deleting_since: meta.deletion_timestamp.as_ref().map(|time| time.0),
         launched,
         node_name: status.and_then(|status| status.node_name.clone()),
+        interruption: status.and_then(|status| status.interruption.as_ref()).map(interruption),
         conditions: status.map(|status| conditions(&status.conditions)).unwrap_or_default(),
         offerings,
     })
@@ -125,6 +131,44 @@ const fn api_capacity_type(from: CapacityType) -> api::CapacityType {
         CapacityType::Reserved => api::CapacityType::Reserved,
         CapacityType::Spot => api::CapacityType::Spot,
         CapacityType::OnDemand => api::CapacityType::OnDemand,
+    }
+}
+
+/// An interruption, as decisions see it.
+pub fn interruption(from: &api::Interruption) -> Interruption {
+    Interruption {
+        kind: match from.kind {
+            api::InterruptionKind::Rebalance => InterruptionKind::Rebalance,
+            api::InterruptionKind::Maintenance => InterruptionKind::Maintenance,
+            api::InterruptionKind::Unhealthy => InterruptionKind::Unhealthy,
+            api::InterruptionKind::ReservationEnd => InterruptionKind::ReservationEnd,
+            api::InterruptionKind::ReservationReclaim => InterruptionKind::ReservationReclaim,
+            api::InterruptionKind::Reclaim => InterruptionKind::Reclaim,
+            api::InterruptionKind::Ending => InterruptionKind::Ending,
+        },
+        noticed: from.noticed.0,
+        deadline: from.deadline.as_ref().map(|time| time.0),
+        message: from.message.clone(),
+    }
+}
+
+/// An interruption, as the API writes it: times in whole seconds, the deadline never later than it was said to be.
+pub fn api_interruption(from: &Interruption) -> api::Interruption {
+    let whole = |time: Timestamp| Time(Timestamp::from_second(time.as_second()).unwrap_or(time));
+    let message = &from.message;
+    api::Interruption {
+        kind: match from.kind {
+            InterruptionKind::Rebalance => api::InterruptionKind::Rebalance,
+            InterruptionKind::Maintenance => api::InterruptionKind::Maintenance,
+            InterruptionKind::Unhealthy => api::InterruptionKind::Unhealthy,
+            InterruptionKind::ReservationEnd => api::InterruptionKind::ReservationEnd,
+            InterruptionKind::ReservationReclaim => api::InterruptionKind::ReservationReclaim,
+            InterruptionKind::Reclaim => api::InterruptionKind::Reclaim,
+            InterruptionKind::Ending => api::InterruptionKind::Ending,
+        },
+        noticed: whole(from.noticed),
+        deadline: from.deadline.map(whole),
+        message: message[..message.floor_char_boundary(MESSAGE_BYTES)].to_owned(),
     }
 }
 

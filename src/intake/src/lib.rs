@@ -34,7 +34,9 @@ mod workload;
 mod workloads;
 
 pub use budget::budget;
-pub use claim::{claim_object, claim_price, node_claim, offering_id, offering_ref};
+pub use claim::{
+    api_interruption, claim_object, claim_price, interruption, node_claim, offering_id, offering_ref,
+};
 pub use conditions::{conditions, merge_conditions};
 pub use convert::{allocatable_amounts, api_taints, deadlines, node_class_ref, node_taint, node_taints};
 pub use daemonset::daemonset;

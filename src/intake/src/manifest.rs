@@ -446,7 +446,7 @@ impl Object {
     fn note_unread(&self, manifest: &mut Manifest) {
         let group = group(&self.api_version);
         let makes_pods = (group.is_empty() && self.kind == "PodTemplate")
-            || !(group.is_empty() || QUIET_GROUPS.contains(&group));
+            || !(group.is_empty() || QUIET_GROUPS.contains(&group) || self.kind == "EC2NodeClass");
         if self.kind == "CronJob" && group == "batch" {
             manifest.notes.push(format!("{}: it makes jobs by the clock and has no pods now", self.name()));
         } else if makes_pods {

@@ -148,6 +148,8 @@ fn what_has_no_pods_now_is_noted_and_what_never_has_is_passed_over() {
 ---
 {{apiVersion: v1, kind: ConfigMap, metadata: {{name: settings}}}}
 ---
+{{apiVersion: poolwright.dev/v1alpha1, kind: EC2NodeClass, metadata: {{name: gpu}}}}
+---
 {{apiVersion: ray.io/v1, kind: RayCluster, metadata: {{name: ray}}}}
 ---
 {{apiVersion: batch/v1, kind: Job, metadata: {{name: later}}, spec: {{suspend: true, {TEMPLATE}}}}}

@@ -70,6 +70,10 @@ pub enum Sabotage {
     RoomNotAwaited,
     /// Its deletions of claims come to nothing.
     NothingIsGivenBack,
+    /// It tells the cloud that it heard what the cloud said, and records nothing of it.
+    NoticesForgotten,
+    /// It asks and tells no pod to go.
+    NobodyIsAsked,
 }
 
 /// How it ended.
@@ -211,6 +215,7 @@ impl World {
         let mut memory = Memory::default();
         let mut peace: Option<Duration> = None;
         let (mut troubles, mut troubled) = (0, Duration::ZERO);
+        let (mut disturbances, mut disturbed) = (0, Duration::ZERO);
         let mut looked = (0, 0, 0);
         let violation = loop {
             let pause = self.next_plan();
@@ -239,11 +244,17 @@ impl World {
             if struck > troubles {
                 (troubles, troubled) = (struck, self.time.elapsed());
             }
+            let sites = [Site::Request, Site::Watch, Site::Cloud, Site::Cluster, Site::Cache];
+            let struck = self.accidents.struck(&sites);
+            if struck > disturbances {
+                (disturbances, disturbed) = (struck, self.time.elapsed());
+            }
             let scene = Scene {
                 cluster: &self.cluster,
                 machines: &machines,
                 now: self.time.elapsed(),
                 troubled,
+                disturbed,
                 calendars_set: &self.calendars_set,
                 started: &self.started,
                 withdrawn: &self.withdrawn,

@@ -31,6 +31,12 @@ pub async fn serve(
         let refused = Response::builder().status(503).body(Body::empty());
         return refused.unwrap_or_default();
     }
+    let asks = method == Method::POST && path.ends_with("/eviction");
+    let tells = method == Method::DELETE && path.contains("/pods/");
+    if sabotage == Sabotage::NobodyIsAsked && (asks || tells) {
+        let done = json!({"kind": "Status", "apiVersion": "v1", "status": "Success"});
+        return Response::new(Body::from(done.to_string()));
+    }
     let request = Request::from_parts(parts, kube::client::Body::from(sent.clone()));
     let answer = server.serve_behind(request, behind).await;
     match sabotage {

@@ -182,3 +182,33 @@ fn nodes_without_work_that_are_not_given_back_are_found() {
     let rule = report.found.and_then(|found| found.outcome.violation).expect("it is found").rule;
     assert!(rule.starts_with("a node without work, while no pod waits"), "{rule}");
 }
+
+#[test]
+fn a_controller_that_forgets_what_the_cloud_said_is_found() {
+    let rates = Rates { interrupted: 500, ..Rates::NONE };
+    let report = search(1, 30, rates, Some(Sabotage::NoticesForgotten));
+    let found = report.found.expect("machines are taken back in some of these worlds");
+    let rule = found.outcome.violation.expect("it is broken again").rule;
+    assert!(rule.starts_with("what the cloud says of an instance is recorded"), "{rule}");
+}
+
+#[test]
+fn a_controller_that_lets_pods_end_with_their_machines_is_found() {
+    let rates = Rates { interrupted: 500, ..Rates::NONE };
+    // Nodes that should be emptied for other reasons are not either, which other rules find.
+    let broken = |seed| {
+        let sabotage = Some(Sabotage::NobodyIsAsked);
+        let outcome = run(&Setup { sabotage, keep_record: false, ..setup(seed, rates) }).expect("a runtime");
+        outcome.violation.map(|violation| violation.rule)
+    };
+    let found = |rule: &'static str| rule.starts_with("no pod was left unasked on a machine that goes");
+    assert!((1..=40).filter_map(broken).any(found), "it is not found within 40 worlds");
+}
+
+#[test]
+fn machines_that_are_taken_back_all_the_time_leave_nothing_undone() {
+    let rates =
+        Rates { interrupted: 500, slow: 30, refused: 15, conflict: 15, answer_lost: 15, ..Rates::NONE };
+    let report = search(1, 12, rates, None);
+    assert_unbroken(&report);
+}

@@ -20,6 +20,7 @@
 //! One server per test binary and one namespace or name prefix per test: [`ControlPlane::shared`] and [`unique`].
 
 mod assets;
+pub mod aws;
 mod leash;
 pub mod measurement;
 mod objects;

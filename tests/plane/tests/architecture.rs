@@ -7,13 +7,15 @@ use std::process::Command;
 use serde_json::Value;
 
 /// Every arrow between rooms. To add one is to change the architecture: docs/architecture.md first, then here.
-const ARROWS: [(&str, &[&str]); 11] = [
+const ARROWS: [(&str, &[&str]); 13] = [
     ("poolwright-catalog", &[]),
     ("poolwright-solver", &["catalog"]),
     ("poolwright-core", &["catalog", "solver"]),
     ("poolwright-api", &["catalog"]),
     ("poolwright-intake", &["api", "catalog", "core"]),
     ("poolwright-provider-contract", &["api", "catalog"]),
+    ("poolwright-provider-aws", &["api", "catalog", "provider-aws-model", "provider-contract"]),
+    ("poolwright-provider-aws-model", &["catalog"]),
     ("poolwright-provider-kwok", &["api", "catalog", "provider-contract"]),
     ("poolwright-controller", &["api", "catalog", "core", "intake", "provider-contract", "solver"]),
     (
@@ -24,6 +26,7 @@ const ARROWS: [(&str, &[&str]); 11] = [
             "controller",
             "core",
             "intake",
+            "provider-aws",
             "provider-contract",
             "provider-kwok",
             "sim",
@@ -39,11 +42,15 @@ const ARROWS: [(&str, &[&str]); 11] = [
 const ARROWS_OF_TESTS: [(&str, &[&str]); 1] = [
     // The provider's conformance on a real API server, where the test is the controller's stand-in, and the whole loop;
     // and plans made in the test itself, which the real scheduler then carries out.
-    ("poolwright-plane", &["controller", "core", "intake", "provider-contract", "provider-kwok", "solver"]),
+    (
+        "poolwright-plane",
+        &["controller", "core", "intake", "provider-aws", "provider-contract", "provider-kwok", "solver"],
+    ),
 ];
 
-/// The rooms that decide: plain functions of their arguments, which no cluster, clock or cloud can reach.
-const PURE: [&str; 3] = ["poolwright-catalog", "poolwright-solver", "poolwright-core"];
+/// The rooms that decide or translate: plain functions of their arguments, which no cluster, clock or cloud can reach.
+const PURE: [&str; 4] =
+    ["poolwright-catalog", "poolwright-solver", "poolwright-core", "poolwright-provider-aws-model"];
 
 /// What a pure room never has below it, at any depth.
 fn is_forbidden_in_pure_rooms(name: &str) -> bool {

@@ -202,6 +202,22 @@ async fn wait_leads(controller: &mut Controller, leads: bool) {
     .unwrap();
 }
 
+/// Waits until a controller has sent what it was about to send and waits for answers, which nobody gives. It answers each look
+/// itself, so between two looks it had its turn.
+async fn wait_sent(controller: &Controller) {
+    const LOOKS: usize = 3;
+    let (mut before, mut same) = (0.0, 0);
+    wait_for("as many writes to be on their way at each of a few looks", WITHIN, async || {
+        let now = controller.metric("poolwright_writes_in_flight").await?;
+        same = if now > 0.5 && (now - before).abs() < 0.5 { same + 1 } else { 0 };
+        before = now;
+        ensure!(same >= LOOKS, "{now} are on their way, at {same} looks in a row");
+        Ok(())
+    })
+    .await
+    .unwrap();
+}
+
 /// Has the API server count what a user writes, and let it through. Not counted: the lease, which is there to be fought for,
 /// and what the cloud behind the KWOK provider writes, which every controller plays, whether it leads or not: nodes that
 /// come and go, and how far its instances are.
@@ -275,8 +291,7 @@ async fn a_leader_that_is_stopped_for_longer_than_its_lease_writes_nothing_when_
     };
     tokio::time::timeout(WITHIN, some_launched).await.expect("it launches");
     plane.pause(Program::ApiServer).unwrap();
-    // What it was just about to send is sent by then: a moment is a time, not a condition.
-    tokio::time::sleep(Duration::from_millis(200)).await;
+    wait_sent(&first).await;
     first.process().pause().unwrap();
     plane.resume(Program::ApiServer).unwrap();
     let begun = cluster.instances("gpu").await.unwrap().len();

@@ -9,7 +9,7 @@ use cases::{Case, Cases};
 use kube::api::{DeleteParams, DynamicObject, GetParams, Patch, PatchParams, PostParams};
 use kube::core::{ApiResource, GroupVersionKind, Request};
 use kube::{Api, Client, Resource, ResourceExt};
-use poolwright_api::{GROUP, KwokNodeClass, NodeClaim, NodePool, VERSION, crds};
+use poolwright_api::{EC2NodeClass, GROUP, HttpTokens, KwokNodeClass, NodeClaim, NodePool, VERSION, crds};
 use poolwright_plane::{ControlPlane, Options, install_crds};
 use serde_json::Value;
 
@@ -99,6 +99,11 @@ async fn objects_come_back_from_the_api_server_as_the_types_say_with_defaults_fi
     assert_eq!(pool.spec.template.spec.deadlines, claim.spec.deadlines);
     assert_eq!(claim.spec.offerings[0].allocatable["pods"].0, "58");
     assert_eq!(class.spec.registration_delay.0, "1s");
+    let ec2: EC2NodeClass = serde_json::from_value(stored("EC2NodeClass").await).unwrap();
+    assert_eq!(
+        (ec2.spec.metadata_options.tokens, ec2.spec.metadata_options.hop_limit),
+        (HttpTokens::Required, 1)
+    );
 }
 
 #[tokio::test]

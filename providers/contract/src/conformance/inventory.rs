@@ -1,6 +1,7 @@
 //! Listing and finding.
 
 use super::report::ensure;
+use super::setting::alike;
 use super::{Failure, Setting};
 use crate::{InstanceState, LaunchRequest};
 
@@ -11,7 +12,7 @@ pub(super) async fn a_listed_instance_says_what_it_is_for(at: &Setting) -> Resul
     let [one] = all.as_slice() else {
         return Err(Failure(format!("one was launched and {all:?} are listed")));
     };
-    ensure!(*one == launched, "listed as {one:?}, launched as {launched:?}");
+    ensure!(alike(one, &launched), "listed as {one:?}, launched as {launched:?}");
     ensure!(one.key == request.key, "its key is {}", one.key);
     ensure!(one.claim == request.claim, "its claim is {}", one.claim);
     ensure!(one.node_class == request.node_class, "its node class is {:?}", one.node_class);
@@ -42,7 +43,10 @@ pub(super) async fn an_instance_is_found_by_its_provider_id_until_it_is_gone(
     let other = at.provider.launch(&at.request("b")).await?.instance;
     for one in [&launched, &other] {
         let found = at.provider.get(&one.provider_id).await?;
-        ensure!(found.as_ref() == Some(one), "launched as {one:?}, found as {found:?}");
+        ensure!(
+            found.as_ref().is_some_and(|found| alike(found, one)),
+            "launched as {one:?}, found as {found:?}"
+        );
     }
     at.terminate(&*at.provider, &launched.key).await?;
     let found = at.provider.get(&launched.provider_id).await?;

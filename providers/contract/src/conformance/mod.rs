@@ -8,6 +8,7 @@ mod invalid;
 mod inventory;
 mod launching;
 mod node;
+mod notices;
 mod report;
 mod setting;
 mod terminating;
@@ -53,6 +54,17 @@ pub trait World {
     /// While held, the instance does not go away when it is terminated, but stays terminating. `false` when this world has
     /// no such lever; the case then ends without having looked.
     async fn hold(&self, instance: &Instance, held: bool) -> Result<bool, Failure>;
+
+    /// Has the cloud say that it takes this instance back, two minutes from now or sooner. `false` when this world has no such
+    /// lever; the cases about it then end without having looked.
+    async fn interrupt(&self, _instance: &Instance) -> Result<bool, Failure> {
+        Ok(false)
+    }
+
+    /// Has notices that nobody gave back come again, where that does not happen by itself while time passes.
+    async fn redeliver(&self) -> Result<(), Failure> {
+        Ok(())
+    }
 
     /// Lets a little time pass, in a way that the provider notices. The suite waits on conditions: it looks, pauses, and
     /// looks again, [`LOOKS`] times at most.
@@ -127,6 +139,10 @@ cases![
     invalid::a_launch_without_offerings_is_invalid,
     node::the_node_carries_what_was_asked_for,
     node::a_node_appears_after_a_restart_between_launch_and_registration,
+    notices::an_interruption_is_told_with_the_instance_and_its_time,
+    notices::a_notice_that_is_not_given_back_comes_again_also_after_a_restart,
+    notices::a_notice_that_was_given_back_does_not_come_again,
+    notices::receipts_that_nobody_knows_are_no_error,
 ];
 
 /// Runs every case, each in a world of its own, one after the other.

@@ -3,10 +3,17 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use jiff::SignedDuration;
 use poolwright_catalog::{Catalogue, OfferingId, ResourceName};
 
 use super::{Failure, LOOKS, NodeFacts, NodeSight, World};
 use crate::{CloudProvider, Instance, LaunchRequest, RankedOffering, Taint, TaintEffect};
+
+/// Whether both are the same instance, told alike: the answer to a launch may have the time by another clock.
+pub(super) fn alike(one: &Instance, two: &Instance) -> bool {
+    let apart = one.launched.duration_since(two.launched).abs();
+    Instance { launched: two.launched, ..one.clone() } == *two && apart <= SignedDuration::from_mins(5)
+}
 
 /// The taint Poolwright launches every node with.
 pub(super) const UNREGISTERED: &str = "poolwright.dev/unregistered";

@@ -14,7 +14,7 @@ use std::collections::BTreeMap;
 
 use crate::instance::InstanceType;
 use crate::money::UsdPerHour;
-use crate::offering::Offering;
+use crate::offering::{CapacityType, Offering};
 use crate::price::UnknownPrice;
 use crate::resources::ResourceName;
 
@@ -43,6 +43,10 @@ pub(super) fn check(types: &[InstanceType], offerings: &[Offering]) -> Vec<(usiz
         else {
             continue;
         };
+        // What is paid for beforehand has no price per hour that could be out of line.
+        if offering.id.capacity_type == CapacityType::Reserved {
+            continue;
+        }
         let model = kind.gpu.as_ref().map(|gpu| &gpu.model);
         let group = (&kind.provider, kind.family(), model, offering.id.capacity_type, &offering.id.zone);
         groups.entry(group).or_default().push(Member { at, price, units: units(kind) });
@@ -128,6 +132,8 @@ fn standings(members: &[Member], unit: usize) -> Vec<Standing> {
 mod tests {
     use proptest::prelude::*;
 
+    use crate::money::UsdPerHour;
+    use crate::offering::CapacityType;
     use crate::price::{Price, UnknownPrice};
     use crate::reader::read_csv;
 
@@ -210,6 +216,22 @@ mod tests {
     fn two_prices_that_disagree_both_stand_because_nobody_can_tell_which_is_wrong() {
         let rows = "c6i.large,amd64,1930,3114,29,,0,,0.085\nc6i.xlarge,amd64,3920,6584,58,,0,,17\n";
         assert_eq!(out_of_line(rows), []);
+    }
+
+    #[test]
+    fn sizes_that_are_all_paid_for_beforehand_are_not_out_of_line_with_each_other() {
+        let catalogue = read_csv(&[("test.csv", &format!("{HEADER}{}", g5_with(0, G5[0].2)))])
+            .expect("the rows are well-formed");
+        let types: Vec<_> = catalogue.types().values().cloned().collect();
+        let mut offerings = catalogue.offerings().to_vec();
+        for offering in &mut offerings {
+            offering.id.capacity_type = CapacityType::Reserved;
+            if let Price::Known(quote) = &mut offering.price {
+                quote.usd_per_hour = UsdPerHour::ZERO;
+            }
+        }
+        assert_eq!(offerings.len(), G5.len());
+        assert_eq!(super::check(&types, &offerings), []);
     }
 
     proptest! {

@@ -99,6 +99,10 @@ pub struct ControllerFlags {
     #[arg(long, value_name = "DURATION", default_value = "30s", env = "POOLWRIGHT_LIST_INTERVAL", value_parser = duration)]
     pub list_interval: SignedDuration,
 
+    /// Nodes on AWS.
+    #[command(flatten)]
+    pub aws: AwsFlags,
+
     /// Serve health (/healthz, /readyz) and metrics (/metrics) here
     #[arg(long, value_name = "ADDRESS", default_value = "0.0.0.0:8080", env = "POOLWRIGHT_BIND")]
     pub bind: SocketAddr,
@@ -124,6 +128,80 @@ pub struct ControllerFlags {
     /// What to log: error, warn, info, debug, trace, or a filter like info,kube=debug
     #[arg(long, value_name = "LEVEL", default_value = "info", env = "POOLWRIGHT_LOG_LEVEL")]
     pub log_level: String,
+}
+
+/// Flags for nodes on AWS. Credentials are found as by every tool of AWS: variables, profile, role of the pod or the instance.
+#[derive(Debug, clap::Args)]
+pub struct AwsFlags {
+    /// Launch nodes on AWS EC2 for pools with an EC2NodeClass, for the cluster of this name [default: no nodes on AWS]
+    ///
+    /// Whatever is made carries the name as a tag and is found by it: two clusters of an account have two names, and a cluster's never
+    /// changes while it has nodes. On EKS it is the name of the EKS cluster.
+    #[arg(help_heading = "Nodes on AWS", long = "aws-cluster", value_name = "NAME", env = "POOLWRIGHT_AWS_CLUSTER", value_parser = cluster_name)]
+    pub cluster: Option<String>,
+
+    /// Region of AWS [default: $AWS_REGION, else that of the profile or the instance]
+    #[arg(
+        help_heading = "Nodes on AWS",
+        long = "aws-region",
+        value_name = "REGION",
+        env = "POOLWRIGHT_AWS_REGION",
+        requires = "cluster"
+    )]
+    pub region: Option<String>,
+
+    /// Where nodes find the API server, which AL2023 and Bottlerocket must be told: https://...
+    #[arg(
+        help_heading = "Nodes on AWS",
+        long = "aws-cluster-endpoint",
+        value_name = "URL",
+        env = "POOLWRIGHT_AWS_CLUSTER_ENDPOINT",
+        requires = "cluster"
+    )]
+    pub endpoint: Option<String>,
+
+    /// The API server's certificate authority, PEM [default: the one of this pod]
+    #[arg(
+        help_heading = "Nodes on AWS",
+        long = "aws-cluster-ca",
+        value_name = "FILE",
+        env = "POOLWRIGHT_AWS_CLUSTER_CA",
+        requires = "endpoint"
+    )]
+    pub ca: Option<PathBuf>,
+
+    /// Addresses of Services in the cluster, by which AL2023 finds its name server: 10.100.0.0/16
+    #[arg(
+        help_heading = "Nodes on AWS",
+        long = "aws-service-cidr",
+        value_name = "CIDR",
+        env = "POOLWRIGHT_AWS_SERVICE_CIDR",
+        requires = "endpoint"
+    )]
+    pub service_cidr: Option<String>,
+
+    /// SQS queue, by name or URL, to which EventBridge sends what happens to instances: spot warnings, maintenance
+    ///
+    /// Without it Poolwright sees only afterwards that an instance is gone.
+    #[arg(
+        help_heading = "Nodes on AWS",
+        long = "aws-interruption-queue",
+        value_name = "NAME|URL",
+        env = "POOLWRIGHT_AWS_INTERRUPTION_QUEUE",
+        requires = "cluster"
+    )]
+    pub queue: Option<String>,
+}
+
+/// The name of a cluster: as EKS allows it, which a tag and a NodeConfig can hold.
+fn cluster_name(text: &str) -> Result<String, String> {
+    let good = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
+    let begins_well = text.chars().next().is_some_and(|c| c.is_ascii_alphanumeric());
+    if begins_well && text.len() <= 100 && text.chars().all(good) {
+        Ok(text.to_owned())
+    } else {
+        Err("the name of a cluster has at most 100 letters, digits, - and _, and begins with a letter or digit".to_owned())
+    }
 }
 
 /// How pods come to the nodes that were bought for them.

@@ -12,7 +12,7 @@ use std::path::PathBuf;
 pub struct ConvertFlags {
     /// Karpenter's objects (YAML or JSON), a directory of such files, or - for stdin
     ///
-    /// NodePools become Poolwright's; of EC2NodeClasses, NodeOverlays and other objects it is said what to do instead. May be repeated.
+    /// NodePools and EC2NodeClasses become Poolwright's; of NodeOverlays and other objects it is said what to do instead. May be repeated.
     #[arg(short, long = "filename", value_name = "FILE", num_args = 1.., required = true)]
     pub filename: Vec<PathBuf>,
 

@@ -16,7 +16,7 @@ use std::path::PathBuf;
 use clap::{CommandFactory, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
 
-pub use controller::{ControllerFlags, LogFormat, Placement};
+pub use controller::{AwsFlags, ControllerFlags, LogFormat, Placement};
 pub use convert::ConvertFlags;
 pub use explain::{ExplainFlags, Explainable};
 pub use plan::{CapacityChoice, InputFlags, OutputFormat, PlanFlags, SharingMode};

@@ -11,7 +11,8 @@ use crate::source;
 /// Prints the manifests, and on standard error what became of each field. What has a problem is left out and named.
 pub fn run(flags: &ConvertFlags, out: &mut impl Write) -> Result<Outcome, Failure> {
     let converted = convert(&source::manifests(&flags.filename)?);
-    let text = yaml(&converted.manifests).map_err(anyhow::Error::msg)?;
+    let mut text = yaml(&converted.manifests).map_err(anyhow::Error::msg)?;
+    text.push_str(&yaml(&converted.node_classes).map_err(anyhow::Error::msg)?);
     out.write_all(text.as_bytes()).and_then(|()| out.flush()).map_err(Failure::writing)?;
     let table = notes_table(&converted.notes, flags.all);
     // Whoever does not read what is said there has the manifests.

@@ -145,7 +145,8 @@ fn wrong(value: &Value, wanted: &str) -> String {
     format!("{found} where {wanted} belongs")
 }
 
-fn is_empty(value: &Value) -> bool {
+/// Whether a value says nothing.
+pub(super) fn is_empty(value: &Value) -> bool {
     match value {
         Value::Null => true,
         Value::Array(entries) => entries.is_empty(),

@@ -1,4 +1,4 @@
-//! The metadata of a NodePool.
+//! The metadata of a NodePool or an EC2NodeClass.
 
 use std::collections::BTreeMap;
 
@@ -22,7 +22,7 @@ const WRITTEN_BY_THE_CLUSTER: [&str; 8] = [
     "uid",
 ];
 
-/// What a NodePool is called and carries.
+/// What an object is called and carries.
 #[derive(Debug, Default)]
 pub(super) struct Metadata {
     pub name: String,
@@ -58,7 +58,7 @@ pub(super) fn convert(root: &mut Fields<'_>, report: &mut Report) -> Option<Meta
                 "Poolwright does not read Karpenter's label: left out. Nothing needs to be done.",
             );
         } else {
-            report.kept(path, "A label of the pool; it stays.");
+            report.kept(path, "The label stays.");
             metadata.labels.insert(key, value);
         }
     }
@@ -92,7 +92,7 @@ fn annotation(key: String, path: String, value: String, metadata: &mut Metadata,
             "Poolwright does not read Karpenter's annotation: left out. Check whether you need what it did.",
         );
     } else {
-        report.kept(path, "An annotation of the pool; it stays.");
+        report.kept(path, "The annotation stays.");
         metadata.annotations.insert(key, value);
     }
 }

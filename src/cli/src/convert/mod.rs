@@ -1,4 +1,4 @@
-//! Karpenter's objects become Poolwright's: NodePools are written anew, and of every field it is said what became of it.
+//! Karpenter's objects become Poolwright's: NodePools and EC2NodeClasses are written anew, and of every field it is said what became of it.
 //!
 //! Lives here: reading Karpenter's NodePool (`karpenter.sh/v1`), EC2NodeClass (`karpenter.k8s.aws/v1`) and NodeOverlay from text,
 //! and the text of the result. May not live here: clusters and clocks; text comes in and data goes out, and only `command` reads files.
@@ -8,6 +8,7 @@
 
 pub mod command;
 mod disruption;
+mod ec2_node_class;
 mod fields;
 mod labels;
 mod metadata;
@@ -23,7 +24,7 @@ mod tests;
 
 use std::collections::BTreeSet;
 
-use poolwright_api::NodePool;
+use poolwright_api::{EC2NodeClass, NodePool};
 use serde_json::Value;
 
 #[cfg(test)]
@@ -39,9 +40,11 @@ use note::Report;
 pub struct Converted {
     /// Poolwright's NodePools, in the order of the source. Each is one that `poolwright plan` and the API server accept.
     pub manifests: Vec<NodePool>,
+    /// Poolwright's EC2NodeClasses, in the order of the source. Each is one whose rules hold.
+    pub node_classes: Vec<EC2NodeClass>,
     /// What became of every field.
     pub notes: Vec<Note>,
-    /// Documents that are not converted, and why. Nothing of them is in `manifests` or `notes`.
+    /// Documents that are not converted, and why. Nothing of them is in `manifests`, `node_classes` or `notes`.
     pub problems: Vec<Problem>,
 }
 
@@ -77,22 +80,32 @@ fn one(file: &str, document: usize, value: &Value, names: &mut BTreeSet<String>,
         (_, None) => kind.to_owned(),
     };
     let mut report = Report::new(file, document, object.clone());
-    let pool = dispatch(api_version, kind, value, &mut report);
-    if pool.is_some() && !names.insert(object) {
+    let made = dispatch(api_version, kind, value, &mut report);
+    if made.is_some() && !names.insert(object) {
         report.problem("metadata.name", "it is there more than once", "remove one or rename it");
     }
-    if let Some(pool) = pool.as_ref().filter(|_| report.problems.is_empty()) {
+    if let Some(Made::Pool(pool)) = made.as_ref().filter(|_| report.problems.is_empty()) {
         check(file, pool, &mut report);
     }
     if report.problems.is_empty() {
-        all.manifests.extend(pool);
+        match made {
+            Some(Made::Pool(pool)) => all.manifests.push(*pool),
+            Some(Made::Class(class)) => all.node_classes.push(*class),
+            None => {}
+        }
         all.notes.append(&mut report.notes);
     } else {
         all.problems.append(&mut report.problems);
     }
 }
 
-fn dispatch(api_version: &str, kind: &str, value: &Value, report: &mut Report) -> Option<NodePool> {
+/// What an object became.
+enum Made {
+    Pool(Box<NodePool>),
+    Class(Box<EC2NodeClass>),
+}
+
+fn dispatch(api_version: &str, kind: &str, value: &Value, report: &mut Report) -> Option<Made> {
     if !value.is_object() || api_version.is_empty() || kind.is_empty() {
         report.problem(
             "",
@@ -108,7 +121,10 @@ fn dispatch(api_version: &str, kind: &str, value: &Value, report: &mut Report) -
         ("karpenter.sh" | "karpenter.k8s.aws", _) => {
             if version == "v1" {
                 match kind {
-                    "NodePool" => return node_pool::convert(value, report),
+                    "NodePool" => return node_pool::convert(value, report).map(Box::new).map(Made::Pool),
+                    "EC2NodeClass" => {
+                        return ec2_node_class::convert(value, report).map(Box::new).map(Made::Class);
+                    }
                     "NodeClaim" => others::claim(report),
                     _ => others::node_class(kind, value, report),
                 }

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use comfy_table::{ContentArrangement, Table, presets};
-use poolwright_api::NodePool;
+use serde::Serialize;
 
 use super::note::{Note, What};
 
@@ -16,7 +16,7 @@ const GAP: u16 = 2;
 /// # Errors
 ///
 /// A sentence, when an object cannot be written; it would be a defect.
-pub fn yaml(manifests: &[NodePool]) -> Result<String, String> {
+pub fn yaml<T: Serialize>(manifests: &[T]) -> Result<String, String> {
     let mut text = String::new();
     for manifest in manifests {
         text.push_str("---\n");

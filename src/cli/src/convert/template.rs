@@ -169,8 +169,8 @@ fn node_class_ref(of: &mut Fields<'_>, into: &mut NodeClassRef, report: &mut Rep
         report.changed(
             fields.path("group"),
             format!(
-                "It is `{GROUP}`. Poolwright has no node class for AWS yet: the pool buys nothing until a node class of this kind \
-                 and name exists. For a trial write `kind: KwokNodeClass`."
+                "It is `{GROUP}`. Poolwright has no provider for AWS yet: the pool buys nothing until there is one. For a trial write \
+                 `kind: KwokNodeClass`."
             ),
         );
     }

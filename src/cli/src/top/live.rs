@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, anyhow};
 use kube::Client;
+use poolwright_controller::causes;
 use poolwright_controller::clock::{Clock, SystemClock};
 use ratatui::DefaultTerminal;
 use ratatui::crossterm::event::{self, Event};
@@ -125,7 +126,7 @@ fn keep_reading(source: Source, clock: SystemClock, sender: &Sender<News>) {
                     }
                     Err(error) => {
                         pause = longer(pause, interval);
-                        News::Trouble(format!("{error:#}"))
+                        News::Trouble(causes(error.as_ref()))
                     }
                 },
             };

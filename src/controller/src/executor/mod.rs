@@ -6,6 +6,7 @@
 
 mod claims;
 mod evictions;
+mod interruption;
 mod lanes;
 mod launch;
 mod nodes;
@@ -32,6 +33,7 @@ use tokio_util::task::TaskTracker;
 use tracing::{debug, warn};
 
 pub use claims::Created;
+pub use interruption::Recorded;
 use lanes::{InLane, Lanes};
 use outcome::Outcome;
 

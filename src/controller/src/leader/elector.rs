@@ -13,9 +13,10 @@ use tracing::{debug, info, warn};
 
 use super::claim::{ClaimWatch, LeaderClaim};
 use super::evaluate::{Decision, Observed, evaluate};
+use crate::causes::causes;
 use crate::clock::{Moment, SharedClock};
 use crate::metrics::Metrics;
-use crate::signal::{self, Sender};
+use crate::signal::{self, Receiver, Sender};
 
 /// How leadership is kept.
 #[derive(Clone, Debug)]
@@ -61,6 +62,8 @@ pub struct Elector {
     clock: SharedClock,
     metrics: Metrics,
     claim: Sender<Option<LeaderClaim>>,
+    /// Why the last look at the Lease failed, if it did.
+    trouble: Sender<Option<String>>,
     observed: Option<Observed>,
     term: u64,
 }
@@ -84,7 +87,13 @@ impl Elector {
         let claim = signal::sender(None);
         let watch = ClaimWatch::new(claim.subscribe(), clock.clone());
         let api = Api::namespaced(client, &settings.namespace);
-        Ok((Self { api, settings, clock, metrics, claim, observed: None, term: 0 }, watch))
+        let trouble = signal::sender(None);
+        Ok((Self { api, settings, clock, metrics, claim, trouble, observed: None, term: 0 }, watch))
+    }
+
+    /// Where it is seen why the Lease can be neither read nor kept, while that is so: the API server is out of reach, or refuses.
+    pub fn trouble(&self) -> Receiver<Option<String>> {
+        self.trouble.subscribe()
     }
 
     /// Keeps the Lease until `release`, then gives it up so that another process need not wait for its end.
@@ -109,7 +118,10 @@ impl Elector {
     async fn turn(&mut self) -> Duration {
         let sent = self.clock.moment();
         let step = timeout(self.settings.renew, self.step(sent)).await;
-        match step.unwrap_or_else(|_| Err(anyhow::anyhow!("no answer within {:?}", self.settings.renew))) {
+        let step =
+            step.unwrap_or_else(|_| Err(anyhow::anyhow!("no answer within {:?}", self.settings.renew)));
+        self.tell(step.as_ref().err().map(|error| causes(error.as_ref())));
+        match step {
             Ok(Step::Held) => {
                 self.hold(sent);
                 self.settings.renew
@@ -119,16 +131,28 @@ impl Elector {
                 look_again_in.min(self.settings.renew)
             }
             Ok(Step::LookAgain) => Duration::from_millis(100),
-            Err(error) => {
+            Err(_) => {
                 // The claim stays until it ends by itself: nobody else can take the Lease before that.
                 self.metrics.lease_errors.inc();
-                warn!(error = %format!("{error:#}"), "the lease could not be kept");
                 let now = self.clock.moment();
                 if !self.claim.view(|claim| claim.is_some_and(|claim| claim.is_current(now))) {
                     self.drop_claim("it ended without being renewed");
                 }
                 self.settings.renew / 4
             }
+        }
+    }
+
+    /// Tells what keeps us from the Lease, once, and when it is over.
+    fn tell(&self, trouble: Option<String>) {
+        let before = self.trouble.replace(trouble.clone());
+        match trouble {
+            Some(error) if before.as_ref() == Some(&error) => {
+                debug!(error, "the lease could not be kept, again");
+            }
+            Some(error) => warn!(error, "the lease could not be kept; trying again"),
+            None if before.is_some() => info!("the API server answers again"),
+            None => {}
         }
     }
 
@@ -242,6 +266,7 @@ mod tests {
 
     struct Candidate {
         claims: ClaimWatch,
+        trouble: Receiver<Option<String>>,
         release: CancellationToken,
         task: JoinHandle<()>,
     }
@@ -250,9 +275,9 @@ mod tests {
         let settings = Config::new(identity, "default").lease;
         let clock: SharedClock = Arc::new(TokioClock::new());
         let (elector, claims) = Elector::new(api.client(), settings, clock, Metrics::new().unwrap()).unwrap();
-        let release = CancellationToken::new();
+        let (trouble, release) = (elector.trouble(), CancellationToken::new());
         let task = tokio::spawn(elector.run(release.clone()));
-        Candidate { claims, release, task }
+        Candidate { claims, trouble, release, task }
     }
 
     #[tokio::test(start_paused = true)]
@@ -300,6 +325,10 @@ mod tests {
         let before = Instant::now();
         leader.claims.lost(claim.term).await;
         assert!(before.elapsed() <= Duration::from_secs(13), "duration less margin");
+        let why = leader.trouble.view(Clone::clone).expect("it says why");
+        assert!(why.starts_with("writing the lease: "), "{why}");
+        leader.claims.gained().await;
+        assert_eq!(leader.trouble.view(Clone::clone), None);
     }
 
     #[test]

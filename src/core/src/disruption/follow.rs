@@ -42,7 +42,12 @@ pub fn follow(snapshot: &Snapshot, plan: &Plan, now: Timestamp) -> Followed {
         match standing(&facts, plan, claim, cause) {
             Standing::Ready => {
                 let (name, uid) = (claim.name.clone(), claim.uid.clone());
-                let message = "what its pods need is there: it is drained and given back".to_owned();
+                let message = if claim.is_pressed(now) {
+                    "what its pods need is on its way, as far as it can be had: it is drained and given back"
+                } else {
+                    "what its pods need is there: it is drained and given back"
+                };
+                let message = message.to_owned();
                 followed.actions.push(tell(&claim.name, NoticeKind::Normal, "Draining", message));
                 followed.actions.push(Action::Retire { claim: name, uid });
                 if cause == Cause::Underutilized {
@@ -98,6 +103,10 @@ enum Standing {
 }
 
 fn standing(facts: &Facts<'_>, plan: &Plan, claim: &Claim, cause: Cause) -> Standing {
+    // Its instance goes whatever becomes of its pods, and every second counts for those that are asked to go.
+    if claim.is_pressed(facts.now) {
+        return Standing::Ready;
+    }
     let moved: Vec<&Moved> = plan.moved.iter().filter(|moved| moved.from == claim.name).collect();
     let buys = moved.iter().any(|moved| matches!(moved.to, MovedTo::New(_)));
     if let Some(why) = facts.obstacle(claim, cause) {

@@ -155,6 +155,7 @@ impl<'a> Look<'a> {
     fn blocked(&mut self, claim: &Claim, cause: Cause, why: &str) {
         let what = match cause {
             Cause::Drifted => "it has drifted and is not replaced yet",
+            Cause::Interrupted => "its machine is about to be serviced and it is not replaced yet",
             _ => "it is older than its pool allows and is not replaced yet",
         };
         let notice = Notice {
@@ -182,7 +183,7 @@ impl<'a> Look<'a> {
         }
     }
 
-    /// Nodes that have drifted or are too old.
+    /// Nodes whose machines are about to be serviced, that have drifted or are too old.
     fn required(&mut self, watch: &mut dyn Watch) -> Option<Proposal> {
         let mut wanted: Vec<(Cause, Timestamp, &Claim, String)> = Vec::new();
         for claim in self.settled() {
@@ -194,7 +195,9 @@ impl<'a> Look<'a> {
             self.actions.extend(drifted_condition(claim, drifted.as_deref()));
             let expiry =
                 pool.disruption.expire_after.and_then(|length| claim.created.checked_add(length).ok());
-            if let Some(what) = drifted {
+            if let Some(interruption) = claim.interruption.as_ref().filter(|one| one.kind.is_certain()) {
+                wanted.push((Cause::Interrupted, claim.created, claim, interruption.words()));
+            } else if let Some(what) = drifted {
                 wanted.push((
                     Cause::Drifted,
                     claim.created,

@@ -33,9 +33,7 @@ pub(super) fn waits(scene: &mut Scene<'_>, claim: &Claim, node: &str) -> bool {
     }
     let since =
         recorded.filter(|one| one.status == ConditionStatus::False).map_or(scene.now, |one| one.since);
-    let time_is_up =
-        claim.deleting_since.zip(claim.deadlines.termination).map(|(from, most)| after(from, most));
-    let until = time_is_up.map_or(after(since, PATIENCE), |end| end.min(after(since, PATIENCE)));
+    let until = claim.ends_at().map_or(after(since, PATIENCE), |end| end.min(after(since, PATIENCE)));
     let shown = attached.iter().take(3).copied().collect::<Vec<_>>().join(", ");
     let more = if attached.len() > 3 { ", ..." } else { "" };
     let what = format!("still attached to node {node}: {shown}{more}");

@@ -1,8 +1,9 @@
 //! Emptying the node of a deleted claim: who is asked to go when, and who is made to when time is up.
 //!
 //! Pods go by the Eviction API, so that budgets hold, tier by tier: plain work, more important work, DaemonSets, what is critical
-//! to the system. A pod that is protected is left alone. Only `deadlines.termination` of its pool ends all of this, where it is set:
-//! what still runs is told to go so long before it that each pod has the grace that it asks for.
+//! to the system. A pod that is protected is left alone. Only `deadlines.termination` of its pool ends all of this, where it is set,
+//! and the time at which its cloud takes the instance: what still runs is told to go so long before it that each pod has the grace
+//! that it asks for.
 
 use jiff::{SignedDuration, Timestamp};
 
@@ -37,7 +38,7 @@ enum Tier {
 
 pub(super) fn decide(scene: &mut Scene<'_>, claim: &Claim, node: &str) -> Drain {
     let Some(begun) = claim.deleting_since else { return Drain::Waiting };
-    let deadline = claim.deadlines.termination.map(|length| after(begun, length));
+    let deadline = claim.ends_at();
     let there: Vec<&Pod> = on_node(scene, node).filter(|pod| is_waited_for(pod, begun, scene.now)).collect();
     if there.is_empty() {
         scene.conditions(claim, [is(ConditionType::Drained, "Drained", "no pod is left that it waits for")]);
@@ -49,15 +50,15 @@ pub(super) fn decide(scene: &mut Scene<'_>, claim: &Claim, node: &str) -> Drain 
         scene.conditions(claim, [is_not(ConditionType::Drained, "TimeIsUp", message)]);
         return Drain::TimeIsUp;
     }
+    let mut told: Vec<&Pod> = Vec::new();
     if let Some(deadline) = deadline {
         scene.wake(deadline);
-        for pod in &there {
-            force(scene, pod, deadline);
-        }
+        told.extend(there.iter().filter(|pod| force(scene, pod, deadline)));
     }
     let Some(turn) = there.iter().map(|pod| tier(pod)).min() else { return Drain::Done };
     let mut protected: Vec<&Pod> = Vec::new();
-    for pod in there.iter().filter(|pod| tier(pod) == turn && pod.deleting_since.is_none()) {
+    let is_told = |pod: &Pod| told.iter().any(|one| one.key == pod.key);
+    for pod in there.iter().filter(|pod| tier(pod) == turn && pod.deleting_since.is_none() && !is_told(pod)) {
         match pod.ending.protection.as_ref().filter(|one| one.until.is_none_or(|until| until > scene.now)) {
             None => scene.act(Action::Evict { pod: pod.key.clone(), uid: pod.uid.clone() }),
             Some(protection) => {
@@ -118,8 +119,8 @@ fn tier(pod: &Pod) -> Tier {
 }
 
 /// Tells a pod to end, whatever protects it, when just the grace is left that it asks for; one that is ending already, to end by
-/// the deadline.
-fn force(scene: &mut Scene<'_>, pod: &Pod, deadline: Timestamp) {
+/// the deadline. Whether it is told so now.
+fn force(scene: &mut Scene<'_>, pod: &Pod, deadline: Timestamp) -> bool {
     let late = match pod.deleting_since {
         Some(until) => until > deadline,
         None => scene.ended(before(deadline, pod.ending.grace)),
@@ -127,6 +128,19 @@ fn force(scene: &mut Scene<'_>, pod: &Pod, deadline: Timestamp) {
     if late {
         let left = SignedDuration::from_secs(deadline.as_second().saturating_sub(scene.now.as_second()));
         let grace = left.min(pod.ending.grace).max(SignedDuration::from_secs(1));
+        scene.act(Action::EndPod { pod: pod.key.clone(), uid: pod.uid.clone(), grace });
+    }
+    late
+}
+
+/// Tells everybody on a node to end whose instance is going or gone: nobody is waited for, and what makes them makes them anew at once.
+pub(super) fn abandon(scene: &mut Scene<'_>, claim: &Claim, node: &str) {
+    let Some(begun) = claim.deleting_since else { return };
+    let there: Vec<&Pod> = on_node(scene, node).filter(|pod| is_waited_for(pod, begun, scene.now)).collect();
+    for pod in there.into_iter().filter(|pod| pod.deleting_since.is_none()) {
+        let left = claim.ends_at().map(|deadline| deadline.duration_since(scene.now));
+        let grace = left.map_or(pod.ending.grace, |left| left.min(pod.ending.grace));
+        let grace = SignedDuration::from_secs(grace.as_secs().max(1));
         scene.act(Action::EndPod { pod: pod.key.clone(), uid: pod.uid.clone(), grace });
     }
 }

@@ -1,7 +1,7 @@
 //! From a deleted claim to an instance that is gone: the node is closed, drained, given back.
 
 use super::drain::{self, Drain};
-use super::{REPEAT, Scene, after, detach, empty, is, repair};
+use super::{REPEAT, Scene, after, detach, empty, interrupted, is, repair};
 use crate::action::{Action, ConditionType};
 use crate::model::Claim;
 
@@ -10,10 +10,20 @@ pub(super) fn decide(scene: &mut Scene<'_>, claim: &Claim) {
     if let Some(node) = node.filter(|node| !empty::is_closed(node)) {
         empty::close(scene, node);
     }
+    if let Some(interruption) = &claim.interruption {
+        let said = interrupted::interruption_conditions(interruption, scene.now);
+        scene.conditions(claim, said.into_iter().filter(|one| one.kind == ConditionType::Interrupted));
+        interrupted::tell(scene, claim, interruption);
+    }
     let name = node.map(|node| node.name.as_str()).or(claim.node_name.as_deref());
     // On an instance that is gone nothing runs, whatever is still bound to its node; on a node that is lost nobody hears.
     let lost = repair::is_lost(scene, claim);
-    let runs = name.filter(|_| !lost && !scene.instance_is_gone(claim));
+    let gone = scene.instance_is_gone(claim);
+    let ending = claim.is_ending() && !gone;
+    if let Some(name) = name.filter(|_| ending) {
+        drain::abandon(scene, claim, name);
+    }
+    let runs = name.filter(|_| !lost && !gone && !ending);
     let drained = match runs {
         Some(name) => drain::decide(scene, claim, name),
         None => Drain::Done,
@@ -25,6 +35,7 @@ pub(super) fn decide(scene: &mut Scene<'_>, claim: &Claim) {
     }
     let (message, forced) = match drained {
         Drain::Waiting => return,
+        Drain::Done if ending => ("its instance is being stopped or terminated: it is given back", true),
         Drain::Done if lost => (
             "its node is not ready for too long, and nobody there can be asked to go: its instance is given back",
             true,

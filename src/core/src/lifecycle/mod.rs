@@ -5,6 +5,7 @@ mod detach;
 mod drain;
 mod empty;
 mod end;
+mod interrupted;
 mod opening;
 mod reaper;
 mod repair;
@@ -13,6 +14,7 @@ mod reserve;
 mod start;
 
 pub use drain::is_waited_for;
+pub use interrupted::interruption_conditions;
 pub use reserve::{Placement, reservation};
 
 use std::cell::Cell;

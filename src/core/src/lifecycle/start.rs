@@ -3,9 +3,10 @@
 use std::collections::BTreeMap;
 
 use jiff::{SignedDuration, Timestamp};
+use poolwright_catalog::ResourceName;
 
 use super::opening::Opening;
-use super::{REPEAT, Scene, after, empty, is, is_not, repair, reserve, words};
+use super::{REPEAT, Scene, after, empty, interrupted, is, is_not, repair, reserve, words};
 use crate::action::{Action, ConditionType, Notice, NoticeKind, Subject};
 use crate::model::{Claim, Node, Pod, PodKey, PodPhase, Taint, Uid};
 use crate::rules::{NODEPOOL_LABEL, NOT_READY_TAINT, UNREACHABLE_TAINT};
@@ -36,6 +37,9 @@ pub(super) fn decide(scene: &mut Scene<'_>, claim: &Claim, opening: &Opening<'_>
     if claim.since(ConditionType::Launched).is_none() {
         let message = format!("{} runs as {}", launched.offering, launched.provider_id);
         scene.conditions(claim, [is(ConditionType::Launched, "Launched", message)]);
+    }
+    if interrupted::decide(scene, claim) {
+        return;
     }
     let Some(node_name) = &claim.node_name else {
         return register(scene, claim);
@@ -165,7 +169,7 @@ fn initialize(scene: &mut Scene<'_>, claim: &Claim, node_name: &str, opening: &O
         }
         let reserve_for = reserve.then(|| claim.name.clone());
         scene.act(Action::Open { node: node_name.to_owned(), reserve_for });
-        let message = format!("node {node_name} is ready and advertises exactly what was promised");
+        let message = format!("node {node_name} is ready and advertises what was promised");
         let to = if reserve { "the pods that are planned for it, then to any" } else { "pods" };
         scene.tell(&claim.name, NoticeKind::Normal, "Initialized", format!("{message}; it is open to {to}"));
         return scene.conditions(claim, [is(ConditionType::Initialized, "Initialized", message)]);
@@ -195,7 +199,7 @@ pub(super) fn missing(claim: &Claim, node: &Node) -> Option<(&'static str, Strin
     let promised = &claim.current_offering().allocatable;
     let differences: Vec<String> = promised
         .iter()
-        .filter(|(name, amount)| node.allocatable.get(name.as_str()) != *amount)
+        .filter(|(name, amount)| !is_kept(name, *amount, node.allocatable.get(name.as_str())))
         .map(|(name, amount)| {
             let advertised = name.quantity(node.allocatable.get(name.as_str()));
             format!("{name}: {} promised, {advertised} advertised", name.quantity(amount))
@@ -228,6 +232,25 @@ pub(super) fn missing(claim: &Claim, node: &Node) -> Option<(&'static str, Strin
         return Some(("ReadinessGates", format!("node {}: {}", node.name, gates.join("; "))));
     }
     None
+}
+
+/// Of what a catalogue can only estimate, a node may advertise this much less than was promised, in percent: how much memory a
+/// machine's firmware and kernel leave differs from type to type.
+const LESS: u128 = 5;
+/// And this much more. Beyond that it is another machine than was ordered.
+const MORE: u128 = 10;
+
+/// Whether what a node advertises of a resource is what was promised: exactly, for devices, which are there or are broken; nearly,
+/// for what every machine has. A pod that does not fit for the difference is planned anew, by what the node really has.
+fn is_kept(name: &ResourceName, promised: u64, advertised: u64) -> bool {
+    match name.as_str() {
+        ResourceName::CPU | ResourceName::MEMORY | ResourceName::EPHEMERAL_STORAGE | ResourceName::PODS => {
+            let (promised, advertised) = (u128::from(promised) * 100, u128::from(advertised) * 100);
+            let percent = promised / 100;
+            (promised - LESS * percent..=promised + MORE * percent).contains(&advertised)
+        }
+        _ => advertised == promised,
+    }
 }
 
 /// What keeps a readiness gate closed, if anything does.

@@ -8,6 +8,7 @@ use poolwright_catalog::{OfferingId, ResourceList, UsdPerHour};
 use serde::{Deserialize, Serialize};
 
 use super::disruption::Cause;
+use super::interruption::{Interruption, InterruptionKind};
 use super::pod::{PodKey, Uid};
 use super::pool::{NodeClassRef, PoolName};
 use super::rules::Taint;
@@ -65,6 +66,8 @@ pub struct Claim {
     pub launched: Option<Launched>,
     /// The name of its node, once registered.
     pub node_name: Option<String>,
+    /// What its cloud has said of the instance.
+    pub interruption: Option<Interruption>,
     /// Conditions, as recorded in its status.
     pub conditions: BTreeMap<ConditionType, Condition>,
 }
@@ -132,6 +135,24 @@ impl Claim {
     /// Since when a condition is true; `None` when it is not.
     pub fn since(&self, kind: ConditionType) -> Option<Timestamp> {
         self.conditions.get(&kind).filter(|c| c.status == ConditionStatus::True).map(|c| c.since)
+    }
+
+    /// Whether its cloud takes the instance so soon that nothing else matters.
+    pub fn is_pressed(&self, now: Timestamp) -> bool {
+        self.interruption.as_ref().is_some_and(|one| one.presses(now))
+    }
+
+    /// Whether its instance is going or gone by what its cloud says: whoever is there is lost.
+    pub fn is_ending(&self) -> bool {
+        self.interruption.as_ref().is_some_and(|one| one.kind == InterruptionKind::Ending)
+    }
+
+    /// When the instance ends, whoever is on it: by the time that its pool gives a claim that is deleted, or before its cloud takes it.
+    pub fn ends_at(&self) -> Option<Timestamp> {
+        let begun = self.deleting_since.zip(self.deadlines.termination);
+        let own = begun.map(|(begun, length)| begun.checked_add(length).unwrap_or(Timestamp::MAX));
+        let cloud = self.interruption.as_ref().and_then(Interruption::usable_until);
+        [own, cloud].into_iter().flatten().min()
     }
 
     /// Why its node is emptied although it is well; `None` when it is not, and when it has no work anyway.

@@ -21,8 +21,17 @@ pub struct Claims {
     by_pod: Shared<PodKey, Vec<ClaimName>>,
     /// Those of them that are kept for pods which are still to come.
     awaiting: Shared<PodKey, Vec<ClaimName>>,
+    /// By the cloud's own id of what was launched: names, ascending.
+    by_instance: Shared<String, Vec<ClaimName>>,
     /// Those whose nodes are emptied although they are well.
     leaving: Shared<ClaimName, ()>,
+    /// Those of whose instances their clouds have said something.
+    interrupted: Shared<ClaimName, ()>,
+}
+
+/// The cloud's own id of an instance: the last part of its provider id.
+fn instance_of(provider_id: &str) -> String {
+    provider_id.rsplit('/').next().unwrap_or(provider_id).to_owned()
 }
 
 impl Deref for Claims {
@@ -42,6 +51,10 @@ impl Claims {
         }
         if let Some(launched) = &claim.launched {
             file(&mut self.by_provider_id, &launched.provider_id, &name);
+            file(&mut self.by_instance, &instance_of(&launched.provider_id), &name);
+        }
+        if claim.interruption.is_some() {
+            self.interrupted.insert(name.clone(), ());
         }
         if claim.leaving().is_some() {
             self.leaving.insert(name.clone(), ());
@@ -62,11 +75,13 @@ impl Claims {
     pub fn remove(&mut self, name: &ClaimName) -> Option<Arc<Claim>> {
         let claim = self.all.remove(name)?;
         self.leaving.remove(name);
+        self.interrupted.remove(name);
         if let Some(node) = &claim.node_name {
             unfile(&mut self.by_node, node, name);
         }
         if let Some(launched) = &claim.launched {
             unfile(&mut self.by_provider_id, &launched.provider_id, name);
+            unfile(&mut self.by_instance, &instance_of(&launched.provider_id), name);
         }
         if claim.deleting_since.is_none() {
             for pod in &claim.planned_pods {
@@ -108,6 +123,17 @@ impl Claims {
     /// Claims whose nodes are emptied although they are well, by name.
     pub fn leaving(&self) -> impl Iterator<Item = &Arc<Claim>> {
         self.leaving.keys().filter_map(|name| self.all.get(name))
+    }
+
+    /// The claims whose instance its cloud calls so, by name: two clouds may call theirs alike.
+    pub fn of_instance(&self, instance: &str) -> impl Iterator<Item = &Arc<Claim>> {
+        let names = self.by_instance.get(instance).map(Vec::as_slice).unwrap_or_default();
+        names.iter().filter_map(|name| self.all.get(name))
+    }
+
+    /// Claims of whose instances their clouds have said something, by name.
+    pub fn interrupted(&self) -> impl Iterator<Item = &Arc<Claim>> {
+        self.interrupted.keys().filter_map(|name| self.all.get(name))
     }
 
     /// Pods still to come that claims are kept for which are not being deleted, and those claims.

@@ -60,13 +60,15 @@ impl Default for Disruption {
     }
 }
 
-/// Why a node that is well is disturbed.
+/// Why a node is disturbed that could go on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub enum Cause {
     /// It has no work.
     Empty,
     /// Its work costs less elsewhere.
     Underutilized,
+    /// Its cloud takes the instance back, or says that something else is about to happen to it.
+    Interrupted,
     /// It is not what its pool says any more.
     Drifted,
     /// It is older than its pool allows.
@@ -75,13 +77,15 @@ pub enum Cause {
 
 impl Cause {
     /// Every cause.
-    pub const ALL: [Self; 4] = [Self::Empty, Self::Underutilized, Self::Drifted, Self::Expired];
+    pub const ALL: [Self; 5] =
+        [Self::Empty, Self::Underutilized, Self::Interrupted, Self::Drifted, Self::Expired];
 
     /// The name in the API, and the reason of the condition `Disrupting`.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Empty => "Empty",
             Self::Underutilized => "Underutilized",
+            Self::Interrupted => "Interrupted",
             Self::Drifted => "Drifted",
             Self::Expired => "Expired",
         }

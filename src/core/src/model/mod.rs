@@ -6,6 +6,7 @@ mod claim;
 mod claims;
 mod disruption;
 mod gang;
+mod interruption;
 mod node;
 mod nodes;
 mod others;
@@ -28,6 +29,7 @@ pub use claim::{Claim, ClaimName, Condition, Deadlines, Launched, RankedOffering
 pub use claims::Claims;
 pub use disruption::{Cause, Disruption, NodeBudget, RepairRule, Schedule, Window};
 pub use gang::{Gang, GangPart};
+pub use interruption::{Interruption, InterruptionKind};
 pub use node::{Node, NodeCondition};
 pub use nodes::Nodes;
 pub use others::{HostPort, Namespace, NamespaceLabels, Namespaces, PodTerm, SpreadRule};

@@ -27,14 +27,18 @@ impl<'a> Unit<'a> {
         Self { place: (workload.key.namespace.clone(), name), controllers: vec![workload], part: None }
     }
 
+    /// The place of a part of a gang.
+    pub fn place_of_part(gang: &Gang, part: &GangPart) -> (String, String) {
+        (gang.key.namespace.clone(), format!("{}:{}.{}#", gang.kind, gang.key.name, part.name))
+    }
+
     fn of_part(snapshot: &'a Snapshot, gang: &Gang, part: &'a GangPart) -> Self {
         let named = |name: &String| {
             let key = (part.controller.clone(), PodKey::new(&gang.key.namespace, name));
             snapshot.workloads.get(&key).map(AsRef::as_ref)
         };
-        let name = format!("{}:{}.{}#", gang.kind, gang.key.name, part.name);
         Self {
-            place: (gang.key.namespace.clone(), name),
+            place: Self::place_of_part(gang, part),
             controllers: part.controllers.iter().filter_map(named).collect(),
             part: Some(part),
         }

@@ -13,6 +13,7 @@ use jiff::Timestamp;
 use super::demand::{Demand, Wanting};
 use super::demand_source::is_expected;
 use super::earlier::planned_at;
+use super::moving::is_successor;
 use super::sticky::Settled;
 use super::{Plan, UnplacedPod, UnplacedReason};
 use crate::model::{Pod, PodGroup, PodKey, PodPhase, Snapshot};
@@ -83,7 +84,7 @@ impl<'a> Groups<'a> {
     /// Takes pods out of the demand whose gang has too few pods that could be planned now. Those with a place keep it.
     pub fn retain_startable(&self, snapshot: &Snapshot, demand: &mut Demand<'a>) {
         let mut wanting: BTreeMap<PodKey, usize> = BTreeMap::new();
-        for key in demand.wanting.iter().filter(|want| !is_expected(&want.pod.key)).filter_map(group_of) {
+        for key in demand.wanting.iter().filter(|want| is_there(want.pod)).filter_map(group_of) {
             *wanting.entry(key).or_default() += 1;
         }
         let mut held: BTreeMap<PodKey, (UnplacedReason, String)> = BTreeMap::new();
@@ -214,7 +215,7 @@ pub(crate) fn incomplete(snapshot: &Snapshot) -> BTreeSet<PodKey> {
 fn standing<'a>(snapshot: &'a Snapshot, key: &PodKey) -> Standing<'a> {
     let group = snapshot.pod_groups.get(key).map(AsRef::as_ref);
     let mut standing = Standing { group, bound: 0, there: 0, priority: i32::MIN, created: Timestamp::MAX };
-    for pod in snapshot.pods.of_group(key).filter(|pod| !is_expected(&pod.key)) {
+    for pod in snapshot.pods.of_group(key).filter(|pod| is_there(pod)) {
         standing.there += 1;
         standing.bound += usize::from(matches!(pod.phase, PodPhase::Bound { .. }));
         standing.priority = standing.priority.max(pod.priority);
@@ -228,12 +229,17 @@ fn placed(snapshot: &Snapshot, plan: &Plan) -> BTreeMap<PodKey, usize> {
     let on_rooms = plan.placements.iter().map(|placement| &placement.pod);
     let on_new = plan.claims.iter().flat_map(|claim| &claim.planned_pods);
     let mut placed: BTreeMap<PodKey, usize> = BTreeMap::new();
-    for key in on_rooms.chain(on_new).filter(|key| !is_expected(key)) {
-        if let Some(group) = snapshot.pods.get(key).and_then(|pod| pod.group_key()) {
+    for pod in on_rooms.chain(on_new).filter_map(|key| snapshot.pods.get(key)) {
+        if let Some(group) = pod.group_key().filter(|_| is_there(pod)) {
             *placed.entry(group).or_default() += 1;
         }
     }
     placed
+}
+
+/// Whether a gang starts with it: it is there, or stands for one that is on a node which leaves.
+fn is_there(pod: &Pod) -> bool {
+    !is_expected(&pod.key) || is_successor(pod)
 }
 
 fn group_of(want: &Wanting<'_>) -> Option<PodKey> {

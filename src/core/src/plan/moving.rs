@@ -1,5 +1,5 @@
-//! Pods on nodes that are emptied although they are well: those that their controllers will make in their place are demand
-//! before anybody is evicted.
+//! Pods on nodes that are emptied, although they are well or because their cloud takes them: those that their controllers will make in
+//! their place are demand before anybody is evicted.
 //!
 //! So the nodes that they need are bought first, and room that they count on is taken. They stand in the plan under keys that no
 //! pod can have, as all pods that are still to come do (`ml/ReplicaSet:web-7c#2`): claims that are bought for them list these, and
@@ -13,7 +13,9 @@ use jiff::Timestamp;
 use super::demand_units::Unit;
 use super::types::{Moved, MovedTo};
 use super::{Plan, Target};
-use crate::model::{Claim, ClaimName, Pod, PodKey, PodPhase, PodRole, Snapshot, Uid, Workload};
+use crate::model::{
+    Claim, ClaimName, Gang, GangPart, Pod, PodKey, PodPhase, PodRole, Snapshot, Uid, Workload,
+};
 
 /// A pod whose node is emptied.
 pub(crate) struct Moving<'a> {
@@ -22,13 +24,25 @@ pub(crate) struct Moving<'a> {
     pub from: &'a ClaimName,
     /// Who makes the next one, and one that wants a node at once; `None` where that is not known.
     maker: Option<&'a Workload>,
+    /// The part of a gang that its controller is one of.
+    part: Option<(&'a Gang, &'a GangPart)>,
 }
 
 impl Moving<'_> {
     /// The key of what its controller makes, up to the number.
     pub fn place(&self) -> Option<(String, String)> {
-        self.maker.map(|maker| Unit::of_workload(maker).place)
+        let maker = self.maker?;
+        let place = self.part.map(|(gang, part)| Unit::place_of_part(gang, part));
+        Some(place.unwrap_or_else(|| Unit::of_workload(maker).place))
     }
+}
+
+/// The UIDs of what stands for pods that are made in place of others begin so.
+const SUCCESSOR: &str = "successor:";
+
+/// Whether this stands for a pod that is made in place of another, which is there.
+pub(super) fn is_successor(pod: &Pod) -> bool {
+    pod.uid.0.starts_with(SUCCESSOR)
 }
 
 /// What stands for the pod that is made in place of another.
@@ -58,8 +72,21 @@ pub(crate) fn moving(snapshot: &Snapshot) -> Vec<Moving<'_>> {
         workloads.map(|workload| (&workload.uid, workload.as_ref())).collect();
     let maker =
         |pod: &Pod| pod.owner.as_ref().and_then(|uid| makers.get(uid).copied()).filter(|maker| !maker.held);
-    let mut all: Vec<Moving<'_>> =
-        there.into_iter().map(|(from, pod)| Moving { pod, from, maker: maker(pod) }).collect();
+    let mut parts: BTreeMap<(&str, &str, &str), (&Gang, &GangPart)> = BTreeMap::new();
+    for gang in snapshot.gangs.values() {
+        for part in &gang.parts {
+            let key = |name| (part.controller.as_str(), gang.key.namespace.as_str(), name);
+            parts.extend(part.controllers.iter().map(|name| (key(name.as_str()), (gang.as_ref(), part))));
+        }
+    }
+    let part = |maker: &Workload| {
+        parts.get(&(maker.kind.as_str(), maker.key.namespace.as_str(), maker.key.name.as_str())).copied()
+    };
+    let one = |(from, pod)| {
+        let maker = maker(pod);
+        Moving { pod, from, maker, part: maker.and_then(part) }
+    };
+    let mut all: Vec<Moving<'_>> = there.into_iter().map(one).collect();
     all.sort_by_key(|one| (one.from, &one.pod.key));
     all
 }
@@ -76,7 +103,7 @@ pub(super) fn replace(
     let key = number.zip(moving.place()).map(|(number, (namespace, prefix))| {
         let key = PodKey::new(namespace, format!("{prefix}{number}"));
         let next = Pod {
-            uid: Uid(format!("expected:{key}")),
+            uid: Uid(format!("{SUCCESSOR}{key}")),
             key: key.clone(),
             phase: PodPhase::Unschedulable { since: now, message: String::new() },
             reserved_for: Vec::new(),

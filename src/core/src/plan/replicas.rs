@@ -171,6 +171,7 @@ fn as_made(planned: &PlannedClaim, now: Timestamp) -> Claim {
         bought_again: false,
         deadlines: planned.deadlines,
         created: now,
+        interruption: None,
         deleting_since: None,
         launched: None,
         node_name: None,

@@ -51,3 +51,18 @@ fn what_is_urgent_waits_for_nothing() {
     window.urgent(at(5));
     assert!(window.due(at(5)));
 }
+
+#[test]
+fn what_presses_waits_for_a_burst_to_end_and_no_longer_than_a_moment() {
+    let ms = Duration::from_millis;
+    let mut window = BatchWindow::default();
+    window.on(Change::Demand, ms(0));
+    window.pressing(ms(0));
+    assert_eq!(window.next_deadline(), Some(ms(50)));
+    for at in (10..400).step_by(10) {
+        window.pressing(ms(at));
+    }
+    assert_eq!(window.next_deadline(), Some(ms(300)));
+    window.close();
+    assert_eq!(window.next_deadline(), None);
+}

@@ -1,5 +1,6 @@
 //! From a node that joined to one that is open to pods.
 
+use poolwright_catalog::ResourceName;
 use poolwright_core::*;
 
 use crate::kit::*;
@@ -26,7 +27,7 @@ fn waits_for(node: Node) -> (String, String) {
 
 #[test]
 fn a_node_that_keeps_the_promise_is_opened_and_recorded() {
-    let message = "node n is ready and advertises exactly what was promised";
+    let message = "node n is ready and advertises what was promised";
     let subject = Subject::Claim(ClaimName("c".into()));
     assert_eq!(
         decide(&with_node(gated()), at(30)).actions,
@@ -74,6 +75,23 @@ fn a_node_stays_closed_until_it_is_ready_complete_and_free_of_startup_taints() {
         waits_for(Node { taints: vec![taint("boot", "")], ..gated() }),
         ("StartupTaintsPresent".into(), "node n still has the startup taints `boot:NoSchedule`".into())
     );
+}
+
+#[test]
+fn what_can_only_be_estimated_may_differ_a_little_and_devices_not_at_all() {
+    let memory = room(4, 16, 1).get(ResourceName::MEMORY);
+    let with_memory = |bytes: u64| {
+        let allocatable = room(4, 16, 1).with(ResourceName::MEMORY, bytes);
+        Node { allocatable, ..gated() }
+    };
+    for bytes in [memory / 100 * 96, memory, memory / 100 * 110] {
+        let actions = decide(&with_node(with_memory(bytes)), at(30)).actions;
+        assert!(matches!(actions[0], Action::Open { .. }), "{bytes}: {actions:?}");
+    }
+    for bytes in [memory / 100 * 94, memory / 100 * 112] {
+        assert_eq!(waits_for(with_memory(bytes)).0, "ResourcesDiffer");
+    }
+    assert_eq!(waits_for(Node { allocatable: room(4, 16, 2), ..gated() }).0, "ResourcesDiffer");
 }
 
 #[test]

@@ -15,6 +15,7 @@ mod gangs;
 mod incremental;
 mod index;
 mod initialize;
+mod interrupted;
 mod kit;
 mod launch;
 mod limits;

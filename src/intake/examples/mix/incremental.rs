@@ -78,6 +78,7 @@ fn claim(at: usize, class: &NodeClassRef, pool: &Pool, catalogue: &Catalogue) ->
         bought_again: false,
         deadlines: poolwright_core::Deadlines::default(),
         created: NOW,
+        interruption: None,
         deleting_since: None,
         launched: Some(Launched {
             provider_id: format!("fake://node-{at:05}"),

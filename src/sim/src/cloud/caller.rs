@@ -7,7 +7,7 @@ use async_trait::async_trait;
 use poolwright_catalog::Catalogue;
 use poolwright_provider_contract::{
     CloudProvider, FailedOffering, Instance, LaunchError, LaunchRequest, LaunchedInstance, NodeClassKey,
-    ProviderError, RankedOffering,
+    Notice, ProviderError, RankedOffering,
 };
 use tokio::sync::oneshot;
 use tokio::time::sleep;
@@ -143,5 +143,21 @@ impl CloudProvider for CloudOf {
             return self.call("terminate", |_| false).await;
         }
         self.call("terminate", move |cloud| cloud.terminate(&key)).await
+    }
+
+    async fn notices(&self) -> Result<Vec<Notice>, ProviderError> {
+        self.cloud.mail_is_due().await;
+        let heard = self.call("notices", Cloud::hear).await?;
+        if self.sabotage == Some(Sabotage::NoticesForgotten) {
+            let receipts: Vec<String> = heard.into_iter().filter_map(|notice| notice.receipt).collect();
+            self.cloud.give_back(&receipts);
+            return Ok(Vec::new());
+        }
+        Ok(heard)
+    }
+
+    async fn acknowledge(&self, receipts: &[String]) -> Result<(), ProviderError> {
+        let receipts = receipts.to_vec();
+        self.call("acknowledge", move |cloud| cloud.give_back(&receipts)).await
     }
 }

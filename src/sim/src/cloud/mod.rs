@@ -4,6 +4,7 @@
 
 mod caller;
 mod machine;
+mod mail;
 mod market;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -14,7 +15,7 @@ use std::time::Duration;
 use poolwright_catalog::{Catalogue, OfferingId};
 use poolwright_provider_contract::{
     FailedOffering, Instance, InstanceState, LaunchError, LaunchRequest, LaunchedInstance, NodeClassKey,
-    ProviderError,
+    Notice as Said, ProviderError,
 };
 use tokio::sync::Notify;
 
@@ -25,6 +26,7 @@ use crate::time::Time;
 
 pub use caller::CloudOf;
 pub use machine::{Machine, Notice};
+pub use mail::Mail;
 use market::Market;
 pub use market::Quotas;
 
@@ -58,6 +60,7 @@ pub struct Cloud {
     calls: AtomicU64,
     state: Mutex<State>,
     changed: Notify,
+    posted: Notify,
 }
 
 #[derive(Default)]
@@ -69,6 +72,8 @@ struct State {
     /// Keys of instances that do not go when they are told to.
     held: BTreeSet<String>,
     events: Vec<CloudEvent>,
+    /// What is said of machines, by number.
+    mail: Vec<Mail>,
     serial: u64,
     version: u64,
 }
@@ -89,9 +94,10 @@ impl Cloud {
         record: Record,
         seed: u64,
     ) -> Arc<Self> {
-        let (calls, state, changed) = (AtomicU64::new(0), Mutex::default(), Notify::new());
+        let (calls, state) = (AtomicU64::new(0), Mutex::default());
+        let (changed, posted) = (Notify::new(), Notify::new());
         let market = Mutex::new(Market::new(catalogue, quotas));
-        Arc::new(Self { market, time, accidents, record, seed, calls, state, changed })
+        Arc::new(Self { market, time, accidents, record, seed, calls, state, changed, posted })
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
@@ -141,6 +147,52 @@ impl Cloud {
     /// Returns when something happened.
     pub async fn changed(&self) {
         self.changed.notified().await;
+    }
+
+    /// What was said of machines, and what became of it.
+    pub fn mail(&self) -> Vec<Mail> {
+        self.lock().mail.clone()
+    }
+
+    /// Has it said that the machine of this instance is taken back in two minutes.
+    pub fn interrupt(&self, provider_id: &str) {
+        let now = self.time.elapsed();
+        let calendar = mail::calendar((self.time.now(), now));
+        let mail = Mail::warning(provider_id, (now, now + Notice::Closes.ahead()), &calendar);
+        self.lock().mail.push(mail);
+        self.posted.notify_waiters();
+    }
+
+    /// Returns when something can be heard.
+    async fn mail_is_due(&self) {
+        loop {
+            let posted = self.posted.notified();
+            let next = mail::next(&self.lock().mail);
+            let left = next.map(|due| due.saturating_sub(self.time.elapsed()));
+            match left {
+                Some(left) if left.is_zero() => return,
+                Some(left) => tokio::select! {
+                    biased;
+                    () = posted => {}
+                    () = tokio::time::sleep(left) => {}
+                },
+                None => posted.await,
+            }
+        }
+    }
+
+    fn hear(&self) -> Vec<Said> {
+        let now = self.time.elapsed();
+        let heard = mail::hear(&mut self.lock().mail, now);
+        for one in heard.iter().flat_map(|notice| &notice.interruptions) {
+            self.record.say(format_args!("cloud says {} of {}", one.kind.as_str(), one.instance));
+        }
+        heard
+    }
+
+    fn give_back(&self, receipts: &[String]) {
+        let now = self.time.elapsed();
+        mail::give_back(&mut self.lock().mail, receipts, now);
     }
 
     /// How often something has changed here.
@@ -256,11 +308,18 @@ impl Cloud {
                 "cloud launches {} as {id} at {price} $/h for {}",
                 instance.provider_id, instance.claim
             ));
+            if let (Some((told, _)), Some(ends)) = (machine.notice, machine.dies) {
+                let calendar = mail::calendar((self.time.now(), now));
+                let mut dice = Dice::nth(self.seed, "mail", state.serial);
+                let said = mail::about(&instance.provider_id, (told, ends), calendar, &mut dice);
+                state.mail.extend(said);
+            }
             state.version += 1;
             state.events.push(CloudEvent::Launched(Box::new(machine.clone())));
             state.machines.insert(instance.key.clone(), machine);
             drop(state);
             self.changed.notify_one();
+            self.posted.notify_waiters();
             return Ok(LaunchedInstance { instance, failed });
         }
         Err(LaunchError::AllFailed(failed))

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use axum::http::Method;
 use jiff::{SignedDuration, Timestamp};
 use poolwright_api::names::DO_NOT_DISRUPT_ANNOTATION;
-use poolwright_api::parse_duration;
+use poolwright_api::{InterruptionKind, parse_duration};
 use serde_json::Value;
 
 use super::Violation;
@@ -66,7 +66,14 @@ fn wrong(get: &dyn Fn(&str) -> Option<Value>, method: &Method, path: &str, now: 
     let length =
         claim["spec"]["deadlines"]["termination"].as_str().and_then(|text| parse_duration(text).ok());
     let grace = pod["spec"]["terminationGracePeriodSeconds"].as_i64().unwrap_or(30);
-    let due = length.map(|length| deleted + length - SignedDuration::from_secs(grace) - SLACK);
+    let own = length.map(|length| deleted + length);
+    let interruption = &claim["status"]["interruption"];
+    if interruption["kind"] == "Ending" {
+        return None;
+    }
+    let cloud = time(&interruption["deadline"]).filter(|_| interruption["kind"] != "Rebalance");
+    let end = [own, cloud].into_iter().flatten().min();
+    let due = end.map(|end| end - SignedDuration::from_secs(grace) - SLACK);
     due.is_none_or(|due| now < due).then(|| format!("{name} is told to go before its node {node} is due"))
 }
 
@@ -74,8 +81,13 @@ fn wrong(get: &dyn Fn(&str) -> Option<Value>, method: &Method, path: &str, now: 
 pub(super) fn is_due(claim: &poolwright_api::NodeClaim, now: Timestamp) -> bool {
     let deleted = claim.metadata.deletion_timestamp.as_ref().map(|time| time.0);
     let length = claim.spec.deadlines.termination.as_ref().and_then(|text| text.parse().ok());
-    let due = deleted.zip(length).map(|(deleted, length): (_, SignedDuration)| deleted + length - SLACK);
-    due.is_some_and(|due| due <= now)
+    let own = deleted.zip(length).map(|(deleted, length): (_, SignedDuration)| deleted + length);
+    let interruption = claim.status.as_ref().and_then(|status| status.interruption.as_ref());
+    let certain = interruption.filter(|one| one.kind != InterruptionKind::Rebalance);
+    let cloud = certain.and_then(|one| one.deadline.as_ref()).map(|time| time.0);
+    let ending = certain.is_some_and(|one| one.kind == InterruptionKind::Ending);
+    let due = [own, cloud].into_iter().flatten().min().map(|end| end - SLACK);
+    ending || due.is_some_and(|due| due <= now)
 }
 
 fn time(text: &Value) -> Option<Timestamp> {

@@ -34,7 +34,8 @@ fn beyond(causes: &[Cause], budget: &NodeBudget) -> Option<(u64, u64)> {
 pub(super) fn leaves(claim: &NodeClaim) -> Option<Cause> {
     let mut conditions = claim.status.iter().flat_map(|status| &status.conditions);
     let disrupting = conditions.find(|one| one.type_ == "Disrupting" && one.status == "True")?;
-    Cause::named(&disrupting.reason).filter(|cause| *cause != Cause::Empty)
+    // One that its cloud takes is not well.
+    Cause::named(&disrupting.reason).filter(|cause| !matches!(cause, Cause::Empty | Cause::Interrupted))
 }
 
 #[cfg(test)]

@@ -1,6 +1,7 @@
 //! What must never be, each a sentence in a file of its own. Everything is looked at from outside: the objects of the API server,
 //! the machines of the cloud, who asked for what.
 
+mod asked_in_time;
 mod bought_for_somebody;
 mod claims_outlive;
 mod claims_say_why;
@@ -10,6 +11,7 @@ mod empty_goes;
 mod known_prices;
 mod leaks;
 mod no_oscillation;
+mod notices_heeded;
 mod offers;
 mod one_instance;
 mod only_leaders;
@@ -58,6 +60,8 @@ pub struct Scene<'a> {
     /// When something last went wrong that holds work up for minutes: an order found no stock, an instance has a flaw, something
     /// happened to a whole controller.
     pub troubled: Duration,
+    /// When a request, a watch or a call of the cloud last went wrong, or something happened to a whole controller.
+    pub disturbed: Duration,
     /// When the calendar of a controller was set, wrong or right.
     pub calendars_set: &'a [Duration],
     /// When controllers started.
@@ -71,7 +75,7 @@ pub struct Scene<'a> {
 type Rule = (&'static str, fn(&Scene<'_>, &mut Memory) -> Option<String>);
 
 /// What is looked at after every change.
-const RULES: [Rule; 12] = [
+const RULES: [Rule; 15] = [
     (one_instance::RULE, one_instance::check),
     (leaks::RULE, leaks::check),
     (claims_outlive::RULE, claims_outlive::check),
@@ -83,6 +87,9 @@ const RULES: [Rule; 12] = [
     (no_oscillation::RULE, no_oscillation::check),
     (disruption_budgets::RULE, disruption_budgets::check),
     (room_first::RULE, room_first::check),
+    (notices_heeded::RECORDED, notices_heeded::recorded),
+    (notices_heeded::KEPT, notices_heeded::kept),
+    (asked_in_time::RULE, asked_in_time::check),
     (rest::RULE, rest::check),
 ];
 
@@ -105,6 +112,8 @@ pub struct Memory {
     work: work_kept::Seen,
     bought: bought_for_somebody::Seen,
     launches: no_oscillation::Seen,
+    notices: notices_heeded::Seen,
+    asked: asked_in_time::Seen,
     waiting: placed_in_time::Seen,
     room: room_first::Seen,
     empty: empty_goes::Seen,

@@ -104,7 +104,8 @@ impl OfJob {
 
 /// Whether the cloud broke it: what is bought in its place is no whim.
 fn has_failed(machine: &Machine, now: Duration) -> bool {
-    machine.joins.is_none() || machine.lacks > 0 || machine.dies.is_some_and(|dies| dies <= now)
+    let told = machine.notice.is_some_and(|(at, _)| at <= now);
+    machine.joins.is_none() || machine.lacks > 0 || told || machine.dies.is_some_and(|dies| dies <= now)
 }
 
 /// The Job of a planned pod: `default/job-3-0-1`, or `default/Job:job-3#0` of one that was still to come.

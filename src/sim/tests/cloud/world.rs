@@ -155,6 +155,11 @@ impl World for SimWorld {
         Ok(true)
     }
 
+    async fn interrupt(&self, instance: &Instance) -> Result<bool, Failure> {
+        self.cloud.interrupt(&instance.provider_id);
+        Ok(true)
+    }
+
     async fn pause(&self) {
         self.live_until(self.time.elapsed() + Duration::from_secs(1)).await;
     }

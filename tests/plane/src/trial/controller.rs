@@ -46,6 +46,12 @@ impl Controller {
         self.process.ensure_running()
     }
 
+    /// Whether it is ready, and what it says about it.
+    pub async fn readiness(&self) -> anyhow::Result<(bool, String)> {
+        let (status, said) = ask(self.address, "/readyz").await?;
+        Ok((status.contains(" 200 "), said))
+    }
+
     /// A metric, by name and labels as `/metrics` writes them; 0 while it is not there.
     pub async fn metric(&self, series: &str) -> anyhow::Result<f64> {
         metric(self.address, series).await
@@ -72,15 +78,21 @@ pub(super) async fn metric(address: SocketAddr, series: &str) -> anyhow::Result<
     line.map_or(Ok(0.0), |value| value.parse().with_context(|| format!("{series} is `{value}`")))
 }
 
-/// One GET, answered until the server closes the connection.
+/// What it answers to one GET that succeeds.
 async fn get(address: SocketAddr, path: &str) -> anyhow::Result<String> {
+    let (status, body) = ask(address, path).await?;
+    ensure!(status.contains(" 200 "), "GET {path}: {status}");
+    Ok(body)
+}
+
+/// One GET, answered until the server closes the connection: the first line, and the body.
+async fn ask(address: SocketAddr, path: &str) -> anyhow::Result<(String, String)> {
     let mut stream = TcpStream::connect(address).await.with_context(|| format!("connecting to {address}"))?;
     stream.write_all(format!("GET {path} HTTP/1.0\r\nHost: {address}\r\n\r\n").as_bytes()).await?;
     let mut answer = String::new();
     stream.read_to_string(&mut answer).await?;
     let (head, body) = answer.split_once("\r\n\r\n").context("an answer without end of header")?;
-    ensure!(head.contains(" 200 "), "GET {path}: {}", head.lines().next().unwrap_or_default());
-    Ok(body.to_owned())
+    Ok((head.lines().next().unwrap_or_default().to_owned(), body.to_owned()))
 }
 
 #[cfg(test)]

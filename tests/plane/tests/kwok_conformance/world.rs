@@ -11,14 +11,14 @@ use async_trait::async_trait;
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::{ConfigMap, Node};
 use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
-use kube::api::{ListParams, Patch, PatchParams};
+use kube::api::{ListParams, Patch, PatchParams, PostParams};
 use kube::{Api, Client, Config, CustomResourceExt};
 use poolwright_api::{CapacityType as WrittenCapacityType, GROUP, KwokNodeClass, OfferingSelector, render};
 use poolwright_catalog::{CapacityType, Catalogue, OfferingId, ResourceList, ResourceName};
 use poolwright_plane::{ControlPlane, Options, apply, unique, wait_for};
 use poolwright_provider_contract::conformance::{Failure, NodeFacts, NodeSight, World};
 use poolwright_provider_contract::{
-    CloudProvider, Instance, LaunchRequest, NodeClassKey, RankedOffering, Taint, TaintEffect,
+    CloudProvider, Instance, LaunchRequest, NodeClassKey, RankedOffering, Taint, TaintEffect, instance_of,
 };
 use poolwright_provider_kwok::{KwokProvider, Settings};
 use serde_json::json;
@@ -281,6 +281,26 @@ impl World for KwokWorld {
             Err(kube::Error::Api(status)) if status.code == 404 => Ok(false),
             Err(error) => Err(failed(error)),
         }
+    }
+
+    async fn interrupt(&self, instance: &Instance) -> Result<bool, Failure> {
+        let name = instance_of(&instance.provider_id);
+        for _ in 0..5 {
+            let mut map = self.maps().get(name).await.map_err(failed)?;
+            let data = map.data.get_or_insert_default();
+            let text = data.get("instance").cloned().unwrap_or_default();
+            let mut record: serde_json::Value = serde_json::from_str(&text).map_err(failed)?;
+            let noticed = Timestamp::from_second(self.now.load(Ordering::Relaxed)).map_err(failed)?;
+            let ends = noticed + jiff::SignedDuration::from_mins(2);
+            record["interruption"] = json!({"noticed": noticed, "ends": ends});
+            data.insert("instance".to_owned(), record.to_string());
+            match self.maps().replace(name, &PostParams::default(), &map).await {
+                Ok(_) => return Ok(true),
+                Err(kube::Error::Api(status)) if status.code == 409 => {}
+                Err(error) => return Err(failed(error)),
+            }
+        }
+        Err(Failure(format!("the record of {name} changes all the time")))
     }
 
     async fn pause(&self) {

@@ -1,0 +1,106 @@
+//! User data: what an EC2 instance is told at its start so that it joins the cluster as the node that was planned.
+//!
+//! Each family of images has its own form, each in a file: nodeadm's NodeConfig (Amazon Linux 2023), TOML (Bottlerocket), a script
+//! around `kubeadm join` (Ubuntu), and the user's own text with nothing added. The same facts give the same bytes, so that a node
+//! class whose user data changes is seen to have drifted.
+//!
+//! Whoever may describe an instance may read its user data, and it often holds secrets all the same. So neither it nor anything in
+//! it is in what is printed of these types, or in an error.
+
+mod al2023;
+mod bottlerocket;
+mod facts;
+mod mime;
+mod names;
+mod problem;
+mod secret;
+mod ubuntu;
+
+use serde_json::{Map, Value, json};
+
+pub use bottlerocket::{DeviceSharing, NvidiaPlugin};
+pub use facts::{CaHash, ClusterFacts, Effect, Family, KubeadmFacts, Kubelet, NodeFacts, Taint};
+pub use problem::{BootstrapError, Problem};
+pub use secret::{BootstrapToken, UserData};
+
+/// The most bytes of user data that EC2 takes, before they are base64
+/// (<https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/user-data.html>).
+pub const MAX_BYTES: usize = 16 * 1024;
+
+/// The user data of a node. `object` is whose it is, for errors: `EC2NodeClass gpu`.
+pub fn user_data(
+    object: &str,
+    cluster: &ClusterFacts,
+    node: &NodeFacts,
+    family: &Family,
+    own: Option<&UserData>,
+) -> Result<UserData, BootstrapError> {
+    let own = own.map_or("", UserData::as_str);
+    write(cluster, node, family, own)
+        .and_then(|text| {
+            let (bytes, own) = (text.len(), own.len());
+            if bytes > MAX_BYTES { Err(Problem::TooLarge { bytes, own }) } else { Ok(UserData::from(text)) }
+        })
+        .map_err(|problem| BootstrapError { object: object.to_owned(), problem })
+}
+
+fn write(cluster: &ClusterFacts, node: &NodeFacts, family: &Family, own: &str) -> Result<String, Problem> {
+    if matches!(family, Family::Custom) {
+        return Ok(own.to_owned());
+    }
+    names::check(cluster, node)?;
+    match family {
+        Family::Al2023 => al2023::write(cluster, node, own),
+        Family::Bottlerocket { nvidia } => bottlerocket::write(cluster, node, nvidia.as_ref(), own),
+        Family::Ubuntu(facts) => ubuntu::write(cluster, node, facts, own),
+        Family::Custom => Ok(own.to_owned()),
+    }
+}
+
+/// The labels that a kubelet may give its own node, as its flag `--node-labels` takes them. Nothing without any.
+fn label_flag(node: &NodeFacts) -> Option<String> {
+    let labels: Vec<String> = node
+        .labels
+        .iter()
+        .filter(|(key, _)| names::kubelet_may_set(key))
+        .map(|(key, value)| format!("{key}={value}"))
+        .collect();
+    (!labels.is_empty()).then(|| labels.join(","))
+}
+
+/// Taints as the API has them.
+fn taints(node: &NodeFacts) -> Value {
+    let one =
+        |taint: &Taint| json!({"key": taint.key, "value": taint.value, "effect": taint.effect.as_str()});
+    node.taints.iter().map(one).collect::<Vec<_>>().into()
+}
+
+/// What is set of a KubeletConfiguration (<https://kubernetes.io/docs/reference/config-api/kubelet-config.v1beta1/>).
+fn kubelet_configuration(node: &NodeFacts) -> Map<String, Value> {
+    let kubelet = &node.kubelet;
+    let dns: Vec<String> = kubelet.cluster_dns.iter().map(ToString::to_string).collect();
+    let fields = [
+        ("clusterDNS", (!dns.is_empty()).then(|| json!(dns))),
+        ("cpuCFSQuota", kubelet.cpu_cfs_quota.map(Value::from)),
+        ("evictionHard", map(&kubelet.eviction_hard)),
+        ("evictionMaxPodGracePeriod", kubelet.eviction_max_pod_grace_period.map(Value::from)),
+        ("evictionSoft", map(&kubelet.eviction_soft)),
+        ("evictionSoftGracePeriod", map(&kubelet.eviction_soft_grace_period)),
+        ("imageGCHighThresholdPercent", kubelet.image_gc_high_threshold_percent.map(Value::from)),
+        ("imageGCLowThresholdPercent", kubelet.image_gc_low_threshold_percent.map(Value::from)),
+        ("kubeReserved", map(&kubelet.kube_reserved)),
+        ("maxPods", kubelet.max_pods.map(Value::from)),
+        ("podsPerCore", kubelet.pods_per_core.map(Value::from)),
+        ("systemReserved", map(&kubelet.system_reserved)),
+    ];
+    fields.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value?))).collect()
+}
+
+fn map(values: &std::collections::BTreeMap<String, String>) -> Option<Value> {
+    (!values.is_empty()).then(|| json!(values))
+}
+
+/// JSON over several lines. It is YAML too, and leaves no doubt about what is a text.
+fn pretty(value: &Value) -> String {
+    format!("{value:#}\n")
+}

@@ -1,0 +1,108 @@
+//! What EventBridge says around an event: whose it is, when it was sent, of what kind it is.
+
+use jiff::Timestamp;
+
+use super::Scope;
+use super::fields::{bad, needed, object, text, time};
+use super::problem::{Ignored, Unreadable};
+use super::strict::Object;
+use crate::account::{AccountId, Region};
+use crate::text::excerpt;
+
+/// Kinds of events that something follows from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum DetailType {
+    SpotInterruption,
+    Rebalance,
+    State,
+    Health,
+    ReservationInterruption,
+    CapacityBlock,
+}
+
+/// What is around an event.
+pub(super) struct Envelope<'a> {
+    pub(super) id: &'a str,
+    pub(super) at: Timestamp,
+    pub(super) kind: DetailType,
+    /// The region that the envelope names, if it does.
+    pub(super) region: Option<&'a str>,
+    pub(super) detail: &'a Object,
+}
+
+/// Reads what is around an event. The account is checked here; the region where the kind of event says which one counts.
+pub(super) fn read<'a>(
+    message: &'a Object,
+    scope: &Scope,
+) -> Result<Result<Envelope<'a>, Ignored>, Unreadable> {
+    if let Some(version) = text(message, "version")?.filter(|version| *version != "0") {
+        return Err(bad("version", version, "the version 0 of EventBridge's envelope"));
+    }
+    let source = needed(message, "source")?;
+    let spelled = text(message, "detail-type")?;
+    // One page of AWS's documentation spells it with an underscore.
+    let other = text(message, "detail_type")?;
+    let kind = match (spelled, other) {
+        (Some(one), Some(two)) if one != two => {
+            return Err(bad("detail_type", two, "what detail-type says"));
+        }
+        (one, two) => one.or(two).ok_or(Unreadable::Missing { field: "detail-type" })?,
+    };
+    let account: AccountId = super::fields::parsed(message, "account", "an account of twelve digits")?;
+    if account != scope.account {
+        return Err(foreign("account", account.as_str(), scope.account.as_str()));
+    }
+    let kind = match (source, kind) {
+        ("aws.ec2", kind) => match ec2(kind) {
+            Some(kind) => kind,
+            None => return Ok(Err(Ignored::DetailType(excerpt(kind)))),
+        },
+        ("aws.health", "AWS Health Event") => DetailType::Health,
+        ("aws.health", kind) => return Ok(Err(Ignored::DetailType(excerpt(kind)))),
+        (source, _) => return Ok(Err(Ignored::Source(excerpt(source)))),
+    };
+    let spelled = text(message, "id")?;
+    // The same page has this key for it.
+    let id = spelled.or(text(message, "customer_event_id")?).ok_or(Unreadable::Missing { field: "id" })?;
+    if id.is_empty() || id.len() > 128 || !id.bytes().all(|byte| byte.is_ascii_graphic()) {
+        return Err(bad("id", id, "an id of at most 128 plain characters"));
+    }
+    Ok(Ok(Envelope {
+        id,
+        at: time("time", needed(message, "time")?)?,
+        kind,
+        region: text(message, "region")?,
+        detail: object(message, "detail")?,
+    }))
+}
+
+fn ec2(kind: &str) -> Option<DetailType> {
+    Some(match kind {
+        "EC2 Spot Instance Interruption Warning" => DetailType::SpotInterruption,
+        "EC2 Instance Rebalance Recommendation" => DetailType::Rebalance,
+        "EC2 Instance State-change Notification" => DetailType::State,
+        // Both are in AWS's documentation, of different days.
+        "EC2 Capacity Reservation Instance Interruption Warning"
+        | "EC2 Interruptible Capacity Reservation Instance Interruption Warning" => {
+            DetailType::ReservationInterruption
+        }
+        // The one is the heading of AWS's page, the other is in its example.
+        "Capacity Block Reservation Expiration Warning" | "Capacity Block Expiration Warning" => {
+            DetailType::CapacityBlock
+        }
+        _ => return None,
+    })
+}
+
+/// Checks that a region is the one whose events are believed.
+pub(super) fn check_region(found: &str, scope: &Scope) -> Result<(), Unreadable> {
+    let region: Region = found.parse().map_err(|_| bad("region", found, "a region such as us-east-1"))?;
+    if region == scope.region {
+        return Ok(());
+    }
+    Err(foreign("region", region.as_str(), scope.region.as_str()))
+}
+
+pub(super) fn foreign(what: &'static str, found: &str, expected: &str) -> Unreadable {
+    Unreadable::Foreign { what, found: excerpt(found), expected: expected.to_owned() }
+}

@@ -1,0 +1,46 @@
+//! The catalogue's type of a type that EC2 describes.
+
+use poolwright_catalog::{Gpu, GpuModel, InstanceType, ProviderName, ResourceName};
+
+use super::allocatable::{Settings, allocatable};
+use super::class::{self, Class, Unusable};
+use super::facts::TypeFacts;
+
+/// The catalogue's name of a GPU model: in lower case, with dashes. `RTX PRO Server 6000` is `rtx-pro-server-6000`.
+pub fn gpu_model(name: &str) -> GpuModel {
+    GpuModel::new(name.split_whitespace().collect::<Vec<_>>().join("-").to_lowercase())
+}
+
+/// The GPUs that a node advertises as `nvidia.com/gpu` and that are whole; `None` without any, and where they are of more
+/// than one model.
+pub fn whole_gpus(facts: &TypeFacts) -> Option<Gpu> {
+    let first = facts.gpus.first()?;
+    let whole = facts.gpus.iter().all(|gpu| gpu.is_nvidia() && !gpu.is_fraction() && gpu.name == first.name);
+    let count = facts.gpus.iter().fold(0u32, |sum, gpu| sum.saturating_add(gpu.count));
+    (whole && count > 0).then(|| Gpu {
+        model: gpu_model(&first.name),
+        count,
+        memory_mib: Some(first.memory_mib).filter(|memory| *memory > 0),
+    })
+}
+
+/// The catalogue's type, whatever its class but those that cannot be one.
+///
+/// # Errors
+///
+/// The class of a type that is not sold: one with a part of a GPU, or one that cannot be a node.
+pub fn instance_type(facts: &TypeFacts, settings: &Settings) -> Result<InstanceType, Class> {
+    let class = class::of(facts);
+    let arch = match (&class, facts.arch()) {
+        (Class::Fractional(_) | Class::Unusable(_), _) => return Err(class),
+        (_, None) => return Err(Class::Unusable(Unusable::NoLinux)),
+        (_, Some(arch)) => arch,
+    };
+    let allocatable = allocatable(facts, settings);
+    let needed = [ResourceName::CPU, ResourceName::MEMORY, ResourceName::PODS];
+    if needed.iter().any(|resource| allocatable.get(resource) == 0) {
+        return Err(Class::Unusable(Unusable::TooSmall));
+    }
+    let gpu = whole_gpus(facts);
+    Ok(InstanceType { name: facts.name.clone(), provider: ProviderName::from("aws"), arch, allocatable, gpu })
+}

@@ -1,0 +1,347 @@
+//! Instance types as EC2 describes them, against what is known of their nodes.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use poolwright_catalog::{Arch, InstanceType, ResourceName, labels};
+use poolwright_provider_aws_model::instance::{
+    Class, Efa, LocalDisks, MaxPods, ReserveFor, Selection, Settings, TypeFacts, Unusable, Unusual,
+    UsageClass, VPC_EFA, allocatable, class, from_json, instance_type, max_pods,
+};
+use proptest::prelude::*;
+
+const TYPES: &str = include_str!("../../../fixtures/aws/instance-types.jsonl");
+const ALLOCATABLE: &str = include_str!("../../../fixtures/aws/allocatable-us-east-1.csv");
+
+fn described() -> BTreeMap<String, TypeFacts> {
+    let read = |line: &str| {
+        let facts = from_json(line).unwrap_or_else(|error| panic!("{error}: {line}"));
+        (facts.name.to_string(), facts)
+    };
+    TYPES.lines().map(read).collect()
+}
+
+struct Row {
+    name: String,
+    cpu_milli: u64,
+    memory_mib: u64,
+    pods: u64,
+    gpus: u64,
+}
+
+fn reference() -> Vec<Row> {
+    let row = |line: &str| {
+        let cells: Vec<_> = line.split(',').collect();
+        let number = |at: usize| cells[at].parse().unwrap_or_else(|_| panic!("{line}"));
+        Row {
+            name: cells[0].to_owned(),
+            cpu_milli: number(1),
+            memory_mib: number(2),
+            pods: number(3),
+            gpus: number(4),
+        }
+    };
+    ALLOCATABLE.lines().skip(1).map(row).collect()
+}
+
+#[test]
+fn every_type_of_the_reference_is_within_one_percent_and_its_gpus_and_pods_are_exact() {
+    let described = described();
+    let settings = Settings::default();
+    // Two network cards: the reference counts the interfaces of both, EC2 says 8 and 12 of the default card, which alone
+    // gives pods addresses.
+    let both_cards = ["i7ie.48xlarge", "i7ie.metal-48xl", "i8ge.48xlarge", "i8ge.metal-48xl"];
+    // No longer sold in us-east-1 when its types were described.
+    let gone = ["g4ad.", "p3."];
+    let (mut compared, mut exact, mut pods_differ) = (0, 0, Vec::new());
+    for row in reference() {
+        let Some(facts) = described.get(&row.name) else {
+            assert!(gone.iter().any(|family| row.name.starts_with(family)), "{} is not described", row.name);
+            continue;
+        };
+        compared += 1;
+        let list = allocatable(facts, &settings);
+        let memory_mib = list.get(ResourceName::MEMORY) >> 20;
+        let off = |ours: u64, theirs: u64| ours.abs_diff(theirs) * 100 > theirs;
+        assert!(!off(memory_mib, row.memory_mib), "{}: {memory_mib} and {} MiB", row.name, row.memory_mib);
+        assert_eq!(list.get(ResourceName::CPU), row.cpu_milli, "CPU of {}", row.name);
+        assert_eq!(list.get(ResourceName::NVIDIA_GPU), row.gpus, "GPUs of {}", row.name);
+        exact += usize::from(memory_mib == row.memory_mib);
+        if list.get(ResourceName::PODS) != row.pods {
+            pods_differ.push(row.name);
+        }
+    }
+    assert_eq!(pods_differ, both_cards);
+    assert_eq!((compared, exact), (1340, 1340 - both_cards.len()));
+}
+
+#[test]
+fn the_types_of_the_catalogue_built_in_come_out_the_same_to_the_byte() {
+    let described = described();
+    let settings = Settings::default();
+    let built_in = poolwright_catalog::builtin();
+    let ours = built_in.types().values().filter(|kind| kind.provider.as_str() == "aws");
+    let mut compared = 0;
+    for kind in ours {
+        let made = instance_type(&described[kind.name.as_str()], &settings);
+        assert_eq!(made.as_ref(), Ok(kind));
+        compared += 1;
+    }
+    assert_eq!(compared, 224);
+}
+
+#[test]
+fn every_label_of_every_type_is_one_the_api_server_accepts() {
+    let offered = |kind: &InstanceType| poolwright_catalog::Offering {
+        id: poolwright_catalog::OfferingId {
+            instance_type: kind.name.clone(),
+            zone: "us-east-1a".into(),
+            capacity_type: poolwright_catalog::CapacityType::Spot,
+        },
+        region: Some("us-east-1".to_owned()),
+        price: poolwright_catalog::Price::Unknown(poolwright_catalog::UnknownPrice::Missing),
+        available: None,
+        interruptions: None,
+    };
+    let mut types = 0;
+    for kind in described().values().filter_map(|facts| instance_type(facts, &Settings::default()).ok()) {
+        types += 1;
+        for (key, value) in labels::of(&kind, &offered(&kind)) {
+            assert!(labels::is_value(&value), "{}: {key}={value}", kind.name);
+        }
+    }
+    // All but nine Macs and five with parts of GPUs.
+    assert_eq!(types, 1395 - 9 - 5);
+}
+
+#[test]
+fn every_type_has_its_class_and_every_type_left_out_its_reason() {
+    let mut classes: BTreeMap<&str, Vec<String>> = BTreeMap::new();
+    for (name, facts) in described() {
+        let class = class::of(&facts);
+        assert_eq!(class.reason().is_none(), class == Class::Virtual, "{name}");
+        let word = match class {
+            Class::Virtual if facts.gpus.is_empty() => "virtual",
+            Class::Virtual => "virtual with GPUs",
+            Class::Metal => "metal",
+            Class::CapacityBlockOnly => "capacity blocks",
+            Class::Fractional(_) => "fractional",
+            Class::Unusual(Unusual::Accelerator(_)) => "accelerators",
+            Class::Unusual(Unusual::OtherGpu(_)) => "other GPUs",
+            Class::Unusual(Unusual::NotNitro) => "xen",
+            Class::Unusual(Unusual::Burstable) => "burstable",
+            Class::Unusual(Unusual::Hpc) => "hpc",
+            Class::Unusable(_) => "unusable",
+        };
+        classes.entry(word).or_default().push(name);
+    }
+    let counts: Vec<_> = classes.iter().map(|(word, names)| (*word, names.len())).collect();
+    assert_eq!(
+        classes["fractional"],
+        ["g6f.2xlarge", "g6f.4xlarge", "g6f.large", "g6f.xlarge", "gr6f.4xlarge"]
+    );
+    assert_eq!(classes["capacity blocks"], ["p5e.48xlarge"]);
+    assert!(classes["unusable"].iter().all(|name| name.starts_with("mac")), "{:?}", classes["unusable"]);
+    assert_eq!(
+        counts,
+        [
+            ("accelerators", 21),
+            ("burstable", 21),
+            ("capacity blocks", 1),
+            ("fractional", 5),
+            ("hpc", 10),
+            ("metal", 145),
+            ("unusable", 9),
+            ("virtual", 1052),
+            ("virtual with GPUs", 57),
+            ("xen", 74),
+        ]
+    );
+}
+
+#[test]
+fn what_is_sold_in_capacity_blocks_only_is_told_by_its_usage_classes_or_by_its_family() {
+    let described = described();
+    let mut facts = described["p5.48xlarge"].clone();
+    assert!(!class::is_sold_in_blocks_only(&facts), "p5 is sold by the hour and in blocks");
+    facts.name = "p6e-gb200.36xlarge".into();
+    assert_eq!(class::of(&facts), Class::CapacityBlockOnly);
+    facts.name = "p9.48xlarge".into();
+    assert_eq!(class::of(&facts), Class::Virtual);
+    facts.usage_classes.retain(|class| *class == UsageClass::CapacityBlock);
+    assert_eq!(class::of(&facts), Class::CapacityBlockOnly);
+    assert_eq!(Selection::default().leaves_out(&facts), None, "its blocks are sold from");
+}
+
+#[test]
+fn a_part_of_a_gpu_is_never_taken_for_a_whole_one() {
+    let described = described();
+    let part = &described["g6f.large"];
+    assert_eq!(allocatable(part, &Settings::default()).get(ResourceName::NVIDIA_GPU), 0);
+    let class = instance_type(part, &Settings::default()).expect_err("it has an eighth of a GPU");
+    let why = class.reason().expect("it is not sold");
+    assert!(why.starts_with("it has 1/8 of an L4 (2861 MiB)"), "{why}");
+    let named = Selection { also: BTreeSet::from(["g6f".to_owned()]), ..Selection::default() };
+    assert_eq!(named.leaves_out(part), Some(why));
+    // Where EC2 does not say how much of a GPU it is, no whole GPU is no whole GPU.
+    let mut unsaid = part.clone();
+    unsaid.gpus[0].partition_thousandths = 1000;
+    assert!(matches!(class::of(&unsaid), Class::Fractional(_)));
+}
+
+#[test]
+fn gpus_of_other_makes_are_no_nvidia_gpus_even_where_their_type_is_asked_for() {
+    let text = r#"{"InstanceType":"g4ad.xlarge","CurrentGeneration":true,"Hypervisor":"nitro",
+        "ProcessorInfo":{"SupportedArchitectures":["x86_64"]},"VCpuInfo":{"DefaultVCpus":4},
+        "MemoryInfo":{"SizeInMiB":16384},"SupportedUsageClasses":["on-demand","spot"],
+        "GpuInfo":{"Gpus":[{"Name":"Radeon Pro V520","Manufacturer":"AMD","Count":1,"MemoryInfo":{"SizeInMiB":8192}}]},
+        "NetworkInfo":{"MaximumNetworkInterfaces":2,"Ipv4AddressesPerInterface":4}}"#;
+    let facts = from_json(text).expect("an instance type");
+    assert_eq!(class::of(&facts), Class::Unusual(Unusual::OtherGpu("AMD Radeon Pro V520".to_owned())));
+    assert!(Selection::default().leaves_out(&facts).expect("left out").contains("not NVIDIA's"));
+    let named = Selection { also: BTreeSet::from(["g4ad".to_owned()]), ..Selection::default() };
+    assert_eq!(named.leaves_out(&facts), None);
+    let kind = instance_type(&facts, &Settings::default()).expect("a node of sixteen GiB");
+    assert_eq!((kind.gpu, kind.allocatable.get(ResourceName::NVIDIA_GPU)), (None, 0));
+    // Two interfaces with four addresses each.
+    assert_eq!(kind.allocatable.get(ResourceName::PODS), 8);
+}
+
+#[test]
+fn gpus_of_two_models_a_mac_and_a_name_that_is_no_label_are_no_nodes() {
+    let described = described();
+    let mut mixed = described["g5.xlarge"].clone();
+    mixed.gpus.extend(described["g6.xlarge"].gpus.clone());
+    assert_eq!(class::of(&mixed), Class::Unusable(Unusable::MixedGpus));
+    assert_eq!(class::of(&described["mac2.metal"]), Class::Unusable(Unusable::NoLinux));
+    let mut named = described["g5.xlarge"].clone();
+    named.name = "g5.xlarge+".into();
+    assert_eq!(instance_type(&named, &Settings::default()), Err(Class::Unusable(Unusable::Name)));
+    let mut tiny = described["t3.nano"].clone();
+    tiny.memory_mib = 256;
+    assert_eq!(instance_type(&tiny, &Settings::default()), Err(Class::Unusable(Unusable::TooSmall)));
+}
+
+#[test]
+fn settings_of_a_node_class_change_what_its_nodes_advertise() {
+    let described = described();
+    let (small, large) = (&described["m5.large"], &described["m5.24xlarge"]);
+    let memory =
+        |facts: &TypeFacts, settings: &Settings| allocatable(facts, settings).get(ResourceName::MEMORY) >> 20;
+    let with = |change: &dyn Fn(&mut Settings)| {
+        let mut settings = Settings::default();
+        change(&mut settings);
+        settings
+    };
+    // Prefixes: capped as AWS recommends, by cores.
+    let prefixes = with(&|settings| settings.max_pods = MaxPods::Prefixes);
+    assert_eq!((max_pods(small, &prefixes), max_pods(large, &prefixes)), (110, 250));
+    // AL2023 keeps memory by the addresses, whatever kubelet is told; Bottlerocket by what kubelet is told.
+    let fixed = with(&|settings| settings.max_pods = MaxPods::Fixed(110));
+    assert_eq!(max_pods(large, &fixed), 110);
+    assert_eq!(memory(large, &fixed), memory(large, &Settings::default()));
+    let bottlerocket = with(&|settings| {
+        settings.max_pods = MaxPods::Fixed(110);
+        settings.reserve = ReserveFor::MaxPods;
+    });
+    assert_eq!(memory(large, &bottlerocket), memory(large, &fixed) + 11 * (737 - 110));
+    // Custom networking: one interface less.
+    let custom = with(&|settings| settings.reserved_interfaces = 1);
+    assert_eq!((max_pods(small, &Settings::default()), max_pods(small, &custom)), (29, 20));
+    // What nodes were seen to have: less 255 and 100 MiB, and 11 for each of 29 pods.
+    let measured = with(&|settings| {
+        settings.measured_memory_mib.insert("m5.large".into(), 7633);
+    });
+    assert_eq!(memory(small, &measured), 7633 - 255 - 100 - 11 * 29);
+    assert_eq!(memory(large, &measured), memory(large, &Settings::default()));
+}
+
+#[test]
+fn local_disks_and_efa_are_advertised_where_the_node_class_uses_them() {
+    let described = described();
+    let p5 = &described["p5.48xlarge"];
+    let unused = allocatable(p5, &Settings::default());
+    assert_eq!((unused.get(ResourceName::EPHEMERAL_STORAGE), unused.get(VPC_EFA)), (17 << 30, 0));
+    let settings = Settings { local_disks: LocalDisks::Raid0, efa: Efa::All, ..Settings::default() };
+    let used = allocatable(p5, &settings);
+    assert_eq!(used.get(ResourceName::EPHEMERAL_STORAGE), 30_400_000_000_000 / 10 * 9 - (1 << 30));
+    assert_eq!((used.get(VPC_EFA), used.get(ResourceName::NVIDIA_GPU)), (32, 8));
+    // No local disks: the root disk it is.
+    let m5 = allocatable(&described["m5.large"], &settings);
+    assert_eq!((m5.get(ResourceName::EPHEMERAL_STORAGE), m5.get(VPC_EFA)), (17 << 30, 0));
+}
+
+#[test]
+fn metal_and_unusual_types_are_had_by_name_only() {
+    let described = described();
+    let (metal, burstable) = (&described["c6i.metal"], &described["t3.large"]);
+    let default = Selection::default();
+    assert!(default.leaves_out(metal).expect("left out").contains("bare metal"));
+    assert!(default.leaves_out(burstable).expect("left out").contains("name the type or its family"));
+    let asked = Selection { metal: true, also: BTreeSet::from(["t3.large".to_owned()]) };
+    assert_eq!((asked.leaves_out(metal), asked.leaves_out(burstable)), (None, None));
+    assert!(asked.leaves_out(&described["t3.small"]).is_some());
+}
+
+#[test]
+fn what_is_no_description_of_a_type_is_refused_with_the_reason() {
+    for (text, part) in [
+        ("", "EOF"),
+        ("{}", "InstanceType"),
+        (r#"{"InstanceType":"a.b"}"#, "VCpuInfo"),
+        (r#"{"InstanceType":"","VCpuInfo":{"DefaultVCpus":1},"MemoryInfo":{"SizeInMiB":1}}"#, "is empty"),
+        (r#"{"InstanceType":"a.b","VCpuInfo":{"DefaultVCpus":-1},"MemoryInfo":{"SizeInMiB":1}}"#, "-1"),
+        (
+            &format!("{{\"x\":{}{}}}", "[".repeat(100_000), "]".repeat(100_000)),
+            "missing field `InstanceType`",
+        ),
+    ] {
+        let error = from_json(text).expect_err("no instance type").to_string();
+        assert!(error.contains(part), "{error}");
+    }
+}
+
+#[test]
+fn a_type_that_runs_both_64_and_32_bits_is_amd64() {
+    let described = described();
+    assert_eq!(described["m1.small"].arch(), Some(Arch::Amd64));
+    assert_eq!(described["c6g.large"].arch(), Some(Arch::Arm64));
+    assert_eq!(described["mac1.metal"].arch(), None);
+}
+
+proptest! {
+    #[test]
+    fn no_text_makes_the_reader_panic(text in "\\PC*") {
+        let _ = from_json(&text);
+    }
+
+    #[test]
+    fn no_figures_make_the_computation_panic_and_more_memory_is_never_less(
+        (vcpus, memory, interfaces, addresses) in (any::<u32>(), any::<u64>(), any::<u32>(), any::<u32>()),
+        (gpus, nvme, disk, overhead, fixed) in
+            (any::<u32>(), any::<u64>(), any::<u32>(), any::<u32>(), proptest::option::of(any::<u32>())),
+        prefixes in any::<bool>(),
+    ) {
+        let mut facts = from_json(TYPES.lines().find(|line| line.contains("\"g5.xlarge\"")).unwrap()).unwrap();
+        (facts.vcpus, facts.memory_mib, facts.local_nvme_gb) = (vcpus, memory, nvme);
+        (facts.network.interfaces, facts.network.ipv4_per_interface) = (interfaces, addresses);
+        facts.gpus[0].count = gpus;
+        let settings = Settings {
+            max_pods: match (fixed, prefixes) {
+                (Some(pods), _) => MaxPods::Fixed(pods),
+                (None, true) => MaxPods::Prefixes,
+                (None, false) => MaxPods::Addresses,
+            },
+            memory_overhead_thousandths: overhead,
+            root_disk_gib: disk,
+            local_disks: LocalDisks::Raid0,
+            ..Settings::default()
+        };
+        let list = allocatable(&facts, &settings);
+        for (name, amount) in list.iter() {
+            prop_assert!(i64::try_from(amount).is_ok(), "{name}: {amount}");
+        }
+        let _ = instance_type(&facts, &settings);
+        facts.memory_mib = memory.saturating_add(1024);
+        prop_assert!(allocatable(&facts, &settings).get(ResourceName::MEMORY) >= list.get(ResourceName::MEMORY));
+    }
+}

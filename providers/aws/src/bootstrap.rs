@@ -1,0 +1,109 @@
+//! User data: from a node class and a launch to the facts that the model writes it from.
+
+use std::collections::BTreeMap;
+
+use poolwright_api::{AmiFamily, Amount, KubeletSettings, names};
+use poolwright_provider_aws_model::bootstrap::{
+    self, ClusterFacts, Effect, Family, Kubelet, NodeFacts, Taint, UserData,
+};
+use poolwright_provider_contract::{LaunchRequest, ProviderError, TaintEffect};
+
+use crate::class::{KIND, Resolved, unusable};
+use crate::provider::Join;
+
+/// The user data of a node. It is the same for all nodes of a class and pool, so that they share a launch template: what tells one
+/// claim's node from another's is set when it registers.
+pub(crate) fn user_data(
+    class: &Resolved,
+    cluster: &str,
+    join: Option<&Join>,
+    request: &LaunchRequest,
+) -> Result<UserData, ProviderError> {
+    let family = match class.family {
+        AmiFamily::Al2023 => Family::Al2023,
+        AmiFamily::Bottlerocket => Family::Bottlerocket { nvidia: None },
+        AmiFamily::Custom => Family::Custom,
+        AmiFamily::Ubuntu => {
+            let cause = "Poolwright does not make bootstrap tokens yet: use Custom, with user data that joins the cluster";
+            return Err(unusable(&class.name, "amiFamily", cause));
+        }
+    };
+    let facts = match join {
+        Some(Join { endpoint, ca, service_cidr }) => ClusterFacts {
+            name: cluster.to_owned(),
+            endpoint: endpoint.clone(),
+            ca: ca.clone(),
+            service_cidr: service_cidr.clone(),
+        },
+        // Nothing of it is written.
+        None if family == Family::Custom => ClusterFacts {
+            name: cluster.to_owned(),
+            endpoint: String::new(),
+            ca: String::new(),
+            service_cidr: None,
+        },
+        None => {
+            let cause = "nodes of this family must be told where the API server is: start the controller with --aws-cluster-endpoint \
+                         (and --aws-cluster-ca, where it is not that of the kubeconfig)";
+            return Err(unusable(&class.name, "amiFamily", cause));
+        }
+    };
+    let own = class.spec.user_data.as_ref().map(|data| UserData::from(data.as_str().to_owned()));
+    let object = format!("{KIND} `{}`", class.name);
+    bootstrap::user_data(&object, &facts, &node(class, request)?, &family, own.as_ref())
+        .map_err(|error| ProviderError::Invalid(error.to_string()))
+}
+
+fn node(class: &Resolved, request: &LaunchRequest) -> Result<NodeFacts, ProviderError> {
+    let mut labels = request.labels.clone();
+    labels.remove(names::NODECLAIM_LABEL);
+    let taint = |taint: &poolwright_provider_contract::Taint| Taint {
+        key: taint.key.clone(),
+        value: taint.value.clone(),
+        effect: match taint.effect {
+            TaintEffect::NoSchedule => Effect::NoSchedule,
+            TaintEffect::PreferNoSchedule => Effect::PreferNoSchedule,
+            TaintEffect::NoExecute => Effect::NoExecute,
+        },
+    };
+    Ok(NodeFacts {
+        labels,
+        taints: request.taints.iter().map(taint).collect(),
+        kubelet: kubelet(&class.name, &class.spec.kubelet)?,
+        instance_store_raid: class.spec.instance_store_policy.is_some(),
+    })
+}
+
+fn kubelet(class: &str, settings: &KubeletSettings) -> Result<Kubelet, ProviderError> {
+    // The API server lets through no negative number, and no percentage above a hundred.
+    let count = |number: Option<i32>| number.and_then(|number| u32::try_from(number).ok());
+    let percent = |number: Option<i32>| number.and_then(|number| u8::try_from(number).ok());
+    let quantities = |all: &BTreeMap<String, Amount>| {
+        all.iter().map(|(name, amount)| (name.clone(), amount.to_string())).collect()
+    };
+    let mut cluster_dns = Vec::new();
+    for address in &settings.cluster_dns {
+        let parsed = address.parse().map_err(|_| {
+            unusable(class, "kubelet.clusterDNS", format!("`{address}` is no address of IP: correct it"))
+        })?;
+        cluster_dns.push(parsed);
+    }
+    Ok(Kubelet {
+        max_pods: count(settings.max_pods),
+        pods_per_core: count(settings.pods_per_core),
+        system_reserved: quantities(&settings.system_reserved),
+        kube_reserved: quantities(&settings.kube_reserved),
+        eviction_hard: settings.eviction_hard.clone(),
+        eviction_soft: settings.eviction_soft.clone(),
+        eviction_soft_grace_period: settings
+            .eviction_soft_grace_period
+            .iter()
+            .map(|(signal, time)| (signal.clone(), time.to_string()))
+            .collect(),
+        eviction_max_pod_grace_period: count(settings.eviction_max_pod_grace_period),
+        cluster_dns,
+        cpu_cfs_quota: settings.cpu_cfs_quota,
+        image_gc_high_threshold_percent: percent(settings.image_gc_high_threshold_percent),
+        image_gc_low_threshold_percent: percent(settings.image_gc_low_threshold_percent),
+    })
+}

@@ -1,0 +1,101 @@
+//! The way to AWS: region, credentials, timeouts, retries. One set of clients for everything.
+
+use std::fmt;
+use std::time::Duration;
+
+use aws_config::retry::RetryConfig;
+use aws_config::timeout::TimeoutConfig;
+use aws_config::{BehaviorVersion, Region, SdkConfig};
+use poolwright_provider_aws_model::prices;
+use poolwright_provider_contract::ProviderError;
+
+/// From the first byte sent to the last byte of one attempt's answer. DescribeInstanceTypes of a whole region takes seconds.
+const ATTEMPT: Duration = Duration::from_secs(20);
+/// Attempts of one call, by the SDK: those that were throttled or lost on the way. What AWS refuses is not repeated.
+const ATTEMPTS: u32 = 3;
+
+/// How to reach AWS.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Access {
+    /// The region; `None` for the environment's (`AWS_REGION`, the profile, the instance's own).
+    pub region: Option<String>,
+    /// Where AWS is, instead of its public addresses: a stand-in, for tests and trials. `AWS_ENDPOINT_URL` does the same.
+    pub endpoint: Option<String>,
+    /// A key to sign with, instead of what the environment has (variables, profile, the role of the pod or the instance). For
+    /// stand-ins: real keys do not belong in programs.
+    pub key: Option<Key>,
+}
+
+/// An access key. Its secret is not printed.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Key {
+    /// Its id.
+    pub id: String,
+    /// Its secret.
+    pub secret: String,
+}
+
+impl fmt::Debug for Key {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Key").field("id", &self.id).finish_non_exhaustive()
+    }
+}
+
+/// Clients of the services that we call.
+#[derive(Clone, Debug)]
+pub(crate) struct Clients {
+    pub region: String,
+    pub ec2: aws_sdk_ec2::Client,
+    pub iam: aws_sdk_iam::Client,
+    pub sqs: aws_sdk_sqs::Client,
+    pub ssm: aws_sdk_ssm::Client,
+    pub sts: aws_sdk_sts::Client,
+    /// `None` where AWS has no price list for the region.
+    pub pricing: Option<aws_sdk_pricing::Client>,
+}
+
+impl Clients {
+    /// Clients with the credentials of the environment. They are not tried here.
+    pub async fn connect(access: &Access) -> Result<Self, ProviderError> {
+        let config = config(access).await;
+        let region = config.region().map(ToString::to_string).ok_or_else(|| {
+            ProviderError::Invalid(
+                "no AWS region: give --aws-region, or set AWS_REGION or the region of the profile".to_owned(),
+            )
+        })?;
+        let pricing = prices::request::endpoint(&region).ok().map(|endpoint| {
+            let config = config.clone().into_builder().region(Region::new(endpoint)).build();
+            aws_sdk_pricing::Client::new(&config)
+        });
+        Ok(Self {
+            ec2: aws_sdk_ec2::Client::new(&config),
+            iam: aws_sdk_iam::Client::new(&config),
+            sqs: aws_sdk_sqs::Client::new(&config),
+            ssm: aws_sdk_ssm::Client::new(&config),
+            sts: aws_sdk_sts::Client::new(&config),
+            pricing,
+            region,
+        })
+    }
+}
+
+async fn config(access: &Access) -> SdkConfig {
+    let timeouts = TimeoutConfig::builder()
+        .connect_timeout(Duration::from_secs(5))
+        .operation_attempt_timeout(ATTEMPT)
+        .build();
+    let mut loader = aws_config::defaults(BehaviorVersion::latest())
+        .timeout_config(timeouts)
+        .retry_config(RetryConfig::standard().with_max_attempts(ATTEMPTS));
+    if let Some(region) = &access.region {
+        loader = loader.region(Region::new(region.clone()));
+    }
+    if let Some(Key { id, secret }) = &access.key {
+        loader = loader
+            .credentials_provider(aws_sdk_ec2::config::Credentials::new(id, secret, None, None, "given"));
+    }
+    if let Some(endpoint) = &access.endpoint {
+        loader = loader.endpoint_url(endpoint);
+    }
+    loader.load().await
+}

@@ -1,0 +1,104 @@
+//! What is asked for at the same time is asked of AWS once.
+//!
+//! AWS meters calls, not what is in them: two hundred claims that come together must not be two hundred calls.
+
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use poolwright_provider_contract::ProviderError;
+use tokio::sync::oneshot;
+
+type Waiting<I, O> = Vec<(I, oneshot::Sender<O>)>;
+
+/// Collects what comes within a moment and hands it on together.
+#[derive(Debug)]
+pub(crate) struct Gather<I, O> {
+    waiting: Arc<Mutex<Waiting<I, O>>>,
+    /// How long the first one waits for others.
+    moment: Duration,
+    /// No more than this many go together.
+    most: usize,
+}
+
+impl<I: Send + 'static, O: Send + 'static> Gather<I, O> {
+    pub fn new(moment: Duration, most: usize) -> Self {
+        Self { waiting: Arc::default(), moment, most }
+    }
+
+    /// The answer for `item`, out of one call of `run` for all that came with it. `run` answers in the order of its items.
+    ///
+    /// The call is nobody's: it goes on when the one who came first is cancelled, for others wait for it.
+    pub async fn ask<F, R>(&self, item: I, run: F) -> Result<O, ProviderError>
+    where
+        F: FnOnce(Vec<I>) -> R + Send + 'static,
+        R: Future<Output = Vec<O>> + Send,
+    {
+        let (answer, answered) = oneshot::channel();
+        let first = {
+            let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
+            waiting.push((item, answer));
+            // The one that fills a round is followed by a first one of the next.
+            waiting.len() % self.most == 1 || self.most == 1
+        };
+        if first {
+            let (waiting, moment, most) = (Arc::clone(&self.waiting), self.moment, self.most);
+            tokio::spawn(async move {
+                tokio::time::sleep(moment).await;
+                let (items, answers): (Vec<I>, Vec<_>) = {
+                    let mut waiting = waiting.lock().unwrap_or_else(PoisonError::into_inner);
+                    let count = waiting.len().min(most);
+                    waiting.drain(..count).unzip()
+                };
+                for (answer, output) in answers.into_iter().zip(run(items).await) {
+                    // Who is not there any more does not need it.
+                    let _ = answer.send(output);
+                }
+            });
+        }
+        answered
+            .await
+            .map_err(|_| ProviderError::Transient("a call to AWS ended without an answer".to_owned()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    use futures::future::join_all;
+
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn what_comes_together_is_asked_once_and_each_gets_its_own_answer() {
+        let gather = Gather::new(Duration::from_millis(30), 100);
+        let calls = Arc::new(AtomicUsize::new(0));
+        let asked = (0..250).map(|number: usize| {
+            let calls = Arc::clone(&calls);
+            gather.ask(number, move |items| async move {
+                calls.fetch_add(1, Ordering::Relaxed);
+                items.into_iter().map(|item| item * 2).collect()
+            })
+        });
+        let answers: Vec<_> = join_all(asked).await.into_iter().map(Result::unwrap).collect();
+        assert_eq!(answers, (0..250).map(|number| number * 2).collect::<Vec<_>>());
+        assert_eq!(calls.load(Ordering::Relaxed), 3);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn the_call_goes_on_when_the_one_who_came_first_gives_up() {
+        let gather = Gather::new(Duration::from_millis(30), 100);
+        let run = |items: Vec<u32>| async move { items };
+        let impatient = tokio::time::timeout(Duration::from_millis(5), gather.ask(1, run));
+        let (gave_up, answer) = futures::join!(impatient, gather.ask(2, run));
+        assert!(gave_up.is_err());
+        assert_eq!(answer, Ok(2));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_call_that_ends_without_an_answer_is_transient() {
+        let gather: Gather<u32, u32> = Gather::new(Duration::from_millis(30), 100);
+        let answer = gather.ask(1, |_| async { Vec::new() }).await;
+        assert!(matches!(answer, Err(ProviderError::Transient(_))), "{answer:?}");
+    }
+}

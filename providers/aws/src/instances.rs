@@ -1,0 +1,166 @@
+//! Instances of this cluster, as EC2 tells of them.
+
+use std::collections::BTreeSet;
+
+use aws_sdk_ec2::types::{Filter, Instance as Described, InstanceLifecycleType, InstanceStateName};
+use jiff::Timestamp;
+use poolwright_api::GROUP;
+use poolwright_catalog::{CapacityType, OfferingId};
+use poolwright_provider_aws_model::{InstanceId, ProviderId};
+use poolwright_provider_contract::{Instance, InstanceState, LaunchRequest, NodeClassKey, ProviderError};
+
+use crate::class::KIND;
+use crate::error::provider_error;
+use crate::launch::Launched;
+use crate::tags;
+
+/// As many as one answer may have.
+const PAGE: i32 = 1000;
+
+/// An instance of ours, and the launch it came from.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Found {
+    pub id: InstanceId,
+    /// As the rest of Poolwright knows it.
+    pub instance: Instance,
+}
+
+/// What EC2 shows of the cluster.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Listing {
+    /// What is there, terminating ones included, in order of provider ids.
+    pub found: Vec<Found>,
+    /// What was there: EC2 shows an instance as terminated for about an hour.
+    pub gone: BTreeSet<InstanceId>,
+}
+
+impl Found {
+    /// The instance that a fleet answered with, which no listing shows yet.
+    pub fn launched(request: &LaunchRequest, launched: &Launched, now: Timestamp) -> Self {
+        let zone = launched.offering.zone.to_string();
+        let instance = Instance {
+            provider_id: ProviderId { zone, instance: launched.id.clone() }.to_string(),
+            key: request.key.clone(),
+            claim: request.claim.clone(),
+            offering: launched.offering.clone(),
+            node_class: request.node_class.clone(),
+            launched: now,
+            state: InstanceState::Running,
+        };
+        Self { id: launched.id.clone(), instance }
+    }
+}
+
+/// Every instance of the cluster.
+pub(crate) async fn list(ec2: &aws_sdk_ec2::Client, cluster: &str) -> Result<Listing, ProviderError> {
+    let filter = |name: &str, value: &str| Filter::builder().name(name).values(value).build();
+    let mut pages = ec2
+        .describe_instances()
+        .filters(filter(&format!("tag:{}", tags::CLUSTER), cluster))
+        .max_results(PAGE)
+        .into_paginator()
+        .send();
+    let mut listing = Listing::default();
+    while let Some(page) = pages.next().await {
+        let page = page.map_err(|error| provider_error("ec2:DescribeInstances", error))?;
+        let described = page.reservations().iter().flat_map(aws_sdk_ec2::types::Reservation::instances);
+        for described in described {
+            let is_gone =
+                described.state().and_then(|state| state.name()) == Some(&InstanceStateName::Terminated);
+            match described.instance_id().and_then(|id| id.parse().ok()) {
+                Some(id) if is_gone => {
+                    listing.gone.insert(id);
+                }
+                _ => listing.found.extend(read(described)),
+            }
+        }
+    }
+    listing.found.sort_by(|a, b| a.instance.provider_id.cmp(&b.instance.provider_id));
+    Ok(listing)
+}
+
+/// Instances of the cluster that run in this capacity reservation.
+pub(crate) async fn in_reservation(
+    ec2: &aws_sdk_ec2::Client,
+    cluster: &str,
+    reservation: &str,
+) -> Result<Vec<InstanceId>, ProviderError> {
+    let filter = |name: &str, value: &str| Filter::builder().name(name).values(value).build();
+    let mut pages = ec2
+        .describe_instances()
+        .filters(filter(&format!("tag:{}", tags::CLUSTER), cluster))
+        .filters(filter("capacity-reservation-id", reservation))
+        .max_results(PAGE)
+        .into_paginator()
+        .send();
+    let mut ids = Vec::new();
+    while let Some(page) = pages.next().await {
+        let page = page.map_err(|error| provider_error("ec2:DescribeInstances", error))?;
+        let described = page.reservations().iter().flat_map(aws_sdk_ec2::types::Reservation::instances);
+        ids.extend(described.filter_map(read).map(|found| found.id));
+    }
+    Ok(ids)
+}
+
+/// What EC2 says of one instance; `None` when it is gone, or was not launched by us: whatever has our cluster's tag and no claim's
+/// was given that tag by somebody else.
+pub(crate) fn read(described: &Described) -> Option<Found> {
+    let state = match described.state().and_then(|state| state.name())? {
+        InstanceStateName::Terminated => return None,
+        InstanceStateName::ShuttingDown => InstanceState::Terminating,
+        // A stopped one costs its disks and will never be a node again; whoever asks about its claim must see it.
+        _ => InstanceState::Running,
+    };
+    let id: InstanceId = described.instance_id()?.parse().ok()?;
+    let zone = described.placement().and_then(|placement| placement.availability_zone())?;
+    let mut tags = tags::read(described.tags());
+    let mut tag = |key: &str| tags.remove(key).unwrap_or_default();
+    let reserved = tag(tags::CAPACITY_TYPE) == CapacityType::Reserved.as_str();
+    let capacity_type = match described.instance_lifecycle() {
+        Some(InstanceLifecycleType::Spot) => CapacityType::Spot,
+        _ if reserved => CapacityType::Reserved,
+        _ => CapacityType::OnDemand,
+    };
+    let launched = described.launch_time().map_or(0, aws_sdk_ec2::primitives::DateTime::secs);
+    let key = tag(tags::CLAIM_UID);
+    if key.is_empty() {
+        return None;
+    }
+    let instance = Instance {
+        provider_id: ProviderId { zone: zone.to_owned(), instance: id.clone() }.to_string(),
+        key,
+        claim: tag(tags::CLAIM),
+        offering: OfferingId {
+            instance_type: described.instance_type()?.as_str().into(),
+            zone: zone.into(),
+            capacity_type,
+        },
+        node_class: NodeClassKey { group: GROUP.to_owned(), kind: KIND.to_owned(), name: tag(tags::CLASS) },
+        launched: Timestamp::from_second(launched).unwrap_or(Timestamp::UNIX_EPOCH),
+        state,
+    };
+    Some(Found { id, instance })
+}
+
+/// Asks for the end of these instances. What is gone already is fine.
+pub(crate) async fn terminate(ec2: &aws_sdk_ec2::Client, ids: &[InstanceId]) -> Result<(), ProviderError> {
+    let asked = ec2
+        .terminate_instances()
+        .set_instance_ids(Some(ids.iter().map(ToString::to_string).collect()))
+        .send()
+        .await;
+    let Err(error) = asked else { return Ok(()) };
+    if crate::error::code(&error) != Some("InvalidInstanceID.NotFound") {
+        return Err(provider_error("ec2:TerminateInstances", error));
+    }
+    if ids.len() <= 1 {
+        return Ok(());
+    }
+    // One that is gone spoils the call for all: each by itself then.
+    let mut first = Ok(());
+    for id in ids {
+        let one = Box::pin(terminate(ec2, std::slice::from_ref(id))).await;
+        first = first.and(one);
+    }
+    first
+}

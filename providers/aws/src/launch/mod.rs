@@ -1,0 +1,201 @@
+//! From a launch request to one instance.
+//!
+//! | where it can be cut off | why it does no harm |
+//! |---|---|
+//! | before the call | nothing was ordered |
+//! | during it, or before its answer is here | the same order is sent again with the same token, which EC2 answers with the same instance; or, where the order is another one by now, EC2 says that the token was used, and the instance is found by its tags, which it has from its first moment |
+//! | after it | the same, or the instance is found by its tags before anything is ordered |
+
+mod fleet;
+mod order;
+pub(crate) mod template;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+use poolwright_catalog::{Catalogue, InstanceTypeName, Zone};
+use poolwright_provider_contract::{
+    FailedOffering, Instance, InstanceState, LaunchError, LaunchRequest, LaunchedInstance, ProviderError,
+    RankedOffering,
+};
+
+use crate::class::{Resolved, unusable};
+use crate::instances::Found;
+use crate::provider::AwsProvider;
+use fleet::Answer;
+pub(crate) use fleet::Launched;
+use order::Order;
+use template::Template;
+
+/// How often, and how far apart, an instance is looked for that must be there: EC2 shows what it launched after a while.
+const LOOKS: u32 = 8;
+const PAUSE: Duration = Duration::from_millis(250);
+/// How often an order is repeated whose launch template somebody deleted meanwhile.
+const REPEATS: u32 = 2;
+
+/// What each type of a request is launched with.
+struct Kit {
+    /// Template by type.
+    names: BTreeMap<InstanceTypeName, String>,
+    /// Templates by name.
+    templates: BTreeMap<String, Template>,
+}
+
+impl AwsProvider {
+    /// Launches, or finds what was launched with this key before.
+    pub(crate) async fn order(&self, request: &LaunchRequest) -> Result<LaunchedInstance, LaunchError> {
+        crate::class::check_kind(&request.node_class)?;
+        if request.offerings.is_empty() {
+            let message =
+                format!("the launch for claim `{}` names no offering: name at least one", request.claim);
+            return Err(ProviderError::Invalid(message).into());
+        }
+        if let Some(found) = self.find(&request.key).await? {
+            return known(found);
+        }
+        let class = self.resolved(&request.node_class.name).await?;
+        let sold = self.sold(&class).await?;
+        check_sold(&class, &sold, &request.offerings)?;
+        let kit = self.kit(&class, &sold, request)?;
+        let mut failed: Vec<FailedOffering> = Vec::new();
+        for (number, round) in order::rounds(&request.offerings).into_iter().enumerate() {
+            let (instance, of_round) = self.round(request, &class, &kit, number, round).await?;
+            failed.extend(of_round);
+            if let Some(instance) = instance {
+                self.tidy();
+                return Ok(LaunchedInstance { instance, failed });
+            }
+        }
+        Err(LaunchError::AllFailed(failed))
+    }
+
+    /// One round: what was launched, if anything was, and why other offerings of it could not be had.
+    async fn round(
+        &self,
+        request: &LaunchRequest,
+        class: &Resolved,
+        kit: &Kit,
+        number: usize,
+        round: &[RankedOffering],
+    ) -> Result<(Option<Instance>, Vec<FailedOffering>), LaunchError> {
+        let capacity_type = round[0].offering.capacity_type;
+        let mut tags = class.spec.tags.clone();
+        tags.extend(order::shared_tags(self.cluster(), request, capacity_type));
+        tags.extend(order::own_tags(request));
+        let mut order = Order {
+            token: order::token(&request.key, number, self.empty_answers(&request.key, number)),
+            capacity_type,
+            count: 1,
+            pools: order::pools(round, &by_zone(class), &kit.names),
+            tags,
+        };
+        for _ in 0..REPEATS {
+            self.ensure(&order, kit).await?;
+            match fleet::create(&self.clients().ec2, &order).await? {
+                Answer::Launched { instances, failed, refused } => {
+                    if let Some(first) = instances.first() {
+                        return Ok((Some(self.launched(request, first)), failed));
+                    }
+                    // EC2 would answer the same token with the same nothing for ever.
+                    self.answered_empty(&request.key, number);
+                    return match (failed.is_empty(), refused) {
+                        (_, Some(error)) => Err(error.into()),
+                        (false, None) => Ok((None, failed)),
+                        (true, None) => Err(ProviderError::Transient(
+                            "ec2:CreateFleet launched nothing and did not say why".to_owned(),
+                        )
+                        .into()),
+                    };
+                }
+                Answer::TokenUsed => {
+                    if let Some(found) = self.find_patiently(&request.key).await? {
+                        return known(found).map(|launched| (Some(launched.instance), Vec::new()));
+                    }
+                    // Used, and nothing came of it: that order had no instance.
+                    self.answered_empty(&request.key, number);
+                    order.token =
+                        order::token(&request.key, number, self.empty_answers(&request.key, number));
+                }
+                Answer::TemplateGone => self.forget_templates(),
+            }
+        }
+        Err(ProviderError::Transient("the launch was overtaken by changes each time it was tried".to_owned())
+            .into())
+    }
+
+    /// The templates for the types of a request.
+    fn kit(&self, class: &Resolved, sold: &Catalogue, request: &LaunchRequest) -> Result<Kit, ProviderError> {
+        let mut kit = Kit { names: BTreeMap::new(), templates: BTreeMap::new() };
+        for ranked in &request.offerings {
+            let name = &ranked.offering.instance_type;
+            let Some(kind) = sold.instance_type(name) else { continue };
+            if kit.names.contains_key(name) {
+                continue;
+            }
+            let template = self.template(class, kind, request)?;
+            let template_name = template.name(self.cluster())?;
+            kit.names.insert(name.clone(), template_name.clone());
+            kit.templates.insert(template_name, template);
+        }
+        Ok(kit)
+    }
+
+    async fn ensure(&self, order: &Order, kit: &Kit) -> Result<(), ProviderError> {
+        let names: BTreeSet<&String> = order.pools.iter().map(|pool| &pool.template).collect();
+        for name in names {
+            if let Some(template) = kit.templates.get(name) {
+                self.ensure_template(name, template).await?;
+            }
+        }
+        Ok(())
+    }
+
+    /// The instance of this key, which must be there but may not show yet.
+    async fn find_patiently(&self, key: &str) -> Result<Option<Found>, ProviderError> {
+        for look in 0..LOOKS {
+            if let Some(found) = self.find(key).await? {
+                return Ok(Some(found));
+            }
+            tokio::time::sleep(PAUSE * 2_u32.saturating_pow(look.min(4))).await;
+        }
+        Ok(None)
+    }
+}
+
+/// What a launch finds under its key.
+fn known(found: Found) -> Result<LaunchedInstance, LaunchError> {
+    let Instance { provider_id, key, state, .. } = &found.instance;
+    if *state == InstanceState::Terminating {
+        let message = format!(
+            "instance {provider_id} was launched with key {key} and is terminating: launch with a new key, from a new claim"
+        );
+        return Err(ProviderError::Invalid(message).into());
+    }
+    Ok(LaunchedInstance { instance: found.instance, failed: Vec::new() })
+}
+
+fn check_sold(class: &Resolved, sold: &Catalogue, offerings: &[RankedOffering]) -> Result<(), ProviderError> {
+    match offerings.iter().find(|ranked| sold.offering(&ranked.offering).is_none()) {
+        None => Ok(()),
+        Some(ranked) => Err(unusable(
+            &class.name,
+            "subnetSelectorTerms",
+            format!(
+                "nodes of this class cannot be {}: it is not sold in a zone of its subnets, or no image of it fits; plan anew, or \
+                 correct the class",
+                ranked.offering
+            ),
+        )),
+    }
+}
+
+/// The subnets of each zone, those with the most free addresses first.
+fn by_zone(class: &Resolved) -> BTreeMap<Zone, Vec<String>> {
+    let mut subnets: Vec<_> = class.subnets.iter().collect();
+    subnets.sort_by(|a, b| b.available_addresses.cmp(&a.available_addresses).then_with(|| a.id.cmp(&b.id)));
+    let mut zones: BTreeMap<Zone, Vec<String>> = BTreeMap::new();
+    for subnet in subnets {
+        zones.entry(Zone::from(subnet.zone.as_str())).or_default().push(subnet.id.clone());
+    }
+    zones
+}

@@ -1,0 +1,198 @@
+//! What to order, in which calls: a launch request as CreateFleet understands it. Pure.
+
+use std::collections::BTreeMap;
+
+use poolwright_catalog::{CapacityType, InstanceTypeName, OfferingId, Zone};
+use poolwright_provider_contract::{LaunchRequest, RankedOffering};
+
+use crate::tags::Tags;
+
+/// Spot offerings this much dearer than the first of their call, in percent, are ordered in the next call: within one, EC2 may
+/// choose by how much of it is left (`price-capacity-optimized`).
+const NEARLY_EQUAL: i64 = 5;
+
+/// Pools of capacity that one call may name: CreateFleet takes 300 overrides.
+/// Source: <https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/fleet-quotas.html>.
+const MOST_POOLS: usize = 300;
+
+/// One pool of capacity: a type in a subnet.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Pool {
+    pub instance_type: InstanceTypeName,
+    pub zone: Zone,
+    pub subnet: String,
+    /// The launch template for nodes of this type.
+    pub template: String,
+    /// 0 is wanted most.
+    pub rank: usize,
+}
+
+/// One CreateFleet call.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Order {
+    /// Two calls with one token are one.
+    pub token: String,
+    pub capacity_type: CapacityType,
+    /// How many instances.
+    pub count: usize,
+    /// Where from, best first. Never empty.
+    pub pools: Vec<Pool>,
+    /// What the instances carry from their first moment.
+    pub tags: Tags,
+}
+
+/// The offerings of a request in the calls that they are ordered in: one capacity type each, and of spot only what costs nearly
+/// the same, so that the order of the request is kept where it matters.
+pub(crate) fn rounds(offerings: &[RankedOffering]) -> Vec<&[RankedOffering]> {
+    offerings.chunk_by_first(belongs)
+}
+
+fn belongs(first: &RankedOffering, other: &RankedOffering) -> bool {
+    if first.offering.capacity_type != other.offering.capacity_type {
+        return false;
+    }
+    match (first.offering.capacity_type, first.price, other.price) {
+        // EC2 keeps to our ranks.
+        (CapacityType::OnDemand, ..) => true,
+        (CapacityType::Spot, Some(first), Some(other)) => {
+            i128::from(other.micros()) * 100 <= i128::from(first.micros()) * i128::from(100 + NEARLY_EQUAL)
+        }
+        // Spot at an unknown price is like no other; of one reservation there is what there is.
+        (CapacityType::Spot | CapacityType::Reserved, ..) => false,
+    }
+}
+
+trait ChunkByFirst<T> {
+    /// Runs of elements that all belong to the first of their run.
+    fn chunk_by_first(&self, belongs: impl Fn(&T, &T) -> bool) -> Vec<&[T]>;
+}
+
+impl<T> ChunkByFirst<T> for [T] {
+    fn chunk_by_first(&self, belongs: impl Fn(&T, &T) -> bool) -> Vec<&[T]> {
+        let mut rest = self;
+        let mut runs = Vec::new();
+        while let Some(first) = rest.first() {
+            let length = rest.iter().take_while(|one| belongs(first, one)).count().max(1);
+            let (run, after) = rest.split_at(length);
+            runs.push(run);
+            rest = after;
+        }
+        runs
+    }
+}
+
+/// The pools of a round: each offering in each subnet of its zone, those with more free addresses first.
+pub(crate) fn pools(
+    round: &[RankedOffering],
+    subnets: &BTreeMap<Zone, Vec<String>>,
+    templates: &BTreeMap<InstanceTypeName, String>,
+) -> Vec<Pool> {
+    let mut pools = Vec::new();
+    for (rank, ranked) in round.iter().enumerate() {
+        let OfferingId { instance_type, zone, .. } = &ranked.offering;
+        let Some(template) = templates.get(instance_type) else { continue };
+        for subnet in subnets.get(zone).into_iter().flatten() {
+            pools.push(Pool {
+                instance_type: instance_type.clone(),
+                zone: zone.clone(),
+                subnet: subnet.clone(),
+                template: template.clone(),
+                rank,
+            });
+        }
+    }
+    pools.truncate(MOST_POOLS);
+    pools
+}
+
+/// The token of one round of a launch, after so many answers without an instance. At most 64 characters, as EC2 allows: a key is a
+/// UID of 36.
+pub(crate) fn token(key: &str, round: usize, empty_answers: u32) -> String {
+    format!("{key}-{round}-{empty_answers}")
+}
+
+/// What an instance for this request carries, but for what tells it from others of its batch.
+pub(crate) fn shared_tags(cluster: &str, request: &LaunchRequest, capacity_type: CapacityType) -> Tags {
+    use crate::tags::{CAPACITY_TYPE, CLASS, CLUSTER, POOL, of_kubernetes};
+    let mut tags = Tags::from([
+        (CLUSTER.to_owned(), cluster.to_owned()),
+        (of_kubernetes(cluster), "owned".to_owned()),
+        (CLASS.to_owned(), request.node_class.name.clone()),
+        (CAPACITY_TYPE.to_owned(), capacity_type.as_str().to_owned()),
+    ]);
+    if let Some(pool) = request.labels.get(poolwright_api::names::NODEPOOL_LABEL) {
+        tags.insert(POOL.to_owned(), pool.clone());
+    }
+    tags
+}
+
+/// What tells the instance of this request from all others.
+pub(crate) fn own_tags(request: &LaunchRequest) -> Tags {
+    use crate::tags::{CLAIM, CLAIM_UID, NAME};
+    Tags::from([
+        (CLAIM_UID.to_owned(), request.key.clone()),
+        (CLAIM.to_owned(), request.claim.clone()),
+        (NAME.to_owned(), request.claim.clone()),
+    ])
+}
+
+#[cfg(test)]
+mod tests {
+    use poolwright_catalog::{ResourceList, UsdPerHour};
+
+    use super::*;
+
+    fn ranked(name: &str, capacity_type: CapacityType, price: Option<i64>) -> RankedOffering {
+        RankedOffering {
+            offering: OfferingId { instance_type: name.into(), zone: "us-east-1a".into(), capacity_type },
+            price: price.map(|micros| UsdPerHour::from_micros(micros as _)),
+            allocatable: ResourceList::new(),
+        }
+    }
+
+    fn names(offerings: &[RankedOffering]) -> Vec<Vec<&str>> {
+        let name = |one: &RankedOffering| -> &'static str {
+            Box::leak(one.offering.instance_type.to_string().into())
+        };
+        rounds(offerings).into_iter().map(|round| round.iter().map(name).collect()).collect()
+    }
+
+    #[test]
+    fn a_round_has_one_capacity_type_and_of_spot_what_costs_nearly_the_same() {
+        use CapacityType::{OnDemand, Reserved, Spot};
+        let offerings = [
+            ranked("reserved-1", Reserved, None),
+            ranked("reserved-2", Reserved, None),
+            ranked("spot-1", Spot, Some(1_000_000)),
+            ranked("spot-2", Spot, Some(1_050_000)),
+            ranked("spot-3", Spot, Some(1_050_001)),
+            ranked("spot-unknown", Spot, None),
+            ranked("demand-1", OnDemand, Some(2_000_000)),
+            ranked("demand-2", OnDemand, Some(9_000_000)),
+        ];
+        let wanted: [&[&str]; 6] = [
+            &["reserved-1"],
+            &["reserved-2"],
+            &["spot-1", "spot-2"],
+            &["spot-3"],
+            &["spot-unknown"],
+            &["demand-1", "demand-2"],
+        ];
+        assert_eq!(names(&offerings), wanted);
+    }
+
+    #[test]
+    fn an_offering_is_ordered_in_every_subnet_of_its_zone() {
+        let subnets =
+            BTreeMap::from([("us-east-1a".into(), vec!["subnet-2".to_owned(), "subnet-1".to_owned()])]);
+        let templates = BTreeMap::from([("g5.xlarge".into(), "t".to_owned())]);
+        let offerings = [
+            ranked("g5.xlarge", CapacityType::Spot, None),
+            ranked("without-template", CapacityType::Spot, None),
+        ];
+        let pools = pools(&offerings, &subnets, &templates);
+        let found: Vec<_> =
+            pools.iter().map(|pool| (pool.instance_type.as_str(), pool.subnet.as_str())).collect();
+        assert_eq!(found, [("g5.xlarge", "subnet-2"), ("g5.xlarge", "subnet-1")]);
+    }
+}

@@ -1,0 +1,319 @@
+//! Launch templates: what every instance of a kind is started with.
+//!
+//! A template is named after what is in it, so one that is there is right, whoever made it, and a change of a class makes a new
+//! one. Nothing of an instance depends on its template once it runs: those that have not been used for a while go.
+
+use std::collections::BTreeSet;
+
+use aws_sdk_ec2::types::{
+    CapacityReservationPreference, Filter, LaunchTemplateBlockDeviceMappingRequest,
+    LaunchTemplateCapacityReservationSpecificationRequest, LaunchTemplateEbsBlockDeviceRequest,
+    LaunchTemplateHttpTokensState, LaunchTemplateIamInstanceProfileSpecificationRequest,
+    LaunchTemplateInstanceMetadataEndpointState, LaunchTemplateInstanceMetadataOptionsRequest,
+    LaunchTemplateInstanceMetadataProtocolIpv6, LaunchTemplateInstanceNetworkInterfaceSpecificationRequest,
+    LaunchTemplatePlacementRequest, LaunchTemplatesMonitoringRequest, RequestLaunchTemplateData,
+    ResourceType, TagSpecification, VolumeType,
+};
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use poolwright_api::{BlockDeviceMapping, EbsVolume, MetadataOptions, PlacementGroup, Switch};
+use poolwright_provider_contract::ProviderError;
+use serde::Serialize;
+use sha2::{Digest, Sha256};
+
+use crate::error::{code, provider_error};
+use crate::tags;
+
+/// What is in a template. Never printed: user data may hold secrets.
+#[derive(Clone, PartialEq, Serialize)]
+pub(crate) struct Template {
+    pub image: String,
+    pub profile: String,
+    pub groups: Vec<String>,
+    pub user_data: String,
+    pub disks: Vec<BlockDeviceMapping>,
+    pub metadata: MetadataOptions,
+    pub public_address: bool,
+    /// Fabric adapters, one on each of so many network cards.
+    pub efa: u32,
+    pub placement: Option<PlacementGroup>,
+    pub detailed_monitoring: bool,
+}
+
+impl Template {
+    /// Its name, from all that is in it: `poolwright-` and 32 hexadecimal digits, with the cluster's name in what is hashed, since two
+    /// clusters of an account do not share templates that each may delete.
+    pub fn name(&self, cluster: &str) -> Result<String, ProviderError> {
+        let content = serde_json::to_vec(&(cluster, self)).map_err(|error| {
+            ProviderError::Invalid(format!("the launch template cannot be written: {error}"))
+        })?;
+        let digest = Sha256::digest(content);
+        let digits = u128::from_be_bytes(digest[..16].try_into().unwrap_or_default());
+        Ok(format!("poolwright-{digits:032x}"))
+    }
+
+    fn data(&self) -> RequestLaunchTemplateData {
+        let mut data = RequestLaunchTemplateData::builder()
+            .image_id(&self.image)
+            .iam_instance_profile(
+                LaunchTemplateIamInstanceProfileSpecificationRequest::builder().name(&self.profile).build(),
+            )
+            .user_data(STANDARD.encode(&self.user_data))
+            .set_network_interfaces(Some(self.interfaces()))
+            .set_block_device_mappings(Some(self.disks.iter().map(disk).collect()))
+            .metadata_options(metadata(&self.metadata))
+            .monitoring(LaunchTemplatesMonitoringRequest::builder().enabled(self.detailed_monitoring).build())
+            // What is ordered on demand does not use up an open reservation, which is somebody's.
+            .capacity_reservation_specification(
+                LaunchTemplateCapacityReservationSpecificationRequest::builder()
+                    .capacity_reservation_preference(CapacityReservationPreference::None)
+                    .build(),
+            );
+        if let Some(group) = &self.placement {
+            data = data.placement(
+                LaunchTemplatePlacementRequest::builder()
+                    .set_group_name(group.name.clone())
+                    .set_group_id(group.id.clone())
+                    .set_partition_number(group.partition)
+                    .build(),
+            );
+        }
+        data.build()
+    }
+
+    /// The network interfaces: the first always, so that no subnet's default gives a node a public address; and one fabric adapter
+    /// on each further card, which carries no traffic of IP.
+    /// Source: <https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/efa-acc-inst-types.html>.
+    fn interfaces(&self) -> Vec<LaunchTemplateInstanceNetworkInterfaceSpecificationRequest> {
+        let groups = Some(self.groups.clone());
+        let interface = LaunchTemplateInstanceNetworkInterfaceSpecificationRequest::builder;
+        let mut first = interface()
+            .device_index(0)
+            .network_card_index(0)
+            .set_groups(groups.clone())
+            .delete_on_termination(true);
+        if self.efa > 0 {
+            first = first.interface_type("efa");
+        }
+        // With several interfaces EC2 takes no word about public addresses at all, and gives none.
+        if self.efa <= 1 {
+            first = first.associate_public_ip_address(self.public_address);
+        }
+        let others = (1..self.efa).map(|card| {
+            interface()
+                .device_index(1)
+                .network_card_index(i32::try_from(card).unwrap_or(i32::MAX))
+                .interface_type("efa-only")
+                .set_groups(groups.clone())
+                .delete_on_termination(true)
+                .build()
+        });
+        std::iter::once(first.build()).chain(others).collect()
+    }
+}
+
+fn disk(mapping: &BlockDeviceMapping) -> LaunchTemplateBlockDeviceMappingRequest {
+    let volume = &mapping.ebs;
+    LaunchTemplateBlockDeviceMappingRequest::builder()
+        .device_name(&mapping.device_name)
+        .ebs(
+            LaunchTemplateEbsBlockDeviceRequest::builder()
+                .set_volume_size(volume.volume_size.as_deref().and_then(gibibytes))
+                .volume_type(volume_type(volume))
+                .set_iops(volume.iops)
+                .set_throughput(volume.throughput)
+                .set_encrypted(volume.encryption())
+                .set_kms_key_id(volume.kms_key_id.clone())
+                .set_snapshot_id(volume.snapshot_id.clone())
+                .delete_on_termination(volume.delete_on_termination)
+                .build(),
+        )
+        .build()
+}
+
+fn volume_type(volume: &EbsVolume) -> VolumeType {
+    match volume.volume_type {
+        poolwright_api::VolumeType::Gp3 => VolumeType::Gp3,
+        poolwright_api::VolumeType::Gp2 => VolumeType::Gp2,
+        poolwright_api::VolumeType::Io1 => VolumeType::Io1,
+        poolwright_api::VolumeType::Io2 => VolumeType::Io2,
+        poolwright_api::VolumeType::St1 => VolumeType::St1,
+        poolwright_api::VolumeType::Sc1 => VolumeType::Sc1,
+        poolwright_api::VolumeType::Standard => VolumeType::Standard,
+    }
+}
+
+/// A size in GiB, as EC2 counts, rounded up. What the CRD lets through is read: digits and Gi, G, Ti or T.
+pub(crate) fn gibibytes(size: &str) -> Option<i32> {
+    let digits = size.trim_end_matches(|c: char| !c.is_ascii_digit());
+    let number: u64 = digits.parse().ok()?;
+    let bytes = match &size[digits.len()..] {
+        "Gi" => number << 30,
+        "Ti" => number << 40,
+        "G" => number * 1_000_000_000,
+        "T" => number * 1_000_000_000_000,
+        _ => return None,
+    };
+    i32::try_from(bytes.div_ceil(1 << 30)).ok()
+}
+
+fn metadata(options: &MetadataOptions) -> LaunchTemplateInstanceMetadataOptionsRequest {
+    let endpoint = match options.endpoint {
+        Switch::Enabled => LaunchTemplateInstanceMetadataEndpointState::Enabled,
+        Switch::Disabled => LaunchTemplateInstanceMetadataEndpointState::Disabled,
+    };
+    let ipv6 = match options.ipv6 {
+        Switch::Enabled => LaunchTemplateInstanceMetadataProtocolIpv6::Enabled,
+        Switch::Disabled => LaunchTemplateInstanceMetadataProtocolIpv6::Disabled,
+    };
+    LaunchTemplateInstanceMetadataOptionsRequest::builder()
+        // Whatever an object from before the rule says.
+        .http_tokens(LaunchTemplateHttpTokensState::Required)
+        .http_endpoint(endpoint)
+        .http_protocol_ipv6(ipv6)
+        .http_put_response_hop_limit(options.hop_limit)
+        .build()
+}
+
+/// Makes sure that the template is there.
+pub(crate) async fn ensure(
+    ec2: &aws_sdk_ec2::Client,
+    cluster: &str,
+    name: &str,
+    template: &Template,
+) -> Result<(), ProviderError> {
+    let tags = tags::Tags::from([
+        (tags::CLUSTER.to_owned(), cluster.to_owned()),
+        (tags::of_kubernetes(cluster), "owned".to_owned()),
+    ]);
+    let made = ec2
+        .create_launch_template()
+        .launch_template_name(name)
+        .launch_template_data(template.data())
+        .tag_specifications(
+            TagSpecification::builder()
+                .resource_type(ResourceType::LaunchTemplate)
+                .set_tags(Some(tags::write(&tags)))
+                .build(),
+        )
+        .send()
+        .await;
+    match made {
+        Ok(_) => {
+            tracing::debug!(template = name, image = template.image, "launch template made");
+            Ok(())
+        }
+        Err(error) if code(&error) == Some("InvalidLaunchTemplateName.AlreadyExistsException") => Ok(()),
+        Err(error) => Err(provider_error("ec2:CreateLaunchTemplate", error)),
+    }
+}
+
+/// Deletes this cluster's templates but for those that are used.
+pub(crate) async fn delete_all_but(
+    ec2: &aws_sdk_ec2::Client,
+    cluster: &str,
+    used: &BTreeSet<String>,
+) -> Result<(), ProviderError> {
+    for name in list(ec2, cluster).await?.iter().filter(|name| !used.contains(*name)) {
+        delete(ec2, name).await?;
+        tracing::debug!(template = name, "launch template deleted: it was not used for an hour");
+    }
+    Ok(())
+}
+
+/// Names of this cluster's templates.
+async fn list(ec2: &aws_sdk_ec2::Client, cluster: &str) -> Result<Vec<String>, ProviderError> {
+    let ours = Filter::builder().name(format!("tag:{}", tags::CLUSTER)).values(cluster).build();
+    let mut pages = ec2.describe_launch_templates().filters(ours).into_paginator().send();
+    let mut names = Vec::new();
+    while let Some(page) = pages.next().await {
+        let page = page.map_err(|error| provider_error("ec2:DescribeLaunchTemplates", error))?;
+        names.extend(
+            page.launch_templates().iter().filter_map(|one| one.launch_template_name()).map(str::to_owned),
+        );
+    }
+    names.sort();
+    Ok(names)
+}
+
+/// Deletes a template; fine if it is gone already.
+async fn delete(ec2: &aws_sdk_ec2::Client, name: &str) -> Result<(), ProviderError> {
+    match ec2.delete_launch_template().launch_template_name(name).send().await {
+        Ok(_) => Ok(()),
+        Err(error) if code(&error) == Some("InvalidLaunchTemplateName.NotFoundException") => Ok(()),
+        Err(error) => Err(provider_error("ec2:DeleteLaunchTemplate", error)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn template() -> Template {
+        Template {
+            image: "ami-1".to_owned(),
+            profile: "nodes".to_owned(),
+            groups: vec!["sg-1".to_owned()],
+            user_data: "secret".to_owned(),
+            disks: Vec::new(),
+            metadata: MetadataOptions::default(),
+            public_address: false,
+            efa: 0,
+            placement: None,
+            detailed_monitoring: false,
+        }
+    }
+
+    #[test]
+    fn a_template_is_named_after_all_that_is_in_it_and_the_cluster() {
+        let name = |template: &Template, cluster| template.name(cluster).expect("a name");
+        let one = template();
+        assert_eq!(name(&one, "blue"), name(&template(), "blue"));
+        assert_ne!(name(&one, "blue"), name(&one, "green"));
+        assert_ne!(
+            name(&one, "blue"),
+            name(&Template { user_data: "other".to_owned(), ..template() }, "blue")
+        );
+        assert_ne!(name(&one, "blue"), name(&Template { efa: 1, ..template() }, "blue"));
+        assert!(!name(&one, "blue").contains("secret"));
+    }
+
+    #[test]
+    fn a_node_asks_for_no_public_address_and_for_a_session_token() {
+        let data = template().data();
+        let first = &data.network_interfaces.as_ref().expect("interfaces")[0];
+        assert_eq!(first.associate_public_ip_address, Some(false));
+        let reservations =
+            data.capacity_reservation_specification.as_ref().expect("a word about reservations");
+        assert_eq!(reservations.capacity_reservation_preference, Some(CapacityReservationPreference::None));
+        assert_eq!(
+            data.metadata_options.expect("options").http_tokens,
+            Some(LaunchTemplateHttpTokensState::Required)
+        );
+    }
+
+    #[test]
+    fn fabric_adapters_are_one_on_each_card() {
+        let data = Template { efa: 4, ..template() }.data();
+        let interfaces = data.network_interfaces.expect("interfaces");
+        let kinds: Vec<_> = interfaces
+            .iter()
+            .map(|one| (one.network_card_index, one.device_index, one.interface_type.as_deref()))
+            .collect();
+        let only = Some("efa-only");
+        let wanted = [
+            (Some(0), Some(0), Some("efa")),
+            (Some(1), Some(1), only),
+            (Some(2), Some(1), only),
+            (Some(3), Some(1), only),
+        ];
+        assert_eq!(kinds, wanted);
+        assert_eq!(interfaces[0].associate_public_ip_address, None);
+    }
+
+    #[test]
+    fn sizes_are_counted_in_gib_and_rounded_up() {
+        let sizes = ["100Gi", "1Ti", "100G", "1T", "100", "Gi", ""].map(gibibytes);
+        assert_eq!(sizes, [Some(100), Some(1024), Some(94), Some(932), None, None, None]);
+    }
+}

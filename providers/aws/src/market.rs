@@ -1,0 +1,323 @@
+//! What is sold in the region: types, zones and prices, asked now and then and kept in between.
+//!
+//! | what | asked anew after |
+//! |---|---|
+//! | types, and the zones that have them | 6 hours |
+//! | on-demand prices | 12 hours; 10 minutes while AWS's list cannot be asked and the one built in stands in |
+//! | spot prices | 5 minutes |
+//!
+//! What cannot be asked anew stays as it was, with its age on each price.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Arc, PoisonError};
+
+use aws_sdk_ec2::types::LocationType;
+use aws_sdk_pricing::types::{Filter, FilterType};
+use jiff::tz::TimeZone;
+use jiff::{SignedDuration, Timestamp};
+use poolwright_api::{AmiFamily, BlockDeviceMapping, InstanceStorePolicy};
+use poolwright_catalog::{Catalogue, InstanceTypeName, Zone};
+use poolwright_provider_aws_model::instance::{
+    Efa, LocalDisks, MaxPods, ReserveFor, Selection, Settings, TypeFacts,
+};
+use poolwright_provider_aws_model::prices::{
+    self, DEFAULT_MAX_AGE, OnDemandPrices, SpotEntry, SpotPrices, request,
+};
+use poolwright_provider_contract::ProviderError;
+
+use crate::class::{Resolved, image_for};
+use crate::clients::Clients;
+use crate::error::provider_error;
+use crate::launch::template::gibibytes;
+
+const TYPES_EVERY: SignedDuration = SignedDuration::from_hours(6);
+const ON_DEMAND_EVERY: SignedDuration = SignedDuration::from_hours(12);
+const BUILTIN_EVERY: SignedDuration = SignedDuration::from_mins(10);
+const SPOT_EVERY: SignedDuration = SignedDuration::from_mins(5);
+
+/// Types of the region, and where they are.
+#[derive(Debug, Default, PartialEq)]
+pub(crate) struct Types {
+    pub facts: Vec<TypeFacts>,
+    pub zones: BTreeMap<InstanceTypeName, BTreeSet<Zone>>,
+}
+
+/// Something that AWS said, and until when it is good.
+type Kept<T> = tokio::sync::Mutex<Option<(Arc<T>, Timestamp)>>;
+
+/// The region's market.
+pub(crate) struct Market {
+    clients: Clients,
+    types: Kept<Types>,
+    on_demand: Kept<OnDemandPrices>,
+    spot: Kept<SpotPrices>,
+    catalogues: std::sync::Mutex<BTreeMap<String, Made>>,
+}
+
+/// A catalogue, and what it was made of.
+struct Made {
+    class: Arc<Resolved>,
+    types: Arc<Types>,
+    on_demand: Arc<OnDemandPrices>,
+    spot: Arc<SpotPrices>,
+    catalogue: Arc<Catalogue>,
+}
+
+impl Market {
+    pub fn new(clients: Clients) -> Self {
+        Self {
+            clients,
+            types: Kept::default(),
+            on_demand: Kept::default(),
+            spot: Kept::default(),
+            catalogues: std::sync::Mutex::default(),
+        }
+    }
+
+    /// What nodes of a class can be.
+    pub async fn catalogue(
+        &self,
+        class: &Arc<Resolved>,
+        now: Timestamp,
+    ) -> Result<Arc<Catalogue>, ProviderError> {
+        let (types, on_demand, spot) =
+            futures::try_join!(self.types(now), self.on_demand(now), self.spot(now))?;
+        let mut catalogues = self.catalogues.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(made) = catalogues.get(&class.name)
+            && Arc::ptr_eq(&made.class, class)
+            && Arc::ptr_eq(&made.types, &types)
+            && Arc::ptr_eq(&made.on_demand, &on_demand)
+            && Arc::ptr_eq(&made.spot, &spot)
+        {
+            return Ok(Arc::clone(&made.catalogue));
+        }
+        let catalogue = Arc::new(self.make(class, &types, &on_demand, &spot, now));
+        let made =
+            Made { class: Arc::clone(class), types, on_demand, spot, catalogue: Arc::clone(&catalogue) };
+        catalogues.insert(class.name.clone(), made);
+        Ok(catalogue)
+    }
+
+    fn make(
+        &self,
+        class: &Resolved,
+        types: &Types,
+        on_demand: &OnDemandPrices,
+        spot: &SpotPrices,
+        now: Timestamp,
+    ) -> Catalogue {
+        let zones: BTreeSet<Zone> =
+            class.subnets.iter().map(|subnet| Zone::from(subnet.zone.as_str())).collect();
+        let market = prices::Market {
+            region: &self.clients.region,
+            zones: &types.zones,
+            on_demand,
+            spot,
+            reservations: &[],
+            now,
+        };
+        let sold = prices::catalogue(&types.facts, &Selection::default(), &settings(class), market);
+        sold.catalogue.filtered(|kind, offering| {
+            zones.contains(&offering.id.zone) && image_for(&class.images, kind).is_some()
+        })
+    }
+
+    /// Fabric adapters for nodes of this type.
+    pub fn efa_cards(&self, class: &Resolved, name: &InstanceTypeName) -> u32 {
+        let catalogues = self.catalogues.lock().unwrap_or_else(PoisonError::into_inner);
+        let types = catalogues.get(&class.name).map(|made| Arc::clone(&made.types));
+        let facts = types.as_ref().and_then(|types| types.facts.iter().find(|facts| facts.name == *name));
+        match (class.spec.efa, facts) {
+            (poolwright_api::Efa::Auto, Some(facts)) => facts.network.efa_interfaces.min(facts.network.cards),
+            _ => 0,
+        }
+    }
+
+    async fn types(&self, now: Timestamp) -> Result<Arc<Types>, ProviderError> {
+        keep(&self.types, now, async || {
+            let (facts, zones) = futures::try_join!(self.ask_types(), self.ask_zones())?;
+            Ok((Types { facts, zones }, TYPES_EVERY))
+        })
+        .await
+    }
+
+    async fn ask_types(&self) -> Result<Vec<TypeFacts>, ProviderError> {
+        let mut pages = self.clients.ec2.describe_instance_types().max_results(100).into_paginator().send();
+        let mut all = Vec::new();
+        while let Some(page) = pages.next().await {
+            let page = page.map_err(|error| provider_error("ec2:DescribeInstanceTypes", error))?;
+            all.extend(page.instance_types().iter().filter_map(crate::facts::of));
+        }
+        Ok(all)
+    }
+
+    async fn ask_zones(&self) -> Result<BTreeMap<InstanceTypeName, BTreeSet<Zone>>, ProviderError> {
+        let mut pages = self
+            .clients
+            .ec2
+            .describe_instance_type_offerings()
+            .location_type(LocationType::AvailabilityZone)
+            .max_results(1000)
+            .into_paginator()
+            .send();
+        let mut zones: BTreeMap<InstanceTypeName, BTreeSet<Zone>> = BTreeMap::new();
+        while let Some(page) = pages.next().await {
+            let page = page.map_err(|error| provider_error("ec2:DescribeInstanceTypeOfferings", error))?;
+            for offering in page.instance_type_offerings() {
+                let (Some(kind), Some(zone)) = (offering.instance_type(), offering.location()) else {
+                    continue;
+                };
+                zones.entry(InstanceTypeName::new(kind.as_str())).or_default().insert(Zone::from(zone));
+            }
+        }
+        Ok(zones)
+    }
+
+    async fn on_demand(&self, now: Timestamp) -> Result<Arc<OnDemandPrices>, ProviderError> {
+        keep(&self.on_demand, now, async || {
+            let region = self.clients.region.as_str();
+            match self.ask_on_demand(now).await {
+                Ok(prices) if !prices.is_empty() => Ok((prices, ON_DEMAND_EVERY)),
+                Ok(_) => {
+                    tracing::warn!(region, "AWS's price list is empty; on-demand prices are those built in, where there are any");
+                    Ok((OnDemandPrices::builtin(region), BUILTIN_EVERY))
+                }
+                Err(error) => {
+                    tracing::warn!(region, %error, "AWS's price list could not be asked; on-demand prices are those built in, \
+                        where there are any");
+                    Ok((OnDemandPrices::builtin(region), BUILTIN_EVERY))
+                }
+            }
+        })
+        .await
+    }
+
+    async fn ask_on_demand(&self, now: Timestamp) -> Result<OnDemandPrices, ProviderError> {
+        let Some(pricing) = &self.clients.pricing else {
+            let why = request::endpoint(&self.clients.region)
+                .err()
+                .map(|none| none.to_string())
+                .unwrap_or_default();
+            return Err(ProviderError::Invalid(why));
+        };
+        let mut entries = Vec::new();
+        for filters in request::filters(&self.clients.region) {
+            let filters = filters
+                .into_iter()
+                .map(|filter| {
+                    Filter::builder()
+                        .r#type(FilterType::TermMatch)
+                        .field(filter.field)
+                        .value(filter.value)
+                        .build()
+                })
+                .collect::<Result<Vec<_>, _>>()
+                .map_err(|error| ProviderError::Invalid(format!("pricing:GetProducts: {error}")))?;
+            let mut pages = pricing
+                .get_products()
+                .service_code(request::SERVICE_CODE)
+                .set_filters(Some(filters))
+                .max_results(request::PAGE)
+                .into_paginator()
+                .send();
+            while let Some(page) = pages.next().await {
+                let page = page.map_err(|error| provider_error("pricing:GetProducts", error))?;
+                entries.extend(page.price_list().iter().cloned());
+            }
+        }
+        let today = now.to_zoned(TimeZone::UTC).date();
+        Ok(OnDemandPrices::of_entries(&self.clients.region, today, entries.iter().map(String::as_str)))
+    }
+
+    async fn spot(&self, now: Timestamp) -> Result<Arc<SpotPrices>, ProviderError> {
+        keep(&self.spot, now, async || {
+            let mut pages = self
+                .clients
+                .ec2
+                .describe_spot_price_history()
+                .start_time(aws_sdk_ec2::primitives::DateTime::from_secs(now.as_second()))
+                .product_descriptions("Linux/UNIX")
+                .product_descriptions("Linux/UNIX (Amazon VPC)")
+                .max_results(1000)
+                .into_paginator()
+                .send();
+            let mut entries = Vec::new();
+            while let Some(page) = pages.next().await {
+                let page = page.map_err(|error| provider_error("ec2:DescribeSpotPriceHistory", error))?;
+                entries.extend(page.spot_price_history().iter().filter_map(entry));
+            }
+            Ok((SpotPrices::of_history(entries, now, DEFAULT_MAX_AGE), SPOT_EVERY))
+        })
+        .await
+    }
+}
+
+fn entry(price: &aws_sdk_ec2::types::SpotPrice) -> Option<SpotEntry> {
+    Some(SpotEntry {
+        instance_type: price.instance_type()?.as_str().to_owned(),
+        zone: price.availability_zone()?.to_owned(),
+        product: price.product_description()?.as_str().to_owned(),
+        price: price.spot_price()?.to_owned(),
+        since: Timestamp::from_second(price.timestamp()?.secs()).ok()?,
+    })
+}
+
+/// What is kept while it is good; asked anew when it is not. Whoever asks meanwhile waits for the same answer. An answer that cannot
+/// be had leaves the old one in place.
+async fn keep<T>(
+    kept: &Kept<T>,
+    now: Timestamp,
+    ask: impl AsyncFnOnce() -> Result<(T, SignedDuration), ProviderError>,
+) -> Result<Arc<T>, ProviderError> {
+    let mut kept = kept.lock().await;
+    if let Some((value, until)) = &*kept
+        && now < *until
+    {
+        return Ok(Arc::clone(value));
+    }
+    match (ask().await, &*kept) {
+        (Ok((value, good)), _) => {
+            let value = Arc::new(value);
+            *kept = Some((Arc::clone(&value), now.saturating_add(good).unwrap_or(Timestamp::MAX)));
+            Ok(value)
+        }
+        (Err(error), Some((value, _))) => {
+            tracing::warn!(%error, "what AWS sells could not be asked anew; what it said before stands");
+            Ok(Arc::clone(value))
+        }
+        (Err(error), None) => Err(error),
+    }
+}
+
+/// What a class decides about what nodes advertise.
+fn settings(class: &Resolved) -> Settings {
+    let spec = &class.spec;
+    let defaults = Settings::default();
+    Settings {
+        max_pods: spec
+            .kubelet
+            .max_pods
+            .and_then(|pods| u32::try_from(pods).ok())
+            .map_or(MaxPods::Addresses, MaxPods::Fixed),
+        reserve: match class.family {
+            AmiFamily::Bottlerocket => ReserveFor::MaxPods,
+            AmiFamily::Al2023 | AmiFamily::Ubuntu | AmiFamily::Custom => ReserveFor::Addresses,
+        },
+        root_disk_gib: root_disk(&spec.block_device_mappings).unwrap_or(defaults.root_disk_gib),
+        local_disks: match spec.instance_store_policy {
+            Some(InstanceStorePolicy::Raid0) => LocalDisks::Raid0,
+            None => LocalDisks::Unused,
+        },
+        efa: match spec.efa {
+            poolwright_api::Efa::Auto => Efa::All,
+            poolwright_api::Efa::None => Efa::None,
+        },
+        ..defaults
+    }
+}
+
+/// The size of the disk that pods write to, in GiB, where the class says it.
+fn root_disk(disks: &[BlockDeviceMapping]) -> Option<u32> {
+    let root = disks.iter().find(|disk| disk.root_volume).or(disks.first())?;
+    u32::try_from(gibibytes(root.ebs.volume_size.as_deref()?)?).ok()
+}

@@ -1,0 +1,339 @@
+//! The provider: what it is told, it does, and says what happened.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use async_trait::async_trait;
+use jiff::{SignedDuration, Timestamp};
+use poolwright_catalog::{Catalogue, InstanceType};
+use poolwright_provider_aws_model::InstanceId;
+use poolwright_provider_contract::{
+    Clock, CloudProvider, Instance, InstanceState, LaunchError, LaunchRequest, LaunchedInstance,
+    NodeClassKey, Notice, ProviderError,
+};
+
+use crate::bootstrap;
+use crate::class::{self, Classes, Resolved};
+use crate::clients::{Access, Clients};
+use crate::gather::Gather;
+use crate::instances::{self, Found, Listing};
+use crate::launch::Launched;
+use crate::launch::template::{self, Template};
+use crate::market::Market;
+use crate::queue::Queue;
+use crate::recent::Recent;
+
+/// What is asked within this time is asked together.
+const MOMENT: Duration = Duration::from_millis(30);
+/// Instances that one call may end: TerminateInstances takes 1,000, and AWS advises 50.
+const ENDED_TOGETHER: usize = 50;
+/// For how long what a class came to is believed: what it selects changes rarely, and a drift check looks anyway.
+const CLASS_BELIEVED: SignedDuration = SignedDuration::from_mins(1);
+
+/// A launch template that was not used for this long goes.
+const TEMPLATE_UNUSED: SignedDuration = SignedDuration::from_hours(1);
+
+/// How the provider works.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Settings {
+    /// How to reach AWS.
+    pub access: Access,
+    /// The cluster's name: what is ours carries it as a tag, so it never changes while there are nodes.
+    pub cluster: String,
+    /// The minor version of its Kubernetes, as AWS's images are published for it: `1.36`.
+    pub kubernetes: String,
+    /// What nodes are told so that they find the API server; `None` where their own user data says it.
+    pub join: Option<Join>,
+    /// Name or URL of the SQS queue to which EventBridge sends what happens to instances; `None` to hear of nothing.
+    pub queue: Option<String>,
+}
+
+/// Where nodes find the API server.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Join {
+    /// Its address, as nodes reach it: `https://host`.
+    pub endpoint: String,
+    /// The certificates of its authority: PEM, in base64.
+    pub ca: String,
+    /// The addresses of Services: `10.100.0.0/16`.
+    pub service_cidr: Option<String>,
+}
+
+/// The provider of nodes on EC2. It keeps nothing that AWS does not have, but for a moment.
+pub struct AwsProvider {
+    clients: Clients,
+    settings: Settings,
+    classes: Arc<dyn Classes>,
+    now: Clock,
+    market: Market,
+    queue: Option<Queue>,
+    listing: Gather<(), Result<Arc<Listing>, ProviderError>>,
+    endings: Gather<InstanceId, Result<(), ProviderError>>,
+    recent: Mutex<Recent>,
+    /// What classes came to, when, and from which version of the object.
+    resolved: Mutex<BTreeMap<String, (Arc<Resolved>, Timestamp)>>,
+    /// Launch templates that are there, and when they were used last.
+    templates: Mutex<BTreeMap<String, Timestamp>>,
+    /// When templates were tidied up last, or the first launch was.
+    tidied: Mutex<Option<Timestamp>>,
+}
+
+impl AwsProvider {
+    /// Connects. Credentials are not tried here.
+    pub async fn connect(
+        settings: Settings,
+        classes: Arc<dyn Classes>,
+        now: Clock,
+    ) -> Result<Self, ProviderError> {
+        let clients = Clients::connect(&settings.access).await?;
+        Ok(Self {
+            market: Market::new(clients.clone()),
+            clients,
+            queue: settings.queue.clone().map(Queue::new),
+            settings,
+            classes,
+            now,
+            listing: Gather::new(MOMENT, usize::MAX),
+            endings: Gather::new(MOMENT, ENDED_TOGETHER),
+            recent: Mutex::default(),
+            resolved: Mutex::default(),
+            templates: Mutex::default(),
+            tidied: Mutex::default(),
+        })
+    }
+
+    pub(crate) fn clients(&self) -> &Clients {
+        &self.clients
+    }
+
+    pub(crate) fn cluster(&self) -> &str {
+        &self.settings.cluster
+    }
+
+    fn recent(&self) -> MutexGuard<'_, Recent> {
+        self.recent.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Every instance, by a listing that begins now, with what it cannot show yet.
+    async fn instances(&self) -> Result<Vec<Found>, ProviderError> {
+        let (ec2, cluster) = (self.clients.ec2.clone(), self.settings.cluster.clone());
+        let listed = self.listing.ask((), move |asked| async move {
+            let listed = instances::list(&ec2, &cluster).await.map(Arc::new);
+            vec![listed; asked.len()]
+        });
+        let listed = listed.await??;
+        Ok(self.recent().complete(&listed, (self.now)()))
+    }
+
+    /// The instance of this key, if there is one: the one that is not ending, of several the first. Several there are only when two
+    /// leaders did not know of each other and EC2 forgot a token; the others are given back.
+    pub(crate) async fn find(&self, key: &str) -> Result<Option<Found>, ProviderError> {
+        let mut of_key: Vec<Found> = self.instances().await?;
+        of_key.retain(|one| one.instance.key == key);
+        of_key.sort_by(|a, b| {
+            let rank = |one: &Found| (one.instance.state, one.instance.launched, one.id.clone());
+            rank(a).cmp(&rank(b))
+        });
+        let mut of_key = of_key.into_iter();
+        let first = of_key.next();
+        for other in of_key.filter(|one| one.instance.state == InstanceState::Running) {
+            tracing::error!(instance = %other.id, claim = other.instance.claim,
+                "a second instance of one claim: it is given back");
+            self.end(&other.id).await?;
+        }
+        Ok(first)
+    }
+
+    async fn end(&self, id: &InstanceId) -> Result<(), ProviderError> {
+        let ec2 = self.clients.ec2.clone();
+        self.endings
+            .ask(id.clone(), move |ids| async move {
+                let ended = instances::terminate(&ec2, &ids).await;
+                vec![ended; ids.len()]
+            })
+            .await?
+    }
+
+    pub(crate) fn empty_answers(&self, key: &str, round: usize) -> u32 {
+        self.recent().empty_answers(key, round)
+    }
+
+    pub(crate) fn answered_empty(&self, key: &str, round: usize) {
+        let now = (self.now)();
+        self.recent().answered_empty(key, round, now);
+    }
+
+    /// What a class means now, or meant a moment ago.
+    pub(crate) async fn resolved(&self, name: &str) -> Result<Arc<Resolved>, ProviderError> {
+        let now = (self.now)();
+        let known = self.resolved.lock().unwrap_or_else(PoisonError::into_inner).get(name).cloned();
+        if let Some((resolved, at)) = known
+            && now.duration_since(at).abs() < CLASS_BELIEVED
+        {
+            return Ok(resolved);
+        }
+        self.resolve(name).await
+    }
+
+    /// What a class means now.
+    async fn resolve(&self, name: &str) -> Result<Arc<Resolved>, ProviderError> {
+        let object = self.classes.class(name).await?.ok_or_else(|| class::missing(name))?;
+        let resolved = class::resolve(&self.clients, &self.settings.kubernetes, name, &object.spec).await;
+        let mut all = self.resolved.lock().unwrap_or_else(PoisonError::into_inner);
+        match resolved {
+            Ok(resolved) => {
+                let resolved = Arc::new(resolved);
+                all.insert(name.to_owned(), (Arc::clone(&resolved), (self.now)()));
+                Ok(resolved)
+            }
+            Err(error) => {
+                all.remove(name);
+                Err(error)
+            }
+        }
+    }
+
+    /// What can be bought with a class.
+    pub(crate) async fn sold(&self, class: &Arc<Resolved>) -> Result<Arc<Catalogue>, ProviderError> {
+        self.market.catalogue(class, (self.now)()).await
+    }
+
+    /// What a node of this type is launched with.
+    pub(crate) fn template(
+        &self,
+        class: &Resolved,
+        kind: &InstanceType,
+        request: &LaunchRequest,
+    ) -> Result<Template, ProviderError> {
+        let image = class::image_for(&class.images, kind).ok_or_else(|| {
+            class::unusable(
+                &class.name,
+                "amiSelectorTerms",
+                format!("no image fits {} ({}): add one for it", kind.name, kind.arch.as_str()),
+            )
+        })?;
+        let spec = &class.spec;
+        Ok(Template {
+            image: image.id.clone(),
+            profile: class.profile.clone(),
+            groups: class.groups.iter().map(|group| group.id.clone()).collect(),
+            user_data: bootstrap::user_data(class, self.cluster(), self.settings.join.as_ref(), request)?
+                .as_str()
+                .to_owned(),
+            disks: spec.block_device_mappings.clone(),
+            metadata: spec.metadata_options.clone(),
+            public_address: spec.associate_public_ip_address,
+            efa: self.market.efa_cards(class, &kind.name),
+            placement: spec.placement_group.clone(),
+            detailed_monitoring: spec.detailed_monitoring,
+        })
+    }
+
+    /// Makes sure that a template is there, by asking AWS once.
+    pub(crate) async fn ensure_template(&self, name: &str, template: &Template) -> Result<(), ProviderError> {
+        let now = (self.now)();
+        let known = {
+            let mut templates = self.templates.lock().unwrap_or_else(PoisonError::into_inner);
+            templates.get_mut(name).map(|used| *used = now).is_some()
+        };
+        if known {
+            return Ok(());
+        }
+        template::ensure(&self.clients.ec2, self.cluster(), name, template).await?;
+        self.templates.lock().unwrap_or_else(PoisonError::into_inner).insert(name.to_owned(), now);
+        Ok(())
+    }
+
+    /// Templates were deleted by somebody: what was known of them is not true.
+    pub(crate) fn forget_templates(&self) {
+        self.templates.lock().unwrap_or_else(PoisonError::into_inner).clear();
+    }
+
+    /// Lets launch templates go that were not used for a while, now and then. Whoever launches calls it: nobody else knows what is used.
+    pub(crate) fn tidy(&self) {
+        let now = (self.now)();
+        let used: BTreeSet<String> = {
+            let mut tidied = self.tidied.lock().unwrap_or_else(PoisonError::into_inner);
+            // At first nobody knows what another of us has used a moment ago.
+            let since = tidied.get_or_insert(now);
+            if now.duration_since(*since).abs() < TEMPLATE_UNUSED {
+                return;
+            }
+            *since = now;
+            let mut templates = self.templates.lock().unwrap_or_else(PoisonError::into_inner);
+            templates.retain(|_, used| now.duration_since(*used).abs() < TEMPLATE_UNUSED);
+            templates.keys().cloned().collect()
+        };
+        let (ec2, cluster) = (self.clients.ec2.clone(), self.settings.cluster.clone());
+        tokio::spawn(async move {
+            if let Err(error) = template::delete_all_but(&ec2, &cluster, &used).await {
+                tracing::warn!(%error, "launch templates that nobody uses could not be deleted; they cost nothing");
+            }
+        });
+    }
+
+    /// Notes an instance that a fleet answered with.
+    pub(crate) fn launched(&self, request: &LaunchRequest, launched: &Launched) -> Instance {
+        let now = (self.now)();
+        let found = Found::launched(request, launched, now);
+        self.recent().launched(found.clone(), now);
+        tracing::info!(instance = %found.id, claim = request.claim, offering = %launched.offering, "instance launched");
+        found.instance
+    }
+}
+
+#[async_trait]
+impl CloudProvider for AwsProvider {
+    fn name(&self) -> &'static str {
+        "aws"
+    }
+
+    fn node_class_kinds(&self) -> &'static [&'static str] {
+        &[class::KIND]
+    }
+
+    async fn catalogue(&self, key: &NodeClassKey) -> Result<Arc<Catalogue>, ProviderError> {
+        class::check_kind(key)?;
+        let class = self.resolve(&key.name).await?;
+        self.sold(&class).await
+    }
+
+    async fn launch(&self, request: &LaunchRequest) -> Result<LaunchedInstance, LaunchError> {
+        self.order(request).await
+    }
+
+    async fn list(&self) -> Result<Vec<Instance>, ProviderError> {
+        Ok(self.instances().await?.into_iter().map(|found| found.instance).collect())
+    }
+
+    async fn get(&self, provider_id: &str) -> Result<Option<Instance>, ProviderError> {
+        let all = self.list().await?;
+        Ok(all.into_iter().find(|instance| instance.provider_id == provider_id))
+    }
+
+    async fn terminate(&self, key: &str) -> Result<bool, ProviderError> {
+        let mut of_key = self.instances().await?;
+        of_key.retain(|one| one.instance.key == key);
+        for one in of_key.iter().filter(|one| one.instance.state == InstanceState::Running) {
+            self.end(&one.id).await?;
+            self.recent().ending(key);
+            tracing::info!(instance = %one.id, claim = one.instance.claim, "its end was asked for");
+        }
+        Ok(of_key.is_empty())
+    }
+
+    async fn notices(&self) -> Result<Vec<Notice>, ProviderError> {
+        match &self.queue {
+            Some(queue) => queue.receive(&self.clients, self.cluster()).await,
+            None => std::future::pending().await,
+        }
+    }
+
+    async fn acknowledge(&self, receipts: &[String]) -> Result<(), ProviderError> {
+        match &self.queue {
+            Some(queue) => queue.delete(&self.clients, receipts).await,
+            None => Ok(()),
+        }
+    }
+}

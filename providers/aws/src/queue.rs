@@ -1,0 +1,212 @@
+//! The queue of interruptions: what EventBridge puts there, read and given back.
+
+use std::time::Duration;
+
+use aws_sdk_sqs::config::timeout::TimeoutConfig;
+use aws_sdk_sqs::types::DeleteMessageBatchRequestEntry;
+use poolwright_provider_aws_model::events::{self, Action, Affected, EndState, Kind, Message, Scope, What};
+use poolwright_provider_aws_model::{AccountId, InstanceId, Region};
+use poolwright_provider_contract::{Interruption, InterruptionKind, Notice, ProviderError};
+use tokio::sync::OnceCell;
+
+use crate::clients::Clients;
+use crate::error::{code, provider_error};
+use crate::instances;
+
+/// SQS waits at most this long for a message.
+const WAIT: i32 = 20;
+/// As many messages as one answer may have.
+const TOGETHER: i32 = 10;
+/// For how long a message that was received is not given to anybody else: long against recording it, short against its deadline.
+const HIDDEN: i32 = 30;
+/// An answer may be as late as SQS waits, and then some.
+const ATTEMPT: Duration = Duration::from_secs(40);
+
+/// The queue.
+pub(crate) struct Queue {
+    /// Its name, or its URL.
+    name: String,
+    url: OnceCell<String>,
+    scope: OnceCell<Scope>,
+}
+
+impl Queue {
+    pub fn new(name: String) -> Self {
+        Self { name, url: OnceCell::new(), scope: OnceCell::new() }
+    }
+
+    async fn url(&self, clients: &Clients) -> Result<&str, ProviderError> {
+        let url = self.url.get_or_try_init(async || {
+            if self.name.starts_with("https://") || self.name.starts_with("http://") {
+                return Ok(self.name.clone());
+            }
+            let found = clients.sqs.get_queue_url().queue_name(&self.name).send().await;
+            match found {
+                Ok(found) => Ok(found.queue_url().unwrap_or_default().to_owned()),
+                Err(error) if code(&error).is_some_and(|code| code.contains("NonExistentQueue") || code.contains("QueueDoesNotExist")) => {
+                    Err(ProviderError::Invalid(format!(
+                        "there is no SQS queue `{}` in {} of this account: create it as docs/aws.md says, or correct \
+                         --aws-interruption-queue",
+                        self.name, clients.region
+                    )))
+                }
+                Err(error) => Err(provider_error("sqs:GetQueueUrl", error)),
+            }
+        });
+        Ok(url.await?)
+    }
+
+    /// Whose events are believed: this account's, in this region.
+    async fn scope(&self, clients: &Clients) -> Result<&Scope, ProviderError> {
+        let scope = self.scope.get_or_try_init(async || {
+            let identity = clients
+                .sts
+                .get_caller_identity()
+                .send()
+                .await
+                .map_err(|error| provider_error("sts:GetCallerIdentity", error))?;
+            let unusable = |error: &dyn std::fmt::Display| {
+                ProviderError::Invalid(format!("sts:GetCallerIdentity: {error}"))
+            };
+            let account: AccountId =
+                identity.account().unwrap_or_default().parse().map_err(|error| unusable(&error))?;
+            let region: Region = clients.region.parse().map_err(|error| unusable(&error))?;
+            Ok(Scope { account, region })
+        });
+        scope.await
+    }
+
+    /// What is there, after at most some twenty seconds.
+    pub async fn receive(&self, clients: &Clients, cluster: &str) -> Result<Vec<Notice>, ProviderError> {
+        let (url, scope) = futures::try_join!(self.url(clients), self.scope(clients))?;
+        let patient = TimeoutConfig::builder().operation_attempt_timeout(ATTEMPT).build();
+        let answer = clients
+            .sqs
+            .receive_message()
+            .queue_url(url)
+            .max_number_of_messages(TOGETHER)
+            .wait_time_seconds(WAIT)
+            .visibility_timeout(HIDDEN)
+            .customize()
+            .config_override(aws_sdk_sqs::config::Config::builder().timeout_config(patient))
+            .send()
+            .await
+            .map_err(|error| provider_error("sqs:ReceiveMessage", error))?;
+        let mut notices = Vec::new();
+        for message in answer.messages() {
+            let Some(receipt) = message.receipt_handle() else { continue };
+            let body = message.body().unwrap_or_default();
+            match events::read(body.as_bytes(), scope) {
+                Ok(Message::Event(event)) => {
+                    let noticed = event.at;
+                    let interruptions = match event.what {
+                        What::Instances(affected) => {
+                            affected.into_iter().map(|one| interruption(one, noticed)).collect()
+                        }
+                        What::CapacityBlockEnds { reservation, end } => {
+                            let ids =
+                                instances::in_reservation(&clients.ec2, cluster, reservation.as_str()).await;
+                            match ids {
+                                Ok(ids) => ids.into_iter().map(|id| block_ends(&id, noticed, end)).collect(),
+                                // It comes again; the others of this answer need not wait for it.
+                                Err(error) => {
+                                    tracing::warn!(%error, %reservation, "whose capacity block ends is not known yet");
+                                    continue;
+                                }
+                            }
+                        }
+                    };
+                    notices.push(Notice { receipt: Some(receipt.to_owned()), interruptions });
+                }
+                Ok(Message::Ignored(why)) => {
+                    tracing::debug!(%why, "a message of no interest");
+                    notices.push(Notice { receipt: Some(receipt.to_owned()), interruptions: Vec::new() });
+                }
+                // Left where it is: SQS moves it to the dead letters after as many deliveries as the queue says.
+                Err(error) => {
+                    let why = "a message that cannot be read or believed stays in the queue, until it is a dead letter";
+                    tracing::warn!(queue = self.name, %error, "{why}");
+                }
+            }
+        }
+        Ok(notices)
+    }
+
+    /// Deletes what was received with these receipts.
+    pub async fn delete(&self, clients: &Clients, receipts: &[String]) -> Result<(), ProviderError> {
+        let url = self.url(clients).await?;
+        for some in receipts.chunks(usize::try_from(TOGETHER).unwrap_or(1)) {
+            let entries = some
+                .iter()
+                .enumerate()
+                .map(|(index, receipt)| {
+                    DeleteMessageBatchRequestEntry::builder()
+                        .id(index.to_string())
+                        .receipt_handle(receipt)
+                        .build()
+                })
+                .collect::<Result<Vec<_>, _>>()
+                .map_err(|error| ProviderError::Invalid(format!("sqs:DeleteMessage: {error}")))?;
+            // What could not be deleted comes again, which does no harm.
+            clients
+                .sqs
+                .delete_message_batch()
+                .queue_url(url)
+                .set_entries(Some(entries))
+                .send()
+                .await
+                .map_err(|error| provider_error("sqs:DeleteMessage", error))?;
+        }
+        Ok(())
+    }
+}
+
+fn interruption(affected: Affected, noticed: jiff::Timestamp) -> Interruption {
+    let Affected { instance, kind, deadline } = affected;
+    let done = |action: Action| match action {
+        Action::Terminate => "terminated",
+        Action::Stop => "stopped",
+        Action::Hibernate => "hibernated",
+    };
+    let (kind, message) = match kind {
+        Kind::SpotInterruption(action) => {
+            (InterruptionKind::Reclaim, format!("EC2 takes the spot instance back: it is {}", done(action)))
+        }
+        Kind::ReservationInterruption(action) => (
+            InterruptionKind::ReservationReclaim,
+            format!("the owner of the capacity reservation takes it back: the instance is {}", done(action)),
+        ),
+        Kind::RebalanceRecommendation => (
+            InterruptionKind::Rebalance,
+            "EC2 recommends to move: it is likelier than usual that it takes the spot instance back"
+                .to_owned(),
+        ),
+        Kind::State(state) => {
+            let state = match state {
+                EndState::Stopping => "is being stopped",
+                EndState::Stopped => "is stopped",
+                EndState::ShuttingDown => "is being terminated",
+                EndState::Terminated => "is terminated",
+            };
+            (InterruptionKind::Ending, format!("the instance {state}"))
+        }
+        Kind::ScheduledChange { code } => (InterruptionKind::Maintenance, format!("AWS Health: {code}")),
+    };
+    Interruption { instance: instance.to_string(), kind, noticed, deadline, message }
+}
+
+/// EC2 begins to terminate what runs in a capacity block half an hour before its end.
+/// Source: <https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/capacity-blocks-how.html>.
+const BLOCK_ENDS_EARLY: jiff::SignedDuration = jiff::SignedDuration::from_mins(30);
+
+fn block_ends(instance: &InstanceId, noticed: jiff::Timestamp, end: jiff::Timestamp) -> Interruption {
+    Interruption {
+        instance: instance.to_string(),
+        kind: InterruptionKind::ReservationEnd,
+        noticed,
+        deadline: Some(end.saturating_sub(BLOCK_ENDS_EARLY).unwrap_or(end)),
+        message: format!(
+            "the capacity block ends at {end}, and EC2 terminates what runs in it half an hour before"
+        ),
+    }
+}

@@ -1,0 +1,120 @@
+//! What we know before EC2 shows it: instances that were launched here a moment ago, and answers without an instance.
+
+use std::collections::BTreeMap;
+
+use jiff::{SignedDuration, Timestamp};
+
+use crate::instances::{Found, Listing};
+
+/// For how long an instance that no listing shows is believed to be there. EC2 shows what it launched within seconds.
+const BELIEVED: SignedDuration = SignedDuration::from_mins(2);
+
+/// What was launched a moment ago.
+#[derive(Debug, Default)]
+pub(crate) struct Recent {
+    launched: BTreeMap<String, (Found, Timestamp)>,
+    /// Answers of CreateFleet without an instance, by key and round.
+    empty: BTreeMap<(String, usize), (u32, Timestamp)>,
+}
+
+impl Recent {
+    /// This instance was launched now.
+    pub fn launched(&mut self, found: Found, now: Timestamp) {
+        self.empty.retain(|(key, _), _| *key != found.instance.key);
+        self.launched.insert(found.instance.key.clone(), (found, now));
+    }
+
+    /// Its end was asked for: whether it shows is EC2's business from now on.
+    pub fn ending(&mut self, key: &str) {
+        self.launched.remove(key);
+    }
+
+    /// How many orders of this key and round came to nothing.
+    pub fn empty_answers(&self, key: &str, round: usize) -> u32 {
+        self.empty.get(&(key.to_owned(), round)).map_or(0, |(count, _)| *count)
+    }
+
+    /// One more came to nothing.
+    pub fn answered_empty(&mut self, key: &str, round: usize, now: Timestamp) {
+        // A claim whose orders come to nothing is gone long before.
+        self.empty.retain(|_, (_, at)| now.duration_since(*at).abs() < SignedDuration::from_hours(1));
+        let known = self.empty.entry((key.to_owned(), round)).or_insert((0, now));
+        *known = (known.0.saturating_add(1), now);
+    }
+
+    /// A listing, with what it lacks.
+    pub fn complete(&mut self, listing: &Listing, now: Timestamp) -> Vec<Found> {
+        self.launched.retain(|_, (found, at)| {
+            // Either way: a calendar may be set back.
+            now.duration_since(*at).abs() < BELIEVED && !listing.gone.contains(&found.id)
+        });
+        let mut listed = listing.found.clone();
+        for (found, _) in self.launched.values() {
+            if !listed.iter().any(|one| one.id == found.id) {
+                listed.push(found.clone());
+            }
+        }
+        listed.sort_by(|a, b| a.instance.provider_id.cmp(&b.instance.provider_id));
+        listed
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use poolwright_catalog::{CapacityType, OfferingId};
+    use poolwright_provider_contract::{Instance, InstanceState, NodeClassKey};
+
+    use super::*;
+
+    fn found(key: &str) -> Found {
+        let id = format!("i-{:0>8}", key.len());
+        Found {
+            id: id.parse().expect("an id"),
+            instance: Instance {
+                provider_id: format!("aws:///us-east-1a/{id}"),
+                key: key.to_owned(),
+                claim: key.to_owned(),
+                offering: OfferingId {
+                    instance_type: "g5.xlarge".into(),
+                    zone: "us-east-1a".into(),
+                    capacity_type: CapacityType::Spot,
+                },
+                node_class: NodeClassKey { group: String::new(), kind: String::new(), name: String::new() },
+                launched: Timestamp::UNIX_EPOCH,
+                state: InstanceState::Running,
+            },
+        }
+    }
+
+    #[test]
+    fn what_was_launched_is_there_for_two_minutes_whatever_a_listing_lacks() {
+        let at = |second| Timestamp::from_second(second).expect("a time");
+        let mut recent = Recent::default();
+        let nothing = Listing::default();
+        let with_a = Listing { found: vec![found("a")], ..Listing::default() };
+        recent.launched(found("a"), at(100));
+        recent.launched(found("bb"), at(100));
+        recent.launched(found("ccc"), at(100));
+        assert_eq!(recent.complete(&nothing, at(101)).len(), 3);
+        assert_eq!(
+            recent.complete(&with_a, at(101)),
+            [found("a"), found("bb"), found("ccc")],
+            "and not twice"
+        );
+        recent.ending("a");
+        assert_eq!(recent.complete(&nothing, at(102)), [found("bb"), found("ccc")], "its end was asked for");
+        let without_bb = Listing { gone: [found("bb").id].into(), ..Listing::default() };
+        assert_eq!(recent.complete(&without_bb, at(103)), [found("ccc")], "EC2 says that it is gone");
+        assert_eq!(recent.complete(&nothing, at(221)), []);
+    }
+
+    #[test]
+    fn orders_that_came_to_nothing_are_counted_until_one_does_not() {
+        let mut recent = Recent::default();
+        recent.answered_empty("a", 0, Timestamp::UNIX_EPOCH);
+        recent.answered_empty("a", 0, Timestamp::UNIX_EPOCH);
+        assert_eq!([recent.empty_answers("a", 0), recent.empty_answers("a", 1)], [2, 0]);
+        recent.launched(found("a"), Timestamp::UNIX_EPOCH);
+        assert_eq!(recent.empty_answers("a", 0), 0);
+    }
+}

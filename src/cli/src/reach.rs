@@ -1,0 +1,144 @@
+//! An API server that does not answer, in words: which server, what is wrong, and of its certificate what to do.
+//!
+//! The client says `client error (Connect)`; the cause is errors below that, and nobody on the way says of which server.
+
+use std::error::Error;
+use std::io;
+
+use jiff::Timestamp;
+use poolwright_controller::causes;
+use rustls::CertificateError;
+use rustls::pki_types::UnixTime;
+
+/// As errors go through the layers of a client.
+pub type BoxError = Box<dyn Error + Send + Sync>;
+
+#[derive(Debug, thiserror::Error)]
+enum Unanswered {
+    /// With what is wrong, and what to do.
+    #[error("the certificate of the API server {0} {1}")]
+    Certificate(String, String),
+    /// With what came of the request.
+    #[error("the connection to the API server {0} failed: {1}")]
+    Connection(String, String),
+}
+
+/// This error of a request to `server`, with the server's address and the cause.
+pub fn explain(error: BoxError, server: &str) -> BoxError {
+    // The client's own errors speak for themselves.
+    if error.is::<kube::Error>() {
+        return error;
+    }
+    Box::new(match certificate_error(error.as_ref()) {
+        Some(found) => Unanswered::Certificate(server.to_owned(), fault(found)),
+        None => Unanswered::Connection(server.to_owned(), causes(error.as_ref())),
+    })
+}
+
+/// What is wrong with a certificate, should this error come of that.
+fn certificate_error<'a>(error: &'a (dyn Error + 'static)) -> Option<&'a CertificateError> {
+    let mut next = Some(error);
+    while let Some(error) = next {
+        if let Some(rustls::Error::InvalidCertificate(found)) = error.downcast_ref() {
+            return Some(found);
+        }
+        next = match error.downcast_ref::<io::Error>().and_then(io::Error::get_ref) {
+            // The source of an I/O error is what is behind the error that it carries.
+            Some(carried) => Some(carried),
+            None => error.source(),
+        };
+    }
+    None
+}
+
+fn fault(found: &CertificateError) -> String {
+    match found {
+        CertificateError::Expired => format!("has expired; {RENEW}"),
+        CertificateError::ExpiredContext { not_after, .. } => {
+            format!("has expired: it was good until {}; {RENEW}", time(*not_after))
+        }
+        CertificateError::NotValidYet => format!("is not good yet; {SET_CLOCK}"),
+        CertificateError::NotValidYetContext { not_before, .. } => {
+            format!("is not good before {}; {SET_CLOCK}", time(*not_before))
+        }
+        CertificateError::UnknownIssuer | CertificateError::BadSignature => {
+            format!("is not trusted: {SIGNER}")
+        }
+        CertificateError::NotValidForName => format!("is for another server; {NAME}"),
+        CertificateError::NotValidForNameContext { presented, .. } => {
+            format!("is for another server ({}); {NAME}", presented.join(", "))
+        }
+        other => format!("is not accepted: {other:?}; let the cluster's authority issue another one"),
+    }
+}
+
+const RENEW: &str = "renew it there (where kubeadm runs the cluster: kubeadm certs renew apiserver, and restart the API \
+                     server), or set the clock of this machine if that is wrong";
+const SET_CLOCK: &str = "set the clock of this machine, or of the one that issued it";
+const SIGNER: &str = "no authority that we were given has signed it; put the cluster's authority into the kubeconfig \
+                      (certificate-authority-data), and make sure that its server is the right one (in a pod both come \
+                      with the service account)";
+const NAME: &str =
+    "use an address in the kubeconfig that is one of its names, or say one of them there (tls-server-name)";
+
+fn time(at: UnixTime) -> String {
+    let seconds = i64::try_from(at.as_secs()).ok();
+    let at = seconds.and_then(|seconds| Timestamp::from_second(seconds).ok());
+    at.map_or_else(|| "a time out of range".to_owned(), |at| at.to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+
+    /// As the error of a connection arrives: an I/O error in another, behind that of a library.
+    #[derive(Debug, thiserror::Error)]
+    #[error("client error (Connect)")]
+    struct Connect(#[source] io::Error);
+
+    fn connect(carried: impl Into<BoxError>) -> BoxError {
+        Box::new(Connect(io::Error::other(io::Error::other(carried))))
+    }
+
+    fn told(found: CertificateError) -> String {
+        explain(connect(rustls::Error::InvalidCertificate(found)), "https://10.0.0.1:6443").to_string()
+    }
+
+    fn at(seconds: u64) -> UnixTime {
+        UnixTime::since_unix_epoch(Duration::from_secs(seconds))
+    }
+
+    #[test]
+    fn what_is_wrong_with_a_certificate_is_told_with_the_server_and_what_to_do() {
+        let expired =
+            CertificateError::ExpiredContext { time: at(1_700_000_000), not_after: at(1_600_000_000) };
+        let early = CertificateError::NotValidYetContext { time: at(0), not_before: at(1_600_000_000) };
+        let names = vec!["kubernetes.default".to_owned(), "10.96.0.1".to_owned()];
+        let expected = rustls::pki_types::ServerName::try_from("10.0.0.1").unwrap();
+        let other = CertificateError::NotValidForNameContext { expected, presented: names };
+        let cases = [
+            (expired, "has expired: it was good until 2020-09-13T12:26:40Z; ", "renew it"),
+            (early, "is not good before 2020-09-13T12:26:40Z; ", "set the clock"),
+            (CertificateError::UnknownIssuer, "is not trusted: no authority", "certificate-authority-data"),
+            (other, "is for another server (kubernetes.default, 10.96.0.1); ", "tls-server-name"),
+            (CertificateError::Revoked, "is not accepted: Revoked; ", "issue another one"),
+        ];
+        for (found, what, next) in cases {
+            let told = told(found);
+            let what = format!("the certificate of the API server https://10.0.0.1:6443 {what}");
+            assert!(told.starts_with(&what) && told.contains(next), "{told}");
+        }
+    }
+
+    #[test]
+    fn why_else_there_is_no_answer_is_told_with_the_server_and_other_errors_stay_as_they_are() {
+        let refused = io::Error::new(io::ErrorKind::ConnectionRefused, "connection refused");
+        let told = explain(connect(refused), "https://10.0.0.1:6443").to_string();
+        let server = "the connection to the API server https://10.0.0.1:6443 failed";
+        assert_eq!(told, format!("{server}: client error (Connect): connection refused"));
+        let own = kube::Error::LinesCodecMaxLineLengthExceeded;
+        assert!(explain(Box::new(own), "https://10.0.0.1:6443").is::<kube::Error>());
+    }
+}

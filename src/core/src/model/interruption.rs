@@ -1,0 +1,190 @@
+//! What a cloud has said of an instance: that it takes it back, or that something else is about to happen to it.
+
+use std::fmt;
+
+use jiff::{SignedDuration, Timestamp};
+use serde::{Deserialize, Serialize};
+
+/// A drain ends so long before the cloud acts, or a sixth of the notice before it where that is less: the kubelet unmounts, and the
+/// instance is given back, in that time.
+const MARGIN: SignedDuration = SignedDuration::from_secs(10);
+/// Maintenance that begins within this is made room for at once.
+const NEAR: SignedDuration = SignedDuration::from_hours(1);
+
+/// What happens to an instance. The order is that of certainty.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub enum InterruptionKind {
+    /// It is likely to be taken back.
+    Rebalance,
+    /// It is serviced at the deadline, and away or gone then.
+    Maintenance,
+    /// The cloud's own checks of it fail.
+    Unhealthy,
+    /// The reservation that it runs in ends.
+    ReservationEnd,
+    /// Who lent the reservation that it runs in takes it back.
+    ReservationReclaim,
+    /// Spot capacity is taken back.
+    Reclaim,
+    /// It is being stopped or terminated now.
+    Ending,
+}
+
+impl InterruptionKind {
+    /// Every kind, the least certain first.
+    pub const ALL: [Self; 7] = [
+        Self::Rebalance,
+        Self::Maintenance,
+        Self::Unhealthy,
+        Self::ReservationEnd,
+        Self::ReservationReclaim,
+        Self::Reclaim,
+        Self::Ending,
+    ];
+
+    /// The name in the API, and the reason of the condition `Interrupted`.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Rebalance => "Rebalance",
+            Self::Maintenance => "Maintenance",
+            Self::Unhealthy => "Unhealthy",
+            Self::ReservationEnd => "ReservationEnd",
+            Self::ReservationReclaim => "ReservationReclaim",
+            Self::Reclaim => "Reclaim",
+            Self::Ending => "Ending",
+        }
+    }
+
+    /// Whether it will happen, whatever anybody does.
+    pub const fn is_certain(self) -> bool {
+        !matches!(self, Self::Rebalance)
+    }
+
+    /// Whether it says that more of what was bought is about to be lost.
+    pub const fn tells_of_the_offering(self) -> bool {
+        matches!(self, Self::Rebalance | Self::ReservationEnd | Self::ReservationReclaim | Self::Reclaim)
+    }
+
+    /// What happens, in words: `spot capacity is taken back`.
+    const fn words(self) -> &'static str {
+        match self {
+            Self::Rebalance => "spot capacity is likely to be taken back",
+            Self::Maintenance => "its machine is serviced",
+            Self::Unhealthy => "the cloud's own checks of it fail",
+            Self::ReservationEnd => "its reservation ends",
+            Self::ReservationReclaim => "its reservation is taken back",
+            Self::Reclaim => "spot capacity is taken back",
+            Self::Ending => "it is being stopped or terminated",
+        }
+    }
+}
+
+impl fmt::Display for InterruptionKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.as_str())
+    }
+}
+
+/// What was said of one instance, by all notices together.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Interruption {
+    /// What happens to it.
+    pub kind: InterruptionKind,
+    /// When that was said first, by the cloud's clock.
+    pub noticed: Timestamp,
+    /// When it happens; `None` where the cloud does not say.
+    pub deadline: Option<Timestamp>,
+    /// What the cloud says, in a sentence.
+    pub message: String,
+}
+
+impl Interruption {
+    /// What two notices say together, whichever came first: the earliest times, the most certain kind, and what was said of that.
+    #[must_use]
+    pub fn merged(&self, other: &Self) -> Self {
+        // Of two that say the same of one kind, one is chosen that does not depend on the order in which they came.
+        let rank = |one: &Self| (one.kind, std::cmp::Reverse((one.message.is_empty(), one.message.clone())));
+        let told = if rank(other) > rank(self) { other } else { self };
+        Self {
+            kind: told.kind,
+            noticed: self.noticed.min(other.noticed),
+            deadline: [self.deadline, other.deadline].into_iter().flatten().min(),
+            message: told.message.clone(),
+        }
+    }
+
+    /// Whether room for its pods is made now, without regard to budgets.
+    pub fn presses(&self, now: Timestamp) -> bool {
+        match self.kind {
+            InterruptionKind::Rebalance => false,
+            InterruptionKind::Maintenance => self.presses_from().is_some_and(|from| from <= now),
+            _ => true,
+        }
+    }
+
+    /// From when on room is made without regard to budgets; `None` where that is now or never.
+    pub fn presses_from(&self) -> Option<Timestamp> {
+        let start = self.deadline.filter(|_| self.kind == InterruptionKind::Maintenance)?;
+        Some(start.checked_sub(NEAR).unwrap_or(Timestamp::MIN))
+    }
+
+    /// Until when pods can use the instance; `None` where nobody knows, or where nothing is certain.
+    pub fn usable_until(&self) -> Option<Timestamp> {
+        let deadline = self.deadline.filter(|_| self.kind.is_certain())?;
+        let notice = deadline.duration_since(self.noticed).max(SignedDuration::ZERO);
+        let margin = MARGIN.min(notice / 6);
+        Some(deadline.checked_sub(margin).unwrap_or(Timestamp::MIN))
+    }
+
+    /// What happens and when, in a sentence without its end: `spot capacity is taken back at 2026-01-01T00:02:00Z`.
+    pub fn words(&self) -> String {
+        let what = self.kind.words();
+        let at = self.deadline.map(|at| format!(" at {at}")).unwrap_or_default();
+        let said = if self.message.is_empty() { String::new() } else { format!(" ({})", self.message) };
+        format!("{what}{at}{said}")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(seconds: i64) -> Timestamp {
+        Timestamp::from_second(1_800_000_000 + seconds).unwrap()
+    }
+
+    fn one(kind: InterruptionKind, noticed: i64, deadline: Option<i64>) -> Interruption {
+        Interruption { kind, noticed: at(noticed), deadline: deadline.map(at), message: format!("{kind}") }
+    }
+
+    #[test]
+    fn certainty_only_goes_up_and_the_earliest_deadline_stays() {
+        let warning = one(InterruptionKind::Reclaim, 10, Some(130));
+        let hint = one(InterruptionKind::Rebalance, 5, None);
+        let expected = Interruption { noticed: at(5), ..warning.clone() };
+        assert_eq!(hint.merged(&warning), expected);
+        assert_eq!(warning.merged(&hint), expected, "a hint that comes after the warning changes nothing");
+        let later = one(InterruptionKind::Reclaim, 11, Some(200));
+        assert_eq!(warning.merged(&later).deadline, Some(at(130)));
+        assert_eq!(later.merged(&warning).deadline, Some(at(130)));
+    }
+
+    #[test]
+    fn a_short_notice_keeps_a_sixth_of_it_and_a_long_one_ten_seconds() {
+        assert_eq!(one(InterruptionKind::Reclaim, 0, Some(120)).usable_until(), Some(at(110)));
+        assert_eq!(one(InterruptionKind::Reclaim, 0, Some(30)).usable_until(), Some(at(25)));
+        assert_eq!(one(InterruptionKind::Reclaim, 60, Some(30)).usable_until(), Some(at(30)));
+        assert_eq!(one(InterruptionKind::Unhealthy, 0, None).usable_until(), None);
+        assert_eq!(one(InterruptionKind::Rebalance, 0, Some(30)).usable_until(), None);
+    }
+
+    #[test]
+    fn maintenance_presses_in_its_last_hour() {
+        let maintenance = one(InterruptionKind::Maintenance, 0, Some(7_200));
+        assert!(!maintenance.presses(at(3_599)));
+        assert!(maintenance.presses(at(3_600)));
+        assert!(!one(InterruptionKind::Maintenance, 0, None).presses(at(0)));
+        assert!(!one(InterruptionKind::Rebalance, 0, Some(1)).presses(at(60)));
+        assert!(one(InterruptionKind::Ending, 0, None).presses(at(0)));
+    }
+}

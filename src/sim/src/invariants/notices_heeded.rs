@@ -1,0 +1,58 @@
+//! What the cloud says of a machine is neither lost nor put off.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use jiff::Timestamp;
+use poolwright_api::InterruptionKind;
+
+use super::{Memory, Scene};
+
+pub(super) const RECORDED: &str =
+    "what the cloud says of an instance is recorded on its NodeClaim before it is told that it was heard";
+pub(super) const KEPT: &str = "no deadline of an interruption is ever put off, and none becomes less certain";
+
+/// What a controller knows may be so old: watches stall, and requests are late.
+const AS_OLD: Duration = Duration::from_mins(5);
+
+/// What is remembered of interruptions.
+#[derive(Debug, Default)]
+pub(super) struct Seen {
+    /// Since when a claim says which instance is its own, by provider id.
+    launched: BTreeMap<String, Duration>,
+    /// What claims said, by UID.
+    said: BTreeMap<String, (InterruptionKind, Option<Timestamp>)>,
+}
+
+pub(super) fn recorded(scene: &Scene<'_>, memory: &mut Memory) -> Option<String> {
+    let seen = &mut memory.notices;
+    let mut unsaid: BTreeMap<&str, &str> = BTreeMap::new();
+    for claim in scene.cluster.claims.values() {
+        let Some(status) = &claim.status else { continue };
+        let Some(id) = &status.provider_id else { continue };
+        seen.launched.entry(id.clone()).or_insert(scene.now);
+        if status.interruption.is_none() && claim.metadata.deletion_timestamp.is_none() {
+            unsaid.insert(id, claim.metadata.name.as_deref().unwrap_or_default());
+        }
+    }
+    let mail = scene.cluster.cloud.mail();
+    mail.iter().find_map(|one| {
+        let given_back = one.given_back?;
+        let claim = unsaid.get(one.provider_id.as_str())?;
+        let known = seen.launched.get(&one.provider_id).is_some_and(|since| *since + AS_OLD < given_back);
+        known.then(|| format!("{claim} says nothing of {} of {}", one.said.kind.as_str(), one.provider_id))
+    })
+}
+
+pub(super) fn kept(scene: &Scene<'_>, memory: &mut Memory) -> Option<String> {
+    let seen = &mut memory.notices.said;
+    scene.cluster.claims.values().find_map(|claim| {
+        let interruption = claim.status.as_ref()?.interruption.as_ref()?;
+        let now = (interruption.kind, interruption.deadline.as_ref().map(|at| at.0));
+        let uid = claim.metadata.uid.clone().unwrap_or_default();
+        let (kind, deadline) = seen.insert(uid, now)?;
+        let put_off = deadline.is_some_and(|before| now.1.is_none_or(|after| after > before));
+        let name = claim.metadata.name.as_deref().unwrap_or_default();
+        (put_off || now.0 < kind).then(|| format!("{name} said {kind:?} by {deadline:?}, and then {now:?}"))
+    })
+}

@@ -1,0 +1,606 @@
+//! The proxy before moto.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use axum::Router;
+use axum::body::{Body, Bytes, to_bytes};
+use axum::extract::{Request as HttpRequest, State};
+use axum::http::{HeaderMap, HeaderValue, Method, Response, StatusCode, Uri};
+use hyper_util::client::legacy::Client;
+use hyper_util::client::legacy::connect::HttpConnector;
+use hyper_util::rt::TokioExecutor;
+use serde_json::json;
+use tokio::net::TcpListener;
+use tokio::task::JoinHandle;
+
+use super::fleet::{self, Outcome, Wanted};
+use super::request::Request;
+
+/// What is the same for everybody and takes moto seconds to write: asked once in a process.
+const CONSTANT: [&str; 3] =
+    ["ec2:DescribeInstanceTypes", "ec2:DescribeInstanceTypeOfferings", "ec2:DescribeSpotPriceHistory"];
+type Constants = Mutex<BTreeMap<String, Arc<tokio::sync::OnceCell<String>>>>;
+static CONSTANTS: Constants = Constants::new(BTreeMap::new());
+
+/// No answer of moto is larger: it lists all its images in a megabyte.
+const LARGEST: usize = 64 << 20;
+
+/// A pool of capacity: type, zone, and whether it is spot.
+pub type Pool = (String, String, bool);
+
+/// A public parameter of AWS.
+pub type Parameter = (String, String);
+
+/// What goes wrong, by chance.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Trouble {
+    /// Out of a hundred calls, so many are throttled, refused by an error page, fail, or lose their answer after the effect.
+    pub percent: u64,
+    /// Where chance begins.
+    pub seed: u64,
+}
+
+#[derive(Default)]
+struct Inner {
+    /// How many instances each pool still has; a pool that is not here has as many as are wanted.
+    stock: BTreeMap<Pool, usize>,
+    /// Pools that answer with this code.
+    refusals: BTreeMap<Pool, String>,
+    /// Answers by client token, and what the token was used for.
+    tokens: BTreeMap<String, (BTreeMap<String, String>, String)>,
+    /// In how many listings an instance does not show after its launch.
+    delay: usize,
+    hidden: BTreeMap<String, usize>,
+    /// Instances that do not go when they are terminated.
+    held: BTreeSet<String>,
+    asked_to_go: BTreeSet<String>,
+    parameters: BTreeMap<String, String>,
+    zones: BTreeMap<String, String>,
+    trouble: Trouble,
+    calls: BTreeMap<String, usize>,
+    /// Actions that are not allowed.
+    forbidden: BTreeSet<String>,
+}
+
+/// What stands before moto. Its world ends when it is dropped.
+#[derive(Clone)]
+pub struct Front {
+    url: String,
+    shared: Arc<Shared>,
+    _server: Arc<Server>,
+}
+
+struct Server(JoinHandle<()>);
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        self.0.abort();
+    }
+}
+
+struct Shared {
+    moto: String,
+    client: Client<HttpConnector, Body>,
+    inner: Mutex<Inner>,
+    /// One fleet at a time: of two with one token the second waits for the answer of the first.
+    fleets: tokio::sync::Mutex<()>,
+}
+
+impl Front {
+    /// Stands before the moto at this address.
+    pub async fn before(moto: &str) -> anyhow::Result<Self> {
+        let listener = TcpListener::bind("127.0.0.1:0").await?;
+        let url = format!("http://{}", listener.local_addr()?);
+        let shared = Arc::new(Shared {
+            moto: moto.to_owned(),
+            client: Client::builder(TokioExecutor::new()).build_http(),
+            inner: Mutex::default(),
+            fleets: tokio::sync::Mutex::default(),
+        });
+        let app = Router::new().fallback(handle).with_state(Arc::clone(&shared));
+        let server = tokio::spawn(async move {
+            let _ = axum::serve(listener, app).await;
+        });
+        Ok(Self { url, shared, _server: Arc::new(Server(server)) })
+    }
+
+    /// Where it is.
+    pub fn url(&self) -> &str {
+        &self.url
+    }
+
+    fn inner(&self) -> MutexGuard<'_, Inner> {
+        self.shared.inner()
+    }
+
+    /// From now on these pools have so many instances, and all others as many as are wanted.
+    pub fn set_stock(&self, stock: impl IntoIterator<Item = (Pool, usize)>) {
+        self.inner().stock = stock.into_iter().collect();
+    }
+
+    /// From now on these pools answer with these error codes.
+    pub fn refuse(&self, refusals: impl IntoIterator<Item = (Pool, String)>) {
+        self.inner().refusals = refusals.into_iter().collect();
+    }
+
+    /// From now on these actions are not allowed: `ec2:CreateFleet`.
+    pub fn forbid(&self, actions: impl IntoIterator<Item = String>) {
+        self.inner().forbidden = actions.into_iter().collect();
+    }
+
+    /// From now on an instance does not show in so many listings after its launch; with none, all show at once.
+    pub fn show_late(&self, listings: usize) {
+        let mut inner = self.inner();
+        inner.delay = listings;
+        if listings == 0 {
+            inner.hidden.clear();
+        }
+    }
+
+    /// While held, an instance stays terminating.
+    pub async fn hold(&self, instance: &str, held: bool) -> anyhow::Result<()> {
+        let end = {
+            let mut inner = self.inner();
+            if held {
+                inner.held.insert(instance.to_owned());
+                false
+            } else {
+                inner.held.remove(instance);
+                inner.asked_to_go.remove(instance)
+            }
+        };
+        if end {
+            let body = format!("Action=TerminateInstances&Version=2016-11-15&InstanceId.1={instance}");
+            self.shared.forward(&Method::POST, &Uri::from_static("/"), &headers("ec2")?, body.into()).await?;
+        }
+        Ok(())
+    }
+
+    /// AWS's public parameters, which moto does not have.
+    pub fn publish(&self, parameters: impl IntoIterator<Item = Parameter>) {
+        self.inner().parameters = parameters.into_iter().collect();
+    }
+
+    /// Which zone a subnet is in: an order names subnets, and stock is by zone.
+    pub fn know_subnets(&self, zones: impl IntoIterator<Item = (String, String)>) {
+        self.inner().zones = zones.into_iter().collect();
+    }
+
+    /// From now on this goes wrong.
+    pub fn trouble(&self, trouble: Trouble) {
+        self.inner().trouble = trouble;
+    }
+
+    /// Calls moto itself, with no trouble: what a person does in the account. The answer, whatever its status.
+    pub async fn call(&self, service: &str, query: &str) -> anyhow::Result<String> {
+        let headers = headers(service)?;
+        let body = Bytes::from(query.to_owned());
+        Ok(self.shared.text(&Method::POST, &Uri::from_static("/"), &headers, body).await?.1)
+    }
+
+    /// How often each action was called, those that failed included.
+    pub fn calls(&self) -> BTreeMap<String, usize> {
+        self.inner().calls.clone()
+    }
+}
+
+/// Headers by which moto knows the service.
+fn headers(service: &str) -> anyhow::Result<HeaderMap> {
+    let mut headers = HeaderMap::new();
+    let scope = format!(
+        "AWS4-HMAC-SHA256 Credential=stand-in/20200101/us-east-1/{service}/aws4_request, SignedHeaders=host, Signature=0"
+    );
+    headers.insert("authorization", scope.parse()?);
+    headers.insert("content-type", HeaderValue::from_static("application/x-www-form-urlencoded"));
+    Ok(headers)
+}
+
+async fn handle(State(shared): State<Arc<Shared>>, request: HttpRequest) -> Response<Body> {
+    let (parts, body) = request.into_parts();
+    let Ok(body) = to_bytes(body, LARGEST).await else {
+        return text(StatusCode::PAYLOAD_TOO_LARGE, "text/plain", "too large");
+    };
+    let asked = Request::read(&parts.headers, &body);
+    match shared.answer(&asked, &parts.method, &parts.uri, &parts.headers, body).await {
+        Ok(response) => response,
+        Err(error) => text(StatusCode::BAD_GATEWAY, "text/plain", &format!("moto: {error:#}")),
+    }
+}
+
+/// What chance has for one call.
+enum Fate {
+    Well,
+    Throttled,
+    Page,
+    Failed,
+    /// The effect is there, the answer is not.
+    Lost,
+}
+
+impl Inner {
+    fn fate(&mut self) -> Fate {
+        // xorshift64*: any spread of the numbers will do.
+        let mut x = self.trouble.seed.max(1);
+        x ^= x >> 12;
+        x ^= x << 25;
+        x ^= x >> 27;
+        self.trouble.seed = x;
+        let drawn = x.wrapping_mul(0x2545_F491_4F6C_DD1D) >> 33;
+        if drawn % 100 >= self.trouble.percent {
+            return Fate::Well;
+        }
+        match (drawn / 100) % 4 {
+            0 => Fate::Throttled,
+            1 => Fate::Page,
+            2 => Fate::Failed,
+            _ => Fate::Lost,
+        }
+    }
+}
+
+impl Shared {
+    fn inner(&self) -> MutexGuard<'_, Inner> {
+        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    async fn answer(
+        &self,
+        asked: &Request,
+        method: &Method,
+        uri: &Uri,
+        headers: &HeaderMap,
+        body: Bytes,
+    ) -> anyhow::Result<Response<Body>> {
+        let (fate, forbidden) = {
+            let mut inner = self.inner();
+            *inner.calls.entry(asked.action.clone()).or_default() += 1;
+            (inner.fate(), inner.forbidden.contains(&asked.action))
+        };
+        if forbidden {
+            return Ok(refusal(
+                asked,
+                "UnauthorizedOperation",
+                "You are not authorized to perform this operation.",
+            ));
+        }
+        match fate {
+            Fate::Throttled => {
+                return Ok(error(
+                    asked,
+                    StatusCode::SERVICE_UNAVAILABLE,
+                    "RequestLimitExceeded",
+                    "Request limit exceeded.",
+                ));
+            }
+            Fate::Page => {
+                let page = "<html><body><h1>502 Bad Gateway</h1></body></html>";
+                return Ok(text(StatusCode::BAD_GATEWAY, "text/html", page));
+            }
+            Fate::Failed => {
+                return Ok(error(
+                    asked,
+                    StatusCode::INTERNAL_SERVER_ERROR,
+                    "InternalError",
+                    "An internal error has occurred.",
+                ));
+            }
+            Fate::Well | Fate::Lost => {}
+        }
+        let response = match asked.action.as_str() {
+            "ec2:CreateFleet" => self.create_fleet(asked, uri, headers).await?,
+            "ec2:DescribeInstances" => {
+                let (status, answer) = self.text(method, uri, headers, body).await?;
+                text(status, "text/xml", &self.shown(&answer))
+            }
+            "ec2:TerminateInstances" => match self.terminate(asked) {
+                Some(response) => response,
+                None => self.forward(method, uri, headers, body).await?,
+            },
+            action if CONSTANT.contains(&action) => self.constant(asked, uri, headers, body).await?,
+            "ssm:GetParameters" => self.parameters(asked),
+            _ => self.forward(method, uri, headers, body).await?,
+        };
+        if matches!(fate, Fate::Lost) {
+            return Ok(error(
+                asked,
+                StatusCode::SERVICE_UNAVAILABLE,
+                "Unavailable",
+                "The server is overloaded.",
+            ));
+        }
+        Ok(response)
+    }
+
+    async fn forward(
+        &self,
+        method: &Method,
+        uri: &Uri,
+        headers: &HeaderMap,
+        body: Bytes,
+    ) -> anyhow::Result<Response<Body>> {
+        let path = uri.path_and_query().map_or("/", |path| path.as_str());
+        let mut request = axum::http::Request::builder().method(method).uri(format!("{}{path}", self.moto));
+        for (name, value) in headers {
+            if name != "host" && name != "content-length" {
+                request = request.header(name, value);
+            }
+        }
+        let response = self.client.request(request.body(Body::from(body))?).await?;
+        Ok(response.map(Body::new))
+    }
+
+    async fn text(
+        &self,
+        method: &Method,
+        uri: &Uri,
+        headers: &HeaderMap,
+        body: Bytes,
+    ) -> anyhow::Result<(StatusCode, String)> {
+        let response = self.forward(method, uri, headers, body).await?;
+        let status = response.status();
+        let bytes = to_bytes(response.into_body(), LARGEST).await?;
+        Ok((status, String::from_utf8_lossy(&bytes).into_owned()))
+    }
+
+    /// What is the same for everybody.
+    async fn constant(
+        &self,
+        asked: &Request,
+        uri: &Uri,
+        headers: &HeaderMap,
+        body: Bytes,
+    ) -> anyhow::Result<Response<Body>> {
+        // The time is not part of the question: moto's history has one entry of each.
+        let question: Vec<String> = asked
+            .parameters
+            .iter()
+            .filter(|(key, _)| key.as_str() != "StartTime")
+            .map(|(key, value)| format!("{key}={value}"))
+            .collect();
+        let cell = {
+            let mut constants = CONSTANTS.lock().unwrap_or_else(PoisonError::into_inner);
+            Arc::clone(constants.entry(question.join("&")).or_default())
+        };
+        let answer = cell
+            .get_or_try_init(async || {
+                let (status, answer) = self.text(&Method::POST, uri, headers, body).await?;
+                anyhow::ensure!(status == StatusCode::OK, "{status}: {answer}");
+                Ok(answer)
+            })
+            .await?;
+        Ok(text(StatusCode::OK, "text/xml", answer))
+    }
+
+    async fn create_fleet(
+        &self,
+        asked: &Request,
+        uri: &Uri,
+        headers: &HeaderMap,
+    ) -> anyhow::Result<Response<Body>> {
+        let wanted = Wanted::read(asked);
+        let _turn = self.fleets.lock().await;
+        if !wanted.token.is_empty()
+            && let Some((content, answer)) = self.inner().tokens.get(&wanted.token)
+        {
+            return Ok(if *content == wanted.content {
+                text(StatusCode::OK, "text/xml", answer)
+            } else {
+                let message = "The client token you have provided is associated with a resource that was created with \
+                               different parameters.";
+                refusal(asked, "IdempotentParameterMismatch", message)
+            });
+        }
+        let mut outcomes = Vec::new();
+        let mut left = wanted.count;
+        for pool in &wanted.overrides {
+            if left == 0 {
+                break;
+            }
+            let key = {
+                let inner = self.inner();
+                let zone = inner.zones.get(&pool.subnet).cloned().unwrap_or_default();
+                (pool.instance_type.clone(), zone, wanted.spot)
+            };
+            let (refused, stock) = {
+                let inner = self.inner();
+                (inner.refusals.get(&key).cloned(), inner.stock.get(&key).copied().unwrap_or(usize::MAX))
+            };
+            if let Some(code) = refused {
+                outcomes.push((
+                    pool.clone(),
+                    Outcome::Refused(code, "The stand-in was told to refuse.".to_owned()),
+                ));
+                continue;
+            }
+            let take = left.min(stock);
+            if take > 0 {
+                let body = Bytes::from(fleet::just(asked, pool, take));
+                let (status, answer) = self.text(&Method::POST, uri, headers, body).await?;
+                if status != StatusCode::OK {
+                    return Ok(text(status, "text/xml", &answer));
+                }
+                let ids = fleet::instance_ids(&answer);
+                left = left.saturating_sub(ids.len());
+                let mut inner = self.inner();
+                if let Some(stock) = inner.stock.get_mut(&key) {
+                    *stock = stock.saturating_sub(ids.len());
+                }
+                let delay = inner.delay;
+                if delay > 0 {
+                    inner.hidden.extend(ids.iter().map(|id| (id.clone(), delay)));
+                }
+                outcomes.push((pool.clone(), Outcome::Instances(ids)));
+            }
+            if take < wanted.count && left > 0 {
+                let message = "There is no capacity available that matches your request.";
+                outcomes.push((
+                    pool.clone(),
+                    Outcome::Refused("InsufficientInstanceCapacity".to_owned(), message.to_owned()),
+                ));
+            }
+        }
+        let answer = fleet::answer(&wanted, &outcomes);
+        if !wanted.token.is_empty() {
+            self.inner().tokens.insert(wanted.token, (wanted.content, answer.clone()));
+        }
+        Ok(text(StatusCode::OK, "text/xml", &answer))
+    }
+
+    /// A listing without what does not show yet, and with what is held as terminating.
+    fn shown(&self, answer: &str) -> String {
+        let mut inner = self.inner();
+        let mut answer = answer.to_owned();
+        for id in inner.hidden.keys().cloned().collect::<Vec<_>>() {
+            answer = without_instance(&answer, &id);
+            if let Some(left) = inner.hidden.get_mut(&id) {
+                *left -= 1;
+                if *left == 0 {
+                    inner.hidden.remove(&id);
+                }
+            }
+        }
+        for id in &inner.asked_to_go {
+            answer = terminating(&answer, id);
+        }
+        answer
+    }
+
+    /// What is held does not go.
+    fn terminate(&self, asked: &Request) -> Option<Response<Body>> {
+        let mut inner = self.inner();
+        let ids: Vec<String> = asked
+            .indices("InstanceId.")
+            .iter()
+            .map(|at| asked.get(&format!("InstanceId.{at}")).to_owned())
+            .collect();
+        if !ids.iter().any(|id| inner.held.contains(id)) {
+            return None;
+        }
+        inner.asked_to_go.extend(ids.clone());
+        let state = "<currentState><code>32</code><name>shutting-down</name></currentState>";
+        let items: Vec<String> =
+            ids.iter().map(|id| format!("<item><instanceId>{id}</instanceId>{state}</item>")).collect();
+        let items = items.concat();
+        let answer = format!(
+            "<TerminateInstancesResponse xmlns=\"http://ec2.amazonaws.com/doc/2016-11-15/\"><instancesSet>{items}</instancesSet>\
+             </TerminateInstancesResponse>"
+        );
+        Some(text(StatusCode::OK, "text/xml", &answer))
+    }
+
+    fn parameters(&self, asked: &Request) -> Response<Body> {
+        let inner = self.inner();
+        let names = asked.json["Names"].as_array().cloned().unwrap_or_default();
+        let (mut found, mut missing) = (Vec::new(), Vec::new());
+        for name in names.iter().filter_map(serde_json::Value::as_str) {
+            match inner.parameters.get(name) {
+                Some(value) => {
+                    found.push(json!({"Name": name, "Type": "String", "Value": value, "Version": 1}));
+                }
+                None => {
+                    missing.push(name);
+                }
+            }
+        }
+        let answer = json!({"Parameters": found, "InvalidParameters": missing}).to_string();
+        text(StatusCode::OK, "application/x-amz-json-1.1", &answer)
+    }
+}
+
+/// The item of an instance in an answer: from its beginning to its end.
+fn item_of(answer: &str, id: &str) -> Option<(usize, usize)> {
+    let at = answer.find(&format!("<instanceId>{id}</instanceId>"))?;
+    // Items are nested: the one that holds the id is the last that is open before it.
+    let (mut open, mut cursor) = (Vec::new(), 0);
+    while let Some(next) = answer[cursor..].find("item>").map(|found| cursor + found) {
+        let (is_end, start) =
+            if answer[..next].ends_with("</") { (true, next - 2) } else { (false, next - 1) };
+        cursor = next + "item>".len();
+        if is_end {
+            let begun: usize = open.pop()?;
+            if begun < at && start > at {
+                return Some((begun, cursor));
+            }
+        } else {
+            open.push(start);
+        }
+    }
+    None
+}
+
+fn without_instance(answer: &str, id: &str) -> String {
+    match item_of(answer, id) {
+        Some((begin, end)) => format!("{}{}", &answer[..begin], &answer[end..]),
+        None => answer.to_owned(),
+    }
+}
+
+fn terminating(answer: &str, id: &str) -> String {
+    match item_of(answer, id) {
+        Some((begin, end)) => {
+            let item = answer[begin..end].replace("<name>running</name>", "<name>shutting-down</name>");
+            format!("{}{item}{}", &answer[..begin], &answer[end..])
+        }
+        None => answer.to_owned(),
+    }
+}
+
+fn text(status: StatusCode, kind: &'static str, body: &str) -> Response<Body> {
+    let mut response = Response::new(Body::from(body.to_owned()));
+    *response.status_mut() = status;
+    response.headers_mut().insert("content-type", HeaderValue::from_static(kind));
+    response
+}
+
+/// A refusal as the service of the request words it.
+fn refusal(asked: &Request, code: &str, message: &str) -> Response<Body> {
+    error(asked, StatusCode::BAD_REQUEST, code, message)
+}
+
+fn error(asked: &Request, status: StatusCode, code: &str, message: &str) -> Response<Body> {
+    let service = asked.action.split(':').next().unwrap_or_default();
+    match service {
+        "ec2" => {
+            let body = format!(
+                "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<Response><Errors><Error><Code>{code}</Code><Message>{message}</Message>\
+                 </Error></Errors><RequestID>stand-in</RequestID></Response>"
+            );
+            text(status, "text/xml", &body)
+        }
+        "iam" | "sts" => {
+            let code = if code == "UnauthorizedOperation" { "AccessDenied" } else { code };
+            let body = format!(
+                "<ErrorResponse><Error><Type>Sender</Type><Code>{code}</Code><Message>{message}</Message></Error></ErrorResponse>"
+            );
+            text(status, "text/xml", &body)
+        }
+        _ => {
+            let code = if code == "UnauthorizedOperation" { "AccessDeniedException" } else { code };
+            text(
+                status,
+                "application/x-amz-json-1.1",
+                &json!({"__type": code, "message": message}).to_string(),
+            )
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_instance_is_cut_out_of_a_listing_with_all_that_is_nested_in_it() {
+        let listing = "<set><item><r/><instancesSet><item><tagSet><item><k/></item></tagSet><instanceId>i-1</instanceId>\
+                       <name>running</name></item><item><instanceId>i-2</instanceId><name>running</name></item></instancesSet></item></set>";
+        assert_eq!(
+            without_instance(listing, "i-1"),
+            "<set><item><r/><instancesSet><item><instanceId>i-2</instanceId><name>running</name></item></instancesSet></item></set>"
+        );
+        let going = terminating(listing, "i-2");
+        assert_eq!(going.matches("shutting-down").count(), 1);
+        assert!(going.contains("<instanceId>i-2</instanceId><name>shutting-down</name>"), "{going}");
+        assert_eq!(without_instance(listing, "i-3"), listing);
+    }
+}

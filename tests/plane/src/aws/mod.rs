@@ -1,0 +1,26 @@
+//! AWS on loopback: moto, and in front of it what moto lacks.
+//!
+//! moto plays EC2, IAM, SSM, SQS and EventBridge. [`Front`] stands before it as a proxy that passes on what moto can do and
+//! does itself what moto cannot: client tokens, stock-outs and quotas of single pools of capacity inside an answer with status
+//! 200, throttling, errors of servers and of whatever is between, answers that get lost after the effect, instances that show
+//! late, prices, AWS's public parameters. What it answers by itself is shaped as AWS's API reference says.
+
+mod account;
+mod fleet;
+mod front;
+mod moto;
+mod request;
+
+pub use account::Account;
+pub use front::{Front, Parameter, Pool, Trouble};
+pub use moto::Moto;
+
+use std::process::Command;
+
+/// Credentials that stand-ins accept, for a program that is started against one.
+pub fn credentials(command: &mut Command) {
+    command
+        .env("AWS_ACCESS_KEY_ID", "stand-in")
+        .env("AWS_SECRET_ACCESS_KEY", "stand-in")
+        .env("AWS_EC2_METADATA_DISABLED", "true");
+}

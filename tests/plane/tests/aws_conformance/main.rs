@@ -1,0 +1,479 @@
+//! The AWS provider against moto, with the stand-in before it that does what moto lacks: the conformance suite, and the same with
+//! trouble.
+
+mod world;
+
+use std::collections::BTreeSet;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use anyhow::ensure;
+use async_trait::async_trait;
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use futures::future::join_all;
+use poolwright_plane::wait_for;
+use poolwright_provider_aws::{AwsProvider, Join};
+use poolwright_provider_contract::conformance::{Failure, Fixture, World, run_all};
+use poolwright_provider_contract::{
+    CloudProvider, Instance, InterruptionKind, LaunchError, LaunchRequest, ProviderError, RankedOffering,
+};
+use serde_json::json;
+use world::{AwsWorld, pool};
+
+/// Long against what a stand-in takes.
+const SOON: Duration = Duration::from_mins(1);
+
+struct Aws;
+
+#[async_trait(?Send)]
+impl Fixture for Aws {
+    async fn world(&self, _case: &'static str) -> Result<Box<dyn World>, Failure> {
+        let world = AwsWorld::new().await.map_err(|error| format!("no world: {error:#}"))?;
+        Ok(Box::new(world))
+    }
+}
+
+#[tokio::test]
+async fn the_aws_provider_passes_the_conformance_suite() {
+    let report = run_all(&Aws).await;
+    println!("{report}");
+    assert!(report.passed(), "{report}");
+}
+
+#[tokio::test]
+async fn an_instance_that_does_not_show_yet_is_known_to_whoever_launched_it_and_is_not_bought_again() {
+    let world = AwsWorld::new().await.unwrap();
+    let provider = world.connect().await.unwrap();
+    let offerings = two_offerings(&provider, &world).await;
+    world.front.show_late(1000);
+    let request = world.request(0, &offerings);
+    let launched = provider.launch(&request).await.unwrap().instance;
+    assert_eq!(provider.list().await.unwrap(), std::slice::from_ref(&launched));
+    assert_eq!(provider.get(&launched.provider_id).await.unwrap(), Some(launched.clone()));
+    assert_eq!(provider.launch(&request).await.unwrap().instance, launched);
+    // One that starts anew sees nothing, and orders with the same token.
+    let restarted = world.connect().await.unwrap();
+    assert_eq!(restarted.list().await.unwrap(), []);
+    let again = restarted.launch(&request).await.unwrap().instance;
+    assert_eq!(again.provider_id, launched.provider_id);
+    assert_eq!(world.front.calls()["ec2:CreateFleet"], 2);
+    world.front.show_late(0);
+}
+
+/// Whoever launches tries again after an error that may pass, as the controller does: with three calls of ten going wrong in every
+/// way there is, each claim comes to exactly one instance.
+#[tokio::test]
+async fn with_three_calls_of_ten_going_wrong_each_claim_gets_one_instance_and_none_is_left() {
+    for seed in 1..=4 {
+        let world = AwsWorld::new().await.unwrap();
+        let provider = world.connect().await.unwrap();
+        let offerings = two_offerings(&provider, &world).await;
+        world.front.show_late(1);
+        world.trouble(30, seed);
+        let requests: Vec<_> = (0..12).map(|number| world.request(number, &offerings)).collect();
+        let launched =
+            join_all(requests.iter().map(|request| until_launched(&world, &provider, request))).await;
+        let mut ids: Vec<_> = launched.iter().map(|instance| instance.provider_id.clone()).collect();
+        ids.sort();
+        ids.dedup();
+        assert_eq!(ids.len(), requests.len(), "seed {seed}");
+
+        world.trouble(0, 0);
+        let all = world.connect().await.unwrap();
+        wait_for("all instances to show", SOON, async || {
+            let listed = all.list().await?;
+            ensure!(listed.len() == requests.len(), "{} are listed", listed.len());
+            Ok(())
+        })
+        .await
+        .unwrap_or_else(|error| panic!("seed {seed}: {error:#}"));
+        world.trouble(30, seed + 100);
+        for request in &requests {
+            wait_for("its end", SOON, async || {
+                ensure!(provider.terminate(&request.key).await?, "it is still going");
+                Ok(())
+            })
+            .await
+            .unwrap_or_else(|error| panic!("seed {seed}: {error:#}"));
+        }
+        world.trouble(0, 0);
+        assert_eq!(all.list().await.unwrap(), [], "seed {seed}");
+    }
+}
+
+#[tokio::test]
+async fn what_a_pool_of_capacity_refuses_is_told_of_that_offering_in_its_kind() {
+    let world = AwsWorld::new().await.unwrap();
+    let provider = world.connect().await.unwrap();
+    let offerings = two_offerings(&provider, &world).await;
+    let [first, second] = [&offerings[0].offering, &offerings[1].offering];
+    for (number, (code, is_quota)) in [
+        ("InsufficientInstanceCapacity", false),
+        ("UnfulfillableCapacity", false),
+        ("VcpuLimitExceeded", true),
+        ("MaxSpotInstanceCountExceeded", true),
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        world.front.refuse([(pool(first), code.to_owned())]);
+        let launched = provider.launch(&world.request(number, &offerings)).await.unwrap();
+        assert_eq!(launched.instance.offering, *second, "{code}");
+        let [failed] = &launched.failed[..] else { panic!("{code}: {:?}", launched.failed) };
+        assert_eq!(failed.offering, *first, "{code}");
+        assert_eq!(matches!(failed.error, LaunchError::Quota(_)), is_quota, "{code}");
+        assert!(failed.error.to_string().contains(code), "{}", failed.error);
+    }
+}
+
+#[tokio::test]
+async fn a_call_that_is_not_allowed_names_the_permission_and_launches_nothing() {
+    let world = AwsWorld::new().await.unwrap();
+    let provider = world.connect().await.unwrap();
+    let offerings = two_offerings(&provider, &world).await;
+    for action in ["ec2:CreateFleet", "ec2:CreateLaunchTemplate"] {
+        let fresh = world.connect().await.unwrap();
+        world.front.forbid([action.to_owned()]);
+        let error = fresh.launch(&world.request(0, &offerings)).await.unwrap_err();
+        let LaunchError::Provider(ProviderError::Invalid(told)) = error else { panic!("{error}") };
+        assert!(told.contains(&format!("add {action} to the policy")), "{told}");
+        // A template of the other world of this account would do as well.
+        world.front.call("ec2", "Action=DescribeLaunchTemplates&Version=2016-11-15").await.unwrap();
+    }
+    world.front.forbid([]);
+    for (action, class) in [("iam:GetInstanceProfile", "profile"), ("ec2:DescribeSubnets", "subnets")] {
+        world.front.forbid([action.to_owned()]);
+        let fresh = world.connect().await.unwrap();
+        let error = fresh.catalogue(&world.node_class()).await.unwrap_err().to_string();
+        assert!(error.contains(action), "{class}: {error}");
+    }
+    world.front.forbid([]);
+    assert_eq!(provider.list().await.unwrap(), []);
+}
+
+#[tokio::test]
+async fn a_class_that_finds_nothing_says_which_field_and_what_to_do() {
+    let world = AwsWorld::new().await.unwrap();
+    let told = async |patch: serde_json::Value| {
+        world.merge_class(patch);
+        let provider = world.connect().await.unwrap();
+        let error = provider.catalogue(&world.node_class()).await.expect_err("nothing is found");
+        world.reset_class();
+        assert!(matches!(error, ProviderError::Invalid(_)), "{error}");
+        error.to_string()
+    };
+    let wrong = [
+        (json!({"subnetSelectorTerms": [{"tags": {"team": "nobody"}}]}), "spec.subnetSelectorTerms"),
+        (json!({"securityGroupSelectorTerms": [{"name": "nobody's"}]}), "spec.securityGroupSelectorTerms"),
+        (json!({"amiSelectorTerms": [{"id": "ami-00000000000000000"}]}), "spec.amiSelectorTerms"),
+        (
+            json!({"amiFamily": null, "amiSelectorTerms": [{"alias": "al2023@latest"}]}),
+            "publishes no image as al2023@latest",
+        ),
+        (json!({"instanceProfile": "nobody"}), "no instance profile `nobody`"),
+        (json!({"instanceProfile": null, "role": "nobody"}), "no IAM role `nobody`"),
+    ];
+    for (patch, words) in wrong {
+        let error = told(patch).await;
+        assert!(error.contains("EC2NodeClass `gpu`") && error.contains(words), "{error}");
+    }
+}
+
+#[tokio::test]
+async fn a_role_becomes_an_instance_profile_once_and_an_alias_the_images_that_aws_publishes() {
+    let world = AwsWorld::new().await.unwrap();
+    let base = "/aws/service/eks/optimized-ami/1.36/amazon-linux-2023";
+    world.front.publish([
+        (format!("{base}/x86_64/standard/recommended/image_id"), world.account.image.clone()),
+        (format!("{base}/arm64/standard/recommended/image_id"), world.account.arm_image.clone()),
+    ]);
+    let role = world.account.role.clone();
+    world.merge_class(json!({
+        "amiFamily": "Custom", "amiSelectorTerms": [{"alias": "al2023@latest"}], "instanceProfile": null, "role": role,
+    }));
+    let provider = world.connect().await.unwrap();
+    let catalogue = provider.catalogue(&world.node_class()).await.unwrap();
+    let has = |name: &str| catalogue.instance_type(&name.into()).is_some();
+    assert!(has("m7i.large") && has("m7g.large"), "both processors have an image");
+    assert!(!has("g5.xlarge"), "AWS publishes no image with NVIDIA's driver here");
+    provider.catalogue(&world.node_class()).await.unwrap();
+    let calls = world.front.calls();
+    assert_eq!(calls["iam:AddRoleToInstanceProfile"], 1, "{calls:?}");
+}
+
+#[tokio::test]
+async fn a_profile_of_ours_with_somebody_else_s_role_in_it_is_not_given_to_nodes() {
+    let world = AwsWorld::new().await.unwrap();
+    let iam = async |query: String| {
+        world.front.call("iam", &format!("{query}&Version=2010-05-08")).await.unwrap();
+    };
+    let (role, profile) = (world.cluster.clone(), format!("poolwright-{}", world.cluster));
+    let trust = "%7B%22Version%22%3A%222012-10-17%22%2C%22Statement%22%3A%5B%5D%7D";
+    iam(format!("Action=CreateRole&RoleName={role}&AssumeRolePolicyDocument={trust}")).await;
+    iam(format!("Action=CreateInstanceProfile&InstanceProfileName={profile}")).await;
+    let other = &world.account.role;
+    iam(format!("Action=AddRoleToInstanceProfile&InstanceProfileName={profile}&RoleName={other}")).await;
+    world.merge_class(json!({"instanceProfile": null, "role": role}));
+    let error = world.connect().await.unwrap().catalogue(&world.node_class()).await.unwrap_err().to_string();
+    assert!(error.contains(&profile) && error.contains(other) && error.contains("spec.role"), "{error}");
+}
+
+#[tokio::test]
+async fn launches_that_come_together_share_listings() {
+    let world = AwsWorld::new().await.unwrap();
+    let provider = world.connect().await.unwrap();
+    let offerings = two_offerings(&provider, &world).await;
+    let before = world.front.calls().get("ec2:DescribeInstances").copied().unwrap_or(0);
+    let requests: Vec<_> = (0..50).map(|number| world.request(number, &offerings)).collect();
+    let launched = join_all(requests.iter().map(|request| provider.launch(request))).await;
+    assert!(launched.iter().all(Result::is_ok), "{launched:?}");
+    let listings = world.front.calls()["ec2:DescribeInstances"] - before;
+    assert!(listings <= 5, "{listings} listings for 50 launches");
+    let ended = join_all(requests.iter().map(|request| provider.terminate(&request.key))).await;
+    assert!(ended.iter().all(Result::is_ok), "{ended:?}");
+    let calls = world.front.calls();
+    assert!(calls["ec2:TerminateInstances"] <= 3, "{calls:?}");
+}
+
+#[tokio::test]
+async fn launch_templates_that_were_not_used_for_an_hour_go_and_those_of_others_stay() {
+    let world = AwsWorld::new().await.unwrap();
+    let provider = world.connect().await.unwrap();
+    let offerings = two_offerings(&provider, &world).await;
+    let foreign = "Action=CreateLaunchTemplate&Version=2016-11-15&LaunchTemplateName=somebody-s&LaunchTemplateData.ImageId=ami-1";
+    world.front.call("ec2", foreign).await.unwrap();
+    let templates = async || -> anyhow::Result<Vec<String>> {
+        let all = world.front.call("ec2", "Action=DescribeLaunchTemplates&Version=2016-11-15").await?;
+        Ok(all
+            .split("<launchTemplateName>")
+            .skip(1)
+            .filter_map(|rest| Some(rest.split_once('<')?.0.to_owned()))
+            .collect())
+    };
+    let before = templates().await.unwrap();
+    provider.launch(&world.request(0, &offerings)).await.unwrap();
+    let first: Vec<_> =
+        templates().await.unwrap().into_iter().filter(|name| !before.contains(name)).collect();
+    let [first] = &first[..] else { panic!("{first:?}") };
+    world.merge_class(json!({"userData": "#!/bin/sh\necho changed\n"}));
+    world.ahead.store(2 * 3600, Ordering::Relaxed);
+    let late = provider.launch(&world.request(1, &offerings)).await.unwrap();
+    assert!(late.failed.is_empty());
+    wait_for("the template of the class as it was to go", SOON, async || {
+        let left = templates().await?;
+        ensure!(!left.contains(first), "left are {left:?}");
+        ensure!(left.contains(&"somebody-s".to_owned()), "somebody's is gone: {left:?}");
+        Ok(())
+    })
+    .await
+    .unwrap();
+    // Somebody deletes the one in use: it is made again.
+    for name in templates().await.unwrap().iter().filter(|name| !before.contains(name)) {
+        let delete = format!("Action=DeleteLaunchTemplate&Version=2016-11-15&LaunchTemplateName={name}");
+        world.front.call("ec2", &delete).await.unwrap();
+    }
+    provider.launch(&world.request(2, &offerings)).await.unwrap();
+}
+
+#[tokio::test]
+async fn nodes_of_al2023_are_told_where_the_api_server_is_and_start_without_a_public_address() {
+    let world = AwsWorld::new().await.unwrap();
+    world.merge_class(json!({"amiFamily": "AL2023"}));
+    let provider = world.connect().await.unwrap();
+    let offerings = two_offerings(&provider, &world).await;
+    let error = provider.launch(&world.request(0, &offerings)).await.unwrap_err().to_string();
+    assert!(error.contains("--aws-cluster-endpoint"), "{error}");
+    let provider = world
+        .connect_with(Some(Join {
+            endpoint: "https://api.example".to_owned(),
+            ca: "LS0tLS1CRUdJTg==".to_owned(),
+            service_cidr: Some("10.100.0.0/16".to_owned()),
+        }))
+        .await
+        .unwrap();
+    provider.launch(&world.request(0, &offerings)).await.unwrap();
+    let ours = format!(
+        "Action=DescribeLaunchTemplates&Version=2016-11-15&Filter.1.Name=tag:poolwright.dev/cluster&Filter.1.Value.1={}",
+        world.cluster
+    );
+    let templates = world.front.call("ec2", &ours).await.unwrap();
+    let name = templates.split("<launchTemplateName>").nth(1).and_then(|rest| rest.split('<').next());
+    let name = name.unwrap_or_else(|| panic!("no template of this cluster: {templates}"));
+    let versions =
+        format!("Action=DescribeLaunchTemplateVersions&Version=2016-11-15&LaunchTemplateName={name}");
+    let data = world.front.call("ec2", &versions).await.unwrap();
+    assert!(data.contains("<associatePublicIpAddress>false</associatePublicIpAddress>"), "{data}");
+    assert!(data.contains("<httpTokens>required</httpTokens>"), "{data}");
+    let user_data =
+        data.split("<userData>").nth(1).and_then(|rest| rest.split('<').next()).expect("user data");
+    let user_data = String::from_utf8(STANDARD.decode(user_data).unwrap()).unwrap();
+    assert!(user_data.contains("https://api.example") && user_data.contains(&world.cluster), "{user_data}");
+}
+
+#[tokio::test]
+async fn what_is_on_the_queue_is_told_until_it_is_given_back_and_what_cannot_be_read_or_believed_stays() {
+    let mut world = AwsWorld::new().await.unwrap();
+    let name = world.cluster.clone();
+    let sqs =
+        async |query: String| world.front.call("sqs", &format!("{query}&Version=2012-11-05")).await.unwrap();
+    let made = sqs(format!("Action=CreateQueue&QueueName={name}")).await;
+    let url =
+        made.split("<QueueUrl>").nth(1).and_then(|rest| rest.split('<').next()).expect("a queue").to_owned();
+    let send = async |body: &str| {
+        let body: String = form_urlencoded::byte_serialize(body.as_bytes()).collect();
+        sqs(format!("Action=SendMessage&QueueUrl={url}&MessageBody={body}")).await
+    };
+    let warning = |account: &str| {
+        json!({
+            "version": "0", "id": "1e5527d7-bb36-4607-3370-4164db56a40e",
+            "detail-type": "EC2 Spot Instance Interruption Warning", "source": "aws.ec2", "account": account,
+            "time": "2026-11-23T12:00:00Z", "region": "us-east-1",
+            "resources": ["arn:aws:ec2:us-east-1b:instance/i-0b662ef9931388ba0"],
+            "detail": {"instance-id": "i-0b662ef9931388ba0", "instance-action": "terminate"},
+        })
+        .to_string()
+    };
+    send(&warning("123456789012")).await;
+    send(&warning("999999999999")).await;
+    send("{\"half").await;
+    world.queue = Some(name);
+    let provider = world.connect().await.unwrap();
+    let left = async || {
+        let attributes = "AttributeName.1=ApproximateNumberOfMessages&AttributeName.2=ApproximateNumberOfMessagesNotVisible";
+        let left = sqs(format!("Action=GetQueueAttributes&QueueUrl={url}&{attributes}")).await;
+        let counts =
+            left.split("<Value>").skip(1).filter_map(|rest| rest.split('<').next()?.parse::<u32>().ok());
+        counts.sum::<u32>()
+    };
+    assert_eq!(left().await, 3);
+    let mut told = Vec::new();
+    wait_for("only what cannot be read or believed to be left", SOON, async || {
+        for notice in provider.notices().await? {
+            told.extend(notice.interruptions);
+            provider.acknowledge(&notice.receipt.into_iter().collect::<Vec<_>>()).await?;
+        }
+        ensure!(left().await == 2, "{} are left", left().await);
+        Ok(())
+    })
+    .await
+    .unwrap();
+    // On a machine that is busy a message may be back before it is given back.
+    told.dedup();
+    let [one] = &told[..] else { panic!("one is about this account: {told:?}") };
+    assert_eq!((one.instance.as_str(), one.kind), ("i-0b662ef9931388ba0", InterruptionKind::Reclaim));
+    assert_eq!(one.deadline, Some("2026-11-23T12:02:00Z".parse().unwrap()));
+    world.queue = Some("nowhere".to_owned());
+    let error = world.connect().await.unwrap().notices().await.unwrap_err().to_string();
+    assert!(error.contains("no SQS queue `nowhere`") && error.contains("docs/aws.md"), "{error}");
+}
+
+/// What a call needs of a policy beside what it is called: permissions that AWS checks on the way.
+const CHECKED_ON_THE_WAY: [&str; 3] = ["ec2:CreateTags", "ec2:RunInstances", "iam:PassRole"];
+/// Calls that every identity may make.
+const ALLOWED_TO_ALL: [&str; 1] = ["sts:GetCallerIdentity"];
+
+#[tokio::test]
+async fn the_policy_in_the_documents_allows_every_call_and_nothing_that_is_not_called() {
+    let mut world = AwsWorld::new().await.unwrap();
+    let name = world.cluster.clone();
+    world
+        .front
+        .call("sqs", &format!("Action=CreateQueue&QueueName={name}&Version=2012-11-05"))
+        .await
+        .unwrap();
+    let trust = "%7B%22Version%22%3A%222012-10-17%22%2C%22Statement%22%3A%5B%5D%7D";
+    let role =
+        format!("Action=CreateRole&RoleName={name}&AssumeRolePolicyDocument={trust}&Version=2010-05-08");
+    world.front.call("iam", &role).await.unwrap();
+    world.queue = Some(name.clone());
+    let parameter = "/aws/service/somebody/image_id";
+    world.front.publish([(parameter.to_owned(), world.account.image.clone())]);
+    let one_of_each =
+        json!([{"tags": {"poolwright.test/nobody": "*"}}, {"id": world.account.subnet_in("us-east-1a")}]);
+    world.merge_class(json!({
+        "amiSelectorTerms": [{"ssmParameter": parameter}], "instanceProfile": null, "role": name,
+        "subnetSelectorTerms": one_of_each,
+    }));
+    // The whole of a provider's life: look, launch, hear, tidy up, give back.
+    let provider = world.connect().await.unwrap();
+    let offerings = two_offerings(&provider, &world).await;
+    provider.launch(&world.request(0, &offerings)).await.unwrap();
+    world.merge_class(json!({"detailedMonitoring": true}));
+    world.ahead.store(2 * 3600, Ordering::Relaxed);
+    provider.launch(&world.request(1, &offerings)).await.unwrap();
+    let deleted = async || world.front.calls().contains_key("ec2:DeleteLaunchTemplate");
+    wait_for("templates to be tidied up", SOON, async || {
+        ensure!(deleted().await, "not yet");
+        Ok(())
+    })
+    .await
+    .unwrap();
+    provider.terminate(&world.request(0, &offerings).key).await.unwrap();
+    let ignored = json!({"version": "0", "id": "1", "detail-type": "Something", "source": "aws.other",
+        "account": "123456789012", "time": "2026-11-23T12:00:00Z", "region": "us-east-1", "resources": [], "detail": {}});
+    let body: String = form_urlencoded::byte_serialize(ignored.to_string().as_bytes()).collect();
+    let url = format!("{}/123456789012/{name}", world.front.url());
+    let send = format!("Action=SendMessage&QueueUrl={url}&MessageBody={body}&Version=2012-11-05");
+    world.front.call("sqs", &send).await.unwrap();
+    let notices = provider.notices().await.unwrap();
+    let receipts: Vec<_> = notices.into_iter().filter_map(|notice| notice.receipt).collect();
+    provider.acknowledge(&receipts).await.unwrap();
+
+    let called: BTreeSet<String> = world
+        .front
+        .calls()
+        .into_keys()
+        .map(|action| action.replace("sqs:DeleteMessageBatch", "sqs:DeleteMessage"))
+        .filter(|action| !ALLOWED_TO_ALL.contains(&action.as_str()))
+        .chain(CHECKED_ON_THE_WAY.map(str::to_owned))
+        .collect();
+    let policy: serde_json::Value =
+        serde_json::from_str(include_str!("../../../../docs/aws-controller-policy.json")).expect("JSON");
+    let mut allowed = BTreeSet::new();
+    for statement in policy["Statement"].as_array().expect("statements") {
+        match &statement["Action"] {
+            serde_json::Value::String(action) => {
+                allowed.insert(action.clone());
+            }
+            actions => {
+                let actions = actions.as_array().expect("actions");
+                allowed.extend(actions.iter().map(|action| action.as_str().expect("an action").to_owned()));
+            }
+        }
+    }
+    assert_eq!(called, allowed);
+}
+
+/// Tries until it is launched, as the controller does.
+async fn until_launched(world: &AwsWorld, provider: &AwsProvider, request: &LaunchRequest) -> Instance {
+    for _ in 0..200 {
+        match provider.launch(request).await {
+            Ok(launched) => return launched.instance,
+            Err(LaunchError::Provider(ProviderError::Throttled(_) | ProviderError::Transient(_))) => {
+                world.pause().await;
+            }
+            Err(error) => panic!("{}: {error}", request.claim),
+        }
+    }
+    panic!("{} was not launched in 200 tries", request.claim);
+}
+
+/// Two on-demand offerings with known prices, in one zone.
+async fn two_offerings(provider: &AwsProvider, world: &AwsWorld) -> Vec<RankedOffering> {
+    let catalogue = provider.catalogue(&world.node_class()).await.unwrap();
+    ["g5.xlarge", "g5.2xlarge"]
+        .map(|name| {
+            let offering = catalogue
+                .offerings()
+                .iter()
+                .find(|one| one.id.instance_type.as_str() == name && one.price.known().is_some())
+                .expect("it is sold");
+            RankedOffering {
+                offering: offering.id.clone(),
+                price: offering.price.known(),
+                allocatable: catalogue.types()[&offering.id.instance_type].allocatable.clone(),
+            }
+        })
+        .to_vec()
+}

@@ -1,0 +1,175 @@
+//! A world for a case: an account of moto behind a stand-in of its own, a cluster's name that nobody else has, a node class.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, Ordering};
+use std::time::Duration;
+
+use async_trait::async_trait;
+use jiff::{SignedDuration, Timestamp};
+use poolwright_api::{EC2NodeClass, EC2NodeClassSpec, GROUP};
+use poolwright_catalog::{CapacityType, OfferingId};
+use poolwright_plane::aws::{Account, Front, Moto, Trouble};
+use poolwright_plane::unique;
+use poolwright_provider_aws::{Access, AwsProvider, Classes, Join, Key, Settings};
+use poolwright_provider_contract::conformance::{Failure, NodeSight, World};
+use poolwright_provider_contract::{
+    CloudProvider, Instance, LaunchRequest, NodeClassKey, ProviderError, RankedOffering,
+};
+use serde_json::json;
+use tokio::sync::OnceCell;
+
+/// One moto for all worlds: each has a cluster of its own in it.
+static MOTO: OnceCell<Moto> = OnceCell::const_new();
+static ACCOUNT: OnceCell<Account> = OnceCell::const_new();
+
+pub struct AwsWorld {
+    pub front: Front,
+    pub account: Account,
+    pub cluster: String,
+    class: Arc<OneClass>,
+    spec: EC2NodeClassSpec,
+    /// The queue of interruptions.
+    pub queue: Option<String>,
+    /// By how many seconds the providers' clock is ahead.
+    pub ahead: Arc<AtomicI64>,
+}
+
+/// The one node class there is.
+struct OneClass(std::sync::Mutex<EC2NodeClass>);
+
+#[async_trait]
+impl Classes for OneClass {
+    async fn class(&self, name: &str) -> Result<Option<EC2NodeClass>, ProviderError> {
+        let class = self.0.lock().expect("no test panicked in it").clone();
+        Ok((class.metadata.name.as_deref() == Some(name)).then_some(class))
+    }
+}
+
+impl AwsWorld {
+    pub async fn new() -> anyhow::Result<Self> {
+        let moto = MOTO.get_or_try_init(Moto::start).await?;
+        let front = Front::before(moto.url()).await?;
+        let account = ACCOUNT.get_or_try_init(|| Account::prepare(&front)).await?.clone();
+        front.know_subnets(account.subnets.clone());
+        let subnets = ["us-east-1a", "us-east-1b"].map(|zone| json!({"id": account.subnet_in(zone)}));
+        let spec = json!({
+            "subnetSelectorTerms": subnets,
+            "securityGroupSelectorTerms": [{"id": account.group}],
+            "amiFamily": "Custom",
+            "amiSelectorTerms": [{"id": account.image}],
+            "instanceProfile": account.profile,
+        });
+        let spec: EC2NodeClassSpec = serde_json::from_value(spec)?;
+        let class = Arc::new(OneClass(EC2NodeClass::new("gpu", spec.clone()).into()));
+        Ok(Self {
+            front,
+            account,
+            cluster: unique("cluster"),
+            class,
+            spec,
+            queue: None,
+            ahead: Arc::default(),
+        })
+    }
+
+    /// A provider that knows nothing yet.
+    pub async fn connect(&self) -> Result<AwsProvider, ProviderError> {
+        self.connect_with(None).await
+    }
+
+    pub async fn connect_with(&self, join: Option<Join>) -> Result<AwsProvider, ProviderError> {
+        let key = Key { id: self.cluster.clone(), secret: "stand-in".to_owned() };
+        let access = Access {
+            region: Some("us-east-1".to_owned()),
+            endpoint: Some(self.front.url().to_owned()),
+            key: Some(key),
+        };
+        let settings = Settings {
+            access,
+            cluster: self.cluster.clone(),
+            kubernetes: "1.36".to_owned(),
+            join,
+            queue: self.queue.clone(),
+        };
+        let ahead = Arc::clone(&self.ahead);
+        let clock = move || now() + SignedDuration::from_secs(ahead.load(Ordering::Relaxed));
+        AwsProvider::connect(settings, self.class.clone(), Arc::new(clock)).await
+    }
+
+    /// Changes fields of the node class; null removes one.
+    pub fn merge_class(&self, patch: serde_json::Value) {
+        let mut class = self.class.0.lock().expect("no test panicked in it");
+        let mut spec = serde_json::to_value(&class.spec).expect("a class is JSON");
+        for (field, value) in patch.as_object().expect("fields") {
+            spec[field] = value.clone();
+        }
+        class.spec = serde_json::from_value(spec).expect("a class");
+    }
+
+    /// The node class as it was.
+    pub fn reset_class(&self) {
+        self.class.0.lock().expect("no test panicked in it").spec = self.spec.clone();
+    }
+
+    /// A request for one of these offerings.
+    pub fn request(&self, number: usize, offerings: &[RankedOffering]) -> LaunchRequest {
+        LaunchRequest {
+            key: format!("{}-key-{number}", self.cluster),
+            claim: format!("{}-{number}", self.cluster),
+            node_class: self.node_class(),
+            offerings: offerings.to_vec(),
+            labels: BTreeMap::new(),
+            annotations: BTreeMap::new(),
+            taints: Vec::new(),
+        }
+    }
+
+    pub fn trouble(&self, percent: u64, seed: u64) {
+        self.front.trouble(Trouble { percent, seed });
+    }
+}
+
+#[expect(clippy::disallowed_methods, reason = "the edge: moto has the time of day")]
+fn now() -> Timestamp {
+    Timestamp::now()
+}
+
+pub fn pool(offering: &OfferingId) -> (String, String, bool) {
+    let spot = offering.capacity_type == CapacityType::Spot;
+    (offering.instance_type.to_string(), offering.zone.to_string(), spot)
+}
+
+#[async_trait(?Send)]
+impl World for AwsWorld {
+    async fn provider(&self) -> Result<Arc<dyn CloudProvider>, Failure> {
+        Ok(Arc::new(self.connect().await?))
+    }
+
+    fn node_class(&self) -> NodeClassKey {
+        NodeClassKey { group: GROUP.to_owned(), kind: "EC2NodeClass".to_owned(), name: "gpu".to_owned() }
+    }
+
+    fn prefix(&self) -> String {
+        self.cluster.clone()
+    }
+
+    async fn set_stock_outs(&self, offerings: &[OfferingId]) -> Result<(), Failure> {
+        self.front.set_stock(offerings.iter().map(|offering| (pool(offering), 0)));
+        Ok(())
+    }
+
+    async fn node(&self, _instance: &Instance) -> Result<NodeSight, Failure> {
+        Ok(NodeSight::NotVisible)
+    }
+
+    async fn hold(&self, instance: &Instance, held: bool) -> Result<bool, Failure> {
+        let id = instance.provider_id.rsplit('/').next().unwrap_or_default();
+        self.front.hold(id, held).await.map_err(|error| Failure(format!("{error:#}")))?;
+        Ok(true)
+    }
+
+    async fn pause(&self) {
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+}
