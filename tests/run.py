@@ -9,9 +9,9 @@ this machine is counted as skipped and named with its cause; nothing is left out
     run.py NAME...      these stages, of: format clippy deny advisories control-plane backend tests worlds
 """
 
-import json
 import os
 import re
+import shutil
 import subprocess
 import sys
 import time
@@ -30,6 +30,8 @@ IGNORED_TEST = re.compile(r"^test (.+) \.\.\. ignored")
 RUNNING = re.compile(r"^\s*Running (?:unittests )?(\S+) \(.*?([^/]+)-[0-9a-f]+(?:\.exe)?\)$")
 # Simulated worlds that are played.
 WORLDS = 1000
+# What a build from nothing takes on the disk, in GiB, with some to spare (measured: the summary says it of each stage).
+ROOM = 12
 DOC_TESTS = re.compile(r"^\s*Doc-tests (\S+)$")
 
 
@@ -42,6 +44,8 @@ class Stage:
     failed: int = 0
     skipped: int = 0
     seconds: float = 0.0
+    # What was free on the disk of the build at its end, in GiB.
+    free: float = 0.0
     # What failed or could not run, in words.
     notes: list[str] = field(default_factory=list)
     # What the count is made of, in words.
@@ -74,7 +78,7 @@ def format_stage(stage: Stage) -> None:
 
 def clippy(stage: Stage) -> None:
     check(stage, ["cargo", "clippy", "--locked", "--workspace", "--all-targets", "--", "-D", "warnings"],
-          tools.environment(), "warnings are errors")
+          environment(), "warnings are errors")
 
 
 def deny(stage: Stage) -> None:
@@ -148,7 +152,7 @@ def test(stage: Stage, what: list[str]) -> None:
                 skipped = f", {match[3]} skipped" if int(match[3]) else ""
                 stage.parts.append(f"{binary}: {match[1]} passed, {match[2]} failed{skipped}")
 
-    code = stream(["cargo", "test", "--locked", *what, "--no-fail-fast"], tools.environment(), count)
+    code = stream(["cargo", "test", "--locked", *what, "--no-fail-fast"], environment(), count)
     if code != 0 and stage.failed == 0:
         # Nothing compiled, or a test binary ended without its summary.
         stage.failed = 1
@@ -160,13 +164,14 @@ def test(stage: Stage, what: list[str]) -> None:
 
 
 def worlds(stage: Stage) -> None:
-    """A thousand simulated worlds on a bad day, with the release build."""
-    code = stream(["cargo", "build", "--locked", "--release", "-p", "poolwright-cli"], tools.environment())
+    """A thousand simulated worlds on a bad day, with the program of the tests: a release build would be compiled for this alone."""
+    # Selected as `make demo` does, so that nothing is compiled a second time with other features.
+    code = stream(["cargo", "build", "--locked", "--workspace", "--bins", "--test", "architecture"], environment())
     if code != 0:
         stage.failed = 1
-        stage.notes.append("failed: the release build")
+        stage.notes.append("failed: the build of the program")
         return
-    binary = target() / "release" / "poolwright"
+    binary = build_folder() / "debug" / "poolwright"
     told = ""
 
     def keep(line: str) -> None:
@@ -174,7 +179,7 @@ def worlds(stage: Stage) -> None:
         told = line
 
     started = time.monotonic()
-    code = stream([str(binary), "simulate", "fuzz", "--seeds", str(WORLDS)], tools.environment(), keep)
+    code = stream([str(binary), "simulate", "fuzz", "--seeds", str(WORLDS)], environment(), keep)
     stage.parts.append(f"{told}, {time.monotonic() - started:.0f} s")
     played = re.match(r"(\d+) worlds, .*: no rule was broken", told)
     if code == 0 and played and int(played[1]) == WORLDS:
@@ -184,11 +189,35 @@ def worlds(stage: Stage) -> None:
         stage.notes.append("failed: poolwright simulate fuzz (it says above which seed, and how to play it again)")
 
 
-def target() -> Path:
-    """Where cargo builds."""
-    found = subprocess.run(["cargo", "metadata", "--locked", "--no-deps", "--format-version", "1"], cwd=ROOT,
-                           capture_output=True, text=True, check=True)
-    return Path(json.loads(found.stdout)["target_directory"])
+def environment() -> dict[str, str]:
+    """The environment for cargo. Without its incremental files: they are of no use to a run of everything, and are half of what it
+    writes."""
+    env = tools.environment()
+    env.setdefault("CARGO_INCREMENTAL", "0")
+    return env
+
+
+def build_folder() -> Path:
+    """Where cargo is told to build."""
+    return Path(os.environ.get("CARGO_TARGET_DIR") or tools.cache() / "target")
+
+
+def free(folder: Path) -> float:
+    """What is free on the disk of a folder that may not be there yet, in GiB."""
+    while not folder.exists():
+        folder = folder.parent
+    return shutil.disk_usage(folder).free / 2**30
+
+
+def make_room(build: Path) -> None:
+    """A shared build folder keeps what earlier versions of the code left there. Where a build from nothing might not fit beside
+    that, it goes: first cargo's incremental files, then the rest."""
+    for old in [*build.glob("*/incremental"), build]:
+        if free(build) >= ROOM:
+            return
+        if old.is_dir():
+            print(f"{free(build):.1f} GiB are free for the build, of {ROOM} that it may take: removing {old}", flush=True)
+            shutil.rmtree(old, ignore_errors=True)
 
 
 STAGES = {
@@ -213,6 +242,7 @@ def run(name: str, index: int, total: int) -> Stage:
         stage.failed += 1
         stage.notes.append(f"failed: {name}, {reason}")
     stage.seconds = time.monotonic() - started
+    stage.free = free(build_folder())
     return stage
 
 
@@ -224,6 +254,7 @@ def main(names: list[str]) -> int:
     if sys.stdout.isatty():
         os.environ.setdefault("CARGO_TERM_COLOR", "always")
     names = names or list(STAGES)
+    make_room(build_folder())
     stages = [run(name, index, len(names)) for index, name in enumerate(names, start=1)]
 
     print("\n=== summary")
@@ -231,7 +262,7 @@ def main(names: list[str]) -> int:
         verdict = "FAILED" if stage.failed else "ok" if stage.passed else "skipped"
         skipped = f", {stage.skipped} skipped" if stage.skipped else ""
         print(f"{stage.name:<14} {verdict:<8} {stage.passed} passed, {stage.failed} failed{skipped}, "
-              f"{stage.seconds:.0f} s")
+              f"{stage.seconds:.0f} s, {stage.free:.1f} GiB free")
         for part in stage.parts:
             print(f"  {part}")
     for stage in stages:
