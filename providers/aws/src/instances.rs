@@ -11,8 +11,11 @@ use poolwright_provider_contract::{Instance, InstanceState, LaunchRequest, NodeC
 
 use crate::class::KIND;
 use crate::error::provider_error;
-use crate::launch::Launched;
+use crate::launch::{Launched, order};
 use crate::tags;
+
+/// How the key of an instance begins that no claim has taken yet; its id follows.
+const OPEN: &str = "open-";
 
 /// As many as one answer may have.
 const PAGE: i32 = 1000;
@@ -23,6 +26,8 @@ pub(crate) struct Found {
     pub id: InstanceId,
     /// As the rest of Poolwright knows it.
     pub instance: Instance,
+    /// The keys of the order it was launched with, one of which it is for, where it has no tag yet that says which.
+    pub open: Option<BTreeSet<String>>,
 }
 
 /// What EC2 shows of the cluster.
@@ -47,8 +52,24 @@ impl Found {
             launched: now,
             state: InstanceState::Running,
         };
-        Self { id: launched.id.clone(), instance }
+        Self { id: launched.id.clone(), instance, open: None }
     }
+
+    /// Whether it was launched for several claims, and none has taken it.
+    pub fn is_untaken(&self) -> bool {
+        is_untaken(&self.instance.key)
+    }
+
+    /// The same instance, for this launch.
+    pub fn given_to(self, request: &LaunchRequest) -> Self {
+        let instance = Instance { key: request.key.clone(), claim: request.claim.clone(), ..self.instance };
+        Self { instance, ..self }
+    }
+}
+
+/// Whether this is the key of an instance that no claim has taken.
+pub(crate) fn is_untaken(key: &str) -> bool {
+    key.starts_with(OPEN)
 }
 
 /// Every instance of the cluster.
@@ -102,8 +123,8 @@ pub(crate) async fn in_reservation(
     Ok(ids)
 }
 
-/// What EC2 says of one instance; `None` when it is gone, or was not launched by us: whatever has our cluster's tag and no claim's
-/// was given that tag by somebody else.
+/// What EC2 says of one instance; `None` when it is gone, or was not launched by us: whatever has our cluster's tag and neither a
+/// claim's nor that of an order was given that tag by somebody else.
 pub(crate) fn read(described: &Described) -> Option<Found> {
     let state = match described.state().and_then(|state| state.name())? {
         InstanceStateName::Terminated => return None,
@@ -122,24 +143,41 @@ pub(crate) fn read(described: &Described) -> Option<Found> {
         _ => CapacityType::OnDemand,
     };
     let launched = described.launch_time().map_or(0, aws_sdk_ec2::primitives::DateTime::secs);
-    let key = tag(tags::CLAIM_UID);
+    let (mut key, claim, class) = (tag(tags::CLAIM_UID), tag(tags::CLAIM), tag(tags::CLASS));
+    let mut open = None;
     if key.is_empty() {
-        return None;
+        open = Some(order::keys(&tags)).filter(|keys| !keys.is_empty());
+        // Until one of these claims takes it, it is nobody's: a key that no claim has, so that it is given back in the end.
+        key = format!("{OPEN}{id}");
+        open.as_ref()?;
     }
     let instance = Instance {
         provider_id: ProviderId { zone: zone.to_owned(), instance: id.clone() }.to_string(),
         key,
-        claim: tag(tags::CLAIM),
+        claim,
         offering: OfferingId {
             instance_type: described.instance_type()?.as_str().into(),
             zone: zone.into(),
             capacity_type,
         },
-        node_class: NodeClassKey { group: GROUP.to_owned(), kind: KIND.to_owned(), name: tag(tags::CLASS) },
+        node_class: NodeClassKey { group: GROUP.to_owned(), kind: KIND.to_owned(), name: class },
         launched: Timestamp::from_second(launched).unwrap_or(Timestamp::UNIX_EPOCH),
         state,
     };
-    Some(Found { id, instance })
+    Some(Found { id, instance, open })
+}
+
+/// Puts tags on an instance. `false` when EC2 does not know it (yet).
+pub(crate) async fn tag(
+    ec2: &aws_sdk_ec2::Client,
+    id: &InstanceId,
+    tags: &tags::Tags,
+) -> Result<bool, ProviderError> {
+    match ec2.create_tags().resources(id.to_string()).set_tags(Some(tags::write(tags))).send().await {
+        Ok(_) => Ok(true),
+        Err(error) if crate::error::code(&error) == Some("InvalidInstanceID.NotFound") => Ok(false),
+        Err(error) => Err(provider_error("ec2:CreateTags", error)),
+    }
 }
 
 /// Asks for the end of these instances. What is gone already is fine.

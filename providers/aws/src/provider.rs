@@ -18,7 +18,7 @@ use crate::class::{self, Classes, Resolved};
 use crate::clients::{Access, Clients};
 use crate::gather::Gather;
 use crate::instances::{self, Found, Listing};
-use crate::launch::Launched;
+use crate::launch::{Launched, Mates};
 use crate::launch::template::{self, Template};
 use crate::market::Market;
 use crate::queue::Queue;
@@ -30,6 +30,9 @@ const MOMENT: Duration = Duration::from_millis(30);
 const ENDED_TOGETHER: usize = 50;
 /// For how long what a class came to is believed: what it selects changes rarely, and a drift check looks anyway.
 const CLASS_BELIEVED: SignedDuration = SignedDuration::from_mins(1);
+
+/// Whatever was launched for several claims at once and none of them has taken after this time is nobody's.
+const TAKEN_WITHIN: SignedDuration = SignedDuration::from_mins(3);
 
 /// A launch template that was not used for this long goes.
 const TEMPLATE_UNUSED: SignedDuration = SignedDuration::from_hours(1);
@@ -71,6 +74,10 @@ pub struct AwsProvider {
     listing: Gather<(), Result<Arc<Listing>, ProviderError>>,
     endings: Gather<InstanceId, Result<(), ProviderError>>,
     recent: Mutex<Recent>,
+    /// Launches that wait for others of their batch.
+    mates: Mates,
+    /// Who holds it decides for which claim an instance is that nobody has taken yet.
+    handing_out: tokio::sync::Mutex<()>,
     /// What classes came to, when, and from which version of the object.
     resolved: Mutex<BTreeMap<String, (Arc<Resolved>, Timestamp)>>,
     /// Launch templates that are there, and when they were used last.
@@ -97,6 +104,8 @@ impl AwsProvider {
             listing: Gather::new(MOMENT, usize::MAX),
             endings: Gather::new(MOMENT, ENDED_TOGETHER),
             recent: Mutex::default(),
+            mates: Mates::default(),
+            handing_out: tokio::sync::Mutex::default(),
             resolved: Mutex::default(),
             templates: Mutex::default(),
             tidied: Mutex::default(),
@@ -116,7 +125,7 @@ impl AwsProvider {
     }
 
     /// Every instance, by a listing that begins now, with what it cannot show yet.
-    async fn instances(&self) -> Result<Vec<Found>, ProviderError> {
+    pub(crate) async fn instances(&self) -> Result<Vec<Found>, ProviderError> {
         let (ec2, cluster) = (self.clients.ec2.clone(), self.settings.cluster.clone());
         let listed = self.listing.ask((), move |asked| async move {
             let listed = instances::list(&ec2, &cluster).await.map(Arc::new);
@@ -273,13 +282,41 @@ impl AwsProvider {
         });
     }
 
-    /// Notes an instance that a fleet answered with.
-    pub(crate) fn launched(&self, request: &LaunchRequest, launched: &Launched) -> Instance {
-        let now = (self.now)();
-        let found = Found::launched(request, launched, now);
-        self.recent().launched(found.clone(), now);
+    /// Notes an instance that a fleet answered with, and the keys of the order where it may be for others too.
+    pub(crate) fn launched(
+        &self,
+        request: &LaunchRequest,
+        launched: &Launched,
+        open: Option<BTreeSet<String>>,
+    ) -> Found {
+        let found = Found { open, ..Found::launched(request, launched, (self.now)()) };
+        self.remember(&found);
         tracing::info!(instance = %found.id, claim = request.claim, offering = %launched.offering, "instance launched");
-        found.instance
+        found
+    }
+
+    /// This instance is there, and for this claim, whatever a listing shows.
+    pub(crate) fn remember(&self, found: &Found) {
+        let now = (self.now)();
+        self.recent().launched(found.clone(), now);
+    }
+
+    /// The tags of the claim with this key are on its instance.
+    pub(crate) fn tagged(&self, key: &str) {
+        self.recent().tagged(key);
+    }
+
+    /// Whether this instance is known to be for a claim that is not among these.
+    pub(crate) fn is_anothers(&self, id: &InstanceId, keys: &BTreeSet<String>) -> bool {
+        self.recent().key_of(id).is_some_and(|key| !keys.contains(key))
+    }
+
+    pub(crate) fn mates(&self) -> &Mates {
+        &self.mates
+    }
+
+    pub(crate) async fn handing_out(&self) -> tokio::sync::MutexGuard<'_, ()> {
+        self.handing_out.lock().await
     }
 }
 
@@ -304,7 +341,11 @@ impl CloudProvider for AwsProvider {
     }
 
     async fn list(&self) -> Result<Vec<Instance>, ProviderError> {
-        Ok(self.instances().await?.into_iter().map(|found| found.instance).collect())
+        let mut all = self.instances().await?;
+        // Some claim is about to take it; if none does, somebody must see it, or it would be paid for ever.
+        let now = (self.now)();
+        all.retain(|found| !found.is_untaken() || now.duration_since(found.instance.launched) > TAKEN_WITHIN);
+        Ok(all.into_iter().map(|found| found.instance).collect())
     }
 
     async fn get(&self, provider_id: &str) -> Result<Option<Instance>, ProviderError> {
@@ -313,6 +354,8 @@ impl CloudProvider for AwsProvider {
     }
 
     async fn terminate(&self, key: &str) -> Result<bool, ProviderError> {
+        // One that nobody has taken may be taken now.
+        let _turn = if instances::is_untaken(key) { Some(self.handing_out().await) } else { None };
         let mut of_key = self.instances().await?;
         of_key.retain(|one| one.instance.key == key);
         for one in of_key.iter().filter(|one| one.instance.state == InstanceState::Running) {

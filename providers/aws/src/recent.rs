@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use jiff::{SignedDuration, Timestamp};
+use poolwright_provider_aws_model::InstanceId;
 
 use crate::instances::{Found, Listing};
 
@@ -22,6 +23,18 @@ impl Recent {
     pub fn launched(&mut self, found: Found, now: Timestamp) {
         self.empty.retain(|(key, _), _| *key != found.instance.key);
         self.launched.insert(found.instance.key.clone(), (found, now));
+    }
+
+    /// The key that this instance was launched with.
+    pub fn key_of(&self, id: &InstanceId) -> Option<&String> {
+        self.launched.iter().find(|(_, (found, _))| found.id == *id).map(|(key, _)| key)
+    }
+
+    /// The tags of its claim are on it.
+    pub fn tagged(&mut self, key: &str) {
+        if let Some((found, _)) = self.launched.get_mut(key) {
+            found.open = None;
+        }
     }
 
     /// Its end was asked for: whether it shows is EC2's business from now on.
@@ -50,8 +63,15 @@ impl Recent {
         });
         let mut listed = listing.found.clone();
         for (found, _) in self.launched.values() {
-            if !listed.iter().any(|one| one.id == found.id) {
-                listed.push(found.clone());
+            match listed.iter_mut().find(|one| one.id == found.id) {
+                // Whose it is shows later than that it is.
+                Some(one) if one.open.is_some() => {
+                    let (key, claim) = (found.instance.key.clone(), found.instance.claim.clone());
+                    one.open.clone_from(&found.open);
+                    (one.instance.key, one.instance.claim) = (key, claim);
+                }
+                Some(_) => {}
+                None => listed.push(found.clone()),
             }
         }
         listed.sort_by(|a, b| a.instance.provider_id.cmp(&b.instance.provider_id));
@@ -83,6 +103,7 @@ mod tests {
                 launched: Timestamp::UNIX_EPOCH,
                 state: InstanceState::Running,
             },
+            open: None,
         }
     }
 

@@ -15,6 +15,11 @@ pub(crate) const CLAIM: &str = "poolwright.dev/nodeclaim";
 pub(crate) const CLASS: &str = "poolwright.dev/ec2nodeclass";
 /// Name of the NodePool.
 pub(crate) const POOL: &str = "poolwright.dev/nodepool";
+/// The order that it was launched with, where that was for several claims at once: an instance of such an order gets the tags of its
+/// claim after its first moment.
+pub(crate) const ORDER: &str = "poolwright.dev/order";
+/// The keys that such an order was for, in as many tags as they take: this, and a number.
+pub(crate) const ORDER_KEYS: &str = "poolwright.dev/order-keys-";
 /// How it was bought, where EC2's own fields do not say: `reserved`.
 pub(crate) const CAPACITY_TYPE: &str = "poolwright.dev/capacity-type";
 /// What the console shows.

@@ -16,7 +16,7 @@ use jiff::Timestamp;
 
 pub use notice::{Interruption, InterruptionKind, Notice, instance_of};
 pub use provider::{
-    CloudProvider, FailedOffering, Instance, InstanceState, LaunchError, LaunchRequest, LaunchedInstance,
+    CloudProvider, FailedOffering, Instance, InstanceState, LaunchBatch, LaunchError, LaunchRequest, LaunchedInstance,
     NodeClassKey, ProviderError, RankedOffering, Taint, TaintEffect,
 };
 

@@ -38,6 +38,19 @@ pub struct LaunchRequest {
     pub annotations: BTreeMap<String, String>,
     /// Taints the node must carry from its first moment.
     pub taints: Vec<Taint>,
+    /// The launches that this one is bought together with; `None` where it is alone.
+    pub batch: Option<LaunchBatch>,
+}
+
+/// Launches that differ in key and claim alone, and that a provider may order in one call. Who asks says it of every one of them, each
+/// time it asks, and asks for all of them at about the same time; a provider may do with it what it likes, but one key makes one
+/// instance all the same.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct LaunchBatch {
+    /// What its launches have in common, and no others: at most 64 characters.
+    pub id: String,
+    /// How many they are.
+    pub size: usize,
 }
 
 /// One thing to order, and what its node will advertise.

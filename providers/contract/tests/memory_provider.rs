@@ -151,6 +151,7 @@ fn request(cloud: &MemoryProvider, catalogue: &Catalogue) -> LaunchRequest {
         labels: BTreeMap::new(),
         annotations: BTreeMap::new(),
         taints: Vec::new(),
+        batch: None,
     }
 }
 

@@ -25,6 +25,10 @@ pub const BOUGHT_AGAIN_ANNOTATION: &str = "poolwright.dev/bought-again";
 /// Annotation on NodeClaims: why this node, in a sentence.
 pub const REASON_ANNOTATION: &str = "poolwright.dev/reason";
 
+/// Annotation on NodeClaims of one plan that are alike, so that a cloud may be asked for all of them in one call: what they have in
+/// common, a slash, and how many they are.
+pub const LAUNCH_BATCH_ANNOTATION: &str = "poolwright.dev/launch-batch";
+
 /// Key of the taint (`NoExecute`) that a new node carries until its claim has recognised it.
 pub const UNREGISTERED_TAINT: &str = "poolwright.dev/unregistered";
 /// Key of the taint (`NoSchedule`, the NodeClaim's name as value) on an open node that waits for the pods it was bought for.

@@ -15,6 +15,7 @@
 
 mod anchors;
 mod backoff;
+mod batches;
 mod budgets;
 mod causes;
 pub mod clock;

@@ -28,6 +28,7 @@ use tokio::time::sleep;
 use tokio_util::sync::CancellationToken;
 use tracing::{debug, error, info, warn};
 
+use crate::batches;
 use crate::clock::SharedClock;
 use crate::config::Config;
 use crate::disruptor::Disruptor;
@@ -259,9 +260,11 @@ impl Planner {
 
     /// Creates the claims. The worst outcome counts.
     pub(crate) async fn create(&self, claims: &[PlannedClaim]) -> Created {
+        let batches = batches::of(claims);
         let creations = futures::stream::iter(claims.to_vec()).map(|claim| {
             let executor = self.executor.clone();
-            async move { executor.create_claim(&claim).await }
+            let batch = batches.get(&claim.name).cloned();
+            async move { executor.create_claim(&claim, batch.as_ref()).await }
         });
         let outcomes: Vec<Created> =
             creations.buffer_unordered(self.config.create_concurrency).collect().await;

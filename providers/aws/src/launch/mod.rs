@@ -5,10 +5,14 @@
 //! | before the call | nothing was ordered |
 //! | during it, or before its answer is here | the same order is sent again with the same token, which EC2 answers with the same instance; or, where the order is another one by now, EC2 says that the token was used, and the instance is found by its tags, which it has from its first moment |
 //! | after it | the same, or the instance is found by its tags before anything is ordered |
+//!
+//! Launches of a batch are ordered in one call: `together` says how.
 
 mod fleet;
-mod order;
+mod mates;
+pub(crate) mod order;
 pub(crate) mod template;
+mod together;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -24,6 +28,7 @@ use crate::instances::Found;
 use crate::provider::AwsProvider;
 use fleet::Answer;
 pub(crate) use fleet::Launched;
+pub(crate) use mates::Mates;
 use order::Order;
 use template::Template;
 
@@ -51,7 +56,10 @@ impl AwsProvider {
             return Err(ProviderError::Invalid(message).into());
         }
         if let Some(found) = self.find(&request.key).await? {
-            return known(found);
+            return known(self.settle(request, found).await?);
+        }
+        if let Some(batch) = &request.batch {
+            return self.mates().launch(request, batch, |requests| self.together(batch, requests)).await;
         }
         let class = self.resolved(&request.node_class.name).await?;
         let sold = self.sold(&class).await?;
@@ -94,7 +102,7 @@ impl AwsProvider {
             match fleet::create(&self.clients().ec2, &order).await? {
                 Answer::Launched { instances, failed, refused } => {
                     if let Some(first) = instances.first() {
-                        return Ok((Some(self.launched(request, first)), failed));
+                        return Ok((Some(self.launched(request, first, None).instance), failed));
                     }
                     // EC2 would answer the same token with the same nothing for ever.
                     self.answered_empty(&request.key, number);

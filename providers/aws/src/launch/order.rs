@@ -1,11 +1,16 @@
 //! What to order, in which calls: a launch request as CreateFleet understands it. Pure.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use poolwright_catalog::{CapacityType, InstanceTypeName, OfferingId, Zone};
 use poolwright_provider_contract::{LaunchRequest, RankedOffering};
 
+use sha2::{Digest, Sha256};
+
 use crate::tags::Tags;
+
+/// The longest value of a tag. Source: <https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/Using_Tags.html#tag-restrictions>.
+const MOST_OF_A_TAG: usize = 256;
 
 /// Spot offerings this much dearer than the first of their call, in percent, are ordered in the next call: within one, EC2 may
 /// choose by how much of it is left (`price-capacity-optimized`).
@@ -105,8 +110,14 @@ pub(crate) fn pools(
     pools
 }
 
+/// What stands for a batch of a cluster in tokens: short, and no other's in the account.
+pub(crate) fn batch_key(cluster: &str, batch: &str) -> String {
+    let digest = Sha256::digest(format!("{cluster}\n{batch}"));
+    digest.iter().take(18).fold("batch-".to_owned(), |text, byte| text + &format!("{byte:02x}"))
+}
+
 /// The token of one round of a launch, after so many answers without an instance. At most 64 characters, as EC2 allows: a key is a
-/// UID of 36.
+/// UID of 36, that of a batch has 42.
 pub(crate) fn token(key: &str, round: usize, empty_answers: u32) -> String {
     format!("{key}-{round}-{empty_answers}")
 }
@@ -134,6 +145,34 @@ pub(crate) fn own_tags(request: &LaunchRequest) -> Tags {
         (CLAIM.to_owned(), request.claim.clone()),
         (NAME.to_owned(), request.claim.clone()),
     ])
+}
+
+/// What an instance carries that may be for any of these requests: that, and for which.
+pub(crate) fn order_tags(token: &str, requests: &[&LaunchRequest]) -> Tags {
+    use crate::tags::{NAME, ORDER, ORDER_KEYS};
+    let mut tags = Tags::from([(ORDER.to_owned(), token.to_owned())]);
+    if let Some(pool) = requests.first().and_then(|first| first.labels.get(poolwright_api::names::NODEPOOL_LABEL)) {
+        tags.insert(NAME.to_owned(), pool.clone());
+    }
+    let mut values: Vec<String> = Vec::new();
+    let keys: BTreeSet<&str> = requests.iter().map(|request| request.key.as_str()).collect();
+    for key in keys {
+        match values.last_mut() {
+            Some(value) if value.len() + 1 + key.len() <= MOST_OF_A_TAG => {
+                value.push(' ');
+                value.push_str(key);
+            }
+            _ => values.push(key.to_owned()),
+        }
+    }
+    tags.extend(values.into_iter().enumerate().map(|(at, value)| (format!("{ORDER_KEYS}{at}"), value)));
+    tags
+}
+
+/// The keys that an instance may be for, by its tags.
+pub(crate) fn keys(tags: &Tags) -> BTreeSet<String> {
+    let of_keys = tags.iter().filter(|(name, _)| name.starts_with(crate::tags::ORDER_KEYS));
+    of_keys.flat_map(|(_, value)| value.split(' ')).filter(|key| !key.is_empty()).map(str::to_owned).collect()
 }
 
 #[cfg(test)]

@@ -68,6 +68,7 @@ impl Setting {
             labels: BTreeMap::from([text("poolwright.dev/nodepool", "gpu"), text("team", "research")]),
             annotations: BTreeMap::from([text("example.com/owner", "the research team")]),
             taints: vec![
+            batch: None,
                 taint(UNREGISTERED, "", TaintEffect::NoExecute),
                 taint("example.com/gpu", "reserved", TaintEffect::NoSchedule),
                 taint("example.com/starting", "", TaintEffect::PreferNoSchedule),

@@ -7,17 +7,19 @@ use std::time::Duration;
 
 use kube::Api;
 use kube::api::PostParams;
-use poolwright_api::names::FIELD_MANAGER;
+use poolwright_api::names::{FIELD_MANAGER, LAUNCH_BATCH_ANNOTATION};
 use poolwright_api::{NodeClaim, NodePool};
 use poolwright_core::plan::PlannedClaim;
 use poolwright_core::{ClaimName, ConditionUpdate, Subject, Uid};
 use poolwright_intake::{claim_object, merge_conditions};
+use poolwright_provider_contract::LaunchBatch;
 use tokio::time::sleep;
 use tracing::{info, warn};
 
 use super::outcome::Outcome;
 use super::status::{Changed, WRITE_LIMIT, change_status};
 use super::{Executor, stages};
+use crate::batches;
 use crate::reading::answer;
 use crate::writer::WriteError;
 
@@ -38,10 +40,14 @@ pub enum Created {
 }
 
 impl Executor {
-    /// Creates a claim, and makes it known at once.
-    pub async fn create_claim(&self, planned: &PlannedClaim) -> Created {
+    /// Creates a claim, and makes it known at once. `batch` is what it is launched together with.
+    pub async fn create_claim(&self, planned: &PlannedClaim, batch: Option<&LaunchBatch>) -> Created {
         let api: Api<NodeClaim> = Api::all(self.client.clone());
-        let object = claim_object(planned);
+        let mut object = claim_object(planned);
+        if let Some(batch) = batch {
+            let annotations = object.metadata.annotations.get_or_insert_default();
+            annotations.insert(LAUNCH_BATCH_ANNOTATION.to_owned(), batches::written(batch));
+        }
         let params = PostParams { field_manager: Some(FIELD_MANAGER.to_owned()), ..Default::default() };
         let mut unknown = false;
         for attempt in 0..ATTEMPTS {

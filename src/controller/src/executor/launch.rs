@@ -24,6 +24,7 @@ use tracing::{info, warn};
 use super::outcome::{Outcome, refused};
 use super::status::{Changed, change_status};
 use super::{Executor, taints};
+use crate::batches;
 use crate::providers::{class_key, error_label};
 use crate::reading::answer;
 use crate::writer::WriteError;
@@ -235,6 +236,7 @@ fn request(claim: &Claim, object: &NodeClaim) -> LaunchRequest {
         labels,
         annotations: object.spec.annotations.clone(),
         taints: taints::at_launch(claim),
+        batch: batches::read(object),
     }
 }
 

@@ -17,7 +17,7 @@ mod stages;
 pub mod status;
 mod taints;
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -66,7 +66,11 @@ pub struct Executor {
     tasks: TaskTracker,
     gates: Gates,
     permits: Arc<Semaphore>,
+    launches: Arc<Semaphore>,
 }
+
+/// Launches on their way at a time: each waits for a cloud, and for others of its batch, and costs us next to nothing meanwhile.
+const LAUNCHES: usize = 256;
 
 impl Executor {
     /// Waits for `pause`, then until something has changed or we begin to lead; false when it is time to end.
@@ -90,7 +94,7 @@ impl Executor {
         }
     }
 
-    /// An executor that works on this many lanes at a time.
+    /// An executor that works on this many lanes at a time, besides those that launch.
     #[expect(clippy::too_many_arguments, reason = "this is the one place where its tools are put together")]
     pub fn new(
         client: Client,
@@ -115,6 +119,7 @@ impl Executor {
             tasks: TaskTracker::new(),
             gates,
             permits: Arc::new(Semaphore::new(concurrency)),
+            launches: Arc::new(Semaphore::new(LAUNCHES)),
         })
     }
 
@@ -147,6 +152,7 @@ impl Executor {
     /// Returns when all work has ended, at the latest after `limit`. No work is taken on any more.
     pub async fn drain(&self, limit: Duration) {
         self.permits.close();
+        self.launches.close();
         self.tasks.close();
         if tokio::time::timeout(limit, self.tasks.wait()).await.is_err() {
             warn!(
@@ -157,7 +163,9 @@ impl Executor {
     }
 
     async fn work(self: Arc<Self>, in_lane: InLane, lane: &str, actions: Vec<Action>) {
-        let Ok(_permit) = self.permits.clone().acquire_owned().await else { return };
+        let is_launch = matches!(actions.first(), Some(Action::Launch { .. }));
+        let permits = if is_launch { &self.launches } else { &self.permits };
+        let Ok(_permit) = permits.clone().acquire_owned().await else { return };
         let mut changed = false;
         for action in actions {
             let kind = kind(&action);

@@ -44,7 +44,7 @@ fn offerings() -> Vec<OfferingId> {
         .collect()
 }
 
-fn planned() -> PlannedClaim {
+pub(crate) fn planned() -> PlannedClaim {
     let ranked = |offering| RankedOffering {
         offering,
         price: Some("1.006".parse().unwrap()),
@@ -100,7 +100,7 @@ impl Scene {
 
     async fn created() -> Self {
         let scene = Self::new();
-        assert_eq!(scene.executor.create_claim(&planned()).await, Created::Yes);
+        assert_eq!(scene.executor.create_claim(&planned(), None).await, Created::Yes);
         scene
     }
 
@@ -154,7 +154,7 @@ async fn a_claim_whose_creation_got_no_answer_is_created_once() {
     let scene = Scene::new();
     scene.api.fault(Method::POST, "nodeclaims", Fault::AnswerLost);
     scene.api.fault(Method::POST, "nodeclaims", Fault::Fails(500));
-    assert_eq!(scene.executor.create_claim(&planned()).await, Created::Yes);
+    assert_eq!(scene.executor.create_claim(&planned(), None).await, Created::Yes);
     assert_eq!(scene.claim().planned_pods, [PodKey::new("default", "train")]);
 }
 
@@ -197,7 +197,7 @@ async fn nothing_is_bought_or_written_when_we_do_not_lead() {
     let writes = scene.api.writes().len();
     assert!(matches!(scene.executor.launch(&scene.claim()).await, Outcome::NotLeading));
     assert!(matches!(scene.executor.terminate(&scene.claim(), false).await, Outcome::NotLeading));
-    assert_eq!(scene.executor.create_claim(&planned()).await, Created::NotLeading);
+    assert_eq!(scene.executor.create_claim(&planned(), None).await, Created::NotLeading);
     assert_eq!((scene.cloud.ever_made(), scene.api.writes().len()), (0, writes));
 }
 

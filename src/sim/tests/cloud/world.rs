@@ -75,6 +75,7 @@ impl SimWorld {
             labels: BTreeMap::new(),
             annotations: BTreeMap::new(),
             taints: Vec::new(),
+            batch: None,
         }
     }
 

@@ -1,6 +1,7 @@
 //! The AWS provider against moto, with the stand-in before it that does what moto lacks: the conformance suite, and the same with
 //! trouble.
 
+mod together;
 mod world;
 
 use std::collections::BTreeSet;

@@ -122,6 +122,7 @@ impl AwsWorld {
             labels: BTreeMap::new(),
             annotations: BTreeMap::new(),
             taints: Vec::new(),
+            batch: None,
         }
     }
 

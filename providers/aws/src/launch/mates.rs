@@ -1,0 +1,221 @@
+//! Launches that belong together wait for each other, and one of them buys for all.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use poolwright_api::names::NODECLAIM_LABEL;
+use poolwright_provider_contract::{LaunchBatch, LaunchError, LaunchRequest, LaunchedInstance, ProviderError};
+use tokio::sync::{Notify, oneshot};
+
+/// What a launch comes to.
+pub(crate) type Answer = Result<LaunchedInstance, LaunchError>;
+
+/// For how long the first of a batch waits for the others: claims of one plan are written within moments, and one that could not be
+/// written never comes.
+const PATIENCE: Duration = Duration::from_secs(2);
+
+/// Who waits for whom.
+#[derive(Debug, Default)]
+pub(crate) struct Mates(Arc<Mutex<Vec<Group>>>);
+
+#[derive(Debug)]
+struct Group {
+    batch: LaunchBatch,
+    /// One for each key. The first is that of who buys.
+    requests: Vec<LaunchRequest>,
+    waiting: Vec<(String, oneshot::Sender<Answer>)>,
+    full: Arc<Notify>,
+}
+
+/// The group of who buys; if that one gives up, the group is over, and who waits asks again.
+struct Gathering {
+    groups: Arc<Mutex<Vec<Group>>>,
+    full: Arc<Notify>,
+}
+
+enum Place {
+    First(Gathering),
+    With(oneshot::Receiver<Answer>),
+}
+
+impl Mates {
+    /// Launches together with the others of the batch: `buy` is called by one of them, and says of each key what came of it.
+    pub async fn launch<F, R>(&self, request: &LaunchRequest, batch: &LaunchBatch, buy: F) -> Answer
+    where
+        F: FnOnce(Vec<LaunchRequest>) -> R,
+        R: Future<Output = BTreeMap<String, Answer>>,
+    {
+        let gathering = match self.enter(request, batch) {
+            Place::With(answer) => return answer.await.unwrap_or_else(|_| Err(unheard())),
+            Place::First(gathering) => gathering,
+        };
+        tokio::select! {
+            () = gathering.full.notified() => {}
+            () = tokio::time::sleep(PATIENCE) => {}
+        }
+        let Some(group) = gathering.close() else { return Err(unheard()) };
+        let answers = buy(group.requests).await;
+        let of = |key: &str| answers.get(key).cloned().unwrap_or_else(|| Err(unheard()));
+        for (key, waiting) in group.waiting {
+            // Who is not there any more asks again.
+            let _ = waiting.send(of(&key));
+        }
+        of(&request.key)
+    }
+
+    fn enter(&self, request: &LaunchRequest, batch: &LaunchBatch) -> Place {
+        let mut groups = lock(&self.0);
+        let theirs =
+            groups.iter_mut().find(|group| group.batch == *batch && are_alike(&group.requests[0], request));
+        let Some(group) = theirs else {
+            let full = Arc::new(Notify::new());
+            groups.push(Group {
+                batch: batch.clone(),
+                requests: vec![request.clone()],
+                waiting: Vec::new(),
+                full: Arc::clone(&full),
+            });
+            return Place::First(Gathering { groups: Arc::clone(&self.0), full });
+        };
+        if !group.requests.iter().any(|one| one.key == request.key) {
+            group.requests.push(request.clone());
+        }
+        let (sender, receiver) = oneshot::channel();
+        group.waiting.push((request.key.clone(), sender));
+        if group.requests.len() >= batch.size {
+            group.full.notify_one();
+        }
+        Place::With(receiver)
+    }
+}
+
+impl Gathering {
+    /// Nobody comes to this group any more.
+    fn close(&self) -> Option<Group> {
+        let mut groups = lock(&self.groups);
+        let at = groups.iter().position(|group| Arc::ptr_eq(&group.full, &self.full))?;
+        Some(groups.swap_remove(at))
+    }
+}
+
+impl Drop for Gathering {
+    fn drop(&mut self) {
+        self.close();
+    }
+}
+
+fn lock(groups: &Mutex<Vec<Group>>) -> MutexGuard<'_, Vec<Group>> {
+    groups.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn unheard() -> LaunchError {
+    ProviderError::Transient("the launch that this one was part of ended without an answer".to_owned()).into()
+}
+
+/// Whether one order does for both. Somebody may have changed a claim, or written another's batch on it.
+fn are_alike(one: &LaunchRequest, other: &LaunchRequest) -> bool {
+    let labels = |request: &LaunchRequest| {
+        let mut labels = request.labels.clone();
+        labels.remove(NODECLAIM_LABEL);
+        labels
+    };
+    one.node_class == other.node_class
+        && one.offerings == other.offerings
+        && one.taints == other.taints
+        && one.annotations == other.annotations
+        && labels(one) == labels(other)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    use futures::future::join_all;
+    use poolwright_provider_contract::NodeClassKey;
+
+    use super::*;
+
+    fn request(key: &str) -> LaunchRequest {
+        LaunchRequest {
+            key: key.to_owned(),
+            claim: key.to_owned(),
+            node_class: NodeClassKey { group: String::new(), kind: String::new(), name: String::new() },
+            offerings: Vec::new(),
+            labels: [(NODECLAIM_LABEL.to_owned(), key.to_owned())].into(),
+            annotations: BTreeMap::new(),
+            taints: Vec::new(),
+            batch: None,
+        }
+    }
+
+    fn batch(size: usize) -> LaunchBatch {
+        LaunchBatch { id: "a".to_owned(), size }
+    }
+
+    /// Each fails with its own key, so that one sees whose answer it got.
+    fn told(requests: &[LaunchRequest]) -> BTreeMap<String, Answer> {
+        requests.iter().map(|one| (one.key.clone(), Err(LaunchError::StockOut(one.key.clone())))).collect()
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_batch_that_is_whole_is_bought_at_once_and_each_gets_its_own_answer() {
+        let (mates, calls) = (Mates::default(), AtomicUsize::new(0));
+        let begun = tokio::time::Instant::now();
+        let requests: Vec<_> = ["a", "b", "c", "b"].map(request).into();
+        let answers = join_all(requests.iter().map(|one| {
+            mates.launch(one, &const { LaunchBatch { id: String::new(), size: 3 } }, |requests| {
+                calls.fetch_add(1, Ordering::Relaxed);
+                std::future::ready(told(&requests))
+            })
+        }))
+        .await;
+        assert_eq!(calls.load(Ordering::Relaxed), 1);
+        assert!(begun.elapsed() < PATIENCE, "nobody was waited for");
+        for (one, answer) in requests.iter().zip(answers) {
+            assert_eq!(answer, Err(LaunchError::StockOut(one.key.clone())));
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn one_that_never_comes_is_waited_for_a_moment_only() {
+        let mates = Mates::default();
+        let (a, b) = (request("a"), request("b"));
+        let buy = |requests: Vec<LaunchRequest>| async move {
+            assert_eq!(requests.len(), 2);
+            told(&requests)
+        };
+        let (size, other_size) = (batch(3), batch(3));
+        let both = futures::join!(mates.launch(&a, &size, buy), mates.launch(&b, &other_size, buy));
+        assert_eq!(both.1, Err(LaunchError::StockOut("b".to_owned())));
+        assert!(lock(&mates.0).is_empty());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn who_asks_for_something_else_is_not_bought_for_in_the_same_call() {
+        let mates = Mates::default();
+        let (a, mut b) = (request("a"), request("b"));
+        b.labels.insert("pool".to_owned(), "other".to_owned());
+        let buy = |requests: Vec<LaunchRequest>| async move {
+            assert_eq!(requests.len(), 1);
+            told(&requests)
+        };
+        let size = batch(2);
+        let _ = futures::join!(mates.launch(&a, &size, buy), mates.launch(&b, &size, buy));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn when_the_one_who_buys_gives_up_the_others_are_told_to_ask_again() {
+        let mates = Mates::default();
+        let (a, b) = (request("a"), request("b"));
+        let never = |_| std::future::pending();
+        let size = batch(2);
+        let first = tokio::time::timeout(Duration::from_secs(30), mates.launch(&a, &size, never));
+        let (gave_up, told) = futures::join!(first, mates.launch(&b, &size, never));
+        assert!(gave_up.is_err());
+        assert!(matches!(told, Err(LaunchError::Provider(ProviderError::Transient(_)))), "{told:?}");
+        let early = tokio::time::timeout(Duration::from_secs(1), mates.launch(&a, &size, never));
+        assert!(early.await.is_err());
+        assert!(lock(&mates.0).is_empty(), "nobody waits for one who is gone");
+    }
+}

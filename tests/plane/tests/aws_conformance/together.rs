@@ -1,0 +1,224 @@
+//! Claims of one plan in one call: how many calls that is, and what becomes of it when it is cut off.
+
+use std::collections::BTreeSet;
+use std::sync::atomic::Ordering;
+
+use anyhow::ensure;
+use futures::future::join_all;
+use poolwright_plane::wait_for;
+use poolwright_provider_aws::AwsProvider;
+use poolwright_provider_contract::{
+    CloudProvider, Instance, LaunchBatch, LaunchError, LaunchRequest, ProviderError, RankedOffering,
+};
+
+use super::world::{AwsWorld, pool};
+use super::{SOON, two_offerings, until_launched};
+
+/// Requests that are one batch, or several of fifty.
+fn requests(world: &AwsWorld, count: usize, offerings: &[RankedOffering]) -> Vec<LaunchRequest> {
+    let mut requests: Vec<_> = (0..count).map(|number| world.request(number, offerings)).collect();
+    requests.sort_by(|a, b| a.key.cmp(&b.key));
+    for (number, chunk) in requests.chunks_mut(50).enumerate() {
+        let batch = LaunchBatch { id: format!("{number:016x}"), size: chunk.len() };
+        chunk.iter_mut().for_each(|request| request.batch = Some(batch.clone()));
+    }
+    requests
+}
+
+async fn launch_all(
+    provider: &AwsProvider,
+    requests: &[LaunchRequest],
+) -> Vec<Result<Instance, LaunchError>> {
+    let launched = join_all(requests.iter().map(|request| provider.launch(request))).await;
+    launched.into_iter().map(|one| one.map(|one| one.instance)).collect()
+}
+
+/// That each request has an instance of its own, and that somebody who starts anew sees just these, with their keys.
+async fn each_has_one(world: &AwsWorld, requests: &[LaunchRequest], instances: &[Instance]) {
+    let ids: BTreeSet<_> = instances.iter().map(|instance| &instance.provider_id).collect();
+    assert_eq!(ids.len(), requests.len(), "each has its own");
+    for (request, instance) in requests.iter().zip(instances) {
+        assert_eq!((&instance.key, &instance.claim), (&request.key, &request.claim));
+    }
+    let fresh = world.connect().await.unwrap();
+    wait_for("all to show", SOON, async || {
+        let listed = fresh.list().await?;
+        ensure!(listed.len() == requests.len(), "{} are listed", listed.len());
+        for instance in instances {
+            ensure!(
+                listed.iter().any(|one| (&one.provider_id, &one.key, &one.claim)
+                    == (&instance.provider_id, &instance.key, &instance.claim)),
+                "{} does not show as that of {}",
+                instance.provider_id,
+                instance.claim
+            );
+        }
+        Ok(())
+    })
+    .await
+    .unwrap();
+}
+
+fn all(results: Vec<Result<Instance, LaunchError>>) -> Vec<Instance> {
+    results.into_iter().map(|one| one.unwrap_or_else(|error| panic!("{error}"))).collect()
+}
+
+#[tokio::test]
+async fn two_hundred_claims_of_one_plan_are_launched_with_four_orders() {
+    let world = AwsWorld::new().await.unwrap();
+    let provider = world.connect().await.unwrap();
+    let offerings = two_offerings(&provider, &world).await;
+    let requests = requests(&world, 200, &offerings);
+    let launched = all(launch_all(&provider, &requests).await);
+    let calls = world.front.calls();
+    println!("{calls:?}");
+    assert_eq!(calls["ec2:CreateFleet"], 4);
+    each_has_one(&world, &requests, &launched).await;
+    // Asked again, nothing is bought.
+    assert_eq!(all(launch_all(&provider, &requests).await), launched);
+    assert_eq!(world.front.calls()["ec2:CreateFleet"], 4);
+}
+
+#[tokio::test]
+async fn an_order_that_was_cut_off_before_its_instances_were_given_out_is_finished_by_whoever_comes_next() {
+    for shows in [true, false] {
+        let world = AwsWorld::new().await.unwrap();
+        let provider = world.connect().await.unwrap();
+        let offerings = two_offerings(&provider, &world).await;
+        let requests = requests(&world, 10, &offerings);
+        world.front.forbid(["ec2:CreateTags".to_owned()]);
+        world.front.show_late(if shows { 0 } else { 1000 });
+        for result in launch_all(&provider, &requests).await {
+            let error = result.expect_err("no claim hears of an instance that is not known to be its own").to_string();
+            assert!(error.contains("add ec2:CreateTags to the policy"), "{error}");
+        }
+        world.front.forbid([]);
+        // Where they show they are handed out; where they do not, the same order is answered with the same instances.
+        let next = world.connect().await.unwrap();
+        assert_eq!(next.list().await.unwrap(), [], "what some claim is about to take is nobody's instance yet");
+        let launched = all(launch_all(&next, &requests).await);
+        world.front.show_late(0);
+        each_has_one(&world, &requests, &launched).await;
+        // The one who was cut off and goes on finds what the other handed out.
+        let mut found = all(launch_all(&provider, &requests).await);
+        found.iter_mut().zip(&launched).for_each(|(one, other)| one.launched = other.launched);
+        assert_eq!(found, launched);
+        assert_eq!(world.front.calls()["ec2:CreateFleet"], if shows { 1 } else { 2 });
+    }
+}
+
+#[tokio::test]
+async fn what_a_pool_of_capacity_lacks_comes_from_the_next_and_who_gets_nothing_is_told_why() {
+    let world = AwsWorld::new().await.unwrap();
+    let provider = world.connect().await.unwrap();
+    let offerings = two_offerings(&provider, &world).await;
+    let [first, second] = [&offerings[0].offering, &offerings[1].offering];
+    world.front.set_stock([(pool(first), 5), (pool(second), 3)]);
+    let requests = requests(&world, 12, &offerings);
+    let results = launch_all(&provider, &requests).await;
+    let count = |offering| {
+        results.iter().filter(|one| one.as_ref().is_ok_and(|instance| instance.offering == *offering)).count()
+    };
+    assert_eq!([count(first), count(second)], [5, 3]);
+    let failed: Vec<_> = results.iter().filter_map(|one| one.as_ref().err()).collect();
+    assert_eq!(failed.len(), 4);
+    for error in failed {
+        let LaunchError::AllFailed(failed) = error else { panic!("{error}") };
+        assert_eq!(failed.iter().map(|one| &one.offering).collect::<Vec<_>>(), [first, second]);
+    }
+    assert_eq!(world.front.calls()["ec2:CreateFleet"], 1);
+    // There is stock again: those who got nothing get theirs, and the others keep what they have.
+    world.front.set_stock([]);
+    let launched = all(launch_all(&provider, &requests).await);
+    each_has_one(&world, &requests, &launched).await;
+}
+
+#[tokio::test]
+async fn one_of_a_batch_that_comes_late_gets_an_instance_of_its_own() {
+    let world = AwsWorld::new().await.unwrap();
+    let provider = world.connect().await.unwrap();
+    let offerings = two_offerings(&provider, &world).await;
+    let requests = requests(&world, 4, &offerings);
+    let (late, first) = requests.split_last().unwrap();
+    let mut launched = all(launch_all(&provider, first).await);
+    launched.extend(all(launch_all(&provider, std::slice::from_ref(late)).await));
+    each_has_one(&world, &requests, &launched).await;
+    // And so it does from one who knows nothing of the first order.
+    let world = AwsWorld::new().await.unwrap();
+    let provider = world.connect().await.unwrap();
+    let requests = self::requests(&world, 4, &offerings);
+    let (late, first) = requests.split_last().unwrap();
+    let mut launched = all(launch_all(&provider, first).await);
+    let next = world.connect().await.unwrap();
+    launched.extend(all(launch_all(&next, std::slice::from_ref(late)).await));
+    each_has_one(&world, &requests, &launched).await;
+}
+
+#[tokio::test]
+async fn what_no_claim_takes_shows_after_a_while_and_can_be_given_back() {
+    let world = AwsWorld::new().await.unwrap();
+    let provider = world.connect().await.unwrap();
+    let offerings = two_offerings(&provider, &world).await;
+    let requests = requests(&world, 3, &offerings);
+    world.front.forbid(["ec2:CreateTags".to_owned()]);
+    assert!(launch_all(&provider, &requests).await.iter().all(Result::is_err));
+    world.front.forbid([]);
+    // Their claims are deleted; a new process knows nothing of them.
+    let next = world.connect().await.unwrap();
+    assert_eq!(next.list().await.unwrap(), []);
+    world.ahead.store(4 * 60, Ordering::Relaxed);
+    let left = next.list().await.unwrap();
+    assert_eq!(left.len(), 3);
+    for instance in &left {
+        assert!(requests.iter().all(|request| request.key != instance.key), "no claim has this key");
+        wait_for("its end", SOON, async || {
+            ensure!(next.terminate(&instance.key).await?, "it is still going");
+            Ok(())
+        })
+        .await
+        .unwrap();
+    }
+    assert_eq!(next.list().await.unwrap(), []);
+}
+
+#[tokio::test]
+async fn a_batch_with_three_calls_of_ten_going_wrong_comes_to_one_instance_for_each_claim() {
+    for seed in 1..=4 {
+        let world = AwsWorld::new().await.unwrap();
+        let provider = world.connect().await.unwrap();
+        let offerings = two_offerings(&provider, &world).await;
+        let requests = requests(&world, 12, &offerings);
+        world.front.show_late(1);
+        world.trouble(30, seed);
+        let launched =
+            join_all(requests.iter().map(|request| until_launched(&world, &provider, request))).await;
+        world.trouble(0, 0);
+        each_has_one(&world, &requests, &launched).await;
+    }
+}
+
+/// Several leaders that know nothing of each other's calls, one after the other, each cut off somewhere.
+#[tokio::test]
+async fn a_batch_that_one_process_after_the_other_is_cut_off_with_comes_to_one_instance_for_each_claim() {
+    for seed in 1..=3_u64 {
+        let world = AwsWorld::new().await.unwrap();
+        let first = world.connect().await.unwrap();
+        let offerings = two_offerings(&first, &world).await;
+        let requests = requests(&world, 8, &offerings);
+        world.front.show_late(1);
+        world.trouble(20, seed);
+        for process in 0..4 {
+            let provider = world.connect().await.unwrap();
+            let cut_off = std::time::Duration::from_millis(60 + 90 * process * seed);
+            let _ = tokio::time::timeout(cut_off, launch_all(&provider, &requests)).await;
+        }
+        let last = world.connect().await.unwrap();
+        let launched = join_all(requests.iter().map(|request| until_launched(&world, &last, request))).await;
+        world.trouble(0, 0);
+        each_has_one(&world, &requests, &launched).await;
+        let transient = |one: &Result<Instance, LaunchError>| {
+            matches!(one, Err(LaunchError::Provider(ProviderError::Transient(_))))
+        };
+        assert!(!launch_all(&last, &requests).await.iter().any(transient));
+    }
+}
