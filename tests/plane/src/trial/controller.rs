@@ -1,13 +1,14 @@
 //! A running `poolwright controller`.
 
 use std::net::{SocketAddr, TcpListener};
+use std::process::Command;
 
 use anyhow::{Context, ensure};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
 use crate::plane::ControlPlane;
-use crate::process::Process;
+use crate::process::{Process, poolwright_binary};
 
 /// A controller, killed as `kill -9` does when dropped.
 #[derive(Debug)]
@@ -19,11 +20,21 @@ pub struct Controller {
 impl Controller {
     /// Starts one on a free port. `name` names its log, to which a second one of the same name appends.
     pub fn start(plane: &ControlPlane, name: &str, flags: &[&str]) -> anyhow::Result<Self> {
+        Self::start_with(plane, name, flags, |_| {})
+    }
+
+    /// The same, with what else is to be said of the process: its variables.
+    pub fn start_with(
+        plane: &ControlPlane,
+        name: &str,
+        flags: &[&str],
+        prepare: impl FnOnce(&mut Command),
+    ) -> anyhow::Result<Self> {
         let address = TcpListener::bind("127.0.0.1:0")?.local_addr()?;
-        let bind = address.to_string();
-        let mut arguments = vec!["controller", "--bind", &bind];
-        arguments.extend(flags);
-        Ok(Self { process: plane.poolwright(name, &arguments)?, address })
+        let mut command = Command::new(poolwright_binary()?);
+        command.args(["controller", "--bind", &address.to_string()]).args(flags);
+        prepare(&mut command);
+        Ok(Self { process: plane.spawn(name, command)?, address })
     }
 
     /// Where it serves health and metrics.

@@ -1,0 +1,131 @@
+//! The whole way on AWS: pods wait, instances are launched in moto, machines join with what their user data says, EventBridge says that
+//! one is taken back, what its pods need is bought before anybody is asked to go, and in the end nothing is left.
+
+mod cloud;
+
+use std::sync::Arc;
+
+use anyhow::{Context, ensure};
+use cloud::{Cloud, Machines};
+use k8s_openapi::api::apps::v1::Deployment;
+use k8s_openapi::api::core::v1::Node;
+use kube::api::DeleteParams;
+use kube::{Api, ResourceExt};
+use poolwright_api::{InterruptionKind, NodeClaim};
+use poolwright_plane::aws::credentials;
+use poolwright_plane::trial::{Cluster, Controller, Trial, WITHIN, node_pool, pod, taint_keys};
+use poolwright_plane::wait_for;
+use serde_json::{Value, json};
+
+const POOL: &str = "gpu";
+
+fn node_class(cloud: &Cloud) -> Value {
+    let subnets = ["us-east-1a", "us-east-1b"].map(|zone| json!({"id": cloud.account.subnet_in(zone)}));
+    json!({"apiVersion": "poolwright.dev/v1alpha1", "kind": "EC2NodeClass", "metadata": {"name": POOL}, "spec": {
+        "subnetSelectorTerms": subnets,
+        "securityGroupSelectorTerms": [{"id": cloud.account.group}],
+        "amiFamily": "AL2023",
+        "amiSelectorTerms": [{"id": cloud.account.image}],
+        "instanceProfile": cloud.account.profile,
+    }})
+}
+
+/// Pods with a GPU each, that are made anew wherever they end.
+fn work(name: &str, replicas: usize) -> Value {
+    let mut template = pod("-", POOL, json!({"cpu": "500m", "nvidia.com/gpu": 1}));
+    template["metadata"] = json!({"labels": {"app": name}});
+    json!({"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": name},
+        "spec": {"replicas": replicas, "selector": {"matchLabels": {"app": name}},
+            "template": {"metadata": template["metadata"], "spec": template["spec"]}}})
+}
+
+fn id_of(provider_id: &str) -> &str {
+    provider_id.rsplit('/').next().unwrap_or_default()
+}
+
+#[tokio::test]
+async fn from_waiting_pods_to_instances_an_interruption_and_back_to_nothing() {
+    let cloud = Arc::new(Cloud::start().await.unwrap());
+    let plane = Trial::plane_without_controller().await.unwrap();
+    let authority = plane.dir().join("certificates").join("apiserver.crt");
+    let authority = authority.to_str().unwrap();
+    let flags = [
+        ["--batch-idle", "300ms"],
+        ["--list-interval", "1s"],
+        ["--aws-cluster", &cloud.cluster],
+        ["--aws-region", "us-east-1"],
+        ["--aws-cluster-endpoint", "https://api.example"],
+        ["--aws-cluster-ca", authority],
+        ["--aws-service-cidr", "10.100.0.0/16"],
+        ["--aws-interruption-queue", &cloud.cluster],
+    ]
+    .concat();
+    let mut controller = Controller::start_with(&plane, "controller", &flags, |command| {
+        credentials(command);
+        command.env("AWS_ENDPOINT_URL", cloud.front.url());
+    })
+    .unwrap();
+    let cluster = Cluster::new(plane.client().unwrap());
+    let _machines = Machines::boot(Arc::clone(&cloud), cluster.client.clone());
+    let on_ec2 = json!({"template": {"spec": {"nodeClassRef": {"kind": "EC2NodeClass"}}}});
+    cluster.apply("", &[node_class(&cloud), node_pool(POOL, on_ec2)]).await.unwrap();
+    let namespace = cluster.namespace("work").await.unwrap();
+    cluster.apply(&namespace, &[work("train", 3)]).await.unwrap();
+    let pods = cluster.wait_running(&namespace, 3).await;
+    controller.ensure_running().unwrap();
+    pods.unwrap();
+    let before = cloud.instances().await.unwrap();
+    let claims = cluster.claims(POOL).await.unwrap();
+    assert_eq!(before.len(), claims.len(), "one instance for each claim: {before:?}");
+    for claim in &claims {
+        let provider_id = claim.status.as_ref().and_then(|status| status.provider_id.clone());
+        assert!(before.iter().any(|instance| Some(&instance.provider_id) == provider_id.as_ref()));
+    }
+
+    let taken = &before[0];
+    cloud.take_back(&[id_of(&taken.provider_id)]).await.unwrap();
+    let api: Api<NodeClaim> = Api::all(cluster.client.clone());
+    let nodes: Api<Node> = Api::all(cluster.client.clone());
+    let (interruption, node) = wait_for("what EC2 says to be recorded", WITHIN, async || {
+        let status = api.get(&taken.claim).await?.status.context("no status")?;
+        Ok((status.interruption.context("nothing is recorded")?, status.node_name.context("no node")?))
+    })
+    .await
+    .unwrap();
+    assert_eq!(interruption.kind, InterruptionKind::Reclaim);
+    wait_for("the node to be closed, and something to be bought in its place", WITHIN, async || {
+        if let Some(node) = nodes.get_opt(&node).await? {
+            ensure!(taint_keys(&node).iter().any(|key| key == "poolwright.dev/disrupted"), "it is open");
+        }
+        let claims = cluster.claims(POOL).await?;
+        let is_new = |claim: &&NodeClaim| before.iter().all(|instance| instance.claim != claim.name_any());
+        ensure!(claims.iter().any(|claim| is_new(&claim)), "nothing is bought");
+        Ok(())
+    })
+    .await
+    .unwrap();
+    wait_for("the instance to be given back, and its claim and node to go", WITHIN, async || {
+        ensure!(api.get_opt(&taken.claim).await?.is_none(), "the claim is there");
+        ensure!(nodes.get_opt(&node).await?.is_none(), "the node is there");
+        let instances = cloud.instances().await?;
+        ensure!(instances.iter().all(|one| one.provider_id != taken.provider_id), "the instance is there");
+        Ok(())
+    })
+    .await
+    .unwrap();
+    for pod in cluster.wait_running(&namespace, 3).await.unwrap() {
+        assert_ne!(pod.spec.as_ref().and_then(|spec| spec.node_name.as_deref()), Some(node.as_str()));
+    }
+
+    let deployments: Api<Deployment> = Api::namespaced(cluster.client.clone(), &namespace);
+    deployments.delete("train", &DeleteParams::default()).await.unwrap();
+    wait_for("everything to be given back", WITHIN, async || {
+        let left = cloud.instances().await?;
+        ensure!(left.is_empty(), "instances are left: {left:?}");
+        ensure!(cluster.claims(POOL).await?.is_empty() && cluster.nodes(POOL).await?.is_empty(), "objects are left");
+        Ok(())
+    })
+    .await
+    .unwrap();
+    controller.ensure_running().unwrap();
+}
