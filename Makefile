@@ -24,7 +24,7 @@ endif
 # The tests that start a control plane, as arguments of cargo test.
 E2E := $(patsubst tests/plane/tests/%.rs,--test %,$(sort $(filter-out $(NEWEST_ONLY),$(wildcard tests/plane/tests/*.rs))))
 
-.PHONY: help demo demo-cluster test build lint unit control-plane e2e kills differential bench bench-mix bench-scale bench-nodes realise crds clean
+.PHONY: help demo demo-cluster test build lint unit control-plane e2e kills differential bench bench-mix bench-scale bench-nodes bench-aws realise crds clean
 
 help: ## this list
 	@echo "make <target>:"
@@ -89,6 +89,11 @@ bench-scale: control-plane ## the real controller with NODES=5000 and PODS=50000
 bench-nodes: control-plane ## NODES=500 KWOK nodes up and down again on a real control plane: how long, how many, and what it costs the controller
 	@$(WITH_TOOLS) cargo build --locked --release -p poolwright-cli -p poolwright-plane --bins
 	@NODES="$(NODES)" $(WITH_TOOLS) "$(CARGO_TARGET_DIR)/release/poolwright-nodes"
+
+bench-aws: control-plane ## how fast interruptions are heard, with NODES=500 instances in moto and MESSAGES=1000; and in how many orders they were launched
+	@python3 tests/tools.py moto >/dev/null
+	@$(WITH_TOOLS) cargo build --locked --workspace --bins --example interruptions
+	@NODES="$(NODES)" BURST="$(BURST)" MESSAGES="$(MESSAGES)" $(WITH_TOOLS) "$(CARGO_TARGET_DIR)/debug/examples/interruptions"
 
 crds: ## writes crds/*.yaml anew from the types
 	@$(WITH_TOOLS) cargo run --locked --quiet -p poolwright-cli -- crds --dir crds

@@ -19,6 +19,7 @@ use kube::api::PostParams;
 use kube::{Api, Client};
 use poolwright_api::{EC2NodeClass, NodeClaim};
 use poolwright_plane::aws::{Account, Front, Moto};
+use poolwright_plane::trial::pod;
 use poolwright_plane::unique;
 use poolwright_provider_aws::{Access, AwsProvider, Classes, Key, Settings};
 use poolwright_provider_contract::{CloudProvider, Instance, InstanceState, ProviderError};
@@ -120,6 +121,48 @@ impl Cloud {
         Ok(serde_json::from_slice(&bytes).unwrap_or_default())
     }
 
+    /// The same as messages on the queue, as many in a call as SQS takes, and several calls at a time.
+    #[allow(dead_code, reason = "measurements need it, the test does not")]
+    pub async fn tell_queue(&self, instances: &[&str]) -> anyhow::Result<()> {
+        let url = format!("{}/{ACCOUNT}/{}", self.moto.url(), self.cluster);
+        let time = now();
+        let calls = instances.chunks(10).map(|some| {
+            let mut form = form_urlencoded::Serializer::new(String::new());
+            form.append_pair("Action", "SendMessageBatch").append_pair("Version", "2012-11-05");
+            form.append_pair("QueueUrl", &url);
+            for (number, id) in some.iter().enumerate() {
+                let body = json!({
+                    "version": "0", "id": format!("event-{id}"), "detail-type": "EC2 Spot Instance Interruption Warning",
+                    "source": "aws.ec2", "account": ACCOUNT, "time": time, "region": "us-east-1",
+                    "resources": [format!("arn:aws:ec2:us-east-1a:instance/{id}")],
+                    "detail": {"instance-id": id, "instance-action": "terminate"},
+                });
+                let field = |name: &str| format!("SendMessageBatchRequestEntry.{}.{name}", number + 1);
+                form.append_pair(&field("Id"), &number.to_string());
+                form.append_pair(&field("MessageBody"), &body.to_string());
+            }
+            let query = form.finish();
+            async move {
+                let answer = self.front.call("sqs", &query).await?;
+                ensure!(answer.contains("SendMessageBatchResultEntry"), "{answer}");
+                Ok(())
+            }
+        });
+        futures::future::try_join_all(calls).await.map(|_| ())
+    }
+
+    /// A node class in this account.
+    pub fn node_class(&self, name: &str) -> Value {
+        let subnets = ["us-east-1a", "us-east-1b"].map(|zone| json!({"id": self.account.subnet_in(zone)}));
+        json!({"apiVersion": "poolwright.dev/v1alpha1", "kind": "EC2NodeClass", "metadata": {"name": name}, "spec": {
+            "subnetSelectorTerms": subnets,
+            "securityGroupSelectorTerms": [{"id": self.account.group}],
+            "amiFamily": "AL2023",
+            "amiSelectorTerms": [{"id": self.account.image}],
+            "instanceProfile": self.account.profile,
+        }})
+    }
+
     /// What there is of the cluster, as EC2 tells it.
     pub async fn instances(&self) -> anyhow::Result<Vec<Instance>> {
         Ok(self.looker.list().await?)
@@ -134,6 +177,15 @@ impl Cloud {
         let told = told.with_context(|| format!("{id} has no user data: {answer}"))?;
         Ok(String::from_utf8(STANDARD.decode(told.trim())?)?)
     }
+}
+
+/// Pods with a GPU each, that are made anew wherever they end.
+pub fn work(name: &str, pool: &str, replicas: usize) -> Value {
+    let mut template = pod("-", pool, json!({"cpu": "500m", "nvidia.com/gpu": 1}));
+    template["metadata"] = json!({"labels": {"app": name}});
+    json!({"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": name},
+        "spec": {"replicas": replicas, "selector": {"matchLabels": {"app": name}},
+            "template": {"metadata": template["metadata"], "spec": template["spec"]}}})
 }
 
 /// Machines that start what EC2 launched: each joins as a node, with what its user data says. KWOK plays what runs on them.

@@ -6,38 +6,18 @@ mod cloud;
 use std::sync::Arc;
 
 use anyhow::{Context, ensure};
-use cloud::{Cloud, Machines};
+use cloud::{Cloud, Machines, work};
 use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::core::v1::Node;
 use kube::api::DeleteParams;
 use kube::{Api, ResourceExt};
 use poolwright_api::{InterruptionKind, NodeClaim};
 use poolwright_plane::aws::credentials;
-use poolwright_plane::trial::{Cluster, Controller, Trial, WITHIN, node_pool, pod, taint_keys};
+use poolwright_plane::trial::{Cluster, Controller, Trial, WITHIN, node_pool, taint_keys};
 use poolwright_plane::wait_for;
-use serde_json::{Value, json};
+use serde_json::json;
 
 const POOL: &str = "gpu";
-
-fn node_class(cloud: &Cloud) -> Value {
-    let subnets = ["us-east-1a", "us-east-1b"].map(|zone| json!({"id": cloud.account.subnet_in(zone)}));
-    json!({"apiVersion": "poolwright.dev/v1alpha1", "kind": "EC2NodeClass", "metadata": {"name": POOL}, "spec": {
-        "subnetSelectorTerms": subnets,
-        "securityGroupSelectorTerms": [{"id": cloud.account.group}],
-        "amiFamily": "AL2023",
-        "amiSelectorTerms": [{"id": cloud.account.image}],
-        "instanceProfile": cloud.account.profile,
-    }})
-}
-
-/// Pods with a GPU each, that are made anew wherever they end.
-fn work(name: &str, replicas: usize) -> Value {
-    let mut template = pod("-", POOL, json!({"cpu": "500m", "nvidia.com/gpu": 1}));
-    template["metadata"] = json!({"labels": {"app": name}});
-    json!({"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": name},
-        "spec": {"replicas": replicas, "selector": {"matchLabels": {"app": name}},
-            "template": {"metadata": template["metadata"], "spec": template["spec"]}}})
-}
 
 fn id_of(provider_id: &str) -> &str {
     provider_id.rsplit('/').next().unwrap_or_default()
@@ -68,9 +48,9 @@ async fn from_waiting_pods_to_instances_an_interruption_and_back_to_nothing() {
     let cluster = Cluster::new(plane.client().unwrap());
     let _machines = Machines::boot(Arc::clone(&cloud), cluster.client.clone());
     let on_ec2 = json!({"template": {"spec": {"nodeClassRef": {"kind": "EC2NodeClass"}}}});
-    cluster.apply("", &[node_class(&cloud), node_pool(POOL, on_ec2)]).await.unwrap();
+    cluster.apply("", &[cloud.node_class(POOL), node_pool(POOL, on_ec2)]).await.unwrap();
     let namespace = cluster.namespace("work").await.unwrap();
-    cluster.apply(&namespace, &[work("train", 3)]).await.unwrap();
+    cluster.apply(&namespace, &[work("train", POOL, 3)]).await.unwrap();
     let pods = cluster.wait_running(&namespace, 3).await;
     controller.ensure_running().unwrap();
     pods.unwrap();

@@ -1,0 +1,241 @@
+//! How fast interruptions are heard: the real controller on a real control plane, with moto as the cloud and KWOK for what runs.
+//!
+//! `NODES` instances (default 500) are launched for pods that need one each. Then `BURST` of them (default all) are told in messages
+//! that lie on the queue within a second, and `MESSAGES` (default 1,000) come one after the other. For each of these: from the moment
+//! the queue has it until its claim says so, until its node is fenced, and until there is a claim for its pod.
+
+#[path = "../tests/aws_cluster/cloud.rs"]
+mod cloud;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, ensure};
+use cloud::{Cloud, Machines};
+use futures::{StreamExt, TryStreamExt};
+use k8s_openapi::api::core::v1::{Node, Pod};
+use kube::runtime::{WatchStreamExt, watcher};
+use kube::{Api, Client, ResourceExt};
+use poolwright_api::NodeClaim;
+use poolwright_plane::aws::credentials;
+use poolwright_plane::trial::{Cluster, Controller, Trial, node_pool, taint_keys};
+use poolwright_plane::wait_for;
+use serde_json::json;
+
+const POOL: &str = "gpu";
+/// Nothing here takes longer.
+const LIMIT: Duration = Duration::from_mins(15);
+
+/// What was seen, and when.
+#[derive(Default)]
+struct Seen {
+    /// Claims whose status tells of an interruption.
+    recorded: BTreeMap<String, Instant>,
+    /// Nodes that carry our taint.
+    fenced: BTreeMap<String, Instant>,
+    /// Pods that a claim was made for: the latest such claim.
+    bought_for: BTreeMap<String, Instant>,
+    /// Claims, with node and instance.
+    claims: BTreeMap<String, (String, String)>,
+    /// Where pods are.
+    pods: BTreeMap<String, String>,
+}
+
+#[expect(clippy::disallowed_methods, reason = "a measurement reads the clock")]
+fn now() -> Instant {
+    Instant::now()
+}
+
+fn number(name: &str, default: usize) -> anyhow::Result<usize> {
+    match std::env::var(name).ok().filter(|text| !text.is_empty()) {
+        Some(text) => text.parse().with_context(|| format!("{name}={text} is no number")),
+        None => Ok(default),
+    }
+}
+
+#[tokio::main]
+async fn main() -> anyhow::Result<()> {
+    let nodes = number("NODES", 500)?;
+    let (burst, messages) = (number("BURST", nodes)?.min(nodes), number("MESSAGES", 1000)?);
+    let cloud = Arc::new(Cloud::start().await?);
+    let plane = Trial::plane_without_controller().await?;
+    let authority = plane.dir().join("certificates").join("apiserver.crt");
+    let flags = [
+        ["--aws-cluster", &cloud.cluster],
+        ["--aws-region", "us-east-1"],
+        ["--aws-cluster-endpoint", "https://api.example"],
+        ["--aws-cluster-ca", authority.to_str().context("a path")?],
+        ["--aws-service-cidr", "10.100.0.0/16"],
+        ["--aws-interruption-queue", &cloud.cluster],
+    ]
+    .concat();
+    let mut controller = Controller::start_with(&plane, "controller", &flags, |command| {
+        credentials(command);
+        command.env("AWS_ENDPOINT_URL", cloud.front.url());
+    })?;
+    let cluster = Cluster::new(plane.client()?);
+    let seen = Arc::new(Mutex::new(Seen::default()));
+    let watches = tokio::spawn(watch(plane.client()?, Arc::clone(&seen)));
+    let _machines = Machines::boot(Arc::clone(&cloud), plane.client()?);
+
+    let spec = json!({"template": {"spec": {"nodeClassRef": {"kind": "EC2NodeClass"}}},
+        "scaleToZero": {"after": "1h"}, "disruption": {"budgets": [{"nodes": "0"}]}});
+    cluster.apply("", &[cloud.node_class(POOL), node_pool(POOL, spec)]).await?;
+    let namespace = cluster.namespace("work").await?;
+    let begun = now();
+    cluster.apply(&namespace, &[cloud::work("train", POOL, nodes)]).await?;
+    all_run(&seen, &mut controller, nodes).await?;
+    let fleets = cloud.front.calls().get("ec2:CreateFleet").copied().unwrap_or(0);
+    println!("{nodes} instances with {fleets} orders; all pods run after {:.1} s", begun.elapsed().as_secs_f64());
+
+    let targets = unheard(&seen, burst);
+    ensure!(targets.len() == burst, "only {} nodes can be told of", targets.len());
+    let ids: Vec<&str> = targets.iter().map(|target| target.instance.as_str()).collect();
+    let sent = now();
+    cloud.tell_queue(&ids).await?;
+    let took = sent.elapsed();
+    wait_for("all of them to be recorded", LIMIT, async || {
+        let seen = seen.lock().expect("no panic");
+        let left = targets.iter().filter(|target| !seen.recorded.contains_key(&target.claim)).count();
+        ensure!(left == 0, "{left} are not recorded");
+        Ok(())
+    })
+    .await?;
+    let last = targets.iter().filter_map(|target| seen.lock().expect("no panic").recorded.get(&target.claim).copied()).max();
+    println!(
+        "{burst} messages within {:.2} s: all recorded {:.2} s after the first was sent",
+        took.as_secs_f64(),
+        last.context("none")?.duration_since(sent).as_secs_f64()
+    );
+    all_run(&seen, &mut controller, nodes).await?;
+
+    let mut times: [Vec<Duration>; 3] = Default::default();
+    for _ in 0..messages {
+        let target = wait_for("a node to be told of", LIMIT, async || {
+            unheard(&seen, 1).into_iter().next().context("none is left")
+        })
+        .await?;
+        let sent = now();
+        cloud.tell_queue(&[&target.instance]).await?;
+        let at = wait_for("the answer", LIMIT, async || {
+            let seen = seen.lock().expect("no panic");
+            let recorded = seen.recorded.get(&target.claim).context("it is not recorded")?;
+            let fenced = seen.fenced.get(&target.node).context("it is not fenced")?;
+            let bought = seen.bought_for.get(&target.pod).filter(|at| **at > sent);
+            Ok([*recorded, *fenced, *bought.context("nothing is bought for it")?])
+        })
+        .await?;
+        for (times, at) in times.iter_mut().zip(at) {
+            times.push(at.saturating_duration_since(sent));
+        }
+    }
+    for (what, times) in ["recorded", "fenced", "replacement requested"].into_iter().zip(&mut times) {
+        times.sort();
+        let at = |share: usize| times.get((times.len() * share / 1000).min(times.len().saturating_sub(1)));
+        let milliseconds = |share| at(share).map_or(0, Duration::as_millis);
+        println!(
+            "{what:<22} {} messages: p50 {} ms, p99 {} ms, longest {} ms",
+            times.len(),
+            milliseconds(500),
+            milliseconds(990),
+            milliseconds(1000)
+        );
+    }
+    controller.ensure_running()?;
+    watches.abort();
+    Ok(())
+}
+
+/// What can be told of.
+struct Target {
+    claim: String,
+    node: String,
+    instance: String,
+    pod: String,
+}
+
+/// Nodes with a pod of which nobody has been told.
+fn unheard(seen: &Mutex<Seen>, most: usize) -> Vec<Target> {
+    let seen = seen.lock().expect("no panic");
+    let by_node: BTreeMap<&String, &String> = seen.pods.iter().map(|(pod, node)| (node, pod)).collect();
+    seen.claims
+        .iter()
+        .filter(|(claim, _)| !seen.recorded.contains_key(*claim))
+        .filter_map(|(claim, (node, provider_id))| {
+            let pod = (*by_node.get(node)?).clone();
+            let instance = provider_id.rsplit('/').next()?.to_owned();
+            Some(Target { claim: claim.clone(), node: node.clone(), instance, pod })
+        })
+        .take(most)
+        .collect()
+}
+
+/// Waits until all pods run on nodes that stay.
+async fn all_run(seen: &Mutex<Seen>, controller: &mut Controller, count: usize) -> anyhow::Result<()> {
+    wait_for("all pods to run on nodes that stay", LIMIT, async || {
+        let running = unheard(seen, usize::MAX).len();
+        ensure!(running >= count, "{running} of {count}");
+        Ok(())
+    })
+    .await?;
+    controller.ensure_running()
+}
+
+async fn watch(client: Client, seen: Arc<Mutex<Seen>>) -> anyhow::Result<()> {
+    let claims = watcher(Api::<NodeClaim>::all(client.clone()), watcher::Config::default()).default_backoff();
+    let nodes = watcher(Api::<Node>::all(client.clone()), watcher::Config::default()).default_backoff();
+    let pods = watcher(Api::<Pod>::all(client), watcher::Config::default()).default_backoff();
+    enum Event {
+        Claim(watcher::Event<NodeClaim>),
+        Node(watcher::Event<Node>),
+        Pod(watcher::Event<Pod>),
+    }
+    let mut events = futures::stream::select_all([
+        claims.map_ok(Event::Claim).boxed(),
+        nodes.map_ok(Event::Node).boxed(),
+        pods.map_ok(Event::Pod).boxed(),
+    ]);
+    let mut known = BTreeSet::new();
+    while let Some(event) = events.next().await {
+        let at = now();
+        let mut seen = seen.lock().expect("no panic");
+        match event {
+            Ok(Event::Claim(watcher::Event::Apply(claim) | watcher::Event::InitApply(claim))) => {
+                let name = claim.name_any();
+                if known.insert(name.clone()) {
+                    seen.bought_for.extend(claim.spec.pods.iter().map(|pod| (pod.clone(), at)));
+                }
+                let Some(status) = claim.status else { continue };
+                if status.interruption.is_some() {
+                    seen.recorded.entry(name.clone()).or_insert(at);
+                }
+                if let (Some(node), Some(id)) = (status.node_name, status.provider_id) {
+                    seen.claims.insert(name, (node, id));
+                }
+            }
+            Ok(Event::Claim(watcher::Event::Delete(claim))) => {
+                seen.claims.remove(&claim.name_any());
+            }
+            Ok(Event::Node(watcher::Event::Apply(node) | watcher::Event::InitApply(node))) => {
+                if taint_keys(&node).iter().any(|key| key == "poolwright.dev/disrupted") {
+                    seen.fenced.entry(node.name_any()).or_insert(at);
+                }
+            }
+            Ok(Event::Pod(watcher::Event::Apply(pod) | watcher::Event::InitApply(pod))) => {
+                let name = format!("{}/{}", pod.namespace().unwrap_or_default(), pod.name_any());
+                let is_there = poolwright_plane::trial::is_running(&pod) && pod.metadata.deletion_timestamp.is_none();
+                match pod.spec.and_then(|spec| spec.node_name).filter(|_| is_there) {
+                    Some(node) => seen.pods.insert(name, node),
+                    None => seen.pods.remove(&name),
+                };
+            }
+            Ok(Event::Pod(watcher::Event::Delete(pod))) => {
+                let name = format!("{}/{}", pod.namespace().unwrap_or_default(), pod.name_any());
+                seen.pods.remove(&name);
+            }
+            Ok(_) | Err(_) => {}
+        }
+    }
+    Ok(())
+}
