@@ -1,6 +1,7 @@
 //! How fast interruptions are heard: the real controller on a real control plane, with moto as the cloud and KWOK for what runs.
 //!
-//! `NODES` instances (default 500) are launched for pods that need one each. Then `BURST` of them (default all) are told in messages
+//! The controller starts when the pods are there, and may buy all types that the region has: how long it takes to its first claims, and
+//! what of that moto takes to tell of the types. `NODES` instances (default 500) are launched for pods that need one each. Then `BURST` of them (default all) are told in messages
 //! that lie on the queue within a second, and `MESSAGES` (default 1,000) come one after the other. For each of these: from the moment
 //! the queue has it until its claim says so, until its node is fenced, and until there is a claim for its pod.
 
@@ -70,21 +71,41 @@ async fn main() -> anyhow::Result<()> {
         ["--aws-interruption-queue", &cloud.cluster],
     ]
     .concat();
+    let cluster = Cluster::new(plane.client()?);
+    let seen = Arc::new(Mutex::new(Seen::default()));
+    let watches = tokio::spawn(watch(plane.client()?, Arc::clone(&seen)));
+    let spec = json!({
+        "template": {"spec": {
+            "nodeClassRef": {"kind": "EC2NodeClass"},
+            "requirements": [{"key": "poolwright.dev/capacity-type", "operator": "In", "values": ["on-demand"]}],
+        }},
+        "scaleToZero": {"after": "1h"}, "disruption": {"budgets": [{"nodes": "0"}]},
+    });
+    cluster.apply("", &[cloud.node_class(POOL), node_pool(POOL, spec)]).await?;
+    let namespace = cluster.namespace("work").await?;
+    cluster.apply(&namespace, &[cloud::work("train", POOL, nodes)]).await?;
+    wait_for("all pods to be there", LIMIT, async || {
+        let there = cluster.pods(&namespace).await?.len();
+        ensure!(there == nodes, "{there} of {nodes}");
+        Ok(())
+    })
+    .await?;
+    let (types, listing) = cloud.list_types().await?;
+    let begun = now();
     let mut controller = Controller::start_with(&plane, "controller", &flags, |command| {
         credentials(command);
         command.env("AWS_ENDPOINT_URL", cloud.front.url());
     })?;
-    let cluster = Cluster::new(plane.client()?);
-    let seen = Arc::new(Mutex::new(Seen::default()));
-    let watches = tokio::spawn(watch(plane.client()?, Arc::clone(&seen)));
     let _machines = Machines::boot(Arc::clone(&cloud), plane.client()?);
-
-    let spec = json!({"template": {"spec": {"nodeClassRef": {"kind": "EC2NodeClass"}}},
-        "scaleToZero": {"after": "1h"}, "disruption": {"budgets": [{"nodes": "0"}]}});
-    cluster.apply("", &[cloud.node_class(POOL), node_pool(POOL, spec)]).await?;
-    let namespace = cluster.namespace("work").await?;
-    let begun = now();
-    cluster.apply(&namespace, &[cloud::work("train", POOL, nodes)]).await?;
+    let first = wait_for("the first claim", LIMIT, async || {
+        seen.lock().expect("no panic").bought_for.values().min().copied().context("none")
+    })
+    .await?;
+    println!(
+        "{types} types; first claim {:.2} s after the start (moto alone lists the types in {:.2} s)",
+        first.duration_since(begun).as_secs_f64(),
+        listing.as_secs_f64()
+    );
     all_run(&seen, &mut controller, nodes).await?;
     let fleets = cloud.front.calls().get("ec2:CreateFleet").copied().unwrap_or(0);
     println!("{nodes} instances with {fleets} orders; all pods run after {:.1} s", begun.elapsed().as_secs_f64());

@@ -151,6 +151,25 @@ impl Cloud {
         futures::future::try_join_all(calls).await.map(|_| ())
     }
 
+    /// How many types moto has, and how long it takes to tell of them, page by page.
+    #[allow(dead_code, reason = "measurements need it, the test does not")]
+    pub async fn list_types(&self) -> anyhow::Result<(usize, Duration)> {
+        #[expect(clippy::disallowed_methods, reason = "a measurement reads the clock")]
+        let begun = std::time::Instant::now();
+        let (mut types, mut token) = (0, String::new());
+        loop {
+            let query = format!("Action=DescribeInstanceTypes&Version=2016-11-15&MaxResults=100&NextToken={token}");
+            let query = if token.is_empty() { query.replace("&NextToken=", "") } else { query };
+            let answer = self.front.call("ec2", &query).await?;
+            types += answer.matches("<instanceType>").count();
+            match answer.split("<nextToken>").nth(1).and_then(|rest| rest.split('<').next()) {
+                Some(next) if !next.is_empty() => next.clone_into(&mut token),
+                _ => break,
+            }
+        }
+        Ok((types, begun.elapsed()))
+    }
+
     /// A node class in this account.
     pub fn node_class(&self, name: &str) -> Value {
         let subnets = ["us-east-1a", "us-east-1b"].map(|zone| json!({"id": self.account.subnet_in(zone)}));
