@@ -16,12 +16,12 @@ use aws_sdk_pricing::types::{Filter, FilterType};
 use jiff::tz::TimeZone;
 use jiff::{SignedDuration, Timestamp};
 use poolwright_api::{AmiFamily, BlockDeviceMapping, InstanceStorePolicy};
-use poolwright_catalog::{Catalogue, InstanceTypeName, Zone};
+use poolwright_catalog::{Catalogue, InstanceTypeName, OfferingId, Zone};
 use poolwright_provider_aws_model::instance::{
     Efa, LocalDisks, MaxPods, ReserveFor, Selection, Settings, TypeFacts,
 };
 use poolwright_provider_aws_model::prices::{
-    self, DEFAULT_MAX_AGE, OnDemandPrices, SpotEntry, SpotPrices, request,
+    self, DEFAULT_MAX_AGE, Lot, OnDemandPrices, Reserved, SpotEntry, SpotPrices, request,
 };
 use poolwright_provider_contract::ProviderError;
 
@@ -61,6 +61,8 @@ struct Made {
     on_demand: Arc<OnDemandPrices>,
     spot: Arc<SpotPrices>,
     catalogue: Arc<Catalogue>,
+    /// What is behind its reserved offerings.
+    reserved: Reserved,
 }
 
 impl Market {
@@ -91,9 +93,19 @@ impl Market {
         {
             return Ok(Arc::clone(&made.catalogue));
         }
-        let catalogue = Arc::new(self.make(class, &types, &on_demand, &spot, now));
-        let made =
-            Made { class: Arc::clone(class), types, on_demand, spot, catalogue: Arc::clone(&catalogue) };
+        let (catalogue, reserved) = self.make(class, &types, &on_demand, &spot, now);
+        let catalogue = Arc::new(catalogue);
+        for (id, why) in &reserved.unsold {
+            tracing::info!(class = class.name, reservation = id, %why, "this reservation is not sold from");
+        }
+        let made = Made {
+            class: Arc::clone(class),
+            types,
+            on_demand,
+            spot,
+            catalogue: Arc::clone(&catalogue),
+            reserved,
+        };
         catalogues.insert(class.name.clone(), made);
         Ok(catalogue)
     }
@@ -105,7 +117,7 @@ impl Market {
         on_demand: &OnDemandPrices,
         spot: &SpotPrices,
         now: Timestamp,
-    ) -> Catalogue {
+    ) -> (Catalogue, Reserved) {
         let zones: BTreeSet<Zone> =
             class.subnets.iter().map(|subnet| Zone::from(subnet.zone.as_str())).collect();
         let market = prices::Market {
@@ -113,13 +125,21 @@ impl Market {
             zones: &types.zones,
             on_demand,
             spot,
-            reservations: &[],
+            reservations: &class.reservations,
             now,
         };
         let sold = prices::catalogue(&types.facts, &Selection::default(), &settings(class), market);
-        sold.catalogue.filtered(|kind, offering| {
+        let catalogue = sold.catalogue.filtered(|kind, offering| {
             zones.contains(&offering.id.zone) && image_for(&class.images, kind).is_some()
-        })
+        });
+        (catalogue, sold.reserved)
+    }
+
+    /// The reservations that this offering is had from, those that end first at the front.
+    pub fn lots(&self, class: &Resolved, offering: &OfferingId) -> Vec<Lot> {
+        let catalogues = self.catalogues.lock().unwrap_or_else(PoisonError::into_inner);
+        let lots = catalogues.get(&class.name).and_then(|made| made.reserved.lots.get(offering));
+        lots.cloned().unwrap_or_default()
     }
 
     /// Fabric adapters for nodes of this type.

@@ -6,8 +6,9 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use jiff::{SignedDuration, Timestamp};
-use poolwright_catalog::{Catalogue, InstanceType};
+use poolwright_catalog::{Catalogue, InstanceType, OfferingId};
 use poolwright_provider_aws_model::InstanceId;
+use poolwright_provider_aws_model::prices::Lot;
 use poolwright_provider_contract::{
     Clock, CloudProvider, Instance, InstanceState, LaunchError, LaunchRequest, LaunchedInstance,
     NodeClassKey, Notice, ProviderError,
@@ -19,7 +20,7 @@ use crate::clients::{Access, Clients};
 use crate::gather::Gather;
 use crate::instances::{self, Found, Listing};
 use crate::launch::{Launched, Mates};
-use crate::launch::template::{self, Template};
+use crate::launch::template::{self, Held, Template};
 use crate::market::Market;
 use crate::queue::Queue;
 use crate::recent::Recent;
@@ -208,12 +209,18 @@ impl AwsProvider {
         self.market.catalogue(class, (self.now)()).await
     }
 
+    /// The reservations that an offering of a class is had from.
+    pub(crate) fn lots(&self, class: &Resolved, offering: &OfferingId) -> Vec<Lot> {
+        self.market.lots(class, offering)
+    }
+
     /// What a node of this type is launched with.
     pub(crate) fn template(
         &self,
         class: &Resolved,
         kind: &InstanceType,
         request: &LaunchRequest,
+        reservation: Option<Held>,
     ) -> Result<Template, ProviderError> {
         let image = class::image_for(&class.images, kind).ok_or_else(|| {
             class::unusable(
@@ -236,6 +243,7 @@ impl AwsProvider {
             efa: self.market.efa_cards(class, &kind.name),
             placement: spec.placement_group.clone(),
             detailed_monitoring: spec.detailed_monitoring,
+            reservation,
         })
     }
 

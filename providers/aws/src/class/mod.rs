@@ -3,12 +3,14 @@
 mod groups;
 mod images;
 mod profile;
+mod reservations;
 mod source;
 mod subnets;
 
 use poolwright_api::{
     AmiFamily, EC2NodeClassSpec, GROUP, ResolvedImage, ResolvedSecurityGroup, ResolvedSubnet,
 };
+use poolwright_provider_aws_model::prices::Reservation;
 use poolwright_provider_contract::{NodeClassKey, ProviderError};
 
 use crate::clients::Clients;
@@ -32,6 +34,8 @@ pub(crate) struct Resolved {
     /// Newest first. Never empty.
     pub images: Vec<ResolvedImage>,
     pub profile: String,
+    /// What is paid for already, in the order of their ids.
+    pub reservations: Vec<Reservation>,
 }
 
 /// Refuses a key that is not about a node class of ours.
@@ -72,13 +76,15 @@ pub(crate) async fn resolve(
             "neither it nor an alias says how nodes of this image join the cluster: set it",
         )
     })?;
-    let (subnets, groups, images, profile) = futures::try_join!(
+    let (subnets, groups, images, profile, reservations) = futures::try_join!(
         subnets::find(&clients.ec2, name, &spec.subnet_selector_terms),
         groups::find(&clients.ec2, name, &spec.security_group_selector_terms),
         images::find(clients, kubernetes, name, &spec.ami_selector_terms),
         profile::find(&clients.iam, name, spec),
+        reservations::find(&clients.ec2, &spec.capacity_reservation_selector_terms),
     )?;
-    Ok(Resolved { name: name.to_owned(), spec: spec.clone(), family, subnets, groups, images, profile })
+    let spec = spec.clone();
+    Ok(Resolved { name: name.to_owned(), spec, family, subnets, groups, images, profile, reservations })
 }
 
 /// The filters of a tag selector: all of these tags, `*` for any value.

@@ -41,6 +41,7 @@ pub(crate) async fn create(ec2: &aws_sdk_ec2::Client, order: &Order) -> Result<A
     };
     let (kind, count) = match order.capacity_type {
         CapacityType::Spot => (DefaultTargetCapacityType::Spot, order.count),
+        CapacityType::Reserved if order.block => (DefaultTargetCapacityType::CapacityBlock, order.count),
         CapacityType::OnDemand | CapacityType::Reserved => (DefaultTargetCapacityType::OnDemand, order.count),
     };
     let count = i32::try_from(count).unwrap_or(i32::MAX);

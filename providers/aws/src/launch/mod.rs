@@ -29,8 +29,8 @@ use crate::provider::AwsProvider;
 use fleet::Answer;
 pub(crate) use fleet::Launched;
 pub(crate) use mates::Mates;
-use order::Order;
-use template::Template;
+use order::{Order, Step};
+use template::{Held, Template};
 
 /// How often, and how far apart, an instance is looked for that must be there: EC2 shows what it launched after a while.
 const LOOKS: u32 = 8;
@@ -64,10 +64,11 @@ impl AwsProvider {
         let class = self.resolved(&request.node_class.name).await?;
         let sold = self.sold(&class).await?;
         check_sold(&class, &sold, &request.offerings)?;
-        let kit = self.kit(&class, &sold, request)?;
-        let mut failed: Vec<FailedOffering> = Vec::new();
-        for (number, round) in order::rounds(&request.offerings).into_iter().enumerate() {
-            let (instance, of_round) = self.round(request, &class, &kit, number, round).await?;
+        let (steps, mut failed) =
+            order::steps(&request.offerings, |offering| self.lots(&class, offering));
+        for (number, step) in steps.into_iter().enumerate() {
+            let kit = self.kit(&class, &sold, request, &step)?;
+            let (instance, of_round) = self.round(request, &class, &kit, number, &step).await?;
             failed.extend(of_round);
             if let Some(instance) = instance {
                 self.tidy();
@@ -77,24 +78,25 @@ impl AwsProvider {
         Err(LaunchError::AllFailed(failed))
     }
 
-    /// One round: what was launched, if anything was, and why other offerings of it could not be had.
+    /// One step: what was launched, if anything was, and why other offerings of it could not be had.
     async fn round(
         &self,
         request: &LaunchRequest,
         class: &Resolved,
         kit: &Kit,
         number: usize,
-        round: &[RankedOffering],
+        step: &Step<'_>,
     ) -> Result<(Option<Instance>, Vec<FailedOffering>), LaunchError> {
-        let capacity_type = round[0].offering.capacity_type;
+        let capacity_type = step.offerings[0].offering.capacity_type;
         let mut tags = class.spec.tags.clone();
         tags.extend(order::shared_tags(self.cluster(), request, capacity_type));
         tags.extend(order::own_tags(request));
         let mut order = Order {
             token: order::token(&request.key, number, self.empty_answers(&request.key, number)),
             capacity_type,
+            block: step.is_block(),
             count: 1,
-            pools: order::pools(round, &by_zone(class), &kit.names),
+            pools: order::pools(step.offerings, &by_zone(class), &kit.names),
             tags,
         };
         for _ in 0..REPEATS {
@@ -131,16 +133,23 @@ impl AwsProvider {
             .into())
     }
 
-    /// The templates for the types of a request.
-    fn kit(&self, class: &Resolved, sold: &Catalogue, request: &LaunchRequest) -> Result<Kit, ProviderError> {
+    /// The templates for the types of a step.
+    fn kit(
+        &self,
+        class: &Resolved,
+        sold: &Catalogue,
+        request: &LaunchRequest,
+        step: &Step<'_>,
+    ) -> Result<Kit, ProviderError> {
         let mut kit = Kit { names: BTreeMap::new(), templates: BTreeMap::new() };
-        for ranked in &request.offerings {
+        let held = step.lot.as_ref().map(|lot| Held { id: lot.id.clone(), block: step.is_block() });
+        for ranked in step.offerings {
             let name = &ranked.offering.instance_type;
             let Some(kind) = sold.instance_type(name) else { continue };
             if kit.names.contains_key(name) {
                 continue;
             }
-            let template = self.template(class, kind, request)?;
+            let template = self.template(class, kind, request, held.clone())?;
             let template_name = template.name(self.cluster())?;
             kit.names.insert(name.clone(), template_name.clone());
             kit.templates.insert(template_name, template);

@@ -3,7 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use poolwright_catalog::{CapacityType, InstanceTypeName, OfferingId, Zone};
-use poolwright_provider_contract::{LaunchRequest, RankedOffering};
+use poolwright_provider_aws_model::prices::{Lot, ReservationKind};
+use poolwright_provider_contract::{FailedOffering, LaunchError, LaunchRequest, RankedOffering};
 
 use sha2::{Digest, Sha256};
 
@@ -38,6 +39,8 @@ pub(crate) struct Order {
     /// Two calls with one token are one.
     pub token: String,
     pub capacity_type: CapacityType,
+    /// Whether it is had from a capacity block.
+    pub block: bool,
     /// How many instances.
     pub count: usize,
     /// Where from, best first. Never empty.
@@ -67,9 +70,48 @@ fn belongs(first: &RankedOffering, other: &RankedOffering) -> bool {
     }
 }
 
+/// Offerings that are ordered in one call, and the reservation that they are had from.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Step<'a> {
+    /// Never empty.
+    pub offerings: &'a [RankedOffering],
+    /// `None` for what is bought.
+    pub lot: Option<Lot>,
+}
+
+/// The calls of a launch: round after round, and of what is reserved one reservation after the other. Beside them what no reservation
+/// has room for any more.
+pub(crate) fn steps(
+    offerings: &[RankedOffering],
+    lots: impl Fn(&OfferingId) -> Vec<Lot>,
+) -> (Vec<Step<'_>>, Vec<FailedOffering>) {
+    let (mut steps, mut failed) = (Vec::new(), Vec::new());
+    for round in rounds(offerings) {
+        let first = &round[0].offering;
+        if first.capacity_type != CapacityType::Reserved {
+            steps.push(Step { offerings: round, lot: None });
+            continue;
+        }
+        let with_room: Vec<Lot> = lots(first).into_iter().filter(|lot| lot.available > 0).collect();
+        if with_room.is_empty() {
+            let told = "no reservation of the node class has room for it".to_owned();
+            failed.push(FailedOffering { offering: first.clone(), error: LaunchError::StockOut(told) });
+        }
+        steps.extend(with_room.into_iter().map(|lot| Step { offerings: round, lot: Some(lot) }));
+    }
+    (steps, failed)
+}
+
 trait ChunkByFirst<T> {
     /// Runs of elements that all belong to the first of their run.
     fn chunk_by_first(&self, belongs: impl Fn(&T, &T) -> bool) -> Vec<&[T]>;
+}
+
+impl Step<'_> {
+    /// Whether it is had from a capacity block.
+    pub fn is_block(&self) -> bool {
+        self.lot.as_ref().is_some_and(|lot| lot.kind == ReservationKind::CapacityBlock)
+    }
 }
 
 impl<T> ChunkByFirst<T> for [T] {
@@ -218,6 +260,28 @@ mod tests {
             &["demand-1", "demand-2"],
         ];
         assert_eq!(names(&offerings), wanted);
+    }
+
+    #[test]
+    fn what_is_reserved_is_ordered_from_one_reservation_after_the_other_and_not_where_none_has_room() {
+        use CapacityType::{OnDemand, Reserved};
+        let offerings = [
+            ranked("held", Reserved, None),
+            ranked("used-up", Reserved, None),
+            ranked("bought", OnDemand, Some(1_000_000)),
+        ];
+        let lot = |id: &str, available| Lot { id: id.to_owned(), kind: ReservationKind::CapacityBlock, available };
+        let lots = |offering: &OfferingId| match offering.instance_type.as_str() {
+            "held" => vec![lot("cr-1", 2), lot("cr-2", 0), lot("cr-3", 1)],
+            _ => vec![lot("cr-4", 0)],
+        };
+        let (steps, failed) = steps(&offerings, lots);
+        let found: Vec<_> =
+            steps.iter().map(|step| (step.lot.as_ref().map(|lot| lot.id.as_str()), step.is_block())).collect();
+        assert_eq!(found, [(Some("cr-1"), true), (Some("cr-3"), true), (None, false)]);
+        let [failed] = &failed[..] else { panic!("{failed:?}") };
+        assert_eq!(failed.offering, offerings[1].offering);
+        assert!(matches!(failed.error, LaunchError::StockOut(_)));
     }
 
     #[test]

@@ -6,12 +6,12 @@
 use std::collections::BTreeSet;
 
 use aws_sdk_ec2::types::{
-    CapacityReservationPreference, Filter, LaunchTemplateBlockDeviceMappingRequest,
+    CapacityReservationPreference, CapacityReservationTarget, Filter, LaunchTemplateBlockDeviceMappingRequest,
     LaunchTemplateCapacityReservationSpecificationRequest, LaunchTemplateEbsBlockDeviceRequest,
     LaunchTemplateHttpTokensState, LaunchTemplateIamInstanceProfileSpecificationRequest,
     LaunchTemplateInstanceMetadataEndpointState, LaunchTemplateInstanceMetadataOptionsRequest,
-    LaunchTemplateInstanceMetadataProtocolIpv6, LaunchTemplateInstanceNetworkInterfaceSpecificationRequest,
-    LaunchTemplatePlacementRequest, LaunchTemplatesMonitoringRequest, RequestLaunchTemplateData,
+    LaunchTemplateInstanceMarketOptionsRequest, LaunchTemplateInstanceMetadataProtocolIpv6, LaunchTemplateInstanceNetworkInterfaceSpecificationRequest,
+    LaunchTemplatePlacementRequest, LaunchTemplatesMonitoringRequest, MarketType, RequestLaunchTemplateData,
     ResourceType, TagSpecification, VolumeType,
 };
 use base64::Engine;
@@ -38,6 +38,17 @@ pub(crate) struct Template {
     pub efa: u32,
     pub placement: Option<PlacementGroup>,
     pub detailed_monitoring: bool,
+    /// The reservation that it is had from.
+    pub reservation: Option<Held>,
+}
+
+/// A reservation that an instance is had from.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub(crate) struct Held {
+    /// Its id.
+    pub id: String,
+    /// Whether it is a capacity block.
+    pub block: bool,
 }
 
 impl Template {
@@ -63,12 +74,13 @@ impl Template {
             .set_block_device_mappings(Some(self.disks.iter().map(disk).collect()))
             .metadata_options(metadata(&self.metadata))
             .monitoring(LaunchTemplatesMonitoringRequest::builder().enabled(self.detailed_monitoring).build())
-            // What is ordered on demand does not use up an open reservation, which is somebody's.
-            .capacity_reservation_specification(
-                LaunchTemplateCapacityReservationSpecificationRequest::builder()
-                    .capacity_reservation_preference(CapacityReservationPreference::None)
-                    .build(),
+            .capacity_reservation_specification(self.reserved());
+        if self.reservation.as_ref().is_some_and(|held| held.block) {
+            // Source: <https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/capacity-blocks-launch.html>.
+            data = data.instance_market_options(
+                LaunchTemplateInstanceMarketOptionsRequest::builder().market_type(MarketType::CapacityBlock).build(),
             );
+        }
         if let Some(group) = &self.placement {
             data = data.placement(
                 LaunchTemplatePlacementRequest::builder()
@@ -79,6 +91,19 @@ impl Template {
             );
         }
         data.build()
+    }
+
+    fn reserved(&self) -> LaunchTemplateCapacityReservationSpecificationRequest {
+        let builder = LaunchTemplateCapacityReservationSpecificationRequest::builder();
+        match &self.reservation {
+            Some(held) => builder
+                .capacity_reservation_target(
+                    CapacityReservationTarget::builder().capacity_reservation_id(&held.id).build(),
+                )
+                .build(),
+            // What is ordered on demand does not use up an open reservation, which is somebody's.
+            None => builder.capacity_reservation_preference(CapacityReservationPreference::None).build(),
+        }
     }
 
     /// The network interfaces: the first always, so that no subnet's default gives a node a public address; and one fabric adapter

@@ -10,12 +10,12 @@ use std::sync::Arc;
 use futures::StreamExt;
 use poolwright_catalog::Catalogue;
 use poolwright_provider_contract::{
-    FailedOffering, InstanceState, LaunchBatch, LaunchError, LaunchRequest, LaunchedInstance, ProviderError, RankedOffering,
+    FailedOffering, InstanceState, LaunchBatch, LaunchError, LaunchRequest, LaunchedInstance, ProviderError,
 };
 
 use super::fleet::{self, Launched};
 use super::mates::Answer;
-use super::order::{self, Order};
+use super::order::{self, Order, Step};
 use super::{Kit, LOOKS, PAUSE, REPEATS, by_zone, check_sold, known};
 use crate::class::Resolved;
 use crate::instances::{self, Found};
@@ -69,11 +69,11 @@ impl AwsProvider {
         let class = self.resolved(&first.node_class.name).await?;
         let sold: Arc<Catalogue> = self.sold(&class).await?;
         check_sold(&class, &sold, &first.offerings)?;
-        let kit = self.kit(&class, &sold, &first)?;
-        let means = Means { class, kit };
-        let mut failed: Vec<FailedOffering> = Vec::new();
-        for (number, round) in order::rounds(&first.offerings).into_iter().enumerate() {
-            self.round_together(together, &means, number, round, &mut failed).await?;
+        let (steps, mut failed) = order::steps(&first.offerings, |offering| self.lots(&class, offering));
+        for (number, step) in steps.into_iter().enumerate() {
+            let kit = self.kit(&class, &sold, &first, &step)?;
+            let means = Means { class: Arc::clone(&class), kit };
+            self.step_together(together, &means, number, &step, &mut failed).await?;
             if together.left.is_empty() {
                 break;
             }
@@ -82,16 +82,16 @@ impl AwsProvider {
         Ok(failed)
     }
 
-    async fn round_together(
+    async fn step_together(
         &self,
         together: &mut Together,
         means: &Means,
         number: usize,
-        round: &[RankedOffering],
+        step: &Step<'_>,
         failed: &mut Vec<FailedOffering>,
     ) -> Result<(), LaunchError> {
         for _ in 0..REPEATS {
-            let order = self.order_for(together, means, number, round);
+            let order = self.order_for(together, means, number, step);
             self.ensure(&order, &means.kit).await?;
             match fleet::create(&self.clients().ec2, &order).await? {
                 fleet::Answer::Launched { instances, failed: of_round, refused } => {
@@ -130,9 +130,9 @@ impl AwsProvider {
         Err(ProviderError::Transient(message.to_owned()).into())
     }
 
-    fn order_for(&self, together: &Together, means: &Means, number: usize, round: &[RankedOffering]) -> Order {
+    fn order_for(&self, together: &Together, means: &Means, number: usize, step: &Step<'_>) -> Order {
         let requests: Vec<&LaunchRequest> = together.left.values().collect();
-        let capacity_type = round[0].offering.capacity_type;
+        let capacity_type = step.offerings[0].offering.capacity_type;
         let token = order::token(&together.key, number, self.empty_answers(&together.key, number));
         let mut tags = means.class.spec.tags.clone();
         tags.extend(order::shared_tags(self.cluster(), requests[0], capacity_type));
@@ -140,8 +140,9 @@ impl AwsProvider {
         Order {
             token,
             capacity_type,
+            block: step.is_block(),
             count: requests.len(),
-            pools: order::pools(round, &by_zone(&means.class), &means.kit.names),
+            pools: order::pools(step.offerings, &by_zone(&means.class), &means.kit.names),
             tags,
         }
     }

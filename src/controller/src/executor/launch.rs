@@ -13,7 +13,7 @@ use std::time::Duration;
 
 use kube::Api;
 use poolwright_api::{ClaimOffering, ClaimPrice, NodeClaim, OfferingRef, names};
-use poolwright_catalog::OfferingId;
+use poolwright_catalog::{CapacityType, OfferingId};
 use poolwright_core::{Claim, ConditionStatus, ConditionType, ConditionUpdate, NoticeKind, Subject};
 use poolwright_intake::{claim_price, merge_conditions, offering_ref};
 use poolwright_provider_contract::{
@@ -66,6 +66,10 @@ impl Executor {
                 count("launched");
                 self.note_failures(claim, &launched.failed);
                 self.world.offering_succeeded(&claim.node_class, &launched.instance.offering);
+                if launched.instance.offering.capacity_type == CapacityType::Reserved {
+                    // There is one less of it than was last read.
+                    self.world.classes_changed();
+                }
                 self.world.launch_problem(&claim.node_class, None);
                 self.record_launch(&api, claim, &launched).await
             }

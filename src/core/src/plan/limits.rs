@@ -54,7 +54,7 @@ impl Limits {
         for own in &mut all.by_pool {
             own.extend(&shared);
         }
-        all.add_scarce(supply);
+        all.add_scarce(supply, snapshot);
         all
     }
 
@@ -69,7 +69,7 @@ impl Limits {
     }
 
     /// Adds a limit for every offering of which only so many can be had, last of all.
-    fn add_scarce(&mut self, supply: &Supply<'_>) {
+    fn add_scarce(&mut self, supply: &Supply<'_>, snapshot: &Snapshot) {
         for (index, offered) in supply.pools.iter().enumerate() {
             for offer in &offered.offers {
                 let offering = supply.offering(index, offer.offering);
@@ -81,7 +81,14 @@ impl Limits {
                     self.scarce.insert((offered.table, offer.offering), at);
                     let kind = Kind::Available(offering.id.clone());
                     let ceiling = u64::from(available);
-                    self.all.push(PoolLimit { pool: None, kind, ceiling, left: ceiling });
+                    // What is planned and not launched is still among what can be had.
+                    let on_the_way = snapshot.claims.values().filter(|claim| {
+                        claim.launched.is_none()
+                            && claim.node_class == offered.pool.node_class
+                            && claim.offerings.first().is_some_and(|first| first.offering == offering.id)
+                    });
+                    let left = ceiling.saturating_sub(on_the_way.count() as u64);
+                    self.all.push(PoolLimit { pool: None, kind, ceiling, left });
                 }
             }
         }

@@ -92,3 +92,29 @@ fn a_commitment_pays_until_it_is_used_up() {
     assert_eq!(plan.commitments[0].used, usd("1.1"));
     assert_eq!(plan.bound, plan.cost);
 }
+
+#[test]
+fn what_is_ordered_and_not_launched_is_among_what_can_be_had_and_is_not_sold_again() {
+    let catalogue = || {
+        with_offerings(|offering| {
+            let available = (offering.id.instance_type.as_str() == "g5.xlarge").then_some(1);
+            vec![Offering { available, ..offering.clone() }]
+        })
+    };
+    let before = with(cluster(catalogue(), [pool("gpu")]), [pod("a", requests(1, 1, 1))]);
+    let first = planned(&before);
+    assert_eq!(first.claims[0].instance_type().as_str(), "g5.xlarge");
+    let types_of = |snapshot: Snapshot| -> Vec<String> {
+        let plan = planned(&with(snapshot, ["b", "c"].map(|name| pod(name, requests(1, 1, 1)))));
+        plan.claims.iter().map(|claim| claim.instance_type().to_string()).collect()
+    };
+    let count = |types: &[String]| types.iter().filter(|name| *name == "g5.xlarge").count();
+    let ordered = types_of(carried_out(&before, &first, 5));
+    assert_eq!((ordered.len(), count(&ordered)), (2, 1), "the one in the other zone: {ordered:?}");
+    // Once it is launched, what the catalogue says was read after it, or will be.
+    let mut there = carried_out(&before, &first, 5);
+    for claim in there.claims.values_mut() {
+        *claim = launched(claim.as_ref().clone()).into();
+    }
+    assert_eq!(count(&types_of(there)), 2);
+}
