@@ -163,8 +163,9 @@ mod tests {
         let (mates, calls) = (Mates::default(), AtomicUsize::new(0));
         let begun = tokio::time::Instant::now();
         let requests: Vec<_> = ["a", "b", "c", "b"].map(request).into();
+        let batch = batch(3);
         let answers = join_all(requests.iter().map(|one| {
-            mates.launch(one, &const { LaunchBatch { id: String::new(), size: 3 } }, |requests| {
+            mates.launch(one, &batch, |requests| {
                 calls.fetch_add(1, Ordering::Relaxed);
                 std::future::ready(told(&requests))
             })

@@ -276,6 +276,7 @@ mod tests {
 
     fn template() -> Template {
         Template {
+            reservation: None,
             image: "ami-1".to_owned(),
             profile: "nodes".to_owned(),
             groups: vec!["sg-1".to_owned()],

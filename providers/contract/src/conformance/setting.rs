@@ -67,8 +67,8 @@ impl Setting {
             offerings: vec![self.first.clone(), self.second.clone()],
             labels: BTreeMap::from([text("poolwright.dev/nodepool", "gpu"), text("team", "research")]),
             annotations: BTreeMap::from([text("example.com/owner", "the research team")]),
-            taints: vec![
             batch: None,
+            taints: vec![
                 taint(UNREGISTERED, "", TaintEffect::NoExecute),
                 taint("example.com/gpu", "reserved", TaintEffect::NoSchedule),
                 taint("example.com/starting", "", TaintEffect::PreferNoSchedule),

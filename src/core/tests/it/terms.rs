@@ -112,9 +112,6 @@ fn what_is_ordered_and_not_launched_is_among_what_can_be_had_and_is_not_sold_aga
     let ordered = types_of(carried_out(&before, &first, 5));
     assert_eq!((ordered.len(), count(&ordered)), (2, 1), "the one in the other zone: {ordered:?}");
     // Once it is launched, what the catalogue says was read after it, or will be.
-    let mut there = carried_out(&before, &first, 5);
-    for claim in there.claims.values_mut() {
-        *claim = launched(claim.as_ref().clone()).into();
-    }
+    let there = with(before, first.claims.iter().map(|claim| launched(created(claim, 5))));
     assert_eq!(count(&types_of(there)), 2);
 }

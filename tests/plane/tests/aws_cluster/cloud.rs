@@ -92,6 +92,7 @@ impl Cloud {
     }
 
     /// What EC2 says when it takes spot instances back, put on EventBridge: each in an event of its own.
+    #[allow(dead_code, reason = "the test needs it, measurements do not")]
     pub async fn take_back(&self, instances: &[&str]) -> anyhow::Result<()> {
         for some in instances.chunks(10) {
             let entry = |id: &&str| {

@@ -5,6 +5,7 @@ use std::sync::atomic::Ordering;
 
 use anyhow::ensure;
 use futures::future::join_all;
+use poolwright_catalog::OfferingId;
 use poolwright_plane::wait_for;
 use poolwright_provider_aws::AwsProvider;
 use poolwright_provider_contract::{
@@ -116,7 +117,7 @@ async fn what_a_pool_of_capacity_lacks_comes_from_the_next_and_who_gets_nothing_
     world.front.set_stock([(pool(first), 5), (pool(second), 3)]);
     let requests = requests(&world, 12, &offerings);
     let results = launch_all(&provider, &requests).await;
-    let count = |offering| {
+    let count = |offering: &OfferingId| {
         results.iter().filter(|one| one.as_ref().is_ok_and(|instance| instance.offering == *offering)).count()
     };
     assert_eq!([count(first), count(second)], [5, 3]);
