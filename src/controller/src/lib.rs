@@ -17,6 +17,7 @@ mod anchors;
 mod backoff;
 mod budgets;
 mod causes;
+mod classes;
 pub mod clock;
 mod config;
 mod convert;
@@ -68,6 +69,7 @@ pub use leader::LeaseSettings;
 pub use planner::{Spawner, blocking_threads};
 pub use poolwright_core::lifecycle::Placement;
 
+use classes::Classes;
 use clock::{SharedClock, SystemClock};
 use disruptor::Disruptor;
 use events::{Events, write_events};
@@ -278,6 +280,15 @@ pub async fn run_in(
         }
         .run(),
     );
+    let classes = Classes {
+        executor: executor.clone(),
+        world: world.clone(),
+        ready: ready.clone(),
+        shutdown: stop.clone(),
+    };
+    if classes.is_needed() {
+        loops.spawn(classes.run());
+    }
     loops.spawn(budgets::tell(executor.clone(), world.clone(), ready.clone(), stop.clone()));
     loops.spawn(
         Lifecycle {

@@ -1,8 +1,10 @@
 //! What an EC2NodeClass comes to in the account: subnets, security groups, images, instance profile.
 
+mod dry_run;
 mod groups;
 mod images;
 mod profile;
+mod report;
 mod source;
 mod subnets;
 
@@ -13,6 +15,7 @@ use poolwright_provider_contract::{NodeClassKey, ProviderError};
 
 use crate::clients::Clients;
 
+pub(crate) use dry_run::Verdicts;
 pub(crate) use images::image_for;
 pub use source::{Classes, KubeClasses};
 
@@ -58,27 +61,59 @@ pub(crate) fn unusable(name: &str, field: &str, cause: impl AsRef<str>) -> Provi
     ProviderError::Invalid(format!("{KIND} `{name}`: spec.{field}: {}", cause.as_ref()))
 }
 
+/// What each part of a class was found to mean, or why it could not be found.
+#[derive(Clone, Debug)]
+pub(crate) struct Looked {
+    pub family: Result<AmiFamily, ProviderError>,
+    pub subnets: Result<Vec<ResolvedSubnet>, ProviderError>,
+    pub groups: Result<Vec<ResolvedSecurityGroup>, ProviderError>,
+    pub images: Result<Vec<ResolvedImage>, ProviderError>,
+    pub profile: Result<String, ProviderError>,
+}
+
 /// Looks everything up.
-pub(crate) async fn resolve(
-    clients: &Clients,
-    kubernetes: &str,
-    name: &str,
-    spec: &EC2NodeClassSpec,
-) -> Result<Resolved, ProviderError> {
+pub(crate) async fn look(clients: &Clients, kubernetes: &str, name: &str, spec: &EC2NodeClassSpec) -> Looked {
     let family = spec.family().ok_or_else(|| {
         unusable(
             name,
             "amiFamily",
             "neither it nor an alias says how nodes of this image join the cluster: set it",
         )
-    })?;
-    let (subnets, groups, images, profile) = futures::try_join!(
+    });
+    let (subnets, groups, images, profile) = futures::join!(
         subnets::find(&clients.ec2, name, &spec.subnet_selector_terms),
         groups::find(&clients.ec2, name, &spec.security_group_selector_terms),
         images::find(clients, kubernetes, name, &spec.ami_selector_terms),
         profile::find(&clients.iam, name, spec),
-    )?;
-    Ok(Resolved { name: name.to_owned(), spec: spec.clone(), family, subnets, groups, images, profile })
+    );
+    Looked { family, subnets, groups, images, profile }
+}
+
+impl Looked {
+    /// The class, where every part of it was found; else why the first was not.
+    pub fn whole(self, name: &str, spec: &EC2NodeClassSpec) -> Result<Resolved, ProviderError> {
+        Ok(Resolved {
+            name: name.to_owned(),
+            spec: spec.clone(),
+            family: self.family?,
+            subnets: self.subnets?,
+            groups: self.groups?,
+            images: self.images?,
+            profile: self.profile?,
+        })
+    }
+}
+
+impl From<&Resolved> for Looked {
+    fn from(class: &Resolved) -> Self {
+        Self {
+            family: Ok(class.family),
+            subnets: Ok(class.subnets.clone()),
+            groups: Ok(class.groups.clone()),
+            images: Ok(class.images.clone()),
+            profile: Ok(class.profile.clone()),
+        }
+    }
 }
 
 /// The filters of a tag selector: all of these tags, `*` for any value.

@@ -10,6 +10,7 @@ mod fleet;
 mod front;
 mod moto;
 mod request;
+mod shown;
 
 pub use account::Account;
 pub use front::{Front, Parameter, Pool, Trouble};
