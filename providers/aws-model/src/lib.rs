@@ -12,6 +12,7 @@ pub mod events;
 mod id;
 pub mod instance;
 pub mod prices;
+pub mod seen;
 mod text;
 
 pub use account::{AccountId, CapacityReservationId, InvalidName, Region};

@@ -134,17 +134,57 @@ fn cut(text: &str) -> String {
     cut
 }
 
+/// What AWS says without what only AWS can read: an encoded message of thousands of characters follows some refusals.
+fn plain(said: &str) -> &str {
+    said.split("Encoded authorization failure message").next().unwrap_or_default().trim()
+}
+
+/// What AWS says is not allowed, where it says so: the action, which may be another than the one called (a launch passes a role), and
+/// on what. `... is not authorized to perform: iam:PassRole on resource: arn:aws:iam::123456789012:role/nodes because ...`.
+fn refused(said: &str) -> Option<(&str, Option<&str>)> {
+    let word = |text: &'_ str, marker: &str| -> Option<(usize, usize)> {
+        let begin = text.find(marker)? + marker.len();
+        let length = text[begin..].find(char::is_whitespace).unwrap_or(text.len() - begin);
+        (length > 0).then_some((begin, begin + length))
+    };
+    let (begin, end) = word(said, "not authorized to perform: ")?;
+    let action = said[begin..end].trim_end_matches('.');
+    if !action.contains(':') {
+        return None;
+    }
+    let rest = &said[end..];
+    let resource = word(rest, "on resource: ").map(|(begin, end)| rest[begin..end].trim_end_matches('.'));
+    Some((action, resource))
+}
+
+/// What to do where a call is not allowed.
+fn not_allowed(action: &str, code: &str, said: &str) -> String {
+    let (named, resource) = refused(said).unwrap_or((action, None));
+    let told = format!("{action}: not allowed ({code})");
+    if said.contains("explicit deny") {
+        return format!(
+            "{told}: a policy denies {named} explicitly: change that policy, which may be one of the organization. AWS says: {}",
+            cut(said)
+        );
+    }
+    let line = resource.map(|resource| {
+        format!(" ({{\"Effect\": \"Allow\", \"Action\": \"{named}\", \"Resource\": \"{}\"}})", cut(resource))
+    });
+    format!(
+        "{told}: add {named} to the policy of the role that Poolwright runs with{}, as in docs/aws.md. AWS says: {}",
+        line.unwrap_or_default(),
+        cut(said)
+    )
+}
+
 /// What a code means for the whole call.
 pub(crate) fn of_code(action: &str, code: &str, said: &str) -> ProviderError {
+    let said = plain(said);
     let told = format!("{action}: {code}: {}", cut(said));
     if THROTTLED.contains(&code) {
         ProviderError::Throttled(told)
     } else if FORBIDDEN.contains(&code) {
-        ProviderError::Invalid(format!(
-            "{action}: not allowed ({code}): add {action} to the policy of the role that Poolwright runs with, as in \
-             docs/aws.md. AWS says: {}",
-            cut(said)
-        ))
+        ProviderError::Invalid(not_allowed(action, code, said))
     } else if CREDENTIALS.contains(&code) {
         ProviderError::Invalid(format!(
             "{told}. AWS does not accept the credentials: check that they are of this account, not expired, and that the \

@@ -24,6 +24,7 @@ mod clients;
 mod error;
 mod facts;
 mod gather;
+mod hearing;
 mod instances;
 mod launch;
 mod market;
@@ -31,6 +32,7 @@ mod provider;
 mod queue;
 mod recent;
 mod tags;
+mod watch;
 
 pub use class::{Classes, KubeClasses};
 pub use clients::{Access, Key};

@@ -120,12 +120,13 @@ impl Market {
     ) -> (Catalogue, Reserved) {
         let zones: BTreeSet<Zone> =
             class.subnets.iter().map(|subnet| Zone::from(subnet.zone.as_str())).collect();
+        let reservations: Vec<_> = class.reservations.iter().map(|one| one.held.clone()).collect();
         let market = prices::Market {
             region: &self.clients.region,
             zones: &types.zones,
             on_demand,
             spot,
-            reservations: &class.reservations,
+            reservations: &reservations,
             now,
         };
         let sold = prices::catalogue(&types.facts, &Selection::default(), &settings(class), market);

@@ -6,23 +6,24 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use jiff::{SignedDuration, Timestamp};
+use poolwright_api::{EC2NodeClass, EC2NodeClassSpec};
 use poolwright_catalog::{Catalogue, InstanceType, OfferingId};
 use poolwright_provider_aws_model::InstanceId;
 use poolwright_provider_aws_model::prices::Lot;
 use poolwright_provider_contract::{
-    Clock, CloudProvider, Instance, InstanceState, LaunchError, LaunchRequest, LaunchedInstance,
-    NodeClassKey, Notice, ProviderError,
+    ClassReports, Clock, CloudProvider, Instance, InstanceState, LaunchError, LaunchRequest,
+    LaunchedInstance, NodeClassKey, Notice, ProviderError,
 };
 
 use crate::bootstrap;
-use crate::class::{self, Classes, Resolved};
+use crate::class::{self, Classes, Looked, Resolved, Verdicts};
 use crate::clients::{Access, Clients};
 use crate::gather::Gather;
+use crate::hearing::Hearing;
 use crate::instances::{self, Found, Listing};
 use crate::launch::{Launched, Mates};
 use crate::launch::template::{self, Held, Template};
 use crate::market::Market;
-use crate::queue::Queue;
 use crate::recent::Recent;
 
 /// What is asked within this time is asked together.
@@ -71,7 +72,7 @@ pub struct AwsProvider {
     classes: Arc<dyn Classes>,
     now: Clock,
     market: Market,
-    queue: Option<Queue>,
+    hearing: Hearing,
     listing: Gather<(), Result<Arc<Listing>, ProviderError>>,
     endings: Gather<InstanceId, Result<(), ProviderError>>,
     recent: Mutex<Recent>,
@@ -81,6 +82,7 @@ pub struct AwsProvider {
     handing_out: tokio::sync::Mutex<()>,
     /// What classes came to, when, and from which version of the object.
     resolved: Mutex<BTreeMap<String, (Arc<Resolved>, Timestamp)>>,
+    verdicts: Verdicts,
     /// Launch templates that are there, and when they were used last.
     templates: Mutex<BTreeMap<String, Timestamp>>,
     /// When templates were tidied up last, or the first launch was.
@@ -97,8 +99,8 @@ impl AwsProvider {
         let clients = Clients::connect(&settings.access).await?;
         Ok(Self {
             market: Market::new(clients.clone()),
+            hearing: Hearing::new(&clients, &settings, Arc::clone(&now)),
             clients,
-            queue: settings.queue.clone().map(Queue::new),
             settings,
             classes,
             now,
@@ -108,9 +110,17 @@ impl AwsProvider {
             mates: Mates::default(),
             handing_out: tokio::sync::Mutex::default(),
             resolved: Mutex::default(),
+            verdicts: Verdicts::default(),
             templates: Mutex::default(),
             tidied: Mutex::default(),
         })
+    }
+
+    /// Looks this often at what EC2 shows of instances, beside hearing what it says through the queue. Every minute unless told.
+    #[must_use]
+    pub fn looking_every(mut self, pause: Duration) -> Self {
+        self.hearing.look_every(pause);
+        self
     }
 
     pub(crate) fn clients(&self) -> &Clients {
@@ -176,22 +186,50 @@ impl AwsProvider {
 
     /// What a class means now, or meant a moment ago.
     pub(crate) async fn resolved(&self, name: &str) -> Result<Arc<Resolved>, ProviderError> {
+        match self.believed(name) {
+            Some(resolved) => Ok(resolved),
+            None => self.resolve(name).await,
+        }
+    }
+
+    /// What a class meant a moment ago.
+    fn believed(&self, name: &str) -> Option<Arc<Resolved>> {
         let now = (self.now)();
         let known = self.resolved.lock().unwrap_or_else(PoisonError::into_inner).get(name).cloned();
-        if let Some((resolved, at)) = known
-            && now.duration_since(at).abs() < CLASS_BELIEVED
-        {
-            return Ok(resolved);
-        }
-        self.resolve(name).await
+        known.filter(|(_, at)| now.duration_since(*at).abs() < CLASS_BELIEVED).map(|(resolved, _)| resolved)
     }
 
     /// What a class means now.
     async fn resolve(&self, name: &str) -> Result<Arc<Resolved>, ProviderError> {
-        let object = self.classes.class(name).await?.ok_or_else(|| class::missing(name))?;
-        let resolved = class::resolve(&self.clients, &self.settings.kubernetes, name, &object.spec).await;
+        let object = self.object(name).await?.ok_or_else(|| class::missing(name))?;
+        self.look(name, &object.spec).await.1
+    }
+
+    /// The object of a class.
+    pub(crate) async fn object(&self, name: &str) -> Result<Option<EC2NodeClass>, ProviderError> {
+        self.classes.class(name).await
+    }
+
+    /// What each part of a class means, and the whole, by what was found a moment ago or now.
+    pub(crate) async fn looked(
+        &self,
+        name: &str,
+        spec: &EC2NodeClassSpec,
+    ) -> (Looked, Result<Arc<Resolved>, ProviderError>) {
+        match self.believed(name).filter(|resolved| resolved.spec == *spec) {
+            Some(resolved) => (Looked::from(&*resolved), Ok(resolved)),
+            None => self.look(name, spec).await,
+        }
+    }
+
+    async fn look(
+        &self,
+        name: &str,
+        spec: &EC2NodeClassSpec,
+    ) -> (Looked, Result<Arc<Resolved>, ProviderError>) {
+        let looked = class::look(&self.clients, &self.settings.kubernetes, name, spec).await;
         let mut all = self.resolved.lock().unwrap_or_else(PoisonError::into_inner);
-        match resolved {
+        let whole = match looked.clone().whole(name, spec) {
             Ok(resolved) => {
                 let resolved = Arc::new(resolved);
                 all.insert(name.to_owned(), (Arc::clone(&resolved), (self.now)()));
@@ -201,7 +239,17 @@ impl AwsProvider {
                 all.remove(name);
                 Err(error)
             }
-        }
+        };
+        (looked, whole)
+    }
+
+    /// Whether AWS would let a class be launched with.
+    pub(crate) fn verdicts(&self) -> &Verdicts {
+        &self.verdicts
+    }
+
+    pub(crate) fn now(&self) -> Timestamp {
+        (self.now)()
     }
 
     /// What can be bought with a class.
@@ -345,7 +393,16 @@ impl CloudProvider for AwsProvider {
     }
 
     async fn launch(&self, request: &LaunchRequest) -> Result<LaunchedInstance, LaunchError> {
-        self.order(request).await
+        let launched = self.order(request).await;
+        if matches!(launched, Err(LaunchError::Provider(ProviderError::Invalid(_)))) {
+            // Whatever a dry run said before, it is tried again: a permission may have been taken away.
+            self.verdicts.forget(&request.node_class.name);
+        }
+        launched
+    }
+
+    fn class_reports(&self) -> Option<&dyn ClassReports> {
+        Some(self)
     }
 
     async fn list(&self) -> Result<Vec<Instance>, ProviderError> {
@@ -375,16 +432,10 @@ impl CloudProvider for AwsProvider {
     }
 
     async fn notices(&self) -> Result<Vec<Notice>, ProviderError> {
-        match &self.queue {
-            Some(queue) => queue.receive(&self.clients, self.cluster()).await,
-            None => std::future::pending().await,
-        }
+        self.hearing.notices().await
     }
 
     async fn acknowledge(&self, receipts: &[String]) -> Result<(), ProviderError> {
-        match &self.queue {
-            Some(queue) => queue.delete(&self.clients, receipts).await,
-            None => Ok(()),
-        }
+        self.hearing.acknowledge(receipts).await
     }
 }

@@ -5,7 +5,7 @@ use std::time::Duration;
 use aws_sdk_sqs::config::timeout::TimeoutConfig;
 use aws_sdk_sqs::types::DeleteMessageBatchRequestEntry;
 use poolwright_provider_aws_model::events::{self, Action, Affected, EndState, Kind, Message, Scope, What};
-use poolwright_provider_aws_model::{AccountId, InstanceId, Region};
+use poolwright_provider_aws_model::{AccountId, InstanceId, Region, seen};
 use poolwright_provider_contract::{Interruption, InterruptionKind, Notice, ProviderError};
 use tokio::sync::OnceCell;
 
@@ -161,7 +161,8 @@ impl Queue {
     }
 }
 
-fn interruption(affected: Affected, noticed: jiff::Timestamp) -> Interruption {
+/// What an event says of one instance, in the words of the contract.
+pub(crate) fn interruption(affected: Affected, noticed: jiff::Timestamp) -> Interruption {
     let Affected { instance, kind, deadline } = affected;
     let done = |action: Action| match action {
         Action::Terminate => "terminated",
@@ -195,16 +196,17 @@ fn interruption(affected: Affected, noticed: jiff::Timestamp) -> Interruption {
     Interruption { instance: instance.to_string(), kind, noticed, deadline, message }
 }
 
-/// EC2 begins to terminate what runs in a capacity block half an hour before its end.
-/// Source: <https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/capacity-blocks-how.html>.
-const BLOCK_ENDS_EARLY: jiff::SignedDuration = jiff::SignedDuration::from_mins(30);
-
-fn block_ends(instance: &InstanceId, noticed: jiff::Timestamp, end: jiff::Timestamp) -> Interruption {
+/// The end of a capacity block, to one instance in it.
+pub(crate) fn block_ends(
+    instance: &InstanceId,
+    noticed: jiff::Timestamp,
+    end: jiff::Timestamp,
+) -> Interruption {
     Interruption {
         instance: instance.to_string(),
         kind: InterruptionKind::ReservationEnd,
         noticed,
-        deadline: Some(end.saturating_sub(BLOCK_ENDS_EARLY).unwrap_or(end)),
+        deadline: Some(seen::block_deadline(end)),
         message: format!(
             "the capacity block ends at {end}, and EC2 terminates what runs in it half an hour before"
         ),

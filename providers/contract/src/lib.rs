@@ -5,6 +5,7 @@
 //!
 //! May not live here: any cloud's SDK, any decision about what to buy, Kubernetes clients.
 
+mod class;
 pub mod conformance;
 pub mod memory;
 mod notice;
@@ -14,6 +15,7 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 
+pub use class::{ClassCondition, ClassReport, ClassReports, Holds};
 pub use notice::{Interruption, InterruptionKind, Notice, instance_of};
 pub use provider::{
     CloudProvider, FailedOffering, Instance, InstanceState, LaunchBatch, LaunchError, LaunchRequest, LaunchedInstance,

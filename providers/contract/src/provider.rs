@@ -7,6 +7,7 @@ use async_trait::async_trait;
 use jiff::Timestamp;
 use poolwright_catalog::{Catalogue, OfferingId, ResourceList, UsdPerHour};
 
+use crate::class::ClassReports;
 use crate::notice::Notice;
 
 /// Which node class to launch with.
@@ -208,5 +209,11 @@ pub trait CloudProvider: Send + Sync {
     /// no error.
     async fn acknowledge(&self, _receipts: &[String]) -> Result<(), ProviderError> {
         Ok(())
+    }
+
+    /// Who says what its node classes were found to mean, where it can: that is written to their status. Clouds whose classes name
+    /// nothing that must be looked up say nothing.
+    fn class_reports(&self) -> Option<&dyn ClassReports> {
+        None
     }
 }

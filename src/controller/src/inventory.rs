@@ -199,12 +199,42 @@ impl Inventory {
         let api: Api<PartialObjectMeta<K>> = Api::all(client.clone());
         let mut stream = lists::watch(api, watcher::Config::default(), &self.config.lease.identity);
         let mut failing = false;
+        // What is asked for, by name: a status that we write ourselves changes nothing of that.
+        let (mut known, mut listed) = (BTreeMap::new(), None);
         loop {
             match stream.try_next().await {
                 Ok(Some(event)) => {
                     failing = false;
                     self.metrics.watch_events.with_label_values(&[kind]).inc();
-                    if !matches!(event, watcher::Event::Init | watcher::Event::InitApply(_)) {
+                    let version = |object: &PartialObjectMeta<K>| {
+                        let meta = &object.metadata;
+                        (meta.uid.clone(), meta.generation)
+                    };
+                    let name = |object: &PartialObjectMeta<K>| object.metadata.name.clone();
+                    let changed = match event {
+                        watcher::Event::Init => {
+                            listed = Some(BTreeMap::new());
+                            false
+                        }
+                        watcher::Event::InitApply(object) => {
+                            listed.get_or_insert_default().insert(name(&object), version(&object));
+                            false
+                        }
+                        watcher::Event::InitDone => {
+                            known = listed.take().unwrap_or_default();
+                            true
+                        }
+                        watcher::Event::Apply(object) => {
+                            let new = version(&object);
+                            let old = known.insert(name(&object), new.clone());
+                            new.1.is_none() || old != Some(new)
+                        }
+                        watcher::Event::Delete(object) => {
+                            known.remove(&name(&object));
+                            true
+                        }
+                    };
+                    if changed {
                         self.world.classes_changed();
                     }
                 }

@@ -18,6 +18,7 @@ mod backoff;
 mod batches;
 mod budgets;
 mod causes;
+mod classes;
 pub mod clock;
 mod config;
 mod convert;
@@ -69,6 +70,7 @@ pub use leader::LeaseSettings;
 pub use planner::{Spawner, blocking_threads};
 pub use poolwright_core::lifecycle::Placement;
 
+use classes::Classes;
 use clock::{SharedClock, SystemClock};
 use disruptor::Disruptor;
 use events::{Events, write_events};
@@ -279,6 +281,15 @@ pub async fn run_in(
         }
         .run(),
     );
+    let classes = Classes {
+        executor: executor.clone(),
+        world: world.clone(),
+        ready: ready.clone(),
+        shutdown: stop.clone(),
+    };
+    if classes.is_needed() {
+        loops.spawn(classes.run());
+    }
     loops.spawn(budgets::tell(executor.clone(), world.clone(), ready.clone(), stop.clone()));
     loops.spawn(
         Lifecycle {

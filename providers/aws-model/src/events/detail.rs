@@ -7,12 +7,9 @@ use jiff::{SignedDuration, Timestamp};
 use super::envelope::{DetailType, Envelope, check_region, foreign};
 use super::fields::{bad, needed, objects, parsed, text, time, time_of_either_form};
 use super::problem::{Ignored, Unreadable};
-use super::{Action, Affected, EndState, Kind, Scope, What};
+use super::{Action, Affected, EndState, Kind, NOTICE, Scope, What};
 use crate::id::InstanceId;
 use crate::text::excerpt;
-
-/// How long before it takes an instance back EC2 says so.
-const NOTICE: SignedDuration = SignedDuration::from_secs(120);
 
 type Read = Result<Result<What, Ignored>, Unreadable>;
 

@@ -17,7 +17,7 @@ mod fields;
 mod problem;
 mod strict;
 
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 
 use crate::account::{AccountId, CapacityReservationId, Region};
 use crate::id::InstanceId;
@@ -26,6 +26,9 @@ pub use problem::{Ignored, Unreadable};
 
 /// The most bytes of a message: what SQS takes (1 MiB since August 2025, 256 KiB before).
 pub const MAX_BYTES: usize = 1 << 20;
+
+/// How long before it takes an instance back EC2 says so.
+pub(crate) const NOTICE: SignedDuration = SignedDuration::from_secs(120);
 
 /// Whose events are believed.
 #[derive(Clone, Debug, PartialEq, Eq)]

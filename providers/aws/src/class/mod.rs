@@ -1,8 +1,10 @@
 //! What an EC2NodeClass comes to in the account: subnets, security groups, images, instance profile.
 
+mod dry_run;
 mod groups;
 mod images;
 mod profile;
+mod report;
 mod reservations;
 mod source;
 mod subnets;
@@ -10,12 +12,13 @@ mod subnets;
 use poolwright_api::{
     AmiFamily, EC2NodeClassSpec, GROUP, ResolvedImage, ResolvedSecurityGroup, ResolvedSubnet,
 };
-use poolwright_provider_aws_model::prices::Reservation;
 use poolwright_provider_contract::{NodeClassKey, ProviderError};
 
 use crate::clients::Clients;
 
+pub(crate) use dry_run::Verdicts;
 pub(crate) use images::image_for;
+pub(crate) use reservations::FoundReservation;
 pub use source::{Classes, KubeClasses};
 
 /// The kind of node class this provider launches with.
@@ -35,7 +38,7 @@ pub(crate) struct Resolved {
     pub images: Vec<ResolvedImage>,
     pub profile: String,
     /// What is paid for already, in the order of their ids.
-    pub reservations: Vec<Reservation>,
+    pub reservations: Vec<FoundReservation>,
 }
 
 /// Refuses a key that is not about a node class of ours.
@@ -62,29 +65,67 @@ pub(crate) fn unusable(name: &str, field: &str, cause: impl AsRef<str>) -> Provi
     ProviderError::Invalid(format!("{KIND} `{name}`: spec.{field}: {}", cause.as_ref()))
 }
 
+/// What each part of a class was found to mean, or why it could not be found.
+#[derive(Clone, Debug)]
+pub(crate) struct Looked {
+    pub family: Result<AmiFamily, ProviderError>,
+    pub subnets: Result<Vec<ResolvedSubnet>, ProviderError>,
+    pub groups: Result<Vec<ResolvedSecurityGroup>, ProviderError>,
+    pub images: Result<Vec<ResolvedImage>, ProviderError>,
+    pub profile: Result<String, ProviderError>,
+    /// Whether the class names any.
+    pub asks_for_reservations: bool,
+    pub reservations: Result<Vec<FoundReservation>, ProviderError>,
+}
+
 /// Looks everything up.
-pub(crate) async fn resolve(
-    clients: &Clients,
-    kubernetes: &str,
-    name: &str,
-    spec: &EC2NodeClassSpec,
-) -> Result<Resolved, ProviderError> {
+pub(crate) async fn look(clients: &Clients, kubernetes: &str, name: &str, spec: &EC2NodeClassSpec) -> Looked {
     let family = spec.family().ok_or_else(|| {
         unusable(
             name,
             "amiFamily",
             "neither it nor an alias says how nodes of this image join the cluster: set it",
         )
-    })?;
-    let (subnets, groups, images, profile, reservations) = futures::try_join!(
+    });
+    let (subnets, groups, images, profile, reservations) = futures::join!(
         subnets::find(&clients.ec2, name, &spec.subnet_selector_terms),
         groups::find(&clients.ec2, name, &spec.security_group_selector_terms),
         images::find(clients, kubernetes, name, &spec.ami_selector_terms),
         profile::find(&clients.iam, name, spec),
         reservations::find(&clients.ec2, &spec.capacity_reservation_selector_terms),
-    )?;
-    let spec = spec.clone();
-    Ok(Resolved { name: name.to_owned(), spec, family, subnets, groups, images, profile, reservations })
+    );
+    let asks_for_reservations = !spec.capacity_reservation_selector_terms.is_empty();
+    Looked { family, subnets, groups, images, profile, asks_for_reservations, reservations }
+}
+
+impl Looked {
+    /// The class, where every part of it was found; else why the first was not.
+    pub fn whole(self, name: &str, spec: &EC2NodeClassSpec) -> Result<Resolved, ProviderError> {
+        Ok(Resolved {
+            name: name.to_owned(),
+            spec: spec.clone(),
+            family: self.family?,
+            subnets: self.subnets?,
+            groups: self.groups?,
+            images: self.images?,
+            profile: self.profile?,
+            reservations: self.reservations?,
+        })
+    }
+}
+
+impl From<&Resolved> for Looked {
+    fn from(class: &Resolved) -> Self {
+        Self {
+            family: Ok(class.family),
+            subnets: Ok(class.subnets.clone()),
+            groups: Ok(class.groups.clone()),
+            images: Ok(class.images.clone()),
+            profile: Ok(class.profile.clone()),
+            asks_for_reservations: !class.spec.capacity_reservation_selector_terms.is_empty(),
+            reservations: Ok(class.reservations.clone()),
+        }
+    }
 }
 
 /// The filters of a tag selector: all of these tags, `*` for any value.

@@ -8,26 +8,34 @@ use aws_sdk_ec2::types::{
     InstanceMatchCriteria as Matches,
 };
 use jiff::Timestamp;
-use poolwright_api::{CapacityReservationSelectorTerm, InstanceMatchCriteria};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+use poolwright_api::{CapacityReservationSelectorTerm, InstanceMatchCriteria, ResolvedCapacityReservation};
 use poolwright_provider_aws_model::prices::{Matching, Reservation, ReservationKind};
 use poolwright_provider_contract::ProviderError;
 
 use super::tag_filters;
 use crate::error::provider_error;
 
+/// A reservation, as users and as prices see it.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct FoundReservation {
+    pub shown: ResolvedCapacityReservation,
+    pub held: Reservation,
+}
+
 /// What meets at least one term, in the order of the ids. That nothing does is no error: reservations come and go, and nodes are
 /// bought without them as well.
 pub(super) async fn find(
     ec2: &aws_sdk_ec2::Client,
     terms: &[CapacityReservationSelectorTerm],
-) -> Result<Vec<Reservation>, ProviderError> {
+) -> Result<Vec<FoundReservation>, ProviderError> {
     let mut found = BTreeMap::new();
     for term in terms {
         let mut pages = ec2.describe_capacity_reservations().set_filters(Some(filters(term))).into_paginator().send();
         while let Some(page) = pages.next().await {
             let page = page.map_err(|error| provider_error("ec2:DescribeCapacityReservations", error))?;
             let all = page.capacity_reservations().iter().filter_map(of);
-            found.extend(all.map(|one| (one.id.clone(), one)));
+            found.extend(all.map(|one| (one.held.id.clone(), one)));
         }
     }
     Ok(found.into_values().collect())
@@ -56,7 +64,26 @@ fn filters(term: &CapacityReservationSelectorTerm) -> Vec<Filter> {
 }
 
 /// In the model's words. What lacks a name or a number that an order needs is passed over.
-fn of(from: &CapacityReservation) -> Option<Reservation> {
+fn of(from: &CapacityReservation) -> Option<FoundReservation> {
+    let held = held(from)?;
+    let criteria = match from.instance_match_criteria() {
+        Some(Matches::Open) => InstanceMatchCriteria::Open,
+        _ => InstanceMatchCriteria::Targeted,
+    };
+    let shown = ResolvedCapacityReservation {
+        id: held.id.clone(),
+        instance_type: held.instance_type.clone(),
+        zone: held.zone.clone(),
+        owner_id: from.owner_id().unwrap_or_default().to_owned(),
+        instance_match_criteria: criteria,
+        capacity_block: held.kind == ReservationKind::CapacityBlock,
+        available_instances: Some(i64::from(held.available)),
+        ends: held.ends.map(Time),
+    };
+    Some(FoundReservation { shown, held })
+}
+
+fn held(from: &CapacityReservation) -> Option<Reservation> {
     let time = |at: Option<&DateTime>| Timestamp::from_second(at?.secs()).ok();
     let count = |number: Option<i32>| u32::try_from(number?).ok();
     Some(Reservation {

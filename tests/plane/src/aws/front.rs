@@ -16,6 +16,7 @@ use tokio::task::JoinHandle;
 
 use super::fleet::{self, Outcome, Wanted};
 use super::request::Request;
+use super::shown::{Capacity, Shown};
 
 /// What is the same for everybody and takes moto seconds to write: asked once in a process.
 const CONSTANT: [&str; 3] =
@@ -61,6 +62,8 @@ struct Inner {
     calls: BTreeMap<String, usize>,
     /// Actions that are not allowed.
     forbidden: BTreeSet<String>,
+    /// What EC2 shows beside what moto knows.
+    shown: Shown,
 }
 
 /// What stands before moto. Its world ends when it is dropped.
@@ -127,6 +130,29 @@ impl Front {
     /// From now on these actions are not allowed: `ec2:CreateFleet`.
     pub fn forbid(&self, actions: impl IntoIterator<Item = String>) {
         self.inner().forbidden = actions.into_iter().collect();
+    }
+
+    /// The request of this spot instance has this status since then: `marked-for-termination`.
+    pub fn mark_spot(&self, instance: &str, code: &str, updated: &str) {
+        self.inner().shown.spot.insert(instance.to_owned(), (code.to_owned(), updated.to_owned()));
+    }
+
+    /// Something is scheduled for this instance: a code, words and a time.
+    pub fn schedule(&self, instance: &str, code: &str, description: &str, at: &str) {
+        let event = (code.to_owned(), description.to_owned(), at.to_owned());
+        self.inner().shown.scheduled.entry(instance.to_owned()).or_default().push(event);
+    }
+
+    /// This instance runs in this capacity reservation of this type, which ends then.
+    pub fn reserve(&self, instance: &str, reservation: &str, kind: &str, end: &str) {
+        let shown = &mut self.inner().shown;
+        shown.reserved.insert(instance.to_owned(), reservation.to_owned());
+        shown.reservations.insert(reservation.to_owned(), (kind.to_owned(), end.to_owned()));
+    }
+
+    /// There is this capacity reservation, from now on.
+    pub fn hold_capacity(&self, reservation: &str, capacity: Capacity) {
+        self.inner().shown.capacity.insert(reservation.to_owned(), capacity);
     }
 
     /// From now on an instance does not show in so many listings after its launch; with none, all show at once.
@@ -219,6 +245,25 @@ enum Fate {
 }
 
 impl Inner {
+    /// What EC2 says of a call that is not allowed, or that would give a role to instances that may not be given; `None` where it is
+    /// allowed.
+    fn forbids(&self, asked: &Request) -> Option<String> {
+        let passes_role = asked.action == "ec2:RunInstances" && self.forbidden.contains("iam:PassRole");
+        let (action, on) = if passes_role {
+            ("iam:PassRole", "arn:aws:iam::123456789012:role/PoolwrightNode")
+        } else if self.forbidden.contains(&asked.action) {
+            (asked.action.as_str(), "arn:aws:ec2:us-east-1:123456789012:instance/*")
+        } else {
+            return None;
+        };
+        let encoded = "4GIOHlTkIaWHQD0Q0m6XSnuUMCm-abcdefghijklmn".repeat(40);
+        Some(format!(
+            "You are not authorized to perform this operation. User: arn:aws:sts::123456789012:assumed-role/Poolwright/1 is not \
+             authorized to perform: {action} on resource: {on} because no identity-based policy allows the {action} action. Encoded \
+             authorization failure message: {encoded}"
+        ))
+    }
+
     fn fate(&mut self) -> Fate {
         // xorshift64*: any spread of the numbers will do.
         let mut x = self.trouble.seed.max(1);
@@ -255,14 +300,10 @@ impl Shared {
         let (fate, forbidden) = {
             let mut inner = self.inner();
             *inner.calls.entry(asked.action.clone()).or_default() += 1;
-            (inner.fate(), inner.forbidden.contains(&asked.action))
+            (inner.fate(), inner.forbids(asked))
         };
-        if forbidden {
-            return Ok(refusal(
-                asked,
-                "UnauthorizedOperation",
-                "You are not authorized to perform this operation.",
-            ));
+        if let Some(message) = forbidden {
+            return Ok(refusal(asked, "UnauthorizedOperation", &message));
         }
         match fate {
             Fate::Throttled => {
@@ -287,7 +328,12 @@ impl Shared {
             }
             Fate::Well | Fate::Lost => {}
         }
+        let shown = self.inner().shown.answer(asked);
         let response = match asked.action.as_str() {
+            // Whether it is allowed; nothing is launched.
+            "ec2:CreateFleet" if asked.get("DryRun") == "true" => {
+                self.forward(method, uri, headers, body).await?
+            }
             "ec2:CreateFleet" => self.create_fleet(asked, uri, headers).await?,
             "ec2:DescribeInstances" => {
                 let (status, answer) = self.text(method, uri, headers, body).await?;
@@ -299,7 +345,10 @@ impl Shared {
             },
             action if CONSTANT.contains(&action) => self.constant(asked, uri, headers, body).await?,
             "ssm:GetParameters" => self.parameters(asked),
-            _ => self.forward(method, uri, headers, body).await?,
+            _ => match shown {
+                Some(shown) => text(StatusCode::OK, "text/xml", &shown),
+                None => self.forward(method, uri, headers, body).await?,
+            },
         };
         if matches!(fate, Fate::Lost) {
             return Ok(error(
@@ -450,7 +499,7 @@ impl Shared {
     /// A listing without what does not show yet, and with what is held as terminating.
     fn shown(&self, answer: &str) -> String {
         let mut inner = self.inner();
-        let mut answer = answer.to_owned();
+        let mut answer = inner.shown.with_reservations(answer);
         for id in inner.hidden.keys().cloned().collect::<Vec<_>>() {
             answer = without_instance(&answer, &id);
             if let Some(left) = inner.hidden.get_mut(&id) {

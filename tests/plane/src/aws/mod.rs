@@ -10,10 +10,12 @@ mod fleet;
 mod front;
 mod moto;
 mod request;
+mod shown;
 
 pub use account::Account;
 pub use front::{Front, Parameter, Pool, Trouble};
 pub use moto::Moto;
+pub use shown::Capacity;
 
 use std::process::Command;
 

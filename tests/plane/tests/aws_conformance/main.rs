@@ -1,6 +1,9 @@
 //! The AWS provider against moto, with the stand-in before it that does what moto lacks: the conformance suite, and the same with
 //! trouble.
 
+mod classes;
+mod reserved;
+mod seen;
 mod together;
 mod world;
 
@@ -13,11 +16,13 @@ use async_trait::async_trait;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use futures::future::join_all;
+use poolwright_catalog::CapacityType;
 use poolwright_plane::wait_for;
 use poolwright_provider_aws::{AwsProvider, Join};
 use poolwright_provider_contract::conformance::{Failure, Fixture, World, run_all};
 use poolwright_provider_contract::{
-    CloudProvider, Instance, InterruptionKind, LaunchError, LaunchRequest, ProviderError, RankedOffering,
+    ClassReports, CloudProvider, Instance, InterruptionKind, LaunchError, LaunchRequest, ProviderError,
+    RankedOffering, instance_of,
 };
 use serde_json::json;
 use world::{AwsWorld, pool};
@@ -399,7 +404,13 @@ async fn the_policy_in_the_documents_allows_every_call_and_nothing_that_is_not_c
     // The whole of a provider's life: look, launch, hear, tidy up, give back.
     let provider = world.connect().await.unwrap();
     let offerings = two_offerings(&provider, &world).await;
+    provider.report(&world.node_class()).await.unwrap().expect("the class is there");
     provider.launch(&world.request(0, &offerings)).await.unwrap();
+    let mut spot = offerings[0].clone();
+    spot.offering.capacity_type = CapacityType::Spot;
+    let reserved = provider.launch(&world.request(2, &[spot])).await.unwrap().instance;
+    let end = "2099-01-01T00:00:00Z";
+    world.front.reserve(instance_of(&reserved.provider_id), "cr-0123456789abcdef0", "capacity-block", end);
     world.merge_class(json!({"detailedMonitoring": true}));
     world.ahead.store(2 * 3600, Ordering::Relaxed);
     provider.launch(&world.request(1, &offerings)).await.unwrap();
@@ -420,6 +431,12 @@ async fn the_policy_in_the_documents_allows_every_call_and_nothing_that_is_not_c
     let notices = provider.notices().await.unwrap();
     let receipts: Vec<_> = notices.into_iter().filter_map(|notice| notice.receipt).collect();
     provider.acknowledge(&receipts).await.unwrap();
+    wait_for("the reservations to be looked at", SOON, async || {
+        ensure!(world.front.calls().contains_key("ec2:DescribeCapacityReservations"), "not yet");
+        Ok(())
+    })
+    .await
+    .unwrap();
 
     let called: BTreeSet<String> = world
         .front

@@ -132,7 +132,7 @@ impl AwsWorld {
 }
 
 #[expect(clippy::disallowed_methods, reason = "the edge: moto has the time of day")]
-fn now() -> Timestamp {
+pub fn now() -> Timestamp {
     Timestamp::now()
 }
 

@@ -1,0 +1,175 @@
+//! What a class was found to mean, as its status says it.
+
+use std::collections::BTreeMap;
+
+use async_trait::async_trait;
+use poolwright_provider_contract::{
+    ClassCondition, ClassReport, ClassReports, Holds, NodeClassKey, ProviderError,
+};
+use serde::Serialize;
+use serde_json::Value;
+
+use super::{Looked, check_kind, dry_run};
+use crate::provider::AwsProvider;
+
+#[async_trait]
+impl ClassReports for AwsProvider {
+    async fn report(&self, key: &NodeClassKey) -> Result<Option<ClassReport>, ProviderError> {
+        check_kind(key)?;
+        let Some(object) = self.object(&key.name).await? else {
+            self.verdicts().forget(&key.name);
+            return Ok(None);
+        };
+        let (looked, whole) = self.looked(&key.name, &object.spec).await;
+        let validated = match whole {
+            Ok(class) => {
+                self.verdicts().condition(&self.clients().ec2, self.cluster(), &class, self.now()).await
+            }
+            Err(_) => dry_run::not_tried(),
+        };
+        let mut report = report(&looked);
+        report.conditions.push(validated);
+        Ok(Some(ClassReport { uid: object.metadata.uid, generation: object.metadata.generation, ..report }))
+    }
+}
+
+/// What was found, without what a dry run said.
+fn report(looked: &Looked) -> ClassReport {
+    let mut fields = BTreeMap::new();
+    if let Ok(family) = looked.family {
+        fields.insert("imageFamily".to_owned(), value(&family));
+    }
+    let images = looked.family.clone().and_then(|_| looked.images.clone());
+    let mut conditions = vec![
+        part(&mut fields, "SubnetsReady", "subnets", &looked.subnets, |subnets| {
+            let zones: std::collections::BTreeSet<&str> =
+                subnets.iter().map(|one| one.zone.as_str()).collect();
+            format!("{} in {}", count(subnets.len(), "subnet"), Vec::from_iter(zones).join(", "))
+        }),
+        part(&mut fields, "SecurityGroupsReady", "securityGroups", &looked.groups, |groups| {
+            count(groups.len(), "security group")
+        }),
+        part(&mut fields, "ImagesReady", "images", &images, |images| {
+            let mut archs: Vec<&str> = images.iter().map(|one| one.architecture.as_str()).collect();
+            archs.sort_unstable();
+            archs.dedup();
+            format!("{} for {}", count(images.len(), "image"), archs.join(", "))
+        }),
+        part(&mut fields, "InstanceProfileReady", "instanceProfile", &looked.profile, |name| {
+            format!("instance profile {name}")
+        }),
+    ];
+    // Where none are asked for there is nothing to say.
+    if looked.asks_for_reservations {
+        let shown = looked.reservations.as_ref().map_err(Clone::clone);
+        let shown = shown.map(|found| found.iter().map(|one| one.shown.clone()).collect::<Vec<_>>());
+        conditions.push(part(&mut fields, "CapacityReservationsReady", "capacityReservations", &shown, |found| {
+            count(found.len(), "capacity reservation")
+        }));
+    }
+    ClassReport { uid: None, generation: None, fields, conditions }
+}
+
+fn value(found: &impl Serialize) -> Value {
+    // Plain data: it can always be written.
+    serde_json::to_value(found).unwrap_or_default()
+}
+
+fn count(number: usize, what: &str) -> String {
+    format!("{number} {what}{}", if number == 1 { "" } else { "s" })
+}
+
+/// One part of a class: its field of the status and its condition.
+fn part<T: Serialize>(
+    fields: &mut BTreeMap<String, Value>,
+    kind: &'static str,
+    field: &str,
+    found: &Result<T, ProviderError>,
+    words: impl FnOnce(&T) -> String,
+) -> ClassCondition {
+    let (holds, reason, message) = match found {
+        Ok(found) => {
+            fields.insert(field.to_owned(), value(found));
+            (Holds::Yes, "Found".to_owned(), words(found))
+        }
+        Err(ProviderError::Invalid(why)) => {
+            fields.insert(field.to_owned(), Value::Null);
+            (Holds::No, format!("{}Unusable", kind.trim_end_matches("Ready")), why.clone())
+        }
+        // What was found before still stands there.
+        Err(error) => (Holds::NoAnswer, "NoAnswer".to_owned(), error.to_string()),
+    };
+    ClassCondition { kind, holds, reason, message }
+}
+
+#[cfg(test)]
+mod tests {
+    use poolwright_api::{
+        AmiFamily, Ec2NodeClassStatus, ResolvedImage, ResolvedSecurityGroup, ResolvedSubnet,
+    };
+    use serde_json::Map;
+
+    use super::*;
+
+    fn looked() -> Looked {
+        let subnet = |id: &str, zone: &str| ResolvedSubnet {
+            id: id.to_owned(),
+            zone: zone.to_owned(),
+            zone_id: None,
+            available_addresses: Some(251),
+        };
+        let image = ResolvedImage {
+            id: "ami-1".to_owned(),
+            name: None,
+            architecture: "amd64".to_owned(),
+            created: None,
+            nvidia: Some(true),
+        };
+        Looked {
+            family: Ok(AmiFamily::Al2023),
+            subnets: Ok(vec![subnet("subnet-1", "us-east-1a"), subnet("subnet-2", "us-east-1b")]),
+            groups: Ok(vec![ResolvedSecurityGroup { id: "sg-1".to_owned(), name: Some("nodes".to_owned()) }]),
+            images: Ok(vec![image]),
+            profile: Ok("nodes".to_owned()),
+            asks_for_reservations: false,
+            reservations: Ok(Vec::new()),
+        }
+    }
+
+    #[test]
+    fn what_was_found_is_the_status_that_the_api_knows() {
+        let report = report(&looked());
+        let status: Ec2NodeClassStatus =
+            serde_json::from_value(Value::Object(Map::from_iter(report.fields))).expect("a status");
+        assert_eq!(status.subnets, looked().subnets.unwrap());
+        assert_eq!(status.security_groups, looked().groups.unwrap());
+        assert_eq!(status.images, looked().images.unwrap());
+        assert_eq!(
+            (status.image_family, status.instance_profile),
+            (Some(AmiFamily::Al2023), Some("nodes".to_owned()))
+        );
+        assert!(report.conditions.iter().all(|one| one.holds == Holds::Yes), "{:?}", report.conditions);
+        assert_eq!(report.conditions[0].message, "2 subnets in us-east-1a, us-east-1b");
+    }
+
+    #[test]
+    fn what_was_not_found_is_taken_out_of_the_status_and_what_nobody_answered_stays() {
+        let report = report(&Looked {
+            subnets: Err(ProviderError::Invalid("no subnet".to_owned())),
+            groups: Err(ProviderError::Throttled("slower".to_owned())),
+            ..looked()
+        });
+        assert_eq!(report.fields["subnets"], Value::Null);
+        assert!(!report.fields.contains_key("securityGroups"));
+        let said: Vec<_> = report.conditions.iter().map(|one| (one.kind, one.holds)).collect();
+        assert_eq!(
+            said[..3],
+            [
+                ("SubnetsReady", Holds::No),
+                ("SecurityGroupsReady", Holds::NoAnswer),
+                ("ImagesReady", Holds::Yes)
+            ]
+        );
+        assert_eq!(report.conditions[0].message, "no subnet");
+    }
+}

@@ -1,0 +1,96 @@
+//! Everything that AWS says of instances, by whichever way it comes: the queue, and looks at what EC2 shows.
+//!
+//! A question to SQS is answered to whoever asked it, even if he does not wait any more, and the messages in the answer are then
+//! hidden from everybody for a while. So what was asked once is waited for by the next caller, and never asked twice at a time.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use poolwright_provider_contract::{Clock, Notice, ProviderError};
+use tokio::sync::Mutex;
+use tokio::task::JoinSet;
+
+use crate::clients::Clients;
+use crate::provider::Settings;
+use crate::queue::Queue;
+use crate::watch::Watch;
+
+/// How often EC2 is looked at unless something else is said: a warning is two minutes long.
+const LOOK_EVERY: Duration = Duration::from_mins(1);
+
+/// The queue and the looks, and what is on its way from either.
+pub(crate) struct Hearing {
+    clients: Clients,
+    cluster: String,
+    queue: Option<Arc<Queue>>,
+    watch: Arc<Watch>,
+    asked: Mutex<JoinSet<Result<Vec<Notice>, ProviderError>>>,
+    looking: Mutex<JoinSet<Vec<Notice>>>,
+}
+
+impl Hearing {
+    pub fn new(clients: &Clients, settings: &Settings, now: Clock) -> Self {
+        Self {
+            clients: clients.clone(),
+            cluster: settings.cluster.clone(),
+            queue: settings.queue.clone().map(|name| Arc::new(Queue::new(name))),
+            watch: Arc::new(Watch::new(clients.ec2.clone(), settings.cluster.clone(), now, LOOK_EVERY)),
+            asked: Mutex::default(),
+            looking: Mutex::default(),
+        }
+    }
+
+    pub fn look_every(&mut self, pause: Duration) {
+        self.watch = Arc::new(self.watch.every(pause));
+    }
+
+    /// What there is to hear next.
+    pub async fn notices(&self) -> Result<Vec<Notice>, ProviderError> {
+        tokio::select! {
+            biased;
+            seen = self.seen() => Ok(seen),
+            heard = self.heard() => heard,
+        }
+    }
+
+    async fn seen(&self) -> Vec<Notice> {
+        let mut looking = self.looking.lock().await;
+        loop {
+            if looking.is_empty() {
+                let watch = Arc::clone(&self.watch);
+                looking.spawn(async move { watch.next().await });
+            }
+            match looking.join_next().await {
+                Some(Ok(seen)) if !seen.is_empty() => return seen,
+                Some(Err(error)) => tracing::error!(%error, "a look at the instances ended early"),
+                _ => {}
+            }
+        }
+    }
+
+    async fn heard(&self) -> Result<Vec<Notice>, ProviderError> {
+        let Some(queue) = &self.queue else { return std::future::pending().await };
+        let mut asked = self.asked.lock().await;
+        if asked.is_empty() {
+            let (queue, clients, cluster) = (Arc::clone(queue), self.clients.clone(), self.cluster.clone());
+            asked.spawn(async move { queue.receive(&clients, &cluster).await });
+        }
+        match asked.join_next().await {
+            Some(Ok(answer)) => answer,
+            Some(Err(error)) => {
+                Err(ProviderError::Transient(format!("sqs:ReceiveMessage ended early: {error}")))
+            }
+            None => Ok(Vec::new()),
+        }
+    }
+
+    pub async fn acknowledge(&self, receipts: &[String]) -> Result<(), ProviderError> {
+        let (seen, heard): (Vec<String>, Vec<String>) =
+            receipts.iter().cloned().partition(|receipt| Watch::is_receipt(receipt));
+        self.watch.recorded(seen);
+        match &self.queue {
+            Some(queue) if !heard.is_empty() => queue.delete(&self.clients, &heard).await,
+            _ => Ok(()),
+        }
+    }
+}

@@ -1,0 +1,279 @@
+//! Looking at what EC2 shows of our instances, now and then: a backstop for what was said while nobody listened, and for clusters
+//! without a queue.
+//!
+//! | what is asked | what follows |
+//! |---|---|
+//! | DescribeInstances | stopping, stopped, shutting down: it is ending |
+//! | DescribeSpotInstanceRequests, of those that are spot | marked: taken back two minutes after that; terminated or stopped: it is ending |
+//! | DescribeInstanceStatus, of those with scheduled events | maintenance, at the time that is set |
+//! | DescribeCapacityReservations, of those that run in one | a capacity block that ends within the time of EC2's own warning |
+//!
+//! Whatever is seen is told until it is recorded, and then not again. One question that fails keeps nothing back that another has
+//! answered; the pause doubles then, for AWS may have too many questions.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+
+use aws_sdk_ec2::primitives::DateTime;
+use aws_sdk_ec2::types::{
+    CapacityReservationType, Filter, InstanceLifecycleType, InstanceStateName, Reservation,
+};
+use jiff::Timestamp;
+use poolwright_provider_aws_model::InstanceId;
+use poolwright_provider_aws_model::events::{Affected, EndState, Kind};
+use poolwright_provider_aws_model::seen::{self, SpotFate};
+use poolwright_provider_contract::{Clock, Interruption, InterruptionKind, Notice, ProviderError};
+
+use crate::error::provider_error;
+use crate::queue::{block_ends, interruption};
+use crate::{instances, tags};
+
+/// What every receipt begins with: none of SQS does.
+const RECEIPT: &str = "seen ";
+/// The longest pause between two looks, where looks fail.
+const LONGEST: Duration = Duration::from_mins(10);
+/// As many instances as one filter may name.
+const NAMED: usize = 200;
+/// As many reservations as are named in one call.
+const RESERVATIONS: usize = 100;
+
+/// The looks.
+pub(crate) struct Watch {
+    ec2: aws_sdk_ec2::Client,
+    cluster: String,
+    now: Clock,
+    every: Duration,
+    state: Mutex<State>,
+}
+
+#[derive(Default)]
+struct State {
+    /// How long to wait before the next look; none before the first.
+    pause: Duration,
+    /// Receipts of what is recorded.
+    recorded: BTreeSet<String>,
+    is_failing: bool,
+}
+
+/// An instance of ours, as far as it matters here.
+struct Own {
+    id: InstanceId,
+    is_spot: bool,
+    reservation: Option<String>,
+    ends: Option<EndState>,
+}
+
+impl Watch {
+    pub fn new(ec2: aws_sdk_ec2::Client, cluster: String, now: Clock, every: Duration) -> Self {
+        Self { ec2, cluster, now, every, state: Mutex::default() }
+    }
+
+    /// The same at another pace.
+    pub fn every(&self, every: Duration) -> Self {
+        Self::new(self.ec2.clone(), self.cluster.clone(), self.now.clone(), every)
+    }
+
+    /// Whether a receipt is of something that was seen.
+    pub fn is_receipt(receipt: &str) -> bool {
+        receipt.starts_with(RECEIPT)
+    }
+
+    /// What belongs to these receipts is recorded.
+    pub fn recorded(&self, receipts: Vec<String>) {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner).recorded.extend(receipts);
+    }
+
+    /// Waits until it is time, and looks.
+    pub async fn next(&self) -> Vec<Notice> {
+        let pause = self.state.lock().unwrap_or_else(PoisonError::into_inner).pause;
+        tokio::time::sleep(pause).await;
+        let (seen, errors) = self.look((self.now)()).await;
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        if errors.is_empty() {
+            (state.pause, state.is_failing) = (self.every, false);
+        } else {
+            let longest = LONGEST.max(self.every);
+            state.pause = (pause.max(self.every) * 2).min(longest);
+            for error in &errors {
+                // Said once: whoever looks again every minute would fill a log.
+                if state.is_failing {
+                    tracing::debug!(%error, "what EC2 shows of instances could not be seen again");
+                } else {
+                    tracing::warn!(%error, "what EC2 shows of instances could not be seen; looking again");
+                }
+            }
+            state.is_failing = true;
+        }
+        let mut notices = BTreeMap::new();
+        for one in seen {
+            let receipt = receipt(&one);
+            notices.insert(receipt.clone(), Notice { receipt: Some(receipt), interruptions: vec![one] });
+        }
+        if errors.is_empty() {
+            state.recorded.retain(|receipt| notices.contains_key(receipt));
+        }
+        notices.retain(|receipt, _| !state.recorded.contains(receipt));
+        notices.into_values().collect()
+    }
+
+    /// One look: what was seen, and what could not be.
+    async fn look(&self, now: Timestamp) -> (Vec<Interruption>, Vec<ProviderError>) {
+        let own = match self.own().await {
+            Ok(own) => own,
+            Err(error) => return (Vec::new(), vec![error]),
+        };
+        let mut seen: Vec<Interruption> =
+            own.iter().filter_map(|one| Some(told(&one.id, Kind::State(one.ends?), now, None))).collect();
+        let mut errors = Vec::new();
+        let (spot, scheduled, blocks) =
+            futures::join!(self.spot(&own), self.scheduled(&own, now), self.blocks(&own, now));
+        for part in [spot, scheduled, blocks] {
+            match part {
+                Ok(part) => seen.extend(part),
+                Err(error) => errors.push(error),
+            }
+        }
+        (seen, errors)
+    }
+
+    /// Instances of ours that are not gone.
+    async fn own(&self) -> Result<Vec<Own>, ProviderError> {
+        let ours = Filter::builder().name(format!("tag:{}", tags::CLUSTER)).values(&self.cluster).build();
+        let mut pages = self.ec2.describe_instances().filters(ours).max_results(1000).into_paginator().send();
+        let mut own = Vec::new();
+        while let Some(page) = pages.next().await {
+            let page = page.map_err(|error| provider_error("ec2:DescribeInstances", error))?;
+            for described in page.reservations().iter().flat_map(Reservation::instances) {
+                let Some(found) = instances::read(described) else { continue };
+                own.push(Own {
+                    id: found.id,
+                    is_spot: described.instance_lifecycle() == Some(&InstanceLifecycleType::Spot),
+                    reservation: described.capacity_reservation_id().map(str::to_owned),
+                    ends: match described.state().and_then(|state| state.name()) {
+                        Some(InstanceStateName::Stopping) => Some(EndState::Stopping),
+                        Some(InstanceStateName::Stopped) => Some(EndState::Stopped),
+                        Some(InstanceStateName::ShuttingDown) => Some(EndState::ShuttingDown),
+                        _ => None,
+                    },
+                });
+            }
+        }
+        Ok(own)
+    }
+
+    /// What the requests of spot instances say.
+    async fn spot(&self, own: &[Own]) -> Result<Vec<Interruption>, ProviderError> {
+        let spot: Vec<&Own> = own.iter().filter(|one| one.is_spot).collect();
+        let mut seen = Vec::new();
+        for some in spot.chunks(NAMED) {
+            let ids = some.iter().map(|one| one.id.to_string()).collect();
+            let filter = Filter::builder().name("instance-id").set_values(Some(ids)).build();
+            let mut pages =
+                self.ec2.describe_spot_instance_requests().filters(filter).into_paginator().send();
+            while let Some(page) = pages.next().await {
+                let page = page.map_err(|error| provider_error("ec2:DescribeSpotInstanceRequests", error))?;
+                for request in page.spot_instance_requests() {
+                    let Some(one) = some.iter().find(|one| Some(one.id.as_str()) == request.instance_id())
+                    else {
+                        continue;
+                    };
+                    let status = request.status();
+                    let fate = status.and_then(|status| status.code()).and_then(SpotFate::of);
+                    let updated = status.and_then(|status| status.update_time()).and_then(time);
+                    let (Some(fate), Some(updated)) = (fate, updated) else { continue };
+                    let kind = match fate {
+                        SpotFate::Marked(action) => Kind::SpotInterruption(action),
+                        SpotFate::Ended => Kind::State(one.ends.unwrap_or(EndState::ShuttingDown)),
+                    };
+                    seen.push(told(&one.id, kind, updated, fate.deadline(updated)));
+                }
+            }
+        }
+        Ok(seen)
+    }
+
+    /// What is scheduled. Asked of the whole account: few instances have such events, however many there are.
+    async fn scheduled(&self, own: &[Own], now: Timestamp) -> Result<Vec<Interruption>, ProviderError> {
+        if own.is_empty() {
+            return Ok(Vec::new());
+        }
+        let codes = seen::SCHEDULED.map(str::to_owned).to_vec();
+        let filter = Filter::builder().name("event.code").set_values(Some(codes)).build();
+        let mut pages = self.ec2.describe_instance_status().filters(filter).into_paginator().send();
+        let mut all = Vec::new();
+        while let Some(page) = pages.next().await {
+            let page = page.map_err(|error| provider_error("ec2:DescribeInstanceStatus", error))?;
+            for status in page.instance_statuses() {
+                let Some(one) = own.iter().find(|one| Some(one.id.as_str()) == status.instance_id()) else {
+                    continue;
+                };
+                let to_come = status
+                    .events()
+                    .iter()
+                    .filter(|event| seen::is_to_come(event.description().unwrap_or_default()));
+                // The first of several is what there is to be ready for.
+                let first = to_come
+                    .filter_map(|event| {
+                        let code = event.code()?.as_str();
+                        seen::SCHEDULED.contains(&code).then(|| (event.not_before().and_then(time), code))
+                    })
+                    .min_by_key(|(at, _)| at.unwrap_or(Timestamp::MAX));
+                if let Some((deadline, code)) = first {
+                    all.push(Interruption {
+                        instance: one.id.to_string(),
+                        kind: InterruptionKind::Maintenance,
+                        noticed: now,
+                        deadline,
+                        message: format!("a scheduled event of EC2: {code}"),
+                    });
+                }
+            }
+        }
+        Ok(all)
+    }
+
+    /// What the capacity blocks say that instances run in.
+    async fn blocks(&self, own: &[Own], now: Timestamp) -> Result<Vec<Interruption>, ProviderError> {
+        let ids: BTreeSet<&String> = own.iter().filter_map(|one| one.reservation.as_ref()).collect();
+        let ids: Vec<String> = ids.into_iter().cloned().collect();
+        let mut seen = Vec::new();
+        for some in ids.chunks(RESERVATIONS) {
+            let asked =
+                self.ec2.describe_capacity_reservations().set_capacity_reservation_ids(Some(some.to_vec()));
+            let answer = asked
+                .send()
+                .await
+                .map_err(|error| provider_error("ec2:DescribeCapacityReservations", error))?;
+            for reservation in answer.capacity_reservations() {
+                // What runs in one of another kind goes on after its end, at the price of on demand.
+                if reservation.reservation_type() != Some(&CapacityReservationType::CapacityBlock) {
+                    continue;
+                }
+                let Some(end) = reservation.end_date().and_then(time) else { continue };
+                let warned = seen::block_warned(end);
+                if now < warned {
+                    continue;
+                }
+                let id = reservation.capacity_reservation_id();
+                let inside = own.iter().filter(|one| id.is_some() && one.reservation.as_deref() == id);
+                seen.extend(inside.map(|one| block_ends(&one.id, warned, end)));
+            }
+        }
+        Ok(seen)
+    }
+}
+
+fn told(id: &InstanceId, kind: Kind, noticed: Timestamp, deadline: Option<Timestamp>) -> Interruption {
+    interruption(Affected { instance: id.clone(), kind, deadline }, noticed)
+}
+
+fn time(at: &DateTime) -> Option<Timestamp> {
+    Timestamp::from_second(at.secs()).ok()
+}
+
+/// What is given back when it is recorded: the same for the same thing seen twice.
+fn receipt(seen: &Interruption) -> String {
+    let deadline = seen.deadline.map(|at| at.to_string()).unwrap_or_default();
+    format!("{RECEIPT}{} {} {deadline}", seen.instance, seen.kind.as_str())
+}

@@ -1,0 +1,107 @@
+//! From what a provider says of a class to its status.
+
+use serde_json::json;
+
+use super::*;
+
+fn at(second: i64) -> Timestamp {
+    Timestamp::from_second(1_800_000_000 + second).expect("a time")
+}
+
+fn object() -> DynamicObject {
+    serde_json::from_value(json!({
+        "apiVersion": "poolwright.dev/v1alpha1", "kind": "EC2NodeClass",
+        "metadata": {"name": "gpu", "uid": "1", "generation": 2}, "spec": {"role": "nodes"},
+    }))
+    .expect("an object")
+}
+
+fn told(kind: &'static str, holds: Holds, message: &str) -> ClassCondition {
+    ClassCondition { kind, holds, reason: format!("{holds:?}"), message: message.to_owned() }
+}
+
+fn report(fields: Value, conditions: Vec<ClassCondition>) -> ClassReport {
+    let fields = fields.as_object().expect("fields").clone().into_iter().collect();
+    ClassReport { uid: Some("1".to_owned()), generation: Some(2), fields, conditions }
+}
+
+fn status_of(object: &DynamicObject, kind: &str) -> (String, String, Timestamp) {
+    let all = conditions(&object.data["status"]);
+    let one = all.iter().find(|one| one.type_ == kind).unwrap_or_else(|| panic!("no {kind}: {all:?}"));
+    (one.status.clone(), one.message.clone(), one.last_transition_time.0)
+}
+
+#[test]
+fn what_was_found_is_written_once_and_times_change_only_with_the_state() {
+    let mut object = object();
+    let found = report(
+        json!({"subnets": [{"id": "subnet-1", "zone": "a"}]}),
+        vec![told("SubnetsReady", Holds::Yes, "1 subnet")],
+    );
+    assert!(apply(&mut object, &found, at(0)));
+    assert_eq!(object.data["status"]["subnets"][0]["id"], "subnet-1");
+    assert_eq!(object.data["status"]["observedGeneration"], 2);
+    assert_eq!(object.data["spec"]["role"], "nodes");
+    assert_eq!(status_of(&object, "Ready").0, "True");
+    assert!(!apply(&mut object, &found, at(60)), "nothing is new");
+    let lost = report(json!({"subnets": null}), vec![told("SubnetsReady", Holds::No, "tag a subnet")]);
+    assert!(apply(&mut object, &lost, at(120)));
+    assert_eq!(object.data["status"].get("subnets"), None);
+    let expected = ("False".to_owned(), "tag a subnet".to_owned(), at(120));
+    assert_eq!(status_of(&object, "Ready"), expected);
+    let other = report(json!({}), vec![told("SubnetsReady", Holds::No, "not allowed")]);
+    assert!(apply(&mut object, &other, at(180)));
+    assert_eq!(status_of(&object, "Ready"), ("False".to_owned(), "not allowed".to_owned(), at(120)));
+}
+
+#[test]
+fn what_nobody_answered_stands_as_it_was_unless_the_class_was_changed() {
+    let mut object = object();
+    let well = report(
+        json!({"subnets": [{"id": "subnet-1", "zone": "a"}]}),
+        vec![told("SubnetsReady", Holds::Yes, "1 subnet"), told("Validated", Holds::Yes, "allowed")],
+    );
+    assert!(apply(&mut object, &well, at(0)));
+    let silent = |generation| ClassReport {
+        generation: Some(generation),
+        ..report(
+            json!({}),
+            vec![
+                told("SubnetsReady", Holds::NoAnswer, "timeout"),
+                told("Validated", Holds::NotYet, "tried later"),
+            ],
+        )
+    };
+    assert!(apply(&mut object, &silent(2), at(60)));
+    assert_eq!(status_of(&object, "SubnetsReady"), ("True".to_owned(), "1 subnet".to_owned(), at(0)));
+    assert_eq!(object.data["status"]["subnets"][0]["id"], "subnet-1");
+    assert_eq!(status_of(&object, "Ready"), ("Unknown".to_owned(), "tried later".to_owned(), at(60)));
+    assert!(apply(&mut object, &silent(3), at(120)));
+    assert_eq!(status_of(&object, "SubnetsReady"), ("Unknown".to_owned(), "timeout".to_owned(), at(120)));
+}
+
+#[test]
+fn a_class_that_cannot_be_used_says_what_speaks_against_it_before_what_is_not_known() {
+    let mut object = object();
+    let mixed = report(
+        json!({}),
+        vec![
+            told("SubnetsReady", Holds::NoAnswer, "timeout"),
+            told("ImagesReady", Holds::No, "no image"),
+            told("Validated", Holds::NotYet, "tried later"),
+        ],
+    );
+    assert!(apply(&mut object, &mixed, at(0)));
+    assert_eq!(status_of(&object, "Ready").1, "no image");
+}
+
+#[test]
+fn both_kinds_of_node_class_are_known_by_their_names() {
+    let plurals: Vec<_> = ["EC2NodeClass", "KwokNodeClass"]
+        .iter()
+        .filter_map(|kind| resource(kind))
+        .map(|one| one.plural)
+        .collect();
+    assert_eq!(plurals, ["ec2nodeclasses", "kwoknodeclasses"]);
+    assert!(resource("Node").is_none());
+}

@@ -1,0 +1,139 @@
+//! What EC2 shows of instances and moto does not: that spot capacity is taken back, that a machine will be serviced, that a capacity
+//! block ends. Answers are shaped as EC2's API reference says.
+
+use std::collections::BTreeMap;
+use std::fmt::Write;
+
+use super::request::Request;
+
+/// What there is to show, by instance.
+#[derive(Default)]
+pub(super) struct Shown {
+    /// Status code of the spot request and the time of its update.
+    pub spot: BTreeMap<String, (String, String)>,
+    /// Scheduled events: code, description, time.
+    pub scheduled: BTreeMap<String, Vec<(String, String, String)>>,
+    /// The capacity reservation that it runs in.
+    pub reserved: BTreeMap<String, String>,
+    /// Capacity reservations: type and end.
+    pub reservations: BTreeMap<String, (String, String)>,
+    /// Capacity reservations that instances can be had from, by id.
+    pub capacity: BTreeMap<String, Capacity>,
+}
+
+/// Reserved capacity of one type in one zone.
+#[derive(Clone, Debug)]
+pub struct Capacity {
+    /// Its type.
+    pub instance_type: String,
+    /// Its zone.
+    pub zone: String,
+    /// How many it is for.
+    pub total: usize,
+    /// How many of them are free.
+    pub available: usize,
+    /// Whether it is a capacity block.
+    pub block: bool,
+}
+
+impl Shown {
+    /// The answer to a question about what is shown here; `None` to other questions.
+    pub fn answer(&self, asked: &Request) -> Option<String> {
+        match asked.action.as_str() {
+            "ec2:DescribeSpotInstanceRequests" => Some(self.requests(asked)),
+            "ec2:DescribeInstanceStatus" => Some(self.statuses()),
+            "ec2:DescribeCapacityReservations" => Some(self.capacity(asked)),
+            _ => None,
+        }
+    }
+
+    /// A listing of instances, with the reservations that they run in.
+    pub fn with_reservations(&self, listing: &str) -> String {
+        let mut listing = listing.to_owned();
+        for (instance, reservation) in &self.reserved {
+            let id = format!("<instanceId>{instance}</instanceId>");
+            let both = format!("{id}<capacityReservationId>{reservation}</capacityReservationId>");
+            listing = listing.replace(&id, &both);
+        }
+        listing
+    }
+
+    /// Of the instances that a filter names, and no more of them than a filter may name.
+    fn requests(&self, asked: &Request) -> String {
+        let mut items = String::new();
+        let named = asked.indices("Filter.1.Value.");
+        for at in named.into_iter().take(200) {
+            let instance = asked.get(&format!("Filter.1.Value.{at}"));
+            let Some((code, updated)) = self.spot.get(instance) else { continue };
+            let _ = write!(
+                items,
+                "<item><spotInstanceRequestId>sir-{instance}</spotInstanceRequestId><state>active</state><status><code>{code}</code>\
+                 <updateTime>{updated}</updateTime><message>As it is.</message></status><instanceId>{instance}</instanceId></item>"
+            );
+        }
+        whole(
+            "DescribeSpotInstanceRequests",
+            &format!("<spotInstanceRequestSet>{items}</spotInstanceRequestSet>"),
+        )
+    }
+
+    fn statuses(&self) -> String {
+        let mut items = String::new();
+        for (instance, events) in &self.scheduled {
+            let mut set = String::new();
+            for (code, description, at) in events {
+                let _ = write!(
+                    set,
+                    "<item><instanceEventId>instance-event-1</instanceEventId><code>{code}</code><description>{description}</description>\
+                     <notBefore>{at}</notBefore></item>"
+                );
+            }
+            let _ = write!(
+                items,
+                "<item><instanceId>{instance}</instanceId><eventsSet>{set}</eventsSet><instanceState><code>16</code><name>running</name>\
+                 </instanceState></item>"
+            );
+        }
+        whole("DescribeInstanceStatus", &format!("<instanceStatusSet>{items}</instanceStatusSet>"))
+    }
+
+    fn capacity(&self, asked: &Request) -> String {
+        let mut items = String::new();
+        let wanted = asked.indices("Filter.").into_iter().find_map(|at| {
+            let is_id = asked.get(&format!("Filter.{at}.Name")) == "capacity-reservation-id";
+            is_id.then(|| asked.get(&format!("Filter.{at}.Value.1")))
+        });
+        for (id, capacity) in wanted.and_then(|id| self.capacity.get_key_value(id)) {
+            let kind = if capacity.block { "capacity-block" } else { "default" };
+            let _ = write!(
+                items,
+                "<item><capacityReservationId>{id}</capacityReservationId><ownerId>123456789012</ownerId>\
+                 <instanceType>{}</instanceType><instancePlatform>Linux/UNIX</instancePlatform>\
+                 <availabilityZone>{}</availabilityZone><tenancy>default</tenancy><totalInstanceCount>{}</totalInstanceCount>\
+                 <availableInstanceCount>{}</availableInstanceCount><state>active</state><endDateType>unlimited</endDateType>\
+                 <instanceMatchCriteria>targeted</instanceMatchCriteria><reservationType>{kind}</reservationType></item>",
+                capacity.instance_type, capacity.zone, capacity.total, capacity.available
+            );
+        }
+        for at in asked.indices("CapacityReservationId.") {
+            let id = asked.get(&format!("CapacityReservationId.{at}"));
+            let Some((kind, end)) = self.reservations.get(id) else { continue };
+            let _ = write!(
+                items,
+                "<item><capacityReservationId>{id}</capacityReservationId><reservationType>{kind}</reservationType>\
+                 <endDateType>limited</endDateType><endDate>{end}</endDate><state>active</state></item>"
+            );
+        }
+        whole(
+            "DescribeCapacityReservations",
+            &format!("<capacityReservationSet>{items}</capacityReservationSet>"),
+        )
+    }
+}
+
+fn whole(action: &str, content: &str) -> String {
+    format!(
+        "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<{action}Response xmlns=\"http://ec2.amazonaws.com/doc/2016-11-15/\">\
+         <requestId>stand-in</requestId>{content}</{action}Response>"
+    )
+}

@@ -1,0 +1,124 @@
+//! What the provider says of a node class: what its terms resolved to, and whether a launch with it would be allowed.
+
+use std::sync::atomic::Ordering;
+
+use poolwright_provider_contract::conformance::World;
+use poolwright_provider_contract::{ClassReport, ClassReports, CloudProvider, Holds};
+use serde_json::json;
+
+use super::world::AwsWorld;
+
+async fn report(provider: &impl ClassReports, world: &AwsWorld) -> ClassReport {
+    provider.report(&world.node_class()).await.unwrap().expect("the class is there")
+}
+
+fn condition<'a>(report: &'a ClassReport, kind: &str) -> (Holds, &'a str) {
+    let found = report.conditions.iter().find(|one| one.kind == kind);
+    let found = found.unwrap_or_else(|| panic!("no {kind}: {:?}", report.conditions));
+    (found.holds, &found.message)
+}
+
+fn calls(world: &AwsWorld, action: &str) -> usize {
+    world.front.calls().get(action).copied().unwrap_or(0)
+}
+
+#[tokio::test]
+async fn a_class_says_what_its_terms_resolved_to_and_that_a_launch_is_allowed_and_launches_nothing() {
+    let world = AwsWorld::new().await.unwrap();
+    let provider = world.connect().await.unwrap();
+    let found = report(&provider, &world).await;
+    let ids: Vec<_> =
+        found.fields["subnets"].as_array().unwrap().iter().map(|one| one["id"].clone()).collect();
+    assert_eq!(ids.len(), 2);
+    assert!(ids.contains(&json!(world.account.subnet_in("us-east-1b"))), "{ids:?}");
+    assert_eq!(found.fields["subnets"][0]["zone"].as_str().map(|zone| &zone[..9]), Some("us-east-1"));
+    assert_eq!(found.fields["securityGroups"][0]["id"], world.account.group.as_str());
+    assert_eq!(found.fields["images"][0]["id"], world.account.image.as_str());
+    assert_eq!(found.fields["images"][0]["architecture"], "amd64");
+    assert_eq!(found.fields["instanceProfile"], world.account.profile.as_str());
+    assert!(found.conditions.iter().all(|one| one.holds == Holds::Yes), "{:?}", found.conditions);
+    for action in ["ec2:CreateLaunchTemplate", "ec2:CreateFleet", "ec2:RunInstances"] {
+        assert_eq!(calls(&world, action), 1, "{action} is tried dry once");
+    }
+    assert_eq!(provider.list().await.unwrap(), []);
+    let templates =
+        world.front.call("ec2", "Action=DescribeLaunchTemplates&Version=2016-11-15").await.unwrap();
+    assert!(!templates.contains("poolwright-dry-run"), "{templates}");
+    assert_eq!(report(&provider, &world).await, found);
+    assert_eq!(calls(&world, "ec2:RunInstances"), 1, "what was allowed a moment ago is not tried again");
+    let nobody =
+        poolwright_provider_contract::NodeClassKey { name: "nobody".to_owned(), ..world.node_class() };
+    assert_eq!(provider.report(&nobody).await.unwrap(), None);
+}
+
+#[tokio::test]
+async fn a_term_that_selects_nothing_is_said_beside_what_was_found_and_mends_when_the_account_does() {
+    let world = AwsWorld::new().await.unwrap();
+    let tag = format!("poolwright.test/{}", world.cluster);
+    world.merge_class(json!({"subnetSelectorTerms": [{"tags": {&tag: "yes"}}]}));
+    let provider = world.connect().await.unwrap();
+    let found = report(&provider, &world).await;
+    let (holds, why) = condition(&found, "SubnetsReady");
+    assert_eq!(holds, Holds::No);
+    assert!(
+        why.contains("EC2NodeClass `gpu`: spec.subnetSelectorTerms") && why.contains("put the tags on"),
+        "{why}"
+    );
+    assert_eq!(found.fields["subnets"], serde_json::Value::Null);
+    assert_eq!(condition(&found, "ImagesReady").0, Holds::Yes);
+    assert_eq!(condition(&found, "Validated").0, Holds::NotYet);
+    assert_eq!(calls(&world, "ec2:RunInstances"), 0);
+    let subnet = world.account.subnet_in("us-east-1a");
+    let tagged =
+        format!("Action=CreateTags&Version=2016-11-15&ResourceId.1={subnet}&Tag.1.Key={tag}&Tag.1.Value=yes");
+    world.front.call("ec2", &tagged).await.unwrap();
+    let found = report(&provider, &world).await;
+    assert_eq!(condition(&found, "SubnetsReady"), (Holds::Yes, "1 subnet in us-east-1a"));
+    assert_eq!(condition(&found, "Validated").0, Holds::Yes);
+}
+
+#[tokio::test]
+async fn a_permission_that_is_missing_is_named_with_the_line_of_the_policy_and_looked_for_again_after_a_while()
+ {
+    let world = AwsWorld::new().await.unwrap();
+    for (forbidden, on) in [
+        ("iam:PassRole", "arn:aws:iam::123456789012:role/PoolwrightNode"),
+        ("ec2:RunInstances", "arn:aws:ec2:us-east-1:123456789012:instance/*"),
+        ("ec2:CreateFleet", "arn:aws:ec2"),
+        ("ec2:CreateLaunchTemplate", "arn:aws:ec2"),
+    ] {
+        let provider = world.connect().await.unwrap();
+        world.front.forbid([forbidden.to_owned()]);
+        let found = report(&provider, &world).await;
+        let (holds, why) = condition(&found, "Validated");
+        assert_eq!(holds, Holds::No, "{forbidden}: {why}");
+        assert!(why.contains(&format!("add {forbidden} to the policy")) && why.contains(on), "{why}");
+        assert!(why.contains(&format!("\"Action\": \"{forbidden}\"")), "{why}");
+        assert!(!why.contains("4GIOHlTkIaWHQD0Q0m6XSnuUMCm") && why.len() < 1000, "{why}");
+        assert_eq!(condition(&found, "SubnetsReady").0, Holds::Yes);
+        world.front.forbid([]);
+        let tried = calls(&world, "ec2:CreateLaunchTemplate");
+        assert_eq!(report(&provider, &world).await, found, "it is not tried at every look");
+        assert_eq!(calls(&world, "ec2:CreateLaunchTemplate"), tried);
+        world.ahead.fetch_add(180, Ordering::Relaxed);
+        assert_eq!(condition(&report(&provider, &world).await, "Validated").0, Holds::Yes, "{forbidden}");
+    }
+    // What may not be looked up is said where it is missing.
+    world.front.forbid(["ec2:DescribeImages".to_owned()]);
+    let found = report(&world.connect().await.unwrap(), &world).await;
+    let (holds, why) = condition(&found, "ImagesReady");
+    assert!(holds == Holds::No && why.contains("add ec2:DescribeImages to the policy"), "{why}");
+}
+
+#[tokio::test]
+async fn what_aws_does_not_answer_is_not_held_against_a_class() {
+    let world = AwsWorld::new().await.unwrap();
+    let provider = world.connect().await.unwrap();
+    world.trouble(100, 7);
+    let found = report(&provider, &world).await;
+    world.trouble(0, 0);
+    assert_eq!(condition(&found, "SubnetsReady").0, Holds::NoAnswer);
+    assert!(!found.fields.contains_key("subnets"), "{:?}", found.fields);
+    let found = report(&provider, &world).await;
+    assert!(found.conditions.iter().all(|one| one.holds == Holds::Yes), "{:?}", found.conditions);
+}

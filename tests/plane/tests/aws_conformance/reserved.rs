@@ -1,0 +1,63 @@
+//! Capacity that is paid for already: it is sold at nothing, as many as there are, and an order names where it is from.
+
+use poolwright_catalog::{CapacityType, UsdPerHour};
+use poolwright_plane::aws::Capacity;
+use poolwright_provider_contract::{CloudProvider, LaunchError, RankedOffering};
+use serde_json::json;
+
+use super::two_offerings;
+use super::world::AwsWorld;
+
+fn capacity(available: usize, block: bool) -> Capacity {
+    Capacity {
+        instance_type: "g5.xlarge".to_owned(),
+        zone: "us-east-1a".to_owned(),
+        total: 2,
+        available,
+        block,
+    }
+}
+
+#[tokio::test]
+async fn reserved_capacity_that_the_class_names_is_sold_at_nothing_and_ordered_by_its_name() {
+    let world = AwsWorld::new().await.unwrap();
+    world.front.hold_capacity("cr-0a1b2c3d4e5f60718", capacity(2, false));
+    world.front.hold_capacity("cr-00000000000000000", capacity(2, false));
+    world.merge_class(json!({"capacityReservationSelectorTerms": [{"id": "cr-0a1b2c3d4e5f60718"}]}));
+    let provider = world.connect().await.unwrap();
+    let catalogue = provider.catalogue(&world.node_class()).await.unwrap();
+    let reserved: Vec<_> =
+        catalogue.offerings().iter().filter(|one| one.id.capacity_type == CapacityType::Reserved).collect();
+    let [reserved] = &reserved[..] else { panic!("{reserved:?}") };
+    assert_eq!((reserved.price.known(), reserved.available), (Some(UsdPerHour::ZERO), Some(2)));
+    let mut offerings = two_offerings(&provider, &world).await;
+    let allocatable = offerings[0].allocatable.clone();
+    offerings.insert(0, RankedOffering { offering: reserved.id.clone(), price: reserved.price.known(), allocatable });
+
+    let launched = provider.launch(&world.request(0, &offerings)).await.unwrap();
+    assert_eq!(launched.instance.offering, reserved.id);
+    assert_eq!(launched.failed, []);
+    let fresh = world.connect().await.unwrap();
+    assert_eq!(fresh.list().await.unwrap()[0].offering, reserved.id, "whoever comes next sees how it is paid for");
+    let ours = format!(
+        "Action=DescribeLaunchTemplates&Version=2016-11-15&Filter.1.Name=tag:poolwright.dev/cluster&Filter.1.Value.1={}",
+        world.cluster
+    );
+    let templates = world.front.call("ec2", &ours).await.unwrap();
+    let name = templates.split("<launchTemplateName>").nth(1).and_then(|rest| rest.split('<').next());
+    let versions = format!(
+        "Action=DescribeLaunchTemplateVersions&Version=2016-11-15&LaunchTemplateName={}",
+        name.expect("a template")
+    );
+    let data = world.front.call("ec2", &versions).await.unwrap();
+    assert!(data.contains("<capacityReservationId>cr-0a1b2c3d4e5f60718</capacityReservationId>"), "{data}");
+
+    // Used up: what is bought comes next, and it is said why.
+    world.front.hold_capacity("cr-0a1b2c3d4e5f60718", capacity(0, false));
+    let late = world.connect().await.unwrap();
+    let launched = late.launch(&world.request(1, &offerings)).await.unwrap();
+    assert_eq!(launched.instance.offering, offerings[1].offering);
+    let [failed] = &launched.failed[..] else { panic!("{:?}", launched.failed) };
+    assert_eq!(failed.offering, reserved.id);
+    assert!(matches!(failed.error, LaunchError::StockOut(_)), "{}", failed.error);
+}
