@@ -103,7 +103,7 @@ impl Shown {
             let is_id = asked.get(&format!("Filter.{at}.Name")) == "capacity-reservation-id";
             is_id.then(|| asked.get(&format!("Filter.{at}.Value.1")))
         });
-        for (id, capacity) in wanted.and_then(|id| self.capacity.get_key_value(id)) {
+        if let Some((id, capacity)) = wanted.and_then(|id| self.capacity.get_key_value(id)) {
             let kind = if capacity.block { "capacity-block" } else { "default" };
             let _ = write!(
                 items,

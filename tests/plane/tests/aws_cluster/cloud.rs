@@ -15,7 +15,7 @@ use hyper_util::client::legacy::connect::HttpConnector;
 use hyper_util::rt::TokioExecutor;
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::Node;
-use kube::api::PostParams;
+use kube::api::{Patch, PatchParams, PostParams};
 use kube::{Api, Client};
 use poolwright_api::{EC2NodeClass, NodeClaim};
 use poolwright_plane::aws::{Account, Front, Moto};
@@ -278,9 +278,13 @@ async fn join(cloud: &Cloud, client: &Client, instance: &Instance) -> anyhow::Re
         "status": {"capacity": has, "allocatable": has},
     }))?;
     let nodes: Api<Node> = Api::all(client.clone());
-    let made = nodes.create(&PostParams::default(), &node).await?;
-    let status = Node { metadata: made.metadata, ..node };
-    nodes.replace_status(&name, &PostParams::default(), &status).await?;
+    match nodes.create(&PostParams::default(), &node).await {
+        Err(kube::Error::Api(status)) if status.is_already_exists() => {}
+        made => drop(made?),
+    }
+    // KWOK writes the status as well.
+    let status = Patch::Merge(json!({"status": {"capacity": has, "allocatable": has}}));
+    nodes.patch_status(&name, &PatchParams::default(), &status).await?;
     Ok(())
 }
 

@@ -485,7 +485,11 @@ async fn two_offerings(provider: &AwsProvider, world: &AwsWorld) -> Vec<RankedOf
             let offering = catalogue
                 .offerings()
                 .iter()
-                .find(|one| one.id.instance_type.as_str() == name && one.price.known().is_some())
+                .find(|one| {
+                    one.id.instance_type.as_str() == name
+                        && one.id.capacity_type == CapacityType::OnDemand
+                        && one.price.known().is_some()
+                })
                 .expect("it is sold");
             RankedOffering {
                 offering: offering.id.clone(),

@@ -2,6 +2,7 @@
 
 use poolwright_catalog::{CapacityType, UsdPerHour};
 use poolwright_plane::aws::Capacity;
+use poolwright_provider_contract::conformance::World;
 use poolwright_provider_contract::{CloudProvider, LaunchError, RankedOffering};
 use serde_json::json;
 
