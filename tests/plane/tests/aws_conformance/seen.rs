@@ -7,7 +7,6 @@ use anyhow::ensure;
 use jiff::{SignedDuration, Timestamp};
 use poolwright_plane::wait_for;
 use poolwright_provider_aws::AwsProvider;
-use poolwright_provider_contract::conformance::World;
 use poolwright_provider_contract::{CloudProvider, Interruption, InterruptionKind, Notice, instance_of};
 
 use super::world::{AwsWorld, now};
