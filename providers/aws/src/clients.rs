@@ -63,6 +63,11 @@ impl Clients {
                 "no AWS region: give --aws-region, or set AWS_REGION or the region of the profile".to_owned(),
             )
         })?;
+        if let Err(error) = region.parse::<poolwright_provider_aws_model::Region>() {
+            return Err(ProviderError::Invalid(format!(
+                "{error}: correct --aws-region, AWS_REGION or the profile"
+            )));
+        }
         let pricing = prices::request::endpoint(&region).ok().map(|endpoint| {
             let config = config.clone().into_builder().region(Region::new(endpoint)).build();
             aws_sdk_pricing::Client::new(&config)

@@ -27,11 +27,12 @@ const THROTTLED: &[&str] = &[
 /// Who calls may not call this.
 const FORBIDDEN: &[&str] = &["AccessDenied", "AccessDeniedException", "UnauthorizedOperation"];
 
-/// Who calls is not known, or not any more.
+/// Who calls was known until a while ago.
+const EXPIRED: &[&str] = &["ExpiredToken", "ExpiredTokenException", "RequestExpired"];
+
+/// Who calls is not known, or not in this region.
 const CREDENTIALS: &[&str] = &[
     "AuthFailure",
-    "ExpiredToken",
-    "ExpiredTokenException",
     "IncompleteSignature",
     "InvalidAccessKeyId",
     "InvalidClientTokenId",
@@ -40,7 +41,6 @@ const CREDENTIALS: &[&str] = &[
     "NotAuthorized",
     "OptInRequired",
     "PendingVerification",
-    "RequestExpired",
     "SignatureDoesNotMatch",
     "UnrecognizedClientException",
 ];
@@ -103,6 +103,10 @@ where
             ))
         }
         SdkError::ConstructionFailure(_) => ProviderError::Invalid(format!("{action}: {chain}")),
+        _ if is_about_names(&chain) => ProviderError::Transient(format!(
+            "{action}: {chain}. AWS's address is not known by its name: check that the region of --aws-region is one, and the DNS of \
+             this machine"
+        )),
         _ => ProviderError::Transient(format!("{action}: {chain}")),
     }
 }
@@ -110,6 +114,12 @@ where
 fn is_about_credentials(chain: &str) -> bool {
     let chain = chain.to_lowercase();
     chain.contains("credential") || chain.contains("identity")
+}
+
+/// Whether a name could not be looked up. There is no code for it on the way through the SDK.
+fn is_about_names(chain: &str) -> bool {
+    let chain = chain.to_lowercase();
+    chain.contains("dns error") || chain.contains("failed to lookup address")
 }
 
 /// An error and its causes in one line, each said once.
@@ -185,10 +195,16 @@ pub(crate) fn of_code(action: &str, code: &str, said: &str) -> ProviderError {
         ProviderError::Throttled(told)
     } else if FORBIDDEN.contains(&code) {
         ProviderError::Invalid(not_allowed(action, code, said))
+    } else if EXPIRED.contains(&code) {
+        ProviderError::Invalid(format!(
+            "{told}. The credentials have expired: log in again, or give the pod a role, whose credentials renew themselves; and \
+             check that the clock of this machine is right"
+        ))
     } else if CREDENTIALS.contains(&code) {
         ProviderError::Invalid(format!(
-            "{told}. AWS does not accept the credentials: check that they are of this account, not expired, and that the \
-             clock of this machine is right"
+            "{told}. AWS does not accept the credentials: check that they are of this account and that the clock of this machine is \
+             right; and that the account uses the region, for many must be enabled first: aws account get-region-opt-status \
+             --region-name REGION"
         ))
     } else if code.starts_with("AuthFailure.ServiceLinkedRole") {
         ProviderError::Invalid(format!(
@@ -229,7 +245,7 @@ mod tests {
 
     #[test]
     fn every_code_is_in_one_list() {
-        let mut all: Vec<&str> = [THROTTLED, FORBIDDEN, CREDENTIALS, STOCK_OUT, QUOTA].concat();
+        let mut all: Vec<&str> = [THROTTLED, FORBIDDEN, EXPIRED, CREDENTIALS, STOCK_OUT, QUOTA].concat();
         let count = all.len();
         all.sort_unstable();
         all.dedup();
@@ -256,5 +272,56 @@ mod tests {
     fn what_aws_says_is_repeated_in_one_line_and_not_for_pages() {
         let told = of_code("ec2:RunInstances", "InternalError", &"a\nb".repeat(5000)).to_string();
         assert!(told.len() < 500 && !told.contains('\n'), "{told}");
+    }
+
+    /// As EC2 words it in the errors of a fleet.
+    const PASS_ROLE: &str = "You are not authorized to perform this operation. User: \
+        arn:aws:sts::123456789012:assumed-role/Poolwright/1 is not authorized to perform: iam:PassRole on resource: \
+        arn:aws:iam::123456789012:role/PoolwrightNode because no identity-based policy allows the iam:PassRole action. Encoded \
+        authorization failure message: 4GIOHlTkIaWHQD0Q0m6XSnuUMCm-abcdefghijklmnopqrstuvwxyz";
+
+    #[test]
+    fn a_role_that_may_not_be_passed_is_named_with_the_line_of_the_policy_and_without_noise() {
+        let LaunchError::Provider(ProviderError::Invalid(told)) = of_pool("UnauthorizedOperation", PASS_ROLE)
+        else {
+            panic!("a person must grant it")
+        };
+        let line = "{\"Effect\": \"Allow\", \"Action\": \"iam:PassRole\", \"Resource\": \"arn:aws:iam::123456789012:role/PoolwrightNode\"}";
+        assert!(told.contains("add iam:PassRole to the policy") && told.contains(line), "{told}");
+        assert!(!told.contains("4GIOHlTk") && !told.contains("Encoded"), "{told}");
+    }
+
+    #[test]
+    fn what_a_policy_denies_is_not_mended_by_allowing_it() {
+        let said = PASS_ROLE.replace(
+            "because no identity-based policy allows the iam:PassRole action",
+            "with an explicit deny in a service control policy",
+        );
+        let told = of_code("ec2:RunInstances", "UnauthorizedOperation", &said).to_string();
+        assert!(told.contains("denies iam:PassRole explicitly") && !told.contains("add iam"), "{told}");
+    }
+
+    #[test]
+    fn words_that_name_no_action_leave_the_one_that_was_called() {
+        for said in
+            ["", "no", "not authorized to perform: ", "is not authorized to perform: this on resource: that"]
+        {
+            assert_eq!(refused(said), None, "{said}");
+        }
+        assert_eq!(refused("not authorized to perform: ec2:X."), Some(("ec2:X", None)));
+    }
+
+    #[test]
+    fn credentials_that_expired_and_regions_that_are_not_enabled_are_told_apart_from_permissions() {
+        let of = |code| of_code("ec2:DescribeSubnets", code, "").to_string();
+        for code in EXPIRED {
+            assert!(of(code).contains("have expired") && of(code).contains("clock"), "{}", of(code));
+        }
+        for code in ["OptInRequired", "AuthFailure", "UnrecognizedClientException"] {
+            assert!(of(code).contains("get-region-opt-status"), "{}", of(code));
+        }
+        assert!(is_about_names(
+            "dispatch failure: io error: client error (Connect): dns error: failed to lookup address information"
+        ));
     }
 }

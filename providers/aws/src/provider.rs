@@ -50,7 +50,8 @@ pub struct Settings {
     pub kubernetes: String,
     /// What nodes are told so that they find the API server; `None` where their own user data says it.
     pub join: Option<Join>,
-    /// Name or URL of the SQS queue to which EventBridge sends what happens to instances; `None` to hear of nothing.
+    /// Name or URL of the SQS queue to which EventBridge sends what happens to instances; with `None` EC2 is
+    /// looked at every minute, and that is all.
     pub queue: Option<String>,
 }
 

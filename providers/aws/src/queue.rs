@@ -43,17 +43,18 @@ impl Queue {
             let found = clients.sqs.get_queue_url().queue_name(&self.name).send().await;
             match found {
                 Ok(found) => Ok(found.queue_url().unwrap_or_default().to_owned()),
-                Err(error) if code(&error).is_some_and(|code| code.contains("NonExistentQueue") || code.contains("QueueDoesNotExist")) => {
-                    Err(ProviderError::Invalid(format!(
-                        "there is no SQS queue `{}` in {} of this account: create it as docs/aws.md says, or correct \
-                         --aws-interruption-queue",
-                        self.name, clients.region
-                    )))
-                }
+                Err(error) if code(&error).is_some_and(is_missing) => Err(self.missing(clients)),
                 Err(error) => Err(provider_error("sqs:GetQueueUrl", error)),
             }
         });
         Ok(url.await?)
+    }
+
+    fn missing(&self, clients: &Clients) -> ProviderError {
+        ProviderError::Invalid(format!(
+            "there is no SQS queue `{}` in {} of this account: create it as docs/aws.md says, or correct --aws-interruption-queue",
+            self.name, clients.region
+        ))
     }
 
     /// Whose events are believed: this account's, in this region.
@@ -79,6 +80,7 @@ impl Queue {
     /// What is there, after at most some twenty seconds.
     pub async fn receive(&self, clients: &Clients, cluster: &str) -> Result<Vec<Notice>, ProviderError> {
         let (url, scope) = futures::try_join!(self.url(clients), self.scope(clients))?;
+        check_owner(url, scope)?;
         let patient = TimeoutConfig::builder().operation_attempt_timeout(ATTEMPT).build();
         let answer = clients
             .sqs
@@ -91,7 +93,10 @@ impl Queue {
             .config_override(aws_sdk_sqs::config::Config::builder().timeout_config(patient))
             .send()
             .await
-            .map_err(|error| provider_error("sqs:ReceiveMessage", error))?;
+            .map_err(|error| match code(&error) {
+                Some(code) if is_missing(code) => self.missing(clients),
+                _ => provider_error("sqs:ReceiveMessage", error),
+            })?;
         let mut notices = Vec::new();
         for message in answer.messages() {
             let Some(receipt) = message.receipt_handle() else { continue };
@@ -161,6 +166,35 @@ impl Queue {
     }
 }
 
+/// Whether a code of SQS says that there is no such queue: the first is of its older protocol.
+fn is_missing(code: &str) -> bool {
+    code.contains("NonExistentQueue") || code.contains("QueueDoesNotExist")
+}
+
+/// Refuses a queue of another account or region: what comes through it is about somebody else, and would not be believed.
+/// The addresses of queues: <https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/sqs-queue-message-identifiers.html>.
+fn check_owner(url: &str, scope: &Scope) -> Result<(), ProviderError> {
+    let address = url.split_once("://").map_or(url, |(_, address)| address);
+    let (host, path) = address.split_once('/').unwrap_or((address, ""));
+    let account = path.split('/').next().and_then(|account| account.parse::<AccountId>().ok());
+    let region = host.strip_prefix("sqs.").and_then(|rest| rest.split('.').next()?.parse::<Region>().ok());
+    let refused = |what: &str, found: &str, here: &str| {
+        Err(ProviderError::Invalid(format!(
+            "the queue {url} is of the {what} {found}, and these credentials are of {here}: only events of this {what} are acted on. \
+             Create a queue here as docs/aws.md says, and correct --aws-interruption-queue"
+        )))
+    };
+    match (account, region) {
+        (Some(account), _) if account != scope.account => {
+            refused("account", account.as_str(), scope.account.as_str())
+        }
+        (_, Some(region)) if region != scope.region => {
+            refused("region", region.as_str(), scope.region.as_str())
+        }
+        _ => Ok(()),
+    }
+}
+
 /// What an event says of one instance, in the words of the contract.
 pub(crate) fn interruption(affected: Affected, noticed: jiff::Timestamp) -> Interruption {
     let Affected { instance, kind, deadline } = affected;
@@ -210,5 +244,32 @@ pub(crate) fn block_ends(
         message: format!(
             "the capacity block ends at {end}, and EC2 terminates what runs in it half an hour before"
         ),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_queue_of_another_account_or_region_is_refused_by_its_address() {
+        let scope = Scope {
+            account: "123456789012".parse().expect("an account"),
+            region: "us-east-1".parse().expect("a region"),
+        };
+        let told = |url: &str| check_owner(url, &scope).map_err(|error| error.to_string());
+        for ours in [
+            "https://sqs.us-east-1.amazonaws.com/123456789012/events",
+            "https://us-east-1.queue.amazonaws.com/123456789012/events",
+            "https://vpce-0.sqs.us-east-1.vpce.amazonaws.com/123456789012/events",
+            "http://127.0.0.1:5000/123456789012/events",
+            "http://127.0.0.1:5000/queue/events",
+        ] {
+            assert_eq!(told(ours), Ok(()), "{ours}");
+        }
+        let other = told("https://sqs.us-east-1.amazonaws.com/999999999999/events").unwrap_err();
+        assert!(other.contains("account 999999999999") && other.contains("123456789012"), "{other}");
+        let other = told("https://sqs.eu-west-1.amazonaws.com/123456789012/events").unwrap_err();
+        assert!(other.contains("region eu-west-1") && other.contains("--aws-interruption-queue"), "{other}");
     }
 }

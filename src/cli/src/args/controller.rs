@@ -182,7 +182,7 @@ pub struct AwsFlags {
 
     /// SQS queue, by name or URL, to which EventBridge sends what happens to instances: spot warnings, maintenance
     ///
-    /// Without it Poolwright sees only afterwards that an instance is gone.
+    /// Without it EC2 is only looked at once a minute, which can cost half of the two minutes of a spot warning.
     #[arg(
         help_heading = "Nodes on AWS",
         long = "aws-interruption-queue",

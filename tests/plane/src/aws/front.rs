@@ -64,6 +64,8 @@ struct Inner {
     forbidden: BTreeSet<String>,
     /// What EC2 shows beside what moto knows.
     shown: Shown,
+    /// What every call is answered with.
+    code: Option<String>,
 }
 
 /// What stands before moto. Its world ends when it is dropped.
@@ -130,6 +132,16 @@ impl Front {
     /// From now on these actions are not allowed: `ec2:CreateFleet`.
     pub fn forbid(&self, actions: impl IntoIterator<Item = String>) {
         self.inner().forbidden = actions.into_iter().collect();
+    }
+
+    /// From now on every call is refused with this code: `ExpiredToken`.
+    pub fn refuse_all(&self, code: Option<&str>) {
+        self.inner().code = code.map(str::to_owned);
+    }
+
+    /// This instance is a spot instance, whatever moto launched it as: moto's spot prices are too old for anybody to buy at.
+    pub fn make_spot(&self, instance: &str) {
+        self.inner().shown.spots.insert(instance.to_owned());
     }
 
     /// The request of this spot instance has this status since then: `marked-for-termination`.
@@ -297,6 +309,9 @@ impl Shared {
         headers: &HeaderMap,
         body: Bytes,
     ) -> anyhow::Result<Response<Body>> {
+        if let Some(code) = self.inner().code.clone() {
+            return Ok(refusal(asked, &code, "The stand-in was told to refuse."));
+        }
         let (fate, forbidden) = {
             let mut inner = self.inner();
             *inner.calls.entry(asked.action.clone()).or_default() += 1;
@@ -499,7 +514,7 @@ impl Shared {
     /// A listing without what does not show yet, and with what is held as terminating.
     fn shown(&self, answer: &str) -> String {
         let mut inner = self.inner();
-        let mut answer = inner.shown.with_reservations(answer);
+        let mut answer = inner.shown.completed(answer);
         for id in inner.hidden.keys().cloned().collect::<Vec<_>>() {
             answer = without_instance(&answer, &id);
             if let Some(left) = inner.hidden.get_mut(&id) {

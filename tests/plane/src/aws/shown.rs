@@ -1,7 +1,7 @@
 //! What EC2 shows of instances and moto does not: that spot capacity is taken back, that a machine will be serviced, that a capacity
 //! block ends. Answers are shaped as EC2's API reference says.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
 
 use super::request::Request;
@@ -9,6 +9,8 @@ use super::request::Request;
 /// What there is to show, by instance.
 #[derive(Default)]
 pub(super) struct Shown {
+    /// Instances that are spot, whatever moto launched them as.
+    pub spots: BTreeSet<String>,
     /// Status code of the spot request and the time of its update.
     pub spot: BTreeMap<String, (String, String)>,
     /// Scheduled events: code, description, time.
@@ -47,9 +49,14 @@ impl Shown {
         }
     }
 
-    /// A listing of instances, with the reservations that they run in.
-    pub fn with_reservations(&self, listing: &str) -> String {
+    /// A listing of instances, with the reservations that they run in, and with those that are spot.
+    pub fn completed(&self, listing: &str) -> String {
         let mut listing = listing.to_owned();
+        for instance in &self.spots {
+            let id = format!("<instanceId>{instance}</instanceId>");
+            let both = format!("{id}<instanceLifecycle>spot</instanceLifecycle>");
+            listing = listing.replace(&id, &both);
+        }
         for (instance, reservation) in &self.reserved {
             let id = format!("<instanceId>{instance}</instanceId>");
             let both = format!("{id}<capacityReservationId>{reservation}</capacityReservationId>");

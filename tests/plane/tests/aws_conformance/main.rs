@@ -1,7 +1,9 @@
 //! The AWS provider against moto, with the stand-in before it that does what moto lacks: the conformance suite, and the same with
 //! trouble.
 
+mod bad_input;
 mod classes;
+mod on_a_cluster;
 mod reserved;
 mod seen;
 mod together;
@@ -16,7 +18,6 @@ use async_trait::async_trait;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use futures::future::join_all;
-use poolwright_catalog::CapacityType;
 use poolwright_plane::wait_for;
 use poolwright_provider_aws::{AwsProvider, Join};
 use poolwright_provider_contract::conformance::{Failure, Fixture, World, run_all};
@@ -406,11 +407,10 @@ async fn the_policy_in_the_documents_allows_every_call_and_nothing_that_is_not_c
     let offerings = two_offerings(&provider, &world).await;
     provider.report(&world.node_class()).await.unwrap().expect("the class is there");
     provider.launch(&world.request(0, &offerings)).await.unwrap();
-    let mut spot = offerings[0].clone();
-    spot.offering.capacity_type = CapacityType::Spot;
-    let reserved = provider.launch(&world.request(2, &[spot])).await.unwrap().instance;
-    let end = "2099-01-01T00:00:00Z";
-    world.front.reserve(instance_of(&reserved.provider_id), "cr-0123456789abcdef0", "capacity-block", end);
+    let other = provider.launch(&world.request(2, &offerings)).await.unwrap().instance;
+    let (other, end) = (instance_of(&other.provider_id), "2099-01-01T00:00:00Z");
+    world.front.make_spot(other);
+    world.front.reserve(other, "cr-0123456789abcdef0", "capacity-block", end);
     world.merge_class(json!({"detailedMonitoring": true}));
     world.ahead.store(2 * 3600, Ordering::Relaxed);
     provider.launch(&world.request(1, &offerings)).await.unwrap();

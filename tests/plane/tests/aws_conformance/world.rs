@@ -23,12 +23,16 @@ use tokio::sync::OnceCell;
 static MOTO: OnceCell<Moto> = OnceCell::const_new();
 static ACCOUNT: OnceCell<Account> = OnceCell::const_new();
 
+/// What calls are signed with.
+pub const SECRET: &str = "the-secret-of-a-stand-in";
+
 pub struct AwsWorld {
     pub front: Front,
     pub account: Account,
     pub cluster: String,
     class: Arc<OneClass>,
     spec: EC2NodeClassSpec,
+    pub region: String,
     /// The queue of interruptions.
     pub queue: Option<String>,
     /// By how many seconds the providers' clock is ahead.
@@ -68,6 +72,7 @@ impl AwsWorld {
             cluster: unique("cluster"),
             class,
             spec,
+            region: "us-east-1".to_owned(),
             queue: None,
             ahead: Arc::default(),
         })
@@ -79,9 +84,18 @@ impl AwsWorld {
     }
 
     pub async fn connect_with(&self, join: Option<Join>) -> Result<AwsProvider, ProviderError> {
-        let key = Key { id: self.cluster.clone(), secret: "stand-in".to_owned() };
+        self.connect_for(self.class.clone(), join).await
+    }
+
+    /// One that reads its classes there.
+    pub async fn connect_for(
+        &self,
+        classes: Arc<dyn Classes>,
+        join: Option<Join>,
+    ) -> Result<AwsProvider, ProviderError> {
+        let key = Key { id: self.cluster.clone(), secret: SECRET.to_owned() };
         let access = Access {
-            region: Some("us-east-1".to_owned()),
+            region: Some(self.region.clone()),
             endpoint: Some(self.front.url().to_owned()),
             key: Some(key),
         };
@@ -94,7 +108,7 @@ impl AwsWorld {
         };
         let ahead = Arc::clone(&self.ahead);
         let clock = move || now() + SignedDuration::from_secs(ahead.load(Ordering::Relaxed));
-        AwsProvider::connect(settings, self.class.clone(), Arc::new(clock)).await
+        AwsProvider::connect(settings, classes, Arc::new(clock)).await
     }
 
     /// Changes fields of the node class; null removes one.
