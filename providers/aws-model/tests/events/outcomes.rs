@@ -206,6 +206,7 @@ pub const OUTCOMES: &[(&str, &str)] = &[
         "version-1.json",
         "error: the field `version` of a message is `1`, which is not the version 0 of EventBridge's envelope",
     ),
+    ("without-account.json", "i-0b662ef9931388ba0 SpotInterruption(Terminate) by 2026-08-21T12:02:00Z"),
     (
         "zero-byte.json",
         r"error: the field `instance-action` of a message is `termi\u{0}nate`, which is not terminate, stop or hibernate",

@@ -18,6 +18,7 @@ use async_trait::async_trait;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use futures::future::join_all;
+use poolwright_catalog::CapacityType;
 use poolwright_plane::wait_for;
 use poolwright_provider_aws::{AwsProvider, Join};
 use poolwright_provider_contract::conformance::{Failure, Fixture, World, run_all};
