@@ -12,7 +12,7 @@ use poolwright_provider_contract::{LaunchError, ProviderError};
 const SHOWN: usize = 400;
 
 /// Too many calls.
-const THROTTLED: &[&str] = &[
+pub(crate) const THROTTLED: &[&str] = &[
     "EC2ThrottledException",
     "PriorRequestNotComplete",
     "RequestLimitExceeded",
@@ -25,10 +25,10 @@ const THROTTLED: &[&str] = &[
 ];
 
 /// Who calls may not call this.
-const FORBIDDEN: &[&str] = &["AccessDenied", "AccessDeniedException", "UnauthorizedOperation"];
+pub(crate) const FORBIDDEN: &[&str] = &["AccessDenied", "AccessDeniedException", "UnauthorizedOperation"];
 
 /// Who calls is not known, or not any more.
-const CREDENTIALS: &[&str] = &[
+pub(crate) const CREDENTIALS: &[&str] = &[
     "AuthFailure",
     "ExpiredToken",
     "ExpiredTokenException",
@@ -107,13 +107,13 @@ where
     }
 }
 
-fn is_about_credentials(chain: &str) -> bool {
+pub(crate) fn is_about_credentials(chain: &str) -> bool {
     let chain = chain.to_lowercase();
     chain.contains("credential") || chain.contains("identity")
 }
 
 /// An error and its causes in one line, each said once.
-fn chain(error: &dyn Error) -> String {
+pub(crate) fn chain(error: &dyn Error) -> String {
     let mut told = vec![error.to_string()];
     let mut cause = error.source();
     while let Some(error) = cause {
@@ -126,13 +126,20 @@ fn chain(error: &dyn Error) -> String {
     cut(&told.join(": "))
 }
 
-fn cut(text: &str) -> String {
+pub(crate) fn cut(text: &str) -> String {
     let mut cut: String = text.chars().map(|c| if c.is_control() { ' ' } else { c }).take(SHOWN).collect();
     if cut.len() < text.len() {
         cut.push_str("...");
     }
     cut
 }
+
+/// Whether it is about a permission that is missing.
+pub(crate) fn is_refusal(error: &ProviderError) -> bool {
+    matches!(error, ProviderError::Invalid(told) if told.contains(NOT_ALLOWED))
+}
+
+const NOT_ALLOWED: &str = ": not allowed (";
 
 /// What a code means for the whole call.
 pub(crate) fn of_code(action: &str, code: &str, said: &str) -> ProviderError {
@@ -141,7 +148,7 @@ pub(crate) fn of_code(action: &str, code: &str, said: &str) -> ProviderError {
         ProviderError::Throttled(told)
     } else if FORBIDDEN.contains(&code) {
         ProviderError::Invalid(format!(
-            "{action}: not allowed ({code}): add {action} to the policy of the role that Poolwright runs with, as in \
+            "{action}{NOT_ALLOWED}{code}): add {action} to the policy of the role that Poolwright runs with, as in \
              docs/aws.md. AWS says: {}",
             cut(said)
         ))

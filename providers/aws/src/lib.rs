@@ -27,11 +27,15 @@ mod gather;
 mod instances;
 mod launch;
 mod market;
+mod preflight;
 mod provider;
 mod queue;
 mod recent;
+mod survey;
 mod tags;
 
 pub use class::{Classes, KubeClasses};
 pub use clients::{Access, Key};
+pub use preflight::{Question, preflight};
 pub use provider::{AwsProvider, Join, Settings};
+pub use survey::{Survey, survey};

@@ -8,6 +8,7 @@
 pub mod conformance;
 pub mod memory;
 mod notice;
+pub mod preflight;
 mod provider;
 
 use std::sync::Arc;

@@ -61,6 +61,10 @@ struct Inner {
     calls: BTreeMap<String, usize>,
     /// Actions that are not allowed.
     forbidden: BTreeSet<String>,
+    /// Actions that are answered with this code.
+    failing: BTreeMap<String, String>,
+    /// Calls that were dry runs.
+    dry_runs: BTreeMap<String, usize>,
 }
 
 /// What stands before moto. Its world ends when it is dropped.
@@ -127,6 +131,16 @@ impl Front {
     /// From now on these actions are not allowed: `ec2:CreateFleet`.
     pub fn forbid(&self, actions: impl IntoIterator<Item = String>) {
         self.inner().forbidden = actions.into_iter().collect();
+    }
+
+    /// From now on these actions are answered with these codes: `sts:GetCallerIdentity`, `ExpiredToken`.
+    pub fn fail(&self, codes: impl IntoIterator<Item = (String, String)>) {
+        self.inner().failing = codes.into_iter().collect();
+    }
+
+    /// How often each action was called as a dry run.
+    pub fn dry_runs(&self) -> BTreeMap<String, usize> {
+        self.inner().dry_runs.clone()
     }
 
     /// From now on an instance does not show in so many listings after its launch; with none, all show at once.
@@ -252,11 +266,19 @@ impl Shared {
         headers: &HeaderMap,
         body: Bytes,
     ) -> anyhow::Result<Response<Body>> {
-        let (fate, forbidden) = {
+        let is_dry_run = asked.get("DryRun") == "true";
+        let (fate, forbidden, failing) = {
             let mut inner = self.inner();
             *inner.calls.entry(asked.action.clone()).or_default() += 1;
-            (inner.fate(), inner.forbidden.contains(&asked.action))
+            if is_dry_run {
+                *inner.dry_runs.entry(asked.action.clone()).or_default() += 1;
+            }
+            let failing = inner.failing.get(&asked.action).cloned();
+            (inner.fate(), inner.forbidden.contains(&asked.action), failing)
         };
+        if let Some(code) = failing {
+            return Ok(refusal(asked, &code, "The stand-in was told to refuse."));
+        }
         if forbidden {
             return Ok(refusal(
                 asked,
@@ -288,7 +310,7 @@ impl Shared {
             Fate::Well | Fate::Lost => {}
         }
         let response = match asked.action.as_str() {
-            "ec2:CreateFleet" => self.create_fleet(asked, uri, headers).await?,
+            "ec2:CreateFleet" if !is_dry_run => self.create_fleet(asked, uri, headers).await?,
             "ec2:DescribeInstances" => {
                 let (status, answer) = self.text(method, uri, headers, body).await?;
                 text(status, "text/xml", &self.shown(&answer))
@@ -297,7 +319,9 @@ impl Shared {
                 Some(response) => response,
                 None => self.forward(method, uri, headers, body).await?,
             },
-            action if CONSTANT.contains(&action) => self.constant(asked, uri, headers, body).await?,
+            action if CONSTANT.contains(&action) && !is_dry_run => {
+                self.constant(asked, uri, headers, body).await?
+            }
             "ssm:GetParameters" => self.parameters(asked),
             _ => self.forward(method, uri, headers, body).await?,
         };
