@@ -47,6 +47,7 @@ pub(crate) struct Clients {
     pub region: String,
     pub ec2: aws_sdk_ec2::Client,
     pub iam: aws_sdk_iam::Client,
+    pub quotas: aws_sdk_servicequotas::Client,
     pub sqs: aws_sdk_sqs::Client,
     pub ssm: aws_sdk_ssm::Client,
     pub sts: aws_sdk_sts::Client,
@@ -75,6 +76,7 @@ impl Clients {
         Ok(Self {
             ec2: aws_sdk_ec2::Client::new(&config),
             iam: aws_sdk_iam::Client::new(&config),
+            quotas: aws_sdk_servicequotas::Client::new(&config),
             sqs: aws_sdk_sqs::Client::new(&config),
             ssm: aws_sdk_ssm::Client::new(&config),
             sts: aws_sdk_sts::Client::new(&config),

@@ -12,7 +12,7 @@ use poolwright_provider_contract::{LaunchError, ProviderError};
 const SHOWN: usize = 400;
 
 /// Too many calls.
-const THROTTLED: &[&str] = &[
+pub(crate) const THROTTLED: &[&str] = &[
     "EC2ThrottledException",
     "PriorRequestNotComplete",
     "RequestLimitExceeded",
@@ -25,13 +25,13 @@ const THROTTLED: &[&str] = &[
 ];
 
 /// Who calls may not call this.
-const FORBIDDEN: &[&str] = &["AccessDenied", "AccessDeniedException", "UnauthorizedOperation"];
+pub(crate) const FORBIDDEN: &[&str] = &["AccessDenied", "AccessDeniedException", "UnauthorizedOperation"];
 
 /// Who calls was known until a while ago.
-const EXPIRED: &[&str] = &["ExpiredToken", "ExpiredTokenException", "RequestExpired"];
+pub(crate) const EXPIRED: &[&str] = &["ExpiredToken", "ExpiredTokenException", "RequestExpired"];
 
 /// Who calls is not known, or not in this region.
-const CREDENTIALS: &[&str] = &[
+pub(crate) const CREDENTIALS: &[&str] = &[
     "AuthFailure",
     "IncompleteSignature",
     "InvalidAccessKeyId",
@@ -111,7 +111,7 @@ where
     }
 }
 
-fn is_about_credentials(chain: &str) -> bool {
+pub(crate) fn is_about_credentials(chain: &str) -> bool {
     let chain = chain.to_lowercase();
     chain.contains("credential") || chain.contains("identity")
 }
@@ -123,7 +123,7 @@ fn is_about_names(chain: &str) -> bool {
 }
 
 /// An error and its causes in one line, each said once.
-fn chain(error: &dyn Error) -> String {
+pub(crate) fn chain(error: &dyn Error) -> String {
     let mut told = vec![error.to_string()];
     let mut cause = error.source();
     while let Some(error) = cause {
@@ -136,7 +136,7 @@ fn chain(error: &dyn Error) -> String {
     cut(&told.join(": "))
 }
 
-fn cut(text: &str) -> String {
+pub(crate) fn cut(text: &str) -> String {
     let mut cut: String = text.chars().map(|c| if c.is_control() { ' ' } else { c }).take(SHOWN).collect();
     if cut.len() < text.len() {
         cut.push_str("...");
@@ -170,7 +170,7 @@ fn refused(said: &str) -> Option<(&str, Option<&str>)> {
 /// What to do where a call is not allowed.
 fn not_allowed(action: &str, code: &str, said: &str) -> String {
     let (named, resource) = refused(said).unwrap_or((action, None));
-    let told = format!("{action}: not allowed ({code})");
+    let told = format!("{action}{NOT_ALLOWED}{code})");
     if said.contains("explicit deny") {
         return format!(
             "{told}: a policy denies {named} explicitly: change that policy, which may be one of the organization. AWS says: {}",
@@ -186,6 +186,13 @@ fn not_allowed(action: &str, code: &str, said: &str) -> String {
         cut(said)
     )
 }
+
+/// Whether it is about a permission that is missing.
+pub(crate) fn is_refusal(error: &ProviderError) -> bool {
+    matches!(error, ProviderError::Invalid(told) if told.contains(NOT_ALLOWED))
+}
+
+const NOT_ALLOWED: &str = ": not allowed (";
 
 /// What a code means for the whole call.
 pub(crate) fn of_code(action: &str, code: &str, said: &str) -> ProviderError {

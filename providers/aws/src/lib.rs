@@ -28,12 +28,16 @@ mod hearing;
 mod instances;
 mod launch;
 mod market;
+mod preflight;
 mod provider;
 mod queue;
 mod recent;
+mod survey;
 mod tags;
 mod watch;
 
 pub use class::{Classes, KubeClasses};
 pub use clients::{Access, Key};
+pub use preflight::{Question, preflight};
 pub use provider::{AwsProvider, Join, Settings};
+pub use survey::{Survey, survey};

@@ -154,7 +154,7 @@ impl Market {
         }
     }
 
-    async fn types(&self, now: Timestamp) -> Result<Arc<Types>, ProviderError> {
+    pub async fn types(&self, now: Timestamp) -> Result<Arc<Types>, ProviderError> {
         keep(&self.types, now, async || {
             let (facts, zones) = futures::try_join!(self.ask_types(), self.ask_zones())?;
             Ok((Types { facts, zones }, TYPES_EVERY))
@@ -194,7 +194,7 @@ impl Market {
         Ok(zones)
     }
 
-    async fn on_demand(&self, now: Timestamp) -> Result<Arc<OnDemandPrices>, ProviderError> {
+    pub async fn on_demand(&self, now: Timestamp) -> Result<Arc<OnDemandPrices>, ProviderError> {
         keep(&self.on_demand, now, async || {
             let region = self.clients.region.as_str();
             match self.ask_on_demand(now).await {
@@ -250,7 +250,7 @@ impl Market {
         Ok(OnDemandPrices::of_entries(&self.clients.region, today, entries.iter().map(String::as_str)))
     }
 
-    async fn spot(&self, now: Timestamp) -> Result<Arc<SpotPrices>, ProviderError> {
+    pub async fn spot(&self, now: Timestamp) -> Result<Arc<SpotPrices>, ProviderError> {
         keep(&self.spot, now, async || {
             let mut pages = self
                 .clients

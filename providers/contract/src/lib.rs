@@ -9,6 +9,7 @@ mod class;
 pub mod conformance;
 pub mod memory;
 mod notice;
+pub mod preflight;
 mod provider;
 
 use std::sync::Arc;

@@ -15,6 +15,8 @@ pub enum Outcome {
     PodsLeftOut,
     /// The simulator found a world in which a rule was broken.
     RuleBroken,
+    /// `check` found something that is not as it should be.
+    SomethingWrong,
 }
 
 /// Why a command could not do its work.
@@ -59,11 +61,13 @@ impl From<anyhow::Error> for Failure {
 /// | 2 | bad usage or bad input (also what the argument parser exits with) |
 /// | 3 | `--fail-on-unplaced`, and the plan or the solution leaves pods out |
 /// | 4 | `simulate fuzz`, and a rule was broken |
+/// | 5 | `check`, and something is wrong |
 pub fn code(result: Result<Outcome, Failure>) -> ExitCode {
     match result {
         Ok(Outcome::Done) | Err(Failure::ReaderGone) => ExitCode::SUCCESS,
         Ok(Outcome::PodsLeftOut) => ExitCode::from(3),
         Ok(Outcome::RuleBroken) => ExitCode::from(4),
+        Ok(Outcome::SomethingWrong) => ExitCode::from(5),
         Err(Failure::BadInput(message)) => {
             eprintln!("error: {message}");
             ExitCode::from(2)

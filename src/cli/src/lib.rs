@@ -9,12 +9,14 @@ pub mod args;
 mod aws;
 mod budget;
 pub mod catalogue;
+mod check;
 mod connect;
 mod controller;
 mod convert;
 mod crds;
 pub mod document;
 pub mod exit;
+mod market;
 mod plan;
 pub mod print;
 pub mod problems;
@@ -61,9 +63,12 @@ fn run(cli: Cli) -> Result<Outcome, Failure> {
         Command::Plan(flags) => plan::run(&flags, &mut out),
         Command::Explain(flags) => plan::tell(&flags, &mut out),
         Command::Top(flags) => top::run(&flags, &mut out),
+        Command::Gpus(flags) => market::gpus(&flags, &mut out),
+        Command::Prices(flags) => market::prices(&flags, &mut out),
         Command::Solve(flags) => solve::run(&flags, &mut out),
         Command::Simulate(flags) => simulate::run(&flags, &mut out),
         Command::Controller(flags) => controller::run(&flags),
+        Command::Check(flags) => check::run(&flags, &mut out),
         Command::Convert(flags) => convert::command::run(&flags, &mut out),
         Command::Crds(flags) => crds::run(&flags, &mut out),
         Command::Completions(flags) => {

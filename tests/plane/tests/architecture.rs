@@ -27,6 +27,7 @@ const ARROWS: [(&str, &[&str]); 13] = [
             "core",
             "intake",
             "provider-aws",
+            "provider-aws-model",
             "provider-contract",
             "provider-kwok",
             "sim",

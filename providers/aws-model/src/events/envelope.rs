@@ -57,14 +57,14 @@ pub(super) fn read<'a>(
             return Err(foreign("account", account.as_str(), scope.account.as_str()));
         }
     }
-    let kind = match (source, kind) {
-        ("aws.ec2", kind) => match ec2(kind) {
-            Some(kind) => kind,
-            None => return Ok(Err(Ignored::DetailType(excerpt(kind)))),
-        },
-        ("aws.health", "AWS Health Event") => DetailType::Health,
-        ("aws.health", kind) => return Ok(Err(Ignored::DetailType(excerpt(kind)))),
-        (source, _) => return Ok(Err(Ignored::Source(excerpt(source)))),
+    let Some((_, _, kind)) = KNOWN.into_iter().find(|(from, name, _)| (*from, *name) == (source, kind))
+    else {
+        let is_known = KNOWN.iter().any(|(from, ..)| *from == source);
+        return Ok(Err(if is_known {
+            Ignored::DetailType(excerpt(kind))
+        } else {
+            Ignored::Source(excerpt(source))
+        }));
     };
     let spelled = text(message, "id")?;
     // The same page has this key for it.
@@ -81,22 +81,31 @@ pub(super) fn read<'a>(
     }))
 }
 
-fn ec2(kind: &str) -> Option<DetailType> {
-    Some(match kind {
-        "EC2 Spot Instance Interruption Warning" => DetailType::SpotInterruption,
-        "EC2 Instance Rebalance Recommendation" => DetailType::Rebalance,
-        "EC2 Instance State-change Notification" => DetailType::State,
-        // Both are in AWS's documentation, of different days.
-        "EC2 Capacity Reservation Instance Interruption Warning"
-        | "EC2 Interruptible Capacity Reservation Instance Interruption Warning" => {
-            DetailType::ReservationInterruption
-        }
-        // The one is the heading of AWS's page, the other is in its example.
-        "Capacity Block Reservation Expiration Warning" | "Capacity Block Expiration Warning" => {
-            DetailType::CapacityBlock
-        }
-        _ => return None,
-    })
+/// Every kind of event that something follows from: source, detail-type, what it is.
+const KNOWN: [(&str, &str, DetailType); 8] = [
+    ("aws.ec2", "EC2 Spot Instance Interruption Warning", DetailType::SpotInterruption),
+    ("aws.ec2", "EC2 Instance Rebalance Recommendation", DetailType::Rebalance),
+    ("aws.ec2", "EC2 Instance State-change Notification", DetailType::State),
+    // Both are in AWS's documentation, of different days.
+    (
+        "aws.ec2",
+        "EC2 Capacity Reservation Instance Interruption Warning",
+        DetailType::ReservationInterruption,
+    ),
+    (
+        "aws.ec2",
+        "EC2 Interruptible Capacity Reservation Instance Interruption Warning",
+        DetailType::ReservationInterruption,
+    ),
+    // The one is the heading of AWS's page, the other is in its example.
+    ("aws.ec2", "Capacity Block Reservation Expiration Warning", DetailType::CapacityBlock),
+    ("aws.ec2", "Capacity Block Expiration Warning", DetailType::CapacityBlock),
+    ("aws.health", "AWS Health Event", DetailType::Health),
+];
+
+/// Sources and detail-types of the events that something follows from: what rules must send.
+pub fn known() -> impl Iterator<Item = (&'static str, &'static str)> {
+    KNOWN.into_iter().map(|(source, kind, _)| (source, kind))
 }
 
 /// Checks that a region is the one whose events are believed.

@@ -22,6 +22,7 @@ use jiff::{SignedDuration, Timestamp};
 use crate::account::{AccountId, CapacityReservationId, Region};
 use crate::id::InstanceId;
 
+pub use envelope::known;
 pub use problem::{Ignored, Unreadable};
 
 /// The most bytes of a message: what SQS takes (1 MiB since August 2025, 256 KiB before).

@@ -18,6 +18,7 @@ use crate::clients::Clients;
 
 pub(crate) use dry_run::Verdicts;
 pub(crate) use images::image_for;
+pub(crate) use profile::Seen;
 pub(crate) use reservations::FoundReservation;
 pub use source::{Classes, KubeClasses};
 
@@ -126,6 +127,25 @@ impl From<&Resolved> for Looked {
             reservations: Ok(class.reservations.clone()),
         }
     }
+}
+
+/// The parts of what a class means, each for itself.
+pub(crate) struct Parts {
+    pub subnets: Result<Vec<ResolvedSubnet>, ProviderError>,
+    pub groups: Result<Vec<ResolvedSecurityGroup>, ProviderError>,
+    pub images: Result<Vec<ResolvedImage>, ProviderError>,
+    pub profile: Result<Seen, ProviderError>,
+}
+
+/// Looks up each part, and makes nothing.
+pub(crate) async fn parts(clients: &Clients, kubernetes: &str, name: &str, spec: &EC2NodeClassSpec) -> Parts {
+    let (subnets, groups, images, profile) = futures::join!(
+        subnets::find(&clients.ec2, name, &spec.subnet_selector_terms),
+        groups::find(&clients.ec2, name, &spec.security_group_selector_terms),
+        images::find(clients, kubernetes, name, &spec.ami_selector_terms),
+        profile::look(&clients.iam, name, spec),
+    );
+    Parts { subnets, groups, images, profile }
 }
 
 /// The filters of a tag selector: all of these tags, `*` for any value.

@@ -22,6 +22,50 @@ pub(super) async fn find(
     }
 }
 
+/// Who nodes of a class are to be, as far as it is there.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Seen {
+    /// A profile with a role.
+    There(String),
+    /// Ours, which the first launch makes.
+    ToMake {
+        /// Its name.
+        profile: String,
+        /// Whose.
+        role: String,
+        /// Whether the role is there; `None` where that may not be asked.
+        role_is_there: Option<bool>,
+    },
+}
+
+/// What [`find`] would come to. Makes nothing.
+pub(super) async fn look(
+    iam: &aws_sdk_iam::Client,
+    class: &str,
+    spec: &EC2NodeClassSpec,
+) -> Result<Seen, ProviderError> {
+    let (None, Some(role)) = (&spec.instance_profile, &spec.role) else {
+        // A named profile is looked at, and nothing named is an error.
+        return Ok(Seen::There(find(iam, class, spec).await?));
+    };
+    let profile = own(role);
+    let found = roles(iam, &profile).await?;
+    if found.is_some_and(|roles| roles.iter().any(|one| one == role)) {
+        return Ok(Seen::There(profile));
+    }
+    let role_is_there = match iam.get_role().role_name(role).send().await {
+        Ok(_) => Some(true),
+        Err(error) if code(&error) == Some("NoSuchEntity") => Some(false),
+        Err(_) => None,
+    };
+    Ok(Seen::ToMake { profile, role: role.clone(), role_is_there })
+}
+
+/// The name of our profile for a role.
+fn own(role: &str) -> String {
+    format!("poolwright-{role}").chars().take(128).collect()
+}
+
 async fn named(iam: &aws_sdk_iam::Client, class: &str, name: &str) -> Result<String, ProviderError> {
     match roles(iam, name).await? {
         None => {
@@ -56,8 +100,7 @@ async fn roles(iam: &aws_sdk_iam::Client, name: &str) -> Result<Option<Vec<Strin
 
 /// Our profile with this role, one for each role.
 async fn of_role(iam: &aws_sdk_iam::Client, class: &str, role: &str) -> Result<String, ProviderError> {
-    let name = format!("poolwright-{role}");
-    let name: String = name.chars().take(128).collect();
+    let name = own(role);
     let found = roles(iam, &name).await?;
     if found.as_ref().is_some_and(|roles| roles.iter().any(|one| one == role)) {
         return Ok(name);

@@ -1,8 +1,10 @@
 //! The command line as it is typed: flags and their help, and nothing that touches the system.
 
+mod check;
 mod controller;
 mod convert;
 mod explain;
+mod market;
 mod plan;
 mod preferences;
 mod replay;
@@ -16,9 +18,11 @@ use std::path::PathBuf;
 use clap::{CommandFactory, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
 
+pub use check::{CheckFlags, ServiceAccount};
 pub use controller::{AwsFlags, ControllerFlags, LogFormat, Placement};
 pub use convert::ConvertFlags;
 pub use explain::{ExplainFlags, Explainable};
+pub use market::{Cloud, GpusFlags, ListFormat, MarketFlags, PricesFlags};
 pub use plan::{CapacityChoice, InputFlags, OutputFormat, PlanFlags, SharingMode};
 pub use preferences::PreferenceMode;
 pub use replay::{ReplayFlags, ReplayFormat, Span, runs_for};
@@ -63,6 +67,15 @@ pub enum Command {
     /// Of the current cluster, on the whole terminal, read anew every two seconds. With --once it is printed once, for
     /// scripts. Changes nothing.
     Top(TopFlags),
+    /// List the instance types with GPUs that can be bought: model, number, memory, MIG, network, disks
+    ///
+    /// From a catalogue, or from the account at a cloud (--provider).
+    Gpus(GpusFlags),
+    /// List what can be bought and what it costs, the cheapest per GPU first, with the source and age of each price
+    ///
+    /// From a catalogue, or from the account at a cloud (--provider). A price that nobody has, or that cannot be right, is
+    /// unknown; none is guessed.
+    Prices(PricesFlags),
     /// Solve what `plan --save-problem` saved, and prove how good the answer is
     ///
     /// For reporting and replaying a case: nothing but the file decides what is solved.
@@ -77,6 +90,11 @@ pub enum Command {
     /// Any number of replicas may run; one at a time acts. Install the custom resources first:
     /// `poolwright crds | kubectl apply -f -`.
     Controller(Box<ControllerFlags>),
+    /// Look whether the cluster, and the account at a cloud, have what Poolwright needs, and what to do where not
+    ///
+    /// Custom resources, rights, clocks and the device plugin; with --provider also credentials, permissions one by one, node
+    /// classes, the queue and quotas. Changes nothing.
+    Check(Box<CheckFlags>),
     /// Write Karpenter's NodePools as Poolwright's, and say what became of each field
     ///
     /// Manifests go to standard output, what became of each field to standard error: what is not possible, what is changed, and

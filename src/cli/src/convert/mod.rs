@@ -31,6 +31,7 @@ use serde_json::Value;
 use note::What;
 pub use note::{Note, Problem};
 pub use print::{notes_table, yaml};
+pub(crate) use read::documents;
 
 use crate::source::Source;
 use note::Report;

@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 /// One document of a file.
-pub(super) struct Document {
+pub(crate) struct Document {
     /// Its number in the file, from 1.
     pub number: usize,
     /// Its objects, or why it cannot be read.
@@ -14,7 +14,7 @@ pub(super) struct Document {
 ///
 /// A line that begins with `---` separates documents wherever it stands
 /// (<https://yaml.org/spec/1.2.2/#91-documents>), so that they can be told apart without reading them.
-pub(super) fn documents(text: &str) -> Vec<Document> {
+pub(crate) fn documents(text: &str) -> Vec<Document> {
     let mut pieces: Vec<(usize, String)> = vec![(0, String::new())];
     for (at, line) in text.lines().enumerate() {
         let marker = line.strip_prefix("---").filter(|rest| rest.is_empty() || rest.starts_with([' ', '\t']));

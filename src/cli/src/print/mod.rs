@@ -5,7 +5,7 @@ mod table;
 
 use std::io::{self, Write};
 
-pub(crate) use table::money;
+pub(crate) use table::{count, money, plain, text};
 
 use crate::args::{OutputFormat, SolveFormat};
 use crate::document::Document;

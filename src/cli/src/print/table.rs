@@ -319,7 +319,7 @@ pub(super) fn indent(text: &str) -> String {
 }
 
 /// A table without lines, as wide as a terminal.
-pub(super) fn plain() -> Table {
+pub(crate) fn plain() -> Table {
     let mut table = Table::new();
     table
         .load_style(presets::NOTHING)
@@ -329,7 +329,7 @@ pub(super) fn plain() -> Table {
 }
 
 /// The text of a table, its columns two spaces apart.
-pub(super) fn text(mut table: Table) -> String {
+pub(crate) fn text(mut table: Table) -> String {
     for column in table.column_iter_mut() {
         column.set_padding((0, GAP));
     }
@@ -341,7 +341,7 @@ pub(super) fn pods(number: usize) -> String {
 }
 
 /// `12,345`.
-pub(super) fn count(number: usize) -> String {
+pub(crate) fn count(number: usize) -> String {
     thousands(&number.to_string())
 }
 

@@ -1,5 +1,6 @@
 //! The command as its users meet it: what they type, what they see, and whether plans hold up.
 
+mod cloudformation;
 mod commands;
 mod plans;
 mod process;

@@ -66,6 +66,10 @@ struct Inner {
     shown: Shown,
     /// What every call is answered with.
     code: Option<String>,
+    /// Actions that are answered with this code.
+    failing: BTreeMap<String, String>,
+    /// Calls that were dry runs.
+    dry_runs: BTreeMap<String, usize>,
 }
 
 /// What stands before moto. Its world ends when it is dropped.
@@ -165,6 +169,16 @@ impl Front {
     /// There is this capacity reservation, from now on.
     pub fn hold_capacity(&self, reservation: &str, capacity: Capacity) {
         self.inner().shown.capacity.insert(reservation.to_owned(), capacity);
+    }
+
+    /// From now on these actions are answered with these codes: `sts:GetCallerIdentity`, `ExpiredToken`.
+    pub fn fail(&self, codes: impl IntoIterator<Item = (String, String)>) {
+        self.inner().failing = codes.into_iter().collect();
+    }
+
+    /// How often each action was called as a dry run.
+    pub fn dry_runs(&self) -> BTreeMap<String, usize> {
+        self.inner().dry_runs.clone()
     }
 
     /// From now on an instance does not show in so many listings after its launch; with none, all show at once.
@@ -312,11 +326,19 @@ impl Shared {
         if let Some(code) = self.inner().code.clone() {
             return Ok(refusal(asked, &code, "The stand-in was told to refuse."));
         }
-        let (fate, forbidden) = {
+        let is_dry_run = asked.get("DryRun") == "true";
+        let (fate, forbidden, failing) = {
             let mut inner = self.inner();
             *inner.calls.entry(asked.action.clone()).or_default() += 1;
-            (inner.fate(), inner.forbids(asked))
+            if is_dry_run {
+                *inner.dry_runs.entry(asked.action.clone()).or_default() += 1;
+            }
+            let failing = inner.failing.get(&asked.action).cloned();
+            (inner.fate(), inner.forbids(asked), failing)
         };
+        if let Some(code) = failing {
+            return Ok(refusal(asked, &code, "The stand-in was told to refuse."));
+        }
         if let Some(message) = forbidden {
             return Ok(refusal(asked, "UnauthorizedOperation", &message));
         }
@@ -345,11 +367,7 @@ impl Shared {
         }
         let shown = self.inner().shown.answer(asked);
         let response = match asked.action.as_str() {
-            // Whether it is allowed; nothing is launched.
-            "ec2:CreateFleet" if asked.get("DryRun") == "true" => {
-                self.forward(method, uri, headers, body).await?
-            }
-            "ec2:CreateFleet" => self.create_fleet(asked, uri, headers).await?,
+            "ec2:CreateFleet" if !is_dry_run => self.create_fleet(asked, uri, headers).await?,
             "ec2:DescribeInstances" => {
                 let (status, answer) = self.text(method, uri, headers, body).await?;
                 text(status, "text/xml", &self.shown(&answer))
@@ -358,7 +376,9 @@ impl Shared {
                 Some(response) => response,
                 None => self.forward(method, uri, headers, body).await?,
             },
-            action if CONSTANT.contains(&action) => self.constant(asked, uri, headers, body).await?,
+            action if CONSTANT.contains(&action) && !is_dry_run => {
+                self.constant(asked, uri, headers, body).await?
+            }
             "ssm:GetParameters" => self.parameters(asked),
             _ => match shown {
                 Some(shown) => text(StatusCode::OK, "text/xml", &shown),

@@ -1,0 +1,211 @@
+//! Who asks, where, and whether the clocks agree.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use aws_sdk_sts::config::interceptors::BeforeDeserializationInterceptorContextRef;
+use aws_sdk_sts::config::{ConfigBag, Intercept, RuntimeComponents};
+use aws_sdk_sts::error::BoxError;
+use jiff::Timestamp;
+use jiff::fmt::rfc2822;
+use poolwright_provider_contract::preflight::{Finding, Verdict};
+
+use super::ACCOUNT;
+use super::answer::Answer;
+use crate::clients::Clients;
+
+/// Who asks.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Caller {
+    /// Its account.
+    pub account: String,
+    /// The region that is asked.
+    pub region: String,
+}
+
+/// AWS refuses what was signed more than five minutes from its own time; a minute is a clock that nobody keeps.
+/// Source: <https://docs.aws.amazon.com/IAM/latest/UserGuide/reference_sigv-troubleshooting.html>.
+const TOO_FAR: i64 = 60;
+
+/// What an answer about one's own identity means.
+fn credentials(answer: &Answer, who: Option<(&str, &str)>) -> Verdict {
+    let code = match (answer, who) {
+        (Answer::Done, Some((arn, account))) => return Verdict::fine(format!("{arn}, account {account}")),
+        (Answer::NoCredentials, _) => {
+            return Verdict::wrong(
+                "there are none: neither variables nor a profile, nor a role of this pod or machine",
+                "aws eks create-pod-identity-association --cluster-name CLUSTER --namespace poolwright \
+                 --service-account poolwright --role-arn ROLE (in a pod), or export AWS_PROFILE=NAME",
+            );
+        }
+        (Answer::Refused { code, .. }, _) => code.as_str(),
+        (other, _) => return Verdict::undetermined(other.reason()),
+    };
+    match code {
+        "ExpiredToken" | "ExpiredTokenException" | "RequestExpired" => Verdict::wrong(
+            format!("they have expired ({code})"),
+            "aws sso login, or export a new AWS_SESSION_TOKEN",
+        ),
+        "SignatureDoesNotMatch" | "IncompleteSignature" => Verdict::wrong(
+            format!("the secret is not that of the key, or the clock of this machine is wrong ({code})"),
+            "aws configure list (shows which key is used, and where it is from)",
+        ),
+        "InvalidClientTokenId" | "InvalidAccessKeyId" | "UnrecognizedClientException" | "AuthFailure" => {
+            Verdict::wrong(
+                format!("AWS does not know the key, or the key is of another partition ({code})"),
+                "aws configure list (shows which key is used, and where it is from)",
+            )
+        }
+        _ => Verdict::undetermined(answer.reason()),
+    }
+}
+
+/// What EC2 says of a region; `status` is its opt-in status, `None` where it knows no such region.
+fn region(name: &str, answer: &Answer, status: Option<&str>) -> Verdict {
+    match (answer, status) {
+        (Answer::Done, Some("not-opted-in")) => Verdict::wrong(
+            format!("{name} is not enabled in this account"),
+            format!("aws account enable-region --region-name {name}"),
+        ),
+        (Answer::Done, Some(_)) => Verdict::fine(format!("{name} answers and is enabled")),
+        (Answer::Done, None) => Verdict::wrong(
+            format!("EC2 knows no region {name}"),
+            "aws ec2 describe-regions --all-regions --query Regions[].RegionName (lists the names for --aws-region)",
+        ),
+        // Whoever is not enabled there is not known there either.
+        (answer, _) if answer.is_forbidden() => Verdict::fine(format!("{name} answers")),
+        (Answer::Refused { code, .. }, _) if code == "OptInRequired" || code == "AuthFailure" => {
+            Verdict::wrong(
+                format!("{name} does not accept this account ({code})"),
+                format!("aws account enable-region --region-name {name}"),
+            )
+        }
+        (Answer::Nothing(why), _) => Verdict::wrong(
+            format!("{name} does not answer: {why}"),
+            format!(
+                "curl -sS https://ec2.{name}.amazonaws.com/ping (must answer healthy: correct --aws-region, or let this machine out)"
+            ),
+        ),
+        (answer, _) => Verdict::undetermined(answer.reason()),
+    }
+}
+
+/// Whether the clock of AWS and ours agree.
+fn clock(theirs: Option<Timestamp>, ours: Timestamp) -> Verdict {
+    let Some(theirs) = theirs else { return Verdict::undetermined("no answer of AWS had a date") };
+    let ahead = ours.as_second() - theirs.as_second();
+    if ahead.abs() <= TOO_FAR {
+        return Verdict::fine(format!("within {TOO_FAR} s of AWS's"));
+    }
+    let which = if ahead > 0 { "ahead of" } else { "behind" };
+    Verdict::wrong(
+        format!(
+            "the clock of this machine is {} s {which} AWS's: AWS refuses what is signed five minutes off",
+            ahead.abs()
+        ),
+        "timedatectl set-ntp true",
+    )
+}
+
+/// Notes the date of an answer, whatever the answer is.
+#[derive(Clone, Debug, Default)]
+struct Dated(Arc<Mutex<Option<Timestamp>>>);
+
+impl Intercept for Dated {
+    fn name(&self) -> &'static str {
+        "Dated"
+    }
+
+    fn read_before_deserialization(
+        &self,
+        context: &BeforeDeserializationInterceptorContextRef<'_>,
+        _: &RuntimeComponents,
+        _: &mut ConfigBag,
+    ) -> Result<(), BoxError> {
+        let date = context.response().headers().get("date").and_then(|text| rfc2822::parse(text).ok());
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = date.map(|date| date.timestamp());
+        Ok(())
+    }
+}
+
+/// Asks; without a caller nothing else can be asked.
+pub(super) async fn look(clients: &Clients, now: Timestamp) -> (Vec<Finding>, Option<Caller>) {
+    let dated = Dated::default();
+    let identity = clients.sts.get_caller_identity().customize().interceptor(dated.clone()).send().await;
+    let answer = Answer::of(&identity);
+    let identity = identity.ok();
+    let who = identity.as_ref().and_then(|who| Some((who.arn()?, who.account()?)));
+    let caller =
+        who.map(|(_, account)| Caller { account: account.to_owned(), region: clients.region.clone() });
+    let mut findings = vec![Finding::new(ACCOUNT, "credentials", credentials(&answer, who))];
+    if caller.is_some() {
+        let asked = clients.ec2.describe_regions().all_regions(true).send().await;
+        let answer = Answer::of(&asked);
+        let status = asked.ok().and_then(|asked| {
+            let found = asked.regions().iter().find(|one| one.region_name() == Some(&clients.region))?;
+            Some(found.opt_in_status().unwrap_or("opt-in-not-required").to_owned())
+        });
+        findings.push(Finding::new(ACCOUNT, "region", region(&clients.region, &answer, status.as_deref())));
+    } else {
+        let verdict = Verdict::undetermined("AWS does not say who asks, see above");
+        findings.push(Finding::new(ACCOUNT, "region", verdict));
+    }
+    let theirs = *dated.0.lock().unwrap_or_else(PoisonError::into_inner);
+    findings.push(Finding::new(ACCOUNT, "clock", clock(theirs, now)));
+    (findings, caller)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn why(verdict: Verdict) -> (String, String) {
+        match verdict {
+            Verdict::Wrong { why, fix } => (why, fix),
+            other => panic!("it is wrong: {other:?}"),
+        }
+    }
+
+    #[test]
+    fn credentials_that_are_missing_expired_or_wrong_are_told_apart_each_with_what_to_do() {
+        let (none, fix) = why(credentials(&Answer::NoCredentials, None));
+        assert!(
+            none.contains("there are none") && fix.contains("create-pod-identity-association"),
+            "{none} {fix}"
+        );
+        let (expired, fix) = why(credentials(&Answer::refused("ExpiredToken"), None));
+        assert!(expired.contains("expired") && fix.contains("aws sso login"), "{expired} {fix}");
+        let (unknown, _) = why(credentials(&Answer::refused("InvalidClientTokenId"), None));
+        assert!(unknown.contains("does not know the key"), "{unknown}");
+        let (secret, _) = why(credentials(&Answer::refused("SignatureDoesNotMatch"), None));
+        assert!(secret.contains("secret is not that of the key"), "{secret}");
+        assert!(matches!(
+            credentials(&Answer::refused("RequestLimitExceeded"), None),
+            Verdict::Undetermined(_)
+        ));
+        let fine = credentials(&Answer::Done, Some(("arn:aws:iam::1:role/r", "1")));
+        assert_eq!(fine, Verdict::fine("arn:aws:iam::1:role/r, account 1"));
+    }
+
+    #[test]
+    fn a_region_is_there_enabled_and_answers_or_it_is_said_what_to_do() {
+        assert!(matches!(region("eu-south-2", &Answer::Done, Some("opted-in")), Verdict::Fine(_)));
+        let (_, fix) = why(region("eu-south-2", &Answer::Done, Some("not-opted-in")));
+        assert_eq!(fix, "aws account enable-region --region-name eu-south-2");
+        assert!(why(region("us-esat-1", &Answer::Done, None)).0.contains("no region us-esat-1"));
+        assert!(matches!(
+            region("us-east-1", &Answer::refused("UnauthorizedOperation"), None),
+            Verdict::Fine(_)
+        ));
+        let silent = Answer::Nothing("dns error".to_owned());
+        assert!(why(region("us-esat-1", &silent, None)).0.contains("dns error"));
+    }
+
+    #[test]
+    fn a_clock_that_is_a_minute_off_is_told_in_which_direction() {
+        let at = |second| Timestamp::from_second(second).expect("a time");
+        assert!(matches!(clock(Some(at(1_000)), at(1_060)), Verdict::Fine(_)));
+        assert!(why(clock(Some(at(1_000)), at(1_061))).0.contains("61 s ahead of"));
+        assert!(why(clock(Some(at(1_000)), at(600))).0.contains("400 s behind"));
+        assert!(matches!(clock(None, at(1)), Verdict::Undetermined(_)));
+    }
+}

@@ -1,0 +1,219 @@
+//! What each EC2NodeClass comes to in the account.
+
+use poolwright_api::{EC2NodeClassSpec, ResolvedImage, ResolvedSubnet};
+use poolwright_provider_contract::ProviderError;
+use poolwright_provider_contract::preflight::{Finding, Verdict};
+
+use super::{CLASSES, Question, deploy};
+use crate::class::{self, Seen};
+use crate::error::is_refusal;
+
+/// A class: its name, what it says, and what that comes to.
+pub(super) type Parts<'a> = (&'a str, &'a EC2NodeClassSpec, class::Parts);
+
+/// What was found of all classes.
+pub(super) fn findings(classes: &[Parts<'_>], question: &Question) -> Vec<Finding> {
+    if classes.is_empty() {
+        let why = "there is no EC2NodeClass: make one (docs/ec2nodeclass.md), or name a manifest with -f";
+        return vec![Finding::new(CLASSES, "all", Verdict::undetermined(why))];
+    }
+    classes.iter().flat_map(|one| of_class(one, question)).collect()
+}
+
+fn of_class((name, spec, parts): &Parts<'_>, question: &Question) -> [Finding; 4] {
+    let finding = |what: &str, verdict| Finding::new(CLASSES, format!("{name}: {what}"), verdict);
+    let edit = |field: &str| format!("kubectl edit ec2nodeclass {name} (spec.{field})");
+    let tag = |kind: &str, tags: Option<&poolwright_api::TagSelector>| {
+        let (key, value) = tags.and_then(|tags| tags.iter().next())?;
+        let value = if value == "*" { "VALUE" } else { value };
+        Some(format!("aws ec2 create-tags --resources {kind}-ID --tags Key={key},Value={value}"))
+    };
+    let of_subnets = spec.subnet_selector_terms.iter().find_map(|term| tag("subnet", term.tags.as_ref()));
+    let of_groups = spec.security_group_selector_terms.iter().find_map(|term| tag("sg", term.tags.as_ref()));
+    let uses_alias = spec.ami_selector_terms.iter().any(|term| term.alias.is_some());
+    let image = if uses_alias && question.kubernetes.is_none() {
+        Verdict::undetermined(
+            "which image an alias stands for depends on the version of the cluster, which does not answer",
+        )
+    } else {
+        found(&parts.images, edit("amiSelectorTerms"), |images| images_of(images))
+    };
+    let fix = of_subnets.unwrap_or_else(|| edit("subnetSelectorTerms"));
+    let subnets = match &parts.subnets {
+        Ok(subnets) => subnets_of(subnets),
+        error => found(error, fix, |_| String::new()),
+    };
+    let fix = of_groups.unwrap_or_else(|| edit("securityGroupSelectorTerms"));
+    let groups = found(&parts.groups, fix, |groups| {
+        groups.iter().map(|group| group.id.as_str()).collect::<Vec<_>>().join(", ")
+    });
+    let profile = match &parts.profile {
+        Ok(seen) => profile_of(seen, &question.cluster),
+        error => found(error, edit("instanceProfile"), |_| String::new()),
+    };
+    [
+        finding("subnets", subnets),
+        finding("security groups", groups),
+        finding("image", image),
+        finding("role", profile),
+    ]
+}
+
+/// What was looked up, or why it was not found.
+fn found<T>(part: &Result<T, ProviderError>, fix: String, says: impl FnOnce(&T) -> String) -> Verdict {
+    match part {
+        Ok(part) => Verdict::fine(says(part)),
+        Err(error) if is_refusal(error) => {
+            Verdict::undetermined("it may not be looked up, see the permissions")
+        }
+        Err(ProviderError::Invalid(why)) => Verdict::wrong(why.clone(), fix),
+        Err(error) => Verdict::undetermined(error.to_string()),
+    }
+}
+
+fn subnets_of(subnets: &[ResolvedSubnet]) -> Verdict {
+    let each: Vec<String> = subnets
+        .iter()
+        .map(|subnet| match subnet.available_addresses {
+            Some(free) => format!("{} in {} ({free} addresses free)", subnet.id, subnet.zone),
+            None => format!("{} in {}", subnet.id, subnet.zone),
+        })
+        .collect();
+    if subnets.iter().all(|subnet| subnet.available_addresses == Some(0)) {
+        return Verdict::wrong(
+            format!("no address is free: {}", each.join(", ")),
+            "aws ec2 create-subnet --vpc-id VPC --cidr-block CIDR --availability-zone ZONE, with the tags of the class",
+        );
+    }
+    Verdict::fine(each.join(", "))
+}
+
+/// Images by what nodes they are for, and the processors that have none: their types are not sold with the class.
+fn images_of(images: &[ResolvedImage]) -> String {
+    let newest = |arch: &str, gpus: bool| {
+        images.iter().find(|one| one.architecture == arch && one.nvidia.is_none_or(|nvidia| nvidia == gpus))
+    };
+    let mut said = Vec::new();
+    for (arch, gpus) in [("amd64", true), ("amd64", false), ("arm64", true), ("arm64", false)] {
+        let of = if gpus { "with" } else { "without" };
+        said.push(match newest(arch, gpus) {
+            Some(image) => format!("{arch} {of} GPUs: {}", image.id),
+            None => format!("{arch} {of} GPUs: none, such types are not bought"),
+        });
+    }
+    said.join("; ")
+}
+
+fn profile_of(seen: &Seen, cluster: &str) -> Verdict {
+    match seen {
+        Seen::There(profile) => Verdict::fine(format!("instance profile {profile}")),
+        Seen::ToMake { role, role_is_there: Some(false), .. } => Verdict::wrong(
+            format!("there is no IAM role {role}"),
+            deploy(cluster, &format!("NodeRoleName={role}")),
+        ),
+        Seen::ToMake { profile, role_is_there: Some(true), role } => {
+            Verdict::fine(format!("role {role}; instance profile {profile} is made with the first node"))
+        }
+        Seen::ToMake { role, role_is_there: None, .. } => Verdict::undetermined(format!(
+            "whether the role is there may not be asked: aws iam get-role --role-name {role}"
+        )),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn spec() -> EC2NodeClassSpec {
+        serde_json::from_value(json!({
+            "role": "Nodes",
+            "subnetSelectorTerms": [{"tags": {"team": "ml"}}],
+            "securityGroupSelectorTerms": [{"id": "sg-1"}],
+            "amiSelectorTerms": [{"alias": "al2023@latest"}],
+        }))
+        .expect("a class")
+    }
+
+    fn question(kubernetes: Option<&str>) -> Question {
+        Question {
+            cluster: "blue".to_owned(),
+            kubernetes: kubernetes.map(str::to_owned),
+            ..Question::default()
+        }
+    }
+
+    fn invalid<T>(why: &str) -> Result<T, ProviderError> {
+        Err(ProviderError::Invalid(why.to_owned()))
+    }
+
+    fn image(architecture: &str, nvidia: bool) -> ResolvedImage {
+        ResolvedImage {
+            id: format!("ami-{architecture}-{nvidia}"),
+            name: None,
+            architecture: architecture.to_owned(),
+            created: None,
+            nvidia: Some(nvidia),
+        }
+    }
+
+    #[test]
+    fn what_a_class_does_not_find_is_wrong_and_the_tag_to_put_on_it_is_the_fix() {
+        let parts = class::Parts {
+            subnets: invalid("EC2NodeClass `gpu`: spec.subnetSelectorTerms: no subnet"),
+            groups: Err(ProviderError::Throttled("later".to_owned())),
+            images: Ok(vec![image("amd64", true)]),
+            profile: Ok(Seen::ToMake {
+                profile: "poolwright-Nodes".to_owned(),
+                role: "Nodes".to_owned(),
+                role_is_there: Some(false),
+            }),
+        };
+        let found = findings(&[("gpu", &spec(), parts)], &question(Some("1.36")));
+        let whats: Vec<_> = found.iter().map(|one| one.what.as_str()).collect();
+        assert_eq!(whats, ["gpu: subnets", "gpu: security groups", "gpu: image", "gpu: role"]);
+        let Verdict::Wrong { fix, .. } = &found[0].verdict else { panic!("{:?}", found[0]) };
+        assert_eq!(fix, "aws ec2 create-tags --resources subnet-ID --tags Key=team,Value=ml");
+        assert!(matches!(&found[1].verdict, Verdict::Undetermined(_)));
+        let Verdict::Fine(images) = &found[2].verdict else { panic!("{:?}", found[2]) };
+        assert!(
+            images.contains("amd64 with GPUs: ami-amd64-true") && images.contains("arm64 with GPUs: none"),
+            "{images}"
+        );
+        let Verdict::Wrong { fix, .. } = &found[3].verdict else { panic!("{:?}", found[3]) };
+        assert!(fix.ends_with("ClusterName=blue NodeRoleName=Nodes"), "{fix}");
+    }
+
+    #[test]
+    fn an_alias_says_nothing_without_the_version_of_the_cluster() {
+        let parts = class::Parts {
+            subnets: Ok(Vec::new()),
+            groups: Ok(Vec::new()),
+            images: invalid("there is no parameter"),
+            profile: Ok(Seen::There("nodes".to_owned())),
+        };
+        let found = findings(&[("gpu", &spec(), parts)], &question(None));
+        assert!(matches!(&found[2].verdict, Verdict::Undetermined(_)), "{:?}", found[2]);
+        assert_eq!(found[3].verdict, Verdict::fine("instance profile nodes"));
+    }
+
+    #[test]
+    fn subnets_without_a_free_address_hold_no_node() {
+        let subnet = |free| ResolvedSubnet {
+            id: "subnet-1".to_owned(),
+            zone: "us-east-1a".to_owned(),
+            zone_id: None,
+            available_addresses: Some(free),
+        };
+        assert!(subnets_of(&[subnet(0), subnet(0)]).is_wrong());
+        assert!(!subnets_of(&[subnet(0), subnet(5)]).is_wrong());
+    }
+
+    #[test]
+    fn no_class_at_all_is_said() {
+        assert!(
+            matches!(&findings(&[], &question(None))[..], [one] if matches!(one.verdict, Verdict::Undetermined(_)))
+        );
+    }
+}

@@ -1,0 +1,157 @@
+//! Permissions, one by one: what an answer says of an action.
+
+use poolwright_provider_contract::preflight::{Finding, Verdict};
+
+use super::answer::Answer;
+use super::classes::Parts;
+use super::queue::Seen;
+use super::{PERMISSIONS, Question, probes};
+use crate::clients::Clients;
+
+/// Every action of `docs/aws-controller-policy.json`, in its order; a test compares them.
+pub(super) const ACTIONS: [&str; 26] = [
+    "ec2:DescribeCapacityReservations",
+    "ec2:DescribeImages",
+    "ec2:DescribeInstanceStatus",
+    "ec2:DescribeInstanceTypeOfferings",
+    "ec2:DescribeInstanceTypes",
+    "ec2:DescribeInstances",
+    "ec2:DescribeLaunchTemplates",
+    "ec2:DescribeSecurityGroups",
+    "ec2:DescribeSpotInstanceRequests",
+    "ec2:DescribeSpotPriceHistory",
+    "ec2:DescribeSubnets",
+    "pricing:GetProducts",
+    "ssm:GetParameters",
+    "ec2:CreateFleet",
+    "ec2:RunInstances",
+    "ec2:CreateLaunchTemplate",
+    "ec2:CreateTags",
+    "ec2:TerminateInstances",
+    "ec2:DeleteLaunchTemplate",
+    "iam:PassRole",
+    "iam:GetInstanceProfile",
+    "iam:CreateInstanceProfile",
+    "iam:AddRoleToInstanceProfile",
+    "sqs:GetQueueUrl",
+    "sqs:ReceiveMessage",
+    "sqs:DeleteMessage",
+];
+
+/// EC2's answer to a dry run of what is allowed.
+/// Source: <https://docs.aws.amazon.com/AWSEC2/latest/APIReference/CommonParameters.html>, `DryRun`.
+const DRY_RUN: &str = "DryRunOperation";
+
+/// What was tried for an action.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Tried {
+    /// A call, and codes beside those of success that only somebody gets who is let through.
+    Called(Answer, &'static [&'static str]),
+    /// Nothing, and why.
+    Not(String),
+}
+
+/// What a try says of an action.
+pub(super) fn verdict(action: &str, tried: &Tried) -> Verdict {
+    let (answer, through) = match tried {
+        Tried::Not(why) => return Verdict::undetermined(why.clone()),
+        Tried::Called(answer, through) => (answer, *through),
+    };
+    match answer {
+        Answer::Done => Verdict::fine("allowed"),
+        Answer::Refused { code, .. } if code == DRY_RUN || through.contains(&code.as_str()) => {
+            Verdict::fine("allowed")
+        }
+        Answer::Refused { blamed: Some(other), .. } if answer.is_forbidden() && other != action => {
+            Verdict::undetermined(format!("the try was refused for {other} first"))
+        }
+        answer if answer.is_forbidden() => Verdict::wrong("not allowed", fix(action)),
+        answer => Verdict::undetermined(answer.reason()),
+    }
+}
+
+/// The statement of the policy that allows an action.
+fn fix(action: &str) -> String {
+    let sid = match action {
+        "ec2:CreateFleet" | "ec2:RunInstances" => {
+            "LaunchFromWhatIsThere, LaunchFromOwnTemplates and MakeWithTheTagOfTheCluster"
+        }
+        "ec2:CreateLaunchTemplate" => "MakeWithTheTagOfTheCluster",
+        "ec2:CreateTags" => "TagWhatIsBeingMade and SayWhichClaimItIsFor",
+        "ec2:TerminateInstances" | "ec2:DeleteLaunchTemplate" => "GiveBackWhatIsOwn",
+        "iam:PassRole" => "GiveNodesTheirRole",
+        action if action.starts_with("iam:") => "InstanceProfiles",
+        action if action.starts_with("sqs:") => "HearOfInterruptions",
+        _ => "Look",
+    };
+    format!("add \"{action}\" to the policy, as in docs/aws-controller-policy.json: statement {sid}")
+}
+
+/// Tries every action.
+pub(super) async fn look(
+    clients: &Clients,
+    question: &Question,
+    parts: &[Parts<'_>],
+    queue: &Seen,
+) -> Vec<Finding> {
+    let mut tried = probes::try_all(clients, question, parts, queue).await;
+    let finding = |action: &str| {
+        let tried = tried.remove(action).unwrap_or_else(|| Tried::Not("nothing tries it".to_owned()));
+        Finding::new(PERMISSIONS, action, verdict(action, &tried))
+    };
+    ACTIONS.into_iter().map(finding).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+
+    #[test]
+    fn every_action_of_the_policy_is_looked_at_and_no_other_and_its_statement_is_named() {
+        let policy: serde_json::Value =
+            serde_json::from_str(include_str!("../../../../docs/aws-controller-policy.json")).expect("JSON");
+        let mut allowed = BTreeSet::new();
+        for statement in policy["Statement"].as_array().expect("statements") {
+            let sid = statement["Sid"].as_str().expect("a Sid");
+            let actions = match &statement["Action"] {
+                serde_json::Value::String(action) => vec![action.as_str()],
+                actions => {
+                    let actions = actions.as_array().expect("actions");
+                    actions.iter().map(|action| action.as_str().expect("an action")).collect()
+                }
+            };
+            for action in actions {
+                assert!(fix(action).contains(sid), "{action} is in {sid}: {}", fix(action));
+                allowed.insert(action.to_owned());
+            }
+        }
+        assert_eq!(ACTIONS.map(str::to_owned).into_iter().collect::<BTreeSet<_>>(), allowed);
+    }
+
+    #[test]
+    fn an_action_is_allowed_when_only_the_dry_run_or_what_is_not_there_stopped_it() {
+        let called = |answer, through| verdict("ec2:CreateFleet", &Tried::Called(answer, through));
+        assert_eq!(called(Answer::Done, &[]), Verdict::fine("allowed"));
+        assert_eq!(called(Answer::refused("DryRunOperation"), &[]), Verdict::fine("allowed"));
+        assert_eq!(called(Answer::refused("NoSuchEntity"), &["NoSuchEntity"]), Verdict::fine("allowed"));
+        assert!(matches!(called(Answer::refused("NoSuchEntity"), &[]), Verdict::Undetermined(_)));
+        assert!(matches!(called(Answer::Nothing("no route".to_owned()), &[]), Verdict::Undetermined(_)));
+    }
+
+    #[test]
+    fn what_is_not_allowed_is_blamed_on_the_action_that_aws_names() {
+        let refused = |blamed: Option<&str>| {
+            let blamed = blamed.map(str::to_owned);
+            Tried::Called(Answer::Refused { code: "UnauthorizedOperation".to_owned(), blamed }, &[])
+        };
+        let Verdict::Wrong { fix, .. } = verdict("ec2:CreateFleet", &refused(None)) else {
+            panic!("it is wrong")
+        };
+        assert!(fix.contains("\"ec2:CreateFleet\""), "{fix}");
+        assert!(verdict("ec2:CreateFleet", &refused(Some("ec2:CreateFleet"))).is_wrong());
+        let other = verdict("ec2:CreateFleet", &refused(Some("iam:PassRole")));
+        assert_eq!(other, Verdict::undetermined("the try was refused for iam:PassRole first"));
+    }
+}

@@ -1,0 +1,297 @@
+//! Trying each action: as a dry run where EC2 has one, else by a call that does no harm.
+//!
+//! Nothing here may launch, end, make or change anything, whatever stands behind the address that is asked: calls that would have
+//! an effect are dry runs or name things that are not there.
+
+use std::collections::BTreeMap;
+
+use aws_sdk_ec2::types::{
+    FleetLaunchTemplateConfigRequest, FleetLaunchTemplateSpecificationRequest, FleetType,
+    IamInstanceProfileSpecification, InstanceType as Ec2Type, RequestLaunchTemplateData, ResourceType,
+    TagSpecification, TargetCapacitySpecificationRequest,
+};
+use aws_sdk_sqs::types::DeleteMessageBatchRequestEntry;
+use poolwright_provider_aws_model::prices::request;
+
+use super::Question;
+use super::answer::Answer;
+use super::classes::Parts;
+use super::permissions::Tried;
+use super::queue::Seen as Queue;
+use crate::class::Seen;
+use crate::clients::Clients;
+use crate::{instances, tags};
+
+/// A name that nothing has.
+const NOBODY: &str = "poolwright-check-nobody";
+/// IAM looks a profile up after it has let the caller through.
+const IAM_LETS_THROUGH: &[&str] = &["NoSuchEntity", "EntityAlreadyExists", "LimitExceeded"];
+
+type All = BTreeMap<&'static str, Tried>;
+
+/// Tries every action.
+pub(super) async fn try_all(
+    clients: &Clients,
+    question: &Question,
+    parts: &[Parts<'_>],
+    queue: &Queue,
+) -> All {
+    let (looks, launches, ends, iam, sqs) = futures::join!(
+        // Boxed: the SDK's calls are large.
+        Box::pin(looks(clients)),
+        Box::pin(launches(clients, question, parts)),
+        Box::pin(ends(clients, question)),
+        Box::pin(iam(clients, parts)),
+        Box::pin(sqs(clients, queue)),
+    );
+    [looks, launches, ends, iam, sqs].into_iter().flatten().collect()
+}
+
+fn called(answer: Answer) -> Tried {
+    Tried::Called(answer, &[])
+}
+
+async fn looks(clients: &Clients) -> All {
+    let ec2 = &clients.ec2;
+    let prices = async {
+        let Some(pricing) = &clients.pricing else {
+            return Tried::Not("AWS has no price list for this region".to_owned());
+        };
+        let asked = pricing.get_products().service_code(request::SERVICE_CODE).max_results(1).send().await;
+        called(Answer::of(&asked))
+    };
+    // What is looked at for interruptions and for what is paid already.
+    let (reservations, statuses, requests) = futures::join!(
+        async { Answer::of(&ec2.describe_capacity_reservations().dry_run(true).send().await) },
+        async { Answer::of(&ec2.describe_instance_status().dry_run(true).send().await) },
+        async { Answer::of(&ec2.describe_spot_instance_requests().dry_run(true).send().await) },
+    );
+    let (images, offerings, types, instances, templates, groups, spot, subnets, prices, parameters) = futures::join!(
+        async { Answer::of(&ec2.describe_images().owners("self").dry_run(true).send().await) },
+        async { Answer::of(&ec2.describe_instance_type_offerings().dry_run(true).send().await) },
+        async { Answer::of(&ec2.describe_instance_types().dry_run(true).send().await) },
+        async { Answer::of(&ec2.describe_instances().dry_run(true).send().await) },
+        async { Answer::of(&ec2.describe_launch_templates().dry_run(true).send().await) },
+        async { Answer::of(&ec2.describe_security_groups().dry_run(true).send().await) },
+        async { Answer::of(&ec2.describe_spot_price_history().max_results(1).dry_run(true).send().await) },
+        async { Answer::of(&ec2.describe_subnets().dry_run(true).send().await) },
+        prices,
+        async {
+            let name = "/aws/service/ami-amazon-linux-latest/al2023-ami-kernel-default-x86_64";
+            Answer::of(&clients.ssm.get_parameters().names(name).send().await)
+        },
+    );
+    BTreeMap::from([
+        ("ec2:DescribeCapacityReservations", called(reservations)),
+        ("ec2:DescribeInstanceStatus", called(statuses)),
+        ("ec2:DescribeSpotInstanceRequests", called(requests)),
+        ("ec2:DescribeImages", called(images)),
+        ("ec2:DescribeInstanceTypeOfferings", called(offerings)),
+        ("ec2:DescribeInstanceTypes", called(types)),
+        ("ec2:DescribeInstances", called(instances)),
+        ("ec2:DescribeLaunchTemplates", called(templates)),
+        ("ec2:DescribeSecurityGroups", called(groups)),
+        ("ec2:DescribeSpotPriceHistory", called(spot)),
+        ("ec2:DescribeSubnets", called(subnets)),
+        ("pricing:GetProducts", prices),
+        ("ssm:GetParameters", called(parameters)),
+    ])
+}
+
+/// The tag without which the policy lets nothing be made.
+fn tagged(question: &Question, kind: ResourceType) -> TagSpecification {
+    let tags = tags::Tags::from([(tags::CLUSTER.to_owned(), question.cluster.clone())]);
+    TagSpecification::builder().resource_type(kind).set_tags(Some(tags::write(&tags))).build()
+}
+
+async fn launches(clients: &Clients, question: &Question, parts: &[Parts<'_>]) -> All {
+    let ec2 = &clients.ec2;
+    let template = async {
+        let data = RequestLaunchTemplateData::builder().instance_type(Ec2Type::T3Micro).build();
+        let made = ec2
+            .create_launch_template()
+            .dry_run(true)
+            .launch_template_name(NOBODY)
+            .launch_template_data(data)
+            .tag_specifications(tagged(question, ResourceType::LaunchTemplate));
+        called(Answer::of(&made.send().await))
+    };
+    let (template, fleet, run) =
+        futures::join!(template, fleet(clients, question), run(clients, question, parts));
+    let mut all = BTreeMap::from([("ec2:CreateLaunchTemplate", template), ("ec2:CreateFleet", fleet)]);
+    all.extend(run);
+    all
+}
+
+/// A fleet of a launch template of this cluster, where there is one: EC2 looks for it before it says who may use it.
+async fn fleet(clients: &Clients, question: &Question) -> Tried {
+    let own = aws_sdk_ec2::types::Filter::builder()
+        .name(format!("tag:{}", tags::CLUSTER))
+        .values(&question.cluster)
+        .build();
+    let found = clients.ec2.describe_launch_templates().filters(own).send().await;
+    let name =
+        found.ok().and_then(|all| Some(all.launch_templates().first()?.launch_template_name()?.to_owned()));
+    let template = FleetLaunchTemplateSpecificationRequest::builder()
+        .launch_template_name(name.as_deref().unwrap_or(NOBODY))
+        .version("$Latest")
+        .build();
+    let wanted = TargetCapacitySpecificationRequest::builder().total_target_capacity(1).build();
+    let made = clients
+        .ec2
+        .create_fleet()
+        .dry_run(true)
+        .r#type(FleetType::Instant)
+        .target_capacity_specification(wanted)
+        .launch_template_configs(
+            FleetLaunchTemplateConfigRequest::builder().launch_template_specification(template).build(),
+        )
+        .tag_specifications(tagged(question, ResourceType::Fleet));
+    let answer = Answer::of(&made.send().await);
+    match (&answer, &name) {
+        (Answer::Refused { code, .. }, None) if code.contains("NotFound") => Tried::Not(
+            "there is no launch template of this cluster to try it with: the first launch makes one"
+                .to_owned(),
+        ),
+        _ => called(answer),
+    }
+}
+
+/// An instance of the first class that has what it takes: without a role it tries RunInstances and the tags, with one iam:PassRole.
+async fn run(clients: &Clients, question: &Question, parts: &[Parts<'_>]) -> All {
+    let usable = parts.iter().find_map(|(_, _, parts)| {
+        let subnet = parts.subnets.as_ref().ok()?.first()?;
+        let group = parts.groups.as_ref().ok()?.first()?;
+        let image = parts.images.as_ref().ok()?.first()?;
+        Some((subnet, group, image, parts))
+    });
+    let Some((subnet, group, image, parts)) = usable else {
+        let why = "there is no EC2NodeClass with subnets, security groups and an image to try it with";
+        return ["ec2:RunInstances", "ec2:CreateTags", "iam:PassRole"]
+            .map(|action| (action, Tried::Not(why.to_owned())))
+            .into();
+    };
+    let kind = if image.architecture == "arm64" { Ec2Type::T4gMicro } else { Ec2Type::T3Micro };
+    let ask = || {
+        clients
+            .ec2
+            .run_instances()
+            .dry_run(true)
+            .image_id(&image.id)
+            .instance_type(kind.clone())
+            .subnet_id(&subnet.id)
+            .security_group_ids(&group.id)
+            .min_count(1)
+            .max_count(1)
+            .tag_specifications(tagged(question, ResourceType::Instance))
+            .tag_specifications(tagged(question, ResourceType::Volume))
+    };
+    let run = Answer::of(&ask().send().await);
+    let pass = match &parts.profile {
+        _ if run.is_forbidden() => Tried::Not("the try without a role is refused already".to_owned()),
+        Ok(Seen::There(profile)) => {
+            let profile = IamInstanceProfileSpecification::builder().name(profile).build();
+            called(Answer::of(&ask().iam_instance_profile(profile).send().await))
+        }
+        Ok(Seen::ToMake { profile, .. }) => {
+            Tried::Not(format!("the instance profile {profile} is made with the first node"))
+        }
+        Err(_) => Tried::Not("there is no instance profile to try it with".to_owned()),
+    };
+    // Tags are given in the same call: what is refused for them is blamed on them.
+    let tags = match &run {
+        Answer::Refused { blamed: None, .. } if run.is_forbidden() => {
+            Tried::Not("the try with tags is refused, and AWS does not say for which action".to_owned())
+        }
+        _ => called(run.clone()),
+    };
+    BTreeMap::from([("ec2:RunInstances", called(run)), ("ec2:CreateTags", tags), ("iam:PassRole", pass)])
+}
+
+async fn ends(clients: &Clients, question: &Question) -> All {
+    let own = instances::list(&clients.ec2, &question.cluster).await;
+    let instance = own.ok().and_then(|own| Some(own.found.first()?.id.to_string()));
+    let terminate = match instance {
+        // EC2 finds the instance before it says who may end it.
+        Some(id) => {
+            called(Answer::of(&clients.ec2.terminate_instances().dry_run(true).instance_ids(id).send().await))
+        }
+        None => Tried::Not("there is no instance of this cluster to try it with".to_owned()),
+    };
+    let deleted =
+        clients.ec2.delete_launch_template().dry_run(true).launch_template_name(NOBODY).send().await;
+    let delete = match Answer::of(&deleted) {
+        Answer::Refused { code, .. } if code.contains("NotFound") => Tried::Not(
+            "EC2 looks for the launch template first, and none is given away to try it with".to_owned(),
+        ),
+        answer => called(answer),
+    };
+    BTreeMap::from([("ec2:TerminateInstances", terminate), ("ec2:DeleteLaunchTemplate", delete)])
+}
+
+async fn iam(clients: &Clients, parts: &[Parts<'_>]) -> All {
+    let iam = &clients.iam;
+    let there = parts.iter().find_map(|(_, _, parts)| match &parts.profile {
+        Ok(Seen::There(profile)) => Some(profile.as_str()),
+        _ => None,
+    });
+    let get = Answer::of(&iam.get_instance_profile().instance_profile_name(NOBODY).send().await);
+    let add = Answer::of(
+        &iam.add_role_to_instance_profile().instance_profile_name(NOBODY).role_name(NOBODY).send().await,
+    );
+    let create = match there {
+        // It is there, so it is not made again.
+        Some(profile) => {
+            let made = iam.create_instance_profile().instance_profile_name(profile).send().await;
+            Tried::Called(Answer::of(&made), IAM_LETS_THROUGH)
+        }
+        None => Tried::Not(
+            "IAM has no dry run, and there is no instance profile that could not be made again".to_owned(),
+        ),
+    };
+    BTreeMap::from([
+        ("iam:GetInstanceProfile", Tried::Called(get, IAM_LETS_THROUGH)),
+        ("iam:AddRoleToInstanceProfile", Tried::Called(add, IAM_LETS_THROUGH)),
+        ("iam:CreateInstanceProfile", create),
+    ])
+}
+
+async fn sqs(clients: &Clients, queue: &Queue) -> All {
+    let not = |why: &str| Tried::Not(why.to_owned());
+    let url = match (&queue.asked, &queue.url) {
+        (None, _) => not("no queue is given (--aws-interruption-queue)"),
+        (Some(answer), _) => {
+            Tried::Called(answer.clone(), &["AWS.SimpleQueueService.NonExistentQueue", "QueueDoesNotExist"])
+        }
+    };
+    let (receive, delete) = match &queue.url {
+        None => (not("there is no queue to try it with"), not("there is no queue to try it with")),
+        Some(url) => {
+            // A receipt that is none deletes nothing; its refusal is within an answer that says who is let through.
+            let entry = DeleteMessageBatchRequestEntry::builder().id("0").receipt_handle(NOBODY).build().ok();
+            let deleted =
+                clients.sqs.delete_message_batch().queue_url(url).set_entries(entry.map(|one| vec![one]));
+            let delete = Tried::Called(Answer::of(&deleted.send().await), &["ReceiptHandleIsInvalid"]);
+            let receive = match queue.messages {
+                // Each receipt counts towards the dead letters, so messages are left to the controller.
+                Some(0) => {
+                    let received = clients
+                        .sqs
+                        .receive_message()
+                        .queue_url(url)
+                        .visibility_timeout(0)
+                        .wait_time_seconds(0);
+                    called(Answer::of(&received.send().await))
+                }
+                Some(_) => {
+                    not("messages wait in the queue, and receiving one counts towards its dead letters")
+                }
+                None => not(
+                    "whether messages wait in the queue may not be asked, and receiving one counts towards its dead letters",
+                ),
+            };
+            (receive, delete)
+        }
+    };
+    BTreeMap::from([("sqs:GetQueueUrl", url), ("sqs:ReceiveMessage", receive), ("sqs:DeleteMessage", delete)])
+}

@@ -1,0 +1,270 @@
+//! The queue of interruptions: whether it is there, whose it is, and whether EventBridge may send to it.
+
+use poolwright_provider_contract::preflight::{Finding, Verdict};
+use serde_json::Value;
+
+use aws_sdk_sqs::types::QueueAttributeName;
+
+use super::account::Caller;
+use super::answer::Answer;
+use super::{QUEUE, Question, deploy};
+use crate::clients::Clients;
+
+/// What was found of the queue.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Seen {
+    /// What to tell.
+    pub findings: Vec<Finding>,
+    /// What asking for its URL came to; `None` where nobody asked for it.
+    pub asked: Option<Answer>,
+    /// Its URL, where it is there.
+    pub url: Option<String>,
+    /// Messages in it, where that may be asked.
+    pub messages: Option<u64>,
+}
+
+/// What it says of itself.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+struct Attributes {
+    arn: String,
+    policy: Option<String>,
+    redrive: Option<String>,
+}
+
+/// Whose queue it is.
+fn owner(arn: &str, caller: &Caller) -> Verdict {
+    // arn:aws:sqs:us-east-1:123456789012:name
+    let parts: Vec<&str> = arn.split(':').collect();
+    let (Some(region), Some(account)) = (parts.get(3), parts.get(4)) else {
+        return Verdict::undetermined(format!("its ARN is `{arn}`"));
+    };
+    if *account != caller.account {
+        return Verdict::wrong(
+            format!(
+                "it is of account {account}, and the nodes of {}: nothing that is in it is believed",
+                caller.account
+            ),
+            "give a queue of this account with --aws-interruption-queue",
+        );
+    }
+    if *region != caller.region {
+        return Verdict::wrong(
+            format!(
+                "it is in {region}, and the nodes in {}: EventBridge sends within a region",
+                caller.region
+            ),
+            format!("give a queue in {} with --aws-interruption-queue", caller.region),
+        );
+    }
+    Verdict::fine(arn)
+}
+
+/// Whether its policy lets EventBridge send.
+fn sender(policy: Option<&str>, arn: &str) -> Verdict {
+    let line = format!(
+        "add to the policy of the queue: {{\"Effect\": \"Allow\", \"Principal\": {{\"Service\": \"events.amazonaws.com\"}}, \
+         \"Action\": \"sqs:SendMessage\", \"Resource\": \"{arn}\"}}"
+    );
+    let Some(policy) = policy.filter(|text| !text.is_empty()) else {
+        return Verdict::wrong("it has no policy: EventBridge may not send", line);
+    };
+    let Ok(policy) = serde_json::from_str::<Value>(policy) else {
+        return Verdict::undetermined("its policy cannot be read as JSON");
+    };
+    let statements = match &policy["Statement"] {
+        Value::Array(all) => all.clone(),
+        one => vec![one.clone()],
+    };
+    let about_us =
+        |statement: &Value| names_events(&statement["Principal"]) && names_sending(&statement["Action"]);
+    let with = |effect: &str| statements.iter().find(|one| one["Effect"] == effect && about_us(one));
+    let is_plain = |one: &Value| one.get("Condition").is_none();
+    match (with("Deny"), with("Allow")) {
+        (Some(deny), _) if is_plain(deny) => Verdict::wrong(
+            "its policy denies it to EventBridge",
+            "remove the statement with Effect Deny for events.amazonaws.com",
+        ),
+        (_, Some(_)) => Verdict::fine("events.amazonaws.com may send"),
+        (_, None) => Verdict::wrong("its policy does not let EventBridge send", line),
+    }
+}
+
+fn names_events(principal: &Value) -> bool {
+    let names = |value: &Value| match value {
+        Value::String(name) => name == "*" || name == "events.amazonaws.com",
+        Value::Array(names) => names.iter().any(|name| name == "*" || name == "events.amazonaws.com"),
+        _ => false,
+    };
+    names(principal) || names(&principal["Service"]) || principal["AWS"] == "*"
+}
+
+fn names_sending(action: &Value) -> bool {
+    let is = |name: &Value| {
+        name.as_str()
+            .is_some_and(|name| ["*", "sqs:*", "sqs:sendmessage"].contains(&name.to_lowercase().as_str()))
+    };
+    match action {
+        Value::Array(actions) => actions.iter().any(is),
+        one => is(one),
+    }
+}
+
+/// Whether what cannot be read leaves the queue at last.
+fn dead_letters(redrive: Option<&str>) -> Verdict {
+    if redrive.is_some_and(|text| text.contains("deadLetterTargetArn")) {
+        return Verdict::fine("what cannot be read becomes a dead letter");
+    }
+    Verdict::wrong(
+        "it has no queue for dead letters: what cannot be read is read again until it expires",
+        "deploy docs/aws-cloudformation.yaml (docs/aws.md), or give it a RedrivePolicy with maxReceiveCount 5",
+    )
+}
+
+/// Asks. Receives nothing.
+pub(super) async fn look(clients: &Clients, question: &Question, caller: &Caller) -> Seen {
+    let finding = |what: &str, verdict| Finding::new(QUEUE, what, verdict);
+    let Some(queue) = question.queue.as_deref() else {
+        let why =
+            "none is given (--aws-interruption-queue): what the cloud takes back is seen only afterwards";
+        return Seen { findings: vec![finding("queue", Verdict::undetermined(why))], ..Seen::default() };
+    };
+    let name = queue.rsplit('/').next().unwrap_or(queue);
+    let asked = clients.sqs.get_queue_url().queue_name(name).send().await;
+    let answer = Answer::of(&asked);
+    let url = match (&asked, queue.starts_with("http")) {
+        (_, true) => queue.to_owned(),
+        (Ok(found), false) => found.queue_url().unwrap_or_default().to_owned(),
+        (Err(_), false) => {
+            let verdict = match &answer {
+                Answer::Refused { code, .. }
+                    if code.contains("NonExistentQueue") || code.contains("QueueDoesNotExist") =>
+                {
+                    Verdict::wrong(
+                        format!(
+                            "there is no queue {name} in {} of account {}",
+                            caller.region, caller.account
+                        ),
+                        deploy(&question.cluster, &format!("QueueName={name}")),
+                    )
+                }
+                answer if answer.is_forbidden() => {
+                    Verdict::undetermined("it may not be looked up, see the permissions")
+                }
+                answer => Verdict::undetermined(answer.reason()),
+            };
+            return Seen {
+                findings: vec![finding("queue", verdict)],
+                asked: Some(answer),
+                ..Seen::default()
+            };
+        }
+    };
+    let read = clients
+        .sqs
+        .get_queue_attributes()
+        .queue_url(&url)
+        .attribute_names(QueueAttributeName::All)
+        .send()
+        .await;
+    let says = Answer::of(&read);
+    let Ok(read) = read else {
+        let verdict = match &says {
+            Answer::Refused { code, .. }
+                if code.contains("NonExistentQueue") || code.contains("QueueDoesNotExist") =>
+            {
+                Verdict::wrong(format!("there is no queue at {url}"), "correct --aws-interruption-queue")
+            }
+            says if says.is_forbidden() => Verdict::undetermined(format!(
+                "it is there; sqs:GetQueueAttributes is not allowed, which Poolwright needs for nothing else: aws sqs \
+                 get-queue-attributes --queue-url {url} --attribute-names All"
+            )),
+            says => Verdict::undetermined(says.reason()),
+        };
+        return Seen {
+            findings: vec![finding("queue", verdict)],
+            asked: Some(answer),
+            url: Some(url),
+            messages: None,
+        };
+    };
+    let attribute = |name: QueueAttributeName| read.attributes().and_then(|all| all.get(&name)).cloned();
+    let attributes = Attributes {
+        arn: attribute(QueueAttributeName::QueueArn).unwrap_or_default(),
+        policy: attribute(QueueAttributeName::Policy),
+        redrive: attribute(QueueAttributeName::RedrivePolicy),
+    };
+    let count = |name| attribute(name)?.parse::<u64>().ok();
+    Seen {
+        findings: vec![
+            finding("queue", owner(&attributes.arn, caller)),
+            finding("policy", sender(attributes.policy.as_deref(), &attributes.arn)),
+            finding("dead letters", dead_letters(attributes.redrive.as_deref())),
+            finding(
+                "rules",
+                Verdict::undetermined(format!(
+                    "EventBridge is not asked: aws events list-rule-names-by-target --target-arn {}",
+                    attributes.arn
+                )),
+            ),
+        ],
+        asked: Some(answer),
+        url: Some(url),
+        messages: count(QueueAttributeName::ApproximateNumberOfMessages),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    const ARN: &str = "arn:aws:sqs:us-east-1:123456789012:q";
+
+    fn policy(statement: &Value) -> String {
+        json!({"Version": "2012-10-17", "Statement": statement}).to_string()
+    }
+
+    #[test]
+    fn a_queue_of_another_account_or_region_is_wrong() {
+        let caller = Caller { account: "123456789012".to_owned(), region: "us-east-1".to_owned() };
+        assert_eq!(owner(ARN, &caller), Verdict::fine(ARN));
+        let other = owner("arn:aws:sqs:us-east-1:999999999999:q", &caller);
+        let Verdict::Wrong { why, .. } = other else { panic!("{other:?}") };
+        assert!(why.contains("999999999999") && why.contains("123456789012"), "{why}");
+        assert!(owner("arn:aws:sqs:eu-west-1:123456789012:q", &caller).is_wrong());
+        assert!(matches!(owner("", &caller), Verdict::Undetermined(_)));
+    }
+
+    #[test]
+    fn eventbridge_may_send_when_a_statement_says_so_and_none_denies_it() {
+        let allow = json!({"Effect": "Allow", "Principal": {"Service": "events.amazonaws.com"}, "Action": "sqs:SendMessage",
+            "Resource": ARN});
+        let fine = |statement: &Value| matches!(sender(Some(&policy(statement)), ARN), Verdict::Fine(_));
+        assert!(fine(&allow), "a statement alone");
+        assert!(fine(
+            &json!([{"Effect": "Allow", "Principal": {"Service": ["sqs.amazonaws.com", "events.amazonaws.com"]},
+            "Action": ["SQS:SendMessage"]}])
+        ));
+        let tls = json!({"Effect": "Deny", "Principal": "*", "Action": "sqs:*",
+            "Condition": {"Bool": {"aws:SecureTransport": "false"}}});
+        assert!(fine(&json!([tls, allow])), "a denial under a condition is not about EventBridge");
+        assert!(!fine(&json!([{"Effect": "Deny", "Principal": "*", "Action": "sqs:*"}, allow])));
+        assert!(!fine(
+            &json!([{"Effect": "Allow", "Principal": {"Service": "s3.amazonaws.com"}, "Action": "sqs:*"}])
+        ));
+        assert!(!fine(&json!([{"Effect": "Allow", "Principal": {"Service": "events.amazonaws.com"},
+            "Action": "sqs:ReceiveMessage"}])));
+        let Verdict::Wrong { fix, .. } = sender(None, ARN) else {
+            panic!("without a policy nobody may send")
+        };
+        assert!(fix.contains(ARN) && fix.contains("events.amazonaws.com"), "{fix}");
+        assert!(matches!(sender(Some("{"), ARN), Verdict::Undetermined(_)));
+    }
+
+    #[test]
+    fn without_dead_letters_what_cannot_be_read_comes_again_and_again() {
+        assert!(dead_letters(None).is_wrong());
+        assert!(!dead_letters(Some("{\"deadLetterTargetArn\":\"arn\",\"maxReceiveCount\":5}")).is_wrong());
+    }
+}

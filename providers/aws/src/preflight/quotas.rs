@@ -1,0 +1,86 @@
+//! How many vCPUs of GPU types the account may run.
+//!
+//! Codes: <https://docs.aws.amazon.com/ec2/latest/instancetypes/ec2-instance-quotas.html>. Quotas are counted in vCPUs, per region.
+
+use poolwright_provider_contract::preflight::{Finding, Verdict};
+
+use super::QUOTAS;
+use super::answer::Answer;
+use crate::clients::Clients;
+
+/// A quota of EC2.
+struct Quota {
+    code: &'static str,
+    what: &'static str,
+}
+
+/// GPU types: G (T4, A10G, L4, L40S, RTX PRO) and P (V100 to B300).
+const ALL: [Quota; 4] = [
+    Quota { code: "L-DB2E81BA", what: "on-demand G types" },
+    Quota { code: "L-3819A6DF", what: "spot G types" },
+    Quota { code: "L-417A185B", what: "on-demand P types" },
+    Quota { code: "L-7212CCBC", what: "spot P types" },
+];
+
+/// vCPUs to ask for: the largest G and P types have 192.
+const WANTED: u32 = 192;
+
+/// What the account may run of each; `None` where it could not be asked, with why.
+fn verdicts(found: &[Result<u64, String>; 4]) -> [Verdict; 4] {
+    let any = found.iter().any(|one| matches!(one, Ok(vcpus) if *vcpus > 0));
+    std::array::from_fn(|at| {
+        let code = ALL[at].code;
+        let raise = format!(
+            "aws service-quotas request-service-quota-increase --service-code ec2 --quota-code {code} --desired-value {WANTED}"
+        );
+        match &found[at] {
+            Ok(0) if any => Verdict::undetermined(format!(
+                "0 vCPUs: nothing of it can be bought. If a pool wants it: {raise}"
+            )),
+            Ok(0) => Verdict::wrong("0 vCPUs: nothing of it can be bought", raise),
+            Ok(vcpus) => Verdict::fine(format!("{vcpus} vCPUs")),
+            Err(why) => Verdict::undetermined(format!(
+                "{why}: aws service-quotas get-service-quota --service-code ec2 --quota-code {code}"
+            )),
+        }
+    })
+}
+
+/// Asks.
+pub(super) async fn look(clients: &Clients) -> Vec<Finding> {
+    let ask = async |quota: &Quota| -> Result<u64, String> {
+        let asked =
+            clients.quotas.get_service_quota().service_code("ec2").quota_code(quota.code).send().await;
+        let answer = Answer::of(&asked);
+        if answer.is_forbidden() {
+            return Err(
+                "servicequotas:GetServiceQuota is not allowed, which Poolwright needs for nothing else"
+                    .to_owned(),
+            );
+        }
+        let value = asked.ok().and_then(|asked| asked.quota()?.value()).ok_or_else(|| answer.reason())?;
+        // A number of vCPUs, which AWS writes as a decimal.
+        Ok(if value.is_finite() && value > 0.0 { value as u64 } else { 0 })
+    };
+    let found = futures::join!(ask(&ALL[0]), ask(&ALL[1]), ask(&ALL[2]), ask(&ALL[3]));
+    let verdicts = verdicts(&[found.0, found.1, found.2, found.3]);
+    ALL.iter().zip(verdicts).map(|(quota, verdict)| Finding::new(QUOTAS, quota.what, verdict)).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_account_that_may_run_no_gpu_at_all_is_wrong_and_one_that_may_not_run_some_is_told() {
+        let none = verdicts(&[Ok(0), Ok(0), Err("later".to_owned()), Ok(0)]);
+        assert!(none[0].is_wrong() && none[3].is_wrong());
+        let Verdict::Wrong { fix, .. } = &none[0] else { panic!("{none:?}") };
+        assert!(fix.contains("--quota-code L-DB2E81BA"), "{fix}");
+        let Verdict::Undetermined(how) = &none[2] else { panic!("{none:?}") };
+        assert!(how.starts_with("later: ") && how.contains("L-417A185B"), "{how}");
+        let some = verdicts(&[Ok(64), Ok(0), Ok(0), Ok(0)]);
+        assert_eq!(some[0], Verdict::fine("64 vCPUs"));
+        assert!(some.iter().all(|one| !one.is_wrong()), "a pool may want G types alone: {some:?}");
+    }
+}

@@ -1,0 +1,83 @@
+//! Flags of `poolwright check`.
+
+use std::path::PathBuf;
+
+use super::{AwsFlags, Cloud, ListFormat};
+
+/// Flags of `check`.
+#[derive(Debug, clap::Args)]
+#[command(
+    after_help = "Exit codes: 0 nothing is wrong, 1 failed, 2 bad usage or input, 5 something is wrong.",
+    after_long_help = "Examples:\n  \
+        # Is the cluster ready for the controller?\n  \
+        poolwright check --service-account poolwright/poolwright\n\n  \
+        # Is the account, too? With the flags that the controller has\n  \
+        poolwright check --provider aws --aws-cluster my-cluster --aws-interruption-queue my-queue\n\n  \
+        # Before anything is installed: does this node class find what it names?\n  \
+        poolwright check --provider aws --aws-cluster my-cluster -f nodeclass.yaml\n\n\
+        Exit codes: 0 nothing is wrong (also when something could not be determined),\n\
+        1 failed, 2 bad usage or input, 5 something is wrong."
+)]
+pub struct CheckFlags {
+    /// Look at the account at this cloud as well, with the credentials that are at hand
+    #[arg(long, value_enum, value_name = "CLOUD")]
+    pub provider: Option<Cloud>,
+
+    /// Look at the node classes of these manifests instead of those of the cluster: files, directories, or -
+    #[arg(short, long = "filename", value_name = "FILE", num_args = 1.., requires = "provider")]
+    pub filename: Vec<PathBuf>,
+
+    /// Look at what this service account may do, instead of whoever runs this
+    ///
+    /// The one that the controller runs as. Asking for another needs the right to create subjectaccessreviews.
+    #[arg(long, value_name = "NAMESPACE/NAME", value_parser = service_account)]
+    pub service_account: Option<ServiceAccount>,
+
+    /// Kubeconfig of the cluster [default: $KUBECONFIG or ~/.kube/config, else the pod's own cluster]
+    #[arg(long, value_name = "FILE")]
+    pub kubeconfig: Option<PathBuf>,
+
+    /// Context of the kubeconfig to use [default: the current one]
+    #[arg(long, value_name = "NAME")]
+    pub context: Option<String>,
+
+    /// How to print what was found
+    #[arg(short, long, value_enum, value_name = "FORMAT", default_value_t = ListFormat::Table)]
+    pub output: ListFormat,
+
+    /// Nodes on AWS.
+    #[command(flatten)]
+    pub aws: AwsFlags,
+}
+
+/// A service account.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ServiceAccount {
+    /// Its namespace.
+    pub namespace: String,
+    /// Its name.
+    pub name: String,
+}
+
+fn service_account(text: &str) -> Result<ServiceAccount, String> {
+    match text.split_once('/') {
+        Some((namespace, name)) if !namespace.is_empty() && !name.is_empty() && !name.contains('/') => {
+            Ok(ServiceAccount { namespace: namespace.to_owned(), name: name.to_owned() })
+        }
+        _ => Err("write it as NAMESPACE/NAME".to_owned()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_service_account_has_a_namespace_and_a_name() {
+        let parsed = service_account("poolwright/controller").expect("it has both");
+        assert_eq!((parsed.namespace.as_str(), parsed.name.as_str()), ("poolwright", "controller"));
+        for wrong in ["controller", "/controller", "poolwright/", "a/b/c", ""] {
+            assert!(service_account(wrong).is_err(), "{wrong}");
+        }
+    }
+}

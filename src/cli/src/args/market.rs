@@ -1,0 +1,114 @@
+//! Flags of `poolwright gpus` and `poolwright prices`.
+
+use clap::ValueEnum;
+
+use super::CapacityChoice;
+
+/// Where types and prices are read.
+#[derive(Debug, clap::Args)]
+pub struct MarketFlags {
+    /// Instance types and prices: a CSV file, or `builtin`
+    ///
+    /// May be repeated: each later catalogue is laid over the ones before it, type by type.
+    #[arg(long, value_name = "FILE|builtin", default_value = "builtin")]
+    pub catalogue: Vec<String>,
+
+    /// Ask this cloud what it sells now, with the credentials that are at hand, instead of a catalogue
+    #[arg(long, value_enum, value_name = "CLOUD", conflicts_with = "catalogue")]
+    pub provider: Option<Cloud>,
+
+    /// With --provider aws: the region [default: $AWS_REGION, else that of the profile or the instance]
+    #[arg(long = "aws-region", value_name = "REGION", requires = "provider")]
+    pub region: Option<String>,
+}
+
+/// A cloud that can be asked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Cloud {
+    /// Amazon Web Services: EC2
+    Aws,
+}
+
+/// How to print a list.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum ListFormat {
+    /// A table, for people
+    Table,
+    /// One JSON document
+    Json,
+}
+
+impl std::fmt::Display for ListFormat {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.pad(match self {
+            Self::Table => "table",
+            Self::Json => "json",
+        })
+    }
+}
+
+/// Flags of `gpus`.
+#[derive(Debug, clap::Args)]
+#[command(
+    after_help = "Exit codes: 0 listed, 1 failed, 2 bad usage or input.",
+    after_long_help = "Examples:\n  \
+        # What has the catalogue in the binary?\n  poolwright gpus\n\n  \
+        # What does AWS sell in Frankfurt, and what of it is bought?\n  \
+        poolwright gpus --provider aws --aws-region eu-central-1\n\n\
+        Exit codes: 0 listed, 1 failed, 2 bad usage or input."
+)]
+pub struct GpusFlags {
+    /// Where types are read.
+    #[command(flatten)]
+    pub market: MarketFlags,
+
+    /// Only types with this GPU model: h100, l4; may be repeated
+    #[arg(long, value_name = "MODEL", value_delimiter = ',')]
+    pub gpu: Vec<String>,
+
+    /// How to print the list
+    #[arg(short, long, value_enum, value_name = "FORMAT", default_value_t = ListFormat::Table)]
+    pub output: ListFormat,
+}
+
+/// Flags of `prices`.
+#[derive(Debug, clap::Args)]
+#[command(
+    after_help = "Exit codes: 0 listed, 1 failed, 2 bad usage or input.",
+    after_long_help = "Examples:\n  \
+        # The cheapest GPUs there are\n  poolwright prices --gpu any\n\n  \
+        # What does an H100 cost on AWS now, as spot?\n  \
+        poolwright prices --provider aws --gpu h100 --capacity-type spot\n\n  \
+        # Which prices are in quarantine?\n  \
+        poolwright prices -o json | jq '.offerings[] | select(.suspicious)'\n\n\
+        Exit codes: 0 listed, 1 failed, 2 bad usage or input."
+)]
+pub struct PricesFlags {
+    /// Where prices are read.
+    #[command(flatten)]
+    pub market: MarketFlags,
+
+    /// Only these types, or families of types: g5.xlarge, g5; may be repeated
+    #[arg(long = "type", value_name = "TYPE", value_delimiter = ',')]
+    pub kind: Vec<String>,
+
+    /// Only types with this GPU model, or `any` for all that have a GPU; may be repeated
+    #[arg(long, value_name = "MODEL", value_delimiter = ',')]
+    pub gpu: Vec<String>,
+
+    /// Only this zone; may be repeated
+    #[arg(long, value_name = "ZONE", value_delimiter = ',')]
+    pub zone: Vec<String>,
+
+    /// Only this way to buy; may be repeated
+    #[arg(long, value_name = "TYPE", value_enum, value_delimiter = ',')]
+    pub capacity_type: Vec<CapacityChoice>,
+
+    /// Print the first so many; 0 for all [default: 30 in a table, all in JSON]
+    #[arg(long, value_name = "NUMBER")]
+    pub first: Option<usize>,
+
+    /// How to print the list
+    #[arg(short, long, value_enum, value_name = "FORMAT", default_value_t = ListFormat::Table)]
+    pub output: ListFormat,
+}

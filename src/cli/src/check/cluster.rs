@@ -1,0 +1,105 @@
+//! The cluster's side: what is asked of the API server. What the answers mean is said elsewhere.
+
+use jiff::Timestamp;
+use jiff::fmt::rfc2822;
+use k8s_openapi::api::apps::v1::DaemonSet;
+use k8s_openapi::api::core::v1::Node;
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
+use kube::api::{GetParams, ListParams};
+use kube::client::Body;
+use kube::{Api, Client, ResourceExt};
+use poolwright_api::{AmiFamily, EC2NodeClass};
+use poolwright_controller::causes;
+use poolwright_controller::clock::Clock;
+use poolwright_provider_contract::preflight::{Finding, Verdict};
+
+use super::classes::Class;
+use super::{readiness, resources, rights};
+use crate::args::CheckFlags;
+use crate::connect::{self, Patience};
+
+/// Groups of findings.
+const CLUSTER: &str = "Cluster";
+
+/// What is known of the cluster.
+#[derive(Default)]
+pub struct Cluster {
+    /// What was found.
+    pub findings: Vec<Finding>,
+    /// The minor version of its Kubernetes: `1.36`.
+    pub kubernetes: Option<String>,
+    /// Its EC2NodeClasses.
+    pub classes: Vec<Class>,
+}
+
+/// Asks everything. An API server that does not answer is a finding, too.
+pub async fn look(flags: &CheckFlags, clock: &dyn Clock) -> Cluster {
+    let finding = |what: &str, verdict| Finding::new(CLUSTER, what, verdict);
+    let client =
+        connect::client(flags.kubeconfig.as_deref(), flags.context.as_deref(), Patience::Retries).await;
+    let reached = match client {
+        Ok(client) => version(&client).await.map(|version| (client, version)).map_err(|error| causes(&error)),
+        Err(error) => Err(causes(error.as_ref())),
+    };
+    let (client, version) = match reached {
+        Ok(reached) => reached,
+        Err(why) => {
+            let fix = "kubectl cluster-info (must answer: set KUBECONFIG, --kubeconfig or --context)";
+            let mut findings = vec![finding("API server", Verdict::wrong(why, fix))];
+            findings.extend(
+                ["clock", "custom resources", "rights", "device plugin"]
+                    .map(|what| finding(what, Verdict::undetermined("the API server does not answer"))),
+            );
+            return Cluster { findings, ..Cluster::default() };
+        }
+    };
+    let mut findings = vec![finding("API server", Verdict::fine(format!("Kubernetes {version}")))];
+    findings.push(finding("clock", readiness::clock(date(&client).await, clock.now())));
+    for crd in poolwright_api::crds() {
+        let name = crd.name_any();
+        let installed = Api::<CustomResourceDefinition>::all(client.clone()).get_opt(&name).await;
+        let installed = installed.map_err(|error| causes(&error));
+        findings.push(finding(&name, resources::verdict(&crd, installed.as_ref().map(Option::as_ref))));
+    }
+    let rules = rights::rules(flags.service_account.as_ref().map(|account| account.namespace.as_str()));
+    let answers = rights::ask(&client, &rules, flags.service_account.as_ref()).await;
+    findings.extend(
+        rights::verdicts(&rules, &answers, flags.service_account.as_ref())
+            .into_iter()
+            .map(|(what, verdict)| finding(&what, verdict)),
+    );
+    let classes = Api::<EC2NodeClass>::all(client.clone()).list(&ListParams::default()).await;
+    let classes: Vec<Class> = classes
+        .map(|all| all.items.into_iter().map(|class| (class.name_any(), class.spec)).collect())
+        .unwrap_or_default();
+    findings.push(finding("device plugin", plugin(&client, &classes).await));
+    Cluster { findings, kubernetes: Some(version), classes }
+}
+
+async fn version(client: &Client) -> kube::Result<String> {
+    let version = client.apiserver_version().await?;
+    // Managed clusters append to it: `36+`.
+    let minor: String = version.minor.chars().take_while(char::is_ascii_digit).collect();
+    Ok(format!("{}.{minor}", version.major))
+}
+
+/// The time by the API server: any answer has it, whatever else it says.
+async fn date(client: &Client) -> Option<Timestamp> {
+    let request =
+        kube::core::Request::new("/api/v1/namespaces").get("default", &GetParams::default()).ok()?;
+    let response = client.send(request.map(Body::from)).await.ok()?;
+    let date = response.headers().get("date")?.to_str().ok()?;
+    Some(rfc2822::parse(date).ok()?.timestamp())
+}
+
+async fn plugin(client: &Client, classes: &[Class]) -> Verdict {
+    let nodes = Api::<Node>::all(client.clone()).list(&ListParams::default()).await;
+    let daemonsets = Api::<DaemonSet>::all(client.clone()).list(&ListParams::default()).await;
+    let (nodes, daemonsets) = match (nodes, daemonsets) {
+        (Ok(nodes), Ok(daemonsets)) => (nodes.items, daemonsets.items),
+        (Err(error), _) | (_, Err(error)) => return Verdict::undetermined(causes(&error)),
+    };
+    let bottlerocket =
+        !classes.is_empty() && classes.iter().all(|(_, spec)| spec.family() == Some(AmiFamily::Bottlerocket));
+    readiness::device_plugin(&nodes, &daemonsets, bottlerocket)
+}

@@ -1,0 +1,112 @@
+//! What was found, in groups.
+
+use std::io::{self, Write};
+
+use poolwright_provider_contract::preflight::{Finding, Verdict};
+use serde::Serialize;
+
+use crate::args::ListFormat;
+
+/// What was found, for machines.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Document<'a> {
+    api_version: &'static str,
+    kind: &'static str,
+    wrong: usize,
+    undetermined: usize,
+    fine: usize,
+    findings: Vec<Row<'a>>,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Row<'a> {
+    group: &'a str,
+    what: &'a str,
+    /// `fine`, `wrong` or `undetermined`.
+    verdict: &'static str,
+    message: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    fix: Option<&'a str>,
+}
+
+/// Prints it.
+pub fn print(findings: &[Finding], format: ListFormat, out: &mut impl Write) -> io::Result<()> {
+    let rows: Vec<Row<'_>> = findings.iter().map(row).collect();
+    let count = |verdict: &str| rows.iter().filter(|row| row.verdict == verdict).count();
+    let (wrong, undetermined, fine) = (count("wrong"), count("undetermined"), count("fine"));
+    if format == ListFormat::Json {
+        let document = Document {
+            api_version: "poolwright.dev/v1alpha1",
+            kind: "Check",
+            wrong,
+            undetermined,
+            fine,
+            findings: rows,
+        };
+        serde_json::to_writer_pretty(&mut *out, &document)?;
+        return writeln!(out);
+    }
+    for group in rows.chunk_by(|a, b| a.group == b.group) {
+        writeln!(out, "{}", group[0].group)?;
+        let width = group.iter().map(|row| row.what.chars().count()).max().unwrap_or(0);
+        for row in group {
+            let sign = match row.verdict {
+                "fine" => "✓",
+                "wrong" => "✗",
+                _ => "–",
+            };
+            writeln!(out, "  {sign} {:width$}  {}", row.what, one_line(row.message))?;
+            if let Some(fix) = row.fix {
+                writeln!(out, "    fix: {}", one_line(fix))?;
+            }
+        }
+        writeln!(out)?;
+    }
+    writeln!(out, "{wrong} wrong, {undetermined} could not be determined, {fine} fine")
+}
+
+fn row(finding: &Finding) -> Row<'_> {
+    let (verdict, message, fix) = match &finding.verdict {
+        Verdict::Fine(what) => ("fine", what, None),
+        Verdict::Wrong { why, fix } => ("wrong", why, Some(fix.as_str())),
+        Verdict::Undetermined(why) => ("undetermined", why, None),
+    };
+    Row { group: finding.group, what: &finding.what, verdict, message, fix }
+}
+
+fn one_line(text: &str) -> String {
+    text.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn printed(format: ListFormat) -> String {
+        let findings = [
+            Finding::new("Cluster", "API server", Verdict::fine("Kubernetes 1.36")),
+            Finding::new("Cluster", "clock", Verdict::undetermined("no\ndate")),
+            Finding::new("AWS permissions", "ec2:CreateFleet", Verdict::wrong("not allowed", "add it")),
+        ];
+        let mut out = Vec::new();
+        print(&findings, format, &mut out).expect("memory takes everything");
+        String::from_utf8(out).expect("UTF-8")
+    }
+
+    #[test]
+    fn every_cross_has_its_fix_below_it_and_the_last_line_counts() {
+        let wanted = "Cluster\n  ✓ API server  Kubernetes 1.36\n  – clock       no date\n\nAWS permissions\n  \
+                      ✗ ec2:CreateFleet  not allowed\n    fix: add it\n\n1 wrong, 1 could not be determined, 1 fine\n";
+        assert_eq!(printed(ListFormat::Table), wanted);
+    }
+
+    #[test]
+    fn machines_are_told_the_same() {
+        let document: serde_json::Value = serde_json::from_str(&printed(ListFormat::Json)).expect("JSON");
+        assert_eq!((document["wrong"].as_u64(), document["fine"].as_u64()), (Some(1), Some(1)));
+        assert_eq!(document["findings"][2]["fix"], "add it");
+        assert_eq!(document["findings"][1]["verdict"], "undetermined");
+    }
+}

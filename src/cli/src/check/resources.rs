@@ -1,0 +1,114 @@
+//! The custom resources: whether they are there, and of this version.
+
+use std::collections::BTreeSet;
+
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
+use kube::ResourceExt;
+use poolwright_provider_contract::preflight::Verdict;
+use serde_json::Value;
+
+const FIX: &str = "poolwright crds | kubectl apply --server-side -f -";
+
+/// What the definition that is installed, or none, says beside ours.
+pub fn verdict(
+    ours: &CustomResourceDefinition,
+    installed: Result<Option<&CustomResourceDefinition>, &String>,
+) -> Verdict {
+    let installed = match installed {
+        Ok(Some(installed)) => installed,
+        Ok(None) => return Verdict::wrong("it is not installed", FIX),
+        Err(why) => return Verdict::undetermined(why.clone()),
+    };
+    let (wanted, has) = (says(ours), says(installed));
+    if let Some(lacks) = wanted.difference(&has).next() {
+        return Verdict::wrong(
+            format!("what is installed is of another version than this program: it lacks {lacks}"),
+            FIX,
+        );
+    }
+    if let Some(more) = has.difference(&wanted).next() {
+        return Verdict::wrong(
+            format!(
+                "what is installed is of another version than this program: it has {more}, which this does not know"
+            ),
+            "use the version of poolwright that the cluster runs, or: poolwright crds | kubectl apply --server-side -f -",
+        );
+    }
+    let conditions = installed.status.as_ref().and_then(|status| status.conditions.as_ref());
+    let refused = conditions
+        .into_iter()
+        .flatten()
+        .find(|one| (one.type_ == "Established" || one.type_ == "NamesAccepted") && one.status == "False");
+    match refused {
+        Some(condition) => Verdict::wrong(
+            format!("it is not served: {}", condition.message.as_deref().unwrap_or_default()),
+            format!("kubectl describe crd {}", installed.name_any()),
+        ),
+        None => Verdict::fine("installed, of this version"),
+    }
+}
+
+/// All that a definition says that users meet: versions, fields with their types, rules. Compared as text, for an API server
+/// writes what it is given in its own way.
+fn says(crd: &CustomResourceDefinition) -> BTreeSet<String> {
+    let mut said = BTreeSet::new();
+    for version in &crd.spec.versions {
+        said.insert(format!("version {}", version.name));
+        let schema = version.schema.as_ref().and_then(|schema| schema.open_api_v3_schema.as_ref());
+        if let Some(schema) = schema.and_then(|schema| serde_json::to_value(schema).ok()) {
+            // An API server describes what every object has by itself.
+            for part in ["spec", "status"] {
+                fields(&schema["properties"][part], part, &mut said);
+            }
+        }
+    }
+    said
+}
+
+fn fields(schema: &Value, path: &str, said: &mut BTreeSet<String>) {
+    if schema.is_null() {
+        return;
+    }
+    let kind = schema["type"].as_str().unwrap_or("any type");
+    said.insert(format!("{path} ({kind})"));
+    for rule in schema["x-kubernetes-validations"].as_array().into_iter().flatten() {
+        said.insert(format!("the rule of {path}: {}", rule["rule"].as_str().unwrap_or_default()));
+    }
+    for value in schema["enum"].as_array().into_iter().flatten() {
+        said.insert(format!("{path} = {value}"));
+    }
+    for (name, schema) in schema["properties"].as_object().into_iter().flatten() {
+        fields(schema, &format!("{path}.{name}"), said);
+    }
+    fields(&schema["items"], &format!("{path}[]"), said);
+    fields(&schema["additionalProperties"], &format!("{path}.*"), said);
+}
+
+#[cfg(test)]
+mod tests {
+    use poolwright_api::crds;
+
+    use super::*;
+
+    fn changed(crd: &CustomResourceDefinition, change: impl Fn(&mut Value)) -> CustomResourceDefinition {
+        let mut value = serde_json::to_value(crd).expect("a CRD is JSON");
+        change(&mut value["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]["spec"]);
+        serde_json::from_value(value).expect("a CRD")
+    }
+
+    #[test]
+    fn what_is_installed_is_of_this_version_or_it_is_said_what_differs() {
+        for ours in crds() {
+            assert_eq!(verdict(&ours, Ok(Some(&ours))), Verdict::fine("installed, of this version"));
+            let Verdict::Wrong { fix, .. } = verdict(&ours, Ok(None)) else { panic!("it is not installed") };
+            assert_eq!(fix, FIX);
+            assert!(matches!(verdict(&ours, Err(&"forbidden".to_owned())), Verdict::Undetermined(_)));
+            let newer =
+                changed(&ours, |spec| spec["properties"]["tomorrow"] = serde_json::json!({"type": "string"}));
+            let Verdict::Wrong { why, .. } = verdict(&ours, Ok(Some(&newer))) else { panic!("it is newer") };
+            assert!(why.contains("it has spec.tomorrow (string)"), "{why}");
+            let Verdict::Wrong { why, .. } = verdict(&newer, Ok(Some(&ours))) else { panic!("it is older") };
+            assert!(why.contains("it lacks spec.tomorrow (string)"), "{why}");
+        }
+    }
+}

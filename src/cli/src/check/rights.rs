@@ -1,0 +1,210 @@
+//! What the controller must be allowed in the cluster: the rules of `docs/rbac.yaml`, one by one.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use futures::StreamExt;
+use futures::stream;
+use k8s_openapi::api::authorization::v1::{
+    ResourceAttributes, SelfSubjectAccessReview, SelfSubjectAccessReviewSpec, SubjectAccessReview,
+    SubjectAccessReviewSpec,
+};
+use k8s_openapi::api::rbac::v1::{ClusterRole, PolicyRule, Role};
+use kube::api::PostParams;
+use kube::{Api, Client};
+use poolwright_controller::causes;
+use poolwright_provider_contract::preflight::Verdict;
+
+use crate::args::ServiceAccount;
+use crate::convert::documents;
+
+const RBAC: &str = include_str!("../../../../docs/rbac.yaml");
+
+/// Questions that are under way at a time.
+const TOGETHER: usize = 8;
+
+/// One right.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Right {
+    group: String,
+    /// With its subresource: `pods/eviction`.
+    resource: String,
+    verb: String,
+    /// One object alone.
+    name: Option<String>,
+    /// One namespace alone.
+    namespace: Option<String>,
+}
+
+/// Whether it is given, or why nobody knows.
+pub type Answer = Result<bool, String>;
+
+/// All rights of the file. What it gives in one namespace is asked in that of the service account, where there is one.
+pub fn rules(namespace: Option<&str>) -> BTreeSet<Right> {
+    let mut all = BTreeSet::new();
+    for document in documents(RBAC) {
+        for object in document.objects.unwrap_or_default() {
+            if object["kind"] == "ClusterRole" {
+                let role: Option<ClusterRole> = serde_json::from_value(object).ok();
+                add(role.and_then(|role| role.rules), None, &mut all);
+            } else {
+                let role: Option<Role> = serde_json::from_value(object).ok();
+                let own = role.as_ref().and_then(|role| role.metadata.namespace.clone());
+                let namespace = namespace.map(str::to_owned).or(own);
+                add(role.and_then(|role| role.rules), namespace.as_deref(), &mut all);
+            }
+        }
+    }
+    all
+}
+
+fn add(rules: Option<Vec<PolicyRule>>, namespace: Option<&str>, all: &mut BTreeSet<Right>) {
+    for rule in rules.into_iter().flatten() {
+        let names: Vec<Option<String>> = match rule.resource_names {
+            Some(names) if !names.is_empty() => names.into_iter().map(Some).collect(),
+            _ => vec![None],
+        };
+        for group in rule.api_groups.iter().flatten() {
+            for resource in rule.resources.iter().flatten() {
+                for verb in &rule.verbs {
+                    all.extend(names.iter().map(|name| Right {
+                        group: group.clone(),
+                        resource: resource.clone(),
+                        verb: verb.clone(),
+                        name: name.clone(),
+                        namespace: namespace.map(str::to_owned),
+                    }));
+                }
+            }
+        }
+    }
+}
+
+/// Asks for each right, in their order.
+pub async fn ask(client: &Client, rights: &BTreeSet<Right>, account: Option<&ServiceAccount>) -> Vec<Answer> {
+    stream::iter(rights).map(|right| one(client, right, account)).buffered(TOGETHER).collect().await
+}
+
+async fn one(client: &Client, right: &Right, account: Option<&ServiceAccount>) -> Answer {
+    let (resource, subresource) = match right.resource.split_once('/') {
+        Some((resource, subresource)) => (resource, Some(subresource.to_owned())),
+        None => (right.resource.as_str(), None),
+    };
+    let attributes = ResourceAttributes {
+        group: Some(right.group.clone()),
+        resource: Some(resource.to_owned()),
+        subresource,
+        verb: Some(right.verb.clone()),
+        name: right.name.clone(),
+        namespace: right.namespace.clone(),
+        ..ResourceAttributes::default()
+    };
+    let parameters = PostParams::default();
+    let status = match account {
+        None => {
+            let spec =
+                SelfSubjectAccessReviewSpec { resource_attributes: Some(attributes), ..Default::default() };
+            let review = SelfSubjectAccessReview { spec, ..Default::default() };
+            Api::all(client.clone()).create(&parameters, &review).await.map(|review| review.status)
+        }
+        Some(ServiceAccount { namespace, name }) => {
+            let of_namespace = format!("system:serviceaccounts:{namespace}");
+            let groups = ["system:serviceaccounts", of_namespace.as_str(), "system:authenticated"];
+            let spec = SubjectAccessReviewSpec {
+                resource_attributes: Some(attributes),
+                user: Some(format!("system:serviceaccount:{namespace}:{name}")),
+                groups: Some(groups.map(str::to_owned).to_vec()),
+                ..Default::default()
+            };
+            let review = SubjectAccessReview { spec, ..Default::default() };
+            Api::all(client.clone()).create(&parameters, &review).await.map(|review| review.status)
+        }
+    };
+    status.map(|status| status.is_some_and(|status| status.allowed)).map_err(|error| causes(&error))
+}
+
+/// What the answers say: one line where all is well, else one for each resource where something is not.
+pub fn verdicts(
+    rights: &BTreeSet<Right>,
+    answers: &[Answer],
+    account: Option<&ServiceAccount>,
+) -> Vec<(String, Verdict)> {
+    let (who, fix) = match account {
+        Some(ServiceAccount { namespace, name }) => (
+            format!("{namespace}/{name}"),
+            format!(
+                "kubectl apply -f docs/rbac.yaml && kubectl create clusterrolebinding poolwright-controller --clusterrole \
+                 poolwright-controller --serviceaccount {namespace}:{name} && kubectl create rolebinding -n {namespace} \
+                 poolwright-controller --role poolwright-controller --serviceaccount {namespace}:{name}"
+            ),
+        ),
+        None => (
+            "whoever runs this (--service-account NAMESPACE/NAME for the controller's)".to_owned(),
+            "kubectl apply -f docs/rbac.yaml, and bind both roles of it".to_owned(),
+        ),
+    };
+    if let Some(why) = answers.iter().find_map(|answer| answer.as_ref().err()) {
+        return vec![("rights".to_owned(), Verdict::undetermined(why.clone()))];
+    }
+    let mut missing: BTreeMap<String, Vec<&str>> = BTreeMap::new();
+    for (right, _) in rights.iter().zip(answers).filter(|(_, answer)| **answer == Ok(false)) {
+        let of = if right.group.is_empty() { String::new() } else { format!(".{}", right.group) };
+        missing.entry(format!("{}{of}", right.resource)).or_default().push(&right.verb);
+    }
+    if missing.is_empty() {
+        let all = format!("all {} of docs/rbac.yaml are given to {who}", rights.len());
+        return vec![("rights".to_owned(), Verdict::fine(all))];
+    }
+    let wrong = |(resource, verbs): (String, Vec<&str>)| {
+        let why = format!("{who} may not {}", verbs.join(", "));
+        (format!("right to {resource}"), Verdict::wrong(why, fix.clone()))
+    };
+    missing.into_iter().map(wrong).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn right(resource: &str, verb: &str) -> Right {
+        let all = rules(None);
+        let found = all.iter().find(|one| one.resource == resource && one.verb == verb);
+        found.unwrap_or_else(|| panic!("{resource} {verb} is not in docs/rbac.yaml")).clone()
+    }
+
+    #[test]
+    fn every_rule_of_the_documented_roles_is_asked_for() {
+        let all = rules(None);
+        assert!(all.len() > 60, "{}", all.len());
+        assert_eq!(right("pods/eviction", "create").group, "");
+        assert_eq!(right("nodeclaims", "create").group, "poolwright.dev");
+        let lease = right("leases", "update");
+        assert_eq!(
+            (lease.name.as_deref(), lease.namespace.as_deref()),
+            (Some("poolwright-controller"), Some("poolwright"))
+        );
+        assert!(right("nodes", "list").namespace.is_none());
+        let elsewhere = rules(Some("gpus"));
+        assert!(
+            elsewhere.iter().any(|one| one.resource == "leases" && one.namespace.as_deref() == Some("gpus"))
+        );
+    }
+
+    #[test]
+    fn what_is_missing_is_told_by_resource_and_all_that_is_there_in_one_line() {
+        let all = rules(None);
+        let given: Vec<Answer> = all.iter().map(|_| Ok(true)).collect();
+        let [(_, Verdict::Fine(_))] = &verdicts(&all, &given, None)[..] else { panic!("all is given") };
+        let account = ServiceAccount { namespace: "gpus".to_owned(), name: "pw".to_owned() };
+        let some: Vec<Answer> = all.iter().map(|one| Ok(one.resource != "pods/eviction")).collect();
+        let [(what, Verdict::Wrong { why, fix })] = &verdicts(&all, &some, Some(&account))[..] else {
+            panic!("one is missing")
+        };
+        assert_eq!((what.as_str(), why.as_str()), ("right to pods/eviction", "gpus/pw may not create"));
+        assert!(fix.contains("--serviceaccount gpus:pw"), "{fix}");
+        let unknown: Vec<Answer> = all.iter().map(|_| Err("forbidden".to_owned())).collect();
+        assert_eq!(
+            verdicts(&all, &unknown, None),
+            [("rights".to_owned(), Verdict::undetermined("forbidden"))]
+        );
+    }
+}

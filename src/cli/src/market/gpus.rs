@@ -1,0 +1,264 @@
+//! Types with GPUs.
+
+use std::collections::BTreeSet;
+
+use poolwright_catalog::{Gpu, InstanceType, MigModel, ResourceName};
+use poolwright_provider_aws_model::instance::{Class, GpuFacts, TypeFacts, Unusual, class, gpu_model};
+use serde::Serialize;
+
+use super::only::{ANY, some};
+use super::read::{Believed, FromCloud};
+
+/// Types with GPUs.
+#[derive(Clone, Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Gpus {
+    /// `poolwright.dev/v1alpha1`.
+    pub api_version: &'static str,
+    /// `Gpus`.
+    pub kind: &'static str,
+    /// Who says so.
+    pub source: String,
+    /// The oldest day of a price of it; null where none is dated.
+    pub as_of: Option<String>,
+    /// The types, by GPU model, number of GPUs and size.
+    pub types: Vec<Row>,
+    /// What a reader should know.
+    pub notes: Vec<String>,
+}
+
+/// A type.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Row {
+    /// Its name.
+    pub instance_type: String,
+    /// Who sells it.
+    pub provider: String,
+    /// `amd64` or `arm64`; null where no Linux runs on it.
+    pub arch: Option<&'static str>,
+    /// Model of its GPUs.
+    pub gpu_model: String,
+    /// Whole GPUs; zero where it has a part of one.
+    pub gpus: u32,
+    /// GPUs as its operating system sees them, a part of one as one; null where the source does not say.
+    pub logical_gpus: Option<u32>,
+    /// How much of a GPU each of them is, in thousandths, where it is not a whole one.
+    pub gpu_share_thousandths: Option<u32>,
+    /// Memory of each in MiB; null where the source does not say.
+    pub gpu_memory_mib: Option<u64>,
+    /// The instances that each GPU can be cut into, the smallest first; empty where it cannot be cut.
+    pub mig_profiles: Vec<&'static str>,
+    /// Network interfaces of EFA that it can have; null where the source does not say.
+    pub efa_interfaces: Option<u32>,
+    /// Local NVMe disks in GB, all together; null where the source does not say.
+    pub local_nvme_gb: Option<u64>,
+    /// Virtual processors that it is sold with; null where the source does not say.
+    pub vcpus: Option<u32>,
+    /// Memory that it is sold with, in MiB; null where the source does not say.
+    pub memory_mib: Option<u64>,
+    /// CPU that its node has for pods, in thousandths; null where Poolwright does not buy it.
+    pub allocatable_cpu_milli: Option<u64>,
+    /// Memory that its node has for pods, in MiB; null where Poolwright does not buy it.
+    pub allocatable_memory_mib: Option<u64>,
+    /// Where it is.
+    pub zones: Vec<String>,
+    /// Why Poolwright does not buy it for a pool that does not ask for it by name, or at all; null where it does.
+    pub left_out: Option<String>,
+    /// The same in a word or two, for a table.
+    #[serde(skip)]
+    pub class: &'static str,
+}
+
+/// The types with GPUs, of these models where some are named.
+///
+/// # Errors
+///
+/// A model that none has.
+pub fn list(believed: &Believed, models: &[String]) -> Result<Gpus, String> {
+    let catalogue = &believed.catalogue;
+    let mut rows: Vec<Row> = match &believed.cloud {
+        Some(cloud) => cloud
+            .facts
+            .values()
+            .filter(|facts| !facts.gpus.is_empty())
+            .map(|facts| of_facts(facts, cloud, catalogue.instance_type(&facts.name)))
+            .collect(),
+        None => catalogue
+            .types()
+            .values()
+            .filter_map(|kind| Some(of_catalogue(believed, kind, kind.gpu.as_ref()?)))
+            .collect(),
+    };
+    let models: Vec<String> = models.iter().map(|model| model.to_lowercase()).collect();
+    let has: BTreeSet<&str> = rows.iter().map(|row| row.gpu_model.as_str()).collect();
+    if let Some(missing) = models.iter().find(|model| *model != ANY && !has.contains(model.as_str())) {
+        return Err(format!("--gpu {missing}: there is none; there is {}", some(&has)));
+    }
+    rows.retain(|row| {
+        models.is_empty() || models.iter().any(|model| model == ANY || *model == row.gpu_model)
+    });
+    rows.sort_by(|a, b| {
+        let size = |row: &Row| row.allocatable_memory_mib.or(row.memory_mib);
+        let key = |row: &Row| (row.gpu_model.clone(), row.gpus, row.logical_gpus, size(row));
+        key(a).cmp(&key(b)).then_with(|| a.instance_type.cmp(&b.instance_type))
+    });
+    Ok(Gpus {
+        api_version: "poolwright.dev/v1alpha1",
+        kind: "Gpus",
+        source: catalogue.origin().source.clone(),
+        as_of: catalogue.origin().as_of.map(|day| day.to_string()),
+        types: rows,
+        notes: believed.notes.clone(),
+    })
+}
+
+fn of_catalogue(believed: &Believed, kind: &InstanceType, gpu: &Gpu) -> Row {
+    let offerings = believed.catalogue.offerings().iter();
+    let zones: BTreeSet<String> = offerings
+        .filter(|offering| offering.id.instance_type == kind.name)
+        .map(|offering| offering.id.zone.to_string())
+        .collect();
+    // Catalogues have no GPUs for a slice of one, or for one that is not NVIDIA's.
+    let left_out = (gpu.count == 0).then(|| "it has no whole GPU that Poolwright counts".to_owned());
+    Row {
+        instance_type: kind.name.to_string(),
+        provider: kind.provider.to_string(),
+        arch: Some(kind.arch.as_str()),
+        gpu_model: gpu.model.to_string(),
+        gpus: gpu.count,
+        logical_gpus: None,
+        gpu_share_thousandths: None,
+        gpu_memory_mib: gpu.memory_mib,
+        mig_profiles: if gpu.count > 0 { mig(gpu) } else { Vec::new() },
+        efa_interfaces: None,
+        local_nvme_gb: None,
+        vcpus: None,
+        memory_mib: None,
+        allocatable_cpu_milli: Some(kind.allocatable.get(ResourceName::CPU)),
+        allocatable_memory_mib: Some(kind.allocatable.get(ResourceName::MEMORY) >> 20),
+        zones: zones.into_iter().collect(),
+        class: if left_out.is_some() { "no whole GPU" } else { "" },
+        left_out,
+    }
+}
+
+fn of_facts(facts: &TypeFacts, cloud: &FromCloud, kind: Option<&InstanceType>) -> Row {
+    let first = &facts.gpus[0];
+    let sum = |of: fn(&GpuFacts) -> u32| facts.gpus.iter().fold(0u32, |sum, gpu| sum.saturating_add(of(gpu)));
+    let memory_mib = Some(first.memory_mib).filter(|memory| *memory > 0);
+    let gpu = Gpu { model: gpu_model(&first.name), count: sum(|gpu| gpu.count), memory_mib };
+    let can_be_cut = first.is_nvidia() && !first.is_fraction();
+    Row {
+        instance_type: facts.name.to_string(),
+        provider: "aws".to_owned(),
+        arch: facts.arch().map(poolwright_catalog::Arch::as_str),
+        gpu_model: gpu.model.to_string(),
+        gpus: gpu.count,
+        logical_gpus: Some(sum(|gpu| gpu.logical_count)),
+        gpu_share_thousandths: Some(first.partition_thousandths).filter(|part| *part < GpuFacts::WHOLE),
+        gpu_memory_mib: memory_mib,
+        mig_profiles: if can_be_cut { mig(&gpu) } else { Vec::new() },
+        efa_interfaces: Some(facts.network.efa_interfaces),
+        local_nvme_gb: Some(facts.local_nvme_gb),
+        vcpus: Some(facts.vcpus),
+        memory_mib: Some(facts.memory_mib),
+        allocatable_cpu_milli: kind.map(|kind| kind.allocatable.get(ResourceName::CPU)),
+        allocatable_memory_mib: kind.map(|kind| kind.allocatable.get(ResourceName::MEMORY) >> 20),
+        zones: cloud.zones.get(&facts.name).into_iter().flatten().map(ToString::to_string).collect(),
+        left_out: cloud.left_out.get(&facts.name).cloned(),
+        class: word(&class::of(facts)),
+    }
+}
+
+fn mig(gpu: &Gpu) -> Vec<&'static str> {
+    MigModel::of(gpu).map(|model| model.kinds.iter().map(|kind| kind.name).collect()).unwrap_or_default()
+}
+
+/// Why a type is not for everybody, in a word or two.
+fn word(class: &Class) -> &'static str {
+    match class {
+        Class::Virtual => "",
+        Class::Metal => "metal",
+        Class::CapacityBlockOnly => "blocks only",
+        Class::Unusual(Unusual::OtherGpu(_)) => "not NVIDIA",
+        Class::Unusual(Unusual::NotNitro) => "Xen",
+        Class::Unusual(_) => "unusual",
+        Class::Fractional(_) => "part of a GPU",
+        Class::Unusable(_) => "no node",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use jiff::civil::date;
+    use poolwright_catalog::{Catalogue, CatalogueOrigin, builtin};
+    use poolwright_provider_aws_model::instance::{Selection, Settings, from_json, instance_type};
+
+    use super::*;
+
+    fn today(catalogue: Catalogue, cloud: Option<FromCloud>) -> Believed {
+        Believed { catalogue, today: date(2026, 11, 23), cloud, notes: Vec::new() }
+    }
+
+    /// What EC2 says of all types, as it was recorded.
+    fn recorded() -> Believed {
+        let text = include_str!("../../../../fixtures/aws/instance-types.jsonl");
+        let mut cloud = FromCloud::default();
+        let mut kinds = Vec::new();
+        for line in text.lines() {
+            let facts = from_json(line).expect("a type");
+            match Selection::default().leaves_out(&facts) {
+                Some(reason) => {
+                    cloud.left_out.insert(facts.name.clone(), reason);
+                }
+                None => kinds.extend(instance_type(&facts, &Settings::default()).ok()),
+            }
+            cloud.facts.insert(facts.name.clone(), facts);
+        }
+        let origin = CatalogueOrigin { source: "recorded".to_owned(), as_of: None };
+        today(Catalogue::new(origin, kinds, Vec::new()), Some(cloud))
+    }
+
+    fn row<'a>(list: &'a Gpus, name: &str) -> &'a Row {
+        list.types
+            .iter()
+            .find(|row| row.instance_type == name)
+            .unwrap_or_else(|| panic!("{name} is not listed"))
+    }
+
+    #[test]
+    fn of_the_catalogue_in_the_binary_every_type_with_a_gpu_is_listed() {
+        let believed = today(builtin(), None);
+        let list = list(&believed, &[]).expect("a list");
+        let with_gpus = believed.catalogue.types().values().filter(|kind| kind.gpu.is_some()).count();
+        assert_eq!(list.types.len(), with_gpus);
+        let g5 = row(&list, "g5.xlarge");
+        assert_eq!((g5.gpu_model.as_str(), g5.gpus, g5.gpu_memory_mib), ("a10g", 1, Some(22_888)));
+        assert!(g5.mig_profiles.is_empty() && g5.zones.contains(&"us-east-1a".to_owned()), "{g5:?}");
+        assert_eq!(g5.efa_interfaces, None, "a catalogue does not say");
+    }
+
+    #[test]
+    fn a_cloud_says_more_of_its_types_and_parts_of_gpus_are_told_from_whole_ones() {
+        let list = list(&recorded(), &[]).expect("a list");
+        let p5 = row(&list, "p5.48xlarge");
+        assert_eq!((p5.gpu_model.as_str(), p5.gpus, p5.vcpus), ("h100", 8, Some(192)));
+        assert_eq!(p5.mig_profiles.first(), Some(&"1g.10gb"));
+        assert!(p5.efa_interfaces > Some(1) && p5.local_nvme_gb > Some(1000), "{p5:?}");
+        assert_eq!(p5.left_out, None);
+        let part = row(&list, "g6f.large");
+        assert_eq!((part.gpus, part.logical_gpus, part.gpu_share_thousandths), (0, Some(1), Some(125)));
+        assert!(part.mig_profiles.is_empty() && part.class == "part of a GPU", "{part:?}");
+        assert!(part.left_out.as_deref().is_some_and(|why| why.contains("1/8")), "{part:?}");
+        assert_eq!(row(&list, "p5e.48xlarge").class, "blocks only");
+    }
+
+    #[test]
+    fn a_model_that_none_has_is_told_with_those_there_are() {
+        let error = list(&today(builtin(), None), &["H1000".to_owned()]).expect_err("there is no such GPU");
+        assert!(error.starts_with("--gpu h1000: there is none; there is a10"), "{error}");
+        let only = list(&today(builtin(), None), &["H100".to_owned()]).expect("a list");
+        assert!(only.types.iter().all(|row| row.gpu_model == "h100") && !only.types.is_empty());
+    }
+}

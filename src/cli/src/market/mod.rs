@@ -1,0 +1,59 @@
+//! `poolwright gpus` and `poolwright prices`: what Poolwright believes can be bought, with source and age.
+//!
+//! Lives here: reading a catalogue or asking a cloud (`read`), the lists as plain data (`gpus`, `prices`), and those as tables
+//! (`print`). Only `read` touches the world.
+
+mod gpus;
+mod only;
+mod prices;
+mod print;
+mod read;
+
+use std::io::{self, Write};
+
+use serde::Serialize;
+
+use crate::args::{GpusFlags, ListFormat, PricesFlags};
+use crate::exit::{Failure, Outcome};
+
+/// Rows of a table, unless somebody says otherwise.
+const SHOWN: usize = 30;
+
+/// Lists types with GPUs.
+pub fn gpus(flags: &GpusFlags, out: &mut impl Write) -> Result<Outcome, Failure> {
+    let believed = read::read(&flags.market)?;
+    let list = gpus::list(&believed, &flags.gpu).map_err(Failure::bad_input)?;
+    write(&list, flags.output, out, print::gpus)
+}
+
+/// Lists offerings and their prices.
+pub fn prices(flags: &PricesFlags, out: &mut impl Write) -> Result<Outcome, Failure> {
+    let believed = read::read(&flags.market)?;
+    let wanted = only::Only::of(flags);
+    let mut list = prices::list(&believed, &wanted).map_err(Failure::bad_input)?;
+    let first = match (flags.first, flags.output) {
+        (Some(first), _) => first,
+        (None, ListFormat::Table) => SHOWN,
+        (None, ListFormat::Json) => 0,
+    };
+    if first > 0 {
+        list.offerings.truncate(first);
+    }
+    write(&list, flags.output, out, print::prices)
+}
+
+fn write<T: Serialize, W: Write>(
+    list: &T,
+    format: ListFormat,
+    out: &mut W,
+    table: impl FnOnce(&T, &mut W) -> io::Result<()>,
+) -> Result<Outcome, Failure> {
+    let written = match format {
+        ListFormat::Table => table(list, out),
+        ListFormat::Json => serde_json::to_writer_pretty(&mut *out, list)
+            .map_err(io::Error::from)
+            .and_then(|()| writeln!(out)),
+    };
+    written.map_err(Failure::writing)?;
+    Ok(Outcome::Done)
+}

@@ -1,0 +1,243 @@
+//! Offerings and their prices, the cheapest per GPU first.
+
+use std::cmp::Ordering;
+
+use poolwright_catalog::{CapacityType, InstanceType, OfferingId, Price, UnknownPrice, UsdPerHour};
+use poolwright_provider_aws_model::instance::{TypeFacts, UsageClass};
+use serde::Serialize;
+
+use super::only::Only;
+use super::read::Believed;
+
+/// What is said of a spot price that the history does not have.
+const NO_SPOT: &str = "the spot price history has none for this type in this zone";
+
+/// What can be bought.
+#[derive(Clone, Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Prices {
+    /// `poolwright.dev/v1alpha1`.
+    pub api_version: &'static str,
+    /// `Prices`.
+    pub kind: &'static str,
+    /// Who says so.
+    pub source: String,
+    /// The oldest day of a price; null where none is dated.
+    pub as_of: Option<String>,
+    /// How many offerings there are in all of what was asked for, printed or not.
+    pub total: usize,
+    /// How many of them have no known price.
+    pub unknown: usize,
+    /// The offerings, the cheapest per GPU first, then those without GPUs, then those without a known price.
+    pub offerings: Vec<Row>,
+    /// What a reader should know.
+    pub notes: Vec<String>,
+}
+
+/// An offering.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Row {
+    /// Type.
+    pub instance_type: String,
+    /// Who sells it.
+    pub provider: String,
+    /// Zone.
+    pub zone: String,
+    /// How it is bought.
+    pub capacity_type: CapacityType,
+    /// Model of its GPUs; null without any.
+    pub gpu_model: Option<String>,
+    /// Whole GPUs.
+    pub gpus: u32,
+    /// Price in millionths of a dollar per hour; null where it is not known.
+    pub usd_micros_per_hour: Option<u64>,
+    /// The same for each GPU, rounded half up; null without a known price or without a GPU.
+    pub usd_micros_per_gpu_hour: Option<u64>,
+    /// Who quotes the price; null where it is not known.
+    pub source: Option<String>,
+    /// The day it was true; null where the source does not say.
+    pub as_of: Option<String>,
+    /// Days since then.
+    pub age_days: Option<u32>,
+    /// Why the price is not known; null where it is.
+    pub unknown: Option<String>,
+    /// Whether a price was quoted that cannot be right, which counts as unknown.
+    pub suspicious: bool,
+}
+
+/// What is wanted of what is believed.
+///
+/// # Errors
+///
+/// A name that nothing has.
+pub fn list(believed: &Believed, only: &Only) -> Result<Prices, String> {
+    let catalogue = &believed.catalogue;
+    if let Some(unknown) = only.unknown(catalogue) {
+        return Err(unknown);
+    }
+    let mut rows: Vec<Row> = Vec::new();
+    for offering in catalogue.offerings() {
+        let kind = &catalogue.types()[&offering.id.instance_type];
+        if only.takes(kind, &offering.id) {
+            rows.push(row(believed, kind, &offering.id, &offering.price));
+        }
+    }
+    for (kind, id) in unpriced_spot(believed) {
+        if only.takes(kind, &id) {
+            let mut row = row(believed, kind, &id, &Price::Unknown(UnknownPrice::Missing));
+            row.unknown = Some(NO_SPOT.to_owned());
+            rows.push(row);
+        }
+    }
+    rows.sort_by(cheapest);
+    Ok(Prices {
+        api_version: "poolwright.dev/v1alpha1",
+        kind: "Prices",
+        source: catalogue.origin().source.clone(),
+        as_of: catalogue.origin().as_of.map(|day| day.to_string()),
+        total: rows.len(),
+        unknown: rows.iter().filter(|row| row.usd_micros_per_hour.is_none()).count(),
+        offerings: rows,
+        notes: believed.notes.clone(),
+    })
+}
+
+/// Where a cloud would sell a type as spot and has no price for it: nothing is bought there, and nobody should think that it is
+/// cheap.
+fn unpriced_spot(believed: &Believed) -> impl Iterator<Item = (&InstanceType, OfferingId)> {
+    let catalogue = &believed.catalogue;
+    let sold_as_spot = believed.cloud.iter().flat_map(move |cloud| {
+        let is_spot = |facts: &&TypeFacts| facts.usage_classes.contains(&UsageClass::Spot);
+        cloud.facts.values().filter(is_spot).filter_map(move |facts| {
+            Some((catalogue.instance_type(&facts.name)?, cloud.zones.get(&facts.name)?))
+        })
+    });
+    sold_as_spot
+        .flat_map(|(kind, zones)| {
+            zones.iter().map(move |zone| {
+                let id = OfferingId {
+                    instance_type: kind.name.clone(),
+                    zone: zone.clone(),
+                    capacity_type: CapacityType::Spot,
+                };
+                (kind, id)
+            })
+        })
+        .filter(move |(_, id)| catalogue.offering(id).is_none())
+}
+
+fn row(believed: &Believed, kind: &InstanceType, id: &OfferingId, price: &Price) -> Row {
+    let gpus = kind.gpu.as_ref().map_or(0, |gpu| gpu.count);
+    let (quote, unknown) = match price {
+        Price::Known(quote) => (Some(quote), None),
+        Price::Unknown(why) => (None, Some(why)),
+    };
+    Row {
+        instance_type: kind.name.to_string(),
+        provider: kind.provider.to_string(),
+        zone: id.zone.to_string(),
+        capacity_type: id.capacity_type,
+        gpu_model: kind.gpu.as_ref().map(|gpu| gpu.model.to_string()),
+        gpus,
+        usd_micros_per_hour: quote.map(|quote| quote.usd_per_hour.micros()),
+        usd_micros_per_gpu_hour: quote.and_then(|quote| each(quote.usd_per_hour, gpus)),
+        source: quote.map(|quote| quote.source.to_string()),
+        as_of: quote.and_then(|quote| Some(quote.as_of?.to_string())),
+        age_days: quote.and_then(|quote| quote.age_in_days(believed.today)),
+        unknown: unknown.map(ToString::to_string),
+        suspicious: unknown.is_some_and(|why| *why != UnknownPrice::Missing),
+    }
+}
+
+/// The price of one of so many, rounded half up.
+fn each(price: UsdPerHour, gpus: u32) -> Option<u64> {
+    let gpus = u64::from(gpus);
+    (gpus > 0).then(|| {
+        let (whole, rest) = (price.micros() / gpus, price.micros() % gpus);
+        whole + u64::from(rest * 2 >= gpus)
+    })
+}
+
+/// By what one GPU costs, exactly; what has none comes after what has, what has no known price last.
+fn cheapest(a: &Row, b: &Row) -> Ordering {
+    let by_price = match (a.usd_micros_per_hour, b.usd_micros_per_hour) {
+        (Some(of_a), Some(of_b)) => match (a.gpus, b.gpus) {
+            (0, 0) => of_a.cmp(&of_b),
+            (0, _) => Ordering::Greater,
+            (_, 0) => Ordering::Less,
+            // a / m < b / n as a * n < b * m, without rounding.
+            (m, n) => (u128::from(of_a) * u128::from(n)).cmp(&(u128::from(of_b) * u128::from(m))),
+        },
+        (Some(_), None) => Ordering::Less,
+        (None, Some(_)) => Ordering::Greater,
+        (None, None) => (a.gpus == 0).cmp(&(b.gpus == 0)),
+    };
+    let name = |row: &Row| (row.gpus, row.instance_type.clone(), row.zone.clone(), row.capacity_type);
+    by_price.then_with(|| name(a).cmp(&name(b)))
+}
+
+#[cfg(test)]
+mod tests {
+    use jiff::civil::date;
+    use poolwright_catalog::{builtin, read_csv};
+
+    use super::*;
+
+    const HEADER: &str = "instance_type,arch,allocatable_cpu_milli,allocatable_memory_mib,allocatable_pods,gpu_model,gpu_count,\
+                          gpu_memory_mib_each,on_demand_usd_per_hour,spot_usd_per_hour,price_source,price_as_of";
+
+    fn believed(rows: &[&str]) -> Believed {
+        let text = [&[HEADER], rows].concat().join("\n");
+        let catalogue = read_csv(&[("prices.csv", &text)]).expect("a catalogue");
+        Believed { catalogue, today: date(2026, 11, 23), cloud: None, notes: Vec::new() }
+    }
+
+    #[test]
+    fn the_cheapest_per_gpu_comes_first_and_what_has_no_known_price_last() {
+        let believed = believed(&[
+            "a.small,amd64,3000,4000,10,l4,1,24576,3.00,,list,2026-11-20",
+            "b.large,amd64,9000,9000,10,l4,4,24576,10.000001,,list,2026-11-20",
+            "c.large,amd64,9000,9000,10,l4,4,24576,,,list,",
+            "d.cpu,amd64,9000,9000,10,,0,,0.01,,list,2026-11-20",
+        ]);
+        let list = list(&believed, &Only::default()).expect("a list");
+        let names: Vec<_> = list.offerings.iter().map(|row| row.instance_type.as_str()).collect();
+        assert_eq!(names, ["b.large", "a.small", "d.cpu", "c.large"]);
+        let first = &list.offerings[0];
+        assert_eq!(
+            (first.usd_micros_per_hour, first.usd_micros_per_gpu_hour),
+            (Some(10_000_001), Some(2_500_000))
+        );
+        assert_eq!((first.age_days, first.source.as_deref()), (Some(3), Some("list")));
+        let last = &list.offerings[3];
+        assert_eq!((last.usd_micros_per_hour, last.suspicious), (None, false));
+        assert!(last.unknown.is_some());
+        assert_eq!((list.total, list.unknown), (4, 1));
+    }
+
+    #[test]
+    fn a_price_that_cannot_be_right_is_unknown_and_said_to_be_suspicious() {
+        let believed = believed(&["a.small,amd64,3000,4000,10,l4,1,24576,3.00,3.50,list,2026-11-20"]);
+        let list = list(&believed, &Only::default()).expect("a list");
+        let spot = list.offerings.iter().find(|row| row.capacity_type == CapacityType::Spot).expect("spot");
+        assert!(spot.suspicious && spot.usd_micros_per_hour.is_none(), "{spot:?}");
+        assert!(spot.unknown.as_deref().is_some_and(|why| why.contains("not below on-demand")), "{spot:?}");
+    }
+
+    #[test]
+    fn a_share_of_a_price_is_rounded_half_up_and_nothing_is_divided_by_no_gpu() {
+        let each = |micros, gpus| each(UsdPerHour::from_micros(micros), gpus);
+        assert_eq!([each(10, 4), each(9, 4), each(11, 4), each(10, 0)], [Some(3), Some(2), Some(3), None]);
+    }
+
+    #[test]
+    fn every_offering_of_the_catalogue_in_the_binary_is_listed_once_in_one_order() {
+        let believed =
+            Believed { catalogue: builtin(), today: date(2026, 11, 23), cloud: None, notes: Vec::new() };
+        let list = list(&believed, &Only::default()).expect("a list");
+        assert_eq!(list.total, believed.catalogue.offerings().len());
+        assert_eq!(list.unknown, believed.catalogue.unknown_prices());
+        assert!(list.offerings.is_sorted_by(|a, b| cheapest(a, b) == Ordering::Less));
+    }
+}

@@ -1,0 +1,169 @@
+//! The lists as tables.
+
+use std::io::{self, Write};
+
+use comfy_table::{CellAlignment, Table};
+use poolwright_catalog::UsdPerHour;
+
+use super::gpus::{self, Gpus};
+use super::prices::{self, Prices};
+use crate::print::{count, plain, text};
+
+/// A word for what the source does not say.
+const NOT_SAID: &str = "-";
+
+/// Types with GPUs.
+pub fn gpus(list: &Gpus, out: &mut impl Write) -> io::Result<()> {
+    let says_more = list.types.iter().any(|row| row.vcpus.is_some());
+    let mut header = vec!["INSTANCE TYPE", "GPU", "GPUS", "GIB EACH", "MIG", "CPU", "GIB"];
+    if says_more {
+        header.extend(["EFA", "NVME GB", "NOTE"]);
+    } else if list.types.iter().any(|row| !row.class.is_empty()) {
+        header.push("NOTE");
+    }
+    let mut table = wide();
+    table.set_header(&header);
+    for row in &list.types {
+        let mut cells = vec![
+            row.instance_type.clone(),
+            row.gpu_model.clone(),
+            number_of_gpus(row),
+            row.gpu_memory_mib.map_or_else(|| NOT_SAID.to_owned(), gibibytes),
+            row.mig_profiles.first().copied().unwrap_or("no").to_owned(),
+            cpu(row),
+            row.memory_mib.or(row.allocatable_memory_mib).map_or_else(|| NOT_SAID.to_owned(), gibibytes),
+        ];
+        if says_more {
+            cells.push(row.efa_interfaces.map_or_else(|| NOT_SAID.to_owned(), |number| number.to_string()));
+            cells.push(row.local_nvme_gb.map_or_else(|| NOT_SAID.to_owned(), |gb| gb.to_string()));
+        }
+        if header.contains(&"NOTE") {
+            cells.push(row.class.to_owned());
+        }
+        table.add_row(cells);
+    }
+    right(&mut table, if says_more { &[2, 3, 5, 6, 7, 8] } else { &[2, 3, 5, 6] });
+    writeln!(out, "{}\n", text(table))?;
+    let what = if says_more {
+        "CPU and memory are as sold."
+    } else {
+        "CPU and memory are what a node has for pods; this source says nothing of EFA and NVMe."
+    };
+    writeln!(out, "{} types. {what}", count(list.types.len()))?;
+    origin(&list.source, list.as_of.as_deref(), out)?;
+    notes(&list.notes, out)
+}
+
+fn number_of_gpus(row: &gpus::Row) -> String {
+    match (row.gpus, row.gpu_share_thousandths) {
+        (0, Some(part)) if part > 0 && 1000 % part == 0 => format!("1/{}", 1000 / part),
+        (0, Some(part)) => format!("0.{part:03}"),
+        (gpus, _) => gpus.to_string(),
+    }
+}
+
+fn cpu(row: &gpus::Row) -> String {
+    match (row.vcpus, row.allocatable_cpu_milli) {
+        (Some(vcpus), _) => vcpus.to_string(),
+        (None, Some(milli)) => format!("{}.{:02}", milli / 1000, milli % 1000 / 10),
+        (None, None) => NOT_SAID.to_owned(),
+    }
+}
+
+fn gibibytes(mib: u64) -> String {
+    let tenths = (mib * 10 + 512) / 1024;
+    if tenths.is_multiple_of(10) {
+        (tenths / 10).to_string()
+    } else {
+        format!("{}.{}", tenths / 10, tenths % 10)
+    }
+}
+
+/// Offerings and prices.
+pub fn prices(list: &Prices, out: &mut impl Write) -> io::Result<()> {
+    let mut table = wide();
+    table.set_header(["INSTANCE TYPE", "ZONE", "CAPACITY", "GPUS", "$/H", "$/GPU-H", "AGE", "SOURCE"]);
+    for row in &list.offerings {
+        table.add_row(cells(row));
+    }
+    right(&mut table, &[4, 5, 6]);
+    if list.offerings.is_empty() {
+        writeln!(out, "Nothing that is sold meets all of this.")?;
+    } else {
+        writeln!(out, "{}\n", text(table))?;
+        let shown = match list.total - list.offerings.len() {
+            0 => String::new(),
+            more => format!(", {} more with --first 0", count(more)),
+        };
+        writeln!(
+            out,
+            "{} offerings{shown}; {} without a known price.",
+            count(list.total),
+            count(list.unknown)
+        )?;
+    }
+    let mut whys: Vec<&str> = Vec::new();
+    for why in list.offerings.iter().filter(|row| row.suspicious).filter_map(|row| row.unknown.as_deref()) {
+        if !whys.contains(&why) {
+            whys.push(why);
+        }
+    }
+    for why in whys {
+        writeln!(out, "suspicious: {why}")?;
+    }
+    origin(&list.source, list.as_of.as_deref(), out)?;
+    notes(&list.notes, out)
+}
+
+fn cells(row: &prices::Row) -> [String; 8] {
+    let money = |micros: Option<u64>| {
+        micros.map_or_else(|| NOT_SAID.to_owned(), |micros| UsdPerHour::from_micros(micros).to_string())
+    };
+    let gpus = match &row.gpu_model {
+        Some(model) => format!("{} {model}", row.gpus),
+        None => NOT_SAID.to_owned(),
+    };
+    let price = match row.usd_micros_per_hour {
+        Some(micros) => money(Some(micros)),
+        None => "unknown".to_owned(),
+    };
+    let source = match (&row.source, row.suspicious) {
+        (Some(source), _) => source.clone(),
+        (None, true) => "suspicious, see below".to_owned(),
+        (None, false) => row.unknown.clone().unwrap_or_default(),
+    };
+    [
+        row.instance_type.clone(),
+        row.zone.clone(),
+        row.capacity_type.to_string(),
+        gpus,
+        price,
+        money(row.usd_micros_per_gpu_hour),
+        row.age_days.map_or_else(|| NOT_SAID.to_owned(), |days| format!("{days}d")),
+        source,
+    ]
+}
+
+/// Sources have long names; what is cut would be missed.
+fn wide() -> Table {
+    let mut table = plain();
+    table.set_content_arrangement(comfy_table::ContentArrangement::Disabled);
+    table
+}
+
+fn right(table: &mut Table, columns: &[usize]) {
+    for column in columns {
+        if let Some(column) = table.column_mut(*column) {
+            column.set_cell_alignment(CellAlignment::Right);
+        }
+    }
+}
+
+fn origin(source: &str, as_of: Option<&str>, out: &mut impl Write) -> io::Result<()> {
+    let day = as_of.map_or_else(|| "prices undated".to_owned(), |day| format!("oldest price of {day}"));
+    writeln!(out, "Source: {source}; {day}.")
+}
+
+fn notes(notes: &[String], out: &mut impl Write) -> io::Result<()> {
+    notes.iter().try_for_each(|note| writeln!(out, "note: {note}"))
+}

@@ -1,0 +1,275 @@
+//! `poolwright prices`, `gpus` and `check` against moto: the real program, as a person runs it.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+use poolwright_plane::aws::{Account, Front, Moto, credentials};
+use poolwright_plane::{ControlPlane, Options, install_crds, poolwright_binary, unique};
+use serde_json::{Value, json};
+use tokio::sync::OnceCell;
+
+static MOTO: OnceCell<Moto> = OnceCell::const_new();
+
+const CRDS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../crds");
+
+const SECRET: &str = "nobody-may-read-this";
+
+async fn front() -> Front {
+    let moto = MOTO.get_or_try_init(Moto::start).await.unwrap();
+    Front::before(moto.url()).await.unwrap()
+}
+
+/// Runs it on a thread of its own, for the stand-in runs on this one.
+async fn poolwright(front: &Front, kubeconfig: Option<PathBuf>, arguments: &[&str]) -> Output {
+    let mut command = Command::new(poolwright_binary().unwrap());
+    credentials(&mut command);
+    let nowhere = std::env::temp_dir().join("poolwright-no-such-kubeconfig");
+    command
+        .args(arguments)
+        .env("AWS_SECRET_ACCESS_KEY", SECRET)
+        .env("AWS_ENDPOINT_URL", front.url())
+        .env("KUBECONFIG", kubeconfig.unwrap_or(nowhere));
+    let output = tokio::task::spawn_blocking(move || command.output()).await.unwrap().unwrap();
+    for said in [&output.stdout, &output.stderr] {
+        let said = String::from_utf8_lossy(said);
+        assert!(!said.contains(SECRET), "a secret is printed: {said}");
+    }
+    output
+}
+
+fn document(output: &Output) -> Value {
+    serde_json::from_slice(&output.stdout)
+        .unwrap_or_else(|error| panic!("{error}: {}", String::from_utf8_lossy(&output.stderr)))
+}
+
+const ACCOUNT: [&str; 4] = ["--provider", "aws", "--aws-region", "us-east-1"];
+
+#[tokio::test]
+async fn prices_of_the_account_say_where_they_are_from_and_an_absent_spot_price_is_unknown() {
+    let front = front().await;
+    let arguments = [&["prices", "--type", "g5", "-o", "json"][..], &ACCOUNT].concat();
+    let output = poolwright(&front, None, &arguments).await;
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let prices = document(&output);
+    let rows = prices["offerings"].as_array().unwrap();
+    let on_demand: Vec<&Value> = rows
+        .iter()
+        .filter(|row| row["instanceType"] == "g5.xlarge" && row["capacityType"] == "on-demand")
+        .collect();
+    assert!(on_demand.len() > 1, "one for each zone: {on_demand:?}");
+    for row in &on_demand {
+        assert_eq!(row["usdMicrosPerHour"], 1_006_000, "{row}");
+        assert!(row["source"].as_str().unwrap().contains("list built in"), "moto has no price list: {row}");
+        assert_eq!(row["asOf"], "2026-07-20", "{row}");
+    }
+    let per_gpu: Vec<u64> = rows.iter().filter_map(|row| row["usdMicrosPerGpuHour"].as_u64()).collect();
+    assert!(per_gpu.is_sorted() && !per_gpu.is_empty(), "{per_gpu:?}");
+    // Every zone that sells a type on demand has a line for spot, with a price that somebody quoted or with none.
+    let zones = |kind: &str| {
+        let of = rows.iter().filter(|row| row["instanceType"] == "g5.xlarge" && row["capacityType"] == kind);
+        of.map(|row| row["zone"].as_str().unwrap()).collect::<std::collections::BTreeSet<_>>()
+    };
+    assert_eq!(zones("spot"), zones("on-demand"));
+    for row in rows {
+        assert_eq!(row["usdMicrosPerHour"].is_null(), row["unknown"].is_string(), "{row}");
+        assert_eq!(row["usdMicrosPerHour"].is_null(), row["source"].is_null(), "{row}");
+    }
+}
+
+#[tokio::test]
+async fn what_may_not_be_asked_is_an_error_that_names_the_permission() {
+    let front = front().await;
+    front.forbid(["ec2:DescribeSpotPriceHistory".to_owned()]);
+    let output = poolwright(&front, None, &[&["prices"][..], &ACCOUNT].concat()).await;
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(2), "{said}");
+    assert!(said.contains("add ec2:DescribeSpotPriceHistory to the policy"), "{said}");
+}
+
+#[tokio::test]
+async fn gpus_of_the_account_are_listed_with_what_a_catalogue_does_not_say() {
+    let front = front().await;
+    let output = poolwright(&front, None, &[&["gpus", "-o", "json"][..], &ACCOUNT].concat()).await;
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let gpus = document(&output);
+    let find = |name: &str| {
+        let types = gpus["types"].as_array().unwrap();
+        types
+            .iter()
+            .find(|row| row["instanceType"] == name)
+            .unwrap_or_else(|| panic!("{name} is not listed"))
+            .clone()
+    };
+    let g5 = find("g5.xlarge");
+    assert_eq!((&g5["gpuModel"], &g5["gpus"], &g5["vcpus"]), (&json!("a10g"), &json!(1), &json!(4)));
+    assert!(g5["leftOut"].is_null() && g5["localNvmeGb"].as_u64() > Some(0), "{g5}");
+    assert!(find("g4dn.metal")["leftOut"].as_str().unwrap().contains("bare metal"));
+}
+
+/// Findings by group and what they are about.
+fn findings(document: &Value) -> BTreeMap<(String, String), Value> {
+    let all = document["findings"].as_array().unwrap();
+    let text = |value: &Value| value.as_str().unwrap().to_owned();
+    all.iter().map(|one| ((text(&one["group"]), text(&one["what"])), one.clone())).collect()
+}
+
+fn finding<'a>(all: &'a BTreeMap<(String, String), Value>, group: &str, what: &str) -> &'a Value {
+    all.get(&(group.to_owned(), what.to_owned()))
+        .unwrap_or_else(|| panic!("{group}: {what} is not looked at: {:?}", all.keys()))
+}
+
+/// A manifest with a node class, in a file of its own.
+fn manifest(spec: &Value) -> PathBuf {
+    let path = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(format!("{}.json", unique("class")));
+    let class = json!({"apiVersion": "poolwright.dev/v1alpha1", "kind": "EC2NodeClass", "metadata": {"name": "gpu"},
+        "spec": spec});
+    fs::write(&path, class.to_string()).unwrap();
+    path
+}
+
+#[tokio::test]
+async fn a_check_of_a_cluster_and_an_account_says_what_is_wrong_with_its_fix_and_changes_nothing() {
+    let front = front().await;
+    let account = Account::prepare(&front).await.unwrap();
+    let plane = ControlPlane::shared(Options::api_server_only()).await.unwrap();
+    install_crds(&plane.client().unwrap(), Path::new(CRDS)).await.unwrap();
+    let cluster = unique("check");
+    let sqs = front
+        .call("sqs", &format!("Action=CreateQueue&QueueName={cluster}&Version=2012-11-05"))
+        .await
+        .unwrap();
+    assert!(sqs.contains("<QueueUrl>"), "{sqs}");
+    let class = manifest(&json!({
+        "amiFamily": "Custom", "instanceProfile": account.profile,
+        "subnetSelectorTerms": [{"tags": {"team": "nobody"}}, {"id": account.subnet_in("us-east-1a")}],
+        "securityGroupSelectorTerms": [{"id": account.group}],
+        "amiSelectorTerms": [{"id": account.image}],
+    }));
+    let flags = ["--aws-cluster", &cluster, "--aws-interruption-queue", &cluster, "-o", "json", "-f"];
+    let arguments = [&["check"][..], &ACCOUNT, &flags, &[class.to_str().unwrap()]].concat();
+
+    let output = poolwright(&front, Some(plane.kubeconfig_path()), &arguments).await;
+    let found = findings(&document(&output));
+    assert_eq!(output.status.code(), Some(5), "nothing makes GPUs known: {found:?}");
+    let is = |group: &str, what: &str, verdict: &str| {
+        let found = finding(&found, group, what);
+        assert_eq!(found["verdict"], verdict, "{found}");
+        assert_eq!(found["fix"].is_string(), verdict == "wrong", "{found}");
+    };
+    is("Cluster", "API server", "fine");
+    is("Cluster", "clock", "fine");
+    is("Cluster", "nodepools.poolwright.dev", "fine");
+    is("Cluster", "ec2nodeclasses.poolwright.dev", "fine");
+    is("Cluster", "rights", "fine");
+    is("Cluster", "device plugin", "wrong");
+    is("AWS account", "credentials", "fine");
+    is("AWS account", "region", "fine");
+    is("AWS permissions", "ec2:RunInstances", "fine");
+    is("AWS permissions", "ec2:CreateLaunchTemplate", "fine");
+    is("AWS permissions", "iam:PassRole", "fine");
+    is("AWS permissions", "iam:AddRoleToInstanceProfile", "fine");
+    is("AWS permissions", "sqs:ReceiveMessage", "fine");
+    is("EC2NodeClasses", "gpu: subnets", "fine");
+    is("EC2NodeClasses", "gpu: image", "fine");
+    is("EC2NodeClasses", "gpu: role", "fine");
+    is("Interruption queue", "queue", "fine");
+    is("Interruption queue", "policy", "wrong");
+    is("Interruption queue", "dead letters", "wrong");
+
+    // What would have an effect was a dry run, each time.
+    let (calls, dry) = (front.calls(), front.dry_runs());
+    for action in [
+        "ec2:RunInstances",
+        "ec2:CreateFleet",
+        "ec2:CreateLaunchTemplate",
+        "ec2:TerminateInstances",
+        "ec2:DeleteLaunchTemplate",
+    ] {
+        assert_eq!(calls.get(action), dry.get(action), "{action}");
+    }
+    let templates = front.call("ec2", "Action=DescribeLaunchTemplates&Version=2016-11-15").await.unwrap();
+    assert!(!templates.contains("poolwright-check"), "{templates}");
+
+    // What is not allowed is named, with the line of the policy.
+    front.forbid(["ec2:RunInstances", "ssm:GetParameters", "iam:GetInstanceProfile"].map(str::to_owned));
+    let output = poolwright(&front, Some(plane.kubeconfig_path()), &arguments).await;
+    let found = findings(&document(&output));
+    for action in ["ec2:RunInstances", "ssm:GetParameters", "iam:GetInstanceProfile"] {
+        let found = finding(&found, "AWS permissions", action);
+        assert_eq!(found["verdict"], "wrong", "{found}");
+        assert!(
+            found["fix"].as_str().unwrap().contains(&format!("add \"{action}\" to the policy")),
+            "{found}"
+        );
+    }
+}
+
+#[tokio::test]
+async fn without_a_cluster_or_with_credentials_that_have_expired_a_check_says_so_and_what_it_could_not_see() {
+    let front = front().await;
+    let expired = [("sts:GetCallerIdentity".to_owned(), "ExpiredToken".to_owned())];
+    front.fail(expired);
+    let arguments = [&["check"][..], &ACCOUNT, &["--aws-cluster", "blue", "-o", "json"]].concat();
+    let output = poolwright(&front, None, &arguments).await;
+    assert_eq!(output.status.code(), Some(5));
+    let found = findings(&document(&output));
+    assert_eq!(finding(&found, "Cluster", "API server")["verdict"], "wrong");
+    assert_eq!(finding(&found, "Cluster", "rights")["verdict"], "undetermined");
+    let credentials = finding(&found, "AWS account", "credentials");
+    assert!(credentials["message"].as_str().unwrap().contains("expired"), "{credentials}");
+    assert!(credentials["fix"].as_str().unwrap().contains("aws sso login"), "{credentials}");
+    assert_eq!(finding(&found, "AWS permissions", "all")["verdict"], "undetermined");
+    assert_eq!(front.calls().len(), 1, "nothing else is asked: {:?}", front.calls());
+
+    let output = poolwright(&front, None, &["check", "--provider", "aws"]).await;
+    assert_eq!(output.status.code(), Some(2));
+    assert!(String::from_utf8_lossy(&output.stderr).contains("give --aws-cluster NAME"));
+}
+
+#[tokio::test]
+async fn the_template_of_the_documents_makes_the_queue_and_the_role_that_a_check_looks_for() {
+    let front = front().await;
+    let account = Account::prepare(&front).await.unwrap();
+    let cluster = unique("stack");
+    let names = [
+        ("ClusterName", cluster.clone()),
+        ("QueueName", format!("{cluster}-queue")),
+        ("NodeRoleName", format!("{cluster}-nodes")),
+    ];
+    let mut query = form_urlencoded::Serializer::new(String::new());
+    query
+        .append_pair("Action", "CreateStack")
+        .append_pair("Version", "2010-05-15")
+        .append_pair("StackName", &cluster)
+        .append_pair("Capabilities.member.1", "CAPABILITY_NAMED_IAM")
+        .append_pair("TemplateBody", include_str!("../../../docs/aws-cloudformation.yaml"));
+    for (at, (name, value)) in names.iter().enumerate() {
+        query.append_pair(&format!("Parameters.member.{}.ParameterKey", at + 1), name);
+        query.append_pair(&format!("Parameters.member.{}.ParameterValue", at + 1), value);
+    }
+    let made = front.call("cloudformation", &query.finish()).await.unwrap();
+    assert!(made.contains("<StackId>"), "{made}");
+
+    let class = manifest(&json!({
+        "amiFamily": "Custom", "role": names[2].1, "subnetSelectorTerms": [{"id": account.subnet_in("us-east-1a")}],
+        "securityGroupSelectorTerms": [{"id": account.group}], "amiSelectorTerms": [{"id": account.image}],
+    }));
+    let flags = [
+        "--aws-cluster",
+        &cluster,
+        "--aws-interruption-queue",
+        &names[1].1,
+        "-o",
+        "json",
+        "-f",
+        class.to_str().unwrap(),
+    ];
+    let output = poolwright(&front, None, &[&["check"][..], &ACCOUNT, &flags].concat()).await;
+    let found = findings(&document(&output));
+    let role = finding(&found, "EC2NodeClasses", "gpu: role");
+    assert_eq!(role["message"], format!("instance profile poolwright-{cluster}-nodes"), "{role}");
+    assert_eq!(finding(&found, "Interruption queue", "queue")["verdict"], "fine");
+    assert_eq!(finding(&found, "Interruption queue", "dead letters")["verdict"], "fine");
+}
