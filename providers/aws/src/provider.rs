@@ -21,8 +21,8 @@ use crate::clients::{Access, Clients};
 use crate::gather::Gather;
 use crate::hearing::Hearing;
 use crate::instances::{self, Found, Listing};
-use crate::launch::{Launched, Mates};
 use crate::launch::template::{self, Held, Template};
+use crate::launch::{Launched, Mates};
 use crate::market::Market;
 use crate::recent::Recent;
 

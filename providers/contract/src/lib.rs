@@ -19,8 +19,8 @@ use jiff::Timestamp;
 pub use class::{ClassCondition, ClassReport, ClassReports, Holds};
 pub use notice::{Interruption, InterruptionKind, Notice, instance_of};
 pub use provider::{
-    CloudProvider, FailedOffering, Instance, InstanceState, LaunchBatch, LaunchError, LaunchRequest, LaunchedInstance,
-    NodeClassKey, ProviderError, RankedOffering, Taint, TaintEffect,
+    CloudProvider, FailedOffering, Instance, InstanceState, LaunchBatch, LaunchError, LaunchRequest,
+    LaunchedInstance, NodeClassKey, ProviderError, RankedOffering, Taint, TaintEffect,
 };
 
 /// Where a provider reads the time: given by the edge, so that a test decides what time it is.

@@ -120,8 +120,17 @@ mod tests {
         };
         let batch = LaunchBatch { id: "0123456789abcdef".to_owned(), size: 7 };
         assert_eq!(read(&claim(Some(&written(&batch)))), Some(batch));
-        let others = ["", "/", "0123456789abcdef", "0123456789abcdef/1", "0123456789abcdef/51", "0123456789abcdef/-2", "short/2",
-            "0123456789abcdeg/2", "0123456789abcdef/2/2"];
+        let others = [
+            "",
+            "/",
+            "0123456789abcdef",
+            "0123456789abcdef/1",
+            "0123456789abcdef/51",
+            "0123456789abcdef/-2",
+            "short/2",
+            "0123456789abcdeg/2",
+            "0123456789abcdef/2/2",
+        ];
         for other in others {
             assert_eq!(read(&claim(Some(other))), None, "{other}");
         }

@@ -63,9 +63,13 @@ fn report(looked: &Looked) -> ClassReport {
     if looked.asks_for_reservations {
         let shown = looked.reservations.as_ref().map_err(Clone::clone);
         let shown = shown.map(|found| found.iter().map(|one| one.shown.clone()).collect::<Vec<_>>());
-        conditions.push(part(&mut fields, "CapacityReservationsReady", "capacityReservations", &shown, |found| {
-            count(found.len(), "capacity reservation")
-        }));
+        conditions.push(part(
+            &mut fields,
+            "CapacityReservationsReady",
+            "capacityReservations",
+            &shown,
+            |found| count(found.len(), "capacity reservation"),
+        ));
     }
     ClassReport { uid: None, generation: None, fields, conditions }
 }

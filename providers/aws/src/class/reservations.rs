@@ -31,7 +31,8 @@ pub(super) async fn find(
 ) -> Result<Vec<FoundReservation>, ProviderError> {
     let mut found = BTreeMap::new();
     for term in terms {
-        let mut pages = ec2.describe_capacity_reservations().set_filters(Some(filters(term))).into_paginator().send();
+        let mut pages =
+            ec2.describe_capacity_reservations().set_filters(Some(filters(term))).into_paginator().send();
         while let Some(page) = pages.next().await {
             let page = page.map_err(|error| provider_error("ec2:DescribeCapacityReservations", error))?;
             let all = page.capacity_reservations().iter().filter_map(of);

@@ -5,7 +5,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use poolwright_api::names::NODECLAIM_LABEL;
-use poolwright_provider_contract::{LaunchBatch, LaunchError, LaunchRequest, LaunchedInstance, ProviderError};
+use poolwright_provider_contract::{
+    LaunchBatch, LaunchError, LaunchRequest, LaunchedInstance, ProviderError,
+};
 use tokio::sync::{Notify, oneshot};
 
 /// What a launch comes to.

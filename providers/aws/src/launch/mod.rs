@@ -64,8 +64,7 @@ impl AwsProvider {
         let class = self.resolved(&request.node_class.name).await?;
         let sold = self.sold(&class).await?;
         check_sold(&class, &sold, &request.offerings)?;
-        let (steps, mut failed) =
-            order::steps(&request.offerings, |offering| self.lots(&class, offering));
+        let (steps, mut failed) = order::steps(&request.offerings, |offering| self.lots(&class, offering));
         for (number, step) in steps.into_iter().enumerate() {
             let kit = self.kit(&class, &sold, request, &step)?;
             let (instance, of_round) = self.round(request, &class, &kit, number, &step).await?;

@@ -193,7 +193,9 @@ pub(crate) fn own_tags(request: &LaunchRequest) -> Tags {
 pub(crate) fn order_tags(token: &str, requests: &[&LaunchRequest]) -> Tags {
     use crate::tags::{NAME, ORDER, ORDER_KEYS};
     let mut tags = Tags::from([(ORDER.to_owned(), token.to_owned())]);
-    if let Some(pool) = requests.first().and_then(|first| first.labels.get(poolwright_api::names::NODEPOOL_LABEL)) {
+    if let Some(pool) =
+        requests.first().and_then(|first| first.labels.get(poolwright_api::names::NODEPOOL_LABEL))
+    {
         tags.insert(NAME.to_owned(), pool.clone());
     }
     let mut values: Vec<String> = Vec::new();
@@ -270,14 +272,17 @@ mod tests {
             ranked("used-up", Reserved, None),
             ranked("bought", OnDemand, Some(1_000_000)),
         ];
-        let lot = |id: &str, available| Lot { id: id.to_owned(), kind: ReservationKind::CapacityBlock, available };
+        let lot =
+            |id: &str, available| Lot { id: id.to_owned(), kind: ReservationKind::CapacityBlock, available };
         let lots = |offering: &OfferingId| match offering.instance_type.as_str() {
             "held" => vec![lot("cr-1", 2), lot("cr-2", 0), lot("cr-3", 1)],
             _ => vec![lot("cr-4", 0)],
         };
         let (steps, failed) = steps(&offerings, lots);
-        let found: Vec<_> =
-            steps.iter().map(|step| (step.lot.as_ref().map(|lot| lot.id.as_str()), step.is_block())).collect();
+        let found: Vec<_> = steps
+            .iter()
+            .map(|step| (step.lot.as_ref().map(|lot| lot.id.as_str()), step.is_block()))
+            .collect();
         assert_eq!(found, [(Some("cr-1"), true), (Some("cr-3"), true), (None, false)]);
         let [failed] = &failed[..] else { panic!("{failed:?}") };
         assert_eq!(failed.offering, offerings[1].offering);

@@ -6,11 +6,12 @@
 use std::collections::BTreeSet;
 
 use aws_sdk_ec2::types::{
-    CapacityReservationPreference, CapacityReservationTarget, Filter, LaunchTemplateBlockDeviceMappingRequest,
-    LaunchTemplateCapacityReservationSpecificationRequest, LaunchTemplateEbsBlockDeviceRequest,
-    LaunchTemplateHttpTokensState, LaunchTemplateIamInstanceProfileSpecificationRequest,
+    CapacityReservationPreference, CapacityReservationTarget, Filter,
+    LaunchTemplateBlockDeviceMappingRequest, LaunchTemplateCapacityReservationSpecificationRequest,
+    LaunchTemplateEbsBlockDeviceRequest, LaunchTemplateHttpTokensState,
+    LaunchTemplateIamInstanceProfileSpecificationRequest, LaunchTemplateInstanceMarketOptionsRequest,
     LaunchTemplateInstanceMetadataEndpointState, LaunchTemplateInstanceMetadataOptionsRequest,
-    LaunchTemplateInstanceMarketOptionsRequest, LaunchTemplateInstanceMetadataProtocolIpv6, LaunchTemplateInstanceNetworkInterfaceSpecificationRequest,
+    LaunchTemplateInstanceMetadataProtocolIpv6, LaunchTemplateInstanceNetworkInterfaceSpecificationRequest,
     LaunchTemplatePlacementRequest, LaunchTemplatesMonitoringRequest, MarketType, RequestLaunchTemplateData,
     ResourceType, TagSpecification, VolumeType,
 };
@@ -78,7 +79,9 @@ impl Template {
         if self.reservation.as_ref().is_some_and(|held| held.block) {
             // Source: <https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/capacity-blocks-launch.html>.
             data = data.instance_market_options(
-                LaunchTemplateInstanceMarketOptionsRequest::builder().market_type(MarketType::CapacityBlock).build(),
+                LaunchTemplateInstanceMarketOptionsRequest::builder()
+                    .market_type(MarketType::CapacityBlock)
+                    .build(),
             );
         }
         if let Some(group) = &self.placement {

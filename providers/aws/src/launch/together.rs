@@ -193,7 +193,9 @@ impl AwsProvider {
     ) {
         let tagged = futures::stream::iter(given).map(|(request, found)| async move {
             let answer = match self.settle(&request, found).await {
-                Ok(found) => known(found).map(|launched| LaunchedInstance { failed: failed.to_vec(), ..launched }),
+                Ok(found) => {
+                    known(found).map(|launched| LaunchedInstance { failed: failed.to_vec(), ..launched })
+                }
                 Err(error) => Err(error.into()),
             };
             (request.key, answer)
@@ -216,7 +218,8 @@ impl AwsProvider {
             // EC2 does not know yet what it launched a moment ago.
             tokio::time::sleep(PAUSE * 2_u32.saturating_pow(look.min(4))).await;
         }
-        let message = format!("ec2:CreateTags does not find instance {}, which was launched a moment ago", found.id);
+        let message =
+            format!("ec2:CreateTags does not find instance {}, which was launched a moment ago", found.id);
         Err(ProviderError::Transient(message))
     }
 }

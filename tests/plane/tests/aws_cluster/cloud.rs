@@ -29,7 +29,7 @@ use tokio::task::JoinHandle;
 /// The account of moto.
 const ACCOUNT: &str = "123456789012";
 /// How often somebody looks whether there is a new machine.
-const LOOK: Duration = Duration::from_millis(200);
+const LOOK: Duration = Duration::from_millis(500);
 
 pub struct Cloud {
     moto: Moto,
@@ -108,8 +108,7 @@ impl Cloud {
     }
 
     async fn events(&self, operation: &str, body: &Value) -> anyhow::Result<Value> {
-        let scope =
-            "AWS4-HMAC-SHA256 Credential=stand-in/20200101/us-east-1/events/aws4_request, SignedHeaders=host, Signature=0";
+        let scope = "AWS4-HMAC-SHA256 Credential=stand-in/20200101/us-east-1/events/aws4_request, SignedHeaders=host, Signature=0";
         let request = axum::http::Request::post(self.moto.url())
             .header("authorization", scope)
             .header("content-type", "application/x-amz-json-1.1")
@@ -159,7 +158,8 @@ impl Cloud {
         let begun = std::time::Instant::now();
         let (mut types, mut token) = (0, String::new());
         loop {
-            let query = format!("Action=DescribeInstanceTypes&Version=2016-11-15&MaxResults=100&NextToken={token}");
+            let query =
+                format!("Action=DescribeInstanceTypes&Version=2016-11-15&MaxResults=100&NextToken={token}");
             let query = if token.is_empty() { query.replace("&NextToken=", "") } else { query };
             let answer = self.front.call("ec2", &query).await?;
             types += answer.matches("<instanceType>").count();

@@ -102,7 +102,10 @@ async fn from_waiting_pods_to_instances_an_interruption_and_back_to_nothing() {
     wait_for("everything to be given back", WITHIN, async || {
         let left = cloud.instances().await?;
         ensure!(left.is_empty(), "instances are left: {left:?}");
-        ensure!(cluster.claims(POOL).await?.is_empty() && cluster.nodes(POOL).await?.is_empty(), "objects are left");
+        ensure!(
+            cluster.claims(POOL).await?.is_empty() && cluster.nodes(POOL).await?.is_empty(),
+            "objects are left"
+        );
         Ok(())
     })
     .await

@@ -33,13 +33,20 @@ async fn reserved_capacity_that_the_class_names_is_sold_at_nothing_and_ordered_b
     assert_eq!((reserved.price.known(), reserved.available), (Some(UsdPerHour::ZERO), Some(2)));
     let mut offerings = two_offerings(&provider, &world).await;
     let allocatable = offerings[0].allocatable.clone();
-    offerings.insert(0, RankedOffering { offering: reserved.id.clone(), price: reserved.price.known(), allocatable });
+    offerings.insert(
+        0,
+        RankedOffering { offering: reserved.id.clone(), price: reserved.price.known(), allocatable },
+    );
 
     let launched = provider.launch(&world.request(0, &offerings)).await.unwrap();
     assert_eq!(launched.instance.offering, reserved.id);
     assert_eq!(launched.failed, []);
     let fresh = world.connect().await.unwrap();
-    assert_eq!(fresh.list().await.unwrap()[0].offering, reserved.id, "whoever comes next sees how it is paid for");
+    assert_eq!(
+        fresh.list().await.unwrap()[0].offering,
+        reserved.id,
+        "whoever comes next sees how it is paid for"
+    );
     let ours = format!(
         "Action=DescribeLaunchTemplates&Version=2016-11-15&Filter.1.Name=tag:poolwright.dev/cluster&Filter.1.Value.1={}",
         world.cluster

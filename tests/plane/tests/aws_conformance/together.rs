@@ -90,13 +90,19 @@ async fn an_order_that_was_cut_off_before_its_instances_were_given_out_is_finish
         world.front.forbid(["ec2:CreateTags".to_owned()]);
         world.front.show_late(if shows { 0 } else { 1000 });
         for result in launch_all(&provider, &requests).await {
-            let error = result.expect_err("no claim hears of an instance that is not known to be its own").to_string();
+            let error = result
+                .expect_err("no claim hears of an instance that is not known to be its own")
+                .to_string();
             assert!(error.contains("add ec2:CreateTags to the policy"), "{error}");
         }
         world.front.forbid([]);
         // Where they show they are handed out; where they do not, the same order is answered with the same instances.
         let next = world.connect().await.unwrap();
-        assert_eq!(next.list().await.unwrap(), [], "what some claim is about to take is nobody's instance yet");
+        assert_eq!(
+            next.list().await.unwrap(),
+            [],
+            "what some claim is about to take is nobody's instance yet"
+        );
         let launched = all(launch_all(&next, &requests).await);
         world.front.show_late(0);
         each_has_one(&world, &requests, &launched).await;
