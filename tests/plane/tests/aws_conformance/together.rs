@@ -21,7 +21,9 @@ fn requests(world: &AwsWorld, count: usize, offerings: &[RankedOffering]) -> Vec
     requests.sort_by(|a, b| a.key.cmp(&b.key));
     for (number, chunk) in requests.chunks_mut(50).enumerate() {
         let batch = LaunchBatch { id: format!("{number:016x}"), size: chunk.len() };
-        chunk.iter_mut().for_each(|request| request.batch = Some(batch.clone()));
+        for request in chunk {
+            request.batch = Some(batch.clone());
+        }
     }
     requests
 }
