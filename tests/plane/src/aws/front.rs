@@ -14,7 +14,9 @@ use serde_json::json;
 use tokio::net::TcpListener;
 use tokio::task::JoinHandle;
 
+use super::answers::{error, refusal, text};
 use super::fleet::{self, Outcome, Wanted};
+use super::listing::{terminating, without_instance};
 use super::request::Request;
 use super::shown::{Capacity, Shown};
 
@@ -589,102 +591,5 @@ impl Shared {
         }
         let answer = json!({"Parameters": found, "InvalidParameters": missing}).to_string();
         text(StatusCode::OK, "application/x-amz-json-1.1", &answer)
-    }
-}
-
-/// The item of an instance in an answer: from its beginning to its end.
-fn item_of(answer: &str, id: &str) -> Option<(usize, usize)> {
-    let at = answer.find(&format!("<instanceId>{id}</instanceId>"))?;
-    // Items are nested: the one that holds the id is the last that is open before it.
-    let (mut open, mut cursor) = (Vec::new(), 0);
-    while let Some(next) = answer[cursor..].find("item>").map(|found| cursor + found) {
-        let (is_end, start) =
-            if answer[..next].ends_with("</") { (true, next - 2) } else { (false, next - 1) };
-        cursor = next + "item>".len();
-        if is_end {
-            let begun: usize = open.pop()?;
-            if begun < at && start > at {
-                return Some((begun, cursor));
-            }
-        } else {
-            open.push(start);
-        }
-    }
-    None
-}
-
-fn without_instance(answer: &str, id: &str) -> String {
-    match item_of(answer, id) {
-        Some((begin, end)) => format!("{}{}", &answer[..begin], &answer[end..]),
-        None => answer.to_owned(),
-    }
-}
-
-fn terminating(answer: &str, id: &str) -> String {
-    match item_of(answer, id) {
-        Some((begin, end)) => {
-            let item = answer[begin..end].replace("<name>running</name>", "<name>shutting-down</name>");
-            format!("{}{item}{}", &answer[..begin], &answer[end..])
-        }
-        None => answer.to_owned(),
-    }
-}
-
-fn text(status: StatusCode, kind: &'static str, body: &str) -> Response<Body> {
-    let mut response = Response::new(Body::from(body.to_owned()));
-    *response.status_mut() = status;
-    response.headers_mut().insert("content-type", HeaderValue::from_static(kind));
-    response
-}
-
-/// A refusal as the service of the request words it.
-fn refusal(asked: &Request, code: &str, message: &str) -> Response<Body> {
-    error(asked, StatusCode::BAD_REQUEST, code, message)
-}
-
-fn error(asked: &Request, status: StatusCode, code: &str, message: &str) -> Response<Body> {
-    let service = asked.action.split(':').next().unwrap_or_default();
-    match service {
-        "ec2" => {
-            let body = format!(
-                "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<Response><Errors><Error><Code>{code}</Code><Message>{message}</Message>\
-                 </Error></Errors><RequestID>stand-in</RequestID></Response>"
-            );
-            text(status, "text/xml", &body)
-        }
-        "iam" | "sts" => {
-            let code = if code == "UnauthorizedOperation" { "AccessDenied" } else { code };
-            let body = format!(
-                "<ErrorResponse><Error><Type>Sender</Type><Code>{code}</Code><Message>{message}</Message></Error></ErrorResponse>"
-            );
-            text(status, "text/xml", &body)
-        }
-        _ => {
-            let code = if code == "UnauthorizedOperation" { "AccessDeniedException" } else { code };
-            text(
-                status,
-                "application/x-amz-json-1.1",
-                &json!({"__type": code, "message": message}).to_string(),
-            )
-        }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn an_instance_is_cut_out_of_a_listing_with_all_that_is_nested_in_it() {
-        let listing = "<set><item><r/><instancesSet><item><tagSet><item><k/></item></tagSet><instanceId>i-1</instanceId>\
-                       <name>running</name></item><item><instanceId>i-2</instanceId><name>running</name></item></instancesSet></item></set>";
-        assert_eq!(
-            without_instance(listing, "i-1"),
-            "<set><item><r/><instancesSet><item><instanceId>i-2</instanceId><name>running</name></item></instancesSet></item></set>"
-        );
-        let going = terminating(listing, "i-2");
-        assert_eq!(going.matches("shutting-down").count(), 1);
-        assert!(going.contains("<instanceId>i-2</instanceId><name>shutting-down</name>"), "{going}");
-        assert_eq!(without_instance(listing, "i-3"), listing);
     }
 }

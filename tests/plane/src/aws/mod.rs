@@ -6,8 +6,10 @@
 //! late, prices, AWS's public parameters. What it answers by itself is shaped as AWS's API reference says.
 
 mod account;
+mod answers;
 mod fleet;
 mod front;
+mod listing;
 mod moto;
 mod request;
 mod shown;
