@@ -28,8 +28,9 @@ FAILED_TEST = re.compile(r"^test (.+) \.\.\. FAILED$")
 IGNORED_TEST = re.compile(r"^test (.+) \.\.\. ignored")
 # "Running tests/plan.rs (.../deps/plan-0123)", "Running unittests src/lib.rs (.../deps/poolwright_core-0123)".
 RUNNING = re.compile(r"^\s*Running (?:unittests )?(\S+) \(.*?([^/]+)-[0-9a-f]+(?:\.exe)?\)$")
-# Simulated worlds that are played.
-WORLDS = 1000
+# Simulated worlds that are played: as many as this unoptimised program plays in some minutes. `poolwright simulate fuzz --seeds N` of a
+# release build plays any number.
+WORLDS = 250
 # What a build from nothing takes on the disk, in GiB, with some to spare (measured: the summary says it of each stage).
 ROOM = 12
 DOC_TESTS = re.compile(r"^\s*Doc-tests (\S+)$")
@@ -164,7 +165,7 @@ def test(stage: Stage, what: list[str]) -> None:
 
 
 def worlds(stage: Stage) -> None:
-    """A thousand simulated worlds on a bad day, with the program of the tests: a release build would be compiled for this alone."""
+    """Simulated worlds on a bad day, with the program of the tests: a release build would be compiled for this alone."""
     # Selected as `make demo` does, so that nothing is compiled a second time with other features.
     code = stream(["cargo", "build", "--locked", "--workspace", "--bins", "--test", "architecture"], environment())
     if code != 0:
