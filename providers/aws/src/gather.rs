@@ -6,14 +6,17 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use poolwright_provider_contract::ProviderError;
-use tokio::sync::oneshot;
+use tokio::sync::{Semaphore, oneshot};
 
 type Waiting<I, O> = Vec<(I, oneshot::Sender<O>)>;
 
-/// Collects what comes within a moment and hands it on together.
+/// Collects what comes within a moment and hands it on together. What comes while as many calls are under way as may be waits for one of
+/// them to end, and is in the next: a cloud that has become slow is not asked the more for it.
 #[derive(Debug)]
 pub(crate) struct Gather<I, O> {
     waiting: Arc<Mutex<Waiting<I, O>>>,
+    /// Calls that may be under way.
+    turns: Arc<Semaphore>,
     /// How long the first one waits for others.
     moment: Duration,
     /// No more than this many go together.
@@ -21,8 +24,8 @@ pub(crate) struct Gather<I, O> {
 }
 
 impl<I: Send + 'static, O: Send + 'static> Gather<I, O> {
-    pub fn new(moment: Duration, most: usize) -> Self {
-        Self { waiting: Arc::default(), moment, most }
+    pub fn new(moment: Duration, most: usize, at_a_time: usize) -> Self {
+        Self { waiting: Arc::default(), turns: Arc::new(Semaphore::new(at_a_time)), moment, most }
     }
 
     /// The answer for `item`, out of one call of `run` for all that came with it. `run` answers in the order of its items.
@@ -42,8 +45,10 @@ impl<I: Send + 'static, O: Send + 'static> Gather<I, O> {
         };
         if first {
             let (waiting, moment, most) = (Arc::clone(&self.waiting), self.moment, self.most);
+            let turns = Arc::clone(&self.turns);
             tokio::spawn(async move {
                 tokio::time::sleep(moment).await;
+                let _turn = turns.acquire_owned().await;
                 let (items, answers): (Vec<I>, Vec<_>) = {
                     let mut waiting = waiting.lock().unwrap_or_else(PoisonError::into_inner);
                     let count = waiting.len().min(most);
@@ -71,7 +76,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn what_comes_together_is_asked_once_and_each_gets_its_own_answer() {
-        let gather = Gather::new(Duration::from_millis(30), 100);
+        let gather = Gather::new(Duration::from_millis(30), 100, 4);
         let calls = Arc::new(AtomicUsize::new(0));
         let asked = (0..250).map(|number: usize| {
             let calls = Arc::clone(&calls);
@@ -87,7 +92,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn the_call_goes_on_when_the_one_who_came_first_gives_up() {
-        let gather = Gather::new(Duration::from_millis(30), 100);
+        let gather = Gather::new(Duration::from_millis(30), 100, 4);
         let run = |items: Vec<u32>| async move { items };
         let impatient = tokio::time::timeout(Duration::from_millis(5), gather.ask(1, run));
         let (gave_up, answer) = futures::join!(impatient, gather.ask(2, run));
@@ -96,8 +101,32 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
+    async fn who_comes_during_a_slow_call_waits_for_its_end_and_is_in_the_next_with_all_others() {
+        let gather = Arc::new(Gather::new(Duration::from_millis(30), usize::MAX, 1));
+        let (under_way, calls) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
+        let asked = (0..100).map(|number: u64| {
+            let (gather, under_way, calls) =
+                (Arc::clone(&gather), Arc::clone(&under_way), Arc::clone(&calls));
+            async move {
+                tokio::time::sleep(Duration::from_millis(100 * number)).await;
+                let run = move |items: Vec<u64>| async move {
+                    assert_eq!(under_way.fetch_add(1, Ordering::Relaxed), 0, "one at a time");
+                    tokio::time::sleep(Duration::from_secs(20)).await;
+                    under_way.fetch_sub(1, Ordering::Relaxed);
+                    calls.fetch_add(1, Ordering::Relaxed);
+                    items
+                };
+                gather.ask(number, run).await
+            }
+        });
+        let answers: Vec<_> = join_all(asked).await.into_iter().map(Result::unwrap).collect();
+        assert_eq!(answers, (0..100).collect::<Vec<_>>());
+        assert_eq!(calls.load(Ordering::Relaxed), 2, "the first, and all others");
+    }
+
+    #[tokio::test(start_paused = true)]
     async fn a_call_that_ends_without_an_answer_is_transient() {
-        let gather: Gather<u32, u32> = Gather::new(Duration::from_millis(30), 100);
+        let gather: Gather<u32, u32> = Gather::new(Duration::from_millis(30), 100, 4);
         let answer = gather.ask(1, |_| async { Vec::new() }).await;
         assert!(matches!(answer, Err(ProviderError::Transient(_))), "{answer:?}");
     }

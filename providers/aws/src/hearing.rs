@@ -1,7 +1,7 @@
 //! Everything that AWS says of instances, by whichever way it comes: the queue, and looks at what EC2 shows.
 //!
 //! A question to SQS is answered to whoever asked it, even if he does not wait any more, and the messages in the answer are then
-//! hidden from everybody for a while. So what was asked once is waited for by the next caller, and never asked twice at a time.
+//! hidden from everybody for a while. So what was asked once is waited for by the next caller.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,11 +12,15 @@ use tokio::task::JoinSet;
 
 use crate::clients::Clients;
 use crate::provider::Settings;
-use crate::queue::Queue;
+use crate::queue::{Heard, Queue};
 use crate::watch::Watch;
 
 /// How often EC2 is looked at unless something else is said: a warning is two minutes long.
 const LOOK_EVERY: Duration = Duration::from_mins(1);
+
+/// While the queue has more messages than an answer holds, it is asked so many times at once: a zone that is taken back is a burst, and
+/// each of its warnings has two minutes.
+const AT_A_TIME: usize = 8;
 
 /// The queue and the looks, and what is on its way from either.
 pub(crate) struct Hearing {
@@ -24,8 +28,16 @@ pub(crate) struct Hearing {
     cluster: String,
     queue: Option<Arc<Queue>>,
     watch: Arc<Watch>,
-    asked: Mutex<JoinSet<Result<Vec<Notice>, ProviderError>>>,
+    asked: Mutex<Asked>,
     looking: Mutex<JoinSet<Vec<Notice>>>,
+}
+
+/// Questions to the queue whose answers are awaited.
+#[derive(Default)]
+struct Asked {
+    questions: JoinSet<Result<Heard, ProviderError>>,
+    /// Whether the last answer had as many messages as one may have, so that there are more.
+    more: bool,
 }
 
 impl Hearing {
@@ -71,12 +83,20 @@ impl Hearing {
     async fn heard(&self) -> Result<Vec<Notice>, ProviderError> {
         let Some(queue) = &self.queue else { return std::future::pending().await };
         let mut asked = self.asked.lock().await;
-        if asked.is_empty() {
+        let wanted = if asked.more { AT_A_TIME } else { 1 };
+        while asked.questions.len() < wanted {
             let (queue, clients, cluster) = (Arc::clone(queue), self.clients.clone(), self.cluster.clone());
-            asked.spawn(async move { queue.receive(&clients, &cluster).await });
+            asked.questions.spawn(async move { queue.receive(&clients, &cluster).await });
         }
-        match asked.join_next().await {
-            Some(Ok(answer)) => answer,
+        match asked.questions.join_next().await {
+            Some(Ok(Ok(heard))) => {
+                asked.more = heard.is_full;
+                Ok(heard.notices)
+            }
+            Some(Ok(Err(error))) => {
+                asked.more = false;
+                Err(error)
+            }
             Some(Err(error)) => {
                 Err(ProviderError::Transient(format!("sqs:ReceiveMessage ended early: {error}")))
             }

@@ -30,6 +30,8 @@ use crate::recent::Recent;
 const MOMENT: Duration = Duration::from_millis(30);
 /// Instances that one call may end: TerminateInstances takes 1,000, and AWS advises 50.
 const ENDED_TOGETHER: usize = 50;
+/// Such calls that may be under way.
+const ENDED_AT_A_TIME: usize = 4;
 /// For how long what a class came to is believed: what it selects changes rarely, and a drift check looks anyway.
 const CLASS_BELIEVED: SignedDuration = SignedDuration::from_mins(1);
 
@@ -105,8 +107,8 @@ impl AwsProvider {
             settings,
             classes,
             now,
-            listing: Gather::new(MOMENT, usize::MAX),
-            endings: Gather::new(MOMENT, ENDED_TOGETHER),
+            listing: Gather::new(MOMENT, usize::MAX, 1),
+            endings: Gather::new(MOMENT, ENDED_TOGETHER, ENDED_AT_A_TIME),
             recent: Mutex::default(),
             mates: Mates::default(),
             handing_out: tokio::sync::Mutex::default(),

@@ -30,6 +30,13 @@ pub(crate) struct Queue {
     scope: OnceCell<Scope>,
 }
 
+/// What one answer said.
+pub(crate) struct Heard {
+    pub notices: Vec<Notice>,
+    /// Whether it had as many messages as it may have.
+    pub is_full: bool,
+}
+
 impl Queue {
     pub fn new(name: String) -> Self {
         Self { name, url: OnceCell::new(), scope: OnceCell::new() }
@@ -78,7 +85,7 @@ impl Queue {
     }
 
     /// What is there, after at most some twenty seconds.
-    pub async fn receive(&self, clients: &Clients, cluster: &str) -> Result<Vec<Notice>, ProviderError> {
+    pub async fn receive(&self, clients: &Clients, cluster: &str) -> Result<Heard, ProviderError> {
         let (url, scope) = futures::try_join!(self.url(clients), self.scope(clients))?;
         check_owner(url, scope)?;
         let patient = TimeoutConfig::builder().operation_attempt_timeout(ATTEMPT).build();
@@ -134,7 +141,7 @@ impl Queue {
                 }
             }
         }
-        Ok(notices)
+        Ok(Heard { notices, is_full: answer.messages().len() >= usize::try_from(TOGETHER).unwrap_or(1) })
     }
 
     /// Deletes what was received with these receipts.

@@ -72,20 +72,8 @@ impl Classes {
 
     /// Keeps them while we lead, until told to stop.
     pub async fn run(self) {
-        let claims = self.executor.writer.claims().clone();
-        loop {
-            let claim = tokio::select! {
-                biased;
-                () = self.shutdown.cancelled() => return,
-                claim = claims.gained() => claim,
-            };
-            tokio::select! {
-                biased;
-                () = self.shutdown.cancelled() => return,
-                () = claims.lost(claim.term) => debug!("node classes are not looked at: not leading"),
-                () = self.lead() => {}
-            }
-        }
+        let claims = self.executor.writer.claims();
+        claims.while_leading("looking at node classes", &self.shutdown, |_| self.lead()).await;
     }
 
     async fn lead(&self) {

@@ -38,20 +38,8 @@ pub struct Lifecycle {
 impl Lifecycle {
     /// Decides and acts while we lead, until told to stop.
     pub async fn run(self) {
-        let claims = self.executor.writer.claims().clone();
-        loop {
-            let claim = tokio::select! {
-                biased;
-                () = self.shutdown.cancelled() => return,
-                claim = claims.gained() => claim,
-            };
-            tokio::select! {
-                biased;
-                () = self.shutdown.cancelled() => return,
-                () = claims.lost(claim.term) => {}
-                () = self.lead() => {}
-            }
-        }
+        let claims = self.executor.writer.claims();
+        claims.while_leading("the lifecycle", &self.shutdown, |_| self.lead()).await;
     }
 
     async fn lead(&self) {

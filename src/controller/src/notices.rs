@@ -17,7 +17,7 @@ use poolwright_provider_contract::{self as contract, Notice, ProviderError, inst
 use tokio::sync::Semaphore;
 use tokio::time::{sleep, timeout};
 use tokio_util::sync::CancellationToken;
-use tracing::{debug, info, warn};
+use tracing::{info, warn};
 
 use crate::clock::SharedClock;
 use crate::executor::{Executor, Recorded};
@@ -62,20 +62,8 @@ pub struct Notices {
 impl Notices {
     /// Hears while we lead, until told to stop.
     pub async fn run(self) {
-        let claims = self.executor.writer.claims().clone();
-        loop {
-            let claim = tokio::select! {
-                biased;
-                () = self.shutdown.cancelled() => return,
-                claim = claims.gained() => claim,
-            };
-            tokio::select! {
-                biased;
-                () = self.shutdown.cancelled() => return,
-                () = claims.lost(claim.term) => debug!("nothing is heard: not leading"),
-                () = self.lead() => {}
-            }
-        }
+        let claims = self.executor.writer.claims();
+        claims.while_leading("hearing the clouds", &self.shutdown, |_| self.lead()).await;
     }
 
     async fn lead(&self) {

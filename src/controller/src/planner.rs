@@ -83,20 +83,8 @@ pub struct Planner {
 impl Planner {
     /// Plans while we lead, until told to stop.
     pub async fn run(self) {
-        let claims = self.executor.writer.claims().clone();
-        loop {
-            let term = tokio::select! {
-                biased;
-                () = self.shutdown.cancelled() => return,
-                claim = claims.gained() => claim,
-            };
-            tokio::select! {
-                biased;
-                () = self.shutdown.cancelled() => return,
-                () = claims.lost(term.term) => debug!("planning stops: not leading"),
-                () = self.lead(term) => {}
-            }
-        }
+        let claims = self.executor.writer.claims();
+        claims.while_leading("planning", &self.shutdown, |claim| self.lead(claim)).await;
     }
 
     async fn lead(&self, claim: LeaderClaim) {

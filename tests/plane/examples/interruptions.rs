@@ -13,7 +13,7 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, ensure};
-use cloud::{Cloud, Machines};
+use cloud::{ACCOUNT, Cloud, Machines};
 use futures::{StreamExt, TryStreamExt};
 use k8s_openapi::api::core::v1::{Node, Pod};
 use kube::runtime::{WatchStreamExt, watcher};
@@ -92,7 +92,7 @@ async fn main() -> anyhow::Result<()> {
         Ok(())
     })
     .await?;
-    let (types, listing) = cloud.list_types().await?;
+    let (types, listing) = list_types(&cloud).await?;
     let begun = now();
     let mut controller = Controller::start_with(&plane, "controller", &flags, |command| {
         credentials(command);
@@ -118,8 +118,9 @@ async fn main() -> anyhow::Result<()> {
     let targets = unheard(&seen, burst);
     ensure!(targets.len() == burst, "only {} nodes can be told of", targets.len());
     let ids: Vec<&str> = targets.iter().map(|target| target.instance.as_str()).collect();
+    let before = cloud.front.asked();
     let sent = now();
-    cloud.tell_queue(&ids).await?;
+    tell_queue(&cloud, &ids).await?;
     let took = sent.elapsed();
     wait_for("all of them to be recorded", LIMIT, async || {
         let seen = seen.lock().expect("no panic");
@@ -132,6 +133,7 @@ async fn main() -> anyhow::Result<()> {
         .iter()
         .filter_map(|target| seen.lock().expect("no panic").recorded.get(&target.claim).copied())
         .max();
+    moto(&cloud, &before);
     println!(
         "{burst} messages within {:.2} s: all recorded {:.2} s after the first was sent",
         took.as_secs_f64(),
@@ -148,7 +150,7 @@ async fn main() -> anyhow::Result<()> {
         })
         .await?;
         let sent = now();
-        cloud.tell_queue(&[&target.instance]).await?;
+        tell_queue(&cloud, &[&target.instance]).await?;
         let at = wait_for(&format!("the answer about {}", target.claim), ANSWER, async || {
             let seen = seen.lock().expect("no panic");
             let recorded = seen.recorded.get(&target.claim).context("it is not recorded")?;
@@ -179,6 +181,67 @@ async fn main() -> anyhow::Result<()> {
     controller.ensure_running()?;
     watches.abort();
     Ok(())
+}
+
+/// Says what moto did since then, the longest first: it does one thing at a time.
+fn moto(cloud: &Cloud, before: &BTreeMap<String, (usize, Duration)>) {
+    let mut did: Vec<(String, usize, Duration)> = Vec::new();
+    for (action, (count, took)) in cloud.front.asked() {
+        let (known, spent) = before.get(&action).copied().unwrap_or_default();
+        did.push((action, count - known, took.saturating_sub(spent)));
+    }
+    did.sort_by_key(|(_, _, took)| std::cmp::Reverse(*took));
+    for (action, count, took) in did.into_iter().filter(|(_, count, _)| *count > 0).take(8) {
+        println!("  moto: {count:>5} x {action}, {:.2} s waited for in all", took.as_secs_f64());
+    }
+}
+
+/// What EC2 says when it takes spot instances back, as messages on the queue: as many in a call as SQS takes, and several calls at a time.
+async fn tell_queue(cloud: &Cloud, instances: &[&str]) -> anyhow::Result<()> {
+    let url = format!("{}/{ACCOUNT}/{}", cloud.moto.url(), cloud.cluster);
+    #[expect(clippy::disallowed_methods, reason = "the edge: moto has the time of day")]
+    let time = jiff::Timestamp::now();
+    let calls = instances.chunks(10).map(|some| {
+        let mut form = form_urlencoded::Serializer::new(String::new());
+        form.append_pair("Action", "SendMessageBatch").append_pair("Version", "2012-11-05");
+        form.append_pair("QueueUrl", &url);
+        for (number, id) in some.iter().enumerate() {
+            let body = json!({
+                "version": "0", "id": format!("event-{id}"), "detail-type": "EC2 Spot Instance Interruption Warning",
+                "source": "aws.ec2", "account": ACCOUNT, "time": time, "region": "us-east-1",
+                "resources": [format!("arn:aws:ec2:us-east-1a:instance/{id}")],
+                "detail": {"instance-id": id, "instance-action": "terminate"},
+            });
+            let field = |name: &str| format!("SendMessageBatchRequestEntry.{}.{name}", number + 1);
+            form.append_pair(&field("Id"), &number.to_string());
+            form.append_pair(&field("MessageBody"), &body.to_string());
+        }
+        let query = form.finish();
+        async move {
+            let answer = cloud.front.call("sqs", &query).await?;
+            ensure!(answer.contains("SendMessageBatchResultEntry"), "{answer}");
+            Ok(())
+        }
+    });
+    futures::future::try_join_all(calls).await.map(|_| ())
+}
+
+/// How many types moto has, and how long it takes to tell of them, page by page.
+async fn list_types(cloud: &Cloud) -> anyhow::Result<(usize, Duration)> {
+    let begun = now();
+    let (mut types, mut token) = (0, String::new());
+    loop {
+        let query =
+            format!("Action=DescribeInstanceTypes&Version=2016-11-15&MaxResults=100&NextToken={token}");
+        let query = if token.is_empty() { query.replace("&NextToken=", "") } else { query };
+        let answer = cloud.front.call("ec2", &query).await?;
+        types += answer.matches("<instanceType>").count();
+        match answer.split("<nextToken>").nth(1).and_then(|rest| rest.split('<').next()) {
+            Some(next) if !next.is_empty() => next.clone_into(&mut token),
+            _ => break,
+        }
+    }
+    Ok((types, begun.elapsed()))
 }
 
 /// What can be told of.

@@ -1,6 +1,8 @@
 //! The right to act, with its expiry.
 
 use tokio::time::sleep;
+use tokio_util::sync::CancellationToken;
+use tracing::debug;
 
 use crate::clock::{Moment, SharedClock};
 use crate::signal::Receiver;
@@ -49,6 +51,28 @@ impl ClaimWatch {
             }
             if changes.changed().await.is_err() {
                 std::future::pending::<()>().await;
+            }
+        }
+    }
+
+    /// Does the work of a leader in each term of ours, until told to stop. The work of a term is dropped with it, wherever it is.
+    pub async fn while_leading<F: Future<Output = ()>>(
+        &self,
+        what: &str,
+        shutdown: &CancellationToken,
+        lead: impl Fn(LeaderClaim) -> F,
+    ) {
+        loop {
+            let claim = tokio::select! {
+                biased;
+                () = shutdown.cancelled() => return,
+                claim = self.gained() => claim,
+            };
+            tokio::select! {
+                biased;
+                () = shutdown.cancelled() => return,
+                () = self.lost(claim.term) => debug!(what, "stops: not leading"),
+                () = lead(claim) => {}
             }
         }
     }
@@ -122,6 +146,35 @@ mod tests {
         sender.replace(None);
         lost.await.unwrap();
         assert!(claims.current().is_none());
+    }
+
+    #[tokio::test]
+    async fn the_work_of_a_term_ends_with_it_and_begins_anew_in_the_next() {
+        let clock: SharedClock = Arc::new(TestClock::new());
+        let (sender, claims) = testing::granted(&clock);
+        let shutdown = CancellationToken::new();
+        let (began, mut begins) = tokio::sync::mpsc::unbounded_channel();
+        let work = tokio::spawn({
+            let (claims, shutdown) = (claims.clone(), shutdown.clone());
+            async move {
+                let lead = |claim: LeaderClaim| {
+                    began.send(claim.term).unwrap();
+                    std::future::pending()
+                };
+                claims.while_leading("work", &shutdown, lead).await;
+            }
+        });
+        assert_eq!(begins.recv().await, Some(1));
+        sender.change_if(|claim| {
+            claim.as_mut().is_some_and(|claim| {
+                claim.term = 2;
+                true
+            })
+        });
+        assert_eq!(begins.recv().await, Some(2));
+        shutdown.cancel();
+        work.await.unwrap();
+        assert_eq!(begins.recv().await, None, "nothing began after that");
     }
 
     #[tokio::test]

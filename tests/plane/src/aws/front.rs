@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
 
 use axum::Router;
 use axum::body::{Body, Bytes, to_bytes};
@@ -17,8 +18,10 @@ use tokio::task::JoinHandle;
 use super::answers::{error, refusal, text};
 use super::fleet::{self, Outcome, Wanted};
 use super::listing::{terminating, without_instance};
+use super::machines::{Machine, Machines};
 use super::request::Request;
 use super::shown::{Capacity, Shown};
+use super::trouble::{Fate, Trouble};
 
 /// What is the same for everybody and takes moto seconds to write: asked once in a process.
 const CONSTANT: [&str; 3] =
@@ -34,15 +37,6 @@ pub type Pool = (String, String, bool);
 
 /// A public parameter of AWS.
 pub type Parameter = (String, String);
-
-/// What goes wrong, by chance.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Trouble {
-    /// Out of a hundred calls, so many are throttled, refused by an error page, fail, or lose their answer after the effect.
-    pub percent: u64,
-    /// Where chance begins.
-    pub seed: u64,
-}
 
 #[derive(Default)]
 struct Inner {
@@ -72,6 +66,10 @@ struct Inner {
     failing: BTreeMap<String, String>,
     /// Calls that were dry runs.
     dry_runs: BTreeMap<String, usize>,
+    /// What runs.
+    machines: Machines,
+    /// How often moto was asked for each action, and for how long all of these took.
+    asked: BTreeMap<String, (usize, Duration)>,
 }
 
 /// What stands before moto. Its world ends when it is dropped.
@@ -233,10 +231,25 @@ impl Front {
         Ok(self.shared.text(&Method::POST, &Uri::from_static("/"), &headers, body).await?.1)
     }
 
+    /// What was launched through here and was not asked to go, with what tells whose it is.
+    pub fn machines(&self) -> Vec<Machine> {
+        self.inner().machines.all()
+    }
+
+    /// How often moto was asked for each action, and how long all of these calls took: what of a measurement is moto's.
+    pub fn asked(&self) -> BTreeMap<String, (usize, Duration)> {
+        self.inner().asked.clone()
+    }
+
     /// How often each action was called, those that failed included.
     pub fn calls(&self) -> BTreeMap<String, usize> {
         self.inner().calls.clone()
     }
+}
+
+#[expect(clippy::disallowed_methods, reason = "a measurement reads the clock")]
+fn now() -> Instant {
+    Instant::now()
 }
 
 /// Headers by which moto knows the service.
@@ -262,16 +275,6 @@ async fn handle(State(shared): State<Arc<Shared>>, request: HttpRequest) -> Resp
     }
 }
 
-/// What chance has for one call.
-enum Fate {
-    Well,
-    Throttled,
-    Page,
-    Failed,
-    /// The effect is there, the answer is not.
-    Lost,
-}
-
 impl Inner {
     /// What EC2 says of a call that is not allowed, or that would give a role to instances that may not be given; `None` where it is
     /// allowed.
@@ -290,25 +293,6 @@ impl Inner {
              authorized to perform: {action} on resource: {on} because no identity-based policy allows the {action} action. Encoded \
              authorization failure message: {encoded}"
         ))
-    }
-
-    fn fate(&mut self) -> Fate {
-        // xorshift64*: any spread of the numbers will do.
-        let mut x = self.trouble.seed.max(1);
-        x ^= x >> 12;
-        x ^= x << 25;
-        x ^= x >> 27;
-        self.trouble.seed = x;
-        let drawn = x.wrapping_mul(0x2545_F491_4F6C_DD1D) >> 33;
-        if drawn % 100 >= self.trouble.percent {
-            return Fate::Well;
-        }
-        match (drawn / 100) % 4 {
-            0 => Fate::Throttled,
-            1 => Fate::Page,
-            2 => Fate::Failed,
-            _ => Fate::Lost,
-        }
     }
 }
 
@@ -336,7 +320,7 @@ impl Shared {
                 *inner.dry_runs.entry(asked.action.clone()).or_default() += 1;
             }
             let failing = inner.failing.get(&asked.action).cloned();
-            (inner.fate(), inner.forbids(asked), failing)
+            (inner.trouble.fate(), inner.forbids(asked), failing)
         };
         if let Some(code) = failing {
             return Ok(refusal(asked, &code, "The stand-in was told to refuse."));
@@ -368,6 +352,7 @@ impl Shared {
             Fate::Well | Fate::Lost => {}
         }
         let shown = self.inner().shown.answer(asked);
+        let begun = now();
         let response = match asked.action.as_str() {
             "ec2:CreateFleet" if !is_dry_run => self.create_fleet(asked, uri, headers).await?,
             "ec2:DescribeInstances" => {
@@ -387,6 +372,14 @@ impl Shared {
                 None => self.forward(method, uri, headers, body).await?,
             },
         };
+        {
+            let mut inner = self.inner();
+            let (count, took) = inner.asked.entry(asked.action.clone()).or_default();
+            (*count, *took) = (*count + 1, *took + begun.elapsed());
+            if response.status().is_success() && !is_dry_run {
+                inner.machines.told(asked);
+            }
+        }
         if matches!(fate, Fate::Lost) {
             return Ok(error(
                 asked,
@@ -509,6 +502,7 @@ impl Shared {
                 let ids = fleet::instance_ids(&answer);
                 left = left.saturating_sub(ids.len());
                 let mut inner = self.inner();
+                inner.machines.launched(asked, &pool.instance_type, &key.1, &ids);
                 if let Some(stock) = inner.stock.get_mut(&key) {
                     *stock = stock.saturating_sub(ids.len());
                 }

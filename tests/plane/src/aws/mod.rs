@@ -10,14 +10,18 @@ mod answers;
 mod fleet;
 mod front;
 mod listing;
+mod machines;
 mod moto;
 mod request;
 mod shown;
+mod trouble;
 
 pub use account::Account;
-pub use front::{Front, Parameter, Pool, Trouble};
+pub use front::{Front, Parameter, Pool};
+pub use machines::Machine;
 pub use moto::Moto;
 pub use shown::Capacity;
+pub use trouble::Trouble;
 
 use std::process::Command;
 

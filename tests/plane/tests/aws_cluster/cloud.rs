@@ -6,50 +6,34 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context, ensure};
-use async_trait::async_trait;
 use axum::body::{Body, to_bytes};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use hyper_util::client::legacy::Client as HttpClient;
 use hyper_util::client::legacy::connect::HttpConnector;
 use hyper_util::rt::TokioExecutor;
-use jiff::Timestamp;
 use k8s_openapi::api::core::v1::Node;
 use kube::api::{Patch, PatchParams, PostParams};
 use kube::{Api, Client};
-use poolwright_api::{EC2NodeClass, NodeClaim};
-use poolwright_plane::aws::{Account, Front, Moto};
+use poolwright_api::NodeClaim;
+use poolwright_plane::aws::{Account, Front, Machine, Moto};
 use poolwright_plane::trial::pod;
 use poolwright_plane::unique;
-use poolwright_provider_aws::{Access, AwsProvider, Classes, Key, Settings};
-use poolwright_provider_contract::{CloudProvider, Instance, InstanceState, ProviderError};
 use serde_json::{Value, json};
 use tokio::task::JoinHandle;
 
 /// The account of moto.
-const ACCOUNT: &str = "123456789012";
-/// How often somebody looks whether there is a new machine.
-const LOOK: Duration = Duration::from_millis(500);
+pub const ACCOUNT: &str = "123456789012";
+/// How often somebody looks whether there is a new machine. Moto is not asked for that: it has enough to do.
+const LOOK: Duration = Duration::from_millis(100);
 
 pub struct Cloud {
-    moto: Moto,
+    pub moto: Moto,
     pub front: Front,
     pub account: Account,
     /// Name of the cluster, and of its queue.
     pub cluster: String,
     http: HttpClient<HttpConnector, Body>,
-    /// To look with: it makes nothing.
-    looker: AwsProvider,
-}
-
-/// Nobody launches with the one who looks.
-struct NoClasses;
-
-#[async_trait]
-impl Classes for NoClasses {
-    async fn class(&self, _name: &str) -> Result<Option<EC2NodeClass>, ProviderError> {
-        Ok(None)
-    }
 }
 
 impl Cloud {
@@ -60,20 +44,8 @@ impl Cloud {
         let account = Account::prepare(&front).await?;
         front.know_subnets(account.subnets.clone());
         let cluster = unique("cluster");
-        let settings = Settings {
-            access: Access {
-                region: Some("us-east-1".to_owned()),
-                endpoint: Some(moto.url().to_owned()),
-                key: Some(Key { id: "looker".to_owned(), secret: "stand-in".to_owned() }),
-            },
-            cluster: cluster.clone(),
-            kubernetes: "1.36".to_owned(),
-            join: None,
-            queue: None,
-        };
-        let looker = AwsProvider::connect(settings, Arc::new(NoClasses), Arc::new(now)).await?;
         let http = HttpClient::builder(TokioExecutor::new()).build_http();
-        let cloud = Self { moto, front, account, cluster, http, looker };
+        let cloud = Self { moto, front, account, cluster, http };
         cloud.listen().await?;
         Ok(cloud)
     }
@@ -91,23 +63,8 @@ impl Cloud {
         Ok(())
     }
 
-    /// What EC2 says when it takes spot instances back, put on EventBridge: each in an event of its own.
-    #[allow(dead_code, reason = "the test needs it, measurements do not")]
-    pub async fn take_back(&self, instances: &[&str]) -> anyhow::Result<()> {
-        for some in instances.chunks(10) {
-            let entry = |id: &&str| {
-                let detail = json!({"instance-id": id, "instance-action": "terminate"}).to_string();
-                json!({"Source": "aws.ec2", "DetailType": "EC2 Spot Instance Interruption Warning", "Detail": detail,
-                    "Resources": [format!("arn:aws:ec2:us-east-1a:instance/{id}")]})
-            };
-            let entries: Vec<Value> = some.iter().map(entry).collect();
-            let answer = self.events("PutEvents", &json!({"Entries": entries})).await?;
-            ensure!(answer["FailedEntryCount"] == 0, "{answer}");
-        }
-        Ok(())
-    }
-
-    async fn events(&self, operation: &str, body: &Value) -> anyhow::Result<Value> {
+    /// Calls EventBridge.
+    pub async fn events(&self, operation: &str, body: &Value) -> anyhow::Result<Value> {
         let scope = "AWS4-HMAC-SHA256 Credential=stand-in/20200101/us-east-1/events/aws4_request, SignedHeaders=host, Signature=0";
         let request = axum::http::Request::post(self.moto.url())
             .header("authorization", scope)
@@ -121,56 +78,6 @@ impl Cloud {
         Ok(serde_json::from_slice(&bytes).unwrap_or_default())
     }
 
-    /// The same as messages on the queue, as many in a call as SQS takes, and several calls at a time.
-    #[allow(dead_code, reason = "measurements need it, the test does not")]
-    pub async fn tell_queue(&self, instances: &[&str]) -> anyhow::Result<()> {
-        let url = format!("{}/{ACCOUNT}/{}", self.moto.url(), self.cluster);
-        let time = now();
-        let calls = instances.chunks(10).map(|some| {
-            let mut form = form_urlencoded::Serializer::new(String::new());
-            form.append_pair("Action", "SendMessageBatch").append_pair("Version", "2012-11-05");
-            form.append_pair("QueueUrl", &url);
-            for (number, id) in some.iter().enumerate() {
-                let body = json!({
-                    "version": "0", "id": format!("event-{id}"), "detail-type": "EC2 Spot Instance Interruption Warning",
-                    "source": "aws.ec2", "account": ACCOUNT, "time": time, "region": "us-east-1",
-                    "resources": [format!("arn:aws:ec2:us-east-1a:instance/{id}")],
-                    "detail": {"instance-id": id, "instance-action": "terminate"},
-                });
-                let field = |name: &str| format!("SendMessageBatchRequestEntry.{}.{name}", number + 1);
-                form.append_pair(&field("Id"), &number.to_string());
-                form.append_pair(&field("MessageBody"), &body.to_string());
-            }
-            let query = form.finish();
-            async move {
-                let answer = self.front.call("sqs", &query).await?;
-                ensure!(answer.contains("SendMessageBatchResultEntry"), "{answer}");
-                Ok(())
-            }
-        });
-        futures::future::try_join_all(calls).await.map(|_| ())
-    }
-
-    /// How many types moto has, and how long it takes to tell of them, page by page.
-    #[allow(dead_code, reason = "measurements need it, the test does not")]
-    pub async fn list_types(&self) -> anyhow::Result<(usize, Duration)> {
-        #[expect(clippy::disallowed_methods, reason = "a measurement reads the clock")]
-        let begun = std::time::Instant::now();
-        let (mut types, mut token) = (0, String::new());
-        loop {
-            let query =
-                format!("Action=DescribeInstanceTypes&Version=2016-11-15&MaxResults=100&NextToken={token}");
-            let query = if token.is_empty() { query.replace("&NextToken=", "") } else { query };
-            let answer = self.front.call("ec2", &query).await?;
-            types += answer.matches("<instanceType>").count();
-            match answer.split("<nextToken>").nth(1).and_then(|rest| rest.split('<').next()) {
-                Some(next) if !next.is_empty() => next.clone_into(&mut token),
-                _ => break,
-            }
-        }
-        Ok((types, begun.elapsed()))
-    }
-
     /// A node class in this account.
     pub fn node_class(&self, name: &str) -> Value {
         let subnets = ["us-east-1a", "us-east-1b"].map(|zone| json!({"id": self.account.subnet_in(zone)}));
@@ -181,11 +88,6 @@ impl Cloud {
             "amiSelectorTerms": [{"id": self.account.image}],
             "instanceProfile": self.account.profile,
         }})
-    }
-
-    /// What there is of the cluster, as EC2 tells it.
-    pub async fn instances(&self) -> anyhow::Result<Vec<Instance>> {
-        Ok(self.looker.list().await?)
     }
 
     /// What the machine is told when it starts.
@@ -233,17 +135,17 @@ impl Drop for Machines {
 }
 
 async fn round(cloud: &Cloud, client: &Client, joined: &mut BTreeSet<String>) -> anyhow::Result<()> {
-    for instance in cloud.instances().await? {
-        if instance.state == InstanceState::Running && !joined.contains(&instance.provider_id) {
-            join(cloud, client, &instance).await?;
-            joined.insert(instance.provider_id);
+    for machine in cloud.front.machines() {
+        if let Some(claim) = machine.claim.as_deref().filter(|_| !joined.contains(&machine.id)) {
+            join(cloud, client, &machine, claim).await?;
+            joined.insert(machine.id);
         }
     }
     Ok(())
 }
 
-async fn join(cloud: &Cloud, client: &Client, instance: &Instance) -> anyhow::Result<()> {
-    let id = instance.provider_id.rsplit('/').next().unwrap_or_default();
+async fn join(cloud: &Cloud, client: &Client, machine: &Machine, claim: &str) -> anyhow::Result<()> {
+    let Machine { id, instance_type, zone, .. } = machine;
     let config = node_config(&cloud.user_data(id).await?)?;
     let kubelet = &config["spec"]["kubelet"];
     let flags = kubelet["flags"].as_array().into_iter().flatten().filter_map(Value::as_str);
@@ -259,22 +161,20 @@ async fn join(cloud: &Cloud, client: &Client, instance: &Instance) -> anyhow::Re
         ("kubernetes.io/hostname", name.as_str()),
         ("kubernetes.io/os", "linux"),
         ("kubernetes.io/arch", "amd64"),
-        ("node.kubernetes.io/instance-type", instance.offering.instance_type.as_str()),
-        ("topology.kubernetes.io/zone", instance.offering.zone.as_str()),
+        ("node.kubernetes.io/instance-type", instance_type),
+        ("topology.kubernetes.io/zone", zone),
         ("topology.kubernetes.io/region", "us-east-1"),
     ] {
         labels.insert(key.to_owned(), value.to_owned());
     }
     // The machine is what was ordered.
-    let claim = Api::<NodeClaim>::all(client.clone()).get(&instance.claim).await?;
-    let ordered = claim.spec.offerings.iter().find(|one| {
-        one.instance_type == instance.offering.instance_type.as_str()
-            && one.zone == instance.offering.zone.as_str()
-    });
+    let claim = Api::<NodeClaim>::all(client.clone()).get(claim).await?;
+    let mut offered = claim.spec.offerings.iter();
+    let ordered = offered.find(|one| one.instance_type == *instance_type && one.zone == *zone);
     let has = &ordered.context("nobody ordered this machine")?.allocatable;
     let node: Node = serde_json::from_value(json!({
         "metadata": {"name": name, "labels": labels, "annotations": {"kwok.x-k8s.io/node": "fake"}},
-        "spec": {"providerID": instance.provider_id, "taints": kubelet["config"]["registerWithTaints"]},
+        "spec": {"providerID": format!("aws:///{zone}/{id}"), "taints": kubelet["config"]["registerWithTaints"]},
         "status": {"capacity": has, "allocatable": has},
     }))?;
     let nodes: Api<Node> = Api::all(client.clone());
@@ -294,9 +194,4 @@ fn node_config(user_data: &str) -> anyhow::Result<Value> {
     let begin = parts.find('{').context("no NodeConfig as JSON")?;
     let mut documents = serde_json::Deserializer::from_str(&parts[begin..]).into_iter::<Value>();
     documents.next().context("no NodeConfig")?.context("the NodeConfig cannot be read")
-}
-
-#[expect(clippy::disallowed_methods, reason = "the edge: moto has the time of day")]
-fn now() -> Timestamp {
-    Timestamp::now()
 }

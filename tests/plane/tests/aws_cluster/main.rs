@@ -6,18 +6,68 @@ mod cloud;
 use std::sync::Arc;
 
 use anyhow::{Context, ensure};
+use async_trait::async_trait;
 use cloud::{Cloud, Machines, work};
+use jiff::Timestamp;
 use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::core::v1::Node;
 use kube::api::DeleteParams;
 use kube::{Api, ResourceExt};
-use poolwright_api::{InterruptionKind, NodeClaim};
+use poolwright_api::{EC2NodeClass, InterruptionKind, NodeClaim};
 use poolwright_plane::aws::credentials;
 use poolwright_plane::trial::{Cluster, Controller, Trial, WITHIN, node_pool, taint_keys};
 use poolwright_plane::wait_for;
-use serde_json::json;
+use poolwright_provider_aws::{Access, AwsProvider, Classes, Key, Settings};
+use poolwright_provider_contract::{CloudProvider, ProviderError};
+use serde_json::{Value, json};
 
 const POOL: &str = "gpu";
+
+/// Nobody launches with the one who looks.
+struct NoClasses;
+
+#[async_trait]
+impl Classes for NoClasses {
+    async fn class(&self, _name: &str) -> Result<Option<EC2NodeClass>, ProviderError> {
+        Ok(None)
+    }
+}
+
+/// One to look with: it makes nothing.
+async fn looker(cloud: &Cloud) -> anyhow::Result<AwsProvider> {
+    let settings = Settings {
+        access: Access {
+            region: Some("us-east-1".to_owned()),
+            endpoint: Some(cloud.moto.url().to_owned()),
+            key: Some(Key { id: "looker".to_owned(), secret: "stand-in".to_owned() }),
+        },
+        cluster: cloud.cluster.clone(),
+        kubernetes: "1.36".to_owned(),
+        join: None,
+        queue: None,
+    };
+    Ok(AwsProvider::connect(settings, Arc::new(NoClasses), Arc::new(now)).await?)
+}
+
+#[expect(clippy::disallowed_methods, reason = "the edge: moto has the time of day")]
+fn now() -> Timestamp {
+    Timestamp::now()
+}
+
+/// What EC2 says when it takes spot instances back, put on EventBridge: each in an event of its own.
+async fn take_back(cloud: &Cloud, instances: &[&str]) -> anyhow::Result<()> {
+    for some in instances.chunks(10) {
+        let entry = |id: &&str| {
+            let detail = json!({"instance-id": id, "instance-action": "terminate"}).to_string();
+            json!({"Source": "aws.ec2", "DetailType": "EC2 Spot Instance Interruption Warning", "Detail": detail,
+                "Resources": [format!("arn:aws:ec2:us-east-1a:instance/{id}")]})
+        };
+        let entries: Vec<Value> = some.iter().map(entry).collect();
+        let answer = cloud.events("PutEvents", &json!({"Entries": entries})).await?;
+        ensure!(answer["FailedEntryCount"] == 0, "{answer}");
+    }
+    Ok(())
+}
 
 fn id_of(provider_id: &str) -> &str {
     provider_id.rsplit('/').next().unwrap_or_default()
@@ -26,6 +76,7 @@ fn id_of(provider_id: &str) -> &str {
 #[tokio::test]
 async fn from_waiting_pods_to_instances_an_interruption_and_back_to_nothing() {
     let cloud = Arc::new(Cloud::start().await.unwrap());
+    let looker = looker(&cloud).await.unwrap();
     let plane = Trial::plane_without_controller().await.unwrap();
     let authority = plane.dir().join("certificates").join("apiserver.crt");
     let authority = authority.to_str().unwrap();
@@ -54,7 +105,7 @@ async fn from_waiting_pods_to_instances_an_interruption_and_back_to_nothing() {
     let pods = cluster.wait_running(&namespace, 3).await;
     controller.ensure_running().unwrap();
     pods.unwrap();
-    let before = cloud.instances().await.unwrap();
+    let before = looker.list().await.unwrap();
     let claims = cluster.claims(POOL).await.unwrap();
     assert_eq!(before.len(), claims.len(), "one instance for each claim: {before:?}");
     for claim in &claims {
@@ -63,7 +114,7 @@ async fn from_waiting_pods_to_instances_an_interruption_and_back_to_nothing() {
     }
 
     let taken = &before[0];
-    cloud.take_back(&[id_of(&taken.provider_id)]).await.unwrap();
+    take_back(&cloud, &[id_of(&taken.provider_id)]).await.unwrap();
     let api: Api<NodeClaim> = Api::all(cluster.client.clone());
     let nodes: Api<Node> = Api::all(cluster.client.clone());
     let (interruption, node) = wait_for("what EC2 says to be recorded", WITHIN, async || {
@@ -87,7 +138,7 @@ async fn from_waiting_pods_to_instances_an_interruption_and_back_to_nothing() {
     wait_for("the instance to be given back, and its claim and node to go", WITHIN, async || {
         ensure!(api.get_opt(&taken.claim).await?.is_none(), "the claim is there");
         ensure!(nodes.get_opt(&node).await?.is_none(), "the node is there");
-        let instances = cloud.instances().await?;
+        let instances = looker.list().await?;
         ensure!(instances.iter().all(|one| one.provider_id != taken.provider_id), "the instance is there");
         Ok(())
     })
@@ -100,7 +151,7 @@ async fn from_waiting_pods_to_instances_an_interruption_and_back_to_nothing() {
     let deployments: Api<Deployment> = Api::namespaced(cluster.client.clone(), &namespace);
     deployments.delete("train", &DeleteParams::default()).await.unwrap();
     wait_for("everything to be given back", WITHIN, async || {
-        let left = cloud.instances().await?;
+        let left = looker.list().await?;
         ensure!(left.is_empty(), "instances are left: {left:?}");
         ensure!(
             cluster.claims(POOL).await?.is_empty() && cluster.nodes(POOL).await?.is_empty(),
