@@ -3,7 +3,7 @@
 use jiff::SignedDuration;
 
 use super::reserve::unreserved;
-use super::{Scene, after, is, is_not, some_pods, words};
+use super::{Scene, after, gang, is, is_not, some_pods, words};
 use crate::action::{Action, ConditionType, NoticeKind};
 use crate::disruption::{allowance, allowance_over_all, kept_by};
 use crate::model::{Cause, Claim, Effect, Node, Pod, PodPhase, Taint};
@@ -19,22 +19,11 @@ pub(super) const UNPLANNED: SignedDuration = SignedDuration::from_secs(15);
 const BUDGET: SignedDuration = SignedDuration::from_secs(15);
 
 pub(super) fn decide(scene: &mut Scene<'_>, claim: &Claim, node: &Node) {
-    let (work, expected) = (scene.work(claim), scene.expected(claim));
-    let busy = if !work.is_empty() {
-        Some(("HasPods", format!("node {} runs {}", node.name, some_pods(&work))))
-    } else if let Some(until) = kept_until(claim, &scene.coming) {
-        scene.wake(until);
-        Some(("PodsExpected", format!("node {} is kept for pods that are still to come", node.name)))
-    } else if !expected.is_empty() {
-        Some(("PodsExpected", format!("{} will come to node {}", some_pods(expected), node.name)))
-    } else if scene.awaits_successors(claim) {
-        Some(("PodsExpected", format!("node {} is kept for pods of a node that is emptied", node.name)))
-    } else if scene.buffered.contains(&claim.name) {
-        Some(("BufferKept", format!("node {} is kept as the room that its pool keeps free", node.name)))
-    } else if is_static(scene, claim) {
-        Some(("Replica", format!("node {} is one of the replicas of its pool", node.name)))
+    let work = scene.work(claim);
+    let busy = if work.is_empty() {
+        needed(scene, claim, &format!("node {}", node.name))
     } else {
-        None
+        Some(("HasPods", format!("node {} runs {}", node.name, some_pods(&work))))
     };
     let disrupting = claim.since(ConditionType::Disrupting);
     if let Some((reason, message)) = busy {
@@ -62,6 +51,7 @@ pub(super) fn decide(scene: &mut Scene<'_>, claim: &Claim, node: &Node) {
     let Some(keep) = scene.snapshot.pools.get(&claim.pool).and_then(|pool| pool.scale_to_zero_after) else {
         return;
     };
+    let keep = if gang::lacking(scene, claim).is_some() { keep.min(gang::PATIENCE) } else { keep };
     if let Some(since) = disrupting {
         if !node.taints.iter().any(is_disrupted) {
             close(scene, node);
@@ -102,6 +92,26 @@ pub(super) fn decide(scene: &mut Scene<'_>, claim: &Claim, node: &Node) {
         format!("no work for {}: it is closed to pods and given back unless one got in", words(keep));
     scene.conditions(claim, [is(ConditionType::Disrupting, "Empty", message)]);
     scene.wake(after(scene.now, SETTLE));
+}
+
+/// Why a node is kept that nothing runs on, if it is.
+pub(super) fn needed(scene: &mut Scene<'_>, claim: &Claim, node: &str) -> Option<(&'static str, String)> {
+    if let Some(until) = kept_until(claim, &scene.coming) {
+        scene.wake(until);
+        return Some(("PodsExpected", format!("{node} is kept for pods that are still to come")));
+    }
+    let expected = scene.expected(claim);
+    if !expected.is_empty() {
+        Some(("PodsExpected", format!("{} will come to {node}", some_pods(expected))))
+    } else if scene.awaits_successors(claim) {
+        Some(("PodsExpected", format!("{node} is kept for pods of a node that is emptied")))
+    } else if scene.buffered.contains(&claim.name) {
+        Some(("BufferKept", format!("{node} is kept as the room that its pool keeps free")))
+    } else if is_static(scene, claim) {
+        Some(("Replica", format!("{node} is one of the replicas of its pool")))
+    } else {
+        None
+    }
 }
 
 /// Whether its pool has nodes whoever waits.

@@ -5,6 +5,7 @@ mod detach;
 mod drain;
 mod empty;
 mod end;
+mod gang;
 mod interrupted;
 mod opening;
 mod reaper;
@@ -27,7 +28,7 @@ use serde::{Deserialize, Serialize};
 use crate::action::{Action, ConditionStatus, ConditionType, ConditionUpdate, Notice, NoticeKind, Subject};
 use crate::model::{Claim, ClaimName, Node, Pod, PodKey, PodPhase, PodRole, PoolName, Snapshot};
 use crate::plan::earlier;
-use crate::plan::{ExpectedPods, Moving};
+use crate::plan::{ExpectedPods, Lack, Moving};
 
 /// How long to wait before an order is repeated whose outcome is not recorded.
 const REPEAT: SignedDuration = SignedDuration::from_secs(5);
@@ -73,6 +74,8 @@ struct Scene<'a> {
     expected: BTreeMap<&'a str, Vec<&'a Pod>>,
     /// Since when all nodes are open that the waiting pods of a gang are planned for; `None` while one is not.
     gangs: BTreeMap<PodKey, Option<Timestamp>>,
+    /// Claims that pods are planned for whose gang has no room as a whole, with the gang.
+    lacking: BTreeMap<&'a str, PodKey>,
     /// Waiting workload pods that no plan placed.
     unplanned: Vec<&'a Pod>,
     /// Pods that are still to come.
@@ -91,16 +94,21 @@ struct Scene<'a> {
 impl<'a> Scene<'a> {
     fn new(snapshot: &'a Snapshot, now: Timestamp, placement: Placement) -> Self {
         let mut expected: BTreeMap<&str, Vec<&Pod>> = BTreeMap::new();
-        let mut unplanned = Vec::new();
+        let (mut unplanned, mut lacking) = (Vec::new(), BTreeMap::new());
         // Whoever waits for a gang that is not whole may wait for ever.
         let held = crate::plan::incomplete_gangs(snapshot);
-        let is_held = |pod: &Pod| pod.group_key().is_some_and(|key| held.contains(&key));
+        let held_of = |pod: &Pod| pod.group_key().and_then(|key| Some((*held.get(&key)?, key)));
         for pod in snapshot.pods.unbound().filter(|pod| pod.role == PodRole::Workload) {
             match &pod.phase {
                 PodPhase::Waiting | PodPhase::Unschedulable { .. } if pod.deleting_since.is_none() => {
-                    match earlier::planned_at(snapshot, pod) {
-                        Some(target) if !is_held(pod) => expected.entry(target).or_default().push(pod),
-                        _ => unplanned.push(pod),
+                    match (earlier::planned_at(snapshot, pod), held_of(pod)) {
+                        (Some(target), None) => expected.entry(target).or_default().push(pod),
+                        (target, held) => {
+                            unplanned.push(pod);
+                            if let (Some(target), Some((Lack::Room, gang))) = (target, held) {
+                                lacking.insert(target, gang);
+                            }
+                        }
                     }
                 }
                 _ => {}
@@ -117,6 +125,7 @@ impl<'a> Scene<'a> {
             last: Cell::new((std::ptr::null(), None)),
             expected,
             gangs,
+            lacking,
             unplanned,
             coming,
             successors,

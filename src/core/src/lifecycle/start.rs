@@ -6,7 +6,7 @@ use jiff::{SignedDuration, Timestamp};
 use poolwright_catalog::ResourceName;
 
 use super::opening::Opening;
-use super::{REPEAT, Scene, after, empty, interrupted, is, is_not, repair, reserve, words};
+use super::{REPEAT, Scene, after, empty, gang, interrupted, is, is_not, repair, reserve, words};
 use crate::action::{Action, ConditionType, Notice, NoticeKind, Subject};
 use crate::model::{Claim, Node, Pod, PodKey, PodPhase, Taint, Uid};
 use crate::rules::{NODEPOOL_LABEL, NOT_READY_TAINT, UNREACHABLE_TAINT};
@@ -23,8 +23,12 @@ const READINESS_TAINTS: &str = "readiness.k8s.io/";
 const PATIENCE: SignedDuration = SignedDuration::from_secs(60);
 
 pub(super) fn decide(scene: &mut Scene<'_>, claim: &Claim, opening: &Opening<'_>) {
+    let is_open = claim.since(ConditionType::Initialized).is_some();
     let Some(launched) = &claim.launched else {
-        return launch(scene, claim);
+        if !gang::release(scene, claim) {
+            launch(scene, claim);
+        }
+        return;
     };
     if scene.instance_is_gone(claim) {
         let message = format!(
@@ -38,7 +42,7 @@ pub(super) fn decide(scene: &mut Scene<'_>, claim: &Claim, opening: &Opening<'_>
         let message = format!("{} runs as {}", launched.offering, launched.provider_id);
         scene.conditions(claim, [is(ConditionType::Launched, "Launched", message)]);
     }
-    if interrupted::decide(scene, claim) {
+    if interrupted::decide(scene, claim) || !is_open && gang::release(scene, claim) {
         return;
     }
     let Some(node_name) = &claim.node_name else {
@@ -48,10 +52,10 @@ pub(super) fn decide(scene: &mut Scene<'_>, claim: &Claim, opening: &Opening<'_>
         let message = format!("node {node_name} joined the cluster");
         scene.conditions(claim, [is(ConditionType::Registered, "Registered", message)]);
     }
-    if claim.since(ConditionType::Initialized).is_none() {
-        initialize(scene, claim, node_name, opening);
-    } else {
+    if is_open {
         initialized(scene, claim, node_name);
+    } else {
+        initialize(scene, claim, node_name, opening);
     }
 }
 

@@ -191,9 +191,17 @@ pub(super) fn audit(snapshot: &Snapshot, plan: &Plan) -> Vec<String> {
     problems
 }
 
-/// PodGroups whose pods the scheduler holds, whatever room they have: gangs of which fewer pods have a place than start
-/// together, and those that are not there.
-pub(crate) fn incomplete(snapshot: &Snapshot) -> BTreeSet<PodKey> {
+/// What a PodGroup lacks whose pods the scheduler holds, whatever room they have.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Lack {
+    /// Pods, or the object itself: whoever makes them may be about to.
+    Pods,
+    /// Room: its pods are there, and fewer of them have a place than start together.
+    Room,
+}
+
+/// PodGroups whose pods the scheduler holds, and for what.
+pub(crate) fn incomplete(snapshot: &Snapshot) -> BTreeMap<PodKey, Lack> {
     let mut places: BTreeMap<PodKey, usize> = BTreeMap::new();
     for pod in snapshot.pods.unbound() {
         if let Some(key) = pod.group_key() {
@@ -202,14 +210,16 @@ pub(crate) fn incomplete(snapshot: &Snapshot) -> BTreeSet<PodKey> {
             *places.entry(key).or_default() += usize::from(has);
         }
     }
-    let starts = |(key, have): (PodKey, usize)| {
+    let lacks = |(key, have): (PodKey, usize)| {
         let standing = standing(snapshot, &key);
-        let is_held = standing
-            .group
-            .is_none_or(|_| standing.least().is_some_and(|least| standing.bound + have < least));
-        is_held.then_some(key)
+        if standing.group.is_none() {
+            return Some((key, Lack::Pods));
+        }
+        let least = standing.least()?;
+        let lack = if standing.there < least { Lack::Pods } else { Lack::Room };
+        (standing.bound + have < least).then_some((key, lack))
     };
-    places.into_iter().filter_map(starts).collect()
+    places.into_iter().filter_map(lacks).collect()
 }
 
 fn standing<'a>(snapshot: &'a Snapshot, key: &PodKey) -> Standing<'a> {

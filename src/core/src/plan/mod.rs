@@ -41,7 +41,7 @@ pub use demand_source::is_expected;
 pub(crate) use demand_source::kept_until;
 pub use demand_source::{ExpectedPods, expected};
 pub use gpus::Sharing;
-pub(crate) use groups::incomplete as incomplete_gangs;
+pub(crate) use groups::{Lack, incomplete as incomplete_gangs};
 pub use memory::Memory;
 pub(crate) use moving::{Moving, moving};
 pub use relaxed::{Preferences, RelaxedPreference, RelaxedReason};

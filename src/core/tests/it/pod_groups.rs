@@ -270,6 +270,87 @@ fn where_it_cannot_be_had_again_the_other_nodes_count_as_empty_and_keep_the_plac
     assert!(!empties(&whole), "it waits for its pod");
 }
 
+/// A gang of four of which one node could not be had, nor can be: what is decided about the others.
+fn without_one() -> Snapshot {
+    let mut after = under_way(3);
+    let lost = after.claims.values().next().unwrap().name.clone();
+    after.claims.remove(&lost);
+    let plan = planned_at(&after, 20);
+    assert_eq!((plan.claims.len(), plan.unplaced[0].reason), (0, UnplacedReason::GangIncomplete));
+    after.nominations.clone_from(&plan.nominations);
+    after
+}
+
+/// Claims that are found to be of no use, and those that are given back.
+fn given_back(snapshot: &Snapshot, seconds: i64) -> (Vec<ClaimName>, Vec<ClaimName>) {
+    let (mut empty, mut deleted) = (Vec::new(), Vec::new());
+    for action in decide(snapshot, at(seconds)).actions {
+        match action {
+            Action::SetConditions { subject: Subject::Claim(claim), conditions }
+                if conditions
+                    .iter()
+                    .any(|one| one.kind == ConditionType::Empty && one.status == ConditionStatus::True) =>
+            {
+                empty.push(claim);
+            }
+            Action::DeleteClaim { claim, only_if_empty: true, .. } => deleted.push(claim),
+            _ => {}
+        }
+    }
+    (empty, deleted)
+}
+
+#[test]
+fn what_there_is_for_a_gang_that_cannot_be_had_whole_is_given_back_at_once_whatever_it_has_come_to() {
+    let mut there = without_one();
+    let claims: Vec<Claim> = there.claims.values().map(|claim| claim.as_ref().clone()).collect();
+    let [ordered, launched_one, joined] = claims.try_into().unwrap();
+    let launched_one = true_since(launched(launched_one), ConditionType::Launched, 12);
+    let joined = true_since(launched(joined), ConditionType::Launched, 12);
+    let joined = Claim { node_name: Some("n".into()), ..true_since(joined, ConditionType::Registered, 13) };
+    let id = joined.launched.as_ref().map(|launched| launched.provider_id.clone());
+    let node = Node { provider_id: id, ready: false, ..node("n", room(4, 16, 1)) };
+    let names = [&ordered, &launched_one, &joined].map(|claim| claim.name.clone()).to_vec();
+    there = with(with(there, [ordered, launched_one, joined]), [node]);
+    // Claims were made at 11 s: the rest may be written, or planned anew, for a quarter of a minute.
+    assert_eq!(given_back(&there, 25), (vec![], vec![]));
+    assert_eq!(given_back(&there, 26), (names.clone(), vec![]));
+    let recorded =
+        there.claims.values().map(|claim| true_since(claim.as_ref().clone(), ConditionType::Empty, 26));
+    let recorded: Vec<Claim> = recorded.collect();
+    let there = with(there, recorded);
+    assert_eq!(given_back(&there, 40).1, []);
+    assert_eq!(given_back(&there, 41).1, names);
+}
+
+#[test]
+fn what_there_is_for_a_gang_stays_when_the_rest_is_bought_elsewhere_in_time() {
+    let there = without_one();
+    let recorded: Vec<Claim> = there
+        .claims
+        .values()
+        .map(|claim| true_since(claim.as_ref().clone(), ConditionType::Empty, 26))
+        .collect();
+    let mut there = with(there, recorded);
+    let waiting = there.claims.values().flat_map(|claim| &claim.planned_pods).collect::<Vec<_>>();
+    let missing = (0..4).map(|at| key(&format!("train-{at}"))).find(|pod| !waiting.contains(&pod)).unwrap();
+    there.nominations.insert(missing.clone(), (Uid(format!("pod-{}", missing.name)), "elsewhere".into()));
+    assert_eq!(given_back(&there, 300), (vec![], vec![]));
+    let no_longer_empty = decide(&there, at(300)).actions.iter().any(|action| {
+        matches!(action, Action::SetConditions { conditions, .. }
+            if conditions.iter().any(|one| one.kind == ConditionType::Empty && one.status == ConditionStatus::False))
+    });
+    assert!(no_longer_empty, "and it is said that they are of use");
+}
+
+#[test]
+fn where_nothing_is_ever_given_back_a_gang_keeps_what_there_is_for_it() {
+    let mut there = without_one();
+    let kept = Pool { scale_to_zero_after: None, ..pool("gpu") };
+    there.pools.insert(kept.name.clone(), kept.into());
+    assert_eq!(given_back(&there, 300), (vec![], vec![]));
+}
+
 #[test]
 fn a_node_stays_reserved_until_the_last_one_of_its_gang_has_been_open_for_a_minute() {
     let pods = ["p", "q"].map(|name| Pod { group: Some("train".into()), ..pod(name, requests(1, 1, 1)) });
