@@ -7,7 +7,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use jiff::{SignedDuration, Timestamp};
 use poolwright_api::{EC2NodeClass, EC2NodeClassSpec};
-use poolwright_catalog::{Catalogue, InstanceType, OfferingId};
+use poolwright_catalog::{Catalogue, InstanceType, InstanceTypeName, OfferingId};
 use poolwright_provider_aws_model::InstanceId;
 use poolwright_provider_aws_model::prices::Lot;
 use poolwright_provider_contract::{
@@ -256,6 +256,11 @@ impl AwsProvider {
     /// What can be bought with a class.
     pub(crate) async fn sold(&self, class: &Arc<Resolved>) -> Result<Arc<Catalogue>, ProviderError> {
         self.market.catalogue(class, (self.now)()).await
+    }
+
+    /// Instance types that nothing would be left of for pods, as far as was looked.
+    pub(crate) fn too_small(&self, name: &str, spec: &EC2NodeClassSpec) -> Vec<InstanceTypeName> {
+        self.market.too_small(name, spec)
     }
 
     /// The reservations that an offering of a class is had from.

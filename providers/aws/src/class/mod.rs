@@ -1,8 +1,9 @@
-//! What an EC2NodeClass comes to in the account: subnets, security groups, images, instance profile.
+//! What an EC2NodeClass comes to in the account: subnets, security groups, images, instance profile, what its nodes keep.
 
 mod dry_run;
 mod groups;
 mod images;
+mod kubelet;
 mod profile;
 mod report;
 mod reservations;
@@ -12,6 +13,7 @@ mod subnets;
 use poolwright_api::{
     AmiFamily, EC2NodeClassSpec, GROUP, ResolvedImage, ResolvedSecurityGroup, ResolvedSubnet,
 };
+use poolwright_provider_aws_model::instance::Kept;
 use poolwright_provider_contract::{NodeClassKey, ProviderError};
 
 use crate::clients::Clients;
@@ -19,6 +21,7 @@ use crate::clients::Clients;
 pub(crate) use dry_run::Verdicts;
 pub(crate) use images::image_for;
 pub(crate) use profile::Seen;
+pub(crate) use report::nothing_left;
 pub(crate) use reservations::FoundReservation;
 pub use source::{Classes, KubeClasses};
 
@@ -40,6 +43,8 @@ pub(crate) struct Resolved {
     pub profile: String,
     /// What is paid for already, in the order of their ids.
     pub reservations: Vec<FoundReservation>,
+    /// What its nodes keep from pods.
+    pub kept: Kept,
 }
 
 /// Refuses a key that is not about a node class of ours.
@@ -77,6 +82,9 @@ pub(crate) struct Looked {
     /// Whether the class names any.
     pub asks_for_reservations: bool,
     pub reservations: Result<Vec<FoundReservation>, ProviderError>,
+    /// Whether the class says anything of kubelet.
+    pub sets_kubelet: bool,
+    pub kept: Result<Kept, ProviderError>,
 }
 
 /// Looks everything up.
@@ -96,7 +104,17 @@ pub(crate) async fn look(clients: &Clients, kubernetes: &str, name: &str, spec: 
         reservations::find(&clients.ec2, &spec.capacity_reservation_selector_terms),
     );
     let asks_for_reservations = !spec.capacity_reservation_selector_terms.is_empty();
-    Looked { family, subnets, groups, images, profile, asks_for_reservations, reservations }
+    Looked {
+        family,
+        subnets,
+        groups,
+        images,
+        profile,
+        asks_for_reservations,
+        reservations,
+        sets_kubelet: !spec.kubelet.is_empty(),
+        kept: kubelet::find(name, spec),
+    }
 }
 
 impl Looked {
@@ -111,6 +129,7 @@ impl Looked {
             images: self.images?,
             profile: self.profile?,
             reservations: self.reservations?,
+            kept: self.kept?,
         })
     }
 }
@@ -125,6 +144,8 @@ impl From<&Resolved> for Looked {
             profile: Ok(class.profile.clone()),
             asks_for_reservations: !class.spec.capacity_reservation_selector_terms.is_empty(),
             reservations: Ok(class.reservations.clone()),
+            sets_kubelet: !class.spec.kubelet.is_empty(),
+            kept: Ok(class.kept),
         }
     }
 }
@@ -135,6 +156,7 @@ pub(crate) struct Parts {
     pub groups: Result<Vec<ResolvedSecurityGroup>, ProviderError>,
     pub images: Result<Vec<ResolvedImage>, ProviderError>,
     pub profile: Result<Seen, ProviderError>,
+    pub kept: Result<Kept, ProviderError>,
 }
 
 /// Looks up each part, and makes nothing.
@@ -145,7 +167,7 @@ pub(crate) async fn parts(clients: &Clients, kubernetes: &str, name: &str, spec:
         images::find(clients, kubernetes, name, &spec.ami_selector_terms),
         profile::look(&clients.iam, name, spec),
     );
-    Parts { subnets, groups, images, profile }
+    Parts { subnets, groups, images, profile, kept: kubelet::find(name, spec) }
 }
 
 /// The filters of a tag selector: all of these tags, `*` for any value.

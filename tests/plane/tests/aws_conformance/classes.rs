@@ -2,10 +2,12 @@
 
 use std::sync::atomic::Ordering;
 
+use poolwright_catalog::ResourceName;
 use poolwright_provider_contract::conformance::World;
 use poolwright_provider_contract::{ClassReport, ClassReports, CloudProvider, Holds};
 use serde_json::json;
 
+use super::two_offerings;
 use super::world::AwsWorld;
 
 async fn report(provider: &impl ClassReports, world: &AwsWorld) -> ClassReport {
@@ -108,6 +110,49 @@ async fn a_permission_that_is_missing_is_named_with_the_line_of_the_policy_and_l
     let found = report(&world.connect().await.unwrap(), &world).await;
     let (holds, why) = condition(&found, "ImagesReady");
     assert!(holds == Holds::No && why.contains("add ec2:DescribeImages to the policy"), "{why}");
+}
+
+/// What is sold is what claims record and nodes are measured by.
+#[tokio::test]
+async fn what_kubelet_keeps_is_not_sold_and_a_type_that_it_keeps_whole_is_named() {
+    let world = AwsWorld::new().await.unwrap();
+    let provider = world.connect().await.unwrap();
+    let memory_mib = async |name: &str| {
+        let catalogue = provider.catalogue(&world.node_class()).await.unwrap();
+        catalogue.instance_type(&name.into()).map(|kind| kind.allocatable.get(ResourceName::MEMORY) >> 20)
+    };
+    assert_eq!(memory_mib("g5.xlarge").await, Some(14_162));
+    assert!(report(&provider, &world).await.conditions.iter().all(|one| one.kind != "KubeletReady"));
+    world.merge_class(json!({"kubelet": {"kubeReserved": {"memory": "1Gi"}, "podsPerCore": 5}}));
+    assert_eq!(memory_mib("g5.xlarge").await, Some(14_031));
+    let (holds, said) = (Holds::Yes, "what it keeps is counted in what nodes have for pods");
+    assert_eq!(condition(&report(&provider, &world).await, "KubeletReady"), (holds, said));
+    world.merge_class(json!({"kubelet": {"systemReserved": {"memory": "14Gi"}}}));
+    assert_eq!(
+        (memory_mib("g5.xlarge").await, memory_mib("g5.2xlarge").await),
+        (None, Some(29_317 - (14 << 10)))
+    );
+    let found = report(&provider, &world).await;
+    let (holds, said) = condition(&found, "KubeletReady");
+    assert!(holds == Holds::Yes && said.contains("nothing is left for pods of"), "{said}");
+    assert_eq!(condition(&found, "Validated").0, Holds::Yes, "the others can be had");
+}
+
+#[tokio::test]
+async fn a_setting_of_kubelet_that_is_none_is_told_with_its_field_and_nothing_is_launched() {
+    let world = AwsWorld::new().await.unwrap();
+    let offerings = two_offerings(&world.connect().await.unwrap(), &world).await;
+    world.merge_class(json!({"kubelet": {"kubeReserved": {"memory": "1Gib"}}}));
+    let provider = world.connect().await.unwrap();
+    let found = report(&provider, &world).await;
+    let (holds, why) = condition(&found, "KubeletReady");
+    assert_eq!(holds, Holds::No);
+    assert!(why.contains("EC2NodeClass `gpu`: spec.kubelet.kubeReserved.memory: `1Gib`"), "{why}");
+    assert_eq!(condition(&found, "Validated").0, Holds::NotYet);
+    let error = provider.launch(&world.request(0, &offerings)).await.unwrap_err().to_string();
+    assert!(error.contains("kubeReserved.memory"), "{error}");
+    assert!(provider.catalogue(&world.node_class()).await.is_err());
+    assert_eq!(provider.list().await.unwrap(), []);
 }
 
 #[tokio::test]
