@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use async_trait::async_trait;
+use poolwright_api::ResolvedPlacementGroup;
 use poolwright_catalog::InstanceTypeName;
 use poolwright_provider_aws_model::instance::Kept;
 use poolwright_provider_contract::{
@@ -65,7 +66,15 @@ fn report(looked: &Looked, too_small: &[InstanceTypeName]) -> ClassReport {
             format!("instance profile {name}")
         }),
     ];
-    // Where none are asked for there is nothing to say.
+    // Where none are asked for there is nothing to say, and what was found before is not asked for any more.
+    match &looked.placement {
+        Some(placement) => {
+            let words =
+                |found: &ResolvedPlacementGroup| format!("placement group {} ({})", found.id, found.strategy);
+            conditions.push(part(&mut fields, "PlacementGroupReady", "placementGroup", placement, words));
+        }
+        None => drop(fields.insert("placementGroup".to_owned(), Value::Null)),
+    }
     if looked.asks_for_reservations {
         let shown = looked.reservations.as_ref().map_err(Clone::clone);
         let shown = shown.map(|found| found.iter().map(|one| one.shown.clone()).collect::<Vec<_>>());
@@ -76,6 +85,8 @@ fn report(looked: &Looked, too_small: &[InstanceTypeName]) -> ClassReport {
             &shown,
             |found| count(found.len(), "capacity reservation"),
         ));
+    } else {
+        fields.insert("capacityReservations".to_owned(), Value::Null);
     }
     if looked.sets_kubelet || !too_small.is_empty() {
         conditions.push(kubelet(&looked.kept, too_small));
@@ -168,6 +179,7 @@ mod tests {
             groups: Ok(vec![ResolvedSecurityGroup { id: "sg-1".to_owned(), name: Some("nodes".to_owned()) }]),
             images: Ok(vec![image]),
             profile: Ok("nodes".to_owned()),
+            placement: None,
             asks_for_reservations: false,
             reservations: Ok(Vec::new()),
             sets_kubelet: false,
@@ -189,6 +201,24 @@ mod tests {
         );
         assert!(report.conditions.iter().all(|one| one.holds == Holds::Yes), "{:?}", report.conditions);
         assert_eq!(report.conditions[0].message, "2 subnets in us-east-1a, us-east-1b");
+    }
+
+    #[test]
+    fn a_placement_group_is_told_of_while_the_class_names_one_and_taken_out_of_the_status_when_it_does_not() {
+        let group = ResolvedPlacementGroup { id: "pg-1".to_owned(), strategy: "cluster".to_owned() };
+        let told = |placement| {
+            let report = report(&Looked { placement, ..looked() }, &[]);
+            let said = report.conditions.into_iter().find(|one| one.kind == "PlacementGroupReady");
+            (report.fields.get("placementGroup").cloned(), said.map(|one| (one.holds, one.message)))
+        };
+        let (field, said) = told(Some(Ok(group.clone())));
+        assert_eq!(field, Some(value(&group)));
+        assert_eq!(said, Some((Holds::Yes, "placement group pg-1 (cluster)".to_owned())));
+        let (field, said) = told(Some(Err(ProviderError::Throttled("slower".to_owned()))));
+        assert_eq!((field, said.map(|one| one.0)), (None, Some(Holds::NoAnswer)), "what was found stands");
+        let gone = Err(ProviderError::Invalid("no such group".to_owned()));
+        assert_eq!(told(Some(gone)), (Some(Value::Null), Some((Holds::No, "no such group".to_owned()))));
+        assert_eq!(told(None), (Some(Value::Null), None));
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! What each EC2NodeClass comes to in the account.
 
-use poolwright_api::{EC2NodeClassSpec, ResolvedImage, ResolvedSubnet};
+use poolwright_api::{EC2NodeClassSpec, ResolvedImage, ResolvedPlacementGroup, ResolvedSubnet};
 use poolwright_provider_aws_model::instance::Kept;
 use poolwright_provider_contract::ProviderError;
 use poolwright_provider_contract::preflight::{Finding, Verdict};
@@ -59,6 +59,10 @@ fn of_class((name, spec, parts): &Parts<'_>, question: &Question) -> Vec<Finding
         finding("role", profile),
     ];
     // Where a class says nothing there is nothing to say.
+    if let Some(placement) = &parts.placement {
+        let says = |group: &ResolvedPlacementGroup| format!("{} ({})", group.id, group.strategy);
+        found.push(finding("placement group", self::found(placement, edit("placementGroup"), says)));
+    }
     if !spec.kubelet.is_empty() {
         let counted = |_: &Kept| "what it keeps is counted in what nodes have for pods".to_owned();
         found.push(finding("kubelet", self::found(&parts.kept, edit("kubelet"), counted)));
@@ -176,6 +180,7 @@ mod tests {
                 role: "Nodes".to_owned(),
                 role_is_there: Some(false),
             }),
+            placement: None,
             kept: Ok(Kept::default()),
         };
         let found = findings(&[("gpu", &spec(), parts)], &question(Some("1.36")));
@@ -200,6 +205,7 @@ mod tests {
             groups: Ok(Vec::new()),
             images: invalid("there is no parameter"),
             profile: Ok(Seen::There("nodes".to_owned())),
+            placement: None,
             kept: Ok(Kept::default()),
         };
         let found = findings(&[("gpu", &spec(), parts)], &question(None));

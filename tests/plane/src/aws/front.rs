@@ -18,7 +18,7 @@ use super::answers::{error, refusal, text};
 use super::fleet::{self, Outcome, Wanted};
 use super::listing::{terminating, without_instance};
 use super::request::Request;
-use super::shown::{Capacity, Shown};
+use super::shown::{Capacity, Group, Shown};
 
 /// What is the same for everybody and takes moto seconds to write: asked once in a process.
 const CONSTANT: [&str; 3] =
@@ -171,6 +171,11 @@ impl Front {
     /// There is this capacity reservation, from now on.
     pub fn hold_capacity(&self, reservation: &str, capacity: Capacity) {
         self.inner().shown.capacity.insert(reservation.to_owned(), capacity);
+    }
+
+    /// There is this placement group, from now on: moto has none.
+    pub fn place(&self, id: &str, group: Group) {
+        self.inner().shown.placement.insert(id.to_owned(), group);
     }
 
     /// From now on these actions are answered with these codes: `sts:GetCallerIdentity`, `ExpiredToken`.

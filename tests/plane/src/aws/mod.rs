@@ -17,7 +17,7 @@ mod shown;
 pub use account::Account;
 pub use front::{Front, Parameter, Pool, Trouble};
 pub use moto::Moto;
-pub use shown::Capacity;
+pub use shown::{Capacity, Group};
 
 use std::process::Command;
 
