@@ -441,6 +441,10 @@ impl CloudProvider for AwsProvider {
         self.hearing.notices().await
     }
 
+    fn failures(&self) -> Vec<ProviderError> {
+        self.hearing.failures()
+    }
+
     async fn acknowledge(&self, receipts: &[String]) -> Result<(), ProviderError> {
         self.hearing.acknowledge(receipts).await
     }

@@ -147,15 +147,13 @@ fn reserved_cpu_milli(cores: u64) -> u64 {
 
 /// Memory that the kernel sees.
 fn memory_capacity(facts: &TypeFacts, settings: &Settings) -> u64 {
-    let mib = match settings.measured_memory_mib.get(&facts.name) {
-        Some(measured) => *measured,
-        None => {
-            let set_aside = if facts.arch() == Some(Arch::Arm64) { ARM_CONTIGUOUS_MIB } else { 0 };
-            let memory = facts.memory_mib.saturating_sub(set_aside);
-            let overhead = memory.saturating_mul(settings.memory_overhead_thousandths.into()).div_ceil(1000);
-            memory.saturating_sub(overhead)
-        }
+    let estimated = || {
+        let set_aside = if facts.arch() == Some(Arch::Arm64) { ARM_CONTIGUOUS_MIB } else { 0 };
+        let memory = facts.memory_mib.saturating_sub(set_aside);
+        let overhead = memory.saturating_mul(settings.memory_overhead_thousandths.into()).div_ceil(1000);
+        memory.saturating_sub(overhead)
     };
+    let mib = settings.measured_memory_mib.get(&facts.name).copied().unwrap_or_else(estimated);
     mib.min(MOST >> 20) << 20
 }
 

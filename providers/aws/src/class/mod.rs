@@ -132,7 +132,8 @@ async fn placed(
     spec: &EC2NodeClassSpec,
 ) -> Option<Result<ResolvedPlacementGroup, ProviderError>> {
     let wanted = spec.placement_group.as_ref()?;
-    Some(placement::find(&clients.ec2, name, wanted).await)
+    // Boxed: the SDK's calls are large, and most classes make none.
+    Some(Box::pin(placement::find(&clients.ec2, name, wanted)).await)
 }
 
 impl Looked {

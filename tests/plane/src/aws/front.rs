@@ -238,6 +238,11 @@ impl Front {
         Ok(self.shared.text(&Method::POST, &Uri::from_static("/"), &headers, body).await?.1)
     }
 
+    /// What each fleet asked for, as EC2's API names it; those that were asked for with a token.
+    pub fn fleets(&self) -> Vec<BTreeMap<String, String>> {
+        self.inner().tokens.values().map(|(content, _)| content.clone()).collect()
+    }
+
     /// How often each action was called, those that failed included.
     pub fn calls(&self) -> BTreeMap<String, usize> {
         self.inner().calls.clone()
