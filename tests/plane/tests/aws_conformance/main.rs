@@ -19,7 +19,6 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use futures::future::join_all;
 use poolwright_catalog::CapacityType;
-use poolwright_plane::aws::Group;
 use poolwright_plane::wait_for;
 use poolwright_provider_aws::{AwsProvider, Join};
 use poolwright_provider_contract::conformance::{Failure, Fixture, World, run_all};
@@ -28,7 +27,7 @@ use poolwright_provider_contract::{
     RankedOffering, instance_of,
 };
 use serde_json::json;
-use world::{AwsWorld, pool};
+use world::{AwsWorld, pool, training};
 
 /// Long against what a stand-in takes.
 const SOON: Duration = Duration::from_mins(1);
@@ -404,7 +403,7 @@ async fn the_policy_in_the_documents_allows_every_call_and_nothing_that_is_not_c
         "amiSelectorTerms": [{"ssmParameter": parameter}], "instanceProfile": null, "role": name,
         "subnetSelectorTerms": one_of_each, "placementGroup": {"name": "training"},
     }));
-    world.front.place("pg-0a1b2c3d", available("cluster", 0));
+    world.front.place("pg-0a1b2c3d", training("cluster", 0));
     // The whole of a provider's life: look, launch, hear, tidy up, give back.
     let provider = world.connect().await.unwrap();
     let offerings = two_offerings(&provider, &world).await;
@@ -464,16 +463,6 @@ async fn the_policy_in_the_documents_allows_every_call_and_nothing_that_is_not_c
         }
     }
     assert_eq!(called, allowed);
-}
-
-/// A placement group of the name `training`.
-fn available(strategy: &str, partitions: u32) -> Group {
-    Group {
-        name: "training".to_owned(),
-        state: "available".to_owned(),
-        strategy: strategy.to_owned(),
-        partitions,
-    }
 }
 
 /// Tries until it is launched, as the controller does.
