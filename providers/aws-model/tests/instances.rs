@@ -3,9 +3,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use poolwright_catalog::{Arch, InstanceType, ResourceName, labels};
+use poolwright_provider_aws_model::bootstrap::Kubelet;
 use poolwright_provider_aws_model::instance::{
-    Class, Efa, LocalDisks, MaxPods, ReserveFor, Selection, Settings, TypeFacts, Unusable, Unusual,
-    UsageClass, VPC_EFA, allocatable, class, from_json, instance_type, max_pods,
+    Amounts, Class, Efa, Kept, LocalDisks, MaxPods, ReserveFor, Selection, Settings, Threshold, TypeFacts,
+    Unnamed, Unusable, Unusual, UsageClass, VPC_EFA, allocatable, class, from_json, instance_type, max_pods,
 };
 use proptest::prelude::*;
 
@@ -255,6 +256,95 @@ fn settings_of_a_node_class_change_what_its_nodes_advertise() {
     assert_eq!(memory(large, &measured), memory(large, &Settings::default()));
 }
 
+/// Settings of a class whose kubelet is told this.
+fn with_kubelet(tell: impl FnOnce(&mut Kubelet)) -> Settings {
+    let mut kubelet = Kubelet::default();
+    tell(&mut kubelet);
+    Settings { kept: Kept::of(&kubelet, Unnamed::AsTheImage).expect("fine"), ..Settings::default() }
+}
+
+fn map(all: &[(&str, &str)]) -> BTreeMap<String, String> {
+    all.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect()
+}
+
+#[test]
+fn what_kubelet_is_told_to_keep_is_not_promised_to_pods() {
+    let described = described();
+    let g5 = &described["g5.xlarge"];
+    let of = |settings: &Settings| {
+        let list = allocatable(g5, settings);
+        let get = |name| list.get(name);
+        let (memory, disk) = (get(ResourceName::MEMORY), get(ResourceName::EPHEMERAL_STORAGE));
+        (get(ResourceName::CPU), memory, disk, get(ResourceName::PODS))
+    };
+    let (mib, gib) = (1u64 << 20, 1u64 << 30);
+    // 16,384 MiB less 7.5 % are 15,155; less 255 and 11 for each of 58 pods, and 100.
+    assert_eq!(of(&Settings::default()), (3920, 14_162 * mib, 17 * gib, 58));
+    // Said of memory alone: CPU and disk are kept as the image computes them, and so are the 100 MiB.
+    let memory = with_kubelet(|kubelet| kubelet.kube_reserved = map(&[("memory", "1Gi")]));
+    assert_eq!(of(&memory), (3920, (15_155 - 1024 - 100) * mib, 17 * gib, 58));
+    let none = with_kubelet(|kubelet| kubelet.kube_reserved = map(&[("memory", "0"), ("cpu", "0")]));
+    assert_eq!(of(&none), (4000, (15_155 - 100) * mib, 17 * gib, 58));
+    let all = with_kubelet(|kubelet| {
+        kubelet.kube_reserved =
+            map(&[("cpu", "0.5"), ("memory", "2G"), ("ephemeral-storage", "2Gi"), ("pid", "1k")]);
+        kubelet.system_reserved = map(&[("cpu", "250m"), ("memory", "512Mi"), ("ephemeral-storage", "1Gi")]);
+        kubelet.eviction_hard =
+            map(&[("memory.available", "5%"), ("nodefs.available", "3Gi"), ("pid.available", "5%")]);
+        kubelet.pods_per_core = Some(10);
+    });
+    let evicted_at = (15_155 * mib).div_ceil(20);
+    let memory = 15_155 * mib - 2_000_000_000 - 512 * mib - evicted_at;
+    assert_eq!(of(&all), (3250, memory, (20 - 2 - 1 - 3) * gib, 40));
+    // Within the most pods there may be.
+    let many = with_kubelet(|kubelet| kubelet.pods_per_core = Some(100));
+    assert_eq!(of(&many).3, 58);
+    // A big machine, by what 5 % of it are: 1,179,648 MiB less 7.5 % are 1,091,174.
+    let large = &described["p4d.24xlarge"];
+    let share = with_kubelet(|kubelet| kubelet.eviction_hard = map(&[("memory.available", "5%")]));
+    let left = |settings| allocatable(large, settings).get(ResourceName::MEMORY);
+    assert_eq!(left(&Settings::default()) - left(&share), (1_091_174 * mib).div_ceil(20) - 100 * mib);
+}
+
+#[test]
+fn thresholds_are_read_as_kubelet_reads_them() {
+    let left = |text: &str| {
+        let kubelet = Kubelet { eviction_hard: map(&[("memory.available", text)]), ..Kubelet::default() };
+        Kept::of(&kubelet, Unnamed::AsTheImage).map(|kept| kept.memory_left)
+    };
+    for (text, threshold) in [
+        ("500Mi", Threshold::Bytes(500 << 20)),
+        ("0%", Threshold::Bytes(0)),
+        ("100%", Threshold::Bytes(0)),
+        ("5%", Threshold::Share(5_000)),
+        ("7.5%", Threshold::Share(7_500)),
+        ("0.0001%", Threshold::Share(1)),
+    ] {
+        assert_eq!(left(text), Ok(threshold), "{text}");
+    }
+    for text in ["", "%", "0", "-1Gi", "-5%", "100.1%", "5Mi%", "1e1%", "ten", "99999999999999999999%"] {
+        let error = left(text).expect_err(text);
+        assert_eq!(error.field, "evictionHard[memory.available]");
+        assert!(error.to_string().contains(&format!("`{text}`")), "{error}");
+    }
+    assert_eq!(Threshold::Share(5_000).of(101), 6, "rounded up");
+    assert_eq!(Threshold::Share(100_000).of(u64::MAX), u64::MAX);
+}
+
+#[test]
+fn a_type_that_kubelet_would_keep_whole_is_not_sold_and_the_others_are() {
+    let described = described();
+    let too_small = Err(Class::Unusable(Unusable::TooSmall));
+    for (resource, amount) in [("memory", "16G"), ("cpu", "3920m")] {
+        let settings = with_kubelet(|kubelet| kubelet.system_reserved = map(&[(resource, amount)]));
+        assert_eq!(instance_type(&described["g4dn.xlarge"], &settings), too_small, "{resource}");
+        assert!(instance_type(&described["g4dn.12xlarge"], &settings).is_ok(), "{resource}");
+    }
+    let disk = with_kubelet(|kubelet| kubelet.kube_reserved = map(&[("ephemeral-storage", "18Gi")]));
+    assert_eq!(instance_type(&described["g5.xlarge"], &disk), too_small);
+    assert!(instance_type(&described["g5.xlarge"], &Settings { root_disk_gib: 21, ..disk }).is_ok());
+}
+
 #[test]
 fn local_disks_and_efa_are_advertised_where_the_node_class_uses_them() {
     let described = described();
@@ -320,6 +410,8 @@ proptest! {
         (gpus, nvme, disk, overhead, fixed) in
             (any::<u32>(), any::<u64>(), any::<u32>(), any::<u32>(), proptest::option::of(any::<u32>())),
         prefixes in any::<bool>(),
+        (kube, system, share, per_core) in
+            (proptest::option::of(any::<u64>()), any::<u64>(), 0u32..=100_000, proptest::option::of(any::<u32>())),
     ) {
         let mut facts = from_json(TYPES.lines().find(|line| line.contains("\"g5.xlarge\"")).unwrap()).unwrap();
         (facts.vcpus, facts.memory_mib, facts.local_nvme_gb) = (vcpus, memory, nvme);
@@ -334,6 +426,13 @@ proptest! {
             memory_overhead_thousandths: overhead,
             root_disk_gib: disk,
             local_disks: LocalDisks::Raid0,
+            kept: Kept {
+                kube: Amounts { cpu_milli: kube, memory: kube, ephemeral_storage: kube },
+                system: Amounts { memory: Some(system), ..Amounts::default() },
+                memory_left: Threshold::Share(share),
+                disk_left: Threshold::Bytes(system),
+                pods_per_core: per_core,
+            },
             ..Settings::default()
         };
         let list = allocatable(&facts, &settings);

@@ -74,7 +74,8 @@ fn node(class: &Resolved, request: &LaunchRequest) -> Result<NodeFacts, Provider
     })
 }
 
-fn kubelet(class: &str, settings: &KubeletSettings) -> Result<Kubelet, ProviderError> {
+/// What a class tells its kubelets.
+pub(crate) fn kubelet(class: &str, settings: &KubeletSettings) -> Result<Kubelet, ProviderError> {
     // The API server lets through no negative number, and no percentage above a hundred.
     let count = |number: Option<i32>| number.and_then(|number| u32::try_from(number).ok());
     let percent = |number: Option<i32>| number.and_then(|number| u8::try_from(number).ok());

@@ -104,6 +104,12 @@ impl Hearing {
         }
     }
 
+    /// Looks that failed since this was asked last. They go this way and not with what is heard, for whoever hears of an error waits
+    /// before he asks again, and the queue would wait with him.
+    pub fn failures(&self) -> Vec<ProviderError> {
+        self.watch.failures()
+    }
+
     pub async fn acknowledge(&self, receipts: &[String]) -> Result<(), ProviderError> {
         let (seen, heard): (Vec<String>, Vec<String>) =
             receipts.iter().cloned().partition(|receipt| Watch::is_receipt(receipt));

@@ -15,7 +15,7 @@ use aws_sdk_ec2::types::LocationType;
 use aws_sdk_pricing::types::{Filter, FilterType};
 use jiff::tz::TimeZone;
 use jiff::{SignedDuration, Timestamp};
-use poolwright_api::{AmiFamily, BlockDeviceMapping, InstanceStorePolicy};
+use poolwright_api::{AmiFamily, BlockDeviceMapping, EC2NodeClassSpec, InstanceStorePolicy};
 use poolwright_catalog::{Catalogue, InstanceTypeName, OfferingId, Zone};
 use poolwright_provider_aws_model::instance::{
     Efa, LocalDisks, MaxPods, ReserveFor, Selection, Settings, TypeFacts,
@@ -25,7 +25,7 @@ use poolwright_provider_aws_model::prices::{
 };
 use poolwright_provider_contract::ProviderError;
 
-use crate::class::{Resolved, image_for};
+use crate::class::{Resolved, image_for, nothing_left};
 use crate::clients::Clients;
 use crate::error::provider_error;
 use crate::launch::template::gibibytes;
@@ -63,6 +63,8 @@ struct Made {
     catalogue: Arc<Catalogue>,
     /// What is behind its reserved offerings.
     reserved: Reserved,
+    /// Types that nothing would be left of for pods.
+    too_small: Vec<InstanceTypeName>,
 }
 
 impl Market {
@@ -93,8 +95,11 @@ impl Market {
         {
             return Ok(Arc::clone(&made.catalogue));
         }
-        let (catalogue, reserved) = self.make(class, &types, &on_demand, &spot, now);
+        let (catalogue, reserved, too_small) = self.make(class, &types, &on_demand, &spot, now);
         let catalogue = Arc::new(catalogue);
+        if !too_small.is_empty() {
+            tracing::info!(class = class.name, "what its kubelet keeps: {}", nothing_left(&too_small));
+        }
         for (id, why) in &reserved.unsold {
             tracing::info!(class = class.name, reservation = id, %why, "this reservation is not sold from");
         }
@@ -105,6 +110,7 @@ impl Market {
             spot,
             catalogue: Arc::clone(&catalogue),
             reserved,
+            too_small,
         };
         catalogues.insert(class.name.clone(), made);
         Ok(catalogue)
@@ -117,7 +123,7 @@ impl Market {
         on_demand: &OnDemandPrices,
         spot: &SpotPrices,
         now: Timestamp,
-    ) -> (Catalogue, Reserved) {
+    ) -> (Catalogue, Reserved, Vec<InstanceTypeName>) {
         let zones: BTreeSet<Zone> =
             class.subnets.iter().map(|subnet| Zone::from(subnet.zone.as_str())).collect();
         let reservations: Vec<_> = class.reservations.iter().map(|one| one.held.clone()).collect();
@@ -133,7 +139,15 @@ impl Market {
         let catalogue = sold.catalogue.filtered(|kind, offering| {
             zones.contains(&offering.id.zone) && image_for(&class.images, kind).is_some()
         });
-        (catalogue, sold.reserved)
+        let too_small = sold.left_out.into_iter().filter(|one| one.too_small).map(|one| one.instance_type);
+        (catalogue, sold.reserved, too_small.collect())
+    }
+
+    /// Types that nothing would be left of for pods, where what is sold with this class was looked up.
+    pub fn too_small(&self, name: &str, spec: &EC2NodeClassSpec) -> Vec<InstanceTypeName> {
+        let catalogues = self.catalogues.lock().unwrap_or_else(PoisonError::into_inner);
+        let made = catalogues.get(name).filter(|made| made.class.spec == *spec);
+        made.map(|made| made.too_small.clone()).unwrap_or_default()
     }
 
     /// The reservations that this offering is had from, those that end first at the front.
@@ -333,6 +347,7 @@ fn settings(class: &Resolved) -> Settings {
             poolwright_api::Efa::Auto => Efa::All,
             poolwright_api::Efa::None => Efa::None,
         },
+        kept: class.kept,
         ..defaults
     }
 }

@@ -7,7 +7,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use jiff::{SignedDuration, Timestamp};
 use poolwright_api::{EC2NodeClass, EC2NodeClassSpec};
-use poolwright_catalog::{Catalogue, InstanceType, OfferingId};
+use poolwright_catalog::{Catalogue, InstanceType, InstanceTypeName, OfferingId};
 use poolwright_provider_aws_model::InstanceId;
 use poolwright_provider_aws_model::prices::Lot;
 use poolwright_provider_contract::{
@@ -260,6 +260,11 @@ impl AwsProvider {
         self.market.catalogue(class, (self.now)()).await
     }
 
+    /// Instance types that nothing would be left of for pods, as far as was looked.
+    pub(crate) fn too_small(&self, name: &str, spec: &EC2NodeClassSpec) -> Vec<InstanceTypeName> {
+        self.market.too_small(name, spec)
+    }
+
     /// The reservations that an offering of a class is had from.
     pub(crate) fn lots(&self, class: &Resolved, offering: &OfferingId) -> Vec<Lot> {
         self.market.lots(class, offering)
@@ -436,6 +441,10 @@ impl CloudProvider for AwsProvider {
 
     async fn notices(&self) -> Result<Vec<Notice>, ProviderError> {
         self.hearing.notices().await
+    }
+
+    fn failures(&self) -> Vec<ProviderError> {
+        self.hearing.failures()
     }
 
     async fn acknowledge(&self, receipts: &[String]) -> Result<(), ProviderError> {

@@ -35,6 +35,8 @@ const RECEIPT: &str = "seen ";
 const LONGEST: Duration = Duration::from_mins(10);
 /// As many instances as one filter may name.
 const NAMED: usize = 200;
+/// So many failures are kept for whoever counts them: he asks every minute.
+const MOST_FAILURES: usize = 100;
 /// As many reservations as are named in one call.
 const RESERVATIONS: usize = 100;
 
@@ -54,6 +56,8 @@ struct State {
     /// Receipts of what is recorded.
     recorded: BTreeSet<String>,
     is_failing: bool,
+    /// What failed, for whoever counts.
+    failures: Vec<ProviderError>,
 }
 
 /// An instance of ours, as far as it matters here.
@@ -84,6 +88,11 @@ impl Watch {
         self.state.lock().unwrap_or_else(PoisonError::into_inner).recorded.extend(receipts);
     }
 
+    /// What failed since this was asked last.
+    pub fn failures(&self) -> Vec<ProviderError> {
+        std::mem::take(&mut self.state.lock().unwrap_or_else(PoisonError::into_inner).failures)
+    }
+
     /// Waits until it is time, and looks.
     pub async fn next(&self) -> Vec<Notice> {
         let pause = self.state.lock().unwrap_or_else(PoisonError::into_inner).pause;
@@ -104,6 +113,9 @@ impl Watch {
                 }
             }
             state.is_failing = true;
+            // Where nobody counts, nothing grows.
+            let room = MOST_FAILURES.saturating_sub(state.failures.len());
+            state.failures.extend(errors.iter().take(room).cloned());
         }
         let mut notices = BTreeMap::new();
         for one in seen {

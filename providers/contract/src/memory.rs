@@ -52,10 +52,17 @@ struct State {
     /// Receipts of those that somebody was told.
     told: BTreeSet<String>,
     notices: u64,
+    /// What goes wrong beside what is asked.
+    failures: Vec<ProviderError>,
     listeners: Vec<Waker>,
 }
 
 impl MemoryCloud {
+    /// Something goes wrong beside what is asked: a look of its own.
+    pub fn fail_beside(&self, error: ProviderError) {
+        self.lock().failures.push(error);
+    }
+
     /// A cloud that sells `catalogue`, for the node class `class`.
     pub fn new(catalogue: Arc<Catalogue>, class: NodeClassKey, now: Clock) -> Arc<Self> {
         let state = State { classes: BTreeSet::from([class]), ..State::default() };
@@ -292,6 +299,10 @@ impl CloudProvider for MemoryProvider {
             Poll::Ready(batch)
         });
         Ok(heard.await)
+    }
+
+    fn failures(&self) -> Vec<ProviderError> {
+        std::mem::take(&mut self.cloud.lock().failures)
     }
 
     async fn acknowledge(&self, receipts: &[String]) -> Result<(), ProviderError> {

@@ -205,6 +205,12 @@ pub trait CloudProvider: Send + Sync {
         std::future::pending().await
     }
 
+    /// What went wrong beside the calls that were asked for, since this was asked last: looks that a provider takes of its own accord
+    /// while it is asked for notices. Whoever hears counts them. They keep nothing back that there is to hear.
+    fn failures(&self) -> Vec<ProviderError> {
+        Vec::new()
+    }
+
     /// Gives receipts back: what they belong to is durably recorded and does not come again. Receipts that are not known (any more) are
     /// no error.
     async fn acknowledge(&self, _receipts: &[String]) -> Result<(), ProviderError> {

@@ -125,17 +125,20 @@ pub mod class_conditions {
     pub const PLACEMENT_GROUP_READY: &str = "PlacementGroupReady";
     /// What was asked for as capacity reservations was looked up; absent where none are.
     pub const CAPACITY_RESERVATIONS_READY: &str = "CapacityReservationsReady";
+    /// The settings of kubelet can be planned with; absent where there are none.
+    pub const KUBELET_READY: &str = "KubeletReady";
     /// A launch as a dry run was allowed; else which permission of IAM is missing.
     pub const VALIDATED: &str = "Validated";
 
     /// All of them.
-    pub const ALL: [&str; 7] = [
+    pub const ALL: [&str; 8] = [
         SUBNETS_READY,
         SECURITY_GROUPS_READY,
         IMAGES_READY,
         INSTANCE_PROFILE_READY,
         PLACEMENT_GROUP_READY,
         CAPACITY_RESERVATIONS_READY,
+        KUBELET_READY,
         VALIDATED,
     ];
 }

@@ -1,6 +1,6 @@
 //! What can be bought, and for how much: instance types, GPUs, offerings and prices, as pure data.
 //!
-//! Lives here: the vocabulary every other room shares (money, resource amounts, instance types, offerings, prices with
+//! Lives here: the vocabulary every other room shares (money, resource amounts and quantities, instance types, offerings, prices with
 //! source and age), the sanity rules for prices, the CSV reader, and the catalogue built into the binary.
 //!
 //! May not live here: anything about pods or clusters, any decision, any I/O but reading bytes it is handed, any clock.
@@ -12,6 +12,7 @@ pub mod mig;
 pub mod money;
 pub mod offering;
 pub mod price;
+pub mod quantity;
 pub mod reader;
 pub mod resources;
 pub mod sanity;

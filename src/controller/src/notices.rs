@@ -104,7 +104,12 @@ impl Notices {
     ) -> BoxFuture<'a, (Vec<Notice>, Duration)> {
         async move {
             sleep(pause).await;
-            match timeout(LIMIT, provider.notices()).await {
+            let heard = timeout(LIMIT, provider.notices()).await;
+            for error in provider.failures() {
+                // The provider says so itself, once.
+                self.count(provider, "look", &error);
+            }
+            match heard {
                 Ok(Ok(notices)) => (notices, Duration::ZERO),
                 // Clouds that never say anything never answer.
                 Err(_) => (Vec::new(), Duration::ZERO),
@@ -117,9 +122,13 @@ impl Notices {
         .boxed()
     }
 
-    fn failed(&self, provider: &SharedProvider, call: &str, error: &ProviderError) {
+    fn count(&self, provider: &SharedProvider, call: &str, error: &ProviderError) {
         let labels = [provider.name(), call, error_label(error)];
         self.metrics.provider_errors.with_label_values(&labels).inc();
+    }
+
+    fn failed(&self, provider: &SharedProvider, call: &str, error: &ProviderError) {
+        self.count(provider, call, error);
         warn!(provider = provider.name(), call, %error, "what the cloud says of instances is not heard; asking again");
     }
 

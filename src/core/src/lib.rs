@@ -1,6 +1,6 @@
 //! Decisions: what to buy, keep, open to pods and give back. A snapshot and a time go in, actions with reasons come out.
 //!
-//! Lives here: the cluster model and its synchronous index, quantities and effective pod requests, the scheduling
+//! Lives here: the cluster model and its synchronous index, effective pod requests, the scheduling
 //! constraints, the planner, the life of a claim, which nodes are emptied although they are well, the batch window, the memory of offerings that failed.
 //!
 //! May not live here: a Kubernetes or cloud client, an async runtime, a clock, API objects (they are converted at the
@@ -15,7 +15,6 @@ pub mod index;
 pub mod lifecycle;
 pub mod model;
 pub mod plan;
-pub mod quantity;
 pub mod requests;
 pub mod rules;
 pub mod setbacks;

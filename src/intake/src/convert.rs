@@ -6,7 +6,7 @@ use k8s_openapi::api::core::v1 as k8s;
 use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use poolwright_api as api;
-use poolwright_catalog::ResourceList;
+use poolwright_catalog::{ResourceList, quantity};
 use poolwright_core as core;
 
 use crate::error::Problem;
@@ -31,7 +31,7 @@ fn amounts_at<'a>(
 ) -> Result<ResourceList, Problem> {
     let mut list = ResourceList::new();
     for (name, text) in from {
-        let amount = core::quantity::amount(name, text)
+        let amount = quantity::amount(name, text)
             .map_err(|error| Problem::quantity(format!("{path}{}", key_segment(name)), &error))?;
         list.set(name.as_str(), amount);
     }

@@ -50,7 +50,7 @@ impl Problem {
     /// A text that is no quantity. Messages of quantities say themselves what to write.
     pub(crate) fn quantity(
         path: impl Into<String>,
-        error: &poolwright_core::quantity::QuantityError,
+        error: &poolwright_catalog::quantity::QuantityError,
     ) -> Self {
         let text = error.to_string();
         let (cause, next_step) = text.split_once("; ").unwrap_or((&text, ""));

@@ -5,10 +5,10 @@ use std::collections::BTreeMap;
 use poolwright_api::{
     self as api, Amount, ConsolidationPolicy, DisruptionReason, Expiry, NodeConditionStatus,
 };
-use poolwright_catalog::{ResourceName, UsdPerHour};
+use poolwright_catalog::{ResourceName, UsdPerHour, quantity};
 use poolwright_core::{
     Buffer, Cause, Deadlines, Disruption, NodeBudget, Pool, PoolLimits, PoolName, PoolProblem, RepairRule,
-    Requirement, Schedule, Share, Window, quantity,
+    Requirement, Schedule, Share, Window,
 };
 
 use crate::convert::{

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use k8s_openapi::api::core::v1 as k8s;
 use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
+use poolwright_catalog::quantity::amount;
 use poolwright_core::Quota;
-use poolwright_core::quantity::amount;
 
 use crate::convert::key_segment;
 use crate::error::{IntakeError, Problem, object_name};

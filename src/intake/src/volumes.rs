@@ -6,9 +6,10 @@ use jiff::Timestamp;
 use k8s_openapi::api::core::v1 as k8s;
 use k8s_openapi::api::storage::v1 as storage;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use poolwright_catalog::quantity;
 use poolwright_core::{
     Attachment, NodeDrivers, NodeTerm, Operator, PodVolume, Requirement, StorageClass, Uid, Volume,
-    VolumeClaim, VolumeShape, quantity,
+    VolumeClaim, VolumeShape,
 };
 
 use crate::error::{IntakeError, Problem, object_name};

@@ -2,17 +2,27 @@
 
 use std::collections::BTreeMap;
 use std::fs;
+use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
+use std::time::Duration;
 
+use anyhow::Context;
+use kube::Api;
+use kube::api::PostParams;
+use poolwright_api::EC2NodeClass;
 use poolwright_plane::aws::{Account, Front, Moto, credentials};
-use poolwright_plane::{ControlPlane, Options, install_crds, poolwright_binary, unique};
+use poolwright_plane::trial::{Controller, condition};
+use poolwright_plane::{ControlPlane, Options, install_crds, poolwright_binary, unique, wait_for};
 use serde_json::{Value, json};
 use tokio::sync::OnceCell;
 
 static MOTO: OnceCell<Moto> = OnceCell::const_new();
 
 const CRDS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../crds");
+
+/// Long against what a controller takes to start and to look at a class.
+const SOON: Duration = Duration::from_mins(2);
 
 const SECRET: &str = "nobody-may-read-this";
 
@@ -226,6 +236,83 @@ async fn without_a_cluster_or_with_credentials_that_have_expired_a_check_says_so
     let output = poolwright(&front, None, &["check", "--provider", "aws"]).await;
     assert_eq!(output.status.code(), Some(2));
     assert!(String::from_utf8_lossy(&output.stderr).contains("give --aws-cluster NAME"));
+}
+
+/// Takes all away that may be a credential, but for a metadata service that takes connections and never answers.
+fn without_credentials(command: &mut Command, front: &Front, silent: &TcpListener) {
+    for (name, _) in std::env::vars_os().filter(|(name, _)| name.to_string_lossy().starts_with("AWS_")) {
+        command.env_remove(name);
+    }
+    let nowhere = std::env::temp_dir().join("poolwright-no-such-folder");
+    command
+        .env("HOME", &nowhere)
+        .env("AWS_CONFIG_FILE", nowhere.join("config"))
+        .env("AWS_SHARED_CREDENTIALS_FILE", nowhere.join("credentials"))
+        .env("AWS_EC2_METADATA_SERVICE_ENDPOINT", format!("http://{}", silent.local_addr().unwrap()))
+        .env("AWS_ENDPOINT_URL", front.url());
+}
+
+#[tokio::test]
+async fn without_any_credentials_every_command_ends_and_says_how_to_give_some_and_nothing_is_called() {
+    let front = front().await;
+    let silent = TcpListener::bind("127.0.0.1:0").unwrap();
+    let run = async |arguments: &[&str]| {
+        let mut command = Command::new(poolwright_binary().unwrap());
+        without_credentials(&mut command, &front, &silent);
+        command.args(arguments).env("KUBECONFIG", std::env::temp_dir().join("poolwright-no-such-kubeconfig"));
+        tokio::task::spawn_blocking(move || command.output()).await.unwrap().unwrap()
+    };
+    for about in ["prices", "gpus"] {
+        let output = run(&[&[about][..], &ACCOUNT].concat()).await;
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(2), "{said}");
+        for words in ["no credentials for AWS", "EKS Pod Identity", "AWS_PROFILE", "AWS_ACCESS_KEY_ID"] {
+            assert!(said.contains(words), "{about}: {said}");
+        }
+    }
+    let output = run(&[&["check"][..], &ACCOUNT, &["--aws-cluster", "blue", "-o", "json"]].concat()).await;
+    assert_eq!(output.status.code(), Some(5));
+    let found = findings(&document(&output));
+    let credentials = finding(&found, "AWS account", "credentials");
+    assert!(credentials["message"].as_str().unwrap().starts_with("there are none"), "{credentials}");
+    assert!(credentials["fix"].as_str().unwrap().contains("export AWS_PROFILE=NAME"), "{credentials}");
+    assert_eq!(finding(&found, "AWS permissions", "all")["verdict"], "undetermined");
+    assert_eq!(front.calls(), BTreeMap::new());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_controller_without_any_credentials_says_so_on_the_class_and_launches_nothing() {
+    let front = front().await;
+    let silent = TcpListener::bind("127.0.0.1:0").unwrap();
+    let plane = ControlPlane::start(Options::api_server_only()).await.unwrap();
+    let client = plane.client().unwrap();
+    install_crds(&client, Path::new(CRDS)).await.unwrap();
+    let class: EC2NodeClass = serde_json::from_value(json!({
+        "apiVersion": "poolwright.dev/v1alpha1", "kind": "EC2NodeClass", "metadata": {"name": "gpu"},
+        "spec": {
+            "amiFamily": "Custom", "role": "Nodes", "amiSelectorTerms": [{"id": "ami-0123456789abcdef0"}],
+            "subnetSelectorTerms": [{"tags": {"team": "ml"}}], "securityGroupSelectorTerms": [{"tags": {"team": "ml"}}],
+        },
+    }))
+    .unwrap();
+    let classes: Api<EC2NodeClass> = Api::all(client);
+    classes.create(&PostParams::default(), &class).await.unwrap();
+    let flags = ["--aws-cluster", "blue", "--aws-region", "us-east-1"];
+    let mut controller = Controller::start_with(&plane, "nobody", &flags, |command| {
+        without_credentials(command, &front, &silent);
+    })
+    .unwrap();
+    let told = wait_for("the class to say why it cannot be used", SOON, async || {
+        controller.ensure_running()?;
+        let status = classes.get("gpu").await?.status.context("it has no status")?;
+        let ready = condition(&status.conditions, "Ready").context("it does not say")?;
+        anyhow::ensure!(ready.status == "False", "{}: {}", ready.reason, ready.message);
+        Ok(ready.message.clone())
+    })
+    .await
+    .unwrap();
+    assert!(told.contains("no credentials for AWS") && told.contains("AWS_PROFILE"), "{told}");
+    assert_eq!(front.calls(), BTreeMap::new());
 }
 
 #[tokio::test]

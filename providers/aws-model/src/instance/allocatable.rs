@@ -10,13 +10,17 @@
 //! | CPU kept for the node | 6 % of the first core, 1 % of the second, 0.5 % of the next two, 0.25 % of the rest | `getCPUMillicoresToReserve`, same file |
 //! | disk kept | 1 GiB, and a tenth at which pods are evicted | `kubeReserved` and `nodefs.available`, same file |
 //! | pods | interfaces x (addresses - 1) + 2: one address is the interface's own, two pods use the host's | `getMaxPodsFromENIInfo`, `nodeadm/internal/kubelet/maxpods/maxpods.go` |
+//! | pods by cores | as many for each core as the class says, within the above | `podsPerCore`, see [`super::kept`] |
 //! | pods with prefixes | 16 for each address, at most 110 below 30 cores, else 250 | `max-pods-calculator.sh`, awslabs/amazon-eks-ami |
+//!
+//! What a class's own kubelet settings put in the place of these, [`Kept`] says.
 
 use std::collections::BTreeMap;
 
 use poolwright_catalog::{Arch, InstanceTypeName, ResourceList, ResourceName};
 
 use super::facts::TypeFacts;
+use super::kept::Kept;
 use super::kind::whole_gpus;
 
 /// The resource name under which EFA's device plugin advertises interfaces.
@@ -41,6 +45,8 @@ pub struct Settings {
     pub local_disks: LocalDisks,
     /// Whether nodes have EFA interfaces.
     pub efa: Efa,
+    /// What kubelet is told to keep.
+    pub kept: Kept,
 }
 
 impl Default for Settings {
@@ -55,6 +61,7 @@ impl Default for Settings {
             root_disk_gib: 20,
             local_disks: LocalDisks::Unused,
             efa: Efa::None,
+            kept: Kept::default(),
         }
     }
 }
@@ -99,7 +106,6 @@ pub enum Efa {
 
 /// Cores from which [`MaxPods::Prefixes`] may be 250.
 const MANY_CORES: u32 = 30;
-const EVICTION_MIB: u64 = 100;
 const ARM_CONTIGUOUS_MIB: u64 = 64;
 /// The most a quantity can be in Kubernetes.
 const MOST: u64 = i64::MAX as u64;
@@ -115,14 +121,19 @@ fn pods_by_addresses(facts: &TypeFacts, settings: &Settings, per_address: u64) -
 
 /// Pods that kubelet admits.
 pub fn max_pods(facts: &TypeFacts, settings: &Settings) -> u64 {
-    match settings.max_pods {
+    let by_cores = match settings.kept.pods_per_core {
+        Some(pods) => u64::from(pods) * u64::from(facts.vcpus),
+        None => u64::MAX,
+    };
+    let most = match settings.max_pods {
         MaxPods::Addresses => pods_by_addresses(facts, settings, 1),
         MaxPods::Prefixes => {
             let recommended = if facts.vcpus < MANY_CORES { 110 } else { 250 };
             pods_by_addresses(facts, settings, 16).min(recommended)
         }
         MaxPods::Fixed(pods) => pods.into(),
-    }
+    };
+    most.min(by_cores)
 }
 
 /// What kubelet keeps of this many cores, in thousandths of a core.
@@ -134,23 +145,30 @@ fn reserved_cpu_milli(cores: u64) -> u64 {
     steps.into_iter().map(kept).sum::<u64>() / 10
 }
 
-/// Memory that the kernel sees, in MiB.
-fn capacity_mib(facts: &TypeFacts, settings: &Settings) -> u64 {
-    if let Some(measured) = settings.measured_memory_mib.get(&facts.name) {
-        return *measured;
-    }
-    let set_aside = if facts.arch() == Some(Arch::Arm64) { ARM_CONTIGUOUS_MIB } else { 0 };
-    let memory = facts.memory_mib.saturating_sub(set_aside);
-    let overhead = memory.saturating_mul(settings.memory_overhead_thousandths.into()).div_ceil(1000);
-    memory.saturating_sub(overhead)
+/// Memory that the kernel sees.
+fn memory_capacity(facts: &TypeFacts, settings: &Settings) -> u64 {
+    let estimated = || {
+        let set_aside = if facts.arch() == Some(Arch::Arm64) { ARM_CONTIGUOUS_MIB } else { 0 };
+        let memory = facts.memory_mib.saturating_sub(set_aside);
+        let overhead = memory.saturating_mul(settings.memory_overhead_thousandths.into()).div_ceil(1000);
+        memory.saturating_sub(overhead)
+    };
+    let mib = settings.measured_memory_mib.get(&facts.name).copied().unwrap_or_else(estimated);
+    mib.min(MOST >> 20) << 20
 }
 
-fn ephemeral_bytes(facts: &TypeFacts, settings: &Settings) -> u64 {
+/// The disk that pods write to.
+fn disk_capacity(facts: &TypeFacts, settings: &Settings) -> u64 {
     let disk = match settings.local_disks {
         LocalDisks::Raid0 if facts.local_nvme_gb > 0 => facts.local_nvme_gb.saturating_mul(1_000_000_000),
         _ => u64::from(settings.root_disk_gib) << 30,
     };
-    disk.saturating_sub(disk.div_ceil(10)).saturating_sub(1 << 30)
+    disk.min(MOST)
+}
+
+/// What is left of so much.
+fn left(capacity: u64, kube: u64, system: Option<u64>, evicted_at: u64) -> u64 {
+    capacity.saturating_sub(kube).saturating_sub(system.unwrap_or(0)).saturating_sub(evicted_at)
 }
 
 /// What kubelet will report as allocatable on a node of this type.
@@ -163,16 +181,21 @@ pub fn allocatable(facts: &TypeFacts, settings: &Settings) -> ResourceList {
         ReserveFor::Addresses => pods_by_addresses(facts, settings, 1),
         ReserveFor::MaxPods => pods,
     };
-    let kept_mib = reserved_for.saturating_mul(11).saturating_add(255 + EVICTION_MIB);
+    let Kept { kube, system, memory_left, disk_left, .. } = settings.kept;
     let cores = u64::from(facts.vcpus);
+    let (memory, disk) = (memory_capacity(facts, settings), disk_capacity(facts, settings));
+    let kube_cpu = kube.cpu_milli.unwrap_or_else(|| reserved_cpu_milli(cores));
+    let by_pods = || reserved_for.saturating_mul(11).saturating_add(255).saturating_mul(1 << 20);
+    let kube_memory = kube.memory.unwrap_or_else(by_pods);
+    let kube_disk = kube.ephemeral_storage.unwrap_or(1 << 30);
     let mut list = ResourceList::new()
-        .with(ResourceName::CPU, cores * 1000 - reserved_cpu_milli(cores))
-        .with(
-            ResourceName::MEMORY,
-            capacity_mib(facts, settings).saturating_sub(kept_mib).min(MOST >> 20) << 20,
-        )
+        .with(ResourceName::CPU, left(cores * 1000, kube_cpu, system.cpu_milli, 0))
+        .with(ResourceName::MEMORY, left(memory, kube_memory, system.memory, memory_left.of(memory)))
         .with(ResourceName::PODS, pods.min(MOST))
-        .with(ResourceName::EPHEMERAL_STORAGE, ephemeral_bytes(facts, settings).min(MOST));
+        .with(
+            ResourceName::EPHEMERAL_STORAGE,
+            left(disk, kube_disk, system.ephemeral_storage, disk_left.of(disk)),
+        );
     if let Some(gpu) = whole_gpus(facts) {
         list.set(ResourceName::NVIDIA_GPU, gpu.count.into());
     }

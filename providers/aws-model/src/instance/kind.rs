@@ -37,7 +37,9 @@ pub fn instance_type(facts: &TypeFacts, settings: &Settings) -> Result<InstanceT
         (_, Some(arch)) => arch,
     };
     let allocatable = allocatable(facts, settings);
-    let needed = [ResourceName::CPU, ResourceName::MEMORY, ResourceName::PODS];
+    // Of disk too: a kubelet that is to keep more than there is does not start.
+    let needed =
+        [ResourceName::CPU, ResourceName::MEMORY, ResourceName::PODS, ResourceName::EPHEMERAL_STORAGE];
     if needed.iter().any(|resource| allocatable.get(resource) == 0) {
         return Err(Class::Unusable(Unusable::TooSmall));
     }

@@ -1,12 +1,13 @@
 //! Instance types: what EC2 says of one, whether it can be a node, what its node will advertise.
 //!
 //! The edge fills [`TypeFacts`] from DescribeInstanceTypes; everything after that is here: [`class::of`] sorts types,
-//! [`allocatable`] computes what kubelet will report, [`instance_type`] makes the catalogue's type of both.
+//! [`allocatable`] computes what kubelet will report, [`Kept`] is what a class's kubelet keeps of it, [`instance_type`] makes the catalogue's type of both.
 
 mod allocatable;
 pub mod class;
 mod facts;
 mod json;
+mod kept;
 mod kind;
 mod selection;
 
@@ -16,5 +17,6 @@ pub use facts::{
     Accelerator, AcceleratorKind, Architecture, GpuFacts, Hypervisor, NetworkFacts, TypeFacts, UsageClass,
 };
 pub use json::{InvalidFacts, from_json};
+pub use kept::{Amounts, InvalidSetting, Kept, SettingProblem, Threshold, Unnamed};
 pub use kind::{gpu_model, instance_type, whole_gpus};
 pub use selection::Selection;

@@ -11,7 +11,7 @@ use poolwright_catalog::{
 use super::on_demand::OnDemandPrices;
 use super::reservation::{Reservation, Reserved};
 use super::spot::{self, SpotPrices};
-use crate::instance::{Selection, Settings, TypeFacts, UsageClass, class, instance_type};
+use crate::instance::{Class, Selection, Settings, TypeFacts, Unusable, UsageClass, class, instance_type};
 
 /// What AWS says of a region now.
 #[derive(Clone, Copy, Debug)]
@@ -37,6 +37,8 @@ pub struct LeftOut {
     pub instance_type: InstanceTypeName,
     /// Why, and what to do about it.
     pub reason: String,
+    /// Whether it is for what its node would keep: nothing would be left for pods.
+    pub too_small: bool,
 }
 
 /// The catalogue, and what is not in it.
@@ -125,14 +127,18 @@ pub fn catalogue(
     let mut types: BTreeMap<&InstanceTypeName, (&TypeFacts, InstanceType)> = BTreeMap::new();
     for facts in described {
         let kind = match selection.leaves_out(facts) {
-            Some(reason) => Err(reason),
-            None => instance_type(facts, settings).map_err(|class| class.reason().unwrap_or_default()),
+            Some(reason) => Err((reason, false)),
+            None => instance_type(facts, settings).map_err(|class| {
+                (class.reason().unwrap_or_default(), class == Class::Unusable(Unusable::TooSmall))
+            }),
         };
         match kind {
             Ok(kind) => {
                 types.insert(&facts.name, (facts, kind));
             }
-            Err(reason) => left_out.push(LeftOut { instance_type: facts.name.clone(), reason }),
+            Err((reason, too_small)) => {
+                left_out.push(LeftOut { instance_type: facts.name.clone(), reason, too_small });
+            }
         }
     }
     let reserved =

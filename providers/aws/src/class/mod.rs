@@ -1,8 +1,10 @@
-//! What an EC2NodeClass comes to in the account: subnets, security groups, images, instance profile.
+//! What an EC2NodeClass comes to in the account: subnets, security groups, images, instance profile, placement group, what its nodes keep.
 
 mod dry_run;
 mod groups;
 mod images;
+mod kubelet;
+mod placement;
 mod profile;
 mod report;
 mod reservations;
@@ -10,8 +12,10 @@ mod source;
 mod subnets;
 
 use poolwright_api::{
-    AmiFamily, EC2NodeClassSpec, GROUP, ResolvedImage, ResolvedSecurityGroup, ResolvedSubnet,
+    AmiFamily, EC2NodeClassSpec, GROUP, ResolvedImage, ResolvedPlacementGroup, ResolvedSecurityGroup,
+    ResolvedSubnet,
 };
+use poolwright_provider_aws_model::instance::Kept;
 use poolwright_provider_contract::{NodeClassKey, ProviderError};
 
 use crate::clients::Clients;
@@ -19,6 +23,7 @@ use crate::clients::Clients;
 pub(crate) use dry_run::Verdicts;
 pub(crate) use images::image_for;
 pub(crate) use profile::Seen;
+pub(crate) use report::nothing_left;
 pub(crate) use reservations::FoundReservation;
 pub use source::{Classes, KubeClasses};
 
@@ -38,8 +43,12 @@ pub(crate) struct Resolved {
     /// Newest first. Never empty.
     pub images: Vec<ResolvedImage>,
     pub profile: String,
+    /// What it names as such.
+    pub placement: Option<ResolvedPlacementGroup>,
     /// What is paid for already, in the order of their ids.
     pub reservations: Vec<FoundReservation>,
+    /// What its nodes keep from pods.
+    pub kept: Kept,
 }
 
 /// Refuses a key that is not about a node class of ours.
@@ -74,9 +83,14 @@ pub(crate) struct Looked {
     pub groups: Result<Vec<ResolvedSecurityGroup>, ProviderError>,
     pub images: Result<Vec<ResolvedImage>, ProviderError>,
     pub profile: Result<String, ProviderError>,
+    /// Nothing where the class names none.
+    pub placement: Option<Result<ResolvedPlacementGroup, ProviderError>>,
     /// Whether the class names any.
     pub asks_for_reservations: bool,
     pub reservations: Result<Vec<FoundReservation>, ProviderError>,
+    /// Whether the class says anything of kubelet.
+    pub sets_kubelet: bool,
+    pub kept: Result<Kept, ProviderError>,
 }
 
 /// Looks everything up.
@@ -88,15 +102,38 @@ pub(crate) async fn look(clients: &Clients, kubernetes: &str, name: &str, spec: 
             "neither it nor an alias says how nodes of this image join the cluster: set it",
         )
     });
-    let (subnets, groups, images, profile, reservations) = futures::join!(
+    let (subnets, groups, images, profile, placement, reservations) = futures::join!(
         subnets::find(&clients.ec2, name, &spec.subnet_selector_terms),
         groups::find(&clients.ec2, name, &spec.security_group_selector_terms),
         images::find(clients, kubernetes, name, &spec.ami_selector_terms),
         profile::find(&clients.iam, name, spec),
+        placed(clients, name, spec),
         reservations::find(&clients.ec2, &spec.capacity_reservation_selector_terms),
     );
     let asks_for_reservations = !spec.capacity_reservation_selector_terms.is_empty();
-    Looked { family, subnets, groups, images, profile, asks_for_reservations, reservations }
+    Looked {
+        family,
+        subnets,
+        groups,
+        images,
+        profile,
+        placement,
+        asks_for_reservations,
+        reservations,
+        sets_kubelet: !spec.kubelet.is_empty(),
+        kept: kubelet::find(name, spec),
+    }
+}
+
+/// The placement group, where the class names one.
+async fn placed(
+    clients: &Clients,
+    name: &str,
+    spec: &EC2NodeClassSpec,
+) -> Option<Result<ResolvedPlacementGroup, ProviderError>> {
+    let wanted = spec.placement_group.as_ref()?;
+    // Boxed: the SDK's calls are large, and most classes make none.
+    Some(Box::pin(placement::find(&clients.ec2, name, wanted)).await)
 }
 
 impl Looked {
@@ -110,7 +147,9 @@ impl Looked {
             groups: self.groups?,
             images: self.images?,
             profile: self.profile?,
+            placement: self.placement.transpose()?,
             reservations: self.reservations?,
+            kept: self.kept?,
         })
     }
 }
@@ -123,8 +162,11 @@ impl From<&Resolved> for Looked {
             groups: Ok(class.groups.clone()),
             images: Ok(class.images.clone()),
             profile: Ok(class.profile.clone()),
+            placement: class.placement.clone().map(Ok),
             asks_for_reservations: !class.spec.capacity_reservation_selector_terms.is_empty(),
             reservations: Ok(class.reservations.clone()),
+            sets_kubelet: !class.spec.kubelet.is_empty(),
+            kept: Ok(class.kept),
         }
     }
 }
@@ -135,17 +177,20 @@ pub(crate) struct Parts {
     pub groups: Result<Vec<ResolvedSecurityGroup>, ProviderError>,
     pub images: Result<Vec<ResolvedImage>, ProviderError>,
     pub profile: Result<Seen, ProviderError>,
+    pub placement: Option<Result<ResolvedPlacementGroup, ProviderError>>,
+    pub kept: Result<Kept, ProviderError>,
 }
 
 /// Looks up each part, and makes nothing.
 pub(crate) async fn parts(clients: &Clients, kubernetes: &str, name: &str, spec: &EC2NodeClassSpec) -> Parts {
-    let (subnets, groups, images, profile) = futures::join!(
+    let (subnets, groups, images, profile, placement) = futures::join!(
         subnets::find(&clients.ec2, name, &spec.subnet_selector_terms),
         groups::find(&clients.ec2, name, &spec.security_group_selector_terms),
         images::find(clients, kubernetes, name, &spec.ami_selector_terms),
         profile::look(&clients.iam, name, spec),
+        placed(clients, name, spec),
     );
-    Parts { subnets, groups, images, profile }
+    Parts { subnets, groups, images, profile, placement, kept: kubelet::find(name, spec) }
 }
 
 /// The filters of a tag selector: all of these tags, `*` for any value.

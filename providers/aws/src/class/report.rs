@@ -3,6 +3,9 @@
 use std::collections::BTreeMap;
 
 use async_trait::async_trait;
+use poolwright_api::ResolvedPlacementGroup;
+use poolwright_catalog::InstanceTypeName;
+use poolwright_provider_aws_model::instance::Kept;
 use poolwright_provider_contract::{
     ClassCondition, ClassReport, ClassReports, Holds, NodeClassKey, ProviderError,
 };
@@ -11,6 +14,9 @@ use serde_json::Value;
 
 use super::{Looked, check_kind, dry_run};
 use crate::provider::AwsProvider;
+
+/// So many instance types are named in a sentence.
+const NAMED: usize = 10;
 
 #[async_trait]
 impl ClassReports for AwsProvider {
@@ -27,14 +33,15 @@ impl ClassReports for AwsProvider {
             }
             Err(_) => dry_run::not_tried(),
         };
-        let mut report = report(&looked);
+        let too_small = self.too_small(&key.name, &object.spec);
+        let mut report = report(&looked, &too_small);
         report.conditions.push(validated);
         Ok(Some(ClassReport { uid: object.metadata.uid, generation: object.metadata.generation, ..report }))
     }
 }
 
-/// What was found, without what a dry run said.
-fn report(looked: &Looked) -> ClassReport {
+/// What was found, without what a dry run said. Some instance types may be known to have nothing left for pods.
+fn report(looked: &Looked, too_small: &[InstanceTypeName]) -> ClassReport {
     let mut fields = BTreeMap::new();
     if let Ok(family) = looked.family {
         fields.insert("imageFamily".to_owned(), value(&family));
@@ -59,7 +66,15 @@ fn report(looked: &Looked) -> ClassReport {
             format!("instance profile {name}")
         }),
     ];
-    // Where none are asked for there is nothing to say.
+    // Where none are asked for there is nothing to say, and what was found before is not asked for any more.
+    match &looked.placement {
+        Some(placement) => {
+            let words =
+                |found: &ResolvedPlacementGroup| format!("placement group {} ({})", found.id, found.strategy);
+            conditions.push(part(&mut fields, "PlacementGroupReady", "placementGroup", placement, words));
+        }
+        None => drop(fields.insert("placementGroup".to_owned(), Value::Null)),
+    }
     if looked.asks_for_reservations {
         let shown = looked.reservations.as_ref().map_err(Clone::clone);
         let shown = shown.map(|found| found.iter().map(|one| one.shown.clone()).collect::<Vec<_>>());
@@ -70,8 +85,37 @@ fn report(looked: &Looked) -> ClassReport {
             &shown,
             |found| count(found.len(), "capacity reservation"),
         ));
+    } else {
+        fields.insert("capacityReservations".to_owned(), Value::Null);
+    }
+    if looked.sets_kubelet || !too_small.is_empty() {
+        conditions.push(kubelet(&looked.kept, too_small));
     }
     ClassReport { uid: None, generation: None, fields, conditions }
+}
+
+/// Whether kubelet can be told what the class says, and what comes of it. Nothing of it is in the status.
+fn kubelet(kept: &Result<Kept, ProviderError>, too_small: &[InstanceTypeName]) -> ClassCondition {
+    let counted = |(): &()| {
+        let counted = "what it keeps is counted in what nodes have for pods".to_owned();
+        if too_small.is_empty() { counted } else { format!("{counted}; {}", nothing_left(too_small)) }
+    };
+    let kept = kept.as_ref().map(|_| ()).map_err(Clone::clone);
+    part(&mut BTreeMap::new(), "KubeletReady", "kubelet", &kept, counted)
+}
+
+/// What is said of instance types that are not sold because nothing of them would be left for pods.
+pub(crate) fn nothing_left(of: &[InstanceTypeName]) -> String {
+    let mut names: Vec<&str> = of.iter().take(NAMED).map(InstanceTypeName::as_str).collect();
+    let more = format!("{} more", of.len() - names.len());
+    if of.len() > names.len() {
+        names.push(&more);
+    }
+    format!(
+        "nothing is left for pods of {}, not sold with it: {}",
+        count(of.len(), "instance type"),
+        names.join(", ")
+    )
 }
 
 fn value(found: &impl Serialize) -> Value {
@@ -135,14 +179,17 @@ mod tests {
             groups: Ok(vec![ResolvedSecurityGroup { id: "sg-1".to_owned(), name: Some("nodes".to_owned()) }]),
             images: Ok(vec![image]),
             profile: Ok("nodes".to_owned()),
+            placement: None,
             asks_for_reservations: false,
             reservations: Ok(Vec::new()),
+            sets_kubelet: false,
+            kept: Ok(Kept::default()),
         }
     }
 
     #[test]
     fn what_was_found_is_the_status_that_the_api_knows() {
-        let report = report(&looked());
+        let report = report(&looked(), &[]);
         let status: Ec2NodeClassStatus =
             serde_json::from_value(Value::Object(Map::from_iter(report.fields))).expect("a status");
         assert_eq!(status.subnets, looked().subnets.unwrap());
@@ -157,12 +204,33 @@ mod tests {
     }
 
     #[test]
+    fn a_placement_group_is_told_of_while_the_class_names_one_and_taken_out_of_the_status_when_it_does_not() {
+        let group = ResolvedPlacementGroup { id: "pg-1".to_owned(), strategy: "cluster".to_owned() };
+        let told = |placement| {
+            let report = report(&Looked { placement, ..looked() }, &[]);
+            let said = report.conditions.into_iter().find(|one| one.kind == "PlacementGroupReady");
+            (report.fields.get("placementGroup").cloned(), said.map(|one| (one.holds, one.message)))
+        };
+        let (field, said) = told(Some(Ok(group.clone())));
+        assert_eq!(field, Some(value(&group)));
+        assert_eq!(said, Some((Holds::Yes, "placement group pg-1 (cluster)".to_owned())));
+        let (field, said) = told(Some(Err(ProviderError::Throttled("slower".to_owned()))));
+        assert_eq!((field, said.map(|one| one.0)), (None, Some(Holds::NoAnswer)), "what was found stands");
+        let gone = Err(ProviderError::Invalid("no such group".to_owned()));
+        assert_eq!(told(Some(gone)), (Some(Value::Null), Some((Holds::No, "no such group".to_owned()))));
+        assert_eq!(told(None), (Some(Value::Null), None));
+    }
+
+    #[test]
     fn what_was_not_found_is_taken_out_of_the_status_and_what_nobody_answered_stays() {
-        let report = report(&Looked {
-            subnets: Err(ProviderError::Invalid("no subnet".to_owned())),
-            groups: Err(ProviderError::Throttled("slower".to_owned())),
-            ..looked()
-        });
+        let report = report(
+            &Looked {
+                subnets: Err(ProviderError::Invalid("no subnet".to_owned())),
+                groups: Err(ProviderError::Throttled("slower".to_owned())),
+                ..looked()
+            },
+            &[],
+        );
         assert_eq!(report.fields["subnets"], Value::Null);
         assert!(!report.fields.contains_key("securityGroups"));
         let said: Vec<_> = report.conditions.iter().map(|one| (one.kind, one.holds)).collect();
@@ -175,5 +243,29 @@ mod tests {
             ]
         );
         assert_eq!(report.conditions[0].message, "no subnet");
+    }
+
+    #[test]
+    fn what_kubelet_keeps_is_told_of_where_a_class_says_something_or_leaves_nothing_for_pods() {
+        let told = |looked: &Looked, too_small: &[InstanceTypeName]| {
+            let report = report(looked, too_small);
+            let found = report.conditions.into_iter().find(|one| one.kind == "KubeletReady");
+            found.map(|one| (one.holds, one.message))
+        };
+        assert_eq!(told(&looked(), &[]), None);
+        let counted = "what it keeps is counted in what nodes have for pods".to_owned();
+        let sets = Looked { sets_kubelet: true, ..looked() };
+        assert_eq!(told(&sets, &[]), Some((Holds::Yes, counted.clone())));
+        let small: Vec<InstanceTypeName> =
+            (0..12).map(|n| InstanceTypeName::new(format!("t{n}.nano"))).collect();
+        let (holds, message) = told(&looked(), &small).expect("it is told of");
+        assert_eq!(holds, Holds::Yes);
+        let left = "; nothing is left for pods of 12 instance types, not sold with it: t0.nano, t1.nano,";
+        assert!(
+            message.starts_with(&format!("{counted}{left}")) && message.ends_with("t9.nano, 2 more"),
+            "{message}"
+        );
+        let wrong = Looked { kept: Err(ProviderError::Invalid("no quantity".to_owned())), ..sets };
+        assert_eq!(told(&wrong, &[]), Some((Holds::No, "no quantity".to_owned())));
     }
 }

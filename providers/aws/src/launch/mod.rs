@@ -197,8 +197,8 @@ fn check_sold(class: &Resolved, sold: &Catalogue, offerings: &[RankedOffering]) 
             &class.name,
             "subnetSelectorTerms",
             format!(
-                "nodes of this class cannot be {}: it is not sold in a zone of its subnets, or no image of it fits; plan anew, or \
-                 correct the class",
+                "nodes of this class cannot be {}: it is not sold in a zone of its subnets, no image of it fits, or its kubelet keeps \
+                 all there is; plan anew, or correct the class",
                 ranked.offering
             ),
         )),

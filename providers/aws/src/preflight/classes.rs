@@ -1,6 +1,7 @@
 //! What each EC2NodeClass comes to in the account.
 
-use poolwright_api::{EC2NodeClassSpec, ResolvedImage, ResolvedSubnet};
+use poolwright_api::{EC2NodeClassSpec, ResolvedImage, ResolvedPlacementGroup, ResolvedSubnet};
+use poolwright_provider_aws_model::instance::Kept;
 use poolwright_provider_contract::ProviderError;
 use poolwright_provider_contract::preflight::{Finding, Verdict};
 
@@ -20,7 +21,7 @@ pub(super) fn findings(classes: &[Parts<'_>], question: &Question) -> Vec<Findin
     classes.iter().flat_map(|one| of_class(one, question)).collect()
 }
 
-fn of_class((name, spec, parts): &Parts<'_>, question: &Question) -> [Finding; 4] {
+fn of_class((name, spec, parts): &Parts<'_>, question: &Question) -> Vec<Finding> {
     let finding = |what: &str, verdict| Finding::new(CLASSES, format!("{name}: {what}"), verdict);
     let edit = |field: &str| format!("kubectl edit ec2nodeclass {name} (spec.{field})");
     let tag = |kind: &str, tags: Option<&poolwright_api::TagSelector>| {
@@ -51,12 +52,22 @@ fn of_class((name, spec, parts): &Parts<'_>, question: &Question) -> [Finding; 4
         Ok(seen) => profile_of(seen, &question.cluster),
         error => found(error, edit("instanceProfile"), |_| String::new()),
     };
-    [
+    let mut found = vec![
         finding("subnets", subnets),
         finding("security groups", groups),
         finding("image", image),
         finding("role", profile),
-    ]
+    ];
+    // Where a class says nothing there is nothing to say.
+    if let Some(placement) = &parts.placement {
+        let says = |group: &ResolvedPlacementGroup| format!("{} ({})", group.id, group.strategy);
+        found.push(finding("placement group", self::found(placement, edit("placementGroup"), says)));
+    }
+    if !spec.kubelet.is_empty() {
+        let counted = |_: &Kept| "what it keeps is counted in what nodes have for pods".to_owned();
+        found.push(finding("kubelet", self::found(&parts.kept, edit("kubelet"), counted)));
+    }
+    found
 }
 
 /// What was looked up, or why it was not found.
@@ -169,6 +180,8 @@ mod tests {
                 role: "Nodes".to_owned(),
                 role_is_there: Some(false),
             }),
+            placement: None,
+            kept: Ok(Kept::default()),
         };
         let found = findings(&[("gpu", &spec(), parts)], &question(Some("1.36")));
         let whats: Vec<_> = found.iter().map(|one| one.what.as_str()).collect();
@@ -192,6 +205,8 @@ mod tests {
             groups: Ok(Vec::new()),
             images: invalid("there is no parameter"),
             profile: Ok(Seen::There("nodes".to_owned())),
+            placement: None,
+            kept: Ok(Kept::default()),
         };
         let found = findings(&[("gpu", &spec(), parts)], &question(None));
         assert!(matches!(&found[2].verdict, Verdict::Undetermined(_)), "{:?}", found[2]);

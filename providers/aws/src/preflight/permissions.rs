@@ -9,7 +9,7 @@ use super::{PERMISSIONS, Question, probes};
 use crate::clients::Clients;
 
 /// Every action of `docs/aws-controller-policy.json`, in its order; a test compares them.
-pub(super) const ACTIONS: [&str; 26] = [
+pub(super) const ACTIONS: [&str; 27] = [
     "ec2:DescribeCapacityReservations",
     "ec2:DescribeImages",
     "ec2:DescribeInstanceStatus",
@@ -17,6 +17,7 @@ pub(super) const ACTIONS: [&str; 26] = [
     "ec2:DescribeInstanceTypes",
     "ec2:DescribeInstances",
     "ec2:DescribeLaunchTemplates",
+    "ec2:DescribePlacementGroups",
     "ec2:DescribeSecurityGroups",
     "ec2:DescribeSpotInstanceRequests",
     "ec2:DescribeSpotPriceHistory",

@@ -38,7 +38,7 @@ pub(super) async fn try_all(
 ) -> All {
     let (looks, launches, ends, iam, sqs) = futures::join!(
         // Boxed: the SDK's calls are large.
-        Box::pin(looks(clients)),
+        Box::pin(looks(clients, parts)),
         Box::pin(launches(clients, question, parts)),
         Box::pin(ends(clients, question)),
         Box::pin(iam(clients, parts)),
@@ -51,8 +51,15 @@ fn called(answer: Answer) -> Tried {
     Tried::Called(answer, &[])
 }
 
-async fn looks(clients: &Clients) -> All {
+async fn looks(clients: &Clients, parts: &[Parts<'_>]) -> All {
     let ec2 = &clients.ec2;
+    let names_group = parts.iter().any(|(_, spec, _)| spec.placement_group.is_some());
+    let placement = async {
+        if !names_group {
+            return Tried::Not("no EC2NodeClass names a placement group, so it is not asked".to_owned());
+        }
+        called(Answer::of(&ec2.describe_placement_groups().dry_run(true).send().await))
+    };
     let prices = async {
         let Some(pricing) = &clients.pricing else {
             return Tried::Not("AWS has no price list for this region".to_owned());
@@ -61,7 +68,8 @@ async fn looks(clients: &Clients) -> All {
         called(Answer::of(&asked))
     };
     // What is looked at for interruptions and for what is paid already.
-    let (reservations, statuses, requests) = futures::join!(
+    let (placement, reservations, statuses, requests) = futures::join!(
+        placement,
         async { Answer::of(&ec2.describe_capacity_reservations().dry_run(true).send().await) },
         async { Answer::of(&ec2.describe_instance_status().dry_run(true).send().await) },
         async { Answer::of(&ec2.describe_spot_instance_requests().dry_run(true).send().await) },
@@ -82,6 +90,7 @@ async fn looks(clients: &Clients) -> All {
         },
     );
     BTreeMap::from([
+        ("ec2:DescribePlacementGroups", placement),
         ("ec2:DescribeCapacityReservations", called(reservations)),
         ("ec2:DescribeInstanceStatus", called(statuses)),
         ("ec2:DescribeSpotInstanceRequests", called(requests)),

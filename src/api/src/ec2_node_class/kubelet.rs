@@ -44,7 +44,7 @@ pub struct KubeletSettings {
         .message("systemReserved holds quantities, none negative, of cpu, memory, ephemeral-storage and pid")
     )]
     pub system_reserved: BTreeMap<String, Amount>,
-    /// What is kept from pods for Kubernetes: `cpu`, `memory`, `ephemeral-storage`, `pid`.
+    /// What is kept from pods for Kubernetes, instead of what the image keeps: `cpu`, `memory`, `ephemeral-storage`, `pid`.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     #[schemars(extend("maxProperties" = 4))]
     #[x_kube(

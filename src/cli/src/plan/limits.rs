@@ -1,7 +1,7 @@
 //! `--limit`: ceilings over everything that is bought, whatever pool it is bought for.
 
-use poolwright_catalog::{ResourceName, UsdPerHour};
-use poolwright_core::{PoolLimits, quantity};
+use poolwright_catalog::{ResourceName, UsdPerHour, quantity};
+use poolwright_core::PoolLimits;
 
 use crate::exit::Failure;
 use crate::problems::Problems;

@@ -287,3 +287,22 @@ async fn five_hundred_at_once_are_all_recorded_and_given_back() {
     assert_eq!(scene.count("Reclaim", "recorded"), 500);
     assert_eq!(scene.cloud.unacknowledged(), Vec::<String>::new());
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_look_that_fails_is_counted_once_and_what_is_said_meanwhile_is_heard_at_once() {
+    let scene = Scene::new();
+    scene.claim("a", Some("i-a"));
+    let errors = |error: &str| {
+        scene.notices.metrics.provider_errors.with_label_values(&["memory", "look", error]).get()
+    };
+    scene.cloud.fail_beside(ProviderError::Throttled("slower".to_owned()));
+    scene.cloud.fail_beside(ProviderError::Invalid("not allowed".to_owned()));
+    scene.says(&["i-a"], Reclaim);
+    let _ = timeout(AFTER_FAILURE.0 / 2, scene.notices.lead()).await;
+    assert_eq!(scene.count("Reclaim", "recorded"), 1, "no pause is made for it");
+    assert_eq!((errors("throttled"), errors("invalid"), errors("transient")), (1, 1, 0));
+    // Of a cloud that says nothing it is asked each time that it is asked for more.
+    scene.cloud.fail_beside(ProviderError::Transient("lost".to_owned()));
+    let _ = timeout(LIMIT * 2, scene.notices.lead()).await;
+    assert_eq!((errors("throttled"), errors("transient")), (1, 1));
+}

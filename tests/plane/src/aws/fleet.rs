@@ -71,6 +71,10 @@ pub(super) fn just(request: &Request, pool: &Override, count: usize) -> String {
                 "TargetCapacitySpecification.TotalTargetCapacity" => {
                     form.append_pair(key, &count.to_string());
                 }
+                // Moto knows no capacity blocks, and would launch nothing.
+                "TargetCapacitySpecification.DefaultTargetCapacityType" if value == "capacity-block" => {
+                    form.append_pair(key, "on-demand");
+                }
                 _ => {
                     form.append_pair(key, value);
                 }

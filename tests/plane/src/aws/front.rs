@@ -20,7 +20,7 @@ use super::fleet::{self, Outcome, Wanted};
 use super::listing::{terminating, without_instance};
 use super::machines::{Machine, Machines};
 use super::request::Request;
-use super::shown::{Capacity, Shown};
+use super::shown::{Capacity, Group, Shown};
 use super::trouble::{Fate, Trouble};
 
 /// What is the same for everybody and takes moto seconds to write: asked once in a process.
@@ -171,6 +171,11 @@ impl Front {
         self.inner().shown.capacity.insert(reservation.to_owned(), capacity);
     }
 
+    /// There is this placement group, from now on: moto has none.
+    pub fn place(&self, id: &str, group: Group) {
+        self.inner().shown.placement.insert(id.to_owned(), group);
+    }
+
     /// From now on these actions are answered with these codes: `sts:GetCallerIdentity`, `ExpiredToken`.
     pub fn fail(&self, codes: impl IntoIterator<Item = (String, String)>) {
         self.inner().failing = codes.into_iter().collect();
@@ -239,6 +244,11 @@ impl Front {
     /// How often moto was asked for each action, and how long all of these calls took: what of a measurement is moto's.
     pub fn asked(&self) -> BTreeMap<String, (usize, Duration)> {
         self.inner().asked.clone()
+    }
+
+    /// What each fleet asked for, as EC2's API names it; those that were asked for with a token.
+    pub fn fleets(&self) -> Vec<BTreeMap<String, String>> {
+        self.inner().tokens.values().map(|(content, _)| content.clone()).collect()
     }
 
     /// How often each action was called, those that failed included.

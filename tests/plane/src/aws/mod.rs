@@ -20,7 +20,7 @@ pub use account::Account;
 pub use front::{Front, Parameter, Pool};
 pub use machines::Machine;
 pub use moto::Moto;
-pub use shown::Capacity;
+pub use shown::{Capacity, Group};
 pub use trouble::Trouble;
 
 use std::process::Command;

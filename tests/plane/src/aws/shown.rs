@@ -19,6 +19,8 @@ pub(super) struct Shown {
     pub reserved: BTreeMap<String, String>,
     /// Capacity reservations: type and end.
     pub reservations: BTreeMap<String, (String, String)>,
+    /// Placement groups by id: name, state, strategy, partitions.
+    pub placement: BTreeMap<String, Group>,
     /// Capacity reservations that instances can be had from, by id.
     pub capacity: BTreeMap<String, Capacity>,
 }
@@ -38,6 +40,19 @@ pub struct Capacity {
     pub block: bool,
 }
 
+/// A placement group.
+#[derive(Clone, Debug)]
+pub struct Group {
+    /// Its name.
+    pub name: String,
+    /// `available`, or on the way there or away.
+    pub state: String,
+    /// `cluster`, `partition`, `spread`.
+    pub strategy: String,
+    /// How many partitions it has.
+    pub partitions: u32,
+}
+
 impl Shown {
     /// The answer to a question about what is shown here; `None` to other questions.
     pub fn answer(&self, asked: &Request) -> Option<String> {
@@ -45,6 +60,7 @@ impl Shown {
             "ec2:DescribeSpotInstanceRequests" => Some(self.requests(asked)),
             "ec2:DescribeInstanceStatus" => Some(self.statuses()),
             "ec2:DescribeCapacityReservations" => Some(self.capacity(asked)),
+            "ec2:DescribePlacementGroups" => Some(self.groups(asked)),
             _ => None,
         }
     }
@@ -102,6 +118,26 @@ impl Shown {
             );
         }
         whole("DescribeInstanceStatus", &format!("<instanceStatusSet>{items}</instanceStatusSet>"))
+    }
+
+    /// Of the name that a filter asks for, or of the ids that are asked for.
+    fn groups(&self, asked: &Request) -> String {
+        let by_name = asked.get("Filter.1.Name") == "group-name";
+        let ids = asked.indices("GroupId.");
+        let is_asked_for = |id: &str, group: &Group| {
+            (by_name && asked.get("Filter.1.Value.1") == group.name)
+                || ids.iter().any(|at| asked.get(&format!("GroupId.{at}")) == id)
+        };
+        let mut items = String::new();
+        for (id, group) in self.placement.iter().filter(|(id, group)| is_asked_for(id, group)) {
+            let Group { name, state, strategy, partitions } = group;
+            let _ = write!(
+                items,
+                "<item><groupName>{name}</groupName><groupId>{id}</groupId><state>{state}</state><strategy>{strategy}</strategy>\
+                 <partitionCount>{partitions}</partitionCount></item>"
+            );
+        }
+        whole("DescribePlacementGroups", &format!("<placementGroupSet>{items}</placementGroupSet>"))
     }
 
     fn capacity(&self, asked: &Request) -> String {

@@ -2,11 +2,14 @@
 
 use std::sync::atomic::Ordering;
 
+use poolwright_catalog::ResourceName;
+use poolwright_plane::aws::Group;
 use poolwright_provider_contract::conformance::World;
 use poolwright_provider_contract::{ClassReport, ClassReports, CloudProvider, Holds};
 use serde_json::json;
 
-use super::world::AwsWorld;
+use super::two_offerings;
+use super::world::{AwsWorld, training};
 
 async fn report(provider: &impl ClassReports, world: &AwsWorld) -> ClassReport {
     provider.report(&world.node_class()).await.unwrap().expect("the class is there")
@@ -108,6 +111,99 @@ async fn a_permission_that_is_missing_is_named_with_the_line_of_the_policy_and_l
     let found = report(&world.connect().await.unwrap(), &world).await;
     let (holds, why) = condition(&found, "ImagesReady");
     assert!(holds == Holds::No && why.contains("add ec2:DescribeImages to the policy"), "{why}");
+}
+
+/// What is sold is what claims record and nodes are measured by.
+#[tokio::test]
+async fn what_kubelet_keeps_is_not_sold_and_a_type_that_it_keeps_whole_is_named() {
+    let world = AwsWorld::new().await.unwrap();
+    let provider = world.connect().await.unwrap();
+    let memory_mib = async |name: &str| {
+        let catalogue = provider.catalogue(&world.node_class()).await.unwrap();
+        catalogue.instance_type(&name.into()).map(|kind| kind.allocatable.get(ResourceName::MEMORY) >> 20)
+    };
+    assert_eq!(memory_mib("g5.xlarge").await, Some(14_162));
+    assert!(report(&provider, &world).await.conditions.iter().all(|one| one.kind != "KubeletReady"));
+    world.merge_class(json!({"kubelet": {"kubeReserved": {"memory": "1Gi"}, "podsPerCore": 5}}));
+    assert_eq!(memory_mib("g5.xlarge").await, Some(14_031));
+    let found = report(&provider, &world).await;
+    let (holds, said) = condition(&found, "KubeletReady");
+    assert!(holds == Holds::Yes && said.starts_with("what it keeps is counted in what nodes have"), "{said}");
+    world.merge_class(json!({"kubelet": {"systemReserved": {"memory": "14Gi"}}}));
+    assert_eq!(
+        (memory_mib("g5.xlarge").await, memory_mib("g5.2xlarge").await),
+        (None, Some(29_317 - (14 << 10)))
+    );
+    let found = report(&provider, &world).await;
+    let (holds, said) = condition(&found, "KubeletReady");
+    assert!(holds == Holds::Yes && said.contains("nothing is left for pods of"), "{said}");
+    assert_eq!(condition(&found, "Validated").0, Holds::Yes, "the others can be had");
+}
+
+#[tokio::test]
+async fn a_setting_of_kubelet_that_is_none_is_told_with_its_field_and_nothing_is_launched() {
+    let world = AwsWorld::new().await.unwrap();
+    let offerings = two_offerings(&world.connect().await.unwrap(), &world).await;
+    world.merge_class(json!({"kubelet": {"kubeReserved": {"memory": "1Gib"}}}));
+    let provider = world.connect().await.unwrap();
+    let found = report(&provider, &world).await;
+    let (holds, why) = condition(&found, "KubeletReady");
+    assert_eq!(holds, Holds::No);
+    assert!(why.contains("EC2NodeClass `gpu`: spec.kubelet.kubeReserved.memory: `1Gib`"), "{why}");
+    assert_eq!(condition(&found, "Validated").0, Holds::NotYet);
+    let error = provider.launch(&world.request(0, &offerings)).await.unwrap_err().to_string();
+    assert!(error.contains("kubeReserved.memory"), "{error}");
+    assert!(provider.catalogue(&world.node_class()).await.is_err());
+    assert_eq!(provider.list().await.unwrap(), []);
+}
+
+#[tokio::test]
+async fn a_placement_group_that_nodes_cannot_be_launched_into_is_said_and_nothing_is_launched_until_it_can() {
+    let world = AwsWorld::new().await.unwrap();
+    let offerings = two_offerings(&world.connect().await.unwrap(), &world).await;
+    assert_eq!(calls(&world, "ec2:DescribePlacementGroups"), 0, "nobody names one");
+    let id = "pg-0a1b2c3d4e5f60718";
+    for (named, group, words) in [
+        (json!({"name": "training"}), None, "no placement group `training` in this region"),
+        (json!({"id": id}), None, "no placement group `pg-0a1b2c3d4e5f60718`"),
+        (
+            json!({"name": "training"}),
+            Some(Group { state: "deleting".to_owned(), ..training("cluster", 0) }),
+            "is deleting and not available",
+        ),
+        (
+            json!({"name": "training", "partition": 2}),
+            Some(training("cluster", 0)),
+            "its strategy is cluster",
+        ),
+        (json!({"id": id, "partition": 4}), Some(training("partition", 3)), "has 3: name one of 1 to 3"),
+    ] {
+        world.merge_class(json!({"placementGroup": named}));
+        if let Some(group) = group {
+            world.front.place(id, group);
+        }
+        let provider = world.connect().await.unwrap();
+        let found = report(&provider, &world).await;
+        let (holds, why) = condition(&found, "PlacementGroupReady");
+        assert_eq!(holds, Holds::No, "{why}");
+        assert!(why.contains("EC2NodeClass `gpu`: spec.placementGroup: ") && why.contains(words), "{why}");
+        assert_eq!(found.fields["placementGroup"], serde_json::Value::Null);
+        assert_eq!(condition(&found, "Validated").0, Holds::NotYet);
+        let error = provider.launch(&world.request(0, &offerings)).await.unwrap_err().to_string();
+        assert!(error.contains(words), "{error}");
+    }
+    assert_eq!(calls(&world, "ec2:CreateFleet"), 0, "neither launched nor tried dry");
+    world.merge_class(json!({"placementGroup": {"id": id, "partition": 3}}));
+    let provider = world.connect().await.unwrap();
+    let found = report(&provider, &world).await;
+    let placed = (Holds::Yes, "placement group pg-0a1b2c3d4e5f60718 (partition)");
+    assert_eq!(condition(&found, "PlacementGroupReady"), placed);
+    assert_eq!(found.fields["placementGroup"], json!({"id": id, "strategy": "partition"}));
+    provider.launch(&world.request(0, &offerings)).await.unwrap();
+    world.front.forbid(["ec2:DescribePlacementGroups".to_owned()]);
+    let found = report(&world.connect().await.unwrap(), &world).await;
+    let (holds, why) = condition(&found, "PlacementGroupReady");
+    assert!(holds == Holds::No && why.contains("add ec2:DescribePlacementGroups to the policy"), "{why}");
 }
 
 #[tokio::test]

@@ -27,7 +27,7 @@ use poolwright_provider_contract::{
     RankedOffering, instance_of,
 };
 use serde_json::json;
-use world::{AwsWorld, pool};
+use world::{AwsWorld, pool, training};
 
 /// Long against what a stand-in takes.
 const SOON: Duration = Duration::from_mins(1);
@@ -401,8 +401,9 @@ async fn the_policy_in_the_documents_allows_every_call_and_nothing_that_is_not_c
         json!([{"tags": {"poolwright.test/nobody": "*"}}, {"id": world.account.subnet_in("us-east-1a")}]);
     world.merge_class(json!({
         "amiSelectorTerms": [{"ssmParameter": parameter}], "instanceProfile": null, "role": name,
-        "subnetSelectorTerms": one_of_each,
+        "subnetSelectorTerms": one_of_each, "placementGroup": {"name": "training"},
     }));
+    world.front.place("pg-0a1b2c3d", training("cluster", 0));
     // The whole of a provider's life: look, launch, hear, tidy up, give back.
     let provider = world.connect().await.unwrap();
     let offerings = two_offerings(&provider, &world).await;

@@ -9,6 +9,27 @@ use serde_json::json;
 use super::two_offerings;
 use super::world::AwsWorld;
 
+/// The newest version of the cluster's first launch template.
+async fn template(world: &AwsWorld) -> String {
+    let ours = format!(
+        "Action=DescribeLaunchTemplates&Version=2016-11-15&Filter.1.Name=tag:poolwright.dev/cluster&Filter.1.Value.1={}",
+        world.cluster
+    );
+    let templates = world.front.call("ec2", &ours).await.unwrap();
+    let name = templates.split("<launchTemplateName>").nth(1).and_then(|rest| rest.split('<').next());
+    let versions = format!(
+        "Action=DescribeLaunchTemplateVersions&Version=2016-11-15&LaunchTemplateName={}",
+        name.expect("a template")
+    );
+    world.front.call("ec2", &versions).await.unwrap()
+}
+
+/// What kind of capacity each fleet asked for.
+fn target(world: &AwsWorld) -> Vec<String> {
+    let kind = "TargetCapacitySpecification.DefaultTargetCapacityType";
+    world.front.fleets().into_iter().map(|fleet| fleet[kind].clone()).collect()
+}
+
 fn capacity(available: usize, block: bool) -> Capacity {
     Capacity {
         instance_type: "g5.xlarge".to_owned(),
@@ -47,18 +68,10 @@ async fn reserved_capacity_that_the_class_names_is_sold_at_nothing_and_ordered_b
         reserved.id,
         "whoever comes next sees how it is paid for"
     );
-    let ours = format!(
-        "Action=DescribeLaunchTemplates&Version=2016-11-15&Filter.1.Name=tag:poolwright.dev/cluster&Filter.1.Value.1={}",
-        world.cluster
-    );
-    let templates = world.front.call("ec2", &ours).await.unwrap();
-    let name = templates.split("<launchTemplateName>").nth(1).and_then(|rest| rest.split('<').next());
-    let versions = format!(
-        "Action=DescribeLaunchTemplateVersions&Version=2016-11-15&LaunchTemplateName={}",
-        name.expect("a template")
-    );
-    let data = world.front.call("ec2", &versions).await.unwrap();
+    let data = template(&world).await;
     assert!(data.contains("<capacityReservationId>cr-0a1b2c3d4e5f60718</capacityReservationId>"), "{data}");
+    assert!(!data.contains("capacity-block"), "{data}");
+    assert_eq!(target(&world), ["on-demand"]);
 
     // Used up: what is bought comes next, and it is said why.
     world.front.hold_capacity("cr-0a1b2c3d4e5f60718", capacity(0, false));
@@ -68,4 +81,29 @@ async fn reserved_capacity_that_the_class_names_is_sold_at_nothing_and_ordered_b
     let [failed] = &launched.failed[..] else { panic!("{:?}", launched.failed) };
     assert_eq!(failed.offering, reserved.id);
     assert!(matches!(failed.error, LaunchError::StockOut(_)), "{}", failed.error);
+}
+
+/// Source: <https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/capacity-blocks-launch.html>.
+#[tokio::test]
+async fn what_is_in_a_capacity_block_is_ordered_as_such_and_from_that_block() {
+    let world = AwsWorld::new().await.unwrap();
+    world.front.hold_capacity("cr-0a1b2c3d4e5f60718", capacity(1, true));
+    world.merge_class(json!({"capacityReservationSelectorTerms": [{"id": "cr-0a1b2c3d4e5f60718"}]}));
+    let provider = world.connect().await.unwrap();
+    let catalogue = provider.catalogue(&world.node_class()).await.unwrap();
+    let block = catalogue.offerings().iter().find(|one| one.id.capacity_type == CapacityType::Reserved);
+    let block = block.expect("the block is sold");
+    assert_eq!((block.price.known(), block.available), (Some(UsdPerHour::ZERO), Some(1)));
+    let allocatable = catalogue.types()[&block.id.instance_type].allocatable.clone();
+    let offerings = [RankedOffering { offering: block.id.clone(), price: block.price.known(), allocatable }];
+    let launched = provider.launch(&world.request(0, &offerings)).await.unwrap();
+    assert_eq!(launched.instance.offering, block.id);
+    assert_eq!(target(&world), ["capacity-block"]);
+    let data = template(&world).await;
+    assert!(data.contains("<marketType>capacity-block</marketType>"), "{data}");
+    assert!(data.contains("<capacityReservationId>cr-0a1b2c3d4e5f60718</capacityReservationId>"), "{data}");
+    // Whoever asks again gets the same one, and nothing is ordered beside it.
+    let again = world.connect().await.unwrap().launch(&world.request(0, &offerings)).await.unwrap();
+    assert_eq!(again.instance.provider_id, launched.instance.provider_id);
+    assert_eq!(target(&world).len(), 1);
 }

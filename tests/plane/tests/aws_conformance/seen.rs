@@ -1,6 +1,6 @@
 //! What is heard without the queue, and beside it: looks at what EC2 shows.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use anyhow::ensure;
@@ -123,6 +123,13 @@ async fn a_look_that_fails_holds_up_neither_the_others_nor_the_queue_and_the_que
     world.front.mark_spot(&spot, "marked-for-stop", &now().to_string());
     hear(&provider, &[&spot]).await;
     hear(&provider, &[&spot]).await;
+    // Told to whoever counts, once.
+    let failed: BTreeSet<String> = provider.failures().iter().map(ToString::to_string).collect();
+    assert!(
+        failed.iter().any(|one| one.contains("add ec2:DescribeInstanceStatus to the policy")),
+        "{failed:?}"
+    );
+    assert!(failed.iter().all(|one| one.starts_with("invalid: ec2:Describe")), "{failed:?}");
     assert!(world.front.calls()["sqs:ReceiveMessage"] <= 1, "{:?}", world.front.calls());
     let event = serde_json::json!({
         "version": "0", "id": "1", "detail-type": "EC2 Spot Instance Interruption Warning", "source": "aws.ec2",

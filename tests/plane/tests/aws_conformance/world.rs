@@ -9,7 +9,7 @@ use async_trait::async_trait;
 use jiff::{SignedDuration, Timestamp};
 use poolwright_api::{EC2NodeClass, EC2NodeClassSpec, GROUP};
 use poolwright_catalog::{CapacityType, OfferingId};
-use poolwright_plane::aws::{Account, Front, Moto, Trouble};
+use poolwright_plane::aws::{Account, Front, Group, Moto, Trouble};
 use poolwright_plane::unique;
 use poolwright_provider_aws::{Access, AwsProvider, Classes, Join, Key, Settings};
 use poolwright_provider_contract::conformance::{Failure, NodeSight, World};
@@ -148,6 +148,16 @@ impl AwsWorld {
 #[expect(clippy::disallowed_methods, reason = "the edge: moto has the time of day")]
 pub fn now() -> Timestamp {
     Timestamp::now()
+}
+
+/// A placement group of the name `training`.
+pub fn training(strategy: &str, partitions: u32) -> Group {
+    Group {
+        name: "training".to_owned(),
+        state: "available".to_owned(),
+        strategy: strategy.to_owned(),
+        partitions,
+    }
 }
 
 pub fn pool(offering: &OfferingId) -> (String, String, bool) {

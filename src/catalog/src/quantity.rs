@@ -4,7 +4,7 @@
 
 use std::fmt;
 
-use poolwright_catalog::ResourceName;
+use crate::resources::ResourceName;
 
 /// An exact amount: `digits * 10^exponent`, or that times a power of two, held as billionths.
 ///
@@ -111,7 +111,7 @@ pub fn parse(text: &str) -> Result<Quantity, QuantityError> {
     Ok(Quantity { nanos: if negative { -nanos } else { nanos } })
 }
 
-/// A resource amount in the unit of [`poolwright_catalog::ResourceList`]: thousandths for `cpu`, whole units for all
+/// A resource amount in the unit of [`crate::ResourceList`]: thousandths for `cpu`, whole units for all
 /// else, rounded up.
 pub fn amount(resource: &str, text: &str) -> Result<u64, QuantityError> {
     let quantity = parse(text)?;
