@@ -21,7 +21,7 @@ use poolwright_api::{EC2NodeClass, NodeClaim};
 use poolwright_plane::aws::{Account, Front, Moto};
 use poolwright_plane::trial::pod;
 use poolwright_plane::unique;
-use poolwright_provider_aws::{Access, AwsProvider, Classes, Key, Settings};
+use poolwright_provider_aws::{Access, AwsProvider, BootstrapToken, Classes, Key, Settings, Tokens};
 use poolwright_provider_contract::{CloudProvider, Instance, InstanceState, ProviderError};
 use serde_json::{Value, json};
 use tokio::task::JoinHandle;
@@ -43,12 +43,19 @@ pub struct Cloud {
 }
 
 /// Nobody launches with the one who looks.
-struct NoClasses;
+struct Nothing;
 
 #[async_trait]
-impl Classes for NoClasses {
+impl Classes for Nothing {
     async fn class(&self, _name: &str) -> Result<Option<EC2NodeClass>, ProviderError> {
         Ok(None)
+    }
+}
+
+#[async_trait]
+impl Tokens for Nothing {
+    async fn make(&self, _expires: Timestamp) -> Result<BootstrapToken, ProviderError> {
+        Err(ProviderError::Invalid("nobody asks for one".to_owned()))
     }
 }
 
@@ -70,8 +77,10 @@ impl Cloud {
             kubernetes: "1.36".to_owned(),
             join: None,
             queue: None,
+            cloud_controller: false,
         };
-        let looker = AwsProvider::connect(settings, Arc::new(NoClasses), Arc::new(now)).await?;
+        let looker =
+            AwsProvider::connect(settings, Arc::new(Nothing), Arc::new(Nothing), Arc::new(now)).await?;
         let http = HttpClient::builder(TokioExecutor::new()).build_http();
         let cloud = Self { moto, front, account, cluster, http, looker };
         cloud.listen().await?;
