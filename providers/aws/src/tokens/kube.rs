@@ -13,8 +13,9 @@ use kube::{Api, Client, Config};
 use poolwright_provider_aws_model::bootstrap::BootstrapToken;
 use poolwright_provider_contract::ProviderError;
 use serde_json::{Value, json};
+use tokio::sync::Mutex;
 
-use super::Tokens;
+use super::{LIFE, Tokens};
 
 /// Where Kubernetes looks for them.
 const NAMESPACE: &str = "kube-system";
@@ -32,17 +33,18 @@ const PAUSE: Duration = Duration::from_millis(200);
 const METADATA_ALONE: &str = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1";
 
 /// The bootstrap tokens of a cluster.
-#[derive(Clone)]
 pub struct KubeTokens {
     client: Client,
     config: Config,
     cluster: String,
+    /// One that was made and not taken, and when it expires: another would be taken no sooner, and none can be deleted.
+    refused: Mutex<Option<(BootstrapToken, Timestamp)>>,
 }
 
 impl KubeTokens {
     /// Of the cluster of this client; `config` is how it is reached, and `cluster` what Poolwright calls it.
     pub fn new(client: Client, config: Config, cluster: impl Into<String>) -> Self {
-        Self { client, config, cluster: cluster.into() }
+        Self { client, config, cluster: cluster.into(), refused: Mutex::default() }
     }
 
     /// Writes the token. `None` if another has its id.
@@ -93,7 +95,7 @@ impl KubeTokens {
     }
 
     /// Whether the API server takes it. An instance that cannot join would be paid for until it is given up.
-    async fn is_taken(&self, token: &BootstrapToken) -> Result<(), ProviderError> {
+    async fn is_taken(&self, token: &BootstrapToken, looks: u32) -> Result<(), ProviderError> {
         let failed = |error: kube::Error| {
             ProviderError::Transient(format!(
                 "whether the API server takes bootstrap tokens could not be tried: {error}"
@@ -103,7 +105,7 @@ impl KubeTokens {
         // Nothing of who Poolwright is goes along.
         config.auth_info = AuthInfo { token: Some(token.reveal().to_owned().into()), ..AuthInfo::default() };
         let reviews: Api<SelfSubjectReview> = Api::all(Client::try_from(config).map_err(failed)?);
-        for _ in 0..LOOKS {
+        for _ in 0..looks {
             match reviews.create(&PostParams::default(), &SelfSubjectReview::default()).await {
                 Ok(review) => {
                     let groups =
@@ -124,7 +126,7 @@ impl KubeTokens {
             }
         }
         Err(ProviderError::Invalid(format!(
-            "the API server does not take the bootstrap token `{}`, which was made a moment ago: nodes of the family Ubuntu could not join, \
+            "the API server does not take the bootstrap token `{}`, which is there: nodes of the family Ubuntu could not join, \
              and none is launched. Start kube-apiserver with --enable-bootstrap-token-auth=true, as kubeadm does. On EKS there are no \
              bootstrap tokens: use amiFamily AL2023 or Bottlerocket, or Custom",
             token.id()
@@ -135,10 +137,17 @@ impl KubeTokens {
 #[async_trait]
 impl Tokens for KubeTokens {
     async fn make(&self, expires: Timestamp) -> Result<BootstrapToken, ProviderError> {
+        let mut refused = self.refused.lock().await;
+        if let Some((token, _)) = refused.as_ref().filter(|(_, until)| *until > expires - LIFE) {
+            self.is_taken(token, 1).await?;
+        }
+        *refused = None;
         for _ in 0..DRAWS {
             let token = draw()?;
             if self.write(&token, expires).await?.is_some() {
-                self.is_taken(&token).await?;
+                *refused = Some((token.clone(), expires));
+                self.is_taken(&token, LOOKS).await?;
+                *refused = None;
                 return Ok(token);
             }
         }

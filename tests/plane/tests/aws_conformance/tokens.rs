@@ -282,7 +282,13 @@ async fn without_the_right_or_where_no_token_is_taken_nothing_is_launched_and_it
     let offerings = two_offerings(&provider, &world).await;
     let error = provider.launch(&world.request(0, &offerings)).await.unwrap_err().to_string();
     assert!(error.contains("--enable-bootstrap-token-auth") && error.contains("EKS"), "{error}");
-    let secret = secrets(&plane).await.pop().context("one was made").unwrap();
+    let made = secrets(&plane).await;
+    // As long as one is there that is not taken, no other is made.
+    world.ahead.store(60, Ordering::Relaxed);
+    let again = provider.launch(&world.request(0, &offerings)).await.unwrap_err().to_string();
+    assert_eq!(again, error);
+    assert_eq!(secrets(&plane).await.len(), made.len());
+    let secret = made.into_iter().next_back().context("one was made").unwrap();
     let hidden = String::from_utf8(secret.data.unwrap()["token-secret"].0.clone()).unwrap();
     assert!(!error.contains(&hidden), "the token is in the error");
     assert_eq!(world.front.calls().get("ec2:CreateFleet"), None);
