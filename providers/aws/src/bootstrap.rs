@@ -4,54 +4,68 @@ use std::collections::BTreeMap;
 
 use poolwright_api::{AmiFamily, Amount, KubeletSettings, names};
 use poolwright_provider_aws_model::bootstrap::{
-    self, ClusterFacts, Effect, Family, Kubelet, NodeFacts, Taint, UserData,
+    self, ClusterFacts, Effect, Family, KubeadmFacts, Kubelet, NodeFacts, Taint, UserData,
 };
 use poolwright_provider_contract::{LaunchRequest, ProviderError, TaintEffect};
 
 use crate::class::{KIND, Resolved, unusable};
-use crate::provider::Join;
+use crate::provider::{Join, Settings};
+use crate::tokens::InUse;
 
-/// The user data of a node. It is the same for all nodes of a class and pool, so that they share a launch template: what tells one
-/// claim's node from another's is set when it registers.
-pub(crate) fn user_data(
-    class: &Resolved,
-    cluster: &str,
-    join: Option<&Join>,
-    request: &LaunchRequest,
-) -> Result<UserData, ProviderError> {
-    let family = match class.family {
-        AmiFamily::Al2023 => Family::Al2023,
-        AmiFamily::Bottlerocket => Family::Bottlerocket { nvidia: None },
-        AmiFamily::Custom => Family::Custom,
-        AmiFamily::Ubuntu => {
-            let cause = "Poolwright does not make bootstrap tokens yet: use Custom, with user data that joins the cluster";
-            return Err(unusable(&class.name, "amiFamily", cause));
-        }
-    };
-    let facts = match join {
-        Some(Join { endpoint, ca, service_cidr }) => ClusterFacts {
-            name: cluster.to_owned(),
+/// How nodes of a class join the cluster.
+pub(crate) struct Joining {
+    cluster: ClusterFacts,
+    family: Family,
+}
+
+impl Joining {
+    /// A bootstrap token is made only for nodes that join with one, and only once all else is known.
+    pub async fn of(class: &Resolved, settings: &Settings, tokens: &InUse) -> Result<Self, ProviderError> {
+        let cluster = cluster(class, &settings.cluster, settings.join.as_ref())?;
+        let family = match class.family {
+            AmiFamily::Al2023 => Family::Al2023,
+            AmiFamily::Bottlerocket => Family::Bottlerocket { nvidia: None },
+            AmiFamily::Custom => Family::Custom,
+            AmiFamily::Ubuntu => Family::Ubuntu(KubeadmFacts {
+                token: tokens.token().await?,
+                external_cloud_provider: settings.cloud_controller,
+            }),
+        };
+        Ok(Self { cluster, family })
+    }
+
+    /// The user data of a node. It is the same for all nodes of a class and pool, so that they share a launch template: what tells one
+    /// claim's node from another's is set when it registers.
+    pub fn user_data(&self, class: &Resolved, request: &LaunchRequest) -> Result<UserData, ProviderError> {
+        let own = class.spec.user_data.as_ref().map(|data| UserData::from(data.as_str().to_owned()));
+        let object = format!("{KIND} `{}`", class.name);
+        bootstrap::user_data(&object, &self.cluster, &node(class, request)?, &self.family, own.as_ref())
+            .map_err(|error| ProviderError::Invalid(error.to_string()))
+    }
+}
+
+/// The cluster, as nodes of this class are told of it.
+fn cluster(class: &Resolved, name: &str, join: Option<&Join>) -> Result<ClusterFacts, ProviderError> {
+    match join {
+        Some(Join { endpoint, ca, service_cidr }) => Ok(ClusterFacts {
+            name: name.to_owned(),
             endpoint: endpoint.clone(),
             ca: ca.clone(),
             service_cidr: service_cidr.clone(),
-        },
+        }),
         // Nothing of it is written.
-        None if family == Family::Custom => ClusterFacts {
-            name: cluster.to_owned(),
+        None if class.family == AmiFamily::Custom => Ok(ClusterFacts {
+            name: name.to_owned(),
             endpoint: String::new(),
             ca: String::new(),
             service_cidr: None,
-        },
+        }),
         None => {
             let cause = "nodes of this family must be told where the API server is: start the controller with --aws-cluster-endpoint \
                          (and --aws-cluster-ca, where it is not that of the kubeconfig)";
-            return Err(unusable(&class.name, "amiFamily", cause));
+            Err(unusable(&class.name, "amiFamily", cause))
         }
-    };
-    let own = class.spec.user_data.as_ref().map(|data| UserData::from(data.as_str().to_owned()));
-    let object = format!("{KIND} `{}`", class.name);
-    bootstrap::user_data(&object, &facts, &node(class, request)?, &family, own.as_ref())
-        .map_err(|error| ProviderError::Invalid(error.to_string()))
+    }
 }
 
 fn node(class: &Resolved, request: &LaunchRequest) -> Result<NodeFacts, ProviderError> {

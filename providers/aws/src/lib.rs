@@ -17,6 +17,8 @@
 //! EC2 shows what it did after a while only (it is *eventually consistent*,
 //! <https://docs.aws.amazon.com/ec2/latest/devguide/eventual-consistency.html>). What this provider launched itself it
 //! therefore knows for two minutes, whatever a listing lacks.
+//!
+//! Beside AWS it asks the cluster for two things, each behind a trait: node classes ([`Classes`]) and bootstrap tokens ([`Tokens`]).
 
 mod bootstrap;
 mod class;
@@ -34,10 +36,13 @@ mod queue;
 mod recent;
 mod survey;
 mod tags;
+mod tokens;
 mod watch;
 
 pub use class::{Classes, KubeClasses};
 pub use clients::{Access, Key};
+pub use poolwright_provider_aws_model::bootstrap::BootstrapToken;
 pub use preflight::{Question, preflight};
 pub use provider::{AwsProvider, Join, Settings};
 pub use survey::{Survey, survey};
+pub use tokens::{KubeTokens, Tokens};

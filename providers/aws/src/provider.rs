@@ -9,6 +9,7 @@ use jiff::{SignedDuration, Timestamp};
 use poolwright_api::{EC2NodeClass, EC2NodeClassSpec};
 use poolwright_catalog::{Catalogue, InstanceType, InstanceTypeName, OfferingId};
 use poolwright_provider_aws_model::InstanceId;
+use poolwright_provider_aws_model::bootstrap::UserData;
 use poolwright_provider_aws_model::prices::Lot;
 use poolwright_provider_contract::{
     ClassReports, Clock, CloudProvider, Instance, InstanceState, LaunchError, LaunchRequest,
@@ -25,6 +26,7 @@ use crate::launch::template::{self, Held, Template};
 use crate::launch::{Launched, Mates};
 use crate::market::Market;
 use crate::recent::Recent;
+use crate::tokens::{InUse, Tokens};
 
 /// What is asked within this time is asked together.
 const MOMENT: Duration = Duration::from_millis(30);
@@ -55,6 +57,8 @@ pub struct Settings {
     /// Name or URL of the SQS queue to which EventBridge sends what happens to instances; with `None` EC2 is
     /// looked at every minute, and that is all.
     pub queue: Option<String>,
+    /// Whether AWS's cloud controller manager runs in the cluster and completes nodes: kubelets that kubeadm starts are told so.
+    pub cloud_controller: bool,
 }
 
 /// Where nodes find the API server.
@@ -73,6 +77,7 @@ pub struct AwsProvider {
     clients: Clients,
     settings: Settings,
     classes: Arc<dyn Classes>,
+    tokens: InUse,
     now: Clock,
     market: Market,
     hearing: Hearing,
@@ -97,6 +102,7 @@ impl AwsProvider {
     pub async fn connect(
         settings: Settings,
         classes: Arc<dyn Classes>,
+        tokens: Arc<dyn Tokens>,
         now: Clock,
     ) -> Result<Self, ProviderError> {
         let clients = Clients::connect(&settings.access).await?;
@@ -106,6 +112,7 @@ impl AwsProvider {
             clients,
             settings,
             classes,
+            tokens: InUse::new(tokens, Arc::clone(&now)),
             now,
             listing: Gather::new(MOMENT, usize::MAX, 1),
             endings: Gather::new(MOMENT, ENDED_TOGETHER, ENDED_AT_A_TIME),
@@ -270,12 +277,21 @@ impl AwsProvider {
         self.market.lots(class, offering)
     }
 
+    /// The user data of nodes that are about to be ordered. A bootstrap token is made for those that join with one, if none is in use.
+    pub(crate) async fn user_data(
+        &self,
+        class: &Resolved,
+        request: &LaunchRequest,
+    ) -> Result<UserData, ProviderError> {
+        bootstrap::Joining::of(class, &self.settings, &self.tokens).await?.user_data(class, request)
+    }
+
     /// What a node of this type is launched with.
     pub(crate) fn template(
         &self,
         class: &Resolved,
         kind: &InstanceType,
-        request: &LaunchRequest,
+        user_data: &UserData,
         reservation: Option<Held>,
     ) -> Result<Template, ProviderError> {
         let image = class::image_for(&class.images, kind).ok_or_else(|| {
@@ -290,9 +306,7 @@ impl AwsProvider {
             image: image.id.clone(),
             profile: class.profile.clone(),
             groups: class.groups.iter().map(|group| group.id.clone()).collect(),
-            user_data: bootstrap::user_data(class, self.cluster(), self.settings.join.as_ref(), request)?
-                .as_str()
-                .to_owned(),
+            user_data: user_data.as_str().to_owned(),
             disks: spec.block_device_mappings.clone(),
             metadata: spec.metadata_options.clone(),
             public_address: spec.associate_public_ip_address,

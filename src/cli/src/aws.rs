@@ -7,9 +7,9 @@ use std::sync::Arc;
 use anyhow::Context;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
-use kube::Client;
+use kube::{Client, Config};
 use poolwright_controller::clock::{Clock, SystemClock};
-use poolwright_provider_aws::{Access, AwsProvider, Join, KubeClasses, Settings};
+use poolwright_provider_aws::{Access, AwsProvider, Join, KubeClasses, KubeTokens, Settings};
 use poolwright_provider_contract::CloudProvider;
 
 use crate::args::AwsFlags;
@@ -20,7 +20,11 @@ use crate::exit::Failure;
 const CA_OF_POD: &str = "/var/run/secrets/kubernetes.io/serviceaccount/ca.crt";
 
 /// The provider that the flags ask for, if they do.
-pub async fn provider(flags: &AwsFlags, client: &Client) -> Result<Option<Arc<dyn CloudProvider>>, Failure> {
+pub async fn provider(
+    flags: &AwsFlags,
+    client: &Client,
+    config: &Config,
+) -> Result<Option<Arc<dyn CloudProvider>>, Failure> {
     let Some(cluster) = &flags.cluster else { return Ok(None) };
     let join = match &flags.endpoint {
         Some(endpoint) => Some(Join {
@@ -35,11 +39,18 @@ pub async fn provider(flags: &AwsFlags, client: &Client) -> Result<Option<Arc<dy
     let minor: String = version.minor.chars().take_while(char::is_ascii_digit).collect();
     let access = Access { region: flags.region.clone(), ..Access::default() };
     let kubernetes = format!("{}.{minor}", version.major);
-    let settings =
-        Settings { access, cluster: cluster.clone(), kubernetes, join, queue: flags.queue.clone() };
+    let settings = Settings {
+        access,
+        cluster: cluster.clone(),
+        kubernetes,
+        join,
+        queue: flags.queue.clone(),
+        cloud_controller: flags.cloud_controller,
+    };
     let clock = SystemClock::new();
     let classes = Arc::new(KubeClasses(client.clone()));
-    let provider = AwsProvider::connect(settings, classes, Arc::new(move || clock.now()))
+    let tokens = Arc::new(KubeTokens::new(client.clone(), config.clone(), cluster));
+    let provider = AwsProvider::connect(settings, classes, tokens, Arc::new(move || clock.now()))
         .await
         .map_err(|error| Failure::bad_input(format!("--aws-cluster {cluster}: {error}")))?;
     Ok(Some(Arc::new(provider)))

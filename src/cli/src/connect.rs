@@ -22,7 +22,17 @@ pub enum Patience {
 /// A client for the cluster that the flags, the environment and the default kubeconfig name, in this order; in a pod
 /// without a kubeconfig, for the pod's own cluster.
 pub async fn client(kubeconfig: Option<&Path>, context: Option<&str>, patience: Patience) -> Result<Client> {
-    Ok(named_client(kubeconfig, context, patience).await?.0)
+    Ok(configured(kubeconfig, context, patience).await?.0)
+}
+
+/// The same, and how the cluster is reached: for whoever asks it something under another name.
+pub async fn configured(
+    kubeconfig: Option<&Path>,
+    context: Option<&str>,
+    patience: Patience,
+) -> Result<(Client, Config)> {
+    let (config, _) = find(kubeconfig, context, patience).await?;
+    Ok((connected(config.clone())?, config))
 }
 
 /// The same, and what people call the cluster: the context's name, or the address where there is no context.
@@ -31,6 +41,16 @@ pub async fn named_client(
     context: Option<&str>,
     patience: Patience,
 ) -> Result<(Client, String)> {
+    let (config, name) = find(kubeconfig, context, patience).await?;
+    Ok((connected(config)?, name))
+}
+
+/// How the cluster is reached, and its name.
+async fn find(
+    kubeconfig: Option<&Path>,
+    context: Option<&str>,
+    patience: Patience,
+) -> Result<(Config, String)> {
     let options = KubeConfigOptions { context: context.map(str::to_owned), ..KubeConfigOptions::default() };
     let mut current = context.map(str::to_owned);
     let mut config = match (kubeconfig, context) {
@@ -53,10 +73,17 @@ pub async fn named_client(
         }
     };
     config.default_retry = patience == Patience::Retries;
-    let server = config.cluster_url.to_string();
-    let server = server.trim_end_matches('/').to_owned();
-    let name = current.unwrap_or_else(|| server.clone());
+    let name = current.unwrap_or_else(|| server(&config));
+    Ok((config, name))
+}
+
+fn server(config: &Config) -> String {
+    config.cluster_url.to_string().trim_end_matches('/').to_owned()
+}
+
+fn connected(config: Config) -> Result<Client> {
+    let server = server(&config);
     let builder = ClientBuilder::try_from(config).context("cannot set up the connection to the cluster")?;
     let explained = MapErrLayer::new(move |error: BoxError| explain(error, &server));
-    Ok((builder.with_layer(&explained).build(), name))
+    Ok(builder.with_layer(&explained).build())
 }

@@ -32,12 +32,12 @@ pub fn run(flags: &ControllerFlags) -> Result<Outcome, Failure> {
         .enable_all()
         .build()
         .context("cannot start the runtime for network calls")?;
-    let client = runtime.block_on(connect::client(
+    let (client, cluster) = runtime.block_on(connect::configured(
         flags.kubeconfig.as_deref(),
         flags.context.as_deref(),
         connect::Patience::Tells,
     ))?;
-    let aws = runtime.block_on(aws::provider(&flags.aws, &client))?;
+    let aws = runtime.block_on(aws::provider(&flags.aws, &client, &cluster))?;
     runtime.block_on(async {
         let namespace =
             flags.lease_namespace.clone().unwrap_or_else(|| client.default_namespace().to_owned());

@@ -48,6 +48,7 @@ pub struct Options {
     kwok: bool,
     extender: Option<u16>,
     gangs: bool,
+    bootstrap_tokens: bool,
     profiles: &'static str,
 }
 
@@ -93,6 +94,12 @@ impl Options {
     /// together: alpha features, which are off in most clusters.
     pub fn with_gang_scheduling(mut self) -> Self {
         self.gangs = true;
+        self
+    }
+
+    /// Takes bootstrap tokens, as an API server that kubeadm starts does.
+    pub fn with_bootstrap_tokens(mut self) -> Self {
+        self.bootstrap_tokens = true;
         self
     }
 
@@ -356,6 +363,9 @@ fn api_server_flags(directory: &Path, etcd_url: &str, port: u16, options: Option
     if options.gangs {
         flags.push(GANG_GATES.to_owned());
         flags.push("--runtime-config=scheduling.k8s.io/v1alpha2=true".to_owned());
+    }
+    if options.bootstrap_tokens {
+        flags.push("--enable-bootstrap-token-auth".to_owned());
     }
     flags
 }

@@ -217,6 +217,31 @@ async fn a_check_of_a_cluster_and_an_account_says_what_is_wrong_with_its_fix_and
 }
 
 #[tokio::test]
+async fn the_right_to_make_bootstrap_tokens_is_asked_for_where_nodes_join_with_kubeadm_and_nowhere_else() {
+    let front = front().await;
+    let account = Account::prepare(&front).await.unwrap();
+    let plane = ControlPlane::shared(Options::api_server_only()).await.unwrap();
+    let found = async |family: &str, service_account: &[&str]| {
+        let class = manifest(&json!({
+            "amiFamily": family, "instanceProfile": account.profile,
+            "subnetSelectorTerms": [{"id": account.subnet_in("us-east-1a")}],
+            "securityGroupSelectorTerms": [{"id": account.group}],
+            "amiSelectorTerms": [{"id": account.image}],
+        }));
+        let flags = ["--aws-cluster", "blue", "-o", "json", "-f", class.to_str().unwrap()];
+        let arguments = [&["check"][..], service_account, &ACCOUNT, &flags].concat();
+        let found = findings(&document(&poolwright(&front, Some(plane.kubeconfig_path()), &arguments).await));
+        found.get(&("Cluster".to_owned(), "right to make bootstrap tokens".to_owned())).cloned()
+    };
+    assert_eq!(found("Custom", &[]).await, None);
+    assert_eq!(found("Ubuntu", &[]).await.expect("it is asked for")["verdict"], "fine");
+    let nobody = found("Ubuntu", &["--service-account", "gpus/nobody"]).await.expect("it is asked for");
+    assert_eq!(nobody["verdict"], "wrong");
+    let fix = nobody["fix"].as_str().expect("what makes it right");
+    assert!(fix.contains("docs/rbac-kubeadm.yaml") && fix.contains("--serviceaccount gpus:nobody"), "{fix}");
+}
+
+#[tokio::test]
 async fn without_a_cluster_or_with_credentials_that_have_expired_a_check_says_so_and_what_it_could_not_see() {
     let front = front().await;
     let expired = [("sts:GetCallerIdentity".to_owned(), "ExpiredToken".to_owned())];

@@ -1,9 +1,7 @@
 //! What a node must be told.
 
 use std::collections::BTreeMap;
-use std::fmt;
 use std::net::IpAddr;
-use std::str::FromStr;
 
 use super::bottlerocket::NvidiaPlugin;
 use super::secret::BootstrapToken;
@@ -115,33 +113,9 @@ pub enum Family {
 /// What `kubeadm join` needs beside the cluster.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct KubeadmFacts {
-    /// The token that proves to the cluster that the node may join. Short-lived.
+    /// The token that proves to the cluster that the node may join. Short-lived. The cluster proves itself to the node by its
+    /// certificates.
     pub token: BootstrapToken,
-    /// Hashes of the public keys of the cluster's authority, which prove the cluster to the node; at least one.
-    pub ca_hashes: Vec<CaHash>,
     /// Whether a cloud controller manager completes nodes: the kubelet is told `--cloud-provider=external`.
     pub external_cloud_provider: bool,
-}
-
-/// A hash as kubeadm writes it: `sha256:` and 64 hexadecimal digits.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct CaHash(String);
-
-impl FromStr for CaHash {
-    type Err = super::problem::Problem;
-
-    fn from_str(text: &str) -> Result<Self, Self::Err> {
-        let digits = text.strip_prefix("sha256:").unwrap_or_default();
-        let is_hex = |byte: u8| byte.is_ascii_digit() || (b'a'..=b'f').contains(&byte);
-        if digits.len() == 64 && digits.bytes().all(is_hex) {
-            return Ok(Self(text.to_owned()));
-        }
-        Err(super::problem::Problem::CaHash)
-    }
-}
-
-impl fmt::Display for CaHash {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(&self.0)
-    }
 }

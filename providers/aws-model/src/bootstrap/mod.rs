@@ -19,7 +19,7 @@ mod ubuntu;
 use serde_json::{Map, Value, json};
 
 pub use bottlerocket::{DeviceSharing, NvidiaPlugin};
-pub use facts::{CaHash, ClusterFacts, Effect, Family, KubeadmFacts, Kubelet, NodeFacts, Taint};
+pub use facts::{ClusterFacts, Effect, Family, KubeadmFacts, Kubelet, NodeFacts, Taint};
 pub use problem::{BootstrapError, Problem};
 pub use secret::{BootstrapToken, UserData};
 

@@ -61,16 +61,6 @@ pub enum Problem {
         "the bootstrap token is not six characters, a dot and sixteen, lower-case letters and digits; make one with `kubeadm token create`"
     )]
     Token,
-    /// Not a hash of a public key.
-    #[error(
-        "a hash of the cluster's authority is not `sha256:` and 64 hexadecimal digits; `kubeadm token create --print-join-command` prints it"
-    )]
-    CaHash,
-    /// Without a hash a node would join whoever answers.
-    #[error(
-        "kubeadm has no hash of the cluster's authority; without one a node cannot tell the cluster from somebody else's"
-    )]
-    NoCaHash,
     /// The user's MIME archive has no parts.
     #[error(
         "spec.userData begins like a MIME archive and has no parts that can be told apart; give it a boundary, and each part a line of it"

@@ -39,10 +39,42 @@ impl fmt::Debug for UserData {
 #[derive(Clone, PartialEq, Eq)]
 pub struct BootstrapToken(String);
 
+/// How many characters of a token are its id, by which it is known to everybody; and how many are secret.
+const ID: usize = 6;
+const SECRET: usize = 16;
+
+/// What a token may consist of.
+const LETTERS: &[u8; 36] = b"abcdefghijklmnopqrstuvwxyz0123456789";
+
 impl BootstrapToken {
-    /// The token, secret part included.
-    pub(super) fn reveal(&self) -> &str {
+    /// A token out of random bytes, every token as likely as any other; `None` where there are too few of them. One byte in
+    /// 64 is passed over, on the average: twice as many as a token has letters are always enough.
+    pub fn from_random(bytes: &[u8]) -> Option<Self> {
+        // The most multiples of 36 that a byte has; above it, some letters would be more likely than others.
+        let even = u8::MAX - u8::MAX % 36;
+        let mut letters =
+            bytes.iter().filter(|byte| **byte < even).map(|byte| LETTERS[usize::from(byte % 36)]);
+        let mut take = |count| {
+            let taken: String = letters.by_ref().take(count).map(char::from).collect();
+            (taken.len() == count).then_some(taken)
+        };
+        let (id, secret) = (take(ID)?, take(SECRET)?);
+        Some(Self(format!("{id}.{secret}")))
+    }
+
+    /// What it is known by. Not secret.
+    pub fn id(&self) -> &str {
+        &self.0[..ID]
+    }
+
+    /// The token, secret part included: for the cluster and for nodes that join it, and for nobody else.
+    pub fn reveal(&self) -> &str {
         &self.0
+    }
+
+    /// The secret part alone, as the cluster wants it.
+    pub fn reveal_secret(&self) -> &str {
+        &self.0[ID + 1..]
     }
 }
 
@@ -52,7 +84,7 @@ impl FromStr for BootstrapToken {
     fn from_str(text: &str) -> Result<Self, Problem> {
         let plain = |part: &str| part.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit());
         match text.split_once('.') {
-            Some((id, secret)) if id.len() == 6 && secret.len() == 16 && plain(id) && plain(secret) => {
+            Some((id, secret)) if id.len() == ID && secret.len() == SECRET && plain(id) && plain(secret) => {
                 Ok(Self(text.to_owned()))
             }
             _ => Err(Problem::Token),

@@ -1,6 +1,10 @@
 //! Ubuntu, or another system with cloud-init where kubeadm and a kubelet are installed: a script joins the cluster with a
 //! JoinConfiguration (<https://kubernetes.io/docs/reference/config-api/kubeadm-config.v1beta4/>).
 //!
+//! The node finds the cluster by a file ("file discovery") that has the API server's address, the certificates of its authority and the
+//! token. So the node talks to nobody who does not prove to be the cluster, the token need not sign anything, and nothing has to be
+//! readable for whoever has no name.
+//!
 //! What only the instance knows (its id, zone and name) the script asks cloud-init for. It is the last part of the archive, so that
 //! the user's own scripts have run before.
 
@@ -17,9 +21,6 @@ pub(super) fn write(
     facts: &KubeadmFacts,
     own: &str,
 ) -> Result<String, Problem> {
-    if facts.ca_hashes.is_empty() {
-        return Err(Problem::NoCaHash);
-    }
     if node.instance_store_raid {
         return Err(Problem::NoRaid);
     }
@@ -31,10 +32,13 @@ pub(super) fn write(
 
 /// Where the script keeps what it tells kubeadm. It is gone after the join, token and all.
 const FOLDER: &str = "/run/poolwright";
+/// What the kubeconfig calls who joins, as kubeadm does where it writes one itself.
+const USER: &str = "tls-bootstrap-token-user";
 
 /// The values between `@` are replaced on the instance; no label, taint or setting can have that character.
 fn script(cluster: &ClusterFacts, node: &NodeFacts, facts: &KubeadmFacts) -> String {
-    let join = pretty(&join_configuration(cluster, node, facts));
+    let join = pretty(&join_configuration(node, facts));
+    let kubeconfig = pretty(&kubeconfig(cluster, facts));
     let kubelet = pretty(&kubelet_configuration(node).into());
     format!(
         r#"#!/bin/bash
@@ -44,6 +48,8 @@ trap 'rm -rf {FOLDER}' EXIT
 mkdir -p {FOLDER}/patches
 cat > {FOLDER}/join.json <<'POOLWRIGHT'
 {join}POOLWRIGHT
+cat > {FOLDER}/cluster.json <<'POOLWRIGHT'
+{kubeconfig}POOLWRIGHT
 cat > {FOLDER}/patches/kubeletconfiguration+merge.json <<'POOLWRIGHT'
 {kubelet}POOLWRIGHT
 zone="$(cloud-init query v1.availability_zone)"
@@ -55,12 +61,20 @@ kubeadm join --config {FOLDER}/join.json
     )
 }
 
-fn join_configuration(cluster: &ClusterFacts, node: &NodeFacts, facts: &KubeadmFacts) -> Value {
-    let host = cluster.endpoint.strip_prefix("https://").unwrap_or(&cluster.endpoint);
-    // Without a port kubeadm would take 6443, and a URL means 443. An address of version 6 is in brackets.
-    let has_port = host.rsplit_once(':').is_some_and(|(_, port)| !port.ends_with(']'));
-    let endpoint = if has_port { host.to_owned() } else { format!("{host}:443") };
-    let hashes: Vec<String> = facts.ca_hashes.iter().map(ToString::to_string).collect();
+/// Where the cluster is, what proves that it is the one, and the token that proves to it that the node may join.
+fn kubeconfig(cluster: &ClusterFacts, facts: &KubeadmFacts) -> Value {
+    let ClusterFacts { name, endpoint, ca, .. } = cluster;
+    json!({
+        "apiVersion": "v1",
+        "kind": "Config",
+        "clusters": [{"name": name, "cluster": {"server": endpoint, "certificate-authority-data": ca}}],
+        "users": [{"name": USER, "user": {"token": facts.token.reveal()}}],
+        "contexts": [{"name": USER, "context": {"cluster": name, "user": USER}}],
+        "current-context": USER,
+    })
+}
+
+fn join_configuration(node: &NodeFacts, facts: &KubeadmFacts) -> Value {
     let mut arguments = vec![json!({"name": "provider-id", "value": "aws:///@ZONE@/@INSTANCE@"})];
     if facts.external_cloud_provider {
         arguments.push(json!({"name": "cloud-provider", "value": "external"}));
@@ -71,13 +85,7 @@ fn join_configuration(cluster: &ClusterFacts, node: &NodeFacts, facts: &KubeadmF
     json!({
         "apiVersion": "kubeadm.k8s.io/v1beta4",
         "kind": "JoinConfiguration",
-        "discovery": {
-            "bootstrapToken": {
-                "apiServerEndpoint": endpoint,
-                "token": facts.token.reveal(),
-                "caCertHashes": hashes,
-            },
-        },
+        "discovery": {"file": {"kubeConfigPath": format!("{FOLDER}/cluster.json")}},
         "nodeRegistration": {
             "name": "@NAME@",
             "kubeletExtraArgs": arguments,

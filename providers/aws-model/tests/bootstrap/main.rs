@@ -9,8 +9,8 @@ use kit::{
     texts,
 };
 use poolwright_provider_aws_model::bootstrap::{
-    BootstrapError, BootstrapToken, CaHash, ClusterFacts, Effect, Family, KubeadmFacts, MAX_BYTES, NodeFacts,
-    Problem, UserData, user_data,
+    BootstrapError, BootstrapToken, ClusterFacts, Effect, Family, MAX_BYTES, NodeFacts, Problem, UserData,
+    user_data,
 };
 use proptest::prelude::*;
 use serde_json::{Value, json};
@@ -128,16 +128,23 @@ fn bottlerocket_keeps_the_users_settings_and_ours_win() {
 }
 
 #[test]
-fn kubeadm_joins_the_cluster_that_the_hash_proves_after_the_users_scripts() {
+fn kubeadm_joins_the_cluster_that_its_certificates_prove_after_the_users_scripts() {
     let text = write(&on_ubuntu(), &kubeadm(), Some(CLOUD_CONFIG)).unwrap();
     let parts = parts(text.as_str());
     assert!(parts[0].0.contains("text/cloud-config") && parts[0].1.starts_with("#cloud-config"));
     let documents = documents(&parts[1].1);
-    let (join, kubelet) = (&documents[0], &documents[1]);
-    let discovery = &join["discovery"]["bootstrapToken"];
-    assert_eq!(discovery["apiServerEndpoint"], "0123456789ABCDEF.gr7.us-east-1.eks.amazonaws.com:443");
-    assert_eq!(discovery["token"], TOKEN);
-    assert_eq!(discovery["caCertHashes"][0], format!("sha256:{}", "0a".repeat(32)));
+    let (join, found, kubelet) = (&documents[0], &documents[1], &documents[2]);
+    let path = join["discovery"]["file"]["kubeConfigPath"].as_str().unwrap();
+    assert!(parts[1].1.contains(&format!("cat > {path} <<")), "the file is written");
+    let by_name = |list: &str, name: &Value| {
+        let all = found[list].as_array().unwrap();
+        all.iter().find(|one| one["name"] == *name).unwrap_or_else(|| panic!("{list} {name}")).clone()
+    };
+    let context = &by_name("contexts", &found["current-context"])["context"];
+    let there = &by_name("clusters", &context["cluster"])["cluster"];
+    assert_eq!(there["server"], cluster().endpoint);
+    assert_eq!(there["certificate-authority-data"], cluster().ca);
+    assert_eq!(by_name("users", &context["user"])["user"]["token"], TOKEN);
     let arguments = join["nodeRegistration"]["kubeletExtraArgs"].as_array().unwrap();
     let argument = |name: &str| {
         arguments.iter().find(|argument| argument["name"] == name).map(|argument| &argument["value"])
@@ -146,20 +153,6 @@ fn kubeadm_joins_the_cluster_that_the_hash_proves_after_the_users_scripts() {
     assert_eq!(argument("cloud-provider"), Some(&json!("external")));
     assert_eq!(join["nodeRegistration"]["taints"].as_array().unwrap().len(), 3);
     assert_eq!(kubelet["maxPods"], 110);
-}
-
-#[test]
-fn endpoints_keep_their_port_and_get_one_where_there_is_none() {
-    let endpoint = |url: &str| {
-        let cluster = ClusterFacts { endpoint: url.to_owned(), ..cluster() };
-        let text = user_data("x", &cluster, &on_ubuntu(), &kubeadm(), None).unwrap();
-        let (_, script) = parts(text.as_str()).swap_remove(0);
-        documents(&script)[0]["discovery"]["bootstrapToken"]["apiServerEndpoint"].as_str().unwrap().to_owned()
-    };
-    assert_eq!(endpoint("https://10.0.0.1:6443"), "10.0.0.1:6443");
-    assert_eq!(endpoint("https://10.0.0.1"), "10.0.0.1:443");
-    assert_eq!(endpoint("https://[2001:db8::1]"), "[2001:db8::1]:443");
-    assert_eq!(endpoint("https://[2001:db8::1]:6443"), "[2001:db8::1]:6443");
 }
 
 #[test]
@@ -212,12 +205,6 @@ fn what_a_family_cannot_do_is_an_error_and_not_left_out() {
     cores.kubelet.pods_per_core = Some(10);
     assert_eq!(problem(&cores, &bottlerocket, None), Problem::PodsPerCore);
     assert_eq!(problem(&node(), &kubeadm(), None), Problem::NoRaid);
-    let unproven = Family::Ubuntu(KubeadmFacts {
-        token: TOKEN.parse().unwrap(),
-        ca_hashes: Vec::new(),
-        external_cloud_provider: false,
-    });
-    assert_eq!(problem(&on_ubuntu(), &unproven, None), Problem::NoCaHash);
     let nowhere = ClusterFacts { service_cidr: None, ..cluster() };
     let error = user_data("x", &nowhere, &node(), &Family::Al2023, None).unwrap_err();
     assert_eq!(error.problem, Problem::NoServiceCidr);
@@ -270,7 +257,7 @@ fn facts_about_the_cluster_that_no_node_could_use_are_refused() {
 }
 
 #[test]
-fn tokens_and_hashes_are_what_kubeadm_makes() {
+fn tokens_are_what_kubeadm_makes() {
     for token in [
         "",
         "abcdef",
@@ -281,11 +268,30 @@ fn tokens_and_hashes_are_what_kubeadm_makes() {
     ] {
         assert_eq!(token.parse::<BootstrapToken>(), Err(Problem::Token), "{token:?}");
     }
-    for hash in
-        ["", "sha256:", "md5:0a", "sha256:zz", &format!("sha256:{}", "0A".repeat(32)), &"0a".repeat(32)]
-    {
-        assert_eq!(hash.parse::<CaHash>(), Err(Problem::CaHash), "{hash}");
+    let token: BootstrapToken = TOKEN.parse().unwrap();
+    assert_eq!([token.id(), token.reveal_secret(), token.reveal()], ["abcdef", "0123456789abcdef", TOKEN]);
+}
+
+#[test]
+fn a_token_of_random_bytes_is_one_and_no_letter_is_likelier_than_another() {
+    // The bytes that would make some letters likelier are passed over, wherever they are.
+    let all: Vec<u8> = (0..=u8::MAX).rev().collect();
+    let mut counts = std::collections::BTreeMap::new();
+    for start in 0..all.len() {
+        let turned: Vec<u8> = all[start..].iter().chain(&all[..start]).copied().collect();
+        let token = BootstrapToken::from_random(&turned).expect("there are enough");
+        assert_eq!(token.reveal().parse(), Ok(token.clone()));
+        for letter in token.reveal().chars().filter(|letter| *letter != '.') {
+            *counts.entry(letter).or_insert(0) += 1;
+        }
     }
+    assert_eq!(counts.len(), 36, "{counts:?}");
+    // Some are seen a few times more often for the bytes that are passed over: what follows them is taken twice.
+    let (least, most) = (counts.values().min().unwrap(), counts.values().max().unwrap());
+    assert!(most - least <= 8, "{counts:?}");
+    assert_eq!(BootstrapToken::from_random(&[0; 21]), None);
+    assert_eq!(BootstrapToken::from_random(&[255; 64]), None);
+    assert!(BootstrapToken::from_random(&[0; 22]).is_some());
 }
 
 /// What an attacker, or a slip, could put where a label, a taint or a setting goes.

@@ -3,7 +3,7 @@
 //! | where it can be cut off | why it does no harm |
 //! |---|---|
 //! | before the call | nothing was ordered |
-//! | during it, or before its answer is here | the same order is sent again with the same token, which EC2 answers with the same instance; or, where the order is another one by now, EC2 says that the token was used, and the instance is found by its tags, which it has from its first moment |
+//! | during it, or before its answer is here | the same order is sent again with the same token, which EC2 answers with the same instance; or, where the order is another one by now (a class was changed, or nodes join with another bootstrap token), EC2 says that the token was used, and the instance is found by its tags, which it has from its first moment |
 //! | after it | the same, or the instance is found by its tags before anything is ordered |
 //!
 //! Launches of a batch are ordered in one call: `together` says how.
@@ -66,7 +66,7 @@ impl AwsProvider {
         check_sold(&class, &sold, &request.offerings)?;
         let (steps, mut failed) = order::steps(&request.offerings, |offering| self.lots(&class, offering));
         for (number, step) in steps.into_iter().enumerate() {
-            let kit = self.kit(&class, &sold, request, &step)?;
+            let kit = self.kit(&class, &sold, request, &step).await?;
             let (instance, of_round) = self.round(request, &class, &kit, number, &step).await?;
             failed.extend(of_round);
             if let Some(instance) = instance {
@@ -133,7 +133,7 @@ impl AwsProvider {
     }
 
     /// The templates for the types of a step.
-    fn kit(
+    async fn kit(
         &self,
         class: &Resolved,
         sold: &Catalogue,
@@ -141,6 +141,8 @@ impl AwsProvider {
         step: &Step<'_>,
     ) -> Result<Kit, ProviderError> {
         let mut kit = Kit { names: BTreeMap::new(), templates: BTreeMap::new() };
+        // What of it changes with time is the same for the whole order.
+        let user_data = self.user_data(class, request).await?;
         let held = step.lot.as_ref().map(|lot| Held { id: lot.id.clone(), block: step.is_block() });
         for ranked in step.offerings {
             let name = &ranked.offering.instance_type;
@@ -148,7 +150,7 @@ impl AwsProvider {
             if kit.names.contains_key(name) {
                 continue;
             }
-            let template = self.template(class, kind, request, held.clone())?;
+            let template = self.template(class, kind, &user_data, held.clone())?;
             let template_name = template.name(self.cluster())?;
             kit.names.insert(name.clone(), template_name.clone());
             kit.templates.insert(template_name, template);

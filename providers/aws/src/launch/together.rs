@@ -71,7 +71,7 @@ impl AwsProvider {
         check_sold(&class, &sold, &first.offerings)?;
         let (steps, mut failed) = order::steps(&first.offerings, |offering| self.lots(&class, offering));
         for (number, step) in steps.into_iter().enumerate() {
-            let kit = self.kit(&class, &sold, &first, &step)?;
+            let kit = self.kit(&class, &sold, &first, &step).await?;
             let means = Means { class: Arc::clone(&class), kit };
             self.step_together(together, &means, number, &step, &mut failed).await?;
             if together.left.is_empty() {

@@ -150,7 +150,7 @@ pub struct AwsFlags {
     )]
     pub region: Option<String>,
 
-    /// Where nodes find the API server, which AL2023 and Bottlerocket must be told: https://...
+    /// Where nodes find the API server, which AL2023, Bottlerocket and Ubuntu must be told: https://...
     #[arg(
         help_heading = "Nodes on AWS",
         long = "aws-cluster-endpoint",
@@ -179,6 +179,17 @@ pub struct AwsFlags {
         requires = "endpoint"
     )]
     pub service_cidr: Option<String>,
+
+    /// AWS's cloud controller manager runs in the cluster: kubelets that kubeadm starts (Ubuntu) leave it to complete their nodes
+    ///
+    /// They get --cloud-provider=external. Without that controller such nodes would keep its taint and never open.
+    #[arg(
+        help_heading = "Nodes on AWS",
+        long = "aws-cloud-controller",
+        env = "POOLWRIGHT_AWS_CLOUD_CONTROLLER",
+        requires = "endpoint"
+    )]
+    pub cloud_controller: bool,
 
     /// SQS queue, by name or URL, to which EventBridge sends what happens to instances: spot warnings, maintenance
     ///

@@ -33,7 +33,9 @@ pub struct Cluster {
 }
 
 /// Asks everything. An API server that does not answer is a finding, too.
-pub async fn look(flags: &CheckFlags, clock: &dyn Clock) -> Cluster {
+///
+/// `given` are the classes of files, which are looked at instead of the cluster's where there are any.
+pub async fn look(flags: &CheckFlags, given: &[Class], clock: &dyn Clock) -> Cluster {
     let finding = |what: &str, verdict| Finding::new(CLUSTER, what, verdict);
     let client =
         connect::client(flags.kubeconfig.as_deref(), flags.context.as_deref(), Patience::Retries).await;
@@ -72,6 +74,12 @@ pub async fn look(flags: &CheckFlags, clock: &dyn Clock) -> Cluster {
     let classes: Vec<Class> = classes
         .map(|all| all.items.into_iter().map(|class| (class.name_any(), class.spec)).collect())
         .unwrap_or_default();
+    let meant = if flags.filename.is_empty() { &classes[..] } else { given };
+    if let Some((class, _)) = meant.iter().find(|(_, spec)| spec.family() == Some(AmiFamily::Ubuntu)) {
+        let answers = rights::ask(&client, &rights::of_kubeadm(), flags.service_account.as_ref()).await;
+        let verdict = rights::verdict_of_kubeadm(&answers, class, flags.service_account.as_ref());
+        findings.push(finding("right to make bootstrap tokens", verdict));
+    }
     findings.push(finding("device plugin", plugin(&client, &classes).await));
     Cluster { findings, kubernetes: Some(version), classes }
 }

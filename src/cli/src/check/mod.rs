@@ -40,7 +40,7 @@ pub fn run(flags: &CheckFlags, out: &mut impl Write) -> Result<Outcome, Failure>
         .context("cannot start the runtime for network calls")?;
     let clock = SystemClock::new();
     let findings: Vec<Finding> = runtime.block_on(async {
-        let cluster = cluster::look(flags, &clock).await;
+        let cluster = cluster::look(flags, &from_files, &clock).await;
         let mut findings = cluster.findings;
         if let Some(name) = account {
             let question = Question {

@@ -1,4 +1,5 @@
-//! What the controller must be allowed in the cluster: the rules of `docs/rbac.yaml`, one by one.
+//! What the controller must be allowed in the cluster: the rules of `docs/rbac.yaml`, one by one, and where nodes join with kubeadm
+//! those of `docs/rbac-kubeadm.yaml`.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -18,6 +19,8 @@ use crate::args::ServiceAccount;
 use crate::convert::documents;
 
 const RBAC: &str = include_str!("../../../../docs/rbac.yaml");
+
+const KUBEADM: &str = include_str!("../../../../docs/rbac-kubeadm.yaml");
 
 /// Questions that are under way at a time.
 const TOGETHER: usize = 8;
@@ -40,8 +43,17 @@ pub type Answer = Result<bool, String>;
 
 /// All rights of the file. What it gives in one namespace is asked in that of the service account, where there is one.
 pub fn rules(namespace: Option<&str>) -> BTreeSet<Right> {
+    read(RBAC, namespace)
+}
+
+/// The rights that are needed beside them where nodes join with kubeadm.
+pub fn of_kubeadm() -> BTreeSet<Right> {
+    read(KUBEADM, None)
+}
+
+fn read(text: &str, namespace: Option<&str>) -> BTreeSet<Right> {
     let mut all = BTreeSet::new();
-    for document in documents(RBAC) {
+    for document in documents(text) {
         for object in document.objects.unwrap_or_default() {
             if object["kind"] == "ClusterRole" {
                 let role: Option<ClusterRole> = serde_json::from_value(object).ok();
@@ -161,9 +173,59 @@ pub fn verdicts(
     missing.into_iter().map(wrong).collect()
 }
 
+/// What the answers say about nodes that join with kubeadm, for the sake of this class.
+pub fn verdict_of_kubeadm(answers: &[Answer], class: &str, account: Option<&ServiceAccount>) -> Verdict {
+    let (who, subject) = match account {
+        Some(ServiceAccount { namespace, name }) => {
+            (format!("{namespace}/{name}"), format!("{namespace}:{name}"))
+        }
+        None => ("whoever runs this".to_owned(), "NAMESPACE:NAME".to_owned()),
+    };
+    if let Some(why) = answers.iter().find_map(|answer| answer.as_ref().err()) {
+        return Verdict::undetermined(why.clone());
+    }
+    if answers.iter().all(|answer| *answer == Ok(true)) {
+        return Verdict::fine(format!(
+            "{who} may make bootstrap tokens, with which nodes of EC2NodeClass `{class}` join"
+        ));
+    }
+    Verdict::wrong(
+        format!(
+            "{who} may not create secrets in kube-system: the bootstrap tokens with which nodes of EC2NodeClass `{class}` (Ubuntu) join"
+        ),
+        format!(
+            "kubectl apply -f docs/rbac-kubeadm.yaml && kubectl create rolebinding -n kube-system poolwright-bootstrap-tokens --role \
+             poolwright-bootstrap-tokens --serviceaccount {subject}"
+        ),
+    )
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn for_kubeadm_secrets_may_be_made_in_one_namespace_and_nothing_else_is_asked_for() {
+        let only = Right {
+            group: String::new(),
+            resource: "secrets".to_owned(),
+            verb: "create".to_owned(),
+            name: None,
+            namespace: Some("kube-system".to_owned()),
+        };
+        assert_eq!(of_kubeadm(), BTreeSet::from([only]));
+        assert!(rules(None).iter().all(|right| right.resource != "secrets"));
+        let account = ServiceAccount { namespace: "gpus".to_owned(), name: "pw".to_owned() };
+        let verdict = |answer| verdict_of_kubeadm(&[answer], "gpu", Some(&account));
+        assert!(matches!(verdict(Ok(true)), Verdict::Fine(_)));
+        let Verdict::Wrong { why, fix } = verdict(Ok(false)) else { panic!("it is missing") };
+        assert!(
+            why.contains("gpus/pw may not create secrets in kube-system") && why.contains("`gpu`"),
+            "{why}"
+        );
+        assert!(fix.contains("docs/rbac-kubeadm.yaml") && fix.contains("--serviceaccount gpus:pw"), "{fix}");
+        assert_eq!(verdict(Err("gone".to_owned())), Verdict::undetermined("gone"));
+    }
 
     fn right(resource: &str, verb: &str) -> Right {
         let all = rules(None);

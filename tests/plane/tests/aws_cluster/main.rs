@@ -17,19 +17,26 @@ use poolwright_api::{EC2NodeClass, InterruptionKind, NodeClaim};
 use poolwright_plane::aws::credentials;
 use poolwright_plane::trial::{Cluster, Controller, Trial, WITHIN, node_pool, taint_keys};
 use poolwright_plane::wait_for;
-use poolwright_provider_aws::{Access, AwsProvider, Classes, Key, Settings};
+use poolwright_provider_aws::{Access, AwsProvider, BootstrapToken, Classes, Key, Settings, Tokens};
 use poolwright_provider_contract::{CloudProvider, ProviderError};
 use serde_json::{Value, json};
 
 const POOL: &str = "gpu";
 
 /// Nobody launches with the one who looks.
-struct NoClasses;
+struct Nothing;
 
 #[async_trait]
-impl Classes for NoClasses {
+impl Classes for Nothing {
     async fn class(&self, _name: &str) -> Result<Option<EC2NodeClass>, ProviderError> {
         Ok(None)
+    }
+}
+
+#[async_trait]
+impl Tokens for Nothing {
+    async fn make(&self, _expires: Timestamp) -> Result<BootstrapToken, ProviderError> {
+        Err(ProviderError::Invalid("nobody asks for one".to_owned()))
     }
 }
 
@@ -45,8 +52,9 @@ async fn looker(cloud: &Cloud) -> anyhow::Result<AwsProvider> {
         kubernetes: "1.36".to_owned(),
         join: None,
         queue: None,
+        cloud_controller: false,
     };
-    Ok(AwsProvider::connect(settings, Arc::new(NoClasses), Arc::new(now)).await?)
+    Ok(AwsProvider::connect(settings, Arc::new(Nothing), Arc::new(Nothing), Arc::new(now)).await?)
 }
 
 #[expect(clippy::disallowed_methods, reason = "the edge: moto has the time of day")]

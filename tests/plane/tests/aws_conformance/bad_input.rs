@@ -20,7 +20,8 @@ use poolwright_provider_contract::{ClassReports, CloudProvider, Holds, LaunchErr
 use serde_json::json;
 use tracing_subscriber::fmt::MakeWriter;
 
-use super::world::{AwsWorld, SECRET};
+use super::tokens::cluster;
+use super::world::{AwsWorld, Counted, SECRET};
 use super::{SOON, two_offerings};
 
 async fn sqs(world: &AwsWorld, query: &str) -> String {
@@ -187,7 +188,22 @@ async fn hostile_messages_stay_in_the_queue_and_all_good_ones_among_them_are_tol
 
 /// What is logged by the thread of a test.
 #[derive(Clone, Default)]
-struct Log(Arc<Mutex<Vec<u8>>>);
+pub struct Log(Arc<Mutex<Vec<u8>>>);
+
+impl Log {
+    pub fn text(&self) -> String {
+        String::from_utf8_lossy(&self.0.lock().expect("nobody panicked")).into_owned()
+    }
+
+    /// Keeps what this thread logs, as long as what is returned is there.
+    pub fn listen(&self) -> tracing::subscriber::DefaultGuard {
+        let subscriber = tracing_subscriber::fmt()
+            .with_max_level(tracing::Level::DEBUG)
+            .with_writer(self.clone())
+            .with_ansi(false);
+        tracing::subscriber::set_default(subscriber.finish())
+    }
+}
 
 impl io::Write for Log {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
@@ -211,11 +227,7 @@ impl<'a> MakeWriter<'a> for Log {
 #[tokio::test]
 async fn neither_user_data_nor_a_secret_is_in_any_log_or_error() {
     let log = Log::default();
-    let subscriber = tracing_subscriber::fmt()
-        .with_max_level(tracing::Level::DEBUG)
-        .with_writer(log.clone())
-        .with_ansi(false);
-    let _guard = tracing::subscriber::set_default(subscriber.finish());
+    let _guard = log.listen();
     let world = AwsWorld::new().await.unwrap();
     let user_data = "#!/bin/sh\nexport TOKEN=hunter2-of-the-nodes\n";
     world.merge_class(json!({"userData": user_data}));
@@ -226,11 +238,22 @@ async fn neither_user_data_nor_a_secret_is_in_any_log_or_error() {
     let fresh = world.connect().await.unwrap();
     world.front.refuse_all(Some("InvalidUserData.Malformed"));
     let error = fresh.launch(&world.request(1, &offerings)).await.unwrap_err();
-    let log = String::from_utf8_lossy(&log.0.lock().unwrap()).into_owned();
-    assert!(log.contains("instance launched"), "something is logged: {log}");
+    world.front.refuse_all(None);
+    // Nodes that join with a token, which is in what Poolwright writes.
+    world.merge_class(json!({"amiFamily": "Ubuntu"}));
+    let kubeadm = world.connect_with(Some(cluster())).await.unwrap();
+    kubeadm.launch(&world.request(2, &offerings)).await.unwrap();
+    world.front.refuse_all(Some("InvalidUserData.Malformed"));
+    let other = kubeadm.launch(&world.request(3, &offerings)).await.unwrap_err();
+    assert_eq!(world.tokens.made().len(), 1);
+    let log = log.text();
+    assert_eq!(log.matches("instance launched").count(), 2, "something is logged: {log}");
     let encoded = STANDARD.encode(user_data);
-    for said in [log, error.to_string(), format!("{error:?}")] {
-        for secret in ["hunter2", &encoded[20..40], SECRET] {
+    let (token, kubeconfig) = (Counted::text(0), STANDARD.encode("#!/bin/bash\nset -euo pipefail"));
+    for said in [log, error.to_string(), format!("{error:?}"), other.to_string(), format!("{other:?}")] {
+        for secret in
+            ["hunter2", &encoded[20..40], SECRET, &token, &token[7..], &kubeconfig[4..20], "kubeadm"]
+        {
             let at = said.find(secret).map(|at| said[at.saturating_sub(300)..at].to_owned());
             assert_eq!(at, None, "{secret} is there");
         }

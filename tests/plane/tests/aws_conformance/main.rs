@@ -7,6 +7,7 @@ mod on_a_cluster;
 mod reserved;
 mod seen;
 mod together;
+mod tokens;
 mod world;
 
 use std::collections::BTreeSet;

@@ -6,12 +6,14 @@ use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::Duration;
 
 use async_trait::async_trait;
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
 use jiff::{SignedDuration, Timestamp};
 use poolwright_api::{EC2NodeClass, EC2NodeClassSpec, GROUP};
 use poolwright_catalog::{CapacityType, OfferingId};
 use poolwright_plane::aws::{Account, Front, Group, Moto, Trouble};
 use poolwright_plane::unique;
-use poolwright_provider_aws::{Access, AwsProvider, Classes, Join, Key, Settings};
+use poolwright_provider_aws::{Access, AwsProvider, BootstrapToken, Classes, Join, Key, Settings, Tokens};
 use poolwright_provider_contract::conformance::{Failure, NodeSight, World};
 use poolwright_provider_contract::{
     CloudProvider, Instance, LaunchRequest, NodeClassKey, ProviderError, RankedOffering,
@@ -31,6 +33,8 @@ pub struct AwsWorld {
     pub account: Account,
     pub cluster: String,
     class: Arc<OneClass>,
+    /// Bootstrap tokens that were made.
+    pub tokens: Arc<Counted>,
     spec: EC2NodeClassSpec,
     pub region: String,
     /// The queue of interruptions.
@@ -47,6 +51,31 @@ impl Classes for OneClass {
     async fn class(&self, name: &str) -> Result<Option<EC2NodeClass>, ProviderError> {
         let class = self.0.lock().expect("no test panicked in it").clone();
         Ok((class.metadata.name.as_deref() == Some(name)).then_some(class))
+    }
+}
+
+/// Tokens that tell how many there were before.
+#[derive(Default)]
+pub struct Counted(std::sync::Mutex<Vec<Timestamp>>);
+
+impl Counted {
+    /// When those that were made expire.
+    pub fn made(&self) -> Vec<Timestamp> {
+        self.0.lock().expect("no test panicked in it").clone()
+    }
+
+    /// The token that was made after so many others.
+    pub fn text(number: usize) -> String {
+        format!("abcdef.only{number:012}")
+    }
+}
+
+#[async_trait]
+impl Tokens for Counted {
+    async fn make(&self, expires: Timestamp) -> Result<BootstrapToken, ProviderError> {
+        let mut made = self.0.lock().expect("no test panicked in it");
+        made.push(expires);
+        Ok(Self::text(made.len() - 1).parse().expect("a token"))
     }
 }
 
@@ -71,6 +100,7 @@ impl AwsWorld {
             account,
             cluster: unique("cluster"),
             class,
+            tokens: Arc::default(),
             spec,
             region: "us-east-1".to_owned(),
             queue: None,
@@ -93,6 +123,24 @@ impl AwsWorld {
         classes: Arc<dyn Classes>,
         join: Option<Join>,
     ) -> Result<AwsProvider, ProviderError> {
+        self.connect_all(classes, self.tokens.clone(), join).await
+    }
+
+    /// One that has its tokens from there.
+    pub async fn connect_to(
+        &self,
+        tokens: Arc<dyn Tokens>,
+        join: Option<Join>,
+    ) -> Result<AwsProvider, ProviderError> {
+        self.connect_all(self.class.clone(), tokens, join).await
+    }
+
+    async fn connect_all(
+        &self,
+        classes: Arc<dyn Classes>,
+        tokens: Arc<dyn Tokens>,
+        join: Option<Join>,
+    ) -> Result<AwsProvider, ProviderError> {
         let key = Key { id: self.cluster.clone(), secret: SECRET.to_owned() };
         let access = Access {
             region: Some(self.region.clone()),
@@ -105,10 +153,11 @@ impl AwsWorld {
             kubernetes: "1.36".to_owned(),
             join,
             queue: self.queue.clone(),
+            cloud_controller: false,
         };
         let ahead = Arc::clone(&self.ahead);
         let clock = move || now() + SignedDuration::from_secs(ahead.load(Ordering::Relaxed));
-        AwsProvider::connect(settings, classes, Arc::new(clock)).await
+        AwsProvider::connect(settings, classes, tokens, Arc::new(clock)).await
     }
 
     /// Changes fields of the node class; null removes one.
@@ -143,6 +192,28 @@ impl AwsWorld {
     pub fn trouble(&self, percent: u64, seed: u64) {
         self.front.trouble(Trouble { percent, seed });
     }
+}
+
+/// The user data of each launch template of a cluster.
+pub async fn user_data(world: &AwsWorld) -> BTreeMap<String, String> {
+    let texts = |xml: &str, element: &str| -> Vec<String> {
+        let (open, close) = (format!("<{element}>"), format!("</{element}>"));
+        xml.split(&open).skip(1).filter_map(|rest| Some(rest.split_once(&close)?.0.to_owned())).collect()
+    };
+    let ours = format!(
+        "Action=DescribeLaunchTemplates&Version=2016-11-15&Filter.1.Name=tag:poolwright.dev/cluster&Filter.1.Value.1={}",
+        world.cluster
+    );
+    let templates = world.front.call("ec2", &ours).await.unwrap();
+    let mut all = BTreeMap::new();
+    for name in texts(&templates, "launchTemplateName") {
+        let versions =
+            format!("Action=DescribeLaunchTemplateVersions&Version=2016-11-15&LaunchTemplateName={name}");
+        let data = texts(&world.front.call("ec2", &versions).await.unwrap(), "userData");
+        let [data] = &data[..] else { panic!("{name} has {} versions", data.len()) };
+        all.insert(name, String::from_utf8(STANDARD.decode(data).unwrap()).unwrap());
+    }
+    all
 }
 
 #[expect(clippy::disallowed_methods, reason = "the edge: moto has the time of day")]

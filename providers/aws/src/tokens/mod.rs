@@ -1,0 +1,130 @@
+//! Bootstrap tokens: what a node of the family Ubuntu proves with that it may join the cluster
+//! (<https://kubernetes.io/docs/reference/access-authn-authz/bootstrap-tokens/>).
+//!
+//! Lives here: who makes them, as the provider sees it ([`Tokens`]), and the one that is in use ([`InUse`]). `kube.rs` makes them in a
+//! cluster.
+//!
+//! One is made when a node is about to be ordered that needs it, and then used for half an hour: a token is part of the user data and so
+//! of the launch template. It is kept nowhere but here: whoever starts anew makes another.
+
+mod kube;
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use jiff::{SignedDuration, Timestamp};
+use poolwright_provider_aws_model::bootstrap::BootstrapToken;
+use poolwright_provider_contract::{Clock, ProviderError};
+use tokio::sync::Mutex;
+
+pub use self::kube::KubeTokens;
+
+/// How long the cluster takes a token, from when it is made.
+const LIFE: SignedDuration = SignedDuration::from_mins(60);
+/// For how long nodes are ordered with it. Who is ordered last has as long again to boot and to join, which takes minutes.
+const USED_FOR: SignedDuration = SignedDuration::from_mins(30);
+/// How soon it is tried again to make one: launches that come together fail together.
+const FAILED_FOR: SignedDuration = SignedDuration::from_secs(10);
+
+/// Who makes bootstrap tokens: the API server, or, in a test, what the test says.
+#[async_trait]
+pub trait Tokens: Send + Sync {
+    /// A new token that the cluster takes until then, and from now on.
+    async fn make(&self, expires: Timestamp) -> Result<BootstrapToken, ProviderError>;
+}
+
+/// The token that nodes are ordered with.
+pub(crate) struct InUse {
+    tokens: Arc<dyn Tokens>,
+    now: Clock,
+    /// What was made last, or why it could not be, and when that began. Who holds it makes the next.
+    last: Mutex<Option<(Result<BootstrapToken, ProviderError>, Timestamp)>>,
+}
+
+impl InUse {
+    pub fn new(tokens: Arc<dyn Tokens>, now: Clock) -> Self {
+        Self { tokens, now, last: Mutex::default() }
+    }
+
+    /// A token that lives for long enough to order a node with, made now if there is none.
+    pub async fn token(&self) -> Result<BootstrapToken, ProviderError> {
+        let mut last = self.last.lock().await;
+        let now = (self.now)();
+        if let Some((outcome, at)) = &*last {
+            let holds_for = if outcome.is_ok() { USED_FOR } else { FAILED_FOR };
+            // Whichever way the clock was set: what is not of a moment ago is not believed.
+            if now.duration_since(*at).abs() < holds_for {
+                return outcome.clone();
+            }
+        }
+        let outcome = self.tokens.make(now + LIFE).await;
+        *last = Some((outcome.clone(), now));
+        outcome
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Mutex as StdMutex;
+    use std::sync::atomic::{AtomicI64, Ordering};
+
+    use super::*;
+
+    /// Counts what it makes; fails while it is told to.
+    #[derive(Default)]
+    struct Counted {
+        made: StdMutex<Vec<Timestamp>>,
+        fails: StdMutex<bool>,
+    }
+
+    #[async_trait]
+    impl Tokens for Counted {
+        async fn make(&self, expires: Timestamp) -> Result<BootstrapToken, ProviderError> {
+            // Others come while it is made.
+            tokio::task::yield_now().await;
+            let mut made = self.made.lock().unwrap();
+            made.push(expires);
+            if *self.fails.lock().unwrap() {
+                return Err(ProviderError::Transient("not now".to_owned()));
+            }
+            Ok(format!("abcdef.{:016}", made.len()).parse().unwrap())
+        }
+    }
+
+    fn in_use() -> (InUse, Arc<Counted>, Arc<AtomicI64>) {
+        let (tokens, minutes) = (Arc::new(Counted::default()), Arc::new(AtomicI64::new(0)));
+        let clock = Arc::clone(&minutes);
+        let now = move || Timestamp::UNIX_EPOCH + SignedDuration::from_mins(clock.load(Ordering::Relaxed));
+        (InUse::new(tokens.clone(), Arc::new(now)), tokens, minutes)
+    }
+
+    #[tokio::test]
+    async fn a_token_is_made_once_for_all_who_come_together_and_again_when_it_has_half_an_hour_left() {
+        let (in_use, tokens, minutes) = in_use();
+        let together = futures::future::join_all((0..20).map(|_| in_use.token())).await;
+        assert!(together.iter().all(|one| one == &together[0] && one.is_ok()));
+        minutes.store(29, Ordering::Relaxed);
+        assert_eq!(in_use.token().await, together[0]);
+        minutes.store(30, Ordering::Relaxed);
+        assert_ne!(in_use.token().await, together[0]);
+        let made = tokens.made.lock().unwrap().clone();
+        let expire: Vec<_> = made.iter().map(|expires| expires.as_second() / 60).collect();
+        assert_eq!(expire, [60, 90]);
+        // A clock that was set back by hours says nothing about how old a token is.
+        minutes.store(-600, Ordering::Relaxed);
+        in_use.token().await.unwrap();
+        assert_eq!(tokens.made.lock().unwrap().len(), 3);
+    }
+
+    #[tokio::test]
+    async fn a_token_that_could_not_be_made_is_not_tried_again_by_everybody_and_soon_by_somebody() {
+        let (in_use, tokens, minutes) = in_use();
+        *tokens.fails.lock().unwrap() = true;
+        let together = futures::future::join_all((0..20).map(|_| in_use.token())).await;
+        assert!(together.iter().all(|one| matches!(one, Err(ProviderError::Transient(_)))));
+        assert_eq!(tokens.made.lock().unwrap().len(), 1);
+        *tokens.fails.lock().unwrap() = false;
+        minutes.store(1, Ordering::Relaxed);
+        assert!(in_use.token().await.is_ok());
+    }
+}

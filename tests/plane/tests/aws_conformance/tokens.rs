@@ -1,0 +1,303 @@
+//! Nodes that join with kubeadm: tokens are made when they are needed, by the rights of docs/rbac-kubeadm.yaml, and a real API server
+//! takes them; whatever token an order has, it is one order.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use anyhow::{Context, ensure};
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use futures::future::join_all;
+use jiff::{SignedDuration, Timestamp};
+use k8s_openapi::api::authentication::v1::SelfSubjectReview;
+use k8s_openapi::api::core::v1::{Namespace, Secret};
+use kube::api::{ListParams, PostParams};
+use kube::config::{KubeConfigOptions, Kubeconfig};
+use kube::{Api, Client, Config, ResourceExt};
+use poolwright_plane::{ControlPlane, Options, apply, wait_for};
+use poolwright_provider_aws::{Join, KubeTokens, Tokens};
+use poolwright_provider_contract::conformance::World;
+use poolwright_provider_contract::{
+    ClassReports, CloudProvider, LaunchBatch, LaunchError, LaunchRequest, ProviderError,
+};
+use serde_json::{Value, json};
+
+use super::bad_input::Log;
+use super::world::{AwsWorld, Counted, now, user_data};
+use super::{SOON, two_offerings};
+
+/// A cluster that nobody reaches.
+pub fn cluster() -> Join {
+    Join {
+        endpoint: "https://10.0.0.1:6443".to_owned(),
+        ca: "LS0tLS1CRUdJTg==".to_owned(),
+        service_cidr: None,
+    }
+}
+
+/// A world whose node class is of the family Ubuntu.
+async fn world() -> AwsWorld {
+    let world = AwsWorld::new().await.unwrap();
+    world.merge_class(json!({"amiFamily": "Ubuntu"}));
+    world
+}
+
+/// The documents that a script writes to files, by path.
+fn document(script: &str, path: &str) -> Value {
+    let written =
+        script.split(&format!("cat > {path} <<'POOLWRIGHT'\n")).nth(1).unwrap_or_else(|| panic!("{script}"));
+    serde_json::from_str(written.split("\nPOOLWRIGHT\n").next().unwrap()).unwrap()
+}
+
+/// The kubeconfig that the user data of a node has kubeadm join with.
+fn kubeconfig(user_data: &str) -> Value {
+    assert!(user_data.contains("\nkubeadm join --config /run/poolwright/join.json\n"), "{user_data}");
+    let join = document(user_data, "/run/poolwright/join.json");
+    document(user_data, join["discovery"]["file"]["kubeConfigPath"].as_str().expect("a path"))
+}
+
+fn token(user_data: &str) -> String {
+    kubeconfig(user_data)["users"][0]["user"]["token"].as_str().expect("a token").to_owned()
+}
+
+#[tokio::test]
+async fn a_node_of_ubuntu_is_told_to_join_with_a_token_that_is_made_when_it_is_ordered_and_used_for_half_an_hour()
+ {
+    let world = world().await;
+    // Whoever does not know where the cluster is makes no token for it.
+    let lost = world.connect().await.unwrap();
+    let offerings = two_offerings(&lost, &world).await;
+    let error = lost.launch(&world.request(0, &offerings)).await.unwrap_err().to_string();
+    assert!(error.contains("--aws-cluster-endpoint"), "{error}");
+
+    let provider = world.connect_with(Some(cluster())).await.unwrap();
+    let report = provider.report(&world.node_class()).await.unwrap().expect("the class is there");
+    assert!(report.conditions.iter().any(|one| one.reason == "Allowed"), "{:?}", report.conditions);
+    provider.list().await.unwrap();
+    assert_eq!(world.tokens.made(), [], "nothing is ordered");
+
+    let before = now();
+    for number in 0..3 {
+        provider.launch(&world.request(number, &offerings)).await.unwrap();
+    }
+    let [expires] = world.tokens.made()[..] else { panic!("one is made") };
+    assert!(
+        (expires.duration_since(before) - SignedDuration::from_mins(60)).abs() < SignedDuration::from_mins(2)
+    );
+    let all: Vec<String> = user_data(&world).await.into_values().collect();
+    let [first] = &all[..] else { panic!("one launch template: {}", all.len()) };
+    let found = kubeconfig(first);
+    assert_eq!(found["clusters"][0]["cluster"]["server"], cluster().endpoint);
+    assert_eq!(found["clusters"][0]["cluster"]["certificate-authority-data"], cluster().ca);
+    assert_eq!(token(first), Counted::text(0));
+
+    world.ahead.store(31 * 60, Ordering::Relaxed);
+    provider.launch(&world.request(3, &offerings)).await.unwrap();
+    let mut tokens: Vec<String> = user_data(&world).await.values().map(|data| token(data)).collect();
+    tokens.sort();
+    assert_eq!(tokens, [Counted::text(0), Counted::text(1)]);
+    assert_eq!(provider.list().await.unwrap().len(), 4);
+}
+
+#[tokio::test]
+async fn a_launch_that_took_effect_and_is_repeated_with_another_token_comes_to_the_same_instance() {
+    let world = world().await;
+    // Who comes next does not see at first what is there, and orders with a token of its own.
+    world.front.show_late(3);
+    let before = world.connect_with(Some(cluster())).await.unwrap();
+    let offerings = two_offerings(&before, &world).await;
+    let alone = world.request(0, &offerings);
+    let batch = LaunchBatch { id: "0123456789abcdef".to_owned(), size: 4 };
+    let of_batch = |number| LaunchRequest { batch: Some(batch.clone()), ..world.request(number, &offerings) };
+    let requests: Vec<LaunchRequest> = std::iter::once(alone).chain((1..5).map(of_batch)).collect();
+    let launch = async |provider: &poolwright_provider_aws::AwsProvider| -> Vec<String> {
+        let launched = join_all(requests.iter().map(|one| provider.launch(one))).await;
+        launched.into_iter().map(|one| one.unwrap().instance.provider_id).collect()
+    };
+    let first = launch(&before).await;
+    let next = world.connect_with(Some(cluster())).await.unwrap();
+    let again = launch(&next).await;
+    assert_eq!(first, again);
+    assert_eq!(world.tokens.made().len(), 2, "the one who comes next has another token");
+    assert_eq!(user_data(&world).await.len(), 2, "and other launch templates");
+    assert!(world.front.calls()["ec2:CreateFleet"] >= 4, "both orders were repeated");
+    world.front.show_late(0);
+    let fresh = world.connect().await.unwrap();
+    wait_for("all to show", SOON, async || {
+        let listed = fresh.list().await?.len();
+        ensure!(listed == requests.len(), "{listed} are listed");
+        Ok(())
+    })
+    .await
+    .unwrap();
+}
+
+/// Half an hour between one try and the next: what was launched a moment ago is not remembered, and the token is another.
+#[tokio::test]
+async fn with_three_calls_of_ten_going_wrong_and_a_new_token_at_each_try_each_claim_gets_one_instance() {
+    for seed in 1..=3 {
+        let world = world().await;
+        let provider = world.connect_with(Some(cluster())).await.unwrap();
+        let offerings = two_offerings(&provider, &world).await;
+        world.front.show_late(1);
+        world.trouble(30, seed);
+        let requests: Vec<_> = (0..8).map(|number| world.request(number, &offerings)).collect();
+        let mut tries = 0;
+        loop {
+            let launched = join_all(requests.iter().map(|request| provider.launch(request))).await;
+            for error in launched.iter().filter_map(|one| one.as_ref().err()) {
+                let passes = matches!(
+                    error,
+                    LaunchError::Provider(ProviderError::Transient(_) | ProviderError::Throttled(_))
+                );
+                assert!(passes, "seed {seed}: {error}");
+            }
+            world.ahead.fetch_add(31 * 60, Ordering::Relaxed);
+            tries += 1;
+            // Once more when all are there: who asks again is answered with what is there.
+            if tries > 2 && launched.iter().all(Result::is_ok) {
+                break;
+            }
+            assert!(tries < 100, "seed {seed}: {launched:?}");
+        }
+        world.trouble(0, 0);
+        let fresh = world.connect().await.unwrap();
+        wait_for("one for each to show", SOON, async || {
+            let mut keys: Vec<String> = fresh.list().await?.into_iter().map(|one| one.key).collect();
+            keys.sort();
+            let wanted: Vec<_> = requests.iter().map(|one| one.key.clone()).collect();
+            ensure!(keys == wanted, "seed {seed}: {keys:?}");
+            Ok(())
+        })
+        .await
+        .unwrap();
+        assert!(world.tokens.made().len() > 1, "seed {seed}: the token changed");
+    }
+}
+
+const BINDING: &str = r"
+apiVersion: rbac.authorization.k8s.io/v1
+kind: RoleBinding
+metadata: {name: poolwright-bootstrap-tokens, namespace: kube-system}
+roleRef: {apiGroup: rbac.authorization.k8s.io, kind: Role, name: poolwright-bootstrap-tokens}
+subjects: [{apiGroup: rbac.authorization.k8s.io, kind: User, name: poolwright-controller}]
+";
+
+/// Tokens of this cluster as the controller makes them: with the rights of the documents, if they are `granted`, and no others.
+async fn tokens(plane: &ControlPlane, granted: bool) -> KubeTokens {
+    let client = plane.client().unwrap();
+    wait_for("kube-system and its rights", SOON, async || {
+        Api::<Namespace>::all(client.clone()).get("kube-system").await?;
+        if granted {
+            apply(&client, "kube-system", include_str!("../../../../docs/rbac-kubeadm.yaml")).await?;
+            apply(&client, "kube-system", BINDING).await?;
+        }
+        Ok(())
+    })
+    .await
+    .unwrap();
+    let mut config = plane.config().clone();
+    config.auth_info.impersonate = Some("poolwright-controller".to_owned());
+    let limited = Client::try_from(config.clone()).unwrap();
+    KubeTokens::new(limited, config, "blue")
+}
+
+async fn secrets(plane: &ControlPlane) -> Vec<Secret> {
+    let api: Api<Secret> = Api::namespaced(plane.client().unwrap(), "kube-system");
+    api.list(&ListParams::default()).await.unwrap().items
+}
+
+/// From the cluster's rights to what a node can do with its user data, and nothing of it in any log.
+#[tokio::test]
+async fn a_real_api_server_takes_a_node_for_a_bootstrapper_by_the_token_in_its_user_data() {
+    let log = Log::default();
+    let _guard = log.listen();
+    let plane = ControlPlane::start(Options::api_server_only().with_bootstrap_tokens()).await.unwrap();
+    let tokens = tokens(&plane, true).await;
+    let world = world().await;
+    let join = Join {
+        endpoint: plane.config().cluster_url.to_string().trim_end_matches('/').to_owned(),
+        // It has signed its own certificate.
+        ca: STANDARD.encode(std::fs::read(plane.dir().join("certificates/apiserver.crt")).unwrap()),
+        service_cidr: None,
+    };
+    let provider = world.connect_to(Arc::new(tokens), Some(join)).await.unwrap();
+    let offerings = two_offerings(&provider, &world).await;
+    let before = now();
+    provider.launch(&world.request(0, &offerings)).await.unwrap();
+
+    let all: Vec<String> = user_data(&world).await.into_values().collect();
+    let [data] = &all[..] else { panic!("one launch template: {}", all.len()) };
+    let file: Kubeconfig = serde_json::from_value(kubeconfig(data)).unwrap();
+    let as_node = Config::from_custom_kubeconfig(file, &KubeConfigOptions::default()).await.unwrap();
+    let node = Client::try_from(as_node).unwrap();
+    let reviews: Api<SelfSubjectReview> = Api::all(node.clone());
+    let review = reviews.create(&PostParams::default(), &SelfSubjectReview::default()).await.unwrap();
+    let user = review.status.and_then(|status| status.user_info).expect("who it is");
+    let token = token(data);
+    let (id, secret) = token.split_once('.').unwrap();
+    assert_eq!(user.username, Some(format!("system:bootstrap:{id}")));
+    let groups = user.groups.unwrap_or_default();
+    for group in ["system:bootstrappers", "system:bootstrappers:kubeadm:default-node-token"] {
+        assert!(groups.iter().any(|one| one == group), "{groups:?}");
+    }
+
+    let made = secrets(&plane).await;
+    let [one] = &made[..] else { panic!("{:?}", made.iter().map(ResourceExt::name_any).collect::<Vec<_>>()) };
+    assert_eq!(one.name_any(), format!("bootstrap-token-{id}"));
+    assert_eq!(one.type_.as_deref(), Some("bootstrap.kubernetes.io/token"));
+    let field = |name: &str| {
+        let bytes = &one.data.as_ref().and_then(|data| data.get(name)).unwrap_or_else(|| panic!("{name}")).0;
+        String::from_utf8(bytes.clone()).unwrap()
+    };
+    assert_eq!([field("token-id"), field("token-secret")], [id, secret]);
+    let expires: Timestamp = field("expiration").parse().unwrap();
+    let lives = expires.duration_since(before);
+    assert!(lives > SignedDuration::from_mins(59) && lives < SignedDuration::from_mins(65), "{lives}");
+    assert!(field("description").contains("Poolwright") && field("description").contains("blue"));
+    let fields: Vec<&String> = one.data.iter().flat_map(|data| data.keys()).collect();
+    assert!(!fields.iter().any(|name| name.contains("signing")), "{fields:?}");
+
+    let log = log.text();
+    assert!(log.contains(&format!("bootstrap-token-{id}")), "something is logged: {log}");
+    assert!(!log.contains(secret), "the token is in the log");
+}
+
+#[tokio::test]
+async fn without_the_right_or_where_no_token_is_taken_nothing_is_launched_and_it_is_said_what_to_do() {
+    let plane = ControlPlane::start(Options::api_server_only()).await.unwrap();
+    let expires = now() + SignedDuration::from_mins(60);
+    let told = async |tokens: &KubeTokens, expires| match tokens.make(expires).await {
+        Err(ProviderError::Invalid(told)) => told,
+        other => panic!("a person must do something: {other:?}"),
+    };
+    let forbidden = told(&tokens(&plane, false).await, expires).await;
+    for words in
+        ["Secret `kube-system/bootstrap-token-", "docs/rbac-kubeadm.yaml", "verbs: [create]", "cannot create"]
+    {
+        assert!(forbidden.contains(words), "{forbidden}");
+    }
+    assert_eq!(secrets(&plane).await.len(), 0);
+
+    let tokens = tokens(&plane, true).await;
+    // By a clock that is behind, what is made would be over before anybody joins.
+    let late = told(&tokens, expires - SignedDuration::from_mins(40)).await;
+    assert!(late.contains("clock"), "{late}");
+    // This API server was started without bootstrap tokens.
+    let world = world().await;
+    let provider = world.connect_to(Arc::new(tokens), Some(cluster())).await.unwrap();
+    let offerings = two_offerings(&provider, &world).await;
+    let error = provider.launch(&world.request(0, &offerings)).await.unwrap_err().to_string();
+    assert!(error.contains("--enable-bootstrap-token-auth") && error.contains("EKS"), "{error}");
+    let made = secrets(&plane).await;
+    // As long as one is there that is not taken, no other is made.
+    world.ahead.store(60, Ordering::Relaxed);
+    let again = provider.launch(&world.request(0, &offerings)).await.unwrap_err().to_string();
+    assert_eq!(again, error);
+    assert_eq!(secrets(&plane).await.len(), made.len());
+    let secret = made.into_iter().next_back().context("one was made").unwrap();
+    let hidden = String::from_utf8(secret.data.unwrap()["token-secret"].0.clone()).unwrap();
+    assert!(!error.contains(&hidden), "the token is in the error");
+    assert_eq!(world.front.calls().get("ec2:CreateFleet"), None);
+    assert_eq!(user_data(&world).await.len(), 0);
+}
