@@ -338,28 +338,8 @@ impl Shared {
         if let Some(message) = forbidden {
             return Ok(refusal(asked, "UnauthorizedOperation", &message));
         }
-        match fate {
-            Fate::Throttled => {
-                return Ok(error(
-                    asked,
-                    StatusCode::SERVICE_UNAVAILABLE,
-                    "RequestLimitExceeded",
-                    "Request limit exceeded.",
-                ));
-            }
-            Fate::Page => {
-                let page = "<html><body><h1>502 Bad Gateway</h1></body></html>";
-                return Ok(text(StatusCode::BAD_GATEWAY, "text/html", page));
-            }
-            Fate::Failed => {
-                return Ok(error(
-                    asked,
-                    StatusCode::INTERNAL_SERVER_ERROR,
-                    "InternalError",
-                    "An internal error has occurred.",
-                ));
-            }
-            Fate::Well | Fate::Lost => {}
+        if let Some(instead) = fate.instead(asked) {
+            return Ok(instead);
         }
         let shown = self.inner().shown.answer(asked);
         let begun = now();

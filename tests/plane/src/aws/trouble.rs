@@ -1,5 +1,11 @@
 //! What goes wrong with calls, by chance.
 
+use axum::body::Body;
+use axum::http::{Response, StatusCode};
+
+use super::answers::{error, text};
+use super::request::Request;
+
 /// What goes wrong, by chance.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Trouble {
@@ -38,5 +44,30 @@ impl Trouble {
             2 => Fate::Failed,
             _ => Fate::Lost,
         }
+    }
+}
+
+impl Fate {
+    /// The answer of a call that comes to nothing.
+    pub(super) fn instead(&self, asked: &Request) -> Option<Response<Body>> {
+        Some(match self {
+            Self::Throttled => error(
+                asked,
+                StatusCode::SERVICE_UNAVAILABLE,
+                "RequestLimitExceeded",
+                "Request limit exceeded.",
+            ),
+            Self::Page => {
+                let page = "<html><body><h1>502 Bad Gateway</h1></body></html>";
+                text(StatusCode::BAD_GATEWAY, "text/html", page)
+            }
+            Self::Failed => error(
+                asked,
+                StatusCode::INTERNAL_SERVER_ERROR,
+                "InternalError",
+                "An internal error has occurred.",
+            ),
+            Self::Well | Self::Lost => return None,
+        })
     }
 }
