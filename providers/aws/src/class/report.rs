@@ -86,7 +86,7 @@ fn report(looked: &Looked, too_small: &[InstanceTypeName]) -> ClassReport {
             |found| count(found.len(), "capacity reservation"),
         ));
     } else {
-        fields.insert("capacityReservations".to_owned(), Value::Null);
+        fields.insert("capacityReservations".to_owned(), Value::Array(Vec::new()));
     }
     if looked.sets_kubelet || !too_small.is_empty() {
         conditions.push(kubelet(&looked.kept, too_small));
