@@ -12,7 +12,7 @@ use tokio::task::JoinSet;
 
 use crate::clients::Clients;
 use crate::provider::Settings;
-use crate::queue::{Heard, Queue};
+use crate::queue::{self, Heard, Queue};
 use crate::watch::Watch;
 
 /// How often EC2 is looked at unless something else is said: a warning is two minutes long.
@@ -83,10 +83,10 @@ impl Hearing {
     async fn heard(&self) -> Result<Vec<Notice>, ProviderError> {
         let Some(queue) = &self.queue else { return std::future::pending().await };
         let mut asked = self.asked.lock().await;
-        let wanted = if asked.more { AT_A_TIME } else { 1 };
+        let (wanted, wait) = if asked.more { (AT_A_TIME, queue::SHORT) } else { (1, queue::LONG) };
         while asked.questions.len() < wanted {
             let (queue, clients, cluster) = (Arc::clone(queue), self.clients.clone(), self.cluster.clone());
-            asked.questions.spawn(async move { queue.receive(&clients, &cluster).await });
+            asked.questions.spawn(async move { queue.receive(&clients, &cluster, wait).await });
         }
         match asked.questions.join_next().await {
             Some(Ok(Ok(heard))) => {

@@ -13,8 +13,10 @@ use crate::clients::Clients;
 use crate::error::{code, provider_error};
 use crate::instances;
 
-/// SQS waits at most this long for a message.
-const WAIT: i32 = 20;
+/// SQS waits at most this long for a message: a long poll, which asks all that hold messages.
+pub(crate) const LONG: i32 = 20;
+/// As long as this is enough for a poll to be one, where there are messages.
+pub(crate) const SHORT: i32 = 1;
 /// As many messages as one answer may have.
 const TOGETHER: i32 = 10;
 /// For how long a message that was received is not given to anybody else: long against recording it, short against its deadline.
@@ -84,8 +86,8 @@ impl Queue {
         scope.await
     }
 
-    /// What is there, after at most some twenty seconds.
-    pub async fn receive(&self, clients: &Clients, cluster: &str) -> Result<Heard, ProviderError> {
+    /// What is there, after at most so many seconds, and what the answer takes.
+    pub async fn receive(&self, clients: &Clients, cluster: &str, wait: i32) -> Result<Heard, ProviderError> {
         let (url, scope) = futures::try_join!(self.url(clients), self.scope(clients))?;
         check_owner(url, scope)?;
         let patient = TimeoutConfig::builder().operation_attempt_timeout(ATTEMPT).build();
@@ -94,7 +96,7 @@ impl Queue {
             .receive_message()
             .queue_url(url)
             .max_number_of_messages(TOGETHER)
-            .wait_time_seconds(WAIT)
+            .wait_time_seconds(wait)
             .visibility_timeout(HIDDEN)
             .customize()
             .config_override(aws_sdk_sqs::config::Config::builder().timeout_config(patient))
