@@ -147,13 +147,23 @@ impl AwsProvider {
 
     /// Every instance, by a listing that begins now, with what it cannot show yet.
     pub(crate) async fn instances(&self) -> Result<Vec<Found>, ProviderError> {
+        let listed = self.listed().await?;
+        Ok(self.with_recent(&listed))
+    }
+
+    /// What EC2 shows, by a listing that begins now or when the one that is under way has ended.
+    pub(crate) async fn listed(&self) -> Result<Arc<Listing>, ProviderError> {
         let (ec2, cluster) = (self.clients.ec2.clone(), self.settings.cluster.clone());
         let listed = self.listing.ask((), move |asked| async move {
             let listed = instances::list(&ec2, &cluster).await.map(Arc::new);
             vec![listed; asked.len()]
         });
-        let listed = listed.await??;
-        Ok(self.recent().complete(&listed, (self.now)()))
+        listed.await?
+    }
+
+    /// A listing, with what is known here by now.
+    pub(crate) fn with_recent(&self, listed: &Listing) -> Vec<Found> {
+        self.recent().complete(listed, (self.now)())
     }
 
     /// The instance of this key, if there is one: the one that is not ending, of several the first. Several there are only when two
@@ -447,7 +457,8 @@ impl CloudProvider for AwsProvider {
         of_key.retain(|one| one.instance.key == key);
         for one in of_key.iter().filter(|one| one.instance.state == InstanceState::Running) {
             self.end(&one.id).await?;
-            self.recent().ending(key);
+            let now = (self.now)();
+            self.recent().ending(key, &one.id, now);
             tracing::info!(instance = %one.id, claim = one.instance.claim, "its end was asked for");
         }
         Ok(of_key.is_empty())

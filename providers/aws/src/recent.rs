@@ -4,8 +4,9 @@ use std::collections::BTreeMap;
 
 use jiff::{SignedDuration, Timestamp};
 use poolwright_provider_aws_model::InstanceId;
+use poolwright_provider_contract::InstanceState;
 
-use crate::instances::{Found, Listing};
+use crate::instances::{Found, Listing, is_untaken};
 
 /// For how long an instance that no listing shows is believed to be there. EC2 shows what it launched within seconds.
 const BELIEVED: SignedDuration = SignedDuration::from_mins(2);
@@ -14,6 +15,8 @@ const BELIEVED: SignedDuration = SignedDuration::from_mins(2);
 #[derive(Debug, Default)]
 pub(crate) struct Recent {
     launched: BTreeMap<String, (Found, Timestamp)>,
+    /// Instances that nobody had taken and whose end was asked for: a listing that began before shows them as they were.
+    ended: BTreeMap<InstanceId, Timestamp>,
     /// Answers of CreateFleet without an instance, by key and round.
     empty: BTreeMap<(String, usize), (u32, Timestamp)>,
 }
@@ -38,8 +41,11 @@ impl Recent {
     }
 
     /// Its end was asked for: whether it shows is EC2's business from now on.
-    pub fn ending(&mut self, key: &str) {
+    pub fn ending(&mut self, key: &str, id: &InstanceId, now: Timestamp) {
         self.launched.remove(key);
+        if is_untaken(key) {
+            self.ended.insert(id.clone(), now);
+        }
     }
 
     /// How many orders of this key and round came to nothing.
@@ -61,7 +67,13 @@ impl Recent {
             // Either way: a calendar may be set back.
             now.duration_since(*at).abs() < BELIEVED && !listing.gone.contains(&found.id)
         });
+        self.ended.retain(|_, at| now.duration_since(*at).abs() < BELIEVED);
         let mut listed = listing.found.clone();
+        for one in &mut listed {
+            if self.ended.contains_key(&one.id) {
+                one.instance.state = InstanceState::Terminating;
+            }
+        }
         for (found, _) in self.launched.values() {
             match listed.iter_mut().find(|one| one.id == found.id) {
                 // Whose it is shows later than that it is.
@@ -82,7 +94,7 @@ impl Recent {
 #[cfg(test)]
 mod tests {
     use poolwright_catalog::{CapacityType, OfferingId};
-    use poolwright_provider_contract::{Instance, InstanceState, NodeClassKey};
+    use poolwright_provider_contract::{Instance, NodeClassKey};
 
     use super::*;
 
@@ -122,11 +134,25 @@ mod tests {
             [found("a"), found("bb"), found("ccc")],
             "and not twice"
         );
-        recent.ending("a");
+        recent.ending("a", &found("a").id, at(101));
         assert_eq!(recent.complete(&nothing, at(102)), [found("bb"), found("ccc")], "its end was asked for");
         let without_bb = Listing { gone: [found("bb").id].into(), ..Listing::default() };
         assert_eq!(recent.complete(&without_bb, at(103)), [found("ccc")], "EC2 says that it is gone");
         assert_eq!(recent.complete(&nothing, at(221)), []);
+    }
+
+    #[test]
+    fn an_instance_that_nobody_took_and_that_is_given_back_is_not_taken_by_a_listing_from_before() {
+        let at = |seconds| Timestamp::UNIX_EPOCH + SignedDuration::from_secs(seconds);
+        let mut recent = Recent::default();
+        let before = Listing { found: vec![found("open-1")], ..Listing::default() };
+        recent.ending("open-1", &found("open-1").id, at(100));
+        assert_eq!(recent.complete(&before, at(101))[0].instance.state, InstanceState::Terminating);
+        assert_eq!(
+            recent.complete(&before, at(300))[0].instance.state,
+            InstanceState::Running,
+            "EC2 shows it still"
+        );
     }
 
     #[test]

@@ -25,8 +25,9 @@ struct Window {
     pressing: Option<(Duration, Duration)>,
 }
 
-/// What presses comes in bursts: so long nothing more of it comes before a plan is made, and so long at most.
-const PRESSING: (Duration, Duration) = (Duration::from_millis(50), Duration::from_millis(300));
+/// What presses comes in bursts: so long nothing more of it comes before a plan is made, and so long at most. Pods are planned a second
+/// after their instance is told of at the latest; and what comes within that second is one plan and few orders.
+const PRESSING: (Duration, Duration) = (Duration::from_millis(150), Duration::from_millis(600));
 
 impl Window {
     const fn at(now: Duration) -> Self {

@@ -162,9 +162,10 @@ impl AwsProvider {
     /// Hands out what is there for those who are left: instances of theirs, and of orders for them that nobody has taken.
     async fn hand_out_what_is_there(&self, together: &mut Together) -> Result<(), ProviderError> {
         let mut given = Vec::new();
-        // While it is looked for nobody else takes it, or gives it back.
+        // Before the turn, so that all who look at the same time share a listing: what others take or give back after it is known here.
+        let listed = self.listed().await?;
         let turn = self.handing_out().await;
-        let mut all = self.instances().await?;
+        let mut all = self.with_recent(&listed);
         all.retain(|found| match together.left.remove(&found.instance.key) {
             Some(request) => {
                 given.push((request, found.clone()));

@@ -267,6 +267,10 @@ impl Executor {
             Ok(_) => {
                 // With another finalizer left it stays, and the watch shows how it goes on.
                 if kept.is_empty() {
+                    // First: by a listing from before, it would be an instance that no claim explains.
+                    if let Some(launched) = &claim.launched {
+                        self.world.instance_gone(&launched.provider_id);
+                    }
                     self.world.claim_gone(claim);
                     if let Some(took) = stages::gone(&object, self.clock.now()) {
                         let duration = self.metrics.stage_duration.with_label_values(&["Gone"]);

@@ -58,11 +58,11 @@ fn what_presses_waits_for_a_burst_to_end_and_no_longer_than_a_moment() {
     let mut window = BatchWindow::default();
     window.on(Change::Demand, ms(0));
     window.pressing(ms(0));
-    assert_eq!(window.next_deadline(), Some(ms(50)));
-    for at in (10..400).step_by(10) {
+    assert_eq!(window.next_deadline(), Some(ms(150)));
+    for at in (10..700).step_by(10) {
         window.pressing(ms(at));
     }
-    assert_eq!(window.next_deadline(), Some(ms(300)));
+    assert_eq!(window.next_deadline(), Some(ms(600)));
     window.close();
     assert_eq!(window.next_deadline(), None);
 }
