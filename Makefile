@@ -93,7 +93,7 @@ bench-nodes: control-plane ## NODES=500 KWOK nodes up and down again on a real c
 bench-aws: control-plane ## how fast interruptions are heard, with NODES=500 instances in moto and MESSAGES=1000; and in how many orders they were launched
 	@python3 tests/tools.py moto >/dev/null
 	@$(WITH_TOOLS) cargo build --locked --workspace --bins --example interruptions
-	@NODES="$(NODES)" BURST="$(BURST)" MESSAGES="$(MESSAGES)" $(WITH_TOOLS) "$(CARGO_TARGET_DIR)/debug/examples/interruptions"
+	@NODES="$(NODES)" BURST="$(BURST)" MESSAGES="$(MESSAGES)" QUEUE="$(QUEUE)" $(WITH_TOOLS) "$(CARGO_TARGET_DIR)/debug/examples/interruptions"
 
 crds: ## writes crds/*.yaml anew from the types
 	@$(WITH_TOOLS) cargo run --locked --quiet -p poolwright-cli -- crds --dir crds

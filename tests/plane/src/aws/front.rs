@@ -19,6 +19,7 @@ use super::answers::{error, refusal, text};
 use super::fleet::{self, Outcome, Wanted};
 use super::listing::{terminating, without_instance};
 use super::machines::{Machine, Machines};
+use super::queue::Queue;
 use super::request::Request;
 use super::shown::{Capacity, Group, Shown};
 use super::trouble::{Fate, Trouble};
@@ -92,6 +93,8 @@ struct Shared {
     moto: String,
     client: Client<HttpConnector, Body>,
     inner: Mutex<Inner>,
+    /// Messages, where the stand-in keeps them itself.
+    queue: std::sync::OnceLock<Queue>,
     /// One fleet at a time: of two with one token the second waits for the answer of the first.
     fleets: tokio::sync::Mutex<()>,
 }
@@ -105,6 +108,7 @@ impl Front {
             moto: moto.to_owned(),
             client: Client::builder(TokioExecutor::new()).build_http(),
             inner: Mutex::default(),
+            queue: std::sync::OnceLock::new(),
             fleets: tokio::sync::Mutex::default(),
         });
         let app = Router::new().fallback(handle).with_state(Arc::clone(&shared));
@@ -236,6 +240,16 @@ impl Front {
         Ok(self.shared.text(&Method::POST, &Uri::from_static("/"), &headers, body).await?.1)
     }
 
+    /// From now on the stand-in keeps messages itself, and moto's queues are asked for nothing but their addresses.
+    pub fn keep_messages(&self) {
+        self.shared.queue.get_or_init(Queue::default);
+    }
+
+    /// Puts messages on the queue that the stand-in keeps. Whether it keeps one.
+    pub fn put(&self, bodies: impl IntoIterator<Item = String>) -> bool {
+        self.shared.queue.get().map(|queue| queue.put(bodies)).is_some()
+    }
+
     /// What was launched through here and was not asked to go, with what tells whose it is.
     pub fn machines(&self) -> Vec<Machine> {
         self.inner().machines.all()
@@ -340,6 +354,11 @@ impl Shared {
         }
         if let Some(instead) = fate.instead(asked) {
             return Ok(instead);
+        }
+        if let Some(queue) = self.queue.get()
+            && let Some(answer) = queue.answer(asked).await
+        {
+            return Ok(answer);
         }
         let shown = self.inner().shown.answer(asked);
         let begun = now();

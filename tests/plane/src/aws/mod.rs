@@ -12,6 +12,7 @@ mod front;
 mod listing;
 mod machines;
 mod moto;
+mod queue;
 mod request;
 mod shown;
 mod trouble;
