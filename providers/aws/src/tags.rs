@@ -20,6 +20,8 @@ pub(crate) const POOL: &str = "poolwright.dev/nodepool";
 pub(crate) const ORDER: &str = "poolwright.dev/order";
 /// The keys that such an order was for, in as many tags as they take: this, and a number.
 pub(crate) const ORDER_KEYS: &str = "poolwright.dev/order-keys-";
+/// On fleets: the token of the order.
+pub(crate) const TOKEN: &str = "poolwright.dev/token";
 /// How it was bought, where EC2's own fields do not say: `reserved`.
 pub(crate) const CAPACITY_TYPE: &str = "poolwright.dev/capacity-type";
 /// What the console shows.

@@ -182,7 +182,7 @@ impl Notices {
     fn nobody(&self, provider: &SharedProvider, told: &contract::Interruption) -> Outcome {
         let kinds = provider.node_class_kinds();
         let may_be_ours = self.world.view(|all| {
-            let listed = all.instances.as_ref().is_some_and(|(_, instances)| {
+            let listed = all.instances.as_ref().is_some_and(|instances| {
                 instances.iter().any(|one| instance_of(&one.provider_id) == told.instance)
             });
             let of_kind = |claim: &Claim| kinds.contains(&claim.node_class.kind.as_str());

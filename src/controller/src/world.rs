@@ -389,14 +389,10 @@ impl World {
         self.change(|state| state.index.set_instances(at, instances));
     }
 
-    /// This instance is gone since they were asked.
+    /// This instance is gone, whatever a listing shows that began before.
     pub fn instance_gone(&self, provider_id: &str) {
-        self.change(|state| {
-            let Some((at, instances)) = state.index.view().instances.clone() else { return Change::None };
-            let left = instances.iter().filter(|instance| instance.provider_id != provider_id);
-            let left = left.cloned().collect();
-            state.index.set_instances(at, left)
-        });
+        let now = self.clock.now();
+        self.change(|state| state.index.instance_gone(provider_id, now));
     }
 
     /// A node class may have changed.

@@ -2,6 +2,7 @@
 
 mod budgets;
 mod gangs;
+mod instances;
 mod pod_groups;
 mod services;
 
@@ -12,9 +13,9 @@ use jiff::{SignedDuration, Timestamp};
 use poolwright_catalog::{Catalogue, OfferingId};
 
 use crate::model::{
-    Attachment, Cause, Claim, ClaimName, DaemonSet, Instance, Namespace, Node, NodeBudget, NodeClassRef,
-    NodeDrivers, Pod, PodKey, PodPhase, PodRole, Pool, PoolName, Quota, Shared, Snapshot, StorageClass, Uid,
-    Volume, VolumeClaim, Workload,
+    Attachment, Cause, Claim, ClaimName, DaemonSet, Namespace, Node, NodeBudget, NodeClassRef, NodeDrivers,
+    Pod, PodKey, PodPhase, PodRole, Pool, PoolName, Quota, Shared, Snapshot, StorageClass, Uid, Volume,
+    VolumeClaim, Workload,
 };
 
 /// How long a claim that we wrote ourselves outlives a list that does not have it.
@@ -42,6 +43,7 @@ pub struct ClusterIndex {
     keeps_selectors: bool,
     /// Claims that we wrote and no watch has shown yet: their UID, and until when they are believed to exist.
     expected: BTreeMap<ClaimName, (Uid, Timestamp)>,
+    instances_gone: instances::Gone,
 }
 
 impl ClusterIndex {
@@ -385,12 +387,6 @@ impl ClusterIndex {
         }
         self.state.nominations = nominations;
         self.state.crowded = crowded;
-        Change::Life
-    }
-
-    /// The instances that the providers listed, and when the listing began.
-    pub fn set_instances(&mut self, at: Timestamp, instances: Vec<Instance>) -> Change {
-        self.state.instances = Some((at, instances.into()));
         Change::Life
     }
 

@@ -19,7 +19,7 @@ use serde_json::{Value, json};
 
 const RESERVED: &str = "poolwright.dev/reserved";
 /// Whom docs/pod-policy.yaml is about.
-const CONTROLLER: &str = "system:serviceaccount:poolwright:poolwright-controller";
+const CONTROLLER: &str = "system:serviceaccount:poolwright:poolwright";
 
 async fn cluster() -> Cluster {
     Trial::shared(&[]).await.unwrap().cluster().unwrap()
@@ -230,7 +230,7 @@ async fn service_account(plane: &ControlPlane, without: Option<(&str, &str)>) ->
     ]});
     apply(&client, "", &kwok.to_string()).await.unwrap();
     let subject =
-        json!({"kind": "ServiceAccount", "name": "poolwright-controller", "namespace": "poolwright"});
+        json!({"kind": "ServiceAccount", "name": "poolwright", "namespace": "poolwright"});
     for role in ["poolwright-controller", "kwok-provider"] {
         let binding = json!({"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRoleBinding",
             "metadata": {"name": role}, "subjects": [subject],

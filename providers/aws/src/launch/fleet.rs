@@ -36,9 +36,11 @@ pub(crate) struct Launched {
 
 /// Orders.
 pub(crate) async fn create(ec2: &aws_sdk_ec2::Client, order: &Order) -> Result<Answer, ProviderError> {
-    let tagged = |kind| {
-        TagSpecification::builder().resource_type(kind).set_tags(Some(tags::write(&order.tags))).build()
+    let tagged = |kind, tags| {
+        TagSpecification::builder().resource_type(kind).set_tags(Some(tags::write(tags))).build()
     };
+    let mut of_fleet = order.tags.clone();
+    of_fleet.insert(tags::TOKEN.to_owned(), order.token.clone());
     let (kind, count) = match order.capacity_type {
         CapacityType::Spot => (DefaultTargetCapacityType::Spot, order.count),
         CapacityType::Reserved if order.block => (DefaultTargetCapacityType::CapacityBlock, order.count),
@@ -66,9 +68,9 @@ pub(crate) async fn create(ec2: &aws_sdk_ec2::Client, order: &Order) -> Result<A
                 .build(),
         )
         .set_launch_template_configs(Some(configs(&order.pools, order.capacity_type)))
-        .tag_specifications(tagged(ResourceType::Instance))
-        .tag_specifications(tagged(ResourceType::Volume))
-        .tag_specifications(tagged(ResourceType::Fleet))
+        .tag_specifications(tagged(ResourceType::Instance, &order.tags))
+        .tag_specifications(tagged(ResourceType::Volume, &order.tags))
+        .tag_specifications(tagged(ResourceType::Fleet, &of_fleet))
         .send()
         .await;
     match answer {

@@ -3,11 +3,12 @@
 //! | where it can be cut off | why it does no harm |
 //! |---|---|
 //! | before the call | nothing was ordered |
-//! | during it, or before its answer is here | the same order is sent again with the same token, which EC2 answers with the same instance; or, where the order is another one by now (a class was changed, or nodes join with another bootstrap token), EC2 says that the token was used, and the instance is found by its tags, which it has from its first moment |
+//! | during it, or before its answer is here | the same order is sent again with the same token, which EC2 answers with the same instance; or, where the order is another one by now (a class was changed, or nodes join with another bootstrap token), EC2 says that the token was used, and the instance is found by its tags, which it has from its first moment; nothing is ordered in its place before EC2 shows all that the first order launched (`before`) |
 //! | after it | the same, or the instance is found by its tags before anything is ordered |
 //!
 //! Launches of a batch are ordered in one call: `together` says how.
 
+mod before;
 mod fleet;
 mod mates;
 pub(crate) mod order;
@@ -117,10 +118,9 @@ impl AwsProvider {
                     };
                 }
                 Answer::TokenUsed => {
-                    if let Some(found) = self.find_patiently(&request.key).await? {
+                    if let Some(found) = self.find_patiently(&request.key, &order.token).await? {
                         return known(found).map(|launched| (Some(launched.instance), Vec::new()));
                     }
-                    // Used, and nothing came of it: that order had no instance.
                     self.answered_empty(&request.key, number);
                     order.token =
                         order::token(&request.key, number, self.empty_answers(&request.key, number));
@@ -168,15 +168,19 @@ impl AwsProvider {
         Ok(())
     }
 
-    /// The instance of this key, which must be there but may not show yet.
-    async fn find_patiently(&self, key: &str) -> Result<Option<Found>, ProviderError> {
+    /// The instance of this key, which an order with this token may have launched but which may not show yet. `None` when nothing came
+    /// of that order.
+    async fn find_patiently(&self, key: &str, token: &str) -> Result<Option<Found>, ProviderError> {
         for look in 0..LOOKS {
-            if let Some(found) = self.find(key).await? {
-                return Ok(Some(found));
+            // First: what shows by now is found after it.
+            let shows_all = self.shows_all_of(token).await?;
+            let found = self.find(key).await?;
+            if shows_all || found.is_some() {
+                return Ok(found);
             }
             tokio::time::sleep(PAUSE * 2_u32.saturating_pow(look.min(4))).await;
         }
-        Ok(None)
+        Err(before::unexplained(token))
     }
 }
 

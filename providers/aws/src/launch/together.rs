@@ -16,7 +16,7 @@ use poolwright_provider_contract::{
 use super::fleet::{self, Launched};
 use super::mates::Answer;
 use super::order::{self, Order, Step};
-use super::{Kit, LOOKS, PAUSE, REPEATS, by_zone, check_sold, known};
+use super::{Kit, LOOKS, PAUSE, REPEATS, before, by_zone, check_sold, known};
 use crate::class::Resolved;
 use crate::instances::{self, Found};
 use crate::provider::AwsProvider;
@@ -114,12 +114,9 @@ impl AwsProvider {
                 }
                 fleet::Answer::TokenUsed => {
                     // By an order for others of the batch, or for more or fewer: what it launched for these shows sooner or later.
-                    for look in 0..LOOKS {
-                        self.hand_out_what_is_there(together).await?;
-                        if together.left.is_empty() {
-                            return Ok(());
-                        }
-                        tokio::time::sleep(PAUSE * 2_u32.saturating_pow(look.min(4))).await;
+                    self.hand_out_patiently(together, &order.token).await?;
+                    if together.left.is_empty() {
+                        return Ok(());
                     }
                     self.answered_empty(&together.key, number);
                 }
@@ -128,6 +125,20 @@ impl AwsProvider {
         }
         let message = "the launch was overtaken by others of its batch each time it was tried";
         Err(ProviderError::Transient(message.to_owned()).into())
+    }
+
+    /// Hands out what an order with this token launched, until nobody is left or nothing more came of it.
+    async fn hand_out_patiently(&self, together: &mut Together, token: &str) -> Result<(), ProviderError> {
+        for look in 0..LOOKS {
+            // First: what shows by now is handed out after it.
+            let shows_all = self.shows_all_of(token).await?;
+            self.hand_out_what_is_there(together).await?;
+            if shows_all || together.left.is_empty() {
+                return Ok(());
+            }
+            tokio::time::sleep(PAUSE * 2_u32.saturating_pow(look.min(4))).await;
+        }
+        Err(before::unexplained(token))
     }
 
     fn order_for(&self, together: &Together, means: &Means, number: usize, step: &Step<'_>) -> Order {

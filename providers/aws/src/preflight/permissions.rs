@@ -9,8 +9,9 @@ use super::{PERMISSIONS, Question, probes};
 use crate::clients::Clients;
 
 /// Every action of `docs/aws-controller-policy.json`, in its order; a test compares them.
-pub(super) const ACTIONS: [&str; 27] = [
+pub(super) const ACTIONS: [&str; 29] = [
     "ec2:DescribeCapacityReservations",
+    "ec2:DescribeFleets",
     "ec2:DescribeImages",
     "ec2:DescribeInstanceStatus",
     "ec2:DescribeInstanceTypeOfferings",
@@ -22,6 +23,7 @@ pub(super) const ACTIONS: [&str; 27] = [
     "ec2:DescribeSpotInstanceRequests",
     "ec2:DescribeSpotPriceHistory",
     "ec2:DescribeSubnets",
+    "ec2:DescribeTags",
     "pricing:GetProducts",
     "ssm:GetParameters",
     "ec2:CreateFleet",

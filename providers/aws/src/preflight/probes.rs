@@ -67,6 +67,10 @@ async fn looks(clients: &Clients, parts: &[Parts<'_>]) -> All {
         let asked = pricing.get_products().service_code(request::SERVICE_CODE).max_results(1).send().await;
         called(Answer::of(&asked))
     };
+    // What is looked at when an answer was lost.
+    let fleets = async { Answer::of(&ec2.describe_fleets().dry_run(true).send().await) };
+    let of_fleets = async { Answer::of(&ec2.describe_tags().dry_run(true).send().await) };
+    let (fleets, of_fleets) = futures::join!(fleets, of_fleets);
     // What is looked at for interruptions and for what is paid already.
     let (placement, reservations, statuses, requests) = futures::join!(
         placement,
@@ -94,6 +98,7 @@ async fn looks(clients: &Clients, parts: &[Parts<'_>]) -> All {
         ("ec2:DescribeCapacityReservations", called(reservations)),
         ("ec2:DescribeInstanceStatus", called(statuses)),
         ("ec2:DescribeSpotInstanceRequests", called(requests)),
+        ("ec2:DescribeFleets", called(fleets)),
         ("ec2:DescribeImages", called(images)),
         ("ec2:DescribeInstanceTypeOfferings", called(offerings)),
         ("ec2:DescribeInstanceTypes", called(types)),
@@ -102,6 +107,7 @@ async fn looks(clients: &Clients, parts: &[Parts<'_>]) -> All {
         ("ec2:DescribeSecurityGroups", called(groups)),
         ("ec2:DescribeSpotPriceHistory", called(spot)),
         ("ec2:DescribeSubnets", called(subnets)),
+        ("ec2:DescribeTags", called(of_fleets)),
         ("pricing:GetProducts", prices),
         ("ssm:GetParameters", called(parameters)),
     ])

@@ -184,13 +184,12 @@ impl<'a> Scene<'a> {
     /// than now was made before the calendar was set back: whether the instance was there then, its time does not say.
     fn instance_is_gone(&self, claim: &Claim) -> bool {
         let Some(launched) = &claim.launched else { return false };
-        let Some((listed, instances)) = &self.snapshot.instances else { return false };
+        let Some(instances) = &self.snapshot.instances else { return false };
         let since = claim.since(ConditionType::Launched).unwrap_or(claim.created);
-        *listed <= self.now
-            && *listed >= after(since, SignedDuration::from_secs(30))
-            && !instances.iter().any(|instance| {
-                instance.provider_id == launched.provider_id || instance.claim_uid == claim.uid
-            })
+        instances.at <= self.now
+            && instances.at >= after(since, SignedDuration::from_secs(30))
+            && instances.get(&launched.provider_id).is_none()
+            && !instances.iter().any(|instance| instance.claim_uid == claim.uid)
     }
 
     fn act(&mut self, action: Action) {

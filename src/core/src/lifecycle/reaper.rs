@@ -12,7 +12,7 @@ use crate::model::Uid;
 const GRACE: SignedDuration = SignedDuration::from_secs(60);
 
 pub(super) fn decide(scene: &mut Scene<'_>) {
-    let Some((_, instances)) = &scene.snapshot.instances else { return };
+    let Some(instances) = &scene.snapshot.instances else { return };
     let claims: BTreeSet<&Uid> = scene.snapshot.claims.values().map(|claim| &claim.uid).collect();
     for instance in instances.iter().filter(|instance| !claims.contains(&instance.claim_uid)) {
         if scene.ended(after(instance.launched, GRACE)) {

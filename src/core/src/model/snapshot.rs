@@ -5,12 +5,12 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 use poolwright_catalog::{Catalogue, OfferingId};
-use serde::{Deserialize, Serialize};
 
 use super::budget::Budget;
 use super::claims::Claims;
 use super::disruption::NodeBudget;
 use super::gang::Gang;
+use super::instances::Instances;
 use super::nodes::Nodes;
 use super::others::NamespaceLabels;
 use super::pod::{DaemonSet, PodKey, Uid};
@@ -74,8 +74,8 @@ pub struct Snapshot {
     pub unpatchable: BTreeSet<String>,
     /// How many nodes may be disturbed at a time over all pools, besides what each pool says.
     pub disruption_budgets: Arc<[NodeBudget]>,
-    /// The instances the providers listed, and when; `None` until a listing succeeded.
-    pub instances: Option<(Timestamp, Arc<[Instance]>)>,
+    /// The instances the providers listed; `None` until a listing succeeded.
+    pub instances: Option<Instances>,
     /// What plans worked out about nodes and offerings that may not have changed since. It saves time and changes no plan.
     pub memory: Memory,
 }
@@ -88,17 +88,4 @@ impl Snapshot {
             && self.pools.is_same(&other.pools)
             && self.pods.is_bound_alike(&other.pods)
     }
-}
-
-/// An instance that a provider runs for this cluster.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Instance {
-    /// The cloud's id.
-    pub provider_id: String,
-    /// UID of the claim it was launched for.
-    pub claim_uid: Uid,
-    /// Which node class launched it.
-    pub node_class: NodeClassRef,
-    /// When it was launched.
-    pub launched: Timestamp,
 }

@@ -64,7 +64,7 @@ fn a_launched_claim_is_recorded_as_such_once() {
 fn a_listing_from_before_the_calendar_was_set_back_does_not_say_that_a_new_instance_is_gone() {
     let claim = true_since(launched(claim()), ConditionType::Launched, 10);
     let mut snapshot = with(cluster(aws(), [pool("gpu")]), [claim]);
-    snapshot.instances = Some((at(600), [].into()));
+    snapshot.instances = Some(Instances::new(at(600), []));
     assert_eq!(decide(&snapshot, at(12)).actions, []);
     assert_ne!(decide(&snapshot, at(600)).actions, []);
 }
@@ -73,9 +73,9 @@ fn a_listing_from_before_the_calendar_was_set_back_does_not_say_that_a_new_insta
 fn an_instance_that_a_later_listing_lacks_is_gone_and_its_claim_with_it() {
     let claim = true_since(launched(claim()), ConditionType::Launched, 10);
     let mut snapshot = with(cluster(aws(), [pool("gpu")]), [claim]);
-    snapshot.instances = Some((at(39), [].into()));
+    snapshot.instances = Some(Instances::new(at(39), []));
     assert_eq!(decide(&snapshot, at(50)).actions, [], "so soon a listing may lack a new instance");
-    snapshot.instances = Some((at(40), [].into()));
+    snapshot.instances = Some(Instances::new(at(40), []));
     let actions = decide(&snapshot, at(50)).actions;
     assert!(matches!(&actions[0], Action::Tell(notice) if notice.reason == "InstanceGone"));
     assert_eq!(

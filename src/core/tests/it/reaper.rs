@@ -19,7 +19,7 @@ fn an_instance_without_a_claim_is_reaped_after_a_minute() {
     let mut snapshot =
         with(cluster(aws(), [pool("gpu")]), [true_since(launched(claim()), ConditionType::Launched, 0)]);
     snapshot.instances =
-        Some((at(70), [instance("kwok://c", "uid-c", 0), instance("kwok://x", "uid-x", 10)].into()));
+        Some(Instances::new(at(70), [instance("kwok://c", "uid-c", 0), instance("kwok://x", "uid-x", 10)]));
     assert_eq!(decide(&snapshot, at(69)), Decision { actions: vec![], wake_at: Some(at(70)) });
     assert_eq!(
         decide(&snapshot, at(70)).actions,
@@ -41,6 +41,6 @@ fn without_a_listing_nothing_is_reaped_or_taken_for_gone() {
 #[test]
 fn an_instance_that_is_not_recorded_yet_is_known_by_the_uid_of_its_claim() {
     let mut snapshot = with(cluster(aws(), [pool("gpu")]), [claim()]);
-    snapshot.instances = Some((at(200), [instance("kwok://c", "uid-c", 0)].into()));
+    snapshot.instances = Some(Instances::new(at(200), [instance("kwok://c", "uid-c", 0)]));
     assert_eq!(decide(&snapshot, at(200)).actions, [Action::Launch { claim: ClaimName("c".into()) }]);
 }

@@ -47,3 +47,11 @@ pub(super) fn error(asked: &Request, status: StatusCode, code: &str, message: &s
         }
     }
 }
+
+/// An answer of EC2 with this content.
+pub(super) fn whole(action: &str, content: &str) -> String {
+    format!(
+        "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<{action}Response xmlns=\"http://ec2.amazonaws.com/doc/2016-11-15/\">\
+         <requestId>stand-in</requestId>{content}</{action}Response>"
+    )
+}

@@ -104,8 +104,107 @@ pub(super) enum Outcome {
     Refused(String, String),
 }
 
-/// The answer of a fleet.
-pub(super) fn answer(wanted: &Wanted, outcomes: &[(Override, Outcome)]) -> String {
+/// Fleets that were asked for with a token, by that.
+#[derive(Default)]
+pub(super) struct Fleets(BTreeMap<String, Kept>);
+
+/// A fleet that has answered.
+struct Kept {
+    id: String,
+    /// All that the token stands for.
+    content: BTreeMap<String, String>,
+    /// What came of it, as EC2 writes it.
+    outcome: String,
+}
+
+impl Fleets {
+    /// What a fleet is answered with whose token was used; `Err` when that was for something else.
+    pub fn answered(&self, wanted: &Wanted) -> Option<Result<String, ()>> {
+        let kept = self.0.get(&wanted.token).filter(|_| !wanted.token.is_empty())?;
+        Some(if kept.content == wanted.content { Ok(created(kept)) } else { Err(()) })
+    }
+
+    /// The answer of a fleet, which is kept with its token.
+    pub fn answer(&mut self, wanted: Wanted, outcomes: &[(Override, Outcome)]) -> String {
+        let id = format!("fleet-{:08x}-0000-0000-0000-000000000000", self.0.len());
+        let outcome = outcome(&wanted, outcomes);
+        let kept = Kept { id, content: wanted.content, outcome };
+        let answer = created(&kept);
+        if !wanted.token.is_empty() {
+            self.0.insert(wanted.token, kept);
+        }
+        answer
+    }
+
+    /// What each asked for.
+    pub fn contents(&self) -> Vec<BTreeMap<String, String>> {
+        self.0.values().map(|kept| kept.content.clone()).collect()
+    }
+
+    /// The answer to a question about fleets: by their tags, or by their ids.
+    pub fn describe(&self, asked: &Request) -> Option<String> {
+        let mut items = String::new();
+        let set = match asked.action.as_str() {
+            "ec2:DescribeTags" if asked.get("Filter.1.Value.1") == "fleet" => {
+                let (filter, value) = (asked.get("Filter.2.Name"), asked.get("Filter.2.Value.1"));
+                let key = filter.strip_prefix("tag:")?;
+                for kept in self.0.values().filter(|kept| kept.has_tag(key, value)) {
+                    let _ = write!(
+                        items,
+                        "<item><key>{key}</key><resourceId>{}</resourceId><resourceType>fleet</resourceType><value>{value}</value></item>",
+                        kept.id
+                    );
+                }
+                "tagSet"
+            }
+            "ec2:DescribeFleets" => {
+                let ids: Vec<&str> =
+                    asked.indices("FleetId.").iter().map(|at| asked.get(&format!("FleetId.{at}"))).collect();
+                for kept in self.0.values().filter(|kept| ids.contains(&kept.id.as_str())) {
+                    let target = kept.content.get("TargetCapacitySpecification.TotalTargetCapacity");
+                    let _ = write!(
+                        items,
+                        "<item><fleetId>{}</fleetId><type>instant</type><fleetState>active</fleetState><targetCapacitySpecification>\
+                         <totalTargetCapacity>{}</totalTargetCapacity></targetCapacitySpecification>{}</item>",
+                        kept.id,
+                        target.map_or("1", String::as_str),
+                        kept.outcome
+                    );
+                }
+                "fleetSet"
+            }
+            _ => return None,
+        };
+        let action = asked.action.trim_start_matches("ec2:");
+        Some(super::answers::whole(action, &format!("<{set}>{items}</{set}>")))
+    }
+}
+
+impl Kept {
+    /// Whether the fleet itself has this tag.
+    fn has_tag(&self, key: &str, value: &str) -> bool {
+        let of_fleet = self.content.iter().filter(|(name, kind)| {
+            name.starts_with("TagSpecification.") && name.ends_with(".ResourceType") && *kind == "fleet"
+        });
+        let mut prefixes = of_fleet.filter_map(|(name, _)| name.strip_suffix("ResourceType"));
+        prefixes.any(|prefix| {
+            let mut keys = self.content.iter().filter(|(name, of)| {
+                name.starts_with(prefix) && name.ends_with(".Key") && of.as_str() == key
+            });
+            keys.any(|(name, _)| {
+                let of = format!("{}Value", name.trim_end_matches("Key"));
+                self.content.get(&of).is_some_and(|of| of == value)
+            })
+        })
+    }
+}
+
+fn created(kept: &Kept) -> String {
+    super::answers::whole("CreateFleet", &format!("<fleetId>{}</fleetId>{}", kept.id, kept.outcome))
+}
+
+/// What came of a fleet, as EC2 writes it in its answer and in its description.
+fn outcome(wanted: &Wanted, outcomes: &[(Override, Outcome)]) -> String {
     let (mut instances, mut errors) = (String::new(), String::new());
     let lifecycle = if wanted.spot { "spot" } else { "on-demand" };
     for (pool, outcome) in outcomes {
@@ -132,11 +231,7 @@ pub(super) fn answer(wanted: &Wanted, outcomes: &[(Override, Outcome)]) -> Strin
             }
         }
     }
-    format!(
-        "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<CreateFleetResponse xmlns=\"http://ec2.amazonaws.com/doc/2016-11-15/\">\
-         <requestId>stand-in</requestId><fleetId>fleet-00000000-0000-0000-0000-000000000000</fleetId>\
-         <fleetInstanceSet>{instances}</fleetInstanceSet><errorSet>{errors}</errorSet></CreateFleetResponse>"
-    )
+    format!("<fleetInstanceSet>{instances}</fleetInstanceSet><errorSet>{errors}</errorSet>")
 }
 
 /// Ids of the instances in an answer of moto.

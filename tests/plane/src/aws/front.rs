@@ -16,7 +16,7 @@ use tokio::net::TcpListener;
 use tokio::task::JoinHandle;
 
 use super::answers::{error, refusal, text};
-use super::fleet::{self, Outcome, Wanted};
+use super::fleet::{self, Fleets, Outcome, Wanted};
 use super::listing::{terminating, without_instance};
 use super::machines::{Machine, Machines};
 use super::queue::Queue;
@@ -45,8 +45,7 @@ struct Inner {
     stock: BTreeMap<Pool, usize>,
     /// Pools that answer with this code.
     refusals: BTreeMap<Pool, String>,
-    /// Answers by client token, and what the token was used for.
-    tokens: BTreeMap<String, (BTreeMap<String, String>, String)>,
+    fleets: Fleets,
     /// In how many listings an instance does not show after its launch.
     delay: usize,
     hidden: BTreeMap<String, usize>,
@@ -262,7 +261,7 @@ impl Front {
 
     /// What each fleet asked for, as EC2's API names it; those that were asked for with a token.
     pub fn fleets(&self) -> Vec<BTreeMap<String, String>> {
-        self.inner().tokens.values().map(|(content, _)| content.clone()).collect()
+        self.inner().fleets.contents()
     }
 
     /// How often each action was called, those that failed included.
@@ -360,7 +359,10 @@ impl Shared {
         {
             return Ok(answer);
         }
-        let shown = self.inner().shown.answer(asked);
+        let shown = {
+            let inner = self.inner();
+            inner.shown.answer(asked).or_else(|| inner.fleets.describe(asked).filter(|_| !is_dry_run))
+        };
         let begun = now();
         let response = match asked.action.as_str() {
             "ec2:CreateFleet" if !is_dry_run => self.create_fleet(asked, uri, headers).await?,
@@ -468,15 +470,14 @@ impl Shared {
     ) -> anyhow::Result<Response<Body>> {
         let wanted = Wanted::read(asked);
         let _turn = self.fleets.lock().await;
-        if !wanted.token.is_empty()
-            && let Some((content, answer)) = self.inner().tokens.get(&wanted.token)
-        {
-            return Ok(if *content == wanted.content {
-                text(StatusCode::OK, "text/xml", answer)
-            } else {
-                let message = "The client token you have provided is associated with a resource that was created with \
-                               different parameters.";
-                refusal(asked, "IdempotentParameterMismatch", message)
+        if let Some(answered) = self.inner().fleets.answered(&wanted) {
+            return Ok(match answered {
+                Ok(answer) => text(StatusCode::OK, "text/xml", &answer),
+                Err(()) => {
+                    let message = "The client token you have provided is associated with a resource that was created with \
+                                   different parameters.";
+                    refusal(asked, "IdempotentParameterMismatch", message)
+                }
             });
         }
         let mut outcomes = Vec::new();
@@ -529,10 +530,7 @@ impl Shared {
                 ));
             }
         }
-        let answer = fleet::answer(&wanted, &outcomes);
-        if !wanted.token.is_empty() {
-            self.inner().tokens.insert(wanted.token, (wanted.content, answer.clone()));
-        }
+        let answer = self.inner().fleets.answer(wanted, &outcomes);
         Ok(text(StatusCode::OK, "text/xml", &answer))
     }
 

@@ -4,6 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
 
+use super::answers::whole;
 use super::request::Request;
 
 /// What there is to show, by instance.
@@ -172,11 +173,4 @@ impl Shown {
             &format!("<capacityReservationSet>{items}</capacityReservationSet>"),
         )
     }
-}
-
-fn whole(action: &str, content: &str) -> String {
-    format!(
-        "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<{action}Response xmlns=\"http://ec2.amazonaws.com/doc/2016-11-15/\">\
-         <requestId>stand-in</requestId>{content}</{action}Response>"
-    )
 }

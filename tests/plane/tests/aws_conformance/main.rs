@@ -414,7 +414,13 @@ async fn the_policy_in_the_documents_allows_every_call_and_nothing_that_is_not_c
     let (other, end) = (instance_of(&other.provider_id), "2099-01-01T00:00:00Z");
     world.front.make_spot(other);
     world.front.reserve(other, "cr-0123456789abcdef0", "capacity-block", end);
+    let nowhere = offerings.iter().map(|ranked| (pool(&ranked.offering), 0));
+    world.front.set_stock(nowhere);
+    provider.launch(&world.request(3, &offerings)).await.unwrap_err();
+    world.front.set_stock([]);
     world.merge_class(json!({"detailedMonitoring": true}));
+    // Who comes next has the same token for another order.
+    world.connect().await.unwrap().launch(&world.request(3, &offerings)).await.unwrap();
     world.ahead.store(2 * 3600, Ordering::Relaxed);
     provider.launch(&world.request(1, &offerings)).await.unwrap();
     let deleted = async || world.front.calls().contains_key("ec2:DeleteLaunchTemplate");

@@ -1,6 +1,7 @@
 //! Nodes that join with kubeadm: tokens are made when they are needed, by the rights of docs/rbac-kubeadm.yaml, and a real API server
 //! takes them; whatever token an order has, it is one order.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
@@ -18,13 +19,13 @@ use poolwright_plane::{ControlPlane, Options, apply, wait_for};
 use poolwright_provider_aws::{Join, KubeTokens, Tokens};
 use poolwright_provider_contract::conformance::World;
 use poolwright_provider_contract::{
-    ClassReports, CloudProvider, LaunchBatch, LaunchError, LaunchRequest, ProviderError,
+    ClassReports, CloudProvider, LaunchBatch, LaunchError, LaunchRequest, LaunchedInstance, ProviderError,
 };
 use serde_json::{Value, json};
 
 use super::bad_input::Log;
 use super::world::{AwsWorld, Counted, now, user_data};
-use super::{SOON, two_offerings};
+use super::{SOON, pool, two_offerings};
 
 /// A cluster that nobody reaches.
 pub fn cluster() -> Join {
@@ -132,6 +133,64 @@ async fn a_launch_that_took_effect_and_is_repeated_with_another_token_comes_to_t
     .unwrap();
 }
 
+#[tokio::test]
+async fn what_a_used_token_came_to_is_waited_for_however_late_it_shows_and_never_bought_again() {
+    let world = world().await;
+    world.front.show_late(1000);
+    let before = world.connect_with(Some(cluster())).await.unwrap();
+    let offerings = two_offerings(&before, &world).await;
+    let alone = world.request(0, &offerings);
+    let batch = LaunchBatch { id: "0123456789abcdef".to_owned(), size: 2 };
+    let of_batch = |number| LaunchRequest { batch: Some(batch.clone()), ..world.request(number, &offerings) };
+    let requests = [alone, of_batch(1), of_batch(2)];
+    let launch = async |provider: &poolwright_provider_aws::AwsProvider| {
+        join_all(requests.iter().map(|one| provider.launch(one))).await
+    };
+    let ids = |launched: Vec<Result<LaunchedInstance, LaunchError>>| -> Vec<String> {
+        launched.into_iter().map(|one| one.unwrap().instance.provider_id).collect()
+    };
+    let first = ids(launch(&before).await);
+    let next = world.connect_with(Some(cluster())).await.unwrap();
+    for answer in launch(&next).await {
+        let Err(LaunchError::Provider(ProviderError::Transient(why))) = answer else { panic!("{answer:?}") };
+        assert!(why.contains("does not show yet") && why.contains("nothing is ordered"), "{why}");
+    }
+    assert_eq!(world.front.fleets().len(), 2, "each was ordered once");
+    world.front.show_late(0);
+    assert_eq!(ids(launch(&next).await), first);
+    assert_eq!(world.front.fleets().len(), 2);
+}
+
+#[tokio::test]
+async fn what_a_used_token_did_not_come_to_is_ordered_at_once_by_whoever_knows_nothing_of_it() {
+    let world = world().await;
+    let before = world.connect_with(Some(cluster())).await.unwrap();
+    let offerings = two_offerings(&before, &world).await;
+    let stock = |first, second| {
+        let pools = [pool(&offerings[0].offering), pool(&offerings[1].offering)];
+        world.front.set_stock(pools.into_iter().zip([first, second]));
+    };
+    let alone = world.request(0, &offerings);
+    let batch = LaunchBatch { id: "0123456789abcdef".to_owned(), size: 3 };
+    let of_batch = |number| LaunchRequest { batch: Some(batch.clone()), ..world.request(number, &offerings) };
+    let three = [of_batch(1), of_batch(2), of_batch(3)];
+    stock(0, 0);
+    assert!(matches!(before.launch(&alone).await, Err(LaunchError::AllFailed(_))));
+    stock(1, 0);
+    let partly = join_all(three.iter().map(|one| before.launch(one))).await;
+    assert_eq!(partly.iter().filter(|one| one.is_ok()).count(), 1, "{partly:?}");
+
+    stock(10, 10);
+    let next = world.connect_with(Some(cluster())).await.unwrap();
+    let requests = std::iter::once(&alone).chain(&three);
+    let launched = join_all(requests.map(|one| next.launch(one))).await;
+    let keys: BTreeSet<String> = launched.into_iter().map(|one| one.unwrap().instance.key).collect();
+    assert_eq!(keys.len(), 4);
+    assert_eq!(next.list().await.unwrap().len(), 4);
+    let calls = world.front.calls();
+    assert_eq!([calls["ec2:DescribeTags"], calls["ec2:DescribeFleets"]], [2, 2], "one look at each order");
+}
+
 /// Half an hour between one try and the next: what was launched a moment ago is not remembered, and the token is another.
 #[tokio::test]
 async fn with_three_calls_of_ten_going_wrong_and_a_new_token_at_each_try_each_claim_gets_one_instance() {
@@ -175,16 +234,25 @@ async fn with_three_calls_of_ten_going_wrong_and_a_new_token_at_each_try_each_cl
     }
 }
 
+/// Whom docs/token-policy.yaml is about.
+const CONTROLLER: &str = "system:serviceaccount:poolwright:poolwright";
+
 const BINDING: &str = r"
 apiVersion: rbac.authorization.k8s.io/v1
 kind: RoleBinding
 metadata: {name: poolwright-bootstrap-tokens, namespace: kube-system}
 roleRef: {apiGroup: rbac.authorization.k8s.io, kind: Role, name: poolwright-bootstrap-tokens}
-subjects: [{apiGroup: rbac.authorization.k8s.io, kind: User, name: poolwright-controller}]
+subjects: [{kind: ServiceAccount, name: poolwright, namespace: poolwright}]
 ";
 
 /// Tokens of this cluster as the controller makes them: with the rights of the documents, if they are `granted`, and no others.
 async fn tokens(plane: &ControlPlane, granted: bool) -> KubeTokens {
+    let (limited, config) = as_controller(plane, granted).await;
+    KubeTokens::new(limited, config, "blue")
+}
+
+/// A client that is the controller.
+async fn as_controller(plane: &ControlPlane, granted: bool) -> (Client, Config) {
     let client = plane.client().unwrap();
     wait_for("kube-system and its rights", SOON, async || {
         Api::<Namespace>::all(client.clone()).get("kube-system").await?;
@@ -197,9 +265,8 @@ async fn tokens(plane: &ControlPlane, granted: bool) -> KubeTokens {
     .await
     .unwrap();
     let mut config = plane.config().clone();
-    config.auth_info.impersonate = Some("poolwright-controller".to_owned());
-    let limited = Client::try_from(config.clone()).unwrap();
-    KubeTokens::new(limited, config, "blue")
+    config.auth_info.impersonate = Some(CONTROLLER.to_owned());
+    (Client::try_from(config.clone()).unwrap(), config)
 }
 
 async fn secrets(plane: &ControlPlane) -> Vec<Secret> {
@@ -261,6 +328,51 @@ async fn a_real_api_server_takes_a_node_for_a_bootstrapper_by_the_token_in_its_u
     let log = log.text();
     assert!(log.contains(&format!("bootstrap-token-{id}")), "something is logged: {log}");
     assert!(!log.contains(secret), "the token is in the log");
+}
+
+#[tokio::test]
+async fn with_the_documented_policy_tokens_for_nodes_are_made_and_no_other_secrets() {
+    let plane = ControlPlane::start(Options::api_server_only().with_bootstrap_tokens()).await.unwrap();
+    let (limited, config) = as_controller(&plane, true).await;
+    let policy = include_str!("../../../../docs/token-policy.yaml");
+    apply(&plane.client().unwrap(), "", policy).await.unwrap();
+    let api: Api<Secret> = Api::namespaced(limited.clone(), "kube-system");
+    let refused = async |name: &str, kind: &str, data: Value| {
+        let secret = json!({"metadata": {"name": name}, "type": kind, "stringData": data});
+        let made = api.create(&PostParams::default(), &serde_json::from_value(secret)?).await;
+        Ok::<_, anyhow::Error>(made.err().context("it is made")?.to_string())
+    };
+    wait_for("the policy to be in force", SOON, async || {
+        // Another name each time: until the policy is in force it is made.
+        let said = refused(&poolwright_plane::unique("it"), "Opaque", json!({})).await?;
+        ensure!(said.contains("no Secrets but bootstrap tokens"), "{said}");
+        Ok(())
+    })
+    .await
+    .unwrap();
+    let kind = "bootstrap.kubernetes.io/token";
+    let token = |changed: Value| {
+        let mut data = json!({"token-id": "abcdef", "token-secret": "0123456789abcdef",
+            "expiration": "2099-01-01T00:00:00Z", "usage-bootstrap-authentication": "true",
+            "auth-extra-groups": "system:bootstrappers:kubeadm:default-node-token"});
+        for (key, value) in changed.as_object().unwrap() {
+            data[key] = value.clone();
+        }
+        data.as_object_mut().unwrap().retain(|_, value| !value.is_null());
+        data
+    };
+    for (changed, why) in [
+        (json!({"auth-extra-groups": "system:bootstrappers:masters"}), "that join with kubeadm alone"),
+        (json!({"auth-extra-groups": null}), "that join with kubeadm alone"),
+        (json!({"usage-bootstrap-signing": "true"}), "sign nothing"),
+        (json!({"expiration": null}), "expire"),
+    ] {
+        let said = refused("bootstrap-token-abcdef", kind, token(changed.clone())).await.unwrap();
+        assert!(said.contains(why), "{changed}: {said}");
+    }
+    let said = refused("bootstrap-token-abcdef", "Opaque", token(json!({}))).await.unwrap();
+    assert!(said.contains("no Secrets but bootstrap tokens"), "{said}");
+    KubeTokens::new(limited, config, "blue").make(now() + SignedDuration::from_mins(60)).await.unwrap();
 }
 
 #[tokio::test]

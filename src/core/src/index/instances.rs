@@ -1,0 +1,72 @@
+//! What the providers listed.
+
+use std::collections::BTreeMap;
+
+use jiff::Timestamp;
+
+use super::{Change, ClusterIndex};
+use crate::model::{Instance, Instances};
+
+impl ClusterIndex {
+    /// The instances that the providers listed, and when the listing began.
+    pub fn set_instances(&mut self, at: Timestamp, instances: Vec<Instance>) -> Change {
+        let gone = &mut self.instances_gone;
+        // A listing that began later shows itself that they are gone.
+        gone.retain(|_, since| *since >= at);
+        let there = instances.into_iter().filter(|instance| !gone.contains_key(&instance.provider_id));
+        self.state.instances = Some(Instances::new(at, there));
+        Change::Life
+    }
+
+    /// An instance has gone, whatever a listing shows that began before `now`.
+    pub fn instance_gone(&mut self, provider_id: &str, now: Timestamp) -> Change {
+        self.instances_gone.insert(provider_id.to_owned(), now);
+        match &mut self.state.instances {
+            Some(listed) if listed.remove(provider_id) => Change::Life,
+            _ => Change::None,
+        }
+    }
+}
+
+/// Instances that have gone, and since when.
+pub(super) type Gone = BTreeMap<String, Timestamp>;
+
+#[cfg(test)]
+mod tests {
+    use jiff::SignedDuration;
+
+    use super::*;
+    use crate::model::{NodeClassRef, Uid};
+
+    fn at(second: i64) -> Timestamp {
+        Timestamp::UNIX_EPOCH + SignedDuration::from_secs(second)
+    }
+
+    fn instance(id: &str) -> Instance {
+        Instance {
+            provider_id: id.into(),
+            claim_uid: Uid(format!("uid-{id}")),
+            node_class: NodeClassRef { group: String::new(), kind: String::new(), name: String::new() },
+            launched: at(0),
+        }
+    }
+
+    fn listed(index: &ClusterIndex) -> Vec<String> {
+        let listed = index.view().instances.iter().flat_map(Instances::iter);
+        listed.map(|instance| instance.provider_id.clone()).collect()
+    }
+
+    #[test]
+    fn an_instance_that_has_gone_is_in_no_listing_that_began_before() {
+        let mut index = ClusterIndex::new();
+        assert_eq!(index.instance_gone("i-1", at(5)), Change::None, "nothing was listed yet");
+        index.set_instances(at(4), vec![instance("i-1"), instance("i-2")]);
+        assert_eq!(listed(&index), ["i-2"]);
+        assert_eq!(index.instance_gone("i-2", at(6)), Change::Life);
+        assert_eq!(listed(&index), [""; 0]);
+        index.set_instances(at(6), vec![instance("i-2"), instance("i-3")]);
+        assert_eq!(listed(&index), ["i-3"], "it began in the same moment");
+        index.set_instances(at(7), vec![instance("i-2")]);
+        assert_eq!(listed(&index), ["i-2"], "what a later listing shows is there");
+    }
+}

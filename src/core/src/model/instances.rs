@@ -1,0 +1,54 @@
+//! Instances, as the providers list them.
+
+use std::sync::Arc;
+
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+
+use super::pod::Uid;
+use super::pool::NodeClassRef;
+use super::shared::Shared;
+
+/// An instance that a provider runs for this cluster.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Instance {
+    /// The cloud's id.
+    pub provider_id: String,
+    /// UID of the claim it was launched for.
+    pub claim_uid: Uid,
+    /// Which node class launched it.
+    pub node_class: NodeClassRef,
+    /// When it was launched.
+    pub launched: Timestamp,
+}
+
+/// All instances that the providers listed at one time, less those that are known to have gone since.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Instances {
+    /// When the listing began.
+    pub at: Timestamp,
+    by_id: Shared<String, Arc<Instance>>,
+}
+
+impl Instances {
+    /// A listing that began at `at`.
+    pub fn new(at: Timestamp, listed: impl IntoIterator<Item = Instance>) -> Self {
+        let by_id = listed.into_iter().map(|one| (one.provider_id.clone(), Arc::new(one))).collect();
+        Self { at, by_id }
+    }
+
+    /// All of them, by provider id.
+    pub fn iter(&self) -> impl Iterator<Item = &Instance> {
+        self.by_id.values().map(Arc::as_ref)
+    }
+
+    /// The one with this provider id.
+    pub fn get(&self, provider_id: &str) -> Option<&Instance> {
+        self.by_id.get(provider_id).map(Arc::as_ref)
+    }
+
+    /// Takes out one that has gone. Whether it was there.
+    pub fn remove(&mut self, provider_id: &str) -> bool {
+        self.by_id.remove(provider_id).is_some()
+    }
+}
