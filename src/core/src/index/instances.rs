@@ -21,10 +21,8 @@ impl ClusterIndex {
     /// An instance has gone, whatever a listing shows that began before `now`.
     pub fn instance_gone(&mut self, provider_id: &str, now: Timestamp) -> Change {
         self.instances_gone.insert(provider_id.to_owned(), now);
-        match &mut self.state.instances {
-            Some(listed) if listed.remove(provider_id) => Change::Life,
-            _ => Change::None,
-        }
+        let was_listed = self.state.instances.as_mut().is_some_and(|listed| listed.remove(provider_id));
+        if was_listed { Change::Life } else { Change::None }
     }
 }
 
