@@ -11,7 +11,9 @@ SHELL := bash
 POOLWRIGHT_CACHE ?= $(HOME)/.cache/poolwright
 CARGO_TARGET_DIR ?= $(POOLWRIGHT_CACHE)/target
 PYTHONDONTWRITEBYTECODE := 1
-export POOLWRIGHT_CACHE CARGO_TARGET_DIR PYTHONDONTWRITEBYTECODE
+# As tests/run.py has it: what one target has compiled the others need not. `CARGO_INCREMENTAL=1 make ...` for who changes a line at a time.
+CARGO_INCREMENTAL ?= 0
+export POOLWRIGHT_CACHE CARGO_TARGET_DIR CARGO_INCREMENTAL PYTHONDONTWRITEBYTECODE
 
 # Runs a command with the pinned tools found.
 WITH_TOOLS := python3 tests/tools.py run
@@ -31,7 +33,7 @@ help: ## this list
 	@sed -n 's/^\([a-z0-9-]*\):.*## \(.*\)/  \1\t\2/p' $(MAKEFILE_LIST) | expand -t 18
 
 demo: ## the main job in a simulated cluster: pods of a real GPU trace, nodes bought for them and given back
-	@echo "Building Poolwright for the demo (about 5 min cold, on two cores; then seconds)"
+	@echo "Building Poolwright for the demo (up to half an hour when nothing is compiled yet, on two cores; then seconds)"
 	@# One small test is built along: with it cargo takes the same features of our dependencies as `make test` does,
 	@# and whoever runs both compiles them once.
 	@$(WITH_TOOLS) cargo build --locked --workspace --bins --test architecture
