@@ -152,6 +152,8 @@ async fn main() -> anyhow::Result<()> {
         last.context("none")?.duration_since(sent).as_secs_f64()
     );
     all_run(&seen, &mut controller, nodes).await?;
+    moto(&cloud, &before);
+    println!("all pods run on other nodes {:.1} s after the first was sent", sent.elapsed().as_secs_f64());
 
     let mut times: [Vec<Duration>; 3] = Default::default();
     for _ in 0..messages {

@@ -229,8 +229,7 @@ async fn service_account(plane: &ControlPlane, without: Option<(&str, &str)>) ->
         {"apiGroups": ["poolwright.dev"], "resources": ["kwoknodeclasses", "kwoknodeclasses/status"], "verbs": ["*"]},
     ]});
     apply(&client, "", &kwok.to_string()).await.unwrap();
-    let subject =
-        json!({"kind": "ServiceAccount", "name": "poolwright", "namespace": "poolwright"});
+    let subject = json!({"kind": "ServiceAccount", "name": "poolwright", "namespace": "poolwright"});
     for role in ["poolwright-controller", "kwok-provider"] {
         let binding = json!({"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRoleBinding",
             "metadata": {"name": role}, "subjects": [subject],

@@ -9,6 +9,7 @@ use anyhow::{Context, ensure};
 use axum::body::{Body, to_bytes};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
+use futures::StreamExt;
 use hyper_util::client::legacy::Client as HttpClient;
 use hyper_util::client::legacy::connect::HttpConnector;
 use hyper_util::rt::TokioExecutor;
@@ -24,6 +25,8 @@ use tokio::task::JoinHandle;
 
 /// The account of moto.
 pub const ACCOUNT: &str = "123456789012";
+/// How many machines join at a time.
+const AT_A_TIME: usize = 16;
 /// How often somebody looks whether there is a new machine. Moto is not asked for that: it has enough to do.
 const LOOK: Duration = Duration::from_millis(100);
 
@@ -135,13 +138,22 @@ impl Drop for Machines {
 }
 
 async fn round(cloud: &Cloud, client: &Client, joined: &mut BTreeSet<String>) -> anyhow::Result<()> {
-    for machine in cloud.front.machines() {
-        if let Some(claim) = machine.claim.as_deref().filter(|_| !joined.contains(&machine.id)) {
-            join(cloud, client, &machine, claim).await?;
-            joined.insert(machine.id);
+    let new: Vec<Machine> =
+        cloud.front.machines().into_iter().filter(|machine| !joined.contains(&machine.id)).collect();
+    // Machines do not wait for each other.
+    let whose = new.into_iter().filter_map(|machine| Some((machine.claim.clone()?, machine)));
+    let joining = futures::stream::iter(whose).map(|(claim, machine)| async move {
+        join(cloud, client, &machine, &claim).await.map(|()| machine.id)
+    });
+    let mut all = joining.buffer_unordered(AT_A_TIME);
+    let mut first = Ok(());
+    while let Some(one) = all.next().await {
+        match one {
+            Ok(id) => drop(joined.insert(id)),
+            Err(error) => first = first.and(Err(error)),
         }
     }
-    Ok(())
+    first
 }
 
 async fn join(cloud: &Cloud, client: &Client, machine: &Machine, claim: &str) -> anyhow::Result<()> {
