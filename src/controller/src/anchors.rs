@@ -6,17 +6,57 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::time::Duration;
 
 use jiff::{SignedDuration, Timestamp};
 use poolwright_core::{Claim, Interruption, Snapshot, Uid};
 
 use crate::clock::Moment;
 
+/// Calendars are slewed all the time, and are not read in the same instant as the monotonic clock: less than this is no setting. A deadline
+/// that changed with each look would be news each time.
+const SET: SignedDuration = SignedDuration::from_secs(1);
+
 /// When each interruption that is known is due on the monotonic clock.
 #[derive(Debug, Default)]
 pub struct Anchors {
-    due: BTreeMap<Uid, (Timestamp, Duration)>,
+    due: BTreeMap<Uid, Due>,
+}
+
+/// When one is due.
+#[derive(Debug)]
+struct Due {
+    /// By the cloud.
+    deadline: Timestamp,
+    /// On the monotonic clock.
+    monotonic: SignedDuration,
+    /// What that is by the calendar, as it is set.
+    wall: Timestamp,
+}
+
+impl Due {
+    fn new(deadline: Timestamp, now: Moment) -> Self {
+        let monotonic = since_start(now).saturating_add(deadline.duration_since(now.wall));
+        Self { deadline, monotonic, wall: deadline }
+    }
+
+    /// The deadline by the calendar, on the clock on which it comes first.
+    fn by_calendar(&mut self, now: Moment) -> Timestamp {
+        let left = self.monotonic.saturating_sub(since_start(now));
+        let wall = now.wall.checked_add(left).unwrap_or(self.deadline);
+        if wall.duration_since(self.wall).abs() >= SET {
+            let is_as_before = wall.duration_since(self.deadline).abs() < SET;
+            self.wall = if is_as_before { self.deadline } else { wall };
+        }
+        if self.wall < self.deadline { whole_seconds(self.wall) } else { self.deadline }
+    }
+}
+
+fn since_start(now: Moment) -> SignedDuration {
+    SignedDuration::try_from(now.monotonic).unwrap_or(SignedDuration::MAX)
+}
+
+fn whole_seconds(at: Timestamp) -> Timestamp {
+    Timestamp::from_second(at.as_second()).unwrap_or(at)
 }
 
 impl Anchors {
@@ -27,16 +67,15 @@ impl Anchors {
         for claim in interrupted {
             let Some(interruption) = &claim.interruption else { continue };
             let Some(deadline) = interruption.deadline else { continue };
-            let left = Duration::try_from(deadline.duration_since(now.wall)).unwrap_or_default();
-            let here = now.monotonic.saturating_add(left);
-            let due = self.due.entry(claim.uid.clone()).or_insert((deadline, here));
-            if due.0 != deadline {
-                *due = (deadline, due.1.min(here));
+            let due = self.due.entry(claim.uid.clone()).or_insert_with(|| Due::new(deadline, now));
+            if due.deadline != deadline {
+                let monotonic = due.monotonic;
+                *due = Due::new(deadline, now);
+                due.monotonic = due.monotonic.min(monotonic);
             }
-            if due.1 < here {
-                let left = SignedDuration::try_from(due.1.saturating_sub(now.monotonic)).unwrap_or_default();
-                let deadline = now.wall.checked_add(left).unwrap_or(deadline);
-                let interruption = Interruption { deadline: Some(deadline), ..interruption.clone() };
+            let held = due.by_calendar(now);
+            if held != deadline {
+                let interruption = Interruption { deadline: Some(held), ..interruption.clone() };
                 let held = Claim { interruption: Some(interruption), ..(*claim).clone() };
                 snapshot.claims.insert(held.name.clone(), Arc::new(held));
             }
@@ -46,6 +85,8 @@ impl Anchors {
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use poolwright_core::{ClaimName, InterruptionKind};
     use serde_json::json;
 
@@ -97,5 +138,31 @@ mod tests {
         assert_eq!(held(&mut anchors, &earlier, clock.moment()), SignedDuration::from_secs(60));
         clock.set_back(Duration::from_mins(10));
         assert_eq!(held(&mut anchors, &earlier, clock.moment()), SignedDuration::from_secs(60));
+    }
+
+    #[test]
+    fn a_deadline_is_the_same_at_each_look_also_when_it_is_over_and_the_calendar_is_slewed() {
+        let (clock, mut anchors) = (TestClock::new(), Anchors::default());
+        let deadline = clock.now() + SignedDuration::from_secs(120);
+        let snapshot = snapshot(deadline);
+        let mut shown = |moment: Moment| moment.wall + held(&mut anchors, &snapshot, moment);
+        for (second, slewed) in [(0, 0), (1, 40), (30, -70), (119, 300), (121, -10), (300, 5), (900, -300)] {
+            let moment = clock.moment().after(Duration::from_secs(second));
+            let wall = moment.wall + SignedDuration::from_millis(slewed);
+            assert_eq!(shown(Moment { wall, ..moment }), deadline, "after {second} s");
+        }
+        let set_back = |second, slewed| {
+            let moment = clock.moment().after(Duration::from_secs(second));
+            Moment {
+                wall: moment.wall - SignedDuration::from_mins(10) + SignedDuration::from_millis(slewed),
+                ..moment
+            }
+        };
+        let first = shown(set_back(901, 0));
+        let earlier = deadline - SignedDuration::from_mins(10);
+        assert!(first.duration_since(earlier).abs() <= SignedDuration::from_secs(1));
+        for (second, slewed) in [(902, 200), (1000, -200), (2000, 400)] {
+            assert_eq!(shown(set_back(second, slewed)), first, "after {second} s");
+        }
     }
 }

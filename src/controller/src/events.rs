@@ -24,6 +24,10 @@ use crate::writer::{WriteError, Writer};
 /// The same thing is said about the same object at most once in this time. API servers keep events for an hour
 /// (kube-apiserver `--event-ttl`), so that what still holds can always be read.
 const REPEAT_AFTER: Duration = Duration::from_mins(30);
+/// How many things are said of one object in that time: a sentence that changes with each look must not become a write each time.
+/// Kubernetes' own components let 25 through at once and then one in five minutes. Source: `defaultSpamBurst` and `defaultSpamQPS` of
+/// <https://github.com/kubernetes/client-go/blob/master/tools/record/events_cache.go>.
+const OF_ONE_OBJECT: usize = 50;
 /// How many sayings are remembered. Beyond it the oldest are forgotten and may be repeated.
 const REMEMBERED: usize = 20_000;
 /// How many events wait to be written. Beyond it they are dropped and counted.
@@ -63,6 +67,13 @@ struct Memory {
 impl Memory {
     fn knows(&self, key: &Said, now: Duration) -> bool {
         self.said.get(key).is_some_and(|said| now < said.saturating_add(REPEAT_AFTER))
+    }
+
+    /// How many things were said of an object lately.
+    fn said_of(&self, object: &str, now: Duration) -> usize {
+        let first = (object.to_owned(), String::new(), String::new());
+        let of_object = self.said.range(first..).take_while(|((other, ..), _)| other == object);
+        of_object.filter(|(_, said)| now < said.saturating_add(REPEAT_AFTER)).count()
     }
 }
 
@@ -140,6 +151,9 @@ impl Events {
         let key = key(saying);
         if memory.knows(&key, now) {
             return Err("repeated");
+        }
+        if memory.said_of(&key.0, now) >= OF_ONE_OBJECT {
+            return Err("too-many");
         }
         if saying.about.kind.as_deref() == Some("Pod") {
             if memory.pods_this_pass >= POD_EVENTS_PER_PASS {
@@ -337,6 +351,28 @@ mod tests {
         assert_eq!(queue.recv().await.unwrap().message, "a limit is reached (in use: 99); raise it");
         assert_eq!(queue.recv().await.unwrap().message, "it is too big");
         assert!(queue.recv().await.is_none());
+    }
+
+    #[tokio::test]
+    async fn one_object_of_which_something_else_is_said_each_time_makes_no_storm_and_others_are_heard() {
+        let (clock, metrics) = (Arc::new(TestClock::new()), Metrics::new().unwrap());
+        let (events, mut queue) = Events::new(clock.clone(), metrics.clone());
+        for number in 0..1000 {
+            events.say(saying("NodeClaim", "a", &format!("it is taken back at {number}")));
+        }
+        events.say(saying("NodeClaim", "b", "it is taken back"));
+        let mut said = Vec::new();
+        while let Ok(saying) = queue.receiver.try_recv() {
+            said.extend(saying.about.name);
+        }
+        assert_eq!(
+            [said.iter().filter(|name| *name == "a").count(), said.len()],
+            [OF_ONE_OBJECT, OF_ONE_OBJECT + 1]
+        );
+        assert_eq!(metrics.events_dropped.with_label_values(&["too-many"]).get(), 950);
+        clock.advance(REPEAT_AFTER);
+        events.say(saying("NodeClaim", "a", "it is gone"));
+        assert_eq!(queue.receiver.try_recv().unwrap().message, "it is gone");
     }
 
     #[tokio::test]
