@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use aws_sdk_ec2::types::{Filter, FleetData};
+use aws_sdk_ec2::types::{DescribeFleetsInstances, Filter, FleetData, TargetCapacitySpecification};
 use poolwright_provider_aws_model::InstanceId;
 use poolwright_provider_contract::ProviderError;
 
@@ -66,12 +66,13 @@ async fn launched_with(
 }
 
 fn ids(fleet: &FleetData) -> impl Iterator<Item = &String> {
-    fleet.instances().iter().flat_map(|group| group.instance_ids())
+    fleet.instances().iter().flat_map(DescribeFleetsInstances::instance_ids)
 }
 
 /// Whether EC2 shows what came of a fleet: as many instances as were wanted, or why there are fewer.
 fn has_ended(fleet: &FleetData) -> bool {
-    let wanted = fleet.target_capacity_specification().and_then(|wanted| wanted.total_target_capacity());
+    let target = fleet.target_capacity_specification();
+    let wanted = target.and_then(TargetCapacitySpecification::total_target_capacity);
     let wanted = wanted.and_then(|wanted| usize::try_from(wanted).ok());
     !fleet.errors().is_empty() || wanted.is_some_and(|wanted| ids(fleet).count() >= wanted)
 }

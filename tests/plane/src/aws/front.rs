@@ -471,14 +471,12 @@ impl Shared {
         let wanted = Wanted::read(asked);
         let _turn = self.fleets.lock().await;
         if let Some(answered) = self.inner().fleets.answered(&wanted) {
-            return Ok(match answered {
-                Ok(answer) => text(StatusCode::OK, "text/xml", &answer),
-                Err(()) => {
-                    let message = "The client token you have provided is associated with a resource that was created with \
-                                   different parameters.";
-                    refusal(asked, "IdempotentParameterMismatch", message)
-                }
-            });
+            if let Ok(answer) = answered {
+                return Ok(text(StatusCode::OK, "text/xml", &answer));
+            }
+            let message = "The client token you have provided is associated with a resource that was created with \
+                           different parameters.";
+            return Ok(refusal(asked, "IdempotentParameterMismatch", message));
         }
         let mut outcomes = Vec::new();
         let mut left = wanted.count;
