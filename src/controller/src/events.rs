@@ -65,15 +65,16 @@ struct Memory {
 }
 
 impl Memory {
-    fn knows(&self, key: &Said, now: Duration) -> bool {
-        self.said.get(key).is_some_and(|said| now < said.saturating_add(REPEAT_AFTER))
-    }
-
-    /// How many things were said of an object lately.
-    fn said_of(&self, object: &str, now: Duration) -> usize {
-        let first = (object.to_owned(), String::new(), String::new());
-        let of_object = self.said.range(first..).take_while(|((other, ..), _)| other == object);
-        of_object.filter(|(_, said)| now < said.saturating_add(REPEAT_AFTER)).count()
+    /// Why it is not said now, whatever else is.
+    fn refuses(&self, key: &Said, now: Duration) -> Option<&'static str> {
+        let is_recent = |said: &Duration| now < said.saturating_add(REPEAT_AFTER);
+        if self.said.get(key).is_some_and(is_recent) {
+            return Some("repeated");
+        }
+        let first = (key.0.clone(), String::new(), String::new());
+        let of_object = self.said.range(first..).take_while(|((object, ..), _)| *object == key.0);
+        let lately = of_object.filter(|(_, said)| is_recent(said)).count();
+        (lately >= OF_ONE_OBJECT).then_some("too-many")
     }
 }
 
@@ -132,7 +133,8 @@ impl Events {
         let now = self.clock.monotonic();
         let memory = self.memory.lock().unwrap_or_else(PoisonError::into_inner);
         let room = POD_EVENTS_PER_PASS.saturating_sub(memory.pods_this_pass) as usize;
-        let new = sayings.into_iter().enumerate().filter(|(_, saying)| !memory.knows(&key(saying), now));
+        let new =
+            sayings.into_iter().enumerate().filter(|(_, saying)| memory.refuses(&key(saying), now).is_none());
         new.map(|(at, _)| at).take(room).collect()
     }
 
@@ -149,11 +151,8 @@ impl Events {
         let now = self.clock.monotonic();
         let mut memory = self.memory.lock().unwrap_or_else(PoisonError::into_inner);
         let key = key(saying);
-        if memory.knows(&key, now) {
-            return Err("repeated");
-        }
-        if memory.said_of(&key.0, now) >= OF_ONE_OBJECT {
-            return Err("too-many");
+        if let Some(why) = memory.refuses(&key, now) {
+            return Err(why);
         }
         if saying.about.kind.as_deref() == Some("Pod") {
             if memory.pods_this_pass >= POD_EVENTS_PER_PASS {
@@ -370,6 +369,8 @@ mod tests {
             [OF_ONE_OBJECT, OF_ONE_OBJECT + 1]
         );
         assert_eq!(metrics.events_dropped.with_label_values(&["too-many"]).get(), 950);
+        let more = [saying("NodeClaim", "a", "and more"), saying("NodeClaim", "b", "and more")];
+        assert_eq!(events.news(&more), [1], "nobody works out a story that is not written");
         clock.advance(REPEAT_AFTER);
         events.say(saying("NodeClaim", "a", "it is gone"));
         assert_eq!(queue.receiver.try_recv().unwrap().message, "it is gone");
