@@ -1,5 +1,7 @@
 //! The proxy before moto.
 
+mod listings;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -17,7 +19,7 @@ use tokio::task::JoinHandle;
 
 use super::answers::{error, refusal, text};
 use super::fleet::{self, Fleets, Outcome, Wanted};
-use super::listing::{terminating, without_instance};
+use super::instances::Instances;
 use super::machines::{Machine, Machines};
 use super::queue::Queue;
 use super::request::Request;
@@ -68,6 +70,8 @@ struct Inner {
     dry_runs: BTreeMap<String, usize>,
     /// What runs.
     machines: Machines,
+    /// Instances, where the stand-in lists them itself.
+    instances: Option<Instances>,
     /// How often moto was asked for each action, and for how long all of these took.
     asked: BTreeMap<String, (usize, Duration)>,
 }
@@ -96,6 +100,8 @@ struct Shared {
     queue: std::sync::OnceLock<Queue>,
     /// One fleet at a time: of two with one token the second waits for the answer of the first.
     fleets: tokio::sync::Mutex<()>,
+    /// One listing at a time, where the stand-in keeps what it lists.
+    listings: tokio::sync::Mutex<()>,
 }
 
 impl Front {
@@ -109,6 +115,7 @@ impl Front {
             inner: Mutex::default(),
             queue: std::sync::OnceLock::new(),
             fleets: tokio::sync::Mutex::default(),
+            listings: tokio::sync::Mutex::default(),
         });
         let app = Router::new().fallback(handle).with_state(Arc::clone(&shared));
         let server = tokio::spawn(async move {
@@ -366,10 +373,7 @@ impl Shared {
         let begun = now();
         let response = match asked.action.as_str() {
             "ec2:CreateFleet" if !is_dry_run => self.create_fleet(asked, uri, headers).await?,
-            "ec2:DescribeInstances" => {
-                let (status, answer) = self.text(method, uri, headers, body).await?;
-                text(status, "text/xml", &self.shown(&answer))
-            }
+            "ec2:DescribeInstances" => self.list(asked, method, uri, headers, body).await?,
             "ec2:TerminateInstances" => match self.terminate(asked) {
                 Some(response) => response,
                 None => self.forward(method, uri, headers, body).await?,
@@ -389,6 +393,9 @@ impl Shared {
             (*count, *took) = (*count + 1, *took + begun.elapsed());
             if response.status().is_success() && !is_dry_run {
                 inner.machines.told(asked);
+                if let Some(instances) = &mut inner.instances {
+                    instances.told(asked);
+                }
             }
         }
         if matches!(fate, Fate::Lost) {
@@ -511,6 +518,9 @@ impl Shared {
                 left = left.saturating_sub(ids.len());
                 let mut inner = self.inner();
                 inner.machines.launched(asked, &pool.instance_type, &key.1, &ids);
+                if let Some(instances) = &mut inner.instances {
+                    instances.change(ids.iter().cloned());
+                }
                 if let Some(stock) = inner.stock.get_mut(&key) {
                     *stock = stock.saturating_sub(ids.len());
                 }
@@ -530,25 +540,6 @@ impl Shared {
         }
         let answer = self.inner().fleets.answer(wanted, &outcomes);
         Ok(text(StatusCode::OK, "text/xml", &answer))
-    }
-
-    /// A listing without what does not show yet, and with what is held as terminating.
-    fn shown(&self, answer: &str) -> String {
-        let mut inner = self.inner();
-        let mut answer = inner.shown.completed(answer);
-        for id in inner.hidden.keys().cloned().collect::<Vec<_>>() {
-            answer = without_instance(&answer, &id);
-            if let Some(left) = inner.hidden.get_mut(&id) {
-                *left -= 1;
-                if *left == 0 {
-                    inner.hidden.remove(&id);
-                }
-            }
-        }
-        for id in &inner.asked_to_go {
-            answer = terminating(&answer, id);
-        }
-        answer
     }
 
     /// What is held does not go.

@@ -21,6 +21,33 @@ fn item_of(answer: &str, id: &str) -> Option<(usize, usize)> {
     None
 }
 
+/// What is in the items of the first set of this name, one after the other, without what encloses them.
+pub(super) fn items<'a>(answer: &'a str, set: &str) -> Vec<&'a str> {
+    let open = format!("<{set}>");
+    let Some(begin) = answer.find(&open).map(|at| at + open.len()) else { return Vec::new() };
+    let (mut found, mut depth, mut start, mut cursor) = (Vec::new(), 0_usize, begin, begin);
+    let end_of_set = format!("</{set}>");
+    while let Some(next) = answer[cursor..].find('<').map(|at| cursor + at) {
+        let rest = &answer[next..];
+        cursor = next + 1;
+        if rest.starts_with("<item>") {
+            cursor = next + "<item>".len();
+            if depth == 0 {
+                start = cursor;
+            }
+            depth += 1;
+        } else if rest.starts_with("</item>") {
+            depth -= 1;
+            if depth == 0 {
+                found.push(&answer[start..next]);
+            }
+        } else if depth == 0 && rest.starts_with(&end_of_set) {
+            break;
+        }
+    }
+    found
+}
+
 /// The listing without this instance.
 pub(super) fn without_instance(answer: &str, id: &str) -> String {
     match item_of(answer, id) {
@@ -56,5 +83,13 @@ mod tests {
         assert_eq!(going.matches("shutting-down").count(), 1);
         assert!(going.contains("<instanceId>i-2</instanceId><name>shutting-down</name>"), "{going}");
         assert_eq!(without_instance(listing, "i-3"), listing);
+    }
+
+    #[test]
+    fn items_of_a_set_are_told_apart_from_those_nested_in_them_and_from_those_after_it() {
+        let answer = "<a><item><n>1</n><b><item>2</item></b></item><item>3</item></a><b><item>4</item></b>";
+        assert_eq!(items(answer, "a"), ["<n>1</n><b><item>2</item></b>", "3"]);
+        assert_eq!(items(answer, "b"), ["2"]);
+        assert!(items(answer, "c").is_empty());
     }
 }

@@ -9,6 +9,7 @@ mod account;
 mod answers;
 mod fleet;
 mod front;
+mod instances;
 mod listing;
 mod machines;
 mod moto;

@@ -1,0 +1,85 @@
+//! Listings of instances: moto's, changed by what the stand-in holds back; or those of the stand-in itself.
+
+use anyhow::ensure;
+use axum::body::{Body, Bytes};
+use axum::http::{HeaderMap, Method, Response, StatusCode, Uri};
+
+use super::super::answers::text;
+use super::super::instances::{Instances, NAMED, question};
+use super::super::listing::{terminating, without_instance};
+use super::super::request::Request;
+use super::{Front, Shared, headers};
+
+impl Front {
+    /// From now on the stand-in lists instances itself; of those launched before it knows nothing.
+    pub fn keep_instances(&self) {
+        self.inner().instances.get_or_insert_with(Instances::default);
+    }
+}
+
+impl Shared {
+    /// What DescribeInstances is answered with.
+    pub(super) async fn list(
+        &self,
+        asked: &Request,
+        method: &Method,
+        uri: &Uri,
+        headers: &HeaderMap,
+        body: Bytes,
+    ) -> anyhow::Result<Response<Body>> {
+        let own = if asked.get("DryRun") == "true" { None } else { self.own_listing(asked).await? };
+        let (status, answer) = match own {
+            Some(answer) => (StatusCode::OK, answer),
+            None => self.text(method, uri, headers, body).await?,
+        };
+        Ok(text(status, "text/xml", &self.shown(&answer)))
+    }
+
+    /// The listing of the stand-in itself, where it keeps one that can answer this.
+    async fn own_listing(&self, asked: &Request) -> anyhow::Result<Option<String>> {
+        // Who asks second is not told less than who asked first.
+        let _turn = self.listings.lock().await;
+        let Some(changed) = self.inner().instances.as_mut().map(Instances::changed) else { return Ok(None) };
+        let changed: Vec<String> = changed.into_iter().collect();
+        for (number, some) in changed.chunks(NAMED).enumerate() {
+            if let Err(error) = self.ask_about(some).await {
+                // Whoever asks next asks moto about them again.
+                if let Some(instances) = &mut self.inner().instances {
+                    instances.change(changed[number * NAMED..].iter().cloned());
+                }
+                return Err(error);
+            }
+        }
+        Ok(self.inner().instances.as_ref().and_then(|instances| instances.answer(asked)))
+    }
+
+    /// Learns what moto says of these.
+    async fn ask_about(&self, ids: &[String]) -> anyhow::Result<()> {
+        let (uri, headers) = (Uri::from_static("/"), headers("ec2")?);
+        let (status, answer) = self.text(&Method::POST, &uri, &headers, question(ids).into()).await?;
+        ensure!(status == StatusCode::OK, "{status}: {answer}");
+        if let Some(instances) = &mut self.inner().instances {
+            instances.learn(&answer);
+        }
+        Ok(())
+    }
+
+    /// A listing without what does not show yet, and with what is held as terminating.
+    fn shown(&self, answer: &str) -> String {
+        let mut inner = self.inner();
+        let mut answer = inner.shown.completed(answer);
+        for id in inner.hidden.keys().cloned().collect::<Vec<_>>() {
+            answer = without_instance(&answer, &id);
+            if let Some(left) = inner.hidden.get_mut(&id) {
+                *left -= 1;
+                if *left == 0 {
+                    inner.hidden.remove(&id);
+                }
+            }
+        }
+        for id in &inner.asked_to_go {
+            answer = terminating(&answer, id);
+        }
+        answer
+    }
+}
