@@ -13,6 +13,7 @@ use poolwright_core::{
 };
 
 use crate::convert;
+use crate::drafts;
 use crate::watch::Kind;
 use crate::world::State;
 
@@ -62,10 +63,15 @@ impl Kind for Nodes {
     fn apply(state: &mut State, node: Node) -> Change {
         state.index.apply_node(node)
     }
+    fn keep(state: &mut State, node: k8s::Node) {
+        state.nodes.keep(drafts::of_node(node));
+    }
     fn delete(state: &mut State, _: Option<&str>, name: &str) -> Change {
+        state.nodes.forget(name);
         state.index.delete_node(name)
     }
     fn reset(state: &mut State, nodes: Vec<Node>, _: Timestamp) -> Change {
+        state.nodes.retain(nodes.iter().map(|node| node.name.as_str()));
         state.index.reset_nodes(nodes)
     }
     fn known(state: &State, _: Option<&str>, name: &str) -> Option<Node> {
@@ -87,10 +93,15 @@ impl Kind for NodeClaims {
     fn apply(state: &mut State, claim: Claim) -> Change {
         state.index.apply_claim(claim)
     }
+    fn keep(state: &mut State, claim: NodeClaim) {
+        state.claims.keep(drafts::of_claim(claim));
+    }
     fn delete(state: &mut State, _: Option<&str>, name: &str) -> Change {
+        state.claims.forget(name);
         state.index.delete_claim(&ClaimName(name.to_owned()))
     }
     fn reset(state: &mut State, claims: Vec<Claim>, now: Timestamp) -> Change {
+        state.claims.retain(claims.iter().map(|claim| claim.name.0.as_str()));
         state.index.reset_claims(claims, now)
     }
     fn known(state: &State, _: Option<&str>, name: &str) -> Option<Claim> {

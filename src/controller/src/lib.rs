@@ -23,6 +23,7 @@ pub mod clock;
 mod config;
 mod convert;
 mod disruptor;
+mod drafts;
 mod events;
 mod executor;
 #[cfg(test)]
@@ -41,6 +42,7 @@ mod planner;
 mod providers;
 mod reading;
 mod ready;
+mod rush;
 mod signal;
 mod status;
 mod watch;

@@ -47,6 +47,7 @@ impl Lifecycle {
         let mut changes = self.world.changes();
         let mut anchors = Anchors::default();
         loop {
+            self.executor.rush.is_over().await;
             changes.mark_seen();
             self.world.forget_refusals();
             let now = self.clock.moment();

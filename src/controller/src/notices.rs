@@ -36,7 +36,7 @@ const AFTER_FAILURE: (Duration, Duration) = (Duration::from_secs(1), Duration::f
 /// For how long after it was said a notice may be about an instance whose launch is not recorded yet.
 const UNRECORDED: SignedDuration = SignedDuration::from_mins(5);
 /// How many are recorded at a time.
-const AT_A_TIME: usize = 64;
+const AT_A_TIME: usize = 32;
 /// With more than this in hand no more are heard.
 const MOST_IN_HAND: usize = 2_000;
 
@@ -164,8 +164,9 @@ impl Notices {
         if said.kind == InterruptionKind::Ending && is_given_back(&claim) {
             return Outcome::Expected;
         }
+        let heard = self.executor.rush.heard();
         let Ok(_permit) = permits.acquire().await else { return Outcome::Failed };
-        match self.executor.record_interruption(&claim, &said).await {
+        match self.executor.record_interruption(&claim, &said, heard).await {
             Recorded::Yes => {
                 let age = self.clock.now().duration_since(said.noticed).max(SignedDuration::ZERO);
                 self.metrics.interruption_age.observe(age.as_secs_f64());

@@ -106,6 +106,7 @@ impl Planner {
         };
         loop {
             self.wait_until_due().await;
+            self.executor.rush.is_over().await;
             if self.world.are_claims_doubtful()
                 && let Err(error) = self.read_claims().await
             {

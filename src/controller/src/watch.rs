@@ -1,4 +1,4 @@
-//! Watches: from the API server into the index, without a copy of the objects in between.
+//! Watches: from the API server into the index, without a copy of the objects in between, but of those that are written (`drafts.rs`).
 //!
 //! Each kind has one task. Objects are converted as they arrive and only the converted ones are kept; managed fields are
 //! gone with the rest. A version of an object that cannot be read is counted, told once (log and event), and leaves what
@@ -47,6 +47,8 @@ pub trait Kind: Send + 'static {
     fn convert(object: &Self::Object) -> Result<Self::Model, String>;
     /// Puts one in.
     fn apply(state: &mut State, model: Self::Model) -> Change;
+    /// Keeps the object itself, where it is written later.
+    fn keep(_: &mut State, _: Self::Object) {}
     /// Takes one out.
     fn delete(state: &mut State, namespace: Option<&str>, name: &str) -> Change;
     /// Replaces all. Objects in `unreadable` (namespace, name) exist and could not be converted.
@@ -185,6 +187,9 @@ impl<K: Kind> Intake<K> {
                         if state.fence.is_late(&uid, version.as_deref()) {
                             return Change::None;
                         }
+                        if let Ok(object) = object.0 {
+                            K::keep(state, object);
+                        }
                         K::apply(state, model)
                     });
                 }
@@ -204,16 +209,18 @@ impl<K: Kind> Intake<K> {
                 if world.is_buried(&uid) {
                     return;
                 }
-                let model = self.read(&object).or_else(|| {
-                    let (namespace, name) = (object.namespace(), object.name_any());
-                    let mut known = None;
-                    world.change(|state| {
+                let model = self.read(&object);
+                let (namespace, name) = (object.namespace(), object.name_any());
+                let mut known = None;
+                world.change(|state| {
+                    if model.is_none() {
                         known = K::known(state, namespace.as_deref(), &name);
-                        Change::None
-                    });
-                    known
+                    } else if let Ok(object) = object.0 {
+                        K::keep(state, object);
+                    }
+                    Change::None
                 });
-                self.listing.extend(model);
+                self.listing.extend(model.or(known));
             }
             watcher::Event::InitDone => {
                 let models = std::mem::take(&mut self.listing);

@@ -21,6 +21,7 @@ use poolwright_core::{
 
 use crate::clock::{Moment, SharedClock};
 use crate::convert;
+use crate::drafts::{self, Drafts};
 use crate::fence::Fence;
 use crate::signal::{self, Receiver, Sender};
 
@@ -41,6 +42,10 @@ pub struct State {
     pub index: ClusterIndex,
     /// Which of our writes no watch has shown yet.
     pub fence: Fence,
+    /// Claims as they were seen last.
+    pub claims: Drafts<NodeClaim>,
+    /// Nodes as they were seen last.
+    pub nodes: Drafts<k8s::Node>,
     window: BatchWindow,
     setbacks: Setbacks,
     /// What the setbacks know of interruptions.
@@ -81,6 +86,8 @@ impl World {
         let state = State {
             index: ClusterIndex::new(),
             fence: Fence::default(),
+            claims: Drafts::default(),
+            nodes: Drafts::default(),
             window,
             setbacks,
             interruptions: BTreeSet::new(),
@@ -128,6 +135,16 @@ impl World {
         self.view(|all| all.claims.get(name).cloned())
     }
 
+    /// The claim of this name as the API server showed it last.
+    pub fn claim_draft(&self, name: &ClaimName) -> Option<NodeClaim> {
+        self.lock().claims.get(&name.0)
+    }
+
+    /// The node of this name as the API server showed it last, without its status.
+    pub fn node_draft(&self, name: &str) -> Option<k8s::Node> {
+        self.lock().nodes.get(name)
+    }
+
     /// What this node class sells, if that is known.
     pub fn catalogue(&self, class: &NodeClassRef) -> Option<Arc<Catalogue>> {
         self.view(|all| all.catalogues.get(class)?.as_ref().ok().cloned())
@@ -150,6 +167,7 @@ impl World {
                 return Change::None;
             }
             state.fence.wrote(&claim.uid.0, object.metadata.resource_version.as_deref());
+            state.claims.keep(drafts::of_claim(object.clone()));
             state.index.expect_claim(claim, now)
         });
         Ok(())
@@ -164,6 +182,7 @@ impl World {
                 return Change::None;
             }
             state.fence.wrote(&claim.uid.0, object.metadata.resource_version.as_deref());
+            state.claims.keep(drafts::of_claim(object.clone()));
             state.index.apply_claim(claim)
         });
     }
@@ -175,6 +194,7 @@ impl World {
                 return Change::None;
             }
             state.fence.bury(&claim.uid.0);
+            state.claims.forget(&claim.name.0);
             state.index.delete_claim(&claim.name)
         });
     }
@@ -193,6 +213,7 @@ impl World {
                 return Change::None;
             }
             state.fence.wrote(meta.uid.as_deref().unwrap_or_default(), meta.resource_version.as_deref());
+            state.nodes.keep(drafts::of_node(object.clone()));
             state.index.apply_node(node)
         });
     }

@@ -93,9 +93,8 @@ impl Executor {
     pub(super) async fn set_conditions(&self, subject: &Subject, updates: &[ConditionUpdate]) -> Outcome {
         match subject {
             Subject::Claim(name) => {
-                let api: Api<NodeClaim> = Api::all(self.client.clone());
                 let uid = self.world.claim(name).map(|claim| claim.uid.clone());
-                self.claim_conditions(&api, name, uid.as_ref(), updates).await
+                self.claim_conditions(name, uid.as_ref(), updates).await
             }
             Subject::Pool(name) => {
                 let api: Api<NodePool> = Api::all(self.client.clone());
@@ -122,23 +121,20 @@ impl Executor {
 
     /// Records on this very claim that its node leaves. Whether that is so now.
     pub async fn record_leaving(&self, name: &ClaimName, uid: &Uid, update: &ConditionUpdate) -> bool {
-        let api: Api<NodeClaim> = Api::all(self.client.clone());
-        let _ = self.claim_conditions(&api, name, Some(uid), std::slice::from_ref(update)).await;
+        let _ = self.claim_conditions(name, Some(uid), std::slice::from_ref(update)).await;
         let claim = self.world.claim(name).filter(|claim| claim.uid == *uid);
         claim.is_some_and(|claim| claim.leaving().is_some())
     }
 
     pub(super) async fn claim_conditions(
         &self,
-        api: &Api<NodeClaim>,
         name: &ClaimName,
         uid: Option<&Uid>,
         updates: &[ConditionUpdate],
     ) -> Outcome {
         let now = self.clock.now();
-        let uid = uid.map(|uid| uid.0.as_str());
         let mut reached = Vec::new();
-        let changed = change_status(api, &self.writer, &name.0, uid, |object| {
+        let changed = self.change_claim(name, uid, |object| {
             reached = stages::reached(object, updates, now);
             let generation = object.metadata.generation;
             let status = object.status.get_or_insert_default();
@@ -149,17 +145,13 @@ impl Executor {
         });
         let changed = changed.await;
         match changed {
-            Changed::Written(object) => {
+            Changed::Written(_) => {
                 for (stage, took) in reached {
                     self.metrics.stage_duration.with_label_values(&[stage]).observe(took.as_secs_f64());
                 }
-                self.world.claim_seen(&object);
                 Outcome::Done
             }
-            Changed::Unchanged(object) => {
-                self.world.claim_seen(&object);
-                Outcome::NothingToDo
-            }
+            Changed::Unchanged(_) => Outcome::NothingToDo,
             Changed::Not(outcome) => outcome,
         }
     }

@@ -3,8 +3,6 @@
 
 use std::time::Duration;
 
-use kube::Api;
-use poolwright_api::NodeClaim;
 use poolwright_core::lifecycle::interruption_conditions;
 use poolwright_core::{Claim, Interruption};
 use poolwright_intake::{api_interruption, interruption, merge_conditions};
@@ -13,7 +11,8 @@ use tracing::{info, warn};
 
 use super::Executor;
 use super::outcome::Outcome;
-use super::status::{Changed, change_status};
+use super::status::Changed;
+use crate::rush::Heard;
 
 /// How often a record that fails is tried before the notice is left to come again.
 const ATTEMPTS: u32 = 4;
@@ -34,10 +33,18 @@ pub enum Recorded {
 }
 
 impl Executor {
-    /// Writes down what a cloud has said of this very claim's instance, beside what it said before.
-    pub async fn record_interruption(&self, claim: &Claim, said: &Interruption) -> Recorded {
+    /// Writes down what a cloud has said of this very claim's instance, beside what it said before. Others wait for the first attempt.
+    pub async fn record_interruption(
+        &self,
+        claim: &Claim,
+        said: &Interruption,
+        heard: Heard<'_>,
+    ) -> Recorded {
+        let mut heard = Some(heard);
         for attempt in 0..ATTEMPTS {
-            match self.try_to_record(claim, said).await {
+            let outcome = self.try_to_record(claim, said).await;
+            drop(heard.take());
+            match outcome {
                 Ok(recorded) => return recorded,
                 Err(Outcome::NotLeading) => return Recorded::No,
                 Err(outcome) => {
@@ -50,9 +57,8 @@ impl Executor {
     }
 
     async fn try_to_record(&self, claim: &Claim, said: &Interruption) -> Result<Recorded, Outcome> {
-        let api: Api<NodeClaim> = Api::all(self.client.clone());
         let now = self.clock.now();
-        let changed = change_status(&api, &self.writer, &claim.name.0, Some(&claim.uid.0), |object| {
+        let changed = self.change_claim(&claim.name, Some(&claim.uid), |object| {
             let generation = object.metadata.generation;
             let status = object.status.get_or_insert_default();
             let before = status.clone();
@@ -64,16 +70,12 @@ impl Executor {
             *status != before
         });
         match changed.await {
-            Changed::Written(object) => {
-                self.world.claim_seen(&object);
+            Changed::Written(_) => {
                 let deadline = said.deadline.map_or_else(|| "unknown".to_owned(), |at| at.to_string());
                 info!(claim = %claim.name, kind = %said.kind, deadline, message = said.message, "interrupted");
                 Ok(Recorded::Yes)
             }
-            Changed::Unchanged(object) => {
-                self.world.claim_seen(&object);
-                Ok(Recorded::Before)
-            }
+            Changed::Unchanged(_) => Ok(Recorded::Before),
             Changed::Not(Outcome::NothingToDo) => Ok(Recorded::Gone),
             Changed::Not(outcome) => Err(outcome),
         }

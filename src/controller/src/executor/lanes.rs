@@ -1,6 +1,6 @@
 //! Lanes: all that is done to one object happens one after the other, and what fails waits longer each time.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -14,7 +14,8 @@ pub type Lane = String;
 
 #[derive(Debug, Default)]
 struct State {
-    busy: BTreeSet<Lane>,
+    /// And whether somebody else wanted to work there.
+    busy: BTreeMap<Lane, bool>,
     waits: BTreeMap<(Lane, &'static str), Wait>,
 }
 
@@ -41,10 +42,11 @@ impl Lanes {
     /// Enters a lane, unless somebody works in it.
     pub fn enter(&self, lane: &str) -> Option<InLane> {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
-        if state.busy.contains(lane) {
+        if let Some(asked) = state.busy.get_mut(lane) {
+            *asked = true;
             return None;
         }
-        state.busy.insert(lane.to_owned());
+        state.busy.insert(lane.to_owned(), false);
         Some(InLane { lane: lane.to_owned(), lanes: self.clone() })
     }
 
@@ -67,6 +69,13 @@ impl Lanes {
 }
 
 impl InLane {
+    /// Ends the work. Whether somebody else wanted to work there meanwhile.
+    pub fn leave(mut self) -> bool {
+        let lane = std::mem::take(&mut self.lane);
+        let mut state = self.lanes.state.lock().unwrap_or_else(PoisonError::into_inner);
+        state.busy.remove(&lane).unwrap_or_default()
+    }
+
     /// It worked: earlier failures are forgotten.
     pub fn worked(&self, kind: &'static str) {
         let mut state = self.lanes.state.lock().unwrap_or_else(PoisonError::into_inner);
@@ -113,6 +122,19 @@ mod tests {
         assert!(lanes.enter("nodeclaim/b").is_some());
         drop(first);
         assert!(lanes.enter("nodeclaim/a").is_some());
+    }
+
+    #[test]
+    fn who_leaves_a_lane_learns_whether_somebody_was_turned_away() {
+        let lanes = Lanes::default();
+        assert!(!lanes.enter("nodeclaim/a").unwrap().leave());
+        let first = lanes.enter("nodeclaim/a").unwrap();
+        assert!(lanes.enter("nodeclaim/a").is_none());
+        assert!(first.leave());
+        let second = lanes.enter("nodeclaim/a").unwrap();
+        assert!(lanes.enter("nodeclaim/a").is_none(), "nobody else ends it");
+        drop(second);
+        assert!(!lanes.enter("nodeclaim/a").unwrap().leave());
     }
 
     #[test]

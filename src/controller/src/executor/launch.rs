@@ -22,7 +22,7 @@ use poolwright_provider_contract::{
 use tracing::{info, warn};
 
 use super::outcome::{Outcome, refused};
-use super::status::{Changed, change_status};
+use super::status::Changed;
 use super::{Executor, taints};
 use crate::batches;
 use crate::providers::{class_key, error_label};
@@ -56,7 +56,7 @@ impl Executor {
         }
         let provider = match self.providers.for_class(&claim.node_class) {
             Ok(provider) => provider,
-            Err(why) => return self.launch_invalid(&api, claim, &why).await,
+            Err(why) => return self.launch_invalid(claim, &why).await,
         };
         let request = request(claim, &object);
         let launched = self.writer.write("launch", LAUNCH_LIMIT, || provider.launch(&request)).await;
@@ -71,7 +71,7 @@ impl Executor {
                     self.world.classes_changed();
                 }
                 self.world.launch_problem(&claim.node_class, None);
-                self.record_launch(&api, claim, &launched).await
+                self.record_launch(claim, &launched).await
             }
             Err(WriteError::NotLeading) => Outcome::NotLeading,
             Err(WriteError::TimedOut(limit)) => {
@@ -80,12 +80,12 @@ impl Executor {
             }
             Err(WriteError::Failed(LaunchError::AllFailed(failed))) => {
                 count("all-failed");
-                self.none_to_be_had(&api, claim, &failed).await
+                self.none_to_be_had(claim, &failed).await
             }
             Err(WriteError::Failed(error @ (LaunchError::StockOut(_) | LaunchError::Quota(_)))) => {
                 count("all-failed");
                 let failed = FailedOffering { offering: claim.offerings[0].offering.clone(), error };
-                self.none_to_be_had(&api, claim, &[failed]).await
+                self.none_to_be_had(claim, &[failed]).await
             }
             Err(WriteError::Failed(LaunchError::Provider(error))) => {
                 count(error_label(&error));
@@ -96,18 +96,13 @@ impl Executor {
                         Outcome::Retry(THROTTLED_WAIT, format!("throttled: {why}"))
                     }
                     ProviderError::Transient(why) => Outcome::retry(why),
-                    ProviderError::Invalid(why) => self.launch_invalid(&api, claim, &why).await,
+                    ProviderError::Invalid(why) => self.launch_invalid(claim, &why).await,
                 }
             }
         }
     }
 
-    async fn record_launch(
-        &self,
-        api: &Api<NodeClaim>,
-        claim: &Claim,
-        launched: &LaunchedInstance,
-    ) -> Outcome {
+    async fn record_launch(&self, claim: &Claim, launched: &LaunchedInstance) -> Outcome {
         let instance = &launched.instance;
         let price = self.price(claim, &instance.offering);
         let cost =
@@ -121,7 +116,7 @@ impl Executor {
         };
         let now = self.clock.now();
         let reference = offering_ref(&instance.offering);
-        let changed = change_status(api, &self.writer, &claim.name.0, Some(&claim.uid.0), |object| {
+        let changed = self.change_claim(&claim.name, Some(&claim.uid), |object| {
             let generation = object.metadata.generation;
             let promise = object.spec.offerings.iter().find(|one| is(one, &reference));
             let allocatable = promise.map(|one| one.allocatable.clone()).unwrap_or_default();
@@ -136,17 +131,13 @@ impl Executor {
             *status != before
         });
         match changed.await {
-            Changed::Written(object) => {
-                self.world.claim_seen(&object);
+            Changed::Written(_) => {
                 info!(claim = %claim.name, pool = %claim.pool, provider_id = %instance.provider_id,
                     offering = %instance.offering, usd_per_hour = %cost, "launched");
                 self.say(&Subject::Claim(claim.name.clone()), NoticeKind::Normal, "Launched", &message);
                 Outcome::Done
             }
-            Changed::Unchanged(object) => {
-                self.world.claim_seen(&object);
-                Outcome::NothingToDo
-            }
+            Changed::Unchanged(_) => Outcome::NothingToDo,
             Changed::Not(outcome) => outcome,
         }
     }
@@ -163,12 +154,7 @@ impl Executor {
     }
 
     /// No offering of the claim can be had: it goes, and its pods are planned anew at once, without what failed.
-    async fn none_to_be_had(
-        &self,
-        api: &Api<NodeClaim>,
-        claim: &Claim,
-        failed: &[FailedOffering],
-    ) -> Outcome {
+    async fn none_to_be_had(&self, claim: &Claim, failed: &[FailedOffering]) -> Outcome {
         self.note_failures(claim, failed);
         let list: Vec<String> =
             failed.iter().map(|one| format!("{} ({})", one.offering, one.error)).collect();
@@ -176,7 +162,7 @@ impl Executor {
         warn!(claim = %claim.name, pool = %claim.pool, %message, "not launched; planning anew");
         self.say(&Subject::Claim(claim.name.clone()), NoticeKind::Warning, "StockOut", &message);
         self.say(&Subject::Pool(claim.pool.clone()), NoticeKind::Warning, "StockOut", &message);
-        let outcome = self.not_launched(api, claim, "StockOut", &message).await;
+        let outcome = self.not_launched(claim, "StockOut", &message).await;
         if matches!(outcome, Outcome::NotLeading | Outcome::Retry(..)) {
             return outcome;
         }
@@ -186,29 +172,23 @@ impl Executor {
     }
 
     /// A launch that can never work until a person changes something.
-    async fn launch_invalid(&self, api: &Api<NodeClaim>, claim: &Claim, why: &str) -> Outcome {
+    async fn launch_invalid(&self, claim: &Claim, why: &str) -> Outcome {
         self.world.launch_problem(&claim.node_class, Some(why.to_owned()));
         self.say(&Subject::Claim(claim.name.clone()), NoticeKind::Warning, "LaunchInvalid", why);
-        match self.not_launched(api, claim, "LaunchInvalid", why).await {
+        match self.not_launched(claim, "LaunchInvalid", why).await {
             Outcome::NotLeading => Outcome::NotLeading,
             _ => Outcome::Retry(INVALID_WAIT, why.to_owned()),
         }
     }
 
-    async fn not_launched(
-        &self,
-        api: &Api<NodeClaim>,
-        claim: &Claim,
-        reason: &str,
-        message: &str,
-    ) -> Outcome {
+    async fn not_launched(&self, claim: &Claim, reason: &str, message: &str) -> Outcome {
         let update = ConditionUpdate {
             kind: ConditionType::Launched,
             status: ConditionStatus::False,
             reason: reason.to_owned(),
             message: message.to_owned(),
         };
-        self.claim_conditions(api, &claim.name, Some(&claim.uid), &[update]).await
+        self.claim_conditions(&claim.name, Some(&claim.uid), &[update]).await
     }
 
     /// What the offering costs, and who says so; `None` when it is not known.

@@ -42,6 +42,7 @@ use crate::events::{Events, Saying};
 use crate::gate::Gates;
 use crate::metrics::Metrics;
 use crate::providers::Providers;
+use crate::rush::Rush;
 use crate::signal::Receiver;
 use crate::world::World;
 use crate::writer::Writer;
@@ -62,6 +63,8 @@ pub struct Executor {
     pub metrics: Metrics,
     /// Time.
     pub clock: SharedClock,
+    /// What was heard of clouds and is not recorded.
+    pub rush: Rush,
     lanes: Lanes,
     tasks: TaskTracker,
     gates: Gates,
@@ -114,6 +117,7 @@ impl Executor {
             providers,
             events,
             metrics,
+            rush: Rush::new(clock.clone()),
             clock,
             lanes: Lanes::default(),
             tasks: TaskTracker::new(),
@@ -196,10 +200,10 @@ impl Executor {
                 Outcome::NotLeading => break,
             }
         }
-        drop(in_lane);
-        // What was decided while the lane was busy was left alone, so it is decided again now. When nothing was
-        // changed the watches will say what is new.
-        if changed {
+        // What was decided while the lane was busy was left alone, so it is decided again now, also when nothing was changed
+        // here: what it was decided for may be the last that the watches say for a long time.
+        let was_asked = in_lane.leave();
+        if changed || was_asked {
             self.world.poke();
         }
     }

@@ -1,7 +1,8 @@
 //! Writes to Node objects: registering them, opening them to pods, tainting them.
 //!
-//! Each write reads the node first and is guarded by its resource version: the kubelet, the node lifecycle controller and
-//! others write nodes too, and nothing of theirs may be lost. Each is complete in itself, so that a crash between any
+//! Each write is guarded by the resource version of what it began with, which is the node as it was seen last or, when that is
+//! refused, as it is read then: the kubelet, the node lifecycle controller and others write nodes too, and nothing of theirs
+//! may be lost. Each is complete in itself, so that a crash between any
 //! two of them leaves a state from which the next decision goes on: an unregistered node is tainted, a registered one is
 //! cordoned until it is opened.
 
@@ -10,7 +11,6 @@ use std::collections::BTreeMap;
 use k8s_openapi::api::core::v1::Node;
 use kube::Api;
 use kube::api::{Patch, PatchParams};
-use poolwright_api::NodeClaim;
 use poolwright_api::names::{FIELD_MANAGER, GATE_ANNOTATION, REGISTERED_LABEL};
 use poolwright_core::lifecycle::reservation;
 use poolwright_core::rules::CORDON_TAINT;
@@ -20,7 +20,7 @@ use serde_json::{Value, json};
 use tracing::info;
 
 use super::outcome::{Outcome, failed, refused};
-use super::status::{Changed, WRITE_LIMIT, change_status, is_conflict};
+use super::status::{Changed, WRITE_LIMIT, is_conflict, is_not_found};
 use super::{Executor, taints};
 use crate::reading::answer;
 
@@ -28,16 +28,25 @@ use crate::reading::answer;
 const ATTEMPTS: u32 = 4;
 
 impl Executor {
-    /// Reads a node, asks what to change, and writes it. `change` answers `None` when there is nothing to do.
+    /// Asks what to change of a node, and writes it. `change` looks at its metadata and spec alone, and answers `None` when there is
+    /// nothing to do, which is believed of a node that was read for it; it may be called several times.
     async fn change_node(&self, name: &str, mut change: impl FnMut(&Node) -> Option<Value>) -> Outcome {
         let api: Api<Node> = Api::all(self.client.clone());
-        for _ in 0..ATTEMPTS {
-            let node = match answer(api.get_opt(name)).await {
-                Ok(Some(node)) => node,
-                Ok(None) => return Outcome::NothingToDo,
-                Err(error) => return refused("reading the node", &error),
+        let mut draft = self.world.node_draft(name);
+        for _ in 0..=ATTEMPTS {
+            let (node, is_draft) = match draft.take() {
+                Some(node) => (node, true),
+                None => match answer(api.get_opt(name)).await {
+                    Ok(Some(node)) => (node, false),
+                    Ok(None) => return Outcome::NothingToDo,
+                    Err(error) => return refused("reading the node", &error),
+                },
             };
-            let Some(mut patch) = change(&node) else { return Outcome::NothingToDo };
+            let mut patch = match change(&node) {
+                Some(patch) => patch,
+                None if is_draft => continue,
+                None => return Outcome::NothingToDo,
+            };
             patch["metadata"]["resourceVersion"] = json!(node.metadata.resource_version);
             patch["metadata"]["uid"] = json!(node.metadata.uid);
             let params = PatchParams { field_manager: Some(FIELD_MANAGER.to_owned()), ..Default::default() };
@@ -47,7 +56,7 @@ impl Executor {
                     self.world.node_seen(&node);
                     return Outcome::Done;
                 }
-                Err(error) if is_conflict(&error) => {}
+                Err(error) if is_conflict(&error) || is_draft && is_not_found(&error) => {}
                 Err(error) => return failed("writing the node", error),
             }
         }
@@ -97,21 +106,16 @@ impl Executor {
     }
 
     async fn record_node(&self, claim: &Claim, node: &str) -> Outcome {
-        let api: Api<NodeClaim> = Api::all(self.client.clone());
-        let changed = change_status(&api, &self.writer, &claim.name.0, Some(&claim.uid.0), |object| {
+        let changed = self.change_claim(&claim.name, Some(&claim.uid), |object| {
             let status = object.status.get_or_insert_default();
             status.node_name.replace(node.to_owned()).as_deref() != Some(node)
         });
         match changed.await {
-            Changed::Written(object) => {
-                self.world.claim_seen(&object);
+            Changed::Written(_) => {
                 info!(claim = %claim.name, node, "node joined");
                 Outcome::Done
             }
-            Changed::Unchanged(object) => {
-                self.world.claim_seen(&object);
-                Outcome::NothingToDo
-            }
+            Changed::Unchanged(_) => Outcome::NothingToDo,
             Changed::Not(outcome) => outcome,
         }
     }

@@ -1,5 +1,6 @@
 //! The executor between an API server and a cloud in memory: what is bought, kept and given back, whatever gets lost.
 
+mod drafts;
 mod reserve;
 
 use axum::http::Method;
