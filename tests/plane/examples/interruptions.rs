@@ -372,7 +372,7 @@ async fn watch(client: Client, seen: Arc<Mutex<Seen>>) -> anyhow::Result<()> {
             }
             Ok(_) => {}
             Err(error) => {
-                eprintln!("a watch of this measurement failed; what follows is heard of late: {error}")
+                eprintln!("a watch of this measurement failed; what follows is heard of late: {error}");
             }
         }
     }
