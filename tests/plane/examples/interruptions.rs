@@ -171,7 +171,7 @@ async fn main() -> anyhow::Result<()> {
     println!("all pods run on other nodes {:.1} s after the first was sent", sent.elapsed().as_secs_f64());
 
     let mut times: [Vec<Duration>; 3] = Default::default();
-    for _ in 0..messages {
+    for number in 0..messages {
         // What the last one set in motion has ended: moto does one thing at a time, and it is not moto that is measured.
         all_run(&seen, &mut controller, nodes).await?;
         let target = wait_for("a node to be told of", LIMIT, async || {
@@ -191,11 +191,32 @@ async fn main() -> anyhow::Result<()> {
             Ok([Some(*recorded), Some(*fenced), bought])
         })
         .await?;
+        let late = |at: &Instant| at.saturating_duration_since(sent) > Duration::from_secs(1);
+        if at.iter().flatten().any(late) {
+            let took = at.map(|at| at.map(|at| at.saturating_duration_since(sent)));
+            println!(
+                "late: claim {}, node {}, told of {:?} ago: {took:?}",
+                target.claim,
+                target.node,
+                sent.elapsed()
+            );
+        }
         for (times, at) in times.iter_mut().zip(at) {
             times.extend(at.map(|at| at.saturating_duration_since(sent)));
         }
+        if (number + 1) % 100 == 0 && number + 1 < messages {
+            report(&mut times);
+        }
     }
-    for (what, times) in ["recorded", "fenced", "replacement requested"].into_iter().zip(&mut times) {
+    report(&mut times);
+    controller.ensure_running()?;
+    watches.abort();
+    Ok(())
+}
+
+/// Says how long each thing took so far.
+fn report(times: &mut [Vec<Duration>; 3]) {
+    for (what, times) in ["recorded", "fenced", "replacement requested"].into_iter().zip(times) {
         times.sort();
         let at = |share: usize| times.get((times.len() * share / 1000).min(times.len().saturating_sub(1)));
         let milliseconds = |share| at(share).map_or(0, Duration::as_millis);
@@ -207,9 +228,6 @@ async fn main() -> anyhow::Result<()> {
             milliseconds(1000)
         );
     }
-    controller.ensure_running()?;
-    watches.abort();
-    Ok(())
 }
 
 /// Says what moto did since then, the longest first: it does one thing at a time.
