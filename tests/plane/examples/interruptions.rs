@@ -326,7 +326,11 @@ fn unheard(seen: &Mutex<Seen>, most: usize) -> Vec<Target> {
 /// Waits until all pods run on nodes that stay.
 async fn all_run(seen: &Mutex<Seen>, controller: &mut Controller, count: usize) -> anyhow::Result<()> {
     wait_for("all pods to run on nodes that stay", LIMIT, async || {
-        let running = unheard(seen, usize::MAX).len();
+        let staying: BTreeSet<String> =
+            unheard(seen, usize::MAX).into_iter().map(|target| target.node).collect();
+        // One node may hold several: what is bought may be larger than what a pod asks for.
+        let seen = seen.lock().expect("no panic");
+        let running = seen.pods.values().filter(|node| staying.contains(*node)).count();
         ensure!(running >= count, "{running} of {count}");
         Ok(())
     })
