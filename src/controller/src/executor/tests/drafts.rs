@@ -25,6 +25,13 @@ impl Scene {
         self.executor.set_conditions(&Subject::Claim(ClaimName("gpu-1".into())), &[update()]).await
     }
 
+    /// Behind our back: no watch has shown it.
+    fn somebody_writes(&self, path: &str, change: impl FnOnce(&mut Value)) {
+        let mut object = self.api.get(path).unwrap();
+        change(&mut object);
+        self.api.put(path, object);
+    }
+
     fn taints(&self) -> Value {
         self.api.get(NODE).unwrap()["spec"]["taints"].clone()
     }
@@ -44,12 +51,10 @@ async fn what_was_seen_is_written_without_being_read() {
 #[tokio::test]
 async fn what_somebody_else_has_written_since_stays() {
     let scene = Scene::with_node().await;
-    let mut claim = scene.api.get(CLAIM).unwrap();
-    claim["status"]["nodeName"] = json!("renamed");
-    scene.api.put(CLAIM, claim);
-    let mut node = scene.api.get(NODE).unwrap();
-    node["spec"]["taints"] = json!([{ "key": "team", "effect": "NoSchedule" }]);
-    scene.api.put(NODE, node);
+    scene.somebody_writes(CLAIM, |claim| claim["status"]["nodeName"] = json!("renamed"));
+    scene.somebody_writes(NODE, |node| {
+        node["spec"]["taints"] = json!([{ "key": "team", "effect": "NoSchedule" }])
+    });
     assert!(matches!(scene.initialized().await, Outcome::Done));
     assert_eq!(scene.api.get(CLAIM).unwrap()["status"]["nodeName"], "renamed");
     assert!(matches!(scene.executor.set_taints("n", &[disrupted()]).await, Outcome::Done));
@@ -64,12 +69,8 @@ async fn that_there_is_nothing_to_do_is_believed_only_of_what_is_there_now() {
     let scene = Scene::with_node().await;
     scene.initialized().await;
     scene.executor.set_taints("n", &[disrupted()]).await;
-    let mut claim = scene.api.get(CLAIM).unwrap();
-    claim["status"]["conditions"] = json!([]);
-    scene.api.put(CLAIM, claim);
-    let mut node = scene.api.get(NODE).unwrap();
-    node["spec"]["taints"] = json!([]);
-    scene.api.put(NODE, node);
+    scene.somebody_writes(CLAIM, |claim| claim["status"]["conditions"] = json!([]));
+    scene.somebody_writes(NODE, |node| node["spec"]["taints"] = json!([]));
     assert!(matches!(scene.initialized().await, Outcome::Done));
     assert_eq!(scene.condition("Initialized").unwrap()["status"], "True");
     assert!(matches!(scene.executor.set_taints("n", &[disrupted()]).await, Outcome::Done));
