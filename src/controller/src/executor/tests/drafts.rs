@@ -53,7 +53,7 @@ async fn what_somebody_else_has_written_since_stays() {
     let scene = Scene::with_node().await;
     scene.somebody_writes(CLAIM, |claim| claim["status"]["nodeName"] = json!("renamed"));
     scene.somebody_writes(NODE, |node| {
-        node["spec"]["taints"] = json!([{ "key": "team", "effect": "NoSchedule" }])
+        node["spec"]["taints"] = json!([{ "key": "team", "effect": "NoSchedule" }]);
     });
     assert!(matches!(scene.initialized().await, Outcome::Done));
     assert_eq!(scene.api.get(CLAIM).unwrap()["status"]["nodeName"], "renamed");
