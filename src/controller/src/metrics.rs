@@ -58,6 +58,8 @@ pub struct Metrics {
     pub offerings_failed: IntCounterVec,
     /// Offerings held back now.
     pub offerings_held_back: IntGauge,
+    /// Offerings that count as dearer now, because the cloud takes instances of them back.
+    pub offerings_taken_back: IntGauge,
     /// Calls to terminate an instance, by provider and result.
     pub terminations: IntCounterVec,
     /// How long claims took from one stage to the next, by the stage reached.
@@ -260,6 +262,11 @@ impl Metrics {
                 r,
                 "offerings_held_back",
                 "Offerings not bought now: they failed lately.",
+            )?,
+            offerings_taken_back: int_gauge(
+                r,
+                "offerings_taken_back",
+                "Offerings that count as dearer now: the cloud took instances of them back lately.",
             )?,
             terminations: counters(
                 r,

@@ -269,7 +269,7 @@ impl Planner {
 
     fn measure(&self, plan: &Plan, took: Duration) {
         let metrics = &self.metrics;
-        let gap = gap(plan);
+        let gap = plan.gap();
         metrics.plan_duration.observe(took.as_secs_f64());
         metrics.plan_cost.set(plan.cost.as_f64());
         metrics.plan_bound.set(plan.bound.as_f64());
@@ -367,17 +367,6 @@ pub fn overlay_launch_problem(conditions: &mut Vec<ConditionUpdate>, problem: &s
                 message: format!("its last launch can never work: {problem}"),
             });
         }
-    }
-}
-
-fn gap(plan: &Plan) -> f64 {
-    let (cost, bound) = (plan.cost.as_f64(), plan.bound.as_f64());
-    if cost <= bound {
-        0.0
-    } else if bound > 0.0 {
-        (cost - bound) / bound
-    } else {
-        1.0
     }
 }
 

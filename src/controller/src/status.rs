@@ -105,7 +105,9 @@ pub fn measure(snapshot: &Snapshot, metrics: &Metrics) {
         metrics.pool_cost.with_label_values(&[pool.0.as_str()]).set(sums.cost.as_f64());
         metrics.pool_planned_cost.with_label_values(&[pool.0.as_str()]).set(sums.planned.as_f64());
     }
-    metrics.offerings_held_back.set(i64::try_from(snapshot.held_back.len()).unwrap_or(i64::MAX));
+    let count = |remembered: usize| i64::try_from(remembered).unwrap_or(i64::MAX);
+    metrics.offerings_held_back.set(count(snapshot.held_back.len()));
+    metrics.offerings_taken_back.set(count(snapshot.taken_back.len()));
     let mut waiting = [("unschedulable", 0), ("waiting", 0), ("gated", 0)];
     for pod in snapshot.pods.unbound().filter(|pod| pod.role == PodRole::Workload) {
         match pod.phase {

@@ -58,7 +58,7 @@ pub struct State {
 }
 
 impl State {
-    /// Offerings of which clouds take instances back are not bought for a while. What is recorded of them survives us.
+    /// Offerings of which clouds take instances back are avoided for a while. What is recorded of them survives us.
     fn note_interruptions(&mut self, now: Timestamp) {
         let claims: Vec<Arc<Claim>> = self.index.view().claims.interrupted().cloned().collect();
         if claims.is_empty() && self.interruptions.is_empty() {
@@ -76,7 +76,13 @@ impl State {
             }
             self.interruptions.insert(key);
         }
-        self.index.set_held_back(self.setbacks.held_back(now));
+        self.apply_setbacks(now);
+    }
+
+    /// Puts what is remembered of offerings into the index.
+    fn apply_setbacks(&mut self, now: Timestamp) -> Change {
+        let held = self.index.set_held_back(self.setbacks.held_back(now));
+        held.max(self.index.set_taken_back(self.setbacks.taken_back(now)))
     }
 }
 
@@ -247,7 +253,7 @@ impl World {
         let mut until = now;
         self.change(|state| {
             until = state.setbacks.failed(class, offering, now);
-            state.index.set_held_back(state.setbacks.held_back(now))
+            state.apply_setbacks(now)
         });
         until
     }
@@ -257,14 +263,14 @@ impl World {
         let now = self.clock.now();
         self.change(|state| {
             state.setbacks.succeeded(class, offering);
-            state.index.set_held_back(state.setbacks.held_back(now))
+            state.apply_setbacks(now)
         });
     }
 
-    /// Lets go what was held back long enough.
+    /// Lets go what was held back, or avoided, long enough.
     pub fn release_held_back(&self) {
         let now = self.clock.now();
-        self.change(|state| state.index.set_held_back(state.setbacks.held_back(now)));
+        self.change(|state| state.apply_setbacks(now));
     }
 
     /// When the next offering is let go.

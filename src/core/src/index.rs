@@ -3,6 +3,7 @@
 mod budgets;
 mod gangs;
 mod instances;
+mod measured;
 mod pod_groups;
 mod services;
 
@@ -97,8 +98,10 @@ impl ClusterIndex {
         }
         // Until it opens, a node of ours counts as what its claim promised, whatever it says itself.
         let closed = node.gated || node.taints.iter().any(|taint| taint.key == crate::UNREGISTERED_TAINT);
-        self.state.nodes.insert(node.name.clone(), Arc::new(node));
-        if closed { Change::Life } else { Change::Room }
+        let name = node.name.clone();
+        self.state.nodes.insert(name.clone(), Arc::new(node));
+        let change = if closed { Change::Life } else { Change::Room };
+        change.max(self.measure_node(&name))
     }
 
     /// A node is gone.
@@ -380,6 +383,15 @@ impl ClusterIndex {
         Change::Room
     }
 
+    /// What is taken back: [`crate::setbacks::Setbacks::taken_back`].
+    pub fn set_taken_back(&mut self, taken_back: BTreeMap<(NodeClassRef, OfferingId), Timestamp>) -> Change {
+        if self.state.taken_back == taken_back {
+            return Change::None;
+        }
+        self.state.taken_back = taken_back;
+        Change::Room
+    }
+
     /// Where the last plan put pods that are still waiting: [`crate::plan::Plan::nominations`].
     pub fn set_nominations(&mut self, nominations: BTreeMap<PodKey, (Uid, String)>, crowded: bool) -> Change {
         if self.state.nominations == nominations && self.state.crowded == crowded {
@@ -401,8 +413,9 @@ impl ClusterIndex {
             None if claim.deleting_since.is_none() => Change::Life,
             _ => Change::Room,
         };
-        self.state.claims.insert(claim.name.clone(), Arc::new(claim));
-        change
+        let name = claim.name.clone();
+        self.state.claims.insert(name.clone(), Arc::new(claim));
+        change.max(self.measure_claim(&name))
     }
 
     fn pod_change(&self, pod: &Pod) -> Change {

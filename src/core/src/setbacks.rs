@@ -4,14 +4,15 @@
 use std::collections::BTreeMap;
 
 use jiff::{SignedDuration, Timestamp};
-use poolwright_catalog::OfferingId;
+use poolwright_catalog::{CapacityType, OfferingId};
 
 use crate::model::{InterruptionKind, NodeClassRef};
 
-/// For how long an offering is not bought of which the cloud took an instance back; each time in a row doubles it.
+/// For how long an offering is avoided of which the cloud took an instance back; each time in a row doubles it.
 const TAKEN_BACK: SignedDuration = SignedDuration::from_mins(5);
 
-/// Which offerings not to buy for a while, per node class. Each failure in a row doubles the time; a success ends it.
+/// Which offerings not to buy for a while, or only where all else is much dearer, per node class. Each failure in a row doubles the
+/// time; a success ends it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Setbacks {
     first: SignedDuration,
@@ -95,20 +96,34 @@ impl Setbacks {
         self.offerings.remove(&(node_class.clone(), offering.clone()));
     }
 
-    /// What is held back at `now`, and until when: for [`crate::Snapshot::held_back`].
+    /// What is held back at `now`, and until when: for [`crate::Snapshot::held_back`]. What failed, and what is paid for beforehand and
+    /// was taken back: that costs nothing, and no multiple of nothing says that something else is to be preferred.
     pub fn held_back(&self, now: Timestamp) -> BTreeMap<(NodeClassRef, OfferingId), Timestamp> {
-        let all = self.offerings.iter().chain(&self.taken_back);
+        let prepaid = self.taken_back.iter().filter(|((_, id), _)| is_prepaid(id));
         let mut held = BTreeMap::new();
-        for (key, setback) in all.filter(|(_, setback)| setback.until > now) {
+        for (key, setback) in self.offerings.iter().chain(prepaid).filter(|(_, one)| one.until > now) {
             let until = held.entry(key.clone()).or_insert(setback.until);
             *until = (*until).max(setback.until);
         }
         held
     }
 
-    /// When the next offering is free again; `None` when none is held back.
+    /// What the cloud takes back at `now` and may be bought all the same, and until when that counts: for
+    /// [`crate::Snapshot::taken_back`].
+    pub fn taken_back(&self, now: Timestamp) -> BTreeMap<(NodeClassRef, OfferingId), Timestamp> {
+        let counts = |((_, id), setback): &(&(NodeClassRef, OfferingId), &Setback)| {
+            !is_prepaid(id) && setback.until > now
+        };
+        self.taken_back.iter().filter(counts).map(|(key, setback)| (key.clone(), setback.until)).collect()
+    }
+
+    /// When the next offering is as good as any again; `None` when none is held back and none is taken back.
     pub fn next_release(&self, now: Timestamp) -> Option<Timestamp> {
         let all = self.offerings.values().chain(self.taken_back.values());
         all.map(|setback| setback.until).filter(|until| *until > now).min()
     }
+}
+
+fn is_prepaid(id: &OfferingId) -> bool {
+    id.capacity_type == CapacityType::Reserved
 }

@@ -259,14 +259,14 @@ async fn who_does_not_lead_hears_nothing() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_offering_of_which_an_instance_is_taken_is_held_back_in_the_next_plan_once_and_after_a_restart() {
+async fn an_offering_of_which_an_instance_is_taken_is_avoided_in_the_next_plan_once_and_after_a_restart() {
     let scene = Scene::new();
     scene.claim("a", Some("i-1"));
     scene.says(&["i-1"], Reclaim);
     scene.hear().await;
     let until = |world: &World| {
         let snapshot = world.begin_plan();
-        snapshot.held_back.get(&(class(), offering())).copied()
+        snapshot.taken_back.get(&(class(), offering())).copied()
     };
     let first = until(&scene.world);
     assert_eq!(first, scene.clock.now().checked_add(SignedDuration::from_mins(5)).ok());

@@ -17,6 +17,7 @@ mod start;
 pub use drain::is_waited_for;
 pub use interrupted::interruption_conditions;
 pub use reserve::{Placement, reservation};
+pub(crate) use start::{is_estimated, is_kept};
 
 use std::cell::Cell;
 use std::collections::{BTreeMap, BTreeSet};

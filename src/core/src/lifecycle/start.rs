@@ -245,16 +245,22 @@ const LESS: u128 = 5;
 const MORE: u128 = 10;
 
 /// Whether what a node advertises of a resource is what was promised: exactly, for devices, which are there or are broken; nearly,
-/// for what every machine has. A pod that does not fit for the difference is planned anew, by what the node really has.
-fn is_kept(name: &ResourceName, promised: u64, advertised: u64) -> bool {
-    match name.as_str() {
-        ResourceName::CPU | ResourceName::MEMORY | ResourceName::EPHEMERAL_STORAGE | ResourceName::PODS => {
-            let (promised, advertised) = (u128::from(promised) * 100, u128::from(advertised) * 100);
-            let percent = promised / 100;
-            (promised - LESS * percent..=promised + MORE * percent).contains(&advertised)
-        }
-        _ => advertised == promised,
+/// for what every machine has. A pod that does not fit for the difference is planned anew, by what the node really has, and so
+/// are pods on nodes of its type from then on (`index/measured.rs`).
+pub(crate) fn is_kept(name: &ResourceName, promised: u64, advertised: u64) -> bool {
+    if !is_estimated(name) {
+        return advertised == promised;
     }
+    let (promised, advertised) = (u128::from(promised) * 100, u128::from(advertised) * 100);
+    let percent = promised / 100;
+    (promised - LESS * percent..=promised + MORE * percent).contains(&advertised)
+}
+
+/// Whether a catalogue only estimates how much of it a node will have.
+pub(crate) fn is_estimated(name: &ResourceName) -> bool {
+    let known =
+        [ResourceName::CPU, ResourceName::MEMORY, ResourceName::EPHEMERAL_STORAGE, ResourceName::PODS];
+    known.contains(&name.as_str())
 }
 
 /// What keeps a readiness gate closed, if anything does.

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use jiff::Timestamp;
-use poolwright_catalog::{Catalogue, OfferingId};
+use poolwright_catalog::{Catalogue, InstanceTypeName, OfferingId, ResourceList};
 
 use super::budget::Budget;
 use super::claims::Claims;
@@ -65,6 +65,11 @@ pub struct Snapshot {
     pub catalogues: BTreeMap<NodeClassRef, Result<Arc<Catalogue>, String>>,
     /// Offerings that failed lately: not to be bought before this time.
     pub held_back: BTreeMap<(NodeClassRef, OfferingId), Timestamp>,
+    /// Offerings of which the cloud took instances back lately: until this time they count as dearer than they are.
+    pub taken_back: BTreeMap<(NodeClassRef, OfferingId), Timestamp>,
+    /// What nodes turned out to have less than their catalogue says, by node class and instance type: the least that any had, of each
+    /// resource of which one had less.
+    pub measured: BTreeMap<(NodeClassRef, InstanceTypeName), Arc<ResourceList>>,
     /// Where the last plan put pods that are still waiting, by claim.
     pub nominations: BTreeMap<PodKey, (Uid, String)>,
     /// Whether pods waited in the last plan for what cannot be had now: a limit is reached, or offerings failed. Then no room is kept
@@ -81,6 +86,17 @@ pub struct Snapshot {
 }
 
 impl Snapshot {
+    /// What nodes of a type turned out to have less than their catalogue says, if any did.
+    pub(crate) fn measured(
+        &self,
+        node_class: &NodeClassRef,
+        kind: &InstanceTypeName,
+    ) -> Option<&Arc<ResourceList>> {
+        // Often nothing is, and a key is made for nothing.
+        let measured = Some(&self.measured).filter(|measured| !measured.is_empty());
+        measured?.get(&(node_class.clone(), kind.clone()))
+    }
+
     /// Whether pools, claims, nodes and the pods on them are the very same objects as those of another.
     pub fn has_same_nodes_and_work(&self, other: &Self) -> bool {
         self.claims.is_same(&other.claims)

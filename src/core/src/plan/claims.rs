@@ -11,7 +11,7 @@ use super::gpus::Form;
 use super::limits::Limits;
 use super::rounds::NewNode;
 use super::supply::{Admissions, Offer, Standing, Supply};
-use super::{PlanOptions, PlannedClaim, demand_source, risk, words};
+use super::{PlanOptions, PlannedClaim, caution, demand_source, risk, words};
 use crate::model::{ClaimName, PodKey, RankedOffering, Snapshot};
 
 /// What claims are made from.
@@ -30,6 +30,13 @@ pub(super) struct Maker<'s, 'a> {
 
 /// Pool, offering, form and content: nodes that are equal in these get equal orders.
 type Like<'n> = (usize, usize, Form, &'n BTreeMap<usize, u32>);
+
+/// What is cheaper than what was planned, holds the same pods, and is taken back by the cloud until then.
+struct Avoided<'s> {
+    id: &'s OfferingId,
+    price: UsdPerHour,
+    until: Timestamp,
+}
 
 /// What equal nodes share.
 #[derive(Clone)]
@@ -97,26 +104,37 @@ impl Maker<'_, '_> {
             }
             pods += *count as usize * (1 + class.with.len());
         }
-        let planned_price = price(node.offer.standing);
+        let planned_price = node.offer.standing.weighed();
         let planned_type = &self.id(node, &node.offer).instance_type;
         let ceiling = self.uses(node, &node.offer);
-        // (less preferred?, price, other type?, id): what was planned sorts first among equals.
+        // (less preferred?, what its price counts as, other type?, id): what was planned sorts first among equals.
         let mut others: Vec<(bool, Option<UsdPerHour>, bool, &OfferingId, &Offer)> = Vec::new();
         let wished = self.wished(node);
         let mut second: Option<(UsdPerHour, &InstanceTypeName)> = None;
+        let mut avoided: Option<Avoided<'_>> = None;
         for offer in &self.supply.pools[node.pool].offers {
-            let same_kind = matches!(
-                (node.offer.standing, offer.standing),
-                (Standing::Priced(_), Standing::Priced(_)) | (Standing::Unpriced, Standing::Unpriced)
-            );
+            let same_kind = match (planned_price, offer.standing.weighed()) {
+                (Some(_), Some(_)) => true,
+                _ => (node.offer.standing, offer.standing) == (Standing::Unpriced, Standing::Unpriced),
+            };
             if !same_kind || offer.offering == node.offer.offering {
                 continue;
             }
             let id = self.id(node, offer);
-            let better_second = price(offer.standing).filter(|price| {
-                id.instance_type != *planned_type && second.is_none_or(|(best, _)| *price < best)
+            let taken_back = matches!(offer.standing, Standing::TakenBack(..));
+            let better_second = offer.standing.price().filter(|price| {
+                id.instance_type != *planned_type
+                    && !taken_back
+                    && second.is_none_or(|(best, _)| *price < best)
             });
-            let affordable = match (planned_price, price(offer.standing)) {
+            if let Standing::TakenBack(price, until) = offer.standing
+                && node.offer.standing.price().is_some_and(|planned| price < planned)
+                && avoided.as_ref().is_none_or(|known| price < known.price)
+                && self.holds(node, offer, &requests)
+            {
+                avoided = Some(Avoided { id, price, until });
+            }
+            let affordable = match (planned_price, offer.standing.weighed()) {
                 (Some(planned), Some(price)) => {
                     u128::from(price.micros()) * 100
                         <= u128::from(planned.micros()) * u128::from(100 + self.options.max_dearer_percent)
@@ -136,7 +154,7 @@ impl Maker<'_, '_> {
                 uses.iter().all(|(limit, amount)| ceiling.get(limit).is_some_and(|most| amount <= most))
             };
             if affordable && within() && self.same_terms(node, offer) {
-                others.push((less, price(offer.standing), id.instance_type != *planned_type, id, offer));
+                others.push((less, offer.standing.weighed(), id.instance_type != *planned_type, id, offer));
             }
         }
         others.sort_by(|a, b| (a.0, a.1, a.2, a.3).cmp(&(b.0, b.1, b.2, b.3)));
@@ -148,7 +166,8 @@ impl Maker<'_, '_> {
             let preferred = 1 + others.iter().filter(|other| !other.0).count();
             offers[1..preferred].sort_by_key(|offer| {
                 let id = self.id(node, offer);
-                (price(offer.standing), id.instance_type != self.id(node, others[0].4).instance_type, id)
+                let other_type = id.instance_type != self.id(node, others[0].4).instance_type;
+                (offer.standing.weighed(), other_type, id)
             });
         }
         offers.truncate(self.options.max_offerings.max(1));
@@ -156,14 +175,23 @@ impl Maker<'_, '_> {
             .iter()
             .map(|offer| RankedOffering {
                 offering: self.id(node, offer).clone(),
-                price: price(offer.standing),
+                price: offer.standing.price(),
                 allocatable: self.supply.instance_type(node.pool, offer.offering).allocatable.clone(),
             })
             .collect();
         let chosen = &offerings[0];
         let second = second.filter(|(_, name)| **name != chosen.offering.instance_type);
-        let reason = reason(chosen, pods, &stated, second, &self.supply.pools[node.pool].pool.name.0);
-        Order { offerings, reason }
+        let avoided = avoided.filter(|avoided| *avoided.id != chosen.offering);
+        let mut reasons = vec![holds(chosen, pods, &stated, &self.supply.pools[node.pool].pool.name.0)];
+        reasons.extend(chosen.price.zip(second).map(|(price, (other, name))| next_best(price, other, name)));
+        if let (Some(_), None, None) = (chosen.price, second, &avoided) {
+            reasons.push(format!("no other type of pool `{}` does", self.supply.pools[node.pool].pool.name));
+        }
+        if let Standing::TakenBack(_, until) = offers[0].standing {
+            reasons.push(caution::chosen_all_the_same(until));
+        }
+        reasons.extend(avoided.map(|Avoided { id, price, until }| caution::avoided(id, price, until)));
+        Order { offerings, reason: reasons.join("; ") }
     }
 
     /// What is met of the wishes of its pods, as signatures that alternatives should meet too.
@@ -178,7 +206,7 @@ impl Maker<'_, '_> {
     }
 
     fn uses(&self, node: &NewNode<'_>, offer: &Offer) -> BTreeMap<u32, u64> {
-        let uses = self.limits.uses(self.supply, node.pool, offer.offering, price(offer.standing));
+        let uses = self.limits.uses(self.supply, node.pool, offer.offering, offer.standing.price());
         uses.into_iter().collect()
     }
 
@@ -191,7 +219,8 @@ impl Maker<'_, '_> {
         rarer
             && commitments.all(|commitment| {
                 let (planned, other) = (commitment.rates.get(&planned.id), commitment.rates.get(&other.id));
-                planned == other && (planned.is_none() || price(node.offer.standing) == price(offer.standing))
+                planned == other
+                    && (planned.is_none() || node.offer.standing.price() == offer.standing.price())
             })
     }
 
@@ -251,20 +280,7 @@ impl<'a> Names<'a> {
     }
 }
 
-fn price(standing: Standing) -> Option<UsdPerHour> {
-    match standing {
-        Standing::Priced(price) => Some(price),
-        _ => None,
-    }
-}
-
-fn reason(
-    chosen: &RankedOffering,
-    pods: usize,
-    requests: &ResourceList,
-    second: Option<(UsdPerHour, &InstanceTypeName)>,
-    pool: &str,
-) -> String {
+fn holds(chosen: &RankedOffering, pods: usize, requests: &ResourceList, pool: &str) -> String {
     let OfferingId { instance_type, zone, capacity_type } = &chosen.offering;
     let pods = format!("{} ({})", words::count(pods, "pod"), words::gist(requests));
     let Some(price) = chosen.price else {
@@ -272,13 +288,14 @@ fn reason(
             "{instance_type} {capacity_type} in {zone} at an unknown price, which pool `{pool}` allows, holds {pods} that nothing with a known price holds"
         );
     };
-    let first = format!("{instance_type} {capacity_type} in {zone} at {price} $/h holds {pods}");
-    match second {
-        Some((other, name)) if other > price => {
-            format!("{first}; next best: {name} at {other} $/h, {} % dearer", dearer_percent(price, other))
-        }
-        Some((other, name)) => format!("{first}; as good: {name} at {other} $/h"),
-        None => format!("{first}; no other type of pool `{pool}` does"),
+    format!("{instance_type} {capacity_type} in {zone} at {price} $/h holds {pods}")
+}
+
+fn next_best(price: UsdPerHour, other: UsdPerHour, name: &InstanceTypeName) -> String {
+    if other > price {
+        format!("next best: {name} at {other} $/h, {} % dearer", dearer_percent(price, other))
+    } else {
+        format!("as good: {name} at {other} $/h")
     }
 }
 

@@ -129,7 +129,7 @@ fn explain(seen: &Seen<'_, '_>, class: &Class<'_>, limit: Option<u32>) -> (Unpla
             pool.offers.iter().find(holds).map(|offer| (at, pool, *offer))
         })
     };
-    if holding(|standing| matches!(standing, Standing::Priced(_) | Standing::Unpriced)).is_some() {
+    if holding(|standing| standing.is_sold()).is_some() {
         // The solver left it out without naming a limit: nothing more can be bought.
         let message =
             "offerings hold it, but as many as can be bought are; it is planned again with the next change";

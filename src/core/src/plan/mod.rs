@@ -6,6 +6,7 @@ mod audit_gpus;
 mod audit_topology;
 mod bits;
 pub(crate) mod buffer;
+mod caution;
 mod claims;
 mod classes;
 mod company;
@@ -196,7 +197,8 @@ pub fn plan(snapshot: &Snapshot, now: Timestamp, options: &PlanOptions, watch: &
     plan.pools = supply.findings;
     let prices: UsdPerHour = plan.claims.iter().filter_map(PlannedClaim::price).sum();
     plan.cost = UsdPerHour::from_micros(prices.micros().saturating_sub(plan.covered.micros()));
-    plan.risk = plan.claims.iter().map(|claim| risk::of_claim(snapshot, options, claim)).sum();
+    let beside = |claim| risk::of_claim(snapshot, options, claim) + caution::of_claim(snapshot, now, claim);
+    plan.risk = plan.claims.iter().map(beside).sum();
     plan.bound = plan.bound.min(plan.cost + plan.risk);
     plan.proof = if plan.bound == plan.cost + plan.risk {
         Proof::Exact

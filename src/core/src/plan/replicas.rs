@@ -10,7 +10,7 @@ use poolwright_catalog::{Catalogue, UsdPerHour};
 
 use super::claims::Names;
 use super::limits::{ceilings, used};
-use super::{PlanOptions, PlannedClaim, supply};
+use super::{PlanOptions, PlannedClaim, caution, supply};
 use crate::model::{Claim, Pool, PoolLimits, RankedOffering, Snapshot};
 
 /// How soon to look again whether a pool has what it says.
@@ -93,39 +93,41 @@ fn offerings(
 ) -> Vec<RankedOffering> {
     let labels = snapshot.memory.labels(catalogue);
     let meeting = snapshot.memory.meeting(catalogue, pool, || supply::meeting(pool, &labels));
-    let held = |index: &usize| {
-        let key = (pool.node_class.clone(), catalogue.offerings()[*index].id.clone());
-        snapshot.held_back.get(&key).is_some_and(|until| *until > now)
-    };
+    let remembered = |memory, offering| supply::lasts(memory, pool, offering, now).is_some();
     let money = pool.limits.usd_per_hour.or(options.limits.usd_per_hour).is_some();
-    let mut all: Vec<RankedOffering> = meeting
+    // What it counts as, and what is offered.
+    let mut all: Vec<(Option<UsdPerHour>, RankedOffering)> = meeting
         .iter()
-        .filter(|index| !held(index))
         .map(|index| &catalogue.offerings()[*index])
+        .filter(|offering| !remembered(&snapshot.held_back, offering))
         .filter(|offering| {
             let may_guess = !money && pool.allow_unknown_price.contains(&offering.id.instance_type);
             offering.price.known().is_some() || may_guess
         })
-        .map(|offering| RankedOffering {
-            offering: offering.id.clone(),
-            price: offering.price.known(),
-            allocatable: catalogue.types()[&offering.id.instance_type].allocatable.clone(),
+        .map(|offering| {
+            let price = offering.price.known();
+            let taken_back = remembered(&snapshot.taken_back, offering);
+            let ranked = RankedOffering {
+                offering: offering.id.clone(),
+                price,
+                allocatable: catalogue.types()[&offering.id.instance_type].allocatable.clone(),
+            };
+            (if taken_back { price.map(caution::weighed) } else { price }, ranked)
         })
         .collect();
-    all.sort_by(|a, b| {
-        (a.price.is_none(), a.price, &a.offering).cmp(&(b.price.is_none(), b.price, &b.offering))
+    all.sort_by(|(a, one), (b, other)| {
+        (a.is_none(), a, &one.offering).cmp(&(b.is_none(), b, &other.offering))
     });
     let most = all
         .first()
-        .and_then(|first| first.price)
+        .and_then(|(first, _)| *first)
         .map(|cheapest| u128::from(cheapest.micros()) * u128::from(100 + options.max_dearer_percent) / 100);
     // With a price that is known goes nothing whose price is not.
-    all.retain(|one| match (one.price, most) {
+    all.retain(|(price, _)| match (price, most) {
         (Some(price), Some(most)) => u128::from(price.micros()) <= most,
         (price, most) => price.is_none() && most.is_none(),
     });
-    all.truncate(options.max_offerings.max(1));
-    all
+    all.into_iter().map(|(_, ranked)| ranked).take(options.max_offerings.max(1)).collect()
 }
 
 /// The limit that one more node of this offering would break, in a sentence.

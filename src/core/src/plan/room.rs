@@ -12,6 +12,7 @@ use super::Target;
 use super::company::{Company, Present, join};
 use super::daemons::Daemons;
 use super::memory::{KnownRoom, KnownRooms, Walk};
+use super::supply::as_measured;
 use super::volumes::Attachable;
 use crate::action::ConditionType;
 use crate::model::{Claim, Node, OnNode, Snapshot, Taint};
@@ -110,6 +111,8 @@ pub(super) struct Origin {
     node: Option<Arc<Node>>,
     pods: Option<Arc<OnNode>>,
     catalogue: Option<Arc<Catalogue>>,
+    /// What nodes of its type had.
+    measured: Option<Arc<ResourceList>>,
 }
 
 impl Origin {
@@ -124,6 +127,7 @@ impl Origin {
             && same(self.node.as_ref(), other.node.as_ref())
             && same(self.pods.as_ref(), other.pods.as_ref())
             && same(self.catalogue.as_ref(), other.catalogue.as_ref())
+            && same(self.measured.as_ref(), other.measured.as_ref())
     }
 
     /// The claim's name, or the node's.
@@ -164,11 +168,14 @@ pub(super) fn collect<'a>(
         }
         let catalogue = snapshot.catalogues.get(&claim.node_class).and_then(|known| known.as_ref().ok());
         let pods = node.and_then(|node| snapshot.pods.on_node(&node.name));
+        let kind = &claim.current_offering().offering.instance_type;
+        let measured = snapshot.measured(&claim.node_class, kind);
         let origin = Origin {
             claim: Some(claim.clone()),
             node: node.cloned(),
             pods: pods.cloned(),
             catalogue: catalogue.cloned(),
+            measured: measured.cloned(),
         };
         let work_out = || of_claim(snapshot, claim, node.map(AsRef::as_ref), daemons);
         if let Some(known) = walk.next(origin, work_out) {
@@ -285,6 +292,7 @@ fn of_claim(snapshot: &Snapshot, claim: &Claim, node: Option<&Node>, daemons: &D
         return None;
     }
     let promised = claim.current_offering();
+    let expected;
     let (mut node_labels, taints, total) = match node {
         Some(node) if initialized => {
             if !is_open(node) {
@@ -296,7 +304,9 @@ fn of_claim(snapshot: &Snapshot, claim: &Claim, node: Option<&Node>, daemons: &D
             if node.is_some_and(|node| node.deleting_since.is_some() || (node.cordoned && !node.gated)) {
                 return None;
             }
-            (labels_of_claim(snapshot, claim, node), claim.taints.clone(), &promised.allocatable)
+            let kind = &promised.offering.instance_type;
+            expected = as_measured(snapshot, &claim.node_class, &promised.allocatable, kind);
+            (labels_of_claim(snapshot, claim, node), claim.taints.clone(), &expected)
         }
     };
     node_labels.entry(NODEPOOL_LABEL.to_owned()).or_insert_with(|| claim.pool.0.clone());

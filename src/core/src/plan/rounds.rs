@@ -114,10 +114,7 @@ pub(super) fn run<'a>(
     watch: &mut dyn Watch,
 ) -> Outcome<'a> {
     let Inputs { supply, classes, .. } = *inputs;
-    let priced = choices(inputs, limits, |standing| match standing {
-        Standing::Priced(price) => Some(price),
-        _ => None,
-    });
+    let priced = choices(inputs, limits, Standing::weighed);
     let unpriced = choices(inputs, limits, |standing| match standing {
         Standing::Unpriced => Some(NOMINAL),
         _ => None,
@@ -129,8 +126,16 @@ pub(super) fn run<'a>(
         .iter()
         .map(|asked| {
             let of_signature = |(signature, choices): &(usize, Rc<[usize]>)| {
-                // The heaviest choices come first.
-                let mut weights: Vec<u32> = choices.iter().map(|at| priced[*at].weight).collect();
+                // The heaviest choices come first. No pool is preferred for the sake of what is taken back, unless nothing else is sold.
+                let of = |taken_back: bool| {
+                    let some =
+                        choices.iter().map(|at| &priced[*at]).filter(|one| taken_back || !one.taken_back);
+                    some.map(|choice| choice.weight).collect::<Vec<u32>>()
+                };
+                let mut weights = of(false);
+                if weights.is_empty() {
+                    weights = of(true);
+                }
                 weights.dedup();
                 let signature = *signature;
                 weights.into_iter().map(move |weight| (signature, weight))
@@ -168,7 +173,11 @@ pub(super) fn run<'a>(
             let Some((signature, weight)) = tiers[class].get(round) else { return Vec::new() };
             let asked = holding[class].iter().find(|(asked, _)| asked == signature);
             let homes = asked.map_or(&[][..], |(_, choices)| choices);
-            homes.iter().copied().filter(|at| priced[*at].weight == *weight).collect()
+            let now = |at: &usize| {
+                let choice = &priced[*at];
+                choice.weight == *weight || (choice.taken_back && choice.weight > *weight)
+            };
+            homes.iter().copied().filter(now).collect()
         };
         // In the first round every pod may use what is there; later only those with another tier to go to.
         let takes_part = |class: usize| round == 0 || tiers[class].len() > round;

@@ -105,7 +105,9 @@ fn judge(
                 out(3, words, "change that rule, or keep the DaemonSet off some nodes".to_owned());
             } else {
                 match offer.standing {
-                    Standing::Priced(price) => one.ruling = Ruling::Fits(Some(price)),
+                    Standing::Priced(price) | Standing::TakenBack(price, _) => {
+                        one.ruling = Ruling::Fits(Some(price));
+                    }
                     Standing::Unpriced => {}
                     Standing::PriceUnknown => out(
                         4,

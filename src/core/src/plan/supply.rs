@@ -4,7 +4,9 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::Timestamp;
 use poolwright_catalog::labels::DECIDED_BY_OFFERING;
-use poolwright_catalog::{Catalogue, InstanceType, MigModel, Offering, ResourceList, UsdPerHour};
+use poolwright_catalog::{
+    Catalogue, InstanceType, InstanceTypeName, MigModel, Offering, OfferingId, ResourceList, UsdPerHour,
+};
 
 use super::bits::Bits;
 use super::company::{Company, Present};
@@ -12,7 +14,7 @@ use super::daemons::Daemons;
 use super::memory::OfferingLabels;
 use super::topology::Pin;
 use super::volumes::Attachable;
-use super::{PlanOptions, PoolFindings};
+use super::{PlanOptions, PoolFindings, caution};
 use crate::model::{NodeClassRef, PodSpec, Pool, PoolName, Snapshot};
 use crate::rules::{self, NODEPOOL_LABEL, NewNodeLabels};
 
@@ -29,12 +31,37 @@ pub(super) struct Table<'a> {
 pub(super) enum Standing {
     /// Yes, at this price.
     Priced(UsdPerHour),
+    /// Yes, at this price, where all else is much dearer: the cloud takes instances of it back, which counts until then.
+    TakenBack(UsdPerHour, Timestamp),
     /// Yes, although the price is unknown: the pool names the type.
     Unpriced,
     /// No: the price is unknown.
     PriceUnknown,
     /// No: it failed lately, until then.
     HeldBack(Timestamp),
+}
+
+impl Standing {
+    /// What it costs, where that is known and it may be bought.
+    pub const fn price(self) -> Option<UsdPerHour> {
+        match self {
+            Self::Priced(price) | Self::TakenBack(price, _) => Some(price),
+            Self::Unpriced | Self::PriceUnknown | Self::HeldBack(_) => None,
+        }
+    }
+
+    /// What its price counts as where offerings are compared.
+    pub fn weighed(self) -> Option<UsdPerHour> {
+        match self {
+            Self::TakenBack(price, _) => Some(caution::weighed(price)),
+            _ => self.price(),
+        }
+    }
+
+    /// Whether it may be bought.
+    pub const fn is_sold(self) -> bool {
+        matches!(self, Self::Priced(_) | Self::TakenBack(..) | Self::Unpriced)
+    }
 }
 
 /// An offering that meets a pool's requirements.
@@ -84,7 +111,7 @@ impl<'a> Supply<'a> {
 
     /// Whether another pool than this sells nodes that admit a pod.
     pub fn others_sell(&self, pool: usize, spec: &PodSpec) -> bool {
-        let buyable = |offer: &&Offer| matches!(offer.standing, Standing::Priced(_) | Standing::Unpriced);
+        let buyable = |offer: &&Offer| offer.standing.is_sold();
         let admits = |at: usize| {
             rules::check_taints(&spec.tolerations, &self.pools[at].pool.taints).is_ok()
                 && self.pools[at]
@@ -157,7 +184,7 @@ pub(super) fn collect<'a>(
             let meeting =
                 snapshot.memory.meeting(catalogue, pool, || meeting(pool, &supply.tables[table].labels));
             let offers = offers(&terms, &mut supply, pool, table, &meeting);
-            let buyable = |offer: &&Offer| matches!(offer.standing, Standing::Priced(_) | Standing::Unpriced);
+            let buyable = |offer: &&Offer| offer.standing.is_sold();
             findings.offerings = offers.iter().filter(buyable).count();
             if offers.is_empty() {
                 findings.invalid = Some((
@@ -220,6 +247,37 @@ pub(super) fn meeting(pool: &Pool, labels: &[BTreeMap<String, String>]) -> Vec<u
     (0..labels.len()).filter(meets).collect()
 }
 
+/// What new nodes of a type have: what was promised, or what the last ones had where that was less.
+pub(super) fn as_measured(
+    snapshot: &Snapshot,
+    node_class: &NodeClassRef,
+    promised: &ResourceList,
+    name: &InstanceTypeName,
+) -> ResourceList {
+    let mut room = promised.clone();
+    for (name, least) in snapshot.measured(node_class, name).into_iter().flat_map(|measured| measured.iter())
+    {
+        let promised = room.get(name.as_str());
+        room.set(name.clone(), promised.min(least));
+    }
+    room
+}
+
+/// Until when an offering of a pool's node class is one of those that are remembered.
+pub(super) fn lasts(
+    remembered: &BTreeMap<(NodeClassRef, OfferingId), Timestamp>,
+    pool: &Pool,
+    offering: &Offering,
+    now: Timestamp,
+) -> Option<Timestamp> {
+    // Nearly always nothing is, and a key is made for nothing.
+    if remembered.is_empty() {
+        return None;
+    }
+    let until = remembered.get(&(pool.node_class.clone(), offering.id.clone()));
+    until.copied().filter(|until| *until > now)
+}
+
 /// What becomes of the offerings `meeting` the requirements of a pool.
 fn offers<'a>(
     terms: &Terms<'_, 'a>,
@@ -241,15 +299,13 @@ fn offers<'a>(
             template: &pool.labels,
             pool: &pool.name,
         };
-        let held = snapshot
-            .held_back
-            .get(&(pool.node_class.clone(), offering.id.clone()))
-            .filter(|until| **until > now);
+        let held = lasts(&snapshot.held_back, pool, offering, now);
         // A money limit cannot be kept with prices that nobody knows.
         let may_guess = !money_limit && pool.allow_unknown_price.contains(&offering.id.instance_type);
         let standing = match (held, offering.price.known()) {
-            (Some(until), _) => Standing::HeldBack(*until),
-            (None, Some(price)) => Standing::Priced(price),
+            (Some(until), _) => Standing::HeldBack(until),
+            (None, Some(price)) => lasts(&snapshot.taken_back, pool, offering, now)
+                .map_or(Standing::Priced(price), |until| Standing::TakenBack(price, until)),
             (None, None) if may_guess => Standing::Unpriced,
             (None, None) => Standing::PriceUnknown,
         };
@@ -262,7 +318,8 @@ fn offers<'a>(
         let overhead = daemons.requests(&landing);
         let name = &offering.id.instance_type;
         let capacity = *known.entry((table, name.as_str(), overhead)).or_insert_with_key(|(.., overhead)| {
-            let mut room = catalogue.types()[name].allocatable.clone();
+            let mut room =
+                as_measured(snapshot, &pool.node_class, &catalogue.types()[name].allocatable, name);
             room.add(&attachable.of(None, &labels));
             room.saturating_sub(overhead);
             capacities.push(room);

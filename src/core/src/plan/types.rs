@@ -28,7 +28,8 @@ pub struct Plan {
     pub covered: UsdPerHour,
     /// What is used of each commitment, in the order of [`super::PlanOptions::commitments`].
     pub commitments: Vec<CommitmentUse>,
-    /// What interruptions of `claims` are counted to cost besides: see [`super::PlanOptions::spot_risk`].
+    /// What interruptions of `claims` are counted to cost besides: see [`super::PlanOptions::spot_risk`], and
+    /// [`crate::Snapshot::taken_back`].
     pub risk: UsdPerHour,
     /// No plan that places the same pods has less of cost and risk together than this, given what is bought from heavier pools first (a pod sees
     /// lighter ones only when those are full).

@@ -331,11 +331,11 @@ fn id_of() -> poolwright_catalog::OfferingId {
 }
 
 #[test]
-fn an_offering_of_which_instances_are_taken_back_is_not_bought_for_minutes_and_longer_each_time() {
+fn an_offering_of_which_instances_are_taken_back_is_avoided_for_minutes_and_longer_each_time() {
     let mut setbacks = Setbacks::default();
     let offering = id_of();
     let until = |setbacks: &Setbacks, seconds| {
-        setbacks.held_back(at(seconds)).values().next().map(|until| until.as_second() - at(0).as_second())
+        setbacks.taken_back(at(seconds)).values().next().map(|until| until.as_second() - at(0).as_second())
     };
     let take = |setbacks: &mut Setbacks, seconds| {
         setbacks.interrupted(&node_class(), &id_of(), InterruptionKind::Reclaim, at(seconds));

@@ -158,6 +158,16 @@ fn what_failed_lately_is_not_waited_for_however_much_it_is_preferred() {
 }
 
 #[test]
+fn what_the_cloud_takes_back_is_not_preferred_where_others_cost_less_than_it_counts_as() {
+    let mut snapshot = with(cluster(aws(), [pool("gpu")]), [prefers(gpu_pod("p"), 50, ZONE, "b")]);
+    assert_eq!(bought_where(&planned(&snapshot)), ["g5.xlarge/b: p"]);
+    snapshot.taken_back.insert((node_class(), id("g5.xlarge", "b")), at(1000));
+    let plan = planned(&snapshot);
+    assert_eq!(bought_where(&plan), ["g5.xlarge/a: p"]);
+    assert_eq!(plan.relaxed.len(), 1);
+}
+
+#[test]
 fn a_claim_falls_back_on_what_is_less_preferred_when_the_preferred_cannot_be_had() {
     let plan = planned(&with(cluster(aws(), [pool("gpu")]), [prefers(gpu_pod("p"), 50, ZONE, "b")]));
     let ranked: Vec<String> =

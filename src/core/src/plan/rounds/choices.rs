@@ -19,11 +19,14 @@ pub(super) struct Choice {
     pub pool: usize,
     pub offer: Offer,
     pub form: Form,
+    /// What it counts as.
     pub price: UsdPerHour,
     pub interruptions: u32,
     pub weight: u32,
     pub signatures: Bits,
     pub uses: Vec<(u32, u64)>,
+    /// Whether the cloud takes such instances back: then `price` is what theirs counts as, and lighter pools are looked at too.
+    pub taken_back: bool,
 }
 
 /// Of offerings that are equal in this, only the cheapest is a choice.
@@ -38,6 +41,7 @@ struct Kind {
     /// The offering, where only so many can be had or a commitment covers it.
     own_terms: Option<usize>,
     interruptions: u32,
+    taken_back: bool,
     signatures: Bits,
 }
 
@@ -140,6 +144,7 @@ pub(super) fn choices(
             let own_terms = limits.is_scarce(offered.table, offer.offering)
                 || options.commitments.iter().any(|commitment| commitment.rates.contains_key(&offering.id));
             let interruptions = risk::interruptions(options, offering);
+            let taken_back = matches!(offer.standing, Standing::TakenBack(..));
             for form in forms(kind).iter().copied() {
                 let key = Kind {
                     weight: std::cmp::Reverse(weight),
@@ -149,13 +154,13 @@ pub(super) fn choices(
                     limited,
                     own_terms: own_terms.then_some(offer.offering),
                     interruptions,
+                    taken_back,
                     signatures: signatures.clone(),
                 };
                 if best.get(&key).is_some_and(|known| known.price <= price) {
                     continue;
                 }
-                let known_price = matches!(offer.standing, Standing::Priced(_)).then_some(price);
-                let uses = limits.uses(supply, index, offer.offering, known_price);
+                let uses = limits.uses(supply, index, offer.offering, offer.standing.price());
                 let signatures = signatures.clone();
                 best.insert(
                     key,
@@ -168,6 +173,7 @@ pub(super) fn choices(
                         weight,
                         signatures,
                         uses,
+                        taken_back,
                     },
                 );
             }

@@ -7,7 +7,6 @@ use poolwright_solver as solver;
 
 use super::{Choice, Run};
 use crate::plan::Baselines;
-use crate::plan::supply::Standing;
 
 impl Run<'_, '_, '_, '_> {
     /// What naive planning may buy for a class: nothing that is paid for beforehand, of which there is only so much, or
@@ -16,7 +15,10 @@ impl Run<'_, '_, '_, '_> {
         let plain = |at: &&usize| {
             let choice = &priced[**at];
             let scarce = |(limit, _): &(u32, u64)| self.limits.is_stock(*limit);
-            choice.price > UsdPerHour::ZERO && choice.interruptions == 0 && !choice.uses.iter().any(scarce)
+            choice.price > UsdPerHour::ZERO
+                && choice.interruptions == 0
+                && !choice.taken_back
+                && !choice.uses.iter().any(scarce)
         };
         let all = &self.used[class];
         let plain: Vec<usize> = all.iter().filter(plain).copied().collect();
@@ -29,8 +31,7 @@ impl Run<'_, '_, '_, '_> {
             return;
         }
         let mut bought: BTreeMap<usize, u32> = BTreeMap::new();
-        for node in self.outcome.new.iter().filter(|node| matches!(node.offer.standing, Standing::Priced(_)))
-        {
+        for node in self.outcome.new.iter().filter(|node| node.offer.standing.price().is_some()) {
             for (class, count) in &node.content {
                 *bought.entry(*class).or_default() += count;
             }

@@ -70,9 +70,11 @@ impl Shops {
             }
             for (at, offer) in offered.offers.iter().enumerate() {
                 let price = match offer.standing {
-                    Standing::Priced(price) => price,
                     Standing::Unpriced => UsdPerHour::ZERO,
-                    Standing::PriceUnknown | Standing::HeldBack(_) => continue,
+                    standing => match standing.weighed() {
+                        Some(price) => price,
+                        None => continue,
+                    },
                 };
                 if admissions.admits(pool, signature, offer.offering) && welcome(offer.residents) {
                     let known = cells[frame.of_offer[pool][at]].prices.entry(offer.capacity).or_insert(price);

@@ -9,7 +9,7 @@ use poolwright_solver::Watch;
 
 use super::{Chosen, DEARER, market};
 use crate::plan::rounds::{self, Outcome};
-use crate::plan::supply::{Standing, Supply};
+use crate::plan::supply::Supply;
 use crate::plan::{Attempt, Plan, Preferences, RelaxedReason, Scene, UnplacedReason};
 
 impl Chosen<'_> {
@@ -20,7 +20,7 @@ impl Chosen<'_> {
             return None;
         }
         let mut pods: BTreeMap<(usize, &ResourceList), u64> = BTreeMap::new();
-        for node in outcome.new.iter().filter(|node| matches!(node.offer.standing, Standing::Priced(_))) {
+        for node in outcome.new.iter().filter(|node| node.offer.standing.price().is_some()) {
             for (class, count) in &node.content {
                 let class = &inputs.classes.classes[*class];
                 *pods.entry((class.signature, &class.requests)).or_default() += u64::from(*count);

@@ -61,7 +61,8 @@ impl<'s, 'a> Market<'s, 'a> {
                         continue;
                     }
                     match offer.standing {
-                        Standing::Priced(price) => {
+                        Standing::Priced(_) | Standing::TakenBack(..) => {
+                            let Some(price) = offer.standing.weighed() else { continue };
                             stall.size += 1;
                             let known = stall.prices.entry(weight).or_default();
                             let known = known.entry(offer.capacity).or_insert(price);
@@ -113,7 +114,7 @@ impl<'s, 'a> Market<'s, 'a> {
             for offer in &offered.offers {
                 let labels = self.supply.labels(pool, offer.offering);
                 if let Some(value) = labels.label(key)
-                    && matches!(offer.standing, Standing::Priced(_))
+                    && offer.standing.price().is_some()
                     && !values.contains(value)
                     && self.admissions.admits(pool, who.signature, offer.offering)
                     && who.one.fits(&self.supply.capacities[offer.capacity])
@@ -165,7 +166,7 @@ fn cheapest_unit(supply: &Supply<'_>, admissions: &Admissions, signature: usize,
     for (pool, offered) in supply.pools.iter().enumerate() {
         for offer in &offered.offers {
             let of = supply.capacities[offer.capacity].get(name);
-            if let Standing::Priced(price) = offer.standing
+            if let Some(price) = offer.standing.price()
                 && of > 0
                 && admissions.admits(pool, signature, offer.offering)
             {

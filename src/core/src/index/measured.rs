@@ -1,0 +1,54 @@
+//! What nodes turned out to have.
+//!
+//! A catalogue can only estimate how much memory a machine's firmware, kernel and kubelet leave, and a node that advertises nearly what
+//! was promised is taken. But a pod that needs the difference does not fit there, and would not fit the next one either: what the first
+//! node of a type had is what is expected of those that are bought after it.
+
+use std::sync::Arc;
+
+use super::{Change, ClusterIndex};
+use crate::action::ConditionType;
+use crate::lifecycle::{is_estimated, is_kept};
+use crate::model::{Claim, ClaimName, Node};
+
+impl ClusterIndex {
+    /// Looks at what the node of a claim has, after either has changed. What is known outlives the node: it is the next one that matters.
+    pub(super) fn measure_claim(&mut self, name: &ClaimName) -> Change {
+        let Some(claim) = self.state.claims.get(name).cloned() else { return Change::None };
+        let launched = claim.launched.as_ref();
+        let by_id = launched.and_then(|launched| self.state.nodes.with_provider_id(&launched.provider_id));
+        let by_name = || self.state.nodes.get(claim.node_name.as_ref()?);
+        let Some(node) = by_id.or_else(by_name).cloned() else { return Change::None };
+        self.measure(&claim, &node)
+    }
+
+    /// The same, of a node.
+    pub(super) fn measure_node(&mut self, name: &str) -> Change {
+        let Some(node) = self.state.nodes.get(name).cloned() else { return Change::None };
+        let Some(claim) = self.state.claims.of_node(&node).cloned() else { return Change::None };
+        self.measure(&claim, &node)
+    }
+
+    fn measure(&mut self, claim: &Claim, node: &Node) -> Change {
+        // Before it was found to be what was ordered, what it has says nothing of others.
+        if claim.since(ConditionType::Initialized).is_none() {
+            return Change::None;
+        }
+        let offered = claim.current_offering();
+        let key = (claim.node_class.clone(), offered.offering.instance_type.clone());
+        let mut known = self.state.measured.get(&key).map(|known| known.as_ref().clone()).unwrap_or_default();
+        let mut change = Change::None;
+        for (name, promised) in offered.allocatable.iter().filter(|(name, _)| is_estimated(name)) {
+            let has = node.allocatable.get(name.as_str());
+            let least = known.iter().find(|(known, _)| *known == name).map_or(promised, |(_, least)| least);
+            if has < least && is_kept(name, promised, has) {
+                known.set(name.clone(), has);
+                change = Change::Room;
+            }
+        }
+        if change > Change::None {
+            self.state.measured.insert(key, Arc::new(known));
+        }
+        change
+    }
+}

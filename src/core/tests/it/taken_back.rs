@@ -1,0 +1,134 @@
+//! Offerings of which the cloud took instances back lately: avoided, but not at any price.
+
+use poolwright_catalog::{CapacityType, OfferingId, ResourceName, UsdPerHour};
+use poolwright_core::setbacks::Setbacks;
+use poolwright_core::*;
+
+use crate::kit::*;
+
+/// One GPU at half a dollar, at five times and at two hundred times that.
+fn ladder() -> poolwright_catalog::Catalogue {
+    catalogue(vec![
+        Kind("small", room(4, 16, 1), Some("t4"), &[("a", "0.50"), ("b", "0.50")]),
+        Kind("large", room(48, 192, 4), Some("t4"), &[("a", "2.50")]),
+        Kind("huge", room(96, 1024, 8), Some("b300"), &[("a", "142")]),
+    ])
+}
+
+fn one_pod(pools: impl IntoIterator<Item = Pool>) -> Snapshot {
+    with(cluster(ladder(), pools), [pod("p", requests(1, 1, 1))])
+}
+
+fn taken_back(mut snapshot: Snapshot, offerings: &[(&str, &str)]) -> Snapshot {
+    for (kind, zone) in offerings {
+        snapshot.taken_back.insert((node_class(), id(kind, zone)), at(60));
+    }
+    snapshot
+}
+
+fn first(plan: &plan::Plan) -> String {
+    plan.claims[0].offering().to_string()
+}
+
+#[test]
+fn the_same_elsewhere_is_bought_and_why_is_said() {
+    let snapshot = taken_back(one_pod([pool("gpu")]), &[("small", "a")]);
+    let plan = planned_at(&snapshot, 10);
+    assert_eq!(first(&plan), "small/b/on-demand");
+    assert_eq!((plan.cost, plan.risk, plan.bound), (usd("0.50"), usd("0"), usd("0.50")));
+    assert_eq!(first(&planned_at(&snapshot, 60)), "small/a/on-demand", "its time is over");
+    let cheaper = catalogue(vec![
+        Kind("small", room(4, 16, 1), Some("t4"), &[("a", "0.50")]),
+        Kind("other", room(4, 16, 1), Some("l4"), &[("a", "0.80")]),
+    ]);
+    let snapshot = with(cluster(cheaper, [pool("gpu")]), [pod("p", requests(1, 1, 1))]);
+    let plan = planned_at(&taken_back(snapshot, &[("small", "a")]), 10);
+    assert_eq!(
+        plan.claims[0].reason,
+        "other on-demand in a at 0.80 $/h holds 1 pod (1 x nvidia.com/gpu); small/a/on-demand at 0.50 $/h is cheaper, \
+         but the cloud takes such instances back: until 2027-01-15T08:01:00Z it counts as 4 times its price"
+    );
+}
+
+#[test]
+fn it_is_bought_again_where_all_else_costs_more_than_four_times_as_much() {
+    let all = [("small", "a"), ("small", "b")];
+    let plan = planned_at(&taken_back(one_pod([pool("gpu")]), &all), 10);
+    assert_eq!(first(&plan), "small/a/on-demand");
+    assert_eq!(plan.claims[0].price(), Some(usd("0.50")), "it is paid at its price");
+    assert_eq!((plan.cost, plan.risk, plan.bound), (usd("0.50"), usd("1.50"), usd("2.00")));
+    assert!(plan.gap().abs() < 1e-9);
+    let reason = &plan.claims[0].reason;
+    assert!(reason.contains("the cloud takes such instances back, so until "), "{reason}");
+}
+
+#[test]
+fn a_limit_of_money_counts_what_is_paid() {
+    let mut limited = pool("gpu");
+    limited.limits.usd_per_hour = Some(usd("0.60"));
+    let plan = planned_at(&taken_back(one_pod([limited]), &[("small", "a"), ("small", "b")]), 10);
+    assert_eq!(first(&plan), "small/a/on-demand");
+}
+
+#[test]
+fn a_heavier_pool_that_has_nothing_else_is_not_preferred_for_it() {
+    let only = |name: &str, weight, kind: &str| Pool {
+        weight,
+        requirements: vec![is_in("node.kubernetes.io/instance-type", &[kind])],
+        ..pool(name)
+    };
+    let all = [("small", "a"), ("small", "b")];
+    // Three times as dear: on-demand beside spot.
+    let kinds = catalogue(vec![
+        Kind("small", room(4, 16, 1), Some("t4"), &[("a", "0.50"), ("b", "0.50")]),
+        Kind("demand", room(4, 16, 1), Some("t4"), &[("a", "1.50")]),
+        Kind("huge", room(96, 1024, 8), Some("b300"), &[("a", "142")]),
+    ]);
+    let pods = || [pod("p", requests(1, 1, 1))];
+    let with_other =
+        with(cluster(kinds.clone(), [only("first", 10, "small"), only("second", 1, "demand")]), pods());
+    assert_eq!(first(&planned_at(&with_other, 10)), "small/a/on-demand");
+    assert_eq!(first(&planned_at(&taken_back(with_other, &all), 10)), "demand/a/on-demand");
+    let with_huge = with(cluster(kinds, [only("first", 10, "small"), only("second", 1, "huge")]), pods());
+    assert_eq!(first(&planned_at(&taken_back(with_huge, &all), 10)), "small/a/on-demand");
+}
+
+#[test]
+fn a_static_pool_takes_what_else_is_little_dearer_first() {
+    let pool = Pool { replicas: Some(1), ..pool("gpu") };
+    let snapshot = cluster(ladder(), [pool]);
+    assert_eq!(first(&planned_at(&snapshot, 10)), "small/a/on-demand");
+    let snapshot = taken_back(snapshot, &[("small", "a")]);
+    assert_eq!(first(&planned_at(&snapshot, 10)), "small/b/on-demand");
+    assert_eq!(first(&planned_at(&taken_back(snapshot, &[("small", "b")]), 10)), "small/a/on-demand");
+}
+
+#[test]
+fn what_is_paid_beforehand_and_taken_back_is_not_bought_at_all() {
+    let mut setbacks = Setbacks::default();
+    let prepaid = OfferingId { capacity_type: CapacityType::Reserved, ..id("small", "a") };
+    setbacks.interrupted(&node_class(), &prepaid, InterruptionKind::ReservationReclaim, at(0));
+    setbacks.interrupted(&node_class(), &id("small", "a"), InterruptionKind::Reclaim, at(0));
+    let keys = |held: std::collections::BTreeMap<(NodeClassRef, OfferingId), _>| {
+        held.into_keys().map(|(_, id)| id).collect::<Vec<_>>()
+    };
+    assert_eq!(keys(setbacks.held_back(at(1))), [prepaid]);
+    assert_eq!(keys(setbacks.taken_back(at(1))), [id("small", "a")]);
+    assert_eq!(setbacks.next_release(at(1)), Some(at(300)));
+    assert_eq!(keys(setbacks.taken_back(at(300))), []);
+}
+
+#[test]
+fn what_failed_is_held_back_whether_or_not_it_is_taken_back_too() {
+    let mut snapshot = taken_back(one_pod([pool("gpu")]), &[("small", "a"), ("small", "b")]);
+    snapshot.held_back.insert((node_class(), id("small", "a")), at(60));
+    assert_eq!(first(&planned_at(&snapshot, 10)), "small/b/on-demand");
+}
+
+#[test]
+fn nothing_is_counted_of_gpus_that_are_not_bought() {
+    let snapshot = taken_back(one_pod([pool("gpu")]), &[("huge", "a")]);
+    let plan = planned_at(&snapshot, 10);
+    assert_eq!((first(&plan).as_str(), plan.risk), ("small/a/on-demand", UsdPerHour::ZERO));
+    assert_eq!(plan.claims[0].offerings[0].allocatable.get(ResourceName::NVIDIA_GPU), 1);
+}
