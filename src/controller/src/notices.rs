@@ -170,7 +170,6 @@ impl Notices {
             Recorded::Yes => {
                 let age = self.clock.now().duration_since(said.noticed).max(SignedDuration::ZERO);
                 self.metrics.interruption_age.observe(age.as_secs_f64());
-                self.world.pressing();
                 Outcome::Recorded
             }
             Recorded::Before => Outcome::Known,

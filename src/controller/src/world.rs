@@ -326,13 +326,6 @@ impl World {
         self.poke();
     }
 
-    /// Plan in a moment: instances are taken away, and others may be about to be told of.
-    pub fn pressing(&self) {
-        let now = self.clock.monotonic();
-        self.lock().window.pressing(now);
-        self.poke();
-    }
-
     /// Plan in a while, as if pods had come.
     pub fn plan_again(&self) {
         self.change(|_| Change::Demand);

@@ -55,8 +55,11 @@ impl BatchWindow {
         }
         match &mut self.open {
             None => self.open = Some(Window::at(now)),
-            Some(window) if change == Change::Demand => window.last = window.last.max(now),
+            Some(window) if change >= Change::Demand => window.last = window.last.max(now),
             Some(_) => {}
+        }
+        if change == Change::Pressing {
+            self.press(now);
         }
     }
 
@@ -67,7 +70,7 @@ impl BatchWindow {
     }
 
     /// A plan is wanted as soon as a burst is over: instances are taken away, and those on them have little time.
-    pub fn pressing(&mut self, now: Duration) {
+    fn press(&mut self, now: Duration) {
         let window = self.open.get_or_insert(Window::at(now));
         let first = window.pressing.map_or(now, |(first, _)| first);
         window.pressing = Some((first, now.max(first)));

@@ -5,6 +5,7 @@ mod gangs;
 mod instances;
 mod measured;
 mod pod_groups;
+mod pressed;
 mod services;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -13,9 +14,10 @@ use std::sync::Arc;
 use jiff::{SignedDuration, Timestamp};
 use poolwright_catalog::{Catalogue, OfferingId};
 
+use self::pressed::is_taken;
 use crate::model::{
-    Attachment, Cause, Claim, ClaimName, DaemonSet, Namespace, Node, NodeBudget, NodeClassRef, NodeDrivers,
-    Pod, PodKey, PodPhase, PodRole, Pool, PoolName, Quota, Shared, Snapshot, StorageClass, Uid, Volume,
+    Attachment, Claim, ClaimName, DaemonSet, Namespace, Node, NodeBudget, NodeClassRef, NodeDrivers, Pod,
+    PodKey, PodPhase, PodRole, Pool, PoolName, Quota, Shared, Snapshot, StorageClass, Uid, Volume,
     VolumeClaim, Workload,
 };
 
@@ -34,6 +36,8 @@ pub enum Change {
     Room,
     /// More pods want room, or other room than before.
     Demand,
+    /// Pods lose the node that they have to the cloud, or have lost it and want another.
+    Pressing,
 }
 
 /// Everything known about the cluster. Cheap to take a [`Snapshot`] of.
@@ -45,6 +49,8 @@ pub struct ClusterIndex {
     /// Claims that we wrote and no watch has shown yet: their UID, and until when they are believed to exist.
     expected: BTreeMap<ClaimName, (Uid, Timestamp)>,
     instances_gone: instances::Gone,
+    /// Controllers of pods on nodes that clouds take, and the claims of those nodes.
+    pressed: BTreeSet<(Uid, ClaimName)>,
 }
 
 impl ClusterIndex {
@@ -138,7 +144,9 @@ impl ClusterIndex {
     /// A claim is gone.
     pub fn delete_claim(&mut self, name: &ClaimName) -> Change {
         self.expected.remove(name);
-        self.state.claims.remove(name).map_or(Change::None, |_| Change::Room)
+        let gone = self.state.claims.remove(name).map_or(Change::None, |_| Change::Room);
+        self.forget_pressed();
+        gone
     }
 
     /// All claims there are, as far as a list says that may be older than what we wrote.
@@ -153,6 +161,7 @@ impl ClusterIndex {
         }
         let before = self.state.claims.len();
         self.state.claims.retain(|key, _| claims.contains_key(key));
+        self.forget_pressed();
         let gone = if self.state.claims.len() < before { Change::Room } else { Change::None };
         claims.into_values().map(|claim| self.put_claim(claim)).fold(gone, Ord::max)
     }
@@ -404,11 +413,13 @@ impl ClusterIndex {
 
     fn put_claim(&mut self, claim: Claim) -> Change {
         let before = self.state.claims.get(&claim.name);
-        let interrupted = |claim: &Claim| claim.leaving() == Some(Cause::Interrupted);
         let change = match before {
             Some(old) if **old == claim => return Change::None,
             // What its pods need is demand from now on.
-            Some(old) if interrupted(&claim) && !interrupted(old) => Change::Demand,
+            Some(old) if is_taken(&claim) && !is_taken(old) => {
+                self.press(&claim);
+                Change::Pressing
+            }
             Some(old) if old.uid == claim.uid && old.deleting_since == claim.deleting_since => Change::Life,
             None if claim.deleting_since.is_none() => Change::Life,
             _ => Change::Room,
@@ -433,7 +444,7 @@ impl ClusterIndex {
                     // A nomination that was taken back came to nothing.
                     && (pod.nominated_node.is_some() || old.nominated_node.is_none())
             });
-            return if as_before { Change::Life } else { Change::Demand };
+            return if as_before { Change::Life } else { self.demand_of(pod) };
         }
         if old.is_none() && self.lacks_group(pod) {
             // The scheduler holds it without a word: it is a plan that says what is missing.

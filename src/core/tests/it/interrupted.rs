@@ -297,10 +297,23 @@ fn before_maintenance_pods_move_as_budgets_allow_and_in_its_last_hour_whatever_t
 }
 
 #[test]
-fn a_record_that_presses_is_demand() {
+fn a_record_that_presses_is_planned_for_in_a_moment_and_so_are_the_pods_that_are_made_anew() {
     let mut index = index::ClusterIndex::new();
     index.apply_claim(initialized());
-    assert_eq!(index.apply_claim(told(initialized(), reclaim())), index::Change::Demand);
+    index.apply_pod(bound(replica("a"), "n"));
+    assert_eq!(index.apply_pod(replica("more")), index::Change::Demand);
+    assert_eq!(index.apply_claim(told(initialized(), reclaim())), index::Change::Pressing);
+    index.delete_pod(&key("a"));
+    assert_eq!(index.apply_pod(replica("b")), index::Change::Pressing);
+    assert_eq!(index.apply_pod(pod("of-nobody", requests(1, 1, 0))), index::Change::Demand);
+    let other = Pod { owner: Some(Uid("other".into())), ..replica("of-another") };
+    assert_eq!(index.apply_pod(other), index::Change::Demand);
+    index.delete_claim(&ClaimName("c".into()));
+    assert_eq!(
+        index.apply_pod(replica("c")),
+        index::Change::Demand,
+        "the machine is gone, and what was on it"
+    );
     let mut hinted = index::ClusterIndex::new();
     hinted.apply_claim(initialized());
     let hint = said(InterruptionKind::Rebalance, None);
