@@ -18,6 +18,7 @@ pub mod status;
 mod taints;
 #[cfg(test)]
 pub(crate) mod tests;
+mod turns;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -26,7 +27,6 @@ use std::time::Duration;
 use k8s_openapi::api::core::v1::ObjectReference;
 use kube::Client;
 use poolwright_core::{Action, Notice, NoticeKind, Snapshot, Subject};
-use tokio::sync::Semaphore;
 use tokio::time::sleep;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
@@ -36,6 +36,7 @@ pub use claims::Created;
 pub use interruption::Recorded;
 use lanes::{InLane, Lanes};
 use outcome::Outcome;
+use turns::Turns;
 
 use crate::clock::SharedClock;
 use crate::events::{Events, Saying};
@@ -68,12 +69,8 @@ pub struct Executor {
     lanes: Lanes,
     tasks: TaskTracker,
     gates: Gates,
-    permits: Arc<Semaphore>,
-    launches: Arc<Semaphore>,
+    turns: Turns,
 }
-
-/// Launches on their way at a time: each waits for a cloud, and for others of its batch, and costs us next to nothing meanwhile.
-const LAUNCHES: usize = 256;
 
 impl Executor {
     /// Waits for `pause`, then until something has changed or we begin to lead; false when it is time to end.
@@ -97,7 +94,7 @@ impl Executor {
         }
     }
 
-    /// An executor that works on this many lanes at a time, besides those that launch.
+    /// An executor that works on this many lanes at a time, besides those that wait for a cloud or press.
     #[expect(clippy::too_many_arguments, reason = "this is the one place where its tools are put together")]
     pub fn new(
         client: Client,
@@ -122,8 +119,7 @@ impl Executor {
             lanes: Lanes::default(),
             tasks: TaskTracker::new(),
             gates,
-            permits: Arc::new(Semaphore::new(concurrency)),
-            launches: Arc::new(Semaphore::new(LAUNCHES)),
+            turns: Turns::new(concurrency),
         })
     }
 
@@ -155,8 +151,7 @@ impl Executor {
 
     /// Returns when all work has ended, at the latest after `limit`. No work is taken on any more.
     pub async fn drain(&self, limit: Duration) {
-        self.permits.close();
-        self.launches.close();
+        self.turns.close();
         self.tasks.close();
         if tokio::time::timeout(limit, self.tasks.wait()).await.is_err() {
             warn!(
@@ -167,9 +162,7 @@ impl Executor {
     }
 
     async fn work(self: Arc<Self>, in_lane: InLane, lane: &str, actions: Vec<Action>) {
-        let is_launch = matches!(actions.first(), Some(Action::Launch { .. }));
-        let permits = if is_launch { &self.launches } else { &self.permits };
-        let Ok(_permit) = permits.clone().acquire_owned().await else { return };
+        let Some(_turn) = self.turns.next(&actions).await else { return };
         let mut changed = false;
         for action in actions {
             let kind = kind(&action);
