@@ -145,6 +145,11 @@ impl Executor {
             Ok(()) => {}
             Err(outcome) => return outcome,
         }
+        // Now, and not when the claim is gone: a watch may show that before its deletion is answered, and by a listing from before,
+        // there would be an instance that no claim explains.
+        if let Some(id) = provider_id {
+            self.world.instance_gone(id);
+        }
         if let Some(node) = self.node_of(claim, provider_id)
             && let Some(outcome) = self.delete_node(&node, provider_id).await
         {
@@ -267,10 +272,6 @@ impl Executor {
             Ok(_) => {
                 // With another finalizer left it stays, and the watch shows how it goes on.
                 if kept.is_empty() {
-                    // First: by a listing from before, it would be an instance that no claim explains.
-                    if let Some(launched) = &claim.launched {
-                        self.world.instance_gone(&launched.provider_id);
-                    }
                     self.world.claim_gone(claim);
                     if let Some(took) = stages::gone(&object, self.clock.now()) {
                         let duration = self.metrics.stage_duration.with_label_values(&["Gone"]);

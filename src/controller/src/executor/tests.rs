@@ -356,6 +356,25 @@ async fn what_is_given_back_leaves_no_instance_no_node_and_no_claim() {
 }
 
 #[tokio::test]
+async fn an_instance_that_has_gone_is_known_so_before_its_claim_goes() {
+    let scene = Scene::with_node().await;
+    let listed = || scene.world.view(|all| all.instances.as_ref().map(|listed| listed.iter().count()));
+    let instances = scene.cloud.instances().into_iter().map(|one| poolwright_core::Instance {
+        provider_id: one.provider_id,
+        claim_uid: Uid(one.key),
+        node_class: class(),
+        launched: one.launched,
+    });
+    scene.world.set_instances(scene.executor.clock.now(), instances.collect());
+    assert!(matches!(scene.executor.delete_empty_claim(&scene.claim()).await, Outcome::Done));
+    assert_eq!(listed(), Some(1));
+    scene.api.fault(Method::DELETE, "/nodes/", Fault::Fails(500));
+    scene.executor.terminate(&scene.claim(), false).await;
+    assert!(scene.api.get(CLAIM).is_some(), "its node is still to be deleted");
+    assert_eq!(listed(), Some(0));
+}
+
+#[tokio::test]
 async fn the_reaper_takes_what_no_claim_explains_and_spares_what_one_does() {
     let scene = Scene::with_node().await;
     let instance = scene.cloud.instances().remove(0);
