@@ -318,6 +318,7 @@ impl AwsProvider {
             groups: class.groups.iter().map(|group| group.id.clone()).collect(),
             user_data: user_data.as_str().to_owned(),
             disks: spec.block_device_mappings.clone(),
+            encrypt: template::to_encrypt(&image.unencrypted_volumes, &spec.block_device_mappings),
             metadata: spec.metadata_options.clone(),
             public_address: spec.associate_public_ip_address,
             efa: self.market.efa_cards(class, &kind.name),

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use aws_sdk_ec2::types::{ArchitectureValues, Filter, Image};
+use aws_sdk_ec2::types::{ArchitectureValues, BlockDeviceMapping, Filter, Image};
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use poolwright_api::{AmiSelectorTerm, ResolvedImage};
@@ -187,12 +187,16 @@ fn resolved(image: &Image, nvidia: Option<bool>) -> Option<(String, ResolvedImag
     };
     let id = image.image_id()?.to_owned();
     let created = image.creation_date().and_then(|text| text.parse::<Timestamp>().ok()).map(Time);
+    let unencrypted =
+        |mapping: &&BlockDeviceMapping| mapping.ebs().is_some_and(|volume| volume.encrypted() != Some(true));
+    let volumes = image.block_device_mappings().iter().filter(unencrypted);
     let resolved = ResolvedImage {
         id: id.clone(),
         name: image.name().map(str::to_owned),
         architecture: architecture.as_str().to_owned(),
         created,
         nvidia,
+        unencrypted_volumes: volumes.filter_map(|one| one.device_name().map(str::to_owned)).collect(),
     };
     Some((id, resolved))
 }

@@ -172,6 +172,7 @@ mod tests {
             architecture: "amd64".to_owned(),
             created: None,
             nvidia: Some(true),
+            unencrypted_volumes: Vec::new(),
         };
         Looked {
             family: Ok(AmiFamily::Al2023),

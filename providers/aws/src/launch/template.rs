@@ -33,6 +33,8 @@ pub(crate) struct Template {
     pub groups: Vec<String>,
     pub user_data: String,
     pub disks: Vec<BlockDeviceMapping>,
+    /// The device names of the image's own volumes that are encrypted, whatever the image has.
+    pub encrypt: Vec<String>,
     pub metadata: MetadataOptions,
     pub public_address: bool,
     /// Fabric adapters, one on each of so many network cards.
@@ -72,7 +74,9 @@ impl Template {
             )
             .user_data(STANDARD.encode(&self.user_data))
             .set_network_interfaces(Some(self.interfaces()))
-            .set_block_device_mappings(Some(self.disks.iter().map(disk).collect()))
+            .set_block_device_mappings(Some(
+                self.disks.iter().map(disk).chain(self.encrypt.iter().map(encrypted)).collect(),
+            ))
             .metadata_options(metadata(&self.metadata))
             .monitoring(LaunchTemplatesMonitoringRequest::builder().enabled(self.detailed_monitoring).build())
             .capacity_reservation_specification(self.reserved());
@@ -156,6 +160,21 @@ fn disk(mapping: &BlockDeviceMapping) -> LaunchTemplateBlockDeviceMappingRequest
                 .delete_on_termination(volume.delete_on_termination)
                 .build(),
         )
+        .build()
+}
+
+/// Which of the image's volumes that are not encrypted the class says nothing of.
+pub(crate) fn to_encrypt(of_image: &[String], mappings: &[BlockDeviceMapping]) -> Vec<String> {
+    let is_said = |device: &String| mappings.iter().any(|mapping| mapping.device_name == *device);
+    of_image.iter().filter(|device| !is_said(device)).cloned().collect()
+}
+
+/// A volume of the image as it is, but encrypted.
+/// Source: <https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/AMIEncryption.html> (launch-time encryption of unencrypted snapshots).
+fn encrypted(device: &String) -> LaunchTemplateBlockDeviceMappingRequest {
+    LaunchTemplateBlockDeviceMappingRequest::builder()
+        .device_name(device)
+        .ebs(LaunchTemplateEbsBlockDeviceRequest::builder().encrypted(true).build())
         .build()
 }
 
@@ -285,6 +304,7 @@ mod tests {
             groups: vec!["sg-1".to_owned()],
             user_data: "secret".to_owned(),
             disks: Vec::new(),
+            encrypt: Vec::new(),
             metadata: MetadataOptions::default(),
             public_address: false,
             efa: 0,
@@ -319,6 +339,33 @@ mod tests {
             data.metadata_options.expect("options").http_tokens,
             Some(LaunchTemplateHttpTokensState::Required)
         );
+    }
+
+    #[test]
+    fn volumes_are_encrypted_those_of_the_image_too_unless_the_class_says_otherwise() {
+        let of_class = |device: &str, encrypted| BlockDeviceMapping {
+            device_name: device.to_owned(),
+            root_volume: false,
+            ebs: EbsVolume { volume_size: Some("50Gi".to_owned()), encrypted, ..EbsVolume::default() },
+        };
+        let disks = vec![of_class("/dev/xvdb", None), of_class("/dev/xvdc", Some(false))];
+        let of_image = ["/dev/xvda", "/dev/xvdb", "/dev/xvdc"].map(str::to_owned);
+        let encrypt = to_encrypt(&of_image, &disks);
+        let data = Template { disks, encrypt, ..template() }.data();
+        let told = data.block_device_mappings.expect("disks");
+        let told: Vec<_> = told
+            .iter()
+            .map(|one| {
+                let volume = one.ebs().expect("a volume");
+                (one.device_name().expect("a name"), volume.encrypted(), volume.volume_size())
+            })
+            .collect();
+        let wanted = [
+            ("/dev/xvdb", Some(true), Some(50)),
+            ("/dev/xvdc", Some(false), Some(50)),
+            ("/dev/xvda", Some(true), None),
+        ];
+        assert_eq!(told, wanted);
     }
 
     #[test]

@@ -166,6 +166,7 @@ mod tests {
             architecture: architecture.to_owned(),
             created: None,
             nvidia: Some(nvidia),
+            unencrypted_volumes: Vec::new(),
         }
     }
 

@@ -88,6 +88,9 @@ pub struct ResolvedImage {
     /// both.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub nvidia: Option<bool>,
+    /// The device names of its volumes that are not encrypted. Nodes get them encrypted, unless `blockDeviceMappings` says otherwise.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub unencrypted_volumes: Vec<String>,
 }
 
 /// A placement group.

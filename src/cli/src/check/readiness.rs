@@ -49,7 +49,8 @@ pub fn device_plugin(nodes: &[Node], daemonsets: &[DaemonSet], bottlerocket: boo
             "no node advertises {}, and no DaemonSet would make one do so: nodes with GPUs would never open",
             ResourceName::NVIDIA_GPU
         ),
-        "helm upgrade --install nvidia-device-plugin nvidia-device-plugin --repo https://nvidia.github.io/k8s-device-plugin -n kube-system",
+        "helm upgrade --install nvidia-device-plugin nvidia-device-plugin --repo https://nvidia.github.io/k8s-device-plugin -n kube-system, \
+         and nvidia.com/gpu.present: \"true\" in template.metadata.labels of the pools, for its DaemonSet chooses nodes by that label",
     )
 }
 
