@@ -20,6 +20,7 @@ use crate::model::{
     PodKey, PodPhase, PodRole, Pool, PoolName, Quota, Shared, Snapshot, StorageClass, Uid, Volume,
     VolumeClaim, Workload,
 };
+use crate::setbacks::TakenBack;
 
 /// How long a claim that we wrote ourselves outlives a list that does not have it.
 const EXPECTATION: SignedDuration = SignedDuration::from_secs(60);
@@ -393,7 +394,7 @@ impl ClusterIndex {
     }
 
     /// What is taken back: [`crate::setbacks::Setbacks::taken_back`].
-    pub fn set_taken_back(&mut self, taken_back: BTreeMap<(NodeClassRef, OfferingId), Timestamp>) -> Change {
+    pub fn set_taken_back(&mut self, taken_back: BTreeMap<(NodeClassRef, OfferingId), TakenBack>) -> Change {
         if self.state.taken_back == taken_back {
             return Change::None;
         }
@@ -419,6 +420,10 @@ impl ClusterIndex {
             Some(old) if is_taken(&claim) && !is_taken(old) => {
                 self.press(&claim);
                 Change::Pressing
+            }
+            Some(old) if is_taken(old) && !is_taken(&claim) => {
+                self.relieve(&claim.name);
+                Change::Room
             }
             Some(old) if old.uid == claim.uid && old.deleting_since == claim.deleting_since => Change::Life,
             None if claim.deleting_since.is_none() => Change::Life,

@@ -10,6 +10,8 @@ use crate::model::{InterruptionKind, NodeClassRef};
 
 /// For how long an offering is avoided of which the cloud took an instance back; each time in a row doubles it.
 const TAKEN_BACK: SignedDuration = SignedDuration::from_mins(5);
+/// Instances that are taken back within this time go together: as long as spot instances have after they were told.
+const TOGETHER: SignedDuration = SignedDuration::from_mins(2);
 
 /// Which offerings not to buy for a while, or only where all else is much dearer, per node class. Each failure in a row doubles the
 /// time; a success ends it.
@@ -19,7 +21,25 @@ pub struct Setbacks {
     most: SignedDuration,
     offerings: BTreeMap<(NodeClassRef, OfferingId), Setback>,
     /// Those of which the cloud took instances back. That another is sold says nothing of how long it is left to us.
-    taken_back: BTreeMap<(NodeClassRef, OfferingId), Setback>,
+    taken_back: BTreeMap<(NodeClassRef, OfferingId), Reclaims>,
+}
+
+/// Of an offering, what its cloud took back lately.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TakenBack {
+    /// Until when that counts.
+    pub until: Timestamp,
+    /// How often in a row, at least once: instances that go together count once.
+    pub row: u32,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Reclaims {
+    /// How often in a row.
+    row: u32,
+    /// When the last of these was.
+    last: Timestamp,
+    until: Timestamp,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -58,7 +78,7 @@ impl Setbacks {
     }
 
     /// Takes note of what a cloud said of an instance of this offering, and when: of one that it takes back, or is likely to. Those that
-    /// it takes at one time count once; a time after the setback as long as the longest ends a row.
+    /// it takes together count once; a time after the setback as long as the longest ends a row.
     pub fn interrupted(
         &mut self,
         node_class: &NodeClassRef,
@@ -69,26 +89,25 @@ impl Setbacks {
         if !kind.tells_of_the_offering() {
             return;
         }
-        let setback = self
-            .taken_back
-            .entry((node_class.clone(), offering.clone()))
-            .or_insert(Setback { failures: 0, until: Timestamp::MIN });
+        let fresh = Reclaims { row: 0, last: Timestamp::MIN, until: Timestamp::MIN };
+        let reclaims = self.taken_back.entry((node_class.clone(), offering.clone())).or_insert(fresh);
         if kind == InterruptionKind::Rebalance {
             // A hint: as much as one that is out of stock.
-            setback.until = setback.until.max(at.checked_add(self.first).unwrap_or(Timestamp::MAX));
+            reclaims.until = reclaims.until.max(at.checked_add(self.first).unwrap_or(Timestamp::MAX));
             return;
         }
-        if setback.failures > 0 && at < setback.until {
+        let together = reclaims.last.checked_add(TOGETHER).unwrap_or(Timestamp::MAX);
+        if reclaims.row > 0 && at < together {
             return;
         }
-        if setback.until.checked_add(self.most).is_ok_and(|forgotten| forgotten <= at) {
-            setback.failures = 0;
+        if reclaims.until.checked_add(self.most).is_ok_and(|forgotten| forgotten <= at) {
+            reclaims.row = 0;
         }
-        let doublings = setback.failures.min(30);
+        let doublings = reclaims.row.min(30);
         let seconds = TAKEN_BACK.as_secs().saturating_mul(1 << doublings).min(self.most.as_secs());
-        setback.failures = setback.failures.saturating_add(1);
         let until = at.checked_add(SignedDuration::from_secs(seconds)).unwrap_or(Timestamp::MAX);
-        setback.until = setback.until.max(until);
+        *reclaims =
+            Reclaims { row: reclaims.row.saturating_add(1), last: at, until: reclaims.until.max(until) };
     }
 
     /// Takes note of a success: the offering is bought again, and the next failure counts as the first.
@@ -99,28 +118,31 @@ impl Setbacks {
     /// What is held back at `now`, and until when: for [`crate::Snapshot::held_back`]. What failed, and what is paid for beforehand and
     /// was taken back: that costs nothing, and no multiple of nothing says that something else is to be preferred.
     pub fn held_back(&self, now: Timestamp) -> BTreeMap<(NodeClassRef, OfferingId), Timestamp> {
+        let failed = self.offerings.iter().map(|(key, setback)| (key, setback.until));
         let prepaid = self.taken_back.iter().filter(|((_, id), _)| is_prepaid(id));
+        let prepaid = prepaid.map(|(key, reclaims)| (key, reclaims.until));
         let mut held = BTreeMap::new();
-        for (key, setback) in self.offerings.iter().chain(prepaid).filter(|(_, one)| one.until > now) {
-            let until = held.entry(key.clone()).or_insert(setback.until);
-            *until = (*until).max(setback.until);
+        for (key, until) in failed.chain(prepaid).filter(|(_, until)| *until > now) {
+            let latest = held.entry(key.clone()).or_insert(until);
+            *latest = (*latest).max(until);
         }
         held
     }
 
-    /// What the cloud takes back at `now` and may be bought all the same, and until when that counts: for
-    /// [`crate::Snapshot::taken_back`].
-    pub fn taken_back(&self, now: Timestamp) -> BTreeMap<(NodeClassRef, OfferingId), Timestamp> {
-        let counts = |((_, id), setback): &(&(NodeClassRef, OfferingId), &Setback)| {
-            !is_prepaid(id) && setback.until > now
+    /// What the cloud takes back at `now` and may be bought all the same: for [`crate::Snapshot::taken_back`].
+    pub fn taken_back(&self, now: Timestamp) -> BTreeMap<(NodeClassRef, OfferingId), TakenBack> {
+        let counts = |((_, id), reclaims): &(&(NodeClassRef, OfferingId), &Reclaims)| {
+            !is_prepaid(id) && reclaims.until > now
         };
-        self.taken_back.iter().filter(counts).map(|(key, setback)| (key.clone(), setback.until)).collect()
+        let said = |reclaims: &Reclaims| TakenBack { until: reclaims.until, row: reclaims.row.max(1) };
+        self.taken_back.iter().filter(counts).map(|(key, reclaims)| (key.clone(), said(reclaims))).collect()
     }
 
     /// When the next offering is as good as any again; `None` when none is held back and none is taken back.
     pub fn next_release(&self, now: Timestamp) -> Option<Timestamp> {
-        let all = self.offerings.values().chain(self.taken_back.values());
-        all.map(|setback| setback.until).filter(|until| *until > now).min()
+        let failed = self.offerings.values().map(|setback| setback.until);
+        let all = failed.chain(self.taken_back.values().map(|reclaims| reclaims.until));
+        all.filter(|until| *until > now).min()
     }
 }
 

@@ -63,7 +63,10 @@ fn belongs(first: &RankedOffering, other: &RankedOffering) -> bool {
         // EC2 keeps to our ranks.
         (CapacityType::OnDemand, ..) => true,
         (CapacityType::Spot, Some(first), Some(other)) => {
-            i128::from(other.micros()) * 100 <= i128::from(first.micros()) * i128::from(100 + NEARLY_EQUAL)
+            // One that is much cheaper was ranked behind for a reason: instances of it are being taken back.
+            let (first, other) = (i128::from(first.micros()), i128::from(other.micros()));
+            let most = i128::from(100 + NEARLY_EQUAL);
+            other * 100 <= first * most && first * 100 <= other * most
         }
         // Spot at an unknown price is like no other; of one reservation there is what there is.
         (CapacityType::Spot | CapacityType::Reserved, ..) => false,

@@ -1,27 +1,29 @@
 //! How many lanes work at a time, by what they wait for.
 //!
-//! What waits for a cloud waits for seconds, and hundreds do after a burst: nobody else waits for these. And closing a node that is taken
-//! back, or telling its pods to end, waits for neither them nor the hundreds of evictions before it.
+//! What waits for a cloud waits for seconds, and hundreds do after a burst: nobody else waits for these. Nor does anything wait for the
+//! pods of whole nodes that are asked to go, and closing a node that is taken back waits for nothing but other nodes that are closed.
 
 use std::sync::Arc;
 
-use poolwright_core::Action;
+use poolwright_core::{Action, DISRUPTED_TAINT};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 /// Launches wait for a cloud, and for others of their batch: they cost us next to nothing meanwhile.
 const LAUNCHES: usize = 256;
 /// Ends wait for a cloud too, between a few calls to the API server.
 const ENDS: usize = 128;
-/// Those that others' time depends on.
-const PRESSING: usize = 16;
+/// Nodes that are closed, and claims that go thereafter.
+const CLOSING: usize = 16;
 
 /// What lanes wait for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Kind {
     /// The API server.
     Api,
-    /// The same, before all others.
-    Pressing,
+    /// The same, to close a node.
+    Closing,
+    /// The same, to have a pod go.
+    Eviction,
     /// A launch.
     Launch,
     /// The end of an instance.
@@ -35,10 +37,14 @@ impl Kind {
             Self::Launch
         } else if any(|action| matches!(action, Action::Terminate { .. } | Action::Reap { .. })) {
             Self::End
-        } else if any(|action| {
-            matches!(action, Action::SetTaints { .. } | Action::Retire { .. } | Action::EndPod { .. })
+        } else if any(|action| match action {
+            Action::SetTaints { taints, .. } => taints.iter().any(|taint| taint.key == DISRUPTED_TAINT),
+            Action::Retire { .. } => true,
+            _ => false,
         }) {
-            Self::Pressing
+            Self::Closing
+        } else if any(|action| matches!(action, Action::Evict { .. } | Action::EndPod { .. })) {
+            Self::Eviction
         } else {
             Self::Api
         }
@@ -49,16 +55,23 @@ impl Kind {
 #[derive(Debug)]
 pub struct Turns {
     api: Arc<Semaphore>,
-    pressing: Arc<Semaphore>,
+    closing: Arc<Semaphore>,
+    evictions: Arc<Semaphore>,
     launches: Arc<Semaphore>,
     ends: Arc<Semaphore>,
 }
 
 impl Turns {
-    /// So many lanes at a time that wait for the API server alone, and press nobody.
+    /// So many lanes at a time that wait for the API server alone, and as many that have pods go.
     pub fn new(api: usize) -> Self {
         let turns = |count| Arc::new(Semaphore::new(count));
-        Self { api: turns(api), pressing: turns(PRESSING), launches: turns(LAUNCHES), ends: turns(ENDS) }
+        Self {
+            api: turns(api),
+            closing: turns(CLOSING),
+            evictions: turns(api),
+            launches: turns(LAUNCHES),
+            ends: turns(ENDS),
+        }
     }
 
     /// Waits for a turn to do this; `None` when there are no more.
@@ -68,7 +81,7 @@ impl Turns {
 
     /// There are no more.
     pub fn close(&self) {
-        for kind in [Kind::Api, Kind::Pressing, Kind::Launch, Kind::End] {
+        for kind in [Kind::Api, Kind::Closing, Kind::Eviction, Kind::Launch, Kind::End] {
             self.of(kind).close();
         }
     }
@@ -76,7 +89,8 @@ impl Turns {
     const fn of(&self, kind: Kind) -> &Arc<Semaphore> {
         match kind {
             Kind::Api => &self.api,
-            Kind::Pressing => &self.pressing,
+            Kind::Closing => &self.closing,
+            Kind::Eviction => &self.evictions,
             Kind::Launch => &self.launches,
             Kind::End => &self.ends,
         }
@@ -86,7 +100,7 @@ impl Turns {
 #[cfg(test)]
 mod tests {
     use futures::FutureExt;
-    use poolwright_core::{ClaimName, PodKey, Uid};
+    use poolwright_core::{ClaimName, Effect, PodKey, Taint, Uid};
 
     use super::*;
 
@@ -98,8 +112,13 @@ mod tests {
         vec![Action::Evict { pod: PodKey::new("default", pod), uid: Uid(pod.into()) }]
     }
 
+    fn taint(taints: Vec<Taint>) -> Vec<Action> {
+        vec![Action::SetTaints { node: "n".into(), taints }]
+    }
+
     fn close_node() -> Vec<Action> {
-        vec![Action::SetTaints { node: "n".into(), taints: vec![] }]
+        let effect = Effect::NoSchedule;
+        taint(vec![Taint { key: DISRUPTED_TAINT.into(), value: String::new(), effect }])
     }
 
     #[test]
@@ -115,6 +134,8 @@ mod tests {
         assert_eq!(evictions.len(), 4, "who waits for a cloud takes no turn of theirs");
         let launch = vec![Action::Launch { claim: ClaimName("new".into()) }];
         assert!(take(launch).is_some(), "nor of a launch");
+        let opened: Vec<_> = (0..300).map_while(|_| take(taint(vec![]))).collect();
+        assert_eq!(opened.len(), 4, "reservations that are lifted are work like any");
         assert!(take(close_node()).is_some());
         drop(evictions);
         assert!(take(evict("another")).is_some());

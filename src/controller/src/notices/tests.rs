@@ -266,7 +266,7 @@ async fn an_offering_of_which_an_instance_is_taken_is_avoided_in_the_next_plan_o
     scene.hear().await;
     let until = |world: &World| {
         let snapshot = world.begin_plan();
-        snapshot.taken_back.get(&(class(), offering())).copied()
+        snapshot.taken_back.get(&(class(), offering())).map(|taken_back| taken_back.until)
     };
     let first = until(&scene.world);
     assert_eq!(first, scene.clock.now().checked_add(SignedDuration::from_mins(5)).ok());

@@ -370,7 +370,9 @@ impl<'a> Look<'a> {
             .fold(0, u64::saturating_add);
         let payback =
             set.iter().filter_map(|claim| Some(self.facts.pool(claim)?.disruption.payback)).min()?;
-        if !worth::pays(tried.before, tried.plan.cost, lost, payback) {
+        // Work that is well is not moved to what is about to be lost for what that seems to save.
+        let counted = tried.plan.cost + tried.plan.risk;
+        if !worth::pays(tried.before, counted, lost, payback) {
             return None;
         }
         let saving = tried.before.saturating_sub(tried.plan.cost);

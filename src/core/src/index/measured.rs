@@ -36,19 +36,20 @@ impl ClusterIndex {
         }
         let offered = claim.current_offering();
         let key = (claim.node_class.clone(), offered.offering.instance_type.clone());
-        let mut known = self.state.measured.get(&key).map(|known| known.as_ref().clone()).unwrap_or_default();
-        let mut change = Change::None;
+        let known = self.state.measured.get(&key).map(|known| known.as_ref().clone()).unwrap_or_default();
+        let mut short = known.clone();
         for (name, promised) in offered.allocatable.iter().filter(|(name, _)| is_estimated(name)) {
             let has = node.allocatable.get(name.as_str());
-            let least = known.iter().find(|(known, _)| *known == name).map_or(promised, |(_, least)| least);
-            if has < least && is_kept(name, promised, has) {
-                known.set(name.clone(), has);
-                change = Change::Room;
+            let lacks = promised.saturating_sub(has);
+            // Of what was promised, not of what there is: a class that promises more later is believed in the difference.
+            if lacks > short.get(name.as_str()) && is_kept(name, promised, has) {
+                short.set(name.clone(), lacks);
             }
         }
-        if change > Change::None {
-            self.state.measured.insert(key, Arc::new(known));
+        if short == known {
+            return Change::None;
         }
-        change
+        self.state.measured.insert(key, Arc::new(short));
+        Change::Room
     }
 }

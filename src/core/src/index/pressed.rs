@@ -20,6 +20,11 @@ impl ClusterIndex {
         self.pressed.retain(|(_, claim)| claims.contains_key(claim));
     }
 
+    /// The cloud does not take the claim's machine after all.
+    pub(super) fn relieve(&mut self, name: &ClaimName) {
+        self.pressed.retain(|(_, claim)| claim != name);
+    }
+
     /// What it means that this pod wants a node.
     pub(super) fn demand_of(&self, pod: &Pod) -> Change {
         let Some(owner) = &pod.owner else { return Change::Demand };

@@ -31,7 +31,7 @@ fn told(interruption: &Interruption, now: Timestamp) -> String {
     let what = interruption.words();
     let done = match (interruption.kind, interruption.usable_until()) {
         (InterruptionKind::Rebalance, _) => {
-            "its offering is not bought for a while, and nothing is moved".to_owned()
+            "its offering is avoided for a while, and nothing is moved".to_owned()
         }
         (InterruptionKind::Ending, _) => {
             "whoever is there is lost, what they need is bought elsewhere, and the instance is given back"

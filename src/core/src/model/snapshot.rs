@@ -23,6 +23,7 @@ use super::shared::Shared;
 use super::volumes::{Attachment, NodeDrivers, StorageClass, Volume, VolumeClaim};
 use super::workload::Workload;
 use crate::plan::Memory;
+use crate::setbacks::TakenBack;
 
 /// The cluster, the clouds' offers and what is remembered, at one moment. Clones share everything that does not change.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -65,10 +66,10 @@ pub struct Snapshot {
     pub catalogues: BTreeMap<NodeClassRef, Result<Arc<Catalogue>, String>>,
     /// Offerings that failed lately: not to be bought before this time.
     pub held_back: BTreeMap<(NodeClassRef, OfferingId), Timestamp>,
-    /// Offerings of which the cloud took instances back lately: until this time they count as dearer than they are.
-    pub taken_back: BTreeMap<(NodeClassRef, OfferingId), Timestamp>,
-    /// What nodes turned out to have less than their catalogue says, by node class and instance type: the least that any had, of each
-    /// resource of which one had less.
+    /// Offerings of which the cloud took instances back lately: they count as dearer than they are.
+    pub taken_back: BTreeMap<(NodeClassRef, OfferingId), TakenBack>,
+    /// How much less nodes turned out to have than was promised, by node class and instance type: of each resource the most that any
+    /// lacked.
     pub measured: BTreeMap<(NodeClassRef, InstanceTypeName), Arc<ResourceList>>,
     /// Where the last plan put pods that are still waiting, by claim.
     pub nominations: BTreeMap<PodKey, (Uid, String)>,
@@ -86,7 +87,7 @@ pub struct Snapshot {
 }
 
 impl Snapshot {
-    /// What nodes of a type turned out to have less than their catalogue says, if any did.
+    /// How much less nodes of a type turned out to have than was promised, if any did.
     pub(crate) fn measured(
         &self,
         node_class: &NodeClassRef,

@@ -13,6 +13,7 @@ use super::rounds::NewNode;
 use super::supply::{Admissions, Offer, Standing, Supply};
 use super::{PlanOptions, PlannedClaim, caution, demand_source, risk, words};
 use crate::model::{ClaimName, PodKey, RankedOffering, Snapshot};
+use crate::setbacks::TakenBack;
 
 /// What claims are made from.
 pub(super) struct Maker<'s, 'a> {
@@ -31,11 +32,11 @@ pub(super) struct Maker<'s, 'a> {
 /// Pool, offering, form and content: nodes that are equal in these get equal orders.
 type Like<'n> = (usize, usize, Form, &'n BTreeMap<usize, u32>);
 
-/// What is cheaper than what was planned, holds the same pods, and is taken back by the cloud until then.
+/// What is cheaper than what was planned, holds the same pods, and is taken back by the cloud.
 struct Avoided<'s> {
     id: &'s OfferingId,
     price: UsdPerHour,
-    until: Timestamp,
+    taken_back: TakenBack,
 }
 
 /// What equal nodes share.
@@ -121,18 +122,18 @@ impl Maker<'_, '_> {
                 continue;
             }
             let id = self.id(node, offer);
-            let taken_back = matches!(offer.standing, Standing::TakenBack(..));
+            let is_taken_back = matches!(offer.standing, Standing::TakenBack(..));
             let better_second = offer.standing.price().filter(|price| {
                 id.instance_type != *planned_type
-                    && !taken_back
+                    && !is_taken_back
                     && second.is_none_or(|(best, _)| *price < best)
             });
-            if let Standing::TakenBack(price, until) = offer.standing
+            if let Standing::TakenBack(price, taken_back) = offer.standing
                 && node.offer.standing.price().is_some_and(|planned| price < planned)
                 && avoided.as_ref().is_none_or(|known| price < known.price)
                 && self.holds(node, offer, &requests)
             {
-                avoided = Some(Avoided { id, price, until });
+                avoided = Some(Avoided { id, price, taken_back });
             }
             let affordable = match (planned_price, offer.standing.weighed()) {
                 (Some(planned), Some(price)) => {
@@ -187,10 +188,10 @@ impl Maker<'_, '_> {
         if let (Some(_), None, None) = (chosen.price, second, &avoided) {
             reasons.push(format!("no other type of pool `{}` does", self.supply.pools[node.pool].pool.name));
         }
-        if let Standing::TakenBack(_, until) = offers[0].standing {
-            reasons.push(caution::chosen_all_the_same(until));
+        if let Standing::TakenBack(_, taken_back) = offers[0].standing {
+            reasons.push(caution::chosen_all_the_same(taken_back));
         }
-        reasons.extend(avoided.map(|Avoided { id, price, until }| caution::avoided(id, price, until)));
+        reasons.extend(avoided.map(|one| caution::avoided(one.id, one.price, one.taken_back)));
         Order { offerings, reason: reasons.join("; ") }
     }
 

@@ -50,7 +50,7 @@ impl Seen<'_, '_> {
         for (at, pool) in self.supply.pools.iter().enumerate() {
             let daemons = self.daemons.tolerating(&pool.pool.taints);
             for offer in &pool.offers {
-                if !matches!(offer.standing, Standing::Priced(_) | Standing::Unpriced)
+                if !offer.standing.is_sold()
                     || !self.admissions.admits(at, class.signature, offer.offering)
                     || !class.requests.fits(&self.supply.capacities[offer.capacity])
                 {

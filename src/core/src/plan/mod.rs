@@ -192,6 +192,7 @@ pub fn plan(snapshot: &Snapshot, now: Timestamp, options: &PlanOptions, watch: &
     }
     // What static pools lack they get whatever becomes of the rest.
     plan.bound += replicas::cost(&ordered.claims);
+    plan.bound += ordered.claims.iter().map(|claim| caution::of_claim(snapshot, now, claim)).sum();
     plan.claims.extend(ordered.claims);
     plan.claims.sort_by(|a, b| a.name.cmp(&b.name));
     plan.pools = supply.findings;

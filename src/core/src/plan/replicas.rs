@@ -6,7 +6,7 @@
 use std::sync::Arc;
 
 use jiff::{SignedDuration, Timestamp};
-use poolwright_catalog::{Catalogue, UsdPerHour};
+use poolwright_catalog::{Catalogue, Offering, UsdPerHour};
 
 use super::claims::Names;
 use super::limits::{ceilings, used};
@@ -34,12 +34,15 @@ pub(super) fn order(snapshot: &mut Snapshot, now: Timestamp, options: &PlanOptio
         let lacking = pool.replicas.unwrap_or(0).saturating_sub(there);
         for number in 0..lacking {
             let Some(Ok(catalogue)) = snapshot.catalogues.get(&pool.node_class).cloned() else { break };
-            let offerings = offerings(snapshot, &catalogue, &pool, now, options);
+            let mut offerings = offerings(snapshot, &catalogue, &pool, now, options);
             let Some(first) = offerings.first() else { break };
             if let Some(sentence) = beyond(snapshot, &pool, first, &options.limits) {
                 ordered.limits.push((pool.name.clone(), sentence));
                 break;
             }
+            // Any of them may be what is launched.
+            offerings.retain(|one| beyond(snapshot, &pool, one, &options.limits).is_none());
+            let Some(first) = offerings.first() else { break };
             let mut names = Names::new(options, snapshot, now);
             let at = usize::try_from(number).unwrap_or(usize::MAX);
             let price = first.price.map_or("an unknown price".to_owned(), |price| format!("{price} $/h"));
@@ -93,26 +96,31 @@ fn offerings(
 ) -> Vec<RankedOffering> {
     let labels = snapshot.memory.labels(catalogue);
     let meeting = snapshot.memory.meeting(catalogue, pool, || supply::meeting(pool, &labels));
-    let remembered = |memory, offering| supply::lasts(memory, pool, offering, now).is_some();
+    let is_held = |offering: &Offering| {
+        let held = supply::remembered(&snapshot.held_back, pool, offering).is_some_and(|until| *until > now);
+        // No multiple of nothing, or of what nobody knows, says that something else is to be preferred.
+        let priced = offering.price.known().is_some_and(|price| price > UsdPerHour::ZERO);
+        held || (!priced && caution::of(snapshot, pool, offering, now).is_some())
+    };
     let money = pool.limits.usd_per_hour.or(options.limits.usd_per_hour).is_some();
     // What it counts as, and what is offered.
     let mut all: Vec<(Option<UsdPerHour>, RankedOffering)> = meeting
         .iter()
         .map(|index| &catalogue.offerings()[*index])
-        .filter(|offering| !remembered(&snapshot.held_back, offering))
+        .filter(|offering| !is_held(offering))
         .filter(|offering| {
             let may_guess = !money && pool.allow_unknown_price.contains(&offering.id.instance_type);
             offering.price.known().is_some() || may_guess
         })
         .map(|offering| {
             let price = offering.price.known();
-            let taken_back = remembered(&snapshot.taken_back, offering);
+            let taken_back = caution::of(snapshot, pool, offering, now);
             let ranked = RankedOffering {
                 offering: offering.id.clone(),
                 price,
                 allocatable: catalogue.types()[&offering.id.instance_type].allocatable.clone(),
             };
-            (if taken_back { price.map(caution::weighed) } else { price }, ranked)
+            (price.map(|price| taken_back.map_or(price, |of| caution::weighed(price, of))), ranked)
         })
         .collect();
     all.sort_by(|(a, one), (b, other)| {

@@ -133,9 +133,10 @@ pub(super) fn run<'a>(
                     some.map(|choice| choice.weight).collect::<Vec<u32>>()
                 };
                 let mut weights = of(false);
-                if weights.is_empty() {
-                    weights = of(true);
-                }
+                // What only lighter pools have of it comes after all else.
+                let lightest = weights.last().copied();
+                weights
+                    .extend(of(true).into_iter().filter(|weight| lightest.is_none_or(|last| *weight < last)));
                 weights.dedup();
                 let signature = *signature;
                 weights.into_iter().map(move |weight| (signature, weight))

@@ -17,6 +17,7 @@ use super::volumes::Attachable;
 use super::{PlanOptions, PoolFindings, caution};
 use crate::model::{NodeClassRef, PodSpec, Pool, PoolName, Snapshot};
 use crate::rules::{self, NODEPOOL_LABEL, NewNodeLabels};
+use crate::setbacks::TakenBack;
 
 /// What a node class sells, with the labels its nodes get.
 #[derive(Debug)]
@@ -32,7 +33,7 @@ pub(super) enum Standing {
     /// Yes, at this price.
     Priced(UsdPerHour),
     /// Yes, at this price, where all else is much dearer: the cloud takes instances of it back, which counts until then.
-    TakenBack(UsdPerHour, Timestamp),
+    TakenBack(UsdPerHour, TakenBack),
     /// Yes, although the price is unknown: the pool names the type.
     Unpriced,
     /// No: the price is unknown.
@@ -53,7 +54,7 @@ impl Standing {
     /// What its price counts as where offerings are compared.
     pub fn weighed(self) -> Option<UsdPerHour> {
         match self {
-            Self::TakenBack(price, _) => Some(caution::weighed(price)),
+            Self::TakenBack(price, taken_back) => Some(caution::weighed(price, taken_back)),
             _ => self.price(),
         }
     }
@@ -247,7 +248,7 @@ pub(super) fn meeting(pool: &Pool, labels: &[BTreeMap<String, String>]) -> Vec<u
     (0..labels.len()).filter(meets).collect()
 }
 
-/// What new nodes of a type have: what was promised, or what the last ones had where that was less.
+/// What new nodes of a type have: what was promised, less what others of it lacked.
 pub(super) fn as_measured(
     snapshot: &Snapshot,
     node_class: &NodeClassRef,
@@ -255,27 +256,21 @@ pub(super) fn as_measured(
     name: &InstanceTypeName,
 ) -> ResourceList {
     let mut room = promised.clone();
-    for (name, least) in snapshot.measured(node_class, name).into_iter().flat_map(|measured| measured.iter())
-    {
-        let promised = room.get(name.as_str());
-        room.set(name.clone(), promised.min(least));
+    if let Some(short) = snapshot.measured(node_class, name) {
+        room.saturating_sub(short);
     }
     room
 }
 
-/// Until when an offering of a pool's node class is one of those that are remembered.
-pub(super) fn lasts(
-    remembered: &BTreeMap<(NodeClassRef, OfferingId), Timestamp>,
+/// What is remembered of an offering of a pool's node class.
+pub(super) fn remembered<'m, T>(
+    memory: &'m BTreeMap<(NodeClassRef, OfferingId), T>,
     pool: &Pool,
     offering: &Offering,
-    now: Timestamp,
-) -> Option<Timestamp> {
+) -> Option<&'m T> {
     // Nearly always nothing is, and a key is made for nothing.
-    if remembered.is_empty() {
-        return None;
-    }
-    let until = remembered.get(&(pool.node_class.clone(), offering.id.clone()));
-    until.copied().filter(|until| *until > now)
+    let memory = Some(memory).filter(|memory| !memory.is_empty());
+    memory?.get(&(pool.node_class.clone(), offering.id.clone()))
 }
 
 /// What becomes of the offerings `meeting` the requirements of a pool.
@@ -299,15 +294,21 @@ fn offers<'a>(
             template: &pool.labels,
             pool: &pool.name,
         };
-        let held = lasts(&snapshot.held_back, pool, offering, now);
+        let held = remembered(&snapshot.held_back, pool, offering).copied().filter(|until| *until > now);
+        let taken_back = caution::of(snapshot, pool, offering, now);
         // A money limit cannot be kept with prices that nobody knows.
         let may_guess = !money_limit && pool.allow_unknown_price.contains(&offering.id.instance_type);
-        let standing = match (held, offering.price.known()) {
-            (Some(until), _) => Standing::HeldBack(until),
-            (None, Some(price)) => lasts(&snapshot.taken_back, pool, offering, now)
-                .map_or(Standing::Priced(price), |until| Standing::TakenBack(price, until)),
-            (None, None) if may_guess => Standing::Unpriced,
-            (None, None) => Standing::PriceUnknown,
+        let standing = match (held, offering.price.known(), taken_back) {
+            (Some(until), ..) => Standing::HeldBack(until),
+            (None, Some(price), Some(taken_back)) if price > UsdPerHour::ZERO => {
+                Standing::TakenBack(price, taken_back)
+            }
+            // No multiple of nothing, or of what nobody knows, says that something else is to be preferred.
+            (None, Some(_), Some(taken_back)) => Standing::HeldBack(taken_back.until),
+            (None, None, Some(taken_back)) if may_guess => Standing::HeldBack(taken_back.until),
+            (None, Some(price), None) => Standing::Priced(price),
+            (None, None, None) if may_guess => Standing::Unpriced,
+            (None, None, _) => Standing::PriceUnknown,
         };
         let landing = daemons.landing(&labels);
         let present = daemons.present(&landing, company);

@@ -308,6 +308,9 @@ fn a_record_that_presses_is_planned_for_in_a_moment_and_so_are_the_pods_that_are
     assert_eq!(index.apply_pod(pod("of-nobody", requests(1, 1, 0))), index::Change::Demand);
     let other = Pod { owner: Some(Uid("other".into())), ..replica("of-another") };
     assert_eq!(index.apply_pod(other), index::Change::Demand);
+    let mut called_off = index.clone();
+    called_off.apply_claim(initialized());
+    assert_eq!(called_off.apply_pod(replica("d")), index::Change::Demand, "it is not taken after all");
     index.delete_claim(&ClaimName("c".into()));
     assert_eq!(
         index.apply_pod(replica("c")),
@@ -348,7 +351,7 @@ fn an_offering_of_which_instances_are_taken_back_is_avoided_for_minutes_and_long
     let mut setbacks = Setbacks::default();
     let offering = id_of();
     let until = |setbacks: &Setbacks, seconds| {
-        setbacks.taken_back(at(seconds)).values().next().map(|until| until.as_second() - at(0).as_second())
+        setbacks.taken_back(at(seconds)).values().next().map(|one| one.until.as_second() - at(0).as_second())
     };
     let take = |setbacks: &mut Setbacks, seconds| {
         setbacks.interrupted(&node_class(), &id_of(), InterruptionKind::Reclaim, at(seconds));
@@ -361,6 +364,16 @@ fn an_offering_of_which_instances_are_taken_back_is_avoided_for_minutes_and_long
     assert_eq!(until(&setbacks, 60), Some(300), "that another is sold says nothing of how long it stays");
     take(&mut setbacks, 400);
     assert_eq!(until(&setbacks, 400), Some(1000));
+    let row =
+        |setbacks: &Setbacks| setbacks.taken_back(at(400)).values().map(|one| one.row).collect::<Vec<_>>();
+    assert_eq!(row(&setbacks), [2]);
+    let mut again = setbacks.clone();
+    take(&mut again, 530);
+    assert_eq!(
+        (row(&again), until(&again, 530)),
+        (vec![3], Some(530 + 1200)),
+        "of what was bought meanwhile"
+    );
     for _ in 0..6 {
         let now = until(&setbacks, 400).unwrap();
         take(&mut setbacks, now);

@@ -80,6 +80,21 @@ fn the_least_that_any_had_counts_and_more_than_was_promised_does_not() {
 }
 
 #[test]
+fn a_class_that_promises_more_later_is_believed_in_the_difference() {
+    let mut index = index(|index| {
+        index.apply_claim(initialized());
+        index.apply_node(measured_node(16_000));
+    });
+    index.delete_node("n");
+    index.delete_claim(&ClaimName("c".into()));
+    index.apply_pod(full("p"));
+    assert_eq!(bought(&planned(&index.snapshot())), ["g6.xlarge: p"]);
+    let more = catalogue(vec![Kind("g5.xlarge", room(4, 17, 1), Some("a10g"), &[("a", "1.006")])]);
+    index.reset_catalogues([(node_class(), Ok(std::sync::Arc::new(more)))]);
+    assert_eq!(bought(&planned(&index.snapshot())), ["g5.xlarge: p"]);
+}
+
+#[test]
 fn a_node_that_is_not_what_was_ordered_says_nothing_of_others() {
     let of = |claim: Claim, node: Node| {
         let mut index = index(|index| {

@@ -161,7 +161,8 @@ fn what_failed_lately_is_not_waited_for_however_much_it_is_preferred() {
 fn what_the_cloud_takes_back_is_not_preferred_where_others_cost_less_than_it_counts_as() {
     let mut snapshot = with(cluster(aws(), [pool("gpu")]), [prefers(gpu_pod("p"), 50, ZONE, "b")]);
     assert_eq!(bought_where(&planned(&snapshot)), ["g5.xlarge/b: p"]);
-    snapshot.taken_back.insert((node_class(), id("g5.xlarge", "b")), at(1000));
+    let taken_back = poolwright_core::setbacks::TakenBack { until: at(1000), row: 1 };
+    snapshot.taken_back.insert((node_class(), id("g5.xlarge", "b")), taken_back);
     let plan = planned(&snapshot);
     assert_eq!(bought_where(&plan), ["g5.xlarge/a: p"]);
     assert_eq!(plan.relaxed.len(), 1);

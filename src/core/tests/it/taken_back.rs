@@ -1,7 +1,7 @@
 //! Offerings of which the cloud took instances back lately: avoided, but not at any price.
 
 use poolwright_catalog::{CapacityType, OfferingId, ResourceName, UsdPerHour};
-use poolwright_core::setbacks::Setbacks;
+use poolwright_core::setbacks::{Setbacks, TakenBack};
 use poolwright_core::*;
 
 use crate::kit::*;
@@ -21,9 +21,15 @@ fn one_pod(pools: impl IntoIterator<Item = Pool>) -> Snapshot {
 
 fn taken_back(mut snapshot: Snapshot, offerings: &[(&str, &str)]) -> Snapshot {
     for (kind, zone) in offerings {
-        snapshot.taken_back.insert((node_class(), id(kind, zone)), at(60));
+        snapshot.taken_back.insert((node_class(), id(kind, zone)), TakenBack { until: at(60), row: 1 });
     }
     snapshot
+}
+
+/// A pool that buys one type.
+fn only(name: &str, weight: u32, kind: &str) -> Pool {
+    let requirements = vec![is_in("node.kubernetes.io/instance-type", &[kind])];
+    Pool { weight, requirements, ..pool(name) }
 }
 
 fn first(plan: &plan::Plan) -> String {
@@ -72,11 +78,6 @@ fn a_limit_of_money_counts_what_is_paid() {
 
 #[test]
 fn a_heavier_pool_that_has_nothing_else_is_not_preferred_for_it() {
-    let only = |name: &str, weight, kind: &str| Pool {
-        weight,
-        requirements: vec![is_in("node.kubernetes.io/instance-type", &[kind])],
-        ..pool(name)
-    };
     let all = [("small", "a"), ("small", "b")];
     // Three times as dear: on-demand beside spot.
     let kinds = catalogue(vec![
@@ -109,13 +110,65 @@ fn what_is_paid_beforehand_and_taken_back_is_not_bought_at_all() {
     let prepaid = OfferingId { capacity_type: CapacityType::Reserved, ..id("small", "a") };
     setbacks.interrupted(&node_class(), &prepaid, InterruptionKind::ReservationReclaim, at(0));
     setbacks.interrupted(&node_class(), &id("small", "a"), InterruptionKind::Reclaim, at(0));
-    let keys = |held: std::collections::BTreeMap<(NodeClassRef, OfferingId), _>| {
-        held.into_keys().map(|(_, id)| id).collect::<Vec<_>>()
-    };
-    assert_eq!(keys(setbacks.held_back(at(1))), [prepaid]);
-    assert_eq!(keys(setbacks.taken_back(at(1))), [id("small", "a")]);
+    let id_of = |(_, id): &(NodeClassRef, OfferingId)| id.clone();
+    assert_eq!(setbacks.held_back(at(1)).keys().map(id_of).collect::<Vec<_>>(), [prepaid]);
+    assert_eq!(setbacks.taken_back(at(1)).keys().map(id_of).collect::<Vec<_>>(), [id("small", "a")]);
     assert_eq!(setbacks.next_release(at(1)), Some(at(300)));
-    assert_eq!(keys(setbacks.taken_back(at(300))), []);
+    assert!(setbacks.taken_back(at(300)).is_empty());
+}
+
+#[test]
+fn the_more_often_in_a_row_the_more_is_paid_for_something_else() {
+    let all = [("small", "a"), ("small", "b")];
+    let bought = |row| {
+        let mut snapshot = taken_back(one_pod([pool("gpu")]), &all);
+        snapshot.taken_back.values_mut().for_each(|one| one.row = row);
+        first(&planned_at(&snapshot, 10))
+    };
+    // Five times as dear: more than four, less than eight.
+    assert_eq!((bought(1).as_str(), bought(2).as_str()), ("small/a/on-demand", "large/a/on-demand"));
+    let mut snapshot = taken_back(one_pod([only("few", 1, "small"), only("many", 1, "huge")]), &all);
+    snapshot.taken_back.values_mut().for_each(|one| one.row = 100);
+    assert_eq!(first(&planned_at(&snapshot, 10)), "small/a/on-demand", "never at any price");
+}
+
+#[test]
+fn a_lighter_pool_that_has_nothing_else_is_asked_when_the_others_are_full() {
+    let mut full = only("first", 10, "large");
+    full.limits.nodes = Some(0);
+    let snapshot = one_pod([full, only("second", 1, "small")]);
+    let plan = planned_at(&taken_back(snapshot, &[("small", "a"), ("small", "b")]), 10);
+    assert_eq!(first(&plan), "small/a/on-demand");
+}
+
+#[test]
+fn what_has_no_known_price_or_costs_nothing_is_not_bought_until_then() {
+    const PRICES: [&[(&str, &str)]; 2] = [&[("a", "unknown"), ("b", "unknown")], &[("a", "0"), ("b", "0")]];
+    for price in PRICES {
+        let kinds = catalogue(vec![Kind("odd", room(4, 16, 1), Some("t4"), price)]);
+        let allowed = Pool { allow_unknown_price: ["odd".into()].into(), ..pool("gpu") };
+        let snapshot = with(cluster(kinds, [allowed]), [pod("p", requests(1, 1, 1))]);
+        let one = taken_back(snapshot, &[("odd", "a")]);
+        assert_eq!(first(&planned_at(&one, 10)), "odd/b/on-demand", "{price:?}");
+        let both = taken_back(one, &[("odd", "b")]);
+        let plan = planned_at(&both, 10);
+        assert_eq!(plan.claims, [], "{price:?}");
+        assert_eq!(plan.unplaced[0].reason, plan::UnplacedReason::OfferingsHeldBack, "{price:?}");
+    }
+}
+
+#[test]
+fn a_static_pool_keeps_its_limit_of_money_with_every_alternative() {
+    let kinds = catalogue(vec![
+        Kind("small", room(4, 16, 1), Some("t4"), &[("a", "0.50")]),
+        Kind("other", room(4, 16, 1), Some("t4"), &[("a", "2.20")]),
+    ]);
+    let mut limited = Pool { replicas: Some(1), ..pool("gpu") };
+    limited.limits.usd_per_hour = Some(usd("1.00"));
+    let plan = planned_at(&taken_back(cluster(kinds, [limited]), &[("small", "a")]), 10);
+    let offered: Vec<_> = plan.claims[0].offerings.iter().map(|ranked| ranked.offering.to_string()).collect();
+    assert_eq!(offered, ["small/a/on-demand"]);
+    assert!(plan.gap().abs() < 1e-9);
 }
 
 #[test]

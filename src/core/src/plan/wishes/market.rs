@@ -64,6 +64,9 @@ impl<'s, 'a> Market<'s, 'a> {
                         Standing::Priced(_) | Standing::TakenBack(..) => {
                             let Some(price) = offer.standing.weighed() else { continue };
                             stall.size += 1;
+                            // No pool is preferred for what is taken back.
+                            let is_taken_back = matches!(offer.standing, Standing::TakenBack(..));
+                            let weight = if is_taken_back { Reverse(0) } else { weight };
                             let known = stall.prices.entry(weight).or_default();
                             let known = known.entry(offer.capacity).or_insert(price);
                             *known = price.min(*known);
