@@ -1,8 +1,8 @@
 //! What nodes turned out to have.
 //!
 //! A catalogue can only estimate how much memory a machine's firmware, kernel and kubelet leave, and a node that advertises nearly what
-//! was promised is taken. But a pod that needs the difference does not fit there, and would not fit the next one either: what the first
-//! node of a type had is what is expected of those that are bought after it.
+//! was promised is taken. But a pod that needs the difference does not fit there, and would not fit the next one either: what the nodes
+//! of a type lacked is what those are expected to lack that are bought after them.
 
 use std::sync::Arc;
 

@@ -30,6 +30,17 @@ fn index(things: impl FnOnce(&mut ClusterIndex)) -> ClusterIndex {
     index
 }
 
+/// A node with as much memory was there, and is gone.
+fn after_a_node_with(mib: u64) -> ClusterIndex {
+    let mut index = index(|index| {
+        index.apply_claim(initialized());
+        index.apply_node(measured_node(mib));
+    });
+    index.delete_node("n");
+    index.delete_claim(&ClaimName("c".into()));
+    index
+}
+
 #[test]
 fn a_pod_that_does_not_fit_what_a_node_turned_out_to_have_is_not_bought_the_same_again() {
     let index = index(|index| {
@@ -81,12 +92,7 @@ fn the_least_that_any_had_counts_and_more_than_was_promised_does_not() {
 
 #[test]
 fn a_class_that_promises_more_later_is_believed_in_the_difference() {
-    let mut index = index(|index| {
-        index.apply_claim(initialized());
-        index.apply_node(measured_node(16_000));
-    });
-    index.delete_node("n");
-    index.delete_claim(&ClaimName("c".into()));
+    let mut index = after_a_node_with(16_000);
     index.apply_pod(full("p"));
     assert_eq!(bought(&planned(&index.snapshot())), ["g6.xlarge: p"]);
     let more = catalogue(vec![Kind("g5.xlarge", room(4, 17, 1), Some("a10g"), &[("a", "1.006")])]);
@@ -116,12 +122,7 @@ fn a_node_that_is_not_what_was_ordered_says_nothing_of_others() {
 
 #[test]
 fn pods_that_share_what_is_measured_are_packed_by_it() {
-    let mut index = index(|index| {
-        index.apply_claim(initialized());
-        index.apply_node(measured_node(16_000));
-    });
-    index.delete_node("n");
-    index.delete_claim(&ClaimName("c".into()));
+    let mut index = after_a_node_with(16_000);
     for name in ["p", "q"] {
         index.apply_pod(pod(name, requests(1, 8, 0)));
     }
