@@ -59,6 +59,10 @@ pub(super) async fn a_restarted_provider_lists_what_was_launched_before(at: &Set
     at.provider.launch(&at.request("b")).await?;
     let before = at.provider.list().await?;
     let after = at.restarted().await?.list().await?;
-    ensure!(before.len() == 2 && before == after, "before the restart {before:?}, after it {after:?}");
+    let same = before.iter().zip(&after).all(|(one, two)| alike(one, two));
+    ensure!(
+        before.len() == 2 && after.len() == 2 && same,
+        "before the restart {before:?}, after it {after:?}"
+    );
     Ok(())
 }

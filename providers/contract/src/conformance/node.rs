@@ -1,18 +1,17 @@
-//! The node, where the world lets one see it.
+//! The node, where the world lets one see it, or what it is told to join as.
 
 use std::collections::BTreeMap;
 
 use poolwright_catalog::labels;
 
 use super::report::ensure;
-use super::{Failure, NodeFacts, Setting};
-use crate::{Instance, LaunchRequest};
+use super::{Failure, Joining, NodeFacts, NodeSight, Setting};
+use crate::{Instance, LaunchRequest, Taint};
 
 pub(super) async fn the_node_carries_what_was_asked_for(at: &Setting) -> Result<(), Failure> {
     let request = at.request("a");
     let instance = at.provider.launch(&request).await?.instance;
-    let Some(node) = at.node_of(&instance).await? else { return Ok(()) };
-    check(at, &request, &instance, &node)
+    look_at_the_node(at, &request, &instance).await
 }
 
 pub(super) async fn a_node_appears_after_a_restart_between_launch_and_registration(
@@ -21,8 +20,18 @@ pub(super) async fn a_node_appears_after_a_restart_between_launch_and_registrati
     let request = at.request("a");
     let instance = at.provider.launch(&request).await?.instance;
     let _restarted = at.restarted().await?;
-    let Some(node) = at.node_of(&instance).await? else { return Ok(()) };
-    check(at, &request, &instance, &node)
+    look_at_the_node(at, &request, &instance).await
+}
+
+async fn look_at_the_node(at: &Setting, request: &LaunchRequest, instance: &Instance) -> Result<(), Failure> {
+    match at.node_of(instance).await? {
+        Some(NodeSight::Present(node)) => check(at, request, instance, &node),
+        Some(NodeSight::Joining(Joining { labels, taints })) => {
+            contains("label", &labels, &request.labels)?;
+            tainted(&taints, &request.taints)
+        }
+        Some(NodeSight::Absent | NodeSight::NotVisible) | None => Ok(()),
+    }
 }
 
 fn check(
@@ -39,11 +48,16 @@ fn check(
     contains("label", &node.labels, &request.labels)?;
     ensure!(node.labels.contains_key(labels::HOSTNAME), "it has no label {}", labels::HOSTNAME);
     contains("annotation", &node.annotations, &request.annotations)?;
-    for taint in &request.taints {
-        ensure!(node.taints.contains(taint), "the taint {taint:?} is not among {:?}", node.taints);
-    }
+    tainted(&node.taints, &request.taints)?;
     let promised = &at.first.allocatable;
     ensure!(node.allocatable == *promised, "it advertises {:?} and not {promised:?}", node.allocatable);
+    Ok(())
+}
+
+fn tainted(found: &[Taint], wanted: &[Taint]) -> Result<(), Failure> {
+    for taint in wanted {
+        ensure!(found.contains(taint), "the taint {taint:?} is not among {found:?}");
+    }
     Ok(())
 }
 

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use jiff::SignedDuration;
 use poolwright_catalog::{Catalogue, OfferingId, ResourceName};
 
-use super::{Failure, LOOKS, NodeFacts, NodeSight, World};
+use super::{Failure, LOOKS, NodeSight, World};
 use crate::{CloudProvider, Instance, LaunchRequest, RankedOffering, Taint, TaintEffect};
 
 /// Whether both are the same instance, told alike: the answer to a launch may have the time by another clock.
@@ -91,13 +91,13 @@ impl Setting {
         Err(Failure(format!("the instance of {key} is not gone after {LOOKS} times of asking")))
     }
 
-    /// Waits for the node of an instance. `None` where nodes cannot be seen.
-    pub async fn node_of(&self, instance: &Instance) -> Result<Option<NodeFacts>, Failure> {
+    /// Waits for the node of an instance, or for what it joins as. `None` where nodes cannot be seen.
+    pub async fn node_of(&self, instance: &Instance) -> Result<Option<NodeSight>, Failure> {
         for _ in 0..LOOKS {
             match self.world.node(instance).await? {
                 NodeSight::NotVisible => return Ok(None),
-                NodeSight::Present(node) => return Ok(Some(node)),
                 NodeSight::Absent => self.world.pause().await,
+                seen => return Ok(Some(seen)),
             }
         }
         Err(Failure(format!("the node of {} did not appear within {LOOKS} looks", instance.provider_id)))

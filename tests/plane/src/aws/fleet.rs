@@ -71,8 +71,8 @@ pub(super) fn just(request: &Request, pool: &Override, count: usize) -> String {
                 "TargetCapacitySpecification.TotalTargetCapacity" => {
                     form.append_pair(key, &count.to_string());
                 }
-                // Moto knows no capacity blocks, and would launch nothing.
-                "TargetCapacitySpecification.DefaultTargetCapacityType" if value == "capacity-block" => {
+                // Moto knows no capacity blocks, and would launch nothing; and what is spot is shown as such here.
+                "TargetCapacitySpecification.DefaultTargetCapacityType" => {
                     form.append_pair(key, "on-demand");
                 }
                 _ => {

@@ -1,6 +1,7 @@
 //! The proxy before moto.
 
 mod listings;
+mod orders;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -18,12 +19,14 @@ use tokio::net::TcpListener;
 use tokio::task::JoinHandle;
 
 use super::answers::{error, refusal, text};
-use super::fleet::{self, Fleets, Outcome, Wanted};
+use super::fleet::Fleets;
 use super::instances::Instances;
 use super::machines::{Machine, Machines};
 use super::queue::Queue;
 use super::request::Request;
 use super::shown::{Capacity, Group, Shown};
+use super::silence::{self, Silent};
+use super::spot::{self, SpotPrices};
 use super::trouble::{Fate, Trouble};
 
 /// What is the same for everybody and takes moto seconds to write: asked once in a process.
@@ -42,7 +45,7 @@ pub type Pool = (String, String, bool);
 pub type Parameter = (String, String);
 
 #[derive(Default)]
-struct Inner {
+pub(super) struct Inner {
     /// How many instances each pool still has; a pool that is not here has as many as are wanted.
     stock: BTreeMap<Pool, usize>,
     /// Pools that answer with this code.
@@ -72,6 +75,12 @@ struct Inner {
     machines: Machines,
     /// Instances, where the stand-in lists them itself.
     instances: Option<Instances>,
+    /// What spot capacity costs, where that was said.
+    pub(super) spot: Option<SpotPrices>,
+    /// Calls that are not answered.
+    pub(super) silent: Silent,
+    /// How many calls went wrong.
+    wrong: usize,
     /// How often moto was asked for each action, and for how long all of these took.
     asked: BTreeMap<String, (usize, Duration)>,
 }
@@ -129,7 +138,7 @@ impl Front {
         &self.url
     }
 
-    fn inner(&self) -> MutexGuard<'_, Inner> {
+    pub(super) fn inner(&self) -> MutexGuard<'_, Inner> {
         self.shared.inner()
     }
 
@@ -153,7 +162,7 @@ impl Front {
         self.inner().code = code.map(str::to_owned);
     }
 
-    /// This instance is a spot instance, whatever moto launched it as: moto's spot prices are too old for anybody to buy at.
+    /// This instance is a spot instance, whatever it was launched as.
     pub fn make_spot(&self, instance: &str) {
         self.inner().shown.spots.insert(instance.to_owned());
     }
@@ -256,9 +265,31 @@ impl Front {
         self.shared.queue.get().map(|queue| queue.put(bodies)).is_some()
     }
 
+    /// Messages that were received and not deleted show again, where the stand-in keeps them.
+    pub fn redeliver(&self) {
+        if let Some(queue) = self.shared.queue.get() {
+            queue.redeliver();
+        }
+    }
+
+    /// Whatever does not show yet shows now: time has passed.
+    pub fn show_all(&self) {
+        self.inner().hidden.clear();
+    }
+
     /// What was launched through here and was not asked to go, with what tells whose it is.
     pub fn machines(&self) -> Vec<Machine> {
-        self.inner().machines.all()
+        self.launches().into_iter().filter(|machine| !machine.ended).collect()
+    }
+
+    /// The same, with those that were asked to go.
+    pub fn launches(&self) -> Vec<Machine> {
+        self.inner().machines.ever()
+    }
+
+    /// How many calls went wrong, by chance.
+    pub fn went_wrong(&self) -> usize {
+        self.inner().wrong
     }
 
     /// How often moto was asked for each action, and how long all of these calls took: what of a measurement is moto's.
@@ -350,7 +381,11 @@ impl Shared {
                 *inner.dry_runs.entry(asked.action.clone()).or_default() += 1;
             }
             let failing = inner.failing.get(&asked.action).cloned();
-            (inner.trouble.fate(), inner.forbids(asked), failing)
+            let fate = inner.trouble.fate();
+            if !matches!(fate, Fate::Well) {
+                inner.wrong += 1;
+            }
+            (fate, inner.forbids(asked), failing)
         };
         if let Some(code) = failing {
             return Ok(refusal(asked, &code, "The stand-in was told to refuse."));
@@ -368,7 +403,11 @@ impl Shared {
         }
         let shown = {
             let inner = self.inner();
-            inner.shown.answer(asked).or_else(|| inner.fleets.describe(asked).filter(|_| !is_dry_run))
+            let spot =
+                inner.spot.as_ref().filter(|_| asked.action == "ec2:DescribeSpotPriceHistory" && !is_dry_run);
+            spot.map(spot::history)
+                .or_else(|| inner.shown.answer(asked))
+                .or_else(|| inner.fleets.describe(asked).filter(|_| !is_dry_run))
         };
         let begun = now();
         let response = match asked.action.as_str() {
@@ -378,7 +417,7 @@ impl Shared {
                 Some(response) => response,
                 None => self.forward(method, uri, headers, body).await?,
             },
-            action if CONSTANT.contains(&action) && !is_dry_run => {
+            action if CONSTANT.contains(&action) && !is_dry_run && shown.is_none() => {
                 self.constant(asked, uri, headers, body).await?
             }
             "ssm:GetParameters" => self.parameters(asked),
@@ -397,6 +436,9 @@ impl Shared {
                     instances.told(asked);
                 }
             }
+        }
+        if silence::takes(&mut self.inner().silent, &asked.action) {
+            std::future::pending::<()>().await;
         }
         if matches!(fate, Fate::Lost) {
             return Ok(error(
@@ -467,102 +509,6 @@ impl Shared {
             })
             .await?;
         Ok(text(StatusCode::OK, "text/xml", answer))
-    }
-
-    async fn create_fleet(
-        &self,
-        asked: &Request,
-        uri: &Uri,
-        headers: &HeaderMap,
-    ) -> anyhow::Result<Response<Body>> {
-        let wanted = Wanted::read(asked);
-        let _turn = self.fleets.lock().await;
-        if let Some(answered) = self.inner().fleets.answered(&wanted) {
-            if let Ok(answer) = answered {
-                return Ok(text(StatusCode::OK, "text/xml", &answer));
-            }
-            let message = "The client token you have provided is associated with a resource that was created with \
-                           different parameters.";
-            return Ok(refusal(asked, "IdempotentParameterMismatch", message));
-        }
-        let mut outcomes = Vec::new();
-        let mut left = wanted.count;
-        for pool in &wanted.overrides {
-            if left == 0 {
-                break;
-            }
-            let key = {
-                let inner = self.inner();
-                let zone = inner.zones.get(&pool.subnet).cloned().unwrap_or_default();
-                (pool.instance_type.clone(), zone, wanted.spot)
-            };
-            let (refused, stock) = {
-                let inner = self.inner();
-                (inner.refusals.get(&key).cloned(), inner.stock.get(&key).copied().unwrap_or(usize::MAX))
-            };
-            if let Some(code) = refused {
-                outcomes.push((
-                    pool.clone(),
-                    Outcome::Refused(code, "The stand-in was told to refuse.".to_owned()),
-                ));
-                continue;
-            }
-            let take = left.min(stock);
-            if take > 0 {
-                let body = Bytes::from(fleet::just(asked, pool, take));
-                let (status, answer) = self.text(&Method::POST, uri, headers, body).await?;
-                if status != StatusCode::OK {
-                    return Ok(text(status, "text/xml", &answer));
-                }
-                let ids = fleet::instance_ids(&answer);
-                left = left.saturating_sub(ids.len());
-                let mut inner = self.inner();
-                inner.machines.launched(asked, &pool.instance_type, &key.1, &ids);
-                if let Some(instances) = &mut inner.instances {
-                    instances.change(ids.iter().cloned());
-                }
-                if let Some(stock) = inner.stock.get_mut(&key) {
-                    *stock = stock.saturating_sub(ids.len());
-                }
-                let delay = inner.delay;
-                if delay > 0 {
-                    inner.hidden.extend(ids.iter().map(|id| (id.clone(), delay)));
-                }
-                outcomes.push((pool.clone(), Outcome::Instances(ids)));
-            }
-            if take < wanted.count && left > 0 {
-                let message = "There is no capacity available that matches your request.";
-                outcomes.push((
-                    pool.clone(),
-                    Outcome::Refused("InsufficientInstanceCapacity".to_owned(), message.to_owned()),
-                ));
-            }
-        }
-        let answer = self.inner().fleets.answer(wanted, &outcomes);
-        Ok(text(StatusCode::OK, "text/xml", &answer))
-    }
-
-    /// What is held does not go.
-    fn terminate(&self, asked: &Request) -> Option<Response<Body>> {
-        let mut inner = self.inner();
-        let ids: Vec<String> = asked
-            .indices("InstanceId.")
-            .iter()
-            .map(|at| asked.get(&format!("InstanceId.{at}")).to_owned())
-            .collect();
-        if !ids.iter().any(|id| inner.held.contains(id)) {
-            return None;
-        }
-        inner.asked_to_go.extend(ids.clone());
-        let state = "<currentState><code>32</code><name>shutting-down</name></currentState>";
-        let items: Vec<String> =
-            ids.iter().map(|id| format!("<item><instanceId>{id}</instanceId>{state}</item>")).collect();
-        let items = items.concat();
-        let answer = format!(
-            "<TerminateInstancesResponse xmlns=\"http://ec2.amazonaws.com/doc/2016-11-15/\"><instancesSet>{items}</instancesSet>\
-             </TerminateInstancesResponse>"
-        );
-        Some(text(StatusCode::OK, "text/xml", &answer))
     }
 
     fn parameters(&self, asked: &Request) -> Response<Body> {

@@ -7,7 +7,7 @@ use super::request::Request;
 /// The tag that says for which claim an instance is.
 const CLAIM: &str = "poolwright.dev/nodeclaim";
 
-/// An instance that was launched, and not asked to go.
+/// An instance that was launched.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Machine {
     /// Its id.
@@ -18,6 +18,8 @@ pub struct Machine {
     pub zone: String,
     /// The claim that its tags name, once they do.
     pub claim: Option<String>,
+    /// Whether it was asked to go.
+    pub ended: bool,
 }
 
 /// All of them, by id.
@@ -34,7 +36,7 @@ impl Machines {
         let claim = claim(fleet, tags);
         for id in ids {
             let (instance_type, zone) = (instance_type.to_owned(), zone.to_owned());
-            let machine = Machine { id: id.clone(), instance_type, zone, claim: claim.clone() };
+            let machine = Machine { id: id.clone(), instance_type, zone, claim: claim.clone(), ended: false };
             self.0.insert(id.clone(), machine);
         }
     }
@@ -47,7 +49,13 @@ impl Machines {
             ids.collect::<Vec<_>>()
         };
         match asked.action.as_str() {
-            "ec2:TerminateInstances" => named("InstanceId.").iter().for_each(|id| drop(self.0.remove(id))),
+            "ec2:TerminateInstances" => {
+                for id in named("InstanceId.") {
+                    if let Some(machine) = self.0.get_mut(&id) {
+                        machine.ended = true;
+                    }
+                }
+            }
             "ec2:CreateTags" => {
                 let tags = asked.indices("Tag.").into_iter().map(|tag| format!("Tag.{tag}."));
                 let Some(claim) = claim(asked, tags) else { return };
@@ -61,7 +69,8 @@ impl Machines {
         }
     }
 
-    pub fn all(&self) -> Vec<Machine> {
+    /// All there ever were.
+    pub fn ever(&self) -> Vec<Machine> {
         self.0.values().cloned().collect()
     }
 }

@@ -2,24 +2,28 @@
 //!
 //! moto plays EC2, IAM, SSM, SQS and EventBridge. [`Front`] stands before it as a proxy that passes on what moto can do and
 //! does itself what moto cannot: client tokens, stock-outs and quotas of single pools of capacity inside an answer with status
-//! 200, throttling, errors of servers and of whatever is between, answers that get lost after the effect, instances that show
-//! late, prices, AWS's public parameters. What it answers by itself is shaped as AWS's API reference says.
+//! 200, throttling, errors of servers and of whatever is between, answers that get lost or never come after the effect, instances that
+//! show late, prices of spot capacity, AWS's public parameters. What it answers by itself is shaped as AWS's API reference says.
 
 mod account;
 mod answers;
 mod fleet;
 mod front;
 mod instances;
+mod joining;
 mod listing;
 mod machines;
 mod moto;
 mod queue;
 mod request;
 mod shown;
+mod silence;
+mod spot;
 mod trouble;
 
 pub use account::Account;
 pub use front::{Front, Parameter, Pool};
+pub use joining::Joining;
 pub use machines::Machine;
 pub use moto::Moto;
 pub use shown::{Capacity, Group};

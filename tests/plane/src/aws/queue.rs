@@ -69,6 +69,12 @@ impl Queue {
         self.came.notify_waiters();
     }
 
+    /// Whoever was given a message is late: it shows again.
+    pub fn redeliver(&self) {
+        self.kept().messages.values_mut().for_each(|one| one.hidden = None);
+        self.came.notify_waiters();
+    }
+
     /// The answer to a call, as far as this is one that the queue answers.
     pub async fn answer(&self, asked: &Request) -> Option<Response<Body>> {
         let answer = match asked.action.as_str() {

@@ -88,7 +88,9 @@ impl Shown {
         let named = asked.indices("Filter.1.Value.");
         for at in named.into_iter().take(200) {
             let instance = asked.get(&format!("Filter.1.Value.{at}"));
-            let Some((code, updated)) = self.spot.get(instance) else { continue };
+            let fulfilled = ("fulfilled".to_owned(), "2020-01-01T00:00:00Z".to_owned());
+            let known = self.spots.contains(instance).then_some(&fulfilled);
+            let Some((code, updated)) = self.spot.get(instance).or(known) else { continue };
             let _ = write!(
                 items,
                 "<item><spotInstanceRequestId>sir-{instance}</spotInstanceRequestId><state>active</state><status><code>{code}</code>\

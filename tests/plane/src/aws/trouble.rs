@@ -58,8 +58,8 @@ impl Fate {
                 "Request limit exceeded.",
             ),
             Self::Page => {
-                let page = "<html><body><h1>502 Bad Gateway</h1></body></html>";
-                text(StatusCode::BAD_GATEWAY, "text/html", page)
+                let page = "<html><body><h1>500 Internal Server Error</h1></body></html>";
+                text(StatusCode::INTERNAL_SERVER_ERROR, "text/html", page)
             }
             Self::Failed => error(
                 asked,

@@ -1,14 +1,12 @@
 //! A cloud for a cluster: an account of moto behind a stand-in of its own, with the queue that EventBridge sends to; and machines in
 //! it, as far as a cluster sees of them.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context, ensure};
 use axum::body::{Body, to_bytes};
-use base64::Engine;
-use base64::engine::general_purpose::STANDARD;
 use futures::StreamExt;
 use hyper_util::client::legacy::Client as HttpClient;
 use hyper_util::client::legacy::connect::HttpConnector;
@@ -17,7 +15,7 @@ use k8s_openapi::api::core::v1::Node;
 use kube::api::{Patch, PatchParams, PostParams};
 use kube::{Api, Client};
 use poolwright_api::NodeClaim;
-use poolwright_plane::aws::{Account, Front, Machine, Moto};
+use poolwright_plane::aws::{Account, Front, Joining, Machine, Moto};
 use poolwright_plane::trial::pod;
 use poolwright_plane::unique;
 use serde_json::{Value, json};
@@ -92,16 +90,6 @@ impl Cloud {
             "instanceProfile": self.account.profile,
         }})
     }
-
-    /// What the machine is told when it starts.
-    async fn user_data(&self, id: &str) -> anyhow::Result<String> {
-        let query =
-            format!("Action=DescribeInstanceAttribute&Attribute=userData&InstanceId={id}&Version=2016-11-15");
-        let answer = self.front.call("ec2", &query).await?;
-        let told = answer.split("<value>").nth(1).and_then(|rest| rest.split('<').next());
-        let told = told.with_context(|| format!("{id} has no user data: {answer}"))?;
-        Ok(String::from_utf8(STANDARD.decode(told.trim())?)?)
-    }
 }
 
 /// Pods with a GPU each, that are made anew wherever they end.
@@ -158,15 +146,7 @@ async fn round(cloud: &Cloud, client: &Client, joined: &mut BTreeSet<String>) ->
 
 async fn join(cloud: &Cloud, client: &Client, machine: &Machine, claim: &str) -> anyhow::Result<()> {
     let Machine { id, instance_type, zone, .. } = machine;
-    let config = node_config(&cloud.user_data(id).await?)?;
-    let kubelet = &config["spec"]["kubelet"];
-    let flags = kubelet["flags"].as_array().into_iter().flatten().filter_map(Value::as_str);
-    let mut labels: BTreeMap<String, String> = flags
-        .filter_map(|flag| flag.strip_prefix("--node-labels="))
-        .flat_map(|list| list.split(','))
-        .filter_map(|label| label.split_once('='))
-        .map(|(key, value)| (key.to_owned(), value.to_owned()))
-        .collect();
+    let Joining { mut labels, taints } = cloud.front.joining(id).await?;
     let name = format!("ip-{id}");
     // What the kubelet and the cloud controller manager say of every node on EC2.
     for (key, value) in [
@@ -186,7 +166,7 @@ async fn join(cloud: &Cloud, client: &Client, machine: &Machine, claim: &str) ->
     let has = &ordered.context("nobody ordered this machine")?.allocatable;
     let node: Node = serde_json::from_value(json!({
         "metadata": {"name": name, "labels": labels, "annotations": {"kwok.x-k8s.io/node": "fake"}},
-        "spec": {"providerID": format!("aws:///{zone}/{id}"), "taints": kubelet["config"]["registerWithTaints"]},
+        "spec": {"providerID": format!("aws:///{zone}/{id}"), "taints": taints},
         "status": {"capacity": has, "allocatable": has},
     }))?;
     let nodes: Api<Node> = Api::all(client.clone());
@@ -198,12 +178,4 @@ async fn join(cloud: &Cloud, client: &Client, machine: &Machine, claim: &str) ->
     let status = Patch::Merge(json!({"status": {"capacity": has, "allocatable": has}}));
     nodes.patch_status(&name, &PatchParams::default(), &status).await?;
     Ok(())
-}
-
-/// The NodeConfig in the user data of AL2023: nodeadm takes the last part of its kind.
-fn node_config(user_data: &str) -> anyhow::Result<Value> {
-    let parts = user_data.split("application/node.eks.aws").last().context("no NodeConfig")?;
-    let begin = parts.find('{').context("no NodeConfig as JSON")?;
-    let mut documents = serde_json::Deserializer::from_str(&parts[begin..]).into_iter::<Value>();
-    documents.next().context("no NodeConfig")?.context("the NodeConfig cannot be read")
 }

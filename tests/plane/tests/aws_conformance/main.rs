@@ -4,8 +4,11 @@
 mod bad_input;
 mod classes;
 mod on_a_cluster;
+mod persistent;
 mod reserved;
 mod seen;
+mod silence;
+mod spot;
 mod together;
 mod tokens;
 mod world;
@@ -22,30 +25,50 @@ use futures::future::join_all;
 use poolwright_catalog::CapacityType;
 use poolwright_plane::wait_for;
 use poolwright_provider_aws::{AwsProvider, Join};
-use poolwright_provider_contract::conformance::{Failure, Fixture, World, run_all};
+use poolwright_provider_contract::conformance::{Failure, Fixture, World, run_together};
 use poolwright_provider_contract::{
     ClassReports, CloudProvider, Instance, InterruptionKind, LaunchError, LaunchRequest, ProviderError,
     RankedOffering, instance_of,
 };
 use serde_json::json;
-use world::{AwsWorld, pool, training};
+use world::{AwsWorld, pool, training, warning};
 
 /// Long against what a stand-in takes.
 const SOON: Duration = Duration::from_mins(1);
 
-struct Aws;
+/// How many cases of the suite run at a time.
+const AT_A_TIME: usize = 6;
+
+/// Worlds for the suite, in which so many of a hundred calls go wrong.
+struct Aws {
+    trouble: u64,
+}
 
 #[async_trait(?Send)]
 impl Fixture for Aws {
-    async fn world(&self, _case: &'static str) -> Result<Box<dyn World>, Failure> {
-        let world = AwsWorld::new().await.map_err(|error| format!("no world: {error:#}"))?;
+    async fn world(&self, case: &'static str) -> Result<Box<dyn World>, Failure> {
+        let world = AwsWorld::for_the_suite().await.map_err(|error| format!("no world: {error:#}"))?;
+        if self.trouble > 0 {
+            // Another trouble for each case, and the same whenever it runs.
+            let seed =
+                case.bytes().fold(1, |seed: u64, byte| seed.wrapping_mul(31).wrapping_add(byte.into()));
+            world.front.show_late(1);
+            world.trouble(self.trouble, seed);
+        }
         Ok(Box::new(world))
     }
 }
 
 #[tokio::test]
 async fn the_aws_provider_passes_the_conformance_suite() {
-    let report = run_all(&Aws).await;
+    let report = run_together(&Aws { trouble: 0 }, AT_A_TIME).await;
+    println!("{report}");
+    assert!(report.passed(), "{report}");
+}
+
+#[tokio::test]
+async fn the_aws_provider_passes_the_conformance_suite_with_three_calls_of_ten_going_wrong() {
+    let report = run_together(&Aws { trouble: 30 }, AT_A_TIME).await;
     println!("{report}");
     assert!(report.passed(), "{report}");
 }
@@ -333,18 +356,9 @@ async fn what_is_on_the_queue_is_told_until_it_is_given_back_and_what_cannot_be_
         let body: String = form_urlencoded::byte_serialize(body.as_bytes()).collect();
         sqs(format!("Action=SendMessage&QueueUrl={url}&MessageBody={body}")).await
     };
-    let warning = |account: &str| {
-        json!({
-            "version": "0", "id": "1e5527d7-bb36-4607-3370-4164db56a40e",
-            "detail-type": "EC2 Spot Instance Interruption Warning", "source": "aws.ec2", "account": account,
-            "time": "2026-11-23T12:00:00Z", "region": "us-east-1",
-            "resources": ["arn:aws:ec2:us-east-1b:instance/i-0b662ef9931388ba0"],
-            "detail": {"instance-id": "i-0b662ef9931388ba0", "instance-action": "terminate"},
-        })
-        .to_string()
-    };
-    send(&warning("123456789012")).await;
-    send(&warning("999999999999")).await;
+    let warning = warning("i-0b662ef9931388ba0", "2026-11-23T12:00:00Z".parse().unwrap());
+    send(&warning).await;
+    send(&warning.replace("123456789012", "999999999999")).await;
     send("{\"half").await;
     world.queue = Some(name);
     let provider = world.connect().await.unwrap();

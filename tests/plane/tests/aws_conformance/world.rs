@@ -14,12 +14,15 @@ use poolwright_catalog::{CapacityType, OfferingId};
 use poolwright_plane::aws::{Account, Front, Group, Moto, Trouble};
 use poolwright_plane::unique;
 use poolwright_provider_aws::{Access, AwsProvider, BootstrapToken, Classes, Join, Key, Settings, Tokens};
-use poolwright_provider_contract::conformance::{Failure, NodeSight, World};
+use poolwright_provider_contract::conformance::{Failure, Joining, NodeSight, World};
 use poolwright_provider_contract::{
-    CloudProvider, Instance, LaunchRequest, NodeClassKey, ProviderError, RankedOffering,
+    CloudProvider, Instance, LaunchRequest, NodeClassKey, ProviderError, RankedOffering, Taint, TaintEffect,
+    instance_of,
 };
 use serde_json::json;
 use tokio::sync::OnceCell;
+
+use crate::persistent::Persistent;
 
 /// One moto for all worlds: each has a cluster of its own in it.
 static MOTO: OnceCell<Moto> = OnceCell::const_new();
@@ -37,6 +40,8 @@ pub struct AwsWorld {
     pub tokens: Arc<Counted>,
     spec: EC2NodeClassSpec,
     pub region: String,
+    /// Where nodes of the suite join.
+    join: Option<Join>,
     /// The queue of interruptions.
     pub queue: Option<String>,
     /// By how many seconds the providers' clock is ahead.
@@ -103,9 +108,26 @@ impl AwsWorld {
             tokens: Arc::default(),
             spec,
             region: "us-east-1".to_owned(),
+            join: None,
             queue: None,
             ahead: Arc::default(),
         })
+    }
+
+    /// One in which machines are told how to join, and in which EC2 can be heard.
+    pub async fn for_the_suite() -> anyhow::Result<Self> {
+        let mut world = Self::new().await?;
+        world.merge_class(json!({"amiFamily": "AL2023"}));
+        world.join = Some(Join {
+            endpoint: "https://api.example".to_owned(),
+            ca: "LS0tLS1CRUdJTg==".to_owned(),
+            service_cidr: Some("10.100.0.0/16".to_owned()),
+        });
+        let queue = world.cluster.clone();
+        world.front.call("sqs", &format!("Action=CreateQueue&QueueName={queue}&Version=2012-11-05")).await?;
+        world.front.keep_messages();
+        world.queue = Some(queue);
+        Ok(world)
     }
 
     /// A provider that knows nothing yet.
@@ -231,6 +253,30 @@ pub fn training(strategy: &str, partitions: u32) -> Group {
     }
 }
 
+/// What EventBridge sends when EC2 takes a spot instance back in two minutes.
+pub fn warning(instance: &str, at: Timestamp) -> String {
+    json!({
+        "version": "0", "id": "1e5527d7-bb36-4607-3370-4164db56a40e",
+        "detail-type": "EC2 Spot Instance Interruption Warning", "source": "aws.ec2", "account": "123456789012",
+        "time": at.strftime("%FT%TZ").to_string(), "region": "us-east-1",
+        "resources": [format!("arn:aws:ec2:us-east-1b:instance/{instance}")],
+        "detail": {"instance-id": instance, "instance-action": "terminate"},
+    })
+    .to_string()
+}
+
+/// A taint as the kubelet's configuration has it.
+fn taint(one: &serde_json::Value) -> Result<Taint, Failure> {
+    let text = |field: &str| one[field].as_str().unwrap_or_default().to_owned();
+    let effect = match one["effect"].as_str() {
+        Some("NoSchedule") => TaintEffect::NoSchedule,
+        Some("PreferNoSchedule") => TaintEffect::PreferNoSchedule,
+        Some("NoExecute") => TaintEffect::NoExecute,
+        _ => return Err(Failure(format!("no kubelet takes this taint: {one}"))),
+    };
+    Ok(Taint { key: text("key"), value: text("value"), effect })
+}
+
 pub fn pool(offering: &OfferingId) -> (String, String, bool) {
     let spot = offering.capacity_type == CapacityType::Spot;
     (offering.instance_type.to_string(), offering.zone.to_string(), spot)
@@ -239,7 +285,9 @@ pub fn pool(offering: &OfferingId) -> (String, String, bool) {
 #[async_trait(?Send)]
 impl World for AwsWorld {
     async fn provider(&self) -> Result<Arc<dyn CloudProvider>, Failure> {
-        Ok(Arc::new(self.connect().await?))
+        // Who starts anew takes longer than EC2 takes to show what was launched.
+        self.front.show_all();
+        Ok(Arc::new(Persistent(self.connect_with(self.join.clone()).await?)))
     }
 
     fn node_class(&self) -> NodeClassKey {
@@ -255,8 +303,23 @@ impl World for AwsWorld {
         Ok(())
     }
 
-    async fn node(&self, _instance: &Instance) -> Result<NodeSight, Failure> {
-        Ok(NodeSight::NotVisible)
+    async fn node(&self, instance: &Instance) -> Result<NodeSight, Failure> {
+        let id = instance_of(&instance.provider_id);
+        if !self.front.machines().iter().any(|machine| machine.id == id) {
+            return Ok(NodeSight::Absent);
+        }
+        let told = self.front.joining(id).await.map_err(|error| Failure(format!("{error:#}")))?;
+        let taints = told.taints.as_array().into_iter().flatten().map(taint).collect::<Result<_, _>>()?;
+        Ok(NodeSight::Joining(Joining { labels: told.labels, taints }))
+    }
+
+    async fn interrupt(&self, instance: &Instance) -> Result<bool, Failure> {
+        Ok(self.front.put([warning(instance_of(&instance.provider_id), now())]))
+    }
+
+    async fn redeliver(&self) -> Result<(), Failure> {
+        self.front.redeliver();
+        Ok(())
     }
 
     async fn hold(&self, instance: &Instance, held: bool) -> Result<bool, Failure> {
@@ -266,6 +329,8 @@ impl World for AwsWorld {
     }
 
     async fn pause(&self) {
+        // Whoever was replaced may still have been given something.
+        self.front.redeliver();
         tokio::time::sleep(Duration::from_millis(20)).await;
     }
 }

@@ -1,0 +1,49 @@
+//! What a machine of EC2 joins a cluster with: what its user data says.
+
+use std::collections::BTreeMap;
+
+use anyhow::Context;
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use serde_json::Value;
+
+use super::Front;
+
+/// What the kubelet of a machine with AL2023 is started with.
+#[derive(Clone, Debug)]
+pub struct Joining {
+    /// `--node-labels`.
+    pub labels: BTreeMap<String, String>,
+    /// `registerWithTaints`, as the kubelet's configuration has them.
+    pub taints: Value,
+}
+
+impl Front {
+    /// What an instance with AL2023 joins with. EC2 is asked for its user data, as the machine itself asks.
+    pub async fn joining(&self, instance: &str) -> anyhow::Result<Joining> {
+        let query = format!(
+            "Action=DescribeInstanceAttribute&Attribute=userData&InstanceId={instance}&Version=2016-11-15"
+        );
+        let answer = self.call("ec2", &query).await?;
+        let told = answer.split("<value>").nth(1).and_then(|rest| rest.split('<').next());
+        let told = told.with_context(|| format!("{instance} has no user data: {answer}"))?;
+        read(&String::from_utf8(STANDARD.decode(told.trim())?)?)
+    }
+}
+
+/// Reads the NodeConfig in user data: nodeadm takes the last part of its kind.
+fn read(user_data: &str) -> anyhow::Result<Joining> {
+    let parts = user_data.split("application/node.eks.aws").last().context("no NodeConfig")?;
+    let begin = parts.find('{').context("no NodeConfig as JSON")?;
+    let mut documents = serde_json::Deserializer::from_str(&parts[begin..]).into_iter::<Value>();
+    let config = documents.next().context("no NodeConfig")?.context("the NodeConfig cannot be read")?;
+    let kubelet = &config["spec"]["kubelet"];
+    let flags = kubelet["flags"].as_array().into_iter().flatten().filter_map(Value::as_str);
+    let labels = flags
+        .filter_map(|flag| flag.strip_prefix("--node-labels="))
+        .flat_map(|list| list.split(','))
+        .filter_map(|label| label.split_once('='))
+        .map(|(key, value)| (key.to_owned(), value.to_owned()))
+        .collect();
+    Ok(Joining { labels, taints: kubelet["config"]["registerWithTaints"].clone() })
+}

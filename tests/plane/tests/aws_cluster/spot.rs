@@ -1,0 +1,64 @@
+//! Spot capacity on the whole way.
+
+use anyhow::ensure;
+use poolwright_catalog::CapacityType;
+use poolwright_plane::aws::Front;
+use poolwright_plane::trial::WITHIN;
+use poolwright_plane::wait_for;
+use poolwright_provider_contract::{CloudProvider, Instance};
+use serde_json::{Value, json};
+
+use super::cloud::work;
+use super::scene::{POOL, Scene, id_of, take_back};
+
+/// A pool of one family that may be spot.
+pub fn spot_pool() -> Value {
+    json!({"template": {"spec": {
+        "nodeClassRef": {"kind": "EC2NodeClass"},
+        "requirements": [
+            {"key": "poolwright.dev/capacity-type", "operator": "In", "values": ["spot", "on-demand"]},
+            {"key": "poolwright.dev/instance-family", "operator": "In", "values": ["g5"]},
+        ],
+    }}})
+}
+
+/// Spot in one zone at two prices; on-demand costs three times as much.
+pub fn spot_market(front: &Front) {
+    front.sell_spot([("g5.xlarge", "us-east-1a", "0.30"), ("g5.2xlarge", "us-east-1a", "0.36")]);
+}
+
+#[tokio::test]
+async fn spot_is_bought_where_it_is_cheapest_and_what_is_taken_back_is_replaced_until_only_on_demand_is_left()
+{
+    let mut scene = Scene::start(spot_pool(), spot_market).await;
+    scene.cluster.apply(&scene.namespace, &[work("train", POOL, 1)]).await.unwrap();
+    scene.wait_running(1).await;
+    let only = async |scene: &Scene| -> anyhow::Result<Instance> {
+        let mut listed = scene.looker.list().await?;
+        ensure!(listed.len() == 1, "there are {listed:?}");
+        Ok(listed.remove(0))
+    };
+    let bought = only(&scene).await.unwrap();
+    assert_eq!(bought.offering.to_string(), "g5.xlarge/us-east-1a/spot");
+
+    let replaced = async |scene: &mut Scene, taken: &Instance| {
+        take_back(&scene.cloud, &[id_of(&taken.provider_id)]).await.unwrap();
+        let instead = wait_for("another to be there instead", WITHIN, async || {
+            let left = only(scene).await?;
+            ensure!(left.provider_id != taken.provider_id, "it is still there");
+            Ok(left)
+        })
+        .await
+        .unwrap();
+        scene.wait_running(1).await;
+        instead
+    };
+    // What was taken back counts as dearer for a while.
+    let second = replaced(&mut scene, &bought).await;
+    assert_eq!(second.offering.to_string(), "g5.2xlarge/us-east-1a/spot");
+    // All that is left of spot is out, by the account's quota.
+    let pools = ["g5.xlarge", "g5.2xlarge"].map(|kind| (kind.to_owned(), "us-east-1a".to_owned(), true));
+    scene.cloud.front.refuse(pools.map(|pool| (pool, "MaxSpotInstanceCountExceeded".to_owned())));
+    let third = replaced(&mut scene, &second).await;
+    assert_eq!(third.offering.capacity_type, CapacityType::OnDemand);
+}

@@ -1,0 +1,94 @@
+//! Whoever tries again after an error that may pass, as the controller does.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use poolwright_catalog::Catalogue;
+use poolwright_provider_contract::{
+    ClassReports, CloudProvider, Instance, LaunchError, LaunchRequest, LaunchedInstance, NodeClassKey,
+    Notice, ProviderError,
+};
+
+/// How often a call is made before it is given up.
+const TRIES: usize = 200;
+/// How long it waits before it tries again.
+const PAUSE: Duration = Duration::from_millis(20);
+
+pub struct Persistent<P>(pub P);
+
+/// Whether whoever called is to call again.
+trait MayPass {
+    fn may_pass(&self) -> bool;
+}
+
+impl MayPass for ProviderError {
+    fn may_pass(&self) -> bool {
+        matches!(self, Self::Throttled(_) | Self::Transient(_))
+    }
+}
+
+impl MayPass for LaunchError {
+    fn may_pass(&self) -> bool {
+        matches!(self, Self::Provider(error) if error.may_pass())
+    }
+}
+
+macro_rules! until_it_passes {
+    ($call:expr) => {{
+        for _ in 1..TRIES {
+            match $call.await {
+                Err(error) if error.may_pass() => tokio::time::sleep(PAUSE).await,
+                answer => return answer,
+            }
+        }
+        $call.await
+    }};
+}
+
+#[async_trait]
+impl<P: CloudProvider> CloudProvider for Persistent<P> {
+    fn name(&self) -> &'static str {
+        self.0.name()
+    }
+
+    fn node_class_kinds(&self) -> &'static [&'static str] {
+        self.0.node_class_kinds()
+    }
+
+    async fn catalogue(&self, class: &NodeClassKey) -> Result<Arc<Catalogue>, ProviderError> {
+        until_it_passes!(self.0.catalogue(class))
+    }
+
+    async fn launch(&self, request: &LaunchRequest) -> Result<LaunchedInstance, LaunchError> {
+        until_it_passes!(self.0.launch(request))
+    }
+
+    async fn list(&self) -> Result<Vec<Instance>, ProviderError> {
+        until_it_passes!(self.0.list())
+    }
+
+    async fn get(&self, provider_id: &str) -> Result<Option<Instance>, ProviderError> {
+        until_it_passes!(self.0.get(provider_id))
+    }
+
+    async fn terminate(&self, key: &str) -> Result<bool, ProviderError> {
+        until_it_passes!(self.0.terminate(key))
+    }
+
+    async fn notices(&self) -> Result<Vec<Notice>, ProviderError> {
+        until_it_passes!(self.0.notices())
+    }
+
+    fn failures(&self) -> Vec<ProviderError> {
+        self.0.failures()
+    }
+
+    async fn acknowledge(&self, receipts: &[String]) -> Result<(), ProviderError> {
+        until_it_passes!(self.0.acknowledge(receipts))
+    }
+
+    fn class_reports(&self) -> Option<&dyn ClassReports> {
+        self.0.class_reports()
+    }
+}
