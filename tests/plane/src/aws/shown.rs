@@ -39,6 +39,31 @@ pub struct Capacity {
     pub available: usize,
     /// Whether it is a capacity block.
     pub block: bool,
+    /// The account that owns it.
+    pub owner: String,
+    /// Whether every instance that is as it says may use it, or only those that name it.
+    pub open: bool,
+    /// Its tags.
+    pub tags: BTreeMap<String, String>,
+}
+
+impl Capacity {
+    /// Whether it meets a filter, as EC2 reads it.
+    fn meets(&self, id: &str, filter: &str, values: &[&str]) -> bool {
+        let criteria = if self.open { "open" } else { "targeted" };
+        let is = match filter {
+            "capacity-reservation-id" => id,
+            "state" => "active",
+            "owner-id" => &self.owner,
+            "instance-match-criteria" => criteria,
+            "tag-key" => return values.iter().any(|key| self.tags.contains_key(*key)),
+            tag => match tag.strip_prefix("tag:").and_then(|key| self.tags.get(key)) {
+                Some(value) => value,
+                None => return false,
+            },
+        };
+        values.contains(&is)
+    }
 }
 
 /// A placement group.
@@ -145,20 +170,30 @@ impl Shown {
 
     fn capacity(&self, asked: &Request) -> String {
         let mut items = String::new();
-        let wanted = asked.indices("Filter.").into_iter().find_map(|at| {
-            let is_id = asked.get(&format!("Filter.{at}.Name")) == "capacity-reservation-id";
-            is_id.then(|| asked.get(&format!("Filter.{at}.Value.1")))
+        let filters: Vec<(&str, Vec<&str>)> = asked
+            .indices("Filter.")
+            .into_iter()
+            .map(|at| {
+                let prefix = format!("Filter.{at}.Value.");
+                let values =
+                    asked.indices(&prefix).iter().map(|at| asked.get(&format!("{prefix}{at}"))).collect();
+                (asked.get(&format!("Filter.{at}.Name")), values)
+            })
+            .collect();
+        let met = self.capacity.iter().filter(|(id, one)| {
+            !filters.is_empty() && filters.iter().all(|(filter, values)| one.meets(id, filter, values))
         });
-        if let Some((id, capacity)) = wanted.and_then(|id| self.capacity.get_key_value(id)) {
+        for (id, capacity) in met {
             let kind = if capacity.block { "capacity-block" } else { "default" };
+            let criteria = if capacity.open { "open" } else { "targeted" };
             let _ = write!(
                 items,
-                "<item><capacityReservationId>{id}</capacityReservationId><ownerId>123456789012</ownerId>\
+                "<item><capacityReservationId>{id}</capacityReservationId><ownerId>{}</ownerId>\
                  <instanceType>{}</instanceType><instancePlatform>Linux/UNIX</instancePlatform>\
                  <availabilityZone>{}</availabilityZone><tenancy>default</tenancy><totalInstanceCount>{}</totalInstanceCount>\
                  <availableInstanceCount>{}</availableInstanceCount><state>active</state><endDateType>unlimited</endDateType>\
-                 <instanceMatchCriteria>targeted</instanceMatchCriteria><reservationType>{kind}</reservationType></item>",
-                capacity.instance_type, capacity.zone, capacity.total, capacity.available
+                 <instanceMatchCriteria>{criteria}</instanceMatchCriteria><reservationType>{kind}</reservationType></item>",
+                capacity.owner, capacity.instance_type, capacity.zone, capacity.total, capacity.available
             );
         }
         for at in asked.indices("CapacityReservationId.") {

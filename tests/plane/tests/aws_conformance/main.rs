@@ -3,6 +3,7 @@
 
 mod bad_input;
 mod classes;
+mod fields;
 mod on_a_cluster;
 mod persistent;
 mod reserved;

@@ -1,5 +1,7 @@
 //! Capacity that is paid for already: it is sold at nothing, as many as there are, and an order names where it is from.
 
+use std::collections::BTreeMap;
+
 use poolwright_catalog::{CapacityType, UsdPerHour};
 use poolwright_plane::aws::Capacity;
 use poolwright_provider_contract::conformance::World;
@@ -10,7 +12,7 @@ use super::two_offerings;
 use super::world::AwsWorld;
 
 /// The newest version of the cluster's first launch template.
-async fn template(world: &AwsWorld) -> String {
+pub async fn template(world: &AwsWorld) -> String {
     let ours = format!(
         "Action=DescribeLaunchTemplates&Version=2016-11-15&Filter.1.Name=tag:poolwright.dev/cluster&Filter.1.Value.1={}",
         world.cluster
@@ -30,13 +32,16 @@ fn target(world: &AwsWorld) -> Vec<String> {
     world.front.fleets().into_iter().map(|fleet| fleet[kind].clone()).collect()
 }
 
-fn capacity(available: usize, block: bool) -> Capacity {
+pub fn capacity(available: usize, block: bool) -> Capacity {
     Capacity {
         instance_type: "g5.xlarge".to_owned(),
         zone: "us-east-1a".to_owned(),
         total: 2,
         available,
         block,
+        owner: "123456789012".to_owned(),
+        open: false,
+        tags: BTreeMap::new(),
     }
 }
 
