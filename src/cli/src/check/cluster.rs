@@ -8,7 +8,7 @@ use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomRe
 use kube::api::{GetParams, ListParams};
 use kube::client::Body;
 use kube::{Api, Client, ResourceExt};
-use poolwright_api::{AmiFamily, EC2NodeClass};
+use poolwright_api::{AmiFamily, EC2NodeClass, NodePool};
 use poolwright_controller::causes;
 use poolwright_controller::clock::Clock;
 use poolwright_provider_contract::preflight::{Finding, Verdict};
@@ -107,7 +107,10 @@ async fn plugin(client: &Client, classes: &[Class]) -> Verdict {
         (Ok(nodes), Ok(daemonsets)) => (nodes.items, daemonsets.items),
         (Err(error), _) | (_, Err(error)) => return Verdict::undetermined(causes(&error)),
     };
+    // Without the custom resource there are none.
+    let pools = Api::<NodePool>::all(client.clone()).list(&ListParams::default()).await;
+    let pools = pools.map(|all| all.items).unwrap_or_default();
     let bottlerocket =
         !classes.is_empty() && classes.iter().all(|(_, spec)| spec.family() == Some(AmiFamily::Bottlerocket));
-    readiness::device_plugin(&nodes, &daemonsets, bottlerocket)
+    readiness::device_plugin(&nodes, &daemonsets, &pools, bottlerocket)
 }

@@ -4,7 +4,9 @@ use jiff::Timestamp;
 use k8s_openapi::api::apps::v1::DaemonSet;
 use k8s_openapi::api::core::v1::Node;
 use kube::ResourceExt;
-use poolwright_catalog::ResourceName;
+use poolwright_api::NodePool;
+use poolwright_catalog::{Offering, ResourceName};
+use poolwright_core::rules::{self, NewNodeLabels};
 use poolwright_provider_contract::preflight::Verdict;
 
 /// Seconds. Leases, deadlines and certificates bear this much and little more.
@@ -27,19 +29,49 @@ pub fn clock(theirs: Option<Timestamp>, ours: Timestamp) -> Verdict {
     )
 }
 
+/// What tells nodes with GPUs from others by labels of its own, once they have joined.
+const DISCOVERIES: [&str; 3] = ["gpu-operator", "node-feature-discovery", "gpu-feature-discovery"];
+
 /// Whether anything makes GPUs known. Bottlerocket's images bring it along.
-pub fn device_plugin(nodes: &[Node], daemonsets: &[DaemonSet], bottlerocket: bool) -> Verdict {
+///
+/// A DaemonSet does on nodes of a pool that it chooses by their labels and whose taints it tolerates; where labels come from whatever
+/// looks for GPUs on nodes, they are not looked at.
+pub fn device_plugin(
+    nodes: &[Node],
+    daemonsets: &[DaemonSet],
+    pools: &[NodePool],
+    bottlerocket: bool,
+) -> Verdict {
     let with_gpus = nodes.iter().filter(|node| advertises_gpus(node)).count();
     if with_gpus > 0 {
         let s = if with_gpus == 1 { " advertises" } else { "s advertise" };
         return Verdict::fine(format!("{with_gpus} node{s} {}", ResourceName::NVIDIA_GPU));
     }
-    if let Some(daemonset) = daemonsets.iter().find(|one| is_plugin(one)) {
-        let namespace = daemonset.namespace().unwrap_or_default();
-        return Verdict::fine(format!(
-            "DaemonSet {namespace}/{}; no node has GPUs yet",
-            daemonset.name_any()
-        ));
+    let plugins: Vec<&DaemonSet> = daemonsets.iter().filter(|one| is_any(one, &PLUGINS)).collect();
+    if let Some(daemonset) = plugins.first() {
+        let name =
+            format!("DaemonSet {}/{}", daemonset.namespace().unwrap_or_default(), daemonset.name_any());
+        let left_out: Vec<String> = if bottlerocket || daemonsets.iter().any(|one| is_any(one, &DISCOVERIES))
+        {
+            Vec::new()
+        } else {
+            pools
+                .iter()
+                .filter(|pool| !plugins.iter().any(|one| lands(one, pool)))
+                .map(ResourceExt::name_any)
+                .collect()
+        };
+        if left_out.is_empty() {
+            return Verdict::fine(format!("{name}; no node has GPUs yet"));
+        }
+        return Verdict::wrong(
+            format!(
+                "{name} chooses no node with GPUs of NodePool {}: by its labels, or for a taint; such nodes would never open",
+                left_out.join(", ")
+            ),
+            "kubectl patch nodepool NAME --type merge -p '{\"spec\":{\"template\":{\"metadata\":{\"labels\":{\"nvidia.com/gpu.present\":\"true\"}}}}}' \
+             (the label by which NVIDIA's chart chooses nodes; and a toleration in the chart's values for each taint of the pool)",
+        );
     }
     if bottlerocket {
         return Verdict::fine("Bottlerocket's images bring it along; no node has GPUs yet");
@@ -60,8 +92,31 @@ fn advertises_gpus(node: &Node) -> bool {
     gpus.is_some_and(|gpus| gpus.0 != "0")
 }
 
-fn is_plugin(daemonset: &DaemonSet) -> bool {
-    let is_one = |text: &str| PLUGINS.iter().any(|plugin| text.contains(plugin));
+/// Whether its controller puts a pod on some node with GPUs that the pool may have, or the pool has none. Zones are not looked at, for
+/// only those of one region are known here; what cannot be read is left to Kubernetes.
+fn lands(daemonset: &DaemonSet, pool: &NodePool) -> bool {
+    let Ok(daemonset) = poolwright_intake::daemonset(daemonset) else { return true };
+    let pool = poolwright_intake::node_pool(pool);
+    let catalogue = poolwright_catalog::builtin();
+    let has_gpus = |offering: &&Offering| catalogue.types()[&offering.id.instance_type].gpu.is_some();
+    let mut may_have = false;
+    for offering in catalogue.offerings().iter().filter(has_gpus) {
+        let offering = catalogue.node_labels(offering);
+        let labels = NewNodeLabels { offering: &offering, template: &pool.labels, pool: &pool.name };
+        let mut wanted = pool.requirements.iter().filter(|one| !one.key.starts_with("topology."));
+        if !wanted.all(|one| rules::matches(one, &labels)) {
+            continue;
+        }
+        may_have = true;
+        if rules::daemonset_lands(&daemonset.spec, &labels, &pool.taints) {
+            return true;
+        }
+    }
+    !may_have
+}
+
+fn is_any(daemonset: &DaemonSet, names: &[&str]) -> bool {
+    let is_one = |text: &str| names.iter().any(|name| text.contains(name));
     let pod = daemonset.spec.as_ref().and_then(|spec| spec.template.spec.as_ref());
     let mut images = pod.into_iter().flat_map(|pod| &pod.containers).filter_map(|one| one.image.as_deref());
     is_one(&daemonset.name_any()) || images.any(is_one)
@@ -86,18 +141,79 @@ mod tests {
         .expect("a daemonset")
     }
 
+    fn pool(template: serde_json::Value) -> NodePool {
+        let mut spec =
+            json!({"nodeClassRef": {"group": "poolwright.dev", "kind": "EC2NodeClass", "name": "gpu"}});
+        let (labels, taints) = (&template["labels"], &template["taints"]);
+        spec["requirements"] = json!([{"key": "poolwright.dev/instance-family", "operator": "In", "values": [template["family"]]}]);
+        if taints.is_array() {
+            spec["taints"] = taints.clone();
+        }
+        let labels = if labels.is_object() { labels.clone() } else { json!({}) };
+        serde_json::from_value(json!({"metadata": {"name": "gpu"}, "spec": {"template": {"metadata": {"labels": labels}, "spec": spec}}}))
+            .expect("a pool")
+    }
+
+    /// As NVIDIA's chart makes it.
+    fn of_the_chart() -> DaemonSet {
+        let mut made = serde_json::to_value(daemonset("nvidia-device-plugin", "x")).expect("JSON");
+        let term = |key: &str, value: &str| json!({"matchExpressions": [{"key": key, "operator": "In", "values": [value]}]});
+        let terms = [
+            term("feature.node.kubernetes.io/pci-10de.present", "true"),
+            term("feature.node.kubernetes.io/cpu-model.vendor_id", "NVIDIA"),
+            term("nvidia.com/gpu.present", "true"),
+        ];
+        let pods = &mut made["spec"]["template"]["spec"];
+        pods["affinity"] = json!({"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": terms}}});
+        pods["tolerations"] =
+            json!([{"key": "nvidia.com/gpu", "operator": "Exists", "effect": "NoSchedule"}]);
+        serde_json::from_value(made).expect("a daemonset")
+    }
+
+    #[test]
+    fn a_plugin_that_chooses_no_node_of_a_pool_with_gpus_is_told_with_the_pool() {
+        let chart = of_the_chart();
+        let verdict = |pools: &[NodePool], others: &[DaemonSet]| {
+            let all: Vec<DaemonSet> = std::iter::once(chart.clone()).chain(others.iter().cloned()).collect();
+            device_plugin(&[], &all, pools, false)
+        };
+        let fine = |verdict| matches!(verdict, Verdict::Fine(_));
+        let present = json!({"nvidia.com/gpu.present": "true"});
+        let of_nvidia = json!([{"key": "nvidia.com/gpu", "effect": "NoSchedule"}]);
+        let of_a_team = json!([{"key": "team", "value": "research", "effect": "NoSchedule"}]);
+        assert!(fine(verdict(&[pool(json!({"family": "g5", "labels": present, "taints": of_nvidia}))], &[])));
+        assert!(fine(verdict(&[pool(json!({"family": "m7i"}))], &[])), "it has no GPUs");
+        assert!(fine(verdict(
+            &[pool(json!({"family": "g5"}))],
+            &[daemonset("node-feature-discovery-worker", "x")]
+        )));
+        for unchosen in
+            [json!({"family": "g5"}), json!({"family": "g5", "labels": present, "taints": of_a_team})]
+        {
+            let Verdict::Wrong { why, fix } = verdict(&[pool(unchosen)], &[]) else {
+                panic!("it is not chosen")
+            };
+            assert!(
+                why.contains("kube-system/nvidia-device-plugin") && why.contains("NodePool gpu"),
+                "{why}"
+            );
+            assert!(fix.contains("nvidia.com/gpu.present"), "{fix}");
+        }
+    }
+
     #[test]
     fn gpus_are_known_by_a_node_that_has_some_or_by_what_will_make_them_known() {
         let fine = |verdict| matches!(verdict, Verdict::Fine(_));
-        assert!(fine(device_plugin(&[node("0"), node("8")], &[], false)));
-        assert!(fine(device_plugin(&[], &[daemonset("nvidia-device-plugin-ds", "x")], false)));
+        assert!(fine(device_plugin(&[node("0"), node("8")], &[], &[], false)));
+        assert!(fine(device_plugin(&[], &[daemonset("nvidia-device-plugin-ds", "x")], &[], false)));
         assert!(fine(device_plugin(
             &[],
             &[daemonset("gpu", "nvcr.io/nvidia/k8s-device-plugin:v0.17.1")],
+            &[],
             false
         )));
-        assert!(fine(device_plugin(&[], &[], true)));
-        let none = device_plugin(&[node("0")], &[daemonset("kube-proxy", "kube-proxy")], false);
+        assert!(fine(device_plugin(&[], &[], &[], true)));
+        let none = device_plugin(&[node("0")], &[daemonset("kube-proxy", "kube-proxy")], &[], false);
         let Verdict::Wrong { fix, .. } = none else { panic!("{none:?}") };
         assert!(fix.contains("nvidia-device-plugin"), "{fix}");
     }

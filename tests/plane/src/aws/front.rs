@@ -330,9 +330,13 @@ async fn handle(State(shared): State<Arc<Shared>>, request: HttpRequest) -> Resp
         return text(StatusCode::PAYLOAD_TOO_LARGE, "text/plain", "too large");
     };
     let asked = Request::read(&parts.headers, &body);
-    match shared.answer(&asked, &parts.method, &parts.uri, &parts.headers, body).await {
-        Ok(response) => response,
-        Err(error) => text(StatusCode::BAD_GATEWAY, "text/plain", &format!("moto: {error:#}")),
+    // Whatever becomes of whoever asks: what has an effect has all of it, and is remembered.
+    let answering =
+        async move { shared.answer(&asked, &parts.method, &parts.uri, &parts.headers, body).await };
+    match tokio::spawn(answering).await {
+        Ok(Ok(response)) => response,
+        Ok(Err(error)) => text(StatusCode::BAD_GATEWAY, "text/plain", &format!("moto: {error:#}")),
+        Err(error) => text(StatusCode::BAD_GATEWAY, "text/plain", &format!("the stand-in: {error}")),
     }
 }
 
