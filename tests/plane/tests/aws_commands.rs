@@ -157,6 +157,7 @@ async fn a_check_of_a_cluster_and_an_account_says_what_is_wrong_with_its_fix_and
         "securityGroupSelectorTerms": [{"id": account.group}],
         "amiSelectorTerms": [{"id": account.image}],
     }));
+    front.allow_vcpus([("L-DB2E81BA", 96), ("L-3819A6DF", 0), ("L-417A185B", 0)]);
     let flags = ["--aws-cluster", &cluster, "--aws-interruption-queue", &cluster, "-o", "json", "-f"];
     let arguments = [&["check"][..], &ACCOUNT, &flags, &[class.to_str().unwrap()]].concat();
 
@@ -187,6 +188,15 @@ async fn a_check_of_a_cluster_and_an_account_says_what_is_wrong_with_its_fix_and
     is("Interruption queue", "queue", "fine");
     is("Interruption queue", "policy", "wrong");
     is("Interruption queue", "dead letters", "wrong");
+    is("AWS quotas", "on-demand G types", "fine");
+    assert_eq!(finding(&found, "AWS quotas", "on-demand G types")["message"], "96 vCPUs");
+    for (what, code) in
+        [("spot G types", "L-3819A6DF"), ("on-demand P types", "L-417A185B"), ("spot P types", "L-7212CCBC")]
+    {
+        is("AWS quotas", what, "undetermined");
+        let told = finding(&found, "AWS quotas", what)["message"].as_str().unwrap().to_owned();
+        assert!(told.contains("aws service-quotas") && told.contains(code), "{told}");
+    }
 
     // What would have an effect was a dry run, each time.
     let (calls, dry) = (front.calls(), front.dry_runs());
@@ -202,10 +212,13 @@ async fn a_check_of_a_cluster_and_an_account_says_what_is_wrong_with_its_fix_and
     let templates = front.call("ec2", "Action=DescribeLaunchTemplates&Version=2016-11-15").await.unwrap();
     assert!(!templates.contains("poolwright-check"), "{templates}");
 
-    // What is not allowed is named, with the line of the policy.
+    // What is not allowed is named, with the line of the policy; and an account without any GPUs has a cross.
+    front.allow_vcpus(["L-DB2E81BA", "L-3819A6DF", "L-417A185B", "L-7212CCBC"].map(|code| (code, 0)));
     front.forbid(["ec2:RunInstances", "ssm:GetParameters", "iam:GetInstanceProfile"].map(str::to_owned));
     let output = poolwright(&front, Some(plane.kubeconfig_path()), &arguments).await;
     let found = findings(&document(&output));
+    let fix = finding(&found, "AWS quotas", "on-demand P types")["fix"].as_str().unwrap();
+    assert!(fix.contains("request-service-quota-increase") && fix.contains("L-417A185B"), "{fix}");
     for action in ["ec2:RunInstances", "ssm:GetParameters", "iam:GetInstanceProfile"] {
         let found = finding(&found, "AWS permissions", action);
         assert_eq!(found["verdict"], "wrong", "{found}");

@@ -23,6 +23,7 @@ use super::fleet::Fleets;
 use super::instances::Instances;
 use super::machines::{Machine, Machines};
 use super::queue::Queue;
+use super::quotas::{self, Quotas};
 use super::request::Request;
 use super::shown::{Capacity, Group, Shown};
 use super::silence::{self, Silent};
@@ -77,6 +78,8 @@ pub(super) struct Inner {
     instances: Option<Instances>,
     /// What spot capacity costs, where that was said.
     pub(super) spot: Option<SpotPrices>,
+    /// What the account may run, where that was said.
+    pub(super) quotas: Option<Quotas>,
     /// Calls that are not answered.
     pub(super) silent: Silent,
     /// How many calls went wrong.
@@ -404,6 +407,10 @@ impl Shared {
             && let Some(answer) = queue.answer(asked).await
         {
             return Ok(answer);
+        }
+        let quotas = self.inner().quotas.clone().filter(|_| asked.action == "servicequotas:GetServiceQuota");
+        if let Some(quotas) = quotas {
+            return Ok(quotas::answer(&quotas, asked));
         }
         let shown = {
             let inner = self.inner();

@@ -15,6 +15,7 @@ mod listing;
 mod machines;
 mod moto;
 mod queue;
+mod quotas;
 mod request;
 mod shown;
 mod silence;
