@@ -8,6 +8,7 @@ use jiff::civil::Date;
 use serde::{Deserialize, Serialize};
 
 use crate::instance::{InstanceType, InstanceTypeName, ProviderName, name_type};
+use crate::interruptions::Interruptions;
 use crate::labels;
 use crate::price::Price;
 
@@ -93,8 +94,8 @@ pub struct Offering {
     pub price: Price,
     /// How many nodes can be had; `None` where nobody said, which is taken for enough.
     pub available: Option<u32>,
-    /// How often a node is taken back, in a million node-hours; `None` where nobody said.
-    pub interruptions: Option<u32>,
+    /// How often a node is taken back; `None` where nobody said.
+    pub interruptions: Option<Interruptions>,
 }
 
 /// Where a catalogue comes from.

@@ -26,9 +26,13 @@ pub struct Quote {
 impl Quote {
     /// Whole days between the quote and `today`; `None` where the quote is undated, zero when it is from the future.
     pub fn age_in_days(&self, today: Date) -> Option<u32> {
-        let as_of = self.as_of?;
-        Some(u32::try_from((today - as_of).get_days().max(0)).unwrap_or(0))
+        age_in_days(self.as_of, today)
     }
+}
+
+/// Whole days since a day that somebody states, if somebody does; zero when it is in the future.
+pub(crate) fn age_in_days(as_of: Option<Date>, today: Date) -> Option<u32> {
+    Some(u32::try_from((today - as_of?).get_days().max(0)).unwrap_or(0))
 }
 
 /// What is known about the price of an offering.

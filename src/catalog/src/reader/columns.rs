@@ -26,6 +26,8 @@ pub(super) const ZONE: &str = "zone";
 pub(super) const CAPACITY_TYPE: &str = "capacity_type";
 pub(super) const AVAILABLE: &str = "available_nodes";
 pub(super) const INTERRUPTIONS: &str = "spot_interruptions_per_hour";
+pub(super) const INTERRUPTIONS_SOURCE: &str = "interruptions_source";
+pub(super) const INTERRUPTIONS_AS_OF: &str = "interruptions_as_of";
 pub(super) const EPHEMERAL_STORAGE: &str = "ephemeral_storage_mib";
 
 /// The columns every catalogue has.
@@ -33,7 +35,7 @@ pub const REQUIRED: [&str; 9] =
     [INSTANCE_TYPE, ARCH, CPU, MEMORY, PODS, GPU_MODEL, GPU_COUNT, GPU_MEMORY, ON_DEMAND];
 
 /// The columns a catalogue may have.
-pub const OPTIONAL: [&str; 14] = [
+pub const OPTIONAL: [&str; 16] = [
     PROVIDER,
     REGION,
     ZONES,
@@ -48,6 +50,8 @@ pub const OPTIONAL: [&str; 14] = [
     CAPACITY_TYPE,
     AVAILABLE,
     INTERRUPTIONS,
+    INTERRUPTIONS_SOURCE,
+    INTERRUPTIONS_AS_OF,
 ];
 
 /// Which column stands where.

@@ -6,6 +6,7 @@ use jiff::civil::Date;
 use super::columns::{self as column, Columns};
 use super::problem::CsvProblem;
 use crate::instance::{Arch, Gpu, GpuModel, InstanceType, InstanceTypeName, ProviderName};
+use crate::interruptions::Interruptions;
 use crate::labels;
 use crate::money::{MoneyError, UsdPerHour};
 use crate::offering::{CapacityType, Offering, OfferingId, Zone};
@@ -100,7 +101,7 @@ impl<'r, 'f> RowReader<'r, 'f> {
                     return;
                 }
                 let id = OfferingId { instance_type: kind.name.clone(), zone: zone.clone(), capacity_type };
-                let interruptions = interruptions.filter(|_| capacity_type == CapacityType::Spot);
+                let interruptions = interruptions.clone().filter(|_| capacity_type == CapacityType::Spot);
                 let (region, price) = (region.clone(), price.clone());
                 offerings.push(Offering { id, region, price, available, interruptions });
             };
@@ -207,8 +208,18 @@ impl<'r, 'f> RowReader<'r, 'f> {
         }
     }
 
+    fn interruptions(&mut self) -> Option<Interruptions> {
+        let as_of = self.date(column::INTERRUPTIONS_AS_OF);
+        let source = match self.cell(column::INTERRUPTIONS_SOURCE) {
+            "" => self.file,
+            source => source,
+        };
+        let per_million_hours = self.interruption_rate()?;
+        Some(Interruptions { per_million_hours, source: PriceSource::from(source), as_of })
+    }
+
     /// Interruptions in a million node-hours.
-    fn interruptions(&mut self) -> Option<u32> {
+    fn interruption_rate(&mut self) -> Option<u32> {
         let text = self.cell(column::INTERRUPTIONS);
         if text.is_empty() {
             return None;

@@ -1,3 +1,4 @@
+use jiff::civil::date;
 use proptest::prelude::*;
 
 use super::*;
@@ -467,7 +468,10 @@ fn a_type_may_have_a_row_for_each_zone_and_capacity_type_with_stock_and_interrup
     let found: Vec<_> = catalogue
         .offerings()
         .iter()
-        .map(|offering| (offering.id.to_string(), offering.available, offering.interruptions))
+        .map(|offering| {
+            let rate = offering.interruptions.as_ref().map(|said| said.per_million_hours);
+            (offering.id.to_string(), offering.available, rate)
+        })
         .collect();
     assert_eq!(
         found,
@@ -479,6 +483,25 @@ fn a_type_may_have_a_row_for_each_zone_and_capacity_type_with_stock_and_interrup
         ]
     );
     assert_eq!(catalogue.types().len(), 1);
+}
+
+#[test]
+fn who_says_how_often_a_node_is_taken_back_and_when_are_read_with_it() {
+    let machine = "g5.xlarge,amd64,3920,14162,58,a10g,1,22888,1.006,,,0.4,,0.0021";
+    let header = format!("{WIDE},interruptions_source,interruptions_as_of");
+    let said = |rest: &str| {
+        let catalogue = read(&format!("{header}\n{machine},{rest}\n")).expect("a catalogue");
+        let spot = catalogue.offerings().iter().find_map(|offering| offering.interruptions.clone());
+        spot.map(|said| (said.source.to_string(), said.as_of, said.age_in_days(date(2026, 1, 3))))
+    };
+    let day = date(2026, 1, 1);
+    assert_eq!(said("advisor,2026-01-01"), Some(("advisor".to_owned(), Some(day), Some(2))));
+    assert_eq!(said(","), Some(("my.csv".to_owned(), None, None)));
+    let found = problems(&format!("{header}\n{machine},advisor,yesterday\n"));
+    assert!(
+        found[0].starts_with("my.csv:2:interruptions_as_of: \"yesterday\" is not a date; write"),
+        "{found:?}"
+    );
 }
 
 #[test]

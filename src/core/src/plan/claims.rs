@@ -9,9 +9,10 @@ use super::classes::Classes;
 use super::company::Company;
 use super::gpus::Form;
 use super::limits::Limits;
+use super::risk::{self, Losing};
 use super::rounds::NewNode;
 use super::supply::{Admissions, Offer, Standing, Supply};
-use super::{PlanOptions, PlannedClaim, caution, demand_source, risk, words};
+use super::{PlanOptions, PlannedClaim, caution, demand_source, words};
 use crate::model::{ClaimName, PodKey, RankedOffering, Snapshot};
 use crate::setbacks::TakenBack;
 
@@ -37,6 +38,20 @@ struct Avoided<'s> {
     id: &'s OfferingId,
     price: UsdPerHour,
     taken_back: TakenBack,
+}
+
+/// What is no dearer than what was planned, holds the same pods, and is taken back more often.
+struct Riskier<'s> {
+    id: &'s OfferingId,
+    price: UsdPerHour,
+    risk: UsdPerHour,
+}
+
+/// Of all other types what counts as least.
+struct Second<'s> {
+    counted: UsdPerHour,
+    price: UsdPerHour,
+    name: &'s InstanceTypeName,
 }
 
 /// What equal nodes share.
@@ -105,16 +120,25 @@ impl Maker<'_, '_> {
             }
             pods += *count as usize * (1 + class.with.len());
         }
-        let planned_price = node.offer.standing.weighed();
+        let pods_losing: Vec<Losing> =
+            node.content.iter().map(|(class, count)| self.losing(*class, *count)).collect();
+        let risk = |offer: &Offer| {
+            risk::of_node(self.options, self.supply.offering(node.pool, offer.offering), &pods_losing)
+        };
+        // What offers are compared by. Limits count what is paid.
+        let counted = |offer: &Offer| offer.standing.weighed().map(|price| price + risk(offer));
+        let planned_counts = counted(&node.offer);
         let planned_type = &self.id(node, &node.offer).instance_type;
         let ceiling = self.uses(node, &node.offer);
-        // (less preferred?, what its price counts as, other type?, id): what was planned sorts first among equals.
+        // (less preferred?, what it counts as, other type?, id): what was planned sorts first among equals.
         let mut others: Vec<(bool, Option<UsdPerHour>, bool, &OfferingId, &Offer)> = Vec::new();
         let wished = self.wished(node);
-        let mut second: Option<(UsdPerHour, &InstanceTypeName)> = None;
+        let mut second: Option<Second<'_>> = None;
         let mut avoided: Option<Avoided<'_>> = None;
+        let mut riskier: Option<Riskier<'_>> = None;
         for offer in &self.supply.pools[node.pool].offers {
-            let same_kind = match (planned_price, offer.standing.weighed()) {
+            let counts = counted(offer);
+            let same_kind = match (planned_counts, counts) {
                 (Some(_), Some(_)) => true,
                 _ => (node.offer.standing, offer.standing) == (Standing::Unpriced, Standing::Unpriced),
             };
@@ -123,10 +147,10 @@ impl Maker<'_, '_> {
             }
             let id = self.id(node, offer);
             let is_taken_back = matches!(offer.standing, Standing::TakenBack(..));
-            let better_second = offer.standing.price().filter(|price| {
+            let better_second = counts.filter(|counted| {
                 id.instance_type != *planned_type
                     && !is_taken_back
-                    && second.is_none_or(|(best, _)| *price < best)
+                    && second.as_ref().is_none_or(|best| *counted < best.counted)
             });
             if let Standing::TakenBack(price, taken_back) = offer.standing
                 && node.offer.standing.price().is_some_and(|planned| price < planned)
@@ -135,9 +159,17 @@ impl Maker<'_, '_> {
             {
                 avoided = Some(Avoided { id, price, taken_back });
             }
-            let affordable = match (planned_price, offer.standing.weighed()) {
-                (Some(planned), Some(price)) => {
-                    u128::from(price.micros()) * 100
+            if let (Standing::Priced(price), Some(planned)) = (offer.standing, node.offer.standing.price())
+                && price <= planned
+                && counts > planned_counts
+                && riskier.as_ref().is_none_or(|known| price < known.price)
+                && self.holds(node, offer, &requests)
+            {
+                riskier = Some(Riskier { id, price, risk: risk(offer) });
+            }
+            let affordable = match (planned_counts, counts) {
+                (Some(planned), Some(counted)) => {
+                    u128::from(counted.micros()) * 100
                         <= u128::from(planned.micros()) * u128::from(100 + self.options.max_dearer_percent)
                 }
                 _ => true,
@@ -147,28 +179,28 @@ impl Maker<'_, '_> {
                 continue;
             }
             let less = !wished.iter().all(|wish| self.admissions.admits(node.pool, *wish, offer.offering));
-            if let Some(price) = better_second.filter(|_| !less) {
-                second = Some((price, &id.instance_type));
+            if let (Some(counted), Some(price), false) = (better_second, offer.standing.price(), less) {
+                second = Some(Second { counted, price, name: &id.instance_type });
             }
             let within = || {
                 let uses = self.uses(node, offer);
                 uses.iter().all(|(limit, amount)| ceiling.get(limit).is_some_and(|most| amount <= most))
             };
             if affordable && within() && self.same_terms(node, offer) {
-                others.push((less, offer.standing.weighed(), id.instance_type != *planned_type, id, offer));
+                others.push((less, counts, id.instance_type != *planned_type, id, offer));
             }
         }
         others.sort_by(|a, b| (a.0, a.1, a.2, a.3).cmp(&(b.0, b.1, b.2, b.3)));
         let mut offers: Vec<&Offer> = vec![&node.offer];
         offers.extend(others.iter().map(|other| other.4));
         // Something cheaper that does the same would have been planned, were the solver perfect.
-        if others.first().is_some_and(|(less, cheapest, ..)| !less && *cheapest < planned_price) {
+        if others.first().is_some_and(|(less, cheapest, ..)| !less && *cheapest < planned_counts) {
             offers.swap(0, 1);
             let preferred = 1 + others.iter().filter(|other| !other.0).count();
             offers[1..preferred].sort_by_key(|offer| {
                 let id = self.id(node, offer);
                 let other_type = id.instance_type != self.id(node, others[0].4).instance_type;
-                (offer.standing.weighed(), other_type, id)
+                (counted(offer), other_type, id)
             });
         }
         offers.truncate(self.options.max_offerings.max(1));
@@ -181,18 +213,37 @@ impl Maker<'_, '_> {
             })
             .collect();
         let chosen = &offerings[0];
-        let second = second.filter(|(_, name)| **name != chosen.offering.instance_type);
+        let chosen_counts = counted(offers[0]);
+        let second = second.filter(|second| *second.name != chosen.offering.instance_type);
         let avoided = avoided.filter(|avoided| *avoided.id != chosen.offering);
+        let riskier = riskier.filter(|riskier| chosen.price.is_some_and(|price| riskier.price <= price));
         let mut reasons = vec![holds(chosen, pods, &stated, &self.supply.pools[node.pool].pool.name.0)];
-        reasons.extend(chosen.price.zip(second).map(|(price, (other, name))| next_best(price, other, name)));
-        if let (Some(_), None, None) = (chosen.price, second, &avoided) {
+        if let (Some(_), None, None) = (chosen.price, &second, &avoided) {
             reasons.push(format!("no other type of pool `{}` does", self.supply.pools[node.pool].pool.name));
         }
+        // What costs no more and is taken back more often is not as good: that is said below.
+        let second = second
+            .filter(|second| Some(second.price) > chosen.price || Some(second.counted) <= chosen_counts);
+        reasons.extend(
+            chosen.price.zip(second).map(|(price, second)| next_best(price, second.price, second.name)),
+        );
         if let Standing::TakenBack(_, taken_back) = offers[0].standing {
             reasons.push(caution::chosen_all_the_same(taken_back));
         }
         reasons.extend(avoided.map(|one| caution::avoided(one.id, one.price, one.taken_back)));
+        reasons.extend(
+            chosen
+                .price
+                .zip(riskier)
+                .map(|(price, one)| risk::avoided(one.id, (one.price, one.risk), (price, risk(offers[0])))),
+        );
         Order { offerings, reason: reasons.join("; ") }
+    }
+
+    /// What so many pods of a class lose when their node is taken back.
+    fn losing(&self, class: usize, count: u32) -> Losing {
+        let each = risk::of_class(self.options, &self.classes.classes[class]);
+        Losing { each, pods: count.into() }
     }
 
     /// What is met of the wishes of its pods, as signatures that alternatives should meet too.
@@ -211,18 +262,13 @@ impl Maker<'_, '_> {
         uses.into_iter().collect()
     }
 
-    /// Whether commitments pay as much of another offering as of the planned one, and it is taken back no more often.
+    /// Whether commitments pay as much of another offering as of the planned one.
     fn same_terms(&self, node: &NewNode<'_>, offer: &Offer) -> bool {
-        let of = |offer: &Offer| self.supply.offering(node.pool, offer.offering);
-        let (planned, other) = (of(&node.offer), of(offer));
-        let rarer = risk::interruptions(self.options, other) <= risk::interruptions(self.options, planned);
-        let mut commitments = self.options.commitments.iter();
-        rarer
-            && commitments.all(|commitment| {
-                let (planned, other) = (commitment.rates.get(&planned.id), commitment.rates.get(&other.id));
-                planned == other
-                    && (planned.is_none() || node.offer.standing.price() == offer.standing.price())
-            })
+        let (planned, other) = (self.id(node, &node.offer), self.id(node, offer));
+        self.options.commitments.iter().all(|commitment| {
+            let (planned, other) = (commitment.rates.get(planned), commitment.rates.get(other));
+            planned == other && (planned.is_none() || node.offer.standing.price() == offer.standing.price())
+        })
     }
 
     fn holds(&self, node: &NewNode<'_>, offer: &Offer, requests: &ResourceList) -> bool {

@@ -82,7 +82,8 @@ pub struct PlanOptions {
     pub min_priority: Option<i32>,
     /// How many offerings a claim may carry, the planned one included; at least one.
     pub max_offerings: usize,
-    /// An alternative may cost at most this many percent more than the planned offering.
+    /// An alternative may count as at most this many percent more than the planned offering, what is counted beside the prices
+    /// included.
     pub max_dearer_percent: u32,
     /// Whether to work out what naive planning would cost.
     pub baselines: bool,

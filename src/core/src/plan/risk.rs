@@ -1,8 +1,9 @@
 //! What interruptions of spot nodes are counted to cost.
 
-use poolwright_catalog::{CapacityType, MigGeometry, Offering, ResourceName, UsdPerHour};
+use poolwright_catalog::{CapacityType, MigGeometry, Offering, OfferingId, ResourceName, UsdPerHour};
 use poolwright_solver::problem;
 
+use super::classes::Class;
 use super::gpus::{MIG_PREFIX, profile_of};
 use super::{PlanOptions, PlannedClaim};
 use crate::model::{PodSpec, Snapshot};
@@ -17,11 +18,35 @@ pub struct SpotRisk {
     pub prior: u32,
 }
 
+impl Default for SpotRisk {
+    /// A dollar for each GPU: 40 minutes (half of an hour between checkpoints, and ten to come back) at 1.50 $/h, about what one GPU
+    /// costs. One node in ten a day: AWS publishes 5 to 10 % a month for most types, without saying of how long a life; this is the
+    /// cautious end.
+    fn default() -> Self {
+        Self { per_gpu_micros: 1_000_000, prior: 4_400 }
+    }
+}
+
+impl SpotRisk {
+    /// The usual, but for what one interruption loses for each GPU; `None` where that is nothing.
+    pub fn losing(per_gpu: UsdPerHour) -> Option<Self> {
+        (per_gpu > UsdPerHour::ZERO).then(|| Self { per_gpu_micros: per_gpu.micros(), ..Self::default() })
+    }
+}
+
+/// Pods of one node that lose the same when it is taken back.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Losing {
+    /// What each loses, in micro-dollars.
+    pub each: u64,
+    pub pods: u64,
+}
+
 /// Interruptions in a million node-hours, as far as they are counted.
 pub(super) fn interruptions(options: &PlanOptions, offering: &Offering) -> u32 {
     match options.spot_risk {
         Some(risk) if offering.id.capacity_type == CapacityType::Spot => {
-            offering.interruptions.unwrap_or(risk.prior)
+            offering.interruptions.as_ref().map_or(risk.prior, |said| said.per_million_hours)
         }
         _ => 0,
     }
@@ -34,6 +59,18 @@ pub(super) fn at_risk(options: &PlanOptions, spec: &PodSpec) -> u64 {
     u64::try_from(lost).unwrap_or(u64::MAX)
 }
 
+/// What one interruption loses of a pod of this class, and of those that share its node for its sake, in micro-dollars.
+pub(super) fn of_class(options: &PlanOptions, class: &Class<'_>) -> u64 {
+    let with = class.with.iter().map(|pod| at_risk(options, &pod.spec));
+    with.fold(at_risk(options, class.spec), u64::saturating_add)
+}
+
+/// What the interruptions of a node of this offering are counted to cost its pods per hour.
+pub(super) fn of_node(options: &PlanOptions, offering: &Offering, pods: &[Losing]) -> UsdPerHour {
+    let rate = interruptions(options, offering);
+    pods.iter().map(|losing| problem::risk(losing.each, rate).times(losing.pods)).sum()
+}
+
 /// Thousandths of GPUs that a pod has.
 fn gpu_milli(spec: &PodSpec) -> u64 {
     let whole = spec.requests.get(ResourceName::NVIDIA_GPU).saturating_mul(1000);
@@ -43,6 +80,20 @@ fn gpu_milli(spec: &PodSpec) -> u64 {
         slices.map_or(0, |slices| count.saturating_mul(1000) * u64::from(slices.compute) / 7)
     });
     whole.saturating_add(cut.sum()).saturating_add(spec.gpu_share.unwrap_or(0).into())
+}
+
+/// Why something else was chosen: its price and what its interruptions are counted to cost, and those of what was chosen.
+pub(super) fn avoided(
+    id: &OfferingId,
+    of: (UsdPerHour, UsdPerHour),
+    chosen: (UsdPerHour, UsdPerHour),
+) -> String {
+    let (price, risk) = of;
+    let compared = if price < chosen.0 { "cheaper" } else { "no dearer" };
+    let here = if chosen.1 > UsdPerHour::ZERO { format!("{} $/h", chosen.1) } else { "nothing".to_owned() };
+    format!(
+        "{id} at {price} $/h is {compared}, but is taken back more often: what its interruptions are expected to lose counts as {risk} $/h, and here as {here}"
+    )
 }
 
 /// What the interruptions of a node to buy are counted to cost per hour.

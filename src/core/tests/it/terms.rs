@@ -1,6 +1,8 @@
 //! What offerings cost besides their price, and how many there are: interruptions, stock, money paid beforehand.
 
-use poolwright_catalog::{CapacityType, Catalogue, Offering, Price, PriceSource, Quote};
+use poolwright_catalog::{
+    CapacityType, Catalogue, Interruptions, Offering, Price, PriceSource, Quote, ResourceName,
+};
 use poolwright_core::plan::{Commitment, Plan, PlanOptions, SpotRisk, UnplacedReason, plan};
 use poolwright_core::{Pod, Snapshot};
 use poolwright_solver::NeverStop;
@@ -25,7 +27,8 @@ fn spot(of: &Offering, price: &str, interruptions: u32) -> Offering {
     spot.id.capacity_type = CapacityType::Spot;
     let quote = Quote { usd_per_hour: usd(price), source: PriceSource::new("test"), as_of: None };
     spot.price = Price::Known(quote);
-    spot.interruptions = Some(interruptions);
+    let source = PriceSource::new("test");
+    spot.interruptions = Some(Interruptions { per_million_hours: interruptions, source, as_of: None });
     spot
 }
 
@@ -73,6 +76,113 @@ fn spot_is_bought_as_long_as_its_interruptions_lose_less_than_it_saves() {
     // Nobody asked to count it.
     let plan = planned(&snapshot(100_000));
     assert_eq!((plan.cost, plan.risk), (usd("0.5"), usd("0")));
+}
+
+/// Spot alone: an A10G that is a little cheaper and often taken back, and an L4.
+fn near_equal() -> Snapshot {
+    near_equal_for(pod("a", requests(1, 1, 1)))
+}
+
+fn near_equal_for(pod: Pod) -> Snapshot {
+    let catalogue = with_offerings(|offering| match offering.id.instance_type.as_str() {
+        "g5.xlarge" => vec![spot(offering, "0.400", 12_500)],
+        "g6.xlarge" => vec![spot(offering, "0.405", 1_042)],
+        _ => Vec::new(),
+    });
+    with(cluster(catalogue, [pool("gpu")]), [pod])
+}
+
+fn counting(per_gpu_micros: u64) -> PlanOptions {
+    let spot_risk = Some(SpotRisk { per_gpu_micros, prior: 4_400 });
+    PlanOptions { spot_risk, ..PlanOptions::default() }
+}
+
+fn ranked(plan: &Plan) -> Vec<String> {
+    plan.claims[0].offerings.iter().map(|ranked| ranked.offering.to_string()).collect()
+}
+
+#[test]
+fn of_offerings_that_cost_nearly_the_same_those_that_are_taken_back_less_often_come_first() {
+    let plan = planned_with(&near_equal(), &counting(1_000_000));
+    assert_eq!(ranked(&plan), ["g6.xlarge/a/spot", "g5.xlarge/a/spot", "g5.xlarge/b/spot"]);
+    assert_eq!((plan.cost, plan.risk), (usd("0.405"), usd("0.001042")), "what is paid is the price");
+    assert_eq!(plan.claims[0].offerings[1].price, Some(usd("0.400")));
+    assert_eq!(
+        plan.claims[0].reason,
+        "g6.xlarge spot in a at 0.405 $/h holds 1 pod (1 x nvidia.com/gpu); g5.xlarge/a/spot at 0.40 $/h is cheaper, but is \
+         taken back more often: what its interruptions are expected to lose counts as 0.0125 $/h, and here as 0.001042 $/h"
+    );
+}
+
+#[test]
+fn where_interruptions_are_not_counted_or_lose_nothing_the_price_alone_decides() {
+    let cheapest_first = ["g5.xlarge/a/spot", "g5.xlarge/b/spot", "g6.xlarge/a/spot"];
+    assert_eq!(ranked(&planned(&near_equal())), cheapest_first);
+    assert_eq!(ranked(&planned_with(&near_equal(), &counting(0))), cheapest_first);
+    // Nobody's work is lost for five thousandths of a dollar.
+    assert_eq!(ranked(&planned_with(&near_equal(), &counting(100_000))), cheapest_first);
+}
+
+#[test]
+fn the_price_alone_decides_for_pods_without_gpus() {
+    let snapshot = near_equal_for(pod("cpu", requests(1, 1, 0)));
+    let plan = planned_with(&snapshot, &counting(1_000_000));
+    assert_eq!(ranked(&plan)[0], "g5.xlarge/a/spot");
+    assert!(!plan.claims[0].reason.contains("taken back"), "{}", plan.claims[0].reason);
+}
+
+#[test]
+fn what_nobody_says_how_often_it_is_taken_back_is_counted_at_the_usual_rate() {
+    let mut rows = near_equal();
+    let rate = |said: Option<u32>| {
+        with_offerings(|offering| match offering.id.instance_type.as_str() {
+            "g5.xlarge" => {
+                let spot = spot(offering, "0.400", said.unwrap_or(0));
+                vec![Offering {
+                    interruptions: spot.interruptions.clone().filter(|_| said.is_some()),
+                    ..spot
+                }]
+            }
+            "g6.xlarge" => vec![spot(offering, "0.403", 1_042)],
+            _ => Vec::new(),
+        })
+    };
+    for (said, first) in [(None, "g6.xlarge/a/spot"), (Some(3_125), "g5.xlarge/a/spot")] {
+        rows.catalogues.insert(node_class(), Ok(rate(said).into()));
+        assert_eq!(ranked(&planned_with(&rows, &counting(1_000_000)))[0], first, "{said:?}");
+    }
+}
+
+#[test]
+fn limits_of_money_count_prices_and_not_what_interruptions_may_lose() {
+    let limited = |limit: &str| {
+        let mut gpu = pool("gpu");
+        gpu.limits.usd_per_hour = Some(usd(limit));
+        let catalogue = with_offerings(|offering| match offering.id.instance_type.as_str() {
+            "g5.xlarge" => vec![spot(offering, "0.400", 12_500)],
+            _ => Vec::new(),
+        });
+        planned_with(&with(cluster(catalogue, [gpu]), [pod("a", requests(1, 1, 1))]), &counting(1_000_000))
+    };
+    let plan = limited("0.40");
+    assert_eq!((plan.claims.len(), plan.cost, plan.risk), (1, usd("0.40"), usd("0.0125")));
+    assert_eq!(limited("0.399999").unplaced[0].reason, UnplacedReason::LimitReached);
+}
+
+#[test]
+fn the_alternatives_are_those_that_cost_little_more_with_what_their_interruptions_lose() {
+    let catalogue = with_offerings(|offering| match offering.id.instance_type.as_str() {
+        // Counts as 0.45: an eighth more.
+        "g5.xlarge" if offering.id.zone.as_str() == "a" => vec![spot(offering, "0.40", 50_000)],
+        // Counts as 0.50: a quarter more.
+        "g5.xlarge" => vec![spot(offering, "0.40", 100_000)],
+        "g6.xlarge" => vec![spot(offering, "0.40", 0)],
+        _ => Vec::new(),
+    });
+    let snapshot = with(cluster(catalogue, [pool("gpu")]), [pod("a", requests(1, 1, 1))]);
+    let plan = planned_with(&snapshot, &counting(1_000_000));
+    assert_eq!(ranked(&plan), ["g6.xlarge/a/spot", "g5.xlarge/a/spot"]);
+    assert_eq!(plan.claims[0].offerings[0].allocatable.get(ResourceName::NVIDIA_GPU), 1);
 }
 
 #[test]

@@ -73,7 +73,7 @@ impl Run<'_, '_, '_, '_> {
                     candidates: homes.iter().map(|choice| position[*choice]).collect(),
                     existing: homes_there.get(at).cloned().unwrap_or_default(),
                     gpu: all[*class].wish.as_ref().filter(|_| !naive).and_then(Wish::request),
-                    at_risk: risk::at_risk(self.inputs.options, all[*class].spec),
+                    at_risk: risk::of_class(self.inputs.options, &all[*class]),
                     ..PodClass::default()
                 })
                 .collect(),
