@@ -9,8 +9,8 @@ use poolwright_catalog::{
 };
 use poolwright_provider_aws_model::instance::{Selection, Settings, TypeFacts, from_json};
 use poolwright_provider_aws_model::prices::{
-    DEFAULT_MAX_AGE, Lot, Market, Matching, OnDemandPrices, Reservation, ReservationKind, Sold, SpotEntry,
-    SpotPrices, Unsold, catalogue,
+    DEFAULT_MAX_AGE, INTERRUPTIONS_AS_OF, InterruptionRates, Lot, Market, Matching, OnDemandPrices,
+    Reservation, ReservationKind, Sold, SpotEntry, SpotPrices, Unsold, catalogue,
 };
 
 const TYPES: &str = include_str!("../../../fixtures/aws/instance-types.jsonl");
@@ -36,6 +36,7 @@ struct World {
     zones: Zones,
     on_demand: OnDemandPrices,
     spot: SpotPrices,
+    interruptions: InterruptionRates,
     reservations: Vec<Reservation>,
     selection: Selection,
 }
@@ -46,6 +47,7 @@ impl World {
             zones: everywhere(zones),
             on_demand: OnDemandPrices::builtin("us-east-1"),
             spot: SpotPrices::default(),
+            interruptions: InterruptionRates::builtin("us-east-1"),
             reservations: Vec::new(),
             selection: Selection::default(),
         }
@@ -74,6 +76,7 @@ impl World {
             zones: &self.zones,
             on_demand: &self.on_demand,
             spot: &self.spot,
+            interruptions: &self.interruptions,
             reservations: &self.reservations,
             now: now(),
         };
@@ -159,6 +162,7 @@ fn outside_the_region_of_the_list_built_in_every_price_is_unknown_and_says_how_t
         zones: &world.zones,
         on_demand: &world.on_demand,
         spot: &world.spot,
+        interruptions: &InterruptionRates::builtin("eu-west-1"),
         reservations: &[],
         now: now(),
     };
@@ -194,6 +198,52 @@ fn spot_is_offered_where_it_has_a_price_and_the_type_is_sold() {
     assert!(quote.source.as_str().contains("floor"), "{}", quote.source);
     assert_eq!(sold.catalogue.origin().as_of, Some(date(2026, 7, 20)));
     assert!(sold.catalogue.origin().source.contains("spot: EC2 spot price history"));
+}
+
+#[test]
+fn how_often_a_type_is_taken_back_stands_on_its_spot_offerings_alone_and_where_the_advisor_knows_it() {
+    let zone = "us-east-1a";
+    let names = ["g5.xlarge", "g5g.xlarge", "m6i.xlarge"];
+    let sold = World::new(&[zone, "us-east-1-atl-1a"])
+        .spot(&[
+            ("g5.xlarge", zone, "0.4125"),
+            ("g5.xlarge", "us-east-1-atl-1a", "0.4125"),
+            ("g5g.xlarge", zone, "0.2"),
+            ("m6i.xlarge", zone, "0.07"),
+        ])
+        .sold();
+    let said = |name: &str, zone: &str, capacity_type| {
+        let id = OfferingId { instance_type: name.into(), zone: zone.into(), capacity_type };
+        let said = sold.catalogue.offering(&id).expect("it is sold").interruptions.clone()?;
+        assert_eq!(
+            (said.source.as_str(), said.as_of),
+            ("AWS Spot Advisor: spotinfo@5eedf20", Some(INTERRUPTIONS_AS_OF))
+        );
+        Some(said.per_million_hours)
+    };
+    // Above 20 %, below 5 %, and not on its list.
+    assert_eq!(names.map(|name| said(name, zone, CapacityType::Spot)), [Some(12_500), Some(1_042), None]);
+    assert_eq!(names.map(|name| said(name, zone, CapacityType::OnDemand)), [None; 3]);
+    assert_eq!(
+        said("g5.xlarge", "us-east-1-atl-1a", CapacityType::Spot),
+        None,
+        "it is of the region, not of a local zone"
+    );
+    assert!(InterruptionRates::builtin("mars-north-1").is_empty());
+}
+
+#[test]
+fn the_catalogue_built_in_says_the_same_of_interruptions() {
+    let rates = InterruptionRates::builtin("us-east-1");
+    let built_in = poolwright_catalog::builtin();
+    let mut said = 0;
+    for offering in built_in.offerings() {
+        let is_spot = offering.id.capacity_type == CapacityType::Spot;
+        let known = rates.of(&offering.id.instance_type).filter(|_| is_spot);
+        assert_eq!(offering.interruptions, known, "{}", offering.id);
+        said += usize::from(known.is_some());
+    }
+    assert!(said > 100, "{said}");
 }
 
 /// A price list of us-east-1 with these prices.

@@ -6,6 +6,8 @@
 //! | on-demand prices | 12 hours; 10 minutes while AWS's list cannot be asked and the one built in stands in |
 //! | spot prices | 5 minutes |
 //!
+//! How often spot instances are taken back is built in: EC2 has no call that tells it.
+//!
 //! What cannot be asked anew stays as it was, with its age on each price.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -21,7 +23,7 @@ use poolwright_provider_aws_model::instance::{
     Efa, LocalDisks, MaxPods, ReserveFor, Selection, Settings, TypeFacts,
 };
 use poolwright_provider_aws_model::prices::{
-    self, DEFAULT_MAX_AGE, Lot, OnDemandPrices, Reserved, SpotEntry, SpotPrices, request,
+    self, DEFAULT_MAX_AGE, InterruptionRates, Lot, OnDemandPrices, Reserved, SpotEntry, SpotPrices, request,
 };
 use poolwright_provider_contract::ProviderError;
 
@@ -51,6 +53,7 @@ pub(crate) struct Market {
     types: Kept<Types>,
     on_demand: Kept<OnDemandPrices>,
     spot: Kept<SpotPrices>,
+    interruptions: InterruptionRates,
     catalogues: std::sync::Mutex<BTreeMap<String, Made>>,
 }
 
@@ -70,6 +73,7 @@ struct Made {
 impl Market {
     pub fn new(clients: Clients) -> Self {
         Self {
+            interruptions: InterruptionRates::builtin(&clients.region),
             clients,
             types: Kept::default(),
             on_demand: Kept::default(),
@@ -132,6 +136,7 @@ impl Market {
             zones: &types.zones,
             on_demand,
             spot,
+            interruptions: &self.interruptions,
             reservations: &reservations,
             now,
         };

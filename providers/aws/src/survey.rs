@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use jiff::Timestamp;
 use poolwright_catalog::{InstanceTypeName, Zone};
 use poolwright_provider_aws_model::instance::{Selection, Settings, TypeFacts};
-use poolwright_provider_aws_model::prices::{self, Sold};
+use poolwright_provider_aws_model::prices::{self, InterruptionRates, Sold};
 use poolwright_provider_contract::ProviderError;
 
 use crate::clients::{Access, Clients};
@@ -41,6 +41,7 @@ pub async fn survey(access: &Access, now: Timestamp) -> Result<Survey, ProviderE
         zones: &types.zones,
         on_demand: &on_demand,
         spot: &spot,
+        interruptions: &InterruptionRates::builtin(&region),
         reservations: &[],
         now,
     };

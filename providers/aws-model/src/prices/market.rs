@@ -8,6 +8,7 @@ use poolwright_catalog::{
     PriceSource, UnknownPrice, UsdPerHour, Zone, labels, sanity,
 };
 
+use super::interruptions::InterruptionRates;
 use super::on_demand::OnDemandPrices;
 use super::reservation::{Reservation, Reserved};
 use super::spot::{self, SpotPrices};
@@ -24,6 +25,8 @@ pub struct Market<'a> {
     pub on_demand: &'a OnDemandPrices,
     /// Spot prices.
     pub spot: &'a SpotPrices,
+    /// How often spot instances are taken back.
+    pub interruptions: &'a InterruptionRates,
     /// Reservations that may be used.
     pub reservations: &'a [Reservation],
     /// The time.
@@ -66,15 +69,16 @@ pub fn offerings(types: &[(&TypeFacts, InstanceType)], market: Market<'_>) -> Ve
             continue;
         }
         for zone in zones.filter(|zone| labels::is_value(zone.as_str()) && !zone.as_str().is_empty()) {
-            let offer = |capacity_type, price| Offering {
+            let offer = |capacity_type, price, interruptions| Offering {
                 id: OfferingId { instance_type: kind.name.clone(), zone: zone.clone(), capacity_type },
                 region: Some(market.region.to_owned()),
                 price,
                 available: None,
-                interruptions: None,
+                interruptions,
             };
-            // AWS prices local and wavelength zones by themselves.
-            let on_demand = if is_of_region(zone.as_str(), market.region) {
+            // What AWS says of a region holds for none of its local and wavelength zones.
+            let is_of_region = is_of_region(zone.as_str(), market.region);
+            let on_demand = if is_of_region {
                 market.on_demand.price(&kind.name)
             } else {
                 Price::Unknown(UnknownPrice::Missing)
@@ -83,10 +87,11 @@ pub fn offerings(types: &[(&TypeFacts, InstanceType)], market: Market<'_>) -> Ve
                 && facts.usage_classes.contains(&UsageClass::Spot)
             {
                 let price = with_confidence(spot.price.clone(), on_demand.known());
-                offerings.push(offer(CapacityType::Spot, price));
+                let interruptions = market.interruptions.of(&kind.name).filter(|_| is_of_region);
+                offerings.push(offer(CapacityType::Spot, price, interruptions));
             }
             if facts.usage_classes.contains(&UsageClass::OnDemand) {
-                offerings.push(offer(CapacityType::OnDemand, on_demand));
+                offerings.push(offer(CapacityType::OnDemand, on_demand, None));
             }
         }
     }

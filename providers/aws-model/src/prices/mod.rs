@@ -1,10 +1,12 @@
-//! Prices: AWS's price list, spot price history, what is reserved, and the catalogue that comes of them.
+//! Prices: AWS's price list, spot price history, how often spot is taken back, what is reserved, and the catalogue that comes
+//! of them.
 //!
 //! The edge asks ([`request`] says what and where) and hands over plain texts and structs. Nothing here guesses: what no
 //! source prices has no known price, and what cannot be right is in quarantine by the catalogue's own rules
 //! ([`poolwright_catalog::sanity`]).
 
 mod entry;
+mod interruptions;
 mod market;
 mod on_demand;
 pub mod request;
@@ -12,6 +14,7 @@ mod reservation;
 mod spot;
 
 pub use entry::{Listed, Refusal, read_entry};
+pub use interruptions::{INTERRUPTIONS_AS_OF, InterruptionRates};
 pub use market::{LeftOut, Market, Sold, catalogue, offerings};
 pub use on_demand::{BUILTIN_AS_OF, BUILTIN_REGION, OnDemandPrices};
 pub use reservation::{

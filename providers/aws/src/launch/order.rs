@@ -15,7 +15,7 @@ const MOST_OF_A_TAG: usize = 256;
 
 /// Spot offerings this much dearer than the first of their call, in percent, are ordered in the next call: within one, EC2 may
 /// choose by how much of it is left (`price-capacity-optimized`).
-const NEARLY_EQUAL: i64 = 5;
+const NEARLY_EQUAL: u64 = 5;
 
 /// Pools of capacity that one call may name: CreateFleet takes 300 overrides.
 /// Source: <https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/fleet-quotas.html>.
@@ -63,10 +63,9 @@ fn belongs(first: &RankedOffering, other: &RankedOffering) -> bool {
         // EC2 keeps to our ranks.
         (CapacityType::OnDemand, ..) => true,
         (CapacityType::Spot, Some(first), Some(other)) => {
-            // One that is much cheaper was ranked behind for a reason: instances of it are being taken back.
-            let (first, other) = (i128::from(first.micros()), i128::from(other.micros()));
-            let most = i128::from(100 + NEARLY_EQUAL);
-            other * 100 <= first * most && first * 100 <= other * most
+            // One that is cheaper was ranked behind for a reason: instances of it are taken back more often. EC2 would choose it.
+            let (price, most) = (u128::from(other.micros()) * 100, u128::from(100 + NEARLY_EQUAL));
+            first <= other && price <= u128::from(first.micros()) * most
         }
         // Spot at an unknown price is like no other; of one reservation there is what there is.
         (CapacityType::Spot | CapacityType::Reserved, ..) => false,
@@ -264,6 +263,14 @@ mod tests {
             &["spot-unknown"],
             &["demand-1", "demand-2"],
         ];
+        assert_eq!(names(&offerings), wanted);
+    }
+
+    #[test]
+    fn spot_that_is_cheaper_and_ranked_behind_is_not_left_to_ec2_to_choose() {
+        let spot = |name, price| ranked(name, CapacityType::Spot, Some(price));
+        let offerings = [spot("seldom-lost", 405_000), spot("dearer", 410_000), spot("often-lost", 400_000)];
+        let wanted: [&[&str]; 2] = [&["seldom-lost", "dearer"], &["often-lost"]];
         assert_eq!(names(&offerings), wanted);
     }
 
