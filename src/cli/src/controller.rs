@@ -7,6 +7,7 @@ use std::sync::Arc;
 use anyhow::Context;
 use poolwright_controller::clock::{Clock, SystemClock};
 use poolwright_controller::{Config, run as run_controller};
+use poolwright_core::plan::SpotRisk;
 use poolwright_intake::SchedulerConfig;
 use poolwright_provider_contract::CloudProvider;
 use poolwright_provider_kwok::{KwokProvider, Settings};
@@ -80,6 +81,7 @@ fn config(flags: &ControllerFlags, namespace: String, scheduler: SchedulerConfig
         profiles: scheduler.profiles,
         min_priority: flags.min_priority,
         preferences: flags.preferences.into(),
+        spot_risk: SpotRisk::losing(flags.at_risk),
         placement: match flags.placement {
             Placement::Reserve => poolwright_controller::Placement::Reserve,
             Placement::Nominate => poolwright_controller::Placement::Nominate,
@@ -152,4 +154,26 @@ async fn terminated() {
 #[cfg(not(unix))]
 async fn terminated() {
     std::future::pending().await
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+
+    use super::*;
+    use crate::args::{Cli, Command};
+
+    fn risk(flags: &[&str]) -> Option<SpotRisk> {
+        let typed = ["poolwright", "controller"].iter().chain(flags);
+        let Command::Controller(flags) = Cli::parse_from(typed).command else { panic!("another command") };
+        config(&flags, "poolwright".to_owned(), SchedulerConfig::default()).spot_risk
+    }
+
+    #[test]
+    fn interruptions_count_as_usual_unless_said_otherwise_and_not_at_all_where_they_lose_nothing() {
+        assert_eq!(risk(&[]), Some(SpotRisk::default()));
+        let more = SpotRisk { per_gpu_micros: 2_500_000, ..SpotRisk::default() };
+        assert_eq!(risk(&["--at-risk", "2.50"]), Some(more));
+        assert_eq!(risk(&["--at-risk", "0"]), None);
+    }
 }

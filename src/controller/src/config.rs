@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 use poolwright_core::lifecycle::Placement;
-use poolwright_core::plan::Preferences;
+use poolwright_core::plan::{Preferences, SpotRisk};
 use poolwright_core::{NodeBudget, PoolLimits, Profiles};
 
 use crate::leader::LeaseSettings;
@@ -36,6 +36,8 @@ pub struct Config {
     pub min_priority: Option<i32>,
     /// Whether preferences of pods steer what is bought for them.
     pub preferences: Preferences,
+    /// What interruptions of spot nodes are counted to cost; `None` to compare offerings by price alone.
+    pub spot_risk: Option<SpotRisk>,
     /// Ceilings over all pools together, besides those of each.
     pub limits: PoolLimits,
     /// How many nodes may be disturbed at a time over all pools, besides what each pool says.
@@ -75,6 +77,7 @@ impl Config {
             profiles: Profiles::new(),
             min_priority: None,
             preferences: Preferences::default(),
+            spot_risk: Some(SpotRisk::default()),
             limits: PoolLimits::default(),
             disruption_budgets: Vec::new(),
             create_concurrency: 10,

@@ -97,6 +97,7 @@ impl Planner {
             profiles: self.config.profiles.clone(),
             min_priority: self.config.min_priority,
             preferences: self.config.preferences,
+            spot_risk: self.config.spot_risk,
             limits: self.config.limits.clone(),
             // Names of claims differ between leaders, also should two of them plan from one snapshot.
             salt: format!("{}/{}", self.config.lease.identity, claim.term),
@@ -285,8 +286,8 @@ impl Planner {
         let pods: usize = plan.claims.iter().map(|claim| claim.planned_pods.len()).sum();
         info!(
             nodes = plan.claims.len(), pods, placed_in_free_room = plan.placements.len(),
-            unplaced = plan.unplaced.len(), usd_per_hour = %plan.cost, lower_bound_usd_per_hour = %plan.bound,
-            gap = %format!("{:.2}%", gap * 100.0), seconds = took.as_secs_f64(),
+            unplaced = plan.unplaced.len(), usd_per_hour = %plan.cost, counted_besides = %plan.risk,
+            lower_bound_usd_per_hour = %plan.bound, gap = %format!("{:.2}%", gap * 100.0), seconds = took.as_secs_f64(),
             stopped_early = plan.stopped_early, "planned"
         );
     }

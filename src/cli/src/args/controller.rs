@@ -6,10 +6,11 @@ use std::path::PathBuf;
 
 use clap::ValueEnum;
 use jiff::SignedDuration;
+use poolwright_catalog::UsdPerHour;
 use poolwright_intake::disruption_budget;
 
 use super::PreferenceMode;
-use super::plan::duration;
+use super::plan::{at_risk, duration};
 
 /// A disruption budget over all pools.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -71,6 +72,15 @@ pub struct ControllerFlags {
     /// What is done with preferences of pods: preferred affinity, ScheduleAnyway, PreferNoSchedule
     #[arg(long, value_enum, value_name = "MODE", default_value_t = PreferenceMode::Respect, env = "POOLWRIGHT_PREFERENCES")]
     pub preferences: PreferenceMode,
+
+    /// What one interruption of a pod loses for each of its GPUs, in US dollars; 0 to compare spot by price alone
+    ///
+    /// A spot node counts at its price and, for each pod on it, its interruption rate (what AWS publishes, or
+    /// spot_interruptions_per_hour of the catalogue, else 0.0044: 10 % in a day) times this: work since the last checkpoint
+    /// and the time to come back. So of offerings that cost nearly the same those come first that are taken back less often.
+    /// Limits count what is paid. Pods without GPUs are counted to lose nothing.
+    #[arg(long, value_name = "USD", default_value = "1.00", env = "POOLWRIGHT_AT_RISK", value_parser = at_risk)]
+    pub at_risk: UsdPerHour,
 
     /// How pods come to the nodes that were bought for them
     #[arg(long, value_enum, value_name = "HOW", default_value_t = Placement::Reserve, env = "POOLWRIGHT_PLACEMENT")]

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use clap::ValueEnum;
 use jiff::SignedDuration;
+use poolwright_catalog::money::MoneyError;
 use poolwright_catalog::{CapacityType, UsdPerHour};
 
 use super::{PreferenceMode, SearchFlags};
@@ -124,7 +125,7 @@ pub struct InputFlags {
     ///
     /// Work since the last checkpoint and the time to come back; a dollar is 40 minutes at 1.50 $/h. Pods without
     /// GPUs are counted to lose nothing.
-    #[arg(long, value_name = "USD", value_parser = dollars, help_heading = "What may be bought")]
+    #[arg(long, value_name = "USD", value_parser = at_risk, help_heading = "What may be bought")]
     pub at_risk: Option<UsdPerHour>,
 
     /// Use what is paid for beforehand first: reservations, savings plans, commitments (YAML or JSON)
@@ -247,9 +248,23 @@ impl fmt::Display for OutputFormat {
     }
 }
 
-/// An amount of money, zero or more.
-fn dollars(text: &str) -> Result<UsdPerHour, String> {
-    text.parse().map_err(|error| format!("{error}; write a plain decimal number, such as 2.50"))
+/// More than any interruption loses for a GPU. With more no sum of money would be safe, and every plan would be refused.
+const MOST_AT_RISK: UsdPerHour = UsdPerHour::from_micros(100_000 * UsdPerHour::MICROS_PER_USD);
+
+/// What one interruption loses for each GPU, in dollars, zero or more.
+pub fn at_risk(text: &str) -> Result<UsdPerHour, String> {
+    let amount: UsdPerHour = text.parse().map_err(|error| {
+        let cause = match error {
+            MoneyError::NotANumber(_) => "not a decimal number of US dollars",
+            MoneyError::Negative(_) => "negative",
+            MoneyError::TooLarge(_) => "too large",
+        };
+        format!("{cause}; write a plain decimal number, such as 2.50, or 0 where nothing is lost")
+    })?;
+    if amount > MOST_AT_RISK {
+        return Err("too large; write what one interruption loses for one GPU, 100000 at most".to_owned());
+    }
+    Ok(amount)
 }
 
 /// A duration above zero, as people write it: `5s`, `500ms`, `1m30s`.
@@ -265,6 +280,16 @@ pub fn duration(text: &str) -> Result<SignedDuration, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_an_interruption_loses_is_an_amount_that_every_plan_can_count() {
+        assert_eq!(at_risk("2.50"), Ok(UsdPerHour::from_micros(2_500_000)));
+        assert_eq!(at_risk("0"), Ok(UsdPerHour::ZERO));
+        for (wrong, cause) in [("much", "not a decimal"), ("-1", "negative"), ("100000.01", "too large")] {
+            let error = at_risk(wrong).expect_err(wrong);
+            assert!(error.starts_with(cause) && error.contains("; write "), "{wrong}: {error}");
+        }
+    }
 
     #[test]
     fn durations_are_what_people_write_and_never_zero() {

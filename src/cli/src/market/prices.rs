@@ -2,7 +2,9 @@
 
 use std::cmp::Ordering;
 
-use poolwright_catalog::{CapacityType, InstanceType, OfferingId, Price, UnknownPrice, UsdPerHour};
+use poolwright_catalog::{
+    CapacityType, InstanceType, Interruptions, OfferingId, Price, UnknownPrice, UsdPerHour,
+};
 use poolwright_provider_aws_model::instance::{TypeFacts, UsageClass};
 use serde::Serialize;
 
@@ -64,6 +66,22 @@ pub struct Row {
     pub unknown: Option<String>,
     /// Whether a price was quoted that cannot be right, which counts as unknown.
     pub suspicious: bool,
+    /// How often nodes of it are taken back; null where nobody says, as for what is not spot.
+    pub interruptions: Option<Rate>,
+}
+
+/// How often nodes are taken back.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Rate {
+    /// In a million node-hours.
+    pub per_million_hours: u32,
+    /// Who says so.
+    pub source: String,
+    /// The day it was true; null where the source does not say.
+    pub as_of: Option<String>,
+    /// Days since then.
+    pub age_days: Option<u32>,
 }
 
 /// What is wanted of what is believed.
@@ -80,7 +98,9 @@ pub fn list(believed: &Believed, only: &Only) -> Result<Prices, String> {
     for offering in catalogue.offerings() {
         let kind = &catalogue.types()[&offering.id.instance_type];
         if only.takes(kind, &offering.id) {
-            rows.push(row(believed, kind, &offering.id, &offering.price));
+            let mut row = row(believed, kind, &offering.id, &offering.price);
+            row.interruptions = offering.interruptions.as_ref().map(|said| rate(said, believed));
+            rows.push(row);
         }
     }
     for (kind, id) in unpriced_spot(believed) {
@@ -147,6 +167,16 @@ fn row(believed: &Believed, kind: &InstanceType, id: &OfferingId, price: &Price)
         age_days: quote.and_then(|quote| quote.age_in_days(believed.today)),
         unknown: unknown.map(ToString::to_string),
         suspicious: unknown.is_some_and(|why| *why != UnknownPrice::Missing),
+        interruptions: None,
+    }
+}
+
+fn rate(said: &Interruptions, believed: &Believed) -> Rate {
+    Rate {
+        per_million_hours: said.per_million_hours,
+        source: said.source.to_string(),
+        as_of: said.as_of.map(|day| day.to_string()),
+        age_days: said.age_in_days(believed.today),
     }
 }
 
@@ -223,6 +253,26 @@ mod tests {
         let spot = list.offerings.iter().find(|row| row.capacity_type == CapacityType::Spot).expect("spot");
         assert!(spot.suspicious && spot.usd_micros_per_hour.is_none(), "{spot:?}");
         assert!(spot.unknown.as_deref().is_some_and(|why| why.contains("not below on-demand")), "{spot:?}");
+    }
+
+    #[test]
+    fn how_often_spot_is_taken_back_has_its_own_source_and_age() {
+        let text = format!(
+            "{HEADER},spot_interruptions_per_hour,interruptions_source,interruptions_as_of\n\
+             a.small,amd64,3000,4000,10,l4,1,24576,3.00,1.00,list,2026-11-20,0.003125,advisor,2026-11-13"
+        );
+        let catalogue = read_csv(&[("prices.csv", &text)]).expect("a catalogue");
+        let believed = Believed { catalogue, today: date(2026, 11, 23), cloud: None, notes: Vec::new() };
+        let list = list(&believed, &Only::default()).expect("a list");
+        let said: Vec<_> =
+            list.offerings.iter().map(|row| (row.capacity_type, row.interruptions.clone())).collect();
+        let rate = Rate {
+            per_million_hours: 3_125,
+            source: "advisor".to_owned(),
+            as_of: Some("2026-11-13".to_owned()),
+            age_days: Some(10),
+        };
+        assert_eq!(said, [(CapacityType::Spot, Some(rate)), (CapacityType::OnDemand, None)]);
     }
 
     #[test]

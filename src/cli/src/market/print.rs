@@ -9,6 +9,9 @@ use super::gpus::{self, Gpus};
 use super::prices::{self, Prices};
 use crate::print::{count, plain, text};
 
+/// Where the column stands that says how often nodes are taken back.
+const RATE: usize = 6;
+
 /// A word for what the source does not say.
 const NOT_SAID: &str = "-";
 
@@ -82,11 +85,21 @@ fn gibibytes(mib: u64) -> String {
 /// Offerings and prices.
 pub fn prices(list: &Prices, out: &mut impl Write) -> io::Result<()> {
     let mut table = wide();
-    table.set_header(["INSTANCE TYPE", "ZONE", "CAPACITY", "GPUS", "$/H", "$/GPU-H", "AGE", "SOURCE"]);
-    for row in &list.offerings {
-        table.add_row(cells(row));
+    let mut header = vec!["INSTANCE TYPE", "ZONE", "CAPACITY", "GPUS", "$/H", "$/GPU-H", "AGE", "SOURCE"];
+    let says_rates = list.offerings.iter().any(|row| row.interruptions.is_some());
+    if says_rates {
+        header.insert(RATE, "LOST A DAY");
     }
-    right(&mut table, &[4, 5, 6]);
+    table.set_header(header);
+    for row in &list.offerings {
+        let mut cells = cells(row).to_vec();
+        if says_rates {
+            let rate = row.interruptions.as_ref().map(|said| in_a_day(said.per_million_hours));
+            cells.insert(RATE, rate.unwrap_or_else(|| NOT_SAID.to_owned()));
+        }
+        table.add_row(cells);
+    }
+    right(&mut table, if says_rates { &[4, 5, 6, 7] } else { &[4, 5, 6] });
     if list.offerings.is_empty() {
         writeln!(out, "Nothing that is sold meets all of this.")?;
     } else {
@@ -112,7 +125,29 @@ pub fn prices(list: &Prices, out: &mut impl Write) -> io::Result<()> {
         writeln!(out, "suspicious: {why}")?;
     }
     origin(&list.source, list.as_of.as_deref(), out)?;
+    for (source, age) in rates(list) {
+        let age = age.map_or_else(|| "undated".to_owned(), |days| format!("{days}d old"));
+        writeln!(out, "Lost a day, how many nodes of a hundred the cloud takes back: {source}; {age}.")?;
+    }
     notes(&list.notes, out)
+}
+
+/// Who says how often nodes are taken back, and how old that is, in the order of the list.
+fn rates(list: &Prices) -> Vec<(&str, Option<u32>)> {
+    let mut all: Vec<(&str, Option<u32>)> = Vec::new();
+    for said in list.offerings.iter().filter_map(|row| row.interruptions.as_ref()) {
+        let who = (said.source.as_str(), said.age_days);
+        if !all.contains(&who) {
+            all.push(who);
+        }
+    }
+    all
+}
+
+/// Interruptions in a million node-hours as those of a hundred nodes in a day, to a tenth.
+fn in_a_day(per_million_hours: u32) -> String {
+    let tenths = (u64::from(per_million_hours) * 24 + 500) / 1000;
+    format!("{}.{} %", tenths / 10, tenths % 10)
 }
 
 fn cells(row: &prices::Row) -> [String; 8] {
@@ -166,4 +201,15 @@ fn origin(source: &str, as_of: Option<&str>, out: &mut impl Write) -> io::Result
 
 fn notes(notes: &[String], out: &mut impl Write) -> io::Result<()> {
     notes.iter().try_for_each(|note| writeln!(out, "note: {note}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_rate_is_said_for_a_hundred_nodes_in_a_day() {
+        let said = [0, 1_042, 2_100, 4_400, 12_500].map(in_a_day);
+        assert_eq!(said, ["0.0 %", "2.5 %", "5.0 %", "10.6 %", "30.0 %"]);
+    }
 }

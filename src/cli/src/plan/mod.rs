@@ -25,14 +25,6 @@ use crate::document::CatalogueSummary;
 use crate::exit::{Failure, Outcome};
 use crate::{print, scheduler, solve};
 
-/// What one interruption loses for each GPU when nobody says: 40 minutes (half of an hour between checkpoints, and ten to
-/// come back) at 1.50 $/h, about what one GPU costs.
-const AT_RISK: UsdPerHour = UsdPerHour::from_micros(1_000_000);
-
-/// Interruptions in a million node-hours when the catalogue does not say: one node in ten a day. AWS publishes 5 to 10 % a
-/// month for most types, without saying of how long a life; this is the cautious end.
-const INTERRUPTIONS: u32 = 4_400;
-
 /// Everything to plan from, and how to speak of it.
 struct Input {
     snapshot: Snapshot,
@@ -158,9 +150,10 @@ fn prepare(flags: &InputFlags, search: &SearchFlags) -> Result<(Input, PlanOptio
         profiles: scheduler.profiles,
         limits,
         sharing: sharing(flags)?,
-        spot_risk: flags.spot.then(|| SpotRisk {
-            per_gpu_micros: flags.at_risk.unwrap_or(AT_RISK).micros(),
-            prior: INTERRUPTIONS,
+        spot_risk: flags.spot.then(|| {
+            let usual = SpotRisk::default();
+            let per_gpu_micros = flags.at_risk.map_or(usual.per_gpu_micros, UsdPerHour::micros);
+            SpotRisk { per_gpu_micros, ..usual }
         }),
         commitments: committed.terms(&offers.catalogue)?,
         preferences: flags.preferences.into(),
