@@ -140,7 +140,9 @@ impl Market {
             reservations: &reservations,
             now,
         };
-        let sold = prices::catalogue(&types.facts, &Selection::default(), &settings(class), market);
+        let wanted =
+            Selection { metal: false, also: class.spec.also_instance_types.iter().cloned().collect() };
+        let sold = prices::catalogue(&types.facts, &wanted, &settings(class), market);
         let catalogue = sold.catalogue.filtered(|kind, offering| {
             zones.contains(&offering.id.zone) && image_for(&class.images, kind).is_some()
         });

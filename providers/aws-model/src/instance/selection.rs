@@ -30,6 +30,6 @@ impl Selection {
         if taken {
             return None;
         }
-        class.reason().map(|why| format!("{why}; name the type or its family to have it all the same"))
+        class.reason().map(|why| format!("{why}; name the type or its family in alsoInstanceTypes of the EC2NodeClass to have it all the same"))
     }
 }

@@ -131,6 +131,14 @@ pub struct EC2NodeClassSpec {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 30))]
     pub capacity_reservation_selector_terms: Vec<CapacityReservationSelectorTerm>,
+    /// Instance types (`t3.large`) and families (`t3`) that nodes may be although they are unusual or bare metal: those are not
+    /// sold otherwise.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(
+        length(max = 50),
+        inner(length(min = 1, max = 40), regex(pattern = r"^[a-z0-9-]+([.][a-z0-9-]+)?$"))
+    )]
+    pub also_instance_types: Vec<String>,
     /// Tags of the instances and of all that is made with them.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     #[schemars(extend(

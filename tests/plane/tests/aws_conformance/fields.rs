@@ -266,3 +266,16 @@ async fn with_efa_each_network_card_that_can_have_one_gets_an_adapter_and_withou
         assert_eq!(u64::try_from(told).unwrap(), adapters, "{efa}");
     }
 }
+
+#[tokio::test]
+async fn unusual_types_and_bare_metal_are_sold_with_a_class_that_names_them_and_parts_of_a_gpu_never() {
+    let world = AwsWorld::new().await.unwrap();
+    let sold = async || {
+        let catalogue = world.connect().await.unwrap().catalogue(&world.node_class()).await.unwrap();
+        ["t3.large", "t3.small", "m7i.metal-24xl", "g6f.large", "m7i.large"]
+            .map(|name| catalogue.instance_type(&name.into()).is_some())
+    };
+    assert_eq!(sold().await, [false, false, false, false, true]);
+    world.merge_class(json!({"alsoInstanceTypes": ["t3", "m7i.metal-24xl", "g6f.large"]}));
+    assert_eq!(sold().await, [true, true, true, false, true]);
+}
