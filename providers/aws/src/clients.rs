@@ -9,6 +9,8 @@ use aws_config::{BehaviorVersion, Region, SdkConfig};
 use poolwright_provider_aws_model::prices;
 use poolwright_provider_contract::ProviderError;
 
+use crate::unresolved::Naming;
+
 /// From the first byte sent to the last byte of one attempt's answer. DescribeInstanceTypes of a whole region takes seconds.
 const ATTEMPT: Duration = Duration::from_secs(20);
 /// Attempts of one call, by the SDK: those that were throttled or lost on the way. What AWS refuses is not repeated.
@@ -71,15 +73,30 @@ impl Clients {
         }
         let pricing = prices::request::endpoint(&region).ok().map(|endpoint| {
             let config = config.clone().into_builder().region(Region::new(endpoint)).build();
-            aws_sdk_pricing::Client::new(&config)
+            aws_sdk_pricing::Client::from_conf(
+                aws_sdk_pricing::config::Builder::from(&config).interceptor(Naming::new(endpoint)).build(),
+            )
         });
+        let naming = || Naming::new(&region);
         Ok(Self {
-            ec2: aws_sdk_ec2::Client::new(&config),
-            iam: aws_sdk_iam::Client::new(&config),
-            quotas: aws_sdk_servicequotas::Client::new(&config),
-            sqs: aws_sdk_sqs::Client::new(&config),
-            ssm: aws_sdk_ssm::Client::new(&config),
-            sts: aws_sdk_sts::Client::new(&config),
+            ec2: aws_sdk_ec2::Client::from_conf(
+                aws_sdk_ec2::config::Builder::from(&config).interceptor(naming()).build(),
+            ),
+            iam: aws_sdk_iam::Client::from_conf(
+                aws_sdk_iam::config::Builder::from(&config).interceptor(naming()).build(),
+            ),
+            quotas: aws_sdk_servicequotas::Client::from_conf(
+                aws_sdk_servicequotas::config::Builder::from(&config).interceptor(naming()).build(),
+            ),
+            sqs: aws_sdk_sqs::Client::from_conf(
+                aws_sdk_sqs::config::Builder::from(&config).interceptor(naming()).build(),
+            ),
+            ssm: aws_sdk_ssm::Client::from_conf(
+                aws_sdk_ssm::config::Builder::from(&config).interceptor(naming()).build(),
+            ),
+            sts: aws_sdk_sts::Client::from_conf(
+                aws_sdk_sts::config::Builder::from(&config).interceptor(naming()).build(),
+            ),
             pricing,
             region,
         })

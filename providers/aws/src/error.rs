@@ -8,6 +8,8 @@ use std::error::Error;
 use aws_sdk_ec2::error::{ProvideErrorMetadata, SdkError};
 use poolwright_provider_contract::{LaunchError, ProviderError};
 
+use crate::unresolved::Unresolved;
+
 /// How much of what AWS says is repeated: an encoded authorisation failure has thousands of characters.
 const SHOWN: usize = 400;
 
@@ -94,6 +96,10 @@ where
     E: Error + Send + Sync + 'static,
     R: std::fmt::Debug + Send + Sync + 'static,
 {
+    // First: credentials are asked for in the region too, and are not what is missing then.
+    if let Some(unresolved) = Unresolved::among(error) {
+        return ProviderError::Transient(format!("{action}: {unresolved}"));
+    }
     let chain = chain(error);
     match error {
         SdkError::ConstructionFailure(_) | SdkError::DispatchFailure(_) if is_about_credentials(&chain) => {
@@ -103,10 +109,6 @@ where
             ))
         }
         SdkError::ConstructionFailure(_) => ProviderError::Invalid(format!("{action}: {chain}")),
-        _ if is_about_names(&chain) => ProviderError::Transient(format!(
-            "{action}: {chain}. AWS's address is not known by its name: check that the region of --aws-region is one, and the DNS of \
-             this machine"
-        )),
         _ => ProviderError::Transient(format!("{action}: {chain}")),
     }
 }
@@ -114,12 +116,6 @@ where
 pub(crate) fn is_about_credentials(chain: &str) -> bool {
     let chain = chain.to_lowercase();
     chain.contains("credential") || chain.contains("identity")
-}
-
-/// Whether a name could not be looked up. There is no code for it on the way through the SDK.
-fn is_about_names(chain: &str) -> bool {
-    let chain = chain.to_lowercase();
-    chain.contains("dns error") || chain.contains("failed to lookup address")
 }
 
 /// An error and its causes in one line, each said once.
@@ -327,8 +323,5 @@ mod tests {
         for code in ["OptInRequired", "AuthFailure", "UnrecognizedClientException"] {
             assert!(of(code).contains("get-region-opt-status"), "{}", of(code));
         }
-        assert!(is_about_names(
-            "dispatch failure: io error: client error (Connect): dns error: failed to lookup address information"
-        ));
     }
 }

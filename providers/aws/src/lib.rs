@@ -38,6 +38,7 @@ mod survey;
 mod tags;
 mod tokens;
 mod watch;
+mod unresolved;
 
 pub use class::{Classes, KubeClasses};
 pub use clients::{Access, Key};

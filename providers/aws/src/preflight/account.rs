@@ -12,6 +12,7 @@ use poolwright_provider_contract::preflight::{Finding, Verdict};
 use super::ACCOUNT;
 use super::answer::Answer;
 use crate::clients::Clients;
+use crate::unresolved::Unresolved;
 
 /// Who asks.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -79,6 +80,10 @@ fn region(name: &str, answer: &Answer, status: Option<&str>) -> Verdict {
                 format!("aws account enable-region --region-name {name}"),
             )
         }
+        (Answer::Unresolved(Unresolved::OfRegion { host, why, .. }), _) => Verdict::wrong(
+            format!("{host} does not resolve ({why}): there is no region {name}, or no DNS"),
+            "correct --aws-region, AWS_REGION or the profile; where the region is right, see to the DNS of this machine",
+        ),
         (Answer::Nothing(why), _) => Verdict::wrong(
             format!("{name} does not answer: {why}"),
             format!(
@@ -146,7 +151,10 @@ pub(super) async fn look(clients: &Clients, now: Timestamp) -> (Vec<Finding>, Op
         });
         findings.push(Finding::new(ACCOUNT, "region", region(&clients.region, &answer, status.as_deref())));
     } else {
-        let verdict = Verdict::undetermined("AWS does not say who asks, see above");
+        let verdict = match &answer {
+            Answer::Unresolved(_) => region(&clients.region, &answer, None),
+            _ => Verdict::undetermined("AWS does not say who asks, see above"),
+        };
         findings.push(Finding::new(ACCOUNT, "region", verdict));
     }
     let theirs = *dated.0.lock().unwrap_or_else(PoisonError::into_inner);
@@ -196,6 +204,16 @@ mod tests {
             region("us-east-1", &Answer::refused("UnauthorizedOperation"), None),
             Verdict::Fine(_)
         ));
+        let unresolved = Answer::Unresolved(Unresolved::OfRegion {
+            region: "us-esat-1".to_owned(),
+            host: "sts.us-esat-1.amazonaws.com".to_owned(),
+            why: "dns error".to_owned(),
+        });
+        let (none, fix) = why(region("us-esat-1", &unresolved, None));
+        assert!(
+            none.contains("there is no region us-esat-1") && fix.contains("--aws-region"),
+            "{none} {fix}"
+        );
         let silent = Answer::Nothing("dns error".to_owned());
         assert!(why(region("us-esat-1", &silent, None)).0.contains("dns error"));
     }
