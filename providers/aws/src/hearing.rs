@@ -6,13 +6,14 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use poolwright_provider_contract::{Clock, Notice, ProviderError};
+use poolwright_provider_contract::{ClassCondition, Clock, Notice, ProviderError};
 use tokio::sync::Mutex;
 use tokio::task::JoinSet;
 
 use crate::clients::Clients;
 use crate::provider::Settings;
 use crate::queue::{self, Heard, Queue};
+use crate::reception::Reception;
 use crate::watch::Watch;
 
 /// How often EC2 is looked at unless something else is said: a warning is two minutes long.
@@ -26,7 +27,8 @@ const AT_A_TIME: usize = 8;
 pub(crate) struct Hearing {
     clients: Clients,
     cluster: String,
-    queue: Option<Arc<Queue>>,
+    now: Clock,
+    queue: Option<(Arc<Queue>, Arc<Reception>)>,
     watch: Arc<Watch>,
     asked: Mutex<Asked>,
     looking: Mutex<JoinSet<Vec<Notice>>>,
@@ -45,8 +47,17 @@ impl Hearing {
         Self {
             clients: clients.clone(),
             cluster: settings.cluster.clone(),
-            queue: settings.queue.clone().map(|name| Arc::new(Queue::new(name))),
-            watch: Arc::new(Watch::new(clients.ec2.clone(), settings.cluster.clone(), now, LOOK_EVERY)),
+            queue: settings
+                .queue
+                .as_ref()
+                .map(|name| (Arc::new(Queue::new(name.clone())), Arc::new(Reception::new(name.clone())))),
+            watch: Arc::new(Watch::new(
+                clients.ec2.clone(),
+                settings.cluster.clone(),
+                Arc::clone(&now),
+                LOOK_EVERY,
+            )),
+            now,
             asked: Mutex::default(),
             looking: Mutex::default(),
         }
@@ -81,12 +92,17 @@ impl Hearing {
     }
 
     async fn heard(&self) -> Result<Vec<Notice>, ProviderError> {
-        let Some(queue) = &self.queue else { return std::future::pending().await };
+        let Some((queue, reception)) = &self.queue else { return std::future::pending().await };
         let mut asked = self.asked.lock().await;
         let (wanted, wait) = if asked.more { (AT_A_TIME, queue::SHORT) } else { (1, queue::LONG) };
         while asked.questions.len() < wanted {
             let (queue, clients, cluster) = (Arc::clone(queue), self.clients.clone(), self.cluster.clone());
-            asked.questions.spawn(async move { queue.receive(&clients, &cluster, wait).await });
+            let (reception, now) = (Arc::clone(reception), Arc::clone(&self.now));
+            asked.questions.spawn(async move {
+                let came = queue.receive(&clients, &cluster, wait).await;
+                reception.asked(&came, now());
+                came
+            });
         }
         match asked.questions.join_next().await {
             Some(Ok(Ok(heard))) => {
@@ -110,12 +126,26 @@ impl Hearing {
         self.watch.failures()
     }
 
+    /// Messages that could not be read or believed since this was asked last.
+    pub fn unreadable(&self) -> u64 {
+        self.queue.as_ref().map_or(0, |(queue, _)| queue.unreadable())
+    }
+
+    /// Whether the queue is heard, if there is to be one.
+    pub fn condition(&self) -> Option<ClassCondition> {
+        self.queue.as_ref().map(|(_, reception)| reception.condition((self.now)()))
+    }
+
     pub async fn acknowledge(&self, receipts: &[String]) -> Result<(), ProviderError> {
         let (seen, heard): (Vec<String>, Vec<String>) =
             receipts.iter().cloned().partition(|receipt| Watch::is_receipt(receipt));
         self.watch.recorded(seen);
         match &self.queue {
-            Some(queue) if !heard.is_empty() => queue.delete(&self.clients, &heard).await,
+            Some((queue, reception)) if !heard.is_empty() => {
+                let came = queue.delete(&self.clients, &heard).await;
+                reception.deleted(&came);
+                came
+            }
             _ => Ok(()),
         }
     }

@@ -34,11 +34,12 @@ mod preflight;
 mod provider;
 mod queue;
 mod recent;
+mod reception;
 mod survey;
 mod tags;
 mod tokens;
-mod watch;
 mod unresolved;
+mod watch;
 
 pub use class::{Classes, KubeClasses};
 pub use clients::{Access, Key};

@@ -12,7 +12,7 @@ use poolwright_provider_aws_model::InstanceId;
 use poolwright_provider_aws_model::bootstrap::UserData;
 use poolwright_provider_aws_model::prices::Lot;
 use poolwright_provider_contract::{
-    ClassReports, Clock, CloudProvider, Instance, InstanceState, LaunchError, LaunchRequest,
+    ClassCondition, ClassReports, Clock, CloudProvider, Instance, InstanceState, LaunchError, LaunchRequest,
     LaunchedInstance, NodeClassKey, Notice, ProviderError,
 };
 
@@ -131,6 +131,11 @@ impl AwsProvider {
     pub fn looking_every(mut self, pause: Duration) -> Self {
         self.hearing.look_every(pause);
         self
+    }
+
+    /// Whether the queue is heard, if there is one.
+    pub(crate) fn reception(&self) -> Option<ClassCondition> {
+        self.hearing.condition()
     }
 
     pub(crate) fn clients(&self) -> &Clients {
@@ -471,6 +476,10 @@ impl CloudProvider for AwsProvider {
 
     fn failures(&self) -> Vec<ProviderError> {
         self.hearing.failures()
+    }
+
+    fn unreadable(&self) -> u64 {
+        self.hearing.unreadable()
     }
 
     async fn acknowledge(&self, receipts: &[String]) -> Result<(), ProviderError> {

@@ -1,5 +1,6 @@
 //! The queue of interruptions: what EventBridge puts there, read and given back.
 
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use aws_sdk_sqs::config::timeout::TimeoutConfig;
@@ -30,6 +31,8 @@ pub(crate) struct Queue {
     name: String,
     url: OnceCell<String>,
     scope: OnceCell<Scope>,
+    /// Messages that could not be read or believed, and nobody has counted yet.
+    unreadable: AtomicU64,
 }
 
 /// What one answer said.
@@ -41,7 +44,12 @@ pub(crate) struct Heard {
 
 impl Queue {
     pub fn new(name: String) -> Self {
-        Self { name, url: OnceCell::new(), scope: OnceCell::new() }
+        Self { name, url: OnceCell::new(), scope: OnceCell::new(), unreadable: AtomicU64::new(0) }
+    }
+
+    /// Messages that could not be read or believed since this was asked last.
+    pub fn unreadable(&self) -> u64 {
+        self.unreadable.swap(0, Ordering::Relaxed)
     }
 
     async fn url(&self, clients: &Clients) -> Result<&str, ProviderError> {
@@ -138,6 +146,7 @@ impl Queue {
                 }
                 // Left where it is: SQS moves it to the dead letters after as many deliveries as the queue says.
                 Err(error) => {
+                    self.unreadable.fetch_add(1, Ordering::Relaxed);
                     let why = "a message that cannot be read or believed stays in the queue, until it is a dead letter";
                     tracing::warn!(queue = self.name, %error, "{why}");
                 }

@@ -53,4 +53,11 @@ pub trait ClassReports: Send + Sync {
     /// What the class of this name means now; `None` when there is no such class. An error where the class itself could not be read;
     /// what is wrong with it, or could not be found out about it, is in the report.
     async fn report(&self, class: &NodeClassKey) -> Result<Option<ClassReport>, ProviderError>;
+
+    /// Whether it hears what the cloud says of machines, as a condition that is written to each of its classes beside those of the
+    /// report; `None` where nobody has set up anything to hear it by. A class can be used whatever this says: deaf, a provider still
+    /// launches. No call is made for it, so it may be asked at any time.
+    fn hearing(&self) -> Option<ClassCondition> {
+        None
+    }
 }

@@ -54,6 +54,8 @@ struct State {
     notices: u64,
     /// What goes wrong beside what is asked.
     failures: Vec<ProviderError>,
+    /// Messages that nobody can read.
+    unreadable: u64,
     listeners: Vec<Waker>,
 }
 
@@ -61,6 +63,11 @@ impl MemoryCloud {
     /// Something goes wrong beside what is asked: a look of its own.
     pub fn fail_beside(&self, error: ProviderError) {
         self.lock().failures.push(error);
+    }
+
+    /// A message comes that cannot be read.
+    pub fn garble(&self) {
+        self.lock().unreadable += 1;
     }
 
     /// A cloud that sells `catalogue`, for the node class `class`.
@@ -303,6 +310,10 @@ impl CloudProvider for MemoryProvider {
 
     fn failures(&self) -> Vec<ProviderError> {
         std::mem::take(&mut self.cloud.lock().failures)
+    }
+
+    fn unreadable(&self) -> u64 {
+        std::mem::take(&mut self.cloud.lock().unreadable)
     }
 
     async fn acknowledge(&self, receipts: &[String]) -> Result<(), ProviderError> {

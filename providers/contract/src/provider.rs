@@ -211,6 +211,12 @@ pub trait CloudProvider: Send + Sync {
         Vec::new()
     }
 
+    /// How many messages were received that cannot be read or believed, since this was asked last; one that comes again counts again.
+    /// Whoever hears counts them. They are not given back, and keep nothing back that there is to hear.
+    fn unreadable(&self) -> u64 {
+        0
+    }
+
     /// Gives receipts back: what they belong to is durably recorded and does not come again. Receipts that are not known (any more) are
     /// no error.
     async fn acknowledge(&self, _receipts: &[String]) -> Result<(), ProviderError> {

@@ -35,6 +35,8 @@ const READY_EVERY: Duration = Duration::from_mins(5);
 const ELSE_EVERY: Duration = Duration::from_secs(30);
 /// How long a provider may take to look at one.
 const LIMIT: Duration = Duration::from_mins(1);
+/// How often a provider is asked whether it hears the cloud: it answers out of its memory.
+const HEARING_EVERY: Duration = Duration::from_secs(5);
 /// How many are looked at at a time.
 const AT_A_TIME: usize = 4;
 
@@ -81,12 +83,28 @@ impl Classes {
         let mut changes = self.world.class_changes();
         loop {
             changes.mark_seen();
+            let hearing = self.hearing();
             let pause = self.round().await;
             tokio::select! {
                 biased;
                 changed = changes.changed() => if changed.is_err() { return },
                 () = sleep(pause) => {}
+                () = self.hears_otherwise(&hearing) => {}
             }
+        }
+    }
+
+    /// Whether each provider hears its cloud, as far as it knows.
+    fn hearing(&self) -> Vec<Option<ClassCondition>> {
+        let all = self.executor.providers.all().iter();
+        let of = |provider: &SharedProvider| provider.class_reports()?.hearing();
+        all.map(|provider| of(provider).filter(|one| one.holds != Holds::NoAnswer)).collect()
+    }
+
+    /// Waits until one hears its cloud that did not, or the other way round.
+    async fn hears_otherwise(&self, before: &[Option<ClassCondition>]) {
+        while self.hearing() == before {
+            sleep(HEARING_EVERY).await;
         }
     }
 
@@ -138,17 +156,22 @@ impl Classes {
             }
         };
         let now = self.executor.clock.now();
-        let (mut before, mut after) = (None, None);
+        let hearing = reports.hearing();
+        let (mut before, mut after) = (Vec::new(), Vec::new());
         let changed = change_status(api, &self.executor.writer, &name, report.uid.as_deref(), |object| {
-            before = ready(object);
-            let changed = apply(object, &report, now);
-            after = ready(object);
+            before = known(object);
+            let changed = apply(object, &report, hearing.as_ref(), now);
+            after = known(object);
             changed
         });
         match changed.await {
             Changed::Written(object) => {
-                if let Some(after) = &after {
-                    self.tell(resource, &object, before.as_ref(), after);
+                let find = |all: &[Condition], kind: &str| all.iter().find(|one| one.type_ == kind).cloned();
+                if let Some(ready) = find(&after, READY) {
+                    self.tell(resource, &object, find(&before, READY).as_ref(), &ready);
+                }
+                if let Some(hears) = hearing.and_then(|hearing| find(&after, hearing.kind)) {
+                    self.tell_of_hearing(resource, &object, find(&before, &hears.type_).as_ref(), &hears);
                 }
             }
             Changed::Unchanged(_) => {}
@@ -161,7 +184,7 @@ impl Classes {
                 return false;
             }
         }
-        after.is_some_and(|ready| ready.status == TRUE)
+        after.iter().any(|one| one.type_ == READY && one.status == TRUE)
     }
 
     /// Says once what became of a class, and has it looked up what is sold with one that can be used now.
@@ -177,24 +200,47 @@ impl Classes {
             return;
         }
         let is_ready = after.status == TRUE;
-        let name = object.meta().name.clone();
+        let name = object.meta().name.as_deref();
         info!(kind = resource.kind, class = name, ready = is_ready, message = after.message, "node class");
+        self.say(resource, object, after);
+        if is_ready && before.is_some() {
+            self.world.classes_changed();
+        }
+    }
+
+    /// Says once that the cloud is not heard, and that it is heard again. That all is well from the beginning is no news.
+    fn tell_of_hearing(
+        &self,
+        resource: &ApiResource,
+        object: &DynamicObject,
+        before: Option<&Condition>,
+        after: &Condition,
+    ) {
+        let was_deaf = before.filter(|before| before.status == FALSE);
+        let is_news = match after.status.as_str() {
+            FALSE => was_deaf.is_none_or(|before| before.message != after.message),
+            TRUE => was_deaf.is_some(),
+            _ => false,
+        };
+        if is_news {
+            self.say(resource, object, after);
+        }
+    }
+
+    fn say(&self, resource: &ApiResource, object: &DynamicObject, condition: &Condition) {
         self.executor.events.say(Saying {
             about: ObjectReference {
                 api_version: Some(resource.api_version.clone()),
                 kind: Some(resource.kind.clone()),
-                name,
+                name: object.meta().name.clone(),
                 uid: object.meta().uid.clone(),
                 ..Default::default()
             },
-            kind: if is_ready { NoticeKind::Normal } else { NoticeKind::Warning },
-            reason: after.reason.clone(),
-            message: after.message.clone(),
+            kind: if condition.status == TRUE { NoticeKind::Normal } else { NoticeKind::Warning },
+            reason: condition.reason.clone(),
+            message: condition.message.clone(),
             story: None,
         });
-        if is_ready && before.is_some() {
-            self.world.classes_changed();
-        }
     }
 }
 
@@ -203,16 +249,23 @@ const TRUE: &str = "True";
 const FALSE: &str = "False";
 const UNKNOWN: &str = "Unknown";
 
-fn ready(object: &DynamicObject) -> Option<Condition> {
-    conditions(object.data.get("status")?).into_iter().find(|condition| condition.type_ == READY)
+/// The conditions that an object has.
+fn known(object: &DynamicObject) -> Vec<Condition> {
+    object.data.get("status").map(conditions).unwrap_or_default()
 }
 
 fn conditions(status: &Value) -> Vec<Condition> {
     status.get("conditions").cloned().and_then(|all| serde_json::from_value(all).ok()).unwrap_or_default()
 }
 
-/// Puts what was found into an object. Whether that changes it.
-fn apply(object: &mut DynamicObject, report: &ClassReport, now: Timestamp) -> bool {
+/// Puts what was found into an object, and whether the cloud is heard, which does not decide whether the class can be used. Whether
+/// that changes it.
+fn apply(
+    object: &mut DynamicObject,
+    report: &ClassReport,
+    hearing: Option<&ClassCondition>,
+    now: Timestamp,
+) -> bool {
     let before = object.data.get("status").cloned().unwrap_or_default();
     let known = conditions(&before);
     let mut status: Map<String, Value> = before.as_object().cloned().unwrap_or_default();
@@ -226,7 +279,9 @@ fn apply(object: &mut DynamicObject, report: &ClassReport, now: Timestamp) -> bo
     }
     let mut all: Vec<Condition> =
         report.conditions.iter().map(|one| condition(one, &known, report.generation, now)).collect();
-    all.push(summary(&all, &known, report.generation, now));
+    let summary = summary(&all, &known, report.generation, now);
+    all.extend(hearing.map(|one| condition(one, &known, report.generation, now)));
+    all.push(summary);
     status.insert("conditions".to_owned(), serde_json::to_value(all).unwrap_or_default());
     if let Some(generation) = report.generation {
         status.insert("observedGeneration".to_owned(), generation.into());

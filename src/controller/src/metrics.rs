@@ -76,6 +76,8 @@ pub struct Metrics {
     pub interruptions: IntCounterVec,
     /// From the time at which a cloud said something to its record.
     pub interruption_age: Histogram,
+    /// Messages of clouds that cannot be read or believed, by provider.
+    pub unreadable: IntCounterVec,
     /// Instances without a claim that were given back.
     pub reaped: IntCounter,
     /// Failed calls to a provider, by provider, call and error.
@@ -208,6 +210,12 @@ impl Metrics {
             )?,
             stage_duration,
             index_duration,
+            unreadable: counters(
+                r,
+                "interruption_messages_unreadable_total",
+                "Messages of clouds about instances that cannot be read or believed, each time they come.",
+                &["provider"],
+            )?,
             decision_duration,
             leader: int_gauge(r, "leader", "1 while this process holds the lease.")?,
             lease_errors: counter(r, "lease_errors_total", "Failed reads or writes of the lease.")?,
@@ -347,7 +355,7 @@ mod tests {
         for one in [&m.writes_dropped, &m.watch_events, &m.watch_errors, &m.malformed_objects, &m.plans] {
             one.with_label_values(&["x"]).inc();
         }
-        for one in [&m.events, &m.events_dropped, &m.tolerations_refused] {
+        for one in [&m.events, &m.events_dropped, &m.tolerations_refused, &m.unreadable] {
             one.with_label_values(&["x"]).inc();
         }
         for one in

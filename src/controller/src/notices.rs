@@ -109,6 +109,7 @@ impl Notices {
                 // The provider says so itself, once.
                 self.count(provider, "look", &error);
             }
+            self.metrics.unreadable.with_label_values(&[provider.name()]).inc_by(provider.unreadable());
             match heard {
                 Ok(Ok(notices)) => (notices, Duration::ZERO),
                 // Clouds that never say anything never answer.

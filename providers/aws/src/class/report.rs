@@ -38,6 +38,10 @@ impl ClassReports for AwsProvider {
         report.conditions.push(validated);
         Ok(Some(ClassReport { uid: object.metadata.uid, generation: object.metadata.generation, ..report }))
     }
+
+    fn hearing(&self) -> Option<ClassCondition> {
+        self.reception()
+    }
 }
 
 /// What was found, without what a dry run said. Some instance types may be known to have nothing left for pods.

@@ -38,19 +38,19 @@ fn what_was_found_is_written_once_and_times_change_only_with_the_state() {
         json!({"subnets": [{"id": "subnet-1", "zone": "a"}]}),
         vec![told("SubnetsReady", Holds::Yes, "1 subnet")],
     );
-    assert!(apply(&mut object, &found, at(0)));
+    assert!(apply(&mut object, &found, None, at(0)));
     assert_eq!(object.data["status"]["subnets"][0]["id"], "subnet-1");
     assert_eq!(object.data["status"]["observedGeneration"], 2);
     assert_eq!(object.data["spec"]["role"], "nodes");
     assert_eq!(status_of(&object, "Ready").0, "True");
-    assert!(!apply(&mut object, &found, at(60)), "nothing is new");
+    assert!(!apply(&mut object, &found, None, at(60)), "nothing is new");
     let lost = report(json!({"subnets": null}), vec![told("SubnetsReady", Holds::No, "tag a subnet")]);
-    assert!(apply(&mut object, &lost, at(120)));
+    assert!(apply(&mut object, &lost, None, at(120)));
     assert_eq!(object.data["status"].get("subnets"), None);
     let expected = ("False".to_owned(), "tag a subnet".to_owned(), at(120));
     assert_eq!(status_of(&object, "Ready"), expected);
     let other = report(json!({}), vec![told("SubnetsReady", Holds::No, "not allowed")]);
-    assert!(apply(&mut object, &other, at(180)));
+    assert!(apply(&mut object, &other, None, at(180)));
     assert_eq!(status_of(&object, "Ready"), ("False".to_owned(), "not allowed".to_owned(), at(120)));
 }
 
@@ -61,7 +61,7 @@ fn what_nobody_answered_stands_as_it_was_unless_the_class_was_changed() {
         json!({"subnets": [{"id": "subnet-1", "zone": "a"}]}),
         vec![told("SubnetsReady", Holds::Yes, "1 subnet"), told("Validated", Holds::Yes, "allowed")],
     );
-    assert!(apply(&mut object, &well, at(0)));
+    assert!(apply(&mut object, &well, None, at(0)));
     let silent = |generation| ClassReport {
         generation: Some(generation),
         ..report(
@@ -72,11 +72,11 @@ fn what_nobody_answered_stands_as_it_was_unless_the_class_was_changed() {
             ],
         )
     };
-    assert!(apply(&mut object, &silent(2), at(60)));
+    assert!(apply(&mut object, &silent(2), None, at(60)));
     assert_eq!(status_of(&object, "SubnetsReady"), ("True".to_owned(), "1 subnet".to_owned(), at(0)));
     assert_eq!(object.data["status"]["subnets"][0]["id"], "subnet-1");
     assert_eq!(status_of(&object, "Ready"), ("Unknown".to_owned(), "tried later".to_owned(), at(60)));
-    assert!(apply(&mut object, &silent(3), at(120)));
+    assert!(apply(&mut object, &silent(3), None, at(120)));
     assert_eq!(status_of(&object, "SubnetsReady"), ("Unknown".to_owned(), "timeout".to_owned(), at(120)));
 }
 
@@ -91,8 +91,25 @@ fn a_class_that_cannot_be_used_says_what_speaks_against_it_before_what_is_not_kn
             told("Validated", Holds::NotYet, "tried later"),
         ],
     );
-    assert!(apply(&mut object, &mixed, at(0)));
+    assert!(apply(&mut object, &mixed, None, at(0)));
     assert_eq!(status_of(&object, "Ready").1, "no image");
+}
+
+#[test]
+fn whether_the_cloud_is_heard_is_written_beside_the_rest_and_does_not_decide_whether_the_class_is_ready() {
+    let mut object = object();
+    let well = report(json!({}), vec![told("SubnetsReady", Holds::Yes, "1 subnet")]);
+    let hearing = |holds, message| told("InterruptionQueueReady", holds, message);
+    assert!(apply(&mut object, &well, Some(&hearing(Holds::No, "no such queue")), at(0)));
+    assert_eq!(status_of(&object, "InterruptionQueueReady").1, "no such queue");
+    assert_eq!(status_of(&object, "Ready").0, "True");
+    let silent = hearing(Holds::NoAnswer, "timeout");
+    assert!(!apply(&mut object, &well, Some(&silent), at(60)), "what was known stands");
+    assert!(apply(&mut object, &well, Some(&hearing(Holds::Yes, "it is read")), at(120)));
+    let expected = ("True".to_owned(), "it is read".to_owned(), at(120));
+    assert_eq!(status_of(&object, "InterruptionQueueReady"), expected);
+    assert!(apply(&mut object, &well, None, at(180)), "no queue is configured any more");
+    assert!(conditions(&object.data["status"]).iter().all(|one| one.type_ != "InterruptionQueueReady"));
 }
 
 #[test]

@@ -306,3 +306,16 @@ async fn a_look_that_fails_is_counted_once_and_what_is_said_meanwhile_is_heard_a
     let _ = timeout(LIMIT * 2, scene.notices.lead()).await;
     assert_eq!((errors("throttled"), errors("transient")), (1, 1));
 }
+
+#[tokio::test(start_paused = true)]
+async fn messages_that_cannot_be_read_are_counted_each_time_they_come() {
+    let scene = Scene::new();
+    let counted = || scene.notices.metrics.unreadable.with_label_values(&["memory"]).get();
+    scene.cloud.garble();
+    scene.cloud.garble();
+    let _ = timeout(LIMIT * 2, scene.notices.lead()).await;
+    assert_eq!(counted(), 2);
+    scene.cloud.garble();
+    let _ = timeout(LIMIT * 2, scene.notices.lead()).await;
+    assert_eq!(counted(), 3);
+}

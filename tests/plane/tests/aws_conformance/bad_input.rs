@@ -112,7 +112,17 @@ async fn an_image_for_another_processor_sells_no_type_that_it_does_not_run_on() 
 async fn a_queue_that_is_gone_or_somebody_else_s_is_named_with_the_flag_and_nothing_is_taken_from_it() {
     let mut world = AwsWorld::new().await.unwrap();
     let url = queue(&world).await;
-    let told = async |world: &AwsWorld| invalid(world.connect().await.unwrap().notices().await.unwrap_err());
+    let told = async |world: &AwsWorld| {
+        let provider = world.connect().await.unwrap();
+        let told = invalid(provider.notices().await.unwrap_err());
+        let said = provider.hearing().expect("there is to be a queue");
+        assert_eq!((said.kind, said.holds), ("InterruptionQueueReady", Holds::No));
+        assert!(
+            said.message.contains(world.queue.as_ref().unwrap()) && said.message.contains(&told),
+            "{said:?}"
+        );
+        told
+    };
     world.queue = Some(url.replace("123456789012", "999999999999"));
     let other = told(&world).await;
     assert!(other.contains("account 999999999999") && other.contains("--aws-interruption-queue"), "{other}");
@@ -183,6 +193,10 @@ async fn hostile_messages_stay_in_the_queue_and_all_good_ones_among_them_are_tol
     .unwrap();
     assert_eq!(told, expected);
     assert_eq!(left().await, hostile, "what cannot be read or believed is left for the dead letters");
+    let counted = provider.unreadable();
+    assert!(counted >= hostile as u64, "{counted} of {hostile} were counted");
+    assert_eq!(provider.unreadable(), 0, "each is counted once");
+    assert_eq!(provider.hearing().map(|said| said.holds), Some(Holds::Yes), "the queue itself is well");
     assert_eq!(launches_and_ends(&world), [""; 0]);
 }
 

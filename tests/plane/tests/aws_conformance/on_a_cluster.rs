@@ -13,8 +13,9 @@ use poolwright_plane::trial::{Cluster, condition};
 use poolwright_plane::{ControlPlane, Options, apply, install_crds, wait_for};
 use poolwright_provider_aws::KubeClasses;
 use poolwright_provider_contract::CloudProvider;
-use serde_json::json;
+use serde_json::{Value, json};
 use tokio::sync::oneshot;
+use tokio::task::JoinHandle;
 
 use super::world::AwsWorld;
 
@@ -39,49 +40,73 @@ roleRef: {apiGroup: rbac.authorization.k8s.io, kind: Role, name: poolwright-cont
 subjects: [{apiGroup: rbac.authorization.k8s.io, kind: User, name: poolwright-controller}]
 ";
 
-/// Waits for the class to be ready, or not, and returns that condition and the status.
-async fn ready(client: &Client, expected: &str) -> (Condition, Ec2NodeClassStatus) {
+/// Waits for the class to say this, and returns the condition and the status.
+async fn says(client: &Client, kind: &str, expected: &str) -> (Condition, Ec2NodeClassStatus) {
     let api: Api<EC2NodeClass> = Api::all(client.clone());
-    wait_for(&format!("the class to say Ready={expected}"), LATER, async || {
+    wait_for(&format!("the class to say {kind}={expected}"), LATER, async || {
         let status = api.get("gpu").await?.status.context("it has no status")?;
-        let ready = condition(&status.conditions, "Ready").context("it does not say")?.clone();
-        ensure!(ready.status == expected, "{}: {}", ready.reason, ready.message);
-        Ok((ready, status))
+        let said = condition(&status.conditions, kind).context("it does not say")?.clone();
+        ensure!(said.status == expected, "{}: {}", said.reason, said.message);
+        Ok((said, status))
     })
     .await
     .unwrap()
+}
+
+/// A controller with the rights of the documents, beside an API server of its own.
+struct Running {
+    client: Client,
+    stop: oneshot::Sender<()>,
+    controller: JoinHandle<anyhow::Result<()>>,
+    _plane: ControlPlane,
+}
+
+impl Running {
+    async fn start(world: &AwsWorld) -> Self {
+        let plane = ControlPlane::start(Options::api_server_only()).await.unwrap();
+        let client = plane.client().unwrap();
+        install_crds(&client, &Path::new(env!("CARGO_MANIFEST_DIR")).join("../../crds")).await.unwrap();
+        apply(&client, "poolwright", RIGHTS).await.unwrap();
+        apply(&client, "poolwright", include_str!("../../../../docs/rbac.yaml")).await.unwrap();
+        let mut config = plane.config().clone();
+        config.auth_info.impersonate = Some("poolwright-controller".to_owned());
+        let limited = Client::try_from(config).unwrap();
+        let provider = world.connect_for(Arc::new(KubeClasses(limited.clone())), None).await.unwrap();
+        let providers: Vec<Arc<dyn CloudProvider>> = vec![Arc::new(provider)];
+        let config = Config { http: None, ..Config::new("classes", "poolwright") };
+        let (stop, stopped) = oneshot::channel::<()>();
+        let controller = tokio::spawn(async move {
+            poolwright_controller::run(config, limited, providers, async {
+                let _ = stopped.await;
+            })
+            .await
+        });
+        Self { client, stop, controller, _plane: plane }
+    }
+
+    async fn stop(self) {
+        let _ = self.stop.send(());
+        self.controller.await.unwrap().unwrap();
+    }
+}
+
+fn class(world: &AwsWorld, subnets: &Value) -> Value {
+    json!({"apiVersion": "poolwright.dev/v1alpha1", "kind": "EC2NodeClass", "metadata": {"name": "gpu"}, "spec": {
+        "subnetSelectorTerms": [subnets],
+        "securityGroupSelectorTerms": [{"id": world.account.group}],
+        "amiFamily": "Custom", "amiSelectorTerms": [{"id": world.account.image}],
+        "instanceProfile": world.account.profile,
+    }})
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_class_without_subnets_says_so_with_its_pool_and_is_ready_once_somebody_has_tagged_one() {
     let world = AwsWorld::new().await.unwrap();
     let tag = format!("poolwright.test/{}", world.cluster);
-    let plane = ControlPlane::start(Options::api_server_only()).await.unwrap();
-    let client = plane.client().unwrap();
-    install_crds(&client, &Path::new(env!("CARGO_MANIFEST_DIR")).join("../../crds")).await.unwrap();
-    apply(&client, "poolwright", RIGHTS).await.unwrap();
-    apply(&client, "poolwright", include_str!("../../../../docs/rbac.yaml")).await.unwrap();
-    let mut config = plane.config().clone();
-    config.auth_info.impersonate = Some("poolwright-controller".to_owned());
-    let limited = Client::try_from(config).unwrap();
-    let provider = world.connect_for(Arc::new(KubeClasses(limited.clone())), None).await.unwrap();
-    let providers: Vec<Arc<dyn CloudProvider>> = vec![Arc::new(provider)];
-    let config = Config { http: None, ..Config::new("classes", "poolwright") };
-    let (stop, stopped) = oneshot::channel::<()>();
-    let controller = tokio::spawn(async move {
-        poolwright_controller::run(config, limited, providers, async {
-            let _ = stopped.await;
-        })
-        .await
-    });
-
+    let running = Running::start(&world).await;
+    let client = running.client.clone();
     let cluster = Cluster::new(client.clone());
-    let class = json!({"apiVersion": "poolwright.dev/v1alpha1", "kind": "EC2NodeClass", "metadata": {"name": "gpu"}, "spec": {
-        "subnetSelectorTerms": [{"tags": {&tag: "yes"}}],
-        "securityGroupSelectorTerms": [{"id": world.account.group}],
-        "amiFamily": "Custom", "amiSelectorTerms": [{"id": world.account.image}],
-        "instanceProfile": world.account.profile,
-    }});
+    let class = class(&world, &json!({"tags": {&tag: "yes"}}));
     let pool = json!({"apiVersion": "poolwright.dev/v1alpha1", "kind": "NodePool", "metadata": {"name": "gpu"}, "spec": {
         "template": {"spec": {
             "nodeClassRef": {"group": "poolwright.dev", "kind": "EC2NodeClass", "name": "gpu"},
@@ -89,7 +114,7 @@ async fn a_class_without_subnets_says_so_with_its_pool_and_is_ready_once_somebod
         }},
     }});
     cluster.apply("", &[class, pool]).await.unwrap();
-    let (said, status) = ready(&client, "False").await;
+    let (said, status) = says(&client, "Ready", "False").await;
     assert_eq!(said.reason, "SubnetsUnusable");
     assert!(
         said.message.contains("spec.subnetSelectorTerms") && said.message.contains("put the tags on"),
@@ -106,13 +131,39 @@ async fn a_class_without_subnets_says_so_with_its_pool_and_is_ready_once_somebod
     let tagged =
         format!("Action=CreateTags&Version=2016-11-15&ResourceId.1={subnet}&Tag.1.Key={tag}&Tag.1.Value=yes");
     world.front.call("ec2", &tagged).await.unwrap();
-    let (_, status) = ready(&client, "True").await;
+    let (_, status) = says(&client, "Ready", "True").await;
     let subnets: Vec<_> = status.subnets.iter().map(|one| (one.id.as_str(), one.zone.as_str())).collect();
     assert_eq!(subnets, [(subnet, "us-east-1a")]);
     assert!(status.conditions.iter().all(|one| one.status == "True"), "{:?}", status.conditions);
     cluster.wait_said("EC2NodeClass", "gpu", "Ready").await.unwrap();
     cluster.wait_pool_condition("gpu", "NodeClassReady", "True").await.unwrap();
     assert_eq!(world.front.calls().get("ec2:TerminateInstances"), None);
-    let _ = stop.send(());
-    controller.await.unwrap().unwrap();
+    running.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_queue_that_is_not_there_is_said_by_a_class_that_is_ready_all_the_same_until_somebody_has_made_it()
+{
+    let mut world = AwsWorld::new().await.unwrap();
+    world.queue = Some(world.cluster.clone());
+    let running = Running::start(&world).await;
+    let client = running.client.clone();
+    let cluster = Cluster::new(client.clone());
+    let subnet = json!({"id": world.account.subnet_in("us-east-1a")});
+    cluster.apply("", &[class(&world, &subnet)]).await.unwrap();
+    let (said, _) = says(&client, "InterruptionQueueReady", "False").await;
+    assert!(
+        said.message.contains(&format!("no SQS queue `{}`", world.cluster))
+            && said.message.contains("--aws-interruption-queue")
+            && said.message.contains("nodes are launched all the same"),
+        "{said:?}"
+    );
+    let event = cluster.wait_said("EC2NodeClass", "gpu", "InterruptionQueueUnreadable").await.unwrap();
+    assert_eq!(event, said.message);
+    says(&client, "Ready", "True").await;
+    let made = format!("Action=CreateQueue&QueueName={}&Version=2012-11-05", world.cluster);
+    world.front.call("sqs", &made).await.unwrap();
+    says(&client, "InterruptionQueueReady", "True").await;
+    cluster.wait_said("EC2NodeClass", "gpu", "InterruptionQueueRead").await.unwrap();
+    running.stop().await;
 }
