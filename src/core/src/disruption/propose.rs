@@ -11,7 +11,7 @@ use super::facts::Facts;
 use super::{Moves, allowance, drift, repack, worth};
 use crate::action::{Action, ConditionStatus, ConditionType, ConditionUpdate, Notice, NoticeKind, Subject};
 use crate::model::{Cause, Claim, ClaimName, Condition, PodKey, PoolName, Snapshot, Uid, Window};
-use crate::plan::{MovedTo, Plan, PlanOptions, PlannedClaim, is_expected, plan};
+use crate::plan::{MovedTo, Plan, PlanOptions, PlannedClaim, committed, is_expected, plan};
 
 /// How many sets of nodes are tried in one look.
 const TRIES: usize = 12;
@@ -68,6 +68,7 @@ pub fn propose(
         current,
         moves,
         options,
+        staying: committed::staying(snapshot),
         left: BTreeMap::new(),
         over_all: BTreeMap::new(),
         targets: targets(snapshot, current),
@@ -104,6 +105,8 @@ pub(super) struct Look<'a> {
     current: &'a Plan,
     pub moves: &'a Moves,
     pub options: &'a PlanOptions,
+    /// Claims whose nodes stay so far, and use what is paid beforehand.
+    pub staying: Vec<&'a Claim>,
     /// How many more nodes of a pool may be disturbed, and what allows no more.
     left: BTreeMap<(PoolName, Cause), allowance::Allowance>,
     /// How many more nodes of all pools may be.
@@ -420,6 +423,11 @@ impl<'a> Look<'a> {
         snapshot
     }
 
+    /// What is paid less when these are gone: where a commitment pays them and nothing else could use it, that is nothing.
+    fn worth(&self, gone: &[&Claim]) -> UsdPerHour {
+        committed::worth(&self.options.commitments, &self.staying, gone)
+    }
+
     /// Plans for the cluster in which these leave; `None` where somebody else would be worse off for it.
     fn attempt(&self, set: &[(&Claim, Cause)], watch: &mut dyn Watch) -> Option<Tried> {
         let plan = plan(&self.without(set), self.facts.now, self.options, watch);
@@ -443,7 +451,8 @@ impl<'a> Look<'a> {
             && plan.unknown_price_claims == 0
             && plan.claims.iter().all(only_theirs)
             && !strands();
-        let before = set.iter().filter_map(|(claim, _)| claim.current_offering().price).sum();
+        let gone: Vec<&Claim> = set.iter().map(|(claim, _)| *claim).collect();
+        let before = self.worth(&gone);
         sound.then_some(Tried { plan, before, stuck })
     }
 }

@@ -13,7 +13,7 @@ use poolwright_solver::{ExistingNode, Problem, Watch, solve};
 use super::propose::Look;
 use super::worth;
 use crate::model::{Cause, Claim, Pod, PodKey};
-use crate::plan::{PlanOptions, plan};
+use crate::plan::{PlanOptions, committed, plan};
 use crate::rules;
 
 /// More nodes are not looked at together.
@@ -65,6 +65,8 @@ pub(super) fn steps<'a>(
             keys.iter().filter_map(of).collect()
         })
         .collect();
+    // What is asked adds up what nodes cost, so each has its own part of what is paid beforehand.
+    let paid = committed::shares(&look.options.commitments, &look.staying);
     let first = problem.existing.len();
     let mut there: Vec<&Claim> = Vec::new();
     for claim in nodes {
@@ -81,7 +83,8 @@ pub(super) fn steps<'a>(
         if asked == 0 || asked as usize != look.facts.work(claim).count() {
             continue;
         }
-        if let Some(node) = existing(look, claim, &problem, pods) {
+        let paid = paid.get(&claim.name).copied().unwrap_or_default();
+        if let Some(node) = existing(look, claim, paid, &problem, pods) {
             problem.existing.push(node);
             there.push(claim);
         }
@@ -90,6 +93,11 @@ pub(super) fn steps<'a>(
         return Vec::new();
     }
     put_back(look, &mut problem, &classes, first, &there);
+    // Those that stay go on using what they use: the question was asked as if none did.
+    let left = committed::left(&look.options.commitments, &look.staying);
+    for (commitment, left) in problem.commitments.iter_mut().zip(left) {
+        commitment.left = commitment.left.min(left);
+    }
     problem.disruption = DisruptionBudget::default();
     let Ok(solution) = solve(&problem, &look.options.solver, watch) else { return Vec::new() };
     let of = |at: &u32| there.get((*at as usize).checked_sub(first)?).copied();
@@ -97,10 +105,11 @@ pub(super) fn steps<'a>(
     steps.filter(|set| !set.is_empty()).collect()
 }
 
-/// A claim's node as the solver sees it.
+/// A claim's node as the solver sees it; commitments pay a part of it.
 fn existing(
     look: &Look<'_>,
     claim: &Claim,
+    paid: UsdPerHour,
     problem: &Problem,
     pods: Vec<(u32, u32)>,
 ) -> Option<ExistingNode> {
@@ -118,7 +127,7 @@ fn existing(
     Some(ExistingNode {
         name: claim.name.0.clone(),
         free: problem.resources.iter().map(amount).collect(),
-        removal: Some(Removal { price, disruption, pods }),
+        removal: Some(Removal { price: price.saturating_sub(paid), disruption, pods }),
         ..ExistingNode::default()
     })
 }

@@ -9,6 +9,7 @@ pub(crate) mod buffer;
 mod caution;
 mod claims;
 mod classes;
+pub(crate) mod committed;
 mod company;
 mod daemons;
 mod demand;
@@ -38,6 +39,7 @@ mod volumes;
 mod wishes;
 mod words;
 
+pub use committed::left as left_of_commitments;
 pub use demand_source::is_expected;
 pub(crate) use demand_source::kept_until;
 pub use demand_source::{ExpectedPods, expected};
@@ -95,7 +97,7 @@ pub struct PlanOptions {
     pub sharing: Sharing,
     /// What interruptions of spot nodes are counted to cost; `None` for nothing.
     pub spot_risk: Option<SpotRisk>,
-    /// Money paid beforehand.
+    /// Money paid beforehand, all of it: what claims use of it whose nodes stay is taken off ([`left_of_commitments`]).
     pub commitments: Vec<Commitment>,
     /// Whether preferences of pods steer what is bought for them.
     pub preferences: Preferences,
@@ -149,6 +151,8 @@ pub fn plan(snapshot: &Snapshot, now: Timestamp, options: &PlanOptions, watch: &
         }
         None => replicas::Ordered::default(),
     };
+    let what_is_left = committed::less_what_is_used(&foreseen, options);
+    let options = what_is_left.as_ref();
     let ruled = profiles::apply(foreseen, options);
     let resolved = volumes::resolve(ruled.as_ref());
     let snapshot = resolved.snapshot.as_ref();

@@ -91,7 +91,7 @@ pub struct Solve {
 pub struct Commitment {
     /// For messages.
     pub name: String,
-    /// What is left of it.
+    /// What of it there is for nodes of Poolwright; for a solve, what is left of that.
     pub left: UsdPerHour,
     /// What a node of an offering uses of it; above zero. No offering is in two commitments.
     pub rates: BTreeMap<OfferingId, UsdPerHour>,

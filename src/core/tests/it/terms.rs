@@ -1,11 +1,18 @@
 //! What offerings cost besides their price, and how many there are: interruptions, stock, money paid beforehand.
 
+use std::sync::Arc;
+
 use poolwright_catalog::{
-    CapacityType, Catalogue, Interruptions, Offering, Price, PriceSource, Quote, ResourceName,
+    CapacityType, Catalogue, Interruptions, Offering, OfferingId, Price, PriceSource, Quote, ResourceName,
+    UsdPerHour,
 };
-use poolwright_core::plan::{Commitment, Plan, PlanOptions, SpotRisk, UnplacedReason, plan};
-use poolwright_core::{Pod, Snapshot};
+use poolwright_core::plan::{
+    Commitment, Plan, PlanOptions, SpotRisk, UnplacedReason, left_of_commitments, plan,
+};
+use poolwright_core::{Claim, ClaimName, Condition, ConditionType, Pod, RankedOffering, Snapshot, Uid};
 use poolwright_solver::NeverStop;
+use proptest::collection::vec;
+use proptest::prelude::*;
 
 use crate::kit::*;
 
@@ -201,6 +208,89 @@ fn a_commitment_pays_until_it_is_used_up() {
     assert_eq!(plan.covered, usd("2.2"));
     assert_eq!(plan.commitments[0].used, usd("1.1"));
     assert_eq!(plan.bound, plan.cost);
+}
+
+/// A commitment for nodes of one type, of which each uses so much.
+fn commitment(kind: &str, left: &str, rate: &str) -> Commitment {
+    let catalogue = aws();
+    let rates = catalogue.offerings().iter().filter(|offering| offering.id.instance_type.as_str() == kind);
+    let rates = rates.map(|offering| (offering.id.clone(), usd(rate))).collect();
+    Commitment { name: "plan".into(), left: usd(left), rates }
+}
+
+/// A claim of this offering.
+fn claim_of(name: &str, offering: OfferingId) -> Claim {
+    let ranked = RankedOffering { offering, price: Some(usd("1")), allocatable: room(4, 16, 1) };
+    Claim { name: ClaimName(name.into()), uid: Uid(name.into()), offerings: vec![ranked], ..claim() }
+}
+
+#[test]
+fn what_nodes_that_stay_use_of_a_commitment_is_not_there_for_others() {
+    let on_demand = id("g6.xlarge", "a");
+    let other = |kind| OfferingId { capacity_type: kind, ..on_demand.clone() };
+    let going = Claim { deleting_since: Some(at(1)), ..claim_of("going", on_demand.clone()) };
+    let leaving = true_since(claim_of("leaving", on_demand.clone()), ConditionType::Disrupting, 1);
+    let leaving = Claim {
+        conditions: leaving
+            .conditions
+            .into_iter()
+            .map(|(kind, one)| (kind, Condition { reason: "Underutilized".into(), ..one }))
+            .collect(),
+        ..leaving
+    };
+    let claims = [
+        claim_of("ordered", on_demand.clone()),
+        launched(claim_of("spot", other(CapacityType::Spot))),
+        launched(claim_of("reserved", other(CapacityType::Reserved))),
+        going,
+        leaving,
+    ];
+    let options = |left: &str| PlanOptions {
+        commitments: vec![commitment("g6.xlarge", left, "0.55")],
+        ..PlanOptions::default()
+    };
+    // Those that stay have room for three.
+    let pods = ["a", "b", "c", "d", "e"].map(|name| pod(name, requests(1, 1, 1)));
+    let snapshot = with(with(cluster(aws(), [pool("gpu")]), claims), pods);
+    let plan = planned_with(&snapshot, &options("1.1"));
+    assert_eq!(plan.claims.len(), 2);
+    assert_eq!((plan.commitments[0].left, plan.commitments[0].used), (usd("0.55"), usd("0.55")));
+    let plan = planned_with(&snapshot, &options("0.5"));
+    assert_eq!((plan.commitments[0].left, plan.commitments[0].used), (usd("0"), usd("0")));
+}
+
+#[test]
+fn what_is_left_is_what_the_claims_that_are_given_leave_and_never_below_nothing() {
+    let used = claim_of("a", id("g6.xlarge", "a"));
+    let other = claim_of("b", id("g5.xlarge", "a"));
+    let terms = [commitment("g6.xlarge", "1", "0.6"), commitment("g5.xlarge", "9", "0.5")];
+    assert_eq!(left_of_commitments(&terms, &[]), [usd("1"), usd("9")]);
+    assert_eq!(left_of_commitments(&terms, &[&used, &used, &other]), [usd("0"), usd("8.5")]);
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(48))]
+
+    /// Pods come in waves, and each is planned for when what was bought for those before it is there or on its way.
+    #[test]
+    fn a_commitment_is_never_used_twice(waves in vec(1_usize..4, 1..5), left in 0_u64..4_000_000) {
+        let commitments = vec![Commitment { left: UsdPerHour::from_micros(left), ..commitment("g6.xlarge", "0", "0.55") }];
+        let rate = commitments[0].rates[&id("g6.xlarge", "a")];
+        let options = PlanOptions { commitments, ..PlanOptions::default() };
+        let mut snapshot = cluster(aws(), [pool("gpu")]);
+        let mut used = UsdPerHour::ZERO;
+        for (wave, count) in waves.iter().enumerate() {
+            let pods: Vec<Pod> = (0..*count).map(|at| pod(&format!("p-{wave}-{at}"), requests(1, 1, 1))).collect();
+            snapshot = with(snapshot, pods);
+            let plan = planned_with(&snapshot, &options);
+            used += plan.commitments[0].used;
+            snapshot = carried_out(&snapshot, &plan, 10);
+        }
+        let of = |claim: &&Arc<Claim>| options.commitments[0].rates.contains_key(&claim.current_offering().offering);
+        let covered = snapshot.claims.values().filter(of).count() as u64;
+        prop_assert!(used.micros() <= left, "{used} of {left}");
+        prop_assert_eq!(used.micros(), left.min(covered * rate.micros()), "and never left lying");
+    }
 }
 
 #[test]
