@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use anyhow::Context;
 use poolwright_controller::clock::{Clock, SystemClock};
-use poolwright_controller::{Config, run as run_controller};
+use poolwright_controller::{CommittedFile, Config, run as run_controller};
 use poolwright_core::plan::SpotRisk;
 use poolwright_intake::SchedulerConfig;
 use poolwright_provider_contract::CloudProvider;
@@ -17,6 +17,7 @@ use tracing_subscriber::EnvFilter;
 
 use crate::args::{ControllerFlags, LogFormat, Placement};
 use crate::exit::{Failure, Outcome};
+use crate::plan::commitments;
 use crate::plan::limits::limits;
 use crate::{aws, catalogue, connect, scheduler};
 
@@ -25,6 +26,12 @@ pub fn run(flags: &ControllerFlags) -> Result<Outcome, Failure> {
     log(&flags.log_level, flags.log_format)?;
     let scheduler = scheduler::read(flags.scheduler_config.as_deref())?;
     let limits = limits(&flags.limit)?;
+    let commitments = match &flags.commitments {
+        Some(path) => {
+            Some(CommittedFile { path: path.clone(), said: commitments::read_for_controller(path)? })
+        }
+        None => None,
+    };
     for note in &scheduler.notes {
         warn!("{note}");
     }
@@ -42,7 +49,7 @@ pub fn run(flags: &ControllerFlags) -> Result<Outcome, Failure> {
     runtime.block_on(async {
         let namespace =
             flags.lease_namespace.clone().unwrap_or_else(|| client.default_namespace().to_owned());
-        let config = Config { limits, ..config(flags, namespace, scheduler) };
+        let config = Config { limits, commitments, ..config(flags, namespace, scheduler) };
         let clock = SystemClock::new();
         let kwok = Arc::new(KwokProvider::new(
             client.clone(),

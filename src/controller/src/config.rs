@@ -7,6 +7,7 @@ use poolwright_core::lifecycle::Placement;
 use poolwright_core::plan::{Preferences, SpotRisk};
 use poolwright_core::{NodeBudget, PoolLimits, Profiles};
 
+use crate::committed::CommittedFile;
 use crate::leader::LeaseSettings;
 
 /// How the controller behaves.
@@ -40,6 +41,8 @@ pub struct Config {
     pub spot_risk: Option<SpotRisk>,
     /// Ceilings over all pools together, besides those of each.
     pub limits: PoolLimits,
+    /// Money paid beforehand that plans count with; `None` for none.
+    pub commitments: Option<CommittedFile>,
     /// How many nodes may be disturbed at a time over all pools, besides what each pool says.
     pub disruption_budgets: Vec<NodeBudget>,
     /// How many claims are created at a time.
@@ -79,6 +82,7 @@ impl Config {
             preferences: Preferences::default(),
             spot_risk: Some(SpotRisk::default()),
             limits: PoolLimits::default(),
+            commitments: None,
             disruption_budgets: Vec::new(),
             create_concurrency: 10,
             act_concurrency: 32,

@@ -20,6 +20,7 @@ mod budgets;
 mod causes;
 mod classes;
 pub mod clock;
+mod committed;
 mod config;
 mod convert;
 mod disruptor;
@@ -66,6 +67,7 @@ use tokio_util::task::AbortOnDropHandle;
 use tracing::info;
 
 pub use causes::causes;
+pub use committed::{CommittedFile, unfit};
 pub use config::Config;
 pub use gate::{Gate, Gates};
 pub use leader::LeaseSettings;
@@ -74,6 +76,7 @@ pub use poolwright_core::lifecycle::Placement;
 
 use classes::Classes;
 use clock::{SharedClock, SystemClock};
+use committed::Committed;
 use disruptor::Disruptor;
 use events::{Events, write_events};
 use executor::Executor;
@@ -304,9 +307,14 @@ pub async fn run_in(
         }
         .run(),
     );
+    let committed = Committed::new(config.commitments.as_ref());
+    if let Some(file) = &config.commitments {
+        background.spawn(committed.clone().keep(file.clone(), metrics.clone()));
+    }
     loops.spawn(
         Planner {
             config: config.clone(),
+            committed,
             world,
             executor: executor.clone(),
             events,

@@ -44,6 +44,8 @@ pub struct Metrics {
     pub plan_bound: Gauge,
     /// `(cost - bound) / bound` of the last plan.
     pub plan_gap: Gauge,
+    /// Looks at the file of commitments that found none that could be used.
+    pub commitments_failures: IntCounter,
     /// Plans that the independent checker refused. Should be 0 for ever.
     pub plans_refused: IntCounter,
     /// Claims, by pool and stage.
@@ -74,10 +76,10 @@ pub struct Metrics {
     pub saving_realised: Counter,
     /// What clouds said of instances, by provider, kind and what became of it.
     pub interruptions: IntCounterVec,
-    /// From the time at which a cloud said something to its record.
-    pub interruption_age: Histogram,
     /// Messages of clouds that cannot be read or believed, by provider.
     pub unreadable: IntCounterVec,
+    /// From the time at which a cloud said something to its record.
+    pub interruption_age: Histogram,
     /// Instances without a claim that were given back.
     pub reaped: IntCounter,
     /// Failed calls to a provider, by provider, call and error.
@@ -208,14 +210,14 @@ impl Metrics {
                 "What clouds said of instances, by what became of it.",
                 &["provider", "kind", "outcome"],
             )?,
-            stage_duration,
-            index_duration,
             unreadable: counters(
                 r,
                 "interruption_messages_unreadable_total",
                 "Messages of clouds about instances that cannot be read or believed, each time they come.",
                 &["provider"],
             )?,
+            stage_duration,
+            index_duration,
             decision_duration,
             leader: int_gauge(r, "leader", "1 while this process holds the lease.")?,
             lease_errors: counter(r, "lease_errors_total", "Failed reads or writes of the lease.")?,
@@ -251,6 +253,11 @@ impl Metrics {
                 "What any plan for the pods of the last plan costs at least.",
             )?,
             plan_gap: gauge(r, "plan_gap_ratio", "(cost - bound) / bound of the last plan.")?,
+            commitments_failures: counter(
+                r,
+                "commitments_failures_total",
+                "Looks at the file of commitments that found nothing that could be used.",
+            )?,
             plans_refused: counter(
                 r,
                 "plans_refused_total",

@@ -30,6 +30,7 @@ use tracing::{debug, error, info, warn};
 
 use crate::batches;
 use crate::clock::SharedClock;
+use crate::committed::Committed;
 use crate::config::Config;
 use crate::disruptor::Disruptor;
 use crate::events::{Events, NOTE_BYTES, Saying};
@@ -60,6 +61,8 @@ const LONGEST: Duration = Duration::from_mins(1);
 pub struct Planner {
     /// Settings.
     pub config: Arc<Config>,
+    /// What is paid beforehand.
+    pub committed: Committed,
     /// What is known.
     pub world: Arc<World>,
     /// Who acts.
@@ -163,6 +166,7 @@ impl Planner {
     /// One plan. `false` when it could not be carried out and should be made again.
     async fn plan_once(&self, options: &PlanOptions) -> bool {
         let snapshot = self.world.begin_plan();
+        let options = &PlanOptions { commitments: self.committed.terms(&snapshot), ..options.clone() };
         self.events.new_pass();
         let started = self.clock.monotonic();
         let Some((plan, snapshot)) = self.compute(snapshot, options.clone()).await else {

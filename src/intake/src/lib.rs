@@ -1,13 +1,14 @@
 //! Kubernetes and Poolwright objects become the model that decisions see, and decisions become objects again.
 //!
 //! Lives here: the conversion of pods, nodes, DaemonSets, pools and claims in both directions, the detection of
-//! scheduling rules that the planner does not model, manifests (YAML or JSON) with strict field checking, and the
-//! expansion of workloads into pods.
+//! scheduling rules that the planner does not model, manifests (YAML or JSON) with strict field checking, the
+//! expansion of workloads into pods, and what is set beside the cluster: a scheduler's configuration, commitments.
 //!
 //! May not live here: decisions, clients, files, clocks. Every function is a pure function of its arguments.
 
 mod budget;
 mod claim;
+mod commitments;
 mod conditions;
 mod convert;
 mod daemonset;
@@ -37,6 +38,7 @@ pub use budget::budget;
 pub use claim::{
     api_interruption, claim_object, claim_price, interruption, node_claim, offering_id, offering_ref,
 };
+pub use commitments::{Commitments, commitments};
 pub use conditions::{conditions, merge_conditions};
 pub use convert::{allocatable_amounts, api_taints, deadlines, node_class_ref, node_taint, node_taints};
 pub use daemonset::daemonset;

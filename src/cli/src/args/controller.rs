@@ -69,6 +69,13 @@ pub struct ControllerFlags {
     #[arg(long, value_name = "FILE", env = "POOLWRIGHT_SCHEDULER_CONFIG")]
     pub scheduler_config: Option<PathBuf>,
 
+    /// Count with money paid beforehand: savings plans and other commitments (YAML or JSON)
+    ///
+    /// On-demand nodes that a commitment covers cost nothing more until it is used up; what nodes of NodeClaims use
+    /// of it is taken off. Read at the start and again when it changes. The format is in docs/cli.md.
+    #[arg(long, value_name = "FILE", env = "POOLWRIGHT_COMMITMENTS")]
+    pub commitments: Option<PathBuf>,
+
     /// What is done with preferences of pods: preferred affinity, ScheduleAnyway, PreferNoSchedule
     #[arg(long, value_enum, value_name = "MODE", default_value_t = PreferenceMode::Respect, env = "POOLWRIGHT_PREFERENCES")]
     pub preferences: PreferenceMode,

@@ -1,7 +1,7 @@
 //! `poolwright plan` and `explain`: flags to input, input to plan, plan to document or story, and these to print.
 
 mod cluster;
-mod commitments;
+pub mod commitments;
 mod existing;
 mod explain;
 mod files;
@@ -130,7 +130,7 @@ fn prepare(flags: &InputFlags, search: &SearchFlags) -> Result<(Input, PlanOptio
         return Err(Failure::bad_input("--at-risk: interruptions are counted with --spot only; add it"));
     }
     let committed = flags.commitments.as_deref().map(commitments::read).transpose()?.unwrap_or_default();
-    let catalogue = committed.with_reservations(catalogue)?;
+    let catalogue = commitments::with_reservations(&committed, catalogue)?;
     let offers = Offers::new(flags, catalogue);
     let scheduler = scheduler::read(flags.scheduler_config.as_deref())?;
     let mut input = if let Some(trace) = &flags.trace {
@@ -155,7 +155,7 @@ fn prepare(flags: &InputFlags, search: &SearchFlags) -> Result<(Input, PlanOptio
             let per_gpu_micros = flags.at_risk.map_or(usual.per_gpu_micros, UsdPerHour::micros);
             SpotRisk { per_gpu_micros, ..usual }
         }),
-        commitments: committed.terms(&offers.catalogue)?,
+        commitments: commitments::terms(&committed, &offers.catalogue)?,
         preferences: flags.preferences.into(),
         solver: search.options(),
         ..usual

@@ -61,3 +61,27 @@ fn the_custom_resources_are_written_as_the_files_in_the_repository() {
     let kept = std::fs::read_dir(support::path("crds")).expect("the repository has them").count();
     assert_eq!(written, kept);
 }
+
+#[test]
+fn a_controller_does_not_start_with_a_wrong_file_of_commitments() {
+    let text =
+        "commitments:\n- {name: a, usdPerHour: 1}\nreservations:\n- {instanceType: g5.xlarge, count: 1}\n";
+    let file = std::env::temp_dir().join(format!("poolwright-wrong-{}.yaml", std::process::id()));
+    std::fs::write(&file, text).expect("a file");
+    let name = file.to_str().expect("a path");
+    let started = |path: &str| {
+        let output = support::poolwright(&["controller", "--commitments", path], "");
+        assert_eq!(output.status.code(), Some(2), "{output:?}");
+        String::from_utf8_lossy(&output.stderr).into_owned()
+    };
+    let said = started(name);
+    std::fs::remove_file(&file).expect("it is ours");
+    for part in [
+        &format!("{name}: commitments[0] (a): says not what a node uses of it; give discountPercent"),
+        &format!("{name}: reservations[0]: the controller takes reservations from node classes"),
+    ] {
+        assert!(said.contains(part), "{part}: {said}");
+    }
+    assert!(started(name).contains("there is no such file"), "it is gone");
+    assert!(started("-").contains("give the path of one"));
+}

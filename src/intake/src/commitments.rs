@@ -1,0 +1,455 @@
+//! What is paid for beforehand, as a file says it: commitments and reservations (`--commitments`).
+//!
+//! What an entry says by itself is looked at without a catalogue; what it covers, and what a node uses of it, needs one.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use poolwright_catalog::{
+    CapacityType, Catalogue, InstanceType, InstanceTypeName, Offering, OfferingId, Price, PriceSource, Quote,
+    UsdPerHour, Zone,
+};
+use poolwright_core::plan::Commitment;
+use serde::Deserialize;
+
+/// A hundred percent, in the millionths that amounts are read in.
+const HUNDRED: u64 = 100_000_000;
+
+/// The file as it is written.
+#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+struct File {
+    #[serde(default)]
+    commitments: Vec<Entry>,
+    #[serde(default)]
+    reservations: Vec<Reservation>,
+}
+
+/// Money per hour that pays for whatever is used of it.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+struct Entry {
+    name: String,
+    usd_per_hour: Amount,
+    #[serde(default)]
+    discount_percent: Option<Amount>,
+    #[serde(default)]
+    rates: BTreeMap<String, Amount>,
+    #[serde(default)]
+    covers: Covers,
+}
+
+/// What a commitment covers; what is not said is not asked.
+#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+struct Covers {
+    #[serde(default)]
+    instance_types: BTreeSet<String>,
+    #[serde(default)]
+    families: BTreeSet<String>,
+    #[serde(default)]
+    regions: BTreeSet<String>,
+    #[serde(default)]
+    providers: BTreeSet<String>,
+}
+
+/// Nodes that are paid for.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+struct Reservation {
+    #[serde(default)]
+    name: Option<String>,
+    instance_type: String,
+    #[serde(default)]
+    zone: Option<String>,
+    count: u32,
+}
+
+/// A decimal, written as a number or as a text.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(untagged)]
+enum Amount {
+    Number(f64),
+    Text(String),
+}
+
+impl Amount {
+    /// In millionths.
+    fn read(&self) -> Result<UsdPerHour, String> {
+        let text = match self {
+            Self::Number(number) => number.to_string(),
+            Self::Text(text) => text.clone(),
+        };
+        text.parse().map_err(|error| format!("{error}; write a plain decimal number, such as 12.5"))
+    }
+}
+
+/// What a node uses of a commitment.
+enum Use<'e> {
+    /// Its price, less so many millionths of a percent.
+    Less(u64),
+    /// So much, by type.
+    Rates(&'e BTreeMap<String, Amount>),
+}
+
+/// What is paid for beforehand, as far as it is understood without a catalogue.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Commitments {
+    source: String,
+    file: File,
+}
+
+/// Reads a file of commitments and reservations. `source` is its name, for messages.
+pub fn commitments(source: &str, text: &str) -> Result<Commitments, String> {
+    let file: File = serde_saphyr::from_str(text).map_err(|error| {
+        format!(
+            "{source}: cannot be read: {error}; write the lists `commitments` and `reservations` as in docs/cli.md"
+        )
+    })?;
+    Ok(Commitments { source: source.to_owned(), file })
+}
+
+impl Commitments {
+    /// What is wrong with entries whatever is sold.
+    pub fn problems(&self) -> Vec<String> {
+        let mut problems = Vec::new();
+        let mut names = BTreeSet::new();
+        for (at, entry) in self.file.commitments.iter().enumerate() {
+            if let Err(problem) = entry.says() {
+                problems.push(self.about(at, entry, &problem));
+            }
+            if !names.insert(&entry.name) {
+                problems.push(self.about(at, entry, "another entry has this name; give it one of its own"));
+            }
+        }
+        problems
+    }
+
+    /// Where in the file reservations are, if there are any.
+    pub fn first_reservation(&self) -> Option<String> {
+        let first = self.file.reservations.first()?;
+        Some(self.about_reservation(0, first))
+    }
+
+    fn about(&self, at: usize, entry: &Entry, problem: &str) -> String {
+        format!("{}: commitments[{at}] ({}): {problem}", self.source, entry.name)
+    }
+
+    fn about_reservation(&self, at: usize, reservation: &Reservation) -> String {
+        let own = reservation.name.as_ref().map_or_else(String::new, |name| format!(" ({name})"));
+        format!("{}: reservations[{at}]{own}", self.source)
+    }
+
+    /// The catalogue with what is reserved: at no price, since it is paid for, and only so often. Or all that is wrong.
+    pub fn with_reservations(&self, catalogue: Catalogue) -> Result<Catalogue, Vec<String>> {
+        let mut problems = Vec::new();
+        let mut counts: BTreeMap<OfferingId, u32> = BTreeMap::new();
+        for (at, reservation) in self.file.reservations.iter().enumerate() {
+            match place(&catalogue, reservation) {
+                Ok(id) => {
+                    let count = counts.entry(id).or_default();
+                    *count = count.saturating_add(reservation.count);
+                }
+                Err(problem) => {
+                    problems.push(format!("{}: {problem}", self.about_reservation(at, reservation)))
+                }
+            }
+        }
+        if !problems.is_empty() {
+            return Err(problems);
+        }
+        if counts.is_empty() {
+            return Ok(catalogue);
+        }
+        let price = || {
+            Price::Known(Quote {
+                usd_per_hour: UsdPerHour::ZERO,
+                source: PriceSource::from(self.source.as_str()),
+                as_of: None,
+            })
+        };
+        let reserved = counts.into_iter().map(|(id, count)| Offering {
+            region: region(&catalogue, &id),
+            price: price(),
+            id,
+            available: Some(count),
+            interruptions: None,
+        });
+        let reserved: Vec<Offering> = reserved.collect();
+        let listed = catalogue
+            .offerings()
+            .iter()
+            .filter(|offering| reserved.iter().all(|reserved| reserved.id != offering.id));
+        let offerings = listed.cloned().chain(reserved.iter().cloned()).collect();
+        let types = catalogue.types().values().cloned().collect();
+        Ok(Catalogue::new(catalogue.origin().clone(), types, offerings))
+    }
+
+    /// What each commitment pays for of what these sell, and all that is wrong. An entry with which something is wrong covers less or
+    /// nothing: no offering is ever in two.
+    pub fn terms(&self, catalogues: &[&Catalogue]) -> (Vec<Commitment>, Vec<String>) {
+        let mut problems = Vec::new();
+        let mut taken: BTreeMap<OfferingId, &str> = BTreeMap::new();
+        let mut all = Vec::new();
+        for (at, entry) in self.file.commitments.iter().enumerate() {
+            match entry.terms(catalogues) {
+                Ok(mut terms) => {
+                    let twice = terms.rates.keys().find_map(|id| Some((id, *taken.get(id)?)));
+                    if let Some((id, other)) = twice {
+                        let problem = format!(
+                            "covers {id}, which `{other}` covers too; narrow `covers`, or make one entry of both"
+                        );
+                        problems.push(self.about(at, entry, &problem));
+                    }
+                    terms.rates.retain(|id, _| !taken.contains_key(id));
+                    taken.extend(terms.rates.keys().map(|id| (id.clone(), entry.name.as_str())));
+                    all.push(terms);
+                }
+                Err(problem) => problems.push(self.about(at, entry, &problem)),
+            }
+        }
+        (all, problems)
+    }
+}
+
+impl Entry {
+    /// How much it is, and what a node uses of it.
+    fn says(&self) -> Result<(UsdPerHour, Use<'_>), String> {
+        let left = self.usd_per_hour.read().map_err(|problem| format!("usdPerHour: {problem}"))?;
+        match (&self.discount_percent, self.rates.is_empty()) {
+            (Some(percent), true) => {
+                let percent =
+                    percent.read().map_err(|problem| format!("discountPercent: {problem}"))?.micros();
+                if percent >= HUNDRED {
+                    return Err("discountPercent: it must be below 100; what costs nothing is a reservation"
+                        .to_owned());
+                }
+                Ok((left, Use::Less(percent)))
+            }
+            (None, false) => {
+                for (name, rate) in &self.rates {
+                    let rate = rate.read().map_err(|problem| format!("rates.{name}: {problem}"))?;
+                    if rate.micros() == 0 {
+                        return Err(format!(
+                            "rates.{name}: it must be above zero; what costs nothing is a reservation"
+                        ));
+                    }
+                }
+                Ok((left, Use::Rates(&self.rates)))
+            }
+            (Some(_), false) => Err("gives discountPercent and rates; keep one of them".to_owned()),
+            (None, true) => {
+                Err("says not what a node uses of it; give discountPercent, or rates by instance type"
+                    .to_owned())
+            }
+        }
+    }
+
+    fn terms(&self, catalogues: &[&Catalogue]) -> Result<Commitment, String> {
+        let (left, uses) = self.says()?;
+        for name in self.rates.keys().chain(&self.covers.instance_types) {
+            let name = InstanceTypeName::from(name.as_str());
+            if catalogues.iter().all(|catalogue| catalogue.instance_type(&name).is_none()) {
+                return Err(format!("`{name}` is no instance type of the catalogue; correct the name"));
+            }
+        }
+        let mut rates = BTreeMap::new();
+        for (catalogue, offering) in catalogues
+            .iter()
+            .flat_map(|catalogue| catalogue.offerings().iter().map(move |one| (catalogue, one)))
+        {
+            let kind = &catalogue.types()[&offering.id.instance_type];
+            let Some(price) = offering.price.known() else { continue };
+            if offering.id.capacity_type != CapacityType::OnDemand || !self.covers.has(kind, offering) {
+                continue;
+            }
+            let rate = match &uses {
+                Use::Less(percent) => {
+                    let rest = u128::from(price.micros()) * u128::from(HUNDRED - percent);
+                    let rate = rest.div_ceil(u128::from(HUNDRED));
+                    UsdPerHour::from_micros(u64::try_from(rate).unwrap_or(u64::MAX))
+                }
+                Use::Rates(rates) => match rates.get(kind.name.as_str()) {
+                    Some(rate) => rate.read()?,
+                    None => continue,
+                },
+            };
+            // What is given away uses nothing of it.
+            if rate.micros() > 0 {
+                rates.insert(offering.id.clone(), rate);
+            }
+        }
+        if rates.is_empty() {
+            return Err("covers no on-demand offering of the catalogue; widen `covers`".to_owned());
+        }
+        Ok(Commitment { name: self.name.clone(), left, rates })
+    }
+}
+
+impl Covers {
+    fn has(&self, kind: &InstanceType, offering: &Offering) -> bool {
+        let meets = |wanted: &BTreeSet<String>, value: Option<&str>| {
+            wanted.is_empty() || value.is_some_and(|value| wanted.contains(value))
+        };
+        meets(&self.instance_types, Some(kind.name.as_str()))
+            && meets(&self.families, Some(kind.family()))
+            && meets(&self.providers, Some(kind.provider.as_str()))
+            && meets(&self.regions, offering.region.as_deref())
+    }
+}
+
+/// The offering that a reservation is of.
+fn place(catalogue: &Catalogue, reservation: &Reservation) -> Result<OfferingId, String> {
+    let name = InstanceTypeName::from(reservation.instance_type.as_str());
+    let zones: BTreeSet<&Zone> = catalogue
+        .offerings()
+        .iter()
+        .filter(|offering| offering.id.instance_type == name)
+        .map(|offering| &offering.id.zone)
+        .collect();
+    let listed = || zones.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
+    let zone = match &reservation.zone {
+        _ if zones.is_empty() => {
+            return Err(format!("`{name}` is no instance type of the catalogue; correct the name"));
+        }
+        Some(zone) if zones.iter().any(|known| known.as_str() == zone) => Zone::from(zone.as_str()),
+        Some(zone) => {
+            return Err(format!("`{zone}` is no zone of {name}; the catalogue has it in {}", listed()));
+        }
+        None => match zones.iter().next() {
+            Some(only) if zones.len() == 1 => (*only).clone(),
+            _ => return Err(format!("says not in which zone; {name} is sold in {}", listed())),
+        },
+    };
+    Ok(OfferingId { instance_type: name, zone, capacity_type: CapacityType::Reserved })
+}
+
+fn region(catalogue: &Catalogue, id: &OfferingId) -> Option<String> {
+    let same =
+        |offering: &&Offering| offering.id.instance_type == id.instance_type && offering.id.zone == id.zone;
+    catalogue.offerings().iter().find(same).and_then(|offering| offering.region.clone())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn committed(text: &str) -> Commitments {
+        commitments("c.yaml", text).expect(text)
+    }
+
+    #[test]
+    fn a_discount_or_rates_say_what_a_node_uses() {
+        let catalogue = poolwright_catalog::builtin();
+        let (terms, problems) = committed(
+            "commitments:\n- {name: plan, usdPerHour: 10, discountPercent: 30, covers: {families: [g5], regions: [us-east-1]}}\n\
+             - {name: flat, usdPerHour: '5.5', rates: {g6.xlarge: 0.5}}\n",
+        )
+        .terms(&[&catalogue]);
+        assert_eq!(problems, [""; 0]);
+        let rate = |at: usize, name: &str| {
+            let of = |id: &OfferingId| id.instance_type.as_str() == name;
+            terms[at].rates.iter().find(|(id, _)| of(id)).map(|(_, rate)| rate.to_string())
+        };
+        assert_eq!(rate(0, "g5.xlarge").as_deref(), Some("0.7042"));
+        assert_eq!(rate(0, "g6.xlarge"), None);
+        assert_eq!(rate(1, "g6.xlarge").as_deref(), Some("0.50"));
+        assert_eq!(terms[1].left, "5.5".parse().unwrap());
+        assert!(
+            terms.iter().all(|terms| terms.rates.keys().all(|id| id.capacity_type == CapacityType::OnDemand))
+        );
+    }
+
+    #[test]
+    fn reservations_are_offerings_without_a_price_of_which_there_are_so_many() {
+        let catalogue = committed(
+            "reservations:\n- {instanceType: p5.48xlarge, zone: us-east-1a, count: 2}\n\
+             - {name: more, instanceType: p5.48xlarge, zone: us-east-1a, count: 1}\n",
+        )
+        .with_reservations(poolwright_catalog::builtin())
+        .unwrap();
+        let reserved: Vec<_> = catalogue
+            .offerings()
+            .iter()
+            .filter(|offering| offering.id.capacity_type == CapacityType::Reserved)
+            .collect();
+        assert_eq!(reserved.len(), 1);
+        assert_eq!(reserved[0].available, Some(3));
+        assert_eq!(reserved[0].price.known(), Some(UsdPerHour::ZERO));
+        assert_eq!(reserved[0].region.as_deref(), Some("us-east-1"));
+    }
+
+    #[test]
+    fn everything_wrong_is_told_with_its_entry() {
+        let catalogue = poolwright_catalog::builtin();
+        let file = committed(
+            "commitments:\n- {name: a, usdPerHour: 1}\n- {name: b, usdPerHour: -1, discountPercent: 5}\n\
+             - {name: c, usdPerHour: 1, discountPercent: 100}\n- {name: d, usdPerHour: 1, rates: {g99: 1}}\n\
+             - {name: e, usdPerHour: 1, discountPercent: 5, covers: {families: [g99]}}\n\
+             - {name: f, usdPerHour: 1, discountPercent: 5, covers: {families: [g5]}}\n\
+             - {name: g, usdPerHour: 1, rates: {g5.xlarge: 0.5, g6.xlarge: 0.6}}\n\
+             - {name: f, usdPerHour: 1, rates: {p5.48xlarge: 0}}\n",
+        );
+        let expected = [
+            "c.yaml: commitments[0] (a): says not what a node uses of it",
+            "c.yaml: commitments[1] (b): usdPerHour: ",
+            "c.yaml: commitments[2] (c): discountPercent: it must be below 100",
+            "c.yaml: commitments[3] (d): `g99` is no instance type",
+            "c.yaml: commitments[4] (e): covers no on-demand offering",
+            "c.yaml: commitments[6] (g): covers g5.xlarge/",
+            "c.yaml: commitments[7] (f): rates.p5.48xlarge: it must be above zero",
+        ];
+        let (terms, said) = file.terms(&[&catalogue]);
+        assert_eq!(said.len(), expected.len(), "{said:?}");
+        for (said, part) in said.iter().zip(expected) {
+            assert!(said.starts_with(part), "{part}: {said}");
+        }
+        let covered: BTreeSet<&str> = terms[1].rates.keys().map(|id| id.instance_type.as_str()).collect();
+        assert_eq!(covered, BTreeSet::from(["g6.xlarge"]), "what another covers is left to it");
+        let alone = file.problems();
+        let of = |at: usize| alone.iter().filter(|said| said.contains(&format!("commitments[{at}]"))).count();
+        assert_eq!((0..8).map(of).collect::<Vec<_>>(), [1, 1, 1, 0, 0, 0, 0, 2], "{alone:?}");
+        let said = committed(
+            "reservations:\n- {instanceType: g99, count: 1}\n- {instanceType: p5.48xlarge, zone: mars, count: 1}\n\
+             - {name: r, instanceType: g5.xlarge, count: 1}\n",
+        )
+        .with_reservations(catalogue)
+        .expect_err("none of them is there");
+        let expected = [
+            "c.yaml: reservations[0]: `g99` is no instance type",
+            "c.yaml: reservations[1]: `mars` is no zone of p5.48xlarge",
+            "c.yaml: reservations[2] (r): says not in which zone",
+        ];
+        for (said, part) in said.iter().zip(expected) {
+            assert!(said.starts_with(part), "{part}: {said}");
+        }
+    }
+
+    #[test]
+    fn what_several_sell_is_covered_in_all_of_them_and_a_type_that_none_sells_is_named() {
+        let all = poolwright_catalog::builtin();
+        let only = |name: &str| {
+            let types = all.types().values().filter(|kind| kind.name.as_str() == name).cloned().collect();
+            let of = |offering: &&Offering| offering.id.instance_type.as_str() == name;
+            let offerings = all.offerings().iter().filter(of).cloned().collect();
+            Catalogue::new(all.origin().clone(), types, offerings)
+        };
+        let (one, other) = (only("g5.xlarge"), only("g6.xlarge"));
+        let text = "commitments: [{name: a, usdPerHour: 1, rates: {g5.xlarge: 0.5, g6.xlarge: 0.6}}]";
+        let (terms, problems) = committed(text).terms(&[&one, &other]);
+        let covered: BTreeSet<&str> = terms[0].rates.keys().map(|id| id.instance_type.as_str()).collect();
+        assert_eq!((covered, problems), (BTreeSet::from(["g5.xlarge", "g6.xlarge"]), Vec::new()));
+        let (terms, problems) = committed(text).terms(&[&one]);
+        assert_eq!(terms, []);
+        assert!(problems[0].contains("`g6.xlarge` is no instance type"), "{problems:?}");
+    }
+
+    #[test]
+    fn what_is_no_file_of_commitments_is_told_with_its_line() {
+        let said =
+            commitments("c.yaml", "commitments:\n- name: a\n  usdPerHour: 1\n  discont: 5\n").unwrap_err();
+        assert!(
+            said.starts_with("c.yaml: ") && said.contains("line 4") && said.contains("docs/cli.md"),
+            "{said}"
+        );
+    }
+}
