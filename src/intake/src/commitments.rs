@@ -150,7 +150,7 @@ impl Commitments {
                     *count = count.saturating_add(reservation.count);
                 }
                 Err(problem) => {
-                    problems.push(format!("{}: {problem}", self.about_reservation(at, reservation)))
+                    problems.push(format!("{}: {problem}", self.about_reservation(at, reservation)));
                 }
             }
         }
