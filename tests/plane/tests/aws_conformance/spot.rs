@@ -1,6 +1,6 @@
 //! Spot capacity: what it costs, how it is ordered, and what is bought where there is none.
 
-use poolwright_catalog::{CapacityType, Catalogue};
+use poolwright_catalog::{CapacityType, Catalogue, UsdPerHour};
 use poolwright_provider_contract::conformance::World;
 use poolwright_provider_contract::{CloudProvider, LaunchError, RankedOffering};
 
@@ -40,7 +40,7 @@ async fn spot_has_the_price_of_its_zone_now_and_none_where_nothing_is_said() {
                 && id.zone.as_str() == zone
                 && id.capacity_type == CapacityType::Spot
         };
-        all.find(|one| is_it(&one.id)).and_then(|one| one.price.known()).map(|price| price.micros())
+        all.find(|one| is_it(&one.id)).and_then(|one| one.price.known()).map(UsdPerHour::micros)
     };
     assert_eq!(price("g5.xlarge", ZONE), Some(400_100));
     assert_eq!(price("g5.2xlarge", ZONE), Some(410_000));
