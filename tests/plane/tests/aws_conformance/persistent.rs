@@ -84,6 +84,10 @@ impl<P: CloudProvider> CloudProvider for Persistent<P> {
         self.0.failures()
     }
 
+    fn unreadable(&self) -> u64 {
+        self.0.unreadable()
+    }
+
     async fn acknowledge(&self, receipts: &[String]) -> Result<(), ProviderError> {
         until_it_passes!(self.0.acknowledge(receipts))
     }
