@@ -98,41 +98,42 @@ async fn an_instance_that_does_not_show_yet_is_known_to_whoever_launched_it_and_
 /// way there is, each claim comes to exactly one instance.
 #[tokio::test]
 async fn with_three_calls_of_ten_going_wrong_each_claim_gets_one_instance_and_none_is_left() {
-    for seed in 1..=4 {
-        let world = AwsWorld::new().await.unwrap();
-        let provider = world.connect().await.unwrap();
-        let offerings = two_offerings(&provider, &world).await;
-        world.front.show_late(1);
-        world.trouble(30, seed);
-        let requests: Vec<_> = (0..12).map(|number| world.request(number, &offerings)).collect();
-        let launched =
-            join_all(requests.iter().map(|request| until_launched(&world, &provider, request))).await;
-        let mut ids: Vec<_> = launched.iter().map(|instance| instance.provider_id.clone()).collect();
-        ids.sort();
-        ids.dedup();
-        assert_eq!(ids.len(), requests.len(), "seed {seed}");
+    join_all((1..=4).map(each_claim_gets_one_instance)).await;
+}
 
-        world.trouble(0, 0);
-        let all = world.connect().await.unwrap();
-        wait_for("all instances to show", SOON, async || {
-            let listed = all.list().await?;
-            ensure!(listed.len() == requests.len(), "{} are listed", listed.len());
+async fn each_claim_gets_one_instance(seed: u64) {
+    let world = AwsWorld::new().await.unwrap();
+    let provider = world.connect().await.unwrap();
+    let offerings = two_offerings(&provider, &world).await;
+    world.front.show_late(1);
+    world.trouble(30, seed);
+    let requests: Vec<_> = (0..12).map(|number| world.request(number, &offerings)).collect();
+    let launched = join_all(requests.iter().map(|request| until_launched(&world, &provider, request))).await;
+    let mut ids: Vec<_> = launched.iter().map(|instance| instance.provider_id.clone()).collect();
+    ids.sort();
+    ids.dedup();
+    assert_eq!(ids.len(), requests.len(), "seed {seed}");
+
+    world.trouble(0, 0);
+    let all = world.connect().await.unwrap();
+    wait_for("all instances to show", SOON, async || {
+        let listed = all.list().await?;
+        ensure!(listed.len() == requests.len(), "{} are listed", listed.len());
+        Ok(())
+    })
+    .await
+    .unwrap_or_else(|error| panic!("seed {seed}: {error:#}"));
+    world.trouble(30, seed + 100);
+    for request in &requests {
+        wait_for("its end", SOON, async || {
+            ensure!(provider.terminate(&request.key).await?, "it is still going");
             Ok(())
         })
         .await
         .unwrap_or_else(|error| panic!("seed {seed}: {error:#}"));
-        world.trouble(30, seed + 100);
-        for request in &requests {
-            wait_for("its end", SOON, async || {
-                ensure!(provider.terminate(&request.key).await?, "it is still going");
-                Ok(())
-            })
-            .await
-            .unwrap_or_else(|error| panic!("seed {seed}: {error:#}"));
-        }
-        world.trouble(0, 0);
-        assert_eq!(all.list().await.unwrap(), [], "seed {seed}");
     }
+    world.trouble(0, 0);
+    assert_eq!(all.list().await.unwrap(), [], "seed {seed}");
 }
 
 #[tokio::test]
