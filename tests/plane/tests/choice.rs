@@ -134,3 +134,28 @@ async fn a_tainted_pool_buys_for_pods_that_tolerate_it_and_tells_the_others_why_
     .unwrap();
     cluster.delete_pods(&namespace).await.unwrap();
 }
+
+#[tokio::test]
+async fn money_paid_beforehand_is_used_before_anything_is_bought_and_is_not_counted_twice() {
+    // As much as one g5.2xlarge uses.
+    let file = std::env::temp_dir().join(format!("{}.yaml", unique("commitments")));
+    std::fs::write(&file, "commitments: [{name: plan, usdPerHour: 0.5, rates: {g5.2xlarge: 0.5}}]").unwrap();
+    let trial =
+        Trial::start(&["--batch-idle", "500ms", "--commitments", file.to_str().unwrap()]).await.unwrap();
+    let cluster = trial.cluster().unwrap();
+    let (name, namespace) = (unique("committed"), cluster.namespace("committed").await.unwrap());
+    let either = json!({"template": {"spec": {"requirements": types(&["g5.xlarge", "g5.2xlarge"])}}});
+    cluster.apply("", &[node_class(&name, json!({})), node_pool(&name, either)]).await.unwrap();
+    let mut seen = Vec::new();
+    for pods in 1..=2 {
+        let pod = pod(&format!("train-{pods}"), &name, json!({"cpu": "2", "nvidia.com/gpu": "1"}));
+        cluster.create_pods(&namespace, &[pod]).await.unwrap();
+        cluster.wait_running(&namespace, pods).await.unwrap();
+        let mut all = bought(&cluster.claims(&name).await.unwrap());
+        all.sort();
+        seen.push(all);
+    }
+    assert_eq!(seen, [vec!["g5.2xlarge"], vec!["g5.2xlarge", "g5.xlarge"]]);
+    cluster.delete_pods(&namespace).await.unwrap();
+    std::fs::remove_file(&file).unwrap();
+}
