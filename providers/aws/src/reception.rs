@@ -12,6 +12,9 @@ use poolwright_provider_contract::{ClassCondition, Holds, ProviderError};
 const KIND: &str = "InterruptionQueueReady";
 /// As long as EC2 warns before it takes a spot instance back: whoever hears nothing for so long has missed one.
 const DEAF_AFTER: SignedDuration = SignedDuration::from_mins(2);
+/// Who has asked nothing for so long has not been deaf, but had nothing to do with it: another replica listened. Longer than all attempts
+/// of one question take.
+const NOT_ASKED: SignedDuration = SignedDuration::from_mins(5);
 /// What it means for whoever reads it.
 const MEANWHILE: &str = "Until then what EC2 shows of instances once a minute is all that is known of interruptions; nodes are \
                          launched all the same";
@@ -35,6 +38,8 @@ struct State {
 struct Trouble {
     error: ProviderError,
     since: Timestamp,
+    /// When it was last found.
+    last: Timestamp,
 }
 
 impl Reception {
@@ -50,10 +55,11 @@ impl Reception {
     pub fn asked<T>(&self, came: &Result<T, ProviderError>, now: Timestamp) {
         let mut state = self.state();
         let since = match &state.read {
-            Some(Err(before)) => before.since,
+            Some(Err(before)) if now.duration_since(before.last) < NOT_ASKED => before.since,
             _ => now,
         };
-        state.read = Some(came.as_ref().map(|_| ()).map_err(|error| Trouble { error: error.clone(), since }));
+        let trouble = |error: &ProviderError| Trouble { error: error.clone(), since, last: now };
+        state.read = Some(came.as_ref().map(|_| ()).map_err(trouble));
     }
 
     /// Messages were to be deleted, and this came of it.
@@ -80,14 +86,18 @@ impl Reception {
                 "InterruptionQueueUnreadable",
                 format!("the interruption queue `{queue}` cannot be read: {why}. {MEANWHILE}"),
             ),
-            (Some(Err(Trouble { error, since })), _) if now.duration_since(*since) >= DEAF_AFTER => (
-                Holds::No,
-                "InterruptionQueueSilent",
-                format!(
-                    "the interruption queue `{queue}` has not been read since {since:.0}: {error}. See to the network and the \
+            (Some(Err(Trouble { error, since, last })), _)
+                if now.duration_since(*since) >= DEAF_AFTER && now.duration_since(*last) < NOT_ASKED =>
+            {
+                (
+                    Holds::No,
+                    "InterruptionQueueSilent",
+                    format!(
+                        "the interruption queue `{queue}` has not been read since {since:.0}: {error}. See to the network and the \
                      permissions (poolwright check --provider aws looks at both). {MEANWHILE}"
-                ),
-            ),
+                    ),
+                )
+            }
             (Some(Err(Trouble { error, .. })), _) => (Holds::NoAnswer, "NoAnswer", error.to_string()),
             (Some(Ok(())), Some(error)) => (
                 Holds::No,
@@ -148,6 +158,10 @@ mod tests {
         reception.asked(&Ok(()), at(140));
         reception.asked::<()>(&Err(lost()), at(150));
         assert_eq!(reception.condition(at(200)).holds, Holds::NoAnswer, "another silence");
+        // Another replica listens for an hour.
+        assert_eq!(reception.condition(at(3800)).holds, Holds::NoAnswer, "nobody was deaf meanwhile");
+        reception.asked::<()>(&Err(lost()), at(3810));
+        assert_eq!(reception.condition(at(3820)).holds, Holds::NoAnswer, "it counts from now");
     }
 
     #[test]

@@ -2,11 +2,12 @@
 //!
 //! A file that cannot be used any more leaves the last good one in force: a plan without commitments would buy something else.
 
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use poolwright_catalog::Catalogue;
+use poolwright_catalog::{Catalogue, OfferingId, UsdPerHour};
 use poolwright_core::Snapshot;
 use poolwright_core::plan::Commitment;
 use poolwright_intake::{Commitments, commitments};
@@ -49,6 +50,8 @@ pub struct Committed {
 struct State {
     /// What the file says; `None` where there is none.
     said: Option<Commitments>,
+    /// What nodes used of each commitment of the file, by its name, as far as that was ever known.
+    known: BTreeMap<String, BTreeMap<OfferingId, UsdPerHour>>,
     /// What was made of it, and of what.
     terms: Option<(Vec<Arc<Catalogue>>, Vec<Commitment>)>,
     /// What was last said of it.
@@ -81,6 +84,7 @@ impl Committed {
             return terms.clone();
         }
         let (terms, problems) = said.terms(&all.iter().map(Arc::as_ref).collect::<Vec<_>>());
+        let terms = with_what_was_known(terms, said, &state.known, &all);
         // What is sold with a class that cannot be looked up may be what is missing.
         let is_complete = !all.is_empty() && all.len() == snapshot.catalogues.len();
         if is_complete && problems != state.told {
@@ -88,6 +92,9 @@ impl Committed {
                 warn!(%problem, "a commitment does not count, or not in full");
             }
             state.told = problems;
+        }
+        for one in &terms {
+            state.known.insert(one.name.clone(), one.rates.clone());
         }
         state.terms = Some((all, terms.clone()));
         terms
@@ -143,11 +150,35 @@ impl Committed {
     }
 }
 
+/// The terms, with what nodes of offerings use that nobody sells now: a class that cannot be looked up, or is sold less with than before,
+/// leaves nodes behind that are paid all the same. As much of a commitment stays taken, and no work is moved off them.
+fn with_what_was_known(
+    mut terms: Vec<Commitment>,
+    said: &Commitments,
+    known: &BTreeMap<String, BTreeMap<OfferingId, UsdPerHour>>,
+    sold: &[Arc<Catalogue>],
+) -> Vec<Commitment> {
+    for (name, left) in said.amounts() {
+        let Some(rates) = known.get(&name) else { continue };
+        let is_sold = |id: &OfferingId| sold.iter().any(|catalogue| catalogue.offering(id).is_some());
+        let gone: Vec<(OfferingId, UsdPerHour)> =
+            rates.iter().filter(|(id, _)| !is_sold(id)).map(|(id, rate)| (id.clone(), *rate)).collect();
+        if gone.is_empty() {
+            continue;
+        }
+        match terms.iter_mut().find(|one| one.name == name) {
+            Some(one) => one.rates.extend(gone),
+            None => terms.push(Commitment { name, left, rates: gone.into_iter().collect() }),
+        }
+    }
+    terms
+}
+
 #[cfg(test)]
 mod tests {
     use std::fs;
 
-    use poolwright_catalog::{OfferingId, builtin};
+    use poolwright_catalog::builtin;
     use poolwright_core::NodeClassRef;
     use tokio::time::timeout;
 
@@ -180,6 +211,27 @@ mod tests {
         let is_covered = |id: &OfferingId| id.instance_type.as_str() == "g5.xlarge";
         assert!(terms.len() == 1 && terms[0].rates.keys().all(is_covered));
         assert_eq!(Committed::default().terms(&selling(1)), [], "nobody has given a file");
+    }
+
+    #[test]
+    fn what_nodes_of_a_class_use_that_cannot_be_looked_up_stays_known() {
+        let committed = Committed::new(Some(&file(PathBuf::new())));
+        let before = committed.terms(&selling(1));
+        let mut broken = selling(1);
+        for catalogue in broken.catalogues.values_mut() {
+            *catalogue = Err("its subnets are gone".into());
+        }
+        assert_eq!(committed.terms(&broken), before);
+        assert_eq!(committed.terms(&selling(1)), before);
+    }
+
+    #[test]
+    fn a_type_that_nobody_sells_takes_nothing_from_the_others_of_its_commitment() {
+        let text = "commitments: [{name: plan, usdPerHour: 5, rates: {g5.xlarge: 0.5, x9.huge: 1}}]";
+        let said = commitments("c.yaml", text).expect("it can be read");
+        let committed = Committed::new(Some(&CommittedFile { path: PathBuf::new(), said }));
+        assert_eq!(left(&committed), ["5.00"]);
+        assert!(committed.state().told[0].contains("x9.huge"), "{:?}", committed.state().told);
     }
 
     #[test]

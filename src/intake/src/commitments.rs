@@ -124,6 +124,12 @@ impl Commitments {
         problems
     }
 
+    /// How much each commitment is, by its name; without those that cannot be read.
+    pub fn amounts(&self) -> BTreeMap<String, UsdPerHour> {
+        let all = self.file.commitments.iter();
+        all.filter_map(|entry| Some((entry.name.clone(), entry.says().ok()?.0))).collect()
+    }
+
     /// Where in the file reservations are, if there are any.
     pub fn first_reservation(&self) -> Option<String> {
         let first = self.file.reservations.first()?;
@@ -185,12 +191,14 @@ impl Commitments {
     }
 
     /// What each commitment pays for of what these sell, and all that is wrong. An entry with which something is wrong covers less or
-    /// nothing: no offering is ever in two.
+    /// nothing: no offering is ever in two, and a type that nobody sells takes nothing from the others.
     pub fn terms(&self, catalogues: &[&Catalogue]) -> (Vec<Commitment>, Vec<String>) {
         let mut problems = Vec::new();
         let mut taken: BTreeMap<OfferingId, &str> = BTreeMap::new();
         let mut all = Vec::new();
         for (at, entry) in self.file.commitments.iter().enumerate() {
+            let unsold = entry.unsold(catalogues);
+            problems.extend(unsold.iter().map(|problem| self.about(at, entry, problem)));
             match entry.terms(catalogues) {
                 Ok(mut terms) => {
                     let twice = terms.rates.keys().find_map(|id| Some((id, *taken.get(id)?)));
@@ -204,6 +212,8 @@ impl Commitments {
                     taken.extend(terms.rates.keys().map(|id| (id.clone(), entry.name.as_str())));
                     all.push(terms);
                 }
+                // Whatever it names is not sold: that was said.
+                Err(_) if !unsold.is_empty() && entry.says().is_ok() => {}
                 Err(problem) => problems.push(self.about(at, entry, &problem)),
             }
         }
@@ -244,14 +254,21 @@ impl Entry {
         }
     }
 
+    /// Which of its types nobody sells.
+    fn unsold(&self, catalogues: &[&Catalogue]) -> Vec<String> {
+        let named = self
+            .rates
+            .keys()
+            .chain(&self.covers.instance_types)
+            .map(|name| InstanceTypeName::from(name.as_str()));
+        let unsold = named.filter(|name| catalogues.iter().all(|one| one.instance_type(name).is_none()));
+        unsold
+            .map(|name| format!("`{name}` is no instance type of the catalogue; correct the name"))
+            .collect()
+    }
+
     fn terms(&self, catalogues: &[&Catalogue]) -> Result<Commitment, String> {
         let (left, uses) = self.says()?;
-        for name in self.rates.keys().chain(&self.covers.instance_types) {
-            let name = InstanceTypeName::from(name.as_str());
-            if catalogues.iter().all(|catalogue| catalogue.instance_type(&name).is_none()) {
-                return Err(format!("`{name}` is no instance type of the catalogue; correct the name"));
-            }
-        }
         let mut rates = BTreeMap::new();
         for (catalogue, offering) in catalogues
             .iter()

@@ -83,7 +83,8 @@ fn fix(action: &str) -> String {
         "ec2:CreateTags" => "TagWhatIsBeingMade and SayWhichClaimItIsFor",
         "ec2:TerminateInstances" | "ec2:DeleteLaunchTemplate" => "GiveBackWhatIsOwn",
         "iam:PassRole" => "GiveNodesTheirRole",
-        action if action.starts_with("iam:") => "InstanceProfiles",
+        "iam:GetInstanceProfile" => "LookAtInstanceProfiles",
+        action if action.starts_with("iam:") => "MakeInstanceProfiles",
         action if action.starts_with("sqs:") => "HearOfInterruptions",
         _ => "Look",
     };

@@ -247,7 +247,8 @@ async fn ends(clients: &Clients, question: &Question) -> All {
 async fn iam(clients: &Clients, parts: &[Parts<'_>]) -> All {
     let iam = &clients.iam;
     let there = parts.iter().find_map(|(_, _, parts)| match &parts.profile {
-        Ok(Seen::There(profile)) => Some(profile.as_str()),
+        // Others are the user's, and Poolwright needs no right to make them.
+        Ok(Seen::There(profile)) => Some(profile.as_str()).filter(|name| name.starts_with("poolwright-")),
         _ => None,
     });
     let get = Answer::of(&iam.get_instance_profile().instance_profile_name(NOBODY).send().await);
@@ -261,7 +262,7 @@ async fn iam(clients: &Clients, parts: &[Parts<'_>]) -> All {
             Tried::Called(Answer::of(&made), IAM_LETS_THROUGH)
         }
         None => Tried::Not(
-            "IAM has no dry run, and there is no instance profile that could not be made again".to_owned(),
+            "IAM has no dry run, and there is no instance profile of Poolwright's that could not be made again".to_owned(),
         ),
     };
     BTreeMap::from([

@@ -109,7 +109,14 @@ async fn plugin(client: &Client, classes: &[Class]) -> Verdict {
     };
     // Without the custom resource there are none.
     let pools = Api::<NodePool>::all(client.clone()).list(&ListParams::default()).await;
-    let pools = pools.map(|all| all.items).unwrap_or_default();
+    let mut pools = pools.map(|all| all.items).unwrap_or_default();
+    // Bottlerocket's images bring the plugin along, and what other kinds launch is not looked at.
+    pools.retain(|pool| {
+        let class = &pool.spec.template.spec.node_class_ref;
+        let of_class =
+            |(name, spec): &Class| *name == class.name && spec.family() != Some(AmiFamily::Bottlerocket);
+        class.kind == "EC2NodeClass" && classes.iter().any(of_class)
+    });
     let bottlerocket =
         !classes.is_empty() && classes.iter().all(|(_, spec)| spec.family() == Some(AmiFamily::Bottlerocket));
     readiness::device_plugin(&nodes, &daemonsets, &pools, bottlerocket)

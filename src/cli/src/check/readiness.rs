@@ -5,7 +5,7 @@ use k8s_openapi::api::apps::v1::DaemonSet;
 use k8s_openapi::api::core::v1::Node;
 use kube::ResourceExt;
 use poolwright_api::NodePool;
-use poolwright_catalog::{Offering, ResourceName};
+use poolwright_catalog::ResourceName;
 use poolwright_core::rules::{self, NewNodeLabels};
 use poolwright_provider_contract::preflight::Verdict;
 
@@ -51,27 +51,31 @@ pub fn device_plugin(
     if let Some(daemonset) = plugins.first() {
         let name =
             format!("DaemonSet {}/{}", daemonset.namespace().unwrap_or_default(), daemonset.name_any());
-        let left_out: Vec<String> = if bottlerocket || daemonsets.iter().any(|one| is_any(one, &DISCOVERIES))
-        {
-            Vec::new()
-        } else {
-            pools
-                .iter()
-                .filter(|pool| !plugins.iter().any(|one| lands(one, pool)))
-                .map(ResourceExt::name_any)
-                .collect()
+        let looked_for = daemonsets.iter().any(|one| is_any(one, &DISCOVERIES));
+        let found =
+            pools.iter().filter(|_| !looked_for).map(|pool| (pool.name_any(), chosen(&plugins, pool)));
+        let found: Vec<(String, Chosen)> = found.collect();
+        let names = |which: Chosen| {
+            let names = found.iter().filter(|(_, chosen)| *chosen == which).map(|(name, _)| name.as_str());
+            names.collect::<Vec<_>>().join(", ")
         };
-        if left_out.is_empty() {
-            return Verdict::fine(format!("{name}; no node has GPUs yet"));
+        let (never, hardly) = (names(Chosen::Never), names(Chosen::NeverWithGpus));
+        if !never.is_empty() {
+            return Verdict::wrong(
+                format!(
+                    "{name} chooses no node of NodePool {never}: by its labels, or for a taint; such nodes would never open"
+                ),
+                "kubectl patch nodepool NAME --type merge -p '{\"spec\":{\"template\":{\"metadata\":{\"labels\":{\"nvidia.com/gpu.present\":\"true\"}}}}}' \
+                 (the label by which NVIDIA's chart chooses nodes; and a toleration in the chart's values for each taint of the pool)",
+            );
         }
-        return Verdict::wrong(
-            format!(
-                "{name} chooses no node with GPUs of NodePool {}: by its labels, or for a taint; such nodes would never open",
-                left_out.join(", ")
-            ),
-            "kubectl patch nodepool NAME --type merge -p '{\"spec\":{\"template\":{\"metadata\":{\"labels\":{\"nvidia.com/gpu.present\":\"true\"}}}}}' \
-             (the label by which NVIDIA's chart chooses nodes; and a toleration in the chart's values for each taint of the pool)",
-        );
+        if !hardly.is_empty() {
+            return Verdict::undetermined(format!(
+                "{name} would choose no node with GPUs of NodePool {hardly}, which may have others: give it requirements that leave out \
+                 types with GPUs, or give pods with GPUs a pool of their own"
+            ));
+        }
+        return Verdict::fine(format!("{name}; no node has GPUs yet"));
     }
     if bottlerocket {
         return Verdict::fine("Bottlerocket's images bring it along; no node has GPUs yet");
@@ -92,27 +96,46 @@ fn advertises_gpus(node: &Node) -> bool {
     gpus.is_some_and(|gpus| gpus.0 != "0")
 }
 
-/// Whether its controller puts a pod on some node with GPUs that the pool may have, or the pool has none. Zones are not looked at, for
-/// only those of one region are known here; what cannot be read is left to Kubernetes.
-fn lands(daemonset: &DaemonSet, pool: &NodePool) -> bool {
-    let Ok(daemonset) = poolwright_intake::daemonset(daemonset) else { return true };
+/// Which nodes of a pool device plugins choose.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Chosen {
+    /// Some with GPUs, or it has none of these.
+    Some,
+    /// None, and all have GPUs.
+    Never,
+    /// None with GPUs; it may have others.
+    NeverWithGpus,
+}
+
+/// Which nodes of a pool the controllers of these DaemonSets put a pod on. Zones are not looked at, for only those of one region are known
+/// here; what cannot be read is left to Kubernetes.
+fn chosen(plugins: &[&DaemonSet], pool: &NodePool) -> Chosen {
+    let plugins: Result<Vec<_>, _> = plugins.iter().map(|one| poolwright_intake::daemonset(one)).collect();
+    let Ok(plugins) = plugins else { return Chosen::Some };
     let pool = poolwright_intake::node_pool(pool);
     let catalogue = poolwright_catalog::builtin();
-    let has_gpus = |offering: &&Offering| catalogue.types()[&offering.id.instance_type].gpu.is_some();
-    let mut may_have = false;
-    for offering in catalogue.offerings().iter().filter(has_gpus) {
+    let (mut with_gpus, mut others) = (false, false);
+    for offering in catalogue.offerings() {
+        let has_gpus = catalogue.types()[&offering.id.instance_type].gpu.is_some();
         let offering = catalogue.node_labels(offering);
         let labels = NewNodeLabels { offering: &offering, template: &pool.labels, pool: &pool.name };
         let mut wanted = pool.requirements.iter().filter(|one| !one.key.starts_with("topology."));
         if !wanted.all(|one| rules::matches(one, &labels)) {
             continue;
         }
-        may_have = true;
-        if rules::daemonset_lands(&daemonset.spec, &labels, &pool.taints) {
-            return true;
+        if !has_gpus {
+            others = true;
+        } else if plugins.iter().any(|one| rules::daemonset_lands(&one.spec, &labels, &pool.taints)) {
+            return Chosen::Some;
+        } else {
+            with_gpus = true;
         }
     }
-    !may_have
+    match (with_gpus, others) {
+        (false, _) => Chosen::Some,
+        (true, false) => Chosen::Never,
+        (true, true) => Chosen::NeverWithGpus,
+    }
 }
 
 fn is_any(daemonset: &DaemonSet, names: &[&str]) -> bool {

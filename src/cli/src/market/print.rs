@@ -127,7 +127,10 @@ pub fn prices(list: &Prices, out: &mut impl Write) -> io::Result<()> {
     origin(&list.source, list.as_of.as_deref(), out)?;
     for (source, age) in rates(list) {
         let age = age.map_or_else(|| "undated".to_owned(), |days| format!("{days}d old"));
-        writeln!(out, "Lost a day, how many nodes of a hundred the cloud takes back: {source}; {age}.")?;
+        writeln!(
+            out,
+            "Lost a day: so many nodes of a hundred are counted as taken back, by {source} (docs/catalogue.md says how that is read); {age}."
+        )?;
     }
     notes(&list.notes, out)
 }

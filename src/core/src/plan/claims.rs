@@ -262,10 +262,10 @@ impl Maker<'_, '_> {
         uses.into_iter().collect()
     }
 
-    /// Whether commitments pay as much of another offering as of the planned one.
+    /// Whether commitments, as far as anything is left of them, pay as much of another offering as of the planned one.
     fn same_terms(&self, node: &NewNode<'_>, offer: &Offer) -> bool {
         let (planned, other) = (self.id(node, &node.offer), self.id(node, offer));
-        self.options.commitments.iter().all(|commitment| {
+        self.options.commitments.iter().filter(|one| !one.is_used_up()).all(|commitment| {
             let (planned, other) = (commitment.rates.get(planned), commitment.rates.get(other));
             planned == other && (planned.is_none() || node.offer.standing.price() == offer.standing.price())
         })

@@ -97,6 +97,18 @@ pub struct Commitment {
     pub rates: BTreeMap<OfferingId, UsdPerHour>,
 }
 
+impl Commitment {
+    /// Whether nothing is left of it.
+    pub fn is_used_up(&self) -> bool {
+        self.left == UsdPerHour::ZERO
+    }
+
+    /// Whether it pays for anything of this offering.
+    pub fn pays_for(&self, offering: &OfferingId) -> bool {
+        !self.is_used_up() && self.rates.contains_key(offering)
+    }
+}
+
 /// What a plan uses of a commitment.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CommitmentUse {

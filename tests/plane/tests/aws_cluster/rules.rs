@@ -28,6 +28,8 @@ pub struct Seen {
     pub interrupted: BTreeMap<String, (InterruptionKind, Option<Timestamp>)>,
     /// Instances that ran at a time, at most.
     pub most: usize,
+    /// Claims that there ever were.
+    pub claims: BTreeSet<String>,
     /// How often it was looked.
     pub looks: usize,
     /// Provider ids of claims, by their names.
@@ -84,6 +86,7 @@ impl Seen {
         self.once(machines);
         self.work_kept(machines, pods);
         let there: BTreeSet<String> = claims.iter().map(ResourceExt::name_any).collect();
+        self.claims.extend(there.iter().cloned());
         for (claim, id) in &self.had {
             let runs = machines.iter().any(|machine| machine.id == id_of(id) && !machine.ended);
             if runs && !there.contains(claim) {

@@ -142,7 +142,7 @@ pub(super) fn choices(
             let kind = supply.instance_type(index, offer.offering);
             let offering = supply.offering(index, offer.offering);
             let own_terms = limits.is_scarce(offered.table, offer.offering)
-                || options.commitments.iter().any(|commitment| commitment.rates.contains_key(&offering.id));
+                || options.commitments.iter().any(|one| one.pays_for(&offering.id));
             let interruptions = risk::interruptions(options, offering);
             let taken_back = matches!(offer.standing, Standing::TakenBack(..));
             for form in forms(kind).iter().copied() {
