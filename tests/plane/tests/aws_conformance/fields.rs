@@ -153,7 +153,7 @@ async fn reservations_are_found_by_tags_by_their_owner_and_by_whom_they_take() {
         let patch = json!({"capacityReservationSelectorTerms": [term]});
         // That there is none is no fault of a class.
         let ids = match found(&world, patch, "capacityReservations").await {
-            Err(told) if told.contains("no capacity reservation") => Vec::new(),
+            Err(told) if told.contains("0 capacity reservations") => Vec::new(),
             found => found.unwrap(),
         };
         ids.iter().filter_map(|id| id.chars().last()).collect::<String>()
