@@ -1,8 +1,7 @@
 //! Killed at any moment, restarted, doubled, stopped and going on: nothing is bought twice and nothing is left behind.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::fs::{self, File};
-use std::io::Read;
+use std::fs;
 use std::time::Duration;
 
 use anyhow::{Context, ensure};
@@ -12,7 +11,7 @@ use poolwright_plane::trial::{
     Cluster, Controller, Trial, WITHIN, Witness, is_running, node_class, node_pool, pod, run_plan, sum,
     usd_per_hour,
 };
-use poolwright_plane::{ControlPlane, Program, wait_for};
+use poolwright_plane::{ControlPlane, Program, seed, wait_for};
 use serde_json::{Value, json};
 
 /// Pods that take a whole g5.xlarge each: however they are split over plans, the best is one node per pod.
@@ -55,16 +54,7 @@ struct Random(u64);
 impl Random {
     /// Seeded from `POOLWRIGHT_SEED`, or from the system; told either way.
     fn new() -> Self {
-        let seed =
-            std::env::var("POOLWRIGHT_SEED").ok().and_then(|seed| seed.parse().ok()).unwrap_or_else(|| {
-                let mut bytes = [0; 4];
-                File::open("/dev/urandom")
-                    .and_then(|mut random| random.read_exact(&mut bytes))
-                    .expect("/dev/urandom");
-                u64::from(u32::from_le_bytes(bytes))
-            });
-        println!("POOLWRIGHT_SEED={seed} repeats these kills");
-        Self(seed.wrapping_mul(2).wrapping_add(1))
+        Self(seed("these kills").wrapping_mul(2).wrapping_add(1))
     }
 
     /// A number below `end`.

@@ -1,8 +1,6 @@
 //! Three of ten calls of AWS go wrong, in every way there is, and the controller is killed besides.
 
 use std::collections::BTreeSet;
-use std::fs::File;
-use std::io::Read;
 use std::time::Duration;
 
 use anyhow::ensure;
@@ -11,7 +9,7 @@ use kube::Api;
 use kube::api::DeleteParams;
 use poolwright_plane::aws::Trouble;
 use poolwright_plane::trial::is_running;
-use poolwright_plane::wait_for;
+use poolwright_plane::{seed, wait_for};
 use poolwright_provider_contract::CloudProvider;
 use serde_json::json;
 
@@ -27,24 +25,10 @@ const LIMIT: usize = 11;
 /// Long against all that goes wrong: what fails is tried again after up to a minute, and so again.
 const LONG: Duration = Duration::from_mins(8);
 
-/// From `POOLWRIGHT_SEED`, or from the system; told either way.
-fn seed() -> u64 {
-    let given = std::env::var("POOLWRIGHT_SEED").ok().and_then(|seed| seed.parse().ok());
-    let seed = given.unwrap_or_else(|| {
-        let mut bytes = [0; 4];
-        File::open("/dev/urandom")
-            .and_then(|mut random| random.read_exact(&mut bytes))
-            .expect("/dev/urandom");
-        u64::from(u32::from_le_bytes(bytes))
-    });
-    println!("POOLWRIGHT_SEED={seed} repeats this trouble");
-    seed
-}
-
 #[tokio::test]
 async fn with_three_calls_of_ten_going_wrong_all_work_runs_what_is_taken_back_is_replaced_and_nothing_is_bought_twice_or_left()
  {
-    let seed = seed();
+    let seed = seed("this trouble");
     let mut pool = spot_pool();
     pool["limits"] = json!({"nodes": LIMIT});
     let mut scene = Scene::start(pool, |front| {

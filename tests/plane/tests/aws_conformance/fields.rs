@@ -4,14 +4,13 @@ use std::collections::BTreeMap;
 
 use poolwright_catalog::{CapacityType, ResourceName};
 use poolwright_plane::aws::Capacity;
-use poolwright_provider_aws::Join;
 use poolwright_provider_contract::conformance::World;
 use poolwright_provider_contract::{ClassReports, CloudProvider, RankedOffering};
 use serde_json::{Value, json};
 
 use super::reserved::{capacity, template};
 use super::two_offerings;
-use super::world::{AwsWorld, training, user_data};
+use super::world::{AwsWorld, eks, training, user_data};
 
 /// The text of the first element of this name.
 fn text<'a>(xml: &'a str, name: &str) -> Option<&'a str> {
@@ -103,14 +102,7 @@ async fn an_alias_of_bottlerocket_takes_the_images_that_aws_publishes_and_their_
     world.front.publish([(parameter(""), standard.clone()), (parameter("-nvidia"), nvidia.clone())]);
     world.merge_class(json!({"amiFamily": null, "amiSelectorTerms": [{"alias": "bottlerocket@v1.54.0"}],
         "userData": "[settings.host-containers.admin]\nenabled = false\n"}));
-    let provider = world
-        .connect_with(Some(Join {
-            endpoint: "https://api.example".to_owned(),
-            ca: "LS0tLS1CRUdJTg==".to_owned(),
-            service_cidr: Some("10.100.0.0/16".to_owned()),
-        }))
-        .await
-        .unwrap();
+    let provider = world.connect_with(Some(eks())).await.unwrap();
     let offerings = two_offerings(&provider, &world).await;
     let mut request = world.request(0, &offerings);
     request.labels.insert("team".to_owned(), "research".to_owned());

@@ -25,14 +25,14 @@ use base64::engine::general_purpose::STANDARD;
 use futures::future::join_all;
 use poolwright_catalog::CapacityType;
 use poolwright_plane::wait_for;
-use poolwright_provider_aws::{AwsProvider, Join};
+use poolwright_provider_aws::AwsProvider;
 use poolwright_provider_contract::conformance::{Failure, Fixture, World, run_together};
 use poolwright_provider_contract::{
     ClassReports, CloudProvider, Instance, InterruptionKind, LaunchError, LaunchRequest, ProviderError,
     RankedOffering, instance_of,
 };
 use serde_json::json;
-use world::{AwsWorld, pool, training, warning};
+use world::{AwsWorld, eks, pool, training, warning};
 
 /// Long against what a stand-in takes.
 const SOON: Duration = Duration::from_mins(1);
@@ -318,14 +318,7 @@ async fn nodes_of_al2023_are_told_where_the_api_server_is_and_start_without_a_pu
     let offerings = two_offerings(&provider, &world).await;
     let error = provider.launch(&world.request(0, &offerings)).await.unwrap_err().to_string();
     assert!(error.contains("--aws-cluster-endpoint"), "{error}");
-    let provider = world
-        .connect_with(Some(Join {
-            endpoint: "https://api.example".to_owned(),
-            ca: "LS0tLS1CRUdJTg==".to_owned(),
-            service_cidr: Some("10.100.0.0/16".to_owned()),
-        }))
-        .await
-        .unwrap();
+    let provider = world.connect_with(Some(eks())).await.unwrap();
     provider.launch(&world.request(0, &offerings)).await.unwrap();
     let ours = format!(
         "Action=DescribeLaunchTemplates&Version=2016-11-15&Filter.1.Name=tag:poolwright.dev/cluster&Filter.1.Value.1={}",

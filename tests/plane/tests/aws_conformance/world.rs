@@ -118,11 +118,7 @@ impl AwsWorld {
     pub async fn for_the_suite() -> anyhow::Result<Self> {
         let mut world = Self::new().await?;
         world.merge_class(json!({"amiFamily": "AL2023"}));
-        world.join = Some(Join {
-            endpoint: "https://api.example".to_owned(),
-            ca: "LS0tLS1CRUdJTg==".to_owned(),
-            service_cidr: Some("10.100.0.0/16".to_owned()),
-        });
+        world.join = Some(eks());
         let queue = world.cluster.clone();
         world.front.call("sqs", &format!("Action=CreateQueue&QueueName={queue}&Version=2012-11-05")).await?;
         world.front.keep_messages();
@@ -250,6 +246,15 @@ pub fn training(strategy: &str, partitions: u32) -> Group {
         state: "available".to_owned(),
         strategy: strategy.to_owned(),
         partitions,
+    }
+}
+
+/// A cluster that nodes are told to join, and which is not there.
+pub fn eks() -> Join {
+    Join {
+        endpoint: "https://api.example".to_owned(),
+        ca: "LS0tLS1CRUdJTg==".to_owned(),
+        service_cidr: Some("10.100.0.0/16".to_owned()),
     }
 }
 
