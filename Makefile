@@ -26,7 +26,7 @@ endif
 # The tests that start a control plane, as arguments of cargo test.
 E2E := $(patsubst tests/plane/tests/%.rs,--test %,$(sort $(filter-out $(NEWEST_ONLY),$(wildcard tests/plane/tests/*.rs))))
 
-.PHONY: help demo demo-cluster test build lint unit control-plane e2e kills differential bench bench-mix bench-scale bench-nodes bench-aws realise crds clean
+.PHONY: help demo demo-cluster test soak build lint unit control-plane e2e kills differential bench bench-mix bench-scale bench-nodes bench-aws realise crds clean
 
 help: ## this list
 	@echo "make <target>:"
@@ -43,8 +43,11 @@ demo-cluster: control-plane ## the same on a real control plane, in real time; K
 	@$(WITH_TOOLS) cargo build --locked --workspace --bins --test architecture
 	@KEEP="$(KEEP)" $(WITH_TOOLS) "$(CARGO_TARGET_DIR)/debug/poolwright-demo" --cluster
 
-test: ## everything that continuous integration checks; the last lines count what passed
+test: ## everything that continuous integration checks; says what each step took and counts what passed
 	@python3 tests/run.py
+
+soak: ## what only repeats: more seeds, more kills, more random cases and simulated worlds; prints its seed, SEED=n plays the same again
+	@SEED="$(SEED)" python3 tests/run.py control-plane soak
 
 build: ## the release binary
 	@$(WITH_TOOLS) cargo build --locked --release -p poolwright-cli
