@@ -24,7 +24,7 @@ WITH_TOOLS := KUBEBUILDER_ASSETS="$$(python3 tests/control-plane/build.py --kube
 NEWEST_ONLY := tests/plane/tests/pod_groups.rs
 endif
 # The tests that start a control plane, as arguments of cargo test.
-E2E := $(patsubst tests/plane/tests/%.rs,--test %,$(sort $(filter-out $(NEWEST_ONLY),$(wildcard tests/plane/tests/*.rs))))
+E2E := $(patsubst tests/plane/tests/%.rs,--test %,$(sort $(filter-out $(NEWEST_ONLY),$(wildcard tests/plane/tests/*.rs)))) --test node_lifecycle --test scale_up
 
 .PHONY: help demo demo-cluster test soak build lint unit control-plane e2e kills differential bench bench-mix bench-scale bench-nodes bench-aws realise crds clean
 
@@ -71,7 +71,7 @@ e2e: control-plane ## the tests on a real control plane; KUBERNETES=1.33 on an o
 
 kills: control-plane ## the controller is killed at every point of a claim's life, on a real control plane; KILLS=100 repeats that until so many
 	@$(WITH_TOOLS) cargo build --locked -p poolwright-cli -p poolwright-plane --bins
-	@KILLS="$(or $(KILLS),100)" $(WITH_TOOLS) cargo test --locked -p poolwright-plane --test kills -- --nocapture
+	@KILLS="$(or $(KILLS),100)" $(WITH_TOOLS) cargo test --locked -p poolwright-plane --test killed_at_every_stage -- --nocapture
 
 differential: control-plane ## random pods and clusters, planned by us and bound by the real scheduler; CASES=1000 SEED=1 RULES=HostSpread,Taints WITHOUT=Limits STRICT=1 FAILURES=3, or CASE=file
 	@$(WITH_TOOLS) cargo test --locked -p poolwright-plane --test differential --no-run

@@ -205,8 +205,8 @@ def worlds(first: int = 1, count: int = WORLDS) -> suite.Outcome:
 # What `make soak` repeats: the test binary, which of its tests, and how often. A fresh first seed each time; SEED=n plays the same again.
 SOAK = [
     ("differential", "", {"CASES": "1000", "FAILURES": "3"}),
-    ("kills", "", {"KILLS": "100"}),
-    ("crash", "killed_", {"KILLS": "100"}),
+    ("killed_at_every_stage", "", {"KILLS": "100"}),
+    ("leader_crashes", "killed_", {"KILLS": "100"}),
     ("oracle", "", {"CASES": "1000"}),
     ("assignments", "", {"PROPTEST_CASES": "5000"}),
     ("properties", "", {"PROPTEST_CASES": "2000"}),
@@ -221,7 +221,7 @@ def soak(stage: Stage) -> None:
     found = {binary.target: binary for binary in binaries(stage)}
     outcomes = []
     for target, only, variables in SOAK if found else []:
-        variables = variables | {"SEED": str(seed), "PROPTEST_RNG_SEED": str(seed)}
+        variables = variables | {"SEED": str(seed), "POOLWRIGHT_SEED": str(seed), "PROPTEST_RNG_SEED": str(seed)}
         print(target, " ".join(f"{name}={value}" for name, value in variables.items()), flush=True)
         outcomes.append(suite.test(found[target], environment() | variables, only))
     if found:

@@ -9,16 +9,13 @@ use k8s_openapi::api::core::v1::{Node, Pod, Toleration};
 use kube::api::{Patch, PatchParams};
 use kube::runtime::{WatchStreamExt, watcher};
 use kube::{Api, ResourceExt};
+use crate::cluster;
 use poolwright_plane::trial::{
     Cluster, Trial, WITHIN, condition, is_running, is_true, node_class, node_pool, pod, taint_keys,
     usd_per_hour,
 };
 use poolwright_plane::{unique, wait_for};
 use serde_json::json;
-
-async fn cluster() -> Cluster {
-    Trial::shared(&[]).await.unwrap().cluster().unwrap()
-}
 
 #[tokio::test]
 async fn two_pods_of_one_gpu_each_get_two_g5_xlarge_and_go_back_to_nothing() {

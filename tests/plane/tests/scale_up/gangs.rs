@@ -5,13 +5,10 @@ use k8s_openapi::api::batch::v1::Job;
 use k8s_openapi::api::core::v1::Pod;
 use kube::api::{DeleteParams, Patch, PatchParams, PostParams};
 use kube::{Api, ResourceExt};
+use crate::cluster;
 use poolwright_plane::trial::{Cluster, Trial, WITHIN, is_running, node_class, node_pool, pod, taint_keys};
 use poolwright_plane::{unique, wait_for};
 use serde_json::json;
-
-async fn cluster() -> Cluster {
-    Trial::shared(&[]).await.unwrap().cluster().unwrap()
-}
 
 /// Four of these pods fill a g5.12xlarge.
 fn large() -> serde_json::Value {

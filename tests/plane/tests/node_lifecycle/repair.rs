@@ -21,7 +21,7 @@ async fn report(cluster: &Cluster, node: &str, status: &str) {
 
 #[tokio::test]
 async fn a_node_whose_gpu_is_reported_sick_is_replaced_and_its_work_runs_elsewhere() {
-    let trial = Trial::shared(&["--batch-idle", "300ms", "--list-interval", "1s"]).await.unwrap();
+    let trial = crate::trial().await;
     let cluster = trial.cluster().unwrap();
     let (name, namespace) = (unique("repair"), cluster.namespace("repair").await.unwrap());
     let rules = json!([{"condition": "GpuHealthy", "status": "False", "after": "3s"}]);
