@@ -52,7 +52,7 @@ pub fn refused(what: &str, error: &kube::Error) -> Outcome {
         kube::Error::Api(status) if status.is_not_found() => Outcome::NothingToDo,
         kube::Error::Api(status) if status.is_forbidden() => Outcome::Retry(
             Duration::from_secs(30),
-            format!("{what}: {}; check the controller's ClusterRole (docs/rbac.yaml)", status.message),
+            format!("{what}: {}; check the controller's ClusterRole (deploy/rbac.yaml)", status.message),
         ),
         kube::Error::Api(status) if status.is_invalid() => {
             Outcome::Retry(Duration::from_secs(30), format!("{what}: {}", status.message))

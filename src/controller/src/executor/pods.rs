@@ -101,7 +101,7 @@ impl Executor {
         if self.world.toleration_refused(&pod.namespace) {
             let message = format!(
                 "a toleration cannot be added to pods of namespace {}, so nodes cannot be reserved for them, and others \
-                 may take their place; they are nominated instead. Grant `patch` on pods (docs/rbac.yaml), or run with \
+                 may take their place; they are nominated instead. Grant `patch` on pods (deploy/rbac.yaml), or run with \
                  --placement nominate: {why}",
                 pod.namespace
             );
