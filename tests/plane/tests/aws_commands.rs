@@ -251,7 +251,10 @@ async fn the_right_to_make_bootstrap_tokens_is_asked_for_where_nodes_join_with_k
     let nobody = found("Ubuntu", &["--service-account", "gpus/nobody"]).await.expect("it is asked for");
     assert_eq!(nobody["verdict"], "wrong");
     let fix = nobody["fix"].as_str().expect("what makes it right");
-    assert!(fix.contains("deploy/rbac-kubeadm.yaml") && fix.contains("--serviceaccount gpus:nobody"), "{fix}");
+    assert!(
+        fix.contains("deploy/rbac-kubeadm.yaml") && fix.contains("--serviceaccount gpus:nobody"),
+        "{fix}"
+    );
 }
 
 #[tokio::test]

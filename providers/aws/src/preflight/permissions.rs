@@ -115,7 +115,8 @@ mod tests {
     #[test]
     fn every_action_of_the_policy_is_looked_at_and_no_other_and_its_statement_is_named() {
         let policy: serde_json::Value =
-            serde_json::from_str(include_str!("../../../../deploy/aws-controller-policy.json")).expect("JSON");
+            serde_json::from_str(include_str!("../../../../deploy/aws-controller-policy.json"))
+                .expect("JSON");
         let mut allowed = BTreeSet::new();
         for statement in policy["Statement"].as_array().expect("statements") {
             let sid = statement["Sid"].as_str().expect("a Sid");

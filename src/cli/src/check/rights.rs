@@ -223,7 +223,10 @@ mod tests {
             why.contains("gpus/pw may not create secrets in kube-system") && why.contains("`gpu`"),
             "{why}"
         );
-        assert!(fix.contains("deploy/rbac-kubeadm.yaml") && fix.contains("--serviceaccount gpus:pw"), "{fix}");
+        assert!(
+            fix.contains("deploy/rbac-kubeadm.yaml") && fix.contains("--serviceaccount gpus:pw"),
+            "{fix}"
+        );
         assert_eq!(verdict(Err("gone".to_owned())), Verdict::undetermined("gone"));
     }
 

@@ -384,9 +384,12 @@ async fn without_the_right_or_where_no_token_is_taken_nothing_is_launched_and_it
         other => panic!("a person must do something: {other:?}"),
     };
     let forbidden = told(&tokens(&plane, false).await, expires).await;
-    for words in
-        ["Secret `kube-system/bootstrap-token-", "deploy/rbac-kubeadm.yaml", "verbs: [create]", "cannot create"]
-    {
+    for words in [
+        "Secret `kube-system/bootstrap-token-",
+        "deploy/rbac-kubeadm.yaml",
+        "verbs: [create]",
+        "cannot create",
+    ] {
         assert!(forbidden.contains(words), "{forbidden}");
     }
     assert_eq!(secrets(&plane).await.len(), 0);
