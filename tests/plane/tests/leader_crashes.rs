@@ -11,7 +11,7 @@ use poolwright_plane::trial::{
     Cluster, Controller, Trial, WITHIN, Witness, is_running, node_class, node_pool, pod, run_plan, sum,
     usd_per_hour,
 };
-use poolwright_plane::{ControlPlane, Program, seed, wait_for};
+use poolwright_plane::{ControlPlane, Program, measurement, seed, wait_for};
 use serde_json::{Value, json};
 
 /// Pods that take a whole g5.xlarge each: however they are split over plans, the best is one node per pod.

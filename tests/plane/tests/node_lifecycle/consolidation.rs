@@ -1,5 +1,6 @@
 //! Nodes that are well and are emptied: what their pods need is open before anybody is asked to go.
 
+use crate::cluster;
 use anyhow::{Context, ensure};
 use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::core::v1::Pod;
@@ -7,14 +8,10 @@ use kube::api::{DeleteParams, Patch, PatchParams};
 use kube::{Api, ResourceExt};
 use poolwright_api::{NodeClaim, NodePool};
 use poolwright_plane::trial::{
-    Cluster, Trial, WITHIN, condition, is_running, is_true, node_class, node_pool, pod, usd_per_hour,
+    Cluster, WITHIN, condition, is_running, is_true, node_class, node_pool, pod, usd_per_hour,
 };
 use poolwright_plane::{unique, wait_for};
 use serde_json::{Value, json};
-
-async fn cluster() -> Cluster {
-    crate::trial().await.cluster().unwrap()
-}
 
 /// A Deployment of pods that want so many GPUs each.
 fn deployment(name: &str, pool: &str, replicas: u32, gpus: u32) -> Value {

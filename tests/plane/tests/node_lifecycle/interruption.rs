@@ -7,7 +7,7 @@ use k8s_openapi::api::core::v1::Node;
 use kube::api::DeleteParams;
 use kube::{Api, ResourceExt};
 use poolwright_api::{InterruptionKind, NodeClaim};
-use poolwright_plane::trial::{Trial, WITHIN, condition, node_class, node_pool, pod, taint_keys};
+use poolwright_plane::trial::{WITHIN, condition, node_class, node_pool, pod, taint_keys};
 use poolwright_plane::{unique, wait_for};
 use serde_json::{Value, json};
 

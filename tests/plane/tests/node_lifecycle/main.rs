@@ -8,9 +8,14 @@ mod removal;
 mod repair;
 mod static_pools;
 
-use poolwright_plane::trial::Trial;
+use poolwright_plane::trial::{Cluster, Trial};
 
 /// The trial that all tests here share.
 async fn trial() -> &'static Trial {
     Trial::shared(&["--batch-idle", "300ms", "--list-interval", "1s"]).await.unwrap()
+}
+
+/// Its cluster.
+async fn cluster() -> Cluster {
+    trial().await.cluster().unwrap()
 }

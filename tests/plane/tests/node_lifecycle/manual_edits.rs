@@ -1,17 +1,14 @@
 //! What people do to our objects by hand: nothing is lost, nothing is bought or ended for it, and other pools do not notice.
 
+use crate::cluster;
 use anyhow::ensure;
 use k8s_openapi::api::core::v1::Node;
 use kube::api::{DeleteParams, Patch, PatchParams};
 use kube::{Api, ResourceExt};
 use poolwright_api::NodeClaim;
-use poolwright_plane::trial::{Cluster, Trial, WITHIN, is_true, node_class, node_pool, pod};
+use poolwright_plane::trial::{Cluster, WITHIN, is_true, node_class, node_pool, pod};
 use poolwright_plane::{unique, wait_for};
 use serde_json::{Value, json};
-
-async fn cluster() -> Cluster {
-    crate::trial().await.cluster().unwrap()
-}
 
 fn gpu_pod(name: &str, pool: &str) -> Value {
     pod(name, pool, json!({"cpu": "1", "nvidia.com/gpu": "1"}))

@@ -4,7 +4,7 @@ use anyhow::ensure;
 use k8s_openapi::api::core::v1::Node;
 use kube::api::{DeleteParams, Patch, PatchParams};
 use kube::{Api, ResourceExt};
-use poolwright_plane::trial::{Cluster, Trial, WITHIN, condition, node_class, node_pool, pod};
+use poolwright_plane::trial::{Cluster, WITHIN, condition, node_class, node_pool, pod};
 use poolwright_plane::{unique, wait_for};
 use serde_json::json;
 

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use crate::cluster;
 use anyhow::{Context, ensure};
 use k8s_openapi::api::core::v1::Node;
 use k8s_openapi::api::storage::v1::{VolumeAttachment, VolumeAttachmentSource, VolumeAttachmentSpec};
@@ -9,13 +10,9 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::api::{DeleteParams, Patch, PatchParams, PostParams};
 use kube::{Api, ResourceExt};
 use poolwright_api::{NodeClaim, NodePool};
-use poolwright_plane::trial::{Cluster, Trial, WITHIN, condition, is_true, node_class, node_pool, pod};
+use poolwright_plane::trial::{Cluster, WITHIN, condition, is_true, node_class, node_pool, pod};
 use poolwright_plane::{unique, wait_for};
 use serde_json::{Value, json};
-
-async fn cluster() -> Cluster {
-    crate::trial().await.cluster().unwrap()
-}
 
 fn gpu_pod(name: &str, pool: &str) -> Value {
     pod(name, pool, json!({"cpu": "1", "nvidia.com/gpu": "1"}))

@@ -3,16 +3,15 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
+use crate::cluster;
 use anyhow::{Context, ensure};
 use futures::{StreamExt, TryStreamExt};
 use k8s_openapi::api::core::v1::{Node, Pod, Toleration};
 use kube::api::{Patch, PatchParams};
 use kube::runtime::{WatchStreamExt, watcher};
 use kube::{Api, ResourceExt};
-use crate::cluster;
 use poolwright_plane::trial::{
-    Cluster, Trial, WITHIN, condition, is_running, is_true, node_class, node_pool, pod, taint_keys,
-    usd_per_hour,
+    WITHIN, condition, is_running, is_true, node_class, node_pool, pod, taint_keys, usd_per_hour,
 };
 use poolwright_plane::{unique, wait_for};
 use serde_json::json;

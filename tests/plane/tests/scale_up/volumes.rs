@@ -1,10 +1,10 @@
 //! Pods with volumes, on the real scheduler and the real volume controller.
 
+use crate::cluster;
 use anyhow::{Context, ensure};
 use k8s_openapi::api::core::v1::PersistentVolumeClaim;
 use kube::{Api, ResourceExt};
-use crate::cluster;
-use poolwright_plane::trial::{Cluster, Trial, WITHIN, node_class, node_pool, pod};
+use poolwright_plane::trial::{Cluster, WITHIN, node_class, node_pool, pod};
 use poolwright_plane::{unique, wait_for};
 use serde_json::{Value, json};
 
