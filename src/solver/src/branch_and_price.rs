@@ -1,120 +1,76 @@
-//! The solve as a whole: greedy, relaxation, dives, improvement, and when to stop.
+//! Branch and price for one problem: a first plan, column generation with its dual bound, dives to whole nodes, large
+//! neighbourhood search and branching, and when to stop.
 
-mod branches;
+mod fixings;
+mod tree;
 
 use crate::bound::{Certificate, Prices};
 use crate::canonical::Model;
 use crate::dive::{self, Style};
-use crate::lp::{Backend, Seed};
+use crate::lp::Seed;
 use crate::meter::Meter;
 use crate::open::{self, Open};
+use crate::options::Options;
 use crate::plan::{Pattern, Plan, Stock};
 use crate::pricing::Pricer;
-use crate::problem::{Problem, ProblemError};
+use crate::problem::Problem;
 use crate::relax::{self, Center, End, Generation, Goal, Relaxed, Task};
 use crate::solution::{Proof, Solution, Stopped};
+use crate::stages::Stage;
+use crate::stop::StopSignal;
 use crate::warm::{self, Warm};
-use crate::{Watch, admit, exact, improve, moves, rates, shadow, small, verify};
+use crate::{admit, exact, improve, rates, shadow, small, verify};
 
-/// How far to go.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Options {
-    /// Stop when `(cost - bound) / bound` is at most this.
-    pub gap_target: f64,
-    /// Work units to spend; one is about half a microsecond of one core. Deterministic, unlike time.
-    pub work: u64,
-    /// Varies the search; the same seed gives the same plan.
-    pub seed: u64,
-    /// Who solves the linear programs.
-    pub backend: Backend,
-    /// Threads for pricing; 0 for as many as there are processors, 8 at most. The answer does not depend on it.
-    pub threads: usize,
-}
-
-impl Default for Options {
-    /// A tenth of a percent, or about ten seconds of work.
-    fn default() -> Self {
-        Self { gap_target: 0.001, work: 20_000_000, seed: 0, backend: Backend::default(), threads: 0 }
-    }
-}
-
-impl Options {
-    /// Which LP solves, and its seed.
-    pub(crate) fn lp(&self) -> Seed {
-        Seed { backend: self.backend, number: (self.seed % (1 << 31)) as i32 }
-    }
-}
-
-/// The cover greedy's plan alone, with no bound: within milliseconds.
-///
-/// # Errors
-/// [`ProblemError`] when `problem` is malformed.
-pub fn greedy(problem: &Problem) -> Result<Solution, ProblemError> {
-    problem.validate()?;
-    if moves::concerns(problem) {
-        return moves::greedy(problem);
-    }
-    let model = Model::new(problem);
+/// The first plan alone, with no bound.
+pub(crate) fn greedy(problem: &Problem, options: &Options) -> Solution {
+    let model = Model::with(problem, options.stages);
     let plan = admit::plan(&model);
-    Ok(plan.solution(problem, &model, 0, Stopped::WorkLimit))
+    plan.solution(problem, &model, 0, Stopped::WorkLimit)
 }
 
-/// Finds a cheap plan and proves how cheap it is. Always returns a feasible plan, however early it is stopped.
-///
-/// The answer is a function of `problem` and `options` alone, unless `watch` asks to stop.
-///
-/// # Errors
-/// [`ProblemError`] when `problem` is malformed.
-pub fn solve(problem: &Problem, options: &Options, watch: &mut dyn Watch) -> Result<Solution, ProblemError> {
-    problem.validate()?;
-    if moves::concerns(problem) {
-        return Ok(moves::solve(problem, options, watch));
-    }
-    Ok(begin(problem, options, None, watch, |_| ()).0)
+/// Solves `problem`, which must be valid and have no removable nodes.
+pub(crate) fn solve(problem: &Problem, options: &Options, signal: &mut dyn StopSignal) -> Solution {
+    begin(problem, options, None, signal, |_| ()).0
 }
 
-/// As [`solve`], with what an earlier solve of a similar problem left, and with what this one leaves. `Warm::default()`
-/// is an empty memory.
-///
-/// The answer is then a function of `warm` too. Problems with removable nodes neither use it nor leave anything.
-///
-/// # Errors
-/// [`ProblemError`] when `problem` is malformed.
-pub fn solve_from(
+/// As [`solve`], with what an earlier solve left, and what this one leaves.
+pub(crate) fn solve_from(
     problem: &Problem,
     options: &Options,
     warm: &Warm,
-    watch: &mut dyn Watch,
-) -> Result<(Solution, Warm), ProblemError> {
-    problem.validate()?;
-    if moves::concerns(problem) {
-        return Ok((moves::solve(problem, options, watch), Warm::default()));
-    }
-    Ok(begin(problem, options, Some(warm), watch, |run| {
+    signal: &mut dyn StopSignal,
+) -> (Solution, Warm) {
+    begin(problem, options, Some(warm), signal, |run| {
         Warm::of(problem, run.model, &run.best, run.last.as_ref())
-    }))
+    })
 }
 
 fn begin<T>(
     problem: &Problem,
     options: &Options,
     warm: Option<&Warm>,
-    watch: &mut dyn Watch,
+    signal: &mut dyn StopSignal,
     leave: impl FnOnce(&Run<'_>) -> T,
 ) -> (Solution, T) {
-    let model = Model::new(problem);
-    let mut meter = Meter::new(watch, options.work);
+    let model = Model::with(problem, options.stages);
+    let mut meter = Meter::new(signal, options.work);
     meter.about(model.classes.len(), model.bins.iter().filter(|bin| !bin.is_existing()).count());
     let mut plan = admit::plan_until(&model, &mut || meter.ask());
     meter.improved(&plan.solution(problem, &model, 0, Stopped::WorkLimit));
     let mut proven = None;
-    if let Some(better) = small::solve(&model, &model.totals(), &mut meter) {
+    let exact = if options.stages.has(Stage::SmallExact) {
+        small::solve(&model, &model.totals(), &mut meter)
+    } else {
+        None
+    };
+    if let Some(better) = exact {
         if better.compare(&plan, &model).is_lt() {
             plan = better;
             meter.improved(&plan.solution(problem, &model, 0, Stopped::WorkLimit));
         }
         proven = Some(plan.cost(&model));
-    } else if model.gathered(&plan.placed(&model)) != model.totals()
+    } else if options.stages.has(Stage::AdmitByPrices)
+        && model.gathered(&plan.placed(&model)) != model.totals()
         && let Some(better) = admit::improve(&model, &plan, options.lp(), &mut meter)
     {
         plan = better;
@@ -126,10 +82,10 @@ fn begin<T>(
     }
     run.recall(warm, &mut meter);
     run.search(&mut meter);
-    if run.certificate.is_none() {
+    if run.certificate.is_none() && options.stages.has(Stage::PriceProven) {
         run.price(&mut meter);
     }
-    if run.bound == 0 && !run.is_least() {
+    if run.bound == 0 && !run.is_least() && options.stages.has(Stage::ResourceBound) {
         // Time was up before any relaxation: of contents nothing was priced.
         if let Some(certificate) = rates::certificate(&model, &run.demand, options.lp()) {
             run.raise(run.proven(&model, &certificate), Proof::Truncated);
@@ -237,6 +193,11 @@ impl<'a> Run<'a> {
 }
 
 impl Run<'_> {
+    /// Whether a stage is on.
+    fn has(&self, stage: Stage) -> bool {
+        self.options.stages.has(stage)
+    }
+
     /// HiGHS takes seeds that fit 31 bits.
     fn seed(&self) -> Seed {
         self.options.lp()
@@ -263,7 +224,8 @@ impl Run<'_> {
 
     /// Uses what an earlier solve left, where no pods are divided by choices.
     fn recall(&mut self, warm: Option<&Warm>, meter: &mut Meter<'_>) {
-        let Some(warm) = warm.filter(|_| !self.open) else { return };
+        let on = self.has(Stage::WarmStart) && !self.open;
+        let Some(warm) = warm.filter(|_| on) else { return };
         let (known, prices) = warm.recall(self.problem, self.model);
         if known.is_empty() {
             return;
@@ -317,7 +279,7 @@ impl Run<'_> {
 
     /// Searches once more what the best prices known leave open.
     fn verify(&mut self, pricer: &mut Pricer<'_>, meter: &mut Meter<'_>) {
-        let Some(certificate) = self.certificate.clone() else { return };
+        let Some(certificate) = self.certificate.clone().filter(|_| self.has(Stage::Verify)) else { return };
         // Where branches have proven more, these prices are history.
         if self.proven(self.model, &certificate) < self.bound {
             return;
@@ -357,6 +319,7 @@ impl Run<'_> {
         }
         if self.small
             && !self.open
+            && self.has(Stage::ExactProgram)
             && let Some((plan, cost)) = exact::solve(self.model, &self.demand, meter)
         {
             self.raise(cost, Proof::Complete);
@@ -375,7 +338,7 @@ impl Run<'_> {
         // The master needs one feasible combination, which the plan is, and reasonable prices from the start.
         let mut start = known.unwrap_or_else(|| relax::plain_columns(self.model, &self.demand));
         start.extend(self.best.nodes.keys().cloned());
-        if let Some(center) = &center {
+        if let Some(center) = center.as_ref().filter(|_| self.has(Stage::WarmBound)) {
             let certificate = relax::certify(&mut pricer, center, &self.demand, meter);
             self.prove(certificate.as_ref(), meter);
             if self.done() || meter.stopped() {
@@ -405,7 +368,9 @@ impl Run<'_> {
                 if self.done() || meter.stopped() {
                     return;
                 }
-                if let Some(relaxed) = generation.relaxed().filter(|relaxed| relaxed.gap() <= next) {
+                if let Some(relaxed) = generation.relaxed().filter(|relaxed| relaxed.gap() <= next)
+                    && self.has(Stage::Glimpses)
+                {
                     next = relaxed.gap() * GLIMPSE;
                     self.dive(&mut pricer, &relaxed, &exchanges, (0.6, 1), meter);
                     if self.done() || meter.stopped() {
@@ -419,22 +384,25 @@ impl Run<'_> {
             }
             let Some(relaxed) = generation.relaxed() else { return };
             self.last = Some(relaxed.clone());
-            for style in *styles {
+            for (at, style) in styles.iter().enumerate() {
+                if !self.has(if at == 0 { Stage::DeepDives } else { Stage::MoreDives }) {
+                    continue;
+                }
                 self.dive(&mut pricer, &relaxed, &exchanges, *style, meter);
                 if self.done() || meter.stopped() {
                     return;
                 }
             }
-            if *gap < COARSE && self.enumerate(&relaxed, meter) {
+            if *gap < COARSE && self.has(Stage::ExactSearch) && self.enumerate(&relaxed, meter) {
                 return;
             }
-            if *gap < COARSE && demand.iter().sum::<u64>() <= BRANCH_AT_ONCE {
+            if *gap < COARSE && self.has(Stage::Branching) && demand.iter().sum::<u64>() <= BRANCH_AT_ONCE {
                 self.branch(relaxed, &exchanges, meter);
                 return;
             }
         }
         self.verify(&mut pricer, meter);
-        if let Some(relaxed) = generation.relaxed() {
+        if let Some(relaxed) = generation.relaxed().filter(|_| self.has(Stage::Improve)) {
             self.improve(&mut pricer, &relaxed, &exchanges, meter);
         }
     }
@@ -483,7 +451,7 @@ impl Run<'_> {
     /// Plain demands to dive for.
     fn fixings(&self, relaxed: &Relaxed) -> Vec<Vec<u64>> {
         if self.open {
-            open::fixings(self.model, &self.totals, relaxed, &self.best)
+            fixings::fixings(self.model, &self.totals, relaxed, &self.best)
         } else {
             vec![self.demand.clone()]
         }
@@ -491,7 +459,8 @@ impl Run<'_> {
 
     fn style(&self, round_up: f64, steps: u32) -> Style {
         let goal = Goal { gap: 0.0005, rounds: 12, levels: (0, 0), prove: false };
-        Style { round_up, steps, part: 8, goal, seed: self.seed() }
+        let part = if self.has(Stage::DiveSteps) { 8 } else { usize::MAX };
+        Style { round_up, steps, part, goal, seed: self.seed() }
     }
 
     fn dive(

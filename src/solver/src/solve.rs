@@ -1,0 +1,58 @@
+//! The entry: problems with removable nodes go to [`moves`], all others straight to branch and price.
+
+use crate::options::Options;
+use crate::problem::{Problem, ProblemError};
+use crate::solution::Solution;
+use crate::stop::StopSignal;
+use crate::warm::Warm;
+use crate::{branch_and_price, moves};
+
+/// The cover greedy's plan alone, with no bound: within milliseconds.
+///
+/// # Errors
+/// [`ProblemError`] when `problem` is malformed.
+pub fn greedy(problem: &Problem) -> Result<Solution, ProblemError> {
+    problem.validate()?;
+    if moves::concerns(problem) {
+        return moves::greedy(problem);
+    }
+    Ok(branch_and_price::greedy(problem, &Options::default()))
+}
+
+/// Finds a cheap plan and proves how cheap it is. Always returns a feasible plan, however early it is stopped.
+///
+/// The answer is a function of `problem` and `options` alone, unless `signal` asks to stop.
+///
+/// # Errors
+/// [`ProblemError`] when `problem` is malformed.
+pub fn solve(
+    problem: &Problem,
+    options: &Options,
+    signal: &mut dyn StopSignal,
+) -> Result<Solution, ProblemError> {
+    problem.validate()?;
+    if moves::concerns(problem) {
+        return Ok(moves::solve(problem, options, signal));
+    }
+    Ok(branch_and_price::solve(problem, options, signal))
+}
+
+/// As [`solve`], with what an earlier solve of a similar problem left, and with what this one leaves. `Warm::default()`
+/// is an empty memory.
+///
+/// The answer is then a function of `warm` too. Problems with removable nodes neither use it nor leave anything.
+///
+/// # Errors
+/// [`ProblemError`] when `problem` is malformed.
+pub fn solve_from(
+    problem: &Problem,
+    options: &Options,
+    warm: &Warm,
+    signal: &mut dyn StopSignal,
+) -> Result<(Solution, Warm), ProblemError> {
+    problem.validate()?;
+    if moves::concerns(problem) {
+        return Ok((moves::solve(problem, options, signal), Warm::default()));
+    }
+    Ok(branch_and_price::solve_from(problem, options, warm, signal))
+}
