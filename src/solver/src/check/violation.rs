@@ -1,6 +1,5 @@
 //! What can be wrong with a plan, in words.
 
-
 use poolwright_catalog::{ResourceName, UsdPerHour};
 
 use super::gpu_fault::GpuFault;
