@@ -162,7 +162,7 @@ def collect(stage: Stage, outcomes: list[suite.Outcome]) -> None:
         stage.notes += outcome.notes
         skipped = f", {outcome.skipped} skipped" if outcome.skipped else ""
         if outcome.passed + outcome.failed + outcome.skipped:
-            stage.parts.append(f"{outcome.seconds:6.1f} s  {outcome.name}: {outcome.passed} passed, {outcome.failed} failed{skipped}")
+            stage.parts.append(f"{outcome.seconds:6.1f} s, {outcome.processors:6.1f} s of processors  {outcome.name}: {outcome.passed} passed, {outcome.failed} failed{skipped}")
     if stage.passed + stage.failed == 0:
         stage.failed += 1
         stage.notes.append(f"failed: {stage.name} reported no test at all, so nothing was proven")
@@ -190,9 +190,9 @@ def worlds(first: int = 1, count: int = WORLDS) -> suite.Outcome:
     """Simulated worlds on a bad day, with the program of the tests: a release build would be compiled for this alone."""
     program = build_folder() / "debug" / "poolwright"
     command = [str(program), "simulate", "fuzz", "--from", str(first), "--seeds", str(count)]
-    code, lines, seconds = suite.run(f"{count} simulated worlds from seed {first}", command, ROOT, environment())
+    code, lines, seconds, processors = suite.run(f"{count} simulated worlds from seed {first}", command, ROOT, environment())
     told = lines[-1] if lines else "nothing"
-    outcome = suite.Outcome(f"poolwright simulate fuzz: {told}", seconds=seconds)
+    outcome = suite.Outcome(f"poolwright simulate fuzz: {told}", seconds=seconds, processors=processors)
     played = re.match(r"(\d+) worlds, .*: no rule was broken", told)
     if code == 0 and played and int(played[1]) == count:
         outcome.passed = 1

@@ -44,7 +44,7 @@ class Binary:
         target = artifact["target"]
         unit = "test" not in target["kind"]
         name = f"{manifest.parent.relative_to(ROOT)}: {'unit tests' if unit else 'tests'} of {target['name']}"
-        waits = package == "poolwright-plane" and not unit and target["name"] != "architecture"
+        waits = package == "poolwright-plane" and not unit and target["name"] not in ("architecture", "documents")
         return Binary(name, package, Path(artifact["executable"]), manifest.parent, waits)
 
     @property
@@ -62,6 +62,7 @@ class Outcome:
     failed: int = 0
     skipped: int = 0
     seconds: float = 0.0
+    processors: float = 0.0
     notes: list[str] = field(default_factory=list)
 
 
@@ -75,25 +76,28 @@ def say(text: str) -> None:
         sys.stdout.flush()
 
 
-def run(name: str, command: list[str], folder: Path, env: dict[str, str]) -> tuple[int, list[str], float]:
-    """Runs a command to its end; shows all it printed, in one piece."""
+def run(name: str, command: list[str], folder: Path, env: dict[str, str]) -> tuple[int, list[str], float, float]:
+    """Runs a command to its end and shows all it printed, in one piece. Returns its exit code, its lines, and the seconds that it took:
+    on the clock, and of processors (its own, and those of the programs that it started and saw end)."""
     started = time.monotonic()
     say(f"--- started: {name}\n")
     process = subprocess.Popen(command, cwd=folder, env=env, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
                                stderr=subprocess.STDOUT, text=True, errors="replace")
     RUNNING.add(process)
-    output = process.communicate()[0]
+    output = process.stdout.read()
+    _, status, usage = os.wait4(process.pid, 0)
+    process.returncode = os.waitstatus_to_exitcode(status)
     RUNNING.discard(process)
     seconds = time.monotonic() - started
     say(f"--- {name}: exit code {process.returncode}, {seconds:.0f} s\n{output}")
-    return process.returncode, output.splitlines(), seconds
+    return process.returncode, output.splitlines(), seconds, usage.ru_utime + usage.ru_stime
 
 
 def test(binary: Binary, env: dict[str, str], only: str = "") -> Outcome:
     """Runs one binary, or its tests with `only` in their names, and counts them."""
     env = env | {"CARGO_MANIFEST_DIR": str(binary.folder)}
-    code, lines, seconds = run(binary.name, [str(binary.path), *([only, "--nocapture"] if only else [])], binary.folder, env)
-    outcome = Outcome(binary.name, seconds=seconds)
+    code, lines, seconds, processors = run(binary.name, [str(binary.path), *([only, "--nocapture"] if only else [])], binary.folder, env)
+    outcome = Outcome(binary.name, seconds=seconds, processors=processors)
     closed = False
     for line in lines:
         if match := RESULT.match(line):
