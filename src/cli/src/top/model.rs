@@ -11,17 +11,17 @@ use k8s_openapi::api::events::v1::Event;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use kube::ResourceExt;
 use poolwright_api::names::conditions::{LIMIT_REACHED, READY};
-use poolwright_api::{API_VERSION, NodeClaim, NodePool};
+use poolwright_api::{NodeClaim, NodePool};
 use poolwright_catalog::{ResourceName, UsdPerHour};
-use poolwright_core::{Claim, ConditionType, Node, PodPhase, PodRole, Snapshot};
+use poolwright_core::{Claim, Node, PodPhase, PodRole, Snapshot};
+use poolwright_terms::keys::REPORTING_CONTROLLER;
+use poolwright_terms::{API_VERSION, ConditionType};
 
 use super::stage::{Stage, doing};
 use super::view::{
     Cost, EventRow, Gpus, Kind, Leader, NodeCounts, NodeRow, PodsWaiting, PoolRow, Totals, View,
 };
 
-/// Who writes our events.
-pub const REPORTER: &str = "poolwright.dev/controller";
 /// Events that are kept; a busy hour has thousands.
 const EVENTS: usize = 100;
 /// How long a Lease holds that does not say so.
@@ -285,7 +285,8 @@ fn sentence(condition: &Condition) -> String {
 }
 
 fn event_rows(events: &[Event]) -> Vec<EventRow> {
-    let ours = events.iter().filter(|event| event.reporting_controller.as_deref() == Some(REPORTER));
+    let ours =
+        events.iter().filter(|event| event.reporting_controller.as_deref() == Some(REPORTING_CONTROLLER));
     let mut rows: Vec<EventRow> = ours.map(event_row).collect();
     rows.sort_by(|a, b| (b.at, &a.about, &a.object, &a.reason).cmp(&(a.at, &b.about, &b.object, &b.reason)));
     rows.truncate(EVENTS);

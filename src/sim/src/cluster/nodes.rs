@@ -2,9 +2,9 @@
 
 use axum::http::Method;
 use k8s_openapi::api::core::v1 as k8s;
-use poolwright_catalog::{ResourceList, ResourceName, labels};
+use poolwright_catalog::{ResourceList, ResourceName};
 use poolwright_core::{PodKey, PodPhase, rules};
-use poolwright_provider_contract::TaintEffect;
+use poolwright_terms::{TaintEffect, labels};
 use serde_json::{Value, json};
 
 use super::{Cluster, Due, condition, pod_path, read};

@@ -118,7 +118,7 @@ impl Ledger {
                 self.outcome.machines[*at].gone = machine.gone;
                 continue;
             }
-            let label = machine.request.labels.get(names::NODEPOOL_LABEL);
+            let label = machine.request.labels.get(keys::NODEPOOL_LABEL);
             let offers = machine.request.offerings.first();
             let one = Machine {
                 id: machine.instance.provider_id,

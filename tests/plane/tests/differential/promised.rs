@@ -3,12 +3,13 @@
 
 use std::collections::BTreeMap;
 
-use poolwright_catalog::labels::HOSTNAME;
 use poolwright_catalog::{Catalogue, Offering};
 use poolwright_core::plan::PlannedClaim;
 use poolwright_core::rules::{self, NODEPOOL_LABEL, NewNodeLabels};
-use poolwright_core::{Pool, Snapshot, Taint};
+use poolwright_core::{Pool, Snapshot};
 use poolwright_intake as intake;
+use poolwright_terms::Taint;
+use poolwright_terms::labels::HOSTNAME;
 use serde_json::{Value, json};
 
 use crate::case::{Case, name, node_class};

@@ -13,14 +13,13 @@ use k8s_openapi::api::core::v1::{ConfigMap, Node};
 use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
 use kube::api::{ListParams, Patch, PatchParams, PostParams};
 use kube::{Api, Client, Config, CustomResourceExt};
-use poolwright_api::{CapacityType as WrittenCapacityType, GROUP, KwokNodeClass, OfferingSelector, render};
-use poolwright_catalog::{CapacityType, Catalogue, OfferingId, ResourceList, ResourceName};
+use poolwright_api::{KwokNodeClass, OfferingSelector, render};
+use poolwright_catalog::{Catalogue, OfferingId, RankedOffering, ResourceList, ResourceName};
 use poolwright_plane::{ControlPlane, Options, apply, unique, wait_for};
 use poolwright_provider_contract::conformance::{Failure, NodeFacts, NodeSight, World};
-use poolwright_provider_contract::{
-    CloudProvider, Instance, LaunchRequest, NodeClassKey, RankedOffering, Taint, TaintEffect, instance_of,
-};
+use poolwright_provider_contract::{CloudProvider, Instance, LaunchRequest, instance_of};
 use poolwright_provider_kwok::{KwokProvider, Settings};
+use poolwright_terms::{CapacityType, GROUP, NodeClassRef, Taint, TaintEffect};
 use serde_json::json;
 use tokio::task::JoinHandle;
 
@@ -243,8 +242,8 @@ impl World for KwokWorld {
         Ok(self.running_provider())
     }
 
-    fn node_class(&self) -> NodeClassKey {
-        NodeClassKey { group: GROUP.to_owned(), kind: "KwokNodeClass".to_owned(), name: self.name.clone() }
+    fn node_class(&self) -> NodeClassRef {
+        NodeClassRef { group: GROUP.to_owned(), kind: "KwokNodeClass".to_owned(), name: self.name.clone() }
     }
 
     fn prefix(&self) -> String {
