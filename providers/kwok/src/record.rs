@@ -253,7 +253,7 @@ pub(crate) mod tests {
                 labels: text("team", "research"),
                 annotations: text("example.com/owner", "us"),
                 taints: vec![Taint {
-                    key: "poolwright.dev/unregistered".to_owned(),
+                    key: poolwright_terms::keys::UNREGISTERED_TAINT.to_owned(),
                     value: String::new(),
                     effect: TaintEffect::NoExecute,
                 }],

@@ -26,7 +26,7 @@ use poolwright_catalog::{
     ResourceName, UsdPerHour,
 };
 use poolwright_core::Snapshot;
-use poolwright_core::plan::{PlanOptions, Watch, plan};
+use poolwright_core::plan::{PlanOptions, StopSignal, plan};
 use poolwright_terms::{CapacityType, NodeClassRef};
 use serde_json::{Value, json};
 
@@ -120,7 +120,7 @@ fn catalogue() -> Catalogue {
 /// Stops the solver at a time.
 struct Until(Instant);
 
-impl Watch for Until {
+impl StopSignal for Until {
     fn should_stop(&mut self) -> bool {
         Instant::now() >= self.0
     }

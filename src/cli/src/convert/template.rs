@@ -130,19 +130,16 @@ fn taints(key: &str, of: &mut Fields<'_>, report: &mut Report) -> Vec<Taint> {
         let key = fields.needed_text("key", report);
         let value = fields.text("value", report);
         let effect = fields.needed_text("effect", report);
-        let effect = effect.and_then(|effect| match effect.as_str() {
-            "NoSchedule" => Some(TaintEffect::NoSchedule),
-            "PreferNoSchedule" => Some(TaintEffect::PreferNoSchedule),
-            "NoExecute" => Some(TaintEffect::NoExecute),
-            _ => {
-                let cause = format!("`{effect}` is no effect of a taint");
+        let effect = effect.and_then(|name| {
+            let effect = TaintEffect::named(&name);
+            if effect.is_none() {
                 report.problem(
                     fields.path("effect"),
-                    cause,
+                    format!("`{name}` is no effect of a taint"),
                     "write NoSchedule, PreferNoSchedule or NoExecute",
                 );
-                None
             }
+            effect
         });
         fields.finish(report);
         let (Some(key), Some(effect)) = (key, effect) else { continue };
@@ -153,7 +150,7 @@ fn taints(key: &str, of: &mut Fields<'_>, report: &mut Report) -> Vec<Taint> {
             );
         } else {
             report.kept(path, format!("The taint `{key}` stays."));
-            taints.push(Taint { key, value, effect });
+            taints.push(Taint { key, value: value.unwrap_or_default(), effect });
         }
     }
     taints

@@ -67,7 +67,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use jiff::Timestamp;
 use poolwright_catalog::UsdPerHour;
 use poolwright_solver::Proof;
-pub use poolwright_solver::{NeverStop, Watch};
+pub use poolwright_solver::{NeverStop, StopSignal};
 
 use crate::model::{Pod, PodKey, PoolLimits, PoolName, Profiles, Snapshot, Uid};
 
@@ -139,7 +139,7 @@ const REORDERINGS: usize = 3;
 const REORDERED_PODS: usize = 3_000;
 
 /// Plans. Same snapshot, time and options: same plan, unless `watch` stops the solver early.
-pub fn plan(snapshot: &Snapshot, now: Timestamp, options: &PlanOptions, watch: &mut dyn Watch) -> Plan {
+pub fn plan(snapshot: &Snapshot, now: Timestamp, options: &PlanOptions, watch: &mut dyn StopSignal) -> Plan {
     let demand_source::Foreseen { snapshot: mut foreseen, believed_until, successors } =
         demand_source::foresee(snapshot, now);
     let mut standing = snapshot.pools.values().filter(|pool| pool.replicas.is_some() || buffer::wants(pool));
@@ -262,7 +262,7 @@ impl Scene<'_> {
         &self,
         supply: &supply::Supply<'_>,
         preferences: Preferences,
-        watch: &mut dyn Watch,
+        watch: &mut dyn StopSignal,
     ) -> Attempt {
         let mut first = BTreeSet::new();
         let mut best = self.settled_attempt(supply, preferences, &first, watch);
@@ -304,7 +304,7 @@ impl Scene<'_> {
         supply: &supply::Supply<'_>,
         preferences: Preferences,
         first: &BTreeSet<PodKey>,
-        watch: &mut dyn Watch,
+        watch: &mut dyn StopSignal,
     ) -> Attempt {
         let mut lessons = topology::Lessons { first: first.clone(), ..topology::Lessons::default() };
         let mut attempts = 1;
@@ -323,7 +323,7 @@ impl Scene<'_> {
         supply: &supply::Supply<'_>,
         lessons: &topology::Lessons,
         preferences: Preferences,
-        watch: &mut dyn Watch,
+        watch: &mut dyn StopSignal,
     ) -> Attempt {
         let Self { snapshot, volumes, now, options, company, relations, daemons, .. } = self;
         let (now, options) = (*now, *options);

@@ -2,8 +2,8 @@
 
 use std::collections::BTreeSet;
 
-use poolwright_api::names;
 use poolwright_core::{Pod, PodKey, PodPhase, PoolName};
+use poolwright_terms::keys;
 
 use super::{Memory, Scene, offers};
 

@@ -131,13 +131,8 @@ impl World for SimWorld {
             return Ok(NodeSight::Absent);
         }
         let taints = node.spec.and_then(|spec| spec.taints).unwrap_or_default();
-        let effect = |text: &str| match text {
-            "NoSchedule" => TaintEffect::NoSchedule,
-            "PreferNoSchedule" => TaintEffect::PreferNoSchedule,
-            _ => TaintEffect::NoExecute,
-        };
         let taints = taints.into_iter().map(|taint| Taint {
-            effect: effect(&taint.effect),
+            effect: TaintEffect::named(&taint.effect).expect("an effect of Kubernetes"),
             key: taint.key,
             value: taint.value.unwrap_or_default(),
         });

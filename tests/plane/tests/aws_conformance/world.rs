@@ -271,12 +271,8 @@ pub fn warning(instance: &str, at: Timestamp) -> String {
 /// A taint as the kubelet's configuration has it.
 fn taint(one: &serde_json::Value) -> Result<Taint, Failure> {
     let text = |field: &str| one[field].as_str().unwrap_or_default().to_owned();
-    let effect = match one["effect"].as_str() {
-        Some("NoSchedule") => TaintEffect::NoSchedule,
-        Some("PreferNoSchedule") => TaintEffect::PreferNoSchedule,
-        Some("NoExecute") => TaintEffect::NoExecute,
-        _ => return Err(Failure(format!("no kubelet takes this taint: {one}"))),
-    };
+    let effect = one["effect"].as_str().and_then(TaintEffect::named);
+    let effect = effect.ok_or_else(|| Failure(format!("no kubelet takes this taint: {one}")))?;
     Ok(Taint { key: text("key"), value: text("value"), effect })
 }
 

@@ -19,7 +19,7 @@ use poolwright_plane::{ControlPlane, Options, apply, unique, wait_for};
 use poolwright_provider_contract::conformance::{Failure, NodeFacts, NodeSight, World};
 use poolwright_provider_contract::{CloudProvider, Instance, LaunchRequest, instance_of};
 use poolwright_provider_kwok::{KwokProvider, Settings};
-use poolwright_terms::{CapacityType, GROUP, NodeClassRef, Taint, TaintEffect};
+use poolwright_terms::{GROUP, NodeClassRef, Taint, TaintEffect};
 use serde_json::json;
 use tokio::task::JoinHandle;
 
@@ -256,11 +256,7 @@ impl World for KwokWorld {
             .map(|id| OfferingSelector {
                 instance_type: Some(id.instance_type.to_string()),
                 zone: Some(id.zone.to_string()),
-                capacity_type: Some(match id.capacity_type {
-                    CapacityType::Reserved => WrittenCapacityType::Reserved,
-                    CapacityType::Spot => WrittenCapacityType::Spot,
-                    CapacityType::OnDemand => WrittenCapacityType::OnDemand,
-                }),
+                capacity_type: Some(id.capacity_type),
             })
             .collect();
         self.set_faults(json!({"stockOuts": selectors})).await.map_err(failed)
@@ -313,11 +309,8 @@ pub fn facts(node: Node) -> anyhow::Result<NodeFacts> {
     let spec = node.spec.unwrap_or_default();
     let allocatable = node.status.unwrap_or_default().allocatable.unwrap_or_default();
     let taints = spec.taints.unwrap_or_default().into_iter().map(|taint| {
-        let effect = match taint.effect.as_str() {
-            "NoSchedule" => TaintEffect::NoSchedule,
-            "PreferNoSchedule" => TaintEffect::PreferNoSchedule,
-            "NoExecute" => TaintEffect::NoExecute,
-            other => anyhow::bail!("unknown effect {other}"),
+        let Some(effect) = TaintEffect::named(&taint.effect) else {
+            anyhow::bail!("unknown effect {}", taint.effect)
         };
         Ok(Taint { key: taint.key, value: taint.value.unwrap_or_default(), effect })
     });

@@ -1,11 +1,11 @@
 //! Rules about the node alone.
 
 use poolwright_catalog::ResourceName;
-use poolwright_core::rules::{CORDON_TAINT, NODE_NAME_FIELD};
+use poolwright_core::rules::NODE_NAME_FIELD;
 use poolwright_core::{
     ClaimName, EnforcedAffinity, HostPort, NodeTerm, Profile, Toleration, TolerationMatch,
 };
-use poolwright_terms::keys::RESERVED_TAINT;
+use poolwright_terms::keys::{CORDON_TAINT, RESERVED_TAINT};
 use poolwright_terms::{Taint, TaintEffect};
 
 use super::super::kit::{Made, cluster, fits, is, node, only, pod, room, taint, tried};
