@@ -22,7 +22,7 @@ mod node_claim;
 mod node_pool;
 
 pub use amount::Amount;
-pub use common::{Deadlines, NodeClassRef, Taint, TaintEffect};
+pub use common::Deadlines;
 pub use crds::{crd_files, crds, render};
 pub use disruption::{
     ConsolidationPolicy, Disruption, DisruptionBudget, DisruptionReason, NodeConditionStatus, RepairRule,
@@ -40,17 +40,9 @@ pub use kwok_node_class::{
     OfferingSelector,
 };
 pub use node_claim::{
-    CapacityType, ClaimOffering, ClaimPrice, Interruption, InterruptionKind, NodeClaim, NodeClaimSpec,
-    NodeClaimStatus, OfferingRef,
+    ClaimOffering, ClaimPrice, Interruption, NodeClaim, NodeClaimSpec, NodeClaimStatus, OfferingRef,
 };
 pub use node_pool::{
     BufferUnits, NodePool, NodePoolSpec, NodePoolStatus, NodeTemplate, NodeTemplateMetadata,
     NodeTemplateSpec, Operator, ReadinessGate, Requirement, ScaleToZero,
 };
-
-/// API group.
-pub const GROUP: &str = "poolwright.dev";
-/// API version.
-pub const VERSION: &str = "v1alpha1";
-/// `apiVersion` of every object of this API.
-pub const API_VERSION: &str = "poolwright.dev/v1alpha1";

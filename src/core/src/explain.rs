@@ -1,6 +1,8 @@
 //! What to tell the users of a plan.
 
-use crate::action::{Action, ConditionStatus, ConditionType, ConditionUpdate, Notice, NoticeKind, Subject};
+use poolwright_terms::{ConditionStatus, ConditionType};
+
+use crate::action::{Action, ConditionUpdate, Notice, NoticeKind, Subject};
 use crate::plan::{Plan, PoolFindings, is_expected};
 
 /// Events on pods and conditions of pools that follow from a plan. They repeat as long as the plan says the same: whoever

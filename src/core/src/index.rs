@@ -13,12 +13,13 @@ use std::sync::Arc;
 
 use jiff::{SignedDuration, Timestamp};
 use poolwright_catalog::{Catalogue, OfferingId};
+use poolwright_terms::NodeClassRef;
+use poolwright_terms::keys::{RESERVED_TAINT, UNREGISTERED_TAINT};
 
 use self::pressed::is_taken;
 use crate::model::{
-    Attachment, Claim, ClaimName, DaemonSet, Namespace, Node, NodeBudget, NodeClassRef, NodeDrivers, Pod,
-    PodKey, PodPhase, PodRole, Pool, PoolName, Quota, Shared, Snapshot, StorageClass, Uid, Volume,
-    VolumeClaim, Workload,
+    Attachment, Claim, ClaimName, DaemonSet, Namespace, Node, NodeBudget, NodeDrivers, Pod, PodKey, PodPhase,
+    PodRole, Pool, PoolName, Quota, Shared, Snapshot, StorageClass, Uid, Volume, VolumeClaim, Workload,
 };
 use crate::setbacks::TakenBack;
 
@@ -104,7 +105,7 @@ impl ClusterIndex {
             return Change::Life;
         }
         // Until it opens, a node of ours counts as what its claim promised, whatever it says itself.
-        let closed = node.gated || node.taints.iter().any(|taint| taint.key == crate::UNREGISTERED_TAINT);
+        let closed = node.gated || node.taints.iter().any(|taint| taint.key == UNREGISTERED_TAINT);
         let name = node.name.clone();
         self.state.nodes.insert(name.clone(), Arc::new(node));
         let change = if closed { Change::Life } else { Change::Room };
@@ -485,7 +486,7 @@ impl ClusterIndex {
 /// The node as the planner sees it: what is left on a reserved node is room.
 fn unreserved(node: &Node) -> Node {
     let mut node = node.clone();
-    node.taints.retain(|taint| taint.key != crate::RESERVED_TAINT);
+    node.taints.retain(|taint| taint.key != RESERVED_TAINT);
     node
 }
 

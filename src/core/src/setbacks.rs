@@ -4,9 +4,8 @@
 use std::collections::BTreeMap;
 
 use jiff::{SignedDuration, Timestamp};
-use poolwright_catalog::{CapacityType, OfferingId};
-
-use crate::model::{InterruptionKind, NodeClassRef};
+use poolwright_catalog::OfferingId;
+use poolwright_terms::{CapacityType, InterruptionKind, NodeClassRef};
 
 /// For how long an offering is avoided of which the cloud took an instance back; each time in a row doubles it.
 const TAKEN_BACK: SignedDuration = SignedDuration::from_mins(5);

@@ -13,10 +13,11 @@ mod traced;
 use std::collections::BTreeSet;
 use std::io::Write;
 
-use poolwright_catalog::{CapacityType, Catalogue, UsdPerHour};
+use poolwright_catalog::{Catalogue, UsdPerHour};
 use poolwright_controller::clock::{Clock, SystemClock};
 use poolwright_core::plan::{PlanOptions, Sharing, SpotRisk, plan};
 use poolwright_core::{ClaimName, PodKey, PoolName, Snapshot, story};
+use poolwright_terms::CapacityType;
 
 use crate::args::{ExplainFlags, Explainable, InputFlags, PlanFlags, SearchFlags, SharingMode};
 use crate::budget::Budget;

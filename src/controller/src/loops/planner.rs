@@ -19,10 +19,9 @@ use poolwright_api::NodeClaim;
 use poolwright_core::disruption::follow;
 use poolwright_core::explain::notices;
 use poolwright_core::plan::{Plan, PlanOptions, PlannedClaim, is_expected, plan};
-use poolwright_core::{
-    Action, ConditionStatus, ConditionType, ConditionUpdate, Notice, PodKey, Snapshot, Subject, story,
-};
+use poolwright_core::{Action, ConditionUpdate, Notice, PodKey, Snapshot, Subject, story};
 use poolwright_solver::StopSignal;
+use poolwright_terms::{ConditionStatus, ConditionType};
 use tokio::sync::oneshot;
 use tokio::time::sleep;
 use tokio_util::sync::CancellationToken;

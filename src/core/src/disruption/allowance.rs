@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use jiff::Timestamp;
+use poolwright_terms::ConditionType;
 
-use crate::action::ConditionType;
 use crate::model::{Cause, Claim, Disruption, NodeBudget, Pool, Snapshot, Window};
 
 /// What the budgets of a pool leave.

@@ -2,7 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use crate::model::{Claim, Pool, Snapshot, Taint};
+use poolwright_terms::Taint;
+
+use crate::model::{Claim, Pool, Snapshot};
 use crate::plan::labels_of_claim;
 use crate::rules;
 

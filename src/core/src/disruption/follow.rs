@@ -2,9 +2,10 @@
 
 use jiff::{SignedDuration, Timestamp};
 use poolwright_catalog::UsdPerHour;
+use poolwright_terms::{ConditionStatus, ConditionType};
 
 use super::facts::Facts;
-use crate::action::{Action, ConditionStatus, ConditionType, ConditionUpdate, Notice, NoticeKind, Subject};
+use crate::action::{Action, ConditionUpdate, Notice, NoticeKind, Subject};
 use crate::model::{Cause, Claim, ClaimName, Snapshot};
 use crate::plan::{Moved, MovedTo, Plan, Target, is_expected};
 

@@ -6,10 +6,11 @@ use std::sync::Arc;
 use jiff::Timestamp;
 use poolwright_catalog::UsdPerHour;
 use poolwright_solver::StopSignal;
+use poolwright_terms::{ConditionStatus, ConditionType};
 
 use super::facts::Facts;
 use super::{Moves, allowance, drift, repack, worth};
-use crate::action::{Action, ConditionStatus, ConditionType, ConditionUpdate, Notice, NoticeKind, Subject};
+use crate::action::{Action, ConditionUpdate, Notice, NoticeKind, Subject};
 use crate::model::{Cause, Claim, ClaimName, Condition, PodKey, PoolName, Snapshot, Uid, Window};
 use crate::plan::{MovedTo, Plan, PlanOptions, PlannedClaim, committed, is_expected, plan};
 

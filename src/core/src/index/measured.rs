@@ -6,8 +6,9 @@
 
 use std::sync::Arc;
 
+use poolwright_terms::ConditionType;
+
 use super::{Change, ClusterIndex};
-use crate::action::ConditionType;
 use crate::lifecycle::{is_estimated, is_kept};
 use crate::model::{Claim, ClaimName, Node};
 

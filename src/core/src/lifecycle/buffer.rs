@@ -9,9 +9,9 @@ use std::sync::Arc;
 
 use jiff::SignedDuration;
 use poolwright_catalog::ResourceList;
+use poolwright_terms::ConditionType;
 
 use super::{Scene, after};
-use crate::action::ConditionType;
 use crate::model::{Claim, ClaimName, Pool};
 use crate::plan::buffer;
 

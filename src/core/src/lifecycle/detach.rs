@@ -6,9 +6,9 @@
 use std::collections::BTreeSet;
 
 use jiff::SignedDuration;
+use poolwright_terms::{ConditionStatus, ConditionType};
 
 use super::{Scene, after, is, is_not};
-use crate::action::{ConditionStatus, ConditionType};
 use crate::model::{Claim, Pod, PodKey, PodVolume};
 
 /// For how long detaching is waited for: after as long Kubernetes itself takes a volume away from a node

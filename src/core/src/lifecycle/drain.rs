@@ -6,11 +6,13 @@
 //! that it asks for.
 
 use jiff::{SignedDuration, Timestamp};
+use poolwright_terms::keys::DISRUPTED_TAINT;
+use poolwright_terms::{ConditionType, Taint, TaintEffect};
 
 use super::{Scene, after, is, is_not, some_pods};
-use crate::action::{Action, ConditionType};
-use crate::model::{Claim, Effect, Pod, PodPhase, PodRole, Taint};
-use crate::{DISRUPTED_TAINT, rules};
+use crate::action::Action;
+use crate::model::{Claim, Pod, PodPhase, PodRole};
+use crate::rules;
 
 /// From this priority on a pod is critical to the system (`system-cluster-critical`).
 const CRITICAL: i32 = 2_000_000_000;
@@ -99,7 +101,8 @@ pub fn is_waited_for(pod: &Pod, closed: Timestamp, now: Timestamp) -> bool {
 
 /// Whether evicting a pod would bring the next one of its kind to the closed node.
 fn comes_back(pod: &Pod, closed: Timestamp) -> bool {
-    let taint = Taint { key: DISRUPTED_TAINT.to_owned(), value: String::new(), effect: Effect::NoSchedule };
+    let taint =
+        Taint { key: DISRUPTED_TAINT.to_owned(), value: String::new(), effect: TaintEffect::NoSchedule };
     let tolerates = rules::check_taints(&pod.spec.tolerations, &[taint]).is_ok();
     tolerates && (pod.role == PodRole::DaemonSet || pod.created > closed)
 }

@@ -1,14 +1,16 @@
 //! Nodes without work: noticed, closed, looked at once more, given back.
 
 use jiff::SignedDuration;
+use poolwright_terms::keys::DISRUPTED_TAINT;
+use poolwright_terms::{ConditionType, Taint, TaintEffect};
 
 use super::reserve::unreserved;
 use super::{Scene, after, gang, is, is_not, some_pods, words};
-use crate::action::{Action, ConditionType, NoticeKind};
+use crate::action::{Action, NoticeKind};
 use crate::disruption::{allowance, allowance_over_all, kept_by};
-use crate::model::{Cause, Claim, Effect, Node, Pod, PodPhase, Taint};
+use crate::model::{Cause, Claim, Node, Pod, PodPhase};
 use crate::plan::kept_until;
-use crate::{DISRUPTED_TAINT, rules};
+use crate::rules;
 
 /// Between closing a node and giving it back: what the scheduler bound meanwhile must have shown by then.
 const SETTLE: SignedDuration = SignedDuration::from_secs(5);
@@ -127,7 +129,11 @@ fn is_disrupted(taint: &Taint) -> bool {
 pub(super) fn close(scene: &mut Scene<'_>, node: &Node) {
     // A reservation that has just been lifted must not come back.
     let mut taints = unreserved(node);
-    taints.push(Taint { key: DISRUPTED_TAINT.to_owned(), value: String::new(), effect: Effect::NoSchedule });
+    taints.push(Taint {
+        key: DISRUPTED_TAINT.to_owned(),
+        value: String::new(),
+        effect: TaintEffect::NoSchedule,
+    });
     scene.act(Action::SetTaints { node: node.name.clone(), taints });
 }
 

@@ -1,8 +1,10 @@
 //! From a deleted claim to an instance that is gone: the node is closed, drained, given back.
 
+use poolwright_terms::ConditionType;
+
 use super::drain::{self, Drain};
 use super::{REPEAT, Scene, after, detach, empty, interrupted, is, repair};
-use crate::action::{Action, ConditionType};
+use crate::action::Action;
 use crate::model::Claim;
 
 pub(super) fn decide(scene: &mut Scene<'_>, claim: &Claim) {

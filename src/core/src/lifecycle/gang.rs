@@ -5,9 +5,10 @@
 //! wait for `scaleToZero.after`, which is for nodes that work comes back to, but only for as long as another plan takes.
 
 use jiff::SignedDuration;
+use poolwright_terms::ConditionType;
 
 use super::{Scene, after, empty, is, is_not, words};
-use crate::action::{ConditionType, NoticeKind};
+use crate::action::NoticeKind;
 use crate::model::{Claim, PodKey};
 
 /// For so long a gang may lack room before what there is for it goes: claims are written one by one, and what fails is planned anew.

@@ -5,10 +5,11 @@
 //! none is made in time the claim goes all the same. What is only likely is told, and nothing is moved for it.
 
 use jiff::{SignedDuration, Timestamp};
+use poolwright_terms::{ConditionStatus, ConditionType, InterruptionKind};
 
 use super::{Scene, after, empty, is};
-use crate::action::{Action, ConditionStatus, ConditionType, ConditionUpdate, Notice, NoticeKind, Subject};
-use crate::model::{Cause, Claim, Interruption, InterruptionKind};
+use crate::action::{Action, ConditionUpdate, Notice, NoticeKind, Subject};
+use crate::model::{Cause, Claim, Interruption};
 
 /// For how long the plan is waited for that orders what its pods need; an eighth of what is left where that is less.
 const PATIENCE: SignedDuration = SignedDuration::from_secs(10);

@@ -24,9 +24,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use jiff::{SignedDuration, Timestamp};
+use poolwright_terms::{ConditionStatus, ConditionType};
 use serde::{Deserialize, Serialize};
 
-use crate::action::{Action, ConditionStatus, ConditionType, ConditionUpdate, Notice, NoticeKind, Subject};
+use crate::action::{Action, ConditionUpdate, Notice, NoticeKind, Subject};
 use crate::model::{Claim, ClaimName, Node, Pod, PodKey, PodPhase, PodRole, PoolName, Snapshot};
 use crate::plan::earlier;
 use crate::plan::{ExpectedPods, Lack, Moving};

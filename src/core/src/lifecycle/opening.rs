@@ -11,10 +11,10 @@
 use std::collections::BTreeSet;
 
 use jiff::SignedDuration;
+use poolwright_terms::ConditionType;
 
 use super::start::{missing, to_nominate};
 use super::{Scene, after, reserve};
-use crate::action::ConditionType;
 use crate::model::{Claim, ClaimName};
 
 /// How long the pods of one group may take until the next group opens all the same.

@@ -4,9 +4,10 @@
 //! kubelet says nothing any more nobody can be asked to go, and nobody is waited for.
 
 use jiff::Timestamp;
+use poolwright_terms::ConditionType;
 
 use super::{Scene, after, is, is_not, words};
-use crate::action::{ConditionType, NoticeKind};
+use crate::action::NoticeKind;
 use crate::disruption::kept_by;
 use crate::model::{Claim, Node, NodeCondition, Pool, RepairRule, Snapshot};
 

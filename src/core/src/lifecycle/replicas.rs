@@ -3,8 +3,10 @@
 use std::cmp::Reverse;
 use std::sync::Arc;
 
+use poolwright_terms::ConditionType;
+
 use super::Scene;
-use crate::action::{ConditionType, NoticeKind};
+use crate::action::NoticeKind;
 use crate::model::{Claim, Pool};
 use crate::plan::replicas::stays;
 

@@ -7,11 +7,12 @@
 //! while after the node opened, and what room is left then is anybody's.
 
 use jiff::SignedDuration;
+use poolwright_terms::keys::RESERVED_TAINT;
+use poolwright_terms::{ConditionType, Taint, TaintEffect};
 
 use super::{Scene, after, empty, start};
-use crate::RESERVED_TAINT;
-use crate::action::{Action, ConditionType};
-use crate::model::{Claim, ClaimName, Effect, Node, Pod, PodKey, Taint, Uid};
+use crate::action::Action;
+use crate::model::{Claim, ClaimName, Node, Pod, PodKey, Uid};
 use crate::rules;
 
 /// A reservation ends this long after its node opened, one for pods of a gang after all nodes of the gang did. Counted from a recorded time: no restart makes it longer.
@@ -32,7 +33,7 @@ pub enum Placement {
 
 /// The taint of a node that is reserved for the pods of this claim.
 pub fn reservation(claim: &ClaimName) -> Taint {
-    Taint { key: RESERVED_TAINT.to_owned(), value: claim.0.clone(), effect: Effect::NoSchedule }
+    Taint { key: RESERVED_TAINT.to_owned(), value: claim.0.clone(), effect: TaintEffect::NoSchedule }
 }
 
 /// Whether the node is reserved.

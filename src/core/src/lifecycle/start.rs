@@ -4,18 +4,17 @@ use std::collections::BTreeMap;
 
 use jiff::{SignedDuration, Timestamp};
 use poolwright_catalog::ResourceName;
+use poolwright_terms::keys::{
+    GATE_ANNOTATION, GATE_UNTIL_INITIALIZED, NODECLAIM_LABEL, NODEPOOL_LABEL, NOT_READY_TAINT,
+    REGISTERED_LABEL, UNREACHABLE_TAINT, UNREGISTERED_TAINT,
+};
+use poolwright_terms::{ConditionType, Taint};
 
 use super::opening::Opening;
 use super::{REPEAT, Scene, after, empty, gang, interrupted, is, is_not, repair, reserve, words};
-use crate::action::{Action, ConditionType, Notice, NoticeKind, Subject};
-use crate::model::{Claim, Node, Pod, PodKey, PodPhase, Taint, Uid};
-use crate::rules::{NODEPOOL_LABEL, NOT_READY_TAINT, UNREACHABLE_TAINT};
-use crate::{GATE_ANNOTATION, UNREGISTERED_TAINT};
+use crate::action::{Action, Notice, NoticeKind, Subject};
+use crate::model::{Claim, Node, Pod, PodKey, PodPhase, Uid};
 
-/// Label on nodes: the claim they belong to.
-const NODECLAIM_LABEL: &str = "poolwright.dev/nodeclaim";
-/// Label on nodes, `true` once they are registered.
-const REGISTERED_LABEL: &str = "poolwright.dev/registered";
 /// Taints of the Node Readiness Controller: it lifts each when the conditions of its rule hold.
 /// (<https://github.com/kubernetes-sigs/node-readiness-controller>)
 const READINESS_TAINTS: &str = "readiness.k8s.io/";
@@ -100,7 +99,7 @@ fn registration(scene: &Scene<'_>, claim: &Claim, node: &Node) -> Action {
     labels.insert(NODECLAIM_LABEL.to_owned(), claim.name.0.clone());
     labels.insert(REGISTERED_LABEL.to_owned(), "true".to_owned());
     let mut annotations = claim.annotations.clone();
-    annotations.insert(GATE_ANNOTATION.to_owned(), "initialization".to_owned());
+    annotations.insert(GATE_ANNOTATION.to_owned(), GATE_UNTIL_INITIALIZED.to_owned());
     // Startup taints are left as they are: whoever lifts them may have done so already.
     let mut taints: Vec<Taint> =
         node.taints.iter().filter(|taint| taint.key != UNREGISTERED_TAINT).cloned().collect();

@@ -109,7 +109,7 @@ pub struct Pod {
     /// Where it stands.
     pub phase: PodPhase,
     /// Claims whose reserved nodes let it in, in the order in which it was given their tolerations
-    /// ([`crate::RESERVED_TAINT`]). They are not in [`PodSpec::tolerations`]: they say nothing about what the pod asks for.
+    /// ([`poolwright_terms::keys::RESERVED_TAINT`]). They are not in [`PodSpec::tolerations`]: they say nothing about what the pod asks for.
     pub reserved_for: Vec<ClaimName>,
     /// `status.nominatedNodeName`.
     pub nominated_node: Option<String>,

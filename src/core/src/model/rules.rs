@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use poolwright_terms::TaintEffect;
 use serde::{Deserialize, Serialize};
 
 /// One requirement on one label.
@@ -43,28 +44,6 @@ pub struct NodeTerm {
     pub requirements: Vec<Requirement>,
 }
 
-/// What a taint does to pods that do not tolerate it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-pub enum Effect {
-    /// They are not scheduled there.
-    NoSchedule,
-    /// They are scheduled there only if nothing else will do.
-    PreferNoSchedule,
-    /// They are not scheduled there and those running are evicted.
-    NoExecute,
-}
-
-/// A taint of a node.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-pub struct Taint {
-    /// Key.
-    pub key: String,
-    /// Value, empty when there is none.
-    pub value: String,
-    /// Effect.
-    pub effect: Effect,
-}
-
 /// A toleration of a pod.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Toleration {
@@ -73,7 +52,7 @@ pub struct Toleration {
     /// How the value is compared.
     pub matches: TolerationMatch,
     /// The effect tolerated; `None` for every effect.
-    pub effect: Option<Effect>,
+    pub effect: Option<TaintEffect>,
 }
 
 /// How a toleration compares the taint's value.

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 use poolwright_catalog::{Catalogue, InstanceTypeName, OfferingId, ResourceList};
+use poolwright_terms::NodeClassRef;
 
 use super::budget::Budget;
 use super::claims::Claims;
@@ -16,7 +17,7 @@ use super::others::NamespaceLabels;
 use super::pod::{DaemonSet, PodKey, Uid};
 use super::pod_group::PodGroup;
 use super::pods::Pods;
-use super::pool::{NodeClassRef, Pool, PoolName};
+use super::pool::{Pool, PoolName};
 use super::profile::Service;
 use super::quota::Quota;
 use super::shared::Shared;

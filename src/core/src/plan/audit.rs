@@ -3,14 +3,13 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use poolwright_catalog::{OfferingId, ResourceList, ResourceName, UsdPerHour};
+use poolwright_catalog::{OfferingId, RankedOffering, ResourceList, ResourceName, UsdPerHour};
+use poolwright_terms::NodeClassRef;
 
 use super::daemons::Daemons;
 use super::volumes::Resolved;
 use super::{Placement, PlanOptions, PlannedClaim, Sharing, audit_company, audit_gpus};
-use crate::model::{
-    Claim, NodeClassRef, Pod, PodKey, PodPhase, PodRole, PoolLimits, PoolName, RankedOffering, Snapshot,
-};
+use crate::model::{Claim, Pod, PodKey, PodPhase, PodRole, PoolLimits, PoolName, Snapshot};
 use crate::rules::{self, NewNodeLabels};
 
 /// What is wrong with the plan, in sentences. What several nodes decide together is [`super::audit_topology`]'s.

@@ -5,13 +5,15 @@ use std::cell::OnceCell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
-use poolwright_catalog::labels::HOSTNAME;
+use poolwright_terms::Taint;
+use poolwright_terms::keys::NODEPOOL_LABEL;
+use poolwright_terms::labels::HOSTNAME;
 
 use super::daemons::Daemons;
 use super::room::labels_of_claim;
 use super::{Placement, PlannedClaim, Target};
-use crate::model::{Claim, NodeTerm, Pod, PodKey, PodSpec, PodTerm, Snapshot, SpreadRule, Taint, Toleration};
-use crate::rules::{self, Identity, Labels, NODEPOOL_LABEL};
+use crate::model::{Claim, NodeTerm, Pod, PodKey, PodSpec, PodTerm, Snapshot, SpreadRule, Toleration};
+use crate::rules::{self, Identity, Labels};
 
 /// A planned pod whose rule is not kept.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -7,11 +7,11 @@
 use std::sync::Arc;
 
 use jiff::Timestamp;
+use poolwright_terms::keys::NODEPOOL_LABEL;
 
 use super::demand::Wanting;
 use super::{Plan, PlanOptions};
 use crate::model::{Pod, PodKey, PodPhase, PodSpec, Pool, Snapshot, Toleration, TolerationMatch, Uid};
-use crate::rules::NODEPOOL_LABEL;
 
 /// How the names of units begin: no controller that makes pods is a NodePool, and no pod's name has a colon.
 const KIND: &str = "NodePool:";

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::Timestamp;
-use poolwright_catalog::{InstanceTypeName, OfferingId, ResourceList, UsdPerHour};
+use poolwright_catalog::{InstanceTypeName, OfferingId, RankedOffering, ResourceList, UsdPerHour};
 
 use super::classes::Classes;
 use super::company::Company;
@@ -13,7 +13,7 @@ use super::risk::{self, Losing};
 use super::rounds::NewNode;
 use super::supply::{Admissions, Offer, Standing, Supply};
 use super::{PlanOptions, PlannedClaim, caution, demand_source, words};
-use crate::model::{ClaimName, PodKey, RankedOffering, Snapshot};
+use crate::model::{ClaimName, PodKey, Snapshot};
 use crate::setbacks::TakenBack;
 
 /// What claims are made from.

@@ -8,7 +8,7 @@ mod tallies;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use poolwright_catalog::labels::HOSTNAME;
+use poolwright_terms::labels::HOSTNAME;
 
 use crate::model::{HostPort, NamespaceLabels, PodKey, PodPhase, PodSpec, PodTerm, Snapshot, SpreadRule};
 use crate::rules::{self, Identity};

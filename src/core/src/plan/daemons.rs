@@ -3,9 +3,10 @@
 use std::sync::Arc;
 
 use poolwright_catalog::ResourceList;
+use poolwright_terms::Taint;
 
 use super::company::{Company, Present, join};
-use crate::model::{DaemonSet, OnNode, Pod, Snapshot, Taint};
+use crate::model::{DaemonSet, OnNode, Pod, Snapshot};
 use crate::rules::{self, Labels};
 
 /// Length of the random suffix of a DaemonSet's pods, and of what is left of a long name in front of it.

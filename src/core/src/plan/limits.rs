@@ -217,7 +217,7 @@ pub(super) fn ceilings(limits: &PoolLimits) -> Vec<(Kind, u64)> {
 
 /// What a claim takes: what it runs on, or the most that it may still be launched as.
 pub(super) fn used(kind: &Kind, claim: &Claim) -> u64 {
-    let of = |ranked: &crate::RankedOffering| kind.of(&ranked.allocatable, ranked.price);
+    let of = |ranked: &poolwright_catalog::RankedOffering| kind.of(&ranked.allocatable, ranked.price);
     if claim.launched.is_some() {
         of(claim.current_offering())
     } else {

@@ -2,7 +2,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use poolwright_catalog::{ResourceName, labels};
+use poolwright_catalog::ResourceName;
+use poolwright_terms::keys::NODEPOOL_LABEL;
+use poolwright_terms::labels;
 
 use super::classes::Class;
 use super::company::Company;
@@ -15,7 +17,7 @@ use super::topology::Pin;
 use super::volumes::{self, Resolved};
 use super::{UnplacedReason, words};
 use crate::model::{DaemonSet, NodeTerm, Operator, Pod, PodSpec, PoolName, Requirement, Snapshot};
-use crate::rules::{self, Identity, Labels, NODEPOOL_LABEL, Rejection};
+use crate::rules::{self, Identity, Labels, Rejection};
 
 /// Values listed in a message.
 const SHOWN: usize = 6;

@@ -6,12 +6,12 @@
 use std::sync::Arc;
 
 use jiff::{SignedDuration, Timestamp};
-use poolwright_catalog::{Catalogue, Offering, UsdPerHour};
+use poolwright_catalog::{Catalogue, Offering, RankedOffering, UsdPerHour};
 
 use super::claims::Names;
 use super::limits::{ceilings, used};
 use super::{PlanOptions, PlannedClaim, caution, supply};
-use crate::model::{Claim, Pool, PoolLimits, RankedOffering, Snapshot};
+use crate::model::{Claim, Pool, PoolLimits, Snapshot};
 
 /// How soon to look again whether a pool has what it says.
 pub(super) const LOOK: SignedDuration = SignedDuration::from_secs(10);

@@ -1,7 +1,8 @@
 //! What interruptions of spot nodes are counted to cost.
 
-use poolwright_catalog::{CapacityType, MigGeometry, Offering, OfferingId, ResourceName, UsdPerHour};
+use poolwright_catalog::{MigGeometry, Offering, OfferingId, ResourceName, UsdPerHour};
 use poolwright_solver::problem;
+use poolwright_terms::CapacityType;
 
 use super::classes::Class;
 use super::gpus::{MIG_PREFIX, profile_of};

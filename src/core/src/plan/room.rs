@@ -5,8 +5,13 @@ use std::ops::Deref;
 use std::sync::Arc;
 
 use jiff::Timestamp;
-use poolwright_catalog::labels::HOSTNAME;
-use poolwright_catalog::{Catalogue, ResourceList, ResourceName, labels};
+use poolwright_catalog::{Catalogue, ResourceList, ResourceName};
+use poolwright_terms::keys::{
+    CORDON_TAINT, DISRUPTED_TAINT, NODECLAIM_LABEL, NODEPOOL_LABEL, NOT_READY_TAINT, RESERVED_TAINT,
+    UNREACHABLE_TAINT, UNREGISTERED_TAINT,
+};
+use poolwright_terms::labels::HOSTNAME;
+use poolwright_terms::{ConditionType, Taint, labels};
 
 use super::Target;
 use super::company::{Company, Present, join};
@@ -14,13 +19,8 @@ use super::daemons::Daemons;
 use super::memory::{KnownRoom, KnownRooms, Walk};
 use super::supply::as_measured;
 use super::volumes::Attachable;
-use crate::action::ConditionType;
-use crate::model::{Claim, Node, OnNode, Snapshot, Taint};
-use crate::rules::{self, CORDON_TAINT, NODE_NAME_FIELD, NODEPOOL_LABEL, NOT_READY_TAINT, UNREACHABLE_TAINT};
-use crate::{DISRUPTED_TAINT, RESERVED_TAINT, UNREGISTERED_TAINT};
-
-/// Label on nodes of ours: the claim they belong to.
-const NODECLAIM_LABEL: &str = "poolwright.dev/nodeclaim";
+use crate::model::{Claim, Node, OnNode, Snapshot};
+use crate::rules::{self, NODE_NAME_FIELD};
 
 /// What a node is to those who ask whether they may be there.
 #[derive(Debug)]

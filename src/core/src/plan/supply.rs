@@ -3,10 +3,12 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::Timestamp;
-use poolwright_catalog::labels::DECIDED_BY_OFFERING;
 use poolwright_catalog::{
     Catalogue, InstanceType, InstanceTypeName, MigModel, Offering, OfferingId, ResourceList, UsdPerHour,
 };
+use poolwright_terms::NodeClassRef;
+use poolwright_terms::keys::NODEPOOL_LABEL;
+use poolwright_terms::labels::DECIDED_BY_OFFERING;
 
 use super::bits::Bits;
 use super::company::{Company, Present};
@@ -15,8 +17,8 @@ use super::memory::OfferingLabels;
 use super::topology::Pin;
 use super::volumes::Attachable;
 use super::{PlanOptions, PoolFindings, caution};
-use crate::model::{NodeClassRef, PodSpec, Pool, PoolName, Snapshot};
-use crate::rules::{self, NODEPOOL_LABEL, NewNodeLabels};
+use crate::model::{PodSpec, Pool, PoolName, Snapshot};
+use crate::rules::{self, NewNodeLabels};
 use crate::setbacks::TakenBack;
 
 /// What a node class sells, with the labels its nodes get.

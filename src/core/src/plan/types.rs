@@ -4,12 +4,13 @@ use std::collections::BTreeMap;
 use std::fmt;
 
 use jiff::Timestamp;
-use poolwright_catalog::{InstanceTypeName, MigProfile, OfferingId, UsdPerHour};
+use poolwright_catalog::{InstanceTypeName, MigProfile, OfferingId, RankedOffering, UsdPerHour};
 use poolwright_solver::Proof;
+use poolwright_terms::{NodeClassRef, Taint};
 use serde::{Deserialize, Serialize};
 
 use super::relaxed::RelaxedPreference;
-use crate::model::{ClaimName, Deadlines, NodeClassRef, PodKey, PoolName, RankedOffering, Taint, Uid};
+use crate::model::{ClaimName, Deadlines, PodKey, PoolName, Uid};
 
 /// What to buy and where every pod that waits goes, with the reasons.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]

@@ -1,6 +1,6 @@
 //! Required pod anti-affinity on one node: neither of two pods keeps away from the other.
 
-use poolwright_catalog::labels::HOSTNAME;
+use poolwright_terms::labels::HOSTNAME;
 
 use super::{Identity, Rejection, selects};
 

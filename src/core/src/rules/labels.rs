@@ -2,14 +2,12 @@
 
 use std::collections::BTreeMap;
 
-use poolwright_catalog::labels::HOSTNAME;
+use poolwright_terms::keys::NODEPOOL_LABEL;
+use poolwright_terms::labels::HOSTNAME;
 
 use super::NODE_NAME_FIELD;
 use super::volumes::repeats;
 use crate::model::PoolName;
-
-/// Label on nodes and claims: the pool they belong to.
-pub const NODEPOOL_LABEL: &str = "poolwright.dev/nodepool";
 
 /// The host name of a node that is not bought yet. No label value can be equal to it.
 pub(crate) const UNNAMED: &str = "(a new node)";

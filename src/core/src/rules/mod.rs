@@ -18,8 +18,9 @@ mod volumes;
 use std::fmt;
 
 use poolwright_catalog::resources::Shortage;
+use poolwright_terms::Taint;
 
-use crate::model::{HostPort, PodSpec, Requirement, SpreadRule, Taint};
+use crate::model::{HostPort, PodSpec, Requirement, SpreadRule};
 
 pub use affinity::check as check_affinity;
 pub use anti_affinity::check as check_anti_affinity;
@@ -27,16 +28,13 @@ pub use enforced::check as check_enforced;
 pub use fields::NODE_NAME_FIELD;
 pub use identity::{Identity, selects};
 pub(crate) use labels::UNNAMED;
-pub use labels::{Labels, NODEPOOL_LABEL, NewNodeLabels};
+pub use labels::{Labels, NewNodeLabels};
 pub use ports::check as check_ports;
 pub use requirement::{contradiction, matches};
 pub use resources::check as check_resources;
 pub use selector::check as check_selector;
 pub use spread::{check as check_spread, counts, is_host};
-pub use taints::{
-    CORDON_TAINT, NOT_READY_TAINT, UNREACHABLE_TAINT, check as check_taints,
-    check_daemonset as check_daemonset_taints, tolerates,
-};
+pub use taints::{check as check_taints, check_daemonset as check_daemonset_taints, tolerates};
 pub use volumes::{add_repeated, check as check_volumes};
 
 /// Why a pod may not run on a node.

@@ -4,7 +4,7 @@
 //! is within the rule whatever the others hold. Only this much is used, so that no order in which nodes join and pods are
 //! bound can break a plan; where all nodes hold some already, the kube-scheduler itself would allow more.
 
-use poolwright_catalog::labels::HOSTNAME;
+use poolwright_terms::labels::HOSTNAME;
 
 use super::{Identity, Labels, Rejection, matches};
 use crate::model::{PodSpec, SpreadRule};

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use poolwright_catalog::labels::{REGION, ZONE};
+use poolwright_terms::labels::{REGION, ZONE};
 
 use super::{Labels, Rejection, check_affinity};
 use crate::model::NodeTerm;

@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 
 use jiff::Timestamp;
 use poolwright_catalog::UsdPerHour;
+use poolwright_terms::ConditionType;
 
 use super::list;
-use crate::action::ConditionType;
 use crate::budgets::never_met_of;
 use crate::model::{Claim, ClaimName, Node, Pod, PodKey, PodPhase, PodRole, Snapshot};
 use crate::plan::gist;

@@ -2,6 +2,7 @@
 
 use poolwright_core::explain::notices;
 use poolwright_core::*;
+use poolwright_terms::{ConditionStatus, ConditionType};
 
 use crate::kit::*;
 

@@ -2,11 +2,12 @@
 
 use std::collections::BTreeMap;
 
-use poolwright_catalog::labels::{HOSTNAME, INSTANCE_TYPE, ZONE};
 use poolwright_catalog::{Catalogue, ResourceName};
 use poolwright_core::plan::{Plan, PlanOptions, Preferences, plan};
 use poolwright_core::*;
 use poolwright_solver::NeverStop;
+use poolwright_terms::labels::{HOSTNAME, INSTANCE_TYPE, ZONE};
+use poolwright_terms::{Taint, TaintEffect};
 
 use crate::kit::*;
 
@@ -203,7 +204,7 @@ fn nobody_is_left_over_because_others_got_what_they_prefer() {
 #[test]
 fn a_pool_with_a_soft_taint_is_kept_off_while_another_holds_the_pod() {
     let mut tainted = pool("a-tainted");
-    tainted.taints.push(Taint { effect: Effect::PreferNoSchedule, ..taint("spare", "yes") });
+    tainted.taints.push(Taint { effect: TaintEffect::PreferNoSchedule, ..taint("spare", "yes") });
     let mut other = pool("other");
     other.limits.nodes = Some(1);
     other.requirements.push(is_in(INSTANCE_TYPE, &["g5.xlarge"]));

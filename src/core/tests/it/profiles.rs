@@ -3,13 +3,14 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use poolwright_catalog::{Catalogue, labels::ZONE};
+use poolwright_catalog::Catalogue;
 use poolwright_core::plan::{Plan, PlanOptions, UnplacedReason, plan};
 use poolwright_core::{
     EnforcedAffinity, Node, NodeTerm, Pod, Profile, Service, Snapshot, SpreadRule, Uid, Weighted, Workload,
     story,
 };
 use poolwright_solver::NeverStop;
+use poolwright_terms::labels::ZONE;
 
 use crate::kit::*;
 

@@ -6,10 +6,11 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use poolwright_catalog::labels::HOSTNAME;
+use poolwright_terms::Taint;
+use poolwright_terms::labels::HOSTNAME;
 
 use super::{Company, Present, Spread, join, tallies};
-use crate::model::{PodSpec, Snapshot, Taint};
+use crate::model::{PodSpec, Snapshot};
 use crate::plan::daemons::Daemons;
 use crate::plan::room::Rooms;
 use crate::plan::supply::Supply;

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use poolwright_catalog::ResourceList;
-use poolwright_catalog::labels::HOSTNAME;
+use poolwright_terms::labels::HOSTNAME;
 
 use super::places::Place;
 use crate::model::{NamespaceLabels, NodeTerm, Operator, Pod, PodSpec, Requirement};

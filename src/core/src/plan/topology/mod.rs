@@ -22,8 +22,8 @@ use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use poolwright_catalog::labels::HOSTNAME;
 use poolwright_catalog::{MigModel, ResourceList, ResourceName};
+use poolwright_terms::labels::HOSTNAME;
 
 use self::bundles::Bundles;
 use self::places::{NONE, Place, Places};

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use poolwright_catalog::labels::HOSTNAME;
+use poolwright_terms::labels::HOSTNAME;
 
 use super::super::room::Rooms;
 use super::super::supply::Supply;

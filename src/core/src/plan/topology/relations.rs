@@ -5,7 +5,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use poolwright_catalog::labels::HOSTNAME;
+use poolwright_terms::labels::HOSTNAME;
 
 use crate::model::{
     NodeTerm, Pod, PodKey, PodPhase, PodRole, PodSpec, PodTerm, Snapshot, SpreadRule, Toleration,

@@ -2,10 +2,12 @@
 
 use std::collections::BTreeMap;
 
+use poolwright_terms::Taint;
+
 use super::Inputs;
 use super::places::{NONE, Place, Places};
 use super::relations::{Kind, Relations};
-use crate::model::{Pod, Snapshot, Taint};
+use crate::model::{Pod, Snapshot};
 use crate::rules::{self, Labels};
 
 /// Why a pod may not come to a place; indices into the lists of [`Relations`].

@@ -1,6 +1,6 @@
 //! Why a pod finds no place, in a sentence.
 
-use poolwright_catalog::labels::HOSTNAME;
+use poolwright_terms::labels::HOSTNAME;
 
 use super::places::{NONE, Place, Places};
 use super::relations::Relations;

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use poolwright_catalog::ResourceList;
-use poolwright_catalog::labels::INSTANCE_TYPE;
+use poolwright_terms::labels::INSTANCE_TYPE;
 
 use super::bind::Bound;
 use super::claim_of;

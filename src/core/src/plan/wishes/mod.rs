@@ -20,7 +20,9 @@ use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 
 use poolwright_catalog::ResourceList;
-use poolwright_catalog::labels::HOSTNAME;
+use poolwright_terms::keys::NODEPOOL_LABEL;
+use poolwright_terms::labels::HOSTNAME;
+use poolwright_terms::{Taint, TaintEffect};
 
 use self::market::{Market, Shoppers};
 use super::demand::Wanting;
@@ -28,10 +30,8 @@ use super::room::Rooms;
 use super::supply::{Admissions, Supply};
 use super::topology::{Assigned, Pin};
 use super::{PlanOptions, Preferences, RelaxedReason, classes, gpus};
-use crate::model::{
-    Effect, NodeTerm, Operator, Pod, PodKey, PodSpec, Requirement, Snapshot, Taint, Weighted,
-};
-use crate::rules::{self, NODEPOOL_LABEL};
+use crate::model::{NodeTerm, Operator, Pod, PodKey, PodSpec, Requirement, Snapshot, Weighted};
+use crate::rules;
 
 /// A preference is relaxed that makes pods cost more than so many times as much as they would without it.
 pub(super) const DEARER: u128 = 2;
@@ -228,7 +228,7 @@ fn soft_taints<'a>(supply: &Supply<'a>) -> BTreeMap<&'a Taint, BTreeSet<String>>
     let mut taints: BTreeMap<&'a Taint, BTreeSet<String>> = BTreeMap::new();
     for offered in &supply.pools {
         for taint in &offered.pool.taints {
-            if taint.effect == Effect::PreferNoSchedule {
+            if taint.effect == TaintEffect::PreferNoSchedule {
                 taints.entry(taint).or_default().insert(offered.pool.name.0.clone());
             }
         }

@@ -2,10 +2,13 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use poolwright_terms::Taint;
+use poolwright_terms::keys::NODEPOOL_LABEL;
+
 use super::Kept;
-use crate::model::{NodeTerm, Operator, PodKey, PodTerm, Requirement, Snapshot, SpreadRule, Taint, Weighted};
+use crate::model::{NodeTerm, Operator, PodKey, PodTerm, Requirement, Snapshot, SpreadRule, Weighted};
 use crate::plan::{Plan, PlannedClaim, RelaxedPreference, RelaxedReason, is_expected};
-use crate::rules::{self, NODEPOOL_LABEL};
+use crate::rules;
 
 /// Preferences that a claim's reason names; of more it says how many.
 const SHOWN: usize = 2;
