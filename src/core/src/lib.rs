@@ -8,17 +8,16 @@
 
 pub mod action;
 pub mod batch;
-pub mod budgets;
+pub(crate) mod demand;
 pub mod disruption;
-pub mod explain;
 pub mod index;
 pub mod lifecycle;
 pub mod model;
 pub mod plan;
-pub mod requests;
 pub mod rules;
 pub mod setbacks;
-pub mod story;
+pub(crate) mod supply;
+pub mod why;
 
-pub use action::{Action, ConditionUpdate, Notice, NoticeKind, Subject};
-pub use model::*;
+pub use crate::action::{Action, ConditionUpdate, Notice, NoticeKind, Subject};
+pub use crate::model::*;

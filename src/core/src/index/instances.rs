@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use jiff::Timestamp;
 
-use super::{Change, ClusterIndex};
+use crate::index::{Change, ClusterIndex};
 use crate::model::{Instances, ListedInstance};
 
 impl ClusterIndex {
@@ -27,7 +27,7 @@ impl ClusterIndex {
 }
 
 /// Instances that have gone, and since when.
-pub(super) type Gone = BTreeMap<String, Timestamp>;
+pub(crate) type Gone = BTreeMap<String, Timestamp>;
 
 #[cfg(test)]
 mod tests {

@@ -9,8 +9,8 @@ use jiff::{SignedDuration, Timestamp};
 use poolwright_terms::keys::DISRUPTED_TAINT;
 use poolwright_terms::{ConditionType, Taint, TaintEffect};
 
-use super::{Scene, after, is, is_not, some_pods};
 use crate::action::Action;
+use crate::lifecycle::{Scene, after, is, is_not, some_pods};
 use crate::model::{Claim, Pod, PodPhase, PodRole};
 use crate::rules;
 
@@ -20,7 +20,7 @@ const CRITICAL: i32 = 2_000_000_000;
 const STUCK: SignedDuration = SignedDuration::from_mins(1);
 
 /// How far it is.
-pub(super) enum Drain {
+pub(crate) enum Drain {
     /// Somebody is still there.
     Waiting,
     /// Nobody is left to wait for.
@@ -38,7 +38,7 @@ enum Tier {
     Critical,
 }
 
-pub(super) fn decide(scene: &mut Scene<'_>, claim: &Claim, node: &str) -> Drain {
+pub(crate) fn decide(scene: &mut Scene<'_>, claim: &Claim, node: &str) -> Drain {
     let Some(begun) = claim.deleting_since else { return Drain::Waiting };
     let deadline = claim.ends_at();
     let there: Vec<&Pod> = on_node(scene, node).filter(|pod| is_waited_for(pod, begun, scene.now)).collect();
@@ -137,7 +137,7 @@ fn force(scene: &mut Scene<'_>, pod: &Pod, deadline: Timestamp) -> bool {
 }
 
 /// Tells everybody on a node to end whose instance is going or gone: nobody is waited for, and what makes them makes them anew at once.
-pub(super) fn abandon(scene: &mut Scene<'_>, claim: &Claim, node: &str) {
+pub(crate) fn abandon(scene: &mut Scene<'_>, claim: &Claim, node: &str) {
     let Some(begun) = claim.deleting_since else { return };
     let there: Vec<&Pod> = on_node(scene, node).filter(|pod| is_waited_for(pod, begun, scene.now)).collect();
     for pod in there.into_iter().filter(|pod| pod.deleting_since.is_none()) {

@@ -8,10 +8,10 @@ use poolwright_catalog::{OfferingId, RankedOffering};
 use poolwright_terms::{ConditionStatus, ConditionType, InterruptionKind, NodeClassRef, Taint};
 use serde::{Deserialize, Serialize};
 
-use super::disruption::Cause;
-use super::interruption::Interruption;
-use super::pod::{PodKey, Uid};
-use super::pool::PoolName;
+use crate::model::disruption::Cause;
+use crate::model::interruption::Interruption;
+use crate::model::pod::{PodKey, Uid};
+use crate::model::pool::PoolName;
 
 /// The name of a NodeClaim.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]

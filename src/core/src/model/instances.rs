@@ -6,8 +6,8 @@ use jiff::Timestamp;
 use poolwright_terms::NodeClassRef;
 use serde::{Deserialize, Serialize};
 
-use super::pod::Uid;
-use super::shared::Shared;
+use crate::model::pod::Uid;
+use crate::model::shared::Shared;
 
 /// An instance that a provider runs for this cluster.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

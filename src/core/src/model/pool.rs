@@ -8,11 +8,11 @@ use poolwright_catalog::{InstanceTypeName, ResourceName, UsdPerHour};
 use poolwright_terms::{NodeClassRef, Taint};
 use serde::{Deserialize, Serialize};
 
-use super::buffer::Buffer;
-use super::claim::Deadlines;
-use super::disruption::Disruption;
-use super::pod::Uid;
-use super::rules::Requirement;
+use crate::model::buffer::Buffer;
+use crate::model::claim::Deadlines;
+use crate::model::disruption::Disruption;
+use crate::model::pod::Uid;
+use crate::model::rules::Requirement;
 
 /// The name of a NodePool.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]

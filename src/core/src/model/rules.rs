@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 /// One requirement on one label.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Requirement {
-    /// The label's key, or [`crate::rules::NODE_NAME_FIELD`] for the node's name.
+    /// The label's key, or [`crate::rules::fields::NODE_NAME_FIELD`] for the node's name.
     pub key: String,
     /// What its value must satisfy.
     pub operator: Operator,

@@ -6,8 +6,8 @@ use poolwright_terms::keys::{
 };
 use poolwright_terms::{Taint, TaintEffect};
 
-use super::Rejection;
 use crate::model::{Toleration, TolerationMatch};
+use crate::rules::Rejection;
 
 /// Taints that the DaemonSet controller makes every pod of a DaemonSet tolerate
 /// (<https://kubernetes.io/docs/concepts/workloads/controllers/daemonset/#taints-and-tolerations>).
