@@ -12,6 +12,7 @@ pub use crate::why::claim::{claim, node};
 pub use crate::why::note::note;
 pub use crate::why::pod::{MOST_LINES, pod, pods};
 pub use crate::why::pool::pool;
+pub use crate::why::rulings::{Candidacy, Ruling, rulings};
 
 /// `a, b, c and 4 more`.
 fn list<T: AsRef<str>>(items: &[T], most: usize) -> String {
