@@ -1,9 +1,9 @@
 //! The `poolwright.dev` API: what users write and what Poolwright reports, as Kubernetes custom resources.
 //!
-//! Lives here: NodePool, NodeClaim, KwokNodeClass and EC2NodeClass with their defaults, validation rules and printer columns, the keys
-//! of labels, annotations, taints and conditions, durations and amounts as the API writes them, and the CRD manifests.
+//! Lives here: NodePool, NodeClaim, KwokNodeClass and EC2NodeClass with their defaults, validation rules and printer columns;
+//! durations and amounts as the API writes them; the CRD manifests.
 //!
-//! May not live here: decisions, conversion to the decision model (the intake room does that), a client, any I/O.
+//! May not live here: keys and shared types (`poolwright_terms` has them), decisions, conversion to the decision model (the intake room does that), a client, any I/O.
 
 #![expect(
     clippy::duplicated_attributes,

@@ -1,6 +1,7 @@
 //! What can be bought, and for how much: instance types, GPUs, offerings and prices, as pure data.
 //!
-//! Lives here: money, resource amounts and quantities, instance types, offerings, prices and interruptions with source and age, the sanity rules for prices, the CSV reader, and the catalogue built into the binary.
+//! Lives here: money, resource amounts and quantities, instance types, offerings, prices and rates of interruption with source
+//! and age, the sanity rules for prices, the CSV reader, and the catalogue built into the binary.
 //!
 //! May not live here: anything about pods or clusters, any decision, any I/O but reading bytes it is handed, any clock.
 
