@@ -64,7 +64,7 @@ impl Config {
             http: Some(SocketAddr::from(([0, 0, 0, 0], 8080))),
             lease: LeaseSettings {
                 namespace: namespace.into(),
-                name: poolwright_api::names::LEASE.to_owned(),
+                name: poolwright_terms::keys::LEASE.to_owned(),
                 identity: identity.into(),
                 duration: Duration::from_secs(15),
                 renew: Duration::from_secs(5),

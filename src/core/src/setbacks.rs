@@ -3,10 +3,10 @@
 
 use std::collections::BTreeMap;
 
+use crate::model::TakenBack;
 use jiff::{SignedDuration, Timestamp};
-use poolwright_catalog::{CapacityType, OfferingId};
-
-use crate::model::{InterruptionKind, NodeClassRef};
+use poolwright_catalog::OfferingId;
+use poolwright_terms::{CapacityType, InterruptionKind, NodeClassRef};
 
 /// For how long an offering is avoided of which the cloud took an instance back; each time in a row doubles it.
 const TAKEN_BACK: SignedDuration = SignedDuration::from_mins(5);
@@ -22,15 +22,6 @@ pub struct Setbacks {
     offerings: BTreeMap<(NodeClassRef, OfferingId), Setback>,
     /// Those of which the cloud took instances back. That another is sold says nothing of how long it is left to us.
     taken_back: BTreeMap<(NodeClassRef, OfferingId), Reclaims>,
-}
-
-/// Of an offering, what its cloud took back lately.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct TakenBack {
-    /// Until when that counts.
-    pub until: Timestamp,
-    /// How often in a row, at least once: instances that go together count once.
-    pub row: u32,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -115,7 +106,7 @@ impl Setbacks {
         self.offerings.remove(&(node_class.clone(), offering.clone()));
     }
 
-    /// What is held back at `now`, and until when: for [`crate::Snapshot::held_back`]. What failed, and what is paid for beforehand and
+    /// What is held back at `now`, and until when: for [`crate::model::Snapshot::held_back`]. What failed, and what is paid for beforehand and
     /// was taken back: that costs nothing, and no multiple of nothing says that something else is to be preferred.
     pub fn held_back(&self, now: Timestamp) -> BTreeMap<(NodeClassRef, OfferingId), Timestamp> {
         let failed = self.offerings.iter().map(|(key, setback)| (key, setback.until));
@@ -129,7 +120,7 @@ impl Setbacks {
         held
     }
 
-    /// What the cloud takes back at `now` and may be bought all the same: for [`crate::Snapshot::taken_back`].
+    /// What the cloud takes back at `now` and may be bought all the same: for [`crate::model::Snapshot::taken_back`].
     pub fn taken_back(&self, now: Timestamp) -> BTreeMap<(NodeClassRef, OfferingId), TakenBack> {
         let counts = |((_, id), reclaims): &(&(NodeClassRef, OfferingId), &Reclaims)| {
             !is_prepaid(id) && reclaims.until > now

@@ -27,7 +27,7 @@ const LOOK_EVERY: u64 = 30;
 
 /// Where the Lease of the controllers is.
 fn lease_path() -> String {
-    format!("/apis/coordination.k8s.io/v1/namespaces/default/leases/{}", poolwright_api::names::LEASE)
+    format!("/apis/coordination.k8s.io/v1/namespaces/default/leases/{}", poolwright_terms::keys::LEASE)
 }
 
 /// What to play.

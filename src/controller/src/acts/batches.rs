@@ -6,10 +6,10 @@
 use std::collections::BTreeMap;
 
 use poolwright_api::NodeClaim;
-use poolwright_api::names::LAUNCH_BATCH_ANNOTATION;
 use poolwright_core::ClaimName;
 use poolwright_core::plan::PlannedClaim;
 use poolwright_provider_contract::LaunchBatch;
+use poolwright_terms::keys::LAUNCH_BATCH_ANNOTATION;
 
 /// No more than this many are launched together: what one call cannot have, all of them wait for.
 const MOST: usize = 50;

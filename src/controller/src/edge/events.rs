@@ -259,7 +259,7 @@ fn event(saying: Saying, clock: &dyn Clock, identity: &str, number: u64) -> Even
         note: Some(shorten(saying.story.unwrap_or(saying.message))),
         reason: Some(saying.reason),
         regarding: Some(about),
-        reporting_controller: Some("poolwright.dev/controller".to_owned()),
+        reporting_controller: Some(poolwright_terms::keys::REPORTING_CONTROLLER.to_owned()),
         reporting_instance: Some(identity.chars().take(128).collect()),
         type_: Some(match saying.kind {
             NoticeKind::Normal => "Normal".to_owned(),

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
-use poolwright_core::budgets::{NeverMet, never_met};
+use poolwright_core::rules::budgets::{NeverMet, never_met};
 use poolwright_core::{NoticeKind, PodKey, PodPhase, PodRole, Snapshot, Subject, Uid};
 use tokio_util::sync::CancellationToken;
 

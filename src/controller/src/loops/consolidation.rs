@@ -10,8 +10,9 @@ use std::time::Duration;
 use jiff::{SignedDuration, Timestamp};
 use poolwright_core::disruption::{Moves, Outlook, Proposal, propose};
 use poolwright_core::plan::{Plan, PlanOptions};
-use poolwright_core::{Claim, ConditionType, NoticeKind, Pool, Snapshot, Subject};
+use poolwright_core::{Claim, NoticeKind, Pool, Snapshot, Subject};
 use poolwright_solver::StopSignal;
+use poolwright_terms::ConditionType;
 use tracing::{error, info, warn};
 
 use crate::acts::executor::Created;

@@ -87,7 +87,8 @@ impl Anchors {
 mod tests {
     use std::time::Duration;
 
-    use poolwright_core::{ClaimName, InterruptionKind};
+    use poolwright_core::ClaimName;
+    use poolwright_terms::InterruptionKind;
     use serde_json::json;
 
     use super::*;

@@ -11,9 +11,10 @@ use futures::future::{BoxFuture, OptionFuture, join_all};
 use futures::stream::FuturesUnordered;
 use futures::{FutureExt, StreamExt};
 use jiff::SignedDuration;
-use poolwright_core::{Claim, ConditionType, Interruption, InterruptionKind};
+use poolwright_core::{Claim, Interruption};
 use poolwright_intake::{api_interruption, interruption};
 use poolwright_provider_contract::{self as contract, Notice, ProviderError, instance_of};
+use poolwright_terms::{ConditionType, InterruptionKind};
 use tokio::sync::Semaphore;
 use tokio::time::{sleep, timeout};
 use tokio_util::sync::CancellationToken;
@@ -255,13 +256,13 @@ fn is_given_back(claim: &Claim) -> bool {
 /// What a cloud says, as it is recorded.
 fn said(told: &contract::Interruption) -> Interruption {
     let kind = match told.kind {
-        contract::InterruptionKind::Rebalance => InterruptionKind::Rebalance,
-        contract::InterruptionKind::Maintenance => InterruptionKind::Maintenance,
-        contract::InterruptionKind::Unhealthy => InterruptionKind::Unhealthy,
-        contract::InterruptionKind::ReservationEnd => InterruptionKind::ReservationEnd,
-        contract::InterruptionKind::ReservationReclaim => InterruptionKind::ReservationReclaim,
-        contract::InterruptionKind::Reclaim => InterruptionKind::Reclaim,
-        contract::InterruptionKind::Ending => InterruptionKind::Ending,
+        poolwright_terms::InterruptionKind::Rebalance => InterruptionKind::Rebalance,
+        poolwright_terms::InterruptionKind::Maintenance => InterruptionKind::Maintenance,
+        poolwright_terms::InterruptionKind::Unhealthy => InterruptionKind::Unhealthy,
+        poolwright_terms::InterruptionKind::ReservationEnd => InterruptionKind::ReservationEnd,
+        poolwright_terms::InterruptionKind::ReservationReclaim => InterruptionKind::ReservationReclaim,
+        poolwright_terms::InterruptionKind::Reclaim => InterruptionKind::Reclaim,
+        poolwright_terms::InterruptionKind::Ending => InterruptionKind::Ending,
     };
     let contract::Interruption { noticed, deadline, message, .. } = told.clone();
     interruption(&api_interruption(&Interruption { kind, noticed, deadline, message }))

@@ -13,9 +13,8 @@ use kube::api::{ApiResource, DynamicObject, ListParams};
 use kube::{Api, Resource};
 use poolwright_api::{EC2NodeClass, KwokNodeClass};
 use poolwright_core::NoticeKind;
-use poolwright_provider_contract::{
-    ClassCondition, ClassReport, ClassReports, Holds, NodeClassKey, ProviderError,
-};
+use poolwright_provider_contract::{ClassCondition, ClassReport, ClassReports, Holds, ProviderError};
+use poolwright_terms::NodeClassRef;
 use serde_json::{Map, Value};
 use tokio::time::{sleep, timeout};
 use tokio_util::sync::CancellationToken;
@@ -141,7 +140,7 @@ impl Classes {
         name: String,
     ) -> bool {
         let key =
-            NodeClassKey { group: resource.group.clone(), kind: resource.kind.clone(), name: name.clone() };
+            NodeClassRef { group: resource.group.clone(), kind: resource.kind.clone(), name: name.clone() };
         let report = timeout(LIMIT, reports.report(&key)).await;
         let report = match report
             .unwrap_or_else(|_| Err(ProviderError::Transient(format!("no answer within {LIMIT:?}"))))

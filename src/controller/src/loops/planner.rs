@@ -17,12 +17,11 @@ use kube::api::ListParams;
 use kube::core::DeserializeGuard;
 use poolwright_api::NodeClaim;
 use poolwright_core::disruption::follow;
-use poolwright_core::explain::notices;
 use poolwright_core::plan::{Plan, PlanOptions, PlannedClaim, is_expected, plan};
-use poolwright_core::{
-    Action, ConditionStatus, ConditionType, ConditionUpdate, Notice, PodKey, Snapshot, Subject, story,
-};
+use poolwright_core::why::events::notices;
+use poolwright_core::{Action, ConditionUpdate, Notice, PodKey, Snapshot, Subject, why};
 use poolwright_solver::StopSignal;
+use poolwright_terms::{ConditionStatus, ConditionType};
 use tokio::sync::oneshot;
 use tokio::time::sleep;
 use tokio_util::sync::CancellationToken;
@@ -339,9 +338,9 @@ impl Planner {
             let (sender, receiver) = oneshot::channel();
             let (options, now) = (options.clone(), self.clock.now());
             (self.spawner)(Box::new(move || {
-                let told = story::pods(&snapshot, now, &options, &plan, &keys.iter().collect::<Vec<_>>());
+                let told = why::pods(&snapshot, now, &options, &plan, &keys.iter().collect::<Vec<_>>());
                 let note = |((key, sentence), lines): ((&PodKey, &String), Option<Vec<String>>)| {
-                    Some(story::note(key, sentence, &lines?, NOTE_BYTES))
+                    Some(why::note(key, sentence, &lines?, NOTE_BYTES))
                 };
                 let _ = sender.send(keys.iter().zip(&sentences).zip(told).map(note).collect::<Vec<_>>());
             }));

@@ -7,8 +7,9 @@ use std::time::Duration;
 use kube::Api;
 use poolwright_api::NodePool;
 use poolwright_catalog::{ResourceList, ResourceName, UsdPerHour};
-use poolwright_core::{Claim, ConditionType, PodPhase, PodRole, PoolName, Snapshot};
+use poolwright_core::{Claim, PodPhase, PodRole, PoolName, Snapshot};
 use poolwright_intake::allocatable_amounts;
+use poolwright_terms::ConditionType;
 use tokio_util::sync::CancellationToken;
 use tracing::debug;
 
@@ -162,8 +163,9 @@ async fn write(executor: &Executor, api: &Api<NodePool>, pool: &PoolName, sums: 
 
 #[cfg(test)]
 mod tests {
-    use poolwright_catalog::{CapacityType, OfferingId, Zone};
-    use poolwright_core::{ClaimName, NodeClassRef, RankedOffering, Uid};
+    use poolwright_catalog::{OfferingId, RankedOffering, Zone};
+    use poolwright_core::{ClaimName, Uid};
+    use poolwright_terms::{CapacityType, NodeClassRef};
 
     use super::*;
 

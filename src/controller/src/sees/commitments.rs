@@ -179,7 +179,7 @@ mod tests {
     use std::fs;
 
     use poolwright_catalog::builtin;
-    use poolwright_core::NodeClassRef;
+    use poolwright_terms::NodeClassRef;
     use tokio::time::timeout;
 
     use super::*;

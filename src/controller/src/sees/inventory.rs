@@ -11,8 +11,9 @@ use kube::runtime::watcher;
 use kube::{Api, Client, Resource};
 use poolwright_api::{EC2NodeClass, KwokNodeClass};
 use poolwright_catalog::Catalogue;
-use poolwright_core::{Instance, NodeClassRef, Uid};
+use poolwright_core::{ListedInstance, Uid};
 use poolwright_provider_contract::ProviderError;
+use poolwright_terms::NodeClassRef;
 use tokio::time::{sleep, timeout};
 use tracing::{debug, info, warn};
 
@@ -21,7 +22,7 @@ use crate::edge::clock::SharedClock;
 use crate::edge::metrics::Metrics;
 use crate::edge::signal::Sender;
 use crate::sees::lists;
-use crate::sees::providers::{Providers, class_key, class_ref, error_label};
+use crate::sees::providers::{Providers, error_label};
 use crate::sees::world::World;
 
 /// The name under which readiness waits for the first answers about what is sold.
@@ -124,7 +125,7 @@ impl Inventory {
             Ok(provider) => provider,
             Err(why) => return Ok(Err(why)),
         };
-        let answer = timeout(LIMIT, provider.catalogue(&class_key(class))).await;
+        let answer = timeout(LIMIT, provider.catalogue(class)).await;
         let error = match answer {
             Ok(Ok(catalogue)) => return Ok(Ok(catalogue)),
             Ok(Err(ProviderError::Invalid(why))) => return Ok(Err(why)),
@@ -159,7 +160,7 @@ impl Inventory {
         }
     }
 
-    async fn list(&self) -> Result<Vec<Instance>, ProviderError> {
+    async fn list(&self) -> Result<Vec<ListedInstance>, ProviderError> {
         let mut all = Vec::new();
         for provider in self.providers.all() {
             let answer = timeout(LIMIT, provider.list()).await;
@@ -169,10 +170,10 @@ impl Inventory {
                 let labels = [provider.name(), "list", error_label(error)];
                 self.metrics.provider_errors.with_label_values(&labels).inc();
             })?;
-            all.extend(instances.into_iter().map(|instance| Instance {
+            all.extend(instances.into_iter().map(|instance| ListedInstance {
                 provider_id: instance.provider_id,
                 claim_uid: Uid(instance.key),
-                node_class: class_ref(&instance.node_class),
+                node_class: instance.node_class,
                 launched: instance.launched,
             }));
         }

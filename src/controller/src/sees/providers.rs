@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use poolwright_core::NodeClassRef;
-use poolwright_provider_contract::{CloudProvider, NodeClassKey, ProviderError};
+use poolwright_provider_contract::{CloudProvider, ProviderError};
+use poolwright_terms::NodeClassRef;
 
 /// A provider, as it is shared.
 pub type SharedProvider = Arc<dyn CloudProvider>;
@@ -54,16 +54,6 @@ impl Providers {
             )
         })
     }
-}
-
-/// A node class as providers name it.
-pub fn class_key(class: &NodeClassRef) -> NodeClassKey {
-    NodeClassKey { group: class.group.clone(), kind: class.kind.clone(), name: class.name.clone() }
-}
-
-/// A node class as decisions name it.
-pub fn class_ref(class: &NodeClassKey) -> NodeClassRef {
-    NodeClassRef { group: class.group.clone(), kind: class.kind.clone(), name: class.name.clone() }
 }
 
 /// The label of an error in metrics.

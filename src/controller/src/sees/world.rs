@@ -14,10 +14,8 @@ use poolwright_core::batch::BatchWindow;
 use poolwright_core::index::{Change, ClusterIndex};
 use poolwright_core::plan::Plan;
 use poolwright_core::setbacks::Setbacks;
-use poolwright_core::{
-    Cause, Claim, ClaimName, ConditionType, Instance, InterruptionKind, NodeClassRef, PodKey, PodPhase,
-    Snapshot, Uid,
-};
+use poolwright_core::{Cause, Claim, ClaimName, ListedInstance, PodKey, PodPhase, Snapshot, Uid};
+use poolwright_terms::{ConditionType, InterruptionKind, NodeClassRef};
 
 use crate::edge::clock::{Moment, SharedClock};
 use crate::edge::signal::{self, Receiver, Sender};
@@ -405,7 +403,7 @@ impl World {
     }
 
     /// The instances there are, and when they were asked for.
-    pub fn set_instances(&self, at: Timestamp, instances: Vec<Instance>) {
+    pub fn set_instances(&self, at: Timestamp, instances: Vec<ListedInstance>) {
         self.change(|state| state.index.set_instances(at, instances));
     }
 

@@ -6,12 +6,19 @@ use std::sync::Arc;
 use jiff::Timestamp;
 use poolwright_catalog::UsdPerHour;
 use poolwright_solver::StopSignal;
+use poolwright_terms::{ConditionStatus, ConditionType};
 
-use super::facts::Facts;
-use super::{Moves, allowance, drift, repack, worth};
-use crate::action::{Action, ConditionStatus, ConditionType, ConditionUpdate, Notice, NoticeKind, Subject};
+use crate::action::{Action, ConditionUpdate, Notice, NoticeKind, Subject};
+use crate::disruption::past_moves::Moves;
+use crate::disruption::{drift, payback, repack};
+use crate::lifecycle::allowance;
+use crate::lifecycle::protection::Facts;
+use crate::model::PlanOptions;
+use crate::model::plan::{MovedTo, Plan, PlannedClaim};
 use crate::model::{Cause, Claim, ClaimName, Condition, PodKey, PoolName, Snapshot, Uid, Window};
-use crate::plan::{MovedTo, Plan, PlanOptions, PlannedClaim, committed, is_expected, plan};
+use crate::plan::demand_source::is_expected;
+use crate::plan::plan;
+use crate::supply::commitments;
 
 /// How many sets of nodes are tried in one look.
 const TRIES: usize = 12;
@@ -68,7 +75,7 @@ pub fn propose(
         current,
         moves,
         options,
-        staying: committed::staying(snapshot),
+        staying: commitments::staying(snapshot),
         left: BTreeMap::new(),
         over_all: BTreeMap::new(),
         targets: targets(snapshot, current),
@@ -100,7 +107,7 @@ fn targets(snapshot: &Snapshot, current: &Plan) -> BTreeSet<ClaimName> {
 }
 
 /// One look.
-pub(super) struct Look<'a> {
+pub(crate) struct Look<'a> {
     pub facts: Facts<'a>,
     current: &'a Plan,
     pub moves: &'a Moves,
@@ -143,7 +150,9 @@ impl<'a> Look<'a> {
         let entry = self.left.entry((pool.clone(), cause)).or_insert_with(|| {
             let pool = facts.snapshot.pools.get(pool);
             let nothing = allowance::Allowance { left: 0, why: String::new() };
-            pool.map_or(nothing, |pool| super::allowance(facts.snapshot, pool, cause, facts.now))
+            pool.map_or(nothing, |pool| {
+                crate::lifecycle::allowance::allowance(facts.snapshot, pool, cause, facts.now)
+            })
         });
         entry.left
     }
@@ -151,7 +160,7 @@ impl<'a> Look<'a> {
     /// How many more nodes of all pools may be disturbed for this.
     fn left_over_all(&mut self, cause: Cause) -> u64 {
         let facts = &self.facts;
-        let work_out = || super::allowance_over_all(facts.snapshot, cause, facts.now);
+        let work_out = || crate::lifecycle::allowance::allowance_over_all(facts.snapshot, cause, facts.now);
         self.over_all.entry(cause).or_insert_with(work_out).left
     }
 
@@ -301,7 +310,7 @@ impl<'a> Look<'a> {
         let mut single = candidates.clone();
         let price = |claim: &Claim| claim.current_offering().price.unwrap_or_default();
         single.sort_by_key(|claim| {
-            let lost = worth::lost(&self.facts, claim, price(claim));
+            let lost = payback::lost(&self.facts, claim, price(claim));
             (
                 self.moves.saw_alone(&claim.name),
                 u128::from(lost) * 1000 / u128::from(price(claim).micros().max(1)),
@@ -369,13 +378,13 @@ impl<'a> Look<'a> {
         let price = |claim: &Claim| claim.current_offering().price.unwrap_or_default();
         let lost = set
             .iter()
-            .map(|claim| worth::lost(&self.facts, claim, price(claim)))
+            .map(|claim| payback::lost(&self.facts, claim, price(claim)))
             .fold(0, u64::saturating_add);
         let payback =
             set.iter().filter_map(|claim| Some(self.facts.pool(claim)?.disruption.payback)).min()?;
         // Work that is well is not moved to what is about to be lost for what that seems to save.
         let counted = tried.plan.cost + tried.plan.risk;
-        if !worth::pays(tried.before, counted, lost, payback) {
+        if !payback::pays(tried.before, counted, lost, payback) {
             return None;
         }
         let saving = tried.before.saturating_sub(tried.plan.cost);
@@ -425,7 +434,7 @@ impl<'a> Look<'a> {
 
     /// What is paid less when these are gone: where a commitment pays them and nothing else could use it, that is nothing.
     fn worth(&self, gone: &[&Claim]) -> UsdPerHour {
-        committed::worth(&self.options.commitments, &self.staying, gone)
+        commitments::worth(&self.options.commitments, &self.staying, gone)
     }
 
     /// Plans for the cluster in which these leave; `None` where somebody else would be worse off for it.

@@ -1,24 +1,27 @@
 //! Nodes without work: noticed, closed, looked at once more, given back.
 
 use jiff::SignedDuration;
+use poolwright_terms::keys::DISRUPTED_TAINT;
+use poolwright_terms::{ConditionType, Taint, TaintEffect};
 
-use super::reserve::unreserved;
-use super::{Scene, after, gang, is, is_not, some_pods, words};
-use crate::action::{Action, ConditionType, NoticeKind};
-use crate::disruption::{allowance, allowance_over_all, kept_by};
-use crate::model::{Cause, Claim, Effect, Node, Pod, PodPhase, Taint};
-use crate::plan::kept_until;
-use crate::{DISRUPTED_TAINT, rules};
+use crate::action::{Action, NoticeKind};
+use crate::lifecycle::allowance::{allowance, allowance_over_all};
+use crate::lifecycle::protection::kept_by;
+use crate::lifecycle::reserve::unreserved;
+use crate::lifecycle::{Scene, after, gang, is, is_not, some_pods, words};
+use crate::model::{Cause, Claim, Node, Pod, PodPhase};
+use crate::plan::demand_source::kept_until;
+use crate::rules;
 
 /// Between closing a node and giving it back: what the scheduler bound meanwhile must have shown by then.
 const SETTLE: SignedDuration = SignedDuration::from_secs(5);
 /// A pod that began to wait no longer ago than this may not have been planned yet.
-pub(super) const UNPLANNED: SignedDuration = SignedDuration::from_secs(15);
+pub(crate) const UNPLANNED: SignedDuration = SignedDuration::from_secs(15);
 
 /// How soon to look again whether a budget allows more nodes to go.
 const BUDGET: SignedDuration = SignedDuration::from_secs(15);
 
-pub(super) fn decide(scene: &mut Scene<'_>, claim: &Claim, node: &Node) {
+pub(crate) fn decide(scene: &mut Scene<'_>, claim: &Claim, node: &Node) {
     let work = scene.work(claim);
     let busy = if work.is_empty() {
         needed(scene, claim, &format!("node {}", node.name))
@@ -95,7 +98,7 @@ pub(super) fn decide(scene: &mut Scene<'_>, claim: &Claim, node: &Node) {
 }
 
 /// Why a node is kept that nothing runs on, if it is.
-pub(super) fn needed(scene: &mut Scene<'_>, claim: &Claim, node: &str) -> Option<(&'static str, String)> {
+pub(crate) fn needed(scene: &mut Scene<'_>, claim: &Claim, node: &str) -> Option<(&'static str, String)> {
     if let Some(until) = kept_until(claim, &scene.coming) {
         scene.wake(until);
         return Some(("PodsExpected", format!("{node} is kept for pods that are still to come")));
@@ -124,19 +127,23 @@ fn is_disrupted(taint: &Taint) -> bool {
 }
 
 /// Closes a node to pods.
-pub(super) fn close(scene: &mut Scene<'_>, node: &Node) {
+pub(crate) fn close(scene: &mut Scene<'_>, node: &Node) {
     // A reservation that has just been lifted must not come back.
     let mut taints = unreserved(node);
-    taints.push(Taint { key: DISRUPTED_TAINT.to_owned(), value: String::new(), effect: Effect::NoSchedule });
+    taints.push(Taint {
+        key: DISRUPTED_TAINT.to_owned(),
+        value: String::new(),
+        effect: TaintEffect::NoSchedule,
+    });
     scene.act(Action::SetTaints { node: node.name.clone(), taints });
 }
 
 /// Whether a node is closed.
-pub(super) fn is_closed(node: &Node) -> bool {
+pub(crate) fn is_closed(node: &Node) -> bool {
     node.taints.iter().any(is_disrupted)
 }
 
-pub(super) fn waits_since(pod: &Pod) -> Option<jiff::Timestamp> {
+pub(crate) fn waits_since(pod: &Pod) -> Option<jiff::Timestamp> {
     match &pod.phase {
         PodPhase::Unschedulable { since, .. } => Some(*since),
         PodPhase::Waiting => Some(pod.created),

@@ -5,23 +5,24 @@
 //! wait for `scaleToZero.after`, which is for nodes that work comes back to, but only for as long as another plan takes.
 
 use jiff::SignedDuration;
+use poolwright_terms::ConditionType;
 
-use super::{Scene, after, empty, is, is_not, words};
-use crate::action::{ConditionType, NoticeKind};
+use crate::action::NoticeKind;
+use crate::lifecycle::{Scene, after, empty, is, is_not, words};
 use crate::model::{Claim, PodKey};
 
 /// For so long a gang may lack room before what there is for it goes: claims are written one by one, and what fails is planned anew.
-pub(super) const PATIENCE: SignedDuration = SignedDuration::from_secs(15);
+pub(crate) const PATIENCE: SignedDuration = SignedDuration::from_secs(15);
 
 /// The gang for which the claim waits in vain, if its pool gives nodes back at all.
-pub(super) fn lacking<'s>(scene: &'s Scene<'_>, claim: &Claim) -> Option<&'s PodKey> {
+pub(crate) fn lacking<'s>(scene: &'s Scene<'_>, claim: &Claim) -> Option<&'s PodKey> {
     let pool = scene.snapshot.pools.get(&claim.pool)?;
     pool.scale_to_zero_after?;
     scene.lacking.get(claim.name.0.as_str())
 }
 
 /// Gives a claim back whose node is not open yet, unless somebody else needs it. Whether it is so far.
-pub(super) fn release(scene: &mut Scene<'_>, claim: &Claim) -> bool {
+pub(crate) fn release(scene: &mut Scene<'_>, claim: &Claim) -> bool {
     let held = lacking(scene, claim).cloned();
     let Some(gang) = held.filter(|_| empty::needed(scene, claim, "its node").is_none()) else {
         if claim.since(ConditionType::Empty).is_some() {

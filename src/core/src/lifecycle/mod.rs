@@ -1,35 +1,39 @@
 //! The life of claims: launch, register, reserve or nominate, open, give back. One stage, one file.
 
-mod buffer;
-mod detach;
-mod drain;
-mod empty;
-mod end;
-mod gang;
-mod interrupted;
-mod opening;
-mod reaper;
-mod repair;
-mod replicas;
-mod reserve;
-mod start;
+pub(crate) mod allowance;
+pub(crate) mod buffer;
+pub(crate) mod detach;
+pub(crate) mod drain;
+pub(crate) mod empty;
+pub(crate) mod end;
+pub(crate) mod gang;
+pub(crate) mod interruption;
+pub(crate) mod opening;
+pub(crate) mod protection;
+pub(crate) mod reaper;
+pub(crate) mod repair;
+pub(crate) mod replicas;
+pub(crate) mod reserve;
+pub(crate) mod start;
 
-pub use drain::is_waited_for;
-pub use interrupted::interruption_conditions;
-pub use reserve::{Placement, reservation};
-pub(crate) use start::{is_estimated, is_kept};
+pub use crate::lifecycle::drain::is_waited_for;
+pub use crate::lifecycle::interruption::interruption_conditions;
+pub use crate::lifecycle::reserve::{Placement, reservation};
 
 use std::cell::Cell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use jiff::{SignedDuration, Timestamp};
+use poolwright_terms::{ConditionStatus, ConditionType};
 use serde::{Deserialize, Serialize};
 
-use crate::action::{Action, ConditionStatus, ConditionType, ConditionUpdate, Notice, NoticeKind, Subject};
+use crate::action::{Action, ConditionUpdate, Notice, NoticeKind, Subject};
 use crate::model::{Claim, ClaimName, Node, Pod, PodKey, PodPhase, PodRole, PoolName, Snapshot};
+use crate::plan::demand_source::ExpectedPods;
 use crate::plan::earlier;
-use crate::plan::{ExpectedPods, Lack, Moving};
+use crate::plan::groups::Lack;
+use crate::plan::moving::Moving;
 
 /// How long to wait before an order is repeated whose outcome is not recorded.
 const REPEAT: SignedDuration = SignedDuration::from_secs(5);
@@ -97,7 +101,7 @@ impl<'a> Scene<'a> {
         let mut expected: BTreeMap<&str, Vec<&Pod>> = BTreeMap::new();
         let (mut unplanned, mut lacking) = (Vec::new(), BTreeMap::new());
         // Whoever waits for a gang that is not whole may wait for ever.
-        let held = crate::plan::incomplete_gangs(snapshot);
+        let held = crate::plan::groups::incomplete(snapshot);
         let held_of = |pod: &Pod| pod.group_key().and_then(|key| Some((*held.get(&key)?, key)));
         for pod in snapshot.pods.unbound().filter(|pod| pod.role == PodRole::Workload) {
             match &pod.phase {
@@ -116,8 +120,8 @@ impl<'a> Scene<'a> {
             }
         }
         let gangs = open_since(snapshot, &expected);
-        let coming = crate::plan::expected(snapshot, now);
-        let successors = crate::plan::moving(snapshot).iter().filter_map(Moving::place).collect();
+        let coming = crate::plan::demand_source::expected(snapshot, now);
+        let successors = crate::plan::moving::moving(snapshot).iter().filter_map(Moving::place).collect();
         let decision = Decision::default();
         Self {
             snapshot,

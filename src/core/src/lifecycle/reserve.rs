@@ -7,11 +7,12 @@
 //! while after the node opened, and what room is left then is anybody's.
 
 use jiff::SignedDuration;
+use poolwright_terms::keys::RESERVED_TAINT;
+use poolwright_terms::{ConditionType, Taint, TaintEffect};
 
-use super::{Scene, after, empty, start};
-use crate::RESERVED_TAINT;
-use crate::action::{Action, ConditionType};
-use crate::model::{Claim, ClaimName, Effect, Node, Pod, PodKey, Taint, Uid};
+use crate::action::Action;
+use crate::lifecycle::{Scene, after, empty, start};
+use crate::model::{Claim, ClaimName, Node, Pod, PodKey, Uid};
 use crate::rules;
 
 /// A reservation ends this long after its node opened, one for pods of a gang after all nodes of the gang did. Counted from a recorded time: no restart makes it longer.
@@ -22,7 +23,7 @@ const LONGEST_VALUE: usize = 63;
 /// How it is made sure that pods come to the nodes that they were planned for.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Placement {
-    /// New nodes are reserved for their pods. Where pods may not be changed ([`crate::Snapshot::unpatchable`]), pods are
+    /// New nodes are reserved for their pods. Where pods may not be changed ([`crate::model::Snapshot::unpatchable`]), pods are
     /// nominated.
     #[default]
     Reserve,
@@ -32,22 +33,22 @@ pub enum Placement {
 
 /// The taint of a node that is reserved for the pods of this claim.
 pub fn reservation(claim: &ClaimName) -> Taint {
-    Taint { key: RESERVED_TAINT.to_owned(), value: claim.0.clone(), effect: Effect::NoSchedule }
+    Taint { key: RESERVED_TAINT.to_owned(), value: claim.0.clone(), effect: TaintEffect::NoSchedule }
 }
 
 /// Whether the node is reserved.
-pub(super) fn is_reserved(node: &Node) -> bool {
+pub(crate) fn is_reserved(node: &Node) -> bool {
     node.taints.iter().any(|taint| taint.key == RESERVED_TAINT)
 }
 
 /// The node's taints but for the reservation.
-pub(super) fn unreserved(node: &Node) -> Vec<Taint> {
+pub(crate) fn unreserved(node: &Node) -> Vec<Taint> {
     node.taints.iter().filter(|taint| taint.key != RESERVED_TAINT).cloned().collect()
 }
 
 /// Whether the claim's node is to be reserved: it opens and somebody waits for it, or it is open, not for too long, and a
 /// scale-up is under way; and all who wait for it can be let in.
-pub(super) fn holds(scene: &mut Scene<'_>, claim: &Claim) -> bool {
+pub(crate) fn holds(scene: &mut Scene<'_>, claim: &Claim) -> bool {
     let initialized = claim.since(ConditionType::Initialized);
     let successors = scene.awaits_successors(claim);
     let wanted =
@@ -75,21 +76,21 @@ fn is_under_way(scene: &mut Scene<'_>) -> bool {
 }
 
 /// Lets the pods in that are planned for the claim and would be kept out.
-pub(super) fn let_in(scene: &mut Scene<'_>, claim: &Claim) {
+pub(crate) fn let_in(scene: &mut Scene<'_>, claim: &Claim) {
     for (pod, uid) in kept_out(scene, claim) {
         scene.act(Action::Tolerate { pod, uid, claim: claim.name.clone() });
     }
 }
 
 /// Nominates pods that tolerate any reservation: the scheduler tries the node first that a pod is nominated to.
-pub(super) fn lead_in(scene: &mut Scene<'_>, claim: &Claim, node_name: &str) {
+pub(crate) fn lead_in(scene: &mut Scene<'_>, claim: &Claim, node_name: &str) {
     for (pod, uid) in unbound(scene, claim) {
         scene.act(Action::Nominate { pod, uid, node: node_name.to_owned() });
     }
 }
 
 /// Whether every pod that is planned for the claim can come as soon as its node opens.
-pub(super) fn is_prepared(scene: &Scene<'_>, claim: &Claim) -> bool {
+pub(crate) fn is_prepared(scene: &Scene<'_>, claim: &Claim) -> bool {
     kept_out(scene, claim).is_empty() && unbound(scene, claim).is_empty()
 }
 

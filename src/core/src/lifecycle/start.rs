@@ -3,26 +3,25 @@
 use std::collections::BTreeMap;
 
 use jiff::{SignedDuration, Timestamp};
-use poolwright_catalog::ResourceName;
+use poolwright_terms::keys::{
+    GATE_ANNOTATION, GATE_UNTIL_INITIALIZED, NODECLAIM_LABEL, NODEPOOL_LABEL, NOT_READY_TAINT,
+    REGISTERED_LABEL, UNREACHABLE_TAINT, UNREGISTERED_TAINT,
+};
+use poolwright_terms::{ConditionType, Taint};
 
-use super::opening::Opening;
-use super::{REPEAT, Scene, after, empty, gang, interrupted, is, is_not, repair, reserve, words};
-use crate::action::{Action, ConditionType, Notice, NoticeKind, Subject};
-use crate::model::{Claim, Node, Pod, PodKey, PodPhase, Taint, Uid};
-use crate::rules::{NODEPOOL_LABEL, NOT_READY_TAINT, UNREACHABLE_TAINT};
-use crate::{GATE_ANNOTATION, UNREGISTERED_TAINT};
+use crate::action::{Action, Notice, NoticeKind, Subject};
+use crate::lifecycle::opening::Opening;
+use crate::lifecycle::{REPEAT, Scene, after, empty, gang, interruption, is, is_not, repair, reserve, words};
+use crate::model::{Claim, Node, Pod, PodKey, PodPhase, Uid};
+use crate::rules::promise::is_kept;
 
-/// Label on nodes: the claim they belong to.
-const NODECLAIM_LABEL: &str = "poolwright.dev/nodeclaim";
-/// Label on nodes, `true` once they are registered.
-const REGISTERED_LABEL: &str = "poolwright.dev/registered";
 /// Taints of the Node Readiness Controller: it lifts each when the conditions of its rule hold.
 /// (<https://github.com/kubernetes-sigs/node-readiness-controller>)
 const READINESS_TAINTS: &str = "readiness.k8s.io/";
 /// How long the scheduler may take to place a pod on the open node that was bought for it.
 const PATIENCE: SignedDuration = SignedDuration::from_secs(60);
 
-pub(super) fn decide(scene: &mut Scene<'_>, claim: &Claim, opening: &Opening<'_>) {
+pub(crate) fn decide(scene: &mut Scene<'_>, claim: &Claim, opening: &Opening<'_>) {
     let is_open = claim.since(ConditionType::Initialized).is_some();
     let Some(launched) = &claim.launched else {
         if !gang::release(scene, claim) {
@@ -42,7 +41,7 @@ pub(super) fn decide(scene: &mut Scene<'_>, claim: &Claim, opening: &Opening<'_>
         let message = format!("{} runs as {}", launched.offering, launched.provider_id);
         scene.conditions(claim, [is(ConditionType::Launched, "Launched", message)]);
     }
-    if interrupted::decide(scene, claim) || !is_open && gang::release(scene, claim) {
+    if interruption::decide(scene, claim) || !is_open && gang::release(scene, claim) {
         return;
     }
     let Some(node_name) = &claim.node_name else {
@@ -100,7 +99,7 @@ fn registration(scene: &Scene<'_>, claim: &Claim, node: &Node) -> Action {
     labels.insert(NODECLAIM_LABEL.to_owned(), claim.name.0.clone());
     labels.insert(REGISTERED_LABEL.to_owned(), "true".to_owned());
     let mut annotations = claim.annotations.clone();
-    annotations.insert(GATE_ANNOTATION.to_owned(), "initialization".to_owned());
+    annotations.insert(GATE_ANNOTATION.to_owned(), GATE_UNTIL_INITIALIZED.to_owned());
     // Startup taints are left as they are: whoever lifts them may have done so already.
     let mut taints: Vec<Taint> =
         node.taints.iter().filter(|taint| taint.key != UNREGISTERED_TAINT).cloned().collect();
@@ -120,7 +119,7 @@ fn nominate(scene: &mut Scene<'_>, claim: &Claim, node_name: &str) {
 }
 
 /// Of these waiting pods those that are planned for the claim and not nominated to its node.
-pub(super) fn to_nominate(
+pub(crate) fn to_nominate(
     scene: &Scene<'_>,
     claim: &Claim,
     these: impl Fn(&Pod) -> bool,
@@ -137,7 +136,7 @@ pub(super) fn to_nominate(
 
 /// Waiting pods that are planned for the claim, those aside for which the scheduler preempts on a node that is not ours:
 /// that is its decision.
-pub(super) fn nominable<'s>(scene: &'s Scene<'_>, claim: &'s Claim) -> impl Iterator<Item = &'s Pod> {
+pub(crate) fn nominable<'s>(scene: &'s Scene<'_>, claim: &'s Claim) -> impl Iterator<Item = &'s Pod> {
     let ours = |node: &String| scene.snapshot.claims.named_node(node).is_some();
     let theirs = move |node: &String| scene.snapshot.nodes.contains_key(node) && !ours(node);
     scene.expected(claim).iter().copied().filter(move |pod| !pod.nominated_node.as_ref().is_some_and(theirs))
@@ -191,7 +190,7 @@ fn initialize(scene: &mut Scene<'_>, claim: &Claim, node_name: &str, opening: &O
 }
 
 /// What keeps a node from being opened, if anything.
-pub(super) fn missing(claim: &Claim, node: &Node) -> Option<(&'static str, String)> {
+pub(crate) fn missing(claim: &Claim, node: &Node) -> Option<(&'static str, String)> {
     if node.deleting_since.is_some() {
         return Some(("NodeDeleted", format!("node {} is being deleted", node.name)));
     }
@@ -236,31 +235,6 @@ pub(super) fn missing(claim: &Claim, node: &Node) -> Option<(&'static str, Strin
         return Some(("ReadinessGates", format!("node {}: {}", node.name, gates.join("; "))));
     }
     None
-}
-
-/// Of what a catalogue can only estimate, a node may advertise this much less than was promised, in percent: how much memory a
-/// machine's firmware and kernel leave differs from type to type.
-const LESS: u128 = 5;
-/// And this much more. Beyond that it is another machine than was ordered.
-const MORE: u128 = 10;
-
-/// Whether what a node advertises of a resource is what was promised: exactly, for devices, which are there or are broken; nearly,
-/// for what every machine has. A pod that does not fit for the difference is planned anew, by what the node really has, and so
-/// are pods on nodes of its type from then on (`index/measured.rs`).
-pub(crate) fn is_kept(name: &ResourceName, promised: u64, advertised: u64) -> bool {
-    if !is_estimated(name) {
-        return advertised == promised;
-    }
-    let (promised, advertised) = (u128::from(promised) * 100, u128::from(advertised) * 100);
-    let percent = promised / 100;
-    (promised - LESS * percent..=promised + MORE * percent).contains(&advertised)
-}
-
-/// Whether a catalogue only estimates how much of it a node will have.
-pub(crate) fn is_estimated(name: &ResourceName) -> bool {
-    let known =
-        [ResourceName::CPU, ResourceName::MEMORY, ResourceName::EPHEMERAL_STORAGE, ResourceName::PODS];
-    known.contains(&name.as_str())
 }
 
 /// What keeps a readiness gate closed, if anything does.

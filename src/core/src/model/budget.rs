@@ -2,8 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::pod::{PodKey, Uid};
-use super::rules::Requirement;
+use crate::model::pod::{PodKey, Uid};
+use crate::model::rules::Requirement;
 
 /// A PodDisruptionBudget.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

@@ -3,11 +3,11 @@
 use std::ops::Deref;
 use std::sync::Arc;
 
-use super::claim::{Claim, ClaimName};
-use super::node::Node;
-use super::pod::PodKey;
-use super::shared::{Shared, file, unfile};
-use crate::plan::is_expected;
+use crate::model::claim::{Claim, ClaimName};
+use crate::model::node::Node;
+use crate::model::pod::PodKey;
+use crate::model::shared::{Shared, file, unfile};
+use crate::plan::demand_source::is_expected;
 
 /// Claims by name; a clone costs nothing.
 #[derive(Clone, Debug, Default, PartialEq)]

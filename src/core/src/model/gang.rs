@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::pod::{Pod, PodKey, Uid};
+use crate::model::pod::{Pod, PodKey, Uid};
 
 /// A JobSet or a LeaderWorkerSet, as far as it says how many pods there will be and what they will be like.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::pod::{PodKey, Uid, UnmodelledRule};
+use crate::model::pod::{PodKey, Uid, UnmodelledRule};
 
 /// A PodGroup (`scheduling.k8s.io/v1alpha2`). It says nothing of what its pods ask for, nor how many there will be.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

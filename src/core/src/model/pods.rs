@@ -9,9 +9,9 @@ use std::sync::Arc;
 use jiff::Timestamp;
 use poolwright_catalog::ResourceList;
 
-use super::others::{HostPort, PodTerm};
-use super::pod::{Pod, PodKey, PodPhase, PodRole, Uid};
-use super::shared::Shared;
+use crate::model::others::{HostPort, PodTerm};
+use crate::model::pod::{Pod, PodKey, PodPhase, PodRole, Uid};
+use crate::model::shared::Shared;
 
 /// Pods by key, finished ones included; a clone costs nothing. What is kept beside the list follows from it alone, whatever
 /// the order of changes was.

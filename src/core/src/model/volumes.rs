@@ -5,8 +5,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
-use super::pod::{PodKey, Uid};
-use super::rules::{NodeTerm, Requirement};
+use crate::model::pod::{PodKey, Uid};
+use crate::model::rules::{NodeTerm, Requirement};
 
 /// A volume of a pod that not every node can provide.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]

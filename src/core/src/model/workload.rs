@@ -2,8 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::pod::{PodKey, Uid};
-use super::rules::Requirement;
+use crate::model::pod::{PodKey, Uid};
+use crate::model::rules::Requirement;
 
 /// A Job, a ReplicaSet or a StatefulSet that makes all its pods at once.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

@@ -7,11 +7,12 @@
 use std::sync::Arc;
 
 use jiff::Timestamp;
+use poolwright_terms::keys::NODEPOOL_LABEL;
 
-use super::demand::Wanting;
-use super::{Plan, PlanOptions};
+use crate::model::PlanOptions;
+use crate::model::plan::Plan;
 use crate::model::{Pod, PodKey, PodPhase, PodSpec, Pool, Snapshot, Toleration, TolerationMatch, Uid};
-use crate::rules::NODEPOOL_LABEL;
+use crate::plan::demand::Wanting;
 
 /// How the names of units begin: no controller that makes pods is a NodePool, and no pod's name has a colon.
 const KIND: &str = "NodePool:";
@@ -27,7 +28,7 @@ pub(crate) fn wants(pool: &Pool) -> bool {
 }
 
 /// Puts the units that are wanted now into the snapshot, as pods.
-pub(super) fn add(snapshot: &mut Snapshot, now: Timestamp, options: &PlanOptions) {
+pub(crate) fn add(snapshot: &mut Snapshot, now: Timestamp, options: &PlanOptions) {
     let pools: Vec<Arc<Pool>> = snapshot.pools.values().filter(|pool| wants(pool)).cloned().collect();
     for pool in pools {
         for (at, buffer) in pool.buffer.iter().enumerate() {
@@ -58,27 +59,27 @@ pub(super) fn add(snapshot: &mut Snapshot, now: Timestamp, options: &PlanOptions
 }
 
 /// Whether this is the key of a unit.
-pub(super) fn is_unit(key: &PodKey) -> bool {
+pub(crate) fn is_unit(key: &PodKey) -> bool {
     key.namespace == "poolwright" && key.name.starts_with(KIND) && key.name.contains('#')
 }
 
 /// Leaves units out where a pod that is there needs a new place: it comes first. A plan from files is for all at once.
-pub(super) fn give_way(open: &mut Vec<Wanting<'_>>, options: &PlanOptions) {
-    let is_there = |want: &Wanting<'_>| !super::is_expected(&want.pod.key);
+pub(crate) fn give_way(open: &mut Vec<Wanting<'_>>, options: &PlanOptions) {
+    let is_there = |want: &Wanting<'_>| !crate::plan::demand_source::is_expected(&want.pod.key);
     if !options.include_waiting && open.iter().any(is_there) {
         open.retain(|want| !is_unit(&want.pod.key));
     }
 }
 
 /// How much of a node is bought for such room, in words.
-pub(super) fn in_words(pods: &[PodKey]) -> Option<String> {
+pub(crate) fn in_words(pods: &[PodKey]) -> Option<String> {
     let units = pods.iter().filter(|key| is_unit(key)).count();
     let verb = if units == 1 { "is" } else { "are" };
     (units > 0).then(|| format!("{units} of these {verb} room that its pool keeps free"))
 }
 
 /// Takes units out of what claims list: the room is anybody's.
-pub(super) fn forget(plan: &mut Plan) {
+pub(crate) fn forget(plan: &mut Plan) {
     for claim in &mut plan.claims {
         claim.planned_pods.retain(|key| !is_unit(key));
     }

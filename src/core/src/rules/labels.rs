@@ -2,14 +2,12 @@
 
 use std::collections::BTreeMap;
 
-use poolwright_catalog::labels::HOSTNAME;
+use poolwright_terms::keys::NODEPOOL_LABEL;
+use poolwright_terms::labels::HOSTNAME;
 
-use super::NODE_NAME_FIELD;
-use super::volumes::repeats;
 use crate::model::PoolName;
-
-/// Label on nodes and claims: the pool they belong to.
-pub const NODEPOOL_LABEL: &str = "poolwright.dev/nodepool";
+use crate::rules::fields::NODE_NAME_FIELD;
+use crate::rules::volumes::repeats;
 
 /// The host name of a node that is not bought yet. No label value can be equal to it.
 pub(crate) const UNNAMED: &str = "(a new node)";
@@ -53,8 +51,9 @@ impl Labels for NewNodeLabels<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::{Operator, Requirement};
-    use crate::rules::matches;
+    use crate::model::Operator;
+    use crate::model::Requirement;
+    use crate::rules::requirement::matches;
 
     #[test]
     fn a_new_node_has_a_host_name_but_none_that_anybody_can_ask_for() {

@@ -1,43 +1,47 @@
 //! Scheduling rules: whether a pod may run on a node, as the kube-scheduler decides it. One rule, one file; each says in
 //! words why it rejects.
 
-mod affinity;
-mod anti_affinity;
-mod enforced;
-mod fields;
-mod identity;
-mod labels;
-mod ports;
-mod requirement;
-mod resources;
-mod selector;
-mod spread;
-mod taints;
-mod volumes;
+pub(crate) mod affinity;
+pub(crate) mod anti_affinity;
+pub mod budgets;
+pub(crate) mod colocation;
+pub(crate) mod enforced;
+pub(crate) mod fields;
+pub(crate) mod gpus;
+pub(crate) mod identity;
+pub(crate) mod labels;
+pub(crate) mod pin;
+pub(crate) mod ports;
+pub(crate) mod promise;
+pub mod requests;
+pub(crate) mod requirement;
+pub(crate) mod resources;
+pub(crate) mod selector;
+pub(crate) mod spread;
+pub(crate) mod taints;
+pub(crate) mod volumes;
+pub(crate) mod words;
 
 use std::fmt;
 
 use poolwright_catalog::resources::Shortage;
+use poolwright_terms::Taint;
 
-use crate::model::{HostPort, PodSpec, Requirement, SpreadRule, Taint};
+use crate::model::{HostPort, PodSpec, Requirement, SpreadRule};
 
-pub use affinity::check as check_affinity;
-pub use anti_affinity::check as check_anti_affinity;
-pub use enforced::check as check_enforced;
-pub use fields::NODE_NAME_FIELD;
-pub use identity::{Identity, selects};
-pub(crate) use labels::UNNAMED;
-pub use labels::{Labels, NODEPOOL_LABEL, NewNodeLabels};
-pub use ports::check as check_ports;
-pub use requirement::{contradiction, matches};
-pub use resources::check as check_resources;
-pub use selector::check as check_selector;
-pub use spread::{check as check_spread, counts, is_host};
-pub use taints::{
-    CORDON_TAINT, NOT_READY_TAINT, UNREACHABLE_TAINT, check as check_taints,
-    check_daemonset as check_daemonset_taints, tolerates,
-};
-pub use volumes::{add_repeated, check as check_volumes};
+pub use crate::rules::affinity::check as check_affinity;
+pub use crate::rules::anti_affinity::check as check_anti_affinity;
+pub use crate::rules::enforced::check as check_enforced;
+pub use crate::rules::fields::NODE_NAME_FIELD;
+pub use crate::rules::identity::{Identity, selects};
+pub use crate::rules::labels::{Labels, NewNodeLabels};
+pub use crate::rules::ports::check as check_ports;
+pub use crate::rules::requirement::{contradiction, matches};
+pub use crate::rules::resources::check as check_resources;
+pub use crate::rules::selector::check as check_selector;
+pub use crate::rules::spread::{check as check_spread, counts, is_host};
+pub use crate::rules::taints::{check as check_taints, check_daemonset as check_daemonset_taints, tolerates};
+pub use crate::rules::volumes::{add_repeated, check as check_volumes};
 
 /// Why a pod may not run on a node.
 #[derive(Clone, Debug, PartialEq, Eq)]

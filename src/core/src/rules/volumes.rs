@@ -3,10 +3,12 @@
 
 use std::collections::BTreeMap;
 
-use poolwright_catalog::labels::{REGION, ZONE};
+use poolwright_terms::labels::{REGION, ZONE};
 
-use super::{Labels, Rejection, check_affinity};
 use crate::model::NodeTerm;
+use crate::rules::Rejection;
+use crate::rules::affinity::check as check_affinity;
+use crate::rules::labels::Labels;
 
 /// Labels that CSI drivers and cloud providers put on their nodes, and what of an offering they repeat. A node that is not
 /// there yet will have them when its driver runs.
@@ -49,8 +51,10 @@ pub fn check(volumes: &[Vec<NodeTerm>], labels: &impl Labels) -> Result<(), Reje
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::{Operator, PoolName, Requirement};
-    use crate::rules::NewNodeLabels;
+    use crate::model::Operator;
+    use crate::model::PoolName;
+    use crate::model::Requirement;
+    use crate::rules::labels::NewNodeLabels;
 
     fn only(key: &str, value: &str) -> Vec<NodeTerm> {
         let operator = Operator::In([value.to_owned()].into());

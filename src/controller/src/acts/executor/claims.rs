@@ -7,12 +7,12 @@ use std::time::Duration;
 
 use kube::Api;
 use kube::api::PostParams;
-use poolwright_api::names::{FIELD_MANAGER, LAUNCH_BATCH_ANNOTATION};
 use poolwright_api::{NodeClaim, NodePool};
 use poolwright_core::plan::PlannedClaim;
 use poolwright_core::{ClaimName, ConditionUpdate, Subject, Uid};
 use poolwright_intake::{claim_object, merge_conditions};
 use poolwright_provider_contract::LaunchBatch;
+use poolwright_terms::keys::{FIELD_MANAGER, LAUNCH_BATCH_ANNOTATION};
 use tokio::time::sleep;
 use tracing::{info, warn};
 

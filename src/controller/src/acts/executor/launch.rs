@@ -12,13 +12,14 @@
 use std::time::Duration;
 
 use kube::Api;
-use poolwright_api::{ClaimOffering, ClaimPrice, NodeClaim, OfferingRef, names};
-use poolwright_catalog::{CapacityType, OfferingId};
-use poolwright_core::{Claim, ConditionStatus, ConditionType, ConditionUpdate, NoticeKind, Subject};
+use poolwright_api::{ClaimOffering, ClaimPrice, NodeClaim, OfferingRef};
+use poolwright_catalog::{OfferingId, RankedOffering};
+use poolwright_core::{Claim, ConditionUpdate, NoticeKind, Subject};
 use poolwright_intake::{claim_price, merge_conditions, offering_ref};
 use poolwright_provider_contract::{
-    FailedOffering, LaunchError, LaunchRequest, LaunchedInstance, ProviderError, RankedOffering,
+    FailedOffering, LaunchError, LaunchRequest, LaunchedInstance, ProviderError,
 };
+use poolwright_terms::{CapacityType, ConditionStatus, ConditionType, keys};
 use tracing::{info, warn};
 
 use super::outcome::{Outcome, refused};
@@ -26,7 +27,7 @@ use super::status::Changed;
 use super::{Executor, taints};
 use crate::acts::batches;
 use crate::leader::writer::WriteError;
-use crate::sees::providers::{class_key, error_label};
+use crate::sees::providers::error_label;
 use crate::sees::reader::answer;
 
 /// How long a provider may take. Longer than any cloud needs to say no.
@@ -205,8 +206,8 @@ impl Executor {
 
 fn request(claim: &Claim, object: &NodeClaim) -> LaunchRequest {
     let mut labels = claim.labels.clone();
-    labels.insert(names::NODEPOOL_LABEL.to_owned(), claim.pool.0.clone());
-    labels.insert(names::NODECLAIM_LABEL.to_owned(), claim.name.0.clone());
+    labels.insert(keys::NODEPOOL_LABEL.to_owned(), claim.pool.0.clone());
+    labels.insert(keys::NODECLAIM_LABEL.to_owned(), claim.name.0.clone());
     let offerings = claim.offerings.iter().map(|ranked| RankedOffering {
         offering: ranked.offering.clone(),
         price: ranked.price,
@@ -215,7 +216,7 @@ fn request(claim: &Claim, object: &NodeClaim) -> LaunchRequest {
     LaunchRequest {
         key: claim.uid.0.clone(),
         claim: claim.name.0.clone(),
-        node_class: class_key(&claim.node_class),
+        node_class: claim.node_class.clone(),
         offerings: offerings.collect(),
         labels,
         annotations: object.spec.annotations.clone(),

@@ -293,7 +293,7 @@ fn kind(action: &Action) -> &'static str {
 fn lane(action: &Action, snapshot: &Snapshot) -> String {
     let of_node = |name: &str| {
         let by_label =
-            || snapshot.nodes.get(name)?.labels.get(poolwright_api::names::NODECLAIM_LABEL).cloned();
+            || snapshot.nodes.get(name)?.labels.get(poolwright_terms::keys::NODECLAIM_LABEL).cloned();
         let claim = by_label().or_else(|| Some(snapshot.claims.named_node(name)?.name.0.clone()));
         claim.map_or_else(|| format!("node/{name}"), |claim| format!("nodeclaim/{claim}"))
     };
@@ -326,7 +326,7 @@ fn lane(action: &Action, snapshot: &Snapshot) -> String {
 /// The object that an event is about; `None` when it is not known (any more).
 fn reference(subject: &Subject, all: &Snapshot) -> Option<ObjectReference> {
     let ours = |kind: &str, name: &str, uid: &str| ObjectReference {
-        api_version: Some(poolwright_api::API_VERSION.to_owned()),
+        api_version: Some(poolwright_terms::API_VERSION.to_owned()),
         kind: Some(kind.to_owned()),
         name: Some(name.to_owned()),
         uid: Some(uid.to_owned()),

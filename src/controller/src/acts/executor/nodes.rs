@@ -11,11 +11,13 @@ use std::collections::BTreeMap;
 use k8s_openapi::api::core::v1::Node;
 use kube::Api;
 use kube::api::{Patch, PatchParams};
-use poolwright_api::names::{FIELD_MANAGER, GATE_ANNOTATION, REGISTERED_LABEL};
 use poolwright_core::lifecycle::reservation;
-use poolwright_core::rules::CORDON_TAINT;
-use poolwright_core::{Claim, ClaimName, RESERVED_TAINT, Taint};
+use poolwright_core::{Claim, ClaimName};
 use poolwright_intake::node_taint;
+use poolwright_terms::Taint;
+use poolwright_terms::keys::{
+    CORDON_TAINT, FIELD_MANAGER, GATE_ANNOTATION, REGISTERED_LABEL, RESERVED_TAINT,
+};
 use serde_json::{Value, json};
 use tracing::info;
 

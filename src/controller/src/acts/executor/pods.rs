@@ -5,10 +5,8 @@ use k8s_openapi::api::core::v1::{Pod, Toleration};
 use kube::Api;
 use kube::api::{ListParams, Patch, PatchParams};
 use kube::core::DeserializeGuard;
-use poolwright_api::names::FIELD_MANAGER;
-use poolwright_core::{
-    ClaimName, NoticeKind, PodKey, PodPhase, PodRole, RESERVED_TAINT, Subject, Uid, lifecycle,
-};
+use poolwright_core::{ClaimName, NoticeKind, PodKey, PodPhase, PodRole, Subject, Uid, lifecycle};
+use poolwright_terms::keys::{FIELD_MANAGER, RESERVED_TAINT};
 use serde_json::json;
 use tracing::{debug, warn};
 

@@ -99,7 +99,7 @@ where
         }
         object.meta_mut().managed_fields = None;
         let params = PostParams {
-            field_manager: Some(poolwright_api::names::FIELD_MANAGER.into()),
+            field_manager: Some(poolwright_terms::keys::FIELD_MANAGER.into()),
             ..Default::default()
         };
         match writer.write("status", WRITE_LIMIT, || api.replace_status(name, &params, &object)).await {

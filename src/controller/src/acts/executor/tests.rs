@@ -4,13 +4,13 @@ mod drafts;
 mod reserve;
 
 use axum::http::Method;
-use poolwright_catalog::{CapacityType, Catalogue, OfferingId, ResourceList, Zone, builtin};
+use poolwright_catalog::{Catalogue, OfferingId, RankedOffering, ResourceList, Zone, builtin};
 use poolwright_core::batch::BatchWindow;
 use poolwright_core::plan::PlannedClaim;
 use poolwright_core::setbacks::Setbacks;
-use poolwright_core::{Claim, ClaimName, Deadlines, NodeClassRef, PodKey, PoolName, RankedOffering, Uid};
-use poolwright_provider_contract::NodeClassKey;
+use poolwright_core::{Claim, ClaimName, Deadlines, PodKey, PoolName, Uid};
 use poolwright_provider_contract::memory::{MemoryCloud, MemoryProvider, Mishap, NODE_CLASS_KIND};
+use poolwright_terms::{CapacityType, NodeClassRef};
 use serde_json::{Value, json};
 
 use super::*;
@@ -20,7 +20,6 @@ use crate::edge::stoppable::Gates;
 use crate::fake_api::{FakeApi, Fault};
 use crate::leader::LeaderClaim;
 use crate::leader::testing::granted;
-use crate::sees::providers::class_key;
 
 const CLAIM: &str = "/apis/poolwright.dev/v1alpha1/nodeclaims/gpu-1";
 
@@ -78,7 +77,7 @@ impl Scene {
         let metrics = Metrics::new().unwrap();
         let writer = Writer::new(claims, metrics.clone());
         let now = clock.clone();
-        let cloud = MemoryCloud::new(Arc::new(builtin()), class_key(&class()), Arc::new(move || now.now()));
+        let cloud = MemoryCloud::new(Arc::new(builtin()), class(), Arc::new(move || now.now()));
         let provider: Arc<dyn poolwright_provider_contract::CloudProvider> =
             Arc::new(MemoryProvider::new(cloud.clone()));
         let providers = Providers::new(vec![provider]).unwrap();
@@ -361,7 +360,7 @@ async fn what_is_given_back_leaves_no_instance_no_node_and_no_claim() {
 async fn an_instance_that_has_gone_is_known_so_before_its_claim_goes() {
     let scene = Scene::with_node().await;
     let listed = || scene.world.view(|all| all.instances.as_ref().map(|listed| listed.iter().count()));
-    let instances = scene.cloud.instances().into_iter().map(|one| poolwright_core::Instance {
+    let instances = scene.cloud.instances().into_iter().map(|one| poolwright_core::ListedInstance {
         provider_id: one.provider_id,
         claim_uid: Uid(one.key),
         node_class: class(),
@@ -404,7 +403,7 @@ fn what_concerns_one_claim_goes_through_one_lane() {
     let node = poolwright_core::Node {
         name: "n".into(),
         provider_id: None,
-        labels: [(poolwright_api::names::NODECLAIM_LABEL.to_owned(), "gpu-1".to_owned())].into(),
+        labels: [(poolwright_terms::keys::NODECLAIM_LABEL.to_owned(), "gpu-1".to_owned())].into(),
         taints: vec![],
         allocatable: ResourceList::new(),
         ready: true,
@@ -426,6 +425,4 @@ fn what_concerns_one_claim_goes_through_one_lane() {
         assert_eq!(lane(&action, &snapshot), "nodeclaim/gpu-1");
     }
     assert_eq!(lane(&Action::Open { node: "other".into(), reserve_for: None }, &snapshot), "node/other");
-    let key = NodeClassKey { group: "g".into(), kind: "k".into(), name: "n".into() };
-    assert_eq!(class_key(&crate::sees::providers::class_ref(&key)), key);
 }

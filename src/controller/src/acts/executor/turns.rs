@@ -5,7 +5,8 @@
 
 use std::sync::Arc;
 
-use poolwright_core::{Action, DISRUPTED_TAINT};
+use poolwright_core::Action;
+use poolwright_terms::keys::DISRUPTED_TAINT;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 /// Launches wait for a cloud, and for others of their batch: they cost us next to nothing meanwhile.
@@ -100,7 +101,8 @@ impl Turns {
 #[cfg(test)]
 mod tests {
     use futures::FutureExt;
-    use poolwright_core::{ClaimName, Effect, PodKey, Taint, Uid};
+    use poolwright_core::{ClaimName, PodKey, Uid};
+    use poolwright_terms::{Taint, TaintEffect};
 
     use super::*;
 
@@ -117,7 +119,7 @@ mod tests {
     }
 
     fn close_node() -> Vec<Action> {
-        let effect = Effect::NoSchedule;
+        let effect = TaintEffect::NoSchedule;
         taint(vec![Taint { key: DISRUPTED_TAINT.into(), value: String::new(), effect }])
     }
 

@@ -7,8 +7,9 @@ use jiff::SignedDuration;
 use poolwright_catalog::{OfferingId, builtin};
 use poolwright_core::batch::BatchWindow;
 use poolwright_core::setbacks::Setbacks;
-use poolwright_core::{ClaimName, Instance, NodeClassRef, Uid};
+use poolwright_core::{ClaimName, ListedInstance, Uid};
 use poolwright_provider_contract::memory::{MemoryCloud, MemoryProvider, NODE_CLASS_KIND};
+use poolwright_terms::NodeClassRef;
 use serde_json::{Value, json};
 
 use super::*;
@@ -21,7 +22,7 @@ use crate::fake_api::{FakeApi, Fault};
 use crate::leader::LeaderClaim;
 use crate::leader::testing::granted;
 use crate::leader::writer::Writer;
-use crate::sees::providers::{Providers, class_key};
+use crate::sees::providers::Providers;
 
 struct Scene {
     api: FakeApi,
@@ -54,7 +55,7 @@ impl Scene {
         let metrics = Metrics::new().unwrap();
         let writer = Writer::new(claims, metrics.clone());
         let now = shared.clone();
-        let cloud = MemoryCloud::new(Arc::new(builtin()), class_key(&class()), Arc::new(move || now.now()));
+        let cloud = MemoryCloud::new(Arc::new(builtin()), class(), Arc::new(move || now.now()));
         let provider: SharedProvider = Arc::new(MemoryProvider::new(cloud.clone()));
         let providers = Providers::new(vec![provider.clone()]).unwrap();
         let world = World::new(BatchWindow::default(), Setbacks::default(), shared.clone());
@@ -103,7 +104,7 @@ impl Scene {
             .unwrap();
     }
 
-    fn says(&self, instances: &[&str], kind: contract::InterruptionKind) -> String {
+    fn says(&self, instances: &[&str], kind: poolwright_terms::InterruptionKind) -> String {
         let noticed = self.clock.now();
         let interruptions = instances.iter().map(|instance| contract::Interruption {
             instance: (*instance).to_owned(),
@@ -130,7 +131,7 @@ impl Scene {
     }
 }
 
-use contract::InterruptionKind::{Ending, Rebalance, Reclaim};
+use poolwright_terms::InterruptionKind::{Ending, Rebalance, Reclaim};
 
 #[tokio::test(start_paused = true)]
 async fn what_a_cloud_says_is_recorded_with_the_conditions_that_follow_and_given_back() {
@@ -217,7 +218,7 @@ async fn an_instance_of_nobody_is_given_back_and_one_that_may_be_ours_only_after
 #[tokio::test(start_paused = true)]
 async fn one_that_is_listed_and_has_no_claim_is_left_to_come_again() {
     let scene = Scene::new();
-    let listed = Instance {
+    let listed = ListedInstance {
         provider_id: "memory://a/i-1".into(),
         claim_uid: Uid("uid-a".into()),
         node_class: class(),

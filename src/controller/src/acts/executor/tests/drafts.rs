@@ -1,6 +1,7 @@
 //! Objects are written as a watch has shown them, and read only when that is refused.
 
-use poolwright_core::{ConditionStatus, ConditionType, ConditionUpdate, Effect, Taint};
+use poolwright_core::ConditionUpdate;
+use poolwright_terms::{ConditionStatus, ConditionType, Taint, TaintEffect};
 use tokio::time::timeout;
 
 use super::*;
@@ -17,7 +18,7 @@ fn update() -> ConditionUpdate {
 }
 
 fn disrupted() -> Taint {
-    Taint { key: "poolwright.dev/disrupted".into(), value: String::new(), effect: Effect::NoSchedule }
+    Taint { key: "poolwright.dev/disrupted".into(), value: String::new(), effect: TaintEffect::NoSchedule }
 }
 
 impl Scene {

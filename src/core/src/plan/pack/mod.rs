@@ -1,0 +1,5 @@
+//! pack.
+
+pub(crate) mod classes;
+pub(crate) mod layout;
+pub(crate) mod rounds;
