@@ -74,7 +74,9 @@ fn answer(problem: &Problem, solution: &Solution, heard: &Heard, seconds: f64) -
         level.1 += u64::from(left.count);
     }
     let priorities = problem.classes.iter().map(|class| std::cmp::Reverse(class.priority));
-    priorities.for_each(|priority| drop(left_out.entry(priority).or_default()));
+    for priority in priorities {
+        left_out.entry(priority).or_default();
+    }
     let evictions: u64 = solution.steps.iter().map(|step| u64::from(step.evictions)).sum();
     let (mut moved, mut early) = (0, 0.0);
     for step in &solution.steps {
