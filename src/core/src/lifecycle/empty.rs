@@ -6,9 +6,10 @@ use poolwright_terms::{ConditionType, Taint, TaintEffect};
 
 use crate::action::{Action, NoticeKind};
 use crate::lifecycle::allowance::{allowance, allowance_over_all};
+use crate::lifecycle::gang;
 use crate::lifecycle::protection::kept_by;
 use crate::lifecycle::reserve::unreserved;
-use crate::lifecycle::{Scene, after, gang, is, is_not, some_pods, words};
+use crate::lifecycle::scene::{Scene, after, is, is_not, some_pods, words};
 use crate::model::{Cause, Claim, Node, Pod, PodPhase};
 use crate::plan::demand_source::kept_until;
 use crate::rules;

@@ -8,7 +8,8 @@ use jiff::SignedDuration;
 use poolwright_terms::ConditionType;
 
 use crate::action::NoticeKind;
-use crate::lifecycle::{Scene, after, empty, is, is_not, words};
+use crate::lifecycle::empty;
+use crate::lifecycle::scene::{Scene, after, is, is_not, words};
 use crate::model::{Claim, PodKey};
 
 /// For so long a gang may lack room before what there is for it goes: claims are written one by one, and what fails is planned anew.

@@ -11,7 +11,8 @@ use poolwright_terms::keys::RESERVED_TAINT;
 use poolwright_terms::{ConditionType, Taint, TaintEffect};
 
 use crate::action::Action;
-use crate::lifecycle::{Scene, after, empty, start};
+use crate::lifecycle::scene::{Placement, Scene, after};
+use crate::lifecycle::{empty, start};
 use crate::model::{Claim, ClaimName, Node, Pod, PodKey, Uid};
 use crate::rules;
 
@@ -19,17 +20,6 @@ use crate::rules;
 const LIMIT: SignedDuration = SignedDuration::from_secs(60);
 /// The longest value that a taint may have.
 const LONGEST_VALUE: usize = 63;
-
-/// How it is made sure that pods come to the nodes that they were planned for.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Placement {
-    /// New nodes are reserved for their pods. Where pods may not be changed ([`crate::model::Snapshot::unpatchable`]), pods are
-    /// nominated.
-    #[default]
-    Reserve,
-    /// Pods are nominated to their nodes, which open one by one.
-    Nominate,
-}
 
 /// The taint of a node that is reserved for the pods of this claim.
 pub fn reservation(claim: &ClaimName) -> Taint {

@@ -11,7 +11,8 @@ use poolwright_terms::{ConditionType, Taint};
 
 use crate::action::{Action, Notice, NoticeKind, Subject};
 use crate::lifecycle::opening::Opening;
-use crate::lifecycle::{REPEAT, Scene, after, empty, gang, interruption, is, is_not, repair, reserve, words};
+use crate::lifecycle::scene::{REPEAT, Scene, after, is, is_not, words};
+use crate::lifecycle::{empty, gang, interruption, repair, reserve};
 use crate::model::{Claim, Node, Pod, PodKey, PodPhase, Uid};
 use crate::rules::promise::is_kept;
 

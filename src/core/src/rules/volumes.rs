@@ -6,9 +6,9 @@ use std::collections::BTreeMap;
 use poolwright_terms::labels::{REGION, ZONE};
 
 use crate::model::NodeTerm;
-use crate::rules::Rejection;
 use crate::rules::affinity::check as check_affinity;
 use crate::rules::labels::Labels;
+use crate::rules::rejection::Rejection;
 
 /// Labels that CSI drivers and cloud providers put on their nodes, and what of an offering they repeat. A node that is not
 /// there yet will have them when its driver runs.

@@ -108,7 +108,7 @@ mod tests {
             priority: 0,
             scheduler: "default-scheduler".into(),
             group: None,
-            role: crate::model::PodRole::Workload,
+            role: crate::model::Workload,
             phase,
             reserved_for: Vec::new(),
             nominated_node: None,
