@@ -1,5 +1,6 @@
 //! The life of claims: launch, register, reserve or nominate, open, give back. One stage, one file.
 
+pub(crate) mod advertised;
 pub(crate) mod allowance;
 pub(crate) mod buffer;
 pub(crate) mod detach;
@@ -8,6 +9,7 @@ pub(crate) mod empty;
 pub(crate) mod end;
 pub(crate) mod gang;
 pub(crate) mod interruption;
+pub(crate) mod nominate;
 pub(crate) mod opening;
 pub(crate) mod protection;
 pub(crate) mod reaper;
@@ -16,6 +18,7 @@ pub(crate) mod replicas;
 pub(crate) mod reserve;
 pub(crate) mod scene;
 pub(crate) mod start;
+pub(crate) mod waiting;
 
 pub use crate::lifecycle::drain::is_waited_for;
 pub use crate::lifecycle::interruption::interruption_conditions;

@@ -284,7 +284,7 @@ impl<'a> Company<'a> {
                 let count = if never_bound.contains(profile) {
                     there.get(profile).copied().unwrap_or(0)
                 } else {
-                    tallies::UNLIMITED
+                    UNLIMITED
                 };
                 u64::from(*weight) * count
             });
@@ -465,3 +465,6 @@ impl<'a> Company<'a> {
         numbers.into_iter().collect()
     }
 }
+
+/// More pods than any node takes.
+pub(crate) const UNLIMITED: u64 = 1 << 20;

@@ -9,7 +9,7 @@ use crate::model::plan::{Plan, PlannedClaim};
 use crate::model::relaxed::{RelaxedPreference, RelaxedReason};
 use crate::model::{NodeTerm, Operator, PodKey, PodTerm, Requirement, Snapshot, SpreadRule, Weighted};
 use crate::plan::demand_source::is_expected;
-use crate::plan::place::preferences::Kept;
+use crate::plan::place::preferences::kept::Kept;
 use crate::rules;
 
 /// Preferences that a claim's reason names; of more it says how many.
