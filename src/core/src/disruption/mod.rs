@@ -11,6 +11,7 @@
 
 pub(crate) mod drift;
 pub(crate) mod follow;
+pub(crate) mod look;
 pub(crate) mod past_moves;
 pub(crate) mod payback;
 pub(crate) mod proposal;

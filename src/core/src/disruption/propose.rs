@@ -1,5 +1,6 @@
 //! Which nodes are emptied next.
 
+use crate::disruption::look::{Look, Tried};
 use crate::disruption::proposal::leave;
 use crate::disruption::proposal::{Outlook, Proposal};
 use std::collections::{BTreeMap, BTreeSet};
@@ -69,33 +70,6 @@ fn targets(snapshot: &Snapshot, current: &Plan) -> BTreeSet<ClaimName> {
         return rooms.collect();
     }
     moves.map(|claim| claim.name.clone()).chain(rooms).collect()
-}
-
-/// One look.
-pub(crate) struct Look<'a> {
-    pub facts: Facts<'a>,
-    current: &'a Plan,
-    pub moves: &'a Moves,
-    pub options: &'a PlanOptions,
-    /// Claims whose nodes stay so far, and use what is paid beforehand.
-    pub staying: Vec<&'a Claim>,
-    /// How many more nodes of a pool may be disturbed, and what allows no more.
-    left: BTreeMap<(PoolName, Cause), allowance::Allowance>,
-    /// How many more nodes of all pools may be.
-    over_all: BTreeMap<Cause, allowance::Allowance>,
-    targets: BTreeSet<ClaimName>,
-    actions: Vec<Action>,
-    pub together: Vec<ClaimName>,
-    alone: Vec<ClaimName>,
-    more: bool,
-}
-
-/// A set of nodes that may leave together.
-struct Tried {
-    plan: Plan,
-    before: UsdPerHour,
-    /// Those of the set whose pods have no other place, and why.
-    stuck: BTreeMap<ClaimName, String>,
 }
 
 impl<'a> Look<'a> {

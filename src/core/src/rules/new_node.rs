@@ -34,3 +34,21 @@ impl Labels for NewNodeLabels<'_> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::Operator;
+    use crate::model::Requirement;
+    use crate::rules::requirement::matches;
+
+    #[test]
+    fn a_new_node_has_a_host_name_but_none_that_anybody_can_ask_for() {
+        let none = BTreeMap::new();
+        let labels = NewNodeLabels { offering: &none, template: &none, pool: &PoolName("gpu".into()) };
+        let host = |operator| matches(&Requirement { key: HOSTNAME.into(), operator }, &labels);
+        assert!(!host(Operator::In(["node-1".into()].into())));
+        assert!(host(Operator::NotIn(["node-1".into()].into())));
+        assert!(host(Operator::Exists) && !host(Operator::DoesNotExist));
+    }
+}

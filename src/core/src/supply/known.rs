@@ -3,10 +3,11 @@
 //! Everything is kept beside the objects that it was worked out from, and holds only while a snapshot has these very
 //! objects. So nothing here can be out of date, and a plan without it is the same plan, a little later.
 
+use crate::model::plan::Target;
 use crate::model::{Claim, Node, OnNode};
-use crate::supply::rooms::Site;
 use jiff::Timestamp;
 use poolwright_catalog::ResourceList;
+use poolwright_terms::Taint;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -207,4 +208,12 @@ impl Origin {
         let claim = self.claim.as_ref().map(|claim| claim.name.0.as_str());
         claim.or_else(|| self.node.as_ref().map(|node| node.name.as_str())).unwrap_or_default()
     }
+}
+
+/// What a node is to those who ask whether they may be there.
+#[derive(Debug)]
+pub(crate) struct Site {
+    pub target: Target,
+    pub labels: BTreeMap<String, String>,
+    pub taints: Vec<Taint>,
 }

@@ -1,5 +1,6 @@
 //! Room that is there or on its way: nodes, and claims that were bought and have not come up yet.
 
+use crate::supply::known::Site;
 use crate::supply::known::{Known, Origin};
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Deref;
@@ -23,14 +24,6 @@ use crate::rules::fields::NODE_NAME_FIELD;
 use crate::supply::daemonsets::Daemons;
 use crate::supply::known::{KnownRoom, KnownRooms, Walk};
 use crate::supply::offers::as_measured;
-
-/// What a node is to those who ask whether they may be there.
-#[derive(Debug)]
-pub(crate) struct Site {
-    pub target: Target,
-    pub labels: BTreeMap<String, String>,
-    pub taints: Vec<Taint>,
-}
 
 /// A node with free room.
 #[derive(Clone, Debug)]

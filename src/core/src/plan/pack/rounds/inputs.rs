@@ -12,3 +12,12 @@ pub(crate) struct Inputs<'s, 'a> {
     pub company: &'s Company<'a>,
     pub options: &'s PlanOptions,
 }
+
+/// What is there, as the solver numbers it.
+#[derive(Debug, Default)]
+pub(crate) struct There {
+    /// Rooms; from the number of rooms on, nodes that were bought by now.
+    pub nodes: Vec<usize>,
+    /// By class that takes part: which of them hold a pod of it.
+    pub homes: Vec<Vec<u32>>,
+}

@@ -23,7 +23,7 @@ use crate::model::bits::Bits;
 use crate::model::plan::{Baselines, CommitmentUse, PlannedGpu, Solve};
 use crate::plan::pack::layout;
 use crate::plan::pack::rounds::choices::{Choice, Fits, choices};
-use crate::plan::pack::rounds::there::There;
+use crate::plan::pack::rounds::inputs::There;
 use crate::plan::place::topology::Assigned;
 use crate::rules;
 use crate::rules::colocation::{Present, join};

@@ -3,8 +3,6 @@
 use crate::model::relaxed::{Preferences, RelaxedReason};
 use crate::model::{PlanOptions, Pod, PodKey, PodSpec, Requirement, Snapshot};
 use crate::plan::demand::Wanting;
-use crate::plan::place::preferences::times;
-use crate::plan::place::preferences::words::Record;
 use crate::plan::place::topology::Assigned;
 use crate::rules::pin::Pin;
 use crate::supply::offers::Supply;
@@ -113,4 +111,19 @@ impl Group<'_> {
     pub(crate) fn wanted(&self) -> Vec<Requirement> {
         self.kept.iter().flat_map(|kept| kept.requirements.iter().cloned()).collect()
     }
+}
+
+pub(crate) fn times(one: &ResourceList, count: u64) -> ResourceList {
+    let mut all = ResourceList::new();
+    for (name, amount) in one.iter() {
+        all.set(name.clone(), amount.saturating_mul(count));
+    }
+    all
+}
+
+/// What became of the preferences of each pod that needs a node, as far as it was decided before anything was packed.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Record {
+    pub(crate) kept: BTreeMap<PodKey, Vec<Kept>>,
+    pub(crate) dropped: BTreeMap<(String, RelaxedReason), BTreeSet<PodKey>>,
 }

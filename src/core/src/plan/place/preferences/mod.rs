@@ -14,7 +14,7 @@ pub(crate) mod neighbours;
 pub(crate) mod places;
 pub(crate) mod words;
 
-pub(crate) use crate::plan::place::preferences::words::Record;
+pub(crate) use crate::plan::place::preferences::kept::Record;
 
 pub(crate) use crate::plan::place::preferences::kept::{Chosen, Inputs};
 use crate::plan::place::preferences::kept::{DEARER, Group, Kept, Set};
@@ -35,14 +35,6 @@ use crate::rules;
 use crate::rules::gpus;
 use crate::rules::pin::Pin;
 use crate::supply::offers::{Admissions, Supply};
-
-fn times(one: &ResourceList, count: u64) -> ResourceList {
-    let mut all = ResourceList::new();
-    for (name, amount) in one.iter() {
-        all.set(name.clone(), amount.saturating_mul(count));
-    }
-    all
-}
 
 /// Priority, spec, what it is pinned to, namespace and labels.
 type Like<'a> = (Reverse<i32>, &'a PodSpec, &'a Pin, &'a str, &'a BTreeMap<String, String>);

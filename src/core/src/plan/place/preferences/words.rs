@@ -1,5 +1,6 @@
 //! Preferences in words.
 
+use crate::plan::place::preferences::kept::Record;
 use std::collections::{BTreeMap, BTreeSet};
 
 use poolwright_terms::Taint;
@@ -55,13 +56,6 @@ fn all(requirements: &[Requirement]) -> String {
         return "any pod".to_owned();
     }
     requirements.iter().map(one).collect::<Vec<_>>().join(" and ")
-}
-
-/// What became of the preferences of each pod that needs a node, as far as it was decided before anything was packed.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Record {
-    pub(crate) kept: BTreeMap<PodKey, Vec<Kept>>,
-    pub(crate) dropped: BTreeMap<(String, RelaxedReason), BTreeSet<PodKey>>,
 }
 
 impl Record {
