@@ -19,11 +19,16 @@ pub fn check(volumes: &[Vec<NodeTerm>], labels: &impl Labels) -> Result<(), Reje
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeMap;
+
+    use poolwright_terms::labels::ZONE;
+
     use super::*;
     use crate::model::Operator;
     use crate::model::PoolName;
     use crate::model::Requirement;
     use crate::rules::new_node::NewNodeLabels;
+    use crate::rules::repeated::add_repeated;
 
     fn only(key: &str, value: &str) -> Vec<NodeTerm> {
         let operator = Operator::In([value.to_owned()].into());

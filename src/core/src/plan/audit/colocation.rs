@@ -108,7 +108,7 @@ mod tests {
             priority: 0,
             scheduler: "default-scheduler".into(),
             group: None,
-            role: crate::model::Workload,
+            role: crate::model::PodRole::Workload,
             phase,
             reserved_for: Vec::new(),
             nominated_node: None,
