@@ -6,7 +6,7 @@ use poolwright_catalog::UsdPerHour;
 use super::facts::Facts;
 use crate::action::{Action, ConditionStatus, ConditionType, ConditionUpdate, Notice, NoticeKind, Subject};
 use crate::model::{Cause, Claim, ClaimName, Snapshot};
-use crate::plan::{Moved, MovedTo, Plan, Target, is_expected};
+use crate::plan::{Moved, MovedTo, Plan, Target};
 
 /// While nodes leave, how soon to look again.
 const LOOK_AGAIN: SignedDuration = SignedDuration::from_secs(5);
@@ -85,7 +85,7 @@ fn saved(snapshot: &Snapshot, plan: &Plan, claim: &Claim) -> UsdPerHour {
     let part = |moved: &Moved| {
         let MovedTo::Room(Target::Claim(name)) = &moved.to else { return 0 };
         let Some(new) = snapshot.claims.get(name) else { return 0 };
-        let expected = new.planned_pods.iter().all(is_expected);
+        let expected = new.planned_pods.iter().all(|key| key.existing().is_none());
         let pods = new.planned_pods.len() as u64;
         if expected && pods > 0 { price(new).micros() / pods } else { 0 }
     };

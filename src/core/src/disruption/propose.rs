@@ -11,7 +11,7 @@ use super::facts::Facts;
 use super::{Moves, allowance, drift, repack, worth};
 use crate::action::{Action, ConditionStatus, ConditionType, ConditionUpdate, Notice, NoticeKind, Subject};
 use crate::model::{Cause, Claim, ClaimName, Condition, PodKey, PoolName, Snapshot, Uid, Window};
-use crate::plan::{MovedTo, Plan, PlanOptions, PlannedClaim, committed, is_expected, plan};
+use crate::plan::{MovedTo, Plan, PlanOptions, PlannedClaim, committed, plan};
 
 /// How many sets of nodes are tried in one look.
 const TRIES: usize = 12;
@@ -446,7 +446,7 @@ impl<'a> Look<'a> {
                 _ => {}
             }
         }
-        let only_theirs = |claim: &PlannedClaim| claim.planned_pods.iter().all(is_expected);
+        let only_theirs = |claim: &PlannedClaim| claim.planned_pods.iter().all(|key| key.existing().is_none());
         let sound = plan.refused.is_empty()
             && plan.unknown_price_claims == 0
             && plan.claims.iter().all(only_theirs)

@@ -8,13 +8,13 @@ use jiff::SignedDuration;
 
 use super::{Scene, after, empty, is, is_not, words};
 use crate::action::{ConditionType, NoticeKind};
-use crate::model::{Claim, PodKey};
+use crate::model::{Claim, ObjectKey};
 
 /// For so long a gang may lack room before what there is for it goes: claims are written one by one, and what fails is planned anew.
 pub(super) const PATIENCE: SignedDuration = SignedDuration::from_secs(15);
 
 /// The gang for which the claim waits in vain, if its pool gives nodes back at all.
-pub(super) fn lacking<'s>(scene: &'s Scene<'_>, claim: &Claim) -> Option<&'s PodKey> {
+pub(super) fn lacking<'s>(scene: &'s Scene<'_>, claim: &Claim) -> Option<&'s ObjectKey> {
     let pool = scene.snapshot.pools.get(&claim.pool)?;
     pool.scale_to_zero_after?;
     scene.lacking.get(claim.name.0.as_str())

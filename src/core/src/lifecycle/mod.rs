@@ -27,7 +27,7 @@ use jiff::{SignedDuration, Timestamp};
 use serde::{Deserialize, Serialize};
 
 use crate::action::{Action, ConditionStatus, ConditionType, ConditionUpdate, Notice, NoticeKind, Subject};
-use crate::model::{Claim, ClaimName, Node, Pod, PodKey, PodPhase, PodRole, PoolName, Snapshot};
+use crate::model::{Claim, ClaimName, Node, ObjectKey, OwnerKey, Pod, PodKey, PodPhase, PodRole, PoolName, Snapshot};
 use crate::plan::earlier;
 use crate::plan::{ExpectedPods, Lack, Moving};
 
@@ -74,15 +74,15 @@ struct Scene<'a> {
     /// Waiting workload pods, by the claim they are planned for.
     expected: BTreeMap<&'a str, Vec<&'a Pod>>,
     /// Since when all nodes are open that the waiting pods of a gang are planned for; `None` while one is not.
-    gangs: BTreeMap<PodKey, Option<Timestamp>>,
+    gangs: BTreeMap<ObjectKey, Option<Timestamp>>,
     /// Claims that pods are planned for whose gang has no room as a whole, with the gang.
-    lacking: BTreeMap<&'a str, PodKey>,
+    lacking: BTreeMap<&'a str, ObjectKey>,
     /// Waiting workload pods that no plan placed.
     unplanned: Vec<&'a Pod>,
     /// Pods that are still to come.
     coming: Vec<ExpectedPods<'a>>,
-    /// The keys, up to their number, of pods that will be made in place of those on nodes that leave.
-    successors: BTreeSet<(String, String)>,
+    /// The owners of pods that will be made in place of those on nodes that leave.
+    successors: BTreeSet<Arc<OwnerKey>>,
     /// Claims whose nodes are kept for the room that their pool keeps free.
     buffered: BTreeSet<ClaimName>,
     /// How many nodes of each pool this decision closes for want of work.
@@ -117,7 +117,7 @@ impl<'a> Scene<'a> {
         }
         let gangs = open_since(snapshot, &expected);
         let coming = crate::plan::expected(snapshot, now);
-        let successors = crate::plan::moving(snapshot).iter().filter_map(Moving::place).collect();
+        let successors = crate::plan::moving(snapshot).iter().filter_map(Moving::owner).collect();
         let decision = Decision::default();
         Self {
             snapshot,
@@ -153,11 +153,8 @@ impl<'a> Scene<'a> {
 
     /// Whether a claim is kept for pods that are made when a node that leaves is drained.
     fn awaits_successors(&self, claim: &Claim) -> bool {
-        let mut places = claim.planned_pods.iter().filter_map(|key| {
-            let (prefix, _) = key.name.split_once('#')?;
-            Some((key.namespace.clone(), format!("{prefix}#")))
-        });
-        !self.successors.is_empty() && places.any(|place| self.successors.contains(&place))
+        let mut owners = claim.planned_pods.iter().filter_map(PodKey::owner);
+        !self.successors.is_empty() && owners.any(|owner| self.successors.contains(owner))
     }
 
     /// Workload pods that have not ended on the claim's node, or bound to its name.
@@ -241,8 +238,8 @@ impl<'a> Scene<'a> {
 fn open_since(
     snapshot: &Snapshot,
     expected: &BTreeMap<&str, Vec<&Pod>>,
-) -> BTreeMap<PodKey, Option<Timestamp>> {
-    let mut gangs: BTreeMap<PodKey, Option<Timestamp>> = BTreeMap::new();
+) -> BTreeMap<ObjectKey, Option<Timestamp>> {
+    let mut gangs: BTreeMap<ObjectKey, Option<Timestamp>> = BTreeMap::new();
     for (target, pods) in expected {
         for key in pods.iter().filter_map(|pod| pod.group_key()) {
             if snapshot.pod_groups.get(&key).is_none_or(|group| group.min_count.is_none()) {

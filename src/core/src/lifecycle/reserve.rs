@@ -11,7 +11,7 @@ use jiff::SignedDuration;
 use super::{Scene, after, empty, start};
 use crate::RESERVED_TAINT;
 use crate::action::{Action, ConditionType};
-use crate::model::{Claim, ClaimName, Effect, Node, Pod, PodKey, Taint, Uid};
+use crate::model::{Claim, ClaimName, Effect, Node, ObjectKey, Pod, Taint, Uid};
 use crate::rules;
 
 /// A reservation ends this long after its node opened, one for pods of a gang after all nodes of the gang did. Counted from a recorded time: no restart makes it longer.
@@ -54,7 +54,7 @@ pub(super) fn holds(scene: &mut Scene<'_>, claim: &Claim) -> bool {
         successors || !scene.expected(claim).is_empty() || initialized.is_some() && is_under_way(scene);
     let expected = scene.expected(claim);
     let ready = scene.ready_since(claim);
-    let can_be_let_in = |pod: &&Pod| !scene.snapshot.unpatchable.contains(&pod.key.namespace);
+    let can_be_let_in = |pod: &&Pod| !scene.snapshot.unpatchable.contains(pod.key.namespace());
     scene.placement == Placement::Reserve
         && claim.name.0.len() <= LONGEST_VALUE
         && claim.since(ConditionType::Disrupting).is_none()
@@ -94,16 +94,16 @@ pub(super) fn is_prepared(scene: &Scene<'_>, claim: &Claim) -> bool {
 }
 
 /// Pods without a toleration of the reservation.
-fn kept_out(scene: &Scene<'_>, claim: &Claim) -> Vec<(PodKey, Uid)> {
+fn kept_out(scene: &Scene<'_>, claim: &Claim) -> Vec<(ObjectKey, Uid)> {
     let taint = reservation(&claim.name);
     start::nominable(scene, claim)
         .filter(|pod| !pod.reserved_for.contains(&claim.name) && !tolerates(pod, &taint))
-        .map(|pod| (pod.key.clone(), pod.uid.clone()))
+        .filter_map(|pod| Some((pod.key.existing()?.clone(), pod.uid.clone())))
         .collect()
 }
 
 /// Pods that tolerate any reservation, so that this one does not bring them here.
-fn unbound(scene: &Scene<'_>, claim: &Claim) -> Vec<(PodKey, Uid)> {
+fn unbound(scene: &Scene<'_>, claim: &Claim) -> Vec<(ObjectKey, Uid)> {
     let taint = reservation(&claim.name);
     start::to_nominate(scene, claim, |pod| tolerates(pod, &taint))
 }

@@ -8,7 +8,7 @@ use poolwright_catalog::ResourceName;
 use super::opening::Opening;
 use super::{REPEAT, Scene, after, empty, gang, interrupted, is, is_not, repair, reserve, words};
 use crate::action::{Action, ConditionType, Notice, NoticeKind, Subject};
-use crate::model::{Claim, Node, Pod, PodKey, PodPhase, Taint, Uid};
+use crate::model::{Claim, Node, ObjectKey, Pod, PodPhase, Taint, Uid};
 use crate::rules::{NODEPOOL_LABEL, NOT_READY_TAINT, UNREACHABLE_TAINT};
 use crate::{GATE_ANNOTATION, UNREGISTERED_TAINT};
 
@@ -124,14 +124,14 @@ pub(super) fn to_nominate(
     scene: &Scene<'_>,
     claim: &Claim,
     these: impl Fn(&Pod) -> bool,
-) -> Vec<(PodKey, Uid)> {
+) -> Vec<(ObjectKey, Uid)> {
     if scene.node(claim).is_none_or(|node| node.deleting_since.is_some()) {
         return Vec::new();
     }
     nominable(scene, claim)
         .filter(|pod| pod.nominated_node.is_none() || pod.nominated_node != claim.node_name)
         .filter(|pod| these(pod))
-        .map(|pod| (pod.key.clone(), pod.uid.clone()))
+        .filter_map(|pod| Some((pod.key.existing()?.clone(), pod.uid.clone())))
         .collect()
 }
 
@@ -310,11 +310,13 @@ fn initialized(scene: &mut Scene<'_>, claim: &Claim, node_name: &str) {
 /// Says when the scheduler does not put pods where they were planned: they hold a paid node that does nothing.
 fn refused(scene: &mut Scene<'_>, claim: &Claim, node: &Node) {
     let Some(open_since) = scene.ready_since(claim) else { return };
-    let waiting: Vec<(PodKey, Timestamp, String)> = scene
+    let waiting: Vec<(ObjectKey, Timestamp, String)> = scene
         .expected(claim)
         .iter()
         .filter_map(|pod| match &pod.phase {
-            PodPhase::Unschedulable { since, message } => Some((pod.key.clone(), *since, message.clone())),
+            PodPhase::Unschedulable { since, message } => {
+                Some((pod.key.existing()?.clone(), *since, message.clone()))
+            }
             _ => None,
         })
         .collect();

@@ -9,7 +9,8 @@ use serde::{Deserialize, Serialize};
 
 use super::disruption::Cause;
 use super::interruption::{Interruption, InterruptionKind};
-use super::pod::{PodKey, Uid};
+use super::pod::Uid;
+use super::pod_key::PodKey;
 use super::pool::{NodeClassRef, PoolName};
 use super::rules::Taint;
 use crate::action::{ConditionStatus, ConditionType};

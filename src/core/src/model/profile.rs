@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use super::others::SpreadRule;
-use super::pod::PodKey;
+use super::pod_key::ObjectKey;
 use super::rules::NodeTerm;
 use super::wishes::Weighted;
 
@@ -47,7 +47,7 @@ pub struct EnforcedAffinity {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Service {
     /// Namespace and name.
-    pub key: PodKey,
+    pub key: ObjectKey,
     /// The labels of its pods; empty for a Service that chooses none.
     pub selector: BTreeMap<String, String>,
 }

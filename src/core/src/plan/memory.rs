@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use poolwright_catalog::Catalogue;
 
 use super::room::{Known, Origin};
-use crate::model::{Claims, DaemonSet, Nodes, PodKey, Pods, Pool, Shared, Snapshot};
+use crate::model::{Claims, DaemonSet, Nodes, ObjectKey, Pods, Pool, Shared, Snapshot};
 
 /// What plans from a snapshot, and from others made from it, tell each other. Clones are one and the same.
 #[derive(Clone, Default)]
@@ -26,7 +26,7 @@ struct Content {
 /// Rooms, by name.
 #[derive(Default)]
 pub(super) struct KnownRooms {
-    daemonsets: Shared<PodKey, Arc<DaemonSet>>,
+    daemonsets: Shared<ObjectKey, Arc<DaemonSet>>,
     /// What all of them were worked out from, when they were the last time.
     basis: Option<Basis>,
     pub claims: Vec<KnownRoom>,

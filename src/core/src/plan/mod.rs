@@ -40,7 +40,6 @@ mod wishes;
 mod words;
 
 pub use committed::left as left_of_commitments;
-pub use demand_source::is_expected;
 pub(crate) use demand_source::kept_until;
 pub use demand_source::{ExpectedPods, expected};
 pub use gpus::Sharing;
@@ -216,7 +215,7 @@ pub fn plan(snapshot: &Snapshot, now: Timestamp, options: &PlanOptions, watch: &
     plan.nominations = nominations(snapshot, &plan);
     plan.moved = moving::moved(&successors, &plan);
     demand_source::forget(&mut plan);
-    let there = |claim: &PlannedClaim| claim.planned_pods.iter().filter(|key| !is_expected(key)).count();
+    let there = |claim: &PlannedClaim| claim.planned_pods.iter().filter_map(PodKey::existing).count();
     let on_new = plan.claims.iter().map(there).sum();
     plan.counts = Counts {
         total: plan.placements.len() + on_new + plan.unplaced.len(),

@@ -10,11 +10,10 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 
-use super::demand_units::Unit;
 use super::types::{Moved, MovedTo};
 use super::{Plan, Target};
 use crate::model::{
-    Claim, ClaimName, Gang, GangPart, Pod, PodKey, PodPhase, PodRole, Snapshot, Uid, Workload,
+    Claim, ClaimName, Gang, GangPart, OwnerKey, Pod, PodKey, PodPhase, PodRole, Snapshot, Uid, Workload,
 };
 
 /// A pod whose node is emptied.
@@ -29,11 +28,10 @@ pub(crate) struct Moving<'a> {
 }
 
 impl Moving<'_> {
-    /// The key of what its controller makes, up to the number.
-    pub fn place(&self) -> Option<(String, String)> {
+    /// The owner in the key of its successor.
+    pub fn owner(&self) -> Option<Arc<OwnerKey>> {
         let maker = self.maker?;
-        let place = self.part.map(|(gang, part)| Unit::place_of_part(gang, part));
-        Some(place.unwrap_or_else(|| Unit::of_workload(maker).place))
+        Some(Arc::new(self.part.map_or_else(|| maker.owner_key(), |(gang, part)| gang.owner_key(part))))
     }
 }
 
@@ -100,8 +98,8 @@ pub(super) fn replace(
 ) -> Successor {
     let pod = moving.pod;
     snapshot.pods.remove(&pod.key);
-    let key = number.zip(moving.place()).map(|(number, (namespace, prefix))| {
-        let key = PodKey::new(namespace, format!("{prefix}{number}"));
+    let key = number.zip(moving.owner()).map(|(ordinal, owner)| {
+        let key = PodKey::Expected { owner, ordinal };
         let next = Pod {
             uid: Uid(format!("{SUCCESSOR}{key}")),
             key: key.clone(),

@@ -8,7 +8,7 @@ use poolwright_catalog::UsdPerHour;
 use super::list;
 use crate::action::ConditionType;
 use crate::budgets::never_met_of;
-use crate::model::{Claim, ClaimName, Node, Pod, PodKey, PodPhase, PodRole, Snapshot};
+use crate::model::{Claim, ClaimName, Node, ObjectKey, Pod, PodKey, PodPhase, PodRole, Snapshot};
 use crate::plan::gist;
 
 /// Pods that are named.
@@ -69,7 +69,7 @@ pub fn node(snapshot: &Snapshot, now: Timestamp, name: &str) -> Option<Vec<Strin
 fn undrainable(snapshot: &Snapshot, name: &str) -> Option<String> {
     let pods = work(snapshot, name);
     let mut kept: Vec<&Pod> = Vec::new();
-    let mut budgets: BTreeMap<PodKey, String> = BTreeMap::new();
+    let mut budgets: BTreeMap<ObjectKey, String> = BTreeMap::new();
     for pod in pods {
         let found = never_met_of(snapshot, pod);
         if !found.is_empty() {

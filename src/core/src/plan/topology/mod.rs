@@ -60,7 +60,7 @@ pub(super) struct Lessons {
     /// Pods that had no place when theirs was chosen after others of equal priority: they choose first now.
     pub first: BTreeSet<PodKey>,
     /// Gangs that have no room as a whole, by PodGroup, and why.
-    pub gangs_left_out: BTreeMap<PodKey, String>,
+    pub gangs_left_out: BTreeMap<ObjectKey, String>,
 }
 
 impl Lessons {

@@ -115,7 +115,7 @@ impl<'a> Binder<'a> {
                 return Ok(Bound { words: format!("volume `{handle}`"), topology: Vec::new(), attached });
             }
         };
-        let key = PodKey::new(&pod.key.namespace, name);
+        let key = ObjectKey::new(pod.key.namespace(), name);
         let snapshot = self.snapshot;
         let Some(claim) = snapshot.volume_claims.get(&key) else {
             return Err(if ephemeral {

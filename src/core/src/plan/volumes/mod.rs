@@ -15,7 +15,7 @@ pub(super) use miss::miss;
 
 use super::UnplacedReason;
 use super::earlier::planned_at;
-use crate::model::{NodeTerm, Pod, PodKey, PodPhase, PodRole, PodVolume, Snapshot};
+use crate::model::{NodeTerm, ObjectKey, Pod, PodKey, PodPhase, PodRole, PodVolume, Snapshot};
 
 /// A snapshot whose waiting pods say in their specs what their volumes need.
 #[derive(Debug)]
@@ -91,9 +91,9 @@ fn in_order(snapshot: &Snapshot) -> Vec<&Pod> {
 }
 
 /// The claim that a volume of a pod names.
-fn claim_of(pod: &Pod, volume: &PodVolume) -> Option<PodKey> {
+fn claim_of(pod: &Pod, volume: &PodVolume) -> Option<ObjectKey> {
     match volume {
-        PodVolume::Claim { name, .. } => Some(PodKey::new(&pod.key.namespace, name)),
+        PodVolume::Claim { name, .. } => Some(ObjectKey::new(pod.key.namespace(), name)),
         PodVolume::Attached { .. } => None,
     }
 }

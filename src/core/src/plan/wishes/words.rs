@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::Kept;
 use crate::model::{NodeTerm, Operator, PodKey, PodTerm, Requirement, Snapshot, SpreadRule, Taint, Weighted};
-use crate::plan::{Plan, PlannedClaim, RelaxedPreference, RelaxedReason, is_expected};
+use crate::plan::{Plan, PlannedClaim, RelaxedPreference, RelaxedReason};
 use crate::rules::{self, NODEPOOL_LABEL};
 
 /// Preferences that a claim's reason names; of more it says how many.
@@ -79,7 +79,7 @@ impl Record {
             for (key, kept) in of_pods {
                 let is_met =
                     |one: &&Kept| one.requirements.iter().all(|wanted| rules::matches(wanted, &labels));
-                met += usize::from(!is_expected(key) && kept.iter().any(|one| is_met(&one)));
+                met += usize::from(key.existing().is_some() && kept.iter().any(|one| is_met(&one)));
                 for wish in kept.iter().filter(|one| !is_met(one)).flat_map(|one| &one.wishes) {
                     relaxed.entry((wish.clone(), why)).or_default().insert(key.clone());
                 }
@@ -91,7 +91,7 @@ impl Record {
             .iter()
             .enumerate()
             .flat_map(|(at, claim)| claim.planned_pods.iter().map(move |key| (key, at)))
-            .filter(|(key, _)| !is_expected(key))
+            .filter(|(key, _)| key.existing().is_some())
             .collect();
         let mut by_claim: BTreeMap<usize, BTreeSet<usize>> = BTreeMap::new();
         let mut all: Vec<RelaxedPreference> = Vec::new();
