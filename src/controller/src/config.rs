@@ -7,8 +7,8 @@ use poolwright_core::lifecycle::Placement;
 use poolwright_core::plan::{Preferences, SpotRisk};
 use poolwright_core::{NodeBudget, PoolLimits, Profiles};
 
-use crate::committed::CommittedFile;
 use crate::leader::LeaseSettings;
+use crate::sees::commitments::CommittedFile;
 
 /// How the controller behaves.
 #[derive(Clone, Debug)]

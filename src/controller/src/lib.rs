@@ -13,42 +13,14 @@
 //!    └──────────────────────────────── what was written ─────────────────┘             leader
 //! ```
 
-mod anchors;
-mod backoff;
-mod batches;
-mod budgets;
-mod causes;
-mod classes;
-pub mod clock;
-mod committed;
+mod acts;
 mod config;
-mod convert;
-mod disruptor;
-mod drafts;
-mod events;
-mod executor;
+mod edge;
 #[cfg(test)]
 mod fake_api;
-mod fence;
-mod gate;
-mod http;
-mod inventory;
-mod kinds;
 mod leader;
-mod lifecycle;
-mod lists;
-mod metrics;
-mod notices;
-mod planner;
-mod providers;
-mod reading;
-mod ready;
-mod rush;
-mod signal;
-mod status;
-mod watch;
-mod world;
-mod writer;
+mod loops;
+mod sees;
 
 use std::future::Future;
 use std::sync::Arc;
@@ -66,38 +38,41 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::AbortOnDropHandle;
 use tracing::info;
 
-pub use causes::causes;
-pub use committed::{CommittedFile, unfit};
 pub use config::Config;
-pub use gate::{Gate, Gates};
+pub use edge::causes::causes;
+pub use edge::clock;
+pub use edge::stoppable::{Gate, Gates};
 pub use leader::LeaseSettings;
-pub use planner::{Spawner, blocking_threads};
+pub use loops::planner::{Spawner, blocking_threads};
 pub use poolwright_core::lifecycle::Placement;
+pub use sees::commitments::{CommittedFile, unfit};
 
-use classes::Classes;
-use clock::{SharedClock, SystemClock};
-use committed::Committed;
-use disruptor::Disruptor;
-use events::{Events, write_events};
-use executor::Executor;
-use gate::Tasks;
-use http::Endpoints;
-use inventory::{CATALOGUES, Inventory};
-use kinds::{
+use acts::executor::Executor;
+use edge::clock::{SharedClock, SystemClock};
+use edge::events::{Events, write_events};
+use edge::http::Endpoints;
+use edge::metrics::Metrics;
+use edge::signal;
+use edge::stoppable::Tasks;
+use leader::Elector;
+use leader::writer::Writer;
+use loops::consolidation::Disruptor;
+use loops::interruptions::Notices;
+use loops::lifecycle::Lifecycle;
+use loops::node_classes::Classes;
+use loops::planner::Planner;
+use loops::{budgets, pool_status};
+use sees::commitments::Committed;
+use sees::inventory::{CATALOGUES, Inventory};
+use sees::kinds::{
     Attachments, Budgets, CsiNodes, DaemonSets, JobSets, Jobs, LeaderWorkerSets, Namespaces, NodeClaims,
     NodePools, Nodes, PodGroups, Pods, Quotas, ReplicaSets, ReplicationControllers, Services, StatefulSets,
     StorageClasses, UNFINISHED_PODS, VolumeClaims, Volumes,
 };
-use leader::Elector;
-use lifecycle::Lifecycle;
-use metrics::Metrics;
-use notices::Notices;
-use planner::Planner;
-use providers::Providers;
-use ready::Ready;
-use watch::{Kind, Watches};
-use world::World;
-use writer::Writer;
+use sees::providers::Providers;
+use sees::ready::Ready;
+use sees::watch::{Kind, Watches};
+use sees::world::World;
 
 /// What a simulator puts in the place of the machine.
 pub struct Environment {
@@ -273,7 +248,7 @@ pub async fn run_in(
     // Ends with us, also where we are dropped: nobody may hold a lease for a controller that is gone.
     let election = AbortOnDropHandle::new(tokio::spawn(gates.clone().pass(elector.run(release.clone()))));
     let mut loops = Tasks::new(gates.clone());
-    loops.spawn(status::keep(executor.clone(), world.clone(), ready.clone(), stop.clone()));
+    loops.spawn(pool_status::keep(executor.clone(), world.clone(), ready.clone(), stop.clone()));
     loops.spawn(
         Notices {
             providers: providers.all().to_vec(),

@@ -251,7 +251,10 @@ async fn the_right_to_make_bootstrap_tokens_is_asked_for_where_nodes_join_with_k
     let nobody = found("Ubuntu", &["--service-account", "gpus/nobody"]).await.expect("it is asked for");
     assert_eq!(nobody["verdict"], "wrong");
     let fix = nobody["fix"].as_str().expect("what makes it right");
-    assert!(fix.contains("docs/rbac-kubeadm.yaml") && fix.contains("--serviceaccount gpus:nobody"), "{fix}");
+    assert!(
+        fix.contains("deploy/rbac-kubeadm.yaml") && fix.contains("--serviceaccount gpus:nobody"),
+        "{fix}"
+    );
 }
 
 #[tokio::test]
@@ -369,7 +372,7 @@ async fn the_template_of_the_documents_makes_the_queue_and_the_role_that_a_check
         .append_pair("Version", "2010-05-15")
         .append_pair("StackName", &cluster)
         .append_pair("Capabilities.member.1", "CAPABILITY_NAMED_IAM")
-        .append_pair("TemplateBody", include_str!("../../../docs/aws-cloudformation.yaml"));
+        .append_pair("TemplateBody", include_str!("../../../deploy/aws-cloudformation.yaml"));
     for (at, (name, value)) in names.iter().enumerate() {
         query.append_pair(&format!("Parameters.member.{}.ParameterKey", at + 1), name);
         query.append_pair(&format!("Parameters.member.{}.ParameterValue", at + 1), value);

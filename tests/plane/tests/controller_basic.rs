@@ -53,7 +53,7 @@ struct Running {
     cloud: JoinHandle<()>,
 }
 
-/// Binds the rights of docs/rbac.yaml to the account that the controller runs as here.
+/// Binds the rights of deploy/rbac.yaml to the account that the controller runs as here.
 const BINDINGS: &str = r"
 apiVersion: rbac.authorization.k8s.io/v1
 kind: ClusterRoleBinding
@@ -68,10 +68,10 @@ roleRef: {apiGroup: rbac.authorization.k8s.io, kind: Role, name: poolwright-cont
 subjects: [{apiGroup: rbac.authorization.k8s.io, kind: User, name: poolwright-controller}]
 ";
 
-/// A client with the rights of docs/rbac.yaml and no others.
+/// A client with the rights of deploy/rbac.yaml and no others.
 async fn limited(plane: &ControlPlane, admin: &Client) -> anyhow::Result<Client> {
     let namespace = "{apiVersion: v1, kind: Namespace, metadata: {name: poolwright}}";
-    let rights = include_str!("../../../docs/rbac.yaml");
+    let rights = include_str!("../../../deploy/rbac.yaml");
     for yaml in [namespace, rights, BINDINGS] {
         apply(admin, "poolwright", yaml).await?;
     }

@@ -18,7 +18,7 @@ use poolwright_plane::{ControlPlane, apply, unique, wait_for};
 use serde_json::{Value, json};
 
 const RESERVED: &str = "poolwright.dev/reserved";
-/// Whom docs/pod-policy.yaml is about.
+/// Whom deploy/pod-policy.yaml is about.
 const CONTROLLER: &str = "system:serviceaccount:poolwright:poolwright";
 
 async fn cluster() -> Cluster {
@@ -198,17 +198,17 @@ async fn a_controller_killed_between_opening_and_letting_in_goes_on() {
     cluster.wait_nothing_left("gpu").await.unwrap();
 }
 
-fn docs() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs")
+fn deploy() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../deploy")
 }
 
-/// Gives the controller's service account the rights of docs/rbac.yaml, `without` this verb on this resource, and those that
+/// Gives the controller's service account the rights of deploy/rbac.yaml, `without` this verb on this resource, and those that
 /// the KWOK provider needs besides. Returns a kubeconfig with which one is that service account.
 async fn service_account(plane: &ControlPlane, without: Option<(&str, &str)>) -> PathBuf {
     let client = plane.client().unwrap();
     let namespace = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "poolwright"}});
     apply(&client, "", &namespace.to_string()).await.unwrap();
-    apply(&client, "", &fs::read_to_string(docs().join("rbac.yaml")).unwrap()).await.unwrap();
+    apply(&client, "", &fs::read_to_string(deploy().join("rbac.yaml")).unwrap()).await.unwrap();
     if let Some((resource, verb)) = without {
         let roles: Api<ClusterRole> = Api::all(client.clone());
         let mut role = roles.get("poolwright-controller").await.unwrap();
@@ -261,7 +261,7 @@ async fn with_the_documented_rights_and_policy_nodes_are_reserved_and_nothing_el
     let plane = Trial::plane_without_controller().await.unwrap();
     let cluster = Cluster::new(plane.client().unwrap());
     let kubeconfig = service_account(&plane, None).await;
-    let policy = fs::read_to_string(docs().join("pod-policy.yaml")).unwrap();
+    let policy = fs::read_to_string(deploy().join("pod-policy.yaml")).unwrap();
     apply(&cluster.client, "", &policy).await.unwrap();
     let namespace = cluster.namespace("policy").await.unwrap();
     let mut victim = pod("victim", "nobody", json!({"cpu": "1"}));

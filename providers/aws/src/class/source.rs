@@ -25,7 +25,7 @@ impl Classes for KubeClasses {
             if forbidden {
                 ProviderError::Invalid(format!(
                     "EC2NodeClass `{name}` may not be read: grant the verb `get` on `ec2nodeclasses.poolwright.dev`, as \
-                     docs/rbac.yaml does: {error}"
+                     deploy/rbac.yaml does: {error}"
                 ))
             } else {
                 ProviderError::Transient(format!("EC2NodeClass `{name}` could not be read: {error}"))

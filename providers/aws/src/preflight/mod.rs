@@ -71,7 +71,7 @@ pub async fn preflight(access: &Access, question: &Question, now: Timestamp) -> 
 /// The command that makes queue, rules and roles.
 fn deploy(cluster: &str, parameter: &str) -> String {
     format!(
-        "aws cloudformation deploy --template-file docs/aws-cloudformation.yaml --stack-name poolwright-{cluster} --capabilities \
+        "aws cloudformation deploy --template-file deploy/aws-cloudformation.yaml --stack-name poolwright-{cluster} --capabilities \
          CAPABILITY_NAMED_IAM --parameter-overrides ClusterName={cluster} {parameter}"
     )
 }

@@ -8,7 +8,7 @@ use super::queue::Seen;
 use super::{PERMISSIONS, Question, probes};
 use crate::clients::Clients;
 
-/// Every action of `docs/aws-controller-policy.json`, in its order; a test compares them.
+/// Every action of `deploy/aws-controller-policy.json`, in its order; a test compares them.
 pub(super) const ACTIONS: [&str; 29] = [
     "ec2:DescribeCapacityReservations",
     "ec2:DescribeFleets",
@@ -88,7 +88,7 @@ fn fix(action: &str) -> String {
         action if action.starts_with("sqs:") => "HearOfInterruptions",
         _ => "Look",
     };
-    format!("add \"{action}\" to the policy, as in docs/aws-controller-policy.json: statement {sid}")
+    format!("add \"{action}\" to the policy, as in deploy/aws-controller-policy.json: statement {sid}")
 }
 
 /// Tries every action.
@@ -115,7 +115,8 @@ mod tests {
     #[test]
     fn every_action_of_the_policy_is_looked_at_and_no_other_and_its_statement_is_named() {
         let policy: serde_json::Value =
-            serde_json::from_str(include_str!("../../../../docs/aws-controller-policy.json")).expect("JSON");
+            serde_json::from_str(include_str!("../../../../deploy/aws-controller-policy.json"))
+                .expect("JSON");
         let mut allowed = BTreeSet::new();
         for statement in policy["Statement"].as_array().expect("statements") {
             let sid = statement["Sid"].as_str().expect("a Sid");

@@ -116,7 +116,7 @@ fn dead_letters(redrive: Option<&str>) -> Verdict {
     }
     Verdict::wrong(
         "it has no queue for dead letters: what cannot be read is read again until it expires",
-        "deploy docs/aws-cloudformation.yaml (docs/aws.md), or give it a RedrivePolicy with maxReceiveCount 5",
+        "deploy deploy/aws-cloudformation.yaml (docs/aws.md), or give it a RedrivePolicy with maxReceiveCount 5",
     )
 }
 

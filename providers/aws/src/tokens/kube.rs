@@ -69,7 +69,7 @@ impl KubeTokens {
             Err(kube::Error::Api(status)) if status.is_forbidden() => {
                 return Err(ProviderError::Invalid(format!(
                     "Secret `{NAMESPACE}/{name}` may not be made, and nodes of the family Ubuntu join with such a bootstrap token: grant \
-                     {{apiGroups: [\"\"], resources: [secrets], verbs: [create]}} by a Role in {NAMESPACE}, as docs/rbac-kubeadm.yaml \
+                     {{apiGroups: [\"\"], resources: [secrets], verbs: [create]}} by a Role in {NAMESPACE}, as deploy/rbac-kubeadm.yaml \
                      does, and bind it to Poolwright's service account: {}",
                     status.message
                 )));

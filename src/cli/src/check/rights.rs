@@ -1,5 +1,5 @@
-//! What the controller must be allowed in the cluster: the rules of `docs/rbac.yaml`, one by one, and where nodes join with kubeadm
-//! those of `docs/rbac-kubeadm.yaml`.
+//! What the controller must be allowed in the cluster: the rules of `deploy/rbac.yaml`, one by one, and where nodes join with kubeadm
+//! those of `deploy/rbac-kubeadm.yaml`.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -18,9 +18,9 @@ use poolwright_provider_contract::preflight::Verdict;
 use crate::args::ServiceAccount;
 use crate::convert::documents;
 
-const RBAC: &str = include_str!("../../../../docs/rbac.yaml");
+const RBAC: &str = include_str!("../../../../deploy/rbac.yaml");
 
-const KUBEADM: &str = include_str!("../../../../docs/rbac-kubeadm.yaml");
+const KUBEADM: &str = include_str!("../../../../deploy/rbac-kubeadm.yaml");
 
 /// Questions that are under way at a time.
 const TOGETHER: usize = 8;
@@ -144,14 +144,14 @@ pub fn verdicts(
         Some(ServiceAccount { namespace, name }) => (
             format!("{namespace}/{name}"),
             format!(
-                "kubectl apply -f docs/rbac.yaml && kubectl create clusterrolebinding poolwright-controller --clusterrole \
+                "kubectl apply -f deploy/rbac.yaml && kubectl create clusterrolebinding poolwright-controller --clusterrole \
                  poolwright-controller --serviceaccount {namespace}:{name} && kubectl create rolebinding -n {namespace} \
                  poolwright-controller --role poolwright-controller --serviceaccount {namespace}:{name}"
             ),
         ),
         None => (
             "whoever runs this (--service-account NAMESPACE/NAME for the controller's)".to_owned(),
-            "kubectl apply -f docs/rbac.yaml, and bind both roles of it".to_owned(),
+            "kubectl apply -f deploy/rbac.yaml, and bind both roles of it".to_owned(),
         ),
     };
     if let Some(why) = answers.iter().find_map(|answer| answer.as_ref().err()) {
@@ -163,7 +163,7 @@ pub fn verdicts(
         missing.entry(format!("{}{of}", right.resource)).or_default().push(&right.verb);
     }
     if missing.is_empty() {
-        let all = format!("all {} of docs/rbac.yaml are given to {who}", rights.len());
+        let all = format!("all {} of deploy/rbac.yaml are given to {who}", rights.len());
         return vec![("rights".to_owned(), Verdict::fine(all))];
     }
     let wrong = |(resource, verbs): (String, Vec<&str>)| {
@@ -194,7 +194,7 @@ pub fn verdict_of_kubeadm(answers: &[Answer], class: &str, account: Option<&Serv
             "{who} may not create secrets in kube-system: the bootstrap tokens with which nodes of EC2NodeClass `{class}` (Ubuntu) join"
         ),
         format!(
-            "kubectl apply -f docs/rbac-kubeadm.yaml && kubectl create rolebinding -n kube-system poolwright-bootstrap-tokens --role \
+            "kubectl apply -f deploy/rbac-kubeadm.yaml && kubectl create rolebinding -n kube-system poolwright-bootstrap-tokens --role \
              poolwright-bootstrap-tokens --serviceaccount {subject}"
         ),
     )
@@ -223,14 +223,17 @@ mod tests {
             why.contains("gpus/pw may not create secrets in kube-system") && why.contains("`gpu`"),
             "{why}"
         );
-        assert!(fix.contains("docs/rbac-kubeadm.yaml") && fix.contains("--serviceaccount gpus:pw"), "{fix}");
+        assert!(
+            fix.contains("deploy/rbac-kubeadm.yaml") && fix.contains("--serviceaccount gpus:pw"),
+            "{fix}"
+        );
         assert_eq!(verdict(Err("gone".to_owned())), Verdict::undetermined("gone"));
     }
 
     fn right(resource: &str, verb: &str) -> Right {
         let all = rules(None);
         let found = all.iter().find(|one| one.resource == resource && one.verb == verb);
-        found.unwrap_or_else(|| panic!("{resource} {verb} is not in docs/rbac.yaml")).clone()
+        found.unwrap_or_else(|| panic!("{resource} {verb} is not in deploy/rbac.yaml")).clone()
     }
 
     #[test]

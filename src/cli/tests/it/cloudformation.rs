@@ -20,7 +20,7 @@ const NAMES: [(&str, &str); 6] = [
 ];
 
 fn template() -> Value {
-    let text = fs::read_to_string(path("docs/aws-cloudformation.yaml")).expect("the template");
+    let text = fs::read_to_string(path("deploy/aws-cloudformation.yaml")).expect("the template");
     serde_saphyr::from_str(&text).expect("plain YAML")
 }
 
@@ -58,7 +58,7 @@ fn with_placeholders(value: &Value) -> Value {
 fn the_controllers_policy_in_the_template_is_the_one_in_the_documents() {
     let template = template();
     let policy: Value = serde_json::from_str(
-        &fs::read_to_string(path("docs/aws-controller-policy.json")).expect("the policy"),
+        &fs::read_to_string(path("deploy/aws-controller-policy.json")).expect("the policy"),
     )
     .expect("JSON");
     let [(_, properties)] = &of_type(&template, "AWS::IAM::ManagedPolicy")[..] else {

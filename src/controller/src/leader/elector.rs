@@ -11,12 +11,12 @@ use tokio::time::{sleep, timeout};
 use tokio_util::sync::CancellationToken;
 use tracing::{debug, info, warn};
 
-use super::claim::{ClaimWatch, LeaderClaim};
 use super::evaluate::{Decision, Observed, evaluate};
-use crate::causes::causes;
-use crate::clock::{Moment, SharedClock};
-use crate::metrics::Metrics;
-use crate::signal::{self, Receiver, Sender};
+use super::term::{ClaimWatch, LeaderClaim};
+use crate::edge::causes::causes;
+use crate::edge::clock::{Moment, SharedClock};
+use crate::edge::metrics::Metrics;
+use crate::edge::signal::{self, Receiver, Sender};
 
 /// How leadership is kept.
 #[derive(Clone, Debug)]
@@ -260,8 +260,8 @@ mod tests {
     use tokio::time::Instant;
 
     use super::*;
-    use crate::clock::testing::TokioClock;
     use crate::config::Config;
+    use crate::edge::clock::testing::TokioClock;
     use crate::fake_api::{FakeApi, Fault};
 
     struct Candidate {

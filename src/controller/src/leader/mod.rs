@@ -5,11 +5,12 @@
 //! whole duration on its own clock. The second interval starts after the first one and is longer, so two processes never
 //! both hold a current claim, whatever their calendars say.
 
-mod claim;
 mod elector;
 mod evaluate;
+mod term;
+pub mod writer;
 
-#[cfg(test)]
-pub use claim::testing;
-pub use claim::{ClaimWatch, LeaderClaim};
 pub use elector::{Elector, LeaseSettings};
+#[cfg(test)]
+pub use term::testing;
+pub use term::{ClaimWatch, LeaderClaim};

@@ -465,7 +465,7 @@ async fn the_policy_in_the_documents_allows_every_call_and_nothing_that_is_not_c
         .chain(CHECKED_ON_THE_WAY.map(str::to_owned))
         .collect();
     let policy: serde_json::Value =
-        serde_json::from_str(include_str!("../../../../docs/aws-controller-policy.json")).expect("JSON");
+        serde_json::from_str(include_str!("../../../../deploy/aws-controller-policy.json")).expect("JSON");
     let mut allowed = BTreeSet::new();
     for statement in policy["Statement"].as_array().expect("statements") {
         match &statement["Action"] {

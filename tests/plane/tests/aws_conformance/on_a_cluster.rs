@@ -1,4 +1,4 @@
-//! The status of a node class on a real control plane, written with the rights of docs/rbac.yaml and no others.
+//! The status of a node class on a real control plane, written with the rights of deploy/rbac.yaml and no others.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -67,7 +67,7 @@ impl Running {
         let client = plane.client().unwrap();
         install_crds(&client, &Path::new(env!("CARGO_MANIFEST_DIR")).join("../../crds")).await.unwrap();
         apply(&client, "poolwright", RIGHTS).await.unwrap();
-        apply(&client, "poolwright", include_str!("../../../../docs/rbac.yaml")).await.unwrap();
+        apply(&client, "poolwright", include_str!("../../../../deploy/rbac.yaml")).await.unwrap();
         let mut config = plane.config().clone();
         config.auth_info.impersonate = Some("poolwright-controller".to_owned());
         let limited = Client::try_from(config).unwrap();

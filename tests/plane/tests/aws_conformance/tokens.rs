@@ -1,4 +1,4 @@
-//! Nodes that join with kubeadm: tokens are made when they are needed, by the rights of docs/rbac-kubeadm.yaml, and a real API server
+//! Nodes that join with kubeadm: tokens are made when they are needed, by the rights of deploy/rbac-kubeadm.yaml, and a real API server
 //! takes them; whatever token an order has, it is one order.
 
 use std::collections::BTreeSet;
@@ -234,7 +234,7 @@ async fn with_three_calls_of_ten_going_wrong_and_a_new_token_at_each_try_each_cl
     }
 }
 
-/// Whom docs/token-policy.yaml is about.
+/// Whom deploy/token-policy.yaml is about.
 const CONTROLLER: &str = "system:serviceaccount:poolwright:poolwright";
 
 const BINDING: &str = r"
@@ -257,7 +257,7 @@ async fn as_controller(plane: &ControlPlane, granted: bool) -> (Client, Config) 
     wait_for("kube-system and its rights", SOON, async || {
         Api::<Namespace>::all(client.clone()).get("kube-system").await?;
         if granted {
-            apply(&client, "kube-system", include_str!("../../../../docs/rbac-kubeadm.yaml")).await?;
+            apply(&client, "kube-system", include_str!("../../../../deploy/rbac-kubeadm.yaml")).await?;
             apply(&client, "kube-system", BINDING).await?;
         }
         Ok(())
@@ -334,7 +334,7 @@ async fn a_real_api_server_takes_a_node_for_a_bootstrapper_by_the_token_in_its_u
 async fn with_the_documented_policy_tokens_for_nodes_are_made_and_no_other_secrets() {
     let plane = ControlPlane::start(Options::api_server_only().with_bootstrap_tokens()).await.unwrap();
     let (limited, config) = as_controller(&plane, true).await;
-    let policy = include_str!("../../../../docs/token-policy.yaml");
+    let policy = include_str!("../../../../deploy/token-policy.yaml");
     apply(&plane.client().unwrap(), "", policy).await.unwrap();
     let api: Api<Secret> = Api::namespaced(limited.clone(), "kube-system");
     let refused = async |name: &str, kind: &str, data: Value| {
@@ -384,9 +384,12 @@ async fn without_the_right_or_where_no_token_is_taken_nothing_is_launched_and_it
         other => panic!("a person must do something: {other:?}"),
     };
     let forbidden = told(&tokens(&plane, false).await, expires).await;
-    for words in
-        ["Secret `kube-system/bootstrap-token-", "docs/rbac-kubeadm.yaml", "verbs: [create]", "cannot create"]
-    {
+    for words in [
+        "Secret `kube-system/bootstrap-token-",
+        "deploy/rbac-kubeadm.yaml",
+        "verbs: [create]",
+        "cannot create",
+    ] {
         assert!(forbidden.contains(words), "{forbidden}");
     }
     assert_eq!(secrets(&plane).await.len(), 0);

@@ -337,7 +337,7 @@ async fn left_over(
 
 const HOST: &str = "kubernetes.io/hostname";
 
-/// Where Poolwright is known to be stricter than the scheduler, as docs/architecture.md ("Rules about other pods") says:
+/// Where Poolwright is known to be stricter than the scheduler, as docs/design/topology.md says:
 /// such pods are counted, not held against it.
 fn known_of_pod(case: &Case, pod: &Value) -> Option<&'static str> {
     if rule_counts_daemonset(case, pod) {

@@ -1,0 +1,169 @@
+//! Claims and pools: creating claims, and writing conditions of both.
+//!
+//! A claim's name is the plan's: the same for the same snapshot and time. A creation whose answer was lost is therefore
+//! repeated under the same name, and finds what it made.
+
+use std::time::Duration;
+
+use kube::Api;
+use kube::api::PostParams;
+use poolwright_api::names::{FIELD_MANAGER, LAUNCH_BATCH_ANNOTATION};
+use poolwright_api::{NodeClaim, NodePool};
+use poolwright_core::plan::PlannedClaim;
+use poolwright_core::{ClaimName, ConditionUpdate, Subject, Uid};
+use poolwright_intake::{claim_object, merge_conditions};
+use poolwright_provider_contract::LaunchBatch;
+use tokio::time::sleep;
+use tracing::{info, warn};
+
+use super::outcome::Outcome;
+use super::status::{Changed, WRITE_LIMIT, change_status};
+use super::{Executor, stages};
+use crate::acts::batches;
+use crate::leader::writer::WriteError;
+use crate::sees::reader::answer;
+
+/// How often a creation whose outcome is not known is repeated.
+const ATTEMPTS: u32 = 5;
+
+/// What became of the creation of a claim.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Created {
+    /// It is there.
+    Yes,
+    /// It is not, and will not be.
+    No,
+    /// The API server did not say.
+    Unknown,
+    /// We do not lead.
+    NotLeading,
+}
+
+impl Executor {
+    /// Creates a claim, and makes it known at once. `batch` is what it is launched together with.
+    pub async fn create_claim(&self, planned: &PlannedClaim, batch: Option<&LaunchBatch>) -> Created {
+        let api: Api<NodeClaim> = Api::all(self.client.clone());
+        let mut object = claim_object(planned);
+        if let Some(batch) = batch {
+            let annotations = object.metadata.annotations.get_or_insert_default();
+            annotations.insert(LAUNCH_BATCH_ANNOTATION.to_owned(), batches::written(batch));
+        }
+        let params = PostParams { field_manager: Some(FIELD_MANAGER.to_owned()), ..Default::default() };
+        let mut unknown = false;
+        for attempt in 0..ATTEMPTS {
+            let written = self.writer.write("nodeclaim", WRITE_LIMIT, || api.create(&params, &object)).await;
+            match written {
+                Ok(object) => return self.created(planned, &object),
+                Err(WriteError::NotLeading) => return Created::NotLeading,
+                Err(WriteError::Failed(kube::Error::Api(status))) if status.is_already_exists() => {
+                    match answer(api.get_opt(&planned.name.0)).await {
+                        Ok(Some(object)) => return self.created(planned, &object),
+                        Ok(None) => return Created::No,
+                        Err(error) => {
+                            unknown = true;
+                            warn!(claim = %planned.name, %error, "the claim exists and cannot be read");
+                        }
+                    }
+                }
+                // The API server understood and refused: nothing was created.
+                Err(WriteError::Failed(kube::Error::Api(status))) if (400..500).contains(&status.code) => {
+                    warn!(claim = %planned.name, pool = %planned.pool, why = %status.message, "the claim was refused");
+                    return if unknown { Created::Unknown } else { Created::No };
+                }
+                Err(error) => {
+                    unknown = true;
+                    warn!(claim = %planned.name, %error, "whether the claim was created is not known; asking again");
+                }
+            }
+            sleep(Duration::from_millis(200 << attempt)).await;
+        }
+        Created::Unknown
+    }
+
+    fn created(&self, planned: &PlannedClaim, object: &NodeClaim) -> Created {
+        if let Err(why) = self.world.claim_created(object) {
+            warn!(claim = %planned.name, why, "our own claim cannot be read");
+        }
+        let price = planned.price().map_or_else(|| "unknown".to_owned(), |price| price.to_string());
+        info!(claim = %planned.name, pool = %planned.pool, offering = %planned.offering(), usd_per_hour = %price,
+            pods = planned.planned_pods.len(), reason = %planned.reason, "claim created");
+        Created::Yes
+    }
+
+    pub(super) async fn set_conditions(&self, subject: &Subject, updates: &[ConditionUpdate]) -> Outcome {
+        match subject {
+            Subject::Claim(name) => {
+                let uid = self.world.claim(name).map(|claim| claim.uid.clone());
+                self.claim_conditions(name, uid.as_ref(), updates).await
+            }
+            Subject::Pool(name) => {
+                let api: Api<NodePool> = Api::all(self.client.clone());
+                let now = self.clock.now();
+                let changed = change_status(&api, &self.writer, &name.0, None, |object| {
+                    let generation = object.metadata.generation;
+                    let status = object.status.get_or_insert_default();
+                    let merged = merge_conditions(&status.conditions, updates, now, generation);
+                    let changed = merged != status.conditions || status.observed_generation != generation;
+                    status.conditions = merged;
+                    status.observed_generation = generation;
+                    changed
+                });
+                match changed.await {
+                    Changed::Written(_) => Outcome::Done,
+                    Changed::Unchanged(_) => Outcome::NothingToDo,
+                    Changed::Not(outcome) => outcome,
+                }
+            }
+            // Pods and nodes have conditions of their own, which are not ours to write.
+            Subject::Pod(_) | Subject::Node(_) | Subject::Budget(_) => Outcome::NothingToDo,
+        }
+    }
+
+    /// Records on this very claim that its node leaves. Whether that is so now.
+    pub async fn record_leaving(&self, name: &ClaimName, uid: &Uid, update: &ConditionUpdate) -> bool {
+        let _ = self.claim_conditions(name, Some(uid), std::slice::from_ref(update)).await;
+        let claim = self.world.claim(name).filter(|claim| claim.uid == *uid);
+        claim.is_some_and(|claim| claim.leaving().is_some())
+    }
+
+    pub(super) async fn claim_conditions(
+        &self,
+        name: &ClaimName,
+        uid: Option<&Uid>,
+        updates: &[ConditionUpdate],
+    ) -> Outcome {
+        let now = self.clock.now();
+        let mut reached = Vec::new();
+        let changed = self.change_claim(name, uid, |object| {
+            reached = stages::reached(object, updates, now);
+            let generation = object.metadata.generation;
+            let status = object.status.get_or_insert_default();
+            let merged = merge_conditions(&status.conditions, updates, now, generation);
+            let changed = merged != status.conditions;
+            status.conditions = merged;
+            changed
+        });
+        let changed = changed.await;
+        match changed {
+            Changed::Written(_) => {
+                for (stage, took) in reached {
+                    self.metrics.stage_duration.with_label_values(&[stage]).observe(took.as_secs_f64());
+                }
+                Outcome::Done
+            }
+            Changed::Unchanged(_) => Outcome::NothingToDo,
+            Changed::Not(outcome) => outcome,
+        }
+    }
+
+    /// Remembers that a claim's offering launched and its node was no good.
+    pub(super) fn hold_back(&self, name: &ClaimName, message: &str) -> Outcome {
+        let Some(claim) = self.world.claim(name) else { return Outcome::NothingToDo };
+        let offering = &claim.current_offering().offering;
+        let until = self.world.offering_failed(&claim.node_class, offering, self.clock.now());
+        let labels = [offering.instance_type.as_str(), "after-launch"];
+        self.metrics.offerings_failed.with_label_values(&labels).inc();
+        warn!(claim = %name, %offering, %until, message, "offering held back");
+        Outcome::Done
+    }
+}

@@ -1,0 +1,156 @@
+//! Writes to Node objects: registering them, opening them to pods, tainting them.
+//!
+//! Each write is guarded by the resource version of what it began with, which is the node as it was seen last or, when that is
+//! refused, as it is read then: the kubelet, the node lifecycle controller and others write nodes too, and nothing of theirs
+//! may be lost. Each is complete in itself, so that a crash between any
+//! two of them leaves a state from which the next decision goes on: an unregistered node is tainted, a registered one is
+//! cordoned until it is opened.
+
+use std::collections::BTreeMap;
+
+use k8s_openapi::api::core::v1::Node;
+use kube::Api;
+use kube::api::{Patch, PatchParams};
+use poolwright_api::names::{FIELD_MANAGER, GATE_ANNOTATION, REGISTERED_LABEL};
+use poolwright_core::lifecycle::reservation;
+use poolwright_core::rules::CORDON_TAINT;
+use poolwright_core::{Claim, ClaimName, RESERVED_TAINT, Taint};
+use poolwright_intake::node_taint;
+use serde_json::{Value, json};
+use tracing::info;
+
+use super::outcome::{Outcome, failed, refused};
+use super::status::{Changed, WRITE_LIMIT, is_conflict, is_not_found};
+use super::{Executor, taints};
+use crate::sees::reader::answer;
+
+/// How often a conflict is answered by reading again before the whole action waits.
+const ATTEMPTS: u32 = 4;
+
+impl Executor {
+    /// Asks what to change of a node, and writes it. `change` looks at its metadata and spec alone, and answers `None` when there is
+    /// nothing to do, which is believed of a node that was read for it; it may be called several times.
+    async fn change_node(&self, name: &str, mut change: impl FnMut(&Node) -> Option<Value>) -> Outcome {
+        let api: Api<Node> = Api::all(self.client.clone());
+        let mut draft = self.world.node_draft(name);
+        for _ in 0..=ATTEMPTS {
+            let (node, is_draft) = match draft.take() {
+                Some(node) => (node, true),
+                None => match answer(api.get_opt(name)).await {
+                    Ok(Some(node)) => (node, false),
+                    Ok(None) => return Outcome::NothingToDo,
+                    Err(error) => return refused("reading the node", &error),
+                },
+            };
+            let mut patch = match change(&node) {
+                Some(patch) => patch,
+                None if is_draft => continue,
+                None => return Outcome::NothingToDo,
+            };
+            patch["metadata"]["resourceVersion"] = json!(node.metadata.resource_version);
+            patch["metadata"]["uid"] = json!(node.metadata.uid);
+            let params = PatchParams { field_manager: Some(FIELD_MANAGER.to_owned()), ..Default::default() };
+            let patch = Patch::Merge(&patch);
+            match self.writer.write("node", WRITE_LIMIT, || api.patch(name, &params, &patch)).await {
+                Ok(node) => {
+                    self.world.node_seen(&node);
+                    return Outcome::Done;
+                }
+                Err(error) if is_conflict(&error) || is_draft && is_not_found(&error) => {}
+                Err(error) => return failed("writing the node", error),
+            }
+        }
+        Outcome::retry("the node is being changed by somebody else all the time")
+    }
+
+    pub(super) async fn register(
+        &self,
+        claim: &Claim,
+        name: &str,
+        labels: &BTreeMap<String, String>,
+        annotations: &BTreeMap<String, String>,
+        wanted: &[Taint],
+    ) -> Outcome {
+        let Some(launched) = &claim.launched else { return Outcome::NothingToDo };
+        let outcome = self.change_node(name, |node| {
+            let spec = node.spec.as_ref();
+            if spec.and_then(|spec| spec.provider_id.as_ref()) != Some(&launched.provider_id) {
+                return None; // Another machine has come under this name.
+            }
+            let has = |map: &Option<BTreeMap<String, String>>, key: &str, value: &str| {
+                map.as_ref().and_then(|map| map.get(key)).is_some_and(|there| there == value)
+            };
+            // Done before: only its record is missing. Startup taints that were lifted since must not come back, and a
+            // gate that was opened since must not close.
+            let first = !has(&node.metadata.labels, REGISTERED_LABEL, "true");
+            let live = spec.and_then(|spec| spec.taints.clone()).unwrap_or_default();
+            let promised = if first { claim.taints.as_slice() } else { &[] };
+            let mut labels = labels.clone();
+            labels.insert(REGISTERED_LABEL.to_owned(), "true".to_owned());
+            let mut patch = json!({
+                "metadata": { "labels": labels },
+                "spec": { "taints": taints::merged(&live, wanted, promised) },
+            });
+            if first {
+                patch["metadata"]["annotations"] = json!(annotations);
+                if annotations.contains_key(GATE_ANNOTATION) {
+                    patch["spec"]["unschedulable"] = json!(true);
+                }
+            }
+            Some(patch)
+        });
+        match outcome.await {
+            Outcome::Done => self.record_node(claim, name).await,
+            other => other,
+        }
+    }
+
+    async fn record_node(&self, claim: &Claim, node: &str) -> Outcome {
+        let changed = self.change_claim(&claim.name, Some(&claim.uid), |object| {
+            let status = object.status.get_or_insert_default();
+            status.node_name.replace(node.to_owned()).as_deref() != Some(node)
+        });
+        match changed.await {
+            Changed::Written(_) => {
+                info!(claim = %claim.name, node, "node joined");
+                Outcome::Done
+            }
+            Changed::Unchanged(_) => Outcome::NothingToDo,
+            Changed::Not(outcome) => outcome,
+        }
+    }
+
+    /// Lifts our cordon, and only ours: a node without the gate's annotation was cordoned by somebody else.
+    ///
+    /// The taint that the node lifecycle controller derives from a cordon goes in the same write. It would lift it a moment
+    /// later, but in that moment the scheduler tries the pods that were nominated to the node, in vain, clears their
+    /// nominations, and gives their places to others.
+    ///
+    /// A reservation comes in the same write too: there is no moment in which anybody may take the room.
+    pub(super) async fn open(&self, name: &str, reserve_for: Option<&ClaimName>) -> Outcome {
+        let outcome = self.change_node(name, |node| {
+            node.metadata.annotations.as_ref()?.get(GATE_ANNOTATION)?;
+            let mut taints = node.spec.as_ref().and_then(|spec| spec.taints.clone()).unwrap_or_default();
+            taints.retain(|taint| taint.key != CORDON_TAINT && taint.key != RESERVED_TAINT);
+            taints.extend(reserve_for.map(|claim| node_taint(&reservation(claim))));
+            Some(json!({
+                "metadata": { "annotations": { (GATE_ANNOTATION): null } },
+                "spec": { "unschedulable": null, "taints": taints },
+            }))
+        });
+        let outcome = outcome.await;
+        if matches!(outcome, Outcome::Done) {
+            info!(node = name, reserved = reserve_for.is_some(), "open to pods");
+        }
+        outcome
+    }
+
+    pub(super) async fn set_taints(&self, name: &str, wanted: &[Taint]) -> Outcome {
+        self.change_node(name, |node| {
+            let live = node.spec.as_ref().and_then(|spec| spec.taints.clone()).unwrap_or_default();
+            let list = taints::merged(&live, wanted, &[]);
+            (list != live).then(|| json!({ "spec": { "taints": list } }))
+        })
+        .await
+    }
+}

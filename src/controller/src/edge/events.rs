@@ -1,0 +1,450 @@
+//! Events on objects: what was decided and why, for those who look at their pod.
+//!
+//! kube's own `Recorder` is not used for two reasons: within its series it keeps the *first* note, so that a pod whose
+//! reason changes would go on showing the old one, and it reads the clock itself. What it does beyond that is one POST.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use k8s_openapi::api::core::v1::ObjectReference;
+use k8s_openapi::api::events::v1::Event;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::MicroTime;
+use kube::api::{ObjectMeta, PostParams};
+use kube::{Api, Client};
+use poolwright_core::NoticeKind;
+use tokio::sync::mpsc;
+use tokio::time::sleep;
+use tracing::debug;
+
+use crate::edge::clock::{Clock, SharedClock};
+use crate::edge::metrics::Metrics;
+use crate::leader::writer::{WriteError, Writer};
+
+/// The same thing is said about the same object at most once in this time. API servers keep events for an hour
+/// (kube-apiserver `--event-ttl`), so that what still holds can always be read.
+const REPEAT_AFTER: Duration = Duration::from_mins(30);
+/// How many things are said of one object in that time: a sentence that changes with each look must not become a write each time.
+/// Kubernetes' own components let 25 through at once and then one in five minutes. Source: `defaultSpamBurst` and `defaultSpamQPS` of
+/// <https://github.com/kubernetes/client-go/blob/master/tools/record/events_cache.go>.
+const OF_ONE_OBJECT: usize = 50;
+/// How many sayings are remembered. Beyond it the oldest are forgotten and may be repeated.
+const REMEMBERED: usize = 20_000;
+/// How many events wait to be written. Beyond it they are dropped and counted.
+const QUEUE: usize = 2_000;
+/// How many events on pods one pass may cause: 10,000 pods for which nothing fits must not become 10,000 writes.
+const POD_EVENTS_PER_PASS: u32 = 200;
+/// How often an event is sent until it is given up, and the first pause between two times; each is twice the one before.
+const ATTEMPTS: u32 = 5;
+const PAUSE: Duration = Duration::from_secs(1);
+/// The API server refuses longer notes.
+pub const NOTE_BYTES: usize = 1024;
+
+/// One thing to say about one object.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Saying {
+    /// About what.
+    pub about: ObjectReference,
+    /// Normal or warning.
+    pub kind: NoticeKind,
+    /// Stable reason.
+    pub reason: String,
+    /// A sentence. The same sentence is the same thing said; of a pod, also if it differs in what stands in parentheses: how
+    /// much of a limit is used changes with every node, and a thousand pods wait for it.
+    pub message: String,
+    /// What is written instead of the sentence: the whole story, whose figures may change while the sentence stays.
+    pub story: Option<String>,
+}
+
+type Said = (String, String, String);
+
+#[derive(Debug, Default)]
+struct Memory {
+    said: BTreeMap<Said, Duration>,
+    pods_this_pass: u32,
+}
+
+impl Memory {
+    /// Why it is not said now, whatever else is.
+    fn refuses(&self, key: &Said, now: Duration) -> Option<&'static str> {
+        let is_recent = |said: &Duration| now < said.saturating_add(REPEAT_AFTER);
+        if self.said.get(key).is_some_and(is_recent) {
+            return Some("repeated");
+        }
+        let first = (key.0.clone(), String::new(), String::new());
+        let of_object = self.said.range(first..).take_while(|((object, ..), _)| *object == key.0);
+        let lately = of_object.filter(|(_, said)| is_recent(said)).count();
+        (lately >= OF_ONE_OBJECT).then_some("too-many")
+    }
+}
+
+fn key(saying: &Saying) -> Said {
+    let about = &saying.about;
+    let object = about.uid.clone().unwrap_or_else(|| {
+        [&about.kind, &about.namespace, &about.name].map(|part| part.clone().unwrap_or_default()).join("/")
+    });
+    let sentence = if about.kind.as_deref() == Some("Pod") {
+        without_asides(&saying.message)
+    } else {
+        saying.message.clone()
+    };
+    (object, saying.reason.clone(), sentence)
+}
+
+/// A sentence without what stands in parentheses.
+fn without_asides(sentence: &str) -> String {
+    let mut depth = 0_u32;
+    let outside = |letter: &char| {
+        match letter {
+            '(' => depth += 1,
+            ')' => depth = depth.saturating_sub(1),
+            _ => return depth == 0,
+        }
+        false
+    };
+    sentence.chars().filter(outside).collect()
+}
+
+/// Takes sayings, leaves out repetitions and floods, and queues the rest.
+#[derive(Clone)]
+pub struct Events {
+    queue: mpsc::Sender<Saying>,
+    memory: Arc<Mutex<Memory>>,
+    clock: SharedClock,
+    metrics: Metrics,
+}
+
+impl Events {
+    /// A queue, and what is to be written from it.
+    pub fn new(clock: SharedClock, metrics: Metrics) -> (Self, Queue) {
+        let (queue, receiver) = mpsc::channel(QUEUE);
+        let events = Self { queue, memory: Arc::default(), clock, metrics };
+        let memory = events.memory.clone();
+        (events, Queue { receiver, memory })
+    }
+
+    /// A planning pass begins: pods may be told about anew.
+    pub fn new_pass(&self) {
+        self.memory.lock().unwrap_or_else(PoisonError::into_inner).pods_this_pass = 0;
+    }
+
+    /// Which of these would be said now; nothing is remembered of the asking.
+    pub fn news<'a>(&self, sayings: impl IntoIterator<Item = &'a Saying>) -> Vec<usize> {
+        let now = self.clock.monotonic();
+        let memory = self.memory.lock().unwrap_or_else(PoisonError::into_inner);
+        let room = POD_EVENTS_PER_PASS.saturating_sub(memory.pods_this_pass) as usize;
+        let new =
+            sayings.into_iter().enumerate().filter(|(_, saying)| memory.refuses(&key(saying), now).is_none());
+        new.map(|(at, _)| at).take(room).collect()
+    }
+
+    /// Says it, unless it was said lately.
+    pub fn say(&self, saying: Saying) {
+        if let Err(cause) = self.admit(&saying) {
+            self.metrics.events_dropped.with_label_values(&[cause]).inc();
+        } else if self.queue.try_send(saying).is_err() {
+            self.metrics.events_dropped.with_label_values(&["queue-full"]).inc();
+        }
+    }
+
+    fn admit(&self, saying: &Saying) -> Result<(), &'static str> {
+        let now = self.clock.monotonic();
+        let mut memory = self.memory.lock().unwrap_or_else(PoisonError::into_inner);
+        let key = key(saying);
+        if let Some(why) = memory.refuses(&key, now) {
+            return Err(why);
+        }
+        if saying.about.kind.as_deref() == Some("Pod") {
+            if memory.pods_this_pass >= POD_EVENTS_PER_PASS {
+                return Err("too-many");
+            }
+            memory.pods_this_pass += 1;
+        }
+        if memory.said.len() >= REMEMBERED {
+            memory.said.retain(|_, said| now < said.saturating_add(REPEAT_AFTER));
+            if memory.said.len() >= REMEMBERED {
+                memory.said.clear();
+            }
+        }
+        memory.said.insert(key, now);
+        Ok(())
+    }
+}
+
+/// What is to be written.
+pub struct Queue {
+    receiver: mpsc::Receiver<Saying>,
+    memory: Arc<Mutex<Memory>>,
+}
+
+impl Queue {
+    async fn recv(&mut self) -> Option<Saying> {
+        self.receiver.recv().await
+    }
+
+    /// Nobody has heard it: the next plan may say it again.
+    fn forget(&self, said: &Said) {
+        self.memory.lock().unwrap_or_else(PoisonError::into_inner).said.remove(said);
+    }
+}
+
+/// Writes what was queued, one after the other; ends when the queue does.
+///
+/// What is lost on the way is sent again, for where nothing changes no plan is made that would say it anew.
+pub async fn write_events(
+    mut queue: Queue,
+    client: Client,
+    writer: Writer,
+    clock: SharedClock,
+    identity: String,
+    metrics: Metrics,
+) {
+    // What cannot be read is found before we lead, and found once: it is told when we do.
+    writer.claims().gained().await;
+    let mut number = 0_u64;
+    while let Some(saying) = queue.recv().await {
+        number += 1;
+        let (subject, said) = (saying.about.kind.clone().unwrap_or_default(), key(&saying));
+        let event = event(saying, clock.as_ref(), &identity, number);
+        let namespace = event.metadata.namespace.clone().unwrap_or_default();
+        let api: Api<Event> = Api::namespaced(client.clone(), &namespace);
+        if create(&api, &writer, &event).await {
+            metrics.events.with_label_values(&[&subject]).inc();
+        } else {
+            queue.forget(&said);
+            metrics.events_dropped.with_label_values(&["failed"]).inc();
+        }
+    }
+}
+
+/// Whether an event was written in the end.
+async fn create(api: &Api<Event>, writer: &Writer, event: &Event) -> bool {
+    let params = PostParams::default();
+    for attempt in 0..ATTEMPTS {
+        let why = match writer.write("event", Duration::from_secs(10), || api.create(&params, event)).await {
+            Ok(_) => return true,
+            // Sent before, and the answer was lost.
+            Err(WriteError::Failed(kube::Error::Api(status))) if status.is_already_exists() => return true,
+            // Whoever leads next plans, and says it.
+            Err(WriteError::NotLeading) => return false,
+            Err(WriteError::Failed(kube::Error::Api(status)))
+                if (400..500).contains(&status.code) && status.code != 429 =>
+            {
+                debug!(error = %status.message, note = ?event.note, "an event was refused");
+                return false;
+            }
+            Err(error) => error,
+        };
+        debug!(error = %why, note = ?event.note, "an event was not written");
+        if attempt + 1 < ATTEMPTS {
+            sleep(PAUSE * 2_u32.pow(attempt)).await;
+        }
+    }
+    false
+}
+
+fn event(saying: Saying, clock: &dyn Clock, identity: &str, number: u64) -> Event {
+    let now = clock.now();
+    let about = saying.about;
+    let name: String = about.name.as_deref().unwrap_or("poolwright").chars().take(200).collect();
+    Event {
+        metadata: ObjectMeta {
+            name: Some(format!("{name}.{:x}.{number:x}", now.as_nanosecond())),
+            // Events on cluster-wide objects live in `default`: that is where `kubectl describe` looks.
+            namespace: Some(about.namespace.clone().unwrap_or_else(|| "default".to_owned())),
+            ..Default::default()
+        },
+        action: Some(saying.reason.clone()),
+        event_time: Some(MicroTime(now)),
+        note: Some(shorten(saying.story.unwrap_or(saying.message))),
+        reason: Some(saying.reason),
+        regarding: Some(about),
+        reporting_controller: Some("poolwright.dev/controller".to_owned()),
+        reporting_instance: Some(identity.chars().take(128).collect()),
+        type_: Some(match saying.kind {
+            NoticeKind::Normal => "Normal".to_owned(),
+            NoticeKind::Warning => "Warning".to_owned(),
+        }),
+        ..Default::default()
+    }
+}
+
+fn shorten(mut note: String) -> String {
+    const MORE: &str = "...";
+    if note.len() > NOTE_BYTES {
+        note.truncate(note.floor_char_boundary(NOTE_BYTES - MORE.len()));
+        note.push_str(MORE);
+    }
+    note
+}
+
+#[cfg(test)]
+mod tests {
+    use axum::http::Method;
+
+    use super::*;
+    use crate::edge::clock::testing::TestClock;
+    use crate::fake_api::{FakeApi, Fault};
+    use crate::leader::testing::granted;
+
+    fn about(kind: &str, name: &str) -> ObjectReference {
+        ObjectReference {
+            kind: Some(kind.into()),
+            name: Some(name.into()),
+            uid: Some(format!("uid-{name}")),
+            ..Default::default()
+        }
+    }
+
+    fn saying(kind: &str, name: &str, message: &str) -> Saying {
+        Saying {
+            about: about(kind, name),
+            kind: NoticeKind::Warning,
+            reason: "NoOfferingFits".into(),
+            message: message.into(),
+            story: None,
+        }
+    }
+
+    #[tokio::test]
+    async fn the_same_thing_is_said_once_in_half_an_hour_and_a_new_reason_at_once() {
+        let clock = Arc::new(TestClock::new());
+        let (events, mut queue) = Events::new(clock.clone(), Metrics::new().unwrap());
+        events.say(saying("Pod", "a", "too big"));
+        events.say(saying("Pod", "a", "too big"));
+        events.say(saying("Pod", "a", "pool is full"));
+        events.say(saying("Pod", "b", "too big"));
+        clock.advance(REPEAT_AFTER);
+        events.say(saying("Pod", "a", "too big"));
+        drop(events);
+        let mut said = Vec::new();
+        while let Some(one) = queue.recv().await {
+            said.push((one.about.name.unwrap(), one.message));
+        }
+        let expected = [("a", "too big"), ("a", "pool is full"), ("b", "too big"), ("a", "too big")];
+        assert_eq!(said, expected.map(|(name, message)| (name.to_owned(), message.to_owned())));
+    }
+
+    #[tokio::test]
+    async fn a_story_whose_figures_change_is_told_once() {
+        let (events, mut queue) = Events::new(Arc::new(TestClock::new()), Metrics::new().unwrap());
+        let telling = |story: &str| Saying { story: Some(story.into()), ..saying("Pod", "a", "too big") };
+        assert_eq!(events.news(&[telling("of 5 offerings"), saying("Pod", "b", "too big")]), [0, 1]);
+        events.say(telling("of 5 offerings"));
+        assert_eq!(events.news(&[telling("of 6 offerings"), saying("Pod", "b", "too big")]), [1]);
+        events.say(telling("of 6 offerings"));
+        drop(events);
+        assert_eq!(queue.recv().await.unwrap().story.as_deref(), Some("of 5 offerings"));
+        assert!(queue.recv().await.is_none());
+    }
+
+    #[tokio::test]
+    async fn how_much_of_a_limit_is_used_is_no_news_to_a_pod_that_waits_for_it() {
+        let (events, mut queue) = Events::new(Arc::new(TestClock::new()), Metrics::new().unwrap());
+        let used = |used: &str| saying("Pod", "a", &format!("a limit is reached (in use: {used}); raise it"));
+        events.say(used("99"));
+        assert!(events.news(&[used("98")]).is_empty());
+        events.say(used("98"));
+        events.say(saying("Pod", "a", "it is too big"));
+        drop(events);
+        assert_eq!(queue.recv().await.unwrap().message, "a limit is reached (in use: 99); raise it");
+        assert_eq!(queue.recv().await.unwrap().message, "it is too big");
+        assert!(queue.recv().await.is_none());
+    }
+
+    #[tokio::test]
+    async fn one_object_of_which_something_else_is_said_each_time_makes_no_storm_and_others_are_heard() {
+        let (clock, metrics) = (Arc::new(TestClock::new()), Metrics::new().unwrap());
+        let (events, mut queue) = Events::new(clock.clone(), metrics.clone());
+        for number in 0..1000 {
+            events.say(saying("NodeClaim", "a", &format!("it is taken back at {number}")));
+        }
+        events.say(saying("NodeClaim", "b", "it is taken back"));
+        let mut said = Vec::new();
+        while let Ok(saying) = queue.receiver.try_recv() {
+            said.extend(saying.about.name);
+        }
+        assert_eq!(
+            [said.iter().filter(|name| *name == "a").count(), said.len()],
+            [OF_ONE_OBJECT, OF_ONE_OBJECT + 1]
+        );
+        assert_eq!(metrics.events_dropped.with_label_values(&["too-many"]).get(), 950);
+        let more = [saying("NodeClaim", "a", "and more"), saying("NodeClaim", "b", "and more")];
+        assert_eq!(events.news(&more), [1], "nobody works out a story that is not written");
+        clock.advance(REPEAT_AFTER);
+        events.say(saying("NodeClaim", "a", "it is gone"));
+        assert_eq!(queue.receiver.try_recv().unwrap().message, "it is gone");
+    }
+
+    #[tokio::test]
+    async fn ten_thousand_pods_do_not_make_a_storm_and_a_claim_is_still_heard() {
+        let metrics = Metrics::new().unwrap();
+        let (events, mut queue) = Events::new(Arc::new(TestClock::new()), metrics.clone());
+        for number in 0..10_000 {
+            events.say(saying("Pod", &number.to_string(), "too big"));
+        }
+        events.say(saying("NodeClaim", "c", "launched"));
+        assert_eq!(metrics.events_dropped.with_label_values(&["too-many"]).get(), 9_800);
+        events.new_pass();
+        for number in 0..10_000 {
+            events.say(saying("Pod", &number.to_string(), "too big"));
+        }
+        drop(events);
+        let mut heard = 0;
+        while queue.recv().await.is_some() {
+            heard += 1;
+        }
+        assert_eq!(heard, 200 + 1 + 200, "the next pass tells the next pods");
+    }
+
+    /// What becomes of one saying where the API server fails so.
+    async fn written(faults: &[Fault]) -> (Vec<String>, bool) {
+        let (api, clock) = (FakeApi::default(), Arc::new(TestClock::new()));
+        for fault in faults {
+            api.fault(Method::POST, "/events", *fault);
+        }
+        let shared: SharedClock = clock.clone();
+        let (_sender, claims) = granted(&shared);
+        let metrics = Metrics::new().unwrap();
+        let writer = Writer::new(claims, metrics.clone());
+        let (events, queue) = Events::new(clock.clone(), metrics.clone());
+        events.say(saying("Pod", "a", "too big"));
+        let mut again = events.clone();
+        // Closed: what is queued is written, and that is all.
+        let (closed, _) = mpsc::channel(1);
+        again.queue = closed;
+        drop(events);
+        write_events(queue, api.client(), writer, clock, "one".into(), metrics).await;
+        let is_news = again.news(&[saying("Pod", "a", "too big")]) == [0];
+        (api.writes(), is_news)
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn an_event_that_is_lost_on_the_way_is_sent_again_for_no_plan_may_come_that_would() {
+        let (writes, is_news) = written(&[]).await;
+        assert_eq!((writes.len(), is_news), (1, false));
+        let (writes, is_news) = written(&[Fault::Fails(500), Fault::Fails(429), Fault::Fails(503)]).await;
+        assert_eq!((writes.len(), is_news), (4, false));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn an_event_whose_answer_was_lost_is_written_once() {
+        let (writes, is_news) = written(&[Fault::AnswerLost]).await;
+        assert_eq!((writes.len(), is_news), (2, false), "the second finds the first");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn an_event_that_could_not_be_written_is_said_again_by_the_next_plan() {
+        let (writes, is_news) = written(&[Fault::Fails(500); 5]).await;
+        assert_eq!((writes.len(), is_news), (5, true));
+        let (writes, is_news) = written(&[Fault::Fails(403)]).await;
+        assert_eq!((writes.len(), is_news), (1, true), "a refusal is no accident");
+    }
+
+    #[test]
+    fn a_long_note_is_cut_where_the_api_server_would_refuse_it() {
+        let note = shorten("€".repeat(1000));
+        assert!(note.len() <= NOTE_BYTES && note.ends_with("..."), "{}", note.len());
+        assert_eq!(shorten("short".into()), "short");
+    }
+}

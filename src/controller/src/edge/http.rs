@@ -1,0 +1,115 @@
+//! Health and metrics over HTTP: `/healthz`, `/readyz`, `/metrics`. Read-only, nothing secret.
+
+use std::future::Future;
+
+use axum::Router;
+use axum::extract::State;
+use axum::http::{StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use axum::routing::get;
+use tokio::net::TcpListener;
+
+use crate::edge::metrics::Metrics;
+use crate::edge::signal::Receiver;
+
+/// What the endpoints look at.
+#[derive(Clone)]
+pub struct Endpoints {
+    /// What to serve.
+    pub metrics: Metrics,
+    /// Names of the watches that have not listed everything yet; empty when ready.
+    pub unsynced: Receiver<Vec<&'static str>>,
+    /// What keeps us from the Lease, if anything does.
+    pub trouble: Receiver<Option<String>>,
+}
+
+impl Endpoints {
+    fn router(self) -> Router {
+        Router::new()
+            .route("/healthz", get(async || "ok\n"))
+            .route("/readyz", get(readyz))
+            .route("/metrics", get(metrics))
+            .with_state(self)
+    }
+
+    /// Serves until `shutdown`.
+    pub async fn serve(
+        self,
+        listener: TcpListener,
+        shutdown: impl Future<Output = ()> + Send + 'static,
+    ) -> std::io::Result<()> {
+        axum::serve(listener, self.router()).with_graceful_shutdown(shutdown).await
+    }
+}
+
+/// Ready means that the cluster is known and the API server answers. Leadership is no part of it: a standby is ready to take over.
+async fn readyz(State(endpoints): State<Endpoints>) -> Response {
+    let trouble =
+        endpoints.trouble.view(|why| why.as_ref().map(|why| format!("the lease cannot be kept: {why}\n")));
+    let unsynced = endpoints.unsynced.view(|unsynced| unsynced.join(", "));
+    let unlisted = (!unsynced.is_empty()).then(|| format!("not listed yet: {unsynced}\n"));
+    let lacks: String = trouble.into_iter().chain(unlisted).collect();
+    if lacks.is_empty() {
+        "ok\n".into_response()
+    } else {
+        (StatusCode::SERVICE_UNAVAILABLE, lacks).into_response()
+    }
+}
+
+async fn metrics(State(endpoints): State<Endpoints>) -> Response {
+    match endpoints.metrics.text() {
+        Ok(text) => {
+            ([(header::CONTENT_TYPE, "text/plain; version=0.0.4; charset=utf-8")], text).into_response()
+        }
+        Err(error) => (StatusCode::INTERNAL_SERVER_ERROR, error.to_string()).into_response(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use axum::http::Request;
+    use tower::ServiceExt;
+
+    use super::*;
+
+    async fn ask(endpoints: &Endpoints, path: &str) -> (StatusCode, String) {
+        let request = Request::get(path).body(axum::body::Body::empty()).unwrap();
+        let answer = endpoints.clone().router().oneshot(request).await.unwrap();
+        let status = answer.status();
+        let body = axum::body::to_bytes(answer.into_body(), usize::MAX).await.unwrap();
+        (status, String::from_utf8(body.to_vec()).unwrap())
+    }
+
+    async fn status(endpoints: &Endpoints, path: &str) -> StatusCode {
+        ask(endpoints, path).await.0
+    }
+
+    #[tokio::test]
+    async fn it_is_healthy_at_once_and_ready_when_all_watches_have_listed() {
+        let sender = crate::edge::signal::sender(vec!["Pod"]);
+        let unsynced = sender.subscribe();
+        let trouble = crate::edge::signal::sender(None).subscribe();
+        let endpoints = Endpoints { metrics: Metrics::new().unwrap(), unsynced, trouble };
+        assert_eq!(status(&endpoints, "/healthz").await, StatusCode::OK);
+        assert_eq!(status(&endpoints, "/metrics").await, StatusCode::OK);
+        assert_eq!(status(&endpoints, "/readyz").await, StatusCode::SERVICE_UNAVAILABLE);
+        sender.replace(vec![]);
+        assert_eq!(status(&endpoints, "/readyz").await, StatusCode::OK);
+    }
+
+    #[tokio::test]
+    async fn it_is_not_ready_and_says_why_while_the_api_server_does_not_answer() {
+        let (listed, reached) = (crate::edge::signal::sender(vec!["Pod"]), crate::edge::signal::sender(None));
+        let (unsynced, trouble) = (listed.subscribe(), reached.subscribe());
+        let endpoints = Endpoints { metrics: Metrics::new().unwrap(), unsynced, trouble };
+        reached.replace(Some("connection refused".to_owned()));
+        let (code, said) = ask(&endpoints, "/readyz").await;
+        assert_eq!(code, StatusCode::SERVICE_UNAVAILABLE);
+        assert_eq!(said, "the lease cannot be kept: connection refused\nnot listed yet: Pod\n");
+        assert_eq!(status(&endpoints, "/healthz").await, StatusCode::OK, "a restart would not help");
+        listed.replace(vec![]);
+        assert_eq!(ask(&endpoints, "/readyz").await.1, "the lease cannot be kept: connection refused\n");
+        reached.replace(None);
+        assert_eq!(ask(&endpoints, "/readyz").await, (StatusCode::OK, "ok\n".to_owned()));
+    }
+}

@@ -1,0 +1,410 @@
+//! Every metric, in one struct with a registry of its own. Units are base units, labels are bounded: pools, stages,
+//! reasons and kinds, never pods or claims. `docs/metrics.md` has the same list for people; a test compares them.
+
+use prometheus::{
+    Counter, Encoder, Gauge, GaugeVec, Histogram, HistogramOpts, HistogramVec, IntCounter, IntCounterVec,
+    IntGauge, IntGaugeVec, Opts, Registry, TextEncoder,
+};
+
+/// Handles of all metrics; clones share them.
+#[derive(Clone, Debug)]
+pub struct Metrics {
+    registry: Registry,
+    /// 1 while this process leads.
+    pub leader: IntGauge,
+    /// Failed reads or writes of the Lease.
+    pub lease_errors: IntCounter,
+    /// Mutations not made because we do not lead, by kind.
+    pub writes_dropped: IntCounterVec,
+    /// Mutations that wait for their answer.
+    pub writes_in_flight: IntGauge,
+    /// Objects seen through watches, by kind.
+    pub watch_events: IntCounterVec,
+    /// Watch failures, by kind; each is retried.
+    pub watch_errors: IntCounterVec,
+    /// How long an object took from its arrival into the index.
+    pub index_duration: Histogram,
+    /// How long decisions about claims, nodes and instances took.
+    pub decision_duration: Histogram,
+    /// Versions of objects that could not be read, by kind.
+    pub malformed_objects: IntCounterVec,
+    /// 1 once a watch has listed everything, by kind.
+    pub watch_synced: IntGaugeVec,
+    /// Pods that want a node now, by state.
+    pub pods_waiting: IntGaugeVec,
+    /// Pods the last plan left out, by reason.
+    pub pods_unplaced: IntGaugeVec,
+    /// Plans, by outcome.
+    pub plans: IntCounterVec,
+    /// How long a plan took.
+    pub plan_duration: Histogram,
+    /// What the last plan buys.
+    pub plan_cost: Gauge,
+    /// What any plan for the same pods would have to pay at least.
+    pub plan_bound: Gauge,
+    /// `(cost - bound) / bound` of the last plan.
+    pub plan_gap: Gauge,
+    /// Looks at the file of commitments that found none that could be used.
+    pub commitments_failures: IntCounter,
+    /// Plans that the independent checker refused. Should be 0 for ever.
+    pub plans_refused: IntCounter,
+    /// Claims, by pool and stage.
+    pub claims: IntGaugeVec,
+    /// What a pool's nodes cost.
+    pub pool_cost: GaugeVec,
+    /// What a pool's nodes were to cost by the plans that bought them.
+    pub pool_planned_cost: GaugeVec,
+    /// Launches, by provider and result.
+    pub launches: IntCounterVec,
+    /// Offerings that could not be had, by instance type and reason.
+    pub offerings_failed: IntCounterVec,
+    /// Offerings held back now.
+    pub offerings_held_back: IntGauge,
+    /// Offerings that count as dearer now, because the cloud takes instances of them back.
+    pub offerings_taken_back: IntGauge,
+    /// Calls to terminate an instance, by provider and result.
+    pub terminations: IntCounterVec,
+    /// How long claims took from one stage to the next, by the stage reached.
+    pub stage_duration: HistogramVec,
+    /// Pods asked or told to go, by result and by why their node goes.
+    pub evictions: IntCounterVec,
+    /// Nodes that are well and are emptied, by cause and what became of that.
+    pub disruptions: IntCounterVec,
+    /// What moves of work were to save, per hour.
+    pub saving_promised: Counter,
+    /// What moves of work that were carried out save, per hour.
+    pub saving_realised: Counter,
+    /// What clouds said of instances, by provider, kind and what became of it.
+    pub interruptions: IntCounterVec,
+    /// Messages of clouds that cannot be read or believed, by provider.
+    pub unreadable: IntCounterVec,
+    /// From the time at which a cloud said something to its record.
+    pub interruption_age: Histogram,
+    /// Instances without a claim that were given back.
+    pub reaped: IntCounter,
+    /// Failed calls to a provider, by provider, call and error.
+    pub provider_errors: IntCounterVec,
+    /// Actions, by kind and outcome.
+    pub actions: IntCounterVec,
+    /// Pods that may not be given a toleration, by cause.
+    pub tolerations_refused: IntCounterVec,
+    /// Events written, by kind of subject.
+    pub events: IntCounterVec,
+    /// Events not written, by cause.
+    pub events_dropped: IntCounterVec,
+}
+
+fn money_counter(registry: &Registry, name: &str, help: &str) -> prometheus::Result<Counter> {
+    let metric = Counter::new(format!("poolwright_{name}"), help)?;
+    registry.register(Box::new(metric.clone()))?;
+    Ok(metric)
+}
+
+fn counter(registry: &Registry, name: &str, help: &str) -> prometheus::Result<IntCounter> {
+    let metric = IntCounter::new(format!("poolwright_{name}"), help)?;
+    registry.register(Box::new(metric.clone()))?;
+    Ok(metric)
+}
+
+fn counters(
+    registry: &Registry,
+    name: &str,
+    help: &str,
+    labels: &[&str],
+) -> prometheus::Result<IntCounterVec> {
+    let metric = IntCounterVec::new(Opts::new(format!("poolwright_{name}"), help), labels)?;
+    registry.register(Box::new(metric.clone()))?;
+    Ok(metric)
+}
+
+fn int_gauge(registry: &Registry, name: &str, help: &str) -> prometheus::Result<IntGauge> {
+    let metric = IntGauge::new(format!("poolwright_{name}"), help)?;
+    registry.register(Box::new(metric.clone()))?;
+    Ok(metric)
+}
+
+fn int_gauges(
+    registry: &Registry,
+    name: &str,
+    help: &str,
+    labels: &[&str],
+) -> prometheus::Result<IntGaugeVec> {
+    let metric = IntGaugeVec::new(Opts::new(format!("poolwright_{name}"), help), labels)?;
+    registry.register(Box::new(metric.clone()))?;
+    Ok(metric)
+}
+
+fn gauge(registry: &Registry, name: &str, help: &str) -> prometheus::Result<Gauge> {
+    let metric = Gauge::new(format!("poolwright_{name}"), help)?;
+    registry.register(Box::new(metric.clone()))?;
+    Ok(metric)
+}
+
+impl Metrics {
+    /// All metrics, at zero, in a registry of their own.
+    pub fn new() -> prometheus::Result<Self> {
+        let registry = Registry::new();
+        let r = &registry;
+        let build = int_gauges(r, "build_info", "Always 1; says which build runs.", &["version"])?;
+        build.with_label_values(&[env!("CARGO_PKG_VERSION")]).set(1);
+        let pool_cost = GaugeVec::new(
+            Opts::new(
+                "poolwright_nodepool_cost_usd_per_hour",
+                "What the pool's nodes cost, known prices only.",
+            ),
+            &["nodepool"],
+        )?;
+        r.register(Box::new(pool_cost.clone()))?;
+        let pool_planned_cost = GaugeVec::new(
+            Opts::new(
+                "poolwright_nodepool_planned_cost_usd_per_hour",
+                "What the pool's nodes were to cost by the plans that bought them, known prices only.",
+            ),
+            &["nodepool"],
+        )?;
+        r.register(Box::new(pool_planned_cost.clone()))?;
+        let plan_duration = Histogram::with_opts(
+            HistogramOpts::new("poolwright_plan_duration_seconds", "From snapshot to checked plan.")
+                .buckets(vec![0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0]),
+        )?;
+        r.register(Box::new(plan_duration.clone()))?;
+        let quick = vec![1e-5, 1e-4, 5e-4, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0];
+        let index_duration = Histogram::with_opts(
+            HistogramOpts::new(
+                "poolwright_index_duration_seconds",
+                "From the arrival of a changed object to its place in the index.",
+            )
+            .buckets(quick.clone()),
+        )?;
+        r.register(Box::new(index_duration.clone()))?;
+        let decision_duration = Histogram::with_opts(
+            HistogramOpts::new(
+                "poolwright_decision_duration_seconds",
+                "From snapshot to decisions about claims, nodes and instances.",
+            )
+            .buckets(quick),
+        )?;
+        r.register(Box::new(decision_duration.clone()))?;
+        let stage_duration = HistogramVec::new(
+            HistogramOpts::new(
+                "poolwright_nodeclaim_stage_duration_seconds",
+                "How long claims took from one stage to the next, by the stage reached.",
+            )
+            .buckets(vec![1.0, 2.5, 5.0, 10.0, 20.0, 30.0, 60.0, 120.0, 300.0, 600.0, 900.0, 1800.0, 3600.0]),
+            &["stage"],
+        )?;
+        r.register(Box::new(stage_duration.clone()))?;
+        let interruption_age = Histogram::with_opts(
+            HistogramOpts::new(
+                "poolwright_interruption_record_seconds",
+                "From the time at which a cloud said that an instance is interrupted to its record.",
+            )
+            .buckets(vec![0.1, 0.25, 0.5, 1.0, 2.0, 5.0, 10.0, 20.0, 30.0, 60.0, 120.0, 300.0, 600.0]),
+        )?;
+        r.register(Box::new(interruption_age.clone()))?;
+        Ok(Self {
+            interruption_age,
+            interruptions: counters(
+                r,
+                "interruptions_total",
+                "What clouds said of instances, by what became of it.",
+                &["provider", "kind", "outcome"],
+            )?,
+            unreadable: counters(
+                r,
+                "interruption_messages_unreadable_total",
+                "Messages of clouds about instances that cannot be read or believed, each time they come.",
+                &["provider"],
+            )?,
+            stage_duration,
+            index_duration,
+            decision_duration,
+            leader: int_gauge(r, "leader", "1 while this process holds the lease.")?,
+            lease_errors: counter(r, "lease_errors_total", "Failed reads or writes of the lease.")?,
+            writes_dropped: counters(
+                r,
+                "writes_dropped_total",
+                "Mutations dropped because this process does not lead.",
+                &["kind"],
+            )?,
+            writes_in_flight: int_gauge(r, "writes_in_flight", "Mutations that wait for their answer.")?,
+            watch_events: counters(r, "watch_events_total", "Objects seen through watches.", &["kind"])?,
+            watch_errors: counters(r, "watch_errors_total", "Watch failures; each is retried.", &["kind"])?,
+            malformed_objects: counters(
+                r,
+                "malformed_objects_total",
+                "Versions of objects that could not be read and were left out.",
+                &["kind"],
+            )?,
+            watch_synced: int_gauges(
+                r,
+                "watch_synced",
+                "1 once the watch has listed everything.",
+                &["kind"],
+            )?,
+            pods_waiting: int_gauges(r, "pods_waiting", "Pods without a node, by state.", &["state"])?,
+            pods_unplaced: int_gauges(r, "pods_unplaced", "Pods the last plan left out.", &["reason"])?,
+            plans: counters(r, "plans_total", "Plans, by outcome.", &["outcome"])?,
+            plan_duration,
+            plan_cost: gauge(r, "plan_cost_usd_per_hour", "What the last plan buys.")?,
+            plan_bound: gauge(
+                r,
+                "plan_lower_bound_usd_per_hour",
+                "What any plan for the pods of the last plan costs at least.",
+            )?,
+            plan_gap: gauge(r, "plan_gap_ratio", "(cost - bound) / bound of the last plan.")?,
+            commitments_failures: counter(
+                r,
+                "commitments_failures_total",
+                "Looks at the file of commitments that found nothing that could be used.",
+            )?,
+            plans_refused: counter(
+                r,
+                "plans_refused_total",
+                "Plans refused by the independent checker; anything but 0 is a bug.",
+            )?,
+            claims: int_gauges(r, "nodeclaims", "NodeClaims, by pool and stage.", &["nodepool", "stage"])?,
+            pool_cost,
+            pool_planned_cost,
+            launches: counters(r, "launches_total", "Launches, by result.", &["provider", "result"])?,
+            offerings_failed: counters(
+                r,
+                "offerings_failed_total",
+                "Offerings that could not be had.",
+                &["instance_type", "reason"],
+            )?,
+            offerings_held_back: int_gauge(
+                r,
+                "offerings_held_back",
+                "Offerings not bought now: they failed lately.",
+            )?,
+            offerings_taken_back: int_gauge(
+                r,
+                "offerings_taken_back",
+                "Offerings that count as dearer now: the cloud took instances of them back lately.",
+            )?,
+            terminations: counters(
+                r,
+                "terminations_total",
+                "Calls to terminate an instance.",
+                &["provider", "result"],
+            )?,
+            evictions: counters(
+                r,
+                "evictions_total",
+                "Pods of nodes that go: asked to end, refused by a budget, told to end; and why their node goes.",
+                &["result", "reason"],
+            )?,
+            disruptions: counters(
+                r,
+                "disruptions_total",
+                "Nodes that are well and are emptied: begun, draining, called off.",
+                &["cause", "result"],
+            )?,
+            saving_promised: money_counter(
+                r,
+                "saving_promised_usd_per_hour_total",
+                "What moves of work were to save, added up.",
+            )?,
+            saving_realised: money_counter(
+                r,
+                "saving_realised_usd_per_hour_total",
+                "What moves of work that were carried out save, added up.",
+            )?,
+            reaped: counter(r, "instances_reaped_total", "Instances without a claim that were given back.")?,
+            provider_errors: counters(
+                r,
+                "provider_errors_total",
+                "Failed calls to a provider.",
+                &["provider", "call", "error"],
+            )?,
+            actions: counters(
+                r,
+                "actions_total",
+                "Actions carried out, by outcome.",
+                &["action", "outcome"],
+            )?,
+            tolerations_refused: counters(
+                r,
+                "tolerations_refused_total",
+                "Tolerations that the API server refused; pods of that namespace are nominated instead.",
+                &["cause"],
+            )?,
+            events: counters(r, "events_total", "Events written.", &["subject"])?,
+            events_dropped: counters(r, "events_dropped_total", "Events not written.", &["cause"])?,
+            registry,
+        })
+    }
+
+    /// All of it in the text format.
+    pub fn text(&self) -> prometheus::Result<String> {
+        let mut text = Vec::new();
+        TextEncoder::new().encode(&self.registry.gather(), &mut text)?;
+        Ok(String::from_utf8_lossy(&text).into_owned())
+    }
+
+    /// Adds the metrics of the process itself (memory, CPU, file descriptors). Once per process.
+    pub fn with_process(self) -> prometheus::Result<Self> {
+        self.registry.register(Box::new(prometheus::process_collector::ProcessCollector::for_self()))?;
+        Ok(self)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+
+    /// Every metric with each label given once, so that families with labels show.
+    fn all() -> Metrics {
+        let m = Metrics::new().unwrap();
+        for one in [&m.writes_dropped, &m.watch_events, &m.watch_errors, &m.malformed_objects, &m.plans] {
+            one.with_label_values(&["x"]).inc();
+        }
+        for one in [&m.events, &m.events_dropped, &m.tolerations_refused, &m.unreadable] {
+            one.with_label_values(&["x"]).inc();
+        }
+        for one in
+            [&m.launches, &m.offerings_failed, &m.terminations, &m.actions, &m.disruptions, &m.evictions]
+        {
+            one.with_label_values(&["x", "y"]).inc();
+        }
+        m.stage_duration.with_label_values(&["x"]).observe(1.0);
+        for one in [&m.watch_synced, &m.pods_waiting, &m.pods_unplaced] {
+            one.with_label_values(&["x"]).set(1);
+        }
+        for one in [&m.provider_errors, &m.interruptions] {
+            one.with_label_values(&["x", "y", "z"]).inc();
+        }
+        m.claims.with_label_values(&["x", "y"]).set(1);
+        m.pool_cost.with_label_values(&["x"]).set(1.0);
+        m.pool_planned_cost.with_label_values(&["x"]).set(1.0);
+        m
+    }
+
+    #[test]
+    fn the_text_says_which_build_runs() {
+        let text = Metrics::new().unwrap().text().unwrap();
+        let line = format!("poolwright_build_info{{version=\"{}\"}} 1", env!("CARGO_PKG_VERSION"));
+        assert!(text.lines().any(|one| one == line), "{text}");
+    }
+
+    #[test]
+    fn the_table_for_people_lists_exactly_the_metrics_there_are() {
+        let text = all().text().unwrap();
+        let there: BTreeSet<&str> =
+            text.lines().filter_map(|line| line.strip_prefix("# TYPE ")?.split(' ').next()).collect();
+        let table = include_str!("../../../../docs/metrics.md");
+        let told: BTreeSet<&str> =
+            table.lines().filter_map(|line| line.strip_prefix("| `")?.split(['`', '{']).next()).collect();
+        assert_eq!(told, there);
+    }
+
+    #[test]
+    fn two_instances_do_not_share_anything() {
+        let (one, other) = (Metrics::new().unwrap(), Metrics::new().unwrap());
+        one.reaped.inc();
+        assert_eq!(other.reaped.get(), 0);
+    }
+}

@@ -1,0 +1,155 @@
+//! The one gate that every mutation passes, of the cluster and of a cloud.
+
+use std::future::Future;
+use std::time::Duration;
+
+use prometheus::IntGauge;
+use tokio::time::sleep;
+
+use crate::edge::metrics::Metrics;
+use crate::leader::ClaimWatch;
+
+/// Lets a call through while we lead, and only then.
+#[derive(Clone)]
+pub struct Writer {
+    claims: ClaimWatch,
+    metrics: Metrics,
+}
+
+/// Why a mutation did not succeed.
+#[derive(Debug, thiserror::Error)]
+pub enum WriteError<E> {
+    /// We do not lead (any more). The call was not made, or was abandoned: whether it had an effect is not known, so
+    /// that every action must be one that may be repeated.
+    #[error("not leading: dropped")]
+    NotLeading,
+    /// No answer in time; whether it had an effect is not known.
+    #[error("no answer within {0:?}")]
+    TimedOut(Duration),
+    /// The call's own error.
+    #[error(transparent)]
+    Failed(#[from] E),
+}
+
+impl Writer {
+    /// A gate that looks at this claim.
+    pub fn new(claims: ClaimWatch, metrics: Metrics) -> Self {
+        Self { claims, metrics }
+    }
+
+    /// The claim it looks at.
+    pub fn claims(&self) -> &ClaimWatch {
+        &self.claims
+    }
+
+    /// Makes one call. The claim is checked immediately before it, and the call is abandoned when the claim ends: the
+    /// client's own retries inside `call` can therefore not outlive it either.
+    pub async fn write<T, E, F>(
+        &self,
+        kind: &'static str,
+        limit: Duration,
+        call: impl FnOnce() -> F,
+    ) -> Result<T, WriteError<E>>
+    where
+        F: Future<Output = Result<T, E>>,
+    {
+        let Some(claim) = self.claims.current() else {
+            self.metrics.writes_dropped.with_label_values(&[kind]).inc();
+            return Err(WriteError::NotLeading);
+        };
+        let _counted = Counted::new(&self.metrics.writes_in_flight);
+        tokio::select! {
+            biased;
+            () = self.claims.lost(claim.term) => {
+                self.metrics.writes_dropped.with_label_values(&[kind]).inc();
+                Err(WriteError::NotLeading)
+            }
+            answer = call() => answer.map_err(WriteError::Failed),
+            () = sleep(limit) => Err(WriteError::TimedOut(limit)),
+        }
+    }
+}
+
+/// A call that waits for its answer; not any more when it is dropped, however the wait ends.
+struct Counted(IntGauge);
+
+impl Counted {
+    fn new(gauge: &IntGauge) -> Self {
+        gauge.inc();
+        Self(gauge.clone())
+    }
+}
+
+impl Drop for Counted {
+    fn drop(&mut self) {
+        self.0.dec();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+    use std::sync::atomic::{AtomicU32, Ordering};
+
+    use super::*;
+    use crate::edge::clock::SharedClock;
+    use crate::edge::clock::testing::TestClock;
+    use crate::leader::testing::granted;
+
+    const LIMIT: Duration = Duration::from_secs(5);
+
+    #[tokio::test]
+    async fn a_call_is_made_while_we_lead_and_dropped_once_the_claim_has_ended() {
+        let clock = Arc::new(TestClock::new());
+        let shared: SharedClock = clock.clone();
+        let (_sender, claims) = granted(&shared);
+        let metrics = Metrics::new().unwrap();
+        let writer = Writer::new(claims, metrics.clone());
+        let calls = AtomicU32::new(0);
+        let call = || async {
+            calls.fetch_add(1, Ordering::Relaxed);
+            Ok::<_, std::io::Error>(7)
+        };
+        assert_eq!(writer.write("test", LIMIT, call).await.unwrap(), 7);
+        clock.advance(Duration::from_secs(15));
+        assert!(matches!(writer.write("test", LIMIT, call).await, Err(WriteError::NotLeading)));
+        assert_eq!(calls.load(Ordering::Relaxed), 1, "the second call was never made");
+        assert_eq!(metrics.writes_dropped.with_label_values(&["test"]).get(), 1);
+    }
+
+    #[tokio::test]
+    async fn a_call_on_its_way_is_abandoned_when_the_claim_is_lost() {
+        let clock: SharedClock = Arc::new(TestClock::new());
+        let (sender, claims) = granted(&clock);
+        let writer = Writer::new(claims, Metrics::new().unwrap());
+        let call = || async {
+            sender.replace(None);
+            std::future::pending::<Result<(), std::io::Error>>().await
+        };
+        assert!(matches!(writer.write("test", LIMIT, call).await, Err(WriteError::NotLeading)));
+    }
+
+    #[tokio::test]
+    async fn a_call_is_counted_until_it_is_answered_or_nobody_waits_any_more() {
+        let clock: SharedClock = Arc::new(TestClock::new());
+        let (_sender, claims) = granted(&clock);
+        let metrics = Metrics::new().unwrap();
+        let in_flight = &metrics.writes_in_flight;
+        let writer = Writer::new(claims, metrics.clone());
+        let call = || async { Ok::<_, std::io::Error>(in_flight.get()) };
+        assert_eq!(writer.write("test", LIMIT, call).await.unwrap(), 1);
+        assert_eq!(in_flight.get(), 0, "answered");
+        let waiting = tokio::spawn({
+            let writer = writer.clone();
+            async move {
+                let call = std::future::pending::<Result<(), std::io::Error>>;
+                writer.write("test", LIMIT, call).await
+            }
+        });
+        tokio::task::yield_now().await;
+        assert_eq!(in_flight.get(), 1);
+        waiting.abort();
+        assert!(waiting.await.unwrap_err().is_cancelled());
+        assert_eq!(in_flight.get(), 0, "given up");
+    }
+}

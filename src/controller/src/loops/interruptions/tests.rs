@@ -1,0 +1,321 @@
+//! From what a cloud says to a record, and to the receipt that is given back only then.
+
+use std::time::Duration;
+
+use axum::http::Method;
+use jiff::SignedDuration;
+use poolwright_catalog::{OfferingId, builtin};
+use poolwright_core::batch::BatchWindow;
+use poolwright_core::setbacks::Setbacks;
+use poolwright_core::{ClaimName, Instance, NodeClassRef, Uid};
+use poolwright_provider_contract::memory::{MemoryCloud, MemoryProvider, NODE_CLASS_KIND};
+use serde_json::{Value, json};
+
+use super::*;
+use crate::edge::clock::Clock;
+use crate::edge::clock::testing::TestClock;
+use crate::edge::events::Events;
+use crate::edge::signal::{self, Sender};
+use crate::edge::stoppable::Gates;
+use crate::fake_api::{FakeApi, Fault};
+use crate::leader::LeaderClaim;
+use crate::leader::testing::granted;
+use crate::leader::writer::Writer;
+use crate::sees::providers::{Providers, class_key};
+
+struct Scene {
+    api: FakeApi,
+    cloud: Arc<MemoryCloud>,
+    world: Arc<World>,
+    notices: Notices,
+    leader: Sender<Option<LeaderClaim>>,
+    clock: Arc<TestClock>,
+}
+
+fn class() -> NodeClassRef {
+    NodeClassRef { group: "poolwright.dev".into(), kind: NODE_CLASS_KIND.into(), name: "default".into() }
+}
+
+fn path(name: &str) -> String {
+    format!("/apis/poolwright.dev/v1alpha1/nodeclaims/{name}")
+}
+
+fn offering() -> OfferingId {
+    builtin().offerings()[0].id.clone()
+}
+
+impl Scene {
+    fn new() -> Self {
+        let clock = Arc::new(TestClock::new());
+        let shared: SharedClock = clock.clone();
+        let (leader, claims) = granted(&shared);
+        let expires = clock.moment().after(Duration::from_hours(1));
+        leader.replace(Some(LeaderClaim { expires, term: 1 }));
+        let metrics = Metrics::new().unwrap();
+        let writer = Writer::new(claims, metrics.clone());
+        let now = shared.clone();
+        let cloud = MemoryCloud::new(Arc::new(builtin()), class_key(&class()), Arc::new(move || now.now()));
+        let provider: SharedProvider = Arc::new(MemoryProvider::new(cloud.clone()));
+        let providers = Providers::new(vec![provider.clone()]).unwrap();
+        let world = World::new(BatchWindow::default(), Setbacks::default(), shared.clone());
+        let (events, _queue) = Events::new(shared.clone(), metrics.clone());
+        let api = FakeApi::default();
+        let executor = Executor::new(
+            api.client(),
+            writer,
+            world.clone(),
+            providers,
+            events,
+            metrics.clone(),
+            shared.clone(),
+            4,
+            Gates::default(),
+        );
+        let notices = Notices {
+            providers: vec![provider],
+            world: world.clone(),
+            executor,
+            metrics,
+            clock: shared,
+            ready: Ready::new(signal::sender(Vec::new()).subscribe()),
+            shutdown: CancellationToken::new(),
+        };
+        Self { api, cloud, world, notices, leader, clock }
+    }
+
+    /// A claim, launched as this instance if it is.
+    fn claim(&self, name: &str, instance: Option<&str>) {
+        let offering = poolwright_intake::offering_ref(&offering());
+        let mut object = json!({
+            "apiVersion": "poolwright.dev/v1alpha1", "kind": "NodeClaim",
+            "metadata": {"name": name, "uid": format!("uid-{name}"), "labels": {"poolwright.dev/nodepool": "gpu"},
+                "creationTimestamp": self.clock.now()},
+            "spec": {"nodeClassRef": {"group": class().group, "kind": class().kind, "name": class().name},
+                "offerings": [{"instanceType": offering.instance_type, "zone": offering.zone,
+                    "capacityType": offering.capacity_type, "allocatable": {"cpu": "4"}}]},
+        });
+        if let Some(instance) = instance {
+            object["status"] = json!({"providerID": format!("memory://a/{instance}"), "offering": offering});
+        }
+        self.api.put(&path(name), object.clone());
+        self.world
+            .claim_created(&serde_json::from_value(self.api.get(&path(name)).unwrap()).unwrap())
+            .unwrap();
+    }
+
+    fn says(&self, instances: &[&str], kind: contract::InterruptionKind) -> String {
+        let noticed = self.clock.now();
+        let interruptions = instances.iter().map(|instance| contract::Interruption {
+            instance: (*instance).to_owned(),
+            kind,
+            noticed,
+            deadline: noticed.checked_add(SignedDuration::from_mins(2)).ok(),
+            message: "it is taken back".to_owned(),
+        });
+        self.cloud.notify(Notice { receipt: None, interruptions: interruptions.collect() })
+    }
+
+    /// Hears until nothing more happens.
+    async fn hear(&self) {
+        let _ = timeout(Duration::from_secs(30), self.notices.lead()).await;
+    }
+
+    fn recorded(&self, name: &str) -> Option<Value> {
+        let kind = self.api.get(&path(name))?["status"]["interruption"]["kind"].clone();
+        (!kind.is_null()).then_some(kind)
+    }
+
+    fn count(&self, kind: &str, outcome: &str) -> u64 {
+        self.notices.metrics.interruptions.with_label_values(&["memory", kind, outcome]).get()
+    }
+}
+
+use contract::InterruptionKind::{Ending, Rebalance, Reclaim};
+
+#[tokio::test(start_paused = true)]
+async fn what_a_cloud_says_is_recorded_with_the_conditions_that_follow_and_given_back() {
+    let scene = Scene::new();
+    scene.claim("a", Some("i-1"));
+    scene.says(&["i-1"], Reclaim);
+    scene.hear().await;
+    let status = scene.api.get(&path("a")).unwrap()["status"].clone();
+    assert_eq!(status["interruption"]["kind"], "Reclaim");
+    assert_eq!(status["interruption"]["deadline"], "2026-01-01T00:02:00Z");
+    let conditions = status["conditions"].as_array().unwrap();
+    let said: Vec<_> = conditions
+        .iter()
+        .map(|one| (one["type"].as_str().unwrap(), one["reason"].as_str().unwrap()))
+        .collect();
+    assert_eq!(said, [("Interrupted", "Reclaim"), ("Disrupting", "Interrupted")]);
+    assert_eq!(scene.cloud.unacknowledged(), Vec::<String>::new());
+    let claim = scene.world.claim(&ClaimName("a".into())).unwrap();
+    assert!(claim.leaving().is_some(), "it is known at once");
+    let due = scene.world.plan_at().unwrap();
+    assert!(due <= scene.clock.monotonic() + Duration::from_millis(150), "planned without the usual wait");
+    assert_eq!(scene.count("Reclaim", "recorded"), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_comes_twice_or_late_changes_nothing_and_is_given_back() {
+    let scene = Scene::new();
+    scene.claim("a", Some("i-1"));
+    scene.says(&["i-1"], Reclaim);
+    scene.hear().await;
+    let before = scene.api.get(&path("a"));
+    scene.says(&["i-1"], Reclaim);
+    scene.clock.advance(Duration::from_secs(5));
+    scene.says(&["i-1"], Rebalance);
+    scene.hear().await;
+    assert_eq!(scene.api.get(&path("a")), before);
+    assert_eq!(scene.cloud.unacknowledged(), Vec::<String>::new());
+    assert_eq!((scene.count("Reclaim", "known"), scene.count("Rebalance", "known")), (1, 1));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_record_that_fails_keeps_its_notice_and_holds_up_no_other() {
+    let scene = Scene::new();
+    scene.claim("a", Some("i-1"));
+    scene.claim("b", Some("i-2"));
+    for _ in 0..16 {
+        scene.api.fault(Method::PUT, "nodeclaims/a", Fault::Fails(500));
+    }
+    let both = scene.says(&["i-1", "i-2"], Reclaim);
+    scene.hear().await;
+    assert_eq!((scene.recorded("a"), scene.recorded("b")), (None, Some(json!("Reclaim"))));
+    assert_eq!(scene.cloud.unacknowledged(), [both]);
+    scene.api.clear_faults();
+    scene.cloud.redeliver();
+    scene.hear().await;
+    assert_eq!(scene.recorded("a"), Some(json!("Reclaim")));
+    assert_eq!(scene.cloud.unacknowledged(), Vec::<String>::new());
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_instance_of_nobody_is_given_back_and_one_that_may_be_ours_only_after_five_minutes() {
+    let scene = Scene::new();
+    scene.says(&["i-of-another-cluster"], Reclaim);
+    scene.hear().await;
+    assert_eq!(scene.cloud.unacknowledged(), Vec::<String>::new());
+    assert_eq!(scene.count("Reclaim", "unknown"), 1);
+    // A launch is under way: which instance it comes to is not known yet.
+    scene.claim("a", None);
+    let receipt = scene.says(&["i-1"], Reclaim);
+    scene.hear().await;
+    assert_eq!(scene.cloud.unacknowledged(), [receipt]);
+    scene.claim("b", Some("i-1"));
+    scene.cloud.redeliver();
+    scene.hear().await;
+    assert_eq!(scene.cloud.unacknowledged(), Vec::<String>::new());
+    assert_eq!(scene.recorded("b"), Some(json!("Reclaim")));
+    scene.says(&["i-2"], Reclaim);
+    scene.clock.advance(Duration::from_mins(5));
+    scene.hear().await;
+    assert_eq!(scene.cloud.unacknowledged(), Vec::<String>::new());
+    assert_eq!(scene.count("Reclaim", "unknown"), 2);
+}
+
+#[tokio::test(start_paused = true)]
+async fn one_that_is_listed_and_has_no_claim_is_left_to_come_again() {
+    let scene = Scene::new();
+    let listed = Instance {
+        provider_id: "memory://a/i-1".into(),
+        claim_uid: Uid("uid-a".into()),
+        node_class: class(),
+        launched: scene.clock.now(),
+    };
+    scene.world.set_instances(scene.clock.now(), vec![listed]);
+    let receipt = scene.says(&["i-1"], Reclaim);
+    scene.hear().await;
+    assert_eq!(scene.cloud.unacknowledged(), [receipt]);
+    assert_eq!(scene.count("Reclaim", "later"), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_end_of_an_instance_that_we_give_back_ourselves_is_no_news() {
+    let scene = Scene::new();
+    scene.claim("a", Some("i-1"));
+    let mut object = scene.api.get(&path("a")).unwrap();
+    object["metadata"]["deletionTimestamp"] = json!(scene.clock.now());
+    object["metadata"]["finalizers"] = json!(["poolwright.dev/termination"]);
+    object["status"]["conditions"] = json!([{"type": "InstanceTerminating", "status": "True", "reason": "Terminating",
+        "message": "", "lastTransitionTime": scene.clock.now()}]);
+    scene.api.put(&path("a"), object);
+    scene.world.claim_seen(&serde_json::from_value(scene.api.get(&path("a")).unwrap()).unwrap());
+    scene.says(&["i-1"], Ending);
+    scene.hear().await;
+    assert_eq!((scene.recorded("a"), scene.count("Ending", "expected")), (None, 1));
+    assert_eq!(scene.cloud.unacknowledged(), Vec::<String>::new());
+}
+
+#[tokio::test(start_paused = true)]
+async fn who_does_not_lead_hears_nothing() {
+    let scene = Scene::new();
+    scene.claim("a", Some("i-1"));
+    scene.leader.replace(None);
+    let receipt = scene.says(&["i-1"], Reclaim);
+    let notices = scene.notices.clone();
+    let _ = timeout(Duration::from_secs(30), notices.run()).await;
+    assert_eq!((scene.recorded("a"), scene.cloud.unacknowledged()), (None, vec![receipt]));
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_offering_of_which_an_instance_is_taken_is_avoided_in_the_next_plan_once_and_after_a_restart() {
+    let scene = Scene::new();
+    scene.claim("a", Some("i-1"));
+    scene.says(&["i-1"], Reclaim);
+    scene.hear().await;
+    let until = |world: &World| {
+        let snapshot = world.begin_plan();
+        snapshot.taken_back.get(&(class(), offering())).map(|taken_back| taken_back.until)
+    };
+    let first = until(&scene.world);
+    assert_eq!(first, scene.clock.now().checked_add(SignedDuration::from_mins(5)).ok());
+    assert_eq!(until(&scene.world), first);
+    let restarted = World::new(BatchWindow::default(), Setbacks::default(), scene.notices.clock.clone());
+    restarted.claim_created(&serde_json::from_value(scene.api.get(&path("a")).unwrap()).unwrap()).unwrap();
+    assert_eq!(until(&restarted), first);
+}
+
+#[tokio::test(start_paused = true)]
+async fn five_hundred_at_once_are_all_recorded_and_given_back() {
+    let scene = Scene::new();
+    for number in 0..500 {
+        scene.claim(&format!("c-{number}"), Some(&format!("i-{number}")));
+        scene.says(&[&format!("i-{number}")], Reclaim);
+    }
+    scene.hear().await;
+    assert_eq!(scene.count("Reclaim", "recorded"), 500);
+    assert_eq!(scene.cloud.unacknowledged(), Vec::<String>::new());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_look_that_fails_is_counted_once_and_what_is_said_meanwhile_is_heard_at_once() {
+    let scene = Scene::new();
+    scene.claim("a", Some("i-a"));
+    let errors = |error: &str| {
+        scene.notices.metrics.provider_errors.with_label_values(&["memory", "look", error]).get()
+    };
+    scene.cloud.fail_beside(ProviderError::Throttled("slower".to_owned()));
+    scene.cloud.fail_beside(ProviderError::Invalid("not allowed".to_owned()));
+    scene.says(&["i-a"], Reclaim);
+    let _ = timeout(AFTER_FAILURE.0 / 2, scene.notices.lead()).await;
+    assert_eq!(scene.count("Reclaim", "recorded"), 1, "no pause is made for it");
+    assert_eq!((errors("throttled"), errors("invalid"), errors("transient")), (1, 1, 0));
+    // Of a cloud that says nothing it is asked each time that it is asked for more.
+    scene.cloud.fail_beside(ProviderError::Transient("lost".to_owned()));
+    let _ = timeout(LIMIT * 2, scene.notices.lead()).await;
+    assert_eq!((errors("throttled"), errors("transient")), (1, 1));
+}
+
+#[tokio::test(start_paused = true)]
+async fn messages_that_cannot_be_read_are_counted_each_time_they_come() {
+    let scene = Scene::new();
+    let counted = || scene.notices.metrics.unreadable.with_label_values(&["memory"]).get();
+    scene.cloud.garble();
+    scene.cloud.garble();
+    let _ = timeout(LIMIT * 2, scene.notices.lead()).await;
+    assert_eq!(counted(), 2);
+    scene.cloud.garble();
+    let _ = timeout(LIMIT * 2, scene.notices.lead()).await;
+    assert_eq!(counted(), 3);
+}

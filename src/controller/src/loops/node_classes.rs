@@ -1,0 +1,353 @@
+//! The status of node classes: what their fields were found to mean in the cloud, and whether they can be used, as the providers say
+//! that have something to say. Whoever wrote a class reads there what is wrong with it.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures::{StreamExt, stream};
+use jiff::Timestamp;
+use k8s_openapi::api::core::v1::ObjectReference;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
+use kube::api::{ApiResource, DynamicObject, ListParams};
+use kube::{Api, Resource};
+use poolwright_api::{EC2NodeClass, KwokNodeClass};
+use poolwright_core::NoticeKind;
+use poolwright_provider_contract::{
+    ClassCondition, ClassReport, ClassReports, Holds, NodeClassKey, ProviderError,
+};
+use serde_json::{Map, Value};
+use tokio::time::{sleep, timeout};
+use tokio_util::sync::CancellationToken;
+use tracing::{debug, info, warn};
+
+use crate::acts::executor::Executor;
+use crate::acts::executor::status::{Changed, change_status};
+use crate::edge::events::Saying;
+use crate::sees::providers::{SharedProvider, error_label};
+use crate::sees::reader::answer;
+use crate::sees::ready::Ready;
+use crate::sees::world::World;
+
+/// How often a class that can be used is looked at.
+const READY_EVERY: Duration = Duration::from_mins(5);
+/// And one that cannot: somebody is waiting for what he changed in the cloud to be seen.
+const ELSE_EVERY: Duration = Duration::from_secs(30);
+/// How long a provider may take to look at one.
+const LIMIT: Duration = Duration::from_mins(1);
+/// How often a provider is asked whether it hears the cloud: it answers out of its memory.
+const HEARING_EVERY: Duration = Duration::from_secs(5);
+/// How many are looked at at a time.
+const AT_A_TIME: usize = 4;
+
+/// Keeps the status of node classes.
+#[derive(Clone)]
+pub struct Classes {
+    /// Who writes, and the providers.
+    pub executor: Arc<Executor>,
+    /// Who tells of changed classes, and is told of those that can be used now.
+    pub world: Arc<World>,
+    /// When the cluster is known.
+    pub ready: Ready,
+    /// Told to stop.
+    pub shutdown: CancellationToken,
+}
+
+/// The kinds of node class that there are.
+fn resource(kind: &str) -> Option<ApiResource> {
+    let all = [ApiResource::erase::<EC2NodeClass>(&()), ApiResource::erase::<KwokNodeClass>(&())];
+    all.into_iter().find(|resource| resource.kind == kind)
+}
+
+impl Classes {
+    /// Providers that have something to say of classes, with the kinds.
+    fn kinds(&self) -> Vec<(SharedProvider, ApiResource)> {
+        let talkers = self.executor.providers.all().iter().filter(|one| one.class_reports().is_some());
+        let kinds = talkers.flat_map(|one| one.node_class_kinds().iter().map(move |kind| (one, kind)));
+        kinds.filter_map(|(provider, kind)| Some((provider.clone(), resource(kind)?))).collect()
+    }
+
+    /// Whether there is anything to do at all.
+    pub fn is_needed(&self) -> bool {
+        !self.kinds().is_empty()
+    }
+
+    /// Keeps them while we lead, until told to stop.
+    pub async fn run(self) {
+        let claims = self.executor.writer.claims();
+        claims.while_leading("looking at node classes", &self.shutdown, |_| self.lead()).await;
+    }
+
+    async fn lead(&self) {
+        self.ready.wait().await;
+        let mut changes = self.world.class_changes();
+        loop {
+            changes.mark_seen();
+            let hearing = self.hearing();
+            let pause = self.round().await;
+            tokio::select! {
+                biased;
+                changed = changes.changed() => if changed.is_err() { return },
+                () = sleep(pause) => {}
+                () = self.hears_otherwise(&hearing) => {}
+            }
+        }
+    }
+
+    /// Whether each provider hears its cloud, as far as it knows.
+    fn hearing(&self) -> Vec<Option<ClassCondition>> {
+        let all = self.executor.providers.all().iter();
+        let of = |provider: &SharedProvider| provider.class_reports()?.hearing();
+        all.map(|provider| of(provider).filter(|one| one.holds != Holds::NoAnswer)).collect()
+    }
+
+    /// Waits until one hears its cloud that did not, or the other way round.
+    async fn hears_otherwise(&self, before: &[Option<ClassCondition>]) {
+        while self.hearing() == before {
+            sleep(HEARING_EVERY).await;
+        }
+    }
+
+    /// Looks at every class once. How soon to look again.
+    async fn round(&self) -> Duration {
+        let mut is_well = true;
+        for (provider, resource) in self.kinds() {
+            let Some(reports) = provider.class_reports() else { continue };
+            let api: Api<DynamicObject> = Api::all_with(self.executor.client.clone(), &resource);
+            let listed = match answer(api.list_metadata(&ListParams::default().match_any())).await {
+                Ok(listed) => listed,
+                Err(error) => {
+                    warn!(kind = resource.kind, %error, "node classes could not be listed; their status stays as it is");
+                    is_well = false;
+                    continue;
+                }
+            };
+            let names: BTreeSet<String> =
+                listed.items.into_iter().filter_map(|object| object.metadata.name).collect();
+            let looks = names.into_iter().map(|name| self.one(&provider, reports, &api, &resource, name));
+            let all: Vec<bool> = stream::iter(looks).buffer_unordered(AT_A_TIME).collect().await;
+            is_well &= all.into_iter().all(|one| one);
+        }
+        if is_well { READY_EVERY } else { ELSE_EVERY }
+    }
+
+    /// Looks at one class and writes what was found. Whether it can be used, as far as is known.
+    async fn one(
+        &self,
+        provider: &SharedProvider,
+        reports: &dyn ClassReports,
+        api: &Api<DynamicObject>,
+        resource: &ApiResource,
+        name: String,
+    ) -> bool {
+        let key =
+            NodeClassKey { group: resource.group.clone(), kind: resource.kind.clone(), name: name.clone() };
+        let report = timeout(LIMIT, reports.report(&key)).await;
+        let report = match report
+            .unwrap_or_else(|_| Err(ProviderError::Transient(format!("no answer within {LIMIT:?}"))))
+        {
+            Ok(Some(report)) => report,
+            Ok(None) => return true,
+            Err(error) => {
+                let labels = [provider.name(), "class", error_label(&error)];
+                self.executor.metrics.provider_errors.with_label_values(&labels).inc();
+                warn!(kind = resource.kind, class = name, %error, "a node class could not be looked at; trying again");
+                return false;
+            }
+        };
+        let now = self.executor.clock.now();
+        let hearing = reports.hearing();
+        let (mut before, mut after) = (Vec::new(), Vec::new());
+        let changed = change_status(api, &self.executor.writer, &name, report.uid.as_deref(), |object| {
+            before = known(object);
+            let changed = apply(object, &report, hearing.as_ref(), now);
+            after = known(object);
+            changed
+        });
+        match changed.await {
+            Changed::Written(object) => {
+                let find = |all: &[Condition], kind: &str| all.iter().find(|one| one.type_ == kind).cloned();
+                if let Some(ready) = find(&after, READY) {
+                    self.tell(resource, &object, find(&before, READY).as_ref(), &ready);
+                }
+                if let Some(hears) = hearing.and_then(|hearing| find(&after, hearing.kind)) {
+                    self.tell_of_hearing(resource, &object, find(&before, &hears.type_).as_ref(), &hears);
+                }
+            }
+            Changed::Unchanged(_) => {}
+            Changed::Not(outcome) => {
+                debug!(
+                    class = name,
+                    ?outcome,
+                    "the status of a node class was not written; it is tried again"
+                );
+                return false;
+            }
+        }
+        after.iter().any(|one| one.type_ == READY && one.status == TRUE)
+    }
+
+    /// Says once what became of a class, and has it looked up what is sold with one that can be used now.
+    fn tell(
+        &self,
+        resource: &ApiResource,
+        object: &DynamicObject,
+        before: Option<&Condition>,
+        after: &Condition,
+    ) {
+        let same = |before: &Condition| before.status == after.status && before.message == after.message;
+        if before.is_some_and(same) || after.status == UNKNOWN {
+            return;
+        }
+        let is_ready = after.status == TRUE;
+        let name = object.meta().name.as_deref();
+        info!(kind = resource.kind, class = name, ready = is_ready, message = after.message, "node class");
+        self.say(resource, object, after);
+        if is_ready && before.is_some() {
+            self.world.classes_changed();
+        }
+    }
+
+    /// Says once that the cloud is not heard, and that it is heard again. That all is well from the beginning is no news.
+    fn tell_of_hearing(
+        &self,
+        resource: &ApiResource,
+        object: &DynamicObject,
+        before: Option<&Condition>,
+        after: &Condition,
+    ) {
+        let was_deaf = before.filter(|before| before.status == FALSE);
+        let is_news = match after.status.as_str() {
+            FALSE => was_deaf.is_none_or(|before| before.message != after.message),
+            TRUE => was_deaf.is_some(),
+            _ => false,
+        };
+        if is_news {
+            self.say(resource, object, after);
+        }
+    }
+
+    fn say(&self, resource: &ApiResource, object: &DynamicObject, condition: &Condition) {
+        self.executor.events.say(Saying {
+            about: ObjectReference {
+                api_version: Some(resource.api_version.clone()),
+                kind: Some(resource.kind.clone()),
+                name: object.meta().name.clone(),
+                uid: object.meta().uid.clone(),
+                ..Default::default()
+            },
+            kind: if condition.status == TRUE { NoticeKind::Normal } else { NoticeKind::Warning },
+            reason: condition.reason.clone(),
+            message: condition.message.clone(),
+            story: None,
+        });
+    }
+}
+
+const READY: &str = "Ready";
+const TRUE: &str = "True";
+const FALSE: &str = "False";
+const UNKNOWN: &str = "Unknown";
+
+/// The conditions that an object has.
+fn known(object: &DynamicObject) -> Vec<Condition> {
+    object.data.get("status").map(conditions).unwrap_or_default()
+}
+
+fn conditions(status: &Value) -> Vec<Condition> {
+    status.get("conditions").cloned().and_then(|all| serde_json::from_value(all).ok()).unwrap_or_default()
+}
+
+/// Puts what was found into an object, and whether the cloud is heard, which does not decide whether the class can be used. Whether
+/// that changes it.
+fn apply(
+    object: &mut DynamicObject,
+    report: &ClassReport,
+    hearing: Option<&ClassCondition>,
+    now: Timestamp,
+) -> bool {
+    let before = object.data.get("status").cloned().unwrap_or_default();
+    let known = conditions(&before);
+    let mut status: Map<String, Value> = before.as_object().cloned().unwrap_or_default();
+    for (field, value) in &report.fields {
+        // Nothing found is written as the API server keeps it: not at all.
+        if value.is_null() || value.as_array().is_some_and(Vec::is_empty) {
+            status.remove(field);
+        } else {
+            status.insert(field.clone(), value.clone());
+        }
+    }
+    let mut all: Vec<Condition> =
+        report.conditions.iter().map(|one| condition(one, &known, report.generation, now)).collect();
+    let summary = summary(&all, &known, report.generation, now);
+    all.extend(hearing.map(|one| condition(one, &known, report.generation, now)));
+    all.push(summary);
+    status.insert("conditions".to_owned(), serde_json::to_value(all).unwrap_or_default());
+    if let Some(generation) = report.generation {
+        status.insert("observedGeneration".to_owned(), generation.into());
+    }
+    let status = Value::Object(status);
+    if status == before {
+        return false;
+    }
+    if !object.data.is_object() {
+        object.data = Value::Object(Map::new());
+    }
+    object.data["status"] = status;
+    true
+}
+
+fn condition(
+    told: &ClassCondition,
+    known: &[Condition],
+    generation: Option<i64>,
+    now: Timestamp,
+) -> Condition {
+    let before = known.iter().find(|one| one.type_ == told.kind);
+    let status = match told.holds {
+        Holds::Yes => TRUE,
+        Holds::No => FALSE,
+        Holds::NotYet | Holds::NoAnswer => UNKNOWN,
+    };
+    // What was known of another spec says nothing.
+    let stands = before.filter(|one| told.holds == Holds::NoAnswer && one.observed_generation == generation);
+    stands.cloned().unwrap_or_else(|| {
+        made(told.kind, status, (told.reason.clone(), told.message.clone()), before, generation, now)
+    })
+}
+
+/// Whether the class can be used: what speaks against it first, or what is not known.
+fn summary(all: &[Condition], known: &[Condition], generation: Option<i64>, now: Timestamp) -> Condition {
+    let before = known.iter().find(|one| one.type_ == READY);
+    let of_status = |status: &str| all.iter().find(|one| one.status == status);
+    let (status, words) = match (of_status(FALSE), of_status(UNKNOWN)) {
+        (Some(against), _) => (FALSE, (against.reason.clone(), against.message.clone())),
+        (None, Some(open)) => (UNKNOWN, (open.reason.clone(), open.message.clone())),
+        (None, None) => {
+            (TRUE, (READY.to_owned(), "everything that it names was found and may be used".to_owned()))
+        }
+    };
+    made(READY, status, words, before, generation, now)
+}
+
+fn made(
+    kind: &str,
+    status: &str,
+    (reason, message): (String, String),
+    before: Option<&Condition>,
+    generation: Option<i64>,
+    now: Timestamp,
+) -> Condition {
+    let since = before.filter(|one| one.status == status).map_or(now, |one| one.last_transition_time.0);
+    Condition {
+        type_: kind.to_owned(),
+        status: status.to_owned(),
+        reason,
+        message,
+        last_transition_time: Time(since),
+        observed_generation: generation,
+    }
+}
+
+#[cfg(test)]
+mod tests;

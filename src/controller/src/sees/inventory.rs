@@ -1,0 +1,257 @@
+//! What the providers say: what they sell, and which instances there are.
+
+use std::collections::BTreeMap;
+use std::fmt::Debug;
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures::TryStreamExt;
+use kube::core::{ClusterResourceScope, PartialObjectMeta};
+use kube::runtime::watcher;
+use kube::{Api, Client, Resource};
+use poolwright_api::{EC2NodeClass, KwokNodeClass};
+use poolwright_catalog::Catalogue;
+use poolwright_core::{Instance, NodeClassRef, Uid};
+use poolwright_provider_contract::ProviderError;
+use tokio::time::{sleep, timeout};
+use tracing::{debug, info, warn};
+
+use crate::config::Config;
+use crate::edge::clock::SharedClock;
+use crate::edge::metrics::Metrics;
+use crate::edge::signal::Sender;
+use crate::sees::lists;
+use crate::sees::providers::{Providers, class_key, class_ref, error_label};
+use crate::sees::world::World;
+
+/// The name under which readiness waits for the first answers about what is sold.
+pub const CATALOGUES: &str = "catalogues";
+
+/// How long a provider may take to answer.
+const LIMIT: Duration = Duration::from_mins(1);
+/// How soon a provider that failed is asked again.
+const AFTER_FAILURE: Duration = Duration::from_secs(10);
+
+/// Asks the providers.
+#[derive(Clone)]
+pub struct Inventory {
+    /// Settings.
+    pub config: Arc<Config>,
+    /// Where answers go.
+    pub world: Arc<World>,
+    /// Whom to ask.
+    pub providers: Providers,
+    /// Counts.
+    pub metrics: Metrics,
+    /// Time.
+    pub clock: SharedClock,
+    /// What readiness waits for.
+    pub unsynced: Arc<Sender<Vec<&'static str>>>,
+}
+
+impl Inventory {
+    /// Keeps what is sold up to date, for ever: when pools name other node classes, when node classes change, and every
+    /// now and then.
+    pub async fn catalogues(self) {
+        let (mut changes, mut class_changes) = (self.world.changes(), self.world.class_changes());
+        let mut asked = None;
+        loop {
+            changes.mark_seen();
+            class_changes.mark_seen();
+            // Until pools and claims are listed, nobody knows what to ask for.
+            let is_missing = |kind: &&str| matches!(*kind, "NodePool" | "NodeClaim");
+            let listed = self.unsynced.view(|unsynced| !unsynced.iter().any(is_missing));
+            let classes = self.world.node_classes();
+            let mut pause = self.config.catalogue_interval;
+            if listed && asked.as_ref() != Some(&classes) {
+                let mut answers = BTreeMap::new();
+                let mut failed = false;
+                for class in &classes {
+                    match self.catalogue(class).await {
+                        Ok(answer) => {
+                            answers.insert(class.clone(), answer);
+                        }
+                        Err(known) => {
+                            failed = true;
+                            answers.insert(class.clone(), known);
+                        }
+                    }
+                }
+                self.world.set_catalogues(answers);
+                self.unsynced.change_if(|unsynced| {
+                    let before = unsynced.len();
+                    unsynced.retain(|kind| *kind != CATALOGUES);
+                    unsynced.len() < before
+                });
+                asked = Some(classes);
+                if failed {
+                    asked = None;
+                    pause = AFTER_FAILURE;
+                }
+            }
+            let until = self.clock.monotonic().saturating_add(pause);
+            loop {
+                tokio::select! {
+                    biased;
+                    _ = class_changes.changed() => {
+                        asked = None;
+                        break;
+                    }
+                    // Before the changes, which may never stop.
+                    () = sleep(until.saturating_sub(self.clock.monotonic())) => {
+                        asked = None;
+                        break;
+                    }
+                    // A failure is not repeated at every change of the cluster.
+                    _ = changes.changed(), if pause != AFTER_FAILURE => {
+                        let other = asked.as_ref() != Some(&self.world.node_classes());
+                        if other || !listed {
+                            break;
+                        }
+                    }
+                }
+            }
+        }
+    }
+
+    /// What a node class sells, or why it sells nothing; an outer error when that could not be found out now, with what
+    /// to believe until then.
+    async fn catalogue(
+        &self,
+        class: &NodeClassRef,
+    ) -> Result<Result<Arc<Catalogue>, String>, Result<Arc<Catalogue>, String>> {
+        let provider = match self.providers.for_class(class) {
+            Ok(provider) => provider,
+            Err(why) => return Ok(Err(why)),
+        };
+        let answer = timeout(LIMIT, provider.catalogue(&class_key(class))).await;
+        let error = match answer {
+            Ok(Ok(catalogue)) => return Ok(Ok(catalogue)),
+            Ok(Err(ProviderError::Invalid(why))) => return Ok(Err(why)),
+            Ok(Err(error)) => error,
+            Err(_) => ProviderError::Transient(format!("no answer within {LIMIT:?}")),
+        };
+        let labels = [provider.name(), "catalogue", error_label(&error)];
+        self.metrics.provider_errors.with_label_values(&labels).inc();
+        warn!(%class, %error, "what this node class sells could not be read; asking again");
+        // Prices of some minutes ago are better than none.
+        Err(self.world.catalogue(class).ok_or_else(|| error.to_string()))
+    }
+
+    /// Lists instances, for ever.
+    pub async fn instances(self) {
+        let mut failing = false;
+        loop {
+            let at = self.clock.now();
+            match self.list().await {
+                Ok(instances) => {
+                    failing = false;
+                    self.world.set_instances(at, instances);
+                }
+                // A listing that is not complete is none: what is missing from it must not count as gone.
+                Err(error) if failing => debug!(%error, "instances could not be listed again; asking again"),
+                Err(error) => {
+                    failing = true;
+                    warn!(%error, "instances could not be listed; asking again");
+                }
+            }
+            sleep(self.config.list_interval).await;
+        }
+    }
+
+    async fn list(&self) -> Result<Vec<Instance>, ProviderError> {
+        let mut all = Vec::new();
+        for provider in self.providers.all() {
+            let answer = timeout(LIMIT, provider.list()).await;
+            let answer = answer
+                .unwrap_or_else(|_| Err(ProviderError::Transient(format!("no answer within {LIMIT:?}"))));
+            let instances = answer.inspect_err(|error| {
+                let labels = [provider.name(), "list", error_label(error)];
+                self.metrics.provider_errors.with_label_values(&labels).inc();
+            })?;
+            all.extend(instances.into_iter().map(|instance| Instance {
+                provider_id: instance.provider_id,
+                claim_uid: Uid(instance.key),
+                node_class: class_ref(&instance.node_class),
+                launched: instance.launched,
+            }));
+        }
+        Ok(all)
+    }
+
+    /// Watches node classes: a change may change what is sold. Only their metadata is read; what is in them is the
+    /// provider's business.
+    pub async fn node_classes(self, client: Client) {
+        futures::join!(
+            self.watch_classes::<KwokNodeClass>(&client, "KwokNodeClass"),
+            self.watch_classes::<EC2NodeClass>(&client, "EC2NodeClass"),
+        );
+    }
+
+    /// Watches the node classes of one kind, if a provider launches with them.
+    async fn watch_classes<K>(&self, client: &Client, kind: &str)
+    where
+        K: Resource<DynamicType = (), Scope = ClusterResourceScope> + Clone + Debug + Send + Sync + 'static,
+    {
+        if !self.providers.has_kind(kind) {
+            return;
+        }
+        let api: Api<PartialObjectMeta<K>> = Api::all(client.clone());
+        let mut stream = lists::watch(api, watcher::Config::default(), &self.config.lease.identity);
+        let mut failing = false;
+        // What is asked for, by name: a status that we write ourselves changes nothing of that.
+        let (mut known, mut listed) = (BTreeMap::new(), None);
+        loop {
+            match stream.try_next().await {
+                Ok(Some(event)) => {
+                    failing = false;
+                    self.metrics.watch_events.with_label_values(&[kind]).inc();
+                    let version = |object: &PartialObjectMeta<K>| {
+                        let meta = &object.metadata;
+                        (meta.uid.clone(), meta.generation)
+                    };
+                    let name = |object: &PartialObjectMeta<K>| object.metadata.name.clone();
+                    let changed = match event {
+                        watcher::Event::Init => {
+                            listed = Some(BTreeMap::new());
+                            false
+                        }
+                        watcher::Event::InitApply(object) => {
+                            listed.get_or_insert_default().insert(name(&object), version(&object));
+                            false
+                        }
+                        watcher::Event::InitDone => {
+                            known = listed.take().unwrap_or_default();
+                            true
+                        }
+                        watcher::Event::Apply(object) => {
+                            let new = version(&object);
+                            let old = known.insert(name(&object), new.clone());
+                            new.1.is_none() || old != Some(new)
+                        }
+                        watcher::Event::Delete(object) => {
+                            known.remove(&name(&object));
+                            true
+                        }
+                    };
+                    if changed {
+                        self.world.classes_changed();
+                    }
+                }
+                Ok(None) => {
+                    info!(kind, "the watch on node classes ended");
+                    return;
+                }
+                Err(error) => {
+                    self.metrics.watch_errors.with_label_values(&[kind]).inc();
+                    if failing {
+                        debug!(kind, %error, "the watch on node classes failed again; retrying");
+                    } else {
+                        warn!(kind, %error, "the watch on node classes failed; retrying");
+                    }
+                    failing = true;
+                }
+            }
+        }
+    }
+}

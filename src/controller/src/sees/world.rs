@@ -1,0 +1,466 @@
+//! What is known, shared between the tasks: the core's index with the batch window and the memory of failures beside it,
+//! behind one lock that is never held across an await.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use jiff::{SignedDuration, Timestamp};
+use k8s_openapi::api::core::v1 as k8s;
+use kube::Resource;
+use poolwright_api::NodeClaim;
+use poolwright_catalog::{Catalogue, OfferingId};
+use poolwright_core::batch::BatchWindow;
+use poolwright_core::index::{Change, ClusterIndex};
+use poolwright_core::plan::Plan;
+use poolwright_core::setbacks::Setbacks;
+use poolwright_core::{
+    Cause, Claim, ClaimName, ConditionType, Instance, InterruptionKind, NodeClassRef, PodKey, PodPhase,
+    Snapshot, Uid,
+};
+
+use crate::edge::clock::{Moment, SharedClock};
+use crate::edge::signal::{self, Receiver, Sender};
+use crate::sees::convert;
+use crate::sees::drafts::{self, Drafts};
+use crate::sees::fence::Fence;
+
+/// How long a refusal to add tolerations is believed before it is tried again.
+const REFUSED_FOR: SignedDuration = SignedDuration::from_mins(10);
+
+/// Everything the tasks share.
+pub struct World {
+    state: Mutex<State>,
+    changes: Sender<()>,
+    classes: Sender<()>,
+    clock: SharedClock,
+}
+
+/// What is behind the lock.
+pub struct State {
+    /// The cluster.
+    pub index: ClusterIndex,
+    /// Which of our writes no watch has shown yet.
+    pub fence: Fence,
+    /// Claims as they were seen last.
+    pub claims: Drafts<NodeClaim>,
+    /// Nodes as they were seen last.
+    pub nodes: Drafts<k8s::Node>,
+    window: BatchWindow,
+    setbacks: Setbacks,
+    /// What the setbacks know of interruptions.
+    interruptions: BTreeSet<(Uid, InterruptionKind)>,
+    problems: BTreeMap<NodeClassRef, String>,
+    /// Namespaces where a toleration was refused, and until when that is believed.
+    refusals: BTreeMap<String, Timestamp>,
+    doubtful: bool,
+    again_at: Option<Moment>,
+}
+
+impl State {
+    /// Offerings of which clouds take instances back are avoided for a while. What is recorded of them survives us.
+    fn note_interruptions(&mut self, now: Timestamp) {
+        let claims: Vec<Arc<Claim>> = self.index.view().claims.interrupted().cloned().collect();
+        if claims.is_empty() && self.interruptions.is_empty() {
+            return;
+        }
+        let before = std::mem::take(&mut self.interruptions);
+        for claim in claims {
+            let Some(interruption) = &claim.interruption else { continue };
+            let key = (claim.uid.clone(), interruption.kind);
+            if !before.contains(&key) {
+                let recorded = claim.conditions.get(&ConditionType::Interrupted);
+                let at = recorded.map_or(interruption.noticed, |recorded| recorded.since).min(now);
+                let offering = &claim.current_offering().offering;
+                self.setbacks.interrupted(&claim.node_class, offering, interruption.kind, at);
+            }
+            self.interruptions.insert(key);
+        }
+        self.apply_setbacks(now);
+    }
+
+    /// Puts what is remembered of offerings into the index.
+    fn apply_setbacks(&mut self, now: Timestamp) -> Change {
+        let held = self.index.set_held_back(self.setbacks.held_back(now));
+        held.max(self.index.set_taken_back(self.setbacks.taken_back(now)))
+    }
+}
+
+impl World {
+    /// An empty one.
+    pub fn new(window: BatchWindow, setbacks: Setbacks, clock: SharedClock) -> Arc<Self> {
+        let state = State {
+            index: ClusterIndex::new(),
+            fence: Fence::default(),
+            claims: Drafts::default(),
+            nodes: Drafts::default(),
+            window,
+            setbacks,
+            interruptions: BTreeSet::new(),
+            problems: BTreeMap::new(),
+            refusals: BTreeMap::new(),
+            doubtful: false,
+            again_at: None,
+        };
+        Arc::new(Self {
+            state: Mutex::new(state),
+            changes: signal::sender(()),
+            classes: signal::sender(()),
+            clock,
+        })
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Changes what is known, and wakes whom it concerns.
+    pub fn change(&self, change: impl FnOnce(&mut State) -> Change) {
+        let now = self.clock.monotonic();
+        let mut state = self.lock();
+        let change = change(&mut state);
+        state.window.on(change, now);
+        drop(state);
+        if change > Change::None {
+            self.poke();
+        }
+    }
+
+    /// Looks without copying.
+    pub fn view<T>(&self, look: impl FnOnce(&Snapshot) -> T) -> T {
+        look(self.lock().index.view())
+    }
+
+    /// Everything as it stands now.
+    pub fn snapshot(&self) -> Snapshot {
+        self.lock().index.snapshot()
+    }
+
+    /// The claim of this name.
+    pub fn claim(&self, name: &ClaimName) -> Option<Arc<Claim>> {
+        self.view(|all| all.claims.get(name).cloned())
+    }
+
+    /// The claim of this name as the API server showed it last.
+    pub fn claim_draft(&self, name: &ClaimName) -> Option<NodeClaim> {
+        self.lock().claims.get(&name.0)
+    }
+
+    /// The node of this name as the API server showed it last, without its status.
+    pub fn node_draft(&self, name: &str) -> Option<k8s::Node> {
+        self.lock().nodes.get(name)
+    }
+
+    /// What this node class sells, if that is known.
+    pub fn catalogue(&self, class: &NodeClassRef) -> Option<Arc<Catalogue>> {
+        self.view(|all| all.catalogues.get(class)?.as_ref().ok().cloned())
+    }
+
+    /// The name of the node with this provider id.
+    pub fn node_by_provider_id(&self, id: &str) -> Option<String> {
+        self.view(|all| all.nodes.with_provider_id(id).map(|node| node.name.clone()))
+    }
+
+    // === What we wrote ourselves: believed at once ===
+
+    /// The API server answered a creation with this claim.
+    pub fn claim_created(&self, object: &NodeClaim) -> Result<(), String> {
+        let claim = convert::claim(object)?;
+        let now = self.clock.now();
+        self.change(|state| {
+            // A list that was read before it went may still have it.
+            if state.fence.is_buried(&claim.uid.0) {
+                return Change::None;
+            }
+            state.fence.wrote(&claim.uid.0, object.metadata.resource_version.as_deref());
+            state.claims.keep(drafts::of_claim(object.clone()));
+            state.index.expect_claim(claim, now)
+        });
+        Ok(())
+    }
+
+    /// The API server answered a read or an update with this claim. It never adds one: a late answer may not bring back
+    /// what is gone.
+    pub fn claim_seen(&self, object: &NodeClaim) {
+        let Ok(claim) = convert::claim(object) else { return };
+        self.change(|state| {
+            if state.index.view().claims.get(&claim.name).is_none_or(|known| known.uid != claim.uid) {
+                return Change::None;
+            }
+            state.fence.wrote(&claim.uid.0, object.metadata.resource_version.as_deref());
+            state.claims.keep(drafts::of_claim(object.clone()));
+            state.index.apply_claim(claim)
+        });
+    }
+
+    /// The API server itself does not know this claim (any more).
+    pub fn claim_gone(&self, claim: &Claim) {
+        self.change(|state| {
+            if state.index.view().claims.get(&claim.name).is_none_or(|known| known.uid != claim.uid) {
+                return Change::None;
+            }
+            state.fence.bury(&claim.uid.0);
+            state.claims.forget(&claim.name.0);
+            state.index.delete_claim(&claim.name)
+        });
+    }
+
+    /// Whether the API server itself has said that an object is gone, whatever a list still has.
+    pub fn is_buried(&self, uid: &str) -> bool {
+        self.lock().fence.is_buried(uid)
+    }
+
+    /// The API server answered an update with this node.
+    pub fn node_seen(&self, object: &k8s::Node) {
+        let Ok(node) = convert::node(object) else { return };
+        let meta = object.meta();
+        self.change(|state| {
+            if !state.index.view().nodes.contains_key(&node.name) {
+                return Change::None;
+            }
+            state.fence.wrote(meta.uid.as_deref().unwrap_or_default(), meta.resource_version.as_deref());
+            state.nodes.keep(drafts::of_node(object.clone()));
+            state.index.apply_node(node)
+        });
+    }
+
+    /// The API server answered an update with this pod.
+    pub fn pod_seen(&self, object: &k8s::Pod) {
+        let Ok(pod) = convert::pod(object) else { return };
+        self.change(|state| {
+            if state.index.view().pods.get(&pod.key).is_none_or(|known| known.uid != pod.uid) {
+                return Change::None;
+            }
+            state.fence.wrote(&pod.uid.0, object.metadata.resource_version.as_deref());
+            state.index.apply_pod(pod)
+        });
+    }
+
+    /// A claim may or may not have been created: the API server must be asked before the next plan.
+    pub fn claims_doubtful(&self, doubtful: bool) {
+        self.lock().doubtful = doubtful;
+    }
+
+    /// Whether the API server must be asked which claims there are before anything is planned.
+    pub fn are_claims_doubtful(&self) -> bool {
+        self.lock().doubtful
+    }
+
+    // === Memory of failures ===
+
+    /// An offering could not be had, or its node was no good. Returns until when it is not bought.
+    pub fn offering_failed(&self, class: &NodeClassRef, offering: &OfferingId, now: Timestamp) -> Timestamp {
+        let mut until = now;
+        self.change(|state| {
+            until = state.setbacks.failed(class, offering, now);
+            state.apply_setbacks(now)
+        });
+        until
+    }
+
+    /// An offering could be had.
+    pub fn offering_succeeded(&self, class: &NodeClassRef, offering: &OfferingId) {
+        let now = self.clock.now();
+        self.change(|state| {
+            state.setbacks.succeeded(class, offering);
+            state.apply_setbacks(now)
+        });
+    }
+
+    /// Lets go what was held back, or avoided, long enough.
+    pub fn release_held_back(&self) {
+        let now = self.clock.now();
+        self.change(|state| state.apply_setbacks(now));
+    }
+
+    /// When the next offering is let go.
+    pub fn next_release(&self) -> Option<Timestamp> {
+        let now = self.clock.now();
+        self.lock().setbacks.next_release(now)
+    }
+
+    /// Why launches with this node class can never work, or that one did.
+    pub fn launch_problem(&self, class: &NodeClassRef, problem: Option<String>) {
+        let mut state = self.lock();
+        let before = match problem.clone() {
+            Some(problem) => state.problems.insert(class.clone(), problem),
+            None => state.problems.remove(class),
+        };
+        drop(state);
+        if before != problem {
+            self.poke();
+        }
+    }
+
+    /// Why launches with a node class can never work, by class.
+    pub fn launch_problems(&self) -> BTreeMap<NodeClassRef, String> {
+        self.lock().problems.clone()
+    }
+
+    /// The API server does not let us add tolerations to pods of this namespace. Returns whether that is news.
+    pub fn toleration_refused(&self, namespace: &str) -> bool {
+        let until = self.clock.now().checked_add(REFUSED_FOR).unwrap_or(Timestamp::MAX);
+        let mut news = false;
+        self.change(|state| {
+            news = state.refusals.insert(namespace.to_owned(), until).is_none();
+            state.index.set_unpatchable(state.refusals.keys().cloned().collect())
+        });
+        news
+    }
+
+    /// Refusals are believed for a while only: rights may be given.
+    pub fn forget_refusals(&self) {
+        let now = self.clock.now();
+        self.change(|state| {
+            state.refusals.retain(|_, until| *until > now);
+            state.index.set_unpatchable(state.refusals.keys().cloned().collect())
+        });
+    }
+
+    // === When to plan ===
+
+    /// Plan at once: something failed whose pods have waited already.
+    pub fn urgent(&self) {
+        let now = self.clock.monotonic();
+        self.lock().window.urgent(now);
+        self.poke();
+    }
+
+    /// Plan in a while, as if pods had come.
+    pub fn plan_again(&self) {
+        self.change(|_| Change::Demand);
+    }
+
+    /// The last plan wants to be made again then, even if nothing changes.
+    pub fn plan_again_at(&self, at: Option<Timestamp>) {
+        let now = self.clock.moment();
+        let then =
+            |at: Timestamp| now.after(Duration::try_from(at.duration_since(now.wall)).unwrap_or_default());
+        self.lock().again_at = at.map(then);
+    }
+
+    /// How long until the last plan wants to be made again, whatever changes, by the clock on which that comes first.
+    pub fn again_in(&self) -> Option<Duration> {
+        let then = self.lock().again_at?;
+        Some(self.clock.moment().until(then))
+    }
+
+    /// Plans again if the last plan wanted that by now.
+    pub fn plan_if_again(&self) {
+        let now = self.clock.moment();
+        let mut state = self.lock();
+        let due = state.again_at.is_some_and(|at| now.until(at).is_zero());
+        if due {
+            state.again_at = None;
+        }
+        drop(state);
+        if due {
+            self.urgent();
+        }
+    }
+
+    /// When to plan next, by the monotonic clock.
+    pub fn plan_at(&self) -> Option<Duration> {
+        self.lock().window.next_deadline()
+    }
+
+    /// Takes a snapshot to plan from, and closes the batch window: what comes from now on is for the next plan.
+    pub fn begin_plan(&self) -> Snapshot {
+        let now = self.clock.now();
+        let mut state = self.lock();
+        state.window.close();
+        state.note_interruptions(now);
+        state.index.snapshot()
+    }
+
+    /// Where the plan put the pods that wait.
+    pub fn nominate(&self, plan: &Plan) {
+        self.change(|state| state.index.set_nominations(plan.nominations.clone(), plan.is_crowded()));
+    }
+
+    /// Why the node of a pod goes, in the words of metrics.
+    pub fn why_it_leaves(&self, pod: &PodKey) -> &'static str {
+        self.view(|all| {
+            let phase = all.pods.get(pod).map(|pod| &pod.phase);
+            let Some(PodPhase::Bound { node }) = phase else { return "Deleted" };
+            let Some(claim) = all.claims.named_node(node) else { return "Deleted" };
+            let unhealthy = || claim.since(ConditionType::Unhealthy).map(|_| "Unhealthy");
+            claim.leaving().map(Cause::as_str).or_else(unhealthy).unwrap_or("Deleted")
+        })
+    }
+
+    // === Providers ===
+
+    /// The node classes that pools and claims name.
+    pub fn node_classes(&self) -> BTreeSet<NodeClassRef> {
+        self.view(|all| {
+            let pools = all.pools.values().map(|pool| pool.node_class.clone());
+            pools.chain(all.claims.values().map(|claim| claim.node_class.clone())).collect()
+        })
+    }
+
+    /// What providers sell, by node class.
+    pub fn set_catalogues(&self, catalogues: BTreeMap<NodeClassRef, Result<Arc<Catalogue>, String>>) {
+        self.change(|state| state.index.reset_catalogues(catalogues));
+    }
+
+    /// The instances there are, and when they were asked for.
+    pub fn set_instances(&self, at: Timestamp, instances: Vec<Instance>) {
+        self.change(|state| state.index.set_instances(at, instances));
+    }
+
+    /// This instance is gone, whatever a listing shows that began before.
+    pub fn instance_gone(&self, provider_id: &str) {
+        let now = self.clock.now();
+        self.change(|state| state.index.instance_gone(provider_id, now));
+    }
+
+    /// A node class may have changed.
+    pub fn classes_changed(&self) {
+        self.classes.replace(());
+    }
+
+    /// Tells of changed node classes.
+    pub fn class_changes(&self) -> Receiver<()> {
+        self.classes.subscribe()
+    }
+
+    // === Waking ===
+
+    /// Wakes those who wait for changes.
+    pub fn poke(&self) {
+        self.changes.replace(());
+    }
+
+    /// Tells of changes, many as one.
+    pub fn changes(&self) -> Receiver<()> {
+        self.changes.subscribe()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::edge::clock::Clock;
+    use crate::edge::clock::testing::TestClock;
+
+    #[test]
+    fn a_calendar_that_is_set_back_holds_up_no_plan() {
+        let clock = Arc::new(TestClock::new());
+        let world = World::new(BatchWindow::default(), Setbacks::default(), clock.clone());
+        let begin = clock.moment();
+        world.plan_again();
+        world.plan_again_at(Some(begin.after(Duration::from_secs(30)).wall));
+        clock.set_back(Duration::from_mins(10));
+        assert_eq!(world.plan_at(), Some(begin.monotonic + Duration::from_secs(1)));
+        assert_eq!(world.again_in(), Some(Duration::from_secs(30)));
+        drop(world.begin_plan());
+        clock.advance(Duration::from_secs(30));
+        world.plan_if_again();
+        assert_eq!(
+            world.plan_at(),
+            Some(clock.moment().monotonic),
+            "by the clock, ten minutes before that time of the calendar"
+        );
+    }
+}
