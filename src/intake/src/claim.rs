@@ -8,7 +8,7 @@ use poolwright_api::{self as api, names};
 use poolwright_catalog::{CapacityType, OfferingId, Price, UsdPerHour, Zone};
 use poolwright_core::plan::PlannedClaim;
 use poolwright_core::{
-    Claim, ClaimName, Interruption, InterruptionKind, Launched, PodKey, PoolName, RankedOffering,
+    Claim, ClaimName, Interruption, InterruptionKind, Launched, PoolName, RankedOffering,
 };
 
 use crate::conditions::conditions;
@@ -57,7 +57,7 @@ pub(crate) fn convert(from: &api::NodeClaim) -> Result<Claim, Problem> {
             .annotations
             .as_ref()
             .is_some_and(|annotations| annotations.contains_key(names::BOUGHT_AGAIN_ANNOTATION)),
-        planned_pods: spec.pods.iter().filter_map(|text| pod_key(text)).collect(),
+        planned_pods: spec.pods.iter().filter_map(|text| text.parse().ok()).collect(),
         reason: meta
             .annotations
             .as_ref()
@@ -112,10 +112,6 @@ fn pool(meta: &ObjectMeta) -> Result<PoolName, Problem> {
             "set the label to the name of the NodePool, or delete the claim",
         )
     })
-}
-
-fn pod_key(text: &str) -> Option<PodKey> {
-    text.split_once('/').map(|(namespace, name)| PodKey::new(namespace, name))
 }
 
 const fn capacity_type(from: api::CapacityType) -> CapacityType {

@@ -18,7 +18,7 @@ use kube::core::DeserializeGuard;
 use poolwright_api::NodeClaim;
 use poolwright_core::disruption::follow;
 use poolwright_core::explain::notices;
-use poolwright_core::plan::{Plan, PlanOptions, PlannedClaim, is_expected, plan};
+use poolwright_core::plan::{Plan, PlanOptions, PlannedClaim, plan};
 use poolwright_core::{
     Action, ConditionStatus, ConditionType, ConditionUpdate, Notice, PodKey, Snapshot, Subject, story,
 };
@@ -189,7 +189,7 @@ impl Planner {
         if followed.obsolete {
             // What is bought for successors alone may be for those of nodes that stay.
             plan.claims.retain(|claim| {
-                claim.planned_pods.is_empty() || claim.planned_pods.iter().any(|pod| !is_expected(pod))
+                claim.planned_pods.is_empty() || claim.planned_pods.iter().any(|pod| pod.existing().is_some())
             });
         }
         let created = self.create(&plan.claims).await;
@@ -326,7 +326,7 @@ impl Planner {
     ) {
         let on_pod = |action| match action {
             Action::Tell(notice) => match notice.subject.clone() {
-                Subject::Pod(key) => Some((key, self.executor.saying(notice)?)),
+                Subject::Pod(key) => Some((PodKey::Existing(key), self.executor.saying(notice)?)),
                 _ => None,
             },
             _ => None,

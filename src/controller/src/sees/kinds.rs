@@ -9,7 +9,7 @@ use poolwright_api::{NodeClaim, NodePool};
 use poolwright_core::index::Change;
 use poolwright_core::{
     Attachment, Budget, Claim, ClaimName, DaemonSet, Gang, Namespace, Node, NodeDrivers, Pod, PodGroup,
-    PodKey, Pool, PoolName, Quota, Service, StorageClass, Volume, VolumeClaim, Workload,
+    ObjectKey, Pool, PoolName, Quota, Service, StorageClass, Volume, VolumeClaim, Workload,
 };
 
 use crate::sees::convert;
@@ -20,8 +20,8 @@ use crate::sees::world::State;
 /// Finished pods take no room and are most of the pods of a cluster that runs jobs: they are not even sent to us.
 pub const UNFINISHED_PODS: &str = "status.phase!=Succeeded,status.phase!=Failed";
 
-fn key(namespace: Option<&str>, name: &str) -> PodKey {
-    PodKey::new(namespace.unwrap_or_default(), name)
+fn key(namespace: Option<&str>, name: &str) -> ObjectKey {
+    ObjectKey::new(namespace.unwrap_or_default(), name)
 }
 
 /// Pods.
@@ -45,7 +45,7 @@ impl Kind for Pods {
         state.index.reset_pods(pods)
     }
     fn known(state: &State, namespace: Option<&str>, name: &str) -> Option<Pod> {
-        state.index.view().pods.get(&key(namespace, name)).map(|pod| (**pod).clone())
+        state.index.view().pods.existing(&key(namespace, name)).map(|pod| (**pod).clone())
     }
 }
 

@@ -165,8 +165,8 @@ fn initialize(scene: &mut Scene<'_>, claim: &Claim, node_name: &str, opening: &O
         }
         if !reserve {
             // Once more, in the last moment: a nomination that was cleared since costs a place, one that stands nothing.
-            let pods: Vec<_> =
-                nominable(scene, claim).map(|pod| (pod.key.clone(), pod.uid.clone())).collect();
+            let key = |pod: &Pod| Some((pod.key.existing()?.clone(), pod.uid.clone()));
+            let pods: Vec<_> = nominable(scene, claim).filter_map(key).collect();
             for (pod, uid) in pods {
                 scene.act(Action::Nominate { pod, uid, node: node_name.to_owned() });
             }

@@ -159,6 +159,11 @@ impl Pods {
         }
     }
 
+    /// A pod that exists.
+    pub fn existing(&self, key: &ObjectKey) -> Option<&Arc<Pod>> {
+        self.all.get(&PodKey::Existing(key.clone()))
+    }
+
     /// Pods that have no node and have not ended, by key: waiting, gated, or found unschedulable.
     pub fn unbound(&self) -> impl DoubleEndedIterator<Item = &Pod> + Clone {
         self.unbound.values().map(AsRef::as_ref)

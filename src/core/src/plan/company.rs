@@ -10,7 +10,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use poolwright_catalog::labels::HOSTNAME;
 
-use crate::model::{HostPort, NamespaceLabels, PodKey, PodPhase, PodSpec, PodTerm, Snapshot, SpreadRule};
+use crate::model::{HostPort, NamespaceLabels, ObjectKey, PodKey, PodPhase, PodSpec, PodTerm, Snapshot, SpreadRule};
 use crate::rules::{self, Identity};
 
 /// How many pods of each profile are on one node; profile 0 is never among them.

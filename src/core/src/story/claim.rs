@@ -8,7 +8,7 @@ use poolwright_catalog::UsdPerHour;
 use super::list;
 use crate::action::ConditionType;
 use crate::budgets::never_met_of;
-use crate::model::{Claim, ClaimName, Node, ObjectKey, Pod, PodKey, PodPhase, PodRole, Snapshot};
+use crate::model::{Claim, ClaimName, Node, ObjectKey, Pod, PodPhase, PodRole, Snapshot};
 use crate::plan::gist;
 
 /// Pods that are named.

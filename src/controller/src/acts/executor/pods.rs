@@ -7,7 +7,7 @@ use kube::api::{ListParams, Patch, PatchParams};
 use kube::core::DeserializeGuard;
 use poolwright_api::names::FIELD_MANAGER;
 use poolwright_core::{
-    ClaimName, NoticeKind, PodKey, PodPhase, PodRole, RESERVED_TAINT, Subject, Uid, lifecycle,
+    ClaimName, NoticeKind, ObjectKey, PodPhase, PodRole, RESERVED_TAINT, Subject, Uid, lifecycle,
 };
 use serde_json::json;
 use tracing::{debug, warn};
@@ -24,7 +24,7 @@ const ATTEMPTS: u32 = 6;
 impl Executor {
     /// Tells the scheduler where the pod was planned. The UID in the patch makes the API server refuse it for a later pod
     /// of the same name.
-    pub(super) async fn nominate(&self, pod: &PodKey, uid: &Uid, node: &str) -> Outcome {
+    pub(super) async fn nominate(&self, pod: &ObjectKey, uid: &Uid, node: &str) -> Outcome {
         let api: Api<Pod> = Api::namespaced(self.client.clone(), &pod.namespace);
         let patch = json!({ "metadata": { "uid": uid.0 }, "status": { "nominatedNodeName": node } });
         let params = PatchParams { field_manager: Some(FIELD_MANAGER.to_owned()), ..Default::default() };
@@ -46,7 +46,7 @@ impl Executor {
 
     /// Lets the pod onto the reserved node of the claim: one more toleration, of exactly that node's taint. What else the
     /// pod has is written back as it was read, and the API server takes no other change of a pod's tolerations anyway.
-    pub(super) async fn tolerate(&self, key: &PodKey, uid: &Uid, claim: &ClaimName) -> Outcome {
+    pub(super) async fn tolerate(&self, key: &ObjectKey, uid: &Uid, claim: &ClaimName) -> Outcome {
         let api: Api<Pod> = Api::namespaced(self.client.clone(), &key.namespace);
         let wanted = Toleration {
             key: Some(RESERVED_TAINT.to_owned()),
@@ -95,7 +95,7 @@ impl Executor {
     }
 
     /// Rights, a policy or a webhook forbid it, and most likely for the whole namespace: its pods are nominated instead.
-    fn toleration_refused(&self, pod: &PodKey, code: u16, why: &str) -> Outcome {
+    fn toleration_refused(&self, pod: &ObjectKey, code: u16, why: &str) -> Outcome {
         let cause = if code == 403 { "forbidden" } else { "invalid" };
         self.metrics.tolerations_refused.with_label_values(&[cause]).inc();
         if self.world.toleration_refused(&pod.namespace) {

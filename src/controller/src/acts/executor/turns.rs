@@ -100,7 +100,7 @@ impl Turns {
 #[cfg(test)]
 mod tests {
     use futures::FutureExt;
-    use poolwright_core::{ClaimName, Effect, PodKey, Taint, Uid};
+    use poolwright_core::{ClaimName, Effect, ObjectKey, Taint, Uid};
 
     use super::*;
 
@@ -109,7 +109,7 @@ mod tests {
     }
 
     fn evict(pod: &str) -> Vec<Action> {
-        vec![Action::Evict { pod: PodKey::new("default", pod), uid: Uid(pod.into()) }]
+        vec![Action::Evict { pod: ObjectKey::new("default", pod), uid: Uid(pod.into()) }]
     }
 
     fn taint(taints: Vec<Taint>) -> Vec<Action> {

@@ -37,7 +37,7 @@ use super::gpus;
 use super::room::Rooms;
 use super::supply::{Admissions, Supply};
 use super::{PlanOptions, PlannedClaim};
-use crate::model::{NodeTerm, Operator, Pod, PodKey, PodSpec, Requirement, Snapshot, Toleration};
+use crate::model::{NodeTerm, ObjectKey, Operator, Pod, PodKey, PodSpec, Requirement, Snapshot, Toleration};
 use crate::rules;
 
 /// A value in which pods cost more than so many times as much as in the cheapest is not opened for the sake of a spread.

@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::super::UnplacedReason;
 use super::claim_of;
 use crate::model::{
-    NodeTerm, Operator, Pod, PodKey, PodVolume, Requirement, Snapshot, StorageClass, Volume, VolumeClaim,
+    NodeTerm, ObjectKey, Operator, Pod, PodKey, PodVolume, Requirement, Snapshot, StorageClass, Volume, VolumeClaim,
 };
 use crate::rules::{NODE_NAME_FIELD, matches};
 
@@ -43,9 +43,9 @@ pub(super) struct Binder<'a> {
     /// The class of claims that name none.
     default_class: Option<&'a str>,
     /// Claims for one pod at a time that a pod on a node has.
-    in_use: BTreeMap<PodKey, &'a PodKey>,
+    in_use: BTreeMap<ObjectKey, &'a PodKey>,
     /// Unbound claims, and claims for one pod at a time: the pod that comes first.
-    first: BTreeMap<PodKey, &'a PodKey>,
+    first: BTreeMap<ObjectKey, &'a PodKey>,
     /// Volumes that more than one waiting claim could be bound to.
     contested: BTreeSet<&'a str>,
     /// Those that are given away.
@@ -83,7 +83,7 @@ impl<'a> Binder<'a> {
     }
 
     fn find_contested(&mut self, waiting: &[&'a Pod]) {
-        let claims: BTreeSet<PodKey> = waiting
+        let claims: BTreeSet<ObjectKey> = waiting
             .iter()
             .flat_map(|pod| pod.volumes.iter().filter_map(|volume| claim_of(pod, volume)))
             .collect();

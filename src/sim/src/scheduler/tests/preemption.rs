@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use jiff::Timestamp;
-use poolwright_core::{Budget, BudgetLimit, BudgetSelector, HostPort, PodKey, Share, Snapshot, Uid};
+use poolwright_core::{Budget, BudgetLimit, BudgetSelector, HostPort, ObjectKey, PodKey, Share, Snapshot, Uid};
 
 use super::super::kit::{Made, cluster, is, node, pod, room, term, tried};
 use super::super::{Cluster, MayPreempt, Outcome, Preemption, Scheduler};
@@ -79,7 +79,7 @@ fn of_equally_important_ones_fewer_go_and_then_the_younger() {
 
 fn budget(available: u64) -> Snapshot {
     let budget = Budget {
-        key: PodKey::new("default", "web"),
+        key: ObjectKey::new("default", "web"),
         uid: Uid("budget".to_owned()),
         selector: BudgetSelector::Pods(vec![is("app", "web")]),
         limit: Some(BudgetLimit::MinAvailable(Share::Count(available))),

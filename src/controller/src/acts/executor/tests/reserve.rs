@@ -37,7 +37,7 @@ fn tolerations(scene: &Scene) -> Value {
 
 async fn tolerate(scene: &Scene, uid: &str) -> Outcome {
     let claim = ClaimName("gpu-1".into());
-    scene.executor.tolerate(&PodKey::new("default", "train"), &Uid(uid.into()), &claim).await
+    scene.executor.tolerate(&ObjectKey::new("default", "train"), &Uid(uid.into()), &claim).await
 }
 
 #[tokio::test]
