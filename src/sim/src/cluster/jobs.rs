@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use axum::http::Method;
 use poolwright_api::names::DO_NOT_DISRUPT_ANNOTATION;
-use poolwright_core::PodKey;
+use poolwright_core::{ObjectKey, PodKey};
 use serde_json::{Value, json};
 
 use super::{Cluster, Due, pod_path};

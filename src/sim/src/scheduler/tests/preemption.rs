@@ -16,7 +16,7 @@ fn large(name: &str) -> Made {
 fn evicts(cluster: &Cluster, made: Made) -> (String, Vec<String>) {
     match tried(cluster, made) {
         Outcome::Unschedulable { preemption: Preemption::Evict { node, victims, .. }, .. } => {
-            (node, victims.into_iter().map(|victim| victim.name).collect())
+            (node, victims.into_iter().map(|victim| victim.name().into_owned()).collect())
         }
         other => panic!("it evicts nobody: {other:?}"),
     }
