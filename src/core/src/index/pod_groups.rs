@@ -1,6 +1,6 @@
 //! PodGroups in the index.
 
-use super::{Change, ClusterIndex, put, reset};
+use crate::index::{Change, ClusterIndex, put, reset};
 use crate::model::{PodGroup, ObjectKey};
 
 impl ClusterIndex {

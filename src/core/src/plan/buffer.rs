@@ -7,11 +7,12 @@
 use std::sync::Arc;
 
 use jiff::Timestamp;
+use poolwright_terms::keys::NODEPOOL_LABEL;
 
-use super::demand::Wanting;
-use super::{Plan, PlanOptions};
+use crate::model::PlanOptions;
+use crate::model::plan::Plan;
 use crate::model::{Pod, PodKey, PodPhase, PodSpec, Pool, Snapshot, Toleration, TolerationMatch, Uid};
-use crate::rules::NODEPOOL_LABEL;
+use crate::plan::demand::Wanting;
 
 /// Whether any pool wants such room, now or later.
 pub(crate) fn is_used(snapshot: &Snapshot) -> bool {
@@ -24,7 +25,7 @@ pub(crate) fn wants(pool: &Pool) -> bool {
 }
 
 /// Puts the units that are wanted now into the snapshot, as pods.
-pub(super) fn add(snapshot: &mut Snapshot, now: Timestamp, options: &PlanOptions) {
+pub(crate) fn add(snapshot: &mut Snapshot, now: Timestamp, options: &PlanOptions) {
     let pools: Vec<Arc<Pool>> = snapshot.pools.values().filter(|pool| wants(pool)).cloned().collect();
     for pool in pools {
         for (entry, buffer) in (0..).zip(&pool.buffer) {
@@ -55,7 +56,7 @@ pub(super) fn add(snapshot: &mut Snapshot, now: Timestamp, options: &PlanOptions
 }
 
 /// Leaves units out where a pod that is there needs a new place: it comes first. A plan from files is for all at once.
-pub(super) fn give_way(open: &mut Vec<Wanting<'_>>, options: &PlanOptions) {
+pub(crate) fn give_way(open: &mut Vec<Wanting<'_>>, options: &PlanOptions) {
     let is_there = |want: &Wanting<'_>| want.pod.key.existing().is_some();
     if !options.include_waiting && open.iter().any(is_there) {
         open.retain(|want| !want.pod.key.is_buffer());
@@ -63,14 +64,14 @@ pub(super) fn give_way(open: &mut Vec<Wanting<'_>>, options: &PlanOptions) {
 }
 
 /// How much of a node is bought for such room, in words.
-pub(super) fn in_words(pods: &[PodKey]) -> Option<String> {
+pub(crate) fn in_words(pods: &[PodKey]) -> Option<String> {
     let units = pods.iter().filter(|key| key.is_buffer()).count();
     let verb = if units == 1 { "is" } else { "are" };
     (units > 0).then(|| format!("{units} of these {verb} room that its pool keeps free"))
 }
 
 /// Takes units out of what claims list: the room is anybody's.
-pub(super) fn forget(plan: &mut Plan) {
+pub(crate) fn forget(plan: &mut Plan) {
     for claim in &mut plan.claims {
         claim.planned_pods.retain(|key| !key.is_buffer());
     }

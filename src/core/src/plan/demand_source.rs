@@ -16,11 +16,11 @@ use std::sync::Arc;
 
 use jiff::{SignedDuration, Timestamp};
 
-use super::demand_units::{Left, Unit, families, quotas};
-use super::demand_volumes::copied;
-use super::earlier::planned_at;
-use super::moving::{Moving, Successor, moving, replace};
 use crate::model::{Claim, ClaimName, OwnerKey, Pod, PodKey, PodPhase, Snapshot, Uid, Workload};
+use crate::plan::demand_units::{Left, Unit, families, quotas};
+use crate::plan::demand_volumes::copied;
+use crate::plan::earlier::planned_at;
+use crate::plan::moving::{Moving, Successor, moving, replace};
 
 /// A controller that has made no pod for this long is not believed to make more: quotas, webhooks and plain errors keep
 /// controllers from making pods, and say so nowhere that is certain.
@@ -146,7 +146,7 @@ pub(crate) fn kept_until(claim: &Claim, expected: &[ExpectedPods<'_>]) -> Option
 }
 
 /// What is foreseen.
-pub(super) struct Foreseen<'a> {
+pub(crate) struct Foreseen<'a> {
     /// Pods that are still to come stand beside those that are there, and pods that have come are planned where room was kept
     /// for them; pods whose nodes are emptied are gone, and their successors wait.
     pub snapshot: Cow<'a, Snapshot>,
@@ -156,7 +156,7 @@ pub(super) struct Foreseen<'a> {
     pub successors: Vec<Successor>,
 }
 
-pub(super) fn foresee(snapshot: &Snapshot, now: Timestamp) -> Foreseen<'_> {
+pub(crate) fn foresee(snapshot: &Snapshot, now: Timestamp) -> Foreseen<'_> {
     let coming = expected(snapshot, now);
     let kept = kept_places(snapshot);
     let going = moving(snapshot);
@@ -287,17 +287,18 @@ fn put_copy(changed: &mut Snapshot, snapshot: &Snapshot, expected: &ExpectedPods
 }
 
 /// Takes pods that are still to come out of what is said about pods.
-pub(super) fn forget(plan: &mut super::Plan) {
+pub(crate) fn forget(plan: &mut crate::model::plan::Plan) {
     plan.placements.retain(|placement| placement.pod.existing().is_some());
     plan.unplaced.retain(|left| left.pod.existing().is_some());
     plan.nominations.retain(|key, _| key.existing().is_some());
 }
 
 /// How many pods of each controller a claim keeps room for, in words: `7 pods of Job ml/train that are still to come`.
-pub(super) fn in_words(pods: &[PodKey]) -> Option<String> {
+pub(crate) fn in_words(pods: &[PodKey]) -> Option<String> {
     let coming: Vec<&Arc<OwnerKey>> = pods.iter().filter_map(PodKey::owner).collect();
     let owners: BTreeSet<String> = coming.iter().map(ToString::to_string).collect();
     let owners = owners.into_iter().collect::<Vec<_>>().join(", ");
-    (!coming.is_empty())
-        .then(|| format!("{} of {owners} that are still to come", super::words::count(coming.len(), "pod")))
+    (!coming.is_empty()).then(|| {
+        format!("{} of {owners} that are still to come", crate::rules::words::count(coming.len(), "pod"))
+    })
 }

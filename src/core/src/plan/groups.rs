@@ -10,16 +10,16 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::Timestamp;
 
-use super::demand::{Demand, Wanting};
-use super::earlier::planned_at;
-use super::moving::is_successor;
-use super::sticky::Settled;
-use super::{Plan, UnplacedPod, UnplacedReason};
+use crate::model::plan::{Plan, UnplacedPod, UnplacedReason};
 use crate::model::{ObjectKey, Pod, PodGroup, PodKey, PodPhase, Snapshot};
+use crate::plan::demand::{Demand, Wanting};
+use crate::plan::earlier::planned_at;
+use crate::plan::moving::is_successor;
+use crate::plan::place::sticky::Settled;
 
 /// The PodGroups of pods that wait, by key.
 #[derive(Debug, Default)]
-pub(super) struct Groups<'a> {
+pub(crate) struct Groups<'a> {
     by_key: BTreeMap<ObjectKey, Standing<'a>>,
 }
 
@@ -169,7 +169,7 @@ impl<'a> Groups<'a> {
 }
 
 /// Gangs for which something is bought that is not room for as many pods as they start with: a plan that has one is wrong.
-pub(super) fn audit(snapshot: &Snapshot, plan: &Plan) -> Vec<String> {
+pub(crate) fn audit(snapshot: &Snapshot, plan: &Plan) -> Vec<String> {
     let bought_for = plan.claims.iter().flat_map(|claim| &claim.planned_pods);
     let gangs: BTreeSet<ObjectKey> = bought_for.filter_map(|key| snapshot.pods.get(key)?.group_key()).collect();
     if gangs.is_empty() {

@@ -10,11 +10,11 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 
-use super::types::{Moved, MovedTo};
-use super::{Plan, Target};
+use crate::model::plan::{Moved, MovedTo, Plan, Target};
 use crate::model::{
     Claim, ClaimName, Gang, GangPart, OwnerKey, Pod, PodKey, PodPhase, PodRole, Snapshot, Uid, Workload,
 };
+use crate::plan::demand_units::Unit;
 
 /// A pod whose node is emptied.
 pub(crate) struct Moving<'a> {
@@ -39,13 +39,13 @@ impl Moving<'_> {
 const SUCCESSOR: &str = "successor:";
 
 /// Whether this stands for a pod that is made in place of another, which is there.
-pub(super) fn is_successor(pod: &Pod) -> bool {
+pub(crate) fn is_successor(pod: &Pod) -> bool {
     pod.uid.0.starts_with(SUCCESSOR)
 }
 
 /// What stands for the pod that is made in place of another.
 #[derive(Clone, Debug)]
-pub(super) struct Successor {
+pub(crate) struct Successor {
     pub pod: PodKey,
     from: ClaimName,
     /// Its own key; `None` where nobody makes one.
@@ -90,7 +90,7 @@ pub(crate) fn moving(snapshot: &Snapshot) -> Vec<Moving<'_>> {
 }
 
 /// Takes a pod away and puts its successor, if one is made, among those that wait.
-pub(super) fn replace(
+pub(crate) fn replace(
     snapshot: &mut Snapshot,
     moving: &Moving<'_>,
     number: Option<u64>,
@@ -116,7 +116,7 @@ pub(super) fn replace(
 }
 
 /// Where a plan puts them.
-pub(super) fn moved(successors: &[Successor], plan: &Plan) -> Vec<Moved> {
+pub(crate) fn moved(successors: &[Successor], plan: &Plan) -> Vec<Moved> {
     let mut places: BTreeMap<&PodKey, MovedTo> = BTreeMap::new();
     if !successors.is_empty() {
         let rooms = plan.placements.iter();

@@ -7,6 +7,8 @@ use poolwright_core::plan::{Plan, PlanOptions};
 use poolwright_core::setbacks::Setbacks;
 use poolwright_core::*;
 use poolwright_solver::NeverStop;
+use poolwright_terms::keys::DISRUPTED_TAINT;
+use poolwright_terms::{ConditionStatus, ConditionType, InterruptionKind};
 use proptest::prelude::*;
 
 use crate::kit::*;

@@ -1,0 +1,331 @@
+//! Killed at any moment, restarted, doubled, stopped and going on: nothing is bought twice and nothing is left behind.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::time::Duration;
+
+use anyhow::{Context, ensure};
+use kube::ResourceExt;
+use kube::api::GetParams;
+use poolwright_plane::trial::{
+    Cluster, Controller, Trial, WITHIN, Witness, is_running, node_class, node_pool, pod, run_plan, sum,
+    usd_per_hour,
+};
+use poolwright_plane::{ControlPlane, Program, measurement, seed, wait_for};
+use serde_json::{Value, json};
+
+/// Pods that take a whole g5.xlarge each: however they are split over plans, the best is one node per pod.
+fn pods(prefix: &str, count: usize) -> Vec<Value> {
+    let requests = json!({"cpu": "3", "memory": "8Gi", "nvidia.com/gpu": "1"});
+    (0..count).map(|number| pod(&format!("{prefix}-{number}"), "gpu", requests.clone())).collect()
+}
+
+fn definitions() -> [Value; 2] {
+    let class = node_class("gpu", json!({"registrationDelay": "1s"}));
+    [class, node_pool("gpu", json!({}))]
+}
+
+/// One node per pod: as many claims, nodes and instances as pods, each with its own, and each pod alone on a node. (Which
+/// of two equal pods gets which of two equal nodes is the scheduler's business when the controller is not there to tell.)
+async fn assert_one_node_each(cluster: &Cluster, namespace: &str, count: usize) {
+    let claims = cluster.claims("gpu").await.unwrap();
+    let planned: Vec<(String, &Vec<String>)> =
+        claims.iter().map(|claim| (claim.name_any(), &claim.spec.pods)).collect();
+    assert_eq!(claims.len(), count, "a node too many, or too few: {planned:?}");
+    assert_eq!(cluster.nodes("gpu").await.unwrap().len(), count);
+    assert_eq!(cluster.instances("gpu").await.unwrap().len(), count);
+    let pods = cluster.pods(namespace).await.unwrap();
+    let used: BTreeSet<Option<String>> =
+        pods.iter().map(|pod| pod.spec.as_ref().and_then(|spec| spec.node_name.clone())).collect();
+    assert_eq!(used.len(), count, "every node has its pod");
+    let mut homes: BTreeMap<String, usize> = BTreeMap::new();
+    for (provider_id, node) in claims.iter().filter_map(|claim| {
+        let status = claim.status.as_ref()?;
+        Some((status.provider_id.clone()?, status.node_name.clone()?))
+    }) {
+        *homes.entry(format!("{provider_id} {node}")).or_default() += 1;
+    }
+    assert_eq!(homes.len(), count, "every claim has an instance and a node of its own: {homes:?}");
+}
+
+/// A small generator of one's own: the same seed, the same kills.
+struct Random(u64);
+
+impl Random {
+    /// Seeded from `POOLWRIGHT_SEED`, or from the system; told either way.
+    fn new() -> Self {
+        Self(seed("these kills").wrapping_mul(2).wrapping_add(1))
+    }
+
+    /// A number below `end`.
+    fn below(&mut self, end: u64) -> u64 {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        (self.0 >> 11) % end
+    }
+}
+
+/// Starts a controller, and kills it after a random time: mostly while it works, sometimes before it leads.
+async fn run_and_kill(plane: &ControlPlane, random: &mut Random) {
+    let flags = ["--identity", "crash", "--batch-idle", "200ms", "--list-interval", "1s"];
+    let mut controller = Controller::start(plane, "controller", &flags).unwrap();
+    // The moment of a crash is a time, not a condition.
+    tokio::time::sleep(Duration::from_millis(100 + random.below(1500))).await;
+    controller.ensure_running().unwrap();
+    controller.kill();
+}
+
+#[tokio::test]
+async fn killed_at_random_times_while_it_buys_for_forty_pods_it_buys_each_node_once() {
+    const WAVES: usize = 8;
+    const PODS: usize = 40;
+    // `KILLS` for more.
+    let kills = measurement::variable("KILLS", 10).unwrap().max(WAVES);
+    let mut random = Random::new();
+    let plane = Trial::plane_without_controller().await.unwrap();
+    let cluster = Cluster::new(plane.client().unwrap());
+    let namespace = cluster.namespace("crash").await.unwrap();
+    cluster.apply("", &definitions()).await.unwrap();
+    let all = pods("train", PODS);
+    let mut waves = all.chunks(PODS / WAVES);
+    for kill in 0..kills {
+        if kill * WAVES % kills < WAVES
+            && let Some(wave) = waves.next()
+        {
+            cluster.create_pods(&namespace, wave).await.unwrap();
+        }
+        run_and_kill(&plane, &mut random).await;
+    }
+    assert!(waves.next().is_none(), "every wave was sent");
+    let meanwhile = cluster.claims("gpu").await.unwrap().len();
+    println!("{meanwhile} of {PODS} claims were made between the kills");
+    assert!(meanwhile > 0, "killed before it worked, every time: this machine is too slow for these kills");
+
+    let flags = ["--identity", "crash", "--batch-idle", "200ms", "--list-interval", "1s"];
+    let mut controller = Controller::start(&plane, "controller", &flags).unwrap();
+    cluster.wait_running(&namespace, PODS).await.unwrap();
+    controller.ensure_running().unwrap();
+    assert_one_node_each(&cluster, &namespace, PODS).await;
+
+    // What it would have been without a single crash.
+    let documents: Vec<String> = definitions().iter().chain(&all).map(Value::to_string).collect();
+    let file = plane.dir().join("workload.yaml");
+    fs::write(&file, documents.join("\n---\n")).unwrap();
+    let plan = run_plan(&["-f", &file.display().to_string()], &[]).unwrap();
+    let cost = (plan["costUsdPerHour"].as_f64().unwrap() * 1e6).round() as u64;
+    assert_eq!(usd_per_hour(&cluster.claims("gpu").await.unwrap()).unwrap(), cost);
+
+    // And it dies while it gives everything back, too.
+    controller.kill();
+    cluster.delete_pods(&namespace).await.unwrap();
+    for _ in 0..5 {
+        run_and_kill(&plane, &mut random).await;
+    }
+    let mut controller = Controller::start(&plane, "controller", &flags).unwrap();
+    cluster.wait_nothing_left("gpu").await.unwrap();
+    controller.ensure_running().unwrap();
+}
+
+#[tokio::test]
+async fn of_two_controllers_one_acts_and_the_other_takes_over_when_it_is_killed() {
+    let plane = Trial::plane_without_controller().await.unwrap();
+    let cluster = Cluster::new(plane.client().unwrap());
+    let namespace = cluster.namespace("pair").await.unwrap();
+    cluster.apply("", &definitions()).await.unwrap();
+    let start = |name: &str| {
+        let flags =
+            ["--identity", name, "--batch-idle", "200ms", "--lease-duration", "6s", "--list-interval", "1s"];
+        Controller::start(&plane, &format!("controller-{name}"), &flags).unwrap()
+    };
+    let mut first = start("first");
+    wait_leads(&mut first, true).await;
+    let mut second = start("second");
+    cluster.create_pods(&namespace, &pods("early", 4)).await.unwrap();
+    cluster.wait_running(&namespace, 4).await.unwrap();
+    assert_one_node_each(&cluster, &namespace, 4).await;
+    second.ensure_running().unwrap();
+    assert!(second.metric("poolwright_leader").await.unwrap() < 0.5, "two lead");
+    let bought = second.metric(r#"poolwright_plans_total{outcome="bought"}"#).await.unwrap();
+    let launched =
+        second.metric(r#"poolwright_launches_total{provider="kwok",result="launched"}"#).await.unwrap();
+    assert!(bought + launched < 0.5, "the one that does not lead bought {bought}, launched {launched}");
+
+    // Killed just when there is work to do: plans made, claims created, some launched.
+    cluster.create_pods(&namespace, &pods("late", 8)).await.unwrap();
+    wait_for("the first to have begun", WITHIN, async || {
+        let claims = cluster.claims("gpu").await?.len();
+        ensure!(claims > 4, "{claims} claims");
+        Ok(())
+    })
+    .await
+    .unwrap();
+    first.kill();
+    wait_leads(&mut second, true).await;
+    cluster.wait_running(&namespace, 12).await.unwrap();
+    assert_one_node_each(&cluster, &namespace, 12).await;
+
+    // One that is told to end gives the lease up, so that the next need not wait for it to run out.
+    let status = second.process().terminate(WITHIN).await.unwrap();
+    assert!(status.success(), "{status}");
+    let mut third = start("third");
+    cluster.delete_pods(&namespace).await.unwrap();
+    wait_for("the pods to be gone", WITHIN, async || {
+        let left = cluster.pods(&namespace).await?;
+        let running = left.iter().filter(|pod| is_running(pod)).count();
+        left.is_empty().then_some(()).with_context(|| format!("{running} still run"))
+    })
+    .await
+    .unwrap();
+    cluster.wait_nothing_left("gpu").await.unwrap();
+    third.ensure_running().unwrap();
+}
+
+/// Waits until a controller leads, or knows that it does not.
+async fn wait_leads(controller: &mut Controller, leads: bool) {
+    let what = if leads { "it to lead" } else { "it to see that it leads no more" };
+    wait_for(what, WITHIN, async || {
+        controller.ensure_running()?;
+        ensure!((controller.metric("poolwright_leader").await? > 0.5) == leads, "not yet");
+        Ok(())
+    })
+    .await
+    .unwrap();
+}
+
+/// Waits until a controller has sent what it was about to send and waits for answers, which nobody gives. It answers each look
+/// itself, so between two looks it had its turn.
+async fn wait_sent(controller: &Controller) {
+    const LOOKS: usize = 3;
+    let (mut before, mut same) = (0.0, 0);
+    wait_for("as many writes to be on their way at each of a few looks", WITHIN, async || {
+        let now = controller.metric("poolwright_writes_in_flight").await?;
+        same = if now > 0.5 && (now - before).abs() < 0.5 { same + 1 } else { 0 };
+        before = now;
+        ensure!(same >= LOOKS, "{now} are on their way, at {same} looks in a row");
+        Ok(())
+    })
+    .await
+    .unwrap();
+}
+
+/// Has the API server count what a user writes, and let it through. Not counted: the lease, which is there to be fought for,
+/// and what the cloud behind the KWOK provider writes, which every controller plays, whether it leads or not: nodes that
+/// come and go, and how far its instances are.
+async fn count_writes_of(cluster: &Cluster, user: &str) {
+    let is_counted = format!(
+        "request.userInfo.username == '{user}' && request.resource.resource != 'leases' && \
+         !(request.resource.resource == 'nodes' && request.operation in ['CREATE', 'DELETE']) && \
+         !(request.resource.resource == 'configmaps' && request.operation in ['UPDATE', 'DELETE'])"
+    );
+    let rule = json!({"apiGroups": ["*"], "apiVersions": ["*"], "operations": ["CREATE", "UPDATE", "DELETE"],
+        "resources": ["*/*"]});
+    let policy = json!({
+        "apiVersion": "admissionregistration.k8s.io/v1", "kind": "ValidatingAdmissionPolicy",
+        "metadata": {"name": user},
+        "spec": {
+            "failurePolicy": "Ignore",
+            "matchConstraints": {"resourceRules": [rule]},
+            "matchConditions": [{"name": "counted", "expression": is_counted}],
+            "validations": [{"expression": "false"}],
+        },
+    });
+    let binding = json!({
+        "apiVersion": "admissionregistration.k8s.io/v1", "kind": "ValidatingAdmissionPolicyBinding",
+        "metadata": {"name": user},
+        "spec": {"policyName": user, "validationActions": ["Audit"]},
+    });
+    cluster.apply("", &[policy, binding]).await.unwrap();
+}
+
+/// What the API server has counted.
+async fn writes_of(cluster: &Cluster, user: &str) -> anyhow::Result<f64> {
+    let request = kube::core::Request::new("").get("metrics", &GetParams::default())?;
+    let metrics = cluster.client.request_text(request).await?;
+    let policy = format!("policy=\"{user}\"");
+    sum(&metrics, "apiserver_validating_admission_policy_check_total", &policy)
+}
+
+#[tokio::test]
+async fn a_leader_that_is_stopped_for_longer_than_its_lease_writes_nothing_when_it_goes_on_and_follows() {
+    const FIRST: &str = "first";
+    const LATE: usize = 24;
+    let plane = Trial::plane_without_controller().await.unwrap();
+    let cluster = Cluster::new(plane.client().unwrap());
+    let namespace = cluster.namespace("paused").await.unwrap();
+    cluster.apply("", &definitions()).await.unwrap();
+    count_writes_of(&cluster, FIRST).await;
+    let start = |name: &str| {
+        let kubeconfig = plane.kubeconfig_as(name).unwrap().display().to_string();
+        let flags =
+            ["--identity", name, "--batch-idle", "200ms", "--lease-duration", "6s", "--list-interval", "1s"];
+        let flags: Vec<&str> = flags.into_iter().chain(["--kubeconfig", &kubeconfig]).collect();
+        Controller::start(&plane, &format!("controller-{name}"), &flags).unwrap()
+    };
+    let mut first = start(FIRST);
+    wait_leads(&mut first, true).await;
+    let mut second = start("second");
+    cluster.create_pods(&namespace, &pods("early", 4)).await.unwrap();
+    cluster.wait_running(&namespace, 4).await.unwrap();
+    let seen = writes_of(&cluster, FIRST).await.unwrap();
+    assert!(seen >= 8.0, "four claims were made and launched, and only {seen} writes were counted");
+
+    // Stopped in the middle of its work. The API server is stopped for a moment first, so that the first has calls on
+    // their way when it is stopped, and their answers wait for it when it goes on.
+    let witness = Witness::start(&cluster).await.unwrap();
+    cluster.create_pods(&namespace, &pods("late", LATE)).await.unwrap();
+    let some_launched = async {
+        while witness.account().unwrap().instances.now() < 6 {
+            first.ensure_running().unwrap();
+            tokio::time::sleep(Duration::from_millis(1)).await;
+        }
+    };
+    tokio::time::timeout(WITHIN, some_launched).await.expect("it launches");
+    plane.pause(Program::ApiServer).unwrap();
+    wait_sent(&first).await;
+    first.process().pause().unwrap();
+    plane.resume(Program::ApiServer).unwrap();
+    let begun = cluster.instances("gpu").await.unwrap().len();
+    wait_leads(&mut second, true).await;
+    cluster.wait_running(&namespace, 4 + LATE).await.unwrap();
+    assert_one_node_each(&cluster, &namespace, 4 + LATE).await;
+    // What the first knows becomes wrong: nodes that it has seen at work are gone.
+    for number in 0..4 {
+        cluster.delete_pod(&namespace, &format!("early-{number}")).await.unwrap();
+    }
+    wait_for("the nodes of the early ones to be given back", WITHIN, async || {
+        let left = (cluster.claims("gpu").await?.len(), cluster.instances("gpu").await?.len());
+        ensure!(left == (LATE, LATE), "{left:?} claims and instances");
+        Ok(())
+    })
+    .await
+    .unwrap();
+
+    let written = writes_of(&cluster, FIRST).await.unwrap();
+    first.process().resume().unwrap();
+    wait_leads(&mut first, false).await;
+    cluster.create_pods(&namespace, &pods("more", 2)).await.unwrap();
+    cluster.wait_running(&namespace, LATE + 2).await.unwrap();
+    assert_one_node_each(&cluster, &namespace, LATE + 2).await;
+    assert!(second.metric("poolwright_leader").await.unwrap() > 0.5, "the second leads all along");
+    let written_since = writes_of(&cluster, FIRST).await.unwrap() - written;
+    let dropped = first.metric_sum("poolwright_writes_dropped_total", "").await.unwrap();
+    println!(
+        "stopped when {begun} of {} instances were there: {written} writes of the first were counted until it went on, and \
+         {written_since} since; it dropped {dropped}",
+        4 + LATE
+    );
+    assert!(written_since < 0.5, "it wrote {written_since} times after it was stopped");
+    assert!(dropped > 0.5, "it had nothing on its way when it was stopped, so nothing is shown");
+    let account = witness.account_of([LATE + 2; 3]).await.unwrap();
+    for seen in [&account.instances, &account.nodes, &account.claims] {
+        assert_eq!((seen.ever(), seen.doubled()), (4 + LATE + 2, Vec::new()), "{seen:?}");
+    }
+
+    // It was never started anew, and leads when the other is gone.
+    second.kill();
+    cluster.delete_pods(&namespace).await.unwrap();
+    wait_leads(&mut first, true).await;
+    cluster.wait_nothing_left("gpu").await.unwrap();
+    first.ensure_running().unwrap();
+}
