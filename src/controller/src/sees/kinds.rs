@@ -156,7 +156,7 @@ watched! {
         apply: |state, pod| state.index.apply_pod(pod),
         delete: |state, key| state.index.delete_pod(&key.namespaced()),
         reset: |state, all, _| state.index.reset_pods(all),
-        known: |all, key| all.pods.get(&key.namespaced()).map(|one| (**one).clone()),
+        known: |all, key| all.pods.existing(&key.namespaced()).map(|one| (**one).clone()),
     }
 
     /// Nodes.

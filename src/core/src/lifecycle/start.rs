@@ -16,7 +16,7 @@ use crate::action::{Action, Notice, NoticeKind, Subject};
 use crate::lifecycle::opening::Opening;
 use crate::lifecycle::scene::{REPEAT, Scene, after, is, is_not, words};
 use crate::lifecycle::{empty, interruption, repair, reserve};
-use crate::model::{Claim, Node, ObjectKey, PodPhase};
+use crate::model::{Claim, Node, ObjectKey, Pod, PodPhase};
 
 /// How long the scheduler may take to place a pod on the open node that was bought for it.
 const PATIENCE: SignedDuration = SignedDuration::from_secs(60);

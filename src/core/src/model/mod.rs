@@ -44,7 +44,6 @@ pub use crate::model::nodes::Nodes;
 pub use crate::model::options::{PlanOptions, Sharing, SpotRisk};
 pub use crate::model::others::{HostPort, Namespace, NamespaceLabels, Namespaces, PodTerm, SpreadRule};
 pub use crate::model::pod::{DaemonSet, Ending, Pod, PodPhase, PodRole, PodSpec, Protection, Uid, UnmodelledRule};
-use crate::model::pod_key::PodKey;
 pub use crate::model::pod_group::PodGroup;
 pub use crate::model::pod_key::{NotAPodKey, ObjectKey, OwnerKey, PodKey};
 pub use crate::model::pods::{Beside, Count, Look, OnNode, Pods};

@@ -26,7 +26,7 @@ pub use crate::model::plan::{
 };
 pub use crate::model::relaxed::{Preferences, RelaxedPreference, RelaxedReason};
 use crate::plan::audit::topology as audit_topology;
-pub use crate::plan::demand_source::{ExpectedPods, expected, is_expected};
+pub use crate::plan::demand_source::{ExpectedPods, expected};
 use crate::plan::pack::{classes, rounds};
 use crate::plan::place::preferences;
 use crate::plan::place::{sticky, topology};

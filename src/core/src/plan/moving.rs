@@ -14,7 +14,6 @@ use crate::model::plan::{Moved, MovedTo, Plan, Target};
 use crate::model::{
     Claim, ClaimName, Gang, GangPart, OwnerKey, Pod, PodKey, PodPhase, PodRole, Snapshot, Uid, Workload,
 };
-use crate::plan::demand_units::Unit;
 
 /// A pod whose node is emptied.
 pub(crate) struct Moving<'a> {

@@ -306,9 +306,9 @@ fn conjunction(lists: &[Vec<NodeTerm>]) -> Option<Vec<NodeTerm>> {
 }
 
 /// The claim that a volume of a pod names.
-pub(crate) fn claim_of(pod: &Pod, volume: &PodVolume) -> Option<PodKey> {
+pub(crate) fn claim_of(pod: &Pod, volume: &PodVolume) -> Option<ObjectKey> {
     match volume {
-        PodVolume::Claim { name, .. } => Some(PodKey::new(&pod.key.namespace, name)),
+        PodVolume::Claim { name, .. } => Some(ObjectKey::new(pod.key.namespace(), name)),
         PodVolume::Attached { .. } => None,
     }
 }
