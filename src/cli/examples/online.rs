@@ -19,8 +19,8 @@ use poolwright_cli::trace::{GpuMap, read};
 use poolwright_core::disruption::{Moves, propose};
 use poolwright_core::plan::{MovedTo, Plan, PlanOptions, PlannedClaim, plan};
 use poolwright_core::{
-    Claim, ClaimName, Condition, Deadlines, Disruption, Launched, Node, ObjectKey, Pod, PodKey, PodPhase, Pool,
-    PoolLimits, PoolName, Snapshot, Uid, Workload,
+    Claim, ClaimName, Condition, Deadlines, Disruption, Launched, Node, ObjectKey, Pod, PodKey, PodPhase,
+    Pool, PoolLimits, PoolName, Snapshot, Uid, Workload,
 };
 use poolwright_solver::NeverStop;
 use poolwright_solver::baseline::first_fit_nodes;

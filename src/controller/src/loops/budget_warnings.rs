@@ -82,7 +82,14 @@ impl Told {
             } && pod.role == PodRole::Workload)
         };
         let with_pods = |one: NeverMet| {
-            let pods = one.pods.iter().filter(concerns).filter_map(PodKey::existing).take(PODS_TOLD).cloned().collect();
+            let pods = one
+                .pods
+                .iter()
+                .filter(concerns)
+                .filter_map(PodKey::existing)
+                .take(PODS_TOLD)
+                .cloned()
+                .collect();
             (one, pods)
         };
         new.into_iter().map(with_pods).collect()

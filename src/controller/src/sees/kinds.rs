@@ -12,8 +12,8 @@ use k8s_openapi::api::{
 };
 use poolwright_core::index::Change;
 use poolwright_core::{
-    Attachment, Budget, Claim, ClaimName, DaemonSet, Gang, Namespace, Node, NodeDrivers, Pod, PodGroup,
-    ObjectKey, Pool, PoolName, Quota, Service, Snapshot, StorageClass, Volume, VolumeClaim, Workload,
+    Attachment, Budget, Claim, ClaimName, DaemonSet, Gang, Namespace, Node, NodeDrivers, ObjectKey, Pod,
+    PodGroup, Pool, PoolName, Quota, Service, Snapshot, StorageClass, Volume, VolumeClaim, Workload,
 };
 use poolwright_intake as intake;
 

@@ -10,8 +10,8 @@ use std::collections::BTreeMap;
 
 use crate::model::PlanOptions;
 use crate::model::{
-    ObjectKey, Operator, Pod, PodKey, PodPhase, PodRole, PodSpec, Profile, Profiles, Requirement, Snapshot, SpreadRule,
-    Uid, Wishes,
+    ObjectKey, Operator, Pod, PodKey, PodPhase, PodRole, PodSpec, Profile, Profiles, Requirement, Snapshot,
+    SpreadRule, Uid, Wishes,
 };
 
 /// Kinds of controllers whose selectors the scheduler looks at. A Deployment of a manifest stands for its ReplicaSet.

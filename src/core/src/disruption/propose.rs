@@ -393,7 +393,8 @@ impl<'a> Look<'a> {
                 _ => {}
             }
         }
-        let only_theirs = |claim: &PlannedClaim| claim.planned_pods.iter().all(|key| key.existing().is_none());
+        let only_theirs =
+            |claim: &PlannedClaim| claim.planned_pods.iter().all(|key| key.existing().is_none());
         let sound = plan.refused.is_empty()
             && plan.unknown_price_claims == 0
             && plan.claims.iter().all(only_theirs)

@@ -19,8 +19,9 @@ use poolwright_terms::keys::{RESERVED_TAINT, UNREGISTERED_TAINT};
 
 use crate::model::TakenBack;
 use crate::model::{
-    Attachment, Claim, ClaimName, DaemonSet, Namespace, Node, NodeBudget, NodeDrivers, ObjectKey, Pod, PodKey, PodPhase,
-    PodRole, Pool, PoolName, Quota, Shared, Snapshot, StorageClass, Uid, Volume, VolumeClaim, Workload,
+    Attachment, Claim, ClaimName, DaemonSet, Namespace, Node, NodeBudget, NodeDrivers, ObjectKey, Pod,
+    PodKey, PodPhase, PodRole, Pool, PoolName, Quota, Shared, Snapshot, StorageClass, Uid, Volume,
+    VolumeClaim, Workload,
 };
 
 /// How long a claim that we wrote ourselves outlives a list that does not have it.

@@ -9,7 +9,7 @@ use jiff::SignedDuration;
 use poolwright_terms::{ConditionStatus, ConditionType};
 
 use crate::lifecycle::scene::{Scene, after, is, is_not};
-use crate::model::{Claim, Pod, ObjectKey, PodVolume};
+use crate::model::{Claim, ObjectKey, Pod, PodVolume};
 
 /// For how long detaching is waited for: after as long Kubernetes itself takes a volume away from a node
 /// (kube-controller-manager, `maxWaitForUnmountDuration`).

@@ -14,7 +14,7 @@ use poolwright_terms::{ConditionType, Taint, TaintEffect};
 use crate::action::Action;
 use crate::lifecycle::scene::{Placement, Scene, after};
 use crate::lifecycle::waiting;
-use crate::model::{Claim, ClaimName, Node, Pod, ObjectKey, Uid};
+use crate::model::{Claim, ClaimName, Node, ObjectKey, Pod, Uid};
 use crate::rules;
 
 /// A reservation ends this long after its node opened, one for pods of a gang after all nodes of the gang did. Counted from a recorded time: no restart makes it longer.

@@ -9,7 +9,9 @@ use poolwright_terms::{ConditionStatus, ConditionType};
 use serde::{Deserialize, Serialize};
 
 use crate::action::{Action, ConditionUpdate, Notice, NoticeKind, Subject};
-use crate::model::{Claim, ClaimName, Node, ObjectKey, OwnerKey, Pod, PodKey, PodPhase, PodRole, PoolName, Snapshot};
+use crate::model::{
+    Claim, ClaimName, Node, ObjectKey, OwnerKey, Pod, PodKey, PodPhase, PodRole, PoolName, Snapshot,
+};
 use crate::plan::demand_source::ExpectedPods;
 use crate::plan::earlier;
 use crate::plan::groups::Lack;

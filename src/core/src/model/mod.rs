@@ -43,7 +43,9 @@ pub use crate::model::node::{Node, NodeCondition};
 pub use crate::model::nodes::Nodes;
 pub use crate::model::options::{PlanOptions, Sharing, SpotRisk};
 pub use crate::model::others::{HostPort, Namespace, NamespaceLabels, Namespaces, PodTerm, SpreadRule};
-pub use crate::model::pod::{DaemonSet, Ending, Pod, PodPhase, PodRole, PodSpec, Protection, Uid, UnmodelledRule};
+pub use crate::model::pod::{
+    DaemonSet, Ending, Pod, PodPhase, PodRole, PodSpec, Protection, Uid, UnmodelledRule,
+};
 pub use crate::model::pod_group::PodGroup;
 pub use crate::model::pod_key::{NotAPodKey, ObjectKey, OwnerKey, PodKey};
 pub use crate::model::pods::{Beside, Count, Look, OnNode, Pods};

@@ -171,7 +171,8 @@ impl<'a> Groups<'a> {
 /// Gangs for which something is bought that is not room for as many pods as they start with: a plan that has one is wrong.
 pub(crate) fn audit(snapshot: &Snapshot, plan: &Plan) -> Vec<String> {
     let bought_for = plan.claims.iter().flat_map(|claim| &claim.planned_pods);
-    let gangs: BTreeSet<ObjectKey> = bought_for.filter_map(|key| snapshot.pods.get(key)?.group_key()).collect();
+    let gangs: BTreeSet<ObjectKey> =
+        bought_for.filter_map(|key| snapshot.pods.get(key)?.group_key()).collect();
     if gangs.is_empty() {
         return Vec::new();
     }

@@ -6,7 +6,7 @@ use jiff::Timestamp;
 use poolwright_catalog::UsdPerHour;
 use poolwright_terms::ConditionType;
 
-use crate::model::{Claim, ClaimName, Node, Pod, ObjectKey, PodPhase, PodRole, Snapshot};
+use crate::model::{Claim, ClaimName, Node, ObjectKey, Pod, PodPhase, PodRole, Snapshot};
 use crate::rules::budgets::never_met_of;
 use crate::rules::words::{gist, list};
 

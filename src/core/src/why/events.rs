@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use poolwright_terms::{ConditionStatus, ConditionType, NodeClassRef};
 
 use crate::action::{Action, ConditionUpdate, Notice, NoticeKind, Subject};
-use crate::model::{PodKey, Snapshot};
 use crate::model::plan::{Plan, PoolFindings};
+use crate::model::{PodKey, Snapshot};
 
 /// Events on pods and conditions of pools that follow from a plan. They repeat as long as the plan says the same: whoever
 /// sends them leaves out what was already said.

@@ -5,7 +5,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crate::model::plan::UnplacedReason;
 use crate::model::{
-    NodeTerm, ObjectKey, Operator, Pod, PodKey, PodVolume, Requirement, Snapshot, StorageClass, Volume, VolumeClaim,
+    NodeTerm, ObjectKey, Operator, Pod, PodKey, PodVolume, Requirement, Snapshot, StorageClass, Volume,
+    VolumeClaim,
 };
 use crate::rules::fields::NODE_NAME_FIELD;
 use crate::rules::requirement::matches;

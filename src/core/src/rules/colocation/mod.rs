@@ -9,7 +9,9 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use poolwright_terms::labels::HOSTNAME;
 
-use crate::model::{HostPort, NamespaceLabels, ObjectKey, PodKey, PodPhase, PodSpec, PodTerm, Snapshot, SpreadRule};
+use crate::model::{
+    HostPort, NamespaceLabels, ObjectKey, PodKey, PodPhase, PodSpec, PodTerm, Snapshot, SpreadRule,
+};
 use crate::rules::identity::Identity;
 use crate::rules::{identity, ports, spread};
 

@@ -74,10 +74,8 @@ fn nodes_that_the_pod_may_not_have_count_unless_the_rule_says_otherwise() {
 #[test]
 fn pods_of_a_service_are_spread_as_the_profile_says() {
     let mut cluster = three_zones();
-    let service = Service {
-        key: ObjectKey::new("default", "web"),
-        selector: [("app".into(), "web".into())].into(),
-    };
+    let service =
+        Service { key: ObjectKey::new("default", "web"), selector: [("app".into(), "web".into())].into() };
     let snapshot = poolwright_core::Snapshot {
         services: [(service.key.clone(), std::sync::Arc::new(service))].into(),
         ..poolwright_core::Snapshot::default()

@@ -3,7 +3,9 @@
 use std::sync::Arc;
 
 use jiff::Timestamp;
-use poolwright_core::{Budget, BudgetLimit, BudgetSelector, HostPort, ObjectKey, PodKey, Share, Snapshot, Uid};
+use poolwright_core::{
+    Budget, BudgetLimit, BudgetSelector, HostPort, ObjectKey, PodKey, Share, Snapshot, Uid,
+};
 
 use super::super::kit::{Made, cluster, is, node, pod, room, term, tried};
 use super::super::{Cluster, MayPreempt, Outcome, Preemption, Scheduler};
