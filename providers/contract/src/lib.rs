@@ -8,6 +8,7 @@
 mod class;
 pub mod conformance;
 pub mod memory;
+mod node_class;
 mod notice;
 pub mod preflight;
 mod provider;
@@ -17,10 +18,11 @@ use std::sync::Arc;
 use jiff::Timestamp;
 
 pub use class::{ClassCondition, ClassReport, ClassReports, Holds};
-pub use notice::{Interruption, InterruptionKind, Notice, instance_of};
+pub use node_class::NodeClassKind;
+pub use notice::{Interruption, Notice, instance_of};
 pub use provider::{
     CloudProvider, FailedOffering, Instance, InstanceState, LaunchBatch, LaunchError, LaunchRequest,
-    LaunchedInstance, NodeClassKey, ProviderError, RankedOffering, Taint, TaintEffect,
+    LaunchedInstance, ProviderError,
 };
 
 /// Where a provider reads the time: given by the edge, so that a test decides what time it is.

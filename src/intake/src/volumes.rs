@@ -11,6 +11,7 @@ use poolwright_core::{
     Attachment, NodeDrivers, NodeTerm, Operator, PodVolume, Requirement, StorageClass, Uid, Volume,
     VolumeClaim, VolumeShape,
 };
+use poolwright_terms::labels;
 
 use crate::error::{IntakeError, Problem, object_name};
 use crate::others::requirements;
@@ -31,8 +32,8 @@ const NO_PROVISIONER: &str = "kubernetes.io/no-provisioner";
 
 /// Zone labels of nodes and of volumes: today's names, then the older ones.
 const ZONES: [(&str, &str); 2] = [
-    ("topology.kubernetes.io/zone", "failure-domain.beta.kubernetes.io/zone"),
-    ("topology.kubernetes.io/region", "failure-domain.beta.kubernetes.io/region"),
+    (labels::ZONE, "failure-domain.beta.kubernetes.io/zone"),
+    (labels::REGION, "failure-domain.beta.kubernetes.io/region"),
 ];
 
 /// In-tree kinds of volumes and the CSI drivers that serve them today
@@ -160,7 +161,7 @@ pub(crate) fn convert_volume(from: &k8s::PersistentVolume) -> Result<Volume, Pro
     let spec = from.spec.as_ref().unwrap_or(&nothing);
     let labels = meta.labels.clone().unwrap_or_default();
     let claim = spec.claim_ref.as_ref().map(|claim| {
-        poolwright_core::PodKey::new(
+        poolwright_core::ObjectKey::new(
             claim.namespace.clone().unwrap_or_default(),
             claim.name.clone().unwrap_or_default(),
         )
@@ -279,7 +280,7 @@ pub(crate) fn made_for(
             spec: Some(template.spec.clone()),
             status: None,
         };
-        let key = poolwright_core::PodKey::new(namespace.unwrap_or("default"), pod);
+        let key = poolwright_core::ObjectKey::new(namespace.unwrap_or("default"), pod);
         made.push(VolumeClaim { made_for: Some(Uid(key.to_string())), ..convert_claim(&object)? });
     }
     for template in templates {

@@ -29,7 +29,7 @@ pub fn document(plan: Plan, input: Input, times: Times) -> Result<Document, Fail
     }
     let pod = |key: &PodKey| match input.names {
         PodNames::Qualified => key.to_string(),
-        PodNames::Bare => key.name.clone(),
+        PodNames::Bare => key.name().into_owned(),
     };
     let mut nodes: Vec<NewNode> = plan
         .claims
@@ -80,7 +80,7 @@ pub fn document(plan: Plan, input: Input, times: Times) -> Result<Document, Fail
     }
     let counts = plan.counts;
     Ok(Document {
-        api_version: poolwright_api::API_VERSION,
+        api_version: poolwright_terms::API_VERSION,
         kind: "Plan",
         cost_usd_per_hour: plan.cost,
         risk_usd_per_hour: input.counts_risk.then_some(plan.risk),

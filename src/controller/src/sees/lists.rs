@@ -1,7 +1,7 @@
-//! Watches that begin with what is there already: streamed where the API server does so, else listed in pages.
+//! Watches that begin with the objects there are: streamed where the API server does so, else listed in pages.
 //!
-//! Streaming lists (KEP-3157) spare the API server's memory. Before Kubernetes 1.34 they are refused unless somebody has turned
-//! the feature gate `WatchList` on.
+//! Streaming lists (KEP-3157) spare the API server's memory. Before Kubernetes 1.34 it refuses them, unless its feature gate
+//! `WatchList` is on.
 
 use std::fmt::Debug;
 
@@ -20,10 +20,11 @@ pub(crate) fn watch<K>(
     identity: &str,
 ) -> BoxStream<'static, watcher::Result<watcher::Event<K>>>
 where
-    K: Resource<DynamicType = ()> + Clone + DeserializeOwned + Debug + Send + 'static,
+    K: Resource + Clone + DeserializeOwned + Debug + Send + 'static,
 {
-    let backoff = WatchBackoff::new(identity, &K::plural(&()));
-    let in_pages = WatchBackoff::new(identity, &K::plural(&()));
+    let plural = api.resource_url().rsplit('/').next().unwrap_or_default();
+    let backoff = WatchBackoff::new(identity, plural);
+    let in_pages = WatchBackoff::new(identity, plural);
     let streamed = watcher(api.clone(), config.clone().streaming_lists()).backoff(backoff).boxed();
     let step = |(mut events, mut in_pages): (BoxStream<'static, _>, Option<_>)| async move {
         loop {

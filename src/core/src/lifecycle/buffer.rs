@@ -9,9 +9,9 @@ use std::sync::Arc;
 
 use jiff::SignedDuration;
 use poolwright_catalog::ResourceList;
+use poolwright_terms::ConditionType;
 
-use super::{Scene, after};
-use crate::action::ConditionType;
+use crate::lifecycle::scene::{Scene, after};
 use crate::model::{Claim, ClaimName, Pool};
 use crate::plan::buffer;
 
@@ -19,7 +19,7 @@ use crate::plan::buffer;
 const LOOK: SignedDuration = SignedDuration::from_mins(1);
 
 /// The claims whose nodes are kept.
-pub(super) fn kept(scene: &mut Scene<'_>) -> BTreeSet<ClaimName> {
+pub(crate) fn kept(scene: &mut Scene<'_>) -> BTreeSet<ClaimName> {
     let mut kept = BTreeSet::new();
     // Whoever is there comes first: what is kept free counts against the limits that others wait for.
     if !buffer::is_used(scene.snapshot) || scene.snapshot.crowded {

@@ -6,17 +6,17 @@
 use std::collections::BTreeSet;
 
 use jiff::SignedDuration;
+use poolwright_terms::{ConditionStatus, ConditionType};
 
-use super::{Scene, after, is, is_not};
-use crate::action::{ConditionStatus, ConditionType};
-use crate::model::{Claim, Pod, PodKey, PodVolume};
+use crate::lifecycle::scene::{Scene, after, is, is_not};
+use crate::model::{Claim, ObjectKey, Pod, PodVolume};
 
 /// For how long detaching is waited for: after as long Kubernetes itself takes a volume away from a node
 /// (kube-controller-manager, `maxWaitForUnmountDuration`).
 const PATIENCE: SignedDuration = SignedDuration::from_mins(6);
 
 /// Whether a volume is still waited for.
-pub(super) fn waits(scene: &mut Scene<'_>, claim: &Claim, node: &str) -> bool {
+pub(crate) fn waits(scene: &mut Scene<'_>, claim: &Claim, node: &str) -> bool {
     let kept = of_pods(scene, node);
     let attachments = scene.snapshot.attachments.values().filter(|one| one.node == node);
     let attached: Vec<&str> = attachments
@@ -57,7 +57,7 @@ fn of_pods<'a>(scene: &Scene<'a>, node: &str) -> BTreeSet<&'a str> {
     pods.flat_map(|pod: &Pod| {
         pod.volumes.iter().filter_map(|volume| {
             let PodVolume::Claim { name, .. } = volume else { return None };
-            let claim = scene.snapshot.volume_claims.get(&PodKey::new(&pod.key.namespace, name))?;
+            let claim = scene.snapshot.volume_claims.get(&ObjectKey::new(pod.key.namespace(), name))?;
             claim.volume.as_deref()
         })
     })

@@ -7,14 +7,12 @@
 use std::sync::Arc;
 
 use jiff::Timestamp;
+use poolwright_terms::keys::NODEPOOL_LABEL;
 
-use super::demand::Wanting;
-use super::{Plan, PlanOptions};
+use crate::model::PlanOptions;
+use crate::model::plan::Plan;
 use crate::model::{Pod, PodKey, PodPhase, PodSpec, Pool, Snapshot, Toleration, TolerationMatch, Uid};
-use crate::rules::NODEPOOL_LABEL;
-
-/// How the names of units begin: no controller that makes pods is a NodePool, and no pod's name has a colon.
-const KIND: &str = "NodePool:";
+use crate::plan::demand::Wanting;
 
 /// Whether any pool wants such room, now or later.
 pub(crate) fn is_used(snapshot: &Snapshot) -> bool {
@@ -27,12 +25,12 @@ pub(crate) fn wants(pool: &Pool) -> bool {
 }
 
 /// Puts the units that are wanted now into the snapshot, as pods.
-pub(super) fn add(snapshot: &mut Snapshot, now: Timestamp, options: &PlanOptions) {
+pub(crate) fn add(snapshot: &mut Snapshot, now: Timestamp, options: &PlanOptions) {
     let pools: Vec<Arc<Pool>> = snapshot.pools.values().filter(|pool| wants(pool)).cloned().collect();
     for pool in pools {
-        for (at, buffer) in pool.buffer.iter().enumerate() {
-            for number in 0..buffer.wanted(now) {
-                let key = PodKey::new("poolwright", format!("{KIND}{}.{at}#{number}", pool.name));
+        for (entry, buffer) in (0..).zip(&pool.buffer) {
+            for ordinal in 0..buffer.wanted(now) {
+                let key = PodKey::Buffer { pool: pool.name.clone(), entry, ordinal: ordinal.into() };
                 let spec = PodSpec {
                     requests: buffer.requests.clone(),
                     node_selector: [(NODEPOOL_LABEL.to_owned(), pool.name.0.clone())].into(),
@@ -57,29 +55,24 @@ pub(super) fn add(snapshot: &mut Snapshot, now: Timestamp, options: &PlanOptions
     }
 }
 
-/// Whether this is the key of a unit.
-pub(super) fn is_unit(key: &PodKey) -> bool {
-    key.namespace == "poolwright" && key.name.starts_with(KIND) && key.name.contains('#')
-}
-
 /// Leaves units out where a pod that is there needs a new place: it comes first. A plan from files is for all at once.
-pub(super) fn give_way(open: &mut Vec<Wanting<'_>>, options: &PlanOptions) {
-    let is_there = |want: &Wanting<'_>| !super::is_expected(&want.pod.key);
+pub(crate) fn give_way(open: &mut Vec<Wanting<'_>>, options: &PlanOptions) {
+    let is_there = |want: &Wanting<'_>| want.pod.key.existing().is_some();
     if !options.include_waiting && open.iter().any(is_there) {
-        open.retain(|want| !is_unit(&want.pod.key));
+        open.retain(|want| !want.pod.key.is_buffer());
     }
 }
 
 /// How much of a node is bought for such room, in words.
-pub(super) fn in_words(pods: &[PodKey]) -> Option<String> {
-    let units = pods.iter().filter(|key| is_unit(key)).count();
+pub(crate) fn in_words(pods: &[PodKey]) -> Option<String> {
+    let units = pods.iter().filter(|key| key.is_buffer()).count();
     let verb = if units == 1 { "is" } else { "are" };
     (units > 0).then(|| format!("{units} of these {verb} room that its pool keeps free"))
 }
 
 /// Takes units out of what claims list: the room is anybody's.
-pub(super) fn forget(plan: &mut Plan) {
+pub(crate) fn forget(plan: &mut Plan) {
     for claim in &mut plan.claims {
-        claim.planned_pods.retain(|key| !is_unit(key));
+        claim.planned_pods.retain(|key| !key.is_buffer());
     }
 }

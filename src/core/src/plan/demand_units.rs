@@ -3,12 +3,12 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use crate::model::{Gang, GangPart, PodKey, Snapshot, Uid, Workload};
+use crate::model::{Gang, GangPart, ObjectKey, OwnerKey, Snapshot, Uid, Workload};
 
 /// Controllers whose pods are made from one template: one Job, ReplicaSet or StatefulSet, or those of one part of a gang.
-pub(super) struct Unit<'a> {
-    /// The key of its pods that are still to come, up to their number: namespace and beginning of the name.
-    pub place: (String, String),
+pub(crate) struct Unit<'a> {
+    /// The owner in the keys of its expected pods.
+    pub owner: Arc<OwnerKey>,
     /// Those that are there.
     pub controllers: Vec<&'a Workload>,
     /// The part of a gang that it is.
@@ -16,29 +16,17 @@ pub(super) struct Unit<'a> {
 }
 
 impl<'a> Unit<'a> {
-    /// The name of the controller that the pods of a place are made by, if it is one by itself: kind, namespace, name.
-    pub fn maker((namespace, name): &(String, String)) -> Option<(&str, &str, &str)> {
-        let (kind, name) = name.strip_suffix('#')?.split_once(':')?;
-        Some((kind, namespace, name))
-    }
-
     pub fn of_workload(workload: &'a Workload) -> Self {
-        let name = format!("{}:{}#", workload.kind, workload.key.name);
-        Self { place: (workload.key.namespace.clone(), name), controllers: vec![workload], part: None }
-    }
-
-    /// The place of a part of a gang.
-    pub fn place_of_part(gang: &Gang, part: &GangPart) -> (String, String) {
-        (gang.key.namespace.clone(), format!("{}:{}.{}#", gang.kind, gang.key.name, part.name))
+        Self { owner: Arc::new(workload.owner_key()), controllers: vec![workload], part: None }
     }
 
     fn of_part(snapshot: &'a Snapshot, gang: &Gang, part: &'a GangPart) -> Self {
         let named = |name: &String| {
-            let key = (part.controller.clone(), PodKey::new(&gang.key.namespace, name));
+            let key = (part.controller.clone(), ObjectKey::new(&gang.key.namespace, name));
             snapshot.workloads.get(&key).map(AsRef::as_ref)
         };
         Self {
-            place: Self::place_of_part(gang, part),
+            owner: Arc::new(gang.owner_key(part)),
             controllers: part.controllers.iter().filter_map(named).collect(),
             part: Some(part),
         }
@@ -54,7 +42,7 @@ impl<'a> Unit<'a> {
 
 /// Units that belong together: those of a gang, or one by itself. Of all there are, those with a unit that is `wanted`. Which it may be
 /// of a controller by itself is asked first: there may be many that have long done their work, and nothing is made of those.
-pub(super) fn families<'a>(
+pub(crate) fn families<'a>(
     snapshot: &'a Snapshot,
     may_be: impl Fn(&Workload) -> bool,
     wanted: impl Fn(&Unit<'a>) -> bool,
@@ -76,10 +64,10 @@ pub(super) fn families<'a>(
 }
 
 /// How much of each quota is left, by namespace and resource.
-pub(super) type Left<'a> = BTreeMap<(&'a str, &'a str), u64>;
+pub(crate) type Left<'a> = BTreeMap<(&'a str, &'a str), u64>;
 
 /// What the quotas of all namespaces let in; of several that speak of one resource, the least.
-pub(super) fn quotas(snapshot: &Snapshot) -> Left<'_> {
+pub(crate) fn quotas(snapshot: &Snapshot) -> Left<'_> {
     let mut all = Left::new();
     for quota in snapshot.quotas.values() {
         for (resource, left) in &quota.left {

@@ -1,64 +1,41 @@
 //! Planning: which pods want a node, what room there is, what is bought for the rest.
 
-mod audit;
-mod audit_company;
-mod audit_gpus;
-mod audit_topology;
-mod bits;
+pub(crate) mod audit;
 pub(crate) mod buffer;
-mod caution;
-mod claims;
-mod classes;
-pub(crate) mod committed;
-mod company;
-mod daemons;
-mod demand;
-mod demand_source;
-mod demand_units;
-mod demand_volumes;
+pub(crate) mod claims;
+pub(crate) mod demand;
+pub(crate) mod demand_source;
+pub(crate) mod demand_units;
+pub(crate) mod demand_volumes;
 pub(crate) mod earlier;
-mod gpus;
-mod groups;
-mod layout;
-mod limits;
-mod memory;
-mod miss;
-mod moving;
-mod profiles;
-mod relaxed;
+pub(crate) mod groups;
+pub(crate) mod misfit;
+pub(crate) mod misfit_seen;
+pub(crate) mod misfit_volumes;
+pub(crate) mod moving;
+pub(crate) mod pack;
+pub(crate) mod place;
 pub(crate) mod replicas;
-mod risk;
-mod room;
-mod rounds;
-mod rulings;
-mod sticky;
-mod supply;
-mod topology;
-mod types;
-mod volumes;
-mod wishes;
-mod words;
 
-pub use committed::left as left_of_commitments;
-pub use demand_source::is_expected;
-pub(crate) use demand_source::kept_until;
-pub use demand_source::{ExpectedPods, expected};
-pub use gpus::Sharing;
-pub(crate) use groups::{Lack, incomplete as incomplete_gangs};
-pub use memory::Memory;
-pub(crate) use moving::{Moving, moving};
-pub use relaxed::{Preferences, RelaxedPreference, RelaxedReason};
-pub use risk::SpotRisk;
-pub(crate) use room::labels_of_claim;
-pub use rulings::{Candidacy, Ruling, rulings};
-pub use types::{
+use crate::demand::{profiles, volumes};
+pub use crate::model::memory::Memory;
+pub use crate::model::options::{PlanOptions, Sharing, SpotRisk};
+pub use crate::model::plan::{
     Baselines, Commitment, CommitmentUse, Counts, Moved, MovedTo, Placement, Plan, PlannedClaim, PlannedGpu,
     PlannedInstance, PlannedShare, PoolFindings, Solve, Target, UnplacedPod, UnplacedReason,
 };
-
-pub(crate) use profiles::Ruler;
-pub(crate) use wishes::RELAXED;
-pub(crate) use words::gist;
+pub use crate::model::relaxed::{Preferences, RelaxedPreference, RelaxedReason};
+use crate::plan::audit::topology as audit_topology;
+pub use crate::plan::demand_source::{ExpectedPods, expected};
+use crate::plan::pack::{classes, rounds};
+use crate::plan::place::preferences;
+use crate::plan::place::{sticky, topology};
+use crate::rules::colocation;
+use crate::rules::pin::Pin;
+pub use crate::supply::commitments::left as left_of_commitments;
+use crate::supply::{
+    commitments, daemonsets, interruption_backoff, interruption_risk, limits, offers, rooms,
+};
 
 use std::borrow::Cow;
 use std::cmp::Reverse;
@@ -69,66 +46,7 @@ use poolwright_catalog::UsdPerHour;
 use poolwright_solver::Proof;
 pub use poolwright_solver::{NeverStop, StopSignal};
 
-use crate::model::{Pod, PodKey, PoolLimits, PoolName, Profiles, Snapshot, Uid};
-
-/// How to plan.
-#[derive(Clone, Debug, PartialEq)]
-pub struct PlanOptions {
-    /// Whether pods count that no scheduler has tried yet: for planning from files.
-    pub include_waiting: bool,
-    /// Pods of these schedulers count.
-    pub schedulers: Vec<String>,
-    /// What the configuration of schedulers adds to the rules of their pods.
-    pub profiles: Profiles,
-    /// Pods with a lower priority buy nothing; they run where room is left.
-    pub min_priority: Option<i32>,
-    /// How many offerings a claim may carry, the planned one included; at least one.
-    pub max_offerings: usize,
-    /// An alternative may count as at most this many percent more than the planned offering, what is counted beside the prices
-    /// included.
-    pub max_dearer_percent: u32,
-    /// Whether to work out what naive planning would cost.
-    pub baselines: bool,
-    /// How far the solver goes, each time it is asked.
-    pub solver: poolwright_solver::Options,
-    /// Ceilings over all pools together, besides those of each.
-    pub limits: PoolLimits,
-    /// What may be done with the GPUs of nodes that are bought.
-    pub sharing: Sharing,
-    /// What interruptions of spot nodes are counted to cost; `None` for nothing.
-    pub spot_risk: Option<SpotRisk>,
-    /// Money paid beforehand, all of it: what claims use of it whose nodes stay is taken off ([`left_of_commitments`]).
-    pub commitments: Vec<Commitment>,
-    /// Whether preferences of pods steer what is bought for them.
-    pub preferences: Preferences,
-    /// Whether to keep what the solver was asked and what it answered, in [`Plan::solves`].
-    pub keep_solves: bool,
-    /// Makes claim names of different planners differ: the CLI may leave it empty.
-    pub salt: String,
-}
-
-impl Default for PlanOptions {
-    /// Pods of `default-scheduler` that it could not place; 20 offerings, at most 20 % dearer; baselines.
-    fn default() -> Self {
-        Self {
-            include_waiting: false,
-            schedulers: vec!["default-scheduler".to_owned()],
-            profiles: Profiles::new(),
-            min_priority: None,
-            max_offerings: 20,
-            max_dearer_percent: 20,
-            baselines: true,
-            solver: poolwright_solver::Options::default(),
-            limits: PoolLimits::default(),
-            sharing: Sharing::Whole,
-            spot_risk: None,
-            commitments: Vec::new(),
-            preferences: Preferences::Respect,
-            keep_solves: false,
-            salt: String::new(),
-        }
-    }
-}
+use crate::model::{Pod, PodKey, PoolName, Snapshot, Uid};
 
 /// How often a plan is made anew because rules about other pods turned out otherwise than expected.
 const ATTEMPTS: usize = 12;
@@ -151,19 +69,19 @@ pub fn plan(snapshot: &Snapshot, now: Timestamp, options: &PlanOptions, watch: &
         }
         None => replicas::Ordered::default(),
     };
-    let what_is_left = committed::less_what_is_used(&foreseen, options);
+    let what_is_left = commitments::less_what_is_used(&foreseen, options);
     let options = what_is_left.as_ref();
     let ruled = profiles::apply(foreseen, options);
     let resolved = volumes::resolve(ruled.as_ref());
     let snapshot = resolved.snapshot.as_ref();
-    let mut company = company::Company::new(snapshot);
+    let mut company = colocation::Company::new(snapshot);
     let relations = topology::Relations::new(snapshot);
-    let daemons = daemons::Daemons::new(snapshot);
+    let daemons = daemonsets::Daemons::new(snapshot);
     let groups = groups::Groups::new(snapshot);
     let demand = demand::collect(snapshot, options, &resolved, &groups);
     let attachable = &resolved.attachable;
-    let rooms = room::collect(snapshot, &daemons, &company, attachable);
-    let mut supply = supply::collect(snapshot, &daemons, &company, attachable, options, now);
+    let rooms = rooms::collect(snapshot, &daemons, &company, attachable);
+    let mut supply = offers::collect(snapshot, &daemons, &company, attachable, options, now);
     company.set_least(snapshot, &daemons, &rooms, &supply);
     let scene = Scene {
         snapshot,
@@ -197,13 +115,17 @@ pub fn plan(snapshot: &Snapshot, now: Timestamp, options: &PlanOptions, watch: &
     }
     // What static pools lack they get whatever becomes of the rest.
     plan.bound += replicas::cost(&ordered.claims);
-    plan.bound += ordered.claims.iter().map(|claim| caution::of_claim(snapshot, now, claim)).sum();
+    plan.bound +=
+        ordered.claims.iter().map(|claim| interruption_backoff::of_claim(snapshot, now, claim)).sum();
     plan.claims.extend(ordered.claims);
     plan.claims.sort_by(|a, b| a.name.cmp(&b.name));
     plan.pools = supply.findings;
     let prices: UsdPerHour = plan.claims.iter().filter_map(PlannedClaim::price).sum();
     plan.cost = UsdPerHour::from_micros(prices.micros().saturating_sub(plan.covered.micros()));
-    let beside = |claim| risk::of_claim(snapshot, options, claim) + caution::of_claim(snapshot, now, claim);
+    let beside = |claim| {
+        interruption_risk::of_claim(snapshot, options, claim)
+            + interruption_backoff::of_claim(snapshot, now, claim)
+    };
     plan.risk = plan.claims.iter().map(beside).sum();
     plan.bound = plan.bound.min(plan.cost + plan.risk);
     plan.proof = if plan.bound == plan.cost + plan.risk {
@@ -216,7 +138,7 @@ pub fn plan(snapshot: &Snapshot, now: Timestamp, options: &PlanOptions, watch: &
     plan.nominations = nominations(snapshot, &plan);
     plan.moved = moving::moved(&successors, &plan);
     demand_source::forget(&mut plan);
-    let there = |claim: &PlannedClaim| claim.planned_pods.iter().filter(|key| !is_expected(key)).count();
+    let there = |claim: &PlannedClaim| claim.planned_pods.iter().filter_map(PodKey::existing).count();
     let on_new = plan.claims.iter().map(there).sum();
     plan.counts = Counts {
         total: plan.placements.len() + on_new + plan.unplaced.len(),
@@ -233,24 +155,24 @@ struct Scene<'a> {
     volumes: &'a volumes::Resolved<'a>,
     now: Timestamp,
     options: &'a PlanOptions,
-    company: company::Company<'a>,
+    company: colocation::Company<'a>,
     relations: topology::Relations<'a>,
-    daemons: daemons::Daemons<'a>,
+    daemons: daemonsets::Daemons<'a>,
     groups: groups::Groups<'a>,
     demand: demand::Demand<'a>,
-    rooms: room::Rooms<'a>,
+    rooms: rooms::Rooms<'a>,
 }
 
 /// A plan that may be made anew.
 struct Attempt {
     plan: Plan,
     /// Pods that were pinned to a place and are left over there, and why.
-    left: Vec<(PodKey, topology::Pin, String)>,
+    left: Vec<(PodKey, Pin, String)>,
     limits_reached: Vec<(PoolName, String)>,
     /// Rules about hosts, zones and other parts of the cluster that it does not keep.
     violations: Vec<audit_topology::Violation>,
     /// What became of preferences before anything was packed.
-    wishes: wishes::Record,
+    wishes: preferences::Record,
     /// No plan without preferences costs less; `None` where that is not known.
     floor: Option<UsdPerHour>,
 }
@@ -260,7 +182,7 @@ impl Scene<'_> {
     /// first, as long as that leaves fewer over.
     fn best_attempt(
         &self,
-        supply: &supply::Supply<'_>,
+        supply: &offers::Supply<'_>,
         preferences: Preferences,
         watch: &mut dyn StopSignal,
     ) -> Attempt {
@@ -301,7 +223,7 @@ impl Scene<'_> {
     /// Plans until nothing new is learnt.
     fn settled_attempt(
         &self,
-        supply: &supply::Supply<'_>,
+        supply: &offers::Supply<'_>,
         preferences: Preferences,
         first: &BTreeSet<PodKey>,
         watch: &mut dyn StopSignal,
@@ -320,7 +242,7 @@ impl Scene<'_> {
 
     fn attempt(
         &self,
-        supply: &supply::Supply<'_>,
+        supply: &offers::Supply<'_>,
         lessons: &topology::Lessons,
         preferences: Preferences,
         watch: &mut dyn StopSignal,
@@ -356,7 +278,7 @@ impl Scene<'_> {
             };
             unplaced.push(UnplacedPod { pod: (*pod).clone(), reason, message });
         }
-        let chosen = wishes::choose(&wishes::Inputs {
+        let chosen = preferences::choose(&preferences::Inputs {
             snapshot,
             supply,
             options,
@@ -370,8 +292,8 @@ impl Scene<'_> {
         let models = supply.mig_models();
         let with = (&assigned, &chosen);
         let classes = classes::group(&settled.open, with, &mut company, options.sharing, &models);
-        let company: &company::Company<'_> = &company;
-        let admissions = supply::Admissions::new(supply, &classes.signatures);
+        let company: &colocation::Company<'_> = &company;
+        let admissions = offers::Admissions::new(supply, &classes.signatures);
         let mut limits = limits::Limits::new(supply, snapshot, &options.limits);
         let inputs = rounds::Inputs { supply, admissions: &admissions, classes: &classes, company, options };
         let mut outcome = rounds::run(&inputs, &mut rooms, &mut limits, watch);
@@ -413,7 +335,7 @@ impl Scene<'_> {
             .map(|(room, pod)| Placement { pod: pod.key.clone(), target: rooms.all[*room].target.clone() })
             .collect();
         plan.placements.sort();
-        let seen = miss::Seen {
+        let seen = misfit::Seen {
             snapshot,
             volumes,
             supply,
@@ -428,7 +350,7 @@ impl Scene<'_> {
             let Some(left) = outcome.left.get(index).filter(|left| !left.is_empty()) else { continue };
             let (reason, message) = seen.explain(class, outcome.limit[index]);
             let pin = assigned.pin(&left[0].key);
-            let (reason, message) = match miss::kept_off(class, pin, &rooms, company) {
+            let (reason, message) = match misfit::kept_off(class, pin, &rooms, company) {
                 Some(kept) if reason == UnplacedReason::NoOfferingFits => {
                     (UnplacedReason::TopologyRule, format!("{kept}; elsewhere: {message}"))
                 }
@@ -530,7 +452,7 @@ impl Scene<'_> {
 
 fn nominations(snapshot: &Snapshot, plan: &Plan) -> BTreeMap<PodKey, (Uid, String)> {
     let on_rooms = plan.placements.iter().map(|placement| {
-        let (Target::Claim(crate::ClaimName(name)) | Target::Node(name)) = &placement.target;
+        let (Target::Claim(crate::model::ClaimName(name)) | Target::Node(name)) = &placement.target;
         (&placement.pod, name)
     });
     let on_new =

@@ -10,11 +10,9 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 
-use super::demand_units::Unit;
-use super::types::{Moved, MovedTo};
-use super::{Plan, Target};
+use crate::model::plan::{Moved, MovedTo, Plan, Target};
 use crate::model::{
-    Claim, ClaimName, Gang, GangPart, Pod, PodKey, PodPhase, PodRole, Snapshot, Uid, Workload,
+    Claim, ClaimName, Gang, GangPart, OwnerKey, Pod, PodKey, PodPhase, PodRole, Snapshot, Uid, Workload,
 };
 
 /// A pod whose node is emptied.
@@ -29,11 +27,10 @@ pub(crate) struct Moving<'a> {
 }
 
 impl Moving<'_> {
-    /// The key of what its controller makes, up to the number.
-    pub fn place(&self) -> Option<(String, String)> {
+    /// The owner in the key of its successor.
+    pub fn owner(&self) -> Option<Arc<OwnerKey>> {
         let maker = self.maker?;
-        let place = self.part.map(|(gang, part)| Unit::place_of_part(gang, part));
-        Some(place.unwrap_or_else(|| Unit::of_workload(maker).place))
+        Some(Arc::new(self.part.map_or_else(|| maker.owner_key(), |(gang, part)| gang.owner_key(part))))
     }
 }
 
@@ -41,13 +38,13 @@ impl Moving<'_> {
 const SUCCESSOR: &str = "successor:";
 
 /// Whether this stands for a pod that is made in place of another, which is there.
-pub(super) fn is_successor(pod: &Pod) -> bool {
+pub(crate) fn is_successor(pod: &Pod) -> bool {
     pod.uid.0.starts_with(SUCCESSOR)
 }
 
 /// What stands for the pod that is made in place of another.
 #[derive(Clone, Debug)]
-pub(super) struct Successor {
+pub(crate) struct Successor {
     pub pod: PodKey,
     from: ClaimName,
     /// Its own key; `None` where nobody makes one.
@@ -92,7 +89,7 @@ pub(crate) fn moving(snapshot: &Snapshot) -> Vec<Moving<'_>> {
 }
 
 /// Takes a pod away and puts its successor, if one is made, among those that wait.
-pub(super) fn replace(
+pub(crate) fn replace(
     snapshot: &mut Snapshot,
     moving: &Moving<'_>,
     number: Option<u64>,
@@ -100,8 +97,8 @@ pub(super) fn replace(
 ) -> Successor {
     let pod = moving.pod;
     snapshot.pods.remove(&pod.key);
-    let key = number.zip(moving.place()).map(|(number, (namespace, prefix))| {
-        let key = PodKey::new(namespace, format!("{prefix}{number}"));
+    let key = number.zip(moving.owner()).map(|(ordinal, owner)| {
+        let key = PodKey::Expected { owner, ordinal };
         let next = Pod {
             uid: Uid(format!("{SUCCESSOR}{key}")),
             key: key.clone(),
@@ -118,7 +115,7 @@ pub(super) fn replace(
 }
 
 /// Where a plan puts them.
-pub(super) fn moved(successors: &[Successor], plan: &Plan) -> Vec<Moved> {
+pub(crate) fn moved(successors: &[Successor], plan: &Plan) -> Vec<Moved> {
     let mut places: BTreeMap<&PodKey, MovedTo> = BTreeMap::new();
     if !successors.is_empty() {
         let rooms = plan.placements.iter();

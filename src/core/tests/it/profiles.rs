@@ -3,13 +3,14 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use poolwright_catalog::{Catalogue, labels::ZONE};
+use poolwright_catalog::Catalogue;
 use poolwright_core::plan::{Plan, PlanOptions, UnplacedReason, plan};
 use poolwright_core::{
     EnforcedAffinity, Node, NodeTerm, Pod, Profile, Service, Snapshot, SpreadRule, Uid, Weighted, Workload,
-    story,
+    why,
 };
 use poolwright_solver::NeverStop;
+use poolwright_terms::labels::ZONE;
 
 use crate::kit::*;
 
@@ -39,7 +40,7 @@ fn node_in_a(name: &str) -> Node {
 
 fn service(namespace: &str, of: &str) -> Service {
     let selector = BTreeMap::from([("app".to_owned(), of.to_owned())]);
-    Service { key: poolwright_core::PodKey::new(namespace, of), selector }
+    Service { key: poolwright_core::ObjectKey::new(namespace, of), selector }
 }
 
 fn served(mut snapshot: Snapshot, service: Service) -> Snapshot {
@@ -114,7 +115,7 @@ fn the_selector_is_that_of_the_controllers_that_the_scheduler_looks_at() {
         let selector = Some(vec![is_in("app", &["web"])]);
         let workload = Workload {
             kind,
-            key: key("w"),
+            key: object_key("w"),
             uid,
             owner: None,
             total: 3,
@@ -231,7 +232,7 @@ fn the_story_of_a_pod_says_which_rules_are_its_schedulers() {
     let told = |profile: Profile| {
         let options = options(profile);
         let plan = planned_with(&snapshot, &options);
-        story::pod(&snapshot, at(10), &options, &plan, &key("a")).expect("it is there").swap_remove(0)
+        why::pod(&snapshot, at(10), &options, &plan, &key("a")).expect("it is there").swap_remove(0)
     };
     assert_eq!(
         told(spreading()),

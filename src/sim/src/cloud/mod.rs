@@ -14,9 +14,10 @@ use std::time::Duration;
 
 use poolwright_catalog::{Catalogue, OfferingId};
 use poolwright_provider_contract::{
-    FailedOffering, Instance, InstanceState, LaunchError, LaunchRequest, LaunchedInstance, NodeClassKey,
+    FailedOffering, Instance, InstanceState, LaunchError, LaunchRequest, LaunchedInstance, NodeClassKind,
     Notice as Said, ProviderError,
 };
+use poolwright_terms::NodeClassRef;
 use tokio::sync::Notify;
 
 use crate::accidents::{Accidents, span};
@@ -32,6 +33,8 @@ pub use market::Quotas;
 
 /// The kind of node class that it launches with.
 pub const NODE_CLASS_KIND: &str = "KwokNodeClass";
+/// The same, with its resource.
+const KIND: NodeClassKind = NodeClassKind { kind: NODE_CLASS_KIND, plural: "kwoknodeclasses" };
 /// The one that is there in worlds that are drawn.
 pub const NODE_CLASS: &str = "all";
 
@@ -251,8 +254,8 @@ impl Cloud {
     }
 
     /// Whether it can launch with this.
-    fn check(&self, class: &NodeClassKey) -> Result<(), ProviderError> {
-        let NodeClassKey { kind, name, .. } = class;
+    fn check(&self, class: &NodeClassRef) -> Result<(), ProviderError> {
+        let NodeClassRef { kind, name, .. } = class;
         if self.lock().classes.as_ref().is_none_or(|classes| classes.contains(name)) {
             return Ok(());
         }

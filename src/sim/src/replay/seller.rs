@@ -6,8 +6,9 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use poolwright_catalog::Catalogue;
 use poolwright_provider_contract::{
-    CloudProvider, Instance, LaunchError, LaunchRequest, LaunchedInstance, NodeClassKey, ProviderError,
+    CloudProvider, Instance, LaunchError, LaunchRequest, LaunchedInstance, NodeClassKind, ProviderError,
 };
+use poolwright_terms::NodeClassRef;
 
 use crate::cloud::CloudOf;
 
@@ -22,11 +23,11 @@ impl CloudProvider for Seller {
         self.cloud.name()
     }
 
-    fn node_class_kinds(&self) -> &'static [&'static str] {
+    fn node_class_kinds(&self) -> &'static [NodeClassKind] {
         self.cloud.node_class_kinds()
     }
 
-    async fn catalogue(&self, class: &NodeClassKey) -> Result<Arc<Catalogue>, ProviderError> {
+    async fn catalogue(&self, class: &NodeClassRef) -> Result<Arc<Catalogue>, ProviderError> {
         let all = self.cloud.catalogue(class).await?;
         Ok(self.sold.get(&class.name).cloned().unwrap_or(all))
     }

@@ -6,12 +6,13 @@
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
-use poolwright_catalog::labels::{HOSTNAME, ZONE};
 use poolwright_core::rules::{self, tolerates};
 use poolwright_core::{
-    EnforcedAffinity, Node, NodeTerm, Operator, Pod, PodKey, Profile, RESERVED_TAINT, Requirement,
-    SpreadRule, Taint, Weighted,
+    EnforcedAffinity, Node, NodeTerm, ObjectKey, Operator, Pod, Profile, Requirement, SpreadRule, Weighted,
 };
+use poolwright_terms::Taint;
+use poolwright_terms::keys::RESERVED_TAINT;
+use poolwright_terms::labels::{HOSTNAME, ZONE};
 
 use super::cluster::{Cluster, NodeLabels};
 
@@ -75,7 +76,7 @@ impl<'a> Asked<'a> {
 
     /// Whether a spread counts what is on a node.
     pub fn counts_node(&self, rule: &SpreadRule, node: &Node) -> bool {
-        use poolwright_core::Effect::PreferNoSchedule;
+        use poolwright_terms::TaintEffect::PreferNoSchedule;
         let shut = |taint: &Taint| taint.effect != PreferNoSchedule && !self.tolerates(taint);
         (rule.any_affinity || rules::check_own_labels(&self.pod.spec, &NodeLabels(node)).is_ok())
             && !(rule.honor_taints && node.taints.iter().any(shut))
@@ -91,8 +92,8 @@ fn built_in() -> [SpreadRule; 2] {
 
 /// Which pods count for the default spread of this one; `None` where nothing chooses it, and then it is not spread.
 fn default_selector(cluster: &Cluster, pod: &Pod) -> Option<Vec<Requirement>> {
-    let namespace = pod.key.namespace.as_str();
-    let services = cluster.around.services.from(&PodKey::new(namespace, ""));
+    let namespace = pod.key.namespace();
+    let services = cluster.around.services.from(&ObjectKey::new(namespace, ""));
     let mut merged: BTreeMap<&String, &String> = BTreeMap::new();
     for (_, service) in services.take_while(|(key, _)| key.namespace == namespace) {
         if service.selector.iter().all(|(key, value)| pod.labels.get(key) == Some(value)) {

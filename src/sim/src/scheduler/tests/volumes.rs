@@ -2,17 +2,17 @@
 
 use std::sync::Arc;
 
-use poolwright_catalog::labels::ZONE;
 use poolwright_core::{
-    NodeDrivers, PodKey, PodVolume, Snapshot, StorageClass, Volume, VolumeClaim, VolumeShape,
+    NodeDrivers, ObjectKey, PodVolume, Snapshot, StorageClass, Volume, VolumeClaim, VolumeShape,
 };
+use poolwright_terms::labels::ZONE;
 
 use super::super::kit::{Made, cluster, fits, node, only, pod, tried};
 use super::super::{Cluster, MayPreempt, Outcome, Scheduler};
 
 fn claim(name: &str, change: impl FnOnce(&mut VolumeClaim)) -> VolumeClaim {
     let mut claim = VolumeClaim {
-        key: PodKey::new("default", name),
+        key: ObjectKey::new("default", name),
         class: None,
         volume: Some(format!("{name}-volume")),
         bound: true,

@@ -1,0 +1,4 @@
+//! demand.
+
+pub(crate) mod profiles;
+pub(crate) mod volumes;

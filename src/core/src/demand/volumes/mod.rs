@@ -1,0 +1,89 @@
+//! What the volumes of waiting pods mean for where they may go: pods that must wait for a volume, and terms on nodes for
+//! the others. Everything else of a plan sees only the pods that come out of here.
+
+pub(crate) mod attach;
+pub(crate) mod bind;
+
+use std::borrow::Cow;
+use std::cmp::Reverse;
+use std::collections::BTreeMap;
+
+pub(crate) use crate::demand::volumes::attach::Attachable;
+use crate::demand::volumes::bind::{Bound, Waits};
+
+use crate::model::plan::UnplacedReason;
+use crate::model::{NodeTerm, Pod, PodKey, PodPhase, PodRole, Snapshot};
+use crate::plan::earlier::planned_at;
+
+/// A snapshot whose waiting pods say in their specs what their volumes need.
+#[derive(Debug)]
+pub(crate) struct Resolved<'a> {
+    pub snapshot: Cow<'a, Snapshot>,
+    /// Pods that no node helps until a volume is there, and why.
+    pub waits: BTreeMap<PodKey, (UnplacedReason, String)>,
+    /// Of the pods that can be planned: where each volume can be used, and what it is called in messages.
+    pub places: BTreeMap<PodKey, Vec<(String, Vec<NodeTerm>)>>,
+    /// How many more volumes nodes take.
+    pub attachable: Attachable,
+}
+
+/// Looks at the volumes of every pod that waits.
+pub(crate) fn resolve(snapshot: &Snapshot) -> Resolved<'_> {
+    let waiting = in_order(snapshot);
+    let mut resolved = Resolved {
+        snapshot: Cow::Borrowed(snapshot),
+        waits: BTreeMap::new(),
+        places: BTreeMap::new(),
+        attachable: Attachable::default(),
+    };
+    if waiting.is_empty() {
+        return resolved;
+    }
+    let mut binder = bind::Binder::new(snapshot, &waiting);
+    let mut found: BTreeMap<&PodKey, Vec<Bound>> = BTreeMap::new();
+    for pod in waiting {
+        match binder.bind(pod) {
+            Ok(volumes) => {
+                found.insert(&pod.key, volumes);
+            }
+            Err(Waits { reason, message }) => {
+                resolved.waits.insert(pod.key.clone(), (reason, message));
+            }
+        }
+    }
+    let wanted = found.values().flatten().filter_map(|volume| Some(volume.attached.as_ref()?.0.as_str()));
+    resolved.attachable = Attachable::new(snapshot, wanted.collect());
+    let mut changed = snapshot.clone();
+    for (key, volumes) in found {
+        let requests = resolved.attachable.requests(&volumes);
+        let mut places = Vec::new();
+        for volume in volumes {
+            places.extend(volume.topology.into_iter().map(|terms| (volume.words.clone(), terms)));
+        }
+        changed.pods.change(key, |pod| {
+            pod.spec.requests.add(&requests);
+            pod.spec.volumes.extend(places.iter().map(|(_, terms)| terms.clone()));
+            pod.spec.volumes.sort();
+            pod.spec.volumes.dedup();
+        });
+        resolved.places.insert(key.clone(), places);
+    }
+    resolved.snapshot = Cow::Owned(changed);
+    resolved
+}
+
+/// Waiting pods with volumes. Those that have a place already come first, then the most important ones: of several that
+/// want the same volume, the first gets it.
+fn in_order(snapshot: &Snapshot) -> Vec<&Pod> {
+    let waits = |pod: &&Pod| {
+        !pod.volumes.is_empty()
+            && pod.role == PodRole::Workload
+            && pod.deleting_since.is_none()
+            && matches!(pod.phase, PodPhase::Waiting | PodPhase::Unschedulable { .. })
+    };
+    let mut waiting: Vec<&Pod> = snapshot.pods.unbound().filter(waits).collect();
+    if waiting.len() > 1 {
+        waiting.sort_by_key(|pod| (planned_at(snapshot, pod).is_none(), Reverse(pod.priority), &pod.key));
+    }
+    waiting
+}
