@@ -7,7 +7,7 @@ use std::process::Command;
 use serde_json::Value;
 
 /// Every arrow between rooms. To add one is to change the architecture: docs/architecture.md first, then here.
-const ARROWS: [(&str, &[&str]); 14] = [
+const ARROWS: [(&str, &[&str]); 15] = [
     ("poolwright-terms", &[]),
     ("poolwright-catalog", &["terms"]),
     ("poolwright-solver", &["catalog", "terms"]),
@@ -18,6 +18,7 @@ const ARROWS: [(&str, &[&str]); 14] = [
     ("poolwright-provider-aws", &["api", "catalog", "provider-aws-model", "provider-contract", "terms"]),
     ("poolwright-provider-aws-model", &["catalog", "terms"]),
     ("poolwright-provider-kwok", &["api", "catalog", "provider-contract", "terms"]),
+    ("poolwright-provider-registry", &["provider-aws", "provider-contract", "provider-kwok"]),
     ("poolwright-controller", &["api", "catalog", "core", "intake", "provider-contract", "solver", "terms"]),
     (
         "poolwright-cli",
@@ -28,9 +29,9 @@ const ARROWS: [(&str, &[&str]); 14] = [
             "core",
             "intake",
             "provider-aws",
-            "provider-aws-model",
             "provider-contract",
             "provider-kwok",
+            "provider-registry",
             "sim",
             "solver",
             "terms",
@@ -42,7 +43,11 @@ const ARROWS: [(&str, &[&str]); 14] = [
 ];
 
 /// Arrows that only tests may take, beside those above.
-const ARROWS_OF_TESTS: [(&str, &[&str]); 1] = [
+const ARROWS_OF_TESTS: [(&str, &[&str]); 3] = [
+    // The template of the event rules is held against what the provider reads.
+    ("poolwright-cli", &["provider-aws-model"]),
+    // Node classes are held against the custom resources that are installed.
+    ("poolwright-provider-registry", &["api"]),
     // The provider's conformance on a real API server, where the test is the controller's stand-in, and the whole loop;
     // and plans made in the test itself, which the real scheduler then carries out.
     (

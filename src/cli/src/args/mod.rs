@@ -22,7 +22,7 @@ pub use check::{CheckFlags, ServiceAccount};
 pub use controller::{AwsFlags, ControllerFlags, LogFormat, Placement};
 pub use convert::ConvertFlags;
 pub use explain::{ExplainFlags, Explainable};
-pub use market::{Cloud, GpusFlags, ListFormat, MarketFlags, PricesFlags};
+pub use market::{GpusFlags, ListFormat, MarketFlags, PricesFlags};
 pub use plan::{CapacityChoice, InputFlags, OutputFormat, PlanFlags, SharingMode};
 pub use preferences::PreferenceMode;
 pub use replay::{ReplayFlags, ReplayFormat, Span, runs_for};
