@@ -131,7 +131,7 @@ pub struct InputFlags {
 
     /// Use what is paid for beforehand first: reservations, savings plans, commitments (YAML or JSON)
     ///
-    /// The format is in docs/cli.md.
+    /// The format is in docs/cli/plan.md.
     #[arg(long, value_name = "FILE", help_heading = "What may be bought")]
     pub commitments: Option<PathBuf>,
 
