@@ -5,7 +5,7 @@ use poolwright_solver::{Problem, Proof, Solution, Stopped, UnplacedReason};
 use serde::Serialize;
 
 use crate::money::{six_decimals, usd};
-use crate::{API_VERSION, Times};
+use crate::Times;
 
 /// The solutions of a file of problems.
 #[derive(Clone, Debug, Serialize)]

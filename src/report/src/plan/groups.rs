@@ -3,7 +3,8 @@
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 
-use poolwright_catalog::{CapacityType, UsdPerHour};
+use poolwright_catalog::UsdPerHour;
+use poolwright_terms::CapacityType;
 
 use super::document::{Document, GpuUse, NewNode, RelaxedPreference};
 use crate::Cost;

@@ -12,7 +12,7 @@ use super::document::{
     NewNode, PodCounts, RelaxedPreference, UnplacedPod,
 };
 use crate::money::six_decimals;
-use crate::{API_VERSION, Times};
+use crate::Times;
 
 /// How documents name pods.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
