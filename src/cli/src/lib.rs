@@ -14,7 +14,6 @@ mod connect;
 mod controller;
 mod convert;
 mod crds;
-pub mod document;
 pub mod exit;
 mod market;
 mod plan;

@@ -4,8 +4,8 @@ use poolwright_catalog::UsdPerHour;
 use poolwright_solver::{Problem, Proof, Solution, Stopped, UnplacedReason};
 use serde::Serialize;
 
-use crate::money::{six_decimals, usd};
 use crate::Times;
+use crate::money::{six_decimals, usd};
 
 /// The solutions of a file of problems.
 #[derive(Clone, Debug, Serialize)]

@@ -2,10 +2,10 @@
 
 use poolwright_core::PodKey;
 use poolwright_core::plan::Plan;
+use poolwright_report::plan::Explained;
 use poolwright_solver as solver;
 
 use super::Input;
-use crate::document::Explained;
 use crate::exit::Failure;
 
 /// Explains where `pod` went: from the last time the solver was asked about it, since what one solve leaves over goes into

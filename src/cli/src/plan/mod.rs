@@ -7,7 +7,6 @@ mod explain;
 mod files;
 pub mod limits;
 mod pool;
-mod publish;
 mod traced;
 
 use std::collections::BTreeSet;
@@ -17,12 +16,12 @@ use poolwright_catalog::{Catalogue, UsdPerHour};
 use poolwright_controller::clock::{Clock, SystemClock};
 use poolwright_core::plan::{PlanOptions, Sharing, SpotRisk, plan};
 use poolwright_core::{ClaimName, PodKey, PoolName, Snapshot, why};
+use poolwright_report::plan::{Asked, CatalogueSummary, PodNames, document};
 use poolwright_terms::CapacityType;
 
 use crate::args::{ExplainFlags, Explainable, InputFlags, PlanFlags, SearchFlags, SharingMode};
 use crate::budget::Budget;
 use crate::catalogue::{self, Selection};
-use crate::document::CatalogueSummary;
 use crate::exit::{Failure, Outcome};
 use crate::{print, scheduler, solve};
 
@@ -40,15 +39,6 @@ struct Input {
     include_waiting: bool,
     /// Interruptions are counted.
     counts_risk: bool,
-}
-
-/// How pods are called.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum PodNames {
-    /// `namespace/name`.
-    Qualified,
-    /// The name alone: a trace has no namespaces.
-    Bare,
 }
 
 impl Input {
@@ -74,7 +64,16 @@ pub fn run(flags: &PlanFlags, out: &mut impl Write) -> Result<Outcome, Failure> 
         solve::save(path, plan.solves.iter().map(|solve| &solve.problem))?;
     }
     let explained = flags.explain.as_deref().map(|pod| explain::explain(&plan, pod, &input)).transpose()?;
-    let mut document = publish::document(plan, input, budget.times())?;
+    let asked = Asked {
+        snapshot: &input.snapshot,
+        catalogue: input.catalogue,
+        notes: input.notes,
+        names: input.names,
+        implicit_pool: input.implicit_pool,
+        counts_risk: input.counts_risk,
+    };
+    let mut document =
+        document(plan, asked, budget.times()).map_err(|refused| Failure::Other(refused.into()))?;
     document.explanation = explained;
     print::plan(&document, flags.output, out).map_err(Failure::writing)?;
     if flags.fail_on_unplaced && document.pods.unplaced > 0 {

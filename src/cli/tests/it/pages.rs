@@ -38,7 +38,8 @@ fn every_page_is_about_a_command_and_the_index_lists_them_all() {
         let about = command.get_about().expect("every command says what it does");
         let file = page(&words);
         let name = file.file_name().expect("a page has a name").to_string_lossy();
-        writeln!(table, "| [`poolwright {}`]({name}) | {about} |", words.join(" ")).expect("a string takes it");
+        writeln!(table, "| [`poolwright {}`]({name}) | {about} |", words.join(" "))
+            .expect("a string takes it");
         expected.push(file);
     }
     generated(&path("docs/cli/README.md"), "commands", &table);
@@ -90,7 +91,8 @@ fn page(words: &[String]) -> PathBuf {
 /// Compares the part of the page between the markers `name` with `text`, or writes it.
 fn generated(page: &std::path::Path, name: &str, text: &str) {
     let shown = page.display();
-    let old = std::fs::read_to_string(page).unwrap_or_else(|error| panic!("{shown}: {error}; write the page"));
+    let old =
+        std::fs::read_to_string(page).unwrap_or_else(|error| panic!("{shown}: {error}; write the page"));
     let (begin, end) = (format!("<!-- begin: {name} -->\n"), format!("<!-- end: {name} -->\n"));
     let (before, rest) = old.split_once(&begin).unwrap_or_else(|| panic!("{shown} has no line {begin}"));
     let (there, after) = rest.split_once(&end).unwrap_or_else(|| panic!("{shown} has no line {end}"));

@@ -30,6 +30,31 @@ pub struct Purchase<'a> {
     pub cost: Cost,
 }
 
+/// What several purchases come to.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct PurchaseSum {
+    /// How many nodes.
+    pub nodes: usize,
+    /// How many pods they are for.
+    pub pods: usize,
+    /// What they cost.
+    pub cost: Cost,
+}
+
+impl Purchase<'_> {
+    /// The sum of `purchases`.
+    pub fn sum(purchases: &[Self]) -> PurchaseSum {
+        let mut sum = PurchaseSum::default();
+        for one in purchases {
+            sum.nodes += one.nodes;
+            sum.pods += one.pods;
+            sum.cost.usd_per_hour += one.cost.usd_per_hour;
+            sum.cost.unknown_prices += one.cost.unknown_prices;
+        }
+        sum
+    }
+}
+
 /// GPUs of one instance type with the same use.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Layout<'a> {
@@ -122,10 +147,8 @@ impl Document {
         for pod in &self.unplaced {
             groups.entry((&pod.reason, &pod.message)).or_default().push(&pod.pod);
         }
-        let mut groups: Vec<_> = groups
-            .into_iter()
-            .map(|((reason, message), pods)| LeftOut { reason, message, pods })
-            .collect();
+        let mut groups: Vec<_> =
+            groups.into_iter().map(|((reason, message), pods)| LeftOut { reason, message, pods }).collect();
         groups.sort_by_key(|group| (Reverse(group.pods.len()), group.reason, group.message));
         groups
     }

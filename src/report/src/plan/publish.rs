@@ -11,8 +11,8 @@ use super::document::{
     Baselines, CatalogueSummary, CommitmentUse, Document, ExistingNode, GpuInstance, GpuShare, GpuUse,
     NewNode, PodCounts, RelaxedPreference, UnplacedPod,
 };
-use crate::money::six_decimals;
 use crate::Times;
+use crate::money::six_decimals;
 
 /// How documents name pods.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

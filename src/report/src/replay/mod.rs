@@ -6,6 +6,6 @@ mod history;
 mod steps;
 
 pub use bound::over_time as bound_over_time;
-pub use figures::{Bought, Pending, Point, Pods, Report};
+pub use figures::{Bought, Pending, Pods, Point, Report};
 pub use history::{End, History, Machine, Pod};
 pub use steps::Steps;

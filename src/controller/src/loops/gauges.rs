@@ -1,0 +1,79 @@
+//! Gauges that show the cluster as it stands. Every replica keeps them, whether it leads or not.
+
+use std::time::Duration;
+
+use poolwright_core::{Claim, Snapshot};
+use poolwright_report::{PoolSums, WaitingPods};
+use poolwright_terms::ConditionType;
+
+use super::leader_loop::LeaderLoop;
+use crate::acts::context::Context;
+use crate::edge::metrics::Metrics;
+use crate::edge::signal::Receiver;
+
+/// Keeps the gauges.
+pub struct Gauges {
+    context: Context,
+}
+
+impl Gauges {
+    /// A loop that keeps them.
+    pub fn new(context: Context) -> Self {
+        Self { context }
+    }
+}
+
+impl LeaderLoop for Gauges {
+    const NAME: &'static str = "gauges";
+    const PAUSE: Duration = Duration::from_secs(1);
+
+    fn changes(&self) -> Receiver<()> {
+        self.context.world.changes()
+    }
+
+    async fn look(&mut self) -> Option<Duration> {
+        measure(&self.context.world.snapshot(), &self.context.metrics);
+        None
+    }
+}
+
+/// The stage of a claim, as metrics name it.
+fn stage(claim: &Claim) -> &'static str {
+    if claim.deleting_since.is_some() {
+        "terminating"
+    } else if claim.since(ConditionType::Initialized).is_some() {
+        "initialized"
+    } else if claim.since(ConditionType::Registered).is_some() {
+        "registered"
+    } else if claim.launched.is_some() {
+        "launched"
+    } else {
+        "pending"
+    }
+}
+
+fn measure(snapshot: &Snapshot, metrics: &Metrics) {
+    metrics.claims.reset();
+    metrics.pool_cost.reset();
+    metrics.pool_planned_cost.reset();
+    for claim in snapshot.claims.values() {
+        metrics.claims.with_label_values(&[claim.pool.0.as_str(), stage(claim)]).inc();
+    }
+    for pool in snapshot.pools.keys() {
+        let sums = PoolSums::of(pool, snapshot);
+        metrics.pool_cost.with_label_values(&[pool.0.as_str()]).set(sums.cost.usd_per_hour.as_f64());
+        metrics
+            .pool_planned_cost
+            .with_label_values(&[pool.0.as_str()])
+            .set(sums.planned.usd_per_hour.as_f64());
+    }
+    let count = |number: usize| i64::try_from(number).unwrap_or(i64::MAX);
+    metrics.offerings_held_back.set(count(snapshot.held_back.len()));
+    metrics.offerings_taken_back.set(count(snapshot.taken_back.len()));
+    let waiting = WaitingPods::of(snapshot);
+    for (phase, pods) in
+        [("unschedulable", waiting.unschedulable), ("waiting", waiting.waiting), ("gated", waiting.gated)]
+    {
+        metrics.pods_waiting.with_label_values(&[phase]).set(count(pods));
+    }
+}
