@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use poolwright_api::NodePool;
-use poolwright_core::{PoolName, Snapshot};
+use poolwright_core::PoolName;
 use poolwright_intake::allocatable_amounts;
 use poolwright_report::PoolSums;
 use tracing::debug;
