@@ -29,7 +29,7 @@ impl PodNames {
     pub fn name(self, pod: &PodKey) -> String {
         match self {
             Self::Qualified => pod.to_string(),
-            Self::Bare => pod.name.clone(),
+            Self::Bare => pod.name().into_owned(),
         }
     }
 }
