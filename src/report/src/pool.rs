@@ -42,8 +42,9 @@ impl PoolSums {
 mod tests {
     use std::sync::Arc;
 
-    use poolwright_catalog::{CapacityType, OfferingId, Zone};
-    use poolwright_core::{Claim, ClaimName, NodeClassRef, RankedOffering, Uid};
+    use poolwright_catalog::{OfferingId, RankedOffering, Zone};
+    use poolwright_core::{Claim, ClaimName, Uid};
+    use poolwright_terms::{CapacityType, NodeClassRef};
 
     use super::*;
 

@@ -65,7 +65,8 @@ pub fn run(flags: &PlanFlags, out: &mut impl Write) -> Result<Outcome, Failure> 
     if let Some(path) = &flags.save_problem {
         solve::save(path, plan.solves.iter().map(|solve| &solve.problem))?;
     }
-    let explained = flags.explain.as_deref().map(|pod| alternatives::of_pod(&plan, pod, &input)).transpose()?;
+    let explained =
+        flags.explain.as_deref().map(|pod| alternatives::of_pod(&plan, pod, &input)).transpose()?;
     let asked = Asked {
         snapshot: &input.snapshot,
         catalogue: input.catalogue,
