@@ -39,7 +39,7 @@ pub use top::{TopFlags, TopFormat};
     term_width = 80,
     about = "Buys GPU nodes for Kubernetes at the lowest cost it can prove",
     long_about = "Buys GPU nodes for Kubernetes at the lowest cost it can prove.\n\n\
-                  `poolwright plan` shows what would be bought now and why; it changes nothing.\n\
+                  `poolwright plan` shows what it would buy now and why; it changes nothing.\n\
                   `poolwright controller` does it.",
     propagate_version = false,
     disable_help_subcommand = true
