@@ -257,7 +257,7 @@ fn event(saying: Saying, clock: &dyn Clock, identity: &str, number: u64) -> Even
         action: Some(saying.reason.clone()),
         event_time: Some(MicroTime(now)),
         note: Some(shorten(saying.story.unwrap_or(saying.message))),
-        reason: Some(saying.reason),
+        reason: Some(saying.reason.clone()),
         regarding: Some(about),
         reporting_controller: Some(poolwright_terms::keys::REPORTING_CONTROLLER.to_owned()),
         reporting_instance: Some(identity.chars().take(128).collect()),

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use poolwright_core::rules::budgets::{NeverMet, never_met};
 use poolwright_core::{NoticeKind, PodKey, PodPhase, PodRole, Snapshot, Subject, Uid};
+use poolwright_terms::Reason;
 use tokio_util::sync::CancellationToken;
 
 use crate::acts::executor::Executor;
@@ -18,7 +19,7 @@ const PAUSE: Duration = Duration::from_secs(5);
 /// Of one budget, so many pods are told at most; the stories of all others tell it too.
 const PODS_TOLD: usize = 10;
 /// The reason of these events.
-const REASON: &str = "BudgetNeverMet";
+const REASON: Reason = Reason::BudgetNeverMet;
 
 /// While we lead, says of each budget that can never be met what to change.
 pub async fn tell(executor: Arc<Executor>, world: Arc<World>, ready: Ready, shutdown: CancellationToken) {

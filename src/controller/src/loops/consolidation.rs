@@ -12,7 +12,7 @@ use poolwright_core::disruption::{Moves, Outlook, Proposal, propose};
 use poolwright_core::plan::{Plan, PlanOptions};
 use poolwright_core::{Claim, NoticeKind, Pool, Snapshot, Subject};
 use poolwright_solver::StopSignal;
-use poolwright_terms::ConditionType;
+use poolwright_terms::{ConditionType, Reason};
 use tracing::{error, info, warn};
 
 use crate::acts::executor::Created;
@@ -122,13 +122,13 @@ impl Disruptor {
             }
             let condition = &leave.condition;
             let subject = Subject::Claim(leave.claim.clone());
-            planner.executor.say(&subject, NoticeKind::Normal, &condition.reason, &condition.message);
-            planner.metrics.disruptions.with_label_values(&[&condition.reason, "begun"]).inc();
-            info!(claim = %leave.claim, cause = condition.reason, why = condition.message, "its node leaves");
+            planner.executor.say(&subject, NoticeKind::Normal, condition.reason, &condition.message);
+            planner.metrics.disruptions.with_label_values(&[condition.reason.as_str(), "begun"]).inc();
+            info!(claim = %leave.claim, cause = %condition.reason, why = condition.message, "its node leaves");
         }
         let created = planner.create(&proposal.plan.claims).await;
         if created == Created::Yes
-            && proposal.leave.iter().any(|leave| leave.condition.reason == "Underutilized")
+            && proposal.leave.iter().any(|leave| leave.condition.reason == Reason::Underutilized)
         {
             planner.metrics.saving_promised.inc_by(proposal.saving.as_f64());
         }

@@ -21,7 +21,7 @@ use poolwright_core::plan::{Plan, PlanOptions, PlannedClaim, is_expected, plan};
 use poolwright_core::why::events::notices;
 use poolwright_core::{Action, ConditionUpdate, Notice, PodKey, Snapshot, Subject, why};
 use poolwright_solver::StopSignal;
-use poolwright_terms::{ConditionStatus, ConditionType};
+use poolwright_terms::{ConditionStatus, ConditionType, Reason};
 use tokio::sync::oneshot;
 use tokio::time::sleep;
 use tokio_util::sync::CancellationToken;
@@ -367,7 +367,7 @@ pub fn overlay_launch_problem(conditions: &mut Vec<ConditionUpdate>, problem: &s
             conditions.push(ConditionUpdate {
                 kind,
                 status: ConditionStatus::False,
-                reason: "LaunchInvalid".to_owned(),
+                reason: Reason::LaunchInvalid,
                 message: format!("its last launch can never work: {problem}"),
             });
         }
@@ -419,7 +419,7 @@ mod tests {
         let ready = |kind| ConditionUpdate {
             kind,
             status: ConditionStatus::True,
-            reason: "Ready".into(),
+            reason: Reason::Ready,
             message: String::new(),
         };
         let mut conditions = vec![ready(ConditionType::Ready), ready(ConditionType::ValidationSucceeded)];

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use jiff::Timestamp;
 use poolwright_catalog::UsdPerHour;
 use poolwright_solver::StopSignal;
-use poolwright_terms::{ConditionStatus, ConditionType};
+use poolwright_terms::{ConditionStatus, ConditionType, Reason};
 
 use crate::action::{Action, ConditionUpdate, Notice, NoticeKind, Subject};
 use crate::disruption::past_moves::Moves;
@@ -173,7 +173,7 @@ impl<'a> Look<'a> {
         let notice = Notice {
             subject: Subject::Claim(claim.name.clone()),
             kind: NoticeKind::Normal,
-            reason: "DisruptionBlocked".to_owned(),
+            reason: Reason::DisruptionBlocked,
             message: format!("{what}: {why}"),
         };
         self.actions.push(Action::Tell(notice));
@@ -187,7 +187,7 @@ impl<'a> Look<'a> {
                     self.actions.push(Action::Tell(Notice {
                         subject: Subject::Pool(pool.name.clone()),
                         kind: NoticeKind::Warning,
-                        reason: "DisruptionBudgetUnreadable".to_owned(),
+                        reason: Reason::DisruptionBudgetUnreadable,
                         message: format!("{why}; until it is corrected, nothing it is about is disrupted"),
                     }));
                 }
@@ -470,7 +470,7 @@ fn leave(claim: &Claim, cause: Cause, message: String) -> Leave {
     let condition = ConditionUpdate {
         kind: ConditionType::Disrupting,
         status: ConditionStatus::True,
-        reason: cause.as_str().to_owned(),
+        reason: cause.reason(),
         message,
     };
     Leave { claim: claim.name.clone(), uid: claim.uid.clone(), condition }
@@ -483,13 +483,13 @@ fn drifted_condition(claim: &Claim, drifted: Option<&str>) -> Option<Action> {
         Some(what) => ConditionUpdate {
             kind: ConditionType::Drifted,
             status: ConditionStatus::True,
-            reason: "PoolChanged".to_owned(),
+            reason: Reason::PoolChanged,
             message: what.to_owned(),
         },
         None => ConditionUpdate {
             kind: ConditionType::Drifted,
             status: ConditionStatus::False,
-            reason: "AsPoolSays".to_owned(),
+            reason: Reason::AsPoolSays,
             message: "it is what its pool would make now".to_owned(),
         },
     };

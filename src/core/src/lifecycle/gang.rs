@@ -5,7 +5,7 @@
 //! wait for `scaleToZero.after`, which is for nodes that work comes back to, but only for as long as another plan takes.
 
 use jiff::SignedDuration;
-use poolwright_terms::ConditionType;
+use poolwright_terms::{ConditionType, Reason};
 
 use crate::action::NoticeKind;
 use crate::lifecycle::{Scene, after, empty, is, is_not, words};
@@ -27,14 +27,14 @@ pub(crate) fn release(scene: &mut Scene<'_>, claim: &Claim) -> bool {
     let Some(gang) = held.filter(|_| empty::needed(scene, claim, "its node").is_none()) else {
         if claim.since(ConditionType::Empty).is_some() {
             let message = "pods will come to its node";
-            scene.conditions(claim, [is_not(ConditionType::Empty, "PodsExpected", message)]);
+            scene.conditions(claim, [is_not(ConditionType::Empty, Reason::PodsExpected, message)]);
         }
         return false;
     };
     let Some(since) = claim.since(ConditionType::Empty) else {
         if scene.ended(after(claim.created, PATIENCE)) {
             let message = format!("not all pods of PodGroup {gang} that start together can have room");
-            scene.conditions(claim, [is(ConditionType::Empty, "GangIncomplete", message)]);
+            scene.conditions(claim, [is(ConditionType::Empty, Reason::GangIncomplete, message)]);
             scene.wake(after(scene.now, PATIENCE));
         }
         return false;
@@ -46,7 +46,7 @@ pub(crate) fn release(scene: &mut Scene<'_>, claim: &Claim) -> bool {
         "not all pods of PodGroup {gang} that start together could have room for {}: what was bought for it is given back",
         words(PATIENCE)
     );
-    scene.tell(&claim.name, NoticeKind::Normal, "GangReleased", message);
+    scene.tell(&claim.name, NoticeKind::Normal, Reason::GangReleased, message);
     scene.delete(claim, true);
     true
 }

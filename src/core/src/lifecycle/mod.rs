@@ -25,7 +25,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use jiff::{SignedDuration, Timestamp};
-use poolwright_terms::{ConditionStatus, ConditionType};
+use poolwright_terms::{ConditionStatus, ConditionType, Reason};
 use serde::{Deserialize, Serialize};
 
 use crate::action::{Action, ConditionUpdate, Notice, NoticeKind, Subject};
@@ -230,9 +230,9 @@ impl<'a> Scene<'a> {
         }
     }
 
-    fn tell(&mut self, claim: &ClaimName, kind: NoticeKind, reason: &str, message: String) {
+    fn tell(&mut self, claim: &ClaimName, kind: NoticeKind, reason: Reason, message: String) {
         let subject = Subject::Claim(claim.clone());
-        self.act(Action::Tell(Notice { subject, kind, reason: reason.to_owned(), message }));
+        self.act(Action::Tell(Notice { subject, kind, reason, message }));
     }
 
     fn delete(&mut self, claim: &Claim, only_if_empty: bool) {
@@ -261,16 +261,11 @@ fn open_since(
     gangs
 }
 
-fn is(kind: ConditionType, reason: &str, message: impl Into<String>) -> ConditionUpdate {
-    ConditionUpdate {
-        kind,
-        status: ConditionStatus::True,
-        reason: reason.to_owned(),
-        message: message.into(),
-    }
+fn is(kind: ConditionType, reason: Reason, message: impl Into<String>) -> ConditionUpdate {
+    ConditionUpdate { kind, status: ConditionStatus::True, reason, message: message.into() }
 }
 
-fn is_not(kind: ConditionType, reason: &str, message: impl Into<String>) -> ConditionUpdate {
+fn is_not(kind: ConditionType, reason: Reason, message: impl Into<String>) -> ConditionUpdate {
     ConditionUpdate { status: ConditionStatus::False, ..is(kind, reason, message) }
 }
 

@@ -7,6 +7,7 @@ use k8s_openapi::api::core::v1::Pod;
 use kube::Api;
 use kube::api::{DeleteParams, EvictParams, Preconditions};
 use poolwright_core::{NoticeKind, PodKey, Subject, Uid};
+use poolwright_terms::Reason;
 use tracing::{info, warn};
 
 use super::Executor;
@@ -31,7 +32,12 @@ impl Executor {
             Ok(_) => {
                 count("evicted");
                 info!(pod = %key, "evicted: its node goes");
-                self.say(&subject(key), NoticeKind::Normal, "Evicted", "its node goes: it was asked to end");
+                self.say(
+                    &subject(key),
+                    NoticeKind::Normal,
+                    Reason::Evicted,
+                    "its node goes: it was asked to end",
+                );
                 Outcome::Again(ASK_AGAIN)
             }
             // Another pod of the same name: this one is gone.
@@ -40,7 +46,7 @@ impl Executor {
             Err(WriteError::Failed(kube::Error::Api(status))) if status.code == 429 => {
                 count("refused");
                 let message = format!("its node goes, and it stays for now: {}", status.message);
-                self.say(&subject(key), NoticeKind::Warning, "EvictionRefused", &message);
+                self.say(&subject(key), NoticeKind::Warning, Reason::EvictionRefused, &message);
                 Outcome::Again(ASK_AGAIN)
             }
             Err(error) => {
@@ -68,7 +74,7 @@ impl Executor {
                 self.metrics.evictions.with_label_values(&["forced", reason]).inc();
                 warn!(pod = %key, seconds, "told to end: the time of its node is up");
                 let message = format!("the time of its node is up: it was told to end within {seconds} s");
-                self.say(&subject(key), NoticeKind::Warning, "Ended", &message);
+                self.say(&subject(key), NoticeKind::Warning, Reason::Ended, &message);
                 Outcome::Done
             }
             Err(error) if is_conflict(&error) => Outcome::NothingToDo,

@@ -19,7 +19,7 @@ use poolwright_intake::{claim_price, merge_conditions, offering_ref};
 use poolwright_provider_contract::{
     FailedOffering, LaunchError, LaunchRequest, LaunchedInstance, ProviderError,
 };
-use poolwright_terms::{CapacityType, ConditionStatus, ConditionType, keys};
+use poolwright_terms::{CapacityType, ConditionStatus, ConditionType, Reason, keys};
 use tracing::{info, warn};
 
 use super::outcome::{Outcome, refused};
@@ -112,7 +112,7 @@ impl Executor {
         let update = ConditionUpdate {
             kind: ConditionType::Launched,
             status: ConditionStatus::True,
-            reason: "Launched".to_owned(),
+            reason: Reason::Launched,
             message: message.clone(),
         };
         let now = self.clock.now();
@@ -135,7 +135,7 @@ impl Executor {
             Changed::Written(_) => {
                 info!(claim = %claim.name, pool = %claim.pool, provider_id = %instance.provider_id,
                     offering = %instance.offering, usd_per_hour = %cost, "launched");
-                self.say(&Subject::Claim(claim.name.clone()), NoticeKind::Normal, "Launched", &message);
+                self.say(&Subject::Claim(claim.name.clone()), NoticeKind::Normal, Reason::Launched, &message);
                 Outcome::Done
             }
             Changed::Unchanged(_) => Outcome::NothingToDo,
@@ -161,9 +161,9 @@ impl Executor {
             failed.iter().map(|one| format!("{} ({})", one.offering, one.error)).collect();
         let message = format!("none of its offerings can be had now: {}", list.join(", "));
         warn!(claim = %claim.name, pool = %claim.pool, %message, "not launched; planning anew");
-        self.say(&Subject::Claim(claim.name.clone()), NoticeKind::Warning, "StockOut", &message);
-        self.say(&Subject::Pool(claim.pool.clone()), NoticeKind::Warning, "StockOut", &message);
-        let outcome = self.not_launched(claim, "StockOut", &message).await;
+        self.say(&Subject::Claim(claim.name.clone()), NoticeKind::Warning, Reason::StockOut, &message);
+        self.say(&Subject::Pool(claim.pool.clone()), NoticeKind::Warning, Reason::StockOut, &message);
+        let outcome = self.not_launched(claim, Reason::StockOut, &message).await;
         if matches!(outcome, Outcome::NotLeading | Outcome::Retry(..)) {
             return outcome;
         }
@@ -175,18 +175,18 @@ impl Executor {
     /// A launch that can never work until a person changes something.
     async fn launch_invalid(&self, claim: &Claim, why: &str) -> Outcome {
         self.world.launch_problem(&claim.node_class, Some(why.to_owned()));
-        self.say(&Subject::Claim(claim.name.clone()), NoticeKind::Warning, "LaunchInvalid", why);
-        match self.not_launched(claim, "LaunchInvalid", why).await {
+        self.say(&Subject::Claim(claim.name.clone()), NoticeKind::Warning, Reason::LaunchInvalid, why);
+        match self.not_launched(claim, Reason::LaunchInvalid, why).await {
             Outcome::NotLeading => Outcome::NotLeading,
             _ => Outcome::Retry(INVALID_WAIT, why.to_owned()),
         }
     }
 
-    async fn not_launched(&self, claim: &Claim, reason: &str, message: &str) -> Outcome {
+    async fn not_launched(&self, claim: &Claim, reason: Reason, message: &str) -> Outcome {
         let update = ConditionUpdate {
             kind: ConditionType::Launched,
             status: ConditionStatus::False,
-            reason: reason.to_owned(),
+            reason,
             message: message.to_owned(),
         };
         self.claim_conditions(&claim.name, Some(&claim.uid), &[update]).await

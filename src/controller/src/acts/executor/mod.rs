@@ -27,6 +27,7 @@ use std::time::Duration;
 use k8s_openapi::api::core::v1::ObjectReference;
 use kube::Client;
 use poolwright_core::{Action, Notice, NoticeKind, Snapshot, Subject};
+use poolwright_terms::Reason;
 use tokio::time::sleep;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
@@ -248,9 +249,8 @@ impl Executor {
     }
 
     /// Tells users something about an object.
-    pub fn say(&self, subject: &Subject, kind: NoticeKind, reason: &str, message: &str) {
-        let notice =
-            Notice { subject: subject.clone(), kind, reason: reason.to_owned(), message: message.to_owned() };
+    pub fn say(&self, subject: &Subject, kind: NoticeKind, reason: Reason, message: &str) {
+        let notice = Notice { subject: subject.clone(), kind, reason, message: message.to_owned() };
         self.tell(notice);
     }
 
@@ -264,7 +264,7 @@ impl Executor {
     pub fn saying(&self, notice: Notice) -> Option<Saying> {
         let about = self.world.view(|all| reference(&notice.subject, all))?;
         let Notice { kind, reason, message, .. } = notice;
-        Some(Saying { about, kind, reason, message, story: None })
+        Some(Saying { about, kind, reason: reason.to_string(), message, story: None })
     }
 }
 

@@ -6,6 +6,7 @@ use kube::Api;
 use kube::api::{ListParams, Patch, PatchParams};
 use kube::core::DeserializeGuard;
 use poolwright_core::{ClaimName, NoticeKind, PodKey, PodPhase, PodRole, Subject, Uid, lifecycle};
+use poolwright_terms::Reason;
 use poolwright_terms::keys::{FIELD_MANAGER, RESERVED_TAINT};
 use serde_json::json;
 use tracing::{debug, warn};
@@ -104,7 +105,7 @@ impl Executor {
                 pod.namespace
             );
             warn!(%pod, why, "a toleration was refused; pods of its namespace are nominated instead");
-            self.say(&Subject::Pod(pod.clone()), NoticeKind::Warning, "ReservationRefused", &message);
+            self.say(&Subject::Pod(pod.clone()), NoticeKind::Warning, Reason::ReservationRefused, &message);
         }
         Outcome::NothingToDo
     }

@@ -12,7 +12,7 @@ fn update() -> ConditionUpdate {
     ConditionUpdate {
         kind: ConditionType::Initialized,
         status: ConditionStatus::True,
-        reason: "Ready".into(),
+        reason: Reason::Ready,
         message: "all is there".into(),
     }
 }
