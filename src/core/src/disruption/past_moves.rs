@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::{SignedDuration, Timestamp};
 
-use crate::disruption::propose::{Outlook, Proposal};
+use crate::disruption::proposal::{Outlook, Proposal};
 use crate::lifecycle::protection::Facts;
 use crate::model::{Cause, Claim, ClaimName, Snapshot, Uid};
 

@@ -1,12 +1,15 @@
 //! Which nodes are emptied next.
 
+use crate::disruption::look::{Look, Tried};
+use crate::disruption::proposal::leave;
+use crate::disruption::proposal::{Outlook, Proposal};
+use poolwright_terms::{ConditionStatus, ConditionType, Reason};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use jiff::Timestamp;
 use poolwright_catalog::UsdPerHour;
 use poolwright_solver::StopSignal;
-use poolwright_terms::{ConditionStatus, ConditionType, Reason};
 
 use crate::action::{Action, ConditionUpdate, Notice, NoticeKind, Subject};
 use crate::disruption::past_moves::Moves;
@@ -15,50 +18,13 @@ use crate::lifecycle::allowance;
 use crate::lifecycle::protection::Facts;
 use crate::model::PlanOptions;
 use crate::model::plan::{MovedTo, Plan, PlannedClaim};
-use crate::model::{Cause, Claim, ClaimName, Condition, PodKey, PoolName, Snapshot, Uid, Window};
+use crate::model::{Cause, Claim, ClaimName, Condition, PodKey, PoolName, Snapshot, Window};
 use crate::plan::demand_source::is_expected;
 use crate::plan::plan;
 use crate::supply::commitments;
 
 /// How many sets of nodes are tried in one look.
 const TRIES: usize = 12;
-
-/// What was found in one look.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Outlook {
-    /// Nodes to empty, if any.
-    pub proposal: Option<Proposal>,
-    /// What was noticed: conditions and events.
-    pub actions: Vec<Action>,
-    /// Claims that were looked at together.
-    pub together: Vec<ClaimName>,
-    /// Claims that were tried by themselves.
-    pub alone: Vec<ClaimName>,
-    /// Whether there are others that this round has not looked at yet.
-    pub more: bool,
-}
-
-/// Nodes to empty, and what is bought for their pods.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Proposal {
-    /// The nodes' claims.
-    pub leave: Vec<Leave>,
-    /// A plan for the cluster in which they leave. Its claims are bought once that is recorded.
-    pub plan: Plan,
-    /// What is paid less in the end.
-    pub saving: UsdPerHour,
-}
-
-/// A claim whose node is to be emptied.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Leave {
-    /// Which.
-    pub claim: ClaimName,
-    /// This very claim.
-    pub uid: Uid,
-    /// What to record.
-    pub condition: ConditionUpdate,
-}
 
 /// Chooses nodes to empty: those that must go first, by cause and age; then those whose work costs less elsewhere. `current` is a
 /// plan of the same snapshot that buys nothing, `moves` what was moved before.
@@ -104,33 +70,6 @@ fn targets(snapshot: &Snapshot, current: &Plan) -> BTreeSet<ClaimName> {
         return rooms.collect();
     }
     moves.map(|claim| claim.name.clone()).chain(rooms).collect()
-}
-
-/// One look.
-pub(crate) struct Look<'a> {
-    pub facts: Facts<'a>,
-    current: &'a Plan,
-    pub moves: &'a Moves,
-    pub options: &'a PlanOptions,
-    /// Claims whose nodes stay so far, and use what is paid beforehand.
-    pub staying: Vec<&'a Claim>,
-    /// How many more nodes of a pool may be disturbed, and what allows no more.
-    left: BTreeMap<(PoolName, Cause), allowance::Allowance>,
-    /// How many more nodes of all pools may be.
-    over_all: BTreeMap<Cause, allowance::Allowance>,
-    targets: BTreeSet<ClaimName>,
-    actions: Vec<Action>,
-    pub together: Vec<ClaimName>,
-    alone: Vec<ClaimName>,
-    more: bool,
-}
-
-/// A set of nodes that may leave together.
-struct Tried {
-    plan: Plan,
-    before: UsdPerHour,
-    /// Those of the set whose pods have no other place, and why.
-    stuck: BTreeMap<ClaimName, String>,
 }
 
 impl<'a> Look<'a> {
@@ -464,16 +403,6 @@ impl<'a> Look<'a> {
         let before = self.worth(&gone);
         sound.then_some(Tried { plan, before, stuck })
     }
-}
-
-fn leave(claim: &Claim, cause: Cause, message: String) -> Leave {
-    let condition = ConditionUpdate {
-        kind: ConditionType::Disrupting,
-        status: ConditionStatus::True,
-        reason: cause.reason(),
-        message,
-    };
-    Leave { claim: claim.name.clone(), uid: claim.uid.clone(), condition }
 }
 
 /// The condition `Drifted`, where it is not recorded so.

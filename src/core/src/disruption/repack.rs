@@ -10,8 +10,8 @@ use poolwright_catalog::{ResourceName, UsdPerHour};
 use poolwright_solver::problem::{DisruptionBudget, Removal};
 use poolwright_solver::{ExistingNode, Problem, StopSignal, solve};
 
+use crate::disruption::look::Look;
 use crate::disruption::payback;
-use crate::disruption::propose::Look;
 use crate::model::PlanOptions;
 use crate::model::{Cause, Claim, Pod, PodKey};
 use crate::plan::plan;

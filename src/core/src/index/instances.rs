@@ -1,7 +1,5 @@
 //! What the providers listed.
 
-use std::collections::BTreeMap;
-
 use jiff::Timestamp;
 
 use crate::index::{Change, ClusterIndex};
@@ -25,9 +23,6 @@ impl ClusterIndex {
         if was_listed { Change::Life } else { Change::None }
     }
 }
-
-/// Instances that have gone, and since when.
-pub(crate) type Gone = BTreeMap<String, Timestamp>;
 
 #[cfg(test)]
 mod tests {

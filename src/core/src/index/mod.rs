@@ -8,15 +8,15 @@ pub(crate) mod pod_groups;
 pub(crate) mod replacements;
 pub(crate) mod services;
 
+use crate::model::Cause;
+use poolwright_terms::NodeClassRef;
+use poolwright_terms::keys::{RESERVED_TAINT, UNREGISTERED_TAINT};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use jiff::{SignedDuration, Timestamp};
 use poolwright_catalog::{Catalogue, OfferingId};
-use poolwright_terms::NodeClassRef;
-use poolwright_terms::keys::{RESERVED_TAINT, UNREGISTERED_TAINT};
 
-use crate::index::replacements::is_taken;
 use crate::model::TakenBack;
 use crate::model::{
     Attachment, Claim, ClaimName, DaemonSet, Namespace, Node, NodeBudget, NodeDrivers, Pod, PodKey, PodPhase,
@@ -50,7 +50,7 @@ pub struct ClusterIndex {
     keeps_selectors: bool,
     /// Claims that we wrote and no watch has shown yet: their UID, and until when they are believed to exist.
     expected: BTreeMap<ClaimName, (Uid, Timestamp)>,
-    instances_gone: instances::Gone,
+    instances_gone: Gone,
     /// Controllers of pods on nodes that clouds take, and the claims of those nodes.
     pressed: BTreeSet<(Uid, ClaimName)>,
 }
@@ -522,4 +522,12 @@ fn drop_missing<K: Ord + Clone, V: Clone, W>(
     let before = map.len();
     map.retain(|key, _| listed.contains_key(key));
     if map.len() < before { change } else { Change::None }
+}
+
+/// Instances that have gone, and since when.
+pub(crate) type Gone = BTreeMap<String, Timestamp>;
+
+/// Whether the cloud takes the claim's machine back.
+pub(crate) fn is_taken(claim: &Claim) -> bool {
+    claim.leaving() == Some(Cause::Interrupted)
 }

@@ -4,7 +4,7 @@
 //! planned in a moment, as what the notice itself asked for was. Most of them find the place that was bought for them then.
 
 use crate::index::{Change, ClusterIndex};
-use crate::model::{Cause, Claim, ClaimName, Pod, Uid};
+use crate::model::{Claim, ClaimName, Pod, Uid};
 
 impl ClusterIndex {
     /// Takes note of the controllers of pods on the claim's node, which its cloud takes.
@@ -32,9 +32,4 @@ impl ClusterIndex {
         let is_pressed = self.pressed.range(first..).next().is_some_and(|(of, _)| of == owner);
         if is_pressed { Change::Pressing } else { Change::Demand }
     }
-}
-
-/// Whether the cloud takes the claim's machine back.
-pub(crate) fn is_taken(claim: &Claim) -> bool {
-    claim.leaving() == Some(Cause::Interrupted)
 }

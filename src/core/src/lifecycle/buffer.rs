@@ -11,7 +11,7 @@ use jiff::SignedDuration;
 use poolwright_catalog::ResourceList;
 use poolwright_terms::ConditionType;
 
-use crate::lifecycle::{Scene, after};
+use crate::lifecycle::scene::{Scene, after};
 use crate::model::{Claim, ClaimName, Pool};
 use crate::plan::buffer;
 

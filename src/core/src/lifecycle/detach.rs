@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 use jiff::SignedDuration;
 use poolwright_terms::{ConditionStatus, ConditionType, Reason};
 
-use crate::lifecycle::{Scene, after, is, is_not};
+use crate::lifecycle::scene::{Scene, after, is, is_not};
 use crate::model::{Claim, Pod, PodKey, PodVolume};
 
 /// For how long detaching is waited for: after as long Kubernetes itself takes a volume away from a node

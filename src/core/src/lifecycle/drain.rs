@@ -10,7 +10,7 @@ use poolwright_terms::keys::DISRUPTED_TAINT;
 use poolwright_terms::{ConditionType, Reason, Taint, TaintEffect};
 
 use crate::action::Action;
-use crate::lifecycle::{Scene, after, is, is_not, some_pods};
+use crate::lifecycle::scene::{Scene, after, is, is_not, some_pods};
 use crate::model::{Claim, Pod, PodPhase, PodRole};
 use crate::rules;
 

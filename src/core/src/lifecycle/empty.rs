@@ -1,22 +1,23 @@
 //! Nodes without work: noticed, closed, looked at once more, given back.
 
+use crate::lifecycle::gang::{PATIENCE, lacking};
+use crate::lifecycle::waiting::{UNPLANNED, waits_since};
 use jiff::SignedDuration;
 use poolwright_terms::keys::DISRUPTED_TAINT;
 use poolwright_terms::{ConditionType, Reason, Taint, TaintEffect};
 
 use crate::action::{Action, NoticeKind};
 use crate::lifecycle::allowance::{allowance, allowance_over_all};
+use crate::lifecycle::gang;
 use crate::lifecycle::protection::kept_by;
 use crate::lifecycle::reserve::unreserved;
-use crate::lifecycle::{Scene, after, gang, is, is_not, some_pods, words};
-use crate::model::{Cause, Claim, Node, Pod, PodPhase};
+use crate::lifecycle::scene::{Scene, after, is, is_not, some_pods, words};
+use crate::model::{Cause, Claim, Node, Pod};
 use crate::plan::demand_source::kept_until;
 use crate::rules;
 
 /// Between closing a node and giving it back: what the scheduler bound meanwhile must have shown by then.
 const SETTLE: SignedDuration = SignedDuration::from_secs(5);
-/// A pod that began to wait no longer ago than this may not have been planned yet.
-pub(crate) const UNPLANNED: SignedDuration = SignedDuration::from_secs(15);
 
 /// How soon to look again whether a budget allows more nodes to go.
 const BUDGET: SignedDuration = SignedDuration::from_secs(15);
@@ -143,14 +144,36 @@ pub(crate) fn is_closed(node: &Node) -> bool {
     node.taints.iter().any(is_disrupted)
 }
 
-pub(crate) fn waits_since(pod: &Pod) -> Option<jiff::Timestamp> {
-    match &pod.phase {
-        PodPhase::Unschedulable { since, .. } => Some(*since),
-        PodPhase::Waiting => Some(pod.created),
-        _ => None,
-    }
-}
-
 fn may_use(pod: &Pod, node: &Node) -> bool {
     pod.spec.requests.fits(&node.allocatable) && rules::admits(&pod.spec, &node.labels, &node.taints).is_ok()
+}
+
+/// Gives a claim back whose node is not open yet, unless somebody else needs it. Whether it is so far.
+pub(crate) fn release(scene: &mut Scene<'_>, claim: &Claim) -> bool {
+    let held = lacking(scene, claim).cloned();
+    let Some(gang) = held.filter(|_| needed(scene, claim, "its node").is_none()) else {
+        if claim.since(ConditionType::Empty).is_some() {
+            let message = "pods will come to its node";
+            scene.conditions(claim, [is_not(ConditionType::Empty, Reason::PodsExpected, message)]);
+        }
+        return false;
+    };
+    let Some(since) = claim.since(ConditionType::Empty) else {
+        if scene.ended(after(claim.created, PATIENCE)) {
+            let message = format!("not all pods of PodGroup {gang} that start together can have room");
+            scene.conditions(claim, [is(ConditionType::Empty, Reason::GangIncomplete, message)]);
+            scene.wake(after(scene.now, PATIENCE));
+        }
+        return false;
+    };
+    if !scene.ended(after(since, PATIENCE)) {
+        return false;
+    }
+    let message = format!(
+        "not all pods of PodGroup {gang} that start together could have room for {}: what was bought for it is given back",
+        words(PATIENCE)
+    );
+    scene.tell(&claim.name, NoticeKind::Normal, Reason::GangReleased, message);
+    scene.delete(claim, true);
+    true
 }

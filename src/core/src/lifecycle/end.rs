@@ -4,7 +4,8 @@ use poolwright_terms::{ConditionType, Reason};
 
 use crate::action::Action;
 use crate::lifecycle::drain::Drain;
-use crate::lifecycle::{REPEAT, Scene, after, detach, drain, empty, interruption, is, repair};
+use crate::lifecycle::scene::{REPEAT, Scene, after, is};
+use crate::lifecycle::{detach, drain, empty, interruption, repair};
 use crate::model::Claim;
 
 pub(crate) fn decide(scene: &mut Scene<'_>, claim: &Claim) {

@@ -8,7 +8,8 @@ use jiff::{SignedDuration, Timestamp};
 use poolwright_terms::{ConditionStatus, ConditionType, InterruptionKind, Reason};
 
 use crate::action::{Action, ConditionUpdate, Notice, NoticeKind, Subject};
-use crate::lifecycle::{Scene, after, empty, is};
+use crate::lifecycle::empty;
+use crate::lifecycle::scene::{Scene, after, is};
 use crate::model::{Cause, Claim, Interruption};
 
 /// For how long the plan is waited for that orders what its pods need; an eighth of what is left where that is less.

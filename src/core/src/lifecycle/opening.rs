@@ -13,8 +13,10 @@ use std::collections::BTreeSet;
 use jiff::SignedDuration;
 use poolwright_terms::ConditionType;
 
-use crate::lifecycle::start::{missing, to_nominate};
-use crate::lifecycle::{Scene, after, reserve};
+use crate::lifecycle::advertised::missing;
+use crate::lifecycle::nominate::to_nominate;
+use crate::lifecycle::reserve;
+use crate::lifecycle::scene::{Scene, after};
 use crate::model::{Claim, ClaimName};
 
 /// How long the pods of one group may take until the next group opens all the same.

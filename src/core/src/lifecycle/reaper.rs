@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use jiff::SignedDuration;
 
 use crate::action::Action;
-use crate::lifecycle::{Scene, after};
+use crate::lifecycle::scene::{Scene, after};
 use crate::model::Uid;
 
 /// An instance is not reaped before this age: its claim may have been written a moment ago.

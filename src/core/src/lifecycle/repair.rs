@@ -8,7 +8,7 @@ use poolwright_terms::{ConditionType, Reason};
 
 use crate::action::NoticeKind;
 use crate::lifecycle::protection::kept_by;
-use crate::lifecycle::{Scene, after, is, is_not, words};
+use crate::lifecycle::scene::{Scene, after, is, is_not, words};
 use crate::model::{Claim, Node, NodeCondition, Pool, RepairRule, Snapshot};
 
 /// Of the nodes of a pool so many of a hundred may be sick, rounded up. With more, what is wrong is no node: a network, an image, a

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use poolwright_terms::{ConditionType, Reason};
 
 use crate::action::NoticeKind;
-use crate::lifecycle::Scene;
+use crate::lifecycle::scene::Scene;
 use crate::model::{Claim, Pool};
 use crate::plan::replicas::stays;
 

@@ -6,12 +6,14 @@
 //! lasts until the scale-up is over: nobody waits who was planned, or who may be planned next. Whatever happens it ends a
 //! while after the node opened, and what room is left then is anybody's.
 
+use crate::lifecycle::nominate::{nominable, to_nominate};
 use jiff::SignedDuration;
 use poolwright_terms::keys::RESERVED_TAINT;
 use poolwright_terms::{ConditionType, Taint, TaintEffect};
 
 use crate::action::Action;
-use crate::lifecycle::{Scene, after, empty, start};
+use crate::lifecycle::scene::{Placement, Scene, after};
+use crate::lifecycle::waiting;
 use crate::model::{Claim, ClaimName, Node, Pod, PodKey, Uid};
 use crate::rules;
 
@@ -19,17 +21,6 @@ use crate::rules;
 const LIMIT: SignedDuration = SignedDuration::from_secs(60);
 /// The longest value that a taint may have.
 const LONGEST_VALUE: usize = 63;
-
-/// How it is made sure that pods come to the nodes that they were planned for.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Placement {
-    /// New nodes are reserved for their pods. Where pods may not be changed ([`crate::model::Snapshot::unpatchable`]), pods are
-    /// nominated.
-    #[default]
-    Reserve,
-    /// Pods are nominated to their nodes, which open one by one.
-    Nominate,
-}
 
 /// The taint of a node that is reserved for the pods of this claim.
 pub fn reservation(claim: &ClaimName) -> Taint {
@@ -71,8 +62,8 @@ fn is_under_way(scene: &mut Scene<'_>) -> bool {
     if scene.expected.values().any(|pods| !pods.is_empty()) {
         return true;
     }
-    let newest = scene.unplanned.iter().filter_map(|pod| empty::waits_since(pod)).max();
-    newest.is_some_and(|since| !scene.ended(after(since, empty::UNPLANNED)))
+    let newest = scene.unplanned.iter().filter_map(|pod| waiting::waits_since(pod)).max();
+    newest.is_some_and(|since| !scene.ended(after(since, waiting::UNPLANNED)))
 }
 
 /// Lets the pods in that are planned for the claim and would be kept out.
@@ -97,7 +88,7 @@ pub(crate) fn is_prepared(scene: &Scene<'_>, claim: &Claim) -> bool {
 /// Pods without a toleration of the reservation.
 fn kept_out(scene: &Scene<'_>, claim: &Claim) -> Vec<(PodKey, Uid)> {
     let taint = reservation(&claim.name);
-    start::nominable(scene, claim)
+    nominable(scene, claim)
         .filter(|pod| !pod.reserved_for.contains(&claim.name) && !tolerates(pod, &taint))
         .map(|pod| (pod.key.clone(), pod.uid.clone()))
         .collect()
@@ -106,7 +97,7 @@ fn kept_out(scene: &Scene<'_>, claim: &Claim) -> Vec<(PodKey, Uid)> {
 /// Pods that tolerate any reservation, so that this one does not bring them here.
 fn unbound(scene: &Scene<'_>, claim: &Claim) -> Vec<(PodKey, Uid)> {
     let taint = reservation(&claim.name);
-    start::to_nominate(scene, claim, |pod| tolerates(pod, &taint))
+    to_nominate(scene, claim, |pod| tolerates(pod, &taint))
 }
 
 fn tolerates(pod: &Pod, taint: &Taint) -> bool {

@@ -1,30 +1,30 @@
 //! From intent to a node that is open to pods.
 
+use crate::lifecycle::advertised::missing;
+use crate::lifecycle::empty::release;
+use crate::lifecycle::nominate::{nominable, to_nominate};
+use poolwright_terms::keys::{
+    GATE_ANNOTATION, GATE_UNTIL_INITIALIZED, NODECLAIM_LABEL, NODEPOOL_LABEL, REGISTERED_LABEL,
+    UNREGISTERED_TAINT,
+};
+use poolwright_terms::{ConditionType, Reason, Taint};
 use std::collections::BTreeMap;
 
 use jiff::{SignedDuration, Timestamp};
-use poolwright_terms::keys::{
-    GATE_ANNOTATION, GATE_UNTIL_INITIALIZED, NODECLAIM_LABEL, NODEPOOL_LABEL, NOT_READY_TAINT,
-    REGISTERED_LABEL, UNREACHABLE_TAINT, UNREGISTERED_TAINT,
-};
-use poolwright_terms::{ConditionType, Reason, Taint};
 
 use crate::action::{Action, Notice, NoticeKind, Subject};
 use crate::lifecycle::opening::Opening;
-use crate::lifecycle::{REPEAT, Scene, after, empty, gang, interruption, is, is_not, repair, reserve, words};
-use crate::model::{Claim, Node, Pod, PodKey, PodPhase, Uid};
-use crate::rules::promise::is_kept;
+use crate::lifecycle::scene::{REPEAT, Scene, after, is, is_not, words};
+use crate::lifecycle::{empty, interruption, repair, reserve};
+use crate::model::{Claim, Node, PodKey, PodPhase};
 
-/// Taints of the Node Readiness Controller: it lifts each when the conditions of its rule hold.
-/// (<https://github.com/kubernetes-sigs/node-readiness-controller>)
-const READINESS_TAINTS: &str = "readiness.k8s.io/";
 /// How long the scheduler may take to place a pod on the open node that was bought for it.
 const PATIENCE: SignedDuration = SignedDuration::from_secs(60);
 
 pub(crate) fn decide(scene: &mut Scene<'_>, claim: &Claim, opening: &Opening<'_>) {
     let is_open = claim.since(ConditionType::Initialized).is_some();
     let Some(launched) = &claim.launched else {
-        if !gang::release(scene, claim) {
+        if !release(scene, claim) {
             launch(scene, claim);
         }
         return;
@@ -41,7 +41,7 @@ pub(crate) fn decide(scene: &mut Scene<'_>, claim: &Claim, opening: &Opening<'_>
         let message = format!("{} runs as {}", launched.offering, launched.provider_id);
         scene.conditions(claim, [is(ConditionType::Launched, Reason::Launched, message)]);
     }
-    if interruption::decide(scene, claim) || !is_open && gang::release(scene, claim) {
+    if interruption::decide(scene, claim) || !is_open && release(scene, claim) {
         return;
     }
     let Some(node_name) = &claim.node_name else {
@@ -118,30 +118,6 @@ fn nominate(scene: &mut Scene<'_>, claim: &Claim, node_name: &str) {
     }
 }
 
-/// Of these waiting pods those that are planned for the claim and not nominated to its node.
-pub(crate) fn to_nominate(
-    scene: &Scene<'_>,
-    claim: &Claim,
-    these: impl Fn(&Pod) -> bool,
-) -> Vec<(PodKey, Uid)> {
-    if scene.node(claim).is_none_or(|node| node.deleting_since.is_some()) {
-        return Vec::new();
-    }
-    nominable(scene, claim)
-        .filter(|pod| pod.nominated_node.is_none() || pod.nominated_node != claim.node_name)
-        .filter(|pod| these(pod))
-        .map(|pod| (pod.key.clone(), pod.uid.clone()))
-        .collect()
-}
-
-/// Waiting pods that are planned for the claim, those aside for which the scheduler preempts on a node that is not ours:
-/// that is its decision.
-pub(crate) fn nominable<'s>(scene: &'s Scene<'_>, claim: &'s Claim) -> impl Iterator<Item = &'s Pod> {
-    let ours = |node: &String| scene.snapshot.claims.named_node(node).is_some();
-    let theirs = move |node: &String| scene.snapshot.nodes.contains_key(node) && !ours(node);
-    scene.expected(claim).iter().copied().filter(move |pod| !pod.nominated_node.as_ref().is_some_and(theirs))
-}
-
 fn initialize(scene: &mut Scene<'_>, claim: &Claim, node_name: &str, opening: &Opening<'_>) {
     let missing = match scene.node(claim) {
         None => Some((Reason::NodeGone, format!("node {node_name} does not exist any more"))),
@@ -192,66 +168,6 @@ fn initialize(scene: &mut Scene<'_>, claim: &Claim, node_name: &str, opening: &O
         return give_up(scene, claim, Reason::InitializationTimeout, why);
     }
     scene.conditions(claim, [is_not(ConditionType::Initialized, reason, message)]);
-}
-
-/// What keeps a node from being opened, if anything.
-pub(crate) fn missing(claim: &Claim, node: &Node) -> Option<(Reason, String)> {
-    if node.deleting_since.is_some() {
-        return Some((Reason::NodeDeleted, format!("node {} is being deleted", node.name)));
-    }
-    let unready =
-        node.taints.iter().any(|taint| taint.key == NOT_READY_TAINT || taint.key == UNREACHABLE_TAINT);
-    if !node.ready || unready {
-        return Some((Reason::NodeNotReady, format!("node {} is not ready", node.name)));
-    }
-    let promised = &claim.current_offering().allocatable;
-    let differences: Vec<String> = promised
-        .iter()
-        .filter(|(name, amount)| !is_kept(name, *amount, node.allocatable.get(name.as_str())))
-        .map(|(name, amount)| {
-            let advertised = name.quantity(node.allocatable.get(name.as_str()));
-            format!("{name}: {} promised, {advertised} advertised", name.quantity(amount))
-        })
-        .collect();
-    if !differences.is_empty() {
-        return Some((Reason::ResourcesDiffer, format!("node {}: {}", node.name, differences.join("; "))));
-    }
-    let starting: Vec<String> = node
-        .taints
-        .iter()
-        .filter(|taint| {
-            taint.key == UNREGISTERED_TAINT
-                || taint.key.starts_with(READINESS_TAINTS)
-                || claim
-                    .startup_taints
-                    .iter()
-                    .any(|startup| startup.key == taint.key && startup.effect == taint.effect)
-        })
-        .map(|taint| format!("`{taint}`"))
-        .collect();
-    if !starting.is_empty() {
-        return Some((
-            Reason::StartupTaintsPresent,
-            format!("node {} still has the startup taints {}", node.name, starting.join(", ")),
-        ));
-    }
-    let gates: Vec<String> = claim.readiness_gates.iter().filter_map(|gate| closed(node, gate)).collect();
-    if !gates.is_empty() {
-        return Some((Reason::ReadinessGates, format!("node {}: {}", node.name, gates.join("; "))));
-    }
-    None
-}
-
-/// What keeps a readiness gate closed, if anything does.
-fn closed(node: &Node, gate: &str) -> Option<String> {
-    if gate == "Ready" {
-        // That is always waited for.
-        return None;
-    }
-    let Some(reported) = node.condition(gate) else {
-        return Some(format!("nobody has reported the condition {gate}"));
-    };
-    (reported.status != "True").then(|| format!("condition {reported} since {}", reported.since))
 }
 
 fn initialized(scene: &mut Scene<'_>, claim: &Claim, node_name: &str) {

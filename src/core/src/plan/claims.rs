@@ -1,5 +1,6 @@
 //! From planned nodes to claims: alternatives, names, reasons.
 
+use crate::plan::pack::class_risk::of_class;
 use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::Timestamp;
@@ -246,7 +247,7 @@ impl Maker<'_, '_> {
 
     /// What so many pods of a class lose when their node is taken back.
     fn losing(&self, class: usize, count: u32) -> Losing {
-        let each = interruption_risk::of_class(self.options, &self.classes.classes[class]);
+        let each = of_class(self.options, &self.classes.classes[class]);
         Losing { each, pods: count.into() }
     }
 

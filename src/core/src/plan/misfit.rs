@@ -1,16 +1,17 @@
 //! Why pods get no node: the rule that blocks, at the pool that gets furthest, and what to do about it.
 
+pub(crate) use crate::plan::misfit_seen::Seen;
+use crate::plan::misfit_seen::list;
+use poolwright_terms::keys::NODEPOOL_LABEL;
+use poolwright_terms::labels;
 use std::collections::{BTreeMap, BTreeSet};
 
 use poolwright_catalog::ResourceName;
-use poolwright_terms::keys::NODEPOOL_LABEL;
-use poolwright_terms::labels;
 
-use crate::demand::volumes;
-use crate::demand::volumes::Resolved;
 use crate::model::Sharing;
 use crate::model::plan::UnplacedReason;
 use crate::model::{DaemonSet, NodeTerm, Operator, Pod, PodSpec, PoolName, Requirement, Snapshot};
+use crate::plan::misfit_volumes;
 use crate::plan::pack::classes::Class;
 use crate::rules;
 use crate::rules::colocation::Company;
@@ -19,26 +20,8 @@ use crate::rules::identity::Identity;
 use crate::rules::labels::Labels;
 use crate::rules::pin::Pin;
 use crate::rules::{Rejection, words};
-use crate::supply::daemonsets::Daemons;
-use crate::supply::limits::Limits;
 use crate::supply::offers::{Admissions, Offer, PoolSupply, Standing, Supply};
 use crate::supply::rooms::Rooms;
-
-/// Values listed in a message.
-const SHOWN: usize = 6;
-
-/// What the planner saw.
-#[derive(Clone, Copy)]
-pub(crate) struct Seen<'s, 'a> {
-    pub snapshot: &'s Snapshot,
-    pub volumes: &'s Resolved<'s>,
-    pub supply: &'s Supply<'a>,
-    pub admissions: &'s Admissions,
-    pub limits: &'s Limits,
-    pub company: &'s Company<'a>,
-    pub daemons: &'s Daemons<'a>,
-    pub sharing: Sharing,
-}
 
 impl Seen<'_, '_> {
     /// Why the pods of a class that are left over get no node.
@@ -298,7 +281,7 @@ fn nearest(seen: &Seen<'_, '_>, class: &Class<'_>, mut wanted: Vec<usize>) -> St
             ),
             _ => format!("pool `{}` does not admit it", pool.pool.name),
         },
-        1 => volumes::miss(seen, class, at)
+        1 => misfit_volumes::miss(seen, class, at)
             .or_else(|| enforced_miss(class.spec, at, supply))
             .unwrap_or_else(|| labels_miss(class.spec, at, supply)),
         _ => room_miss(class, at, supply, admissions),
@@ -466,13 +449,6 @@ fn room_miss(class: &Class<'_>, at: usize, supply: &Supply<'_>, admissions: &Adm
         ),
         None => format!("offerings of pool `{name}` hold it, but none may be bought now"),
     }
-}
-
-/// `a, b, c and 4 more`.
-pub(crate) fn list(items: impl IntoIterator<Item = impl AsRef<str>>) -> String {
-    let all: Vec<String> = items.into_iter().map(|item| item.as_ref().to_owned()).collect();
-    let shown = all.iter().take(SHOWN).cloned().collect::<Vec<_>>().join(", ");
-    if all.len() > SHOWN { format!("{shown} and {} more", all.len() - SHOWN) } else { shown }
 }
 
 /// What to say of a pool that sells each thing that is wanted, and nothing that has all.

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use crate::model::PodSpec;
-use crate::plan::misfit::{Seen, list};
+use crate::plan::misfit_seen::{Seen, list};
 use crate::plan::pack::classes::Class;
 use crate::rules;
 use crate::rules::Rejection;

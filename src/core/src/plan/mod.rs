@@ -10,6 +10,7 @@ pub(crate) mod demand_volumes;
 pub(crate) mod earlier;
 pub(crate) mod groups;
 pub(crate) mod misfit;
+pub(crate) mod misfit_seen;
 pub(crate) mod misfit_volumes;
 pub(crate) mod moving;
 pub(crate) mod pack;

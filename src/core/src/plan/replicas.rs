@@ -3,6 +3,7 @@
 //! What such a pool lacks is ordered before anything else is planned, so that pods find the new nodes as room on its way, like that
 //! of every claim. Nodes that leave are not counted: their successors are ordered while they are still there.
 
+use crate::supply::interruption_backoff::remembered;
 use std::sync::Arc;
 
 use jiff::{SignedDuration, Timestamp};
@@ -99,7 +100,7 @@ fn offerings(
     let labels = snapshot.memory.labels(catalogue);
     let meeting = snapshot.memory.meeting(catalogue, pool, || offers::meeting(pool, &labels));
     let is_held = |offering: &Offering| {
-        let held = offers::remembered(&snapshot.held_back, pool, offering).is_some_and(|until| *until > now);
+        let held = remembered(&snapshot.held_back, pool, offering).is_some_and(|until| *until > now);
         // No multiple of nothing, or of what nobody knows, says that something else is to be preferred.
         let priced = offering.price.known().is_some_and(|price| price > UsdPerHour::ZERO);
         held || (!priced && interruption_backoff::of(snapshot, pool, offering, now).is_some())

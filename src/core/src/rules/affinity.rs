@@ -1,8 +1,8 @@
 //! Required node affinity: one of the terms, all its requirements.
 
 use crate::model::NodeTerm;
-use crate::rules::Rejection;
 use crate::rules::labels::Labels;
+use crate::rules::rejection::Rejection;
 use crate::rules::requirement::matches;
 
 /// Whether one of the terms matches. No affinity matches everything; an empty list of terms, and a term without

@@ -2,8 +2,8 @@
 
 use poolwright_terms::labels::HOSTNAME;
 
-use crate::rules::Rejection;
 use crate::rules::identity::{Identity, selects};
+use crate::rules::rejection::Rejection;
 
 /// Whether a newcomer may be on the node of a resident. As in the kube-scheduler, both have a say: who came first keeps
 /// those away that its own rule names.

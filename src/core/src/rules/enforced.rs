@@ -1,9 +1,9 @@
 //! Node affinity that the scheduler's configuration adds to that of every pod (`NodeAffinityArgs.addedAffinity`).
 
 use crate::model::EnforcedAffinity;
-use crate::rules::Rejection;
 use crate::rules::affinity::check as check_affinity;
 use crate::rules::labels::Labels;
+use crate::rules::rejection::Rejection;
 
 /// Whether one of the terms matches.
 pub fn check(enforced: Option<&EnforcedAffinity>, labels: &impl Labels) -> Result<(), Rejection> {

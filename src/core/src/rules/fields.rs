@@ -16,7 +16,7 @@ mod tests {
     use crate::model::PoolName;
     use crate::model::Requirement;
     use crate::rules::affinity::check as check_affinity;
-    use crate::rules::labels::NewNodeLabels;
+    use crate::rules::new_node::NewNodeLabels;
 
     fn names(operator: Operator) -> [NodeTerm; 1] {
         [NodeTerm { requirements: vec![Requirement { key: NODE_NAME_FIELD.into(), operator }] }]

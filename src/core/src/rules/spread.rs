@@ -7,9 +7,9 @@
 use poolwright_terms::labels::HOSTNAME;
 
 use crate::model::{PodSpec, SpreadRule};
-use crate::rules::Rejection;
 use crate::rules::identity::Identity;
 use crate::rules::labels::Labels;
+use crate::rules::rejection::Rejection;
 use crate::rules::requirement::matches;
 
 /// Whether a node may get a pod with this rule; `count` is the pods there that the rule counts, the newcomer included.

@@ -7,7 +7,7 @@ use poolwright_terms::keys::{
 use poolwright_terms::{Taint, TaintEffect};
 
 use crate::model::{Toleration, TolerationMatch};
-use crate::rules::Rejection;
+use crate::rules::rejection::Rejection;
 
 /// Taints that the DaemonSet controller makes every pod of a DaemonSet tolerate
 /// (<https://kubernetes.io/docs/concepts/workloads/controllers/daemonset/#taints-and-tolerations>).

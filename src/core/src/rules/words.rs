@@ -64,3 +64,10 @@ pub(crate) fn gist(list: &ResourceList) -> String {
 pub(crate) fn count(count: usize, one: &str) -> String {
     if count == 1 { format!("1 {one}") } else { format!("{count} {one}s") }
 }
+
+/// `a, b, c and 4 more`.
+pub(crate) fn list<T: AsRef<str>>(items: &[T], most: usize) -> String {
+    let shown: Vec<&str> = items.iter().take(most).map(AsRef::as_ref).collect();
+    let more = items.len().saturating_sub(most);
+    if more > 0 { format!("{} and {more} more", shown.join(", ")) } else { shown.join(", ") }
+}

@@ -6,11 +6,12 @@
 
 use jiff::Timestamp;
 use poolwright_catalog::{Offering, OfferingId, UsdPerHour};
+use poolwright_terms::NodeClassRef;
+use std::collections::BTreeMap;
 
 use crate::model::TakenBack;
 use crate::model::plan::PlannedClaim;
 use crate::model::{Pool, Snapshot};
-use crate::supply::offers::remembered;
 
 /// As how many times its price such an offering counts the first time. On-demand GPU capacity costs about two to three and a half times
 /// what spot does (<https://aws.amazon.com/ec2/spot/pricing/>): when all spot capacity of a kind is being taken back, the same on demand
@@ -60,4 +61,15 @@ pub(crate) fn of_claim(snapshot: &Snapshot, now: Timestamp, claim: &PlannedClaim
     let taken_back = snapshot.taken_back.get(&key).filter(|taken_back| taken_back.until > now);
     let counted = claim.price().zip(taken_back).map(|(price, of)| weighed(price, *of).saturating_sub(price));
     counted.unwrap_or_default()
+}
+
+/// What is remembered of an offering of a pool's node class.
+pub(crate) fn remembered<'m, T>(
+    memory: &'m BTreeMap<(NodeClassRef, OfferingId), T>,
+    pool: &Pool,
+    offering: &Offering,
+) -> Option<&'m T> {
+    // Nearly always nothing is, and a key is made for nothing.
+    let memory = Some(memory).filter(|memory| !memory.is_empty());
+    memory?.get(&(pool.node_class.clone(), offering.id.clone()))
 }

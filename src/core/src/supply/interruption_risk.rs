@@ -7,7 +7,6 @@ use poolwright_terms::CapacityType;
 use crate::model::PlanOptions;
 use crate::model::plan::PlannedClaim;
 use crate::model::{PodSpec, Snapshot};
-use crate::plan::pack::classes::Class;
 use crate::rules::gpus::{MIG_PREFIX, profile_of};
 
 /// Pods of one node that lose the same when it is taken back.
@@ -33,12 +32,6 @@ pub(crate) fn at_risk(options: &PlanOptions, spec: &PodSpec) -> u64 {
     let Some(risk) = options.spot_risk else { return 0 };
     let lost = u128::from(risk.per_gpu_micros) * u128::from(gpu_milli(spec)) / 1000;
     u64::try_from(lost).unwrap_or(u64::MAX)
-}
-
-/// What one interruption loses of a pod of this class, and of those that share its node for its sake, in micro-dollars.
-pub(crate) fn of_class(options: &PlanOptions, class: &Class<'_>) -> u64 {
-    let with = class.with.iter().map(|pod| at_risk(options, &pod.spec));
-    with.fold(at_risk(options, class.spec), u64::saturating_add)
 }
 
 /// What the interruptions of a node of this offering are counted to cost its pods per hour.

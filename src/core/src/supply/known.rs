@@ -3,6 +3,11 @@
 //! Everything is kept beside the objects that it was worked out from, and holds only while a snapshot has these very
 //! objects. So nothing here can be out of date, and a plan without it is the same plan, a little later.
 
+use crate::model::plan::Target;
+use crate::model::{Claim, Node, OnNode};
+use jiff::Timestamp;
+use poolwright_catalog::ResourceList;
+use poolwright_terms::Taint;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -10,7 +15,6 @@ use poolwright_catalog::Catalogue;
 
 use crate::model::memory::Memory;
 use crate::model::{Claims, DaemonSet, Nodes, PodKey, Pods, Pool, Shared, Snapshot};
-use crate::supply::rooms::{Known, Origin};
 
 #[derive(Default)]
 struct Content {
@@ -160,4 +164,56 @@ impl<'k> Walk<'k> {
     pub fn end(self) {
         self.known.truncate(self.at);
     }
+}
+
+/// What does not change about a room as long as its claim, its node, the pods there and the DaemonSets are the same.
+#[derive(Debug)]
+pub(crate) struct Known {
+    pub(crate) site: Arc<Site>,
+    pub(crate) free: Arc<ResourceList>,
+    pub(crate) leaving: ResourceList,
+    pub(crate) left_by: Option<Timestamp>,
+    /// DaemonSets whose pods are still to come, as [`Daemons`] numbers them.
+    pub(crate) outstanding: Vec<u16>,
+}
+
+/// What a room is worked out from. What is equal here is one and the same object.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Origin {
+    pub(crate) claim: Option<Arc<Claim>>,
+    pub(crate) node: Option<Arc<Node>>,
+    pub(crate) pods: Option<Arc<OnNode>>,
+    pub(crate) catalogue: Option<Arc<Catalogue>>,
+    /// What nodes of its type had.
+    pub(crate) measured: Option<Arc<ResourceList>>,
+}
+
+impl Origin {
+    pub fn is_same(&self, other: &Self) -> bool {
+        fn same<T>(one: Option<&Arc<T>>, other: Option<&Arc<T>>) -> bool {
+            match (one, other) {
+                (Some(one), Some(other)) => Arc::ptr_eq(one, other),
+                (one, other) => one.is_none() && other.is_none(),
+            }
+        }
+        same(self.claim.as_ref(), other.claim.as_ref())
+            && same(self.node.as_ref(), other.node.as_ref())
+            && same(self.pods.as_ref(), other.pods.as_ref())
+            && same(self.catalogue.as_ref(), other.catalogue.as_ref())
+            && same(self.measured.as_ref(), other.measured.as_ref())
+    }
+
+    /// The claim's name, or the node's.
+    pub fn name(&self) -> &str {
+        let claim = self.claim.as_ref().map(|claim| claim.name.0.as_str());
+        claim.or_else(|| self.node.as_ref().map(|node| node.name.as_str())).unwrap_or_default()
+    }
+}
+
+/// What a node is to those who ask whether they may be there.
+#[derive(Debug)]
+pub(crate) struct Site {
+    pub target: Target,
+    pub labels: BTreeMap<String, String>,
+    pub taints: Vec<Taint>,
 }

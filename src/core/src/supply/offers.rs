@@ -1,14 +1,15 @@
 //! Supply: what each pool may buy now.
 
+use crate::supply::interruption_backoff::remembered;
+use poolwright_terms::keys::NODEPOOL_LABEL;
+use poolwright_terms::labels::DECIDED_BY_OFFERING;
+use poolwright_terms::{NodeClassRef, Reason};
 use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::Timestamp;
 use poolwright_catalog::{
-    Catalogue, InstanceType, InstanceTypeName, MigModel, Offering, OfferingId, ResourceList, UsdPerHour,
+    Catalogue, InstanceType, InstanceTypeName, MigModel, Offering, ResourceList, UsdPerHour,
 };
-use poolwright_terms::keys::NODEPOOL_LABEL;
-use poolwright_terms::labels::DECIDED_BY_OFFERING;
-use poolwright_terms::{NodeClassRef, Reason};
 
 use crate::demand::volumes::attach::Attachable;
 use crate::model::bits::Bits;
@@ -17,7 +18,7 @@ use crate::model::{PlanOptions, TakenBack};
 use crate::model::{PodSpec, Pool, PoolName, Snapshot};
 use crate::rules;
 use crate::rules::colocation::{Company, Present};
-use crate::rules::labels::NewNodeLabels;
+use crate::rules::new_node::NewNodeLabels;
 use crate::rules::pin::Pin;
 use crate::supply::daemonsets::Daemons;
 use crate::supply::interruption_backoff;
@@ -267,17 +268,6 @@ pub(crate) fn as_measured(
         room.saturating_sub(short);
     }
     room
-}
-
-/// What is remembered of an offering of a pool's node class.
-pub(crate) fn remembered<'m, T>(
-    memory: &'m BTreeMap<(NodeClassRef, OfferingId), T>,
-    pool: &Pool,
-    offering: &Offering,
-) -> Option<&'m T> {
-    // Nearly always nothing is, and a key is made for nothing.
-    let memory = Some(memory).filter(|memory| !memory.is_empty());
-    memory?.get(&(pool.node_class.clone(), offering.id.clone()))
 }
 
 /// What becomes of the offerings `meeting` the requirements of a pool.

@@ -1,35 +1,29 @@
 //! Room that is there or on its way: nodes, and claims that were bought and have not come up yet.
 
-use std::collections::{BTreeMap, BTreeSet};
-use std::ops::Deref;
-use std::sync::Arc;
-
-use jiff::Timestamp;
-use poolwright_catalog::{Catalogue, ResourceList, ResourceName};
+use crate::supply::known::Site;
+use crate::supply::known::{Known, Origin};
 use poolwright_terms::keys::{
     CORDON_TAINT, DISRUPTED_TAINT, NODECLAIM_LABEL, NODEPOOL_LABEL, NOT_READY_TAINT, RESERVED_TAINT,
     UNREACHABLE_TAINT, UNREGISTERED_TAINT,
 };
 use poolwright_terms::labels::HOSTNAME;
 use poolwright_terms::{ConditionType, Taint, labels};
+use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Deref;
+use std::sync::Arc;
+
+use jiff::Timestamp;
+use poolwright_catalog::{ResourceList, ResourceName};
 
 use crate::demand::volumes::attach::Attachable;
 use crate::model::plan::Target;
-use crate::model::{Claim, Node, OnNode, Snapshot};
+use crate::model::{Claim, Node, Snapshot};
 use crate::rules;
 use crate::rules::colocation::{Company, Present, join};
 use crate::rules::fields::NODE_NAME_FIELD;
 use crate::supply::daemonsets::Daemons;
 use crate::supply::known::{KnownRoom, KnownRooms, Walk};
 use crate::supply::offers::as_measured;
-
-/// What a node is to those who ask whether they may be there.
-#[derive(Debug)]
-pub(crate) struct Site {
-    pub target: Target,
-    pub labels: BTreeMap<String, String>,
-    pub taints: Vec<Taint>,
-}
 
 /// A node with free room.
 #[derive(Clone, Debug)]
@@ -92,50 +86,6 @@ impl Rooms<'_> {
 
 fn find(rooms: &[Arc<Room<'_>>], name: &str) -> Option<usize> {
     rooms.binary_search_by(|room| room.target.name().cmp(name)).ok()
-}
-
-/// What does not change about a room as long as its claim, its node, the pods there and the DaemonSets are the same.
-#[derive(Debug)]
-pub(crate) struct Known {
-    site: Arc<Site>,
-    free: Arc<ResourceList>,
-    leaving: ResourceList,
-    left_by: Option<Timestamp>,
-    /// DaemonSets whose pods are still to come, as [`Daemons`] numbers them.
-    outstanding: Vec<u16>,
-}
-
-/// What a room is worked out from. What is equal here is one and the same object.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Origin {
-    claim: Option<Arc<Claim>>,
-    node: Option<Arc<Node>>,
-    pods: Option<Arc<OnNode>>,
-    catalogue: Option<Arc<Catalogue>>,
-    /// What nodes of its type had.
-    measured: Option<Arc<ResourceList>>,
-}
-
-impl Origin {
-    pub fn is_same(&self, other: &Self) -> bool {
-        fn same<T>(one: Option<&Arc<T>>, other: Option<&Arc<T>>) -> bool {
-            match (one, other) {
-                (Some(one), Some(other)) => Arc::ptr_eq(one, other),
-                (one, other) => one.is_none() && other.is_none(),
-            }
-        }
-        same(self.claim.as_ref(), other.claim.as_ref())
-            && same(self.node.as_ref(), other.node.as_ref())
-            && same(self.pods.as_ref(), other.pods.as_ref())
-            && same(self.catalogue.as_ref(), other.catalogue.as_ref())
-            && same(self.measured.as_ref(), other.measured.as_ref())
-    }
-
-    /// The claim's name, or the node's.
-    pub fn name(&self) -> &str {
-        let claim = self.claim.as_ref().map(|claim| claim.name.0.as_str());
-        claim.or_else(|| self.node.as_ref().map(|node| node.name.as_str())).unwrap_or_default()
-    }
 }
 
 /// All room that pods may count on.

@@ -8,8 +8,7 @@ use poolwright_terms::ConditionType;
 
 use crate::model::{Claim, ClaimName, Node, Pod, PodKey, PodPhase, PodRole, Snapshot};
 use crate::rules::budgets::never_met_of;
-use crate::rules::words::gist;
-use crate::why::list;
+use crate::rules::words::{gist, list};
 
 /// Pods that are named.
 const SHOWN: usize = 4;

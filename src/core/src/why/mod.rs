@@ -13,10 +13,3 @@ pub use crate::why::note::note;
 pub use crate::why::pod::{MOST_LINES, pod, pods};
 pub use crate::why::pool::pool;
 pub use crate::why::rulings::{Candidacy, Ruling, rulings};
-
-/// `a, b, c and 4 more`.
-fn list<T: AsRef<str>>(items: &[T], most: usize) -> String {
-    let shown: Vec<&str> = items.iter().take(most).map(AsRef::as_ref).collect();
-    let more = items.len().saturating_sub(most);
-    if more > 0 { format!("{} and {more} more", shown.join(", ")) } else { shown.join(", ") }
-}

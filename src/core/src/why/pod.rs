@@ -12,8 +12,7 @@ use crate::model::plan::{Plan, Target};
 use crate::model::{NodeTerm, Pod, PodKey, PodPhase, PodRole, PodSpec, Snapshot};
 use crate::plan::place::preferences::words::RELAXED;
 use crate::rules::budgets::never_met_of;
-use crate::rules::words::gist;
-use crate::why::list;
+use crate::rules::words::{gist, list};
 use crate::why::rulings::{Candidacy, Ruling, rulings};
 
 /// No story is longer.

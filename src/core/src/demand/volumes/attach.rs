@@ -5,8 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use poolwright_catalog::ResourceList;
 use poolwright_terms::labels::INSTANCE_TYPE;
 
-use crate::demand::volumes::bind::Bound;
-use crate::demand::volumes::claim_of;
+use crate::demand::volumes::bind::{Bound, claim_of};
 use crate::model::{Pod, PodPhase, PodVolume, Snapshot};
 use crate::rules::labels::Labels;
 use crate::rules::words::ATTACHABLE;

@@ -3,7 +3,6 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::demand::volumes::claim_of;
 use crate::model::plan::UnplacedReason;
 use crate::model::{
     NodeTerm, Operator, Pod, PodKey, PodVolume, Requirement, Snapshot, StorageClass, Volume, VolumeClaim,
@@ -304,4 +303,12 @@ fn conjunction(lists: &[Vec<NodeTerm>]) -> Option<Vec<NodeTerm>> {
             .collect();
     }
     Some(terms)
+}
+
+/// The claim that a volume of a pod names.
+pub(crate) fn claim_of(pod: &Pod, volume: &PodVolume) -> Option<PodKey> {
+    match volume {
+        PodVolume::Claim { name, .. } => Some(PodKey::new(&pod.key.namespace, name)),
+        PodVolume::Attached { .. } => None,
+    }
 }

@@ -10,10 +10,9 @@ use std::collections::BTreeMap;
 
 pub(crate) use crate::demand::volumes::attach::Attachable;
 use crate::demand::volumes::bind::{Bound, Waits};
-pub(crate) use crate::plan::misfit_volumes::miss;
 
 use crate::model::plan::UnplacedReason;
-use crate::model::{NodeTerm, Pod, PodKey, PodPhase, PodRole, PodVolume, Snapshot};
+use crate::model::{NodeTerm, Pod, PodKey, PodPhase, PodRole, Snapshot};
 use crate::plan::earlier::planned_at;
 
 /// A snapshot whose waiting pods say in their specs what their volumes need.
@@ -87,12 +86,4 @@ fn in_order(snapshot: &Snapshot) -> Vec<&Pod> {
         waiting.sort_by_key(|pod| (planned_at(snapshot, pod).is_none(), Reverse(pod.priority), &pod.key));
     }
     waiting
-}
-
-/// The claim that a volume of a pod names.
-fn claim_of(pod: &Pod, volume: &PodVolume) -> Option<PodKey> {
-    match volume {
-        PodVolume::Claim { name, .. } => Some(PodKey::new(&pod.key.namespace, name)),
-        PodVolume::Attached { .. } => None,
-    }
 }

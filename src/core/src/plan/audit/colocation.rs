@@ -7,7 +7,7 @@ use crate::model::plan::{Placement, PlannedClaim, Target};
 use crate::model::{Claim, ClaimName, Pod, Snapshot};
 use crate::rules;
 use crate::rules::identity::Identity;
-use crate::rules::labels::NewNodeLabels;
+use crate::rules::new_node::NewNodeLabels;
 use crate::supply::daemonsets::Daemons;
 
 /// What is wrong, in sentences.

@@ -14,7 +14,7 @@ use crate::model::plan::{Placement, PlannedClaim};
 use crate::model::{Claim, Pod, PodKey, PodPhase, PodRole, PoolLimits, PoolName, Snapshot};
 use crate::model::{PlanOptions, Sharing};
 use crate::rules;
-use crate::rules::labels::NewNodeLabels;
+use crate::rules::new_node::NewNodeLabels;
 use crate::supply::daemonsets::Daemons;
 
 /// What is wrong with the plan, in sentences. What several nodes decide together is [`crate::plan::audit::topology`]'s.

@@ -1,5 +1,6 @@
 //! Pod classes: pods that are equal in all that matters to planning.
 
+use crate::rules::pin::{Signature, signature};
 use std::borrow::Cow;
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
@@ -7,9 +8,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use poolwright_catalog::{MigModel, ResourceList};
 
 use crate::model::Sharing;
-use crate::model::{EnforcedAffinity, NodeTerm, Pod, PodKey, PodSpec, Toleration};
+use crate::model::{Pod, PodKey, PodSpec};
 use crate::plan::demand::Wanting;
-use crate::plan::place::preferences::Chosen;
+use crate::plan::place::preferences::kept::Chosen;
 use crate::plan::place::topology::Assigned;
 use crate::rules::colocation::Company;
 use crate::rules::gpus;
@@ -50,20 +51,6 @@ pub(crate) struct Classes<'a> {
     pub classes: Vec<Class<'a>>,
     /// One spec for each combination of node selector, node affinity, tolerations and what pods are pinned to.
     pub signatures: Vec<(&'a PodSpec, &'a Pin)>,
-}
-
-/// What decides which nodes admit a pod.
-pub(crate) type Signature<'a> = (
-    &'a BTreeMap<String, String>,
-    &'a Option<Vec<NodeTerm>>,
-    &'a Option<Box<EnforcedAffinity>>,
-    &'a Vec<Toleration>,
-    &'a Vec<Vec<NodeTerm>>,
-    &'a Pin,
-);
-
-pub(crate) fn signature<'a>(spec: &'a PodSpec, pin: &'a Pin) -> Signature<'a> {
-    (&spec.node_selector, &spec.node_affinity, &spec.enforced, &spec.tolerations, &spec.volumes, pin)
 }
 
 /// What pods of one class share: priority, spec, profile, pin, wishes that are kept, and whom they lead, if anybody.

@@ -4,14 +4,14 @@
 //! the least is zero: only where such pods are counted, or no node that the rule looks at can be bought, is it more. Where a
 //! rule looks at one node only, that one has fewest however many come.
 
-use std::collections::{BTreeMap, BTreeSet};
-
+use crate::rules::colocation::UNLIMITED;
 use poolwright_terms::Taint;
 use poolwright_terms::labels::HOSTNAME;
+use std::collections::{BTreeMap, BTreeSet};
 
 use crate::model::{PodSpec, Snapshot};
 use crate::rules;
-use crate::rules::colocation::{Company, Present, Spread, join, tallies};
+use crate::rules::colocation::{Company, Present, Spread, join};
 use crate::rules::labels::Labels;
 use crate::supply::daemonsets::Daemons;
 use crate::supply::offers::Supply;
@@ -102,7 +102,7 @@ impl<'a> Company<'a> {
                 let alone = to_buy.is_none() && counts.len() == 1;
                 least = match (few, alone) {
                     (true, _) => 0,
-                    (false, true) => least.min(tallies::UNLIMITED),
+                    (false, true) => least.min(UNLIMITED),
                     (false, false) => least.min(there),
                 };
             }

@@ -10,8 +10,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use poolwright_terms::labels::HOSTNAME;
 
 use crate::model::{HostPort, NamespaceLabels, PodKey, PodPhase, PodSpec, PodTerm, Snapshot, SpreadRule};
-use crate::rules;
 use crate::rules::identity::Identity;
+use crate::rules::{identity, ports, spread};
 
 /// How many pods of each profile are on one node; profile 0 is never among them.
 pub(crate) type Present = BTreeMap<usize, u32>;
@@ -198,9 +198,9 @@ impl<'a> Company<'a> {
 
     fn said_about(&self, terms: &BTreeMap<&'a PodTerm, usize>, pod: Identity<'_>) -> Said {
         let mut about: Vec<usize> =
-            terms.iter().filter(|(term, _)| rules::selects(term, pod)).map(|(_, at)| *at).collect();
+            terms.iter().filter(|(term, _)| identity::selects(term, pod)).map(|(_, at)| *at).collect();
         about.sort_unstable();
-        let counts = |at: &usize| rules::counts(self.spreads[*at].rule, self.spreads[*at].namespace, pod);
+        let counts = |at: &usize| spread::counts(self.spreads[*at].rule, self.spreads[*at].namespace, pod);
         Said { about, counted: (0..self.spreads.len()).filter(counts).collect() }
     }
 
@@ -284,7 +284,7 @@ impl<'a> Company<'a> {
                 let count = if never_bound.contains(profile) {
                     there.get(profile).copied().unwrap_or(0)
                 } else {
-                    tallies::UNLIMITED
+                    UNLIMITED
                 };
                 u64::from(*weight) * count
             });
@@ -441,7 +441,7 @@ impl<'a> Company<'a> {
         let ports: Vec<&HostPort> =
             present.keys().flat_map(|other| &self.profiles[*other].ports).copied().flatten().collect();
         !present.keys().any(|other| newcomer.apart.contains(other))
-            && newcomer.ports.iter().all(|wanted| rules::check_ports(wanted, ports.iter().copied()).is_ok())
+            && newcomer.ports.iter().all(|wanted| ports::check(wanted, ports.iter().copied()).is_ok())
     }
 
     /// Whether pods of two classes with these profiles stay on different nodes, ports aside: because they keep away from each
@@ -465,3 +465,6 @@ impl<'a> Company<'a> {
         numbers.into_iter().collect()
     }
 }
+
+/// More pods than any node takes.
+pub(crate) const UNLIMITED: u64 = 1 << 20;

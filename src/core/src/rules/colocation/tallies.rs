@@ -1,5 +1,6 @@
 //! Spreads over nodes that the solver counts like a resource: how many more of the pods that a rule counts a node takes.
 
+use crate::rules::colocation::UNLIMITED;
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::rules::colocation::{Company, Present, Spread};
@@ -12,9 +13,6 @@ pub(crate) enum Tallied {
     /// Pods that the rule counts and that do not have it, where some that have it are already.
     Guests(usize),
 }
-
-/// More pods than any node takes.
-pub(crate) const UNLIMITED: u64 = 1 << 20;
 
 impl Company<'_> {
     /// The spreads that limit pods of several profiles together, or fewer where others are already; `present` are those on the

@@ -8,7 +8,7 @@ use poolwright_catalog::{InstanceType, ResourceList, ResourceName, UsdPerHour};
 
 use crate::model::bits::Bits;
 use crate::plan::pack::classes::Classes;
-use crate::plan::pack::rounds::Inputs;
+use crate::plan::pack::rounds::inputs::Inputs;
 use crate::rules::gpus::Form;
 use crate::supply::interruption_risk;
 use crate::supply::limits::Limits;

@@ -4,10 +4,12 @@
 //! answer of the solver is checked before it is used.
 
 pub(crate) mod choices;
+pub(crate) mod inputs;
 pub(crate) mod naive;
 pub(crate) mod problem;
 pub(crate) mod there;
 
+pub(crate) use crate::plan::pack::rounds::inputs::Inputs;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::rc::Rc;
 use std::sync::Arc;
@@ -16,20 +18,19 @@ use poolwright_catalog::{ResourceList, UsdPerHour};
 use poolwright_solver as solver;
 use poolwright_solver::{Proof, Solution, StopSignal};
 
+use crate::model::Pod;
 use crate::model::bits::Bits;
 use crate::model::plan::{Baselines, CommitmentUse, PlannedGpu, Solve};
-use crate::model::{PlanOptions, Pod};
-use crate::plan::pack::classes::Classes;
 use crate::plan::pack::layout;
 use crate::plan::pack::rounds::choices::{Choice, Fits, choices};
-use crate::plan::pack::rounds::there::There;
+use crate::plan::pack::rounds::inputs::There;
 use crate::plan::place::topology::Assigned;
 use crate::rules;
-use crate::rules::colocation::{Company, Present, join};
+use crate::rules::colocation::{Present, join};
 use crate::rules::gpus;
 use crate::rules::gpus::{Form, Wish};
 use crate::supply::limits::Limits;
-use crate::supply::offers::{Admissions, Offer, Standing, Supply};
+use crate::supply::offers::{Offer, Standing};
 use crate::supply::rooms::Rooms;
 
 /// What each of equally unknown prices is taken for: only the number of nodes can be made small.
@@ -98,14 +99,6 @@ impl<'a> Outcome<'a> {
             left.extend(more);
         }
     }
-}
-
-pub(crate) struct Inputs<'s, 'a> {
-    pub supply: &'s Supply<'a>,
-    pub admissions: &'s Admissions,
-    pub classes: &'s Classes<'a>,
-    pub company: &'s Company<'a>,
-    pub options: &'s PlanOptions,
 }
 
 pub(crate) fn run<'a>(

@@ -1,5 +1,6 @@
 //! What the solver is asked in one solve.
 
+use crate::plan::pack::class_risk::of_class;
 use std::collections::{BTreeMap, BTreeSet};
 
 use poolwright_catalog::{ResourceList, ResourceName, UsdPerHour};
@@ -10,10 +11,9 @@ use crate::model::ClaimName;
 use crate::model::plan::Target;
 use crate::plan::pack::rounds::Run;
 use crate::plan::pack::rounds::choices::Choice;
-use crate::plan::pack::rounds::there::There;
+use crate::plan::pack::rounds::inputs::There;
 use crate::rules::gpus;
 use crate::rules::gpus::{Form, Wish};
-use crate::supply::interruption_risk;
 
 /// Names what a spread counts, among resources.
 const SPREAD: &str = "poolwright.dev/spread-";
@@ -76,7 +76,7 @@ impl Run<'_, '_, '_, '_> {
                     candidates: homes.iter().map(|choice| position[*choice]).collect(),
                     existing: homes_there.get(at).cloned().unwrap_or_default(),
                     gpu: all[*class].wish.as_ref().filter(|_| !naive).and_then(Wish::request),
-                    at_risk: interruption_risk::of_class(self.inputs.options, &all[*class]),
+                    at_risk: of_class(self.inputs.options, &all[*class]),
                     ..PodClass::default()
                 })
                 .collect(),

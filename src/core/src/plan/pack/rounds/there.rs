@@ -1,5 +1,6 @@
 //! Which of the nodes that are there or bought by now the solver is asked about.
 
+use crate::plan::pack::rounds::inputs::There;
 use std::collections::BTreeSet;
 
 use poolwright_catalog::ResourceList;
@@ -7,15 +8,6 @@ use poolwright_catalog::ResourceList;
 use crate::plan::pack::classes::Class;
 use crate::plan::pack::rounds::Run;
 use crate::rules::colocation::Present;
-
-/// What is there, as the solver numbers it.
-#[derive(Debug, Default)]
-pub(crate) struct There {
-    /// Rooms; from the number of rooms on, nodes that were bought by now.
-    pub nodes: Vec<usize>,
-    /// By class that takes part: which of them hold a pod of it.
-    pub homes: Vec<Vec<u32>>,
-}
 
 impl Run<'_, '_, '_, '_> {
     /// Every node that holds a pod of these classes; where that is more nodes than there are pods, for each class as many

@@ -1,6 +1,7 @@
 //! What preferences cost in the end: no pod is left over for them, and a plan with them costs at most [`DEARER`] times what
 //! it would cost without.
 
+use crate::plan::pack::rounds::inputs::Inputs;
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
 
@@ -9,16 +10,16 @@ use poolwright_solver::StopSignal;
 
 use crate::model::plan::{Plan, UnplacedReason};
 use crate::model::relaxed::{Preferences, RelaxedReason};
-use crate::plan::pack::rounds;
 use crate::plan::pack::rounds::Outcome;
-use crate::plan::place::preferences::{Chosen, DEARER, market};
+use crate::plan::place::preferences::kept::{Chosen, DEARER};
+use crate::plan::place::preferences::market;
 use crate::plan::{Attempt, Scene};
 use crate::supply::offers::Supply;
 
 impl Chosen<'_> {
     /// What the pods that nodes are bought for cost at least without preferences; `None` where that is not known or not of
     /// interest: where pods are in room that is there, others could be without preferences, and commitments pay a part.
-    pub fn floor(&self, inputs: &rounds::Inputs<'_, '_>, outcome: &Outcome<'_>) -> Option<UsdPerHour> {
+    pub fn floor(&self, inputs: &Inputs<'_, '_>, outcome: &Outcome<'_>) -> Option<UsdPerHour> {
         if !self.narrows() || !outcome.on_rooms.is_empty() || !inputs.options.commitments.is_empty() {
             return None;
         }

@@ -8,144 +8,33 @@
 //! without any.
 
 pub(crate) mod compare;
+pub(crate) mod kept;
 pub(crate) mod market;
 pub(crate) mod neighbours;
 pub(crate) mod places;
 pub(crate) mod words;
 
-pub(crate) use crate::plan::place::preferences::words::Record;
+pub(crate) use crate::plan::place::preferences::kept::Record;
 
+pub(crate) use crate::plan::place::preferences::kept::{Chosen, Inputs};
+use crate::plan::place::preferences::kept::{DEARER, Group, Kept, Set};
+use crate::rules::pin::{Signature, signature};
+use poolwright_terms::keys::NODEPOOL_LABEL;
+use poolwright_terms::labels::HOSTNAME;
+use poolwright_terms::{Taint, TaintEffect};
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 
 use poolwright_catalog::ResourceList;
-use poolwright_terms::keys::NODEPOOL_LABEL;
-use poolwright_terms::labels::HOSTNAME;
-use poolwright_terms::{Taint, TaintEffect};
 
-use crate::model::PlanOptions;
 use crate::model::relaxed::{Preferences, RelaxedReason};
-use crate::model::{NodeTerm, Operator, Pod, PodKey, PodSpec, Requirement, Snapshot, Weighted};
+use crate::model::{NodeTerm, Operator, Pod, PodKey, PodSpec, Requirement, Weighted};
 use crate::plan::demand::Wanting;
-use crate::plan::pack::classes;
 use crate::plan::place::preferences::market::{Market, Shoppers};
-use crate::plan::place::topology::Assigned;
 use crate::rules;
 use crate::rules::gpus;
 use crate::rules::pin::Pin;
 use crate::supply::offers::{Admissions, Supply};
-use crate::supply::rooms::Rooms;
-
-/// A preference is relaxed that makes pods cost more than so many times as much as they would without it.
-pub(crate) const DEARER: u128 = 2;
-
-/// What preferences are weighed against.
-pub(crate) struct Inputs<'s, 'a> {
-    pub snapshot: &'a Snapshot,
-    pub supply: &'s Supply<'a>,
-    pub options: &'s PlanOptions,
-    pub preferences: Preferences,
-    pub rooms: &'s Rooms<'a>,
-    /// Pods that are planned on rooms already.
-    pub settled: &'s [(usize, &'a Pod)],
-    pub open: &'s [Wanting<'a>],
-    pub assigned: &'a Assigned<'a>,
-}
-
-/// Some preferences that are met by the same nodes.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-struct Kept {
-    requirements: Vec<Requirement>,
-    /// In words.
-    wishes: Vec<String>,
-}
-
-/// What is wished for each pod that will need a node.
-#[derive(Debug, Default)]
-pub(crate) struct Chosen<'a> {
-    by_pod: BTreeMap<&'a PodKey, usize>,
-    sets: Vec<Set>,
-    dropped: BTreeMap<(String, RelaxedReason), BTreeSet<&'a PodKey>>,
-}
-
-/// Preferences that are kept.
-#[derive(Debug)]
-struct Set {
-    /// The strongest first.
-    kept: Vec<Kept>,
-    /// What is required of nodes, with all of them, then with the weakest left out one after the other; not without any.
-    levels: Vec<Pin>,
-}
-
-impl<'a> Chosen<'a> {
-    /// What a new node should meet for a pod, as requirements: most is wished for first. Empty for most pods.
-    pub fn levels(&self, pod: &PodKey) -> &[Pin] {
-        self.by_pod.get(pod).map_or(&[], |set| &self.sets[*set].levels)
-    }
-
-    /// Whether anything is wished for anybody.
-    pub fn narrows(&self) -> bool {
-        !self.by_pod.is_empty()
-    }
-
-    /// What to tell of it when the plan is made.
-    pub fn record(&self) -> Record {
-        let own = |pods: &BTreeSet<&'a PodKey>| pods.iter().map(|key| (*key).clone()).collect();
-        Record {
-            kept: self
-                .by_pod
-                .iter()
-                .map(|(key, set)| ((*key).clone(), self.sets[*set].kept.clone()))
-                .collect(),
-            dropped: self.dropped.iter().map(|(what, pods)| (what.clone(), own(pods))).collect(),
-        }
-    }
-
-    fn drop_for(&mut self, wish: &str, reason: RelaxedReason, pods: &[&'a Pod]) {
-        let known = self.dropped.entry((wish.to_owned(), reason)).or_default();
-        known.extend(pods.iter().map(|pod| &pod.key));
-    }
-}
-
-/// Pods that are equal in all that matters here.
-struct Group<'a> {
-    pods: Vec<&'a Pod>,
-    pin: &'a Pin,
-    signature: usize,
-    /// What one takes of a new node.
-    one: ResourceList,
-    kept: Vec<Kept>,
-}
-
-impl Group<'_> {
-    fn spec(&self) -> &PodSpec {
-        &self.pods[0].spec
-    }
-
-    /// Whether it requires anything of its nodes itself.
-    fn requires(&self) -> bool {
-        let spec = self.spec();
-        let own = !spec.node_selector.is_empty() || spec.node_affinity.is_some();
-        own || spec.enforced.is_some() || !spec.volumes.is_empty() || !self.pin.is_empty()
-    }
-
-    fn total(&self, count: u64) -> ResourceList {
-        times(&self.one, count)
-    }
-
-    /// What its nodes must meet for the preferences kept so far.
-    fn wanted(&self) -> Vec<Requirement> {
-        self.kept.iter().flat_map(|kept| kept.requirements.iter().cloned()).collect()
-    }
-}
-
-fn times(one: &ResourceList, count: u64) -> ResourceList {
-    let mut all = ResourceList::new();
-    for (name, amount) in one.iter() {
-        all.set(name.clone(), amount.saturating_mul(count));
-    }
-    all
-}
 
 /// Priority, spec, what it is pinned to, namespace and labels.
 type Like<'a> = (Reverse<i32>, &'a PodSpec, &'a Pin, &'a str, &'a BTreeMap<String, String>);
@@ -171,7 +60,7 @@ pub(crate) fn choose<'a>(inputs: &Inputs<'_, 'a>) -> Chosen<'a> {
     }
     let followers: BTreeSet<&PodKey> = assigned.bundles.values().flatten().map(|pod| &pod.key).collect();
     let models = inputs.supply.mig_models();
-    let mut signatures: BTreeMap<classes::Signature<'a>, usize> = BTreeMap::new();
+    let mut signatures: BTreeMap<Signature<'a>, usize> = BTreeMap::new();
     let mut specs: Vec<(&'a PodSpec, &'a Pin)> = Vec::new();
     let mut groups: Vec<Group<'a>> = Vec::new();
     for ((_, spec, pin, ..), mut pods) in likes {
@@ -186,7 +75,7 @@ pub(crate) fn choose<'a>(inputs: &Inputs<'_, 'a>) -> Chosen<'a> {
             continue;
         }
         pods.sort_by(|a, b| (a.created, &a.key).cmp(&(b.created, &b.key)));
-        let signature = *signatures.entry(classes::signature(spec, pin)).or_insert_with(|| {
+        let signature = *signatures.entry(signature(spec, pin)).or_insert_with(|| {
             specs.push((spec, pin));
             specs.len() - 1
         });

@@ -7,9 +7,10 @@ use poolwright_terms::labels::HOSTNAME;
 
 use crate::model::relaxed::RelaxedReason;
 use crate::model::{Operator, Pod, PodKey, PodPhase, PodSpec, Requirement};
+use crate::plan::place::preferences::kept::{Chosen, DEARER, Group, Inputs, Kept};
 use crate::plan::place::preferences::market::{Market, Shoppers};
 use crate::plan::place::preferences::neighbours::{About, Neighbours};
-use crate::plan::place::preferences::{Chosen, DEARER, Group, Inputs, Kept, words};
+use crate::plan::place::preferences::words;
 
 /// What is wished.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

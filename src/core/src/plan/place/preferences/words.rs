@@ -1,15 +1,15 @@
 //! Preferences in words.
 
-use std::collections::{BTreeMap, BTreeSet};
-
+use crate::plan::place::preferences::kept::Record;
 use poolwright_terms::Taint;
 use poolwright_terms::keys::NODEPOOL_LABEL;
+use std::collections::{BTreeMap, BTreeSet};
 
 use crate::model::plan::{Plan, PlannedClaim};
 use crate::model::relaxed::{RelaxedPreference, RelaxedReason};
 use crate::model::{NodeTerm, Operator, PodKey, PodTerm, Requirement, Snapshot, SpreadRule, Weighted};
 use crate::plan::demand_source::is_expected;
-use crate::plan::place::preferences::Kept;
+use crate::plan::place::preferences::kept::Kept;
 use crate::rules;
 
 /// Preferences that a claim's reason names; of more it says how many.
@@ -55,13 +55,6 @@ fn all(requirements: &[Requirement]) -> String {
         return "any pod".to_owned();
     }
     requirements.iter().map(one).collect::<Vec<_>>().join(" and ")
-}
-
-/// What became of the preferences of each pod that needs a node, as far as it was decided before anything was packed.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Record {
-    pub(crate) kept: BTreeMap<PodKey, Vec<Kept>>,
-    pub(crate) dropped: BTreeMap<(String, RelaxedReason), BTreeSet<PodKey>>,
 }
 
 impl Record {

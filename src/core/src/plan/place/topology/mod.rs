@@ -10,6 +10,7 @@
 //! them, because whoever waits for others is tried again when these are bound.
 
 pub(crate) mod bundles;
+pub(crate) mod inputs;
 pub(crate) mod places;
 pub(crate) mod relations;
 pub(crate) mod shops;
@@ -18,6 +19,7 @@ pub(crate) mod words;
 
 pub(crate) use crate::plan::place::topology::relations::Relations;
 
+pub(crate) use crate::plan::place::topology::inputs::{Inputs, Lessons};
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -25,9 +27,7 @@ use std::sync::Arc;
 use poolwright_catalog::{MigModel, ResourceList, ResourceName};
 use poolwright_terms::labels::HOSTNAME;
 
-use crate::model::PlanOptions;
-use crate::model::plan::PlannedClaim;
-use crate::model::{NodeTerm, Operator, Pod, PodKey, PodSpec, Requirement, Snapshot, Toleration};
+use crate::model::{NodeTerm, Operator, Pod, PodKey, PodSpec, Requirement, Toleration};
 use crate::plan::demand::Wanting;
 use crate::plan::place::topology::bundles::Bundles;
 use crate::plan::place::topology::places::{NONE, Place, Places};
@@ -35,49 +35,12 @@ use crate::plan::place::topology::relations::Kind;
 use crate::plan::place::topology::shops::{Frame, Shops};
 use crate::plan::place::topology::tally::{Refusal, Tally};
 use crate::rules;
-use crate::rules::colocation::Company;
 use crate::rules::gpus;
 use crate::rules::pin::Pin;
-use crate::supply::daemonsets::Daemons;
-use crate::supply::offers::{Admissions, Supply};
-use crate::supply::rooms::Rooms;
+use crate::supply::offers::Admissions;
 
 /// A value in which pods cost more than so many times as much as in the cheapest is not opened for the sake of a spread.
 const DEARER: u128 = 2;
-
-/// What has turned out meanwhile.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Lessons {
-    /// Pins that came to nothing, by pod: nothing more could be had there, and why.
-    pub bans: BTreeMap<PodKey, BTreeMap<Pin, String>>,
-    /// Values that nodes of a plan had, by key: they count also where no pod was pinned to them.
-    pub opened: BTreeSet<(String, String)>,
-    /// Pods that were planned before and cannot stay there.
-    pub unsettled: BTreeSet<PodKey>,
-    /// Pods for which the rules could not be kept.
-    pub given_up: BTreeMap<PodKey, String>,
-    /// Pods that had no place when theirs was chosen after others of equal priority: they choose first now.
-    pub first: BTreeSet<PodKey>,
-    /// Gangs that have no room as a whole, by PodGroup, and why.
-    pub gangs_left_out: BTreeMap<PodKey, String>,
-}
-
-impl Lessons {
-    /// Notes the values that the nodes of a plan have; whether any is new.
-    pub fn open(&mut self, relations: &Relations<'_>, snapshot: &Snapshot, claims: &[PlannedClaim]) -> bool {
-        let before = self.opened.len();
-        for claim in claims {
-            let Some(Ok(catalogue)) = snapshot.catalogues.get(&claim.node_class) else { continue };
-            let Some(offering) = catalogue.offering(claim.offering()) else { continue };
-            let decided = catalogue.node_labels(offering);
-            for key in &relations.keys {
-                let value = decided.get(*key).or_else(|| claim.labels.get(*key));
-                self.opened.extend(value.map(|value| ((*key).to_owned(), value.clone())));
-            }
-        }
-        self.opened.len() > before
-    }
-}
 
 /// Where the pods go.
 #[derive(Debug, Default)]
@@ -106,21 +69,6 @@ impl<'a> Assigned<'a> {
     pub fn pin(&self, pod: &PodKey) -> &Pin {
         self.pins.get(pod).unwrap_or(&self.nowhere)
     }
-}
-
-/// What places are chosen from.
-pub(crate) struct Inputs<'s, 'a> {
-    pub snapshot: &'a Snapshot,
-    pub relations: &'s Relations<'a>,
-    pub rooms: &'s Rooms<'a>,
-    pub daemons: &'s Daemons<'a>,
-    pub company: &'s Company<'a>,
-    /// Pods that are planned on rooms already.
-    pub settled: &'s [(usize, &'a Pod)],
-    pub open: &'s [Wanting<'a>],
-    pub supply: &'s Supply<'a>,
-    pub options: &'s PlanOptions,
-    pub lessons: &'s Lessons,
 }
 
 /// Chooses a place for every open pod that a rule about places concerns.

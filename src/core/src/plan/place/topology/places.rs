@@ -5,7 +5,8 @@ use std::collections::BTreeMap;
 use poolwright_terms::labels::HOSTNAME;
 
 use crate::model::{Node, Snapshot};
-use crate::rules::labels::{Labels, UNNAMED};
+use crate::rules::labels::Labels;
+use crate::rules::new_node::UNNAMED;
 use crate::supply::offers::Supply;
 use crate::supply::rooms::Rooms;
 

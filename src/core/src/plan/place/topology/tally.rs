@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use poolwright_terms::Taint;
 
 use crate::model::{Pod, Snapshot};
-use crate::plan::place::topology::Inputs;
+use crate::plan::place::topology::inputs::Inputs;
 use crate::plan::place::topology::places::{NONE, Place, Places};
 use crate::plan::place::topology::relations::{Kind, Relations};
 use crate::rules;
