@@ -129,6 +129,8 @@ pub enum Action {
         /// Why, in a sentence.
         message: String,
     },
+    /// Plan at once, without waiting for the batch window: the pods concerned have waited already.
+    PlanNow,
     /// Say something to the users: an event on an object.
     Tell(Notice),
 }

@@ -13,6 +13,7 @@ pub mod disruption;
 pub mod index;
 pub mod lifecycle;
 pub mod model;
+pub mod outcome;
 pub mod plan;
 pub mod rules;
 pub mod setbacks;
@@ -21,3 +22,4 @@ pub mod why;
 
 pub use crate::action::{Action, ConditionUpdate, Notice, NoticeKind, Subject};
 pub use crate::model::*;
+pub use crate::outcome::{Outcome, Unavailable};

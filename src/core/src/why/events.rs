@@ -1,8 +1,11 @@
 //! What to tell the users of a plan.
 
-use poolwright_terms::{ConditionStatus, ConditionType, Reason};
+use std::collections::BTreeMap;
+
+use poolwright_terms::{ConditionStatus, ConditionType, NodeClassRef, Reason};
 
 use crate::action::{Action, ConditionUpdate, Notice, NoticeKind, Subject};
+use crate::model::Snapshot;
 use crate::model::plan::{Plan, PoolFindings};
 use crate::plan::demand_source::is_expected;
 
@@ -35,6 +38,27 @@ pub fn notices(plan: &Plan) -> Vec<Action> {
         actions.push(tell(subject, NoticeKind::Warning, left.reason.reason(), left.message.clone()));
     }
     actions
+}
+
+/// Adds what launches have shown of node classes to the conditions of their pools: no plan can know it.
+pub fn add_launch_problems(
+    actions: &mut [Action],
+    snapshot: &Snapshot,
+    problems: &BTreeMap<NodeClassRef, String>,
+) {
+    for action in actions {
+        let Action::SetConditions { subject: Subject::Pool(name), conditions } = action else { continue };
+        let Some(problem) = snapshot.pools.get(name).and_then(|pool| problems.get(&pool.node_class)) else {
+            continue;
+        };
+        for kind in [ConditionType::NodeClassReady, ConditionType::Ready] {
+            conditions.retain(|update| update.kind != kind || update.status != ConditionStatus::True);
+            if !conditions.iter().any(|update| update.kind == kind) {
+                let message = format!("its last launch can never work: {problem}");
+                conditions.push(update(kind, ConditionStatus::False, Reason::LaunchInvalid, message));
+            }
+        }
+    }
 }
 
 /// The conditions of a pool.

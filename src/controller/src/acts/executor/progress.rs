@@ -1,12 +1,12 @@
-//! What became of an action.
+//! How far an action came.
 
 use std::time::Duration;
 
 use crate::leader::writer::WriteError;
 
-/// What became of an action.
+/// How far an action came.
 #[derive(Debug)]
-pub enum Outcome {
+pub enum Progress {
     /// Done; whatever follows from it may be done next.
     Done,
     /// There was nothing to do (any more): the object is gone, or is as it should be.
@@ -19,7 +19,7 @@ pub enum Outcome {
     NotLeading,
 }
 
-impl Outcome {
+impl Progress {
     /// Tried again after the shortest wait.
     pub fn retry(why: impl std::fmt::Display) -> Self {
         Self::Retry(Duration::ZERO, why.to_string())
@@ -38,25 +38,25 @@ impl Outcome {
 }
 
 /// What a failed write of a Kubernetes object means.
-pub fn failed(what: &str, error: WriteError<kube::Error>) -> Outcome {
+pub fn failed(what: &str, error: WriteError<kube::Error>) -> Progress {
     match error {
-        WriteError::NotLeading => Outcome::NotLeading,
-        WriteError::TimedOut(limit) => Outcome::retry(format!("{what}: no answer within {limit:?}")),
+        WriteError::NotLeading => Progress::NotLeading,
+        WriteError::TimedOut(limit) => Progress::retry(format!("{what}: no answer within {limit:?}")),
         WriteError::Failed(error) => refused(what, &error),
     }
 }
 
 /// What an error of the API server means.
-pub fn refused(what: &str, error: &kube::Error) -> Outcome {
+pub fn refused(what: &str, error: &kube::Error) -> Progress {
     match error {
-        kube::Error::Api(status) if status.is_not_found() => Outcome::NothingToDo,
-        kube::Error::Api(status) if status.is_forbidden() => Outcome::Retry(
+        kube::Error::Api(status) if status.is_not_found() => Progress::NothingToDo,
+        kube::Error::Api(status) if status.is_forbidden() => Progress::Retry(
             Duration::from_secs(30),
             format!("{what}: {}; check the controller's ClusterRole (deploy/rbac.yaml)", status.message),
         ),
         kube::Error::Api(status) if status.is_invalid() => {
-            Outcome::Retry(Duration::from_secs(30), format!("{what}: {}", status.message))
+            Progress::Retry(Duration::from_secs(30), format!("{what}: {}", status.message))
         }
-        other => Outcome::retry(format!("{what}: {other}")),
+        other => Progress::retry(format!("{what}: {other}")),
     }
 }

@@ -6,10 +6,9 @@
 
 use std::collections::BTreeMap;
 
-use crate::canonical::{Model, Origin, Row, UNLIMITED};
-use crate::content::Content;
+use crate::canonical::{Content, Model, Origin, Pattern, Row, UNLIMITED};
 use crate::meter::Meter;
-use crate::plan::{Pattern, Plan};
+use crate::plan::Plan;
 
 /// Multisets of pods at most.
 const STATES: u64 = 1 << 14;

@@ -1,7 +1,8 @@
-//! Objects as the API server showed them last, to be changed without being read first.
+//! Objects as the API server showed them last, so that a write need not read its object first.
 //!
-//! Every write that begins here carries the resource version and the UID of what it began with: the API server refuses it when the object
-//! has changed since, and only then is it read. What is here decides nothing; whether there is nothing to do, the API server says itself.
+//! Every write that begins here carries the resource version and the UID of what it began with. The API server refuses it when
+//! the object has changed since, and only then is the object read. Nothing is decided from what is here, not even that there
+//! is nothing to do: for that the object is read.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -11,15 +12,15 @@ use poolwright_api::NodeClaim;
 
 /// The newest version seen of each object of one kind, by name.
 #[derive(Debug)]
-pub struct Drafts<K>(BTreeMap<String, K>);
+pub struct LastSeen<K>(BTreeMap<String, K>);
 
-impl<K> Default for Drafts<K> {
+impl<K> Default for LastSeen<K> {
     fn default() -> Self {
         Self(BTreeMap::new())
     }
 }
 
-impl<K: Resource + Clone> Drafts<K> {
+impl<K: Resource + Clone> LastSeen<K> {
     /// The API server has shown this. What it showed before, and is only heard of now, changes nothing.
     pub fn keep(&mut self, object: K) {
         let name = object.name_any();
@@ -52,13 +53,13 @@ fn is_older<K: Resource>(one: &K, known: &K) -> bool {
         && version(one).zip(version(known)).is_some_and(|(one, known)| one < known)
 }
 
-/// What of a claim a draft needs.
+/// What of a claim is kept.
 pub fn of_claim(mut claim: NodeClaim) -> NodeClaim {
     claim.metadata.managed_fields = None;
     claim
 }
 
-/// What of a node a draft needs: nothing of its status, which is most of it and not ours to write.
+/// What of a node is kept: nothing of its status, which is most of it and not ours to write.
 pub fn of_node(mut node: Node) -> Node {
     node.metadata.managed_fields = None;
     node.status = None;
@@ -75,35 +76,35 @@ mod tests {
         from_value(json!({ "metadata": { "name": "a", "uid": uid, "resourceVersion": version } })).unwrap()
     }
 
-    fn version(drafts: &Drafts<Node>) -> Option<String> {
-        drafts.get("a")?.resource_version()
+    fn version(seen: &LastSeen<Node>) -> Option<String> {
+        seen.get("a")?.resource_version()
     }
 
     #[test]
     fn the_newest_version_is_kept_in_whatever_order_they_are_heard_of() {
-        let mut drafts = Drafts::default();
+        let mut seen = LastSeen::default();
         for (heard, kept) in [("9", "9"), ("10", "10"), ("9", "10"), ("11", "11")] {
-            drafts.keep(node("one", heard));
-            assert_eq!(version(&drafts).as_deref(), Some(kept));
+            seen.keep(node("one", heard));
+            assert_eq!(version(&seen).as_deref(), Some(kept));
         }
     }
 
     #[test]
     fn an_object_that_takes_the_name_of_another_takes_its_place() {
-        let mut drafts = Drafts::default();
-        drafts.keep(node("one", "10"));
-        drafts.keep(node("two", "3"));
-        assert_eq!(version(&drafts).as_deref(), Some("3"));
+        let mut seen = LastSeen::default();
+        seen.keep(node("one", "10"));
+        seen.keep(node("two", "3"));
+        assert_eq!(version(&seen).as_deref(), Some("3"));
     }
 
     #[test]
     fn what_is_in_no_list_any_more_is_forgotten() {
-        let mut drafts = Drafts::default();
-        drafts.keep(node("one", "10"));
-        drafts.retain(["a", "b"].into_iter());
-        assert!(drafts.get("a").is_some());
-        drafts.retain(["b"].into_iter());
-        assert!(drafts.get("a").is_none());
+        let mut seen = LastSeen::default();
+        seen.keep(node("one", "10"));
+        seen.retain(["a", "b"].into_iter());
+        assert!(seen.get("a").is_some());
+        seen.retain(["b"].into_iter());
+        assert!(seen.get("a").is_none());
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! The prices behind the bound, in the problem's own terms.
 
-use crate::bound::{Certificate, LIMIT_ONE};
 use crate::canonical::{Model, Origin, Row};
+use crate::dual_bound::{Certificate, LIMIT_ONE};
 use crate::problem::Problem;
 use crate::solution::ShadowPrices;
 use crate::units::UNITS;

@@ -1,8 +1,8 @@
 //! A bound from prices of resources alone, where there was no time for a relaxation of whole contents: no node holds more of
 //! a resource than it has. It takes milliseconds whatever the number of pods, and is loose by what nodes must leave unused.
 
-use crate::bound::{Ceiling, Certificate, Prices};
 use crate::canonical::{Bin, Model};
+use crate::dual_bound::{Ceiling, Certificate, Prices};
 use crate::lp::{self, Ask, Seed};
 use crate::units::UNITS;
 

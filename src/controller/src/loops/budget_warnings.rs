@@ -1,5 +1,5 @@
-//! Tells of PodDisruptionBudgets that can never be met, on the budget and on some of its pods that concern us: once for each
-//! budget as its spec stands, whatever its pods do.
+//! Warns of PodDisruptionBudgets that can never be met, on the budget and on some of its pods: once for each budget as its spec
+//! stands, whatever its pods do.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -8,42 +8,53 @@ use std::time::Duration;
 use poolwright_core::rules::budgets::{NeverMet, never_met};
 use poolwright_core::{NoticeKind, PodKey, PodPhase, PodRole, Snapshot, Subject, Uid};
 use poolwright_terms::Reason;
-use tokio_util::sync::CancellationToken;
 
+use super::leader_loop::LeaderLoop;
+use crate::acts::context::Context;
 use crate::acts::executor::Executor;
-use crate::sees::ready::Ready;
-use crate::sees::world::World;
+use crate::edge::signal::Receiver;
 
-/// Looked at this often at most: every pod that comes or goes may change what budgets choose.
-const PAUSE: Duration = Duration::from_secs(5);
 /// Of one budget, so many pods are told at most; the stories of all others tell it too.
 const PODS_TOLD: usize = 10;
 /// The reason of these events.
 const REASON: Reason = Reason::BudgetNeverMet;
 
-/// While we lead, says of each budget that can never be met what to change.
-pub async fn tell(executor: Arc<Executor>, world: Arc<World>, ready: Ready, shutdown: CancellationToken) {
-    ready.wait().await;
-    let mut changes = world.changes();
-    let mut told = Told::default();
-    loop {
-        changes.mark_seen();
-        if executor.writer.claims().current().is_some() {
-            let snapshot = world.snapshot();
-            for (found, pods) in told.news(&snapshot, never_met(&snapshot)) {
-                let subject = Subject::Budget(found.budget.clone());
-                let say = |subject: &Subject, message: &str| {
-                    executor.say(subject, NoticeKind::Warning, REASON, message);
-                };
-                say(&subject, &format!("it can never be met: {}", found.message));
-                for pod in pods {
-                    say(&Subject::Pod(pod), &found.to_string());
-                }
+/// Says of each budget that can never be met what to change.
+pub struct BudgetWarnings {
+    context: Context,
+    executor: Arc<Executor>,
+    told: Told,
+}
+
+impl BudgetWarnings {
+    /// A loop that has told nothing yet.
+    pub fn new(context: Context, executor: Arc<Executor>) -> Self {
+        Self { context, executor, told: Told::default() }
+    }
+}
+
+impl LeaderLoop for BudgetWarnings {
+    const NAME: &'static str = "warning of budgets";
+    // Every pod that comes or goes may change what budgets choose.
+    const PAUSE: Duration = Duration::from_secs(5);
+
+    fn changes(&self) -> Receiver<()> {
+        self.context.world.changes()
+    }
+
+    async fn look(&mut self) -> Option<Duration> {
+        let snapshot = self.context.world.snapshot();
+        for (found, pods) in self.told.news(&snapshot, never_met(&snapshot)) {
+            let subject = Subject::Budget(found.budget.clone());
+            let say = |subject: &Subject, message: &str| {
+                self.executor.say(subject, NoticeKind::Warning, REASON, message);
+            };
+            say(&subject, &format!("it can never be met: {}", found.message));
+            for pod in pods {
+                say(&Subject::Pod(pod), &found.to_string());
             }
         }
-        if !executor.wait_for_change(&mut changes, PAUSE, &shutdown).await {
-            return;
-        }
+        None
     }
 }
 
@@ -103,7 +114,7 @@ mod tests {
                 "metadata": {"name": format!("p{at}"), "namespace": "default", "uid": format!("p{at}")},
                 "spec": {"containers": [{"name": "main", "image": "x"}]},
                 "status": {"conditions": [{"type": "PodScheduled", "status": "False", "reason": "Unschedulable"}]}});
-            let pod = crate::sees::convert::pod(&serde_json::from_value(object).unwrap()).unwrap();
+            let pod = poolwright_intake::pod(&serde_json::from_value(object).unwrap()).unwrap();
             snapshot.pods.insert(pod.key.clone(), pod.into());
         }
         snapshot

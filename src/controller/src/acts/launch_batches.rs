@@ -1,7 +1,7 @@
 //! Which claims of a plan are launched together.
 //!
-//! Clouds meter calls, not what is in them. That claims belong together is written on them when they are made, so that whoever
-//! launches them after a crash, or leads next, asks for the very same order again: the cloud then knows that it is the same.
+//! Clouds meter calls, not what is in them. The batch is written on its claims when they are made. After a crash, or by the next
+//! leader, the same order is asked for again, and the cloud knows that it is the same.
 
 use std::collections::BTreeMap;
 
@@ -62,8 +62,7 @@ pub(crate) fn written(batch: &LaunchBatch) -> String {
     format!("{}/{}", batch.id, batch.size)
 }
 
-/// What a claim says it is launched together with. Whatever is not what we write was written by somebody else, and such a claim is
-/// launched alone.
+/// The batch that is written on a claim. A claim with anything that we do not write is launched alone.
 pub(crate) fn read(claim: &NodeClaim) -> Option<LaunchBatch> {
     let (id, size) = claim.metadata.annotations.as_ref()?.get(LAUNCH_BATCH_ANNOTATION)?.split_once('/')?;
     let is_ours = id.len() == 16 && id.bytes().all(|byte| byte.is_ascii_hexdigit());

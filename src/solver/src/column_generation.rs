@@ -4,18 +4,18 @@
 use std::collections::BTreeSet;
 
 use crate::bits::BitSet;
-use crate::bound::{Ceiling, Certificate, Prices};
-use crate::canonical::{Bin, Model};
+use crate::canonical::{Bin, Model, Pattern};
+use crate::diverse_columns;
+use crate::dual_bound::{Ceiling, Certificate, Prices};
 use crate::flow::Split;
 use crate::knapsack::Effort;
 use crate::lp::Seed;
 use crate::master::{Column, Master, Values};
 use crate::meter::Meter;
 use crate::open::Open;
-use crate::plan::{Pattern, Stock};
+use crate::plan::Stock;
 use crate::pricing::{Priced, Pricer};
 use crate::stages::Stage;
-use crate::variety;
 
 /// When to stop.
 #[derive(Clone, Copy, Debug)]
@@ -367,7 +367,7 @@ impl<'m, 't> Generation<'m, 't> {
             }
             if goal.prove && model.stages.has(Stage::Variety) {
                 let at = (prices.pods.as_slice(), charges.as_slice());
-                variety::add(pricer, at, self.demand, self.solving, &mut all, meter);
+                diverse_columns::add(pricer, at, self.demand, self.solving, &mut all, meter);
                 if meter.stopped() {
                     return End::Stopped;
                 }

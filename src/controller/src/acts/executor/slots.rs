@@ -1,7 +1,7 @@
 //! How many lanes work at a time, by what they wait for.
 //!
-//! What waits for a cloud waits for seconds, and hundreds do after a burst: nobody else waits for these. Nor does anything wait for the
-//! pods of whole nodes that are asked to go, and closing a node that is taken back waits for nothing but other nodes that are closed.
+//! Calls to a cloud last for seconds, and after a burst there are hundreds of them: no other work waits for these. No other work
+//! waits for the evictions of whole nodes either. Closing a node that is taken back waits only for other nodes that are closed.
 
 use std::sync::Arc;
 
@@ -52,9 +52,9 @@ impl Kind {
     }
 }
 
-/// The turns there are.
+/// The slots there are.
 #[derive(Debug)]
-pub struct Turns {
+pub struct Slots {
     api: Arc<Semaphore>,
     closing: Arc<Semaphore>,
     evictions: Arc<Semaphore>,
@@ -62,20 +62,20 @@ pub struct Turns {
     ends: Arc<Semaphore>,
 }
 
-impl Turns {
+impl Slots {
     /// So many lanes at a time that wait for the API server alone, and as many that have pods go.
     pub fn new(api: usize) -> Self {
-        let turns = |count| Arc::new(Semaphore::new(count));
+        let slots = |count| Arc::new(Semaphore::new(count));
         Self {
-            api: turns(api),
-            closing: turns(CLOSING),
-            evictions: turns(api),
-            launches: turns(LAUNCHES),
-            ends: turns(ENDS),
+            api: slots(api),
+            closing: slots(CLOSING),
+            evictions: slots(api),
+            launches: slots(LAUNCHES),
+            ends: slots(ENDS),
         }
     }
 
-    /// Waits for a turn to do this; `None` when there are no more.
+    /// Waits for a slot to do this; `None` when there are no more.
     pub async fn next(&self, actions: &[Action]) -> Option<OwnedSemaphorePermit> {
         self.of(Kind::of(actions)).clone().acquire_owned().await.ok()
     }
@@ -125,15 +125,15 @@ mod tests {
 
     #[test]
     fn a_node_is_closed_however_many_ends_are_waited_for_and_pods_evicted() {
-        let turns = Turns::new(4);
+        let slots = Slots::new(4);
         let take = |actions: Vec<Action>| {
-            let turn = turns.next(&actions).now_or_never();
-            turn.map(|turn| turn.expect("not closed"))
+            let slot = slots.next(&actions).now_or_never();
+            slot.map(|slot| slot.expect("not closed"))
         };
         let ends: Vec<_> = (0..300).map_while(|at| take(terminate(&format!("c-{at}")))).collect();
         assert_eq!(ends.len(), ENDS);
         let evictions: Vec<_> = (0..300).map_while(|at| take(evict(&format!("p-{at}")))).collect();
-        assert_eq!(evictions.len(), 4, "who waits for a cloud takes no turn of theirs");
+        assert_eq!(evictions.len(), 4, "who waits for a cloud takes no slot of theirs");
         let launch = vec![Action::Launch { claim: ClaimName("new".into()) }];
         assert!(take(launch).is_some(), "nor of a launch");
         let opened: Vec<_> = (0..300).map_while(|_| take(taint(vec![]))).collect();
@@ -144,11 +144,11 @@ mod tests {
     }
 
     #[test]
-    fn after_the_end_nobody_gets_a_turn() {
-        let turns = Turns::new(4);
-        turns.close();
+    fn after_the_end_nobody_gets_a_slot() {
+        let slots = Slots::new(4);
+        slots.close();
         for actions in [terminate("c"), evict("p"), close_node(), vec![]] {
-            assert!(matches!(turns.next(&actions).now_or_never(), Some(None)));
+            assert!(matches!(slots.next(&actions).now_or_never(), Some(None)));
         }
     }
 }

@@ -1,7 +1,7 @@
 //! Objects are written as a watch has shown them, and read only when that is refused.
 
 use poolwright_core::ConditionUpdate;
-use poolwright_terms::{ConditionStatus, ConditionType, Taint, TaintEffect};
+use poolwright_terms::{ConditionStatus, ConditionType, Reason, Taint, TaintEffect};
 use tokio::time::timeout;
 
 use super::*;
@@ -22,7 +22,7 @@ fn disrupted() -> Taint {
 }
 
 impl Scene {
-    async fn initialized(&self) -> Outcome {
+    async fn initialized(&self) -> Progress {
         self.executor.set_conditions(&Subject::Claim(ClaimName("gpu-1".into())), &[update()]).await
     }
 
@@ -43,9 +43,9 @@ async fn what_was_seen_is_written_without_being_read() {
     let scene = Scene::with_node().await;
     scene.api.fault(Method::GET, "nodeclaims", Fault::Fails(500));
     scene.api.fault(Method::GET, "nodes", Fault::Fails(500));
-    assert!(matches!(scene.initialized().await, Outcome::Done));
+    assert!(matches!(scene.initialized().await, Progress::Done));
     assert_eq!(scene.condition("Initialized").unwrap()["status"], "True");
-    assert!(matches!(scene.executor.set_taints("n", &[disrupted()]).await, Outcome::Done));
+    assert!(matches!(scene.executor.set_taints("n", &[disrupted()]).await, Progress::Done));
     assert_eq!(scene.taints()[0]["key"], disrupted().key);
 }
 
@@ -56,9 +56,9 @@ async fn what_somebody_else_has_written_since_stays() {
     scene.somebody_writes(NODE, |node| {
         node["spec"]["taints"] = json!([{ "key": "team", "effect": "NoSchedule" }]);
     });
-    assert!(matches!(scene.initialized().await, Outcome::Done));
+    assert!(matches!(scene.initialized().await, Progress::Done));
     assert_eq!(scene.api.get(CLAIM).unwrap()["status"]["nodeName"], "renamed");
-    assert!(matches!(scene.executor.set_taints("n", &[disrupted()]).await, Outcome::Done));
+    assert!(matches!(scene.executor.set_taints("n", &[disrupted()]).await, Progress::Done));
     assert_eq!(
         (&scene.taints()[0]["key"], &scene.taints()[1]["key"]),
         (&json!("team"), &json!(disrupted().key))
@@ -72,9 +72,9 @@ async fn that_there_is_nothing_to_do_is_believed_only_of_what_is_there_now() {
     scene.executor.set_taints("n", &[disrupted()]).await;
     scene.somebody_writes(CLAIM, |claim| claim["status"]["conditions"] = json!([]));
     scene.somebody_writes(NODE, |node| node["spec"]["taints"] = json!([]));
-    assert!(matches!(scene.initialized().await, Outcome::Done));
+    assert!(matches!(scene.initialized().await, Progress::Done));
     assert_eq!(scene.condition("Initialized").unwrap()["status"], "True");
-    assert!(matches!(scene.executor.set_taints("n", &[disrupted()]).await, Outcome::Done));
+    assert!(matches!(scene.executor.set_taints("n", &[disrupted()]).await, Progress::Done));
     assert_eq!(scene.taints()[0]["key"], disrupted().key);
 }
 
@@ -83,8 +83,8 @@ async fn on_what_is_gone_there_is_nothing_to_write() {
     let scene = Scene::with_node().await;
     scene.api.remove(CLAIM);
     scene.api.remove(NODE);
-    assert!(matches!(scene.initialized().await, Outcome::NothingToDo));
-    assert!(matches!(scene.executor.set_taints("n", &[disrupted()]).await, Outcome::NothingToDo));
+    assert!(matches!(scene.initialized().await, Progress::NothingToDo));
+    assert!(matches!(scene.executor.set_taints("n", &[disrupted()]).await, Progress::NothingToDo));
     assert!(scene.api.get(CLAIM).is_none() && scene.api.get(NODE).is_none());
 }
 

@@ -5,13 +5,13 @@
 
 use super::{Attempt, levels};
 use crate::canonical::Model;
+use crate::column_generation::{self, Goal, Relaxed, Task};
 use crate::greedy::{self, Taste, Value};
 use crate::lp::Seed;
 use crate::meter::Meter;
 use crate::open::{self, Open};
 use crate::plan::{Plan, Stock};
 use crate::pricing::Pricer;
-use crate::relax::{self, Goal, Relaxed, Task};
 
 /// A plan that leaves out less than `best`, if one is found.
 pub(crate) fn improve(model: &Model, best: &Plan, seed: Seed, meter: &mut Meter<'_>) -> Option<Plan> {
@@ -84,7 +84,7 @@ fn relaxed(
 ) -> Option<Relaxed> {
     let model = pricer.model();
     let most = model.most(asked);
-    let mut start = relax::plain_columns(model, &most);
+    let mut start = column_generation::plain_columns(model, &most);
     start.extend(current.nodes.keys().cloned());
     let known = open::taken(model, current);
     let task = Task {
@@ -98,7 +98,7 @@ fn relaxed(
         open: model.is_open(asked).then_some(Open { totals: asked, known: &known }),
     };
     let goal = Goal { gap: 0.001, rounds: 30, levels: (0, 1), prove: true };
-    relax::run(pricer, task, goal, meter)
+    column_generation::run(pricer, task, goal, meter)
 }
 
 impl Attempt<'_> {

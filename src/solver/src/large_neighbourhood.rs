@@ -47,7 +47,7 @@ pub(crate) fn kept(model: &Model, plan: &Plan, prices: &[f64], share: f64, turn:
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::plan::Pattern;
+    use crate::canonical::Pattern;
     use crate::testing::{candidate, class, problem};
 
     #[test]

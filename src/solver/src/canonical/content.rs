@@ -1,9 +1,8 @@
 //! What may be together on one node. The one place that answers how many more pods of a class a node can take: greedy
 //! filling, repairs, the exact search and pricing all ask here.
 
-use crate::canonical::{Bin, Flexible, Model, UNLIMITED, fit_count};
+use super::{Bin, Flexible, Model, Pattern, UNLIMITED, fit_count};
 use crate::gpu::Room;
-use crate::plan::Pattern;
 use crate::problem::GpuRequest;
 
 /// The content of one node, growing or shrinking.

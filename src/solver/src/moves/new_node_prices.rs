@@ -1,12 +1,12 @@
 //! What a pod of each class costs where all pods, those that run too, are placed on new nodes at least cost.
 
 use crate::canonical::Model;
+use crate::column_generation::{self, Goal, Task};
 use crate::lp::Seed;
 use crate::meter::Meter;
 use crate::plan::Stock;
 use crate::pricing::Pricer;
 use crate::problem::Problem;
-use crate::relax::{self, Goal, Task};
 use crate::stages::Stages;
 use crate::{admit, greedy};
 
@@ -41,12 +41,12 @@ fn market(cluster: &Cluster<'_>) -> Problem {
 
 /// By class, in micro-dollars; infinite for pods that no new node holds. First what one pod costs alone, then, where
 /// `units` of work and the signal allow, what it costs in the best company.
-pub(super) struct Market {
+pub(super) struct NewNodePrices {
     problem: Problem,
     model: Model,
 }
 
-impl Market {
+impl NewNodePrices {
     pub fn new(cluster: &Cluster<'_>, stages: Stages) -> Self {
         let problem = market(cluster);
         let model = Model::with(&problem, stages);
@@ -70,9 +70,9 @@ impl Market {
     pub fn fine(&self, gap: f64, seed: Seed, meter: &mut Meter<'_>) -> Option<Vec<f64>> {
         let demand = self.model.demand();
         let plan = admit::plan(&self.model);
-        let mut start = relax::plain_columns(&self.model, &demand);
+        let mut start = column_generation::plain_columns(&self.model, &demand);
         start.extend(plan.nodes.keys().cloned());
-        let exchanges = relax::exchanges(&self.model);
+        let exchanges = column_generation::exchanges(&self.model);
         let task = Task {
             demand: &demand,
             stock: &Stock::full(&self.model),
@@ -84,7 +84,7 @@ impl Market {
             open: None,
         };
         let goal = Goal { gap, rounds: 40, levels: (0, 2), prove: true };
-        let relaxed = relax::run(&mut Pricer::new(&self.model, 0), task, goal, meter)?;
+        let relaxed = column_generation::run(&mut Pricer::new(&self.model, 0), task, goal, meter)?;
         Some(self.by_class(&relaxed.pods))
     }
 }
