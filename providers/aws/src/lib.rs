@@ -35,6 +35,7 @@ mod provider;
 mod queue;
 mod recent;
 mod reception;
+mod registration;
 mod survey;
 mod tags;
 mod tokens;
@@ -46,5 +47,6 @@ pub use clients::{Access, Key};
 pub use poolwright_provider_aws_model::bootstrap::BootstrapToken;
 pub use preflight::{Question, preflight};
 pub use provider::{AwsProvider, Join, Settings};
-pub use survey::{Survey, survey};
+pub use registration::REGISTRATION;
+
 pub use tokens::{KubeTokens, Tokens};

@@ -2,26 +2,86 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use async_trait::async_trait;
 use jiff::Timestamp;
-use poolwright_catalog::{InstanceTypeName, Zone};
-use poolwright_provider_aws_model::instance::{Selection, Settings, TypeFacts};
+use poolwright_catalog::{Gpu, InstanceTypeName, Zone};
+use poolwright_provider_aws_model::instance::{
+    Class, GpuFacts, Selection, Settings, TypeFacts, Unusual, UsageClass, class, gpu_model,
+};
 use poolwright_provider_aws_model::prices::{self, InterruptionRates, Sold};
-use poolwright_provider_contract::ProviderError;
+use poolwright_provider_contract::{ProviderError, market as contract};
 
 use crate::clients::{Access, Clients};
 use crate::market::Market;
 
+/// Reads what a region of AWS sells.
+pub(crate) struct Reader;
+
+#[async_trait]
+impl contract::MarketReader for Reader {
+    async fn read(&self, region: Option<String>, now: Timestamp) -> Result<contract::Market, ProviderError> {
+        let Survey { types, zones, sold } = survey(&Access { region, ..Access::default() }, now).await?;
+        let mut left_out: BTreeMap<InstanceTypeName, String> =
+            sold.left_out.into_iter().map(|one| (one.instance_type, one.reason)).collect();
+        let types = types.iter().map(|facts| {
+            let zones = zones.get(&facts.name).cloned().unwrap_or_default();
+            described(facts, zones, left_out.remove(&facts.name))
+        });
+        Ok(contract::Market { types: types.collect(), catalogue: sold.catalogue, notes: sold.notes })
+    }
+}
+
+/// A type as every cloud describes its own.
+fn described(facts: &TypeFacts, zones: BTreeSet<Zone>, left_out: Option<String>) -> contract::TypeFacts {
+    contract::TypeFacts {
+        name: facts.name.clone(),
+        arch: facts.arch(),
+        gpus: gpus(facts),
+        fabric_interfaces: facts.network.efa_interfaces,
+        local_nvme_gb: facts.local_nvme_gb,
+        vcpus: facts.vcpus,
+        memory_mib: facts.memory_mib,
+        is_spot: facts.usage_classes.contains(&UsageClass::Spot),
+        zones,
+        left_out,
+        note: note(&class::of(facts)),
+    }
+}
+
+fn gpus(facts: &TypeFacts) -> Option<contract::GpuFacts> {
+    let first = facts.gpus.first()?;
+    let sum = |of: fn(&GpuFacts) -> u32| facts.gpus.iter().fold(0u32, |sum, gpu| sum.saturating_add(of(gpu)));
+    let memory_mib = Some(first.memory_mib).filter(|memory| *memory > 0);
+    Some(contract::GpuFacts {
+        gpu: Gpu { model: gpu_model(&first.name), count: sum(|gpu| gpu.count), memory_mib },
+        logical_count: sum(|gpu| gpu.logical_count),
+        share_thousandths: Some(first.partition_thousandths).filter(|part| *part < GpuFacts::WHOLE),
+        can_be_cut: first.is_nvidia() && !first.is_fraction(),
+    })
+}
+
+/// Why a type is not for everybody, in a word or two.
+fn note(class: &Class) -> &'static str {
+    match class {
+        Class::Virtual => "",
+        Class::Metal => "metal",
+        Class::CapacityBlockOnly => "blocks only",
+        Class::Unusual(Unusual::OtherGpu(_)) => "not NVIDIA",
+        Class::Unusual(Unusual::NotNitro) => "Xen",
+        Class::Unusual(_) => "unusual",
+        Class::Fractional(_) => "part of a GPU",
+        Class::Unusable(_) => "no node",
+    }
+}
+
 /// What a region sells.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Survey {
-    /// The region.
-    pub region: String,
+struct Survey {
     /// Every type that it has, whether Poolwright buys it or not.
-    pub types: Vec<TypeFacts>,
+    types: Vec<TypeFacts>,
     /// Where each type is.
-    pub zones: BTreeMap<InstanceTypeName, BTreeSet<Zone>>,
+    zones: BTreeMap<InstanceTypeName, BTreeSet<Zone>>,
     /// What Poolwright would buy, as nodes of a class that decides nothing else.
-    pub sold: Sold,
+    sold: Sold,
 }
 
 /// Asks for types, zones and prices of the region.
@@ -30,7 +90,7 @@ pub struct Survey {
 ///
 /// There is no region or there are no credentials, or a call is not allowed; each says what to do. On-demand prices alone may be
 /// missing: what stands in for them is said in the notes of [`Sold`].
-pub async fn survey(access: &Access, now: Timestamp) -> Result<Survey, ProviderError> {
+async fn survey(access: &Access, now: Timestamp) -> Result<Survey, ProviderError> {
     let clients = Clients::connect(access).await?;
     let region = clients.region.clone();
     let asked = Market::new(clients);
@@ -46,5 +106,40 @@ pub async fn survey(access: &Access, now: Timestamp) -> Result<Survey, ProviderE
         now,
     };
     let sold = prices::catalogue(&types.facts, &Selection::default(), &Settings::default(), market);
-    Ok(Survey { types: types.facts.clone(), zones: types.zones.clone(), sold, region })
+    Ok(Survey { types: types.facts.clone(), zones: types.zones.clone(), sold })
+}
+
+#[cfg(test)]
+mod tests {
+    use poolwright_provider_aws_model::instance::from_json;
+
+    use super::*;
+
+    /// What EC2 says of a type, as it was recorded.
+    fn recorded(name: &str) -> contract::TypeFacts {
+        let lines = include_str!("../../../fixtures/aws/instance-types.jsonl").lines();
+        let mut all = lines.map(|line| from_json(line).expect("a type"));
+        let facts = all.find(|facts| facts.name.as_str() == name).expect("it was recorded");
+        described(&facts, BTreeSet::new(), Selection::default().leaves_out(&facts))
+    }
+
+    #[test]
+    fn a_type_with_whole_gpus_is_described_with_its_network_and_disks() {
+        let p5 = recorded("p5.48xlarge");
+        let gpus = p5.gpus.expect("it has GPUs");
+        assert_eq!((gpus.gpu.model.as_str(), gpus.gpu.count, p5.vcpus), ("h100", 8, 192));
+        assert!(gpus.can_be_cut && gpus.share_thousandths.is_none(), "{gpus:?}");
+        assert!(p5.fabric_interfaces > 1 && p5.local_nvme_gb > 1000);
+        assert_eq!((p5.left_out, p5.note), (None, ""));
+    }
+
+    #[test]
+    fn a_part_of_a_gpu_is_told_from_a_whole_one_and_why_a_type_is_left_out_in_a_word() {
+        let part = recorded("g6f.large");
+        let gpus = part.gpus.expect("it has a part of a GPU");
+        assert_eq!((gpus.gpu.count, gpus.logical_count, gpus.share_thousandths), (0, 1, Some(125)));
+        assert!(!gpus.can_be_cut && part.note == "part of a GPU", "{gpus:?}");
+        assert!(part.left_out.is_some_and(|why| why.contains("1/8")));
+        assert_eq!(recorded("p5e.48xlarge").note, "blocks only");
+    }
 }

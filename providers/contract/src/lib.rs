@@ -7,11 +7,13 @@
 
 mod class;
 pub mod conformance;
+pub mod market;
 pub mod memory;
 mod node_class;
 mod notice;
 pub mod preflight;
 mod provider;
+mod registration;
 
 use std::sync::Arc;
 
@@ -24,6 +26,7 @@ pub use provider::{
     CloudProvider, FailedOffering, Instance, InstanceState, LaunchBatch, LaunchError, LaunchRequest,
     LaunchedInstance, ProviderError,
 };
+pub use registration::Registration;
 
 /// Where a provider reads the time: given by the edge, so that a test decides what time it is.
 pub type Clock = Arc<dyn Fn() -> Timestamp + Send + Sync>;

@@ -39,6 +39,8 @@ mod node;
 mod notices;
 mod provider;
 mod record;
+mod registration;
 mod store;
 
 pub use provider::{KwokProvider, Settings};
+pub use registration::REGISTRATION;

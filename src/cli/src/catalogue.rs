@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use poolwright_catalog::{Catalogue, builtin, read_csv};
+use poolwright_provider_registry::CLOUDS;
 use poolwright_terms::CapacityType;
 
 use crate::exit::Failure;
@@ -83,11 +84,13 @@ impl Selection {
     }
 }
 
-/// The provider to buy from when nobody says which: the only one, or `aws` among several, or the first by name.
+/// The provider to buy from when nobody says which: the first cloud of the registry that sells something of it, or else the
+/// first by name.
 pub fn default_provider(catalogue: &Catalogue) -> Option<(String, bool)> {
     let providers: Vec<_> = catalogue.providers().iter().map(|name| name.as_str().to_owned()).collect();
     let is_choice = providers.len() > 1;
-    let chosen = providers.iter().find(|name| *name == "aws").or_else(|| providers.first())?;
+    let known = CLOUDS.iter().find_map(|cloud| providers.iter().find(|name| *name == cloud.name));
+    let chosen = known.or_else(|| providers.first())?;
     Some((chosen.clone(), is_choice))
 }
 

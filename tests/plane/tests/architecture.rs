@@ -7,18 +7,23 @@ use std::process::Command;
 use serde_json::Value;
 
 /// Every arrow between rooms. To add one is to change the architecture: docs/architecture.md first, then here.
-const ARROWS: [(&str, &[&str]); 14] = [
+const ARROWS: [(&str, &[&str]); 16] = [
     ("poolwright-terms", &[]),
     ("poolwright-catalog", &["terms"]),
     ("poolwright-solver", &["catalog", "terms"]),
     ("poolwright-core", &["catalog", "solver", "terms"]),
+    ("poolwright-report", &["catalog", "core", "solver", "terms"]),
     ("poolwright-api", &["catalog", "terms"]),
     ("poolwright-intake", &["api", "catalog", "core", "terms"]),
     ("poolwright-provider-contract", &["api", "catalog", "terms"]),
     ("poolwright-provider-aws", &["api", "catalog", "provider-aws-model", "provider-contract", "terms"]),
     ("poolwright-provider-aws-model", &["catalog", "terms"]),
     ("poolwright-provider-kwok", &["api", "catalog", "provider-contract", "terms"]),
-    ("poolwright-controller", &["api", "catalog", "core", "intake", "provider-contract", "solver", "terms"]),
+    ("poolwright-provider-registry", &["provider-aws", "provider-contract", "provider-kwok"]),
+    (
+        "poolwright-controller",
+        &["api", "catalog", "core", "intake", "provider-contract", "report", "solver", "terms"],
+    ),
     (
         "poolwright-cli",
         &[
@@ -28,21 +33,29 @@ const ARROWS: [(&str, &[&str]); 14] = [
             "core",
             "intake",
             "provider-aws",
-            "provider-aws-model",
             "provider-contract",
             "provider-kwok",
+            "provider-registry",
+            "report",
             "sim",
             "solver",
             "terms",
         ],
     ),
-    ("poolwright-sim", &["api", "catalog", "controller", "core", "intake", "provider-contract", "terms"]),
+    (
+        "poolwright-sim",
+        &["api", "catalog", "controller", "core", "intake", "provider-contract", "report", "terms"],
+    ),
     // The demo sells the catalogue in a simulated world.
     ("poolwright-plane", &["api", "catalog", "sim", "terms"]),
 ];
 
 /// Arrows that only tests may take, beside those above.
-const ARROWS_OF_TESTS: [(&str, &[&str]); 1] = [
+const ARROWS_OF_TESTS: [(&str, &[&str]); 3] = [
+    // The template of the event rules is held against what the provider reads.
+    ("poolwright-cli", &["provider-aws-model"]),
+    // Node classes are held against the custom resources that are installed.
+    ("poolwright-provider-registry", &["api"]),
     // The provider's conformance on a real API server, where the test is the controller's stand-in, and the whole loop;
     // and plans made in the test itself, which the real scheduler then carries out.
     (
@@ -52,7 +65,8 @@ const ARROWS_OF_TESTS: [(&str, &[&str]); 1] = [
 ];
 
 /// The rooms that decide or translate: plain functions of their arguments, which no cluster, clock or cloud can reach.
-const PURE: [&str; 5] = [
+const PURE: [&str; 6] = [
+    "poolwright-report",
     "poolwright-terms",
     "poolwright-catalog",
     "poolwright-solver",

@@ -2,7 +2,8 @@
 
 use std::path::PathBuf;
 
-use super::{AwsFlags, Cloud, ListFormat};
+use super::market::clouds;
+use super::{AwsFlags, ListFormat};
 
 /// Flags of `check`.
 #[derive(Debug, clap::Args)]
@@ -20,8 +21,8 @@ use super::{AwsFlags, Cloud, ListFormat};
 )]
 pub struct CheckFlags {
     /// Look at the account at this cloud as well, with the credentials that are at hand
-    #[arg(long, value_enum, value_name = "CLOUD")]
-    pub provider: Option<Cloud>,
+    #[arg(long, value_name = "CLOUD", value_parser = clouds())]
+    pub provider: Option<String>,
 
     /// Look at the node classes of these manifests instead of those of the cluster: files, directories, or -
     #[arg(short, long = "filename", value_name = "FILE", num_args = 1.., requires = "provider")]

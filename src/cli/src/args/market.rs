@@ -1,6 +1,8 @@
 //! Flags of `poolwright gpus` and `poolwright prices`.
 
 use clap::ValueEnum;
+use clap::builder::{PossibleValue, PossibleValuesParser};
+use poolwright_provider_registry::CLOUDS;
 
 use super::CapacityChoice;
 
@@ -14,19 +16,18 @@ pub struct MarketFlags {
     pub catalogue: Vec<String>,
 
     /// Ask this cloud what it sells now, with the credentials that are at hand, instead of a catalogue
-    #[arg(long, value_enum, value_name = "CLOUD", conflicts_with = "catalogue")]
-    pub provider: Option<Cloud>,
+    #[arg(long, value_name = "CLOUD", value_parser = clouds(), conflicts_with = "catalogue")]
+    pub provider: Option<String>,
 
     /// With --provider aws: the region [default: $AWS_REGION, else that of the profile or the instance]
     #[arg(long = "aws-region", value_name = "REGION", requires = "provider")]
     pub region: Option<String>,
 }
 
-/// A cloud that can be asked.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum Cloud {
-    /// Amazon Web Services: EC2
-    Aws,
+/// The clouds that can be asked what they sell.
+pub(super) fn clouds() -> PossibleValuesParser {
+    let sellers = CLOUDS.iter().filter(|cloud| cloud.market.is_some());
+    PossibleValuesParser::new(sellers.map(|cloud| PossibleValue::new(cloud.name).help(cloud.title)))
 }
 
 /// How to print a list.

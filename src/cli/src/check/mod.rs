@@ -24,7 +24,7 @@ use crate::exit::{Failure, Outcome};
 
 /// Looks, and says what was found.
 pub fn run(flags: &CheckFlags, out: &mut impl Write) -> Result<Outcome, Failure> {
-    let account = match (flags.provider, &flags.aws.cluster) {
+    let account = match (&flags.provider, &flags.aws.cluster) {
         (None, _) => None,
         (Some(_), Some(cluster)) => Some(cluster),
         (Some(_), None) => {

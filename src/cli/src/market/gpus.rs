@@ -3,11 +3,11 @@
 use std::collections::BTreeSet;
 
 use poolwright_catalog::{Gpu, InstanceType, MigModel, ResourceName};
-use poolwright_provider_aws_model::instance::{Class, GpuFacts, TypeFacts, Unusual, class, gpu_model};
+use poolwright_provider_contract::market::{GpuFacts, TypeFacts};
 use serde::Serialize;
 
 use super::only::{ANY, some};
-use super::read::{Believed, FromCloud};
+use super::read::Believed;
 
 /// Types with GPUs.
 #[derive(Clone, Debug, Serialize)]
@@ -79,10 +79,12 @@ pub fn list(believed: &Believed, models: &[String]) -> Result<Gpus, String> {
     let catalogue = &believed.catalogue;
     let mut rows: Vec<Row> = match &believed.cloud {
         Some(cloud) => cloud
-            .facts
-            .values()
-            .filter(|facts| !facts.gpus.is_empty())
-            .map(|facts| of_facts(facts, cloud, catalogue.instance_type(&facts.name)))
+            .types
+            .iter()
+            .filter_map(|facts| {
+                let kind = catalogue.instance_type(&facts.name);
+                Some(of_facts(cloud.provider, facts, facts.gpus.as_ref()?, kind))
+            })
             .collect(),
         None => catalogue
             .types()
@@ -143,31 +145,26 @@ fn of_catalogue(believed: &Believed, kind: &InstanceType, gpu: &Gpu) -> Row {
     }
 }
 
-fn of_facts(facts: &TypeFacts, cloud: &FromCloud, kind: Option<&InstanceType>) -> Row {
-    let first = &facts.gpus[0];
-    let sum = |of: fn(&GpuFacts) -> u32| facts.gpus.iter().fold(0u32, |sum, gpu| sum.saturating_add(of(gpu)));
-    let memory_mib = Some(first.memory_mib).filter(|memory| *memory > 0);
-    let gpu = Gpu { model: gpu_model(&first.name), count: sum(|gpu| gpu.count), memory_mib };
-    let can_be_cut = first.is_nvidia() && !first.is_fraction();
+fn of_facts(provider: &str, facts: &TypeFacts, gpus: &GpuFacts, kind: Option<&InstanceType>) -> Row {
     Row {
         instance_type: facts.name.to_string(),
-        provider: "aws".to_owned(),
-        arch: facts.arch().map(poolwright_catalog::Arch::as_str),
-        gpu_model: gpu.model.to_string(),
-        gpus: gpu.count,
-        logical_gpus: Some(sum(|gpu| gpu.logical_count)),
-        gpu_share_thousandths: Some(first.partition_thousandths).filter(|part| *part < GpuFacts::WHOLE),
-        gpu_memory_mib: memory_mib,
-        mig_profiles: if can_be_cut { mig(&gpu) } else { Vec::new() },
-        efa_interfaces: Some(facts.network.efa_interfaces),
+        provider: provider.to_owned(),
+        arch: facts.arch.map(poolwright_catalog::Arch::as_str),
+        gpu_model: gpus.gpu.model.to_string(),
+        gpus: gpus.gpu.count,
+        logical_gpus: Some(gpus.logical_count),
+        gpu_share_thousandths: gpus.share_thousandths,
+        gpu_memory_mib: gpus.gpu.memory_mib,
+        mig_profiles: if gpus.can_be_cut { mig(&gpus.gpu) } else { Vec::new() },
+        efa_interfaces: Some(facts.fabric_interfaces),
         local_nvme_gb: Some(facts.local_nvme_gb),
         vcpus: Some(facts.vcpus),
         memory_mib: Some(facts.memory_mib),
         allocatable_cpu_milli: kind.map(|kind| kind.allocatable.get(ResourceName::CPU)),
         allocatable_memory_mib: kind.map(|kind| kind.allocatable.get(ResourceName::MEMORY) >> 20),
-        zones: cloud.zones.get(&facts.name).into_iter().flatten().map(ToString::to_string).collect(),
-        left_out: cloud.left_out.get(&facts.name).cloned(),
-        class: word(&class::of(facts)),
+        zones: facts.zones.iter().map(ToString::to_string).collect(),
+        left_out: facts.left_out.clone(),
+        class: facts.note,
     }
 }
 
@@ -175,49 +172,53 @@ fn mig(gpu: &Gpu) -> Vec<&'static str> {
     MigModel::of(gpu).map(|model| model.kinds.iter().map(|kind| kind.name).collect()).unwrap_or_default()
 }
 
-/// Why a type is not for everybody, in a word or two.
-fn word(class: &Class) -> &'static str {
-    match class {
-        Class::Virtual => "",
-        Class::Metal => "metal",
-        Class::CapacityBlockOnly => "blocks only",
-        Class::Unusual(Unusual::OtherGpu(_)) => "not NVIDIA",
-        Class::Unusual(Unusual::NotNitro) => "Xen",
-        Class::Unusual(_) => "unusual",
-        Class::Fractional(_) => "part of a GPU",
-        Class::Unusable(_) => "no node",
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use jiff::civil::date;
-    use poolwright_catalog::{Catalogue, CatalogueOrigin, builtin};
-    use poolwright_provider_aws_model::instance::{Selection, Settings, from_json, instance_type};
+    use poolwright_catalog::{Arch, Catalogue, CatalogueOrigin, GpuModel, builtin};
 
     use super::*;
+    use crate::market::read::FromCloud;
 
     fn today(catalogue: Catalogue, cloud: Option<FromCloud>) -> Believed {
         Believed { catalogue, today: date(2026, 11, 23), cloud, notes: Vec::new() }
     }
 
-    /// What EC2 says of all types, as it was recorded.
-    fn recorded() -> Believed {
-        let text = include_str!("../../../../fixtures/aws/instance-types.jsonl");
-        let mut cloud = FromCloud::default();
-        let mut kinds = Vec::new();
-        for line in text.lines() {
-            let facts = from_json(line).expect("a type");
-            match Selection::default().leaves_out(&facts) {
-                Some(reason) => {
-                    cloud.left_out.insert(facts.name.clone(), reason);
-                }
-                None => kinds.extend(instance_type(&facts, &Settings::default()).ok()),
-            }
-            cloud.facts.insert(facts.name.clone(), facts);
-        }
-        let origin = CatalogueOrigin { source: "recorded".to_owned(), as_of: None };
-        today(Catalogue::new(origin, kinds, Vec::new()), Some(cloud))
+    /// A cloud that sells one type with whole GPUs, and one with an eighth of a GPU, which Poolwright does not buy.
+    fn asked() -> Believed {
+        let type_of = |name: &str, gpus: GpuFacts, left_out: Option<&str>| TypeFacts {
+            name: name.into(),
+            arch: Some(Arch::Amd64),
+            gpus: Some(gpus),
+            fabric_interfaces: 32,
+            local_nvme_gb: 30_400,
+            vcpus: 192,
+            memory_mib: 2 << 20,
+            is_spot: true,
+            zones: BTreeSet::from(["sky-1a".into()]),
+            left_out: left_out.map(str::to_owned),
+            note: if left_out.is_some() { "part of a GPU" } else { "" },
+        };
+        let gpu =
+            |model: &str, count, memory| Gpu { model: GpuModel::new(model), count, memory_mib: Some(memory) };
+        let whole = GpuFacts {
+            gpu: gpu("h100", 8, 81_920),
+            logical_count: 8,
+            share_thousandths: None,
+            can_be_cut: true,
+        };
+        let part = GpuFacts {
+            gpu: gpu("l4", 0, 2_861),
+            logical_count: 1,
+            share_thousandths: Some(125),
+            can_be_cut: false,
+        };
+        let types = vec![
+            type_of("p5.48xlarge", whole, None),
+            type_of("g6f.large", part, Some("it has 1/8 of an L4")),
+        ];
+        let origin = CatalogueOrigin { source: "sky".to_owned(), as_of: None };
+        today(Catalogue::new(origin, Vec::new(), Vec::new()), Some(FromCloud { provider: "sky", types }))
     }
 
     fn row<'a>(list: &'a Gpus, name: &str) -> &'a Row {
@@ -241,7 +242,7 @@ mod tests {
 
     #[test]
     fn a_cloud_says_more_of_its_types_and_parts_of_gpus_are_told_from_whole_ones() {
-        let list = list(&recorded(), &[]).expect("a list");
+        let list = list(&asked(), &[]).expect("a list");
         let p5 = row(&list, "p5.48xlarge");
         assert_eq!((p5.gpu_model.as_str(), p5.gpus, p5.vcpus), ("h100", 8, Some(192)));
         assert_eq!(p5.mig_profiles.first(), Some(&"1g.10gb"));
@@ -251,7 +252,10 @@ mod tests {
         assert_eq!((part.gpus, part.logical_gpus, part.gpu_share_thousandths), (0, Some(1), Some(125)));
         assert!(part.mig_profiles.is_empty() && part.class == "part of a GPU", "{part:?}");
         assert!(part.left_out.as_deref().is_some_and(|why| why.contains("1/8")), "{part:?}");
-        assert_eq!(row(&list, "p5e.48xlarge").class, "blocks only");
+        assert_eq!(
+            (part.provider.as_str(), part.zones.as_slice()),
+            ("sky", ["sky-1a".to_owned()].as_slice())
+        );
     }
 
     #[test]

@@ -3,7 +3,6 @@
 use std::cmp::Ordering;
 
 use poolwright_catalog::{InstanceType, Interruptions, OfferingId, Price, UnknownPrice, UsdPerHour};
-use poolwright_provider_aws_model::instance::{TypeFacts, UsageClass};
 use poolwright_terms::CapacityType;
 use serde::Serialize;
 
@@ -127,10 +126,11 @@ pub fn list(believed: &Believed, only: &Only) -> Result<Prices, String> {
 fn unpriced_spot(believed: &Believed) -> impl Iterator<Item = (&InstanceType, OfferingId)> {
     let catalogue = &believed.catalogue;
     let sold_as_spot = believed.cloud.iter().flat_map(move |cloud| {
-        let is_spot = |facts: &&TypeFacts| facts.usage_classes.contains(&UsageClass::Spot);
-        cloud.facts.values().filter(is_spot).filter_map(move |facts| {
-            Some((catalogue.instance_type(&facts.name)?, cloud.zones.get(&facts.name)?))
-        })
+        cloud
+            .types
+            .iter()
+            .filter(|facts| facts.is_spot)
+            .filter_map(move |facts| Some((catalogue.instance_type(&facts.name)?, &facts.zones)))
     });
     sold_as_spot
         .flat_map(|(kind, zones)| {

@@ -1,0 +1,16 @@
+//! The clouds that Poolwright knows.
+//!
+//! Lives here: one line for each cloud. The rest of Poolwright asks a cloud's [`Registration`] and names no cloud.
+//!
+//! May not live here: anything else.
+
+use poolwright_provider_contract::Registration;
+
+/// Every cloud. Where several could be meant, the first that fits is.
+pub static CLOUDS: [Registration; 2] =
+    [poolwright_provider_kwok::REGISTRATION, poolwright_provider_aws::REGISTRATION];
+
+/// The cloud of this name.
+pub fn find(name: &str) -> Option<&'static Registration> {
+    CLOUDS.iter().find(|cloud| cloud.name == name)
+}
