@@ -9,6 +9,7 @@
 pub mod action;
 pub mod batch;
 pub mod budgets;
+pub mod demand;
 pub mod disruption;
 pub mod explain;
 pub mod index;

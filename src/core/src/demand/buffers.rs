@@ -1,77 +1,69 @@
-//! Room that pools keep free: units of it are demand, as pods that nobody has made, of the least priority.
+//! Buffers: room that pools keep free, as units that are planned like pods of the least priority.
 //!
-//! They use free room first and buy what is missing. As long as a pod waits for a new node they are left out: the pod takes what is
-//! free, and the plan after it makes the room anew. Which nodes are kept for them is decided by
-//! [`crate::lifecycle`]; nothing about it is recorded.
+//! Units use free room first and buy the rest. They are left out while a pod waits for a new node: the pod takes the free room, and
+//! the plan after it makes the room anew. [`crate::lifecycle`] decides which nodes stay for them. No record lists a unit.
 
 use std::sync::Arc;
 
 use jiff::Timestamp;
 
-use super::demand::Wanting;
-use super::{Plan, PlanOptions};
+use super::replicas::LOOK_AGAIN;
+use super::{Ahead, DemandSource, Known, Mentions, Outlook};
 use crate::model::{Pod, PodKey, PodPhase, PodSpec, Pool, Snapshot, Toleration, TolerationMatch, Uid};
 use crate::rules::NODEPOOL_LABEL;
 
-/// Whether any pool wants such room, now or later.
-pub(crate) fn is_used(snapshot: &Snapshot) -> bool {
-    snapshot.pools.values().any(|pool| wants(pool))
+pub(super) struct Buffers;
+
+impl DemandSource for Buffers {
+    fn name(&self) -> &'static str {
+        "buffers of pools"
+    }
+
+    fn foresee<'a>(&self, known: &Known<'a>, ahead: &mut Ahead<'a>) -> Option<Timestamp> {
+        let mut pools = known.snapshot.pools.values().filter(|pool| wants_buffer(pool)).peekable();
+        pools.peek()?;
+        for pool in pools {
+            put_in(ahead.snapshot.to_mut(), pool, &known.outlook);
+        }
+        known.outlook.now.checked_add(LOOK_AGAIN).ok().or(Some(Timestamp::MAX))
+    }
+
+    fn mentions(&self) -> Mentions {
+        Mentions::Nowhere
+    }
 }
 
-/// Whether a pool may want it.
-pub(crate) fn wants(pool: &Pool) -> bool {
+/// Whether any pool has a buffer, now or later.
+pub(crate) fn is_used(snapshot: &Snapshot) -> bool {
+    snapshot.pools.values().any(|pool| wants_buffer(pool))
+}
+
+/// Whether a pool has a buffer that it may fill.
+pub(crate) fn wants_buffer(pool: &Pool) -> bool {
     !pool.buffer.is_empty() && !pool.deleting && pool.problem.is_none()
 }
 
-/// Puts the units that are wanted now into the snapshot, as pods.
-pub(super) fn add(snapshot: &mut Snapshot, now: Timestamp, options: &PlanOptions) {
-    let pools: Vec<Arc<Pool>> = snapshot.pools.values().filter(|pool| wants(pool)).cloned().collect();
-    for pool in pools {
-        for (entry, buffer) in (0..).zip(&pool.buffer) {
-            for ordinal in 0..buffer.wanted(now) {
-                let key = PodKey::Buffer { pool: pool.name.clone(), entry, ordinal: ordinal.into() };
-                let spec = PodSpec {
-                    requests: buffer.requests.clone(),
-                    node_selector: [(NODEPOOL_LABEL.to_owned(), pool.name.0.clone())].into(),
-                    tolerations: vec![Toleration {
-                        key: None,
-                        matches: TolerationMatch::Exists,
-                        effect: None,
-                    }],
-                    ..PodSpec::default()
-                };
-                let pod = Pod {
-                    uid: Uid(format!("buffer:{key}")),
-                    priority: options.min_priority.unwrap_or(i32::MIN),
-                    scheduler: options.schedulers.first().cloned().unwrap_or_default(),
-                    phase: PodPhase::Unschedulable { since: now, message: String::new() },
-                    created: now,
-                    ..Pod::waiting(key.clone(), spec)
-                };
-                snapshot.pods.insert(key, Arc::new(pod));
-            }
+/// Puts the units that a pool wants now into the cluster ahead.
+fn put_in(snapshot: &mut Snapshot, pool: &Pool, outlook: &Outlook<'_>) {
+    let now = outlook.now;
+    for (entry, buffer) in (0..).zip(&pool.buffer) {
+        for ordinal in 0..buffer.wanted(now) {
+            let key = PodKey::Buffer { pool: pool.name.clone(), entry, ordinal };
+            let spec = PodSpec {
+                requests: buffer.requests.clone(),
+                node_selector: [(NODEPOOL_LABEL.to_owned(), pool.name.0.clone())].into(),
+                tolerations: vec![Toleration { key: None, matches: TolerationMatch::Exists, effect: None }],
+                ..PodSpec::default()
+            };
+            let pod = Pod {
+                uid: Uid(format!("buffer:{key}")),
+                priority: outlook.lowest_priority,
+                scheduler: outlook.scheduler.to_owned(),
+                phase: PodPhase::Unschedulable { since: now, message: String::new() },
+                created: now,
+                ..Pod::waiting(key.clone(), spec)
+            };
+            snapshot.pods.insert(key, Arc::new(pod));
         }
-    }
-}
-
-/// Leaves units out where a pod that is there needs a new place: it comes first. A plan from files is for all at once.
-pub(super) fn give_way(open: &mut Vec<Wanting<'_>>, options: &PlanOptions) {
-    let is_there = |want: &Wanting<'_>| want.pod.key.existing().is_some();
-    if !options.include_waiting && open.iter().any(is_there) {
-        open.retain(|want| !want.pod.key.is_buffer());
-    }
-}
-
-/// How much of a node is bought for such room, in words.
-pub(super) fn in_words(pods: &[PodKey]) -> Option<String> {
-    let units = pods.iter().filter(|key| key.is_buffer()).count();
-    let verb = if units == 1 { "is" } else { "are" };
-    (units > 0).then(|| format!("{units} of these {verb} room that its pool keeps free"))
-}
-
-/// Takes units out of what claims list: the room is anybody's.
-pub(super) fn forget(plan: &mut Plan) {
-    for claim in &mut plan.claims {
-        claim.planned_pods.retain(|key| !key.is_buffer());
     }
 }

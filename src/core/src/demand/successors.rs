@@ -1,17 +1,16 @@
-//! Pods on nodes that are emptied, although they are well or because their cloud takes them: those that their controllers will make in
-//! their place are demand before anybody is evicted.
+//! Successors: pods that will be made in place of pods whose nodes are emptied, for whatever reason.
 //!
-//! So the nodes that they need are bought first, and room that they count on is taken. They stand in the plan under keys that no
-//! pod can have, as all pods that are still to come do (`ml/ReplicaSet:web-7c#2`): claims that are bought for them list these, and
-//! the pods that come take their places.
+//! They are demand before anybody is evicted. So the nodes that they need are bought first, and the room that they count on is
+//! taken. In a plan they are expected pods ([`PodKey::Expected`]): the claims that are bought for them list them, and the pods
+//! that come take their places.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use jiff::Timestamp;
 
-use super::types::{Moved, MovedTo};
-use super::{Plan, Target};
+use super::units::Unit;
+use super::{Ahead, DemandSource, Known, Mentions};
 use crate::model::{
     Claim, ClaimName, Gang, GangPart, OwnerKey, Pod, PodKey, PodPhase, PodRole, Snapshot, Uid, Workload,
 };
@@ -35,24 +34,63 @@ impl Moving<'_> {
     }
 }
 
-/// The UIDs of what stands for pods that are made in place of others begin so.
-const SUCCESSOR: &str = "successor:";
-
-/// Whether this stands for a pod that is made in place of another, which is there.
-pub(super) fn is_successor(pod: &Pod) -> bool {
-    pod.uid.0.starts_with(SUCCESSOR)
-}
-
-/// What stands for the pod that is made in place of another.
+/// A pod that leaves, and what will be made in its place.
 #[derive(Clone, Debug)]
-pub(super) struct Successor {
+pub(crate) struct Successor {
+    /// The pod that leaves.
     pub pod: PodKey,
-    from: ClaimName,
-    /// Its own key; `None` where nobody makes one.
-    key: Option<PodKey>,
+    /// The claim of its node.
+    pub from: ClaimName,
+    /// The key of its successor; `None` where none is made.
+    pub key: Option<PodKey>,
 }
 
-/// All work on nodes that are emptied, by claim and pod; those aside that end already and whose successor is there.
+pub(super) struct Successors;
+
+impl DemandSource for Successors {
+    fn name(&self) -> &'static str {
+        "successors of pods on nodes that are emptied"
+    }
+
+    fn foresee<'a>(&self, known: &Known<'a>, ahead: &mut Ahead<'a>) -> Option<Timestamp> {
+        if known.going.is_empty() {
+            return None;
+        }
+        for unit in &known.units {
+            let mut wanted = still_wanted(known, unit);
+            for one in known.going.iter().filter(|one| one.owner().as_ref() == Some(&unit.owner)) {
+                let ordinal = (wanted > 0).then(|| ahead.places_of(unit).next_ordinal());
+                wanted = wanted.saturating_sub(1);
+                replace(ahead, one, ordinal, known.outlook.now);
+            }
+        }
+        // A pod without a known controller comes back nowhere.
+        let done: BTreeSet<PodKey> = ahead.successors.iter().map(|successor| successor.pod.clone()).collect();
+        for one in known.going.iter().filter(|one| !done.contains(&one.pod.key)) {
+            replace(ahead, one, None, known.outlook.now);
+        }
+        None
+    }
+
+    fn mentions(&self) -> Mentions {
+        Mentions::InClaims
+    }
+}
+
+/// How many pods a unit still wants besides those that stay.
+fn still_wanted(known: &Known<'_>, unit: &Unit<'_>) -> u64 {
+    let goes = |pod: &Pod| known.going.iter().any(|one| one.pod.key == pod.key);
+    let of = |workload: &&Workload| {
+        let owned = known.owned.get(&workload.uid);
+        let stay = owned.map_or(0, |pods| pods.iter().filter(|pod| !goes(pod)).count());
+        // A Job wants no more than are still to succeed; sets that make pods one by one want them all in the end.
+        let all = if workload.kind == "Job" { workload.wanted } else { workload.total };
+        all.saturating_sub(stay as u64)
+    };
+    unit.controllers.iter().map(of).sum()
+}
+
+/// All workload pods on nodes that are emptied, by claim and pod.
 pub(crate) fn moving(snapshot: &Snapshot) -> Vec<Moving<'_>> {
     let leaving: Vec<&Claim> = snapshot.claims.leaving().map(AsRef::as_ref).collect();
     if leaving.is_empty() {
@@ -89,20 +127,17 @@ pub(crate) fn moving(snapshot: &Snapshot) -> Vec<Moving<'_>> {
     all
 }
 
-/// Takes a pod away and puts its successor, if one is made, among those that wait.
-pub(super) fn replace(
-    snapshot: &mut Snapshot,
-    moving: &Moving<'_>,
-    number: Option<u64>,
-    now: Timestamp,
-) -> Successor {
+/// Takes a pod away and puts its successor, if one is made, among the pods that wait.
+fn replace(ahead: &mut Ahead<'_>, moving: &Moving<'_>, ordinal: Option<u64>, now: Timestamp) {
     let pod = moving.pod;
+    let snapshot = ahead.snapshot.to_mut();
     snapshot.pods.remove(&pod.key);
-    let key = number.zip(moving.owner()).map(|(ordinal, owner)| {
+    let key = ordinal.zip(moving.owner()).map(|(ordinal, owner)| {
         let key = PodKey::Expected { owner, ordinal };
         let next = Pod {
-            uid: Uid(format!("{SUCCESSOR}{key}")),
+            uid: Uid(format!("successor:{key}")),
             key: key.clone(),
+            replaces: Some(Box::new(pod.key.clone())),
             phase: PodPhase::Unschedulable { since: now, message: String::new() },
             reserved_for: Vec::new(),
             nominated_node: None,
@@ -112,41 +147,5 @@ pub(super) fn replace(
         snapshot.pods.insert(key.clone(), Arc::new(next));
         key
     });
-    Successor { pod: pod.key.clone(), from: moving.from.clone(), key }
-}
-
-/// Where a plan puts them.
-pub(super) fn moved(successors: &[Successor], plan: &Plan) -> Vec<Moved> {
-    let mut places: BTreeMap<&PodKey, MovedTo> = BTreeMap::new();
-    if !successors.is_empty() {
-        let rooms = plan.placements.iter();
-        places.extend(rooms.map(|placement| (&placement.pod, MovedTo::Room(placement.target.clone()))));
-        for claim in &plan.claims {
-            places.extend(claim.planned_pods.iter().map(|pod| (pod, MovedTo::New(claim.name.clone()))));
-        }
-        places.extend(plan.unplaced.iter().map(|left| (&left.pod, MovedTo::Nowhere(left.message.clone()))));
-    }
-    let to = |key: &PodKey| {
-        places.get(key).cloned().unwrap_or_else(|| MovedTo::Nowhere("it is in no plan".to_owned()))
-    };
-    let one = |successor: &Successor| Moved {
-        pod: successor.pod.clone(),
-        from: successor.from.clone(),
-        stands_as: successor.key.clone(),
-        to: successor.key.as_ref().map_or(MovedTo::NotMade, to),
-    };
-    let mut all: Vec<Moved> = successors.iter().map(one).collect();
-    all.sort();
-    all
-}
-
-impl Moved {
-    /// Whether it counts on the node of this claim, or of this name.
-    pub fn goes_to(&self, name: &str) -> bool {
-        match &self.to {
-            MovedTo::Room(Target::Claim(ClaimName(target)) | Target::Node(target))
-            | MovedTo::New(ClaimName(target)) => target == name,
-            MovedTo::Nowhere(_) | MovedTo::NotMade => false,
-        }
-    }
+    ahead.successors.push(Successor { pod: pod.key.clone(), from: moving.from.clone(), key });
 }

@@ -7,7 +7,7 @@ use super::{Scene, after, gang, is, is_not, some_pods, words};
 use crate::action::{Action, ConditionType, NoticeKind};
 use crate::disruption::{allowance, allowance_over_all, kept_by};
 use crate::model::{Cause, Claim, Effect, Node, Pod, PodPhase, Taint};
-use crate::plan::kept_until;
+use crate::demand::kept_until;
 use crate::{DISRUPTED_TAINT, rules};
 
 /// Between closing a node and giving it back: what the scheduler bound meanwhile must have shown by then.

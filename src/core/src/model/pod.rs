@@ -84,6 +84,9 @@ pub struct Pod {
     pub group: Option<String>,
     /// What kind of pod it is.
     pub role: PodRole,
+    /// The pod that it will be made in place of; `None` for every pod that exists.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub replaces: Option<Box<PodKey>>,
     /// Where it stands.
     pub phase: PodPhase,
     /// Claims whose reserved nodes let it in, in the order in which it was given their tolerations
@@ -138,6 +141,7 @@ impl Pod {
             scheduler: "default-scheduler".to_owned(),
             group: None,
             role: PodRole::Workload,
+            replaces: None,
             phase: PodPhase::Waiting,
             reserved_for: Vec::new(),
             nominated_node: None,

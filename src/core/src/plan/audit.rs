@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use poolwright_catalog::{OfferingId, ResourceList, ResourceName, UsdPerHour};
 
 use super::daemons::Daemons;
-use super::volumes::Resolved;
+use super::volumes::Volumes;
 use super::{Placement, PlanOptions, PlannedClaim, Sharing, audit_company, audit_gpus};
 use crate::model::{
     Claim, NodeClassRef, Pod, PodKey, PodPhase, PodRole, PoolLimits, PoolName, RankedOffering, Snapshot,
@@ -15,12 +15,12 @@ use crate::rules::{self, NewNodeLabels};
 
 /// What is wrong with the plan, in sentences. What several nodes decide together is [`super::audit_topology`]'s.
 pub(super) fn audit(
-    resolved: &Resolved<'_>,
+    snapshot: &Snapshot,
+    volumes: &Volumes,
     options: &PlanOptions,
     claims: &[PlannedClaim],
     placements: &[Placement],
 ) -> Vec<String> {
-    let snapshot = resolved.snapshot.as_ref();
     let mut problems = Vec::new();
     let mut seen: BTreeSet<&PodKey> = BTreeSet::new();
     let planned = claims.iter().flat_map(|claim| &claim.planned_pods);
@@ -31,7 +31,7 @@ pub(super) fn audit(
     }
     let daemons = Daemons::new(snapshot);
     for claim in claims {
-        if let Err(problem) = audit_claim(resolved, options.sharing, &daemons, claim) {
+        if let Err(problem) = audit_claim(snapshot, volumes, options.sharing, &daemons, claim) {
             problems.push(format!("claim {}: {problem}", claim.name));
         }
     }
@@ -41,12 +41,12 @@ pub(super) fn audit(
 }
 
 fn audit_claim(
-    resolved: &Resolved<'_>,
+    snapshot: &Snapshot,
+    volumes: &Volumes,
     sharing: Sharing,
     daemons: &Daemons<'_>,
     claim: &PlannedClaim,
 ) -> Result<(), String> {
-    let snapshot = resolved.snapshot.as_ref();
     let pool = snapshot.pools.get(&claim.pool).ok_or("its pool does not exist")?;
     let Some(Ok(catalogue)) = snapshot.catalogues.get(&claim.node_class) else {
         return Err("its node class cannot be used".to_owned());
@@ -89,7 +89,7 @@ fn audit_claim(
         }
         let tolerating = daemons.tolerating(&claim.taints);
         let mut room = kind.allocatable.clone();
-        room.add(&resolved.attachable.of(None, &labels));
+        room.add(&volumes.attachable.of(None, &labels));
         room.saturating_sub(&tolerating.requests(&tolerating.landing(&labels)));
         let mut rest = wanted.clone();
         audit_gpus::audit(sharing, claim, &pods, kind, &mut rest)

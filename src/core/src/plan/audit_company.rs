@@ -102,6 +102,7 @@ mod tests {
             scheduler: "default-scheduler".into(),
             group: None,
             role: crate::PodRole::Workload,
+            replaces: None,
             phase,
             reserved_for: Vec::new(),
             nominated_node: None,

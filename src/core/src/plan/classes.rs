@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use poolwright_catalog::{MigModel, ResourceList};
 
 use super::company::Company;
-use super::demand::Wanting;
+use super::wanting::Wanting;
 use super::gpus::{self, Sharing, Wish};
 use super::topology::{Assigned, Pin};
 use super::wishes::Chosen;

@@ -12,7 +12,7 @@ use super::limits::Limits;
 use super::room::Rooms;
 use super::supply::{Admissions, Offer, PoolSupply, Standing, Supply};
 use super::topology::Pin;
-use super::volumes::{self, Resolved};
+use super::volumes::{self, Volumes};
 use super::{UnplacedReason, words};
 use crate::model::{DaemonSet, NodeTerm, Operator, Pod, PodSpec, PoolName, Requirement, Snapshot};
 use crate::rules::{self, Identity, Labels, NODEPOOL_LABEL, Rejection};
@@ -24,7 +24,7 @@ const SHOWN: usize = 6;
 #[derive(Clone, Copy)]
 pub(super) struct Seen<'s, 'a> {
     pub snapshot: &'s Snapshot,
-    pub volumes: &'s Resolved<'s>,
+    pub volumes: &'s Volumes,
     pub supply: &'s Supply<'a>,
     pub admissions: &'s Admissions,
     pub limits: &'s Limits,

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use jiff::{SignedDuration, Timestamp};
 
 use super::company::Company;
-use super::demand::{Wanting, not_yet_tried};
+use super::wanting::{Wanting, not_yet_tried};
 use super::room::{Room, Rooms};
 use super::{Target, UnplacedPod, UnplacedReason};
 use crate::model::{Pod, PodKey, PodPhase, Snapshot};

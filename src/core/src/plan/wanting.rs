@@ -1,10 +1,10 @@
 //! Demand: which pods want a node, and why the others do not.
 
-use super::earlier::planned_at;
 use super::groups::Groups;
 use super::room::Rooms;
-use super::volumes::Resolved;
+use super::volumes::Volumes;
 use super::{PlanOptions, UnplacedPod, UnplacedReason};
+use crate::demand::planned_at;
 use crate::model::{Pod, PodPhase, PodRole, Snapshot};
 
 /// A pod that wants a node.
@@ -34,7 +34,7 @@ pub(super) struct Demand<'a> {
 pub(super) fn collect<'a>(
     snapshot: &'a Snapshot,
     options: &PlanOptions,
-    volumes: &Resolved<'_>,
+    volumes: &Volumes,
     groups: &Groups<'a>,
 ) -> Demand<'a> {
     let mut demand = Demand::default();
@@ -107,6 +107,14 @@ pub(super) fn collect<'a>(
     }
     groups.retain_startable(snapshot, &mut demand);
     demand
+}
+
+/// Leaves units of buffers out where a pod that exists needs a new place: it comes first. A plan from files is for all at once.
+pub(super) fn give_way(open: &mut Vec<Wanting<'_>>, options: &PlanOptions) {
+    let exists = |want: &Wanting<'_>| want.pod.key.existing().is_some();
+    if !options.include_waiting && open.iter().any(exists) {
+        open.retain(|want| !want.pod.key.is_buffer());
+    }
 }
 
 pub(super) fn not_yet_tried() -> String {

@@ -32,7 +32,7 @@ use self::shops::{Frame, Shops};
 use self::tally::{Refusal, Tally};
 use super::company::Company;
 use super::daemons::Daemons;
-use super::demand::Wanting;
+use super::wanting::Wanting;
 use super::gpus;
 use super::room::Rooms;
 use super::supply::{Admissions, Supply};

@@ -23,7 +23,7 @@ use poolwright_catalog::ResourceList;
 use poolwright_catalog::labels::HOSTNAME;
 
 use self::market::{Market, Shoppers};
-use super::demand::Wanting;
+use super::wanting::Wanting;
 use super::room::Rooms;
 use super::supply::{Admissions, Supply};
 use super::topology::{Assigned, Pin};

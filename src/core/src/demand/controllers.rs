@@ -1,0 +1,22 @@
+//! Pods that a controller by itself is about to make: a Job, a ReplicaSet, or a StatefulSet that makes all its pods at once.
+
+use jiff::Timestamp;
+
+use super::expected::put_in;
+use super::{Ahead, DemandSource, Known, Mentions};
+
+pub(super) struct Controllers;
+
+impl DemandSource for Controllers {
+    fn name(&self) -> &'static str {
+        "controllers"
+    }
+
+    fn foresee<'a>(&self, known: &Known<'a>, ahead: &mut Ahead<'a>) -> Option<Timestamp> {
+        put_in(known, ahead, |unit| unit.part.is_none())
+    }
+
+    fn mentions(&self) -> Mentions {
+        Mentions::InClaims
+    }
+}

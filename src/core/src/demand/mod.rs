@@ -1,0 +1,108 @@
+//! Demand: the pods and nodes that the cluster will need, and the places that earlier plans chose.
+//!
+//! Lives here: each source of demand, one a file, and the facts about it that `plan` and `lifecycle` share.
+//!
+//! May not live here: offers, prices, limits, and the choice of a node. Those rooms stand above this one.
+//!
+//! To add a source (a queue, a new kind of gang), write its file, implement [`DemandSource`] there, and name it in [`SOURCES`].
+
+mod ahead;
+mod buffers;
+mod controllers;
+mod copied_volumes;
+mod expected;
+mod gangs;
+mod planned_at;
+mod pod_groups;
+mod replicas;
+mod successors;
+mod units;
+mod waiting;
+
+pub use ahead::{Ahead, Foreseen, Known, Outlook};
+pub(crate) use buffers::{is_used as uses_buffers, wants_buffer};
+pub use expected::ExpectedPods;
+pub use expected::expected;
+pub(crate) use expected::kept_until;
+pub(crate) use planned_at::planned_at;
+pub(crate) use pod_groups::{Lack, Standing, incomplete as incomplete_gangs, is_there, standing};
+pub use replicas::NodesWanted;
+pub(crate) use replicas::is_replica;
+pub(crate) use successors::{Moving, Successor, moving};
+
+use jiff::Timestamp;
+
+use crate::model::{PodKey, Snapshot};
+
+/// A source of demand: it knows of pods or nodes that the API server does not show yet.
+pub trait DemandSource: Sync {
+    /// The name of the source, for people.
+    fn name(&self) -> &'static str;
+
+    /// Adds to the cluster ahead what the source foresees. Returns until when it believes that, if the clock can end it.
+    fn foresee<'a>(&self, known: &Known<'a>, ahead: &mut Ahead<'a>) -> Option<Timestamp>;
+
+    /// Which of its pods a plan may mention when it is done.
+    fn mentions(&self) -> Mentions;
+}
+
+/// Where a plan that is done may mention the pods of a source.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Mentions {
+    /// Everywhere: they exist.
+    Everywhere,
+    /// Only in the lists of the claims that are bought for them: the pods that come take their places.
+    InClaims,
+    /// Nowhere: the room is for any pod.
+    Nowhere,
+}
+
+impl Mentions {
+    /// The answer of the source that the pod comes from.
+    pub fn of(key: &PodKey) -> Self {
+        match key {
+            PodKey::Existing(_) => waiting::Waiting.mentions(),
+            // Gangs, controllers and successors share the numbers of one owner, so one answer holds for all three.
+            PodKey::Expected { .. } => controllers::Controllers.mentions(),
+            PodKey::Buffer { .. } => buffers::Buffers.mentions(),
+        }
+    }
+}
+
+/// All sources, in the order in which they are asked.
+///
+/// The first four share the places that claims keep for an owner's pods, so their order matters:
+///
+/// 1. Pods that came take the places that were kept for them. The rest stays free.
+/// 2. Pods that gangs and controllers are about to make take free places, then new numbers.
+/// 3. Successors take what is left: their pods still run, so their places are the last that are needed.
+///
+/// Buffers and replicas look at nothing that other sources added: their place in the list is free.
+pub const SOURCES: [&dyn DemandSource; 6] = [
+    &waiting::Waiting,
+    &gangs::Gangs,
+    &controllers::Controllers,
+    &successors::Successors,
+    &buffers::Buffers,
+    &replicas::Replicas,
+];
+
+/// Asks all sources.
+pub fn foresee<'a>(snapshot: &'a Snapshot, outlook: &Outlook<'a>) -> Foreseen<'a> {
+    let (known, mut ahead) = Ahead::begin(snapshot, outlook);
+    let believed_until = SOURCES.iter().filter_map(|source| source.foresee(&known, &mut ahead)).min();
+    ahead.foreseen(believed_until)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+
+    #[test]
+    fn no_two_sources_share_a_name() {
+        let names: BTreeSet<&str> = SOURCES.iter().map(|source| source.name()).collect();
+        assert_eq!(names.len(), SOURCES.len());
+    }
+}
