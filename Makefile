@@ -24,9 +24,9 @@ WITH_TOOLS := KUBEBUILDER_ASSETS="$$(python3 tests/control-plane/build.py --kube
 NEWEST_ONLY := tests/plane/tests/pod_groups.rs
 endif
 # The tests that start a control plane, as arguments of cargo test.
-E2E := $(patsubst tests/plane/tests/%.rs,--test %,$(sort $(filter-out $(NEWEST_ONLY),$(wildcard tests/plane/tests/*.rs))))
+E2E := $(patsubst tests/plane/tests/%.rs,--test %,$(sort $(filter-out $(NEWEST_ONLY),$(wildcard tests/plane/tests/*.rs)))) --test node_lifecycle --test scale_up
 
-.PHONY: help demo demo-cluster test build lint unit control-plane e2e kills differential bench bench-mix bench-scale bench-nodes bench-aws realise crds clean
+.PHONY: help demo demo-cluster test soak build lint unit control-plane e2e kills differential bench bench-mix bench-scale bench-nodes bench-aws realise crds clean
 
 help: ## this list
 	@echo "make <target>:"
@@ -43,8 +43,11 @@ demo-cluster: control-plane ## the same on a real control plane, in real time; K
 	@$(WITH_TOOLS) cargo build --locked --workspace --bins --test architecture
 	@KEEP="$(KEEP)" $(WITH_TOOLS) "$(CARGO_TARGET_DIR)/debug/poolwright-demo" --cluster
 
-test: ## everything that continuous integration checks; the last lines count what passed
+test: ## everything that continuous integration checks; says what each step took and counts what passed
 	@python3 tests/run.py
+
+soak: ## what only repeats: more seeds, more kills, more random cases and simulated worlds; prints its seed, SEED=n plays the same again
+	@SEED="$(SEED)" python3 tests/run.py control-plane soak
 
 build: ## the release binary
 	@$(WITH_TOOLS) cargo build --locked --release -p poolwright-cli
@@ -68,7 +71,7 @@ e2e: control-plane ## the tests on a real control plane; KUBERNETES=1.33 on an o
 
 kills: control-plane ## the controller is killed at every point of a claim's life, on a real control plane; KILLS=100 repeats that until so many
 	@$(WITH_TOOLS) cargo build --locked -p poolwright-cli -p poolwright-plane --bins
-	@KILLS="$(or $(KILLS),100)" $(WITH_TOOLS) cargo test --locked -p poolwright-plane --test kills -- --nocapture
+	@KILLS="$(or $(KILLS),100)" $(WITH_TOOLS) cargo test --locked -p poolwright-plane --test killed_at_every_stage -- --nocapture
 
 differential: control-plane ## random pods and clusters, planned by us and bound by the real scheduler; CASES=1000 SEED=1 RULES=HostSpread,Taints WITHOUT=Limits STRICT=1 FAILURES=3, or CASE=file
 	@$(WITH_TOOLS) cargo test --locked -p poolwright-plane --test differential --no-run

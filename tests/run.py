@@ -1,15 +1,17 @@
 #!/usr/bin/env python3
-"""`make test`: every check of Poolwright, one stage after the other, and a count of what passed.
+"""`make test`: every check of Poolwright, one stage after the other, what each took, and a count of what passed.
 
-A stage that fails does not stop the later ones, so that one run shows all there is to repair. What cannot run on
-this machine is counted as skipped and named with its cause; nothing is left out in silence. The last line is
-`N passed, N failed` (and `, N skipped` where something could not run); the exit code is 1 if anything failed.
+A stage that fails does not stop the later ones, so that one run shows all there is to repair. A check that cannot run on
+this machine counts as skipped, with its cause; nothing is left out in silence. The last line is
+`N passed, N failed` (and `, N skipped` if something could not run); the exit code is 1 if anything failed.
 
-    run.py              all stages
-    run.py NAME...      these stages, of: format clippy deny advisories control-plane backend tests worlds
+    run.py              all stages of `make test`
+    run.py NAME...      these stages
+    run.py soak         what only repeats: more seeds, more kills, more random cases (SEED=n plays the same again)
 """
 
 import os
+import random
 import re
 import shutil
 import subprocess
@@ -19,21 +21,17 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 sys.dont_write_bytecode = True
-import tools  # noqa: E402  (beside this file)
+import suite  # noqa: E402  (beside this file)
+import tools  # noqa: E402
 
 ROOT = Path(__file__).resolve().parent.parent
 COLOUR = re.compile(r"\x1b\[[0-9;]*m")
-RESULT = re.compile(r"^test result: \w+\. (\d+) passed; (\d+) failed; (\d+) ignored;")
-FAILED_TEST = re.compile(r"^test (.+) \.\.\. FAILED$")
-IGNORED_TEST = re.compile(r"^test (.+) \.\.\. ignored")
-# "Running tests/plan.rs (.../deps/plan-0123)", "Running unittests src/lib.rs (.../deps/poolwright_core-0123)".
-RUNNING = re.compile(r"^\s*Running (?:unittests )?(\S+) \(.*?([^/]+)-[0-9a-f]+(?:\.exe)?\)$")
-# Simulated worlds that are played: as many as this unoptimised program plays in some minutes. `poolwright simulate fuzz --seeds N` of a
-# release build plays any number.
-WORLDS = 250
-# What a build from nothing takes on the disk, in GiB, with some to spare (measured: the summary says it of each stage).
+# Simulated worlds that `make test` plays; `make soak` plays more.
+WORLDS = 100
+# What a build from nothing takes on the disk, in GiB, with some to spare (measured: the summary shows it for each stage).
 ROOM = 12
-DOC_TESTS = re.compile(r"^\s*Doc-tests (\S+)$")
+# The longest binaries start first, so that none of them is still running alone at the end.
+LONGEST_FIRST = []
 
 
 @dataclass
@@ -108,10 +106,66 @@ def control_plane(stage: Stage) -> None:
           "the tests that need a control plane fail without it")
 
 
-def cargo_test(stage: Stage) -> None:
-    """All tests of the workspace: unit, property, command-line, architecture, control-plane ones, and those against moto."""
+def build(stage: Stage) -> None:
+    """Compiles every test and every program that tests start."""
     tools.moto()
-    test(stage, ["--workspace"])
+    if binaries(stage):
+        stage.passed = 1
+
+
+def binaries(stage: Stage, what: tuple[str, ...] = ("--workspace",)) -> list[suite.Binary]:
+    """Compiles tests and returns their binaries; none, and a note, if something does not compile."""
+    command = ["cargo", "test", "--locked", *what, "--no-run", "--message-format=json-render-diagnostics"]
+    print(" ".join(command), flush=True)
+    done = subprocess.run(command, cwd=ROOT, env=environment(), stdout=subprocess.PIPE, text=True, check=False)
+    found = suite.compiled(done.stdout.splitlines()) if done.returncode == 0 else []
+    if not found:
+        stage.failed += 1
+        stage.notes.append(f"failed: {' '.join(command[:-1])} (it does not compile, or has no tests: see above)")
+    return found
+
+
+def tests(stage: Stage) -> None:
+    """All tests of the workspace (unit, property, command line, control plane, moto), and simulated worlds beside them."""
+    found = binaries(stage)
+    rank = {name: place for place, name in enumerate(LONGEST_FIRST)}
+    found.sort(key=lambda binary: rank.get(binary.target, len(rank)))
+    job = lambda binary: lambda: suite.test(binary, environment())  # noqa: E731
+    computing = [job(binary) for binary in found if not binary.waits]
+    waiting = [job(binary) for binary in found if binary.waits]
+    if found:
+        collect(stage, suite.side_by_side([*computing, worlds], waiting))
+
+
+def examples(stage: Stage) -> None:
+    """The examples in the documentation of the code."""
+    started = time.monotonic()
+    command = ["cargo", "test", "--locked", "--workspace", "--doc", "--no-fail-fast"]
+    lines: list[str] = []
+    code = stream(command, environment(), lines.append)
+    counts = [match for line in lines if (match := suite.RESULT.match(line))]
+    passed, failed, skipped = (sum(int(count[i]) for count in counts) for i in (1, 2, 3))
+    outcome = suite.Outcome("examples in the documentation of the code", passed, failed, skipped, time.monotonic() - started)
+    outcome.notes = [f"failed: {match[1]}" for line in lines if (match := suite.FAILED_TEST.match(line))]
+    if code != 0 and failed == 0:
+        outcome.failed = 1
+        outcome.notes.append(f"failed: {' '.join(command)} (see above)")
+    collect(stage, [outcome])
+
+
+def collect(stage: Stage, outcomes: list[suite.Outcome]) -> None:
+    """Adds outcomes to a stage, the longest first. Nothing passed and nothing failed proves nothing, so it is a failure."""
+    for outcome in sorted(outcomes, key=lambda outcome: -outcome.seconds):
+        stage.passed += outcome.passed
+        stage.failed += outcome.failed
+        stage.skipped += outcome.skipped
+        stage.notes += outcome.notes
+        skipped = f", {outcome.skipped} skipped" if outcome.skipped else ""
+        if outcome.passed + outcome.failed + outcome.skipped:
+            stage.parts.append(f"{outcome.seconds:6.1f} s  {outcome.name}: {outcome.passed} passed, {outcome.failed} failed{skipped}")
+    if stage.passed + stage.failed == 0:
+        stage.failed += 1
+        stage.notes.append(f"failed: {stage.name} reported no test at all, so nothing was proven")
 
 
 def backend(stage: Stage) -> None:
@@ -127,67 +181,52 @@ def backend(stage: Stage) -> None:
         stage.notes.append(f"failed: the solver with microlp alone still depends on HiGHS\n{tree.stderr}")
     else:
         stage.passed += 1
-    test(stage, [*without, "--lib", "--test", "oracle", "--test", "random", "--test", "assignments"])
+    found = binaries(stage, (*without, "--lib", "--test", "oracle", "--test", "random", "--test", "assignments"))
+    if found:
+        collect(stage, suite.side_by_side([lambda binary=binary: suite.test(binary, environment()) for binary in found], []))
 
 
-def test(stage: Stage, what: list[str]) -> None:
-    """Runs these tests and counts them."""
-    before = stage.passed
-    binary = ""
-
-    def count(line: str) -> None:
-        nonlocal binary
-        if match := RUNNING.match(line):
-            binary = f"{match[2]} ({match[1]})"
-        elif match := DOC_TESTS.match(line):
-            binary = f"{match[1]} (examples in the documentation)"
-        elif match := FAILED_TEST.match(line):
-            stage.notes.append(f"failed: {match[1]} in {binary}")
-        elif match := IGNORED_TEST.match(line):
-            stage.notes.append(f"could not run: {match[1]} in {binary}, because it is marked #[ignore]")
-        elif match := RESULT.match(line):
-            stage.passed += int(match[1])
-            stage.failed += int(match[2])
-            stage.skipped += int(match[3])
-            if any(int(number) for number in match.groups()):
-                skipped = f", {match[3]} skipped" if int(match[3]) else ""
-                stage.parts.append(f"{binary}: {match[1]} passed, {match[2]} failed{skipped}")
-
-    code = stream(["cargo", "test", "--locked", *what, "--no-fail-fast"], environment(), count)
-    if code != 0 and stage.failed == 0:
-        # Nothing compiled, or a test binary ended without its summary.
-        stage.failed = 1
-        stage.notes.append(f"failed: cargo test (it did not compile, or {binary or 'a test binary'} crashed: "
-                           "see above)")
-    elif code == 0 and stage.passed == before:
-        stage.failed = 1
-        stage.notes.append("failed: cargo test reported no test at all, so nothing was proven")
-
-
-def worlds(stage: Stage) -> None:
+def worlds(first: int = 1, count: int = WORLDS) -> suite.Outcome:
     """Simulated worlds on a bad day, with the program of the tests: a release build would be compiled for this alone."""
-    # Selected as `make demo` does, so that nothing is compiled a second time with other features.
-    code = stream(["cargo", "build", "--locked", "--workspace", "--bins", "--test", "architecture"], environment())
-    if code != 0:
-        stage.failed = 1
-        stage.notes.append("failed: the build of the program")
-        return
-    binary = build_folder() / "debug" / "poolwright"
-    told = ""
-
-    def keep(line: str) -> None:
-        nonlocal told
-        told = line
-
-    started = time.monotonic()
-    code = stream([str(binary), "simulate", "fuzz", "--seeds", str(WORLDS)], environment(), keep)
-    stage.parts.append(f"{told}, {time.monotonic() - started:.0f} s")
+    program = build_folder() / "debug" / "poolwright"
+    command = [str(program), "simulate", "fuzz", "--from", str(first), "--seeds", str(count)]
+    code, lines, seconds = suite.run(f"{count} simulated worlds from seed {first}", command, ROOT, environment())
+    told = lines[-1] if lines else "nothing"
+    outcome = suite.Outcome(f"poolwright simulate fuzz: {told}", seconds=seconds)
     played = re.match(r"(\d+) worlds, .*: no rule was broken", told)
-    if code == 0 and played and int(played[1]) == WORLDS:
-        stage.passed = 1
+    if code == 0 and played and int(played[1]) == count:
+        outcome.passed = 1
     else:
-        stage.failed = 1
-        stage.notes.append("failed: poolwright simulate fuzz (it says above which seed, and how to play it again)")
+        outcome.failed = 1
+        outcome.notes.append("failed: poolwright simulate fuzz (it says above which seed, and how to play it again)")
+    return outcome
+
+
+# What `make soak` repeats: the test binary, which of its tests, and how often. A fresh first seed each time; SEED=n plays the same again.
+SOAK = [
+    ("differential", "", {"CASES": "1000", "FAILURES": "3"}),
+    ("killed_at_every_stage", "", {"KILLS": "100"}),
+    ("leader_crashes", "killed_", {"KILLS": "100"}),
+    ("oracle", "", {"CASES": "1000"}),
+    ("assignments", "", {"PROPTEST_CASES": "5000"}),
+    ("properties", "", {"PROPTEST_CASES": "2000"}),
+]
+SOAKED_WORLDS = 2000
+
+
+def soak(stage: Stage) -> None:
+    """Random cases, kills and worlds, many of each, one after the other."""
+    seed = int(os.environ.get("SEED") or random.randrange(1, 2**31))
+    print(f"SEED={seed} (make soak SEED={seed} plays the same again)", flush=True)
+    found = {binary.target: binary for binary in binaries(stage)}
+    outcomes = []
+    for target, only, variables in SOAK if found else []:
+        variables = variables | {"SEED": str(seed), "POOLWRIGHT_SEED": str(seed), "PROPTEST_RNG_SEED": str(seed)}
+        print(target, " ".join(f"{name}={value}" for name, value in variables.items()), flush=True)
+        outcomes.append(suite.test(found[target], environment() | variables, only))
+    if found:
+        outcomes.append(worlds(seed, SOAKED_WORLDS))
+    collect(stage, outcomes)
 
 
 def environment() -> dict[str, str]:
@@ -227,9 +266,11 @@ STAGES = {
     "deny": deny,
     "advisories": advisories,
     "control-plane": control_plane,
+    "build": build,
+    "tests": tests,
+    "examples": examples,
     "backend": backend,
-    "tests": cargo_test,
-    "worlds": worlds,
+    "soak": soak,
 }
 
 
@@ -254,7 +295,7 @@ def main(names: list[str]) -> int:
         return 2
     if sys.stdout.isatty():
         os.environ.setdefault("CARGO_TERM_COLOR", "always")
-    names = names or list(STAGES)
+    names = names or [name for name in STAGES if name != "soak"]
     make_room(build_folder())
     stages = [run(name, index, len(names)) for index, name in enumerate(names, start=1)]
 
@@ -266,6 +307,7 @@ def main(names: list[str]) -> int:
               f"{stage.seconds:.0f} s, {stage.free:.1f} GiB free")
         for part in stage.parts:
             print(f"  {part}")
+    print(f"all stages {sum(stage.seconds for stage in stages) / 60:.1f} min")
     for stage in stages:
         for note in stage.notes:
             print(note)

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use poolwright_controller::clock::Clock;
-use poolwright_solver::{Solution, Watch};
+use poolwright_solver::{Solution, StopSignal};
 
 /// Stops the solver when its time is up.
 pub struct Budget<'c> {
@@ -42,7 +42,7 @@ impl<'c> Budget<'c> {
     }
 }
 
-impl Watch for Budget<'_> {
+impl StopSignal for Budget<'_> {
     fn should_stop(&mut self) -> bool {
         self.limit.is_some_and(|limit| self.elapsed() >= limit)
     }

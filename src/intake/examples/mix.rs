@@ -25,7 +25,7 @@ use poolwright_catalog::{
     Arch, CapacityType, Catalogue, InstanceType, Offering, OfferingId, Price, PriceSource, Quote,
     ResourceList, ResourceName, UsdPerHour,
 };
-use poolwright_core::plan::{PlanOptions, Watch, plan};
+use poolwright_core::plan::{PlanOptions, StopSignal, plan};
 use poolwright_core::{NodeClassRef, Snapshot};
 use serde_json::{Value, json};
 
@@ -119,7 +119,7 @@ fn catalogue() -> Catalogue {
 /// Stops the solver at a time.
 struct Until(Instant);
 
-impl Watch for Until {
+impl StopSignal for Until {
     fn should_stop(&mut self) -> bool {
         Instant::now() >= self.0
     }

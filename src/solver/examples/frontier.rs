@@ -6,7 +6,7 @@
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use poolwright_solver::{Options, Solution, Watch, check, frontier, solve};
+use poolwright_solver::{Options, Solution, StopSignal, check, frontier, solve};
 
 #[path = "../tests/common/mod.rs"]
 mod common;
@@ -17,7 +17,7 @@ struct Clock {
     limit: Duration,
 }
 
-impl Watch for Clock {
+impl StopSignal for Clock {
     fn should_stop(&mut self) -> bool {
         self.start.elapsed() >= self.limit
     }

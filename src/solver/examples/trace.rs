@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use poolwright_solver::{Options, Solution, Watch, baseline, check, solve};
+use poolwright_solver::{Options, Solution, StopSignal, baseline, check, solve};
 
 #[path = "../tests/common/mod.rs"]
 mod common;
@@ -29,7 +29,7 @@ struct Clock {
     silence: Duration,
 }
 
-impl Watch for Clock {
+impl StopSignal for Clock {
     fn should_stop(&mut self) -> bool {
         self.silence = self.silence.max(self.asked.elapsed());
         self.asked = Instant::now();

@@ -8,8 +8,8 @@
 //! others (Farley's bound, class by class).
 
 use crate::canonical::{Model, UNLIMITED};
-use crate::pricing::UNITS;
 use crate::solution::Proof;
+use crate::units::UNITS;
 
 /// Fixed-point one of the limits' prices.
 pub(crate) const LIMIT_ONE: u32 = 32;

@@ -4,6 +4,8 @@
 //! divide them is a plain demand over classes: an *option*. Here: which options there are, which one is cheapest at given
 //! prices (exactly, also where there are too many to list), and whether a division is one of them.
 
+use crate::flow::{Division, Row, Split};
+
 /// How the pods of a group may be divided.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Rule {
@@ -45,9 +47,6 @@ pub(crate) struct Choice {
     /// The problem's gang or spread, by the rule.
     pub origin: u32,
 }
-
-/// Pods by class, no zero counts.
-pub(crate) type Split = Vec<(u32, u64)>;
 
 /// What a group may at most have in each of its cells, by class of the model.
 pub(crate) type Caps<'a> = Option<&'a [u64]>;
@@ -158,9 +157,6 @@ impl Choice {
     }
 }
 
-/// One part's cells by value: class, price and the most; `None` where no pod can be.
-pub(crate) type Row = Vec<Option<(u32, u64, u64)>>;
-
 /// What a division of one group is reckoned with.
 struct Table {
     /// Pods by part.
@@ -203,19 +199,6 @@ impl Table {
             _ => crate::flow::divide(&self.counts, &self.cells, lower, upper),
         }
     }
-}
-
-/// Pods by value, and what they cost.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Division {
-    /// Pods by class.
-    pub split: Split,
-    /// How many pods there are.
-    pub pods: u64,
-    /// What they cost together.
-    pub cost: u128,
-    /// Whether every value has its least.
-    pub met: bool,
 }
 
 /// One class alone: every value its least, then the cheapest values first.

@@ -1,38 +1,10 @@
 //! What may be together on one node. The one place that answers how many more pods of a class a node can take: greedy
 //! filling, repairs, the exact search and pricing all ask here.
 
-use crate::canonical::{Bin, Model, UNLIMITED, fit_count};
+use crate::canonical::{Bin, Flexible, Model, UNLIMITED, fit_count};
 use crate::gpu::Room;
 use crate::plan::Pattern;
 use crate::problem::GpuRequest;
-
-/// A candidate that the nodes of flexible bins could also be.
-#[derive(Clone, Debug)]
-pub(crate) struct Alternative {
-    /// Index into the problem's candidates.
-    pub candidate: u32,
-    /// Room on one node.
-    pub capacity: Vec<u64>,
-    /// Its GPUs, where `capacity` does not tell what fits them.
-    pub gpus: Option<Room>,
-}
-
-/// The content of a node must fit alternatives of many values of a topology; one per flexibility of the problem.
-#[derive(Clone, Debug)]
-pub(crate) struct Flexible {
-    /// Of how many values.
-    pub at_least: usize,
-    /// Indices into [`Model::alternatives`], by value, values with large nodes first.
-    pub values: Vec<Vec<u32>>,
-}
-
-impl Flexible {
-    /// How many values have one of `alternatives` (ascending).
-    pub fn values_with(&self, alternatives: &[u32]) -> usize {
-        let has = |value: &&Vec<u32>| value.iter().any(|one| alternatives.binary_search(one).is_ok());
-        self.values.iter().filter(has).count()
-    }
-}
 
 /// The content of one node, growing or shrinking.
 ///

@@ -10,6 +10,7 @@ use crate::meter::Meter;
 use crate::plan::{Pattern, Plan, Stock};
 use crate::pricing::Pricer;
 use crate::relax::{self, Goal, Relaxed, Task};
+use crate::stages::Stage;
 
 /// How a dive goes.
 #[derive(Clone, Copy, Debug)]
@@ -263,7 +264,9 @@ pub(crate) fn dive(
             }
         }
         slots.settle(&mut plan, &mut left, &above, &relaxed.pods);
-        plan.fill(model, &mut left, &greedy::by_value(&relaxed.pods));
+        if model.stages.has(Stage::Fill) {
+            plan.fill(model, &mut left, &greedy::by_value(&relaxed.pods));
+        }
         if left == before {
             // Nothing could be fixed: the greedy completion ends it.
             break;

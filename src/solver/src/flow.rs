@@ -1,7 +1,24 @@
 //! Several classes over several values with least and most per value: a small flow of least cost, by shortest
 //! augmenting paths. Prices are integers, so the division found is the cheapest one.
 
-use crate::choice::{Division, Row};
+/// Pods by class, no zero counts.
+pub(crate) type Split = Vec<(u32, u64)>;
+
+/// One part's cells by value: class, price and the most; `None` where no pod can be.
+pub(crate) type Row = Vec<Option<(u32, u64, u64)>>;
+
+/// Pods by value, and what they cost.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Division {
+    /// Pods by class.
+    pub split: Split,
+    /// How many pods there are.
+    pub pods: u64,
+    /// What they cost together.
+    pub cost: u128,
+    /// Whether every value has its least.
+    pub met: bool,
+}
 
 /// More than any sum of prices along a path.
 const BIG: i128 = 1 << 100;

@@ -8,6 +8,7 @@ mod fill;
 use self::fill::Filler;
 use crate::canonical::{Model, Row};
 use crate::plan::{Pattern, Plan, Stock};
+use crate::stages::Stage;
 
 /// How pods are valued.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -34,6 +35,9 @@ impl Taste {
     pub fn all(model: &Model) -> Vec<Self> {
         let has = |wanted: fn(&Row) -> bool| model.rows.iter().any(wanted);
         let mut tastes = vec![Self::default()];
+        if !model.stages.has(Stage::GreedyTastes) {
+            return tastes;
+        }
         if has(|row| matches!(row, Row::Limit(_))) {
             tastes.extend([1, 4].map(|scarcity| Self { scarcity, ..Self::default() }));
         }

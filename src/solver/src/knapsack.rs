@@ -7,16 +7,14 @@ mod table;
 
 use std::collections::BTreeSet;
 
-pub(crate) use self::table::Scratch;
-use self::table::{Table, table};
+use self::table::{CELLS_PER_UNIT, MIX_BITS, Table, table};
+pub(crate) use self::table::{Item, Scratch};
 use crate::canonical::Class;
 use crate::content::Content;
 use crate::meter::Pulse;
 
 /// Fixed-point one: a resource's whole capacity.
 const ONE: u64 = 1 << 32;
-/// Fixed-point capacity of a mix of resources.
-const MIX_BITS: u32 = 30;
 /// Largest number of slots (GPUs) a table has a row for.
 const MOST_SLOTS: u64 = 16;
 
@@ -32,8 +30,6 @@ const LARGEST: u64 = 1 << 60;
 const MOST_CELLS: u64 = 1 << 22;
 /// Binary logarithm of the least resolution.
 const LEAST_BITS: u32 = 7;
-/// Table cells filled in one unit of work.
-const CELLS_PER_UNIT: u64 = 1_000;
 /// Search nodes visited in one unit of work.
 const NODES_PER_UNIT: u64 = 8;
 /// Search nodes between two chances to stop.
@@ -63,19 +59,6 @@ impl Guard for Content<'_> {
     fn remove(&mut self, class: u32, count: u32) {
         Content::remove(self, class, count);
     }
-}
-
-/// A kind of item.
-#[derive(Clone, Debug)]
-pub(crate) struct Item {
-    /// The caller's name for it.
-    pub class: u32,
-    /// What one is worth.
-    pub value: u64,
-    /// At most this many; as many must fit the empty node.
-    pub most: u32,
-    /// What its resources are worth beyond itself; negative when it is worth more.
-    pub loss: i64,
 }
 
 /// How hard to try.
@@ -123,7 +106,7 @@ struct Search<'a, 'g, 'm, 'p, 'w> {
     best: u64,
     open: u64,
     nodes: u64,
-    /// What [`TICK`] nodes count between two questions to the watch.
+    /// What [`TICK`] nodes count between two questions to the signal.
     tick: u64,
     limit: u64,
     room: Vec<u64>,

@@ -4,27 +4,27 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use poolwright_catalog::UsdPerHour;
 
-use crate::{Progress, Watch};
+use crate::stop::{Progress, StopSignal};
 
 /// One unit is about half a microsecond of one core of an ordinary machine.
 pub(crate) struct Meter<'a> {
-    watch: &'a mut dyn Watch,
+    signal: &'a mut dyn StopSignal,
     left: u64,
     since_poll: u64,
     asked: bool,
     progress: Progress,
 }
 
-/// Units between two questions to the watch.
+/// Units between two questions to the signal.
 const POLL: u64 = 1_000;
 
 impl<'a> Meter<'a> {
     /// A budget of `units`.
-    pub fn new(watch: &'a mut dyn Watch, units: u64) -> Self {
-        Self { watch, left: units, since_poll: 0, asked: false, progress: Progress::default() }
+    pub fn new(signal: &'a mut dyn StopSignal, units: u64) -> Self {
+        Self { signal, left: units, since_poll: 0, asked: false, progress: Progress::default() }
     }
 
-    /// What the watch is told of the problem's size.
+    /// What the signal is told of the problem's size.
     pub fn about(&mut self, classes: usize, candidates: usize) {
         (self.progress.classes, self.progress.candidates) = (classes, candidates);
     }
@@ -37,12 +37,12 @@ impl<'a> Meter<'a> {
         self.stopped()
     }
 
-    /// Lets the watch be asked in the middle of work that is spent at its end; `true` when it asked to stop.
+    /// Lets the signal be asked in the middle of work that is spent at its end; `true` when it asked to stop.
     pub fn tick(&mut self, units: u64) -> bool {
         self.since_poll += units;
         if self.since_poll >= POLL && !self.asked {
             self.since_poll = 0;
-            self.asked = self.watch.should_stop();
+            self.asked = self.signal.should_stop();
         }
         self.asked
     }
@@ -52,13 +52,13 @@ impl<'a> Meter<'a> {
         self.progress.work
     }
 
-    /// Asks the watch now; `true` when it is time to stop.
+    /// Asks the signal now; `true` when it is time to stop.
     pub fn poll(&mut self) -> bool {
         self.ask();
         self.stopped()
     }
 
-    /// Asks the watch now; `true` when it asked to stop.
+    /// Asks the signal now; `true` when it asked to stop.
     pub fn ask(&mut self) -> bool {
         self.since_poll = POLL;
         self.tick(0)
@@ -69,37 +69,37 @@ impl<'a> Meter<'a> {
         self.asked || self.left == 0
     }
 
-    /// Whether the watch asked.
+    /// Whether the signal asked.
     pub fn asked(&self) -> bool {
         self.asked
     }
 
-    /// Tells the watch of a better plan.
+    /// Tells the signal of a better plan.
     pub fn improved(&mut self, plan: &crate::Solution) {
         self.progress.objective = plan.objective();
-        self.watch.improved(plan);
-        self.watch.progress(&self.progress);
+        self.signal.improved(plan);
+        self.signal.progress(&self.progress);
     }
 
-    /// Tells the watch of a round of pricing.
+    /// Tells the signal of a round of pricing.
     pub fn round(&mut self) {
         self.progress.rounds += 1;
-        self.watch.progress(&self.progress);
+        self.signal.progress(&self.progress);
     }
 
-    /// Tells the watch of the bound in micro-dollars, if it rose.
+    /// Tells the signal of the bound in micro-dollars, if it rose.
     pub fn bound(&mut self, bound: u64) {
         let bound = UsdPerHour::from_micros(bound);
         if bound > self.progress.bound {
             self.progress.bound = bound;
-            self.watch.progress(&self.progress);
+            self.signal.progress(&self.progress);
         }
     }
 }
 
-/// What work on any thread asks: whether to stop. Only the thread that owns the watch can ask it; the others see a flag.
+/// What work on any thread asks: whether to stop. Only the thread that owns the signal can ask it; the others see a flag.
 pub(crate) enum Pulse<'p, 'w> {
-    /// The thread of the watch; raises the flag for the others.
+    /// The thread of the signal; raises the flag for the others.
     Owner(&'p mut Meter<'w>, &'p AtomicBool),
     /// Any other.
     Helper(&'p AtomicBool),
@@ -120,7 +120,7 @@ impl Pulse<'_, '_> {
         }
     }
 
-    /// Whether the watch asked to stop.
+    /// Whether the signal asked to stop.
     pub fn asked(&self) -> bool {
         match self {
             Self::Owner(meter, _) => meter.asked(),

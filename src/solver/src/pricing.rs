@@ -3,6 +3,8 @@
 //! Most bins are settled by a linear bound with resource prices remembered from the round before; the rest are cut down
 //! by reduced costs and dominance before [`crate::knapsack`] searches them.
 
+mod fillings;
+mod lagrange;
 mod shared;
 
 use std::collections::BTreeSet;
@@ -14,19 +16,17 @@ use crate::content::Content;
 use crate::knapsack::{self, Effort, Guard, Item, Scratch};
 use crate::meter::{Meter, Pulse};
 use crate::multipliers::{self, LpItem};
-
-/// Value units in one micro-dollar: prices of pods are integers in these units.
-pub(crate) const UNITS: u64 = 1 << 10;
+use crate::stages::Stage;
 
 /// Work units of a round below which further threads are not started.
 const WORTH_A_THREAD: u64 = 2_000;
-/// What waiting for other threads counts between two questions to the watch.
+/// What waiting for other threads counts between two questions to the signal.
 const POLL_WAITING: u64 = 100;
 
 /// Search nodes up to which only a quick look is wanted.
 pub(crate) const QUICK: u64 = 200;
 
-/// What a bin counts on top of its work between two questions to the watch: work that is settled fast is not all counted.
+/// What a bin counts on top of its work between two questions to the signal: work that is settled fast is not all counted.
 const BIN: u64 = 250;
 /// The same for one part of a bin.
 const PART: u64 = 100;
@@ -225,7 +225,7 @@ impl<'m> Pricer<'m> {
         let classes = &self.model.bins[bin].classes;
         let mut work = classes.len() as u64 / 200;
         let remembered = self.linear(bin, pi, demand, &self.shares[bin].prices);
-        if remembered <= threshold {
+        if remembered <= threshold && self.model.stages.has(Stage::RememberedPrices) {
             return Priced { upper: remembered, work, ..Priced::default() };
         }
         let items: Vec<LpItem<'_>> = classes
@@ -259,12 +259,12 @@ impl<'m> Pricer<'m> {
         let core = self.core(bin, pi, demand, &prices, most, threshold);
         let capacity = &self.model.bins[bin].capacity;
         let mut content = Content::ruled(self.model, bin as u32);
-        let mut held = BTreeSet::new();
+        let mut held = self.held(bin);
         let (large, small): (Vec<Item>, Vec<Item>) = core.iter().cloned().partition(|item| {
             let requests = &self.model.classes[item.class as usize].requests;
             requests.iter().zip(capacity).any(|(request, room)| *request > room / 2)
         });
-        if large.is_empty() || small.len() < SPLIT {
+        if large.is_empty() || small.len() < SPLIT || !self.model.stages.has(Stage::LargePods) {
             let answer = knapsack::solve(
                 &self.model.classes,
                 (capacity, content.as_mut().map(|content| content as &mut dyn Guard)),
@@ -346,6 +346,14 @@ impl<'m> Pricer<'m> {
         }
         priced.upper = priced.upper.min(most);
         priced
+    }
+
+    /// Classes that need no content of their own: none, unless that stage is off.
+    fn held(&self, bin: usize) -> BTreeSet<u32> {
+        if self.model.stages.has(Stage::OtherContents) {
+            return BTreeSet::new();
+        }
+        self.model.bins[bin].classes.iter().copied().collect()
     }
 
     /// The best content of `room`, as [`Self::price`] but without memory.
@@ -477,7 +485,11 @@ impl<'m> Pricer<'m> {
                         || candidate.requests != mine.requests)
             })
         };
-        (0..kept.len()).filter(|index| !dominated(*index)).map(|index| kept[index].item.clone()).collect()
+        let asked = self.model.stages.has(Stage::ItemDominance);
+        (0..kept.len())
+            .filter(|index| !asked || !dominated(*index))
+            .map(|index| kept[index].item.clone())
+            .collect()
     }
 }
 
@@ -491,7 +503,7 @@ mod tests {
     /// Says stop whenever it is asked.
     struct Stop;
 
-    impl crate::Watch for Stop {
+    impl crate::StopSignal for Stop {
         fn should_stop(&mut self) -> bool {
             true
         }
@@ -530,8 +542,8 @@ mod tests {
             let demand = model.demand();
             let best = brute(&model, &pi, &demand, &mut model.bins[0].capacity.clone(), 0);
             let threshold = best * part / 10;
-            let mut watch = crate::NeverStop;
-            let mut meter = Meter::new(&mut watch, 1);
+            let mut signal = crate::NeverStop;
+            let mut meter = Meter::new(&mut signal, 1);
             let tasks = [(threshold, Effort { bits: 6, nodes })];
             let priced = Pricer::new(&model, 1).price_all(&pi, &demand, &tasks, &mut meter).remove(0);
             prop_assert!(priced.upper >= best || priced.upper <= threshold && best <= threshold);

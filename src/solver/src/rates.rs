@@ -4,7 +4,7 @@
 use crate::bound::{Ceiling, Certificate, Prices};
 use crate::canonical::{Bin, Model};
 use crate::lp::{self, Ask, Seed};
-use crate::pricing::UNITS;
+use crate::units::UNITS;
 
 /// Fixed-point one of the prices of resources.
 const ONE: u32 = 40;
@@ -95,8 +95,8 @@ mod tests {
             let demand = model.demand();
             let seed = Seed { backend: Backend::default(), number: 0 };
             let bound = certificate(&model, &demand, seed).expect("it can be covered").bound(&model, &demand);
-            let mut watch = NeverStop;
-            let mut meter = Meter::new(&mut watch, u64::MAX);
+            let mut signal = NeverStop;
+            let mut meter = Meter::new(&mut signal, u64::MAX);
             if let Some((_, least)) = exact::solve(&model, &demand, &mut meter) {
                 prop_assert!(bound <= least, "bound {} above the optimum {}", bound, least);
             }

@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use crate::bits::BitSet;
 use crate::bound::{Ceiling, Certificate, Prices};
 use crate::canonical::{Bin, Model};
-use crate::choice::Split;
+use crate::flow::Split;
 use crate::knapsack::Effort;
 use crate::lp::Seed;
 use crate::master::{Column, Master, Values};
@@ -14,6 +14,7 @@ use crate::meter::Meter;
 use crate::open::Open;
 use crate::plan::{Pattern, Stock};
 use crate::pricing::{Priced, Pricer};
+use crate::stages::Stage;
 use crate::variety;
 
 /// When to stop.
@@ -41,6 +42,9 @@ pub(crate) const EFFORTS: [Effort; 6] = [
 
 /// The search where only columns are wanted.
 const GLANCE: Effort = Effort { bits: 9, nodes: 1_000 };
+
+/// The part of the best known prices in those that are priced with.
+const SMOOTHING: f64 = 0.5;
 
 /// Contents of one bin that a round adds for their variety, beside the best ones.
 const SPREAD: usize = 8;
@@ -83,6 +87,9 @@ impl Relaxed {
 /// Pairs (i, j) such that a pod of i takes any place of a pod of j; those that follow from others are left out.
 pub(crate) fn exchanges(model: &Model) -> Vec<(u32, u32)> {
     let n = model.classes.len();
+    if !model.stages.has(Stage::Exchanges) {
+        return Vec::new();
+    }
     let homes: Vec<BitSet> = model
         .classes
         .iter()
@@ -144,7 +151,7 @@ pub(crate) fn exchanges(model: &Model) -> Vec<(u32, u32)> {
 /// Contents of one class alone, on the bins where such a pod is cheapest: they keep prices within reason from the start.
 pub(crate) fn plain_columns(model: &Model, demand: &[u64]) -> Vec<Pattern> {
     let mut columns = BTreeSet::new();
-    let variety = if model.bins.len() > MANY_BINS { 1 } else { 3 };
+    let variety = if model.bins.len() > MANY_BINS || !model.stages.has(Stage::StartColumns) { 1 } else { 3 };
     for (index, class) in model.classes.iter().enumerate() {
         if demand[index] == 0 {
             continue;
@@ -268,7 +275,7 @@ impl<'m, 't> Generation<'m, 't> {
             open,
             tolerance: if center.is_some() { 0.002 } else { 0.01 },
             center,
-            smoothing: 0.5,
+            smoothing: if model.stages.has(Stage::Smoothing) { SMOOTHING } else { 0.0 },
             values: None,
             solved: false,
             solving: 0,
@@ -343,7 +350,7 @@ impl<'m, 't> Generation<'m, 't> {
                 _ => (values.pods.clone(), values.bins.clone(), values.limits.clone()),
             };
             let prices = Prices::new(model, &pods, &bins, &limits);
-            let tolerance = self.tolerance;
+            let tolerance = if model.stages.has(Stage::Tolerance) { self.tolerance } else { 0.0 };
             let charges: Vec<u64> = (0..model.bins.len()).map(|bin| prices.charge(model, bin)).collect();
             let tasks: Vec<(u64, Effort)> = charges
                 .iter()
@@ -358,7 +365,7 @@ impl<'m, 't> Generation<'m, 't> {
             if meter.spend(all.iter().map(|priced| priced.work).sum()) {
                 return End::Stopped;
             }
-            if goal.prove {
+            if goal.prove && model.stages.has(Stage::Variety) {
                 let at = (prices.pods.as_slice(), charges.as_slice());
                 variety::add(pricer, at, self.demand, self.solving, &mut all, meter);
                 if meter.stopped() {
@@ -404,7 +411,7 @@ impl<'m, 't> Generation<'m, 't> {
             }
             let open = gap(self.best.bound);
             if added > 0 {
-                self.smoothing = 0.5;
+                self.smoothing = if model.stages.has(Stage::Smoothing) { SMOOTHING } else { 0.0 };
                 self.tolerance = tolerance.min((open / 8.0).max(goal.gap / 4.0));
             } else if self.smoothing > 0.0 {
                 self.smoothing = 0.0;
@@ -417,7 +424,7 @@ impl<'m, 't> Generation<'m, 't> {
             }
             // The bins that hold the bound down are searched harder from now on.
             for (excess, bin) in loose {
-                if added == 0 || excess * 2.0 > open {
+                if model.stages.has(Stage::Efforts) && (added == 0 || excess * 2.0 > open) {
                     levels[bin] = (levels[bin] + 1).min(goal.levels.1);
                     pricer.levels[bin] = pricer.levels[bin].max(levels[bin]);
                 }
@@ -447,7 +454,8 @@ fn worthwhile(model: &Model, values: &Values, all: Vec<Priced>) -> Vec<Pattern> 
         let limits: f64 =
             bin.limit_use.iter().map(|(limit, amount)| values.limits[*limit as usize] * *amount as f64).sum();
         let scarcity = values.bins[index] + limits;
-        let found = priced.found.into_iter().rev().take(quota.min(4)).map(|(_, pods)| pods);
+        let best = if model.stages.has(Stage::SeveralBest) { quota.min(4) } else { 1 };
+        let found = priced.found.into_iter().rev().take(best).map(|(_, pods)| pods);
         let mut others: Vec<(f64, Vec<(u32, u32)>)> =
             priced.others.into_iter().map(|pods| (worth(&pods), pods)).collect();
         others.sort_by(|a, b| b.0.total_cmp(&a.0).then_with(|| a.1.cmp(&b.1)));

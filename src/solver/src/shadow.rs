@@ -2,9 +2,9 @@
 
 use crate::bound::{Certificate, LIMIT_ONE};
 use crate::canonical::{Model, Origin, Row};
-use crate::pricing::UNITS;
 use crate::problem::Problem;
 use crate::solution::ShadowPrices;
+use crate::units::UNITS;
 
 /// Value units as whole micro-dollars, rounded half up.
 fn micros(units: u64) -> u64 {

@@ -276,7 +276,7 @@ impl Search<'_, '_, '_> {
             {
                 continue;
             }
-            let key = (crate::admit::left_out(model, &placed), self.cost(at), at);
+            let key = (crate::plan::left_out(model, &placed), self.cost(at), at);
             if best.as_ref().is_none_or(|best| (&key.0, key.1) < (&best.0, best.1)) {
                 best = Some(key);
             }

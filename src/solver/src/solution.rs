@@ -184,7 +184,7 @@ pub enum Stopped {
     WorkLimit,
     /// Nothing is left to try: deterministic.
     Exhausted,
-    /// The caller's [`crate::Watch`] asked to stop: depends on the machine's speed.
+    /// The caller's [`crate::StopSignal`] asked to stop: depends on the machine's speed.
     Asked,
 }
 

@@ -95,8 +95,8 @@ mod tests {
             let demand = model.demand();
             let pods: Vec<f64> = model.classes.iter().map(|class| kinds[class.members[0].0 as usize].2 as f64).collect();
             let given = Prices::new(&model, &pods, &vec![0.0; model.bins.len()], &[]);
-            let mut watch = NeverStop;
-            let mut meter = Meter::new(&mut watch, u64::MAX);
+            let mut signal = NeverStop;
+            let mut meter = Meter::new(&mut signal, u64::MAX);
             let mut pricer = Pricer::new(&model, 1);
             let charges: Vec<u64> = (0..model.bins.len()).map(|bin| given.charge(&model, bin)).collect();
             let tasks: Vec<(u64, Effort)> = charges.iter().map(|charge| (*charge, Effort { bits: 4, nodes: 1 })).collect();

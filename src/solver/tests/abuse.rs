@@ -4,7 +4,7 @@ use poolwright_catalog::{ResourceName, UsdPerHour};
 use poolwright_solver::problem::Removal;
 use poolwright_solver::{
     Candidate, ExistingNode, Limit, NeverStop, Options, PodClass, Problem, ProblemError, Progress, Solution,
-    Watch, check, solve,
+    StopSignal, check, solve,
 };
 
 fn resources() -> Vec<ResourceName> {
@@ -131,12 +131,13 @@ fn two_thousand_classes_of_one_pod_each_are_planned_within_the_work_given() {
         .map(|index| class(index, [100 + index as u64 * 3, 50 + (index as u64 * 7919) % 15_000], 1, 30))
         .collect();
     let problem = Problem { resources: resources(), classes, candidates, ..Problem::default() };
-    let mut watch = Spent::default();
+    let mut signal = Spent::default();
     let work = 3_000_000;
-    let solution = solve(&problem, &Options { work, ..Options::default() }, &mut watch).expect("well-formed");
+    let solution =
+        solve(&problem, &Options { work, ..Options::default() }, &mut signal).expect("well-formed");
     assert_eq!(check(&problem, &solution), Ok(()));
     assert_eq!(solution.unplaced_pods(), 0);
-    assert!(watch.work <= work + work / 10, "{} spent of {work}", watch.work);
+    assert!(signal.work <= work + work / 10, "{} spent of {work}", signal.work);
 }
 
 /// Counts how much work was done, and how often it was asked.
@@ -150,7 +151,7 @@ struct Spent {
     after: u64,
 }
 
-impl Watch for Spent {
+impl StopSignal for Spent {
     fn should_stop(&mut self) -> bool {
         self.asked += 1;
         self.patience.is_some_and(|patience| self.asked > patience)
@@ -176,12 +177,12 @@ fn a_solve_that_is_told_to_stop_is_not_asked_again_and_its_plan_is_whole() {
         (0..60).map(|index| class(index, [1 + index as u64 % 5, 1 + index as u64 % 7], 9, 20)).collect();
     let problem = Problem { resources: resources(), classes, candidates, ..Problem::default() };
     for patience in [0, 1, 3, 10, 50] {
-        let mut watch = Spent { patience: Some(patience), ..Spent::default() };
-        let solution = solve(&problem, &Options::default(), &mut watch).expect("well-formed");
+        let mut signal = Spent { patience: Some(patience), ..Spent::default() };
+        let solution = solve(&problem, &Options::default(), &mut signal).expect("well-formed");
         assert_eq!(check(&problem, &solution), Ok(()));
         // Each part of the work that is under way may ask for itself, no more.
-        assert!(watch.asked <= patience + 20, "asked {} times with patience for {patience}", watch.asked);
-        assert!(watch.after <= 1, "{} plans after it was told to stop", watch.after);
+        assert!(signal.asked <= patience + 20, "asked {} times with patience for {patience}", signal.asked);
+        assert!(signal.after <= 1, "{} plans after it was told to stop", signal.after);
     }
 }
 

@@ -4,8 +4,8 @@ use std::path::Path;
 
 use poolwright_catalog::{ResourceName, UsdPerHour};
 use poolwright_solver::{
-    Candidate, ExistingNode, Limit, NeverStop, Options, PodClass, Problem, Solution, UnplacedReason, Warm,
-    Watch, baseline, check, solve, solve_from,
+    Candidate, ExistingNode, Limit, NeverStop, Options, PodClass, Problem, Solution, StopSignal,
+    UnplacedReason, Warm, baseline, check, solve, solve_from,
 };
 
 mod common;
@@ -151,7 +151,7 @@ struct Record {
     stop: bool,
 }
 
-impl Watch for Record {
+impl StopSignal for Record {
     fn should_stop(&mut self) -> bool {
         self.stop
     }

@@ -20,10 +20,10 @@ fn root() -> PathBuf {
 
 /// Every page, by its path in the checkout.
 fn pages() -> BTreeMap<PathBuf, String> {
-    let mut pages = BTreeMap::from([(
-        PathBuf::from("README.md"),
-        fs::read_to_string(root().join("README.md")).expect("README.md can be read"),
-    )]);
+    let mut pages = BTreeMap::new();
+    for page in ["README.md", "deploy/README.md", "fixtures/SOURCES.md"] {
+        pages.insert(page.into(), fs::read_to_string(root().join(page)).expect("a page can be read"));
+    }
     let mut folders = vec![PathBuf::from("docs")];
     while let Some(folder) = folders.pop() {
         for entry in fs::read_dir(root().join(&folder)).expect("a folder of documents can be read") {
@@ -129,7 +129,9 @@ fn named_files(page: &str) -> Vec<&str> {
     quoted
         .filter(|word| !word.contains([' ', '*', '<', ':', '\n']) && !word.starts_with('/'))
         .filter(|word| {
-            word.ends_with(".rs") || word.ends_with('/') || ROOTS.iter().any(|root| word.starts_with(root))
+            Path::new(word).extension().is_some_and(|extension| extension == "rs")
+                || word.ends_with('/')
+                || ROOTS.iter().any(|root| word.starts_with(root))
         })
         .collect()
 }
@@ -177,7 +179,7 @@ fn sentences(page: &str) -> Vec<String> {
     let mut sentences = vec![Vec::new()];
     for word in text.split_whitespace() {
         let is_end = word.ends_with(['.', '!', '?', ':', ';']);
-        if word.chars().any(char::is_alphanumeric) {
+        if word.chars().any(|c| !".!?:;".contains(c)) {
             sentences.last_mut().expect("one was begun").push(word);
         }
         if is_end {

@@ -174,7 +174,7 @@ fn left(capacity: u64, kube: u64, system: Option<u64>, evicted_at: u64) -> u64 {
 /// What kubelet will report as allocatable on a node of this type.
 ///
 /// An estimate for memory, unless it was measured: the 7.5 % are more than nearly all types lose, and less than a few of
-/// 2 to 5 GiB do (`docs/catalogue.md`). The other figures are exact for the images named above.
+/// 2 to 5 GiB do (`docs/aws-catalogue.md`). The other figures are exact for the images named above.
 pub fn allocatable(facts: &TypeFacts, settings: &Settings) -> ResourceList {
     let pods = max_pods(facts, settings);
     let reserved_for = match settings.reserve {

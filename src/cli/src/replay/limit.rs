@@ -15,7 +15,7 @@ use jiff::Timestamp;
 use poolwright_core::plan::{PlanOptions, Preferences, plan};
 use poolwright_core::{Pod, PodKey, PodSpec, Pool, PoolLimits, Snapshot};
 use poolwright_sim::replay::Outcome;
-use poolwright_solver::{NeverStop, Options, Problem, Solution, Watch, solve};
+use poolwright_solver::{NeverStop, Options, Problem, Solution, StopSignal, solve};
 
 use super::pools::Pools;
 use super::steps::Steps;
@@ -125,7 +125,7 @@ fn bare(spec: &PodSpec) -> PodSpec {
 /// Only the question is wanted.
 struct AtOnce;
 
-impl Watch for AtOnce {
+impl StopSignal for AtOnce {
     fn should_stop(&mut self) -> bool {
         true
     }

@@ -11,7 +11,7 @@ use jiff::{SignedDuration, Timestamp};
 use poolwright_core::disruption::{Moves, Outlook, Proposal, propose};
 use poolwright_core::plan::{Plan, PlanOptions};
 use poolwright_core::{Claim, ConditionType, NoticeKind, Pool, Snapshot, Subject};
-use poolwright_solver::Watch;
+use poolwright_solver::StopSignal;
 use tracing::{error, info, warn};
 
 use crate::acts::executor::Created;
@@ -79,7 +79,7 @@ impl Disruptor {
         let (seen, current, options, now) =
             (snapshot.clone(), plan.clone(), options.clone(), planner.clock.now());
         let moves = self.moves.lock().unwrap_or_else(PoisonError::into_inner).clone();
-        let look = move |limit: &mut dyn Watch| propose(&seen, &current, &moves, now, &options, limit);
+        let look = move |limit: &mut dyn StopSignal| propose(&seen, &current, &moves, now, &options, limit);
         let outlook = planner.off_thread(LIMIT, look).await;
         let Some(outlook) = outlook else {
             error!("looking for nodes to empty panicked; this is a bug");

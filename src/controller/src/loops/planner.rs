@@ -22,7 +22,7 @@ use poolwright_core::plan::{Plan, PlanOptions, PlannedClaim, plan};
 use poolwright_core::{
     Action, ConditionStatus, ConditionType, ConditionUpdate, Notice, PodKey, Snapshot, Subject, story,
 };
-use poolwright_solver::Watch;
+use poolwright_solver::StopSignal;
 use tokio::sync::oneshot;
 use tokio::time::sleep;
 use tokio_util::sync::CancellationToken;
@@ -215,7 +215,7 @@ impl Planner {
 
     async fn compute(&self, snapshot: Snapshot, options: PlanOptions) -> Option<(Plan, Snapshot)> {
         let now = self.clock.now();
-        let work = move |limit: &mut dyn Watch| (plan(&snapshot, now, &options, limit), snapshot);
+        let work = move |limit: &mut dyn StopSignal| (plan(&snapshot, now, &options, limit), snapshot);
         self.off_thread(self.config.solver_limit, work).await
     }
 
@@ -223,7 +223,7 @@ impl Planner {
     pub(crate) async fn off_thread<T: Send + 'static>(
         &self,
         limit: Duration,
-        work: impl FnOnce(&mut dyn Watch) -> T + Send + 'static,
+        work: impl FnOnce(&mut dyn StopSignal) -> T + Send + 'static,
     ) -> Option<T> {
         let (sender, receiver) = oneshot::channel();
         let stop = Arc::new(AtomicBool::new(false));
@@ -389,7 +389,7 @@ struct TimeLimit {
     stop: Arc<AtomicBool>,
 }
 
-impl Watch for TimeLimit {
+impl StopSignal for TimeLimit {
     fn should_stop(&mut self) -> bool {
         self.stop.load(Ordering::Relaxed) || self.clock.monotonic() >= self.deadline
     }

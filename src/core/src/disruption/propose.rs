@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 use poolwright_catalog::UsdPerHour;
-use poolwright_solver::Watch;
+use poolwright_solver::StopSignal;
 
 use super::facts::Facts;
 use super::{Moves, allowance, drift, repack, worth};
@@ -61,7 +61,7 @@ pub fn propose(
     moves: &Moves,
     now: Timestamp,
     options: &PlanOptions,
-    watch: &mut dyn Watch,
+    watch: &mut dyn StopSignal,
 ) -> Outlook {
     let mut look = Look {
         facts: Facts::new(snapshot, now),
@@ -187,7 +187,7 @@ impl<'a> Look<'a> {
     }
 
     /// Nodes whose machines are about to be serviced, that have drifted or are too old.
-    fn required(&mut self, watch: &mut dyn Watch) -> Option<Proposal> {
+    fn required(&mut self, watch: &mut dyn StopSignal) -> Option<Proposal> {
         let mut wanted: Vec<(Cause, Timestamp, &Claim, String)> = Vec::new();
         for claim in self.settled() {
             let Some(pool) = self.facts.pool(claim).filter(|pool| !pool.deleting && pool.problem.is_none())
@@ -266,7 +266,7 @@ impl<'a> Look<'a> {
     }
 
     /// Nodes whose work costs less elsewhere.
-    fn cheaper(&mut self, watch: &mut dyn Watch) -> Option<Proposal> {
+    fn cheaper(&mut self, watch: &mut dyn StopSignal) -> Option<Proposal> {
         let mut candidates: Vec<&'a Claim> = Vec::new();
         for claim in self.settled() {
             if self.may_save(claim)
@@ -357,7 +357,7 @@ impl<'a> Look<'a> {
     }
 
     /// The proposal that these leave, if that saves enough.
-    fn saves(&self, set: &[&Claim], watch: &mut dyn Watch) -> Option<Proposal> {
+    fn saves(&self, set: &[&Claim], watch: &mut dyn StopSignal) -> Option<Proposal> {
         let caused: Vec<(&Claim, Cause)> = set.iter().map(|claim| (*claim, Cause::Underutilized)).collect();
         if !self.moves.allow(&self.facts, set) {
             return None;
@@ -429,7 +429,7 @@ impl<'a> Look<'a> {
     }
 
     /// Plans for the cluster in which these leave; `None` where somebody else would be worse off for it.
-    fn attempt(&self, set: &[(&Claim, Cause)], watch: &mut dyn Watch) -> Option<Tried> {
+    fn attempt(&self, set: &[(&Claim, Cause)], watch: &mut dyn StopSignal) -> Option<Tried> {
         let plan = plan(&self.without(set), self.facts.now, self.options, watch);
         let names: BTreeSet<&ClaimName> = set.iter().map(|(claim, _)| &claim.name).collect();
         let unmet =

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 
 use poolwright_catalog::{ResourceName, UsdPerHour};
 use poolwright_solver::problem::{DisruptionBudget, Removal};
-use poolwright_solver::{ExistingNode, Problem, Watch, solve};
+use poolwright_solver::{ExistingNode, Problem, StopSignal, solve};
 
 use super::propose::Look;
 use super::worth;
@@ -23,7 +23,7 @@ const MOST: usize = 400;
 pub(super) fn steps<'a>(
     look: &mut Look<'a>,
     candidates: &[&'a Claim],
-    watch: &mut dyn Watch,
+    watch: &mut dyn StopSignal,
 ) -> Vec<Vec<&'a Claim>> {
     let price = |claim: &Claim| claim.current_offering().price.unwrap_or_default();
     let mut nodes: Vec<&Claim> = candidates.to_vec();

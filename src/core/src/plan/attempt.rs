@@ -12,7 +12,7 @@ use poolwright_catalog::UsdPerHour;
 
 use super::prepare::Prepared;
 use super::{
-    Placement, Plan, PlanOptions, Preferences, UnplacedPod, UnplacedReason, Watch, audit, audit_topology, claims,
+    Placement, Plan, PlanOptions, Preferences, UnplacedPod, UnplacedReason, StopSignal, audit, audit_topology, claims,
     classes, company, daemons, groups, limits, miss, room, rounds, sticky, supply, topology, volumes, wanting,
     wishes,
 };
@@ -140,7 +140,7 @@ impl Scene<'_> {
         &self,
         supply: &supply::Supply<'_>,
         preferences: Preferences,
-        watch: &mut dyn Watch,
+        watch: &mut dyn StopSignal,
     ) -> Attempt {
         let mut first = BTreeSet::new();
         let mut best = self.settled_attempt(supply, preferences, &first, watch);
@@ -182,7 +182,7 @@ impl Scene<'_> {
         supply: &supply::Supply<'_>,
         preferences: Preferences,
         first: &BTreeSet<PodKey>,
-        watch: &mut dyn Watch,
+        watch: &mut dyn StopSignal,
     ) -> Attempt {
         let mut lessons = topology::Lessons { first: first.clone(), ..topology::Lessons::default() };
         let mut attempts = 1;
@@ -241,7 +241,7 @@ impl Scene<'_> {
         supply: &supply::Supply<'_>,
         lessons: &topology::Lessons,
         preferences: Preferences,
-        watch: &mut dyn Watch,
+        watch: &mut dyn StopSignal,
     ) -> Attempt {
         let Self { snapshot, volumes, now, options, company, daemons, .. } = self;
         let (now, options) = (*now, *options);

@@ -59,13 +59,13 @@ pub(crate) use wishes::RELAXED;
 pub(crate) use words::gist;
 
 use jiff::Timestamp;
-pub use poolwright_solver::{NeverStop, Watch};
+pub use poolwright_solver::{NeverStop, StopSignal};
 
 use self::attempt::{Attempt, Scene};
 use crate::model::Snapshot;
 
 /// Plans. Same snapshot, time and options: same plan, unless `watch` stops the solver early.
-pub fn plan(snapshot: &Snapshot, now: Timestamp, options: &PlanOptions, watch: &mut dyn Watch) -> Plan {
+pub fn plan(snapshot: &Snapshot, now: Timestamp, options: &PlanOptions, watch: &mut dyn StopSignal) -> Plan {
     let prepared = prepare::prepare(snapshot, now, options);
     let (scene, mut supply) = Scene::new(&prepared);
     // Each attempt places pods, packs the rest onto new nodes, and makes claims of those nodes.

@@ -14,7 +14,7 @@ use std::sync::Arc;
 
 use poolwright_catalog::{ResourceList, UsdPerHour};
 use poolwright_solver as solver;
-use poolwright_solver::{Proof, Solution, Watch};
+use poolwright_solver::{Proof, Solution, StopSignal};
 
 use self::choices::{Choice, Fits, choices};
 use self::there::There;
@@ -111,7 +111,7 @@ pub(super) fn run<'a>(
     inputs: &Inputs<'_, 'a>,
     rooms: &mut Rooms<'_>,
     limits: &mut Limits,
-    watch: &mut dyn Watch,
+    watch: &mut dyn StopSignal,
 ) -> Outcome<'a> {
     let Inputs { supply, classes, .. } = *inputs;
     let priced = choices(inputs, limits, Standing::weighed);
@@ -260,7 +260,7 @@ impl Run<'_, '_, '_, '_> {
         takes_part: impl Fn(usize) -> bool,
         admitted: impl Fn(usize) -> Vec<usize>,
         priced: bool,
-        watch: &mut dyn Watch,
+        watch: &mut dyn StopSignal,
     ) -> bool {
         let mut bound = priced;
         loop {
@@ -297,7 +297,7 @@ impl Run<'_, '_, '_, '_> {
         admitted: impl Fn(usize) -> Vec<usize>,
         priced: bool,
         bound: bool,
-        watch: &mut dyn Watch,
+        watch: &mut dyn StopSignal,
     ) -> bool {
         let classes: Vec<usize> = (0..self.queues.len())
             .filter(|class| !self.queues[*class].is_empty() && takes_part(*class))

@@ -5,14 +5,14 @@ use std::sync::Arc;
 use poolwright_catalog::Catalogue;
 use poolwright_core::plan::{PlanOptions, plan};
 use poolwright_core::{Requirement, Snapshot};
-use poolwright_solver::{Options, Watch};
+use poolwright_solver::{Options, StopSignal};
 
 use crate::kit::*;
 
 /// Stops the solver as soon as it has a plan.
 struct Stop;
 
-impl Watch for Stop {
+impl StopSignal for Stop {
     fn should_stop(&mut self) -> bool {
         true
     }

@@ -1,8 +1,8 @@
-//! A watch with a deadline that remembers how cost and bound came together.
+//! A signal with a deadline that remembers how cost and bound came together.
 
 use std::time::{Duration, Instant};
 
-use poolwright_solver::{Progress, Solution, Watch, gap};
+use poolwright_solver::{Progress, Solution, StopSignal, gap};
 
 /// What the calling thread has had of a processor.
 fn processor() -> Duration {
@@ -67,7 +67,7 @@ impl Clock {
     }
 }
 
-impl Watch for Clock {
+impl StopSignal for Clock {
     fn should_stop(&mut self) -> bool {
         self.heard();
         self.start.elapsed() >= self.limit

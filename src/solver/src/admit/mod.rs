@@ -10,29 +10,16 @@
 mod insertion;
 mod ration;
 
-use std::cmp::Reverse;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
 use self::insertion::{Order, Rule, planned_anew};
 use crate::canonical::Model;
 use crate::choice::Choice;
 use crate::greedy::{self, Taste, Value};
 use crate::plan::{Plan, Stock};
+use crate::stages::Stage;
 
 pub(crate) use ration::improve;
-
-/// What is left out when `placed` (by class) is placed, by falling priority: worth, then pods. Less is better.
-pub(crate) fn left_out(model: &Model, placed: &[u64]) -> Vec<(u128, u64)> {
-    let mut levels: BTreeMap<Reverse<i32>, (u128, u64)> = BTreeMap::new();
-    let placed = model.gathered(placed);
-    for ((class, wanted), placed) in model.classes.iter().zip(model.totals()).zip(placed) {
-        let missing = wanted.saturating_sub(placed);
-        let level = levels.entry(Reverse(class.priority)).or_default();
-        level.0 += u128::from(class.value) * u128::from(missing);
-        level.1 += missing;
-    }
-    levels.into_values().collect()
-}
 
 /// The best of several cover greedies. Places every pod if any of them does.
 pub(crate) fn plan(model: &Model) -> Plan {
@@ -45,6 +32,9 @@ pub(crate) fn plan_until(model: &Model, stop: &mut dyn FnMut() -> bool) -> Plan 
     let most = model.demand();
     let mut best: Option<Plan> = None;
     for value in [Value::Alone, Value::Share] {
+        if value == Value::Alone && !model.stages.has(Stage::GreedyAlone) {
+            continue;
+        }
         let values = greedy::values(model, &most, value);
         for taste in Taste::all(model) {
             if best.is_some() && stop() {
@@ -61,7 +51,10 @@ pub(crate) fn plan_until(model: &Model, stop: &mut dyn FnMut() -> bool) -> Plan 
         }
     }
     let mut best = best.unwrap_or_default();
-    for (turn, (rule, order)) in INSERTIONS.iter().enumerate() {
+    for (turn, (stage, rule, order)) in INSERTIONS.iter().enumerate() {
+        if !model.stages.has(*stage) {
+            continue;
+        }
         if turn >= INSERTIONS_AT_LEAST && stop() {
             break;
         }
@@ -76,10 +69,10 @@ pub(crate) fn plan_until(model: &Model, stop: &mut dyn FnMut() -> bool) -> Plan 
 }
 
 /// How the pods of the best cover are planned once more, pod by pod. The first is first fit: no plan is dearer.
-const INSERTIONS: &[(Rule, Order)] = &[
-    (Rule::FewestPods, Order::Requests),
-    (Rule::LeastPrice, Order::Apart),
-    (Rule::LeastPrice, Order::Worth),
+const INSERTIONS: &[(Stage, Rule, Order)] = &[
+    (Stage::InsertFirstFit, Rule::FewestPods, Order::Requests),
+    (Stage::InsertApart, Rule::LeastPrice, Order::Apart),
+    (Stage::InsertDearest, Rule::LeastPrice, Order::Worth),
 ];
 /// So many of them even when time is up.
 const INSERTIONS_AT_LEAST: usize = 2;
@@ -303,6 +296,9 @@ impl Attempt<'_> {
     /// Offers the room that is left to plain classes and to whole gangs once more.
     fn again(&self, plan: &mut Plan, totals: &[u64]) {
         let model = self.model;
+        if !model.stages.has(Stage::OfferAgain) {
+            return;
+        }
         let missing = |plan: &Plan| -> Vec<u64> {
             let placed = model.gathered(&plan.placed(model));
             totals.iter().zip(placed).map(|(wanted, placed)| wanted.saturating_sub(placed)).collect()

@@ -7,13 +7,14 @@ use super::groups::{Groups, Key};
 use super::meetings::Meetings;
 use super::rows::Rows;
 use super::sets::{Parties, Sets};
-use super::{Bin, Class, Model, Origin, Rules, UNLIMITED, fit_count, fits};
+use super::{Alternative, Bin, Class, Flexible, Model, Origin, Rules, UNLIMITED, fit_count, fits};
 use crate::bits::BitSet;
 use crate::choice::Choice;
-use crate::content::{Alternative, Content, Flexible};
+use crate::content::Content;
 use crate::gpu::{self, Room};
 use crate::problem::{GpuRequest, GpuState, Problem, risk};
 use crate::solution::UnplacedReason;
+use crate::stages::{Stage, Stages};
 
 /// The problem's classes that no bin holds, with their counts and why.
 type Homeless = Vec<(u32, u64, UnplacedReason)>;
@@ -277,10 +278,16 @@ type Like<'a> = (BitSet, Vec<u64>, &'a [GpuState]);
 
 impl Model {
     /// Builds the canonical problem. `problem` must be valid.
+    #[cfg(test)]
     pub fn new(problem: &Problem) -> Self {
+        Self::with(problem, Stages::default())
+    }
+
+    /// Builds the canonical problem for a search with these stages. `problem` must be valid.
+    pub fn with(problem: &Problem, stages: Stages) -> Self {
         let build = Build::new(problem);
         let admission = Admission::new(&build);
-        let (mut bins, admits) = build.bins(&admission);
+        let (mut bins, admits) = build.bins(&admission, stages.has(Stage::Dominance));
         let (mut classes, choices, homeless) = build.classes(&admission, &bins, &admits);
         let lists: Vec<&[u32]> = classes.iter().map(|class| class.conflicts.as_slice()).collect();
         let parties = Parties::new(&lists);
@@ -324,6 +331,7 @@ impl Model {
             commitments: build.rows.commitments,
             choices,
             homeless,
+            stages,
         };
         let totals = model.totals();
         for (index, demand) in model.most(&totals).into_iter().enumerate() {
@@ -340,13 +348,14 @@ impl Model {
 
 impl Build<'_> {
     /// The bins without their classes, and the positions in `wanted` that each admits.
-    fn bins(&self, admission: &Admission) -> (Vec<Bin>, Vec<BitSet>) {
+    fn bins(&self, admission: &Admission, dominance: bool) -> (Vec<Bin>, Vec<BitSet>) {
         let admitted = &admission.candidates;
         let candidates: Vec<usize> =
             (0..admitted.len()).filter(|&index| !admitted[index].is_empty()).collect();
         let kept = candidates.iter().copied().filter(|&b| {
             !candidates.iter().any(|&a| {
-                a != b
+                dominance
+                    && a != b
                     && self.is_cheaper_and_larger(a, b)
                     && admitted[b].is_subset(&admitted[a])
                     && self.dominates(a, b, &admitted[b])

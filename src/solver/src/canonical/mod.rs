@@ -16,6 +16,7 @@
 
 mod admission;
 mod build;
+mod flexible;
 mod groups;
 mod meetings;
 mod rows;
@@ -24,13 +25,14 @@ mod sets;
 mod tests;
 
 use crate::choice::Choice;
-use crate::content::{Alternative, Flexible};
 use crate::gpu::{self, Room};
-use crate::pricing::UNITS;
 use crate::problem::GpuRequest;
 use crate::solution::UnplacedReason;
+use crate::stages::Stages;
+use crate::units::UNITS;
 
 pub(crate) use build::conflicts;
+pub(crate) use flexible::{Alternative, Flexible};
 pub(crate) use rows::{Covering, Row};
 pub(crate) use sets::Parties;
 
@@ -157,6 +159,8 @@ pub(crate) struct Model {
     pub choices: Vec<Choice>,
     /// The problem's classes that no bin holds, with their counts and why.
     pub homeless: Vec<(u32, u64, UnplacedReason)>,
+    /// The parts of the search that are on.
+    pub stages: Stages,
 }
 
 impl Bin {

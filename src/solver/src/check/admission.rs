@@ -1,6 +1,7 @@
 //! Pods are only on nodes they may use.
 
-use super::{Violation, nodes};
+use super::view::nodes;
+use super::violation::Violation;
 use crate::problem::Problem;
 use crate::solution::Solution;
 

@@ -1,6 +1,6 @@
 //! No more nodes of a candidate are bought than can be.
 
-use super::Violation;
+use super::violation::Violation;
 use crate::problem::Problem;
 use crate::solution::Solution;
 

@@ -1,6 +1,7 @@
 //! The pods of a node fit it in every resource.
 
-use super::{Violation, nodes};
+use super::view::nodes;
+use super::violation::Violation;
 use crate::problem::Problem;
 use crate::solution::Solution;
 

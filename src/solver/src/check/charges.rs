@@ -2,8 +2,8 @@
 
 use poolwright_catalog::UsdPerHour;
 
-use super::Violation;
 use super::cost::usd;
+use super::violation::Violation;
 use crate::problem::Problem;
 use crate::solution::Solution;
 

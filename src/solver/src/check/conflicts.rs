@@ -1,7 +1,8 @@
 //! Classes that may not share a node do not. A pair that was there before the plan, on a removable node that stays, is not
 //! the plan's doing; a pair with one newly placed is.
 
-use super::{Violation, count_of, nodes};
+use super::view::{count_of, nodes};
+use super::violation::Violation;
 use crate::problem::Problem;
 use crate::solution::Solution;
 

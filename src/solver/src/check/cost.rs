@@ -3,7 +3,8 @@
 
 use poolwright_catalog::UsdPerHour;
 
-use super::{Violation, availability, commitments};
+use super::violation::Violation;
+use super::{availability, commitments};
 use crate::problem::Problem;
 use crate::solution::Solution;
 

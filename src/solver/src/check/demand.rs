@@ -1,6 +1,6 @@
 //! Every pod that waits is placed once or left out once; every pod of a removed node is placed once.
 
-use super::Violation;
+use super::violation::Violation;
 use crate::problem::Problem;
 use crate::solution::Solution;
 

@@ -1,6 +1,9 @@
 //! Nodes that must be replaceable could be as many others as they must.
 
-use super::{NodeRef, Violation, packing, value};
+use super::packing;
+use super::view::NodeRef;
+use super::view::value;
+use super::violation::Violation;
 use crate::problem::{Flexibility, Problem};
 use crate::solution::{NewNodes, Solution};
 

@@ -1,6 +1,7 @@
 //! Gangs are placed whole or not at all, and where they must be together, they are.
 
-use super::{Violation, nodes, staying, value, value_name};
+use super::view::{nodes, staying, value, value_name};
+use super::violation::Violation;
 use crate::problem::Problem;
 use crate::solution::Solution;
 

@@ -1,6 +1,6 @@
 //! No limit is passed.
 
-use super::Violation;
+use super::violation::Violation;
 use crate::problem::Problem;
 use crate::solution::Solution;
 

@@ -1,6 +1,7 @@
 //! No node has more pods of a class than the class allows on one node, those that ran there and stay included.
 
-use super::{Violation, count_of, nodes};
+use super::view::{count_of, nodes};
+use super::violation::Violation;
 use crate::problem::Problem;
 use crate::solution::Solution;
 

@@ -2,7 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use super::{Violation, nodes};
+use super::view::nodes;
+use super::violation::Violation;
 use crate::problem::Problem;
 use crate::solution::Solution;
 

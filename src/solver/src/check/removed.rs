@@ -1,6 +1,6 @@
 //! Nodes are removed only where they may be, not while they are used, and within the disruption budget.
 
-use super::Violation;
+use super::violation::Violation;
 use crate::problem::Problem;
 use crate::solution::Solution;
 

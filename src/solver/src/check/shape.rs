@@ -1,6 +1,6 @@
 //! Indices exist, lists ascend strictly and have the right length, nothing is empty.
 
-use super::Violation;
+use super::violation::Violation;
 use crate::problem::Problem;
 use crate::solution::{GpuLayout, MoveTarget, Placement, Solution, Step, UnplacedReason};
 

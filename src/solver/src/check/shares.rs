@@ -1,6 +1,7 @@
 //! Parts of the nodes bought are no larger than they may be.
 
-use super::{Violation, availability};
+use super::availability;
+use super::violation::Violation;
 use crate::problem::Problem;
 use crate::solution::Solution;
 

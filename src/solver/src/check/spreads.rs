@@ -1,6 +1,7 @@
 //! Pods are spread: on eligible values only, and no value that was given a pod is too far above the least.
 
-use super::{Violation, nodes, staying, value, value_name};
+use super::view::{nodes, staying, value, value_name};
+use super::violation::Violation;
 use crate::problem::Problem;
 use crate::solution::Solution;
 

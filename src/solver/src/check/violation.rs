@@ -1,34 +1,10 @@
 //! What can be wrong with a plan, in words.
 
-use std::fmt;
-
 use poolwright_catalog::{ResourceName, UsdPerHour};
 
-use super::gpu::GpuFault;
-use super::steps::StepFault;
-
-/// Which node of a plan a violation is about.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum NodeRef {
-    /// Nodes to buy: the candidate's name, and the position of the group in the plan.
-    New {
-        /// The candidate's name.
-        candidate: String,
-        /// Position in [`crate::Solution::new_nodes`].
-        group: usize,
-    },
-    /// An existing node by name.
-    Existing(String),
-}
-
-impl fmt::Display for NodeRef {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::New { candidate, group } => write!(f, "new node `{candidate}` (group {group})"),
-            Self::Existing(name) => write!(f, "existing node `{name}`"),
-        }
-    }
-}
+use super::gpu_fault::GpuFault;
+use super::step_fault::StepFault;
+use super::view::NodeRef;
 
 /// What is wrong with a plan. Any of these is a bug of the solver; nothing may be bought on such a plan.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]

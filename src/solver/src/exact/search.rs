@@ -9,7 +9,7 @@ use crate::bound::{LIMIT_ONE, Prices};
 use crate::canonical::{Model, UNLIMITED};
 use crate::meter::Meter;
 use crate::plan::{Pattern, Plan, Stock};
-use crate::pricing::UNITS;
+use crate::units::UNITS;
 
 /// Multisets of pods at most.
 const STATES: u64 = 1 << 12;

@@ -134,7 +134,7 @@ impl Rows {
         self.0.len()
     }
 
-    /// Which of them tell sums over a node where [`super::lagrange`] knows what fits one GPU.
+    /// Which of them tell sums over a node where [`crate::pricing`] knows what fits one GPU.
     pub fn packed(&self) -> impl Iterator<Item = bool> {
         self.0.iter().map(|row| !matches!(row, Row::Memory(_)))
     }

@@ -1,7 +1,8 @@
 //! Which GPU instances fit the GPUs of a node, and where they go.
 //!
 //! On empty GPUs a closed form decides: of the seven-slice family a 4g takes the left half, a 3g a half, and of its other
-//! slots those on the right are worth less, so a 3g goes right as long as it can (`gpu-node-stack.md`, 3.5). GPUs with
+//! slots those on the right are worth less, so a 3g goes right as long as it can (NVIDIA's MIG user
+//! guide, "MIG Device Names and Profiles", has the placements). GPUs with
 //! instances in use, which cannot move, are taken one by one through all their largest contents.
 
 use std::collections::BTreeMap;

@@ -5,8 +5,6 @@
 //! decide.
 
 pub(crate) mod dims;
-pub(crate) mod fillings;
-pub(crate) mod lagrange;
 mod layout;
 mod mig;
 mod share;

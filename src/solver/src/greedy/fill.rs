@@ -2,6 +2,7 @@
 
 use crate::canonical::{Model, UNLIMITED};
 use crate::content::Content;
+use crate::stages::Stage;
 
 /// In which orders to fill each bin, and what is known of the classes in them.
 pub(super) struct Filler<'m> {
@@ -36,7 +37,8 @@ impl<'m> Filler<'m> {
     /// What an empty node of a bin holds of pods that are left, filled in each of its orders.
     pub fn fillings(&mut self, bin: u32, left: &[u64]) -> Vec<Vec<(u32, u32)>> {
         let mut orders = std::mem::take(&mut self.orders[bin as usize]);
-        let fillings = orders.iter_mut().map(|order| self.fill(bin, order, left)).collect();
+        let most = if self.model.stages.has(Stage::GreedyOrders) { orders.len() } else { 1 };
+        let fillings = orders.iter_mut().take(most).map(|order| self.fill(bin, order, left)).collect();
         self.orders[bin as usize] = orders;
         fillings
     }

@@ -1,7 +1,24 @@
 //! Completion tables: what the rest of the items adds at most.
 
-use super::{CELLS_PER_UNIT, Item, MIX_BITS};
 use crate::meter::Pulse;
+
+/// Fixed-point capacity of a mix of resources.
+pub(super) const MIX_BITS: u32 = 30;
+/// Table cells filled in one unit of work.
+pub(super) const CELLS_PER_UNIT: u64 = 1_000;
+
+/// A kind of item.
+#[derive(Clone, Debug)]
+pub(crate) struct Item {
+    /// The caller's name for it.
+    pub class: u32,
+    /// What one is worth.
+    pub value: u64,
+    /// At most this many; as many must fit the empty node.
+    pub most: u32,
+    /// What its resources are worth beyond itself; negative when it is worth more.
+    pub loss: i64,
+}
 
 /// A completion table: the most that items `j..` add to a node with so many slots and so much of the mix left.
 pub(super) struct Table {

@@ -50,8 +50,8 @@ proptest! {
         let most: u64 = items.iter().map(|item| item.value * u64::from(item.most)).sum();
         let best = brute(&classes, &items, &mut capacity.to_vec(), 0);
         let effort = Effort { bits: 6, nodes };
-        let mut watch = crate::NeverStop;
-        let mut meter = Meter::new(&mut watch, 1);
+        let mut signal = crate::NeverStop;
+        let mut meter = Meter::new(&mut signal, 1);
         let flag = std::sync::atomic::AtomicBool::new(false);
         let mut pulse = Pulse::Owner(&mut meter, &flag);
         let mut held = BTreeSet::new();

@@ -11,8 +11,10 @@ use crate::bound::{Ceiling, Certificate, Prices};
 use crate::canonical::{Model, Origin};
 use crate::knapsack::Effort;
 use crate::meter::Meter;
-use crate::pricing::{Priced, Pricer, UNITS};
+use crate::pricing::{Priced, Pricer};
 use crate::problem::{DisruptionBudget, Problem};
+use crate::stages::{Stage, Stages};
+use crate::units::UNITS;
 
 /// How finely prices are scaled.
 const SCALE: i128 = 64;
@@ -27,9 +29,15 @@ struct Term {
 
 /// The bound for plans that place all running pods and `placed` of those that wait, in micro-dollars. `prices` are any
 /// prices by class.
-pub(super) fn bound(cluster: &Cluster<'_>, placed: &[u64], prices: &[f64], meter: &mut Meter<'_>) -> u64 {
+pub(super) fn bound(
+    cluster: &Cluster<'_>,
+    placed: &[u64],
+    prices: &[f64],
+    stages: Stages,
+    meter: &mut Meter<'_>,
+) -> u64 {
     let problem = relaxed(cluster, placed);
-    let model = Model::new(&problem);
+    let model = Model::with(&problem, stages);
     let demand = model.demand();
     let pods: Vec<f64> = model
         .classes
@@ -102,7 +110,8 @@ pub(super) fn bound(cluster: &Cluster<'_>, placed: &[u64], prices: &[f64], meter
     let (most_pods, most_nodes) = (budget.evictions.map(i128::from), budget.nodes.map(i128::from));
     let total: i128 = terms.iter().map(|term| term.price).sum();
     let mut best = 0;
-    for scale in 0..=SCALE {
+    let first = if stages.has(Stage::MoveScales) { 0 } else { SCALE };
+    for scale in first..=SCALE {
         // In parts of a value unit, so that nothing is rounded before the end.
         let at = |per_pod: i128, per_node: i128| -> i128 {
             let nodes: i128 = terms
@@ -116,10 +125,10 @@ pub(super) fn bound(cluster: &Cluster<'_>, placed: &[u64], prices: &[f64], meter
             worth * scale + nodes - budget * SCALE
         };
         best = best.max(at(0, 0));
-        if most_pods.is_some() {
+        if most_pods.is_some() && stages.has(Stage::MoveWeights) {
             best = best.max(climb(total, |weight| at(weight, 0)));
         }
-        if most_nodes.is_some() {
+        if most_nodes.is_some() && stages.has(Stage::MoveWeights) {
             best = best.max(climb(total, |weight| at(0, weight)));
         }
         if meter.spend(terms.len() as u64) {

@@ -9,8 +9,9 @@ use super::rooms::{Rooms, Want};
 use super::search::Search;
 use super::steps;
 use crate::meter::Meter;
+use crate::options::Options;
 use crate::problem::{Problem, ProblemError};
-use crate::{Options, Watch};
+use crate::stop::StopSignal;
 
 /// Work units for one of the plans at most: there are several to make.
 const PART: u64 = 600_000;
@@ -36,11 +37,11 @@ pub struct FrontierPoint {
 pub fn frontier(
     problem: &Problem,
     options: &Options,
-    watch: &mut dyn Watch,
+    signal: &mut dyn StopSignal,
 ) -> Result<Vec<FrontierPoint>, ProblemError> {
     problem.validate()?;
     let cluster = Cluster::new(problem);
-    let market = Market::new(&cluster);
+    let market = Market::new(&cluster, options.stages);
     let rough = market.rough();
     let mut search =
         Search { cluster: &cluster, options, best: None, prices: rough.clone(), bounded: Vec::new() };
@@ -50,7 +51,7 @@ pub fn frontier(
     let wants = [1, 2, 4, 8, 16, 32]
         .map(|part| Want { evictions: (most.evictions.min(all) * part).div_ceil(32), ..most });
     let small = options.work.min(PART);
-    let still = search.realise(Rooms::new(&cluster, &rough), &Options { work: small, ..*options }, watch);
+    let still = search.realise(Rooms::new(&cluster, &rough), &Options { work: small, ..*options }, signal);
     // Without it nothing is known, and no other choice can be placed either.
     let Ok(still) = still else { return Ok(points) };
     let start = still.solution.cost;
@@ -58,7 +59,7 @@ pub fn frontier(
     // First what is quick; then, at better prices, plans that are better.
     for fine in [false, true] {
         if fine {
-            let mut part = Part(&mut *watch);
+            let mut part = Part(&mut *signal);
             let mut meter = Meter::new(&mut part, options.work / 4);
             let Some(prices) = market.fine(0.01, options.lp(), &mut meter) else { break };
             search.prices = prices;
@@ -66,10 +67,10 @@ pub fn frontier(
         let prices = search.prices.clone();
         let options = Options { work: if fine { small } else { 1 }, ..*options };
         for want in wants {
-            if watch.should_stop() {
+            if signal.should_stop() {
                 break;
             }
-            if let Some(target) = search.attempt(&prices, want, (&options, small), watch) {
+            if let Some(target) = search.attempt(&prices, want, (&options, small), signal) {
                 collect(&search, &target, start, &mut points);
             }
         }
@@ -88,7 +89,7 @@ pub fn frontier(
 
 /// The states on the way to `target`.
 fn collect(search: &Search<'_>, target: &Target, start: UsdPerHour, points: &mut Vec<FrontierPoint>) {
-    let priced = steps::steps(search.cluster, &target.solution, &search.prices);
+    let priced = steps::steps(search.cluster, &target.solution, &search.prices, true);
     let whole: i128 = priced.iter().map(|priced| priced.saving).sum();
     let mut micros = i128::from(target.solution.cost.micros()) + whole;
     let (mut evictions, mut nodes) = (0, 0);

@@ -7,6 +7,7 @@ use crate::plan::Stock;
 use crate::pricing::Pricer;
 use crate::problem::Problem;
 use crate::relax::{self, Goal, Task};
+use crate::stages::Stages;
 use crate::{admit, greedy};
 
 use super::cluster::Cluster;
@@ -39,16 +40,16 @@ fn market(cluster: &Cluster<'_>) -> Problem {
 }
 
 /// By class, in micro-dollars; infinite for pods that no new node holds. First what one pod costs alone, then, where
-/// `units` of work and the watch allow, what it costs in the best company.
+/// `units` of work and the signal allow, what it costs in the best company.
 pub(super) struct Market {
     problem: Problem,
     model: Model,
 }
 
 impl Market {
-    pub fn new(cluster: &Cluster<'_>) -> Self {
+    pub fn new(cluster: &Cluster<'_>, stages: Stages) -> Self {
         let problem = market(cluster);
-        let model = Model::new(&problem);
+        let model = Model::with(&problem, stages);
         Self { problem, model }
     }
 

@@ -6,9 +6,11 @@ use std::collections::BTreeMap;
 use poolwright_catalog::{ResourceName, UsdPerHour};
 
 use super::cluster::Cluster;
+use crate::branch_and_price;
+use crate::options::Options;
 use crate::problem::{DisruptionBudget, Problem, ProblemError};
 use crate::solution::{Charges, ExistingUse, GpuLayout, Proof, Solution, Stopped, Unplaced};
-use crate::{Options, Progress, Watch};
+use crate::stop::{Progress, StopSignal};
 
 /// A whole answer: which nodes go, and where all pods are.
 #[derive(Clone, Debug, Default)]
@@ -29,9 +31,9 @@ impl Target {
 }
 
 /// Hides the progress of a part of the work from the caller, who is told of whole answers only.
-pub(super) struct Part<'w>(pub &'w mut dyn Watch);
+pub(super) struct Part<'w>(pub &'w mut dyn StopSignal);
 
-impl Watch for Part<'_> {
+impl StopSignal for Part<'_> {
     fn should_stop(&mut self) -> bool {
         self.0.should_stop()
     }
@@ -195,7 +197,7 @@ pub(super) fn solve(
     guests: &[Vec<(u32, u32)>],
     rooms: &dyn Fn(usize, u32) -> bool,
     (options, prices): (&Options, &[f64]),
-    watch: &mut dyn Watch,
+    signal: &mut dyn StopSignal,
 ) -> Result<Target, Vec<u32>> {
     let mut demand = cluster.homeless(&gone);
     for pods in guests {
@@ -220,7 +222,10 @@ pub(super) fn solve(
         let gap_target =
             (options.gap_target * whole / (part as f64).max(1.0)).min(0.05).max(options.gap_target);
         let options = &Options { gap_target, ..*options };
-        let Ok(mut solution) = crate::solve(&left, options, &mut Part(watch)) else { return Err(Vec::new()) };
+        if left.validate().is_err() {
+            return Err(Vec::new());
+        }
+        let mut solution = branch_and_price::solve(&left, options, &mut Part(signal));
         if !exact {
             solution.proof = Proof::Truncated;
         }
@@ -266,7 +271,8 @@ pub(super) fn solve(
 pub(crate) fn greedy(given: &Problem) -> Result<Solution, ProblemError> {
     let cluster = Cluster::new(given);
     let (left, _) = problem(&cluster, &cluster.homeless(&[]), &[], &[], &|_, _| true);
-    let mut solution = crate::greedy(&left)?;
+    left.validate()?;
+    let mut solution = branch_and_price::greedy(&left, &Options::default());
     solution.cost += kept(&cluster, &[]).0;
     Ok(solution)
 }

@@ -6,9 +6,11 @@ use super::residual::{self, Part, Target};
 use super::rooms::{Rooms, Want};
 use super::{bound, steps, subsets};
 use crate::meter::Meter;
+use crate::options::Options;
 use crate::problem::Problem;
 use crate::solution::{Proof, Solution, Stopped};
-use crate::{Options, Watch};
+use crate::stages::Stage;
+use crate::stop::StopSignal;
 
 /// With at most so many nodes there, the engine decides about all free room itself.
 const FEW: usize = 24;
@@ -25,26 +27,31 @@ pub(super) struct Search<'c> {
 }
 
 impl Search<'_> {
+    /// Whether a stage is on.
+    fn has(&self, stage: Stage) -> bool {
+        self.options.stages.has(stage)
+    }
+
     /// Options for a part of the work, in hundredths.
     pub fn part(&self, percent: u64) -> Options {
         Options { work: self.options.work / 100 * percent + 1, ..*self.options }
     }
 
     /// Takes `target` if it is better, and tells the caller.
-    pub fn offer(&mut self, target: Target, watch: &mut dyn Watch) -> bool {
+    pub fn offer(&mut self, target: Target, signal: &mut dyn StopSignal) -> bool {
         if self.best.as_ref().is_some_and(|best| best.key() <= target.key()) {
             return false;
         }
         let told = self.answer(&target, 0);
         self.best = Some(target);
-        watch.improved(&told);
+        signal.improved(&told);
         true
     }
 
     /// `target` as the caller sees it.
     fn answer(&self, target: &Target, bound: u64) -> Solution {
         let mut solution = target.solution.clone();
-        let steps = steps::steps(self.cluster, &solution, &self.prices);
+        let steps = steps::steps(self.cluster, &solution, &self.prices, self.has(Stage::StepOrder));
         solution.steps = steps.into_iter().map(|priced| priced.step).collect();
         solution.bound = poolwright_catalog::UsdPerHour::from_micros(bound).min(solution.objective());
         solution.proof = if solution.bound == solution.objective() { Proof::Exact } else { Proof::Truncated };
@@ -53,12 +60,12 @@ impl Search<'_> {
     }
 
     /// What no choice can undercut that places the pods which the best so far places.
-    fn bound(&mut self, watch: &mut dyn Watch) -> u64 {
+    fn bound(&mut self, signal: &mut dyn StopSignal) -> u64 {
         let Some(best) = &self.best else { return 0 };
         let placed = placed(self.cluster, &best.solution);
-        let mut part = Part(watch);
+        let mut part = Part(signal);
         let mut meter = Meter::new(&mut part, self.options.work / 8);
-        let bound = bound::bound(self.cluster, &placed, &self.prices, &mut meter);
+        let bound = bound::bound(self.cluster, &placed, &self.prices, self.options.stages, &mut meter);
         self.bounded = placed;
         bound
     }
@@ -68,9 +75,9 @@ impl Search<'_> {
         &self,
         rooms: Rooms<'_>,
         options: &Options,
-        watch: &mut dyn Watch,
+        signal: &mut dyn StopSignal,
     ) -> Result<Target, Vec<u32>> {
-        let few = self.cluster.nodes.len() <= FEW;
+        let few = self.cluster.nodes.len() <= FEW && self.has(Stage::FewNodes);
         let plain = &self.cluster.plain;
         let none = Vec::new();
         let guests = if few { &none[..] } else { rooms.guests() };
@@ -80,7 +87,7 @@ impl Search<'_> {
             guests,
             &|class, _| few || !plain[class],
             (options, &self.prices),
-            watch,
+            signal,
         )
     }
 
@@ -90,22 +97,26 @@ impl Search<'_> {
         prices: &[f64],
         want: Want,
         (options, choice): (&Options, u64),
-        watch: &mut dyn Watch,
+        signal: &mut dyn StopSignal,
     ) -> Option<Target> {
         let mut kept: Vec<u32> = Vec::new();
         for _ in 0..4 {
             let mut rooms = Rooms::new(self.cluster, prices);
             rooms.keep(&kept);
             {
-                let mut part = Part(&mut *watch);
+                let mut part = Part(&mut *signal);
                 let mut meter = Meter::new(&mut part, choice);
-                rooms.shut_likely(prices, &want);
+                if self.has(Stage::ShutLikely) {
+                    rooms.shut_likely(prices, &want);
+                }
                 rooms.drain(prices, &want, &mut |work| meter.spend(work));
                 rooms.open();
                 rooms.fill();
-                rooms.drain(prices, &want, &mut |work| meter.spend(work));
+                if self.has(Stage::SecondDrain) {
+                    rooms.drain(prices, &want, &mut |work| meter.spend(work));
+                }
             }
-            match self.realise(rooms, options, watch) {
+            match self.realise(rooms, options, signal) {
                 Ok(target) => return Some(target),
                 Err(classes) if classes.is_empty() => return None,
                 Err(classes) => kept.extend(classes),
@@ -116,23 +127,24 @@ impl Search<'_> {
 }
 
 /// Finds which nodes should stay, and the way there. `problem` must be valid and have removable nodes.
-pub(crate) fn solve(problem: &Problem, options: &Options, watch: &mut dyn Watch) -> Solution {
+pub(crate) fn solve(problem: &Problem, options: &Options, signal: &mut dyn StopSignal) -> Solution {
     let cluster = Cluster::new(problem);
-    let market = Market::new(&cluster);
+    let market = Market::new(&cluster, options.stages);
     let prices = market.rough();
     let mut search =
         Search { cluster: &cluster, options, best: None, prices: prices.clone(), bounded: Vec::new() };
     // Nothing moves: what every other answer is compared with.
-    let still = search.realise(Rooms::new(&cluster, &prices), &search.part(10), watch);
+    let still = search.realise(Rooms::new(&cluster, &prices), &search.part(10), signal);
     match still {
         Ok(still) => {
-            search.offer(still, watch);
+            search.offer(still, signal);
         }
         // With nobody moved, nobody that runs can be stranded.
         Err(_) => return Solution::default(),
     }
     let mut proven;
-    let settled = subsets::all(&mut search, watch);
+    let has = |stage| options.stages.has(stage);
+    let settled = if has(Stage::Subsets) { subsets::all(&mut search, signal) } else { None };
     let exact = settled.is_some();
     if let Some(found) = settled {
         proven = found;
@@ -140,35 +152,39 @@ pub(crate) fn solve(problem: &Problem, options: &Options, watch: &mut dyn Watch)
         let want = Want::all(&cluster);
         // At rough prices and with the greedy alone: there is a plan early.
         let quick = Options { work: 1, ..*options };
-        if let Some(target) = search.attempt(&prices, want, (&quick, options.work / 20), watch) {
-            search.offer(target, watch);
+        if has(Stage::RoughMoves)
+            && let Some(target) = search.attempt(&prices, want, (&quick, options.work / 20), signal)
+        {
+            search.offer(target, signal);
         }
-        let fine = {
-            let mut part = Part(&mut *watch);
+        let fine = if has(Stage::FineMoves) {
+            let mut part = Part(&mut *signal);
             let mut meter = Meter::new(&mut part, options.work / 4);
             market.fine(0.01, options.lp(), &mut meter)
+        } else {
+            None
         };
         if let Some(fine) = fine {
             search.prices = fine;
         }
         let prices = search.prices.clone();
-        proven = search.bound(watch);
-        if let Some(target) = search.attempt(&prices, want, (&search.part(25), options.work / 10), watch) {
-            search.offer(target, watch);
+        proven = search.bound(signal);
+        if let Some(target) = search.attempt(&prices, want, (&search.part(25), options.work / 10), signal) {
+            search.offer(target, signal);
         }
     }
     let Some(best) = search.best.take() else { return Solution::default() };
     if !exact && search.bounded != placed(&cluster, &best.solution) {
         // Other pods are left out than those the bound is for.
         search.best = Some(best.clone());
-        proven = search.bound(watch);
+        proven = search.bound(signal);
     }
     let mut solution = search.answer(&best, proven);
     let (objective, bound) = (solution.objective().micros(), solution.bound.micros());
     let close = (objective - bound.min(objective)) as f64 <= options.gap_target * bound as f64;
     solution.stopped = if close {
         Stopped::GapReached
-    } else if watch.should_stop() {
+    } else if signal.should_stop() {
         Stopped::Asked
     } else {
         Stopped::WorkLimit

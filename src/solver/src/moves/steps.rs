@@ -175,7 +175,7 @@ impl Planner<'_> {
 }
 
 /// The steps that lead to `solution`, where the nodes in `gone` are emptied. `prices` by class guide the order.
-pub(super) fn steps(cluster: &Cluster<'_>, solution: &Solution, prices: &[f64]) -> Vec<Priced> {
+pub(super) fn steps(cluster: &Cluster<'_>, solution: &Solution, prices: &[f64], sort: bool) -> Vec<Priced> {
     let classes = cluster.problem.classes.len();
     let mut planner = Planner {
         cluster,
@@ -209,7 +209,7 @@ pub(super) fn steps(cluster: &Cluster<'_>, solution: &Solution, prices: &[f64]) 
         units.push(planner.unit(node));
     }
     let launched = planner.launched;
-    let units = sorted(cluster, solution, units, &launched);
+    let units = if sort { sorted(cluster, solution, units, &launched) } else { units };
     let (steps, _) = merge(cluster, solution, &units, &launched);
     steps
 }

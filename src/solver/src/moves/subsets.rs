@@ -2,7 +2,8 @@
 
 use super::residual;
 use super::search::Search;
-use crate::{Options, Watch};
+use crate::options::Options;
+use crate::stop::StopSignal;
 
 /// Removable nodes at most.
 const NODES: usize = 10;
@@ -10,7 +11,7 @@ const NODES: usize = 10;
 const PODS: u64 = 64;
 
 /// Tries all combinations. `Some(bound)` when each was settled, so that the best found is the best there is.
-pub(super) fn all(search: &mut Search<'_>, watch: &mut dyn Watch) -> Option<u64> {
+pub(super) fn all(search: &mut Search<'_>, signal: &mut dyn StopSignal) -> Option<u64> {
     let cluster = search.cluster;
     let removable: Vec<u32> = (0..cluster.nodes.len() as u32)
         .filter(|node| cluster.problem.existing[*node as usize].removal.is_some())
@@ -35,16 +36,16 @@ pub(super) fn all(search: &mut Search<'_>, watch: &mut dyn Watch) -> Option<u64>
         if !cluster.allows(&gone) {
             continue;
         }
-        if watch.should_stop() {
+        if signal.should_stop() {
             return None;
         }
-        match residual::solve(cluster, gone, &[], &|_, _| true, (&options, &search.prices), watch) {
+        match residual::solve(cluster, gone, &[], &|_, _| true, (&options, &search.prices), signal) {
             Ok(target) => {
                 let solution = &target.solution;
                 settled &= solution.bound >= solution.objective() && solution.unplaced.is_empty();
                 let bound = solution.bound.micros();
                 least = Some(least.map_or(bound, |least| least.min(bound)));
-                search.offer(target, watch);
+                search.offer(target, signal);
             }
             Err(_) => settled = false,
         }

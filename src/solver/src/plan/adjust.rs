@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, VecDeque};
 use super::{Pattern, Plan, Stock};
 use crate::canonical::Model;
 use crate::content::Content;
+use crate::stages::Stage;
 
 impl Plan {
     /// Takes pods beyond `demand` off the dearest nodes first, and drops nodes that are left empty.
@@ -162,6 +163,9 @@ impl Plan {
 
     /// Moves each bought node's pods to the bin where they cost least; ties go to the lowest index.
     pub fn downgrade(&mut self, model: &Model) {
+        if !model.stages.has(Stage::Downgrade) {
+            return;
+        }
         let mut by_price: Vec<u32> =
             (0..model.bins.len() as u32).filter(|bin| !model.bins[*bin as usize].is_existing()).collect();
         by_price.sort_by_key(|bin| (model.bins[*bin as usize].price, *bin));

@@ -6,12 +6,25 @@ mod gpus;
 mod solution;
 mod stock;
 
-use std::cmp::Ordering;
+use std::cmp::{Ordering, Reverse};
 use std::collections::BTreeMap;
 
 use crate::canonical::{Model, Origin};
 
 pub(crate) use stock::Stock;
+
+/// What is left out when `placed` (by class) is placed, by falling priority: worth, then pods. Less is better.
+pub(crate) fn left_out(model: &Model, placed: &[u64]) -> Vec<(u128, u64)> {
+    let mut levels: BTreeMap<Reverse<i32>, (u128, u64)> = BTreeMap::new();
+    let placed = model.gathered(placed);
+    for ((class, wanted), placed) in model.classes.iter().zip(model.totals()).zip(placed) {
+        let missing = wanted.saturating_sub(placed);
+        let level = levels.entry(Reverse(class.priority)).or_default();
+        level.0 += u128::from(class.value) * u128::from(missing);
+        level.1 += missing;
+    }
+    levels.into_values().collect()
+}
 
 /// One node's content.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -89,16 +102,6 @@ impl Plan {
         cost.saturating_sub(savings.fold(0, u64::saturating_add))
     }
 
-    /// Whether there are as many nodes of every bin, and whether no row is overdrawn.
-    pub fn is_payable(&self, model: &Model) -> bool {
-        let mut bought: BTreeMap<u32, u64> = BTreeMap::new();
-        for (pattern, count) in &self.nodes {
-            *bought.entry(pattern.bin).or_default() += count;
-        }
-        bought.iter().all(|(bin, count)| *count <= model.bins[*bin as usize].available)
-            && Stock::after(model, self).overdrawn().is_none()
-    }
-
     /// Pods placed, by class.
     pub fn placed(&self, model: &Model) -> Vec<u64> {
         let mut placed = vec![0; model.classes.len()];
@@ -115,9 +118,9 @@ impl Plan {
         self.placed(model).iter().zip(demand).map(|(placed, wanted)| wanted.saturating_sub(*placed)).collect()
     }
 
-    /// What is left out comes first ([`crate::admit::left_out`]), then cost.
+    /// What is left out comes first ([`left_out`]), then cost.
     pub fn compare(&self, other: &Self, model: &Model) -> Ordering {
-        let left_out = |plan: &Self| crate::admit::left_out(model, &plan.placed(model));
-        left_out(self).cmp(&left_out(other)).then_with(|| self.cost(model).cmp(&other.cost(model)))
+        let missing = |plan: &Self| left_out(model, &plan.placed(model));
+        missing(self).cmp(&missing(other)).then_with(|| self.cost(model).cmp(&other.cost(model)))
     }
 }

@@ -1,5 +1,7 @@
 //! What can still be bought or used.
 
+use std::collections::BTreeMap;
+
 use super::Plan;
 use crate::canonical::{Model, UNLIMITED};
 
@@ -93,4 +95,16 @@ impl Stock {
 /// How often `amount` can be taken of `left`.
 fn quotient(left: i128, amount: i128) -> u64 {
     if amount <= 0 { UNLIMITED } else { u64::try_from(left.max(0) / amount).unwrap_or(UNLIMITED) }
+}
+
+impl Plan {
+    /// Whether there are as many nodes of every bin, and whether no row is overdrawn.
+    pub fn is_payable(&self, model: &Model) -> bool {
+        let mut bought: BTreeMap<u32, u64> = BTreeMap::new();
+        for (pattern, count) in &self.nodes {
+            *bought.entry(pattern.bin).or_default() += count;
+        }
+        bought.iter().all(|(bin, count)| *count <= model.bins[*bin as usize].available)
+            && Stock::after(model, self).overdrawn().is_none()
+    }
 }

@@ -1,12 +1,13 @@
 //! Pricing of nodes whose equal GPUs are shared: contents made of what single GPUs hold.
 
-use super::{Priced, Pricer, QUICK};
+use super::{Priced, Pricer, QUICK, fillings, lagrange};
 use crate::canonical::fit_count;
 use crate::content::Content;
-use crate::gpu::{Room, fillings, lagrange};
+use crate::gpu::Room;
 use crate::knapsack::{self, Answer, Effort, Scratch};
 use crate::meter::Pulse;
 use crate::problem::GpuRequest;
+use crate::stages::Stage;
 
 /// Contents made of fillings for one bin in one round.
 const FILLED: usize = 6;
@@ -37,7 +38,10 @@ impl Pricer<'_> {
         let dims = self.model.dims;
         let offer = &self.model.bins[bin];
         let gpus = offer.sharing?;
-        if offer.rules.conflicts || !offer.rules.flexible.is_empty() {
+        if !self.model.stages.has(Stage::SharedGpus)
+            || offer.rules.conflicts
+            || !offer.rules.flexible.is_empty()
+        {
             return None;
         }
         let shares = &self.shares[bin];
@@ -70,7 +74,7 @@ impl Pricer<'_> {
         }
         let mut filled = self.filled(bin, &pods, gpus, &bound);
         let (value, content) = filled.swap_remove(0);
-        if value > threshold {
+        if value > threshold && self.model.stages.has(Stage::TwoFillings) {
             priced.found.push((value, content));
             priced.others = filled.into_iter().map(|(_, content)| content).collect();
             if value - threshold > (bound.upper - threshold) / 3 {
@@ -89,6 +93,7 @@ impl Pricer<'_> {
                 .map(|pod| unpacked(&self.model.classes[pod.class as usize].requests))
                 .collect(),
             abundant,
+            apart: if self.model.stages.has(Stage::LargeShared) { MOST_LARGE } else { 0 },
             memory: offer.rules.gpus.as_ref().map_or(u64::MAX, Room::memory_of_one),
             pods,
         };
@@ -212,6 +217,8 @@ struct Whole<'a> {
     abundant: Vec<bool>,
     /// Of one GPU, in MiB.
     memory: u64,
+    /// Large pods that are tried one by one.
+    apart: usize,
 }
 
 impl Whole<'_> {
@@ -248,7 +255,7 @@ impl Whole<'_> {
             }
         }
         large.sort_unstable();
-        large.truncate(MOST_LARGE);
+        large.truncate(self.apart);
         let mut all: Vec<(usize, u64)> =
             self.pods.iter().enumerate().map(|(at, pod)| (at, pod.most)).collect();
         if large.is_empty() {
@@ -421,8 +428,8 @@ mod tests {
             let demand = model.demand();
             let best = brute(&pi, &demand, &Content::empty(&model, 0), 0);
             let threshold = best * part / 10;
-            let mut watch = crate::NeverStop;
-            let mut meter = Meter::new(&mut watch, 1);
+            let mut signal = crate::NeverStop;
+            let mut meter = Meter::new(&mut signal, 1);
             let tasks = [(threshold, Effort { bits: 8, nodes })];
             let priced = Pricer::new(&model, 1).price_all(&pi, &demand, &tasks, &mut meter).remove(0);
             prop_assert!(priced.upper >= best || priced.upper <= threshold && best <= threshold);

@@ -1,7 +1,7 @@
 //! What must hold of any bytes: they are a problem that is refused with a typed error, or one whose plan the checker
 //! passes and whose bound is not above its cost. Never a panic.
 
-use poolwright_solver::{Backend, NeverStop, Options, Problem, Solution, check, greedy, solve};
+use poolwright_solver::{NeverStop, Options, Problem, Solution, check, greedy, solve};
 
 use super::extreme::Edits;
 use super::generate::{Bytes, Mix, problem};
@@ -37,7 +37,7 @@ pub fn exercise(data: &[u8], mix: &Mix, work: u64) {
     let read: Problem = serde_json::from_str(&text).expect("what was written can be read");
     assert_eq!(read, problem);
     let first = greedy(&problem);
-    let options = Options { work, gap_target: 0.0, seed: 0, backend: Backend::default(), threads: 0 };
+    let options = Options { work, gap_target: 0.0, seed: 0, ..Options::default() };
     match solve(&problem, &options, &mut NeverStop) {
         Ok(solution) => judge(&problem, &solution),
         Err(error) => assert_eq!(first, Err(error.clone()), "{error}"),

@@ -5,7 +5,7 @@ use std::cmp::Ordering;
 use std::collections::BTreeMap;
 
 use poolwright_catalog::{ResourceList, UsdPerHour};
-use poolwright_solver::Watch;
+use poolwright_solver::StopSignal;
 
 use super::{Chosen, DEARER, market};
 use crate::plan::rounds::{self, Outcome};
@@ -32,7 +32,7 @@ impl Chosen<'_> {
 
 impl Scene<'_> {
     /// Plans with preferences, and without where these leave pods over or cost too much.
-    pub(in crate::plan) fn weigh(&self, supply: &Supply<'_>, watch: &mut dyn Watch) -> Attempt {
+    pub(in crate::plan) fn weigh(&self, supply: &Supply<'_>, watch: &mut dyn StopSignal) -> Attempt {
         let mut made = self.best_attempt(supply, self.options.preferences, watch);
         let wishes = std::mem::take(&mut made.wishes);
         let mut why = RelaxedReason::LimitReached;

@@ -11,7 +11,7 @@ use poolwright_plane::trial::{
     Cluster, Controller, Trial, WITHIN, Witness, is_running, node_class, node_pool, pod, run_plan, sum,
     usd_per_hour,
 };
-use poolwright_plane::{ControlPlane, Program, seed, wait_for};
+use poolwright_plane::{ControlPlane, Program, measurement, seed, wait_for};
 use serde_json::{Value, json};
 
 /// Pods that take a whole g5.xlarge each: however they are split over plans, the best is one node per pod.
@@ -77,10 +77,11 @@ async fn run_and_kill(plane: &ControlPlane, random: &mut Random) {
 }
 
 #[tokio::test]
-async fn killed_twenty_times_while_it_buys_for_forty_pods_it_buys_each_node_once() {
-    const KILLS: usize = 20;
+async fn killed_at_random_times_while_it_buys_for_forty_pods_it_buys_each_node_once() {
     const WAVES: usize = 8;
     const PODS: usize = 40;
+    // `KILLS` for more.
+    let kills = measurement::variable("KILLS", 10).unwrap().max(WAVES);
     let mut random = Random::new();
     let plane = Trial::plane_without_controller().await.unwrap();
     let cluster = Cluster::new(plane.client().unwrap());
@@ -88,8 +89,8 @@ async fn killed_twenty_times_while_it_buys_for_forty_pods_it_buys_each_node_once
     cluster.apply("", &definitions()).await.unwrap();
     let all = pods("train", PODS);
     let mut waves = all.chunks(PODS / WAVES);
-    for kill in 0..KILLS {
-        if kill * WAVES % KILLS < WAVES
+    for kill in 0..kills {
+        if kill * WAVES % kills < WAVES
             && let Some(wave) = waves.next()
         {
             cluster.create_pods(&namespace, wave).await.unwrap();

@@ -4,7 +4,7 @@ use anyhow::ensure;
 use k8s_openapi::api::core::v1::Node;
 use kube::api::{DeleteParams, Patch, PatchParams};
 use kube::{Api, ResourceExt};
-use poolwright_plane::trial::{Cluster, Trial, WITHIN, condition, node_class, node_pool, pod};
+use poolwright_plane::trial::{Cluster, WITHIN, condition, node_class, node_pool, pod};
 use poolwright_plane::{unique, wait_for};
 use serde_json::json;
 
@@ -21,7 +21,7 @@ async fn report(cluster: &Cluster, node: &str, status: &str) {
 
 #[tokio::test]
 async fn a_node_whose_gpu_is_reported_sick_is_replaced_and_its_work_runs_elsewhere() {
-    let trial = Trial::shared(&["--batch-idle", "300ms", "--list-interval", "1s"]).await.unwrap();
+    let trial = crate::trial().await;
     let cluster = trial.cluster().unwrap();
     let (name, namespace) = (unique("repair"), cluster.namespace("repair").await.unwrap());
     let rules = json!([{"condition": "GpuHealthy", "status": "False", "after": "3s"}]);

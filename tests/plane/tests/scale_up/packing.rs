@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
+use crate::cluster;
 use anyhow::{Context, ensure};
 use futures::{StreamExt, TryStreamExt};
 use k8s_openapi::api::core::v1::{Node, Pod, Toleration};
@@ -10,15 +11,10 @@ use kube::api::{Patch, PatchParams};
 use kube::runtime::{WatchStreamExt, watcher};
 use kube::{Api, ResourceExt};
 use poolwright_plane::trial::{
-    Cluster, Trial, WITHIN, condition, is_running, is_true, node_class, node_pool, pod, taint_keys,
-    usd_per_hour,
+    WITHIN, condition, is_running, is_true, node_class, node_pool, pod, taint_keys, usd_per_hour,
 };
 use poolwright_plane::{unique, wait_for};
 use serde_json::json;
-
-async fn cluster() -> Cluster {
-    Trial::shared(&[]).await.unwrap().cluster().unwrap()
-}
 
 #[tokio::test]
 async fn two_pods_of_one_gpu_each_get_two_g5_xlarge_and_go_back_to_nothing() {

@@ -1,5 +1,6 @@
 //! Nodes that are well and are emptied: what their pods need is open before anybody is asked to go.
 
+use crate::cluster;
 use anyhow::{Context, ensure};
 use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::core::v1::Pod;
@@ -7,15 +8,10 @@ use kube::api::{DeleteParams, Patch, PatchParams};
 use kube::{Api, ResourceExt};
 use poolwright_api::{NodeClaim, NodePool};
 use poolwright_plane::trial::{
-    Cluster, Trial, WITHIN, condition, is_running, is_true, node_class, node_pool, pod, usd_per_hour,
+    Cluster, WITHIN, condition, is_running, is_true, node_class, node_pool, pod, usd_per_hour,
 };
 use poolwright_plane::{unique, wait_for};
 use serde_json::{Value, json};
-
-async fn trial() -> Cluster {
-    let trial = Trial::shared(&["--batch-idle", "300ms", "--list-interval", "1s"]).await.unwrap();
-    trial.cluster().unwrap()
-}
 
 /// A Deployment of pods that want so many GPUs each.
 fn deployment(name: &str, pool: &str, replicas: u32, gpus: u32) -> Value {
@@ -79,7 +75,7 @@ async fn the_claim(cluster: &Cluster, pool: &str) -> NodeClaim {
 
 #[tokio::test]
 async fn what_is_left_on_a_large_node_moves_to_a_small_one_that_is_open_before_it_is_asked_to_go() {
-    let cluster = trial().await;
+    let cluster = cluster().await;
     let (name, namespace) = (unique("smaller"), cluster.namespace("smaller").await.unwrap());
     let spec =
         json!({"disruption": {"consolidationPolicy": "WhenEmptyOrUnderutilized", "consolidateAfter": "1s"}});
@@ -105,7 +101,7 @@ async fn what_is_left_on_a_large_node_moves_to_a_small_one_that_is_open_before_i
 
 #[tokio::test]
 async fn nodes_of_a_pool_that_changes_are_replaced_one_after_the_other_while_the_work_goes_on() {
-    let cluster = trial().await;
+    let cluster = cluster().await;
     let (name, namespace) = (unique("drift"), cluster.namespace("drift").await.unwrap());
     let spec = json!({"disruption": {"budgets": [{"nodes": "1"}]}});
     cluster.apply("", &[node_class(&name, json!({})), node_pool(&name, spec)]).await.unwrap();
@@ -143,7 +139,7 @@ async fn nodes_of_a_pool_that_changes_are_replaced_one_after_the_other_while_the
 
 #[tokio::test]
 async fn a_node_that_should_be_replaced_stays_for_a_protected_pod_and_says_so() {
-    let cluster = trial().await;
+    let cluster = cluster().await;
     let (name, namespace) = (unique("stays"), cluster.namespace("stays").await.unwrap());
     cluster.apply("", &[node_class(&name, json!({})), node_pool(&name, json!({}))]).await.unwrap();
     let mut guarded = deployment("guarded", &name, 1, 1);

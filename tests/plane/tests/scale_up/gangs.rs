@@ -1,17 +1,14 @@
 //! Gangs that arrive in bursts, and pods that preempt others, on the real scheduler.
 
+use crate::cluster;
 use anyhow::ensure;
 use k8s_openapi::api::batch::v1::Job;
 use k8s_openapi::api::core::v1::Pod;
 use kube::api::{DeleteParams, Patch, PatchParams, PostParams};
 use kube::{Api, ResourceExt};
-use poolwright_plane::trial::{Cluster, Trial, WITHIN, is_running, node_class, node_pool, pod, taint_keys};
+use poolwright_plane::trial::{WITHIN, is_running, node_class, node_pool, pod, taint_keys};
 use poolwright_plane::{unique, wait_for};
 use serde_json::json;
-
-async fn cluster() -> Cluster {
-    Trial::shared(&[]).await.unwrap().cluster().unwrap()
-}
 
 /// Four of these pods fill a g5.12xlarge.
 fn large() -> serde_json::Value {

@@ -17,7 +17,7 @@ use serde_json::{Value, json};
 const DISRUPTED: &str = "poolwright.dev/disrupted";
 
 async fn trial() -> (&'static Trial, Cluster) {
-    let trial = Trial::shared(&["--batch-idle", "300ms", "--list-interval", "1s"]).await.unwrap();
+    let trial = crate::trial().await;
     (trial, trial.cluster().unwrap())
 }
 

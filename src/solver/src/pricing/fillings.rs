@@ -426,8 +426,8 @@ mod tests {
             let bound = lagrange::bound(&pods, gpus.into(), &[true, true], &[start, start / 2], threshold);
             let bound = bound.expect("coarse units");
             prop_assume!(bound.upper > threshold);
-            let mut watch = crate::NeverStop;
-            let mut meter = Meter::new(&mut watch, 1);
+            let mut signal = crate::NeverStop;
+            let mut meter = Meter::new(&mut signal, 1);
             let flag = AtomicBool::new(false);
             let mut pulse = Pulse::Owner(&mut meter, &flag);
             let effort = Effort { bits: 6, nodes };

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use crate::cluster;
 use anyhow::{Context, ensure};
 use k8s_openapi::api::core::v1::Node;
 use k8s_openapi::api::storage::v1::{VolumeAttachment, VolumeAttachmentSource, VolumeAttachmentSpec};
@@ -9,14 +10,9 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::api::{DeleteParams, Patch, PatchParams, PostParams};
 use kube::{Api, ResourceExt};
 use poolwright_api::{NodeClaim, NodePool};
-use poolwright_plane::trial::{Cluster, Trial, WITHIN, condition, is_true, node_class, node_pool, pod};
+use poolwright_plane::trial::{Cluster, WITHIN, condition, is_true, node_class, node_pool, pod};
 use poolwright_plane::{unique, wait_for};
 use serde_json::{Value, json};
-
-async fn trial() -> Cluster {
-    let trial = Trial::shared(&["--batch-idle", "300ms", "--list-interval", "1s"]).await.unwrap();
-    trial.cluster().unwrap()
-}
 
 fn gpu_pod(name: &str, pool: &str) -> Value {
     pod(name, pool, json!({"cpu": "1", "nvidia.com/gpu": "1"}))
@@ -67,7 +63,7 @@ async fn says(cluster: &Cluster, pool: &str, kind: &str, words: &str) -> String 
 
 #[tokio::test]
 async fn a_static_pool_has_as_many_nodes_as_it_says_and_is_scaled_like_a_deployment() {
-    let cluster = trial().await;
+    let cluster = cluster().await;
     let (name, namespace) = (unique("static"), cluster.namespace("static").await.unwrap());
     let pool = node_pool(&name, json!({"replicas": 2}));
     cluster.apply("", &[node_class(&name, json!({})), pool]).await.unwrap();
@@ -102,7 +98,7 @@ async fn a_static_pool_has_as_many_nodes_as_it_says_and_is_scaled_like_a_deploym
 
 #[tokio::test]
 async fn room_is_kept_free_taken_by_a_pod_at_once_and_made_anew_until_nobody_wants_it() {
-    let cluster = trial().await;
+    let cluster = cluster().await;
     let (name, namespace) = (unique("buffer"), cluster.namespace("buffer").await.unwrap());
     let units = json!([{"units": 1, "requests": {"nvidia.com/gpu": 1, "cpu": 1}}]);
     let pool = node_pool(&name, json!({ "buffer": units }));
@@ -126,7 +122,7 @@ async fn room_is_kept_free_taken_by_a_pod_at_once_and_made_anew_until_nobody_wan
 #[tokio::test]
 #[expect(clippy::disallowed_methods, reason = "the cluster of this test lives in real time")]
 async fn a_new_node_opens_when_the_condition_that_its_pool_asks_for_is_reported() {
-    let cluster = trial().await;
+    let cluster = cluster().await;
     let (name, namespace) = (unique("gates"), cluster.namespace("gates").await.unwrap());
     let gates = json!({"template": {"spec": {"readinessGates": [{"conditionType": "GpuValidated"}]}}});
     cluster.apply("", &[node_class(&name, json!({})), node_pool(&name, gates)]).await.unwrap();
@@ -151,7 +147,7 @@ async fn a_new_node_opens_when_the_condition_that_its_pool_asks_for_is_reported(
 
 #[tokio::test]
 async fn an_instance_ends_only_when_the_volumes_of_its_work_are_detached() {
-    let cluster = trial().await;
+    let cluster = cluster().await;
     let (name, namespace) = (unique("attached"), cluster.namespace("attached").await.unwrap());
     cluster.apply("", &[node_class(&name, json!({})), node_pool(&name, json!({}))]).await.unwrap();
     cluster.create_pods(&namespace, &[gpu_pod("work", &name)]).await.unwrap();

@@ -82,8 +82,8 @@ fn a_branch_without_the_only_home_of_pods_that_are_left_out_is_possible() {
     }
     problem.limits = vec![Limit { name: "limit".into(), bound: 5 }];
     let model = Model::new(&problem);
-    let mut watch = NeverStop;
-    let mut meter = Meter::new(&mut watch, 1_000_000);
+    let mut signal = NeverStop;
+    let mut meter = Meter::new(&mut signal, 1_000_000);
     let best = admit::plan(&model);
     let options = Options { gap_target: 0.0, ..Options::default() };
     assert_eq!(best.placed(&model), [0, 3, 1]);
@@ -122,8 +122,8 @@ proptest! {
     fn the_bound_of_column_generation_is_never_above_the_optimum(problem in problems()) {
         let model = Model::new(&problem);
         let options = Options { gap_target: 0.0, ..Options::default() };
-        let mut watch = NeverStop;
-        let mut meter = Meter::new(&mut watch, 1_000_000);
+        let mut signal = NeverStop;
+        let mut meter = Meter::new(&mut signal, 1_000_000);
         let run = searched((&problem, &model), &options, &mut meter);
         let (exact, least) = exact::solve(&model, &run.demand, &mut meter).expect("a small problem");
         let cost = run.best.cost(&model);
@@ -139,15 +139,15 @@ proptest! {
     fn the_bound_holds_for_every_way_to_divide_pods(problem in problems(), kind in 0..3u8, running in 0..3u32) {
         let problem = divided(problem, kind, running);
         let model = Model::new(&problem);
-        let mut watch = NeverStop;
-        let mut meter = Meter::new(&mut watch, 3_000_000);
+        let mut signal = NeverStop;
+        let mut meter = Meter::new(&mut signal, 3_000_000);
         let options = Options { gap_target: 0.0, ..Options::default() };
         let mut run = Run::new(&problem, &model, &options, admit::plan(&model));
         let totals = run.totals.clone();
         run.small = false;
         run.search(&mut meter);
         prop_assert!(run.places(&run.best));
-        let mut enough = Meter::new(&mut watch, u64::MAX);
+        let mut enough = Meter::new(&mut signal, u64::MAX);
         let Some(least) = small::solve(&model, &totals, &mut enough) else { return Ok(()) };
         prop_assert_eq!(model.gathered(&least.placed(&model)), totals);
         let (least, cost) = (least.cost(&model), run.best.cost(&model));
@@ -163,8 +163,8 @@ proptest! {
             class.priority = (value % 2) as i32;
         }
         let model = Model::new(&problem);
-        let mut watch = NeverStop;
-        let mut meter = Meter::new(&mut watch, u64::MAX);
+        let mut signal = NeverStop;
+        let mut meter = Meter::new(&mut signal, u64::MAX);
         let first = admit::plan(&model);
         let Some(best) = small::solve(&model, &model.totals(), &mut meter) else { return Ok(()) };
         prop_assert!(best.compare(&first, &model).is_le());
@@ -181,8 +181,8 @@ proptest! {
     fn none_of_a_bin_or_at_least_one_of_it_are_all_plans(problem in problems().prop_map(plentiful), chosen in 0..4u32) {
         let model = Model::new(&problem);
         let demand = model.demand();
-        let mut watch = NeverStop;
-        let mut meter = Meter::new(&mut watch, u64::MAX);
+        let mut signal = NeverStop;
+        let mut meter = Meter::new(&mut signal, u64::MAX);
         let bin = chosen % model.bins.len().max(1) as u32;
         prop_assume!(model.bins.get(bin as usize).is_some_and(|bin| !bin.is_existing()));
         let Some((_, least)) = exact::solve(&model, &demand, &mut meter) else { return Ok(()) };
@@ -204,8 +204,8 @@ proptest! {
     fn branching_without_a_gap_to_spare_ends_between_bound_and_cost(problem in problems().prop_map(plentiful)) {
         let model = Model::new(&problem);
         let options = Options { gap_target: 0.0, ..Options::default() };
-        let mut watch = NeverStop;
-        let mut meter = Meter::new(&mut watch, 1_000_000);
+        let mut signal = NeverStop;
+        let mut meter = Meter::new(&mut signal, 1_000_000);
         let run = searched((&problem, &model), &options, &mut meter);
         let (_, least) = exact::solve(&model, &run.demand, &mut meter).expect("a small problem");
         prop_assert!(run.bound <= least && least <= run.best.cost(&model));

@@ -7,7 +7,7 @@ use k8s_openapi::api::core::v1::Node;
 use kube::api::DeleteParams;
 use kube::{Api, ResourceExt};
 use poolwright_api::{InterruptionKind, NodeClaim};
-use poolwright_plane::trial::{Trial, WITHIN, condition, node_class, node_pool, pod, taint_keys};
+use poolwright_plane::trial::{WITHIN, condition, node_class, node_pool, pod, taint_keys};
 use poolwright_plane::{unique, wait_for};
 use serde_json::{Value, json};
 
@@ -25,7 +25,7 @@ fn served(name: &str, pool: &str, annotations: &Value) -> Value {
 
 #[tokio::test]
 async fn a_node_that_its_cloud_takes_is_replaced_first_and_drained_in_time() {
-    let trial = Trial::shared(&["--batch-idle", "300ms", "--list-interval", "1s"]).await.unwrap();
+    let trial = crate::trial().await;
     let cluster = trial.cluster().unwrap();
     let (name, namespace) = (unique("taken"), cluster.namespace("taken").await.unwrap());
     let faults = json!({"faults": {"interruptions": [{"after": "25s", "notice": "40s"}]}});

@@ -1,17 +1,14 @@
 //! Pods with volumes, on the real scheduler and the real volume controller.
 
+use crate::cluster;
 use anyhow::{Context, ensure};
 use k8s_openapi::api::core::v1::PersistentVolumeClaim;
 use kube::{Api, ResourceExt};
-use poolwright_plane::trial::{Cluster, Trial, WITHIN, node_class, node_pool, pod};
+use poolwright_plane::trial::{Cluster, WITHIN, node_class, node_pool, pod};
 use poolwright_plane::{unique, wait_for};
 use serde_json::{Value, json};
 
 const ZONE: &str = "topology.kubernetes.io/zone";
-
-async fn cluster() -> Cluster {
-    Trial::shared(&[]).await.unwrap().cluster().unwrap()
-}
 
 fn with_claim(name: &str, pool: &str, claim: &str) -> Value {
     let mut pod = pod(name, pool, json!({"cpu": "1", "nvidia.com/gpu": "1"}));

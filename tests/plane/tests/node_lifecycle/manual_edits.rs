@@ -1,18 +1,14 @@
 //! What people do to our objects by hand: nothing is lost, nothing is bought or ended for it, and other pools do not notice.
 
+use crate::cluster;
 use anyhow::ensure;
 use k8s_openapi::api::core::v1::Node;
 use kube::api::{DeleteParams, Patch, PatchParams};
 use kube::{Api, ResourceExt};
 use poolwright_api::NodeClaim;
-use poolwright_plane::trial::{Cluster, Trial, WITHIN, is_true, node_class, node_pool, pod};
+use poolwright_plane::trial::{Cluster, WITHIN, is_true, node_class, node_pool, pod};
 use poolwright_plane::{unique, wait_for};
 use serde_json::{Value, json};
-
-async fn trial() -> Cluster {
-    let trial = Trial::shared(&["--batch-idle", "300ms", "--list-interval", "1s"]).await.unwrap();
-    trial.cluster().unwrap()
-}
 
 fn gpu_pod(name: &str, pool: &str) -> Value {
     pod(name, pool, json!({"cpu": "1", "nvidia.com/gpu": "1"}))
@@ -35,7 +31,7 @@ async fn one_node(cluster: &Cluster, name: &str, namespace: &str) -> NodeClaim {
 
 #[tokio::test]
 async fn a_claim_with_somebody_elses_finalizer_gives_its_instance_back_and_waits_for_them() {
-    let cluster = trial().await;
+    let cluster = cluster().await;
     let (name, namespace) = (unique("finalizer"), cluster.namespace("finalizer").await.unwrap());
     let claim = one_node(&cluster, &name, &namespace).await;
     let claims: Api<NodeClaim> = Api::all(cluster.client.clone());
@@ -71,7 +67,7 @@ async fn a_claim_with_somebody_elses_finalizer_gives_its_instance_back_and_waits
 
 #[tokio::test]
 async fn labels_taken_off_a_node_and_its_claim_end_nothing_and_buy_nothing() {
-    let cluster = trial().await;
+    let cluster = cluster().await;
     let (name, namespace) = (unique("labels"), cluster.namespace("labels").await.unwrap());
     let claim = one_node(&cluster, &name, &namespace).await;
     let node = claim.status.as_ref().and_then(|status| status.node_name.clone()).unwrap();
@@ -106,7 +102,7 @@ async fn labels_taken_off_a_node_and_its_claim_end_nothing_and_buy_nothing() {
 
 #[tokio::test]
 async fn the_spec_of_a_claim_cannot_be_changed_and_its_status_is_written_again() {
-    let cluster = trial().await;
+    let cluster = cluster().await;
     let (name, namespace) = (unique("edited"), cluster.namespace("edited").await.unwrap());
     let claim = one_node(&cluster, &name, &namespace).await;
     let claims: Api<NodeClaim> = Api::all(cluster.client.clone());
@@ -131,7 +127,7 @@ async fn the_spec_of_a_claim_cannot_be_changed_and_its_status_is_written_again()
 
 #[tokio::test]
 async fn a_pool_with_a_node_class_of_an_unknown_kind_says_so_and_others_buy() {
-    let cluster = trial().await;
+    let cluster = cluster().await;
     let (name, namespace) = (unique("kind"), cluster.namespace("kind").await.unwrap());
     let class =
         json!({"template": {"spec": {"nodeClassRef": {"group": "example.com", "kind": "MadeUpNodeClass"}}}});

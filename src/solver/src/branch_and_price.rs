@@ -1,0 +1,489 @@
+//! Branch and price for one problem: a first plan, column generation with its dual bound, dives to whole nodes, large
+//! neighbourhood search and branching, and when to stop.
+
+mod fixings;
+mod tree;
+
+use crate::bound::{Certificate, Prices};
+use crate::canonical::Model;
+use crate::dive::{self, Style};
+use crate::lp::Seed;
+use crate::meter::Meter;
+use crate::open::{self, Open};
+use crate::options::Options;
+use crate::plan::{Pattern, Plan, Stock};
+use crate::pricing::Pricer;
+use crate::problem::Problem;
+use crate::relax::{self, Center, End, Generation, Goal, Relaxed, Task};
+use crate::solution::{Proof, Solution, Stopped};
+use crate::stages::Stage;
+use crate::stop::StopSignal;
+use crate::warm::{self, Warm};
+use crate::{admit, exact, improve, rates, shadow, small, verify};
+
+/// The first plan alone, with no bound.
+pub(crate) fn greedy(problem: &Problem, options: &Options) -> Solution {
+    let model = Model::with(problem, options.stages);
+    let plan = admit::plan(&model);
+    plan.solution(problem, &model, 0, Stopped::WorkLimit)
+}
+
+/// Solves `problem`, which must be valid and have no removable nodes.
+pub(crate) fn solve(problem: &Problem, options: &Options, signal: &mut dyn StopSignal) -> Solution {
+    begin(problem, options, None, signal, |_| ()).0
+}
+
+/// As [`solve`], with what an earlier solve left, and what this one leaves.
+pub(crate) fn solve_from(
+    problem: &Problem,
+    options: &Options,
+    warm: &Warm,
+    signal: &mut dyn StopSignal,
+) -> (Solution, Warm) {
+    begin(problem, options, Some(warm), signal, |run| {
+        Warm::of(problem, run.model, &run.best, run.last.as_ref())
+    })
+}
+
+fn begin<T>(
+    problem: &Problem,
+    options: &Options,
+    warm: Option<&Warm>,
+    signal: &mut dyn StopSignal,
+    leave: impl FnOnce(&Run<'_>) -> T,
+) -> (Solution, T) {
+    let model = Model::with(problem, options.stages);
+    let mut meter = Meter::new(signal, options.work);
+    meter.about(model.classes.len(), model.bins.iter().filter(|bin| !bin.is_existing()).count());
+    let mut plan = admit::plan_until(&model, &mut || meter.ask());
+    meter.improved(&plan.solution(problem, &model, 0, Stopped::WorkLimit));
+    let mut proven = None;
+    let exact = if options.stages.has(Stage::SmallExact) {
+        small::solve(&model, &model.totals(), &mut meter)
+    } else {
+        None
+    };
+    if let Some(better) = exact {
+        if better.compare(&plan, &model).is_lt() {
+            plan = better;
+            meter.improved(&plan.solution(problem, &model, 0, Stopped::WorkLimit));
+        }
+        proven = Some(plan.cost(&model));
+    } else if options.stages.has(Stage::AdmitByPrices)
+        && model.gathered(&plan.placed(&model)) != model.totals()
+        && let Some(better) = admit::improve(&model, &plan, options.lp(), &mut meter)
+    {
+        plan = better;
+        meter.improved(&plan.solution(problem, &model, 0, Stopped::WorkLimit));
+    }
+    let mut run = Run::new(problem, &model, options, plan);
+    if let Some(cost) = proven {
+        run.raise(cost, Proof::Complete);
+    }
+    run.recall(warm, &mut meter);
+    run.search(&mut meter);
+    if run.certificate.is_none() && options.stages.has(Stage::PriceProven) {
+        run.price(&mut meter);
+    }
+    if run.bound == 0 && !run.is_least() && options.stages.has(Stage::ResourceBound) {
+        // Time was up before any relaxation: of contents nothing was priced.
+        if let Some(certificate) = rates::certificate(&model, &run.demand, options.lp()) {
+            run.raise(run.proven(&model, &certificate), Proof::Truncated);
+            meter.bound(run.bound);
+        }
+    }
+    if !run.is_least() && !meter.stopped() {
+        let mut pricer = Pricer::new(&model, options.threads);
+        run.verify(&mut pricer, &mut meter);
+    }
+    let stopped = if run.done() {
+        Stopped::GapReached
+    } else if meter.asked() {
+        Stopped::Asked
+    } else if meter.stopped() {
+        Stopped::WorkLimit
+    } else {
+        Stopped::Exhausted
+    };
+    let mut solution = run.best.solution(problem, &model, run.bound, stopped);
+    solution.proof = if run.is_least() { Proof::Exact } else { run.proof };
+    solution.prices =
+        run.certificate.as_ref().map(|certificate| shadow::prices(problem, &model, certificate));
+    let left = leave(&run);
+    (solution, left)
+}
+
+/// A solve under way.
+struct Run<'a> {
+    problem: &'a Problem,
+    model: &'a Model,
+    options: &'a Options,
+    /// What the plan places, counted where the count is kept: what the bound is for.
+    totals: Vec<u64>,
+    /// The same by class; where there are choices, the most there can be.
+    demand: Vec<u64>,
+    /// Whether there are choices.
+    open: bool,
+    best: Plan,
+    bound: u64,
+    /// What the bound rests on, however close the plan is to it.
+    proof: Proof,
+    /// Of the prices known so far, those that prove most.
+    certificate: Option<Certificate>,
+    /// Whether to try small problems exactly first.
+    small: bool,
+    /// Contents and prices that an earlier solve left.
+    memory: Option<(Vec<Pattern>, Center)>,
+    /// The last relaxation.
+    last: Option<Relaxed>,
+}
+
+/// Steps of a dive that goes to the end.
+const DEEP: u32 = 60;
+/// Above this distance of objective and bound a relaxation is only good for a first plan.
+const COARSE: f64 = 0.005;
+/// One part of so many of the work so far may go into verifying the best prices.
+const VERIFYING: u64 = 8;
+/// And these units in any case: a few milliseconds.
+const VERIFYING_LEAST: u64 = 10_000;
+/// Attempts at improvement in a row that find nothing.
+const FAILURES: u32 = 40;
+/// From which fraction a dive rounds up, and its steps.
+type Dive = (f64, u32);
+
+/// Relative distance of objective and bound, rounds at most to get there, and which dives then: from which fraction they
+/// round up, and their steps.
+const SCHEDULE: &[(f64, u32, &[Dive])] = &[
+    (0.05, 8, &[]),
+    (0.02, 12, &[]),
+    (0.006, 40, &[]),
+    (0.002, 40, &[(0.6, DEEP)]),
+    (0.001, 40, &[(0.6, DEEP), (0.8, DEEP)]),
+    (0.0002, 300, &[(0.6, DEEP), (0.8, DEEP), (0.5, DEEP)]),
+];
+
+/// A dive of one step costs little more than the greedy: there is one each time the distance fell to this part.
+const GLIMPSE: f64 = 0.7;
+/// The distance at the first of them.
+const FIRST_GLIMPSE: f64 = 0.1;
+
+/// Up to this many pods, branching follows the first relaxation.
+const BRANCH_AT_ONCE: u64 = 2_000;
+
+impl<'a> Run<'a> {
+    fn new(problem: &'a Problem, model: &'a Model, options: &'a Options, best: Plan) -> Self {
+        let totals = model.gathered(&best.placed(model));
+        let (demand, open) = (model.most(&totals), model.is_open(&totals));
+        Self {
+            problem,
+            model,
+            options,
+            totals,
+            demand,
+            open,
+            best,
+            bound: 0,
+            proof: Proof::Truncated,
+            certificate: None,
+            small: true,
+            memory: None,
+            last: None,
+        }
+    }
+}
+
+impl Run<'_> {
+    /// Whether a stage is on.
+    fn has(&self, stage: Stage) -> bool {
+        self.options.stages.has(stage)
+    }
+
+    /// HiGHS takes seeds that fit 31 bits.
+    fn seed(&self) -> Seed {
+        self.options.lp()
+    }
+
+    fn done(&self) -> bool {
+        let cost = self.best.cost(self.model);
+        cost <= self.bound || (cost - self.bound) as f64 <= self.options.gap_target * self.bound as f64
+    }
+
+    /// Whether nothing can be cheaper.
+    fn is_least(&self) -> bool {
+        self.best.cost(self.model) <= self.bound
+    }
+
+    /// Takes `bound` if it proves more, or as much by a stronger `proof`.
+    fn raise(&mut self, bound: u64, proof: Proof) {
+        if bound > self.bound {
+            (self.bound, self.proof) = (bound, proof);
+        } else if bound == self.bound {
+            self.proof = self.proof.min(proof);
+        }
+    }
+
+    /// Uses what an earlier solve left, where no pods are divided by choices.
+    fn recall(&mut self, warm: Option<&Warm>, meter: &mut Meter<'_>) {
+        let on = self.has(Stage::WarmStart) && !self.open;
+        let Some(warm) = warm.filter(|_| on) else { return };
+        let (known, prices) = warm.recall(self.problem, self.model);
+        if known.is_empty() {
+            return;
+        }
+        let plan = warm::plan(self.model, &self.demand, &known, &prices);
+        self.offer(plan, meter);
+        let center = (prices, vec![0.0; self.model.bins.len()], vec![0.0; self.model.limits.len()]);
+        self.memory = Some((known.into_keys().collect(), center));
+    }
+
+    /// Takes `plan` if it places the same pods for less.
+    fn offer(&mut self, plan: Plan, meter: &mut Meter<'_>) -> bool {
+        if plan.cost(self.model) >= self.best.cost(self.model)
+            || !self.places(&plan)
+            || !plan.is_payable(self.model)
+        {
+            return false;
+        }
+        self.best = plan;
+        meter.improved(&self.best.solution(self.problem, self.model, self.bound, Stopped::WorkLimit));
+        true
+    }
+
+    /// Whether `plan` places what it should, divided as choices allow.
+    fn places(&self, plan: &Plan) -> bool {
+        let placed = plan.placed(self.model);
+        self.model.gathered(&placed) == self.totals
+            && self.model.choices.iter().all(|choice| choice.allows(&self.totals, &placed))
+    }
+
+    /// The bound that a certificate gives for a problem like `model`.
+    fn proven(&self, model: &Model, certificate: &Certificate) -> u64 {
+        if self.open {
+            certificate.open_bound(model, &self.totals)
+        } else {
+            certificate.bound(model, &self.demand)
+        }
+    }
+
+    fn prove(&mut self, certificate: Option<&Certificate>, meter: &mut Meter<'_>) {
+        if let Some(certificate) = certificate {
+            let bound = self.proven(self.model, certificate);
+            let known = self.certificate.as_ref().map(|known| self.proven(self.model, known));
+            if known.is_none_or(|known| bound > known || bound == known && certificate.is_complete()) {
+                self.certificate = Some(certificate.clone());
+            }
+            self.raise(bound, certificate.proof());
+            meter.bound(self.bound);
+        }
+    }
+
+    /// Searches once more what the best prices known leave open.
+    fn verify(&mut self, pricer: &mut Pricer<'_>, meter: &mut Meter<'_>) {
+        let Some(certificate) = self.certificate.clone().filter(|_| self.has(Stage::Verify)) else { return };
+        // Where branches have proven more, these prices are history.
+        if self.proven(self.model, &certificate) < self.bound {
+            return;
+        }
+        let budget = meter.spent() / VERIFYING + VERIFYING_LEAST;
+        let better = verify::verify(pricer, &certificate, &self.demand, budget, meter);
+        self.prove(better.as_ref(), meter);
+    }
+
+    /// Prices for a plan that was proven without any.
+    fn price(&mut self, meter: &mut Meter<'_>) {
+        if meter.stopped() || self.demand.iter().all(|count| *count == 0) {
+            return;
+        }
+        let mut start = relax::plain_columns(self.model, &self.demand);
+        start.extend(self.best.nodes.keys().cloned());
+        let known = open::taken(self.model, &self.best);
+        let task = Task {
+            demand: &self.demand,
+            stock: &Stock::full(self.model),
+            start,
+            exchanges: &relax::exchanges(self.model),
+            center: None,
+            seed: self.seed(),
+            cutoff: None,
+            open: self.open.then_some(Open { totals: &self.totals, known: &known }),
+        };
+        let goal = Goal { gap: 0.001, rounds: 20, levels: (0, 1), prove: true };
+        let mut pricer = Pricer::new(self.model, self.options.threads);
+        let relaxed = relax::run(&mut pricer, task, goal, meter);
+        self.prove(relaxed.and_then(|relaxed| relaxed.certificate).as_ref(), meter);
+    }
+
+    fn search(&mut self, meter: &mut Meter<'_>) {
+        if self.done() || meter.poll() {
+            return;
+        }
+        if self.small
+            && !self.open
+            && self.has(Stage::ExactProgram)
+            && let Some((plan, cost)) = exact::solve(self.model, &self.demand, meter)
+        {
+            self.raise(cost, Proof::Complete);
+            self.offer(plan, meter);
+            if self.done() {
+                return;
+            }
+        }
+        let mut pricer = Pricer::new(self.model, self.options.threads);
+        let exchanges = relax::exchanges(self.model);
+        if meter.poll() {
+            return;
+        }
+        let stock = Stock::full(self.model);
+        let (known, center) = self.memory.take().unzip();
+        // The master needs one feasible combination, which the plan is, and reasonable prices from the start.
+        let mut start = known.unwrap_or_else(|| relax::plain_columns(self.model, &self.demand));
+        start.extend(self.best.nodes.keys().cloned());
+        if let Some(center) = center.as_ref().filter(|_| self.has(Stage::WarmBound)) {
+            let certificate = relax::certify(&mut pricer, center, &self.demand, meter);
+            self.prove(certificate.as_ref(), meter);
+            if self.done() || meter.stopped() {
+                return;
+            }
+        }
+        let (demand, totals) = (self.demand.clone(), self.totals.clone());
+        let known = open::taken(self.model, &self.best);
+        let task = Task {
+            demand: &demand,
+            stock: &stock,
+            start,
+            exchanges: &exchanges,
+            center,
+            seed: self.seed(),
+            cutoff: None,
+            open: self.open.then_some(Open { totals: &totals, known: &known }),
+        };
+        let mut generation = Generation::new(self.model, task);
+        let mut next = FIRST_GLIMPSE;
+        for (gap, rounds, styles) in SCHEDULE {
+            let mut left = *rounds;
+            loop {
+                let goal = Goal { gap: *gap, rounds: left.min(1), levels: (0, 5), prove: true };
+                let end = generation.run(&mut pricer, goal, meter);
+                self.prove(generation.certificate(), meter);
+                if self.done() || meter.stopped() {
+                    return;
+                }
+                if let Some(relaxed) = generation.relaxed().filter(|relaxed| relaxed.gap() <= next)
+                    && self.has(Stage::Glimpses)
+                {
+                    next = relaxed.gap() * GLIMPSE;
+                    self.dive(&mut pricer, &relaxed, &exchanges, (0.6, 1), meter);
+                    if self.done() || meter.stopped() {
+                        return;
+                    }
+                }
+                left = left.saturating_sub(1);
+                if end != End::Rounds || left == 0 {
+                    break;
+                }
+            }
+            let Some(relaxed) = generation.relaxed() else { return };
+            self.last = Some(relaxed.clone());
+            for (at, style) in styles.iter().enumerate() {
+                if !self.has(if at == 0 { Stage::DeepDives } else { Stage::MoreDives }) {
+                    continue;
+                }
+                self.dive(&mut pricer, &relaxed, &exchanges, *style, meter);
+                if self.done() || meter.stopped() {
+                    return;
+                }
+            }
+            if *gap < COARSE && self.has(Stage::ExactSearch) && self.enumerate(&relaxed, meter) {
+                return;
+            }
+            if *gap < COARSE && self.has(Stage::Branching) && demand.iter().sum::<u64>() <= BRANCH_AT_ONCE {
+                self.branch(relaxed, &exchanges, meter);
+                return;
+            }
+        }
+        self.verify(&mut pricer, meter);
+        if let Some(relaxed) = generation.relaxed().filter(|_| self.has(Stage::Improve)) {
+            self.improve(&mut pricer, &relaxed, &exchanges, meter);
+        }
+    }
+
+    /// Gives up parts of the plan and plans them anew, until that has failed often.
+    fn improve(
+        &mut self,
+        pricer: &mut Pricer<'_>,
+        relaxed: &Relaxed,
+        exchanges: &[(u32, u32)],
+        meter: &mut Meter<'_>,
+    ) {
+        let mut failures = 0;
+        let mut turn = self.options.seed;
+        while failures < FAILURES && !self.done() && !meter.stopped() {
+            let share = [0.02, 0.05, 0.1, 0.2][(turn % 4) as usize];
+            let round_up = [0.6, 0.8, 0.5][(turn % 3) as usize];
+            turn = turn.wrapping_add(1);
+            let kept = improve::kept(self.model, &self.best, &relaxed.pods, share, turn);
+            let demand = self.best.placed(self.model);
+            let style = self.style(round_up, DEEP);
+            let plan = dive::dive(pricer, &demand, kept, relaxed, exchanges, style, meter);
+            failures = if plan.is_some_and(|plan| self.offer(plan, meter)) { 0 } else { failures + 1 };
+        }
+    }
+
+    /// Tries all plans of a very small problem, guided by the prices of its relaxation; whether that settles it.
+    fn enumerate(&mut self, relaxed: &Relaxed, meter: &mut Meter<'_>) -> bool {
+        let prices = Prices::new(self.model, &relaxed.pods, &relaxed.bins, &relaxed.limits);
+        let best = self.best.cost(self.model);
+        // Where pods may be divided in several ways, the demand here is more than all of them.
+        let settles = self.small && !self.open;
+        let found =
+            if settles { exact::search(self.model, &self.demand, &prices, best, meter) } else { None };
+        let Some((plan, complete)) = found else { return false };
+        if let Some(plan) = plan {
+            self.offer(plan, meter);
+        }
+        if complete {
+            // Nothing is cheaper than the best plan.
+            self.raise(self.best.cost(self.model), Proof::Complete);
+        }
+        self.done()
+    }
+
+    /// Plain demands to dive for.
+    fn fixings(&self, relaxed: &Relaxed) -> Vec<Vec<u64>> {
+        if self.open {
+            fixings::fixings(self.model, &self.totals, relaxed, &self.best)
+        } else {
+            vec![self.demand.clone()]
+        }
+    }
+
+    fn style(&self, round_up: f64, steps: u32) -> Style {
+        let goal = Goal { gap: 0.0005, rounds: 12, levels: (0, 0), prove: false };
+        let part = if self.has(Stage::DiveSteps) { 8 } else { usize::MAX };
+        Style { round_up, steps, part, goal, seed: self.seed() }
+    }
+
+    fn dive(
+        &mut self,
+        pricer: &mut Pricer<'_>,
+        relaxed: &Relaxed,
+        exchanges: &[(u32, u32)],
+        (round_up, steps): (f64, u32),
+        meter: &mut Meter<'_>,
+    ) {
+        let style = self.style(round_up, steps);
+        for demand in self.fixings(relaxed) {
+            let base = Plan::default();
+            let plan = dive::dive(pricer, &demand, base, relaxed, exchanges, style, meter);
+            if let Some(plan) = plan {
+                self.offer(plan, meter);
+            }
+            if self.done() || meter.stopped() {
+                return;
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

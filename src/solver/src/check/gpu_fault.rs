@@ -1,0 +1,114 @@
+//! Faults in a node's GPU layout.
+
+use std::fmt;
+
+use poolwright_catalog::MigProfile;
+
+/// What is wrong with what is laid out on the GPUs of a node.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum GpuFault {
+    /// Pods want of its GPUs what only GPUs that are described one by one can give.
+    NoGpus {
+        /// The class's name.
+        class: String,
+    },
+    /// Another number of GPUs.
+    WrongNumber {
+        /// How many are laid out.
+        laid: usize,
+        /// How many there are.
+        there: usize,
+    },
+    /// A GPU that cannot be used like that.
+    WrongUse {
+        /// Which GPU.
+        gpu: usize,
+        /// The class's name.
+        class: String,
+        /// Why not.
+        why: &'static str,
+    },
+    /// More of a GPU than is free.
+    TooMuch {
+        /// Which GPU.
+        gpu: usize,
+        /// Thousandths or memory.
+        what: &'static str,
+        /// What its pods take.
+        used: u128,
+        /// What is free.
+        free: u64,
+    },
+    /// No instance of that profile can be there.
+    NoPlace {
+        /// Which GPU.
+        gpu: usize,
+        /// The profile.
+        profile: MigProfile,
+        /// The first memory slice.
+        start: u8,
+    },
+    /// An instance lies over another.
+    Overlap {
+        /// Which GPU.
+        gpu: usize,
+        /// The first memory slice of the new one.
+        start: u8,
+    },
+    /// More compute slices, or more instances of a profile, than a GPU has.
+    TooManyInstances {
+        /// Which GPU.
+        gpu: usize,
+    },
+    /// The layouts hold more or less of a class than its pods take.
+    Unequal {
+        /// The class's name.
+        class: String,
+        /// Whole GPUs, shares or instances laid out for it.
+        laid: u64,
+        /// What its pods take.
+        wanted: u64,
+    },
+}
+
+impl fmt::Display for GpuFault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::NoGpus { class } => {
+                write!(f, "pods of class `{class}` want of its GPUs, but it has none that are shared or cut")
+            }
+            Self::WrongNumber { laid, there } => write!(f, "{laid} GPUs are laid out, but it has {there}"),
+            Self::WrongUse { gpu, class, why } => {
+                write!(f, "GPU {gpu} cannot be used by pods of class `{class}`: {why}")
+            }
+            Self::TooMuch { gpu, what, used, free } => {
+                write!(f, "the pods on GPU {gpu} take {used} {what} of it, but {free} are free")
+            }
+            Self::NoPlace { gpu, profile, start } => {
+                write!(f, "no instance of {} can start at memory slice {start} of GPU {gpu}", name(*profile))
+            }
+            Self::Overlap { gpu, start } => {
+                write!(f, "the instance at memory slice {start} of GPU {gpu} lies over another")
+            }
+            Self::TooManyInstances { gpu } => write!(f, "GPU {gpu} cannot have so many instances at once"),
+            Self::Unequal { class, laid, wanted } => {
+                write!(
+                    f,
+                    "{laid} GPUs, shares or instances are laid out for class `{class}`, but its pods take {wanted}"
+                )
+            }
+        }
+    }
+}
+
+/// What a profile is called in resource names.
+fn name(profile: MigProfile) -> &'static str {
+    match profile {
+        MigProfile::G1 => "1g",
+        MigProfile::G1Double => "1g.double",
+        MigProfile::G2 => "2g",
+        MigProfile::G3 => "3g",
+        MigProfile::G4 => "4g",
+        MigProfile::G7 => "7g",
+    }
+}

@@ -1,0 +1,162 @@
+//! Faults in the steps that lead to a plan.
+
+use std::fmt;
+
+use poolwright_catalog::UsdPerHour;
+
+use super::view::NodeRef;
+
+/// What is wrong with the steps. Steps are counted from 1.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum StepFault {
+    /// Nodes are removed and no step says how, or none is and there are steps.
+    Uncalled {
+        /// How many nodes are removed.
+        removed: usize,
+        /// How many steps there are.
+        steps: usize,
+    },
+    /// More nodes are launched than are bought.
+    Launched {
+        /// The step.
+        step: usize,
+        /// The group.
+        node: NodeRef,
+        /// How many are launched up to here.
+        launched: u64,
+        /// How many are bought.
+        bought: u32,
+    },
+    /// Pods move to a node before it is launched.
+    NotLaunched {
+        /// The step.
+        step: usize,
+        /// The group.
+        node: NodeRef,
+        /// Which of the group.
+        number: u32,
+    },
+    /// Pods move from, or a step removes, a node that the plan keeps.
+    Keeps {
+        /// The step.
+        step: usize,
+        /// The node's name.
+        node: String,
+    },
+    /// Pods move to a node that the plan removes.
+    ToRemoved {
+        /// The step.
+        step: usize,
+        /// The node's name.
+        node: String,
+    },
+    /// More pods leave a node than are on it.
+    NotThere {
+        /// The step.
+        step: usize,
+        /// The node's name.
+        node: String,
+        /// The class's name.
+        class: String,
+    },
+    /// More pods come to a node than the plan has there.
+    NotPlanned {
+        /// The step.
+        step: usize,
+        /// The node.
+        node: NodeRef,
+        /// The class's name.
+        class: String,
+        /// How many have come up to here.
+        moved: u64,
+        /// How many the plan has there.
+        planned: u32,
+    },
+    /// A node is removed with pods on it.
+    NotEmpty {
+        /// The step.
+        step: usize,
+        /// The node's name.
+        node: String,
+        /// How many are left.
+        left: u64,
+    },
+    /// A node is removed twice, or never.
+    Times {
+        /// The node's name.
+        node: String,
+        /// How often.
+        times: u32,
+    },
+    /// The saving is another.
+    Saving {
+        /// The step.
+        step: usize,
+        /// What it says.
+        said: Option<UsdPerHour>,
+        /// What it is.
+        saved: Option<UsdPerHour>,
+    },
+    /// The number of pods moved is another.
+    Evictions {
+        /// The step.
+        step: usize,
+        /// What it says.
+        said: u32,
+        /// How many it moves.
+        moved: u64,
+    },
+}
+
+impl fmt::Display for StepFault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let money = |saving: &Option<UsdPerHour>| match saving {
+            Some(saving) => format!("{saving} USD/h"),
+            None => "nothing".to_owned(),
+        };
+        match self {
+            Self::Uncalled { removed, steps } => {
+                write!(f, "{removed} existing nodes are removed, but there are {steps} steps")
+            }
+            Self::Launched { step, node, launched, bought } => {
+                write!(f, "step {step}: {launched} of {node} are launched, but {bought} are bought")
+            }
+            Self::NotLaunched { step, node, number } => {
+                write!(f, "step {step}: pods move to number {number} of {node} before it is launched")
+            }
+            Self::Keeps { step, node } => {
+                write!(
+                    f,
+                    "step {step} takes pods from, or removes, existing node `{node}`, which the plan keeps"
+                )
+            }
+            Self::ToRemoved { step, node } => {
+                write!(f, "step {step}: pods move to existing node `{node}`, which the plan removes")
+            }
+            Self::NotThere { step, node, class } => {
+                write!(
+                    f,
+                    "step {step}: more pods of class `{class}` leave existing node `{node}` than are on it"
+                )
+            }
+            Self::NotPlanned { step, node, class, moved, planned } => {
+                write!(
+                    f,
+                    "step {step}: {moved} pods of class `{class}` have moved to {node}, where the plan has {planned}"
+                )
+            }
+            Self::NotEmpty { step, node, left } => {
+                write!(f, "step {step} removes existing node `{node}` with {left} pods on it")
+            }
+            Self::Times { node, times } => {
+                write!(f, "existing node `{node}` is removed by the plan, and by {times} steps")
+            }
+            Self::Saving { step, said, saved } => {
+                write!(f, "step {step} says it saves {}, but it saves {}", money(said), money(saved))
+            }
+            Self::Evictions { step, said, moved } => {
+                write!(f, "step {step} says it moves {said} pods, but it moves {moved}")
+            }
+        }
+    }
+}

@@ -1,0 +1,21 @@
+//! The life of a node after it opens, on one control plane with one controller: consolidation, repair, interruption, removal,
+//! static pools, and what people change by hand. Each test has pools of its own.
+
+mod consolidation;
+mod interruption;
+mod manual_edits;
+mod removal;
+mod repair;
+mod static_pools;
+
+use poolwright_plane::trial::{Cluster, Trial};
+
+/// The trial that all tests here share.
+async fn trial() -> &'static Trial {
+    Trial::shared(&["--batch-idle", "300ms", "--list-interval", "1s"]).await.unwrap()
+}
+
+/// Its cluster.
+async fn cluster() -> Cluster {
+    trial().await.cluster().unwrap()
+}

@@ -1,0 +1,136 @@
+"""Runs compiled test binaries side by side and counts their tests.
+
+Most binaries compute; they run one at a time, since cargo's test harness already uses every core. The binaries of `tests/plane`
+mostly wait for a control plane; a few of them run beside each other and beside the one that computes. Each binary's output is
+shown in one piece when it ends.
+"""
+
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+RESULT = re.compile(r"^test result: \w+\. (\d+) passed; (\d+) failed; (\d+) ignored;")
+FAILED_TEST = re.compile(r"^test (.+) \.\.\. FAILED$")
+IGNORED_TEST = re.compile(r"^test (.+) \.\.\. ignored")
+# How many binaries that wait for a control plane run at once. Each needs about 1 GiB of memory; with more, two cores are never idle
+# but every wait grows, and with it the chance that a lease runs out in the middle of a test.
+WAITING = int(os.environ.get("POOLWRIGHT_TEST_PLANES", "3"))
+
+
+@dataclass
+class Binary:
+    """A compiled test binary, with the environment that cargo would give it."""
+
+    name: str
+    package: str
+    path: Path
+    folder: Path
+    waits: bool
+
+    @staticmethod
+    def of(artifact: dict) -> "Binary":
+        """From cargo's message about an artifact."""
+        manifest = Path(artifact["manifest_path"])
+        package = "poolwright-plane" if manifest.parent == ROOT / "tests" / "plane" else manifest.parent.name
+        target = artifact["target"]
+        unit = "test" not in target["kind"]
+        name = f"{manifest.parent.relative_to(ROOT)}: {'unit tests' if unit else 'tests'} of {target['name']}"
+        waits = package == "poolwright-plane" and not unit and target["name"] != "architecture"
+        return Binary(name, package, Path(artifact["executable"]), manifest.parent, waits)
+
+    @property
+    def target(self) -> str:
+        """The word that names it among the tests of its package."""
+        return self.name.rsplit(" ", 1)[1]
+
+
+@dataclass
+class Outcome:
+    """What a binary, or another command beside it, came to."""
+
+    name: str
+    passed: int = 0
+    failed: int = 0
+    skipped: int = 0
+    seconds: float = 0.0
+    notes: list[str] = field(default_factory=list)
+
+
+PRINTING = threading.Lock()
+RUNNING: set[subprocess.Popen] = set()
+
+
+def say(text: str) -> None:
+    with PRINTING:
+        sys.stdout.write(text)
+        sys.stdout.flush()
+
+
+def run(name: str, command: list[str], folder: Path, env: dict[str, str]) -> tuple[int, list[str], float]:
+    """Runs a command to its end; shows all it printed, in one piece."""
+    started = time.monotonic()
+    say(f"--- started: {name}\n")
+    process = subprocess.Popen(command, cwd=folder, env=env, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                               stderr=subprocess.STDOUT, text=True, errors="replace")
+    RUNNING.add(process)
+    output = process.communicate()[0]
+    RUNNING.discard(process)
+    seconds = time.monotonic() - started
+    say(f"--- {name}: exit code {process.returncode}, {seconds:.0f} s\n{output}")
+    return process.returncode, output.splitlines(), seconds
+
+
+def test(binary: Binary, env: dict[str, str], only: str = "") -> Outcome:
+    """Runs one binary, or its tests with `only` in their names, and counts them."""
+    env = env | {"CARGO_MANIFEST_DIR": str(binary.folder)}
+    code, lines, seconds = run(binary.name, [str(binary.path), *([only, "--nocapture"] if only else [])], binary.folder, env)
+    outcome = Outcome(binary.name, seconds=seconds)
+    closed = False
+    for line in lines:
+        if match := RESULT.match(line):
+            closed = True
+            outcome.passed += int(match[1])
+            outcome.failed += int(match[2])
+            outcome.skipped += int(match[3])
+        elif match := FAILED_TEST.match(line):
+            outcome.notes.append(f"failed: {match[1]} in {binary.name}")
+        elif match := IGNORED_TEST.match(line):
+            outcome.notes.append(f"could not run: {match[1]} in {binary.name}, because it is marked #[ignore]")
+    if not closed or (code != 0) != (outcome.failed > 0):
+        outcome.failed += 1
+        outcome.notes.append(f"failed: {binary.name} ended with code {code} and without a summary to match (see above)")
+    return outcome
+
+
+def side_by_side(computing: list, waiting: list) -> list[Outcome]:
+    """Runs jobs (functions without arguments that return an outcome): those that compute one after the other, those that wait a few at a
+    time. Outcomes come in the order of the jobs."""
+    with ThreadPoolExecutor(1) as one, ThreadPoolExecutor(max(1, WAITING)) as few:
+        try:
+            futures = [one.submit(job) for job in computing] + [few.submit(job) for job in waiting]
+            return [future.result() for future in futures]
+        except BaseException:
+            for pool in (one, few):
+                pool.shutdown(wait=False, cancel_futures=True)
+            for process in list(RUNNING):
+                process.send_signal(signal.SIGTERM)
+            raise
+
+
+def compiled(messages: list[str]) -> list[Binary]:
+    """The test binaries among cargo's messages (`--message-format=json`)."""
+    binaries = []
+    for line in messages:
+        message = json.loads(line)
+        if message.get("reason") == "compiler-artifact" and message["profile"]["test"] and message["executable"]:
+            binaries.append(Binary.of(message))
+    return sorted(binaries, key=lambda binary: binary.name)
