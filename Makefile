@@ -26,7 +26,7 @@ endif
 # The tests that start a control plane, as arguments of cargo test.
 E2E := $(patsubst tests/plane/tests/%.rs,--test %,$(sort $(filter-out $(NEWEST_ONLY),$(wildcard tests/plane/tests/*.rs)))) --test node_lifecycle --test scale_up
 
-.PHONY: help demo demo-cluster test soak build lint unit control-plane e2e kills differential bench bench-mix bench-scale bench-nodes bench-aws realise crds clean
+.PHONY: help demo demo-cluster test soak build lint unit control-plane e2e kills differential bench bench-ablation bench-mix bench-scale bench-nodes bench-aws realise crds clean
 
 help: ## this list
 	@echo "make <target>:"
@@ -81,6 +81,10 @@ differential: control-plane ## random pods and clusters, planned by us and bound
 bench: ## the solver's figures: cost, certified bound, gap over time, memory; CASE="P1 P8" for some, RUNS=1 for a quick look
 	@$(WITH_TOOLS) cargo build --locked --release -p poolwright-solver --example bench
 	@"$(CARGO_TARGET_DIR)/release/examples/bench" $(CASE) --runs $(or $(RUNS),5)
+
+bench-ablation: ## what each stage of the solver's search pays: one is off at a time; CASE="P1 P8" for some, STAGE=columns for stages of that name, RUNS=3 seeds
+	@$(WITH_TOOLS) cargo build --locked --release -p poolwright-solver --example ablation
+	@"$(CARGO_TARGET_DIR)/release/examples/ablation" $(CASE) --runs $(or $(RUNS),1) $(if $(STAGE),--stage "$(STAGE)")
 
 bench-mix: ## from objects to a checked plan for Karpenter's benchmark mix, and one change at a time in a large cluster; PODS="10000 20000"
 	@$(WITH_TOOLS) cargo build --locked --release -p poolwright-intake --example mix

@@ -44,7 +44,7 @@ class Binary:
         target = artifact["target"]
         unit = "test" not in target["kind"]
         name = f"{manifest.parent.relative_to(ROOT)}: {'unit tests' if unit else 'tests'} of {target['name']}"
-        waits = package == "poolwright-plane" and not unit and target["name"] != "architecture"
+        waits = package == "poolwright-plane" and not unit and target["name"] not in ("architecture", "documents")
         return Binary(name, package, Path(artifact["executable"]), manifest.parent, waits)
 
     @property

@@ -2,12 +2,13 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use poolwright_catalog::{Arch, InstanceType, ResourceName, labels};
+use poolwright_catalog::{Arch, InstanceType, ResourceName, labels_of};
 use poolwright_provider_aws_model::bootstrap::Kubelet;
 use poolwright_provider_aws_model::instance::{
     Amounts, Class, Efa, Kept, LocalDisks, MaxPods, ReserveFor, Selection, Settings, Threshold, TypeFacts,
     Unnamed, Unusable, Unusual, UsageClass, VPC_EFA, allocatable, class, from_json, instance_type, max_pods,
 };
+use poolwright_terms::labels;
 use proptest::prelude::*;
 
 const TYPES: &str = include_str!("../../../fixtures/aws/instance-types.jsonl");
@@ -96,7 +97,7 @@ fn every_label_of_every_type_is_one_the_api_server_accepts() {
         id: poolwright_catalog::OfferingId {
             instance_type: kind.name.clone(),
             zone: "us-east-1a".into(),
-            capacity_type: poolwright_catalog::CapacityType::Spot,
+            capacity_type: poolwright_terms::CapacityType::Spot,
         },
         region: Some("us-east-1".to_owned()),
         price: poolwright_catalog::Price::Unknown(poolwright_catalog::UnknownPrice::Missing),
@@ -106,7 +107,7 @@ fn every_label_of_every_type_is_one_the_api_server_accepts() {
     let mut types = 0;
     for kind in described().values().filter_map(|facts| instance_type(facts, &Settings::default()).ok()) {
         types += 1;
-        for (key, value) in labels::of(&kind, &offered(&kind)) {
+        for (key, value) in labels_of(&kind, &offered(&kind)) {
             assert!(labels::is_value(&value), "{}: {key}={value}", kind.name);
         }
     }

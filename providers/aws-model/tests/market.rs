@@ -4,14 +4,13 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::civil::date;
 use jiff::{SignedDuration, Timestamp};
-use poolwright_catalog::{
-    CapacityType, Catalogue, InstanceTypeName, OfferingId, Price, UnknownPrice, UsdPerHour, Zone,
-};
+use poolwright_catalog::{Catalogue, InstanceTypeName, OfferingId, Price, UnknownPrice, UsdPerHour, Zone};
 use poolwright_provider_aws_model::instance::{Selection, Settings, TypeFacts, from_json};
 use poolwright_provider_aws_model::prices::{
     DEFAULT_MAX_AGE, INTERRUPTIONS_AS_OF, InterruptionRates, Lot, Market, Matching, OnDemandPrices,
     Reservation, ReservationKind, Sold, SpotEntry, SpotPrices, Unsold, catalogue,
 };
+use poolwright_terms::CapacityType;
 
 const TYPES: &str = include_str!("../../../fixtures/aws/instance-types.jsonl");
 

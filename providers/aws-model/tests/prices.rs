@@ -187,7 +187,7 @@ fn the_list_built_in_is_the_one_of_the_catalogue() {
     let catalogue = poolwright_catalog::builtin();
     let theirs = catalogue.offerings().iter().filter(|offering| {
         offering.region.as_deref() == Some("us-east-1")
-            && offering.id.capacity_type == poolwright_catalog::CapacityType::OnDemand
+            && offering.id.capacity_type == poolwright_terms::CapacityType::OnDemand
     });
     for offering in theirs {
         assert_eq!(list.price(&offering.id.instance_type).known(), offering.price.known(), "{}", offering.id);

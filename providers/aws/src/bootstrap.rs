@@ -2,11 +2,12 @@
 
 use std::collections::BTreeMap;
 
-use poolwright_api::{AmiFamily, Amount, KubeletSettings, names};
+use poolwright_api::{AmiFamily, Amount, KubeletSettings};
 use poolwright_provider_aws_model::bootstrap::{
-    self, ClusterFacts, Effect, Family, KubeadmFacts, Kubelet, NodeFacts, Taint, UserData,
+    self, ClusterFacts, Family, KubeadmFacts, Kubelet, NodeFacts, UserData,
 };
-use poolwright_provider_contract::{LaunchRequest, ProviderError, TaintEffect};
+use poolwright_provider_contract::{LaunchRequest, ProviderError};
+use poolwright_terms::keys;
 
 use crate::class::{KIND, Resolved, unusable};
 use crate::provider::{Join, Settings};
@@ -70,19 +71,10 @@ fn cluster(class: &Resolved, name: &str, join: Option<&Join>) -> Result<ClusterF
 
 fn node(class: &Resolved, request: &LaunchRequest) -> Result<NodeFacts, ProviderError> {
     let mut labels = request.labels.clone();
-    labels.remove(names::NODECLAIM_LABEL);
-    let taint = |taint: &poolwright_provider_contract::Taint| Taint {
-        key: taint.key.clone(),
-        value: taint.value.clone(),
-        effect: match taint.effect {
-            TaintEffect::NoSchedule => Effect::NoSchedule,
-            TaintEffect::PreferNoSchedule => Effect::PreferNoSchedule,
-            TaintEffect::NoExecute => Effect::NoExecute,
-        },
-    };
+    labels.remove(keys::NODECLAIM_LABEL);
     Ok(NodeFacts {
         labels,
-        taints: request.taints.iter().map(taint).collect(),
+        taints: request.taints.clone(),
         kubelet: kubelet(&class.name, &class.spec.kubelet)?,
         instance_store_raid: class.spec.instance_store_policy.is_some(),
     })

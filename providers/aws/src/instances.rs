@@ -4,10 +4,10 @@ use std::collections::BTreeSet;
 
 use aws_sdk_ec2::types::{Filter, Instance as Described, InstanceLifecycleType, InstanceStateName};
 use jiff::Timestamp;
-use poolwright_api::GROUP;
-use poolwright_catalog::{CapacityType, OfferingId};
+use poolwright_catalog::OfferingId;
 use poolwright_provider_aws_model::{InstanceId, ProviderId};
-use poolwright_provider_contract::{Instance, InstanceState, LaunchRequest, NodeClassKey, ProviderError};
+use poolwright_provider_contract::{Instance, InstanceState, LaunchRequest, ProviderError};
+use poolwright_terms::{CapacityType, GROUP, NodeClassRef};
 
 use crate::class::KIND;
 use crate::error::provider_error;
@@ -160,7 +160,7 @@ pub(crate) fn read(described: &Described) -> Option<Found> {
             zone: zone.into(),
             capacity_type,
         },
-        node_class: NodeClassKey { group: GROUP.to_owned(), kind: KIND.to_owned(), name: class },
+        node_class: NodeClassRef { group: GROUP.to_owned(), kind: KIND.to_owned(), name: class },
         launched: Timestamp::from_second(launched).unwrap_or(Timestamp::UNIX_EPOCH),
         state,
     };

@@ -13,8 +13,9 @@ use poolwright_provider_aws_model::bootstrap::UserData;
 use poolwright_provider_aws_model::prices::Lot;
 use poolwright_provider_contract::{
     ClassCondition, ClassReports, Clock, CloudProvider, Instance, InstanceState, LaunchError, LaunchRequest,
-    LaunchedInstance, NodeClassKey, Notice, ProviderError,
+    LaunchedInstance, Notice, ProviderError,
 };
+use poolwright_terms::NodeClassRef;
 
 use crate::bootstrap;
 use crate::class::{self, Classes, Looked, Resolved, Verdicts};
@@ -424,7 +425,7 @@ impl CloudProvider for AwsProvider {
         &[class::KIND]
     }
 
-    async fn catalogue(&self, key: &NodeClassKey) -> Result<Arc<Catalogue>, ProviderError> {
+    async fn catalogue(&self, key: &NodeClassRef) -> Result<Arc<Catalogue>, ProviderError> {
         class::check_kind(key)?;
         let class = self.resolve(&key.name).await?;
         self.sold(&class).await

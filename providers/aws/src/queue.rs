@@ -7,7 +7,8 @@ use aws_sdk_sqs::config::timeout::TimeoutConfig;
 use aws_sdk_sqs::types::DeleteMessageBatchRequestEntry;
 use poolwright_provider_aws_model::events::{self, Action, Affected, EndState, Kind, Message, Scope, What};
 use poolwright_provider_aws_model::{AccountId, InstanceId, Region, seen};
-use poolwright_provider_contract::{Interruption, InterruptionKind, Notice, ProviderError};
+use poolwright_provider_contract::{Interruption, Notice, ProviderError};
+use poolwright_terms::InterruptionKind;
 use tokio::sync::OnceCell;
 
 use crate::clients::Clients;

@@ -93,8 +93,9 @@ impl Recent {
 
 #[cfg(test)]
 mod tests {
-    use poolwright_catalog::{CapacityType, OfferingId};
-    use poolwright_provider_contract::{Instance, NodeClassKey};
+    use poolwright_catalog::OfferingId;
+    use poolwright_provider_contract::Instance;
+    use poolwright_terms::{CapacityType, NodeClassRef};
 
     use super::*;
 
@@ -111,7 +112,7 @@ mod tests {
                     zone: "us-east-1a".into(),
                     capacity_type: CapacityType::Spot,
                 },
-                node_class: NodeClassKey { group: String::new(), kind: String::new(), name: String::new() },
+                node_class: NodeClassRef { group: String::new(), kind: String::new(), name: String::new() },
                 launched: Timestamp::UNIX_EPOCH,
                 state: InstanceState::Running,
             },

@@ -5,16 +5,19 @@
 
 use std::collections::BTreeMap;
 
+use poolwright_terms::keys::{NODECLAIM_LABEL, NODEPOOL_LABEL};
+use poolwright_terms::labels;
+
 /// The cluster that an instance or a launch template is for.
 pub(crate) const CLUSTER: &str = "poolwright.dev/cluster";
 /// UID of the NodeClaim: the key of the launch.
 pub(crate) const CLAIM_UID: &str = "poolwright.dev/nodeclaim-uid";
 /// Name of the NodeClaim.
-pub(crate) const CLAIM: &str = "poolwright.dev/nodeclaim";
+pub(crate) const CLAIM: &str = NODECLAIM_LABEL;
 /// Name of the EC2NodeClass.
 pub(crate) const CLASS: &str = "poolwright.dev/ec2nodeclass";
 /// Name of the NodePool.
-pub(crate) const POOL: &str = "poolwright.dev/nodepool";
+pub(crate) const POOL: &str = NODEPOOL_LABEL;
 /// The order that it was launched with, where that was for several claims at once: an instance of such an order gets the tags of its
 /// claim after its first moment.
 pub(crate) const ORDER: &str = "poolwright.dev/order";
@@ -23,7 +26,7 @@ pub(crate) const ORDER_KEYS: &str = "poolwright.dev/order-keys-";
 /// On fleets: the token of the order.
 pub(crate) const TOKEN: &str = "poolwright.dev/token";
 /// How it was bought, where EC2's own fields do not say: `reserved`.
-pub(crate) const CAPACITY_TYPE: &str = "poolwright.dev/capacity-type";
+pub(crate) const CAPACITY_TYPE: &str = labels::CAPACITY_TYPE;
 /// What the console shows.
 pub(crate) const NAME: &str = "Name";
 

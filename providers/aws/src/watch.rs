@@ -23,7 +23,8 @@ use jiff::Timestamp;
 use poolwright_provider_aws_model::InstanceId;
 use poolwright_provider_aws_model::events::{Affected, EndState, Kind};
 use poolwright_provider_aws_model::seen::{self, SpotFate};
-use poolwright_provider_contract::{Clock, Interruption, InterruptionKind, Notice, ProviderError};
+use poolwright_provider_contract::{Clock, Interruption, Notice, ProviderError};
+use poolwright_terms::InterruptionKind;
 
 use crate::error::provider_error;
 use crate::queue::{block_ends, interruption};

@@ -3,9 +3,10 @@
 use std::collections::BTreeMap;
 
 use async_trait::async_trait;
+use poolwright_terms::NodeClassRef;
 use serde_json::Value;
 
-use crate::provider::{NodeClassKey, ProviderError};
+use crate::provider::ProviderError;
 
 /// A node class as it was found.
 #[derive(Clone, Debug, PartialEq)]
@@ -52,7 +53,7 @@ pub enum Holds {
 pub trait ClassReports: Send + Sync {
     /// What the class of this name means now; `None` when there is no such class. An error where the class itself could not be read;
     /// what is wrong with it, or could not be found out about it, is in the report.
-    async fn report(&self, class: &NodeClassKey) -> Result<Option<ClassReport>, ProviderError>;
+    async fn report(&self, class: &NodeClassRef) -> Result<Option<ClassReport>, ProviderError>;
 
     /// Whether it hears what the cloud says of machines, as a condition that is written to each of its classes beside those of the
     /// report; `None` where nobody has set up anything to hear it by. A class can be used whatever this says: deaf, a provider still

@@ -17,10 +17,10 @@ use std::sync::Arc;
 use jiff::Timestamp;
 
 pub use class::{ClassCondition, ClassReport, ClassReports, Holds};
-pub use notice::{Interruption, InterruptionKind, Notice, instance_of};
+pub use notice::{Interruption, Notice, instance_of};
 pub use provider::{
     CloudProvider, FailedOffering, Instance, InstanceState, LaunchBatch, LaunchError, LaunchRequest,
-    LaunchedInstance, NodeClassKey, ProviderError, RankedOffering, Taint, TaintEffect,
+    LaunchedInstance, ProviderError,
 };
 
 /// Where a provider reads the time: given by the edge, so that a test decides what time it is.

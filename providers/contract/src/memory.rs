@@ -10,10 +10,11 @@ use std::task::{Poll, Waker};
 
 use async_trait::async_trait;
 use poolwright_catalog::{Catalogue, OfferingId};
+use poolwright_terms::NodeClassRef;
 
 use crate::{
     Clock, CloudProvider, FailedOffering, Instance, InstanceState, LaunchError, LaunchRequest,
-    LaunchedInstance, NodeClassKey, Notice, ProviderError,
+    LaunchedInstance, Notice, ProviderError,
 };
 
 /// The kind of node class it launches with.
@@ -37,7 +38,7 @@ pub struct MemoryCloud {
 
 #[derive(Default)]
 struct State {
-    classes: BTreeSet<NodeClassKey>,
+    classes: BTreeSet<NodeClassRef>,
     /// By key. An instance that is gone is not listed; its key is in `used`.
     instances: BTreeMap<String, Instance>,
     requests: BTreeMap<String, LaunchRequest>,
@@ -71,13 +72,13 @@ impl MemoryCloud {
     }
 
     /// A cloud that sells `catalogue`, for the node class `class`.
-    pub fn new(catalogue: Arc<Catalogue>, class: NodeClassKey, now: Clock) -> Arc<Self> {
+    pub fn new(catalogue: Arc<Catalogue>, class: NodeClassRef, now: Clock) -> Arc<Self> {
         let state = State { classes: BTreeSet::from([class]), ..State::default() };
         Arc::new(Self { catalogue, now, state: Mutex::new(state) })
     }
 
     /// Adds a node class.
-    pub fn add_class(&self, class: NodeClassKey) {
+    pub fn add_class(&self, class: NodeClassRef) {
         self.lock().classes.insert(class);
     }
 
@@ -152,11 +153,11 @@ impl MemoryCloud {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn check_class(state: &State, class: &NodeClassKey) -> Result<(), ProviderError> {
+    fn check_class(state: &State, class: &NodeClassRef) -> Result<(), ProviderError> {
         if state.classes.contains(class) {
             return Ok(());
         }
-        let NodeClassKey { kind, name, .. } = class;
+        let NodeClassRef { kind, name, .. } = class;
         Err(ProviderError::Invalid(format!(
             "{kind} `{name}` does not exist: create it or correct spec.template.spec.nodeClassRef of the pool"
         )))
@@ -248,7 +249,7 @@ impl CloudProvider for MemoryProvider {
         &[NODE_CLASS_KIND]
     }
 
-    async fn catalogue(&self, class: &NodeClassKey) -> Result<Arc<Catalogue>, ProviderError> {
+    async fn catalogue(&self, class: &NodeClassRef) -> Result<Arc<Catalogue>, ProviderError> {
         MemoryCloud::check_class(&self.cloud.lock(), class)?;
         Ok(Arc::clone(&self.cloud.catalogue))
     }

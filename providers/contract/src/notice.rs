@@ -1,6 +1,7 @@
 //! What a cloud says about machines of its own accord: that it takes one back, that one is about to be serviced, that one fails.
 
 use jiff::Timestamp;
+use poolwright_terms::InterruptionKind;
 
 /// What a cloud says about one machine.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -15,51 +16,6 @@ pub struct Interruption {
     pub deadline: Option<Timestamp>,
     /// What it says, in a sentence for people.
     pub message: String,
-}
-
-/// What is going to happen to a machine. The order is that of certainty: of two notices about one machine the greater counts.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum InterruptionKind {
-    /// It is likely to be taken back; not certain.
-    Rebalance,
-    /// It will be serviced at the deadline, and be away or gone then: certain at its time.
-    Maintenance,
-    /// The cloud's own checks of it fail.
-    Unhealthy,
-    /// The reservation that it runs in ends at the deadline: certain.
-    ReservationEnd,
-    /// Who lent the reservation that it runs in takes it back at the deadline: certain.
-    ReservationReclaim,
-    /// Spot capacity is taken back at the deadline: certain.
-    Reclaim,
-    /// It is being stopped or terminated now, by somebody or by the cloud.
-    Ending,
-}
-
-impl InterruptionKind {
-    /// Every kind, the least certain first.
-    pub const ALL: [Self; 7] = [
-        Self::Rebalance,
-        Self::Maintenance,
-        Self::Unhealthy,
-        Self::ReservationEnd,
-        Self::ReservationReclaim,
-        Self::Reclaim,
-        Self::Ending,
-    ];
-
-    /// The name in the API and in metrics.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Rebalance => "Rebalance",
-            Self::Maintenance => "Maintenance",
-            Self::Unhealthy => "Unhealthy",
-            Self::ReservationEnd => "ReservationEnd",
-            Self::ReservationReclaim => "ReservationReclaim",
-            Self::Reclaim => "Reclaim",
-            Self::Ending => "Ending",
-        }
-    }
 }
 
 /// One message of a cloud, which may be about several machines.

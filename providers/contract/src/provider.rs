@@ -5,21 +5,11 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use jiff::Timestamp;
-use poolwright_catalog::{Catalogue, OfferingId, ResourceList, UsdPerHour};
+use poolwright_catalog::{Catalogue, OfferingId, RankedOffering};
+use poolwright_terms::{NodeClassRef, Taint};
 
 use crate::class::ClassReports;
 use crate::notice::Notice;
-
-/// Which node class to launch with.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct NodeClassKey {
-    /// API group.
-    pub group: String,
-    /// Kind.
-    pub kind: String,
-    /// Name.
-    pub name: String,
-}
 
 /// What to launch.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -30,7 +20,7 @@ pub struct LaunchRequest {
     /// Name of the NodeClaim; the node is named after it where the cloud lets us choose.
     pub claim: String,
     /// Node class.
-    pub node_class: NodeClassKey,
+    pub node_class: NodeClassRef,
     /// What to order, best first. Never empty.
     pub offerings: Vec<RankedOffering>,
     /// Labels the node must carry from its first moment (those of the offering launched are added by the provider).
@@ -52,39 +42,6 @@ pub struct LaunchBatch {
     pub id: String,
     /// How many they are.
     pub size: usize,
-}
-
-/// One thing to order, and what its node will advertise.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct RankedOffering {
-    /// What.
-    pub offering: OfferingId,
-    /// Planned price, if known; for logs and tags.
-    pub price: Option<UsdPerHour>,
-    /// What the node is promised to advertise as allocatable.
-    pub allocatable: ResourceList,
-}
-
-/// A taint.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Taint {
-    /// Key.
-    pub key: String,
-    /// Value, may be empty.
-    pub value: String,
-    /// Effect.
-    pub effect: TaintEffect,
-}
-
-/// Effect of a taint.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum TaintEffect {
-    /// Keeps new pods away.
-    NoSchedule,
-    /// Keeps new pods away if it can.
-    PreferNoSchedule,
-    /// Keeps new pods away and evicts those there.
-    NoExecute,
 }
 
 /// An offering that could not be had on the way to the one that could.
@@ -117,7 +74,7 @@ pub struct Instance {
     /// What was ordered.
     pub offering: OfferingId,
     /// Node class.
-    pub node_class: NodeClassKey,
+    pub node_class: NodeClassRef,
     /// When, by the cloud's clock; in the answer to a launch it may be by ours, where the cloud does not say it there.
     pub launched: Timestamp,
     /// Where it stands.
@@ -180,7 +137,7 @@ pub trait CloudProvider: Send + Sync {
 
     /// What can be bought with this node class, prices included. Offerings out of stock are listed all the same.
     /// [`ProviderError::Invalid`] when the class does not exist or cannot be used, saying what to do.
-    async fn catalogue(&self, class: &NodeClassKey) -> Result<Arc<Catalogue>, ProviderError>;
+    async fn catalogue(&self, class: &NodeClassRef) -> Result<Arc<Catalogue>, ProviderError>;
 
     /// Launches one instance, trying the offerings in order; or finds the one launched with this key before, whatever
     /// the request now says, unless that one is terminating, which is [`ProviderError::Invalid`]: a key is never used for a

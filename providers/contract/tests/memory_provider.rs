@@ -8,15 +8,16 @@ use std::sync::{Arc, Mutex};
 use async_trait::async_trait;
 use jiff::{SignedDuration, Timestamp};
 use poolwright_catalog::{
-    Arch, CapacityType, Catalogue, CatalogueOrigin, Gpu, InstanceType, Offering, OfferingId, Price, Quote,
+    Arch, Catalogue, CatalogueOrigin, Gpu, InstanceType, Offering, OfferingId, Price, Quote, RankedOffering,
     ResourceList, ResourceName, UsdPerHour,
 };
 use poolwright_provider_contract::conformance::{Failure, Fixture, NodeSight, Report, World, run_all};
 use poolwright_provider_contract::memory::{MemoryCloud, MemoryProvider, Mishap, NODE_CLASS_KIND};
 use poolwright_provider_contract::{
-    Clock, CloudProvider, Instance, InstanceState, Interruption, InterruptionKind, LaunchError,
-    LaunchRequest, LaunchedInstance, NodeClassKey, Notice, ProviderError, RankedOffering, instance_of,
+    Clock, CloudProvider, Instance, InstanceState, Interruption, LaunchError, LaunchRequest,
+    LaunchedInstance, Notice, ProviderError, instance_of,
 };
+use poolwright_terms::{CapacityType, InterruptionKind, NodeClassRef};
 
 /// A provider over a cloud; the second argument is how many were made before over the same cloud.
 type Connect = fn(Arc<MemoryCloud>, u64) -> Arc<dyn CloudProvider>;
@@ -45,7 +46,7 @@ impl World for InMemoryWorld {
         Ok((self.connect)(Arc::clone(&self.cloud), before))
     }
 
-    fn node_class(&self) -> NodeClassKey {
+    fn node_class(&self) -> NodeClassRef {
         class()
     }
 
@@ -88,8 +89,8 @@ impl World for InMemoryWorld {
     async fn pause(&self) {}
 }
 
-fn class() -> NodeClassKey {
-    NodeClassKey { group: "poolwright.dev".into(), kind: NODE_CLASS_KIND.into(), name: "default".into() }
+fn class() -> NodeClassRef {
+    NodeClassRef { group: "poolwright.dev".into(), kind: NODE_CLASS_KIND.into(), name: "default".into() }
 }
 
 fn clock() -> Clock {
@@ -230,7 +231,7 @@ impl CloudProvider for Broken {
         self.inner.node_class_kinds()
     }
 
-    async fn catalogue(&self, class: &NodeClassKey) -> Result<Arc<Catalogue>, ProviderError> {
+    async fn catalogue(&self, class: &NodeClassRef) -> Result<Arc<Catalogue>, ProviderError> {
         let answer = self.inner.catalogue(class).await;
         match self.breaks {
             Breaks::UnknownClass => answer.map_err(|_| ProviderError::Invalid("not found".to_owned())),

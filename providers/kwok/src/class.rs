@@ -2,11 +2,11 @@
 
 use jiff::SignedDuration;
 use poolwright_api::{
-    CapacityType as WrittenCapacityType, Faults, GROUP, InterruptionFault, KwokNodeClass, KwokNodeClassSpec,
-    LaunchFault, OfferingSelector,
+    Faults, InterruptionFault, KwokNodeClass, KwokNodeClassSpec, LaunchFault, OfferingSelector,
 };
-use poolwright_catalog::{CapacityType, OfferingId, ProviderName};
-use poolwright_provider_contract::{LaunchError, NodeClassKey, ProviderError};
+use poolwright_catalog::{OfferingId, ProviderName};
+use poolwright_provider_contract::{LaunchError, ProviderError};
+use poolwright_terms::{GROUP, NodeClassRef};
 
 /// The kind of node class this provider launches with.
 pub(crate) const KIND: &str = "KwokNodeClass";
@@ -32,7 +32,7 @@ pub(crate) struct Flaws {
 }
 
 /// Refuses a key that is not about a node class of ours.
-pub(crate) fn check_kind(key: &NodeClassKey) -> Result<(), ProviderError> {
+pub(crate) fn check_kind(key: &NodeClassRef) -> Result<(), ProviderError> {
     if key.group == GROUP && key.kind == KIND {
         return Ok(());
     }
@@ -116,19 +116,13 @@ fn matches(selector: &OfferingSelector, offering: &OfferingId) -> bool {
     let OfferingSelector { instance_type, zone, capacity_type } = selector;
     instance_type.as_deref().is_none_or(|wanted| wanted == offering.instance_type.as_str())
         && zone.as_deref().is_none_or(|wanted| wanted == offering.zone.as_str())
-        && capacity_type.is_none_or(|wanted| wanted == written(offering.capacity_type))
-}
-
-fn written(capacity_type: CapacityType) -> WrittenCapacityType {
-    match capacity_type {
-        CapacityType::Reserved => WrittenCapacityType::Reserved,
-        CapacityType::Spot => WrittenCapacityType::Spot,
-        CapacityType::OnDemand => WrittenCapacityType::OnDemand,
-    }
+        && capacity_type.is_none_or(|wanted| wanted == offering.capacity_type)
 }
 
 #[cfg(test)]
 mod tests {
+    use poolwright_terms::CapacityType;
+
     use super::*;
 
     fn offering(name: &str, zone: &str, capacity_type: CapacityType) -> OfferingId {
@@ -198,7 +192,7 @@ mod tests {
 
     #[test]
     fn a_node_class_of_another_kind_is_refused_with_what_to_write() {
-        let key = NodeClassKey {
+        let key = NodeClassRef {
             group: "karpenter.k8s.aws".to_owned(),
             kind: "EC2NodeClass".to_owned(),
             name: "default".to_owned(),

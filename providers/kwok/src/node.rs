@@ -9,7 +9,8 @@ use k8s_openapi::api::core::v1::{
 use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use kube::api::ObjectMeta;
-use poolwright_catalog::{ResourceList, labels};
+use poolwright_catalog::ResourceList;
+use poolwright_terms::labels;
 
 use crate::record::Record;
 
@@ -74,11 +75,11 @@ pub(crate) fn provider_id(node: &Node) -> Option<&str> {
     node.spec.as_ref()?.provider_id.as_deref()
 }
 
-fn taint(text: &crate::record::TaintText) -> Taint {
+fn taint(taint: &poolwright_terms::Taint) -> Taint {
     Taint {
-        key: text.key.clone(),
-        value: (!text.value.is_empty()).then(|| text.value.clone()),
-        effect: text.effect.as_str().to_owned(),
+        key: taint.key.clone(),
+        value: (!taint.value.is_empty()).then(|| taint.value.clone()),
+        effect: taint.effect.as_str().to_owned(),
         time_added: None,
     }
 }
@@ -100,7 +101,7 @@ mod tests {
         assert_eq!(node.metadata.name.as_deref(), Some("gpu-1"));
         let labels = node.metadata.labels.expect("labels");
         assert_eq!(labels["team"], "research");
-        assert_eq!(labels[poolwright_catalog::labels::HOSTNAME], "gpu-1");
+        assert_eq!(labels[poolwright_terms::labels::HOSTNAME], "gpu-1");
         let annotations = node.metadata.annotations.expect("annotations");
         assert_eq!(annotations["kwok.x-k8s.io/node"], "fake");
         assert_eq!(annotations["example.com/owner"], "us");

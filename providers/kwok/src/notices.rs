@@ -6,7 +6,8 @@ use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use jiff::{SignedDuration, Timestamp};
-use poolwright_provider_contract::{Interruption, InterruptionKind, Notice};
+use poolwright_provider_contract::{Interruption, Notice};
+use poolwright_terms::InterruptionKind;
 use tokio::sync::Notify;
 
 use crate::record::{Record, State, name_in};

@@ -7,11 +7,12 @@ use std::time::Duration;
 use async_trait::async_trait;
 use jiff::Timestamp;
 use kube::Client;
-use poolwright_catalog::{Catalogue, Offering, ProviderName, ResourceName};
+use poolwright_catalog::{Catalogue, Offering, ProviderName, RankedOffering, ResourceName};
 use poolwright_provider_contract::{
-    Clock, CloudProvider, FailedOffering, Instance, LaunchError, LaunchRequest, LaunchedInstance,
-    NodeClassKey, Notice, ProviderError, RankedOffering,
+    Clock, CloudProvider, FailedOffering, Instance, LaunchError, LaunchRequest, LaunchedInstance, Notice,
+    ProviderError,
 };
+use poolwright_terms::NodeClassRef;
 use tokio::sync::Notify;
 
 use crate::class::{self, Class, Flaws};
@@ -84,7 +85,7 @@ impl KwokProvider {
         }
     }
 
-    async fn class(&self, key: &NodeClassKey) -> Result<Class, ProviderError> {
+    async fn class(&self, key: &NodeClassRef) -> Result<Class, ProviderError> {
         class::check_kind(key)?;
         let object = self.store.class(&key.name).await?.ok_or_else(|| class::missing(&key.name))?;
         Class::read(&key.name, &object)
@@ -194,7 +195,7 @@ impl KwokProvider {
             node: NodePlan {
                 labels,
                 annotations: request.annotations.clone(),
-                taints: request.taints.iter().map(Into::into).collect(),
+                taints: request.taints.clone(),
                 allocatable: capacity.clone().with(ResourceName::NVIDIA_GPU, gpus),
                 capacity,
             },
@@ -246,7 +247,7 @@ impl CloudProvider for KwokProvider {
         &[class::KIND]
     }
 
-    async fn catalogue(&self, key: &NodeClassKey) -> Result<Arc<Catalogue>, ProviderError> {
+    async fn catalogue(&self, key: &NodeClassRef) -> Result<Arc<Catalogue>, ProviderError> {
         let class = self.class(key).await?;
         self.sold(&class, &key.name)
     }

@@ -6,9 +6,8 @@ use jiff::Timestamp;
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube::api::ObjectMeta;
 use poolwright_catalog::{OfferingId, ResourceList};
-use poolwright_provider_contract::{
-    FailedOffering, Instance, InstanceState, LaunchError, NodeClassKey, ProviderError, Taint, TaintEffect,
-};
+use poolwright_provider_contract::{FailedOffering, Instance, InstanceState, LaunchError, ProviderError};
+use poolwright_terms::{NodeClassRef, Taint};
 use serde::{Deserialize, Serialize};
 
 /// Label on the ConfigMaps of instances, and its value; what else is in the namespace is not ours.
@@ -30,8 +29,7 @@ pub(crate) struct Record {
     pub state: State,
     pub key: String,
     pub claim: String,
-    #[serde(with = "NodeClassKeyText")]
-    pub node_class: NodeClassKey,
+    pub node_class: NodeClassRef,
     pub offering: OfferingId,
     pub launched: Timestamp,
     /// When the node joins.
@@ -67,7 +65,7 @@ pub(crate) struct Interrupted {
 pub(crate) struct NodePlan {
     pub labels: BTreeMap<String, String>,
     pub annotations: BTreeMap<String, String>,
-    pub taints: Vec<TaintText>,
+    pub taints: Vec<Taint>,
     pub capacity: ResourceList,
     pub allocatable: ResourceList,
 }
@@ -89,50 +87,6 @@ pub(crate) struct Refused {
     offering: OfferingId,
     quota: bool,
     message: String,
-}
-
-#[derive(Serialize, Deserialize)]
-#[serde(remote = "NodeClassKey")]
-struct NodeClassKeyText {
-    group: String,
-    kind: String,
-    name: String,
-}
-
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct TaintText {
-    pub key: String,
-    #[serde(default, skip_serializing_if = "String::is_empty")]
-    pub value: String,
-    pub effect: EffectText,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) enum EffectText {
-    NoSchedule,
-    PreferNoSchedule,
-    NoExecute,
-}
-
-impl EffectText {
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::NoSchedule => "NoSchedule",
-            Self::PreferNoSchedule => "PreferNoSchedule",
-            Self::NoExecute => "NoExecute",
-        }
-    }
-}
-
-impl From<&Taint> for TaintText {
-    fn from(taint: &Taint) -> Self {
-        let effect = match taint.effect {
-            TaintEffect::NoSchedule => EffectText::NoSchedule,
-            TaintEffect::PreferNoSchedule => EffectText::PreferNoSchedule,
-            TaintEffect::NoExecute => EffectText::NoExecute,
-        };
-        Self { key: taint.key.clone(), value: taint.value.clone(), effect }
-    }
 }
 
 impl Refused {
@@ -228,7 +182,7 @@ impl Record {
                 namespace: Some(namespace.to_owned()),
                 labels: Some(BTreeMap::from([
                     (MANAGED_BY.0.to_owned(), MANAGED_BY.1.to_owned()),
-                    (poolwright_api::names::NODECLAIM_LABEL.to_owned(), self.claim.clone()),
+                    (poolwright_terms::keys::NODECLAIM_LABEL.to_owned(), self.claim.clone()),
                 ])),
                 ..ObjectMeta::default()
             },
@@ -260,7 +214,8 @@ impl Record {
 
 #[cfg(test)]
 pub(crate) mod tests {
-    use poolwright_catalog::{CapacityType, ResourceName};
+    use poolwright_catalog::ResourceName;
+    use poolwright_terms::{CapacityType, TaintEffect};
 
     use super::*;
 
@@ -280,7 +235,7 @@ pub(crate) mod tests {
             state: State::Launched,
             key: "0f3a-11".to_owned(),
             claim: "gpu-1".to_owned(),
-            node_class: NodeClassKey {
+            node_class: NodeClassRef {
                 group: "poolwright.dev".to_owned(),
                 kind: "KwokNodeClass".to_owned(),
                 name: "default".to_owned(),
@@ -297,10 +252,10 @@ pub(crate) mod tests {
             node: NodePlan {
                 labels: text("team", "research"),
                 annotations: text("example.com/owner", "us"),
-                taints: vec![TaintText {
-                    key: "poolwright.dev/unregistered".to_owned(),
+                taints: vec![Taint {
+                    key: poolwright_terms::keys::UNREGISTERED_TAINT.to_owned(),
                     value: String::new(),
-                    effect: EffectText::NoExecute,
+                    effect: TaintEffect::NoExecute,
                 }],
                 capacity: allocatable.clone(),
                 allocatable,

@@ -1,54 +1,9 @@
 //! What pools and claims share: node class references, taints and deadlines.
 
 use kube::KubeSchema;
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::duration::DurationText;
-
-/// What to launch nodes with.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
-pub struct NodeClassRef {
-    /// API group of the node class: `poolwright.dev`.
-    #[schemars(length(min = 1, max = 253))]
-    pub group: String,
-    /// Kind of the node class: `KwokNodeClass`.
-    #[schemars(length(min = 1, max = 63))]
-    pub kind: String,
-    /// Name of the node class.
-    #[schemars(length(min = 1, max = 253))]
-    pub name: String,
-}
-
-/// What a taint does to pods that do not tolerate it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
-pub enum TaintEffect {
-    /// They are not scheduled there.
-    NoSchedule,
-    /// They are scheduled there only if nothing else will do.
-    PreferNoSchedule,
-    /// They are not scheduled there, and those running are evicted.
-    NoExecute,
-}
-
-/// A taint of a node.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
-pub struct Taint {
-    /// Key.
-    #[schemars(
-        length(min = 1, max = 316),
-        regex(pattern = r"^([a-zA-Z0-9.-]{1,253}/)?[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?$")
-    )]
-    pub key: String,
-    /// Value.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(length(max = 63), regex(pattern = r"^([A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?)?$"))]
-    pub value: Option<String>,
-    /// What it does to pods that do not tolerate it.
-    pub effect: TaintEffect,
-}
 
 /// How long each stage of a node's start may take. When one is exceeded the node is given back, what it ran on is held
 /// back for a while, and its pods are planned anew.

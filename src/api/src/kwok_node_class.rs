@@ -2,12 +2,12 @@
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use kube::{CustomResource, KubeSchema};
+use poolwright_terms::CapacityType;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::common::conditions_schema;
 use crate::duration::DurationText;
-use crate::node_claim::CapacityType;
 
 /// Nodes without machines, for tests and trials: what they look like, how fast they come, and what goes wrong.
 #[derive(CustomResource, Clone, Debug, PartialEq, Serialize, Deserialize, KubeSchema)]

@@ -1,9 +1,9 @@
 //! The `poolwright.dev` API: what users write and what Poolwright reports, as Kubernetes custom resources.
 //!
-//! Lives here: NodePool, NodeClaim, KwokNodeClass and EC2NodeClass with their defaults, validation rules and printer columns, the keys
-//! of labels, annotations, taints and conditions, durations and amounts as the API writes them, and the CRD manifests.
+//! Lives here: NodePool, NodeClaim, KwokNodeClass and EC2NodeClass with their defaults, validation rules and printer columns;
+//! durations and amounts as the API writes them; the CRD manifests.
 //!
-//! May not live here: decisions, conversion to the decision model (the intake room does that), a client, any I/O.
+//! May not live here: keys and shared types (`poolwright_terms` has them), decisions, conversion to the decision model (the intake room does that), a client, any I/O.
 
 #![expect(
     clippy::duplicated_attributes,
@@ -22,7 +22,7 @@ mod node_claim;
 mod node_pool;
 
 pub use amount::Amount;
-pub use common::{Deadlines, NodeClassRef, Taint, TaintEffect};
+pub use common::Deadlines;
 pub use crds::{crd_files, crds, render};
 pub use disruption::{
     ConsolidationPolicy, Disruption, DisruptionBudget, DisruptionReason, NodeConditionStatus, RepairRule,
@@ -40,17 +40,9 @@ pub use kwok_node_class::{
     OfferingSelector,
 };
 pub use node_claim::{
-    CapacityType, ClaimOffering, ClaimPrice, Interruption, InterruptionKind, NodeClaim, NodeClaimSpec,
-    NodeClaimStatus, OfferingRef,
+    ClaimOffering, ClaimPrice, Interruption, NodeClaim, NodeClaimSpec, NodeClaimStatus, OfferingRef,
 };
 pub use node_pool::{
     BufferUnits, NodePool, NodePoolSpec, NodePoolStatus, NodeTemplate, NodeTemplateMetadata,
     NodeTemplateSpec, Operator, ReadinessGate, Requirement, ScaleToZero,
 };
-
-/// API group.
-pub const GROUP: &str = "poolwright.dev";
-/// API version.
-pub const VERSION: &str = "v1alpha1";
-/// `apiVersion` of every object of this API.
-pub const API_VERSION: &str = "poolwright.dev/v1alpha1";

@@ -4,11 +4,12 @@ use std::collections::BTreeMap;
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
 use kube::{CustomResource, KubeSchema};
+use poolwright_terms::{CapacityType, InterruptionKind, NodeClassRef, Taint};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::amount::Amount;
-use crate::common::{Deadlines, NodeClassRef, Taint, conditions_schema, time_schema};
+use crate::common::{Deadlines, conditions_schema, time_schema};
 use crate::node_pool::ReadinessGate;
 
 /// One node wanted. Written by Poolwright before anything is bought, and never changed afterwards.
@@ -86,18 +87,6 @@ pub struct NodeClaimSpec {
     pub deadlines: Deadlines,
 }
 
-/// Reserved, spot or on-demand.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-pub enum CapacityType {
-    /// Paid for beforehand.
-    Reserved,
-    /// Cheaper, and may be taken back at any time.
-    Spot,
-    /// Listed price, kept until given back.
-    OnDemand,
-}
-
 /// One thing to order, and what its node will advertise.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
@@ -161,25 +150,6 @@ pub struct Interruption {
     #[serde(default, skip_serializing_if = "String::is_empty")]
     #[schemars(length(max = 1024))]
     pub message: String,
-}
-
-/// What happens to an instance.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
-pub enum InterruptionKind {
-    /// It is likely to be taken back.
-    Rebalance,
-    /// It is serviced at the deadline, and away or gone then.
-    Maintenance,
-    /// The cloud's own checks of it fail.
-    Unhealthy,
-    /// The reservation that it runs in ends.
-    ReservationEnd,
-    /// Who lent the reservation that it runs in takes it back.
-    ReservationReclaim,
-    /// Spot capacity is taken back.
-    Reclaim,
-    /// It is being stopped or terminated now.
-    Ending,
 }
 
 /// What was bought for a claim, and how far it is.

@@ -4,11 +4,12 @@ use std::collections::BTreeMap;
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use kube::{CustomResource, KubeSchema};
+use poolwright_terms::{NodeClassRef, Taint};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::amount::Amount;
-use crate::common::{Deadlines, NodeClassRef, Taint, conditions_schema};
+use crate::common::{Deadlines, conditions_schema};
 use crate::disruption::Disruption;
 use crate::duration::{DurationText, ExpiryText};
 

@@ -195,9 +195,9 @@ fn a_class_without_a_word_about_it_is_encrypted_private_and_wants_a_token_for_me
 
 #[test]
 fn no_label_that_an_offering_decides_can_be_set_by_a_template() {
-    use poolwright_api::names::{RESERVED_LABELS, offering_labels};
+    use poolwright_terms::labels::{DECIDED_BY_OFFERING, RESERVED};
     let cases = Cases::load();
-    for key in RESERVED_LABELS.into_iter().chain(offering_labels::DECIDED_BY_OFFERING) {
+    for key in RESERVED.into_iter().chain(DECIDED_BY_OFFERING) {
         let mut pool = cases.bases["NodePool"].clone();
         pool["spec"]["template"]["metadata"] = serde_json::json!({"labels": {key: "x"}});
         let problems = problems("NodePool", &pool, None);

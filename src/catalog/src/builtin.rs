@@ -23,9 +23,9 @@ pub fn builtin() -> Catalogue {
 mod tests {
     use std::collections::BTreeMap;
 
+    use poolwright_terms::{CapacityType, labels};
+
     use super::*;
-    use crate::labels;
-    use crate::offering::CapacityType;
     use crate::price::{Price, UnknownPrice};
     use crate::resources::ResourceName;
     use crate::{OfferingId, UsdPerHour};

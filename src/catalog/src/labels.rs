@@ -1,61 +1,18 @@
-//! The labels that describe an offering, so that a requirement can choose among offerings before any node exists.
-//!
-//! Kubernetes' own keys are from <https://kubernetes.io/docs/reference/labels-annotations-taints/>.
+//! The labels of a node, as its offering decides them.
 
 use std::collections::BTreeMap;
+
+use poolwright_terms::labels::{
+    ARCH, CAPACITY_TYPE, GPU_COUNT, GPU_MEMORY, GPU_MODEL, INSTANCE_CPU, INSTANCE_FAMILY, INSTANCE_MEMORY,
+    INSTANCE_TYPE, OS, PROVIDER, REGION, ZONE,
+};
 
 use crate::instance::InstanceType;
 use crate::offering::Offering;
 use crate::resources::ResourceName;
 
-/// Instance type name.
-pub const INSTANCE_TYPE: &str = "node.kubernetes.io/instance-type";
-/// Zone.
-pub const ZONE: &str = "topology.kubernetes.io/zone";
-/// Region.
-pub const REGION: &str = "topology.kubernetes.io/region";
-/// Processor architecture.
-pub const ARCH: &str = "kubernetes.io/arch";
-/// Operating system; always `linux`.
-pub const OS: &str = "kubernetes.io/os";
-/// Host name; equal to the node's name, never known before the node exists.
-pub const HOSTNAME: &str = "kubernetes.io/hostname";
-/// `reserved`, `spot` or `on-demand`.
-pub const CAPACITY_TYPE: &str = "poolwright.dev/capacity-type";
-/// Who sells it: `aws`, `gcp`.
-pub const PROVIDER: &str = "poolwright.dev/provider";
-/// Instance family: `g5`, `a3-highgpu`.
-pub const INSTANCE_FAMILY: &str = "poolwright.dev/instance-family";
-/// Allocatable CPU in whole cores, rounded down; for `Gt` and `Lt`.
-pub const INSTANCE_CPU: &str = "poolwright.dev/instance-cpu";
-/// Allocatable memory in MiB, rounded down; for `Gt` and `Lt`.
-pub const INSTANCE_MEMORY: &str = "poolwright.dev/instance-memory";
-/// GPU model: `h100`. Absent on nodes without GPUs.
-pub const GPU_MODEL: &str = "poolwright.dev/gpu-model";
-/// Whole GPUs of the node. Absent on nodes without GPUs.
-pub const GPU_COUNT: &str = "poolwright.dev/gpu-count";
-/// Memory of each GPU in MiB. Absent where it is not known.
-pub const GPU_MEMORY: &str = "poolwright.dev/gpu-memory";
-
-/// Keys that an offering decides. A selector on any other key is about labels that a pool's template gives.
-pub const DECIDED_BY_OFFERING: [&str; 13] = [
-    INSTANCE_TYPE,
-    ZONE,
-    REGION,
-    ARCH,
-    OS,
-    CAPACITY_TYPE,
-    PROVIDER,
-    INSTANCE_FAMILY,
-    INSTANCE_CPU,
-    INSTANCE_MEMORY,
-    GPU_MODEL,
-    GPU_COUNT,
-    GPU_MEMORY,
-];
-
 /// The labels of a node of this type bought from this offering.
-pub fn of(kind: &InstanceType, offering: &Offering) -> BTreeMap<String, String> {
+pub fn labels_of(kind: &InstanceType, offering: &Offering) -> BTreeMap<String, String> {
     let mut labels = BTreeMap::from(
         [
             (INSTANCE_TYPE, kind.name.to_string()),
@@ -81,26 +38,4 @@ pub fn of(kind: &InstanceType, offering: &Offering) -> BTreeMap<String, String> 
         }
     }
     labels
-}
-
-/// Whether Kubernetes accepts this as the value of a label: empty, or at most 63 ASCII letters, digits, `-`, `_` and `.`,
-/// the first and the last of which are letters or digits.
-pub fn is_value(text: &str) -> bool {
-    let bytes = text.as_bytes();
-    let ends_well = |end: Option<&u8>| end.is_none_or(u8::is_ascii_alphanumeric);
-    bytes.len() <= 63
-        && ends_well(bytes.first())
-        && ends_well(bytes.last())
-        && bytes.iter().all(|byte| byte.is_ascii_alphanumeric() || b"-_.".contains(byte))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::is_value;
-
-    #[test]
-    fn label_values_are_told_from_texts_the_api_server_would_reject() {
-        assert!(["", "g5.xlarge", "us-east-1a", "A_1", &"a".repeat(63)].into_iter().all(is_value));
-        assert!(!["n1-standard-8+1xT4", "-a", "a.", "a b", "ü", &"a".repeat(64)].into_iter().any(is_value));
-    }
 }

@@ -2,15 +2,17 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
-use std::str::FromStr;
 
 use jiff::civil::Date;
+use poolwright_terms::CapacityType;
 use serde::{Deserialize, Serialize};
 
 use crate::instance::{InstanceType, InstanceTypeName, ProviderName, name_type};
 use crate::interruptions::Interruptions;
-use crate::labels;
+use crate::labels::labels_of;
+use crate::money::UsdPerHour;
 use crate::price::Price;
+use crate::resources::ResourceList;
 
 name_type! {
     /// An availability zone. Where a catalogue prices whole regions it is the region's name, and where it names neither,
@@ -21,48 +23,6 @@ name_type! {
 impl Zone {
     /// The one zone of a catalogue that names none.
     pub const ANY: &'static str = "any";
-}
-
-/// How capacity is bought.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum CapacityType {
-    /// Paid for beforehand.
-    Reserved,
-    /// Cheaper, and may be taken back at any time.
-    Spot,
-    /// Listed price, kept until given back.
-    OnDemand,
-}
-
-impl CapacityType {
-    /// Every capacity type.
-    pub const ALL: [Self; 3] = [Self::Reserved, Self::Spot, Self::OnDemand];
-
-    /// The value of the capacity-type label.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Reserved => "reserved",
-            Self::Spot => "spot",
-            Self::OnDemand => "on-demand",
-        }
-    }
-}
-
-impl fmt::Display for CapacityType {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(self.as_str())
-    }
-}
-
-impl FromStr for CapacityType {
-    type Err = String;
-    fn from_str(text: &str) -> Result<Self, String> {
-        Self::ALL
-            .into_iter()
-            .find(|kind| kind.as_str() == text)
-            .ok_or_else(|| format!("`{text}` is not a capacity type; use reserved, spot or on-demand"))
-    }
 }
 
 /// What names an offering: instance type x zone x capacity type.
@@ -81,6 +41,17 @@ impl fmt::Display for OfferingId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}/{}/{}", self.instance_type, self.zone, self.capacity_type)
     }
+}
+
+/// An offering to order, in its place among alternatives, and what its node promises then.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct RankedOffering {
+    /// What to order.
+    pub offering: OfferingId,
+    /// Its price when planned; `None` when it is unknown and the pool allows that.
+    pub price: Option<UsdPerHour>,
+    /// What the node must advertise as allocatable, exactly.
+    pub allocatable: ResourceList,
 }
 
 /// Something one can order.
@@ -207,6 +178,6 @@ impl Catalogue {
 
     /// The labels a node bought from `offering` carries; requirements and selectors are matched against these.
     pub fn node_labels(&self, offering: &Offering) -> BTreeMap<String, String> {
-        labels::of(&self.types[&offering.id.instance_type], offering)
+        labels_of(&self.types[&offering.id.instance_type], offering)
     }
 }

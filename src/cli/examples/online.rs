@@ -14,16 +14,17 @@ use std::time::Instant;
 use std::{env, fs};
 
 use jiff::{SignedDuration, Timestamp};
-use poolwright_catalog::{CapacityType, Catalogue, ResourceName, UsdPerHour, builtin, labels, read_csv};
+use poolwright_catalog::{Catalogue, RankedOffering, ResourceName, UsdPerHour, builtin, read_csv};
 use poolwright_cli::trace::{GpuMap, read};
 use poolwright_core::disruption::{Moves, propose};
 use poolwright_core::plan::{MovedTo, Plan, PlanOptions, PlannedClaim, plan};
 use poolwright_core::{
-    Claim, ClaimName, Condition, ConditionStatus, ConditionType, Deadlines, Disruption, Launched, Node,
-    NodeClassRef, ObjectKey, Pod, PodKey, PodPhase, Pool, PoolLimits, PoolName, RankedOffering, Snapshot, Uid, Workload,
+    Claim, ClaimName, Condition, Deadlines, Disruption, Launched, Node, ObjectKey, Pod, PodKey, PodPhase,
+    Pool, PoolLimits, PoolName, Snapshot, Uid, Workload,
 };
 use poolwright_solver::NeverStop;
 use poolwright_solver::baseline::first_fit_nodes;
+use poolwright_terms::{CapacityType, ConditionStatus, ConditionType, NodeClassRef, labels};
 
 const START: Timestamp = Timestamp::UNIX_EPOCH;
 

@@ -2,7 +2,8 @@
 
 use std::path::Path;
 
-use poolwright_catalog::{CapacityType, Catalogue, builtin, read_csv};
+use poolwright_catalog::{Catalogue, builtin, read_csv};
+use poolwright_terms::CapacityType;
 
 use crate::exit::Failure;
 use crate::problems::Problems;

@@ -1,7 +1,8 @@
 //! The plan as it is published: `docs/plan.schema.json` describes it field by field.
 
-use poolwright_catalog::{CapacityType, Catalogue, UsdPerHour};
+use poolwright_catalog::{Catalogue, UsdPerHour};
 use poolwright_solver::Proof;
+use poolwright_terms::CapacityType;
 use serde::{Serialize, Serializer};
 
 /// A plan.

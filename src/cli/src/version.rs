@@ -8,7 +8,7 @@ use crate::exit::{Failure, Outcome};
 /// Prints which Poolwright this is and which API it speaks.
 pub fn run(flags: &VersionFlags, out: &mut impl Write) -> Result<Outcome, Failure> {
     let version = env!("CARGO_PKG_VERSION");
-    let api = poolwright_api::API_VERSION;
+    let api = poolwright_terms::API_VERSION;
     let text = if flags.output.is_some() {
         let object = serde_json::json!({ "version": version, "apiVersion": api });
         format!("{object:#}")

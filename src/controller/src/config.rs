@@ -1,14 +1,36 @@
 //! What can be set, with defaults that fit a production cluster.
 
 use std::net::SocketAddr;
+use std::path::PathBuf;
 use std::time::Duration;
 
 use poolwright_core::lifecycle::Placement;
 use poolwright_core::plan::{Preferences, SpotRisk};
 use poolwright_core::{NodeBudget, PoolLimits, Profiles};
+use poolwright_intake::Commitments;
 
 use crate::leader::LeaseSettings;
-use crate::sees::commitments::CommittedFile;
+
+/// The file, and what it said at the start.
+#[derive(Clone, Debug)]
+pub struct CommittedFile {
+    /// Where it is.
+    pub path: PathBuf,
+    /// What it said.
+    pub said: Commitments,
+}
+
+/// What of a file a controller cannot use, whatever is sold: it knows reservations by node classes alone.
+pub fn unfit(file: &Commitments) -> Vec<String> {
+    let mut problems = file.problems();
+    problems.extend(file.first_reservation().map(|at| {
+        format!(
+            "{at}: the controller takes reservations from node classes; name it in spec.capacityReservationSelectorTerms of an \
+             EC2NodeClass, and keep `commitments` alone here"
+        )
+    }));
+    problems
+}
 
 /// How the controller behaves.
 #[derive(Clone, Debug)]
@@ -62,14 +84,7 @@ impl Config {
     pub fn new(identity: impl Into<String>, namespace: impl Into<String>) -> Self {
         Self {
             http: Some(SocketAddr::from(([0, 0, 0, 0], 8080))),
-            lease: LeaseSettings {
-                namespace: namespace.into(),
-                name: poolwright_api::names::LEASE.to_owned(),
-                identity: identity.into(),
-                duration: Duration::from_secs(15),
-                renew: Duration::from_secs(5),
-                margin: Duration::from_secs(2),
-            },
+            lease: LeaseSettings::new(identity, namespace),
             batch_idle: Duration::from_secs(1),
             batch_max: Duration::from_secs(10),
             solver_limit: Duration::from_secs(3),

@@ -1,12 +1,12 @@
 //! What decisions come to: actions as data. The controller carries them out and decides nothing.
 
 use std::collections::BTreeMap;
-use std::fmt;
 
 use jiff::SignedDuration;
+use poolwright_terms::{ConditionStatus, ConditionType, NodeClassRef, Taint};
 use serde::{Deserialize, Serialize};
 
-use crate::model::{ClaimName, NodeClassRef, ObjectKey, PoolName, Taint, Uid};
+use crate::model::{ClaimName, ObjectKey, PoolName, Uid};
 
 /// One thing to do. Every action is idempotent: doing it twice, or after a restart, does no harm.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -18,8 +18,8 @@ pub enum Action {
         claim: ClaimName,
     },
     /// The claim's node has joined: make sure that it has the promised labels, annotations and taints, and close it to
-    /// workload pods by a cordon that carries [`crate::GATE_ANNOTATION`] (DaemonSets tolerate a cordon, so drivers and
-    /// device plugins still get in). Then record the node's name in the claim's status.
+    /// workload pods by a cordon that carries [`poolwright_terms::keys::GATE_ANNOTATION`] (DaemonSets tolerate
+    /// a cordon, so drivers and device plugins still get in). Then record the node's name in the claim's status.
     Register {
         /// Which claim.
         claim: ClaimName,
@@ -43,7 +43,7 @@ pub enum Action {
         node: String,
     },
     /// Let a waiting pod onto the reserved node of the claim that it is planned for, by a toleration of exactly that
-    /// node's [`crate::RESERVED_TAINT`]. Nothing else of the pod changes.
+    /// node's [`poolwright_terms::keys::RESERVED_TAINT`]. Nothing else of the pod changes.
     Tolerate {
         /// Which pod.
         pod: ObjectKey,
@@ -56,7 +56,7 @@ pub enum Action {
     Open {
         /// Which node.
         node: String,
-        /// For the pods of this claim alone, by [`crate::RESERVED_TAINT`]; `None` for anybody.
+        /// For the pods of this claim alone, by [`poolwright_terms::keys::RESERVED_TAINT`]; `None` for anybody.
         reserve_for: Option<ClaimName>,
     },
     /// Set a node's taints to exactly this list.
@@ -129,6 +129,8 @@ pub enum Action {
         /// Why, in a sentence.
         message: String,
     },
+    /// Plan at once, without waiting for the batch window: the pods concerned have waited already.
+    PlanNow,
     /// Say something to the users: an event on an object.
     Tell(Notice),
 }
@@ -181,98 +183,4 @@ pub struct ConditionUpdate {
     pub reason: String,
     /// A sentence.
     pub message: String,
-}
-
-/// True, False or Unknown.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-pub enum ConditionStatus {
-    /// It holds.
-    True,
-    /// It does not hold.
-    False,
-    /// Not known.
-    Unknown,
-}
-
-/// The conditions of claims and pools.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-pub enum ConditionType {
-    /// Claim: an instance exists.
-    Launched,
-    /// Claim: its node joined the cluster.
-    Registered,
-    /// Claim: its node is ready and advertises what was promised; pods may use it.
-    Initialized,
-    /// Claim: no workload pod is on its node or planned for it.
-    Empty,
-    /// Claim: it is not what its pool would make now.
-    Drifted,
-    /// Claim: its node has a condition that its pool does not bear for long.
-    Unhealthy,
-    /// Claim: its cloud takes the instance back, or says that something else is about to happen to it.
-    Interrupted,
-    /// Claim: its node is closed to pods because it will be given back.
-    Disrupting,
-    /// Claim: its node goes, and no pod is left on it that is waited for.
-    Drained,
-    /// Claim: its node goes, and no volume of the work that was there is attached to it any more.
-    VolumesDetached,
-    /// Claim: its instance is being given back.
-    InstanceTerminating,
-    /// Pool: usable, all in all.
-    Ready,
-    /// Pool: its spec makes sense.
-    ValidationSucceeded,
-    /// Pool: its node class exists and can buy.
-    NodeClassReady,
-    /// Pool: a limit keeps it from buying what pods need.
-    LimitReached,
-}
-
-impl ConditionType {
-    /// Every condition type.
-    pub const ALL: [Self; 15] = [
-        Self::Launched,
-        Self::Registered,
-        Self::Initialized,
-        Self::Empty,
-        Self::Drifted,
-        Self::Unhealthy,
-        Self::Interrupted,
-        Self::Disrupting,
-        Self::Drained,
-        Self::VolumesDetached,
-        Self::InstanceTerminating,
-        Self::Ready,
-        Self::ValidationSucceeded,
-        Self::NodeClassReady,
-        Self::LimitReached,
-    ];
-
-    /// The name in the API.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Launched => "Launched",
-            Self::Registered => "Registered",
-            Self::Initialized => "Initialized",
-            Self::Empty => "Empty",
-            Self::Drifted => "Drifted",
-            Self::Unhealthy => "Unhealthy",
-            Self::Interrupted => "Interrupted",
-            Self::Disrupting => "Disrupting",
-            Self::Drained => "Drained",
-            Self::VolumesDetached => "VolumesDetached",
-            Self::InstanceTerminating => "InstanceTerminating",
-            Self::Ready => "Ready",
-            Self::ValidationSucceeded => "ValidationSucceeded",
-            Self::NodeClassReady => "NodeClassReady",
-            Self::LimitReached => "LimitReached",
-        }
-    }
-}
-
-impl fmt::Display for ConditionType {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(self.as_str())
-    }
 }

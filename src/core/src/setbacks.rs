@@ -1,17 +1,24 @@
-//! The memory of offerings that failed: out of stock, over quota, nodes that never became usable, and instances that the cloud
-//! took back.
+//! The memory of what failed: offerings that were out of stock or over quota, or whose nodes never became usable; instances
+//! that the cloud took back; node classes that cannot launch; namespaces whose pods may not be given a toleration.
+//!
+//! It is lost with the process. Nothing goes wrong without it: what still fails is learned again.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use jiff::{SignedDuration, Timestamp};
-use poolwright_catalog::{CapacityType, OfferingId};
+use poolwright_catalog::OfferingId;
+use poolwright_terms::{CapacityType, ConditionType, InterruptionKind, NodeClassRef};
 
-use crate::model::{InterruptionKind, NodeClassRef};
+use crate::model::{Claim, TakenBack, Uid};
 
 /// For how long an offering is avoided of which the cloud took an instance back; each time in a row doubles it.
 const TAKEN_BACK: SignedDuration = SignedDuration::from_mins(5);
 /// Instances that are taken back within this time go together: as long as spot instances have after they were told.
 const TOGETHER: SignedDuration = SignedDuration::from_mins(2);
+
+/// How long a refusal to add tolerations is believed: rights may be given.
+const REFUSED_FOR: SignedDuration = SignedDuration::from_mins(10);
 
 /// Which offerings not to buy for a while, or only where all else is much dearer, per node class. Each failure in a row doubles the
 /// time; a success ends it.
@@ -22,15 +29,12 @@ pub struct Setbacks {
     offerings: BTreeMap<(NodeClassRef, OfferingId), Setback>,
     /// Those of which the cloud took instances back. That another is sold says nothing of how long it is left to us.
     taken_back: BTreeMap<(NodeClassRef, OfferingId), Reclaims>,
-}
-
-/// Of an offering, what its cloud took back lately.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct TakenBack {
-    /// Until when that counts.
-    pub until: Timestamp,
-    /// How often in a row, at least once: instances that go together count once.
-    pub row: u32,
+    /// The interruptions that it knows.
+    interruptions: BTreeSet<(Uid, InterruptionKind)>,
+    /// Why launches with a node class can never work.
+    launch_problems: BTreeMap<NodeClassRef, String>,
+    /// Namespaces where a toleration was refused, and until when that is believed.
+    refusals: BTreeMap<String, Timestamp>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -58,7 +62,15 @@ impl Default for Setbacks {
 impl Setbacks {
     /// Nothing failed yet; the first failure holds an offering back for `first`, and none for longer than `most`.
     pub fn new(first: SignedDuration, most: SignedDuration) -> Self {
-        Self { first, most, offerings: BTreeMap::new(), taken_back: BTreeMap::new() }
+        Self {
+            first,
+            most,
+            offerings: BTreeMap::new(),
+            taken_back: BTreeMap::new(),
+            interruptions: BTreeSet::new(),
+            launch_problems: BTreeMap::new(),
+            refusals: BTreeMap::new(),
+        }
     }
 
     /// Takes note of a failure, and says until when the offering is held back. A failure while it is held back is of an
@@ -110,12 +122,58 @@ impl Setbacks {
             Reclaims { row: reclaims.row.saturating_add(1), last: at, until: reclaims.until.max(until) };
     }
 
-    /// Takes note of a success: the offering is bought again, and the next failure counts as the first.
-    pub fn succeeded(&mut self, node_class: &NodeClassRef, offering: &OfferingId) {
-        self.offerings.remove(&(node_class.clone(), offering.clone()));
+    /// Takes note of the interruptions that are recorded on these claims, each once. They are all that are known now. Returns
+    /// whether there are or were any.
+    pub fn note_interruptions<'a>(
+        &mut self,
+        claims: impl Iterator<Item = &'a Arc<Claim>>,
+        now: Timestamp,
+    ) -> bool {
+        let before = std::mem::take(&mut self.interruptions);
+        for claim in claims {
+            let Some(interruption) = &claim.interruption else { continue };
+            let key = (claim.uid.clone(), interruption.kind);
+            if !before.contains(&key) {
+                let recorded = claim.conditions.get(&ConditionType::Interrupted);
+                let at = recorded.map_or(interruption.noticed, |recorded| recorded.since).min(now);
+                let offering = &claim.current_offering().offering;
+                self.interrupted(&claim.node_class, offering, interruption.kind, at);
+            }
+            self.interruptions.insert(key);
+        }
+        !(before.is_empty() && self.interruptions.is_empty())
     }
 
-    /// What is held back at `now`, and until when: for [`crate::Snapshot::held_back`]. What failed, and what is paid for beforehand and
+    /// Takes note of a success: the offering is bought again, and the next failure counts as the first. Launches with the node
+    /// class can work.
+    pub fn succeeded(&mut self, node_class: &NodeClassRef, offering: &OfferingId) {
+        self.offerings.remove(&(node_class.clone(), offering.clone()));
+        self.launch_problems.remove(node_class);
+    }
+
+    /// Takes note that launches with a node class can never work until a person changes something.
+    pub fn launch_invalid(&mut self, node_class: &NodeClassRef, why: &str) {
+        self.launch_problems.insert(node_class.clone(), why.to_owned());
+    }
+
+    /// Why launches with a node class can never work, by class.
+    pub fn launch_problems(&self) -> &BTreeMap<NodeClassRef, String> {
+        &self.launch_problems
+    }
+
+    /// Takes note that pods of this namespace may not be given a toleration. Returns whether that is news.
+    pub fn toleration_refused(&mut self, namespace: &str, now: Timestamp) -> bool {
+        let until = now.checked_add(REFUSED_FOR).unwrap_or(Timestamp::MAX);
+        self.refusals.insert(namespace.to_owned(), until).is_none_or(|until| until <= now)
+    }
+
+    /// The namespaces whose pods may not be given a toleration, as far as is believed at `now`.
+    pub fn unpatchable(&self, now: Timestamp) -> BTreeSet<String> {
+        let believed = self.refusals.iter().filter(|(_, until)| **until > now);
+        believed.map(|(namespace, _)| namespace.clone()).collect()
+    }
+
+    /// What is held back at `now`, and until when: for [`crate::model::Snapshot::held_back`]. What failed, and what is paid for beforehand and
     /// was taken back: that costs nothing, and no multiple of nothing says that something else is to be preferred.
     pub fn held_back(&self, now: Timestamp) -> BTreeMap<(NodeClassRef, OfferingId), Timestamp> {
         let failed = self.offerings.iter().map(|(key, setback)| (key, setback.until));
@@ -129,7 +187,7 @@ impl Setbacks {
         held
     }
 
-    /// What the cloud takes back at `now` and may be bought all the same: for [`crate::Snapshot::taken_back`].
+    /// What the cloud takes back at `now` and may be bought all the same: for [`crate::model::Snapshot::taken_back`].
     pub fn taken_back(&self, now: Timestamp) -> BTreeMap<(NodeClassRef, OfferingId), TakenBack> {
         let counts = |((_, id), reclaims): &(&(NodeClassRef, OfferingId), &Reclaims)| {
             !is_prepaid(id) && reclaims.until > now

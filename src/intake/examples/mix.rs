@@ -22,11 +22,12 @@ use std::time::{Duration, Instant};
 use k8s_openapi::api::core::v1 as k8s;
 use poolwright_catalog::offering::CatalogueOrigin;
 use poolwright_catalog::{
-    Arch, CapacityType, Catalogue, InstanceType, Offering, OfferingId, Price, PriceSource, Quote,
-    ResourceList, ResourceName, UsdPerHour,
+    Arch, Catalogue, InstanceType, Offering, OfferingId, Price, PriceSource, Quote, ResourceList,
+    ResourceName, UsdPerHour,
 };
+use poolwright_core::Snapshot;
 use poolwright_core::plan::{PlanOptions, StopSignal, plan};
-use poolwright_core::{NodeClassRef, Snapshot};
+use poolwright_terms::{CapacityType, NodeClassRef};
 use serde_json::{Value, json};
 
 const SEED: u64 = 42;
@@ -149,7 +150,7 @@ fn main() {
     let class =
         NodeClassRef { group: "poolwright.dev".into(), kind: "KwokNodeClass".into(), name: "default".into() };
     let pool: poolwright_api::NodePool = serde_json::from_value(json!({
-        "apiVersion": poolwright_api::API_VERSION, "kind": "NodePool", "metadata": {"name": "default", "uid": "1"},
+        "apiVersion": poolwright_terms::API_VERSION, "kind": "NodePool", "metadata": {"name": "default", "uid": "1"},
         "spec": {"template": {"spec": {"nodeClassRef": {"group": class.group, "kind": class.kind, "name": class.name}}}},
     }))
     .expect("a pool");

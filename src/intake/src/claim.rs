@@ -4,17 +4,14 @@ use std::collections::BTreeMap;
 
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference, Time};
-use poolwright_api::{self as api, names};
-use poolwright_catalog::{CapacityType, OfferingId, Price, UsdPerHour, Zone};
+use poolwright_api as api;
+use poolwright_catalog::{OfferingId, Price, RankedOffering, UsdPerHour, Zone};
 use poolwright_core::plan::PlannedClaim;
-use poolwright_core::{
-    Claim, ClaimName, Interruption, InterruptionKind, Launched, PoolName, RankedOffering,
-};
+use poolwright_core::{Claim, ClaimName, Interruption, Launched, PoolName};
+use poolwright_terms::keys;
 
 use crate::conditions::conditions;
-use crate::convert::{
-    allocatable_amounts, amounts, api_taints, core_deadlines, core_taints, deadlines, is_kept, node_class_ref,
-};
+use crate::convert::{allocatable_amounts, amounts, core_deadlines, deadlines, is_kept};
 use crate::error::{IntakeError, Problem, object_name};
 use crate::pod::uid_of;
 
@@ -46,22 +43,22 @@ pub(crate) fn convert(from: &api::NodeClaim) -> Result<Claim, Problem> {
         name: ClaimName(meta.name.clone().unwrap_or_default()),
         uid: uid_of(meta),
         pool: pool(meta)?,
-        node_class: node_class_ref(&spec.node_class_ref),
+        node_class: spec.node_class_ref.clone(),
         labels: spec.labels.clone(),
         annotations: spec.annotations.clone(),
-        taints: core_taints(&spec.taints),
-        startup_taints: core_taints(&spec.startup_taints),
+        taints: spec.taints.clone(),
+        startup_taints: spec.startup_taints.clone(),
         readiness_gates: spec.readiness_gates.iter().map(|gate| gate.condition_type.clone()).collect(),
         kept: is_kept(meta),
         bought_again: meta
             .annotations
             .as_ref()
-            .is_some_and(|annotations| annotations.contains_key(names::BOUGHT_AGAIN_ANNOTATION)),
+            .is_some_and(|annotations| annotations.contains_key(keys::BOUGHT_AGAIN_ANNOTATION)),
         planned_pods: spec.pods.iter().filter_map(|text| text.parse().ok()).collect(),
         reason: meta
             .annotations
             .as_ref()
-            .and_then(|all| all.get(names::REASON_ANNOTATION).cloned())
+            .and_then(|all| all.get(keys::REASON_ANNOTATION).cloned())
             .unwrap_or_default(),
         deadlines: core_deadlines("spec.deadlines", &spec.deadlines)?,
         created: meta.creation_timestamp.as_ref().map_or(Timestamp::UNIX_EPOCH, |time| time.0),
@@ -89,7 +86,7 @@ fn ranked(at: usize, from: &api::ClaimOffering) -> Result<RankedOffering, Proble
         offering: OfferingId {
             instance_type: from.instance_type.as_str().into(),
             zone: Zone::new(from.zone.as_str()),
-            capacity_type: capacity_type(from.capacity_type),
+            capacity_type: from.capacity_type,
         },
         price,
         allocatable: amounts(&format!("{path}.allocatable"), &from.allocatable)?,
@@ -98,7 +95,7 @@ fn ranked(at: usize, from: &api::ClaimOffering) -> Result<RankedOffering, Proble
 
 /// The pool a claim belongs to: by its label, or by its owner where somebody took the label away.
 fn pool(meta: &ObjectMeta) -> Result<PoolName, Problem> {
-    let label = meta.labels.as_ref().and_then(|labels| labels.get(names::NODEPOOL_LABEL));
+    let label = meta.labels.as_ref().and_then(|labels| labels.get(keys::NODEPOOL_LABEL));
     let owner = || {
         meta.owner_references.iter().flatten().find(|owner| owner.kind == "NodePool").map(|owner| &owner.name)
     };
@@ -107,41 +104,17 @@ fn pool(meta: &ObjectMeta) -> Result<PoolName, Problem> {
             "metadata.labels",
             format!(
                 "the label {} is missing, so nobody knows which NodePool it belongs to",
-                names::NODEPOOL_LABEL
+                keys::NODEPOOL_LABEL
             ),
             "set the label to the name of the NodePool, or delete the claim",
         )
     })
 }
 
-const fn capacity_type(from: api::CapacityType) -> CapacityType {
-    match from {
-        api::CapacityType::Reserved => CapacityType::Reserved,
-        api::CapacityType::Spot => CapacityType::Spot,
-        api::CapacityType::OnDemand => CapacityType::OnDemand,
-    }
-}
-
-const fn api_capacity_type(from: CapacityType) -> api::CapacityType {
-    match from {
-        CapacityType::Reserved => api::CapacityType::Reserved,
-        CapacityType::Spot => api::CapacityType::Spot,
-        CapacityType::OnDemand => api::CapacityType::OnDemand,
-    }
-}
-
 /// An interruption, as decisions see it.
 pub fn interruption(from: &api::Interruption) -> Interruption {
     Interruption {
-        kind: match from.kind {
-            api::InterruptionKind::Rebalance => InterruptionKind::Rebalance,
-            api::InterruptionKind::Maintenance => InterruptionKind::Maintenance,
-            api::InterruptionKind::Unhealthy => InterruptionKind::Unhealthy,
-            api::InterruptionKind::ReservationEnd => InterruptionKind::ReservationEnd,
-            api::InterruptionKind::ReservationReclaim => InterruptionKind::ReservationReclaim,
-            api::InterruptionKind::Reclaim => InterruptionKind::Reclaim,
-            api::InterruptionKind::Ending => InterruptionKind::Ending,
-        },
+        kind: from.kind,
         noticed: from.noticed.0,
         deadline: from.deadline.as_ref().map(|time| time.0),
         message: from.message.clone(),
@@ -153,15 +126,7 @@ pub fn api_interruption(from: &Interruption) -> api::Interruption {
     let whole = |time: Timestamp| Time(Timestamp::from_second(time.as_second()).unwrap_or(time));
     let message = &from.message;
     api::Interruption {
-        kind: match from.kind {
-            InterruptionKind::Rebalance => api::InterruptionKind::Rebalance,
-            InterruptionKind::Maintenance => api::InterruptionKind::Maintenance,
-            InterruptionKind::Unhealthy => api::InterruptionKind::Unhealthy,
-            InterruptionKind::ReservationEnd => api::InterruptionKind::ReservationEnd,
-            InterruptionKind::ReservationReclaim => api::InterruptionKind::ReservationReclaim,
-            InterruptionKind::Reclaim => api::InterruptionKind::Reclaim,
-            InterruptionKind::Ending => api::InterruptionKind::Ending,
-        },
+        kind: from.kind,
         noticed: whole(from.noticed),
         deadline: from.deadline.map(whole),
         message: message[..message.floor_char_boundary(MESSAGE_BYTES)].to_owned(),
@@ -173,7 +138,7 @@ pub fn offering_id(from: &api::OfferingRef) -> OfferingId {
     OfferingId {
         instance_type: from.instance_type.as_str().into(),
         zone: Zone::new(from.zone.as_str()),
-        capacity_type: capacity_type(from.capacity_type),
+        capacity_type: from.capacity_type,
     }
 }
 
@@ -182,7 +147,7 @@ pub fn offering_ref(from: &OfferingId) -> api::OfferingRef {
     api::OfferingRef {
         instance_type: from.instance_type.to_string(),
         zone: from.zone.to_string(),
-        capacity_type: api_capacity_type(from.capacity_type),
+        capacity_type: from.capacity_type,
     }
 }
 
@@ -202,13 +167,13 @@ pub fn claim_object(planned: &PlannedClaim) -> api::NodeClaim {
     let offering = |ranked: &RankedOffering| api::ClaimOffering {
         instance_type: ranked.offering.instance_type.to_string(),
         zone: ranked.offering.zone.to_string(),
-        capacity_type: api_capacity_type(ranked.offering.capacity_type),
+        capacity_type: ranked.offering.capacity_type,
         usd_per_hour: ranked.price.map(|price| price.to_string()),
         allocatable: allocatable_amounts(&ranked.allocatable),
     };
     let gate = |kind: &String| api::ReadinessGate { condition_type: kind.clone() };
     let owner = OwnerReference {
-        api_version: api::API_VERSION.to_owned(),
+        api_version: poolwright_terms::API_VERSION.to_owned(),
         kind: "NodePool".to_owned(),
         name: planned.pool.0.clone(),
         uid: planned.pool_uid.0.clone(),
@@ -218,29 +183,25 @@ pub fn claim_object(planned: &PlannedClaim) -> api::NodeClaim {
     let mut claim = api::NodeClaim::new(
         &planned.name.0,
         api::NodeClaimSpec {
-            node_class_ref: api::NodeClassRef {
-                group: planned.node_class.group.clone(),
-                kind: planned.node_class.kind.clone(),
-                name: planned.node_class.name.clone(),
-            },
+            node_class_ref: planned.node_class.clone(),
             offerings: planned.offerings.iter().map(offering).collect(),
             labels: planned.labels.clone(),
             annotations: planned.annotations.clone(),
-            taints: api_taints(&planned.taints),
-            startup_taints: api_taints(&planned.startup_taints),
+            taints: planned.taints.clone(),
+            startup_taints: planned.startup_taints.clone(),
             readiness_gates: planned.readiness_gates.iter().map(gate).collect(),
             pods: planned.planned_pods.iter().map(ToString::to_string).collect(),
             deadlines: deadlines(planned.deadlines),
         },
     );
-    claim.metadata.labels = Some([(names::NODEPOOL_LABEL.to_owned(), planned.pool.0.clone())].into());
-    let mut annotations = BTreeMap::from([(names::REASON_ANNOTATION.to_owned(), planned.reason.clone())]);
+    claim.metadata.labels = Some([(keys::NODEPOOL_LABEL.to_owned(), planned.pool.0.clone())].into());
+    let mut annotations = BTreeMap::from([(keys::REASON_ANNOTATION.to_owned(), planned.reason.clone())]);
     if !planned.bought_again.is_empty() {
         let pods: Vec<String> = planned.bought_again.iter().map(ToString::to_string).collect();
-        annotations.insert(names::BOUGHT_AGAIN_ANNOTATION.to_owned(), pods.join(", "));
+        annotations.insert(keys::BOUGHT_AGAIN_ANNOTATION.to_owned(), pods.join(", "));
     }
     claim.metadata.annotations = Some(annotations);
-    claim.metadata.finalizers = Some(vec![names::TERMINATION_FINALIZER.to_owned()]);
+    claim.metadata.finalizers = Some(vec![keys::TERMINATION_FINALIZER.to_owned()]);
     claim.metadata.owner_references = Some(vec![owner]);
     claim
 }

@@ -5,10 +5,11 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use poolwright_catalog::{
-    CapacityType, Catalogue, InstanceType, InstanceTypeName, Offering, OfferingId, Price, PriceSource, Quote,
-    UsdPerHour, Zone,
+    Catalogue, InstanceType, InstanceTypeName, Offering, OfferingId, Price, PriceSource, Quote, UsdPerHour,
+    Zone,
 };
 use poolwright_core::plan::Commitment;
+use poolwright_terms::CapacityType;
 use serde::Deserialize;
 
 /// A hundred percent, in the millionths that amounts are read in.

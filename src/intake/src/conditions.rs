@@ -4,34 +4,20 @@ use std::collections::BTreeMap;
 
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
-use poolwright_core::{self as core, ConditionStatus, ConditionType, ConditionUpdate};
-
-fn status_of(text: &str) -> ConditionStatus {
-    match text {
-        "True" => ConditionStatus::True,
-        "False" => ConditionStatus::False,
-        _ => ConditionStatus::Unknown,
-    }
-}
-
-const fn name_of(status: ConditionStatus) -> &'static str {
-    match status {
-        ConditionStatus::True => "True",
-        ConditionStatus::False => "False",
-        ConditionStatus::Unknown => "Unknown",
-    }
-}
+use poolwright_core::{self as core, ConditionUpdate};
+use poolwright_terms::{ConditionStatus, ConditionType};
 
 /// The conditions that decisions know; others, which somebody else may have written, are left out.
 pub fn conditions(from: &[Condition]) -> BTreeMap<ConditionType, core::Condition> {
-    let known = |name: &str| ConditionType::ALL.into_iter().find(|kind| kind.as_str() == name);
     let convert = |condition: &Condition| core::Condition {
-        status: status_of(&condition.status),
+        status: ConditionStatus::named(&condition.status),
         since: condition.last_transition_time.0,
         reason: condition.reason.clone(),
         message: condition.message.clone(),
     };
-    from.iter().filter_map(|condition| Some((known(&condition.type_)?, convert(condition)))).collect()
+    from.iter()
+        .filter_map(|condition| Some((ConditionType::named(&condition.type_)?, convert(condition))))
+        .collect()
 }
 
 /// `existing` with `updates` laid over it. The time of a transition changes only when the status does. Conditions that
@@ -48,11 +34,11 @@ pub fn merge_conditions(
         let old = merged.iter().position(|condition| condition.type_ == name);
         let since = old
             .map(|at| &merged[at])
-            .filter(|condition| condition.status == name_of(update.status))
+            .filter(|condition| condition.status == update.status.as_str())
             .map_or(now, |condition| condition.last_transition_time.0);
         let new = Condition {
             type_: name.to_owned(),
-            status: name_of(update.status).to_owned(),
+            status: update.status.as_str().to_owned(),
             reason: update.reason.clone(),
             message: update.message.clone(),
             last_transition_time: Time(since),
@@ -68,8 +54,6 @@ pub fn merge_conditions(
 
 #[cfg(test)]
 mod tests {
-    use poolwright_api::names;
-
     use super::*;
 
     fn update(status: ConditionStatus, message: &str) -> ConditionUpdate {
@@ -126,13 +110,5 @@ mod tests {
         let seen = conditions(&merged);
         assert_eq!(seen.keys().copied().collect::<Vec<_>>(), [ConditionType::Launched]);
         assert_eq!(seen[&ConditionType::Launched].since, at(2));
-    }
-
-    #[test]
-    fn the_api_and_the_core_agree_on_every_name() {
-        assert_eq!(ConditionType::ALL.map(ConditionType::as_str), names::conditions::ALL);
-        assert_eq!(core::UNREGISTERED_TAINT, names::UNREGISTERED_TAINT);
-        assert_eq!(core::DISRUPTED_TAINT, names::DISRUPTED_TAINT);
-        assert_eq!(core::GATE_ANNOTATION, names::GATE_ANNOTATION);
     }
 }

@@ -1,4 +1,4 @@
-//! Small values, in both directions: amounts, taints, references, deadlines.
+//! Small values, in both directions: amounts, taints, deadlines.
 
 use std::collections::BTreeMap;
 
@@ -8,6 +8,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use poolwright_api as api;
 use poolwright_catalog::{ResourceList, quantity};
 use poolwright_core as core;
+use poolwright_terms::Taint;
 
 use crate::error::Problem;
 
@@ -47,7 +48,8 @@ pub(crate) fn key_segment(key: &str) -> String {
 
 /// Whether an annotation says that a node, a claim or a pool is to be left as it is. Whoever wrote something else than `false` meant it.
 pub(crate) fn is_kept(meta: &ObjectMeta) -> bool {
-    let said = meta.annotations.as_ref().and_then(|all| all.get(api::names::DO_NOT_DISRUPT_ANNOTATION));
+    let said =
+        meta.annotations.as_ref().and_then(|all| all.get(poolwright_terms::keys::DO_NOT_DISRUPT_ANNOTATION));
     said.is_some_and(|value| value != "false")
 }
 
@@ -56,69 +58,19 @@ pub fn allocatable_amounts(list: &ResourceList) -> BTreeMap<String, api::Amount>
     list.iter().map(|(name, amount)| (name.to_string(), api::Amount(name.quantity(amount)))).collect()
 }
 
-pub(crate) fn effect(text: &str) -> Option<core::Effect> {
-    match text {
-        "NoSchedule" => Some(core::Effect::NoSchedule),
-        "PreferNoSchedule" => Some(core::Effect::PreferNoSchedule),
-        "NoExecute" => Some(core::Effect::NoExecute),
-        _ => None,
-    }
-}
-
-const fn effect_name(effect: core::Effect) -> &'static str {
-    match effect {
-        core::Effect::NoSchedule => "NoSchedule",
-        core::Effect::PreferNoSchedule => "PreferNoSchedule",
-        core::Effect::NoExecute => "NoExecute",
-    }
-}
-
 /// A taint as a node carries it.
-pub fn node_taint(taint: &core::Taint) -> k8s::Taint {
+pub fn node_taint(taint: &Taint) -> k8s::Taint {
     k8s::Taint {
         key: taint.key.clone(),
         value: Some(taint.value.clone()).filter(|value| !value.is_empty()),
-        effect: effect_name(taint.effect).to_owned(),
+        effect: taint.effect.as_str().to_owned(),
         time_added: None,
     }
 }
 
 /// Taints as a node carries them.
-pub fn node_taints(taints: &[core::Taint]) -> Vec<k8s::Taint> {
+pub fn node_taints(taints: &[Taint]) -> Vec<k8s::Taint> {
     taints.iter().map(node_taint).collect()
-}
-
-/// Taints as our API writes them.
-pub fn api_taints(taints: &[core::Taint]) -> Vec<api::Taint> {
-    let convert = |taint: &core::Taint| api::Taint {
-        key: taint.key.clone(),
-        value: Some(taint.value.clone()).filter(|value| !value.is_empty()),
-        effect: match taint.effect {
-            core::Effect::NoSchedule => api::TaintEffect::NoSchedule,
-            core::Effect::PreferNoSchedule => api::TaintEffect::PreferNoSchedule,
-            core::Effect::NoExecute => api::TaintEffect::NoExecute,
-        },
-    };
-    taints.iter().map(convert).collect()
-}
-
-/// Taints of our API as decisions see them.
-pub(crate) fn core_taints(taints: &[api::Taint]) -> Vec<core::Taint> {
-    let convert = |taint: &api::Taint| core::Taint {
-        key: taint.key.clone(),
-        value: taint.value.clone().unwrap_or_default(),
-        effect: match taint.effect {
-            api::TaintEffect::NoSchedule => core::Effect::NoSchedule,
-            api::TaintEffect::PreferNoSchedule => core::Effect::PreferNoSchedule,
-            api::TaintEffect::NoExecute => core::Effect::NoExecute,
-        },
-    };
-    taints.iter().map(convert).collect()
-}
-
-/// A reference to a node class as decisions see it.
-pub fn node_class_ref(from: &api::NodeClassRef) -> core::NodeClassRef {
-    core::NodeClassRef { group: from.group.clone(), kind: from.kind.clone(), name: from.name.clone() }
 }
 
 /// Deadlines as decisions see them, or what is wrong with them (with a path relative to the deadlines).

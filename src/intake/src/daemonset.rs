@@ -1,7 +1,8 @@
 //! DaemonSets, as far as new nodes feel them.
 
 use k8s_openapi::api::apps::v1 as k8s;
-use poolwright_core::{DaemonSet, Effect};
+use poolwright_core::DaemonSet;
+use poolwright_terms::{TaintEffect, keys};
 
 use crate::error::{IntakeError, Problem, object_name};
 use crate::others::Owner;
@@ -10,13 +11,13 @@ use crate::rules::tolerate;
 
 /// Taints that the DaemonSet controller makes each of its pods tolerate.
 /// <https://kubernetes.io/docs/concepts/workloads/controllers/daemonset/#taints-and-tolerations>
-const TOLERATED: [(&str, Effect); 6] = [
-    ("node.kubernetes.io/not-ready", Effect::NoExecute),
-    ("node.kubernetes.io/unreachable", Effect::NoExecute),
-    ("node.kubernetes.io/disk-pressure", Effect::NoSchedule),
-    ("node.kubernetes.io/memory-pressure", Effect::NoSchedule),
-    ("node.kubernetes.io/pid-pressure", Effect::NoSchedule),
-    ("node.kubernetes.io/unschedulable", Effect::NoSchedule),
+const TOLERATED: [(&str, TaintEffect); 6] = [
+    (keys::NOT_READY_TAINT, TaintEffect::NoExecute),
+    (keys::UNREACHABLE_TAINT, TaintEffect::NoExecute),
+    (keys::DISK_PRESSURE_TAINT, TaintEffect::NoSchedule),
+    (keys::MEMORY_PRESSURE_TAINT, TaintEffect::NoSchedule),
+    (keys::PID_PRESSURE_TAINT, TaintEffect::NoSchedule),
+    (keys::CORDON_TAINT, TaintEffect::NoSchedule),
 ];
 
 /// A DaemonSet as decisions see it: what each of its pods asks of a node, with the tolerations that its controller adds.
@@ -40,7 +41,7 @@ pub(crate) fn convert(from: &k8s::DaemonSet) -> Result<DaemonSet, Problem> {
     let mut spec = pod_spec("spec.template.spec", owner, &template, None)?;
     spec.tolerations.extend(TOLERATED.map(|(key, effect)| tolerate(key, effect)));
     if template.host_network == Some(true) {
-        spec.tolerations.push(tolerate("node.kubernetes.io/network-unavailable", Effect::NoSchedule));
+        spec.tolerations.push(tolerate(keys::NETWORK_UNAVAILABLE_TAINT, TaintEffect::NoSchedule));
     }
     Ok(DaemonSet { key, labels, spec })
 }

@@ -2,11 +2,10 @@
 
 use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::api::core::v1 as k8s;
-use poolwright_api::{names, parse_duration};
+use poolwright_api::parse_duration;
 use poolwright_core::{Ending, Protection};
+use poolwright_terms::keys;
 
-/// What other autoscalers' users write: `true`, or for how long.
-const KARPENTER: &str = "karpenter.sh/do-not-disrupt";
 /// `false` protects.
 const CLUSTER_AUTOSCALER: &str = "cluster-autoscaler.kubernetes.io/safe-to-evict";
 
@@ -27,7 +26,9 @@ fn protection(pod: &k8s::Pod) -> Option<Protection> {
         let started = pod.status.as_ref().and_then(|status| status.start_time.as_ref());
         started.or(pod.metadata.creation_timestamp.as_ref()).map_or(Timestamp::UNIX_EPOCH, |time| time.0)
     };
-    let disturbing = [names::DO_NOT_DISRUPT_ANNOTATION, KARPENTER].into_iter().filter_map(said);
+    let disturbing = [keys::DO_NOT_DISRUPT_ANNOTATION, keys::KARPENTER_DO_NOT_DISRUPT_ANNOTATION]
+        .into_iter()
+        .filter_map(said);
     let disturbing = disturbing.filter(|(_, value)| *value != "false").map(|(annotation, value)| {
         let length = parse_duration(value).ok();
         let until = length.map(|length| since().checked_add(length).unwrap_or(Timestamp::MAX));

@@ -40,7 +40,7 @@ pub use claim::{
 };
 pub use commitments::{Commitments, commitments};
 pub use conditions::{conditions, merge_conditions};
-pub use convert::{allocatable_amounts, api_taints, deadlines, node_class_ref, node_taint, node_taints};
+pub use convert::{allocatable_amounts, deadlines, node_taint, node_taints};
 pub use daemonset::daemonset;
 pub use error::IntakeError;
 pub use gangs::{JobSet, LeaderWorkerSet, job_set, leader_worker_set};

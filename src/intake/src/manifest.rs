@@ -280,9 +280,9 @@ const KINDS: [(&str, &str, bool); 21] = [
     ("CSINode", "storage.k8s.io/v1", false),
     ("PodDisruptionBudget", "policy/v1", true),
     ("PodGroup", "scheduling.k8s.io/v1alpha2", true),
-    ("NodePool", api::API_VERSION, false),
-    ("NodeClaim", api::API_VERSION, false),
-    ("KwokNodeClass", api::API_VERSION, false),
+    ("NodePool", poolwright_terms::API_VERSION, false),
+    ("NodeClaim", poolwright_terms::API_VERSION, false),
+    ("KwokNodeClass", poolwright_terms::API_VERSION, false),
 ];
 
 /// Groups none of whose kinds make pods; their objects are left out without a word.

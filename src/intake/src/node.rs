@@ -2,14 +2,13 @@
 
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1 as k8s;
-use poolwright_core::{Effect, GATE_ANNOTATION, Node, NodeCondition, Taint};
+use poolwright_core::{Node, NodeCondition};
+use poolwright_terms::keys::{CORDON_TAINT, GATE_ANNOTATION};
+use poolwright_terms::{Taint, TaintEffect};
 
 use crate::convert::{is_kept, resources};
 use crate::error::{IntakeError, Problem, object_name};
 use crate::rules::taints;
-
-/// Set by the node controller, a moment after the cordon itself.
-const UNSCHEDULABLE_TAINT: &str = "node.kubernetes.io/unschedulable";
 
 /// A node as decisions see it.
 pub fn node(from: &k8s::Node) -> Result<Node, IntakeError> {
@@ -22,11 +21,12 @@ pub(crate) fn convert(from: &k8s::Node) -> Result<Node, Problem> {
     let status = from.status.as_ref();
     let cordoned = spec.and_then(|spec| spec.unschedulable) == Some(true);
     let mut taints = taints("spec.taints", spec.and_then(|spec| spec.taints.as_deref()).unwrap_or_default())?;
-    if cordoned && !taints.iter().any(|taint| taint.key == UNSCHEDULABLE_TAINT) {
+    // The node controller adds the taint a moment after the cordon itself.
+    if cordoned && !taints.iter().any(|taint| taint.key == CORDON_TAINT) {
         taints.push(Taint {
-            key: UNSCHEDULABLE_TAINT.to_owned(),
+            key: CORDON_TAINT.to_owned(),
             value: String::new(),
-            effect: Effect::NoSchedule,
+            effect: TaintEffect::NoSchedule,
         });
     }
     let conditions = status.and_then(|status| status.conditions.as_deref()).unwrap_or_default();

@@ -11,9 +11,7 @@ use poolwright_core::{
     Requirement, Schedule, Share, Window,
 };
 
-use crate::convert::{
-    amounts, core_deadlines, core_taints, duration_problem, is_kept, key_segment, node_class_ref,
-};
+use crate::convert::{amounts, core_deadlines, duration_problem, is_kept, key_segment};
 use crate::error::Problem;
 use crate::manifest::documents;
 use crate::pod::uid_of;
@@ -76,8 +74,8 @@ pub(crate) fn convert(from: &api::NodePool) -> (Pool, Vec<(&'static str, Problem
         uid: uid_of(meta),
         labels: template.metadata.labels.clone(),
         annotations: template.metadata.annotations.clone(),
-        taints: core_taints(&template.spec.taints),
-        startup_taints: core_taints(&template.spec.startup_taints),
+        taints: template.spec.taints.clone(),
+        startup_taints: template.spec.startup_taints.clone(),
         readiness_gates: template
             .spec
             .readiness_gates
@@ -85,7 +83,7 @@ pub(crate) fn convert(from: &api::NodePool) -> (Pool, Vec<(&'static str, Problem
             .map(|gate| gate.condition_type.clone())
             .collect(),
         requirements,
-        node_class: node_class_ref(&template.spec.node_class_ref),
+        node_class: template.spec.node_class_ref.clone(),
         weight: u32::try_from(spec.weight).unwrap_or(0),
         limits,
         allow_unknown_price: spec.allow_unknown_prices.iter().map(|name| name.as_str().into()).collect(),

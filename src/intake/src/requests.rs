@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use k8s_openapi::api::core::v1 as k8s;
 use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
 use poolwright_catalog::{ResourceList, ResourceName};
-use poolwright_core::requests::{InitContainer, effective};
+use poolwright_core::rules::requests::{InitContainer, effective};
 
 use crate::convert::resources;
 use crate::error::Problem;

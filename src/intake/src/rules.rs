@@ -3,11 +3,11 @@
 use k8s_openapi::api::core::v1 as k8s;
 use poolwright_core::rules::NODE_NAME_FIELD;
 use poolwright_core::{
-    ClaimName, Effect, NodeTerm, Operator, RESERVED_TAINT, Requirement, Taint, Toleration, TolerationMatch,
-    UnmodelledRule,
+    ClaimName, NodeTerm, Operator, Requirement, Toleration, TolerationMatch, UnmodelledRule,
 };
+use poolwright_terms::keys::RESERVED_TAINT;
+use poolwright_terms::{Taint, TaintEffect};
 
-use crate::convert::effect;
 use crate::error::Problem;
 
 /// Required node affinity; rules in it that cannot be evaluated go to `unmodelled`.
@@ -136,20 +136,20 @@ fn one_toleration(from: &k8s::Toleration) -> Option<Toleration> {
     };
     let effect = match from.effect.as_deref().unwrap_or_default() {
         "" => None,
-        name => Some(effect(name)?),
+        name => Some(TaintEffect::named(name)?),
     };
     Some(Toleration { key, matches, effect })
 }
 
 /// A toleration of everything under one key, as controllers add them.
-pub(crate) fn tolerate(key: &str, effect: Effect) -> Toleration {
+pub(crate) fn tolerate(key: &str, effect: TaintEffect) -> Toleration {
     Toleration { key: Some(key.to_owned()), matches: TolerationMatch::Exists, effect: Some(effect) }
 }
 
 /// Taints of a node.
 pub(crate) fn taints(path: &str, from: &[k8s::Taint]) -> Result<Vec<Taint>, Problem> {
     let convert = |(at, taint): (usize, &k8s::Taint)| {
-        let effect = effect(&taint.effect).ok_or_else(|| {
+        let effect = TaintEffect::named(&taint.effect).ok_or_else(|| {
             Problem::new(
                 format!("{path}[{at}].effect"),
                 format!("`{}` is not an effect of a taint", taint.effect),

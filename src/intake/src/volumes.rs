@@ -11,6 +11,7 @@ use poolwright_core::{
     Attachment, NodeDrivers, NodeTerm, Operator, PodVolume, Requirement, StorageClass, Uid, Volume,
     VolumeClaim, VolumeShape,
 };
+use poolwright_terms::labels;
 
 use crate::error::{IntakeError, Problem, object_name};
 use crate::others::requirements;
@@ -31,8 +32,8 @@ const NO_PROVISIONER: &str = "kubernetes.io/no-provisioner";
 
 /// Zone labels of nodes and of volumes: today's names, then the older ones.
 const ZONES: [(&str, &str); 2] = [
-    ("topology.kubernetes.io/zone", "failure-domain.beta.kubernetes.io/zone"),
-    ("topology.kubernetes.io/region", "failure-domain.beta.kubernetes.io/region"),
+    (labels::ZONE, "failure-domain.beta.kubernetes.io/zone"),
+    (labels::REGION, "failure-domain.beta.kubernetes.io/region"),
 ];
 
 /// In-tree kinds of volumes and the CSI drivers that serve them today

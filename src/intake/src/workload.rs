@@ -311,8 +311,10 @@ impl<'a> Template<'a> {
             pod.key = PodKey::new(first.key.namespace(), format!("{name}-{at}"));
             pod.uid = Uid(pod.key.to_string());
             pod.volumes = volumes::of_pod(&pod.key.name(), &spec);
-            let claim =
-                |own: &String| PodVolume::Claim { name: format!("{own}-{}", pod.key.name()), ephemeral: false };
+            let claim = |own: &String| PodVolume::Claim {
+                name: format!("{own}-{}", pod.key.name()),
+                ephemeral: false,
+            };
             let claimed: Vec<_> = own.iter().map(claim).collect();
             pod.volumes.extend(claimed);
             let namespace = self.owner.namespace.as_deref();

@@ -5,8 +5,9 @@ use std::collections::BTreeSet;
 use k8s_openapi::api::apps::v1::DaemonSet;
 use k8s_openapi::api::core::v1::{Node, Pod};
 use poolwright_catalog::ResourceName;
-use poolwright_core::{Effect, Operator, PodPhase, PodRole, TolerationMatch};
+use poolwright_core::{Operator, PodPhase, PodRole, TolerationMatch};
 use poolwright_intake::{daemonset, node, pod};
+use poolwright_terms::TaintEffect;
 use serde_json::{Value, json};
 
 fn read(spec: Value) -> poolwright_core::Pod {
@@ -100,7 +101,7 @@ fn selectors_affinity_and_tolerations_are_kept_as_they_are() {
     assert_eq!(pod.spec.node_selector["team"], "vision");
     assert_eq!((&pod.spec.tolerations[0].key, pod.spec.tolerations[0].effect), (&None, None));
     assert_eq!(pod.spec.tolerations[1].matches, TolerationMatch::Equal("yes".into()));
-    assert_eq!(pod.spec.tolerations[1].effect, Some(Effect::NoSchedule));
+    assert_eq!(pod.spec.tolerations[1].effect, Some(TaintEffect::NoSchedule));
     assert_eq!(pod.spec.unmodelled, []);
 }
 

@@ -1,18 +1,18 @@
 //! Pools and claims, there and back.
 
 use jiff::SignedDuration;
-use poolwright_api::{self as api, names};
-use poolwright_catalog::{CapacityType, InstanceTypeName, OfferingId, ResourceList, UsdPerHour, Zone};
+use poolwright_api as api;
+use poolwright_catalog::{InstanceTypeName, OfferingId, RankedOffering, ResourceList, UsdPerHour, Zone};
 use poolwright_core::plan::PlannedClaim;
 use poolwright_core::{
-    Cause, ClaimName, ConditionType, Deadlines, Disruption, Effect, NodeClassRef, Operator, PodKey, PoolName,
-    RankedOffering, RepairRule, Share, Taint, Uid, Window,
+    Cause, ClaimName, Deadlines, Disruption, Operator, PodKey, PoolName, RepairRule, Share, Uid, Window,
 };
 use poolwright_intake::{claim_object, disruption_budget, node_claim, node_pool, offering_ref};
+use poolwright_terms::{CapacityType, ConditionType, NodeClassRef, Taint, TaintEffect, keys};
 use serde_json::{Value, json};
 
 fn pool(spec: Value) -> poolwright_core::Pool {
-    let mut object = json!({"apiVersion": api::API_VERSION, "kind": "NodePool", "metadata": {"name": "gpu", "uid": "p1"},
+    let mut object = json!({"apiVersion": poolwright_terms::API_VERSION, "kind": "NodePool", "metadata": {"name": "gpu", "uid": "p1"},
         "spec": {"template": {"spec": {"nodeClassRef": {"group": "poolwright.dev", "kind": "KwokNodeClass", "name": "default"}}}}});
     merge(&mut object["spec"], spec);
     node_pool(&serde_json::from_value(object).expect("a NodePool"))
@@ -191,11 +191,11 @@ fn planned() -> PlannedClaim {
         offerings: vec![ranked("g5.xlarge", Some(1_006_000)), ranked("p6-b200.48xlarge", None)],
         labels: [("team".to_owned(), "vision".to_owned())].into(),
         annotations: [("note".to_owned(), "x".to_owned())].into(),
-        taints: vec![Taint { key: "gpu".into(), value: String::new(), effect: Effect::NoSchedule }],
+        taints: vec![Taint { key: "gpu".into(), value: String::new(), effect: TaintEffect::NoSchedule }],
         startup_taints: vec![Taint {
             key: "driver".into(),
             value: "missing".into(),
-            effect: Effect::NoExecute,
+            effect: TaintEffect::NoExecute,
         }],
         readiness_gates: vec!["DriverReady".into()],
         planned_pods: vec![PodKey::new("ml", "train-0")],
@@ -228,9 +228,9 @@ fn a_claim_is_owned_by_its_pool_and_kept_until_its_instance_is_gone() {
     let claim = claim_object(&planned());
     let owner = &claim.metadata.owner_references.as_ref().unwrap()[0];
     assert_eq!((owner.kind.as_str(), owner.name.as_str(), owner.uid.as_str()), ("NodePool", "gpu", "p1"));
-    assert_eq!(claim.metadata.finalizers.unwrap(), [names::TERMINATION_FINALIZER]);
-    assert_eq!(claim.metadata.labels.unwrap()[names::NODEPOOL_LABEL], "gpu");
-    assert!(claim.metadata.annotations.unwrap()[names::REASON_ANNOTATION].contains("g5.xlarge"));
+    assert_eq!(claim.metadata.finalizers.unwrap(), [keys::TERMINATION_FINALIZER]);
+    assert_eq!(claim.metadata.labels.unwrap()[keys::NODEPOOL_LABEL], "gpu");
+    assert!(claim.metadata.annotations.unwrap()[keys::REASON_ANNOTATION].contains("g5.xlarge"));
 }
 
 #[test]

@@ -7,12 +7,12 @@ use std::hint::black_box;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use poolwright_catalog::labels::{HOSTNAME, ZONE};
 use poolwright_catalog::{ResourceList, ResourceName};
 use poolwright_core::{
     Namespaces, Node, Operator, Pod, PodKey, PodSpec, PodTerm, Requirement, SpreadRule, Weighted, Wishes,
 };
 use poolwright_sim::scheduler::{Cluster, MayPreempt, Scheduler};
+use poolwright_terms::labels::{HOSTNAME, ZONE};
 
 const NODES: usize = 200;
 const PODS: usize = 1000;

@@ -24,7 +24,7 @@ pub fn object(sort: usize, number: usize) -> (&'static str, Value) {
         _ => ("/apis/batch/v1/namespaces/default/jobs", "Job", json!({"spec": {"parallelism": "two"}})),
     };
     let version = match kind {
-        "NodePool" | "NodeClaim" => "poolwright.dev/v1alpha1",
+        "NodePool" | "NodeClaim" => poolwright_terms::API_VERSION,
         "Job" => "batch/v1",
         _ => "v1",
     };

@@ -6,7 +6,7 @@ use std::sync::atomic::AtomicU64;
 use std::time::Duration;
 
 use jiff::SignedDuration;
-use poolwright_controller::{Config, Environment, Gates};
+use poolwright_controller::{Config, Environment, Stoppable};
 use serde_json::{Value, json};
 use tokio::task::JoinHandle;
 
@@ -27,7 +27,7 @@ const LOOK_EVERY: u64 = 30;
 
 /// Where the Lease of the controllers is.
 fn lease_path() -> String {
-    format!("/apis/coordination.k8s.io/v1/namespaces/default/leases/{}", poolwright_api::names::LEASE)
+    format!("/apis/coordination.k8s.io/v1/namespaces/default/leases/{}", poolwright_terms::keys::LEASE)
 }
 
 /// What to play.
@@ -330,9 +330,12 @@ impl World {
         // Worlds last hours: what was out of stock is tried again within that.
         config.setback_most = Duration::from_mins(10);
         // In line: the solver is part of this thread, and virtual time stands still meanwhile.
-        let gates = Gates::simulated(process.clone());
-        let environment =
-            Environment { clock: clock.clone(), spawner: Arc::new(|work| work()), gates: gates.clone() };
+        let stoppable = Stoppable::by(process.clone());
+        let environment = Environment {
+            clock: clock.clone(),
+            spawner: Arc::new(|work| work()),
+            stoppable: stoppable.clone(),
+        };
         self.record.say(format_args!("{}.{} starts", process.identity, process.incarnation));
         let client = wire.client();
         let run = poolwright_controller::run_in(
@@ -342,7 +345,7 @@ impl World {
             vec![provider],
             std::future::pending(),
         );
-        self.replicas[replica] = Some(Replica { process, clock, task: tokio::spawn(gates.pass(run)) });
+        self.replicas[replica] = Some(Replica { process, clock, task: tokio::spawn(stoppable.run(run)) });
     }
 
     /// A controller that ended by itself has a bug.

@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-use poolwright_catalog::{CapacityType, Catalogue, ResourceName, builtin};
+use poolwright_catalog::{Catalogue, ResourceName, builtin};
+use poolwright_terms::CapacityType;
 use serde_json::{Value, json};
 
 use crate::cloud::{NODE_CLASS, NODE_CLASS_KIND, Quotas};
@@ -165,14 +166,14 @@ fn job(dice: &mut Dice, number: usize) -> JobPlan {
     let mut resources = json!({"cpu": cpu, "memory": memory});
     let mut limits = json!({});
     if gpus > 0 {
-        resources["nvidia.com/gpu"] = json!(gpus.to_string());
-        limits["nvidia.com/gpu"] = json!(gpus.to_string());
+        resources[ResourceName::NVIDIA_GPU] = json!(gpus.to_string());
+        limits[ResourceName::NVIDIA_GPU] = json!(gpus.to_string());
     }
     let container = json!({"name": "work", "image": "work",
         "resources": {"requests": resources, "limits": limits}});
     let spec = json!({"restartPolicy": "Never", "containers": [container],
         "terminationGracePeriodSeconds": 10,
-        "tolerations": [{"key": "nvidia.com/gpu", "operator": "Exists"}]});
+        "tolerations": [{"key": ResourceName::NVIDIA_GPU, "operator": "Exists"}]});
     JobPlan {
         name: format!("job-{number}"),
         namespace: "default".to_owned(),
@@ -191,7 +192,7 @@ fn job(dice: &mut Dice, number: usize) -> JobPlan {
 }
 
 fn objects(dice: &mut Dice, seed: u64) -> Vec<Value> {
-    let class = json!({"apiVersion": "poolwright.dev/v1alpha1", "kind": NODE_CLASS_KIND,
+    let class = json!({"apiVersion": poolwright_terms::API_VERSION, "kind": NODE_CLASS_KIND,
         "metadata": {"name": NODE_CLASS}, "spec": {}});
     let mut of_money = Dice::new(seed, "money");
     let mut of_time = Dice::new(seed, "termination");
@@ -203,7 +204,7 @@ fn objects(dice: &mut Dice, seed: u64) -> Vec<Value> {
         let mut spec = json!({
             "template": {"spec": {
                 "nodeClassRef": {"group": "poolwright.dev", "kind": NODE_CLASS_KIND, "name": NODE_CLASS},
-                "requirements": [{"key": "poolwright.dev/capacity-type", "operator": "In", "values": types}],
+                "requirements": [{"key": poolwright_terms::labels::CAPACITY_TYPE, "operator": "In", "values": types}],
                 "deadlines": {"launch": "5m", "registration": "5m", "initialization": "5m"},
             }},
             "scaleToZero": {"after": *dice.pick(&["30s", "1m", "3m"]).unwrap_or(&"1m")},
@@ -226,9 +227,9 @@ fn objects(dice: &mut Dice, seed: u64) -> Vec<Value> {
         }
         if of_buffer.per_mille(150) {
             let requests = match of_buffer.below(3) {
-                0 => json!({"cpu": "1", "nvidia.com/gpu": "1"}),
+                0 => json!({"cpu": "1", (ResourceName::NVIDIA_GPU): "1"}),
                 1 => json!({"cpu": "2", "memory": "4Gi"}),
-                _ => json!({"nvidia.com/gpu": "4"}),
+                _ => json!({(ResourceName::NVIDIA_GPU): "4"}),
             };
             spec["buffer"] = json!([{"units": 1 + of_buffer.below(2), "requests": requests,
                 "schedule": BUFFER_FROM, "duration": "30m"}]);
@@ -238,14 +239,13 @@ fn objects(dice: &mut Dice, seed: u64) -> Vec<Value> {
             spec["template"]["spec"]["expireAfter"] = json!(of_disruption.pick(&["20m", "35m"]));
         }
         if dice.per_mille(400) {
-            spec["limits"] =
-                json!({"nvidia.com/gpu": *dice.pick(&["8", "12", "16"]).unwrap_or(&"8"), "nodes": "6"});
+            spec["limits"] = json!({(ResourceName::NVIDIA_GPU): *dice.pick(&["8", "12", "16"]).unwrap_or(&"8"), "nodes": "6"});
         }
         if dice.per_mille(300) {
             spec["template"]["spec"]["taints"] =
-                json!([{"key": "nvidia.com/gpu", "value": "present", "effect": "NoSchedule"}]);
+                json!([{"key": ResourceName::NVIDIA_GPU, "value": "present", "effect": "NoSchedule"}]);
         }
-        json!({"apiVersion": "poolwright.dev/v1alpha1", "kind": "NodePool", "metadata": {"name": name}, "spec": spec})
+        json!({"apiVersion": poolwright_terms::API_VERSION, "kind": "NodePool", "metadata": {"name": name}, "spec": spec})
     };
     let mut objects = vec![class, pool("first", dice)];
     if dice.per_mille(400) {

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use kube::Client;
 use poolwright_catalog::Catalogue;
-use poolwright_controller::{Config, Environment, Gates};
+use poolwright_controller::{Config, Environment, Stoppable};
 use serde_json::Value;
 use tokio::task::JoinHandle;
 
@@ -64,7 +64,7 @@ impl Stage {
         let environment = Environment {
             clock: Arc::new(MachineClock::new(time)),
             spawner: Arc::new(|work| work()),
-            gates: Gates::default(),
+            stoppable: Stoppable::default(),
         };
         let shutdown = std::future::pending();
         let run = poolwright_controller::run_in(environment, config, wire.client(), vec![provider], shutdown);

@@ -13,7 +13,7 @@ use axum::body::{Body, Bytes};
 use axum::http::{Method, Request, Response, header};
 use futures::StreamExt;
 use kube::Client;
-use poolwright_controller::Gate;
+use poolwright_controller::Suspension;
 use tokio::sync::{Notify, oneshot};
 use tokio::time::{sleep, timeout};
 use tower::service_fn;
@@ -46,14 +46,14 @@ pub struct Process {
     still: Mutex<Option<Vec<Waker>>>,
 }
 
-impl Gate for Process {
-    fn is_open(&self, context: &mut Context<'_>) -> bool {
+impl Suspension for Process {
+    fn is_suspended(&self, context: &mut Context<'_>) -> bool {
         let mut still = self.still.lock().unwrap_or_else(PoisonError::into_inner);
-        let Some(tasks) = &mut *still else { return true };
+        let Some(tasks) = &mut *still else { return false };
         if !tasks.iter().any(|task| task.will_wake(context.waker())) {
             tasks.push(context.waker().clone());
         }
-        false
+        true
     }
 }
 

@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use poolwright_catalog::ResourceName;
+use poolwright_terms::labels;
 use serde_json::{Value, json};
 
 use crate::cluster::JobPlan;
@@ -26,16 +28,16 @@ pub(crate) fn with_rules(mut plan: JobPlan, dice: &mut Dice) -> JobPlan {
         }
         3 => plan.spec["containers"][0]["ports"] = json!([{"containerPort": 80, "hostPort": 8_080}]),
         4 => {
-            plan.spec["topologySpreadConstraints"] = json!([spread("topology.kubernetes.io/zone", &like_it)]);
+            plan.spec["topologySpreadConstraints"] = json!([spread(labels::ZONE, &like_it)]);
         }
         5 | 6 => plan.gated = Some(dice.between(Duration::from_secs(1), Duration::from_mins(15))),
         7 if dice.per_mille(500) => {
-            plan.spec["nodeSelector"] = json!({"topology.kubernetes.io/zone": "nowhere"});
+            plan.spec["nodeSelector"] = json!({(labels::ZONE): "nowhere"});
             plan.never = true;
         }
         7 => {
             for part in ["requests", "limits"] {
-                plan.spec["containers"][0]["resources"][part]["nvidia.com/gpu"] = json!("64");
+                plan.spec["containers"][0]["resources"][part][ResourceName::NVIDIA_GPU] = json!("64");
             }
             plan.never = true;
         }

@@ -3,13 +3,13 @@
 //!
 //! A branch is a smaller problem of the same form. *At most k nodes* is a ceiling. *At least k nodes* is k nodes that are
 //! there and paid for: existing nodes, with their price as a constant. So the certificate of each branch is the one of
-//! [`crate::bound`], and the least bound of a set of branches that covers all plans is a bound.
+//! [`crate::dual_bound`], and the least bound of a set of branches that covers all plans is a bound.
 
 use std::collections::BTreeMap;
 
-use crate::canonical::{Bin, Model, Origin, UNLIMITED};
-use crate::plan::{Pattern, Plan};
-use crate::relax::{Center, Relaxed};
+use crate::canonical::{Bin, Model, Origin, Pattern, UNLIMITED};
+use crate::column_generation::{Center, Relaxed};
+use crate::plan::Plan;
 
 /// How many nodes of some bins may be bought: `least` and `most`.
 pub(crate) type Ranges = BTreeMap<u32, (u64, u64)>;

@@ -4,22 +4,22 @@
 mod fixings;
 mod tree;
 
-use crate::bound::{Certificate, Prices};
-use crate::canonical::Model;
+use crate::canonical::{Model, Pattern};
+use crate::column_generation::{self, Center, End, Generation, Goal, Relaxed, Task};
 use crate::dive::{self, Style};
+use crate::dual_bound::{Certificate, Prices};
 use crate::lp::Seed;
 use crate::meter::Meter;
 use crate::open::{self, Open};
 use crate::options::Options;
-use crate::plan::{Pattern, Plan, Stock};
+use crate::plan::{Plan, Stock};
 use crate::pricing::Pricer;
 use crate::problem::Problem;
-use crate::relax::{self, Center, End, Generation, Goal, Relaxed, Task};
 use crate::solution::{Proof, Solution, Stopped};
 use crate::stages::Stage;
 use crate::stop::StopSignal;
 use crate::warm::{self, Warm};
-use crate::{admit, exact, improve, rates, shadow, small, verify};
+use crate::{admit, exact, large_neighbourhood, resource_bound, shadow_prices, small_exact, verify};
 
 /// The first plan alone, with no bound.
 pub(crate) fn greedy(problem: &Problem, options: &Options) -> Solution {
@@ -59,7 +59,7 @@ fn begin<T>(
     meter.improved(&plan.solution(problem, &model, 0, Stopped::WorkLimit));
     let mut proven = None;
     let exact = if options.stages.has(Stage::SmallExact) {
-        small::solve(&model, &model.totals(), &mut meter)
+        small_exact::solve(&model, &model.totals(), &mut meter)
     } else {
         None
     };
@@ -87,7 +87,7 @@ fn begin<T>(
     }
     if run.bound == 0 && !run.is_least() && options.stages.has(Stage::ResourceBound) {
         // Time was up before any relaxation: of contents nothing was priced.
-        if let Some(certificate) = rates::certificate(&model, &run.demand, options.lp()) {
+        if let Some(certificate) = resource_bound::certificate(&model, &run.demand, options.lp()) {
             run.raise(run.proven(&model, &certificate), Proof::Truncated);
             meter.bound(run.bound);
         }
@@ -108,7 +108,7 @@ fn begin<T>(
     let mut solution = run.best.solution(problem, &model, run.bound, stopped);
     solution.proof = if run.is_least() { Proof::Exact } else { run.proof };
     solution.prices =
-        run.certificate.as_ref().map(|certificate| shadow::prices(problem, &model, certificate));
+        run.certificate.as_ref().map(|certificate| shadow_prices::prices(problem, &model, certificate));
     let left = leave(&run);
     (solution, left)
 }
@@ -294,14 +294,14 @@ impl Run<'_> {
         if meter.stopped() || self.demand.iter().all(|count| *count == 0) {
             return;
         }
-        let mut start = relax::plain_columns(self.model, &self.demand);
+        let mut start = column_generation::plain_columns(self.model, &self.demand);
         start.extend(self.best.nodes.keys().cloned());
         let known = open::taken(self.model, &self.best);
         let task = Task {
             demand: &self.demand,
             stock: &Stock::full(self.model),
             start,
-            exchanges: &relax::exchanges(self.model),
+            exchanges: &column_generation::exchanges(self.model),
             center: None,
             seed: self.seed(),
             cutoff: None,
@@ -309,7 +309,7 @@ impl Run<'_> {
         };
         let goal = Goal { gap: 0.001, rounds: 20, levels: (0, 1), prove: true };
         let mut pricer = Pricer::new(self.model, self.options.threads);
-        let relaxed = relax::run(&mut pricer, task, goal, meter);
+        let relaxed = column_generation::run(&mut pricer, task, goal, meter);
         self.prove(relaxed.and_then(|relaxed| relaxed.certificate).as_ref(), meter);
     }
 
@@ -329,17 +329,17 @@ impl Run<'_> {
             }
         }
         let mut pricer = Pricer::new(self.model, self.options.threads);
-        let exchanges = relax::exchanges(self.model);
+        let exchanges = column_generation::exchanges(self.model);
         if meter.poll() {
             return;
         }
         let stock = Stock::full(self.model);
         let (known, center) = self.memory.take().unzip();
         // The master needs one feasible combination, which the plan is, and reasonable prices from the start.
-        let mut start = known.unwrap_or_else(|| relax::plain_columns(self.model, &self.demand));
+        let mut start = known.unwrap_or_else(|| column_generation::plain_columns(self.model, &self.demand));
         start.extend(self.best.nodes.keys().cloned());
         if let Some(center) = center.as_ref().filter(|_| self.has(Stage::WarmBound)) {
-            let certificate = relax::certify(&mut pricer, center, &self.demand, meter);
+            let certificate = column_generation::certify(&mut pricer, center, &self.demand, meter);
             self.prove(certificate.as_ref(), meter);
             if self.done() || meter.stopped() {
                 return;
@@ -421,7 +421,7 @@ impl Run<'_> {
             let share = [0.02, 0.05, 0.1, 0.2][(turn % 4) as usize];
             let round_up = [0.6, 0.8, 0.5][(turn % 3) as usize];
             turn = turn.wrapping_add(1);
-            let kept = improve::kept(self.model, &self.best, &relaxed.pods, share, turn);
+            let kept = large_neighbourhood::kept(self.model, &self.best, &relaxed.pods, share, turn);
             let demand = self.best.placed(self.model);
             let style = self.style(round_up, DEEP);
             let plan = dive::dive(pricer, &demand, kept, relaxed, exchanges, style, meter);

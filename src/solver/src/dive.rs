@@ -3,13 +3,13 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::bits::BitSet;
-use crate::canonical::{Model, UNLIMITED};
+use crate::canonical::{Model, Pattern, UNLIMITED};
+use crate::column_generation::{self, Goal, Relaxed, Task};
 use crate::greedy::{self};
 use crate::lp::Seed;
 use crate::meter::Meter;
-use crate::plan::{Pattern, Plan, Stock};
+use crate::plan::{Plan, Stock};
 use crate::pricing::Pricer;
-use crate::relax::{self, Goal, Relaxed, Task};
 use crate::stages::Stage;
 
 /// How a dive goes.
@@ -199,7 +199,7 @@ pub(crate) fn dive(
         let mut again = None;
         if step > 0 || !fresh || style.steps > 1 {
             let mut columns = clipped(&patterns, &left);
-            columns.extend(relax::plain_columns(model, &left));
+            columns.extend(column_generation::plain_columns(model, &left));
             if scarce {
                 // The contents known so far may not be enough: a greedy completion makes the master feasible.
                 let mut completed = plan.clone();
@@ -223,7 +223,7 @@ pub(crate) fn dive(
                 cutoff: None,
                 open: None,
             };
-            again = relax::run(pricer, task, style.goal, meter);
+            again = column_generation::run(pricer, task, style.goal, meter);
             if meter.stopped() {
                 return None;
             }

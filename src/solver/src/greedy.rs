@@ -6,8 +6,8 @@
 mod fill;
 
 use self::fill::Filler;
-use crate::canonical::{Model, Row};
-use crate::plan::{Pattern, Plan, Stock};
+use crate::canonical::{Model, Pattern, Row};
+use crate::plan::{Plan, Stock};
 use crate::stages::Stage;
 
 /// How pods are valued.

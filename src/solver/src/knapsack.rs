@@ -9,8 +9,7 @@ use std::collections::BTreeSet;
 
 use self::table::{CELLS_PER_UNIT, MIX_BITS, Table, table};
 pub(crate) use self::table::{Item, Scratch};
-use crate::canonical::Class;
-use crate::content::Content;
+use crate::canonical::{Class, Content};
 use crate::meter::Pulse;
 
 /// Fixed-point one: a resource's whole capacity.

@@ -1,10 +1,9 @@
 //! The linear master over patterns: what its rows and columns mean. Who solves it is the business of [`crate::lp`].
 
-use crate::canonical::{Model, UNLIMITED};
+use crate::canonical::{Model, Pattern, UNLIMITED};
 use crate::flow::Split;
 use crate::lp::{self, Ask, Lp, Seed};
 use crate::meter::Meter;
-use crate::plan::Pattern;
 
 /// What a column stands for.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -4,6 +4,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use poolwright_catalog::UsdPerHour;
 
+use crate::solution::Solution;
 use crate::stop::{Progress, StopSignal};
 
 /// One unit is about half a microsecond of one core of an ordinary machine.
@@ -75,7 +76,7 @@ impl<'a> Meter<'a> {
     }
 
     /// Tells the signal of a better plan.
-    pub fn improved(&mut self, plan: &crate::Solution) {
+    pub fn improved(&mut self, plan: &Solution) {
         self.progress.objective = plan.objective();
         self.signal.improved(plan);
         self.signal.progress(&self.progress);

@@ -11,11 +11,10 @@ use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
-use crate::canonical::Model;
-use crate::content::Content;
+use crate::canonical::{Content, Model};
 use crate::knapsack::{self, Effort, Guard, Item, Scratch};
+use crate::knapsack_lp::{self, LpItem};
 use crate::meter::{Meter, Pulse};
-use crate::multipliers::{self, LpItem};
 use crate::stages::Stage;
 
 /// Work units of a round below which further threads are not started.
@@ -240,7 +239,7 @@ impl<'m> Pricer<'m> {
             .collect();
         work += items.len() as u64 / 10;
         let prices: Vec<u64> =
-            multipliers::solve(&items, dims).into_iter().map(|price| price.round() as u64).collect();
+            knapsack_lp::solve(&items, dims).into_iter().map(|price| price.round() as u64).collect();
         let mut most = self.linear(bin, pi, demand, &prices);
         let better = most <= remembered;
         let prices = if better { prices } else { self.shares[bin].prices.clone() };
@@ -387,7 +386,7 @@ impl<'m> Pricer<'m> {
             .map(|(item, shares)| LpItem { value: item.value as f64, most: f64::from(item.most), shares })
             .collect();
         let prices: Vec<u64> =
-            multipliers::solve(&lp, dims).into_iter().map(|price| price.round() as u64).collect();
+            knapsack_lp::solve(&lp, dims).into_iter().map(|price| price.round() as u64).collect();
         let mut most: u128 = prices.iter().map(|price| u128::from(*price)).sum();
         for (item, shares) in items.iter_mut().zip(fixed.chunks(dims)) {
             let size: u64 =

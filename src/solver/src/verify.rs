@@ -1,10 +1,10 @@
 //! The last word on prices that are as good as they get: bins whose ceiling a search left loose are searched once more, as
 //! hard as there is. The bound can only rise by it, and often nothing is left open: then the pricing behind it is complete.
 
-use crate::bound::{Ceiling, Certificate};
+use crate::column_generation::EFFORTS;
+use crate::dual_bound::{Ceiling, Certificate};
 use crate::meter::Meter;
 use crate::pricing::{NOT_ASKED, Pricer};
-use crate::relax::EFFORTS;
 
 /// Bins that are searched between two looks at what is left of the budget.
 const CHUNK: usize = 16;
@@ -72,8 +72,8 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::bound::Prices;
     use crate::canonical::Model;
+    use crate::dual_bound::Prices;
     use crate::knapsack::Effort;
     use crate::testing::{candidate, class, problem};
     use crate::{NeverStop, exact};

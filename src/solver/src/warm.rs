@@ -6,13 +6,12 @@
 
 use std::collections::BTreeMap;
 
-use crate::canonical::{Model, Origin};
-use crate::content::Content;
+use crate::canonical::{Content, Model, Origin, Pattern};
+use crate::column_generation::Relaxed;
 use crate::dive;
 use crate::greedy;
-use crate::plan::{Pattern, Plan, Stock};
+use crate::plan::{Plan, Stock};
 use crate::problem::Problem;
-use crate::relax::Relaxed;
 
 /// Nodes by what they hold, and what pods cost: see [`crate::solve_from`].
 #[derive(Clone, Debug, Default)]

@@ -7,17 +7,18 @@ use std::process::Command;
 use serde_json::Value;
 
 /// Every arrow between rooms. To add one is to change the architecture: docs/architecture.md first, then here.
-const ARROWS: [(&str, &[&str]); 13] = [
-    ("poolwright-catalog", &[]),
-    ("poolwright-solver", &["catalog"]),
-    ("poolwright-core", &["catalog", "solver"]),
-    ("poolwright-api", &["catalog"]),
-    ("poolwright-intake", &["api", "catalog", "core"]),
-    ("poolwright-provider-contract", &["api", "catalog"]),
-    ("poolwright-provider-aws", &["api", "catalog", "provider-aws-model", "provider-contract"]),
-    ("poolwright-provider-aws-model", &["catalog"]),
-    ("poolwright-provider-kwok", &["api", "catalog", "provider-contract"]),
-    ("poolwright-controller", &["api", "catalog", "core", "intake", "provider-contract", "solver"]),
+const ARROWS: [(&str, &[&str]); 14] = [
+    ("poolwright-terms", &[]),
+    ("poolwright-catalog", &["terms"]),
+    ("poolwright-solver", &["catalog", "terms"]),
+    ("poolwright-core", &["catalog", "solver", "terms"]),
+    ("poolwright-api", &["catalog", "terms"]),
+    ("poolwright-intake", &["api", "catalog", "core", "terms"]),
+    ("poolwright-provider-contract", &["api", "catalog", "terms"]),
+    ("poolwright-provider-aws", &["api", "catalog", "provider-aws-model", "provider-contract", "terms"]),
+    ("poolwright-provider-aws-model", &["catalog", "terms"]),
+    ("poolwright-provider-kwok", &["api", "catalog", "provider-contract", "terms"]),
+    ("poolwright-controller", &["api", "catalog", "core", "intake", "provider-contract", "solver", "terms"]),
     (
         "poolwright-cli",
         &[
@@ -32,11 +33,12 @@ const ARROWS: [(&str, &[&str]); 13] = [
             "provider-kwok",
             "sim",
             "solver",
+            "terms",
         ],
     ),
-    ("poolwright-sim", &["api", "catalog", "controller", "core", "intake", "provider-contract"]),
+    ("poolwright-sim", &["api", "catalog", "controller", "core", "intake", "provider-contract", "terms"]),
     // The demo sells the catalogue in a simulated world.
-    ("poolwright-plane", &["api", "catalog", "sim"]),
+    ("poolwright-plane", &["api", "catalog", "sim", "terms"]),
 ];
 
 /// Arrows that only tests may take, beside those above.
@@ -50,8 +52,13 @@ const ARROWS_OF_TESTS: [(&str, &[&str]); 1] = [
 ];
 
 /// The rooms that decide or translate: plain functions of their arguments, which no cluster, clock or cloud can reach.
-const PURE: [&str; 4] =
-    ["poolwright-catalog", "poolwright-solver", "poolwright-core", "poolwright-provider-aws-model"];
+const PURE: [&str; 5] = [
+    "poolwright-terms",
+    "poolwright-catalog",
+    "poolwright-solver",
+    "poolwright-core",
+    "poolwright-provider-aws-model",
+];
 
 /// What a pure room never has below it, at any depth.
 fn is_forbidden_in_pure_rooms(name: &str) -> bool {

@@ -216,7 +216,7 @@ fn cheapest_gpu() -> f64 {
     let prices = catalogue.offerings().iter().filter(|offering| {
         let kind = &catalogue.types()[&offering.id.instance_type];
         kind.provider.as_str() == "aws"
-            && offering.id.capacity_type == poolwright_catalog::CapacityType::OnDemand
+            && offering.id.capacity_type == poolwright_terms::CapacityType::OnDemand
             && kind.allocatable.get("nvidia.com/gpu") >= 1
             && kind.allocatable.get("cpu") >= 2000
             && kind.allocatable.get("memory") >= 4 << 30

@@ -9,8 +9,9 @@ use cases::{Case, Cases};
 use kube::api::{DeleteParams, DynamicObject, GetParams, Patch, PatchParams, PostParams};
 use kube::core::{ApiResource, GroupVersionKind, Request};
 use kube::{Api, Client, Resource, ResourceExt};
-use poolwright_api::{EC2NodeClass, GROUP, HttpTokens, KwokNodeClass, NodeClaim, NodePool, VERSION, crds};
+use poolwright_api::{EC2NodeClass, HttpTokens, KwokNodeClass, NodeClaim, NodePool, crds};
 use poolwright_plane::{ControlPlane, Options, install_crds};
+use poolwright_terms::{GROUP, VERSION};
 use serde_json::Value;
 
 async fn with_crds() -> (&'static ControlPlane, Client) {

@@ -17,12 +17,12 @@ use k8s_openapi::api::core::v1::{ConfigMap, Node, Pod};
 use kube::api::{Patch, PatchParams};
 use kube::{Api, ResourceExt};
 use poolwright_api::NodeClaim;
-use poolwright_api::names::{DISRUPTED_TAINT, RESERVED_TAINT, TERMINATION_FINALIZER};
 use poolwright_plane::trial::{
     Cluster, Controller, Hold, Trial, WITHIN, Witness, Writes, condition, is_running, is_true, node_class,
     node_pool, pod, taint_keys,
 };
 use poolwright_plane::{ControlPlane, Program, measurement, wait_for};
+use poolwright_terms::keys::{DISRUPTED_TAINT, RESERVED_TAINT, TERMINATION_FINALIZER};
 use serde_json::{Value, json};
 
 /// Nodes that the work needs; each pod takes one.

@@ -3,6 +3,8 @@
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 
+use poolwright_terms::Taint;
+
 use super::bottlerocket::NvidiaPlugin;
 use super::secret::BootstrapToken;
 
@@ -30,39 +32,6 @@ pub struct NodeFacts {
     pub kubelet: Kubelet,
     /// Whether the disks that its instance type brings along are one RAID 0 for what containers and the kubelet write.
     pub instance_store_raid: bool,
-}
-
-/// A taint.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Taint {
-    /// Key.
-    pub key: String,
-    /// Value; empty is none.
-    pub value: String,
-    /// What it does to pods that do not tolerate it.
-    pub effect: Effect,
-}
-
-/// What a taint does to pods that do not tolerate it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Effect {
-    /// They are not scheduled there.
-    NoSchedule,
-    /// They are scheduled there only if nothing else will do.
-    PreferNoSchedule,
-    /// They are not scheduled there, and those running are evicted.
-    NoExecute,
-}
-
-impl Effect {
-    /// As the API writes it.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::NoSchedule => "NoSchedule",
-            Self::PreferNoSchedule => "PreferNoSchedule",
-            Self::NoExecute => "NoExecute",
-        }
-    }
 }
 
 /// Settings of a kubelet, by the names of KubeletConfiguration. What is absent or empty is as the image has it.

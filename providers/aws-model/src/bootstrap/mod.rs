@@ -19,7 +19,7 @@ mod ubuntu;
 use serde_json::{Map, Value, json};
 
 pub use bottlerocket::{DeviceSharing, NvidiaPlugin};
-pub use facts::{ClusterFacts, Effect, Family, KubeadmFacts, Kubelet, NodeFacts, Taint};
+pub use facts::{ClusterFacts, Family, KubeadmFacts, Kubelet, NodeFacts};
 pub use problem::{BootstrapError, Problem};
 pub use secret::{BootstrapToken, UserData};
 
@@ -70,8 +70,7 @@ fn label_flag(node: &NodeFacts) -> Option<String> {
 
 /// Taints as the API has them.
 fn taints(node: &NodeFacts) -> Value {
-    let one =
-        |taint: &Taint| json!({"key": taint.key, "value": taint.value, "effect": taint.effect.as_str()});
+    let one = |taint: &poolwright_terms::Taint| json!({"key": taint.key, "value": taint.value, "effect": taint.effect.as_str()});
     node.taints.iter().map(one).collect::<Vec<_>>().into()
 }
 

@@ -3,6 +3,7 @@
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
+use poolwright_terms::labels;
 
 use super::facts::{ClusterFacts, NodeFacts};
 use super::problem::Problem;
@@ -92,11 +93,11 @@ const SYSTEM: [&str; 2] = ["kubernetes.io", "k8s.io"];
 /// Those of them that a kubelet may give its node all the same, by prefix and by key.
 const KUBELET_DOMAINS: [&str; 2] = ["kubelet.kubernetes.io", "node.kubernetes.io"];
 const KUBELET_LABELS: [&str; 10] = [
-    "kubernetes.io/hostname",
-    "kubernetes.io/os",
-    "kubernetes.io/arch",
-    "topology.kubernetes.io/zone",
-    "topology.kubernetes.io/region",
+    labels::HOSTNAME,
+    labels::OS,
+    labels::ARCH,
+    labels::ZONE,
+    labels::REGION,
     "failure-domain.beta.kubernetes.io/zone",
     "failure-domain.beta.kubernetes.io/region",
     "beta.kubernetes.io/instance-type",

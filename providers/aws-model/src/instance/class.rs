@@ -6,7 +6,7 @@
 //! EC2's `CurrentGeneration` decides nothing: it is false for g5, m6i and r7g, which are as good as any for their price.
 //! What is truly of the past runs on Xen.
 
-use poolwright_catalog::labels;
+use poolwright_terms::labels;
 
 use super::facts::{AcceleratorKind, GpuFacts, Hypervisor, TypeFacts, UsageClass};
 

@@ -4,7 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::civil::Date;
 use poolwright_catalog::sanity::{self, Claim};
-use poolwright_catalog::{InstanceTypeName, Price, PriceSource, UnknownPrice, UsdPerHour, labels};
+use poolwright_catalog::{InstanceTypeName, Price, PriceSource, UnknownPrice, UsdPerHour};
+use poolwright_terms::labels;
 use serde::Deserialize;
 
 use super::request::{COMMON, FAMILIES};

@@ -4,9 +4,10 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::Timestamp;
 use poolwright_catalog::{
-    CapacityType, Catalogue, CatalogueOrigin, InstanceType, InstanceTypeName, Offering, OfferingId, Price,
-    PriceSource, UnknownPrice, UsdPerHour, Zone, labels, sanity,
+    Catalogue, CatalogueOrigin, InstanceType, InstanceTypeName, Offering, OfferingId, Price, PriceSource,
+    UnknownPrice, UsdPerHour, Zone, sanity,
 };
+use poolwright_terms::{CapacityType, labels};
 
 use super::interruptions::InterruptionRates;
 use super::on_demand::OnDemandPrices;

@@ -10,8 +10,9 @@ use std::collections::BTreeMap;
 use jiff::tz::TimeZone;
 use jiff::{SignedDuration, Timestamp};
 use poolwright_catalog::{
-    CapacityType, InstanceTypeName, Offering, OfferingId, Price, PriceSource, Quote, UsdPerHour, Zone, labels,
+    InstanceTypeName, Offering, OfferingId, Price, PriceSource, Quote, UsdPerHour, Zone,
 };
+use poolwright_terms::{CapacityType, labels};
 
 use crate::id::shown;
 

@@ -10,7 +10,8 @@ use jiff::tz::TimeZone;
 use jiff::{SignedDuration, Timestamp};
 use poolwright_catalog::money::UsdPerHour;
 use poolwright_catalog::sanity::{self, Claim};
-use poolwright_catalog::{InstanceTypeName, Price, PriceSource, UnknownPrice, Zone, labels};
+use poolwright_catalog::{InstanceTypeName, Price, PriceSource, UnknownPrice, Zone};
+use poolwright_terms::labels;
 
 use crate::id::shown;
 

@@ -3,8 +3,9 @@
 use std::collections::BTreeMap;
 
 use poolwright_provider_aws_model::bootstrap::{
-    ClusterFacts, DeviceSharing, Effect, Family, KubeadmFacts, Kubelet, NodeFacts, NvidiaPlugin, Taint,
+    ClusterFacts, DeviceSharing, Family, KubeadmFacts, Kubelet, NodeFacts, NvidiaPlugin,
 };
+use poolwright_terms::{Taint, TaintEffect};
 
 pub fn cluster() -> ClusterFacts {
     ClusterFacts {
@@ -20,7 +21,7 @@ pub fn texts(pairs: &[(&str, &str)]) -> BTreeMap<String, String> {
     pairs.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect()
 }
 
-pub fn taint(key: &str, value: &str, effect: Effect) -> Taint {
+pub fn taint(key: &str, value: &str, effect: TaintEffect) -> Taint {
     Taint { key: key.to_owned(), value: value.to_owned(), effect }
 }
 
@@ -33,9 +34,9 @@ pub fn node() -> NodeFacts {
             ("node-role.kubernetes.io/gpu", ""),
         ]),
         taints: vec![
-            taint("poolwright.dev/unregistered", "", Effect::NoExecute),
-            taint("nvidia.com/gpu", "present", Effect::NoSchedule),
-            taint("nvidia.com/gpu", "present", Effect::NoExecute),
+            taint("poolwright.dev/unregistered", "", TaintEffect::NoExecute),
+            taint("nvidia.com/gpu", "present", TaintEffect::NoSchedule),
+            taint("nvidia.com/gpu", "present", TaintEffect::NoExecute),
         ],
         kubelet: Kubelet {
             max_pods: Some(110),

@@ -9,9 +9,9 @@ use kit::{
     texts,
 };
 use poolwright_provider_aws_model::bootstrap::{
-    BootstrapError, BootstrapToken, ClusterFacts, Effect, Family, MAX_BYTES, NodeFacts, Problem, UserData,
-    user_data,
+    BootstrapError, BootstrapToken, ClusterFacts, Family, MAX_BYTES, NodeFacts, Problem, UserData, user_data,
 };
+use poolwright_terms::TaintEffect;
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
@@ -325,9 +325,9 @@ fn labels_taints_and_settings_with_other_characters_are_refused_in_every_form() 
             assert!(matches!(label, Problem::Label(_)), "{text:?}: {label}");
             let key = refused(&|node| drop(node.labels.insert(text.to_owned(), "a".to_owned())));
             assert!(matches!(key, Problem::Label(_)), "{text:?}: {key}");
-            let value = refused(&|node| node.taints.push(taint("a", text, Effect::NoSchedule)));
+            let value = refused(&|node| node.taints.push(taint("a", text, TaintEffect::NoSchedule)));
             assert!(matches!(value, Problem::Taint(_)), "{text:?}: {value}");
-            let key = refused(&|node| node.taints.push(taint(text, "a", Effect::NoSchedule)));
+            let key = refused(&|node| node.taints.push(taint(text, "a", TaintEffect::NoSchedule)));
             assert!(matches!(key, Problem::Taint(_)), "{text:?}: {key}");
             if text != "--x" {
                 let setting =

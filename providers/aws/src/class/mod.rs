@@ -12,11 +12,11 @@ mod source;
 mod subnets;
 
 use poolwright_api::{
-    AmiFamily, EC2NodeClassSpec, GROUP, ResolvedImage, ResolvedPlacementGroup, ResolvedSecurityGroup,
-    ResolvedSubnet,
+    AmiFamily, EC2NodeClassSpec, ResolvedImage, ResolvedPlacementGroup, ResolvedSecurityGroup, ResolvedSubnet,
 };
 use poolwright_provider_aws_model::instance::Kept;
-use poolwright_provider_contract::{NodeClassKey, ProviderError};
+use poolwright_provider_contract::ProviderError;
+use poolwright_terms::{GROUP, NodeClassRef};
 
 use crate::clients::Clients;
 
@@ -52,7 +52,7 @@ pub(crate) struct Resolved {
 }
 
 /// Refuses a key that is not about a node class of ours.
-pub(crate) fn check_kind(key: &NodeClassKey) -> Result<(), ProviderError> {
+pub(crate) fn check_kind(key: &NodeClassRef) -> Result<(), ProviderError> {
     if key.group == GROUP && key.kind == KIND {
         return Ok(());
     }

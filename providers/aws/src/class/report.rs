@@ -6,9 +6,8 @@ use async_trait::async_trait;
 use poolwright_api::ResolvedPlacementGroup;
 use poolwright_catalog::InstanceTypeName;
 use poolwright_provider_aws_model::instance::Kept;
-use poolwright_provider_contract::{
-    ClassCondition, ClassReport, ClassReports, Holds, NodeClassKey, ProviderError,
-};
+use poolwright_provider_contract::{ClassCondition, ClassReport, ClassReports, Holds, ProviderError};
+use poolwright_terms::NodeClassRef;
 use serde::Serialize;
 use serde_json::Value;
 
@@ -20,7 +19,7 @@ const NAMED: usize = 10;
 
 #[async_trait]
 impl ClassReports for AwsProvider {
-    async fn report(&self, key: &NodeClassKey) -> Result<Option<ClassReport>, ProviderError> {
+    async fn report(&self, key: &NodeClassRef) -> Result<Option<ClassReport>, ProviderError> {
         check_kind(key)?;
         let Some(object) = self.object(&key.name).await? else {
             self.verdicts().forget(&key.name);

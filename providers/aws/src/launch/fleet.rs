@@ -8,9 +8,10 @@ use aws_sdk_ec2::types::{
     FleetOnDemandAllocationStrategy, FleetType, OnDemandOptionsRequest, ResourceType, SpotAllocationStrategy,
     SpotOptionsRequest, TagSpecification, TargetCapacitySpecificationRequest,
 };
-use poolwright_catalog::{CapacityType, InstanceTypeName, OfferingId};
+use poolwright_catalog::{InstanceTypeName, OfferingId};
 use poolwright_provider_aws_model::InstanceId;
 use poolwright_provider_contract::{FailedOffering, LaunchError, ProviderError};
+use poolwright_terms::CapacityType;
 
 use super::order::{Order, Pool};
 use crate::error::{code, of_pool, provider_error};

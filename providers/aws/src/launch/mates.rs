@@ -4,10 +4,10 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use poolwright_api::names::NODECLAIM_LABEL;
 use poolwright_provider_contract::{
     LaunchBatch, LaunchError, LaunchRequest, LaunchedInstance, ProviderError,
 };
+use poolwright_terms::keys::NODECLAIM_LABEL;
 use tokio::sync::{Notify, oneshot};
 
 /// What a launch comes to.
@@ -134,7 +134,7 @@ mod tests {
     use std::sync::atomic::{AtomicUsize, Ordering};
 
     use futures::future::join_all;
-    use poolwright_provider_contract::NodeClassKey;
+    use poolwright_terms::NodeClassRef;
 
     use super::*;
 
@@ -142,7 +142,7 @@ mod tests {
         LaunchRequest {
             key: key.to_owned(),
             claim: key.to_owned(),
-            node_class: NodeClassKey { group: String::new(), kind: String::new(), name: String::new() },
+            node_class: NodeClassRef { group: String::new(), kind: String::new(), name: String::new() },
             offerings: Vec::new(),
             labels: [(NODECLAIM_LABEL.to_owned(), key.to_owned())].into(),
             annotations: BTreeMap::new(),

@@ -18,10 +18,9 @@ mod together;
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use poolwright_catalog::{Catalogue, InstanceTypeName, Zone};
+use poolwright_catalog::{Catalogue, InstanceTypeName, RankedOffering, Zone};
 use poolwright_provider_contract::{
     FailedOffering, Instance, InstanceState, LaunchError, LaunchRequest, LaunchedInstance, ProviderError,
-    RankedOffering,
 };
 
 use crate::class::{Resolved, unusable};

@@ -2,9 +2,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use poolwright_catalog::{CapacityType, InstanceTypeName, OfferingId, Zone};
+use poolwright_catalog::{InstanceTypeName, OfferingId, RankedOffering, Zone};
 use poolwright_provider_aws_model::prices::{Lot, ReservationKind};
-use poolwright_provider_contract::{FailedOffering, LaunchError, LaunchRequest, RankedOffering};
+use poolwright_provider_contract::{FailedOffering, LaunchError, LaunchRequest};
+use poolwright_terms::CapacityType;
 
 use sha2::{Digest, Sha256};
 
@@ -175,7 +176,7 @@ pub(crate) fn shared_tags(cluster: &str, request: &LaunchRequest, capacity_type:
         (CLASS.to_owned(), request.node_class.name.clone()),
         (CAPACITY_TYPE.to_owned(), capacity_type.as_str().to_owned()),
     ]);
-    if let Some(pool) = request.labels.get(poolwright_api::names::NODEPOOL_LABEL) {
+    if let Some(pool) = request.labels.get(poolwright_terms::keys::NODEPOOL_LABEL) {
         tags.insert(POOL.to_owned(), pool.clone());
     }
     tags
@@ -196,7 +197,7 @@ pub(crate) fn order_tags(token: &str, requests: &[&LaunchRequest]) -> Tags {
     use crate::tags::{NAME, ORDER, ORDER_KEYS};
     let mut tags = Tags::from([(ORDER.to_owned(), token.to_owned())]);
     if let Some(pool) =
-        requests.first().and_then(|first| first.labels.get(poolwright_api::names::NODEPOOL_LABEL))
+        requests.first().and_then(|first| first.labels.get(poolwright_terms::keys::NODEPOOL_LABEL))
     {
         tags.insert(NAME.to_owned(), pool.clone());
     }

@@ -1,16 +1,17 @@
 //! Requests that can never work: said so, with what to do, and without effect.
 
 use poolwright_catalog::OfferingId;
+use poolwright_terms::NodeClassRef;
 
 use super::launching::expect_instances;
 use super::report::ensure;
 use super::{Failure, Setting};
-use crate::{LaunchError, LaunchRequest, NodeClassKey, ProviderError};
+use crate::{LaunchError, LaunchRequest, ProviderError};
 
 pub(super) async fn an_unknown_node_class_is_invalid_and_says_what_to_do(
     at: &Setting,
 ) -> Result<(), Failure> {
-    let class = NodeClassKey { name: "no-such-class".to_owned(), ..at.world.node_class() };
+    let class = NodeClassRef { name: "no-such-class".to_owned(), ..at.world.node_class() };
     let asked = at.provider.catalogue(&class).await;
     let message = match asked {
         Err(ProviderError::Invalid(message)) => message,

@@ -20,8 +20,9 @@ use async_trait::async_trait;
 use futures::future::LocalBoxFuture;
 use futures::stream::{self, StreamExt};
 use poolwright_catalog::{OfferingId, ResourceList};
+use poolwright_terms::{NodeClassRef, Taint};
 
-use crate::{CloudProvider, Instance, NodeClassKey, Taint};
+use crate::{CloudProvider, Instance};
 
 pub use report::{CaseResult, Failure, Report};
 use setting::Setting;
@@ -41,7 +42,7 @@ pub trait World {
     async fn provider(&self) -> Result<Arc<dyn CloudProvider>, Failure>;
 
     /// The node class to launch with. It sells at least two offerings with known prices.
-    fn node_class(&self) -> NodeClassKey;
+    fn node_class(&self) -> NodeClassRef;
 
     /// A prefix for keys and names that no other world uses: a letter, then lower-case letters, digits and dashes.
     fn prefix(&self) -> String;

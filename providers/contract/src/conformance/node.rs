@@ -2,11 +2,11 @@
 
 use std::collections::BTreeMap;
 
-use poolwright_catalog::labels;
+use poolwright_terms::{Taint, labels};
 
 use super::report::ensure;
 use super::{Failure, Joining, NodeFacts, NodeSight, Setting};
-use crate::{Instance, LaunchRequest, Taint};
+use crate::{Instance, LaunchRequest};
 
 pub(super) async fn the_node_carries_what_was_asked_for(at: &Setting) -> Result<(), Failure> {
     let request = at.request("a");

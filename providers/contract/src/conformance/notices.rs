@@ -3,10 +3,11 @@
 use std::sync::Arc;
 
 use futures::future::{Either, select};
+use poolwright_terms::InterruptionKind;
 
 use super::report::ensure;
 use super::{Failure, LOOKS, Setting};
-use crate::{CloudProvider, Instance, Interruption, InterruptionKind, Notice, instance_of};
+use crate::{CloudProvider, Instance, Interruption, Notice, instance_of};
 
 pub(super) async fn an_interruption_is_told_with_the_instance_and_its_time(
     at: &Setting,

@@ -4,19 +4,18 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use jiff::SignedDuration;
-use poolwright_catalog::{Catalogue, OfferingId, ResourceName};
+use poolwright_catalog::{Catalogue, OfferingId, RankedOffering, ResourceName};
+use poolwright_terms::keys::{NODEPOOL_LABEL, UNREGISTERED_TAINT};
+use poolwright_terms::{Taint, TaintEffect};
 
 use super::{Failure, LOOKS, NodeSight, World};
-use crate::{CloudProvider, Instance, LaunchRequest, RankedOffering, Taint, TaintEffect};
+use crate::{CloudProvider, Instance, LaunchRequest};
 
 /// Whether both are the same instance, told alike: the answer to a launch may have the time by another clock.
 pub(super) fn alike(one: &Instance, two: &Instance) -> bool {
     let apart = one.launched.duration_since(two.launched).abs();
     Instance { launched: two.launched, ..one.clone() } == *two && apart <= SignedDuration::from_mins(5)
 }
-
-/// The taint Poolwright launches every node with.
-pub(super) const UNREGISTERED: &str = "poolwright.dev/unregistered";
 
 pub(super) struct Setting {
     pub world: Box<dyn World>,
@@ -65,11 +64,11 @@ impl Setting {
             claim: format!("{prefix}-{name}"),
             node_class: self.world.node_class(),
             offerings: vec![self.first.clone(), self.second.clone()],
-            labels: BTreeMap::from([text("poolwright.dev/nodepool", "gpu"), text("team", "research")]),
+            labels: BTreeMap::from([text(NODEPOOL_LABEL, "gpu"), text("team", "research")]),
             annotations: BTreeMap::from([text("example.com/owner", "the research team")]),
             batch: None,
             taints: vec![
-                taint(UNREGISTERED, "", TaintEffect::NoExecute),
+                taint(UNREGISTERED_TAINT, "", TaintEffect::NoExecute),
                 taint("example.com/gpu", "reserved", TaintEffect::NoSchedule),
                 taint("example.com/starting", "", TaintEffect::PreferNoSchedule),
             ],

@@ -2,14 +2,14 @@
 
 use csv::StringRecord;
 use jiff::civil::Date;
+use poolwright_terms::{CapacityType, labels};
 
 use super::columns::{self as column, Columns};
 use super::problem::CsvProblem;
 use crate::instance::{Arch, Gpu, GpuModel, InstanceType, InstanceTypeName, ProviderName};
 use crate::interruptions::Interruptions;
-use crate::labels;
 use crate::money::{MoneyError, UsdPerHour};
-use crate::offering::{CapacityType, Offering, OfferingId, Zone};
+use crate::offering::{Offering, OfferingId, Zone};
 use crate::price::{Price, PriceSource, UnknownPrice};
 use crate::resources::{ResourceList, ResourceName};
 use crate::sanity::{self, Claim};

@@ -1,9 +1,10 @@
 use jiff::civil::date;
+use poolwright_terms::CapacityType;
 use proptest::prelude::*;
 
 use super::*;
 use crate::money::UsdPerHour;
-use crate::offering::{CapacityType, OfferingId, Zone};
+use crate::offering::{OfferingId, Zone};
 use crate::price::{Price, UnknownPrice};
 use crate::resources::ResourceName;
 use crate::{Arch, GpuModel};

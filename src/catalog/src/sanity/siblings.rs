@@ -12,9 +12,11 @@
 
 use std::collections::BTreeMap;
 
+use poolwright_terms::CapacityType;
+
 use crate::instance::InstanceType;
 use crate::money::UsdPerHour;
-use crate::offering::{CapacityType, Offering};
+use crate::offering::Offering;
 use crate::price::UnknownPrice;
 use crate::resources::ResourceName;
 
@@ -130,10 +132,10 @@ fn standings(members: &[Member], unit: usize) -> Vec<Standing> {
 
 #[cfg(test)]
 mod tests {
+    use poolwright_terms::CapacityType;
     use proptest::prelude::*;
 
     use crate::money::UsdPerHour;
-    use crate::offering::CapacityType;
     use crate::price::{Price, UnknownPrice};
     use crate::reader::read_csv;
 

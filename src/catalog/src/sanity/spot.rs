@@ -2,8 +2,10 @@
 
 use std::collections::BTreeMap;
 
+use poolwright_terms::CapacityType;
+
 use crate::instance::InstanceType;
-use crate::offering::{CapacityType, Offering};
+use crate::offering::Offering;
 use crate::price::UnknownPrice;
 
 /// Compares with on-demand in the same zone; where that is not priced, with the cheapest on-demand zone of the region.

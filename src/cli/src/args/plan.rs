@@ -5,8 +5,9 @@ use std::path::PathBuf;
 
 use clap::ValueEnum;
 use jiff::SignedDuration;
+use poolwright_catalog::UsdPerHour;
 use poolwright_catalog::money::MoneyError;
-use poolwright_catalog::{CapacityType, UsdPerHour};
+use poolwright_terms::CapacityType;
 
 use super::{PreferenceMode, SearchFlags};
 

@@ -2,7 +2,8 @@
 
 use std::path::PathBuf;
 
-use poolwright_api::{EC2NodeClass, GROUP};
+use poolwright_api::EC2NodeClass;
+use poolwright_terms::GROUP;
 use serde_json::Value;
 
 use crate::convert::documents;

@@ -38,7 +38,7 @@ pub fn print(findings: &[Finding], format: ListFormat, out: &mut impl Write) -> 
     let (wrong, undetermined, fine) = (count("wrong"), count("undetermined"), count("fine"));
     if format == ListFormat::Json {
         let document = Document {
-            api_version: "poolwright.dev/v1alpha1",
+            api_version: poolwright_terms::API_VERSION,
             kind: "Check",
             wrong,
             undetermined,

@@ -1,11 +1,12 @@
 //! Which label of ours a label of Karpenter is.
 //!
-//! Karpenter's labels: <https://karpenter.sh/docs/concepts/scheduling/#well-known-labels>. Ours: `poolwright_catalog::labels`.
+//! Karpenter's labels: <https://karpenter.sh/docs/concepts/scheduling/#well-known-labels>. Ours: `poolwright_terms::labels`.
 
 use std::collections::BTreeSet;
 use std::sync::LazyLock;
 
-use poolwright_catalog::{builtin, labels};
+use poolwright_catalog::builtin;
+use poolwright_terms::labels;
 
 /// What stands for a label of Karpenter here.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

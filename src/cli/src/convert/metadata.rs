@@ -2,13 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use poolwright_api::names::DO_NOT_DISRUPT_ANNOTATION;
+use poolwright_terms::keys::{DO_NOT_DISRUPT_ANNOTATION, KARPENTER_DO_NOT_DISRUPT_ANNOTATION};
 
 use super::fields::{Fields, text};
 use super::note::Report;
-
-/// Karpenter's annotation on what is not to be disturbed.
-pub(super) const DO_NOT_DISRUPT: &str = "karpenter.sh/do-not-disrupt";
 
 /// Fields that the API server writes.
 const WRITTEN_BY_THE_CLUSTER: [&str; 8] = [
@@ -76,7 +73,7 @@ pub(super) fn convert(root: &mut Fields<'_>, report: &mut Report) -> Option<Meta
 }
 
 fn annotation(key: String, path: String, value: String, metadata: &mut Metadata, report: &mut Report) {
-    if key == DO_NOT_DISRUPT {
+    if key == KARPENTER_DO_NOT_DISRUPT_ANNOTATION {
         let sentence = format!(
             "On a NodePool itself Karpenter does not read it; `{DO_NOT_DISRUPT_ANNOTATION}` here would keep every node of the pool. \
              Left out. Write that annotation if this is what you want."

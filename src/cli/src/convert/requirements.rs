@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 
 use poolwright_api::{Operator, Requirement};
-use poolwright_catalog::labels as ours;
+use poolwright_terms::labels as ours;
 
 use super::fields::Fields;
 use super::labels::{KNOWN, Label, label, parts};

@@ -2,16 +2,16 @@
 
 use std::collections::BTreeMap;
 
-use poolwright_api::names::{DO_NOT_DISRUPT_ANNOTATION, RESERVED_LABELS};
 use poolwright_api::{
-    Deadlines, DurationText, ExpiryText, GROUP, NodeClassRef, NodeTemplate, NodeTemplateMetadata,
-    NodeTemplateSpec, Operator, Taint, TaintEffect,
+    Deadlines, DurationText, ExpiryText, NodeTemplate, NodeTemplateMetadata, NodeTemplateSpec, Operator,
 };
+use poolwright_terms::keys::{DO_NOT_DISRUPT_ANNOTATION, KARPENTER_DO_NOT_DISRUPT_ANNOTATION};
+use poolwright_terms::{GROUP, NodeClassRef, Taint, TaintEffect, labels};
 
 use super::disruption::expiry;
 use super::fields::Fields;
 use super::labels::{Label, label};
-use super::metadata::{DO_NOT_DISRUPT, is_karpenters};
+use super::metadata::is_karpenters;
 use super::note::Report;
 use super::requirements::{Requirements, Wanted};
 
@@ -79,7 +79,7 @@ fn labels(
 ) {
     for (key, path, value) in of.object("labels", report).map(Fields::rest).unwrap_or_default() {
         let Some(value) = super::fields::text(path.clone(), value, report) else { continue };
-        if label(&key) == Label::Own && !RESERVED_LABELS.contains(&key.as_str()) {
+        if label(&key) == Label::Own && !labels::RESERVED.contains(&key.as_str()) {
             report.kept(path, "A label of the nodes; it stays.");
             metadata.labels.insert(key, value);
         } else {
@@ -100,7 +100,7 @@ fn annotations(
 ) {
     for (key, path, value) in of.object("annotations", report).map(Fields::rest).unwrap_or_default() {
         let Some(value) = super::fields::text(path.clone(), value, report) else { continue };
-        if key == DO_NOT_DISRUPT && value == "true" {
+        if key == KARPENTER_DO_NOT_DISRUPT_ANNOTATION && value == "true" {
             report.changed(
                 path,
                 format!(
@@ -109,7 +109,7 @@ fn annotations(
                 ),
             );
             pool_annotations.insert(DO_NOT_DISRUPT_ANNOTATION.to_owned(), value);
-        } else if key == DO_NOT_DISRUPT {
+        } else if key == KARPENTER_DO_NOT_DISRUPT_ANNOTATION {
             report.changed(path, "Left out: on a node only \"true\" means something to Karpenter.");
         } else if is_karpenters(&key) || key.starts_with("poolwright.dev/") {
             report.not_possible(
@@ -130,19 +130,16 @@ fn taints(key: &str, of: &mut Fields<'_>, report: &mut Report) -> Vec<Taint> {
         let key = fields.needed_text("key", report);
         let value = fields.text("value", report);
         let effect = fields.needed_text("effect", report);
-        let effect = effect.and_then(|effect| match effect.as_str() {
-            "NoSchedule" => Some(TaintEffect::NoSchedule),
-            "PreferNoSchedule" => Some(TaintEffect::PreferNoSchedule),
-            "NoExecute" => Some(TaintEffect::NoExecute),
-            _ => {
-                let cause = format!("`{effect}` is no effect of a taint");
+        let effect = effect.and_then(|name| {
+            let effect = TaintEffect::named(&name);
+            if effect.is_none() {
                 report.problem(
                     fields.path("effect"),
-                    cause,
+                    format!("`{name}` is no effect of a taint"),
                     "write NoSchedule, PreferNoSchedule or NoExecute",
                 );
-                None
             }
+            effect
         });
         fields.finish(report);
         let (Some(key), Some(effect)) = (key, effect) else { continue };
@@ -153,7 +150,7 @@ fn taints(key: &str, of: &mut Fields<'_>, report: &mut Report) -> Vec<Taint> {
             );
         } else {
             report.kept(path, format!("The taint `{key}` stays."));
-            taints.push(Taint { key, value, effect });
+            taints.push(Taint { key, value: value.unwrap_or_default(), effect });
         }
     }
     taints

@@ -104,7 +104,7 @@ pub fn list(believed: &Believed, models: &[String]) -> Result<Gpus, String> {
         key(a).cmp(&key(b)).then_with(|| a.instance_type.cmp(&b.instance_type))
     });
     Ok(Gpus {
-        api_version: "poolwright.dev/v1alpha1",
+        api_version: poolwright_terms::API_VERSION,
         kind: "Gpus",
         source: catalogue.origin().source.clone(),
         as_of: catalogue.origin().as_of.map(|day| day.to_string()),

@@ -2,7 +2,8 @@
 
 use std::collections::BTreeSet;
 
-use poolwright_catalog::{CapacityType, Catalogue, InstanceType, OfferingId};
+use poolwright_catalog::{Catalogue, InstanceType, OfferingId};
+use poolwright_terms::CapacityType;
 
 use crate::args::PricesFlags;
 

@@ -2,10 +2,9 @@
 
 use std::cmp::Ordering;
 
-use poolwright_catalog::{
-    CapacityType, InstanceType, Interruptions, OfferingId, Price, UnknownPrice, UsdPerHour,
-};
+use poolwright_catalog::{InstanceType, Interruptions, OfferingId, Price, UnknownPrice, UsdPerHour};
 use poolwright_provider_aws_model::instance::{TypeFacts, UsageClass};
+use poolwright_terms::CapacityType;
 use serde::Serialize;
 
 use super::only::Only;
@@ -112,7 +111,7 @@ pub fn list(believed: &Believed, only: &Only) -> Result<Prices, String> {
     }
     rows.sort_by(cheapest);
     Ok(Prices {
-        api_version: "poolwright.dev/v1alpha1",
+        api_version: poolwright_terms::API_VERSION,
         kind: "Prices",
         source: catalogue.origin().source.clone(),
         as_of: catalogue.origin().as_of.map(|day| day.to_string()),

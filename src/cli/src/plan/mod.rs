@@ -13,10 +13,11 @@ mod traced;
 use std::collections::BTreeSet;
 use std::io::Write;
 
-use poolwright_catalog::{CapacityType, Catalogue, UsdPerHour};
+use poolwright_catalog::{Catalogue, UsdPerHour};
 use poolwright_controller::clock::{Clock, SystemClock};
 use poolwright_core::plan::{PlanOptions, Sharing, SpotRisk, plan};
-use poolwright_core::{ClaimName, PodKey, PoolName, Snapshot, story};
+use poolwright_core::{ClaimName, PodKey, PoolName, Snapshot, why};
+use poolwright_terms::CapacityType;
 
 use crate::args::{ExplainFlags, Explainable, InputFlags, PlanFlags, SearchFlags, SharingMode};
 use crate::budget::Budget;
@@ -90,10 +91,10 @@ pub fn tell(flags: &ExplainFlags, out: &mut impl Write) -> Result<Outcome, Failu
     let plan = plan(&input.snapshot, now, &options, &mut budget);
     let (snapshot, name) = (&input.snapshot, flags.name.as_str());
     let lines = match flags.kind {
-        Explainable::Pod => story::pod(snapshot, now, &options, &plan, &input.pod_key(name)),
-        Explainable::Node => story::node(snapshot, now, name),
-        Explainable::Claim => story::claim(snapshot, now, &ClaimName(name.to_owned())),
-        Explainable::Pool => story::pool(snapshot, &plan, &PoolName(name.to_owned())),
+        Explainable::Pod => why::pod(snapshot, now, &options, &plan, &input.pod_key(name)),
+        Explainable::Node => why::node(snapshot, now, name),
+        Explainable::Claim => why::claim(snapshot, now, &ClaimName(name.to_owned())),
+        Explainable::Pool => why::pool(snapshot, &plan, &PoolName(name.to_owned())),
     };
     let Some(lines) = lines else {
         return Err(Failure::bad_input(missing(flags.kind, name)));

@@ -3,10 +3,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use poolwright_catalog::{CapacityType, Catalogue};
-use poolwright_core::{
-    Deadlines, Disruption, NodeClassRef, Pool, PoolLimits, PoolName, Shared, Snapshot, Uid,
-};
+use poolwright_catalog::Catalogue;
+use poolwright_core::{Deadlines, Disruption, Pool, PoolLimits, PoolName, Shared, Snapshot, Uid};
+use poolwright_terms::{CapacityType, NodeClassRef};
 
 use super::Offers;
 use crate::catalogue::default_provider;
@@ -119,7 +118,7 @@ fn implicit() -> Pool {
         readiness_gates: Vec::new(),
         requirements: Vec::new(),
         node_class: NodeClassRef {
-            group: poolwright_api::GROUP.to_owned(),
+            group: poolwright_terms::GROUP.to_owned(),
             kind: "KwokNodeClass".to_owned(),
             name: IMPLICIT.to_owned(),
         },

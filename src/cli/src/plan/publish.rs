@@ -80,7 +80,7 @@ pub fn document(plan: Plan, input: Input, times: Times) -> Result<Document, Fail
     }
     let counts = plan.counts;
     Ok(Document {
-        api_version: poolwright_api::API_VERSION,
+        api_version: poolwright_terms::API_VERSION,
         kind: "Plan",
         cost_usd_per_hour: plan.cost,
         risk_usd_per_hour: input.counts_risk.then_some(plan.risk),

@@ -173,7 +173,7 @@ fn seconds(duration: Duration) -> f64 {
 
 fn document(report: &Report) -> Value {
     let Report { pods, pending, .. } = report;
-    let line = |((pool, capacity), line): (&(String, poolwright_catalog::CapacityType), &Bought)| {
+    let line = |((pool, capacity), line): (&(String, poolwright_terms::CapacityType), &Bought)| {
         json!({"pool": pool, "capacityType": capacity.as_str(), "nodes": line.nodes,
             "nodeHours": in_hours(line.millis), "gpuHours": in_hours(line.gpu_millis), "costUsd": usd(line.cost.0)})
     };
@@ -186,7 +186,7 @@ fn document(report: &Report) -> Value {
         })
         .collect();
     json!({
-        "apiVersion": "poolwright.dev/v1alpha1",
+        "apiVersion": poolwright_terms::API_VERSION,
         "kind": "Replay",
         "playedSeconds": seconds(report.played),
         "askedSeconds": seconds(report.asked),

@@ -4,8 +4,9 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::time::Duration;
 
-use poolwright_catalog::{CapacityType, ResourceName};
+use poolwright_catalog::ResourceName;
 use poolwright_sim::replay::{End, Machine, Outcome, Pod};
+use poolwright_terms::CapacityType;
 
 use super::steps::Steps;
 

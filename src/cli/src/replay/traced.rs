@@ -4,8 +4,9 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::time::Duration;
 
-use poolwright_catalog::{ResourceName, labels};
+use poolwright_catalog::ResourceName;
 use poolwright_sim::cluster::JobPlan;
+use poolwright_terms::labels;
 use serde_json::{Value, json};
 
 use super::work::{Names, Work};

@@ -22,7 +22,7 @@ pub struct Solved {
 impl Solved {
     /// Of no problem yet.
     pub fn new() -> Self {
-        Self { api_version: poolwright_api::API_VERSION, kind: "Solutions", problems: Vec::new() }
+        Self { api_version: poolwright_terms::API_VERSION, kind: "Solutions", problems: Vec::new() }
     }
 }
 

@@ -41,7 +41,7 @@ struct Shape {
 /// Writes problems to a file.
 pub fn save<'p>(path: &Path, problems: impl IntoIterator<Item = &'p Problem>) -> Result<(), Failure> {
     let written = Written {
-        api_version: poolwright_api::API_VERSION,
+        api_version: poolwright_terms::API_VERSION,
         kind: KIND,
         problems: problems.into_iter().collect(),
     };
@@ -77,12 +77,12 @@ fn parse(text: &str) -> Result<Vec<Problem>, String> {
     let shape: Shape = serde_json::from_str(text).map_err(explain)?;
     let problems = if shape.problems.is_some() {
         let saved: Saved = serde_json::from_str(text).map_err(explain)?;
-        if (saved.api_version.as_str(), saved.kind.as_str()) != (poolwright_api::API_VERSION, KIND) {
+        if (saved.api_version.as_str(), saved.kind.as_str()) != (poolwright_terms::API_VERSION, KIND) {
             return Err(format!(
                 "is a {} of {}, not a {KIND} of {}",
                 saved.kind,
                 saved.api_version,
-                poolwright_api::API_VERSION
+                poolwright_terms::API_VERSION
             ));
         }
         saved.problems

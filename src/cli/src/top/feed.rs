@@ -6,12 +6,13 @@ use std::time::Duration;
 use anyhow::{Context, Result};
 use kube::api::ListParams;
 use kube::{Api, Client, Resource};
-use poolwright_api::names;
 use poolwright_controller::clock::Clock;
+use poolwright_terms::keys;
+use poolwright_terms::keys::REPORTING_CONTROLLER;
 use serde::de::DeserializeOwned;
 use tokio::time::timeout;
 
-use super::model::{Listed, REPORTER, Reading};
+use super::model::{Listed, Reading};
 
 /// Finished pods take no room, and clusters that run jobs keep many.
 const UNFINISHED: &str = "status.phase!=Succeeded,status.phase!=Failed";
@@ -27,8 +28,8 @@ pub async fn read(client: &Client, clock: &dyn Clock) -> Result<Reading> {
     // Any version will do: the API server then answers from memory.
     let all = ListParams::default().match_any();
     let unfinished = all.clone().fields(UNFINISHED);
-    let ours = all.clone().fields(&format!("reportingController={REPORTER}"));
-    let lease = all.clone().fields(&format!("metadata.name={}", names::LEASE));
+    let ours = all.clone().fields(&format!("reportingController={REPORTING_CONTROLLER}"));
+    let lease = all.clone().fields(&format!("metadata.name={}", keys::LEASE));
     let lists = async {
         tokio::try_join!(
             list(client, &all),

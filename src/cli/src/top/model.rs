@@ -10,18 +10,17 @@ use k8s_openapi::api::core::v1 as k8s;
 use k8s_openapi::api::events::v1::Event;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use kube::ResourceExt;
-use poolwright_api::names::conditions::{LIMIT_REACHED, READY};
-use poolwright_api::{API_VERSION, NodeClaim, NodePool};
+use poolwright_api::{NodeClaim, NodePool};
 use poolwright_catalog::{ResourceName, UsdPerHour};
-use poolwright_core::{Claim, ConditionType, Node, PodPhase, PodRole, Snapshot};
+use poolwright_core::{Claim, Node, PodPhase, PodRole, Snapshot};
+use poolwright_terms::keys::REPORTING_CONTROLLER;
+use poolwright_terms::{API_VERSION, ConditionType};
 
 use super::stage::{Stage, doing};
 use super::view::{
     Cost, EventRow, Gpus, Kind, Leader, NodeCounts, NodeRow, PodsWaiting, PoolRow, Totals, View,
 };
 
-/// Who writes our events.
-pub const REPORTER: &str = "poolwright.dev/controller";
 /// Events that are kept; a busy hour has thousands.
 const EVENTS: usize = 100;
 /// How long a Lease holds that does not say so.
@@ -257,17 +256,17 @@ fn pool_rows(pools: &[NodePool], nodes: &[NodeRow], sees_pods: bool) -> Vec<Pool
 
 fn pool_row(pool: &NodePool) -> PoolRow {
     let conditions = pool.status.as_ref().map(|status| status.conditions.as_slice()).unwrap_or_default();
-    let of = |kind: &str| conditions.iter().find(|condition| condition.type_ == kind);
-    let ready = of(READY).filter(|condition| condition.status != "Unknown");
+    let of = |kind: ConditionType| conditions.iter().find(|condition| condition.type_ == kind.as_str());
+    let ready = of(ConditionType::Ready).filter(|condition| condition.status != "Unknown");
     let ready = ready.map(|condition| condition.status == "True");
     let problem = if pool.metadata.deletion_timestamp.is_some() {
         Some("it is being deleted: nothing is bought from it".to_owned())
     } else if ready.is_none() {
         Some("no controller has said yet whether it can be used".to_owned())
     } else if ready == Some(false) {
-        of(READY).map(sentence)
+        of(ConditionType::Ready).map(sentence)
     } else {
-        of(LIMIT_REACHED).filter(|condition| condition.status == "True").map(sentence)
+        of(ConditionType::LimitReached).filter(|condition| condition.status == "True").map(sentence)
     };
     PoolRow {
         name: pool.name_any(),
@@ -285,7 +284,8 @@ fn sentence(condition: &Condition) -> String {
 }
 
 fn event_rows(events: &[Event]) -> Vec<EventRow> {
-    let ours = events.iter().filter(|event| event.reporting_controller.as_deref() == Some(REPORTER));
+    let ours =
+        events.iter().filter(|event| event.reporting_controller.as_deref() == Some(REPORTING_CONTROLLER));
     let mut rows: Vec<EventRow> = ours.map(event_row).collect();
     rows.sort_by(|a, b| (b.at, &a.about, &a.object, &a.reason).cmp(&(a.at, &b.about, &b.object, &b.reason)));
     rows.truncate(EVENTS);

@@ -1,6 +1,7 @@
 //! How far a claim is, what is being done about it, and why.
 
-use poolwright_core::{Claim, ConditionStatus, ConditionType, Node};
+use poolwright_core::{Claim, Node};
+use poolwright_terms::{ConditionStatus, ConditionType};
 use serde::Serialize;
 
 /// How far a claim is.

@@ -1,10 +1,11 @@
 //! Clusters to look at.
 
 use jiff::Timestamp;
+use poolwright_terms::keys::REPORTING_CONTROLLER;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
-use super::model::{REPORTER, Reading, view};
+use super::model::{Reading, view};
 use super::view::{NodeRow, View};
 
 /// When it is read.
@@ -117,7 +118,7 @@ pub fn gated(name: &str) -> Value {
 pub fn event(time: &str, kind: &str, name: &str, note: &str) -> Value {
     let namespace = if kind == "Pod" { json!("ml") } else { Value::Null };
     json!({"metadata": {"name": format!("{name}.1"), "namespace": "default"}, "eventTime": time,
-        "reportingController": REPORTER, "type": if kind == "Pod" { "Warning" } else { "Normal" },
+        "reportingController": REPORTING_CONTROLLER, "type": if kind == "Pod" { "Warning" } else { "Normal" },
         "reason": "Said", "note": note, "regarding": {"kind": kind, "name": name, "namespace": namespace}})
 }
 

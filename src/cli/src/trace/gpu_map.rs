@@ -2,7 +2,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use poolwright_catalog::{GpuModel, labels};
+use poolwright_catalog::GpuModel;
+use poolwright_terms::labels;
 
 use super::table::{Column, read};
 use crate::problems::Problems;

@@ -9,8 +9,9 @@ mod table;
 pub use gpu_map::{GpuChoice, GpuMap};
 pub use reader::{Times, Trace, TracePod, read, read_timed};
 
-use poolwright_catalog::{ResourceList, ResourceName, labels};
+use poolwright_catalog::{ResourceList, ResourceName};
 use poolwright_core::{NodeTerm, Operator, PodSpec, Requirement};
+use poolwright_terms::labels;
 
 impl TracePod {
     /// What it asks of a node.

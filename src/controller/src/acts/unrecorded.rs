@@ -1,8 +1,9 @@
-//! What clouds say is written down before anything new is begun.
+//! Interruptions that were heard of clouds and are not recorded yet: nothing new is begun before they are.
 //!
-//! Hundreds of instances may be told of in one second. Were the first of them fenced and replaced while the others are not written down
-//! yet, those would wait for it, be unknown to whoever leads next, and be missing in the plan. So who decides waits until all that was
-//! heard is recorded, though not for long: an API server that takes no records must not keep the rest from being done.
+//! A cloud may tell of hundreds of instances in one second. Suppose the first of them were closed and replaced while the
+//! others are not recorded. The others would wait for that, the next leader would not know of them, and the plan would
+//! miss them. So the loops that decide wait until all are recorded. They do not wait long: an API server that takes no
+//! records must not stop the rest of the work.
 
 use std::time::Duration;
 
@@ -11,7 +12,7 @@ use tokio::time::timeout;
 use crate::edge::clock::SharedClock;
 use crate::edge::signal::{self, Sender};
 
-/// How long others wait, from when the first of what is not recorded was heard: a small part of the two minutes that spot instances have.
+/// How long the loops wait, counted from when the first was heard: a small part of the two minutes that spot instances have.
 const LIMIT: Duration = Duration::from_secs(5);
 
 #[derive(Clone, Copy, Debug, Default)]
@@ -20,23 +21,23 @@ struct InHand {
     since: Duration,
 }
 
-/// What was heard and is not recorded.
-pub struct Rush {
+/// Interruptions that were heard and are not recorded.
+pub struct Unrecorded {
     in_hand: Sender<InHand>,
     clock: SharedClock,
 }
 
-/// One thing that was heard. Nobody waits for it any more when this is dropped.
+/// One interruption that was heard. Nothing waits for it any more when this is dropped.
 #[must_use]
-pub struct Heard<'a>(&'a Rush);
+pub struct Heard<'a>(&'a Unrecorded);
 
-impl Rush {
+impl Unrecorded {
     /// Nothing was heard.
     pub fn new(clock: SharedClock) -> Self {
         Self { in_hand: signal::sender(InHand::default()), clock }
     }
 
-    /// Something was heard.
+    /// One was heard.
     pub fn heard(&self) -> Heard<'_> {
         let now = self.clock.monotonic();
         self.in_hand.change_if(|in_hand| {
@@ -49,8 +50,8 @@ impl Rush {
         Heard(self)
     }
 
-    /// Waits until all that was heard is recorded, or others have waited long enough.
-    pub async fn is_over(&self) {
+    /// Waits until all that were heard are recorded, or for long enough.
+    pub async fn all_recorded(&self) {
         let mut changes = self.in_hand.subscribe();
         let InHand { count, since } = self.in_hand.view(|in_hand| *in_hand);
         let left = LIMIT.saturating_sub(self.clock.monotonic().saturating_sub(since));
@@ -79,24 +80,24 @@ mod tests {
     use super::*;
     use crate::edge::clock::testing::TestClock;
 
-    fn rush() -> (Rush, Arc<TestClock>) {
+    fn unrecorded() -> (Unrecorded, Arc<TestClock>) {
         let clock = Arc::new(TestClock::new());
-        (Rush::new(clock.clone()), clock)
+        (Unrecorded::new(clock.clone()), clock)
     }
 
     #[tokio::test(start_paused = true)]
     async fn nobody_waits_when_nothing_was_heard() {
-        let (rush, _) = rush();
-        assert_eq!(rush.is_over().now_or_never(), Some(()));
-        drop(rush.heard());
-        assert_eq!(rush.is_over().now_or_never(), Some(()));
+        let (unrecorded, _) = unrecorded();
+        assert_eq!(unrecorded.all_recorded().now_or_never(), Some(()));
+        drop(unrecorded.heard());
+        assert_eq!(unrecorded.all_recorded().now_or_never(), Some(()));
     }
 
     #[tokio::test(start_paused = true)]
-    async fn who_decides_waits_until_the_last_is_recorded() {
-        let (rush, _) = rush();
-        let (one, other) = (rush.heard(), rush.heard());
-        let mut waiting = Box::pin(rush.is_over());
+    async fn a_loop_that_decides_waits_until_the_last_is_recorded() {
+        let (unrecorded, _) = unrecorded();
+        let (one, other) = (unrecorded.heard(), unrecorded.heard());
+        let mut waiting = Box::pin(unrecorded.all_recorded());
         assert_eq!(waiting.as_mut().now_or_never(), None);
         drop(one);
         assert_eq!(waiting.as_mut().now_or_never(), None);
@@ -106,14 +107,14 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn what_cannot_be_recorded_holds_nobody_up_for_long() {
-        let (rush, clock) = rush();
-        let never_recorded = rush.heard();
+        let (unrecorded, clock) = unrecorded();
+        let never_recorded = unrecorded.heard();
         let begun = Instant::now();
-        rush.is_over().await;
+        unrecorded.all_recorded().await;
         assert_eq!(begun.elapsed(), LIMIT);
         clock.advance(LIMIT);
-        let heard_later = rush.heard();
-        assert_eq!(rush.is_over().now_or_never(), Some(()), "it has waited for that long");
+        let heard_later = unrecorded.heard();
+        assert_eq!(unrecorded.all_recorded().now_or_never(), Some(()), "it has waited for that long");
         drop((never_recorded, heard_later));
     }
 }

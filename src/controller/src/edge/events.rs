@@ -1,25 +1,17 @@
-//! Events on objects: what was decided and why, for those who look at their pod.
+//! Events on objects: what was decided and why, for users who look at their pod.
 //!
-//! kube's own `Recorder` is not used for two reasons: within its series it keeps the *first* note, so that a pod whose
-//! reason changes would go on showing the old one, and it reads the clock itself. What it does beyond that is one POST.
+//! Here they are queued, without repetitions and floods. `acts/event_writer.rs` writes them.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use k8s_openapi::api::core::v1::ObjectReference;
-use k8s_openapi::api::events::v1::Event;
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::MicroTime;
-use kube::api::{ObjectMeta, PostParams};
-use kube::{Api, Client};
 use poolwright_core::NoticeKind;
 use tokio::sync::mpsc;
-use tokio::time::sleep;
-use tracing::debug;
 
-use crate::edge::clock::{Clock, SharedClock};
+use crate::edge::clock::SharedClock;
 use crate::edge::metrics::Metrics;
-use crate::leader::writer::{WriteError, Writer};
 
 /// The same thing is said about the same object at most once in this time. API servers keep events for an hour
 /// (kube-apiserver `--event-ttl`), so that what still holds can always be read.
@@ -34,9 +26,6 @@ const REMEMBERED: usize = 20_000;
 const QUEUE: usize = 2_000;
 /// How many events on pods one pass may cause: 10,000 pods for which nothing fits must not become 10,000 writes.
 const POD_EVENTS_PER_PASS: u32 = 200;
-/// How often an event is sent until it is given up, and the first pause between two times; each is twice the one before.
-const ATTEMPTS: u32 = 5;
-const PAUSE: Duration = Duration::from_secs(1);
 /// The API server refuses longer notes.
 pub const NOTE_BYTES: usize = 1024;
 
@@ -56,7 +45,8 @@ pub struct Saying {
     pub story: Option<String>,
 }
 
-type Said = (String, String, String);
+/// What was said: of which object, the reason, the sentence.
+pub type Said = (String, String, String);
 
 #[derive(Debug, Default)]
 struct Memory {
@@ -78,17 +68,22 @@ impl Memory {
     }
 }
 
-fn key(saying: &Saying) -> Said {
-    let about = &saying.about;
-    let object = about.uid.clone().unwrap_or_else(|| {
-        [&about.kind, &about.namespace, &about.name].map(|part| part.clone().unwrap_or_default()).join("/")
-    });
-    let sentence = if about.kind.as_deref() == Some("Pod") {
-        without_asides(&saying.message)
-    } else {
-        saying.message.clone()
-    };
-    (object, saying.reason.clone(), sentence)
+impl Saying {
+    /// What makes it the same as another.
+    pub fn key(&self) -> Said {
+        let about = &self.about;
+        let object = about.uid.clone().unwrap_or_else(|| {
+            [&about.kind, &about.namespace, &about.name]
+                .map(|part| part.clone().unwrap_or_default())
+                .join("/")
+        });
+        let sentence = if about.kind.as_deref() == Some("Pod") {
+            without_asides(&self.message)
+        } else {
+            self.message.clone()
+        };
+        (object, self.reason.clone(), sentence)
+    }
 }
 
 /// A sentence without what stands in parentheses.
@@ -123,6 +118,12 @@ impl Events {
         (events, Queue { receiver, memory })
     }
 
+    /// The same memory, with a queue that takes nothing any more.
+    #[cfg(test)]
+    pub fn closed(&self) -> Self {
+        Self { queue: mpsc::channel(1).0, ..self.clone() }
+    }
+
     /// A planning pass begins: pods may be told about anew.
     pub fn new_pass(&self) {
         self.memory.lock().unwrap_or_else(PoisonError::into_inner).pods_this_pass = 0;
@@ -133,8 +134,10 @@ impl Events {
         let now = self.clock.monotonic();
         let memory = self.memory.lock().unwrap_or_else(PoisonError::into_inner);
         let room = POD_EVENTS_PER_PASS.saturating_sub(memory.pods_this_pass) as usize;
-        let new =
-            sayings.into_iter().enumerate().filter(|(_, saying)| memory.refuses(&key(saying), now).is_none());
+        let new = sayings
+            .into_iter()
+            .enumerate()
+            .filter(|(_, saying)| memory.refuses(&saying.key(), now).is_none());
         new.map(|(at, _)| at).take(room).collect()
     }
 
@@ -150,7 +153,7 @@ impl Events {
     fn admit(&self, saying: &Saying) -> Result<(), &'static str> {
         let now = self.clock.monotonic();
         let mut memory = self.memory.lock().unwrap_or_else(PoisonError::into_inner);
-        let key = key(saying);
+        let key = saying.key();
         if let Some(why) = memory.refuses(&key, now) {
             return Err(why);
         }
@@ -178,114 +181,21 @@ pub struct Queue {
 }
 
 impl Queue {
-    async fn recv(&mut self) -> Option<Saying> {
+    /// The next one; `None` when nothing can be queued any more.
+    pub async fn recv(&mut self) -> Option<Saying> {
         self.receiver.recv().await
     }
 
-    /// Nobody has heard it: the next plan may say it again.
-    fn forget(&self, said: &Said) {
+    /// It was not written: the next plan may say it again.
+    pub fn forget(&self, said: &Said) {
         self.memory.lock().unwrap_or_else(PoisonError::into_inner).said.remove(said);
     }
 }
 
-/// Writes what was queued, one after the other; ends when the queue does.
-///
-/// What is lost on the way is sent again, for where nothing changes no plan is made that would say it anew.
-pub async fn write_events(
-    mut queue: Queue,
-    client: Client,
-    writer: Writer,
-    clock: SharedClock,
-    identity: String,
-    metrics: Metrics,
-) {
-    // What cannot be read is found before we lead, and found once: it is told when we do.
-    writer.claims().gained().await;
-    let mut number = 0_u64;
-    while let Some(saying) = queue.recv().await {
-        number += 1;
-        let (subject, said) = (saying.about.kind.clone().unwrap_or_default(), key(&saying));
-        let event = event(saying, clock.as_ref(), &identity, number);
-        let namespace = event.metadata.namespace.clone().unwrap_or_default();
-        let api: Api<Event> = Api::namespaced(client.clone(), &namespace);
-        if create(&api, &writer, &event).await {
-            metrics.events.with_label_values(&[&subject]).inc();
-        } else {
-            queue.forget(&said);
-            metrics.events_dropped.with_label_values(&["failed"]).inc();
-        }
-    }
-}
-
-/// Whether an event was written in the end.
-async fn create(api: &Api<Event>, writer: &Writer, event: &Event) -> bool {
-    let params = PostParams::default();
-    for attempt in 0..ATTEMPTS {
-        let why = match writer.write("event", Duration::from_secs(10), || api.create(&params, event)).await {
-            Ok(_) => return true,
-            // Sent before, and the answer was lost.
-            Err(WriteError::Failed(kube::Error::Api(status))) if status.is_already_exists() => return true,
-            // Whoever leads next plans, and says it.
-            Err(WriteError::NotLeading) => return false,
-            Err(WriteError::Failed(kube::Error::Api(status)))
-                if (400..500).contains(&status.code) && status.code != 429 =>
-            {
-                debug!(error = %status.message, note = ?event.note, "an event was refused");
-                return false;
-            }
-            Err(error) => error,
-        };
-        debug!(error = %why, note = ?event.note, "an event was not written");
-        if attempt + 1 < ATTEMPTS {
-            sleep(PAUSE * 2_u32.pow(attempt)).await;
-        }
-    }
-    false
-}
-
-fn event(saying: Saying, clock: &dyn Clock, identity: &str, number: u64) -> Event {
-    let now = clock.now();
-    let about = saying.about;
-    let name: String = about.name.as_deref().unwrap_or("poolwright").chars().take(200).collect();
-    Event {
-        metadata: ObjectMeta {
-            name: Some(format!("{name}.{:x}.{number:x}", now.as_nanosecond())),
-            // Events on cluster-wide objects live in `default`: that is where `kubectl describe` looks.
-            namespace: Some(about.namespace.clone().unwrap_or_else(|| "default".to_owned())),
-            ..Default::default()
-        },
-        action: Some(saying.reason.clone()),
-        event_time: Some(MicroTime(now)),
-        note: Some(shorten(saying.story.unwrap_or(saying.message))),
-        reason: Some(saying.reason),
-        regarding: Some(about),
-        reporting_controller: Some("poolwright.dev/controller".to_owned()),
-        reporting_instance: Some(identity.chars().take(128).collect()),
-        type_: Some(match saying.kind {
-            NoticeKind::Normal => "Normal".to_owned(),
-            NoticeKind::Warning => "Warning".to_owned(),
-        }),
-        ..Default::default()
-    }
-}
-
-fn shorten(mut note: String) -> String {
-    const MORE: &str = "...";
-    if note.len() > NOTE_BYTES {
-        note.truncate(note.floor_char_boundary(NOTE_BYTES - MORE.len()));
-        note.push_str(MORE);
-    }
-    note
-}
-
 #[cfg(test)]
 mod tests {
-    use axum::http::Method;
-
     use super::*;
     use crate::edge::clock::testing::TestClock;
-    use crate::fake_api::{FakeApi, Fault};
-    use crate::leader::testing::granted;
 
     fn about(kind: &str, name: &str) -> ObjectReference {
         ObjectReference {
@@ -395,56 +305,5 @@ mod tests {
             heard += 1;
         }
         assert_eq!(heard, 200 + 1 + 200, "the next pass tells the next pods");
-    }
-
-    /// What becomes of one saying where the API server fails so.
-    async fn written(faults: &[Fault]) -> (Vec<String>, bool) {
-        let (api, clock) = (FakeApi::default(), Arc::new(TestClock::new()));
-        for fault in faults {
-            api.fault(Method::POST, "/events", *fault);
-        }
-        let shared: SharedClock = clock.clone();
-        let (_sender, claims) = granted(&shared);
-        let metrics = Metrics::new().unwrap();
-        let writer = Writer::new(claims, metrics.clone());
-        let (events, queue) = Events::new(clock.clone(), metrics.clone());
-        events.say(saying("Pod", "a", "too big"));
-        let mut again = events.clone();
-        // Closed: what is queued is written, and that is all.
-        let (closed, _) = mpsc::channel(1);
-        again.queue = closed;
-        drop(events);
-        write_events(queue, api.client(), writer, clock, "one".into(), metrics).await;
-        let is_news = again.news(&[saying("Pod", "a", "too big")]) == [0];
-        (api.writes(), is_news)
-    }
-
-    #[tokio::test(start_paused = true)]
-    async fn an_event_that_is_lost_on_the_way_is_sent_again_for_no_plan_may_come_that_would() {
-        let (writes, is_news) = written(&[]).await;
-        assert_eq!((writes.len(), is_news), (1, false));
-        let (writes, is_news) = written(&[Fault::Fails(500), Fault::Fails(429), Fault::Fails(503)]).await;
-        assert_eq!((writes.len(), is_news), (4, false));
-    }
-
-    #[tokio::test(start_paused = true)]
-    async fn an_event_whose_answer_was_lost_is_written_once() {
-        let (writes, is_news) = written(&[Fault::AnswerLost]).await;
-        assert_eq!((writes.len(), is_news), (2, false), "the second finds the first");
-    }
-
-    #[tokio::test(start_paused = true)]
-    async fn an_event_that_could_not_be_written_is_said_again_by_the_next_plan() {
-        let (writes, is_news) = written(&[Fault::Fails(500); 5]).await;
-        assert_eq!((writes.len(), is_news), (5, true));
-        let (writes, is_news) = written(&[Fault::Fails(403)]).await;
-        assert_eq!((writes.len(), is_news), (1, true), "a refusal is no accident");
-    }
-
-    #[test]
-    fn a_long_note_is_cut_where_the_api_server_would_refuse_it() {
-        let note = shorten("€".repeat(1000));
-        assert!(note.len() <= NOTE_BYTES && note.ends_with("..."), "{}", note.len());
-        assert_eq!(shorten("short".into()), "short");
     }
 }

@@ -1,13 +1,16 @@
 //! Health and metrics over HTTP: `/healthz`, `/readyz`, `/metrics`. Read-only, nothing secret.
 
-use std::future::Future;
+use std::net::SocketAddr;
 
+use anyhow::Context;
 use axum::Router;
 use axum::extract::State;
 use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 use tokio::net::TcpListener;
+use tokio_util::sync::CancellationToken;
+use tracing::info;
 
 use crate::edge::metrics::Metrics;
 use crate::edge::signal::Receiver;
@@ -33,13 +36,23 @@ impl Endpoints {
     }
 
     /// Serves until `shutdown`.
-    pub async fn serve(
-        self,
-        listener: TcpListener,
-        shutdown: impl Future<Output = ()> + Send + 'static,
-    ) -> std::io::Result<()> {
-        axum::serve(listener, self.router()).with_graceful_shutdown(shutdown).await
+    pub async fn serve(self, listener: TcpListener, shutdown: CancellationToken) {
+        let serving = axum::serve(listener, self.router())
+            .with_graceful_shutdown(async move { shutdown.cancelled().await });
+        if let Err(error) = serving.await {
+            tracing::error!(%error, "metrics and health are not served any more");
+        }
     }
+}
+
+/// Takes the port, so that a controller that cannot have it does not start.
+pub async fn bind(address: Option<SocketAddr>) -> anyhow::Result<Option<TcpListener>> {
+    let Some(address) = address else { return Ok(None) };
+    let listener = TcpListener::bind(address)
+        .await
+        .with_context(|| format!("the address {address} for metrics and health cannot be bound"))?;
+    info!(address = %listener.local_addr()?, version = env!("CARGO_PKG_VERSION"), "serving metrics and health");
+    Ok(Some(listener))
 }
 
 /// Ready means that the cluster is known and the API server answers. Leadership is no part of it: a standby is ready to take over.

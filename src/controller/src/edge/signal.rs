@@ -1,7 +1,7 @@
 //! A value whose changes tasks wait for; many changes may be seen as one.
 //!
-//! As tokio's `watch`, but who waits is woken in the order in which they began to wait. Tokio wakes them in an order that is
-//! drawn at random, so that a simulated run would not be the same each time.
+//! It works as tokio's `watch`, but wakes tasks in the order in which they began to wait. Tokio draws that order at random, so
+//! a simulated run would not be the same each time.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -24,10 +24,10 @@ impl<T> Shared<T> {
     }
 }
 
-/// Who changes it. Receivers are told when it is dropped.
+/// The end that changes it. Receivers are told when it is dropped.
 pub struct Sender<T>(Arc<Shared<T>>);
 
-/// Who waits for it.
+/// An end that waits for changes.
 pub struct Receiver<T> {
     shared: Arc<Shared<T>>,
     seen: u64,
@@ -37,14 +37,14 @@ pub struct Receiver<T> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Closed;
 
-/// A sender of this value. Whoever subscribes has seen it.
+/// A sender of this value. A new subscriber has seen it.
 pub fn sender<T>(value: T) -> Sender<T> {
     let state = State { value, version: 0, closed: false };
     Sender(Arc::new(Shared { state: Mutex::new(state), changed: Notify::new() }))
 }
 
 impl<T> Sender<T> {
-    /// Someone who has seen the present value.
+    /// A receiver that has seen the present value.
     pub fn subscribe(&self) -> Receiver<T> {
         Receiver { shared: self.0.clone(), seen: self.0.lock().version }
     }
@@ -54,7 +54,7 @@ impl<T> Sender<T> {
         look(&self.0.lock().value)
     }
 
-    /// Changes it and tells everyone, if `change` says that it did.
+    /// Changes it and tells all receivers, if `change` says that it did.
     pub fn change_if(&self, change: impl FnOnce(&mut T) -> bool) -> bool {
         let mut state = self.0.lock();
         let did = change(&mut state.value);
@@ -66,7 +66,7 @@ impl<T> Sender<T> {
         did
     }
 
-    /// Puts another value in its place, tells everyone, and returns the old one.
+    /// Puts another value in its place, tells all receivers, and returns the old one.
     pub fn replace(&self, value: T) -> T {
         let mut old = value;
         self.change_if(|kept| {

@@ -1,5 +1,5 @@
-//! What a process passes each time it runs: nothing on a machine. A simulator stops it there and lets it go on later, as an
-//! operating system, a hypervisor or a debugger does between any two steps.
+//! A process that a simulator can stop between any two of its steps and let go on later, as an operating system, a hypervisor
+//! or a debugger does. On a machine nothing stops it here.
 
 use std::fmt;
 use std::future::{Future, poll_fn};
@@ -9,53 +9,57 @@ use std::task::{Context, Poll};
 
 use tokio::task::{JoinError, JoinSet};
 
-/// Decides whether a process runs just now.
-pub trait Gate: Send + Sync {
-    /// Whether it does. Where not, the task of this context is to be woken when it does again.
-    fn is_open(&self, context: &mut Context<'_>) -> bool;
+/// Says whether a process is suspended now.
+pub trait Suspension: Send + Sync {
+    /// Whether it is. If so, the task of this context must be woken when it goes on.
+    fn is_suspended(&self, context: &mut Context<'_>) -> bool;
 }
 
-/// The gate of a process, if it has one.
+/// A process, with what can stop it, if anything can.
 #[derive(Clone, Default)]
-pub struct Gates(Option<Arc<dyn Gate>>);
+pub struct Stoppable(Option<Arc<dyn Suspension>>);
 
-impl fmt::Debug for Gates {
+impl fmt::Debug for Stoppable {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(if self.0.is_some() { "Gates(simulated)" } else { "Gates(none)" })
+        f.write_str(if self.0.is_some() { "Stoppable(simulated)" } else { "Stoppable(never)" })
     }
 }
 
-impl Gates {
-    /// Everything passes this one.
-    pub fn simulated(gate: Arc<dyn Gate>) -> Self {
-        Self(Some(gate))
+impl Stoppable {
+    /// A process that this suspends.
+    pub fn by(suspension: Arc<dyn Suspension>) -> Self {
+        Self(Some(suspension))
     }
 
-    /// A future that goes on only while the gate is open.
-    pub async fn pass<F: Future>(self, future: F) -> F::Output {
-        let Self(Some(gate)) = self else { return future.await };
+    /// The same future, which goes on only while the process is not stopped.
+    pub async fn run<F: Future>(self, future: F) -> F::Output {
+        let Self(Some(suspension)) = self else { return future.await };
         let mut future = pin!(future);
-        poll_fn(|context| if gate.is_open(context) { future.as_mut().poll(context) } else { Poll::Pending })
-            .await
+        poll_fn(
+            |context| {
+                if suspension.is_suspended(context) { Poll::Pending } else { future.as_mut().poll(context) }
+            },
+        )
+        .await
     }
 }
 
 /// Tasks of a process that end with it.
 #[derive(Debug)]
 pub struct Tasks {
-    gates: Gates,
+    stoppable: Stoppable,
     set: JoinSet<()>,
 }
 
 impl Tasks {
     /// None yet.
-    pub fn new(gates: Gates) -> Self {
-        Self { gates, set: JoinSet::new() }
+    pub fn new(stoppable: Stoppable) -> Self {
+        Self { stoppable, set: JoinSet::new() }
     }
 
     /// Starts one.
     pub fn spawn(&mut self, task: impl Future<Output = ()> + Send + 'static) {
-        self.set.spawn(self.gates.clone().pass(task));
+        self.set.spawn(self.stoppable.clone().run(task));
     }
 
     /// Returns when the next one ends; `None` where there is none.

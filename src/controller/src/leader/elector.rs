@@ -1,4 +1,4 @@
-//! The task that keeps the Lease and publishes the claim.
+//! The task that keeps the Lease and publishes the term.
 
 use std::time::Duration;
 
@@ -12,7 +12,7 @@ use tokio_util::sync::CancellationToken;
 use tracing::{debug, info, warn};
 
 use super::evaluate::{Decision, Observed, evaluate};
-use super::term::{ClaimWatch, LeaderClaim};
+use super::term::{Term, Terms};
 use crate::edge::causes::causes;
 use crate::edge::clock::{Moment, SharedClock};
 use crate::edge::metrics::Metrics;
@@ -25,18 +25,30 @@ pub struct LeaseSettings {
     pub namespace: String,
     /// Name of the Lease.
     pub name: String,
-    /// Who we are. Must differ between processes that run at the same time; a pod's name is right. A process that starts
+    /// Our identity. It must differ between processes that run at the same time; a pod's name is right. A process that starts
     /// again under the same identity (a container that restarts in its pod) goes on at once.
     pub identity: String,
     /// How long a Lease holds without being renewed. Whole seconds.
     pub duration: Duration,
     /// How often it is renewed.
     pub renew: Duration,
-    /// How much earlier than the Lease our own claim ends: room for a request that is on its way.
+    /// How much earlier than the Lease our own term ends: room for a request that is on its way.
     pub margin: Duration,
 }
 
 impl LeaseSettings {
+    /// The defaults, for this identity (the pod's name) and the namespace of the Lease.
+    pub fn new(identity: impl Into<String>, namespace: impl Into<String>) -> Self {
+        Self {
+            namespace: namespace.into(),
+            name: poolwright_terms::keys::LEASE.to_owned(),
+            identity: identity.into(),
+            duration: Duration::from_secs(15),
+            renew: Duration::from_secs(5),
+            margin: Duration::from_secs(2),
+        }
+    }
+
     /// The same with another duration; renewal and margin keep their proportion to it (a third, two fifteenths).
     pub fn lasting(self, duration: Duration) -> Self {
         Self { duration, renew: duration / 3, margin: duration * 2 / 15, ..self }
@@ -61,11 +73,12 @@ pub struct Elector {
     settings: LeaseSettings,
     clock: SharedClock,
     metrics: Metrics,
-    claim: Sender<Option<LeaderClaim>>,
+    term: Sender<Option<Term>>,
     /// Why the last look at the Lease failed, if it did.
     trouble: Sender<Option<String>>,
     observed: Option<Observed>,
-    term: u64,
+    /// How many terms we have had.
+    number: u64,
 }
 
 /// What one step came to.
@@ -76,19 +89,19 @@ enum Step {
 }
 
 impl Elector {
-    /// An elector that has not looked yet, and where its claim will be seen.
+    /// An elector that has not looked yet, and where its term will be seen.
     pub fn new(
         client: Client,
         settings: LeaseSettings,
         clock: SharedClock,
         metrics: Metrics,
-    ) -> anyhow::Result<(Self, ClaimWatch)> {
+    ) -> anyhow::Result<(Self, Terms)> {
         settings.check()?;
-        let claim = signal::sender(None);
-        let watch = ClaimWatch::new(claim.subscribe(), clock.clone());
+        let term = signal::sender(None);
+        let terms = Terms::new(term.subscribe(), clock.clone());
         let api = Api::namespaced(client, &settings.namespace);
         let trouble = signal::sender(None);
-        Ok((Self { api, settings, clock, metrics, claim, trouble, observed: None, term: 0 }, watch))
+        Ok((Self { api, settings, clock, metrics, term, trouble, observed: None, number: 0 }, terms))
     }
 
     /// Where it is seen why the Lease can be neither read nor kept, while that is so: the API server is out of reach, or refuses.
@@ -127,16 +140,16 @@ impl Elector {
                 self.settings.renew
             }
             Ok(Step::NotHeld { look_again_in }) => {
-                self.drop_claim("somebody else holds the lease");
+                self.end_term("somebody else holds the lease");
                 look_again_in.min(self.settings.renew)
             }
             Ok(Step::LookAgain) => Duration::from_millis(100),
             Err(_) => {
-                // The claim stays until it ends by itself: nobody else can take the Lease before that.
+                // The term stays until it ends by itself: no other process can take the Lease before that.
                 self.metrics.lease_errors.inc();
                 let now = self.clock.moment();
-                if !self.claim.view(|claim| claim.is_some_and(|claim| claim.is_current(now))) {
-                    self.drop_claim("it ended without being renewed");
+                if !self.term.view(|term| term.is_some_and(|term| term.is_current(now))) {
+                    self.end_term("it ended without being renewed");
                 }
                 self.settings.renew / 4
             }
@@ -157,7 +170,7 @@ impl Elector {
     }
 
     async fn step(&mut self, now: Moment) -> anyhow::Result<Step> {
-        let held = self.claim.view(Option::is_some);
+        let held = self.term.view(Option::is_some);
         if !held || self.observed.is_none() {
             let lease = self.api.get_opt(&self.settings.name).await.context("reading the lease")?;
             self.observed = lease.map(|lease| Observed::update(self.observed.take(), lease, now.monotonic));
@@ -214,27 +227,27 @@ impl Elector {
 
     fn hold(&mut self, sent: Moment) {
         let expires = sent.after(self.settings.duration.saturating_sub(self.settings.margin));
-        let previous = self.claim.view(|claim| *claim);
-        // A claim that ended in between was acted upon as lost, so this is a new term.
-        let renewed = previous.filter(|claim| claim.is_current(self.clock.moment()));
+        let previous = self.term.view(|term| *term);
+        // A term that ended in between was acted upon as lost, so this is a new one.
+        let renewed = previous.filter(|term| term.is_current(self.clock.moment()));
         if renewed.is_none() {
-            self.term += 1;
+            self.number += 1;
             info!(lease = %self.settings.name, identity = %self.settings.identity, "leading");
         }
         self.metrics.leader.set(1);
-        self.claim.replace(Some(LeaderClaim { expires, term: self.term }));
+        self.term.replace(Some(Term { expires, number: self.number }));
     }
 
-    fn drop_claim(&self, why: &str) {
+    fn end_term(&self, why: &str) {
         self.metrics.leader.set(0);
-        let had = self.claim.replace(None);
+        let had = self.term.replace(None);
         if had.is_some() {
             warn!(lease = %self.settings.name, why, "not leading any more");
         }
     }
 
     async fn give_up(mut self) {
-        let held = self.claim.replace(None).is_some();
+        let held = self.term.replace(None).is_some();
         self.metrics.leader.set(0);
         let Some(seen) = self.observed.take().filter(|_| held) else { return };
         let mut lease = seen.lease;
@@ -260,80 +273,79 @@ mod tests {
     use tokio::time::Instant;
 
     use super::*;
-    use crate::config::Config;
     use crate::edge::clock::testing::TokioClock;
     use crate::fake_api::{FakeApi, Fault};
 
     struct Candidate {
-        claims: ClaimWatch,
+        terms: Terms,
         trouble: Receiver<Option<String>>,
         release: CancellationToken,
         task: JoinHandle<()>,
     }
 
     fn candidate(api: &FakeApi, identity: &str) -> Candidate {
-        let settings = Config::new(identity, "default").lease;
+        let settings = LeaseSettings::new(identity, "default");
         let clock: SharedClock = Arc::new(TokioClock::new());
-        let (elector, claims) = Elector::new(api.client(), settings, clock, Metrics::new().unwrap()).unwrap();
+        let (elector, terms) = Elector::new(api.client(), settings, clock, Metrics::new().unwrap()).unwrap();
         let (trouble, release) = (elector.trouble(), CancellationToken::new());
         let task = tokio::spawn(elector.run(release.clone()));
-        Candidate { claims, trouble, release, task }
+        Candidate { terms, trouble, release, task }
     }
 
     #[tokio::test(start_paused = true)]
     async fn one_leads_and_the_next_takes_over_when_it_is_released() {
         let api = FakeApi::default();
         let first = candidate(&api, "first");
-        first.claims.gained().await;
+        first.terms.gained().await;
         let second = candidate(&api, "second");
         sleep(Duration::from_mins(10)).await;
-        assert!(first.claims.current().is_some() && second.claims.current().is_none());
+        assert!(first.terms.current().is_some() && second.terms.current().is_none());
 
         first.release.cancel();
         first.task.await.unwrap();
-        assert!(first.claims.current().is_none());
+        assert!(first.terms.current().is_none());
         let before = Instant::now();
-        second.claims.gained().await;
+        second.terms.gained().await;
         assert!(before.elapsed() <= Duration::from_secs(5), "without waiting for the lease to end");
     }
 
     #[tokio::test(start_paused = true)]
-    async fn after_a_crash_the_next_leads_only_when_the_claim_of_the_dead_one_has_ended() {
+    async fn after_a_crash_the_next_leads_only_when_the_term_of_the_dead_one_has_ended() {
         let api = FakeApi::default();
         let first = candidate(&api, "first");
-        first.claims.gained().await;
+        first.terms.gained().await;
         let second = candidate(&api, "second");
         sleep(Duration::from_mins(1)).await;
         first.task.abort();
-        assert!(first.claims.current().is_some(), "calls of the dead one may still be on their way");
-        second.claims.gained().await;
-        assert!(first.claims.current().is_none());
+        assert!(first.terms.current().is_some(), "calls of the dead one may still be on their way");
+        second.terms.gained().await;
+        assert!(first.terms.current().is_none());
     }
 
     #[tokio::test(start_paused = true)]
     async fn a_leader_that_cannot_renew_stops_by_itself_and_a_short_failure_does_no_harm() {
         let api = FakeApi::default();
         let leader = candidate(&api, "leader");
-        let claim = leader.claims.gained().await;
+        let term = leader.terms.gained().await;
         api.fault(axum::http::Method::PUT, "leases", Fault::AnswerLost);
         sleep(Duration::from_mins(1)).await;
-        assert_eq!(leader.claims.current().unwrap().term, claim.term, "one lost answer");
+        assert_eq!(leader.terms.current().unwrap().number, term.number, "one lost answer");
 
         for _ in 0..100 {
             api.fault(axum::http::Method::PUT, "leases", Fault::Fails(500));
         }
         let before = Instant::now();
-        leader.claims.lost(claim.term).await;
+        leader.terms.lost(term.number).await;
         assert!(before.elapsed() <= Duration::from_secs(13), "duration less margin");
         let why = leader.trouble.view(Clone::clone).expect("it says why");
         assert!(why.starts_with("writing the lease: "), "{why}");
-        leader.claims.gained().await;
+        leader.terms.gained().await;
         assert_eq!(leader.trouble.view(Clone::clone), None);
     }
 
     #[test]
     fn a_lease_of_another_duration_is_renewed_in_time_and_one_that_cannot_be_is_refused() {
-        let settings = Config::new("me", "poolwright").lease;
+        let settings = LeaseSettings::new("me", "poolwright");
         let as_before = settings.clone().lasting(settings.duration);
         assert_eq!((as_before.renew, as_before.margin), (settings.renew, settings.margin));
         settings.clone().lasting(Duration::from_secs(3)).check().unwrap();

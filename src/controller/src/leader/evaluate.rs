@@ -1,4 +1,4 @@
-//! What to do about the Lease, as a function of what is seen.
+//! What to do about the Lease, as a pure function of what was read.
 
 use std::time::Duration;
 

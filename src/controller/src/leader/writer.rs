@@ -1,22 +1,31 @@
-//! The one gate that every mutation passes, of the cluster and of a cloud.
+//! The one writer: every change of the cluster and of a cloud passes here, and is fenced.
+//!
+//! A write that is not fenced does not compile. The clients for the API server and for clouds are private: the rest of the
+//! controller holds a [`Reader`](crate::sees::reader::Reader) and [`Cloud`](crate::sees::providers::Cloud)s, which have
+//! no method that changes anything. Both give out what can write only for a [`Permit`], and only [`Writer::write`] makes
+//! permits, one for each call, immediately after it has looked at the term.
 
-use std::future::Future;
 use std::time::Duration;
 
 use prometheus::IntGauge;
 use tokio::time::sleep;
 
 use crate::edge::metrics::Metrics;
-use crate::leader::ClaimWatch;
+use crate::leader::Terms;
+
+/// Proof that we led when this call began. It can be neither made nor kept outside this file: [`Writer::write`] lends it for
+/// one call, which is abandoned when the term ends.
+#[derive(Debug)]
+pub struct Permit(());
 
 /// Lets a call through while we lead, and only then.
 #[derive(Clone)]
 pub struct Writer {
-    claims: ClaimWatch,
+    terms: Terms,
     metrics: Metrics,
 }
 
-/// Why a mutation did not succeed.
+/// Why a write did not succeed.
 #[derive(Debug, thiserror::Error)]
 pub enum WriteError<E> {
     /// We do not lead (any more). The call was not made, or was abandoned: whether it had an effect is not known, so
@@ -32,39 +41,36 @@ pub enum WriteError<E> {
 }
 
 impl Writer {
-    /// A gate that looks at this claim.
-    pub fn new(claims: ClaimWatch, metrics: Metrics) -> Self {
-        Self { claims, metrics }
+    /// A writer that looks at these terms.
+    pub fn new(terms: Terms, metrics: Metrics) -> Self {
+        Self { terms, metrics }
     }
 
-    /// The claim it looks at.
-    pub fn claims(&self) -> &ClaimWatch {
-        &self.claims
+    /// The terms it looks at.
+    pub fn terms(&self) -> &Terms {
+        &self.terms
     }
 
-    /// Makes one call. The claim is checked immediately before it, and the call is abandoned when the claim ends: the
+    /// Makes one call. The term is checked immediately before it, and the call is abandoned when the term ends: the
     /// client's own retries inside `call` can therefore not outlive it either.
-    pub async fn write<T, E, F>(
+    pub async fn write<T, E>(
         &self,
         kind: &'static str,
         limit: Duration,
-        call: impl FnOnce() -> F,
-    ) -> Result<T, WriteError<E>>
-    where
-        F: Future<Output = Result<T, E>>,
-    {
-        let Some(claim) = self.claims.current() else {
+        call: impl AsyncFnOnce(&Permit) -> Result<T, E>,
+    ) -> Result<T, WriteError<E>> {
+        let Some(term) = self.terms.current() else {
             self.metrics.writes_dropped.with_label_values(&[kind]).inc();
             return Err(WriteError::NotLeading);
         };
         let _counted = Counted::new(&self.metrics.writes_in_flight);
         tokio::select! {
             biased;
-            () = self.claims.lost(claim.term) => {
+            () = self.terms.lost(term.number) => {
                 self.metrics.writes_dropped.with_label_values(&[kind]).inc();
                 Err(WriteError::NotLeading)
             }
-            answer = call() => answer.map_err(WriteError::Failed),
+            answer = call(&Permit(())) => answer.map_err(WriteError::Failed),
             () = sleep(limit) => Err(WriteError::TimedOut(limit)),
         }
     }
@@ -99,14 +105,14 @@ mod tests {
     const LIMIT: Duration = Duration::from_secs(5);
 
     #[tokio::test]
-    async fn a_call_is_made_while_we_lead_and_dropped_once_the_claim_has_ended() {
+    async fn a_call_is_made_while_we_lead_and_dropped_once_the_term_has_ended() {
         let clock = Arc::new(TestClock::new());
         let shared: SharedClock = clock.clone();
-        let (_sender, claims) = granted(&shared);
+        let (_sender, terms) = granted(&shared);
         let metrics = Metrics::new().unwrap();
-        let writer = Writer::new(claims, metrics.clone());
+        let writer = Writer::new(terms, metrics.clone());
         let calls = AtomicU32::new(0);
-        let call = || async {
+        let call = async |_: &Permit| {
             calls.fetch_add(1, Ordering::Relaxed);
             Ok::<_, std::io::Error>(7)
         };
@@ -118,11 +124,11 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_call_on_its_way_is_abandoned_when_the_claim_is_lost() {
+    async fn a_call_on_its_way_is_abandoned_when_the_term_is_lost() {
         let clock: SharedClock = Arc::new(TestClock::new());
-        let (sender, claims) = granted(&clock);
-        let writer = Writer::new(claims, Metrics::new().unwrap());
-        let call = || async {
+        let (sender, terms) = granted(&clock);
+        let writer = Writer::new(terms, Metrics::new().unwrap());
+        let call = async |_: &Permit| {
             sender.replace(None);
             std::future::pending::<Result<(), std::io::Error>>().await
         };
@@ -132,17 +138,17 @@ mod tests {
     #[tokio::test]
     async fn a_call_is_counted_until_it_is_answered_or_nobody_waits_any_more() {
         let clock: SharedClock = Arc::new(TestClock::new());
-        let (_sender, claims) = granted(&clock);
+        let (_sender, terms) = granted(&clock);
         let metrics = Metrics::new().unwrap();
         let in_flight = &metrics.writes_in_flight;
-        let writer = Writer::new(claims, metrics.clone());
-        let call = || async { Ok::<_, std::io::Error>(in_flight.get()) };
+        let writer = Writer::new(terms, metrics.clone());
+        let call = async |_: &Permit| Ok::<_, std::io::Error>(in_flight.get());
         assert_eq!(writer.write("test", LIMIT, call).await.unwrap(), 1);
         assert_eq!(in_flight.get(), 0, "answered");
         let waiting = tokio::spawn({
             let writer = writer.clone();
             async move {
-                let call = std::future::pending::<Result<(), std::io::Error>>;
+                let call = async |_: &Permit| std::future::pending::<Result<(), std::io::Error>>().await;
                 writer.write("test", LIMIT, call).await
             }
         });

@@ -1,21 +1,23 @@
-//! Which nodes are emptied although they are well: when that is looked at, and how a proposal is carried out.
+//! Consolidation: when to look for nodes to empty although they are well, and how a proposal is carried out.
 //!
-//! A part of the planning loop, so that one alone buys. First it is recorded on the claims that their nodes leave; from then on every
-//! plan counts the successors of their pods, also one of the next leader. Then what they need is bought. A crash in between leaves
-//! nodes that leave and for which nothing is bought: the next plan buys it, or calls them off.
+//! It is a part of the planning loop, so that one loop alone buys. First it is recorded on the claims that their nodes leave. From
+//! then on every plan counts the successors of their pods, also a plan of the next leader. Then what they need is bought. A
+//! crash in between leaves nodes that leave and for which nothing is bought: the next plan buys it, or calls them off.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::{SignedDuration, Timestamp};
 use poolwright_core::disruption::{Moves, Outlook, Proposal, propose};
 use poolwright_core::plan::{Plan, PlanOptions};
-use poolwright_core::{Claim, ConditionType, NoticeKind, Pool, Snapshot, Subject};
+use poolwright_core::{Claim, NoticeKind, Pool, Snapshot, Subject};
 use poolwright_solver::StopSignal;
+use poolwright_terms::ConditionType;
 use tracing::{error, info, warn};
 
-use crate::acts::executor::Created;
-use crate::loops::planner::Planner;
+use super::compute::Compute;
+use crate::acts::context::Context;
+use crate::acts::executor::{Created, Executor};
 
 /// How soon to look again when something has changed.
 const CHANGED: Duration = Duration::from_secs(10);
@@ -26,11 +28,14 @@ const SOONEST: Duration = Duration::from_secs(5);
 /// How long a look may take: pods that come meanwhile wait for it.
 const LIMIT: Duration = Duration::from_secs(3);
 
-/// What is remembered of the last look.
-#[derive(Debug, Default)]
-pub struct Disruptor {
-    last: Mutex<Option<Last>>,
-    moves: Mutex<Moves>,
+/// Looks for nodes to empty, and remembers the last look.
+pub struct Consolidation {
+    context: Context,
+    executor: Arc<Executor>,
+    compute: Compute,
+    create_concurrency: usize,
+    last: Option<Last>,
+    moves: Moves,
 }
 
 #[derive(Debug)]
@@ -41,11 +46,21 @@ struct Last {
     more: bool,
 }
 
-impl Disruptor {
+impl Consolidation {
+    /// Nothing was looked at yet.
+    pub fn new(
+        context: Context,
+        executor: Arc<Executor>,
+        compute: Compute,
+        create_concurrency: usize,
+    ) -> Self {
+        Self { context, executor, compute, create_concurrency, last: None, moves: Moves::default() }
+    }
+
     /// When to look next at the latest.
-    pub fn next_look(&self, planner: &Planner) -> Option<Timestamp> {
-        let last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
-        let awaited = planner.world.view(|all| {
+    pub fn next_look(&self) -> Option<Timestamp> {
+        let last = &self.last;
+        let awaited = self.context.world.view(|all| {
             let moves =
                 |pool: &Arc<Pool>| pool.disruption.moves_work || pool.disruption.expire_after.is_some();
             let drifted = |claim: &Arc<Claim>| claim.since(ConditionType::Drifted).is_some();
@@ -56,80 +71,75 @@ impl Disruptor {
         });
         let changed = last
             .as_ref()
-            .is_none_or(|last| planner.world.view(|all| !last.seen.has_same_nodes_and_work(all)));
+            .is_none_or(|last| self.context.world.view(|all| !last.seen.has_same_nodes_and_work(all)));
         let more = last.as_ref().is_some_and(|last| last.more);
         let pause = if changed || more { CHANGED } else { UNCHANGED };
-        let since =
-            last.as_ref().map_or(Duration::ZERO, |last| planner.clock.monotonic().saturating_sub(last.at));
+        let since = last
+            .as_ref()
+            .map_or(Duration::ZERO, |last| self.context.clock.monotonic().saturating_sub(last.at));
         let pause = SignedDuration::try_from(pause.saturating_sub(since).max(SOONEST)).unwrap_or_default();
-        awaited.then(|| planner.clock.now().checked_add(pause).unwrap_or(Timestamp::MAX))
+        awaited.then(|| self.context.clock.now().checked_add(pause).unwrap_or(Timestamp::MAX))
     }
 
     /// Looks, if it is time to, at a cluster for which nothing needs to be bought. Returns when to plan again.
     pub async fn look(
-        &self,
-        planner: &Planner,
+        &mut self,
         snapshot: &Snapshot,
         plan: &Plan,
         options: &PlanOptions,
     ) -> Option<Timestamp> {
-        if !self.is_due(planner.clock.monotonic(), snapshot) {
+        if !self.is_due(self.context.clock.monotonic(), snapshot) {
             return None;
         }
         let (seen, current, options, now) =
-            (snapshot.clone(), plan.clone(), options.clone(), planner.clock.now());
-        let moves = self.moves.lock().unwrap_or_else(PoisonError::into_inner).clone();
+            (snapshot.clone(), plan.clone(), options.clone(), self.context.clock.now());
+        let moves = self.moves.clone();
         let look = move |limit: &mut dyn StopSignal| propose(&seen, &current, &moves, now, &options, limit);
-        let outlook = planner.off_thread(LIMIT, look).await;
+        let outlook = self.compute.run(LIMIT, look).await;
         let Some(outlook) = outlook else {
             error!("looking for nodes to empty panicked; this is a bug");
             return None;
         };
-        self.moves.lock().unwrap_or_else(PoisonError::into_inner).looked(&outlook);
-        if let Some(last) = self.last.lock().unwrap_or_else(PoisonError::into_inner).as_mut() {
+        self.moves.looked(&outlook);
+        if let Some(last) = &mut self.last {
             last.more = outlook.more;
         }
         let Outlook { proposal, actions, .. } = outlook;
-        planner.executor.submit(actions, snapshot);
+        self.executor.submit(actions, snapshot);
         let proposal = proposal?;
-        self.carry_out(planner, snapshot, &proposal).await;
+        self.carry_out(snapshot, &proposal).await;
         Some(now)
     }
 
-    fn is_due(&self, now: Duration, snapshot: &Snapshot) -> bool {
-        let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
-        let due = last.as_ref().is_none_or(|last| {
+    fn is_due(&mut self, now: Duration, snapshot: &Snapshot) -> bool {
+        let due = self.last.as_ref().is_none_or(|last| {
             let changed = !last.seen.has_same_nodes_and_work(snapshot);
             now.saturating_sub(last.at) >= if changed || last.more { CHANGED } else { UNCHANGED }
         });
         if due {
-            *last = Some(Last { at: now, seen: snapshot.clone(), more: false });
+            self.last = Some(Last { at: now, seen: snapshot.clone(), more: false });
         }
         due
     }
 
-    async fn carry_out(&self, planner: &Planner, snapshot: &Snapshot, proposal: &Proposal) {
-        self.moves.lock().unwrap_or_else(PoisonError::into_inner).record(
-            snapshot,
-            proposal,
-            planner.clock.now(),
-        );
+    async fn carry_out(&mut self, snapshot: &Snapshot, proposal: &Proposal) {
+        self.moves.record(snapshot, proposal, self.context.clock.now());
         for leave in &proposal.leave {
-            if !planner.executor.record_leaving(&leave.claim, &leave.uid, &leave.condition).await {
+            if !self.executor.record_leaving(&leave.claim, &leave.uid, &leave.condition).await {
                 warn!(claim = %leave.claim, "that its node leaves could not be recorded; nothing is bought for it");
                 return;
             }
             let condition = &leave.condition;
             let subject = Subject::Claim(leave.claim.clone());
-            planner.executor.say(&subject, NoticeKind::Normal, &condition.reason, &condition.message);
-            planner.metrics.disruptions.with_label_values(&[&condition.reason, "begun"]).inc();
+            self.executor.say(&subject, NoticeKind::Normal, &condition.reason, &condition.message);
+            self.context.metrics.disruptions.with_label_values(&[&condition.reason, "begun"]).inc();
             info!(claim = %leave.claim, cause = condition.reason, why = condition.message, "its node leaves");
         }
-        let created = planner.create(&proposal.plan.claims).await;
+        let created = self.executor.create_claims(&proposal.plan.claims, self.create_concurrency).await;
         if created == Created::Yes
             && proposal.leave.iter().any(|leave| leave.condition.reason == "Underutilized")
         {
-            planner.metrics.saving_promised.inc_by(proposal.saving.as_f64());
+            self.context.metrics.saving_promised.inc_by(proposal.saving.as_f64());
         }
     }
 }

@@ -1,8 +1,8 @@
-//! Deadlines of interruptions that no calendar extends.
+//! Deadlines of interruptions that no change of the calendar extends.
 //!
-//! A deadline is a time of the calendar, and calendars are set: on one that goes back by ten minutes two minutes' notice would seem to
-//! last for twelve. So how long is left when a deadline is first seen is kept on the monotonic clock beside it, and what comes first
-//! counts.
+//! A deadline is a time of the calendar, and calendars are set. On one that goes back by ten minutes, a notice of two minutes
+//! would seem to last for twelve. So the time that is left when a deadline is first seen is kept on the monotonic clock too,
+//! and the earlier of the two counts.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -18,7 +18,7 @@ const SET: SignedDuration = SignedDuration::from_secs(1);
 
 /// When each interruption that is known is due on the monotonic clock.
 #[derive(Debug, Default)]
-pub struct Anchors {
+pub struct MonotonicDeadlines {
     due: BTreeMap<Uid, Due>,
 }
 
@@ -59,7 +59,7 @@ fn whole_seconds(at: Timestamp) -> Timestamp {
     Timestamp::from_second(at.as_second()).unwrap_or(at)
 }
 
-impl Anchors {
+impl MonotonicDeadlines {
     /// Puts the deadlines of a snapshot where they are by the clock on which they come first.
     pub fn hold(&mut self, snapshot: &mut Snapshot, now: Moment) {
         let interrupted: Vec<Arc<Claim>> = snapshot.claims.interrupted().cloned().collect();
@@ -87,7 +87,8 @@ impl Anchors {
 mod tests {
     use std::time::Duration;
 
-    use poolwright_core::{ClaimName, InterruptionKind};
+    use poolwright_core::ClaimName;
+    use poolwright_terms::InterruptionKind;
     use serde_json::json;
 
     use super::*;
@@ -101,51 +102,51 @@ mod tests {
             "spec": {"nodeClassRef": {"group": "g", "kind": "k", "name": "n"}, "offerings": [{"instanceType": "t",
                 "zone": "z", "capacityType": "spot", "allocatable": {}}]},
         }));
-        let claim = crate::sees::convert::claim(&object.unwrap()).unwrap();
+        let claim = poolwright_intake::node_claim(&object.unwrap()).unwrap();
         let (kind, noticed, message) = (InterruptionKind::Reclaim, deadline, String::new());
         let interruption = Some(Interruption { kind, noticed, deadline: Some(deadline), message });
         let claim = Arc::new(Claim { interruption, ..claim });
         Snapshot { claims: [(claim.name.clone(), claim)].into(), ..Snapshot::default() }
     }
 
-    fn held(anchors: &mut Anchors, snapshot: &Snapshot, now: Moment) -> SignedDuration {
+    fn held(deadlines: &mut MonotonicDeadlines, snapshot: &Snapshot, now: Moment) -> SignedDuration {
         let mut snapshot = snapshot.clone();
-        anchors.hold(&mut snapshot, now);
+        deadlines.hold(&mut snapshot, now);
         let claim = &snapshot.claims[&ClaimName("a".into())];
         claim.interruption.as_ref().unwrap().deadline.unwrap().duration_since(now.wall)
     }
 
     #[test]
     fn a_calendar_that_is_set_back_extends_no_deadline_and_one_that_is_right_again_changes_none() {
-        let (clock, mut anchors) = (TestClock::new(), Anchors::default());
+        let (clock, mut deadlines) = (TestClock::new(), MonotonicDeadlines::default());
         let snapshot = snapshot(clock.now() + SignedDuration::from_secs(120));
-        assert_eq!(held(&mut anchors, &snapshot, clock.moment()), SignedDuration::from_secs(120));
+        assert_eq!(held(&mut deadlines, &snapshot, clock.moment()), SignedDuration::from_secs(120));
         clock.advance(Duration::from_secs(20));
         clock.set_back(Duration::from_mins(10));
-        assert_eq!(held(&mut anchors, &snapshot, clock.moment()), SignedDuration::from_secs(100));
+        assert_eq!(held(&mut deadlines, &snapshot, clock.moment()), SignedDuration::from_secs(100));
         clock.advance(Duration::from_secs(100));
-        assert_eq!(held(&mut anchors, &snapshot, clock.moment()), SignedDuration::ZERO);
+        assert_eq!(held(&mut deadlines, &snapshot, clock.moment()), SignedDuration::ZERO);
         clock.advance(Duration::from_mins(10));
-        assert!(held(&mut anchors, &snapshot, clock.moment()) <= SignedDuration::ZERO);
+        assert!(held(&mut deadlines, &snapshot, clock.moment()) <= SignedDuration::ZERO);
     }
 
     #[test]
     fn an_earlier_deadline_counts_from_when_it_is_known() {
-        let (clock, mut anchors) = (TestClock::new(), Anchors::default());
+        let (clock, mut deadlines) = (TestClock::new(), MonotonicDeadlines::default());
         let begin = clock.now();
-        held(&mut anchors, &snapshot(begin + SignedDuration::from_secs(120)), clock.moment());
+        held(&mut deadlines, &snapshot(begin + SignedDuration::from_secs(120)), clock.moment());
         let earlier = snapshot(begin + SignedDuration::from_secs(60));
-        assert_eq!(held(&mut anchors, &earlier, clock.moment()), SignedDuration::from_secs(60));
+        assert_eq!(held(&mut deadlines, &earlier, clock.moment()), SignedDuration::from_secs(60));
         clock.set_back(Duration::from_mins(10));
-        assert_eq!(held(&mut anchors, &earlier, clock.moment()), SignedDuration::from_secs(60));
+        assert_eq!(held(&mut deadlines, &earlier, clock.moment()), SignedDuration::from_secs(60));
     }
 
     #[test]
     fn a_deadline_is_the_same_at_each_look_also_when_it_is_over_and_the_calendar_is_slewed() {
-        let (clock, mut anchors) = (TestClock::new(), Anchors::default());
+        let (clock, mut deadlines) = (TestClock::new(), MonotonicDeadlines::default());
         let deadline = clock.now() + SignedDuration::from_secs(120);
         let snapshot = snapshot(deadline);
-        let mut shown = |moment: Moment| moment.wall + held(&mut anchors, &snapshot, moment);
+        let mut shown = |moment: Moment| moment.wall + held(&mut deadlines, &snapshot, moment);
         for (second, slewed) in [(0, 0), (1, 40), (30, -70), (119, 300), (121, -10), (300, 5), (900, -300)] {
             let moment = clock.moment().after(Duration::from_secs(second));
             let wall = moment.wall + SignedDuration::from_millis(slewed);

@@ -1,8 +1,9 @@
-//! Hearing what clouds say of their own accord.
+//! Hears what clouds say of instances on their own accord, and records it on the claims.
 //!
-//! What is heard is recorded on the claim first, and given back to the cloud only then: whatever ends us in between, it comes again.
-//! What nobody can be found for is left to come again for a while, for an instance may be told to go before its launch is recorded; then
-//! it is given back, for clouds tell of instances that are none of ours too. What cannot be recorded holds up nothing else.
+//! A notice is recorded first and acknowledged to the cloud afterwards. If the controller ends in between, the cloud sends it
+//! again. A notice about an instance that no claim has may be early: its launch may not be recorded yet. It is left to come
+//! again for a while, then acknowledged, because clouds also tell of instances that are not ours. A notice that cannot be
+//! recorded holds up no other.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,21 +12,20 @@ use futures::future::{BoxFuture, OptionFuture, join_all};
 use futures::stream::FuturesUnordered;
 use futures::{FutureExt, StreamExt};
 use jiff::SignedDuration;
-use poolwright_core::{Claim, ConditionType, Interruption, InterruptionKind};
+use poolwright_core::{Claim, Interruption};
 use poolwright_intake::{api_interruption, interruption};
 use poolwright_provider_contract::{self as contract, Notice, ProviderError, instance_of};
+use poolwright_terms::{ConditionType, InterruptionKind};
 use tokio::sync::Semaphore;
 use tokio::time::{sleep, timeout};
-use tokio_util::sync::CancellationToken;
 use tracing::{info, warn};
 
+use super::leader_loop::LeaderLoop;
+use crate::acts::context::Context;
 use crate::acts::executor::{Executor, Recorded};
-use crate::edge::clock::SharedClock;
-use crate::edge::metrics::Metrics;
-use crate::leader::writer::WriteError;
-use crate::sees::providers::{SharedProvider, error_label};
-use crate::sees::ready::Ready;
-use crate::sees::world::World;
+use crate::edge::signal::Receiver;
+use crate::leader::writer::{Permit, WriteError};
+use crate::sees::providers::{Cloud, error_label};
 
 /// A provider that has said nothing for so long is asked anew.
 const LIMIT: Duration = Duration::from_mins(1);
@@ -42,37 +42,37 @@ const MOST_IN_HAND: usize = 2_000;
 
 /// Hears and records.
 #[derive(Clone)]
-pub struct Notices {
-    /// Whom to hear.
-    pub providers: Vec<SharedProvider>,
-    /// What is known.
-    pub world: Arc<World>,
-    /// Who records.
-    pub executor: Arc<Executor>,
-    /// Counts.
-    pub metrics: Metrics,
-    /// Time.
-    pub clock: SharedClock,
-    /// When the cluster is known.
-    pub ready: Ready,
-    /// Told to stop.
-    pub shutdown: CancellationToken,
+pub struct Interruptions {
+    context: Context,
+    executor: Arc<Executor>,
 }
 
-impl Notices {
-    /// Hears while we lead, until told to stop.
-    pub async fn run(self) {
-        let claims = self.executor.writer.claims();
-        claims.while_leading("hearing the clouds", &self.shutdown, |_| self.lead()).await;
+impl LeaderLoop for Interruptions {
+    const NAME: &'static str = "hearing the clouds";
+
+    fn changes(&self) -> Receiver<()> {
+        self.context.world.changes()
     }
 
-    async fn lead(&self) {
-        self.ready.wait().await;
-        join_all(self.providers.iter().map(|provider| self.listen(provider))).await;
+    /// One look lasts as long as the term: clouds speak when they want to.
+    async fn look(&mut self) -> Option<Duration> {
+        self.listen_to_all().await;
+        None
+    }
+}
+
+impl Interruptions {
+    /// A loop that hears every provider.
+    pub fn new(context: Context, executor: Arc<Executor>) -> Self {
+        Self { context, executor }
+    }
+
+    async fn listen_to_all(&self) {
+        join_all(self.context.providers.all().iter().map(|provider| self.listen(provider))).await;
     }
 
     /// Hears one provider, for ever.
-    async fn listen(&self, provider: &SharedProvider) {
+    async fn listen(&self, provider: &Cloud) {
         let permits = Semaphore::new(AT_A_TIME);
         let mut in_hand = FuturesUnordered::new();
         let mut receipts: Vec<String> = Vec::new();
@@ -97,11 +97,7 @@ impl Notices {
     }
 
     /// What the provider says next, and the pause to make before it is asked after that.
-    fn hear<'a>(
-        &'a self,
-        provider: &'a SharedProvider,
-        pause: Duration,
-    ) -> BoxFuture<'a, (Vec<Notice>, Duration)> {
+    fn hear<'a>(&'a self, provider: &'a Cloud, pause: Duration) -> BoxFuture<'a, (Vec<Notice>, Duration)> {
         async move {
             sleep(pause).await;
             let heard = timeout(LIMIT, provider.notices()).await;
@@ -109,7 +105,11 @@ impl Notices {
                 // The provider says so itself, once.
                 self.count(provider, "look", &error);
             }
-            self.metrics.unreadable.with_label_values(&[provider.name()]).inc_by(provider.unreadable());
+            self.context
+                .metrics
+                .unreadable
+                .with_label_values(&[provider.name()])
+                .inc_by(provider.unreadable());
             match heard {
                 Ok(Ok(notices)) => (notices, Duration::ZERO),
                 // Clouds that never say anything never answer.
@@ -123,36 +123,31 @@ impl Notices {
         .boxed()
     }
 
-    fn count(&self, provider: &SharedProvider, call: &str, error: &ProviderError) {
+    fn count(&self, provider: &Cloud, call: &str, error: &ProviderError) {
         let labels = [provider.name(), call, error_label(error)];
-        self.metrics.provider_errors.with_label_values(&labels).inc();
+        self.context.metrics.provider_errors.with_label_values(&labels).inc();
     }
 
-    fn failed(&self, provider: &SharedProvider, call: &str, error: &ProviderError) {
+    fn failed(&self, provider: &Cloud, call: &str, error: &ProviderError) {
         self.count(provider, call, error);
         warn!(provider = provider.name(), call, %error, "what the cloud says of instances is not heard; asking again");
     }
 
     /// Deals with all that a notice says. Its receipt, when it need not come again.
-    async fn take(&self, provider: &SharedProvider, notice: Notice, permits: &Semaphore) -> Option<String> {
+    async fn take(&self, provider: &Cloud, notice: Notice, permits: &Semaphore) -> Option<String> {
         let all = notice.interruptions.into_iter().map(|said| async move {
             let outcome = self.record(provider, &said, permits).await;
             let labels = [provider.name(), said.kind.as_str(), outcome.label()];
-            self.metrics.interruptions.with_label_values(&labels).inc();
+            self.context.metrics.interruptions.with_label_values(&labels).inc();
             outcome.is_final()
         });
         let is_done = join_all(all).await.into_iter().all(|done| done);
         notice.receipt.filter(|_| is_done)
     }
 
-    async fn record(
-        &self,
-        provider: &SharedProvider,
-        told: &contract::Interruption,
-        permits: &Semaphore,
-    ) -> Outcome {
+    async fn record(&self, provider: &Cloud, told: &contract::Interruption, permits: &Semaphore) -> Handled {
         let kinds = provider.node_class_kinds();
-        let claim = self.world.view(|all| {
+        let claim = self.context.world.view(|all| {
             let mut called_so = all.claims.of_instance(&told.instance);
             called_so.find(|claim| kinds.contains(&claim.node_class.kind.as_str())).cloned()
         });
@@ -160,38 +155,38 @@ impl Notices {
         let said = said(told);
         let known = claim.interruption.as_ref();
         if known.is_some_and(|known| known.merged(&said) == *known) {
-            return Outcome::Known;
+            return Handled::Known;
         }
         if said.kind == InterruptionKind::Ending && is_given_back(&claim) {
-            return Outcome::Expected;
+            return Handled::Expected;
         }
-        let heard = self.executor.rush.heard();
-        let Ok(_permit) = permits.acquire().await else { return Outcome::Failed };
+        let heard = self.executor.unrecorded().heard();
+        let Ok(_permit) = permits.acquire().await else { return Handled::Failed };
         match self.executor.record_interruption(&claim, &said, heard).await {
             Recorded::Yes => {
-                let age = self.clock.now().duration_since(said.noticed).max(SignedDuration::ZERO);
-                self.metrics.interruption_age.observe(age.as_secs_f64());
-                Outcome::Recorded
+                let age = self.context.clock.now().duration_since(said.noticed).max(SignedDuration::ZERO);
+                self.context.metrics.interruption_age.observe(age.as_secs_f64());
+                Handled::Recorded
             }
-            Recorded::Before => Outcome::Known,
-            Recorded::Gone => Outcome::Gone,
-            Recorded::No => Outcome::Failed,
+            Recorded::Before => Handled::Known,
+            Recorded::Gone => Handled::Gone,
+            Recorded::No => Handled::Failed,
         }
     }
 
     /// A notice about an instance that no claim has.
-    fn nobody(&self, provider: &SharedProvider, told: &contract::Interruption) -> Outcome {
+    fn nobody(&self, provider: &Cloud, told: &contract::Interruption) -> Handled {
         let kinds = provider.node_class_kinds();
-        let may_be_ours = self.world.view(|all| {
+        let may_be_ours = self.context.world.view(|all| {
             let listed = all.instances.as_ref().is_some_and(|instances| {
                 instances.iter().any(|one| instance_of(&one.provider_id) == told.instance)
             });
             let of_kind = |claim: &Claim| kinds.contains(&claim.node_class.kind.as_str());
             listed || all.claims.values().any(|claim| claim.launched.is_none() && of_kind(claim))
         });
-        let age = self.clock.now().duration_since(told.noticed);
+        let age = self.context.clock.now().duration_since(told.noticed);
         if may_be_ours && age < UNRECORDED {
-            return Outcome::Later;
+            return Handled::Later;
         }
         info!(
             provider = provider.name(),
@@ -199,12 +194,12 @@ impl Notices {
             kind = told.kind.as_str(),
             "the cloud speaks of an instance that no NodeClaim has"
         );
-        Outcome::Unknown
+        Handled::Unknown
     }
 
-    async fn give_back(&self, provider: &SharedProvider, receipts: Vec<String>) {
-        let call = || provider.acknowledge(&receipts);
-        match self.executor.writer.write("acknowledge", ACKNOWLEDGE_LIMIT, call).await {
+    async fn give_back(&self, provider: &Cloud, receipts: Vec<String>) {
+        let call = async |permit: &Permit| provider.writable(permit).acknowledge(&receipts).await;
+        match self.context.writer.write("acknowledge", ACKNOWLEDGE_LIMIT, call).await {
             Ok(()) | Err(WriteError::NotLeading) => {}
             // They come again, and are known then.
             Err(WriteError::TimedOut(limit)) => {
@@ -218,7 +213,7 @@ impl Notices {
 
 /// What became of what was said of one instance.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Outcome {
+enum Handled {
     Recorded,
     Known,
     Expected,
@@ -228,7 +223,7 @@ enum Outcome {
     Failed,
 }
 
-impl Outcome {
+impl Handled {
     const fn label(self) -> &'static str {
         match self {
             Self::Recorded => "recorded",
@@ -255,13 +250,13 @@ fn is_given_back(claim: &Claim) -> bool {
 /// What a cloud says, as it is recorded.
 fn said(told: &contract::Interruption) -> Interruption {
     let kind = match told.kind {
-        contract::InterruptionKind::Rebalance => InterruptionKind::Rebalance,
-        contract::InterruptionKind::Maintenance => InterruptionKind::Maintenance,
-        contract::InterruptionKind::Unhealthy => InterruptionKind::Unhealthy,
-        contract::InterruptionKind::ReservationEnd => InterruptionKind::ReservationEnd,
-        contract::InterruptionKind::ReservationReclaim => InterruptionKind::ReservationReclaim,
-        contract::InterruptionKind::Reclaim => InterruptionKind::Reclaim,
-        contract::InterruptionKind::Ending => InterruptionKind::Ending,
+        poolwright_terms::InterruptionKind::Rebalance => InterruptionKind::Rebalance,
+        poolwright_terms::InterruptionKind::Maintenance => InterruptionKind::Maintenance,
+        poolwright_terms::InterruptionKind::Unhealthy => InterruptionKind::Unhealthy,
+        poolwright_terms::InterruptionKind::ReservationEnd => InterruptionKind::ReservationEnd,
+        poolwright_terms::InterruptionKind::ReservationReclaim => InterruptionKind::ReservationReclaim,
+        poolwright_terms::InterruptionKind::Reclaim => InterruptionKind::Reclaim,
+        poolwright_terms::InterruptionKind::Ending => InterruptionKind::Ending,
     };
     let contract::Interruption { noticed, deadline, message, .. } = told.clone();
     interruption(&api_interruption(&Interruption { kind, noticed, deadline, message }))

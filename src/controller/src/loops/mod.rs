@@ -1,10 +1,55 @@
 //! The loops that the leader runs. Each looks at the world, asks `core` what to do, and hands the actions to the executor.
 
-pub mod budgets;
+pub mod budget_warnings;
+pub mod compute;
 pub mod consolidation;
 pub mod deadlines;
+pub mod gauges;
 pub mod interruptions;
+pub mod leader_loop;
 pub mod lifecycle;
 pub mod node_classes;
+pub mod plan_events;
 pub mod planner;
 pub mod pool_status;
+
+use std::sync::Arc;
+
+use crate::acts::context::Context;
+use crate::acts::executor::Executor;
+use crate::config::Config;
+use crate::edge::stoppable::Tasks;
+use crate::sees::commitments::Committed;
+
+use budget_warnings::BudgetWarnings;
+use compute::Compute;
+use gauges::Gauges;
+use interruptions::Interruptions;
+use leader_loop::Leading;
+use lifecycle::Lifecycle;
+use node_classes::NodeClasses;
+use planner::Planner;
+use pool_status::PoolStatus;
+
+/// Starts every loop.
+pub fn start(
+    config: &Arc<Config>,
+    committed: Committed,
+    context: &Context,
+    executor: &Arc<Executor>,
+    compute: Compute,
+    leading: &Leading,
+    tasks: &mut Tasks,
+) {
+    let (context, executor) = (|| context.clone(), || executor.clone());
+    tasks.spawn(leading.clone().run_always(Gauges::new(context())));
+    tasks.spawn(leading.clone().run(PoolStatus::new(context())));
+    tasks.spawn(leading.clone().run(Interruptions::new(context(), executor())));
+    let classes = NodeClasses::new(context());
+    if classes.is_needed() {
+        tasks.spawn(leading.clone().run(classes));
+    }
+    tasks.spawn(leading.clone().run(BudgetWarnings::new(context(), executor())));
+    tasks.spawn(leading.clone().run(Lifecycle::new(config.placement, context(), executor())));
+    tasks.spawn(leading.clone().run(Planner::new(config.clone(), committed, context(), executor(), compute)));
+}

@@ -1,37 +1,35 @@
-//! The status of node classes: what their fields were found to mean in the cloud, and whether they can be used, as the providers say
-//! that have something to say. Whoever wrote a class reads there what is wrong with it.
+//! The status of node classes: what the cloud has for each field, and whether the class can be used.
+//!
+//! The providers look, where their classes name things in the cloud. The author of a class reads here what is wrong with it.
 
 use std::collections::BTreeSet;
-use std::sync::Arc;
 use std::time::Duration;
 
 use futures::{StreamExt, stream};
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::ObjectReference;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
+use kube::Resource;
 use kube::api::{ApiResource, DynamicObject, ListParams};
-use kube::{Api, Resource};
 use poolwright_api::{EC2NodeClass, KwokNodeClass};
 use poolwright_core::NoticeKind;
-use poolwright_provider_contract::{
-    ClassCondition, ClassReport, ClassReports, Holds, NodeClassKey, ProviderError,
-};
+use poolwright_provider_contract::{ClassCondition, ClassReport, ClassReports, Holds, ProviderError};
+use poolwright_terms::NodeClassRef;
 use serde_json::{Map, Value};
 use tokio::time::{sleep, timeout};
-use tokio_util::sync::CancellationToken;
 use tracing::{debug, info, warn};
 
-use crate::acts::executor::Executor;
+use super::leader_loop::LeaderLoop;
+use crate::acts::context::Context;
 use crate::acts::executor::status::{Changed, change_status};
 use crate::edge::events::Saying;
-use crate::sees::providers::{SharedProvider, error_label};
-use crate::sees::reader::answer;
-use crate::sees::ready::Ready;
-use crate::sees::world::World;
+use crate::edge::signal::Receiver;
+use crate::sees::providers::{Cloud, error_label};
+use crate::sees::reader::Objects;
 
 /// How often a class that can be used is looked at.
 const READY_EVERY: Duration = Duration::from_mins(5);
-/// And one that cannot: somebody is waiting for what he changed in the cloud to be seen.
+/// And one that cannot: its owner waits until a change in the cloud is seen.
 const ELSE_EVERY: Duration = Duration::from_secs(30);
 /// How long a provider may take to look at one.
 const LIMIT: Duration = Duration::from_mins(1);
@@ -41,16 +39,10 @@ const HEARING_EVERY: Duration = Duration::from_secs(5);
 const AT_A_TIME: usize = 4;
 
 /// Keeps the status of node classes.
-#[derive(Clone)]
-pub struct Classes {
-    /// Who writes, and the providers.
-    pub executor: Arc<Executor>,
-    /// Who tells of changed classes, and is told of those that can be used now.
-    pub world: Arc<World>,
-    /// When the cluster is known.
-    pub ready: Ready,
-    /// Told to stop.
-    pub shutdown: CancellationToken,
+pub struct NodeClasses {
+    context: Context,
+    /// Whether each provider heard its cloud when it was looked last.
+    hearing: Vec<Option<ClassCondition>>,
 }
 
 /// The kinds of node class that there are.
@@ -59,10 +51,15 @@ fn resource(kind: &str) -> Option<ApiResource> {
     all.into_iter().find(|resource| resource.kind == kind)
 }
 
-impl Classes {
+impl NodeClasses {
+    /// A loop that has not looked yet.
+    pub fn new(context: Context) -> Self {
+        Self { context, hearing: Vec::new() }
+    }
+
     /// Providers that have something to say of classes, with the kinds.
-    fn kinds(&self) -> Vec<(SharedProvider, ApiResource)> {
-        let talkers = self.executor.providers.all().iter().filter(|one| one.class_reports().is_some());
+    fn kinds(&self) -> Vec<(Cloud, ApiResource)> {
+        let talkers = self.context.providers.all().iter().filter(|one| one.class_reports().is_some());
         let kinds = talkers.flat_map(|one| one.node_class_kinds().iter().map(move |kind| (one, kind)));
         kinds.filter_map(|(provider, kind)| Some((provider.clone(), resource(kind)?))).collect()
     }
@@ -71,41 +68,34 @@ impl Classes {
     pub fn is_needed(&self) -> bool {
         !self.kinds().is_empty()
     }
+}
 
-    /// Keeps them while we lead, until told to stop.
-    pub async fn run(self) {
-        let claims = self.executor.writer.claims();
-        claims.while_leading("looking at node classes", &self.shutdown, |_| self.lead()).await;
+impl LeaderLoop for NodeClasses {
+    const NAME: &'static str = "looking at node classes";
+
+    fn changes(&self) -> Receiver<()> {
+        self.context.world.class_changes()
     }
 
-    async fn lead(&self) {
-        self.ready.wait().await;
-        let mut changes = self.world.class_changes();
-        loop {
-            changes.mark_seen();
-            let hearing = self.hearing();
-            let pause = self.round().await;
-            tokio::select! {
-                biased;
-                changed = changes.changed() => if changed.is_err() { return },
-                () = sleep(pause) => {}
-                () = self.hears_otherwise(&hearing) => {}
-            }
-        }
+    async fn look(&mut self) -> Option<Duration> {
+        self.hearing = self.hearing();
+        Some(self.round().await)
     }
 
-    /// Whether each provider hears its cloud, as far as it knows.
-    fn hearing(&self) -> Vec<Option<ClassCondition>> {
-        let all = self.executor.providers.all().iter();
-        let of = |provider: &SharedProvider| provider.class_reports()?.hearing();
-        all.map(|provider| of(provider).filter(|one| one.holds != Holds::NoAnswer)).collect()
-    }
-
-    /// Waits until one hears its cloud that did not, or the other way round.
-    async fn hears_otherwise(&self, before: &[Option<ClassCondition>]) {
-        while self.hearing() == before {
+    /// Waits until a provider hears its cloud that did not, or the other way round.
+    async fn is_called(&self) {
+        while self.hearing() == self.hearing {
             sleep(HEARING_EVERY).await;
         }
+    }
+}
+
+impl NodeClasses {
+    /// Whether each provider hears its cloud, as far as it knows.
+    fn hearing(&self) -> Vec<Option<ClassCondition>> {
+        let all = self.context.providers.all().iter();
+        let of = |provider: &Cloud| provider.class_reports()?.hearing();
+        all.map(|provider| of(provider).filter(|one| one.holds != Holds::NoAnswer)).collect()
     }
 
     /// Looks at every class once. How soon to look again.
@@ -113,8 +103,8 @@ impl Classes {
         let mut is_well = true;
         for (provider, resource) in self.kinds() {
             let Some(reports) = provider.class_reports() else { continue };
-            let api: Api<DynamicObject> = Api::all_with(self.executor.client.clone(), &resource);
-            let listed = match answer(api.list_metadata(&ListParams::default().match_any())).await {
+            let api = self.context.reader.dynamic(&resource);
+            let listed = match api.metadata(&ListParams::default().match_any()).await {
                 Ok(listed) => listed,
                 Err(error) => {
                     warn!(kind = resource.kind, %error, "node classes could not be listed; their status stays as it is");
@@ -134,14 +124,14 @@ impl Classes {
     /// Looks at one class and writes what was found. Whether it can be used, as far as is known.
     async fn one(
         &self,
-        provider: &SharedProvider,
+        provider: &Cloud,
         reports: &dyn ClassReports,
-        api: &Api<DynamicObject>,
+        api: &Objects<DynamicObject>,
         resource: &ApiResource,
         name: String,
     ) -> bool {
         let key =
-            NodeClassKey { group: resource.group.clone(), kind: resource.kind.clone(), name: name.clone() };
+            NodeClassRef { group: resource.group.clone(), kind: resource.kind.clone(), name: name.clone() };
         let report = timeout(LIMIT, reports.report(&key)).await;
         let report = match report
             .unwrap_or_else(|_| Err(ProviderError::Transient(format!("no answer within {LIMIT:?}"))))
@@ -150,15 +140,15 @@ impl Classes {
             Ok(None) => return true,
             Err(error) => {
                 let labels = [provider.name(), "class", error_label(&error)];
-                self.executor.metrics.provider_errors.with_label_values(&labels).inc();
+                self.context.metrics.provider_errors.with_label_values(&labels).inc();
                 warn!(kind = resource.kind, class = name, %error, "a node class could not be looked at; trying again");
                 return false;
             }
         };
-        let now = self.executor.clock.now();
+        let now = self.context.clock.now();
         let hearing = reports.hearing();
         let (mut before, mut after) = (Vec::new(), Vec::new());
-        let changed = change_status(api, &self.executor.writer, &name, report.uid.as_deref(), |object| {
+        let changed = change_status(api, &self.context.writer, &name, report.uid.as_deref(), |object| {
             before = known(object);
             let changed = apply(object, &report, hearing.as_ref(), now);
             after = known(object);
@@ -204,7 +194,7 @@ impl Classes {
         info!(kind = resource.kind, class = name, ready = is_ready, message = after.message, "node class");
         self.say(resource, object, after);
         if is_ready && before.is_some() {
-            self.world.classes_changed();
+            self.context.world.classes_changed();
         }
     }
 
@@ -228,7 +218,7 @@ impl Classes {
     }
 
     fn say(&self, resource: &ApiResource, object: &DynamicObject, condition: &Condition) {
-        self.executor.events.say(Saying {
+        self.context.events.say(Saying {
             about: ObjectReference {
                 api_version: Some(resource.api_version.clone()),
                 kind: Some(resource.kind.clone()),

@@ -1,25 +1,18 @@
-//! The sums of a pool: nodes, what they hold, what they cost. Written to the pool's status when they change; conditions
-//! are written by the executor.
+//! The sums in the status of pools: nodes, what they hold, what they cost. The executor writes the conditions.
 
-use std::sync::Arc;
 use std::time::Duration;
 
-use kube::Api;
 use poolwright_api::NodePool;
 use poolwright_catalog::{ResourceList, ResourceName, UsdPerHour};
-use poolwright_core::{Claim, ConditionType, PodPhase, PodRole, PoolName, Snapshot};
+use poolwright_core::{PoolName, Snapshot};
 use poolwright_intake::allocatable_amounts;
-use tokio_util::sync::CancellationToken;
 use tracing::debug;
 
-use crate::acts::executor::Executor;
+use super::leader_loop::LeaderLoop;
+use crate::acts::context::Context;
 use crate::acts::executor::status::{Changed, change_status};
-use crate::edge::metrics::Metrics;
-use crate::sees::ready::Ready;
-use crate::sees::world::World;
-
-/// Sums are written this often at most.
-const PAUSE: Duration = Duration::from_secs(1);
+use crate::edge::signal::Receiver;
+use crate::sees::reader::Objects;
 
 /// The sums of one pool.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -77,93 +70,60 @@ fn text(known: UsdPerHour, unknown: usize) -> String {
     if unknown > 0 { format!("{known}+") } else { known.to_string() }
 }
 
-/// The stage of a claim, as metrics name it.
-fn stage(claim: &Claim) -> &'static str {
-    if claim.deleting_since.is_some() {
-        "terminating"
-    } else if claim.since(ConditionType::Initialized).is_some() {
-        "initialized"
-    } else if claim.since(ConditionType::Registered).is_some() {
-        "registered"
-    } else if claim.launched.is_some() {
-        "launched"
-    } else {
-        "pending"
-    }
+/// Keeps the sums in the status of pools.
+pub struct PoolStatus {
+    context: Context,
 }
 
-/// Gauges that show the cluster as it stands.
-pub fn measure(snapshot: &Snapshot, metrics: &Metrics) {
-    metrics.claims.reset();
-    metrics.pool_cost.reset();
-    metrics.pool_planned_cost.reset();
-    for claim in snapshot.claims.values() {
-        metrics.claims.with_label_values(&[claim.pool.0.as_str(), stage(claim)]).inc();
+impl PoolStatus {
+    /// A loop that writes them.
+    pub fn new(context: Context) -> Self {
+        Self { context }
     }
-    for pool in snapshot.pools.keys() {
-        let sums = Sums::of(pool, snapshot);
-        metrics.pool_cost.with_label_values(&[pool.0.as_str()]).set(sums.cost.as_f64());
-        metrics.pool_planned_cost.with_label_values(&[pool.0.as_str()]).set(sums.planned.as_f64());
-    }
-    let count = |remembered: usize| i64::try_from(remembered).unwrap_or(i64::MAX);
-    metrics.offerings_held_back.set(count(snapshot.held_back.len()));
-    metrics.offerings_taken_back.set(count(snapshot.taken_back.len()));
-    let mut waiting = [("unschedulable", 0), ("waiting", 0), ("gated", 0)];
-    for pod in snapshot.pods.unbound().filter(|pod| pod.role == PodRole::Workload) {
-        match pod.phase {
-            PodPhase::Unschedulable { .. } => waiting[0].1 += 1,
-            PodPhase::Waiting => waiting[1].1 += 1,
-            PodPhase::Gated => waiting[2].1 += 1,
-            PodPhase::Bound { .. } | PodPhase::Finished => {}
-        }
-    }
-    for (state, count) in waiting {
-        metrics.pods_waiting.with_label_values(&[state]).set(count);
-    }
-}
 
-/// Keeps gauges up to date, and, while we lead, the sums in the status of pools.
-pub async fn keep(executor: Arc<Executor>, world: Arc<World>, ready: Ready, shutdown: CancellationToken) {
-    ready.wait().await;
-    let api: Api<NodePool> = Api::all(executor.client.clone());
-    let mut changes = world.changes();
-    loop {
-        changes.mark_seen();
-        let snapshot = world.snapshot();
-        measure(&snapshot, &executor.metrics);
-        if executor.writer.claims().current().is_some() {
-            for pool in snapshot.pools.keys() {
-                write(&executor, &api, pool, &Sums::of(pool, &snapshot)).await;
-            }
-        }
-        drop(snapshot);
-        if !executor.wait_for_change(&mut changes, PAUSE, &shutdown).await {
-            return;
+    async fn write(&self, api: &Objects<NodePool>, pool: &PoolName, sums: &Sums) {
+        let resources = allocatable_amounts(&sums.resources);
+        let (cost, planned) = (sums.cost_text(), sums.planned_text());
+        let changed = change_status(api, &self.context.writer, &pool.0, None, |object| {
+            let status = object.status.get_or_insert_default();
+            let before = status.clone();
+            status.nodes = Some(sums.nodes);
+            status.resources.clone_from(&resources);
+            status.usd_per_hour = Some(cost.clone());
+            status.planned_usd_per_hour = Some(planned.clone());
+            *status != before
+        });
+        if let Changed::Not(outcome) = changed.await {
+            debug!(pool = %pool, ?outcome, "the status was not written; it is when something changes next");
         }
     }
 }
 
-async fn write(executor: &Executor, api: &Api<NodePool>, pool: &PoolName, sums: &Sums) {
-    let resources = allocatable_amounts(&sums.resources);
-    let (cost, planned) = (sums.cost_text(), sums.planned_text());
-    let changed = change_status(api, &executor.writer, &pool.0, None, |object| {
-        let status = object.status.get_or_insert_default();
-        let before = status.clone();
-        status.nodes = Some(sums.nodes);
-        status.resources.clone_from(&resources);
-        status.usd_per_hour = Some(cost.clone());
-        status.planned_usd_per_hour = Some(planned.clone());
-        *status != before
-    });
-    if let Changed::Not(outcome) = changed.await {
-        debug!(pool = %pool, ?outcome, "the status was not written; it is when something changes next");
+impl LeaderLoop for PoolStatus {
+    const NAME: &'static str = "the status of pools";
+    const PAUSE: Duration = Duration::from_secs(1);
+
+    fn changes(&self) -> Receiver<()> {
+        self.context.world.changes()
+    }
+
+    async fn look(&mut self) -> Option<Duration> {
+        let api = self.context.reader.all::<NodePool>();
+        let snapshot = self.context.world.snapshot();
+        for pool in snapshot.pools.keys() {
+            self.write(&api, pool, &Sums::of(pool, &snapshot)).await;
+        }
+        None
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use poolwright_catalog::{CapacityType, OfferingId, Zone};
-    use poolwright_core::{ClaimName, NodeClassRef, RankedOffering, Uid};
+    use std::sync::Arc;
+
+    use poolwright_catalog::{OfferingId, RankedOffering, Zone};
+    use poolwright_core::{Claim, ClaimName, Uid};
+    use poolwright_terms::{CapacityType, NodeClassRef};
 
     use super::*;
 

@@ -1,9 +1,8 @@
 //! Money paid beforehand, as a file says it: read again when it changes, and put into the terms of what is sold now.
 //!
-//! A file that cannot be used any more leaves the last good one in force: a plan without commitments would buy something else.
+//! When the file cannot be used any more, the last good one stays in force: a plan without commitments would buy something else.
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -14,31 +13,11 @@ use poolwright_intake::{Commitments, commitments};
 use tokio::time::sleep;
 use tracing::{info, warn};
 
+use crate::config::{CommittedFile, unfit};
 use crate::edge::metrics::Metrics;
 
 /// How often the file is looked at. A mounted ConfigMap takes a minute or so to change anyway, and is swapped as a whole.
 const EVERY: Duration = Duration::from_secs(30);
-
-/// The file, and what it said at the start.
-#[derive(Clone, Debug)]
-pub struct CommittedFile {
-    /// Where it is.
-    pub path: PathBuf,
-    /// What it said.
-    pub said: Commitments,
-}
-
-/// What of a file a controller cannot use, whatever is sold: it knows reservations by node classes alone.
-pub fn unfit(file: &Commitments) -> Vec<String> {
-    let mut problems = file.problems();
-    problems.extend(file.first_reservation().map(|at| {
-        format!(
-            "{at}: the controller takes reservations from node classes; name it in spec.capacityReservationSelectorTerms of an \
-             EC2NodeClass, and keep `commitments` alone here"
-        )
-    }));
-    problems
-}
 
 /// The commitments in force; clones share them.
 #[derive(Clone, Default)]
@@ -106,7 +85,7 @@ impl Committed {
         loop {
             sleep(EVERY).await;
             let path = file.path.clone();
-            // Whoever has mounted it may let us wait.
+            // A mounted file may let us wait.
             let text = match tokio::task::spawn_blocking(move || std::fs::read_to_string(path)).await {
                 Ok(text) => text.map_err(|error| error.to_string()),
                 Err(error) => Err(error.to_string()),
@@ -177,9 +156,10 @@ fn with_what_was_known(
 #[cfg(test)]
 mod tests {
     use std::fs;
+    use std::path::PathBuf;
 
     use poolwright_catalog::builtin;
-    use poolwright_core::NodeClassRef;
+    use poolwright_terms::NodeClassRef;
     use tokio::time::timeout;
 
     use super::*;

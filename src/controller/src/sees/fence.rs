@@ -1,4 +1,4 @@
-//! Our own writes are newer than what a watch is still about to show.
+//! Keeps a watch that lags from undoing what we wrote.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -1,4 +1,4 @@
-//! What the providers say: what they sell, and which instances there are.
+//! What the providers sell, and which instances run there.
 
 use std::collections::BTreeMap;
 use std::fmt::Debug;
@@ -6,23 +6,19 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures::TryStreamExt;
+use kube::Resource;
 use kube::core::{ClusterResourceScope, PartialObjectMeta};
 use kube::runtime::watcher;
-use kube::{Api, Client, Resource};
 use poolwright_api::{EC2NodeClass, KwokNodeClass};
 use poolwright_catalog::Catalogue;
-use poolwright_core::{Instance, NodeClassRef, Uid};
+use poolwright_core::{ListedInstance, Uid};
 use poolwright_provider_contract::ProviderError;
+use poolwright_terms::NodeClassRef;
 use tokio::time::{sleep, timeout};
 use tracing::{debug, info, warn};
 
-use crate::config::Config;
-use crate::edge::clock::SharedClock;
-use crate::edge::metrics::Metrics;
-use crate::edge::signal::Sender;
-use crate::sees::lists;
-use crate::sees::providers::{Providers, class_key, class_ref, error_label};
-use crate::sees::world::World;
+use super::Sight;
+use super::providers::error_label;
 
 /// The name under which readiness waits for the first answers about what is sold.
 pub const CATALOGUES: &str = "catalogues";
@@ -35,34 +31,28 @@ const AFTER_FAILURE: Duration = Duration::from_secs(10);
 /// Asks the providers.
 #[derive(Clone)]
 pub struct Inventory {
-    /// Settings.
-    pub config: Arc<Config>,
-    /// Where answers go.
-    pub world: Arc<World>,
-    /// Whom to ask.
-    pub providers: Providers,
-    /// Counts.
-    pub metrics: Metrics,
-    /// Time.
-    pub clock: SharedClock,
-    /// What readiness waits for.
-    pub unsynced: Arc<Sender<Vec<&'static str>>>,
+    /// Where answers go, and the clouds that are asked.
+    pub sight: Sight,
+    /// How often providers are asked what they sell.
+    pub catalogue_interval: Duration,
+    /// How often providers are asked which instances there are.
+    pub list_interval: Duration,
 }
 
 impl Inventory {
     /// Keeps what is sold up to date, for ever: when pools name other node classes, when node classes change, and every
     /// now and then.
     pub async fn catalogues(self) {
-        let (mut changes, mut class_changes) = (self.world.changes(), self.world.class_changes());
+        let (mut changes, mut class_changes) = (self.sight.world.changes(), self.sight.world.class_changes());
         let mut asked = None;
         loop {
             changes.mark_seen();
             class_changes.mark_seen();
-            // Until pools and claims are listed, nobody knows what to ask for.
+            // Until pools and claims are listed, it is not known what to ask for.
             let is_missing = |kind: &&str| matches!(*kind, "NodePool" | "NodeClaim");
-            let listed = self.unsynced.view(|unsynced| !unsynced.iter().any(is_missing));
-            let classes = self.world.node_classes();
-            let mut pause = self.config.catalogue_interval;
+            let listed = self.sight.unsynced.view(|unsynced| !unsynced.iter().any(is_missing));
+            let classes = self.sight.world.node_classes();
+            let mut pause = self.catalogue_interval;
             if listed && asked.as_ref() != Some(&classes) {
                 let mut answers = BTreeMap::new();
                 let mut failed = false;
@@ -77,8 +67,8 @@ impl Inventory {
                         }
                     }
                 }
-                self.world.set_catalogues(answers);
-                self.unsynced.change_if(|unsynced| {
+                self.sight.world.set_catalogues(answers);
+                self.sight.unsynced.change_if(|unsynced| {
                     let before = unsynced.len();
                     unsynced.retain(|kind| *kind != CATALOGUES);
                     unsynced.len() < before
@@ -89,7 +79,7 @@ impl Inventory {
                     pause = AFTER_FAILURE;
                 }
             }
-            let until = self.clock.monotonic().saturating_add(pause);
+            let until = self.sight.clock.monotonic().saturating_add(pause);
             loop {
                 tokio::select! {
                     biased;
@@ -98,13 +88,13 @@ impl Inventory {
                         break;
                     }
                     // Before the changes, which may never stop.
-                    () = sleep(until.saturating_sub(self.clock.monotonic())) => {
+                    () = sleep(until.saturating_sub(self.sight.clock.monotonic())) => {
                         asked = None;
                         break;
                     }
                     // A failure is not repeated at every change of the cluster.
                     _ = changes.changed(), if pause != AFTER_FAILURE => {
-                        let other = asked.as_ref() != Some(&self.world.node_classes());
+                        let other = asked.as_ref() != Some(&self.sight.world.node_classes());
                         if other || !listed {
                             break;
                         }
@@ -120,11 +110,11 @@ impl Inventory {
         &self,
         class: &NodeClassRef,
     ) -> Result<Result<Arc<Catalogue>, String>, Result<Arc<Catalogue>, String>> {
-        let provider = match self.providers.for_class(class) {
+        let provider = match self.sight.providers.for_class(class) {
             Ok(provider) => provider,
             Err(why) => return Ok(Err(why)),
         };
-        let answer = timeout(LIMIT, provider.catalogue(&class_key(class))).await;
+        let answer = timeout(LIMIT, provider.catalogue(class)).await;
         let error = match answer {
             Ok(Ok(catalogue)) => return Ok(Ok(catalogue)),
             Ok(Err(ProviderError::Invalid(why))) => return Ok(Err(why)),
@@ -132,21 +122,21 @@ impl Inventory {
             Err(_) => ProviderError::Transient(format!("no answer within {LIMIT:?}")),
         };
         let labels = [provider.name(), "catalogue", error_label(&error)];
-        self.metrics.provider_errors.with_label_values(&labels).inc();
+        self.sight.metrics.provider_errors.with_label_values(&labels).inc();
         warn!(%class, %error, "what this node class sells could not be read; asking again");
         // Prices of some minutes ago are better than none.
-        Err(self.world.catalogue(class).ok_or_else(|| error.to_string()))
+        Err(self.sight.world.catalogue(class).ok_or_else(|| error.to_string()))
     }
 
     /// Lists instances, for ever.
     pub async fn instances(self) {
         let mut failing = false;
         loop {
-            let at = self.clock.now();
+            let at = self.sight.clock.now();
             match self.list().await {
                 Ok(instances) => {
                     failing = false;
-                    self.world.set_instances(at, instances);
+                    self.sight.world.set_instances(at, instances);
                 }
                 // A listing that is not complete is none: what is missing from it must not count as gone.
                 Err(error) if failing => debug!(%error, "instances could not be listed again; asking again"),
@@ -155,24 +145,24 @@ impl Inventory {
                     warn!(%error, "instances could not be listed; asking again");
                 }
             }
-            sleep(self.config.list_interval).await;
+            sleep(self.list_interval).await;
         }
     }
 
-    async fn list(&self) -> Result<Vec<Instance>, ProviderError> {
+    async fn list(&self) -> Result<Vec<ListedInstance>, ProviderError> {
         let mut all = Vec::new();
-        for provider in self.providers.all() {
+        for provider in self.sight.providers.all() {
             let answer = timeout(LIMIT, provider.list()).await;
             let answer = answer
                 .unwrap_or_else(|_| Err(ProviderError::Transient(format!("no answer within {LIMIT:?}"))));
             let instances = answer.inspect_err(|error| {
                 let labels = [provider.name(), "list", error_label(error)];
-                self.metrics.provider_errors.with_label_values(&labels).inc();
+                self.sight.metrics.provider_errors.with_label_values(&labels).inc();
             })?;
-            all.extend(instances.into_iter().map(|instance| Instance {
+            all.extend(instances.into_iter().map(|instance| ListedInstance {
                 provider_id: instance.provider_id,
                 claim_uid: Uid(instance.key),
-                node_class: class_ref(&instance.node_class),
+                node_class: instance.node_class,
                 launched: instance.launched,
             }));
         }
@@ -181,23 +171,23 @@ impl Inventory {
 
     /// Watches node classes: a change may change what is sold. Only their metadata is read; what is in them is the
     /// provider's business.
-    pub async fn node_classes(self, client: Client) {
+    pub async fn node_classes(self) {
         futures::join!(
-            self.watch_classes::<KwokNodeClass>(&client, "KwokNodeClass"),
-            self.watch_classes::<EC2NodeClass>(&client, "EC2NodeClass"),
+            self.watch_classes::<KwokNodeClass>("KwokNodeClass"),
+            self.watch_classes::<EC2NodeClass>("EC2NodeClass"),
         );
     }
 
     /// Watches the node classes of one kind, if a provider launches with them.
-    async fn watch_classes<K>(&self, client: &Client, kind: &str)
+    async fn watch_classes<K>(&self, kind: &str)
     where
         K: Resource<DynamicType = (), Scope = ClusterResourceScope> + Clone + Debug + Send + Sync + 'static,
     {
-        if !self.providers.has_kind(kind) {
+        if !self.sight.providers.has_kind(kind) {
             return;
         }
-        let api: Api<PartialObjectMeta<K>> = Api::all(client.clone());
-        let mut stream = lists::watch(api, watcher::Config::default(), &self.config.lease.identity);
+        let objects = self.sight.reader.all::<PartialObjectMeta<K>>();
+        let mut stream = objects.watch(watcher::Config::default(), &self.sight.identity);
         let mut failing = false;
         // What is asked for, by name: a status that we write ourselves changes nothing of that.
         let (mut known, mut listed) = (BTreeMap::new(), None);
@@ -205,7 +195,7 @@ impl Inventory {
             match stream.try_next().await {
                 Ok(Some(event)) => {
                     failing = false;
-                    self.metrics.watch_events.with_label_values(&[kind]).inc();
+                    self.sight.metrics.watch_events.with_label_values(&[kind]).inc();
                     let version = |object: &PartialObjectMeta<K>| {
                         let meta = &object.metadata;
                         (meta.uid.clone(), meta.generation)
@@ -235,7 +225,7 @@ impl Inventory {
                         }
                     };
                     if changed {
-                        self.world.classes_changed();
+                        self.sight.world.classes_changed();
                     }
                 }
                 Ok(None) => {
@@ -243,7 +233,7 @@ impl Inventory {
                     return;
                 }
                 Err(error) => {
-                    self.metrics.watch_errors.with_label_values(&[kind]).inc();
+                    self.sight.metrics.watch_errors.with_label_values(&[kind]).inc();
                     if failing {
                         debug!(kind, %error, "the watch on node classes failed again; retrying");
                     } else {

@@ -1,510 +1,415 @@
-//! The kinds that are watched.
+//! The kinds that are watched, each declared once.
+//!
+//! A row of [`watched!`] is all there is to a kind: from it follow the watch, its name in messages and metrics, and what
+//! readiness waits for. Its rights stand in the ClusterRole, and a test compares the two.
 
+use futures::FutureExt;
+use futures::future::BoxFuture;
 use jiff::Timestamp;
 use k8s_openapi::api::{
-    apps, batch, core::v1 as k8s, policy::v1 as policy, scheduling::v1alpha2 as scheduling,
-    storage::v1 as storage,
+    apps::v1 as apps, batch::v1 as batch, core::v1 as k8s, policy::v1 as policy,
+    scheduling::v1alpha2 as scheduling, storage::v1 as storage,
 };
-use poolwright_api::{NodeClaim, NodePool};
 use poolwright_core::index::Change;
 use poolwright_core::{
-    Attachment, Budget, Claim, ClaimName, DaemonSet, Gang, Namespace, Node, NodeDrivers, Pod, PodGroup,
-    ObjectKey, Pool, PoolName, Quota, Service, StorageClass, Volume, VolumeClaim, Workload,
+    Attachment, Budget, Claim, ClaimName, DaemonSet, Gang, Namespace, Node, NodeDrivers, ObjectKey, Pod,
+    PodGroup, Pool, PoolName, Quota, Service, Snapshot, StorageClass, Volume, VolumeClaim, Workload,
 };
+use poolwright_intake as intake;
 
-use crate::sees::convert;
-use crate::sees::drafts;
-use crate::sees::watch::Kind;
-use crate::sees::world::State;
+use super::Sight;
+use super::last_seen;
+use super::watch::{self, Kind, Need};
+use super::world::State;
 
-/// Finished pods take no room and are most of the pods of a cluster that runs jobs: they are not even sent to us.
-pub const UNFINISHED_PODS: &str = "status.phase!=Succeeded,status.phase!=Failed";
-
-fn key(namespace: Option<&str>, name: &str) -> ObjectKey {
-    ObjectKey::new(namespace.unwrap_or_default(), name)
+/// Names one object.
+#[derive(Clone, Copy, Debug)]
+pub struct Key<'a> {
+    /// Its namespace, if its kind has them.
+    pub namespace: Option<&'a str>,
+    /// Its name.
+    pub name: &'a str,
 }
 
-/// Pods.
-pub struct Pods;
+impl Key<'_> {
+    fn namespaced(self) -> ObjectKey {
+        ObjectKey::new(self.namespace.unwrap_or_default(), self.name)
+    }
 
-impl Kind for Pods {
-    type Object = k8s::Pod;
-    type Model = Pod;
-    const NAME: &'static str = "Pod";
+    fn claim(self) -> ClaimName {
+        ClaimName(self.name.to_owned())
+    }
 
-    fn convert(object: &k8s::Pod) -> Result<Pod, String> {
-        convert::pod(object)
+    fn pool(self) -> PoolName {
+        PoolName(self.name.to_owned())
     }
-    fn apply(state: &mut State, pod: Pod) -> Change {
-        state.index.apply_pod(pod)
-    }
-    fn delete(state: &mut State, namespace: Option<&str>, name: &str) -> Change {
-        state.index.delete_pod(&key(namespace, name))
-    }
-    fn reset(state: &mut State, pods: Vec<Pod>, _: Timestamp) -> Change {
-        state.index.reset_pods(pods)
-    }
-    fn known(state: &State, namespace: Option<&str>, name: &str) -> Option<Pod> {
-        state.index.view().pods.existing(&key(namespace, name)).map(|pod| (**pod).clone())
+
+    fn of(self, kind: &str) -> (String, ObjectKey) {
+        (kind.to_owned(), self.namespaced())
     }
 }
 
-/// Nodes.
-pub struct Nodes;
-
-impl Kind for Nodes {
-    type Object = k8s::Node;
-    type Model = Node;
-    const NAME: &'static str = "Node";
-
-    fn convert(object: &k8s::Node) -> Result<Node, String> {
-        convert::node(object)
-    }
-    fn apply(state: &mut State, node: Node) -> Change {
-        state.index.apply_node(node)
-    }
-    fn keep(state: &mut State, node: k8s::Node) {
-        state.nodes.keep(drafts::of_node(node));
-    }
-    fn delete(state: &mut State, _: Option<&str>, name: &str) -> Change {
-        state.nodes.forget(name);
-        state.index.delete_node(name)
-    }
-    fn reset(state: &mut State, nodes: Vec<Node>, _: Timestamp) -> Change {
-        state.nodes.retain(nodes.iter().map(|node| node.name.as_str()));
-        state.index.reset_nodes(nodes)
-    }
-    fn known(state: &State, _: Option<&str>, name: &str) -> Option<Node> {
-        state.index.view().nodes.get(name).map(|node| (**node).clone())
-    }
+/// One kind that is watched.
+#[derive(Clone, Copy)]
+pub struct Watched {
+    /// Its name in messages and metrics.
+    pub name: &'static str,
+    /// What it is needed for.
+    pub need: Need,
+    /// Its group and its plural name in the API.
+    #[cfg(test)]
+    resource: fn() -> (String, String),
+    /// Begins to watch it.
+    pub start: fn(Sight) -> BoxFuture<'static, ()>,
 }
 
-/// NodeClaims.
-pub struct NodeClaims;
-
-impl Kind for NodeClaims {
-    type Object = NodeClaim;
-    type Model = Claim;
-    const NAME: &'static str = "NodeClaim";
-
-    fn convert(object: &NodeClaim) -> Result<Claim, String> {
-        convert::claim(object)
-    }
-    fn apply(state: &mut State, claim: Claim) -> Change {
-        state.index.apply_claim(claim)
-    }
-    fn keep(state: &mut State, claim: NodeClaim) {
-        state.claims.keep(drafts::of_claim(claim));
-    }
-    fn delete(state: &mut State, _: Option<&str>, name: &str) -> Change {
-        state.claims.forget(name);
-        state.index.delete_claim(&ClaimName(name.to_owned()))
-    }
-    fn reset(state: &mut State, claims: Vec<Claim>, now: Timestamp) -> Change {
-        state.claims.retain(claims.iter().map(|claim| claim.name.0.as_str()));
-        state.index.reset_claims(claims, now)
-    }
-    fn known(state: &State, _: Option<&str>, name: &str) -> Option<Claim> {
-        state.index.view().claims.get(&ClaimName(name.to_owned())).map(|claim| (**claim).clone())
-    }
+/// What is watched for this controller. What made the pods matters to a scheduler that spreads them by default, and to
+/// nothing else.
+pub fn watched(spreads_pods: bool) -> impl Iterator<Item = &'static Watched> {
+    ALL.iter().filter(move |kind| spreads_pods || kind.need != Need::ToSpreadPods)
 }
 
-/// NodePools.
-pub struct NodePools;
-
-impl Kind for NodePools {
-    type Object = NodePool;
-    type Model = Pool;
-    const NAME: &'static str = "NodePool";
-
-    fn convert(object: &NodePool) -> Result<Pool, String> {
-        // What is wrong with a pool is part of it, and shows as its condition.
-        Ok(convert::pool(object))
-    }
-    fn apply(state: &mut State, pool: Pool) -> Change {
-        state.index.apply_pool(pool)
-    }
-    fn delete(state: &mut State, _: Option<&str>, name: &str) -> Change {
-        state.index.delete_pool(&PoolName(name.to_owned()))
-    }
-    fn reset(state: &mut State, pools: Vec<Pool>, _: Timestamp) -> Change {
-        state.index.reset_pools(pools)
-    }
-    fn known(state: &State, _: Option<&str>, name: &str) -> Option<Pool> {
-        state.index.view().pools.get(&PoolName(name.to_owned())).map(|pool| (**pool).clone())
-    }
+/// A reader of what is always readable.
+fn always<O, M>(read: impl Fn(&O) -> M) -> impl Fn(&O) -> Result<M, String> {
+    move |object| Ok(read(object))
 }
 
-/// DaemonSets.
-pub struct DaemonSets;
-
-impl Kind for DaemonSets {
-    type Object = apps::v1::DaemonSet;
-    type Model = DaemonSet;
-    const NAME: &'static str = "DaemonSet";
-
-    fn convert(object: &apps::v1::DaemonSet) -> Result<DaemonSet, String> {
-        convert::daemonset(object)
-    }
-    fn apply(state: &mut State, daemonset: DaemonSet) -> Change {
-        state.index.apply_daemonset(daemonset)
-    }
-    fn delete(state: &mut State, namespace: Option<&str>, name: &str) -> Change {
-        state.index.delete_daemonset(&key(namespace, name))
-    }
-    fn reset(state: &mut State, daemonsets: Vec<DaemonSet>, _: Timestamp) -> Change {
-        state.index.reset_daemonsets(daemonsets)
-    }
-    fn known(state: &State, namespace: Option<&str>, name: &str) -> Option<DaemonSet> {
-        state.index.view().daemonsets.get(&key(namespace, name)).map(|one| (**one).clone())
-    }
+/// A reader of what may be malformed.
+fn checked<O, M, E: ToString>(read: impl Fn(&O) -> Result<M, E>) -> impl Fn(&O) -> Result<M, String> {
+    move |object| read(object).map_err(|error| error.to_string())
 }
 
-/// Namespaces, for the rules of pods that choose by their labels.
-pub struct Namespaces;
-
-impl Kind for Namespaces {
-    type Object = k8s::Namespace;
-    type Model = Namespace;
-    const NAME: &'static str = "Namespace";
-
-    fn convert(object: &k8s::Namespace) -> Result<Namespace, String> {
-        Ok(convert::namespace(object))
-    }
-    fn apply(state: &mut State, namespace: Namespace) -> Change {
-        state.index.apply_namespace(namespace)
-    }
-    fn delete(state: &mut State, _: Option<&str>, name: &str) -> Change {
-        state.index.delete_namespace(name)
-    }
-    fn reset(state: &mut State, namespaces: Vec<Namespace>, _: Timestamp) -> Change {
-        state.index.reset_namespaces(namespaces)
-    }
-    fn known(state: &State, _: Option<&str>, name: &str) -> Option<Namespace> {
-        let labels = state.index.view().namespaces.get(name)?.clone();
-        Some(Namespace { name: name.to_owned(), labels })
-    }
-}
-
-/// PersistentVolumeClaims.
-pub struct VolumeClaims;
-
-impl Kind for VolumeClaims {
-    type Object = k8s::PersistentVolumeClaim;
-    type Model = VolumeClaim;
-    const NAME: &'static str = "PersistentVolumeClaim";
-
-    fn convert(object: &k8s::PersistentVolumeClaim) -> Result<VolumeClaim, String> {
-        convert::volume_claim(object)
-    }
-    fn apply(state: &mut State, claim: VolumeClaim) -> Change {
-        state.index.apply_volume_claim(claim)
-    }
-    fn delete(state: &mut State, namespace: Option<&str>, name: &str) -> Change {
-        state.index.delete_volume_claim(&key(namespace, name))
-    }
-    fn reset(state: &mut State, claims: Vec<VolumeClaim>, _: Timestamp) -> Change {
-        state.index.reset_volume_claims(claims)
-    }
-    fn known(state: &State, namespace: Option<&str>, name: &str) -> Option<VolumeClaim> {
-        state.index.view().volume_claims.get(&key(namespace, name)).map(|claim| (**claim).clone())
-    }
-}
-
-/// PersistentVolumes.
-pub struct Volumes;
-
-impl Kind for Volumes {
-    type Object = k8s::PersistentVolume;
-    type Model = Volume;
-    const NAME: &'static str = "PersistentVolume";
-
-    fn convert(object: &k8s::PersistentVolume) -> Result<Volume, String> {
-        convert::volume(object)
-    }
-    fn apply(state: &mut State, volume: Volume) -> Change {
-        state.index.apply_volume(volume)
-    }
-    fn delete(state: &mut State, _: Option<&str>, name: &str) -> Change {
-        state.index.delete_volume(name)
-    }
-    fn reset(state: &mut State, volumes: Vec<Volume>, _: Timestamp) -> Change {
-        state.index.reset_volumes(volumes)
-    }
-    fn known(state: &State, _: Option<&str>, name: &str) -> Option<Volume> {
-        state.index.view().volumes.get(name).map(|volume| (**volume).clone())
-    }
-}
-
-/// StorageClasses.
-pub struct StorageClasses;
-
-impl Kind for StorageClasses {
-    type Object = storage::StorageClass;
-    type Model = StorageClass;
-    const NAME: &'static str = "StorageClass";
-
-    fn convert(object: &storage::StorageClass) -> Result<StorageClass, String> {
-        Ok(convert::storage_class(object))
-    }
-    fn apply(state: &mut State, class: StorageClass) -> Change {
-        state.index.apply_storage_class(class)
-    }
-    fn delete(state: &mut State, _: Option<&str>, name: &str) -> Change {
-        state.index.delete_storage_class(name)
-    }
-    fn reset(state: &mut State, classes: Vec<StorageClass>, _: Timestamp) -> Change {
-        state.index.reset_storage_classes(classes)
-    }
-    fn known(state: &State, _: Option<&str>, name: &str) -> Option<StorageClass> {
-        state.index.view().storage_classes.get(name).map(|class| (**class).clone())
-    }
-}
-
-/// VolumeAttachments: what is attached to which node.
-pub struct Attachments;
-
-impl Kind for Attachments {
-    type Object = storage::VolumeAttachment;
-    type Model = Attachment;
-    const NAME: &'static str = "VolumeAttachment";
-
-    fn convert(object: &storage::VolumeAttachment) -> Result<Attachment, String> {
-        Ok(convert::attachment(object))
-    }
-    fn apply(state: &mut State, attachment: Attachment) -> Change {
-        state.index.apply_attachment(attachment)
-    }
-    fn delete(state: &mut State, _: Option<&str>, name: &str) -> Change {
-        state.index.delete_attachment(name)
-    }
-    fn reset(state: &mut State, attachments: Vec<Attachment>, _: Timestamp) -> Change {
-        state.index.reset_attachments(attachments)
-    }
-    fn known(state: &State, _: Option<&str>, name: &str) -> Option<Attachment> {
-        state.index.view().attachments.get(name).map(|attachment| (**attachment).clone())
-    }
-}
-
-/// CSINodes: how many volumes nodes take.
-pub struct CsiNodes;
-
-impl Kind for CsiNodes {
-    type Object = storage::CSINode;
-    type Model = NodeDrivers;
-    const NAME: &'static str = "CSINode";
-
-    fn convert(object: &storage::CSINode) -> Result<NodeDrivers, String> {
-        Ok(convert::node_drivers(object))
-    }
-    fn apply(state: &mut State, drivers: NodeDrivers) -> Change {
-        state.index.apply_node_drivers(drivers)
-    }
-    fn delete(state: &mut State, _: Option<&str>, name: &str) -> Change {
-        state.index.delete_node_drivers(name)
-    }
-    fn reset(state: &mut State, all: Vec<NodeDrivers>, _: Timestamp) -> Change {
-        state.index.reset_all_node_drivers(all)
-    }
-    fn known(state: &State, _: Option<&str>, name: &str) -> Option<NodeDrivers> {
-        state.index.view().node_drivers.get(name).map(|drivers| (**drivers).clone())
-    }
-}
-
-/// Controllers of pods of one kind: how many pods they are about to make.
-macro_rules! workloads {
-    ($(#[$about:meta])* $kinds:ident, $object:ty, $name:literal, $convert:path) => {
-        $(#[$about])*
-        pub struct $kinds;
-
-        impl Kind for $kinds {
-            type Object = $object;
-            type Model = Workload;
-            const NAME: &'static str = $name;
-
-            fn convert(object: &$object) -> Result<Workload, String> {
-                Ok($convert(object))
-            }
-            fn apply(state: &mut State, workload: Workload) -> Change {
-                state.index.apply_workload(workload)
-            }
-            fn delete(state: &mut State, namespace: Option<&str>, name: &str) -> Change {
-                state.index.delete_workload(Self::NAME, &key(namespace, name))
-            }
-            fn reset(state: &mut State, workloads: Vec<Workload>, _: Timestamp) -> Change {
-                state.index.reset_workloads(Self::NAME, workloads)
-            }
-            fn known(state: &State, namespace: Option<&str>, name: &str) -> Option<Workload> {
-                let key = (Self::NAME.to_owned(), key(namespace, name));
-                state.index.view().workloads.get(&key).map(|workload| (**workload).clone())
-            }
+/// Declares kinds: what the API calls an object and what the model calls it, what the kind is needed for, and how it gets into the index.
+macro_rules! watched {
+    ($(
+        $(#[$about:meta])*
+        $kind:ident ($name:literal): $object:ty => $model:ty {
+            need: $need:expr,
+            $(fields: $fields:literal,)?
+            read: $read:expr,
+            $(keep: $keep:expr,)?
+            apply: $apply:expr,
+            delete: $delete:expr,
+            reset: $reset:expr,
+            known: $known:expr,
         }
+    )*) => {
+        $(
+            $(#[$about])*
+            pub struct $kind;
+
+            impl Kind for $kind {
+                type Object = $object;
+                type Model = $model;
+                const NAME: &'static str = $name;
+                const NEED: Need = $need;
+                $(const FIELDS: Option<&'static str> = Some($fields);)?
+
+                fn read(object: &$object) -> Result<$model, String> {
+                    $read(object)
+                }
+                $(fn keep(state: &mut State, object: $object) {
+                    let keep: fn(&mut State, $object) = $keep;
+                    keep(state, object);
+                })?
+                fn apply(state: &mut State, model: $model) -> Change {
+                    let apply: fn(&mut State, $model) -> Change = $apply;
+                    apply(state, model)
+                }
+                fn delete(state: &mut State, key: Key<'_>) -> Change {
+                    let delete: fn(&mut State, Key<'_>) -> Change = $delete;
+                    delete(state, key)
+                }
+                fn reset(state: &mut State, models: Vec<$model>, now: Timestamp) -> Change {
+                    let reset: fn(&mut State, Vec<$model>, Timestamp) -> Change = $reset;
+                    reset(state, models, now)
+                }
+                fn known(known: &Snapshot, key: Key<'_>) -> Option<$model> {
+                    let find: fn(&Snapshot, Key<'_>) -> Option<$model> = $known;
+                    find(known, key)
+                }
+            }
+        )*
+
+        /// Every kind, in the order in which their watches begin.
+        pub const ALL: &[Watched] = &[$(
+            Watched {
+                name: $name,
+                need: $need,
+                #[cfg(test)]
+                resource: || {
+                    let resource = kube::api::ApiResource::erase::<$object>(&());
+                    (resource.group, resource.plural)
+                },
+                start: |sight| watch::run::<$kind>(sight).boxed(),
+            },
+        )*];
     };
 }
 
-workloads!(
+watched! {
+    /// Pods. Finished ones take no room and are most of the pods of a cluster that runs jobs: they are not even sent to us.
+    Pods("Pod"): k8s::Pod => Pod {
+        need: Need::ToDecide,
+        fields: "status.phase!=Succeeded,status.phase!=Failed",
+        read: checked(intake::pod),
+        apply: |state, pod| state.index.apply_pod(pod),
+        delete: |state, key| state.index.delete_pod(&key.namespaced()),
+        reset: |state, all, _| state.index.reset_pods(all),
+        known: |all, key| all.pods.existing(&key.namespaced()).map(|one| (**one).clone()),
+    }
+
+    /// Nodes.
+    Nodes("Node"): k8s::Node => Node {
+        need: Need::ToDecide,
+        read: checked(intake::node),
+        keep: |state, node| state.nodes.keep(last_seen::of_node(node)),
+        apply: |state, node| state.index.apply_node(node),
+        delete: |state, key| {
+            state.nodes.forget(key.name);
+            state.index.delete_node(key.name)
+        },
+        reset: |state, all, _| {
+            state.nodes.retain(all.iter().map(|node| node.name.as_str()));
+            state.index.reset_nodes(all)
+        },
+        known: |all, key| all.nodes.get(key.name).map(|one| (**one).clone()),
+    }
+
+    /// Namespaces, for the rules of pods that choose by their labels.
+    Namespaces("Namespace"): k8s::Namespace => Namespace {
+        need: Need::ToDecide,
+        read: always(intake::namespace),
+        apply: |state, namespace| state.index.apply_namespace(namespace),
+        delete: |state, key| state.index.delete_namespace(key.name),
+        reset: |state, all, _| state.index.reset_namespaces(all),
+        known: |all, key| {
+            let labels = all.namespaces.get(key.name)?.clone();
+            Some(Namespace { name: key.name.to_owned(), labels })
+        },
+    }
+
+    /// NodeClaims.
+    NodeClaims("NodeClaim"): poolwright_api::NodeClaim => Claim {
+        need: Need::ToDecide,
+        read: checked(intake::node_claim),
+        keep: |state, claim| state.claims.keep(last_seen::of_claim(claim)),
+        apply: |state, claim| state.index.apply_claim(claim),
+        delete: |state, key| {
+            state.claims.forget(key.name);
+            state.index.delete_claim(&key.claim())
+        },
+        reset: |state, all, now| {
+            state.claims.retain(all.iter().map(|claim| claim.name.0.as_str()));
+            state.index.reset_claims(all, now)
+        },
+        known: |all, key| all.claims.get(&key.claim()).map(|one| (**one).clone()),
+    }
+
+    /// NodePools. What is wrong with a pool is part of it, and shows as its condition.
+    NodePools("NodePool"): poolwright_api::NodePool => Pool {
+        need: Need::ToDecide,
+        read: always(intake::node_pool),
+        apply: |state, pool| state.index.apply_pool(pool),
+        delete: |state, key| state.index.delete_pool(&key.pool()),
+        reset: |state, all, _| state.index.reset_pools(all),
+        known: |all, key| all.pools.get(&key.pool()).map(|one| (**one).clone()),
+    }
+
+    /// DaemonSets.
+    DaemonSets("DaemonSet"): apps::DaemonSet => DaemonSet {
+        need: Need::ToDecide,
+        read: checked(intake::daemonset),
+        apply: |state, daemonset| state.index.apply_daemonset(daemonset),
+        delete: |state, key| state.index.delete_daemonset(&key.namespaced()),
+        reset: |state, all, _| state.index.reset_daemonsets(all),
+        known: |all, key| all.daemonsets.get(&key.namespaced()).map(|one| (**one).clone()),
+    }
+
+    /// PersistentVolumeClaims.
+    VolumeClaims("PersistentVolumeClaim"): k8s::PersistentVolumeClaim => VolumeClaim {
+        need: Need::ToDecide,
+        read: checked(intake::volume_claim),
+        apply: |state, claim| state.index.apply_volume_claim(claim),
+        delete: |state, key| state.index.delete_volume_claim(&key.namespaced()),
+        reset: |state, all, _| state.index.reset_volume_claims(all),
+        known: |all, key| all.volume_claims.get(&key.namespaced()).map(|one| (**one).clone()),
+    }
+
+    /// PersistentVolumes.
+    Volumes("PersistentVolume"): k8s::PersistentVolume => Volume {
+        need: Need::ToDecide,
+        read: checked(intake::volume),
+        apply: |state, volume| state.index.apply_volume(volume),
+        delete: |state, key| state.index.delete_volume(key.name),
+        reset: |state, all, _| state.index.reset_volumes(all),
+        known: |all, key| all.volumes.get(key.name).map(|one| (**one).clone()),
+    }
+
+    /// StorageClasses.
+    StorageClasses("StorageClass"): storage::StorageClass => StorageClass {
+        need: Need::ToDecide,
+        read: always(intake::storage_class),
+        apply: |state, class| state.index.apply_storage_class(class),
+        delete: |state, key| state.index.delete_storage_class(key.name),
+        reset: |state, all, _| state.index.reset_storage_classes(all),
+        known: |all, key| all.storage_classes.get(key.name).map(|one| (**one).clone()),
+    }
+
+    /// CSINodes: how many volumes nodes take.
+    CsiNodes("CSINode"): storage::CSINode => NodeDrivers {
+        need: Need::ToDecide,
+        read: always(intake::node_drivers),
+        apply: |state, drivers| state.index.apply_node_drivers(drivers),
+        delete: |state, key| state.index.delete_node_drivers(key.name),
+        reset: |state, all, _| state.index.reset_all_node_drivers(all),
+        known: |all, key| all.node_drivers.get(key.name).map(|one| (**one).clone()),
+    }
+
+    /// VolumeAttachments: which volumes are attached to which node.
+    Attachments("VolumeAttachment"): storage::VolumeAttachment => Attachment {
+        need: Need::ToDecide,
+        read: always(intake::attachment),
+        apply: |state, attachment| state.index.apply_attachment(attachment),
+        delete: |state, key| state.index.delete_attachment(key.name),
+        reset: |state, all, _| state.index.reset_attachments(all),
+        known: |all, key| all.attachments.get(key.name).map(|one| (**one).clone()),
+    }
+
     /// Jobs: how many pods they are about to make.
-    Jobs, batch::v1::Job, "Job", convert::job
-);
-workloads!(
+    Jobs("Job"): batch::Job => Workload {
+        need: Need::ToDecide,
+        read: always(intake::job),
+        apply: |state, job| state.index.apply_workload(job),
+        delete: |state, key| state.index.delete_workload(Self::NAME, &key.namespaced()),
+        reset: |state, all, _| state.index.reset_workloads(Self::NAME, all),
+        known: |all, key| all.workloads.get(&key.of(Self::NAME)).map(|one| (**one).clone()),
+    }
+
     /// ReplicaSets: how many pods they are about to make.
-    ReplicaSets, apps::v1::ReplicaSet, "ReplicaSet", convert::replica_set
-);
-workloads!(
+    ReplicaSets("ReplicaSet"): apps::ReplicaSet => Workload {
+        need: Need::ToDecide,
+        read: always(intake::replica_set),
+        apply: |state, set| state.index.apply_workload(set),
+        delete: |state, key| state.index.delete_workload(Self::NAME, &key.namespaced()),
+        reset: |state, all, _| state.index.reset_workloads(Self::NAME, all),
+        known: |all, key| all.workloads.get(&key.of(Self::NAME)).map(|one| (**one).clone()),
+    }
+
     /// StatefulSets: how many pods they are about to make.
-    StatefulSets, apps::v1::StatefulSet, "StatefulSet", convert::stateful_set
-);
-
-workloads!(
-    /// ReplicationControllers: what their pods are like. Watched where a scheduler spreads pods by default.
-    ReplicationControllers,
-    k8s::ReplicationController,
-    "ReplicationController",
-    convert::replication_controller
-);
-
-/// Services: what their pods are like. Watched where a scheduler spreads pods by default.
-pub struct Services;
-
-impl Kind for Services {
-    type Object = k8s::Service;
-    type Model = Service;
-    const NAME: &'static str = "Service";
-
-    fn convert(object: &k8s::Service) -> Result<Service, String> {
-        Ok(convert::service(object))
+    StatefulSets("StatefulSet"): apps::StatefulSet => Workload {
+        need: Need::ToDecide,
+        read: always(intake::stateful_set),
+        apply: |state, set| state.index.apply_workload(set),
+        delete: |state, key| state.index.delete_workload(Self::NAME, &key.namespaced()),
+        reset: |state, all, _| state.index.reset_workloads(Self::NAME, all),
+        known: |all, key| all.workloads.get(&key.of(Self::NAME)).map(|one| (**one).clone()),
     }
-    fn apply(state: &mut State, service: Service) -> Change {
-        state.index.apply_service(service)
+
+    /// ResourceQuotas: how many pods controllers can make.
+    Quotas("ResourceQuota"): k8s::ResourceQuota => Quota {
+        need: Need::ToDecide,
+        read: checked(intake::quota),
+        apply: |state, quota| state.index.apply_quota(quota),
+        delete: |state, key| state.index.delete_quota(&key.namespaced()),
+        reset: |state, all, _| state.index.reset_quotas(all),
+        known: |all, key| all.quotas.get(&key.namespaced()).map(|one| (**one).clone()),
     }
-    fn delete(state: &mut State, namespace: Option<&str>, name: &str) -> Change {
-        state.index.delete_service(&key(namespace, name))
+
+    /// PodDisruptionBudgets: users are told of those that can never be met.
+    Budgets("PodDisruptionBudget"): policy::PodDisruptionBudget => Budget {
+        need: Need::ToTell,
+        read: checked(intake::budget),
+        apply: |state, budget| state.index.apply_budget(budget),
+        delete: |state, key| state.index.delete_budget(&key.namespaced()),
+        reset: |state, all, _| state.index.reset_budgets(all),
+        known: |all, key| all.budgets.get(&key.namespaced()).map(|one| (**one).clone()),
     }
-    fn reset(state: &mut State, all: Vec<Service>, _: Timestamp) -> Change {
-        state.index.reset_services(all)
+
+    /// Services: which pods they choose.
+    Services("Service"): k8s::Service => Service {
+        need: Need::ToSpreadPods,
+        read: always(intake::service),
+        apply: |state, service| state.index.apply_service(service),
+        delete: |state, key| state.index.delete_service(&key.namespaced()),
+        reset: |state, all, _| state.index.reset_services(all),
+        known: |all, key| all.services.get(&key.namespaced()).map(|one| (**one).clone()),
     }
-    fn known(state: &State, namespace: Option<&str>, name: &str) -> Option<Service> {
-        state.index.view().services.get(&key(namespace, name)).map(|service| (**service).clone())
+
+    /// ReplicationControllers: which pods they choose.
+    ReplicationControllers("ReplicationController"): k8s::ReplicationController => Workload {
+        need: Need::ToSpreadPods,
+        read: always(intake::replication_controller),
+        apply: |state, controller| state.index.apply_workload(controller),
+        delete: |state, key| state.index.delete_workload(Self::NAME, &key.namespaced()),
+        reset: |state, all, _| state.index.reset_workloads(Self::NAME, all),
+        known: |all, key| all.workloads.get(&key.of(Self::NAME)).map(|one| (**one).clone()),
+    }
+
+    /// JobSets: which Jobs they are about to make.
+    JobSets("JobSet"): intake::JobSet => Gang {
+        need: Need::WhenInstalled,
+        read: checked(intake::job_set),
+        apply: |state, set| state.index.apply_gang(set),
+        delete: |state, key| state.index.delete_gang(Self::NAME, &key.namespaced()),
+        reset: |state, all, _| state.index.reset_gangs(Self::NAME, all),
+        known: |all, key| all.gangs.get(&key.of(Self::NAME)).map(|one| (**one).clone()),
+    }
+
+    /// LeaderWorkerSets: which StatefulSets they are about to make.
+    LeaderWorkerSets("LeaderWorkerSet"): intake::LeaderWorkerSet => Gang {
+        need: Need::WhenInstalled,
+        read: checked(intake::leader_worker_set),
+        apply: |state, set| state.index.apply_gang(set),
+        delete: |state, key| state.index.delete_gang(Self::NAME, &key.namespaced()),
+        reset: |state, all, _| state.index.reset_gangs(Self::NAME, all),
+        known: |all, key| all.gangs.get(&key.of(Self::NAME)).map(|one| (**one).clone()),
+    }
+
+    /// PodGroups: which pods the scheduler places together.
+    PodGroups("PodGroup"): scheduling::PodGroup => PodGroup {
+        need: Need::WhenInstalled,
+        read: checked(intake::pod_group),
+        apply: |state, group| state.index.apply_pod_group(group),
+        delete: |state, key| state.index.delete_pod_group(&key.namespaced()),
+        reset: |state, all, _| state.index.reset_pod_groups(all),
+        known: |all, key| all.pod_groups.get(&key.namespaced()).map(|one| (**one).clone()),
     }
 }
 
-/// ResourceQuotas: how many pods controllers can make.
-pub struct Quotas;
+#[cfg(test)]
+mod tests {
+    use k8s_openapi::api::rbac::v1::{ClusterRole, PolicyRule};
 
-impl Kind for Quotas {
-    type Object = k8s::ResourceQuota;
-    type Model = Quota;
-    const NAME: &'static str = "ResourceQuota";
+    use super::*;
 
-    fn convert(object: &k8s::ResourceQuota) -> Result<Quota, String> {
-        convert::quota(object)
-    }
-    fn apply(state: &mut State, quota: Quota) -> Change {
-        state.index.apply_quota(quota)
-    }
-    fn delete(state: &mut State, namespace: Option<&str>, name: &str) -> Change {
-        state.index.delete_quota(&key(namespace, name))
-    }
-    fn reset(state: &mut State, quotas: Vec<Quota>, _: Timestamp) -> Change {
-        state.index.reset_quotas(quotas)
-    }
-    fn known(state: &State, namespace: Option<&str>, name: &str) -> Option<Quota> {
-        state.index.view().quotas.get(&key(namespace, name)).map(|quota| (**quota).clone())
-    }
-}
-
-/// PodDisruptionBudgets: those that can never be met are told of.
-pub struct Budgets;
-
-impl Kind for Budgets {
-    type Object = policy::PodDisruptionBudget;
-    type Model = Budget;
-    const NAME: &'static str = "PodDisruptionBudget";
-    const REQUIRED: bool = false;
-
-    fn convert(object: &policy::PodDisruptionBudget) -> Result<Budget, String> {
-        convert::budget(object)
-    }
-    fn apply(state: &mut State, budget: Budget) -> Change {
-        state.index.apply_budget(budget)
-    }
-    fn delete(state: &mut State, namespace: Option<&str>, name: &str) -> Change {
-        state.index.delete_budget(&key(namespace, name))
-    }
-    fn reset(state: &mut State, budgets: Vec<Budget>, _: Timestamp) -> Change {
-        state.index.reset_budgets(budgets)
-    }
-    fn known(state: &State, namespace: Option<&str>, name: &str) -> Option<Budget> {
-        state.index.view().budgets.get(&key(namespace, name)).map(|budget| (**budget).clone())
-    }
-}
-
-/// PodGroups: which pods the scheduler places together. Not every cluster has the kind.
-pub struct PodGroups;
-
-impl Kind for PodGroups {
-    type Object = scheduling::PodGroup;
-    type Model = PodGroup;
-    const NAME: &'static str = "PodGroup";
-    const REQUIRED: bool = false;
-
-    fn convert(object: &scheduling::PodGroup) -> Result<PodGroup, String> {
-        convert::pod_group(object)
-    }
-    fn apply(state: &mut State, group: PodGroup) -> Change {
-        state.index.apply_pod_group(group)
-    }
-    fn delete(state: &mut State, namespace: Option<&str>, name: &str) -> Change {
-        state.index.delete_pod_group(&key(namespace, name))
-    }
-    fn reset(state: &mut State, groups: Vec<PodGroup>, _: Timestamp) -> Change {
-        state.index.reset_pod_groups(groups)
-    }
-    fn known(state: &State, namespace: Option<&str>, name: &str) -> Option<PodGroup> {
-        state.index.view().pod_groups.get(&key(namespace, name)).map(|group| (**group).clone())
-    }
-}
-
-/// Gangs of one kind: what pods their controllers are about to make. Not every cluster has the kind.
-macro_rules! gangs {
-    ($(#[$about:meta])* $kinds:ident, $object:ty, $name:literal, $convert:path) => {
-        $(#[$about])*
-        pub struct $kinds;
-
-        impl Kind for $kinds {
-            type Object = $object;
-            type Model = Gang;
-            const NAME: &'static str = $name;
-            const REQUIRED: bool = false;
-
-            fn convert(object: &$object) -> Result<Gang, String> {
-                $convert(object).map_err(|error| error.to_string())
-            }
-            fn apply(state: &mut State, gang: Gang) -> Change {
-                state.index.apply_gang(gang)
-            }
-            fn delete(state: &mut State, namespace: Option<&str>, name: &str) -> Change {
-                state.index.delete_gang(Self::NAME, &key(namespace, name))
-            }
-            fn reset(state: &mut State, gangs: Vec<Gang>, _: Timestamp) -> Change {
-                state.index.reset_gangs(Self::NAME, gangs)
-            }
-            fn known(state: &State, namespace: Option<&str>, name: &str) -> Option<Gang> {
-                let key = (Self::NAME.to_owned(), key(namespace, name));
-                state.index.view().gangs.get(&key).map(|gang| (**gang).clone())
+    #[test]
+    fn the_cluster_role_lets_every_kind_be_listed_and_watched() {
+        let text = include_str!("../../../../deploy/rbac.yaml");
+        let role = text.split("\n---").next().expect("the first document");
+        let role: ClusterRole = serde_saphyr::from_str(role).expect("a ClusterRole");
+        let rules = role.rules.expect("its rules");
+        for kind in ALL {
+            let (group, plural) = (kind.resource)();
+            let allows = |rule: &PolicyRule, verb: &str| {
+                rule.api_groups.iter().flatten().any(|one| *one == group)
+                    && rule.resources.iter().flatten().any(|one| *one == plural)
+                    && rule.verbs.iter().any(|one| one == verb)
+            };
+            for verb in ["list", "watch"] {
+                let is_allowed = rules.iter().any(|rule| allows(rule, verb));
+                assert!(
+                    is_allowed,
+                    "deploy/rbac.yaml does not allow to {verb} {plural} of the group {group:?}"
+                );
             }
         }
-    };
-}
+    }
 
-gangs!(
-    /// JobSets: which Jobs they are about to make.
-    JobSets, poolwright_intake::JobSet, "JobSet", poolwright_intake::job_set
-);
-gangs!(
-    /// LeaderWorkerSets: which StatefulSets they are about to make.
-    LeaderWorkerSets,
-    poolwright_intake::LeaderWorkerSet,
-    "LeaderWorkerSet",
-    poolwright_intake::leader_worker_set
-);
+    #[test]
+    fn what_made_the_pods_is_watched_only_where_a_scheduler_spreads_them_by_default() {
+        let names = |spreads_pods| watched(spreads_pods).map(|kind| kind.name).collect::<Vec<_>>();
+        let only_then: Vec<_> = names(true).into_iter().filter(|name| !names(false).contains(name)).collect();
+        assert_eq!(only_then, ["Service", "ReplicationController"]);
+    }
+}

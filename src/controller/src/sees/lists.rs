@@ -1,7 +1,7 @@
-//! Watches that begin with what is there already: streamed where the API server does so, else listed in pages.
+//! Watches that begin with the objects there are: streamed where the API server does so, else listed in pages.
 //!
-//! Streaming lists (KEP-3157) spare the API server's memory. Before Kubernetes 1.34 they are refused unless somebody has turned
-//! the feature gate `WatchList` on.
+//! Streaming lists (KEP-3157) spare the API server's memory. Before Kubernetes 1.34 it refuses them, unless its feature gate
+//! `WatchList` is on.
 
 use std::fmt::Debug;
 

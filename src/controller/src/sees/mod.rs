@@ -1,17 +1,120 @@
-//! What the controller sees: watches of the API server, what providers sell and run, and the index that both feed.
+//! What the controller sees: watches of the API server, what providers sell and run, and the world that both keep.
 //!
-//! Nothing here writes to the API server or to a cloud.
+//! Nothing here changes anything in the cluster or in a cloud.
 
-pub mod backoff;
+mod backoff;
 pub mod commitments;
-pub mod convert;
-pub mod drafts;
-pub mod fence;
-pub mod inventory;
-pub mod kinds;
-pub mod lists;
+mod fence;
+mod inventory;
+mod kinds;
+mod last_seen;
+mod lists;
 pub mod providers;
 pub mod reader;
 pub mod ready;
-pub mod watch;
+mod watch;
 pub mod world;
+
+use std::sync::Arc;
+
+use jiff::SignedDuration;
+use poolwright_core::Profile;
+use poolwright_core::batch::BatchWindow;
+use poolwright_core::index::Change;
+use poolwright_core::setbacks::Setbacks;
+
+use crate::config::Config;
+use crate::edge::clock::SharedClock;
+use crate::edge::events::Events;
+use crate::edge::metrics::Metrics;
+use crate::edge::signal::{self, Sender};
+use crate::edge::stoppable::Tasks;
+
+use commitments::Committed;
+use inventory::Inventory;
+use providers::Providers;
+use reader::Reader;
+use ready::Ready;
+use world::World;
+
+/// An empty world with these settings.
+fn world(config: &Config, clock: SharedClock) -> Arc<World> {
+    let signed = |duration| SignedDuration::try_from(duration).unwrap_or(SignedDuration::MAX);
+    let window = BatchWindow::new(config.batch_idle, config.batch_max);
+    let setbacks = Setbacks::new(signed(config.setback_first), signed(config.setback_most));
+    let world = World::new(window, setbacks, clock);
+    world.change(|state| {
+        state.index.set_disruption_budgets(config.disruption_budgets.as_slice().into());
+        if spreads_pods(config) {
+            state.index.keep_selectors();
+        }
+        Change::None
+    });
+    world
+}
+
+/// Whether a scheduler spreads pods by default.
+fn spreads_pods(config: &Config) -> bool {
+    config.profiles.values().any(Profile::spreads_pods)
+}
+
+/// What all that see share.
+#[derive(Clone)]
+pub struct Sight {
+    /// The API server.
+    pub reader: Reader,
+    /// Where all that is seen goes.
+    pub world: Arc<World>,
+    /// The clouds.
+    pub providers: Providers,
+    /// Where users are told of objects that cannot be read.
+    pub events: Events,
+    /// Counts.
+    pub metrics: Metrics,
+    /// Time.
+    pub clock: SharedClock,
+    /// Who we are: replicas wait different times after failures.
+    pub identity: Arc<str>,
+    /// What has not been listed yet: names of kinds, and [`inventory::CATALOGUES`].
+    pub unsynced: Arc<Sender<Vec<&'static str>>>,
+}
+
+impl Sight {
+    /// Nothing was seen yet.
+    pub fn new(
+        config: &Config,
+        reader: Reader,
+        providers: Providers,
+        events: Events,
+        metrics: Metrics,
+        clock: SharedClock,
+    ) -> Self {
+        let names = kinds::watched(spreads_pods(config)).map(|kind| kind.name);
+        let unsynced = Arc::new(signal::sender(names.chain([inventory::CATALOGUES]).collect()));
+        let (world, identity) = (world(config, clock.clone()), config.lease.identity.as_str().into());
+        Self { reader, world, providers, events, metrics, clock, identity, unsynced }
+    }
+
+    /// Ready when everything was listed once.
+    pub fn ready(&self) -> Ready {
+        Ready::new(self.unsynced.subscribe())
+    }
+
+    /// Watches the cluster and the clouds, for ever.
+    pub fn start(self, config: &Config, committed: Committed, tasks: &mut Tasks) {
+        if let Some(file) = &config.commitments {
+            tasks.spawn(committed.keep(file.clone(), self.metrics.clone()));
+        }
+        for kind in kinds::watched(spreads_pods(config)) {
+            tasks.spawn((kind.start)(self.clone()));
+        }
+        let inventory = Inventory {
+            sight: self,
+            catalogue_interval: config.catalogue_interval,
+            list_interval: config.list_interval,
+        };
+        tasks.spawn(inventory.clone().catalogues());
+        tasks.spawn(inventory.clone().instances());
+        tasks.spawn(inventory.node_classes());
+    }
+}

@@ -1,25 +1,82 @@
-//! The providers there are, found by the kind of node class they launch with.
+//! The providers there are, found by the kind of node class that they launch with, for reading.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use poolwright_core::NodeClassRef;
-use poolwright_provider_contract::{CloudProvider, NodeClassKey, ProviderError};
+use poolwright_catalog::Catalogue;
+use poolwright_provider_contract::{ClassReports, CloudProvider, Instance, Notice, ProviderError};
+use poolwright_terms::NodeClassRef;
 
-/// A provider, as it is shared.
-pub type SharedProvider = Arc<dyn CloudProvider>;
+use crate::leader::writer::Permit;
+
+/// One provider, for reading. What changes something in its cloud is lent to holders of a [`Permit`] alone.
+#[derive(Clone)]
+pub struct Cloud(Arc<dyn CloudProvider>);
+
+impl Cloud {
+    /// See [`CloudProvider::name`].
+    pub fn name(&self) -> &'static str {
+        self.0.name()
+    }
+
+    /// See [`CloudProvider::node_class_kinds`].
+    pub fn node_class_kinds(&self) -> &'static [&'static str] {
+        self.0.node_class_kinds()
+    }
+
+    /// See [`CloudProvider::catalogue`].
+    pub async fn catalogue(&self, class: &NodeClassRef) -> Result<Arc<Catalogue>, ProviderError> {
+        self.0.catalogue(class).await
+    }
+
+    /// See [`CloudProvider::list`].
+    pub async fn list(&self) -> Result<Vec<Instance>, ProviderError> {
+        self.0.list().await
+    }
+
+    /// See [`CloudProvider::get`].
+    pub async fn get(&self, provider_id: &str) -> Result<Option<Instance>, ProviderError> {
+        self.0.get(provider_id).await
+    }
+
+    /// See [`CloudProvider::notices`].
+    pub async fn notices(&self) -> Result<Vec<Notice>, ProviderError> {
+        self.0.notices().await
+    }
+
+    /// See [`CloudProvider::failures`].
+    pub fn failures(&self) -> Vec<ProviderError> {
+        self.0.failures()
+    }
+
+    /// See [`CloudProvider::unreadable`].
+    pub fn unreadable(&self) -> u64 {
+        self.0.unreadable()
+    }
+
+    /// See [`CloudProvider::class_reports`].
+    pub fn class_reports(&self) -> Option<&dyn ClassReports> {
+        self.0.class_reports()
+    }
+
+    /// The whole provider, for one call of the writer.
+    pub fn writable<'a>(&'a self, _: &'a Permit) -> &'a dyn CloudProvider {
+        self.0.as_ref()
+    }
+}
 
 /// Providers by kind of node class.
 #[derive(Clone, Default)]
 pub struct Providers {
-    all: Vec<SharedProvider>,
-    by_kind: BTreeMap<&'static str, SharedProvider>,
+    all: Vec<Cloud>,
+    by_kind: BTreeMap<&'static str, Cloud>,
 }
 
 impl Providers {
     /// These providers. An error when two of them claim the same kind of node class.
-    pub fn new(all: Vec<SharedProvider>) -> anyhow::Result<Self> {
-        let mut by_kind: BTreeMap<&'static str, SharedProvider> = BTreeMap::new();
+    pub fn new(all: Vec<Arc<dyn CloudProvider>>) -> anyhow::Result<Self> {
+        let all: Vec<Cloud> = all.into_iter().map(Cloud).collect();
+        let mut by_kind: BTreeMap<&'static str, Cloud> = BTreeMap::new();
         for provider in &all {
             for kind in provider.node_class_kinds() {
                 if let Some(other) = by_kind.insert(kind, provider.clone()) {
@@ -35,7 +92,7 @@ impl Providers {
     }
 
     /// Every provider.
-    pub fn all(&self) -> &[SharedProvider] {
+    pub fn all(&self) -> &[Cloud] {
         &self.all
     }
 
@@ -45,7 +102,7 @@ impl Providers {
     }
 
     /// The provider that launches with this node class, or what to do when there is none.
-    pub fn for_class(&self, class: &NodeClassRef) -> Result<&SharedProvider, String> {
+    pub fn for_class(&self, class: &NodeClassRef) -> Result<&Cloud, String> {
         self.by_kind.get(class.kind.as_str()).ok_or_else(|| {
             let kinds: Vec<&str> = self.by_kind.keys().copied().collect();
             format!(
@@ -54,16 +111,6 @@ impl Providers {
             )
         })
     }
-}
-
-/// A node class as providers name it.
-pub fn class_key(class: &NodeClassRef) -> NodeClassKey {
-    NodeClassKey { group: class.group.clone(), kind: class.kind.clone(), name: class.name.clone() }
-}
-
-/// A node class as decisions name it.
-pub fn class_ref(class: &NodeClassKey) -> NodeClassRef {
-    NodeClassRef { group: class.group.clone(), kind: class.kind.clone(), name: class.name.clone() }
 }
 
 /// The label of an error in metrics.

@@ -1,20 +1,110 @@
-//! Reads of the API server that something waits for.
+//! The API server, for reading.
+//!
+//! The client is private here: a [`Reader`] has no method that changes anything, and neither have the [`Objects`] that it
+//! gives out. What can write is lent to holders of a [`Permit`] alone, which only the [writer](crate::leader::writer) makes.
 
+use std::fmt::Debug;
 use std::time::Duration;
 
-use kube::Error;
+use futures::stream::BoxStream;
+use kube::api::{ApiResource, DynamicObject, ListParams, ObjectList};
+use kube::core::{NamespaceResourceScope, PartialObjectMeta};
+use kube::runtime::watcher;
+use kube::{Api, Client, Error, Resource};
+use serde::de::DeserializeOwned;
 use tokio::time::timeout;
 
-/// How long the API server may take to answer one. The client's own patience is minutes: a claim whose read got lost would be
-/// left alone for as long.
+use super::lists;
+use crate::leader::writer::Permit;
+
+/// How long the API server may take to answer one read. The client's own patience is minutes: a claim whose read got lost
+/// would be left alone for as long.
 const LIMIT: Duration = Duration::from_secs(15);
 
 #[derive(Debug, thiserror::Error)]
 #[error("no answer within {LIMIT:?}")]
 struct NoAnswer;
 
+/// Reads the API server.
+#[derive(Clone)]
+pub struct Reader {
+    client: Client,
+}
+
+impl Reader {
+    /// A reader of this API server.
+    pub fn new(client: Client) -> Self {
+        Self { client }
+    }
+
+    /// The objects of one kind in the whole cluster.
+    pub fn all<K: Resource<DynamicType = ()>>(&self) -> Objects<K> {
+        Objects(Api::all(self.client.clone()))
+    }
+
+    /// The objects of one kind in one namespace.
+    pub fn namespaced<K>(&self, namespace: &str) -> Objects<K>
+    where
+        K: Resource<DynamicType = (), Scope = NamespaceResourceScope>,
+    {
+        Objects(Api::namespaced(self.client.clone(), namespace))
+    }
+
+    /// The objects in the whole cluster of a kind that is known only at run time.
+    pub fn dynamic(&self, resource: &ApiResource) -> Objects<DynamicObject> {
+        Objects(Api::all_with(self.client.clone(), resource))
+    }
+
+    /// Whether the API server has this kind.
+    pub async fn serves<K: Resource<DynamicType = ()>>(&self) -> Result<bool, Error> {
+        match answer(self.client.list_api_group_resources(&K::api_version(&()))).await {
+            Ok(all) => Ok(all.resources.iter().any(|one| one.name == K::plural(&()))),
+            Err(Error::Api(status)) if status.code == 404 => Ok(false),
+            Err(error) => Err(error),
+        }
+    }
+}
+
+/// The objects of one kind, for reading.
+#[derive(Clone)]
+pub struct Objects<K>(Api<K>);
+
+impl<K: Clone + Debug + DeserializeOwned> Objects<K> {
+    /// The object of this name, if there is one.
+    pub async fn get(&self, name: &str) -> Result<Option<K>, Error> {
+        answer(self.0.get_opt(name)).await
+    }
+
+    /// The objects that these parameters choose.
+    pub async fn list(&self, params: &ListParams) -> Result<ObjectList<K>, Error> {
+        answer(self.0.list(params)).await
+    }
+
+    /// The metadata of the objects that these parameters choose.
+    pub async fn metadata(&self, params: &ListParams) -> Result<ObjectList<PartialObjectMeta<K>>, Error> {
+        answer(self.0.list_metadata(params)).await
+    }
+
+    /// Watches them for ever, beginning with those there are.
+    pub fn watch(
+        self,
+        config: watcher::Config,
+        identity: &str,
+    ) -> BoxStream<'static, watcher::Result<watcher::Event<K>>>
+    where
+        K: Resource<DynamicType = ()> + Send + 'static,
+    {
+        lists::watch(self.0, config, identity)
+    }
+
+    /// The same with the methods that write, for one call of the writer.
+    pub fn writable<'a>(&'a self, _: &'a Permit) -> &'a Api<K> {
+        &self.0
+    }
+}
+
 /// Waits for the answer to a read, for a while.
-pub async fn answer<T>(read: impl Future<Output = Result<T, Error>>) -> Result<T, Error> {
+async fn answer<T>(read: impl Future<Output = Result<T, Error>>) -> Result<T, Error> {
     timeout(LIMIT, read).await.unwrap_or_else(|_| Err(Error::Service(Box::new(NoAnswer))))
 }
 

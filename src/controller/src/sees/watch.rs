@@ -1,35 +1,46 @@
-//! Watches: from the API server into the index, without a copy of the objects in between, but of those that are written (`drafts.rs`).
+//! Watches: from the API server into the index.
 //!
-//! Each kind has one task. Objects are converted as they arrive and only the converted ones are kept; managed fields are
-//! gone with the rest. A version of an object that cannot be read is counted, told once (log and event), and leaves what
-//! was known before in place: it never stops a watch, and a claim that cannot be read for a while is not a claim that is
-//! gone.
+//! Each kind has one task. Objects are converted as they arrive, and only what they were converted to is kept, besides those
+//! that are written later (`last_seen.rs`). A version of an object that cannot be read is counted, told once (log and event),
+//! and leaves what was known before in place. It never stops a watch, and a claim that cannot be read for a while is not a
+//! claim that is gone.
 
 use std::collections::BTreeMap;
 use std::fmt::Debug;
-use std::sync::Arc;
 use std::time::Duration;
 
 use futures::TryStreamExt;
 use k8s_openapi::api::core::v1::ObjectReference;
 use kube::core::DeserializeGuard;
 use kube::runtime::watcher;
-use kube::{Api, Client, Resource, ResourceExt};
-use poolwright_core::NoticeKind;
+use kube::{Resource, ResourceExt};
 use poolwright_core::index::Change;
+use poolwright_core::{NoticeKind, Snapshot};
 use serde::de::DeserializeOwned;
 use tokio::time::sleep;
 use tracing::{debug, info, warn};
 
-use crate::edge::events::{Events, Saying};
-use crate::edge::metrics::Metrics;
-use crate::edge::signal::Sender;
-use crate::sees::lists;
-use crate::sees::reader::answer;
-use crate::sees::world::{State, World};
+use super::Sight;
+use super::kinds::Key;
+use super::reader::Reader;
+use super::world::State;
+use crate::edge::events::Saying;
 
 /// How often it is looked whether a kind that is not installed is by now.
 const LOOK_AGAIN: Duration = Duration::from_secs(30);
+
+/// What a kind is needed for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Need {
+    /// Every decision: nothing is decided before all of its objects were listed.
+    ToDecide,
+    /// The same, where a scheduler spreads pods by default. Elsewhere the kind is not watched.
+    ToSpreadPods,
+    /// Only what users are told: where it may not be read, nothing waits for it.
+    ToTell,
+    /// Every decision, in clusters that have the kind; it may be installed later.
+    WhenInstalled,
+}
 
 /// How a kind of object gets into the index.
 pub trait Kind: Send + 'static {
@@ -39,93 +50,49 @@ pub trait Kind: Send + 'static {
     type Model: Send + 'static;
     /// Its name in messages and metrics.
     const NAME: &'static str;
-    /// Whether nothing may be decided before all objects of the kind were listed. What only adds to what is told does without
-    /// where it may not be read.
-    const REQUIRED: bool = true;
+    /// What it is needed for.
+    const NEED: Need;
+    /// Which of its objects are watched, as a field selector; all of them by default.
+    const FIELDS: Option<&'static str> = None;
 
-    /// Converts, or says what is wrong.
-    fn convert(object: &Self::Object) -> Result<Self::Model, String>;
+    /// Converts one, or says what is wrong with it.
+    fn read(object: &Self::Object) -> Result<Self::Model, String>;
     /// Puts one in.
     fn apply(state: &mut State, model: Self::Model) -> Change;
     /// Keeps the object itself, where it is written later.
     fn keep(_: &mut State, _: Self::Object) {}
     /// Takes one out.
-    fn delete(state: &mut State, namespace: Option<&str>, name: &str) -> Change;
-    /// Replaces all. Objects in `unreadable` (namespace, name) exist and could not be converted.
+    fn delete(state: &mut State, key: Key<'_>) -> Change;
+    /// Replaces all.
     fn reset(state: &mut State, models: Vec<Self::Model>, now: jiff::Timestamp) -> Change;
-    /// The version of this name that is known, to be kept while the newest cannot be read.
-    fn known(state: &State, namespace: Option<&str>, name: &str) -> Option<Self::Model>;
+    /// The version of an object that is known, to be kept while the newest cannot be read.
+    fn known(all: &Snapshot, key: Key<'_>) -> Option<Self::Model>;
 }
 
-/// What every watch needs.
-#[derive(Clone)]
-pub struct Watches {
-    /// Where to put things.
-    pub world: Arc<World>,
-    /// Where to tell of malformed objects.
-    pub events: Events,
-    /// Where to count.
-    pub metrics: Metrics,
-    /// Names of the watches that have not listed everything yet.
-    pub unsynced: Arc<Sender<Vec<&'static str>>>,
-    /// Who we are: replicas wait different times after failures.
-    pub identity: Arc<str>,
-    /// The clock.
-    pub clock: crate::edge::clock::SharedClock,
-}
-
-impl Watches {
-    /// Feeds one kind into the index, for ever.
-    pub async fn run<K: Kind>(self, client: Client, fields: Option<&'static str>) {
-        let config = watcher::Config { field_selector: fields.map(Into::into), ..watcher::Config::default() };
-        // Guarded: one object that cannot be read does not spoil the rest.
-        let api: Api<DeserializeGuard<K::Object>> = Api::all(client);
-        let mut stream = lists::watch(api, config, &self.identity);
-        let mut intake = Intake::<K>::new(self);
-        loop {
-            match stream.try_next().await {
-                Ok(Some(event)) => intake.on(event),
-                Ok(None) => {
-                    // kube's watcher does not end; should that change, a controller that is blind must not go on.
-                    warn!(kind = K::NAME, "the watch ended");
-                    std::future::pending::<()>().await;
-                }
-                Err(error) => intake.failed(&error),
+/// Feeds one kind into the index, for ever.
+pub async fn run<K: Kind>(sight: Sight) {
+    let reader = sight.reader.clone();
+    let mut intake = Intake::<K>::new(sight);
+    if K::NEED != Need::WhenInstalled {
+        intake.watch(&reader).await;
+        // kube's watcher does not end; should that change, a controller that is blind must not go on.
+        warn!(kind = K::NAME, "the watch ended");
+        return std::future::pending().await;
+    }
+    loop {
+        match reader.serves::<K::Object>().await {
+            Ok(true) => intake.watch(&reader).await,
+            Ok(false) => debug!(kind = K::NAME, "not installed"),
+            Err(error) => {
+                debug!(kind = K::NAME, %error, "whether it is installed cannot be told; asked again");
             }
         }
+        intake.absent();
+        sleep(LOOK_AGAIN).await;
     }
 }
-
-impl Watches {
-    /// Feeds one kind into the index while the cluster has it, also when it gets it later. Where it is not installed nothing
-    /// is watched, and nobody waits for it.
-    pub async fn run_when_installed<K: Kind>(self, client: Client) {
-        let mut intake = Intake::<K>::new(self);
-        loop {
-            match is_served::<K>(&client).await {
-                Ok(true) => intake.watch_while_served(&client).await,
-                Ok(false) => debug!(kind = K::NAME, "not installed"),
-                Err(error) => {
-                    debug!(kind = K::NAME, %error, "whether it is installed cannot be told; asked again");
-                }
-            }
-            intake.absent();
-            sleep(LOOK_AGAIN).await;
-        }
-    }
-}
-
-/// Whether the API server has this kind.
-async fn is_served<K: Kind>(client: &Client) -> Result<bool, kube::Error> {
-    match answer(client.list_api_group_resources(&K::Object::api_version(&()))).await {
-        Ok(all) => Ok(all.resources.iter().any(|one| one.name == K::Object::plural(&()))),
-        Err(kube::Error::Api(status)) if status.code == 404 => Ok(false),
-        Err(error) => Err(error),
-    }
-}
-
 struct Intake<K: Kind> {
-    watches: Watches,
+    sight: Sight,
     listing: Vec<K::Model>,
     /// The last version of each object that could not be read, by namespace and name.
     malformed: BTreeMap<(String, String), String>,
@@ -135,21 +102,26 @@ struct Intake<K: Kind> {
 }
 
 impl<K: Kind> Intake<K> {
-    fn new(watches: Watches) -> Self {
-        watches.metrics.watch_synced.with_label_values(&[K::NAME]).set(0);
-        Self { watches, listing: Vec::new(), malformed: BTreeMap::new(), failing: false, listed: false }
+    fn new(sight: Sight) -> Self {
+        sight.metrics.watch_synced.with_label_values(&[K::NAME]).set(0);
+        Self { sight, listing: Vec::new(), malformed: BTreeMap::new(), failing: false, listed: false }
     }
 
-    /// Watches until the kind is gone.
-    async fn watch_while_served(&mut self, client: &Client) {
-        let api: Api<DeserializeGuard<K::Object>> = Api::all(client.clone());
-        let mut stream = lists::watch(api, watcher::Config::default(), &self.watches.identity);
+    /// Watches until the kind is gone, where it need not be installed.
+    async fn watch(&mut self, reader: &Reader) {
+        let config =
+            watcher::Config { field_selector: K::FIELDS.map(Into::into), ..watcher::Config::default() };
+        // Guarded: one object that cannot be read does not spoil the rest.
+        let objects = reader.all::<DeserializeGuard<K::Object>>();
+        let mut stream = objects.watch(config, &self.sight.identity);
         loop {
             match stream.try_next().await {
                 Ok(Some(event)) => self.on(event),
                 Ok(None) => return,
                 Err(error) => {
-                    if matches!(is_served::<K>(client).await, Ok(false)) {
+                    if K::NEED == Need::WhenInstalled
+                        && matches!(reader.serves::<K::Object>().await, Ok(false))
+                    {
                         return;
                     }
                     self.failed(&error);
@@ -163,21 +135,21 @@ impl<K: Kind> Intake<K> {
         self.malformed.clear();
         if self.listed {
             self.listed = false;
-            let now = self.watches.clock.now();
-            self.watches.world.change(|state| K::reset(state, Vec::new(), now));
-            self.watches.metrics.watch_synced.with_label_values(&[K::NAME]).set(0);
+            let now = self.sight.clock.now();
+            self.sight.world.change(|state| K::reset(state, Vec::new(), now));
+            self.sight.metrics.watch_synced.with_label_values(&[K::NAME]).set(0);
             info!(kind = K::NAME, "not installed any more");
         }
         if self.wait_no_longer() {
-            self.watches.world.poke();
+            self.sight.world.poke();
         }
     }
 
     fn on(&mut self, event: watcher::Event<DeserializeGuard<K::Object>>) {
-        self.watches.metrics.watch_events.with_label_values(&[K::NAME]).inc();
+        self.sight.metrics.watch_events.with_label_values(&[K::NAME]).inc();
         self.failing = false;
-        let world = self.watches.world.clone();
-        let arrived = self.watches.clock.monotonic();
+        let world = self.sight.world.clone();
+        let arrived = self.sight.clock.monotonic();
         let is_change = matches!(event, watcher::Event::Apply(_) | watcher::Event::Delete(_));
         match event {
             watcher::Event::Apply(object) => {
@@ -200,7 +172,7 @@ impl<K: Kind> Intake<K> {
                 let uid = object.uid().unwrap_or_default();
                 world.change(|state| {
                     state.fence.gone(&uid);
-                    K::delete(state, namespace.as_deref(), &name)
+                    K::delete(state, Key { namespace: namespace.as_deref(), name: &name })
                 });
             }
             watcher::Event::Init => self.listing.clear(),
@@ -214,7 +186,8 @@ impl<K: Kind> Intake<K> {
                 let mut known = None;
                 world.change(|state| {
                     if model.is_none() {
-                        known = K::known(state, namespace.as_deref(), &name);
+                        let key = Key { namespace: namespace.as_deref(), name: &name };
+                        known = K::known(state.index.view(), key);
                     } else if let Ok(object) = object.0 {
                         K::keep(state, object);
                     }
@@ -226,9 +199,9 @@ impl<K: Kind> Intake<K> {
                 let models = std::mem::take(&mut self.listing);
                 let count = models.len();
                 self.listed = true;
-                let now = self.watches.clock.now();
+                let now = self.sight.clock.now();
                 world.change(|state| K::reset(state, models, now));
-                self.watches.metrics.watch_synced.with_label_values(&[K::NAME]).set(1);
+                self.sight.metrics.watch_synced.with_label_values(&[K::NAME]).set(1);
                 self.wait_no_longer();
                 // A first listing is a change even when it is empty: those who waited for it may go on.
                 world.poke();
@@ -236,15 +209,15 @@ impl<K: Kind> Intake<K> {
             }
         }
         if is_change {
-            let took = self.watches.clock.monotonic().saturating_sub(arrived);
-            self.watches.metrics.index_duration.observe(took.as_secs_f64());
+            let took = self.sight.clock.monotonic().saturating_sub(arrived);
+            self.sight.metrics.index_duration.observe(took.as_secs_f64());
         }
     }
 
     fn read(&mut self, object: &DeserializeGuard<K::Object>) -> Option<K::Model> {
         let key = (object.namespace().unwrap_or_default(), object.name_any());
         let read = match &object.0 {
-            Ok(object) => K::convert(object),
+            Ok(object) => K::read(object),
             Err(error) => Err(error.to_string()),
         };
         match read {
@@ -264,7 +237,7 @@ impl<K: Kind> Intake<K> {
     }
 
     fn tell_malformed(&self, object: &DeserializeGuard<K::Object>, why: &str) {
-        self.watches.metrics.malformed_objects.with_label_values(&[K::NAME]).inc();
+        self.sight.metrics.malformed_objects.with_label_values(&[K::NAME]).inc();
         let (namespace, name) = (object.namespace(), object.name_any());
         warn!(kind = K::NAME, namespace, name, why, "this object cannot be read and is left out");
         let about = ObjectReference {
@@ -275,7 +248,7 @@ impl<K: Kind> Intake<K> {
             uid: object.uid(),
             ..Default::default()
         };
-        self.watches.events.say(Saying {
+        self.sight.events.say(Saying {
             about,
             kind: NoticeKind::Warning,
             reason: "Unreadable".to_owned(),
@@ -286,7 +259,7 @@ impl<K: Kind> Intake<K> {
 
     /// Those who wait for all kinds need not wait for this one. Whether they did.
     fn wait_no_longer(&self) -> bool {
-        self.watches.unsynced.change_if(|unsynced| {
+        self.sight.unsynced.change_if(|unsynced| {
             let before = unsynced.len();
             unsynced.retain(|kind| *kind != K::NAME);
             unsynced.len() < before
@@ -294,10 +267,10 @@ impl<K: Kind> Intake<K> {
     }
 
     fn failed(&mut self, error: &watcher::Error) {
-        if !K::REQUIRED && self.wait_no_longer() {
-            self.watches.world.poke();
+        if matches!(K::NEED, Need::ToTell | Need::WhenInstalled) && self.wait_no_longer() {
+            self.sight.world.poke();
         }
-        self.watches.metrics.watch_errors.with_label_values(&[K::NAME]).inc();
+        self.sight.metrics.watch_errors.with_label_values(&[K::NAME]).inc();
         // The first of a row in full, the rest only counted.
         if self.failing {
             debug!(kind = K::NAME, %error, "the watch failed again; retrying");

@@ -1,32 +1,28 @@
-//! What is known, shared between the tasks: the core's index with the batch window and the memory of failures beside it,
-//! behind one lock that is never held across an await.
+//! The world as it is known: `core`'s index, with the batch window and the memory of setbacks beside it.
+//!
+//! The tasks share it behind one lock, which is never held across an await.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use jiff::{SignedDuration, Timestamp};
+use jiff::Timestamp;
 use k8s_openapi::api::core::v1 as k8s;
 use kube::Resource;
 use poolwright_api::NodeClaim;
 use poolwright_catalog::{Catalogue, OfferingId};
 use poolwright_core::batch::BatchWindow;
 use poolwright_core::index::{Change, ClusterIndex};
+use poolwright_core::outcome::{Outcome, respond};
 use poolwright_core::plan::Plan;
 use poolwright_core::setbacks::Setbacks;
-use poolwright_core::{
-    Cause, Claim, ClaimName, ConditionType, Instance, InterruptionKind, NodeClassRef, ObjectKey, PodPhase,
-    Snapshot, Uid,
-};
+use poolwright_core::{Action, Cause, Claim, ClaimName, ListedInstance, ObjectKey, PodPhase, Snapshot};
+use poolwright_terms::{ConditionType, NodeClassRef};
 
 use crate::edge::clock::{Moment, SharedClock};
 use crate::edge::signal::{self, Receiver, Sender};
-use crate::sees::convert;
-use crate::sees::drafts::{self, Drafts};
 use crate::sees::fence::Fence;
-
-/// How long a refusal to add tolerations is believed before it is tried again.
-const REFUSED_FOR: SignedDuration = SignedDuration::from_mins(10);
+use crate::sees::last_seen::{self, LastSeen};
 
 /// Everything the tasks share.
 pub struct World {
@@ -43,46 +39,21 @@ pub struct State {
     /// Which of our writes no watch has shown yet.
     pub fence: Fence,
     /// Claims as they were seen last.
-    pub claims: Drafts<NodeClaim>,
+    pub claims: LastSeen<NodeClaim>,
     /// Nodes as they were seen last.
-    pub nodes: Drafts<k8s::Node>,
+    pub nodes: LastSeen<k8s::Node>,
     window: BatchWindow,
     setbacks: Setbacks,
-    /// What the setbacks know of interruptions.
-    interruptions: BTreeSet<(Uid, InterruptionKind)>,
-    problems: BTreeMap<NodeClassRef, String>,
-    /// Namespaces where a toleration was refused, and until when that is believed.
-    refusals: BTreeMap<String, Timestamp>,
     doubtful: bool,
     again_at: Option<Moment>,
 }
 
 impl State {
-    /// Offerings of which clouds take instances back are avoided for a while. What is recorded of them survives us.
-    fn note_interruptions(&mut self, now: Timestamp) {
-        let claims: Vec<Arc<Claim>> = self.index.view().claims.interrupted().cloned().collect();
-        if claims.is_empty() && self.interruptions.is_empty() {
-            return;
-        }
-        let before = std::mem::take(&mut self.interruptions);
-        for claim in claims {
-            let Some(interruption) = &claim.interruption else { continue };
-            let key = (claim.uid.clone(), interruption.kind);
-            if !before.contains(&key) {
-                let recorded = claim.conditions.get(&ConditionType::Interrupted);
-                let at = recorded.map_or(interruption.noticed, |recorded| recorded.since).min(now);
-                let offering = &claim.current_offering().offering;
-                self.setbacks.interrupted(&claim.node_class, offering, interruption.kind, at);
-            }
-            self.interruptions.insert(key);
-        }
-        self.apply_setbacks(now);
-    }
-
-    /// Puts what is remembered of offerings into the index.
+    /// Puts what is remembered of failures into the index.
     fn apply_setbacks(&mut self, now: Timestamp) -> Change {
         let held = self.index.set_held_back(self.setbacks.held_back(now));
-        held.max(self.index.set_taken_back(self.setbacks.taken_back(now)))
+        let taken = self.index.set_taken_back(self.setbacks.taken_back(now));
+        held.max(taken).max(self.index.set_unpatchable(self.setbacks.unpatchable(now)))
     }
 }
 
@@ -92,13 +63,10 @@ impl World {
         let state = State {
             index: ClusterIndex::new(),
             fence: Fence::default(),
-            claims: Drafts::default(),
-            nodes: Drafts::default(),
+            claims: LastSeen::default(),
+            nodes: LastSeen::default(),
             window,
             setbacks,
-            interruptions: BTreeSet::new(),
-            problems: BTreeMap::new(),
-            refusals: BTreeMap::new(),
             doubtful: false,
             again_at: None,
         };
@@ -114,7 +82,7 @@ impl World {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Changes what is known, and wakes whom it concerns.
+    /// Changes what is known, and wakes the loops.
     pub fn change(&self, change: impl FnOnce(&mut State) -> Change) {
         let now = self.clock.monotonic();
         let mut state = self.lock();
@@ -142,12 +110,12 @@ impl World {
     }
 
     /// The claim of this name as the API server showed it last.
-    pub fn claim_draft(&self, name: &ClaimName) -> Option<NodeClaim> {
+    pub fn last_seen_claim(&self, name: &ClaimName) -> Option<NodeClaim> {
         self.lock().claims.get(&name.0)
     }
 
     /// The node of this name as the API server showed it last, without its status.
-    pub fn node_draft(&self, name: &str) -> Option<k8s::Node> {
+    pub fn last_seen_node(&self, name: &str) -> Option<k8s::Node> {
         self.lock().nodes.get(name)
     }
 
@@ -165,7 +133,7 @@ impl World {
 
     /// The API server answered a creation with this claim.
     pub fn claim_created(&self, object: &NodeClaim) -> Result<(), String> {
-        let claim = convert::claim(object)?;
+        let claim = poolwright_intake::node_claim(object).map_err(|error| error.to_string())?;
         let now = self.clock.now();
         self.change(|state| {
             // A list that was read before it went may still have it.
@@ -173,7 +141,7 @@ impl World {
                 return Change::None;
             }
             state.fence.wrote(&claim.uid.0, object.metadata.resource_version.as_deref());
-            state.claims.keep(drafts::of_claim(object.clone()));
+            state.claims.keep(last_seen::of_claim(object.clone()));
             state.index.expect_claim(claim, now)
         });
         Ok(())
@@ -182,13 +150,13 @@ impl World {
     /// The API server answered a read or an update with this claim. It never adds one: a late answer may not bring back
     /// what is gone.
     pub fn claim_seen(&self, object: &NodeClaim) {
-        let Ok(claim) = convert::claim(object) else { return };
+        let Ok(claim) = poolwright_intake::node_claim(object) else { return };
         self.change(|state| {
             if state.index.view().claims.get(&claim.name).is_none_or(|known| known.uid != claim.uid) {
                 return Change::None;
             }
             state.fence.wrote(&claim.uid.0, object.metadata.resource_version.as_deref());
-            state.claims.keep(drafts::of_claim(object.clone()));
+            state.claims.keep(last_seen::of_claim(object.clone()));
             state.index.apply_claim(claim)
         });
     }
@@ -212,21 +180,21 @@ impl World {
 
     /// The API server answered an update with this node.
     pub fn node_seen(&self, object: &k8s::Node) {
-        let Ok(node) = convert::node(object) else { return };
+        let Ok(node) = poolwright_intake::node(object) else { return };
         let meta = object.meta();
         self.change(|state| {
             if !state.index.view().nodes.contains_key(&node.name) {
                 return Change::None;
             }
             state.fence.wrote(meta.uid.as_deref().unwrap_or_default(), meta.resource_version.as_deref());
-            state.nodes.keep(drafts::of_node(object.clone()));
+            state.nodes.keep(last_seen::of_node(object.clone()));
             state.index.apply_node(node)
         });
     }
 
     /// The API server answered an update with this pod.
     pub fn pod_seen(&self, object: &k8s::Pod) {
-        let Ok(pod) = convert::pod(object) else { return };
+        let Ok(pod) = poolwright_intake::pod(object) else { return };
         self.change(|state| {
             if state.index.view().pods.get(&pod.key).is_none_or(|known| known.uid != pod.uid) {
                 return Change::None;
@@ -246,10 +214,27 @@ impl World {
         self.lock().doubtful
     }
 
-    // === Memory of failures ===
+    // === Setbacks ===
 
-    /// An offering could not be had, or its node was no good. Returns until when it is not bought.
-    pub fn offering_failed(&self, class: &NodeClassRef, offering: &OfferingId, now: Timestamp) -> Timestamp {
+    /// Remembers what a call came to. Returns what `core` decides to do about it.
+    pub fn learn(&self, outcome: &Outcome<'_>) -> Vec<Action> {
+        let now = self.clock.now();
+        let (mut actions, mut is_news) = (Vec::new(), false);
+        self.change(|state| {
+            let before = state.setbacks.launch_problems().clone();
+            actions = respond(outcome, &mut state.setbacks, now);
+            is_news = before != *state.setbacks.launch_problems();
+            state.apply_setbacks(now)
+        });
+        if is_news {
+            self.poke();
+        }
+        actions
+    }
+
+    /// Remembers that this offering's node was no good. Returns until when the offering is not bought.
+    pub fn hold_back(&self, class: &NodeClassRef, offering: &OfferingId) -> Timestamp {
+        let now = self.clock.now();
         let mut until = now;
         self.change(|state| {
             until = state.setbacks.failed(class, offering, now);
@@ -258,17 +243,8 @@ impl World {
         until
     }
 
-    /// An offering could be had.
-    pub fn offering_succeeded(&self, class: &NodeClassRef, offering: &OfferingId) {
-        let now = self.clock.now();
-        self.change(|state| {
-            state.setbacks.succeeded(class, offering);
-            state.apply_setbacks(now)
-        });
-    }
-
-    /// Lets go what was held back, or avoided, long enough.
-    pub fn release_held_back(&self) {
+    /// Forgets setbacks that are old enough.
+    pub fn expire_setbacks(&self) {
         let now = self.clock.now();
         self.change(|state| state.apply_setbacks(now));
     }
@@ -279,42 +255,9 @@ impl World {
         self.lock().setbacks.next_release(now)
     }
 
-    /// Why launches with this node class can never work, or that one did.
-    pub fn launch_problem(&self, class: &NodeClassRef, problem: Option<String>) {
-        let mut state = self.lock();
-        let before = match problem.clone() {
-            Some(problem) => state.problems.insert(class.clone(), problem),
-            None => state.problems.remove(class),
-        };
-        drop(state);
-        if before != problem {
-            self.poke();
-        }
-    }
-
     /// Why launches with a node class can never work, by class.
     pub fn launch_problems(&self) -> BTreeMap<NodeClassRef, String> {
-        self.lock().problems.clone()
-    }
-
-    /// The API server does not let us add tolerations to pods of this namespace. Returns whether that is news.
-    pub fn toleration_refused(&self, namespace: &str) -> bool {
-        let until = self.clock.now().checked_add(REFUSED_FOR).unwrap_or(Timestamp::MAX);
-        let mut news = false;
-        self.change(|state| {
-            news = state.refusals.insert(namespace.to_owned(), until).is_none();
-            state.index.set_unpatchable(state.refusals.keys().cloned().collect())
-        });
-        news
-    }
-
-    /// Refusals are believed for a while only: rights may be given.
-    pub fn forget_refusals(&self) {
-        let now = self.clock.now();
-        self.change(|state| {
-            state.refusals.retain(|_, until| *until > now);
-            state.index.set_unpatchable(state.refusals.keys().cloned().collect())
-        });
+        self.lock().setbacks.launch_problems().clone()
     }
 
     // === When to plan ===
@@ -369,7 +312,10 @@ impl World {
         let now = self.clock.now();
         let mut state = self.lock();
         state.window.close();
-        state.note_interruptions(now);
+        let claims: Vec<Arc<Claim>> = state.index.view().claims.interrupted().cloned().collect();
+        if state.setbacks.note_interruptions(claims.iter(), now) {
+            state.apply_setbacks(now);
+        }
         state.index.snapshot()
     }
 
@@ -405,7 +351,7 @@ impl World {
     }
 
     /// The instances there are, and when they were asked for.
-    pub fn set_instances(&self, at: Timestamp, instances: Vec<Instance>) {
+    pub fn set_instances(&self, at: Timestamp, instances: Vec<ListedInstance>) {
         self.change(|state| state.index.set_instances(at, instances));
     }
 

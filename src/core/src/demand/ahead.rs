@@ -6,10 +6,10 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 
-use super::expected::{ExpectedPods, expected, owned_by, uids};
-use super::replicas::NodesWanted;
-use super::successors::{Moving, Successor, moving};
-use super::units::{Unit, families};
+use crate::demand::expected::{ExpectedPods, expected, owned_by, uids};
+use crate::demand::replicas::NodesWanted;
+use crate::demand::successors::{Moving, Successor, moving};
+use crate::demand::units::{Unit, families};
 use crate::model::{ClaimName, OwnerKey, Pod, Snapshot, Uid, Workload};
 
 /// What sources are told besides the cluster.

@@ -7,10 +7,10 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 
-use super::replicas::LOOK_AGAIN;
-use super::{Ahead, DemandSource, Known, Mentions, Outlook};
+use crate::demand::replicas::LOOK_AGAIN;
+use crate::demand::{Ahead, DemandSource, Known, Mentions, Outlook};
 use crate::model::{Pod, PodKey, PodPhase, PodSpec, Pool, Snapshot, Toleration, TolerationMatch, Uid};
-use crate::rules::NODEPOOL_LABEL;
+use poolwright_terms::keys::NODEPOOL_LABEL;
 
 pub(super) struct Buffers;
 

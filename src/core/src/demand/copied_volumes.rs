@@ -3,7 +3,7 @@
 use crate::model::{ObjectKey, Pod, PodKey, PodVolume, Snapshot, Uid, VolumeClaim};
 
 /// What a copy of a pod uses instead of one of its volumes.
-pub(super) struct CopiedVolume {
+pub(crate) struct CopiedVolume {
     pub volume: PodVolume,
     /// The claim that will be made for it, if one is.
     pub claim: Option<VolumeClaim>,
@@ -13,7 +13,7 @@ pub(super) struct CopiedVolume {
 /// must be bound: as long as it is not, it is bound where the first pod goes. Of a claim that each pod gets for itself (an
 /// ephemeral volume, or a template of a StatefulSet, for pods of which `of_set` is true), the class must make volumes
 /// where the pods go.
-pub(super) fn copied(
+pub(crate) fn copied(
     snapshot: &Snapshot,
     pod: &Pod,
     of_set: bool,

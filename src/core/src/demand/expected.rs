@@ -13,9 +13,9 @@ use std::sync::Arc;
 
 use jiff::{SignedDuration, Timestamp};
 
-use super::units::{Left, Unit, families, quotas};
-use super::copied_volumes::copied;
-use super::{Ahead, Known};
+use crate::demand::copied_volumes::copied;
+use crate::demand::units::{Left, Unit, families, quotas};
+use crate::demand::{Ahead, Known};
 use crate::model::{Claim, OwnerKey, Pod, PodKey, PodPhase, Snapshot, Uid, Workload};
 
 /// A controller that has made no pod for this long is not believed to make more. Quotas, webhooks and errors keep controllers
@@ -123,7 +123,10 @@ fn within<'a>(left: &mut Left<'a>, pod: &'a Pod, wanted: u64) -> u64 {
 }
 
 /// Unfinished workload pods of these controllers.
-pub(super) fn owned_by<'a>(snapshot: &'a Snapshot, owners: &BTreeSet<&Uid>) -> BTreeMap<&'a Uid, Vec<&'a Pod>> {
+pub(super) fn owned_by<'a>(
+    snapshot: &'a Snapshot,
+    owners: &BTreeSet<&Uid>,
+) -> BTreeMap<&'a Uid, Vec<&'a Pod>> {
     let of = |owner| snapshot.pods.of_owner(owner).filter(|pod| pod.deleting_since.is_none());
     let mut owned: BTreeMap<&Uid, Vec<&Pod>> = BTreeMap::new();
     for pod in owners.iter().flat_map(|owner| of(owner)) {

@@ -2,8 +2,8 @@
 
 use jiff::Timestamp;
 
-use super::expected::put_in;
-use super::{Ahead, DemandSource, Known, Mentions};
+use crate::demand::expected::put_in;
+use crate::demand::{Ahead, DemandSource, Known, Mentions};
 
 pub(super) struct Gangs;
 

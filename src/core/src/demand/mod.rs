@@ -14,9 +14,11 @@ mod expected;
 mod gangs;
 mod planned_at;
 mod pod_groups;
+pub(crate) mod profiles;
 mod replicas;
 mod successors;
 mod units;
+pub(crate) mod volumes;
 mod waiting;
 
 pub use ahead::{Ahead, Foreseen, Known, Outlook};

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use jiff::Timestamp;
 
-use super::planned_at::planned_at;
+use crate::demand::planned_at::planned_at;
 use crate::model::{ObjectKey, Pod, PodGroup, PodPhase, Snapshot};
 
 /// The pods of a PodGroup that exist.

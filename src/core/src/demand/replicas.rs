@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use jiff::{SignedDuration, Timestamp};
 
-use super::{Ahead, DemandSource, Known, Mentions};
+use crate::demand::{Ahead, DemandSource, Known, Mentions};
 use crate::model::{Claim, Pool};
 
 /// How soon to look again whether a pool has what it says.

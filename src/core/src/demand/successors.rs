@@ -9,8 +9,8 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 
-use super::units::Unit;
-use super::{Ahead, DemandSource, Known, Mentions};
+use crate::demand::units::Unit;
+use crate::demand::{Ahead, DemandSource, Known, Mentions};
 use crate::model::{
     Claim, ClaimName, Gang, GangPart, OwnerKey, Pod, PodKey, PodPhase, PodRole, Snapshot, Uid, Workload,
 };

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use crate::model::{Gang, GangPart, ObjectKey, OwnerKey, Snapshot, Uid, Workload};
 
 /// Controllers whose pods are made from one template: one Job, ReplicaSet or StatefulSet, or those of one part of a gang.
-pub(super) struct Unit<'a> {
+pub(crate) struct Unit<'a> {
     /// The owner in the keys of its expected pods.
     pub owner: Arc<OwnerKey>,
     /// Those that are there.
@@ -42,7 +42,7 @@ impl<'a> Unit<'a> {
 
 /// Units that belong together: those of a gang, or one by itself. Of all there are, those with a unit that is `wanted`. Which it may be
 /// of a controller by itself is asked first: there may be many that have long done their work, and nothing is made of those.
-pub(super) fn families<'a>(
+pub(crate) fn families<'a>(
     snapshot: &'a Snapshot,
     may_be: impl Fn(&Workload) -> bool,
     wanted: impl Fn(&Unit<'a>) -> bool,
@@ -64,10 +64,10 @@ pub(super) fn families<'a>(
 }
 
 /// How much of each quota is left, by namespace and resource.
-pub(super) type Left<'a> = BTreeMap<(&'a str, &'a str), u64>;
+pub(crate) type Left<'a> = BTreeMap<(&'a str, &'a str), u64>;
 
 /// What the quotas of all namespaces let in; of several that speak of one resource, the least.
-pub(super) fn quotas(snapshot: &Snapshot) -> Left<'_> {
+pub(crate) fn quotas(snapshot: &Snapshot) -> Left<'_> {
     let mut all = Left::new();
     for quota in snapshot.quotas.values() {
         for (resource, left) in &quota.left {

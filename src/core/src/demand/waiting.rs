@@ -5,9 +5,9 @@
 
 use jiff::Timestamp;
 
-use super::planned_at::planned_at;
-use super::units::Unit;
-use super::{Ahead, DemandSource, Known, Mentions};
+use crate::demand::planned_at::planned_at;
+use crate::demand::units::Unit;
+use crate::demand::{Ahead, DemandSource, Known, Mentions};
 use crate::model::{ClaimName, Pod, PodPhase, Snapshot};
 
 pub(super) struct Waiting;

@@ -2,9 +2,11 @@
 
 use std::collections::BTreeMap;
 
-use crate::model::{Claim, Pool, Snapshot, Taint};
-use crate::plan::labels_of_claim;
+use poolwright_terms::Taint;
+
+use crate::model::{Claim, Pool, Snapshot};
 use crate::rules;
+use crate::supply::rooms::labels_of_claim;
 
 /// What about a claim is not as its pool says any more, in words; `None` where nothing is. What is compared is what the claim was
 /// made with, so that nothing drifts which somebody changed on the node.

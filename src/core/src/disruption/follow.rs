@@ -2,11 +2,12 @@
 
 use jiff::{SignedDuration, Timestamp};
 use poolwright_catalog::UsdPerHour;
+use poolwright_terms::{ConditionStatus, ConditionType};
 
-use super::facts::Facts;
-use crate::action::{Action, ConditionStatus, ConditionType, ConditionUpdate, Notice, NoticeKind, Subject};
+use crate::action::{Action, ConditionUpdate, Notice, NoticeKind, Subject};
+use crate::lifecycle::protection::Facts;
+use crate::model::plan::{Moved, MovedTo, Plan, Target};
 use crate::model::{Cause, Claim, ClaimName, Snapshot};
-use crate::plan::{Moved, MovedTo, Plan, Target};
 
 /// While nodes leave, how soon to look again.
 const LOOK_AGAIN: SignedDuration = SignedDuration::from_secs(5);

@@ -9,18 +9,17 @@
 //! Which nodes are emptied for money the solver proposes; whether that is possible under every rule of every pod, and what it
 //! costs then, the planner says, for a cluster in which they leave.
 
-mod allowance;
-mod drift;
-mod facts;
-mod follow;
-mod propose;
-mod regret;
-mod repack;
-mod worth;
+pub(crate) mod drift;
+pub(crate) mod follow;
+pub(crate) mod look;
+pub(crate) mod past_moves;
+pub(crate) mod payback;
+pub(crate) mod proposal;
+pub(crate) mod propose;
+pub(crate) mod repack;
 
-pub(crate) use allowance::{allowance, allowance_over_all};
-pub use drift::drift;
-pub(crate) use facts::kept_by;
-pub use follow::{Followed, follow};
-pub use propose::{Leave, Outlook, Proposal, propose};
-pub use regret::Moves;
+pub use crate::disruption::drift::drift;
+pub use crate::disruption::follow::{Followed, follow};
+pub use crate::disruption::past_moves::Moves;
+pub use crate::disruption::proposal::{Leave, Outlook, Proposal};
+pub use crate::disruption::propose::propose;

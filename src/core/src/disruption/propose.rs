@@ -1,57 +1,29 @@
 //! Which nodes are emptied next.
 
+use crate::disruption::look::{Look, Tried};
+use crate::disruption::proposal::leave;
+use crate::disruption::proposal::{Outlook, Proposal};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use jiff::Timestamp;
 use poolwright_catalog::UsdPerHour;
 use poolwright_solver::StopSignal;
+use poolwright_terms::{ConditionStatus, ConditionType};
 
-use super::facts::Facts;
-use super::{Moves, allowance, drift, repack, worth};
-use crate::action::{Action, ConditionStatus, ConditionType, ConditionUpdate, Notice, NoticeKind, Subject};
-use crate::model::{Cause, Claim, ClaimName, Condition, PodKey, PoolName, Snapshot, Uid, Window};
-use crate::plan::{MovedTo, Plan, PlanOptions, PlannedClaim, committed, plan};
+use crate::action::{Action, ConditionUpdate, Notice, NoticeKind, Subject};
+use crate::disruption::past_moves::Moves;
+use crate::disruption::{drift, payback, repack};
+use crate::lifecycle::allowance;
+use crate::lifecycle::protection::Facts;
+use crate::model::PlanOptions;
+use crate::model::plan::{MovedTo, Plan, PlannedClaim};
+use crate::model::{Cause, Claim, ClaimName, Condition, PodKey, PoolName, Snapshot, Window};
+use crate::plan::plan;
+use crate::supply::commitments;
 
 /// How many sets of nodes are tried in one look.
 const TRIES: usize = 12;
-
-/// What was found in one look.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Outlook {
-    /// Nodes to empty, if any.
-    pub proposal: Option<Proposal>,
-    /// What was noticed: conditions and events.
-    pub actions: Vec<Action>,
-    /// Claims that were looked at together.
-    pub together: Vec<ClaimName>,
-    /// Claims that were tried by themselves.
-    pub alone: Vec<ClaimName>,
-    /// Whether there are others that this round has not looked at yet.
-    pub more: bool,
-}
-
-/// Nodes to empty, and what is bought for their pods.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Proposal {
-    /// The nodes' claims.
-    pub leave: Vec<Leave>,
-    /// A plan for the cluster in which they leave. Its claims are bought once that is recorded.
-    pub plan: Plan,
-    /// What is paid less in the end.
-    pub saving: UsdPerHour,
-}
-
-/// A claim whose node is to be emptied.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Leave {
-    /// Which.
-    pub claim: ClaimName,
-    /// This very claim.
-    pub uid: Uid,
-    /// What to record.
-    pub condition: ConditionUpdate,
-}
 
 /// Chooses nodes to empty: those that must go first, by cause and age; then those whose work costs less elsewhere. `current` is a
 /// plan of the same snapshot that buys nothing, `moves` what was moved before.
@@ -68,7 +40,7 @@ pub fn propose(
         current,
         moves,
         options,
-        staying: committed::staying(snapshot),
+        staying: commitments::staying(snapshot),
         left: BTreeMap::new(),
         over_all: BTreeMap::new(),
         targets: targets(snapshot, current),
@@ -99,33 +71,6 @@ fn targets(snapshot: &Snapshot, current: &Plan) -> BTreeSet<ClaimName> {
     moves.map(|claim| claim.name.clone()).chain(rooms).collect()
 }
 
-/// One look.
-pub(super) struct Look<'a> {
-    pub facts: Facts<'a>,
-    current: &'a Plan,
-    pub moves: &'a Moves,
-    pub options: &'a PlanOptions,
-    /// Claims whose nodes stay so far, and use what is paid beforehand.
-    pub staying: Vec<&'a Claim>,
-    /// How many more nodes of a pool may be disturbed, and what allows no more.
-    left: BTreeMap<(PoolName, Cause), allowance::Allowance>,
-    /// How many more nodes of all pools may be.
-    over_all: BTreeMap<Cause, allowance::Allowance>,
-    targets: BTreeSet<ClaimName>,
-    actions: Vec<Action>,
-    pub together: Vec<ClaimName>,
-    alone: Vec<ClaimName>,
-    more: bool,
-}
-
-/// A set of nodes that may leave together.
-struct Tried {
-    plan: Plan,
-    before: UsdPerHour,
-    /// Those of the set whose pods have no other place, and why.
-    stuck: BTreeMap<ClaimName, String>,
-}
-
 impl<'a> Look<'a> {
     /// Claims that may be looked at: open nodes that stay so far and that nobody is about to come to.
     fn settled(&self) -> impl Iterator<Item = &'a Claim> + use<'a> {
@@ -143,7 +88,9 @@ impl<'a> Look<'a> {
         let entry = self.left.entry((pool.clone(), cause)).or_insert_with(|| {
             let pool = facts.snapshot.pools.get(pool);
             let nothing = allowance::Allowance { left: 0, why: String::new() };
-            pool.map_or(nothing, |pool| super::allowance(facts.snapshot, pool, cause, facts.now))
+            pool.map_or(nothing, |pool| {
+                crate::lifecycle::allowance::allowance(facts.snapshot, pool, cause, facts.now)
+            })
         });
         entry.left
     }
@@ -151,7 +98,7 @@ impl<'a> Look<'a> {
     /// How many more nodes of all pools may be disturbed for this.
     fn left_over_all(&mut self, cause: Cause) -> u64 {
         let facts = &self.facts;
-        let work_out = || super::allowance_over_all(facts.snapshot, cause, facts.now);
+        let work_out = || crate::lifecycle::allowance::allowance_over_all(facts.snapshot, cause, facts.now);
         self.over_all.entry(cause).or_insert_with(work_out).left
     }
 
@@ -301,7 +248,7 @@ impl<'a> Look<'a> {
         let mut single = candidates.clone();
         let price = |claim: &Claim| claim.current_offering().price.unwrap_or_default();
         single.sort_by_key(|claim| {
-            let lost = worth::lost(&self.facts, claim, price(claim));
+            let lost = payback::lost(&self.facts, claim, price(claim));
             (
                 self.moves.saw_alone(&claim.name),
                 u128::from(lost) * 1000 / u128::from(price(claim).micros().max(1)),
@@ -369,13 +316,13 @@ impl<'a> Look<'a> {
         let price = |claim: &Claim| claim.current_offering().price.unwrap_or_default();
         let lost = set
             .iter()
-            .map(|claim| worth::lost(&self.facts, claim, price(claim)))
+            .map(|claim| payback::lost(&self.facts, claim, price(claim)))
             .fold(0, u64::saturating_add);
         let payback =
             set.iter().filter_map(|claim| Some(self.facts.pool(claim)?.disruption.payback)).min()?;
         // Work that is well is not moved to what is about to be lost for what that seems to save.
         let counted = tried.plan.cost + tried.plan.risk;
-        if !worth::pays(tried.before, counted, lost, payback) {
+        if !payback::pays(tried.before, counted, lost, payback) {
             return None;
         }
         let saving = tried.before.saturating_sub(tried.plan.cost);
@@ -425,7 +372,7 @@ impl<'a> Look<'a> {
 
     /// What is paid less when these are gone: where a commitment pays them and nothing else could use it, that is nothing.
     fn worth(&self, gone: &[&Claim]) -> UsdPerHour {
-        committed::worth(&self.options.commitments, &self.staying, gone)
+        commitments::worth(&self.options.commitments, &self.staying, gone)
     }
 
     /// Plans for the cluster in which these leave; `None` where somebody else would be worse off for it.
@@ -446,7 +393,8 @@ impl<'a> Look<'a> {
                 _ => {}
             }
         }
-        let only_theirs = |claim: &PlannedClaim| claim.planned_pods.iter().all(|key| key.existing().is_none());
+        let only_theirs =
+            |claim: &PlannedClaim| claim.planned_pods.iter().all(|key| key.existing().is_none());
         let sound = plan.refused.is_empty()
             && plan.unknown_price_claims == 0
             && plan.claims.iter().all(only_theirs)
@@ -455,16 +403,6 @@ impl<'a> Look<'a> {
         let before = self.worth(&gone);
         sound.then_some(Tried { plan, before, stuck })
     }
-}
-
-fn leave(claim: &Claim, cause: Cause, message: String) -> Leave {
-    let condition = ConditionUpdate {
-        kind: ConditionType::Disrupting,
-        status: ConditionStatus::True,
-        reason: cause.as_str().to_owned(),
-        message,
-    };
-    Leave { claim: claim.name.clone(), uid: claim.uid.clone(), condition }
 }
 
 /// The condition `Drifted`, where it is not recorded so.

@@ -10,17 +10,19 @@ use poolwright_catalog::{ResourceName, UsdPerHour};
 use poolwright_solver::problem::{DisruptionBudget, Removal};
 use poolwright_solver::{ExistingNode, Problem, StopSignal, solve};
 
-use super::propose::Look;
-use super::worth;
+use crate::disruption::look::Look;
+use crate::disruption::payback;
+use crate::model::PlanOptions;
 use crate::model::{Cause, Claim, Pod, PodKey};
-use crate::plan::{PlanOptions, committed, plan};
+use crate::plan::plan;
 use crate::rules;
+use crate::supply::commitments;
 
 /// More nodes are not looked at together.
 const MOST: usize = 400;
 
 /// Sets of nodes to empty, in the order in which that saves most for each pod moved.
-pub(super) fn steps<'a>(
+pub(crate) fn steps<'a>(
     look: &mut Look<'a>,
     candidates: &[&'a Claim],
     watch: &mut dyn StopSignal,
@@ -28,7 +30,7 @@ pub(super) fn steps<'a>(
     let price = |claim: &Claim| claim.current_offering().price.unwrap_or_default();
     let mut nodes: Vec<&Claim> = candidates.to_vec();
     nodes.sort_by_key(|claim| {
-        let lost = worth::lost(&look.facts, claim, price(claim));
+        let lost = payback::lost(&look.facts, claim, price(claim));
         let ratio = u128::from(lost) * 1000 / u128::from(price(claim).micros().max(1));
         (look.moves.saw_together(&claim.name), ratio, &claim.name)
     });
@@ -43,7 +45,7 @@ pub(super) fn steps<'a>(
     let quick = poolwright_solver::Options { work: 1, ..look.options.solver };
     let options = PlanOptions { keep_solves: true, baselines: false, solver: quick, ..look.options.clone() };
     let asked = plan(&look.without(&set), look.facts.now, &options, watch);
-    let stands_for: BTreeMap<&PodKey, (&PodKey, &crate::ClaimName)> = asked
+    let stands_for: BTreeMap<&PodKey, (&PodKey, &crate::model::ClaimName)> = asked
         .moved
         .iter()
         .filter_map(|moved| Some((moved.stands_as.as_ref()?, (&moved.pod, &moved.from))))
@@ -54,7 +56,7 @@ pub(super) fn steps<'a>(
     if problem.classes.iter().any(|class| class.gpu.is_some()) {
         return Vec::new();
     }
-    let classes: Vec<Vec<(&Pod, &crate::ClaimName)>> = largest
+    let classes: Vec<Vec<(&Pod, &crate::model::ClaimName)>> = largest
         .pods
         .iter()
         .map(|keys| {
@@ -66,12 +68,12 @@ pub(super) fn steps<'a>(
         })
         .collect();
     // What is asked adds up what nodes cost, so each has its own part of what is paid beforehand.
-    let paid = committed::shares(&look.options.commitments, &look.staying);
+    let paid = commitments::shares(&look.options.commitments, &look.staying);
     let first = problem.existing.len();
     let mut there: Vec<&Claim> = Vec::new();
     for claim in nodes {
         // Nodes whose pods were not asked about, all or in part, are not to be emptied by this.
-        let of_class = |pods: &Vec<(&Pod, &crate::ClaimName)>| {
+        let of_class = |pods: &Vec<(&Pod, &crate::model::ClaimName)>| {
             pods.iter().filter(|(_, from)| **from == claim.name).count()
         };
         let pods: Vec<(u32, u32)> = (0..)
@@ -94,7 +96,7 @@ pub(super) fn steps<'a>(
     }
     put_back(look, &mut problem, &classes, first, &there);
     // Those that stay go on using what they use: the question was asked as if none did.
-    let left = committed::left(&look.options.commitments, &look.staying);
+    let left = commitments::left(&look.options.commitments, &look.staying);
     for (commitment, left) in problem.commitments.iter_mut().zip(left) {
         commitment.left = commitment.left.min(left);
     }
@@ -120,7 +122,7 @@ fn existing(
     free.saturating_sub(&on_node.requests);
     let pool = look.facts.pool(claim)?;
     let payback = u128::try_from(pool.disruption.payback.as_secs()).unwrap_or(0).max(1);
-    let lost = u128::from(worth::lost(&look.facts, claim, price)) * 3600 / payback;
+    let lost = u128::from(payback::lost(&look.facts, claim, price)) * 3600 / payback;
     let most = price.micros().saturating_mul(1000);
     let disruption = UsdPerHour::from_micros(u64::try_from(lost).unwrap_or(u64::MAX).min(most));
     let amount = |name: &ResourceName| free.get(name.as_str());
@@ -136,7 +138,7 @@ fn existing(
 fn put_back(
     look: &Look<'_>,
     problem: &mut Problem,
-    classes: &[Vec<(&Pod, &crate::ClaimName)>],
+    classes: &[Vec<(&Pod, &crate::model::ClaimName)>],
     first: usize,
     there: &[&Claim],
 ) {

@@ -1,6 +1,6 @@
 //! PodDisruptionBudgets in the index: no plan depends on them.
 
-use super::{Change, ClusterIndex, put, reset};
+use crate::index::{Change, ClusterIndex, put, reset};
 use crate::model::{Budget, ObjectKey};
 
 impl ClusterIndex {

@@ -1,6 +1,6 @@
 //! Gangs in the index.
 
-use super::{Change, ClusterIndex, put};
+use crate::index::{Change, ClusterIndex, put};
 use crate::model::{Gang, ObjectKey};
 
 impl ClusterIndex {

@@ -1,15 +1,13 @@
 //! What the providers listed.
 
-use std::collections::BTreeMap;
-
 use jiff::Timestamp;
 
-use super::{Change, ClusterIndex};
-use crate::model::{Instance, Instances};
+use crate::index::{Change, ClusterIndex};
+use crate::model::{Instances, ListedInstance};
 
 impl ClusterIndex {
     /// The instances that the providers listed, and when the listing began.
-    pub fn set_instances(&mut self, at: Timestamp, instances: Vec<Instance>) -> Change {
+    pub fn set_instances(&mut self, at: Timestamp, instances: Vec<ListedInstance>) -> Change {
         let gone = &mut self.instances_gone;
         // A listing that began later shows itself that they are gone.
         gone.retain(|_, since| *since >= at);
@@ -26,22 +24,20 @@ impl ClusterIndex {
     }
 }
 
-/// Instances that have gone, and since when.
-pub(super) type Gone = BTreeMap<String, Timestamp>;
-
 #[cfg(test)]
 mod tests {
     use jiff::SignedDuration;
+    use poolwright_terms::NodeClassRef;
 
     use super::*;
-    use crate::model::{NodeClassRef, Uid};
+    use crate::model::Uid;
 
     fn at(second: i64) -> Timestamp {
         Timestamp::UNIX_EPOCH + SignedDuration::from_secs(second)
     }
 
-    fn instance(id: &str) -> Instance {
-        Instance {
+    fn instance(id: &str) -> ListedInstance {
+        ListedInstance {
             provider_id: id.into(),
             claim_uid: Uid(format!("uid-{id}")),
             node_class: NodeClassRef { group: String::new(), kind: String::new(), name: String::new() },

@@ -6,14 +6,15 @@
 
 use std::sync::Arc;
 
-use super::{Change, ClusterIndex};
-use crate::action::ConditionType;
-use crate::lifecycle::{is_estimated, is_kept};
+use poolwright_terms::ConditionType;
+
+use crate::index::{Change, ClusterIndex};
 use crate::model::{Claim, ClaimName, Node};
+use crate::rules::promise::{is_estimated, is_kept};
 
 impl ClusterIndex {
     /// Looks at what the node of a claim has, after either has changed. What is known outlives the node: it is the next one that matters.
-    pub(super) fn measure_claim(&mut self, name: &ClaimName) -> Change {
+    pub(crate) fn measure_claim(&mut self, name: &ClaimName) -> Change {
         let Some(claim) = self.state.claims.get(name).cloned() else { return Change::None };
         let launched = claim.launched.as_ref();
         let by_id = launched.and_then(|launched| self.state.nodes.with_provider_id(&launched.provider_id));
@@ -23,7 +24,7 @@ impl ClusterIndex {
     }
 
     /// The same, of a node.
-    pub(super) fn measure_node(&mut self, name: &str) -> Change {
+    pub(crate) fn measure_node(&mut self, name: &str) -> Change {
         let Some(node) = self.state.nodes.get(name).cloned() else { return Change::None };
         let Some(claim) = self.state.claims.of_node(&node).cloned() else { return Change::None };
         self.measure(&claim, &node)

@@ -1,7 +1,7 @@
 //! PodGroups in the index.
 
-use super::{Change, ClusterIndex, put, reset};
-use crate::model::{PodGroup, ObjectKey};
+use crate::index::{Change, ClusterIndex, put, reset};
+use crate::model::{ObjectKey, PodGroup};
 
 impl ClusterIndex {
     /// A PodGroup was added or changed: pods that waited for it may be planned.

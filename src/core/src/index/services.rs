@@ -1,6 +1,6 @@
 //! Services and selectors of controllers: what a scheduler's default spread goes by.
 
-use super::{Change, ClusterIndex, put, reset};
+use crate::index::{Change, ClusterIndex, put, reset};
 use crate::model::{ObjectKey, Service};
 
 impl ClusterIndex {

@@ -9,17 +9,17 @@ use std::sync::Arc;
 
 use jiff::SignedDuration;
 use poolwright_catalog::ResourceList;
+use poolwright_terms::ConditionType;
 
-use super::{Scene, after};
-use crate::action::ConditionType;
-use crate::model::{Claim, ClaimName, Pool};
 use crate::demand::{uses_buffers, wants_buffer};
+use crate::lifecycle::scene::{Scene, after};
+use crate::model::{Claim, ClaimName, Pool};
 
 /// How often it is looked at whether a schedule begins or ends.
 const LOOK: SignedDuration = SignedDuration::from_mins(1);
 
 /// The claims whose nodes are kept.
-pub(super) fn kept(scene: &mut Scene<'_>) -> BTreeSet<ClaimName> {
+pub(crate) fn kept(scene: &mut Scene<'_>) -> BTreeSet<ClaimName> {
     let mut kept = BTreeSet::new();
     // Whoever is there comes first: what is kept free counts against the limits that others wait for.
     if !uses_buffers(scene.snapshot) || scene.snapshot.crowded {

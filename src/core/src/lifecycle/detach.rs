@@ -6,9 +6,9 @@
 use std::collections::BTreeSet;
 
 use jiff::SignedDuration;
+use poolwright_terms::{ConditionStatus, ConditionType};
 
-use super::{Scene, after, is, is_not};
-use crate::action::{ConditionStatus, ConditionType};
+use crate::lifecycle::scene::{Scene, after, is, is_not};
 use crate::model::{Claim, ObjectKey, Pod, PodVolume};
 
 /// For how long detaching is waited for: after as long Kubernetes itself takes a volume away from a node
@@ -16,7 +16,7 @@ use crate::model::{Claim, ObjectKey, Pod, PodVolume};
 const PATIENCE: SignedDuration = SignedDuration::from_mins(6);
 
 /// Whether a volume is still waited for.
-pub(super) fn waits(scene: &mut Scene<'_>, claim: &Claim, node: &str) -> bool {
+pub(crate) fn waits(scene: &mut Scene<'_>, claim: &Claim, node: &str) -> bool {
     let kept = of_pods(scene, node);
     let attachments = scene.snapshot.attachments.values().filter(|one| one.node == node);
     let attached: Vec<&str> = attachments

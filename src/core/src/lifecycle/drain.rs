@@ -6,11 +6,13 @@
 //! that it asks for.
 
 use jiff::{SignedDuration, Timestamp};
+use poolwright_terms::keys::DISRUPTED_TAINT;
+use poolwright_terms::{ConditionType, Taint, TaintEffect};
 
-use super::{Scene, after, is, is_not, some_pods};
-use crate::action::{Action, ConditionType};
-use crate::model::{Claim, Effect, Pod, PodPhase, PodRole, Taint};
-use crate::{DISRUPTED_TAINT, rules};
+use crate::action::Action;
+use crate::lifecycle::scene::{Scene, after, is, is_not, some_pods};
+use crate::model::{Claim, Pod, PodPhase, PodRole};
+use crate::rules;
 
 /// From this priority on a pod is critical to the system (`system-cluster-critical`).
 const CRITICAL: i32 = 2_000_000_000;
@@ -18,7 +20,7 @@ const CRITICAL: i32 = 2_000_000_000;
 const STUCK: SignedDuration = SignedDuration::from_mins(1);
 
 /// How far it is.
-pub(super) enum Drain {
+pub(crate) enum Drain {
     /// Somebody is still there.
     Waiting,
     /// Nobody is left to wait for.
@@ -36,7 +38,7 @@ enum Tier {
     Critical,
 }
 
-pub(super) fn decide(scene: &mut Scene<'_>, claim: &Claim, node: &str) -> Drain {
+pub(crate) fn decide(scene: &mut Scene<'_>, claim: &Claim, node: &str) -> Drain {
     let Some(begun) = claim.deleting_since else { return Drain::Waiting };
     let deadline = claim.ends_at();
     let there: Vec<&Pod> = on_node(scene, node).filter(|pod| is_waited_for(pod, begun, scene.now)).collect();
@@ -99,7 +101,8 @@ pub fn is_waited_for(pod: &Pod, closed: Timestamp, now: Timestamp) -> bool {
 
 /// Whether evicting a pod would bring the next one of its kind to the closed node.
 fn comes_back(pod: &Pod, closed: Timestamp) -> bool {
-    let taint = Taint { key: DISRUPTED_TAINT.to_owned(), value: String::new(), effect: Effect::NoSchedule };
+    let taint =
+        Taint { key: DISRUPTED_TAINT.to_owned(), value: String::new(), effect: TaintEffect::NoSchedule };
     let tolerates = rules::check_taints(&pod.spec.tolerations, &[taint]).is_ok();
     tolerates && (pod.role == PodRole::DaemonSet || pod.created > closed)
 }
@@ -134,7 +137,7 @@ fn force(scene: &mut Scene<'_>, pod: &Pod, deadline: Timestamp) -> bool {
 }
 
 /// Tells everybody on a node to end whose instance is going or gone: nobody is waited for, and what makes them makes them anew at once.
-pub(super) fn abandon(scene: &mut Scene<'_>, claim: &Claim, node: &str) {
+pub(crate) fn abandon(scene: &mut Scene<'_>, claim: &Claim, node: &str) {
     let Some(begun) = claim.deleting_since else { return };
     let there: Vec<&Pod> = on_node(scene, node).filter(|pod| is_waited_for(pod, begun, scene.now)).collect();
     for pod in there.into_iter().filter(|pod| pod.deleting_since.is_none()) {

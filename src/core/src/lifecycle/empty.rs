@@ -1,24 +1,28 @@
 //! Nodes without work: noticed, closed, looked at once more, given back.
 
+use crate::lifecycle::gang::{PATIENCE, lacking};
+use crate::lifecycle::waiting::{UNPLANNED, waits_since};
 use jiff::SignedDuration;
+use poolwright_terms::keys::DISRUPTED_TAINT;
+use poolwright_terms::{ConditionType, Taint, TaintEffect};
 
-use super::reserve::unreserved;
-use super::{Scene, after, gang, is, is_not, some_pods, words};
-use crate::action::{Action, ConditionType, NoticeKind};
-use crate::disruption::{allowance, allowance_over_all, kept_by};
-use crate::model::{Cause, Claim, Effect, Node, Pod, PodPhase, Taint};
+use crate::action::{Action, NoticeKind};
 use crate::demand::kept_until;
-use crate::{DISRUPTED_TAINT, rules};
+use crate::lifecycle::allowance::{allowance, allowance_over_all};
+use crate::lifecycle::gang;
+use crate::lifecycle::protection::kept_by;
+use crate::lifecycle::reserve::unreserved;
+use crate::lifecycle::scene::{Scene, after, is, is_not, some_pods, words};
+use crate::model::{Cause, Claim, Node, Pod};
+use crate::rules;
 
 /// Between closing a node and giving it back: what the scheduler bound meanwhile must have shown by then.
 const SETTLE: SignedDuration = SignedDuration::from_secs(5);
-/// A pod that began to wait no longer ago than this may not have been planned yet.
-pub(super) const UNPLANNED: SignedDuration = SignedDuration::from_secs(15);
 
 /// How soon to look again whether a budget allows more nodes to go.
 const BUDGET: SignedDuration = SignedDuration::from_secs(15);
 
-pub(super) fn decide(scene: &mut Scene<'_>, claim: &Claim, node: &Node) {
+pub(crate) fn decide(scene: &mut Scene<'_>, claim: &Claim, node: &Node) {
     let work = scene.work(claim);
     let busy = if work.is_empty() {
         needed(scene, claim, &format!("node {}", node.name))
@@ -95,7 +99,7 @@ pub(super) fn decide(scene: &mut Scene<'_>, claim: &Claim, node: &Node) {
 }
 
 /// Why a node is kept that nothing runs on, if it is.
-pub(super) fn needed(scene: &mut Scene<'_>, claim: &Claim, node: &str) -> Option<(&'static str, String)> {
+pub(crate) fn needed(scene: &mut Scene<'_>, claim: &Claim, node: &str) -> Option<(&'static str, String)> {
     if let Some(until) = kept_until(claim, &scene.coming) {
         scene.wake(until);
         return Some(("PodsExpected", format!("{node} is kept for pods that are still to come")));
@@ -124,26 +128,52 @@ fn is_disrupted(taint: &Taint) -> bool {
 }
 
 /// Closes a node to pods.
-pub(super) fn close(scene: &mut Scene<'_>, node: &Node) {
+pub(crate) fn close(scene: &mut Scene<'_>, node: &Node) {
     // A reservation that has just been lifted must not come back.
     let mut taints = unreserved(node);
-    taints.push(Taint { key: DISRUPTED_TAINT.to_owned(), value: String::new(), effect: Effect::NoSchedule });
+    taints.push(Taint {
+        key: DISRUPTED_TAINT.to_owned(),
+        value: String::new(),
+        effect: TaintEffect::NoSchedule,
+    });
     scene.act(Action::SetTaints { node: node.name.clone(), taints });
 }
 
 /// Whether a node is closed.
-pub(super) fn is_closed(node: &Node) -> bool {
+pub(crate) fn is_closed(node: &Node) -> bool {
     node.taints.iter().any(is_disrupted)
-}
-
-pub(super) fn waits_since(pod: &Pod) -> Option<jiff::Timestamp> {
-    match &pod.phase {
-        PodPhase::Unschedulable { since, .. } => Some(*since),
-        PodPhase::Waiting => Some(pod.created),
-        _ => None,
-    }
 }
 
 fn may_use(pod: &Pod, node: &Node) -> bool {
     pod.spec.requests.fits(&node.allocatable) && rules::admits(&pod.spec, &node.labels, &node.taints).is_ok()
+}
+
+/// Gives a claim back whose node is not open yet, unless somebody else needs it. Whether it is so far.
+pub(crate) fn release(scene: &mut Scene<'_>, claim: &Claim) -> bool {
+    let held = lacking(scene, claim).cloned();
+    let Some(gang) = held.filter(|_| needed(scene, claim, "its node").is_none()) else {
+        if claim.since(ConditionType::Empty).is_some() {
+            let message = "pods will come to its node";
+            scene.conditions(claim, [is_not(ConditionType::Empty, "PodsExpected", message)]);
+        }
+        return false;
+    };
+    let Some(since) = claim.since(ConditionType::Empty) else {
+        if scene.ended(after(claim.created, PATIENCE)) {
+            let message = format!("not all pods of PodGroup {gang} that start together can have room");
+            scene.conditions(claim, [is(ConditionType::Empty, "GangIncomplete", message)]);
+            scene.wake(after(scene.now, PATIENCE));
+        }
+        return false;
+    };
+    if !scene.ended(after(since, PATIENCE)) {
+        return false;
+    }
+    let message = format!(
+        "not all pods of PodGroup {gang} that start together could have room for {}: what was bought for it is given back",
+        words(PATIENCE)
+    );
+    scene.tell(&claim.name, NoticeKind::Normal, "GangReleased", message);
+    scene.delete(claim, true);
+    true
 }

@@ -1,19 +1,22 @@
 //! From a deleted claim to an instance that is gone: the node is closed, drained, given back.
 
-use super::drain::{self, Drain};
-use super::{REPEAT, Scene, after, detach, empty, interrupted, is, repair};
-use crate::action::{Action, ConditionType};
+use poolwright_terms::ConditionType;
+
+use crate::action::Action;
+use crate::lifecycle::drain::Drain;
+use crate::lifecycle::scene::{REPEAT, Scene, after, is};
+use crate::lifecycle::{detach, drain, empty, interruption, repair};
 use crate::model::Claim;
 
-pub(super) fn decide(scene: &mut Scene<'_>, claim: &Claim) {
+pub(crate) fn decide(scene: &mut Scene<'_>, claim: &Claim) {
     let node = scene.node(claim);
     if let Some(node) = node.filter(|node| !empty::is_closed(node)) {
         empty::close(scene, node);
     }
     if let Some(interruption) = &claim.interruption {
-        let said = interrupted::interruption_conditions(interruption, scene.now);
+        let said = interruption::interruption_conditions(interruption, scene.now);
         scene.conditions(claim, said.into_iter().filter(|one| one.kind == ConditionType::Interrupted));
-        interrupted::tell(scene, claim, interruption);
+        interruption::tell(scene, claim, interruption);
     }
     let name = node.map(|node| node.name.as_str()).or(claim.node_name.as_deref());
     // On an instance that is gone nothing runs, whatever is still bound to its node; on a node that is lost nobody hears.

@@ -6,46 +6,15 @@
 
 use jiff::SignedDuration;
 
-use super::{Scene, after, empty, is, is_not, words};
-use crate::action::{ConditionType, NoticeKind};
+use crate::lifecycle::scene::Scene;
 use crate::model::{Claim, ObjectKey};
 
 /// For so long a gang may lack room before what there is for it goes: claims are written one by one, and what fails is planned anew.
-pub(super) const PATIENCE: SignedDuration = SignedDuration::from_secs(15);
+pub(crate) const PATIENCE: SignedDuration = SignedDuration::from_secs(15);
 
 /// The gang for which the claim waits in vain, if its pool gives nodes back at all.
-pub(super) fn lacking<'s>(scene: &'s Scene<'_>, claim: &Claim) -> Option<&'s ObjectKey> {
+pub(crate) fn lacking<'s>(scene: &'s Scene<'_>, claim: &Claim) -> Option<&'s ObjectKey> {
     let pool = scene.snapshot.pools.get(&claim.pool)?;
     pool.scale_to_zero_after?;
     scene.lacking.get(claim.name.0.as_str())
-}
-
-/// Gives a claim back whose node is not open yet, unless somebody else needs it. Whether it is so far.
-pub(super) fn release(scene: &mut Scene<'_>, claim: &Claim) -> bool {
-    let held = lacking(scene, claim).cloned();
-    let Some(gang) = held.filter(|_| empty::needed(scene, claim, "its node").is_none()) else {
-        if claim.since(ConditionType::Empty).is_some() {
-            let message = "pods will come to its node";
-            scene.conditions(claim, [is_not(ConditionType::Empty, "PodsExpected", message)]);
-        }
-        return false;
-    };
-    let Some(since) = claim.since(ConditionType::Empty) else {
-        if scene.ended(after(claim.created, PATIENCE)) {
-            let message = format!("not all pods of PodGroup {gang} that start together can have room");
-            scene.conditions(claim, [is(ConditionType::Empty, "GangIncomplete", message)]);
-            scene.wake(after(scene.now, PATIENCE));
-        }
-        return false;
-    };
-    if !scene.ended(after(since, PATIENCE)) {
-        return false;
-    }
-    let message = format!(
-        "not all pods of PodGroup {gang} that start together could have room for {}: what was bought for it is given back",
-        words(PATIENCE)
-    );
-    scene.tell(&claim.name, NoticeKind::Normal, "GangReleased", message);
-    scene.delete(claim, true);
-    true
 }

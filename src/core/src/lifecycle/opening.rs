@@ -11,10 +11,12 @@
 use std::collections::BTreeSet;
 
 use jiff::SignedDuration;
+use poolwright_terms::ConditionType;
 
-use super::start::{missing, to_nominate};
-use super::{Scene, after, reserve};
-use crate::action::ConditionType;
+use crate::lifecycle::advertised::missing;
+use crate::lifecycle::nominate::to_nominate;
+use crate::lifecycle::reserve;
+use crate::lifecycle::scene::{Scene, after};
 use crate::model::{Claim, ClaimName};
 
 /// How long the pods of one group may take until the next group opens all the same.
@@ -28,14 +30,14 @@ const SHARE: usize = 64;
 
 /// What happens now to the nodes that are ready to open; the others wait.
 #[derive(Debug, Default)]
-pub(super) struct Opening<'a> {
+pub(crate) struct Opening<'a> {
     /// Their waiting pods are nominated.
     pub nominate: BTreeSet<&'a ClaimName>,
     /// They open.
     pub open: BTreeSet<&'a ClaimName>,
 }
 
-pub(super) fn choose<'a>(scene: &mut Scene<'a>) -> Opening<'a> {
+pub(crate) fn choose<'a>(scene: &mut Scene<'a>) -> Opening<'a> {
     let claims = || scene.snapshot.claims.values().filter(|claim| claim.deleting_since.is_none());
     let ready = claims().filter(|claim| {
         claim.since(ConditionType::Initialized).is_none()

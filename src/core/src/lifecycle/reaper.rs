@@ -4,14 +4,14 @@ use std::collections::BTreeSet;
 
 use jiff::SignedDuration;
 
-use super::{Scene, after};
 use crate::action::Action;
+use crate::lifecycle::scene::{Scene, after};
 use crate::model::Uid;
 
 /// An instance is not reaped before this age: its claim may have been written a moment ago.
 const GRACE: SignedDuration = SignedDuration::from_secs(60);
 
-pub(super) fn decide(scene: &mut Scene<'_>) {
+pub(crate) fn decide(scene: &mut Scene<'_>) {
     let Some(instances) = &scene.snapshot.instances else { return };
     let claims: BTreeSet<&Uid> = scene.snapshot.claims.values().map(|claim| &claim.uid).collect();
     for instance in instances.iter().filter(|instance| !claims.contains(&instance.claim_uid)) {

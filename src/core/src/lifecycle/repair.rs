@@ -4,10 +4,11 @@
 //! kubelet says nothing any more nobody can be asked to go, and nobody is waited for.
 
 use jiff::Timestamp;
+use poolwright_terms::ConditionType;
 
-use super::{Scene, after, is, is_not, words};
-use crate::action::{ConditionType, NoticeKind};
-use crate::disruption::kept_by;
+use crate::action::NoticeKind;
+use crate::lifecycle::protection::kept_by;
+use crate::lifecycle::scene::{Scene, after, is, is_not, words};
 use crate::model::{Claim, Node, NodeCondition, Pool, RepairRule, Snapshot};
 
 /// Of the nodes of a pool so many of a hundred may be sick, rounded up. With more, what is wrong is no node: a network, an image, a
@@ -15,7 +16,7 @@ use crate::model::{Claim, Node, NodeCondition, Pool, RepairRule, Snapshot};
 const BREAKER_PERCENT: u64 = 20;
 
 /// Looks at the node of a claim that was open once. Whether the claim goes.
-pub(super) fn decide(scene: &mut Scene<'_>, claim: &Claim, node: &Node) -> bool {
+pub(crate) fn decide(scene: &mut Scene<'_>, claim: &Claim, node: &Node) -> bool {
     let Some(pool) = scene.snapshot.pools.get(&claim.pool) else { return false };
     let Some((rule, condition, due)) = first_due(pool, node) else {
         if claim.since(ConditionType::Unhealthy).is_some() {
@@ -84,7 +85,7 @@ fn sick_of_pool(snapshot: &Snapshot, pool: &Pool) -> (u64, u64) {
 
 /// Whether nobody on the claim's node can be reached: it is not ready, for longer than its pool bears. One that is replaced for
 /// something else, and is not ready for a moment, is not lost.
-pub(super) fn is_lost(scene: &Scene<'_>, claim: &Claim) -> bool {
+pub(crate) fn is_lost(scene: &Scene<'_>, claim: &Claim) -> bool {
     let Some(pool) = scene.snapshot.pools.get(&claim.pool) else { return false };
     let node = scene.node(claim).filter(|node| !node.ready);
     let mut broken = node.into_iter().flat_map(|node| broken(pool, node));

@@ -3,14 +3,16 @@
 use std::cmp::Reverse;
 use std::sync::Arc;
 
-use super::Scene;
-use crate::action::{ConditionType, NoticeKind};
-use crate::model::{Claim, Pool};
+use poolwright_terms::ConditionType;
+
+use crate::action::NoticeKind;
 use crate::demand::is_replica;
+use crate::lifecycle::scene::Scene;
+use crate::model::{Claim, Pool};
 
 /// Deletes what is too much: those first that are not there yet, then those without work, then the newest. Their pods are asked to
 /// go as those of every deleted claim.
-pub(super) fn decide(scene: &mut Scene<'_>) {
+pub(crate) fn decide(scene: &mut Scene<'_>) {
     let pools = scene.snapshot.pools.values().map(Arc::as_ref);
     for pool in pools.filter(|pool| pool.replicas.is_some() && !pool.deleting && pool.problem.is_none()) {
         surplus(scene, pool);

@@ -6,12 +6,15 @@
 //! lasts until the scale-up is over: nobody waits who was planned, or who may be planned next. Whatever happens it ends a
 //! while after the node opened, and what room is left then is anybody's.
 
+use crate::lifecycle::nominate::{nominable, to_nominate};
 use jiff::SignedDuration;
+use poolwright_terms::keys::RESERVED_TAINT;
+use poolwright_terms::{ConditionType, Taint, TaintEffect};
 
-use super::{Scene, after, empty, start};
-use crate::RESERVED_TAINT;
-use crate::action::{Action, ConditionType};
-use crate::model::{Claim, ClaimName, Effect, Node, ObjectKey, Pod, Taint, Uid};
+use crate::action::Action;
+use crate::lifecycle::scene::{Placement, Scene, after};
+use crate::lifecycle::waiting;
+use crate::model::{Claim, ClaimName, Node, ObjectKey, Pod, Uid};
 use crate::rules;
 
 /// A reservation ends this long after its node opened, one for pods of a gang after all nodes of the gang did. Counted from a recorded time: no restart makes it longer.
@@ -19,35 +22,24 @@ const LIMIT: SignedDuration = SignedDuration::from_secs(60);
 /// The longest value that a taint may have.
 const LONGEST_VALUE: usize = 63;
 
-/// How it is made sure that pods come to the nodes that they were planned for.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Placement {
-    /// New nodes are reserved for their pods. Where pods may not be changed ([`crate::Snapshot::unpatchable`]), pods are
-    /// nominated.
-    #[default]
-    Reserve,
-    /// Pods are nominated to their nodes, which open one by one.
-    Nominate,
-}
-
 /// The taint of a node that is reserved for the pods of this claim.
 pub fn reservation(claim: &ClaimName) -> Taint {
-    Taint { key: RESERVED_TAINT.to_owned(), value: claim.0.clone(), effect: Effect::NoSchedule }
+    Taint { key: RESERVED_TAINT.to_owned(), value: claim.0.clone(), effect: TaintEffect::NoSchedule }
 }
 
 /// Whether the node is reserved.
-pub(super) fn is_reserved(node: &Node) -> bool {
+pub(crate) fn is_reserved(node: &Node) -> bool {
     node.taints.iter().any(|taint| taint.key == RESERVED_TAINT)
 }
 
 /// The node's taints but for the reservation.
-pub(super) fn unreserved(node: &Node) -> Vec<Taint> {
+pub(crate) fn unreserved(node: &Node) -> Vec<Taint> {
     node.taints.iter().filter(|taint| taint.key != RESERVED_TAINT).cloned().collect()
 }
 
 /// Whether the claim's node is to be reserved: it opens and somebody waits for it, or it is open, not for too long, and a
 /// scale-up is under way; and all who wait for it can be let in.
-pub(super) fn holds(scene: &mut Scene<'_>, claim: &Claim) -> bool {
+pub(crate) fn holds(scene: &mut Scene<'_>, claim: &Claim) -> bool {
     let initialized = claim.since(ConditionType::Initialized);
     let successors = scene.awaits_successors(claim);
     let wanted =
@@ -70,33 +62,33 @@ fn is_under_way(scene: &mut Scene<'_>) -> bool {
     if scene.expected.values().any(|pods| !pods.is_empty()) {
         return true;
     }
-    let newest = scene.unplanned.iter().filter_map(|pod| empty::waits_since(pod)).max();
-    newest.is_some_and(|since| !scene.ended(after(since, empty::UNPLANNED)))
+    let newest = scene.unplanned.iter().filter_map(|pod| waiting::waits_since(pod)).max();
+    newest.is_some_and(|since| !scene.ended(after(since, waiting::UNPLANNED)))
 }
 
 /// Lets the pods in that are planned for the claim and would be kept out.
-pub(super) fn let_in(scene: &mut Scene<'_>, claim: &Claim) {
+pub(crate) fn let_in(scene: &mut Scene<'_>, claim: &Claim) {
     for (pod, uid) in kept_out(scene, claim) {
         scene.act(Action::Tolerate { pod, uid, claim: claim.name.clone() });
     }
 }
 
 /// Nominates pods that tolerate any reservation: the scheduler tries the node first that a pod is nominated to.
-pub(super) fn lead_in(scene: &mut Scene<'_>, claim: &Claim, node_name: &str) {
+pub(crate) fn lead_in(scene: &mut Scene<'_>, claim: &Claim, node_name: &str) {
     for (pod, uid) in unbound(scene, claim) {
         scene.act(Action::Nominate { pod, uid, node: node_name.to_owned() });
     }
 }
 
 /// Whether every pod that is planned for the claim can come as soon as its node opens.
-pub(super) fn is_prepared(scene: &Scene<'_>, claim: &Claim) -> bool {
+pub(crate) fn is_prepared(scene: &Scene<'_>, claim: &Claim) -> bool {
     kept_out(scene, claim).is_empty() && unbound(scene, claim).is_empty()
 }
 
 /// Pods without a toleration of the reservation.
 fn kept_out(scene: &Scene<'_>, claim: &Claim) -> Vec<(ObjectKey, Uid)> {
     let taint = reservation(&claim.name);
-    start::nominable(scene, claim)
+    nominable(scene, claim)
         .filter(|pod| !pod.reserved_for.contains(&claim.name) && !tolerates(pod, &taint))
         .filter_map(|pod| Some((pod.key.existing()?.clone(), pod.uid.clone())))
         .collect()
@@ -105,7 +97,7 @@ fn kept_out(scene: &Scene<'_>, claim: &Claim) -> Vec<(ObjectKey, Uid)> {
 /// Pods that tolerate any reservation, so that this one does not bring them here.
 fn unbound(scene: &Scene<'_>, claim: &Claim) -> Vec<(ObjectKey, Uid)> {
     let taint = reservation(&claim.name);
-    start::to_nominate(scene, claim, |pod| tolerates(pod, &taint))
+    to_nominate(scene, claim, |pod| tolerates(pod, &taint))
 }
 
 fn tolerates(pod: &Pod, taint: &Taint) -> bool {

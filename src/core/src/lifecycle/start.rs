@@ -1,31 +1,30 @@
 //! From intent to a node that is open to pods.
 
+use crate::lifecycle::advertised::missing;
+use crate::lifecycle::empty::release;
+use crate::lifecycle::nominate::{nominable, to_nominate};
 use std::collections::BTreeMap;
 
 use jiff::{SignedDuration, Timestamp};
-use poolwright_catalog::ResourceName;
+use poolwright_terms::keys::{
+    GATE_ANNOTATION, GATE_UNTIL_INITIALIZED, NODECLAIM_LABEL, NODEPOOL_LABEL, REGISTERED_LABEL,
+    UNREGISTERED_TAINT,
+};
+use poolwright_terms::{ConditionType, Taint};
 
-use super::opening::Opening;
-use super::{REPEAT, Scene, after, empty, gang, interrupted, is, is_not, repair, reserve, words};
-use crate::action::{Action, ConditionType, Notice, NoticeKind, Subject};
-use crate::model::{Claim, Node, ObjectKey, Pod, PodPhase, Taint, Uid};
-use crate::rules::{NODEPOOL_LABEL, NOT_READY_TAINT, UNREACHABLE_TAINT};
-use crate::{GATE_ANNOTATION, UNREGISTERED_TAINT};
+use crate::action::{Action, Notice, NoticeKind, Subject};
+use crate::lifecycle::opening::Opening;
+use crate::lifecycle::scene::{REPEAT, Scene, after, is, is_not, words};
+use crate::lifecycle::{empty, interruption, repair, reserve};
+use crate::model::{Claim, Node, ObjectKey, Pod, PodPhase};
 
-/// Label on nodes: the claim they belong to.
-const NODECLAIM_LABEL: &str = "poolwright.dev/nodeclaim";
-/// Label on nodes, `true` once they are registered.
-const REGISTERED_LABEL: &str = "poolwright.dev/registered";
-/// Taints of the Node Readiness Controller: it lifts each when the conditions of its rule hold.
-/// (<https://github.com/kubernetes-sigs/node-readiness-controller>)
-const READINESS_TAINTS: &str = "readiness.k8s.io/";
 /// How long the scheduler may take to place a pod on the open node that was bought for it.
 const PATIENCE: SignedDuration = SignedDuration::from_secs(60);
 
-pub(super) fn decide(scene: &mut Scene<'_>, claim: &Claim, opening: &Opening<'_>) {
+pub(crate) fn decide(scene: &mut Scene<'_>, claim: &Claim, opening: &Opening<'_>) {
     let is_open = claim.since(ConditionType::Initialized).is_some();
     let Some(launched) = &claim.launched else {
-        if !gang::release(scene, claim) {
+        if !release(scene, claim) {
             launch(scene, claim);
         }
         return;
@@ -42,7 +41,7 @@ pub(super) fn decide(scene: &mut Scene<'_>, claim: &Claim, opening: &Opening<'_>
         let message = format!("{} runs as {}", launched.offering, launched.provider_id);
         scene.conditions(claim, [is(ConditionType::Launched, "Launched", message)]);
     }
-    if interrupted::decide(scene, claim) || !is_open && gang::release(scene, claim) {
+    if interruption::decide(scene, claim) || !is_open && release(scene, claim) {
         return;
     }
     let Some(node_name) = &claim.node_name else {
@@ -100,7 +99,7 @@ fn registration(scene: &Scene<'_>, claim: &Claim, node: &Node) -> Action {
     labels.insert(NODECLAIM_LABEL.to_owned(), claim.name.0.clone());
     labels.insert(REGISTERED_LABEL.to_owned(), "true".to_owned());
     let mut annotations = claim.annotations.clone();
-    annotations.insert(GATE_ANNOTATION.to_owned(), "initialization".to_owned());
+    annotations.insert(GATE_ANNOTATION.to_owned(), GATE_UNTIL_INITIALIZED.to_owned());
     // Startup taints are left as they are: whoever lifts them may have done so already.
     let mut taints: Vec<Taint> =
         node.taints.iter().filter(|taint| taint.key != UNREGISTERED_TAINT).cloned().collect();
@@ -117,30 +116,6 @@ fn nominate(scene: &mut Scene<'_>, claim: &Claim, node_name: &str) {
     for (pod, uid) in to_nominate(scene, claim, |_| true) {
         scene.act(Action::Nominate { pod, uid, node: node_name.to_owned() });
     }
-}
-
-/// Of these waiting pods those that are planned for the claim and not nominated to its node.
-pub(super) fn to_nominate(
-    scene: &Scene<'_>,
-    claim: &Claim,
-    these: impl Fn(&Pod) -> bool,
-) -> Vec<(ObjectKey, Uid)> {
-    if scene.node(claim).is_none_or(|node| node.deleting_since.is_some()) {
-        return Vec::new();
-    }
-    nominable(scene, claim)
-        .filter(|pod| pod.nominated_node.is_none() || pod.nominated_node != claim.node_name)
-        .filter(|pod| these(pod))
-        .filter_map(|pod| Some((pod.key.existing()?.clone(), pod.uid.clone())))
-        .collect()
-}
-
-/// Waiting pods that are planned for the claim, those aside for which the scheduler preempts on a node that is not ours:
-/// that is its decision.
-pub(super) fn nominable<'s>(scene: &'s Scene<'_>, claim: &'s Claim) -> impl Iterator<Item = &'s Pod> {
-    let ours = |node: &String| scene.snapshot.claims.named_node(node).is_some();
-    let theirs = move |node: &String| scene.snapshot.nodes.contains_key(node) && !ours(node);
-    scene.expected(claim).iter().copied().filter(move |pod| !pod.nominated_node.as_ref().is_some_and(theirs))
 }
 
 fn initialize(scene: &mut Scene<'_>, claim: &Claim, node_name: &str, opening: &Opening<'_>) {
@@ -188,91 +163,6 @@ fn initialize(scene: &mut Scene<'_>, claim: &Claim, node_name: &str, opening: &O
         return give_up(scene, claim, "InitializationTimeout", why);
     }
     scene.conditions(claim, [is_not(ConditionType::Initialized, reason, message)]);
-}
-
-/// What keeps a node from being opened, if anything.
-pub(super) fn missing(claim: &Claim, node: &Node) -> Option<(&'static str, String)> {
-    if node.deleting_since.is_some() {
-        return Some(("NodeDeleted", format!("node {} is being deleted", node.name)));
-    }
-    let unready =
-        node.taints.iter().any(|taint| taint.key == NOT_READY_TAINT || taint.key == UNREACHABLE_TAINT);
-    if !node.ready || unready {
-        return Some(("NodeNotReady", format!("node {} is not ready", node.name)));
-    }
-    let promised = &claim.current_offering().allocatable;
-    let differences: Vec<String> = promised
-        .iter()
-        .filter(|(name, amount)| !is_kept(name, *amount, node.allocatable.get(name.as_str())))
-        .map(|(name, amount)| {
-            let advertised = name.quantity(node.allocatable.get(name.as_str()));
-            format!("{name}: {} promised, {advertised} advertised", name.quantity(amount))
-        })
-        .collect();
-    if !differences.is_empty() {
-        return Some(("ResourcesDiffer", format!("node {}: {}", node.name, differences.join("; "))));
-    }
-    let starting: Vec<String> = node
-        .taints
-        .iter()
-        .filter(|taint| {
-            taint.key == UNREGISTERED_TAINT
-                || taint.key.starts_with(READINESS_TAINTS)
-                || claim
-                    .startup_taints
-                    .iter()
-                    .any(|startup| startup.key == taint.key && startup.effect == taint.effect)
-        })
-        .map(|taint| format!("`{taint}`"))
-        .collect();
-    if !starting.is_empty() {
-        return Some((
-            "StartupTaintsPresent",
-            format!("node {} still has the startup taints {}", node.name, starting.join(", ")),
-        ));
-    }
-    let gates: Vec<String> = claim.readiness_gates.iter().filter_map(|gate| closed(node, gate)).collect();
-    if !gates.is_empty() {
-        return Some(("ReadinessGates", format!("node {}: {}", node.name, gates.join("; "))));
-    }
-    None
-}
-
-/// Of what a catalogue can only estimate, a node may advertise this much less than was promised, in percent: how much memory a
-/// machine's firmware and kernel leave differs from type to type.
-const LESS: u128 = 5;
-/// And this much more. Beyond that it is another machine than was ordered.
-const MORE: u128 = 10;
-
-/// Whether what a node advertises of a resource is what was promised: exactly, for devices, which are there or are broken; nearly,
-/// for what every machine has. A pod that does not fit for the difference is planned anew, by what the node really has, and so
-/// are pods on nodes of its type from then on (`index/measured.rs`).
-pub(crate) fn is_kept(name: &ResourceName, promised: u64, advertised: u64) -> bool {
-    if !is_estimated(name) {
-        return advertised == promised;
-    }
-    let (promised, advertised) = (u128::from(promised) * 100, u128::from(advertised) * 100);
-    let percent = promised / 100;
-    (promised - LESS * percent..=promised + MORE * percent).contains(&advertised)
-}
-
-/// Whether a catalogue only estimates how much of it a node will have.
-pub(crate) fn is_estimated(name: &ResourceName) -> bool {
-    let known =
-        [ResourceName::CPU, ResourceName::MEMORY, ResourceName::EPHEMERAL_STORAGE, ResourceName::PODS];
-    known.contains(&name.as_str())
-}
-
-/// What keeps a readiness gate closed, if anything does.
-fn closed(node: &Node, gate: &str) -> Option<String> {
-    if gate == "Ready" {
-        // That is always waited for.
-        return None;
-    }
-    let Some(reported) = node.condition(gate) else {
-        return Some(format!("nobody has reported the condition {gate}"));
-    };
-    (reported.status != "True").then(|| format!("condition {reported} since {}", reported.since))
 }
 
 fn initialized(scene: &mut Scene<'_>, claim: &Claim, node_name: &str) {

@@ -2,9 +2,9 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::pod::Uid;
-use super::pod_key::ObjectKey;
-use super::rules::Requirement;
+use crate::model::pod::Uid;
+use crate::model::pod_key::ObjectKey;
+use crate::model::rules::Requirement;
 
 /// A PodDisruptionBudget.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

@@ -4,7 +4,7 @@ use jiff::Timestamp;
 use poolwright_catalog::ResourceList;
 use serde::{Deserialize, Serialize};
 
-use super::disruption::Window;
+use crate::model::disruption::Window;
 
 /// So many spare units of one shape.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

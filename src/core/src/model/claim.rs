@@ -4,16 +4,15 @@ use std::collections::BTreeMap;
 use std::fmt;
 
 use jiff::{SignedDuration, Timestamp};
-use poolwright_catalog::{OfferingId, ResourceList, UsdPerHour};
+use poolwright_catalog::{OfferingId, RankedOffering};
+use poolwright_terms::{ConditionStatus, ConditionType, InterruptionKind, NodeClassRef, Taint};
 use serde::{Deserialize, Serialize};
 
-use super::disruption::Cause;
-use super::interruption::{Interruption, InterruptionKind};
-use super::pod::Uid;
-use super::pod_key::PodKey;
-use super::pool::{NodeClassRef, PoolName};
-use super::rules::Taint;
-use crate::action::{ConditionStatus, ConditionType};
+use crate::model::disruption::Cause;
+use crate::model::interruption::Interruption;
+use crate::model::pod::Uid;
+use crate::model::pod_key::PodKey;
+use crate::model::pool::PoolName;
 
 /// The name of a NodeClaim.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -71,17 +70,6 @@ pub struct Claim {
     pub interruption: Option<Interruption>,
     /// Conditions, as recorded in its status.
     pub conditions: BTreeMap<ConditionType, Condition>,
-}
-
-/// One thing to order for a claim, and what the node promises then.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-pub struct RankedOffering {
-    /// What to order.
-    pub offering: OfferingId,
-    /// Its price when planned; `None` when it is unknown and the pool allows that.
-    pub price: Option<UsdPerHour>,
-    /// What the node must advertise as allocatable, exactly.
-    pub allocatable: ResourceList,
 }
 
 /// A launched instance.

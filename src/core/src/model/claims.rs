@@ -3,10 +3,10 @@
 use std::ops::Deref;
 use std::sync::Arc;
 
-use super::claim::{Claim, ClaimName};
-use super::node::Node;
-use super::pod_key::{OwnerKey, PodKey};
-use super::shared::{Shared, file, unfile};
+use crate::model::claim::{Claim, ClaimName};
+use crate::model::node::Node;
+use crate::model::pod_key::{OwnerKey, PodKey};
+use crate::model::shared::{Shared, file, unfile};
 
 /// Claims by name; a clone costs nothing.
 #[derive(Clone, Debug, Default, PartialEq)]

@@ -7,7 +7,7 @@ use cronexpr::{Crontab, MakeTimestamp, parse_crontab};
 use jiff::{SignedDuration, Timestamp};
 use serde::{Deserialize, Serialize};
 
-use super::budget::Share;
+use crate::model::budget::Share;
 
 /// What a pool says about disturbing its nodes.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

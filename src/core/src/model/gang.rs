@@ -2,8 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::pod::{Pod, Uid};
-use super::pod_key::{ObjectKey, OwnerKey};
+use crate::model::pod::{Pod, Uid};
+use crate::model::pod_key::{ObjectKey, OwnerKey};
 
 /// A JobSet or a LeaderWorkerSet, as far as it says how many pods there will be and what they will be like.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

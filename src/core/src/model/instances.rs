@@ -3,15 +3,15 @@
 use std::sync::Arc;
 
 use jiff::Timestamp;
+use poolwright_terms::NodeClassRef;
 use serde::{Deserialize, Serialize};
 
-use super::pod::Uid;
-use super::pool::NodeClassRef;
-use super::shared::Shared;
+use crate::model::pod::Uid;
+use crate::model::shared::Shared;
 
 /// An instance that a provider runs for this cluster.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Instance {
+pub struct ListedInstance {
     /// The cloud's id.
     pub provider_id: String,
     /// UID of the claim it was launched for.
@@ -27,23 +27,23 @@ pub struct Instance {
 pub struct Instances {
     /// When the listing began.
     pub at: Timestamp,
-    by_id: Shared<String, Arc<Instance>>,
+    by_id: Shared<String, Arc<ListedInstance>>,
 }
 
 impl Instances {
     /// A listing that began at `at`.
-    pub fn new(at: Timestamp, listed: impl IntoIterator<Item = Instance>) -> Self {
+    pub fn new(at: Timestamp, listed: impl IntoIterator<Item = ListedInstance>) -> Self {
         let by_id = listed.into_iter().map(|one| (one.provider_id.clone(), Arc::new(one))).collect();
         Self { at, by_id }
     }
 
     /// All of them, by provider id.
-    pub fn iter(&self) -> impl Iterator<Item = &Instance> {
+    pub fn iter(&self) -> impl Iterator<Item = &ListedInstance> {
         self.by_id.values().map(Arc::as_ref)
     }
 
     /// The one with this provider id.
-    pub fn get(&self, provider_id: &str) -> Option<&Instance> {
+    pub fn get(&self, provider_id: &str) -> Option<&ListedInstance> {
         self.by_id.get(provider_id).map(Arc::as_ref)
     }
 

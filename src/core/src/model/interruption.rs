@@ -1,8 +1,7 @@
 //! What a cloud has said of an instance: that it takes it back, or that something else is about to happen to it.
 
-use std::fmt;
-
 use jiff::{SignedDuration, Timestamp};
+use poolwright_terms::InterruptionKind;
 use serde::{Deserialize, Serialize};
 
 /// A drain ends so long before the cloud acts, or a sixth of the notice before it where that is less: the kubelet unmounts, and the
@@ -10,80 +9,6 @@ use serde::{Deserialize, Serialize};
 const MARGIN: SignedDuration = SignedDuration::from_secs(10);
 /// Maintenance that begins within this is made room for at once.
 const NEAR: SignedDuration = SignedDuration::from_hours(1);
-
-/// What happens to an instance. The order is that of certainty.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-pub enum InterruptionKind {
-    /// It is likely to be taken back.
-    Rebalance,
-    /// It is serviced at the deadline, and away or gone then.
-    Maintenance,
-    /// The cloud's own checks of it fail.
-    Unhealthy,
-    /// The reservation that it runs in ends.
-    ReservationEnd,
-    /// Who lent the reservation that it runs in takes it back.
-    ReservationReclaim,
-    /// Spot capacity is taken back.
-    Reclaim,
-    /// It is being stopped or terminated now.
-    Ending,
-}
-
-impl InterruptionKind {
-    /// Every kind, the least certain first.
-    pub const ALL: [Self; 7] = [
-        Self::Rebalance,
-        Self::Maintenance,
-        Self::Unhealthy,
-        Self::ReservationEnd,
-        Self::ReservationReclaim,
-        Self::Reclaim,
-        Self::Ending,
-    ];
-
-    /// The name in the API, and the reason of the condition `Interrupted`.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Rebalance => "Rebalance",
-            Self::Maintenance => "Maintenance",
-            Self::Unhealthy => "Unhealthy",
-            Self::ReservationEnd => "ReservationEnd",
-            Self::ReservationReclaim => "ReservationReclaim",
-            Self::Reclaim => "Reclaim",
-            Self::Ending => "Ending",
-        }
-    }
-
-    /// Whether it will happen, whatever anybody does.
-    pub const fn is_certain(self) -> bool {
-        !matches!(self, Self::Rebalance)
-    }
-
-    /// Whether it says that more of what was bought is about to be lost.
-    pub const fn tells_of_the_offering(self) -> bool {
-        matches!(self, Self::Rebalance | Self::ReservationEnd | Self::ReservationReclaim | Self::Reclaim)
-    }
-
-    /// What happens, in words: `spot capacity is taken back`.
-    const fn words(self) -> &'static str {
-        match self {
-            Self::Rebalance => "spot capacity is likely to be taken back",
-            Self::Maintenance => "its machine is serviced",
-            Self::Unhealthy => "the cloud's own checks of it fail",
-            Self::ReservationEnd => "its reservation ends",
-            Self::ReservationReclaim => "its reservation is taken back",
-            Self::Reclaim => "spot capacity is taken back",
-            Self::Ending => "it is being stopped or terminated",
-        }
-    }
-}
-
-impl fmt::Display for InterruptionKind {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(self.as_str())
-    }
-}
 
 /// What was said of one instance, by all notices together.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

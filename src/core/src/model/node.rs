@@ -5,9 +5,8 @@ use std::fmt;
 
 use jiff::Timestamp;
 use poolwright_catalog::ResourceList;
+use poolwright_terms::Taint;
 use serde::{Deserialize, Serialize};
-
-use super::rules::Taint;
 
 /// A node.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -26,7 +25,7 @@ pub struct Node {
     pub ready: bool,
     /// `spec.unschedulable`: cordoned, by whomever.
     pub cordoned: bool,
-    /// The cordon is ours: the node carries [`crate::GATE_ANNOTATION`] and opens when its claim is initialized.
+    /// The cordon is ours: the node carries [`poolwright_terms::keys::GATE_ANNOTATION`] and opens when its claim is initialized.
     pub gated: bool,
     /// An annotation says that it is not to be disturbed.
     pub kept: bool,

@@ -3,8 +3,8 @@
 use std::ops::Deref;
 use std::sync::Arc;
 
-use super::node::Node;
-use super::shared::{Shared, file, unfile};
+use crate::model::node::Node;
+use crate::model::shared::{Shared, file, unfile};
 
 /// Nodes by name; a clone costs nothing.
 #[derive(Clone, Debug, Default, PartialEq)]

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use super::rules::Requirement;
+use crate::model::rules::Requirement;
 
 /// A port of the node that a pod takes.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -43,7 +43,7 @@ pub struct Namespace {
 pub type NamespaceLabels = BTreeMap<String, BTreeMap<String, String>>;
 
 impl Namespace {
-    /// Many of them, as a [`super::Snapshot`] has them.
+    /// Many of them, as a [`crate::model::snapshot::Snapshot`] has them.
     pub fn labels_by_name(all: impl IntoIterator<Item = Self>) -> Arc<NamespaceLabels> {
         Arc::new(all.into_iter().map(|namespace| (namespace.name, namespace.labels)).collect())
     }

@@ -6,13 +6,13 @@ use jiff::{SignedDuration, Timestamp};
 use poolwright_catalog::ResourceList;
 use serde::{Deserialize, Serialize};
 
-use super::claim::ClaimName;
-use super::others::{HostPort, PodTerm, SpreadRule};
-use super::pod_key::{ObjectKey, PodKey};
-use super::profile::EnforcedAffinity;
-use super::rules::{NodeTerm, Toleration};
-use super::volumes::PodVolume;
-use super::wishes::Wishes;
+use crate::model::claim::ClaimName;
+use crate::model::others::{HostPort, PodTerm, SpreadRule};
+use crate::model::pod_key::{ObjectKey, PodKey};
+use crate::model::preferences::Wishes;
+use crate::model::profile::EnforcedAffinity;
+use crate::model::rules::{NodeTerm, Toleration};
+use crate::model::volumes::PodVolume;
 
 /// The UID the API server gave an object.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -90,7 +90,7 @@ pub struct Pod {
     /// Where it stands.
     pub phase: PodPhase,
     /// Claims whose reserved nodes let it in, in the order in which it was given their tolerations
-    /// ([`crate::RESERVED_TAINT`]). They are not in [`PodSpec::tolerations`]: they say nothing about what the pod asks for.
+    /// ([`poolwright_terms::keys::RESERVED_TAINT`]). They are not in [`PodSpec::tolerations`]: they say nothing about what the pod asks for.
     pub reserved_for: Vec<ClaimName>,
     /// `status.nominatedNodeName`.
     pub nominated_node: Option<String>,

@@ -2,8 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::pod::{Uid, UnmodelledRule};
-use super::pod_key::ObjectKey;
+use crate::model::pod::{Uid, UnmodelledRule};
+use crate::model::pod_key::ObjectKey;
 
 /// A PodGroup (`scheduling.k8s.io/v1alpha2`). It says nothing of what its pods ask for, nor how many there will be.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

@@ -129,7 +129,9 @@ impl PodKey {
         match self {
             Self::Existing(key) => Cow::Borrowed(&key.name),
             Self::Expected { owner, ordinal } => format!("{}:{}#{ordinal}", owner.kind, owner.name).into(),
-            Self::Buffer { pool, entry, ordinal } => format!("{BUFFER_PREFIX}{pool}.{entry}#{ordinal}").into(),
+            Self::Buffer { pool, entry, ordinal } => {
+                format!("{BUFFER_PREFIX}{pool}.{entry}#{ordinal}").into()
+            }
         }
     }
 
@@ -167,7 +169,8 @@ impl PartialOrd for PodKey {
 }
 
 fn bytes<'a>(pieces: [(&'a str, Option<u64>); 4]) -> impl Iterator<Item = u8> + use<'a> {
-    let one = |(text, number): (&'a str, Option<u64>)| text.bytes().chain(number.into_iter().flat_map(digits));
+    let one =
+        |(text, number): (&'a str, Option<u64>)| text.bytes().chain(number.into_iter().flat_map(digits));
     pieces.into_iter().flat_map(one)
 }
 
@@ -255,7 +258,8 @@ mod tests {
     fn keys() -> impl Strategy<Value = PodKey> {
         let name = || "[a-c][a-c.-]{0,4}";
         let number = || prop_oneof![0_u64..200, any::<u64>()];
-        let namespace = || prop_oneof![Just("ml".to_owned()), Just(BUFFER_NAMESPACE.to_owned()), "[a-c]{1,2}"];
+        let namespace =
+            || prop_oneof![Just("ml".to_owned()), Just(BUFFER_NAMESPACE.to_owned()), "[a-c]{1,2}"];
         let expected = (namespace(), "(Job|JobSet|ReplicaSet)", name(), number());
         prop_oneof![
             (namespace(), name()).prop_map(|(namespace, name)| PodKey::new(namespace, name)),
@@ -299,8 +303,14 @@ mod tests {
 
     #[test]
     fn other_texts_are_no_keys() {
-        for text in ["train", "ml/train#1", "ml/Job:train#", "ml/Job:train#-1", "ml/Job:train#01", "poolwright/NodePool:gpu#1"]
-        {
+        for text in [
+            "train",
+            "ml/train#1",
+            "ml/Job:train#",
+            "ml/Job:train#-1",
+            "ml/Job:train#01",
+            "poolwright/NodePool:gpu#1",
+        ] {
             assert_eq!(text.parse::<PodKey>(), Err(NotAPodKey(text.to_owned())));
         }
     }

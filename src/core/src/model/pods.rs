@@ -9,10 +9,10 @@ use std::sync::Arc;
 use jiff::Timestamp;
 use poolwright_catalog::ResourceList;
 
-use super::others::{HostPort, PodTerm};
-use super::pod::{Pod, PodPhase, PodRole, Uid};
-use super::pod_key::{ObjectKey, PodKey};
-use super::shared::Shared;
+use crate::model::others::{HostPort, PodTerm};
+use crate::model::pod::{Pod, PodPhase, PodRole, Uid};
+use crate::model::pod_key::{ObjectKey, PodKey};
+use crate::model::shared::Shared;
 
 /// Pods by key, finished ones included; a clone costs nothing. What is kept beside the list follows from it alone, whatever
 /// the order of changes was.

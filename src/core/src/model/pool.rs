@@ -5,13 +5,14 @@ use std::fmt;
 
 use jiff::SignedDuration;
 use poolwright_catalog::{InstanceTypeName, ResourceName, UsdPerHour};
+use poolwright_terms::{NodeClassRef, Taint};
 use serde::{Deserialize, Serialize};
 
-use super::buffer::Buffer;
-use super::claim::Deadlines;
-use super::disruption::Disruption;
-use super::pod::Uid;
-use super::rules::{Requirement, Taint};
+use crate::model::buffer::Buffer;
+use crate::model::claim::Deadlines;
+use crate::model::disruption::Disruption;
+use crate::model::pod::Uid;
+use crate::model::rules::Requirement;
 
 /// The name of a NodePool.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -21,23 +22,6 @@ pub struct PoolName(pub String);
 impl fmt::Display for PoolName {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(&self.0)
-    }
-}
-
-/// Which node class a pool launches with.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-pub struct NodeClassRef {
-    /// API group: `poolwright.dev`.
-    pub group: String,
-    /// Kind: `KwokNodeClass`.
-    pub kind: String,
-    /// Name.
-    pub name: String,
-}
-
-impl fmt::Display for NodeClassRef {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} `{}`", self.kind, self.name)
     }
 }
 

@@ -4,16 +4,16 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use super::others::SpreadRule;
-use super::pod_key::ObjectKey;
-use super::rules::NodeTerm;
-use super::wishes::Weighted;
+use crate::model::others::SpreadRule;
+use crate::model::pod_key::ObjectKey;
+use crate::model::preferences::Weighted;
+use crate::model::rules::NodeTerm;
 
 /// A profile of a scheduler, as far as it changes where pods may go.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Profile {
     /// How pods without constraints of their own must be spread (`defaultConstraints` with `DoNotSchedule`), without
-    /// selectors: those come from what made the pod ([`Service`], [`super::Workload::selector`]).
+    /// selectors: those come from what made the pod ([`Service`], [`crate::model::workload::Workload::selector`]).
     pub spreads: Vec<SpreadRule>,
     /// How such pods should be spread (`ScheduleAnyway`).
     pub preferred_spreads: Vec<SpreadRule>,

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use super::pod_key::ObjectKey;
+use crate::model::pod_key::ObjectKey;
 
 /// A ResourceQuota, as far as it keeps pods from being made.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

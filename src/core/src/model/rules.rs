@@ -2,12 +2,13 @@
 
 use std::collections::BTreeSet;
 
+use poolwright_terms::TaintEffect;
 use serde::{Deserialize, Serialize};
 
 /// One requirement on one label.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Requirement {
-    /// The label's key, or [`crate::rules::NODE_NAME_FIELD`] for the node's name.
+    /// The label's key, or [`crate::rules::fields::NODE_NAME_FIELD`] for the node's name.
     pub key: String,
     /// What its value must satisfy.
     pub operator: Operator,
@@ -43,28 +44,6 @@ pub struct NodeTerm {
     pub requirements: Vec<Requirement>,
 }
 
-/// What a taint does to pods that do not tolerate it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-pub enum Effect {
-    /// They are not scheduled there.
-    NoSchedule,
-    /// They are scheduled there only if nothing else will do.
-    PreferNoSchedule,
-    /// They are not scheduled there and those running are evicted.
-    NoExecute,
-}
-
-/// A taint of a node.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-pub struct Taint {
-    /// Key.
-    pub key: String,
-    /// Value, empty when there is none.
-    pub value: String,
-    /// Effect.
-    pub effect: Effect,
-}
-
 /// A toleration of a pod.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Toleration {
@@ -73,7 +52,7 @@ pub struct Toleration {
     /// How the value is compared.
     pub matches: TolerationMatch,
     /// The effect tolerated; `None` for every effect.
-    pub effect: Option<Effect>,
+    pub effect: Option<TaintEffect>,
 }
 
 /// How a toleration compares the taint's value.

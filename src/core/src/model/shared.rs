@@ -223,7 +223,7 @@ impl<K: fmt::Debug, V: fmt::Debug> fmt::Debug for Shared<K, V> {
 }
 
 /// Adds a name to those of a key, ascending.
-pub(super) fn file<K: Ord + Clone, N: Ord + Clone>(map: &mut Shared<K, Vec<N>>, key: &K, name: &N) {
+pub(crate) fn file<K: Ord + Clone, N: Ord + Clone>(map: &mut Shared<K, Vec<N>>, key: &K, name: &N) {
     let mut names = map.get(key).cloned().unwrap_or_default();
     if let Err(at) = names.binary_search(name) {
         names.insert(at, name.clone());
@@ -232,7 +232,7 @@ pub(super) fn file<K: Ord + Clone, N: Ord + Clone>(map: &mut Shared<K, Vec<N>>, 
 }
 
 /// Takes a name away from those of a key.
-pub(super) fn unfile<K, N, Q>(map: &mut Shared<K, Vec<N>>, key: &K, name: &Q)
+pub(crate) fn unfile<K, N, Q>(map: &mut Shared<K, Vec<N>>, key: &K, name: &Q)
 where
     K: Ord + Clone,
     N: Clone + Borrow<Q>,

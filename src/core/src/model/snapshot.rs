@@ -5,26 +5,27 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 use poolwright_catalog::{Catalogue, InstanceTypeName, OfferingId, ResourceList};
+use poolwright_terms::NodeClassRef;
 
-use super::budget::Budget;
-use super::claims::Claims;
-use super::disruption::NodeBudget;
-use super::gang::Gang;
-use super::instances::Instances;
-use super::nodes::Nodes;
-use super::others::NamespaceLabels;
-use super::pod::{DaemonSet, Uid};
-use super::pod_group::PodGroup;
-use super::pod_key::{ObjectKey, PodKey};
-use super::pods::Pods;
-use super::pool::{NodeClassRef, Pool, PoolName};
-use super::profile::Service;
-use super::quota::Quota;
-use super::shared::Shared;
-use super::volumes::{Attachment, NodeDrivers, StorageClass, Volume, VolumeClaim};
-use super::workload::Workload;
-use crate::plan::Memory;
-use crate::setbacks::TakenBack;
+use crate::model::TakenBack;
+use crate::model::budget::Budget;
+use crate::model::claims::Claims;
+use crate::model::disruption::NodeBudget;
+use crate::model::gang::Gang;
+use crate::model::instances::Instances;
+use crate::model::memory::Memory;
+use crate::model::nodes::Nodes;
+use crate::model::others::NamespaceLabels;
+use crate::model::pod::{DaemonSet, Uid};
+use crate::model::pod_group::PodGroup;
+use crate::model::pod_key::{ObjectKey, PodKey};
+use crate::model::pods::Pods;
+use crate::model::pool::{Pool, PoolName};
+use crate::model::profile::Service;
+use crate::model::quota::Quota;
+use crate::model::shared::Shared;
+use crate::model::volumes::{Attachment, NodeDrivers, StorageClass, Volume, VolumeClaim};
+use crate::model::workload::Workload;
 
 /// The cluster, the clouds' offers and what is remembered, at one moment. Clones share everything that does not change.
 #[derive(Clone, Debug, Default, PartialEq)]

@@ -5,9 +5,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
-use super::pod::Uid;
-use super::pod_key::ObjectKey;
-use super::rules::{NodeTerm, Requirement};
+use crate::model::pod::Uid;
+use crate::model::pod_key::ObjectKey;
+use crate::model::rules::{NodeTerm, Requirement};
 
 /// A volume of a pod that not every node can provide.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]

@@ -2,9 +2,9 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::pod::Uid;
-use super::pod_key::{ObjectKey, OwnerKey};
-use super::rules::Requirement;
+use crate::model::pod::Uid;
+use crate::model::pod_key::{ObjectKey, OwnerKey};
+use crate::model::rules::Requirement;
 
 /// A Job, a ReplicaSet or a StatefulSet that makes all its pods at once.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

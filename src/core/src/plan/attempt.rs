@@ -10,13 +10,20 @@ use std::collections::{BTreeMap, BTreeSet};
 use jiff::Timestamp;
 use poolwright_catalog::UsdPerHour;
 
-use super::prepare::Prepared;
-use super::{
-    Placement, Plan, PlanOptions, Preferences, UnplacedPod, UnplacedReason, StopSignal, audit, audit_topology, claims,
-    classes, company, daemons, groups, limits, miss, room, rounds, sticky, supply, topology, volumes, wanting,
-    wishes,
-};
-use crate::model::{Pod, PodKey, PoolName, Snapshot};
+use poolwright_solver::StopSignal;
+
+use crate::demand::volumes::Volumes;
+use crate::model::plan::{Placement, Plan, UnplacedPod, UnplacedReason};
+use crate::model::relaxed::Preferences;
+use crate::model::{PlanOptions, Pod, PodKey, PoolName, Snapshot};
+use crate::plan::audit::topology as audit_topology;
+use crate::plan::pack::{classes, rounds};
+use crate::plan::place::{preferences, sticky, topology};
+use crate::plan::prepare::Prepared;
+use crate::plan::{audit, claims, groups, misfit, wanting};
+use crate::rules::colocation;
+use crate::rules::pin::Pin;
+use crate::supply::{daemonsets, limits, offers, rooms};
 
 /// How often a plan is made anew because rules about other pods turned out otherwise than expected.
 const ATTEMPTS: usize = 12;
@@ -27,29 +34,29 @@ const REORDERINGS: usize = 3;
 const REORDERED_PODS: usize = 3_000;
 
 /// What all attempts at a plan share.
-pub(super) struct Scene<'a> {
+pub(crate) struct Scene<'a> {
     pub snapshot: &'a Snapshot,
-    pub volumes: &'a volumes::Volumes,
+    pub volumes: &'a Volumes,
     pub now: Timestamp,
     pub options: &'a PlanOptions,
-    pub company: company::Company<'a>,
+    pub company: colocation::Company<'a>,
     pub relations: topology::Relations<'a>,
-    pub daemons: daemons::Daemons<'a>,
+    pub daemons: daemonsets::Daemons<'a>,
     pub groups: groups::Groups<'a>,
     pub demand: wanting::Demand<'a>,
-    pub rooms: room::Rooms<'a>,
+    pub rooms: rooms::Rooms<'a>,
 }
 
 /// One attempt at a plan. Another may follow that knows what this one taught.
-pub(super) struct Attempt {
+pub(crate) struct Attempt {
     pub plan: Plan,
     /// Pods that were pinned to a place and are left over there, and why.
-    pub left: Vec<(PodKey, topology::Pin, String)>,
+    pub left: Vec<(PodKey, Pin, String)>,
     pub limits_reached: Vec<(PoolName, String)>,
     /// Rules about hosts, zones and other parts of the cluster that it does not keep.
     pub violations: Vec<audit_topology::Violation>,
     /// What became of preferences before anything was packed.
-    pub wishes: wishes::Record,
+    pub wishes: preferences::Record,
     /// No plan without preferences costs less; `None` where that is not known.
     pub floor: Option<UsdPerHour>,
 }
@@ -63,22 +70,22 @@ struct Placed<'a> {
 
 /// What was packed, to say why some pods were not.
 struct Packed<'s, 'a> {
-    seen: miss::Seen<'s, 'a>,
+    seen: misfit::Seen<'s, 'a>,
     classes: &'s classes::Classes<'a>,
     outcome: &'s rounds::Outcome<'a>,
     assigned: &'s topology::Assigned<'a>,
-    rooms: &'s room::Rooms<'a>,
+    rooms: &'s rooms::Rooms<'a>,
 }
 
 impl Packed<'_, '_> {
     /// Says of each pod that is left over why. Returns pods that were pinned to a place and may be had elsewhere.
-    fn leave_over(&self, unplaced: &mut Vec<UnplacedPod>) -> Vec<(PodKey, topology::Pin, String)> {
+    fn leave_over(&self, unplaced: &mut Vec<UnplacedPod>) -> Vec<(PodKey, Pin, String)> {
         let mut pinned_and_left = Vec::new();
         for (index, class) in self.classes.classes.iter().enumerate() {
             let Some(left) = self.outcome.left.get(index).filter(|left| !left.is_empty()) else { continue };
             let (reason, message) = self.seen.explain(class, self.outcome.limit[index]);
             let pin = self.assigned.pin(&left[0].key);
-            let (reason, message) = match miss::kept_off(class, pin, self.rooms, self.seen.company) {
+            let (reason, message) = match misfit::kept_off(class, pin, self.rooms, self.seen.company) {
                 Some(kept) if reason == UnplacedReason::NoOfferingFits => {
                     (UnplacedReason::TopologyRule, format!("{kept}; elsewhere: {message}"))
                 }
@@ -100,7 +107,8 @@ impl Packed<'_, '_> {
             };
             let elsewhere = |limit: u32| {
                 let of = self.seen.limits.all[limit as usize].pool;
-                self.seen.limits.is_stock(limit) || of.is_some_and(|of| self.seen.supply.others_sell(of, spec))
+                self.seen.limits.is_stock(limit)
+                    || of.is_some_and(|of| self.seen.supply.others_sell(of, spec))
             };
             let pinned = || left.iter().any(|pod| !self.assigned.pin(&pod.key).is_empty());
             if pinned() && (self.outcome.limit[index].is_none_or(elsewhere) || has_room()) {
@@ -115,16 +123,16 @@ impl Packed<'_, '_> {
 
 impl<'a> Scene<'a> {
     /// What is there to place, and what may be bought for the rest.
-    pub fn new(prepared: &'a Prepared<'a>) -> (Self, supply::Supply<'a>) {
+    pub fn new(prepared: &'a Prepared<'a>) -> (Self, offers::Supply<'a>) {
         let Prepared { now, volumes, .. } = prepared;
         let (snapshot, options) = (prepared.snapshot.as_ref(), prepared.options.as_ref());
-        let mut company = company::Company::new(snapshot);
+        let mut company = colocation::Company::new(snapshot);
         let relations = topology::Relations::new(snapshot);
-        let daemons = daemons::Daemons::new(snapshot);
+        let daemons = daemonsets::Daemons::new(snapshot);
         let groups = groups::Groups::new(snapshot);
         let demand = wanting::collect(snapshot, options, volumes, &groups);
-        let rooms = room::collect(snapshot, &daemons, &company, &volumes.attachable);
-        let supply = supply::collect(snapshot, &daemons, &company, &volumes.attachable, options, *now);
+        let rooms = rooms::collect(snapshot, &daemons, &company, &volumes.attachable);
+        let supply = offers::collect(snapshot, &daemons, &company, &volumes.attachable, options, *now);
         company.set_least(snapshot, &daemons, &rooms, &supply);
         let now = *now;
         let scene =
@@ -138,7 +146,7 @@ impl Scene<'_> {
     /// first, as long as that leaves fewer over.
     pub fn best_attempt(
         &self,
-        supply: &supply::Supply<'_>,
+        supply: &offers::Supply<'_>,
         preferences: Preferences,
         watch: &mut dyn StopSignal,
     ) -> Attempt {
@@ -179,7 +187,7 @@ impl Scene<'_> {
     /// Plans until nothing new is learnt.
     fn settled_attempt(
         &self,
-        supply: &supply::Supply<'_>,
+        supply: &offers::Supply<'_>,
         preferences: Preferences,
         first: &BTreeSet<PodKey>,
         watch: &mut dyn StopSignal,
@@ -199,9 +207,9 @@ impl Scene<'_> {
     /// Places pods: where an earlier plan put them, or where a rule about other pods pins them.
     fn place<'s>(
         &'s self,
-        supply: &'s supply::Supply<'s>,
+        supply: &'s offers::Supply<'s>,
         lessons: &topology::Lessons,
-        rooms: &mut room::Rooms<'s>,
+        rooms: &mut rooms::Rooms<'s>,
     ) -> Placed<'s> {
         let Self { snapshot, now, options, company, relations, daemons, .. } = self;
         let mut unplaced = self.demand.unplaced.clone();
@@ -238,7 +246,7 @@ impl Scene<'_> {
     /// One attempt: place, pack, make claims, and say why pods are left over.
     fn attempt(
         &self,
-        supply: &supply::Supply<'_>,
+        supply: &offers::Supply<'_>,
         lessons: &topology::Lessons,
         preferences: Preferences,
         watch: &mut dyn StopSignal,
@@ -247,7 +255,7 @@ impl Scene<'_> {
         let (now, options) = (*now, *options);
         let mut rooms = self.rooms.clone();
         let Placed { settled, assigned, mut unplaced } = self.place(supply, lessons, &mut rooms);
-        let chosen = wishes::choose(&wishes::Inputs {
+        let chosen = preferences::choose(&preferences::Inputs {
             snapshot,
             supply,
             options,
@@ -261,8 +269,8 @@ impl Scene<'_> {
         let models = supply.mig_models();
         let with = (&assigned, &chosen);
         let classes = classes::group(&settled.open, with, &mut company, options.sharing, &models);
-        let company: &company::Company<'_> = &company;
-        let admissions = supply::Admissions::new(supply, &classes.signatures);
+        let company: &colocation::Company<'_> = &company;
+        let admissions = offers::Admissions::new(supply, &classes.signatures);
         let mut limits = limits::Limits::new(supply, snapshot, &options.limits);
         let inputs = rounds::Inputs { supply, admissions: &admissions, classes: &classes, company, options };
         let mut outcome = rounds::run(&inputs, &mut rooms, &mut limits, watch);
@@ -305,7 +313,7 @@ impl Scene<'_> {
             .collect();
         plan.placements.sort();
         let packed = Packed {
-            seen: miss::Seen {
+            seen: misfit::Seen {
                 snapshot,
                 volumes,
                 supply,

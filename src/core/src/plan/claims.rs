@@ -1,24 +1,28 @@
 //! From planned nodes to claims: alternatives, names, reasons.
 
+use crate::plan::pack::class_risk::of_class;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use jiff::Timestamp;
-use poolwright_catalog::{InstanceTypeName, OfferingId, ResourceList, UsdPerHour};
+use poolwright_catalog::{InstanceTypeName, OfferingId, RankedOffering, ResourceList, UsdPerHour};
 
-use super::classes::Classes;
-use super::company::Company;
-use super::gpus::Form;
-use super::limits::Limits;
-use super::risk::{self, Losing};
-use super::rounds::NewNode;
-use super::supply::{Admissions, Offer, Standing, Supply};
-use super::{PlanOptions, PlannedClaim, caution, words};
-use crate::model::{ClaimName, OwnerKey, PodKey, RankedOffering, Snapshot};
-use crate::setbacks::TakenBack;
+use crate::model::TakenBack;
+use crate::model::plan::PlannedClaim;
+use crate::model::{ClaimName, OwnerKey, PodKey, Snapshot};
+use crate::plan::PlanOptions;
+use crate::plan::pack::classes::Classes;
+use crate::plan::pack::rounds::NewNode;
+use crate::rules::colocation::Company;
+use crate::rules::gpus::Form;
+use crate::rules::words;
+use crate::supply::interruption_risk::Losing;
+use crate::supply::limits::Limits;
+use crate::supply::offers::{Admissions, Offer, Standing, Supply};
+use crate::supply::{interruption_backoff, interruption_risk};
 
 /// What claims are made from.
-pub(super) struct Maker<'s, 'a> {
+pub(crate) struct Maker<'s, 'a> {
     pub snapshot: &'s Snapshot,
     pub supply: &'s Supply<'a>,
     pub admissions: &'s Admissions,
@@ -124,7 +128,11 @@ impl Maker<'_, '_> {
         let pods_losing: Vec<Losing> =
             node.content.iter().map(|(class, count)| self.losing(*class, *count)).collect();
         let risk = |offer: &Offer| {
-            risk::of_node(self.options, self.supply.offering(node.pool, offer.offering), &pods_losing)
+            interruption_risk::of_node(
+                self.options,
+                self.supply.offering(node.pool, offer.offering),
+                &pods_losing,
+            )
         };
         // What offers are compared by. Limits count what is paid.
         let counted = |offer: &Offer| offer.standing.weighed().map(|price| price + risk(offer));
@@ -229,21 +237,18 @@ impl Maker<'_, '_> {
             chosen.price.zip(second).map(|(price, second)| next_best(price, second.price, second.name)),
         );
         if let Standing::TakenBack(_, taken_back) = offers[0].standing {
-            reasons.push(caution::chosen_all_the_same(taken_back));
+            reasons.push(interruption_backoff::chosen_all_the_same(taken_back));
         }
-        reasons.extend(avoided.map(|one| caution::avoided(one.id, one.price, one.taken_back)));
-        reasons.extend(
-            chosen
-                .price
-                .zip(riskier)
-                .map(|(price, one)| risk::avoided(one.id, (one.price, one.risk), (price, risk(offers[0])))),
-        );
+        reasons.extend(avoided.map(|one| interruption_backoff::avoided(one.id, one.price, one.taken_back)));
+        reasons.extend(chosen.price.zip(riskier).map(|(price, one)| {
+            interruption_risk::avoided(one.id, (one.price, one.risk), (price, risk(offers[0])))
+        }));
         Order { offerings, reason: reasons.join("; ") }
     }
 
     /// What so many pods of a class lose when their node is taken back.
     fn losing(&self, class: usize, count: u32) -> Losing {
-        let each = risk::of_class(self.options, &self.classes.classes[class]);
+        let each = of_class(self.options, &self.classes.classes[class]);
         Losing { each, pods: count.into() }
     }
 
@@ -292,7 +297,7 @@ impl Maker<'_, '_> {
 }
 
 /// Gives names to claims.
-pub(super) struct Names<'a> {
+pub(crate) struct Names<'a> {
     options: &'a PlanOptions,
     snapshot: &'a Snapshot,
     now: Timestamp,

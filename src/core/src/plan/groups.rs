@@ -8,15 +8,15 @@
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::wanting::{Demand, Wanting};
-use super::sticky::Settled;
-use super::{Plan, UnplacedPod, UnplacedReason};
 use crate::demand::{Standing, is_there, standing};
+use crate::model::plan::{Plan, UnplacedPod, UnplacedReason};
 use crate::model::{ObjectKey, Pod, PodKey, Snapshot};
+use crate::plan::place::sticky::Settled;
+use crate::plan::wanting::{Demand, Wanting};
 
 /// The PodGroups of pods that wait, by key.
 #[derive(Debug, Default)]
-pub(super) struct Groups<'a> {
+pub(crate) struct Groups<'a> {
     by_key: BTreeMap<ObjectKey, Standing<'a>>,
 }
 
@@ -146,9 +146,10 @@ impl<'a> Groups<'a> {
 }
 
 /// Gangs for which something is bought that is not room for as many pods as they start with: a plan that has one is wrong.
-pub(super) fn audit(snapshot: &Snapshot, plan: &Plan) -> Vec<String> {
+pub(crate) fn audit(snapshot: &Snapshot, plan: &Plan) -> Vec<String> {
     let bought_for = plan.claims.iter().flat_map(|claim| &claim.planned_pods);
-    let gangs: BTreeSet<ObjectKey> = bought_for.filter_map(|key| snapshot.pods.get(key)?.group_key()).collect();
+    let gangs: BTreeSet<ObjectKey> =
+        bought_for.filter_map(|key| snapshot.pods.get(key)?.group_key()).collect();
     if gangs.is_empty() {
         return Vec::new();
     }

@@ -3,66 +3,36 @@
 //! [`plan()`] is the table of contents. `prepare` lists the steps from the cluster as it is to the cluster that is planned for;
 //! `attempt` places pods, packs the rest, and makes claims; `audit` checks; `report` adds up.
 
-mod attempt;
-mod audit;
-mod audit_company;
-mod audit_gpus;
-mod audit_topology;
-mod bits;
-mod caution;
-mod claims;
-mod classes;
-pub(crate) mod committed;
-mod company;
-mod daemons;
-mod gpus;
-mod groups;
-mod layout;
-mod limits;
-mod memory;
-mod miss;
-mod moved;
-mod options;
-mod order_replicas;
-mod prepare;
-mod profiles;
-mod relaxed;
-mod report;
-mod risk;
-mod room;
-mod rounds;
-mod rulings;
-mod sticky;
-mod supply;
-mod topology;
-mod types;
-mod volumes;
-mod wanting;
-mod wishes;
-mod words;
+pub(crate) mod attempt;
+pub(crate) mod audit;
+pub(crate) mod claims;
+pub(crate) mod groups;
+pub(crate) mod misfit;
+pub(crate) mod misfit_seen;
+pub(crate) mod misfit_volumes;
+pub(crate) mod moved;
+pub(crate) mod order_replicas;
+pub(crate) mod pack;
+pub(crate) mod place;
+pub(crate) mod prepare;
+pub(crate) mod report;
+pub(crate) mod wanting;
 
-pub use committed::left as left_of_commitments;
-pub use gpus::Sharing;
-pub use memory::Memory;
-pub use options::PlanOptions;
-pub use relaxed::{Preferences, RelaxedPreference, RelaxedReason};
-pub use risk::SpotRisk;
-pub(crate) use room::labels_of_claim;
-pub use rulings::{Candidacy, Ruling, rulings};
-pub use types::{
+pub use crate::demand::{ExpectedPods, expected};
+pub use crate::model::memory::Memory;
+pub use crate::model::options::{PlanOptions, Sharing, SpotRisk};
+pub use crate::model::plan::{
     Baselines, Commitment, CommitmentUse, Counts, Moved, MovedTo, Placement, Plan, PlannedClaim, PlannedGpu,
     PlannedInstance, PlannedShare, PoolFindings, Solve, Target, UnplacedPod, UnplacedReason,
 };
-
-pub(crate) use profiles::Ruler;
-pub(crate) use wishes::RELAXED;
-pub(crate) use words::gist;
+pub use crate::model::relaxed::{Preferences, RelaxedPreference, RelaxedReason};
+pub use crate::supply::commitments::left as left_of_commitments;
 
 use jiff::Timestamp;
 pub use poolwright_solver::{NeverStop, StopSignal};
 
-use self::attempt::{Attempt, Scene};
 use crate::model::Snapshot;
+use crate::plan::attempt::{Attempt, Scene};
 
 /// Plans. Same snapshot, time and options: same plan, unless `watch` stops the solver early.
 pub fn plan(snapshot: &Snapshot, now: Timestamp, options: &PlanOptions, watch: &mut dyn StopSignal) -> Plan {

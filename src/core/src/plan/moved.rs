@@ -2,12 +2,12 @@
 
 use std::collections::BTreeMap;
 
-use super::{Moved, MovedTo, Plan, Target};
 use crate::demand::Successor;
+use crate::model::plan::{Moved, MovedTo, Plan, Target};
 use crate::model::{ClaimName, PodKey};
 
 /// Where a plan puts each of them.
-pub(super) fn moved(successors: &[Successor], plan: &Plan) -> Vec<Moved> {
+pub(crate) fn moved(successors: &[Successor], plan: &Plan) -> Vec<Moved> {
     let mut places: BTreeMap<&PodKey, MovedTo> = BTreeMap::new();
     if !successors.is_empty() {
         let rooms = plan.placements.iter();

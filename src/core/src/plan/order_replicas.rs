@@ -4,17 +4,20 @@ use std::borrow::Cow;
 use std::sync::Arc;
 
 use jiff::Timestamp;
-use poolwright_catalog::{Catalogue, Offering, UsdPerHour};
+use poolwright_catalog::{Catalogue, Offering, RankedOffering, UsdPerHour};
 
-use super::claims::Names;
-use super::limits::{ceilings, used};
-use super::{PlanOptions, PlannedClaim, caution, supply};
 use crate::demand::NodesWanted;
-use crate::model::{Claim, Pool, PoolLimits, RankedOffering, Snapshot};
+use crate::model::PlanOptions;
+use crate::model::plan::PlannedClaim;
+use crate::model::{Claim, Pool, PoolLimits, Snapshot};
+use crate::plan::claims::Names;
+use crate::supply::interruption_backoff::remembered;
+use crate::supply::limits::{ceilings, used};
+use crate::supply::{interruption_backoff, offers};
 
 /// What is ordered for static pools.
 #[derive(Debug, Default)]
-pub(super) struct Ordered {
+pub(crate) struct Ordered {
     /// By pool and number.
     pub claims: Vec<PlannedClaim>,
     /// Limits that forbid more, as sentences, by pool.
@@ -22,7 +25,7 @@ pub(super) struct Ordered {
 }
 
 /// Orders these nodes, and puts their claims into the snapshot as if they existed already.
-pub(super) fn order(
+pub(crate) fn order(
     snapshot: &mut Cow<'_, Snapshot>,
     wanted: &[NodesWanted],
     now: Timestamp,
@@ -84,12 +87,12 @@ fn offerings(
     options: &PlanOptions,
 ) -> Vec<RankedOffering> {
     let labels = snapshot.memory.labels(catalogue);
-    let meeting = snapshot.memory.meeting(catalogue, pool, || supply::meeting(pool, &labels));
+    let meeting = snapshot.memory.meeting(catalogue, pool, || offers::meeting(pool, &labels));
     let is_held = |offering: &Offering| {
-        let held = supply::remembered(&snapshot.held_back, pool, offering).is_some_and(|until| *until > now);
+        let held = remembered(&snapshot.held_back, pool, offering).is_some_and(|until| *until > now);
         // No multiple of nothing, or of what nobody knows, says that something else is to be preferred.
         let priced = offering.price.known().is_some_and(|price| price > UsdPerHour::ZERO);
-        held || (!priced && caution::of(snapshot, pool, offering, now).is_some())
+        held || (!priced && interruption_backoff::of(snapshot, pool, offering, now).is_some())
     };
     let money = pool.limits.usd_per_hour.or(options.limits.usd_per_hour).is_some();
     // What it counts as, and what is offered.
@@ -103,13 +106,16 @@ fn offerings(
         })
         .map(|offering| {
             let price = offering.price.known();
-            let taken_back = caution::of(snapshot, pool, offering, now);
+            let taken_back = interruption_backoff::of(snapshot, pool, offering, now);
             let ranked = RankedOffering {
                 offering: offering.id.clone(),
                 price,
                 allocatable: catalogue.types()[&offering.id.instance_type].allocatable.clone(),
             };
-            (price.map(|price| taken_back.map_or(price, |of| caution::weighed(price, of))), ranked)
+            (
+                price.map(|price| taken_back.map_or(price, |of| interruption_backoff::weighed(price, of))),
+                ranked,
+            )
         })
         .collect();
     all.sort_by(|(a, one), (b, other)| {
@@ -179,6 +185,6 @@ fn as_made(planned: &PlannedClaim, now: Timestamp) -> Claim {
 }
 
 /// What they cost together, as far as it is known.
-pub(super) fn cost(claims: &[PlannedClaim]) -> UsdPerHour {
+pub(crate) fn cost(claims: &[PlannedClaim]) -> UsdPerHour {
     claims.iter().filter_map(PlannedClaim::price).sum()
 }

@@ -4,11 +4,11 @@ use std::borrow::Cow;
 
 use jiff::Timestamp;
 
-use super::order_replicas::{self, Ordered};
-use super::volumes::{self, Volumes};
-use super::{PlanOptions, committed, profiles};
-use crate::demand::{self, NodesWanted, Outlook, Successor};
-use crate::model::Snapshot;
+use crate::demand::volumes::Volumes;
+use crate::demand::{self, NodesWanted, Outlook, Successor, profiles, volumes};
+use crate::model::{PlanOptions, Snapshot};
+use crate::plan::order_replicas::{self, Ordered};
+use crate::supply::commitments;
 
 /// The steps of preparation.
 ///
@@ -24,7 +24,7 @@ const STEPS: [fn(&mut Prepared<'_>); 5] =
     [foresee_demand, order_replicas, subtract_commitments, apply_profiles, resolve_volumes];
 
 /// What a plan is made from.
-pub(super) struct Prepared<'a> {
+pub(crate) struct Prepared<'a> {
     pub now: Timestamp,
     /// The cluster that is planned for.
     pub snapshot: Cow<'a, Snapshot>,
@@ -43,7 +43,7 @@ pub(super) struct Prepared<'a> {
 }
 
 /// Takes all steps.
-pub(super) fn prepare<'a>(snapshot: &'a Snapshot, now: Timestamp, options: &'a PlanOptions) -> Prepared<'a> {
+pub(crate) fn prepare<'a>(snapshot: &'a Snapshot, now: Timestamp, options: &'a PlanOptions) -> Prepared<'a> {
     let mut prepared = Prepared {
         now,
         snapshot: Cow::Borrowed(snapshot),
@@ -82,7 +82,7 @@ fn order_replicas(prepared: &mut Prepared<'_>) {
 }
 
 fn subtract_commitments(prepared: &mut Prepared<'_>) {
-    committed::subtract_used(&prepared.snapshot, &mut prepared.options);
+    commitments::subtract_used(&prepared.snapshot, &mut prepared.options);
 }
 
 fn apply_profiles(prepared: &mut Prepared<'_>) {

@@ -5,16 +5,18 @@ use std::collections::BTreeMap;
 use poolwright_catalog::UsdPerHour;
 use poolwright_solver::Proof;
 
-use super::attempt::Scene;
-use super::order_replicas::{self, Ordered};
-use super::prepare::Prepared;
-use super::supply::Supply;
-use super::{Counts, Plan, PlannedClaim, Target, caution, moved, risk};
 use crate::demand::Mentions;
+use crate::model::plan::{Counts, Plan, PlannedClaim, Target};
 use crate::model::{ClaimName, PodKey, PoolName, Snapshot, Uid};
+use crate::plan::attempt::Scene;
+use crate::plan::moved;
+use crate::plan::order_replicas::{self, Ordered};
+use crate::plan::prepare::Prepared;
+use crate::supply::offers::Supply;
+use crate::supply::{interruption_backoff, interruption_risk};
 
 /// Writes the limits that forbid more into what is found about pools.
-pub(super) fn limits_reached(supply: &mut Supply<'_>, reached: impl IntoIterator<Item = (PoolName, String)>) {
+pub(crate) fn limits_reached(supply: &mut Supply<'_>, reached: impl IntoIterator<Item = (PoolName, String)>) {
     for (pool, sentence) in reached {
         if let Some(findings) = supply.findings.get_mut(&pool) {
             findings.limit_reached.get_or_insert(sentence);
@@ -23,7 +25,7 @@ pub(super) fn limits_reached(supply: &mut Supply<'_>, reached: impl IntoIterator
 }
 
 /// Completes a plan: what static pools get, what all of it costs, and where each pod goes.
-pub(super) fn complete(plan: &mut Plan, prepared: &Prepared<'_>, scene: &Scene<'_>, supply: Supply<'_>) {
+pub(crate) fn complete(plan: &mut Plan, prepared: &Prepared<'_>, scene: &Scene<'_>, supply: Supply<'_>) {
     plan.again_at = [plan.again_at, prepared.believed_until].into_iter().flatten().min();
     // Before the risk of claims is counted: nothing is lost with the room that is kept free.
     for claim in &mut plan.claims {
@@ -46,7 +48,7 @@ pub(super) fn complete(plan: &mut Plan, prepared: &Prepared<'_>, scene: &Scene<'
 /// Adds what is ordered for static pools. They get it whatever becomes of the rest.
 fn add_ordered(plan: &mut Plan, scene: &Scene<'_>, ordered: &Ordered) {
     plan.bound += order_replicas::cost(&ordered.claims);
-    let caution = |claim| caution::of_claim(scene.snapshot, scene.now, claim);
+    let caution = |claim| interruption_backoff::of_claim(scene.snapshot, scene.now, claim);
     plan.bound += ordered.claims.iter().map(caution).sum();
     plan.claims.extend(ordered.claims.iter().cloned());
     plan.claims.sort_by(|a, b| a.name.cmp(&b.name));
@@ -57,8 +59,8 @@ fn sum(plan: &mut Plan, scene: &Scene<'_>) {
     let prices: UsdPerHour = plan.claims.iter().filter_map(PlannedClaim::price).sum();
     plan.cost = UsdPerHour::from_micros(prices.micros().saturating_sub(plan.covered.micros()));
     let beside = |claim| {
-        risk::of_claim(scene.snapshot, scene.options, claim)
-            + caution::of_claim(scene.snapshot, scene.now, claim)
+        interruption_risk::of_claim(scene.snapshot, scene.options, claim)
+            + interruption_backoff::of_claim(scene.snapshot, scene.now, claim)
     };
     plan.risk = plan.claims.iter().map(beside).sum();
     plan.bound = plan.bound.min(plan.cost + plan.risk);

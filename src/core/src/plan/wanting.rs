@@ -1,15 +1,16 @@
 //! Demand: which pods want a node, and why the others do not.
 
-use super::groups::Groups;
-use super::room::Rooms;
-use super::volumes::Volumes;
-use super::{PlanOptions, UnplacedPod, UnplacedReason};
 use crate::demand::planned_at;
+use crate::demand::volumes::Volumes;
+use crate::model::PlanOptions;
+use crate::model::plan::{UnplacedPod, UnplacedReason};
 use crate::model::{Pod, PodPhase, PodRole, Snapshot};
+use crate::plan::groups::Groups;
+use crate::supply::rooms::Rooms;
 
 /// A pod that wants a node.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Wanting<'a> {
+pub(crate) struct Wanting<'a> {
     pub pod: &'a Pod,
     /// Where an earlier plan put it: a claim's or a node's name.
     pub planned_at: Option<&'a str>,
@@ -26,12 +27,12 @@ impl Wanting<'_> {
 
 /// All waiting workload pods: those that want a node, by key, and the others with the reason.
 #[derive(Debug, Default)]
-pub(super) struct Demand<'a> {
+pub(crate) struct Demand<'a> {
     pub wanting: Vec<Wanting<'a>>,
     pub unplaced: Vec<UnplacedPod>,
 }
 
-pub(super) fn collect<'a>(
+pub(crate) fn collect<'a>(
     snapshot: &'a Snapshot,
     options: &PlanOptions,
     volumes: &Volumes,
@@ -110,14 +111,14 @@ pub(super) fn collect<'a>(
 }
 
 /// Leaves units of buffers out where a pod that exists needs a new place: it comes first. A plan from files is for all at once.
-pub(super) fn give_way(open: &mut Vec<Wanting<'_>>, options: &PlanOptions) {
+pub(crate) fn give_way(open: &mut Vec<Wanting<'_>>, options: &PlanOptions) {
     let exists = |want: &Wanting<'_>| want.pod.key.existing().is_some();
     if !options.include_waiting && open.iter().any(exists) {
         open.retain(|want| !want.pod.key.is_buffer());
     }
 }
 
-pub(super) fn not_yet_tried() -> String {
+pub(crate) fn not_yet_tried() -> String {
     "the scheduler has not tried it yet".to_owned()
 }
 

@@ -1,7 +1,9 @@
 //! Required node affinity: one of the terms, all its requirements.
 
-use super::{Labels, Rejection, matches};
 use crate::model::NodeTerm;
+use crate::rules::labels::Labels;
+use crate::rules::rejection::Rejection;
+use crate::rules::requirement::matches;
 
 /// Whether one of the terms matches. No affinity matches everything; an empty list of terms, and a term without
 /// requirements, match nothing.
@@ -26,7 +28,8 @@ mod tests {
     use std::collections::BTreeMap;
 
     use super::*;
-    use crate::model::{Operator, Requirement};
+    use crate::model::Operator;
+    use crate::model::Requirement;
 
     fn requirement(key: &str, value: &str) -> Requirement {
         Requirement { key: key.into(), operator: Operator::In([value.to_owned()].into()) }

@@ -1,8 +1,9 @@
 //! Required pod anti-affinity on one node: neither of two pods keeps away from the other.
 
-use poolwright_catalog::labels::HOSTNAME;
+use poolwright_terms::labels::HOSTNAME;
 
-use super::{Identity, Rejection, selects};
+use crate::rules::identity::{Identity, selects};
+use crate::rules::rejection::Rejection;
 
 /// Whether a newcomer may be on the node of a resident. As in the kube-scheduler, both have a say: who came first keeps
 /// those away that its own rule names.
@@ -24,7 +25,11 @@ mod tests {
     use std::collections::BTreeMap;
 
     use super::*;
-    use crate::model::{Namespaces, Operator, PodSpec, PodTerm, Requirement};
+    use crate::model::Namespaces;
+    use crate::model::Operator;
+    use crate::model::PodSpec;
+    use crate::model::PodTerm;
+    use crate::model::Requirement;
 
     fn term(app: &str) -> PodTerm {
         let operator = Operator::In([app.to_owned()].into());

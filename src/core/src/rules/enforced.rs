@@ -1,7 +1,9 @@
 //! Node affinity that the scheduler's configuration adds to that of every pod (`NodeAffinityArgs.addedAffinity`).
 
-use super::{Labels, Rejection, check_affinity};
 use crate::model::EnforcedAffinity;
+use crate::rules::affinity::check as check_affinity;
+use crate::rules::labels::Labels;
+use crate::rules::rejection::Rejection;
 
 /// Whether one of the terms matches.
 pub fn check(enforced: Option<&EnforcedAffinity>, labels: &impl Labels) -> Result<(), Rejection> {
@@ -19,7 +21,9 @@ mod tests {
     use std::collections::BTreeMap;
 
     use super::*;
-    use crate::model::{NodeTerm, Operator, Requirement};
+    use crate::model::NodeTerm;
+    use crate::model::Operator;
+    use crate::model::Requirement;
 
     #[test]
     fn the_rejection_says_that_the_scheduler_asks_for_it_and_where_that_is_written() {

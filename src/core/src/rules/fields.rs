@@ -11,8 +11,12 @@ mod tests {
     use std::collections::BTreeMap;
 
     use super::*;
-    use crate::model::{NodeTerm, Operator, PoolName, Requirement};
-    use crate::rules::{NewNodeLabels, check_affinity};
+    use crate::model::NodeTerm;
+    use crate::model::Operator;
+    use crate::model::PoolName;
+    use crate::model::Requirement;
+    use crate::rules::affinity::check as check_affinity;
+    use crate::rules::new_node::NewNodeLabels;
 
     fn names(operator: Operator) -> [NodeTerm; 1] {
         [NodeTerm { requirements: vec![Requirement { key: NODE_NAME_FIELD.into(), operator }] }]

@@ -2,8 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use super::{Labels, matches};
 use crate::model::{DaemonSet, NamespaceLabels, Namespaces, Pod, PodSpec, PodTerm};
+use crate::rules::labels::Labels;
+use crate::rules::requirement::matches;
 
 /// The label that every namespace has: its own name.
 const NAMESPACE_NAME: &str = "kubernetes.io/metadata.name";
@@ -65,7 +66,8 @@ pub fn selects(term: &PodTerm, pod: Identity<'_>) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::{Operator, Requirement};
+    use crate::model::Operator;
+    use crate::model::Requirement;
 
     #[test]
     fn a_namespace_is_chosen_by_name_or_by_its_labels() {

@@ -2,18 +2,6 @@
 
 use std::collections::BTreeMap;
 
-use poolwright_catalog::labels::HOSTNAME;
-
-use super::NODE_NAME_FIELD;
-use super::volumes::repeats;
-use crate::model::PoolName;
-
-/// Label on nodes and claims: the pool they belong to.
-pub const NODEPOOL_LABEL: &str = "poolwright.dev/nodepool";
-
-/// The host name of a node that is not bought yet. No label value can be equal to it.
-pub(crate) const UNNAMED: &str = "(a new node)";
-
 /// Something that has labels.
 pub trait Labels {
     /// The value of a label.
@@ -23,46 +11,5 @@ pub trait Labels {
 impl Labels for BTreeMap<String, String> {
     fn label(&self, key: &str) -> Option<&str> {
         self.get(key).map(String::as_str)
-    }
-}
-
-/// The labels a node will have that is bought from an offering for a pool.
-#[derive(Clone, Copy, Debug)]
-pub struct NewNodeLabels<'a> {
-    /// What the offering decides.
-    pub offering: &'a BTreeMap<String, String>,
-    /// What the pool's template adds.
-    pub template: &'a BTreeMap<String, String>,
-    /// The pool.
-    pub pool: &'a PoolName,
-}
-
-impl Labels for NewNodeLabels<'_> {
-    fn label(&self, key: &str) -> Option<&str> {
-        match key {
-            NODEPOOL_LABEL => Some(&self.pool.0),
-            HOSTNAME | NODE_NAME_FIELD => Some(UNNAMED),
-            _ => {
-                let own = self.offering.get(key).or_else(|| self.template.get(key));
-                own.or_else(|| self.offering.get(repeats(key)?)).map(String::as_str)
-            }
-        }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::model::{Operator, Requirement};
-    use crate::rules::matches;
-
-    #[test]
-    fn a_new_node_has_a_host_name_but_none_that_anybody_can_ask_for() {
-        let none = BTreeMap::new();
-        let labels = NewNodeLabels { offering: &none, template: &none, pool: &PoolName("gpu".into()) };
-        let host = |operator| matches(&Requirement { key: HOSTNAME.into(), operator }, &labels);
-        assert!(!host(Operator::In(["node-1".into()].into())));
-        assert!(host(Operator::NotIn(["node-1".into()].into())));
-        assert!(host(Operator::Exists) && !host(Operator::DoesNotExist));
     }
 }

@@ -1,191 +1,45 @@
 //! Scheduling rules: whether a pod may run on a node, as the kube-scheduler decides it. One rule, one file; each says in
 //! words why it rejects.
 
-mod affinity;
-mod anti_affinity;
-mod enforced;
-mod fields;
-mod identity;
-mod labels;
-mod ports;
-mod requirement;
-mod resources;
-mod selector;
-mod spread;
-mod taints;
-mod volumes;
+pub(crate) mod affinity;
+pub(crate) mod anti_affinity;
+pub mod budgets;
+pub(crate) mod colocation;
+pub(crate) mod enforced;
+pub(crate) mod fields;
+pub(crate) mod fits;
+pub(crate) mod gpus;
+pub(crate) mod identity;
+pub(crate) mod labels;
+pub(crate) mod new_node;
+pub(crate) mod pin;
+pub(crate) mod ports;
+pub(crate) mod promise;
+pub(crate) mod rejection;
+pub(crate) mod repeated;
+pub mod requests;
+pub(crate) mod requirement;
+pub(crate) mod resources;
+pub(crate) mod selector;
+pub(crate) mod spread;
+pub(crate) mod taints;
+pub(crate) mod volumes;
+pub(crate) mod words;
 
-use std::fmt;
-
-use poolwright_catalog::resources::Shortage;
-
-use crate::model::{HostPort, PodSpec, Requirement, SpreadRule, Taint};
-
-pub use affinity::check as check_affinity;
-pub use anti_affinity::check as check_anti_affinity;
-pub use enforced::check as check_enforced;
-pub use fields::NODE_NAME_FIELD;
-pub use identity::{Identity, selects};
-pub(crate) use labels::UNNAMED;
-pub use labels::{Labels, NODEPOOL_LABEL, NewNodeLabels};
-pub use ports::check as check_ports;
-pub use requirement::{contradiction, matches};
-pub use resources::check as check_resources;
-pub use selector::check as check_selector;
-pub use spread::{check as check_spread, counts, is_host};
-pub use taints::{
-    CORDON_TAINT, NOT_READY_TAINT, UNREACHABLE_TAINT, check as check_taints,
-    check_daemonset as check_daemonset_taints, tolerates,
-};
-pub use volumes::{add_repeated, check as check_volumes};
-
-/// Why a pod may not run on a node.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Rejection {
-    /// It does not tolerate a taint.
-    Taint(Taint),
-    /// The node lacks a label that the node selector wants.
-    Selector {
-        /// The label's key.
-        key: String,
-        /// The value wanted.
-        wanted: String,
-        /// The value the node has.
-        has: Option<String>,
-    },
-    /// No term of the required node affinity matches; the first requirement that fails, of the term that gets furthest.
-    Affinity {
-        /// The requirement; `None` when there is no term, or only empty ones, which match nothing.
-        requirement: Option<Requirement>,
-        /// The value the node has.
-        has: Option<String>,
-    },
-    /// What the scheduler's configuration demands of the pod's node fails; the first requirement, of the term that gets
-    /// furthest.
-    Enforced {
-        /// The requirement; `None` when no node meets it.
-        requirement: Option<Requirement>,
-        /// The value the node has.
-        has: Option<String>,
-        /// The file in which it is written.
-        source: String,
-    },
-    /// A volume of the pod cannot be used there; the first requirement that fails, of the term that gets furthest.
-    Volume {
-        /// The requirement; `None` when the volume can be used nowhere.
-        requirement: Option<Requirement>,
-        /// The value the node has.
-        has: Option<String>,
-    },
-    /// Another pod on the node has this port.
-    Port(HostPort),
-    /// A pod keeps away from another on the node.
-    AntiAffinity {
-        /// Whether the rule is the newcomer's; else that of the pod which is there.
-        its_own: bool,
-    },
-    /// Too many of its like on the node.
-    Spread {
-        /// What they are spread over.
-        topology_key: String,
-        /// How many more than elsewhere are allowed.
-        max_skew: u32,
-        /// How many there would be.
-        count: u64,
-        /// The file of a scheduler's configuration whose default it is.
-        default_of: Option<String>,
-    },
-    /// Too little of a resource.
-    Resource(Shortage),
-}
-
-impl fmt::Display for Rejection {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let label = |f: &mut fmt::Formatter<'_>, key: &str, has: &Option<String>| match has {
-            Some(value) => write!(f, "the node has `{key}={value}`"),
-            None => write!(f, "the node has no label `{key}`"),
-        };
-        match self {
-            Self::Taint(taint) => write!(f, "does not tolerate the taint `{taint}`"),
-            Self::Selector { key, wanted, has } => {
-                write!(f, "selects `{key}={wanted}`, but ")?;
-                label(f, key, has)
-            }
-            Self::Affinity { requirement: Some(requirement), has } => {
-                write!(f, "requires `{requirement}`, but ")?;
-                label(f, &requirement.key, has)
-            }
-            Self::Affinity { requirement: None, .. } => {
-                f.write_str("has a node affinity that matches no node")
-            }
-            Self::Enforced { requirement: Some(requirement), has, source } => {
-                write!(
-                    f,
-                    "is kept by the scheduler's addedAffinity ({source}) on nodes with `{requirement}`, but "
-                )?;
-                label(f, &requirement.key, has)
-            }
-            Self::Enforced { requirement: None, source, .. } => {
-                write!(f, "is kept off every node by the scheduler's addedAffinity ({source})")
-            }
-            Self::Volume { requirement: Some(requirement), has } => {
-                write!(f, "has a volume that needs `{requirement}`, but ")?;
-                label(f, &requirement.key, has)
-            }
-            Self::Volume { requirement: None, .. } => f.write_str("has a volume that no node can use"),
-            Self::Port(port) => write!(f, "wants host port {port}, which another pod on the node has"),
-            Self::AntiAffinity { its_own: true } => {
-                f.write_str("keeps away from another pod on the node (required pod anti-affinity)")
-            }
-            Self::AntiAffinity { its_own: false } => {
-                f.write_str("is kept away by the required pod anti-affinity of another pod on the node")
-            }
-            Self::Spread { topology_key, max_skew, count, default_of } => {
-                let rule = SpreadRule { default_of: default_of.clone(), ..SpreadRule::default() };
-                write!(
-                    f,
-                    "is spread over `{topology_key}` with a maxSkew of {max_skew}{}, and there would be {count} on the node",
-                    rule.origin()
-                )
-            }
-            Self::Resource(Shortage { resource, wanted, available }) => write!(
-                f,
-                "needs {} {resource}, but there is {}",
-                resource.quantity(*wanted),
-                resource.quantity(*available)
-            ),
-        }
-    }
-}
-
-/// Whether the pod's rules admit it to a node with these labels and taints, room aside.
-pub fn admits(spec: &PodSpec, labels: &impl Labels, taints: &[Taint]) -> Result<(), Rejection> {
-    check_taints(&spec.tolerations, taints)?;
-    check_labels(spec, labels)
-}
-
-/// Whether node selector, node affinity, what the scheduler adds to it, and volumes admit the pod to a node with these
-/// labels.
-pub fn check_labels(spec: &PodSpec, labels: &impl Labels) -> Result<(), Rejection> {
-    check_own_labels(spec, labels)?;
-    check_enforced(spec.enforced.as_deref(), labels)?;
-    check_volumes(&spec.volumes, labels)
-}
-
-/// Whether the pod's own node selector and node affinity admit it: what a spread honours (`nodeAffinityPolicy`), as the
-/// kube-scheduler's `GetRequiredNodeAffinity` has it.
-pub fn check_own_labels(spec: &PodSpec, labels: &impl Labels) -> Result<(), Rejection> {
-    check_selector(&spec.node_selector, labels)?;
-    check_affinity(spec.node_affinity.as_deref(), labels)
-}
-
-/// Whether a newcomer may be on the node of a resident: their ports, and their rules about each other.
-pub fn may_share(newcomer: Identity<'_>, resident: Identity<'_>) -> Result<(), Rejection> {
-    check_ports(&newcomer.spec.host_ports, &resident.spec.host_ports)?;
-    check_anti_affinity(newcomer, resident)
-}
-
-/// Whether a DaemonSet with this pod template puts a pod on a node with these labels and taints.
-pub fn daemonset_lands(spec: &PodSpec, labels: &impl Labels, taints: &[Taint]) -> bool {
-    check_daemonset_taints(&spec.tolerations, taints).is_ok() && check_labels(spec, labels).is_ok()
-}
+pub use crate::rules::affinity::check as check_affinity;
+pub use crate::rules::anti_affinity::check as check_anti_affinity;
+pub use crate::rules::enforced::check as check_enforced;
+pub use crate::rules::fields::NODE_NAME_FIELD;
+pub use crate::rules::fits::{admits, check_labels, check_own_labels, daemonset_lands, may_share};
+pub use crate::rules::identity::{Identity, selects};
+pub use crate::rules::labels::Labels;
+pub use crate::rules::new_node::NewNodeLabels;
+pub use crate::rules::ports::check as check_ports;
+pub use crate::rules::rejection::Rejection;
+pub use crate::rules::repeated::add_repeated;
+pub use crate::rules::requirement::{contradiction, matches};
+pub use crate::rules::resources::check as check_resources;
+pub use crate::rules::selector::check as check_selector;
+pub use crate::rules::spread::{check as check_spread, counts, is_host};
+pub use crate::rules::taints::{check as check_taints, check_daemonset as check_daemonset_taints, tolerates};
+pub use crate::rules::volumes::check as check_volumes;

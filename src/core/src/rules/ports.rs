@@ -3,8 +3,8 @@
 use std::collections::BTreeSet;
 use std::fmt;
 
-use super::Rejection;
 use crate::model::HostPort;
+use crate::rules::rejection::Rejection;
 
 /// Whether every port wanted is free. As the kube-scheduler compares them: port and protocol, and the address as it is
 /// written, where `0.0.0.0` is every address.

@@ -3,8 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
-use super::Labels;
 use crate::model::{Operator, Requirement};
+use crate::rules::labels::Labels;
 
 /// Whether the labels satisfy the requirement. An absent label satisfies `NotIn` and `DoesNotExist` alone.
 pub fn matches(requirement: &Requirement, labels: &impl Labels) -> bool {

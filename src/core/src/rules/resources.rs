@@ -2,7 +2,7 @@
 
 use poolwright_catalog::ResourceList;
 
-use super::Rejection;
+use crate::rules::rejection::Rejection;
 
 /// Whether the requests fit into the room.
 pub fn check(requests: &ResourceList, room: &ResourceList) -> Result<(), Rejection> {

@@ -2,7 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use super::{Labels, Rejection};
+use crate::rules::labels::Labels;
+use crate::rules::rejection::Rejection;
 
 /// Whether the labels have everything that is selected.
 pub fn check(selector: &BTreeMap<String, String>, labels: &impl Labels) -> Result<(), Rejection> {

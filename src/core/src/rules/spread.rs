@@ -4,10 +4,13 @@
 //! is within the rule whatever the others hold. Only this much is used, so that no order in which nodes join and pods are
 //! bound can break a plan; where all nodes hold some already, the kube-scheduler itself would allow more.
 
-use poolwright_catalog::labels::HOSTNAME;
+use poolwright_terms::labels::HOSTNAME;
 
-use super::{Identity, Labels, Rejection, matches};
 use crate::model::{PodSpec, SpreadRule};
+use crate::rules::identity::Identity;
+use crate::rules::labels::Labels;
+use crate::rules::rejection::Rejection;
+use crate::rules::requirement::matches;
 
 /// Whether a node may get a pod with this rule; `count` is the pods there that the rule counts, the newcomer included.
 pub fn check(rule: &SpreadRule, count: u64) -> Result<(), Rejection> {

@@ -1,39 +1,37 @@
 //! Taints and tolerations.
 
-use std::fmt;
+use poolwright_terms::keys::{
+    CORDON_TAINT, DISK_PRESSURE_TAINT, MEMORY_PRESSURE_TAINT, NETWORK_UNAVAILABLE_TAINT, NOT_READY_TAINT,
+    PID_PRESSURE_TAINT, UNREACHABLE_TAINT,
+};
+use poolwright_terms::{Taint, TaintEffect};
 
-use super::Rejection;
-use crate::model::{Effect, Taint, Toleration, TolerationMatch};
-
-/// Key of the taint that a cordon brings.
-pub const CORDON_TAINT: &str = "node.kubernetes.io/unschedulable";
-/// Key of the taint of a node that is not ready.
-pub const NOT_READY_TAINT: &str = "node.kubernetes.io/not-ready";
-/// Key of the taint of a node that is not heard of.
-pub const UNREACHABLE_TAINT: &str = "node.kubernetes.io/unreachable";
+use crate::model::{Toleration, TolerationMatch};
+use crate::rules::rejection::Rejection;
 
 /// Taints that the DaemonSet controller makes every pod of a DaemonSet tolerate
 /// (<https://kubernetes.io/docs/concepts/workloads/controllers/daemonset/#taints-and-tolerations>).
 const TOLERATED_BY_DAEMONSETS: [&str; 7] = [
     NOT_READY_TAINT,
     UNREACHABLE_TAINT,
-    "node.kubernetes.io/disk-pressure",
-    "node.kubernetes.io/memory-pressure",
-    "node.kubernetes.io/pid-pressure",
+    DISK_PRESSURE_TAINT,
+    MEMORY_PRESSURE_TAINT,
+    PID_PRESSURE_TAINT,
     CORDON_TAINT,
-    "node.kubernetes.io/network-unavailable",
+    NETWORK_UNAVAILABLE_TAINT,
 ];
 
 /// Whether every taint that keeps pods away is tolerated. `PreferNoSchedule` keeps none away.
 pub fn check(tolerations: &[Toleration], taints: &[Taint]) -> Result<(), Rejection> {
-    let blocks = |taint: &&Taint| taint.effect != Effect::PreferNoSchedule && !tolerated(tolerations, taint);
+    let blocks =
+        |taint: &&Taint| taint.effect != TaintEffect::PreferNoSchedule && !tolerated(tolerations, taint);
     taints.iter().find(blocks).map_or(Ok(()), |taint| Err(Rejection::Taint(taint.clone())))
 }
 
 /// The same for a pod of a DaemonSet.
 pub fn check_daemonset(tolerations: &[Toleration], taints: &[Taint]) -> Result<(), Rejection> {
     let blocks = |taint: &&Taint| {
-        taint.effect != Effect::PreferNoSchedule
+        taint.effect != TaintEffect::PreferNoSchedule
             && !TOLERATED_BY_DAEMONSETS.contains(&taint.key.as_str())
             && !tolerated(tolerations, taint)
     };
@@ -55,61 +53,41 @@ pub fn tolerates(toleration: &Toleration, taint: &Taint) -> bool {
         }
 }
 
-impl fmt::Display for Effect {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(match self {
-            Self::NoSchedule => "NoSchedule",
-            Self::PreferNoSchedule => "PreferNoSchedule",
-            Self::NoExecute => "NoExecute",
-        })
-    }
-}
-
-impl fmt::Display for Taint {
-    /// As `kubectl taint` writes it: `key=value:Effect`.
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if self.value.is_empty() {
-            write!(f, "{}:{}", self.key, self.effect)
-        } else {
-            write!(f, "{}={}:{}", self.key, self.value, self.effect)
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn taint(effect: Effect) -> Taint {
+    fn taint(effect: TaintEffect) -> Taint {
         Taint { key: "gpu".into(), value: "yes".into(), effect }
     }
 
-    fn toleration(key: Option<&str>, matches: TolerationMatch, effect: Option<Effect>) -> Toleration {
+    fn toleration(key: Option<&str>, matches: TolerationMatch, effect: Option<TaintEffect>) -> Toleration {
         Toleration { key: key.map(str::to_owned), matches, effect }
     }
 
     #[test]
     fn a_toleration_must_match_key_value_and_effect() {
         let equal = |value: &str| TolerationMatch::Equal(value.into());
-        let no_schedule = taint(Effect::NoSchedule);
+        let no_schedule = taint(TaintEffect::NoSchedule);
         assert!(tolerates(&toleration(None, TolerationMatch::Exists, None), &no_schedule));
         assert!(tolerates(&toleration(Some("gpu"), equal("yes"), None), &no_schedule));
         assert!(!tolerates(&toleration(Some("gpu"), equal("no"), None), &no_schedule));
         assert!(!tolerates(&toleration(Some("cpu"), TolerationMatch::Exists, None), &no_schedule));
-        let executes = toleration(Some("gpu"), TolerationMatch::Exists, Some(Effect::NoExecute));
-        assert!(!tolerates(&executes, &no_schedule) && tolerates(&executes, &taint(Effect::NoExecute)));
+        let executes = toleration(Some("gpu"), TolerationMatch::Exists, Some(TaintEffect::NoExecute));
+        assert!(!tolerates(&executes, &no_schedule) && tolerates(&executes, &taint(TaintEffect::NoExecute)));
     }
 
     #[test]
     fn a_soft_taint_keeps_nobody_away_and_a_hard_one_is_named() {
-        assert!(check(&[], &[taint(Effect::PreferNoSchedule)]).is_ok());
-        let rejection = check(&[], &[taint(Effect::NoSchedule)]).expect_err("nothing tolerates it");
+        assert!(check(&[], &[taint(TaintEffect::PreferNoSchedule)]).is_ok());
+        let rejection = check(&[], &[taint(TaintEffect::NoSchedule)]).expect_err("nothing tolerates it");
         assert_eq!(rejection.to_string(), "does not tolerate the taint `gpu=yes:NoSchedule`");
     }
 
     #[test]
     fn pods_of_daemonsets_enter_cordoned_nodes() {
-        let cordon = Taint { key: CORDON_TAINT.into(), value: String::new(), effect: Effect::NoSchedule };
+        let cordon =
+            Taint { key: CORDON_TAINT.into(), value: String::new(), effect: TaintEffect::NoSchedule };
         assert!(check(&[], std::slice::from_ref(&cordon)).is_err());
         assert!(check_daemonset(&[], &[cordon]).is_ok());
     }

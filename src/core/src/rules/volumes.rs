@@ -1,39 +1,10 @@
 //! Volumes: a node must be where every volume of the pod can be used (the kube-scheduler's `VolumeBinding` and
 //! `VolumeZone`).
 
-use std::collections::BTreeMap;
-
-use poolwright_catalog::labels::{REGION, ZONE};
-
-use super::{Labels, Rejection, check_affinity};
 use crate::model::NodeTerm;
-
-/// Labels that CSI drivers and cloud providers put on their nodes, and what of an offering they repeat. A node that is not
-/// there yet will have them when its driver runs.
-///
-/// Facts: topology keys of `aws-ebs-csi-driver`, `gcp-compute-persistent-disk-csi-driver` and `azuredisk-csi-driver`;
-/// <https://kubernetes.io/docs/reference/labels-annotations-taints/#failure-domainbetakubernetesiozone>.
-const REPEATED: [(&str, &str); 5] = [
-    ("topology.ebs.csi.aws.com/zone", ZONE),
-    ("topology.gke.io/zone", ZONE),
-    ("topology.disk.csi.azure.com/zone", ZONE),
-    ("failure-domain.beta.kubernetes.io/zone", ZONE),
-    ("failure-domain.beta.kubernetes.io/region", REGION),
-];
-
-/// The label that this one repeats on nodes of a CSI driver.
-pub fn repeats(key: &str) -> Option<&'static str> {
-    REPEATED.iter().find(|(repeated, _)| *repeated == key).map(|(_, original)| *original)
-}
-
-/// Adds the labels that CSI drivers will put on a node with these.
-pub fn add_repeated(labels: &mut BTreeMap<String, String>) {
-    for (key, original) in REPEATED {
-        if let Some(value) = labels.get(original).cloned() {
-            labels.entry(key.to_owned()).or_insert(value);
-        }
-    }
-}
+use crate::rules::affinity::check as check_affinity;
+use crate::rules::labels::Labels;
+use crate::rules::rejection::Rejection;
 
 /// Whether every volume can be used on a node with these labels. Each is a list of OR-ed terms.
 pub fn check(volumes: &[Vec<NodeTerm>], labels: &impl Labels) -> Result<(), Rejection> {
@@ -48,9 +19,16 @@ pub fn check(volumes: &[Vec<NodeTerm>], labels: &impl Labels) -> Result<(), Reje
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeMap;
+
+    use poolwright_terms::labels::ZONE;
+
     use super::*;
-    use crate::model::{Operator, PoolName, Requirement};
-    use crate::rules::NewNodeLabels;
+    use crate::model::Operator;
+    use crate::model::PoolName;
+    use crate::model::Requirement;
+    use crate::rules::new_node::NewNodeLabels;
+    use crate::rules::repeated::add_repeated;
 
     fn only(key: &str, value: &str) -> Vec<NodeTerm> {
         let operator = Operator::In([value.to_owned()].into());

@@ -1,7 +1,7 @@
 //! PodDisruptionBudgets that can never be met are found, with the field and what to change; all others are left in peace.
 
-use poolwright_core::budgets::{never_met, never_met_of};
 use poolwright_core::plan::PlanOptions;
+use poolwright_core::rules::budgets::{never_met, never_met_of};
 use poolwright_core::*;
 
 use crate::kit::*;
@@ -142,15 +142,15 @@ fn pods_are_served_all_the_same_and_their_stories_and_their_nodes_tell_of_it() {
     let snapshot = with(snapshot, [budget("web", MinAvailable(Count(1)))]);
     let plan = planned(&snapshot);
     assert_eq!(plan.claims.len(), 1, "it is a warning");
-    let lines = story::pod(&snapshot, at(10), &PlanOptions::default(), &plan, &key("p")).unwrap();
-    assert!(lines.len() <= story::MOST_LINES && lines[lines.len() - 1].starts_with("Planned on a new node"));
+    let lines = why::pod(&snapshot, at(10), &PlanOptions::default(), &plan, &key("p")).unwrap();
+    assert!(lines.len() <= why::MOST_LINES && lines[lines.len() - 1].starts_with("Planned on a new node"));
     assert_eq!(
         lines[lines.len() - 2],
         "Beware: PodDisruptionBudget default/web can never be met: spec.minAvailable is 1, so that its only pod may never be evicted; run a second one, or write maxUnavailable: 1 instead."
     );
     let runs = with(snapshot, [bound(web("p"), "n")]);
     let runs = with(with(runs, [initialized()]), [claimed_node()]);
-    let lines = story::node(&runs, at(100), "n").unwrap();
+    let lines = why::node(&runs, at(100), "n").unwrap();
     assert!(
         lines[lines.len() - 1].starts_with("It cannot be drained: PodDisruptionBudget default/web can never")
     );

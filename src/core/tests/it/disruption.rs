@@ -2,6 +2,9 @@
 
 mod committed;
 
+use poolwright_catalog::RankedOffering;
+use poolwright_terms::keys::DISRUPTED_TAINT;
+use poolwright_terms::{ConditionStatus, ConditionType};
 use std::collections::BTreeMap;
 
 use jiff::SignedDuration;

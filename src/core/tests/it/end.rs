@@ -2,6 +2,8 @@
 
 use jiff::SignedDuration;
 use poolwright_core::*;
+use poolwright_terms::keys::DISRUPTED_TAINT;
+use poolwright_terms::{ConditionStatus, ConditionType};
 
 use crate::kit::*;
 

@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 
 use poolwright_core::plan::{Plan, expected};
 use poolwright_core::*;
+use poolwright_terms::ConditionType;
 
 use crate::kit::*;
 

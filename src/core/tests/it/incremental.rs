@@ -9,6 +9,7 @@ use poolwright_core::lifecycle::{self, Placement};
 use poolwright_core::plan::{Plan, PlanOptions, plan};
 use poolwright_core::*;
 use poolwright_solver::{NeverStop, Options};
+use poolwright_terms::{ConditionStatus, ConditionType};
 use proptest::prelude::*;
 
 use crate::kit::*;

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use poolwright_core::index::{Change, ClusterIndex};
 use poolwright_core::*;
+use poolwright_terms::keys::RESERVED_TAINT;
 
 use crate::kit::*;
 

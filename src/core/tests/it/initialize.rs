@@ -2,6 +2,7 @@
 
 use poolwright_catalog::ResourceName;
 use poolwright_core::*;
+use poolwright_terms::{ConditionStatus, ConditionType};
 
 use crate::kit::*;
 

@@ -7,6 +7,8 @@ use poolwright_core::plan::{Plan, PlanOptions};
 use poolwright_core::setbacks::Setbacks;
 use poolwright_core::*;
 use poolwright_solver::NeverStop;
+use poolwright_terms::keys::DISRUPTED_TAINT;
+use poolwright_terms::{ConditionStatus, ConditionType, InterruptionKind};
 use proptest::prelude::*;
 
 use crate::kit::*;
@@ -168,8 +170,12 @@ fn where_no_plan_is_made_in_time_the_claim_goes_all_the_same_and_sooner_where_le
 fn a_gang_that_runs_is_kept_whole_by_a_place_for_the_pod_whose_node_goes() {
     let member = |name: &str| Pod { group: Some("train".into()), ..replica(name) };
     let snapshot = with_pods(told(initialized(), reclaim()), vec![member("a")]);
-    let group =
-        PodGroup { key: object_key("train"), uid: Uid("group".into()), min_count: Some(3), unmodelled: vec![] };
+    let group = PodGroup {
+        key: object_key("train"),
+        uid: Uid("group".into()),
+        min_count: Some(3),
+        unmodelled: vec![],
+    };
     let others = ["b", "c"].map(|name| bound(member(name), "other"));
     let snapshot = with(with(with(snapshot, others), [node("other", room(2, 16, 0))]), [web(3)]);
     assert_eq!(names(&planned_at(&with(snapshot, [group]), NOTICED + 1)), ["ReplicaSet:web#0"]);
@@ -186,7 +192,8 @@ fn a_pod_of_a_set_of_jobs_has_its_place_bought_too() {
         comes: true,
         example: pod("template", requests(1, 1, 0)),
     };
-    let set = Gang { kind: "JobSet".into(), key: object_key("set"), uid: Uid("set".into()), parts: vec![part] };
+    let set =
+        Gang { kind: "JobSet".into(), key: object_key("set"), uid: Uid("set".into()), parts: vec![part] };
     let snapshot = with(cluster(aws(), [pool("gpu")]), [told(initialized(), reclaim())]);
     let snapshot = with(with(snapshot, [claimed_node()]), [bound(replica("a"), "n")]);
     let plan = planned_at(&with(with(snapshot, [job]), [set]), NOTICED + 1);

@@ -1,13 +1,15 @@
 //! Small clusters for tests.
 
+use poolwright_catalog::RankedOffering;
+use poolwright_terms::{CapacityType, ConditionStatus, ConditionType, NodeClassRef, Taint, TaintEffect};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use jiff::{SignedDuration, Timestamp};
 use poolwright_catalog::offering::CatalogueOrigin;
 use poolwright_catalog::{
-    Arch, CapacityType, Catalogue, Gpu, InstanceType, Offering, OfferingId, Price, PriceSource, Quote,
-    ResourceList, ResourceName, UnknownPrice, UsdPerHour,
+    Arch, Catalogue, Gpu, InstanceType, Offering, OfferingId, Price, PriceSource, Quote, ResourceList,
+    ResourceName, UnknownPrice, UsdPerHour,
 };
 use poolwright_core::lifecycle::{self, Decision, Placement};
 use poolwright_core::plan::{Plan, PlanOptions, PlannedClaim, plan};
@@ -128,7 +130,7 @@ pub fn is_in(key: &str, values: &[&str]) -> Requirement {
 }
 
 pub fn taint(key: &str, value: &str) -> Taint {
-    Taint { key: key.into(), value: value.into(), effect: Effect::NoSchedule }
+    Taint { key: key.into(), value: value.into(), effect: TaintEffect::NoSchedule }
 }
 
 pub fn tolerate(key: &str) -> Toleration {

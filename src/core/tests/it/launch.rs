@@ -2,6 +2,7 @@
 
 use poolwright_core::lifecycle::Decision;
 use poolwright_core::*;
+use poolwright_terms::{ConditionStatus, ConditionType};
 
 use crate::kit::*;
 

@@ -1,8 +1,8 @@
 //! Ceilings of pools.
 
-use poolwright_catalog::ResourceName;
+use poolwright_catalog::{RankedOffering, ResourceName};
 use poolwright_core::plan::{PlanOptions, UnplacedReason, plan};
-use poolwright_core::{Pool, PoolLimits, RankedOffering};
+use poolwright_core::{Pool, PoolLimits};
 
 use crate::kit::*;
 

@@ -22,6 +22,7 @@ mod limits;
 mod measured;
 mod nominate;
 mod notices;
+mod outcome;
 mod packing;
 mod pod_groups;
 mod pools;

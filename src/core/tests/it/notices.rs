@@ -1,7 +1,8 @@
 //! What users are told of a plan.
 
-use poolwright_core::explain::notices;
+use poolwright_core::why::events::notices;
 use poolwright_core::*;
+use poolwright_terms::{ConditionStatus, ConditionType};
 
 use crate::kit::*;
 

@@ -4,6 +4,8 @@ use poolwright_core::index::{Change, ClusterIndex};
 use poolwright_core::plan::{Plan, PlanOptions, UnplacedReason, plan};
 use poolwright_core::*;
 use poolwright_solver::NeverStop;
+use poolwright_terms::keys::RESERVED_TAINT;
+use poolwright_terms::{ConditionStatus, ConditionType};
 
 use crate::kit::*;
 

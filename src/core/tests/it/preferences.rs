@@ -2,11 +2,12 @@
 
 use std::collections::BTreeMap;
 
-use poolwright_catalog::labels::{HOSTNAME, INSTANCE_TYPE, ZONE};
 use poolwright_catalog::{Catalogue, ResourceName};
 use poolwright_core::plan::{Plan, PlanOptions, Preferences, plan};
 use poolwright_core::*;
 use poolwright_solver::NeverStop;
+use poolwright_terms::labels::{HOSTNAME, INSTANCE_TYPE, ZONE};
+use poolwright_terms::{Taint, TaintEffect};
 
 use crate::kit::*;
 
@@ -161,7 +162,7 @@ fn what_failed_lately_is_not_waited_for_however_much_it_is_preferred() {
 fn what_the_cloud_takes_back_is_not_preferred_where_others_cost_less_than_it_counts_as() {
     let mut snapshot = with(cluster(aws(), [pool("gpu")]), [prefers(gpu_pod("p"), 50, ZONE, "b")]);
     assert_eq!(bought_where(&planned(&snapshot)), ["g5.xlarge/b: p"]);
-    let taken_back = poolwright_core::setbacks::TakenBack { until: at(1000), row: 1 };
+    let taken_back = poolwright_core::TakenBack { until: at(1000), row: 1 };
     snapshot.taken_back.insert((node_class(), id("g5.xlarge", "b")), taken_back);
     let plan = planned(&snapshot);
     assert_eq!(bought_where(&plan), ["g5.xlarge/a: p"]);
@@ -203,7 +204,7 @@ fn nobody_is_left_over_because_others_got_what_they_prefer() {
 #[test]
 fn a_pool_with_a_soft_taint_is_kept_off_while_another_holds_the_pod() {
     let mut tainted = pool("a-tainted");
-    tainted.taints.push(Taint { effect: Effect::PreferNoSchedule, ..taint("spare", "yes") });
+    tainted.taints.push(Taint { effect: TaintEffect::PreferNoSchedule, ..taint("spare", "yes") });
     let mut other = pool("other");
     other.limits.nodes = Some(1);
     other.requirements.push(is_in(INSTANCE_TYPE, &["g5.xlarge"]));
@@ -371,12 +372,12 @@ fn the_story_of_a_pod_names_what_was_relaxed() {
         with(cluster(aws(), [pool("gpu")]), [prefers(gpu_pod("p"), 50, GPU, "h100"), gpu_pod("q")]);
     let plan = planned(&snapshot);
     let options = PlanOptions::default();
-    let told = |name: &str| story::pod(&snapshot, at(10), &options, &plan, &key(name)).expect("it is there");
+    let told = |name: &str| why::pod(&snapshot, at(10), &options, &plan, &key(name)).expect("it is there");
     let said =
         "Relaxed: preferred node affinity `poolwright.dev/gpu-model=h100` (weight 50): no pool offers it.";
     let lines = told("p");
     assert_eq!(lines.last().map(String::as_str), Some(said));
-    assert!(lines.len() <= story::MOST_LINES && !lines[lines.len() - 2].contains("relaxed"));
+    assert!(lines.len() <= why::MOST_LINES && !lines[lines.len() - 2].contains("relaxed"));
     assert!(!told("q").iter().any(|line| line.contains("elaxed")));
 }
 

@@ -3,13 +3,14 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use poolwright_catalog::{Catalogue, labels::ZONE};
+use poolwright_catalog::Catalogue;
 use poolwright_core::plan::{Plan, PlanOptions, UnplacedReason, plan};
 use poolwright_core::{
     EnforcedAffinity, Node, NodeTerm, Pod, Profile, Service, Snapshot, SpreadRule, Uid, Weighted, Workload,
-    story,
+    why,
 };
 use poolwright_solver::NeverStop;
+use poolwright_terms::labels::ZONE;
 
 use crate::kit::*;
 
@@ -231,7 +232,7 @@ fn the_story_of_a_pod_says_which_rules_are_its_schedulers() {
     let told = |profile: Profile| {
         let options = options(profile);
         let plan = planned_with(&snapshot, &options);
-        story::pod(&snapshot, at(10), &options, &plan, &key("a")).expect("it is there").swap_remove(0)
+        why::pod(&snapshot, at(10), &options, &plan, &key("a")).expect("it is there").swap_remove(0)
     };
     assert_eq!(
         told(spreading()),

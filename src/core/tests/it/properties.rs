@@ -1,5 +1,7 @@
 //! What holds for every cluster.
 
+use poolwright_catalog::RankedOffering;
+use poolwright_terms::{Taint, TaintEffect};
 use std::collections::{BTreeMap, BTreeSet};
 
 use poolwright_catalog::{Catalogue, ResourceName, UsdPerHour};
@@ -113,7 +115,7 @@ fn any_pool() -> impl Strategy<Value = Pool> {
             pool.taints.push(taint("gpu", ""));
         }
         if traits & 0b1100 == 0b1100 {
-            pool.taints.push(Taint { effect: Effect::PreferNoSchedule, ..taint("spare", "") });
+            pool.taints.push(Taint { effect: TaintEffect::PreferNoSchedule, ..taint("spare", "") });
         }
         if traits & 2 != 0 {
             pool.limits.resources.insert(ResourceName::new(ResourceName::NVIDIA_GPU), gpus);
@@ -159,7 +161,11 @@ fn any_cluster() -> impl Strategy<Value = Snapshot> {
         let spec = |cpu| PodSpec { requests: requests(cpu, 1, 0), ..PodSpec::default() };
         with(
             snapshot,
-            daemon.map(|cpu| DaemonSet { key: object_key("agent"), labels: BTreeMap::new(), spec: spec(cpu) }),
+            daemon.map(|cpu| DaemonSet {
+                key: object_key("agent"),
+                labels: BTreeMap::new(),
+                spec: spec(cpu),
+            }),
         )
     })
 }

@@ -2,11 +2,12 @@
 
 use poolwright_core::lifecycle::Decision;
 use poolwright_core::*;
+use poolwright_terms::ConditionType;
 
 use crate::kit::*;
 
-fn instance(id: &str, claim: &str, launched: i64) -> Instance {
-    Instance {
+fn instance(id: &str, claim: &str, launched: i64) -> ListedInstance {
+    ListedInstance {
         provider_id: id.into(),
         claim_uid: Uid(claim.into()),
         node_class: node_class(),

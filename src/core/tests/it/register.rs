@@ -2,6 +2,8 @@
 
 use poolwright_core::lifecycle::Decision;
 use poolwright_core::*;
+use poolwright_terms::keys::{GATE_ANNOTATION, UNREGISTERED_TAINT};
+use poolwright_terms::{ConditionType, Taint, TaintEffect};
 
 use crate::kit::*;
 
@@ -17,7 +19,7 @@ fn waiting() -> Claim {
 
 #[test]
 fn a_node_that_joined_gets_what_was_promised_loses_the_guard_and_is_gated() {
-    let unregistered = Taint { effect: Effect::NoExecute, ..taint(UNREGISTERED_TAINT, "") };
+    let unregistered = Taint { effect: TaintEffect::NoExecute, ..taint(UNREGISTERED_TAINT, "") };
     let joined = Node {
         labels: [("topology.kubernetes.io/zone".to_owned(), "a".to_owned())].into(),
         taints: vec![unregistered, taint("boot", ""), taint("node.kubernetes.io/not-ready", "")],

@@ -2,6 +2,7 @@
 
 use jiff::SignedDuration;
 use poolwright_core::*;
+use poolwright_terms::ConditionType;
 
 use crate::kit::*;
 

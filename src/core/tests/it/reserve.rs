@@ -2,6 +2,8 @@
 
 use poolwright_core::lifecycle::{self, Placement};
 use poolwright_core::*;
+use poolwright_terms::ConditionType;
+use poolwright_terms::keys::{DISRUPTED_TAINT, RESERVED_TAINT};
 
 use crate::kit::*;
 

@@ -1,7 +1,8 @@
 //! Room that is there or on its way costs nothing.
 
 use poolwright_core::plan::{Placement, Target};
-use poolwright_core::{ClaimName, ConditionType, Node, Snapshot};
+use poolwright_core::{ClaimName, Node, Snapshot};
+use poolwright_terms::ConditionType;
 
 use crate::kit::*;
 

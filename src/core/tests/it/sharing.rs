@@ -70,7 +70,10 @@ fn a_part_gets_the_smallest_instance_with_as_much_compute() {
             got.extend(instances.iter().map(|one| (one.pod.name(), one.name.as_str())));
         }
     }
-    assert_eq!(got, BTreeMap::from([("small".into(), "1g.5gb"), ("half".into(), "3g.20gb"), ("more".into(), "4g.20gb")]));
+    assert_eq!(
+        got,
+        BTreeMap::from([("small".into(), "1g.5gb"), ("half".into(), "3g.20gb"), ("more".into(), "4g.20gb")])
+    );
     assert_eq!(bought(&plan).len(), 2, "4g and 3g fill one GPU, so that the third needs another");
 }
 

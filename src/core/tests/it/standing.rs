@@ -6,6 +6,7 @@ use jiff::SignedDuration;
 use poolwright_core::plan::{Plan, PlanOptions, Target, plan};
 use poolwright_core::*;
 use poolwright_solver::NeverStop;
+use poolwright_terms::{ConditionStatus, ConditionType};
 
 use crate::kit::*;
 

@@ -1,13 +1,13 @@
 //! Stories of pods, claims, nodes and pools: what a person reads who asks why.
 
 use poolwright_core::plan::PlanOptions;
-use poolwright_core::{Pod, PodKey, Pool, PoolName, Snapshot, story};
+use poolwright_core::{Pod, PodKey, Pool, PoolName, Snapshot, why};
 
 use crate::kit::*;
 
 fn of_pod(snapshot: &Snapshot, name: &str) -> Vec<String> {
     let plan = planned(snapshot);
-    story::pod(snapshot, at(10), &PlanOptions::default(), &plan, &key(name)).expect("the pod exists")
+    why::pod(snapshot, at(10), &PlanOptions::default(), &plan, &key(name)).expect("the pod exists")
 }
 
 #[test]
@@ -76,22 +76,22 @@ fn the_event_of_a_pod_carries_the_story_and_is_cut_between_lines() {
     let snapshot = with(cluster(aws(), [pool("gpu")]), [pod("p", requests(1, 1, 8))]);
     let lines = of_pod(&snapshot, "p");
     let sentence = "needs 8 nvidia.com/gpu in one node";
-    let note = story::note(&key("p"), sentence, &lines, 1024);
+    let note = why::note(&key("p"), sentence, &lines, 1024);
     let told: Vec<&str> = note.lines().collect();
     assert_eq!(told[0], sentence, "lists of events show one line");
     assert_eq!(told[1..], lines[..lines.len() - 1], "the whole story: {note}");
 
     // What follows the outcome is told too.
     let relaxed = [lines.clone(), vec!["Relaxed: a wish.".to_owned()]].concat();
-    let note = story::note(&key("p"), sentence, &relaxed, 1024);
+    let note = why::note(&key("p"), sentence, &relaxed, 1024);
     assert!(note.ends_with("\nRelaxed: a wish.") && !note.contains("Not planned"), "{note}");
 
-    let cut = story::note(&key("p"), sentence, &lines, 200);
+    let cut = why::note(&key("p"), sentence, &lines, 200);
     let told: Vec<&str> = cut.lines().collect();
     assert!(cut.len() <= 200 && told.len() >= 3, "{} {cut}", cut.len());
     assert_eq!(told.last(), Some(&"`poolwright explain pod default/p` tells the rest."));
     assert_eq!(told[1..told.len() - 1], lines[..told.len() - 2], "no line is cut");
-    let cut = story::note(&key("p"), &"€".repeat(1000), &lines, 1024);
+    let cut = why::note(&key("p"), &"€".repeat(1000), &lines, 1024);
     assert!(cut.len() <= 1024 && cut.contains("...\n`poolwright explain"), "{} {cut}", cut.len());
 }
 
@@ -101,8 +101,7 @@ fn pods_that_ask_for_the_same_are_told_of_together_as_alone() {
     let snapshot = with(cluster(aws(), [pool("gpu")]), pods);
     let plan = planned(&snapshot);
     let keys = ["p", "q", "r", "gone"].map(key);
-    let told =
-        story::pods(&snapshot, at(10), &PlanOptions::default(), &plan, &keys.iter().collect::<Vec<_>>());
+    let told = why::pods(&snapshot, at(10), &PlanOptions::default(), &plan, &keys.iter().collect::<Vec<_>>());
     let alone = ["p", "q", "r"].map(|name| Some(of_pod(&snapshot, name)));
     assert_eq!(told[..3], alone);
     assert_eq!(told[3], None);
@@ -113,7 +112,7 @@ fn a_pod_that_runs_is_told_of_in_two_lines() {
     let snapshot = with(cluster(aws(), [pool("gpu")]), [bound(pod("p", requests(1, 1, 1)), "n")]);
     assert_eq!(of_pod(&snapshot, "p")[1], "It runs on node n; see `poolwright explain node n`.");
     let none =
-        story::pod(&snapshot, at(10), &PlanOptions::default(), &planned(&snapshot), &PodKey::new("a", "b"));
+        why::pod(&snapshot, at(10), &PlanOptions::default(), &planned(&snapshot), &PodKey::new("a", "b"));
     assert_eq!(none, None);
 }
 
@@ -123,7 +122,7 @@ fn the_story_of_a_claim_says_why_it_was_bought_and_what_keeps_it() {
     let plan = planned(&first);
     let carried = carried_out(&first, &plan, 10);
     let name = &plan.claims[0].name;
-    let lines = story::claim(&carried, at(75), name).expect("the claim exists");
+    let lines = why::claim(&carried, at(75), name).expect("the claim exists");
     assert_eq!(
         lines[0],
         format!("Claim {name} of pool gpu: g5.xlarge/a/on-demand at 1.006 $/h, created 1m 5s ago.")
@@ -147,15 +146,15 @@ fn the_story_of_a_node_says_whose_it_is_and_what_runs_there() {
     let runs = bound(pod("p", requests(1, 1, 1)), "n");
     let ours =
         with(with(with(cluster(aws(), [pool("gpu")]), [initialized()]), [claimed_node()]), [runs.clone()]);
-    let lines = story::node(&ours, at(100), "n").expect("the node exists");
+    let lines = why::node(&ours, at(100), "n").expect("the node exists");
     assert_eq!(lines[0], "Node n has 1 x nvidia.com/gpu; ready.");
     assert_eq!(lines[1], "Claim c of pool gpu: g5.xlarge/a/on-demand at 1.006 $/h, created 1m 40s ago.");
     assert_eq!(lines.last().map(String::as_str), Some("Kept because it runs 1 pod: default/p."));
 
     let foreign = with(with(cluster(aws(), [pool("gpu")]), [node("n", room(4, 16, 0))]), [runs]);
-    let lines = story::node(&foreign, at(100), "n").expect("the node exists");
+    let lines = why::node(&foreign, at(100), "n").expect("the node exists");
     assert_eq!(lines[1], "No claim stands behind it: Poolwright did not buy it and never removes it.");
-    assert_eq!(story::node(&foreign, at(100), "m"), None);
+    assert_eq!(why::node(&foreign, at(100), "m"), None);
 }
 
 #[test]
@@ -165,7 +164,7 @@ fn the_story_of_a_pool_says_what_it_has_and_what_holds_it_back() {
     let pods = ["p", "q"].map(|name| pod(name, requests(3, 1, 1)));
     let snapshot = with(cluster(aws(), [small]), pods);
     let plan = planned(&snapshot);
-    let lines = story::pool(&snapshot, &plan, &PoolName("gpu".into())).expect("the pool exists");
+    let lines = why::pool(&snapshot, &plan, &PoolName("gpu".into())).expect("the pool exists");
     assert_eq!(lines[1], "It may buy 5 offerings now.");
     assert_eq!(lines[2], "It has 0 nodes for 0.00 $/h.");
     assert!(lines[3].starts_with("For pods that wait, 1 more for"), "{}", lines[3]);
@@ -173,8 +172,7 @@ fn the_story_of_a_pool_says_what_it_has_and_what_holds_it_back() {
     let mut wrong = pool("gpu");
     wrong.requirements = vec![is_in("poolwright.dev/gpu-model", &["h100"])];
     let snapshot = cluster(aws(), [wrong]);
-    let lines =
-        story::pool(&snapshot, &planned(&snapshot), &PoolName("gpu".into())).expect("the pool exists");
+    let lines = why::pool(&snapshot, &planned(&snapshot), &PoolName("gpu".into())).expect("the pool exists");
     assert!(
         lines[1].starts_with("It buys nothing (NoOfferingMatches): none of the 5 offerings"),
         "{}",

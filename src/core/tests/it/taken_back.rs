@@ -1,8 +1,10 @@
 //! Offerings of which the cloud took instances back lately: avoided, but not at any price.
 
-use poolwright_catalog::{CapacityType, OfferingId, ResourceName, UsdPerHour};
-use poolwright_core::setbacks::{Setbacks, TakenBack};
+use poolwright_catalog::{OfferingId, ResourceName, UsdPerHour};
+use poolwright_core::TakenBack;
+use poolwright_core::setbacks::Setbacks;
 use poolwright_core::*;
+use poolwright_terms::{CapacityType, InterruptionKind, NodeClassRef};
 
 use crate::kit::*;
 

@@ -3,14 +3,15 @@
 use std::sync::Arc;
 
 use poolwright_catalog::{
-    CapacityType, Catalogue, Interruptions, Offering, OfferingId, Price, PriceSource, Quote, ResourceName,
+    Catalogue, Interruptions, Offering, OfferingId, Price, PriceSource, Quote, RankedOffering, ResourceName,
     UsdPerHour,
 };
 use poolwright_core::plan::{
     Commitment, Plan, PlanOptions, SpotRisk, UnplacedReason, left_of_commitments, plan,
 };
-use poolwright_core::{Claim, ClaimName, Condition, ConditionType, Pod, RankedOffering, Snapshot, Uid};
+use poolwright_core::{Claim, ClaimName, Condition, Pod, Snapshot, Uid};
 use poolwright_solver::NeverStop;
+use poolwright_terms::{CapacityType, ConditionType};
 use proptest::collection::vec;
 use proptest::prelude::*;
 

@@ -2,9 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use poolwright_catalog::{Catalogue, labels::ZONE};
+use poolwright_catalog::Catalogue;
 use poolwright_core::plan::{Plan, UnplacedReason};
 use poolwright_core::{Namespaces, Node, Pod, PodKey, PodTerm, PoolName, Snapshot, SpreadRule};
+use poolwright_terms::labels::ZONE;
 
 use crate::kit::*;
 

@@ -7,14 +7,14 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use k8s_openapi::api::core::v1 as k8s;
-use poolwright_catalog::Catalogue;
+use poolwright_catalog::{Catalogue, RankedOffering};
 use poolwright_core::index::{Change, ClusterIndex};
 use poolwright_core::lifecycle::{Placement, decide};
 use poolwright_core::plan::{PlanOptions, plan};
 use poolwright_core::{
-    Claim, ClaimName, Condition, ConditionStatus, ConditionType, DaemonSet, Launched, NodeClassRef, Pod,
-    ObjectKey, PodKey, PodRole, PodSpec, Pool, RankedOffering, Uid,
+    Claim, ClaimName, Condition, DaemonSet, Launched, ObjectKey, Pod, PodKey, PodRole, PodSpec, Pool, Uid,
 };
+use poolwright_terms::{ConditionStatus, ConditionType, NodeClassRef};
 use serde_json::json;
 
 use super::{Numbers, SEED, Until, ZONES, object, peak_mib};

@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 
 use k8s_openapi::api::core::v1 as k8s;
 use poolwright_core::{EnforcedAffinity, Profile, SpreadRule, UnmodelledRule, Weighted};
+use poolwright_terms::labels::ZONE;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
@@ -14,7 +15,6 @@ use crate::rules::{node_term, node_terms};
 use crate::strict::read;
 
 const DO_NOT: &str = "DoNotSchedule";
-const ZONE: &str = "topology.kubernetes.io/zone";
 /// The built-in spread over zones (`systemDefaultConstraints`). That over hosts (maxSkew 3) buys no node and is left out.
 const SYSTEM_ZONE_SKEW: u32 = 5;
 const REQUIRED: &str = "requiredDuringSchedulingIgnoredDuringExecution";

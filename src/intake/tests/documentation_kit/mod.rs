@@ -7,12 +7,12 @@ use std::sync::Arc;
 
 use poolwright_catalog::offering::CatalogueOrigin;
 use poolwright_catalog::{
-    Arch, CapacityType, Catalogue, Gpu, InstanceType, Offering, OfferingId, Price, PriceSource, Quote,
-    ResourceList,
+    Arch, Catalogue, Gpu, InstanceType, Offering, OfferingId, Price, PriceSource, Quote, ResourceList,
 };
 use poolwright_core::plan::{NeverStop, PlanOptions, plan};
-use poolwright_core::{Namespace, NodeClassRef, PodKey, PodPhase, Snapshot};
+use poolwright_core::{Namespace, PodKey, PodPhase, Snapshot};
 use poolwright_intake::manifest::parse;
+use poolwright_terms::{CapacityType, NodeClassRef};
 use serde_json::{Value, json};
 
 /// Name, cores, GiB of memory, GPUs, GiB of huge pages, zones, dollars per hour.

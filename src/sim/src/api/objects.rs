@@ -47,7 +47,7 @@ pub(super) fn for_creation(
         }
         ("", "Node") => {
             // As kube-apiserver's TaintNodesByCondition admission.
-            let taint = json!({"key": "node.kubernetes.io/not-ready", "effect": "NoSchedule"});
+            let taint = json!({"key": poolwright_terms::keys::NOT_READY_TAINT, "effect": "NoSchedule"});
             let mut taints = object["spec"]["taints"].as_array().cloned().unwrap_or_default();
             if !taints.iter().any(|one| one["key"] == taint["key"] && one["effect"] == taint["effect"]) {
                 taints.push(taint);

@@ -3,6 +3,7 @@
 use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
 use kube::core::{Selector, SelectorExt};
+use poolwright_terms::keys::{NOT_READY_TAINT, UNREACHABLE_TAINT};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 
@@ -35,7 +36,7 @@ pub(super) fn complete(pod: &mut Value, now: Timestamp) {
         }
     }
     let mut tolerations = spec["tolerations"].as_array().cloned().unwrap_or_default();
-    for key in ["node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable"] {
+    for key in [NOT_READY_TAINT, UNREACHABLE_TAINT] {
         let tolerated = tolerations.iter().any(|one| {
             let (of, effect) =
                 (one["key"].as_str().unwrap_or_default(), one["effect"].as_str().unwrap_or_default());

@@ -4,11 +4,12 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use async_trait::async_trait;
-use poolwright_catalog::Catalogue;
+use poolwright_catalog::{Catalogue, RankedOffering};
 use poolwright_provider_contract::{
-    CloudProvider, FailedOffering, Instance, LaunchError, LaunchRequest, LaunchedInstance, NodeClassKey,
-    Notice, ProviderError, RankedOffering,
+    CloudProvider, FailedOffering, Instance, LaunchError, LaunchRequest, LaunchedInstance, Notice,
+    ProviderError,
 };
+use poolwright_terms::NodeClassRef;
 use tokio::sync::oneshot;
 use tokio::time::sleep;
 
@@ -107,7 +108,7 @@ impl CloudProvider for CloudOf {
         &[NODE_CLASS_KIND]
     }
 
-    async fn catalogue(&self, class: &NodeClassKey) -> Result<Arc<Catalogue>, ProviderError> {
+    async fn catalogue(&self, class: &NodeClassRef) -> Result<Arc<Catalogue>, ProviderError> {
         let class = class.clone();
         self.call("catalogue", move |cloud| cloud.check(&class).map(|()| cloud.catalogue())).await?
     }

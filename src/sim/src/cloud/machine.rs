@@ -2,8 +2,9 @@
 
 use std::time::Duration;
 
-use poolwright_catalog::{CapacityType, ResourceName, UsdPerHour};
+use poolwright_catalog::{ResourceName, UsdPerHour};
 use poolwright_provider_contract::{Instance, LaunchRequest};
+use poolwright_terms::CapacityType;
 
 use crate::accidents::{Accidents, Site, one_of, span};
 use crate::dice::Dice;

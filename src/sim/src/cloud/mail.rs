@@ -3,7 +3,8 @@
 use std::time::Duration;
 
 use jiff::{SignedDuration, Timestamp};
-use poolwright_provider_contract::{Interruption, InterruptionKind, Notice, instance_of};
+use poolwright_provider_contract::{Interruption, Notice, instance_of};
+use poolwright_terms::InterruptionKind;
 
 use crate::accidents::span;
 use crate::dice::Dice;

@@ -4,10 +4,9 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use poolwright_catalog::{
-    CapacityType, Catalogue, Offering, OfferingId, Price, Quote, ResourceName, UsdPerHour,
-};
+use poolwright_catalog::{Catalogue, Offering, OfferingId, Price, Quote, ResourceName, UsdPerHour};
 use poolwright_provider_contract::LaunchError;
+use poolwright_terms::CapacityType;
 
 use super::Machine;
 use crate::accidents::{Accidents, Site, span};

@@ -14,9 +14,10 @@ use std::time::Duration;
 
 use poolwright_catalog::{Catalogue, OfferingId};
 use poolwright_provider_contract::{
-    FailedOffering, Instance, InstanceState, LaunchError, LaunchRequest, LaunchedInstance, NodeClassKey,
-    Notice as Said, ProviderError,
+    FailedOffering, Instance, InstanceState, LaunchError, LaunchRequest, LaunchedInstance, Notice as Said,
+    ProviderError,
 };
+use poolwright_terms::NodeClassRef;
 use tokio::sync::Notify;
 
 use crate::accidents::{Accidents, span};
@@ -251,8 +252,8 @@ impl Cloud {
     }
 
     /// Whether it can launch with this.
-    fn check(&self, class: &NodeClassKey) -> Result<(), ProviderError> {
-        let NodeClassKey { kind, name, .. } = class;
+    fn check(&self, class: &NodeClassRef) -> Result<(), ProviderError> {
+        let NodeClassRef { kind, name, .. } = class;
         if self.lock().classes.as_ref().is_none_or(|classes| classes.contains(name)) {
             return Ok(());
         }

@@ -1,7 +1,8 @@
 //! What becomes of a node whose machine the cloud takes back, between the notice and the end.
 
 use axum::http::Method;
-use poolwright_core::{PodKey, PodPhase, PodRole, rules};
+use poolwright_core::{PodKey, PodPhase, PodRole};
+use poolwright_terms::keys::NOT_READY_TAINT;
 use serde_json::{Value, json};
 
 use super::{Cluster, condition, pod_path};
@@ -35,7 +36,7 @@ impl Cluster {
         let ready = condition("Ready", "False", "KubeletNotReady", words, self.time.now());
         let path = format!("{}/{node}/status", super::NODES);
         self.ask(&Method::PATCH, &path, &json!({"status": {"conditions": [ready]}}));
-        self.add_taint(node, &json!({"key": rules::NOT_READY_TAINT, "effect": "NoSchedule"}));
+        self.add_taint(node, &json!({"key": NOT_READY_TAINT, "effect": "NoSchedule"}));
         let here = self.index.view().pods.on_node(node);
         let pods = here.into_iter().flat_map(|on_node| &on_node.pods);
         let works = pods.filter(|pod| pod.role == PodRole::Workload && is_bound(&pod.phase));

@@ -5,8 +5,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use axum::http::Method;
-use poolwright_api::names::DO_NOT_DISRUPT_ANNOTATION;
 use poolwright_core::{ObjectKey, PodKey};
+use poolwright_terms::keys::DO_NOT_DISRUPT_ANNOTATION;
 use serde_json::{Value, json};
 
 use super::{Cluster, Due, pod_path};

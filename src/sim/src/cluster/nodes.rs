@@ -2,9 +2,10 @@
 
 use axum::http::Method;
 use k8s_openapi::api::core::v1 as k8s;
-use poolwright_catalog::{ResourceList, ResourceName, labels};
-use poolwright_core::{PodKey, PodPhase, rules};
-use poolwright_provider_contract::TaintEffect;
+use poolwright_catalog::{ResourceList, ResourceName};
+use poolwright_core::{PodKey, PodPhase};
+use poolwright_terms::keys::NOT_READY_TAINT;
+use poolwright_terms::labels;
 use serde_json::{Value, json};
 
 use super::{Cluster, Due, condition, pod_path, read};
@@ -26,7 +27,7 @@ impl Cluster {
             self.nodes.remove_node(&node.name);
             self.after(COLLECTED.0, COLLECTED.1, Due::Orphans { node: node.name });
         } else {
-            if node.ready && node.taints.iter().any(|taint| taint.key == rules::NOT_READY_TAINT) {
+            if node.ready && node.taints.iter().any(|taint| taint.key == NOT_READY_TAINT) {
                 self.after(LIFTED.0, LIFTED.1, Due::Lift { node: node.name.clone() });
             }
             let name = node.name.clone();
@@ -43,8 +44,7 @@ impl Cluster {
         let path = format!("{}/{name}", super::NODES);
         let Some(node) = self.ask(&Method::GET, &path, &Value::Null) else { return };
         let taints: Vec<&Value> = node["spec"]["taints"].as_array().into_iter().flatten().collect();
-        let left: Vec<&&Value> =
-            taints.iter().filter(|taint| taint["key"] != rules::NOT_READY_TAINT).collect();
+        let left: Vec<&&Value> = taints.iter().filter(|taint| taint["key"] != NOT_READY_TAINT).collect();
         if left.len() < taints.len() {
             let version = &node["metadata"]["resourceVersion"];
             let patch = json!({"metadata": {"resourceVersion": version}, "spec": {"taints": left}});
@@ -62,7 +62,7 @@ impl Cluster {
         let taints: Vec<Value> = request
             .taints
             .iter()
-            .map(|taint| json!({"key": taint.key, "value": taint.value, "effect": effect(taint.effect)}))
+            .map(|taint| json!({"key": taint.key, "value": taint.value, "effect": taint.effect}))
             .collect();
         // Without its GPUs: the device plugin adds them.
         let room = request.offerings[0].allocatable.clone();
@@ -132,14 +132,6 @@ impl Cluster {
                 self.tally.lost += 1;
             }
         }
-    }
-}
-
-fn effect(effect: TaintEffect) -> &'static str {
-    match effect {
-        TaintEffect::NoSchedule => "NoSchedule",
-        TaintEffect::PreferNoSchedule => "PreferNoSchedule",
-        TaintEffect::NoExecute => "NoExecute",
     }
 }
 

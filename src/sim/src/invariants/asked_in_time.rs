@@ -3,9 +3,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use poolwright_api::InterruptionKind;
 use poolwright_core::{Pod, PodPhase, PodRole};
 use poolwright_provider_contract::InstanceState;
+use poolwright_terms::InterruptionKind;
 
 use super::{Memory, Scene};
 

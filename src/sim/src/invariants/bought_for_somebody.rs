@@ -2,8 +2,8 @@
 
 use std::collections::BTreeSet;
 
-use poolwright_api::names;
 use poolwright_core::{Pod, PodKey, PodPhase, PoolName};
+use poolwright_terms::keys;
 
 use super::{Memory, Scene, offers};
 
@@ -17,7 +17,7 @@ pub(super) fn check(scene: &Scene<'_>, memory: &mut Memory) -> Option<String> {
         if !claim.metadata.uid.as_ref().is_some_and(|uid| memory.bought.insert(uid.clone())) {
             continue;
         }
-        let pool = claim.metadata.labels.as_ref().and_then(|labels| labels.get(names::NODEPOOL_LABEL));
+        let pool = claim.metadata.labels.as_ref().and_then(|labels| labels.get(keys::NODEPOOL_LABEL));
         let pools = &scene.cluster.view().pools;
         let keeps_room = pool.and_then(|pool| pools.get(&PoolName(pool.clone())));
         if claim.spec.pods.is_empty() && keeps_room.is_some_and(|pool| pool.buffer.is_empty()) {

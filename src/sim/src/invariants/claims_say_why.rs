@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use poolwright_api::NodeClaim;
-use poolwright_api::names::REASON_ANNOTATION;
+use poolwright_terms::keys::REASON_ANNOTATION;
 
 use super::{Memory, Scene};
 

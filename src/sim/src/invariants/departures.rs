@@ -4,8 +4,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use axum::http::Method;
 use jiff::{SignedDuration, Timestamp};
-use poolwright_api::names::DO_NOT_DISRUPT_ANNOTATION;
-use poolwright_api::{InterruptionKind, parse_duration};
+use poolwright_api::parse_duration;
+use poolwright_terms::InterruptionKind;
+use poolwright_terms::keys::DO_NOT_DISRUPT_ANNOTATION;
 use serde_json::Value;
 
 use super::Violation;

@@ -1,8 +1,8 @@
 //! No more nodes that are well are emptied at a time than their pool allows.
 
 use poolwright_api::NodeClaim;
-use poolwright_api::names::NODEPOOL_LABEL;
 use poolwright_core::{Cause, NodeBudget, Share};
+use poolwright_terms::keys::NODEPOOL_LABEL;
 
 use super::{Memory, Scene};
 

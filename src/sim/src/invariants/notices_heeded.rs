@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use jiff::Timestamp;
-use poolwright_api::InterruptionKind;
+use poolwright_terms::InterruptionKind;
 
 use super::{Memory, Scene};
 

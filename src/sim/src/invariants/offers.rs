@@ -2,9 +2,11 @@
 
 use std::collections::BTreeMap;
 
-use poolwright_catalog::{Catalogue, Offering, labels};
-use poolwright_core::rules::{self, NODEPOOL_LABEL};
+use poolwright_catalog::{Catalogue, Offering};
+use poolwright_core::rules;
 use poolwright_core::{Pod, PodPhase, PodRole, Pool, PoolName};
+use poolwright_terms::keys::NODEPOOL_LABEL;
+use poolwright_terms::labels;
 
 use super::{Scene, pool_limits};
 

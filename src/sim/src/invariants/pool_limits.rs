@@ -2,9 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use poolwright_api::names::NODEPOOL_LABEL;
-use poolwright_catalog::{ResourceList, UsdPerHour};
-use poolwright_core::{Pool, PoolName, RankedOffering};
+use poolwright_catalog::{RankedOffering, ResourceList, UsdPerHour};
+use poolwright_core::{Pool, PoolName};
+use poolwright_terms::keys::NODEPOOL_LABEL;
 
 use super::{Memory, Scene};
 

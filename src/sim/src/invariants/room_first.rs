@@ -4,7 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use poolwright_api::NodeClaim;
-use poolwright_core::{Node, Pod, PodPhase, PodRole, RESERVED_TAINT, Snapshot, rules};
+use poolwright_core::{Node, Pod, PodPhase, PodRole, Snapshot, rules};
+use poolwright_terms::keys::RESERVED_TAINT;
 
 use super::{Memory, Scene, disruption_budgets};
 

@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use futures::channel::mpsc::UnboundedReceiver;
 use k8s_openapi::api::core::v1 as k8s;
-use poolwright_api::names;
 use poolwright_catalog::{OfferingId, ResourceName, UsdPerHour};
+use poolwright_terms::keys;
 use serde_json::Value;
 
 use super::Outcome;
@@ -118,7 +118,7 @@ impl Ledger {
                 self.outcome.machines[*at].gone = machine.gone;
                 continue;
             }
-            let label = machine.request.labels.get(names::NODEPOOL_LABEL);
+            let label = machine.request.labels.get(keys::NODEPOOL_LABEL);
             let offers = machine.request.offerings.first();
             let one = Machine {
                 id: machine.instance.provider_id,

@@ -13,7 +13,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use poolwright_catalog::Catalogue;
-use poolwright_controller::{Config, Environment, Gates};
+use poolwright_controller::{Config, Environment, Stoppable};
 use serde_json::Value;
 
 use crate::accidents::{Accidents, Rates};
@@ -123,7 +123,7 @@ impl Replay {
         let mut ledger = Ledger::new(&server);
         let process = Process::new("controller", 1);
         let wire = Wire::new(server, process.clone(), accidents, self.seed, record);
-        let gates = Gates::simulated(process.clone());
+        let stoppable = Stoppable::by(process.clone());
         let cloud_of = CloudOf { cloud: cloud.clone(), process, sabotage: None };
         let seller = Arc::new(Seller { cloud: cloud_of, sold: self.sold.clone() });
         let mut config = Config::new("controller", "default");
@@ -132,7 +132,7 @@ impl Replay {
         config.lease = config.lease.lasting(LEASE);
         let clock = Patience::new(MachineClock::new(time));
         let environment =
-            Environment { clock: clock.clone(), spawner: clock.spawner(), gates: gates.clone() };
+            Environment { clock: clock.clone(), spawner: clock.spawner(), stoppable: stoppable.clone() };
         let controller = poolwright_controller::run_in(
             environment,
             config,
@@ -140,7 +140,7 @@ impl Replay {
             vec![seller],
             std::future::pending(),
         );
-        let mut controller = tokio::spawn(gates.pass(controller));
+        let mut controller = tokio::spawn(stoppable.run(controller));
         loop {
             let left = self.length.saturating_sub(time.elapsed());
             tokio::select! {

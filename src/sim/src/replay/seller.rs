@@ -6,8 +6,9 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use poolwright_catalog::Catalogue;
 use poolwright_provider_contract::{
-    CloudProvider, Instance, LaunchError, LaunchRequest, LaunchedInstance, NodeClassKey, ProviderError,
+    CloudProvider, Instance, LaunchError, LaunchRequest, LaunchedInstance, ProviderError,
 };
+use poolwright_terms::NodeClassRef;
 
 use crate::cloud::CloudOf;
 
@@ -26,7 +27,7 @@ impl CloudProvider for Seller {
         self.cloud.node_class_kinds()
     }
 
-    async fn catalogue(&self, class: &NodeClassKey) -> Result<Arc<Catalogue>, ProviderError> {
+    async fn catalogue(&self, class: &NodeClassRef) -> Result<Arc<Catalogue>, ProviderError> {
         let all = self.cloud.catalogue(class).await?;
         Ok(self.sold.get(&class.name).cloned().unwrap_or(all))
     }

@@ -6,12 +6,13 @@
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
-use poolwright_catalog::labels::{HOSTNAME, ZONE};
 use poolwright_core::rules::{self, tolerates};
 use poolwright_core::{
-    EnforcedAffinity, Node, NodeTerm, ObjectKey, Operator, Pod, Profile, RESERVED_TAINT, Requirement,
-    SpreadRule, Taint, Weighted,
+    EnforcedAffinity, Node, NodeTerm, ObjectKey, Operator, Pod, Profile, Requirement, SpreadRule, Weighted,
 };
+use poolwright_terms::Taint;
+use poolwright_terms::keys::RESERVED_TAINT;
+use poolwright_terms::labels::{HOSTNAME, ZONE};
 
 use super::cluster::{Cluster, NodeLabels};
 
@@ -75,7 +76,7 @@ impl<'a> Asked<'a> {
 
     /// Whether a spread counts what is on a node.
     pub fn counts_node(&self, rule: &SpreadRule, node: &Node) -> bool {
-        use poolwright_core::Effect::PreferNoSchedule;
+        use poolwright_terms::TaintEffect::PreferNoSchedule;
         let shut = |taint: &Taint| taint.effect != PreferNoSchedule && !self.tolerates(taint);
         (rule.any_affinity || rules::check_own_labels(&self.pod.spec, &NodeLabels(node)).is_ok())
             && !(rule.honor_taints && node.taints.iter().any(shut))

@@ -6,8 +6,8 @@ use std::sync::Arc;
 use poolwright_catalog::{ResourceList, ResourceName};
 use poolwright_core::rules::{Labels, NODE_NAME_FIELD};
 use poolwright_core::{
-    Budget, HostPort, NamespaceLabels, Node, NodeDrivers, ObjectKey, Pod, PodGroup, PodKey, PodPhase, Requirement,
-    Service, Shared, Snapshot, StorageClass, Uid, Volume, VolumeClaim, Workload,
+    Budget, HostPort, NamespaceLabels, Node, NodeDrivers, ObjectKey, Pod, PodGroup, PodKey, PodPhase,
+    Requirement, Service, Shared, Snapshot, StorageClass, Uid, Volume, VolumeClaim, Workload,
 };
 
 use super::looks::Looks;

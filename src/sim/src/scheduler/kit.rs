@@ -2,12 +2,12 @@
 
 use std::sync::Arc;
 
-use poolwright_catalog::labels::{HOSTNAME, ZONE};
 use poolwright_catalog::{ResourceList, ResourceName};
 use poolwright_core::{
-    Effect, Namespaces, Node, NodeTerm, Operator, Pod, PodKey, PodPhase, PodSpec, PodTerm, Requirement,
-    SpreadRule, Taint,
+    Namespaces, Node, NodeTerm, Operator, Pod, PodKey, PodPhase, PodSpec, PodTerm, Requirement, SpreadRule,
 };
+use poolwright_terms::labels::{HOSTNAME, ZONE};
+use poolwright_terms::{Taint, TaintEffect};
 
 use super::{Cluster, MayPreempt, Outcome, Scheduler};
 
@@ -74,7 +74,7 @@ pub fn node(name: &str, zone: &str) -> Node {
     }
 }
 
-pub fn taint(effect: Effect) -> Taint {
+pub fn taint(effect: TaintEffect) -> Taint {
     Taint { key: "team".to_owned(), value: "ml".to_owned(), effect }
 }
 

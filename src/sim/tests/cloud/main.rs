@@ -5,11 +5,12 @@ mod world;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use poolwright_catalog::{CapacityType, OfferingId};
+use poolwright_catalog::OfferingId;
 use poolwright_provider_contract::LaunchError;
 use poolwright_provider_contract::conformance::{Failure, Fixture, World, run_all};
 use poolwright_sim::accidents::Rates;
 use poolwright_sim::cloud::{Notice, Quotas};
+use poolwright_terms::CapacityType;
 use world::SimWorld;
 
 struct Sim;

@@ -7,11 +7,9 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use axum::http::Method;
-use poolwright_catalog::{CapacityType, OfferingId, builtin};
+use poolwright_catalog::{OfferingId, RankedOffering, builtin};
 use poolwright_provider_contract::conformance::{Failure, NodeFacts, NodeSight, World};
-use poolwright_provider_contract::{
-    CloudProvider, Instance, LaunchRequest, NodeClassKey, RankedOffering, Taint, TaintEffect,
-};
+use poolwright_provider_contract::{CloudProvider, Instance, LaunchRequest};
 use poolwright_sim::accidents::{Accidents, Rates};
 use poolwright_sim::api::ApiServer;
 use poolwright_sim::cloud::{Cloud, CloudOf, NODE_CLASS, NODE_CLASS_KIND, Quotas};
@@ -20,6 +18,7 @@ use poolwright_sim::dice::Dice;
 use poolwright_sim::record::Record;
 use poolwright_sim::time::Time;
 use poolwright_sim::wire::Process;
+use poolwright_terms::{CapacityType, NodeClassRef, Taint, TaintEffect};
 use serde_json::Value;
 use tokio::time::timeout;
 
@@ -108,9 +107,9 @@ impl World for SimWorld {
         Ok(self.caller())
     }
 
-    fn node_class(&self) -> NodeClassKey {
+    fn node_class(&self) -> NodeClassRef {
         let group = "poolwright.dev".to_owned();
-        NodeClassKey { group, kind: NODE_CLASS_KIND.to_owned(), name: NODE_CLASS.to_owned() }
+        NodeClassRef { group, kind: NODE_CLASS_KIND.to_owned(), name: NODE_CLASS.to_owned() }
     }
 
     fn prefix(&self) -> String {
@@ -132,13 +131,8 @@ impl World for SimWorld {
             return Ok(NodeSight::Absent);
         }
         let taints = node.spec.and_then(|spec| spec.taints).unwrap_or_default();
-        let effect = |text: &str| match text {
-            "NoSchedule" => TaintEffect::NoSchedule,
-            "PreferNoSchedule" => TaintEffect::PreferNoSchedule,
-            _ => TaintEffect::NoExecute,
-        };
         let taints = taints.into_iter().map(|taint| Taint {
-            effect: effect(&taint.effect),
+            effect: TaintEffect::named(&taint.effect).expect("an effect of Kubernetes"),
             key: taint.key,
             value: taint.value.unwrap_or_default(),
         });

@@ -5,8 +5,8 @@
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, BinaryHeap};
 
-use crate::canonical::{Model, Origin};
-use crate::plan::{Pattern, Plan};
+use crate::canonical::{Model, Origin, Pattern};
+use crate::plan::Plan;
 
 /// Which node a pod joins.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

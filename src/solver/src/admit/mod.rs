@@ -2,13 +2,13 @@
 //! the pods are worth, then how many they are; then what the plan costs. Gangs are placed whole or not at all, and spreads
 //! stay even with whatever is placed of them.
 //!
-//! Small problems are searched exhaustively ([`crate::small`]). Else the cover greedies compete, and what the best of them
+//! Small problems are searched exhaustively ([`crate::small_exact`]). Else the cover greedies compete, and what the best of them
 //! places on new nodes is planned once more pod by pod ([`insertion`]): priority by priority,
 //! gangs that stay incomplete make room again, and what a spread cannot place in one value is not placed in the others.
-//! Where time allows, prices of a relaxation decide better ([`ration`]).
+//! Where time allows, prices of a relaxation decide better ([`by_prices`]).
 
+mod by_prices;
 mod insertion;
-mod ration;
 
 use std::collections::BTreeSet;
 
@@ -19,7 +19,7 @@ use crate::greedy::{self, Taste, Value};
 use crate::plan::{Plan, Stock};
 use crate::stages::Stage;
 
-pub(crate) use ration::improve;
+pub(crate) use by_prices::improve;
 
 /// The best of several cover greedies. Places every pod if any of them does.
 pub(crate) fn plan(model: &Model) -> Plan {

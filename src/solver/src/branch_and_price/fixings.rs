@@ -3,9 +3,9 @@
 use std::collections::BTreeMap;
 
 use crate::canonical::Model;
+use crate::column_generation::Relaxed;
 use crate::flow::Split;
 use crate::plan::Plan;
-use crate::relax::Relaxed;
 use crate::stages::Stage;
 
 /// Other options that are tried after the ones the relaxation likes best.

@@ -148,7 +148,7 @@ proptest! {
         run.search(&mut meter);
         prop_assert!(run.places(&run.best));
         let mut enough = Meter::new(&mut signal, u64::MAX);
-        let Some(least) = small::solve(&model, &totals, &mut enough) else { return Ok(()) };
+        let Some(least) = small_exact::solve(&model, &totals, &mut enough) else { return Ok(()) };
         prop_assert_eq!(model.gathered(&least.placed(&model)), totals);
         let (least, cost) = (least.cost(&model), run.best.cost(&model));
         prop_assert!(run.bound <= least, "bound {} above the optimum {least}", run.bound);
@@ -166,7 +166,7 @@ proptest! {
         let mut signal = NeverStop;
         let mut meter = Meter::new(&mut signal, u64::MAX);
         let first = admit::plan(&model);
-        let Some(best) = small::solve(&model, &model.totals(), &mut meter) else { return Ok(()) };
+        let Some(best) = small_exact::solve(&model, &model.totals(), &mut meter) else { return Ok(()) };
         prop_assert!(best.compare(&first, &model).is_le());
         if let Some(better) = admit::improve(&model, &first, Options::default().lp(), &mut meter) {
             prop_assert!(better.is_payable(&model));

@@ -4,14 +4,14 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::{DEEP, Run};
 use crate::branch::{Branch, Ranges};
-use crate::canonical::UNLIMITED;
+use crate::canonical::{Pattern, UNLIMITED};
+use crate::column_generation::{self, Center, Goal, Relaxed, Task};
 use crate::dive;
 use crate::greedy;
 use crate::meter::Meter;
 use crate::open::{self, Open};
-use crate::plan::{Pattern, Plan, Stock};
+use crate::plan::{Plan, Stock};
 use crate::pricing::Pricer;
-use crate::relax::{self, Center, Goal, Relaxed, Task};
 use crate::solution::Proof;
 
 /// A part of the plans: those whose counts of nodes are in `ranges`.
@@ -104,7 +104,7 @@ impl Run<'_> {
                 open: self.open.then_some(Open { totals: &self.totals, known: &taken }),
             };
             let goal = Goal { gap: 0.0005, rounds: 40, levels: (0, 4), prove: true };
-            let Some(found) = relax::run(&mut pricer, task, goal, meter) else {
+            let Some(found) = column_generation::run(&mut pricer, task, goal, meter) else {
                 return (known, Leaf { choice: None, ..parent.clone() });
             };
             let settled =

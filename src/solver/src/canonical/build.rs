@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::admission::Admission;
+use super::content::Content;
 use super::groups::{Groups, Key};
 use super::meetings::Meetings;
 use super::rows::Rows;
@@ -10,7 +11,6 @@ use super::sets::{Parties, Sets};
 use super::{Alternative, Bin, Class, Flexible, Model, Origin, Rules, UNLIMITED, fit_count, fits};
 use crate::bits::BitSet;
 use crate::choice::Choice;
-use crate::content::Content;
 use crate::gpu::{self, Room};
 use crate::problem::{GpuRequest, GpuState, Problem, risk};
 use crate::solution::UnplacedReason;

@@ -3,7 +3,7 @@
 //!
 //! Every rule of the problem is one of these here:
 //! - **capacity**: `dims` linear resources, [`Class::requests`] against [`Bin::capacity`];
-//! - **content**: what else may not be together on one node, [`Rules`]. Only [`crate::content`] knows how to ask; a subset
+//! - **content**: what else may not be together on one node, [`Rules`]. Only [`content`] knows how to ask; a subset
 //!   of an allowed content is allowed. Bounds may ignore these rules: that relaxes;
 //! - **penalties**: what a pod is counted to cost on some bins besides the node, [`Bin::penalties`];
 //! - **rows**: sums over nodes with a ceiling, [`Bin::limit_use`] against [`Model::limits`]. Amounts have a sign: a node
@@ -16,9 +16,11 @@
 
 mod admission;
 mod build;
+mod content;
 mod flexible;
 mod groups;
 mod meetings;
+mod pattern;
 mod rows;
 mod sets;
 #[cfg(test)]
@@ -32,7 +34,9 @@ use crate::stages::Stages;
 use crate::units::UNITS;
 
 pub(crate) use build::conflicts;
+pub(crate) use content::Content;
 pub(crate) use flexible::{Alternative, Flexible};
+pub(crate) use pattern::Pattern;
 pub(crate) use rows::{Covering, Row};
 pub(crate) use sets::Parties;
 

@@ -1,9 +1,9 @@
 //! The cheapest way to place every multiset of the pods, by dynamic programming.
 
 use super::multiset::Multisets;
-use crate::canonical::Model;
+use crate::canonical::{Model, Pattern};
 use crate::meter::Meter;
-use crate::plan::{Pattern, Plan};
+use crate::plan::Plan;
 
 /// Multisets of pods at most.
 const STATES: u64 = 1 << 14;

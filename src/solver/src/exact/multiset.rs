@@ -1,7 +1,6 @@
 //! Multisets of the pods of a demand, numbered.
 
-use crate::canonical::Model;
-use crate::content::Content;
+use crate::canonical::{Content, Model};
 
 /// All multisets of the pods of a demand. Number 0 is empty, the last is all; differences of numbers are differences of
 /// multisets.

@@ -5,10 +5,10 @@
 //! part is a mixture, and pays no less than that.
 
 use super::multiset::Multisets;
-use crate::bound::{LIMIT_ONE, Prices};
-use crate::canonical::{Model, UNLIMITED};
+use crate::canonical::{Model, Pattern, UNLIMITED};
+use crate::dual_bound::{LIMIT_ONE, Prices};
 use crate::meter::Meter;
-use crate::plan::{Pattern, Plan, Stock};
+use crate::plan::{Plan, Stock};
 use crate::units::UNITS;
 
 /// Multisets of pods at most.

@@ -1,7 +1,6 @@
 //! Filling one node, class after class: what the greedy spends its time with.
 
-use crate::canonical::{Model, UNLIMITED};
-use crate::content::Content;
+use crate::canonical::{Content, Model, UNLIMITED};
 use crate::stages::Stage;
 
 /// In which orders to fill each bin, and what is known of the classes in them.

@@ -1,6 +1,6 @@
 //! Linear programs, whoever solves them: HiGHS, or microlp where no C++ compiler is at hand.
 //!
-//! Nothing an LP answers is believed: prices become bounds only through integers ([`crate::bound`]), and values become
+//! Nothing an LP answers is believed: prices become bounds only through integers ([`crate::dual_bound`]), and values become
 //! plans only through contents that were counted. So a wrong LP makes a worse plan, never a wrong one.
 
 #[cfg(feature = "highs")]

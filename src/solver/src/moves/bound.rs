@@ -7,8 +7,8 @@
 //! worth. Prices may be lowered by any factor, which helps where there is more free room than pods for it.
 
 use super::cluster::Cluster;
-use crate::bound::{Ceiling, Certificate, Prices};
 use crate::canonical::{Model, Origin};
+use crate::dual_bound::{Ceiling, Certificate, Prices};
 use crate::knapsack::Effort;
 use crate::meter::Meter;
 use crate::pricing::{Priced, Pricer};

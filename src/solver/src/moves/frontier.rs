@@ -3,7 +3,7 @@
 use poolwright_catalog::UsdPerHour;
 
 use super::cluster::Cluster;
-use super::market::Market;
+use super::new_node_prices::NewNodePrices;
 use super::residual::{Part, Target};
 use super::rooms::{Rooms, Want};
 use super::search::Search;
@@ -41,8 +41,8 @@ pub fn frontier(
 ) -> Result<Vec<FrontierPoint>, ProblemError> {
     problem.validate()?;
     let cluster = Cluster::new(problem);
-    let market = Market::new(&cluster, options.stages);
-    let rough = market.rough();
+    let new_nodes = NewNodePrices::new(&cluster, options.stages);
+    let rough = new_nodes.rough();
     let mut search =
         Search { cluster: &cluster, options, best: None, prices: rough.clone(), bounded: Vec::new() };
     let mut points = Vec::new();
@@ -61,7 +61,7 @@ pub fn frontier(
         if fine {
             let mut part = Part(&mut *signal);
             let mut meter = Meter::new(&mut part, options.work / 4);
-            let Some(prices) = market.fine(0.01, options.lp(), &mut meter) else { break };
+            let Some(prices) = new_nodes.fine(0.01, options.lp(), &mut meter) else { break };
             search.prices = prices;
         }
         let prices = search.prices.clone();

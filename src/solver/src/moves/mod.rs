@@ -8,7 +8,7 @@
 mod bound;
 mod cluster;
 mod frontier;
-mod market;
+mod new_node_prices;
 mod residual;
 mod rooms;
 mod search;

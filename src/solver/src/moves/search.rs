@@ -1,7 +1,7 @@
 //! The search for the best choice of nodes, and the answer.
 
 use super::cluster::Cluster;
-use super::market::Market;
+use super::new_node_prices::NewNodePrices;
 use super::residual::{self, Part, Target};
 use super::rooms::{Rooms, Want};
 use super::{bound, steps, subsets};
@@ -129,8 +129,8 @@ impl Search<'_> {
 /// Finds which nodes should stay, and the way there. `problem` must be valid and have removable nodes.
 pub(crate) fn solve(problem: &Problem, options: &Options, signal: &mut dyn StopSignal) -> Solution {
     let cluster = Cluster::new(problem);
-    let market = Market::new(&cluster, options.stages);
-    let prices = market.rough();
+    let new_nodes = NewNodePrices::new(&cluster, options.stages);
+    let prices = new_nodes.rough();
     let mut search =
         Search { cluster: &cluster, options, best: None, prices: prices.clone(), bounded: Vec::new() };
     // Nothing moves: what every other answer is compared with.
@@ -160,7 +160,7 @@ pub(crate) fn solve(problem: &Problem, options: &Options, signal: &mut dyn StopS
         let fine = if has(Stage::FineMoves) {
             let mut part = Part(&mut *signal);
             let mut meter = Meter::new(&mut part, options.work / 4);
-            market.fine(0.01, options.lp(), &mut meter)
+            new_nodes.fine(0.01, options.lp(), &mut meter)
         } else {
             None
         };

@@ -2,9 +2,8 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
-use super::{Pattern, Plan, Stock};
-use crate::canonical::Model;
-use crate::content::Content;
+use super::{Plan, Stock};
+use crate::canonical::{Content, Model, Pattern};
 use crate::stages::Stage;
 
 impl Plan {

@@ -9,7 +9,7 @@ mod stock;
 use std::cmp::{Ordering, Reverse};
 use std::collections::BTreeMap;
 
-use crate::canonical::{Model, Origin};
+use crate::canonical::{Model, Origin, Pattern};
 
 pub(crate) use stock::Stock;
 
@@ -26,38 +26,11 @@ pub(crate) fn left_out(model: &Model, placed: &[u64]) -> Vec<(u128, u64)> {
     levels.into_values().collect()
 }
 
-/// One node's content.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct Pattern {
-    /// Index into [`Model::bins`].
-    pub bin: u32,
-    /// Pods by class, ascending; no zero counts.
-    pub pods: Vec<(u32, u32)>,
-}
-
 /// Nodes with their pods. Pods of the demand that are on no node are unplaced.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Plan {
     /// How many nodes of each content.
     pub nodes: BTreeMap<Pattern, u64>,
-}
-
-impl Pattern {
-    /// What is left free on the node.
-    pub fn room(&self, model: &Model) -> Vec<u64> {
-        let mut room = model.bins[self.bin as usize].capacity.clone();
-        for (class, count) in &self.pods {
-            for (left, request) in room.iter_mut().zip(&model.classes[*class as usize].requests) {
-                *left -= request * u64::from(*count);
-            }
-        }
-        room
-    }
-
-    /// How many such nodes `left` pods fill.
-    pub fn copies(&self, left: &[u64]) -> u64 {
-        self.pods.iter().map(|(class, count)| left[*class as usize] / u64::from(*count)).min().unwrap_or(0)
-    }
 }
 
 impl Plan {

@@ -7,7 +7,7 @@
 //! steers the prices.
 
 use crate::knapsack;
-use crate::multipliers::{self, LpItem};
+use crate::knapsack_lp::{self, LpItem};
 use crate::problem::{GPU_UNITS, GpuRequest};
 
 /// Rounds of better prices along slopes, and by the linear program over the fillings that these led to.
@@ -259,7 +259,7 @@ fn settle(
         let items: Vec<LpItem<'_>> =
             parts.iter().map(|(value, most, shares)| LpItem { value: *value, most: *most, shares }).collect();
         let mut prices: Vec<u64> =
-            multipliers::solve(&items, dims).into_iter().map(|price| price.clamp(0.0, 1e17) as u64).collect();
+            knapsack_lp::solve(&items, dims).into_iter().map(|price| price.clamp(0.0, 1e17) as u64).collect();
         prices.pop();
         let value = evaluate(pods, gpus, priced, &prices, unit)?;
         if value.upper < bound.upper {

@@ -1,8 +1,7 @@
 //! Pricing of nodes whose equal GPUs are shared: contents made of what single GPUs hold.
 
 use super::{Priced, Pricer, QUICK, fillings, lagrange};
-use crate::canonical::fit_count;
-use crate::content::Content;
+use crate::canonical::{Content, fit_count};
 use crate::gpu::Room;
 use crate::knapsack::{self, Answer, Effort, Scratch};
 use crate::meter::Pulse;

@@ -9,8 +9,8 @@ use k8s_openapi::api::events::v1::Event;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use kube::api::{DeleteParams, ListParams, PostParams};
 use kube::{Api, Client, ResourceExt};
-use poolwright_api::names::NODEPOOL_LABEL;
 use poolwright_api::{NodeClaim, NodePool};
+use poolwright_terms::keys::NODEPOOL_LABEL;
 use serde_json::Value;
 
 use super::WITHIN;

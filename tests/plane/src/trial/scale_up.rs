@@ -9,7 +9,7 @@ use k8s_openapi::api::core::v1::Pod;
 use kube::api::PostParams;
 use kube::{Api, ResourceExt};
 use poolwright_api::NodeClaim;
-use poolwright_api::names::BOUGHT_AGAIN_ANNOTATION;
+use poolwright_terms::keys::BOUGHT_AGAIN_ANNOTATION;
 use serde_json::{Value, json};
 use tokio::time::Instant;
 

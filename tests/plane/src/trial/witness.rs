@@ -10,7 +10,7 @@ use k8s_openapi::api::core::v1::{ConfigMap, Node};
 use kube::Api;
 use kube::api::{ApiResource, DynamicObject, ListParams, PartialObjectMeta, WatchEvent, WatchParams};
 use poolwright_api::NodeClaim;
-use poolwright_api::names::NODECLAIM_LABEL;
+use poolwright_terms::keys::NODECLAIM_LABEL;
 use tokio::task::JoinHandle;
 
 use super::WITHIN;

@@ -1,7 +1,7 @@
 //! Creation and changes.
 
 use axum::http::Method;
-use poolwright_api::names::FIELD_MANAGER;
+use poolwright_terms::keys::FIELD_MANAGER;
 use serde_json::json;
 
 use super::ask::Asker;

@@ -13,10 +13,11 @@ use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::core::v1::Node;
 use kube::api::DeleteParams;
 use kube::{Api, ResourceExt};
-use poolwright_api::{InterruptionKind, NodeClaim};
+use poolwright_api::NodeClaim;
 use poolwright_plane::trial::{WITHIN, taint_keys};
 use poolwright_plane::wait_for;
 use poolwright_provider_contract::CloudProvider;
+use poolwright_terms::InterruptionKind;
 use scene::{POOL, Scene, id_of, take_back};
 use serde_json::json;
 

@@ -8,9 +8,10 @@ use std::time::Duration;
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::Pod;
 use kube::ResourceExt;
-use poolwright_api::{InterruptionKind, NodeClaim};
+use poolwright_api::NodeClaim;
 use poolwright_plane::aws::Machine;
 use poolwright_plane::trial::Cluster;
+use poolwright_terms::InterruptionKind;
 use tokio::task::JoinHandle;
 
 use super::cloud::Cloud;

@@ -1,11 +1,11 @@
 //! Spot capacity on the whole way.
 
 use anyhow::ensure;
-use poolwright_catalog::CapacityType;
 use poolwright_plane::aws::Front;
 use poolwright_plane::trial::WITHIN;
 use poolwright_plane::wait_for;
 use poolwright_provider_contract::{CloudProvider, Instance};
+use poolwright_terms::CapacityType;
 use serde_json::{Value, json};
 
 use super::cloud::work;

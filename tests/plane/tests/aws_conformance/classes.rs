@@ -49,8 +49,7 @@ async fn a_class_says_what_its_terms_resolved_to_and_that_a_launch_is_allowed_an
     assert!(!templates.contains("poolwright-dry-run"), "{templates}");
     assert_eq!(report(&provider, &world).await, found);
     assert_eq!(calls(&world, "ec2:RunInstances"), 1, "what was allowed a moment ago is not tried again");
-    let nobody =
-        poolwright_provider_contract::NodeClassKey { name: "nobody".to_owned(), ..world.node_class() };
+    let nobody = poolwright_terms::NodeClassRef { name: "nobody".to_owned(), ..world.node_class() };
     assert_eq!(provider.report(&nobody).await.unwrap(), None);
 }
 

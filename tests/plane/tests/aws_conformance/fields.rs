@@ -2,10 +2,11 @@
 
 use std::collections::BTreeMap;
 
-use poolwright_catalog::{CapacityType, ResourceName};
+use poolwright_catalog::{RankedOffering, ResourceName};
 use poolwright_plane::aws::Capacity;
 use poolwright_provider_contract::conformance::World;
-use poolwright_provider_contract::{ClassReports, CloudProvider, RankedOffering};
+use poolwright_provider_contract::{ClassReports, CloudProvider};
+use poolwright_terms::CapacityType;
 use serde_json::{Value, json};
 
 use super::reserved::{capacity, template};

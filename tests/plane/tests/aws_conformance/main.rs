@@ -23,14 +23,14 @@ use async_trait::async_trait;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use futures::future::join_all;
-use poolwright_catalog::CapacityType;
+use poolwright_catalog::RankedOffering;
 use poolwright_plane::wait_for;
 use poolwright_provider_aws::AwsProvider;
 use poolwright_provider_contract::conformance::{Failure, Fixture, World, run_together};
 use poolwright_provider_contract::{
-    ClassReports, CloudProvider, Instance, InterruptionKind, LaunchError, LaunchRequest, ProviderError,
-    RankedOffering, instance_of,
+    ClassReports, CloudProvider, Instance, LaunchError, LaunchRequest, ProviderError, instance_of,
 };
+use poolwright_terms::{CapacityType, InterruptionKind};
 use serde_json::json;
 use world::{AwsWorld, eks, pool, training, warning};
 

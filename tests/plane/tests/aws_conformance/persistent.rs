@@ -6,9 +6,10 @@ use std::time::Duration;
 use async_trait::async_trait;
 use poolwright_catalog::Catalogue;
 use poolwright_provider_contract::{
-    ClassReports, CloudProvider, Instance, LaunchError, LaunchRequest, LaunchedInstance, NodeClassKey,
-    Notice, ProviderError,
+    ClassReports, CloudProvider, Instance, LaunchError, LaunchRequest, LaunchedInstance, Notice,
+    ProviderError,
 };
+use poolwright_terms::NodeClassRef;
 
 /// How often a call is made before it is given up.
 const TRIES: usize = 200;
@@ -56,7 +57,7 @@ impl<P: CloudProvider> CloudProvider for Persistent<P> {
         self.0.node_class_kinds()
     }
 
-    async fn catalogue(&self, class: &NodeClassKey) -> Result<Arc<Catalogue>, ProviderError> {
+    async fn catalogue(&self, class: &NodeClassRef) -> Result<Arc<Catalogue>, ProviderError> {
         until_it_passes!(self.0.catalogue(class))
     }
 

@@ -2,10 +2,11 @@
 
 use std::collections::BTreeMap;
 
-use poolwright_catalog::{CapacityType, UsdPerHour};
+use poolwright_catalog::{RankedOffering, UsdPerHour};
 use poolwright_plane::aws::Capacity;
 use poolwright_provider_contract::conformance::World;
-use poolwright_provider_contract::{CloudProvider, LaunchError, RankedOffering};
+use poolwright_provider_contract::{CloudProvider, LaunchError};
+use poolwright_terms::CapacityType;
 use serde_json::json;
 
 use super::two_offerings;

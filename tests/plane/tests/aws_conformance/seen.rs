@@ -7,7 +7,8 @@ use anyhow::ensure;
 use jiff::{SignedDuration, Timestamp};
 use poolwright_plane::wait_for;
 use poolwright_provider_aws::AwsProvider;
-use poolwright_provider_contract::{CloudProvider, Interruption, InterruptionKind, Notice, instance_of};
+use poolwright_provider_contract::{CloudProvider, Interruption, Notice, instance_of};
+use poolwright_terms::InterruptionKind;
 
 use super::world::{AwsWorld, now};
 use super::{SOON, two_offerings};

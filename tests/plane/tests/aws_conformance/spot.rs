@@ -1,8 +1,9 @@
 //! Spot capacity: what it costs, how it is ordered, and what is bought where there is none.
 
-use poolwright_catalog::{CapacityType, Catalogue, UsdPerHour};
+use poolwright_catalog::{Catalogue, RankedOffering, UsdPerHour};
 use poolwright_provider_contract::conformance::World;
-use poolwright_provider_contract::{CloudProvider, LaunchError, RankedOffering};
+use poolwright_provider_contract::{CloudProvider, LaunchError};
+use poolwright_terms::CapacityType;
 
 use crate::world::{AwsWorld, pool};
 

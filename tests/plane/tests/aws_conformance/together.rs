@@ -5,11 +5,11 @@ use std::sync::atomic::Ordering;
 
 use anyhow::ensure;
 use futures::future::join_all;
-use poolwright_catalog::OfferingId;
+use poolwright_catalog::{OfferingId, RankedOffering};
 use poolwright_plane::wait_for;
 use poolwright_provider_aws::AwsProvider;
 use poolwright_provider_contract::{
-    CloudProvider, Instance, LaunchBatch, LaunchError, LaunchRequest, ProviderError, RankedOffering,
+    CloudProvider, Instance, LaunchBatch, LaunchError, LaunchRequest, ProviderError,
 };
 
 use super::world::{AwsWorld, pool};

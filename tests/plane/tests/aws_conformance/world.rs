@@ -9,16 +9,14 @@ use async_trait::async_trait;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use jiff::{SignedDuration, Timestamp};
-use poolwright_api::{EC2NodeClass, EC2NodeClassSpec, GROUP};
-use poolwright_catalog::{CapacityType, OfferingId};
+use poolwright_api::{EC2NodeClass, EC2NodeClassSpec};
+use poolwright_catalog::{OfferingId, RankedOffering};
 use poolwright_plane::aws::{Account, Front, Group, Moto, Trouble};
 use poolwright_plane::unique;
 use poolwright_provider_aws::{Access, AwsProvider, BootstrapToken, Classes, Join, Key, Settings, Tokens};
 use poolwright_provider_contract::conformance::{Failure, Joining, NodeSight, World};
-use poolwright_provider_contract::{
-    CloudProvider, Instance, LaunchRequest, NodeClassKey, ProviderError, RankedOffering, Taint, TaintEffect,
-    instance_of,
-};
+use poolwright_provider_contract::{CloudProvider, Instance, LaunchRequest, ProviderError, instance_of};
+use poolwright_terms::{CapacityType, GROUP, NodeClassRef, Taint, TaintEffect};
 use serde_json::json;
 use tokio::sync::OnceCell;
 
@@ -273,12 +271,8 @@ pub fn warning(instance: &str, at: Timestamp) -> String {
 /// A taint as the kubelet's configuration has it.
 fn taint(one: &serde_json::Value) -> Result<Taint, Failure> {
     let text = |field: &str| one[field].as_str().unwrap_or_default().to_owned();
-    let effect = match one["effect"].as_str() {
-        Some("NoSchedule") => TaintEffect::NoSchedule,
-        Some("PreferNoSchedule") => TaintEffect::PreferNoSchedule,
-        Some("NoExecute") => TaintEffect::NoExecute,
-        _ => return Err(Failure(format!("no kubelet takes this taint: {one}"))),
-    };
+    let effect = one["effect"].as_str().and_then(TaintEffect::named);
+    let effect = effect.ok_or_else(|| Failure(format!("no kubelet takes this taint: {one}")))?;
     Ok(Taint { key: text("key"), value: text("value"), effect })
 }
 
@@ -295,8 +289,8 @@ impl World for AwsWorld {
         Ok(Arc::new(Persistent(self.connect_with(self.join.clone()).await?)))
     }
 
-    fn node_class(&self) -> NodeClassKey {
-        NodeClassKey { group: GROUP.to_owned(), kind: "EC2NodeClass".to_owned(), name: "gpu".to_owned() }
+    fn node_class(&self) -> NodeClassRef {
+        NodeClassRef { group: GROUP.to_owned(), kind: "EC2NodeClass".to_owned(), name: "gpu".to_owned() }
     }
 
     fn prefix(&self) -> String {

@@ -7,11 +7,12 @@ use anyhow::{Context, anyhow, ensure};
 use poolwright_api::NodePool;
 use poolwright_catalog::offering::CatalogueOrigin;
 use poolwright_catalog::{
-    Arch, CapacityType, Catalogue, Gpu, InstanceType, Offering, OfferingId, Price, PriceSource, Quote,
-    ResourceList, ResourceName,
+    Arch, Catalogue, Gpu, InstanceType, Offering, OfferingId, Price, PriceSource, Quote, ResourceList,
+    ResourceName,
 };
-use poolwright_core::{Namespace, NodeClassRef, Snapshot};
+use poolwright_core::{Namespace, Snapshot};
 use poolwright_intake as intake;
+use poolwright_terms::{CapacityType, NodeClassRef};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;

@@ -3,12 +3,14 @@
 
 use std::collections::BTreeMap;
 
-use poolwright_catalog::labels::HOSTNAME;
 use poolwright_catalog::{Catalogue, Offering};
 use poolwright_core::plan::PlannedClaim;
-use poolwright_core::rules::{self, NODEPOOL_LABEL, NewNodeLabels};
-use poolwright_core::{Pool, Snapshot, Taint};
+use poolwright_core::rules::{self, NewNodeLabels};
+use poolwright_core::{Pool, Snapshot};
 use poolwright_intake as intake;
+use poolwright_terms::Taint;
+use poolwright_terms::keys::NODEPOOL_LABEL;
+use poolwright_terms::labels::HOSTNAME;
 use serde_json::{Value, json};
 
 use crate::case::{Case, name, node_class};
@@ -65,7 +67,7 @@ fn new_node(snapshot: &Snapshot, pool: &Pool, offering: &Offering, name: &str) -
 }
 
 fn taint(taint: &Taint) -> Value {
-    json!({"key": taint.key, "value": taint.value, "effect": format!("{:?}", taint.effect)})
+    json!({"key": taint.key, "value": taint.value, "effect": taint.effect})
 }
 
 /// The pods that DaemonSets put on these nodes, bound, as their controller and the scheduler would in the end.

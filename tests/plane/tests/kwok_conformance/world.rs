@@ -13,14 +13,13 @@ use k8s_openapi::api::core::v1::{ConfigMap, Node};
 use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
 use kube::api::{ListParams, Patch, PatchParams, PostParams};
 use kube::{Api, Client, Config, CustomResourceExt};
-use poolwright_api::{CapacityType as WrittenCapacityType, GROUP, KwokNodeClass, OfferingSelector, render};
-use poolwright_catalog::{CapacityType, Catalogue, OfferingId, ResourceList, ResourceName};
+use poolwright_api::{KwokNodeClass, OfferingSelector, render};
+use poolwright_catalog::{Catalogue, OfferingId, RankedOffering, ResourceList, ResourceName};
 use poolwright_plane::{ControlPlane, Options, apply, unique, wait_for};
 use poolwright_provider_contract::conformance::{Failure, NodeFacts, NodeSight, World};
-use poolwright_provider_contract::{
-    CloudProvider, Instance, LaunchRequest, NodeClassKey, RankedOffering, Taint, TaintEffect, instance_of,
-};
+use poolwright_provider_contract::{CloudProvider, Instance, LaunchRequest, instance_of};
 use poolwright_provider_kwok::{KwokProvider, Settings};
+use poolwright_terms::{GROUP, NodeClassRef, Taint, TaintEffect};
 use serde_json::json;
 use tokio::task::JoinHandle;
 
@@ -243,8 +242,8 @@ impl World for KwokWorld {
         Ok(self.running_provider())
     }
 
-    fn node_class(&self) -> NodeClassKey {
-        NodeClassKey { group: GROUP.to_owned(), kind: "KwokNodeClass".to_owned(), name: self.name.clone() }
+    fn node_class(&self) -> NodeClassRef {
+        NodeClassRef { group: GROUP.to_owned(), kind: "KwokNodeClass".to_owned(), name: self.name.clone() }
     }
 
     fn prefix(&self) -> String {
@@ -257,11 +256,7 @@ impl World for KwokWorld {
             .map(|id| OfferingSelector {
                 instance_type: Some(id.instance_type.to_string()),
                 zone: Some(id.zone.to_string()),
-                capacity_type: Some(match id.capacity_type {
-                    CapacityType::Reserved => WrittenCapacityType::Reserved,
-                    CapacityType::Spot => WrittenCapacityType::Spot,
-                    CapacityType::OnDemand => WrittenCapacityType::OnDemand,
-                }),
+                capacity_type: Some(id.capacity_type),
             })
             .collect();
         self.set_faults(json!({"stockOuts": selectors})).await.map_err(failed)
@@ -314,11 +309,8 @@ pub fn facts(node: Node) -> anyhow::Result<NodeFacts> {
     let spec = node.spec.unwrap_or_default();
     let allocatable = node.status.unwrap_or_default().allocatable.unwrap_or_default();
     let taints = spec.taints.unwrap_or_default().into_iter().map(|taint| {
-        let effect = match taint.effect.as_str() {
-            "NoSchedule" => TaintEffect::NoSchedule,
-            "PreferNoSchedule" => TaintEffect::PreferNoSchedule,
-            "NoExecute" => TaintEffect::NoExecute,
-            other => anyhow::bail!("unknown effect {other}"),
+        let Some(effect) = TaintEffect::named(&taint.effect) else {
+            anyhow::bail!("unknown effect {}", taint.effect)
         };
         Ok(Taint { key: taint.key, value: taint.value.unwrap_or_default(), effect })
     });

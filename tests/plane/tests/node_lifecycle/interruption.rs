@@ -6,9 +6,10 @@ use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::core::v1::Node;
 use kube::api::DeleteParams;
 use kube::{Api, ResourceExt};
-use poolwright_api::{InterruptionKind, NodeClaim};
+use poolwright_api::NodeClaim;
 use poolwright_plane::trial::{WITHIN, condition, node_class, node_pool, pod, taint_keys};
 use poolwright_plane::{unique, wait_for};
+use poolwright_terms::InterruptionKind;
 use serde_json::{Value, json};
 
 const DISRUPTED: &str = "poolwright.dev/disrupted";

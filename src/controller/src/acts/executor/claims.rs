@@ -5,23 +5,22 @@
 
 use std::time::Duration;
 
-use kube::Api;
+use futures::StreamExt;
 use kube::api::PostParams;
-use poolwright_api::names::{FIELD_MANAGER, LAUNCH_BATCH_ANNOTATION};
 use poolwright_api::{NodeClaim, NodePool};
 use poolwright_core::plan::PlannedClaim;
 use poolwright_core::{ClaimName, ConditionUpdate, Subject, Uid};
 use poolwright_intake::{claim_object, merge_conditions};
 use poolwright_provider_contract::LaunchBatch;
+use poolwright_terms::keys::{FIELD_MANAGER, LAUNCH_BATCH_ANNOTATION};
 use tokio::time::sleep;
 use tracing::{info, warn};
 
-use super::outcome::Outcome;
+use super::progress::Progress;
 use super::status::{Changed, WRITE_LIMIT, change_status};
 use super::{Executor, stages};
-use crate::acts::batches;
+use crate::acts::launch_batches;
 use crate::leader::writer::WriteError;
-use crate::sees::reader::answer;
 
 /// How often a creation whose outcome is not known is repeated.
 const ATTEMPTS: u32 = 5;
@@ -40,23 +39,47 @@ pub enum Created {
 }
 
 impl Executor {
+    /// Creates the claims of a plan, so many at a time. The worst outcome counts.
+    pub async fn create_claims(&self, claims: &[PlannedClaim], at_a_time: usize) -> Created {
+        let batches = launch_batches::of(claims);
+        let creations = futures::stream::iter(claims.to_vec()).map(|claim| {
+            let batch = batches.get(&claim.name).cloned();
+            async move { self.create_claim(&claim, batch.as_ref()).await }
+        });
+        let outcomes: Vec<Created> = creations.buffer_unordered(at_a_time).collect().await;
+        let has = |outcome| outcomes.contains(&outcome);
+        if has(Created::Unknown) {
+            self.context.world.claims_doubtful(true);
+        }
+        [Created::NotLeading, Created::Unknown, Created::No]
+            .into_iter()
+            .find(|one| has(*one))
+            .unwrap_or(Created::Yes)
+    }
+
     /// Creates a claim, and makes it known at once. `batch` is what it is launched together with.
     pub async fn create_claim(&self, planned: &PlannedClaim, batch: Option<&LaunchBatch>) -> Created {
-        let api: Api<NodeClaim> = Api::all(self.client.clone());
+        let api = self.context.reader.all::<NodeClaim>();
         let mut object = claim_object(planned);
         if let Some(batch) = batch {
             let annotations = object.metadata.annotations.get_or_insert_default();
-            annotations.insert(LAUNCH_BATCH_ANNOTATION.to_owned(), batches::written(batch));
+            annotations.insert(LAUNCH_BATCH_ANNOTATION.to_owned(), launch_batches::written(batch));
         }
         let params = PostParams { field_manager: Some(FIELD_MANAGER.to_owned()), ..Default::default() };
         let mut unknown = false;
         for attempt in 0..ATTEMPTS {
-            let written = self.writer.write("nodeclaim", WRITE_LIMIT, || api.create(&params, &object)).await;
+            let written = self
+                .context
+                .writer
+                .write("nodeclaim", WRITE_LIMIT, async |permit| {
+                    api.writable(permit).create(&params, &object).await
+                })
+                .await;
             match written {
                 Ok(object) => return self.created(planned, &object),
                 Err(WriteError::NotLeading) => return Created::NotLeading,
                 Err(WriteError::Failed(kube::Error::Api(status))) if status.is_already_exists() => {
-                    match answer(api.get_opt(&planned.name.0)).await {
+                    match api.get(&planned.name.0).await {
                         Ok(Some(object)) => return self.created(planned, &object),
                         Ok(None) => return Created::No,
                         Err(error) => {
@@ -81,7 +104,7 @@ impl Executor {
     }
 
     fn created(&self, planned: &PlannedClaim, object: &NodeClaim) -> Created {
-        if let Err(why) = self.world.claim_created(object) {
+        if let Err(why) = self.context.world.claim_created(object) {
             warn!(claim = %planned.name, why, "our own claim cannot be read");
         }
         let price = planned.price().map_or_else(|| "unknown".to_owned(), |price| price.to_string());
@@ -90,16 +113,16 @@ impl Executor {
         Created::Yes
     }
 
-    pub(super) async fn set_conditions(&self, subject: &Subject, updates: &[ConditionUpdate]) -> Outcome {
+    pub(super) async fn set_conditions(&self, subject: &Subject, updates: &[ConditionUpdate]) -> Progress {
         match subject {
             Subject::Claim(name) => {
-                let uid = self.world.claim(name).map(|claim| claim.uid.clone());
+                let uid = self.context.world.claim(name).map(|claim| claim.uid.clone());
                 self.claim_conditions(name, uid.as_ref(), updates).await
             }
             Subject::Pool(name) => {
-                let api: Api<NodePool> = Api::all(self.client.clone());
-                let now = self.clock.now();
-                let changed = change_status(&api, &self.writer, &name.0, None, |object| {
+                let api = self.context.reader.all::<NodePool>();
+                let now = self.context.clock.now();
+                let changed = change_status(&api, &self.context.writer, &name.0, None, |object| {
                     let generation = object.metadata.generation;
                     let status = object.status.get_or_insert_default();
                     let merged = merge_conditions(&status.conditions, updates, now, generation);
@@ -109,20 +132,20 @@ impl Executor {
                     changed
                 });
                 match changed.await {
-                    Changed::Written(_) => Outcome::Done,
-                    Changed::Unchanged(_) => Outcome::NothingToDo,
+                    Changed::Written(_) => Progress::Done,
+                    Changed::Unchanged(_) => Progress::NothingToDo,
                     Changed::Not(outcome) => outcome,
                 }
             }
             // Pods and nodes have conditions of their own, which are not ours to write.
-            Subject::Pod(_) | Subject::Node(_) | Subject::Budget(_) => Outcome::NothingToDo,
+            Subject::Pod(_) | Subject::Node(_) | Subject::Budget(_) => Progress::NothingToDo,
         }
     }
 
     /// Records on this very claim that its node leaves. Whether that is so now.
     pub async fn record_leaving(&self, name: &ClaimName, uid: &Uid, update: &ConditionUpdate) -> bool {
         let _ = self.claim_conditions(name, Some(uid), std::slice::from_ref(update)).await;
-        let claim = self.world.claim(name).filter(|claim| claim.uid == *uid);
+        let claim = self.context.world.claim(name).filter(|claim| claim.uid == *uid);
         claim.is_some_and(|claim| claim.leaving().is_some())
     }
 
@@ -131,8 +154,8 @@ impl Executor {
         name: &ClaimName,
         uid: Option<&Uid>,
         updates: &[ConditionUpdate],
-    ) -> Outcome {
-        let now = self.clock.now();
+    ) -> Progress {
+        let now = self.context.clock.now();
         let mut reached = Vec::new();
         let changed = self.change_claim(name, uid, |object| {
             reached = stages::reached(object, updates, now);
@@ -147,23 +170,27 @@ impl Executor {
         match changed {
             Changed::Written(_) => {
                 for (stage, took) in reached {
-                    self.metrics.stage_duration.with_label_values(&[stage]).observe(took.as_secs_f64());
+                    self.context
+                        .metrics
+                        .stage_duration
+                        .with_label_values(&[stage])
+                        .observe(took.as_secs_f64());
                 }
-                Outcome::Done
+                Progress::Done
             }
-            Changed::Unchanged(_) => Outcome::NothingToDo,
+            Changed::Unchanged(_) => Progress::NothingToDo,
             Changed::Not(outcome) => outcome,
         }
     }
 
     /// Remembers that a claim's offering launched and its node was no good.
-    pub(super) fn hold_back(&self, name: &ClaimName, message: &str) -> Outcome {
-        let Some(claim) = self.world.claim(name) else { return Outcome::NothingToDo };
+    pub(super) fn hold_back(&self, name: &ClaimName, message: &str) -> Progress {
+        let Some(claim) = self.context.world.claim(name) else { return Progress::NothingToDo };
         let offering = &claim.current_offering().offering;
-        let until = self.world.offering_failed(&claim.node_class, offering, self.clock.now());
+        let until = self.context.world.hold_back(&claim.node_class, offering);
         let labels = [offering.instance_type.as_str(), "after-launch"];
-        self.metrics.offerings_failed.with_label_values(&labels).inc();
+        self.context.metrics.offerings_failed.with_label_values(&labels).inc();
         warn!(claim = %name, %offering, %until, message, "offering held back");
-        Outcome::Done
+        Progress::Done
     }
 }

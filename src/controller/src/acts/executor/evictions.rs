@@ -4,44 +4,50 @@ use std::time::Duration;
 
 use jiff::SignedDuration;
 use k8s_openapi::api::core::v1::Pod;
-use kube::Api;
 use kube::api::{DeleteParams, EvictParams, Preconditions};
 use poolwright_core::{NoticeKind, ObjectKey, Subject, Uid};
 use tracing::{info, warn};
 
 use super::Executor;
-use super::outcome::{Outcome, failed};
+use super::progress::{Progress, failed};
 use super::status::{WRITE_LIMIT, is_conflict};
 use crate::leader::writer::WriteError;
 
-/// How soon a pod is asked again: one whose budget allows no eviction now, and one of which nobody has heard that it goes.
+/// How soon a pod is asked again: one whose budget allows no eviction now, and one that was not seen to go.
 const ASK_AGAIN: Duration = Duration::from_secs(5);
 
 impl Executor {
     /// Asks this very pod to go. Its budgets decide.
-    pub(super) async fn evict(&self, key: &ObjectKey, uid: &Uid) -> Outcome {
-        let api: Api<Pod> = Api::namespaced(self.client.clone(), &key.namespace);
+    pub(super) async fn evict(&self, key: &ObjectKey, uid: &Uid) -> Progress {
+        let api = self.context.reader.namespaced::<Pod>(&key.namespace);
         let params = EvictParams {
             delete_options: Some(DeleteParams { preconditions: Some(this_very(uid)), ..Default::default() }),
             ..Default::default()
         };
-        let reason = self.world.why_it_leaves(key);
-        let count = |result: &str| self.metrics.evictions.with_label_values(&[result, reason]).inc();
-        match self.writer.write("eviction", WRITE_LIMIT, || api.evict(&key.name, &params)).await {
+        let reason = self.context.world.why_it_leaves(key);
+        let count = |result: &str| self.context.metrics.evictions.with_label_values(&[result, reason]).inc();
+        match self
+            .context
+            .writer
+            .write("eviction", WRITE_LIMIT, async |permit| {
+                api.writable(permit).evict(&key.name, &params).await
+            })
+            .await
+        {
             Ok(_) => {
                 count("evicted");
                 info!(pod = %key, "evicted: its node goes");
                 self.say(&subject(key), NoticeKind::Normal, "Evicted", "its node goes: it was asked to end");
-                Outcome::Again(ASK_AGAIN)
+                Progress::Again(ASK_AGAIN)
             }
             // Another pod of the same name: this one is gone.
-            Err(error) if is_conflict(&error) => Outcome::NothingToDo,
-            // Of two kinds, of which one helps nobody to tell from the other: a budget, or an API server that is busy.
+            Err(error) if is_conflict(&error) => Progress::NothingToDo,
+            // A budget, or an API server that is busy: the answer is the same for both.
             Err(WriteError::Failed(kube::Error::Api(status))) if status.code == 429 => {
                 count("refused");
                 let message = format!("its node goes, and it stays for now: {}", status.message);
                 self.say(&subject(key), NoticeKind::Warning, "EvictionRefused", &message);
-                Outcome::Again(ASK_AGAIN)
+                Progress::Again(ASK_AGAIN)
             }
             Err(error) => {
                 count("error");
@@ -51,27 +57,32 @@ impl Executor {
     }
 
     /// Tells this very pod to end within its grace, whatever protects it.
-    pub(super) async fn end_pod(&self, key: &ObjectKey, uid: &Uid, grace: SignedDuration) -> Outcome {
-        let reason = self.world.why_it_leaves(key);
-        let api: Api<Pod> = Api::namespaced(self.client.clone(), &key.namespace);
+    pub(super) async fn end_pod(&self, key: &ObjectKey, uid: &Uid, grace: SignedDuration) -> Progress {
+        let reason = self.context.world.why_it_leaves(key);
+        let api = self.context.reader.namespaced::<Pod>(&key.namespace);
         let seconds = u32::try_from(grace.as_secs()).unwrap_or(u32::MAX);
         let params = DeleteParams {
             grace_period_seconds: Some(seconds),
             preconditions: Some(this_very(uid)),
             ..Default::default()
         };
-        match self.writer.write("pod", WRITE_LIMIT, || api.delete(&key.name, &params)).await {
+        match self
+            .context
+            .writer
+            .write("pod", WRITE_LIMIT, async |permit| api.writable(permit).delete(&key.name, &params).await)
+            .await
+        {
             Ok(answer) => {
                 if let Some(pod) = answer.left() {
-                    self.world.pod_seen(&pod);
+                    self.context.world.pod_seen(&pod);
                 }
-                self.metrics.evictions.with_label_values(&["forced", reason]).inc();
+                self.context.metrics.evictions.with_label_values(&["forced", reason]).inc();
                 warn!(pod = %key, seconds, "told to end: the time of its node is up");
                 let message = format!("the time of its node is up: it was told to end within {seconds} s");
                 self.say(&subject(key), NoticeKind::Warning, "Ended", &message);
-                Outcome::Done
+                Progress::Done
             }
-            Err(error) if is_conflict(&error) => Outcome::NothingToDo,
+            Err(error) if is_conflict(&error) => Progress::NothingToDo,
             Err(error) => failed("ending a pod", error),
         }
     }

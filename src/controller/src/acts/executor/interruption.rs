@@ -1,5 +1,5 @@
-//! Recording what a cloud has said of an instance, on the status of its claim: from then on it survives us, and the cloud need not say
-//! it again.
+//! Records what a cloud has said of an instance on the status of its claim. From then on it survives us, and the cloud need not
+//! say it again.
 
 use std::time::Duration;
 
@@ -10,7 +10,7 @@ use tokio::time::sleep;
 use tracing::{info, warn};
 
 use super::Executor;
-use super::outcome::Outcome;
+use super::progress::Progress;
 use super::status::Changed;
 use crate::acts::unrecorded::Heard;
 
@@ -46,7 +46,7 @@ impl Executor {
             drop(heard.take());
             match outcome {
                 Ok(recorded) => return recorded,
-                Err(Outcome::NotLeading) => return Recorded::No,
+                Err(Progress::NotLeading) => return Recorded::No,
                 Err(outcome) => {
                     warn!(claim = %claim.name, ?outcome, "an interruption was not recorded; trying again");
                 }
@@ -56,8 +56,8 @@ impl Executor {
         Recorded::No
     }
 
-    async fn try_to_record(&self, claim: &Claim, said: &Interruption) -> Result<Recorded, Outcome> {
-        let now = self.clock.now();
+    async fn try_to_record(&self, claim: &Claim, said: &Interruption) -> Result<Recorded, Progress> {
+        let now = self.context.clock.now();
         let changed = self.change_claim(&claim.name, Some(&claim.uid), |object| {
             let generation = object.metadata.generation;
             let status = object.status.get_or_insert_default();
@@ -76,7 +76,7 @@ impl Executor {
                 Ok(Recorded::Yes)
             }
             Changed::Unchanged(_) => Ok(Recorded::Before),
-            Changed::Not(Outcome::NothingToDo) => Ok(Recorded::Gone),
+            Changed::Not(Progress::NothingToDo) => Ok(Recorded::Gone),
             Changed::Not(outcome) => Err(outcome),
         }
     }

@@ -14,7 +14,7 @@ pub type Lane = String;
 
 #[derive(Debug, Default)]
 struct State {
-    /// And whether somebody else wanted to work there.
+    /// Each with whether more work was turned away.
     busy: BTreeMap<Lane, bool>,
     waits: BTreeMap<(Lane, &'static str), Wait>,
 }
@@ -39,7 +39,7 @@ pub struct InLane {
 }
 
 impl Lanes {
-    /// Enters a lane, unless somebody works in it.
+    /// Enters a lane, unless it is busy.
     pub fn enter(&self, lane: &str) -> Option<InLane> {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(asked) = state.busy.get_mut(lane) {
@@ -69,7 +69,7 @@ impl Lanes {
 }
 
 impl InLane {
-    /// Ends the work. Whether somebody else wanted to work there meanwhile.
+    /// Ends the work. Whether more was turned away meanwhile.
     pub fn leave(mut self) -> bool {
         let lane = std::mem::take(&mut self.lane);
         let mut state = self.lanes.state.lock().unwrap_or_else(PoisonError::into_inner);
@@ -85,7 +85,7 @@ impl InLane {
     /// It did not: wait, at least `at_least`, and twice as long as last time. Returns how long.
     pub fn failed(&self, kind: &'static str, at_least: Duration, now: Duration) -> Duration {
         let mut state = self.lanes.state.lock().unwrap_or_else(PoisonError::into_inner);
-        // What nobody tries any more is about an object that is gone.
+        // What is not tried any more is about an object that is gone.
         state.waits.retain(|_, wait| now < wait.until.saturating_add(LONGEST_WAIT * 2));
         let wait = state.waits.entry((self.lane.clone(), kind)).or_insert(Wait { failures: 0, until: now });
         let doubled = FIRST_WAIT.saturating_mul(1 << wait.failures.min(16));

@@ -11,23 +11,22 @@
 
 use std::time::Duration;
 
-use kube::Api;
-use poolwright_api::{ClaimOffering, ClaimPrice, NodeClaim, OfferingRef, names};
-use poolwright_catalog::{CapacityType, OfferingId};
-use poolwright_core::{Claim, ConditionStatus, ConditionType, ConditionUpdate, NoticeKind, Subject};
+use poolwright_api::{ClaimOffering, ClaimPrice, NodeClaim, OfferingRef};
+use poolwright_catalog::{OfferingId, RankedOffering};
+use poolwright_core::{self as core, Claim, ConditionUpdate, NoticeKind, Subject};
 use poolwright_intake::{claim_price, merge_conditions, offering_ref};
 use poolwright_provider_contract::{
-    FailedOffering, LaunchError, LaunchRequest, LaunchedInstance, ProviderError, RankedOffering,
+    FailedOffering, LaunchError, LaunchRequest, LaunchedInstance, ProviderError,
 };
+use poolwright_terms::{CapacityType, ConditionStatus, ConditionType, keys};
 use tracing::{info, warn};
 
-use super::outcome::{Outcome, refused};
+use super::progress::{Progress, refused};
 use super::status::Changed;
 use super::{Executor, taints};
-use crate::acts::batches;
+use crate::acts::launch_batches;
 use crate::leader::writer::WriteError;
-use crate::sees::providers::{class_key, error_label};
-use crate::sees::reader::answer;
+use crate::sees::providers::error_label;
 
 /// How long a provider may take. Longer than any cloud needs to say no.
 const LAUNCH_LIMIT: Duration = Duration::from_mins(2);
@@ -37,13 +36,13 @@ const INVALID_WAIT: Duration = Duration::from_mins(1);
 const THROTTLED_WAIT: Duration = Duration::from_secs(5);
 
 impl Executor {
-    pub(super) async fn launch(&self, claim: &Claim) -> Outcome {
-        let api: Api<NodeClaim> = Api::all(self.client.clone());
-        let object = match answer(api.get_opt(&claim.name.0)).await {
+    pub(super) async fn launch(&self, claim: &Claim) -> Progress {
+        let api = self.context.reader.all::<NodeClaim>();
+        let object = match api.get(&claim.name.0).await {
             Ok(Some(object)) => object,
             Ok(None) => {
-                self.world.claim_gone(claim);
-                return Outcome::NothingToDo;
+                self.context.world.claim_gone(claim);
+                return Progress::NothingToDo;
             }
             Err(error) => return refused("reading the NodeClaim", &error),
         };
@@ -51,58 +50,63 @@ impl Executor {
             && object.metadata.deletion_timestamp.is_none()
             && object.status.as_ref().is_none_or(|status| status.provider_id.is_none());
         if !wanted {
-            self.world.claim_seen(&object);
-            return Outcome::NothingToDo;
+            self.context.world.claim_seen(&object);
+            return Progress::NothingToDo;
         }
-        let provider = match self.providers.for_class(&claim.node_class) {
+        let provider = match self.context.providers.for_class(&claim.node_class) {
             Ok(provider) => provider,
             Err(why) => return self.launch_invalid(claim, &why).await,
         };
         let request = request(claim, &object);
-        let launched = self.writer.write("launch", LAUNCH_LIMIT, || provider.launch(&request)).await;
-        let count = |result: &str| self.metrics.launches.with_label_values(&[provider.name(), result]).inc();
+        let launched = self
+            .context
+            .writer
+            .write("launch", LAUNCH_LIMIT, async |permit| provider.writable(permit).launch(&request).await)
+            .await;
+        let count =
+            |result: &str| self.context.metrics.launches.with_label_values(&[provider.name(), result]).inc();
         match launched {
             Ok(launched) => {
                 count("launched");
-                self.note_failures(claim, &launched.failed);
-                self.world.offering_succeeded(&claim.node_class, &launched.instance.offering);
-                if launched.instance.offering.capacity_type == CapacityType::Reserved {
+                let offering = &launched.instance.offering;
+                let unavailable = self.count_unavailable(claim, &launched.failed);
+                self.learn(&core::Outcome::Launched { claim, offering, unavailable: &unavailable }).await;
+                if offering.capacity_type == CapacityType::Reserved {
                     // There is one less of it than was last read.
-                    self.world.classes_changed();
+                    self.context.world.classes_changed();
                 }
-                self.world.launch_problem(&claim.node_class, None);
                 self.record_launch(claim, &launched).await
             }
-            Err(WriteError::NotLeading) => Outcome::NotLeading,
+            Err(WriteError::NotLeading) => Progress::NotLeading,
             Err(WriteError::TimedOut(limit)) => {
                 count("transient");
-                Outcome::retry(format!("the provider did not answer within {limit:?}"))
+                Progress::retry(format!("the provider did not answer within {limit:?}"))
             }
             Err(WriteError::Failed(LaunchError::AllFailed(failed))) => {
                 count("all-failed");
-                self.none_to_be_had(claim, &failed).await
+                self.none_available(claim, &failed).await
             }
             Err(WriteError::Failed(error @ (LaunchError::StockOut(_) | LaunchError::Quota(_)))) => {
                 count("all-failed");
                 let failed = FailedOffering { offering: claim.offerings[0].offering.clone(), error };
-                self.none_to_be_had(claim, &[failed]).await
+                self.none_available(claim, &[failed]).await
             }
             Err(WriteError::Failed(LaunchError::Provider(error))) => {
                 count(error_label(&error));
                 let labels = [provider.name(), "launch", error_label(&error)];
-                self.metrics.provider_errors.with_label_values(&labels).inc();
+                self.context.metrics.provider_errors.with_label_values(&labels).inc();
                 match error {
                     ProviderError::Throttled(why) => {
-                        Outcome::Retry(THROTTLED_WAIT, format!("throttled: {why}"))
+                        Progress::Retry(THROTTLED_WAIT, format!("throttled: {why}"))
                     }
-                    ProviderError::Transient(why) => Outcome::retry(why),
+                    ProviderError::Transient(why) => Progress::retry(why),
                     ProviderError::Invalid(why) => self.launch_invalid(claim, &why).await,
                 }
             }
         }
     }
 
-    async fn record_launch(&self, claim: &Claim, launched: &LaunchedInstance) -> Outcome {
+    async fn record_launch(&self, claim: &Claim, launched: &LaunchedInstance) -> Progress {
         let instance = &launched.instance;
         let price = self.price(claim, &instance.offering);
         let cost =
@@ -114,7 +118,7 @@ impl Executor {
             reason: "Launched".to_owned(),
             message: message.clone(),
         };
-        let now = self.clock.now();
+        let now = self.context.clock.now();
         let reference = offering_ref(&instance.offering);
         let changed = self.change_claim(&claim.name, Some(&claim.uid), |object| {
             let generation = object.metadata.generation;
@@ -135,65 +139,43 @@ impl Executor {
                 info!(claim = %claim.name, pool = %claim.pool, provider_id = %instance.provider_id,
                     offering = %instance.offering, usd_per_hour = %cost, "launched");
                 self.say(&Subject::Claim(claim.name.clone()), NoticeKind::Normal, "Launched", &message);
-                Outcome::Done
+                Progress::Done
             }
-            Changed::Unchanged(_) => Outcome::NothingToDo,
+            Changed::Unchanged(_) => Progress::NothingToDo,
             Changed::Not(outcome) => outcome,
         }
     }
 
-    /// Remembers what could not be had on the way.
-    fn note_failures(&self, claim: &Claim, failed: &[FailedOffering]) {
-        for one in failed {
+    /// Counts the offerings that could not be had.
+    fn count_unavailable(&self, claim: &Claim, failed: &[FailedOffering]) -> Vec<core::Unavailable> {
+        let count = |one: &FailedOffering| {
             let reason = if matches!(one.error, LaunchError::Quota(_)) { "quota" } else { "stock-out" };
-            let until = self.world.offering_failed(&claim.node_class, &one.offering, self.clock.now());
             let labels = [one.offering.instance_type.as_str(), reason];
-            self.metrics.offerings_failed.with_label_values(&labels).inc();
-            info!(claim = %claim.name, offering = %one.offering, error = %one.error, %until, "offering held back");
-        }
+            self.context.metrics.offerings_failed.with_label_values(&labels).inc();
+            info!(claim = %claim.name, offering = %one.offering, error = %one.error, "an offering could not be had");
+            core::Unavailable { offering: one.offering.clone(), why: one.error.to_string() }
+        };
+        failed.iter().map(count).collect()
     }
 
-    /// No offering of the claim can be had: it goes, and its pods are planned anew at once, without what failed.
-    async fn none_to_be_had(&self, claim: &Claim, failed: &[FailedOffering]) -> Outcome {
-        self.note_failures(claim, failed);
-        let list: Vec<String> =
-            failed.iter().map(|one| format!("{} ({})", one.offering, one.error)).collect();
-        let message = format!("none of its offerings can be had now: {}", list.join(", "));
-        warn!(claim = %claim.name, pool = %claim.pool, %message, "not launched; planning anew");
-        self.say(&Subject::Claim(claim.name.clone()), NoticeKind::Warning, "StockOut", &message);
-        self.say(&Subject::Pool(claim.pool.clone()), NoticeKind::Warning, "StockOut", &message);
-        let outcome = self.not_launched(claim, "StockOut", &message).await;
-        if matches!(outcome, Outcome::NotLeading | Outcome::Retry(..)) {
-            return outcome;
-        }
-        let outcome = self.delete_claim(&claim.name, &claim.uid).await;
-        self.world.urgent();
-        outcome
+    /// No offering of the claim can be had.
+    async fn none_available(&self, claim: &Claim, failed: &[FailedOffering]) -> Progress {
+        let unavailable = self.count_unavailable(claim, failed);
+        warn!(claim = %claim.name, pool = %claim.pool, "not launched: none of its offerings can be had now");
+        self.learn(&core::Outcome::NoneAvailable { claim, unavailable: &unavailable }).await
     }
 
     /// A launch that can never work until a person changes something.
-    async fn launch_invalid(&self, claim: &Claim, why: &str) -> Outcome {
-        self.world.launch_problem(&claim.node_class, Some(why.to_owned()));
-        self.say(&Subject::Claim(claim.name.clone()), NoticeKind::Warning, "LaunchInvalid", why);
-        match self.not_launched(claim, "LaunchInvalid", why).await {
-            Outcome::NotLeading => Outcome::NotLeading,
-            _ => Outcome::Retry(INVALID_WAIT, why.to_owned()),
+    async fn launch_invalid(&self, claim: &Claim, why: &str) -> Progress {
+        match self.learn(&core::Outcome::LaunchInvalid { claim, why }).await {
+            Progress::NotLeading => Progress::NotLeading,
+            _ => Progress::Retry(INVALID_WAIT, why.to_owned()),
         }
-    }
-
-    async fn not_launched(&self, claim: &Claim, reason: &str, message: &str) -> Outcome {
-        let update = ConditionUpdate {
-            kind: ConditionType::Launched,
-            status: ConditionStatus::False,
-            reason: reason.to_owned(),
-            message: message.to_owned(),
-        };
-        self.claim_conditions(&claim.name, Some(&claim.uid), &[update]).await
     }
 
     /// What the offering costs, and who says so; `None` when it is not known.
     fn price(&self, claim: &Claim, offering: &OfferingId) -> Option<ClaimPrice> {
-        let catalogue = self.world.catalogue(&claim.node_class);
+        let catalogue = self.context.world.catalogue(&claim.node_class);
         let found = catalogue.as_ref().and_then(|catalogue| catalogue.offering(offering));
         if let Some(price) = found.and_then(|found| claim_price(&found.price)) {
             return Some(price);
@@ -205,8 +187,8 @@ impl Executor {
 
 fn request(claim: &Claim, object: &NodeClaim) -> LaunchRequest {
     let mut labels = claim.labels.clone();
-    labels.insert(names::NODEPOOL_LABEL.to_owned(), claim.pool.0.clone());
-    labels.insert(names::NODECLAIM_LABEL.to_owned(), claim.name.0.clone());
+    labels.insert(keys::NODEPOOL_LABEL.to_owned(), claim.pool.0.clone());
+    labels.insert(keys::NODECLAIM_LABEL.to_owned(), claim.name.0.clone());
     let offerings = claim.offerings.iter().map(|ranked| RankedOffering {
         offering: ranked.offering.clone(),
         price: ranked.price,
@@ -215,12 +197,12 @@ fn request(claim: &Claim, object: &NodeClaim) -> LaunchRequest {
     LaunchRequest {
         key: claim.uid.0.clone(),
         claim: claim.name.0.clone(),
-        node_class: class_key(&claim.node_class),
+        node_class: claim.node_class.clone(),
         offerings: offerings.collect(),
         labels,
         annotations: object.spec.annotations.clone(),
         taints: taints::at_launch(claim),
-        batch: batches::read(object),
+        batch: launch_batches::read(object),
     }
 }
 

@@ -1,8 +1,11 @@
-//! Carrying out actions. Nothing is decided here; everything here may be repeated.
+//! Carries out actions. Nothing is decided here, and everything here may be repeated.
 //!
-//! Actions about one claim, its node and its pods form a lane and are done in the order they were decided in; lanes run
-//! beside each other. A lane that is busy is left alone: what is still due then is decided again when it is free. After
-//! a failure the rest of the lane is dropped, so that a node is never opened before its pods were nominated.
+//! Actions about one claim, its node and its pods form a lane and are done in the order in which they were decided. Lanes run
+//! beside each other. A lane that is busy is left alone: what is still due is decided again when it is free. After a failure
+//! the rest of the lane is dropped, so that a node is never opened before its pods were nominated.
+//!
+//! What a call came to, where that matters for decisions, goes back to `core` as an [`Outcome`](core::Outcome), and `core`
+//! answers with further actions.
 
 mod claims;
 mod evictions;
@@ -10,117 +13,65 @@ mod interruption;
 mod lanes;
 mod launch;
 mod nodes;
-mod outcome;
 mod pods;
+mod progress;
 mod removal;
+mod slots;
 mod stages;
 pub mod status;
 mod taints;
 #[cfg(test)]
 pub(crate) mod tests;
-mod turns;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
+use futures::FutureExt;
+use futures::future::BoxFuture;
 use k8s_openapi::api::core::v1::ObjectReference;
-use kube::Client;
-use poolwright_core::{Action, Notice, NoticeKind, Snapshot, Subject};
-use tokio::time::sleep;
-use tokio_util::sync::CancellationToken;
+use poolwright_core::{self as core, Action, Notice, NoticeKind, Snapshot, Subject};
 use tokio_util::task::TaskTracker;
 use tracing::{debug, warn};
 
 pub use claims::Created;
 pub use interruption::Recorded;
 use lanes::{InLane, Lanes};
-use outcome::Outcome;
-use turns::Turns;
+use progress::Progress;
+use slots::Slots;
 
-use crate::acts::unrecorded::Rush;
-use crate::edge::clock::SharedClock;
-use crate::edge::events::{Events, Saying};
-use crate::edge::metrics::Metrics;
-use crate::edge::signal::Receiver;
-use crate::edge::stoppable::Gates;
-use crate::leader::writer::Writer;
-use crate::sees::providers::Providers;
-use crate::sees::world::World;
+use crate::acts::context::Context;
+use crate::acts::unrecorded::Unrecorded;
+use crate::edge::events::Saying;
+use crate::edge::stoppable::Stoppable;
 
-/// The executor's tools.
+/// Carries out actions.
 pub struct Executor {
-    /// The API server.
-    pub client: Client,
-    /// The gate.
-    pub writer: Writer,
-    /// What is known, where our own writes go at once.
-    pub world: Arc<World>,
-    /// The clouds.
-    pub providers: Providers,
-    /// What users are told.
-    pub events: Events,
-    /// Counts.
-    pub metrics: Metrics,
-    /// Time.
-    pub clock: SharedClock,
-    /// What was heard of clouds and is not recorded.
-    pub rush: Rush,
+    context: Context,
+    /// What was heard of clouds and is not recorded yet.
+    unrecorded: Unrecorded,
     lanes: Lanes,
     tasks: TaskTracker,
-    gates: Gates,
-    turns: Turns,
+    stoppable: Stoppable,
+    slots: Slots,
 }
 
 impl Executor {
-    /// Waits for `pause`, then until something has changed or we begin to lead; false when it is time to end.
-    pub async fn wait_for_change(
-        &self,
-        changes: &mut Receiver<()>,
-        pause: Duration,
-        shutdown: &CancellationToken,
-    ) -> bool {
-        tokio::select! {
-            biased;
-            () = shutdown.cancelled() => return false,
-            () = sleep(pause) => {}
-        }
-        let claims = self.writer.claims();
-        tokio::select! {
-            biased;
-            () = shutdown.cancelled() => false,
-            _ = changes.changed() => true,
-            _ = claims.gained(), if claims.current().is_none() => true,
-        }
-    }
-
     /// An executor that works on this many lanes at a time, besides those that wait for a cloud or press.
-    #[expect(clippy::too_many_arguments, reason = "this is the one place where its tools are put together")]
-    pub fn new(
-        client: Client,
-        writer: Writer,
-        world: Arc<World>,
-        providers: Providers,
-        events: Events,
-        metrics: Metrics,
-        clock: SharedClock,
-        concurrency: usize,
-        gates: Gates,
-    ) -> Arc<Self> {
+    pub fn new(context: Context, concurrency: usize, stoppable: Stoppable) -> Arc<Self> {
         Arc::new(Self {
-            client,
-            writer,
-            world,
-            providers,
-            events,
-            metrics,
-            rush: Rush::new(clock.clone()),
-            clock,
+            unrecorded: Unrecorded::new(context.clock.clone()),
+            context,
             lanes: Lanes::default(),
             tasks: TaskTracker::new(),
-            gates,
-            turns: Turns::new(concurrency),
+            stoppable,
+            slots: Slots::new(concurrency),
         })
+    }
+
+    /// What was heard of clouds and is not recorded yet.
+    pub fn unrecorded(&self) -> &Unrecorded {
+        &self.unrecorded
     }
 
     /// Starts what is to be done. Returns at once.
@@ -132,7 +83,7 @@ impl Executor {
                 action => lanes.entry(lane(&action, snapshot)).or_default().push(action),
             }
         }
-        let now = self.clock.monotonic();
+        let now = self.context.clock.monotonic();
         for (lane, actions) in lanes {
             if self.lanes.must_wait(&lane, kind(&actions[0]), now) {
                 continue;
@@ -140,18 +91,18 @@ impl Executor {
             let Some(in_lane) = self.lanes.enter(&lane) else { continue };
             let executor = self.clone();
             let work = async move { executor.work(in_lane, &lane, actions).await };
-            self.tasks.spawn(self.gates.clone().pass(work));
+            self.tasks.spawn(self.stoppable.clone().run(work));
         }
     }
 
     /// When something that failed may be tried again, on the monotonic clock.
     pub fn next_retry(&self) -> Option<Duration> {
-        self.lanes.next_end(self.clock.monotonic())
+        self.lanes.next_end(self.context.clock.monotonic())
     }
 
     /// Returns when all work has ended, at the latest after `limit`. No work is taken on any more.
     pub async fn drain(&self, limit: Duration) {
-        self.turns.close();
+        self.slots.close();
         self.tasks.close();
         if tokio::time::timeout(limit, self.tasks.wait()).await.is_err() {
             warn!(
@@ -162,61 +113,63 @@ impl Executor {
     }
 
     async fn work(self: Arc<Self>, in_lane: InLane, lane: &str, actions: Vec<Action>) {
-        let Some(_turn) = self.turns.next(&actions).await else { return };
+        let Some(_slot) = self.slots.next(&actions).await else { return };
         let mut changed = false;
         for action in actions {
             let kind = kind(&action);
-            if self.lanes.must_wait(lane, kind, self.clock.monotonic()) {
+            if self.lanes.must_wait(lane, kind, self.context.clock.monotonic()) {
                 break;
             }
             let outcome = self.carry_out(&action).await;
-            self.metrics.actions.with_label_values(&[kind, outcome.label()]).inc();
-            let now = self.clock.monotonic();
+            self.context.metrics.actions.with_label_values(&[kind, outcome.label()]).inc();
+            let now = self.context.clock.monotonic();
             match outcome {
-                Outcome::Done => {
+                Progress::Done => {
                     changed = true;
                     in_lane.worked(kind);
                     debug!(lane, kind, "done");
                 }
-                Outcome::NothingToDo => in_lane.worked(kind),
-                Outcome::Again(pause) => {
+                Progress::NothingToDo => in_lane.worked(kind),
+                Progress::Again(pause) => {
                     in_lane.again(kind, pause, now);
                     changed = true;
                     break;
                 }
-                Outcome::Retry(at_least, why) => {
+                Progress::Retry(at_least, why) => {
                     let wait = in_lane.failed(kind, at_least, now);
                     warn!(lane, action = kind, why, retry_in = ?wait, "an action failed");
                     changed = true;
                     break;
                 }
-                Outcome::NotLeading => break,
+                Progress::NotLeading => break,
             }
         }
         // What was decided while the lane was busy was left alone, so it is decided again now, also when nothing was changed
         // here: what it was decided for may be the last that the watches say for a long time.
         let was_asked = in_lane.leave();
         if changed || was_asked {
-            self.world.poke();
+            self.context.world.poke();
         }
     }
 
-    async fn carry_out(&self, action: &Action) -> Outcome {
+    async fn carry_out(&self, action: &Action) -> Progress {
         match action {
-            Action::Launch { claim } => match self.world.claim(claim) {
+            Action::Launch { claim } => match self.context.world.claim(claim) {
                 Some(claim) => self.launch(&claim).await,
-                None => Outcome::NothingToDo,
+                None => Progress::NothingToDo,
             },
-            Action::Register { claim, node, labels, annotations, taints } => match self.world.claim(claim) {
-                Some(claim) => self.register(&claim, node, labels, annotations, taints).await,
-                None => Outcome::NothingToDo,
-            },
+            Action::Register { claim, node, labels, annotations, taints } => {
+                match self.context.world.claim(claim) {
+                    Some(claim) => self.register(&claim, node, labels, annotations, taints).await,
+                    None => Progress::NothingToDo,
+                }
+            }
             Action::Nominate { pod, uid, node } => self.nominate(pod, uid, node).await,
             Action::Tolerate { pod, uid, claim } => self.tolerate(pod, uid, claim).await,
             Action::Open { node, reserve_for } => self.open(node, reserve_for.as_ref()).await,
             Action::SetTaints { node, taints } => self.set_taints(node, taints).await,
             Action::DeleteClaim { claim, uid, only_if_empty } => {
-                match self.world.claim(claim).filter(|known| known.uid == *uid) {
+                match self.context.world.claim(claim).filter(|known| known.uid == *uid) {
                     Some(known) if *only_if_empty => self.delete_empty_claim(&known).await,
                     Some(known) => self.delete_failed_claim(&known).await,
                     None => self.delete_claim(claim, uid).await,
@@ -225,26 +178,58 @@ impl Executor {
             Action::Retire { claim, uid } => self.delete_claim(claim, uid).await,
             Action::Evict { pod, uid } => self.evict(pod, uid).await,
             Action::EndPod { pod, uid, grace } => self.end_pod(pod, uid, *grace).await,
-            Action::Terminate { claim, forced } => match self.world.claim(claim) {
+            Action::Terminate { claim, forced } => match self.context.world.claim(claim) {
                 Some(claim) => self.terminate(&claim, *forced).await,
-                None => Outcome::NothingToDo,
+                None => Progress::NothingToDo,
             },
             Action::Reap { provider_id, claim_uid, node_class } => {
                 self.reap(provider_id, claim_uid, node_class).await
             }
             Action::SetConditions { subject, conditions } => self.set_conditions(subject, conditions).await,
-            Action::HoldBack { claim, message } => match self.world.claim(claim) {
+            Action::HoldBack { claim, message } => match self.context.world.claim(claim) {
                 Some(known) => match self.kept_by_news(&known).await {
                     Some(outcome) => outcome,
                     None => self.hold_back(claim, message),
                 },
-                None => Outcome::NothingToDo,
+                None => Progress::NothingToDo,
             },
+            Action::PlanNow => {
+                self.context.world.urgent();
+                Progress::Done
+            }
             Action::Tell(notice) => {
                 self.tell(notice.clone());
-                Outcome::Done
+                Progress::Done
             }
         }
+    }
+
+    /// Hands back what a call came to, and does what `core` decides about it.
+    async fn learn(&self, outcome: &core::Outcome<'_>) -> Progress {
+        let actions = self.context.world.learn(outcome);
+        self.follow_up(actions).await
+    }
+
+    /// Carries out actions in order. After one that fails only a plan is still called for. Boxed, for actions follow from
+    /// actions.
+    fn follow_up(&self, actions: Vec<Action>) -> BoxFuture<'_, Progress> {
+        async move {
+            let mut progress = Progress::NothingToDo;
+            for action in actions {
+                let has_failed =
+                    matches!(progress, Progress::NotLeading | Progress::Retry(..) | Progress::Again(_));
+                if has_failed && action != Action::PlanNow {
+                    continue;
+                }
+                match self.carry_out(&action).await {
+                    _ if has_failed => {}
+                    Progress::NothingToDo if matches!(progress, Progress::Done) => {}
+                    next => progress = next,
+                }
+            }
+            progress
+        }
+        .boxed()
     }
 
     /// Tells users something about an object.
@@ -256,13 +241,13 @@ impl Executor {
 
     fn tell(&self, notice: Notice) {
         if let Some(saying) = self.saying(notice) {
-            self.events.say(saying);
+            self.context.events.say(saying);
         }
     }
 
-    /// A notice as an event; `None` where its object is gone: that helps nobody.
+    /// A notice as an event; `None` where its object is gone.
     pub fn saying(&self, notice: Notice) -> Option<Saying> {
-        let about = self.world.view(|all| reference(&notice.subject, all))?;
+        let about = self.context.world.view(|all| reference(&notice.subject, all))?;
         let Notice { kind, reason, message, .. } = notice;
         Some(Saying { about, kind, reason, message, story: None })
     }
@@ -285,6 +270,7 @@ fn kind(action: &Action) -> &'static str {
         Action::Reap { .. } => "reap",
         Action::SetConditions { .. } => "set-conditions",
         Action::HoldBack { .. } => "hold-back",
+        Action::PlanNow => "plan-now",
         Action::Tell(_) => "tell",
     }
 }
@@ -293,7 +279,7 @@ fn kind(action: &Action) -> &'static str {
 fn lane(action: &Action, snapshot: &Snapshot) -> String {
     let of_node = |name: &str| {
         let by_label =
-            || snapshot.nodes.get(name)?.labels.get(poolwright_api::names::NODECLAIM_LABEL).cloned();
+            || snapshot.nodes.get(name)?.labels.get(poolwright_terms::keys::NODECLAIM_LABEL).cloned();
         let claim = by_label().or_else(|| Some(snapshot.claims.named_node(name)?.name.0.clone()));
         claim.map_or_else(|| format!("node/{name}"), |claim| format!("nodeclaim/{claim}"))
     };
@@ -319,6 +305,7 @@ fn lane(action: &Action, snapshot: &Snapshot) -> String {
             Subject::Node(node) => of_node(node),
             Subject::Budget(budget) => format!("poddisruptionbudget/{budget}"),
         },
+        Action::PlanNow => "plan".to_owned(),
         Action::Tell(_) => "tell".to_owned(),
     }
 }
@@ -326,7 +313,7 @@ fn lane(action: &Action, snapshot: &Snapshot) -> String {
 /// The object that an event is about; `None` when it is not known (any more).
 fn reference(subject: &Subject, all: &Snapshot) -> Option<ObjectReference> {
     let ours = |kind: &str, name: &str, uid: &str| ObjectReference {
-        api_version: Some(poolwright_api::API_VERSION.to_owned()),
+        api_version: Some(poolwright_terms::API_VERSION.to_owned()),
         kind: Some(kind.to_owned()),
         name: Some(name.to_owned()),
         uid: Some(uid.to_owned()),

@@ -1,28 +1,27 @@
 //! Writes to Node objects: registering them, opening them to pods, tainting them.
 //!
-//! Each write is guarded by the resource version of what it began with, which is the node as it was seen last or, when that is
-//! refused, as it is read then: the kubelet, the node lifecycle controller and others write nodes too, and nothing of theirs
-//! may be lost. Each is complete in itself, so that a crash between any
-//! two of them leaves a state from which the next decision goes on: an unregistered node is tainted, a registered one is
-//! cordoned until it is opened.
+//! The kubelet, the node lifecycle controller and others write nodes too, and nothing of theirs may be lost. So each write is
+//! guarded by the resource version of what it began with: the node as it was seen last or, when that is refused, as it is read
+//! then. Each write is complete in itself. After a crash between any two of them the next decision goes on: an unregistered
+//! node is tainted, and a registered one is cordoned until it is opened.
 
 use std::collections::BTreeMap;
 
 use k8s_openapi::api::core::v1::Node;
-use kube::Api;
 use kube::api::{Patch, PatchParams};
-use poolwright_api::names::{FIELD_MANAGER, GATE_ANNOTATION, REGISTERED_LABEL};
 use poolwright_core::lifecycle::reservation;
-use poolwright_core::rules::CORDON_TAINT;
-use poolwright_core::{Claim, ClaimName, RESERVED_TAINT, Taint};
+use poolwright_core::{Claim, ClaimName};
 use poolwright_intake::node_taint;
+use poolwright_terms::Taint;
+use poolwright_terms::keys::{
+    CORDON_TAINT, FIELD_MANAGER, GATE_ANNOTATION, REGISTERED_LABEL, RESERVED_TAINT,
+};
 use serde_json::{Value, json};
 use tracing::info;
 
-use super::outcome::{Outcome, failed, refused};
+use super::progress::{Progress, failed, refused};
 use super::status::{Changed, WRITE_LIMIT, is_conflict, is_not_found};
 use super::{Executor, taints};
-use crate::sees::reader::answer;
 
 /// How often a conflict is answered by reading again before the whole action waits.
 const ATTEMPTS: u32 = 4;
@@ -30,37 +29,44 @@ const ATTEMPTS: u32 = 4;
 impl Executor {
     /// Asks what to change of a node, and writes it. `change` looks at its metadata and spec alone, and answers `None` when there is
     /// nothing to do, which is believed of a node that was read for it; it may be called several times.
-    async fn change_node(&self, name: &str, mut change: impl FnMut(&Node) -> Option<Value>) -> Outcome {
-        let api: Api<Node> = Api::all(self.client.clone());
-        let mut draft = self.world.node_draft(name);
+    async fn change_node(&self, name: &str, mut change: impl FnMut(&Node) -> Option<Value>) -> Progress {
+        let api = self.context.reader.all::<Node>();
+        let mut seen = self.context.world.last_seen_node(name);
         for _ in 0..=ATTEMPTS {
-            let (node, is_draft) = match draft.take() {
+            let (node, is_from_watch) = match seen.take() {
                 Some(node) => (node, true),
-                None => match answer(api.get_opt(name)).await {
+                None => match api.get(name).await {
                     Ok(Some(node)) => (node, false),
-                    Ok(None) => return Outcome::NothingToDo,
+                    Ok(None) => return Progress::NothingToDo,
                     Err(error) => return refused("reading the node", &error),
                 },
             };
             let mut patch = match change(&node) {
                 Some(patch) => patch,
-                None if is_draft => continue,
-                None => return Outcome::NothingToDo,
+                None if is_from_watch => continue,
+                None => return Progress::NothingToDo,
             };
             patch["metadata"]["resourceVersion"] = json!(node.metadata.resource_version);
             patch["metadata"]["uid"] = json!(node.metadata.uid);
             let params = PatchParams { field_manager: Some(FIELD_MANAGER.to_owned()), ..Default::default() };
             let patch = Patch::Merge(&patch);
-            match self.writer.write("node", WRITE_LIMIT, || api.patch(name, &params, &patch)).await {
+            match self
+                .context
+                .writer
+                .write("node", WRITE_LIMIT, async |permit| {
+                    api.writable(permit).patch(name, &params, &patch).await
+                })
+                .await
+            {
                 Ok(node) => {
-                    self.world.node_seen(&node);
-                    return Outcome::Done;
+                    self.context.world.node_seen(&node);
+                    return Progress::Done;
                 }
-                Err(error) if is_conflict(&error) || is_draft && is_not_found(&error) => {}
+                Err(error) if is_conflict(&error) || is_from_watch && is_not_found(&error) => {}
                 Err(error) => return failed("writing the node", error),
             }
         }
-        Outcome::retry("the node is being changed by somebody else all the time")
+        Progress::retry("the node is being changed by somebody else all the time")
     }
 
     pub(super) async fn register(
@@ -70,8 +76,8 @@ impl Executor {
         labels: &BTreeMap<String, String>,
         annotations: &BTreeMap<String, String>,
         wanted: &[Taint],
-    ) -> Outcome {
-        let Some(launched) = &claim.launched else { return Outcome::NothingToDo };
+    ) -> Progress {
+        let Some(launched) = &claim.launched else { return Progress::NothingToDo };
         let outcome = self.change_node(name, |node| {
             let spec = node.spec.as_ref();
             if spec.and_then(|spec| spec.provider_id.as_ref()) != Some(&launched.provider_id) {
@@ -100,12 +106,12 @@ impl Executor {
             Some(patch)
         });
         match outcome.await {
-            Outcome::Done => self.record_node(claim, name).await,
+            Progress::Done => self.record_node(claim, name).await,
             other => other,
         }
     }
 
-    async fn record_node(&self, claim: &Claim, node: &str) -> Outcome {
+    async fn record_node(&self, claim: &Claim, node: &str) -> Progress {
         let changed = self.change_claim(&claim.name, Some(&claim.uid), |object| {
             let status = object.status.get_or_insert_default();
             status.node_name.replace(node.to_owned()).as_deref() != Some(node)
@@ -113,9 +119,9 @@ impl Executor {
         match changed.await {
             Changed::Written(_) => {
                 info!(claim = %claim.name, node, "node joined");
-                Outcome::Done
+                Progress::Done
             }
-            Changed::Unchanged(_) => Outcome::NothingToDo,
+            Changed::Unchanged(_) => Progress::NothingToDo,
             Changed::Not(outcome) => outcome,
         }
     }
@@ -127,7 +133,7 @@ impl Executor {
     /// nominations, and gives their places to others.
     ///
     /// A reservation comes in the same write too: there is no moment in which anybody may take the room.
-    pub(super) async fn open(&self, name: &str, reserve_for: Option<&ClaimName>) -> Outcome {
+    pub(super) async fn open(&self, name: &str, reserve_for: Option<&ClaimName>) -> Progress {
         let outcome = self.change_node(name, |node| {
             node.metadata.annotations.as_ref()?.get(GATE_ANNOTATION)?;
             let mut taints = node.spec.as_ref().and_then(|spec| spec.taints.clone()).unwrap_or_default();
@@ -139,13 +145,13 @@ impl Executor {
             }))
         });
         let outcome = outcome.await;
-        if matches!(outcome, Outcome::Done) {
+        if matches!(outcome, Progress::Done) {
             info!(node = name, reserved = reserve_for.is_some(), "open to pods");
         }
         outcome
     }
 
-    pub(super) async fn set_taints(&self, name: &str, wanted: &[Taint]) -> Outcome {
+    pub(super) async fn set_taints(&self, name: &str, wanted: &[Taint]) -> Progress {
         self.change_node(name, |node| {
             let live = node.spec.as_ref().and_then(|spec| spec.taints.clone()).unwrap_or_default();
             let list = taints::merged(&live, wanted, &[]);

@@ -2,21 +2,17 @@
 
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::{Pod, Toleration};
-use kube::Api;
 use kube::api::{ListParams, Patch, PatchParams};
 use kube::core::DeserializeGuard;
-use poolwright_api::names::FIELD_MANAGER;
-use poolwright_core::{
-    ClaimName, NoticeKind, ObjectKey, PodPhase, PodRole, RESERVED_TAINT, Subject, Uid, lifecycle,
-};
+use poolwright_core::{self as core, ClaimName, ObjectKey, PodPhase, PodRole, Uid, lifecycle};
+use poolwright_terms::keys::{FIELD_MANAGER, RESERVED_TAINT};
 use serde_json::json;
 use tracing::{debug, warn};
 
 use super::Executor;
-use super::outcome::{Outcome, failed, refused};
+use super::progress::{Progress, failed, refused};
 use super::status::{WRITE_LIMIT, is_conflict};
 use crate::leader::writer::WriteError;
-use crate::sees::reader::answer;
 
 /// How often a conflict is answered by reading again before the whole action waits.
 const ATTEMPTS: u32 = 6;
@@ -24,21 +20,28 @@ const ATTEMPTS: u32 = 6;
 impl Executor {
     /// Tells the scheduler where the pod was planned. The UID in the patch makes the API server refuse it for a later pod
     /// of the same name.
-    pub(super) async fn nominate(&self, pod: &ObjectKey, uid: &Uid, node: &str) -> Outcome {
-        let api: Api<Pod> = Api::namespaced(self.client.clone(), &pod.namespace);
+    pub(super) async fn nominate(&self, pod: &ObjectKey, uid: &Uid, node: &str) -> Progress {
+        let api = self.context.reader.namespaced::<Pod>(&pod.namespace);
         let patch = json!({ "metadata": { "uid": uid.0 }, "status": { "nominatedNodeName": node } });
         let params = PatchParams { field_manager: Some(FIELD_MANAGER.to_owned()), ..Default::default() };
         let patch = Patch::Merge(&patch);
-        match self.writer.write("pod", WRITE_LIMIT, || api.patch_status(&pod.name, &params, &patch)).await {
+        match self
+            .context
+            .writer
+            .write("pod", WRITE_LIMIT, async |permit| {
+                api.writable(permit).patch_status(&pod.name, &params, &patch).await
+            })
+            .await
+        {
             Ok(pod) => {
-                self.world.pod_seen(&pod);
-                Outcome::Done
+                self.context.world.pod_seen(&pod);
+                Progress::Done
             }
-            Err(error) if is_conflict(&error) => Outcome::NothingToDo,
+            Err(error) if is_conflict(&error) => Progress::NothingToDo,
             // Bound meanwhile, most likely. A nomination is advice: a node does not stay closed because of it.
             Err(WriteError::Failed(kube::Error::Api(status))) if status.code == 422 => {
                 debug!(%pod, node, why = %status.message, "not nominated");
-                Outcome::NothingToDo
+                Progress::NothingToDo
             }
             Err(error) => failed("nominating a pod", error),
         }
@@ -46,8 +49,8 @@ impl Executor {
 
     /// Lets the pod onto the reserved node of the claim: one more toleration, of exactly that node's taint. What else the
     /// pod has is written back as it was read, and the API server takes no other change of a pod's tolerations anyway.
-    pub(super) async fn tolerate(&self, key: &ObjectKey, uid: &Uid, claim: &ClaimName) -> Outcome {
-        let api: Api<Pod> = Api::namespaced(self.client.clone(), &key.namespace);
+    pub(super) async fn tolerate(&self, key: &ObjectKey, uid: &Uid, claim: &ClaimName) -> Progress {
+        let api = self.context.reader.namespaced::<Pod>(&key.namespace);
         let wanted = Toleration {
             key: Some(RESERVED_TAINT.to_owned()),
             operator: Some("Equal".to_owned()),
@@ -56,11 +59,11 @@ impl Executor {
             toleration_seconds: None,
         };
         for _ in 0..ATTEMPTS {
-            let pod = match answer(api.get_opt(&key.name)).await {
+            let pod = match api.get(&key.name).await {
                 Ok(Some(pod)) => pod,
-                Ok(None) => return Outcome::NothingToDo,
+                Ok(None) => return Progress::NothingToDo,
                 Err(kube::Error::Api(status)) if status.is_forbidden() => {
-                    return self.toleration_refused(key, status.code, &status.message);
+                    return self.toleration_refused(key, status.code, &status.message).await;
                 }
                 Err(error) => return refused("reading a pod", &error),
             };
@@ -68,8 +71,8 @@ impl Executor {
             let mut tolerations = spec.and_then(|spec| spec.tolerations.clone()).unwrap_or_default();
             let placed = spec.is_some_and(|spec| spec.node_name.is_some());
             if pod.metadata.uid.as_ref() != Some(&uid.0) || placed || tolerations.contains(&wanted) {
-                self.world.pod_seen(&pod);
-                return Outcome::NothingToDo;
+                self.context.world.pod_seen(&pod);
+                return Progress::NothingToDo;
             }
             tolerations.push(wanted.clone());
             let patch = json!({
@@ -78,53 +81,55 @@ impl Executor {
             });
             let params = PatchParams { field_manager: Some(FIELD_MANAGER.to_owned()), ..Default::default() };
             let patch = Patch::Merge(&patch);
-            match self.writer.write("pod", WRITE_LIMIT, || api.patch(&key.name, &params, &patch)).await {
+            match self
+                .context
+                .writer
+                .write("pod", WRITE_LIMIT, async |permit| {
+                    api.writable(permit).patch(&key.name, &params, &patch).await
+                })
+                .await
+            {
                 Ok(pod) => {
-                    self.world.pod_seen(&pod);
-                    return Outcome::Done;
+                    self.context.world.pod_seen(&pod);
+                    return Progress::Done;
                 }
                 // The scheduler writes pods too.
                 Err(error) if is_conflict(&error) => {}
                 Err(WriteError::Failed(kube::Error::Api(status))) if matches!(status.code, 403 | 422) => {
-                    return self.toleration_refused(key, status.code, &status.message);
+                    return self.toleration_refused(key, status.code, &status.message).await;
                 }
                 Err(error) => return failed("adding a toleration to a pod", error),
             }
         }
-        Outcome::retry("the pod is being changed by somebody else all the time")
+        Progress::retry("the pod is being changed by somebody else all the time")
     }
 
     /// Rights, a policy or a webhook forbid it, and most likely for the whole namespace: its pods are nominated instead.
-    fn toleration_refused(&self, pod: &ObjectKey, code: u16, why: &str) -> Outcome {
+    async fn toleration_refused(&self, pod: &ObjectKey, code: u16, why: &str) -> Progress {
         let cause = if code == 403 { "forbidden" } else { "invalid" };
-        self.metrics.tolerations_refused.with_label_values(&[cause]).inc();
-        if self.world.toleration_refused(&pod.namespace) {
-            let message = format!(
-                "a toleration cannot be added to pods of namespace {}, so nodes cannot be reserved for them, and others \
-                 may take their place; they are nominated instead. Grant `patch` on pods (deploy/rbac.yaml), or run with \
-                 --placement nominate: {why}",
-                pod.namespace
-            );
+        self.context.metrics.tolerations_refused.with_label_values(&[cause]).inc();
+        let actions = self.context.world.learn(&core::Outcome::TolerationRefused { pod, why });
+        if !actions.is_empty() {
             warn!(%pod, why, "a toleration was refused; pods of its namespace are nominated instead");
-            self.say(&Subject::Pod(pod.clone()), NoticeKind::Warning, "ReservationRefused", &message);
         }
-        Outcome::NothingToDo
+        self.follow_up(actions).await;
+        Progress::NothingToDo
     }
 
     /// How many workload pods are on a node that have not ended, asked of the API server itself. A pod that cannot be
     /// read counts: it may be work. Of a node that was closed at a time, those that are waited for.
     pub(super) async fn work_on(&self, node: &str, closed: Option<Timestamp>) -> Result<usize, kube::Error> {
-        let api: Api<DeserializeGuard<Pod>> = Api::all(self.client.clone());
+        let api = self.context.reader.all::<DeserializeGuard<Pod>>();
         let params = ListParams::default().fields(&format!("spec.nodeName={node}"));
-        let pods = answer(api.list(&params)).await?;
-        let now = self.clock.now();
+        let pods = api.list(&params).await?;
+        let now = self.context.clock.now();
         Ok(pods.items.into_iter().filter(|pod| is_work(pod, closed, now)).count())
     }
 }
 
 fn is_work(pod: &DeserializeGuard<Pod>, closed: Option<Timestamp>, now: Timestamp) -> bool {
     let Ok(pod) = &pod.0 else { return true };
-    match crate::sees::convert::pod(pod) {
+    match poolwright_intake::pod(pod) {
         Ok(pod) => {
             let waited_for = closed.is_none_or(|closed| lifecycle::is_waited_for(&pod, closed, now));
             pod.role == PodRole::Workload && pod.phase != PodPhase::Finished && waited_for

@@ -16,23 +16,23 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::Node;
+use kube::ResourceExt;
 use kube::api::{DeleteParams, ListParams, Patch, PatchParams, Preconditions};
-use kube::core::{DeserializeGuard, PartialObjectMeta};
-use kube::{Api, ResourceExt};
+use kube::core::DeserializeGuard;
 use poolwright_api::NodeClaim;
-use poolwright_api::names::{FIELD_MANAGER, TERMINATION_FINALIZER};
-use poolwright_core::{Claim, ClaimName, NodeClassRef, NoticeKind, Subject, Uid};
-use poolwright_provider_contract::{CloudProvider, InstanceState, ProviderError};
+use poolwright_core::{Claim, ClaimName, NoticeKind, Subject, Uid};
+use poolwright_provider_contract::{InstanceState, ProviderError};
+use poolwright_terms::NodeClassRef;
+use poolwright_terms::keys::{FIELD_MANAGER, TERMINATION_FINALIZER};
 use serde_json::json;
 use tokio::time::timeout;
 use tracing::{info, warn};
 
-use super::outcome::{Outcome, failed, refused};
+use super::progress::{Progress, failed, refused};
 use super::status::{WRITE_LIMIT, is_conflict, is_not_found};
 use super::{Executor, stages};
 use crate::leader::writer::WriteError;
-use crate::sees::providers::error_label;
-use crate::sees::reader::answer;
+use crate::sees::providers::{Cloud, error_label};
 
 /// How long a provider may take to answer.
 const TERMINATE_LIMIT: Duration = Duration::from_mins(1);
@@ -43,40 +43,47 @@ const LOOK_AGAIN: Duration = Duration::from_secs(5);
 
 impl Executor {
     /// Deletes this very claim.
-    pub(super) async fn delete_claim(&self, name: &ClaimName, uid: &Uid) -> Outcome {
-        let api: Api<NodeClaim> = Api::all(self.client.clone());
+    pub(super) async fn delete_claim(&self, name: &ClaimName, uid: &Uid) -> Progress {
+        let api = self.context.reader.all::<NodeClaim>();
         let params = DeleteParams {
             preconditions: Some(Preconditions { uid: Some(uid.0.clone()), resource_version: None }),
             ..Default::default()
         };
-        match self.writer.write("nodeclaim", WRITE_LIMIT, || api.delete(&name.0, &params)).await {
+        match self
+            .context
+            .writer
+            .write("nodeclaim", WRITE_LIMIT, async |permit| {
+                api.writable(permit).delete(&name.0, &params).await
+            })
+            .await
+        {
             Ok(answer) => {
                 if let Some(object) = answer.left() {
-                    self.world.claim_seen(&object);
+                    self.context.world.claim_seen(&object);
                 }
                 info!(claim = %name, "claim deleted");
-                Outcome::Done
+                Progress::Done
             }
             // Another claim of the same name, or none: this one is gone. A watch that is behind may go on showing it for
             // minutes, and its deletion would be asked for ten times a second.
             Err(error) if is_conflict(&error) || is_not_found(&error) => {
-                if let Some(claim) = self.world.claim(name).filter(|claim| claim.uid == *uid) {
-                    self.world.claim_gone(&claim);
+                if let Some(claim) = self.context.world.claim(name).filter(|claim| claim.uid == *uid) {
+                    self.context.world.claim_gone(&claim);
                 }
-                Outcome::NothingToDo
+                Progress::NothingToDo
             }
             Err(error) => failed("deleting the NodeClaim", error),
         }
     }
 
     /// Deletes this very claim if no work is on its node.
-    pub(super) async fn delete_empty_claim(&self, claim: &Claim) -> Outcome {
+    pub(super) async fn delete_empty_claim(&self, claim: &Claim) -> Progress {
         if let Some(node) = &claim.node_name {
             match self.work_on(node, None).await {
                 Ok(0) => {}
                 Ok(pods) => {
                     info!(claim = %claim.name, node, pods, "not given back: pods have come");
-                    return Outcome::Again(ASK_AGAIN);
+                    return Progress::Again(ASK_AGAIN);
                 }
                 Err(error) => return refused("listing the node's pods", &error),
             }
@@ -85,7 +92,7 @@ impl Executor {
     }
 
     /// Deletes this very claim, whose start has failed as far as is known.
-    pub(super) async fn delete_failed_claim(&self, claim: &Claim) -> Outcome {
+    pub(super) async fn delete_failed_claim(&self, claim: &Claim) -> Progress {
         match self.kept_by_news(claim).await {
             Some(outcome) => outcome,
             None => self.delete_claim(&claim.name, &claim.uid).await,
@@ -94,12 +101,12 @@ impl Executor {
 
     /// Whether the claim's node is other than was known when it was given up: a watch may be minutes behind, and the node have
     /// joined, or told of its GPUs, meanwhile. `None` when it is not.
-    pub(super) async fn kept_by_news(&self, claim: &Claim) -> Option<Outcome> {
+    pub(super) async fn kept_by_news(&self, claim: &Claim) -> Option<Progress> {
         match self.node_is_news(claim).await {
             Ok(false) => None,
             Ok(true) => {
                 info!(claim = %claim.name, "not given up: its node is not as the watch has shown it");
-                Some(Outcome::Again(LOOK_AGAIN))
+                Some(Progress::Again(LOOK_AGAIN))
             }
             Err(error) => Some(refused("looking for the node", &error)),
         }
@@ -108,47 +115,48 @@ impl Executor {
     /// Whether the API server itself shows the claim's node otherwise than it is known here.
     async fn node_is_news(&self, claim: &Claim) -> Result<bool, kube::Error> {
         let Some(launched) = &claim.launched else { return Ok(false) };
-        let api: Api<Node> = Api::all(self.client.clone());
+        let api = self.context.reader.all::<Node>();
         let id = launched.provider_id.as_str();
         let found = if let Some(name) = self.node_of(claim, Some(id)) {
-            answer(api.get_opt(&name)).await?
+            api.get(&name).await?
         } else {
-            let api: Api<DeserializeGuard<Node>> = Api::all(self.client.clone());
-            let nodes = answer(api.list(&ListParams::default())).await?.items;
+            let api = self.context.reader.all::<DeserializeGuard<Node>>();
+            let nodes = api.list(&ListParams::default()).await?.items;
             let its_id = |node: &Node| node.spec.as_ref().and_then(|spec| spec.provider_id.clone());
             nodes.into_iter().filter_map(|one| one.0.ok()).find(|node| its_id(node).as_deref() == Some(id))
         };
         let Some(found) = found else { return Ok(false) };
-        let Ok(node) = crate::sees::convert::node(&found) else { return Ok(false) };
-        let is_known = self.world.view(|all| all.nodes.get(&node.name).is_some_and(|known| **known == node));
+        let Ok(node) = poolwright_intake::node(&found) else { return Ok(false) };
+        let is_known =
+            self.context.world.view(|all| all.nodes.get(&node.name).is_some_and(|known| **known == node));
         if !is_known {
-            self.world.node_seen(&found);
+            self.context.world.node_seen(&found);
         }
         Ok(!is_known)
     }
 
-    pub(super) async fn terminate(&self, claim: &Claim, forced: bool) -> Outcome {
-        let provider = match self.providers.for_class(&claim.node_class) {
+    pub(super) async fn terminate(&self, claim: &Claim, forced: bool) -> Progress {
+        let provider = match self.context.providers.for_class(&claim.node_class) {
             Ok(provider) => provider.clone(),
             // Whether there is an instance cannot be known, so the claim stays and says so.
-            Err(why) => return Outcome::Retry(Duration::from_mins(1), why),
+            Err(why) => return Progress::Retry(Duration::from_mins(1), why),
         };
         let provider_id = claim.launched.as_ref().map(|launched| launched.provider_id.as_str());
         if !forced
             && let Some(node) = self.node_of(claim, provider_id)
             && let Some(outcome) =
-                self.kept_by_work(provider.as_ref(), provider_id, &node, claim.deleting_since).await
+                self.kept_by_work(&provider, provider_id, &node, claim.deleting_since).await
         {
             return outcome;
         }
-        match self.give_back(provider.as_ref(), &claim.uid.0).await {
+        match self.give_back(&provider, &claim.uid.0).await {
             Ok(()) => {}
             Err(outcome) => return outcome,
         }
         // Now, and not when the claim is gone: a watch may show that before its deletion is answered, and by a listing from before,
         // there would be an instance that no claim explains.
         if let Some(id) = provider_id {
-            self.world.instance_gone(id);
+            self.context.world.instance_gone(id);
         }
         if let Some(node) = self.node_of(claim, provider_id)
             && let Some(outcome) = self.delete_node(&node, provider_id).await
@@ -160,18 +168,20 @@ impl Executor {
 
     /// The name of the node that belongs to the claim.
     fn node_of(&self, claim: &Claim, provider_id: Option<&str>) -> Option<String> {
-        provider_id.and_then(|id| self.world.node_by_provider_id(id)).or_else(|| claim.node_name.clone())
+        provider_id
+            .and_then(|id| self.context.world.node_by_provider_id(id))
+            .or_else(|| claim.node_name.clone())
     }
 
     /// Whether work on the node forbids to give it back: `None` when it does not. Once the instance is going or gone, no
     /// work can be saved there.
     async fn kept_by_work(
         &self,
-        provider: &dyn CloudProvider,
+        provider: &Cloud,
         provider_id: Option<&str>,
         node: &str,
         closed: Option<Timestamp>,
-    ) -> Option<Outcome> {
+    ) -> Option<Progress> {
         match self.work_on(node, closed).await {
             Ok(0) => return None,
             Ok(_) => {}
@@ -181,51 +191,59 @@ impl Executor {
             None => true,
             Some(id) => match timeout(TERMINATE_LIMIT, provider.get(id)).await {
                 Ok(Ok(instance)) => instance.is_some_and(|instance| instance.state == InstanceState::Running),
-                Ok(Err(error)) => return Some(Outcome::retry(error)),
+                Ok(Err(error)) => return Some(Progress::retry(error)),
                 Err(_) => {
                     let why = format!("the provider did not answer within {TERMINATE_LIMIT:?}");
-                    return Some(Outcome::retry(why));
+                    return Some(Progress::retry(why));
                 }
             },
         };
-        running.then_some(Outcome::Again(LOOK_AGAIN))
+        running.then_some(Progress::Again(LOOK_AGAIN))
     }
 
     /// Asks the provider once. `Ok` when the instance is gone.
-    async fn give_back(&self, provider: &dyn CloudProvider, key: &str) -> Result<(), Outcome> {
-        let count =
-            |result: &str| self.metrics.terminations.with_label_values(&[provider.name(), result]).inc();
-        match self.writer.write("terminate", TERMINATE_LIMIT, || provider.terminate(key)).await {
+    async fn give_back(&self, provider: &Cloud, key: &str) -> Result<(), Progress> {
+        let count = |result: &str| {
+            self.context.metrics.terminations.with_label_values(&[provider.name(), result]).inc();
+        };
+        match self
+            .context
+            .writer
+            .write("terminate", TERMINATE_LIMIT, async |permit| {
+                provider.writable(permit).terminate(key).await
+            })
+            .await
+        {
             Ok(true) => {
                 count("gone");
                 Ok(())
             }
             Ok(false) => {
                 count("going");
-                Err(Outcome::Again(ASK_AGAIN))
+                Err(Progress::Again(ASK_AGAIN))
             }
-            Err(WriteError::NotLeading) => Err(Outcome::NotLeading),
+            Err(WriteError::NotLeading) => Err(Progress::NotLeading),
             Err(WriteError::TimedOut(limit)) => {
                 count("error");
-                Err(Outcome::retry(format!("the provider did not answer within {limit:?}")))
+                Err(Progress::retry(format!("the provider did not answer within {limit:?}")))
             }
             Err(WriteError::Failed(error)) => {
                 count("error");
                 let labels = [provider.name(), "terminate", error_label(&error)];
-                self.metrics.provider_errors.with_label_values(&labels).inc();
+                self.context.metrics.provider_errors.with_label_values(&labels).inc();
                 Err(match error {
-                    ProviderError::Throttled(_) => Outcome::Retry(Duration::from_secs(5), error.to_string()),
-                    ProviderError::Invalid(_) => Outcome::Retry(Duration::from_mins(1), error.to_string()),
-                    ProviderError::Transient(_) => Outcome::retry(error),
+                    ProviderError::Throttled(_) => Progress::Retry(Duration::from_secs(5), error.to_string()),
+                    ProviderError::Invalid(_) => Progress::Retry(Duration::from_mins(1), error.to_string()),
+                    ProviderError::Transient(_) => Progress::retry(error),
                 })
             }
         }
     }
 
     /// Deletes the Node object of an instance that is gone. `None` when it is deleted or was not there.
-    async fn delete_node(&self, name: &str, provider_id: Option<&str>) -> Option<Outcome> {
-        let api: Api<Node> = Api::all(self.client.clone());
-        let node = match answer(api.get_opt(name)).await {
+    async fn delete_node(&self, name: &str, provider_id: Option<&str>) -> Option<Progress> {
+        let api = self.context.reader.all::<Node>();
+        let node = match api.get(name).await {
             Ok(Some(node)) => node,
             Ok(None) => return None,
             Err(error) => return Some(refused("reading the node", &error)),
@@ -236,29 +254,34 @@ impl Executor {
         }
         let preconditions = Preconditions { uid: node.uid(), resource_version: None };
         let params = DeleteParams { preconditions: Some(preconditions), ..Default::default() };
-        match self.writer.write("node", WRITE_LIMIT, || api.delete(name, &params)).await {
+        match self
+            .context
+            .writer
+            .write("node", WRITE_LIMIT, async |permit| api.writable(permit).delete(name, &params).await)
+            .await
+        {
             Ok(_) => None,
             Err(error) if is_conflict(&error) => None,
             Err(error) => match failed("deleting the node", error) {
-                Outcome::NothingToDo => None,
+                Progress::NothingToDo => None,
                 other => Some(other),
             },
         }
     }
 
     /// Removes our finalizer, and with it the claim.
-    async fn forget(&self, claim: &Claim) -> Outcome {
-        let api: Api<NodeClaim> = Api::all(self.client.clone());
-        let object = match answer(api.get_opt(&claim.name.0)).await {
+    async fn forget(&self, claim: &Claim) -> Progress {
+        let api = self.context.reader.all::<NodeClaim>();
+        let object = match api.get(&claim.name.0).await {
             Ok(Some(object)) if object.uid().as_deref() == Some(&claim.uid.0) => object,
             Ok(_) => {
-                self.world.claim_gone(claim);
-                return Outcome::NothingToDo;
+                self.context.world.claim_gone(claim);
+                return Progress::NothingToDo;
             }
             Err(error) => return refused("reading the NodeClaim", &error),
         };
         if object.metadata.deletion_timestamp.is_none() {
-            return Outcome::NothingToDo;
+            return Progress::NothingToDo;
         }
         let kept: Vec<&String> =
             object.finalizers().iter().filter(|one| *one != TERMINATION_FINALIZER).collect();
@@ -267,19 +290,25 @@ impl Executor {
         } });
         let params = PatchParams { field_manager: Some(FIELD_MANAGER.to_owned()), ..Default::default() };
         let patch = Patch::Merge(&patch);
-        match self.writer.write("nodeclaim", WRITE_LIMIT, || api.patch(&claim.name.0, &params, &patch)).await
+        match self
+            .context
+            .writer
+            .write("nodeclaim", WRITE_LIMIT, async |permit| {
+                api.writable(permit).patch(&claim.name.0, &params, &patch).await
+            })
+            .await
         {
             Ok(_) => {
                 // With another finalizer left it stays, and the watch shows how it goes on.
                 if kept.is_empty() {
-                    self.world.claim_gone(claim);
-                    if let Some(took) = stages::gone(&object, self.clock.now()) {
-                        let duration = self.metrics.stage_duration.with_label_values(&["Gone"]);
+                    self.context.world.claim_gone(claim);
+                    if let Some(took) = stages::gone(&object, self.context.clock.now()) {
+                        let duration = self.context.metrics.stage_duration.with_label_values(&["Gone"]);
                         duration.observe(took.as_secs_f64());
                     }
                 }
                 info!(claim = %claim.name, pool = %claim.pool, "instance gone, claim forgotten");
-                Outcome::Done
+                Progress::Done
             }
             Err(error) => failed("removing the finalizer", error),
         }
@@ -287,29 +316,29 @@ impl Executor {
 
     /// Gives back an instance that no claim explains. That there is none is asked of the API server itself, by metadata
     /// alone: a claim that cannot be read is a claim all the same.
-    pub(super) async fn reap(&self, provider_id: &str, claim_uid: &Uid, class: &NodeClassRef) -> Outcome {
-        let api: Api<PartialObjectMeta<NodeClaim>> = Api::all(self.client.clone());
-        let claims = match answer(api.list_metadata(&ListParams::default())).await {
+    pub(super) async fn reap(&self, provider_id: &str, claim_uid: &Uid, class: &NodeClassRef) -> Progress {
+        let api = self.context.reader.all::<NodeClaim>();
+        let claims = match api.metadata(&ListParams::default()).await {
             Ok(claims) => claims,
             Err(error) => return refused("listing NodeClaims", &error),
         };
         if claims.items.iter().any(|claim| claim.metadata.uid.as_deref() == Some(claim_uid.0.as_str())) {
             // A claim that no watch has shown, or that cannot be read.
-            return Outcome::Again(Duration::from_secs(10));
+            return Progress::Again(Duration::from_secs(10));
         }
-        let provider = match self.providers.for_class(class) {
+        let provider = match self.context.providers.for_class(class) {
             Ok(provider) => provider.clone(),
-            Err(why) => return Outcome::Retry(Duration::from_mins(1), why),
+            Err(why) => return Progress::Retry(Duration::from_mins(1), why),
         };
-        let node = self.world.node_by_provider_id(provider_id);
+        let node = self.context.world.node_by_provider_id(provider_id);
         if let Some(node) = &node
-            && let Some(outcome) = self.kept_by_work(provider.as_ref(), Some(provider_id), node, None).await
+            && let Some(outcome) = self.kept_by_work(&provider, Some(provider_id), node, None).await
         {
             let message = "its NodeClaim is gone, but pods still run here; the instance is given back when they have ended";
             self.say(&Subject::Node(node.clone()), NoticeKind::Warning, "NoNodeClaim", message);
             return outcome;
         }
-        if let Err(outcome) = self.give_back(provider.as_ref(), &claim_uid.0).await {
+        if let Err(outcome) = self.give_back(&provider, &claim_uid.0).await {
             return outcome;
         }
         if let Some(node) = &node
@@ -317,9 +346,9 @@ impl Executor {
         {
             return outcome;
         }
-        self.world.instance_gone(provider_id);
-        self.metrics.reaped.inc();
+        self.context.world.instance_gone(provider_id);
+        self.context.metrics.reaped.inc();
         warn!(provider_id, claim_uid = %claim_uid.0, "an instance without a NodeClaim was given back");
-        Outcome::Done
+        Progress::Done
     }
 }

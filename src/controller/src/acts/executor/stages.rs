@@ -3,7 +3,8 @@
 use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use poolwright_api::NodeClaim;
-use poolwright_core::{ConditionStatus, ConditionType, ConditionUpdate};
+use poolwright_core::ConditionUpdate;
+use poolwright_terms::{ConditionStatus, ConditionType};
 
 /// The stages that a claim reaches with these updates, and how long each took.
 pub(super) fn reached(

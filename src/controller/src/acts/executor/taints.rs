@@ -1,34 +1,17 @@
-//! Taints, as three rooms write them.
+//! The taints that a node is launched with, and those to write on a node that is there.
 
 use k8s_openapi::api::core::v1::Taint as NodeTaint;
-use poolwright_api::names::DOMAIN;
-use poolwright_core::{Claim, Effect, Taint, UNREGISTERED_TAINT};
+use poolwright_core::Claim;
 use poolwright_intake::node_taint;
-use poolwright_provider_contract as contract;
-
-fn effect_text(effect: Effect) -> &'static str {
-    match effect {
-        Effect::NoSchedule => "NoSchedule",
-        Effect::PreferNoSchedule => "PreferNoSchedule",
-        Effect::NoExecute => "NoExecute",
-    }
-}
+use poolwright_terms::keys::{DOMAIN, UNREGISTERED_TAINT};
+use poolwright_terms::{Taint, TaintEffect};
 
 /// The taints a node has from its first moment.
-pub fn at_launch(claim: &Claim) -> Vec<contract::Taint> {
+pub fn at_launch(claim: &Claim) -> Vec<Taint> {
     let unregistered =
-        Taint { key: UNREGISTERED_TAINT.to_owned(), value: String::new(), effect: Effect::NoExecute };
+        Taint { key: UNREGISTERED_TAINT.to_owned(), value: String::new(), effect: TaintEffect::NoExecute };
     let all = claim.taints.iter().chain(&claim.startup_taints).chain([&unregistered]);
-    all.map(|taint| contract::Taint {
-        key: taint.key.clone(),
-        value: taint.value.clone(),
-        effect: match taint.effect {
-            Effect::NoSchedule => contract::TaintEffect::NoSchedule,
-            Effect::PreferNoSchedule => contract::TaintEffect::PreferNoSchedule,
-            Effect::NoExecute => contract::TaintEffect::NoExecute,
-        },
-    })
-    .collect()
+    all.cloned().collect()
 }
 
 /// Whether a taint is one of Poolwright's own.
@@ -37,7 +20,7 @@ fn ours(key: &str) -> bool {
 }
 
 fn same(one: &NodeTaint, other: &Taint) -> bool {
-    one.key == other.key && one.effect == effect_text(other.effect)
+    one.key == other.key && one.effect == other.effect.as_str()
 }
 
 /// The list to write. Our own taints become exactly those wanted. Those of others stay as they are now, whatever the
@@ -61,7 +44,7 @@ pub fn merged(live: &[NodeTaint], wanted: &[Taint], promised: &[Taint]) -> Vec<N
 mod tests {
     use super::*;
 
-    fn taint(key: &str, effect: Effect) -> Taint {
+    fn taint(key: &str, effect: TaintEffect) -> Taint {
         Taint { key: key.into(), value: String::new(), effect }
     }
 
@@ -71,10 +54,10 @@ mod tests {
 
     #[test]
     fn a_startup_taint_lifted_in_between_is_not_written_back() {
-        let live = [node_taint(&taint("node.kubernetes.io/not-ready", Effect::NoExecute))];
+        let live = [node_taint(&taint("node.kubernetes.io/not-ready", TaintEffect::NoExecute))];
         let wanted = [
-            taint("cilium/not-ready", Effect::NoSchedule),
-            taint("poolwright.dev/disrupted", Effect::NoSchedule),
+            taint("cilium/not-ready", TaintEffect::NoSchedule),
+            taint("poolwright.dev/disrupted", TaintEffect::NoSchedule),
         ];
         let list = merged(&live, &wanted, &[]);
         assert_eq!(keys(&list), ["node.kubernetes.io/not-ready", "poolwright.dev/disrupted"]);
@@ -82,15 +65,17 @@ mod tests {
 
     #[test]
     fn our_own_taint_goes_when_it_is_not_wanted() {
-        let live =
-            [taint("poolwright.dev/unregistered", Effect::NoExecute), taint("team", Effect::NoSchedule)]
-                .map(|t| node_taint(&t));
+        let live = [
+            taint("poolwright.dev/unregistered", TaintEffect::NoExecute),
+            taint("team", TaintEffect::NoSchedule),
+        ]
+        .map(|t| node_taint(&t));
         assert_eq!(keys(&merged(&live, &[], &[])), ["team"]);
     }
 
     #[test]
     fn a_node_gets_the_taints_of_its_pool_that_it_lacks() {
-        let promised = [taint("team", Effect::NoSchedule)];
+        let promised = [taint("team", TaintEffect::NoSchedule)];
         assert_eq!(keys(&merged(&[], &[], &promised)), ["team"]);
         let live = promised.clone().map(|one| node_taint(&one));
         assert_eq!(merged(&live, &[], &promised).len(), 1);

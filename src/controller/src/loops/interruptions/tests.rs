@@ -7,28 +7,30 @@ use jiff::SignedDuration;
 use poolwright_catalog::{OfferingId, builtin};
 use poolwright_core::batch::BatchWindow;
 use poolwright_core::setbacks::Setbacks;
-use poolwright_core::{ClaimName, Instance, NodeClassRef, Uid};
+use poolwright_core::{ClaimName, ListedInstance, Uid};
 use poolwright_provider_contract::memory::{MemoryCloud, MemoryProvider, NODE_CLASS_KIND};
+use poolwright_terms::NodeClassRef;
 use serde_json::{Value, json};
+use tokio_util::sync::CancellationToken;
 
 use super::*;
-use crate::edge::clock::Clock;
+use crate::acts::context::testing::leading;
 use crate::edge::clock::testing::TestClock;
-use crate::edge::events::Events;
+use crate::edge::clock::{Clock, SharedClock};
 use crate::edge::signal::{self, Sender};
-use crate::edge::stoppable::Gates;
+use crate::edge::stoppable::Stoppable;
 use crate::fake_api::{FakeApi, Fault};
-use crate::leader::LeaderClaim;
-use crate::leader::testing::granted;
-use crate::leader::writer::Writer;
-use crate::sees::providers::{Providers, class_key};
+use crate::leader::Term;
+use crate::loops::leader_loop::Leading;
+use crate::sees::ready::Ready;
+use crate::sees::world::World;
 
 struct Scene {
     api: FakeApi,
     cloud: Arc<MemoryCloud>,
     world: Arc<World>,
-    notices: Notices,
-    leader: Sender<Option<LeaderClaim>>,
+    interruptions: Interruptions,
+    leader: Sender<Option<Term>>,
     clock: Arc<TestClock>,
 }
 
@@ -48,39 +50,16 @@ impl Scene {
     fn new() -> Self {
         let clock = Arc::new(TestClock::new());
         let shared: SharedClock = clock.clone();
-        let (leader, claims) = granted(&shared);
-        let expires = clock.moment().after(Duration::from_hours(1));
-        leader.replace(Some(LeaderClaim { expires, term: 1 }));
-        let metrics = Metrics::new().unwrap();
-        let writer = Writer::new(claims, metrics.clone());
         let now = shared.clone();
-        let cloud = MemoryCloud::new(Arc::new(builtin()), class_key(&class()), Arc::new(move || now.now()));
-        let provider: SharedProvider = Arc::new(MemoryProvider::new(cloud.clone()));
-        let providers = Providers::new(vec![provider.clone()]).unwrap();
-        let world = World::new(BatchWindow::default(), Setbacks::default(), shared.clone());
-        let (events, _queue) = Events::new(shared.clone(), metrics.clone());
+        let cloud = MemoryCloud::new(Arc::new(builtin()), class(), Arc::new(move || now.now()));
         let api = FakeApi::default();
-        let executor = Executor::new(
-            api.client(),
-            writer,
-            world.clone(),
-            providers,
-            events,
-            metrics.clone(),
-            shared.clone(),
-            4,
-            Gates::default(),
-        );
-        let notices = Notices {
-            providers: vec![provider],
-            world: world.clone(),
-            executor,
-            metrics,
-            clock: shared,
-            ready: Ready::new(signal::sender(Vec::new()).subscribe()),
-            shutdown: CancellationToken::new(),
-        };
-        Self { api, cloud, world, notices, leader, clock }
+        let (context, leader) = leading(&api, &shared, vec![Arc::new(MemoryProvider::new(cloud.clone()))]);
+        let expires = clock.moment().after(Duration::from_hours(1));
+        leader.replace(Some(Term { expires, number: 1 }));
+        let world = context.world.clone();
+        let executor = Executor::new(context.clone(), 4, Stoppable::default());
+        let interruptions = Interruptions::new(context, executor);
+        Self { api, cloud, world, interruptions, leader, clock }
     }
 
     /// A claim, launched as this instance if it is.
@@ -103,7 +82,7 @@ impl Scene {
             .unwrap();
     }
 
-    fn says(&self, instances: &[&str], kind: contract::InterruptionKind) -> String {
+    fn says(&self, instances: &[&str], kind: poolwright_terms::InterruptionKind) -> String {
         let noticed = self.clock.now();
         let interruptions = instances.iter().map(|instance| contract::Interruption {
             instance: (*instance).to_owned(),
@@ -117,7 +96,7 @@ impl Scene {
 
     /// Hears until nothing more happens.
     async fn hear(&self) {
-        let _ = timeout(Duration::from_secs(30), self.notices.lead()).await;
+        let _ = timeout(Duration::from_secs(30), self.interruptions.listen_to_all()).await;
     }
 
     fn recorded(&self, name: &str) -> Option<Value> {
@@ -126,11 +105,11 @@ impl Scene {
     }
 
     fn count(&self, kind: &str, outcome: &str) -> u64 {
-        self.notices.metrics.interruptions.with_label_values(&["memory", kind, outcome]).get()
+        self.interruptions.context.metrics.interruptions.with_label_values(&["memory", kind, outcome]).get()
     }
 }
 
-use contract::InterruptionKind::{Ending, Rebalance, Reclaim};
+use poolwright_terms::InterruptionKind::{Ending, Rebalance, Reclaim};
 
 #[tokio::test(start_paused = true)]
 async fn what_a_cloud_says_is_recorded_with_the_conditions_that_follow_and_given_back() {
@@ -217,7 +196,7 @@ async fn an_instance_of_nobody_is_given_back_and_one_that_may_be_ours_only_after
 #[tokio::test(start_paused = true)]
 async fn one_that_is_listed_and_has_no_claim_is_left_to_come_again() {
     let scene = Scene::new();
-    let listed = Instance {
+    let listed = ListedInstance {
         provider_id: "memory://a/i-1".into(),
         claim_uid: Uid("uid-a".into()),
         node_class: class(),
@@ -248,13 +227,17 @@ async fn the_end_of_an_instance_that_we_give_back_ourselves_is_no_news() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn who_does_not_lead_hears_nothing() {
+async fn a_controller_that_does_not_lead_hears_nothing() {
     let scene = Scene::new();
     scene.claim("a", Some("i-1"));
     scene.leader.replace(None);
     let receipt = scene.says(&["i-1"], Reclaim);
-    let notices = scene.notices.clone();
-    let _ = timeout(Duration::from_secs(30), notices.run()).await;
+    let leading = Leading {
+        terms: scene.interruptions.context.writer.terms().clone(),
+        ready: Ready::new(signal::sender(Vec::new()).subscribe()),
+        shutdown: CancellationToken::new(),
+    };
+    let _ = timeout(Duration::from_secs(30), leading.run(scene.interruptions.clone())).await;
     assert_eq!((scene.recorded("a"), scene.cloud.unacknowledged()), (None, vec![receipt]));
 }
 
@@ -271,7 +254,8 @@ async fn an_offering_of_which_an_instance_is_taken_is_avoided_in_the_next_plan_o
     let first = until(&scene.world);
     assert_eq!(first, scene.clock.now().checked_add(SignedDuration::from_mins(5)).ok());
     assert_eq!(until(&scene.world), first);
-    let restarted = World::new(BatchWindow::default(), Setbacks::default(), scene.notices.clock.clone());
+    let restarted =
+        World::new(BatchWindow::default(), Setbacks::default(), scene.interruptions.context.clock.clone());
     restarted.claim_created(&serde_json::from_value(scene.api.get(&path("a")).unwrap()).unwrap()).unwrap();
     assert_eq!(until(&restarted), first);
 }
@@ -293,29 +277,35 @@ async fn a_look_that_fails_is_counted_once_and_what_is_said_meanwhile_is_heard_a
     let scene = Scene::new();
     scene.claim("a", Some("i-a"));
     let errors = |error: &str| {
-        scene.notices.metrics.provider_errors.with_label_values(&["memory", "look", error]).get()
+        scene
+            .interruptions
+            .context
+            .metrics
+            .provider_errors
+            .with_label_values(&["memory", "look", error])
+            .get()
     };
     scene.cloud.fail_beside(ProviderError::Throttled("slower".to_owned()));
     scene.cloud.fail_beside(ProviderError::Invalid("not allowed".to_owned()));
     scene.says(&["i-a"], Reclaim);
-    let _ = timeout(AFTER_FAILURE.0 / 2, scene.notices.lead()).await;
+    let _ = timeout(AFTER_FAILURE.0 / 2, scene.interruptions.listen_to_all()).await;
     assert_eq!(scene.count("Reclaim", "recorded"), 1, "no pause is made for it");
     assert_eq!((errors("throttled"), errors("invalid"), errors("transient")), (1, 1, 0));
     // Of a cloud that says nothing it is asked each time that it is asked for more.
     scene.cloud.fail_beside(ProviderError::Transient("lost".to_owned()));
-    let _ = timeout(LIMIT * 2, scene.notices.lead()).await;
+    let _ = timeout(LIMIT * 2, scene.interruptions.listen_to_all()).await;
     assert_eq!((errors("throttled"), errors("transient")), (1, 1));
 }
 
 #[tokio::test(start_paused = true)]
 async fn messages_that_cannot_be_read_are_counted_each_time_they_come() {
     let scene = Scene::new();
-    let counted = || scene.notices.metrics.unreadable.with_label_values(&["memory"]).get();
+    let counted = || scene.interruptions.context.metrics.unreadable.with_label_values(&["memory"]).get();
     scene.cloud.garble();
     scene.cloud.garble();
-    let _ = timeout(LIMIT * 2, scene.notices.lead()).await;
+    let _ = timeout(LIMIT * 2, scene.interruptions.listen_to_all()).await;
     assert_eq!(counted(), 2);
     scene.cloud.garble();
-    let _ = timeout(LIMIT * 2, scene.notices.lead()).await;
+    let _ = timeout(LIMIT * 2, scene.interruptions.listen_to_all()).await;
     assert_eq!(counted(), 3);
 }

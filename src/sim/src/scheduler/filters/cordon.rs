@@ -1,7 +1,7 @@
 //! `NodeUnschedulable`: a cordoned node takes only pods that tolerate the taint of a cordon.
 
-use poolwright_core::rules::CORDON_TAINT;
-use poolwright_core::{Effect, Taint};
+use poolwright_terms::keys::CORDON_TAINT;
+use poolwright_terms::{Taint, TaintEffect};
 
 use super::super::asked::Asked;
 use super::super::cluster::NodeInfo;
@@ -11,6 +11,6 @@ pub(super) fn check(asked: &Asked<'_>, at: &NodeInfo) -> Fits {
     if !at.node.cordoned {
         return Ok(());
     }
-    let taint = Taint { key: CORDON_TAINT.to_owned(), value: String::new(), effect: Effect::NoSchedule };
+    let taint = Taint { key: CORDON_TAINT.to_owned(), value: String::new(), effect: TaintEffect::NoSchedule };
     if asked.tolerates(&taint) { Ok(()) } else { Err(Unfit::unresolvable(Reason::Cordoned)) }
 }

@@ -1,12 +1,12 @@
 //! `TaintToleration`: every taint that keeps pods away is tolerated.
 
-use poolwright_core::Effect;
+use poolwright_terms::TaintEffect;
 
 use super::super::asked::Asked;
 use super::super::cluster::NodeInfo;
 use super::super::reason::{Fits, Reason, Unfit};
 
 pub(super) fn check(asked: &Asked<'_>, at: &NodeInfo) -> Fits {
-    let mut hard = at.node.taints.iter().filter(|taint| taint.effect != Effect::PreferNoSchedule);
+    let mut hard = at.node.taints.iter().filter(|taint| taint.effect != TaintEffect::PreferNoSchedule);
     if hard.all(|taint| asked.tolerates(taint)) { Ok(()) } else { Err(Unfit::unresolvable(Reason::Taint)) }
 }

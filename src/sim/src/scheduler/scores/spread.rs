@@ -4,8 +4,8 @@
 
 use std::collections::BTreeMap;
 
-use poolwright_catalog::labels::HOSTNAME;
 use poolwright_core::SpreadRule;
+use poolwright_terms::labels::HOSTNAME;
 
 use super::super::asked::Asked;
 use super::super::cluster::{Cluster, NodeInfo};

@@ -1,6 +1,6 @@
 //! `TaintToleration`: rather a node whose soft taints the pod tolerates.
 
-use poolwright_core::Effect;
+use poolwright_terms::TaintEffect;
 
 use super::super::asked::Asked;
 use super::super::cluster::NodeInfo;
@@ -8,7 +8,7 @@ use super::normalize;
 
 pub(super) fn scores(asked: &Asked<'_>, nodes: &[&NodeInfo]) -> Vec<i64> {
     let unwelcome = |at: &&NodeInfo| {
-        let soft = at.node.taints.iter().filter(|taint| taint.effect == Effect::PreferNoSchedule);
+        let soft = at.node.taints.iter().filter(|taint| taint.effect == TaintEffect::PreferNoSchedule);
         soft.filter(|taint| !asked.tolerates(taint)).count() as i64
     };
     let mut scores: Vec<i64> = nodes.iter().map(unwelcome).collect();

@@ -1,11 +1,12 @@
 //! Rules about the node alone.
 
 use poolwright_catalog::ResourceName;
-use poolwright_core::rules::{CORDON_TAINT, NODE_NAME_FIELD};
+use poolwright_core::rules::NODE_NAME_FIELD;
 use poolwright_core::{
-    ClaimName, Effect, EnforcedAffinity, HostPort, NodeTerm, Profile, RESERVED_TAINT, Taint, Toleration,
-    TolerationMatch,
+    ClaimName, EnforcedAffinity, HostPort, NodeTerm, Profile, Toleration, TolerationMatch,
 };
+use poolwright_terms::keys::{CORDON_TAINT, RESERVED_TAINT};
+use poolwright_terms::{Taint, TaintEffect};
 
 use super::super::kit::{Made, cluster, fits, is, node, only, pod, room, taint, tried};
 use super::super::{MayPreempt, Outcome, Preemption, Scheduler};
@@ -31,7 +32,7 @@ fn a_cordoned_node_takes_only_pods_that_tolerate_the_taint_of_a_cordon() {
 
 #[test]
 fn a_node_with_a_taint_takes_pods_that_tolerate_it_and_a_soft_taint_keeps_nobody_away() {
-    let nodes = [Effect::NoSchedule, Effect::NoExecute, Effect::PreferNoSchedule];
+    let nodes = [TaintEffect::NoSchedule, TaintEffect::NoExecute, TaintEffect::PreferNoSchedule];
     let nodes = nodes.map(|effect| {
         let mut tainted = node(&effect.to_string().to_lowercase(), "a");
         tainted.taints = vec![taint(effect)];
@@ -47,7 +48,7 @@ fn a_node_with_a_taint_takes_pods_that_tolerate_it_and_a_soft_taint_keeps_nobody
 fn a_node_that_is_kept_for_the_pods_it_was_bought_for_takes_the_pods_that_were_let_in() {
     let mut kept = node("n1", "a");
     kept.taints =
-        vec![Taint { key: RESERVED_TAINT.into(), value: "claim-1".into(), effect: Effect::NoSchedule }];
+        vec![Taint { key: RESERVED_TAINT.into(), value: "claim-1".into(), effect: TaintEffect::NoSchedule }];
     let cluster = cluster([kept], []);
     let let_in = |claim: &str| pod("p").with(|pod| pod.reserved_for = vec![ClaimName(claim.to_owned())]);
     assert_eq!(fits(&cluster, let_in("claim-1")).0, ["n1"]);

@@ -1,7 +1,8 @@
 //! Rules about other pods: spread, affinity, anti-affinity.
 
-use poolwright_catalog::labels::{HOSTNAME, ZONE};
-use poolwright_core::{Effect, ObjectKey, PodKey, Profile, Service, SpreadRule};
+use poolwright_core::{ObjectKey, PodKey, Profile, Service, SpreadRule};
+use poolwright_terms::TaintEffect;
+use poolwright_terms::labels::{HOSTNAME, ZONE};
 
 use super::super::kit::{Made, cluster, fits, is, node, only, pod, spread, taint, term};
 use super::super::{Cluster, Scheduler};
@@ -57,7 +58,7 @@ fn a_node_without_the_label_takes_no_pod_that_is_spread_over_it() {
 #[test]
 fn nodes_that_the_pod_may_not_have_count_unless_the_rule_says_otherwise() {
     let mut tainted = node("n3", "c");
-    tainted.taints = vec![taint(Effect::NoSchedule)];
+    tainted.taints = vec![taint(TaintEffect::NoSchedule)];
     let cluster =
         cluster([node("n1", "a"), node("n2", "b"), tainted], [pod("one").on("n1"), pod("two").on("n2")]);
     // Zone c is empty, and the pod tolerates its taint not: it counts all the same.
@@ -73,10 +74,8 @@ fn nodes_that_the_pod_may_not_have_count_unless_the_rule_says_otherwise() {
 #[test]
 fn pods_of_a_service_are_spread_as_the_profile_says() {
     let mut cluster = three_zones();
-    let service = Service {
-        key: ObjectKey::new("default", "web"),
-        selector: [("app".into(), "web".into())].into(),
-    };
+    let service =
+        Service { key: ObjectKey::new("default", "web"), selector: [("app".into(), "web".into())].into() };
     let snapshot = poolwright_core::Snapshot {
         services: [(service.key.clone(), std::sync::Arc::new(service))].into(),
         ..poolwright_core::Snapshot::default()

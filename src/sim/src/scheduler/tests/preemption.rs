@@ -3,7 +3,9 @@
 use std::sync::Arc;
 
 use jiff::Timestamp;
-use poolwright_core::{Budget, BudgetLimit, BudgetSelector, HostPort, ObjectKey, PodKey, Share, Snapshot, Uid};
+use poolwright_core::{
+    Budget, BudgetLimit, BudgetSelector, HostPort, ObjectKey, PodKey, Share, Snapshot, Uid,
+};
 
 use super::super::kit::{Made, cluster, is, node, pod, room, term, tried};
 use super::super::{Cluster, MayPreempt, Outcome, Preemption, Scheduler};
@@ -107,7 +109,7 @@ fn pods_that_a_budget_protects_are_spared_where_others_will_do() {
 #[test]
 fn nobody_is_evicted_where_that_would_not_help() {
     let mut tainted = node("n1", "a");
-    tainted.taints = vec![super::super::kit::taint(poolwright_core::Effect::NoSchedule)];
+    tainted.taints = vec![super::super::kit::taint(poolwright_terms::TaintEffect::NoSchedule)];
     let cluster = cluster([tainted, node("n2", "a")], [large("there").on("n1")]);
     let huge = pod("p").priority(9).spec(|spec| spec.requests = room(5000, 1));
     let message = "0/2 nodes are available: 1 Insufficient cpu, 1 node(s) had untolerated taint(s). no new claims to deallocate, preemption: 0/2 nodes are available: 2 Preemption is not helpful for scheduling.";

@@ -1,7 +1,8 @@
 //! Which of several nodes is the best.
 
-use poolwright_catalog::labels::{HOSTNAME, ZONE};
-use poolwright_core::{Effect, Weighted, Wishes};
+use poolwright_core::{Weighted, Wishes};
+use poolwright_terms::TaintEffect;
+use poolwright_terms::labels::{HOSTNAME, ZONE};
 
 use super::super::kit::{Made, cluster, node, only, pod, room, spread, taint, term};
 use super::super::{Cluster, MayPreempt, Outcome, Scheduler};
@@ -46,7 +47,7 @@ fn cpu_and_memory_are_to_be_used_alike() {
 #[test]
 fn soft_taints_are_avoided() {
     let mut tainted = node("n1", "a");
-    tainted.taints = vec![taint(Effect::PreferNoSchedule)];
+    tainted.taints = vec![taint(TaintEffect::PreferNoSchedule)];
     let cluster = cluster([tainted, node("n2", "a")], [pod("there").on("n2")]);
     assert_eq!(best(&cluster, pod("p")), ["n2"]);
 }
@@ -82,7 +83,8 @@ fn pods_of_a_service_are_spread_over_hosts_and_zones_by_default() {
     let mut cluster = cluster(nodes, [pod("one").on("n1"), pod("other").app("db").on("n2")]);
     assert_eq!(best(&cluster, pod("p")), ["n1", "n2"]);
     let selector = [("app".to_owned(), "web".to_owned())].into();
-    let service = poolwright_core::Service { key: poolwright_core::ObjectKey::new("default", "web"), selector };
+    let service =
+        poolwright_core::Service { key: poolwright_core::ObjectKey::new("default", "web"), selector };
     cluster.set_around(&poolwright_core::Snapshot {
         services: [(service.key.clone(), std::sync::Arc::new(service))].into(),
         ..poolwright_core::Snapshot::default()

@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
-use poolwright_catalog::labels::ZONE;
 use poolwright_core::{
     NodeDrivers, ObjectKey, PodVolume, Snapshot, StorageClass, Volume, VolumeClaim, VolumeShape,
 };
+use poolwright_terms::labels::ZONE;
 
 use super::super::kit::{Made, cluster, fits, node, only, pod, tried};
 use super::super::{Cluster, MayPreempt, Outcome, Scheduler};

@@ -7,15 +7,15 @@ async fn a_node_opens_and_is_reserved_in_one_write() {
     let scene = Scene::with_node().await;
     let writes = scene.api.writes().len();
     let claim = ClaimName("gpu-1".into());
-    assert!(matches!(scene.executor.open("n", Some(&claim)).await, Outcome::Done));
+    assert!(matches!(scene.executor.open("n", Some(&claim)).await, Progress::Done));
     assert_eq!(scene.api.writes().len(), writes + 1);
     let node = scene.api.get("/api/v1/nodes/n").unwrap();
     assert!(node["spec"]["unschedulable"].is_null());
     let reserved = json!([{"key": "poolwright.dev/reserved", "value": "gpu-1", "effect": "NoSchedule"}]);
     assert_eq!(node["spec"]["taints"], reserved);
     // Whoever repeats it late finds no gate, and a reservation that was lifted stays lifted.
-    assert!(matches!(scene.executor.set_taints("n", &[]).await, Outcome::Done));
-    assert!(matches!(scene.executor.open("n", Some(&claim)).await, Outcome::NothingToDo));
+    assert!(matches!(scene.executor.set_taints("n", &[]).await, Progress::Done));
+    assert!(matches!(scene.executor.open("n", Some(&claim)).await, Progress::NothingToDo));
     assert_eq!(scene.api.get("/api/v1/nodes/n").unwrap()["spec"]["taints"], json!([]));
 }
 
@@ -27,7 +27,7 @@ fn waiting_pod(scene: &Scene) {
         "spec": {"containers": [], "tolerations": [{"key": "team", "operator": "Exists", "tolerationSeconds": 7}]}});
     scene.api.put(POD, pod.clone());
     scene.world.change(|state| {
-        state.index.apply_pod(crate::sees::convert::pod(&serde_json::from_value(pod).unwrap()).unwrap())
+        state.index.apply_pod(poolwright_intake::pod(&serde_json::from_value(pod).unwrap()).unwrap())
     });
 }
 
@@ -35,7 +35,7 @@ fn tolerations(scene: &Scene) -> Value {
     scene.api.get(POD).unwrap()["spec"]["tolerations"].clone()
 }
 
-async fn tolerate(scene: &Scene, uid: &str) -> Outcome {
+async fn tolerate(scene: &Scene, uid: &str) -> Progress {
     let claim = ClaimName("gpu-1".into());
     scene.executor.tolerate(&ObjectKey::new("default", "train"), &Uid(uid.into()), &claim).await
 }
@@ -73,10 +73,10 @@ async fn a_pod_gets_one_toleration_more_and_no_other_change_whatever_is_lost() {
 async fn a_later_pod_of_the_same_name_and_one_that_is_gone_get_no_toleration() {
     let scene = Scene::created().await;
     waiting_pod(&scene);
-    assert!(matches!(tolerate(&scene, "another").await, Outcome::NothingToDo));
+    assert!(matches!(tolerate(&scene, "another").await, Progress::NothingToDo));
     assert_eq!(tolerations(&scene).as_array().unwrap().len(), 1);
     scene.api.remove(POD);
-    assert!(matches!(tolerate(&scene, "p").await, Outcome::NothingToDo));
+    assert!(matches!(tolerate(&scene, "p").await, Progress::NothingToDo));
 }
 
 #[tokio::test]
@@ -85,13 +85,15 @@ async fn where_tolerations_are_refused_nodes_are_not_reserved_for_a_while_and_it
         let scene = Scene::created().await;
         waiting_pod(&scene);
         scene.api.fault(Method::PATCH, "/pods/", Fault::Fails(code));
-        assert!(matches!(tolerate(&scene, "p").await, Outcome::NothingToDo));
+        assert!(matches!(tolerate(&scene, "p").await, Progress::NothingToDo));
         scene.world.view(|all| assert!(all.unpatchable.contains("default"), "{code}"));
-        let counted = scene.executor.metrics.tolerations_refused.with_label_values(&[cause]).get();
+        let counted = scene.executor.context.metrics.tolerations_refused.with_label_values(&[cause]).get();
         assert_eq!(counted, 1, "{cause}");
-        assert!(!scene.world.toleration_refused("default"), "it is told once");
+        let pod = ObjectKey::new("default", "another");
+        let again = scene.world.learn(&core::Outcome::TolerationRefused { pod: &pod, why: "forbidden" });
+        assert_eq!(again, [], "it is told once");
         scene.clock.advance(Duration::from_mins(10));
-        scene.world.forget_refusals();
+        scene.world.expire_setbacks();
         scene.world.view(|all| assert!(all.unpatchable.is_empty(), "rights may have been given"));
     }
 }

@@ -1,0 +1,181 @@
+//! Writes the events that are queued, one after the other.
+//!
+//! kube's own `Recorder` is not used for two reasons: within its series it keeps the *first* note, so that a pod whose
+//! reason changes would go on showing the old one, and it reads the clock itself. What it does beyond that is one POST.
+
+use std::time::Duration;
+
+use k8s_openapi::api::events::v1::Event;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::MicroTime;
+use kube::api::{ObjectMeta, PostParams};
+use poolwright_core::NoticeKind;
+use tokio::time::sleep;
+use tracing::debug;
+
+use super::context::Context;
+use crate::edge::clock::Clock;
+use crate::edge::events::{NOTE_BYTES, Queue, Saying};
+use crate::leader::writer::{WriteError, Writer};
+use crate::sees::reader::Objects;
+
+/// How often an event is sent until it is given up, and the first pause between two times; each is twice the one before.
+const ATTEMPTS: u32 = 5;
+const PAUSE: Duration = Duration::from_secs(1);
+
+/// Writes what was queued, one after the other; ends when the queue does.
+///
+/// What is lost on the way is sent again, for where nothing changes no plan is made that would say it anew.
+pub async fn write_events(mut queue: Queue, context: Context, identity: String) {
+    let Context { reader, writer, metrics, clock, .. } = context;
+    // What cannot be read is found before we lead, and found once: it is told when we do.
+    writer.terms().gained().await;
+    let mut number = 0_u64;
+    while let Some(saying) = queue.recv().await {
+        number += 1;
+        let (subject, said) = (saying.about.kind.clone().unwrap_or_default(), saying.key());
+        let event = event(saying, clock.as_ref(), &identity, number);
+        let namespace = event.metadata.namespace.clone().unwrap_or_default();
+        let api = reader.namespaced::<Event>(&namespace);
+        if create(&api, &writer, &event).await {
+            metrics.events.with_label_values(&[&subject]).inc();
+        } else {
+            queue.forget(&said);
+            metrics.events_dropped.with_label_values(&["failed"]).inc();
+        }
+    }
+}
+
+/// Whether an event was written in the end.
+async fn create(api: &Objects<Event>, writer: &Writer, event: &Event) -> bool {
+    let params = PostParams::default();
+    for attempt in 0..ATTEMPTS {
+        let why = match writer
+            .write("event", Duration::from_secs(10), async |permit| {
+                api.writable(permit).create(&params, event).await
+            })
+            .await
+        {
+            Ok(_) => return true,
+            // Sent before, and the answer was lost.
+            Err(WriteError::Failed(kube::Error::Api(status))) if status.is_already_exists() => return true,
+            // The next leader plans, and says it.
+            Err(WriteError::NotLeading) => return false,
+            Err(WriteError::Failed(kube::Error::Api(status)))
+                if (400..500).contains(&status.code) && status.code != 429 =>
+            {
+                debug!(error = %status.message, note = ?event.note, "an event was refused");
+                return false;
+            }
+            Err(error) => error,
+        };
+        debug!(error = %why, note = ?event.note, "an event was not written");
+        if attempt + 1 < ATTEMPTS {
+            sleep(PAUSE * 2_u32.pow(attempt)).await;
+        }
+    }
+    false
+}
+
+fn event(saying: Saying, clock: &dyn Clock, identity: &str, number: u64) -> Event {
+    let now = clock.now();
+    let about = saying.about;
+    let name: String = about.name.as_deref().unwrap_or("poolwright").chars().take(200).collect();
+    Event {
+        metadata: ObjectMeta {
+            name: Some(format!("{name}.{:x}.{number:x}", now.as_nanosecond())),
+            // Events on cluster-wide objects live in `default`: that is where `kubectl describe` looks.
+            namespace: Some(about.namespace.clone().unwrap_or_else(|| "default".to_owned())),
+            ..Default::default()
+        },
+        action: Some(saying.reason.clone()),
+        event_time: Some(MicroTime(now)),
+        note: Some(shorten(saying.story.unwrap_or(saying.message))),
+        reason: Some(saying.reason),
+        regarding: Some(about),
+        reporting_controller: Some(poolwright_terms::keys::REPORTING_CONTROLLER.to_owned()),
+        reporting_instance: Some(identity.chars().take(128).collect()),
+        type_: Some(match saying.kind {
+            NoticeKind::Normal => "Normal".to_owned(),
+            NoticeKind::Warning => "Warning".to_owned(),
+        }),
+        ..Default::default()
+    }
+}
+
+fn shorten(mut note: String) -> String {
+    const MORE: &str = "...";
+    if note.len() > NOTE_BYTES {
+        note.truncate(note.floor_char_boundary(NOTE_BYTES - MORE.len()));
+        note.push_str(MORE);
+    }
+    note
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use axum::http::Method;
+    use k8s_openapi::api::core::v1::ObjectReference;
+
+    use super::*;
+    use crate::acts::context::testing::leading;
+    use crate::edge::clock::SharedClock;
+    use crate::edge::clock::testing::TestClock;
+    use crate::edge::events::Events;
+    use crate::fake_api::{FakeApi, Fault};
+
+    fn saying() -> Saying {
+        let about =
+            ObjectReference { kind: Some("Pod".into()), name: Some("a".into()), ..Default::default() };
+        let (kind, reason, message) = (NoticeKind::Warning, "NoOfferingFits".into(), "too big".into());
+        Saying { about, kind, reason, message, story: None }
+    }
+
+    /// What becomes of one saying where the API server fails so.
+    async fn written(faults: &[Fault]) -> (Vec<String>, bool) {
+        let (api, clock) = (FakeApi::default(), Arc::new(TestClock::new()));
+        for fault in faults {
+            api.fault(Method::POST, "/events", *fault);
+        }
+        let shared: SharedClock = clock.clone();
+        let (context, _term) = leading(&api, &shared, vec![]);
+        let (events, queue) = Events::new(clock.clone(), context.metrics.clone());
+        events.say(saying());
+        // Closed: what is queued is written, and that is all.
+        let again = events.closed();
+        drop(events);
+        write_events(queue, context, "one".into()).await;
+        let is_news = again.news(&[saying()]) == [0];
+        (api.writes(), is_news)
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn an_event_that_is_lost_on_the_way_is_sent_again_for_no_plan_may_come_that_would() {
+        let (writes, is_news) = written(&[]).await;
+        assert_eq!((writes.len(), is_news), (1, false));
+        let (writes, is_news) = written(&[Fault::Fails(500), Fault::Fails(429), Fault::Fails(503)]).await;
+        assert_eq!((writes.len(), is_news), (4, false));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn an_event_whose_answer_was_lost_is_written_once() {
+        let (writes, is_news) = written(&[Fault::AnswerLost]).await;
+        assert_eq!((writes.len(), is_news), (2, false), "the second finds the first");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn an_event_that_could_not_be_written_is_said_again_by_the_next_plan() {
+        let (writes, is_news) = written(&[Fault::Fails(500); 5]).await;
+        assert_eq!((writes.len(), is_news), (5, true));
+        let (writes, is_news) = written(&[Fault::Fails(403)]).await;
+        assert_eq!((writes.len(), is_news), (1, true), "a refusal is no accident");
+    }
+
+    #[test]
+    fn a_long_note_is_cut_where_the_api_server_would_refuse_it() {
+        let note = shorten("€".repeat(1000));
+        assert!(note.len() <= NOTE_BYTES && note.ends_with("..."), "{}", note.len());
+        assert_eq!(shorten("short".into()), "short");
+    }
+}

@@ -1,0 +1,92 @@
+//! Computing plans off the async threads.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use poolwright_solver::StopSignal;
+use tokio::sync::oneshot;
+
+use crate::edge::clock::SharedClock;
+
+/// Runs a computation off the async threads. Injected, because a simulator in virtual time must run it in line: work on
+/// another thread would let the virtual clock run ahead of it.
+pub type Spawner = Arc<dyn Fn(Box<dyn FnOnce() + Send>) + Send + Sync>;
+
+/// A [`Spawner`] on tokio's threads for blocking work.
+pub fn blocking_threads() -> Spawner {
+    Arc::new(|work| {
+        tokio::task::spawn_blocking(work);
+    })
+}
+
+/// Where plans are computed, and by which clock they are cut short.
+#[derive(Clone)]
+pub struct Compute {
+    /// The threads.
+    pub spawner: Spawner,
+    /// The clock.
+    pub clock: SharedClock,
+}
+
+impl Compute {
+    /// Computes; the solver is asked to stop after a time. `None` when it panicked.
+    pub async fn run<T: Send + 'static>(
+        &self,
+        limit: Duration,
+        work: impl FnOnce(&mut dyn StopSignal) -> T + Send + 'static,
+    ) -> Option<T> {
+        let (sender, receiver) = oneshot::channel();
+        let stop = Arc::new(AtomicBool::new(false));
+        // A caller that stops waiting (leadership lost, shutdown) drops this, and the solver stops.
+        let _stop_on_drop = StopOnDrop(stop.clone());
+        let deadline = self.clock.monotonic().saturating_add(limit);
+        let mut limit = TimeLimit { deadline, clock: self.clock.clone(), stop };
+        (self.spawner)(Box::new(move || {
+            // Nothing waits for it any more: then nothing is done with it.
+            let _ = sender.send(work(&mut limit));
+        }));
+        receiver.await.ok()
+    }
+}
+
+struct StopOnDrop(Arc<AtomicBool>);
+
+impl Drop for StopOnDrop {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
+
+struct TimeLimit {
+    clock: SharedClock,
+    deadline: Duration,
+    stop: Arc<AtomicBool>,
+}
+
+impl StopSignal for TimeLimit {
+    fn should_stop(&mut self) -> bool {
+        self.stop.load(Ordering::Relaxed) || self.clock.monotonic() >= self.deadline
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::edge::clock::Clock;
+    use crate::edge::clock::testing::TestClock;
+
+    #[test]
+    fn the_solver_stops_at_its_limit_and_when_nothing_waits_for_it() {
+        let clock = Arc::new(TestClock::new());
+        let stop = Arc::new(AtomicBool::new(false));
+        let deadline = clock.monotonic() + Duration::from_secs(10);
+        let mut limit = TimeLimit { clock: clock.clone(), deadline, stop: stop.clone() };
+        assert!(!limit.should_stop());
+        drop(StopOnDrop(stop));
+        assert!(limit.should_stop());
+        let mut limit = TimeLimit { clock: clock.clone(), deadline, stop: Arc::default() };
+        clock.advance(Duration::from_secs(10));
+        assert!(limit.should_stop());
+    }
+}

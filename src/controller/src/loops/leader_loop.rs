@@ -1,0 +1,230 @@
+//! The loop of a leader, written once.
+
+use std::future::Future;
+use std::time::Duration;
+
+use tokio::time::sleep;
+use tokio_util::sync::CancellationToken;
+use tracing::debug;
+
+use crate::edge::signal::Receiver;
+use crate::leader::{Term, Terms};
+use crate::sees::ready::Ready;
+
+/// One loop of the leader: whatever changes, it looks and acts.
+pub trait LeaderLoop: Send {
+    /// Its name in logs.
+    const NAME: &'static str;
+    /// Changes within this time after the first one are looked at together.
+    const DEBOUNCE: Duration = Duration::ZERO;
+    /// No look comes sooner than this after the one before.
+    const PAUSE: Duration = Duration::ZERO;
+
+    /// The changes that call for a look.
+    fn changes(&self) -> Receiver<()>;
+
+    /// A term of ours begins, and the cluster is known.
+    fn begin(&mut self, _: Term) {}
+
+    /// Looks once, and acts. Returns how long until the next look if nothing changes; `None` for ever.
+    fn look(&mut self) -> impl Future<Output = Option<Duration>> + Send;
+
+    /// Returns when something else than those changes calls for a look.
+    fn is_called(&self) -> impl Future<Output = ()> + Send {
+        std::future::pending()
+    }
+}
+
+/// When loops run, and until when.
+#[derive(Clone)]
+pub struct Leading {
+    /// While we lead.
+    pub terms: Terms,
+    /// Once the cluster is known.
+    pub ready: Ready,
+    /// Until we are told to stop.
+    pub shutdown: CancellationToken,
+}
+
+impl Leading {
+    /// Runs a loop in each term of ours. What it is doing is dropped with the term, wherever it is.
+    pub async fn run<L: LeaderLoop>(self, mut this: L) {
+        loop {
+            let term = tokio::select! {
+                biased;
+                () = self.shutdown.cancelled() => return,
+                term = self.terms.gained() => term,
+            };
+            tokio::select! {
+                biased;
+                () = self.shutdown.cancelled() => return,
+                () = self.terms.lost(term.number) => debug!(what = L::NAME, "stops: not leading"),
+                () = self.lead(&mut this, term) => {}
+            }
+        }
+    }
+
+    /// Runs a loop whether we lead or not.
+    pub async fn run_always<L: LeaderLoop>(self, mut this: L) {
+        tokio::select! {
+            biased;
+            () = self.shutdown.cancelled() => {}
+            () = async {
+                self.ready.wait().await;
+                keep_looking(&mut this).await;
+            } => {}
+        }
+    }
+
+    async fn lead<L: LeaderLoop>(&self, this: &mut L, term: Term) {
+        self.ready.wait().await;
+        this.begin(term);
+        keep_looking(this).await;
+    }
+}
+
+/// Looks for ever.
+async fn keep_looking<L: LeaderLoop>(this: &mut L) {
+    let mut changes = this.changes();
+    loop {
+        changes.mark_seen();
+        let next = this.look().await;
+        pause(L::PAUSE).await;
+        if next == Some(Duration::ZERO) {
+            continue;
+        }
+        tokio::select! {
+            biased;
+            _ = changes.changed() => pause(L::DEBOUNCE).await,
+            () = wait(next) => {}
+            () = this.is_called() => {}
+        }
+    }
+}
+
+/// Sleeps, unless there is nothing to sleep for: tokio's sleep ends with the next millisecond at the earliest.
+async fn pause(duration: Duration) {
+    if !duration.is_zero() {
+        sleep(duration).await;
+    }
+}
+
+async fn wait(next: Option<Duration>) {
+    match next {
+        Some(pause) => sleep(pause).await,
+        None => std::future::pending().await,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
+    use tokio::time::Instant;
+
+    use super::*;
+    use crate::edge::clock::SharedClock;
+    use crate::edge::clock::testing::TokioClock;
+    use crate::edge::signal::{self, Sender};
+    use crate::leader::testing::granted;
+
+    const SECOND: Duration = Duration::from_secs(1);
+
+    /// Reports the number of its term and the time at each look.
+    struct Watchful {
+        changes: Receiver<()>,
+        next: Option<Duration>,
+        number: u64,
+        begun: Instant,
+        looks: UnboundedSender<(u64, Duration)>,
+    }
+
+    impl LeaderLoop for Watchful {
+        const NAME: &'static str = "watching";
+        const DEBOUNCE: Duration = SECOND;
+        const PAUSE: Duration = Duration::from_secs(5);
+
+        fn changes(&self) -> Receiver<()> {
+            self.changes.clone()
+        }
+
+        fn begin(&mut self, term: Term) {
+            self.number = term.number;
+        }
+
+        async fn look(&mut self) -> Option<Duration> {
+            self.looks.send((self.number, self.begun.elapsed())).expect("the test listens");
+            self.next
+        }
+    }
+
+    struct Scene {
+        changes: Sender<()>,
+        term: Sender<Option<Term>>,
+        listed: Sender<Vec<&'static str>>,
+        shutdown: CancellationToken,
+        looks: UnboundedReceiver<(u64, Duration)>,
+        task: tokio::task::JoinHandle<()>,
+    }
+
+    fn run(next: Option<Duration>, unlisted: Vec<&'static str>) -> Scene {
+        let clock: SharedClock = Arc::new(TokioClock::new());
+        let (term, terms) = granted(&clock);
+        let expires = clock.moment().after(Duration::from_hours(1));
+        term.replace(Some(Term { expires, number: 1 }));
+        let (listed, changes) = (signal::sender(unlisted), signal::sender(()));
+        let (sender, looks) = unbounded_channel();
+        let this =
+            Watchful { changes: changes.subscribe(), next, number: 0, begun: Instant::now(), looks: sender };
+        let shutdown = CancellationToken::new();
+        let leading = Leading { terms, ready: Ready::new(listed.subscribe()), shutdown: shutdown.clone() };
+        Scene { changes, term, listed, shutdown, looks, task: tokio::spawn(leading.run(this)) }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn it_looks_when_something_has_changed_and_many_changes_are_one_look() {
+        let mut scene = run(None, vec![]);
+        assert_eq!(scene.looks.recv().await, Some((1, Duration::ZERO)));
+        sleep(SECOND * 10).await;
+        for _ in 0..3 {
+            scene.changes.replace(());
+            sleep(SECOND / 4).await;
+        }
+        assert_eq!(scene.looks.recv().await, Some((1, SECOND * 11)), "a second after the first change");
+        scene.changes.replace(());
+        assert_eq!(scene.looks.recv().await, Some((1, SECOND * 17)), "not sooner than it may");
+        sleep(SECOND * 1000).await;
+        assert!(scene.looks.try_recv().is_err(), "nothing has changed");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn it_looks_again_when_it_wants_to() {
+        let mut scene = run(Some(SECOND * 20), vec![]);
+        for seconds in [0, 25, 50] {
+            assert_eq!(scene.looks.recv().await, Some((1, SECOND * seconds)));
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn it_does_not_look_before_the_cluster_is_known() {
+        let mut scene = run(None, vec!["Pod"]);
+        sleep(SECOND * 7).await;
+        scene.listed.replace(vec![]);
+        assert_eq!(scene.looks.recv().await, Some((1, SECOND * 7)));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn the_work_of_a_term_ends_with_it_and_begins_anew_in_the_next() {
+        let mut scene = run(Some(SECOND * 20), vec![]);
+        assert_eq!(scene.looks.recv().await, Some((1, Duration::ZERO)));
+        let expires = scene.term.replace(None).expect("a term").expires;
+        sleep(SECOND * 100).await;
+        assert!(scene.looks.try_recv().is_err(), "we do not lead");
+        scene.term.replace(Some(Term { expires, number: 2 }));
+        assert_eq!(scene.looks.recv().await, Some((2, SECOND * 100)));
+        scene.shutdown.cancel();
+        scene.task.await.expect("no panic");
+        assert_eq!(scene.looks.recv().await, None, "nothing began after that");
+    }
+}

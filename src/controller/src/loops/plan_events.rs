@@ -1,0 +1,79 @@
+//! What users are told of a plan: events on pods and claims, conditions of pools.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use poolwright_core::plan::{Plan, PlanOptions};
+use poolwright_core::why::events::{add_launch_problems, notices};
+use poolwright_core::{Action, Notice, PodKey, Snapshot, Subject, why};
+use tracing::error;
+
+use super::compute::Compute;
+use crate::acts::context::Context;
+use crate::acts::executor::Executor;
+use crate::edge::events::{NOTE_BYTES, Saying};
+
+/// Tells of plans.
+pub struct PlanEvents {
+    /// What it is handed.
+    pub context: Context,
+    /// The executor.
+    pub executor: Arc<Executor>,
+    /// Where stories are told.
+    pub compute: Compute,
+}
+
+impl PlanEvents {
+    /// Says what was decided: events on pods and claims, conditions on pools.
+    pub async fn tell(&self, plan: Plan, snapshot: Snapshot, options: &PlanOptions) {
+        let mut actions = notices(&plan);
+        add_launch_problems(&mut actions, &snapshot, &self.context.world.launch_problems());
+        let (on_pods, others): (Vec<Action>, Vec<Action>) = actions
+            .into_iter()
+            .partition(|action| matches!(action, Action::Tell(Notice { subject: Subject::Pod(_), .. })));
+        self.executor.submit(others, &snapshot);
+        self.tell_stories(on_pods, plan, snapshot, options).await;
+    }
+
+    /// Events on pods carry the whole story, which is made for those alone that are news.
+    async fn tell_stories(
+        &self,
+        notices: Vec<Action>,
+        plan: Plan,
+        snapshot: Snapshot,
+        options: &PlanOptions,
+    ) {
+        let on_pod = |action| match action {
+            Action::Tell(notice) => match notice.subject.clone() {
+                Subject::Pod(key) => Some((PodKey::Existing(key), self.executor.saying(notice)?)),
+                _ => None,
+            },
+            _ => None,
+        };
+        let (keys, mut sayings): (Vec<PodKey>, Vec<Saying>) = notices.into_iter().filter_map(on_pod).unzip();
+        let news = self.context.events.news(&sayings);
+        let told = |at: &usize| (keys[*at].clone(), sayings[*at].message.clone());
+        let (keys, sentences): (Vec<PodKey>, Vec<String>) = news.iter().map(told).unzip();
+        if !keys.is_empty() {
+            let (options, now) = (options.clone(), self.context.clock.now());
+            let told = self.compute.run(Duration::MAX, move |_| {
+                let told = why::pods(&snapshot, now, &options, &plan, &keys.iter().collect::<Vec<_>>());
+                let note = |((key, sentence), lines): ((&PodKey, &String), Option<Vec<String>>)| {
+                    Some(why::note(key, sentence, &lines?, NOTE_BYTES))
+                };
+                keys.iter().zip(&sentences).zip(told).map(note).collect::<Vec<_>>()
+            });
+            if let Some(stories) = told.await {
+                for (at, story) in news.into_iter().zip(stories) {
+                    sayings[at].story = story;
+                }
+            } else {
+                // The sentences are as true without them.
+                error!("telling the stories of pods panicked; this is a bug");
+            }
+        }
+        for saying in sayings {
+            self.context.events.say(saying);
+        }
+    }
+}

@@ -1,0 +1,133 @@
+//! What the profile of a pod's scheduler adds to the pod's own rules: spread for pods that have no constraints themselves,
+//! and node affinity. Everything else of a plan sees only the pods that come out of here.
+//!
+//! Facts: the kube-scheduler's `buildDefaultConstraints` (podtopologyspread/common.go), `DefaultSelector`
+//! (plugins/helper/spread.go) and `NodeAffinity.Filter` (nodeaffinity/node_affinity.go), Kubernetes 1.36.
+
+use std::borrow::Cow;
+use std::cell::{OnceCell, RefCell};
+use std::collections::BTreeMap;
+
+use crate::model::PlanOptions;
+use crate::model::{
+    ObjectKey, Operator, Pod, PodKey, PodPhase, PodRole, PodSpec, Profile, Profiles, Requirement, Snapshot,
+    SpreadRule, Uid, Wishes,
+};
+
+/// Kinds of controllers whose selectors the scheduler looks at. A Deployment of a manifest stands for its ReplicaSet.
+const SELECTING: [&str; 4] = ["ReplicaSet", "StatefulSet", "ReplicationController", "Deployment"];
+
+/// Writes into the specs of waiting pods what their scheduler adds.
+pub(crate) fn apply(snapshot: &mut Cow<'_, Snapshot>, options: &PlanOptions) {
+    if options.profiles.is_empty() {
+        return;
+    }
+    let ruler = Ruler::new(snapshot, &options.profiles);
+    let waiting = snapshot.pods.unbound();
+    let ruled: Vec<(PodKey, PodSpec)> =
+        waiting.filter_map(|pod| Some((pod.key.clone(), ruler.spec_of(pod)?))).collect();
+    drop(ruler);
+    for (key, spec) in ruled {
+        snapshot.to_mut().pods.change(&key, |pod| pod.spec = spec);
+    }
+}
+
+/// The selector of a pod's default spread, by namespace, labels and controller.
+type Known<'a> = BTreeMap<(&'a str, &'a BTreeMap<String, String>, Option<&'a Uid>), Option<Vec<Requirement>>>;
+
+/// Knows what schedulers add to pods of a snapshot.
+pub(crate) struct Ruler<'a> {
+    snapshot: &'a Snapshot,
+    profiles: &'a Profiles,
+    of_owners: OnceCell<BTreeMap<&'a Uid, &'a [Requirement]>>,
+    known: RefCell<Known<'a>>,
+}
+
+impl<'a> Ruler<'a> {
+    pub fn new(snapshot: &'a Snapshot, profiles: &'a Profiles) -> Self {
+        Self { snapshot, profiles, of_owners: OnceCell::new(), known: RefCell::default() }
+    }
+
+    /// The spec of a waiting pod with what its scheduler adds; `None` where that is nothing.
+    pub fn spec_of(&self, pod: &'a Pod) -> Option<PodSpec> {
+        let profile = self.profiles.get(&pod.scheduler)?;
+        let waits = matches!(pod.phase, PodPhase::Waiting | PodPhase::Unschedulable { .. } | PodPhase::Gated)
+            && pod.role == PodRole::Workload
+            && pod.deleting_since.is_none();
+        if !waits {
+            return None;
+        }
+        let selector =
+            if profile.spreads_pods() && !spreads_itself(&pod.spec) { self.selector(pod) } else { None };
+        if selector.is_none() && profile.enforced.is_none() && profile.preferred.is_empty() {
+            return None;
+        }
+        Some(with(&pod.spec, profile, selector.as_deref()))
+    }
+
+    /// Which pods count for the default spread of this one; `None` where nothing chooses it, and then it is not spread.
+    fn selector(&self, pod: &'a Pod) -> Option<Vec<Requirement>> {
+        let key = (pod.key.namespace(), &pod.labels, pod.owner.as_ref());
+        if let Some(known) = self.known.borrow().get(&key) {
+            return known.clone();
+        }
+        let mut all = self.of_services(pod);
+        let owner = pod.owner.as_ref().and_then(|owner| self.of_owners().get(owner).copied());
+        all.extend_from_slice(owner.unwrap_or_default());
+        all.sort();
+        all.dedup();
+        let selector = Some(all).filter(|all| !all.is_empty());
+        self.known.borrow_mut().insert(key, selector.clone());
+        selector
+    }
+
+    /// What all Services that choose the pod say of it.
+    fn of_services(&self, pod: &Pod) -> Vec<Requirement> {
+        let namespace = pod.key.namespace();
+        let services = self.snapshot.services.from(&ObjectKey::new(namespace, ""));
+        let services = services.take_while(|(key, _)| key.namespace == namespace);
+        let mut all = Vec::new();
+        for (_, service) in services {
+            if service.selector.iter().all(|(key, value)| pod.labels.get(key) == Some(value)) {
+                all.extend(service.selector.iter().map(|(key, value)| Requirement {
+                    key: key.clone(),
+                    operator: Operator::In([value.clone()].into()),
+                }));
+            }
+        }
+        all
+    }
+
+    fn of_owners(&self) -> &BTreeMap<&'a Uid, &'a [Requirement]> {
+        self.of_owners.get_or_init(|| {
+            let all = self.snapshot.workloads.values();
+            let selecting = all.filter(|workload| SELECTING.contains(&workload.kind.as_str()));
+            selecting.filter_map(|workload| Some((&workload.uid, workload.selector.as_deref()?))).collect()
+        })
+    }
+}
+
+/// Whether the pod has constraints of its own, of either kind: then it has no others.
+fn spreads_itself(spec: &PodSpec) -> bool {
+    let wishes = spec.wishes.as_deref();
+    !spec.spreads.is_empty()
+        || wishes.is_some_and(|wishes| {
+            let unread =
+                |rule: &crate::model::UnmodelledRule| rule.field.contains("topologySpreadConstraints");
+            !wishes.spreads.is_empty() || wishes.unread.iter().any(unread)
+        })
+}
+
+fn with(spec: &PodSpec, profile: &Profile, selector: Option<&[Requirement]>) -> PodSpec {
+    let mut spec = spec.clone();
+    spec.enforced = profile.enforced.clone().map(Box::new);
+    let selecting = |rule: &SpreadRule| SpreadRule { selector: selector.map(<[_]>::to_vec), ..rule.clone() };
+    let mut wishes = spec.wishes.take().map_or_else(Wishes::default, |wishes| *wishes);
+    wishes.added.clone_from(&profile.preferred);
+    if selector.is_some() {
+        spec.spreads.extend(profile.spreads.iter().map(selecting));
+        wishes.spreads.extend(profile.preferred_spreads.iter().map(selecting));
+    }
+    spec.wishes = wishes.some();
+    spec
+}

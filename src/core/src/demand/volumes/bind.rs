@@ -1,0 +1,315 @@
+//! Claims and the volumes that they are bound to, or will be: the kube-scheduler's `VolumeBinding` and
+//! `VolumeRestrictions`.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use crate::model::plan::UnplacedReason;
+use crate::model::{
+    NodeTerm, ObjectKey, Operator, Pod, PodKey, PodVolume, Requirement, Snapshot, StorageClass, Volume,
+    VolumeClaim,
+};
+use crate::rules::fields::NODE_NAME_FIELD;
+use crate::rules::requirement::matches;
+
+const ONE_POD: &str = "ReadWriteOncePod";
+
+/// A volume that a pod can be planned with.
+#[derive(Clone, Debug)]
+pub(crate) struct Bound {
+    /// What it is called in messages.
+    pub words: String,
+    /// Where it can be used: AND-ed lists of OR-ed terms.
+    pub topology: Vec<Vec<NodeTerm>>,
+    /// The driver that attaches it, and which it is.
+    pub attached: Option<(String, String)>,
+}
+
+/// Why a pod must wait for a volume.
+pub(crate) struct Waits {
+    pub reason: UnplacedReason,
+    pub message: String,
+}
+
+fn unusable(message: String) -> Waits {
+    Waits { reason: UnplacedReason::VolumeUnusable, message }
+}
+
+fn pending(message: String) -> Waits {
+    Waits { reason: UnplacedReason::VolumePending, message }
+}
+
+/// Gives each pod its volumes, in the order in which it is asked.
+pub(crate) struct Binder<'a> {
+    snapshot: &'a Snapshot,
+    /// The class of claims that name none.
+    default_class: Option<&'a str>,
+    /// Claims for one pod at a time that a pod on a node has.
+    in_use: BTreeMap<ObjectKey, &'a PodKey>,
+    /// Unbound claims, and claims for one pod at a time: the pod that comes first.
+    first: BTreeMap<ObjectKey, &'a PodKey>,
+    /// Volumes that more than one waiting claim could be bound to.
+    contested: BTreeSet<&'a str>,
+    /// Those that are given away.
+    given: BTreeSet<&'a str>,
+}
+
+impl<'a> Binder<'a> {
+    /// For pods that are asked about in this order.
+    pub fn new(snapshot: &'a Snapshot, waiting: &[&'a Pod]) -> Self {
+        let default = snapshot.storage_classes.values().filter(|class| class.default_since.is_some());
+        // Of several the youngest counts, as in admission.
+        let default = default.max_by(|a, b| (a.default_since, &b.name).cmp(&(b.default_since, &a.name)));
+        let mut binder = Self {
+            snapshot,
+            default_class: default.map(|class| class.name.as_str()),
+            in_use: BTreeMap::new(),
+            first: BTreeMap::new(),
+            contested: BTreeSet::new(),
+            given: BTreeSet::new(),
+        };
+        binder.find_users();
+        binder.find_contested(waiting);
+        binder
+    }
+
+    fn find_users(&mut self) {
+        for pod in self.snapshot.pods.bound_with_volumes() {
+            for key in pod.volumes.iter().filter_map(|volume| claim_of(pod, volume)) {
+                let claim = self.snapshot.volume_claims.get(&key);
+                if claim.is_some_and(|claim| claim.shape.access_modes.contains(ONE_POD)) {
+                    self.in_use.entry(key).or_insert(&pod.key);
+                }
+            }
+        }
+    }
+
+    fn find_contested(&mut self, waiting: &[&'a Pod]) {
+        let claims: BTreeSet<ObjectKey> = waiting
+            .iter()
+            .flat_map(|pod| pod.volumes.iter().filter_map(|volume| claim_of(pod, volume)))
+            .collect();
+        let mut seen: BTreeSet<&'a str> = BTreeSet::new();
+        for key in claims {
+            let Some(claim) = self.snapshot.volume_claims.get(&key) else { continue };
+            let Some(class) = self.class_of(claim).filter(|class| class.waits_for_pod) else { continue };
+            if claim.volume.is_some() || class.provisioner.is_some() {
+                continue;
+            }
+            for volume in self.candidates(claim, class) {
+                if !seen.insert(&volume.name) {
+                    self.contested.insert(&volume.name);
+                }
+            }
+        }
+    }
+
+    /// What the pod's volumes need, or why it must wait.
+    pub fn bind(&mut self, pod: &'a Pod) -> Result<Vec<Bound>, Waits> {
+        pod.volumes.iter().map(|volume| self.bind_one(pod, volume)).collect()
+    }
+
+    fn bind_one(&mut self, pod: &'a Pod, volume: &PodVolume) -> Result<Bound, Waits> {
+        let (name, ephemeral) = match volume {
+            PodVolume::Claim { name, ephemeral } => (name, *ephemeral),
+            PodVolume::Attached { driver, handle } => {
+                let attached = Some((driver.clone(), handle.clone()));
+                return Ok(Bound { words: format!("volume `{handle}`"), topology: Vec::new(), attached });
+            }
+        };
+        let key = ObjectKey::new(pod.key.namespace(), name);
+        let snapshot = self.snapshot;
+        let Some(claim) = snapshot.volume_claims.get(&key) else {
+            return Err(if ephemeral {
+                pending(format!(
+                    "waits for PersistentVolumeClaim `{name}`, which is made for it (an ephemeral volume)"
+                ))
+            } else {
+                unusable(format!(
+                    "uses PersistentVolumeClaim `{name}`, which does not exist in namespace `{}`; create it, or correct the name",
+                    key.namespace
+                ))
+            });
+        };
+        if claim.deleting {
+            return Err(unusable(format!(
+                "uses PersistentVolumeClaim `{name}`, which is being deleted; create it again when it is gone"
+            )));
+        }
+        if ephemeral && claim.made_for.as_ref() != Some(&pod.uid) {
+            return Err(unusable(format!(
+                "wants PersistentVolumeClaim `{name}` made for it (an ephemeral volume), and another of that name exists; delete that one or rename the pod"
+            )));
+        }
+        if let Some(other) = self.in_use.get(&key).filter(|other| **other != &pod.key) {
+            return Err(pending(format!(
+                "PersistentVolumeClaim `{name}` is for one pod at a time (ReadWriteOncePod), and pod {other} has it; it is planned once that ends"
+            )));
+        }
+        if !claim.bound || claim.shape.access_modes.contains(ONE_POD) {
+            let first = *self.first.entry(key).or_insert(&pod.key);
+            if first != &pod.key {
+                return Err(pending(if claim.bound {
+                    format!(
+                        "PersistentVolumeClaim `{name}` is for one pod at a time (ReadWriteOncePod), and pod {first} comes first"
+                    )
+                } else {
+                    format!(
+                        "PersistentVolumeClaim `{name}` gets its volume where pod {first} goes, which comes first; it is planned once the claim is bound"
+                    )
+                }));
+            }
+        }
+        if claim.bound { self.bound(claim) } else { self.unbound(claim) }
+    }
+
+    fn bound(&self, claim: &VolumeClaim) -> Result<Bound, Waits> {
+        let name = &claim.key.name;
+        let volume = claim.volume.as_deref().unwrap_or_default();
+        let Some(found) = self.snapshot.volumes.get(volume).filter(|_| !claim.lost) else {
+            return Err(unusable(format!(
+                "uses PersistentVolumeClaim `{name}`, whose PersistentVolume `{volume}` does not exist; restore the volume, or make the claim anew"
+            )));
+        };
+        Ok(Bound {
+            words: format!("PersistentVolumeClaim `{name}` (volume `{volume}`)"),
+            topology: found.topology.clone(),
+            attached: found.attached.clone(),
+        })
+    }
+
+    fn class_of(&self, claim: &VolumeClaim) -> Option<&'a StorageClass> {
+        let name = claim.class.as_deref().or(self.default_class)?;
+        self.snapshot.storage_classes.get(name).map(AsRef::as_ref)
+    }
+
+    fn unbound(&mut self, claim: &'a VolumeClaim) -> Result<Bound, Waits> {
+        let name = &claim.key.name;
+        if let Some(volume) = &claim.volume {
+            return Err(pending(format!(
+                "waits until PersistentVolumeClaim `{name}` is bound to PersistentVolume `{volume}`"
+            )));
+        }
+        let Some(wanted) = claim.class.as_deref().or(self.default_class) else {
+            return Err(unusable(format!(
+                "uses PersistentVolumeClaim `{name}`, which is not bound and names no StorageClass, and the cluster has no default; set spec.storageClassName of the claim"
+            )));
+        };
+        if wanted.is_empty() {
+            return Err(pending(format!(
+                "waits until PersistentVolumeClaim `{name}`, which wants no StorageClass, is bound to a PersistentVolume without one"
+            )));
+        }
+        let Some(class) = self.class_of(claim) else {
+            return Err(unusable(format!(
+                "uses PersistentVolumeClaim `{name}`, which is not bound, and its StorageClass `{wanted}` does not exist; create the class, or correct spec.storageClassName of the claim"
+            )));
+        };
+        if !class.waits_for_pod {
+            return Err(pending(format!(
+                "waits until PersistentVolumeClaim `{name}` is bound: StorageClass `{wanted}` binds at once (Immediate), wherever the pod could go"
+            )));
+        }
+        let words = format!("PersistentVolumeClaim `{name}` (StorageClass `{wanted}`)");
+        let driver = class.provisioner.clone().map(|driver| (driver, format!("claim {}", claim.key)));
+        if let Some(node) = &claim.selected_node {
+            let operator = Operator::In([node.clone()].into());
+            let requirement = Requirement { key: NODE_NAME_FIELD.to_owned(), operator };
+            let topology = vec![vec![NodeTerm { requirements: vec![requirement] }]];
+            return Ok(Bound { words, topology, attached: driver });
+        }
+        let mut candidates = self.candidates(claim, class);
+        if let Some(kept) = candidates.iter().find(|volume| volume.claim.as_ref() == Some(&claim.key)) {
+            return Ok(Bound { words, topology: kept.topology.clone(), attached: kept.attached.clone() });
+        }
+        if class.provisioner.is_none() {
+            if candidates.is_empty() {
+                return Err(unusable(format!(
+                    "uses PersistentVolumeClaim `{name}`, and no PersistentVolume of StorageClass `{wanted}` that is free can hold it; nobody makes volumes of this class: add one"
+                )));
+            }
+            if candidates.iter().any(|volume| self.contested.contains(volume.name.as_str())) {
+                // Several claims could get the same volume: each is planned with one of its own.
+                candidates.retain(|volume| !self.given.contains(volume.name.as_str()));
+                candidates.truncate(1);
+                let Some(own) = candidates.first() else {
+                    return Err(unusable(format!(
+                        "uses PersistentVolumeClaim `{name}`, and every PersistentVolume of StorageClass `{wanted}` that could hold it is wanted by a claim that comes first; add a volume"
+                    )));
+                };
+                self.given.insert(&own.name);
+            }
+        }
+        let attached = driver.or_else(|| candidates.first().and_then(|volume| volume.attached.clone()));
+        Ok(Bound { words, topology: places(class, &candidates), attached })
+    }
+
+    /// Volumes that are there and that an unbound claim could be bound to, the smallest first.
+    fn candidates(&self, claim: &VolumeClaim, class: &StorageClass) -> Vec<&'a Volume> {
+        let suits = |volume: &&'a Volume| {
+            let kept = volume.claim.as_ref() == Some(&claim.key);
+            !volume.deleting
+                && volume.shape.size >= claim.shape.size
+                && volume.shape.block == claim.shape.block
+                && volume.shape.attributes_class == claim.shape.attributes_class
+                && (kept
+                    || (volume.claim.is_none()
+                        && volume.available
+                        && volume.class == class.name
+                        && claim.shape.access_modes.is_subset(&volume.shape.access_modes)
+                        && claim.selector.iter().all(|wanted| matches(wanted, &volume.labels))))
+        };
+        let all = self.snapshot.volumes.values().map(AsRef::as_ref);
+        let mut found: Vec<&Volume> = all.filter(suits).collect();
+        found.sort_by_key(|volume| (volume.shape.size, &volume.name));
+        found
+    }
+}
+
+/// Where a claim can get a volume: one of these, or a new one of the class.
+fn places(class: &StorageClass, candidates: &[&Volume]) -> Vec<Vec<NodeTerm>> {
+    let mut anywhere: Vec<NodeTerm> = Vec::new();
+    if class.provisioner.is_some() {
+        match &class.allowed {
+            None => return Vec::new(),
+            Some(allowed) => anywhere.extend(allowed.iter().cloned()),
+        }
+    }
+    // One volume alone may have several lists of terms; of several, each has at most one that is worth a message.
+    if let ([only], true) = (candidates, class.provisioner.is_none()) {
+        return only.topology.clone();
+    }
+    for volume in candidates {
+        match conjunction(&volume.topology) {
+            None => return Vec::new(),
+            Some(terms) => anywhere.extend(terms),
+        }
+    }
+    vec![anywhere]
+}
+
+/// AND-ed lists of OR-ed terms as one list of OR-ed terms; `None` when nothing is asked.
+fn conjunction(lists: &[Vec<NodeTerm>]) -> Option<Vec<NodeTerm>> {
+    let (first, rest) = lists.split_first()?;
+    let mut terms = first.clone();
+    for list in rest {
+        let both = |one: &NodeTerm, other: &NodeTerm| NodeTerm {
+            requirements: one.requirements.iter().chain(&other.requirements).cloned().collect(),
+        };
+        // A term that asks nothing matches nothing.
+        let asks = |term: &&NodeTerm| !term.requirements.is_empty();
+        terms = terms
+            .iter()
+            .filter(asks)
+            .flat_map(|one| list.iter().filter(asks).map(move |other| both(one, other)))
+            .collect();
+    }
+    Some(terms)
+}
+
+/// The claim that a volume of a pod names.
+pub(crate) fn claim_of(pod: &Pod, volume: &PodVolume) -> Option<ObjectKey> {
+    match volume {
+        PodVolume::Claim { name, .. } => Some(ObjectKey::new(pod.key.namespace(), name)),
+        PodVolume::Attached { .. } => None,
+    }
+}

@@ -1,0 +1,91 @@
+//! What the volumes of waiting pods mean for where they may go: pods that must wait for a volume, and terms on nodes for
+//! the others. Everything else of a plan sees only the pods that come out of here.
+
+pub(crate) mod attach;
+pub(crate) mod bind;
+
+use std::borrow::Cow;
+use std::cmp::Reverse;
+use std::collections::BTreeMap;
+
+pub(crate) use crate::demand::volumes::attach::Attachable;
+use crate::demand::volumes::bind::{Bound, Waits};
+
+use crate::demand::planned_at;
+use crate::model::plan::UnplacedReason;
+use crate::model::{NodeTerm, Pod, PodKey, PodPhase, PodRole, Snapshot};
+
+/// What the volumes of waiting pods mean, besides what their specs say of it.
+#[derive(Debug, Default)]
+pub(crate) struct Volumes {
+    /// Pods that no node helps until a volume is there, and why.
+    pub waits: BTreeMap<PodKey, (UnplacedReason, String)>,
+    /// Of the pods that can be planned: where each volume can be used, and what it is called in messages.
+    pub places: BTreeMap<PodKey, Vec<(String, Vec<NodeTerm>)>>,
+    /// How many more volumes nodes take.
+    pub attachable: Attachable,
+}
+
+/// Looks at the volumes of every pod that waits, and writes into its spec where they can be used.
+pub(crate) fn resolve(snapshot: &mut Cow<'_, Snapshot>) -> Volumes {
+    let mut volumes = Volumes::default();
+    let found = bind(snapshot, &mut volumes);
+    if found.is_empty() {
+        return volumes;
+    }
+    let changed = snapshot.to_mut();
+    for (key, bound) in found {
+        let requests = volumes.attachable.requests(&bound);
+        let mut places = Vec::new();
+        for volume in bound {
+            places.extend(volume.topology.into_iter().map(|terms| (volume.words.clone(), terms)));
+        }
+        changed.pods.change(&key, |pod| {
+            pod.spec.requests.add(&requests);
+            pod.spec.volumes.extend(places.iter().map(|(_, terms)| terms.clone()));
+            pod.spec.volumes.sort();
+            pod.spec.volumes.dedup();
+        });
+        volumes.places.insert(key, places);
+    }
+    volumes
+}
+
+/// The volumes of every pod that can be planned; those of the others wait.
+fn bind(snapshot: &Snapshot, volumes: &mut Volumes) -> BTreeMap<PodKey, Vec<Bound>> {
+    let waiting = in_order(snapshot);
+    let mut found: BTreeMap<PodKey, Vec<Bound>> = BTreeMap::new();
+    if waiting.is_empty() {
+        return found;
+    }
+    let mut binder = bind::Binder::new(snapshot, &waiting);
+    for pod in waiting {
+        match binder.bind(pod) {
+            Ok(bound) => {
+                found.insert(pod.key.clone(), bound);
+            }
+            Err(Waits { reason, message }) => {
+                volumes.waits.insert(pod.key.clone(), (reason, message));
+            }
+        }
+    }
+    let wanted = found.values().flatten().filter_map(|volume| Some(volume.attached.as_ref()?.0.as_str()));
+    volumes.attachable = Attachable::new(snapshot, wanted.collect());
+    found
+}
+
+/// Waiting pods with volumes. Those that have a place already come first, then the most important ones: of several that
+/// want the same volume, the first gets it.
+fn in_order(snapshot: &Snapshot) -> Vec<&Pod> {
+    let waits = |pod: &&Pod| {
+        !pod.volumes.is_empty()
+            && pod.role == PodRole::Workload
+            && pod.deleting_since.is_none()
+            && matches!(pod.phase, PodPhase::Waiting | PodPhase::Unschedulable { .. })
+    };
+    let mut waiting: Vec<&Pod> = snapshot.pods.unbound().filter(waits).collect();
+    if waiting.len() > 1 {
+        waiting.sort_by_key(|pod| (planned_at(snapshot, pod).is_none(), Reverse(pod.priority), &pod.key));
+    }
+    waiting
+}

@@ -1,0 +1,86 @@
+//! What it costs to move work: restarts, and what is done again.
+
+use jiff::SignedDuration;
+use poolwright_catalog::{ResourceList, ResourceName, UsdPerHour};
+
+use crate::lifecycle::protection::Facts;
+use crate::model::{Claim, Pod};
+
+/// How long a pod that is made anew takes to do again what it did: image, model, caches.
+const RESTART: SignedDuration = SignedDuration::from_mins(5);
+/// For how long old and new nodes are paid at once.
+pub(crate) const OVERLAP: SignedDuration = SignedDuration::from_mins(10);
+/// Of a thousand: less than this of what the nodes cost is saved by no move that is worth it, or prices that move a little would
+/// move work to and fro.
+const LEAST_PERMILLE: u64 = 10;
+
+/// What emptying a claim's node loses, in micro-dollars: what each pod's part of the node costs while it starts, and, for pods
+/// that run to an end, since they began.
+pub(crate) fn lost(facts: &Facts<'_>, claim: &Claim, price: UsdPerHour) -> u64 {
+    let total = &claim.current_offering().allocatable;
+    let of = |pod: &Pod| {
+        let runs_to_an_end = facts.maker(pod).is_none_or(|maker| maker.kind == "Job");
+        let age = facts.now.duration_since(pod.created).max(SignedDuration::ZERO);
+        let time = if runs_to_an_end { RESTART + age } else { RESTART };
+        let cost = u128::from(during(price, time)) * u128::from(permille(&pod.spec.requests, total)) / 1000;
+        u64::try_from(cost).unwrap_or(u64::MAX)
+    };
+    facts.work(claim).map(of).fold(0, u64::saturating_add)
+}
+
+/// What a price comes to in a time, in micro-dollars.
+pub(crate) fn during(price: UsdPerHour, time: SignedDuration) -> u64 {
+    let seconds = u128::try_from(time.as_secs()).unwrap_or(0);
+    u64::try_from(u128::from(price.micros()) * seconds / 3600).unwrap_or(u64::MAX)
+}
+
+/// What part of a node a pod has, in thousandths: of its GPUs, else of what it takes most of.
+fn permille(requests: &ResourceList, total: &ResourceList) -> u64 {
+    let of = |name: &str| {
+        let (part, all) = (requests.get(name), total.get(name));
+        (all > 0).then(|| u64::try_from(u128::from(part) * 1000 / u128::from(all)).unwrap_or(1000).min(1000))
+    };
+    of(ResourceName::NVIDIA_GPU).unwrap_or_else(|| {
+        [ResourceName::CPU, ResourceName::MEMORY].into_iter().filter_map(of).max().unwrap_or(0)
+    })
+}
+
+/// Whether a move pays that makes nodes of one price nodes of another, loses so many micro-dollars and is to earn them back in
+/// time.
+pub(crate) fn pays(before: UsdPerHour, after: UsdPerHour, lost: u64, payback: SignedDuration) -> bool {
+    let saving = before.saturating_sub(after);
+    let least = u128::from(before.micros()) * u128::from(LEAST_PERMILLE) / 1000;
+    let cost = lost.saturating_add(during(after, OVERLAP));
+    saving > UsdPerHour::ZERO && u128::from(saving.micros()) >= least && during(saving, payback) > cost
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn usd(text: &str) -> UsdPerHour {
+        text.parse().unwrap()
+    }
+
+    #[test]
+    fn a_move_pays_when_it_earns_back_in_time_what_it_loses() {
+        let hour = SignedDuration::from_hours(1);
+        assert!(pays(usd("10"), usd("0"), 9_999_999, hour));
+        assert!(!pays(usd("10"), usd("0"), 10_000_000, hour));
+        // Ten minutes of six dollars are paid twice: one dollar.
+        assert!(pays(usd("10"), usd("6"), 2_999_999, hour));
+        assert!(!pays(usd("10"), usd("6"), 3_000_000, hour));
+        assert!(pays(usd("10"), usd("6"), 6_000_000, hour * 2));
+        assert!(!pays(usd("10"), usd("10"), 0, hour));
+        assert!(!pays(usd("10"), usd("9.95"), 0, hour * 100));
+    }
+
+    #[test]
+    fn a_pod_has_the_part_of_a_node_that_its_gpus_are_of_all() {
+        let list =
+            |cpu, gpus| ResourceList::new().with(ResourceName::CPU, cpu).with(ResourceName::NVIDIA_GPU, gpus);
+        assert_eq!(permille(&list(500, 2), &list(1000, 8)), 250);
+        assert_eq!(permille(&list(500, 0), &list(1000, 8)), 0);
+        assert_eq!(permille(&list(500, 0), &list(1000, 0)), 500);
+    }
+}

@@ -1,0 +1,69 @@
+//! What a new node still lacks of what was promised.
+
+use crate::model::{Claim, Node};
+use crate::rules::promise::is_kept;
+use poolwright_terms::keys::{NOT_READY_TAINT, UNREACHABLE_TAINT, UNREGISTERED_TAINT};
+
+/// What keeps a node from being opened, if anything.
+pub(crate) fn missing(claim: &Claim, node: &Node) -> Option<(&'static str, String)> {
+    if node.deleting_since.is_some() {
+        return Some(("NodeDeleted", format!("node {} is being deleted", node.name)));
+    }
+    let unready =
+        node.taints.iter().any(|taint| taint.key == NOT_READY_TAINT || taint.key == UNREACHABLE_TAINT);
+    if !node.ready || unready {
+        return Some(("NodeNotReady", format!("node {} is not ready", node.name)));
+    }
+    let promised = &claim.current_offering().allocatable;
+    let differences: Vec<String> = promised
+        .iter()
+        .filter(|(name, amount)| !is_kept(name, *amount, node.allocatable.get(name.as_str())))
+        .map(|(name, amount)| {
+            let advertised = name.quantity(node.allocatable.get(name.as_str()));
+            format!("{name}: {} promised, {advertised} advertised", name.quantity(amount))
+        })
+        .collect();
+    if !differences.is_empty() {
+        return Some(("ResourcesDiffer", format!("node {}: {}", node.name, differences.join("; "))));
+    }
+    let starting: Vec<String> = node
+        .taints
+        .iter()
+        .filter(|taint| {
+            taint.key == UNREGISTERED_TAINT
+                || taint.key.starts_with(READINESS_TAINTS)
+                || claim
+                    .startup_taints
+                    .iter()
+                    .any(|startup| startup.key == taint.key && startup.effect == taint.effect)
+        })
+        .map(|taint| format!("`{taint}`"))
+        .collect();
+    if !starting.is_empty() {
+        return Some((
+            "StartupTaintsPresent",
+            format!("node {} still has the startup taints {}", node.name, starting.join(", ")),
+        ));
+    }
+    let gates: Vec<String> = claim.readiness_gates.iter().filter_map(|gate| closed(node, gate)).collect();
+    if !gates.is_empty() {
+        return Some(("ReadinessGates", format!("node {}: {}", node.name, gates.join("; "))));
+    }
+    None
+}
+
+/// Taints of the Node Readiness Controller: it lifts each when the conditions of its rule hold.
+/// (<https://github.com/kubernetes-sigs/node-readiness-controller>)
+pub(crate) const READINESS_TAINTS: &str = "readiness.k8s.io/";
+
+/// What keeps a readiness gate closed, if anything does.
+pub(crate) fn closed(node: &Node, gate: &str) -> Option<String> {
+    if gate == "Ready" {
+        // That is always waited for.
+        return None;
+    }
+    let Some(reported) = node.condition(gate) else {
+        return Some(format!("nobody has reported the condition {gate}"));
+    };
+    (reported.status != "True").then(|| format!("condition {reported} since {}", reported.since))
+}

@@ -1,0 +1,94 @@
+//! How many more nodes of a pool, and of all pools, may be disturbed now.
+
+use std::sync::Arc;
+
+use jiff::Timestamp;
+use poolwright_terms::ConditionType;
+
+use crate::model::{Cause, Claim, Disruption, NodeBudget, Pool, Snapshot, Window};
+
+/// What the budgets of a pool leave.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Allowance {
+    /// How many more nodes.
+    pub left: u64,
+    /// What allows no more, in words.
+    pub why: String,
+}
+
+/// What the budgets of a pool leave for a cause: the most restrictive that is in force counts, and every node of the pool that is
+/// disturbed, on its way out or not ready, for whatever cause.
+pub(crate) fn allowance(snapshot: &Snapshot, pool: &Pool, cause: Cause, now: Timestamp) -> Allowance {
+    let budgets = &pool.disruption.budgets;
+    if budgets.is_empty() && cause == Cause::Empty {
+        return Allowance { left: u64::MAX, why: String::new() };
+    }
+    let (nodes, disturbed) = count(snapshot, |claim| claim.pool == pool.name);
+    let name = &pool.name;
+    let mut least = least(budgets, nodes, cause, now, |at, budget, allowed| match &budget.window {
+        Some(Window::Unreadable(why)) => {
+            format!("a budget of pool `{name}` makes no sense and so allows nothing: {why}")
+        }
+        _ => format!(
+            "spec.disruption.budgets[{at}] of pool `{name}` allows {allowed} of {nodes} nodes at a time"
+        ),
+    });
+    if budgets.is_empty() {
+        let percent = Disruption::DEFAULT_PERCENT;
+        let allowed = (u128::from(nodes) * u128::from(percent)).div_ceil(100);
+        let why = format!(
+            "pool `{name}` has no budgets, so that {percent} % of its {nodes} nodes are disturbed at a time"
+        );
+        least = Some((u64::try_from(allowed).unwrap_or(u64::MAX), why));
+    }
+    left(least, disturbed)
+}
+
+/// What the budgets over all pools leave for a cause.
+pub(crate) fn allowance_over_all(snapshot: &Snapshot, cause: Cause, now: Timestamp) -> Allowance {
+    let budgets = &snapshot.disruption_budgets;
+    if budgets.is_empty() {
+        return Allowance { left: u64::MAX, why: String::new() };
+    }
+    let (nodes, disturbed) = count(snapshot, |_| true);
+    let least = least(budgets, nodes, cause, now, |at, _, allowed| {
+        let number = at + 1;
+        format!(
+            "budget {number} over all pools (--disruption-budget) allows {allowed} of {nodes} nodes at a time"
+        )
+    });
+    left(least, disturbed)
+}
+
+/// How many of these nodes are open, or were, and how many of them are disturbed.
+fn count(snapshot: &Snapshot, concerned: impl Fn(&Claim) -> bool) -> (u64, u64) {
+    let open = |claim: &&Arc<Claim>| claim.since(ConditionType::Initialized).is_some() && concerned(claim);
+    let (mut nodes, mut disturbed) = (0u64, 0u64);
+    for claim in snapshot.claims.values().filter(open) {
+        nodes += 1;
+        let node = claim.node_name.as_ref().and_then(|name| snapshot.nodes.get(name));
+        let gone = claim.deleting_since.is_some() || claim.since(ConditionType::Disrupting).is_some();
+        disturbed += u64::from(gone || node.is_none_or(|node| !node.ready));
+    }
+    (nodes, disturbed)
+}
+
+/// The most restrictive budget that is in force.
+fn least(
+    budgets: &[NodeBudget],
+    nodes: u64,
+    cause: Cause,
+    now: Timestamp,
+    why: impl Fn(usize, &NodeBudget, u64) -> String,
+) -> Option<(u64, String)> {
+    let in_force = budgets.iter().enumerate().filter(|(_, budget)| budget.concerns(cause, now));
+    let allowed = in_force.map(|(at, budget)| (budget.allows(nodes), at, budget));
+    allowed
+        .min_by_key(|(allowed, ..)| *allowed)
+        .map(|(allowed, at, budget)| (allowed, why(at, budget, allowed)))
+}
+
+fn left(least: Option<(u64, String)>, disturbed: u64) -> Allowance {
+    let (allowed, why) = least.unwrap_or((u64::MAX, String::new()));
+    Allowance { left: allowed.saturating_sub(disturbed), why: format!("{why}, and {disturbed} are now") }
+}

@@ -1,0 +1,96 @@
+//! Instances that their clouds take back, or say something else of.
+//!
+//! What is certain and soon is acted on at once: the node is closed, and its claim says that it leaves, so that what its pods need
+//! elsewhere is demand of the next plan. That plan deletes the claim ([`crate::disruption::follow`]) when what it buys is ordered; where
+//! none is made in time the claim goes all the same. What is only likely is told, and nothing is moved for it.
+
+use jiff::{SignedDuration, Timestamp};
+use poolwright_terms::{ConditionStatus, ConditionType, InterruptionKind};
+
+use crate::action::{Action, ConditionUpdate, Notice, NoticeKind, Subject};
+use crate::lifecycle::empty;
+use crate::lifecycle::scene::{Scene, after, is};
+use crate::model::{Cause, Claim, Interruption};
+
+/// For how long the plan is waited for that orders what its pods need; an eighth of what is left where that is less.
+const PATIENCE: SignedDuration = SignedDuration::from_secs(10);
+
+/// What a claim is to say of an interruption, and, where that is soon, of leaving for it.
+pub fn interruption_conditions(interruption: &Interruption, now: Timestamp) -> Vec<ConditionUpdate> {
+    let likely = interruption.kind == InterruptionKind::Rebalance;
+    let status = if likely { ConditionStatus::Unknown } else { ConditionStatus::True };
+    let (reason, message) = (interruption.kind.as_str().to_owned(), told(interruption, now));
+    let mut all = vec![ConditionUpdate { kind: ConditionType::Interrupted, status, reason, message }];
+    if interruption.presses(now) {
+        let message = format!("{}: its pods go elsewhere", interruption.words());
+        all.push(is(ConditionType::Disrupting, Cause::Interrupted.as_str(), message));
+    }
+    all
+}
+
+/// What happens, and what is done about it.
+fn told(interruption: &Interruption, now: Timestamp) -> String {
+    let what = interruption.words();
+    let done = match (interruption.kind, interruption.usable_until()) {
+        (InterruptionKind::Rebalance, _) => {
+            "its offering is avoided for a while, and nothing is moved".to_owned()
+        }
+        (InterruptionKind::Ending, _) => {
+            "whoever is there is lost, what they need is bought elsewhere, and the instance is given back"
+                .to_owned()
+        }
+        (InterruptionKind::Maintenance, _) if !interruption.presses(now) => {
+            let from = interruption
+                .presses_from()
+                .map(|from| format!(", and from {from} on without regard to disruption budgets of pools"));
+            format!("its pods are moved as one that has drifted{}", from.unwrap_or_default())
+        }
+        (_, Some(until)) => format!(
+            "it is closed, what its pods need is bought elsewhere, and they are asked to go; who is left is told to end by {until}"
+        ),
+        (_, None) => {
+            "it is closed, what its pods need is bought elsewhere, and they are asked to go".to_owned()
+        }
+    };
+    format!("{what}: {done}")
+}
+
+/// Looks at a claim of whose instance its cloud has said something. Whether its node goes now.
+pub(crate) fn decide(scene: &mut Scene<'_>, claim: &Claim) -> bool {
+    let Some(interruption) = &claim.interruption else { return false };
+    scene.conditions(claim, interruption_conditions(interruption, scene.now));
+    tell(scene, claim, interruption);
+    if !interruption.presses(scene.now) {
+        if let Some(from) = interruption.presses_from() {
+            scene.wake(from);
+        }
+        return false;
+    }
+    if let Some(node) = scene.node(claim).filter(|node| !empty::is_closed(node)) {
+        empty::close(scene, node);
+    }
+    let since = claim
+        .conditions
+        .get(&ConditionType::Interrupted)
+        .filter(|known| known.reason == interruption.kind.as_str())
+        .map_or(scene.now, |known| known.since);
+    let left = interruption.usable_until().map(|until| until.duration_since(since).max(SignedDuration::ZERO));
+    let patience = left.map_or(PATIENCE, |left| PATIENCE.min(left / 8));
+    if scene.ended(after(since, patience)) {
+        scene.act(Action::Retire { claim: claim.name.clone(), uid: claim.uid.clone() });
+    }
+    true
+}
+
+/// Says on the claim and on its node what happens, and what is done about it.
+pub(crate) fn tell(scene: &mut Scene<'_>, claim: &Claim, interruption: &Interruption) {
+    let likely = interruption.kind == InterruptionKind::Rebalance;
+    let kind = if likely { NoticeKind::Normal } else { NoticeKind::Warning };
+    let reason = if likely { "RebalanceRecommended" } else { "Interrupted" };
+    let message = told(interruption, scene.now);
+    let node = scene.node(claim).map(|node| Subject::Node(node.name.clone()));
+    for subject in [Some(Subject::Claim(claim.name.clone())), node].into_iter().flatten() {
+        let (reason, message) = (reason.to_owned(), message.clone());
+        scene.act(Action::Tell(Notice { subject, kind, reason, message }));
+    }
+}

@@ -1,0 +1,128 @@
+//! Whether a node may be emptied at all, and what keeps it.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use jiff::Timestamp;
+
+use crate::model::{
+    Budget, BudgetSelector, Cause, Claim, Node, ObjectKey, Pod, PodRole, Pool, Snapshot, Uid, Workload,
+};
+use crate::rules;
+
+/// The kind of object whose annotation keeps a node as it is, if one does.
+pub(crate) fn kept_by(claim: &Claim, node: &Node, pool: &Pool) -> Option<&'static str> {
+    let kept = [(claim.kept, "NodeClaim"), (node.kept, "Node"), (pool.disruption.kept, "NodePool")];
+    kept.into_iter().find_map(|(kept, kind)| kept.then_some(kind))
+}
+
+/// What is asked of the snapshot for many nodes.
+pub(crate) struct Facts<'a> {
+    pub snapshot: &'a Snapshot,
+    pub now: Timestamp,
+    makers: BTreeMap<&'a Uid, &'a Workload>,
+    /// Controllers whose pods run together or not at all.
+    in_gangs: BTreeSet<(&'a str, ObjectKey)>,
+    budgets: BTreeMap<&'a str, Vec<&'a Budget>>,
+}
+
+impl<'a> Facts<'a> {
+    pub fn new(snapshot: &'a Snapshot, now: Timestamp) -> Self {
+        let workloads = snapshot.workloads.values();
+        let mut in_gangs = BTreeSet::new();
+        for gang in snapshot.gangs.values() {
+            for part in &gang.parts {
+                let key = |name| (part.controller.as_str(), ObjectKey::new(&gang.key.namespace, name));
+                in_gangs.extend(part.controllers.iter().map(key));
+            }
+        }
+        let mut budgets: BTreeMap<&str, Vec<&Budget>> = BTreeMap::new();
+        for budget in snapshot.budgets.values() {
+            budgets.entry(&budget.key.namespace).or_default().push(budget);
+        }
+        let makers = workloads.map(|workload| (&workload.uid, workload.as_ref())).collect();
+        Self { snapshot, now, makers, in_gangs, budgets }
+    }
+
+    pub fn pool(&self, claim: &Claim) -> Option<&'a Pool> {
+        self.snapshot.pools.get(&claim.pool).map(AsRef::as_ref)
+    }
+
+    pub fn node(&self, claim: &Claim) -> Option<&'a Node> {
+        self.snapshot.nodes.get(claim.node_name.as_ref()?).map(AsRef::as_ref)
+    }
+
+    /// Work on the claim's node.
+    pub fn work(&self, claim: &Claim) -> impl Iterator<Item = &'a Pod> + use<'a> {
+        let there = claim.node_name.as_deref().and_then(|node| self.snapshot.pods.on_node(node));
+        let pods = there.into_iter().flat_map(|there| &there.pods).map(AsRef::as_ref);
+        pods.filter(|pod| pod.role == PodRole::Workload)
+    }
+
+    pub fn maker(&self, pod: &Pod) -> Option<&'a Workload> {
+        self.makers.get(pod.owner.as_ref()?).copied()
+    }
+
+    /// What keeps the claim's node from being emptied, whatever for, in words.
+    pub fn obstacle(&self, claim: &Claim, cause: Cause) -> Option<String> {
+        let Some(pool) = self.pool(claim) else {
+            return Some(format!("its pool `{}` is gone", claim.pool));
+        };
+        let Some(node) = self.node(claim) else { return Some("its node is not there".to_owned()) };
+        if let Some(kind) = kept_by(claim, node, pool) {
+            return Some(format!("the annotation poolwright.dev/do-not-disrupt of its {kind} keeps it"));
+        }
+        if cause == Cause::Underutilized && !pool.disruption.moves_work {
+            return Some("its pool does not move work (disruption.consolidationPolicy)".to_owned());
+        }
+        self.work(claim).find_map(|pod| self.pod_obstacle(pod, cause))
+    }
+
+    /// The PodDisruptionBudget that allows no eviction of a pod there now, in words: it may in a moment.
+    pub fn shut_budget(&self, claim: &Claim) -> Option<String> {
+        self.work(claim).filter(|pod| pod.deleting_since.is_none()).find_map(|pod| self.budget_of(pod))
+    }
+
+    /// What keeps a pod where it is.
+    fn pod_obstacle(&self, pod: &Pod, cause: Cause) -> Option<String> {
+        if pod.deleting_since.is_some() {
+            return None;
+        }
+        let key = &pod.key;
+        if let Some(protection) = &pod.ending.protection
+            && protection.until.is_none_or(|until| until > self.now)
+        {
+            return Some(format!("pod {key} is protected by {}", protection.annotation));
+        }
+        let Some(maker) = self.maker(pod) else {
+            let why = if pod.owner.is_some() {
+                "its controller is of a kind that is not watched"
+            } else {
+                "it has no controller"
+            };
+            return Some(format!("nobody is known to make pod {key} anew: {why}"));
+        };
+        if maker.held && cause == Cause::Underutilized {
+            return Some(format!("what is made in place of pod {key} is held by scheduling gates"));
+        }
+        let together = pod.group.is_some()
+            || maker.kind == "Job" && maker.total > 1
+            || self.in_gangs.contains(&(maker.kind.as_str(), maker.key.clone()));
+        if together {
+            return Some(format!("pod {key} is one of a gang, which is not moved in parts"));
+        }
+        None
+    }
+
+    fn budget_of(&self, pod: &Pod) -> Option<String> {
+        let key = &pod.key;
+        let selects = |budget: &&&Budget| match &budget.selector {
+            BudgetSelector::Pods(all) => {
+                all.iter().all(|requirement| rules::matches(requirement, &pod.labels))
+            }
+            BudgetSelector::Nobody | BudgetSelector::Unreadable(_) => false,
+        };
+        let mut budgets = self.budgets.get(key.namespace()).into_iter().flatten().filter(selects);
+        let shut = budgets.find(|budget| budget.allowed.unwrap_or(0) == 0)?;
+        Some(format!("PodDisruptionBudget {} allows no eviction of pod {key} now", shut.key))
+    }
+}

@@ -1,0 +1,15 @@
+//! Pods that began to wait a moment ago.
+
+use crate::model::{Pod, PodPhase};
+use jiff::SignedDuration;
+
+/// A pod that began to wait no longer ago than this may not have been planned yet.
+pub(crate) const UNPLANNED: SignedDuration = SignedDuration::from_secs(15);
+
+pub(crate) fn waits_since(pod: &Pod) -> Option<jiff::Timestamp> {
+    match &pod.phase {
+        PodPhase::Unschedulable { since, .. } => Some(*since),
+        PodPhase::Waiting => Some(pod.created),
+        _ => None,
+    }
+}

@@ -1,0 +1,141 @@
+//! The last look at who is beside whom: every pod that is planned, against all others that are or will be on its node, by
+//! the rules themselves. How many of its like are with it is asked where all nodes are seen ([`crate::plan::audit::topology`]).
+
+use std::collections::BTreeMap;
+
+use crate::model::plan::{Placement, PlannedClaim, Target};
+use crate::model::{Claim, ClaimName, Pod, Snapshot};
+use crate::rules;
+use crate::rules::identity::Identity;
+use crate::rules::new_node::NewNodeLabels;
+use crate::supply::daemonsets::Daemons;
+
+/// What is wrong, in sentences.
+pub(crate) fn audit(
+    snapshot: &Snapshot,
+    daemons: &Daemons<'_>,
+    claims: &[PlannedClaim],
+    placements: &[Placement],
+) -> Vec<String> {
+    let mut problems = Vec::new();
+    for claim in claims {
+        let pods: Vec<&Pod> =
+            claim.planned_pods.iter().filter_map(|key| snapshot.pods.get(key)).map(AsRef::as_ref).collect();
+        let tolerating = daemons.tolerating(&claim.taints);
+        let Some(Ok(catalogue)) = snapshot.catalogues.get(&claim.node_class) else { continue };
+        for offering in claim.offerings.iter().filter_map(|ranked| catalogue.offering(&ranked.offering)) {
+            let labels = catalogue.node_labels(offering);
+            let labels = NewNodeLabels { offering: &labels, template: &claim.labels, pool: &claim.pool };
+            let landing = tolerating.landing(&labels);
+            let identity = |set| Identity::of_daemonset(set, &snapshot.namespaces);
+            let there: Vec<Identity<'_>> = tolerating.sets(&landing).map(identity).collect();
+            problems.extend(meet(snapshot, &format!("claim {}", claim.name), &pods, &there));
+        }
+    }
+    problems.extend(audit_rooms(snapshot, placements));
+    problems
+}
+
+/// Pods that go where others run.
+fn audit_rooms(snapshot: &Snapshot, placements: &[Placement]) -> Vec<String> {
+    let mut planned: BTreeMap<&Target, Vec<&Pod>> = BTreeMap::new();
+    for placement in placements {
+        if let Some(pod) = snapshot.pods.get(&placement.pod) {
+            planned.entry(&placement.target).or_default().push(pod);
+        }
+    }
+    let node_of = |target: &Target| match target {
+        Target::Node(name) => Some(name.clone()),
+        Target::Claim(name) => node_of_claim(snapshot, name),
+    };
+    let planned: Vec<_> = planned.into_iter().map(|(target, pods)| (target, node_of(target), pods)).collect();
+    let mut problems = Vec::new();
+    for (target, node, pods) in &planned {
+        let running = node.as_ref().and_then(|node| snapshot.pods.on_node(node));
+        let running = running.into_iter().flat_map(|there| &there.pods);
+        let there: Vec<_> = running.map(|pod| Identity::of_pod(pod, &snapshot.namespaces)).collect();
+        problems.extend(meet(snapshot, &target.to_string(), pods, &there));
+    }
+    problems
+}
+
+fn node_of_claim(snapshot: &Snapshot, name: &ClaimName) -> Option<String> {
+    let claim: &Claim = snapshot.claims.get(name)?;
+    let id = claim.launched.as_ref().map(|launched| launched.provider_id.as_str());
+    let by_id = id.and_then(|id| snapshot.nodes.with_provider_id(id));
+    by_id.map(|node| node.name.clone()).or_else(|| claim.node_name.clone())
+}
+
+/// The first of these pods that may not meet another of them, or one that is there.
+fn meet(snapshot: &Snapshot, place: &str, pods: &[&Pod], there: &[Identity<'_>]) -> Option<String> {
+    let identity = |pod| Identity::of_pod(pod, &snapshot.namespaces);
+    for (index, pod) in pods.iter().enumerate() {
+        let others = pods[..index].iter().map(|other| identity(other));
+        for other in others.chain(there.iter().copied()) {
+            if let Err(rejection) = rules::may_share(identity(pod), other) {
+                return Some(format!("{place}: pod {} {rejection}", pod.key));
+            }
+        }
+    }
+    None
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use super::*;
+    use crate::model::HostPort;
+    use crate::model::Namespaces;
+    use crate::model::PodKey;
+    use crate::model::PodPhase;
+    use crate::model::PodSpec;
+    use crate::model::PodTerm;
+
+    fn web() -> BTreeMap<String, String> {
+        BTreeMap::from([("app".to_owned(), "web".to_owned())])
+    }
+
+    /// What is said about two pods with these rules, one that runs on a node and one that is planned there.
+    fn said(spec: &PodSpec) -> Vec<String> {
+        let pod = |name: &str, phase| Pod {
+            key: PodKey::new("default", name),
+            uid: crate::model::Uid(name.into()),
+            owner: None,
+            volumes: vec![],
+            labels: web(),
+            spec: spec.clone(),
+            priority: 0,
+            scheduler: "default-scheduler".into(),
+            group: None,
+            role: crate::model::PodRole::Workload,
+            replaces: None,
+            phase,
+            reserved_for: Vec::new(),
+            nominated_node: None,
+            deleting_since: None,
+            created: jiff::Timestamp::UNIX_EPOCH,
+            ending: crate::model::Ending::default(),
+        };
+        let mut snapshot = Snapshot::default();
+        for pod in [pod("r", PodPhase::Bound { node: "n".into() }), pod("a", PodPhase::Waiting)] {
+            snapshot.pods.insert(pod.key.clone(), pod.into());
+        }
+        let placement = Placement { pod: PodKey::new("default", "a"), target: Target::Node("n".into()) };
+        audit(&snapshot, &Daemons::new(&snapshot), &[], &[placement])
+    }
+
+    #[test]
+    fn a_plan_that_breaks_a_rule_about_other_pods_is_refused_with_the_rule() {
+        assert_eq!(said(&PodSpec::default()), [""; 0]);
+        let port = HostPort { port: 80, protocol: "TCP".into(), ip: None };
+        assert_eq!(
+            said(&PodSpec { host_ports: [port].into(), ..PodSpec::default() }),
+            ["node `n`: pod default/a wants host port 80/TCP, which another pod on the node has"]
+        );
+        let topology_key = || "kubernetes.io/hostname".to_owned();
+        let term =
+            PodTerm { topology_key: topology_key(), namespaces: Namespaces::All, selector: Some(vec![]) };
+        assert!(said(&PodSpec { anti_affinity: vec![term], ..PodSpec::default() })[0].contains("keeps away"));
+    }
+}

@@ -1,0 +1,173 @@
+//! The last look at a plan, pod by pod and by the rules themselves: it shares nothing with grouping and solving but the
+//! rules. What does not pass is not bought.
+
+pub(crate) mod colocation;
+pub(crate) mod gpus;
+pub(crate) mod topology;
+use std::collections::{BTreeMap, BTreeSet};
+
+use poolwright_catalog::{OfferingId, RankedOffering, ResourceList, ResourceName, UsdPerHour};
+use poolwright_terms::NodeClassRef;
+
+use crate::demand::volumes::Volumes;
+use crate::model::plan::{Placement, PlannedClaim};
+use crate::model::{Claim, Pod, PodKey, PodPhase, PodRole, PoolLimits, PoolName, Snapshot};
+use crate::model::{PlanOptions, Sharing};
+use crate::rules;
+use crate::rules::new_node::NewNodeLabels;
+use crate::supply::daemonsets::Daemons;
+
+/// What is wrong with the plan, in sentences. What several nodes decide together is [`crate::plan::audit::topology`]'s.
+pub(crate) fn audit(
+    snapshot: &Snapshot,
+    volumes: &Volumes,
+    options: &PlanOptions,
+    claims: &[PlannedClaim],
+    placements: &[Placement],
+) -> Vec<String> {
+    let mut problems = Vec::new();
+    let mut seen: BTreeSet<&PodKey> = BTreeSet::new();
+    let planned = claims.iter().flat_map(|claim| &claim.planned_pods);
+    for key in planned.chain(placements.iter().map(|placement| &placement.pod)) {
+        if !seen.insert(key) {
+            problems.push(format!("pod {key} is planned twice"));
+        }
+    }
+    let daemons = Daemons::new(snapshot);
+    for claim in claims {
+        if let Err(problem) = audit_claim(snapshot, volumes, options.sharing, &daemons, claim) {
+            problems.push(format!("claim {}: {problem}", claim.name));
+        }
+    }
+    audit_limits(snapshot, options, claims, &mut problems);
+    problems.extend(colocation::audit(snapshot, &daemons, claims, placements));
+    problems
+}
+
+fn audit_claim(
+    snapshot: &Snapshot,
+    volumes: &Volumes,
+    sharing: Sharing,
+    daemons: &Daemons<'_>,
+    claim: &PlannedClaim,
+) -> Result<(), String> {
+    let pool = snapshot.pools.get(&claim.pool).ok_or("its pool does not exist")?;
+    let Some(Ok(catalogue)) = snapshot.catalogues.get(&claim.node_class) else {
+        return Err("its node class cannot be used".to_owned());
+    };
+    let pods: Vec<&Pod> = claim
+        .planned_pods
+        .iter()
+        .map(|key| {
+            snapshot.pods.get(key).map(AsRef::as_ref).ok_or_else(|| format!("pod {key} does not exist"))
+        })
+        .collect::<Result<_, _>>()?;
+    let mut wanted = ResourceList::new();
+    for pod in &pods {
+        let waits = matches!(pod.phase, PodPhase::Waiting | PodPhase::Unschedulable { .. });
+        if !waits || pod.role != PodRole::Workload || !pod.spec.unmodelled.is_empty() {
+            return Err(format!("pod {} must not be planned", pod.key));
+        }
+        wanted.add(&pod.spec.requests);
+    }
+    for ranked in &claim.offerings {
+        let id = &ranked.offering;
+        let offering = catalogue.offering(id).ok_or_else(|| format!("{id} is not in the catalogue"))?;
+        let kind = &catalogue.types()[&id.instance_type];
+        if ranked.allocatable != kind.allocatable || ranked.price != offering.price.known() {
+            return Err(format!("{id} does not promise what the catalogue says"));
+        }
+        if ranked.price.is_none() && !pool.allow_unknown_price.contains(&id.instance_type) {
+            return Err(format!("the price of {id} is unknown"));
+        }
+        let offering_labels = catalogue.node_labels(offering);
+        let labels = NewNodeLabels { offering: &offering_labels, template: &claim.labels, pool: &claim.pool };
+        if let Some(unmet) =
+            pool.requirements.iter().find(|requirement| !rules::matches(requirement, &labels))
+        {
+            return Err(format!("{id} does not meet `{unmet}` of its pool"));
+        }
+        for pod in &pods {
+            rules::admits(&pod.spec, &labels, &claim.taints)
+                .map_err(|rejection| format!("pod {} on {id} {rejection}", pod.key))?;
+        }
+        let tolerating = daemons.tolerating(&claim.taints);
+        let mut room = kind.allocatable.clone();
+        room.add(&volumes.attachable.of(None, &labels));
+        room.saturating_sub(&tolerating.requests(&tolerating.landing(&labels)));
+        let mut rest = wanted.clone();
+        gpus::audit(sharing, claim, &pods, kind, &mut rest)
+            .map_err(|problem| format!("on {id}: {problem}"))?;
+        if !claim.gpus.is_empty() && sharing != (Sharing::Mig { mixed: false }) {
+            room.set(ResourceName::NVIDIA_GPU, 0);
+        } else if !claim.gpus.is_empty() && wanted.get(ResourceName::NVIDIA_GPU) > 0 {
+            return Err("pods with whole GPUs are on a node whose GPUs are cut".to_owned());
+        }
+        rules::check_resources(&rest, &room).map_err(|rejection| format!("its pods on {id}: {rejection}"))?;
+    }
+    Ok(())
+}
+
+/// No limit may be passed by what is bought, whichever alternative is taken. A limit that was passed before (it was
+/// lowered) is not held against a plan that buys nothing more.
+fn audit_limits(
+    snapshot: &Snapshot,
+    options: &PlanOptions,
+    claims: &[PlannedClaim],
+    problems: &mut Vec<String>,
+) {
+    let mut by_pool: BTreeMap<&PoolName, Vec<&PlannedClaim>> = BTreeMap::new();
+    for claim in claims {
+        by_pool.entry(&claim.pool).or_default().push(claim);
+    }
+    for (name, planned) in by_pool {
+        let Some(pool) = snapshot.pools.get(name) else { continue };
+        let theirs: Vec<_> =
+            snapshot.claims.values().map(AsRef::as_ref).filter(|claim| claim.pool == *name).collect();
+        problems.extend(passed(&format!("pool {name}"), &pool.limits, &theirs, &planned));
+    }
+    let all: Vec<_> = snapshot.claims.values().map(AsRef::as_ref).collect();
+    problems.extend(out_of_stock(snapshot, claims));
+    problems.extend(passed("all pools", &options.limits, &all, &claims.iter().collect::<Vec<_>>()));
+}
+
+/// Offerings of which more are planned than can be had.
+fn out_of_stock(snapshot: &Snapshot, claims: &[PlannedClaim]) -> Vec<String> {
+    let mut planned: BTreeMap<_, u64> = BTreeMap::new();
+    for claim in claims {
+        *planned.entry((&claim.node_class, claim.offering())).or_default() += 1;
+    }
+    let too_many = |((class, id), count): ((&NodeClassRef, &OfferingId), u64)| {
+        let Some(Ok(catalogue)) = snapshot.catalogues.get(class) else { return None };
+        let available = catalogue.offering(id)?.available?;
+        (count > u64::from(available)).then(|| format!("{count} x {id}, of which {available} can be had"))
+    };
+    planned.into_iter().filter_map(too_many).collect()
+}
+
+/// The limits that are passed by what is there and what is planned.
+fn passed(whose: &str, limits: &PoolLimits, there: &[&Claim], planned: &[&PlannedClaim]) -> Vec<String> {
+    let mut problems = Vec::new();
+    let mut check = |what: &str, ceiling: u64, of: &dyn Fn(&RankedOffering) -> u64| {
+        let old = there.iter().map(|claim| match &claim.launched {
+            Some(_) => of(claim.current_offering()),
+            None => claim.offerings.iter().map(of).max().unwrap_or(0),
+        });
+        let new = planned.iter().map(|claim| claim.offerings.iter().map(of).max().unwrap_or(0));
+        let (old, new): (u128, u128) = (old.map(u128::from).sum(), new.map(u128::from).sum());
+        if new > 0 && old + new > u128::from(ceiling) {
+            problems.push(format!("{whose}: limit {what} = {ceiling} would be passed: {old} + {new}"));
+        }
+    };
+    for (resource, ceiling) in &limits.resources {
+        check(resource.as_str(), *ceiling, &|ranked| ranked.allocatable.get(resource.as_str()));
+    }
+    if let Some(ceiling) = limits.nodes {
+        check("nodes", ceiling, &|_| 1);
+    }
+    if let Some(ceiling) = limits.usd_per_hour {
+        let of = |ranked: &RankedOffering| ranked.price.map_or(0, UsdPerHour::micros);
+        check("usdPerHour (micro-dollars)", ceiling.micros(), &of);
+    }
+    problems
+}

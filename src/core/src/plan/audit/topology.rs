@@ -1,0 +1,503 @@
+//! The last look at hosts, zones and other parts of the cluster: with everything in place that is planned, by the rules of
+//! every planned pod. It shares nothing with [`crate::plan::place::topology`], which chose the places.
+
+use std::cell::OnceCell;
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
+
+use poolwright_terms::Taint;
+use poolwright_terms::keys::NODEPOOL_LABEL;
+use poolwright_terms::labels::HOSTNAME;
+
+use crate::model::plan::{Placement, PlannedClaim, Target};
+use crate::model::{Claim, NodeTerm, Pod, PodKey, PodSpec, PodTerm, Snapshot, SpreadRule, Toleration};
+use crate::rules;
+use crate::rules::identity::Identity;
+use crate::rules::labels::Labels;
+use crate::supply::daemonsets::Daemons;
+use crate::supply::rooms::labels_of_claim;
+
+/// A planned pod whose rule is not kept.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Violation {
+    pub pod: PodKey,
+    /// Which rule, in words.
+    pub sentence: String,
+}
+
+impl fmt::Display for Violation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "pod {} {}", self.pod, self.sentence)
+    }
+}
+
+/// A node, there or planned.
+struct Spot<'a> {
+    /// Its name, where it is there.
+    name: Option<&'a str>,
+    labels: Where<'a>,
+    taints: &'a [Taint],
+    /// Pods by [`World::identities`]: all, and those that are not being deleted.
+    pods: BTreeMap<usize, (u64, u64)>,
+}
+
+impl<'a> Spot<'a> {
+    fn new(name: Option<&'a str>, labels: Where<'a>, taints: &'a [Taint]) -> Self {
+        Self { name, labels, taints, pods: BTreeMap::new() }
+    }
+}
+
+/// The labels of a spot.
+enum Where<'a> {
+    /// Of a node that is there.
+    Node(&'a BTreeMap<String, String>),
+    /// The same, and those that its claim promises besides.
+    Ours(&'a BTreeMap<String, String>, Ours<'a>),
+    /// Of one that is yet to come.
+    Planned(BTreeMap<String, String>),
+}
+
+/// What a claim promises, worked out where a label is missing.
+struct Ours<'a> {
+    snapshot: &'a Snapshot,
+    claim: &'a Claim,
+    all: OnceCell<BTreeMap<String, String>>,
+}
+
+impl Labels for Where<'_> {
+    fn label(&self, key: &str) -> Option<&str> {
+        let own = match self {
+            Self::Node(labels) | Self::Ours(labels, _) => *labels,
+            Self::Planned(labels) => labels,
+        };
+        own.label(key).or_else(|| {
+            let Self::Ours(_, Ours { snapshot, claim, all }) = self else { return None };
+            all.get_or_init(|| labels_of_claim(snapshot, claim, None)).label(key)
+        })
+    }
+}
+
+/// What makes pods equal to the rules of others: namespace, labels, and whom they keep away.
+type Who<'a> = (&'a str, &'a BTreeMap<String, String>, &'a Vec<PodTerm>);
+
+/// A pod that is planned.
+struct Newcomer<'a> {
+    pod: &'a Pod,
+    identity: usize,
+    spot: usize,
+}
+
+/// Which pods matter to those that are planned: those that a rule of theirs counts, seeks or avoids, or that avoid them.
+struct Matter<'a> {
+    /// One for each sort of planned pod.
+    newcomers: Vec<Identity<'a>>,
+}
+
+/// With more sorts of planned pods than this all others are taken to matter.
+const MOST_SORTS: usize = 64;
+
+impl<'a> Matter<'a> {
+    fn new(snapshot: &'a Snapshot, claims: &'a [PlannedClaim], placements: &'a [Placement]) -> Self {
+        let planned = claims.iter().flat_map(|claim| &claim.planned_pods);
+        let planned = planned.chain(placements.iter().map(|placement| &placement.pod));
+        let mut sorts = BTreeMap::new();
+        for pod in planned.filter_map(|key| snapshot.pods.get(key)) {
+            let asks = (&pod.spec.spreads, &pod.spec.affinity, &pod.spec.anti_affinity);
+            let sort = (pod.key.namespace(), &pod.labels, asks);
+            sorts.entry(sort).or_insert_with(|| Identity::of_pod(pod, &snapshot.namespaces));
+        }
+        Self { newcomers: sorts.into_values().collect() }
+    }
+
+    fn matters(&self, other: Identity<'_>) -> bool {
+        let to = |newcomer: &Identity<'_>| {
+            let spec = newcomer.spec;
+            let mut terms = spec.affinity.iter().chain(&spec.anti_affinity);
+            terms.any(|term| rules::selects(term, other))
+                || spec.spreads.iter().any(|rule| rules::counts(rule, newcomer.namespace, other))
+                || other.spec.anti_affinity.iter().any(|term| rules::selects(term, *newcomer))
+        };
+        self.newcomers.len() > MOST_SORTS || self.newcomers.iter().any(to)
+    }
+}
+
+#[derive(Default)]
+struct World<'a> {
+    spots: Vec<Spot<'a>>,
+    identities: Vec<Identity<'a>>,
+    known: BTreeMap<Who<'a>, usize>,
+    newcomers: Vec<Newcomer<'a>>,
+}
+
+/// Terms of affinity of pods that wait, on a spot, and which pods they are.
+type Wait<'a> = (&'a [PodTerm], usize, usize);
+
+/// Which values have pods that affinities are about.
+struct There<'w, 'a> {
+    world: &'w World<'a>,
+    about: &'w BTreeMap<&'w [PodTerm], BTreeSet<usize>>,
+    /// By terms and which of them.
+    values: BTreeMap<(&'w [PodTerm], usize), BTreeSet<&'w str>>,
+}
+
+impl<'w> There<'w, '_> {
+    fn arrive(&mut self, spot: usize, identity: usize) {
+        for (terms, _) in self.about.iter().filter(|(_, about)| about.contains(&identity)) {
+            for (at, term) in terms.iter().enumerate() {
+                let value = self.world.value(spot, &term.topology_key);
+                self.values.entry((*terms, at)).or_default().extend(value);
+            }
+        }
+    }
+
+    /// Whether those that it must be with are there.
+    fn meets(&self, (terms, spot, _): &Wait<'w>) -> bool {
+        terms.iter().enumerate().all(|(at, term)| {
+            let value = self.world.value(*spot, &term.topology_key);
+            let values = self.values.get(&(*terms, at));
+            value.is_some_and(|value| values.is_some_and(|all| all.contains(value)))
+        })
+    }
+
+    /// Whether it may be the first of those that must be together.
+    fn begins(&self, (terms, spot, identity): &Wait<'w>) -> bool {
+        let nowhere = |at| self.values.get(&(*terms, at)).is_none_or(BTreeSet::is_empty);
+        self.about[terms].contains(identity)
+            && (0..terms.len()).all(nowhere)
+            && terms.iter().all(|term| self.world.value(*spot, &term.topology_key).is_some())
+    }
+}
+
+/// Every planned pod whose rule is not kept in the end.
+pub(crate) fn violations(
+    snapshot: &Snapshot,
+    claims: &[PlannedClaim],
+    placements: &[Placement],
+) -> Vec<Violation> {
+    let asks = |spec: &PodSpec| !spec.affinity.is_empty() || !spec.spreads.is_empty();
+    let mut bound = snapshot.pods.alike().map(|(look, _)| &look.example().spec);
+    let mut waiting = snapshot.pods.unbound().map(|pod| &pod.spec);
+    if !bound.any(|spec| !spec.anti_affinity.is_empty())
+        && !waiting.any(|spec| !spec.anti_affinity.is_empty() || asks(spec))
+    {
+        return alternatives(snapshot, claims);
+    }
+    if placements.is_empty() && claims.iter().all(|claim| claim.planned_pods.is_empty()) {
+        return alternatives(snapshot, claims);
+    }
+    let world = World::new(snapshot, claims, placements);
+    let mut found = world.spreads();
+    found.extend(world.affinities());
+    found.extend(world.antis());
+    found.extend(alternatives(snapshot, claims));
+    found
+}
+
+/// A claim may be launched as any of its offerings: they must be in the same place as far as its pods care.
+fn alternatives(snapshot: &Snapshot, claims: &[PlannedClaim]) -> Vec<Violation> {
+    let mut found = Vec::new();
+    for claim in claims.iter().filter(|claim| claim.offerings.len() > 1) {
+        let Some(Ok(catalogue)) = snapshot.catalogues.get(&claim.node_class) else { continue };
+        let offerings = claim.offerings.iter().filter_map(|ranked| catalogue.offering(&ranked.offering));
+        let labels: Vec<_> = offerings.map(|offering| catalogue.node_labels(offering)).collect();
+        for pod in claim.planned_pods.iter().filter_map(|key| snapshot.pods.get(key)) {
+            let spreads = pod.spec.spreads.iter().map(|rule| &rule.topology_key);
+            let terms = pod.spec.affinity.iter().chain(&pod.spec.anti_affinity);
+            let mut keys = spreads.chain(terms.map(|term| &term.topology_key));
+            if let Some(key) =
+                keys.find(|key| labels.iter().any(|other| other.get(*key) != labels[0].get(*key)))
+            {
+                let sentence =
+                    format!("has a rule over `{key}`, in which the offerings of claim {} differ", claim.name);
+                found.push(Violation { pod: pod.key.clone(), sentence });
+            }
+        }
+    }
+    found
+}
+
+/// Where a key is in a list that is sorted by it.
+fn spot_of<K: Ord + Copy>(spots: &[(K, usize)], key: K) -> Option<usize> {
+    spots.binary_search_by_key(&key, |(known, _)| *known).ok().map(|at| spots[at].1)
+}
+
+impl<'a> World<'a> {
+    fn new(snapshot: &'a Snapshot, claims: &'a [PlannedClaim], placements: &'a [Placement]) -> Self {
+        let mut world = Self::default();
+        let matter = Matter::new(snapshot, claims, placements);
+        // By name, and by the number that the pods there have.
+        let mut by_node: Vec<(&str, usize)> = Vec::with_capacity(snapshot.nodes.len());
+        let mut by_number: Vec<(u32, usize)> = Vec::with_capacity(snapshot.nodes.len());
+        let mut by_claim: BTreeMap<&str, usize> = BTreeMap::new();
+        let mut beside = snapshot.pods.beside();
+        for node in snapshot.nodes.values() {
+            by_node.push((&node.name, world.spots.len()));
+            by_number.extend(beside.on(&node.name).map(|there| (there.number, world.spots.len())));
+            world.spots.push(Spot::new(Some(&node.name), Where::Node(&node.labels), &node.taints));
+        }
+        by_number.sort_unstable();
+        for claim in snapshot.claims.values() {
+            let id = claim.launched.as_ref().map(|launched| launched.provider_id.as_str());
+            let by_id = id.and_then(|id| snapshot.nodes.with_provider_id(id));
+            let node = by_id.or_else(|| snapshot.nodes.get(claim.node_name.as_ref()?));
+            let at = match node.and_then(|node| spot_of(&by_node, node.name.as_str())) {
+                Some(at) => at,
+                None if claim.deleting_since.is_some() => continue,
+                None => {
+                    let labels = Where::Planned(labels_of_claim(snapshot, claim, None));
+                    world.spots.push(Spot::new(None, labels, &claim.taints));
+                    world.spots.len() - 1
+                }
+            };
+            if let Where::Node(labels) = world.spots[at].labels {
+                world.spots[at].labels = Where::Ours(labels, Ours { snapshot, claim, all: OnceCell::new() });
+            }
+            by_claim.insert(&claim.name.0, at);
+        }
+        for (look, nodes) in snapshot.pods.alike() {
+            if !matter.matters(Identity::of_pod(look.example(), &snapshot.namespaces)) {
+                continue;
+            }
+            let identity = world.identity(snapshot, look.example());
+            for (node, count) in nodes.iter() {
+                if let Some(at) = spot_of(&by_number, *node) {
+                    let counts = world.spots[at].pods.entry(identity).or_default();
+                    counts.0 += u64::from(count.all);
+                    counts.1 += u64::from(count.staying);
+                }
+            }
+        }
+        for claim in claims {
+            let Some(Ok(catalogue)) = snapshot.catalogues.get(&claim.node_class) else { continue };
+            let Some(offering) = catalogue.offering(claim.offering()) else { continue };
+            let mut labels = claim.labels.clone();
+            labels.extend(catalogue.node_labels(offering));
+            labels.insert(NODEPOOL_LABEL.to_owned(), claim.pool.0.clone());
+            labels.insert(HOSTNAME.to_owned(), format!("(claim {})", claim.name));
+            let at = world.spots.len();
+            world.spots.push(Spot::new(None, Where::Planned(labels), &claim.taints));
+            for key in &claim.planned_pods {
+                world.plan(snapshot, key, at);
+            }
+        }
+        world.arrivals(snapshot, &matter);
+        for placement in placements {
+            let at = match &placement.target {
+                Target::Node(name) => spot_of(&by_node, name.as_str()),
+                Target::Claim(name) => by_claim.get(name.0.as_str()).copied(),
+            };
+            if let Some(at) = at {
+                world.plan(snapshot, &placement.pod, at);
+            }
+        }
+        world
+    }
+
+    fn plan(&mut self, snapshot: &'a Snapshot, key: &PodKey, spot: usize) {
+        if let Some(pod) = snapshot.pods.get(key) {
+            let identity = self.identity(snapshot, pod);
+            let counts = self.spots[spot].pods.entry(identity).or_default();
+            counts.0 += 1;
+            counts.1 += 1;
+            self.newcomers.push(Newcomer { pod, identity, spot });
+        }
+    }
+
+    /// Pods that DaemonSets will put on nodes.
+    fn arrivals(&mut self, snapshot: &'a Snapshot, matter: &Matter<'_>) {
+        let identity = |set| Identity::of_daemonset(set, &snapshot.namespaces);
+        if !snapshot.daemonsets.values().any(|set| matter.matters(identity(set))) {
+            return;
+        }
+        let daemons = Daemons::new(snapshot);
+        for at in 0..self.spots.len() {
+            let spot = &self.spots[at];
+            let there = spot.name.and_then(|name| snapshot.pods.on_node(name)).map(AsRef::as_ref);
+            for set in daemons.sets(&daemons.outstanding(&spot.labels, spot.taints, there)) {
+                let identity = self.number(Identity::of_daemonset(set, &snapshot.namespaces));
+                let counts = self.spots[at].pods.entry(identity).or_default();
+                counts.0 += 1;
+                counts.1 += 1;
+            }
+        }
+    }
+
+    fn identity(&mut self, snapshot: &'a Snapshot, pod: &'a Pod) -> usize {
+        self.number(Identity::of_pod(pod, &snapshot.namespaces))
+    }
+
+    fn number(&mut self, identity: Identity<'a>) -> usize {
+        let key = (identity.namespace, identity.labels, &identity.spec.anti_affinity);
+        let next = self.identities.len();
+        let at = *self.known.entry(key).or_insert(next);
+        if at == next {
+            self.identities.push(identity);
+        }
+        at
+    }
+
+    fn value(&self, spot: usize, key: &str) -> Option<&str> {
+        self.spots[spot].labels.label(key)
+    }
+
+    fn spreads(&self) -> Vec<Violation> {
+        type Asks<'a> = (
+            &'a str,
+            &'a SpreadRule,
+            &'a Vec<SpreadRule>,
+            &'a BTreeMap<String, String>,
+            &'a Option<Vec<NodeTerm>>,
+            &'a Vec<Toleration>,
+        );
+        let mut groups: BTreeMap<Asks<'_>, Vec<&Newcomer<'_>>> = BTreeMap::new();
+        for newcomer in &self.newcomers {
+            let spec = &newcomer.pod.spec;
+            for rule in &spec.spreads {
+                let namespace = newcomer.pod.key.namespace();
+                let asks = (&spec.node_selector, &spec.node_affinity, &spec.tolerations);
+                let key = (namespace, rule, &spec.spreads, asks.0, asks.1, asks.2);
+                groups.entry(key).or_default().push(newcomer);
+            }
+        }
+        let mut found = Vec::new();
+        for ((namespace, rule, all, ..), members) in groups {
+            found.extend(self.spread(namespace, rule, all, &members));
+        }
+        found
+    }
+
+    fn spread(
+        &self,
+        namespace: &str,
+        rule: &SpreadRule,
+        all: &[SpreadRule],
+        members: &[&Newcomer<'_>],
+    ) -> Vec<Violation> {
+        let counted: BTreeSet<usize> = (0..self.identities.len())
+            .filter(|at| rules::counts(rule, namespace, self.identities[*at]))
+            .collect();
+        let owner = &members[0].pod.spec;
+        let sees = |spot: &&Spot<'_>| {
+            all.iter().all(|rule| spot.labels.label(&rule.topology_key).is_some())
+                && (rule.any_affinity || rules::check_own_labels(owner, &spot.labels).is_ok())
+                && (!rule.honor_taints || rules::check_taints(&owner.tolerations, spot.taints).is_ok())
+        };
+        let mut counts: BTreeMap<&str, u64> = BTreeMap::new();
+        for spot in self.spots.iter().filter(sees) {
+            let Some(value) = spot.labels.label(&rule.topology_key) else { continue };
+            let pods = spot.pods.iter().filter(|(identity, _)| counted.contains(identity));
+            *counts.entry(value).or_default() += pods.map(|(_, (_, staying))| staying).sum::<u64>();
+        }
+        let few = rule.min_domains.is_some_and(|wanted| counts.len() < wanted as usize);
+        let least = if few { 0 } else { counts.values().copied().min().unwrap_or(0) };
+        let ceiling = least + u64::from(rule.max_skew);
+        let mut excess: BTreeMap<&str, u64> =
+            counts.iter().map(|(value, count)| (*value, count.saturating_sub(ceiling))).collect();
+        let mut found = Vec::new();
+        // Of those that are too many in a value, the last.
+        for member in members.iter().rev() {
+            let Some(value) = self.value(member.spot, &rule.topology_key) else {
+                let sentence =
+                    format!("is spread over `{}`{}, which its node lacks", rule.topology_key, rule.origin());
+                found.push(Violation { pod: member.pod.key.clone(), sentence });
+                continue;
+            };
+            // Where its own labels do not count, it is one more than those that do.
+            let itself = counted.contains(&member.identity);
+            let over = excess.entry(value).or_default();
+            if *over > 0 {
+                let count = counts.get(value).copied().unwrap_or(0);
+                let sentence = format!(
+                    "is spread over `{}` with a maxSkew of {}{}, and {value} would have {count} where the least is {least}",
+                    rule.topology_key,
+                    rule.max_skew,
+                    rule.origin()
+                );
+                found.push(Violation { pod: member.pod.key.clone(), sentence });
+                *over -= u64::from(itself);
+            }
+        }
+        found
+    }
+
+    /// Pods that must be with others, in the order in which they can come.
+    fn affinities(&self) -> Vec<Violation> {
+        let bound: Vec<&Newcomer<'_>> =
+            self.newcomers.iter().filter(|newcomer| !newcomer.pod.spec.affinity.is_empty()).collect();
+        let sets: BTreeSet<&[PodTerm]> =
+            bound.iter().map(|newcomer| newcomer.pod.spec.affinity.as_slice()).collect();
+        let about: BTreeMap<&[PodTerm], BTreeSet<usize>> = sets
+            .iter()
+            .map(|terms| {
+                let all = |at: &usize| terms.iter().all(|term| rules::selects(term, self.identities[*at]));
+                (*terms, (0..self.identities.len()).filter(all).collect())
+            })
+            .collect();
+        let mut there = There { world: self, about: &about, values: BTreeMap::new() };
+        let mut waiting: BTreeMap<(&[PodTerm], usize, usize), Vec<&Newcomer<'_>>> = BTreeMap::new();
+        let mut later: BTreeMap<(usize, usize), u64> = BTreeMap::new();
+        for newcomer in &bound {
+            *later.entry((newcomer.spot, newcomer.identity)).or_default() += 1;
+            let key = (newcomer.pod.spec.affinity.as_slice(), newcomer.spot, newcomer.identity);
+            waiting.entry(key).or_default().push(newcomer);
+        }
+        for (spot, node) in self.spots.iter().enumerate() {
+            for (identity, (count, _)) in &node.pods {
+                if *count > later.get(&(spot, *identity)).copied().unwrap_or(0) {
+                    there.arrive(spot, *identity);
+                }
+            }
+        }
+        loop {
+            let next = waiting
+                .keys()
+                .find(|key| there.meets(key))
+                .or_else(|| waiting.keys().find(|key| there.begins(key)));
+            let Some(next) = next.copied() else { break };
+            waiting.remove(&next);
+            there.arrive(next.1, next.2);
+        }
+        let left = waiting.into_values().flatten();
+        left.map(|newcomer| Violation {
+            pod: newcomer.pod.key.clone(),
+            sentence: "must be with other pods (required pod affinity) that are not where it was to go"
+                .to_owned(),
+        })
+        .collect()
+    }
+
+    fn antis(&self) -> Vec<Violation> {
+        let terms: BTreeSet<&PodTerm> =
+            self.identities.iter().flat_map(|identity| &identity.spec.anti_affinity).collect();
+        let mut found = Vec::new();
+        for term in terms {
+            let owns: Vec<bool> =
+                self.identities.iter().map(|one| one.spec.anti_affinity.contains(term)).collect();
+            let subject: Vec<bool> = self.identities.iter().map(|one| rules::selects(term, *one)).collect();
+            let mut counts: BTreeMap<&str, (u64, u64)> = BTreeMap::new();
+            for spot in &self.spots {
+                let Some(value) = spot.labels.label(&term.topology_key) else { continue };
+                let counts = counts.entry(value).or_default();
+                for (identity, (count, _)) in &spot.pods {
+                    counts.0 += if owns[*identity] { *count } else { 0 };
+                    counts.1 += if subject[*identity] { *count } else { 0 };
+                }
+            }
+            for newcomer in &self.newcomers {
+                let Some(value) = self.value(newcomer.spot, &term.topology_key) else { continue };
+                let (owners, subjects) = counts.get(value).copied().unwrap_or_default();
+                let (own, is_subject) = (owns[newcomer.identity], subject[newcomer.identity]);
+                let away = own && subjects > u64::from(is_subject);
+                let kept_away = is_subject && owners > u64::from(own);
+                if away || kept_away {
+                    let sentence = format!(
+                        "would be in {value} with a pod from which required pod anti-affinity over `{}` keeps it away",
+                        term.topology_key
+                    );
+                    found.push(Violation { pod: newcomer.pod.key.clone(), sentence });
+                }
+            }
+        }
+        found
+    }
+}

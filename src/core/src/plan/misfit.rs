@@ -1,0 +1,480 @@
+//! Why pods get no node: the rule that blocks, at the pool that gets furthest, and what to do about it.
+
+pub(crate) use crate::plan::misfit_seen::Seen;
+use crate::plan::misfit_seen::list;
+use std::collections::{BTreeMap, BTreeSet};
+
+use poolwright_catalog::ResourceName;
+use poolwright_terms::keys::NODEPOOL_LABEL;
+use poolwright_terms::labels;
+
+use crate::model::Sharing;
+use crate::model::plan::UnplacedReason;
+use crate::model::{DaemonSet, NodeTerm, Operator, Pod, PodSpec, PoolName, Requirement, Snapshot};
+use crate::plan::misfit_volumes;
+use crate::plan::pack::classes::Class;
+use crate::rules;
+use crate::rules::colocation::Company;
+use crate::rules::gpus::{Form, Wish};
+use crate::rules::identity::Identity;
+use crate::rules::labels::Labels;
+use crate::rules::pin::Pin;
+use crate::rules::{Rejection, words};
+use crate::supply::offers::{Admissions, Offer, PoolSupply, Standing, Supply};
+use crate::supply::rooms::Rooms;
+
+impl Seen<'_, '_> {
+    /// Why the pods of a class that are left over get no node.
+    pub fn explain(&self, class: &Class<'_>, limit: Option<u32>) -> (UnplacedReason, String) {
+        explain(self, class, limit)
+    }
+
+    fn may_share(&self, pod: &Pod, set: &DaemonSet) -> Result<(), Rejection> {
+        let namespaces = &self.snapshot.namespaces;
+        rules::may_share(Identity::of_pod(pod, namespaces), Identity::of_daemonset(set, namespaces))
+    }
+
+    /// The DaemonSet that keeps the pods off every node which has room for them, at the first pool with such nodes.
+    fn unwelcome(&self, class: &Class<'_>) -> Option<String> {
+        let pod = class.pods.first()?;
+        for (at, pool) in self.supply.pools.iter().enumerate() {
+            let daemons = self.daemons.tolerating(&pool.pool.taints);
+            for offer in &pool.offers {
+                if !offer.standing.is_sold()
+                    || !self.admissions.admits(at, class.signature, offer.offering)
+                    || !class.requests.fits(&self.supply.capacities[offer.capacity])
+                {
+                    continue;
+                }
+                let landing = daemons.landing(&self.supply.labels(at, offer.offering));
+                for set in daemons.sets(&landing) {
+                    if let Err(rejection) = self.may_share(pod, set) {
+                        return Some(unwelcome(&rejection, &set.key.to_string(), &pool.pool.name));
+                    }
+                }
+            }
+        }
+        None
+    }
+}
+
+/// The first node that would hold pods of a class but for rules about other pods, and what the rule is.
+pub(crate) fn kept_off(
+    class: &Class<'_>,
+    pin: &Pin,
+    rooms: &Rooms<'_>,
+    company: &Company<'_>,
+) -> Option<String> {
+    if class.profile == 0 && pin.is_empty() {
+        return None;
+    }
+    rooms.all.iter().find_map(|room| {
+        if !class.on_whole().fits(&room.free)
+            || rules::admits(class.spec, &room.labels, &room.taints).is_err()
+        {
+            return None;
+        }
+        let why = if pin.iter().all(|wanted| rules::matches(wanted, &room.labels)) {
+            company.keeps_off(class.profile, &room.present)?
+        } else {
+            "topology spread or pod affinity, its own or that of others, puts it elsewhere"
+        };
+        Some(format!("{} has room for it, but {why}", room.target))
+    })
+}
+
+fn unwelcome(rejection: &Rejection, set: &str, pool: &PoolName) -> String {
+    match rejection {
+        Rejection::Port(port) => format!(
+            "wants host port {port}, which DaemonSet {set} takes on every node of pool `{pool}` that holds it; use another port, or keep the DaemonSet off some nodes"
+        ),
+        _ => format!(
+            "required pod anti-affinity keeps it and DaemonSet {set} apart, which is on every node of pool `{pool}` that holds it; change the rule, or keep the DaemonSet off some nodes"
+        ),
+    }
+}
+
+fn explain(seen: &Seen<'_, '_>, class: &Class<'_>, limit: Option<u32>) -> (UnplacedReason, String) {
+    let Seen { snapshot, supply, admissions, limits, company, sharing, .. } = *seen;
+    if let Some(limit) = limit {
+        return (UnplacedReason::LimitReached, limits.sentence(limit, supply));
+    }
+    if supply.pools.is_empty() {
+        return (UnplacedReason::NoUsablePool, no_pool(supply, snapshot));
+    }
+    if let Some(Wish::Impossible(cause)) = &class.wish {
+        return (UnplacedReason::NoOfferingFits, cause.clone());
+    }
+    if let Some(cause) = class.wish.as_ref().and_then(|_| no_gpu(class, supply, admissions, sharing)) {
+        return (UnplacedReason::NoOfferingFits, cause);
+    }
+    let holding = |standing: fn(&Standing) -> bool| {
+        supply.pools.iter().enumerate().find_map(|(at, pool)| {
+            let holds = |offer: &&Offer| {
+                standing(&offer.standing)
+                    && admissions.admits(at, class.signature, offer.offering)
+                    && class.requests.fits(&supply.capacities[offer.capacity])
+                    && company.admits(class.profile, &supply.residents[offer.residents])
+            };
+            pool.offers.iter().find(holds).map(|offer| (at, pool, *offer))
+        })
+    };
+    if holding(|standing| standing.is_sold()).is_some() {
+        // The solver left it out without naming a limit: nothing more can be bought.
+        let message =
+            "offerings hold it, but as many as can be bought are; it is planned again with the next change";
+        return (UnplacedReason::LimitReached, message.to_owned());
+    }
+    if let Some((at, pool, _)) = holding(|standing| matches!(standing, Standing::HeldBack(_))) {
+        return (UnplacedReason::OfferingsHeldBack, held_back(class, at, pool, supply, admissions));
+    }
+    if let Some((at, pool, offer)) = holding(|standing| *standing == Standing::PriceUnknown) {
+        let id = &supply.offering(at, offer.offering).id;
+        let message = if limits.on_money(at) {
+            format!(
+                "only {} of pool `{}` holds it, and its price is unknown, so that the limit usdPerHour could not be kept; give a price in the catalogue",
+                id.instance_type, pool.pool.name
+            )
+        } else {
+            format!(
+                "only offerings with unknown prices hold it; give {} a price in the catalogue, or list it under allowUnknownPrice of pool `{}`",
+                id.instance_type, pool.pool.name
+            )
+        };
+        return (UnplacedReason::PriceUnknown, message);
+    }
+    if let Some(message) = seen.unwelcome(class) {
+        return (UnplacedReason::NoOfferingFits, message);
+    }
+    let wanted: Vec<usize> =
+        (0..supply.pools.len()).filter(|at| may_be_in(class.spec, &supply.pools[*at].pool.name)).collect();
+    if wanted.is_empty()
+        && let Some(problem) = unusable(supply, |name| may_be_in(class.spec, name))
+    {
+        return (UnplacedReason::NoUsablePool, problem);
+    }
+    (UnplacedReason::NoOfferingFits, nearest(seen, class, wanted))
+}
+
+/// What to say when no GPU that the pods may use can be shared or cut as they want; `None` when one can.
+fn no_gpu(
+    class: &Class<'_>,
+    supply: &Supply<'_>,
+    admissions: &Admissions,
+    sharing: Sharing,
+) -> Option<String> {
+    let wish = class.wish.as_ref()?;
+    for (at, pool) in supply.pools.iter().enumerate() {
+        for offer in pool.offers.iter().filter(|offer| admissions.admits(at, class.signature, offer.offering))
+        {
+            let kind = supply.instance_type(at, offer.offering);
+            if Form::all(sharing, kind).iter().any(|form| form.grants(sharing, kind, Some(wish))) {
+                return None;
+            }
+        }
+    }
+    Some(match wish {
+        Wish::Whole(count) => {
+            format!("wants {count} whole GPUs of one node, and no node on offer has as many for it")
+        }
+        Wish::Share(milli) => {
+            format!("wants {milli} thousandths of a GPU, and no offering that it may use has GPUs to share")
+        }
+        Wish::Part { milli, .. } => format!(
+            "wants {milli} thousandths of a GPU, and no GPU that it may use can be cut into instances of that size"
+        ),
+        Wish::Named { resource, count, .. } => format!(
+            "wants {count} x {resource} on one node, and no node that it may use can be cut into as many"
+        ),
+        Wish::Impossible(cause) => cause.clone(),
+    })
+}
+
+fn no_pool(supply: &Supply<'_>, snapshot: &Snapshot) -> String {
+    unusable(supply, |_| true).unwrap_or_else(|| {
+        if snapshot.pools.is_empty() {
+            "there is no NodePool; create one".to_owned()
+        } else {
+            "every NodePool is being deleted; create another".to_owned()
+        }
+    })
+}
+
+/// What is wrong with the first of these pools that cannot be used.
+fn unusable(supply: &Supply<'_>, is_meant: impl Fn(&PoolName) -> bool) -> Option<String> {
+    supply.findings.iter().filter(|(name, _)| is_meant(name)).find_map(|(name, findings)| {
+        let (_, message) = findings.node_class.as_ref().or(findings.invalid.as_ref())?;
+        Some(format!("pool `{name}` cannot be used: {message}"))
+    })
+}
+
+/// Whether the pod's rules on the pool's label let it be on nodes of this pool: users of several pools name the one that
+/// they mean, and a message about another would lead them astray.
+fn may_be_in(spec: &PodSpec, pool: &PoolName) -> bool {
+    let meets = |requirement: &Requirement| match &requirement.operator {
+        Operator::In(names) => names.contains(&pool.0),
+        Operator::NotIn(names) => !names.contains(&pool.0),
+        Operator::DoesNotExist => false,
+        _ => true,
+    };
+    let in_term = |term: &NodeTerm| {
+        term.requirements.iter().filter(|requirement| requirement.key == NODEPOOL_LABEL).all(meets)
+    };
+    spec.node_selector.get(NODEPOOL_LABEL).is_none_or(|name| *name == pool.0)
+        && spec.node_affinity.as_ref().is_none_or(|terms| terms.iter().any(in_term))
+}
+
+fn held_back(
+    class: &Class<'_>,
+    at: usize,
+    pool: &PoolSupply<'_>,
+    supply: &Supply<'_>,
+    admissions: &Admissions,
+) -> String {
+    let mut held = BTreeMap::new();
+    for offer in &pool.offers {
+        if let Standing::HeldBack(until) = offer.standing
+            && admissions.admits(at, class.signature, offer.offering)
+            && class.requests.fits(&supply.capacities[offer.capacity])
+        {
+            held.insert(&supply.offering(at, offer.offering).id, until);
+        }
+    }
+    let soonest = held
+        .values()
+        .min()
+        .map_or_else(String::new, |until| format!("; the first is tried again at {until}"));
+    format!(
+        "the offerings of pool `{}` that hold it failed lately ({}){soonest}",
+        pool.pool.name,
+        list(held.keys().map(ToString::to_string))
+    )
+}
+
+/// The pool and rule that block, where a pod gets furthest: among the wanted pools, or all when there is none.
+fn nearest(seen: &Seen<'_, '_>, class: &Class<'_>, mut wanted: Vec<usize>) -> String {
+    let Seen { supply, admissions, .. } = *seen;
+    if wanted.is_empty() {
+        wanted.extend(0..supply.pools.len());
+    }
+    // How far each pool gets: to its taints, to its labels, to its room. Of equals the heaviest, then the first.
+    let stage = |at: usize| {
+        if !admissions.tolerated(at, class.signature) {
+            0
+        } else if supply.pools[at].offers.iter().all(|o| !admissions.admits(at, class.signature, o.offering))
+        {
+            1
+        } else {
+            2
+        }
+    };
+    let furthest = wanted
+        .into_iter()
+        .max_by_key(|at| (stage(*at), supply.pools[*at].pool.weight, std::cmp::Reverse(*at)));
+    let Some(at) = furthest else { return "there is no NodePool; create one".to_owned() };
+    let pool = &supply.pools[at];
+    match stage(at) {
+        0 => match rules::check_taints(&class.spec.tolerations, &pool.pool.taints) {
+            Err(Rejection::Taint(taint)) => format!(
+                "does not tolerate taint `{taint}` of pool `{}`; add a toleration, or a pool without the taint",
+                pool.pool.name
+            ),
+            _ => format!("pool `{}` does not admit it", pool.pool.name),
+        },
+        1 => misfit_volumes::miss(seen, class, at)
+            .or_else(|| enforced_miss(class.spec, at, supply))
+            .unwrap_or_else(|| labels_miss(class.spec, at, supply)),
+        _ => room_miss(class, at, supply, admissions),
+    }
+}
+
+/// What to say when the pods' own rules would let them in, and what their scheduler adds keeps them out.
+fn enforced_miss(spec: &PodSpec, at: usize, supply: &Supply<'_>) -> Option<String> {
+    let enforced = spec.enforced.as_deref()?;
+    let pool = &supply.pools[at];
+    let own = |offer: &&Offer| rules::check_own_labels(spec, &supply.labels(at, offer.offering)).is_ok();
+    let mut rejections = pool
+        .offers
+        .iter()
+        .filter(own)
+        .map(|offer| rules::check_enforced(Some(enforced), &supply.labels(at, offer.offering)).err());
+    let first = rejections.next()??;
+    if rejections.any(|rejection| rejection.is_none()) {
+        return None;
+    }
+    let (name, source) = (&pool.pool.name, &enforced.source);
+    let Rejection::Enforced { requirement: Some(wanted), .. } = first else {
+        return Some(format!(
+            "the scheduler's addedAffinity ({source}) matches no node at all; correct it there"
+        ));
+    };
+    Some(format!(
+        "the scheduler's addedAffinity ({source}) keeps it on nodes with `{wanted}`, and no offering of pool `{name}` that it may use is such a one; widen the pool's requirements, or add the label to spec.template.metadata.labels if its nodes will have it"
+    ))
+}
+
+/// What a pod wants of one label.
+struct Want<'a> {
+    key: &'a str,
+    words: String,
+    requirement: Requirement,
+}
+
+fn wants(spec: &PodSpec) -> Vec<Vec<Want<'_>>> {
+    let selected = |key: &str, value: &String| Requirement {
+        key: key.to_owned(),
+        operator: Operator::In([value.clone()].into()),
+    };
+    let selector = || {
+        spec.node_selector.iter().map(|(key, value)| Want {
+            key: key.as_str(),
+            words: value.clone(),
+            requirement: selected(key, value),
+        })
+    };
+    match &spec.node_affinity {
+        None => vec![selector().collect()],
+        Some(terms) => terms
+            .iter()
+            .filter(|term| !term.requirements.is_empty())
+            .map(|term| {
+                let own = term.requirements.iter().map(|requirement| Want {
+                    key: &requirement.key,
+                    words: match &requirement.operator {
+                        Operator::In(values) => list(values.iter().cloned()),
+                        operator => operator.to_string(),
+                    },
+                    requirement: requirement.clone(),
+                });
+                selector().chain(own).collect()
+            })
+            .collect(),
+    }
+}
+
+fn labels_miss(spec: &PodSpec, at: usize, supply: &Supply<'_>) -> String {
+    let pool = &supply.pools[at];
+    let name = &pool.pool.name;
+    let alternatives = wants(spec);
+    let Some(first) = alternatives.first() else {
+        return "has a required node affinity without terms, which matches no node; remove it".to_owned();
+    };
+    let met = |want: &Want<'_>| {
+        pool.offers.iter().any(|offer| rules::matches(&want.requirement, &supply.labels(at, offer.offering)))
+    };
+    let Some(want) = first.iter().find(|want| !met(want)) else {
+        return none_has(name, first);
+    };
+    if want.key == rules::NODE_NAME_FIELD || want.key == labels::HOSTNAME {
+        return format!(
+            "wants a node by its name ({}), and a new node gets a name that nobody knows before; choose nodes by another label",
+            want.words
+        );
+    }
+    let has: BTreeSet<String> = pool
+        .offers
+        .iter()
+        .filter_map(|offer| supply.labels(at, offer.offering).label(want.key).map(str::to_owned))
+        .collect();
+    let gpus = spec.requests.get(ResourceName::NVIDIA_GPU) + u64::from(spec.gpu_share.is_some());
+    if want.key == labels::GPU_MODEL && gpus > 0 {
+        let allowed = if has.is_empty() { "no GPUs".to_owned() } else { format!("only {}", list(has)) };
+        return format!("needs {gpus} x {} in one node; pool `{name}` allows {allowed}", want.words);
+    }
+    if has.is_empty() {
+        let hint = if labels::DECIDED_BY_OFFERING.contains(&want.key) {
+            "widen the pool's requirements"
+        } else {
+            "add it to spec.template.metadata.labels if its nodes will have it"
+        };
+        return format!(
+            "wants label `{}` ({}); nodes of pool `{name}` do not have it: {hint}",
+            want.key, want.words
+        );
+    }
+    format!("wants `{}` {}; pool `{name}` has only {}", want.key, want.words, list(has))
+}
+
+fn room_miss(class: &Class<'_>, at: usize, supply: &Supply<'_>, admissions: &Admissions) -> String {
+    let pool = &supply.pools[at];
+    let name = &pool.pool.name;
+    let admitted: Vec<&Offer> =
+        pool.offers.iter().filter(|offer| admissions.admits(at, class.signature, offer.offering)).collect();
+    let requests = &class.requests;
+    let most = |resource: &ResourceName| {
+        admitted
+            .iter()
+            .max_by_key(|offer| {
+                (supply.capacities[offer.capacity].get(resource.as_str()), std::cmp::Reverse(offer.offering))
+            })
+            .map(|offer| {
+                let room = supply.capacities[offer.capacity].get(resource.as_str());
+                (room, &supply.offering(at, offer.offering).id.instance_type)
+            })
+    };
+    // Extended resources first: they are what people think of first.
+    let mut names: Vec<(&ResourceName, u64)> = requests.iter().collect();
+    names.sort_by_key(|(name, _)| !words::is_extended(name));
+    for (resource, wanted) in names {
+        let Some((room, kind)) = most(resource) else { continue };
+        if wanted <= room {
+            continue;
+        }
+        let wanted = words::quantity(resource, wanted);
+        if room == 0 {
+            return format!(
+                "needs {wanted} {resource}, which no offering of pool `{name}` has for it; widen the pool's requirements"
+            );
+        }
+        return format!(
+            "needs {wanted} {resource} in one node; the largest offering of pool `{name}` for it, {kind}, has {}",
+            words::quantity(resource, room)
+        );
+    }
+    // Each resource alone would do. The offering that lacks least: the fewest resources short.
+    let short = |offer: &Offer| {
+        let room = &supply.capacities[offer.capacity];
+        requests.iter().filter(|(name, wanted)| *wanted > room.get(name.as_str())).count()
+    };
+    let closest = admitted.iter().min_by_key(|offer| (short(offer), offer.offering));
+    let Some(offer) = closest else { return format!("pool `{name}` has no offering for it") };
+    let kind = &supply.offering(at, offer.offering).id.instance_type;
+    match requests.first_shortage(&supply.capacities[offer.capacity]) {
+        Some(shortage) => format!(
+            "no offering of pool `{name}` holds {} at once; nearest is {kind}, which has {} {} of {}",
+            words::gist(requests),
+            words::quantity(&shortage.resource, shortage.available),
+            shortage.resource,
+            words::quantity(&shortage.resource, shortage.wanted)
+        ),
+        None => format!("offerings of pool `{name}` hold it, but none may be bought now"),
+    }
+}
+
+/// What to say of a pool that sells each thing that is wanted, and nothing that has all.
+fn none_has(pool: &PoolName, wanted: &[Want<'_>]) -> String {
+    if wanted.is_empty() {
+        // It asks for nothing itself: what rules about other pods leave of places is the reason.
+        return format!(
+            "no offering of pool `{pool}` that it may use is where its rules about other pods leave it a place; let the pool buy there, or change those rules"
+        );
+    }
+    let all: Vec<String> = wanted.iter().map(|want| format!("`{} {}`", want.key, want.words)).collect();
+    format!("no single offering of pool `{pool}` has all of {}; relax one of them", all.join(", "))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_pod_that_asks_for_no_label_is_not_told_to_relax_one() {
+        let pool = PoolName("gpu".to_owned());
+        let nothing = none_has(&pool, &[]);
+        assert!(nothing.contains("rules about other pods") && !nothing.contains("has all of"), "{nothing}");
+        let spec =
+            PodSpec { node_selector: [("team".to_owned(), "ml".to_owned())].into(), ..PodSpec::default() };
+        let one = none_has(&pool, &wants(&spec)[0]);
+        assert!(one.contains("has all of `team ml`"), "{one}");
+    }
+}

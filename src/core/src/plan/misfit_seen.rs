@@ -1,0 +1,31 @@
+//! What the nearest miss is looked for in.
+
+use crate::demand::volumes::Volumes;
+use crate::model::{Sharing, Snapshot};
+use crate::rules::colocation::Company;
+use crate::supply::daemonsets::Daemons;
+use crate::supply::limits::Limits;
+use crate::supply::offers::{Admissions, Supply};
+
+/// What the planner saw.
+#[derive(Clone, Copy)]
+pub(crate) struct Seen<'s, 'a> {
+    pub snapshot: &'s Snapshot,
+    pub volumes: &'s Volumes,
+    pub supply: &'s Supply<'a>,
+    pub admissions: &'s Admissions,
+    pub limits: &'s Limits,
+    pub company: &'s Company<'a>,
+    pub daemons: &'s Daemons<'a>,
+    pub sharing: Sharing,
+}
+
+/// `a, b, c and 4 more`.
+pub(crate) fn list(items: impl IntoIterator<Item = impl AsRef<str>>) -> String {
+    let all: Vec<String> = items.into_iter().map(|item| item.as_ref().to_owned()).collect();
+    let shown = all.iter().take(SHOWN).cloned().collect::<Vec<_>>().join(", ");
+    if all.len() > SHOWN { format!("{shown} and {} more", all.len() - SHOWN) } else { shown }
+}
+
+/// Values listed in a message.
+pub(crate) const SHOWN: usize = 6;

@@ -1,0 +1,52 @@
+//! Why a volume keeps pods off everything that can be bought.
+
+use std::collections::BTreeSet;
+
+use crate::model::PodSpec;
+use crate::plan::misfit_seen::{Seen, list};
+use crate::plan::pack::classes::Class;
+use crate::rules;
+use crate::rules::Rejection;
+use crate::rules::labels::Labels;
+use crate::supply::offers::Offer;
+
+/// What to say when the pods' own rules would let them in, and a volume keeps them out.
+pub(crate) fn miss(seen: &Seen<'_, '_>, class: &Class<'_>, at: usize) -> Option<String> {
+    let supply = seen.supply;
+    let pool = &supply.pools[at];
+    let without = PodSpec { volumes: Vec::new(), ..class.spec.clone() };
+    let own = |offer: &&Offer| rules::check_labels(&without, &supply.labels(at, offer.offering)).is_ok();
+    let admitted: Vec<&Offer> = pool.offers.iter().filter(own).collect();
+    let first = *admitted.first()?;
+    let places = seen.volumes.places.get(&class.pods.first()?.key)?;
+    let elsewhere = places.iter().find(|(_, terms)| {
+        !admitted.iter().any(|o| rules::check_affinity(Some(terms), &supply.labels(at, o.offering)).is_ok())
+    });
+    let name = &pool.pool.name;
+    let Some((words, terms)) = elsewhere else {
+        let all: Vec<&String> = places.iter().map(|(words, _)| words).collect();
+        return Some(format!(
+            "no offering of pool `{name}` that it may use is where all of its volumes are: {}; widen the pool's requirements, or make the volumes anew in one place",
+            list(all)
+        ));
+    };
+    let alternatives = terms.iter().map(|term| {
+        let all: Vec<String> =
+            term.requirements.iter().map(|requirement| format!("`{requirement}`")).collect();
+        all.join(" and ")
+    });
+    let has = match rules::check_affinity(Some(terms), &supply.labels(at, first.offering)) {
+        Err(Rejection::Affinity { requirement: Some(failed), .. }) => {
+            let values: BTreeSet<String> = admitted
+                .iter()
+                .filter_map(|o| supply.labels(at, o.offering).label(&failed.key).map(str::to_owned))
+                .collect();
+            if values.is_empty() { format!("no `{}`", failed.key) } else { format!("only {}", list(values)) }
+        }
+        _ => "none of them".to_owned(),
+    };
+    Some(format!(
+        "{words} can be used on nodes with {} alone, and offerings of pool `{name}` that it may use have {has}; widen the pool's requirements, or make the volume anew elsewhere",
+        alternatives.collect::<Vec<_>>().join(" or ")
+    ))
+}

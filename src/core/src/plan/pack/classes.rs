@@ -1,0 +1,113 @@
+//! Pod classes: pods that are equal in all that matters to planning.
+
+use crate::rules::pin::{Signature, signature};
+use std::borrow::Cow;
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BTreeSet};
+
+use poolwright_catalog::{MigModel, ResourceList};
+
+use crate::model::Sharing;
+use crate::model::{Pod, PodKey, PodSpec};
+use crate::plan::place::preferences::kept::Chosen;
+use crate::plan::place::topology::Assigned;
+use crate::plan::wanting::Wanting;
+use crate::rules::colocation::Company;
+use crate::rules::gpus;
+use crate::rules::gpus::Wish;
+use crate::rules::pin::Pin;
+
+/// Pods with equal specs, profiles and priority.
+#[derive(Clone, Debug)]
+pub(crate) struct Class<'a> {
+    pub spec: &'a PodSpec,
+    /// What one pod takes of a node, besides what `wish` says.
+    pub requests: ResourceList,
+    /// What it wants of shared or cut GPUs.
+    pub wish: Option<Wish>,
+    pub priority: i32,
+    /// What others say about them, and they about others: see [`Company`].
+    pub profile: usize,
+    /// Index into [`Classes::signatures`].
+    pub signature: usize,
+    /// Those that new nodes should meet besides, the most wished for first; empty for most.
+    pub wished: Vec<usize>,
+    /// The oldest first.
+    pub pods: Vec<&'a Pod>,
+    /// Pods that share the node of the only one in `pods`; what they take is part of `requests`.
+    pub with: &'a [&'a Pod],
+}
+
+impl Class<'_> {
+    /// What one pod takes of a node that is there, where GPUs are given whole; also what to say that it asks for.
+    pub fn on_whole(&self) -> &ResourceList {
+        if self.wish.is_none() { &self.requests } else { &self.spec.requests }
+    }
+}
+
+/// Classes, and what distinguishes them besides their requests.
+#[derive(Debug, Default)]
+pub(crate) struct Classes<'a> {
+    pub classes: Vec<Class<'a>>,
+    /// One spec for each combination of node selector, node affinity, tolerations and what pods are pinned to.
+    pub signatures: Vec<(&'a PodSpec, &'a Pin)>,
+}
+
+/// What pods of one class share: priority, spec, profile, pin, wishes that are kept, and whom they lead, if anybody.
+type Like<'a> = (Reverse<i32>, &'a PodSpec, usize, &'a Pin, &'a [Pin], Option<&'a PodKey>);
+
+/// Groups pods, in an order that depends on nothing but the pods.
+pub(crate) fn group<'a>(
+    wanting: &[Wanting<'a>],
+    (assigned, chosen): (&'a Assigned<'_>, &'a Chosen<'_>),
+    company: &mut Cow<'_, Company<'a>>,
+    sharing: Sharing,
+    models: &[&MigModel],
+) -> Classes<'a> {
+    let follows: BTreeSet<&PodKey> = assigned.bundles.values().flatten().map(|pod| &pod.key).collect();
+    let apart = |key: &PodKey| assigned.unplaced.contains_key(key) || follows.contains(key);
+    let mut groups: BTreeMap<Like<'a>, Vec<&'a Pod>> = BTreeMap::new();
+    for want in wanting.iter().filter(|want| !apart(&want.pod.key)) {
+        let key = &want.pod.key;
+        let leads = (!assigned.with(key).is_empty()).then_some(key);
+        let (pin, levels) = (assigned.pin(key), chosen.levels(key));
+        let key = (Reverse(want.pod.priority), &want.pod.spec, company.of(key), pin, levels, leads);
+        groups.entry(key).or_default().push(want.pod);
+    }
+    let mut known: BTreeMap<Signature<'a>, usize> = BTreeMap::new();
+    let mut classes = Classes::default();
+    for ((_, _, mut profile, pin, levels, leads), mut pods) in groups {
+        let spec = &pods[0].spec;
+        let mut number = |pin| {
+            *known.entry(signature(spec, pin)).or_insert_with(|| {
+                classes.signatures.push((spec, pin));
+                classes.signatures.len() - 1
+            })
+        };
+        let signature = number(pin);
+        let wished = levels.iter().map(number).collect();
+        pods.sort_by(|a, b| (a.created, &a.key).cmp(&(b.created, &b.key)));
+        let (mut requests, wish) = gpus::wanted(sharing, models, spec);
+        let with = leads.map_or(&[][..], |leader| assigned.with(leader));
+        for pod in with {
+            requests.add(&gpus::wanted(sharing, models, &pod.spec).0);
+        }
+        if !with.is_empty() {
+            let profiles = with.iter().map(|pod| company.of(&pod.key)).chain([profile]).collect();
+            profile = company.to_mut().together(profiles);
+        }
+        let priority = pods[0].priority;
+        classes.classes.push(Class {
+            spec,
+            requests,
+            wish,
+            priority,
+            profile,
+            signature,
+            wished,
+            pods,
+            with,
+        });
+    }
+    classes
+}

@@ -1,0 +1,84 @@
+//! Which pod is on which GPU of a node to buy.
+
+use std::collections::BTreeMap;
+
+use poolwright_catalog::{InstanceType, MigModel};
+use poolwright_solver::GpuLayout;
+
+use crate::model::plan::{PlannedGpu, PlannedInstance, PlannedShare};
+use crate::model::{Pod, PodKey};
+use crate::plan::pack::classes::Classes;
+use crate::rules::gpus::Wish;
+
+/// Hands out the places of a layout to pods: those of one class are interchangeable.
+struct Places<'p, 'a> {
+    pods: &'p BTreeMap<usize, Vec<&'a Pod>>,
+    /// Places handed out, by class.
+    taken: BTreeMap<usize, usize>,
+}
+
+impl Places<'_, '_> {
+    /// Who gets the next place of this class, where each pod has so many.
+    fn next(&mut self, class: usize, each: u32) -> PodKey {
+        let taken = self.taken.entry(class).or_default();
+        let at = *taken / each.max(1) as usize;
+        *taken += 1;
+        self.pods
+            .get(&class)
+            .and_then(|pods| pods.get(at))
+            .map_or_else(|| PodKey::new("", ""), |pod| pod.key.clone())
+    }
+}
+
+/// The layout of a node's GPUs, with the pods that are on it. `class` turns the layout's classes into ours.
+pub(crate) fn planned(
+    gpus: &[GpuLayout],
+    pods: &BTreeMap<usize, Vec<&Pod>>,
+    classes: &Classes<'_>,
+    class: impl Fn(u32) -> usize,
+    kind: &InstanceType,
+) -> Vec<PlannedGpu> {
+    let model = kind.gpu.as_ref().and_then(MigModel::of);
+    let mut places = Places { pods, taken: BTreeMap::new() };
+    let each = |class: usize| match &classes.classes[class].wish {
+        Some(Wish::Whole(count) | Wish::Named { count, .. }) => *count,
+        _ => 1,
+    };
+    gpus.iter()
+        .map(|gpu| match gpu {
+            GpuLayout::Idle => PlannedGpu::Idle,
+            GpuLayout::Whole(of) => {
+                let of = class(*of);
+                PlannedGpu::Whole(places.next(of, each(of)))
+            }
+            GpuLayout::Shared(on) => PlannedGpu::Shared(
+                on.iter()
+                    .flat_map(|(of, count)| std::iter::repeat_n(class(*of), *count as usize))
+                    .map(|of| {
+                        let milli = match &classes.classes[of].wish {
+                            Some(Wish::Share(milli)) => *milli,
+                            _ => 0,
+                        };
+                        PlannedShare { pod: places.next(of, 1), milli }
+                    })
+                    .collect(),
+            ),
+            GpuLayout::Mig(instances) => PlannedGpu::Mig(
+                instances
+                    .iter()
+                    .map(|instance| {
+                        let of = class(instance.class);
+                        let name =
+                            model.and_then(|model| model.kind(instance.profile)).map_or("", |kind| kind.name);
+                        PlannedInstance {
+                            start: instance.start,
+                            profile: instance.profile,
+                            name: name.to_owned(),
+                            pod: places.next(of, each(of)),
+                        }
+                    })
+                    .collect(),
+            ),
+        })
+        .collect()
+}

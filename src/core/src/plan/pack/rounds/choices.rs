@@ -1,0 +1,183 @@
+//! What could be bought: offerings that differ in nothing that pods or limits ask about are one choice, and which classes of
+//! pods each holds.
+
+use std::collections::BTreeMap;
+use std::rc::Rc;
+
+use poolwright_catalog::{InstanceType, ResourceList, ResourceName, UsdPerHour};
+
+use crate::model::bits::Bits;
+use crate::plan::pack::classes::Classes;
+use crate::plan::pack::rounds::inputs::Inputs;
+use crate::rules::gpus::Form;
+use crate::supply::interruption_risk;
+use crate::supply::limits::Limits;
+use crate::supply::offers::{Offer, Standing, Supply};
+
+/// A thing to buy: of all offerings that are equal to the pods and to the limits, the cheapest.
+pub(crate) struct Choice {
+    pub pool: usize,
+    pub offer: Offer,
+    pub form: Form,
+    /// What it counts as.
+    pub price: UsdPerHour,
+    pub interruptions: u32,
+    pub weight: u32,
+    pub signatures: Bits,
+    pub uses: Vec<(u32, u64)>,
+    /// Whether the cloud takes such instances back: then `price` is what theirs counts as, and lighter pools are looked at too.
+    pub taken_back: bool,
+}
+
+/// Of offerings that are equal in this, only the cheapest is a choice.
+#[derive(PartialEq, Eq, PartialOrd, Ord)]
+struct Kind {
+    weight: std::cmp::Reverse<u32>,
+    capacity: usize,
+    residents: usize,
+    form: Form,
+    /// The pool, where it has limits.
+    limited: Option<usize>,
+    /// The offering, where only so many can be had or a commitment covers it.
+    own_terms: Option<usize>,
+    interruptions: u32,
+    taken_back: bool,
+    signatures: Bits,
+}
+
+/// Which classes fit on which capacities, empty.
+pub(crate) struct Fits {
+    /// By class: which of the different requests are its own.
+    requests: Vec<usize>,
+    /// By capacity, the requests that fit.
+    fit: Vec<Bits>,
+}
+
+impl Fits {
+    pub fn new(supply: &Supply<'_>, classes: &Classes<'_>) -> Self {
+        let mut known: BTreeMap<&ResourceList, usize> = BTreeMap::new();
+        let mut number = |requests| {
+            let next = known.len();
+            *known.entry(requests).or_insert(next)
+        };
+        let requests = classes.classes.iter().map(|class| number(&class.requests)).collect();
+        let of = |capacity: &ResourceList| {
+            let mut bits = Bits::new(known.len());
+            for (requests, index) in &known {
+                if requests.fits(capacity) {
+                    bits.insert(*index);
+                }
+            }
+            bits
+        };
+        Self { requests, fit: supply.capacities.iter().map(of).collect() }
+    }
+
+    /// By class, for each signature that is asked of it, its own last: the choices that are its homes, ascending. Classes that
+    /// are equal in what matters here share their answer.
+    pub fn holding(&self, choices: &[Choice], inputs: &Inputs<'_, '_>) -> Vec<Vec<(usize, Rc<[usize]>)>> {
+        let meets_anybody = inputs.supply.residents.iter().any(|residents| !residents.is_empty());
+        let mut known: BTreeMap<_, Rc<[usize]>> = BTreeMap::new();
+        let mut all = Vec::with_capacity(inputs.classes.classes.len());
+        for (index, class) in inputs.classes.classes.iter().enumerate() {
+            let profile = if meets_anybody { class.profile } else { 0 };
+            let alone = class.wish.is_some().then_some(index);
+            let asked = class.wished.iter().copied().chain([class.signature]).map(|signature| {
+                let key = (signature, self.requests[index], profile, alone);
+                let homes = known.entry(key).or_insert_with(|| {
+                    let is_home = |at: &usize| self.holds(&choices[*at], index, signature, inputs);
+                    (0..choices.len()).filter(is_home).collect()
+                });
+                (signature, homes.clone())
+            });
+            all.push(asked.collect());
+        }
+        all
+    }
+
+    /// Whether a choice is a home for a class of which this signature is asked.
+    fn holds(&self, choice: &Choice, class: usize, signature: usize, inputs: &Inputs<'_, '_>) -> bool {
+        let wanted = &inputs.classes.classes[class];
+        choice.signatures.contains(signature)
+            && self.fit[choice.offer.capacity].contains(self.requests[class])
+            && inputs.company.admits(wanted.profile, &inputs.supply.residents[choice.offer.residents])
+            && (choice.form == Form::Plain || wanted.requests.get(ResourceName::NVIDIA_GPU) == 0)
+            && wanted.wish.as_ref().is_none_or(|wish| {
+                let kind = inputs.supply.instance_type(choice.pool, choice.offer.offering);
+                choice.form.grants(inputs.options.sharing, kind, Some(wish))
+            })
+    }
+}
+
+/// Everything that could be bought at some price: of offerings that are equal, the cheapest.
+pub(crate) fn choices(
+    inputs: &Inputs<'_, '_>,
+    limits: &Limits,
+    price: impl Fn(Standing) -> Option<UsdPerHour>,
+) -> Vec<Choice> {
+    let Inputs { supply, admissions, classes, options, .. } = *inputs;
+    // Where nobody wants a part of a GPU, none is cut or shared.
+    let wishes = classes.classes.iter().any(|class| class.wish.is_some());
+    let forms = |kind: &InstanceType| if wishes { Form::all(options.sharing, kind) } else { &[Form::Plain] };
+    let mut best: BTreeMap<Kind, Choice> = BTreeMap::new();
+    for (index, offered) in supply.pools.iter().enumerate() {
+        let tolerated: Vec<usize> =
+            (0..classes.signatures.len()).filter(|s| admissions.tolerated(index, *s)).collect();
+        if tolerated.is_empty() {
+            continue;
+        }
+        let limited = limits.has_own(index).then_some(index);
+        for offer in &offered.offers {
+            let Some(price) = price(offer.standing) else { continue };
+            let mut signatures = Bits::new(classes.signatures.len());
+            for signature in &tolerated {
+                if admissions.admits(index, *signature, offer.offering) {
+                    signatures.insert(*signature);
+                }
+            }
+            if signatures.is_empty() {
+                continue;
+            }
+            let weight = offered.pool.weight;
+            let kind = supply.instance_type(index, offer.offering);
+            let offering = supply.offering(index, offer.offering);
+            let own_terms = limits.is_scarce(offered.table, offer.offering)
+                || options.commitments.iter().any(|one| one.pays_for(&offering.id));
+            let interruptions = interruption_risk::interruptions(options, offering);
+            let taken_back = matches!(offer.standing, Standing::TakenBack(..));
+            for form in forms(kind).iter().copied() {
+                let key = Kind {
+                    weight: std::cmp::Reverse(weight),
+                    capacity: offer.capacity,
+                    residents: offer.residents,
+                    form,
+                    limited,
+                    own_terms: own_terms.then_some(offer.offering),
+                    interruptions,
+                    taken_back,
+                    signatures: signatures.clone(),
+                };
+                if best.get(&key).is_some_and(|known| known.price <= price) {
+                    continue;
+                }
+                let uses = limits.uses(supply, index, offer.offering, offer.standing.price());
+                let signatures = signatures.clone();
+                best.insert(
+                    key,
+                    Choice {
+                        pool: index,
+                        offer: *offer,
+                        form,
+                        price,
+                        interruptions,
+                        weight,
+                        signatures,
+                        uses,
+                        taken_back,
+                    },
+                );
+            }
+        }
+    }
+    best.into_values().collect()
+}

@@ -1,0 +1,23 @@
+//! What the solves work with.
+
+use crate::model::PlanOptions;
+use crate::plan::pack::classes::Classes;
+use crate::rules::colocation::Company;
+use crate::supply::offers::{Admissions, Supply};
+
+pub(crate) struct Inputs<'s, 'a> {
+    pub supply: &'s Supply<'a>,
+    pub admissions: &'s Admissions,
+    pub classes: &'s Classes<'a>,
+    pub company: &'s Company<'a>,
+    pub options: &'s PlanOptions,
+}
+
+/// What is there, as the solver numbers it.
+#[derive(Debug, Default)]
+pub(crate) struct There {
+    /// Rooms; from the number of rooms on, nodes that were bought by now.
+    pub nodes: Vec<usize>,
+    /// By class that takes part: which of them hold a pod of it.
+    pub homes: Vec<Vec<u32>>,
+}

@@ -1,0 +1,454 @@
+//! The solves: one for each tier of pools, the heaviest first, then one for offerings with unknown prices.
+//!
+//! A pod sees only the heaviest pools that can hold it at all; what limits leave over goes on to the next tier. Every
+//! answer of the solver is checked before it is used.
+
+pub(crate) mod choices;
+pub(crate) mod inputs;
+pub(crate) mod naive;
+pub(crate) mod problem;
+pub(crate) mod there;
+
+pub(crate) use crate::plan::pack::rounds::inputs::Inputs;
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::rc::Rc;
+use std::sync::Arc;
+
+use poolwright_catalog::{ResourceList, UsdPerHour};
+use poolwright_solver as solver;
+use poolwright_solver::{Proof, Solution, StopSignal};
+
+use crate::model::Pod;
+use crate::model::bits::Bits;
+use crate::model::plan::{Baselines, CommitmentUse, PlannedGpu, Solve};
+use crate::plan::pack::layout;
+use crate::plan::pack::rounds::choices::{Choice, Fits, choices};
+use crate::plan::pack::rounds::inputs::There;
+use crate::plan::place::topology::Assigned;
+use crate::rules;
+use crate::rules::colocation::{Present, join};
+use crate::rules::gpus;
+use crate::rules::gpus::{Form, Wish};
+use crate::supply::limits::Limits;
+use crate::supply::offers::{Offer, Standing};
+use crate::supply::rooms::Rooms;
+
+/// What each of equally unknown prices is taken for: only the number of nodes can be made small.
+const NOMINAL: UsdPerHour = UsdPerHour::from_micros(UsdPerHour::MICROS_PER_USD);
+
+/// One node to buy.
+#[derive(Clone, Debug)]
+pub(crate) struct NewNode<'a> {
+    /// Index into [`Supply::pools`].
+    pub pool: usize,
+    pub offer: Offer,
+    /// How many pods of each class.
+    pub content: BTreeMap<usize, u32>,
+    pub pods: Vec<&'a Pod>,
+    pub form: Form,
+    pub gpus: Vec<PlannedGpu>,
+    free: ResourceList,
+    present: Present,
+}
+
+/// What the solves came to.
+#[derive(Debug, Default)]
+pub(crate) struct Outcome<'a> {
+    pub new: Vec<NewNode<'a>>,
+    /// Pods on rooms: index into [`Rooms::all`].
+    pub on_rooms: Vec<(usize, &'a Pod)>,
+    /// Pods left over, by class.
+    pub left: Vec<Vec<&'a Pod>>,
+    /// By class: the limit that kept the last of them out.
+    pub limit: Vec<Option<u32>>,
+    /// Limits that kept a pod out of its preferred pools.
+    pub limits_reached: BTreeSet<u32>,
+    pub bound: UsdPerHour,
+    /// The weakest that a solve says which adds to the bound; `None` where there was none.
+    pub proof: Option<Proof>,
+    pub baselines: Baselines,
+    pub refused: Vec<String>,
+    pub stopped_early: bool,
+    pub solves: Vec<Solve>,
+    /// What commitments pay.
+    pub covered: UsdPerHour,
+    /// What is used of each.
+    pub commitments: Vec<CommitmentUse>,
+}
+
+impl<'a> Outcome<'a> {
+    /// Puts pods that share the node of another where that other is.
+    pub fn unite(&mut self, assigned: &Assigned<'a>) {
+        if assigned.bundles.is_empty() {
+            return;
+        }
+        let with = |pods: &[&'a Pod]| -> Vec<&'a Pod> {
+            pods.iter().flat_map(|pod| assigned.with(&pod.key).iter().copied()).collect()
+        };
+        for node in &mut self.new {
+            let more = with(&node.pods);
+            node.pods.extend(more);
+        }
+        let followed = |(room, pod): &(usize, &'a Pod)| -> Vec<(usize, &'a Pod)> {
+            assigned.with(&pod.key).iter().map(|follower| (*room, *follower)).collect()
+        };
+        let more: Vec<_> = self.on_rooms.iter().flat_map(followed).collect();
+        self.on_rooms.extend(more);
+        for left in &mut self.left {
+            let more = with(left);
+            left.extend(more);
+        }
+    }
+}
+
+pub(crate) fn run<'a>(
+    inputs: &Inputs<'_, 'a>,
+    rooms: &mut Rooms<'_>,
+    limits: &mut Limits,
+    watch: &mut dyn StopSignal,
+) -> Outcome<'a> {
+    let Inputs { supply, classes, .. } = *inputs;
+    let priced = choices(inputs, limits, Standing::weighed);
+    let unpriced = choices(inputs, limits, |standing| match standing {
+        Standing::Unpriced => Some(NOMINAL),
+        _ => None,
+    });
+    let fits = Fits::new(supply, classes);
+    let holding = fits.holding(&priced, inputs);
+    // What new nodes should meet, and the weight of pools: all preferences first, at last none.
+    let tiers: Vec<Vec<(usize, u32)>> = holding
+        .iter()
+        .map(|asked| {
+            let of_signature = |(signature, choices): &(usize, Rc<[usize]>)| {
+                // The heaviest choices come first. No pool is preferred for the sake of what is taken back, unless nothing else is sold.
+                let of = |taken_back: bool| {
+                    let some =
+                        choices.iter().map(|at| &priced[*at]).filter(|one| taken_back || !one.taken_back);
+                    some.map(|choice| choice.weight).collect::<Vec<u32>>()
+                };
+                let mut weights = of(false);
+                // What only lighter pools have of it comes after all else.
+                let lightest = weights.last().copied();
+                weights
+                    .extend(of(true).into_iter().filter(|weight| lightest.is_none_or(|last| *weight < last)));
+                weights.dedup();
+                let signature = *signature;
+                weights.into_iter().map(move |weight| (signature, weight))
+            };
+            asked.iter().flat_map(of_signature).collect()
+        })
+        .collect();
+    let mut run = Run {
+        inputs,
+        rooms,
+        limits,
+        room_admits: Vec::new(),
+        queues: classes.classes.iter().map(|class| class.pods.iter().copied().collect()).collect(),
+        used: vec![BTreeSet::new(); classes.classes.len()],
+        outcome: Outcome {
+            limit: vec![None; classes.classes.len()],
+            commitments: inputs
+                .options
+                .commitments
+                .iter()
+                .map(|terms| CommitmentUse {
+                    name: terms.name.clone(),
+                    left: terms.left,
+                    used: UsdPerHour::ZERO,
+                })
+                .collect(),
+            ..Outcome::default()
+        },
+    };
+    run.admit_rooms();
+    run.instances_that_are_there();
+    let rounds = tiers.iter().map(Vec::len).max().unwrap_or(0).max(1);
+    for round in 0..rounds {
+        let admitted = |class: usize| -> Vec<usize> {
+            let Some((signature, weight)) = tiers[class].get(round) else { return Vec::new() };
+            let asked = holding[class].iter().find(|(asked, _)| asked == signature);
+            let homes = asked.map_or(&[][..], |(_, choices)| choices);
+            let now = |at: &usize| {
+                let choice = &priced[*at];
+                choice.weight == *weight || (choice.taken_back && choice.weight > *weight)
+            };
+            homes.iter().copied().filter(now).collect()
+        };
+        // In the first round every pod may use what is there; later only those with another tier to go to.
+        let takes_part = |class: usize| round == 0 || tiers[class].len() > round;
+        if !run.tier(&priced, takes_part, admitted, true, watch) {
+            return run.outcome;
+        }
+    }
+    if !unpriced.is_empty() {
+        let holding = fits.holding(&unpriced, inputs);
+        // What it asks itself comes last.
+        let admitted =
+            |class: usize| holding[class].last().map_or_else(Vec::new, |(_, choices)| choices.to_vec());
+        if !run.tier(&unpriced, |_| true, admitted, false, watch) {
+            return run.outcome;
+        }
+    }
+    run.baselines(&priced);
+    run.outcome.left = run.queues.into_iter().map(Vec::from).collect();
+    run.outcome
+}
+
+struct Run<'r, 's, 'a, 'n> {
+    inputs: &'r Inputs<'s, 'a>,
+    rooms: &'r mut Rooms<'n>,
+    limits: &'r mut Limits,
+    /// By room: the signatures it admits.
+    room_admits: Vec<Bits>,
+    /// Pods not placed yet, by class.
+    queues: Vec<VecDeque<&'a Pod>>,
+    /// The choices each class could use so far, where naive planning is asked for.
+    used: Vec<BTreeSet<usize>>,
+    outcome: Outcome<'a>,
+}
+
+impl Run<'_, '_, '_, '_> {
+    fn admit_rooms(&mut self) {
+        let signatures = &self.inputs.classes.signatures;
+        let admits = |room: &Arc<crate::supply::rooms::Room<'_>>| {
+            let mut bits = Bits::new(signatures.len());
+            for (index, (spec, pin)) in signatures.iter().enumerate() {
+                if rules::admits(spec, &room.labels, &room.taints).is_ok()
+                    && pin.iter().all(|requirement| rules::matches(requirement, &room.labels))
+                {
+                    bits.insert(index);
+                }
+            }
+            bits
+        };
+        self.room_admits = self.rooms.all.iter().map(admits).collect();
+    }
+
+    /// Pods that ask for GPU instances by name go where nodes have such instances free, first of all: these cost nothing
+    /// more, and the solver is not asked about them.
+    fn instances_that_are_there(&mut self) {
+        for (class, wanted) in self.inputs.classes.classes.iter().enumerate() {
+            if !wanted.spec.requests.iter().any(|(name, _)| name.as_str().starts_with(gpus::MIG_PREFIX)) {
+                continue;
+            }
+            for at in 0..self.rooms.all.len() {
+                while self.room_admits[at].contains(wanted.signature)
+                    && wanted.spec.requests.fits(&self.rooms.all[at].free)
+                    && self.inputs.company.admits_one(wanted.profile, &self.rooms.all[at].present)
+                    && let Some(pod) = self.queues[class].pop_front()
+                {
+                    self.outcome.on_rooms.push((at, pod));
+                    self.rooms.take(at, &wanted.spec.requests, wanted.profile);
+                }
+            }
+        }
+    }
+
+    /// Plans one tier until nothing more can be placed; false when an answer did not pass the check.
+    ///
+    /// A solve that found a cheaper plan for the pods that its limits let in may leave room for more, under the limits or
+    /// on nodes. Only the first one adds to the bound: it alone says something about all plans.
+    fn tier(
+        &mut self,
+        choices: &[Choice],
+        takes_part: impl Fn(usize) -> bool,
+        admitted: impl Fn(usize) -> Vec<usize>,
+        priced: bool,
+        watch: &mut dyn StopSignal,
+    ) -> bool {
+        let mut bound = priced;
+        loop {
+            let before = self.waiting();
+            if !self.round(choices, &takes_part, &admitted, priced, bound, watch) {
+                return false;
+            }
+            bound = false;
+            let within = |choice: &usize| {
+                let mut uses = choices[*choice].uses.iter();
+                uses.all(|(limit, amount)| *amount <= self.limits.all[*limit as usize].left)
+            };
+            let left: Vec<usize> = (0..self.queues.len())
+                .filter(|class| !self.queues[*class].is_empty() && takes_part(*class))
+                .collect();
+            let more = left.iter().any(|class| {
+                admitted(*class).iter().any(within)
+                    || self.on_rooms(*class).next().is_some()
+                    || self.on_new(*class).next().is_some()
+            });
+            if self.waiting() == before || !more {
+                let reached = left.iter().filter_map(|class| self.outcome.limit[*class]);
+                self.outcome.limits_reached.extend(reached);
+                return true;
+            }
+        }
+    }
+
+    /// One solve; false when its answer did not pass the check.
+    fn round(
+        &mut self,
+        choices: &[Choice],
+        takes_part: impl Fn(usize) -> bool,
+        admitted: impl Fn(usize) -> Vec<usize>,
+        priced: bool,
+        bound: bool,
+        watch: &mut dyn StopSignal,
+    ) -> bool {
+        let classes: Vec<usize> = (0..self.queues.len())
+            .filter(|class| !self.queues[*class].is_empty() && takes_part(*class))
+            .collect();
+        if classes.is_empty() {
+            return true;
+        }
+        let homes: Vec<Vec<usize>> = classes.iter().map(|class| admitted(*class)).collect();
+        if priced && self.inputs.options.baselines {
+            for (class, homes) in classes.iter().zip(&homes) {
+                self.used[*class].extend(homes);
+            }
+        }
+        let mut is_wanted = vec![false; choices.len()];
+        homes.iter().flatten().for_each(|choice| is_wanted[*choice] = true);
+        let wanted: Vec<usize> = (0..choices.len()).filter(|choice| is_wanted[*choice]).collect();
+        let there = self.there(&classes);
+        let problem = self.problem(choices, &classes, &homes, &wanted, Some(&there));
+        let solved = solver::solve(&problem, &self.inputs.options.solver, watch);
+        if self.inputs.options.keep_solves {
+            let keys = |class: &usize| self.queues[*class].iter().map(|pod| pod.key.clone()).collect();
+            let pods = classes.iter().map(keys).collect();
+            self.outcome.solves.push(Solve {
+                problem: problem.clone(),
+                pods,
+                solution: solved.as_ref().ok().cloned(),
+            });
+        }
+        let solution = match solved {
+            Ok(solution) => solution,
+            Err(error) => {
+                self.outcome.refused.push(error.to_string());
+                return false;
+            }
+        };
+        if let Err(violations) = solver::check(&problem, &solution) {
+            self.outcome.refused.extend(violations.iter().map(ToString::to_string));
+            return false;
+        }
+        self.apply(choices, (&classes, &there), &wanted, &solution);
+        if bound {
+            self.outcome.bound += solution.bound;
+            self.outcome.proof = self.outcome.proof.max(Some(solution.proof));
+        }
+        self.outcome.stopped_early |= solution.stopped == solver::Stopped::Asked;
+        true
+    }
+
+    /// How many pods are not placed.
+    fn waiting(&self) -> usize {
+        self.queues.iter().map(VecDeque::len).sum()
+    }
+
+    /// Rooms that hold a pod of the class.
+    fn on_rooms(&self, class: usize) -> impl Iterator<Item = usize> {
+        let class = &self.inputs.classes.classes[class];
+        // How the GPUs of a node that is there could be shared or cut anew nobody knows: it gives whole ones.
+        let possible = matches!(class.wish, None | Some(Wish::Whole(_)));
+        (0..self.rooms.all.len()).filter(move |room| {
+            possible
+                && self.room_admits[*room].contains(class.signature)
+                && rules::is_host(class.spec, &self.rooms.all[*room].labels)
+                && class.on_whole().fits(&self.rooms.all[*room].free)
+                && self.inputs.company.admits(class.profile, &self.rooms.all[*room].present)
+        })
+    }
+
+    /// Nodes bought by now that hold another pod of the class.
+    fn on_new(&self, class: usize) -> impl Iterator<Item = usize> {
+        let class = &self.inputs.classes.classes[class];
+        (0..self.outcome.new.len()).filter(move |at| {
+            let node = &self.outcome.new[*at];
+            class.wish.is_none()
+                && self.inputs.admissions.admits(node.pool, class.signature, node.offer.offering)
+                && class.requests.fits(&node.free)
+                && self.inputs.company.admits(class.profile, &node.present)
+        })
+    }
+
+    fn apply(
+        &mut self,
+        choices: &[Choice],
+        (classes, there): (&[usize], &There),
+        wanted: &[usize],
+        solution: &Solution,
+    ) {
+        let all = &self.inputs.classes.classes;
+        for used in &solution.on_existing {
+            let at = there.nodes[used.node as usize];
+            for (class, count) in &used.pods {
+                let class = classes[*class as usize];
+                let pods = self.queues[class].drain(..*count as usize);
+                let profile = all[class].profile;
+                if let Some(room) = self.rooms.all.get_mut(at).map(Arc::make_mut) {
+                    self.outcome.on_rooms.extend(pods.map(|pod| (at, pod)));
+                    take(Arc::make_mut(&mut room.free), all[class].on_whole(), *count);
+                    join(&mut room.present, profile, *count);
+                } else {
+                    let node = &mut self.outcome.new[at - self.rooms.all.len()];
+                    node.pods.extend(pods);
+                    *node.content.entry(class).or_default() += count;
+                    take(&mut node.free, &all[class].requests, *count);
+                    join(&mut node.present, profile, *count);
+                }
+            }
+        }
+        for (of, used) in self.outcome.commitments.iter_mut().zip(&solution.commitment_use) {
+            of.used += *used;
+        }
+        let mut prices = UsdPerHour::ZERO;
+        for group in &solution.new_nodes {
+            let choice = &choices[wanted[group.candidate as usize]];
+            prices += (0..group.count).map(|_| choice.price).sum();
+            for _ in 0..group.count {
+                let mut node = NewNode {
+                    pool: choice.pool,
+                    offer: choice.offer,
+                    content: BTreeMap::new(),
+                    pods: Vec::new(),
+                    form: choice.form,
+                    gpus: Vec::new(),
+                    free: choice.form.room(&self.inputs.supply.capacities[choice.offer.capacity]),
+                    present: self.inputs.supply.residents[choice.offer.residents].clone(),
+                };
+                let mut on: BTreeMap<usize, Vec<&Pod>> = BTreeMap::new();
+                for (class, count) in &group.pods {
+                    let class = classes[*class as usize];
+                    let pods: Vec<_> = self.queues[class].drain(..*count as usize).collect();
+                    node.pods.extend(&pods);
+                    on.insert(class, pods);
+                    node.content.insert(class, *count);
+                    take(&mut node.free, &all[class].requests, *count);
+                    let profile = all[class].profile;
+                    join(&mut node.present, profile, *count);
+                }
+                let kind = self.inputs.supply.instance_type(choice.pool, choice.offer.offering);
+                let class = |class: u32| classes[class as usize];
+                node.gpus = layout::planned(&group.gpus, &on, self.inputs.classes, class, kind);
+                self.limits.take(&choice.uses);
+                self.outcome.new.push(node);
+            }
+        }
+        if !self.outcome.commitments.is_empty() {
+            let covered = prices.micros().saturating_sub(solution.cost.micros());
+            self.outcome.covered += UsdPerHour::from_micros(covered);
+        }
+        for left in &solution.unplaced {
+            if let solver::UnplacedReason::LimitReached(limit) = left.reason {
+                self.outcome.limit[classes[left.class as usize]] = Some(limit);
+            }
+        }
+    }
+}
+
+fn take(free: &mut ResourceList, requests: &ResourceList, count: u32) {
+    for (name, amount) in requests.iter() {
+        let left = free.get(name.as_str()).saturating_sub(amount.saturating_mul(u64::from(count)));
+        free.set(name.clone(), left);
+    }
+}

@@ -1,0 +1,174 @@
+//! What the solver is asked in one solve.
+
+use crate::plan::pack::class_risk::of_class;
+use std::collections::{BTreeMap, BTreeSet};
+
+use poolwright_catalog::{ResourceList, ResourceName, UsdPerHour};
+use poolwright_solver as solver;
+use poolwright_solver::{Candidate, ExistingNode, PodClass, Problem};
+
+use crate::model::ClaimName;
+use crate::model::plan::Target;
+use crate::plan::pack::rounds::Run;
+use crate::plan::pack::rounds::choices::Choice;
+use crate::plan::pack::rounds::inputs::There;
+use crate::rules::gpus;
+use crate::rules::gpus::{Form, Wish};
+
+/// Names what a spread counts, among resources.
+const SPREAD: &str = "poolwright.dev/spread-";
+
+fn with(mut amounts: Vec<u64>, more: impl Iterator<Item = u64>) -> Vec<u64> {
+    amounts.extend(more);
+    amounts
+}
+
+impl Run<'_, '_, '_, '_> {
+    pub(crate) fn problem(
+        &self,
+        choices: &[Choice],
+        classes: &[usize],
+        homes: &[Vec<usize>],
+        wanted: &[usize],
+        there: Option<&There>,
+    ) -> Problem {
+        let naive = there.is_none();
+        let (nodes, homes_there) = there.map_or((&[][..], &[][..]), |there| (&there.nodes, &there.homes));
+        let all = &self.inputs.classes.classes;
+        let company = self.inputs.company;
+        let sharing = self.inputs.options.sharing;
+        let request = |class: usize| {
+            let class = &all[class];
+            if naive { gpus::naive(class.spec) } else { class.requests.clone() }
+        };
+        let mut names: BTreeSet<ResourceName> = BTreeSet::new();
+        for class in classes {
+            names.extend(request(*class).iter().map(|(name, _)| name.clone()));
+        }
+        let shared = classes.iter().any(|class| all[*class].wish.is_some());
+        let project =
+            |list: &ResourceList| -> Vec<u64> { names.iter().map(|name| list.get(name.as_str())).collect() };
+        // What a spread lets a node hold is counted like a resource, where one number for each class does not say it.
+        let residents = |at: usize| &self.inputs.supply.residents[choices[at].offer.residents];
+        let present = nodes.iter().map(|at| self.present(*at));
+        let present = present.chain(wanted.iter().map(|at| residents(*at)));
+        let tallies = company.tallies(classes.iter().map(|class| all[*class].profile), present);
+        let tallied = (0..tallies.len()).map(|at| ResourceName::new(format!("{SPREAD}{at}")));
+        let left = |present| tallies.iter().map(move |tally| company.tally_left(*tally, present));
+        let mut position = vec![u32::MAX; choices.len()];
+        wanted.iter().zip(0..).for_each(|(choice, at)| position[*choice] = at);
+        Problem {
+            resources: names.iter().cloned().chain(tallied).collect(),
+            classes: classes
+                .iter()
+                .zip(homes)
+                .enumerate()
+                .map(|(at, (class, homes))| PodClass {
+                    name: self.queues[*class][0].key.to_string(),
+                    requests: with(
+                        project(&request(*class)),
+                        tallies.iter().map(|tally| company.tally(*tally, all[*class].profile)),
+                    ),
+                    count: self.queues[*class].len() as u32,
+                    priority: all[*class].priority,
+                    max_per_node: company.most(all[*class].profile),
+                    ports: company.ports(all[*class].profile),
+                    candidates: homes.iter().map(|choice| position[*choice]).collect(),
+                    existing: homes_there.get(at).cloned().unwrap_or_default(),
+                    gpu: all[*class].wish.as_ref().filter(|_| !naive).and_then(Wish::request),
+                    at_risk: of_class(self.inputs.options, &all[*class]),
+                    ..PodClass::default()
+                })
+                .collect(),
+            candidates: wanted
+                .iter()
+                .map(|at| {
+                    let choice = &choices[*at];
+                    let supply = self.inputs.supply;
+                    let id = &supply.offering(choice.pool, choice.offer.offering).id;
+                    let capacity = &supply.capacities[choice.offer.capacity];
+                    let form = if naive { Form::Plain } else { choice.form };
+                    Candidate {
+                        name: format!("{}: {id}{}", supply.pools[choice.pool].pool.name, form.words()),
+                        price: choice.price,
+                        capacity: with(project(&form.room(capacity)), left(residents(*at))),
+                        gpus: form.gpus(sharing, supply.instance_type(choice.pool, choice.offer.offering)),
+                        max_nodes: None,
+                        limit_use: choice.uses.clone(),
+                        interruptions: choice.interruptions,
+                        ..Candidate::default()
+                    }
+                })
+                .collect(),
+            existing: nodes
+                .iter()
+                .map(|at| {
+                    let room = self.rooms.all.get(*at);
+                    ExistingNode {
+                        name: match room.map(|room| &room.target) {
+                            Some(Target::Claim(ClaimName(name)) | Target::Node(name)) => name.clone(),
+                            None => format!("planned node {}", at - self.rooms.all.len()),
+                        },
+                        free: with(project(self.free(*at)), left(self.present(*at))),
+                        gpus: room.filter(|_| shared).map_or_else(Vec::new, |room| gpus::free(&room.free)),
+                        ..ExistingNode::default()
+                    }
+                })
+                .collect(),
+            limits: self.limits.for_solver(self.inputs.supply),
+            conflicts: self.conflicts(classes),
+            commitments: self.commitments(choices, wanted),
+            ..Problem::default()
+        }
+    }
+
+    /// Pairs of these classes whose pods keep away from each other.
+    fn conflicts(&self, classes: &[usize]) -> Vec<(u32, u32)> {
+        let company = self.inputs.company;
+        // Profiles are few where classes are many: each pair of them is asked about once.
+        let mut profiles: BTreeMap<usize, usize> = BTreeMap::new();
+        let mut careful: Vec<(u32, usize)> = Vec::new();
+        for (at, class) in (0..).zip(classes) {
+            let profile = self.inputs.classes.classes[*class].profile;
+            let next = profiles.len();
+            if profile > 0 {
+                careful.push((at, *profiles.entry(profile).or_insert(next)));
+            }
+        }
+        let mut apart = vec![vec![false; profiles.len()]; profiles.len()];
+        for (first, one) in &profiles {
+            for (second, other) in &profiles {
+                apart[*one][*other] = company.apart(*first, *second);
+            }
+        }
+        let mut pairs = Vec::new();
+        for (index, (one, first)) in careful.iter().enumerate() {
+            let apart = &apart[*first];
+            if apart.contains(&true) {
+                let others = careful[index + 1..].iter().filter(|(_, second)| apart[*second]);
+                pairs.extend(others.map(|(other, _)| (*one, *other)));
+            }
+        }
+        pairs
+    }
+
+    /// What is left of the commitments, for the solver.
+    fn commitments(&self, choices: &[Choice], wanted: &[usize]) -> Vec<solver::problem::Commitment> {
+        let terms = self.inputs.options.commitments.iter().zip(&self.outcome.commitments);
+        terms
+            .map(|(terms, use_of)| solver::problem::Commitment {
+                name: terms.name.clone(),
+                left: UsdPerHour::from_micros(use_of.left.micros().saturating_sub(use_of.used.micros())),
+                rates: wanted
+                    .iter()
+                    .enumerate()
+                    .filter_map(|(at, choice)| {
+                        let choice = &choices[*choice];
+                        let id = &self.inputs.supply.offering(choice.pool, choice.offer.offering).id;
+                        Some((at as u32, *terms.rates.get(id)?))
+                    })
+                    .collect(),
+            })
+            .collect()
+    }
+}

@@ -1,0 +1,61 @@
+//! Which of the nodes that are there or bought by now the solver is asked about.
+
+use crate::plan::pack::rounds::inputs::There;
+use std::collections::BTreeSet;
+
+use poolwright_catalog::ResourceList;
+
+use crate::plan::pack::classes::Class;
+use crate::plan::pack::rounds::Run;
+use crate::rules::colocation::Present;
+
+impl Run<'_, '_, '_, '_> {
+    /// Every node that holds a pod of these classes; where that is more nodes than there are pods, for each class as many
+    /// as there are pods, the fullest.
+    ///
+    /// Nothing is lost by that: what is there costs nothing, and a pod that some plan puts on another node finds one of
+    /// those of its class that no other pod is on.
+    pub(crate) fn there(&self, classes: &[usize]) -> There {
+        let rooms = self.rooms.all.len();
+        let pods: usize = classes.iter().map(|class| self.queues[*class].len()).sum();
+        let kept = |class: usize| {
+            let mut homes: Vec<usize> =
+                self.on_rooms(class).chain(self.on_new(class).map(|at| rooms + at)).collect();
+            if homes.len() > pods {
+                let of = &self.inputs.classes.classes[class];
+                homes.sort_by_cached_key(|at| (room_for(of, self.free(*at)), *at));
+                homes.truncate(pods);
+                homes.sort_unstable();
+            }
+            homes
+        };
+        let homes: Vec<Vec<usize>> = classes.iter().map(|class| kept(*class)).collect();
+        let nodes: BTreeSet<usize> = homes.iter().flatten().copied().collect();
+        let nodes: Vec<usize> = nodes.into_iter().collect();
+        let position = |at: &usize| nodes.partition_point(|node| node < at) as u32;
+        let homes = homes.iter().map(|homes| homes.iter().map(position).collect()).collect();
+        There { nodes, homes }
+    }
+
+    /// What is free on a node.
+    pub(crate) fn free(&self, at: usize) -> &ResourceList {
+        match self.rooms.all.get(at) {
+            Some(room) => &room.free,
+            None => &self.outcome.new[at - self.rooms.all.len()].free,
+        }
+    }
+
+    /// Who is on a node, or will be.
+    pub(crate) fn present(&self, at: usize) -> &Present {
+        match self.rooms.all.get(at) {
+            Some(room) => &room.present,
+            None => &self.outcome.new[at - self.rooms.all.len()].present,
+        }
+    }
+}
+
+/// How many pods of a class there is room for.
+fn room_for(class: &Class<'_>, free: &ResourceList) -> u64 {
+    let amounts = class.on_whole().iter().filter(|(_, amount)| *amount > 0);
+    amounts.map(|(name, amount)| free.get(name.as_str()) / amount).min().unwrap_or(u64::MAX)
+}

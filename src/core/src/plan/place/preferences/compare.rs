@@ -1,0 +1,79 @@
+//! What preferences cost in the end: no pod is left over for them, and a plan with them costs at most [`DEARER`] times what
+//! it would cost without.
+
+use crate::plan::pack::rounds::inputs::Inputs;
+use std::cmp::Ordering;
+use std::collections::BTreeMap;
+
+use poolwright_catalog::{ResourceList, UsdPerHour};
+use poolwright_solver::StopSignal;
+
+use crate::model::plan::{Plan, UnplacedReason};
+use crate::model::relaxed::{Preferences, RelaxedReason};
+use crate::plan::pack::rounds::Outcome;
+use crate::plan::place::preferences::kept::{Chosen, DEARER};
+use crate::plan::place::preferences::market;
+use crate::plan::{Attempt, Scene};
+use crate::supply::offers::Supply;
+
+impl Chosen<'_> {
+    /// What the pods that nodes are bought for cost at least without preferences; `None` where that is not known or not of
+    /// interest: where pods are in room that is there, others could be without preferences, and commitments pay a part.
+    pub fn floor(&self, inputs: &Inputs<'_, '_>, outcome: &Outcome<'_>) -> Option<UsdPerHour> {
+        if !self.narrows() || !outcome.on_rooms.is_empty() || !inputs.options.commitments.is_empty() {
+            return None;
+        }
+        let mut pods: BTreeMap<(usize, &ResourceList), u64> = BTreeMap::new();
+        for node in outcome.new.iter().filter(|node| node.offer.standing.price().is_some()) {
+            for (class, count) in &node.content {
+                let class = &inputs.classes.classes[*class];
+                *pods.entry((class.signature, &class.requests)).or_default() += u64::from(*count);
+            }
+        }
+        Some(UsdPerHour::from_micros(market::floor(inputs.supply, inputs.admissions, &pods)))
+    }
+}
+
+impl Scene<'_> {
+    /// Plans with preferences, and without where these leave pods over or cost too much.
+    pub(crate) fn weigh(&self, supply: &Supply<'_>, watch: &mut dyn StopSignal) -> Attempt {
+        let mut made = self.best_attempt(supply, self.options.preferences, watch);
+        let wishes = std::mem::take(&mut made.wishes);
+        let mut why = RelaxedReason::LimitReached;
+        if wishes.narrows() {
+            let refused = !made.plan.refused.is_empty();
+            let leaves = made.plan.unplaced.iter().any(|left| may_be_for_wishes(left.reason));
+            let cost = u128::from(cost(&made.plan).micros());
+            let within = |least: UsdPerHour| cost <= u128::from(least.micros()).saturating_mul(DEARER);
+            if refused || leaves || !made.floor.is_some_and(within) {
+                let plain = self.best_attempt(supply, Preferences::Ignore, watch);
+                let better = match self.left_over(&made.plan).cmp(&self.left_over(&plain.plan)) {
+                    _ if refused => Some(RelaxedReason::LimitReached),
+                    Ordering::Greater => Some(RelaxedReason::LimitReached),
+                    Ordering::Equal if !within(self::cost(&plain.plan)) => Some(RelaxedReason::TooDear),
+                    // Where it places fewer, what it costs says nothing.
+                    Ordering::Equal | Ordering::Less => None,
+                };
+                if let Some(reason) = better.filter(|_| plain.plan.refused.is_empty()) {
+                    why = reason;
+                    made = plain;
+                }
+            }
+        }
+        wishes.tell(&mut made.plan, self.snapshot, why);
+        made
+    }
+}
+
+/// Whether a pod may be left over because others, or it itself, got what they prefer.
+fn may_be_for_wishes(reason: UnplacedReason) -> bool {
+    matches!(
+        reason,
+        UnplacedReason::LimitReached | UnplacedReason::TopologyRule | UnplacedReason::GangIncomplete
+    )
+}
+
+fn cost(plan: &Plan) -> UsdPerHour {
+    let prices: UsdPerHour = plan.claims.iter().filter_map(crate::model::plan::PlannedClaim::price).sum();
+    UsdPerHour::from_micros(prices.micros().saturating_sub(plan.covered.micros()))
+}

@@ -1,0 +1,129 @@
+//! Preferences of pods, and those that are kept.
+
+use crate::model::relaxed::{Preferences, RelaxedReason};
+use crate::model::{PlanOptions, Pod, PodKey, PodSpec, Requirement, Snapshot};
+use crate::plan::place::topology::Assigned;
+use crate::plan::wanting::Wanting;
+use crate::rules::pin::Pin;
+use crate::supply::offers::Supply;
+use crate::supply::rooms::Rooms;
+use poolwright_catalog::ResourceList;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// A preference is relaxed that makes pods cost more than so many times as much as they would without it.
+pub(crate) const DEARER: u128 = 2;
+
+/// What preferences are weighed against.
+pub(crate) struct Inputs<'s, 'a> {
+    pub snapshot: &'a Snapshot,
+    pub supply: &'s Supply<'a>,
+    pub options: &'s PlanOptions,
+    pub preferences: Preferences,
+    pub rooms: &'s Rooms<'a>,
+    /// Pods that are planned on rooms already.
+    pub settled: &'s [(usize, &'a Pod)],
+    pub open: &'s [Wanting<'a>],
+    pub assigned: &'a Assigned<'a>,
+}
+
+/// Some preferences that are met by the same nodes.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Kept {
+    pub(crate) requirements: Vec<Requirement>,
+    /// In words.
+    pub(crate) wishes: Vec<String>,
+}
+
+/// What is wished for each pod that will need a node.
+#[derive(Debug, Default)]
+pub(crate) struct Chosen<'a> {
+    pub(crate) by_pod: BTreeMap<&'a PodKey, usize>,
+    pub(crate) sets: Vec<Set>,
+    pub(crate) dropped: BTreeMap<(String, RelaxedReason), BTreeSet<&'a PodKey>>,
+}
+
+/// Preferences that are kept.
+#[derive(Debug)]
+pub(crate) struct Set {
+    /// The strongest first.
+    pub(crate) kept: Vec<Kept>,
+    /// What is required of nodes, with all of them, then with the weakest left out one after the other; not without any.
+    pub(crate) levels: Vec<Pin>,
+}
+
+impl<'a> Chosen<'a> {
+    /// What a new node should meet for a pod, as requirements: most is wished for first. Empty for most pods.
+    pub fn levels(&self, pod: &PodKey) -> &[Pin] {
+        self.by_pod.get(pod).map_or(&[], |set| &self.sets[*set].levels)
+    }
+
+    /// Whether anything is wished for anybody.
+    pub fn narrows(&self) -> bool {
+        !self.by_pod.is_empty()
+    }
+
+    /// What to tell of it when the plan is made.
+    pub fn record(&self) -> Record {
+        let own = |pods: &BTreeSet<&'a PodKey>| pods.iter().map(|key| (*key).clone()).collect();
+        Record {
+            kept: self
+                .by_pod
+                .iter()
+                .map(|(key, set)| ((*key).clone(), self.sets[*set].kept.clone()))
+                .collect(),
+            dropped: self.dropped.iter().map(|(what, pods)| (what.clone(), own(pods))).collect(),
+        }
+    }
+
+    pub(crate) fn drop_for(&mut self, wish: &str, reason: RelaxedReason, pods: &[&'a Pod]) {
+        let known = self.dropped.entry((wish.to_owned(), reason)).or_default();
+        known.extend(pods.iter().map(|pod| &pod.key));
+    }
+}
+
+/// Pods that are equal in all that matters here.
+pub(crate) struct Group<'a> {
+    pub(crate) pods: Vec<&'a Pod>,
+    pub(crate) pin: &'a Pin,
+    pub(crate) signature: usize,
+    /// What one takes of a new node.
+    pub(crate) one: ResourceList,
+    pub(crate) kept: Vec<Kept>,
+}
+
+impl Group<'_> {
+    pub(crate) fn spec(&self) -> &PodSpec {
+        &self.pods[0].spec
+    }
+
+    /// Whether it requires anything of its nodes itself.
+    pub(crate) fn requires(&self) -> bool {
+        let spec = self.spec();
+        let own = !spec.node_selector.is_empty() || spec.node_affinity.is_some();
+        own || spec.enforced.is_some() || !spec.volumes.is_empty() || !self.pin.is_empty()
+    }
+
+    pub(crate) fn total(&self, count: u64) -> ResourceList {
+        times(&self.one, count)
+    }
+
+    /// What its nodes must meet for the preferences kept so far.
+    pub(crate) fn wanted(&self) -> Vec<Requirement> {
+        self.kept.iter().flat_map(|kept| kept.requirements.iter().cloned()).collect()
+    }
+}
+
+pub(crate) fn times(one: &ResourceList, count: u64) -> ResourceList {
+    let mut all = ResourceList::new();
+    for (name, amount) in one.iter() {
+        all.set(name.clone(), amount.saturating_mul(count));
+    }
+    all
+}
+
+/// What became of the preferences of each pod that needs a node, as far as it was decided before anything was packed.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Record {
+    pub(crate) kept: BTreeMap<PodKey, Vec<Kept>>,
+    pub(crate) dropped: BTreeMap<(String, RelaxedReason), BTreeSet<PodKey>>,
+}

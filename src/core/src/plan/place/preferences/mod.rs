@@ -1,0 +1,230 @@
+//! Preferences: what new nodes should be like for the pods they are bought for, besides what they must.
+//!
+//! Before anything is packed, the preferences of each pod are gone through, the strongest first: taints that it would
+//! rather keep off, preferred node affinity, preferred pod affinity and anti-affinity, spread that is a preference. Each is
+//! kept if, together with those kept before, something on offer meets it that costs no more than [`DEARER`] times what the
+//! pod would cost without it. What is kept narrows what is bought for the pod, and nothing else: room that is there is used
+//! as if there were no preferences. What limits leave over is tried with one preference less, the weakest first, and at last
+//! without any.
+
+pub(crate) mod compare;
+pub(crate) mod kept;
+pub(crate) mod market;
+pub(crate) mod neighbours;
+pub(crate) mod places;
+pub(crate) mod words;
+
+pub(crate) use crate::plan::place::preferences::kept::Record;
+
+pub(crate) use crate::plan::place::preferences::kept::{Chosen, Inputs};
+use crate::plan::place::preferences::kept::{DEARER, Group, Kept, Set};
+use crate::rules::pin::{Signature, signature};
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BTreeSet};
+
+use poolwright_catalog::ResourceList;
+use poolwright_terms::keys::NODEPOOL_LABEL;
+use poolwright_terms::labels::HOSTNAME;
+use poolwright_terms::{Taint, TaintEffect};
+
+use crate::model::relaxed::{Preferences, RelaxedReason};
+use crate::model::{NodeTerm, Operator, Pod, PodKey, PodSpec, Requirement, Weighted};
+use crate::plan::place::preferences::market::{Market, Shoppers};
+use crate::plan::wanting::Wanting;
+use crate::rules;
+use crate::rules::gpus;
+use crate::rules::pin::Pin;
+use crate::supply::offers::{Admissions, Supply};
+
+/// Priority, spec, what it is pinned to, namespace and labels.
+type Like<'a> = (Reverse<i32>, &'a PodSpec, &'a Pin, &'a str, &'a BTreeMap<String, String>);
+
+/// Chooses what new nodes should be like for each open pod that has preferences.
+pub(crate) fn choose<'a>(inputs: &Inputs<'_, 'a>) -> Chosen<'a> {
+    let taints = soft_taints(inputs.supply);
+    let mut chosen = Chosen::default();
+    let concerned = |want: &&Wanting<'a>| want.pod.spec.wishes.is_some() || !taints.is_empty();
+    let assigned = inputs.assigned;
+    let mut likes: BTreeMap<Like<'a>, Vec<&'a Pod>> = BTreeMap::new();
+    for want in inputs.open.iter().filter(concerned) {
+        let pod = want.pod;
+        if !assigned.unplaced.contains_key(&pod.key) {
+            let namespace = pod.key.namespace();
+            let pin = assigned.pin(&pod.key);
+            let like = (Reverse(pod.priority), &pod.spec, pin, namespace, &pod.labels);
+            likes.entry(like).or_default().push(pod);
+        }
+    }
+    if likes.is_empty() {
+        return chosen;
+    }
+    let followers: BTreeSet<&PodKey> = assigned.bundles.values().flatten().map(|pod| &pod.key).collect();
+    let models = inputs.supply.mig_models();
+    let mut signatures: BTreeMap<Signature<'a>, usize> = BTreeMap::new();
+    let mut specs: Vec<(&'a PodSpec, &'a Pin)> = Vec::new();
+    let mut groups: Vec<Group<'a>> = Vec::new();
+    for ((_, spec, pin, ..), mut pods) in likes {
+        name_what_is_never_kept(&mut chosen, inputs.preferences, spec, &taints, &pods);
+        let (leading, following): (Vec<_>, Vec<_>) =
+            pods.into_iter().partition(|pod| !followers.contains(&pod.key));
+        for (wish, _) in of_nodes(spec, &taints).iter().filter(|_| !following.is_empty()) {
+            chosen.drop_for(wish, RelaxedReason::SharedNode, &following);
+        }
+        pods = leading;
+        if pods.is_empty() || inputs.preferences == Preferences::Ignore {
+            continue;
+        }
+        pods.sort_by(|a, b| (a.created, &a.key).cmp(&(b.created, &b.key)));
+        let signature = *signatures.entry(signature(spec, pin)).or_insert_with(|| {
+            specs.push((spec, pin));
+            specs.len() - 1
+        });
+        let one = gpus::wanted(inputs.options.sharing, &models, spec).0;
+        groups.push(Group { pods, pin, signature, one, kept: Vec::new() });
+    }
+    let mut market = Market::new(inputs.supply, Admissions::new(inputs.supply, &specs));
+    about_nodes(&mut chosen, &mut market, &mut groups, &taints);
+    let places = places::choose(inputs, &mut chosen, &mut market, &groups);
+    settle(&mut chosen, &groups, places);
+    chosen
+}
+
+/// Names what is relaxed whatever is on offer.
+fn name_what_is_never_kept<'a>(
+    chosen: &mut Chosen<'a>,
+    preferences: Preferences,
+    spec: &PodSpec,
+    taints: &BTreeMap<&Taint, BTreeSet<String>>,
+    pods: &[&'a Pod],
+) {
+    let wishes = spec.wishes.as_deref();
+    for unread in wishes.iter().flat_map(|wishes| &wishes.unread) {
+        let wish = format!("{} (`{}`)", unread.rule, unread.field);
+        chosen.drop_for(&wish, RelaxedReason::Senseless, pods);
+    }
+    let ignored = preferences == Preferences::Ignore;
+    for (wish, _) in of_nodes(spec, taints).iter().filter(|_| ignored) {
+        chosen.drop_for(wish, RelaxedReason::Ignored, pods);
+    }
+    for wish in places::of_pods(spec, "") {
+        if ignored {
+            chosen.drop_for(&wish.words, RelaxedReason::Ignored, pods);
+        } else if wish.about.key() == HOSTNAME {
+            chosen.drop_for(&wish.words, RelaxedReason::OverHosts, pods);
+        }
+    }
+}
+
+/// Taints of pools that pods would rather keep off, and the pools that have them.
+fn soft_taints<'a>(supply: &Supply<'a>) -> BTreeMap<&'a Taint, BTreeSet<String>> {
+    let mut taints: BTreeMap<&'a Taint, BTreeSet<String>> = BTreeMap::new();
+    for offered in &supply.pools {
+        for taint in &offered.pool.taints {
+            if taint.effect == TaintEffect::PreferNoSchedule {
+                taints.entry(taint).or_default().insert(offered.pool.name.0.clone());
+            }
+        }
+    }
+    taints
+}
+
+/// Preferences about the node itself, the strongest first: in words, and as requirements.
+fn of_nodes(spec: &PodSpec, taints: &BTreeMap<&Taint, BTreeSet<String>>) -> Vec<(String, Vec<Requirement>)> {
+    let kept_off = taints
+        .iter()
+        .filter(|(taint, _)| !spec.tolerations.iter().any(|toleration| rules::tolerates(toleration, taint)))
+        .map(|(taint, pools)| {
+            let elsewhere =
+                Requirement { key: NODEPOOL_LABEL.to_owned(), operator: Operator::NotIn(pools.clone()) };
+            (words::taint(taint), vec![elsewhere])
+        });
+    // The scheduler adds the scores of its own to those of the pod's.
+    let wishes = spec.wishes.as_deref();
+    let own = wishes.iter().flat_map(|wishes| &wishes.nodes).map(|wish| (wish, ""));
+    let added = wishes.iter().flat_map(|wishes| &wishes.added).map(|(wish, file)| (wish, file.as_str()));
+    let mut terms: Vec<(&Weighted<NodeTerm>, &str)> = own.chain(added).collect();
+    terms.sort_by_key(|(wish, _)| Reverse(wish.weight));
+    let terms =
+        terms.into_iter().map(|(wish, file)| (words::node(wish, file), wish.term.requirements.clone()));
+    kept_off.chain(terms).collect()
+}
+
+/// Keeps what can be kept of preferences about nodes.
+fn about_nodes<'a>(
+    chosen: &mut Chosen<'a>,
+    market: &mut Market<'_, 'a>,
+    groups: &mut [Group<'a>],
+    taints: &BTreeMap<&Taint, BTreeSet<String>>,
+) {
+    let wishes: Vec<Vec<(String, Vec<Requirement>)>> =
+        groups.iter().map(|group| of_nodes(group.spec(), taints)).collect();
+    // Pods that wish for the same share its nodes.
+    let mut crowds: BTreeMap<&Vec<Requirement>, ResourceList> = BTreeMap::new();
+    for (group, wishes) in groups.iter().zip(&wishes) {
+        for (_, wanted) in wishes {
+            crowds.entry(wanted).or_default().add(&group.total(group.pods.len() as u64));
+        }
+    }
+    for (group, wishes) in groups.iter_mut().zip(&wishes) {
+        for (words, wanted) in wishes {
+            let crowd = &crowds[wanted];
+            let count = group.pods.len() as u64;
+            let who = Shoppers { signature: group.signature, one: &group.one, count, crowd };
+            let before = group.wanted();
+            let mut all = before.clone();
+            all.extend(wanted.iter().cloned());
+            match judge(market, who, (&before, wanted, &all), group.requires()) {
+                Ok(()) if market.is_same(who.signature, &before, &all) => {}
+                Ok(()) => {
+                    group.kept.push(Kept { requirements: wanted.clone(), wishes: vec![words.clone()] });
+                }
+                Err(reason) => chosen.drop_for(words, reason, &group.pods),
+            }
+        }
+    }
+}
+
+/// Whether a preference can be kept beside those before it; the requirements are those before, its own, and all together.
+fn judge(
+    market: &mut Market<'_, '_>,
+    who: Shoppers<'_>,
+    (before, wanted, all): (&[Requirement], &[Requirement], &[Requirement]),
+    requires: bool,
+) -> Result<(), RelaxedReason> {
+    let usual = market.cost(who, &[]).unwrap_or(0);
+    match market.cost(who, all) {
+        Some(cost) if cost <= usual.saturating_mul(DEARER) => Ok(()),
+        Some(_) => Err(RelaxedReason::TooDear),
+        None if market.is_held_back(who, all) => Err(RelaxedReason::HeldBack),
+        None if !before.is_empty() && market.cost(who, wanted).is_some() => Err(RelaxedReason::Contradicted),
+        None if requires => Err(RelaxedReason::Required),
+        None => Err(RelaxedReason::NotOffered),
+    }
+}
+
+/// Gives every pod what is kept for it.
+fn settle<'a>(chosen: &mut Chosen<'a>, groups: &[Group<'a>], mut places: BTreeMap<&'a PodKey, Vec<Kept>>) {
+    let mut known: BTreeMap<(&Pin, Vec<Kept>), usize> = BTreeMap::new();
+    for group in groups {
+        for pod in &group.pods {
+            let mut kept = group.kept.clone();
+            kept.extend(places.remove(&pod.key).unwrap_or_default());
+            if kept.is_empty() {
+                continue;
+            }
+            let set = *known.entry((group.pin, kept)).or_insert_with_key(|(pin, kept)| {
+                let level = |most: usize| {
+                    let wanted = kept[..most].iter().flat_map(|one| one.requirements.iter().cloned());
+                    let mut level: Pin = pin.iter().cloned().chain(wanted).collect();
+                    level.sort();
+                    level.dedup();
+                    level
+                };
+                let levels = (1..=kept.len()).rev().map(level).collect();
+                chosen.sets.push(Set { kept: kept.clone(), levels });
+                chosen.sets.len() - 1
+            });
+            chosen.by_pod.insert(&pod.key, set);
+        }
+    }
+}

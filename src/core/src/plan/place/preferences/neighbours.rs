@@ -1,0 +1,108 @@
+//! Which pods are where, to those who would like to be near them, away from them, or evenly spread with them.
+
+use std::collections::BTreeMap;
+
+use crate::model::{NamespaceLabels, Pod, PodTerm, SpreadRule};
+use crate::rules;
+use crate::rules::identity::Identity;
+
+/// Which pods a preference is about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum About<'a> {
+    /// Those of a term of pod affinity or anti-affinity.
+    Term(&'a PodTerm),
+    /// Those that a spread of a pod in this namespace counts.
+    Spread(&'a str, &'a SpreadRule),
+}
+
+impl<'a> About<'a> {
+    pub fn key(self) -> &'a str {
+        match self {
+            Self::Term(term) => &term.topology_key,
+            Self::Spread(_, rule) => &rule.topology_key,
+        }
+    }
+
+    fn counts(self, pod: Identity<'_>) -> bool {
+        match self {
+            Self::Term(term) => rules::selects(term, pod),
+            Self::Spread(namespace, rule) => rules::counts(rule, namespace, pod),
+        }
+    }
+}
+
+/// What is equal in this is the same to those who look for it.
+type Who<'a> = (&'a str, &'a BTreeMap<String, String>);
+
+/// Counts of pods, by preference and place.
+#[derive(Debug)]
+pub(crate) struct Neighbours<'a> {
+    namespaces: &'a NamespaceLabels,
+    all: Vec<(About<'a>, BTreeMap<String, u64>)>,
+    known: BTreeMap<About<'a>, usize>,
+    /// The preferences that are about a pod.
+    about: BTreeMap<Who<'a>, Vec<usize>>,
+}
+
+impl<'a> Neighbours<'a> {
+    /// All preferences that will be asked for come first.
+    pub fn new(namespaces: &'a NamespaceLabels, wanted: impl IntoIterator<Item = About<'a>>) -> Self {
+        let mut neighbours =
+            Self { namespaces, all: Vec::new(), known: BTreeMap::new(), about: BTreeMap::new() };
+        for about in wanted {
+            let next = neighbours.all.len();
+            if *neighbours.known.entry(about).or_insert(next) == next {
+                neighbours.all.push((about, BTreeMap::new()));
+            }
+        }
+        neighbours
+    }
+
+    /// The number of a preference.
+    pub fn of(&self, about: About<'a>) -> usize {
+        self.known[&about]
+    }
+
+    /// The preferences that are about a pod.
+    pub fn about(&mut self, pod: &'a Pod) -> Vec<usize> {
+        let who = (pod.key.namespace(), &pod.labels);
+        let (all, namespaces) = (&self.all, self.namespaces);
+        let found = self.about.entry(who).or_insert_with(|| {
+            let identity = Identity::of_pod(pod, namespaces);
+            (0..all.len()).filter(|at| all[*at].0.counts(identity)).collect()
+        });
+        found.clone()
+    }
+
+    /// A pod is where nodes have these labels.
+    pub fn put(&mut self, pod: &'a Pod, label: impl Fn(&str) -> Option<String>) {
+        for at in self.about(pod) {
+            let (about, places) = &mut self.all[at];
+            if let Some(value) = label(about.key()) {
+                *places.entry(value).or_default() += 1;
+            }
+        }
+    }
+
+    /// It is not, after all.
+    pub fn take(&mut self, pod: &'a Pod, key: &str, value: &str) {
+        for at in self.about(pod) {
+            let (about, places) = &mut self.all[at];
+            if about.key() == key
+                && let Some(count) = places.get_mut(value)
+            {
+                *count = count.saturating_sub(1);
+            }
+        }
+    }
+
+    /// How many are where the label has this value.
+    pub fn count(&self, at: usize, value: &str) -> u64 {
+        self.all[at].1.get(value).copied().unwrap_or(0)
+    }
+
+    /// Whether there are any at all.
+    pub fn are_anywhere(&self, at: usize) -> bool {
+        self.all[at].1.values().any(|count| *count > 0)
+    }
+}

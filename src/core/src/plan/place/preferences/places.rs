@@ -1,0 +1,310 @@
+//! Preferences about other pods, over zones and other parts of the cluster: a place for each pod that has any.
+
+use std::cmp::Reverse;
+use std::collections::BTreeMap;
+
+use poolwright_terms::labels::HOSTNAME;
+
+use crate::model::relaxed::RelaxedReason;
+use crate::model::{Operator, Pod, PodKey, PodPhase, PodSpec, Requirement};
+use crate::plan::place::preferences::kept::{Chosen, DEARER, Group, Inputs, Kept};
+use crate::plan::place::preferences::market::{Market, Shoppers};
+use crate::plan::place::preferences::neighbours::{About, Neighbours};
+use crate::plan::place::preferences::words;
+
+/// What is wished.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Aim {
+    /// To be where they are.
+    Near,
+    /// To be where they are not.
+    Apart,
+    /// To be where no more of them are than this many more than where fewest are.
+    Even(u32),
+}
+
+/// A preference about other pods.
+pub(crate) struct Wish<'a> {
+    pub words: String,
+    pub about: About<'a>,
+    aim: Aim,
+}
+
+/// The preferences of a pod in this namespace about other pods, the strongest first.
+pub(crate) fn of_pods<'a>(spec: &'a PodSpec, namespace: &'a str) -> Vec<Wish<'a>> {
+    let Some(wishes) = spec.wishes.as_deref() else { return Vec::new() };
+    let near = wishes.affinity.iter().map(|wish| (wish, Aim::Near));
+    let mut terms: Vec<_> = near.chain(wishes.anti_affinity.iter().map(|wish| (wish, Aim::Apart))).collect();
+    terms.sort_by_key(|(wish, _)| Reverse(wish.weight));
+    let terms = terms.into_iter().map(|(wish, aim)| {
+        let words = if aim == Aim::Near { words::near(wish) } else { words::apart(wish) };
+        Wish { words, about: About::Term(&wish.term), aim }
+    });
+    let spreads = wishes.spreads.iter().map(|rule| Wish {
+        words: words::spread(rule),
+        about: About::Spread(namespace, rule),
+        aim: Aim::Even(rule.max_skew),
+    });
+    terms.chain(spreads).collect()
+}
+
+/// The preferences of a group, but those over hosts.
+fn of_group<'a>(group: &Group<'a>) -> Vec<Wish<'a>> {
+    let first: &'a Pod = group.pods[0];
+    let mut wishes = of_pods(&first.spec, first.key.namespace());
+    wishes.retain(|wish| wish.about.key() != HOSTNAME);
+    wishes
+}
+
+/// Chooses a place for each pod with such preferences.
+pub(crate) fn choose<'a>(
+    inputs: &Inputs<'_, 'a>,
+    chosen: &mut Chosen<'a>,
+    market: &mut Market<'_, 'a>,
+    groups: &[Group<'a>],
+) -> BTreeMap<&'a PodKey, Vec<Kept>> {
+    let mut found = BTreeMap::new();
+    let mut wishing: Vec<(&Group<'a>, Vec<Wish<'a>>)> = groups
+        .iter()
+        .map(|group| (group, of_group(group)))
+        .filter(|(_, wishes)| !wishes.is_empty())
+        .collect();
+    if wishing.is_empty() {
+        return found;
+    }
+    let wanted = wishing.iter().flat_map(|(_, wishes)| wishes.iter().map(|wish| wish.about));
+    let mut neighbours = Neighbours::new(&inputs.snapshot.namespaces, wanted);
+    populate(inputs, groups, &mut neighbours);
+    // Who would like to be near others comes when these have a place.
+    wishing.sort_by_key(|(_, wishes)| wishes.iter().any(|wish| wish.aim == Aim::Near));
+    for (group, wishes) in &wishing {
+        let mut keys: Vec<&str> = Vec::new();
+        for wish in wishes {
+            if !keys.contains(&wish.about.key()) {
+                keys.push(wish.about.key());
+            }
+        }
+        for key in keys {
+            let of_key = wishes.iter().filter(|wish| wish.about.key() == key).collect();
+            let mut street = Street { chosen, neighbours: &mut neighbours, group, key, wishes: of_key };
+            for (pod, kept) in street.choose(market) {
+                found.entry(&pod.key).or_insert_with(Vec::new).push(kept);
+            }
+        }
+    }
+    found
+}
+
+/// Counts the pods whose places are known.
+fn populate<'a>(inputs: &Inputs<'_, 'a>, groups: &[Group<'a>], neighbours: &mut Neighbours<'a>) {
+    for pod in inputs.snapshot.pods.values().filter(|pod| pod.deleting_since.is_none()) {
+        if let PodPhase::Bound { node } = &pod.phase
+            && let Some(node) = inputs.snapshot.nodes.get(node)
+        {
+            neighbours.put(pod, |key| node.labels.get(key).cloned());
+        }
+    }
+    for (room, pod) in inputs.settled {
+        let labels = &inputs.rooms.all[*room].labels;
+        neighbours.put(pod, |key| labels.get(key).cloned());
+    }
+    let mut kept: BTreeMap<&PodKey, Vec<Requirement>> = BTreeMap::new();
+    for group in groups.iter().filter(|group| !group.kept.is_empty()) {
+        kept.extend(group.pods.iter().map(|pod| (&pod.key, group.wanted())));
+    }
+    for want in inputs.open {
+        let (pin, kept) = (inputs.assigned.pin(&want.pod.key), kept.get(&want.pod.key));
+        if !pin.is_empty() || kept.is_some() {
+            let all = || pin.iter().chain(kept.into_iter().flatten());
+            neighbours.put(want.pod, |key| all().find_map(|requirement| fixed(requirement, key)));
+        }
+    }
+}
+
+/// The one value of a label that a requirement leaves.
+fn fixed(requirement: &Requirement, key: &str) -> Option<String> {
+    match &requirement.operator {
+        Operator::In(values) if requirement.key == key && values.len() == 1 => values.first().cloned(),
+        _ => None,
+    }
+}
+
+/// The places of one kind, say zones, and a group of pods that would like to be in some of them.
+struct Street<'t, 'a> {
+    chosen: &'t mut Chosen<'a>,
+    neighbours: &'t mut Neighbours<'a>,
+    group: &'t Group<'a>,
+    key: &'t str,
+    wishes: Vec<&'t Wish<'a>>,
+}
+
+/// A value that pods can go to, and what they pay there.
+struct House {
+    value: String,
+    cost: u128,
+}
+
+impl<'a> Street<'_, 'a> {
+    fn cost(&self, market: &mut Market<'_, 'a>, count: u64, value: Option<&str>) -> Option<u128> {
+        let crowd = self.group.total(count);
+        let who = Shoppers { signature: self.group.signature, one: &self.group.one, count, crowd: &crowd };
+        let mut wanted = self.group.wanted();
+        wanted.extend(value.map(|value| self.is(value)));
+        market.cost(who, &wanted)
+    }
+
+    fn is(&self, value: &str) -> Requirement {
+        Requirement { key: self.key.to_owned(), operator: Operator::In([value.to_owned()].into()) }
+    }
+
+    /// The values where the pods cost no more than so many times as much as in the cheapest.
+    fn houses(&self, market: &mut Market<'_, 'a>) -> Vec<House> {
+        let none = Shoppers {
+            signature: self.group.signature,
+            one: &self.group.one,
+            count: 1,
+            crowd: &self.group.one,
+        };
+        let values = market.values(none, &self.group.wanted(), self.key);
+        let each = (self.group.pods.len() as u64).div_ceil(values.len().max(1) as u64);
+        let mut houses: Vec<House> = values
+            .into_iter()
+            .filter_map(|value| Some(House { cost: self.cost(market, each, Some(&value))?, value }))
+            .collect();
+        let most = houses.iter().map(|house| house.cost).min().unwrap_or(0).saturating_mul(DEARER);
+        houses.retain(|house| house.cost <= most);
+        houses
+    }
+
+    /// A value for each pod for which one matters.
+    fn choose(&mut self, market: &mut Market<'_, 'a>) -> Vec<(&'a Pod, Kept)> {
+        let (group, wishes) = (self.group, self.wishes.clone());
+        let houses = self.houses(market);
+        if houses.is_empty() {
+            for wish in wishes {
+                self.chosen.drop_for(&wish.words, RelaxedReason::NotOffered, &group.pods);
+            }
+            return Vec::new();
+        }
+        let rules: Vec<usize> = wishes.iter().map(|wish| self.neighbours.of(wish.about)).collect();
+        if self.is_even_anyway(&houses, &rules) {
+            return Vec::new();
+        }
+        let mut parts: Vec<u64> = vec![0; houses.len()];
+        let mut placed: Vec<(&'a Pod, usize, Vec<String>)> = Vec::new();
+        let mut unmet: Vec<(&str, RelaxedReason, &'a Pod)> = Vec::new();
+        for pod in &group.pods {
+            let about = self.neighbours.about(pod);
+            let mut left: Vec<usize> = (0..houses.len()).collect();
+            let mut met = Vec::new();
+            for (wish, rule) in wishes.iter().zip(&rules) {
+                match self.meeting(wish.aim, *rule, about.contains(rule), &houses, &left) {
+                    Ok(all) => {
+                        left = all;
+                        met.push(wish.words.clone());
+                    }
+                    Err(reason) => unmet.push((&wish.words, reason, pod)),
+                }
+            }
+            if met.is_empty() {
+                continue;
+            }
+            let crowd = |house: usize| -> u64 {
+                rules.iter().map(|rule| self.neighbours.count(*rule, &houses[house].value)).sum()
+            };
+            let near = wishes.iter().any(|wish| wish.aim == Aim::Near);
+            // Those that are spread go where fewest are, among equals in price; those that gather do not care.
+            let Some(best) = left
+                .iter()
+                .copied()
+                .min_by_key(|house| (houses[*house].cost, if near { 0 } else { crowd(*house) }, *house))
+            else {
+                continue;
+            };
+            let value = &houses[best].value;
+            self.neighbours.put(pod, |key| (key == self.key).then(|| value.clone()));
+            parts[best] += 1;
+            placed.push((pod, best, met));
+        }
+        // Pods that share nodes no more may need many more of them.
+        let count = placed.len() as u64;
+        let apart = parts.iter().zip(&houses).filter(|(part, _)| **part > 0);
+        let apart: Option<u128> =
+            apart.map(|(part, house)| self.cost(market, *part, Some(&house.value))).sum();
+        let together = self.cost(market, count, None);
+        if count > 0 && apart > together.map(|cost| cost.saturating_mul(DEARER)) {
+            for (pod, house, _) in placed {
+                self.neighbours.take(pod, self.key, &houses[house].value);
+            }
+            for wish in wishes {
+                self.chosen.drop_for(&wish.words, RelaxedReason::TooDear, &group.pods);
+            }
+            return Vec::new();
+        }
+        for (wish, reason, pod) in unmet {
+            self.chosen.drop_for(wish, reason, &[pod]);
+        }
+        let kept = |(pod, house, met): (&'a Pod, usize, Vec<String>)| {
+            (pod, Kept { requirements: vec![self.is(&houses[house].value)], wishes: met })
+        };
+        placed.into_iter().map(kept).collect()
+    }
+
+    /// Whether the pods are spread evenly enough wherever they go.
+    fn is_even_anyway(&self, houses: &[House], rules: &[usize]) -> bool {
+        let even = |(wish, rule): (&&Wish<'a>, &usize)| {
+            let Aim::Even(skew) = wish.aim else { return false };
+            let counts = || houses.iter().map(|house| self.neighbours.count(*rule, &house.value));
+            let most = counts().max().unwrap_or(0) + self.group.pods.len() as u64;
+            most - counts().min().unwrap_or(0) <= u64::from(skew)
+        };
+        houses.len() < 2 && self.wishes.iter().all(|wish| matches!(wish.aim, Aim::Even(_)))
+            || self.wishes.iter().zip(rules).all(even)
+    }
+
+    /// Those of the places left where a wish is met; why there are none.
+    fn meeting(
+        &self,
+        aim: Aim,
+        rule: usize,
+        own: bool,
+        houses: &[House],
+        left: &[usize],
+    ) -> Result<Vec<usize>, RelaxedReason> {
+        let count = |house: usize| self.neighbours.count(rule, &houses[house].value);
+        let among = |good: &dyn Fn(usize) -> bool| -> Vec<usize> {
+            left.iter().copied().filter(|house| good(*house)).collect()
+        };
+        let some = |all: Vec<usize>, otherwise| if all.is_empty() { Err(otherwise) } else { Ok(all) };
+        let elsewhere = |good: &dyn Fn(usize) -> bool| (0..houses.len()).any(good);
+        match aim {
+            Aim::Near if !self.neighbours.are_anywhere(rule) => {
+                if own {
+                    Ok(left.to_vec())
+                } else {
+                    Err(RelaxedReason::NoSuchPod)
+                }
+            }
+            Aim::Near => {
+                let there = |house: usize| count(house) > 0;
+                let why = if elsewhere(&there) {
+                    RelaxedReason::Contradicted
+                } else {
+                    // Where they are, nothing is sold, or only what is too dear.
+                    RelaxedReason::NotOffered
+                };
+                some(among(&there), why)
+            }
+            Aim::Apart => {
+                let free = |house: usize| count(house) == 0;
+                let why = if elsewhere(&free) { RelaxedReason::Contradicted } else { RelaxedReason::Crowded };
+                some(among(&free), why)
+            }
+            Aim::Even(skew) => {
+                let least = (0..houses.len()).map(count).min().unwrap_or(0);
+                let even = |house: usize| count(house) + u64::from(own) - least <= u64::from(skew);
+                some(among(&even), RelaxedReason::Contradicted)
+            }
+        }
+    }
+}

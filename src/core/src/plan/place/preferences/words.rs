@@ -1,0 +1,128 @@
+//! Preferences in words.
+
+use crate::plan::place::preferences::kept::Record;
+use std::collections::{BTreeMap, BTreeSet};
+
+use poolwright_terms::Taint;
+use poolwright_terms::keys::NODEPOOL_LABEL;
+
+use crate::model::plan::{Plan, PlannedClaim};
+use crate::model::relaxed::{RelaxedPreference, RelaxedReason};
+use crate::model::{NodeTerm, Operator, PodKey, PodTerm, Requirement, Snapshot, SpreadRule, Weighted};
+use crate::plan::place::preferences::kept::Kept;
+use crate::rules;
+
+/// Preferences that a claim's reason names; of more it says how many.
+const SHOWN: usize = 2;
+
+pub(crate) fn taint(taint: &Taint) -> String {
+    format!("keeping off the taint `{taint}`")
+}
+
+/// `file` is that of the scheduler's configuration that adds it, empty for the pod's own.
+pub(crate) fn node(wish: &Weighted<NodeTerm>, file: &str) -> String {
+    let origin = if file.is_empty() { String::new() } else { format!(", the scheduler's, from {file}") };
+    format!("preferred node affinity {} (weight {}{origin})", all(&wish.term.requirements), wish.weight)
+}
+
+pub(crate) fn near(wish: &Weighted<PodTerm>) -> String {
+    format!("preferred pod affinity {}", term(wish))
+}
+
+pub(crate) fn apart(wish: &Weighted<PodTerm>) -> String {
+    format!("preferred pod anti-affinity {}", term(wish))
+}
+
+pub(crate) fn spread(rule: &SpreadRule) -> String {
+    let origin = rule.default_of.as_ref();
+    let origin = origin.map_or_else(String::new, |file| format!(", the scheduler's default from {file}"));
+    format!("spread over `{}` (ScheduleAnyway{origin})", rule.topology_key)
+}
+
+fn term(wish: &Weighted<PodTerm>) -> String {
+    let pods = all(wish.term.selector.as_deref().unwrap_or_default());
+    format!("to {pods} over `{}` (weight {})", wish.term.topology_key, wish.weight)
+}
+
+fn all(requirements: &[Requirement]) -> String {
+    let one = |requirement: &Requirement| match &requirement.operator {
+        Operator::In(values) if values.len() == 1 => {
+            format!("`{}={}`", requirement.key, values.iter().next().map_or("", String::as_str))
+        }
+        _ => format!("`{requirement}`"),
+    };
+    if requirements.is_empty() {
+        return "any pod".to_owned();
+    }
+    requirements.iter().map(one).collect::<Vec<_>>().join(" and ")
+}
+
+impl Record {
+    /// Whether what may be bought was narrowed by preferences.
+    pub fn narrows(&self) -> bool {
+        !self.kept.is_empty()
+    }
+
+    /// Says in the plan what is not met on the nodes that it buys; `why` is the reason for what was to be met.
+    pub fn tell(self, plan: &mut Plan, snapshot: &Snapshot, why: RelaxedReason) {
+        let mut relaxed = self.dropped;
+        let mut met = 0;
+        for claim in &plan.claims {
+            let of_pods = claim.planned_pods.iter().filter_map(|key| Some((key, self.kept.get(key)?)));
+            let of_pods: Vec<_> = of_pods.collect();
+            if of_pods.is_empty() {
+                continue;
+            }
+            let labels = labels(snapshot, claim);
+            for (key, kept) in of_pods {
+                let is_met =
+                    |one: &&Kept| one.requirements.iter().all(|wanted| rules::matches(wanted, &labels));
+                met += usize::from(key.existing().is_some() && kept.iter().any(|one| is_met(&one)));
+                for wish in kept.iter().filter(|one| !is_met(one)).flat_map(|one| &one.wishes) {
+                    relaxed.entry((wish.clone(), why)).or_default().insert(key.clone());
+                }
+            }
+        }
+        plan.steered_pods = met;
+        let bought: BTreeMap<&PodKey, usize> = plan
+            .claims
+            .iter()
+            .enumerate()
+            .flat_map(|(at, claim)| claim.planned_pods.iter().map(move |key| (key, at)))
+            .filter(|(key, _)| key.existing().is_some())
+            .collect();
+        let mut by_claim: BTreeMap<usize, BTreeSet<usize>> = BTreeMap::new();
+        let mut all: Vec<RelaxedPreference> = Vec::new();
+        for ((preference, reason), pods) in relaxed {
+            let pods: Vec<PodKey> = pods.into_iter().filter(|key| bought.contains_key(key)).collect();
+            if pods.is_empty() {
+                continue;
+            }
+            for pod in &pods {
+                by_claim.entry(bought[pod]).or_default().insert(all.len());
+            }
+            all.push(RelaxedPreference { preference, reason, pods });
+        }
+        for (claim, relaxed) in by_claim {
+            let shown: Vec<String> = relaxed.iter().take(SHOWN).map(|at| all[*at].to_string()).collect();
+            let more = relaxed.len().saturating_sub(SHOWN);
+            let more = if more > 0 { format!("; and {more} more") } else { String::new() };
+            let reason = &mut plan.claims[claim].reason;
+            *reason = format!("{reason}{RELAXED}{}{more}", shown.join("; "));
+        }
+        plan.relaxed = all;
+    }
+}
+
+/// What comes before relaxed preferences in the reason of a claim.
+pub(crate) const RELAXED: &str = "; relaxed: ";
+
+fn labels(snapshot: &Snapshot, claim: &PlannedClaim) -> BTreeMap<String, String> {
+    let catalogue = snapshot.catalogues.get(&claim.node_class).and_then(|catalogue| catalogue.as_ref().ok());
+    let offering =
+        catalogue.and_then(|catalogue| Some(catalogue.node_labels(catalogue.offering(claim.offering())?)));
+    let mut labels = claim.labels.clone();
+    labels.extend(offering.unwrap_or_default());
+    labels.insert(NODEPOOL_LABEL.to_owned(), claim.pool.0.clone());
+    labels
+}

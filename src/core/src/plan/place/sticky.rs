@@ -1,0 +1,143 @@
+//! Pods whose place is decided already: planned earlier, let onto a reserved node, or nominated to a node.
+
+use std::cmp::Reverse;
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use jiff::{SignedDuration, Timestamp};
+
+use crate::model::plan::{Target, UnplacedPod, UnplacedReason};
+use crate::model::{Pod, PodKey, PodPhase, Snapshot};
+use crate::plan::wanting::{Wanting, not_yet_tried};
+use crate::rules;
+use crate::rules::colocation::Company;
+use crate::supply::rooms::{Room, Rooms};
+
+/// How much longer than pods may take to leave a node, another that they are preempted for waits.
+const PATIENCE: SignedDuration = SignedDuration::from_secs(60);
+
+/// Demand after what is decided was taken out.
+#[derive(Debug, Default)]
+pub(crate) struct Settled<'a> {
+    /// Pods on rooms: index into [`Rooms::all`].
+    pub placed: Vec<(usize, &'a Pod)>,
+    /// Pods still to be planned.
+    pub open: Vec<Wanting<'a>>,
+    pub unplaced: Vec<UnplacedPod>,
+    /// When the first of the preemptions that pods wait for is given up.
+    pub again_at: Option<Timestamp>,
+}
+
+/// Puts every pod back where an earlier plan put it, as long as that still works, higher priorities first, and leaves
+/// pods alone for which the scheduler preempts others. Those in `unsettled` are planned anew.
+pub(crate) fn settle<'a>(
+    mut wanting: Vec<Wanting<'a>>,
+    snapshot: &Snapshot,
+    rooms: &mut Rooms<'_>,
+    company: &Company<'_>,
+    now: Timestamp,
+    unsettled: &BTreeSet<PodKey>,
+) -> Settled<'a> {
+    wanting.sort_by_key(|want| (Reverse(want.pod.priority), &want.pod.key));
+    let mut settled = Settled::default();
+    let mut open = Vec::new();
+    // Rooms that preempted pods will leave belong to those they were preempted for.
+    for want in wanting {
+        match preempting(want, snapshot, rooms, company) {
+            Some((_, until)) if until <= now => open.push(want),
+            None => open.push(want),
+            Some((node, until)) => {
+                settled.again_at = Some(settled.again_at.map_or(until, |first| first.min(until)));
+                if let Some(at) = rooms.of_node(&node) {
+                    rooms.take(at, &want.pod.spec.requests, company.of(&want.pod.key));
+                }
+                settled.unplaced.push(UnplacedPod {
+                    pod: want.pod.key.clone(),
+                    reason: UnplacedReason::PreemptionInProgress,
+                    message: format!("the scheduler makes room for it on node `{node}` by preemption"),
+                });
+            }
+        }
+    }
+    for want in open {
+        let nominated = want.pod.nominated_node.as_deref().and_then(|node| rooms.of_node(node));
+        let planned = want.planned_at.and_then(|target| rooms.of_target(target));
+        let reserved = want.pod.reserved_for.iter().rev().map(|claim| rooms.of_target(&claim.0));
+        let home = [planned, nominated]
+            .into_iter()
+            .chain(reserved)
+            .flatten()
+            .filter(|_| !unsettled.contains(&want.pod.key))
+            .find(|at| holds(&rooms.all[*at], want.pod, company));
+        if let Some(at) = home {
+            rooms.take(at, &want.pod.spec.requests, company.of(&want.pod.key));
+            settled.placed.push((at, want.pod));
+        } else if want.sticky_only {
+            settled.unplaced.push(UnplacedPod {
+                pod: want.pod.key.clone(),
+                reason: UnplacedReason::NotYetTried,
+                message: not_yet_tried(),
+            });
+        } else {
+            settled.open.push(want);
+        }
+    }
+    settled
+}
+
+fn holds(room: &Room<'_>, pod: &Pod, company: &Company<'_>) -> bool {
+    pod.spec.requests.fits(&room.free)
+        && rules::is_host(&pod.spec, &room.labels)
+        && company.admits_one(company.of(&pod.key), &room.present)
+        && rules::admits(&pod.spec, &room.labels, &room.taints).is_ok()
+}
+
+/// The node that the scheduler nominated the pod to in order to preempt others there, and until when that is believed;
+/// `None` when the nomination is ours, or its node is gone.
+///
+/// The scheduler nominates in the same write that says it found no node, so that no pod is taken for one that preempts
+/// nobody before its victims are known.
+fn preempting(
+    want: Wanting<'_>,
+    snapshot: &Snapshot,
+    rooms: &Rooms<'_>,
+    company: &Company<'_>,
+) -> Option<(String, Timestamp)> {
+    let node = want.pod.nominated_node.as_deref()?;
+    if snapshot.nodes.get(node)?.deleting_since.is_some() {
+        return None;
+    }
+    let Some(at) = rooms.of_node(node) else {
+        // A node of ours that is closed for good keeps no promise; what happens on others is the scheduler's business.
+        let ours = snapshot.claims.named_node(node).is_some();
+        return (!ours).then(|| (node.to_owned(), given_up(want.pod, None)));
+    };
+    let room = &rooms.all[at];
+    if matches!(room.target, Target::Node(_)) {
+        // We nominate pods to nodes of claims alone.
+        return Some((node.to_owned(), given_up(want.pod, room.left_by)));
+    }
+    if want.planned_at.is_some_and(|target| rooms.of_target(target) == Some(at))
+        || holds(room, want.pod, company)
+    {
+        return None;
+    }
+    // With what its victims leave it must fit; else the nomination is a plan of ours that came to nothing.
+    let mut after = room.as_ref().clone();
+    Arc::make_mut(&mut after.free).add(&room.leaving);
+    after.present.clone_from(&room.staying);
+    (!room.leaving.is_empty() && holds(&after, want.pod, company))
+        .then(|| (node.to_owned(), given_up(want.pod, room.left_by)))
+}
+
+/// Until when a preemption is believed to place the pod: a while after the last of those that leave the node must be gone,
+/// and after the scheduler found no node for it. Both times are recorded in the cluster, so that a restart does not begin
+/// anew.
+fn given_up(pod: &Pod, left_by: Option<Timestamp>) -> Timestamp {
+    let since = match &pod.phase {
+        PodPhase::Unschedulable { since, .. } => *since,
+        _ => pod.created,
+    };
+    let last = left_by.map_or(since, |left_by| left_by.max(since));
+    last.checked_add(PATIENCE).unwrap_or(Timestamp::MAX)
+}

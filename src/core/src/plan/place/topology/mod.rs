@@ -1,0 +1,483 @@
+//! Where pods go that have rules about zones and other parts of the cluster: topology spread, pod affinity and
+//! anti-affinity over any label.
+//!
+//! Before anything is packed, each pod that such a rule concerns gets a place: values of the labels in question, for which
+//! the rules hold as the kube-scheduler reads them. What it is pinned to then is one more requirement on nodes, for the
+//! solver and for the alternatives of claims alike. Places are chosen pod by pod: where room is, then where it is cheapest,
+//! then where fewest of its like are.
+//!
+//! A plan is right when the rules hold with all its pods in place: then there is an order in which the scheduler binds
+//! them, because whoever waits for others is tried again when these are bound.
+
+pub(crate) mod bundles;
+pub(crate) mod inputs;
+pub(crate) mod places;
+pub(crate) mod relations;
+pub(crate) mod shops;
+pub(crate) mod tally;
+pub(crate) mod words;
+
+pub(crate) use crate::plan::place::topology::relations::Relations;
+
+pub(crate) use crate::plan::place::topology::inputs::{Inputs, Lessons};
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use poolwright_catalog::{MigModel, ResourceList, ResourceName};
+use poolwright_terms::labels::HOSTNAME;
+
+use crate::model::{NodeTerm, Operator, Pod, PodKey, PodSpec, Requirement, Toleration};
+use crate::plan::place::topology::bundles::Bundles;
+use crate::plan::place::topology::places::{NONE, Place, Places};
+use crate::plan::place::topology::relations::Kind;
+use crate::plan::place::topology::shops::{Frame, Shops};
+use crate::plan::place::topology::tally::{Refusal, Tally};
+use crate::plan::wanting::Wanting;
+use crate::rules;
+use crate::rules::gpus;
+use crate::rules::pin::Pin;
+use crate::supply::offers::Admissions;
+
+/// A value in which pods cost more than so many times as much as in the cheapest is not opened for the sake of a spread.
+const DEARER: u128 = 2;
+
+/// Where the pods go.
+#[derive(Debug, Default)]
+pub(crate) struct Assigned<'a> {
+    pub pins: BTreeMap<&'a PodKey, Pin>,
+    /// Pods with no place, and why.
+    pub unplaced: BTreeMap<&'a PodKey, String>,
+    /// Pods that share the new node of another, by that other.
+    pub bundles: BTreeMap<&'a PodKey, Vec<&'a Pod>>,
+    nowhere: Pin,
+}
+
+impl<'a> Assigned<'a> {
+    /// How many pods have a place.
+    pub fn pinned(&self) -> usize {
+        let pinned = self.pins.values().filter(|pin| !pin.is_empty()).count();
+        pinned + self.bundles.values().map(Vec::len).sum::<usize>()
+    }
+
+    /// Pods that go wherever this one goes.
+    pub fn with(&self, leader: &PodKey) -> &[&'a Pod] {
+        self.bundles.get(leader).map_or(&[], Vec::as_slice)
+    }
+
+    /// What a pod is pinned to: nothing, for most.
+    pub fn pin(&self, pod: &PodKey) -> &Pin {
+        self.pins.get(pod).unwrap_or(&self.nowhere)
+    }
+}
+
+/// Chooses a place for every open pod that a rule about places concerns.
+pub(crate) fn assign<'a>(inputs: &Inputs<'_, 'a>) -> Assigned<'a> {
+    let mut assigned = Assigned::default();
+    let given_up = &inputs.lessons.given_up;
+    for pod in inputs.open.iter().map(|want| want.pod).filter(|_| !given_up.is_empty()) {
+        if let Some(why) = given_up.get(&pod.key) {
+            assigned.unplaced.insert(&pod.key, why.clone());
+        }
+    }
+    let concerned = |want: &&Wanting<'a>| inputs.relations.of(&want.pod.key) > 0;
+    let mut pods: Vec<&'a Pod> = inputs.open.iter().filter(concerned).map(|want| want.pod).collect();
+    pods.retain(|pod| !assigned.unplaced.contains_key(&pod.key));
+    if pods.is_empty() {
+        return assigned;
+    }
+    let size = |pod: &Pod| {
+        let of = |name| pod.spec.requests.get(name);
+        Reverse((of(ResourceName::NVIDIA_GPU), of(ResourceName::CPU), of(ResourceName::MEMORY)))
+    };
+    // Those without rules of their own first: the others then reckon with them.
+    let bound = |pod: &Pod| inputs.relations.kinds[inputs.relations.of(&pod.key)].is_bound();
+    let later = |pod: &Pod| !inputs.lessons.first.contains(&pod.key);
+    pods.sort_by_cached_key(|pod| (Reverse(pod.priority), later(pod), bound(pod), size(pod), &pod.key));
+    Assignment::new(inputs, &pods).run(pods, assigned)
+}
+
+type Signature<'a> = (&'a BTreeMap<String, String>, &'a Option<Vec<NodeTerm>>, &'a Vec<Toleration>);
+
+fn signature(spec: &PodSpec) -> Signature<'_> {
+    (&spec.node_selector, &spec.node_affinity, &spec.tolerations)
+}
+
+struct Assignment<'s, 'a> {
+    inputs: &'s Inputs<'s, 'a>,
+    models: Vec<&'static MigModel>,
+    places: Places<'a>,
+    tally: Tally,
+    /// Specs, one for each signature.
+    signatures: BTreeMap<Signature<'a>, (usize, &'a PodSpec)>,
+    admissions: Admissions,
+    /// By the keys of kinds.
+    frames: BTreeMap<&'s [usize], Frame>,
+    /// By signature, profile (what pods may not meet on a node) and the keys of kinds.
+    shops: BTreeMap<(usize, usize, &'s [usize]), Shops>,
+    /// By signature: the rooms that admit it.
+    admitting: BTreeMap<usize, Vec<usize>>,
+    /// What is free in rooms, less what went there.
+    free: Vec<Arc<ResourceList>>,
+    /// By room: the spreads that see its node.
+    seen: Vec<Vec<bool>>,
+    bundles: Bundles<'a>,
+}
+
+impl<'s, 'a> Assignment<'s, 'a> {
+    fn new(inputs: &'s Inputs<'s, 'a>, pods: &[&'a Pod]) -> Self {
+        let Inputs { relations, rooms, supply, .. } = *inputs;
+        let places = Places::new(&relations.keys, inputs.snapshot, rooms, supply);
+        let mut tally = Tally::new(relations, &places, inputs.snapshot);
+        let see = |(room, place)| {
+            let room: &Arc<crate::supply::rooms::Room<'_>> = room;
+            tally.see(relations, place, &room.labels, &room.taints)
+        };
+        let seen: Vec<Vec<bool>> = rooms.all.iter().zip(&places.rooms).map(see).collect();
+        tally::settle(&mut tally, relations, &places, &seen, inputs.settled);
+        if relations.concern_daemonsets() {
+            tally::arrivals(&mut tally, inputs, &places);
+        }
+        let mut signatures: BTreeMap<Signature<'a>, (usize, &'a PodSpec)> = BTreeMap::new();
+        for pod in pods {
+            let next = signatures.len();
+            signatures.entry(signature(&pod.spec)).or_insert((next, &pod.spec));
+        }
+        let mut specs: Vec<_> = signatures.values().copied().collect();
+        specs.sort_by_key(|(at, _)| *at);
+        let nothing = Vec::new();
+        let specs: Vec<_> = specs.into_iter().map(|(_, spec)| (spec, &nothing)).collect();
+        let admissions = Admissions::new(supply, &specs);
+        let mut assignment = Self {
+            inputs,
+            models: supply.mig_models(),
+            free: rooms.all.iter().map(|room| room.free.clone()).collect(),
+            places,
+            tally,
+            signatures,
+            admissions,
+            frames: BTreeMap::new(),
+            shops: BTreeMap::new(),
+            admitting: BTreeMap::new(),
+            seen,
+            bundles: Bundles::default(),
+        };
+        assignment.open_values(pods);
+        assignment
+    }
+
+    /// The values count that a pod with a spread could go to without paying much more, and those that nodes of an earlier
+    /// attempt had. A value that has no node yet is ours to open or not: where only something dear is on offer, it stays
+    /// closed unless nothing else will do.
+    fn open_values(&mut self, pods: &[&'a Pod]) {
+        let relations = self.inputs.relations;
+        for pod in pods {
+            let kind: &'s Kind = &relations.kinds[relations.of(&pod.key)];
+            if kind.spreads.is_empty() {
+                continue;
+            }
+            let (requests, keys) = (self.requests(pod), kind.keys.as_slice());
+            let signature = self.signatures[&signature(&pod.spec)].0;
+            let cells = self.cells(pod, kind);
+            let Some(shops) = self.shops.get_mut(&(signature, self.inputs.company.of(&pod.key), keys)) else {
+                continue;
+            };
+            let mut cost = |cell: &usize| shops.cost(*cell, &requests, self.inputs.supply);
+            let costs: Vec<u128> = cells.iter().map(&mut cost).collect();
+            let most = costs.iter().min().map_or(0, |least| least.saturating_mul(DEARER));
+            for (cell, _) in cells.iter().zip(&costs).filter(|(_, cost)| **cost <= most) {
+                for at in &kind.spreads {
+                    let key = relations.spreads[*at].key;
+                    self.tally.open(*at, self.frames[keys].cells[*cell][key]);
+                }
+            }
+        }
+        for (key, value) in &self.inputs.lessons.opened {
+            for (at, spread) in relations.spreads.iter().enumerate() {
+                if relations.keys[spread.key] == key
+                    && let Some(value) = self.places.value(spread.key, value)
+                {
+                    self.tally.open(at, value);
+                }
+            }
+        }
+    }
+
+    fn run(mut self, mut pods: Vec<&'a Pod>, mut assigned: Assigned<'a>) -> Assigned<'a> {
+        // Who must be with others waits until these have a place.
+        loop {
+            let before = pods.len();
+            let mut left = Vec::new();
+            for (at, pod) in pods.iter().enumerate() {
+                match self.choose(pod, &pods[at..]) {
+                    Choice::Pinned(pin) => {
+                        assigned.pins.insert(&pod.key, pin);
+                    }
+                    // Why nothing holds it at all is explained where all pods are.
+                    Choice::NoSupply => {
+                        assigned.pins.insert(&pod.key, Pin::new());
+                    }
+                    Choice::Refused => left.push(*pod),
+                }
+            }
+            pods = left;
+            if pods.is_empty() || pods.len() == before {
+                break;
+            }
+        }
+        for pod in pods {
+            let why = self.why(pod);
+            assigned.unplaced.insert(&pod.key, why);
+        }
+        for bundle in self.bundles.all.into_iter().filter(|bundle| !bundle.followers.is_empty()) {
+            let mut pin = assigned.pin(&bundle.leader.key).clone();
+            for pod in &bundle.followers {
+                pin.extend(assigned.pins.remove(&pod.key).unwrap_or_default());
+                pin.extend(bundles::requirements(&pod.spec, &bundle.leader.spec));
+            }
+            pin.sort();
+            pin.dedup();
+            assigned.pins.insert(&bundle.leader.key, pin);
+            assigned.bundles.insert(&bundle.leader.key, bundle.followers);
+        }
+        assigned
+    }
+
+    /// Places for a pod, rules about others aside: cells where a room holds it or something is sold that does.
+    fn cells(&mut self, pod: &'a Pod, kind: &'s Kind) -> Vec<usize> {
+        self.prepare(pod, kind);
+        let requests = self.requests(pod);
+        let keys = kind.keys.as_slice();
+        let signature = self.signatures[&signature(&pod.spec)].0;
+        let (frame, shops) =
+            (&self.frames[keys], &self.shops[&(signature, self.inputs.company.of(&pod.key), keys)]);
+        let banned = self.inputs.lessons.bans.get(&pod.key);
+        // Room that pods before it may take counts: where they really go, only the solver knows.
+        let rooms = self.admitting[&signature].iter().copied();
+        let rooms = rooms.filter(|room| pod.spec.requests.fits(&self.inputs.rooms.all[*room].free));
+        let with_room: BTreeSet<usize> = rooms.map(|room| frame.of_room[room]).collect();
+        (0..frame.cells.len())
+            .filter(|cell| {
+                (with_room.contains(cell) || shops.sells(*cell, &requests, self.inputs.supply))
+                    && !banned.is_some_and(|pins| pins.contains_key(&self.pin(kind, &frame.cells[*cell])))
+            })
+            .collect()
+    }
+
+    fn prepare(&mut self, pod: &'a Pod, kind: &'s Kind) {
+        let keys = kind.keys.as_slice();
+        let frame = self.frames.entry(keys).or_insert_with(|| Frame::new(keys, &self.places));
+        let (at, spec) = self.signatures[&signature(&pod.spec)];
+        let Inputs { supply, rooms, .. } = *self.inputs;
+        let profile = self.inputs.company.of(&pod.key);
+        let company = self.inputs.company;
+        let welcome = |residents: usize| company.admits(profile, &supply.residents[residents]);
+        self.shops
+            .entry((at, profile, keys))
+            .or_insert_with(|| Shops::new(frame, supply, &self.admissions, at, welcome));
+        self.admitting.entry(at).or_insert_with(|| {
+            let admits = |room: &usize| {
+                let room = &rooms.all[*room];
+                rules::admits(spec, &room.labels, &room.taints).is_ok()
+            };
+            (0..rooms.all.len()).filter(admits).collect()
+        });
+    }
+
+    /// What a pod takes of a node that is bought.
+    fn requests(&self, pod: &Pod) -> ResourceList {
+        gpus::wanted(self.inputs.options.sharing, &self.models, &pod.spec).0
+    }
+
+    /// Rooms that hold a pod still.
+    fn rooms_for(&self, pod: &Pod, signature: usize) -> impl Iterator<Item = usize> {
+        let rooms = self.admitting[&signature].iter().copied();
+        rooms.filter(|room| pod.spec.requests.fits(&self.free[*room]))
+    }
+
+    fn choose(&mut self, pod: &'a Pod, rest: &[&'a Pod]) -> Choice {
+        let relations = self.inputs.relations;
+        let kind: &'s Kind = &relations.kinds[relations.of(&pod.key)];
+        let mut cells = self.cells(pod, kind);
+        if cells.is_empty() {
+            return Choice::NoSupply;
+        }
+        let keys = kind.keys.as_slice();
+        // The first of those that must share a node may begin on a new one, whose name nobody knows yet.
+        let begins = kind.affinity.is_some_and(|own| {
+            relations.affinities[own].on_node && kind.is_seed() && self.tally.is_nowhere(own)
+        });
+        let allowed = |cell: &usize| {
+            let place = &self.frames[keys].cells[*cell];
+            if begins && self.is_new(keys, place) {
+                self.tally.check_all_but_affinity(relations, kind, place).is_ok()
+            } else {
+                self.tally.check(relations, kind, place).is_ok()
+            }
+        };
+        cells.retain(allowed);
+        if cells.is_empty() {
+            return self.join(pod, kind).map_or(Choice::Refused, Choice::Pinned);
+        }
+        if let Some(affinity) = kind.affinity.filter(|own| kind.is_seed() && self.tally.is_nowhere(*own)) {
+            cells = self.best_for_all(affinity, kind, cells, rest);
+        }
+        let requests = self.requests(pod);
+        let signature = self.signatures[&signature(&pod.spec)].0;
+        let in_room: BTreeMap<usize, usize> =
+            self.rooms_for(pod, signature).map(|room| (self.frames[keys].of_room[room], room)).collect();
+        let mut best: Option<((usize, u128, u64, usize), usize)> = None;
+        for cell in cells {
+            let place = &self.frames[keys].cells[cell];
+            let strain = self.tally.strain(relations, kind, place);
+            let crowd = self.tally.crowd(relations, kind, place);
+            let cost = if in_room.contains_key(&cell) {
+                0
+            } else if let Some(shops) =
+                self.shops.get_mut(&(signature, self.inputs.company.of(&pod.key), keys))
+            {
+                1 + shops.cost(cell, &requests, self.inputs.supply).min(u128::MAX - 1)
+            } else {
+                u128::MAX
+            };
+            let rank = (strain, cost, crowd, cell);
+            if best.is_none_or(|(known, _)| rank < known) {
+                best = Some((rank, cell));
+            }
+        }
+        let Some((_, cell)) = best else { return Choice::Refused };
+        let place = self.frames[keys].cells[cell].clone();
+        for at in kind.spreads.iter().chain(&kind.counted) {
+            self.tally.open(*at, place[relations.spreads[*at].key]);
+        }
+        if let Some(room) = in_room.get(&cell) {
+            Arc::make_mut(&mut self.free[*room]).saturating_sub(&pod.spec.requests);
+            self.tally.count(relations, kind, &place, |at| self.seen[*room][at]);
+        } else {
+            self.tally.count(relations, kind, &place, |_| true);
+            if kind.chosen.iter().any(|at| relations.affinities[*at].on_node) {
+                self.bundles.begin(pod, place.clone(), requests, &kind.chosen);
+            }
+        }
+        Choice::Pinned(self.pin(kind, &place))
+    }
+
+    /// Whether a place is a new node, to pods that care for these keys.
+    fn is_new(&self, keys: &[usize], place: &Place) -> bool {
+        let host = self.inputs.relations.keys.iter().position(|key| *key == HOSTNAME);
+        host.is_some_and(|host| keys.contains(&host) && place[host] == NONE)
+    }
+
+    /// Puts a pod that must share a node with others on the new node of one of them.
+    fn join(&mut self, pod: &'a Pod, kind: &'s Kind) -> Option<Pin> {
+        let relations = self.inputs.relations;
+        let affinity = kind.affinity.filter(|own| relations.affinities[*own].on_node)?;
+        let (requests, wish) = gpus::wanted(self.inputs.options.sharing, &self.models, &pod.spec);
+        if wish.is_some() {
+            // Who shares which GPU of a node is the solver's to decide, for each pod alone.
+            return None;
+        }
+        let keys = kind.keys.as_slice();
+        let own = self.signatures[&signature(&pod.spec)].0;
+        for at in self.bundles.with(affinity).to_vec() {
+            let bundle = &self.bundles.all[at];
+            let leader_kind: &'s Kind = &relations.kinds[relations.of(&bundle.leader.key)];
+            let theirs = self.signatures[&signature(&bundle.leader.spec)].0;
+            let mut together = bundle.requests.clone();
+            together.add(&requests);
+            let sells = |of: &Pod, signature: usize, keys: &'s [usize]| {
+                let profile = self.inputs.company.of(&of.key);
+                let (Some(frame), Some(shops)) =
+                    (self.frames.get(keys), self.shops.get(&(signature, profile, keys)))
+                else {
+                    return false;
+                };
+                let same = |cell: &Place| keys.iter().all(|key| cell[*key] == bundle.place[*key]);
+                frame
+                    .cells
+                    .iter()
+                    .position(same)
+                    .is_some_and(|cell| shops.sells(cell, &together, self.inputs.supply))
+            };
+            let place = bundle.place.clone();
+            let named = |key: &usize| relations.keys[*key] == HOSTNAME || place[*key] != NONE;
+            if keys.iter().all(|key| leader_kind.keys.contains(key))
+                && relations.affinities[affinity].keys.iter().all(named)
+                && bundle.welcomes(pod, &self.inputs.snapshot.namespaces)
+                && self.tally.check_all_but_affinity(relations, kind, &place).is_ok()
+                && sells(pod, own, keys)
+                && sells(bundle.leader, theirs, leader_kind.keys.as_slice())
+            {
+                self.tally.count(relations, kind, &place, |_| true);
+                self.bundles.join(at, pod, &requests, &kind.chosen);
+                return Some(self.pin(kind, &place));
+            }
+        }
+        None
+    }
+
+    /// Of the cells for the first pod of those that must be together, the ones that most of the others can use too.
+    fn best_for_all(
+        &mut self,
+        affinity: usize,
+        kind: &'s Kind,
+        cells: Vec<usize>,
+        rest: &[&'a Pod],
+    ) -> Vec<usize> {
+        let relations = self.inputs.relations;
+        let mut uses: BTreeMap<usize, usize> = cells.iter().map(|cell| (*cell, 0)).collect();
+        for pod in rest {
+            let other: &'s Kind = &relations.kinds[relations.of(&pod.key)];
+            if other.affinity == Some(affinity) && other.keys == kind.keys {
+                for cell in self.cells(pod, other) {
+                    if let Some(count) = uses.get_mut(&cell) {
+                        *count += 1;
+                    }
+                }
+            }
+        }
+        let most = uses.values().copied().max().unwrap_or(0);
+        cells.into_iter().filter(|cell| uses[cell] == most).collect()
+    }
+
+    /// The requirement to be at a place.
+    fn pin(&self, kind: &Kind, place: &Place) -> Pin {
+        let of = |key: &usize| {
+            let name = self.inputs.relations.keys[*key];
+            let operator = match place[*key] {
+                // A new node has a host name, and nobody knows which.
+                NONE if name == HOSTNAME => Operator::Exists,
+                NONE => Operator::DoesNotExist,
+                value => Operator::In([self.places.values[*key][value as usize].clone()].into()),
+            };
+            Requirement { key: name.to_owned(), operator }
+        };
+        kind.keys.iter().map(of).collect()
+    }
+
+    /// Why no place will do.
+    fn why(&mut self, pod: &'a Pod) -> String {
+        let relations = self.inputs.relations;
+        let kind: &'s Kind = &relations.kinds[relations.of(&pod.key)];
+        let cells = self.cells(pod, kind);
+        let frame = &self.frames[kind.keys.as_slice()];
+        let refusals: Vec<(&Place, Refusal)> = cells
+            .iter()
+            .filter_map(|cell| {
+                let place = &frame.cells[*cell];
+                Some((place, self.tally.check(relations, kind, place).err()?))
+            })
+            .collect();
+        words::refused(relations, &self.places, &self.tally, &refusals)
+    }
+}
+
+/// What came of looking for a place.
+enum Choice {
+    /// There.
+    Pinned(Pin),
+    /// Rules about others forbid every place that could hold it.
+    Refused,
+    /// No place could hold it.
+    NoSupply,
+}

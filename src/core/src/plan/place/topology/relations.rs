@@ -1,0 +1,324 @@
+//! What pods say about each other over zones and other parts of the cluster, reduced to small numbers.
+//!
+//! Rules about one node alone (`kubernetes.io/hostname`) are in [`crate::rules::colocation`], but for affinity: who must be
+//! with others must be with them on their node too.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use poolwright_terms::labels::HOSTNAME;
+
+use crate::model::{
+    NodeTerm, ObjectKey, Pod, PodKey, PodPhase, PodRole, PodSpec, PodTerm, Snapshot, SpreadRule, Toleration,
+};
+use crate::rules;
+use crate::rules::identity::Identity;
+
+/// A rule of spread, as pods of one namespace that ask the same of nodes have it.
+#[derive(Debug)]
+pub(crate) struct Spread<'a> {
+    pub rule: &'a SpreadRule,
+    pub namespace: &'a str,
+    /// One that has it: which nodes count depends on what it asks of them.
+    pub owner: &'a PodSpec,
+    /// Index into [`Relations::keys`].
+    pub key: usize,
+    /// Labels without which a node does not count: those of all spreads of the owner.
+    pub needs: Vec<usize>,
+}
+
+/// The required affinity of a pod: all its terms together.
+#[derive(Debug)]
+pub(crate) struct Affinity<'a> {
+    pub terms: &'a [PodTerm],
+    /// The keys of the terms.
+    pub keys: Vec<usize>,
+    /// Whether a term is about the node itself.
+    pub on_node: bool,
+}
+
+/// A term of required anti-affinity.
+#[derive(Debug)]
+pub(crate) struct Anti<'a> {
+    pub term: &'a PodTerm,
+    pub key: usize,
+}
+
+/// What a pod says about others, and others about it: indices into the lists of [`Relations`], ascending.
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Kind {
+    pub spreads: Vec<usize>,
+    pub affinity: Option<usize>,
+    pub antis: Vec<usize>,
+    /// Spreads that count it.
+    pub counted: Vec<usize>,
+    /// Affinities all of whose terms are about it.
+    pub chosen: Vec<usize>,
+    /// Terms of anti-affinity that are about it.
+    pub subject: Vec<usize>,
+    /// The keys of all these.
+    pub keys: Vec<usize>,
+}
+
+impl Kind {
+    /// Whether it has rules of its own.
+    pub fn is_bound(&self) -> bool {
+        !self.spreads.is_empty() || self.affinity.is_some() || !self.antis.is_empty()
+    }
+
+    /// Whether the first of its like may go anywhere: its affinity is to such as itself.
+    pub fn is_seed(&self) -> bool {
+        self.affinity.is_some_and(|own| self.chosen.contains(&own))
+    }
+}
+
+/// All rules, and who they concern.
+#[derive(Debug, Default)]
+pub(crate) struct Relations<'a> {
+    pub(crate) keys: Vec<&'a str>,
+    pub(crate) spreads: Vec<Spread<'a>>,
+    pub(crate) affinities: Vec<Affinity<'a>>,
+    pub(crate) antis: Vec<Anti<'a>>,
+    pub(crate) kinds: Vec<Kind>,
+    of: BTreeMap<&'a PodKey, usize>,
+    /// Kinds of bound pods, in the order of [`crate::model::Pods::alike`].
+    of_alike: Vec<usize>,
+    of_daemonset: BTreeMap<&'a ObjectKey, usize>,
+}
+
+/// What makes two rules of spread count alike.
+type SpreadKey<'a> = (
+    &'a str,
+    &'a SpreadRule,
+    &'a [SpreadRule],
+    &'a BTreeMap<String, String>,
+    &'a Option<Vec<NodeTerm>>,
+    &'a Vec<Toleration>,
+);
+
+fn spread_key<'a>(pod: &'a Pod, rule: &'a SpreadRule) -> SpreadKey<'a> {
+    let spec = &pod.spec;
+    let asks = (&spec.node_selector, &spec.node_affinity, &spec.tolerations);
+    (pod.key.namespace(), rule, &spec.spreads, asks.0, asks.1, asks.2)
+}
+
+/// Whether it waits for a node, or may yet.
+fn waits(pod: &Pod) -> bool {
+    matches!(pod.phase, PodPhase::Waiting | PodPhase::Unschedulable { .. })
+        && pod.role == PodRole::Workload
+        && pod.deleting_since.is_none()
+}
+
+impl<'a> Relations<'a> {
+    pub fn new(snapshot: &'a Snapshot) -> Self {
+        // Bound pods that look alike are one: of all their rules only anti-affinity still does something.
+        let bound = || snapshot.pods.alike().map(|(look, _)| look.example());
+        let others = || snapshot.pods.unbound().filter(|pod| pod.phase != PodPhase::Gated);
+        let mut found = Found::default();
+        for pod in bound() {
+            found.antis_of(&pod.spec);
+        }
+        for pod in others() {
+            found.rules_of(pod);
+        }
+        for set in snapshot.daemonsets.values() {
+            found.antis_of(&set.spec);
+        }
+        let mut relations = found.relations();
+        if relations.keys.is_empty() {
+            return relations;
+        }
+        let mut said: BTreeMap<(&str, &BTreeMap<String, String>), Said> = BTreeMap::new();
+        let mut kinds: BTreeMap<Kind, usize> = BTreeMap::from([(Kind::default(), 0)]);
+        let owned = bound().map(|pod| (pod, None)).chain(others().map(|pod| (pod, Some(&pod.key))));
+        for (pod, key) in owned {
+            let identity = Identity::of_pod(pod, &snapshot.namespaces);
+            let about = said
+                .entry((identity.namespace, identity.labels))
+                .or_insert_with(|| relations.said_about(identity));
+            let mut kind = match key {
+                Some(_) => found.own(pod),
+                None => Kind { antis: found.own_antis(&pod.spec), ..Kind::default() },
+            };
+            kind.counted.clone_from(&about.counted);
+            kind.chosen.clone_from(&about.chosen);
+            kind.subject.clone_from(&about.subject);
+            kind.keys = relations.keys_of(&kind);
+            let next = kinds.len();
+            let at = *kinds.entry(kind).or_insert(next);
+            match key {
+                None => relations.of_alike.push(at),
+                Some(key) if at > 0 => {
+                    relations.of.insert(key, at);
+                }
+                Some(_) => {}
+            }
+        }
+        for set in snapshot.daemonsets.values() {
+            let identity = Identity::of_daemonset(set, &snapshot.namespaces);
+            let about = relations.said_about(identity);
+            let antis = found.own_antis(&set.spec);
+            let Said { counted, chosen, subject } = about;
+            let mut kind = Kind { antis, counted, chosen, subject, ..Kind::default() };
+            kind.keys = relations.keys_of(&kind);
+            let next = kinds.len();
+            let at = *kinds.entry(kind).or_insert(next);
+            if at > 0 {
+                relations.of_daemonset.insert(&set.key, at);
+            }
+        }
+        let mut ordered: Vec<(Kind, usize)> = kinds.into_iter().collect();
+        ordered.sort_by_key(|(_, at)| *at);
+        relations.kinds = ordered.into_iter().map(|(kind, _)| kind).collect();
+        relations
+    }
+
+    /// Which kinds bound pods are, in the order of [`crate::model::Pods::alike`].
+    pub fn of_alike(&self) -> impl Iterator<Item = usize> {
+        self.of_alike.iter().copied()
+    }
+
+    /// Which kind a pod without a node is; 0 for one that nothing of this concerns.
+    pub fn of(&self, pod: &PodKey) -> usize {
+        self.of.get(pod).copied().unwrap_or(0)
+    }
+
+    /// Whether rules concern the pods of any DaemonSet.
+    pub fn concern_daemonsets(&self) -> bool {
+        !self.of_daemonset.is_empty()
+    }
+
+    /// Which kind the pods of a DaemonSet are.
+    pub fn of_daemonset(&self, set: &ObjectKey) -> usize {
+        self.of_daemonset.get(set).copied().unwrap_or(0)
+    }
+
+    fn said_about(&self, pod: Identity<'_>) -> Said {
+        let spreads = self.spreads.iter().enumerate();
+        let counted = spreads.filter(|(_, spread)| rules::counts(spread.rule, spread.namespace, pod));
+        let affinities = self.affinities.iter().enumerate();
+        let chosen = affinities.filter(|(_, set)| set.terms.iter().all(|term| rules::selects(term, pod)));
+        let antis = self.antis.iter().enumerate();
+        let subject = antis.filter(|(_, anti)| rules::selects(anti.term, pod));
+        Said {
+            counted: counted.map(|(at, _)| at).collect(),
+            chosen: chosen.map(|(at, _)| at).collect(),
+            subject: subject.map(|(at, _)| at).collect(),
+        }
+    }
+
+    fn keys_of(&self, kind: &Kind) -> Vec<usize> {
+        let spreads = kind.spreads.iter().chain(&kind.counted).map(|at| self.spreads[*at].key);
+        let sets = kind.affinity.iter().chain(&kind.chosen);
+        let affinities = sets.flat_map(|at| self.affinities[*at].keys.iter().copied());
+        let antis = kind.antis.iter().chain(&kind.subject).map(|at| self.antis[*at].key);
+        let keys: BTreeSet<usize> = spreads.chain(affinities).chain(antis).collect();
+        keys.into_iter().collect()
+    }
+}
+
+fn sorted(mut all: Vec<usize>) -> Vec<usize> {
+    all.sort_unstable();
+    all.dedup();
+    all
+}
+
+/// What the rules say about pods with one set of labels in one namespace.
+struct Said {
+    counted: Vec<usize>,
+    chosen: Vec<usize>,
+    subject: Vec<usize>,
+}
+
+/// The rules as they are come upon, each once.
+#[derive(Default)]
+struct Found<'a> {
+    spreads: BTreeMap<SpreadKey<'a>, (usize, &'a PodSpec)>,
+    affinities: BTreeMap<&'a [PodTerm], usize>,
+    antis: BTreeMap<&'a PodTerm, usize>,
+}
+
+impl<'a> Found<'a> {
+    fn rules_of(&mut self, pod: &'a Pod) {
+        let spec = &pod.spec;
+        // Of a pod that is bound, spread and affinity have done their work: they keep no newcomer away.
+        if waits(pod) {
+            for rule in spec.spreads.iter().filter(|rule| rule.topology_key != HOSTNAME) {
+                let next = self.spreads.len();
+                self.spreads.entry(spread_key(pod, rule)).or_insert((next, spec));
+            }
+            if !spec.affinity.is_empty() {
+                let next = self.affinities.len();
+                self.affinities.entry(&spec.affinity).or_insert(next);
+            }
+        }
+        if waits(pod) {
+            self.antis_of(spec);
+        }
+    }
+
+    fn antis_of(&mut self, spec: &'a PodSpec) {
+        for term in spec.anti_affinity.iter().filter(|term| term.topology_key != HOSTNAME) {
+            let next = self.antis.len();
+            self.antis.entry(term).or_insert(next);
+        }
+    }
+
+    fn own_antis(&self, spec: &PodSpec) -> Vec<usize> {
+        let own = spec.anti_affinity.iter().filter_map(|term| self.antis.get(term).copied());
+        sorted(own.collect())
+    }
+
+    /// A pod's own rules.
+    fn own(&self, pod: &Pod) -> Kind {
+        let spec = &pod.spec;
+        let mut kind = Kind::default();
+        if waits(pod) {
+            let spreads = spec.spreads.iter().filter_map(|rule| self.spreads.get(&spread_key(pod, rule)));
+            kind.spreads = sorted(spreads.map(|(at, _)| *at).collect());
+            kind.affinity = self.affinities.get(spec.affinity.as_slice()).copied();
+        }
+        kind.antis = self.own_antis(spec);
+        kind
+    }
+
+    fn relations(&self) -> Relations<'a> {
+        let of_spreads = self.spreads.keys().flat_map(|key| key.2).map(|rule| rule.topology_key.as_str());
+        let of_spreads = of_spreads.filter(|key| *key != HOSTNAME);
+        let of_terms = self.affinities.keys().copied().flatten().chain(self.antis.keys().copied());
+        let keys: BTreeSet<&'a str> =
+            of_spreads.chain(of_terms.map(|term| term.topology_key.as_str())).collect();
+        let keys: Vec<&'a str> = keys.into_iter().collect();
+        let key = |name: &str| keys.binary_search(&name).unwrap_or_default();
+        let mut spreads: Vec<_> = self.spreads.iter().collect();
+        spreads.sort_by_key(|(_, (at, _))| *at);
+        let mut affinities: Vec<_> = self.affinities.iter().collect();
+        affinities.sort_by_key(|(_, at)| **at);
+        let mut antis: Vec<_> = self.antis.iter().collect();
+        antis.sort_by_key(|(_, at)| **at);
+        Relations {
+            spreads: spreads
+                .into_iter()
+                .map(|((namespace, rule, all, ..), (_, owner))| {
+                    let over = all.iter().map(|rule| rule.topology_key.as_str());
+                    let needs: BTreeSet<usize> = over.filter(|name| *name != HOSTNAME).map(key).collect();
+                    let needs = needs.into_iter().collect();
+                    Spread { rule, namespace, owner, key: key(&rule.topology_key), needs }
+                })
+                .collect(),
+            affinities: affinities
+                .into_iter()
+                .map(|(terms, _)| Affinity {
+                    terms,
+                    keys: terms.iter().map(|term| key(&term.topology_key)).collect(),
+                    on_node: terms.iter().any(|term| term.topology_key == HOSTNAME),
+                })
+                .collect(),
+            antis: antis.into_iter().map(|(term, _)| Anti { term, key: key(&term.topology_key) }).collect(),
+            kinds: vec![Kind::default()],
+            of: BTreeMap::new(),
+            of_alike: Vec::new(),
+            of_daemonset: BTreeMap::new(),
+            keys,
+        }
+    }
+}

@@ -1,0 +1,298 @@
+//! How many pods each rule sees where, and whether one more may come.
+
+use std::collections::BTreeMap;
+
+use poolwright_terms::Taint;
+
+use crate::model::{Pod, Snapshot};
+use crate::plan::place::topology::inputs::Inputs;
+use crate::plan::place::topology::places::{NONE, Place, Places};
+use crate::plan::place::topology::relations::{Kind, Relations};
+use crate::rules;
+use crate::rules::labels::Labels;
+
+/// Why a pod may not come to a place; indices into the lists of [`Relations`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Refusal {
+    /// Nodes there have no value of this key.
+    NoLabel(usize),
+    /// Too many of its like: of this spread, so many there with it, so few where fewest are.
+    Uneven { spread: usize, count: u64, least: u64 },
+    /// Nobody there that it must be with.
+    Alone(usize),
+    /// Somebody there that it keeps away from, or who keeps it away.
+    Apart { anti: usize, its_own: bool },
+}
+
+/// Counts by rule and value.
+#[derive(Clone, Debug)]
+pub(crate) struct Tally {
+    /// By spread: pods counted.
+    spreads: Vec<Vec<u64>>,
+    /// By spread: the values that there are.
+    open: Vec<Vec<bool>>,
+    /// By affinity and term: pods that all terms are about.
+    affinities: Vec<Vec<Vec<u64>>>,
+    /// By affinity: whether it is about any pod that is anywhere.
+    somewhere: Vec<bool>,
+    /// By term of anti-affinity: pods that it is about, and pods that have it.
+    subjects: Vec<Vec<u64>>,
+    owners: Vec<Vec<u64>>,
+}
+
+impl Tally {
+    /// Nodes that are there, and the pods that run on them.
+    pub fn new(relations: &Relations<'_>, places: &Places<'_>, snapshot: &Snapshot) -> Self {
+        let zero = |key: usize| vec![0u64; places.values[key].len()];
+        let mut tally = Self {
+            spreads: relations.spreads.iter().map(|spread| zero(spread.key)).collect(),
+            open: relations
+                .spreads
+                .iter()
+                .map(|spread| vec![false; places.values[spread.key].len()])
+                .collect(),
+            affinities: relations
+                .affinities
+                .iter()
+                .map(|set| set.keys.iter().map(|key| zero(*key)).collect())
+                .collect(),
+            somewhere: vec![false; relations.affinities.len()],
+            subjects: relations.antis.iter().map(|anti| zero(anti.key)).collect(),
+            owners: relations.antis.iter().map(|anti| zero(anti.key)).collect(),
+        };
+        let mut by_number = BTreeMap::new();
+        let mut beside = snapshot.pods.beside();
+        for (node, place) in &places.nodes {
+            let eligible = tally.see(relations, place, &node.labels, &node.taints);
+            by_number.extend(beside.on(&node.name).map(|there| (there.number, (place, eligible))));
+        }
+        for ((_, nodes), kind) in snapshot.pods.alike().zip(relations.of_alike()) {
+            if kind == 0 {
+                continue;
+            }
+            let kind = &relations.kinds[kind];
+            for (node, count) in nodes.iter() {
+                let Some((place, eligible)) = by_number.get(node) else { continue };
+                let leaving = count.all - count.staying;
+                tally.count_many(relations, kind, place, count.staying, |at| eligible[at]);
+                tally.count_many(relations, kind, place, leaving, |_| false);
+            }
+        }
+        tally
+    }
+
+    /// A node is there, or will be: its values count for the spreads that see it. Says which.
+    pub fn see(
+        &mut self,
+        relations: &Relations<'_>,
+        place: &Place,
+        labels: &impl Labels,
+        taints: &[Taint],
+    ) -> Vec<bool> {
+        let sees = |at: usize| sees(relations, at, place, labels, taints);
+        let eligible: Vec<bool> = (0..relations.spreads.len()).map(sees).collect();
+        for (at, spread) in relations.spreads.iter().enumerate() {
+            if eligible[at] {
+                self.open[at][place[spread.key] as usize] = true;
+            }
+        }
+        eligible
+    }
+
+    /// A value of a spread's key is there, or will be.
+    pub fn open(&mut self, spread: usize, value: u32) {
+        if value != NONE {
+            self.open[spread][value as usize] = true;
+        }
+    }
+
+    /// A pod is at a place, on a node that `seen` spreads count.
+    pub fn count(
+        &mut self,
+        relations: &Relations<'_>,
+        kind: &Kind,
+        place: &Place,
+        seen: impl Fn(usize) -> bool,
+    ) {
+        self.count_many(relations, kind, place, 1, seen);
+    }
+
+    /// So many pods of one kind are at a place.
+    fn count_many(
+        &mut self,
+        relations: &Relations<'_>,
+        kind: &Kind,
+        place: &Place,
+        number: u32,
+        seen: impl Fn(usize) -> bool,
+    ) {
+        if number == 0 {
+            return;
+        }
+        let add = |counts: &mut Vec<u64>, key: usize| {
+            if place[key] != NONE {
+                counts[place[key] as usize] += u64::from(number);
+            }
+        };
+        for at in kind.counted.iter().copied().filter(|at| seen(*at)) {
+            add(&mut self.spreads[at], relations.spreads[at].key);
+        }
+        for at in &kind.chosen {
+            self.somewhere[*at] = true;
+            for (term, key) in relations.affinities[*at].keys.iter().enumerate() {
+                add(&mut self.affinities[*at][term], *key);
+            }
+        }
+        for at in &kind.subject {
+            add(&mut self.subjects[*at], relations.antis[*at].key);
+        }
+        for at in &kind.antis {
+            add(&mut self.owners[*at], relations.antis[*at].key);
+        }
+    }
+
+    /// Whether a pod may come to a place, as the kube-scheduler would decide it there and then.
+    pub fn check(&self, relations: &Relations<'_>, kind: &Kind, place: &Place) -> Result<(), Refusal> {
+        if let Some(at) = kind.affinity {
+            self.check_affinity(relations, at, kind, place)?;
+        }
+        self.check_all_but_affinity(relations, kind, place)
+    }
+
+    /// The same, whomever it must be with.
+    pub fn check_all_but_affinity(
+        &self,
+        relations: &Relations<'_>,
+        kind: &Kind,
+        place: &Place,
+    ) -> Result<(), Refusal> {
+        for at in &kind.spreads {
+            self.check_spread(relations, *at, kind.counted.contains(at), place)?;
+        }
+        let blocked = |counts: &[Vec<u64>], at: &usize| {
+            let value = place[relations.antis[*at].key];
+            value != NONE && counts[*at][value as usize] > 0
+        };
+        if let Some(anti) = kind.antis.iter().find(|at| blocked(&self.subjects, at)) {
+            return Err(Refusal::Apart { anti: *anti, its_own: true });
+        }
+        if let Some(anti) = kind.subject.iter().find(|at| blocked(&self.owners, at)) {
+            return Err(Refusal::Apart { anti: *anti, its_own: false });
+        }
+        Ok(())
+    }
+
+    fn check_spread(
+        &self,
+        relations: &Relations<'_>,
+        at: usize,
+        counts_itself: bool,
+        place: &Place,
+    ) -> Result<(), Refusal> {
+        let spread = &relations.spreads[at];
+        let value = place[spread.key];
+        if value == NONE {
+            return Err(Refusal::NoLabel(spread.key));
+        }
+        let least = self.least(relations, at);
+        let count = self.spreads[at][value as usize] + u64::from(counts_itself);
+        if count > least + u64::from(spread.rule.max_skew) {
+            return Err(Refusal::Uneven { spread: at, count, least });
+        }
+        Ok(())
+    }
+
+    /// The least count of a spread.
+    fn least(&self, relations: &Relations<'_>, at: usize) -> u64 {
+        let open = || self.open[at].iter().zip(&self.spreads[at]).filter(|(open, _)| **open);
+        let few =
+            relations.spreads[at].rule.min_domains.is_some_and(|wanted| open().count() < wanted as usize);
+        if few { 0 } else { open().map(|(_, count)| *count).min().unwrap_or(0) }
+    }
+
+    fn check_affinity(
+        &self,
+        relations: &Relations<'_>,
+        at: usize,
+        kind: &Kind,
+        place: &Place,
+    ) -> Result<(), Refusal> {
+        let set = &relations.affinities[at];
+        let mut company = true;
+        for (term, key) in set.keys.iter().enumerate() {
+            if place[*key] == NONE {
+                return Err(Refusal::NoLabel(*key));
+            }
+            company &= self.affinities[at][term][place[*key] as usize] > 0;
+        }
+        if company || (kind.is_seed() && self.is_nowhere(at)) { Ok(()) } else { Err(Refusal::Alone(at)) }
+    }
+
+    /// Whether no pod is anywhere that an affinity is about.
+    pub fn is_nowhere(&self, affinity: usize) -> bool {
+        !self.somewhere[affinity]
+    }
+
+    /// How many pods the spreads of a kind count at a place: where fewer are it is better, all else being equal.
+    pub fn crowd(&self, relations: &Relations<'_>, kind: &Kind, place: &Place) -> u64 {
+        let all = kind.spreads.iter().chain(&kind.counted);
+        let values =
+            all.map(|at| (*at, place[relations.spreads[*at].key])).filter(|(_, value)| *value != NONE);
+        values.map(|(at, value)| self.spreads[at][value as usize]).sum()
+    }
+
+    /// How many rules of others a pod without rules of its own would strain at a place.
+    pub fn strain(&self, relations: &Relations<'_>, kind: &Kind, place: &Place) -> usize {
+        let others = kind.counted.iter().filter(|at| !kind.spreads.contains(at));
+        others.filter(|at| self.check_spread(relations, **at, true, place).is_err()).count()
+    }
+
+    /// Pods counted by a spread, by value that is there.
+    pub fn counts(&self, spread: usize) -> impl Iterator<Item = (usize, u64)> {
+        let counts = self.spreads[spread].iter().copied().enumerate();
+        counts.filter(move |(value, _)| self.open[spread][*value])
+    }
+}
+
+/// Whether a spread counts a node's pods.
+fn sees(relations: &Relations<'_>, at: usize, place: &Place, labels: &impl Labels, taints: &[Taint]) -> bool {
+    let spread = &relations.spreads[at];
+    spread.needs.iter().all(|key| place[*key] != NONE)
+        && (spread.rule.any_affinity || rules::check_own_labels(spread.owner, labels).is_ok())
+        && (!spread.rule.honor_taints || rules::check_taints(&spread.owner.tolerations, taints).is_ok())
+}
+
+/// For pods that are planned on rooms already.
+pub(crate) fn settle(
+    tally: &mut Tally,
+    relations: &Relations<'_>,
+    places: &Places<'_>,
+    seen: &[Vec<bool>],
+    settled: &[(usize, &Pod)],
+) {
+    for (room, pod) in settled {
+        let kind = relations.of(&pod.key);
+        if kind > 0 {
+            tally.count(relations, &relations.kinds[kind], &places.rooms[*room], |at| seen[*room][at]);
+        }
+    }
+}
+
+/// Pods of DaemonSets that are still to come to nodes that are there, or on their way.
+pub(crate) fn arrivals(tally: &mut Tally, inputs: &Inputs<'_, '_>, places: &Places<'_>) {
+    let Inputs { relations, daemons, rooms, snapshot, .. } = *inputs;
+    let nodes = places.nodes.iter().map(|(node, place)| {
+        (place, &node.labels, &node.taints, snapshot.pods.on_node(&node.name).map(AsRef::as_ref))
+    });
+    let claims = rooms.all.iter().zip(&places.rooms).filter(|(room, _)| room.node.is_none());
+    let claims = claims.map(|(room, place)| (place, &room.labels, &room.taints, None));
+    for (place, labels, taints, pods) in nodes.chain(claims) {
+        for set in daemons.sets(&daemons.outstanding(labels, taints, pods)) {
+            let kind = relations.of_daemonset(&set.key);
+            if kind > 0 {
+                let seen = |at: usize| sees(relations, at, place, labels, taints);
+                tally.count(relations, &relations.kinds[kind], place, seen);
+            }
+        }
+    }
+}

@@ -1,0 +1,94 @@
+//! Why a pod finds no place, in a sentence.
+
+use poolwright_terms::labels::HOSTNAME;
+
+use crate::plan::place::topology::places::{NONE, Place, Places};
+use crate::plan::place::topology::relations::Relations;
+use crate::plan::place::topology::tally::{Refusal, Tally};
+
+/// Values listed in a message.
+const SHOWN: usize = 6;
+
+/// The sentence for refusals at every place that could hold a pod.
+pub(crate) fn refused(
+    relations: &Relations<'_>,
+    places: &Places<'_>,
+    tally: &Tally,
+    refusals: &[(&Place, Refusal)],
+) -> String {
+    let Some((_, first)) = refusals.first() else {
+        return "every place that could hold it was tried, and nothing more can be had there".to_owned();
+    };
+    match *first {
+        Refusal::NoLabel(key) if relations.keys[key] == HOSTNAME => {
+            "must share a node with other pods (required pod affinity), and nothing that could hold all of them can be had; let a pool buy larger nodes, or change the rule".to_owned()
+        }
+        Refusal::NoLabel(key) => format!(
+            "must be on a node with the label `{}`, which no node or offering that could hold it has; add the label to a pool's template, or change the rule",
+            relations.keys[key]
+        ),
+        Refusal::Uneven { spread, .. } => {
+            let rule = &relations.spreads[spread];
+            let key = relations.keys[rule.key];
+            let mut there: Vec<(String, u64)> = tally
+                .counts(spread)
+                .map(|(value, count)| (places.values[rule.key][value].clone(), count))
+                .collect();
+            there.sort();
+            let more = there.len().saturating_sub(SHOWN);
+            let mut listed: Vec<String> =
+                there.iter().take(SHOWN).map(|(value, count)| format!("{value} has {count}")).collect();
+            if more > 0 {
+                listed.push(format!("{more} more"));
+            }
+            let mut could: Vec<&str> =
+                refusals.iter().filter_map(|(place, _)| value(places, place, rule.key)).collect();
+            could.sort_unstable();
+            could.dedup();
+            format!(
+                "is spread over `{key}` with a maxSkew of {}{} ({}), and one more in {} would be too many; {}, or let a pool buy in the values with fewest",
+                rule.rule.max_skew,
+                rule.rule.origin(),
+                listed.join(", "),
+                could.join(", "),
+                if rule.rule.default_of.is_some() {
+                    "give the pods topologySpreadConstraints of their own"
+                } else {
+                    "raise maxSkew, use whenUnsatisfiable: ScheduleAnyway"
+                }
+            )
+        }
+        Refusal::Alone(affinity) => {
+            let set = &relations.affinities[affinity];
+            let over: Vec<String> = set.terms.iter().map(|term| format!("`{}`", term.topology_key)).collect();
+            if tally.is_nowhere(affinity) {
+                format!(
+                    "must be with other pods over {} (required pod affinity), and no pod that runs or can be planned is such a one; create those pods first, or correct the labelSelector or namespaces of the rule",
+                    over.join(" and ")
+                )
+            } else {
+                format!(
+                    "must be with other pods over {} (required pod affinity), and where these are nothing that could hold it can be had; let a pool buy there, or change the rule",
+                    over.join(" and ")
+                )
+            }
+        }
+        Refusal::Apart { anti, its_own } => {
+            let key = relations.keys[relations.antis[anti].key];
+            let whose = if its_own { "keeps away from other pods" } else { "is kept away by other pods" };
+            let taken: Vec<&str> = refusals
+                .iter()
+                .filter_map(|(place, _)| value(places, place, relations.antis[anti].key))
+                .take(SHOWN)
+                .collect();
+            format!(
+                "{whose} over `{key}` (required pod anti-affinity), and there are such pods in every value of it that could hold it: {}; let a pool buy in another, or change the rule",
+                taken.join(", ")
+            )
+        }
+    }
+}
+
+fn value<'p>(places: &'p Places<'_>, place: &Place, key: usize) -> Option<&'p str> {
+    (place[key] != NONE).then(|| places.values[key][place[key] as usize].as_str())
+}

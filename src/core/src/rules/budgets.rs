@@ -1,0 +1,200 @@
+//! PodDisruptionBudgets that can never be met: nothing that they select may ever be evicted, so that their nodes can never be
+//! drained, by anybody. Pods are served all the same; their owners are told what to change.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
+
+use crate::model::{
+    Budget, BudgetLimit, BudgetSelector, ObjectKey, Pod, PodKey, PodPhase, Share, Snapshot, Uid, Workload,
+};
+use crate::rules::requirement::matches;
+
+/// A budget that can never be met.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct NeverMet {
+    /// The budget.
+    pub budget: ObjectKey,
+    /// The field that is wrong, and what it says: the same as long as nobody changes it.
+    pub field: String,
+    /// What follows, and what to do.
+    pub message: String,
+    /// The pods that may never be evicted; sorted.
+    pub pods: Vec<PodKey>,
+}
+
+impl fmt::Display for NeverMet {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "PodDisruptionBudget {} can never be met: {}", self.budget, self.message)
+    }
+}
+
+/// Every budget that can never be met. Budgets about no pods that are there are not looked at, unless they cannot be read.
+pub fn never_met(snapshot: &Snapshot) -> Vec<NeverMet> {
+    let mut by_namespace: BTreeMap<&str, Vec<&Budget>> = BTreeMap::new();
+    for budget in snapshot.budgets.values() {
+        by_namespace.entry(&budget.key.namespace).or_default().push(budget);
+    }
+    if by_namespace.is_empty() {
+        return Vec::new();
+    }
+    let workloads = by_uid(snapshot);
+    by_namespace
+        .into_iter()
+        .flat_map(|(name, budgets)| in_namespace(snapshot, name, &budgets, &workloads))
+        .collect()
+}
+
+/// Those of a namespace's budgets that can never be met and are about this pod.
+pub fn never_met_of(snapshot: &Snapshot, pod: &Pod) -> Vec<NeverMet> {
+    let namespace = pod.key.namespace();
+    let budgets: Vec<&Budget> = snapshot
+        .budgets
+        .values()
+        .map(AsRef::as_ref)
+        .filter(|budget| budget.key.namespace == namespace && selects(budget, pod))
+        .collect();
+    if budgets.is_empty() {
+        return Vec::new();
+    }
+    let mut found = in_namespace(snapshot, namespace, &budgets, &by_uid(snapshot));
+    found.retain(|one| one.pods.contains(&pod.key));
+    found
+}
+
+fn by_uid(snapshot: &Snapshot) -> BTreeMap<&Uid, &Workload> {
+    snapshot.workloads.values().map(|workload| (&workload.uid, workload.as_ref())).collect()
+}
+
+fn selects(budget: &Budget, pod: &Pod) -> bool {
+    match &budget.selector {
+        BudgetSelector::Pods(all) => all.iter().all(|requirement| matches(requirement, &pod.labels)),
+        BudgetSelector::Nobody | BudgetSelector::Unreadable(_) => false,
+    }
+}
+
+fn in_namespace(
+    snapshot: &Snapshot,
+    namespace: &str,
+    budgets: &[&Budget],
+    workloads: &BTreeMap<&Uid, &Workload>,
+) -> Vec<NeverMet> {
+    let pods: Vec<&Pod> = snapshot
+        .pods
+        .from(&PodKey::new(namespace, ""))
+        .take_while(|(key, _)| key.namespace() == namespace)
+        .map(|(_, pod)| pod.as_ref())
+        .filter(|pod| pod.phase != PodPhase::Finished && pod.deleting_since.is_none())
+        .collect();
+    let mut of_pod: BTreeMap<&PodKey, Vec<usize>> = BTreeMap::new();
+    let mut of_budget: Vec<Vec<&Pod>> = Vec::new();
+    for (at, budget) in budgets.iter().enumerate() {
+        let chosen: Vec<&Pod> = pods.iter().copied().filter(|pod| selects(budget, pod)).collect();
+        for pod in &chosen {
+            of_pod.entry(&pod.key).or_default().push(at);
+        }
+        of_budget.push(chosen);
+    }
+    let mut found = Vec::new();
+    for (at, (budget, chosen)) in budgets.iter().zip(&of_budget).enumerate() {
+        let keys = || chosen.iter().map(|pod| pod.key.clone()).collect();
+        let mut add = |field: String, message: String, pods: Vec<PodKey>| {
+            found.push(NeverMet { budget: budget.key.clone(), field, message, pods });
+        };
+        if let Some((field, message)) = by_itself(budget, chosen, workloads) {
+            add(field, message, keys());
+            continue;
+        }
+        let shared: Vec<&PodKey> =
+            chosen.iter().map(|pod| &pod.key).filter(|key| of_pod[key].len() > 1).collect();
+        let others: BTreeSet<&str> = shared
+            .iter()
+            .flat_map(|key| &of_pod[*key])
+            .filter(|other| **other != at)
+            .map(|other| budgets[*other].key.name.as_str())
+            .collect();
+        if let Some(first) = shared.first() {
+            let others = others.into_iter().collect::<Vec<_>>().join(", ");
+            let message = format!(
+                "spec.selector chooses pods that {others} chooses too, such as {first}, and the API server never evicts a pod of two budgets; let one budget alone choose them"
+            );
+            add(format!("spec.selector, as {others}"), message, shared.into_iter().cloned().collect());
+        }
+    }
+    found
+}
+
+/// What keeps a budget from ever being met, whatever other budgets there are: the field as it is, and the sentence.
+fn by_itself(
+    budget: &Budget,
+    chosen: &[&Pod],
+    workloads: &BTreeMap<&Uid, &Workload>,
+) -> Option<(String, String)> {
+    if let BudgetSelector::Unreadable(field) = &budget.selector {
+        let message = format!(
+            "{field} makes no sense, so that it protects no pod; use In, NotIn, Exists or DoesNotExist with values that fit"
+        );
+        return Some((field.clone(), message));
+    }
+    if chosen.is_empty() {
+        return None;
+    }
+    let expected = expected(chosen, workloads).max(budget.expected);
+    let none = match expected {
+        1 => "its only pod may never be evicted".to_owned(),
+        more => format!("none of its {more} pods may ever be evicted"),
+    };
+    let (field, follows) = match budget.limit? {
+        BudgetLimit::MaxUnavailable(share @ (Share::Count(0) | Share::Percent(0))) => {
+            (format!("spec.maxUnavailable is {}", said(share)), format!("{none}; raise it to at least 1"))
+        }
+        BudgetLimit::MinAvailable(share) if at_least(share, expected) >= expected => {
+            let first = if expected == 1 { "run a second one" } else { "lower it" };
+            (
+                format!("spec.minAvailable is {}", said(share)),
+                format!("{none}; {first}, or write maxUnavailable: 1 instead"),
+            )
+        }
+        _ => return failed(budget, &none),
+    };
+    let message = format!("{field}, so that {follows}");
+    Some((field, message))
+}
+
+/// How many pods must be healthy.
+fn at_least(share: Share, expected: u64) -> u64 {
+    match share {
+        Share::Count(count) => count,
+        Share::Percent(percent) => {
+            let least = (u128::from(expected) * u128::from(percent)).div_ceil(100);
+            u64::try_from(least).unwrap_or(u64::MAX)
+        }
+    }
+}
+
+fn failed(budget: &Budget, none: &str) -> Option<(String, String)> {
+    let why = budget.failure.as_deref()?.trim_end_matches('.');
+    let message = format!(
+        "the disruption controller cannot work it out ({why}), so that {none}; use spec.minAvailable with a number for pods without a controller"
+    );
+    Some((format!("status: {why}"), message))
+}
+
+fn said(share: Share) -> String {
+    match share {
+        Share::Count(count) => count.to_string(),
+        Share::Percent(percent) => format!("{percent}%"),
+    }
+}
+
+/// How many pods there will be: as many as their controllers want, those that are there without one besides.
+fn expected(chosen: &[&Pod], workloads: &BTreeMap<&Uid, &Workload>) -> u64 {
+    let mut there: BTreeMap<Option<&Uid>, u64> = BTreeMap::new();
+    for pod in chosen {
+        *there.entry(pod.owner.as_ref()).or_default() += 1;
+    }
+    let of = |(owner, count): (Option<&Uid>, u64)| {
+        let total = owner.and_then(|uid| workloads.get(uid)).map_or(0, |workload| workload.total);
+        total.max(count)
+    };
+    there.into_iter().map(of).sum()
+}

@@ -1,0 +1,472 @@
+//! Which pods may be on one node together: host ports, required pod anti-affinity, spread over nodes.
+//!
+//! Pods are reduced to profiles, one for each combination of what a pod says about others and what others say about it, so
+//! that a few sets of small numbers answer for thousands of pods. Most pods have profile 0: nothing to do with anybody.
+
+pub(crate) mod tallies;
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use poolwright_terms::labels::HOSTNAME;
+
+use crate::model::{
+    HostPort, NamespaceLabels, ObjectKey, PodKey, PodPhase, PodSpec, PodTerm, Snapshot, SpreadRule,
+};
+use crate::rules::identity::Identity;
+use crate::rules::{identity, ports, spread};
+
+/// How many pods of each profile are on one node; profile 0 is never among them.
+pub(crate) type Present = BTreeMap<usize, u32>;
+
+/// Pods of one profile come to a node.
+pub(crate) fn join(present: &mut Present, profile: usize, count: u32) {
+    if profile > 0 && count > 0 {
+        *present.entry(profile).or_default() += count;
+    }
+}
+
+/// All profiles.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Company<'a> {
+    /// Pods without a node with another profile than 0.
+    pods: BTreeMap<&'a PodKey, usize>,
+    /// Profiles of bound pods, of those that stay and of those that leave, in the order of [`crate::model::Pods::alike`].
+    alike: Vec<(usize, usize)>,
+    /// The same of DaemonSets.
+    daemonsets: BTreeMap<&'a ObjectKey, usize>,
+    profiles: Vec<Profile<'a>>,
+    /// Profiles of pods that share a node, by theirs.
+    joint: BTreeMap<Vec<usize>, usize>,
+    pub(crate) spreads: Vec<Spread<'a>>,
+    /// A number for every address that some pod takes a port of.
+    numbers: BTreeMap<&'a HostPort, u32>,
+}
+
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Profile<'a> {
+    ports: Vec<&'a BTreeSet<HostPort>>,
+    /// Profiles that may not be on its node; its own too, where its pods keep away from each other.
+    apart: BTreeSet<usize>,
+    /// Profiles that do not share a node with it because a rule of spread, its own or theirs, counts one of them: a node
+    /// holds one such pod only, or pods that do not have the rule themselves. Its own profile too.
+    counted: BTreeSet<usize>,
+    /// Rules of spread that are its own: indices into [`Company::spreads`].
+    spreads: Vec<usize>,
+}
+
+/// A rule of spread over nodes, as pods of one namespace have it.
+#[derive(Clone, Debug)]
+pub(crate) struct Spread<'a> {
+    pub(crate) rule: &'a SpreadRule,
+    namespace: &'a str,
+    /// Pods with the rule, one for each sort of nodes that it looks at.
+    pub(crate) owners: Vec<&'a PodSpec>,
+    /// The profiles that it counts, and how many pods one of them is.
+    counts: BTreeMap<usize, u32>,
+    /// The profiles that have it.
+    owned_by: BTreeSet<usize>,
+    /// How many pods it counts on the node with fewest, whatever else happens.
+    pub(crate) least: u64,
+}
+
+impl Spread<'_> {
+    /// As many may be on a node.
+    fn ceiling(&self) -> u64 {
+        self.least + u64::from(self.rule.max_skew)
+    }
+
+    /// How many of these pods it counts.
+    pub(crate) fn count(&self, present: &Present) -> u64 {
+        let counted = present.iter().filter_map(|(profile, count)| Some((self.counts.get(profile)?, count)));
+        counted.map(|(weight, count)| u64::from(*weight) * u64::from(*count)).sum()
+    }
+
+    /// How many more pods it counts with one of a profile.
+    fn weight(&self, profile: usize) -> u64 {
+        self.counts.get(&profile).copied().map_or(0, u64::from)
+    }
+
+    /// Whether a pod that has it is among these.
+    fn is_owned_among(&self, present: &Present) -> bool {
+        present.keys().any(|profile| self.owned_by.contains(profile))
+    }
+
+    /// Whether pods of two profiles that have it, and are counted by it, may share a node at all.
+    fn is_shared(&self) -> bool {
+        self.ceiling() > 1
+    }
+}
+
+/// What makes a profile: ports, terms of its own, terms that are about it, rules of spread of its own, those that count it.
+pub(crate) type Shape<'a> = (&'a BTreeSet<HostPort>, Vec<usize>, Vec<usize>, Vec<usize>, Vec<usize>);
+
+/// A namespace and the labels of a pod there: all that rules of others look at.
+type Named<'a> = (&'a str, &'a BTreeMap<String, String>);
+
+/// What the rules of others say about pods with one set of labels in one namespace.
+pub(crate) struct Said {
+    /// Terms that are about them, ascending.
+    about: Vec<usize>,
+    /// Rules of spread that count them, ascending.
+    counted: Vec<usize>,
+}
+
+impl<'a> Company<'a> {
+    pub fn new(snapshot: &'a Snapshot) -> Self {
+        // Bound pods that look alike are one.
+        let bound = || snapshot.pods.alike().map(|(look, _)| look.example());
+        let waiting = || snapshot.pods.unbound().filter(|pod| pod.phase != PodPhase::Gated);
+        let namespaces: &'a NamespaceLabels = &snapshot.namespaces;
+        let mut company = Self::default();
+        let mut terms: BTreeMap<&'a PodTerm, usize> = BTreeMap::new();
+        for pod in bound().chain(waiting()) {
+            // Whom it keeps out of its zone it keeps off its node too; for pods of DaemonSets, which are nowhere in
+            // particular, that is all there is to it.
+            for term in &pod.spec.anti_affinity {
+                let next = terms.len();
+                terms.entry(term).or_insert(next);
+            }
+        }
+        for set in snapshot.daemonsets.values() {
+            for term in &set.spec.anti_affinity {
+                let next = terms.len();
+                terms.entry(term).or_insert(next);
+            }
+        }
+        let mut spreads: BTreeMap<(&'a str, &'a SpreadRule), usize> = BTreeMap::new();
+        // Of a pod that is bound the rule has done its work: it keeps no newcomer away.
+        for pod in waiting() {
+            for rule in pod.spec.spreads.iter().filter(|rule| rule.topology_key == HOSTNAME) {
+                let namespace = pod.key.namespace();
+                let at = *spreads.entry((namespace, rule)).or_insert_with(|| {
+                    let (owners, counts, owned_by) = (Vec::new(), BTreeMap::new(), BTreeSet::new());
+                    company.spreads.push(Spread { rule, namespace, owners, counts, owned_by, least: 0 });
+                    company.spreads.len() - 1
+                });
+                company.spreads[at].owned(&pod.spec);
+            }
+        }
+        let mut shapes: BTreeMap<Shape<'a>, usize> = BTreeMap::new();
+        let mut said: BTreeMap<Named<'a>, Said> = BTreeMap::new();
+        company.profiles.push(Profile::default());
+        for pod in bound() {
+            let identity = Identity::of_pod(pod, namespaces);
+            let about = said
+                .entry((identity.namespace, identity.labels))
+                .or_insert_with(|| company.said_about(&terms, identity));
+            let staying = company.profile(&terms, &mut shapes, identity, Vec::new(), about);
+            // Who is leaving keeps others away until it is gone, but counts no more (`countPodsMatchSelector`).
+            let gone = Said { about: about.about.clone(), counted: Vec::new() };
+            let leaving = company.profile(&terms, &mut shapes, identity, Vec::new(), &gone);
+            company.alike.push((staying, leaving));
+        }
+        for pod in waiting() {
+            let own = pod.spec.spreads.iter();
+            let own = own.filter_map(|rule| spreads.get(&(pod.key.namespace(), rule)).copied());
+            let identity = Identity::of_pod(pod, namespaces);
+            let about = said
+                .entry((identity.namespace, identity.labels))
+                .or_insert_with(|| company.said_about(&terms, identity));
+            let leaving = pod.deleting_since.is_some() && !about.counted.is_empty();
+            let gone = leaving.then(|| Said { about: about.about.clone(), counted: Vec::new() });
+            let about = gone.as_ref().unwrap_or(about);
+            let profile = company.profile(&terms, &mut shapes, identity, own.collect(), about);
+            if profile > 0 {
+                company.pods.insert(&pod.key, profile);
+            }
+        }
+        for set in snapshot.daemonsets.values() {
+            let set_identity = Identity::of_daemonset(set, namespaces);
+            let about = company.said_about(&terms, set_identity);
+            let profile = company.profile(&terms, &mut shapes, set_identity, Vec::new(), &about);
+            if profile > 0 {
+                company.daemonsets.insert(&set.key, profile);
+            }
+        }
+        let wide: Vec<bool> = {
+            let mut wide = vec![false; terms.len()];
+            for (term, at) in &terms {
+                wide[*at] = term.topology_key != HOSTNAME;
+            }
+            wide
+        };
+        company.set_apart(&wide, &shapes);
+        company.set_counts(&shapes);
+        let ports = company.profiles.iter().flat_map(|profile| &profile.ports).copied().flatten();
+        let ports: BTreeSet<&'a HostPort> = ports.collect();
+        company.numbers = ports.into_iter().zip(0..).collect();
+        company
+    }
+
+    fn said_about(&self, terms: &BTreeMap<&'a PodTerm, usize>, pod: Identity<'_>) -> Said {
+        let mut about: Vec<usize> =
+            terms.iter().filter(|(term, _)| identity::selects(term, pod)).map(|(_, at)| *at).collect();
+        about.sort_unstable();
+        let counts = |at: &usize| spread::counts(self.spreads[*at].rule, self.spreads[*at].namespace, pod);
+        Said { about, counted: (0..self.spreads.len()).filter(counts).collect() }
+    }
+
+    fn profile(
+        &mut self,
+        terms: &BTreeMap<&'a PodTerm, usize>,
+        shapes: &mut BTreeMap<Shape<'a>, usize>,
+        pod: Identity<'a>,
+        mut spreads: Vec<usize>,
+        said: &Said,
+    ) -> usize {
+        let mut own: Vec<usize> =
+            pod.spec.anti_affinity.iter().filter_map(|term| terms.get(term).copied()).collect();
+        own.sort_unstable();
+        own.dedup();
+        spreads.sort_unstable();
+        spreads.dedup();
+        let Said { about, counted } = said;
+        let alone = own.is_empty() && about.is_empty() && spreads.is_empty() && counted.is_empty();
+        if pod.spec.host_ports.is_empty() && alone {
+            return 0;
+        }
+        let shape = (&pod.spec.host_ports, own, about.clone(), spreads, counted.clone());
+        *shapes.entry(shape).or_insert_with_key(|shape| {
+            let ports = Some(&pod.spec.host_ports).filter(|ports| !ports.is_empty()).into_iter().collect();
+            self.profiles.push(Profile { ports, spreads: shape.3.clone(), ..Profile::default() });
+            self.profiles.len() - 1
+        })
+    }
+
+    /// Those with a term keep away from those it is about, and are kept away by them.
+    /// Rules about more than one node (`wide`) are kept here only as far as pods of DaemonSets are concerned.
+    fn set_apart(&mut self, wide: &[bool], shapes: &BTreeMap<Shape<'a>, usize>) {
+        let (mut owners, mut subjects) = (vec![Vec::new(); wide.len()], vec![Vec::new(); wide.len()]);
+        for ((_, own, about, ..), profile) in shapes {
+            for term in own {
+                owners[*term].push(*profile);
+            }
+            for term in about {
+                subjects[*term].push(*profile);
+            }
+        }
+        let of_daemonsets: BTreeSet<usize> = self.daemonsets.values().copied().collect();
+        for ((owners, subjects), wide) in owners.iter().zip(&subjects).zip(wide) {
+            for owner in owners {
+                for subject in subjects {
+                    if !wide || of_daemonsets.contains(owner) || of_daemonsets.contains(subject) {
+                        self.profiles[*owner].apart.insert(*subject);
+                        self.profiles[*subject].apart.insert(*owner);
+                    }
+                }
+            }
+        }
+    }
+
+    /// Those with a rule of spread, and those that it counts.
+    fn set_counts(&mut self, shapes: &BTreeMap<Shape<'a>, usize>) {
+        for ((.., own, counted), profile) in shapes {
+            for spread in counted {
+                self.spreads[*spread].counts.insert(*profile, 1);
+            }
+            for spread in own {
+                self.spreads[*spread].owned_by.insert(*profile);
+            }
+        }
+        self.set_counted();
+    }
+
+    /// Which profiles do not come to a node in one solve because of a spread. Of those that have a rule and are counted by it
+    /// a node holds as many as its ceiling says ([`Self::tallies`]); one ceiling for those with it and those without is not
+    /// asked of the solver, unless there are not even so many of them.
+    pub(crate) fn set_counted(&mut self) {
+        let mut pairs = Vec::new();
+        let mut there: BTreeMap<usize, u64> = BTreeMap::new();
+        for profile in self.pods.values() {
+            *there.entry(*profile).or_default() += 1;
+        }
+        let never_bound: BTreeSet<usize> = self.never_bound();
+        let few = |spread: &Spread<'_>| {
+            let all = spread.counts.iter().map(|(profile, weight)| {
+                let count = if never_bound.contains(profile) {
+                    there.get(profile).copied().unwrap_or(0)
+                } else {
+                    UNLIMITED
+                };
+                u64::from(*weight) * count
+            });
+            all.sum::<u64>() <= spread.ceiling()
+        };
+        for spread in self.spreads.iter().filter(|spread| !few(spread)) {
+            for owner in &spread.owned_by {
+                let limited = spread.is_shared() && spread.counts.contains_key(owner);
+                let others =
+                    spread.counts.keys().filter(|other| !limited || !spread.owned_by.contains(other));
+                pairs.extend(others.map(|other| (*owner, *other)));
+            }
+        }
+        for profile in &mut self.profiles {
+            profile.counted.clear();
+        }
+        for (owner, other) in pairs {
+            self.profiles[owner].counted.insert(other);
+            self.profiles[other].counted.insert(owner);
+        }
+    }
+
+    /// Profiles that no pod has that is bound or that a DaemonSet brings.
+    fn never_bound(&self) -> BTreeSet<usize> {
+        let bound = self.alike.iter().flat_map(|(staying, leaving)| [*staying, *leaving]);
+        let bound: BTreeSet<usize> = bound.chain(self.daemonsets.values().copied()).collect();
+        (0..self.profiles.len()).filter(|profile| !bound.contains(profile)).collect()
+    }
+
+    /// The profile of pods that share a node in any case, by theirs.
+    pub fn together(&mut self, mut members: Vec<usize>) -> usize {
+        members.sort_unstable();
+        let profiles: BTreeSet<usize> = members.iter().copied().collect();
+        let parts: Vec<usize> = profiles.iter().copied().filter(|profile| *profile > 0).collect();
+        match parts.as_slice() {
+            [] => return 0,
+            [one] if profiles.len() == 1 && self.spreads.iter().all(|spread| spread.weight(*one) == 0) => {
+                return *one;
+            }
+            _ => {}
+        }
+        if let Some(known) = self.joint.get(&members) {
+            return *known;
+        }
+        let new = self.profiles.len();
+        let mut joint = Profile::default();
+        for part in &parts {
+            let part = &self.profiles[*part];
+            joint.ports.extend(&part.ports);
+            joint.apart.extend(&part.apart);
+            joint.counted.extend(&part.counted);
+            joint.spreads.extend(&part.spreads);
+        }
+        joint.spreads.sort_unstable();
+        joint.spreads.dedup();
+        // Whom one of them keeps away, all do; a second such node's worth would be as unwelcome to them.
+        if parts.iter().any(|part| joint.apart.contains(part)) {
+            joint.apart.insert(new);
+        }
+        if parts.iter().any(|part| joint.counted.contains(part)) {
+            joint.counted.insert(new);
+        }
+        for other in joint.apart.iter().copied().filter(|other| *other < new) {
+            self.profiles[other].apart.insert(new);
+        }
+        for other in joint.counted.iter().copied().filter(|other| *other < new) {
+            self.profiles[other].counted.insert(new);
+        }
+        for spread in &mut self.spreads {
+            let weight = members.iter().map(|one| spread.counts.get(one).copied().unwrap_or(0)).sum();
+            if weight > 0 {
+                spread.counts.insert(new, weight);
+            }
+            if parts.iter().any(|part| spread.owned_by.contains(part)) {
+                spread.owned_by.insert(new);
+            }
+        }
+        self.profiles.push(joint);
+        self.joint.insert(members, new);
+        new
+    }
+
+    /// Profiles of bound pods, of those that stay and of those that leave, in the order of [`crate::model::Pods::alike`].
+    pub fn of_alike(&self) -> impl Iterator<Item = (usize, usize)> {
+        self.alike.iter().copied()
+    }
+
+    /// The profile of a pod that is not bound.
+    pub fn of(&self, pod: &PodKey) -> usize {
+        self.pods.get(pod).copied().unwrap_or(0)
+    }
+
+    /// The profile of a DaemonSet's pods.
+    pub fn of_daemonset(&self, set: &ObjectKey) -> usize {
+        self.daemonsets.get(set).copied().unwrap_or(0)
+    }
+
+    /// Whether one pod may come to a node where these are.
+    pub fn admits_one(&self, profile: usize, present: &Present) -> bool {
+        if profile == 0 {
+            return true;
+        }
+        let own = &self.profiles[profile].spreads;
+        let of_others = present.keys().flat_map(|other| &self.profiles[*other].spreads);
+        let mut spreads = own.iter().chain(of_others);
+        self.may_meet(profile, present)
+            && spreads.all(|at| {
+                let spread = &self.spreads[*at];
+                let weight = spread.weight(profile);
+                // To a rule of another, one that it does not count makes no difference.
+                weight == 0 && !own.contains(at) || spread.count(present) + weight <= spread.ceiling()
+            })
+    }
+
+    /// What keeps a pod off a node where these are, in words; `None` where nothing does.
+    pub fn keeps_off(&self, profile: usize, present: &Present) -> Option<&'static str> {
+        let newcomer = &self.profiles[profile];
+        if self.admits_one(profile, present) {
+            None
+        } else if present.keys().any(|other| newcomer.apart.contains(other)) {
+            Some("pod anti-affinity, its own or that of a pod there, keeps it off")
+        } else if self.may_meet(profile, present) {
+            Some("a topology spread over nodes, its own or that of a pod there, would not be kept")
+        } else {
+            Some("a host port it wants is taken there")
+        }
+    }
+
+    /// Whether pods of a profile may come to a node where these are: at least one, and as many as [`Self::most`] and
+    /// [`Self::tallies`] allow.
+    pub fn admits(&self, profile: usize, present: &Present) -> bool {
+        present.is_empty() || self.admits_one(profile, present)
+    }
+
+    /// At most so many pods of a profile may be on one node.
+    pub fn most(&self, profile: usize) -> Option<u32> {
+        let of = &self.profiles[profile];
+        let spreads = of.spreads.iter().map(|rule| &self.spreads[*rule]);
+        let own = spreads.filter(|spread| spread.weight(profile) > 0);
+        let own =
+            own.map(|spread| u32::try_from(spread.ceiling() / spread.weight(profile)).unwrap_or(u32::MAX));
+        own.chain(of.apart.contains(&profile).then_some(1)).min()
+    }
+
+    /// Whether a node with these residents takes as many pods with a profile's rules as one with those.
+    pub fn takes_as_many(&self, profile: usize, these: &Present, those: &Present) -> bool {
+        let mut own = self.profiles[profile].spreads.iter().map(|at| &self.spreads[*at]);
+        own.all(|spread| spread.count(these) <= spread.count(those))
+    }
+
+    /// Ports and anti-affinity.
+    fn may_meet(&self, profile: usize, present: &Present) -> bool {
+        let newcomer = &self.profiles[profile];
+        let ports: Vec<&HostPort> =
+            present.keys().flat_map(|other| &self.profiles[*other].ports).copied().flatten().collect();
+        !present.keys().any(|other| newcomer.apart.contains(other))
+            && newcomer.ports.iter().all(|wanted| ports::check(wanted, ports.iter().copied()).is_ok())
+    }
+
+    /// Whether pods of two classes with these profiles stay on different nodes, ports aside: because they keep away from each
+    /// other, or because one ceiling for both together is not asked of the solver.
+    pub fn apart(&self, one: usize, other: usize) -> bool {
+        self.profiles[one].apart.contains(&other) || self.profiles[one].counted.contains(&other)
+    }
+
+    /// The ports of a profile as the solver compares them: equal numbers conflict. Every address of the node has the
+    /// numbers of each address that anybody names.
+    pub fn ports(&self, profile: usize) -> Vec<u32> {
+        let mut numbers = BTreeSet::new();
+        for port in self.profiles[profile].ports.iter().copied().flatten() {
+            let like = |other: &HostPort| {
+                other.port == port.port
+                    && other.protocol == port.protocol
+                    && (port.ip.is_none() || port.ip == other.ip)
+            };
+            numbers.extend(self.numbers.iter().filter(|(other, _)| like(other)).map(|(_, number)| *number));
+        }
+        numbers.into_iter().collect()
+    }
+}
+
+/// More pods than any node takes.
+pub(crate) const UNLIMITED: u64 = 1 << 20;

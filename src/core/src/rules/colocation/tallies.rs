@@ -1,0 +1,68 @@
+//! Spreads over nodes that the solver counts like a resource: how many more of the pods that a rule counts a node takes.
+
+use crate::rules::colocation::UNLIMITED;
+use std::collections::{BTreeMap, BTreeSet};
+
+use crate::rules::colocation::{Company, Present, Spread};
+
+/// A spread that is counted on every node like a resource.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Tallied {
+    /// The pods that have the rule themselves.
+    Owners(usize),
+    /// Pods that the rule counts and that do not have it, where some that have it are already.
+    Guests(usize),
+}
+
+impl Company<'_> {
+    /// The spreads that limit pods of several profiles together, or fewer where others are already; `present` are those on the
+    /// nodes in question.
+    pub fn tallies<'p>(
+        &self,
+        profiles: impl Iterator<Item = usize>,
+        present: impl Iterator<Item = &'p Present>,
+    ) -> Vec<Tallied> {
+        let mut limited: BTreeMap<usize, usize> = BTreeMap::new();
+        let profiles: Vec<usize> = profiles.collect();
+        let is_guest = |spread: &Spread<'_>| {
+            profiles.iter().any(|one| spread.weight(*one) > 0 && !spread.owned_by.contains(one))
+        };
+        let guests: Vec<usize> = (0..self.spreads.len()).filter(|at| is_guest(&self.spreads[*at])).collect();
+        for profile in profiles {
+            for at in &self.profiles[profile].spreads {
+                if self.spreads[*at].is_shared() && self.spreads[*at].weight(profile) > 0 {
+                    *limited.entry(*at).or_default() += 1;
+                }
+            }
+        }
+        if limited.is_empty() && guests.is_empty() {
+            return Vec::new();
+        }
+        let (mut met, mut visited): (BTreeSet<usize>, BTreeSet<usize>) = Default::default();
+        for present in present.filter(|present| !present.is_empty()) {
+            met.extend(limited.keys().filter(|at| self.spreads[**at].count(present) > 0));
+            visited.extend(guests.iter().filter(|at| self.spreads[**at].is_owned_among(present)));
+        }
+        let several = limited.into_iter().filter(|(at, classes)| *classes > 1 || met.contains(at));
+        several.map(|(at, _)| Tallied::Owners(at)).chain(visited.into_iter().map(Tallied::Guests)).collect()
+    }
+
+    /// How many pods that a spread limits one of a profile is.
+    pub fn tally(&self, of: Tallied, profile: usize) -> u64 {
+        let (Tallied::Owners(at) | Tallied::Guests(at)) = of;
+        let spread = &self.spreads[at];
+        let is_owner = spread.owned_by.contains(&profile);
+        if is_owner == matches!(of, Tallied::Owners(_)) { spread.weight(profile) } else { 0 }
+    }
+
+    /// How many more a node takes where these are.
+    pub fn tally_left(&self, of: Tallied, present: &Present) -> u64 {
+        let (Tallied::Owners(at) | Tallied::Guests(at)) = of;
+        let spread = &self.spreads[at];
+        if matches!(of, Tallied::Guests(_)) && !spread.is_owned_among(present) {
+            // Where nobody has the rule it limits nobody.
+            return UNLIMITED;
+        }
+        spread.ceiling().saturating_sub(spread.count(present))
+    }
+}

@@ -1,0 +1,227 @@
+//! GPUs that are shared or cut: what pods want of them, and what nodes are bought as.
+
+use std::collections::BTreeSet;
+
+use poolwright_catalog::{Gpu, InstanceType, MigGeometry, MigModel, MigProfile, ResourceList, ResourceName};
+use poolwright_solver::problem::{GPU_UNITS, GpuMode, GpuRequest, GpuState, Gpus};
+
+use crate::model::{PodSpec, Sharing};
+
+/// Start of the resources by which pods ask for GPU instances: `nvidia.com/mig-1g.10gb`.
+pub(crate) const MIG_PREFIX: &str = "nvidia.com/mig-";
+
+/// No node has more; what a node claims beyond is not used.
+const MOST_GPUS: usize = 64;
+
+/// What a pod wants of shared or cut GPUs.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Wish {
+    /// So many, whole.
+    Whole(u32),
+    /// A share of one.
+    Share(u32),
+    /// An instance with at least this share of the GPU's compute.
+    Part { milli: u32, profile: MigProfile },
+    /// So many instances of one name, asked for as a resource.
+    Named { resource: ResourceName, profile: MigProfile, count: u32 },
+    /// Something that no node can be bought for: why.
+    Impossible(String),
+}
+
+impl Wish {
+    /// As the solver wants it; `None` for what cannot be.
+    pub fn request(&self) -> Option<GpuRequest> {
+        match self {
+            Self::Whole(count) => Some(GpuRequest::Whole(*count)),
+            Self::Share(units) => Some(GpuRequest::Share { units: *units, memory_mib: 0 }),
+            Self::Part { profile, .. } => Some(GpuRequest::Mig { profile: *profile, count: 1 }),
+            Self::Named { profile, count, .. } => Some(GpuRequest::Mig { profile: *profile, count: *count }),
+            Self::Impossible(_) => None,
+        }
+    }
+}
+
+/// What a pod asks of a node besides shared or cut GPUs, and what it wants of these.
+///
+/// `models` are those on offer that can be cut.
+pub(crate) fn wanted(sharing: Sharing, models: &[&MigModel], spec: &PodSpec) -> (ResourceList, Option<Wish>) {
+    let mut rest = spec.requests.clone();
+    let whole = rest.get(ResourceName::NVIDIA_GPU);
+    let instances: Vec<(ResourceName, u64)> = rest
+        .iter()
+        .filter(|(name, _)| name.as_str().starts_with(MIG_PREFIX))
+        .map(|(name, count)| (name.clone(), count))
+        .collect();
+    let mixed = matches!(sharing, Sharing::Mig { mixed: true });
+    match sharing {
+        Sharing::Whole => {
+            if spec.gpu_share.is_some() {
+                rest.set(ResourceName::NVIDIA_GPU, whole.saturating_add(1));
+            }
+            return (rest, None);
+        }
+        Sharing::Shared | Sharing::Mig { mixed: true } => rest.set(ResourceName::NVIDIA_GPU, 0),
+        Sharing::Mig { mixed: false } => {}
+    }
+    let wishes = usize::from(whole > 0) + usize::from(spec.gpu_share.is_some()) + instances.len();
+    if wishes > 1 {
+        let cause = "asks for GPUs in more than one way (whole, a share, instances), which no plan can mix in one pod";
+        return (rest, Some(Wish::Impossible(cause.to_owned())));
+    }
+    let too_many = |count: u64| Wish::Impossible(format!("asks for {count} GPUs"));
+    let wish = match (sharing, spec.gpu_share, instances.first()) {
+        (Sharing::Shared, Some(milli), _) => Some(Wish::Share(milli.clamp(1, GPU_UNITS))),
+        (Sharing::Mig { .. }, Some(milli), _) => Some(part(milli, models)),
+        (Sharing::Mig { .. }, _, Some((resource, count))) => {
+            rest.set(resource.clone(), 0);
+            Some(named(resource, *count, models))
+        }
+        _ if whole > 0 && (mixed || sharing == Sharing::Shared) => {
+            Some(u32::try_from(whole).map_or_else(|_| too_many(whole), Wish::Whole))
+        }
+        _ => None,
+    };
+    (rest, wish)
+}
+
+/// The profile that a resource's name speaks of, by its compute slices.
+pub(crate) fn profile_of(resource: &ResourceName) -> Option<MigProfile> {
+    match resource.as_str().strip_prefix(MIG_PREFIX)?.split_once('.')?.0 {
+        "1g" => Some(MigProfile::G1),
+        "2g" => Some(MigProfile::G2),
+        "3g" => Some(MigProfile::G3),
+        "4g" => Some(MigProfile::G4),
+        "7g" => Some(MigProfile::G7),
+        _ => None,
+    }
+}
+
+/// What a pod asks of a node where every part of a GPU is a whole one.
+pub(crate) fn naive(spec: &PodSpec) -> ResourceList {
+    let (mut rest, _) = wanted(Sharing::Whole, &[], spec);
+    let mut gpus = rest.get(ResourceName::NVIDIA_GPU);
+    for (name, count) in spec.requests.iter().filter(|(name, _)| name.as_str().starts_with(MIG_PREFIX)) {
+        rest.set(name.clone(), 0);
+        gpus = gpus.saturating_add(count);
+    }
+    rest.set(ResourceName::NVIDIA_GPU, gpus);
+    rest
+}
+
+/// The free GPUs of a node that is there, for pods that want whole ones.
+pub(crate) fn free(room: &ResourceList) -> Vec<GpuState> {
+    let idle = GpuState::Shared { units_used: 0, memory_used_mib: 0, memory_mib: 0 };
+    vec![idle; usize::try_from(room.get(ResourceName::NVIDIA_GPU)).unwrap_or(0).min(MOST_GPUS)]
+}
+
+/// The smallest instance that has as much compute, by the family with most slices on offer. On other families it is used
+/// where it has as much compute there.
+fn part(milli: u32, models: &[&MigModel]) -> Wish {
+    let families: BTreeSet<MigGeometry> = models.iter().map(|model| model.geometry).collect();
+    match families.first().map(|family| family.smallest(milli)) {
+        Some(Some(profile)) => Wish::Part { milli, profile },
+        Some(None) => Wish::Impossible(format!("asks for {milli} thousandths of one GPU")),
+        None => Wish::Impossible("asks for a share of a GPU, and no GPU on offer can be cut".to_owned()),
+    }
+}
+
+/// What a name means depends on the board: `1g.10gb` is the smallest instance of one A100 and the second of another. Where
+/// both are on offer the smaller one is meant, which is the larger board's.
+fn named(resource: &ResourceName, count: u64, models: &[&MigModel]) -> Wish {
+    let profile = models
+        .iter()
+        .flat_map(|model| model.kinds.iter().map(move |kind| (kind.profile, model.resource(kind.profile))))
+        .filter(|(_, name)| name.as_deref() == Some(resource.as_str()))
+        .map(|(profile, _)| profile)
+        .min();
+    match (profile, u32::try_from(count)) {
+        (Some(profile), Ok(count)) => Wish::Named { resource: resource.clone(), profile, count },
+        (None, _) => Wish::Impossible(format!(
+            "asks for {resource}, and no GPU on offer can be cut into such instances"
+        )),
+        (_, Err(_)) => Wish::Impossible(format!("asks for {count} {resource}")),
+    }
+}
+
+/// What a node of a type can be bought as.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Form {
+    /// GPUs are only given whole.
+    Plain,
+    /// GPUs are shared.
+    Shared,
+    /// GPUs are cut.
+    Cut,
+}
+
+impl Form {
+    /// What a node of this type can be bought as; never empty.
+    pub fn all(sharing: Sharing, kind: &InstanceType) -> &'static [Self] {
+        let Some(gpu) = &kind.gpu else { return &[Self::Plain] };
+        match (sharing, MigModel::of(gpu)) {
+            (Sharing::Whole, _) | (Sharing::Mig { mixed: false }, None) => &[Self::Plain],
+            (Sharing::Shared, _) | (Sharing::Mig { mixed: true }, None) => &[Self::Shared],
+            (Sharing::Mig { mixed: true }, Some(_)) => &[Self::Cut],
+            (Sharing::Mig { mixed: false }, Some(_)) => &[Self::Plain, Self::Cut],
+        }
+    }
+
+    /// For the names of candidates.
+    pub fn words(self) -> &'static str {
+        match self {
+            Self::Plain => "",
+            Self::Shared => ", GPUs shared",
+            Self::Cut => ", GPUs cut",
+        }
+    }
+
+    /// Its GPUs for the solver.
+    pub fn gpus(self, sharing: Sharing, kind: &InstanceType) -> Option<Gpus> {
+        let gpu = kind.gpu.as_ref()?;
+        let mode = match self {
+            Self::Plain => return None,
+            Self::Shared => GpuMode::Shared,
+            Self::Cut => GpuMode::Mig {
+                geometry: MigModel::of(gpu)?.geometry,
+                mixed: matches!(sharing, Sharing::Mig { mixed: true }),
+            },
+        };
+        Some(Gpus { count: gpu.count, memory_mib: gpu.memory_mib.unwrap_or(0), mode })
+    }
+
+    /// What a node offers besides shared or cut GPUs.
+    pub fn room(self, capacity: &ResourceList) -> ResourceList {
+        let mut room = capacity.clone();
+        if self != Self::Plain {
+            room.set(ResourceName::NVIDIA_GPU, 0);
+        }
+        room
+    }
+
+    /// Whether the GPUs of an empty node of this form can do what is wanted.
+    pub fn grants(self, sharing: Sharing, kind: &InstanceType, wish: Option<&Wish>) -> bool {
+        let Some(wish) = wish else { return true };
+        let Some(gpu) = &kind.gpu else { return false };
+        let whole_too = self == Self::Shared || matches!(sharing, Sharing::Mig { mixed: true });
+        match wish {
+            Wish::Whole(count) => whole_too && self != Self::Plain && *count <= gpu.count,
+            Wish::Share(_) => self == Self::Shared && sharing == Sharing::Shared,
+            Wish::Part { milli, profile } => {
+                self == Self::Cut
+                    && MigModel::of(gpu).is_some_and(|model| model.geometry.computes(*profile, *milli))
+            }
+            Wish::Named { resource, profile, count } => {
+                self == Self::Cut && has(gpu, resource, *profile, *count)
+            }
+            Wish::Impossible(_) => false,
+        }
+    }
+}
+
+fn has(gpu: &Gpu, resource: &ResourceName, profile: MigProfile, count: u32) -> bool {
+    MigModel::of(gpu).is_some_and(|model| {
+        let each = model.geometry.placements(profile).map_or(0, |placements| u32::from(placements.most));
+        model.resource(profile).as_deref() == Some(resource.as_str())
+            && count <= gpu.count.saturating_mul(each)
+    })
+}

@@ -1,0 +1,127 @@
+//! Why a pod may not run on a node, in words.
+
+use std::fmt;
+
+use poolwright_catalog::resources::Shortage;
+use poolwright_terms::Taint;
+
+use crate::model::{HostPort, Requirement, SpreadRule};
+
+/// Why a pod may not run on a node.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Rejection {
+    /// It does not tolerate a taint.
+    Taint(Taint),
+    /// The node lacks a label that the node selector wants.
+    Selector {
+        /// The label's key.
+        key: String,
+        /// The value wanted.
+        wanted: String,
+        /// The value the node has.
+        has: Option<String>,
+    },
+    /// No term of the required node affinity matches; the first requirement that fails, of the term that gets furthest.
+    Affinity {
+        /// The requirement; `None` when there is no term, or only empty ones, which match nothing.
+        requirement: Option<Requirement>,
+        /// The value the node has.
+        has: Option<String>,
+    },
+    /// What the scheduler's configuration demands of the pod's node fails; the first requirement, of the term that gets
+    /// furthest.
+    Enforced {
+        /// The requirement; `None` when no node meets it.
+        requirement: Option<Requirement>,
+        /// The value the node has.
+        has: Option<String>,
+        /// The file in which it is written.
+        source: String,
+    },
+    /// A volume of the pod cannot be used there; the first requirement that fails, of the term that gets furthest.
+    Volume {
+        /// The requirement; `None` when the volume can be used nowhere.
+        requirement: Option<Requirement>,
+        /// The value the node has.
+        has: Option<String>,
+    },
+    /// Another pod on the node has this port.
+    Port(HostPort),
+    /// A pod keeps away from another on the node.
+    AntiAffinity {
+        /// Whether the rule is the newcomer's; else that of the pod which is there.
+        its_own: bool,
+    },
+    /// Too many of its like on the node.
+    Spread {
+        /// What they are spread over.
+        topology_key: String,
+        /// How many more than elsewhere are allowed.
+        max_skew: u32,
+        /// How many there would be.
+        count: u64,
+        /// The file of a scheduler's configuration whose default it is.
+        default_of: Option<String>,
+    },
+    /// Too little of a resource.
+    Resource(Shortage),
+}
+
+impl fmt::Display for Rejection {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let label = |f: &mut fmt::Formatter<'_>, key: &str, has: &Option<String>| match has {
+            Some(value) => write!(f, "the node has `{key}={value}`"),
+            None => write!(f, "the node has no label `{key}`"),
+        };
+        match self {
+            Self::Taint(taint) => write!(f, "does not tolerate the taint `{taint}`"),
+            Self::Selector { key, wanted, has } => {
+                write!(f, "selects `{key}={wanted}`, but ")?;
+                label(f, key, has)
+            }
+            Self::Affinity { requirement: Some(requirement), has } => {
+                write!(f, "requires `{requirement}`, but ")?;
+                label(f, &requirement.key, has)
+            }
+            Self::Affinity { requirement: None, .. } => {
+                f.write_str("has a node affinity that matches no node")
+            }
+            Self::Enforced { requirement: Some(requirement), has, source } => {
+                write!(
+                    f,
+                    "is kept by the scheduler's addedAffinity ({source}) on nodes with `{requirement}`, but "
+                )?;
+                label(f, &requirement.key, has)
+            }
+            Self::Enforced { requirement: None, source, .. } => {
+                write!(f, "is kept off every node by the scheduler's addedAffinity ({source})")
+            }
+            Self::Volume { requirement: Some(requirement), has } => {
+                write!(f, "has a volume that needs `{requirement}`, but ")?;
+                label(f, &requirement.key, has)
+            }
+            Self::Volume { requirement: None, .. } => f.write_str("has a volume that no node can use"),
+            Self::Port(port) => write!(f, "wants host port {port}, which another pod on the node has"),
+            Self::AntiAffinity { its_own: true } => {
+                f.write_str("keeps away from another pod on the node (required pod anti-affinity)")
+            }
+            Self::AntiAffinity { its_own: false } => {
+                f.write_str("is kept away by the required pod anti-affinity of another pod on the node")
+            }
+            Self::Spread { topology_key, max_skew, count, default_of } => {
+                let rule = SpreadRule { default_of: default_of.clone(), ..SpreadRule::default() };
+                write!(
+                    f,
+                    "is spread over `{topology_key}` with a maxSkew of {max_skew}{}, and there would be {count} on the node",
+                    rule.origin()
+                )
+            }
+            Self::Resource(Shortage { resource, wanted, available }) => write!(
+                f,
+                "needs {} {resource}, but there is {}",
+                resource.quantity(*wanted),
+                resource.quantity(*available)
+            ),
+        }
+    }
+}

@@ -1,0 +1,73 @@
+//! Amounts in words.
+
+use poolwright_catalog::{ResourceList, ResourceName};
+
+/// What the resource of a driver begins with, as kubelets once called it.
+pub(crate) const ATTACHABLE: &str = "attachable-volumes-csi-";
+
+/// An amount for people: `3.5` for CPU, `16Gi` for memory, a count for all else.
+pub(crate) fn quantity(name: &ResourceName, amount: u64) -> String {
+    if name.is_cpu() {
+        let (whole, milli) = (amount / 1000, amount % 1000);
+        if milli == 0 {
+            return whole.to_string();
+        }
+        return format!("{whole}.{}", format!("{milli:03}").trim_end_matches('0'));
+    }
+    if name.as_str() == ResourceName::MEMORY
+        || name.as_str() == ResourceName::EPHEMERAL_STORAGE
+        || name.as_str().starts_with("hugepages-")
+    {
+        for (suffix, shift) in [("Ti", 40u32), ("Gi", 30), ("Mi", 20), ("Ki", 10)] {
+            let unit = 1u64 << shift;
+            if amount >= unit {
+                let tenths = (u128::from(amount) * 10 + u128::from(unit) / 2) / u128::from(unit);
+                let (whole, tenth) = (tenths / 10, tenths % 10);
+                return if tenth == 0 {
+                    format!("{whole}{suffix}")
+                } else {
+                    format!("{whole}.{tenth}{suffix}")
+                };
+            }
+        }
+    }
+    amount.to_string()
+}
+
+/// Whether a resource is neither CPU, memory, disk nor pods.
+pub(crate) fn is_extended(name: &ResourceName) -> bool {
+    !matches!(
+        name.as_str(),
+        ResourceName::CPU | ResourceName::MEMORY | ResourceName::EPHEMERAL_STORAGE | ResourceName::PODS
+    )
+}
+
+/// What matters of a list, in words: extended resources when there are any, else CPU and memory.
+pub(crate) fn gist(list: &ResourceList) -> String {
+    let extended: Vec<String> = list
+        .iter()
+        .filter(|(name, _)| is_extended(name) && !name.as_str().starts_with(ATTACHABLE))
+        .map(|(name, amount)| format!("{} x {name}", quantity(name, amount)))
+        .collect();
+    if !extended.is_empty() {
+        return extended.join(", ");
+    }
+    let plain: Vec<String> = list
+        .iter()
+        .filter(|(name, _)| matches!(name.as_str(), ResourceName::CPU | ResourceName::MEMORY))
+        .map(|(name, amount)| format!("{} {name}", quantity(name, amount)))
+        .collect();
+    if plain.is_empty() { "no requests".to_owned() } else { plain.join(", ") }
+}
+
+/// `1 pod`, `2 pods`.
+pub(crate) fn count(count: usize, one: &str) -> String {
+    if count == 1 { format!("1 {one}") } else { format!("{count} {one}s") }
+}
+
+/// `a, b, c and 4 more`.
+pub(crate) fn list<T: AsRef<str>>(items: &[T], most: usize) -> String {
+    let shown: Vec<&str> = items.iter().take(most).map(AsRef::as_ref).collect();
+    let more = items.len().saturating_sub(most);
+    if more > 0 { format!("{} and {more} more", shown.join(", ")) } else { shown.join(", ") }
+}

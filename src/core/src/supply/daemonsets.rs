@@ -1,0 +1,95 @@
+//! What DaemonSets take of a node.
+
+use std::sync::Arc;
+
+use poolwright_catalog::ResourceList;
+use poolwright_terms::Taint;
+
+use crate::model::{DaemonSet, OnNode, Pod, Snapshot};
+use crate::rules;
+use crate::rules::colocation::{Company, Present, join};
+use crate::rules::labels::Labels;
+
+/// Length of the random suffix of a DaemonSet's pods, and of what is left of a long name in front of it.
+const SUFFIX: usize = 5;
+const MAX_PREFIX: usize = 63 - SUFFIX;
+
+/// The cluster's DaemonSets.
+#[derive(Clone, Debug)]
+pub(crate) struct Daemons<'a> {
+    sets: Vec<&'a DaemonSet>,
+    /// By set: how the names of its pods begin.
+    prefixes: Vec<String>,
+}
+
+impl<'a> Daemons<'a> {
+    pub fn new(snapshot: &'a Snapshot) -> Self {
+        Self::of(snapshot.daemonsets.values().map(Arc::as_ref).collect())
+    }
+
+    fn of(sets: Vec<&'a DaemonSet>) -> Self {
+        let prefixes = sets.iter().map(|set| prefix(set)).collect();
+        Self { sets, prefixes }
+    }
+
+    /// Those that tolerate the taints; the labels are still to be looked at.
+    pub fn tolerating(&self, taints: &[Taint]) -> Self {
+        let tolerates =
+            |set: &&&DaemonSet| rules::check_daemonset_taints(&set.spec.tolerations, taints).is_ok();
+        Self::of(self.sets.iter().filter(tolerates).copied().collect())
+    }
+
+    /// Which of them land on a node with these labels, by index, ascending.
+    pub fn landing(&self, labels: &impl Labels) -> Vec<u16> {
+        let lands = |index: &usize| rules::check_labels(&self.sets[*index].spec, labels).is_ok();
+        (0..self.sets.len()).filter(lands).map(|index| index as u16).collect()
+    }
+
+    /// What these of them request together.
+    pub fn requests(&self, landing: &[u16]) -> ResourceList {
+        let mut sum = ResourceList::new();
+        for index in landing {
+            sum.add(&self.sets[usize::from(*index)].spec.requests);
+        }
+        sum
+    }
+
+    /// These of them.
+    pub fn sets(&self, landing: &[u16]) -> impl Iterator<Item = &'a DaemonSet> {
+        landing.iter().map(|index| self.sets[usize::from(*index)])
+    }
+
+    /// Whom other pods meet on a node where these of them are.
+    pub fn present(&self, landing: &[u16], company: &Company<'_>) -> Present {
+        let mut present = Present::new();
+        for set in self.sets(landing) {
+            join(&mut present, company.of_daemonset(&set.key), 1);
+        }
+        present
+    }
+
+    /// Those that land on this node and are not there yet.
+    pub fn outstanding(&self, labels: &impl Labels, taints: &[Taint], there: Option<&OnNode>) -> Vec<u16> {
+        let there = there.map_or(&[][..], |there| there.daemons.as_slice());
+        let comes = |index: &usize| {
+            let (set, prefix) = (self.sets[*index], &self.prefixes[*index]);
+            !there.iter().any(|pod| belongs_to(pod, set, prefix))
+                && rules::daemonset_lands(&set.spec, labels, taints)
+        };
+        (0..self.sets.len()).filter(comes).map(|index| index as u16).collect()
+    }
+}
+
+fn prefix(set: &DaemonSet) -> String {
+    let mut prefix = format!("{}-", set.key.name);
+    if prefix.is_char_boundary(MAX_PREFIX) {
+        prefix.truncate(MAX_PREFIX);
+    }
+    prefix
+}
+
+/// Whether the pod of a DaemonSet is this one's, by the name that the DaemonSet controller gives its pods.
+fn belongs_to(pod: &Pod, set: &DaemonSet, prefix: &str) -> bool {
+    pod.key.namespace() == set.key.namespace
+        && pod.key.name().strip_prefix(prefix).is_some_and(|rest| rest.len() == SUFFIX && !rest.contains('-'))
+}

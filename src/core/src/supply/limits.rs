@@ -1,0 +1,226 @@
+//! What is left of each pool's limits, and of those over all pools.
+
+use std::collections::BTreeMap;
+
+use poolwright_catalog::{OfferingId, ResourceList, ResourceName, UsdPerHour};
+use poolwright_solver::Limit;
+
+use crate::model::{Claim, PoolLimits, Snapshot};
+use crate::supply::offers::Supply;
+
+/// What a limit is about.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Kind {
+    Resource(ResourceName),
+    Nodes,
+    UsdPerHour,
+    /// How many of an offering can be had.
+    Available(OfferingId),
+}
+
+/// One limit of one pool or of all.
+#[derive(Clone, Debug)]
+pub(crate) struct PoolLimit {
+    /// Index into [`Supply::pools`]; `None` for all pools together.
+    pub pool: Option<usize>,
+    pub kind: Kind,
+    pub ceiling: u64,
+    pub left: u64,
+}
+
+/// All limits.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Limits {
+    pub all: Vec<PoolLimit>,
+    /// Those of each pool, ascending; those over all pools are in each, and last.
+    by_pool: Vec<Vec<u32>>,
+    /// By table and offering: the limit of how many can be had.
+    scarce: BTreeMap<(usize, usize), u32>,
+}
+
+impl Limits {
+    pub fn new(supply: &Supply<'_>, snapshot: &Snapshot, over_all: &PoolLimits) -> Self {
+        let mut all = Self::default();
+        for (index, offered) in supply.pools.iter().enumerate() {
+            let own = all.add(Some(index), &offered.pool.limits, |kind| {
+                let claims = snapshot.claims.values().filter(|claim| claim.pool == offered.pool.name);
+                claims.map(|claim| used(kind, claim)).fold(0, u64::saturating_add)
+            });
+            all.by_pool.push(own);
+        }
+        let shared = all.add(None, over_all, |kind| {
+            snapshot.claims.values().map(|claim| used(kind, claim)).fold(0, u64::saturating_add)
+        });
+        for own in &mut all.by_pool {
+            own.extend(&shared);
+        }
+        all.add_scarce(supply, snapshot);
+        all
+    }
+
+    /// Adds the limits of one pool or of all; returns their indices.
+    fn add(&mut self, pool: Option<usize>, limits: &PoolLimits, used: impl Fn(&Kind) -> u64) -> Vec<u32> {
+        let first = self.all.len() as u32;
+        for (kind, ceiling) in ceilings(limits) {
+            let left = ceiling.saturating_sub(used(&kind));
+            self.all.push(PoolLimit { pool, kind, ceiling, left });
+        }
+        (first..self.all.len() as u32).collect()
+    }
+
+    /// Adds a limit for every offering of which only so many can be had, last of all.
+    fn add_scarce(&mut self, supply: &Supply<'_>, snapshot: &Snapshot) {
+        for (index, offered) in supply.pools.iter().enumerate() {
+            for offer in &offered.offers {
+                let offering = supply.offering(index, offer.offering);
+                if let Some(available) = offering.available {
+                    let at = self.all.len() as u32;
+                    if self.is_scarce(offered.table, offer.offering) {
+                        continue;
+                    }
+                    self.scarce.insert((offered.table, offer.offering), at);
+                    let kind = Kind::Available(offering.id.clone());
+                    let ceiling = u64::from(available);
+                    // What is planned and not launched is still among what can be had.
+                    let on_the_way = snapshot.claims.values().filter(|claim| {
+                        claim.launched.is_none()
+                            && claim.node_class == offered.pool.node_class
+                            && claim.offerings.first().is_some_and(|first| first.offering == offering.id)
+                    });
+                    let left = ceiling.saturating_sub(on_the_way.count() as u64);
+                    self.all.push(PoolLimit { pool: None, kind, ceiling, left });
+                }
+            }
+        }
+    }
+
+    /// Whether only so many of an offering can be had.
+    pub fn is_scarce(&self, table: usize, offering: usize) -> bool {
+        self.scarce.contains_key(&(table, offering))
+    }
+
+    /// Whether a limit is about how many of an offering can be had.
+    pub fn is_stock(&self, limit: u32) -> bool {
+        matches!(self.all[limit as usize].kind, Kind::Available(_))
+    }
+
+    /// Whether the pool has a limit of its own.
+    pub fn has_own(&self, pool: usize) -> bool {
+        self.by_pool[pool].iter().any(|limit| self.all[*limit as usize].pool.is_some())
+    }
+
+    /// Whether a limit on money binds the pool.
+    pub fn on_money(&self, pool: usize) -> bool {
+        self.by_pool[pool].iter().any(|limit| self.all[*limit as usize].kind == Kind::UsdPerHour)
+    }
+
+    /// What one node takes of each limit that it counts against, by limit, ascending.
+    pub fn uses(
+        &self,
+        supply: &Supply<'_>,
+        pool: usize,
+        offering: usize,
+        price: Option<UsdPerHour>,
+    ) -> Vec<(u32, u64)> {
+        let allocatable = &supply.instance_type(pool, offering).allocatable;
+        let amount = |limit: u32| self.all[limit as usize].kind.of(allocatable, price);
+        let scarce = self.scarce.get(&(supply.pools[pool].table, offering));
+        let of_pool = self.by_pool[pool].iter().map(|limit| (*limit, amount(*limit)));
+        of_pool.chain(scarce.map(|limit| (*limit, 1))).collect()
+    }
+
+    /// Takes what one node uses.
+    pub fn take(&mut self, uses: &[(u32, u64)]) {
+        for (limit, amount) in uses {
+            let left = &mut self.all[*limit as usize].left;
+            *left = left.saturating_sub(*amount);
+        }
+    }
+
+    /// As the solver wants them.
+    pub fn for_solver(&self, supply: &Supply<'_>) -> Vec<Limit> {
+        let name = |limit: &PoolLimit| match limit.pool {
+            Some(pool) => format!("pool {}: {}", supply.pools[pool].pool.name, limit.name()),
+            None => format!("all pools: {}", limit.name()),
+        };
+        self.all.iter().map(|limit| Limit { name: name(limit), bound: limit.left }).collect()
+    }
+
+    /// A sentence about a limit that is reached.
+    pub fn sentence(&self, limit: u32, supply: &Supply<'_>) -> String {
+        let limit = &self.all[limit as usize];
+        if let Kind::Available(id) = &limit.kind {
+            return format!(
+                "the {} nodes of {id} that can be had are taken; more of it, or another offering, would do",
+                limit.ceiling
+            );
+        }
+        let used = limit.ceiling.saturating_sub(limit.left);
+        let (of, raise) = match limit.pool {
+            Some(pool) => (format!("of pool `{}`", supply.pools[pool].pool.name), "raise spec.limits"),
+            None => ("over all pools".to_owned(), "raise it"),
+        };
+        format!(
+            "limit {} = {} {of} is reached (in use or on order: {}); {raise} or free nodes",
+            limit.name(),
+            limit.quantity(limit.ceiling),
+            limit.quantity(used)
+        )
+    }
+}
+
+impl PoolLimit {
+    pub fn name(&self) -> String {
+        self.kind.name()
+    }
+
+    fn quantity(&self, amount: u64) -> String {
+        self.kind.quantity(amount)
+    }
+}
+
+impl Kind {
+    pub fn name(&self) -> String {
+        match self {
+            Self::Resource(name) => name.to_string(),
+            Self::Nodes => "nodes".to_owned(),
+            Self::UsdPerHour => "usdPerHour".to_owned(),
+            Self::Available(id) => format!("{id} to be had"),
+        }
+    }
+
+    pub fn quantity(&self, amount: u64) -> String {
+        match self {
+            Self::Resource(name) => crate::rules::words::quantity(name, amount),
+            Self::Nodes | Self::Available(_) => amount.to_string(),
+            Self::UsdPerHour => UsdPerHour::from_micros(amount).to_string(),
+        }
+    }
+
+    /// What one node takes of it.
+    pub fn of(&self, allocatable: &ResourceList, price: Option<UsdPerHour>) -> u64 {
+        match self {
+            Self::Resource(name) => allocatable.get(name.as_str()),
+            Self::Nodes | Self::Available(_) => 1,
+            Self::UsdPerHour => price.map_or(0, UsdPerHour::micros),
+        }
+    }
+}
+
+pub(crate) fn ceilings(limits: &PoolLimits) -> Vec<(Kind, u64)> {
+    let mut all: Vec<(Kind, u64)> =
+        limits.resources.iter().map(|(name, ceiling)| (Kind::Resource(name.clone()), *ceiling)).collect();
+    all.extend(limits.nodes.map(|ceiling| (Kind::Nodes, ceiling)));
+    all.extend(limits.usd_per_hour.map(|ceiling| (Kind::UsdPerHour, ceiling.micros())));
+    all
+}
+
+/// What a claim takes: what it runs on, or the most that it may still be launched as.
+pub(crate) fn used(kind: &Kind, claim: &Claim) -> u64 {
+    let of = |ranked: &poolwright_catalog::RankedOffering| kind.of(&ranked.allocatable, ranked.price);
+    if claim.launched.is_some() {
+        of(claim.current_offering())
+    } else {
+        claim.offerings.iter().map(of).max().unwrap_or(0)
+    }
+}

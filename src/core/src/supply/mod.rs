@@ -1,0 +1,10 @@
+//! supply.
+
+pub(crate) mod commitments;
+pub(crate) mod daemonsets;
+pub(crate) mod interruption_backoff;
+pub(crate) mod interruption_risk;
+pub(crate) mod known;
+pub(crate) mod limits;
+pub(crate) mod offers;
+pub(crate) mod rooms;

@@ -1,0 +1,361 @@
+//! Room that is there or on its way: nodes, and claims that were bought and have not come up yet.
+
+use crate::supply::known::Site;
+use crate::supply::known::{Known, Origin};
+use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Deref;
+use std::sync::Arc;
+
+use jiff::Timestamp;
+use poolwright_catalog::{ResourceList, ResourceName};
+use poolwright_terms::keys::{
+    CORDON_TAINT, DISRUPTED_TAINT, NODECLAIM_LABEL, NODEPOOL_LABEL, NOT_READY_TAINT, RESERVED_TAINT,
+    UNREACHABLE_TAINT, UNREGISTERED_TAINT,
+};
+use poolwright_terms::labels::HOSTNAME;
+use poolwright_terms::{ConditionType, Taint, labels};
+
+use crate::demand::volumes::attach::Attachable;
+use crate::model::plan::Target;
+use crate::model::{Claim, Node, Snapshot};
+use crate::rules;
+use crate::rules::colocation::{Company, Present, join};
+use crate::rules::fields::NODE_NAME_FIELD;
+use crate::supply::daemonsets::Daemons;
+use crate::supply::known::{KnownRoom, KnownRooms, Walk};
+use crate::supply::offers::as_measured;
+
+/// A node with free room.
+#[derive(Clone, Debug)]
+pub(crate) struct Room<'a> {
+    site: Arc<Site>,
+    /// The node, where it is there.
+    pub node: Option<&'a str>,
+    pub free: Arc<ResourceList>,
+    /// What pods that are being deleted still hold.
+    pub leaving: ResourceList,
+    /// When the last of those must be gone.
+    pub left_by: Option<Timestamp>,
+    /// Who is there, or will be: pods that others may not meet.
+    pub present: Present,
+    /// The same without pods that are being deleted.
+    pub staying: Present,
+}
+
+impl Deref for Room<'_> {
+    type Target = Site;
+
+    fn deref(&self) -> &Site {
+        &self.site
+    }
+}
+
+/// Rooms, and where each node's and each claim's is.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Rooms<'a> {
+    /// Those of claims, by name; then those of other nodes, by name. Each attempt at a plan has a copy, and changes few.
+    pub all: Vec<Arc<Room<'a>>>,
+    /// How many are of claims.
+    of_claims: usize,
+    /// Nodes of claims, by name.
+    by_node: Vec<(&'a str, usize)>,
+}
+
+impl Rooms<'_> {
+    /// The room of a claim or of a node without one, by name.
+    pub fn of_target(&self, name: &str) -> Option<usize> {
+        let (claims, nodes) = self.all.split_at(self.of_claims);
+        find(nodes, name).map(|at| self.of_claims + at).or_else(|| find(claims, name))
+    }
+
+    /// The room of a node.
+    pub fn of_node(&self, name: &str) -> Option<usize> {
+        let at = find(&self.all[self.of_claims..], name).map(|at| self.of_claims + at);
+        let of_claim = || self.by_node.binary_search_by_key(&name, |(node, _)| node).ok();
+        at.or_else(|| of_claim().map(|at| self.by_node[at].1))
+    }
+
+    /// A pod is to go there.
+    pub fn take(&mut self, at: usize, requests: &ResourceList, profile: usize) {
+        let room = Arc::make_mut(&mut self.all[at]);
+        Arc::make_mut(&mut room.free).saturating_sub(requests);
+        join(&mut room.present, profile, 1);
+        join(&mut room.staying, profile, 1);
+    }
+}
+
+fn find(rooms: &[Arc<Room<'_>>], name: &str) -> Option<usize> {
+    rooms.binary_search_by(|room| room.target.name().cmp(name)).ok()
+}
+
+/// All room that pods may count on.
+pub(crate) fn collect<'a>(
+    snapshot: &'a Snapshot,
+    daemons: &Daemons<'_>,
+    company: &Company<'_>,
+    attachable: &Attachable,
+) -> Rooms<'a> {
+    let (mut memory, all_known) = snapshot.memory.rooms(snapshot);
+    let mut rooms = Rooms::default();
+    let mut numbers: Vec<(u32, usize)> = Vec::new();
+    if all_known {
+        repeat(&mut rooms, &mut numbers, snapshot, &memory, |known, node| {
+            room(known, node, company, attachable, daemons)
+        });
+        snapshot.memory.keep_rooms(memory);
+        numbers.sort_unstable();
+        meet(&mut rooms, &numbers, snapshot, company);
+        return rooms;
+    }
+    let mut claimed: BTreeSet<&str> = BTreeSet::new();
+    let mut walk = Walk::new(&mut memory.claims);
+    for claim in snapshot.claims.values() {
+        let node = node_of(snapshot, claim);
+        if let Some(node) = node {
+            claimed.insert(&node.name);
+        }
+        if claim.deleting_since.is_some() || claim.since(ConditionType::Disrupting).is_some() {
+            continue;
+        }
+        let catalogue = snapshot.catalogues.get(&claim.node_class).and_then(|known| known.as_ref().ok());
+        let pods = node.and_then(|node| snapshot.pods.on_node(&node.name));
+        let kind = &claim.current_offering().offering.instance_type;
+        let measured = snapshot.measured(&claim.node_class, kind);
+        let origin = Origin {
+            claim: Some(claim.clone()),
+            node: node.cloned(),
+            pods: pods.cloned(),
+            catalogue: catalogue.cloned(),
+            measured: measured.cloned(),
+        };
+        let work_out = || of_claim(snapshot, claim, node.map(AsRef::as_ref), daemons);
+        if let Some(known) = walk.next(origin, work_out) {
+            let node = node.map(|node| node.name.as_str());
+            rooms.by_node.extend(node.map(|node| (node, rooms.all.len())));
+            numbers.extend(pods.map(|there| (there.number, rooms.all.len())));
+            rooms.all.push(Arc::new(room(known, node, company, attachable, daemons)));
+        }
+    }
+    walk.end();
+    rooms.of_claims = rooms.all.len();
+    rooms.by_node.sort_unstable();
+    let mut walk = Walk::new(&mut memory.nodes);
+    let mut beside = snapshot.pods.beside();
+    for node in snapshot.nodes.values().filter(|node| !claimed.contains(node.name.as_str())) {
+        let pods = beside.on(&node.name);
+        let origin = Origin { node: Some(node.clone()), pods: pods.cloned(), ..Origin::default() };
+        if let Some(known) = walk.next(origin, || of_foreign(snapshot, node, daemons)) {
+            numbers.extend(pods.map(|there| (there.number, rooms.all.len())));
+            rooms.all.push(Arc::new(room(known, Some(&node.name), company, attachable, daemons)));
+        }
+    }
+    walk.end();
+    snapshot.memory.keep_rooms(memory);
+    numbers.sort_unstable();
+    meet(&mut rooms, &numbers, snapshot, company);
+    rooms
+}
+
+/// The rooms that are known already, all of them.
+fn repeat<'a>(
+    rooms: &mut Rooms<'a>,
+    numbers: &mut Vec<(u32, usize)>,
+    snapshot: &'a Snapshot,
+    memory: &KnownRooms,
+    room: impl Fn(&Known, Option<&'a str>) -> Room<'a>,
+) {
+    let mut add = |rooms: &mut Rooms<'a>, (origin, known): &KnownRoom, node: Option<&'a str>| {
+        if let Some(known) = known {
+            numbers.extend(origin.pods.as_ref().map(|there| (there.number, rooms.all.len())));
+            rooms.all.push(Arc::new(room(known, node)));
+        }
+    };
+    let mut claims = snapshot.claims.values();
+    for known in &memory.claims {
+        let is_it = |claim: &&Arc<Claim>| known.0.claim.as_ref().is_some_and(|own| Arc::ptr_eq(own, claim));
+        let claim = claims.find(is_it).filter(|_| known.0.node.is_some());
+        let node = claim.and_then(|claim| {
+            // Most claims say the name of their node.
+            let own = known.0.node.as_ref()?;
+            let named = claim.node_name.as_deref().filter(|name| *name == own.name);
+            named.or_else(|| node_of(snapshot, claim).map(|node| node.name.as_str()))
+        });
+        if known.1.is_some() {
+            rooms.by_node.extend(node.map(|node| (node, rooms.all.len())));
+        }
+        add(rooms, known, node);
+    }
+    rooms.of_claims = rooms.all.len();
+    rooms.by_node.sort_unstable();
+    let mut nodes = snapshot.nodes.values();
+    for known in &memory.nodes {
+        let is_it = |node: &&Arc<Node>| known.0.node.as_ref().is_some_and(|own| Arc::ptr_eq(own, node));
+        let node = nodes.find(is_it).map(|node| node.name.as_str());
+        add(rooms, known, node);
+    }
+}
+
+/// Notes the pods on nodes that others may not meet; `numbers` are those of the rooms' nodes, ascending.
+fn meet(rooms: &mut Rooms<'_>, numbers: &[(u32, usize)], snapshot: &Snapshot, company: &Company<'_>) {
+    for ((_, nodes), (staying, leaving)) in snapshot.pods.alike().zip(company.of_alike()) {
+        if staying == 0 && leaving == 0 {
+            continue;
+        }
+        for (node, count) in nodes.iter() {
+            let from = numbers.partition_point(|(number, _)| number < node);
+            for (_, at) in numbers[from..].iter().take_while(|(number, _)| number == node) {
+                let room = Arc::make_mut(&mut rooms.all[*at]);
+                join(&mut room.present, leaving, count.all - count.staying);
+                join(&mut room.present, staying, count.staying);
+                join(&mut room.staying, staying, count.staying);
+            }
+        }
+    }
+}
+
+/// The node of a claim, by what was launched for it, else by name.
+fn node_of<'a>(snapshot: &'a Snapshot, claim: &Claim) -> Option<&'a Arc<Node>> {
+    let launched = claim.launched.as_ref();
+    let by_id = launched.and_then(|launched| snapshot.nodes.with_provider_id(&launched.provider_id));
+    by_id.or_else(|| snapshot.nodes.get(claim.node_name.as_ref()?))
+}
+
+fn room<'a>(
+    known: &Known,
+    node: Option<&'a str>,
+    company: &Company<'_>,
+    attachable: &Attachable,
+    daemons: &Daemons<'_>,
+) -> Room<'a> {
+    let present = daemons.present(&known.outstanding, company);
+    let mut free = known.free.clone();
+    if !attachable.is_empty() {
+        Arc::make_mut(&mut free).add(&attachable.of(node, &known.site.labels));
+    }
+    let (leaving, left_by) = (known.leaving.clone(), known.left_by);
+    Room { site: known.site.clone(), node, free, leaving, left_by, staying: present.clone(), present }
+}
+
+fn of_claim(snapshot: &Snapshot, claim: &Claim, node: Option<&Node>, daemons: &Daemons<'_>) -> Option<Known> {
+    let initialized = claim.since(ConditionType::Initialized).is_some();
+    if node.is_none() && claim.node_name.is_some() {
+        // The node was there and is gone.
+        return None;
+    }
+    let promised = claim.current_offering();
+    let expected;
+    let (mut node_labels, taints, total) = match node {
+        Some(node) if initialized => {
+            if !is_open(node) {
+                return None;
+            }
+            (node.labels.clone(), lasting_taints(node), &node.allocatable)
+        }
+        _ => {
+            if node.is_some_and(|node| node.deleting_since.is_some() || (node.cordoned && !node.gated)) {
+                return None;
+            }
+            let kind = &promised.offering.instance_type;
+            expected = as_measured(snapshot, &claim.node_class, &promised.allocatable, kind);
+            (labels_of_claim(snapshot, claim, node), claim.taints.clone(), &expected)
+        }
+    };
+    node_labels.entry(NODEPOOL_LABEL.to_owned()).or_insert_with(|| claim.pool.0.clone());
+    // Its CSI drivers start last: their labels may still be on their way.
+    rules::add_repeated(&mut node_labels);
+    node_labels.extend(node.map(named));
+    let site = Site { target: Target::Claim(claim.name.clone()), labels: node_labels, taints };
+    Some(known(site, total, node, snapshot, daemons))
+}
+
+/// The labels that a claim's node has, or will have as far as is known.
+pub(crate) fn labels_of_claim(
+    snapshot: &Snapshot,
+    claim: &Claim,
+    node: Option<&Node>,
+) -> BTreeMap<String, String> {
+    let mut labels = offering_labels(snapshot, claim);
+    labels.extend(claim.labels.clone());
+    labels.entry(NODEPOOL_LABEL.to_owned()).or_insert_with(|| claim.pool.0.clone());
+    labels.extend(node.into_iter().flat_map(|node| node.labels.clone()));
+    // Every node is a host of its own, also one whose name nobody knows yet: no label value can be equal to this.
+    labels.entry(HOSTNAME.to_owned()).or_insert_with(|| format!("(claim {})", claim.name));
+    labels
+}
+
+/// A node that no claim stands behind.
+fn of_foreign(snapshot: &Snapshot, node: &Node, daemons: &Daemons<'_>) -> Option<Known> {
+    // A node of ours without a claim will be given back.
+    let orphan = node.labels.contains_key(NODECLAIM_LABEL)
+        || node.taints.iter().any(|taint| taint.key == UNREGISTERED_TAINT || taint.key == DISRUPTED_TAINT);
+    if orphan || !is_open(node) {
+        return None;
+    }
+    let mut labels = node.labels.clone();
+    labels.extend([named(node)]);
+    let site = Site { target: Target::Node(node.name.clone()), labels, taints: lasting_taints(node) };
+    Some(known(site, &node.allocatable, Some(node), snapshot, daemons))
+}
+
+/// The node's name, as rules ask for it.
+fn named(node: &Node) -> (String, String) {
+    (NODE_NAME_FIELD.to_owned(), node.name.clone())
+}
+
+/// A cordon of ours on a node that is initialized is about to be lifted.
+fn is_open(node: &Node) -> bool {
+    node.ready && (!node.cordoned || node.gated) && node.deleting_since.is_none()
+}
+
+/// The node's taints without those that the node controller derives, a moment later, from what was asked already: whether
+/// the node is ready and cordoned. A node that has just opened still has them, and counting it as closed for that moment
+/// would buy its pods a second one. A reservation does not last either: pods that are planned there are let in.
+fn lasting_taints(node: &Node) -> Vec<Taint> {
+    let passing = [NOT_READY_TAINT, UNREACHABLE_TAINT, CORDON_TAINT, RESERVED_TAINT];
+    node.taints.iter().filter(|taint| !passing.contains(&taint.key.as_str())).cloned().collect()
+}
+
+/// What is left of a node.
+fn known(
+    site: Site,
+    total: &ResourceList,
+    node: Option<&Node>,
+    snapshot: &Snapshot,
+    daemons: &Daemons<'_>,
+) -> Known {
+    let pods = node.and_then(|node| snapshot.pods.on_node(&node.name)).map(AsRef::as_ref);
+    let outstanding = daemons.outstanding(&site.labels, &site.taints, pods);
+    let mut used = daemons.requests(&outstanding);
+    used.add(pods.map_or(&ResourceList::new(), |pods| &pods.requests));
+    let mut free = total.clone();
+    free.saturating_sub(&used);
+    Known {
+        site: Arc::new(site),
+        free: Arc::new(free),
+        leaving: pods.map(|pods| pods.leaving.clone()).unwrap_or_default(),
+        left_by: pods.and_then(|pods| pods.left_by),
+        outstanding,
+    }
+}
+
+/// The labels that the claim's offering will give its node.
+fn offering_labels(snapshot: &Snapshot, claim: &Claim) -> BTreeMap<String, String> {
+    let id = &claim.current_offering().offering;
+    if let Some(Ok(catalogue)) = snapshot.catalogues.get(&claim.node_class)
+        && let Some(offering) = catalogue.offering(id)
+    {
+        return catalogue.node_labels(offering);
+    }
+    // The catalogue does not list it any more: what the claim itself knows must do.
+    let mut known = BTreeMap::from([
+        (labels::INSTANCE_TYPE.to_owned(), id.instance_type.to_string()),
+        (labels::ZONE.to_owned(), id.zone.to_string()),
+        (labels::CAPACITY_TYPE.to_owned(), id.capacity_type.to_string()),
+        (labels::OS.to_owned(), "linux".to_owned()),
+    ]);
+    let gpus = claim.current_offering().allocatable.get(ResourceName::NVIDIA_GPU);
+    if gpus > 0 {
+        known.insert(labels::GPU_COUNT.to_owned(), gpus.to_string());
+    }
+    known
+}

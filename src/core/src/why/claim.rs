@@ -1,0 +1,173 @@
+//! Why a node was bought, and why it is kept.
+
+use std::collections::BTreeMap;
+
+use jiff::Timestamp;
+use poolwright_catalog::UsdPerHour;
+use poolwright_terms::ConditionType;
+
+use crate::model::{Claim, ClaimName, Node, ObjectKey, Pod, PodPhase, PodRole, Snapshot};
+use crate::rules::budgets::never_met_of;
+use crate::rules::words::{gist, list};
+
+/// Pods that are named.
+const SHOWN: usize = 4;
+
+/// The story of a claim; `None` when there is no such claim.
+pub fn claim(snapshot: &Snapshot, now: Timestamp, name: &ClaimName) -> Option<Vec<String>> {
+    let claim = snapshot.claims.get(name)?;
+    let offering = claim.current_offering();
+    let price = offering.price.map_or("an unknown price".to_owned(), |price| format!("{price} $/h"));
+    let mut lines = vec![format!(
+        "Claim {name} of pool {}: {} at {price}, created {} ago.",
+        claim.pool,
+        offering.offering,
+        age(claim.created, now)
+    )];
+    lines.push(match claim.reason.trim_end_matches('.') {
+        "" => "Why it was bought was not written down.".to_owned(),
+        reason => format!("Bought because {reason}."),
+    });
+    if claim.launched.as_ref().is_some_and(|launched| launched.offering != claim.offerings[0].offering) {
+        lines.push(format!("Planned was {}, which could not be had.", claim.offerings[0].offering));
+    } else if let Some(next) = claim.offerings.get(1).filter(|_| claim.launched.is_none()) {
+        let price = next.price.map_or("an unknown price".to_owned(), |price| format!("{price} $/h"));
+        lines.push(format!(
+            "If it cannot be had, {} at {price} is next, of {} alternatives.",
+            next.offering,
+            claim.offerings.len() - 1
+        ));
+    }
+    lines.push(stands(claim));
+    lines.push(kept(snapshot, now, claim));
+    Some(lines)
+}
+
+/// The story of a node; `None` when there is no such node.
+pub fn node(snapshot: &Snapshot, now: Timestamp, name: &str) -> Option<Vec<String>> {
+    let node = snapshot.nodes.get(name)?;
+    let owner = snapshot.claims.of_node(node);
+    let mut lines = vec![format!("Node {name} has {}; {}.", gist(&node.allocatable), state(node))];
+    let Some(owner) = owner else {
+        let pods = work(snapshot, name);
+        lines.push("No claim stands behind it: Poolwright did not buy it and never removes it.".to_owned());
+        lines.push(if pods.is_empty() {
+            "No workload pod is on it; its room is used first.".to_owned()
+        } else {
+            format!("It runs {}.", named(&pods))
+        });
+        lines.extend(undrainable(snapshot, name));
+        return Some(lines);
+    };
+    lines.extend(claim(snapshot, now, &owner.name)?);
+    lines.extend(undrainable(snapshot, name));
+    Some(lines)
+}
+
+/// Budgets that can never be met, of pods on a node: it cannot be drained.
+fn undrainable(snapshot: &Snapshot, name: &str) -> Option<String> {
+    let pods = work(snapshot, name);
+    let mut kept: Vec<&Pod> = Vec::new();
+    let mut budgets: BTreeMap<ObjectKey, String> = BTreeMap::new();
+    for pod in pods {
+        let found = never_met_of(snapshot, pod);
+        if !found.is_empty() {
+            kept.push(pod);
+        }
+        budgets.extend(found.into_iter().map(|one| (one.budget.clone(), one.to_string())));
+    }
+    let first = budgets.values().next()?;
+    let more = budgets.len() - 1;
+    let more = if more > 0 { format!(" {more} more can not either.") } else { String::new() };
+    Some(format!("It cannot be drained: {first}. That keeps {}.{more}", named(&kept)))
+}
+
+fn state(node: &Node) -> String {
+    let mut words = vec![if node.ready { "ready" } else { "not ready" }];
+    if node.gated {
+        words.push("closed until it keeps what was promised");
+    } else if node.cordoned {
+        words.push("cordoned");
+    }
+    if node.deleting_since.is_some() {
+        words.push("being deleted");
+    }
+    words.join(", ")
+}
+
+/// The stage of its life that it has reached.
+fn stands(claim: &Claim) -> String {
+    let stages = [
+        (ConditionType::Disrupting, "It is being given back"),
+        (ConditionType::Initialized, "It is open to pods"),
+        (ConditionType::Registered, "Its node has joined and is not open yet"),
+        (ConditionType::Launched, "Its instance is launched and has not joined yet"),
+    ];
+    if claim.deleting_since.is_some() {
+        return "It is being deleted.".to_owned();
+    }
+    for (kind, words) in stages {
+        if let Some(condition) = claim.conditions.get(&kind).filter(|_| claim.since(kind).is_some()) {
+            return format!("{words}: {}.", condition.message.trim_end_matches('.'));
+        }
+    }
+    match claim.conditions.get(&ConditionType::Launched) {
+        Some(condition) => format!("It is not launched: {}.", condition.message.trim_end_matches('.')),
+        None => "It is not launched yet.".to_owned(),
+    }
+}
+
+fn kept(snapshot: &Snapshot, now: Timestamp, claim: &Claim) -> String {
+    let pods = claim.node_name.as_deref().map_or_else(Vec::new, |node| work(snapshot, node));
+    if !pods.is_empty() {
+        return format!("Kept because it runs {}.", named(&pods));
+    }
+    let expected: Vec<&Pod> = snapshot
+        .nominations
+        .iter()
+        .filter(|(_, (_, target))| *target == claim.name.0)
+        .map(|(key, _)| key)
+        .chain(&claim.planned_pods)
+        .filter_map(|key| snapshot.pods.get(key))
+        .map(AsRef::as_ref)
+        .filter(|pod| matches!(pod.phase, PodPhase::Waiting | PodPhase::Unschedulable { .. }))
+        .collect();
+    if !expected.is_empty() {
+        return format!("Kept for {}.", named(&expected));
+    }
+    let keep = snapshot.pools.get(&claim.pool).and_then(|pool| pool.scale_to_zero_after);
+    match (claim.since(ConditionType::Empty), keep) {
+        (Some(since), Some(keep)) => {
+            format!("No work since {}; given back {keep:#} after that.", age(since, now) + " ago")
+        }
+        (None, Some(keep)) => {
+            format!("No work is on it or planned for it; given back after {keep:#} of that.")
+        }
+        (_, None) => {
+            "No work is on it; its pool never gives empty nodes back (scaleToZero.after).".to_owned()
+        }
+    }
+}
+
+fn work<'a>(snapshot: &'a Snapshot, node: &str) -> Vec<&'a Pod> {
+    let pods = snapshot.pods.on_node(node).into_iter().flat_map(|there| &there.pods);
+    pods.map(AsRef::as_ref).filter(|pod| pod.role == PodRole::Workload).collect()
+}
+
+fn named(pods: &[&Pod]) -> String {
+    let mut names: Vec<String> = pods.iter().map(|pod| pod.key.to_string()).collect();
+    names.sort();
+    names.dedup();
+    let count = if names.len() == 1 { "1 pod".to_owned() } else { format!("{} pods", names.len()) };
+    format!("{count}: {}", list(&names, SHOWN))
+}
+
+fn age(since: Timestamp, now: Timestamp) -> String {
+    let seconds = now.duration_since(since).as_secs().max(0);
+    format!("{:#}", jiff::SignedDuration::from_secs(seconds))
+}
+
+/// What a claim costs, where that is known.
+pub(crate) fn price(claim: &Claim) -> UsdPerHour {
+    claim.current_offering().price.unwrap_or_default()
+}

@@ -1,0 +1,105 @@
+//! What to tell the users of a plan.
+
+use std::collections::BTreeMap;
+
+use poolwright_terms::{ConditionStatus, ConditionType, NodeClassRef};
+
+use crate::action::{Action, ConditionUpdate, Notice, NoticeKind, Subject};
+use crate::model::plan::{Plan, PoolFindings};
+use crate::model::{PodKey, Snapshot};
+
+/// Events on pods and conditions of pools that follow from a plan. They repeat as long as the plan says the same: whoever
+/// sends them leaves out what was already said.
+pub fn notices(plan: &Plan) -> Vec<Action> {
+    let mut actions = Vec::new();
+    for (pool, findings) in &plan.pools {
+        actions.push(Action::SetConditions {
+            subject: Subject::Pool(pool.clone()),
+            conditions: conditions(findings),
+        });
+        if let Some(message) = &findings.limit_reached {
+            actions.push(tell(
+                Subject::Pool(pool.clone()),
+                NoticeKind::Warning,
+                "LimitReached",
+                message.clone(),
+            ));
+        }
+    }
+    for claim in &plan.claims {
+        for pod in claim.planned_pods.iter().filter_map(PodKey::existing) {
+            let message = format!("bought for it: {} (claim {})", claim.reason, claim.name);
+            actions.push(tell(Subject::Pod(pod.clone()), NoticeKind::Normal, "NodePlanned", message));
+        }
+    }
+    for left in plan.unplaced.iter().filter(|left| left.reason.is_unmet_demand()) {
+        let Some(pod) = left.pod.existing() else { continue };
+        let subject = Subject::Pod(pod.clone());
+        actions.push(tell(subject, NoticeKind::Warning, left.reason.as_str(), left.message.clone()));
+    }
+    actions
+}
+
+/// Adds what launches have shown of node classes to the conditions of their pools: no plan can know it.
+pub fn add_launch_problems(
+    actions: &mut [Action],
+    snapshot: &Snapshot,
+    problems: &BTreeMap<NodeClassRef, String>,
+) {
+    for action in actions {
+        let Action::SetConditions { subject: Subject::Pool(name), conditions } = action else { continue };
+        let Some(problem) = snapshot.pools.get(name).and_then(|pool| problems.get(&pool.node_class)) else {
+            continue;
+        };
+        for kind in [ConditionType::NodeClassReady, ConditionType::Ready] {
+            conditions.retain(|update| update.kind != kind || update.status != ConditionStatus::True);
+            if !conditions.iter().any(|update| update.kind == kind) {
+                let message = format!("its last launch can never work: {problem}");
+                conditions.push(update(kind, ConditionStatus::False, "LaunchInvalid", message));
+            }
+        }
+    }
+}
+
+/// The conditions of a pool.
+pub fn conditions(findings: &PoolFindings) -> Vec<ConditionUpdate> {
+    let of = |kind, problem: &Option<(String, String)>, reason: &str, message: String| match problem {
+        Some((reason, message)) => update(kind, ConditionStatus::False, reason, message.clone()),
+        None => update(kind, ConditionStatus::True, reason, message),
+    };
+    let valid =
+        of(ConditionType::ValidationSucceeded, &findings.invalid, "Valid", "the spec makes sense".to_owned());
+    let class = of(
+        ConditionType::NodeClassReady,
+        &findings.node_class,
+        "Ready",
+        "the node class exists and can buy".to_owned(),
+    );
+    let limit = match &findings.limit_reached {
+        Some(message) => {
+            update(ConditionType::LimitReached, ConditionStatus::True, "LimitReached", message.clone())
+        }
+        None => update(
+            ConditionType::LimitReached,
+            ConditionStatus::False,
+            "WithinLimits",
+            "no limit keeps it from buying what pods need".to_owned(),
+        ),
+    };
+    let problem = findings.invalid.as_ref().or(findings.node_class.as_ref()).cloned();
+    let ready = of(
+        ConditionType::Ready,
+        &problem,
+        "Ready",
+        format!("{} offerings may be bought now", findings.offerings),
+    );
+    vec![ready, valid, class, limit]
+}
+
+fn update(kind: ConditionType, status: ConditionStatus, reason: &str, message: String) -> ConditionUpdate {
+    ConditionUpdate { kind, status, reason: reason.to_owned(), message }
+}
+
+fn tell(subject: Subject, kind: NoticeKind, reason: &str, message: String) -> Action {
+    Action::Tell(Notice { subject, kind, reason: reason.to_owned(), message })
+}

@@ -1,0 +1,234 @@
+//! Why a pod went where it did, or nowhere.
+
+use std::cmp::Reverse;
+use std::collections::BTreeMap;
+
+use jiff::Timestamp;
+use poolwright_terms::labels::HOSTNAME;
+
+use crate::demand::profiles::Ruler;
+use crate::model::PlanOptions;
+use crate::model::plan::{Plan, Target};
+use crate::model::{NodeTerm, Pod, PodKey, PodPhase, PodRole, PodSpec, Snapshot};
+use crate::plan::place::preferences::words::RELAXED;
+use crate::rules::budgets::never_met_of;
+use crate::rules::words::{gist, list};
+use crate::why::rulings::{Candidacy, Ruling, rulings};
+
+/// No story is longer.
+pub const MOST_LINES: usize = 6;
+/// Groups of offerings that are listed with what ruled them out.
+const SHOWN: usize = 4;
+
+/// The whole story of a pod; `None` when there is no such pod.
+pub fn pod(
+    snapshot: &Snapshot,
+    now: Timestamp,
+    options: &PlanOptions,
+    plan: &Plan,
+    key: &PodKey,
+) -> Option<Vec<String>> {
+    pods(snapshot, now, options, plan, &[key]).pop()?
+}
+
+/// The stories of many pods, in their order; `None` for those that are not there.
+pub fn pods(
+    snapshot: &Snapshot,
+    now: Timestamp,
+    options: &PlanOptions,
+    plan: &Plan,
+    keys: &[&PodKey],
+) -> Vec<Option<Vec<String>>> {
+    let ours = |key: &&PodKey| snapshot.pods.get(*key).is_some_and(|pod| not_ours(pod).is_none());
+    let judged: Vec<&PodKey> = keys.iter().copied().filter(ours).collect();
+    let found = if judged.is_empty() { Vec::new() } else { rulings(snapshot, now, options, &judged) };
+    let mut found = found.into_iter();
+    let ruler = Ruler::new(snapshot, &options.profiles);
+    let tell = |key: &&PodKey| {
+        let pod = snapshot.pods.get(*key)?;
+        let ruled = ruler.spec_of(pod);
+        let mut lines = vec![format!("Pod {key} asks for {}.", asks(ruled.as_ref().unwrap_or(&pod.spec)))];
+        if let Some(over) = not_ours(pod) {
+            lines.push(over);
+            lines.extend(budgets(snapshot, pod));
+            return Some(lines);
+        }
+        let rulings = found.next()??;
+        lines.push(considered(snapshot, &rulings));
+        lines.extend(ruled_out(&rulings));
+        lines.extend(left(&rulings));
+        let relaxed = relaxed(plan, key);
+        lines.extend(budgets(snapshot, pod));
+        // How it ends is told in any case.
+        lines.truncate(MOST_LINES - 1 - usize::from(relaxed.is_some()));
+        lines.push(outcome(plan, key));
+        lines.extend(relaxed);
+        Some(lines)
+    };
+    keys.iter().map(tell).collect()
+}
+
+fn asks(spec: &PodSpec) -> String {
+    let mut parts = vec![gist(&spec.requests)];
+    if let Some(milli) = spec.gpu_share {
+        parts.push(format!("{milli} thousandths of a GPU"));
+    }
+    let mut labels: Vec<String> =
+        spec.node_selector.iter().map(|(key, value)| format!("`{key}={value}`")).collect();
+    labels.extend(spec.node_affinity.as_deref().map(terms));
+    if !labels.is_empty() {
+        parts.push(format!("a node with {}", list(&labels, 4)));
+    }
+    if let Some(enforced) = &spec.enforced {
+        let terms = terms(&enforced.terms);
+        parts.push(format!("a node with {terms} (the scheduler's addedAffinity, from {})", enforced.source));
+    }
+    for rule in &spec.spreads {
+        parts.push(format!(
+            "at most {} more of its like in one `{}` than in another{}",
+            rule.max_skew,
+            rule.topology_key,
+            rule.origin()
+        ));
+    }
+    for term in &spec.affinity {
+        parts.push(format!("certain pods in its `{}`", term.topology_key));
+    }
+    for term in &spec.anti_affinity {
+        let place = if term.topology_key == HOSTNAME { "on its node" } else { "in its" };
+        let key =
+            if term.topology_key == HOSTNAME { String::new() } else { format!(" `{}`", term.topology_key) };
+        parts.push(format!("none of certain pods {place}{key}"));
+    }
+    if !spec.host_ports.is_empty() {
+        let ports: Vec<String> = spec.host_ports.iter().map(ToString::to_string).collect();
+        parts.push(format!("host port {}", list(&ports, 3)));
+    }
+    parts.join("; ")
+}
+
+/// OR-ed terms on nodes.
+fn terms(all: &[NodeTerm]) -> String {
+    let one = |term: &NodeTerm| {
+        let all: Vec<String> = term.requirements.iter().map(|one| format!("`{one}`")).collect();
+        all.join(" and ")
+    };
+    list(&all.iter().map(one).collect::<Vec<_>>(), 3).replace(", ", " or ")
+}
+
+/// What to say of a pod for which nothing is bought whatever is on offer.
+fn not_ours(pod: &Pod) -> Option<String> {
+    match (&pod.phase, pod.role) {
+        (PodPhase::Bound { node }, _) => {
+            Some(format!("It runs on node {node}; see `poolwright explain node {node}`."))
+        }
+        (PodPhase::Finished, _) => Some("It has ended, and takes no room.".to_owned()),
+        (_, PodRole::DaemonSet) => {
+            Some("A DaemonSet made it: it follows its node, and buys none.".to_owned())
+        }
+        (_, PodRole::Mirror) => Some("It belongs to its node, and buys none.".to_owned()),
+        _ => None,
+    }
+}
+
+/// Budgets that never let it be evicted.
+fn budgets(snapshot: &Snapshot, pod: &Pod) -> Option<String> {
+    let found = never_met_of(snapshot, pod);
+    let (first, more) = found.split_first()?;
+    let more = if more.is_empty() { String::new() } else { format!(" {} more can not either.", more.len()) };
+    Some(format!("Beware: {first}.{more}"))
+}
+
+fn considered(snapshot: &Snapshot, rulings: &[Candidacy]) -> String {
+    let mut pools: BTreeMap<&str, usize> = BTreeMap::new();
+    for candidacy in rulings {
+        *pools.entry(candidacy.pool.0.as_str()).or_default() += 1;
+    }
+    let named: Vec<String> = pools.iter().map(|(pool, count)| format!("{pool} ({count})")).collect();
+    if named.is_empty() {
+        let why = if snapshot.pools.is_empty() { "there is no NodePool" } else { "no NodePool can be used" };
+        return format!("No offerings were considered: {why}; see `poolwright explain pool`.");
+    }
+    format!("Considered {} offerings, by pool: {}.", rulings.len(), list(&named, 6))
+}
+
+/// What ruled out most, by reason.
+fn ruled_out(rulings: &[Candidacy]) -> Option<String> {
+    let mut reasons: BTreeMap<&str, usize> = BTreeMap::new();
+    for candidacy in rulings {
+        if let Ruling::Out(reason) = &candidacy.ruling {
+            *reasons.entry(reason).or_default() += 1;
+        }
+    }
+    let mut reasons: Vec<(&str, usize)> = reasons.into_iter().collect();
+    reasons.sort_by_key(|(reason, count)| (Reverse(*count), *reason));
+    let said: Vec<String> = reasons.iter().map(|(reason, count)| format!("{count} ({reason})")).collect();
+    (!said.is_empty()).then(|| format!("Ruled out: {}.", list(&said, SHOWN)))
+}
+
+/// What could hold it, or came nearest.
+fn left(rulings: &[Candidacy]) -> Option<String> {
+    let open: Vec<&Candidacy> = rulings.iter().filter(|one| matches!(one.ruling, Ruling::Fits(_))).collect();
+    let price = |one: &Candidacy| match &one.ruling {
+        Ruling::Fits(price) => *price,
+        Ruling::Out(_) => None,
+    };
+    if let Some(best) = open.iter().min_by_key(|one| (price(one).is_none(), price(one), &one.offering)) {
+        let cost = price(best).map_or("an unknown price".to_owned(), |price| format!("{price} $/h"));
+        return Some(format!(
+            "{} could hold it alone; the cheapest is {} of pool {} at {cost}.",
+            if open.len() == 1 { "1 offering".to_owned() } else { format!("{} offerings", open.len()) },
+            best.offering,
+            best.pool
+        ));
+    }
+    let nearest = rulings.iter().max_by_key(|one| (one.stage, Reverse(one.lacks), Reverse(&one.offering)))?;
+    let Ruling::Out(reason) = &nearest.ruling else { return None };
+    let remedy = match nearest.remedy.as_str() {
+        "" => String::new(),
+        remedy => format!(" To get past that: {remedy}."),
+    };
+    Some(format!("Nearest: {} of pool {}, but for this: {reason}.{remedy}", nearest.offering, nearest.pool))
+}
+
+/// Its preferences that are not met.
+fn relaxed(plan: &Plan, key: &PodKey) -> Option<String> {
+    let own = plan.relaxed.iter().filter(|relaxed| relaxed.pods.binary_search(key).is_ok());
+    let own: Vec<String> = own.map(ToString::to_string).collect();
+    let more = own.len().saturating_sub(SHOWN);
+    let more = if more > 0 { format!("; and {more} more") } else { String::new() };
+    let shown = own.iter().take(SHOWN).map(String::as_str).collect::<Vec<_>>().join("; ");
+    (!own.is_empty()).then(|| format!("Relaxed: {shown}{more}."))
+}
+
+/// Whether a line of a story is the one that says what came of the pod.
+pub(crate) fn is_outcome(line: &str) -> bool {
+    line.starts_with("Planned on ") || line.starts_with("Not planned")
+}
+
+fn outcome(plan: &Plan, key: &PodKey) -> String {
+    if let Some(claim) = plan.claims.iter().find(|claim| claim.planned_pods.contains(key)) {
+        let others = claim.planned_pods.len() - 1;
+        let others = match others {
+            0 => "alone".to_owned(),
+            1 => "with 1 other pod".to_owned(),
+            others => format!("with {others} other pods"),
+        };
+        // What others of its node would have liked is their story.
+        let reason = claim.reason.split(RELAXED).next().unwrap_or_default();
+        return format!("Planned on a new node of pool {} {others}: {reason}.", claim.pool);
+    }
+    if let Some(placement) = plan.placements.iter().find(|placement| placement.pod == *key) {
+        let what = match placement.target {
+            Target::Claim(_) => "which was bought before",
+            Target::Node(_) => "which is there",
+        };
+        return format!("Planned on {}, {what}: it costs nothing more.", placement.target);
+    }
+    match plan.unplaced.iter().find(|left| left.pod == *key) {
+        Some(left) => {
+            format!("Not planned ({}): {}.", left.reason.as_str(), left.message.trim_end_matches('.'))
+        }
+        None => "Not planned: the plan did not pass its check; see the controller's log.".to_owned(),
+    }
+}

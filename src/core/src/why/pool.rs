@@ -1,0 +1,44 @@
+//! What a pool may buy, has bought, and is held back by.
+
+use poolwright_catalog::UsdPerHour;
+
+use crate::model::plan::Plan;
+use crate::model::{PoolName, Snapshot};
+use crate::why::claim::price;
+
+/// The story of a pool; `None` when there is no such pool.
+pub fn pool(snapshot: &Snapshot, plan: &Plan, name: &PoolName) -> Option<Vec<String>> {
+    let pool = snapshot.pools.get(name)?;
+    let findings = plan.pools.get(name);
+    let mut lines =
+        vec![format!("Pool {name} has weight {} and buys from {}.", pool.weight, pool.node_class)];
+    let problem = findings.and_then(|found| found.node_class.as_ref().or(found.invalid.as_ref()));
+    lines.push(match (problem, findings) {
+        (Some((reason, message)), _) => format!("It buys nothing ({reason}): {message}."),
+        (None, Some(found)) => format!("It may buy {} offerings now.", found.offerings),
+        (None, None) => "Nothing was planned with it.".to_owned(),
+    });
+    let claims: Vec<_> = snapshot.claims.values().filter(|claim| claim.pool == *name).collect();
+    let cost: UsdPerHour = claims.iter().map(|claim| price(claim)).sum();
+    lines.push(format!(
+        "It has {} for {cost} $/h.",
+        if claims.len() == 1 { "1 node".to_owned() } else { format!("{} nodes", claims.len()) }
+    ));
+    let planned: Vec<_> = plan.claims.iter().filter(|claim| claim.pool == *name).collect();
+    if !planned.is_empty() {
+        let cost: UsdPerHour = planned.iter().filter_map(|claim| claim.price()).sum();
+        let pods: usize = planned.iter().map(|claim| claim.planned_pods.len()).sum();
+        lines.push(format!(
+            "For pods that wait, {} more for {cost} $/h would hold {pods} pods.",
+            planned.len()
+        ));
+    }
+    if let Some(limit) = findings.and_then(|found| found.limit_reached.as_ref()) {
+        lines.push(format!("A limit holds it back: {}.", limit.trim_end_matches('.')));
+    }
+    lines.push(match pool.scale_to_zero_after {
+        Some(after) => format!("Its empty nodes are given back after {after:#}."),
+        None => "Its empty nodes are never given back (scaleToZero.after).".to_owned(),
+    });
+    Some(lines)
+}

@@ -1,0 +1,182 @@
+//! What each offering has against a pod: for explanations.
+
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+use std::rc::Rc;
+
+use jiff::Timestamp;
+use poolwright_catalog::{OfferingId, ResourceList, UsdPerHour};
+
+use crate::demand::{profiles, volumes};
+use crate::model::PlanOptions;
+use crate::model::{PodKey, PodSpec, PoolName, Snapshot};
+use crate::rules;
+use crate::rules::colocation::Company;
+use crate::rules::{Rejection, gpus};
+use crate::supply::daemonsets::Daemons;
+use crate::supply::offers::{Standing, Supply};
+use crate::supply::{offers, rooms};
+
+/// An offering of a pool, and what was found about it for one pod.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Candidacy {
+    /// The pool.
+    pub pool: PoolName,
+    /// The offering.
+    pub offering: OfferingId,
+    /// How far it came: the number of rules that did not rule it out.
+    pub stage: u8,
+    /// How much of what the pod asks for is not there, of the resource that lacks most, in thousandths.
+    pub lacks: u16,
+    /// What to change so that this rule is passed; empty where nothing the pod or the pool says would do.
+    pub remedy: String,
+    /// What was found.
+    pub ruling: Ruling,
+}
+
+/// What was found about an offering.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Ruling {
+    /// A new node of it could hold the pod alone, at this price; `None` where the price is unknown and the pool allows that.
+    Fits(Option<UsdPerHour>),
+    /// It is ruled out, and by what.
+    Out(String),
+}
+
+/// For each of these pods every offering that meets the requirements of a pool, in the order of pools and catalogues; `None`
+/// for pods that are not there. Pods that ask for the same are looked at once.
+pub fn rulings(
+    snapshot: &Snapshot,
+    now: Timestamp,
+    options: &PlanOptions,
+    pods: &[&PodKey],
+) -> Vec<Option<Rc<[Candidacy]>>> {
+    let mut ruled = Cow::Borrowed(snapshot);
+    profiles::apply(&mut ruled, options);
+    let volumes = volumes::resolve(&mut ruled);
+    let snapshot = ruled.as_ref();
+    let mut company = Company::new(snapshot);
+    let daemons = Daemons::new(snapshot);
+    let supply = offers::collect(snapshot, &daemons, &company, &volumes.attachable, options, now);
+    let rooms = rooms::collect(snapshot, &daemons, &company, &volumes.attachable);
+    company.set_least(snapshot, &daemons, &rooms, &supply);
+    let mut known: BTreeMap<(&PodSpec, usize), Rc<[Candidacy]>> = BTreeMap::new();
+    let mut of = |key: &PodKey| {
+        // With what its volumes ask.
+        let (spec, profile) = (&snapshot.pods.get(key)?.spec, company.of(key));
+        let fresh = || judge(&supply, &company, options, spec, profile).into();
+        Some(known.entry((spec, profile)).or_insert_with(fresh).clone())
+    };
+    pods.iter().map(|key| of(key)).collect()
+}
+
+fn judge(
+    supply: &Supply<'_>,
+    company: &Company<'_>,
+    options: &PlanOptions,
+    spec: &PodSpec,
+    profile: usize,
+) -> Vec<Candidacy> {
+    let (requests, _) = gpus::wanted(options.sharing, &supply.mig_models(), spec);
+    let mut all = Vec::new();
+    for (at, offered) in supply.pools.iter().enumerate() {
+        let pool = &offered.pool.name;
+        let taints = rules::check_taints(&spec.tolerations, &offered.pool.taints);
+        for offer in &offered.offers {
+            let labels = supply.labels(at, offer.offering);
+            let room = &supply.capacities[offer.capacity];
+            let offering = supply.offering(at, offer.offering).id.clone();
+            let mut one = Candidacy {
+                pool: pool.clone(),
+                offering,
+                stage: 5,
+                lacks: 0,
+                remedy: String::new(),
+                ruling: Ruling::Fits(None),
+            };
+            let mut out = |stage: u8, words: String, remedy: String| {
+                (one.stage, one.ruling, one.remedy) = (stage, Ruling::Out(words), remedy);
+            };
+            if let Err(rejection) = &taints {
+                out(0, format!("{} of pool {pool}", short(rejection)), remedy(rejection));
+            } else if let Err(rejection) = rules::check_labels(spec, &labels) {
+                out(1, short(&rejection), remedy(&rejection));
+            } else if let Err(rejection) = rules::check_resources(&requests, room) {
+                out(2, short(&rejection), remedy(&rejection));
+                one.lacks = lacks(&requests, room);
+            } else if !company.admits(profile, &supply.residents[offer.residents]) {
+                let words = "a DaemonSet there that it may not meet".to_owned();
+                out(3, words, "change that rule, or keep the DaemonSet off some nodes".to_owned());
+            } else {
+                match offer.standing {
+                    Standing::Priced(price) | Standing::TakenBack(price, _) => {
+                        one.ruling = Ruling::Fits(Some(price));
+                    }
+                    Standing::Unpriced => {}
+                    Standing::PriceUnknown => out(
+                        4,
+                        "its price is unknown".to_owned(),
+                        format!(
+                            "give it a price in the catalogue, or list it under allowUnknownPrice of pool {pool}"
+                        ),
+                    ),
+                    Standing::HeldBack(until) => {
+                        out(4, format!("failed lately, tried again at {until}"), String::new());
+                    }
+                }
+            }
+            all.push(one);
+        }
+    }
+    all
+}
+
+fn lacks(requests: &ResourceList, room: &ResourceList) -> u16 {
+    let of = |wanted: u64, room: u64| {
+        let lacking = u128::from(wanted.saturating_sub(room)) * 1000 / u128::from(wanted.max(1));
+        u16::try_from(lacking).unwrap_or(1000)
+    };
+    requests.iter().map(|(name, wanted)| of(wanted, room.get(name.as_str()))).max().unwrap_or(0)
+}
+
+/// What its user can change so that the rule is passed.
+fn remedy(rejection: &Rejection) -> String {
+    match rejection {
+        Rejection::Taint(taint) => format!("add a toleration of `{taint}`"),
+        Rejection::Selector { key, .. } => {
+            format!("take `{key}` out of nodeSelector, or let a pool buy nodes that have it so")
+        }
+        Rejection::Affinity { requirement: Some(requirement), .. } => {
+            format!("relax nodeAffinity on `{}`, or let a pool buy nodes that meet it", requirement.key)
+        }
+        Rejection::Affinity { requirement: None, .. } => "remove the required nodeAffinity".to_owned(),
+        Rejection::Enforced { source, .. } => {
+            format!("let a pool buy nodes that meet the scheduler's addedAffinity, or relax that in {source}")
+        }
+        Rejection::Resource(shortage) if shortage.available == 0 => {
+            format!("let a pool buy nodes with {}", shortage.resource)
+        }
+        Rejection::Resource(shortage) => {
+            let most = crate::rules::words::quantity(&shortage.resource, shortage.available);
+            format!("ask for at most {most} {}, or let a pool buy larger nodes", shortage.resource)
+        }
+        _ => String::new(),
+    }
+}
+
+/// A rejection without what differs from offering to offering, so that equal ones can be counted.
+fn short(rejection: &Rejection) -> String {
+    match rejection {
+        Rejection::Taint(taint) => format!("taint `{taint}`"),
+        Rejection::Selector { key, wanted, .. } => format!("not `{key}={wanted}`"),
+        Rejection::Affinity { requirement: Some(requirement), .. } => format!("not `{requirement}`"),
+        Rejection::Enforced { requirement: Some(requirement), source, .. } => {
+            format!("not `{requirement}`, the scheduler's addedAffinity from {source}")
+        }
+        Rejection::Resource(shortage) => {
+            let wanted = crate::rules::words::quantity(&shortage.resource, shortage.wanted);
+            format!("less than {wanted} {}", shortage.resource)
+        }
+        other => other.to_string(),
+    }
+}

@@ -1,0 +1,106 @@
+//! What follows from what calls came to.
+
+use poolwright_catalog::OfferingId;
+use poolwright_core::outcome::{Outcome, Unavailable, respond};
+use poolwright_core::plan::PoolFindings;
+use poolwright_core::setbacks::Setbacks;
+use poolwright_core::why::events::{add_launch_problems, conditions};
+use poolwright_core::*;
+use poolwright_terms::{ConditionStatus, ConditionType};
+
+use crate::kit::*;
+
+fn unavailable(offering: &OfferingId) -> Unavailable {
+    Unavailable { offering: offering.clone(), why: "out of stock".into() }
+}
+
+fn condition(reason: &str, message: &str) -> Action {
+    Action::SetConditions {
+        subject: Subject::Claim(ClaimName("c".into())),
+        conditions: vec![ConditionUpdate {
+            kind: ConditionType::Launched,
+            status: ConditionStatus::False,
+            reason: reason.into(),
+            message: message.into(),
+        }],
+    }
+}
+
+fn warning(subject: Subject, reason: &str, message: &str) -> Action {
+    let (reason, message) = (reason.into(), message.into());
+    Action::Tell(Notice { subject, kind: NoticeKind::Warning, reason, message })
+}
+
+#[test]
+fn a_claim_that_nothing_can_be_had_for_is_deleted_and_its_pods_are_planned_at_once() {
+    let (claim, offering, mut setbacks) = (claim(), id("g5.xlarge", "a"), Setbacks::default());
+    let outcome = Outcome::NoneAvailable { claim: &claim, unavailable: &[unavailable(&offering)] };
+    let why = "none of its offerings can be had now: g5.xlarge/a/on-demand (out of stock)";
+    assert_eq!(
+        respond(&outcome, &mut setbacks, at(0)),
+        [
+            warning(Subject::Claim(ClaimName("c".into())), "StockOut", why),
+            warning(Subject::Pool(PoolName("gpu".into())), "StockOut", why),
+            condition("StockOut", why),
+            Action::DeleteClaim {
+                claim: ClaimName("c".into()),
+                uid: Uid("uid-c".into()),
+                only_if_empty: false
+            },
+            Action::PlanNow,
+        ]
+    );
+    assert_eq!(setbacks.held_back(at(0)), [((node_class(), offering), at(60))].into());
+}
+
+#[test]
+fn offerings_that_could_not_be_had_before_the_one_that_was_are_held_back_and_nothing_else_is_done() {
+    let (claim, mut setbacks) = (claim(), Setbacks::default());
+    let (first, second) = (id("g5.xlarge", "a"), id("g5.xlarge", "b"));
+    setbacks.failed(&node_class(), &second, at(0));
+    setbacks.launch_invalid(&node_class(), "no such image");
+    let unavailable = [unavailable(&first)];
+    let outcome = Outcome::Launched { claim: &claim, offering: &second, unavailable: &unavailable };
+    assert_eq!(respond(&outcome, &mut setbacks, at(0)), []);
+    assert_eq!(setbacks.held_back(at(0)).into_keys().collect::<Vec<_>>(), [(node_class(), first)]);
+    assert!(setbacks.launch_problems().is_empty(), "this one worked");
+}
+
+#[test]
+fn a_launch_that_can_never_work_shows_on_its_claim_and_on_the_pools_of_its_node_class() {
+    let (claim, mut setbacks) = (claim(), Setbacks::default());
+    let outcome = Outcome::LaunchInvalid { claim: &claim, why: "no such image" };
+    assert_eq!(
+        respond(&outcome, &mut setbacks, at(0)),
+        [
+            warning(Subject::Claim(ClaimName("c".into())), "LaunchInvalid", "no such image"),
+            condition("LaunchInvalid", "no such image"),
+        ]
+    );
+    let snapshot = cluster(aws(), [pool("gpu")]);
+    let subject = Subject::Pool(PoolName("gpu".into()));
+    let found = PoolFindings::default();
+    let mut actions = [Action::SetConditions { subject, conditions: conditions(&found) }];
+    add_launch_problems(&mut actions, &snapshot, setbacks.launch_problems());
+    let [Action::SetConditions { conditions, .. }] = &actions else { panic!("{actions:?}") };
+    let of = |kind| conditions.iter().find(|update| update.kind == kind).unwrap();
+    assert_eq!(of(ConditionType::Ready).status, ConditionStatus::False);
+    assert!(of(ConditionType::NodeClassReady).message.contains("no such image"));
+    assert_eq!(of(ConditionType::ValidationSucceeded).status, ConditionStatus::True);
+}
+
+#[test]
+fn a_namespace_that_refuses_tolerations_is_told_of_once_and_tried_again_after_ten_minutes() {
+    let (pod, mut setbacks) = (ObjectKey::new("team", "train"), Setbacks::default());
+    let outcome = Outcome::TolerationRefused { pod: &pod, why: "forbidden" };
+    let told = respond(&outcome, &mut setbacks, at(0));
+    assert!(
+        matches!(&told[..], [Action::Tell(Notice { subject: Subject::Pod(about), reason, .. })]
+            if *about == pod && reason == "ReservationRefused"),
+        "{told:?}"
+    );
+    assert_eq!(respond(&outcome, &mut setbacks, at(1)), []);
+    assert_eq!(setbacks.unpatchable(at(600)), ["team".to_owned()].into());
+    assert!(setbacks.unpatchable(at(601)).is_empty());
+    assert_eq!(respond(&outcome, &mut setbacks, at(601)).len(), 1, "it is news again");
+}

@@ -1,0 +1,202 @@
+//! What may be together on one node. The one place that answers how many more pods of a class a node can take: greedy
+//! filling, repairs, the exact search and pricing all ask here.
+
+use super::{Bin, Flexible, Model, Pattern, UNLIMITED, fit_count};
+use crate::gpu::Room;
+use crate::problem::GpuRequest;
+
+/// The content of one node, growing or shrinking.
+///
+/// Rules are monotone: what is asked of a content holds for every part of it. So it is enough to ask [`Self::more`]
+/// before each [`Self::add`], in any order of classes.
+#[derive(Clone, Debug)]
+pub(crate) struct Content<'m> {
+    model: &'m Model,
+    bin: &'m Bin,
+    room: Vec<u64>,
+    /// Pods by class, ascending; no zero counts.
+    pods: Vec<(u32, u32)>,
+    /// What they want of GPUs, ascending; no zero counts.
+    wishes: Vec<(GpuRequest, u64)>,
+}
+
+impl<'m> Content<'m> {
+    /// An empty node.
+    pub fn empty(model: &'m Model, bin: u32) -> Self {
+        let bin = &model.bins[bin as usize];
+        Self { model, bin, room: bin.capacity.clone(), pods: Vec::new(), wishes: Vec::new() }
+    }
+
+    /// An empty node of a bin that has rules; `None` where capacity and ceilings are all there is.
+    pub fn ruled(model: &'m Model, bin: u32) -> Option<Self> {
+        (!model.bins[bin as usize].rules.none()).then(|| Self::empty(model, bin))
+    }
+
+    /// A node with the pods of `pattern`, which must be allowed there.
+    pub fn of(model: &'m Model, pattern: &Pattern) -> Self {
+        let bin = &model.bins[pattern.bin as usize];
+        let mut content =
+            Self { model, bin, room: pattern.room(model), pods: pattern.pods.clone(), wishes: Vec::new() };
+        for (class, count) in &pattern.pods {
+            content.wish(*class, i64::from(*count));
+        }
+        content
+    }
+
+    /// Whether a node of `bin` may have exactly `pods`.
+    pub fn allows(model: &Model, bin: u32, pods: &[(u32, u32)]) -> bool {
+        let mut content = Content::empty(model, bin);
+        pods.iter().all(|(class, count)| {
+            let fits = content.bin.position(*class).is_some() && content.more(*class) >= u64::from(*count);
+            if fits {
+                content.add(*class, *count);
+            }
+            fits
+        })
+    }
+
+    /// Its pods by class, ascending.
+    pub fn pods(&self) -> &[(u32, u32)] {
+        &self.pods
+    }
+
+    /// Its pods by class, ascending.
+    pub fn into_pods(self) -> Vec<(u32, u32)> {
+        self.pods
+    }
+
+    /// Whether less is left of some resource than `least`: no pod that requests at least that much fits.
+    pub fn has_less_than(&self, least: &[u64]) -> bool {
+        self.room.iter().zip(least).any(|(room, least)| room < least)
+    }
+
+    /// How many more pods of `class`, which must be one of the bin's, can be added; demand aside.
+    pub fn more(&self, class: u32) -> u64 {
+        let wanted = &self.model.classes[class as usize];
+        let mut most = fit_count(&self.room, &wanted.requests);
+        if wanted.per_node != u32::MAX {
+            let have =
+                self.pods.binary_search_by_key(&class, |(class, _)| *class).map_or(0, |at| self.pods[at].1);
+            most = most.min(u64::from(wanted.per_node.saturating_sub(have)));
+        }
+        if most == 0 || self.bin.rules.none() {
+            return most;
+        }
+        if self.bin.rules.conflicts
+            && self.pods.iter().any(|(other, _)| *other != class && self.model.keep_apart(class, *other))
+        {
+            return 0;
+        }
+        if let Some(room) = &self.bin.rules.gpus
+            && wanted.gpu.is_some()
+        {
+            most = self.gpus(room, class, most);
+        }
+        for rule in &self.bin.rules.flexible {
+            most = most.min(self.flexible(&self.model.flexible[*rule as usize], class, most));
+        }
+        most
+    }
+
+    /// How many more pods of `class`, at most `most`, fit these GPUs.
+    fn gpus(&self, room: &Room, class: u32, most: u64) -> u64 {
+        match self.model.classes[class as usize].gpu {
+            Some(request) => room.more(&self.wishes, request, most),
+            // What is there may be more than other nodes' GPUs hold.
+            None => {
+                if room.holds(&self.wishes) {
+                    most
+                } else {
+                    0
+                }
+            }
+        }
+    }
+
+    /// How many more pods of `class`, but no more than `ceiling`, fit alternatives of enough values.
+    fn flexible(&self, rule: &Flexible, class: u32, ceiling: u64) -> u64 {
+        let fits = |number: u32| {
+            let admits =
+                |class: u32| self.model.classes[class as usize].alternatives.binary_search(&number).is_ok();
+            if !admits(class) || !self.pods.iter().all(|(other, _)| admits(*other)) {
+                return 0;
+            }
+            let other = &self.model.alternatives[number as usize];
+            let mut most = UNLIMITED;
+            let requests = &self.model.classes[class as usize].requests;
+            for (dim, capacity) in other.capacity.iter().enumerate() {
+                let used = self.bin.capacity[dim] - self.room[dim];
+                let Some(room) = capacity.checked_sub(used) else { return 0 };
+                most = most.min(room.checked_div(requests[dim]).unwrap_or(UNLIMITED));
+            }
+            match &other.gpus {
+                Some(room) => self.gpus(room, class, most),
+                None => most,
+            }
+        };
+        let Some(last) = rule.at_least.checked_sub(1) else { return ceiling };
+        let mut each: Vec<u64> = Vec::new();
+        let mut enough = 0;
+        for numbers in &rule.values {
+            let mut most = 0;
+            for number in numbers {
+                most = fits(*number).max(most);
+                if most >= ceiling {
+                    break;
+                }
+            }
+            enough += usize::from(most >= ceiling);
+            if enough > last {
+                // No more than that is asked for, and the largest values come first.
+                return ceiling;
+            }
+            each.push(most);
+        }
+        each.sort_unstable_by_key(|most| std::cmp::Reverse(*most));
+        each.get(last).copied().unwrap_or(0)
+    }
+
+    /// Notes what pods that come or go want of GPUs.
+    fn wish(&mut self, class: u32, count: i64) {
+        let Some(request) = self.model.classes[class as usize].gpu else { return };
+        match self.wishes.binary_search_by_key(&request, |(request, _)| *request) {
+            Ok(at) => {
+                self.wishes[at].1 = self.wishes[at].1.saturating_add_signed(count);
+                if self.wishes[at].1 == 0 {
+                    self.wishes.remove(at);
+                }
+            }
+            Err(at) if count > 0 => self.wishes.insert(at, (request, count.unsigned_abs())),
+            Err(_) => {}
+        }
+    }
+
+    /// Adds pods; [`Self::more`] must allow them.
+    pub fn add(&mut self, class: u32, count: u32) {
+        if count == 0 {
+            return;
+        }
+        for (room, request) in self.room.iter_mut().zip(&self.model.classes[class as usize].requests) {
+            *room -= request * u64::from(count);
+        }
+        self.wish(class, i64::from(count));
+        match self.pods.binary_search_by_key(&class, |(class, _)| *class) {
+            Ok(at) => self.pods[at].1 += count,
+            Err(at) => self.pods.insert(at, (class, count)),
+        }
+    }
+
+    /// Takes pods off again.
+    pub fn remove(&mut self, class: u32, count: u32) {
+        for (room, request) in self.room.iter_mut().zip(&self.model.classes[class as usize].requests) {
+            *room += request * u64::from(count);
+        }
+        self.wish(class, -i64::from(count));
+        if let Ok(at) = self.pods.binary_search_by_key(&class, |(class, _)| *class) {
+            self.pods[at].1 -= count;
+            if self.pods[at].1 == 0 {
+                self.pods.remove(at);
+            }
+        }
+    }
+}

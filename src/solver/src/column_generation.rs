@@ -1,0 +1,498 @@
+//! Column generation: the master's prices, smoothed, are given to the pricing, whose contents become columns, until the
+//! master's objective and the certified bound meet.
+
+use std::collections::BTreeSet;
+
+use crate::bits::BitSet;
+use crate::canonical::{Bin, Model, Pattern};
+use crate::diverse_columns;
+use crate::dual_bound::{Ceiling, Certificate, Prices};
+use crate::flow::Split;
+use crate::knapsack::Effort;
+use crate::lp::Seed;
+use crate::master::{Column, Master, Values};
+use crate::meter::Meter;
+use crate::open::Open;
+use crate::plan::Stock;
+use crate::pricing::{Priced, Pricer};
+use crate::stages::Stage;
+
+/// When to stop.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Goal {
+    /// Relative distance between objective and bound.
+    pub gap: f64,
+    /// Rounds of pricing.
+    pub rounds: u32,
+    /// The first and the last step of effort in pricing.
+    pub levels: (usize, usize),
+    /// Whether the bound is wanted, and not only columns: dives stop when no column is found.
+    pub prove: bool,
+}
+
+/// Ever harder searches of one bin.
+pub(crate) const EFFORTS: [Effort; 6] = [
+    Effort { bits: 9, nodes: 4_000 },
+    Effort { bits: 9, nodes: 16_000 },
+    Effort { bits: 10, nodes: 32_000 },
+    Effort { bits: 11, nodes: 64_000 },
+    Effort { bits: 12, nodes: 200_000 },
+    Effort { bits: 12, nodes: 500_000 },
+];
+
+/// The search where only columns are wanted.
+const GLANCE: Effort = Effort { bits: 9, nodes: 1_000 };
+
+/// The part of the best known prices in those that are priced with.
+const SMOOTHING: f64 = 0.5;
+
+/// Contents of one bin that a round adds for their variety, beside the best ones.
+const SPREAD: usize = 8;
+
+/// Columns that a round should add at most, roughly.
+const COLUMNS: usize = 250;
+/// Bins from which on a master starts with one column for each class, not three: it is what takes the time then.
+const MANY_BINS: usize = 200;
+
+/// What the column generation leaves behind.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Relaxed {
+    /// Contents with their value in the last master.
+    pub columns: Vec<(Pattern, f64)>,
+    /// Options of choices with their value in the last master.
+    pub options: Vec<(u32, Split, f64)>,
+    /// Prices of pods in micro-dollars, the ones of the best bound.
+    pub pods: Vec<f64>,
+    /// Prices of scarce bins.
+    pub bins: Vec<f64>,
+    /// Prices of limits.
+    pub limits: Vec<f64>,
+    /// The master's objective in micro-dollars.
+    pub objective: f64,
+    /// Pods the master leaves out.
+    pub missing: f64,
+    /// The best certified bound for the demand.
+    pub bound: u64,
+    /// Its proof.
+    pub certificate: Option<Certificate>,
+}
+
+impl Relaxed {
+    /// Relative distance of objective and bound.
+    pub fn gap(&self) -> f64 {
+        (self.objective - self.bound as f64) / self.objective.max(1.0)
+    }
+}
+
+/// Pairs (i, j) such that a pod of i takes any place of a pod of j; those that follow from others are left out.
+pub(crate) fn exchanges(model: &Model) -> Vec<(u32, u32)> {
+    let n = model.classes.len();
+    if !model.stages.has(Stage::Exchanges) {
+        return Vec::new();
+    }
+    let homes: Vec<BitSet> = model
+        .classes
+        .iter()
+        .map(|class| {
+            let mut set = BitSet::new(model.bins.len());
+            class.bins.iter().for_each(|bin| set.insert(*bin as usize));
+            set
+        })
+        .collect();
+    // Bins where rules or penalties have a say: of most pods there are none.
+    let particular: Vec<Vec<&Bin>> = model
+        .classes
+        .iter()
+        .map(|class| {
+            let bins = class.bins.iter().map(|bin| &model.bins[*bin as usize]);
+            bins.filter(|bin| !bin.penalties.is_empty() || !bin.rules.flexible.is_empty()).collect()
+        })
+        .collect();
+    let mut above: Vec<BitSet> = vec![BitSet::new(n); n];
+    for i in 0..n {
+        let small = &model.classes[i];
+        if !small.is_plain() {
+            continue;
+        }
+        for j in 0..n {
+            let large = &model.classes[j];
+            if i != j
+                && small.requests.iter().zip(&large.requests).all(|(small, large)| small <= large)
+                && homes[j].is_subset(&homes[i])
+                && large
+                    .bins
+                    .first()
+                    .is_none_or(|bin| model.replaces(i as u32, j as u32, &model.bins[*bin as usize]))
+                && particular[j].iter().all(|bin| {
+                    bin.penalty(i as u32) <= bin.penalty(j as u32) && model.replaces(i as u32, j as u32, bin)
+                })
+                && (small.requests != large.requests || homes[i] != homes[j] || i < j)
+            {
+                above[i].insert(j);
+            }
+        }
+    }
+    let mut below: Vec<BitSet> = vec![BitSet::new(n); n];
+    for (i, set) in above.iter().enumerate() {
+        (0..n).filter(|j| set.contains(*j)).for_each(|j| below[j].insert(i));
+    }
+    let mut pairs = Vec::new();
+    for (i, set) in above.iter().enumerate() {
+        for (j, lower) in below.iter().enumerate() {
+            // Nothing in between.
+            if set.contains(j) && !set.intersects(lower) {
+                pairs.push((i as u32, j as u32));
+            }
+        }
+    }
+    pairs
+}
+
+/// Contents of one class alone, on the bins where such a pod is cheapest: they keep prices within reason from the start.
+pub(crate) fn plain_columns(model: &Model, demand: &[u64]) -> Vec<Pattern> {
+    let mut columns = BTreeSet::new();
+    let variety = if model.bins.len() > MANY_BINS || !model.stages.has(Stage::StartColumns) { 1 } else { 3 };
+    for (index, class) in model.classes.iter().enumerate() {
+        if demand[index] == 0 {
+            continue;
+        }
+        let count = |bin: u32| {
+            model.bins[bin as usize].holds(index as u32).min(demand[index]).clamp(1, u64::from(u32::MAX))
+                as u32
+        };
+        let mut each: Vec<(f64, u32)> = Vec::new();
+        for &bin in &class.bins {
+            if model.bins[bin as usize].is_existing() {
+                columns.insert(Pattern { bin, pods: vec![(index as u32, count(bin))] });
+            } else {
+                let cost = model.bins[bin as usize].cost(&[(index as u32, count(bin))]);
+                each.push((cost as f64 / f64::from(count(bin)), bin));
+            }
+        }
+        each.sort_by(|a, b| a.0.total_cmp(&b.0).then(a.1.cmp(&b.1)));
+        for (_, bin) in each.into_iter().take(variety) {
+            columns.insert(Pattern { bin, pods: vec![(index as u32, count(bin))] });
+        }
+    }
+    columns.into_iter().collect()
+}
+
+/// What a pod of `class` costs on the bin where it is cheapest.
+fn plain_price(model: &Model, class: usize) -> f64 {
+    let bins = model.classes[class].bins.iter().map(|bin| &model.bins[*bin as usize]);
+    let prices = bins.map(|bin| bin.price as f64 / bin.holds(class as u32).max(1) as f64);
+    prices.fold(f64::INFINITY, f64::min)
+}
+
+fn mix(old: &[f64], new: &[f64], weight: f64) -> Vec<f64> {
+    old.iter().zip(new).map(|(old, new)| weight * old + (1.0 - weight) * new).collect()
+}
+
+/// What to relax.
+pub(crate) struct Task<'a> {
+    /// Pods by class.
+    pub demand: &'a [u64],
+    /// What can be bought or used.
+    pub stock: &'a Stock,
+    /// Contents to start with; they must contain a feasible combination.
+    pub start: Vec<Pattern>,
+    /// Pairs from [`exchanges`].
+    pub exchanges: &'a [(u32, u32)],
+    /// Where the smoothing of prices starts.
+    pub center: Option<Center>,
+    /// Who solves the master, and what varies it.
+    pub seed: Seed,
+    /// For branches, which may be impossible: what leaving out a pod of each class costs, and the bound that is high enough.
+    pub cutoff: Option<(&'a [f64], u64)>,
+    /// Where there are choices: what is to be placed. `demand` is then what there can be at most of each class.
+    pub open: Option<Open<'a>>,
+}
+
+/// Prices of pods, scarce bins and limits.
+pub(crate) type Center = (Vec<f64>, Vec<f64>, Vec<f64>);
+
+/// Why rounds of pricing ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum End {
+    /// Objective and bound meet, or the bound is high enough.
+    Met,
+    /// As many rounds as were asked for.
+    Rounds,
+    /// Nothing more is found.
+    Stuck,
+    /// Time to stop, or the master failed.
+    Stopped,
+}
+
+/// A relaxation under way: it can be asked for more again and again.
+pub(crate) struct Generation<'m, 't> {
+    master: Master<'m>,
+    demand: &'t [u64],
+    cutoff: Option<(&'t [f64], u64)>,
+    open: Option<Open<'t>>,
+    center: Option<Center>,
+    smoothing: f64,
+    tolerance: f64,
+    /// The last solved master.
+    values: Option<Values>,
+    /// Whether no column was added since.
+    solved: bool,
+    /// Work units of the last solve.
+    solving: u64,
+    best: Relaxed,
+}
+
+impl<'m, 't> Generation<'m, 't> {
+    /// A master with the task's columns, not yet solved.
+    pub fn new(model: &'m Model, task: Task<'t>) -> Self {
+        let Task { demand, stock, start, exchanges, center, seed, cutoff, open } = task;
+        let (asked, plain) =
+            open.map_or_else(Default::default, |open| (open.asked(model), open.plain(model)));
+        let rows = if open.is_some() { &plain } else { demand };
+        let all_rows = open.is_some() || !exchanges.is_empty();
+        let mut master = Master::new(model, rows, stock.bins(), stock.limits(), all_rows, &asked, seed);
+        if let Some(open) = open {
+            let wanted: Vec<f64> =
+                demand.iter().enumerate().map(|(class, _)| plain_price(model, class)).collect();
+            for (choice, split) in open.cheapest(model, &wanted).into_iter().chain(open.known.iter().cloned())
+            {
+                master.add_option(choice, split);
+            }
+        }
+        for pattern in start {
+            master.add_node(pattern);
+        }
+        for &(small, large) in exchanges {
+            master.add_exchange(small, large);
+        }
+        if let Some((missing, _)) = cutoff {
+            master.add_missing(missing);
+        }
+        Self {
+            master,
+            demand,
+            cutoff,
+            open,
+            tolerance: if center.is_some() { 0.002 } else { 0.01 },
+            center,
+            smoothing: if model.stages.has(Stage::Smoothing) { SMOOTHING } else { 0.0 },
+            values: None,
+            solved: false,
+            solving: 0,
+            best: Relaxed::default(),
+        }
+    }
+
+    /// The proof of the best bound so far.
+    pub fn certificate(&self) -> Option<&Certificate> {
+        self.best.certificate.as_ref()
+    }
+
+    /// What is known now; `None` before the first master is solved.
+    pub fn relaxed(&self) -> Option<Relaxed> {
+        let values = self.values.as_ref()?;
+        let valued = || self.master.columns.iter().zip(&values.columns);
+        let columns: Vec<(Pattern, f64)> = valued()
+            .filter_map(|(column, value)| match column {
+                Column::Node(pattern) => Some((pattern.clone(), *value)),
+                Column::Exchange | Column::Missing | Column::Option(..) => None,
+            })
+            .collect();
+        let options = valued()
+            .filter_map(|(column, value)| match column {
+                Column::Option(choice, split) => Some((*choice, split.clone(), *value)),
+                Column::Node(_) | Column::Exchange | Column::Missing => None,
+            })
+            .collect();
+        let missing =
+            valued().filter_map(|(column, value)| (*column == Column::Missing).then_some(*value)).sum();
+        (!columns.is_empty()).then(|| Relaxed { columns, options, missing, ..self.best.clone() })
+    }
+
+    /// Rounds of pricing until `goal` is met.
+    pub fn run(&mut self, pricer: &mut Pricer<'m>, goal: Goal, meter: &mut Meter<'_>) -> End {
+        let model = pricer.model();
+        // Harder search for the bins whose bound is loose.
+        let mut levels: Vec<usize> =
+            pricer.levels.iter().map(|level| (*level).clamp(goal.levels.0, goal.levels.1)).collect();
+        for round in 0..=goal.rounds {
+            let known = if self.solved { self.values.take() } else { None };
+            let values = known.or_else(|| {
+                let before = meter.spent();
+                let values = self.master.solve(meter);
+                self.solving = meter.spent() - before;
+                values
+            });
+            let Some(values) = values else { return End::Stopped };
+            self.solved = true;
+            let objective = values.objective;
+            self.best.objective = objective;
+            if self.best.pods.is_empty() {
+                (self.best.pods, self.best.bins, self.best.limits) =
+                    (values.pods.clone(), values.bins.clone(), values.limits.clone());
+            }
+            let values = &*self.values.insert(values);
+            let gap = |bound: u64| (objective - bound as f64) / objective.max(1.0);
+            if gap(self.best.bound) <= goal.gap
+                || self.cutoff.is_some_and(|(_, enough)| self.best.bound >= enough)
+            {
+                return End::Met;
+            }
+            if round == goal.rounds {
+                break;
+            }
+            let (pods, bins, limits) = match &self.center {
+                Some((pods, bins, limits)) if self.smoothing > 0.0 => (
+                    mix(pods, &values.pods, self.smoothing),
+                    mix(bins, &values.bins, self.smoothing),
+                    mix(limits, &values.limits, self.smoothing),
+                ),
+                _ => (values.pods.clone(), values.bins.clone(), values.limits.clone()),
+            };
+            let prices = Prices::new(model, &pods, &bins, &limits);
+            let tolerance = if model.stages.has(Stage::Tolerance) { self.tolerance } else { 0.0 };
+            let charges: Vec<u64> = (0..model.bins.len()).map(|bin| prices.charge(model, bin)).collect();
+            let tasks: Vec<(u64, Effort)> = charges
+                .iter()
+                .zip(&levels)
+                .map(|(charge, level)| {
+                    let effort = if goal.prove { EFFORTS[*level] } else { GLANCE };
+                    (charge.saturating_add((*charge as f64 * tolerance) as u64), effort)
+                })
+                .collect();
+            let mut all = pricer.price_all(&prices.pods, self.demand, &tasks, meter);
+            meter.round();
+            if meter.spend(all.iter().map(|priced| priced.work).sum()) {
+                return End::Stopped;
+            }
+            if goal.prove && model.stages.has(Stage::Variety) {
+                let at = (prices.pods.as_slice(), charges.as_slice());
+                diverse_columns::add(pricer, at, self.demand, self.solving, &mut all, meter);
+                if meter.stopped() {
+                    return End::Stopped;
+                }
+            }
+            let ceilings = ceilings(&all, &charges);
+            let mut loose: Vec<(f64, usize)> = Vec::new();
+            for (bin, priced) in all.iter().enumerate() {
+                let charge = charges[bin].max(1) as f64;
+                let excess = priced.upper as f64 / charge - 1.0;
+                let known = priced.known().map_or(0.0, |value| value as f64 / charge - 1.0);
+                if excess > known.max(tolerance) * 1.2 {
+                    loose.push((excess, bin));
+                }
+            }
+            let new = worthwhile(model, values, all);
+            self.solved = false;
+            let options = self.open.map_or_else(Vec::new, |open| open.improving(model, values, &pods));
+            let added = new.len() + options.len();
+            for (choice, split) in options {
+                self.master.add_option(choice, split);
+            }
+            for pattern in new {
+                self.master.add_node(pattern);
+            }
+            if goal.prove || self.best.certificate.is_none() {
+                let certificate = Certificate::new(model, &prices, &ceilings);
+                let bound = match self.open {
+                    Some(open) => certificate.open_bound(model, open.totals),
+                    None => certificate.bound(model, self.demand),
+                };
+                if bound > self.best.bound || self.best.certificate.is_none() {
+                    self.best.bound = bound;
+                    self.best.certificate = Some(certificate);
+                    (self.best.pods, self.best.bins, self.best.limits) =
+                        (pods.clone(), bins.clone(), limits.clone());
+                    self.center = Some((pods, bins, limits));
+                }
+            } else {
+                (self.best.pods, self.best.bins, self.best.limits) = (pods, bins, limits);
+                self.center = Some((values.pods.clone(), values.bins.clone(), values.limits.clone()));
+            }
+            let open = gap(self.best.bound);
+            if added > 0 {
+                self.smoothing = if model.stages.has(Stage::Smoothing) { SMOOTHING } else { 0.0 };
+                self.tolerance = tolerance.min((open / 8.0).max(goal.gap / 4.0));
+            } else if self.smoothing > 0.0 {
+                self.smoothing = 0.0;
+            } else if !goal.prove {
+                return End::Stuck;
+            } else if tolerance > goal.gap / 4.0 {
+                self.tolerance = (tolerance / 4.0).min(open / 8.0).max(goal.gap / 4.0);
+            } else if loose.iter().all(|(_, bin)| levels[*bin] >= goal.levels.1) {
+                return End::Stuck;
+            }
+            // The bins that hold the bound down are searched harder from now on.
+            for (excess, bin) in loose {
+                if model.stages.has(Stage::Efforts) && (added == 0 || excess * 2.0 > open) {
+                    levels[bin] = (levels[bin] + 1).min(goal.levels.1);
+                    pricer.levels[bin] = pricer.levels[bin].max(levels[bin]);
+                }
+            }
+        }
+        End::Rounds
+    }
+}
+
+/// What the pricing proved of every bin.
+fn ceilings(all: &[Priced], charges: &[u64]) -> Vec<Ceiling> {
+    let each = all.iter().zip(charges);
+    each.map(|(priced, charge)| Ceiling::new(priced.upper, *charge, priced.known())).collect()
+}
+
+/// The contents that the master lacks: of each bin the best, and some more that hold what those do not.
+fn worthwhile(model: &Model, values: &Values, all: Vec<Priced>) -> Vec<Pattern> {
+    let worth = |pods: &[(u32, u32)]| -> f64 {
+        pods.iter().map(|(class, count)| values.pods[*class as usize] * f64::from(*count)).sum()
+    };
+    // A master that grows too fast is slow: where many bins have something, each gives less.
+    let sources = all.iter().filter(|priced| !priced.found.is_empty()).count().max(1);
+    let quota = (COLUMNS / sources).clamp(1, SPREAD);
+    let mut new = Vec::new();
+    for (index, priced) in all.into_iter().enumerate() {
+        let bin = &model.bins[index];
+        let limits: f64 =
+            bin.limit_use.iter().map(|(limit, amount)| values.limits[*limit as usize] * *amount as f64).sum();
+        let scarcity = values.bins[index] + limits;
+        let best = if model.stages.has(Stage::SeveralBest) { quota.min(4) } else { 1 };
+        let found = priced.found.into_iter().rev().take(best).map(|(_, pods)| pods);
+        let mut others: Vec<(f64, Vec<(u32, u32)>)> =
+            priced.others.into_iter().map(|pods| (worth(&pods), pods)).collect();
+        others.sort_by(|a, b| b.0.total_cmp(&a.0).then_with(|| a.1.cmp(&b.1)));
+        new.extend(
+            found
+                .chain(others.into_iter().take(quota).map(|(_, pods)| pods))
+                .filter(|pods| worth(pods) > bin.cost(pods) as f64 + scarcity + 0.5)
+                .map(|pods| Pattern { bin: index as u32, pods }),
+        );
+    }
+    new
+}
+
+/// A certificate at `prices` alone, without any master: what is remembered proves at once.
+pub(crate) fn certify(
+    pricer: &mut Pricer<'_>,
+    (pods, bins, limits): &Center,
+    demand: &[u64],
+    meter: &mut Meter<'_>,
+) -> Option<Certificate> {
+    let model = pricer.model();
+    let prices = Prices::new(model, pods, bins, limits);
+    let charges: Vec<u64> = (0..model.bins.len()).map(|bin| prices.charge(model, bin)).collect();
+    let tasks: Vec<(u64, Effort)> = charges.iter().map(|charge| (*charge, EFFORTS[0])).collect();
+    let all = pricer.price_all(&prices.pods, demand, &tasks, meter);
+    let stopped = meter.spend(all.iter().map(|priced| priced.work).sum());
+    (!stopped).then(|| Certificate::new(model, &prices, &ceilings(&all, &charges)))
+}
+
+/// Runs column generation once. `None` when it was stopped before the first master was solved.
+pub(crate) fn run(
+    pricer: &mut Pricer<'_>,
+    task: Task<'_>,
+    goal: Goal,
+    meter: &mut Meter<'_>,
+) -> Option<Relaxed> {
+    let mut generation = Generation::new(pricer.model(), task);
+    generation.run(pricer, goal, meter);
+    generation.relaxed()
+}

@@ -1,0 +1,124 @@
+//! Conditions of NodeClaims, NodePools and node classes.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+/// True, False or Unknown.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub enum ConditionStatus {
+    /// It holds.
+    True,
+    /// It does not hold.
+    False,
+    /// Not known.
+    Unknown,
+}
+
+impl ConditionStatus {
+    /// The name in the API.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::True => "True",
+            Self::False => "False",
+            Self::Unknown => "Unknown",
+        }
+    }
+
+    /// The status that has this name in the API; a name that is none of them says nothing for certain.
+    pub fn named(name: &str) -> Self {
+        match name {
+            "True" => Self::True,
+            "False" => Self::False,
+            _ => Self::Unknown,
+        }
+    }
+}
+
+/// The types of the conditions of NodeClaims, NodePools and node classes. Providers add types of their own to their node classes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub enum ConditionType {
+    /// Claim: an instance exists.
+    Launched,
+    /// Claim: its node joined the cluster.
+    Registered,
+    /// Claim: its node is ready and advertises what was promised; pods may use it.
+    Initialized,
+    /// Claim: no workload pod is on its node or planned for it.
+    Empty,
+    /// Claim: it is not what its pool would make now.
+    Drifted,
+    /// Claim: its node has a condition that its pool does not bear for long.
+    Unhealthy,
+    /// Claim: its cloud takes the instance back, or says that something else is about to happen to it.
+    Interrupted,
+    /// Claim: its node is closed to pods because it will be given back.
+    Disrupting,
+    /// Claim: its node goes, and no pod is left on it that is waited for.
+    Drained,
+    /// Claim: its node goes, and no volume of the work that was there is attached to it any more.
+    VolumesDetached,
+    /// Claim: its instance is being given back.
+    InstanceTerminating,
+    /// Pool or node class: usable, all in all.
+    Ready,
+    /// Pool: its spec makes sense.
+    ValidationSucceeded,
+    /// Pool: its node class exists and can buy.
+    NodeClassReady,
+    /// Pool: a limit keeps it from buying what pods need.
+    LimitReached,
+}
+
+impl ConditionType {
+    /// Every condition type.
+    pub const ALL: [Self; 15] = [
+        Self::Launched,
+        Self::Registered,
+        Self::Initialized,
+        Self::Empty,
+        Self::Drifted,
+        Self::Unhealthy,
+        Self::Interrupted,
+        Self::Disrupting,
+        Self::Drained,
+        Self::VolumesDetached,
+        Self::InstanceTerminating,
+        Self::Ready,
+        Self::ValidationSucceeded,
+        Self::NodeClassReady,
+        Self::LimitReached,
+    ];
+
+    /// The type that has this name in the API.
+    pub fn named(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|kind| kind.as_str() == name)
+    }
+
+    /// The name in the API.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Launched => "Launched",
+            Self::Registered => "Registered",
+            Self::Initialized => "Initialized",
+            Self::Empty => "Empty",
+            Self::Drifted => "Drifted",
+            Self::Unhealthy => "Unhealthy",
+            Self::Interrupted => "Interrupted",
+            Self::Disrupting => "Disrupting",
+            Self::Drained => "Drained",
+            Self::VolumesDetached => "VolumesDetached",
+            Self::InstanceTerminating => "InstanceTerminating",
+            Self::Ready => "Ready",
+            Self::ValidationSucceeded => "ValidationSucceeded",
+            Self::NodeClassReady => "NodeClassReady",
+            Self::LimitReached => "LimitReached",
+        }
+    }
+}
+
+impl fmt::Display for ConditionType {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.as_str())
+    }
+}

@@ -1,0 +1,22 @@
+//! The words that every crate shares, each defined once.
+//!
+//! Lives here: the keys of labels, annotations, taints and finalizers; the types that the API, decisions and providers
+//! share ([`Taint`], [`NodeClassRef`], [`CapacityType`], [`InterruptionKind`]); the types of conditions.
+//!
+//! May not live here: decisions, amounts and prices (the catalogue has them), API objects, a client, any I/O. This crate
+//! depends on no other crate of the workspace.
+
+mod capacity;
+mod condition;
+mod interruption;
+pub mod keys;
+pub mod labels;
+mod node_class;
+mod taint;
+
+pub use capacity::CapacityType;
+pub use condition::{ConditionStatus, ConditionType};
+pub use interruption::InterruptionKind;
+pub use keys::{API_VERSION, GROUP, VERSION};
+pub use node_class::NodeClassRef;
+pub use taint::{Taint, TaintEffect};
