@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use poolwright_controller::clock::Clock;
+use poolwright_report::Times;
 use poolwright_solver::{Solution, StopSignal};
 
 /// Stops the solver when its time is up.
@@ -12,15 +13,6 @@ pub struct Budget<'c> {
     /// None: it may take as long as it takes.
     limit: Option<Duration>,
     first: Option<Duration>,
-}
-
-/// How long a solve took.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct Times {
-    /// From start to finish.
-    pub elapsed: Duration,
-    /// From start to the first plan.
-    pub first: Duration,
 }
 
 impl<'c> Budget<'c> {

@@ -14,8 +14,8 @@ mod connect;
 mod controller;
 mod convert;
 mod crds;
-pub mod document;
 pub mod exit;
+mod explain;
 mod market;
 mod plan;
 pub mod print;
@@ -61,7 +61,7 @@ fn run(cli: Cli) -> Result<Outcome, Failure> {
     let mut out = BufWriter::new(io::stdout());
     let outcome = match cli.command {
         Command::Plan(flags) => plan::run(&flags, &mut out),
-        Command::Explain(flags) => plan::tell(&flags, &mut out),
+        Command::Explain(flags) => explain::run(&flags, &mut out),
         Command::Top(flags) => top::run(&flags, &mut out),
         Command::Gpus(flags) => market::gpus(&flags, &mut out),
         Command::Prices(flags) => market::prices(&flags, &mut out),

@@ -103,7 +103,7 @@ pub struct Commitments {
 pub fn commitments(source: &str, text: &str) -> Result<Commitments, String> {
     let file: File = serde_saphyr::from_str(text).map_err(|error| {
         format!(
-            "{source}: cannot be read: {error}; write the lists `commitments` and `reservations` as in docs/cli.md"
+            "{source}: cannot be read: {error}; write the lists `commitments` and `reservations` as in docs/cli/plan.md"
         )
     })?;
     Ok(Commitments { source: source.to_owned(), file })
@@ -468,7 +468,7 @@ mod tests {
         let said =
             commitments("c.yaml", "commitments:\n- name: a\n  usdPerHour: 1\n  discont: 5\n").unwrap_err();
         assert!(
-            said.starts_with("c.yaml: ") && said.contains("line 4") && said.contains("docs/cli.md"),
+            said.starts_with("c.yaml: ") && said.contains("line 4") && said.contains("docs/cli/plan.md"),
             "{said}"
         );
     }

@@ -7,18 +7,22 @@ use std::process::Command;
 use serde_json::Value;
 
 /// Every arrow between rooms. To add one is to change the architecture: docs/architecture.md first, then here.
-const ARROWS: [(&str, &[&str]); 14] = [
+const ARROWS: [(&str, &[&str]); 15] = [
     ("poolwright-terms", &[]),
     ("poolwright-catalog", &["terms"]),
     ("poolwright-solver", &["catalog", "terms"]),
     ("poolwright-core", &["catalog", "solver", "terms"]),
+    ("poolwright-report", &["catalog", "core", "solver", "terms"]),
     ("poolwright-api", &["catalog", "terms"]),
     ("poolwright-intake", &["api", "catalog", "core", "terms"]),
     ("poolwright-provider-contract", &["api", "catalog", "terms"]),
     ("poolwright-provider-aws", &["api", "catalog", "provider-aws-model", "provider-contract", "terms"]),
     ("poolwright-provider-aws-model", &["catalog", "terms"]),
     ("poolwright-provider-kwok", &["api", "catalog", "provider-contract", "terms"]),
-    ("poolwright-controller", &["api", "catalog", "core", "intake", "provider-contract", "solver", "terms"]),
+    (
+        "poolwright-controller",
+        &["api", "catalog", "core", "intake", "provider-contract", "report", "solver", "terms"],
+    ),
     (
         "poolwright-cli",
         &[
@@ -31,12 +35,16 @@ const ARROWS: [(&str, &[&str]); 14] = [
             "provider-aws-model",
             "provider-contract",
             "provider-kwok",
+            "report",
             "sim",
             "solver",
             "terms",
         ],
     ),
-    ("poolwright-sim", &["api", "catalog", "controller", "core", "intake", "provider-contract", "terms"]),
+    (
+        "poolwright-sim",
+        &["api", "catalog", "controller", "core", "intake", "provider-contract", "report", "terms"],
+    ),
     // The demo sells the catalogue in a simulated world.
     ("poolwright-plane", &["api", "catalog", "sim", "terms"]),
 ];
@@ -52,7 +60,8 @@ const ARROWS_OF_TESTS: [(&str, &[&str]); 1] = [
 ];
 
 /// The rooms that decide or translate: plain functions of their arguments, which no cluster, clock or cloud can reach.
-const PURE: [&str; 5] = [
+const PURE: [&str; 6] = [
+    "poolwright-report",
     "poolwright-terms",
     "poolwright-catalog",
     "poolwright-solver",

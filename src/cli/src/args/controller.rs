@@ -72,7 +72,7 @@ pub struct ControllerFlags {
     /// Count with money paid beforehand: savings plans and other commitments (YAML or JSON)
     ///
     /// On-demand nodes that a commitment covers cost nothing more until it is used up; what nodes of NodeClaims use
-    /// of it is taken off. Read at the start and again when it changes. The format is in docs/cli.md.
+    /// of it is taken off. Read at the start and again when it changes. The format is in docs/cli/plan.md.
     #[arg(long, value_name = "FILE", env = "POOLWRIGHT_COMMITMENTS")]
     pub commitments: Option<PathBuf>,
 

@@ -12,11 +12,12 @@ use std::path::PathBuf;
 pub struct ConvertFlags {
     /// Karpenter's objects (YAML or JSON), a directory of such files, or - for stdin
     ///
-    /// NodePools and EC2NodeClasses become Poolwright's; of NodeOverlays and other objects it is said what to do instead. May be repeated.
+    /// Converts NodePools and EC2NodeClasses. For NodeOverlays and other objects it says what to do instead. Repeat the
+    /// flag for more files.
     #[arg(short, long = "filename", value_name = "FILE", num_args = 1.., required = true)]
     pub filename: Vec<PathBuf>,
 
-    /// Name fields that are kept as they are, too, not only how many there are
+    /// Also list the fields that stay as they are
     #[arg(long)]
     pub all: bool,
 }

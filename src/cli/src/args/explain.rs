@@ -16,11 +16,11 @@ use super::{InputFlags, SearchFlags};
         object."
 )]
 pub struct ExplainFlags {
-    /// What kind of object
+    /// The kind of object
     #[arg(value_enum, value_name = "KIND")]
     pub kind: Explainable,
 
-    /// Its name; of a pod NAMESPACE/NAME, or the bare name for a trace or the namespace `default`
+    /// The name of the object; for a pod NAMESPACE/NAME, or the bare name in a trace or the namespace `default`
     #[arg(value_name = "NAME")]
     pub name: String,
 
@@ -36,12 +36,12 @@ pub struct ExplainFlags {
 /// What can be explained.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Explainable {
-    /// What it asks, what was considered, what ruled that out, and where it goes
+    /// Its requests, the offerings considered and ruled out, and where it goes
     Pod,
-    /// What stands behind it, and why it is kept
+    /// The claim behind it, and why it stays
     Node,
-    /// Why it was bought, what came second, and why it is kept
+    /// Why it was bought, what came second, and why it stays
     Claim,
-    /// What it may buy, has bought, and is held back by
+    /// What it may buy, what it has bought, and what holds it back
     Pool,
 }

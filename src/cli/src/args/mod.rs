@@ -31,7 +31,7 @@ pub use simulate::{FuzzFlags, FuzzFormat, SimulateFlags, Simulation};
 pub use solve::{SolveFlags, SolveFormat};
 pub use top::{TopFlags, TopFormat};
 
-/// Everything one can type.
+/// The whole command line.
 #[derive(Debug, Parser)]
 #[command(
     name = "poolwright",
@@ -39,7 +39,7 @@ pub use top::{TopFlags, TopFormat};
     term_width = 80,
     about = "Buys GPU nodes for Kubernetes at the lowest cost it can prove",
     long_about = "Buys GPU nodes for Kubernetes at the lowest cost it can prove.\n\n\
-                  `poolwright plan` shows what would be bought now and why; it changes nothing.\n\
+                  `poolwright plan` shows what it would buy now and why; it changes nothing.\n\
                   `poolwright controller` does it.",
     propagate_version = false,
     disable_help_subcommand = true
@@ -53,52 +53,52 @@ pub struct Cli {
 /// The subcommands.
 #[derive(Debug, Subcommand)]
 pub enum Command {
-    /// Show what would be bought now, for how much, and why; changes nothing
+    /// Show what Poolwright would buy now, at what cost, and why; changes nothing
     ///
-    /// Plans for the pods of the current cluster that no node can hold, for manifests (-f), or for a pod list of the
-    /// Alibaba GPU trace (--trace). The controller plans with the same code.
+    /// Plans for the unschedulable pods of the current cluster, for manifests (-f), or for a pod list of the Alibaba GPU
+    /// trace (--trace). The controller plans with the same code.
     Plan(Box<PlanFlags>),
-    /// Tell the story of a pod, node, claim or pool in a few lines: why it was planned, bought, kept or left out
+    /// Explain a pod, node, claim or pool in a few lines: why it was planned, bought, kept or left out
     ///
-    /// From the current cluster, or from manifests (-f). Decides nothing and changes nothing.
+    /// Reads the current cluster, or manifests (-f). Changes nothing.
     Explain(Box<ExplainFlags>),
-    /// Watch what is being done now and why: pools, nodes, waiting pods, what happened lately
+    /// Watch what Poolwright does now and why: pools, nodes, waiting pods, recent events
     ///
-    /// Of the current cluster, on the whole terminal, read anew every two seconds. With --once it is printed once, for
+    /// Fills the terminal and reads the current cluster again every two seconds. With --once it prints one reading, for
     /// scripts. Changes nothing.
     Top(TopFlags),
-    /// List the instance types with GPUs that can be bought: model, number, memory, MIG, network, disks
+    /// List the instance types with GPUs that you can buy: model, number, memory, MIG, network, disks
     ///
-    /// From a catalogue, or from the account at a cloud (--provider).
+    /// Reads a catalogue, or asks your account at a cloud (--provider).
     Gpus(GpusFlags),
-    /// List what can be bought and what it costs, the cheapest per GPU first, with the source and age of each price
+    /// List offerings and prices, the cheapest per GPU first, with the source and age of each price
     ///
-    /// From a catalogue, or from the account at a cloud (--provider). A price that nobody has, or that cannot be right, is
-    /// unknown; none is guessed.
+    /// Reads a catalogue, or asks your account at a cloud (--provider). A price that is missing or cannot be right is
+    /// unknown, never guessed.
     Prices(PricesFlags),
-    /// Solve what `plan --save-problem` saved, and prove how good the answer is
+    /// Solve a problem that `plan --save-problem` saved, and prove how good the answer is
     ///
-    /// For reporting and replaying a case: nothing but the file decides what is solved.
+    /// Use it to report or repeat a case: the file holds the whole input.
     Solve(SolveFlags),
-    /// Play a workload through the controller in simulated time: what it costs, how long pods wait
+    /// Play a workload through the controller in simulated time: its cost, and how long pods wait
     ///
-    /// The controller that `poolwright controller` runs, in a cluster that exists in memory, in that cluster's own time: a
-    /// week in seconds. Nothing is bought and no cluster is asked. Two policies are compared by running it twice.
+    /// Runs the real controller in a cluster in memory, a week in seconds. Buys nothing and asks no cluster. To compare two
+    /// policies, run it twice.
     Simulate(Box<SimulateFlags>),
-    /// Run the controller: buy nodes for pending pods and give empty ones back
+    /// Run the controller: buy nodes for pending pods and remove empty ones
     ///
-    /// Any number of replicas may run; one at a time acts. Install the custom resources first:
+    /// You can run several replicas; one at a time acts. Install the custom resources first:
     /// `poolwright crds | kubectl apply -f -`.
     Controller(Box<ControllerFlags>),
-    /// Look whether the cluster, and the account at a cloud, have what Poolwright needs, and what to do where not
+    /// Check that the cluster and your account at a cloud are ready, and say how to fix them
     ///
-    /// Custom resources, rights, clocks and the device plugin; with --provider also credentials, permissions one by one, node
-    /// classes, the queue and quotas. Changes nothing.
+    /// Checks custom resources, rights, clocks and the device plugin. With --provider it also checks credentials, each
+    /// permission, node classes, the queue and quotas. Changes nothing.
     Check(Box<CheckFlags>),
-    /// Write Karpenter's NodePools as Poolwright's, and say what became of each field
+    /// Convert Karpenter's NodePools to Poolwright's, and report on each field
     ///
-    /// Manifests go to standard output, what became of each field to standard error: what is not possible, what is changed, and
-    /// how much is kept as it is. Nothing of a cluster is read or changed.
+    /// Writes manifests to standard output and the report to standard error: fields that are not possible, fields that
+    /// changed, and how many stay. Reads and changes no cluster.
     Convert(ConvertFlags),
     /// Print the custom resource definitions as YAML
     Crds(CrdsFlags),
@@ -126,7 +126,7 @@ pub struct CrdsFlags {
                              poolwright completions zsh > \"${fpath[1]}/_poolwright\""
 )]
 pub struct CompletionsFlags {
-    /// For which shell
+    /// The shell to complete for
     #[arg(value_enum)]
     pub shell: Shell,
 }

@@ -33,13 +33,13 @@ pub struct PlanFlags {
     #[command(flatten)]
     pub search: SearchFlags,
 
-    /// Write what the solver is asked to this file; `poolwright solve` solves it again
+    /// Save the solver's input to this file; `poolwright solve` solves it again
     #[arg(long, value_name = "FILE")]
     pub save_problem: Option<PathBuf>,
 
-    /// Say why this pod went where it did: what else would cost, which rule excluded the rest
+    /// Explain where this pod goes: what alternatives cost, and which rules exclude the rest
     ///
-    /// NAMESPACE/NAME, or the bare name for a trace or the namespace `default`.
+    /// Write NAMESPACE/NAME, or the bare name in a trace or the namespace `default`.
     #[arg(long, value_name = "POD")]
     pub explain: Option<String>,
 
@@ -57,9 +57,9 @@ pub struct PlanFlags {
 pub struct InputFlags {
     /// Plan for these manifests: YAML or JSON files, directories, or - for stdin
     ///
-    /// Reads Pod, Deployment, StatefulSet, Job, JobSet and List; NodePool and KwokNodeClass say what may be
-    /// bought; Node, NodeClaim and DaemonSet count as they would in a cluster. Without a NodePool anything in
-    /// the catalogue may be bought. May be repeated.
+    /// Reads Pod, Deployment, StatefulSet, Job, JobSet and List. NodePool and KwokNodeClass limit the offerings; without
+    /// a NodePool the plan may use the whole catalogue. Node, NodeClaim and DaemonSet count as in a cluster. Repeat the
+    /// flag for more files.
     #[arg(short, long = "filename", value_name = "FILE", num_args = 1.., help_heading = "Pods to plan for")]
     pub filename: Vec<PathBuf>,
 
@@ -77,10 +77,10 @@ pub struct InputFlags {
     #[arg(long, value_name = "FILE", requires = "trace", help_heading = "Pods to plan for")]
     pub gpu_map: Option<PathBuf>,
 
-    /// Nodes that are there, with the pods on them: their free room is used first (YAML or JSON)
+    /// Existing nodes with their pods; the plan fills their free room first (YAML or JSON)
     ///
-    /// As `kubectl get nodes,pods -A -o yaml` writes them; NodeClaims and DaemonSets count too. Files or directories,
-    /// or - for stdin. May be repeated.
+    /// Write the file with `kubectl get nodes,pods -A -o yaml`; NodeClaims and DaemonSets count too. Takes files,
+    /// directories, or - for stdin. Repeat the flag for more.
     #[arg(long, value_name = "FILE", conflicts_with_all = ["kubeconfig", "context"], help_heading = "Pods to plan for")]
     pub existing: Vec<PathBuf>,
 
@@ -94,7 +94,7 @@ pub struct InputFlags {
 
     /// Instance types and prices: a CSV file, or `builtin`
     ///
-    /// May be repeated: each later catalogue is laid over the ones before it, type by type, as in
+    /// Repeat the flag to combine catalogues; later ones override earlier ones, type by type:
     /// `--catalogue builtin --catalogue my-prices.csv`.
     #[arg(long, value_name = "FILE|builtin", default_value = "builtin", help_heading = "What may be bought")]
     pub catalogue: Vec<String>,
@@ -114,32 +114,32 @@ pub struct InputFlags {
     )]
     pub capacity_type: Vec<CapacityChoice>,
 
-    /// Weigh spot against on-demand, with what its interruptions are expected to lose
+    /// Buy spot where it is cheaper than on-demand, interruptions included
     ///
-    /// Spot and on-demand are bought side by side (pools may narrow that). A spot node is counted at its price and,
-    /// for each pod on it, its interruption rate (spot_interruptions_per_hour of the catalogue, else 0.0044: 10 % in a
-    /// day) times what one interruption loses (--at-risk). The bound is for cost and expected loss together.
+    /// Plans with spot and on-demand nodes together, as far as pools allow. A spot node counts with its price plus its
+    /// expected loss: for each pod, the interruption rate times the loss of one interruption (--at-risk). The rate is
+    /// spot_interruptions_per_hour of the catalogue, or 0.0044 (10 % in a day). The bound covers cost and loss together.
     #[arg(long, help_heading = "What may be bought")]
     pub spot: bool,
 
-    /// With --spot: what one interruption of a pod loses for each of its GPUs, in US dollars [default: 1.00]
+    /// With --spot: the loss of one interruption of a pod for each of its GPUs, in US dollars [default: 1.00]
     ///
-    /// Work since the last checkpoint and the time to come back; a dollar is 40 minutes at 1.50 $/h. Pods without
-    /// GPUs are counted to lose nothing.
+    /// It covers the work since the last checkpoint and the restart; a dollar is 40 minutes at 1.50 $/h. Pods without
+    /// GPUs lose nothing.
     #[arg(long, value_name = "USD", value_parser = at_risk, help_heading = "What may be bought")]
     pub at_risk: Option<UsdPerHour>,
 
-    /// Use what is paid for beforehand first: reservations, savings plans, commitments (YAML or JSON)
+    /// Use what you have paid for first: reservations, savings plans, commitments (YAML or JSON)
     ///
-    /// The format is in docs/cli.md.
+    /// The format is in docs/cli/plan.md.
     #[arg(long, value_name = "FILE", help_heading = "What may be bought")]
     pub commitments: Option<PathBuf>,
 
-    /// What may be done with the GPUs of new nodes
+    /// How pods may share the GPUs of new nodes
     ///
-    /// With time-slicing and mps, a pod of a trace takes its gpu_milli of one GPU, and GPUs of all models may be
-    /// shared. With mig it gets the smallest GPU instance that has as much compute, and pods of manifests may ask for
-    /// instances by name (nvidia.com/mig-1g.10gb). The plan says what each GPU is cut into, and where.
+    /// With time-slicing and mps, a pod of a trace takes its gpu_milli of one GPU; GPUs of all models can be shared. With
+    /// mig it gets the smallest GPU instance with enough compute, and pods of manifests may request instances by name
+    /// (nvidia.com/mig-1g.10gb). The plan shows the instances of each GPU and their slices.
     #[arg(
         long,
         value_name = "MODE",
@@ -149,26 +149,26 @@ pub struct InputFlags {
     )]
     pub sharing: SharingMode,
 
-    /// With --sharing mig: some GPUs of a node may be cut while others stay whole
+    /// With --sharing mig: a node may have both whole GPUs and MIG instances
     #[arg(long, help_heading = "What may be bought")]
     pub mig_mixed: bool,
 
     /// Buy no more than this, over all pools together: usdPerHour=40, nodes=10, nvidia.com/gpu=16
     ///
-    /// Keys and amounts as in `spec.limits` of a NodePool, whose own limits hold too. What NodeClaims have counts.
-    /// May be repeated.
+    /// Takes the keys and amounts of `spec.limits` of a NodePool; the pools' own limits hold too. Existing NodeClaims
+    /// count. Repeat the flag for more limits.
     #[arg(long, value_name = "KEY=AMOUNT", help_heading = "What may be bought")]
     pub limit: Vec<String>,
 
-    /// What kube-scheduler is started with (--config): its default spread and added affinity hold for its pods
+    /// The --config of your kube-scheduler: its default spread and added affinity apply to its pods
     ///
-    /// A KubeSchedulerConfiguration of kubescheduler.config.k8s.io/v1. Pods are of the profile that their schedulerName
-    /// says, and those of its profiles are planned besides those of default-scheduler. What made the pods (Services,
-    /// ReplicaSets, StatefulSets, ReplicationControllers) says whom a default spread counts.
+    /// A KubeSchedulerConfiguration of kubescheduler.config.k8s.io/v1. A pod belongs to the profile of its schedulerName.
+    /// Pods of these profiles are planned in addition to those of default-scheduler. Services, ReplicaSets, StatefulSets
+    /// and ReplicationControllers decide which pods a default spread counts.
     #[arg(long, value_name = "FILE", help_heading = "Pods to plan for")]
     pub scheduler_config: Option<PathBuf>,
 
-    /// What is done with preferences of pods: preferred affinity, ScheduleAnyway, PreferNoSchedule
+    /// How to treat preferences of pods: preferred affinity, ScheduleAnyway, PreferNoSchedule
     #[arg(
         long,
         value_name = "MODE",
@@ -182,11 +182,11 @@ pub struct InputFlags {
 /// A capacity type, or all of them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum CapacityChoice {
-    /// Listed price, kept until given back
+    /// List price; yours until you return it
     OnDemand,
-    /// Cheaper, and may be taken back at any time
+    /// Cheaper; the cloud may take it back at any time
     Spot,
-    /// Paid for beforehand
+    /// You have paid for it already
     Reserved,
     /// All of them
     Any,
@@ -207,13 +207,13 @@ impl CapacityChoice {
 /// What may be done with GPUs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum SharingMode {
-    /// Each goes to one pod as a whole; a share of one counts as a whole one
+    /// Each GPU goes to one pod; a share counts as a whole GPU
     None,
-    /// Pods take turns on one
+    /// Pods take turns on a GPU
     TimeSlicing,
-    /// Pods run side by side on one
+    /// Pods run side by side on a GPU
     Mps,
-    /// They are cut into GPU instances
+    /// MIG cuts GPUs into instances
     Mig,
 }
 

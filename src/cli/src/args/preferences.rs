@@ -1,16 +1,16 @@
-//! What is done with preferences of pods: for `plan`, `explain` and `controller`.
+//! `--preferences`: how `plan`, `explain` and `controller` treat preferences of pods.
 
 use std::fmt;
 
 use clap::ValueEnum;
 use poolwright_core::plan::Preferences;
 
-/// What is done with preferences of pods.
+/// How to treat preferences of pods.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum PreferenceMode {
-    /// They steer what is bought, as long as it costs at most twice as much and no pod is left over for them
+    /// Meet them, unless that more than doubles the cost or leaves pods out
     Respect,
-    /// They are not weighed
+    /// Plan as if there were none
     Ignore,
 }
 

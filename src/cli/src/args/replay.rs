@@ -42,11 +42,11 @@ pub struct ReplayFlags {
     #[arg(long, value_name = "FILE", num_args = 1.., help_heading = "Workload")]
     pub snapshot: Vec<PathBuf>,
 
-    /// Begin so far into the trace (as 142d): what was there by then is there from the beginning, for what is left of it
+    /// Begin this far into the trace (142d); pods that run at that time run for the rest of their time
     #[arg(long, value_name = "DURATION", value_parser = offset, default_value = "0s", requires = "trace", help_heading = "Workload")]
     pub from: Span,
 
-    /// How much of it to play (as 36h or 7d)
+    /// How long to play (36h, 7d)
     #[arg(long = "for", value_name = "DURATION", value_parser = length, default_value = "7d", help_heading = "Workload")]
     pub length: Span,
 
@@ -58,7 +58,7 @@ pub struct ReplayFlags {
 
     /// Instance types and prices: a CSV file, or `builtin`
     ///
-    /// May be repeated: each later catalogue is laid over the ones before it, type by type.
+    /// Repeat the flag to combine catalogues; later ones override earlier ones, type by type.
     #[arg(
         long,
         visible_alias = "catalogue",
@@ -75,11 +75,11 @@ pub struct ReplayFlags {
     #[arg(long, value_name = "KEY=VALUE", help_heading = "What may be bought")]
     pub policy: Vec<String>,
 
-    /// How much goes wrong, in percent of a bad day of `simulate fuzz`; crashes and clocks aside
+    /// How much goes wrong, in percent of a bad day of `simulate fuzz`, without crashes and wrong clocks
     #[arg(long, value_name = "PERCENT", default_value_t = 0, value_parser = clap::value_parser!(u32).range(0..=1000), help_heading = "The world")]
     pub faults: u32,
 
-    /// What decides how long launches, image pulls and the like take; the same seed gives the same report
+    /// Seed for the duration of launches, image pulls and so on; the same seed gives the same report
     #[arg(long, value_name = "SEED", default_value_t = 1, help_heading = "The world")]
     pub seed: u64,
 
@@ -87,11 +87,11 @@ pub struct ReplayFlags {
     #[arg(short, long, value_enum, value_name = "FORMAT", default_value_t = ReplayFormat::Text)]
     pub output: ReplayFormat,
 
-    /// Draw cost per hour and pods that wait over time into this file (SVG)
+    /// Draw cost per hour and waiting pods over time to this file (SVG)
     #[arg(long, value_name = "FILE")]
     pub svg: Option<PathBuf>,
 
-    /// Write what happened to every machine and pod to this file, one JSON object a line
+    /// Write all events of machines and pods to this file, one JSON object a line
     #[arg(long, value_name = "FILE")]
     pub record: Option<PathBuf>,
 }

@@ -15,14 +15,14 @@ const TIME_LIMIT: Duration = Duration::from_secs(5);
 pub struct SearchFlags {
     /// Stop after this long with the best plan so far (5s, 500ms, 1m) [default: 5s; none with --work-limit]
     ///
-    /// The plan is there earlier when it is proven to be good enough.
+    /// The search ends earlier when the plan is provably good enough.
     #[arg(long, value_name = "DURATION", value_parser = duration, help_heading = "How far to search")]
     pub time_limit: Option<SignedDuration>,
 
     /// Stop after this much counted work; one unit is about half a microsecond of one core [default: 20,000,000]
     ///
-    /// Counted work ends at the same point on every machine: the same plan however fast it is. Counted anew each
-    /// time the solver is asked (once for each weight of pools, and again where limits leave pods over).
+    /// Counted work ends at the same point on every machine, so the plan is the same. Each call of the solver has its own
+    /// count: one call for each weight of pools, and more where limits leave pods out.
     #[arg(
         long,
         value_name = "UNITS",
@@ -31,9 +31,9 @@ pub struct SearchFlags {
     )]
     pub work_limit: Option<u64>,
 
-    /// Stop when the plan is proven to cost at most this much more than any could [default: 0.1%]
+    /// Stop when the plan provably costs at most this much more than the cheapest [default: 0.1%]
     ///
-    /// Write 0.1% or 0.001; 0 asks for proof that nothing is cheaper.
+    /// Write 0.1% or 0.001. With 0 the search wants a proof that nothing is cheaper.
     #[arg(long, value_name = "RATIO", value_parser = ratio, help_heading = "How far to search")]
     pub gap: Option<f64>,
 

@@ -12,7 +12,7 @@ use super::ReplayFlags;
 #[derive(Debug, clap::Args)]
 #[command(args_conflicts_with_subcommands = true, subcommand_negates_reqs = true)]
 pub struct SimulateFlags {
-    /// What to simulate, if it is no workload.
+    /// A search for broken rules, instead of a workload.
     #[command(subcommand)]
     pub what: Option<Simulation>,
 
@@ -24,11 +24,11 @@ pub struct SimulateFlags {
 /// What can be simulated.
 #[derive(Debug, Subcommand)]
 pub enum Simulation {
-    /// Look for a world in which the controller does what it must never do
+    /// Search for a simulated world in which the controller breaks a rule
     ///
-    /// Each seed is a cluster, its work and everything that goes wrong in it: late, lost and refused requests, watches that
-    /// end, stock-outs, instances that fail, controllers that crash, are cut off or have wrong clocks. The real controller
-    /// runs in it, hours in a second. When a rule is broken, the search ends and shows the fewest accidents that lead to it.
+    /// Each seed is a cluster with its work and its accidents: late, lost and refused requests, watches that end, stock-outs,
+    /// failing instances, and controllers that crash, lose the network or have wrong clocks. The real controller runs in
+    /// it, hours in a second. When it breaks a rule, the search ends and shows the fewest accidents that lead to it.
     Fuzz(FuzzFlags),
 }
 
@@ -58,7 +58,7 @@ pub struct FuzzFlags {
     #[arg(long, value_name = "PERCENT", default_value_t = 100, value_parser = clap::value_parser!(u32).range(0..=1000))]
     pub faults: u32,
 
-    /// Only these accidents go wrong, as a search named them [default: all]
+    /// Allow only these accidents, by the names that a search gave them [default: all]
     #[arg(long, value_name = "SITE:NUMBER", value_delimiter = ',')]
     pub accidents: Vec<String>,
 
@@ -66,7 +66,7 @@ pub struct FuzzFlags {
     #[arg(long, value_name = "NUMBER")]
     pub threads: Option<NonZeroUsize>,
 
-    /// Write everything that happened to this file: in the world where a rule was broken, or in the last one
+    /// Write all events to this file: those of the world with the broken rule, or of the last world
     #[arg(long, value_name = "FILE")]
     pub record: Option<PathBuf>,
 

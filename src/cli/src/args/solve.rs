@@ -22,7 +22,7 @@ use super::SearchFlags;
         and --fail-on-unplaced is given."
 )]
 pub struct SolveFlags {
-    /// What to solve: a file of --save-problem, a single problem as JSON, or - for stdin
+    /// The problem: a file of --save-problem, a single problem as JSON, or - for stdin
     #[arg(value_name = "FILE")]
     pub file: PathBuf,
 

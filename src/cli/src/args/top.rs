@@ -34,7 +34,7 @@ pub struct TopFlags {
     #[arg(long, value_name = "DURATION", default_value = "2s", value_parser = interval, conflicts_with = "once")]
     pub interval: SignedDuration,
 
-    /// Print what there is now as plain text, and end
+    /// Print one reading as plain text, and end
     #[arg(long)]
     pub once: bool,
 
@@ -43,7 +43,7 @@ pub struct TopFlags {
     pub output: Option<TopFormat>,
 }
 
-/// How to print what there is.
+/// How to print one reading.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum TopFormat {
     /// Tables, for people

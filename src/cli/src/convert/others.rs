@@ -51,7 +51,7 @@ pub(super) fn node_class(kind: &str, value: &Value, report: &mut Report) {
         "kubelet" => "Settings of the kubelet have no field yet. Set them in the node's image or its user data.".to_owned(),
         "tags" => "Tags have no field yet. Set them with the cloud's own rules for tags.".to_owned(),
         "capacityReservationSelectorTerms" => {
-            "Reservations cannot be selected yet. Plans can count with them: list them for `--commitments` (docs/cli.md).".to_owned()
+            "Reservations cannot be selected yet. Plans can count with them: list them for `--commitments` (docs/cli/plan.md).".to_owned()
         }
         _ => format!("`{key}` has no field here yet. Keep it for Poolwright's own node class for this cloud."),
     }

@@ -166,7 +166,7 @@ fn node_class_ref(of: &mut Fields<'_>, into: &mut NodeClassRef, report: &mut Rep
         report.changed(
             fields.path("group"),
             format!(
-                "It is `{GROUP}`. Poolwright has no provider for AWS yet: the pool buys nothing until there is one. For a trial write \
+                "It is `{GROUP}`. The controller buys for this pool when it runs with `--aws-cluster`. To try it without a cloud, write \
                  `kind: KwokNodeClass`."
             ),
         );

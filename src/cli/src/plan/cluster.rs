@@ -13,12 +13,12 @@ use kube::api::ListParams;
 use kube::{Api, Client, Resource, ResourceExt};
 use poolwright_api::{KwokNodeClass, NodeClaim, NodePool};
 use poolwright_core::{Namespace, Profile, Profiles, Snapshot, Workload};
+use poolwright_report::plan::CatalogueSummary;
 use serde::de::DeserializeOwned;
 
 use super::{Input, Offers, PodNames, pool};
 use crate::args::InputFlags;
 use crate::connect;
-use crate::document::CatalogueSummary;
 use crate::exit::Failure;
 
 /// Finished pods take no room, and clusters that run jobs keep many.

@@ -6,9 +6,9 @@ use std::sync::Arc;
 use kube::ResourceExt;
 use poolwright_core::{Namespace, Snapshot};
 use poolwright_intake::manifest::{Manifest, parse};
+use poolwright_report::plan::CatalogueSummary;
 
 use super::{Input, Offers, PodNames, pool};
-use crate::document::CatalogueSummary;
 use crate::exit::Failure;
 use crate::problems::Problems;
 use crate::source;

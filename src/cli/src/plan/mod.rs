@@ -1,13 +1,14 @@
-//! `poolwright plan` and `explain`: flags to input, input to plan, plan to document or story, and these to print.
+//! `poolwright plan`: flags to input, input to plan, plan to document, and the document to print.
 
+mod alternatives;
 mod cluster;
 pub mod commitments;
 mod existing;
-mod explain;
 mod files;
 pub mod limits;
 mod pool;
-mod publish;
+#[cfg(test)]
+mod tests;
 mod traced;
 
 use std::collections::BTreeSet;
@@ -16,19 +17,20 @@ use std::io::Write;
 use poolwright_catalog::{Catalogue, UsdPerHour};
 use poolwright_controller::clock::{Clock, SystemClock};
 use poolwright_core::plan::{PlanOptions, Sharing, SpotRisk, plan};
-use poolwright_core::{ClaimName, PodKey, PoolName, Snapshot, why};
+use poolwright_core::{PodKey, Snapshot};
+use poolwright_report::plan::{Asked, CatalogueSummary, PodNames, document};
 use poolwright_terms::CapacityType;
 
-use crate::args::{ExplainFlags, Explainable, InputFlags, PlanFlags, SearchFlags, SharingMode};
+use crate::args::{InputFlags, PlanFlags, SearchFlags, SharingMode};
 use crate::budget::Budget;
 use crate::catalogue::{self, Selection};
-use crate::document::CatalogueSummary;
 use crate::exit::{Failure, Outcome};
 use crate::{print, scheduler, solve};
 
 /// Everything to plan from, and how to speak of it.
-struct Input {
-    snapshot: Snapshot,
+pub struct Input {
+    /// The cluster, or what the manifests or the trace say of one.
+    pub snapshot: Snapshot,
     /// What may be chosen from.
     catalogue: CatalogueSummary,
     /// What the reader should know about how the input was understood.
@@ -42,18 +44,9 @@ struct Input {
     counts_risk: bool,
 }
 
-/// How pods are called.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum PodNames {
-    /// `namespace/name`.
-    Qualified,
-    /// The name alone: a trace has no namespaces.
-    Bare,
-}
-
 impl Input {
     /// The pod that somebody means who wrote this.
-    fn pod_key(&self, written: &str) -> PodKey {
+    pub fn pod_key(&self, written: &str) -> PodKey {
         match self.names {
             PodNames::Bare => PodKey::new("", written),
             PodNames::Qualified => written.parse().unwrap_or_else(|_| PodKey::new("default", written)),
@@ -72,8 +65,18 @@ pub fn run(flags: &PlanFlags, out: &mut impl Write) -> Result<Outcome, Failure> 
     if let Some(path) = &flags.save_problem {
         solve::save(path, plan.solves.iter().map(|solve| &solve.problem))?;
     }
-    let explained = flags.explain.as_deref().map(|pod| explain::explain(&plan, pod, &input)).transpose()?;
-    let mut document = publish::document(plan, input, budget.times())?;
+    let explained =
+        flags.explain.as_deref().map(|pod| alternatives::of_pod(&plan, pod, &input)).transpose()?;
+    let asked = Asked {
+        snapshot: &input.snapshot,
+        catalogue: input.catalogue,
+        notes: input.notes,
+        names: input.names,
+        implicit_pool: input.implicit_pool,
+        counts_risk: input.counts_risk,
+    };
+    let mut document =
+        document(plan, asked, budget.times()).map_err(|refused| Failure::Other(refused.into()))?;
     document.explanation = explained;
     print::plan(&document, flags.output, out).map_err(Failure::writing)?;
     if flags.fail_on_unplaced && document.pods.unplaced > 0 {
@@ -82,43 +85,8 @@ pub fn run(flags: &PlanFlags, out: &mut impl Write) -> Result<Outcome, Failure> 
     Ok(Outcome::Done)
 }
 
-/// Tells the story of one object.
-pub fn tell(flags: &ExplainFlags, out: &mut impl Write) -> Result<Outcome, Failure> {
-    let (input, options) = prepare(&flags.input, &flags.search)?;
-    let clock = SystemClock::new();
-    let mut budget = Budget::new(&clock, flags.search.time_limit());
-    let now = clock.now();
-    let plan = plan(&input.snapshot, now, &options, &mut budget);
-    let (snapshot, name) = (&input.snapshot, flags.name.as_str());
-    let lines = match flags.kind {
-        Explainable::Pod => why::pod(snapshot, now, &options, &plan, &input.pod_key(name)),
-        Explainable::Node => why::node(snapshot, now, name),
-        Explainable::Claim => why::claim(snapshot, now, &ClaimName(name.to_owned())),
-        Explainable::Pool => why::pool(snapshot, &plan, &PoolName(name.to_owned())),
-    };
-    let Some(lines) = lines else {
-        return Err(Failure::bad_input(missing(flags.kind, name)));
-    };
-    for line in lines {
-        writeln!(out, "{line}").map_err(Failure::writing)?;
-    }
-    Ok(Outcome::Done)
-}
-
-fn missing(kind: Explainable, name: &str) -> String {
-    let (what, list) = match kind {
-        Explainable::Pod => {
-            return format!("explain pod {name}: there is no such pod; write NAMESPACE/NAME");
-        }
-        Explainable::Node => ("node", "kubectl get nodes"),
-        Explainable::Claim => ("claim", "kubectl get nodeclaims"),
-        Explainable::Pool => ("pool", "kubectl get nodepools"),
-    };
-    format!("explain {what} {name}: there is no such {what}; `{list}` lists them")
-}
-
 /// Everything to plan from, and how.
-fn prepare(flags: &InputFlags, search: &SearchFlags) -> Result<(Input, PlanOptions), Failure> {
+pub fn prepare(flags: &InputFlags, search: &SearchFlags) -> Result<(Input, PlanOptions), Failure> {
     let limits = limits::limits(&flags.limit)?;
     let catalogue = catalogue::load(&flags.catalogue)?;
     if !flags.existing.is_empty() && flags.filename.is_empty() && flags.trace.is_none() {

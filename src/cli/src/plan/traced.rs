@@ -4,10 +4,10 @@ use std::path::Path;
 use std::sync::Arc;
 
 use poolwright_core::{Pod, PodKey, Snapshot};
+use poolwright_report::plan::CatalogueSummary;
 
 use super::{Input, Offers, PodNames, pool};
 use crate::args::SharingMode;
-use crate::document::CatalogueSummary;
 use crate::exit::Failure;
 use crate::problems::Problems;
 use crate::source;

@@ -7,9 +7,10 @@ use std::io::{self, Write};
 
 pub(crate) use table::{count, money, plain, text};
 
+use poolwright_report::plan::Document;
+use poolwright_report::solved::Solved;
+
 use crate::args::{OutputFormat, SolveFormat};
-use crate::document::Document;
-use crate::solve::Solved;
 
 /// Prints `plan` as asked.
 pub fn plan(plan: &Document, format: OutputFormat, out: &mut impl Write) -> io::Result<()> {

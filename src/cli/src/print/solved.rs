@@ -2,10 +2,10 @@
 
 use std::io::{self, Write};
 
+use poolwright_report::solved::{Figures, Solved};
 use poolwright_solver::{Proof, Stopped};
 
 use super::table::{count, indent, money, percent, plain, pods, text};
-use crate::solve::{Figures, Solved};
 
 /// Classes named for the pods left out.
 const CLASSES_SHOWN: usize = 15;

@@ -1,13 +1,12 @@
 //! A plan for people: at most 80 columns wide and as short as it can be.
 
-use std::collections::BTreeMap;
 use std::io::{self, Write};
 
 use comfy_table::{CellAlignment, ColumnConstraint, ContentArrangement, Table, presets};
 use poolwright_catalog::UsdPerHour;
+use poolwright_report::plan::{Document, LeftOut, Purchase};
 
 use super::solved::proof;
-use crate::document::{Document, GpuUse, NewNode};
 
 const WIDTH: u16 = 80;
 /// Between columns; the last one is trimmed away.
@@ -56,7 +55,7 @@ pub fn print(plan: &Document, out: &mut impl Write) -> io::Result<()> {
 
 fn headline(plan: &Document) -> String {
     let total = plan.pods.total;
-    let on_existing: usize = plan.existing_nodes.iter().map(|node| node.pods.len()).sum();
+    let on_existing = plan.pods_on_existing();
     let buy = if plan.nodes.is_empty() {
         "nothing to buy".to_owned()
     } else {
@@ -77,32 +76,12 @@ fn headline(plan: &Document) -> String {
     parts.join("; ") + "."
 }
 
-/// One kind of node to buy.
-#[derive(Default)]
-struct Kind {
-    nodes: usize,
-    pods: usize,
-    each: Option<UsdPerHour>,
-    total: UsdPerHour,
-}
-
 fn purchases(plan: &Document) -> String {
-    let pools: std::collections::BTreeSet<_> = plan.nodes.iter().map(|node| &node.pool).collect();
-    let with_pool = pools.len() > 1;
-    let mut kinds: BTreeMap<(&str, &str, &str, &str), Kind> = BTreeMap::new();
-    for node in &plan.nodes {
-        let NewNode { instance_type, zone, capacity_type, pool, .. } = node;
-        let pool = if with_pool { pool.as_deref().unwrap_or("") } else { "" };
-        let kind = kinds.entry((instance_type, zone, capacity_type.as_str(), pool)).or_default();
-        kind.nodes += 1;
-        kind.pods += node.pods.len();
-        kind.each = node.usd_per_hour;
-        kind.total += node.usd_per_hour.unwrap_or_default();
-    }
-    let mut kinds: Vec<_> = kinds.into_iter().collect();
-    kinds.sort_by_key(|(name, kind)| (std::cmp::Reverse(kind.total), *name));
-    let each_decimals = decimals(kinds.iter().filter_map(|(_, kind)| kind.each));
-    let total_decimals = decimals(kinds.iter().map(|(_, kind)| kind.total).chain([plan.cost_usd_per_hour]));
+    let with_pool = plan.has_several_pools();
+    let kinds = plan.purchases();
+    let each_decimals = decimals(kinds.iter().filter_map(|kind| kind.each));
+    let total_decimals =
+        decimals(kinds.iter().map(|kind| kind.cost.usd_per_hour).chain([plan.cost_usd_per_hour]));
 
     let mut table = plain();
     let mut header = vec!["NODES", "INSTANCE TYPE", "ZONE", "CAPACITY", "$/H EACH", "$/H", "PODS"];
@@ -110,47 +89,39 @@ fn purchases(plan: &Document) -> String {
         header.push("POOL");
     }
     table.set_header(header);
-    for ((instance_type, zone, capacity, pool), kind) in kinds.iter().take(KINDS_SHOWN) {
+    for kind in kinds.iter().take(KINDS_SHOWN) {
         let each = kind.each.map_or_else(|| "unknown".to_owned(), |each| money(each, each_decimals));
-        let total =
-            if kind.each.is_some() { money(kind.total, total_decimals) } else { "unknown".to_owned() };
+        let total = if kind.each.is_some() {
+            money(kind.cost.usd_per_hour, total_decimals)
+        } else {
+            "unknown".to_owned()
+        };
         let mut row = vec![
             count(kind.nodes),
-            (*instance_type).to_owned(),
-            (*zone).to_owned(),
-            (*capacity).to_owned(),
+            kind.instance_type.to_owned(),
+            kind.zone.to_owned(),
+            kind.capacity_type.as_str().to_owned(),
             each,
             total,
             count(kind.pods),
         ];
         if with_pool {
-            row.push((*pool).to_owned());
+            row.push(kind.pool.unwrap_or_default().to_owned());
         }
         table.add_row(row);
     }
+    let blank = String::new;
     let rest = kinds.get(KINDS_SHOWN..).unwrap_or_default();
     if !rest.is_empty() {
-        let sum = |of: fn(&Kind) -> usize| rest.iter().map(|(_, kind)| of(kind)).sum::<usize>();
-        table.add_row([
-            count(sum(|kind| kind.nodes)),
-            format!("in {} more kinds", rest.len()),
-            String::new(),
-            String::new(),
-            String::new(),
-            money(rest.iter().map(|(_, kind)| kind.total).sum(), total_decimals),
-            count(sum(|kind| kind.pods)),
-        ]);
+        let sum = Purchase::sum(rest);
+        let name = format!("in {} more kinds", rest.len());
+        let total = money(sum.cost.usd_per_hour, total_decimals);
+        table.add_row([count(sum.nodes), name, blank(), blank(), blank(), total, count(sum.pods)]);
     }
     if kinds.len() > 1 {
-        table.add_row([
-            count(plan.nodes.len()),
-            "in all".to_owned(),
-            String::new(),
-            String::new(),
-            String::new(),
-            money(plan.cost_usd_per_hour, total_decimals),
-            count(kinds.iter().map(|(_, kind)| kind.pods).sum()),
-        ]);
+        let (nodes, pods) = (count(plan.nodes.len()), count(plan.pods_on_new()));
+        let total = money(plan.cost_usd_per_hour, total_decimals);
+        table.add_row([nodes, "in all".to_owned(), blank(), blank(), blank(), total, pods]);
     }
     for right in [0, 4, 5, 6] {
         if let Some(column) = table.column_mut(right) {
@@ -162,44 +133,18 @@ fn purchases(plan: &Document) -> String {
 
 /// What GPUs are used as: one line for equal ones on nodes of one type.
 fn layouts(plan: &Document) -> String {
-    let mut kinds: BTreeMap<(&str, String), usize> = BTreeMap::new();
-    for node in &plan.nodes {
-        for gpu in &node.gpus {
-            *kinds.entry((&node.instance_type, gpu_words(gpu))).or_default() += 1;
-        }
-    }
-    let mut kinds: Vec<_> = kinds.into_iter().collect();
-    kinds.sort_by_key(|((name, words), gpus)| (std::cmp::Reverse(*gpus), *name, words.clone()));
+    let kinds = plan.layouts();
     let mut table = plain();
     table.set_header(["GPUS", "INSTANCE TYPE", "EACH IS USED AS"]);
-    for ((name, words), gpus) in kinds.iter().take(LAYOUTS_SHOWN) {
-        table.add_row([count(*gpus), (*name).to_owned(), words.clone()]);
+    for kind in kinds.iter().take(LAYOUTS_SHOWN) {
+        table.add_row([count(kind.gpus), kind.instance_type.to_owned(), kind.words.clone()]);
     }
     if let Some(rest) = kinds.get(LAYOUTS_SHOWN..).filter(|rest| !rest.is_empty()) {
-        let gpus = rest.iter().map(|(_, gpus)| gpus).sum();
+        let gpus = rest.iter().map(|kind| kind.gpus).sum();
         table.add_row([count(gpus), format!("in {} more ways", rest.len()), "-o json lists them".to_owned()]);
     }
     first_column_right(&mut table);
     text(table)
-}
-
-/// `3g.40gb at 4, 1g.10gb at 0`, `500 + 250 of 1000`.
-fn gpu_words(gpu: &GpuUse) -> String {
-    match gpu {
-        GpuUse::Idle => "idle".to_owned(),
-        GpuUse::Whole { .. } => "whole".to_owned(),
-        GpuUse::Shared { pods } => {
-            let mut shares: Vec<u32> = pods.iter().map(|share| share.milli).collect();
-            shares.sort_unstable_by(|a, b| b.cmp(a));
-            let shares: Vec<String> = shares.iter().map(u32::to_string).collect();
-            format!("{} of 1000", shares.join(" + "))
-        }
-        GpuUse::Mig { instances } => {
-            let each: Vec<String> =
-                instances.iter().map(|one| format!("{} at {}", one.profile, one.start)).collect();
-            each.join(", ")
-        }
-    }
 }
 
 fn figures(plan: &Document) -> String {
@@ -222,14 +167,9 @@ fn figures(plan: &Document) -> String {
             add("Interruptions", format!("{} $/h expected loss, counted beside the cost", money(risk, 2)));
         }
         add("Lower bound", format!("{} $/h, {verdict}", money(bound, 2)));
-        let against = |other: UsdPerHour| {
-            let cost = plan.cost_usd_per_hour;
-            if cost.micros() == 0 || other <= cost {
-                format!("{} $/h", money(other, 2))
-            } else {
-                let more = (other.micros() - cost.micros()) as f64 / cost.micros() as f64;
-                format!("{} $/h, {} more", money(other, 2), percent(more))
-            }
+        let against = |other: UsdPerHour| match plan.excess_of(other) {
+            None => format!("{} $/h", money(other, 2)),
+            Some(more) => format!("{} $/h, {} more", money(other, 2), percent(more)),
         };
         add("One pod per node", against(plan.baselines.one_pod_per_node_usd_per_hour));
         add("First fit", against(plan.baselines.first_fit_usd_per_hour));
@@ -254,14 +194,9 @@ fn figures(plan: &Document) -> String {
 }
 
 fn left_out(plan: &Document) -> String {
-    let mut reasons: BTreeMap<(&str, &str), Vec<&str>> = BTreeMap::new();
-    for pod in &plan.unplaced {
-        reasons.entry((&pod.reason, &pod.message)).or_default().push(&pod.pod);
-    }
-    let mut reasons: Vec<_> = reasons.into_iter().collect();
-    reasons.sort_by_key(|(reason, pods)| (std::cmp::Reverse(pods.len()), *reason));
+    let reasons = plan.left_out();
     let mut table = plain();
-    for ((reason, message), pods) in reasons.iter().take(REASONS_SHOWN) {
+    for LeftOut { reason, message, pods } in reasons.iter().take(REASONS_SHOWN) {
         let named = pods.iter().take(PODS_NAMED).copied().collect::<Vec<_>>().join(", ");
         let more = match pods.len().saturating_sub(PODS_NAMED) {
             0 => String::new(),
@@ -270,7 +205,7 @@ fn left_out(plan: &Document) -> String {
         table.add_row([count(pods.len()), format!("{reason}: {message}\n{named}{more}")]);
     }
     if let Some(rest) = reasons.get(REASONS_SHOWN..).filter(|rest| !rest.is_empty()) {
-        let pods = rest.iter().map(|(_, pods)| pods.len()).sum();
+        let pods = rest.iter().map(|left| left.pods.len()).sum();
         table.add_row([count(pods), format!("for {} more reasons; -o json lists them", rest.len())]);
     }
     table.set_width(WIDTH + GAP - 2);
@@ -280,8 +215,7 @@ fn left_out(plan: &Document) -> String {
 
 /// Preferences that are not met, those of most pods first.
 fn relaxed(plan: &Document) -> String {
-    let mut all: Vec<_> = plan.relaxed_preferences.iter().collect();
-    all.sort_by_key(|one| std::cmp::Reverse(one.pods.len()));
+    let all = plan.relaxed_by_pods();
     let mut table = plain();
     for one in all.iter().take(RELAXED_SHOWN) {
         let named = one.pods.iter().take(PODS_NAMED).map(String::as_str).collect::<Vec<_>>().join(", ");

@@ -1,14 +1,11 @@
 //! `poolwright simulate` without a subcommand: a workload is played through the real controller, and what came of it is told.
 
 mod chart;
-mod limit;
 mod policy;
 mod pools;
 mod print;
 mod record;
-mod report;
 mod snapshot;
-mod steps;
 mod svg;
 #[cfg(test)]
 mod tests;
@@ -23,6 +20,7 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use anyhow::Context;
+use poolwright_report::replay::{Report, bound_over_time};
 use poolwright_sim::accidents::Rates;
 use poolwright_sim::replay::{Replay, ReplayError};
 
@@ -32,7 +30,6 @@ use crate::exit::{Failure, Outcome};
 use crate::problems::Problems;
 use crate::simulate::stop_when_interrupted;
 use pools::Pools;
-use report::Report;
 
 /// Plays the workload and prints what came of it.
 pub fn run(flags: &ReplayFlags, out: &mut impl Write) -> Result<Outcome, Failure> {
@@ -41,20 +38,20 @@ pub fn run(flags: &ReplayFlags, out: &mut impl Write) -> Result<Outcome, Failure
     let (record, svg) = (create(flags.record.as_deref())?, create(flags.svg.as_deref())?);
     let stop = stop_when_interrupted()?;
     let mut progress = Progress::new(flags.length);
-    let outcome = prepared.replay.run(&mut |now| {
+    let history = prepared.replay.run(&mut |now| {
         progress.tell(now);
         !stop.load(Ordering::Relaxed)
     });
     progress.end();
-    let outcome = outcome.map_err(|error| match error {
+    let history = history.map_err(|error| match error {
         ReplayError::Refused(message) => Failure::bad_input(message),
         other => anyhow::Error::new(other).into(),
     })?;
-    let limit = limit::over_time(&outcome, &prepared.pools);
-    let report = Report::new(&outcome, limit, flags.length.0, prepared.notes);
+    let bound = bound_over_time(&history, &prepared.pools.models, &prepared.pools.sold);
+    let report = Report::new(&history, bound, flags.length.0, prepared.notes);
     print::report(&report, flags.output, out).map_err(Failure::writing)?;
     if let Some(mut file) = record {
-        record::write(&outcome, &mut file).context("cannot write the record")?;
+        record::write(&history, &mut file).context("cannot write the record")?;
     }
     if let Some(mut file) = svg {
         svg::write(&report, &mut file).context("cannot write the drawing")?;

@@ -4,12 +4,12 @@ use std::io::{self, Write};
 use std::time::Duration;
 
 use poolwright_catalog::UsdPerHour;
+use poolwright_report::money::{Ratio, Usd, six_decimals};
+use poolwright_report::replay::{Bought, Report};
 use serde_json::{Value, json};
 
 use super::chart;
-use super::report::{Bought, Report, Usd};
 use crate::args::{ReplayFormat, Span};
-use crate::document::six_decimals;
 
 /// Columns of the plot in the terminal.
 const COLUMNS: u32 = 64;
@@ -42,34 +42,16 @@ fn span(duration: Duration) -> String {
         .to_string()
 }
 
-/// So many of a hundred, with one decimal.
-fn percent(part: u128, whole: u128) -> String {
-    let tenths = (part * 1000 + whole / 2).checked_div(whole).unwrap_or(0);
-    format!("{}.{} %", tenths / 10, tenths % 10)
-}
-
-/// What the cost is above the limit, in parts of the limit; for output only.
-fn above(report: &Report) -> Option<f64> {
-    let (cost, limit) = (report.cost(), report.limit);
-    (limit.0 > 0).then(|| six_decimals(cost.0.saturating_sub(limit.0) as f64 / limit.0 as f64))
-}
-
 fn text(report: &Report, out: &mut impl Write) -> io::Result<()> {
     let Report { pods, pending, .. } = report;
     if report.played < report.asked {
         writeln!(out, "Interrupted: {} of {} were played.\n", Span(report.played), Span(report.asked))?;
     }
     let cost = report.cost();
-    let rate = Usd(cost.0 * 3_600_000 / report.played.as_millis().max(1));
+    let rate = report.rate();
     writeln!(out, "Cost           {cost} $ in {}, {rate} $/h on average", Span(report.played))?;
-    let limit = match above(report) {
-        Some(_) => format!(
-            "; the cost is {} above it",
-            percent(cost.0.saturating_sub(report.limit.0), report.limit.0)
-        ),
-        None => String::new(),
-    };
-    writeln!(out, "Lower limit    {} ${limit}", report.limit)?;
+    let above = report.above_bound().map(|above| format!("; the cost is {above} above it"));
+    writeln!(out, "Lower limit    {} ${}", report.bound, above.unwrap_or_default())?;
     if report.unknown_prices > 0 {
         writeln!(
             out,
@@ -98,7 +80,7 @@ fn text(report: &Report, out: &mut impl Write) -> io::Result<()> {
         hours(report.lost_gpu_millis)
     )?;
     let (paid, idle) = (report.paid_gpu_millis(), report.idle_gpu_millis());
-    writeln!(out, "Idle GPUs      {} of {} GPU-hours ({})", hours(idle), hours(paid), percent(idle, paid))?;
+    writeln!(out, "Idle GPUs      {} of {} GPU-hours ({})", hours(idle), hours(paid), report.idle_gpus())?;
     bought(report, out)?;
     plots(report, out)?;
     if !report.notes.is_empty() {
@@ -182,7 +164,7 @@ fn document(report: &Report) -> Value {
         .into_iter()
         .map(|point| {
             json!({"fromSeconds": seconds(point.from), "costUsdPerHour": usd(point.cost.into()),
-                "lowerLimitUsdPerHour": usd(point.limit.into()), "podsWaiting": point.waiting})
+                "lowerLimitUsdPerHour": usd(point.bound.into()), "podsWaiting": point.waiting})
         })
         .collect();
     json!({
@@ -191,8 +173,8 @@ fn document(report: &Report) -> Value {
         "playedSeconds": seconds(report.played),
         "askedSeconds": seconds(report.asked),
         "costUsd": usd(report.cost().0),
-        "lowerLimitUsd": usd(report.limit.0),
-        "aboveLowerLimit": above(report),
+        "lowerLimitUsd": usd(report.bound.0),
+        "aboveLowerLimit": report.above_bound().map(Ratio::as_f64),
         "bought": report.bought.iter().map(line).collect::<Vec<_>>(),
         "nodeStarts": report.node_starts(),
         "nodesWithUnknownPrice": report.unknown_prices,
@@ -225,7 +207,7 @@ fn csv(report: &Report, out: &mut impl Write) -> io::Result<()> {
     };
     all("played_seconds", seconds(report.played).to_string());
     all("cost_usd", usd(report.cost().0).to_string());
-    all("lower_limit_usd", usd(report.limit.0).to_string());
+    all("lower_limit_usd", usd(report.bound.0).to_string());
     all("node_starts", report.node_starts().to_string());
     all("nodes_with_unknown_price", report.unknown_prices.to_string());
     for (figure, count) in [

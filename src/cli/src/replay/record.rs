@@ -4,17 +4,17 @@
 use std::io::{self, Write};
 use std::time::Duration;
 
-use poolwright_sim::replay::{End, Outcome};
+use poolwright_report::replay::{End, History};
 use serde_json::{Value, json};
 
 /// Writes the record.
-pub fn write(outcome: &Outcome, out: &mut impl Write) -> io::Result<()> {
+pub fn write(history: &History, out: &mut impl Write) -> io::Result<()> {
     let mut events: Vec<(Duration, Value)> = Vec::new();
     let mut say = |at: Duration, mut event: Value| {
         event["atMillis"] = json!(u64::try_from(at.as_millis()).unwrap_or(u64::MAX));
         events.push((at, event));
     };
-    for machine in &outcome.machines {
+    for machine in &history.machines {
         let price = machine.price.map(|price| price.to_string());
         say(
             machine.launched,
@@ -23,15 +23,15 @@ pub fn write(outcome: &Outcome, out: &mut impl Write) -> io::Result<()> {
                 "capacityType": machine.offering.capacity_type.as_str(), "gpus": machine.gpus, "usdPerHour": price}),
         );
         // Those that are there at the end are paid until then.
-        let ended = machine.gone.filter(|gone| *gone <= outcome.played);
+        let ended = machine.gone.filter(|gone| *gone <= history.played);
         let event = if ended.is_some() { "MachineGone" } else { "MachineStillThere" };
-        say(ended.unwrap_or(outcome.played), json!({"event": event, "machine": machine.id}));
+        say(ended.unwrap_or(history.played), json!({"event": event, "machine": machine.id}));
     }
-    for pod in &outcome.pods {
+    for pod in &history.pods {
         let name = pod.model.key.to_string();
         say(pod.made, json!({"event": "PodMade", "pod": name}));
         if let Some((at, machine)) = pod.bound {
-            say(at, json!({"event": "PodBound", "pod": name, "machine": outcome.machines[machine].id}));
+            say(at, json!({"event": "PodBound", "pod": name, "machine": history.machines[machine].id}));
         }
         if let Some(at) = pod.started {
             say(at, json!({"event": "PodStarted", "pod": name}));
@@ -45,7 +45,7 @@ pub fn write(outcome: &Outcome, out: &mut impl Write) -> io::Result<()> {
             say(at, json!({"event": event, "pod": name}));
         }
     }
-    say(outcome.played, json!({"event": "End"}));
+    say(history.played, json!({"event": "End"}));
     // Of one moment, in the order above.
     events.sort_by_key(|(at, _)| *at);
     for (_, event) in events {

@@ -3,7 +3,9 @@
 use std::fmt::Write as _;
 use std::io::{self, Write};
 
-use super::report::{Report, Usd};
+use poolwright_report::money::Usd;
+use poolwright_report::replay::Report;
+
 use crate::args::Span;
 
 /// Points across.
@@ -31,10 +33,10 @@ pub fn write(report: &Report, out: &mut impl Write) -> io::Result<()> {
     let title = format!(
         "Cost per hour: {} $ in all (blue); no plan could cost less than {} $ (grey)",
         report.cost(),
-        report.limit
+        report.bound
     );
     cost.frame(&title, &format!("{} $/h", Usd(dearest.into())), report, out)?;
-    cost.area(points.iter().map(|point| point.limit), ("#bbbbbb", "none"), out)?;
+    cost.area(points.iter().map(|point| point.bound), ("#bbbbbb", "none"), out)?;
     cost.area(points.iter().map(|point| point.cost), ("none", "#1f5fbf"), out)?;
     let pods = Panel { top: TOP + HEIGHT + GAP, most: waiting };
     pods.frame("Pods that wait", &waiting.to_string(), report, out)?;
@@ -93,8 +95,9 @@ impl Panel {
 mod tests {
     use std::time::Duration;
 
+    use poolwright_report::replay::Steps;
+
     use super::*;
-    use crate::replay::steps::Steps;
 
     #[test]
     fn a_drawing_has_a_frame_and_an_area_for_each_series_and_only_numbers_in_it() {
@@ -102,7 +105,7 @@ mod tests {
         let report = Report {
             played: at(4),
             cost_steps: Steps::of_spans([(at(1), at(3), 2_500_000)]),
-            limit_steps: Steps::of_spans([(at(1), at(2), 1_000_000)]),
+            bound_steps: Steps::of_spans([(at(1), at(2), 1_000_000)]),
             ..Report::default()
         };
         for report in [report, Report::default()] {

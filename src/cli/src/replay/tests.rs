@@ -3,10 +3,10 @@
 use std::time::Duration;
 
 use clap::Parser;
-use poolwright_sim::replay::{End, Outcome};
+use poolwright_report::money::Usd;
+use poolwright_report::replay::{End, History, Report, bound_over_time};
 
-use super::report::{Report, Usd};
-use super::{Prepared, limit, prepare};
+use super::{Prepared, prepare};
 use crate::args::{Cli, Command};
 
 fn prepared(more: &[&str]) -> Prepared {
@@ -19,32 +19,32 @@ fn prepared(more: &[&str]) -> Prepared {
     prepare(&flags.replay).unwrap_or_else(|failure| panic!("{failure:?}"))
 }
 
-fn played(prepared: &Prepared) -> (Outcome, Report) {
-    let outcome = prepared.replay.run(&mut |_| true).expect("it is played");
-    let limit = limit::over_time(&outcome, &prepared.pools);
-    let report = Report::new(&outcome, limit, prepared.replay.length, Vec::new());
-    (outcome, report)
+fn played(prepared: &Prepared) -> (History, Report) {
+    let history = prepared.replay.run(&mut |_| true).expect("it is played");
+    let bound = bound_over_time(&history, &prepared.pools.models, &prepared.pools.sold);
+    let report = Report::new(&history, bound, prepared.replay.length, Vec::new());
+    (history, report)
 }
 
 #[test]
 fn all_work_gets_done_and_the_cost_is_never_below_its_limit() {
     let prepared = prepared(&[]);
-    let (outcome, report) = played(&prepared);
+    let (history, report) = played(&prepared);
     assert_eq!((report.pods.made, report.pods.finished), (8, 8), "{:?}", report.pods);
-    assert!(outcome.pods.iter().all(|pod| matches!(pod.ended, Some((_, End::Finished)))));
+    assert!(history.pods.iter().all(|pod| matches!(pod.ended, Some((_, End::Finished)))));
     // A pod of the trace that waited ten minutes ran for twenty: it does the same here.
     let waited =
-        outcome.pods.iter().find(|pod| pod.model.key.name().starts_with("batch-1")).expect("it is there");
+        history.pods.iter().find(|pod| pod.model.key.name().starts_with("batch-1")).expect("it is there");
     let (started, ended) = (waited.started.expect("it ran"), waited.ended.expect("it ended").0);
     assert_eq!(ended.saturating_sub(started).as_secs(), 2705 - 1500);
-    let moments: Vec<Duration> = report.cost_steps.moments().chain(report.limit_steps.moments()).collect();
+    let moments: Vec<Duration> = report.cost_steps.moments().chain(report.bound_steps.moments()).collect();
     for moment in moments {
-        let (cost, limit) = (report.cost_steps.at(moment), report.limit_steps.at(moment));
+        let (cost, limit) = (report.cost_steps.at(moment), report.bound_steps.at(moment));
         assert!(cost >= limit, "at {moment:?} {cost} is paid, and {limit} is said to be the least");
     }
-    assert!(report.limit > Usd(0) && report.cost() >= report.limit, "{} and {}", report.cost(), report.limit);
+    assert!(report.bound > Usd(0) && report.cost() >= report.bound, "{} and {}", report.cost(), report.bound);
     // While four T4s' worth of nothing else runs, the limit is what the nodes cost: it is no loose one.
-    let most = report.limit_steps.most(Duration::ZERO, report.played);
+    let most = report.bound_steps.most(Duration::ZERO, report.played);
     assert!(most * 10 >= report.cost_steps.most(Duration::ZERO, report.played) * 5, "{most}");
     assert!(report.idle_gpu_millis() < report.paid_gpu_millis());
 }
@@ -65,12 +65,12 @@ fn what_is_stopped_tells_what_was_reached_and_pays_for_no_more() {
     let prepared = prepared(&[]);
     let whole = played(&prepared).1;
     let until = Duration::from_mins(40);
-    let outcome = prepared.replay.run(&mut |now| now < until).expect("it is played");
-    let limit = limit::over_time(&outcome, &prepared.pools);
-    let report = Report::new(&outcome, limit, prepared.replay.length, Vec::new());
+    let history = prepared.replay.run(&mut |now| now < until).expect("it is played");
+    let bound = bound_over_time(&history, &prepared.pools.models, &prepared.pools.sold);
+    let report = Report::new(&history, bound, prepared.replay.length, Vec::new());
     assert!(report.played >= until && report.played < prepared.replay.length);
     assert!(report.cost() > Usd(0) && report.cost() < whole.cost());
-    assert!(report.limit <= report.cost());
+    assert!(report.bound <= report.cost());
     assert!(report.pods.finished < whole.pods.finished);
 }
 

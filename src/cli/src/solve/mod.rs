@@ -1,11 +1,11 @@
 //! `poolwright solve`: a saved problem, solved again, checked, and its figures.
 
-mod document;
 mod file;
 
 use std::io::Write;
 
 use poolwright_controller::clock::SystemClock;
+use poolwright_report::solved::{Figures, Solved};
 use poolwright_solver as solver;
 
 use crate::args::SolveFlags;
@@ -13,14 +13,13 @@ use crate::budget::Budget;
 use crate::exit::{Failure, Outcome};
 use crate::print;
 
-pub use document::{Figures, Solved};
 pub use file::save;
 
 /// Solves every problem of the file and prints the solutions.
 pub fn run(flags: &SolveFlags, out: &mut impl Write) -> Result<Outcome, Failure> {
     let problems = file::read(&flags.file)?;
     let clock = SystemClock::new();
-    let mut document = Solved::new();
+    let mut document = Solved::default();
     for (at, problem) in problems.iter().enumerate() {
         let mut budget = Budget::new(&clock, flags.search.time_limit());
         let solution = solver::solve(problem, &flags.search.options(), &mut budget)

@@ -12,13 +12,13 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use kube::ResourceExt;
 use poolwright_api::{NodeClaim, NodePool};
 use poolwright_catalog::{ResourceName, UsdPerHour};
-use poolwright_core::{Claim, Node, PodPhase, PodRole, Snapshot};
+use poolwright_core::{Claim, Node, PodRole, Snapshot};
 use poolwright_terms::keys::REPORTING_CONTROLLER;
 use poolwright_terms::{API_VERSION, ConditionType};
 
 use super::stage::{Stage, doing};
 use super::view::{
-    Cost, EventRow, Gpus, Kind, Leader, NodeCounts, NodeRow, PodsWaiting, PoolRow, Totals, View,
+    Cost, EventRow, Gpus, Kind, Leader, NodeCounts, NodeRow, PoolRow, Totals, View, WaitingPods,
 };
 
 /// Events that are kept; a busy hour has thousands.
@@ -80,7 +80,7 @@ pub fn view(cluster: &str, reading: &Reading) -> View {
             gpus: gpus(rows.iter(), sees_pods),
             cost: cost(rows.iter()),
         },
-        pods_waiting: sees_pods.then(|| waiting(&snapshot)),
+        pods_waiting: sees_pods.then(|| WaitingPods::of(&snapshot)),
         pools,
         nodes: rows,
         events,
@@ -209,27 +209,7 @@ fn gpus<'a>(rows: impl Iterator<Item = &'a NodeRow>, sees_pods: bool) -> Gpus {
 }
 
 fn cost<'a>(rows: impl Iterator<Item = &'a NodeRow>) -> Cost {
-    let mut cost = Cost::default();
-    for row in rows {
-        match row.usd_per_hour {
-            Some(price) => cost.usd_per_hour += price,
-            None => cost.unknown_prices += 1,
-        }
-    }
-    cost
-}
-
-fn waiting(snapshot: &Snapshot) -> PodsWaiting {
-    let mut waiting = PodsWaiting::default();
-    for pod in snapshot.pods.unbound().filter(|pod| pod.role == PodRole::Workload) {
-        match pod.phase {
-            PodPhase::Unschedulable { .. } => waiting.unschedulable += 1,
-            PodPhase::Waiting => waiting.waiting += 1,
-            PodPhase::Gated => waiting.gated += 1,
-            PodPhase::Bound { .. } | PodPhase::Finished => {}
-        }
-    }
-    waiting
+    rows.map(|row| row.usd_per_hour).collect()
 }
 
 /// The pools, and those that are gone while nodes of theirs are there.

@@ -173,8 +173,8 @@ fn an_object_that_makes_no_sense_is_left_out_and_named() {
 #[test]
 fn the_text_has_everything_in_a_fixed_order_and_no_escape_codes() {
     assert_eq!(text(&busy()), include_str!("busy.txt"));
-    let documented = include_str!("../../../../docs/cli.md");
-    assert!(documented.contains(include_str!("busy.txt")), "docs/cli.md shows another text");
+    let documented = include_str!("../../../../docs/cli/top.md");
+    assert!(documented.contains(include_str!("busy.txt")), "docs/cli/top.md shows another text");
 }
 
 #[test]

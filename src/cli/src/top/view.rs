@@ -4,10 +4,11 @@ use std::collections::BTreeMap;
 
 use jiff::Timestamp;
 use poolwright_catalog::UsdPerHour;
+use poolwright_report::money::maybe_usd;
+pub use poolwright_report::{Cost, WaitingPods};
 use serde::Serialize;
 
 use super::stage::Stage;
-use crate::document::{maybe_usd, usd};
 
 /// A cluster at a time, as its operators want to see it.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -26,7 +27,7 @@ pub struct View {
     /// Sums over all claims.
     pub totals: Totals,
     /// Workload pods that are on no node; `None` when pods may not be read.
-    pub pods_waiting: Option<PodsWaiting>,
+    pub pods_waiting: Option<WaitingPods>,
     /// Pools by name.
     pub pools: Vec<PoolRow>,
     /// Claims by pool and name.
@@ -108,29 +109,6 @@ pub struct Gpus {
     pub gpus: u64,
     /// How many pods that are there ask for; `None` when pods may not be read.
     pub gpus_in_use: Option<u64>,
-}
-
-/// A sum of prices.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "camelCase")]
-pub struct Cost {
-    /// Of those that are known.
-    #[serde(serialize_with = "usd")]
-    pub usd_per_hour: UsdPerHour,
-    /// How many are not.
-    pub unknown_prices: usize,
-}
-
-/// Workload pods that are on no node.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "camelCase")]
-pub struct PodsWaiting {
-    /// The scheduler found no place for them.
-    pub unschedulable: usize,
-    /// The scheduler has not said anything yet.
-    pub waiting: usize,
-    /// Held by scheduling gates.
-    pub gated: usize,
 }
 
 /// A pool.

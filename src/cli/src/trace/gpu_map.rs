@@ -117,7 +117,7 @@ impl GpuMap {
         let known: Vec<_> = self.choices.keys().filter(|spec| !spec.is_empty()).map(String::as_str).collect();
         let known = known.join(", ");
         if self.file == "builtin" {
-            format!("known are {known}; pass a map that has it with --gpu-map FILE (docs/cli.md)")
+            format!("known are {known}; pass a map that has it with --gpu-map FILE (docs/cli/plan.md)")
         } else {
             format!("known are {known}; add it to {}", self.file)
         }

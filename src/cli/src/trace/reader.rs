@@ -273,7 +273,7 @@ mod tests {
             "pods.csv:4:name: \"a\" is already listed at line 3; give every pod a name of its own",
             "pods.csv:4:memory_mib: \"many\" is not a whole number; use a whole number, 0 or more",
             "pods.csv:4:gpu_spec: no GPU models are known for \"B300\"; known are A10, G2, G3, P100, T4, V100M16, \
-             V100M32; pass a map that has it with --gpu-map FILE (docs/cli.md)",
+             V100M32; pass a map that has it with --gpu-map FILE (docs/cli/plan.md)",
             "pods.csv:5:name: the cell is empty; give every pod a name of its own",
             "pods.csv:5:memory_mib: the cell is empty; use a whole number, 0 or more",
             "pods.csv:5:gpu_milli: 500 thousandths of a GPU, but num_gpu is 0; set num_gpu to 1 for a share of one \

@@ -9,6 +9,6 @@ fn commands_print_what_is_documented() {
         .default_bin_path(env!("CARGO_BIN_EXE_poolwright"))
         .register_bin("poolwright", std::path::Path::new(env!("CARGO_BIN_EXE_poolwright")))
         .case("src/cli/tests/cmd/*.trycmd")
-        .case("docs/cli.md")
+        .case("docs/cli/*.md")
         .run();
 }

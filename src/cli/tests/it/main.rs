@@ -2,6 +2,7 @@
 
 mod cloudformation;
 mod commands;
+mod pages;
 mod plans;
 mod process;
 mod replays;

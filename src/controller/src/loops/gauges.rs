@@ -2,11 +2,11 @@
 
 use std::time::Duration;
 
-use poolwright_core::{Claim, PodPhase, PodRole, Snapshot};
+use poolwright_core::{Claim, Snapshot};
+use poolwright_report::{PoolSums, WaitingPods};
 use poolwright_terms::ConditionType;
 
 use super::leader_loop::LeaderLoop;
-use super::pool_status::Sums;
 use crate::acts::context::Context;
 use crate::edge::metrics::Metrics;
 use crate::edge::signal::Receiver;
@@ -60,23 +60,20 @@ fn measure(snapshot: &Snapshot, metrics: &Metrics) {
         metrics.claims.with_label_values(&[claim.pool.0.as_str(), stage(claim)]).inc();
     }
     for pool in snapshot.pools.keys() {
-        let sums = Sums::of(pool, snapshot);
-        metrics.pool_cost.with_label_values(&[pool.0.as_str()]).set(sums.cost.as_f64());
-        metrics.pool_planned_cost.with_label_values(&[pool.0.as_str()]).set(sums.planned.as_f64());
+        let sums = PoolSums::of(pool, snapshot);
+        metrics.pool_cost.with_label_values(&[pool.0.as_str()]).set(sums.cost.usd_per_hour.as_f64());
+        metrics
+            .pool_planned_cost
+            .with_label_values(&[pool.0.as_str()])
+            .set(sums.planned.usd_per_hour.as_f64());
     }
-    let count = |remembered: usize| i64::try_from(remembered).unwrap_or(i64::MAX);
+    let count = |number: usize| i64::try_from(number).unwrap_or(i64::MAX);
     metrics.offerings_held_back.set(count(snapshot.held_back.len()));
     metrics.offerings_taken_back.set(count(snapshot.taken_back.len()));
-    let mut waiting = [("unschedulable", 0), ("waiting", 0), ("gated", 0)];
-    for pod in snapshot.pods.unbound().filter(|pod| pod.role == PodRole::Workload) {
-        match pod.phase {
-            PodPhase::Unschedulable { .. } => waiting[0].1 += 1,
-            PodPhase::Waiting => waiting[1].1 += 1,
-            PodPhase::Gated => waiting[2].1 += 1,
-            PodPhase::Bound { .. } | PodPhase::Finished => {}
-        }
-    }
-    for (state, count) in waiting {
-        metrics.pods_waiting.with_label_values(&[state]).set(count);
+    let waiting = WaitingPods::of(snapshot);
+    for (phase, pods) in
+        [("unschedulable", waiting.unschedulable), ("waiting", waiting.waiting), ("gated", waiting.gated)]
+    {
+        metrics.pods_waiting.with_label_values(&[phase]).set(count(pods));
     }
 }

@@ -5,7 +5,7 @@ use std::fmt;
 
 use jiff::SignedDuration;
 use poolwright_catalog::{InstanceTypeName, ResourceName, UsdPerHour};
-use poolwright_terms::{NodeClassRef, Taint};
+use poolwright_terms::{NodeClassRef, Reason, Taint};
 use serde::{Deserialize, Serialize};
 
 use crate::model::buffer::Buffer;
@@ -83,7 +83,7 @@ pub struct PoolLimits {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PoolProblem {
     /// Stable reason: `InvalidQuantity`, `ContradictingRequirements`, ...
-    pub reason: String,
+    pub reason: Reason,
     /// A sentence that names the field, the cause and the next step.
     pub message: String,
 }

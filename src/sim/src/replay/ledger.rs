@@ -1,5 +1,4 @@
-//! What is written down while a workload is played: the life of every machine and of every pod, as one sees them from outside,
-//! from the API server and the cloud.
+//! Records the life of every machine and every pod while a workload is played, as the API server and the cloud show them.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -7,66 +6,19 @@ use std::time::Duration;
 
 use futures::channel::mpsc::UnboundedReceiver;
 use k8s_openapi::api::core::v1 as k8s;
-use poolwright_catalog::{OfferingId, ResourceName, UsdPerHour};
+use poolwright_catalog::ResourceName;
+use poolwright_report::replay::{End, History, Machine, Pod};
 use poolwright_terms::keys;
 use serde_json::Value;
 
-use super::Outcome;
 use crate::api::ApiServer;
 use crate::cloud::Cloud;
-
-/// A machine, from its launch until it is gone. Times are since the beginning.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Machine {
-    /// The cloud's id.
-    pub id: String,
-    /// Name of its claim and of its node.
-    pub claim: String,
-    /// For which pool.
-    pub pool: String,
-    /// What it is.
-    pub offering: OfferingId,
-    /// What it costs; `None` where nobody knows.
-    pub price: Option<UsdPerHour>,
-    /// How many GPUs it has.
-    pub gpus: u64,
-    /// When it was launched.
-    pub launched: Duration,
-    /// When it was gone; `None` while it runs.
-    pub gone: Option<Duration>,
-}
-
-/// A pod, from its making to its end. Times are since the beginning.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Pod {
-    /// What it asks for, and what it is called.
-    pub model: Arc<poolwright_core::Pod>,
-    /// When it was made.
-    pub made: Duration,
-    /// When it was given a node, and which of the machines that is.
-    pub bound: Option<(Duration, usize)>,
-    /// When its containers began to work.
-    pub started: Option<Duration>,
-    /// When it ended, and how.
-    pub ended: Option<(Duration, End)>,
-}
-
-/// How a pod ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum End {
-    /// It did its work.
-    Finished,
-    /// Its machine was lost under it.
-    MachineLost,
-    /// Somebody deleted it before it was done: it had to make room, or its node was to go.
-    Evicted,
-}
 
 /// What is written down.
 pub(super) struct Ledger {
     feed: UnboundedReceiver<Value>,
     version: u64,
-    outcome: Outcome,
+    history: History,
     machines: BTreeMap<String, usize>,
     by_claim: BTreeMap<String, usize>,
     pods: BTreeMap<String, usize>,
@@ -79,7 +31,7 @@ impl Ledger {
         Self {
             feed,
             version: u64::MAX,
-            outcome: Outcome::default(),
+            history: History::default(),
             machines: BTreeMap::new(),
             by_claim: BTreeMap::new(),
             pods: BTreeMap::new(),
@@ -100,14 +52,14 @@ impl Ledger {
     }
 
     /// The whole of it.
-    pub fn close(self, now: Duration) -> Outcome {
-        Outcome { played: now, ..self.outcome }
+    pub fn close(self, now: Duration) -> History {
+        History { played: now, ..self.history }
     }
 
     fn look_at_machines(&mut self, cloud: &Cloud, now: Duration) {
         let there: BTreeMap<_, _> = cloud.machines().into_iter().collect();
         for (key, at) in &self.machines {
-            let known = &mut self.outcome.machines[*at];
+            let known = &mut self.history.machines[*at];
             if !there.contains_key(key) && known.gone.is_none() {
                 known.gone = Some(now);
             }
@@ -115,7 +67,7 @@ impl Ledger {
         let mut fresh = Vec::new();
         for (key, machine) in there {
             if let Some(at) = self.machines.get(&key) {
-                self.outcome.machines[*at].gone = machine.gone;
+                self.history.machines[*at].gone = machine.gone;
                 continue;
             }
             let label = machine.request.labels.get(keys::NODEPOOL_LABEL);
@@ -135,10 +87,10 @@ impl Ledger {
         // In the order of their launches, not of their keys.
         fresh.sort_by(|(_, one), (_, other)| (one.launched, &one.id).cmp(&(other.launched, &other.id)));
         for (key, machine) in fresh {
-            let at = self.outcome.machines.len();
+            let at = self.history.machines.len();
             self.machines.insert(key, at);
             self.by_claim.insert(machine.claim.clone(), at);
-            self.outcome.machines.push(machine);
+            self.history.machines.push(machine);
         }
     }
 
@@ -149,12 +101,12 @@ impl Ledger {
             *at
         } else {
             let Some(model) = model(object) else { return };
-            let at = self.outcome.pods.len();
+            let at = self.history.pods.len();
             self.pods.insert(uid.to_owned(), at);
-            self.outcome.pods.push(Pod { model, made: now, bound: None, started: None, ended: None });
+            self.history.pods.push(Pod { model, made: now, bound: None, started: None, ended: None });
             at
         };
-        let pod = &mut self.outcome.pods[at];
+        let pod = &mut self.history.pods[at];
         if pod.ended.is_some() {
             return;
         }
@@ -167,7 +119,7 @@ impl Ledger {
             pod.started = Some(now);
         }
         // What is on a machine ends with it, whoever is told of it later.
-        let gone = pod.bound.and_then(|(_, machine)| self.outcome.machines[machine].gone);
+        let gone = pod.bound.and_then(|(_, machine)| self.history.machines[machine].gone);
         let lost = gone.filter(|gone| *gone <= now);
         pod.ended = if matches!(phase, "Succeeded" | "Failed") {
             Some((now, End::Finished))

@@ -14,6 +14,7 @@ use std::time::Duration;
 
 use poolwright_catalog::Catalogue;
 use poolwright_controller::{Config, Environment, Stoppable};
+use poolwright_report::replay::History;
 use serde_json::Value;
 
 use crate::accidents::{Accidents, Rates};
@@ -26,7 +27,6 @@ use crate::time::{MachineClock, Time, first_day};
 use crate::wire::{Process, Wire};
 
 use ledger::Ledger;
-pub use ledger::{End, Machine, Pod};
 use patience::Patience;
 use seller::Seller;
 
@@ -50,17 +50,6 @@ pub struct Replay {
     pub jobs: Vec<JobPlan>,
     /// For how long.
     pub length: Duration,
-}
-
-/// What happened.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Outcome {
-    /// How much of it was played: less than was asked for when it was stopped.
-    pub played: Duration,
-    /// Every machine there was, in the order of their launches.
-    pub machines: Vec<Machine>,
-    /// Every pod there was, in the order in which they were made.
-    pub pods: Vec<Pod>,
 }
 
 /// Why a replay came to no end.
@@ -94,7 +83,7 @@ impl Replay {
     ///
     /// # Errors
     /// See [`ReplayError`].
-    pub fn run(&self, tell: &mut dyn FnMut(Duration) -> bool) -> Result<Outcome, ReplayError> {
+    pub fn run(&self, tell: &mut dyn FnMut(Duration) -> bool) -> Result<History, ReplayError> {
         let runtime =
             tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build()?;
         let outcome = runtime.block_on(self.play(tell));
@@ -102,7 +91,7 @@ impl Replay {
         outcome
     }
 
-    async fn play(&self, tell: &mut dyn FnMut(Duration) -> bool) -> Result<Outcome, ReplayError> {
+    async fn play(&self, tell: &mut dyn FnMut(Duration) -> bool) -> Result<History, ReplayError> {
         let time = Time::beginning();
         let record = Record::new(time, false);
         let accidents = Accidents::new(self.seed, self.rates, None);

@@ -40,7 +40,6 @@ impl Steps {
     }
 
     /// The moments at which it changes.
-    #[cfg(test)]
     pub fn moments(&self) -> impl Iterator<Item = Duration> {
         self.0.keys().copied()
     }

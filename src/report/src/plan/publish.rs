@@ -1,36 +1,83 @@
-//! The plan of the core as the document we publish.
+//! From a plan to its document.
 
 use std::collections::BTreeMap;
+use std::fmt;
 
 use poolwright_catalog::Arch;
 use poolwright_core::plan::{Plan, PlannedClaim, PlannedGpu, Target};
-use poolwright_core::{PodKey, Snapshot};
+use poolwright_core::{ClaimName, PodKey, Snapshot};
 
-use super::{Input, PodNames};
-use crate::budget::Times;
-use crate::document::{
-    Baselines, CommitmentUse, Document, ExistingNode, GpuInstance, GpuShare, GpuUse, NewNode, PodCounts,
-    RelaxedPreference, UnplacedPod, gap, six_decimals,
+use super::document::{
+    Baselines, CatalogueSummary, CommitmentUse, Document, ExistingNode, GpuInstance, GpuShare, GpuUse,
+    NewNode, PodCounts, RelaxedPreference, UnplacedPod,
 };
-use crate::exit::Failure;
+use crate::Times;
+use crate::money::six_decimals;
+
+/// How documents name pods.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum PodNames {
+    /// `namespace/name`.
+    #[default]
+    Qualified,
+    /// The name alone: a trace has no namespaces.
+    Bare,
+}
+
+impl PodNames {
+    /// The name of one pod.
+    pub fn name(self, pod: &PodKey) -> String {
+        match self {
+            Self::Qualified => pod.to_string(),
+            Self::Bare => pod.name().into_owned(),
+        }
+    }
+}
+
+/// What the document says besides the plan: how the input was read.
+#[derive(Clone, Debug)]
+pub struct Asked<'a> {
+    /// The snapshot that was planned for.
+    pub snapshot: &'a Snapshot,
+    /// The offerings that could be chosen.
+    pub catalogue: CatalogueSummary,
+    /// Notes on how the input was understood.
+    pub notes: Vec<String>,
+    /// How to name pods.
+    pub names: PodNames,
+    /// The user gave no pool, so one was made up; the document does not mention it.
+    pub implicit_pool: bool,
+    /// The plan weighs interruptions of spot nodes.
+    pub counts_risk: bool,
+}
+
+/// The independent check refused the plan; says which rules it breaks.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Refused(pub Vec<String>);
+
+impl fmt::Display for Refused {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            f,
+            "the plan did not pass the independent check, so it is not shown; this is a bug of Poolwright, please \
+             report it with your input: {}",
+            self.0.join("; ")
+        )
+    }
+}
+
+impl std::error::Error for Refused {}
 
 /// The document of `plan`.
 ///
 /// # Errors
 ///
 /// When the independent check refused the plan.
-pub fn document(plan: Plan, input: Input, times: Times) -> Result<Document, Failure> {
+pub fn document(plan: Plan, asked: Asked<'_>, times: Times) -> Result<Document, Refused> {
     if !plan.refused.is_empty() {
-        return Err(Failure::Other(anyhow::anyhow!(
-            "the plan did not pass the independent check, so it is not shown; this is a bug of Poolwright, please \
-             report it with your input: {}",
-            plan.refused.join("; ")
-        )));
+        return Err(Refused(plan.refused));
     }
-    let pod = |key: &PodKey| match input.names {
-        PodNames::Qualified => key.to_string(),
-        PodNames::Bare => key.name().into_owned(),
-    };
+    let pod = |key: &PodKey| asked.names.name(key);
     let mut nodes: Vec<NewNode> = plan
         .claims
         .iter()
@@ -39,7 +86,7 @@ pub fn document(plan: Plan, input: Input, times: Times) -> Result<Document, Fail
             zone: claim.offering().zone.to_string(),
             capacity_type: claim.offering().capacity_type,
             usd_per_hour: claim.price(),
-            pool: (!input.implicit_pool).then(|| claim.pool.to_string()),
+            pool: (!asked.implicit_pool).then(|| claim.pool.to_string()),
             pods: claim.planned_pods.iter().map(pod).collect(),
             gpus: claim.gpus.iter().map(|gpu| gpu_use(gpu, &pod)).collect(),
         })
@@ -50,10 +97,11 @@ pub fn document(plan: Plan, input: Input, times: Times) -> Result<Document, Fail
     });
     let mut existing: BTreeMap<String, Vec<String>> = BTreeMap::new();
     for placement in &plan.placements {
-        let (Target::Claim(poolwright_core::ClaimName(name)) | Target::Node(name)) = &placement.target;
+        let (Target::Claim(ClaimName(name)) | Target::Node(name)) = &placement.target;
         existing.entry(name.clone()).or_default().push(pod(&placement.pod));
     }
-    let mut notes = input.notes;
+    let gap = six_decimals(plan.gap());
+    let mut notes = asked.notes;
     if plan.unknown_price_claims > 0 {
         notes.push(format!(
             "{} nodes have an unknown price, which their pool allows; they are in neither the cost nor the bound",
@@ -72,7 +120,7 @@ pub fn document(plan: Plan, input: Input, times: Times) -> Result<Document, Fail
             plan.steered_pods
         ));
     }
-    notes.extend(arm(&plan, &input.snapshot).filter(|_| input.implicit_pool));
+    notes.extend(arm(&plan, asked.snapshot).filter(|_| asked.implicit_pool));
     // Limits that are reached are told by the pods they leave out.
     for (name, findings) in &plan.pools {
         let problems = [&findings.invalid, &findings.node_class].into_iter().flatten();
@@ -83,14 +131,14 @@ pub fn document(plan: Plan, input: Input, times: Times) -> Result<Document, Fail
         api_version: poolwright_terms::API_VERSION,
         kind: "Plan",
         cost_usd_per_hour: plan.cost,
-        risk_usd_per_hour: input.counts_risk.then_some(plan.risk),
+        risk_usd_per_hour: asked.counts_risk.then_some(plan.risk),
         lower_bound_usd_per_hour: plan.bound,
-        gap: gap(plan.cost + plan.risk, plan.bound),
+        gap,
         pinned_pods: plan.pinned_pods,
         steered_pods: plan.steered_pods,
         proof: plan.proof,
-        elapsed_seconds: six_decimals(times.elapsed.as_secs_f64()),
-        first_plan_seconds: six_decimals(times.first.as_secs_f64()),
+        elapsed_seconds: times.elapsed_seconds(),
+        first_plan_seconds: times.first_plan_seconds(),
         pods: PodCounts {
             total: counts.total,
             placed: counts.on_existing + counts.on_new,
@@ -131,7 +179,7 @@ pub fn document(plan: Plan, input: Input, times: Times) -> Result<Document, Fail
             })
             .collect(),
         explanation: None,
-        catalogue: input.catalogue,
+        catalogue: asked.catalogue,
         notes,
     })
 }

@@ -1,11 +1,11 @@
-//! What `poolwright solve` prints.
+//! Solutions of saved problems, with their figures.
 
 use poolwright_catalog::UsdPerHour;
 use poolwright_solver::{Problem, Proof, Solution, Stopped, UnplacedReason};
 use serde::Serialize;
 
-use crate::budget::Times;
-use crate::document::{gap, six_decimals, usd};
+use crate::Times;
+use crate::money::{six_decimals, usd};
 
 /// The solutions of a file of problems.
 #[derive(Clone, Debug, Serialize)]
@@ -19,9 +19,9 @@ pub struct Solved {
     pub problems: Vec<Figures>,
 }
 
-impl Solved {
-    /// Of no problem yet.
-    pub fn new() -> Self {
+impl Default for Solved {
+    /// No problem yet.
+    fn default() -> Self {
         Self { api_version: poolwright_terms::API_VERSION, kind: "Solutions", problems: Vec::new() }
     }
 }
@@ -99,7 +99,7 @@ impl Figures {
             cost_usd_per_hour: solution.cost,
             charges_usd_per_hour: UsdPerHour::from_micros(objective.micros() - solution.cost.micros()),
             lower_bound_usd_per_hour: solution.bound,
-            gap: gap(objective, solution.bound),
+            gap: six_decimals(solution.gap()),
             proof: solution.proof,
             stopped: solution.stopped,
             nodes: solution.nodes(),
@@ -107,8 +107,8 @@ impl Figures {
             steps: solution.steps.len(),
             unplaced_pods: solution.unplaced_pods(),
             unplaced: unplaced.collect(),
-            elapsed_seconds: six_decimals(times.elapsed.as_secs_f64()),
-            first_plan_seconds: six_decimals(times.first.as_secs_f64()),
+            elapsed_seconds: times.elapsed_seconds(),
+            first_plan_seconds: times.first_plan_seconds(),
             solution,
         }
     }

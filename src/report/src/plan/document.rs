@@ -3,7 +3,9 @@
 use poolwright_catalog::{Catalogue, UsdPerHour};
 use poolwright_solver::Proof;
 use poolwright_terms::CapacityType;
-use serde::{Serialize, Serializer};
+use serde::Serialize;
+
+use crate::money::{maybe_usd, usd};
 
 /// A plan.
 #[derive(Clone, Debug, Serialize)]
@@ -236,59 +238,7 @@ impl CatalogueSummary {
     }
 }
 
-/// An amount as a number.
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes the field by reference")]
-pub(crate) fn usd<S: Serializer>(amount: &UsdPerHour, serializer: S) -> Result<S::Ok, S::Error> {
-    serializer.serialize_f64(amount.as_f64())
-}
-
-#[expect(clippy::ref_option, reason = "serde passes the field by reference")]
-pub(crate) fn maybe_usd<S: Serializer>(
-    amount: &Option<UsdPerHour>,
-    serializer: S,
-) -> Result<S::Ok, S::Error> {
-    match amount {
-        Some(amount) => usd(amount, serializer),
-        None => serializer.serialize_none(),
-    }
-}
-
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde hands over a reference")]
 fn is_zero(count: &usize) -> bool {
     *count == 0
-}
-
-/// `(cost - bound) / bound` with six decimals; zero when nothing is bought.
-pub fn gap(cost: UsdPerHour, bound: UsdPerHour) -> f64 {
-    six_decimals(poolwright_solver::gap(cost, bound))
-}
-
-/// Rounded to six decimals, so that no digit is printed that means nothing.
-pub fn six_decimals(number: f64) -> f64 {
-    (number * 1e6).round() / 1e6
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_gap_has_six_decimals_and_is_zero_for_nothing() {
-        let usd = |text: &str| text.parse::<UsdPerHour>().unwrap();
-        assert_eq!(gap(usd("8110.3"), usd("8106.4")).to_string(), "0.000481");
-        assert_eq!(gap(UsdPerHour::ZERO, UsdPerHour::ZERO).to_string(), "0");
-    }
-
-    #[test]
-    fn money_is_printed_without_float_noise() {
-        let print = |text: &str| {
-            let baselines = Baselines {
-                one_pod_per_node_usd_per_hour: text.parse().unwrap(),
-                first_fit_usd_per_hour: UsdPerHour::ZERO,
-            };
-            serde_json::to_string(&baselines).unwrap()
-        };
-        assert!(print("8110.300001").contains(":8110.300001,"), "{}", print("8110.300001"));
-        assert!(print("0.1").contains(":0.1,"));
-    }
 }

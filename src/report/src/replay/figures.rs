@@ -1,48 +1,14 @@
 //! What a replay comes to, in figures.
 
 use std::collections::BTreeMap;
-use std::fmt;
 use std::time::Duration;
 
-use poolwright_catalog::ResourceName;
-use poolwright_sim::replay::{End, Machine, Outcome, Pod};
+use poolwright_catalog::{ResourceName, UsdPerHour};
 use poolwright_terms::CapacityType;
 
+use super::history::{End, History, Pod};
 use super::steps::Steps;
-
-/// Milliseconds of an hour.
-const HOUR: u128 = 3_600_000;
-
-/// An amount of money in micro-dollars.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Usd(pub u128);
-
-impl Usd {
-    /// What a machine costs from its launch until it is gone, or so far: its price by the millisecond, rounded up to the
-    /// micro-dollar. Nothing is known of a machine whose price is not.
-    pub fn of(machine: &Machine, played: Duration) -> Self {
-        let price = machine.price.map_or(0, |price| u128::from(price.micros()));
-        Self((price * lasted(machine, played).as_millis()).div_ceil(HOUR))
-    }
-
-    /// For output only: the nearest `f64` in dollars.
-    pub fn as_f64(self) -> f64 {
-        self.0 as f64 / 1e6
-    }
-}
-
-impl fmt::Display for Usd {
-    /// Dollars and cents, rounded half up.
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let cents = (self.0 + 5_000) / 10_000;
-        f.pad(&format!("{}.{:02}", cents / 100, cents % 100))
-    }
-}
-
-/// How long a machine was paid for.
-pub fn lasted(machine: &Machine, played: Duration) -> Duration {
-    machine.gone.map_or(played, |gone| gone.min(played)).saturating_sub(machine.launched)
-}
+use crate::money::{HOUR, Ratio, Usd};
 
 /// What was bought for one pool in one way.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -94,8 +60,8 @@ pub struct Point {
     pub from: Duration,
     /// What was paid per hour on average, in micro-dollars.
     pub cost: u64,
-    /// What no plan could have cost less than.
-    pub limit: u64,
+    /// The least that any plan could have cost.
+    pub bound: u64,
     /// The most pods that waited at a time.
     pub waiting: u64,
 }
@@ -113,8 +79,8 @@ pub struct Report {
     pub bought: BTreeMap<(String, CapacityType), Bought>,
     /// How many nodes have no known price; their cost is in no figure.
     pub unknown_prices: u64,
-    /// What nothing could have cost less than.
-    pub limit: Usd,
+    /// The least that any plan could have cost.
+    pub bound: Usd,
     /// Waiting.
     pub pending: Pending,
     /// How long pods worked in vain: they ended before they were done. In milliseconds.
@@ -126,7 +92,7 @@ pub struct Report {
     /// What was paid per hour, in micro-dollars.
     pub cost_steps: Steps,
     /// The least it could have been.
-    pub limit_steps: Steps,
+    pub bound_steps: Steps,
     /// How many pods waited.
     pub waiting_steps: Steps,
     /// What a reader should know.
@@ -134,32 +100,32 @@ pub struct Report {
 }
 
 impl Report {
-    /// From what happened, and the limit in micro-dollars per hour.
-    pub fn new(outcome: &Outcome, limit_steps: Steps, asked: Duration, notes: Vec<String>) -> Self {
-        let played = outcome.played;
+    /// The figures of `history`; `bound_steps` is the lower bound in micro-dollars per hour.
+    pub fn new(history: &History, bound_steps: Steps, asked: Duration, notes: Vec<String>) -> Self {
+        let played = history.played;
         let mut report = Self { played, asked, notes, ..Self::default() };
-        for machine in &outcome.machines {
+        for machine in &history.machines {
             let key = (machine.pool.clone(), machine.offering.capacity_type);
             let line = report.bought.entry(key).or_default();
-            let millis = lasted(machine, played).as_millis();
+            let millis = machine.lasted(played).as_millis();
             line.nodes += 1;
-            line.cost.0 += Usd::of(machine, played).0;
+            line.cost.0 += machine.cost(played).0;
             line.millis += millis;
             line.gpu_millis += millis * u128::from(machine.gpus);
             report.unknown_prices += u64::from(machine.price.is_none());
         }
-        for pod in &outcome.pods {
+        for pod in &history.pods {
             report.count(pod);
         }
-        report.pending = Pending::of(outcome.pods.iter().map(|pod| waited(pod, played)).collect());
-        report.limit = Usd(limit_steps.sum(Duration::ZERO, played) / HOUR);
-        report.limit_steps = limit_steps;
-        report.cost_steps = Steps::of_spans(outcome.machines.iter().map(|machine| {
-            let price = machine.price.map_or(0, poolwright_catalog::UsdPerHour::micros);
-            (machine.launched, machine.launched + lasted(machine, played), price)
+        report.pending = Pending::of(history.pods.iter().map(|pod| pod.waited(played)).collect());
+        report.bound = Usd(bound_steps.sum(Duration::ZERO, played) / HOUR);
+        report.bound_steps = bound_steps;
+        report.cost_steps = Steps::of_spans(history.machines.iter().map(|machine| {
+            let price = machine.price.map_or(0, UsdPerHour::micros);
+            (machine.launched, machine.launched + machine.lasted(played), price)
         }));
         report.waiting_steps =
-            Steps::of_spans(outcome.pods.iter().map(|pod| (pod.made, pod.made + waited(pod, played), 1)));
+            Steps::of_spans(history.pods.iter().map(|pod| (pod.made, pod.made + pod.waited(played), 1)));
         report
     }
 
@@ -190,6 +156,17 @@ impl Report {
         Usd(self.bought.values().map(|line| line.cost.0).sum())
     }
 
+    /// What all nodes cost per hour, on average.
+    pub fn rate(&self) -> Usd {
+        Usd(self.cost().0 * HOUR / self.played.as_millis().max(1))
+    }
+
+    /// How far the cost is above the bound, as a part of the bound; `None` where the bound is zero.
+    pub fn above_bound(&self) -> Option<Ratio> {
+        let (cost, bound) = (self.cost().0, self.bound.0);
+        (bound > 0).then(|| Ratio { part: cost.saturating_sub(bound), whole: bound })
+    }
+
     /// How many nodes were started.
     pub fn node_starts(&self) -> u64 {
         self.bought.values().map(|line| line.nodes).sum()
@@ -205,6 +182,11 @@ impl Report {
         self.paid_gpu_millis().saturating_sub(self.used_gpu_millis)
     }
 
+    /// The idle part of the time for which GPUs were paid.
+    pub fn idle_gpus(&self) -> Ratio {
+        Ratio { part: self.idle_gpu_millis(), whole: self.paid_gpu_millis() }
+    }
+
     /// So many points of the plot, at equal distances.
     pub fn points(&self, count: u32) -> Vec<Point> {
         let edge = |number: u32| self.played * number / count;
@@ -215,18 +197,12 @@ impl Report {
             Point {
                 from,
                 cost: average(&self.cost_steps),
-                limit: average(&self.limit_steps),
+                bound: average(&self.bound_steps),
                 waiting: self.waiting_steps.most(from, until),
             }
         };
         (0..count).map(point).collect()
     }
-}
-
-/// How long a pod waited for its containers to run.
-fn waited(pod: &Pod, played: Duration) -> Duration {
-    let until = pod.started.or(pod.ended.map(|(at, _)| at)).unwrap_or(played);
-    until.saturating_sub(pod.made)
 }
 
 impl Pending {

@@ -1,16 +1,16 @@
-//! `--explain POD`: what the solver knows about why the pod went where it did.
+//! `plan --explain POD`: where a pod goes, and what the alternatives would cost.
 
 use poolwright_core::PodKey;
 use poolwright_core::plan::Plan;
+use poolwright_report::plan::Explained;
 use poolwright_solver as solver;
 
 use super::Input;
-use crate::document::Explained;
 use crate::exit::Failure;
 
 /// Explains where `pod` went: from the last time the solver was asked about it, since what one solve leaves over goes into
 /// the next.
-pub fn explain(plan: &Plan, pod: &str, input: &Input) -> Result<Explained, Failure> {
+pub fn of_pod(plan: &Plan, pod: &str, input: &Input) -> Result<Explained, Failure> {
     let key = input.pod_key(pod);
     if !input.snapshot.pods.contains_key(&key) {
         return Err(Failure::bad_input(format!(

@@ -12,12 +12,12 @@ use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use jiff::Timestamp;
+use poolwright_catalog::Catalogue;
 use poolwright_core::plan::{PlanOptions, Preferences, plan};
 use poolwright_core::{Pod, PodKey, PodSpec, Pool, PoolLimits, Snapshot};
-use poolwright_sim::replay::Outcome;
 use poolwright_solver::{NeverStop, Options, Problem, Solution, StopSignal, solve};
 
-use super::pools::Pools;
+use super::history::History;
 use super::steps::Steps;
 
 /// Work units of one bound: about 5 ms of one core.
@@ -28,23 +28,23 @@ const SPANS: u32 = 1_000;
 /// How many pods of each class there are.
 type Present = Vec<u32>;
 
-/// The limit in micro-dollars per hour.
-pub fn over_time(outcome: &Outcome, pools: &Pools) -> Steps {
-    let Some((problem, classes)) = question(outcome, pools) else { return Steps::default() };
+/// The lower bound in micro-dollars per hour. `sold` is the catalogue of each node class, by name.
+pub fn over_time(history: &History, pools: &[Pool], sold: &BTreeMap<String, Arc<Catalogue>>) -> Steps {
+    let Some((problem, classes)) = question(history, pools, sold) else { return Steps::default() };
     let mut changes: BTreeMap<Duration, Vec<(usize, bool)>> = BTreeMap::new();
-    for (at, pod) in outcome.pods.iter().enumerate() {
+    for (at, pod) in history.pods.iter().enumerate() {
         let (Some((bound, machine)), Some(class)) = (pod.bound, classes.get(&at)) else { continue };
         // What an unknown price comes to is not in the cost either.
-        if outcome.machines[machine].price.is_none() {
+        if history.machines[machine].price.is_none() {
             continue;
         }
-        let until = pod.ended.map_or(outcome.played, |(at, _)| at);
+        let until = pod.ended.map_or(history.played, |(at, _)| at);
         if bound < until {
             changes.entry(bound).or_default().push((*class, true));
             changes.entry(until).or_default().push((*class, false));
         }
     }
-    let moments = least_of_spans(changes, vec![0; problem.classes.len()], outcome.played / SPANS);
+    let moments = least_of_spans(changes, vec![0; problem.classes.len()], history.played / SPANS);
     let bounds = bounds(&problem, moments.iter().map(|(_, present)| present.clone()).collect());
     Steps::of_levels(moments.into_iter().map(|(at, present)| (at, bounds[&present])))
 }
@@ -82,15 +82,19 @@ fn least_of_spans(
 }
 
 /// The problem with all pods that had a machine, and the class of each by its place.
-fn question(outcome: &Outcome, pools: &Pools) -> Option<(Problem, BTreeMap<usize, usize>)> {
-    let bound = outcome.pods.iter().enumerate().filter(|(_, pod)| pod.bound.is_some());
+fn question(
+    history: &History,
+    pools: &[Pool],
+    sold: &BTreeMap<String, Arc<Catalogue>>,
+) -> Option<(Problem, BTreeMap<usize, usize>)> {
+    let bound = history.pods.iter().enumerate().filter(|(_, pod)| pod.bound.is_some());
     let pods = bound.map(|(at, pod)| {
         let key = PodKey::new("", at.to_string());
         (key.clone(), Arc::new(Pod::waiting(key, bare(&pod.model.spec))))
     });
     let mut snapshot = Snapshot { pods: pods.collect(), ..Snapshot::default() };
-    for pool in &pools.models {
-        let sold = pools.sold.get(&pool.node_class.name)?;
+    for pool in pools {
+        let sold = sold.get(&pool.node_class.name)?;
         snapshot.catalogues.insert(pool.node_class.clone(), Ok(sold.clone()));
         // One as good as the other, as many as are wanted.
         let pool = Pool { weight: 1, limits: PoolLimits::default(), ..pool.clone() };

@@ -1,0 +1,47 @@
+//! `poolwright explain`: why one pod, node, claim or pool is as it is, in a few lines.
+
+use std::io::Write;
+
+use poolwright_controller::clock::{Clock, SystemClock};
+use poolwright_core::plan::plan;
+use poolwright_core::{ClaimName, PoolName, why};
+
+use crate::args::{ExplainFlags, Explainable};
+use crate::budget::Budget;
+use crate::exit::{Failure, Outcome};
+use crate::plan::prepare;
+
+/// Explains one object.
+pub fn run(flags: &ExplainFlags, out: &mut impl Write) -> Result<Outcome, Failure> {
+    let (input, options) = prepare(&flags.input, &flags.search)?;
+    let clock = SystemClock::new();
+    let mut budget = Budget::new(&clock, flags.search.time_limit());
+    let now = clock.now();
+    let plan = plan(&input.snapshot, now, &options, &mut budget);
+    let (snapshot, name) = (&input.snapshot, flags.name.as_str());
+    let lines = match flags.kind {
+        Explainable::Pod => why::pod(snapshot, now, &options, &plan, &input.pod_key(name)),
+        Explainable::Node => why::node(snapshot, now, name),
+        Explainable::Claim => why::claim(snapshot, now, &ClaimName(name.to_owned())),
+        Explainable::Pool => why::pool(snapshot, &plan, &PoolName(name.to_owned())),
+    };
+    let Some(lines) = lines else {
+        return Err(Failure::bad_input(missing(flags.kind, name)));
+    };
+    for line in lines {
+        writeln!(out, "{line}").map_err(Failure::writing)?;
+    }
+    Ok(Outcome::Done)
+}
+
+fn missing(kind: Explainable, name: &str) -> String {
+    let (what, list) = match kind {
+        Explainable::Pod => {
+            return format!("explain pod {name}: there is no such pod; write NAMESPACE/NAME");
+        }
+        Explainable::Node => ("node", "kubectl get nodes"),
+        Explainable::Claim => ("claim", "kubectl get nodeclaims"),
+        Explainable::Pool => ("pool", "kubectl get nodepools"),
+    };
+    format!("explain {what} {name}: there is no such {what}; `{list}` lists them")
+}

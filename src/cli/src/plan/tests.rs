@@ -1,0 +1,65 @@
+//! The figures of one plan, wherever a user reads them.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use clap::Parser;
+use jiff::Timestamp;
+use poolwright_catalog::UsdPerHour;
+use poolwright_core::Snapshot;
+use poolwright_core::plan::plan;
+use poolwright_intake::{claim_object, node_claim};
+use poolwright_report::plan::{Asked, Purchase, document};
+use poolwright_report::{PoolSums, Times};
+use poolwright_solver::NeverStop;
+
+use super::prepare;
+use crate::args::{Cli, Command, OutputFormat};
+use crate::print;
+
+#[test]
+fn a_plan_costs_the_same_in_its_document_its_table_and_the_status_of_its_pools() {
+    let file = concat!(env!("CARGO_MANIFEST_DIR"), "/../../fixtures/manifests/standing.yaml");
+    let cli = Cli::try_parse_from(["poolwright", "plan", "-f", file]).expect("flags");
+    let Command::Plan(flags) = cli.command else { panic!("it is plan") };
+    let (input, options) =
+        prepare(&flags.input, &flags.search).unwrap_or_else(|failure| panic!("{failure:?}"));
+    let plan = plan(&input.snapshot, Timestamp::UNIX_EPOCH, &options, &mut NeverStop);
+
+    // The status of pools counts the claims that the controller creates for the plan.
+    let claims = plan.claims.iter().map(|planned| node_claim(&claim_object(planned)).expect("a claim"));
+    let created = Snapshot {
+        claims: claims.map(|claim| (claim.name.clone(), Arc::new(claim))).collect(),
+        ..Snapshot::default()
+    };
+    let pools: BTreeSet<_> = plan.claims.iter().map(|claim| claim.pool.clone()).collect();
+    assert_eq!(pools.len(), 2, "a static pool and one that keeps room free");
+    let sums: Vec<_> = pools.iter().map(|pool| PoolSums::of(pool, &created)).collect();
+
+    let asked = Asked {
+        snapshot: &input.snapshot,
+        catalogue: input.catalogue,
+        notes: input.notes,
+        names: input.names,
+        implicit_pool: input.implicit_pool,
+        counts_risk: input.counts_risk,
+    };
+    let document = document(plan, asked, Times::default()).expect("a plan that holds");
+    let cost = document.cost_usd_per_hour;
+    assert!(cost.micros() > 0, "it buys nodes");
+    assert_eq!(sums.iter().map(|sums| sums.cost.usd_per_hour).sum::<UsdPerHour>(), cost);
+    assert_eq!(sums.iter().map(|sums| sums.planned.usd_per_hour).sum::<UsdPerHour>(), cost);
+    assert_eq!(sums.iter().map(|sums| sums.nodes).sum::<i64>(), document.nodes.len() as i64);
+
+    let bought = Purchase::sum(&document.purchases());
+    assert_eq!((bought.cost.usd_per_hour, bought.nodes), (cost, document.nodes.len()));
+    let mut table = Vec::new();
+    print::plan(&document, OutputFormat::Table, &mut table).expect("it is printed");
+    let table = String::from_utf8(table).expect("text");
+    let total = table.lines().find(|line| line.contains("in all")).expect("a line with the sums");
+    assert!(total.split_whitespace().any(|cell| cell == print::money(cost, 4)), "{cost}: {table}");
+    let mut json = Vec::new();
+    print::plan(&document, OutputFormat::Json, &mut json).expect("it is printed");
+    let json: serde_json::Value = serde_json::from_slice(&json).expect("JSON");
+    assert_eq!(json["costUsdPerHour"].as_f64(), Some(cost.as_f64()));
+}

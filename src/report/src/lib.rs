@@ -1,0 +1,41 @@
+//! The figures that users read: what a plan, a pool, a simulation or a solution comes to.
+//!
+//! Lives here: each figure, computed once, and the documents that carry it. A plan's [`plan::Document`] feeds the table,
+//! JSON and YAML. A pool's [`PoolSums`] feed its status and the metrics. A simulation's [`replay::Report`] feeds text,
+//! JSON, CSV and the drawing. A solution's [`solved::Solved`] feeds table and JSON.
+//!
+//! May not live here: reading input, decisions, text for terminals, and anything that knows Kubernetes or a clock.
+
+pub mod money;
+pub mod plan;
+mod pods;
+mod pool;
+pub mod replay;
+pub mod solved;
+
+pub use money::Cost;
+pub use pods::WaitingPods;
+pub use pool::PoolSums;
+
+use std::time::Duration;
+
+/// How long a search took.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Times {
+    /// From start to finish.
+    pub elapsed: Duration,
+    /// From start to the first plan.
+    pub first: Duration,
+}
+
+impl Times {
+    /// Seconds from start to finish, as documents show them.
+    pub fn elapsed_seconds(self) -> f64 {
+        money::six_decimals(self.elapsed.as_secs_f64())
+    }
+
+    /// Seconds from start to the first plan, as documents show them.
+    pub fn first_plan_seconds(self) -> f64 {
+        money::six_decimals(self.first.as_secs_f64())
+    }
+}

@@ -1,0 +1,153 @@
+//! Sums of prices, amounts paid over time, and ratios; and how documents show them.
+
+use std::fmt;
+use std::time::Duration;
+
+use poolwright_catalog::UsdPerHour;
+use serde::{Serialize, Serializer};
+
+/// Milliseconds of an hour.
+pub(crate) const HOUR: u128 = 3_600_000;
+
+/// A sum of prices per hour. Unknown prices are counted, never guessed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Cost {
+    /// The sum of the known prices.
+    #[serde(serialize_with = "usd")]
+    pub usd_per_hour: UsdPerHour,
+    /// How many prices are unknown.
+    pub unknown_prices: usize,
+}
+
+impl Cost {
+    /// Adds one price.
+    pub fn add(&mut self, price: Option<UsdPerHour>) {
+        match price {
+            Some(price) => self.usd_per_hour += price,
+            None => self.unknown_prices += 1,
+        }
+    }
+}
+
+impl FromIterator<Option<UsdPerHour>> for Cost {
+    fn from_iter<I: IntoIterator<Item = Option<UsdPerHour>>>(prices: I) -> Self {
+        let mut cost = Self::default();
+        prices.into_iter().for_each(|price| cost.add(price));
+        cost
+    }
+}
+
+impl fmt::Display for Cost {
+    /// The known sum, with a `+` where a price is unknown: `2.012`, `0.00+`.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let plus = if self.unknown_prices > 0 { "+" } else { "" };
+        f.pad(&format!("{}{plus}", self.usd_per_hour))
+    }
+}
+
+/// An amount of money in micro-dollars.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Usd(pub u128);
+
+impl Usd {
+    /// What a price comes to over a time: by the millisecond, rounded up to the micro-dollar. An unknown price adds nothing.
+    pub fn of(price: Option<UsdPerHour>, time: Duration) -> Self {
+        let price = price.map_or(0, |price| u128::from(price.micros()));
+        Self((price * time.as_millis()).div_ceil(HOUR))
+    }
+
+    /// For output only: the nearest `f64` in dollars.
+    pub fn as_f64(self) -> f64 {
+        self.0 as f64 / 1e6
+    }
+}
+
+impl fmt::Display for Usd {
+    /// Dollars and cents, rounded half up.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let cents = (self.0 + 5_000) / 10_000;
+        f.pad(&format!("{}.{:02}", cents / 100, cents % 100))
+    }
+}
+
+/// A part of a whole.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Ratio {
+    /// The part.
+    pub part: u128,
+    /// The whole.
+    pub whole: u128,
+}
+
+impl Ratio {
+    /// For output only, with six decimals.
+    pub fn as_f64(self) -> f64 {
+        six_decimals(self.part as f64 / self.whole as f64)
+    }
+}
+
+impl fmt::Display for Ratio {
+    /// A percentage with one decimal, rounded half up; zero of nothing.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let tenths = (self.part * 1000 + self.whole / 2).checked_div(self.whole).unwrap_or(0);
+        f.pad(&format!("{}.{} %", tenths / 10, tenths % 10))
+    }
+}
+
+/// Serializes an amount as a number.
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes the field by reference")]
+pub fn usd<S: Serializer>(amount: &UsdPerHour, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.serialize_f64(amount.as_f64())
+}
+
+/// Serializes an amount as a number, and an unknown one as null.
+#[expect(clippy::ref_option, reason = "serde passes the field by reference")]
+pub fn maybe_usd<S: Serializer>(amount: &Option<UsdPerHour>, serializer: S) -> Result<S::Ok, S::Error> {
+    match amount {
+        Some(amount) => usd(amount, serializer),
+        None => serializer.serialize_none(),
+    }
+}
+
+/// Rounded to six decimals, so that no digit is printed that means nothing.
+pub fn six_decimals(number: f64) -> f64 {
+    (number * 1e6).round() / 1e6
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_sum_shows_that_a_price_in_it_is_unknown() {
+        let price = |text: &str| Some(text.parse::<UsdPerHour>().unwrap());
+        assert_eq!([price("1.006"), price("1.006")].into_iter().collect::<Cost>().to_string(), "2.012");
+        assert_eq!([None].into_iter().collect::<Cost>().to_string(), "0.00+");
+    }
+
+    #[test]
+    fn money_is_printed_without_float_noise() {
+        let print = |text: &str| {
+            serde_json::to_string(&Cost { usd_per_hour: text.parse().unwrap(), unknown_prices: 0 }).unwrap()
+        };
+        assert!(print("8110.300001").contains(":8110.300001,"), "{}", print("8110.300001"));
+        assert!(print("0.1").contains(":0.1,"));
+    }
+
+    #[test]
+    fn time_is_paid_by_the_millisecond_and_rounded_up() {
+        let price = Some(UsdPerHour::from_micros(3_600_000));
+        assert_eq!(Usd::of(price, Duration::from_millis(1)), Usd(1));
+        assert_eq!(Usd::of(Some(UsdPerHour::from_micros(1)), Duration::from_millis(1)), Usd(1));
+        assert_eq!(Usd::of(None, Duration::from_hours(1)), Usd(0));
+        assert_eq!(Usd::of(price, Duration::from_hours(2)).to_string(), "7.20");
+    }
+
+    #[test]
+    fn a_ratio_is_a_percentage_for_people_and_a_fraction_for_programs() {
+        let ratio = Ratio { part: 1, whole: 8 };
+        assert_eq!((ratio.to_string().as_str(), ratio.as_f64()), ("12.5 %", 0.125));
+        assert_eq!(Ratio { part: 0, whole: 0 }.to_string(), "0.0 %");
+    }
+}

@@ -1,0 +1,12 @@
+//! A plan: the document that is published, and the groups that tables show of it.
+
+mod document;
+mod groups;
+mod publish;
+
+pub use document::{
+    Baselines, CatalogueSummary, CommitmentUse, Document, ExistingNode, Explained, GpuInstance, GpuShare,
+    GpuUse, NewNode, PodCounts, RelaxedPreference, UnplacedPod,
+};
+pub use groups::{Layout, LeftOut, Purchase, PurchaseSum};
+pub use publish::{Asked, PodNames, Refused, document};

@@ -1,0 +1,120 @@
+//! What the nodes of a pool come to together: its status and the metrics show these sums.
+
+use poolwright_catalog::{ResourceList, ResourceName};
+use poolwright_core::{PoolName, Snapshot};
+
+use crate::Cost;
+
+/// The sums of one pool.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct PoolSums {
+    /// How many nodes it has; those that are starting count.
+    pub nodes: i64,
+    /// What its nodes promise pods.
+    pub resources: ResourceList,
+    /// What its nodes cost.
+    pub cost: Cost,
+    /// What its nodes were to cost by the plans that bought them.
+    pub planned: Cost,
+}
+
+impl PoolSums {
+    /// The sums of a pool in a snapshot.
+    pub fn of(pool: &PoolName, snapshot: &Snapshot) -> Self {
+        let mut sums = Self::default();
+        for claim in snapshot.claims.values().filter(|claim| claim.pool == *pool) {
+            let ranked = claim.current_offering();
+            sums.nodes += 1;
+            sums.resources.add(&ranked.allocatable);
+            sums.cost.add(ranked.price);
+            // An earlier plan counted the pods of a node that is bought again: it did not foresee this node.
+            if !claim.bought_again {
+                sums.planned.add(claim.offerings[0].price);
+            }
+        }
+        // The number of pods that fit is no sum that helps anybody.
+        sums.resources.set(ResourceName::PODS, 0);
+        sums
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use poolwright_catalog::{OfferingId, RankedOffering, Zone};
+    use poolwright_core::{Claim, ClaimName, Uid};
+    use poolwright_terms::{CapacityType, NodeClassRef};
+
+    use super::*;
+
+    fn claim(name: &str, pool: &str, price: Option<&str>) -> Arc<Claim> {
+        let offering = OfferingId {
+            instance_type: "g5.xlarge".into(),
+            zone: Zone::new("a"),
+            capacity_type: CapacityType::OnDemand,
+        };
+        Arc::new(Claim {
+            name: ClaimName(name.into()),
+            uid: Uid(name.into()),
+            pool: PoolName(pool.into()),
+            node_class: NodeClassRef { group: "g".into(), kind: "k".into(), name: "n".into() },
+            offerings: vec![RankedOffering {
+                offering,
+                price: price.map(|price| price.parse().unwrap()),
+                allocatable: ResourceList::new().with("nvidia.com/gpu", 1).with("pods", 110),
+            }],
+            labels: [].into(),
+            annotations: [].into(),
+            taints: vec![],
+            startup_taints: vec![],
+            readiness_gates: vec![],
+            reason: String::new(),
+            planned_pods: vec![],
+            kept: false,
+            bought_again: false,
+            deadlines: poolwright_core::Deadlines::default(),
+            created: "2026-01-01T00:00:00Z".parse().unwrap(),
+            interruption: None,
+            deleting_since: None,
+            launched: None,
+            node_name: None,
+            conditions: [].into(),
+        })
+    }
+
+    #[test]
+    fn a_pool_costs_what_its_nodes_cost_and_says_when_a_price_is_unknown() {
+        let claims =
+            [claim("a", "gpu", Some("1.006")), claim("b", "gpu", Some("1.006")), claim("c", "cpu", None)];
+        let snapshot = Snapshot {
+            claims: claims.map(|claim| (claim.name.clone(), claim)).into(),
+            ..Snapshot::default()
+        };
+        let gpu = PoolSums::of(&PoolName("gpu".into()), &snapshot);
+        assert_eq!((gpu.nodes, gpu.cost.to_string().as_str()), (2, "2.012"));
+        assert_eq!(gpu.resources, ResourceList::new().with("nvidia.com/gpu", 2));
+        let cpu = PoolSums::of(&PoolName("cpu".into()), &snapshot);
+        assert_eq!((cpu.nodes, cpu.cost.to_string().as_str()), (1, "0.00+"));
+        assert_eq!(PoolSums::of(&PoolName("none".into()), &snapshot), PoolSums::default());
+    }
+
+    #[test]
+    fn what_was_bought_twice_for_a_pod_or_dearer_than_planned_was_not_planned() {
+        let again = Claim { bought_again: true, ..(*claim("again", "gpu", Some("1.006"))).clone() };
+        let mut dearer = (*claim("dearer", "gpu", Some("1.006"))).clone();
+        let mut taken = dearer.offerings[0].clone();
+        taken.offering.zone = Zone::new("b");
+        taken.price = Some("1.2".parse().unwrap());
+        dearer.launched =
+            Some(poolwright_core::Launched { provider_id: "i-1".into(), offering: taken.offering.clone() });
+        dearer.offerings.push(taken);
+        let claims = [Arc::new(again), Arc::new(dearer), claim("plain", "gpu", Some("1.006"))];
+        let snapshot = Snapshot {
+            claims: claims.map(|claim| (claim.name.clone(), claim)).into(),
+            ..Snapshot::default()
+        };
+        let sums = PoolSums::of(&PoolName("gpu".into()), &snapshot);
+        assert_eq!((sums.cost.to_string().as_str(), sums.planned.to_string().as_str()), ("3.212", "2.012"));
+    }
+}

@@ -1,0 +1,11 @@
+//! A simulation: what happened to machines and pods, and the figures that follow.
+
+mod bound;
+mod figures;
+mod history;
+mod steps;
+
+pub use bound::over_time as bound_over_time;
+pub use figures::{Bought, Pending, Pods, Point, Report};
+pub use history::{End, History, Machine, Pod};
+pub use steps::Steps;
