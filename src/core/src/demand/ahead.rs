@@ -1,5 +1,8 @@
 //! The cluster ahead: the cluster as it is, and what each source adds to it.
 
+use crate::demand::copied_volumes::copied;
+use crate::model::PodKey;
+use crate::model::Pool;
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
@@ -7,8 +10,9 @@ use std::sync::Arc;
 use jiff::Timestamp;
 
 use crate::demand::expected::{ExpectedPods, expected, owned_by, uids};
-use crate::demand::replicas::NodesWanted;
-use crate::demand::successors::{Moving, Successor, moving};
+use crate::demand::moving::Moving;
+use crate::demand::moving::Successor;
+use crate::demand::moving::moving;
 use crate::demand::units::{Unit, families};
 use crate::model::{ClaimName, OwnerKey, Pod, Snapshot, Uid, Workload};
 
@@ -147,4 +151,55 @@ fn kept_places(snapshot: &Snapshot) -> Kept<'_> {
         places.next = places.free.iter().map(|(ordinal, _)| ordinal + 1).max().unwrap_or(0);
     }
     kept
+}
+
+/// Nodes that a static pool lacks.
+#[derive(Clone, Debug)]
+pub struct NodesWanted {
+    /// The pool.
+    pub pool: Arc<Pool>,
+    /// How many it has. Nodes that leave do not count: their replacements are ordered while they are still there.
+    pub there: u64,
+    /// How many more it wants.
+    pub lacking: u64,
+}
+
+/// Puts the pods that these units are about to make into the cluster ahead. Returns until when the first are believed in.
+pub(super) fn put_in<'a>(
+    known: &Known<'a>,
+    ahead: &mut Ahead<'a>,
+    is_ours: impl Fn(&Unit<'_>) -> bool,
+) -> Option<Timestamp> {
+    let mut until = None;
+    for unit in known.units.iter().filter(|unit| is_ours(unit)) {
+        let Some(expected) = known.coming_of(unit) else { continue };
+        for _ in 0..expected.missing {
+            let ordinal = ahead.places_of(unit).next_ordinal();
+            put_copy(ahead.snapshot.to_mut(), known.snapshot, expected, ordinal);
+        }
+        until = [until, Some(expected.until)].into_iter().flatten().min();
+    }
+    until
+}
+
+/// Puts one expected pod into the cluster ahead, with the volume claims that will be made for it.
+pub(crate) fn put_copy(
+    changed: &mut Snapshot,
+    snapshot: &Snapshot,
+    expected: &ExpectedPods<'_>,
+    ordinal: u64,
+) {
+    let key = PodKey::Expected { owner: expected.owner.clone(), ordinal };
+    let uid = Uid(format!("expected:{key}"));
+    let Some(all) = copied(snapshot, expected.example, expected.of_set, (&key, &uid)) else { return };
+    let mut volumes = Vec::new();
+    for one in all {
+        volumes.push(one.volume);
+        if let Some(claim) = one.claim {
+            changed.volume_claims.insert(claim.key.clone(), Arc::new(claim));
+        }
+    }
+    let example = expected.example.clone();
+    let pod = Pod { uid, key, volumes, nominated_node: None, priority: expected.priority, ..example };
+    changed.pods.insert(pod.key.clone(), Arc::new(pod));
 }

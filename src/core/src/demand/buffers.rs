@@ -7,8 +7,9 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 
+use crate::demand::ahead::{Ahead, Known, Outlook};
 use crate::demand::replicas::LOOK_AGAIN;
-use crate::demand::{Ahead, DemandSource, Known, Mentions, Outlook};
+use crate::demand::source::{DemandSource, Mentions};
 use crate::model::{Pod, PodKey, PodPhase, PodSpec, Pool, Snapshot, Toleration, TolerationMatch, Uid};
 use poolwright_terms::keys::NODEPOOL_LABEL;
 

@@ -15,7 +15,6 @@ use jiff::{SignedDuration, Timestamp};
 
 use crate::demand::copied_volumes::copied;
 use crate::demand::units::{Left, Unit, families, quotas};
-use crate::demand::{Ahead, Known};
 use crate::model::{Claim, OwnerKey, Pod, PodKey, PodPhase, Snapshot, Uid, Workload};
 
 /// A controller that has made no pod for this long is not believed to make more. Quotas, webhooks and errors keep controllers
@@ -142,39 +141,4 @@ pub(crate) fn kept_until(claim: &Claim, expected: &[ExpectedPods<'_>]) -> Option
     let owners = claim.planned_pods.iter().filter_map(PodKey::owner);
     let comes = |expected: &&ExpectedPods<'_>| owners.clone().any(|owner| *owner == expected.owner);
     expected.iter().filter(comes).map(|expected| expected.until).max()
-}
-
-/// Puts the pods that these units are about to make into the cluster ahead. Returns until when the first are believed in.
-pub(super) fn put_in<'a>(
-    known: &Known<'a>,
-    ahead: &mut Ahead<'a>,
-    is_ours: impl Fn(&Unit<'_>) -> bool,
-) -> Option<Timestamp> {
-    let mut until = None;
-    for unit in known.units.iter().filter(|unit| is_ours(unit)) {
-        let Some(expected) = known.coming_of(unit) else { continue };
-        for _ in 0..expected.missing {
-            let ordinal = ahead.places_of(unit).next_ordinal();
-            put_copy(ahead.snapshot.to_mut(), known.snapshot, expected, ordinal);
-        }
-        until = [until, Some(expected.until)].into_iter().flatten().min();
-    }
-    until
-}
-
-/// Puts one expected pod into the cluster ahead, with the volume claims that will be made for it.
-fn put_copy(changed: &mut Snapshot, snapshot: &Snapshot, expected: &ExpectedPods<'_>, ordinal: u64) {
-    let key = PodKey::Expected { owner: expected.owner.clone(), ordinal };
-    let uid = Uid(format!("expected:{key}"));
-    let Some(all) = copied(snapshot, expected.example, expected.of_set, (&key, &uid)) else { return };
-    let mut volumes = Vec::new();
-    for one in all {
-        volumes.push(one.volume);
-        if let Some(claim) = one.claim {
-            changed.volume_claims.insert(claim.key.clone(), Arc::new(claim));
-        }
-    }
-    let example = expected.example.clone();
-    let pod = Pod { uid, key, volumes, nominated_node: None, priority: expected.priority, ..example };
-    changed.pods.insert(pod.key.clone(), Arc::new(pod));
 }

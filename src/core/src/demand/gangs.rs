@@ -2,8 +2,9 @@
 
 use jiff::Timestamp;
 
-use crate::demand::expected::put_in;
-use crate::demand::{Ahead, DemandSource, Known, Mentions};
+use crate::demand::ahead::put_in;
+use crate::demand::ahead::{Ahead, Known};
+use crate::demand::source::{DemandSource, Mentions};
 
 pub(super) struct Gangs;
 

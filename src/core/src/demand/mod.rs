@@ -12,62 +12,37 @@ mod controllers;
 mod copied_volumes;
 mod expected;
 mod gangs;
+mod moving;
 mod planned_at;
 mod pod_groups;
 pub(crate) mod profiles;
 mod replicas;
+mod source;
 mod successors;
 mod units;
 pub(crate) mod volumes;
 mod waiting;
 
+pub use ahead::NodesWanted;
 pub use ahead::{Ahead, Foreseen, Known, Outlook};
 pub(crate) use buffers::{is_used as uses_buffers, wants_buffer};
-pub use expected::ExpectedPods;
-pub use expected::expected;
 pub(crate) use expected::kept_until;
+pub use expected::{ExpectedPods, expected};
+pub(crate) use moving::{Moving, Successor, moving};
 pub(crate) use planned_at::planned_at;
 pub(crate) use pod_groups::{Lack, Standing, incomplete as incomplete_gangs, is_there, standing};
-pub use replicas::NodesWanted;
 pub(crate) use replicas::is_replica;
-pub(crate) use successors::{Moving, Successor, moving};
-
-use jiff::Timestamp;
+pub use source::{DemandSource, Mentions};
 
 use crate::model::{PodKey, Snapshot};
 
-/// A source of demand: it knows of pods or nodes that the API server does not show yet.
-pub trait DemandSource: Sync {
-    /// The name of the source, for people.
-    fn name(&self) -> &'static str;
-
-    /// Adds to the cluster ahead what the source foresees. Returns until when it believes that, if the clock can end it.
-    fn foresee<'a>(&self, known: &Known<'a>, ahead: &mut Ahead<'a>) -> Option<Timestamp>;
-
-    /// Which of its pods a plan may mention when it is done.
-    fn mentions(&self) -> Mentions;
-}
-
-/// Where a plan that is done may mention the pods of a source.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Mentions {
-    /// Everywhere: they exist.
-    Everywhere,
-    /// Only in the lists of the claims that are bought for them: the pods that come take their places.
-    InClaims,
-    /// Nowhere: the room is for any pod.
-    Nowhere,
-}
-
-impl Mentions {
-    /// The answer of the source that the pod comes from.
-    pub fn of(key: &PodKey) -> Self {
-        match key {
-            PodKey::Existing(_) => waiting::Waiting.mentions(),
-            // Gangs, controllers and successors share the numbers of one owner, so one answer holds for all three.
-            PodKey::Expected { .. } => controllers::Controllers.mentions(),
-            PodKey::Buffer { .. } => buffers::Buffers.mentions(),
-        }
+/// Where a plan that is done may mention a pod: the answer of the source that it comes from.
+pub fn mentions(key: &PodKey) -> Mentions {
+    match key {
+        PodKey::Existing(_) => waiting::Waiting.mentions(),
+        // Gangs, controllers and successors share the numbers of one owner, so one answer holds for all three.
+        PodKey::Expected { .. } => controllers::Controllers.mentions(),
+        PodKey::Buffer { .. } => buffers::Buffers.mentions(),
     }
 }
 

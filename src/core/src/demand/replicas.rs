@@ -1,25 +1,15 @@
 //! Static pools: so many nodes, whoever waits.
 
-use std::sync::Arc;
+use crate::demand::ahead::NodesWanted;
 
 use jiff::{SignedDuration, Timestamp};
 
-use crate::demand::{Ahead, DemandSource, Known, Mentions};
+use crate::demand::ahead::{Ahead, Known};
+use crate::demand::source::{DemandSource, Mentions};
 use crate::model::{Claim, Pool};
 
 /// How soon to look again whether a pool has what it says.
 pub(super) const LOOK_AGAIN: SignedDuration = SignedDuration::from_secs(10);
-
-/// Nodes that a static pool lacks.
-#[derive(Clone, Debug)]
-pub struct NodesWanted {
-    /// The pool.
-    pub pool: Arc<Pool>,
-    /// How many it has. Nodes that leave do not count: their replacements are ordered while they are still there.
-    pub there: u64,
-    /// How many more it wants.
-    pub lacking: u64,
-}
 
 pub(super) struct Replicas;
 

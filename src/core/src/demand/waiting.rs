@@ -5,9 +5,10 @@
 
 use jiff::Timestamp;
 
+use crate::demand::ahead::{Ahead, Known};
 use crate::demand::planned_at::planned_at;
+use crate::demand::source::{DemandSource, Mentions};
 use crate::demand::units::Unit;
-use crate::demand::{Ahead, DemandSource, Known, Mentions};
 use crate::model::{ClaimName, Pod, PodPhase, Snapshot};
 
 pub(super) struct Waiting;

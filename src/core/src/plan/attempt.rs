@@ -3,6 +3,8 @@
 //! [`Scene::attempt`] is one attempt: it places pods where room is or a rule pins them, packs the others onto new nodes, and makes
 //! claims of those nodes. What an attempt shows about rules, limits and gangs, the next one knows.
 
+use crate::plan::wanted::Demand;
+use crate::plan::wanted::Settled;
 use std::borrow::Cow;
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
@@ -43,7 +45,7 @@ pub(crate) struct Scene<'a> {
     pub relations: topology::Relations<'a>,
     pub daemons: daemonsets::Daemons<'a>,
     pub groups: groups::Groups<'a>,
-    pub demand: wanting::Demand<'a>,
+    pub demand: Demand<'a>,
     pub rooms: rooms::Rooms<'a>,
 }
 
@@ -63,7 +65,7 @@ pub(crate) struct Attempt {
 
 /// Pods with a place, and pods that want one.
 struct Placed<'a> {
-    settled: sticky::Settled<'a>,
+    settled: Settled<'a>,
     assigned: topology::Assigned<'a>,
     unplaced: Vec<UnplacedPod>,
 }

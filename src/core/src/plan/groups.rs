@@ -11,8 +11,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use crate::demand::{Standing, is_there, standing};
 use crate::model::plan::{Plan, UnplacedPod, UnplacedReason};
 use crate::model::{ObjectKey, Pod, PodKey, Snapshot};
-use crate::plan::place::sticky::Settled;
-use crate::plan::wanting::{Demand, Wanting};
+use crate::plan::wanted::Demand;
+use crate::plan::wanted::Settled;
+use crate::plan::wanted::Wanting;
 
 /// The PodGroups of pods that wait, by key.
 #[derive(Debug, Default)]

@@ -16,6 +16,7 @@ pub(crate) mod pack;
 pub(crate) mod place;
 pub(crate) mod prepare;
 pub(crate) mod report;
+pub(crate) mod wanted;
 pub(crate) mod wanting;
 
 pub use crate::demand::{ExpectedPods, expected};

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use poolwright_catalog::UsdPerHour;
 use poolwright_solver::Proof;
 
-use crate::demand::Mentions;
+use crate::demand::{Mentions, mentions};
 use crate::model::plan::{Counts, Plan, PlannedClaim, Target};
 use crate::model::{ClaimName, PodKey, PoolName, Snapshot, Uid};
 use crate::plan::attempt::Scene;
@@ -29,7 +29,7 @@ pub(crate) fn complete(plan: &mut Plan, prepared: &Prepared<'_>, scene: &Scene<'
     plan.again_at = [plan.again_at, prepared.believed_until].into_iter().flatten().min();
     // Before the risk of claims is counted: nothing is lost with the room that is kept free.
     for claim in &mut plan.claims {
-        claim.planned_pods.retain(|key| Mentions::of(key) != Mentions::Nowhere);
+        claim.planned_pods.retain(|key| mentions(key) != Mentions::Nowhere);
     }
     if !plan.refused.is_empty() {
         plan.claims.clear();
@@ -75,7 +75,7 @@ fn sum(plan: &mut Plan, scene: &Scene<'_>) {
 
 /// Takes out what is said about pods that do not exist. Claims go on listing those that are expected.
 fn mention_existing_pods(plan: &mut Plan) {
-    let is_mentioned = |key: &PodKey| Mentions::of(key) == Mentions::Everywhere;
+    let is_mentioned = |key: &PodKey| mentions(key) == Mentions::Everywhere;
     plan.placements.retain(|placement| is_mentioned(&placement.pod));
     plan.unplaced.retain(|left| is_mentioned(&left.pod));
     plan.nominations.retain(|key, _| is_mentioned(key));
