@@ -35,6 +35,7 @@ mod register;
 mod repair;
 mod reserve;
 mod room;
+mod rooms;
 mod setbacks;
 mod sharing;
 mod speed;
