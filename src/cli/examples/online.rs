@@ -19,8 +19,8 @@ use poolwright_cli::trace::{GpuMap, read};
 use poolwright_core::disruption::{Moves, propose};
 use poolwright_core::plan::{MovedTo, Plan, PlanOptions, PlannedClaim, plan};
 use poolwright_core::{
-    Claim, ClaimName, Condition, Deadlines, Disruption, Launched, Node, Pod, PodKey, PodPhase, Pool,
-    PoolLimits, PoolName, Snapshot, Uid, Workload,
+    Claim, ClaimName, Condition, Deadlines, Disruption, Launched, Node, ObjectKey, Pod, PodKey, PodPhase,
+    Pool, PoolLimits, PoolName, Snapshot, Uid, Workload,
 };
 use poolwright_solver::NeverStop;
 use poolwright_solver::baseline::first_fit_nodes;
@@ -200,7 +200,7 @@ impl World {
         self.now += SignedDuration::from_mins(1);
         for pod in pods {
             let uid = pod.owner.clone().expect("each has one");
-            let key = PodKey::new("default", uid.0.clone());
+            let key = ObjectKey::new("default", uid.0.clone());
             let kind = "ReplicaSet".to_owned();
             let set = Workload {
                 kind,

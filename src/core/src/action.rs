@@ -6,7 +6,7 @@ use jiff::SignedDuration;
 use poolwright_terms::{ConditionStatus, ConditionType, NodeClassRef, Taint};
 use serde::{Deserialize, Serialize};
 
-use crate::model::{ClaimName, PodKey, PoolName, Uid};
+use crate::model::{ClaimName, ObjectKey, PoolName, Uid};
 
 /// One thing to do. Every action is idempotent: doing it twice, or after a restart, does no harm.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -36,7 +36,7 @@ pub enum Action {
     /// packing. Sent once the node has registered and before it opens to pods.
     Nominate {
         /// Which pod.
-        pod: PodKey,
+        pod: ObjectKey,
         /// This very pod, not a later one of the same name.
         uid: Uid,
         /// The node.
@@ -46,7 +46,7 @@ pub enum Action {
     /// node's [`poolwright_terms::keys::RESERVED_TAINT`]. Nothing else of the pod changes.
     Tolerate {
         /// Which pod.
-        pod: PodKey,
+        pod: ObjectKey,
         /// This very pod, not a later one of the same name.
         uid: Uid,
         /// The claim.
@@ -86,14 +86,14 @@ pub enum Action {
     /// Ask a pod to go, by the Eviction API: budgets may refuse it.
     Evict {
         /// Which pod.
-        pod: PodKey,
+        pod: ObjectKey,
         /// This very pod, not a later one of the same name.
         uid: Uid,
     },
     /// Tell a pod to end, whatever protects it: its node goes.
     EndPod {
         /// Which pod.
-        pod: PodKey,
+        pod: ObjectKey,
         /// This very pod, not a later one of the same name.
         uid: Uid,
         /// From SIGTERM to SIGKILL.
@@ -139,7 +139,7 @@ pub enum Action {
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub enum Subject {
     /// A pod.
-    Pod(PodKey),
+    Pod(ObjectKey),
     /// A claim.
     Claim(ClaimName),
     /// A pool.
@@ -147,7 +147,7 @@ pub enum Subject {
     /// A node.
     Node(String),
     /// A PodDisruptionBudget.
-    Budget(PodKey),
+    Budget(ObjectKey),
 }
 
 /// An event.

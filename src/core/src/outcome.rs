@@ -8,7 +8,7 @@ use poolwright_catalog::OfferingId;
 use poolwright_terms::{ConditionStatus, ConditionType};
 
 use crate::action::{Action, ConditionUpdate, Notice, NoticeKind, Subject};
-use crate::model::{Claim, PodKey};
+use crate::model::{Claim, ObjectKey};
 use crate::setbacks::Setbacks;
 
 /// What a call came to.
@@ -40,7 +40,7 @@ pub enum Outcome<'a> {
     /// The API server does not let us add a toleration to a pod.
     TolerationRefused {
         /// Which pod.
-        pod: &'a PodKey,
+        pod: &'a ObjectKey,
         /// Its words.
         why: &'a str,
     },

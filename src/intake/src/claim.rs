@@ -7,7 +7,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference,
 use poolwright_api as api;
 use poolwright_catalog::{OfferingId, Price, RankedOffering, UsdPerHour, Zone};
 use poolwright_core::plan::PlannedClaim;
-use poolwright_core::{Claim, ClaimName, Interruption, Launched, PodKey, PoolName};
+use poolwright_core::{Claim, ClaimName, Interruption, Launched, PoolName};
 use poolwright_terms::keys;
 
 use crate::conditions::conditions;
@@ -54,7 +54,7 @@ pub(crate) fn convert(from: &api::NodeClaim) -> Result<Claim, Problem> {
             .annotations
             .as_ref()
             .is_some_and(|annotations| annotations.contains_key(keys::BOUGHT_AGAIN_ANNOTATION)),
-        planned_pods: spec.pods.iter().filter_map(|text| pod_key(text)).collect(),
+        planned_pods: spec.pods.iter().filter_map(|text| text.parse().ok()).collect(),
         reason: meta
             .annotations
             .as_ref()
@@ -109,10 +109,6 @@ fn pool(meta: &ObjectMeta) -> Result<PoolName, Problem> {
             "set the label to the name of the NodePool, or delete the claim",
         )
     })
-}
-
-fn pod_key(text: &str) -> Option<PodKey> {
-    text.split_once('/').map(|(namespace, name)| PodKey::new(namespace, name))
 }
 
 /// An interruption, as decisions see it.

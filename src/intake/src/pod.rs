@@ -3,7 +3,7 @@
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1 as k8s;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
-use poolwright_core::{Pod, PodKey, PodPhase, PodRole, PodSpec, Uid};
+use poolwright_core::{ObjectKey, Pod, PodKey, PodPhase, PodRole, PodSpec, Uid};
 
 use crate::error::{IntakeError, Problem, object_name};
 use crate::others::{self, Owner};
@@ -54,7 +54,7 @@ pub(crate) fn convert(from: &k8s::Pod, path: &str) -> Result<Pod, Problem> {
         deleting_since: meta.deletion_timestamp.as_ref().map(|time| time.0),
         created: meta.creation_timestamp.as_ref().map_or(Timestamp::UNIX_EPOCH, |time| time.0),
         ending: ending::of(from, spec),
-        key,
+        key: PodKey::Existing(key),
     })
 }
 
@@ -88,9 +88,9 @@ pub(crate) fn pod_spec(
     })
 }
 
-pub(crate) fn key_of(meta: &ObjectMeta) -> PodKey {
+pub(crate) fn key_of(meta: &ObjectMeta) -> ObjectKey {
     let namespace = meta.namespace.as_deref().filter(|namespace| !namespace.is_empty()).unwrap_or("default");
-    PodKey::new(namespace, meta.name.clone().unwrap_or_default())
+    ObjectKey::new(namespace, meta.name.clone().unwrap_or_default())
 }
 
 /// The UID, or for an object that was never stored one made of its name.

@@ -161,7 +161,7 @@ pub(crate) fn convert_volume(from: &k8s::PersistentVolume) -> Result<Volume, Pro
     let spec = from.spec.as_ref().unwrap_or(&nothing);
     let labels = meta.labels.clone().unwrap_or_default();
     let claim = spec.claim_ref.as_ref().map(|claim| {
-        poolwright_core::PodKey::new(
+        poolwright_core::ObjectKey::new(
             claim.namespace.clone().unwrap_or_default(),
             claim.name.clone().unwrap_or_default(),
         )
@@ -280,7 +280,7 @@ pub(crate) fn made_for(
             spec: Some(template.spec.clone()),
             status: None,
         };
-        let key = poolwright_core::PodKey::new(namespace.unwrap_or("default"), pod);
+        let key = poolwright_core::ObjectKey::new(namespace.unwrap_or("default"), pod);
         made.push(VolumeClaim { made_for: Some(Uid(key.to_string())), ..convert_claim(&object)? });
     }
     for template in templates {

@@ -7,7 +7,7 @@ use k8s_openapi::api::apps::v1::{Deployment, ReplicaSet, StatefulSet};
 use k8s_openapi::api::batch::v1::{Job, JobSpec};
 use k8s_openapi::api::core::v1::{self as k8s, PodTemplateSpec};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{LabelSelector, ObjectMeta};
-use poolwright_core::{Pod, PodPhase, PodVolume, Uid, UnmodelledRule, VolumeClaim, Workload};
+use poolwright_core::{Pod, PodKey, PodPhase, PodVolume, Uid, UnmodelledRule, VolumeClaim, Workload};
 use serde::Deserialize;
 use serde_json::Value;
 
@@ -67,8 +67,9 @@ pub(crate) fn single(value: &Value, classes: &RuntimeClasses) -> Expanded {
         None => None,
     };
     let mut converted = pod::convert(&object, "spec").map_err(one)?;
-    if converted.key.name.is_empty() {
-        converted.key.name = object.metadata.generate_name.clone().unwrap_or_default();
+    if converted.key.name().is_empty() {
+        let name = object.metadata.generate_name.clone().unwrap_or_default();
+        converted.key = PodKey::new(converted.key.namespace(), name);
     }
     if converted.uid.0.is_empty() || object.metadata.uid.is_none() {
         converted.uid = Uid(converted.key.to_string());
@@ -76,7 +77,7 @@ pub(crate) fn single(value: &Value, classes: &RuntimeClasses) -> Expanded {
     converted.phase = submitted(converted.phase);
     let namespace = object.metadata.namespace.as_deref();
     let claims = match &object.spec {
-        Some(spec) => volumes::made_for(namespace, &converted.key.name, spec, &[]).map_err(one)?,
+        Some(spec) => volumes::made_for(namespace, &converted.key.name(), spec, &[]).map_err(one)?,
         None => Vec::new(),
     };
     Ok(Expansion { pods: vec![converted], claims, note, workload: None })
@@ -307,15 +308,17 @@ impl<'a> Template<'a> {
         let mut made = Expansion { note, ..Expansion::default() };
         for at in 0..count {
             let mut pod = first.clone();
-            pod.key.name = format!("{name}-{at}");
+            pod.key = PodKey::new(first.key.namespace(), format!("{name}-{at}"));
             pod.uid = Uid(pod.key.to_string());
-            pod.volumes = volumes::of_pod(&pod.key.name, &spec);
-            let claim =
-                |own: &String| PodVolume::Claim { name: format!("{own}-{}", pod.key.name), ephemeral: false };
+            pod.volumes = volumes::of_pod(&pod.key.name(), &spec);
+            let claim = |own: &String| PodVolume::Claim {
+                name: format!("{own}-{}", pod.key.name()),
+                ephemeral: false,
+            };
             let claimed: Vec<_> = own.iter().map(claim).collect();
             pod.volumes.extend(claimed);
             let namespace = self.owner.namespace.as_deref();
-            let claims = volumes::made_for(namespace, &pod.key.name, &spec, self.claims);
+            let claims = volumes::made_for(namespace, &pod.key.name(), &spec, self.claims);
             made.claims.extend(claims.map_err(one)?);
             made.pods.push(pod);
         }

@@ -6,7 +6,7 @@ use jiff::Timestamp;
 use k8s_openapi::api::core::v1::{PersistentVolume, PersistentVolumeClaim, Pod};
 use k8s_openapi::api::storage::v1::{CSINode, StorageClass};
 use poolwright_core::rules::check_volumes;
-use poolwright_core::{PodKey, PodVolume, Uid};
+use poolwright_core::{ObjectKey, PodVolume, Uid};
 use poolwright_intake::manifest::parse;
 use poolwright_intake::{node_drivers, pod, storage_class, volume, volume_claim};
 use serde_json::{Value, json};
@@ -51,7 +51,7 @@ fn a_claim_says_what_it_wants_and_is_bound_when_both_sides_know() {
     let known =
         json!({"name": "data", "namespace": "ml", "annotations": {"pv.kubernetes.io/bind-completed": "yes"}});
     let bound = claim(known, spec.clone());
-    assert_eq!(bound.key, PodKey::new("ml", "data"));
+    assert_eq!(bound.key, ObjectKey::new("ml", "data"));
     assert_eq!((bound.volume.as_deref(), bound.bound, bound.shape.size), (Some("v"), true, 5 << 30));
     assert_eq!(bound.class.as_deref(), Some("gp3"));
     assert!(!claim(json!({"name": "data"}), spec).bound);

@@ -54,10 +54,9 @@ enum PodNames {
 impl Input {
     /// The pod that somebody means who wrote this.
     fn pod_key(&self, written: &str) -> PodKey {
-        match (self.names, written.split_once('/')) {
-            (PodNames::Bare, _) => PodKey::new("", written),
-            (PodNames::Qualified, Some((namespace, name))) => PodKey::new(namespace, name),
-            (PodNames::Qualified, None) => PodKey::new("default", written),
+        match self.names {
+            PodNames::Bare => PodKey::new("", written),
+            PodNames::Qualified => written.parse().unwrap_or_else(|_| PodKey::new("default", written)),
         }
     }
 }

@@ -29,7 +29,7 @@ pub fn document(plan: Plan, input: Input, times: Times) -> Result<Document, Fail
     }
     let pod = |key: &PodKey| match input.names {
         PodNames::Qualified => key.to_string(),
-        PodNames::Bare => key.name.clone(),
+        PodNames::Bare => key.name().into_owned(),
     };
     let mut nodes: Vec<NewNode> = plan
         .claims

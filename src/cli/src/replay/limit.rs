@@ -106,7 +106,7 @@ fn question(outcome: &Outcome, pools: &Pools) -> Option<(Problem, BTreeMap<usize
     };
     let asked = plan(&snapshot, Timestamp::UNIX_EPOCH, &options, &mut AtOnce).solves.into_iter().next()?;
     let of_class = |(class, pods): (usize, Vec<PodKey>)| {
-        pods.into_iter().filter_map(move |key| Some((key.name.parse().ok()?, class)))
+        pods.into_iter().filter_map(move |key| Some((key.name().parse().ok()?, class)))
     };
     Some((asked.problem, asked.pods.into_iter().enumerate().flat_map(of_class).collect()))
 }

@@ -34,7 +34,7 @@ fn all_work_gets_done_and_the_cost_is_never_below_its_limit() {
     assert!(outcome.pods.iter().all(|pod| matches!(pod.ended, Some((_, End::Finished)))));
     // A pod of the trace that waited ten minutes ran for twenty: it does the same here.
     let waited =
-        outcome.pods.iter().find(|pod| pod.model.key.name.starts_with("batch-1")).expect("it is there");
+        outcome.pods.iter().find(|pod| pod.model.key.name().starts_with("batch-1")).expect("it is there");
     let (started, ended) = (waited.started.expect("it ran"), waited.ended.expect("it ended").0);
     assert_eq!(ended.saturating_sub(started).as_secs(), 2705 - 1500);
     let moments: Vec<Duration> = report.cost_steps.moments().chain(report.limit_steps.moments()).collect();

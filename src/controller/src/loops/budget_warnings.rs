@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use poolwright_core::rules::budgets::{NeverMet, never_met};
-use poolwright_core::{NoticeKind, PodKey, PodPhase, PodRole, Snapshot, Subject, Uid};
+use poolwright_core::{NoticeKind, ObjectKey, PodKey, PodPhase, PodRole, Snapshot, Subject, Uid};
 
 use super::leader_loop::LeaderLoop;
 use crate::acts::context::Context;
@@ -63,7 +63,7 @@ struct Told(BTreeMap<Uid, BTreeSet<String>>);
 
 impl Told {
     /// What was not told yet, with the pods to tell.
-    fn news(&mut self, snapshot: &Snapshot, found: Vec<NeverMet>) -> Vec<(NeverMet, Vec<PodKey>)> {
+    fn news(&mut self, snapshot: &Snapshot, found: Vec<NeverMet>) -> Vec<(NeverMet, Vec<ObjectKey>)> {
         let uids: BTreeSet<&Uid> = snapshot.budgets.values().map(|budget| &budget.uid).collect();
         self.0.retain(|uid, _| uids.contains(uid));
         let is_new = |one: &NeverMet| {
@@ -82,7 +82,14 @@ impl Told {
             } && pod.role == PodRole::Workload)
         };
         let with_pods = |one: NeverMet| {
-            let pods = one.pods.iter().filter(concerns).take(PODS_TOLD).cloned().collect();
+            let pods = one
+                .pods
+                .iter()
+                .filter(concerns)
+                .filter_map(PodKey::existing)
+                .take(PODS_TOLD)
+                .cloned()
+                .collect();
             (one, pods)
         };
         new.into_iter().map(with_pods).collect()
@@ -96,7 +103,7 @@ mod tests {
     use super::*;
 
     fn snapshot(pods: usize, uid: &str) -> Snapshot {
-        let key = PodKey::new("default", "web");
+        let key = ObjectKey::new("default", "web");
         let budget = Budget {
             key: key.clone(),
             uid: Uid(uid.to_owned()),

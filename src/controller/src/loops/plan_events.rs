@@ -45,7 +45,7 @@ impl PlanEvents {
     ) {
         let on_pod = |action| match action {
             Action::Tell(notice) => match notice.subject.clone() {
-                Subject::Pod(key) => Some((key, self.executor.saying(notice)?)),
+                Subject::Pod(key) => Some((PodKey::Existing(key), self.executor.saying(notice)?)),
                 _ => None,
             },
             _ => None,

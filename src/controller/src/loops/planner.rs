@@ -16,7 +16,7 @@ use kube::api::ListParams;
 use kube::core::DeserializeGuard;
 use poolwright_api::NodeClaim;
 use poolwright_core::disruption::follow;
-use poolwright_core::plan::{Plan, PlanOptions, is_expected, plan};
+use poolwright_core::plan::{Plan, PlanOptions, plan};
 use poolwright_core::{Action, Snapshot, Subject};
 use poolwright_solver::StopSignal;
 use tokio::time::sleep;
@@ -172,7 +172,7 @@ impl Planner {
         if followed.obsolete {
             // What is bought for successors alone may be for those of nodes that stay.
             plan.claims.retain(|claim| {
-                claim.planned_pods.is_empty() || claim.planned_pods.iter().any(|pod| !is_expected(pod))
+                claim.planned_pods.is_empty() || claim.planned_pods.iter().any(|pod| pod.existing().is_some())
             });
         }
         let created = self.executor.create_claims(&plan.claims, self.config.create_concurrency).await;

@@ -12,8 +12,8 @@ use k8s_openapi::api::{
 };
 use poolwright_core::index::Change;
 use poolwright_core::{
-    Attachment, Budget, Claim, ClaimName, DaemonSet, Gang, Namespace, Node, NodeDrivers, Pod, PodGroup,
-    PodKey, Pool, PoolName, Quota, Service, Snapshot, StorageClass, Volume, VolumeClaim, Workload,
+    Attachment, Budget, Claim, ClaimName, DaemonSet, Gang, Namespace, Node, NodeDrivers, ObjectKey, Pod,
+    PodGroup, Pool, PoolName, Quota, Service, Snapshot, StorageClass, Volume, VolumeClaim, Workload,
 };
 use poolwright_intake as intake;
 
@@ -32,8 +32,8 @@ pub struct Key<'a> {
 }
 
 impl Key<'_> {
-    fn namespaced(self) -> PodKey {
-        PodKey::new(self.namespace.unwrap_or_default(), self.name)
+    fn namespaced(self) -> ObjectKey {
+        ObjectKey::new(self.namespace.unwrap_or_default(), self.name)
     }
 
     fn claim(self) -> ClaimName {
@@ -44,7 +44,7 @@ impl Key<'_> {
         PoolName(self.name.to_owned())
     }
 
-    fn of(self, kind: &str) -> (String, PodKey) {
+    fn of(self, kind: &str) -> (String, ObjectKey) {
         (kind.to_owned(), self.namespaced())
     }
 }
@@ -156,7 +156,7 @@ watched! {
         apply: |state, pod| state.index.apply_pod(pod),
         delete: |state, key| state.index.delete_pod(&key.namespaced()),
         reset: |state, all, _| state.index.reset_pods(all),
-        known: |all, key| all.pods.get(&key.namespaced()).map(|one| (**one).clone()),
+        known: |all, key| all.pods.existing(&key.namespaced()).map(|one| (**one).clone()),
     }
 
     /// Nodes.

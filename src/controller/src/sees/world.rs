@@ -16,7 +16,7 @@ use poolwright_core::index::{Change, ClusterIndex};
 use poolwright_core::outcome::{Outcome, respond};
 use poolwright_core::plan::Plan;
 use poolwright_core::setbacks::Setbacks;
-use poolwright_core::{Action, Cause, Claim, ClaimName, ListedInstance, PodKey, PodPhase, Snapshot};
+use poolwright_core::{Action, Cause, Claim, ClaimName, ListedInstance, ObjectKey, PodPhase, Snapshot};
 use poolwright_terms::{ConditionType, NodeClassRef};
 
 use crate::edge::clock::{Moment, SharedClock};
@@ -325,9 +325,9 @@ impl World {
     }
 
     /// Why the node of a pod goes, in the words of metrics.
-    pub fn why_it_leaves(&self, pod: &PodKey) -> &'static str {
+    pub fn why_it_leaves(&self, pod: &ObjectKey) -> &'static str {
         self.view(|all| {
-            let phase = all.pods.get(pod).map(|pod| &pod.phase);
+            let phase = all.pods.existing(pod).map(|pod| &pod.phase);
             let Some(PodPhase::Bound { node }) = phase else { return "Deleted" };
             let Some(claim) = all.claims.named_node(node) else { return "Deleted" };
             let unhealthy = || claim.since(ConditionType::Unhealthy).map(|_| "Unhealthy");

@@ -10,8 +10,8 @@ use std::collections::BTreeMap;
 
 use crate::model::PlanOptions;
 use crate::model::{
-    Operator, Pod, PodKey, PodPhase, PodRole, PodSpec, Profile, Profiles, Requirement, Snapshot, SpreadRule,
-    Uid, Wishes,
+    ObjectKey, Operator, Pod, PodKey, PodPhase, PodRole, PodSpec, Profile, Profiles, Requirement, Snapshot,
+    SpreadRule, Uid, Wishes,
 };
 
 /// Kinds of controllers whose selectors the scheduler looks at. A Deployment of a manifest stands for its ReplicaSet.
@@ -72,7 +72,7 @@ impl<'a> Ruler<'a> {
 
     /// Which pods count for the default spread of this one; `None` where nothing chooses it, and then it is not spread.
     fn selector(&self, pod: &'a Pod) -> Option<Vec<Requirement>> {
-        let key = (pod.key.namespace.as_str(), &pod.labels, pod.owner.as_ref());
+        let key = (pod.key.namespace(), &pod.labels, pod.owner.as_ref());
         if let Some(known) = self.known.borrow().get(&key) {
             return known.clone();
         }
@@ -88,8 +88,8 @@ impl<'a> Ruler<'a> {
 
     /// What all Services that choose the pod say of it.
     fn of_services(&self, pod: &Pod) -> Vec<Requirement> {
-        let namespace = pod.key.namespace.as_str();
-        let services = self.snapshot.services.from(&PodKey::new(namespace, ""));
+        let namespace = pod.key.namespace();
+        let services = self.snapshot.services.from(&ObjectKey::new(namespace, ""));
         let services = services.take_while(|(key, _)| key.namespace == namespace);
         let mut all = Vec::new();
         for (_, service) in services {

@@ -8,7 +8,6 @@ use crate::action::{Action, ConditionUpdate, Notice, NoticeKind, Subject};
 use crate::lifecycle::protection::Facts;
 use crate::model::plan::{Moved, MovedTo, Plan, Target};
 use crate::model::{Cause, Claim, ClaimName, Snapshot};
-use crate::plan::demand_source::is_expected;
 
 /// While nodes leave, how soon to look again.
 const LOOK_AGAIN: SignedDuration = SignedDuration::from_secs(5);
@@ -87,7 +86,7 @@ fn saved(snapshot: &Snapshot, plan: &Plan, claim: &Claim) -> UsdPerHour {
     let part = |moved: &Moved| {
         let MovedTo::Room(Target::Claim(name)) = &moved.to else { return 0 };
         let Some(new) = snapshot.claims.get(name) else { return 0 };
-        let expected = new.planned_pods.iter().all(is_expected);
+        let expected = new.planned_pods.iter().all(|key| key.existing().is_none());
         let pods = new.planned_pods.len() as u64;
         if expected && pods > 0 { price(new).micros() / pods } else { 0 }
     };

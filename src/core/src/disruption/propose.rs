@@ -19,7 +19,6 @@ use crate::lifecycle::protection::Facts;
 use crate::model::PlanOptions;
 use crate::model::plan::{MovedTo, Plan, PlannedClaim};
 use crate::model::{Cause, Claim, ClaimName, Condition, PodKey, PoolName, Snapshot, Window};
-use crate::plan::demand_source::is_expected;
 use crate::plan::plan;
 use crate::supply::commitments;
 
@@ -394,7 +393,8 @@ impl<'a> Look<'a> {
                 _ => {}
             }
         }
-        let only_theirs = |claim: &PlannedClaim| claim.planned_pods.iter().all(is_expected);
+        let only_theirs =
+            |claim: &PlannedClaim| claim.planned_pods.iter().all(|key| key.existing().is_none());
         let sound = plan.refused.is_empty()
             && plan.unknown_price_claims == 0
             && plan.claims.iter().all(only_theirs)

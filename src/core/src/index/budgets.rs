@@ -1,7 +1,7 @@
 //! PodDisruptionBudgets in the index: no plan depends on them.
 
 use crate::index::{Change, ClusterIndex, put, reset};
-use crate::model::{Budget, PodKey};
+use crate::model::{Budget, ObjectKey};
 
 impl ClusterIndex {
     /// A PodDisruptionBudget was added or changed.
@@ -10,7 +10,7 @@ impl ClusterIndex {
     }
 
     /// A PodDisruptionBudget is gone.
-    pub fn delete_budget(&mut self, key: &PodKey) -> Change {
+    pub fn delete_budget(&mut self, key: &ObjectKey) -> Change {
         self.state.budgets.remove(key).map_or(Change::None, |_| Change::Life)
     }
 

@@ -1,7 +1,7 @@
 //! Gangs in the index.
 
 use crate::index::{Change, ClusterIndex, put};
-use crate::model::{Gang, PodKey};
+use crate::model::{Gang, ObjectKey};
 
 impl ClusterIndex {
     /// A gang was added or changed. Its pods tell of demand; this only says how many more will come.
@@ -11,7 +11,7 @@ impl ClusterIndex {
     }
 
     /// A gang is gone.
-    pub fn delete_gang(&mut self, kind: &str, key: &PodKey) -> Change {
+    pub fn delete_gang(&mut self, kind: &str, key: &ObjectKey) -> Change {
         let gone = self.state.gangs.remove(&(kind.to_owned(), key.clone()));
         gone.map_or(Change::None, |_| Change::Life)
     }

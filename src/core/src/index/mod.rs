@@ -19,8 +19,9 @@ use poolwright_terms::keys::{RESERVED_TAINT, UNREGISTERED_TAINT};
 
 use crate::model::TakenBack;
 use crate::model::{
-    Attachment, Claim, ClaimName, DaemonSet, Namespace, Node, NodeBudget, NodeDrivers, Pod, PodKey, PodPhase,
-    PodRole, Pool, PoolName, Quota, Shared, Snapshot, StorageClass, Uid, Volume, VolumeClaim, Workload,
+    Attachment, Claim, ClaimName, DaemonSet, Namespace, Node, NodeBudget, NodeDrivers, ObjectKey, Pod,
+    PodKey, PodPhase, PodRole, Pool, PoolName, Quota, Shared, Snapshot, StorageClass, Uid, Volume,
+    VolumeClaim, Workload,
 };
 
 /// How long a claim that we wrote ourselves outlives a list that does not have it.
@@ -81,8 +82,8 @@ impl ClusterIndex {
     }
 
     /// A pod is gone.
-    pub fn delete_pod(&mut self, key: &PodKey) -> Change {
-        self.state.pods.remove(key).map_or(Change::None, |_| Change::Life)
+    pub fn delete_pod(&mut self, key: &ObjectKey) -> Change {
+        self.state.pods.remove(&PodKey::Existing(key.clone())).map_or(Change::None, |_| Change::Life)
     }
 
     /// All pods there are.
@@ -206,13 +207,13 @@ impl ClusterIndex {
     }
 
     /// A DaemonSet is gone.
-    pub fn delete_daemonset(&mut self, key: &PodKey) -> Change {
+    pub fn delete_daemonset(&mut self, key: &ObjectKey) -> Change {
         self.state.daemonsets.remove(key).map_or(Change::None, |_| Change::Room)
     }
 
     /// All DaemonSets there are.
     pub fn reset_daemonsets(&mut self, daemonsets: impl IntoIterator<Item = DaemonSet>) -> Change {
-        let all: BTreeMap<PodKey, DaemonSet> =
+        let all: BTreeMap<ObjectKey, DaemonSet> =
             daemonsets.into_iter().map(|daemonset| (daemonset.key.clone(), daemonset)).collect();
         let gone = drop_missing(&mut self.state.daemonsets, &all, Change::Room);
         all.into_values().map(|daemonset| self.apply_daemonset(daemonset)).fold(gone, Ord::max)
@@ -254,7 +255,7 @@ impl ClusterIndex {
     }
 
     /// A controller of pods is gone.
-    pub fn delete_workload(&mut self, kind: &str, key: &PodKey) -> Change {
+    pub fn delete_workload(&mut self, kind: &str, key: &ObjectKey) -> Change {
         let gone = self.state.workloads.remove(&(kind.to_owned(), key.clone()));
         gone.map_or(Change::None, |_| Change::Life)
     }
@@ -271,7 +272,7 @@ impl ClusterIndex {
     }
 
     /// A ResourceQuota is gone.
-    pub fn delete_quota(&mut self, key: &PodKey) -> Change {
+    pub fn delete_quota(&mut self, key: &ObjectKey) -> Change {
         self.state.quotas.remove(key).map_or(Change::None, |_| Change::Life)
     }
 
@@ -286,7 +287,7 @@ impl ClusterIndex {
     }
 
     /// A PersistentVolumeClaim is gone.
-    pub fn delete_volume_claim(&mut self, key: &PodKey) -> Change {
+    pub fn delete_volume_claim(&mut self, key: &ObjectKey) -> Change {
         self.state.volume_claims.remove(key).map_or(Change::None, |_| Change::Room)
     }
 

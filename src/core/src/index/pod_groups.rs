@@ -1,7 +1,7 @@
 //! PodGroups in the index.
 
 use crate::index::{Change, ClusterIndex, put, reset};
-use crate::model::{PodGroup, PodKey};
+use crate::model::{ObjectKey, PodGroup};
 
 impl ClusterIndex {
     /// A PodGroup was added or changed: pods that waited for it may be planned.
@@ -10,7 +10,7 @@ impl ClusterIndex {
     }
 
     /// A PodGroup is gone.
-    pub fn delete_pod_group(&mut self, key: &PodKey) -> Change {
+    pub fn delete_pod_group(&mut self, key: &ObjectKey) -> Change {
         self.state.pod_groups.remove(key).map_or(Change::None, |_| Change::Room)
     }
 

@@ -1,7 +1,7 @@
 //! Services and selectors of controllers: what a scheduler's default spread goes by.
 
 use crate::index::{Change, ClusterIndex, put, reset};
-use crate::model::{PodKey, Service};
+use crate::model::{ObjectKey, Service};
 
 impl ClusterIndex {
     /// Keeps what controllers say their pods are like: for a scheduler that spreads pods by default.
@@ -18,7 +18,7 @@ impl ClusterIndex {
     }
 
     /// A Service is gone.
-    pub fn delete_service(&mut self, key: &PodKey) -> Change {
+    pub fn delete_service(&mut self, key: &ObjectKey) -> Change {
         self.state.services.remove(key).map_or(Change::None, |_| Change::Room)
     }
 

@@ -9,7 +9,7 @@ use jiff::SignedDuration;
 use poolwright_terms::{ConditionStatus, ConditionType};
 
 use crate::lifecycle::scene::{Scene, after, is, is_not};
-use crate::model::{Claim, Pod, PodKey, PodVolume};
+use crate::model::{Claim, ObjectKey, Pod, PodVolume};
 
 /// For how long detaching is waited for: after as long Kubernetes itself takes a volume away from a node
 /// (kube-controller-manager, `maxWaitForUnmountDuration`).
@@ -57,7 +57,7 @@ fn of_pods<'a>(scene: &Scene<'a>, node: &str) -> BTreeSet<&'a str> {
     pods.flat_map(|pod: &Pod| {
         pod.volumes.iter().filter_map(|volume| {
             let PodVolume::Claim { name, .. } = volume else { return None };
-            let claim = scene.snapshot.volume_claims.get(&PodKey::new(&pod.key.namespace, name))?;
+            let claim = scene.snapshot.volume_claims.get(&ObjectKey::new(pod.key.namespace(), name))?;
             claim.volume.as_deref()
         })
     })

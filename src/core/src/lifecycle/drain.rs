@@ -62,7 +62,7 @@ pub(crate) fn decide(scene: &mut Scene<'_>, claim: &Claim, node: &str) -> Drain 
     let is_told = |pod: &Pod| told.iter().any(|one| one.key == pod.key);
     for pod in there.iter().filter(|pod| tier(pod) == turn && pod.deleting_since.is_none() && !is_told(pod)) {
         match pod.ending.protection.as_ref().filter(|one| one.until.is_none_or(|until| until > scene.now)) {
-            None => scene.act(Action::Evict { pod: pod.key.clone(), uid: pod.uid.clone() }),
+            None => evict(scene, pod),
             Some(protection) => {
                 protected.push(pod);
                 if let Some(until) = protection.until {
@@ -131,7 +131,7 @@ fn force(scene: &mut Scene<'_>, pod: &Pod, deadline: Timestamp) -> bool {
     if late {
         let left = SignedDuration::from_secs(deadline.as_second().saturating_sub(scene.now.as_second()));
         let grace = left.min(pod.ending.grace).max(SignedDuration::from_secs(1));
-        scene.act(Action::EndPod { pod: pod.key.clone(), uid: pod.uid.clone(), grace });
+        end(scene, pod, grace);
     }
     late
 }
@@ -144,7 +144,19 @@ pub(crate) fn abandon(scene: &mut Scene<'_>, claim: &Claim, node: &str) {
         let left = claim.ends_at().map(|deadline| deadline.duration_since(scene.now));
         let grace = left.map_or(pod.ending.grace, |left| left.min(pod.ending.grace));
         let grace = SignedDuration::from_secs(grace.as_secs().max(1));
-        scene.act(Action::EndPod { pod: pod.key.clone(), uid: pod.uid.clone(), grace });
+        end(scene, pod, grace);
+    }
+}
+
+fn evict(scene: &mut Scene<'_>, pod: &Pod) {
+    if let Some(key) = pod.key.existing() {
+        scene.act(Action::Evict { pod: key.clone(), uid: pod.uid.clone() });
+    }
+}
+
+fn end(scene: &mut Scene<'_>, pod: &Pod, grace: SignedDuration) {
+    if let Some(key) = pod.key.existing() {
+        scene.act(Action::EndPod { pod: key.clone(), uid: pod.uid.clone(), grace });
     }
 }
 

@@ -1,21 +1,21 @@
 //! Which waiting pods to nominate to the node of a claim.
 
 use crate::lifecycle::scene::Scene;
-use crate::model::{Claim, Pod, PodKey, Uid};
+use crate::model::{Claim, ObjectKey, Pod, Uid};
 
 /// Of these waiting pods those that are planned for the claim and not nominated to its node.
 pub(crate) fn to_nominate(
     scene: &Scene<'_>,
     claim: &Claim,
     these: impl Fn(&Pod) -> bool,
-) -> Vec<(PodKey, Uid)> {
+) -> Vec<(ObjectKey, Uid)> {
     if scene.node(claim).is_none_or(|node| node.deleting_since.is_some()) {
         return Vec::new();
     }
     nominable(scene, claim)
         .filter(|pod| pod.nominated_node.is_none() || pod.nominated_node != claim.node_name)
         .filter(|pod| these(pod))
-        .map(|pod| (pod.key.clone(), pod.uid.clone()))
+        .filter_map(|pod| Some((pod.key.existing()?.clone(), pod.uid.clone())))
         .collect()
 }
 

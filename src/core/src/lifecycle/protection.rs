@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use jiff::Timestamp;
 
 use crate::model::{
-    Budget, BudgetSelector, Cause, Claim, Node, Pod, PodKey, PodRole, Pool, Snapshot, Uid, Workload,
+    Budget, BudgetSelector, Cause, Claim, Node, ObjectKey, Pod, PodRole, Pool, Snapshot, Uid, Workload,
 };
 use crate::rules;
 
@@ -21,7 +21,7 @@ pub(crate) struct Facts<'a> {
     pub now: Timestamp,
     makers: BTreeMap<&'a Uid, &'a Workload>,
     /// Controllers whose pods run together or not at all.
-    in_gangs: BTreeSet<(&'a str, PodKey)>,
+    in_gangs: BTreeSet<(&'a str, ObjectKey)>,
     budgets: BTreeMap<&'a str, Vec<&'a Budget>>,
 }
 
@@ -31,7 +31,7 @@ impl<'a> Facts<'a> {
         let mut in_gangs = BTreeSet::new();
         for gang in snapshot.gangs.values() {
             for part in &gang.parts {
-                let key = |name| (part.controller.as_str(), PodKey::new(&gang.key.namespace, name));
+                let key = |name| (part.controller.as_str(), ObjectKey::new(&gang.key.namespace, name));
                 in_gangs.extend(part.controllers.iter().map(key));
             }
         }
@@ -121,7 +121,7 @@ impl<'a> Facts<'a> {
             }
             BudgetSelector::Nobody | BudgetSelector::Unreadable(_) => false,
         };
-        let mut budgets = self.budgets.get(key.namespace.as_str()).into_iter().flatten().filter(selects);
+        let mut budgets = self.budgets.get(key.namespace()).into_iter().flatten().filter(selects);
         let shut = budgets.find(|budget| budget.allowed.unwrap_or(0) == 0)?;
         Some(format!("PodDisruptionBudget {} allows no eviction of pod {key} now", shut.key))
     }

@@ -14,7 +14,7 @@ use poolwright_terms::{ConditionType, Taint, TaintEffect};
 use crate::action::Action;
 use crate::lifecycle::scene::{Placement, Scene, after};
 use crate::lifecycle::waiting;
-use crate::model::{Claim, ClaimName, Node, Pod, PodKey, Uid};
+use crate::model::{Claim, ClaimName, Node, ObjectKey, Pod, Uid};
 use crate::rules;
 
 /// A reservation ends this long after its node opened, one for pods of a gang after all nodes of the gang did. Counted from a recorded time: no restart makes it longer.
@@ -46,7 +46,7 @@ pub(crate) fn holds(scene: &mut Scene<'_>, claim: &Claim) -> bool {
         successors || !scene.expected(claim).is_empty() || initialized.is_some() && is_under_way(scene);
     let expected = scene.expected(claim);
     let ready = scene.ready_since(claim);
-    let can_be_let_in = |pod: &&Pod| !scene.snapshot.unpatchable.contains(&pod.key.namespace);
+    let can_be_let_in = |pod: &&Pod| !scene.snapshot.unpatchable.contains(pod.key.namespace());
     scene.placement == Placement::Reserve
         && claim.name.0.len() <= LONGEST_VALUE
         && claim.since(ConditionType::Disrupting).is_none()
@@ -86,16 +86,16 @@ pub(crate) fn is_prepared(scene: &Scene<'_>, claim: &Claim) -> bool {
 }
 
 /// Pods without a toleration of the reservation.
-fn kept_out(scene: &Scene<'_>, claim: &Claim) -> Vec<(PodKey, Uid)> {
+fn kept_out(scene: &Scene<'_>, claim: &Claim) -> Vec<(ObjectKey, Uid)> {
     let taint = reservation(&claim.name);
     nominable(scene, claim)
         .filter(|pod| !pod.reserved_for.contains(&claim.name) && !tolerates(pod, &taint))
-        .map(|pod| (pod.key.clone(), pod.uid.clone()))
+        .filter_map(|pod| Some((pod.key.existing()?.clone(), pod.uid.clone())))
         .collect()
 }
 
 /// Pods that tolerate any reservation, so that this one does not bring them here.
-fn unbound(scene: &Scene<'_>, claim: &Claim) -> Vec<(PodKey, Uid)> {
+fn unbound(scene: &Scene<'_>, claim: &Claim) -> Vec<(ObjectKey, Uid)> {
     let taint = reservation(&claim.name);
     to_nominate(scene, claim, |pod| tolerates(pod, &taint))
 }

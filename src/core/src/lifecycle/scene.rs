@@ -9,7 +9,9 @@ use poolwright_terms::{ConditionStatus, ConditionType};
 use serde::{Deserialize, Serialize};
 
 use crate::action::{Action, ConditionUpdate, Notice, NoticeKind, Subject};
-use crate::model::{Claim, ClaimName, Node, Pod, PodKey, PodPhase, PodRole, PoolName, Snapshot};
+use crate::model::{
+    Claim, ClaimName, Node, ObjectKey, OwnerKey, Pod, PodKey, PodPhase, PodRole, PoolName, Snapshot,
+};
 use crate::plan::demand_source::ExpectedPods;
 use crate::plan::earlier;
 use crate::plan::groups::Lack;
@@ -49,15 +51,15 @@ pub(crate) struct Scene<'a> {
     /// Waiting workload pods, by the claim they are planned for.
     pub(crate) expected: BTreeMap<&'a str, Vec<&'a Pod>>,
     /// Since when all nodes are open that the waiting pods of a gang are planned for; `None` while one is not.
-    pub(crate) gangs: BTreeMap<PodKey, Option<Timestamp>>,
+    pub(crate) gangs: BTreeMap<ObjectKey, Option<Timestamp>>,
     /// Claims that pods are planned for whose gang has no room as a whole, with the gang.
-    pub(crate) lacking: BTreeMap<&'a str, PodKey>,
+    pub(crate) lacking: BTreeMap<&'a str, ObjectKey>,
     /// Waiting workload pods that no plan placed.
     pub(crate) unplanned: Vec<&'a Pod>,
     /// Pods that are still to come.
     pub(crate) coming: Vec<ExpectedPods<'a>>,
-    /// The keys, up to their number, of pods that will be made in place of those on nodes that leave.
-    pub(crate) successors: BTreeSet<(String, String)>,
+    /// The owners of pods that will be made in place of those on nodes that leave.
+    pub(crate) successors: BTreeSet<Arc<OwnerKey>>,
     /// Claims whose nodes are kept for the room that their pool keeps free.
     pub(crate) buffered: BTreeSet<ClaimName>,
     /// How many nodes of each pool this decision closes for want of work.
@@ -92,7 +94,7 @@ impl<'a> Scene<'a> {
         }
         let gangs = open_since(snapshot, &expected);
         let coming = crate::plan::demand_source::expected(snapshot, now);
-        let successors = crate::plan::moving::moving(snapshot).iter().filter_map(Moving::place).collect();
+        let successors = crate::plan::moving::moving(snapshot).iter().filter_map(Moving::owner).collect();
         let decision = Decision::default();
         Self {
             snapshot,
@@ -128,11 +130,8 @@ impl<'a> Scene<'a> {
 
     /// Whether a claim is kept for pods that are made when a node that leaves is drained.
     pub(crate) fn awaits_successors(&self, claim: &Claim) -> bool {
-        let mut places = claim.planned_pods.iter().filter_map(|key| {
-            let (prefix, _) = key.name.split_once('#')?;
-            Some((key.namespace.clone(), format!("{prefix}#")))
-        });
-        !self.successors.is_empty() && places.any(|place| self.successors.contains(&place))
+        let mut owners = claim.planned_pods.iter().filter_map(PodKey::owner);
+        !self.successors.is_empty() && owners.any(|owner| self.successors.contains(owner))
     }
 
     /// Workload pods that have not ended on the claim's node, or bound to its name.
@@ -216,8 +215,8 @@ impl<'a> Scene<'a> {
 fn open_since(
     snapshot: &Snapshot,
     expected: &BTreeMap<&str, Vec<&Pod>>,
-) -> BTreeMap<PodKey, Option<Timestamp>> {
-    let mut gangs: BTreeMap<PodKey, Option<Timestamp>> = BTreeMap::new();
+) -> BTreeMap<ObjectKey, Option<Timestamp>> {
+    let mut gangs: BTreeMap<ObjectKey, Option<Timestamp>> = BTreeMap::new();
     for (target, pods) in expected {
         for key in pods.iter().filter_map(|pod| pod.group_key()) {
             if snapshot.pod_groups.get(&key).is_none_or(|group| group.min_count.is_none()) {

@@ -16,7 +16,7 @@ use crate::action::{Action, Notice, NoticeKind, Subject};
 use crate::lifecycle::opening::Opening;
 use crate::lifecycle::scene::{REPEAT, Scene, after, is, is_not, words};
 use crate::lifecycle::{empty, interruption, repair, reserve};
-use crate::model::{Claim, Node, PodKey, PodPhase};
+use crate::model::{Claim, Node, ObjectKey, Pod, PodPhase};
 
 /// How long the scheduler may take to place a pod on the open node that was bought for it.
 const PATIENCE: SignedDuration = SignedDuration::from_secs(60);
@@ -140,8 +140,8 @@ fn initialize(scene: &mut Scene<'_>, claim: &Claim, node_name: &str, opening: &O
         }
         if !reserve {
             // Once more, in the last moment: a nomination that was cleared since costs a place, one that stands nothing.
-            let pods: Vec<_> =
-                nominable(scene, claim).map(|pod| (pod.key.clone(), pod.uid.clone())).collect();
+            let key = |pod: &Pod| Some((pod.key.existing()?.clone(), pod.uid.clone()));
+            let pods: Vec<_> = nominable(scene, claim).filter_map(key).collect();
             for (pod, uid) in pods {
                 scene.act(Action::Nominate { pod, uid, node: node_name.to_owned() });
             }
@@ -200,11 +200,13 @@ fn initialized(scene: &mut Scene<'_>, claim: &Claim, node_name: &str) {
 /// Says when the scheduler does not put pods where they were planned: they hold a paid node that does nothing.
 fn refused(scene: &mut Scene<'_>, claim: &Claim, node: &Node) {
     let Some(open_since) = scene.ready_since(claim) else { return };
-    let waiting: Vec<(PodKey, Timestamp, String)> = scene
+    let waiting: Vec<(ObjectKey, Timestamp, String)> = scene
         .expected(claim)
         .iter()
         .filter_map(|pod| match &pod.phase {
-            PodPhase::Unschedulable { since, message } => Some((pod.key.clone(), *since, message.clone())),
+            PodPhase::Unschedulable { since, message } => {
+                Some((pod.key.existing()?.clone(), *since, message.clone()))
+            }
             _ => None,
         })
         .collect();

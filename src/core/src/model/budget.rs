@@ -2,14 +2,15 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::model::pod::{PodKey, Uid};
+use crate::model::pod::Uid;
+use crate::model::pod_key::ObjectKey;
 use crate::model::rules::Requirement;
 
 /// A PodDisruptionBudget.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Budget {
     /// Namespace and name.
-    pub key: PodKey,
+    pub key: ObjectKey,
     /// Its UID.
     pub uid: Uid,
     /// Which pods of its namespace it is about, AND-ed: an empty list is every pod.

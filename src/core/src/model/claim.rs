@@ -10,7 +10,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::model::disruption::Cause;
 use crate::model::interruption::Interruption;
-use crate::model::pod::{PodKey, Uid};
+use crate::model::pod::Uid;
+use crate::model::pod_key::PodKey;
 use crate::model::pool::PoolName;
 
 /// The name of a NodeClaim.

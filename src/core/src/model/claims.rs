@@ -5,9 +5,8 @@ use std::sync::Arc;
 
 use crate::model::claim::{Claim, ClaimName};
 use crate::model::node::Node;
-use crate::model::pod::PodKey;
+use crate::model::pod_key::{OwnerKey, PodKey};
 use crate::model::shared::{Shared, file, unfile};
-use crate::plan::demand_source::is_expected;
 
 /// Claims by name; a clone costs nothing.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -62,7 +61,7 @@ impl Claims {
         if claim.deleting_since.is_none() {
             for pod in &claim.planned_pods {
                 file(&mut self.by_pod, pod, &name);
-                if is_expected(pod) {
+                if pod.owner().is_some() {
                     file(&mut self.awaiting, pod, &name);
                 }
             }
@@ -86,7 +85,7 @@ impl Claims {
         if claim.deleting_since.is_none() {
             for pod in &claim.planned_pods {
                 unfile(&mut self.by_pod, pod, name);
-                if is_expected(pod) {
+                if pod.owner().is_some() {
                     unfile(&mut self.awaiting, pod, name);
                 }
             }
@@ -136,9 +135,12 @@ impl Claims {
         self.interrupted.keys().filter_map(|name| self.all.get(name))
     }
 
-    /// Pods still to come that claims are kept for which are not being deleted, and those claims.
-    pub fn awaiting(&self) -> impl Iterator<Item = (&PodKey, &[ClaimName])> {
-        self.awaiting.iter().map(|(pod, names)| (pod, names.as_slice()))
+    /// Expected pods that claims are kept for which are not being deleted, and those claims.
+    pub fn awaiting(&self) -> impl Iterator<Item = (&Arc<OwnerKey>, u64, &[ClaimName])> {
+        self.awaiting.iter().filter_map(|(pod, names)| match pod {
+            PodKey::Expected { owner, ordinal } => Some((owner, *ordinal, names.as_slice())),
+            PodKey::Existing(_) | PodKey::Buffer { .. } => None,
+        })
     }
 }
 

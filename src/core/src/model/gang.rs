@@ -2,7 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::model::pod::{Pod, PodKey, Uid};
+use crate::model::pod::{Pod, Uid};
+use crate::model::pod_key::{ObjectKey, OwnerKey};
 
 /// A JobSet or a LeaderWorkerSet, as far as it says how many pods there will be and what they will be like.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -10,11 +11,22 @@ pub struct Gang {
     /// `JobSet` or `LeaderWorkerSet`.
     pub kind: String,
     /// Namespace and name.
-    pub key: PodKey,
+    pub key: ObjectKey,
     /// Its UID.
     pub uid: Uid,
     /// Its parts, in the order in which they are written; none while it is suspended, done or being deleted.
     pub parts: Vec<GangPart>,
+}
+
+impl Gang {
+    /// The owner in the keys of the pods that one of its parts is expected to have.
+    pub fn owner_key(&self, part: &GangPart) -> OwnerKey {
+        OwnerKey {
+            namespace: self.key.namespace.clone(),
+            kind: self.kind.clone(),
+            name: format!("{}.{}", self.key.name, part.name),
+        }
+    }
 }
 
 /// Pods of a gang that are made from one template.

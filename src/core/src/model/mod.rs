@@ -17,6 +17,7 @@ pub(crate) mod others;
 pub(crate) mod plan;
 pub(crate) mod pod;
 pub(crate) mod pod_group;
+pub(crate) mod pod_key;
 pub(crate) mod pods;
 pub(crate) mod pool;
 pub(crate) mod preferences;
@@ -43,9 +44,10 @@ pub use crate::model::nodes::Nodes;
 pub use crate::model::options::{PlanOptions, Sharing, SpotRisk};
 pub use crate::model::others::{HostPort, Namespace, NamespaceLabels, Namespaces, PodTerm, SpreadRule};
 pub use crate::model::pod::{
-    DaemonSet, Ending, Pod, PodKey, PodPhase, PodRole, PodSpec, Protection, Uid, UnmodelledRule,
+    DaemonSet, Ending, Pod, PodPhase, PodRole, PodSpec, Protection, Uid, UnmodelledRule,
 };
 pub use crate::model::pod_group::PodGroup;
+pub use crate::model::pod_key::{NotAPodKey, ObjectKey, OwnerKey, PodKey};
 pub use crate::model::pods::{Beside, Count, Look, OnNode, Pods};
 pub use crate::model::pool::{Pool, PoolLimits, PoolName, PoolProblem};
 pub use crate::model::preferences::{Weighted, Wishes};

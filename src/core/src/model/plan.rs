@@ -10,7 +10,8 @@ use poolwright_terms::{NodeClassRef, Taint};
 use serde::{Deserialize, Serialize};
 
 use crate::model::claim::{ClaimName, Deadlines};
-use crate::model::pod::{PodKey, Uid};
+use crate::model::pod::Uid;
+use crate::model::pod_key::PodKey;
 use crate::model::pool::PoolName;
 use crate::model::relaxed::RelaxedPreference;
 

@@ -1,7 +1,6 @@
 //! Pods and the DaemonSets that put one on every node.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::fmt;
 
 use jiff::{SignedDuration, Timestamp};
 use poolwright_catalog::ResourceList;
@@ -9,32 +8,11 @@ use serde::{Deserialize, Serialize};
 
 use crate::model::claim::ClaimName;
 use crate::model::others::{HostPort, PodTerm, SpreadRule};
+use crate::model::pod_key::{ObjectKey, PodKey};
 use crate::model::preferences::Wishes;
 use crate::model::profile::EnforcedAffinity;
 use crate::model::rules::{NodeTerm, Toleration};
 use crate::model::volumes::PodVolume;
-
-/// A pod's namespace and name.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-pub struct PodKey {
-    /// Namespace.
-    pub namespace: String,
-    /// Name.
-    pub name: String,
-}
-
-impl PodKey {
-    /// From namespace and name.
-    pub fn new(namespace: impl Into<String>, name: impl Into<String>) -> Self {
-        Self { namespace: namespace.into(), name: name.into() }
-    }
-}
-
-impl fmt::Display for PodKey {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}/{}", self.namespace, self.name)
-    }
-}
 
 /// The UID the API server gave an object.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -86,7 +64,7 @@ pub struct UnmodelledRule {
 /// A pod.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Pod {
-    /// Namespace and name.
+    /// Which pod it is.
     pub key: PodKey,
     /// UID; a pod made anew under the same name is another pod.
     pub uid: Uid,
@@ -150,7 +128,7 @@ impl Pod {
     /// A pod that waits for the default scheduler and of which nothing is known but what it asks for. Its name is its UID.
     pub fn waiting(key: PodKey, spec: PodSpec) -> Self {
         Self {
-            uid: Uid(key.name.clone()),
+            uid: Uid(key.name().into_owned()),
             key,
             owner: None,
             labels: BTreeMap::new(),
@@ -170,8 +148,8 @@ impl Pod {
     }
 
     /// The key of the PodGroup that it belongs to.
-    pub fn group_key(&self) -> Option<PodKey> {
-        Some(PodKey::new(&self.key.namespace, self.group.as_ref()?))
+    pub fn group_key(&self) -> Option<ObjectKey> {
+        Some(ObjectKey::new(self.key.namespace(), self.group.as_ref()?))
     }
 }
 
@@ -213,7 +191,7 @@ pub enum PodPhase {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DaemonSet {
     /// Namespace and name.
-    pub key: PodKey,
+    pub key: ObjectKey,
     /// Labels of its pods.
     pub labels: BTreeMap<String, String>,
     /// What each of its pods asks of a node.

@@ -2,13 +2,14 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::model::pod::{PodKey, Uid, UnmodelledRule};
+use crate::model::pod::{Uid, UnmodelledRule};
+use crate::model::pod_key::ObjectKey;
 
 /// A PodGroup (`scheduling.k8s.io/v1alpha2`). It says nothing of what its pods ask for, nor how many there will be.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PodGroup {
     /// Namespace and name.
-    pub key: PodKey,
+    pub key: ObjectKey,
     /// Its UID.
     pub uid: Uid,
     /// Policy `gang`: how many of its pods must have room at the same time before any of them is placed. `None` for policy

@@ -10,7 +10,8 @@ use jiff::Timestamp;
 use poolwright_catalog::ResourceList;
 
 use crate::model::others::{HostPort, PodTerm};
-use crate::model::pod::{Pod, PodKey, PodPhase, PodRole, Uid};
+use crate::model::pod::{Pod, PodPhase, PodRole, Uid};
+use crate::model::pod_key::{ObjectKey, PodKey};
 use crate::model::shared::Shared;
 
 /// Pods by key, finished ones included; a clone costs nothing. What is kept beside the list follows from it alone, whatever
@@ -22,7 +23,7 @@ pub struct Pods {
     with_volumes: Shared<PodKey, Arc<Pod>>,
     owned: Shared<(Uid, PodKey), Arc<Pod>>,
     /// By PodGroup.
-    grouped: Shared<(PodKey, PodKey), Arc<Pod>>,
+    grouped: Shared<(ObjectKey, PodKey), Arc<Pod>>,
     nodes: Shared<String, Arc<OnNode>>,
     /// By look and node, as [`OnNode::number`] has it.
     alike: Shared<Look, Shared<u32, Count>>,
@@ -70,7 +71,7 @@ impl Look {
     fn parts(&self) -> impl Ord + '_ {
         let pod = &*self.0;
         let parts: (&str, _, &Vec<PodTerm>, &BTreeSet<HostPort>) =
-            (&pod.key.namespace, &pod.labels, &pod.spec.anti_affinity, &pod.spec.host_ports);
+            (pod.key.namespace(), &pod.labels, &pod.spec.anti_affinity, &pod.spec.host_ports);
         parts
     }
 }
@@ -158,6 +159,11 @@ impl Pods {
         }
     }
 
+    /// A pod that exists.
+    pub fn existing(&self, key: &ObjectKey) -> Option<&Arc<Pod>> {
+        self.all.get(&PodKey::Existing(key.clone()))
+    }
+
     /// Pods that have no node and have not ended, by key: waiting, gated, or found unschedulable.
     pub fn unbound(&self) -> impl DoubleEndedIterator<Item = &Pod> + Clone {
         self.unbound.values().map(AsRef::as_ref)
@@ -177,7 +183,7 @@ impl Pods {
     }
 
     /// Pods of a PodGroup that have not ended, by key.
-    pub fn of_group<'a>(&'a self, group: &PodKey) -> impl Iterator<Item = &'a Pod> {
+    pub fn of_group<'a>(&'a self, group: &ObjectKey) -> impl Iterator<Item = &'a Pod> {
         let group = group.clone();
         let first = (group.clone(), PodKey::new("", ""));
         let theirs = self.grouped.from(&first).take_while(move |((of, _), _)| *of == group);

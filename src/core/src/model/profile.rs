@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use crate::model::others::SpreadRule;
-use crate::model::pod::PodKey;
+use crate::model::pod_key::ObjectKey;
 use crate::model::preferences::Weighted;
 use crate::model::rules::NodeTerm;
 
@@ -47,7 +47,7 @@ pub struct EnforcedAffinity {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Service {
     /// Namespace and name.
-    pub key: PodKey,
+    pub key: ObjectKey,
     /// The labels of its pods; empty for a Service that chooses none.
     pub selector: BTreeMap<String, String>,
 }

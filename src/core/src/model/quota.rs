@@ -4,13 +4,13 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use crate::model::pod::PodKey;
+use crate::model::pod_key::ObjectKey;
 
 /// A ResourceQuota, as far as it keeps pods from being made.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Quota {
     /// Namespace and name.
-    pub key: PodKey,
+    pub key: ObjectKey,
     /// How much of each resource pods of the namespace may still request; `pods` is their number.
     pub left: BTreeMap<String, u64>,
 }

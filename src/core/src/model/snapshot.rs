@@ -16,8 +16,9 @@ use crate::model::instances::Instances;
 use crate::model::memory::Memory;
 use crate::model::nodes::Nodes;
 use crate::model::others::NamespaceLabels;
-use crate::model::pod::{DaemonSet, PodKey, Uid};
+use crate::model::pod::{DaemonSet, Uid};
 use crate::model::pod_group::PodGroup;
+use crate::model::pod_key::{ObjectKey, PodKey};
 use crate::model::pods::Pods;
 use crate::model::pool::{Pool, PoolName};
 use crate::model::profile::Service;
@@ -38,23 +39,23 @@ pub struct Snapshot {
     /// Pools by name.
     pub pools: Shared<PoolName, Arc<Pool>>,
     /// DaemonSets by key.
-    pub daemonsets: Shared<PodKey, Arc<DaemonSet>>,
+    pub daemonsets: Shared<ObjectKey, Arc<DaemonSet>>,
     /// Labels of namespaces, by name.
     pub namespaces: Arc<NamespaceLabels>,
     /// Controllers that say how many pods there will be, by kind and key.
-    pub workloads: Shared<(String, PodKey), Arc<Workload>>,
+    pub workloads: Shared<(String, ObjectKey), Arc<Workload>>,
     /// What says how many of those controllers there will be, by kind and key.
-    pub gangs: Shared<(String, PodKey), Arc<Gang>>,
+    pub gangs: Shared<(String, ObjectKey), Arc<Gang>>,
     /// PodGroups by key.
-    pub pod_groups: Shared<PodKey, Arc<PodGroup>>,
+    pub pod_groups: Shared<ObjectKey, Arc<PodGroup>>,
     /// Services by key, where a scheduler's default spread goes by them.
-    pub services: Shared<PodKey, Arc<Service>>,
+    pub services: Shared<ObjectKey, Arc<Service>>,
     /// ResourceQuotas by key.
-    pub quotas: Shared<PodKey, Arc<Quota>>,
+    pub quotas: Shared<ObjectKey, Arc<Quota>>,
     /// PodDisruptionBudgets by key.
-    pub budgets: Shared<PodKey, Arc<Budget>>,
+    pub budgets: Shared<ObjectKey, Arc<Budget>>,
     /// PersistentVolumeClaims by key.
-    pub volume_claims: Shared<PodKey, Arc<VolumeClaim>>,
+    pub volume_claims: Shared<ObjectKey, Arc<VolumeClaim>>,
     /// PersistentVolumes by name.
     pub volumes: Shared<String, Arc<Volume>>,
     /// StorageClasses by name.

@@ -5,7 +5,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
-use crate::model::pod::{PodKey, Uid};
+use crate::model::pod::Uid;
+use crate::model::pod_key::ObjectKey;
 use crate::model::rules::{NodeTerm, Requirement};
 
 /// A volume of a pod that not every node can provide.
@@ -44,7 +45,7 @@ pub struct VolumeShape {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct VolumeClaim {
     /// Namespace and name.
-    pub key: PodKey,
+    pub key: ObjectKey,
     /// Its StorageClass; `None` when it names none, empty when it wants none.
     pub class: Option<String>,
     /// The volume that it is bound to, or is to be.
@@ -77,7 +78,7 @@ pub struct Volume {
     /// Labels, by which claims choose.
     pub labels: BTreeMap<String, String>,
     /// The claim that has it, or that it is kept for; the UID where that claim is meant and no other of its name.
-    pub claim: Option<PodKey>,
+    pub claim: Option<ObjectKey>,
     /// Whether it is free to be bound.
     pub available: bool,
     /// It is being deleted.

@@ -2,7 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::model::pod::{PodKey, Uid};
+use crate::model::pod::Uid;
+use crate::model::pod_key::{ObjectKey, OwnerKey};
 use crate::model::rules::Requirement;
 
 /// A Job, a ReplicaSet or a StatefulSet that makes all its pods at once.
@@ -11,7 +12,7 @@ pub struct Workload {
     /// `Job`, `ReplicaSet` or `StatefulSet`.
     pub kind: String,
     /// Namespace and name.
-    pub key: PodKey,
+    pub key: ObjectKey,
     /// Its UID, which its pods name as their owner's.
     pub uid: Uid,
     /// The UID of the controller that made it.
@@ -31,6 +32,20 @@ pub struct Workload {
 }
 
 impl Workload {
+    /// The owner in the keys of the pods that it is expected to make.
+    pub fn owner_key(&self) -> OwnerKey {
+        OwnerKey {
+            namespace: self.key.namespace.clone(),
+            kind: self.kind.clone(),
+            name: self.key.name.clone(),
+        }
+    }
+
+    /// Its namespace, kind and name, in the order of [`OwnerKey`].
+    pub(crate) fn parts(&self) -> (&str, &str, &str) {
+        (&self.key.namespace, &self.kind, &self.key.name)
+    }
+
     /// The same, with no pod still to come: where only its selector matters.
     pub fn without_demand(self) -> Self {
         Self { wanted: 0, ..self }

@@ -14,9 +14,6 @@ use crate::model::plan::Plan;
 use crate::model::{Pod, PodKey, PodPhase, PodSpec, Pool, Snapshot, Toleration, TolerationMatch, Uid};
 use crate::plan::demand::Wanting;
 
-/// How the names of units begin: no controller that makes pods is a NodePool, and no pod's name has a colon.
-const KIND: &str = "NodePool:";
-
 /// Whether any pool wants such room, now or later.
 pub(crate) fn is_used(snapshot: &Snapshot) -> bool {
     snapshot.pools.values().any(|pool| wants(pool))
@@ -31,9 +28,9 @@ pub(crate) fn wants(pool: &Pool) -> bool {
 pub(crate) fn add(snapshot: &mut Snapshot, now: Timestamp, options: &PlanOptions) {
     let pools: Vec<Arc<Pool>> = snapshot.pools.values().filter(|pool| wants(pool)).cloned().collect();
     for pool in pools {
-        for (at, buffer) in pool.buffer.iter().enumerate() {
-            for number in 0..buffer.wanted(now) {
-                let key = PodKey::new("poolwright", format!("{KIND}{}.{at}#{number}", pool.name));
+        for (entry, buffer) in (0..).zip(&pool.buffer) {
+            for ordinal in 0..buffer.wanted(now) {
+                let key = PodKey::Buffer { pool: pool.name.clone(), entry, ordinal: ordinal.into() };
                 let spec = PodSpec {
                     requests: buffer.requests.clone(),
                     node_selector: [(NODEPOOL_LABEL.to_owned(), pool.name.0.clone())].into(),
@@ -58,22 +55,17 @@ pub(crate) fn add(snapshot: &mut Snapshot, now: Timestamp, options: &PlanOptions
     }
 }
 
-/// Whether this is the key of a unit.
-pub(crate) fn is_unit(key: &PodKey) -> bool {
-    key.namespace == "poolwright" && key.name.starts_with(KIND) && key.name.contains('#')
-}
-
 /// Leaves units out where a pod that is there needs a new place: it comes first. A plan from files is for all at once.
 pub(crate) fn give_way(open: &mut Vec<Wanting<'_>>, options: &PlanOptions) {
-    let is_there = |want: &Wanting<'_>| !crate::plan::demand_source::is_expected(&want.pod.key);
+    let is_there = |want: &Wanting<'_>| want.pod.key.existing().is_some();
     if !options.include_waiting && open.iter().any(is_there) {
-        open.retain(|want| !is_unit(&want.pod.key));
+        open.retain(|want| !want.pod.key.is_buffer());
     }
 }
 
 /// How much of a node is bought for such room, in words.
 pub(crate) fn in_words(pods: &[PodKey]) -> Option<String> {
-    let units = pods.iter().filter(|key| is_unit(key)).count();
+    let units = pods.iter().filter(|key| key.is_buffer()).count();
     let verb = if units == 1 { "is" } else { "are" };
     (units > 0).then(|| format!("{units} of these {verb} room that its pool keeps free"))
 }
@@ -81,6 +73,6 @@ pub(crate) fn in_words(pods: &[PodKey]) -> Option<String> {
 /// Takes units out of what claims list: the room is anybody's.
 pub(crate) fn forget(plan: &mut Plan) {
     for claim in &mut plan.claims {
-        claim.planned_pods.retain(|key| !is_unit(key));
+        claim.planned_pods.retain(|key| !key.is_buffer());
     }
 }

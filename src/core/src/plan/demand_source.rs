@@ -16,7 +16,7 @@ use std::sync::Arc;
 
 use jiff::{SignedDuration, Timestamp};
 
-use crate::model::{Claim, ClaimName, Pod, PodKey, PodPhase, Snapshot, Uid, Workload};
+use crate::model::{Claim, ClaimName, OwnerKey, Pod, PodKey, PodPhase, Snapshot, Uid, Workload};
 use crate::plan::demand_units::{Left, Unit, families, quotas};
 use crate::plan::demand_volumes::copied;
 use crate::plan::earlier::planned_at;
@@ -29,8 +29,8 @@ const STILL_COMING: SignedDuration = SignedDuration::from_secs(30);
 /// Pods that a controller, or those of one part of a gang, are about to make.
 #[derive(Clone, Debug)]
 pub struct ExpectedPods<'a> {
-    /// The key they will be planned under, up to their number: namespace and beginning of the name.
-    pub place: (String, String),
+    /// What will make them.
+    pub owner: Arc<OwnerKey>,
     /// What they will be like: one that found no node, or the template of their part of a gang.
     pub example: &'a Pod,
     /// How important they are: as those of their like that are there.
@@ -103,7 +103,7 @@ fn of_family<'a>(
         if !stopped && (missing > 0 || untried) {
             let priority = tried.map_or(first.priority, |pod| pod.priority);
             let of_set = of_set && tried.is_some();
-            all.push(ExpectedPods { place: unit.place.clone(), example, priority, of_set, missing, until });
+            all.push(ExpectedPods { owner: unit.owner.clone(), example, priority, of_set, missing, until });
         }
     }
     all
@@ -111,7 +111,7 @@ fn of_family<'a>(
 
 /// How many of so many pods like this the quotas of its namespace let in; what they take is not let in twice.
 fn within<'a>(left: &mut Left<'a>, pod: &'a Pod, wanted: u64) -> u64 {
-    let namespace = pod.key.namespace.as_str();
+    let namespace = pod.key.namespace();
     let requests = || pod.spec.requests.iter().filter(|(_, amount)| *amount > 0);
     let lets_in = |(name, amount): (&'a _, u64)| {
         let name: &poolwright_catalog::ResourceName = name;
@@ -138,18 +138,10 @@ fn by_owner<'a>(snapshot: &'a Snapshot, owners: &BTreeSet<&Uid>) -> BTreeMap<&'a
     owned
 }
 
-/// Whether this is the key of a pod that is still to come.
-pub fn is_expected(key: &PodKey) -> bool {
-    key.name.contains('#')
-}
-
 /// Until when a claim is kept for pods that are still to come; `None` when none are.
 pub(crate) fn kept_until(claim: &Claim, expected: &[ExpectedPods<'_>]) -> Option<Timestamp> {
-    let places = || claim.planned_pods.iter().filter(|key| is_expected(key));
-    let comes = |expected: &&ExpectedPods<'_>| {
-        let (namespace, prefix) = &expected.place;
-        places().any(|key| key.namespace == *namespace && key.name.starts_with(prefix))
-    };
+    let owners = claim.planned_pods.iter().filter_map(PodKey::owner);
+    let comes = |expected: &&ExpectedPods<'_>| owners.clone().any(|owner| *owner == expected.owner);
     expected.iter().filter(comes).map(|expected| expected.until).max()
 }
 
@@ -171,26 +163,23 @@ pub(crate) fn foresee(snapshot: &Snapshot, now: Timestamp) -> Foreseen<'_> {
     if coming.is_empty() && kept.is_empty() && going.is_empty() {
         return Foreseen { snapshot: Cow::Borrowed(snapshot), believed_until: None, successors: Vec::new() };
     }
-    let leave: BTreeSet<(String, String)> = going.iter().filter_map(Moving::place).collect();
+    let leave: BTreeSet<Arc<OwnerKey>> = going.iter().filter_map(Moving::owner).collect();
     let mut successors = Vec::new();
     let mut changed = snapshot.clone();
-    let here = |unit: &Unit<'_>| coming.iter().find(|expected| expected.place == unit.place);
+    let here = |unit: &Unit<'_>| coming.iter().find(|expected| expected.owner == unit.owner);
     let concerned = |unit: &Unit<'_>| {
-        here(unit).is_some() || kept.contains_key(&unit.place) || leave.contains(&unit.place)
+        here(unit).is_some() || kept.contains_key(&unit.owner) || leave.contains(&unit.owner)
     };
     let mut units: Vec<Unit<'_>> = Vec::new();
-    let places = coming.iter().map(|expected| &expected.place).chain(kept.keys()).chain(&leave);
-    let makers: BTreeSet<_> = places.filter_map(Unit::maker).collect();
-    let makes = |workload: &Workload| {
-        let key = &workload.key;
-        makers.contains(&(workload.kind.as_str(), key.namespace.as_str(), key.name.as_str()))
-    };
+    let owners = coming.iter().map(|expected| &expected.owner).chain(kept.keys()).chain(&leave);
+    let owners: BTreeSet<(&str, &str, &str)> = owners.map(|owner| owner.parts()).collect();
+    let makes = |workload: &Workload| owners.contains(&workload.parts());
     let families = families(snapshot, makes, concerned);
     let owned = by_owner(snapshot, &uids(&families));
     units.extend(families.into_iter().flatten().filter(concerned));
     for unit in &units {
-        let (here, place) = (here(unit), unit.place.clone());
-        let mut free = kept.get(&place).cloned().unwrap_or_default();
+        let here = here(unit);
+        let mut free = kept.get(&unit.owner).cloned().unwrap_or_default();
         let next = free.iter().map(|(number, _)| number + 1).max().unwrap_or(0);
         let mut unplanned: Vec<&Pod> = Vec::new();
         for pod in unit.controllers.iter().filter_map(|workload| owned.get(&workload.uid)).flatten() {
@@ -222,7 +211,7 @@ pub(crate) fn foresee(snapshot: &Snapshot, now: Timestamp) -> Foreseen<'_> {
             }
         }
         let mut wanted = still_wanted(unit, &owned, &going);
-        for one in going.iter().filter(|one| one.place().as_ref() == Some(&place)) {
+        for one in going.iter().filter(|one| one.owner().as_ref() == Some(&unit.owner)) {
             let number = (wanted > 0).then(|| numbers.next()).flatten();
             wanted = wanted.saturating_sub(1);
             successors.push(replace(&mut changed, one, number, now));
@@ -250,18 +239,14 @@ fn still_wanted(unit: &Unit<'_>, owned: &BTreeMap<&Uid, Vec<&Pod>>, going: &[Mov
 }
 
 /// Places kept by claims for pods that are still to come: by controller, the number of each and its claim.
-type Kept<'a> = BTreeMap<(String, String), VecDeque<(u64, &'a ClaimName)>>;
+type Kept<'a> = BTreeMap<Arc<OwnerKey>, VecDeque<(u64, &'a ClaimName)>>;
 
 fn kept_places(snapshot: &Snapshot) -> Kept<'_> {
     let mut kept = Kept::new();
     let stays = |name: &&ClaimName| snapshot.claims.get(*name).is_some_and(|claim| claim.leaving().is_none());
-    for (key, claims) in snapshot.claims.awaiting() {
-        if let Some((prefix, number)) = key.name.split_once('#')
-            && let Ok(number) = number.parse()
-        {
-            let place = (key.namespace.clone(), format!("{prefix}#"));
-            kept.entry(place).or_default().extend(claims.iter().filter(stays).map(|claim| (number, claim)));
-        }
+    for (owner, number, claims) in snapshot.claims.awaiting() {
+        let places = claims.iter().filter(stays).map(|claim| (number, claim));
+        kept.entry(owner.clone()).or_default().extend(places);
     }
     for places in kept.values_mut() {
         places.make_contiguous().sort();
@@ -286,8 +271,7 @@ fn untried(snapshot: &mut Snapshot, pod: &Pod) {
 
 /// Puts a pod that is still to come into the snapshot, with the claims that will be made for it.
 fn put_copy(changed: &mut Snapshot, snapshot: &Snapshot, expected: &ExpectedPods<'_>, number: u64) {
-    let (namespace, prefix) = &expected.place;
-    let key = PodKey::new(namespace, format!("{prefix}{number}"));
+    let key = PodKey::Expected { owner: expected.owner.clone(), ordinal: number };
     let uid = Uid(format!("expected:{key}"));
     let Some(all) = copied(snapshot, expected.example, expected.of_set, (&key, &uid)) else { return };
     let mut volumes = Vec::new();
@@ -304,22 +288,15 @@ fn put_copy(changed: &mut Snapshot, snapshot: &Snapshot, expected: &ExpectedPods
 
 /// Takes pods that are still to come out of what is said about pods.
 pub(crate) fn forget(plan: &mut crate::model::plan::Plan) {
-    plan.placements.retain(|placement| !is_expected(&placement.pod));
-    plan.unplaced.retain(|left| !is_expected(&left.pod));
-    plan.nominations.retain(|key, _| !is_expected(key));
+    plan.placements.retain(|placement| placement.pod.existing().is_some());
+    plan.unplaced.retain(|left| left.pod.existing().is_some());
+    plan.nominations.retain(|key, _| key.existing().is_some());
 }
 
 /// How many pods of each controller a claim keeps room for, in words: `7 pods of Job ml/train that are still to come`.
 pub(crate) fn in_words(pods: &[PodKey]) -> Option<String> {
-    let coming: Vec<&PodKey> =
-        pods.iter().filter(|key| is_expected(key) && !crate::plan::buffer::is_unit(key)).collect();
-    let owners: BTreeSet<String> = coming
-        .iter()
-        .filter_map(|key| {
-            let (kind, rest) = key.name.split_once(':')?;
-            Some(format!("{kind} {}/{}", key.namespace, rest.split_once('#')?.0))
-        })
-        .collect();
+    let coming: Vec<&Arc<OwnerKey>> = pods.iter().filter_map(PodKey::owner).collect();
+    let owners: BTreeSet<String> = coming.iter().map(ToString::to_string).collect();
     let owners = owners.into_iter().collect::<Vec<_>>().join(", ");
     (!coming.is_empty()).then(|| {
         format!("{} of {owners} that are still to come", crate::rules::words::count(coming.len(), "pod"))

@@ -3,12 +3,12 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use crate::model::{Gang, GangPart, PodKey, Snapshot, Uid, Workload};
+use crate::model::{Gang, GangPart, ObjectKey, OwnerKey, Snapshot, Uid, Workload};
 
 /// Controllers whose pods are made from one template: one Job, ReplicaSet or StatefulSet, or those of one part of a gang.
 pub(crate) struct Unit<'a> {
-    /// The key of its pods that are still to come, up to their number: namespace and beginning of the name.
-    pub place: (String, String),
+    /// The owner in the keys of its expected pods.
+    pub owner: Arc<OwnerKey>,
     /// Those that are there.
     pub controllers: Vec<&'a Workload>,
     /// The part of a gang that it is.
@@ -16,29 +16,17 @@ pub(crate) struct Unit<'a> {
 }
 
 impl<'a> Unit<'a> {
-    /// The name of the controller that the pods of a place are made by, if it is one by itself: kind, namespace, name.
-    pub fn maker((namespace, name): &(String, String)) -> Option<(&str, &str, &str)> {
-        let (kind, name) = name.strip_suffix('#')?.split_once(':')?;
-        Some((kind, namespace, name))
-    }
-
     pub fn of_workload(workload: &'a Workload) -> Self {
-        let name = format!("{}:{}#", workload.kind, workload.key.name);
-        Self { place: (workload.key.namespace.clone(), name), controllers: vec![workload], part: None }
-    }
-
-    /// The place of a part of a gang.
-    pub fn place_of_part(gang: &Gang, part: &GangPart) -> (String, String) {
-        (gang.key.namespace.clone(), format!("{}:{}.{}#", gang.kind, gang.key.name, part.name))
+        Self { owner: Arc::new(workload.owner_key()), controllers: vec![workload], part: None }
     }
 
     fn of_part(snapshot: &'a Snapshot, gang: &Gang, part: &'a GangPart) -> Self {
         let named = |name: &String| {
-            let key = (part.controller.clone(), PodKey::new(&gang.key.namespace, name));
+            let key = (part.controller.clone(), ObjectKey::new(&gang.key.namespace, name));
             snapshot.workloads.get(&key).map(AsRef::as_ref)
         };
         Self {
-            place: Self::place_of_part(gang, part),
+            owner: Arc::new(gang.owner_key(part)),
             controllers: part.controllers.iter().filter_map(named).collect(),
             part: Some(part),
         }

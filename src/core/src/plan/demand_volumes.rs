@@ -1,6 +1,6 @@
 //! Volumes of pods that are still to come: those that a pod shares with its like, and claims that are made for each pod.
 
-use crate::model::{Pod, PodKey, PodVolume, Snapshot, Uid, VolumeClaim};
+use crate::model::{ObjectKey, Pod, PodKey, PodVolume, Snapshot, Uid, VolumeClaim};
 
 /// What a copy of a pod uses instead of one of its volumes.
 pub(crate) struct CopiedVolume {
@@ -30,14 +30,14 @@ fn one(
     (to, uid): (&PodKey, &Uid),
 ) -> Option<CopiedVolume> {
     let PodVolume::Claim { name, ephemeral } = volume else { return None };
-    let claim = snapshot.volume_claims.get(&PodKey::new(&pod.key.namespace, name))?;
+    let claim = snapshot.volume_claims.get(&ObjectKey::new(pod.key.namespace(), name))?;
     if claim.deleting || claim.lost {
         return None;
     }
     let name = if *ephemeral {
-        format!("{}-{}", to.name, name.strip_prefix(&format!("{}-", pod.key.name))?)
-    } else if let Some(template) = name.strip_suffix(&format!("-{}", pod.key.name)).filter(|_| of_set) {
-        format!("{template}-{}", to.name)
+        format!("{}-{}", to.name(), name.strip_prefix(&format!("{}-", pod.key.name()))?)
+    } else if let Some(template) = name.strip_suffix(&format!("-{}", pod.key.name())).filter(|_| of_set) {
+        format!("{template}-{}", to.name())
     } else {
         let shared = claim.bound && !claim.shape.access_modes.contains("ReadWriteOncePod");
         return shared.then(|| CopiedVolume { volume: volume.clone(), claim: None });
@@ -47,7 +47,7 @@ fn one(
         return None;
     }
     let made = VolumeClaim {
-        key: PodKey::new(&to.namespace, &name),
+        key: ObjectKey::new(to.namespace(), &name),
         volume: None,
         bound: false,
         selected_node: None,

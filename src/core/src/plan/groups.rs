@@ -11,9 +11,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use jiff::Timestamp;
 
 use crate::model::plan::{Plan, UnplacedPod, UnplacedReason};
-use crate::model::{Pod, PodGroup, PodKey, PodPhase, Snapshot};
+use crate::model::{ObjectKey, Pod, PodGroup, PodKey, PodPhase, Snapshot};
 use crate::plan::demand::{Demand, Wanting};
-use crate::plan::demand_source::is_expected;
 use crate::plan::earlier::planned_at;
 use crate::plan::moving::is_successor;
 use crate::plan::place::sticky::Settled;
@@ -21,7 +20,7 @@ use crate::plan::place::sticky::Settled;
 /// The PodGroups of pods that wait, by key.
 #[derive(Debug, Default)]
 pub(crate) struct Groups<'a> {
-    by_key: BTreeMap<PodKey, Standing<'a>>,
+    by_key: BTreeMap<ObjectKey, Standing<'a>>,
 }
 
 /// What is there of a PodGroup.
@@ -83,11 +82,11 @@ impl<'a> Groups<'a> {
 
     /// Takes pods out of the demand whose gang has too few pods that could be planned now. Those with a place keep it.
     pub fn retain_startable(&self, snapshot: &Snapshot, demand: &mut Demand<'a>) {
-        let mut wanting: BTreeMap<PodKey, usize> = BTreeMap::new();
+        let mut wanting: BTreeMap<ObjectKey, usize> = BTreeMap::new();
         for key in demand.wanting.iter().filter(|want| is_there(want.pod)).filter_map(group_of) {
             *wanting.entry(key).or_default() += 1;
         }
-        let mut held: BTreeMap<PodKey, (UnplacedReason, String)> = BTreeMap::new();
+        let mut held: BTreeMap<ObjectKey, (UnplacedReason, String)> = BTreeMap::new();
         for (key, standing) in &self.by_key {
             let can = wanting.get(key).copied().unwrap_or_default();
             let Some(least) = standing.least().filter(|least| can > 0 && standing.bound + can < *least)
@@ -126,13 +125,13 @@ impl<'a> Groups<'a> {
         &self,
         snapshot: &Snapshot,
         plan: &Plan,
-        known: &BTreeMap<PodKey, String>,
-    ) -> Vec<(PodKey, String)> {
+        known: &BTreeMap<ObjectKey, String>,
+    ) -> Vec<(ObjectKey, String)> {
         if self.by_key.is_empty() {
             return Vec::new();
         }
         let placed = placed(snapshot, plan);
-        let mut found: Vec<(&PodKey, &Standing<'_>, String)> = Vec::new();
+        let mut found: Vec<(&ObjectKey, &Standing<'_>, String)> = Vec::new();
         for (key, standing) in &self.by_key {
             let have = placed.get(key).copied().unwrap_or_default();
             let Some(least) = standing.least() else { continue };
@@ -153,7 +152,7 @@ impl<'a> Groups<'a> {
     }
 
     /// Takes the pods of these gangs out of what is to be planned.
-    pub fn leave_out(gangs: &BTreeMap<PodKey, String>, settled: &mut Settled<'a>) {
+    pub fn leave_out(gangs: &BTreeMap<ObjectKey, String>, settled: &mut Settled<'a>) {
         let Settled { open, unplaced, .. } = settled;
         if gangs.is_empty() {
             return;
@@ -172,7 +171,8 @@ impl<'a> Groups<'a> {
 /// Gangs for which something is bought that is not room for as many pods as they start with: a plan that has one is wrong.
 pub(crate) fn audit(snapshot: &Snapshot, plan: &Plan) -> Vec<String> {
     let bought_for = plan.claims.iter().flat_map(|claim| &claim.planned_pods);
-    let gangs: BTreeSet<PodKey> = bought_for.filter_map(|key| snapshot.pods.get(key)?.group_key()).collect();
+    let gangs: BTreeSet<ObjectKey> =
+        bought_for.filter_map(|key| snapshot.pods.get(key)?.group_key()).collect();
     if gangs.is_empty() {
         return Vec::new();
     }
@@ -201,8 +201,8 @@ pub(crate) enum Lack {
 }
 
 /// PodGroups whose pods the scheduler holds, and for what.
-pub(crate) fn incomplete(snapshot: &Snapshot) -> BTreeMap<PodKey, Lack> {
-    let mut places: BTreeMap<PodKey, usize> = BTreeMap::new();
+pub(crate) fn incomplete(snapshot: &Snapshot) -> BTreeMap<ObjectKey, Lack> {
+    let mut places: BTreeMap<ObjectKey, usize> = BTreeMap::new();
     for pod in snapshot.pods.unbound() {
         if let Some(key) = pod.group_key() {
             let waits = matches!(pod.phase, PodPhase::Waiting | PodPhase::Unschedulable { .. });
@@ -210,7 +210,7 @@ pub(crate) fn incomplete(snapshot: &Snapshot) -> BTreeMap<PodKey, Lack> {
             *places.entry(key).or_default() += usize::from(has);
         }
     }
-    let lacks = |(key, have): (PodKey, usize)| {
+    let lacks = |(key, have): (ObjectKey, usize)| {
         let standing = standing(snapshot, &key);
         if standing.group.is_none() {
             return Some((key, Lack::Pods));
@@ -222,7 +222,7 @@ pub(crate) fn incomplete(snapshot: &Snapshot) -> BTreeMap<PodKey, Lack> {
     places.into_iter().filter_map(lacks).collect()
 }
 
-fn standing<'a>(snapshot: &'a Snapshot, key: &PodKey) -> Standing<'a> {
+fn standing<'a>(snapshot: &'a Snapshot, key: &ObjectKey) -> Standing<'a> {
     let group = snapshot.pod_groups.get(key).map(AsRef::as_ref);
     let mut standing = Standing { group, bound: 0, there: 0, priority: i32::MIN, created: Timestamp::MAX };
     for pod in snapshot.pods.of_group(key).filter(|pod| is_there(pod)) {
@@ -235,10 +235,10 @@ fn standing<'a>(snapshot: &'a Snapshot, key: &PodKey) -> Standing<'a> {
 }
 
 /// How many pods of each PodGroup a plan places; those that are still to come are not there to start.
-fn placed(snapshot: &Snapshot, plan: &Plan) -> BTreeMap<PodKey, usize> {
+fn placed(snapshot: &Snapshot, plan: &Plan) -> BTreeMap<ObjectKey, usize> {
     let on_rooms = plan.placements.iter().map(|placement| &placement.pod);
     let on_new = plan.claims.iter().flat_map(|claim| &claim.planned_pods);
-    let mut placed: BTreeMap<PodKey, usize> = BTreeMap::new();
+    let mut placed: BTreeMap<ObjectKey, usize> = BTreeMap::new();
     for pod in on_rooms.chain(on_new).filter_map(|key| snapshot.pods.get(key)) {
         if let Some(group) = pod.group_key().filter(|_| is_there(pod)) {
             *placed.entry(group).or_default() += 1;
@@ -249,13 +249,13 @@ fn placed(snapshot: &Snapshot, plan: &Plan) -> BTreeMap<PodKey, usize> {
 
 /// Whether a gang starts with it: it is there, or stands for one that is on a node which leaves.
 fn is_there(pod: &Pod) -> bool {
-    !is_expected(&pod.key) || is_successor(pod)
+    pod.key.existing().is_some() || is_successor(pod)
 }
 
-fn group_of(want: &Wanting<'_>) -> Option<PodKey> {
+fn group_of(want: &Wanting<'_>) -> Option<ObjectKey> {
     want.pod.group_key()
 }
 
-fn belongs(snapshot: &Snapshot, pod: &PodKey, group: &PodKey) -> bool {
-    !is_expected(pod) && snapshot.pods.get(pod).and_then(|pod| pod.group_key()).as_ref() == Some(group)
+fn belongs(snapshot: &Snapshot, pod: &PodKey, group: &ObjectKey) -> bool {
+    pod.existing().is_some() && snapshot.pods.get(pod).and_then(|pod| pod.group_key()).as_ref() == Some(group)
 }

@@ -26,7 +26,7 @@ pub use crate::model::plan::{
 };
 pub use crate::model::relaxed::{Preferences, RelaxedPreference, RelaxedReason};
 use crate::plan::audit::topology as audit_topology;
-pub use crate::plan::demand_source::{ExpectedPods, expected, is_expected};
+pub use crate::plan::demand_source::{ExpectedPods, expected};
 use crate::plan::pack::{classes, rounds};
 use crate::plan::place::preferences;
 use crate::plan::place::{sticky, topology};
@@ -138,7 +138,7 @@ pub fn plan(snapshot: &Snapshot, now: Timestamp, options: &PlanOptions, watch: &
     plan.nominations = nominations(snapshot, &plan);
     plan.moved = moving::moved(&successors, &plan);
     demand_source::forget(&mut plan);
-    let there = |claim: &PlannedClaim| claim.planned_pods.iter().filter(|key| !is_expected(key)).count();
+    let there = |claim: &PlannedClaim| claim.planned_pods.iter().filter_map(PodKey::existing).count();
     let on_new = plan.claims.iter().map(there).sum();
     plan.counts = Counts {
         total: plan.placements.len() + on_new + plan.unplaced.len(),

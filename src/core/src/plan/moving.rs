@@ -12,9 +12,8 @@ use jiff::Timestamp;
 
 use crate::model::plan::{Moved, MovedTo, Plan, Target};
 use crate::model::{
-    Claim, ClaimName, Gang, GangPart, Pod, PodKey, PodPhase, PodRole, Snapshot, Uid, Workload,
+    Claim, ClaimName, Gang, GangPart, OwnerKey, Pod, PodKey, PodPhase, PodRole, Snapshot, Uid, Workload,
 };
-use crate::plan::demand_units::Unit;
 
 /// A pod whose node is emptied.
 pub(crate) struct Moving<'a> {
@@ -28,11 +27,10 @@ pub(crate) struct Moving<'a> {
 }
 
 impl Moving<'_> {
-    /// The key of what its controller makes, up to the number.
-    pub fn place(&self) -> Option<(String, String)> {
+    /// The owner in the key of its successor.
+    pub fn owner(&self) -> Option<Arc<OwnerKey>> {
         let maker = self.maker?;
-        let place = self.part.map(|(gang, part)| Unit::place_of_part(gang, part));
-        Some(place.unwrap_or_else(|| Unit::of_workload(maker).place))
+        Some(Arc::new(self.part.map_or_else(|| maker.owner_key(), |(gang, part)| gang.owner_key(part))))
     }
 }
 
@@ -99,8 +97,8 @@ pub(crate) fn replace(
 ) -> Successor {
     let pod = moving.pod;
     snapshot.pods.remove(&pod.key);
-    let key = number.zip(moving.place()).map(|(number, (namespace, prefix))| {
-        let key = PodKey::new(namespace, format!("{prefix}{number}"));
+    let key = number.zip(moving.owner()).map(|(ordinal, owner)| {
+        let key = PodKey::Expected { owner, ordinal };
         let next = Pod {
             uid: Uid(format!("{SUCCESSOR}{key}")),
             key: key.clone(),

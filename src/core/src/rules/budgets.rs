@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
 use crate::model::{
-    Budget, BudgetLimit, BudgetSelector, Pod, PodKey, PodPhase, Share, Snapshot, Uid, Workload,
+    Budget, BudgetLimit, BudgetSelector, ObjectKey, Pod, PodKey, PodPhase, Share, Snapshot, Uid, Workload,
 };
 use crate::rules::requirement::matches;
 
@@ -13,7 +13,7 @@ use crate::rules::requirement::matches;
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct NeverMet {
     /// The budget.
-    pub budget: PodKey,
+    pub budget: ObjectKey,
     /// The field that is wrong, and what it says: the same as long as nobody changes it.
     pub field: String,
     /// What follows, and what to do.
@@ -46,7 +46,7 @@ pub fn never_met(snapshot: &Snapshot) -> Vec<NeverMet> {
 
 /// Those of a namespace's budgets that can never be met and are about this pod.
 pub fn never_met_of(snapshot: &Snapshot, pod: &Pod) -> Vec<NeverMet> {
-    let namespace = pod.key.namespace.as_str();
+    let namespace = pod.key.namespace();
     let budgets: Vec<&Budget> = snapshot
         .budgets
         .values()
@@ -81,7 +81,7 @@ fn in_namespace(
     let pods: Vec<&Pod> = snapshot
         .pods
         .from(&PodKey::new(namespace, ""))
-        .take_while(|(key, _)| key.namespace == namespace)
+        .take_while(|(key, _)| key.namespace() == namespace)
         .map(|(_, pod)| pod.as_ref())
         .filter(|pod| pod.phase != PodPhase::Finished && pod.deleting_since.is_none())
         .collect();

@@ -25,7 +25,7 @@ pub struct Identity<'a> {
 impl<'a> Identity<'a> {
     /// Of a pod.
     pub fn of_pod(pod: &'a Pod, namespaces: &'a NamespaceLabels) -> Self {
-        let namespace = pod.key.namespace.as_str();
+        let namespace = pod.key.namespace();
         Self { namespace, namespace_labels: namespaces.get(namespace), labels: &pod.labels, spec: &pod.spec }
     }
 

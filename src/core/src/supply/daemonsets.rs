@@ -90,6 +90,6 @@ fn prefix(set: &DaemonSet) -> String {
 
 /// Whether the pod of a DaemonSet is this one's, by the name that the DaemonSet controller gives its pods.
 fn belongs_to(pod: &Pod, set: &DaemonSet, prefix: &str) -> bool {
-    pod.key.namespace == set.key.namespace
-        && pod.key.name.strip_prefix(prefix).is_some_and(|rest| rest.len() == SUFFIX && !rest.contains('-'))
+    pod.key.namespace() == set.key.namespace
+        && pod.key.name().strip_prefix(prefix).is_some_and(|rest| rest.len() == SUFFIX && !rest.contains('-'))
 }

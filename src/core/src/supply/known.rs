@@ -14,7 +14,7 @@ use std::sync::Arc;
 use poolwright_catalog::Catalogue;
 
 use crate::model::memory::Memory;
-use crate::model::{Claims, DaemonSet, Nodes, PodKey, Pods, Pool, Shared, Snapshot};
+use crate::model::{Claims, DaemonSet, Nodes, ObjectKey, Pods, Pool, Shared, Snapshot};
 
 #[derive(Default)]
 struct Content {
@@ -26,7 +26,7 @@ struct Content {
 /// Rooms, by name.
 #[derive(Default)]
 pub(crate) struct KnownRooms {
-    daemonsets: Shared<PodKey, Arc<DaemonSet>>,
+    daemonsets: Shared<ObjectKey, Arc<DaemonSet>>,
     /// What all of them were worked out from, when they were the last time.
     basis: Option<Basis>,
     pub claims: Vec<KnownRoom>,

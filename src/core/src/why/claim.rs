@@ -6,7 +6,7 @@ use jiff::Timestamp;
 use poolwright_catalog::UsdPerHour;
 use poolwright_terms::ConditionType;
 
-use crate::model::{Claim, ClaimName, Node, Pod, PodKey, PodPhase, PodRole, Snapshot};
+use crate::model::{Claim, ClaimName, Node, ObjectKey, Pod, PodPhase, PodRole, Snapshot};
 use crate::rules::budgets::never_met_of;
 use crate::rules::words::{gist, list};
 
@@ -68,7 +68,7 @@ pub fn node(snapshot: &Snapshot, now: Timestamp, name: &str) -> Option<Vec<Strin
 fn undrainable(snapshot: &Snapshot, name: &str) -> Option<String> {
     let pods = work(snapshot, name);
     let mut kept: Vec<&Pod> = Vec::new();
-    let mut budgets: BTreeMap<PodKey, String> = BTreeMap::new();
+    let mut budgets: BTreeMap<ObjectKey, String> = BTreeMap::new();
     for pod in pods {
         let found = never_met_of(snapshot, pod);
         if !found.is_empty() {

@@ -5,9 +5,8 @@ use std::collections::BTreeMap;
 use poolwright_terms::{ConditionStatus, ConditionType, NodeClassRef};
 
 use crate::action::{Action, ConditionUpdate, Notice, NoticeKind, Subject};
-use crate::model::Snapshot;
 use crate::model::plan::{Plan, PoolFindings};
-use crate::plan::demand_source::is_expected;
+use crate::model::{PodKey, Snapshot};
 
 /// Events on pods and conditions of pools that follow from a plan. They repeat as long as the plan says the same: whoever
 /// sends them leaves out what was already said.
@@ -28,13 +27,14 @@ pub fn notices(plan: &Plan) -> Vec<Action> {
         }
     }
     for claim in &plan.claims {
-        for pod in claim.planned_pods.iter().filter(|pod| !is_expected(pod)) {
+        for pod in claim.planned_pods.iter().filter_map(PodKey::existing) {
             let message = format!("bought for it: {} (claim {})", claim.reason, claim.name);
             actions.push(tell(Subject::Pod(pod.clone()), NoticeKind::Normal, "NodePlanned", message));
         }
     }
     for left in plan.unplaced.iter().filter(|left| left.reason.is_unmet_demand()) {
-        let subject = Subject::Pod(left.pod.clone());
+        let Some(pod) = left.pod.existing() else { continue };
+        let subject = Subject::Pod(pod.clone());
         actions.push(tell(subject, NoticeKind::Warning, left.reason.as_str(), left.message.clone()));
     }
     actions

@@ -15,7 +15,7 @@ impl Put for Budget {
 /// A budget for pods with `app=web`.
 fn budget(name: &str, limit: BudgetLimit) -> Budget {
     Budget {
-        key: key(name),
+        key: object_key(name),
         uid: Uid(format!("budget-{name}")),
         selector: BudgetSelector::Pods(vec![is_in("app", &["web"])]),
         limit: Some(limit),
@@ -34,7 +34,7 @@ fn replicas(total: u64) -> Workload {
     let (kind, uid) = ("ReplicaSet".into(), Uid("web".into()));
     Workload {
         kind,
-        key: key("web"),
+        key: object_key("web"),
         uid,
         owner: None,
         total,
@@ -99,7 +99,7 @@ fn two_budgets_about_one_pod_are_told_both_for_the_api_server_never_evicts_it() 
     let first = budget("first", MaxUnavailable(Count(1)));
     let second =
         Budget { selector: BudgetSelector::Pods(vec![]), ..budget("second", MaxUnavailable(Count(1))) };
-    let elsewhere = Budget { key: PodKey::new("other", "third"), ..second.clone() };
+    let elsewhere = Budget { key: ObjectKey::new("other", "third"), ..second.clone() };
     let snapshot = with(cluster(aws(), [pool("gpu")]), [web("a"), pod("b", requests(1, 1, 0))]);
     let snapshot = with(snapshot, [first, second, elsewhere]);
     let found = never_met(&snapshot);

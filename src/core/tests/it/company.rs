@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use poolwright_core::plan::UnplacedReason;
 use poolwright_core::{
-    DaemonSet, HostPort, Namespaces, NodeTerm, Pod, PodRole, PodSpec, PodTerm, SpreadRule,
+    DaemonSet, HostPort, Namespaces, NodeTerm, Pod, PodKey, PodRole, PodSpec, PodTerm, SpreadRule,
 };
 
 use crate::kit::*;
@@ -83,7 +83,7 @@ fn a_port_of_a_pod_that_was_planned_on_a_claim_is_taken() {
 
 fn agent(change: impl FnOnce(&mut DaemonSet)) -> DaemonSet {
     let spec = PodSpec { requests: requests(1, 1, 0), ..PodSpec::default() };
-    let mut set = DaemonSet { key: key("agent"), labels: app_label("agent"), spec };
+    let mut set = DaemonSet { key: object_key("agent"), labels: app_label("agent"), spec };
     change(&mut set);
     set
 }
@@ -165,7 +165,7 @@ fn a_daemonset_that_keeps_away_from_a_pod_is_named() {
 #[test]
 fn a_pod_in_another_namespace_is_none_of_the_rules_business() {
     let mut elsewhere = labelled("b", "web");
-    elsewhere.key.namespace = "other".into();
+    elsewhere.key = PodKey::new("other", elsewhere.key.name());
     assert_eq!(buys([keeps_away(labelled("a", "web"), "web"), elsewhere]), ["c7.xlarge: a b"]);
 }
 

@@ -8,7 +8,11 @@ use poolwright_core::{Claim, DaemonSet, Pod, PodRole, PodSpec, Snapshot};
 use crate::kit::*;
 
 fn daemon(requests: ResourceList) -> DaemonSet {
-    DaemonSet { key: key("agent"), labels: BTreeMap::new(), spec: PodSpec { requests, ..PodSpec::default() } }
+    DaemonSet {
+        key: object_key("agent"),
+        labels: BTreeMap::new(),
+        spec: PodSpec { requests, ..PodSpec::default() },
+    }
 }
 
 fn cluster_with(daemon: DaemonSet, pods: impl IntoIterator<Item = Pod>) -> Snapshot {

@@ -42,7 +42,7 @@ fn small(name: &str) -> (Claim, Node) {
 
 fn web(total: u64) -> Workload {
     let (kind, uid) = ("ReplicaSet".into(), Uid("web".into()));
-    let key = key("web");
+    let key = object_key("web");
     Workload { kind, key, uid, owner: None, total, wanted: total, made: total, held: false, selector: None }
 }
 
@@ -244,7 +244,7 @@ fn work_that_would_have_to_be_done_again_is_moved_when_that_pays() {
     let job = |began: i64| {
         let pod = Pod { owner: Some(Uid("job".into())), created: at(began), ..replica("a") };
         let snapshot = cluster_of(moving_pool(), vec![large("big")], &[]);
-        let job = Workload { kind: "Job".into(), key: key("job"), uid: Uid("job".into()), ..web(1) };
+        let job = Workload { kind: "Job".into(), key: object_key("job"), uid: Uid("job".into()), ..web(1) };
         proposed(&with(with(snapshot, [bound(pod, "big")]), [job]))
     };
     // A quarter of 5.672 $/h since it began, and for five minutes, against 4.666 $ in an hour.
@@ -255,7 +255,7 @@ fn work_that_would_have_to_be_done_again_is_moved_when_that_pays() {
 #[test]
 fn a_disruption_budget_that_allows_no_eviction_now_keeps_its_pods_where_they_are() {
     let budget = |allowed| Budget {
-        key: key("web"),
+        key: object_key("web"),
         uid: Uid("pdb".into()),
         selector: BudgetSelector::Pods(vec![]),
         limit: Some(BudgetLimit::MaxUnavailable(Share::Count(1))),
@@ -265,7 +265,7 @@ fn a_disruption_budget_that_allows_no_eviction_now_keeps_its_pods_where_they_are
     };
     let of = |allowed| {
         let mut snapshot = cluster_of(moving_pool(), vec![large("big")], &[("a", "big")]);
-        snapshot.budgets.insert(key("web"), budget(allowed).into());
+        snapshot.budgets.insert(object_key("web"), budget(allowed).into());
         proposed(&snapshot)
     };
     assert!(of(Some(1)).is_some());
@@ -307,7 +307,7 @@ fn a_move_waits_for_a_disruption_budget_and_is_called_off_when_that_lasts() {
     let proposal = proposed(&snapshot).unwrap();
     let mut ready = opened(&begun(&snapshot, &proposal), &proposal.plan.claims[0].name);
     let budget = Budget {
-        key: key("web"),
+        key: object_key("web"),
         uid: Uid("pdb".into()),
         selector: BudgetSelector::Pods(vec![]),
         limit: Some(BudgetLimit::MaxUnavailable(Share::Count(1))),
@@ -315,7 +315,7 @@ fn a_move_waits_for_a_disruption_budget_and_is_called_off_when_that_lasts() {
         allowed: Some(0),
         failure: None,
     };
-    ready.budgets.insert(key("web"), budget.into());
+    ready.budgets.insert(object_key("web"), budget.into());
     let after = |seconds: i64| {
         let plan = planned_at(&ready, NOW + seconds);
         follow(&ready, &plan, at(NOW + seconds)).actions

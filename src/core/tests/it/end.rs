@@ -52,7 +52,7 @@ fn close() -> Action {
 }
 
 fn evict(name: &str) -> Action {
-    Action::Evict { pod: key(name), uid: Uid(format!("pod-{name}")) }
+    Action::Evict { pod: object_key(name), uid: Uid(format!("pod-{name}")) }
 }
 
 /// A node that is closed and goes, with these pods on it.
@@ -307,7 +307,7 @@ fn volumes_of_pods_that_nobody_waits_for_hold_nothing_up() {
     let mut snapshot = with_attached(going([daemon]), [attached("a", "kept")]);
     assert!(!ends(&snapshot, 101), "whose it is nobody knows yet");
     let claim = VolumeClaim {
-        key: key("cache"),
+        key: object_key("cache"),
         class: None,
         volume: Some("kept".into()),
         bound: true,

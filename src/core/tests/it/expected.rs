@@ -12,7 +12,7 @@ fn job(wanted: u64, made: u64) -> Workload {
     let (kind, uid) = ("Job".into(), Uid("job".into()));
     Workload {
         kind,
-        key: key("train"),
+        key: object_key("train"),
         uid,
         owner: None,
         total: wanted,
@@ -127,7 +127,7 @@ fn a_place_that_is_kept_is_not_kept_twice_when_pods_already_run() {
 
 #[test]
 fn a_node_that_waits_for_pods_to_come_is_not_empty_until_they_are_not_believed_in() {
-    let waiting = Claim { planned_pods: vec![PodKey::new("default", "Job:train#0")], ..initialized() };
+    let waiting = Claim { planned_pods: vec![key("Job:train#0")], ..initialized() };
     let snapshot = with(with(gang(1, 4), [waiting]), [claimed_node()]);
     let is_empty = |second| {
         let decision = decide(&snapshot, at(second));
@@ -146,7 +146,7 @@ fn a_node_that_waits_for_pods_to_come_is_not_empty_until_they_are_not_believed_i
 #[test]
 fn a_quota_that_lets_no_more_in_buys_nothing_for_what_it_keeps_out() {
     let quota = |left: [(&str, u64); 2]| Quota {
-        key: key("quota"),
+        key: object_key("quota"),
         left: left.into_iter().map(|(resource, left)| (resource.to_owned(), left)).collect(),
     };
     let of = |quota: Quota| {

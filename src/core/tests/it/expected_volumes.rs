@@ -7,7 +7,7 @@ use crate::kit::*;
 /// A claim that waits for its first pod.
 fn claim(name: &str) -> VolumeClaim {
     VolumeClaim {
-        key: key(name),
+        key: object_key(name),
         class: Some("fast".into()),
         volume: None,
         bound: false,
@@ -45,7 +45,7 @@ fn two_of_four(
     });
     let workload = Workload {
         kind: kind.into(),
-        key: key("web"),
+        key: object_key("web"),
         uid: Uid("web".into()),
         owner: None,
         total: 4,
@@ -103,7 +103,7 @@ fn pods_that_share_a_claim_are_expected_when_it_is_bound() {
         class: "fast".into(),
         shape: VolumeShape { size: 1 << 30, ..VolumeShape::default() },
         labels: [].into(),
-        claim: Some(key("data")),
+        claim: Some(object_key("data")),
         available: false,
         deleting: false,
         topology: vec![vec![NodeTerm { requirements: vec![is_in("topology.kubernetes.io/zone", &["b"])] }]],

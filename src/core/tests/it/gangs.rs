@@ -22,7 +22,7 @@ fn part(name: &str, jobs: usize, each: u64) -> GangPart {
 }
 
 fn set(parts: Vec<GangPart>) -> Gang {
-    Gang { kind: "JobSet".into(), key: key("set"), uid: Uid("set".into()), parts }
+    Gang { kind: "JobSet".into(), key: object_key("set"), uid: Uid("set".into()), parts }
 }
 
 /// A Job of the set with one pod that found no node.
@@ -33,7 +33,7 @@ fn job(name: &str, wanted: u64) -> (Workload, Pod) {
     (
         Workload {
             kind: "Job".into(),
-            key: key(name),
+            key: object_key(name),
             uid,
             owner: of,
             total: wanted,
@@ -119,7 +119,7 @@ fn nothing_is_expected_of_a_gang_that_finds_nodes_or_has_made_nothing_for_a_whil
 fn the_parts_of_a_gang_share_what_a_quota_lets_in() {
     let parts = vec![part("leader", 1, 1), part("workers", 1, 3), part("others", 1, 3)];
     let mut snapshot = with_jobs(parts, &[job("set-leader-0", 1)]);
-    let quota = Quota { key: key("quota"), left: [("pods".to_owned(), 4)].into() };
+    let quota = Quota { key: object_key("quota"), left: [("pods".to_owned(), 4)].into() };
     snapshot.quotas.insert(quota.key.clone(), quota.into());
     assert_eq!(names(&planned(&snapshot)).len(), 1 + 4);
 }

@@ -79,7 +79,7 @@ fn some_pod(which: u8, mut how: u32) -> Pod {
         2 => PodPhase::Gated,
         3 => {
             // The name that a DaemonSet gives.
-            pod.key.name = format!("agent-{which:05}");
+            pod.key = PodKey::new(pod.key.namespace(), format!("agent-{which:05}"));
             pod.role = PodRole::DaemonSet;
             PodPhase::Bound { node }
         }
@@ -153,7 +153,7 @@ impl Truth {
                 let known = self.pods.keys().nth(usize::from(which)).cloned();
                 if let Some(key) = known {
                     self.pods.remove(&key);
-                    index.delete_pod(&key);
+                    index.delete_pod(key.existing().unwrap());
                 }
             }
             11..=13 => {
@@ -178,7 +178,7 @@ impl Truth {
             }
             18 => {
                 let spec = PodSpec { requests: requests(1, 1, 0), ..PodSpec::default() };
-                let set = DaemonSet { key: key("agent"), labels: BTreeMap::new(), spec };
+                let set = DaemonSet { key: object_key("agent"), labels: BTreeMap::new(), spec };
                 self.daemonset = (which % 3 > 0).then(|| set.clone());
                 match &self.daemonset {
                     Some(set) => index.apply_daemonset(set.clone()),
@@ -187,7 +187,7 @@ impl Truth {
             }
             // A watch lists everything anew, and some of it is gone.
             _ => {
-                self.pods.retain(|key, _| !key.name.ends_with(char::from(b'0' + which)));
+                self.pods.retain(|key, _| !key.name().ends_with(char::from(b'0' + which)));
                 index.reset_pods(self.pods.values().cloned());
                 index.reset_nodes(self.nodes.values().cloned());
                 index.reset_claims(self.claims.values().cloned(), at(0));

@@ -27,8 +27,8 @@ fn a_pod_that_wants_a_node_is_demand_once() {
     assert_eq!(index.apply_pod(small("a")), Change::Demand, "a preemption came to nothing");
     let anew = Pod { uid: Uid("another".into()), ..small("a") };
     assert_eq!(index.apply_pod(anew), Change::Demand, "another pod of the same name");
-    assert_eq!(index.delete_pod(&key("a")), Change::Life);
-    assert_eq!(index.delete_pod(&key("a")), Change::None);
+    assert_eq!(index.delete_pod(&object_key("a")), Change::Life);
+    assert_eq!(index.delete_pod(&object_key("a")), Change::None);
 }
 
 #[test]
@@ -111,10 +111,10 @@ fn rules_and_offers_wake_the_planner_when_they_change() {
     let held = BTreeMap::from([((node_class(), id("g5.xlarge", "a")), at(60))]);
     assert_eq!(index.set_held_back(held.clone()), Change::Room);
     assert_eq!(index.set_held_back(held), Change::None);
-    let agent = DaemonSet { key: key("agent"), labels: BTreeMap::new(), spec: PodSpec::default() };
+    let agent = DaemonSet { key: object_key("agent"), labels: BTreeMap::new(), spec: PodSpec::default() };
     assert_eq!(index.apply_daemonset(agent.clone()), Change::Room);
     assert_eq!(index.reset_daemonsets([agent]), Change::None);
-    assert_eq!(index.delete_daemonset(&key("agent")), Change::Room);
+    assert_eq!(index.delete_daemonset(&object_key("agent")), Change::Room);
 }
 
 #[test]

@@ -165,7 +165,7 @@ fn a_pod_that_the_scheduler_does_not_place_as_planned_is_named() {
     assert_eq!(decide(&snapshot, at(89)).wake_at, Some(at(90)));
     let actions = decide(&snapshot, at(90)).actions;
     assert!(
-        matches!(&actions[..], [Action::Tell(notice)] if notice.subject == Subject::Pod(key("p"))
+        matches!(&actions[..], [Action::Tell(notice)] if notice.subject == Subject::Pod(object_key("p"))
             && notice.message == "was planned for node n, which is open, but the scheduler does not place it there (0/0 nodes are available); the node waits for it: correct the pod, or delete it"),
         "{actions:?}"
     );

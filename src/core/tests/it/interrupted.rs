@@ -36,7 +36,7 @@ fn told(mut claim: Claim, interruption: Interruption) -> Claim {
 
 fn web(total: u64) -> Workload {
     let (kind, uid) = ("ReplicaSet".into(), Uid("web".into()));
-    let key = key("web");
+    let key = object_key("web");
     Workload { kind, key, uid, owner: None, total, wanted: total, made: total, held: false, selector: None }
 }
 
@@ -121,7 +121,7 @@ fn what_is_recorded_without_conditions_is_completed() {
 #[test]
 fn the_next_plan_buys_for_protected_and_guarded_pods_too_and_only_then_the_claim_goes() {
     let budget = Budget {
-        key: key("web"),
+        key: object_key("web"),
         uid: Uid("pdb".into()),
         selector: BudgetSelector::Pods(vec![]),
         limit: Some(BudgetLimit::MaxUnavailable(Share::Count(0))),
@@ -170,8 +170,12 @@ fn where_no_plan_is_made_in_time_the_claim_goes_all_the_same_and_sooner_where_le
 fn a_gang_that_runs_is_kept_whole_by_a_place_for_the_pod_whose_node_goes() {
     let member = |name: &str| Pod { group: Some("train".into()), ..replica(name) };
     let snapshot = with_pods(told(initialized(), reclaim()), vec![member("a")]);
-    let group =
-        PodGroup { key: key("train"), uid: Uid("group".into()), min_count: Some(3), unmodelled: vec![] };
+    let group = PodGroup {
+        key: object_key("train"),
+        uid: Uid("group".into()),
+        min_count: Some(3),
+        unmodelled: vec![],
+    };
     let others = ["b", "c"].map(|name| bound(member(name), "other"));
     let snapshot = with(with(with(snapshot, others), [node("other", room(2, 16, 0))]), [web(3)]);
     assert_eq!(names(&planned_at(&with(snapshot, [group]), NOTICED + 1)), ["ReplicaSet:web#0"]);
@@ -179,7 +183,7 @@ fn a_gang_that_runs_is_kept_whole_by_a_place_for_the_pod_whose_node_goes() {
 
 #[test]
 fn a_pod_of_a_set_of_jobs_has_its_place_bought_too() {
-    let job = Workload { kind: "Job".into(), key: key("set-workers-0"), total: 1, ..web(1) };
+    let job = Workload { kind: "Job".into(), key: object_key("set-workers-0"), total: 1, ..web(1) };
     let part = GangPart {
         name: "workers".into(),
         controller: "Job".into(),
@@ -188,7 +192,8 @@ fn a_pod_of_a_set_of_jobs_has_its_place_bought_too() {
         comes: true,
         example: pod("template", requests(1, 1, 0)),
     };
-    let set = Gang { kind: "JobSet".into(), key: key("set"), uid: Uid("set".into()), parts: vec![part] };
+    let set =
+        Gang { kind: "JobSet".into(), key: object_key("set"), uid: Uid("set".into()), parts: vec![part] };
     let snapshot = with(cluster(aws(), [pool("gpu")]), [told(initialized(), reclaim())]);
     let snapshot = with(with(snapshot, [claimed_node()]), [bound(replica("a"), "n")]);
     let plan = planned_at(&with(with(snapshot, [job]), [set]), NOTICED + 1);
@@ -305,7 +310,7 @@ fn a_record_that_presses_is_planned_for_in_a_moment_and_so_are_the_pods_that_are
     index.apply_pod(bound(replica("a"), "n"));
     assert_eq!(index.apply_pod(replica("more")), index::Change::Demand);
     assert_eq!(index.apply_claim(told(initialized(), reclaim())), index::Change::Pressing);
-    index.delete_pod(&key("a"));
+    index.delete_pod(&object_key("a"));
     assert_eq!(index.apply_pod(replica("b")), index::Change::Pressing);
     assert_eq!(index.apply_pod(pod("of-nobody", requests(1, 1, 0))), index::Change::Demand);
     let other = Pod { owner: Some(Uid("other".into())), ..replica("of-another") };

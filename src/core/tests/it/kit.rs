@@ -137,8 +137,12 @@ pub fn tolerate(key: &str) -> Toleration {
     Toleration { key: Some(key.into()), matches: TolerationMatch::Exists, effect: None }
 }
 
+pub fn object_key(name: &str) -> ObjectKey {
+    ObjectKey::new("default", name)
+}
+
 pub fn key(name: &str) -> PodKey {
-    PodKey::new("default", name)
+    format!("default/{name}").parse().unwrap()
 }
 
 /// A pod that the scheduler could not place.
@@ -245,7 +249,7 @@ pub fn bought(plan: &Plan) -> Vec<String> {
         .claims
         .iter()
         .map(|claim| {
-            let pods: Vec<&str> = claim.planned_pods.iter().map(|pod| pod.name.as_str()).collect();
+            let pods: Vec<_> = claim.planned_pods.iter().map(PodKey::name).collect();
             format!("{}: {}", claim.instance_type(), pods.join(" "))
         })
         .collect();
@@ -360,7 +364,7 @@ pub fn decide(snapshot: &Snapshot, now: Timestamp) -> Decision {
 /// The pods that new nodes are for, by name.
 pub fn names(plan: &Plan) -> Vec<String> {
     let mut names: Vec<String> =
-        plan.claims.iter().flat_map(|claim| &claim.planned_pods).map(|pod| pod.name.clone()).collect();
+        plan.claims.iter().flat_map(|claim| &claim.planned_pods).map(|pod| pod.name().into_owned()).collect();
     names.sort();
     names
 }

@@ -17,7 +17,7 @@ fn pods_are_told_what_was_bought_or_why_nothing_was_and_pools_how_they_stand() {
         message: message.into(),
     };
     let tell = |name: &str, kind, reason: &str, message: String| {
-        Action::Tell(Notice { subject: Subject::Pod(key(name)), kind, reason: reason.into(), message })
+        Action::Tell(Notice { subject: Subject::Pod(object_key(name)), kind, reason: reason.into(), message })
     };
     let claim = &plan.claims[0];
     assert_eq!(

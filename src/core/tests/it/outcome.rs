@@ -91,7 +91,7 @@ fn a_launch_that_can_never_work_shows_on_its_claim_and_on_the_pools_of_its_node_
 
 #[test]
 fn a_namespace_that_refuses_tolerations_is_told_of_once_and_tried_again_after_ten_minutes() {
-    let (pod, mut setbacks) = (PodKey::new("team", "train"), Setbacks::default());
+    let (pod, mut setbacks) = (ObjectKey::new("team", "train"), Setbacks::default());
     let outcome = Outcome::TolerationRefused { pod: &pod, why: "forbidden" };
     let told = respond(&outcome, &mut setbacks, at(0));
     assert!(

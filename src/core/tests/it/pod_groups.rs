@@ -16,7 +16,7 @@ impl Put for PodGroup {
 }
 
 fn group(name: &str, min_count: Option<u32>) -> PodGroup {
-    PodGroup { key: key(name), uid: Uid(format!("group-{name}")), min_count, unmodelled: vec![] }
+    PodGroup { key: object_key(name), uid: Uid(format!("group-{name}")), min_count, unmodelled: vec![] }
 }
 
 /// A pod of this group that fills a g5.xlarge.
@@ -41,7 +41,7 @@ fn nodes(most: u64) -> Snapshot {
 }
 
 fn why(plan: &Plan, name: &str) -> (UnplacedReason, String) {
-    let left = plan.unplaced.iter().find(|left| left.pod.name == name).unwrap();
+    let left = plan.unplaced.iter().find(|left| left.pod.name() == name).unwrap();
     (left.reason, left.message.clone())
 }
 
@@ -182,7 +182,7 @@ fn a_group_that_is_not_there_is_named_and_nothing_is_bought() {
     assert_eq!(index.apply_pod_group(there.clone()), Change::None);
     assert_eq!(index.apply_pod(held("train", 1)), Change::Life);
     assert_eq!(index.reset_pod_groups([there]), Change::None);
-    assert_eq!(index.delete_pod_group(&key("train")), Change::Room);
+    assert_eq!(index.delete_pod_group(&object_key("train")), Change::Room);
 }
 
 #[test]
@@ -200,7 +200,7 @@ fn what_a_group_asks_beyond_the_model_is_named() {
 
 #[test]
 fn groups_of_the_same_name_in_two_namespaces_are_two() {
-    let elsewhere = |pod: Pod| Pod { key: PodKey::new("other", &pod.key.name), ..pod };
+    let elsewhere = |pod: Pod| Pod { key: PodKey::new("other", pod.key.name()), ..pod };
     let mut pods = members("train", 2);
     pods.extend((0..2).map(|at| elsewhere(member("train", at))));
     let plan = planned(&with(with(nodes(9), [group("train", Some(3))]), pods));
@@ -267,7 +267,7 @@ fn where_it_cannot_be_had_again_the_other_nodes_count_as_empty_and_keep_the_plac
     let mut whole = open;
     whole.nominations.insert(
         plan.unplaced[0].pod.clone(),
-        (Uid(format!("pod-{}", plan.unplaced[0].pod.name)), "new".into()),
+        (Uid(format!("pod-{}", plan.unplaced[0].pod.name())), "new".into()),
     );
     assert!(!empties(&whole), "it waits for its pod");
 }
@@ -336,7 +336,7 @@ fn what_there_is_for_a_gang_stays_when_the_rest_is_bought_elsewhere_in_time() {
     let mut there = with(there, recorded);
     let waiting = there.claims.values().flat_map(|claim| &claim.planned_pods).collect::<Vec<_>>();
     let missing = (0..4).map(|at| key(&format!("train-{at}"))).find(|pod| !waiting.contains(&pod)).unwrap();
-    there.nominations.insert(missing.clone(), (Uid(format!("pod-{}", missing.name)), "elsewhere".into()));
+    there.nominations.insert(missing.clone(), (Uid(format!("pod-{}", missing.name())), "elsewhere".into()));
     assert_eq!(given_back(&there, 300), (vec![], vec![]));
     let no_longer_empty = decide(&there, at(300)).actions.iter().any(|action| {
         matches!(action, Action::SetConditions { conditions, .. }

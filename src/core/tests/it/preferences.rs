@@ -60,7 +60,7 @@ fn bought_where(plan: &Plan) -> Vec<String> {
         .claims
         .iter()
         .map(|claim| {
-            let pods: Vec<&str> = claim.planned_pods.iter().map(|pod| pod.name.as_str()).collect();
+            let pods: Vec<_> = claim.planned_pods.iter().map(PodKey::name).collect();
             format!("{}/{}: {}", claim.instance_type(), claim.offering().zone, pods.join(" "))
         })
         .collect();

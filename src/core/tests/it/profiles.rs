@@ -40,7 +40,7 @@ fn node_in_a(name: &str) -> Node {
 
 fn service(namespace: &str, of: &str) -> Service {
     let selector = BTreeMap::from([("app".to_owned(), of.to_owned())]);
-    Service { key: poolwright_core::PodKey::new(namespace, of), selector }
+    Service { key: poolwright_core::ObjectKey::new(namespace, of), selector }
 }
 
 fn served(mut snapshot: Snapshot, service: Service) -> Snapshot {
@@ -115,7 +115,7 @@ fn the_selector_is_that_of_the_controllers_that_the_scheduler_looks_at() {
         let selector = Some(vec![is_in("app", &["web"])]);
         let workload = Workload {
             kind,
-            key: key("w"),
+            key: object_key("w"),
             uid,
             owner: None,
             total: 3,

@@ -161,7 +161,11 @@ fn any_cluster() -> impl Strategy<Value = Snapshot> {
         let spec = |cpu| PodSpec { requests: requests(cpu, 1, 0), ..PodSpec::default() };
         with(
             snapshot,
-            daemon.map(|cpu| DaemonSet { key: key("agent"), labels: BTreeMap::new(), spec: spec(cpu) }),
+            daemon.map(|cpu| DaemonSet {
+                key: object_key("agent"),
+                labels: BTreeMap::new(),
+                spec: spec(cpu),
+            }),
         )
     })
 }

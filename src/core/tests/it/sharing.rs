@@ -1,5 +1,6 @@
 //! GPUs that pods share, and GPUs that are cut.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use poolwright_catalog::ResourceName;
@@ -43,8 +44,8 @@ fn parts_of_gpus_count_as_whole_ones_until_they_may_be_shared() {
     let plan = planned_with(&snapshot, Sharing::Shared);
     assert_eq!(bought(&plan).len(), 1);
     let [PlannedGpu::Shared(on)] = &plan.claims[0].gpus[..] else { panic!("{:?}", plan.claims[0].gpus) };
-    let shares: BTreeMap<_, _> = on.iter().map(|share| (share.pod.name.as_str(), share.milli)).collect();
-    assert_eq!(shares, BTreeMap::from([("a", 300), ("b", 300), ("c", 300)]));
+    let shares: BTreeMap<_, _> = on.iter().map(|share| (share.pod.name(), share.milli)).collect();
+    assert_eq!(shares, BTreeMap::from([("a".into(), 300), ("b".into(), 300), ("c".into(), 300)]));
 }
 
 #[test]
@@ -53,7 +54,7 @@ fn no_pod_is_spread_over_two_gpus_and_a_whole_gpu_is_shared_with_nobody() {
     pods.push(pod("whole", requests(1, 1, 1)));
     let plan = planned_with(&with(cluster(aws(), [pool("gpu")]), pods), Sharing::Shared);
     let gpus: Vec<_> = plan.claims.iter().flat_map(|claim| &claim.gpus).collect();
-    let whole = gpus.iter().filter(|gpu| matches!(gpu, PlannedGpu::Whole(pod) if pod.name == "whole"));
+    let whole = gpus.iter().filter(|gpu| matches!(gpu, PlannedGpu::Whole(pod) if pod.name() == "whole"));
     assert_eq!(whole.count(), 1);
     let alone = gpus.iter().filter(|gpu| matches!(gpu, PlannedGpu::Shared(on) if on.len() == 1));
     assert_eq!(alone.count(), 3);
@@ -63,13 +64,16 @@ fn no_pod_is_spread_over_two_gpus_and_a_whole_gpu_is_shared_with_nobody() {
 fn a_part_gets_the_smallest_instance_with_as_much_compute() {
     let pods = [part("small", 100), part("half", 420), part("more", 500)];
     let plan = planned_with(&with(cluster(cuttable(), [pool("gpu")]), pods), Sharing::Mig { mixed: false });
-    let mut got: BTreeMap<&str, &str> = BTreeMap::new();
+    let mut got: BTreeMap<Cow<'_, str>, &str> = BTreeMap::new();
     for gpu in plan.claims.iter().flat_map(|claim| &claim.gpus) {
         if let PlannedGpu::Mig(instances) = gpu {
-            got.extend(instances.iter().map(|one| (one.pod.name.as_str(), one.name.as_str())));
+            got.extend(instances.iter().map(|one| (one.pod.name(), one.name.as_str())));
         }
     }
-    assert_eq!(got, BTreeMap::from([("small", "1g.5gb"), ("half", "3g.20gb"), ("more", "4g.20gb")]));
+    assert_eq!(
+        got,
+        BTreeMap::from([("small".into(), "1g.5gb"), ("half".into(), "3g.20gb"), ("more".into(), "4g.20gb")])
+    );
     assert_eq!(bought(&plan).len(), 2, "4g and 3g fill one GPU, so that the third needs another");
 }
 
@@ -80,7 +84,7 @@ fn instances_are_asked_for_by_name() {
     assert_eq!(plan.claims.len(), 1);
     let [PlannedGpu::Mig(instances)] = &plan.claims[0].gpus[..] else { panic!("{:?}", plan.claims[0].gpus) };
     assert_eq!(instances.iter().map(|one| one.start).collect::<Vec<_>>(), [0, 2, 4]);
-    assert!(instances.iter().all(|one| one.pod.name == "three" && one.name == "2g.10gb"));
+    assert!(instances.iter().all(|one| one.pod.name() == "three" && one.name == "2g.10gb"));
 }
 
 #[test]

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use poolwright_catalog::Catalogue;
 use poolwright_core::plan::{Plan, UnplacedReason};
-use poolwright_core::{Namespaces, Node, Pod, PodTerm, PoolName, Snapshot, SpreadRule};
+use poolwright_core::{Namespaces, Node, Pod, PodKey, PodTerm, PoolName, Snapshot, SpreadRule};
 use poolwright_terms::labels::ZONE;
 
 use crate::kit::*;
@@ -64,7 +64,7 @@ fn node_in(name: &str, zone: &str, free: u64) -> Node {
 fn zones(snapshot: &Snapshot, plan: &Plan) -> BTreeMap<String, Vec<String>> {
     let mut zones: BTreeMap<String, Vec<String>> = BTreeMap::new();
     for claim in &plan.claims {
-        let pods = claim.planned_pods.iter().map(|pod| pod.name.clone());
+        let pods = claim.planned_pods.iter().map(|pod| pod.name().into_owned());
         zones.entry(claim.offering().zone.to_string()).or_default().extend(pods);
         let same = claim.offerings.iter().all(|ranked| ranked.offering.zone == claim.offering().zone);
         assert!(same, "an alternative in another zone would break the rule: {:?}", claim.offerings);
@@ -76,7 +76,7 @@ fn zones(snapshot: &Snapshot, plan: &Plan) -> BTreeMap<String, Vec<String>> {
                 snapshot.claims[name].current_offering().offering.zone.to_string()
             }
         };
-        zones.entry(zone).or_default().push(placement.pod.name.clone());
+        zones.entry(zone).or_default().push(placement.pod.name().into_owned());
     }
     for pods in zones.values_mut() {
         pods.sort();
@@ -93,7 +93,7 @@ fn there(pods: impl IntoIterator<Item = Pod>) -> Snapshot {
 }
 
 fn message(plan: &Plan, name: &str) -> String {
-    let left = plan.unplaced.iter().find(|left| left.pod.name == name).expect("it is left over");
+    let left = plan.unplaced.iter().find(|left| left.pod.name() == name).expect("it is left over");
     assert_eq!(left.reason, UnplacedReason::TopologyRule, "{}", left.message);
     left.message.clone()
 }
@@ -440,7 +440,7 @@ fn a_node_bought_for_others_in_a_new_zone_does_not_break_a_spread() {
 fn namespaces_are_chosen_by_their_labels() {
     let mut snapshot = with(there([]), [node_in("n", "b", 0)]);
     let mut other = bound(app("r", "db"), "n");
-    other.key.namespace = "data".into();
+    other.key = PodKey::new("data", other.key.name());
     let mut pod = near(app("p", "web"), "db");
     pod.spec.affinity[0].namespaces = Namespaces::Chosen([].into(), vec![is_in("team", &["ml"])]);
     snapshot = with(snapshot, [other, pod]);
@@ -502,10 +502,10 @@ fn each_server_shares_a_node_with_a_cache_and_with_no_other_server() {
     let snapshot = with(there(caches), servers);
     let plan = planned(&snapshot);
     assert_eq!(plan.unplaced, []);
-    let mut nodes: Vec<Vec<&str>> = plan
+    let mut nodes: Vec<Vec<String>> = plan
         .claims
         .iter()
-        .map(|claim| claim.planned_pods.iter().map(|pod| &pod.name[..1]).collect())
+        .map(|claim| claim.planned_pods.iter().map(|pod| pod.name()[..1].to_owned()).collect())
         .collect();
     nodes.sort();
     assert_eq!(nodes, [["c", "s"], ["c", "s"], ["c", "s"]]);

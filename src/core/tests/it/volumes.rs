@@ -31,7 +31,7 @@ fn shape(gib: u64) -> VolumeShape {
 
 fn claim(name: &str, class: &str) -> VolumeClaim {
     VolumeClaim {
-        key: key(name),
+        key: object_key(name),
         class: Some(class.into()),
         volume: None,
         bound: false,
@@ -103,7 +103,7 @@ impl Put for NodeDrivers {
 /// Zone and pods of what is bought, sorted.
 fn zones(plan: &Plan) -> Vec<String> {
     let one = |claim: &plan::PlannedClaim| {
-        let pods: Vec<&str> = claim.planned_pods.iter().map(|pod| pod.name.as_str()).collect();
+        let pods: Vec<_> = claim.planned_pods.iter().map(PodKey::name).collect();
         format!("{}: {}", claim.offering().zone, pods.join(" "))
     };
     let mut all: Vec<String> = plan.claims.iter().map(one).collect();

@@ -12,7 +12,7 @@ use poolwright_core::index::{Change, ClusterIndex};
 use poolwright_core::lifecycle::{Placement, decide};
 use poolwright_core::plan::{PlanOptions, plan};
 use poolwright_core::{
-    Claim, ClaimName, Condition, DaemonSet, Launched, Pod, PodKey, PodRole, PodSpec, Pool, Uid,
+    Claim, ClaimName, Condition, DaemonSet, Launched, ObjectKey, Pod, PodKey, PodRole, PodSpec, Pool, Uid,
 };
 use poolwright_terms::{ConditionStatus, ConditionType, NodeClassRef};
 use serde_json::json;
@@ -111,7 +111,7 @@ fn fill(
             ..PodSpec::default()
         };
         index.apply_daemonset(DaemonSet {
-            key: PodKey::new("kube-system", format!("agent-{set}")),
+            key: ObjectKey::new("kube-system", format!("agent-{set}")),
             labels: [("agent".to_owned(), set.to_string())].into(),
             spec,
         });
@@ -219,7 +219,7 @@ pub fn run(class: &NodeClassRef, pool: &Pool, catalogue: &Arc<Catalogue>) {
         measure(0, &mut index, &mut |index| index.apply_pod(self::pod(&waiting)));
         let bound = on_node(waiting, home);
         measure(1, &mut index, &mut |index| index.apply_pod(self::pod(&bound)));
-        let key = PodKey::new("default", format!("pod-{:05}", at * 11));
+        let key = ObjectKey::new("default", format!("pod-{:05}", at * 11));
         measure(2, &mut index, &mut |index| index.delete_pod(&key));
         measure(3, &mut index, &mut |index| index.apply_node(node(home, false)));
         measure(4, &mut index, &mut |index| index.apply_node(node(home, true)));

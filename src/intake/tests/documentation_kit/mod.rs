@@ -1,6 +1,7 @@
 //! What comes of objects beside a pool that may buy everything. One catalogue for all: `small` (4 cores, 16 GiB) and `large`
 //! (16 cores, 64 GiB) in zones a, b and c, `gpu` (8 cores, 64 GiB, 4 x A10G) in a and b, and huge pages on `huge` in c.
 
+use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
@@ -9,7 +10,7 @@ use poolwright_catalog::{
     Arch, Catalogue, Gpu, InstanceType, Offering, OfferingId, Price, PriceSource, Quote, ResourceList,
 };
 use poolwright_core::plan::{NeverStop, PlanOptions, plan};
-use poolwright_core::{Namespace, PodPhase, Snapshot};
+use poolwright_core::{Namespace, PodKey, PodPhase, Snapshot};
 use poolwright_intake::manifest::parse;
 use poolwright_terms::{CapacityType, NodeClassRef};
 use serde_json::{Value, json};
@@ -99,26 +100,26 @@ pub fn answer(objects: &[Value]) -> Vec<String> {
         .claims
         .iter()
         .map(|claim| {
-            let pods: Vec<&str> = claim.planned_pods.iter().map(|pod| pod.name.as_str()).collect();
+            let pods: Vec<_> = claim.planned_pods.iter().map(PodKey::name).collect();
             format!("{} in {}: {}", claim.instance_type(), claim.offering().zone, pods.join(" "))
         })
         .collect();
     lines.sort();
-    let mut there: BTreeMap<String, BTreeSet<&str>> = BTreeMap::new();
+    let mut there: BTreeMap<String, BTreeSet<Cow<'_, str>>> = BTreeMap::new();
     for placement in &made.placements {
-        there.entry(placement.target.to_string()).or_default().insert(&placement.pod.name);
+        there.entry(placement.target.to_string()).or_default().insert(placement.pod.name());
     }
     lines.extend(
         there
             .iter()
-            .map(|(node, pods)| format!("{node}: {}", pods.iter().copied().collect::<Vec<_>>().join(" "))),
+            .map(|(node, pods)| format!("{node}: {}", pods.iter().cloned().collect::<Vec<_>>().join(" "))),
     );
     let waits = |key| snapshot.pods.get(key).is_some_and(|pod| !matches!(pod.phase, PodPhase::Bound { .. }));
     lines.extend(
         made.unplaced
             .iter()
             .filter(|left| waits(&left.pod))
-            .map(|left| format!("left: {} ({})", left.pod.name, left.reason.as_str())),
+            .map(|left| format!("left: {} ({})", left.pod.name(), left.reason.as_str())),
     );
     lines
 }

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use axum::http::Method;
-use poolwright_core::PodKey;
+use poolwright_core::{ObjectKey, PodKey};
 use poolwright_terms::keys::DO_NOT_DISRUPT_ANNOTATION;
 use serde_json::{Value, json};
 
@@ -197,9 +197,10 @@ impl Cluster {
 
     /// Which pod of which Job this is.
     fn place(&self, key: &PodKey) -> Option<(usize, u32)> {
-        let mut parts = key.name.rsplitn(3, '-');
+        let name = key.name();
+        let mut parts = name.rsplitn(3, '-');
         let (_, index, name) = (parts.next()?, parts.next()?.parse().ok()?, parts.next()?);
-        let job = PodKey::new(&*key.namespace, name);
+        let job = ObjectKey::new(key.namespace(), name);
         Some((*self.job_numbers.get(&job)?, index))
     }
 

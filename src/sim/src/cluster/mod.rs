@@ -17,7 +17,7 @@ use futures::channel::mpsc::UnboundedReceiver;
 use k8s_openapi::api::core::v1 as k8s;
 use poolwright_api::NodeClaim;
 use poolwright_core::index::ClusterIndex;
-use poolwright_core::{Pod, PodKey, Snapshot};
+use poolwright_core::{ObjectKey, Pod, PodKey, Snapshot};
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
@@ -94,7 +94,7 @@ pub struct Cluster {
     arranged: BTreeSet<(String, &'static str)>,
     pub(crate) jobs: Vec<jobs::Job>,
     /// Where each Job is among them, by namespace and name.
-    job_numbers: BTreeMap<PodKey, usize>,
+    job_numbers: BTreeMap<ObjectKey, usize>,
     /// Claims that are there, by name.
     pub(crate) claims: BTreeMap<String, NodeClaim>,
     /// What became of pods.
@@ -149,7 +149,7 @@ impl Cluster {
         };
         for (number, plan) in plans.into_iter().enumerate() {
             cluster.at(plan.arrives, Due::Job(number));
-            cluster.job_numbers.insert(PodKey::new(&*plan.namespace, &*plan.name), number);
+            cluster.job_numbers.insert(ObjectKey::new(&*plan.namespace, &*plan.name), number);
             cluster.jobs.push(jobs::Job::new(plan));
         }
         cluster
@@ -317,7 +317,7 @@ pub(crate) fn read<T: DeserializeOwned>(event: &Value) -> Option<T> {
 }
 
 pub(crate) fn pod_path(key: &PodKey) -> String {
-    format!("/api/v1/namespaces/{}/pods/{}", key.namespace, key.name)
+    format!("/api/v1/namespaces/{}/pods/{}", key.namespace(), key.name())
 }
 
 /// Conditions of a pod, of those that matter here.

@@ -18,7 +18,9 @@ impl Cluster {
         let Some(pod) = model_of(event) else { return };
         let (key, uid) = (pod.key.clone(), pod.uid.0.clone());
         if event["type"] == "DELETED" {
-            self.index.delete_pod(&key);
+            if let Some(key) = key.existing() {
+                self.index.delete_pod(key);
+            }
             self.nodes.remove_pod(&key);
             self.pod_deleted(&key);
             self.reckon(&key);

@@ -49,7 +49,7 @@ impl Cluster {
 
     fn bind(&self, pod: &Pod, node: &str) -> bool {
         let binding = json!({"apiVersion": "v1", "kind": "Binding",
-            "metadata": {"name": pod.key.name, "uid": pod.uid.0}, "target": {"kind": "Node", "name": node}});
+            "metadata": {"name": pod.key.name(), "uid": pod.uid.0}, "target": {"kind": "Node", "name": node}});
         let bound = self.ask(&Method::POST, &format!("{}/binding", pod_path(&pod.key)), &binding).is_some();
         if bound {
             self.record.say(format_args!("scheduler {} -> {node}", pod.key));

@@ -24,8 +24,8 @@ pub(super) fn check(scene: &Scene<'_>, memory: &mut Memory) -> Option<String> {
             return Some(format!("claim {name} is bought for nobody, and its pool keeps no room free"));
         }
         for planned in &claim.spec.pods {
-            let Some((namespace, pod)) = planned.split_once('/') else { continue };
-            let Some(pod) = scene.cluster.view().pods.get(&PodKey::new(namespace, pod)) else { continue };
+            let Ok(key) = planned.parse::<PodKey>() else { continue };
+            let Some(pod) = scene.cluster.view().pods.get(&key) else { continue };
             if let Some(why) = in_vain(scene, pod) {
                 return Some(format!("claim {name} is bought for {planned}, {why}"));
             }

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::time::Duration;
 
-use poolwright_core::Cause;
+use poolwright_core::{Cause, PodKey};
 
 use super::{Memory, Scene, disruption_budgets};
 use crate::cloud::Machine;
@@ -108,13 +108,13 @@ fn has_failed(machine: &Machine, now: Duration) -> bool {
     machine.joins.is_none() || machine.lacks > 0 || told || machine.dies.is_some_and(|dies| dies <= now)
 }
 
-/// The Job of a planned pod: `default/job-3-0-1`, or `default/Job:job-3#0` of one that was still to come.
+/// The Job of a planned pod: `default/job-3-0-1`, or `default/Job:job-3#0` for one that the Job had still to make.
 fn job_of(planned: &str) -> Option<String> {
-    let (_, name) = planned.split_once('/')?;
-    if let Some((owner, _)) = name.split_once('#') {
-        return Some(owner.split_once(':').map_or(owner, |(_, name)| name).to_owned());
+    match planned.parse().ok()? {
+        PodKey::Existing(pod) => Some(pod.name.rsplitn(3, '-').nth(2)?.to_owned()),
+        PodKey::Expected { owner, .. } => Some(owner.name.clone()),
+        PodKey::Buffer { .. } => None,
     }
-    Some(name.rsplitn(3, '-').nth(2)?.to_owned())
 }
 
 #[cfg(test)]

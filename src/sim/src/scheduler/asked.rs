@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 
 use poolwright_core::rules::{self, tolerates};
 use poolwright_core::{
-    EnforcedAffinity, Node, NodeTerm, Operator, Pod, PodKey, Profile, Requirement, SpreadRule, Weighted,
+    EnforcedAffinity, Node, NodeTerm, ObjectKey, Operator, Pod, Profile, Requirement, SpreadRule, Weighted,
 };
 use poolwright_terms::Taint;
 use poolwright_terms::keys::RESERVED_TAINT;
@@ -92,8 +92,8 @@ fn built_in() -> [SpreadRule; 2] {
 
 /// Which pods count for the default spread of this one; `None` where nothing chooses it, and then it is not spread.
 fn default_selector(cluster: &Cluster, pod: &Pod) -> Option<Vec<Requirement>> {
-    let namespace = pod.key.namespace.as_str();
-    let services = cluster.around.services.from(&PodKey::new(namespace, ""));
+    let namespace = pod.key.namespace();
+    let services = cluster.around.services.from(&ObjectKey::new(namespace, ""));
     let mut merged: BTreeMap<&String, &String> = BTreeMap::new();
     for (_, service) in services.take_while(|(key, _)| key.namespace == namespace) {
         if service.selector.iter().all(|(key, value)| pod.labels.get(key) == Some(value)) {

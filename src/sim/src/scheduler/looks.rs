@@ -18,7 +18,7 @@ pub(super) struct Looks {
 impl Looks {
     /// The number of a pod's look, which it has until it is dropped.
     pub fn take(&mut self, pod: &Arc<Pod>) -> usize {
-        let look = (pod.key.namespace.clone(), pod.labels.clone());
+        let look = (pod.key.namespace().to_owned(), pod.labels.clone());
         if let Some(&number) = self.numbers.get(&look) {
             self.all[number].1 += 1;
             return number;
@@ -38,7 +38,7 @@ impl Looks {
         let (pod, count) = &mut self.all[number];
         *count -= 1;
         if *count == 0 {
-            self.numbers.remove(&(pod.key.namespace.clone(), pod.labels.clone()));
+            self.numbers.remove(&(pod.key.namespace().to_owned(), pod.labels.clone()));
             self.unused.push(number);
         }
     }

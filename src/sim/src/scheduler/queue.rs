@@ -61,7 +61,7 @@ mod tests {
         let mut queue =
             [queued("late", 0, 9), queued("b", 0, 3), queued("a", 0, 3), queued("important", 7, 20)];
         queue.sort();
-        assert_eq!(queue.map(|one| one.pod.name), ["important", "a", "b", "late"]);
+        assert_eq!(queue.map(|one| one.pod.name().into_owned()), ["important", "a", "b", "late"]);
     }
 
     #[test]

@@ -5,7 +5,7 @@ use std::time::Duration;
 use jiff::SignedDuration;
 use k8s_openapi::api::core::v1::Pod;
 use kube::api::{DeleteParams, EvictParams, Preconditions};
-use poolwright_core::{NoticeKind, PodKey, Subject, Uid};
+use poolwright_core::{NoticeKind, ObjectKey, Subject, Uid};
 use tracing::{info, warn};
 
 use super::Executor;
@@ -18,7 +18,7 @@ const ASK_AGAIN: Duration = Duration::from_secs(5);
 
 impl Executor {
     /// Asks this very pod to go. Its budgets decide.
-    pub(super) async fn evict(&self, key: &PodKey, uid: &Uid) -> Progress {
+    pub(super) async fn evict(&self, key: &ObjectKey, uid: &Uid) -> Progress {
         let api = self.context.reader.namespaced::<Pod>(&key.namespace);
         let params = EvictParams {
             delete_options: Some(DeleteParams { preconditions: Some(this_very(uid)), ..Default::default() }),
@@ -57,7 +57,7 @@ impl Executor {
     }
 
     /// Tells this very pod to end within its grace, whatever protects it.
-    pub(super) async fn end_pod(&self, key: &PodKey, uid: &Uid, grace: SignedDuration) -> Progress {
+    pub(super) async fn end_pod(&self, key: &ObjectKey, uid: &Uid, grace: SignedDuration) -> Progress {
         let reason = self.context.world.why_it_leaves(key);
         let api = self.context.reader.namespaced::<Pod>(&key.namespace);
         let seconds = u32::try_from(grace.as_secs()).unwrap_or(u32::MAX);
@@ -92,6 +92,6 @@ fn this_very(uid: &Uid) -> Preconditions {
     Preconditions { uid: Some(uid.0.clone()), resource_version: None }
 }
 
-fn subject(pod: &PodKey) -> Subject {
+fn subject(pod: &ObjectKey) -> Subject {
     Subject::Pod(pod.clone())
 }

@@ -321,7 +321,7 @@ fn reference(subject: &Subject, all: &Snapshot) -> Option<ObjectReference> {
     };
     Some(match subject {
         Subject::Pod(key) => {
-            let pod = all.pods.get(key)?;
+            let pod = all.pods.existing(key)?;
             ObjectReference {
                 api_version: Some("v1".to_owned()),
                 kind: Some("Pod".to_owned()),

@@ -4,7 +4,7 @@ use jiff::Timestamp;
 use k8s_openapi::api::core::v1::{Pod, Toleration};
 use kube::api::{ListParams, Patch, PatchParams};
 use kube::core::DeserializeGuard;
-use poolwright_core::{self as core, ClaimName, PodKey, PodPhase, PodRole, Uid, lifecycle};
+use poolwright_core::{self as core, ClaimName, ObjectKey, PodPhase, PodRole, Uid, lifecycle};
 use poolwright_terms::keys::{FIELD_MANAGER, RESERVED_TAINT};
 use serde_json::json;
 use tracing::{debug, warn};
@@ -20,7 +20,7 @@ const ATTEMPTS: u32 = 6;
 impl Executor {
     /// Tells the scheduler where the pod was planned. The UID in the patch makes the API server refuse it for a later pod
     /// of the same name.
-    pub(super) async fn nominate(&self, pod: &PodKey, uid: &Uid, node: &str) -> Progress {
+    pub(super) async fn nominate(&self, pod: &ObjectKey, uid: &Uid, node: &str) -> Progress {
         let api = self.context.reader.namespaced::<Pod>(&pod.namespace);
         let patch = json!({ "metadata": { "uid": uid.0 }, "status": { "nominatedNodeName": node } });
         let params = PatchParams { field_manager: Some(FIELD_MANAGER.to_owned()), ..Default::default() };
@@ -49,7 +49,7 @@ impl Executor {
 
     /// Lets the pod onto the reserved node of the claim: one more toleration, of exactly that node's taint. What else the
     /// pod has is written back as it was read, and the API server takes no other change of a pod's tolerations anyway.
-    pub(super) async fn tolerate(&self, key: &PodKey, uid: &Uid, claim: &ClaimName) -> Progress {
+    pub(super) async fn tolerate(&self, key: &ObjectKey, uid: &Uid, claim: &ClaimName) -> Progress {
         let api = self.context.reader.namespaced::<Pod>(&key.namespace);
         let wanted = Toleration {
             key: Some(RESERVED_TAINT.to_owned()),
@@ -105,7 +105,7 @@ impl Executor {
     }
 
     /// Rights, a policy or a webhook forbid it, and most likely for the whole namespace: its pods are nominated instead.
-    async fn toleration_refused(&self, pod: &PodKey, code: u16, why: &str) -> Progress {
+    async fn toleration_refused(&self, pod: &ObjectKey, code: u16, why: &str) -> Progress {
         let cause = if code == 403 { "forbidden" } else { "invalid" };
         self.context.metrics.tolerations_refused.with_label_values(&[cause]).inc();
         let actions = self.context.world.learn(&core::Outcome::TolerationRefused { pod, why });

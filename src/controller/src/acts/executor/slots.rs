@@ -101,7 +101,7 @@ impl Slots {
 #[cfg(test)]
 mod tests {
     use futures::FutureExt;
-    use poolwright_core::{ClaimName, PodKey, Uid};
+    use poolwright_core::{ClaimName, ObjectKey, Uid};
     use poolwright_terms::{Taint, TaintEffect};
 
     use super::*;
@@ -111,7 +111,7 @@ mod tests {
     }
 
     fn evict(pod: &str) -> Vec<Action> {
-        vec![Action::Evict { pod: PodKey::new("default", pod), uid: Uid(pod.into()) }]
+        vec![Action::Evict { pod: ObjectKey::new("default", pod), uid: Uid(pod.into()) }]
     }
 
     fn taint(taints: Vec<Taint>) -> Vec<Action> {

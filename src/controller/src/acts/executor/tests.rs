@@ -6,7 +6,7 @@ mod reserve;
 use axum::http::Method;
 use poolwright_catalog::{Catalogue, OfferingId, RankedOffering, ResourceList, Zone, builtin};
 use poolwright_core::plan::PlannedClaim;
-use poolwright_core::{Claim, ClaimName, Deadlines, PodKey, PoolName, Uid};
+use poolwright_core::{Claim, ClaimName, Deadlines, ObjectKey, PodKey, PoolName, Uid};
 use poolwright_provider_contract::memory::{MemoryCloud, MemoryProvider, Mishap, NODE_CLASS_KIND};
 use poolwright_terms::{CapacityType, NodeClassRef};
 use serde_json::{Value, json};
@@ -239,7 +239,7 @@ async fn a_node_is_cordoned_when_it_registers_and_opened_once() {
 async fn a_pod_that_was_bound_before_it_could_be_nominated_holds_nothing_up() {
     let scene = Scene::with_node().await;
     scene.api.fault(Method::PATCH, "/status", Fault::Fails(422));
-    let pod = (PodKey::new("default", "train"), Uid("p".into()));
+    let pod = (ObjectKey::new("default", "train"), Uid("p".into()));
     let outcome = scene.executor.nominate(&pod.0, &pod.1, "n").await;
     assert!(matches!(outcome, Progress::NothingToDo), "{outcome:?}");
 }
@@ -292,7 +292,7 @@ async fn when_the_time_of_a_node_is_up_it_goes_with_the_work_on_it() {
 async fn a_pod_whose_budget_says_no_is_asked_again_soon() {
     let scene = Scene::with_node().await;
     scene.api.fault(Method::POST, "/pods/train/eviction", Fault::Fails(429));
-    let pod = (PodKey::new("default", "train"), Uid("p".into()));
+    let pod = (ObjectKey::new("default", "train"), Uid("p".into()));
     let outcome = scene.executor.evict(&pod.0, &pod.1).await;
     assert!(matches!(outcome, Progress::Again(_)), "{outcome:?}");
     assert_eq!(scene.executor.context.metrics.evictions.with_label_values(&["refused", "Deleted"]).get(), 1);
@@ -307,7 +307,7 @@ async fn a_pod_that_is_told_to_end_is_this_very_one() {
         json!({"metadata": {"name": "train", "namespace": "default", "uid": "p", "finalizers": ["x"]}}),
     );
     let end = async |uid: &str| {
-        let key = PodKey::new("default", "train");
+        let key = ObjectKey::new("default", "train");
         scene.executor.end_pod(&key, &Uid(uid.into()), jiff::SignedDuration::from_secs(90)).await
     };
     assert!(matches!(end("another").await, Progress::NothingToDo));
@@ -399,7 +399,7 @@ fn what_concerns_one_claim_goes_through_one_lane() {
     let actions = [
         Action::Launch { claim: claim.clone() },
         Action::Open { node: "n".into(), reserve_for: None },
-        Action::Nominate { pod: PodKey::new("a", "b"), uid: Uid("u".into()), node: "n".into() },
+        Action::Nominate { pod: ObjectKey::new("a", "b"), uid: Uid("u".into()), node: "n".into() },
         Action::SetConditions { subject: Subject::Claim(claim), conditions: vec![] },
     ];
     for action in actions {

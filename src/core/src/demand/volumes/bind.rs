@@ -5,7 +5,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crate::model::plan::UnplacedReason;
 use crate::model::{
-    NodeTerm, Operator, Pod, PodKey, PodVolume, Requirement, Snapshot, StorageClass, Volume, VolumeClaim,
+    NodeTerm, ObjectKey, Operator, Pod, PodKey, PodVolume, Requirement, Snapshot, StorageClass, Volume,
+    VolumeClaim,
 };
 use crate::rules::fields::NODE_NAME_FIELD;
 use crate::rules::requirement::matches;
@@ -43,9 +44,9 @@ pub(crate) struct Binder<'a> {
     /// The class of claims that name none.
     default_class: Option<&'a str>,
     /// Claims for one pod at a time that a pod on a node has.
-    in_use: BTreeMap<PodKey, &'a PodKey>,
+    in_use: BTreeMap<ObjectKey, &'a PodKey>,
     /// Unbound claims, and claims for one pod at a time: the pod that comes first.
-    first: BTreeMap<PodKey, &'a PodKey>,
+    first: BTreeMap<ObjectKey, &'a PodKey>,
     /// Volumes that more than one waiting claim could be bound to.
     contested: BTreeSet<&'a str>,
     /// Those that are given away.
@@ -83,7 +84,7 @@ impl<'a> Binder<'a> {
     }
 
     fn find_contested(&mut self, waiting: &[&'a Pod]) {
-        let claims: BTreeSet<PodKey> = waiting
+        let claims: BTreeSet<ObjectKey> = waiting
             .iter()
             .flat_map(|pod| pod.volumes.iter().filter_map(|volume| claim_of(pod, volume)))
             .collect();
@@ -115,7 +116,7 @@ impl<'a> Binder<'a> {
                 return Ok(Bound { words: format!("volume `{handle}`"), topology: Vec::new(), attached });
             }
         };
-        let key = PodKey::new(&pod.key.namespace, name);
+        let key = ObjectKey::new(pod.key.namespace(), name);
         let snapshot = self.snapshot;
         let Some(claim) = snapshot.volume_claims.get(&key) else {
             return Err(if ephemeral {
@@ -306,9 +307,9 @@ fn conjunction(lists: &[Vec<NodeTerm>]) -> Option<Vec<NodeTerm>> {
 }
 
 /// The claim that a volume of a pod names.
-pub(crate) fn claim_of(pod: &Pod, volume: &PodVolume) -> Option<PodKey> {
+pub(crate) fn claim_of(pod: &Pod, volume: &PodVolume) -> Option<ObjectKey> {
     match volume {
-        PodVolume::Claim { name, .. } => Some(PodKey::new(&pod.key.namespace, name)),
+        PodVolume::Claim { name, .. } => Some(ObjectKey::new(pod.key.namespace(), name)),
         PodVolume::Attached { .. } => None,
     }
 }

@@ -103,7 +103,7 @@ impl<'a> Matter<'a> {
         let mut sorts = BTreeMap::new();
         for pod in planned.filter_map(|key| snapshot.pods.get(key)) {
             let asks = (&pod.spec.spreads, &pod.spec.affinity, &pod.spec.anti_affinity);
-            let sort = (pod.key.namespace.as_str(), &pod.labels, asks);
+            let sort = (pod.key.namespace(), &pod.labels, asks);
             sorts.entry(sort).or_insert_with(|| Identity::of_pod(pod, &snapshot.namespaces));
         }
         Self { newcomers: sorts.into_values().collect() }
@@ -353,7 +353,7 @@ impl<'a> World<'a> {
         for newcomer in &self.newcomers {
             let spec = &newcomer.pod.spec;
             for rule in &spec.spreads {
-                let namespace = newcomer.pod.key.namespace.as_str();
+                let namespace = newcomer.pod.key.namespace();
                 let asks = (&spec.node_selector, &spec.node_affinity, &spec.tolerations);
                 let key = (namespace, rule, &spec.spreads, asks.0, asks.1, asks.2);
                 groups.entry(key).or_default().push(newcomer);

@@ -9,7 +9,9 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use poolwright_terms::labels::HOSTNAME;
 
-use crate::model::{HostPort, NamespaceLabels, PodKey, PodPhase, PodSpec, PodTerm, Snapshot, SpreadRule};
+use crate::model::{
+    HostPort, NamespaceLabels, ObjectKey, PodKey, PodPhase, PodSpec, PodTerm, Snapshot, SpreadRule,
+};
 use crate::rules::identity::Identity;
 use crate::rules::{identity, ports, spread};
 
@@ -31,7 +33,7 @@ pub(crate) struct Company<'a> {
     /// Profiles of bound pods, of those that stay and of those that leave, in the order of [`crate::model::Pods::alike`].
     alike: Vec<(usize, usize)>,
     /// The same of DaemonSets.
-    daemonsets: BTreeMap<&'a PodKey, usize>,
+    daemonsets: BTreeMap<&'a ObjectKey, usize>,
     profiles: Vec<Profile<'a>>,
     /// Profiles of pods that share a node, by theirs.
     joint: BTreeMap<Vec<usize>, usize>,
@@ -135,7 +137,7 @@ impl<'a> Company<'a> {
         // Of a pod that is bound the rule has done its work: it keeps no newcomer away.
         for pod in waiting() {
             for rule in pod.spec.spreads.iter().filter(|rule| rule.topology_key == HOSTNAME) {
-                let namespace = pod.key.namespace.as_str();
+                let namespace = pod.key.namespace();
                 let at = *spreads.entry((namespace, rule)).or_insert_with(|| {
                     let (owners, counts, owned_by) = (Vec::new(), BTreeMap::new(), BTreeSet::new());
                     company.spreads.push(Spread { rule, namespace, owners, counts, owned_by, least: 0 });
@@ -160,7 +162,7 @@ impl<'a> Company<'a> {
         }
         for pod in waiting() {
             let own = pod.spec.spreads.iter();
-            let own = own.filter_map(|rule| spreads.get(&(pod.key.namespace.as_str(), rule)).copied());
+            let own = own.filter_map(|rule| spreads.get(&(pod.key.namespace(), rule)).copied());
             let identity = Identity::of_pod(pod, namespaces);
             let about = said
                 .entry((identity.namespace, identity.labels))
@@ -378,7 +380,7 @@ impl<'a> Company<'a> {
     }
 
     /// The profile of a DaemonSet's pods.
-    pub fn of_daemonset(&self, set: &PodKey) -> usize {
+    pub fn of_daemonset(&self, set: &ObjectKey) -> usize {
         self.daemonsets.get(set).copied().unwrap_or(0)
     }
 

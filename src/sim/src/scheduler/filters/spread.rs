@@ -51,7 +51,7 @@ impl<'a> Spread<'a> {
 
     /// Counts a pod more or less. As the kube-scheduler has it, one that is being deleted counts here.
     pub fn update(&mut self, asked: &Asked<'_>, pod: &Pod, at: &'a NodeInfo, by: i64) {
-        if pod.key.namespace != asked.pod.key.namespace || !has_all(at, &asked.spreads) {
+        if pod.key.namespace() != asked.pod.key.namespace() || !has_all(at, &asked.spreads) {
             return;
         }
         for of in &mut self.rules {
@@ -89,7 +89,7 @@ pub(in super::super) fn counting<'a>(
     rule: &SpreadRule,
 ) -> Asking<'a, impl Fn(&'a Pod) -> bool> {
     Asking::new(&cluster.looks, |pod: &Pod| {
-        pod.key.namespace == of.key.namespace && counts(rule, &pod.labels)
+        pod.key.namespace() == of.key.namespace() && counts(rule, &pod.labels)
     })
 }
 

@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use poolwright_core::rules::check_volumes;
-use poolwright_core::{Pod, PodKey, PodVolume, Volume, VolumeClaim};
+use poolwright_core::{ObjectKey, Pod, PodVolume, Volume, VolumeClaim};
 
 use super::super::Unmodelled;
 use super::super::cluster::{Around, Cluster, NodeInfo, NodeLabels};
@@ -22,7 +22,7 @@ pub(super) struct Volumes<'a> {
     /// What its claims are bound to; `None` for one that is gone.
     bound: Vec<Option<&'a Volume>>,
     /// Claims that are for one pod at a time.
-    single: BTreeSet<PodKey>,
+    single: BTreeSet<ObjectKey>,
     /// How often others have one of those.
     in_use: i64,
     was_in_use: bool,
@@ -149,9 +149,9 @@ impl<'a> Volumes<'a> {
     }
 }
 
-fn key_of(pod: &Pod, volume: &PodVolume) -> Option<PodKey> {
+fn key_of(pod: &Pod, volume: &PodVolume) -> Option<ObjectKey> {
     match volume {
-        PodVolume::Claim { name, .. } => Some(PodKey::new(&pod.key.namespace, name)),
+        PodVolume::Claim { name, .. } => Some(ObjectKey::new(pod.key.namespace(), name)),
         PodVolume::Attached { .. } => None,
     }
 }

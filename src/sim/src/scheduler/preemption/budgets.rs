@@ -41,7 +41,7 @@ impl<'a> Allowed<'a> {
 /// A budget without a selector, or with an empty one, protects nobody here; nor does any protect a pod without labels.
 fn selects(budget: &Budget, pod: &Pod) -> bool {
     let BudgetSelector::Pods(all) = &budget.selector else { return false };
-    budget.key.namespace == pod.key.namespace
+    budget.key.namespace == pod.key.namespace()
         && !all.is_empty()
         && !pod.labels.is_empty()
         && all.iter().all(|requirement| matches(requirement, &pod.labels))

@@ -57,7 +57,7 @@ fn what_is_kept_step_by_step_is_what_a_snapshot_gives() {
         assert_eq!(outcome, tried(&kept, pod(&format!("p{number}"))));
         let Outcome::Bind { node } = outcome else { continue };
         kept.assume(&one, &node);
-        let bound = pod(&one.key.name).on(&node).made();
+        let bound = pod(&one.key.name()).on(&node).made();
         snapshot.pods.insert(bound.key.clone(), Arc::new(bound));
     }
     assert_eq!(snapshot.pods.len(), 16, "four of them on each node");

@@ -1,6 +1,6 @@
 //! Rules about other pods: spread, affinity, anti-affinity.
 
-use poolwright_core::{Profile, Service, SpreadRule};
+use poolwright_core::{ObjectKey, PodKey, Profile, Service, SpreadRule};
 use poolwright_terms::TaintEffect;
 use poolwright_terms::labels::{HOSTNAME, ZONE};
 
@@ -35,7 +35,7 @@ fn pods_are_spread_so_that_no_place_has_more_than_the_skew_beyond_the_emptiest()
 #[test]
 fn a_spread_counts_pods_of_its_namespace_that_stay() {
     let gone = pod("two").on("n1").with(|pod| pod.deleting_since = Some(pod.created));
-    let foreign = pod("three").on("n1").with(|pod| pod.key.namespace = "other".to_owned());
+    let foreign = pod("three").on("n1").with(|pod| pod.key = PodKey::new("other", pod.key.name()));
     let cluster = cluster([node("n1", "a"), node("n2", "b")], [gone, foreign]);
     assert_eq!(fits(&cluster, spreading(|_| {})).0, ["n1", "n2"]);
 }
@@ -74,10 +74,8 @@ fn nodes_that_the_pod_may_not_have_count_unless_the_rule_says_otherwise() {
 #[test]
 fn pods_of_a_service_are_spread_as_the_profile_says() {
     let mut cluster = three_zones();
-    let service = Service {
-        key: poolwright_core::PodKey::new("default", "web"),
-        selector: [("app".into(), "web".into())].into(),
-    };
+    let service =
+        Service { key: ObjectKey::new("default", "web"), selector: [("app".into(), "web".into())].into() };
     let snapshot = poolwright_core::Snapshot {
         services: [(service.key.clone(), std::sync::Arc::new(service))].into(),
         ..poolwright_core::Snapshot::default()
@@ -139,7 +137,7 @@ fn a_pod_that_nobody_keeps_away_yet_is_not_kept_away_by_one_for_which_room_is_ma
     let nodes = || [node("n1", "a"), node("n2", "a")];
     // The kube-scheduler looks at such rules at all only where one is at work from the start.
     assert_eq!(fits(&cluster(nodes(), [nominated()]), pod("p")).0, ["n1", "n2"]);
-    let other = shy().with(|pod| pod.key.name = "other".to_owned()).on("n2");
+    let other = shy().with(|pod| pod.key = PodKey::new(pod.key.namespace(), "other")).on("n2");
     assert!(fits(&cluster(nodes(), [nominated(), other]), pod("p")).0.is_empty());
 }
 

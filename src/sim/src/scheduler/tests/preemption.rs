@@ -3,7 +3,9 @@
 use std::sync::Arc;
 
 use jiff::Timestamp;
-use poolwright_core::{Budget, BudgetLimit, BudgetSelector, HostPort, PodKey, Share, Snapshot, Uid};
+use poolwright_core::{
+    Budget, BudgetLimit, BudgetSelector, HostPort, ObjectKey, PodKey, Share, Snapshot, Uid,
+};
 
 use super::super::kit::{Made, cluster, is, node, pod, room, term, tried};
 use super::super::{Cluster, MayPreempt, Outcome, Preemption, Scheduler};
@@ -16,7 +18,7 @@ fn large(name: &str) -> Made {
 fn evicts(cluster: &Cluster, made: Made) -> (String, Vec<String>) {
     match tried(cluster, made) {
         Outcome::Unschedulable { preemption: Preemption::Evict { node, victims, .. }, .. } => {
-            (node, victims.into_iter().map(|victim| victim.name).collect())
+            (node, victims.into_iter().map(|victim| victim.name().into_owned()).collect())
         }
         other => panic!("it evicts nobody: {other:?}"),
     }
@@ -79,7 +81,7 @@ fn of_equally_important_ones_fewer_go_and_then_the_younger() {
 
 fn budget(available: u64) -> Snapshot {
     let budget = Budget {
-        key: PodKey::new("default", "web"),
+        key: ObjectKey::new("default", "web"),
         uid: Uid("budget".to_owned()),
         selector: BudgetSelector::Pods(vec![is("app", "web")]),
         limit: Some(BudgetLimit::MinAvailable(Share::Count(available))),

@@ -83,7 +83,8 @@ fn pods_of_a_service_are_spread_over_hosts_and_zones_by_default() {
     let mut cluster = cluster(nodes, [pod("one").on("n1"), pod("other").app("db").on("n2")]);
     assert_eq!(best(&cluster, pod("p")), ["n1", "n2"]);
     let selector = [("app".to_owned(), "web".to_owned())].into();
-    let service = poolwright_core::Service { key: poolwright_core::PodKey::new("default", "web"), selector };
+    let service =
+        poolwright_core::Service { key: poolwright_core::ObjectKey::new("default", "web"), selector };
     cluster.set_around(&poolwright_core::Snapshot {
         services: [(service.key.clone(), std::sync::Arc::new(service))].into(),
         ..poolwright_core::Snapshot::default()

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use poolwright_core::{
-    NodeDrivers, PodKey, PodVolume, Snapshot, StorageClass, Volume, VolumeClaim, VolumeShape,
+    NodeDrivers, ObjectKey, PodVolume, Snapshot, StorageClass, Volume, VolumeClaim, VolumeShape,
 };
 use poolwright_terms::labels::ZONE;
 
@@ -12,7 +12,7 @@ use super::super::{Cluster, MayPreempt, Outcome, Scheduler};
 
 fn claim(name: &str, change: impl FnOnce(&mut VolumeClaim)) -> VolumeClaim {
     let mut claim = VolumeClaim {
-        key: PodKey::new("default", name),
+        key: ObjectKey::new("default", name),
         class: None,
         volume: Some(format!("{name}-volume")),
         bound: true,

@@ -37,7 +37,7 @@ fn tolerations(scene: &Scene) -> Value {
 
 async fn tolerate(scene: &Scene, uid: &str) -> Progress {
     let claim = ClaimName("gpu-1".into());
-    scene.executor.tolerate(&PodKey::new("default", "train"), &Uid(uid.into()), &claim).await
+    scene.executor.tolerate(&ObjectKey::new("default", "train"), &Uid(uid.into()), &claim).await
 }
 
 #[tokio::test]
@@ -89,7 +89,7 @@ async fn where_tolerations_are_refused_nodes_are_not_reserved_for_a_while_and_it
         scene.world.view(|all| assert!(all.unpatchable.contains("default"), "{code}"));
         let counted = scene.executor.context.metrics.tolerations_refused.with_label_values(&[cause]).get();
         assert_eq!(counted, 1, "{cause}");
-        let pod = PodKey::new("default", "another");
+        let pod = ObjectKey::new("default", "another");
         let again = scene.world.learn(&core::Outcome::TolerationRefused { pod: &pod, why: "forbidden" });
         assert_eq!(again, [], "it is told once");
         scene.clock.advance(Duration::from_mins(10));

@@ -49,7 +49,7 @@ pub(crate) fn choose<'a>(inputs: &Inputs<'_, 'a>) -> Chosen<'a> {
     for want in inputs.open.iter().filter(concerned) {
         let pod = want.pod;
         if !assigned.unplaced.contains_key(&pod.key) {
-            let namespace = pod.key.namespace.as_str();
+            let namespace = pod.key.namespace();
             let pin = assigned.pin(&pod.key);
             let like = (Reverse(pod.priority), &pod.spec, pin, namespace, &pod.labels);
             likes.entry(like).or_default().push(pod);

@@ -65,7 +65,7 @@ impl<'a> Neighbours<'a> {
 
     /// The preferences that are about a pod.
     pub fn about(&mut self, pod: &'a Pod) -> Vec<usize> {
-        let who = (pod.key.namespace.as_str(), &pod.labels);
+        let who = (pod.key.namespace(), &pod.labels);
         let (all, namespaces) = (&self.all, self.namespaces);
         let found = self.about.entry(who).or_insert_with(|| {
             let identity = Identity::of_pod(pod, namespaces);

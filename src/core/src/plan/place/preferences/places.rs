@@ -51,7 +51,7 @@ pub(crate) fn of_pods<'a>(spec: &'a PodSpec, namespace: &'a str) -> Vec<Wish<'a>
 /// The preferences of a group, but those over hosts.
 fn of_group<'a>(group: &Group<'a>) -> Vec<Wish<'a>> {
     let first: &'a Pod = group.pods[0];
-    let mut wishes = of_pods(&first.spec, &first.key.namespace);
+    let mut wishes = of_pods(&first.spec, first.key.namespace());
     wishes.retain(|wish| wish.about.key() != HOSTNAME);
     wishes
 }

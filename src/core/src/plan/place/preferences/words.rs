@@ -9,7 +9,6 @@ use poolwright_terms::keys::NODEPOOL_LABEL;
 use crate::model::plan::{Plan, PlannedClaim};
 use crate::model::relaxed::{RelaxedPreference, RelaxedReason};
 use crate::model::{NodeTerm, Operator, PodKey, PodTerm, Requirement, Snapshot, SpreadRule, Weighted};
-use crate::plan::demand_source::is_expected;
 use crate::plan::place::preferences::kept::Kept;
 use crate::rules;
 
@@ -78,7 +77,7 @@ impl Record {
             for (key, kept) in of_pods {
                 let is_met =
                     |one: &&Kept| one.requirements.iter().all(|wanted| rules::matches(wanted, &labels));
-                met += usize::from(!is_expected(key) && kept.iter().any(|one| is_met(&one)));
+                met += usize::from(key.existing().is_some() && kept.iter().any(|one| is_met(&one)));
                 for wish in kept.iter().filter(|one| !is_met(one)).flat_map(|one| &one.wishes) {
                     relaxed.entry((wish.clone(), why)).or_default().insert(key.clone());
                 }
@@ -90,7 +89,7 @@ impl Record {
             .iter()
             .enumerate()
             .flat_map(|(at, claim)| claim.planned_pods.iter().map(move |key| (key, at)))
-            .filter(|(key, _)| !is_expected(key))
+            .filter(|(key, _)| key.existing().is_some())
             .collect();
         let mut by_claim: BTreeMap<usize, BTreeSet<usize>> = BTreeMap::new();
         let mut all: Vec<RelaxedPreference> = Vec::new();

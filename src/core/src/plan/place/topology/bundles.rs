@@ -72,7 +72,7 @@ impl<'a> Bundle<'a> {
         let even = |owner: &&Pod| {
             let over_nodes = owner.spec.spreads.iter().filter(|rule| rule.topology_key == HOSTNAME);
             over_nodes.into_iter().all(|rule| {
-                let counted = all.iter().filter(|one| rules::counts(rule, &owner.key.namespace, of(one)));
+                let counted = all.iter().filter(|one| rules::counts(rule, owner.key.namespace(), of(one)));
                 rules::check_spread(rule, counted.count() as u64).is_ok()
             })
         };

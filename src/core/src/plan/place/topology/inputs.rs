@@ -1,7 +1,7 @@
 //! What places are chosen from, and what turned out meanwhile.
 
 use crate::model::plan::PlannedClaim;
-use crate::model::{PlanOptions, Pod, PodKey, Snapshot};
+use crate::model::{ObjectKey, PlanOptions, Pod, PodKey, Snapshot};
 use crate::plan::demand::Wanting;
 use crate::plan::place::topology::relations::Relations;
 use crate::rules::colocation::Company;
@@ -25,7 +25,7 @@ pub(crate) struct Lessons {
     /// Pods that had no place when theirs was chosen after others of equal priority: they choose first now.
     pub first: BTreeSet<PodKey>,
     /// Gangs that have no room as a whole, by PodGroup, and why.
-    pub gangs_left_out: BTreeMap<PodKey, String>,
+    pub gangs_left_out: BTreeMap<ObjectKey, String>,
 }
 
 impl Lessons {

@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use poolwright_terms::labels::HOSTNAME;
 
 use crate::model::{
-    NodeTerm, Pod, PodKey, PodPhase, PodRole, PodSpec, PodTerm, Snapshot, SpreadRule, Toleration,
+    NodeTerm, ObjectKey, Pod, PodKey, PodPhase, PodRole, PodSpec, PodTerm, Snapshot, SpreadRule, Toleration,
 };
 use crate::rules;
 use crate::rules::identity::Identity;
@@ -82,7 +82,7 @@ pub(crate) struct Relations<'a> {
     of: BTreeMap<&'a PodKey, usize>,
     /// Kinds of bound pods, in the order of [`crate::model::Pods::alike`].
     of_alike: Vec<usize>,
-    of_daemonset: BTreeMap<&'a PodKey, usize>,
+    of_daemonset: BTreeMap<&'a ObjectKey, usize>,
 }
 
 /// What makes two rules of spread count alike.
@@ -98,7 +98,7 @@ type SpreadKey<'a> = (
 fn spread_key<'a>(pod: &'a Pod, rule: &'a SpreadRule) -> SpreadKey<'a> {
     let spec = &pod.spec;
     let asks = (&spec.node_selector, &spec.node_affinity, &spec.tolerations);
-    (pod.key.namespace.as_str(), rule, &spec.spreads, asks.0, asks.1, asks.2)
+    (pod.key.namespace(), rule, &spec.spreads, asks.0, asks.1, asks.2)
 }
 
 /// Whether it waits for a node, or may yet.
@@ -188,7 +188,7 @@ impl<'a> Relations<'a> {
     }
 
     /// Which kind the pods of a DaemonSet are.
-    pub fn of_daemonset(&self, set: &PodKey) -> usize {
+    pub fn of_daemonset(&self, set: &ObjectKey) -> usize {
         self.of_daemonset.get(set).copied().unwrap_or(0)
     }
 
