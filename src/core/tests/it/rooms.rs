@@ -6,11 +6,12 @@ use std::fs;
 use std::path::Path;
 
 /// The rooms in the order of the data. To add one is to change the architecture.
-const ROOMS: [&str; 12] = [
+const ROOMS: [&str; 13] = [
     "model",
     "action",
     "rules",
     "setbacks",
+    "outcome",
     "index",
     "batch",
     "demand",
