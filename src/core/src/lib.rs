@@ -8,14 +8,17 @@
 //! | `action` | what the controller is to do, as data |
 //! | `rules` | whether a pod may run on a node: one scheduling rule, one file |
 //! | `setbacks` | the back-off of offerings that failed or were taken back |
+//! | `outcome` | results of calls, remembered as setbacks and answered with actions |
 //! | `index` | what the watches said last; it gives snapshots |
 //! | `batch` | the batch window: when to plan |
-//! | `demand` | the pods that want a node, volumes and scheduler profiles applied |
+//! | `demand` | the pods that want a node and those still to come, volumes and scheduler profiles applied |
 //! | `supply` | free room, offers, limits, commitments, interruption risk |
 //! | `plan` | place, pack, make claims, audit |
 //! | `lifecycle` | the life of a claim: launch, register, open, drain, give back |
 //! | `disruption` | drift, expiry and consolidation: which healthy nodes leave |
 //! | `why` | the reasons, in words for people |
+//!
+//! `lifecycle` never asks `plan`: what both need stands in `demand` and `supply`.
 //!
 //! The rooms are modules and not crates: one unit is optimised as a whole, calls between rooms inline, and the test holds the walls as
 //! well as the compiler would.

@@ -11,9 +11,9 @@ use jiff::SignedDuration;
 use poolwright_catalog::ResourceList;
 use poolwright_terms::ConditionType;
 
+use crate::demand::buffer;
 use crate::lifecycle::scene::{Scene, after};
 use crate::model::{Claim, ClaimName, Pool};
-use crate::plan::buffer;
 
 /// How often it is looked at whether a schedule begins or ends.
 const LOOK: SignedDuration = SignedDuration::from_mins(1);

@@ -6,9 +6,9 @@ use std::sync::Arc;
 use poolwright_terms::ConditionType;
 
 use crate::action::NoticeKind;
+use crate::demand::static_pools::stays;
 use crate::lifecycle::scene::Scene;
 use crate::model::{Claim, Pool};
-use crate::plan::replicas::stays;
 
 /// Deletes what is too much: those first that are not there yet, then those without work, then the newest. Their pods are asked to
 /// go as those of every deleted claim.

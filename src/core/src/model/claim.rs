@@ -1,29 +1,19 @@
 //! Claims: one node wanted each, from intent to termination.
 
 use std::collections::BTreeMap;
-use std::fmt;
 
-use jiff::{SignedDuration, Timestamp};
+use jiff::Timestamp;
 use poolwright_catalog::{OfferingId, RankedOffering};
 use poolwright_terms::{ConditionStatus, ConditionType, InterruptionKind, NodeClassRef, Taint};
 use serde::{Deserialize, Serialize};
 
+use crate::model::deadlines::Deadlines;
 use crate::model::disruption::Cause;
 use crate::model::interruption::Interruption;
-use crate::model::pod::Uid;
+use crate::model::names::ClaimName;
+use crate::model::names::PoolName;
+use crate::model::names::Uid;
 use crate::model::pod_key::PodKey;
-use crate::model::pool::PoolName;
-
-/// The name of a NodeClaim.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(transparent)]
-pub struct ClaimName(pub String);
-
-impl fmt::Display for ClaimName {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(&self.0)
-    }
-}
 
 /// A NodeClaim.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -79,32 +69,6 @@ pub struct Launched {
     pub provider_id: String,
     /// What was really ordered: one of the claim's offerings.
     pub offering: OfferingId,
-}
-
-/// How long each stage of a claim may take.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Deadlines {
-    /// From creation to a launched instance.
-    pub launch: SignedDuration,
-    /// From launch to a registered node.
-    pub registration: SignedDuration,
-    /// From registration to a node that is ready and advertises all it promised.
-    pub initialization: SignedDuration,
-    /// From the deletion of the claim to the end of its instance, whoever is still on it; `None` to wait for as long as a budget
-    /// or a protected pod holds it up.
-    pub termination: Option<SignedDuration>,
-}
-
-impl Default for Deadlines {
-    /// 5, 15 and 15 minutes; no end to waiting for pods.
-    fn default() -> Self {
-        Self {
-            launch: SignedDuration::from_mins(5),
-            registration: SignedDuration::from_mins(15),
-            initialization: SignedDuration::from_mins(15),
-            termination: None,
-        }
-    }
 }
 
 /// A recorded condition.

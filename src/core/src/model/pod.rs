@@ -6,18 +6,15 @@ use jiff::{SignedDuration, Timestamp};
 use poolwright_catalog::ResourceList;
 use serde::{Deserialize, Serialize};
 
-use crate::model::claim::ClaimName;
+use crate::model::names::ClaimName;
+use crate::model::names::Uid;
 use crate::model::others::{HostPort, PodTerm, SpreadRule};
 use crate::model::pod_key::{ObjectKey, PodKey};
 use crate::model::preferences::Wishes;
 use crate::model::profile::EnforcedAffinity;
+use crate::model::rules::UnmodelledRule;
 use crate::model::rules::{NodeTerm, Toleration};
 use crate::model::volumes::PodVolume;
-
-/// The UID the API server gave an object.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(transparent)]
-pub struct Uid(pub String);
 
 /// What a pod asks of a node.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -50,15 +47,6 @@ pub struct PodSpec {
     pub volumes: Vec<Vec<NodeTerm>>,
     /// Rules of the pod that the planner does not model. A pod that has one is never planned.
     pub unmodelled: Vec<UnmodelledRule>,
-}
-
-/// A scheduling rule that the planner does not model yet, named as its user wrote it.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-pub struct UnmodelledRule {
-    /// The field: `spec.topologySpreadConstraints`.
-    pub field: String,
-    /// What the rule is, in words: `topology spread`.
-    pub rule: String,
 }
 
 /// A pod.

@@ -63,3 +63,12 @@ pub enum TolerationMatch {
     /// This value.
     Equal(String),
 }
+
+/// A scheduling rule that the planner does not model yet, named as its user wrote it.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct UnmodelledRule {
+    /// The field: `spec.topologySpreadConstraints`.
+    pub field: String,
+    /// What the rule is, in words: `topology spread`.
+    pub rule: String,
+}

@@ -6,12 +6,13 @@ use std::collections::{BTreeMap, BTreeSet};
 use jiff::Timestamp;
 use poolwright_catalog::{InstanceTypeName, OfferingId, RankedOffering, ResourceList, UsdPerHour};
 
+use crate::demand::expected;
+use crate::model::PlanOptions;
 use crate::model::TakenBack;
 use crate::model::plan::PlannedClaim;
 use crate::model::{ClaimName, PodKey, Snapshot};
 use crate::plan::pack::classes::Classes;
 use crate::plan::pack::rounds::NewNode;
-use crate::plan::{PlanOptions, demand_source};
 use crate::rules::colocation::Company;
 use crate::rules::gpus::Form;
 use crate::rules::words;
@@ -78,9 +79,9 @@ impl Maker<'_, '_> {
             let mut planned_pods: Vec<PodKey> = node.pods.iter().map(|pod| pod.key.clone()).collect();
             planned_pods.sort();
             let name = names.next(&pool.name.0, &planned_pods, &order.offerings[0].offering, index);
-            let kept = demand_source::in_words(&planned_pods);
+            let kept = expected::in_words(&planned_pods);
             let kept = kept.map(|words| format!("room is kept for {words}"));
-            let buffered = crate::plan::buffer::in_words(&planned_pods);
+            let buffered = crate::demand::buffer::in_words(&planned_pods);
             let reason: Vec<String> = [Some(order.reason), kept, buffered].into_iter().flatten().collect();
             claims.push(PlannedClaim {
                 name,

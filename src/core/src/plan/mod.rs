@@ -1,23 +1,16 @@
 //! Planning: which pods want a node, what room there is, what is bought for the rest.
 
 pub(crate) mod audit;
-pub(crate) mod buffer;
 pub(crate) mod claims;
-pub(crate) mod demand;
-pub(crate) mod demand_source;
-pub(crate) mod demand_units;
-pub(crate) mod demand_volumes;
-pub(crate) mod earlier;
-pub(crate) mod groups;
 pub(crate) mod misfit;
 pub(crate) mod misfit_seen;
 pub(crate) mod misfit_volumes;
-pub(crate) mod moving;
 pub(crate) mod pack;
 pub(crate) mod place;
 pub(crate) mod replicas;
 
-use crate::demand::{profiles, volumes};
+pub use crate::demand::expected::{ExpectedPods, expected};
+use crate::demand::{buffer, expected, gangs, profiles, successors, volumes, waiting, wanting};
 pub use crate::model::memory::Memory;
 pub use crate::model::options::{PlanOptions, Sharing, SpotRisk};
 pub use crate::model::plan::{
@@ -26,7 +19,6 @@ pub use crate::model::plan::{
 };
 pub use crate::model::relaxed::{Preferences, RelaxedPreference, RelaxedReason};
 use crate::plan::audit::topology as audit_topology;
-pub use crate::plan::demand_source::{ExpectedPods, expected};
 use crate::plan::pack::{classes, rounds};
 use crate::plan::place::preferences;
 use crate::plan::place::{sticky, topology};
@@ -58,8 +50,8 @@ const REORDERED_PODS: usize = 3_000;
 
 /// Plans. Same snapshot, time and options: same plan, unless `watch` stops the solver early.
 pub fn plan(snapshot: &Snapshot, now: Timestamp, options: &PlanOptions, watch: &mut dyn StopSignal) -> Plan {
-    let demand_source::Foreseen { snapshot: mut foreseen, believed_until, successors } =
-        demand_source::foresee(snapshot, now);
+    let expected::Foreseen { snapshot: mut foreseen, believed_until, successors } =
+        expected::foresee(snapshot, now);
     let mut standing = snapshot.pools.values().filter(|pool| pool.replicas.is_some() || buffer::wants(pool));
     let look_again = standing.next().map(|_| now.checked_add(replicas::LOOK).unwrap_or(Timestamp::MAX));
     let ordered = match look_again {
@@ -77,8 +69,8 @@ pub fn plan(snapshot: &Snapshot, now: Timestamp, options: &PlanOptions, watch: &
     let mut company = colocation::Company::new(snapshot);
     let relations = topology::Relations::new(snapshot);
     let daemons = daemonsets::Daemons::new(snapshot);
-    let groups = groups::Groups::new(snapshot);
-    let demand = demand::collect(snapshot, options, &resolved, &groups);
+    let groups = gangs::Groups::new(snapshot);
+    let demand = waiting::collect(snapshot, options, &resolved, &groups);
     let attachable = &resolved.attachable;
     let rooms = rooms::collect(snapshot, &daemons, &company, attachable);
     let mut supply = offers::collect(snapshot, &daemons, &company, attachable, options, now);
@@ -104,7 +96,7 @@ pub fn plan(snapshot: &Snapshot, now: Timestamp, options: &PlanOptions, watch: &
     if plan.refused.is_empty() {
         plan.refused = audit::audit(&resolved, options, &plan.claims, &plan.placements);
         plan.refused.extend(violations.iter().map(ToString::to_string));
-        plan.refused.extend(groups::audit(snapshot, &plan));
+        plan.refused.extend(gangs::audit(snapshot, &plan));
     }
     plan.again_at = [plan.again_at, believed_until, look_again].into_iter().flatten().min();
     buffer::forget(&mut plan);
@@ -136,8 +128,8 @@ pub fn plan(snapshot: &Snapshot, now: Timestamp, options: &PlanOptions, watch: &
     };
     plan.unknown_price_claims = plan.claims.iter().filter(|claim| claim.price().is_none()).count();
     plan.nominations = nominations(snapshot, &plan);
-    plan.moved = moving::moved(&successors, &plan);
-    demand_source::forget(&mut plan);
+    plan.moved = successors::moved(&successors, &plan);
+    expected::forget(&mut plan);
     let there = |claim: &PlannedClaim| claim.planned_pods.iter().filter_map(PodKey::existing).count();
     let on_new = plan.claims.iter().map(there).sum();
     plan.counts = Counts {
@@ -158,8 +150,8 @@ struct Scene<'a> {
     company: colocation::Company<'a>,
     relations: topology::Relations<'a>,
     daemons: daemonsets::Daemons<'a>,
-    groups: groups::Groups<'a>,
-    demand: demand::Demand<'a>,
+    groups: gangs::Groups<'a>,
+    demand: wanting::Demand<'a>,
     rooms: rooms::Rooms<'a>,
 }
 
@@ -254,7 +246,7 @@ impl Scene<'_> {
         // What an earlier plan decided stays decided: no order of events, and no restart, buys for the same pod twice.
         let wanting = self.demand.wanting.clone();
         let mut settled = sticky::settle(wanting, snapshot, &mut rooms, company, now, &lessons.unsettled);
-        groups::Groups::leave_out(&lessons.gangs_left_out, &mut settled);
+        settled.leave_out(&lessons.gangs_left_out);
         buffer::give_way(&mut settled.open, options);
         unplaced.extend(settled.unplaced);
         let assigned = topology::assign(&topology::Inputs {

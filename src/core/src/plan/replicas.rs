@@ -3,16 +3,17 @@
 //! What such a pool lacks is ordered before anything else is planned, so that pods find the new nodes as room on its way, like that
 //! of every claim. Nodes that leave are not counted: their successors are ordered while they are still there.
 
-use crate::supply::interruption_backoff::remembered;
 use std::sync::Arc;
 
 use jiff::{SignedDuration, Timestamp};
 use poolwright_catalog::{Catalogue, Offering, RankedOffering, UsdPerHour};
 
+use crate::demand::static_pools::stays;
 use crate::model::PlanOptions;
 use crate::model::plan::PlannedClaim;
 use crate::model::{Claim, Pool, PoolLimits, Snapshot};
 use crate::plan::claims::Names;
+use crate::supply::interruption_backoff::remembered;
 use crate::supply::limits::{ceilings, used};
 use crate::supply::{interruption_backoff, offers};
 
@@ -82,11 +83,6 @@ pub(crate) fn order(snapshot: &mut Snapshot, now: Timestamp, options: &PlanOptio
 
 fn is_usable(pool: &Pool) -> bool {
     pool.replicas.is_some() && !pool.deleting && pool.problem.is_none()
-}
-
-/// Whether a claim is one of the pool's replicas, and will be.
-pub(crate) fn stays(pool: &Pool, claim: &Claim) -> bool {
-    claim.pool == pool.name && claim.deleting_since.is_none() && claim.leaving().is_none()
 }
 
 /// What may be bought for the pool now: the cheapest first, then what is little dearer.

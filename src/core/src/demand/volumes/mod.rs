@@ -11,9 +11,9 @@ use std::collections::BTreeMap;
 pub(crate) use crate::demand::volumes::attach::Attachable;
 use crate::demand::volumes::bind::{Bound, Waits};
 
+use crate::demand::nominations::planned_at;
 use crate::model::plan::UnplacedReason;
 use crate::model::{NodeTerm, Pod, PodKey, PodPhase, PodRole, Snapshot};
-use crate::plan::earlier::planned_at;
 
 /// A snapshot whose waiting pods say in their specs what their volumes need.
 #[derive(Debug)]

@@ -7,9 +7,9 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use poolwright_catalog::{MigModel, ResourceList};
 
+use crate::demand::wanting::Wanting;
 use crate::model::Sharing;
 use crate::model::{Pod, PodKey, PodSpec};
-use crate::plan::demand::Wanting;
 use crate::plan::place::preferences::kept::Chosen;
 use crate::plan::place::topology::Assigned;
 use crate::rules::colocation::Company;

@@ -6,12 +6,15 @@ use std::sync::Arc;
 
 use jiff::{SignedDuration, Timestamp};
 
+use crate::demand::waiting::not_yet_tried;
+use crate::demand::wanting::Wanting;
+use crate::model::ObjectKey;
 use crate::model::plan::{Target, UnplacedPod, UnplacedReason};
 use crate::model::{Pod, PodKey, PodPhase, Snapshot};
-use crate::plan::demand::{Wanting, not_yet_tried};
 use crate::rules;
 use crate::rules::colocation::Company;
 use crate::supply::rooms::{Room, Rooms};
+use std::collections::BTreeMap;
 
 /// How much longer than pods may take to leave a node, another that they are preempted for waits.
 const PATIENCE: SignedDuration = SignedDuration::from_secs(60);
@@ -26,6 +29,31 @@ pub(crate) struct Settled<'a> {
     pub unplaced: Vec<UnplacedPod>,
     /// When the first of the preemptions that pods wait for is given up.
     pub again_at: Option<Timestamp>,
+}
+
+impl Settled<'_> {
+    /// Leaves the pods of these gangs unplaced, each with the reason of its gang.
+    pub fn leave_out(&mut self, gangs: &BTreeMap<ObjectKey, String>) {
+        let Self { open, unplaced, .. } = self;
+        if gangs.is_empty() {
+            return;
+        }
+        open.retain(|want| {
+            let sentence = want.pod.group_key().and_then(|key| gangs.get(&key));
+            if let Some(sentence) = sentence {
+                let (pod, message) = (want.pod.key.clone(), sentence.clone());
+                unplaced.push(UnplacedPod { pod, reason: UnplacedReason::GangIncomplete, message });
+            }
+            sentence.is_none()
+        });
+    }
+}
+
+impl Wanting<'_> {
+    /// Whether an earlier plan gave it a place on a node or claim that is still there.
+    pub fn displaced(&self, rooms: &Rooms<'_>) -> bool {
+        self.planned_at.is_some_and(|target| rooms.of_target(target).is_some())
+    }
 }
 
 /// Puts every pod back where an earlier plan put it, as long as that still works, higher priorities first, and leaves

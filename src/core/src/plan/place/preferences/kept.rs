@@ -1,8 +1,8 @@
 //! Preferences of pods, and those that are kept.
 
+use crate::demand::wanting::Wanting;
 use crate::model::relaxed::{Preferences, RelaxedReason};
 use crate::model::{PlanOptions, Pod, PodKey, PodSpec, Requirement, Snapshot};
-use crate::plan::demand::Wanting;
 use crate::plan::place::topology::Assigned;
 use crate::rules::pin::Pin;
 use crate::supply::offers::Supply;

@@ -27,9 +27,9 @@ use poolwright_terms::keys::NODEPOOL_LABEL;
 use poolwright_terms::labels::HOSTNAME;
 use poolwright_terms::{Taint, TaintEffect};
 
+use crate::demand::wanting::Wanting;
 use crate::model::relaxed::{Preferences, RelaxedReason};
 use crate::model::{NodeTerm, Operator, Pod, PodKey, PodSpec, Requirement, Weighted};
-use crate::plan::demand::Wanting;
 use crate::plan::place::preferences::market::{Market, Shoppers};
 use crate::rules;
 use crate::rules::gpus;

@@ -1,8 +1,8 @@
 //! What places are chosen from, and what turned out meanwhile.
 
+use crate::demand::wanting::Wanting;
 use crate::model::plan::PlannedClaim;
 use crate::model::{ObjectKey, PlanOptions, Pod, PodKey, Snapshot};
-use crate::plan::demand::Wanting;
 use crate::plan::place::topology::relations::Relations;
 use crate::rules::colocation::Company;
 use crate::rules::pin::Pin;

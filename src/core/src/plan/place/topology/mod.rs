@@ -27,8 +27,8 @@ use std::sync::Arc;
 use poolwright_catalog::{MigModel, ResourceList, ResourceName};
 use poolwright_terms::labels::HOSTNAME;
 
+use crate::demand::wanting::Wanting;
 use crate::model::{NodeTerm, Operator, Pod, PodKey, PodSpec, Requirement, Toleration};
-use crate::plan::demand::Wanting;
 use crate::plan::place::topology::bundles::Bundles;
 use crate::plan::place::topology::places::{NONE, Place, Places};
 use crate::plan::place::topology::relations::Kind;

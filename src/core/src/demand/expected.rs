@@ -16,11 +16,11 @@ use std::sync::Arc;
 
 use jiff::{SignedDuration, Timestamp};
 
+use crate::demand::nominations::planned_at;
+use crate::demand::successors::{Moving, Successor, moving, replace};
+use crate::demand::template_volumes::copied;
+use crate::demand::units::{Left, Unit, families, quotas};
 use crate::model::{Claim, ClaimName, OwnerKey, Pod, PodKey, PodPhase, Snapshot, Uid, Workload};
-use crate::plan::demand_units::{Left, Unit, families, quotas};
-use crate::plan::demand_volumes::copied;
-use crate::plan::earlier::planned_at;
-use crate::plan::moving::{Moving, Successor, moving, replace};
 
 /// A controller that has made no pod for this long is not believed to make more: quotas, webhooks and plain errors keep
 /// controllers from making pods, and say so nowhere that is certain.

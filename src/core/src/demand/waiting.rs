@@ -1,36 +1,12 @@
 //! Demand: which pods want a node, and why the others do not.
 
+use crate::demand::gangs::Groups;
+use crate::demand::nominations::planned_at;
 use crate::demand::volumes::Resolved;
+use crate::demand::wanting::{Demand, Wanting};
 use crate::model::PlanOptions;
 use crate::model::plan::{UnplacedPod, UnplacedReason};
-use crate::model::{Pod, PodPhase, PodRole, Snapshot};
-use crate::plan::earlier::planned_at;
-use crate::plan::groups::Groups;
-use crate::supply::rooms::Rooms;
-
-/// A pod that wants a node.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Wanting<'a> {
-    pub pod: &'a Pod,
-    /// Where an earlier plan put it: a claim's or a node's name.
-    pub planned_at: Option<&'a str>,
-    /// Only an earlier plan may place it: the scheduler has not tried it yet.
-    pub sticky_only: bool,
-}
-
-impl Wanting<'_> {
-    /// Whether an earlier plan gave it a place on a node or claim that is still there.
-    pub fn displaced(&self, rooms: &Rooms<'_>) -> bool {
-        self.planned_at.is_some_and(|target| rooms.of_target(target).is_some())
-    }
-}
-
-/// All waiting workload pods: those that want a node, by key, and the others with the reason.
-#[derive(Debug, Default)]
-pub(crate) struct Demand<'a> {
-    pub wanting: Vec<Wanting<'a>>,
-    pub unplaced: Vec<UnplacedPod>,
-}
+use crate::model::{PodPhase, PodRole, Snapshot};
 
 pub(crate) fn collect<'a>(
     snapshot: &'a Snapshot,

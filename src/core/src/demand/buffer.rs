@@ -9,10 +9,10 @@ use std::sync::Arc;
 use jiff::Timestamp;
 use poolwright_terms::keys::NODEPOOL_LABEL;
 
+use crate::demand::wanting::Wanting;
 use crate::model::PlanOptions;
 use crate::model::plan::Plan;
 use crate::model::{Pod, PodKey, PodPhase, PodSpec, Pool, Snapshot, Toleration, TolerationMatch, Uid};
-use crate::plan::demand::Wanting;
 
 /// Whether any pool wants such room, now or later.
 pub(crate) fn is_used(snapshot: &Snapshot) -> bool {

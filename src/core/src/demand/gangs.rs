@@ -10,12 +10,11 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::Timestamp;
 
+use crate::demand::nominations::planned_at;
+use crate::demand::successors::is_successor;
+use crate::demand::wanting::{Demand, Wanting};
 use crate::model::plan::{Plan, UnplacedPod, UnplacedReason};
 use crate::model::{ObjectKey, Pod, PodGroup, PodKey, PodPhase, Snapshot};
-use crate::plan::demand::{Demand, Wanting};
-use crate::plan::earlier::planned_at;
-use crate::plan::moving::is_successor;
-use crate::plan::place::sticky::Settled;
 
 /// The PodGroups of pods that wait, by key.
 #[derive(Debug, Default)]
@@ -149,22 +148,6 @@ impl<'a> Groups<'a> {
         }
         found.sort_by_key(|(key, standing, _)| (standing.priority, Reverse(standing.created), Reverse(*key)));
         found.into_iter().map(|(key, _, sentence)| (key.clone(), sentence)).collect()
-    }
-
-    /// Takes the pods of these gangs out of what is to be planned.
-    pub fn leave_out(gangs: &BTreeMap<ObjectKey, String>, settled: &mut Settled<'a>) {
-        let Settled { open, unplaced, .. } = settled;
-        if gangs.is_empty() {
-            return;
-        }
-        open.retain(|want| {
-            let sentence = group_of(want).and_then(|key| gangs.get(&key));
-            if let Some(sentence) = sentence {
-                let (pod, message) = (want.pod.key.clone(), sentence.clone());
-                unplaced.push(UnplacedPod { pod, reason: UnplacedReason::GangIncomplete, message });
-            }
-            sentence.is_none()
-        });
     }
 }
 
