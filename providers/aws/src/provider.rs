@@ -13,7 +13,7 @@ use poolwright_provider_aws_model::bootstrap::UserData;
 use poolwright_provider_aws_model::prices::Lot;
 use poolwright_provider_contract::{
     ClassCondition, ClassReports, Clock, CloudProvider, Instance, InstanceState, LaunchError, LaunchRequest,
-    LaunchedInstance, Notice, ProviderError,
+    LaunchedInstance, NodeClassKind, Notice, ProviderError,
 };
 use poolwright_terms::NodeClassRef;
 
@@ -421,8 +421,8 @@ impl CloudProvider for AwsProvider {
         "aws"
     }
 
-    fn node_class_kinds(&self) -> &'static [&'static str] {
-        &[class::KIND]
+    fn node_class_kinds(&self) -> &'static [NodeClassKind] {
+        &[class::NODE_CLASS]
     }
 
     async fn catalogue(&self, key: &NodeClassRef) -> Result<Arc<Catalogue>, ProviderError> {

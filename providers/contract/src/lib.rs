@@ -8,6 +8,7 @@
 mod class;
 pub mod conformance;
 pub mod memory;
+mod node_class;
 mod notice;
 pub mod preflight;
 mod provider;
@@ -17,6 +18,7 @@ use std::sync::Arc;
 use jiff::Timestamp;
 
 pub use class::{ClassCondition, ClassReport, ClassReports, Holds};
+pub use node_class::NodeClassKind;
 pub use notice::{Interruption, Notice, instance_of};
 pub use provider::{
     CloudProvider, FailedOffering, Instance, InstanceState, LaunchBatch, LaunchError, LaunchRequest,

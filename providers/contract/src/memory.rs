@@ -14,7 +14,7 @@ use poolwright_terms::NodeClassRef;
 
 use crate::{
     Clock, CloudProvider, FailedOffering, Instance, InstanceState, LaunchError, LaunchRequest,
-    LaunchedInstance, Notice, ProviderError,
+    LaunchedInstance, NodeClassKind, Notice, ProviderError,
 };
 
 /// The kind of node class it launches with.
@@ -245,8 +245,8 @@ impl CloudProvider for MemoryProvider {
         "memory"
     }
 
-    fn node_class_kinds(&self) -> &'static [&'static str] {
-        &[NODE_CLASS_KIND]
+    fn node_class_kinds(&self) -> &'static [NodeClassKind] {
+        &[NodeClassKind { kind: NODE_CLASS_KIND, plural: "memorynodeclasses" }]
     }
 
     async fn catalogue(&self, class: &NodeClassRef) -> Result<Arc<Catalogue>, ProviderError> {

@@ -9,6 +9,7 @@ use poolwright_catalog::{Catalogue, OfferingId, RankedOffering};
 use poolwright_terms::{NodeClassRef, Taint};
 
 use crate::class::ClassReports;
+use crate::node_class::NodeClassKind;
 use crate::notice::Notice;
 
 /// What to launch.
@@ -132,8 +133,8 @@ pub trait CloudProvider: Send + Sync {
     /// Its name: `kwok`, `aws`, `gcp`.
     fn name(&self) -> &'static str;
 
-    /// Kinds of node class it launches with: `KwokNodeClass`.
-    fn node_class_kinds(&self) -> &'static [&'static str];
+    /// The kinds of node class that it launches with.
+    fn node_class_kinds(&self) -> &'static [NodeClassKind];
 
     /// What can be bought with this node class, prices included. Offerings out of stock are listed all the same.
     /// [`ProviderError::Invalid`] when the class does not exist or cannot be used, saying what to do.

@@ -15,7 +15,7 @@ use poolwright_provider_contract::conformance::{Failure, Fixture, NodeSight, Rep
 use poolwright_provider_contract::memory::{MemoryCloud, MemoryProvider, Mishap, NODE_CLASS_KIND};
 use poolwright_provider_contract::{
     Clock, CloudProvider, Instance, InstanceState, Interruption, LaunchError, LaunchRequest,
-    LaunchedInstance, Notice, ProviderError, instance_of,
+    LaunchedInstance, NodeClassKind, Notice, ProviderError, instance_of,
 };
 use poolwright_terms::{CapacityType, InterruptionKind, NodeClassRef};
 
@@ -227,7 +227,7 @@ impl CloudProvider for Broken {
         self.inner.name()
     }
 
-    fn node_class_kinds(&self) -> &'static [&'static str] {
+    fn node_class_kinds(&self) -> &'static [NodeClassKind] {
         self.inner.node_class_kinds()
     }
 

@@ -5,11 +5,13 @@ use poolwright_api::{
     Faults, InterruptionFault, KwokNodeClass, KwokNodeClassSpec, LaunchFault, OfferingSelector,
 };
 use poolwright_catalog::{OfferingId, ProviderName};
-use poolwright_provider_contract::{LaunchError, ProviderError};
+use poolwright_provider_contract::{LaunchError, NodeClassKind, ProviderError};
 use poolwright_terms::{GROUP, NodeClassRef};
 
 /// The kind of node class this provider launches with.
 pub(crate) const KIND: &str = "KwokNodeClass";
+/// The same, with its resource.
+pub(crate) const NODE_CLASS: NodeClassKind = NodeClassKind { kind: KIND, plural: "kwoknodeclasses" };
 
 /// What a node class asks for.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -9,8 +9,8 @@ use jiff::Timestamp;
 use kube::Client;
 use poolwright_catalog::{Catalogue, Offering, ProviderName, RankedOffering, ResourceName};
 use poolwright_provider_contract::{
-    Clock, CloudProvider, FailedOffering, Instance, LaunchError, LaunchRequest, LaunchedInstance, Notice,
-    ProviderError,
+    Clock, CloudProvider, FailedOffering, Instance, LaunchError, LaunchRequest, LaunchedInstance,
+    NodeClassKind, Notice, ProviderError,
 };
 use poolwright_terms::NodeClassRef;
 use tokio::sync::Notify;
@@ -243,8 +243,8 @@ impl CloudProvider for KwokProvider {
         "kwok"
     }
 
-    fn node_class_kinds(&self) -> &'static [&'static str] {
-        &[class::KIND]
+    fn node_class_kinds(&self) -> &'static [NodeClassKind] {
+        &[class::NODE_CLASS]
     }
 
     async fn catalogue(&self, key: &NodeClassRef) -> Result<Arc<Catalogue>, ProviderError> {

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use jiff::SignedDuration;
-use poolwright_terms::{ConditionStatus, ConditionType, NodeClassRef, Taint};
+use poolwright_terms::{ConditionStatus, ConditionType, NodeClassRef, Reason, Taint};
 use serde::{Deserialize, Serialize};
 
 use crate::model::{ClaimName, ObjectKey, PoolName, Uid};
@@ -157,8 +157,8 @@ pub struct Notice {
     pub subject: Subject,
     /// Normal or warning.
     pub kind: NoticeKind,
-    /// Stable reason, CamelCase.
-    pub reason: String,
+    /// Why, for programs.
+    pub reason: Reason,
     /// A sentence.
     pub message: String,
 }
@@ -179,8 +179,8 @@ pub struct ConditionUpdate {
     pub kind: ConditionType,
     /// Its status.
     pub status: ConditionStatus,
-    /// Stable reason, CamelCase.
-    pub reason: String,
+    /// Why, for programs.
+    pub reason: Reason,
     /// A sentence.
     pub message: String,
 }

@@ -5,7 +5,7 @@
 
 use jiff::Timestamp;
 use poolwright_catalog::OfferingId;
-use poolwright_terms::{ConditionStatus, ConditionType};
+use poolwright_terms::{ConditionStatus, ConditionType, Reason};
 
 use crate::action::{Action, ConditionUpdate, Notice, NoticeKind, Subject};
 use crate::model::{Claim, ObjectKey};
@@ -69,8 +69,8 @@ pub fn respond(outcome: &Outcome<'_>, setbacks: &mut Setbacks, now: Timestamp) -
         }
         Outcome::LaunchInvalid { claim, why } => {
             setbacks.launch_invalid(&claim.node_class, why);
-            let warning = tell(Subject::Claim(claim.name.clone()), "LaunchInvalid", why.to_owned());
-            vec![warning, not_launched(claim, "LaunchInvalid", why.to_owned())]
+            let warning = tell(Subject::Claim(claim.name.clone()), Reason::LaunchInvalid, why.to_owned());
+            vec![warning, not_launched(claim, Reason::LaunchInvalid, why.to_owned())]
         }
         Outcome::TolerationRefused { pod, why } => {
             if !setbacks.toleration_refused(&pod.namespace, now) {
@@ -82,7 +82,7 @@ pub fn respond(outcome: &Outcome<'_>, setbacks: &mut Setbacks, now: Timestamp) -
                  --placement nominate: {why}",
                 pod.namespace
             );
-            vec![tell(Subject::Pod(pod.clone()), "ReservationRefused", message)]
+            vec![tell(Subject::Pod(pod.clone()), Reason::ReservationRefused, message)]
         }
     }
 }
@@ -98,15 +98,15 @@ fn none_available(claim: &Claim, unavailable: &[Unavailable]) -> Vec<Action> {
     let list: Vec<String> = unavailable.iter().map(|one| format!("{} ({})", one.offering, one.why)).collect();
     let message = format!("none of its offerings can be had now: {}", list.join(", "));
     vec![
-        tell(Subject::Claim(claim.name.clone()), "StockOut", message.clone()),
-        tell(Subject::Pool(claim.pool.clone()), "StockOut", message.clone()),
-        not_launched(claim, "StockOut", message),
+        tell(Subject::Claim(claim.name.clone()), Reason::StockOut, message.clone()),
+        tell(Subject::Pool(claim.pool.clone()), Reason::StockOut, message.clone()),
+        not_launched(claim, Reason::StockOut, message),
         Action::DeleteClaim { claim: claim.name.clone(), uid: claim.uid.clone(), only_if_empty: false },
         Action::PlanNow,
     ]
 }
 
-fn not_launched(claim: &Claim, reason: &str, message: String) -> Action {
+fn not_launched(claim: &Claim, reason: Reason, message: String) -> Action {
     let (kind, status, reason) = (ConditionType::Launched, ConditionStatus::False, reason.to_owned());
     Action::SetConditions {
         subject: Subject::Claim(claim.name.clone()),
@@ -114,6 +114,6 @@ fn not_launched(claim: &Claim, reason: &str, message: String) -> Action {
     }
 }
 
-fn tell(subject: Subject, reason: &str, message: String) -> Action {
-    Action::Tell(Notice { subject, kind: NoticeKind::Warning, reason: reason.to_owned(), message })
+fn tell(subject: Subject, reason: Reason, message: String) -> Action {
+    Action::Tell(Notice { subject, kind: NoticeKind::Warning, reason, message })
 }

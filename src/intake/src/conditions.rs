@@ -39,7 +39,7 @@ pub fn merge_conditions(
         let new = Condition {
             type_: name.to_owned(),
             status: update.status.as_str().to_owned(),
-            reason: update.reason.clone(),
+            reason: update.reason.to_string(),
             message: update.message.clone(),
             last_transition_time: Time(since),
             observed_generation: generation,
@@ -54,13 +54,15 @@ pub fn merge_conditions(
 
 #[cfg(test)]
 mod tests {
+    use poolwright_terms::Reason;
+
     use super::*;
 
     fn update(status: ConditionStatus, message: &str) -> ConditionUpdate {
         ConditionUpdate {
             kind: ConditionType::Launched,
             status,
-            reason: "Launched".into(),
+            reason: Reason::Launched,
             message: message.into(),
         }
     }

@@ -10,6 +10,7 @@ use poolwright_core::{
     Buffer, Cause, Deadlines, Disruption, NodeBudget, Pool, PoolLimits, PoolName, PoolProblem, RepairRule,
     Requirement, Schedule, Share, Window,
 };
+use poolwright_terms::Reason;
 
 use crate::convert::{amounts, core_deadlines, duration_problem, is_kept, key_segment};
 use crate::error::Problem;
@@ -32,42 +33,42 @@ pub fn node_pool(from: &api::NodePool) -> Pool {
 }
 
 /// A pool and what is wrong with it, each with a stable reason.
-pub(crate) fn convert(from: &api::NodePool) -> (Pool, Vec<(&'static str, Problem)>) {
+pub(crate) fn convert(from: &api::NodePool) -> (Pool, Vec<(Reason, Problem)>) {
     let (meta, spec, template) = (&from.metadata, &from.spec, &from.spec.template);
     let mut problems = Vec::new();
     let limits = limits(&spec.limits).unwrap_or_else(|problem| {
-        problems.push(("InvalidQuantity", problem));
+        problems.push((Reason::InvalidQuantity, problem));
         PoolLimits::default()
     });
     let requirements = requirements(&template.spec.requirements).unwrap_or_else(|problem| {
-        problems.push(("InvalidRequirement", problem));
+        problems.push((Reason::InvalidRequirement, problem));
         Vec::new()
     });
     let deadlines =
         core_deadlines("spec.template.spec.deadlines", &template.spec.deadlines).unwrap_or_else(|problem| {
-            problems.push(("InvalidDuration", problem));
+            problems.push((Reason::InvalidDuration, problem));
             Deadlines::default()
         });
     let scale_to_zero_after = match spec.scale_to_zero.after.parse() {
         Ok(Expiry::After(idle)) => Some(idle),
         Ok(Expiry::Never) => None,
         Err(error) => {
-            problems.push(("InvalidDuration", duration_problem("spec.scaleToZero.after", &error)));
+            problems.push((Reason::InvalidDuration, duration_problem("spec.scaleToZero.after", &error)));
             None
         }
     };
     let disruption = disruption(from).unwrap_or_else(|problem| {
-        problems.push(("InvalidDuration", problem));
+        problems.push((Reason::InvalidDuration, problem));
         // Nobody knows what it allows.
         Disruption { kept: true, ..Disruption::default() }
     });
     let buffer = buffer(&spec.buffer).unwrap_or_else(|problem| {
-        problems.push(("InvalidBuffer", problem));
+        problems.push((Reason::InvalidBuffer, problem));
         Vec::new()
     });
     if spec.replicas.is_some_and(|replicas| replicas < 0) {
         let cause = "a pool has no fewer than 0 nodes";
-        problems.push(("InvalidReplicas", Problem::new("spec.replicas", cause, "write 0 or more")));
+        problems.push((Reason::InvalidReplicas, Problem::new("spec.replicas", cause, "write 0 or more")));
     }
     let pool = Pool {
         name: PoolName(meta.name.clone().unwrap_or_default()),
@@ -219,14 +220,14 @@ fn buffer(from: &[api::BufferUnits]) -> Result<Vec<Buffer>, Problem> {
 }
 
 /// All problems as one, under the reason of the first.
-fn all(problems: &[(&'static str, Problem)]) -> Option<PoolProblem> {
+fn all(problems: &[(Reason, Problem)]) -> Option<PoolProblem> {
     let (reason, _) = problems.first()?;
     let sentence = |(_, problem): &(_, Problem)| {
         let separator = if problem.next_step.is_empty() { "" } else { "; " };
         format!("{}: {}{separator}{}", problem.path, problem.cause, problem.next_step)
     };
     let message = problems.iter().map(sentence).collect::<Vec<_>>().join(". ");
-    Some(PoolProblem { reason: (*reason).to_owned(), message })
+    Some(PoolProblem { reason: *reason, message })
 }
 
 fn limits(from: &BTreeMap<String, Amount>) -> Result<PoolLimits, Problem> {

@@ -5,6 +5,8 @@ use std::fmt;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::Reason;
+
 /// What happens to an instance.
 ///
 /// The order is that of certainty: of two notices about one instance the greater counts.
@@ -38,17 +40,22 @@ impl InterruptionKind {
         Self::Ending,
     ];
 
-    /// The name in the API and in metrics, and the reason of the condition `Interrupted`.
-    pub const fn as_str(self) -> &'static str {
+    /// The reason of the condition `Interrupted`.
+    pub const fn reason(self) -> Reason {
         match self {
-            Self::Rebalance => "Rebalance",
-            Self::Maintenance => "Maintenance",
-            Self::Unhealthy => "Unhealthy",
-            Self::ReservationEnd => "ReservationEnd",
-            Self::ReservationReclaim => "ReservationReclaim",
-            Self::Reclaim => "Reclaim",
-            Self::Ending => "Ending",
+            Self::Rebalance => Reason::Rebalance,
+            Self::Maintenance => Reason::Maintenance,
+            Self::Unhealthy => Reason::Unhealthy,
+            Self::ReservationEnd => Reason::ReservationEnd,
+            Self::ReservationReclaim => Reason::ReservationReclaim,
+            Self::Reclaim => Reason::Reclaim,
+            Self::Ending => Reason::Ending,
         }
+    }
+
+    /// The name in the API and in metrics.
+    pub const fn as_str(self) -> &'static str {
+        self.reason().as_str()
     }
 
     /// Whether it will happen, whatever anybody does.

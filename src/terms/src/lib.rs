@@ -1,7 +1,8 @@
 //! The words that every crate shares, each defined once.
 //!
 //! Lives here: the keys of labels, annotations, taints and finalizers; the types that the API, decisions and providers
-//! share ([`Taint`], [`NodeClassRef`], [`CapacityType`], [`InterruptionKind`]); the types of conditions.
+//! share ([`Taint`], [`NodeClassRef`], [`CapacityType`], [`InterruptionKind`]); the types of conditions; the registry of
+//! reasons ([`Reason`]).
 //!
 //! May not live here: decisions, amounts and prices (the catalogue has them), API objects, a client, any I/O. This crate
 //! depends on no other crate of the workspace.
@@ -12,6 +13,7 @@ mod interruption;
 pub mod keys;
 pub mod labels;
 mod node_class;
+mod reason;
 mod taint;
 
 pub use capacity::CapacityType;
@@ -19,4 +21,5 @@ pub use condition::{ConditionStatus, ConditionType};
 pub use interruption::InterruptionKind;
 pub use keys::{API_VERSION, GROUP, VERSION};
 pub use node_class::NodeClassRef;
+pub use reason::Reason;
 pub use taint::{Taint, TaintEffect};

@@ -15,7 +15,7 @@ use poolwright_api::{
     AmiFamily, EC2NodeClassSpec, ResolvedImage, ResolvedPlacementGroup, ResolvedSecurityGroup, ResolvedSubnet,
 };
 use poolwright_provider_aws_model::instance::Kept;
-use poolwright_provider_contract::ProviderError;
+use poolwright_provider_contract::{NodeClassKind, ProviderError};
 use poolwright_terms::{GROUP, NodeClassRef};
 
 use crate::clients::Clients;
@@ -29,6 +29,8 @@ pub use source::{Classes, KubeClasses};
 
 /// The kind of node class this provider launches with.
 pub(crate) const KIND: &str = "EC2NodeClass";
+/// The same, with its resource.
+pub(crate) const NODE_CLASS: NodeClassKind = NodeClassKind { kind: KIND, plural: "ec2nodeclasses" };
 
 /// A class and all that it was found to mean.
 #[derive(Clone, Debug, PartialEq)]

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use poolwright_core::rules::budgets::{NeverMet, never_met};
 use poolwright_core::{NoticeKind, ObjectKey, PodKey, PodPhase, PodRole, Snapshot, Subject, Uid};
+use poolwright_terms::Reason;
 
 use super::leader_loop::LeaderLoop;
 use crate::acts::context::Context;
@@ -16,7 +17,7 @@ use crate::edge::signal::Receiver;
 /// Of one budget, so many pods are told at most; the stories of all others tell it too.
 const PODS_TOLD: usize = 10;
 /// The reason of these events.
-const REASON: &str = "BudgetNeverMet";
+const REASON: Reason = Reason::BudgetNeverMet;
 
 /// Says of each budget that can never be met what to change.
 pub struct BudgetWarnings {

@@ -12,7 +12,7 @@ use poolwright_core::disruption::{Moves, Outlook, Proposal, propose};
 use poolwright_core::plan::{Plan, PlanOptions};
 use poolwright_core::{Claim, NoticeKind, Pool, Snapshot, Subject};
 use poolwright_solver::StopSignal;
-use poolwright_terms::ConditionType;
+use poolwright_terms::{ConditionType, Reason};
 use tracing::{error, info, warn};
 
 use super::compute::Compute;
@@ -131,13 +131,13 @@ impl Consolidation {
             }
             let condition = &leave.condition;
             let subject = Subject::Claim(leave.claim.clone());
-            self.executor.say(&subject, NoticeKind::Normal, &condition.reason, &condition.message);
-            self.context.metrics.disruptions.with_label_values(&[&condition.reason, "begun"]).inc();
-            info!(claim = %leave.claim, cause = condition.reason, why = condition.message, "its node leaves");
+            self.executor.say(&subject, NoticeKind::Normal, condition.reason, &condition.message);
+            self.context.metrics.disruptions.with_label_values(&[condition.reason.as_str(), "begun"]).inc();
+            info!(claim = %leave.claim, cause = %condition.reason, why = condition.message, "its node leaves");
         }
         let created = self.executor.create_claims(&proposal.plan.claims, self.create_concurrency).await;
         if created == Created::Yes
-            && proposal.leave.iter().any(|leave| leave.condition.reason == "Underutilized")
+            && proposal.leave.iter().any(|leave| leave.condition.reason == Reason::Underutilized)
         {
             self.context.metrics.saving_promised.inc_by(proposal.saving.as_f64());
         }

@@ -149,7 +149,7 @@ impl Interruptions {
         let kinds = provider.node_class_kinds();
         let claim = self.context.world.view(|all| {
             let mut called_so = all.claims.of_instance(&told.instance);
-            called_so.find(|claim| kinds.contains(&claim.node_class.kind.as_str())).cloned()
+            called_so.find(|claim| kinds.iter().any(|one| one.kind == claim.node_class.kind)).cloned()
         });
         let Some(claim) = claim else { return self.nobody(provider, told) };
         let said = said(told);
@@ -181,7 +181,7 @@ impl Interruptions {
             let listed = all.instances.as_ref().is_some_and(|instances| {
                 instances.iter().any(|one| instance_of(&one.provider_id) == told.instance)
             });
-            let of_kind = |claim: &Claim| kinds.contains(&claim.node_class.kind.as_str());
+            let of_kind = |claim: &Claim| kinds.iter().any(|one| one.kind == claim.node_class.kind);
             listed || all.claims.values().any(|claim| claim.launched.is_none() && of_kind(claim))
         });
         let age = self.context.clock.now().duration_since(told.noticed);

@@ -11,7 +11,6 @@ use k8s_openapi::api::core::v1::ObjectReference;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
 use kube::Resource;
 use kube::api::{ApiResource, DynamicObject, ListParams};
-use poolwright_api::{EC2NodeClass, KwokNodeClass};
 use poolwright_core::NoticeKind;
 use poolwright_provider_contract::{ClassCondition, ClassReport, ClassReports, Holds, ProviderError};
 use poolwright_terms::NodeClassRef;
@@ -24,7 +23,7 @@ use crate::acts::context::Context;
 use crate::acts::executor::status::{Changed, change_status};
 use crate::edge::events::Saying;
 use crate::edge::signal::Receiver;
-use crate::sees::providers::{Cloud, error_label};
+use crate::sees::providers::{Cloud, error_label, resource};
 use crate::sees::reader::Objects;
 
 /// How often a class that can be used is looked at.
@@ -45,12 +44,6 @@ pub struct NodeClasses {
     hearing: Vec<Option<ClassCondition>>,
 }
 
-/// The kinds of node class that there are.
-fn resource(kind: &str) -> Option<ApiResource> {
-    let all = [ApiResource::erase::<EC2NodeClass>(&()), ApiResource::erase::<KwokNodeClass>(&())];
-    all.into_iter().find(|resource| resource.kind == kind)
-}
-
 impl NodeClasses {
     /// A loop that has not looked yet.
     pub fn new(context: Context) -> Self {
@@ -61,7 +54,7 @@ impl NodeClasses {
     fn kinds(&self) -> Vec<(Cloud, ApiResource)> {
         let talkers = self.context.providers.all().iter().filter(|one| one.class_reports().is_some());
         let kinds = talkers.flat_map(|one| one.node_class_kinds().iter().map(move |kind| (one, kind)));
-        kinds.filter_map(|(provider, kind)| Some((provider.clone(), resource(kind)?))).collect()
+        kinds.map(|(provider, kind)| (provider.clone(), resource(*kind))).collect()
     }
 
     /// Whether there is anything to do at all.

@@ -1,24 +1,22 @@
 //! What the providers sell, and which instances run there.
 
 use std::collections::BTreeMap;
-use std::fmt::Debug;
 use std::sync::Arc;
 use std::time::Duration;
 
 use futures::TryStreamExt;
-use kube::Resource;
-use kube::core::{ClusterResourceScope, PartialObjectMeta};
+use futures::future::join_all;
+use kube::core::{DynamicObject, PartialObjectMeta};
 use kube::runtime::watcher;
-use poolwright_api::{EC2NodeClass, KwokNodeClass};
 use poolwright_catalog::Catalogue;
 use poolwright_core::{ListedInstance, Uid};
-use poolwright_provider_contract::ProviderError;
+use poolwright_provider_contract::{NodeClassKind, ProviderError};
 use poolwright_terms::NodeClassRef;
 use tokio::time::{sleep, timeout};
 use tracing::{debug, info, warn};
 
 use super::Sight;
-use super::providers::error_label;
+use super::providers::{error_label, resource};
 
 /// The name under which readiness waits for the first answers about what is sold.
 pub const CATALOGUES: &str = "catalogues";
@@ -172,21 +170,13 @@ impl Inventory {
     /// Watches node classes: a change may change what is sold. Only their metadata is read; what is in them is the
     /// provider's business.
     pub async fn node_classes(self) {
-        futures::join!(
-            self.watch_classes::<KwokNodeClass>("KwokNodeClass"),
-            self.watch_classes::<EC2NodeClass>("EC2NodeClass"),
-        );
+        join_all(self.sight.providers.node_class_kinds().map(|kind| self.watch_classes(kind))).await;
     }
 
-    /// Watches the node classes of one kind, if a provider launches with them.
-    async fn watch_classes<K>(&self, kind: &str)
-    where
-        K: Resource<DynamicType = (), Scope = ClusterResourceScope> + Clone + Debug + Send + Sync + 'static,
-    {
-        if !self.sight.providers.has_kind(kind) {
-            return;
-        }
-        let objects = self.sight.reader.all::<PartialObjectMeta<K>>();
+    /// Watches the node classes of one kind.
+    async fn watch_classes(&self, class: NodeClassKind) {
+        let kind = class.kind;
+        let objects = self.sight.reader.dynamic_metadata(&resource(class));
         let mut stream = objects.watch(watcher::Config::default(), &self.sight.identity);
         let mut failing = false;
         // What is asked for, by name: a status that we write ourselves changes nothing of that.
@@ -196,11 +186,11 @@ impl Inventory {
                 Ok(Some(event)) => {
                     failing = false;
                     self.sight.metrics.watch_events.with_label_values(&[kind]).inc();
-                    let version = |object: &PartialObjectMeta<K>| {
+                    let version = |object: &PartialObjectMeta<DynamicObject>| {
                         let meta = &object.metadata;
                         (meta.uid.clone(), meta.generation)
                     };
-                    let name = |object: &PartialObjectMeta<K>| object.metadata.name.clone();
+                    let name = |object: &PartialObjectMeta<DynamicObject>| object.metadata.name.clone();
                     let changed = match event {
                         watcher::Event::Init => {
                             listed = Some(BTreeMap::new());

@@ -20,10 +20,11 @@ pub(crate) fn watch<K>(
     identity: &str,
 ) -> BoxStream<'static, watcher::Result<watcher::Event<K>>>
 where
-    K: Resource<DynamicType = ()> + Clone + DeserializeOwned + Debug + Send + 'static,
+    K: Resource + Clone + DeserializeOwned + Debug + Send + 'static,
 {
-    let backoff = WatchBackoff::new(identity, &K::plural(&()));
-    let in_pages = WatchBackoff::new(identity, &K::plural(&()));
+    let plural = api.resource_url().rsplit('/').next().unwrap_or_default();
+    let backoff = WatchBackoff::new(identity, plural);
+    let in_pages = WatchBackoff::new(identity, plural);
     let streamed = watcher(api.clone(), config.clone().streaming_lists()).backoff(backoff).boxed();
     let step = |(mut events, mut in_pages): (BoxStream<'static, _>, Option<_>)| async move {
         loop {

@@ -3,9 +3,12 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use kube::api::ApiResource;
 use poolwright_catalog::Catalogue;
-use poolwright_provider_contract::{ClassReports, CloudProvider, Instance, Notice, ProviderError};
-use poolwright_terms::NodeClassRef;
+use poolwright_provider_contract::{
+    ClassReports, CloudProvider, Instance, NodeClassKind, Notice, ProviderError,
+};
+use poolwright_terms::{API_VERSION, GROUP, NodeClassRef, VERSION};
 
 use crate::leader::writer::Permit;
 
@@ -20,7 +23,7 @@ impl Cloud {
     }
 
     /// See [`CloudProvider::node_class_kinds`].
-    pub fn node_class_kinds(&self) -> &'static [&'static str] {
+    pub fn node_class_kinds(&self) -> &'static [NodeClassKind] {
         self.0.node_class_kinds()
     }
 
@@ -78,7 +81,7 @@ impl Providers {
         let all: Vec<Cloud> = all.into_iter().map(Cloud).collect();
         let mut by_kind: BTreeMap<&'static str, Cloud> = BTreeMap::new();
         for provider in &all {
-            for kind in provider.node_class_kinds() {
+            for NodeClassKind { kind, .. } in provider.node_class_kinds() {
                 if let Some(other) = by_kind.insert(kind, provider.clone()) {
                     anyhow::bail!(
                         "the providers {} and {} both launch with {kind}",
@@ -96,9 +99,9 @@ impl Providers {
         &self.all
     }
 
-    /// Whether any provider launches with this kind of node class.
-    pub fn has_kind(&self, kind: &str) -> bool {
-        self.by_kind.contains_key(kind)
+    /// Every kind of node class that a provider launches with.
+    pub fn node_class_kinds(&self) -> impl Iterator<Item = NodeClassKind> {
+        self.all.iter().flat_map(|provider| provider.node_class_kinds()).copied()
     }
 
     /// The provider that launches with this node class, or what to do when there is none.
@@ -119,5 +122,16 @@ pub fn error_label(error: &ProviderError) -> &'static str {
         ProviderError::Throttled(_) => "throttled",
         ProviderError::Invalid(_) => "invalid",
         ProviderError::Transient(_) => "transient",
+    }
+}
+
+/// A kind of node class as the API server knows it.
+pub fn resource(kind: NodeClassKind) -> ApiResource {
+    ApiResource {
+        group: GROUP.to_owned(),
+        version: VERSION.to_owned(),
+        api_version: API_VERSION.to_owned(),
+        kind: kind.kind.to_owned(),
+        plural: kind.plural.to_owned(),
     }
 }

@@ -55,6 +55,11 @@ impl Reader {
         Objects(Api::all_with(self.client.clone(), resource))
     }
 
+    /// The metadata of the objects in the whole cluster of a kind that is known only at run time.
+    pub fn dynamic_metadata(&self, resource: &ApiResource) -> Objects<PartialObjectMeta<DynamicObject>> {
+        Objects(Api::all_with(self.client.clone(), resource))
+    }
+
     /// Whether the API server has this kind.
     pub async fn serves<K: Resource<DynamicType = ()>>(&self) -> Result<bool, Error> {
         match answer(self.client.list_api_group_resources(&K::api_version(&()))).await {
@@ -92,7 +97,7 @@ impl<K: Clone + Debug + DeserializeOwned> Objects<K> {
         identity: &str,
     ) -> BoxStream<'static, watcher::Result<watcher::Event<K>>>
     where
-        K: Resource<DynamicType = ()> + Send + 'static,
+        K: Resource + Send + 'static,
     {
         lists::watch(self.0, config, identity)
     }

@@ -16,6 +16,7 @@ use kube::runtime::watcher;
 use kube::{Resource, ResourceExt};
 use poolwright_core::index::Change;
 use poolwright_core::{NoticeKind, Snapshot};
+use poolwright_terms::Reason;
 use serde::de::DeserializeOwned;
 use tokio::time::sleep;
 use tracing::{debug, info, warn};
@@ -251,7 +252,7 @@ impl<K: Kind> Intake<K> {
         self.sight.events.say(Saying {
             about,
             kind: NoticeKind::Warning,
-            reason: "Unreadable".to_owned(),
+            reason: Reason::Unreadable.to_string(),
             message: format!("Poolwright cannot read this object and leaves it out: {why}"),
             story: None,
         });

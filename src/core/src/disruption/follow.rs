@@ -2,7 +2,7 @@
 
 use jiff::{SignedDuration, Timestamp};
 use poolwright_catalog::UsdPerHour;
-use poolwright_terms::{ConditionStatus, ConditionType};
+use poolwright_terms::{ConditionStatus, ConditionType, Reason};
 
 use crate::action::{Action, ConditionUpdate, Notice, NoticeKind, Subject};
 use crate::lifecycle::protection::Facts;
@@ -49,7 +49,7 @@ pub fn follow(snapshot: &Snapshot, plan: &Plan, now: Timestamp) -> Followed {
                     "what its pods need is there: it is drained and given back"
                 };
                 let message = message.to_owned();
-                followed.actions.push(tell(&claim.name, NoticeKind::Normal, "Draining", message));
+                followed.actions.push(tell(&claim.name, NoticeKind::Normal, Reason::Draining, message));
                 followed.actions.push(Action::Retire { claim: name, uid });
                 if cause == Cause::Underutilized {
                     followed.saved += saved(snapshot, plan, claim);
@@ -62,7 +62,7 @@ pub fn follow(snapshot: &Snapshot, plan: &Plan, now: Timestamp) -> Followed {
                 followed.actions.push(tell(
                     &claim.name,
                     NoticeKind::Normal,
-                    "DisruptionCalledOff",
+                    Reason::DisruptionCalledOff,
                     message.clone(),
                 ));
                 followed.actions.push(Action::SetConditions {
@@ -70,7 +70,7 @@ pub fn follow(snapshot: &Snapshot, plan: &Plan, now: Timestamp) -> Followed {
                     conditions: vec![ConditionUpdate {
                         kind: ConditionType::Disrupting,
                         status: ConditionStatus::False,
-                        reason: "CalledOff".to_owned(),
+                        reason: Reason::CalledOff,
                         message,
                     }],
                 });
@@ -153,6 +153,6 @@ fn is_open(snapshot: &Snapshot, target: &Target) -> bool {
     node.and_then(|name| snapshot.nodes.get(&name)).is_some_and(|node| node.ready && !node.cordoned)
 }
 
-fn tell(claim: &ClaimName, kind: NoticeKind, reason: &str, message: String) -> Action {
-    Action::Tell(Notice { subject: Subject::Claim(claim.clone()), kind, reason: reason.to_owned(), message })
+fn tell(claim: &ClaimName, kind: NoticeKind, reason: Reason, message: String) -> Action {
+    Action::Tell(Notice { subject: Subject::Claim(claim.clone()), kind, reason, message })
 }

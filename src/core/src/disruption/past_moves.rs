@@ -60,7 +60,7 @@ impl Moves {
         let facts = Facts::new(snapshot, now);
         for leave in &proposal.leave {
             let Some(claim) = snapshot.claims.get(&leave.claim) else { continue };
-            if Cause::named(&leave.condition.reason) == Some(Cause::Underutilized) {
+            if Cause::named(leave.condition.reason.as_str()) == Some(Cause::Underutilized) {
                 for owner in facts.work(claim).filter_map(|pod| pod.owner.clone()) {
                     self.times.entry(owner).or_default().push(now);
                 }

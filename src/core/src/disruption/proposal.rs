@@ -48,7 +48,7 @@ pub(crate) fn leave(claim: &Claim, cause: Cause, message: String) -> Leave {
     let condition = ConditionUpdate {
         kind: ConditionType::Disrupting,
         status: ConditionStatus::True,
-        reason: cause.as_str().to_owned(),
+        reason: cause.reason(),
         message,
     };
     Leave { claim: claim.name.clone(), uid: claim.uid.clone(), condition }

@@ -3,13 +3,13 @@
 use crate::disruption::look::{Look, Tried};
 use crate::disruption::proposal::leave;
 use crate::disruption::proposal::{Outlook, Proposal};
+use poolwright_terms::{ConditionStatus, ConditionType, Reason};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use jiff::Timestamp;
 use poolwright_catalog::UsdPerHour;
 use poolwright_solver::StopSignal;
-use poolwright_terms::{ConditionStatus, ConditionType};
 
 use crate::action::{Action, ConditionUpdate, Notice, NoticeKind, Subject};
 use crate::disruption::past_moves::Moves;
@@ -111,7 +111,7 @@ impl<'a> Look<'a> {
         let notice = Notice {
             subject: Subject::Claim(claim.name.clone()),
             kind: NoticeKind::Normal,
-            reason: "DisruptionBlocked".to_owned(),
+            reason: Reason::DisruptionBlocked,
             message: format!("{what}: {why}"),
         };
         self.actions.push(Action::Tell(notice));
@@ -125,7 +125,7 @@ impl<'a> Look<'a> {
                     self.actions.push(Action::Tell(Notice {
                         subject: Subject::Pool(pool.name.clone()),
                         kind: NoticeKind::Warning,
-                        reason: "DisruptionBudgetUnreadable".to_owned(),
+                        reason: Reason::DisruptionBudgetUnreadable,
                         message: format!("{why}; until it is corrected, nothing it is about is disrupted"),
                     }));
                 }
@@ -412,13 +412,13 @@ fn drifted_condition(claim: &Claim, drifted: Option<&str>) -> Option<Action> {
         Some(what) => ConditionUpdate {
             kind: ConditionType::Drifted,
             status: ConditionStatus::True,
-            reason: "PoolChanged".to_owned(),
+            reason: Reason::PoolChanged,
             message: what.to_owned(),
         },
         None => ConditionUpdate {
             kind: ConditionType::Drifted,
             status: ConditionStatus::False,
-            reason: "AsPoolSays".to_owned(),
+            reason: Reason::AsPoolSays,
             message: "it is what its pool would make now".to_owned(),
         },
     };

@@ -9,13 +9,13 @@ pub(crate) mod replacements;
 pub(crate) mod services;
 
 use crate::model::Cause;
+use poolwright_terms::NodeClassRef;
+use poolwright_terms::keys::{RESERVED_TAINT, UNREGISTERED_TAINT};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use jiff::{SignedDuration, Timestamp};
 use poolwright_catalog::{Catalogue, OfferingId};
-use poolwright_terms::NodeClassRef;
-use poolwright_terms::keys::{RESERVED_TAINT, UNREGISTERED_TAINT};
 
 use crate::model::TakenBack;
 use crate::model::{

@@ -1,18 +1,20 @@
 //! What a new node still lacks of what was promised.
 
-use crate::model::{Claim, Node};
-use crate::rules::promise::is_kept;
+use poolwright_terms::Reason;
 use poolwright_terms::keys::{NOT_READY_TAINT, UNREACHABLE_TAINT, UNREGISTERED_TAINT};
 
+use crate::model::{Claim, Node};
+use crate::rules::promise::is_kept;
+
 /// What keeps a node from being opened, if anything.
-pub(crate) fn missing(claim: &Claim, node: &Node) -> Option<(&'static str, String)> {
+pub(crate) fn missing(claim: &Claim, node: &Node) -> Option<(Reason, String)> {
     if node.deleting_since.is_some() {
-        return Some(("NodeDeleted", format!("node {} is being deleted", node.name)));
+        return Some((Reason::NodeDeleted, format!("node {} is being deleted", node.name)));
     }
     let unready =
         node.taints.iter().any(|taint| taint.key == NOT_READY_TAINT || taint.key == UNREACHABLE_TAINT);
     if !node.ready || unready {
-        return Some(("NodeNotReady", format!("node {} is not ready", node.name)));
+        return Some((Reason::NodeNotReady, format!("node {} is not ready", node.name)));
     }
     let promised = &claim.current_offering().allocatable;
     let differences: Vec<String> = promised
@@ -24,7 +26,7 @@ pub(crate) fn missing(claim: &Claim, node: &Node) -> Option<(&'static str, Strin
         })
         .collect();
     if !differences.is_empty() {
-        return Some(("ResourcesDiffer", format!("node {}: {}", node.name, differences.join("; "))));
+        return Some((Reason::ResourcesDiffer, format!("node {}: {}", node.name, differences.join("; "))));
     }
     let starting: Vec<String> = node
         .taints
@@ -41,13 +43,13 @@ pub(crate) fn missing(claim: &Claim, node: &Node) -> Option<(&'static str, Strin
         .collect();
     if !starting.is_empty() {
         return Some((
-            "StartupTaintsPresent",
+            Reason::StartupTaintsPresent,
             format!("node {} still has the startup taints {}", node.name, starting.join(", ")),
         ));
     }
     let gates: Vec<String> = claim.readiness_gates.iter().filter_map(|gate| closed(node, gate)).collect();
     if !gates.is_empty() {
-        return Some(("ReadinessGates", format!("node {}: {}", node.name, gates.join("; "))));
+        return Some((Reason::ReadinessGates, format!("node {}: {}", node.name, gates.join("; "))));
     }
     None
 }

@@ -6,7 +6,7 @@
 use std::collections::BTreeSet;
 
 use jiff::SignedDuration;
-use poolwright_terms::{ConditionStatus, ConditionType};
+use poolwright_terms::{ConditionStatus, ConditionType, Reason};
 
 use crate::lifecycle::scene::{Scene, after, is, is_not};
 use crate::model::{Claim, ObjectKey, Pod, PodVolume};
@@ -27,7 +27,7 @@ pub(crate) fn waits(scene: &mut Scene<'_>, claim: &Claim, node: &str) -> bool {
     if attached.is_empty() {
         if recorded.is_some() {
             let message = format!("no volume is attached to node {node} any more");
-            scene.conditions(claim, [is(ConditionType::VolumesDetached, "Detached", message)]);
+            scene.conditions(claim, [is(ConditionType::VolumesDetached, Reason::Detached, message)]);
         }
         return false;
     }
@@ -40,11 +40,11 @@ pub(crate) fn waits(scene: &mut Scene<'_>, claim: &Claim, node: &str) -> bool {
     let waits = !scene.ended(until);
     let update = if waits {
         let message = format!("{what}; that is waited for until {until} at the latest");
-        is_not(ConditionType::VolumesDetached, "VolumesAttached", message)
+        is_not(ConditionType::VolumesDetached, Reason::VolumesAttached, message)
     } else {
         let message =
             format!("{what}, for too long: its instance ends all the same, and detaches what is left");
-        is_not(ConditionType::VolumesDetached, "NotDetachedInTime", message)
+        is_not(ConditionType::VolumesDetached, Reason::NotDetachedInTime, message)
     };
     scene.conditions(claim, [update]);
     waits

@@ -7,7 +7,7 @@
 
 use jiff::{SignedDuration, Timestamp};
 use poolwright_terms::keys::DISRUPTED_TAINT;
-use poolwright_terms::{ConditionType, Taint, TaintEffect};
+use poolwright_terms::{ConditionType, Reason, Taint, TaintEffect};
 
 use crate::action::Action;
 use crate::lifecycle::scene::{Scene, after, is, is_not, some_pods};
@@ -43,13 +43,16 @@ pub(crate) fn decide(scene: &mut Scene<'_>, claim: &Claim, node: &str) -> Drain 
     let deadline = claim.ends_at();
     let there: Vec<&Pod> = on_node(scene, node).filter(|pod| is_waited_for(pod, begun, scene.now)).collect();
     if there.is_empty() {
-        scene.conditions(claim, [is(ConditionType::Drained, "Drained", "no pod is left that it waits for")]);
+        scene.conditions(
+            claim,
+            [is(ConditionType::Drained, Reason::Drained, "no pod is left that it waits for")],
+        );
         return Drain::Done;
     }
     if deadline.is_some_and(|deadline| deadline <= scene.now) {
         let message =
             format!("time is up, and node {node} still runs {}: it goes with them", some_pods(&there));
-        scene.conditions(claim, [is_not(ConditionType::Drained, "TimeIsUp", message)]);
+        scene.conditions(claim, [is_not(ConditionType::Drained, Reason::TimeIsUp, message)]);
         return Drain::TimeIsUp;
     }
     let mut told: Vec<&Pod> = Vec::new();
@@ -74,7 +77,7 @@ pub(crate) fn decide(scene: &mut Scene<'_>, claim: &Claim, node: &str) -> Drain 
     let update = match protected.first() {
         None => {
             let message = format!("node {node} still runs {}, which are asked to go", some_pods(&there));
-            is_not(ConditionType::Drained, "Draining", message)
+            is_not(ConditionType::Drained, Reason::Draining, message)
         }
         Some(first) => {
             let held = held_by(first);
@@ -84,7 +87,7 @@ pub(crate) fn decide(scene: &mut Scene<'_>, claim: &Claim, node: &str) -> Drain 
             );
             let message =
                 format!("node {node} still runs {}, protected by {held}: {end}", some_pods(&protected));
-            is_not(ConditionType::Drained, "PodsProtected", message)
+            is_not(ConditionType::Drained, Reason::PodsProtected, message)
         }
     };
     scene.conditions(claim, [update]);

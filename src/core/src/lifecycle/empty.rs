@@ -4,7 +4,7 @@ use crate::lifecycle::gang::{PATIENCE, lacking};
 use crate::lifecycle::waiting::{UNPLANNED, waits_since};
 use jiff::SignedDuration;
 use poolwright_terms::keys::DISRUPTED_TAINT;
-use poolwright_terms::{ConditionType, Taint, TaintEffect};
+use poolwright_terms::{ConditionType, Reason, Taint, TaintEffect};
 
 use crate::action::{Action, NoticeKind};
 use crate::demand::expected::kept_until;
@@ -27,7 +27,7 @@ pub(crate) fn decide(scene: &mut Scene<'_>, claim: &Claim, node: &Node) {
     let busy = if work.is_empty() {
         needed(scene, claim, &format!("node {}", node.name))
     } else {
-        Some(("HasPods", format!("node {} runs {}", node.name, some_pods(&work))))
+        Some((Reason::HasPods, format!("node {} runs {}", node.name, some_pods(&work))))
     };
     let disrupting = claim.since(ConditionType::Disrupting);
     if let Some((reason, message)) = busy {
@@ -49,7 +49,7 @@ pub(crate) fn decide(scene: &mut Scene<'_>, claim: &Claim, node: &Node) {
     }
     let Some(empty_since) = claim.since(ConditionType::Empty) else {
         let message = format!("no workload pod is on node {} or planned for it", node.name);
-        scene.conditions(claim, [is(ConditionType::Empty, "NoWorkload", message)]);
+        scene.conditions(claim, [is(ConditionType::Empty, Reason::NoWorkload, message)]);
         return;
     };
     let Some(keep) = scene.snapshot.pools.get(&claim.pool).and_then(|pool| pool.scale_to_zero_after) else {
@@ -62,7 +62,7 @@ pub(crate) fn decide(scene: &mut Scene<'_>, claim: &Claim, node: &Node) {
             scene.wake(after(scene.now, SETTLE));
         } else if scene.ended(after(since, SETTLE)) {
             let message = format!("node {} had no work for {}: it is given back", node.name, words(keep));
-            scene.tell(&claim.name, NoticeKind::Normal, "ScaledDown", message);
+            scene.tell(&claim.name, NoticeKind::Normal, Reason::ScaledDown, message);
             scene.delete(claim, true);
         }
         return;
@@ -94,25 +94,25 @@ pub(crate) fn decide(scene: &mut Scene<'_>, claim: &Claim, node: &Node) {
     close(scene, node);
     let message =
         format!("no work for {}: it is closed to pods and given back unless one got in", words(keep));
-    scene.conditions(claim, [is(ConditionType::Disrupting, "Empty", message)]);
+    scene.conditions(claim, [is(ConditionType::Disrupting, Reason::Empty, message)]);
     scene.wake(after(scene.now, SETTLE));
 }
 
 /// Why a node is kept that nothing runs on, if it is.
-pub(crate) fn needed(scene: &mut Scene<'_>, claim: &Claim, node: &str) -> Option<(&'static str, String)> {
+pub(crate) fn needed(scene: &mut Scene<'_>, claim: &Claim, node: &str) -> Option<(Reason, String)> {
     if let Some(until) = kept_until(claim, &scene.coming) {
         scene.wake(until);
-        return Some(("PodsExpected", format!("{node} is kept for pods that are still to come")));
+        return Some((Reason::PodsExpected, format!("{node} is kept for pods that are still to come")));
     }
     let expected = scene.expected(claim);
     if !expected.is_empty() {
-        Some(("PodsExpected", format!("{} will come to {node}", some_pods(expected))))
+        Some((Reason::PodsExpected, format!("{} will come to {node}", some_pods(expected))))
     } else if scene.awaits_successors(claim) {
-        Some(("PodsExpected", format!("{node} is kept for pods of a node that is emptied")))
+        Some((Reason::PodsExpected, format!("{node} is kept for pods of a node that is emptied")))
     } else if scene.buffered.contains(&claim.name) {
-        Some(("BufferKept", format!("{node} is kept as the room that its pool keeps free")))
+        Some((Reason::BufferKept, format!("{node} is kept as the room that its pool keeps free")))
     } else if is_static(scene, claim) {
-        Some(("Replica", format!("{node} is one of the replicas of its pool")))
+        Some((Reason::Replica, format!("{node} is one of the replicas of its pool")))
     } else {
         None
     }
@@ -154,14 +154,14 @@ pub(crate) fn release(scene: &mut Scene<'_>, claim: &Claim) -> bool {
     let Some(gang) = held.filter(|_| needed(scene, claim, "its node").is_none()) else {
         if claim.since(ConditionType::Empty).is_some() {
             let message = "pods will come to its node";
-            scene.conditions(claim, [is_not(ConditionType::Empty, "PodsExpected", message)]);
+            scene.conditions(claim, [is_not(ConditionType::Empty, Reason::PodsExpected, message)]);
         }
         return false;
     };
     let Some(since) = claim.since(ConditionType::Empty) else {
         if scene.ended(after(claim.created, PATIENCE)) {
             let message = format!("not all pods of PodGroup {gang} that start together can have room");
-            scene.conditions(claim, [is(ConditionType::Empty, "GangIncomplete", message)]);
+            scene.conditions(claim, [is(ConditionType::Empty, Reason::GangIncomplete, message)]);
             scene.wake(after(scene.now, PATIENCE));
         }
         return false;
@@ -173,7 +173,7 @@ pub(crate) fn release(scene: &mut Scene<'_>, claim: &Claim) -> bool {
         "not all pods of PodGroup {gang} that start together could have room for {}: what was bought for it is given back",
         words(PATIENCE)
     );
-    scene.tell(&claim.name, NoticeKind::Normal, "GangReleased", message);
+    scene.tell(&claim.name, NoticeKind::Normal, Reason::GangReleased, message);
     scene.delete(claim, true);
     true
 }

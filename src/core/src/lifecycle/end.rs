@@ -1,6 +1,6 @@
 //! From a deleted claim to an instance that is gone: the node is closed, drained, given back.
 
-use poolwright_terms::ConditionType;
+use poolwright_terms::{ConditionType, Reason};
 
 use crate::action::Action;
 use crate::lifecycle::drain::Drain;
@@ -46,7 +46,7 @@ pub(crate) fn decide(scene: &mut Scene<'_>, claim: &Claim) {
         Drain::Done => ("no work is on it: its instance is being given back", false),
         Drain::TimeIsUp => ("its time is up: its instance is being given back", true),
     };
-    scene.conditions(claim, [is(ConditionType::InstanceTerminating, "Terminating", message)]);
+    scene.conditions(claim, [is(ConditionType::InstanceTerminating, Reason::Terminating, message)]);
     scene.act(Action::Terminate { claim: claim.name.clone(), forced });
     scene.wake(after(scene.now, REPEAT));
 }

@@ -5,7 +5,7 @@
 //! none is made in time the claim goes all the same. What is only likely is told, and nothing is moved for it.
 
 use jiff::{SignedDuration, Timestamp};
-use poolwright_terms::{ConditionStatus, ConditionType, InterruptionKind};
+use poolwright_terms::{ConditionStatus, ConditionType, InterruptionKind, Reason};
 
 use crate::action::{Action, ConditionUpdate, Notice, NoticeKind, Subject};
 use crate::lifecycle::empty;
@@ -19,11 +19,11 @@ const PATIENCE: SignedDuration = SignedDuration::from_secs(10);
 pub fn interruption_conditions(interruption: &Interruption, now: Timestamp) -> Vec<ConditionUpdate> {
     let likely = interruption.kind == InterruptionKind::Rebalance;
     let status = if likely { ConditionStatus::Unknown } else { ConditionStatus::True };
-    let (reason, message) = (interruption.kind.as_str().to_owned(), told(interruption, now));
+    let (reason, message) = (interruption.kind.reason(), told(interruption, now));
     let mut all = vec![ConditionUpdate { kind: ConditionType::Interrupted, status, reason, message }];
     if interruption.presses(now) {
         let message = format!("{}: its pods go elsewhere", interruption.words());
-        all.push(is(ConditionType::Disrupting, Cause::Interrupted.as_str(), message));
+        all.push(is(ConditionType::Disrupting, Cause::Interrupted.reason(), message));
     }
     all
 }
@@ -86,11 +86,11 @@ pub(crate) fn decide(scene: &mut Scene<'_>, claim: &Claim) -> bool {
 pub(crate) fn tell(scene: &mut Scene<'_>, claim: &Claim, interruption: &Interruption) {
     let likely = interruption.kind == InterruptionKind::Rebalance;
     let kind = if likely { NoticeKind::Normal } else { NoticeKind::Warning };
-    let reason = if likely { "RebalanceRecommended" } else { "Interrupted" };
+    let reason = if likely { Reason::RebalanceRecommended } else { Reason::Interrupted };
     let message = told(interruption, scene.now);
     let node = scene.node(claim).map(|node| Subject::Node(node.name.clone()));
     for subject in [Some(Subject::Claim(claim.name.clone())), node].into_iter().flatten() {
-        let (reason, message) = (reason.to_owned(), message.clone());
+        let (reason, message) = (reason, message.clone());
         scene.act(Action::Tell(Notice { subject, kind, reason, message }));
     }
 }

@@ -4,7 +4,7 @@
 //! kubelet says nothing any more nobody can be asked to go, and nobody is waited for.
 
 use jiff::Timestamp;
-use poolwright_terms::ConditionType;
+use poolwright_terms::{ConditionType, Reason};
 
 use crate::action::NoticeKind;
 use crate::lifecycle::protection::kept_by;
@@ -20,8 +20,10 @@ pub(crate) fn decide(scene: &mut Scene<'_>, claim: &Claim, node: &Node) -> bool 
     let Some(pool) = scene.snapshot.pools.get(&claim.pool) else { return false };
     let Some((rule, condition, due)) = first_due(pool, node) else {
         if claim.since(ConditionType::Unhealthy).is_some() {
-            scene
-                .conditions(claim, [is_not(ConditionType::Unhealthy, "Recovered", "its node is well again")]);
+            scene.conditions(
+                claim,
+                [is_not(ConditionType::Unhealthy, Reason::Recovered, "its node is well again")],
+            );
         }
         return false;
     };
@@ -42,13 +44,13 @@ pub(crate) fn decide(scene: &mut Scene<'_>, claim: &Claim, node: &Node) -> bool 
     } else {
         format!("it is replaced at {due} unless that passes")
     };
-    scene.conditions(claim, [is(ConditionType::Unhealthy, &condition.kind, format!("{what}; {then}"))]);
+    scene.conditions(claim, [is(ConditionType::Unhealthy, Reason::NodeUnhealthy, format!("{what}; {then}"))]);
     if !scene.ended(due) || kept.is_some() || sick > most {
         return false;
     }
     let message =
         format!("{what}, longer than the {} that its pool bears: it is replaced", words(rule.after));
-    scene.tell(&claim.name, NoticeKind::Warning, "NodeUnhealthy", message);
+    scene.tell(&claim.name, NoticeKind::Warning, Reason::NodeUnhealthy, message);
     scene.delete(claim, false);
     true
 }

@@ -3,7 +3,7 @@
 use std::cmp::Reverse;
 use std::sync::Arc;
 
-use poolwright_terms::ConditionType;
+use poolwright_terms::{ConditionType, Reason};
 
 use crate::action::NoticeKind;
 use crate::demand::static_pools::stays;
@@ -32,7 +32,7 @@ fn surplus(scene: &mut Scene<'_>, pool: &Pool) {
     for claim in there.into_iter().take(surplus) {
         let message =
             format!("pool `{}` has more nodes than its {wanted} replicas: it is given back", pool.name);
-        scene.tell(&claim.name, NoticeKind::Normal, "ScaledDown", message);
+        scene.tell(&claim.name, NoticeKind::Normal, Reason::ScaledDown, message);
         scene.delete(claim, false);
     }
 }

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use jiff::{SignedDuration, Timestamp};
-use poolwright_terms::{ConditionStatus, ConditionType};
+use poolwright_terms::{ConditionStatus, ConditionType, Reason};
 use serde::{Deserialize, Serialize};
 
 use crate::action::{Action, ConditionUpdate, Notice, NoticeKind, Subject};
@@ -201,9 +201,9 @@ impl<'a> Scene<'a> {
         }
     }
 
-    pub(crate) fn tell(&mut self, claim: &ClaimName, kind: NoticeKind, reason: &str, message: String) {
+    pub(crate) fn tell(&mut self, claim: &ClaimName, kind: NoticeKind, reason: Reason, message: String) {
         let subject = Subject::Claim(claim.clone());
-        self.act(Action::Tell(Notice { subject, kind, reason: reason.to_owned(), message }));
+        self.act(Action::Tell(Notice { subject, kind, reason, message }));
     }
 
     pub(crate) fn delete(&mut self, claim: &Claim, only_if_empty: bool) {
@@ -232,16 +232,11 @@ fn open_since(
     gangs
 }
 
-pub(crate) fn is(kind: ConditionType, reason: &str, message: impl Into<String>) -> ConditionUpdate {
-    ConditionUpdate {
-        kind,
-        status: ConditionStatus::True,
-        reason: reason.to_owned(),
-        message: message.into(),
-    }
+pub(crate) fn is(kind: ConditionType, reason: Reason, message: impl Into<String>) -> ConditionUpdate {
+    ConditionUpdate { kind, status: ConditionStatus::True, reason, message: message.into() }
 }
 
-pub(crate) fn is_not(kind: ConditionType, reason: &str, message: impl Into<String>) -> ConditionUpdate {
+pub(crate) fn is_not(kind: ConditionType, reason: Reason, message: impl Into<String>) -> ConditionUpdate {
     ConditionUpdate { status: ConditionStatus::False, ..is(kind, reason, message) }
 }
 

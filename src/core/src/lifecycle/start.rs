@@ -3,14 +3,14 @@
 use crate::lifecycle::advertised::missing;
 use crate::lifecycle::empty::release;
 use crate::lifecycle::nominate::{nominable, to_nominate};
-use std::collections::BTreeMap;
-
-use jiff::{SignedDuration, Timestamp};
 use poolwright_terms::keys::{
     GATE_ANNOTATION, GATE_UNTIL_INITIALIZED, NODECLAIM_LABEL, NODEPOOL_LABEL, REGISTERED_LABEL,
     UNREGISTERED_TAINT,
 };
-use poolwright_terms::{ConditionType, Taint};
+use poolwright_terms::{ConditionType, Reason, Taint};
+use std::collections::BTreeMap;
+
+use jiff::{SignedDuration, Timestamp};
 
 use crate::action::{Action, Notice, NoticeKind, Subject};
 use crate::lifecycle::opening::Opening;
@@ -34,12 +34,12 @@ pub(crate) fn decide(scene: &mut Scene<'_>, claim: &Claim, opening: &Opening<'_>
             "instance {} does not exist any more: something other than Poolwright ended it; its pods are planned anew",
             launched.provider_id
         );
-        scene.tell(&claim.name, NoticeKind::Warning, "InstanceGone", message);
+        scene.tell(&claim.name, NoticeKind::Warning, Reason::InstanceGone, message);
         return scene.delete(claim, false);
     }
     if claim.since(ConditionType::Launched).is_none() {
         let message = format!("{} runs as {}", launched.offering, launched.provider_id);
-        scene.conditions(claim, [is(ConditionType::Launched, "Launched", message)]);
+        scene.conditions(claim, [is(ConditionType::Launched, Reason::Launched, message)]);
     }
     if interruption::decide(scene, claim) || !is_open && release(scene, claim) {
         return;
@@ -49,7 +49,7 @@ pub(crate) fn decide(scene: &mut Scene<'_>, claim: &Claim, opening: &Opening<'_>
     };
     if claim.since(ConditionType::Registered).is_none() {
         let message = format!("node {node_name} joined the cluster");
-        scene.conditions(claim, [is(ConditionType::Registered, "Registered", message)]);
+        scene.conditions(claim, [is(ConditionType::Registered, Reason::Registered, message)]);
     }
     if is_open {
         initialized(scene, claim, node_name);
@@ -62,7 +62,7 @@ fn launch(scene: &mut Scene<'_>, claim: &Claim) {
     let deadline = after(claim.created, claim.deadlines.launch);
     if scene.ended(deadline) {
         let why = format!("no instance was launched within {}", words(claim.deadlines.launch));
-        return give_up(scene, claim, "LaunchTimeout", why);
+        return give_up(scene, claim, Reason::LaunchTimeout, why);
     }
     scene.act(Action::Launch { claim: claim.name.clone() });
     scene.wake(after(scene.now, REPEAT));
@@ -81,7 +81,7 @@ fn register(scene: &mut Scene<'_>, claim: &Claim) {
             "its node did not join the cluster within {} after launch; look at the instance's boot log, network and join token",
             words(claim.deadlines.registration)
         );
-        give_up(scene, claim, "RegistrationTimeout", why);
+        give_up(scene, claim, Reason::RegistrationTimeout, why);
     }
 }
 
@@ -120,7 +120,7 @@ fn nominate(scene: &mut Scene<'_>, claim: &Claim, node_name: &str) {
 
 fn initialize(scene: &mut Scene<'_>, claim: &Claim, node_name: &str, opening: &Opening<'_>) {
     let missing = match scene.node(claim) {
-        None => Some(("NodeGone", format!("node {node_name} does not exist any more"))),
+        None => Some((Reason::NodeGone, format!("node {node_name} does not exist any more"))),
         Some(node) => missing(claim, node),
     };
     let reserve = reserve::holds(scene, claim);
@@ -150,8 +150,13 @@ fn initialize(scene: &mut Scene<'_>, claim: &Claim, node_name: &str, opening: &O
         scene.act(Action::Open { node: node_name.to_owned(), reserve_for });
         let message = format!("node {node_name} is ready and advertises what was promised");
         let to = if reserve { "the pods that are planned for it, then to any" } else { "pods" };
-        scene.tell(&claim.name, NoticeKind::Normal, "Initialized", format!("{message}; it is open to {to}"));
-        return scene.conditions(claim, [is(ConditionType::Initialized, "Initialized", message)]);
+        scene.tell(
+            &claim.name,
+            NoticeKind::Normal,
+            Reason::Initialized,
+            format!("{message}; it is open to {to}"),
+        );
+        return scene.conditions(claim, [is(ConditionType::Initialized, Reason::Initialized, message)]);
     };
     if let Some(since) = claim.since(ConditionType::Registered)
         && scene.ended(after(since, claim.deadlines.initialization))
@@ -160,7 +165,7 @@ fn initialize(scene: &mut Scene<'_>, claim: &Claim, node_name: &str, opening: &O
             "its node was not usable within {} after it joined: {message}",
             words(claim.deadlines.initialization)
         );
-        return give_up(scene, claim, "InitializationTimeout", why);
+        return give_up(scene, claim, Reason::InitializationTimeout, why);
     }
     scene.conditions(claim, [is_not(ConditionType::Initialized, reason, message)]);
 }
@@ -168,7 +173,7 @@ fn initialize(scene: &mut Scene<'_>, claim: &Claim, node_name: &str, opening: &O
 fn initialized(scene: &mut Scene<'_>, claim: &Claim, node_name: &str) {
     let Some(node) = scene.node(claim) else {
         let message = format!("node {node_name} does not exist any more; its instance is given back");
-        scene.tell(&claim.name, NoticeKind::Warning, "NodeGone", message);
+        scene.tell(&claim.name, NoticeKind::Warning, Reason::NodeGone, message);
         return scene.delete(claim, true);
     };
     if repair::decide(scene, claim, node) {
@@ -217,14 +222,14 @@ fn refused(scene: &mut Scene<'_>, claim: &Claim, node: &Node) {
                  the node waits for it: correct the pod, or delete it",
                 node.name
             );
-            let (subject, reason) = (Subject::Pod(pod), "NotScheduledAsPlanned".to_owned());
+            let (subject, reason) = (Subject::Pod(pod), Reason::NotScheduledAsPlanned);
             scene.act(Action::Tell(Notice { subject, kind: NoticeKind::Warning, reason, message }));
         }
     }
 }
 
 /// A stage took too long: the offering is not tried again for a while, and the pods become demand again.
-fn give_up(scene: &mut Scene<'_>, claim: &Claim, reason: &str, why: String) {
+fn give_up(scene: &mut Scene<'_>, claim: &Claim, reason: Reason, why: String) {
     let offering = &claim.current_offering().offering;
     let message = format!("{offering}: {why}");
     scene.act(Action::HoldBack { claim: claim.name.clone(), message: message.clone() });

@@ -5,6 +5,7 @@ use std::fmt;
 
 use cronexpr::{Crontab, MakeTimestamp, parse_crontab};
 use jiff::{SignedDuration, Timestamp};
+use poolwright_terms::Reason;
 use serde::{Deserialize, Serialize};
 
 use crate::model::budget::Share;
@@ -80,15 +81,20 @@ impl Cause {
     pub const ALL: [Self; 5] =
         [Self::Empty, Self::Underutilized, Self::Interrupted, Self::Drifted, Self::Expired];
 
-    /// The name in the API, and the reason of the condition `Disrupting`.
-    pub const fn as_str(self) -> &'static str {
+    /// The reason of the condition `Disrupting`.
+    pub const fn reason(self) -> Reason {
         match self {
-            Self::Empty => "Empty",
-            Self::Underutilized => "Underutilized",
-            Self::Interrupted => "Interrupted",
-            Self::Drifted => "Drifted",
-            Self::Expired => "Expired",
+            Self::Empty => Reason::Empty,
+            Self::Underutilized => Reason::Underutilized,
+            Self::Interrupted => Reason::Interrupted,
+            Self::Drifted => Reason::Drifted,
+            Self::Expired => Reason::Expired,
         }
+    }
+
+    /// The name in the API.
+    pub const fn as_str(self) -> &'static str {
+        self.reason().as_str()
     }
 
     /// The cause of this name.

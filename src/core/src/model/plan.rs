@@ -6,7 +6,7 @@ use std::fmt;
 use jiff::Timestamp;
 use poolwright_catalog::{InstanceTypeName, MigProfile, OfferingId, RankedOffering, UsdPerHour};
 use poolwright_solver::Proof;
-use poolwright_terms::{NodeClassRef, Taint};
+use poolwright_terms::{NodeClassRef, Reason, Taint};
 use serde::{Deserialize, Serialize};
 
 use crate::model::deadlines::Deadlines;
@@ -339,27 +339,32 @@ impl UnplacedReason {
         Self::NotYetTried,
     ];
 
+    /// The reason of an event that tells of it.
+    pub const fn reason(self) -> Reason {
+        match self {
+            Self::NoUsablePool => Reason::NoUsablePool,
+            Self::NoOfferingFits => Reason::NoOfferingFits,
+            Self::LimitReached => Reason::LimitReached,
+            Self::OfferingsHeldBack => Reason::OfferingsHeldBack,
+            Self::PriceUnknown => Reason::PriceUnknown,
+            Self::UnmodelledRule => Reason::UnmodelledRule,
+            Self::TopologyRule => Reason::TopologyRule,
+            Self::PodGroupMissing => Reason::PodGroupMissing,
+            Self::GangIncomplete => Reason::GangIncomplete,
+            Self::PodGroupPending => Reason::PodGroupPending,
+            Self::VolumeUnusable => Reason::VolumeUnusable,
+            Self::VolumePending => Reason::VolumePending,
+            Self::PreemptionInProgress => Reason::PreemptionInProgress,
+            Self::LowPriority => Reason::LowPriority,
+            Self::SchedulingGated => Reason::SchedulingGated,
+            Self::OtherScheduler => Reason::OtherScheduler,
+            Self::NotYetTried => Reason::NotYetTried,
+        }
+    }
+
     /// The stable name, as in events and in the JSON of a plan.
     pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::NoUsablePool => "NoUsablePool",
-            Self::NoOfferingFits => "NoOfferingFits",
-            Self::LimitReached => "LimitReached",
-            Self::OfferingsHeldBack => "OfferingsHeldBack",
-            Self::PriceUnknown => "PriceUnknown",
-            Self::UnmodelledRule => "UnmodelledRule",
-            Self::TopologyRule => "TopologyRule",
-            Self::PodGroupMissing => "PodGroupMissing",
-            Self::GangIncomplete => "GangIncomplete",
-            Self::PodGroupPending => "PodGroupPending",
-            Self::VolumeUnusable => "VolumeUnusable",
-            Self::VolumePending => "VolumePending",
-            Self::PreemptionInProgress => "PreemptionInProgress",
-            Self::LowPriority => "LowPriority",
-            Self::SchedulingGated => "SchedulingGated",
-            Self::OtherScheduler => "OtherScheduler",
-            Self::NotYetTried => "NotYetTried",
-        }
+        self.reason().as_str()
     }
 
     /// Whether the pod wants a node and does not get one: such pods are reported to their users. The others wait for
@@ -385,9 +390,9 @@ impl UnplacedReason {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PoolFindings {
     /// Its spec makes no sense: reason and sentence.
-    pub invalid: Option<(String, String)>,
+    pub invalid: Option<(Reason, String)>,
     /// Its node class is missing or cannot buy: reason and sentence.
-    pub node_class: Option<(String, String)>,
+    pub node_class: Option<(Reason, String)>,
     /// Limits that keep it from buying what pods need: a sentence.
     pub limit_reached: Option<String>,
     /// How many offerings it may buy now.

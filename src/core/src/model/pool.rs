@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::SignedDuration;
 use poolwright_catalog::{InstanceTypeName, ResourceName, UsdPerHour};
-use poolwright_terms::{NodeClassRef, Taint};
+use poolwright_terms::{NodeClassRef, Reason, Taint};
 use serde::{Deserialize, Serialize};
 
 use crate::model::buffer::Buffer;
@@ -72,7 +72,7 @@ pub struct PoolLimits {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PoolProblem {
     /// Stable reason: `InvalidQuantity`, `ContradictingRequirements`, ...
-    pub reason: String,
+    pub reason: Reason,
     /// A sentence that names the field, the cause and the next step.
     pub message: String,
 }

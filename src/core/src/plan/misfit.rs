@@ -2,11 +2,11 @@
 
 pub(crate) use crate::plan::misfit_seen::Seen;
 use crate::plan::misfit_seen::list;
+use poolwright_terms::keys::NODEPOOL_LABEL;
+use poolwright_terms::labels;
 use std::collections::{BTreeMap, BTreeSet};
 
 use poolwright_catalog::ResourceName;
-use poolwright_terms::keys::NODEPOOL_LABEL;
-use poolwright_terms::labels;
 
 use crate::model::Sharing;
 use crate::model::plan::UnplacedReason;

@@ -1,7 +1,8 @@
 //! Labels that CSI drivers repeat under names of their own.
 
-use poolwright_terms::labels::{REGION, ZONE};
 use std::collections::BTreeMap;
+
+use poolwright_terms::labels::{REGION, ZONE};
 
 /// The label that this one repeats on nodes of a CSI driver.
 pub fn repeats(key: &str) -> Option<&'static str> {

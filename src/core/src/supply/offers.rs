@@ -1,15 +1,15 @@
 //! Supply: what each pool may buy now.
 
 use crate::supply::interruption_backoff::remembered;
+use poolwright_terms::keys::NODEPOOL_LABEL;
+use poolwright_terms::labels::DECIDED_BY_OFFERING;
+use poolwright_terms::{NodeClassRef, Reason};
 use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::Timestamp;
 use poolwright_catalog::{
     Catalogue, InstanceType, InstanceTypeName, MigModel, Offering, ResourceList, UsdPerHour,
 };
-use poolwright_terms::NodeClassRef;
-use poolwright_terms::keys::NODEPOOL_LABEL;
-use poolwright_terms::labels::DECIDED_BY_OFFERING;
 
 use crate::demand::volumes::attach::Attachable;
 use crate::model::bits::Bits;
@@ -168,7 +168,7 @@ pub(crate) fn collect<'a>(
         let catalogue = match snapshot.catalogues.get(&pool.node_class) {
             Some(Ok(catalogue)) => Some(catalogue),
             Some(Err(problem)) => {
-                findings.node_class = Some(("NodeClassNotReady".to_owned(), problem.clone()));
+                findings.node_class = Some((Reason::NodeClassNotReady, problem.clone()));
                 None
             }
             None => {
@@ -176,7 +176,7 @@ pub(crate) fn collect<'a>(
                     "{} does not exist; create it, or correct spec.template.spec.nodeClassRef",
                     pool.node_class
                 );
-                findings.node_class = Some(("NodeClassNotFound".to_owned(), message));
+                findings.node_class = Some((Reason::NodeClassNotFound, message));
                 None
             }
         };
@@ -194,7 +194,7 @@ pub(crate) fn collect<'a>(
             findings.offerings = offers.iter().filter(buyable).count();
             if offers.is_empty() {
                 findings.invalid = Some((
-                    "NoOfferingMatches".to_owned(),
+                    Reason::NoOfferingMatches,
                     format!(
                         "none of the {} offerings of {} meets the requirements; widen spec.template.spec.requirements{}",
                         catalogue.offerings().len(),
@@ -212,11 +212,11 @@ pub(crate) fn collect<'a>(
     supply
 }
 
-fn invalid(pool: &Pool) -> Option<(String, String)> {
+fn invalid(pool: &Pool) -> Option<(Reason, String)> {
     if let Some(problem) = &pool.problem {
-        return Some((problem.reason.clone(), problem.message.clone()));
+        return Some((problem.reason, problem.message.clone()));
     }
-    rules::contradiction(&pool.requirements).map(|message| ("ContradictingRequirements".to_owned(), message))
+    rules::contradiction(&pool.requirements).map(|message| (Reason::ContradictingRequirements, message))
 }
 
 /// Names a required label that no node of the pool would have.

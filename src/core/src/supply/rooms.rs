@@ -2,18 +2,18 @@
 
 use crate::supply::known::Site;
 use crate::supply::known::{Known, Origin};
-use std::collections::{BTreeMap, BTreeSet};
-use std::ops::Deref;
-use std::sync::Arc;
-
-use jiff::Timestamp;
-use poolwright_catalog::{ResourceList, ResourceName};
 use poolwright_terms::keys::{
     CORDON_TAINT, DISRUPTED_TAINT, NODECLAIM_LABEL, NODEPOOL_LABEL, NOT_READY_TAINT, RESERVED_TAINT,
     UNREACHABLE_TAINT, UNREGISTERED_TAINT,
 };
 use poolwright_terms::labels::HOSTNAME;
 use poolwright_terms::{ConditionType, Taint, labels};
+use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Deref;
+use std::sync::Arc;
+
+use jiff::Timestamp;
+use poolwright_catalog::{ResourceList, ResourceName};
 
 use crate::demand::volumes::attach::Attachable;
 use crate::model::plan::Target;

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use poolwright_terms::{ConditionStatus, ConditionType, NodeClassRef};
+use poolwright_terms::{ConditionStatus, ConditionType, NodeClassRef, Reason};
 
 use crate::action::{Action, ConditionUpdate, Notice, NoticeKind, Subject};
 use crate::model::plan::{Plan, PoolFindings};
@@ -21,7 +21,7 @@ pub fn notices(plan: &Plan) -> Vec<Action> {
             actions.push(tell(
                 Subject::Pool(pool.clone()),
                 NoticeKind::Warning,
-                "LimitReached",
+                Reason::LimitReached,
                 message.clone(),
             ));
         }
@@ -29,13 +29,13 @@ pub fn notices(plan: &Plan) -> Vec<Action> {
     for claim in &plan.claims {
         for pod in claim.planned_pods.iter().filter_map(PodKey::existing) {
             let message = format!("bought for it: {} (claim {})", claim.reason, claim.name);
-            actions.push(tell(Subject::Pod(pod.clone()), NoticeKind::Normal, "NodePlanned", message));
+            actions.push(tell(Subject::Pod(pod.clone()), NoticeKind::Normal, Reason::NodePlanned, message));
         }
     }
     for left in plan.unplaced.iter().filter(|left| left.reason.is_unmet_demand()) {
         let Some(pod) = left.pod.existing() else { continue };
         let subject = Subject::Pod(pod.clone());
-        actions.push(tell(subject, NoticeKind::Warning, left.reason.as_str(), left.message.clone()));
+        actions.push(tell(subject, NoticeKind::Warning, left.reason.reason(), left.message.clone()));
     }
     actions
 }
@@ -55,7 +55,7 @@ pub fn add_launch_problems(
             conditions.retain(|update| update.kind != kind || update.status != ConditionStatus::True);
             if !conditions.iter().any(|update| update.kind == kind) {
                 let message = format!("its last launch can never work: {problem}");
-                conditions.push(update(kind, ConditionStatus::False, "LaunchInvalid", message));
+                conditions.push(update(kind, ConditionStatus::False, Reason::LaunchInvalid, message));
             }
         }
     }
@@ -63,26 +63,30 @@ pub fn add_launch_problems(
 
 /// The conditions of a pool.
 pub fn conditions(findings: &PoolFindings) -> Vec<ConditionUpdate> {
-    let of = |kind, problem: &Option<(String, String)>, reason: &str, message: String| match problem {
-        Some((reason, message)) => update(kind, ConditionStatus::False, reason, message.clone()),
+    let of = |kind, problem: &Option<(Reason, String)>, reason: Reason, message: String| match problem {
+        Some((reason, message)) => update(kind, ConditionStatus::False, *reason, message.clone()),
         None => update(kind, ConditionStatus::True, reason, message),
     };
-    let valid =
-        of(ConditionType::ValidationSucceeded, &findings.invalid, "Valid", "the spec makes sense".to_owned());
+    let valid = of(
+        ConditionType::ValidationSucceeded,
+        &findings.invalid,
+        Reason::Valid,
+        "the spec makes sense".to_owned(),
+    );
     let class = of(
         ConditionType::NodeClassReady,
         &findings.node_class,
-        "Ready",
+        Reason::Ready,
         "the node class exists and can buy".to_owned(),
     );
     let limit = match &findings.limit_reached {
         Some(message) => {
-            update(ConditionType::LimitReached, ConditionStatus::True, "LimitReached", message.clone())
+            update(ConditionType::LimitReached, ConditionStatus::True, Reason::LimitReached, message.clone())
         }
         None => update(
             ConditionType::LimitReached,
             ConditionStatus::False,
-            "WithinLimits",
+            Reason::WithinLimits,
             "no limit keeps it from buying what pods need".to_owned(),
         ),
     };
@@ -90,16 +94,16 @@ pub fn conditions(findings: &PoolFindings) -> Vec<ConditionUpdate> {
     let ready = of(
         ConditionType::Ready,
         &problem,
-        "Ready",
+        Reason::Ready,
         format!("{} offerings may be bought now", findings.offerings),
     );
     vec![ready, valid, class, limit]
 }
 
-fn update(kind: ConditionType, status: ConditionStatus, reason: &str, message: String) -> ConditionUpdate {
-    ConditionUpdate { kind, status, reason: reason.to_owned(), message }
+fn update(kind: ConditionType, status: ConditionStatus, reason: Reason, message: String) -> ConditionUpdate {
+    ConditionUpdate { kind, status, reason, message }
 }
 
-fn tell(subject: Subject, kind: NoticeKind, reason: &str, message: String) -> Action {
-    Action::Tell(Notice { subject, kind, reason: reason.to_owned(), message })
+fn tell(subject: Subject, kind: NoticeKind, reason: Reason, message: String) -> Action {
+    Action::Tell(Notice { subject, kind, reason, message })
 }

@@ -95,7 +95,7 @@ fn begun(snapshot: &Snapshot, proposal: &Proposal) -> Snapshot {
     for leave in &proposal.leave {
         let mut claim = (*after.claims[&leave.claim]).clone();
         let ConditionUpdate { status, reason, message, .. } = leave.condition.clone();
-        let condition = Condition { status, since: at(NOW), reason, message };
+        let condition = Condition { status, since: at(NOW), reason: reason.to_string(), message };
         claim.conditions.insert(ConditionType::Disrupting, condition);
         after = with(after, [claim]);
     }

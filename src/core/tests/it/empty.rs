@@ -3,7 +3,7 @@
 use poolwright_core::lifecycle::Decision;
 use poolwright_core::*;
 use poolwright_terms::keys::DISRUPTED_TAINT;
-use poolwright_terms::{ConditionStatus, ConditionType};
+use poolwright_terms::{ConditionStatus, ConditionType, Reason};
 
 use crate::kit::*;
 
@@ -23,8 +23,8 @@ fn with_node(claim: Claim, node: Node) -> Snapshot {
     with(with(cluster(aws(), [pool("gpu")]), [claim]), [node])
 }
 
-fn set(kind: ConditionType, status: ConditionStatus, reason: &str, message: &str) -> Action {
-    let (reason, message) = (reason.into(), message.into());
+fn set(kind: ConditionType, status: ConditionStatus, reason: Reason, message: &str) -> Action {
+    let message = message.into();
     Action::SetConditions {
         subject: Subject::Claim(ClaimName("c".into())),
         conditions: vec![ConditionUpdate { kind, status, reason, message }],
@@ -35,7 +35,10 @@ fn set(kind: ConditionType, status: ConditionStatus, reason: &str, message: &str
 fn an_empty_node_is_noticed_and_the_record_is_the_timer() {
     let decision = decide(&with_node(initialized(), claimed_node()), at(100));
     let message = "no workload pod is on node n or planned for it";
-    assert_eq!(decision.actions, [set(ConditionType::Empty, ConditionStatus::True, "NoWorkload", message)]);
+    assert_eq!(
+        decision.actions,
+        [set(ConditionType::Empty, ConditionStatus::True, Reason::NoWorkload, message)]
+    );
     let decision = decide(&with_node(empty_since(100), claimed_node()), at(399));
     assert_eq!(decision, Decision { actions: vec![], wake_at: Some(at(400)) });
 }
@@ -48,7 +51,7 @@ fn after_its_time_it_is_closed_first() {
         decision.actions,
         [
             Action::SetTaints { node: "n".into(), taints: vec![taint(DISRUPTED_TAINT, "")] },
-            set(ConditionType::Disrupting, ConditionStatus::True, "Empty", message),
+            set(ConditionType::Disrupting, ConditionStatus::True, Reason::Empty, message),
         ]
     );
     assert_eq!(decision.wake_at, Some(at(405)));
@@ -64,7 +67,7 @@ fn when_nothing_got_in_meanwhile_it_is_given_back() {
             Action::Tell(Notice {
                 subject: Subject::Claim(ClaimName("c".into())),
                 kind: NoticeKind::Normal,
-                reason: "ScaledDown".into(),
+                reason: Reason::ScaledDown,
                 message: "node n had no work for 5 min: it is given back".into(),
             }),
             Action::DeleteClaim {
@@ -93,10 +96,15 @@ fn a_pod_that_got_in_at_the_last_moment_saves_the_node() {
             set(
                 ConditionType::Disrupting,
                 ConditionStatus::False,
-                "HasPods",
+                Reason::HasPods,
                 "it stays: node n runs 1 pod (default/x)"
             ),
-            set(ConditionType::Empty, ConditionStatus::False, "HasPods", "node n runs 1 pod (default/x)"),
+            set(
+                ConditionType::Empty,
+                ConditionStatus::False,
+                Reason::HasPods,
+                "node n runs 1 pod (default/x)"
+            ),
         ]
     );
 }
@@ -123,7 +131,7 @@ fn a_node_that_pods_are_planned_for_is_not_empty() {
     assert!(actions.contains(&set(
         ConditionType::Empty,
         ConditionStatus::False,
-        "PodsExpected",
+        Reason::PodsExpected,
         "1 pod (default/p) will come to node n"
     )));
 }

@@ -3,7 +3,7 @@
 use jiff::SignedDuration;
 use poolwright_core::*;
 use poolwright_terms::keys::DISRUPTED_TAINT;
-use poolwright_terms::{ConditionStatus, ConditionType};
+use poolwright_terms::{ConditionStatus, ConditionType, Reason};
 
 use crate::kit::*;
 
@@ -11,20 +11,20 @@ fn deleted(claim: Claim) -> Claim {
     Claim { deleting_since: Some(at(100)), ..claim }
 }
 
-fn drained(status: ConditionStatus, reason: &str, message: &str) -> Action {
+fn drained(status: ConditionStatus, reason: Reason, message: &str) -> Action {
     Action::SetConditions {
         subject: Subject::Claim(ClaimName("c".into())),
         conditions: vec![ConditionUpdate {
             kind: ConditionType::Drained,
             status,
-            reason: reason.into(),
+            reason,
             message: message.into(),
         }],
     }
 }
 
 fn is_drained() -> Action {
-    drained(ConditionStatus::True, "Drained", "no pod is left that it waits for")
+    drained(ConditionStatus::True, Reason::Drained, "no pod is left that it waits for")
 }
 
 fn terminating(message: &str) -> Action {
@@ -33,7 +33,7 @@ fn terminating(message: &str) -> Action {
         conditions: vec![ConditionUpdate {
             kind: ConditionType::InstanceTerminating,
             status: ConditionStatus::True,
-            reason: "Terminating".into(),
+            reason: Reason::Terminating,
             message: message.into(),
         }],
     }
@@ -107,7 +107,7 @@ fn work_is_asked_to_go_and_the_instance_waits_for_it() {
     let message = "node n still runs 2 pods (default/x, default/y), which are asked to go";
     assert_eq!(
         decide(&with(snapshot, pods), at(101)).actions,
-        [close(), evict("x"), evict("y"), drained(ConditionStatus::False, "Draining", message)]
+        [close(), evict("x"), evict("y"), drained(ConditionStatus::False, Reason::Draining, message)]
     );
 }
 
@@ -171,7 +171,7 @@ fn a_protected_pod_is_waited_for_and_the_claim_says_for_how_long() {
         "node n still runs 1 pod (default/x), protected by poolwright.dev/do-not-disrupt=true until {}: wait, delete them, or take it away",
         at(500)
     );
-    assert!(decision.actions.contains(&drained(ConditionStatus::False, "PodsProtected", &message)));
+    assert!(decision.actions.contains(&drained(ConditionStatus::False, Reason::PodsProtected, &message)));
     assert_eq!(decision.wake_at, Some(at(500)));
     assert_eq!(asked(&snapshot, 500), evicted(&["x", "y"]));
     assert_eq!(asked(&going([protected("x", None)]), 100_000_000), []);
@@ -204,7 +204,7 @@ fn when_time_is_up_the_instance_goes_with_whoever_is_left() {
     assert_eq!(
         decide(&snapshot, at(700)).actions,
         [
-            drained(ConditionStatus::False, "TimeIsUp", message),
+            drained(ConditionStatus::False, Reason::TimeIsUp, message),
             terminating("its time is up: its instance is being given back"),
             Action::Terminate { claim: ClaimName("c".into()), forced: true },
         ]

@@ -2,7 +2,7 @@
 
 use poolwright_catalog::ResourceName;
 use poolwright_core::*;
-use poolwright_terms::{ConditionStatus, ConditionType};
+use poolwright_terms::{ConditionStatus, ConditionType, Reason};
 
 use crate::kit::*;
 
@@ -20,7 +20,7 @@ fn waits_for(node: Node) -> (String, String) {
     let actions = decide(&with_node(node), at(30)).actions;
     match &actions[..] {
         [Action::SetConditions { conditions, .. }] if conditions[0].status == ConditionStatus::False => {
-            (conditions[0].reason.clone(), conditions[0].message.clone())
+            (conditions[0].reason.to_string(), conditions[0].message.clone())
         }
         actions => panic!("{actions:?}"),
     }
@@ -37,7 +37,7 @@ fn a_node_that_keeps_the_promise_is_opened_and_recorded() {
             Action::Tell(Notice {
                 subject: subject.clone(),
                 kind: NoticeKind::Normal,
-                reason: "Initialized".into(),
+                reason: Reason::Initialized,
                 message: format!("{message}; it is open to pods"),
             }),
             Action::SetConditions {
@@ -45,7 +45,7 @@ fn a_node_that_keeps_the_promise_is_opened_and_recorded() {
                 conditions: vec![ConditionUpdate {
                     kind: ConditionType::Initialized,
                     status: ConditionStatus::True,
-                    reason: "Initialized".into(),
+                    reason: Reason::Initialized,
                     message: message.into(),
                 }],
             },
@@ -134,8 +134,12 @@ fn what_it_waits_for_is_recorded_once() {
     };
     let mut claim = (*snapshot.claims[&ClaimName("c".into())]).clone();
     let update = conditions[0].clone();
-    let recorded =
-        Condition { status: update.status, since: at(30), reason: update.reason, message: update.message };
+    let recorded = Condition {
+        status: update.status,
+        since: at(30),
+        reason: update.reason.to_string(),
+        message: update.message,
+    };
     claim.conditions.insert(update.kind, recorded);
     assert_eq!(decide(&with(snapshot, [claim]), at(31)).actions, []);
 }

@@ -8,7 +8,7 @@ use poolwright_core::setbacks::Setbacks;
 use poolwright_core::*;
 use poolwright_solver::NeverStop;
 use poolwright_terms::keys::DISRUPTED_TAINT;
-use poolwright_terms::{ConditionStatus, ConditionType, InterruptionKind};
+use poolwright_terms::{ConditionStatus, ConditionType, InterruptionKind, Reason};
 use proptest::prelude::*;
 
 use crate::kit::*;
@@ -29,7 +29,9 @@ fn told(mut claim: Claim, interruption: Interruption) -> Claim {
     for ConditionUpdate { kind, status, reason, message } in
         interruption_conditions(&interruption, at(NOTICED + 1))
     {
-        claim.conditions.insert(kind, Condition { status, since: at(NOTICED + 1), reason, message });
+        claim
+            .conditions
+            .insert(kind, Condition { status, since: at(NOTICED + 1), reason: reason.to_string(), message });
     }
     Claim { interruption: Some(interruption), planned_pods: vec![], ..claim }
 }
@@ -95,7 +97,7 @@ fn the_node_is_closed_at_once_both_objects_are_told_and_nobody_is_asked_yet() {
     let message = "spot capacity is taken back at 2027-01-15T08:18:40Z (says the cloud): it is closed, what its pods \
                    need is bought elsewhere, and they are asked to go; who is left is told to end by 2027-01-15T08:18:30Z";
     let tell = |subject| {
-        let (kind, reason) = (NoticeKind::Warning, "Interrupted".to_owned());
+        let (kind, reason) = (NoticeKind::Warning, Reason::Interrupted);
         Action::Tell(Notice { subject, kind, reason, message: message.to_owned() })
     };
     let closed = Action::SetTaints { node: "n".into(), taints: vec![taint(DISRUPTED_TAINT, "")] };
@@ -288,9 +290,9 @@ fn before_maintenance_pods_move_as_budgets_allow_and_in_its_last_hour_whatever_t
         let current = planned_at(snapshot, seconds);
         let options = PlanOptions::default();
         let look = propose(snapshot, &current, &Moves::default(), at(seconds), &options, &mut NeverStop);
-        look.proposal.map(|proposal| proposal.leave[0].condition.reason.clone())
+        look.proposal.map(|proposal| proposal.leave[0].condition.reason)
     };
-    assert_eq!(leaves(&snapshot, NOTICED + 10).as_deref(), Some("Interrupted"));
+    assert_eq!(leaves(&snapshot, NOTICED + 10), Some(Reason::Interrupted));
     let guarded = with_pods(claim, vec![protected("b")]);
     assert_eq!(leaves(&guarded, NOTICED + 10), None);
     let pressed = decide(&guarded, at(start - 3600)).actions;

@@ -2,7 +2,7 @@
 
 use poolwright_core::lifecycle::Decision;
 use poolwright_core::*;
-use poolwright_terms::{ConditionStatus, ConditionType};
+use poolwright_terms::{ConditionStatus, ConditionType, Reason};
 
 use crate::kit::*;
 
@@ -26,7 +26,7 @@ fn a_claim_that_is_not_launched_in_time_is_given_up_with_the_reason() {
             Action::Tell(Notice {
                 subject: Subject::Claim(ClaimName("c".into())),
                 kind: NoticeKind::Warning,
-                reason: "LaunchTimeout".into(),
+                reason: Reason::LaunchTimeout,
                 message: format!(
                     "{why}. The claim is deleted, the offering is not bought for a while, and its pods are planned anew"
                 ),
@@ -51,7 +51,7 @@ fn a_launched_claim_is_recorded_as_such_once() {
             conditions: vec![ConditionUpdate {
                 kind: ConditionType::Launched,
                 status: ConditionStatus::True,
-                reason: "Launched".into(),
+                reason: Reason::Launched,
                 message: "g5.xlarge/a/on-demand runs as kwok://c".into(),
             }],
         }]

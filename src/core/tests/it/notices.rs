@@ -2,7 +2,7 @@
 
 use poolwright_core::why::events::notices;
 use poolwright_core::*;
-use poolwright_terms::{ConditionStatus, ConditionType};
+use poolwright_terms::{ConditionStatus, ConditionType, Reason};
 
 use crate::kit::*;
 
@@ -10,14 +10,14 @@ use crate::kit::*;
 fn pods_are_told_what_was_bought_or_why_nothing_was_and_pools_how_they_stand() {
     let pods = [pod("a", requests(1, 1, 1)), pod("z", requests(1, 1, 16))];
     let plan = planned(&with(cluster(aws(), [pool("gpu")]), pods));
-    let status = |kind, status, reason: &str, message: &str| ConditionUpdate {
+    let status = |kind, status, reason: Reason, message: &str| ConditionUpdate {
         kind,
         status,
-        reason: reason.into(),
+        reason,
         message: message.into(),
     };
-    let tell = |name: &str, kind, reason: &str, message: String| {
-        Action::Tell(Notice { subject: Subject::Pod(object_key(name)), kind, reason: reason.into(), message })
+    let tell = |name: &str, kind, reason: Reason, message: String| {
+        Action::Tell(Notice { subject: Subject::Pod(object_key(name)), kind, reason, message })
     };
     let claim = &plan.claims[0];
     assert_eq!(
@@ -26,18 +26,18 @@ fn pods_are_told_what_was_bought_or_why_nothing_was_and_pools_how_they_stand() {
             Action::SetConditions {
                 subject: Subject::Pool(PoolName("gpu".into())),
                 conditions: vec![
-                    status(ConditionType::Ready, ConditionStatus::True, "Ready", "5 offerings may be bought now"),
-                    status(ConditionType::ValidationSucceeded, ConditionStatus::True, "Valid", "the spec makes sense"),
+                    status(ConditionType::Ready, ConditionStatus::True, Reason::Ready, "5 offerings may be bought now"),
+                    status(ConditionType::ValidationSucceeded, ConditionStatus::True, Reason::Valid, "the spec makes sense"),
                     status(
                         ConditionType::NodeClassReady,
                         ConditionStatus::True,
-                        "Ready",
+                        Reason::Ready,
                         "the node class exists and can buy"
                     ),
                     status(
                         ConditionType::LimitReached,
                         ConditionStatus::False,
-                        "WithinLimits",
+                        Reason::WithinLimits,
                         "no limit keeps it from buying what pods need"
                     ),
                 ],
@@ -45,7 +45,7 @@ fn pods_are_told_what_was_bought_or_why_nothing_was_and_pools_how_they_stand() {
             tell(
                 "a",
                 NoticeKind::Normal,
-                "NodePlanned",
+                Reason::NodePlanned,
                 format!(
                     "bought for it: g5.xlarge on-demand in a at 1.006 $/h holds 1 pod (1 x nvidia.com/gpu); next best: g6.xlarge at 1.10 $/h, 9 % dearer (claim {})",
                     claim.name
@@ -54,7 +54,7 @@ fn pods_are_told_what_was_bought_or_why_nothing_was_and_pools_how_they_stand() {
             tell(
                 "z",
                 NoticeKind::Warning,
-                "NoOfferingFits",
+                Reason::NoOfferingFits,
                 "needs 16 nvidia.com/gpu in one node; the largest offering of pool `gpu` for it, g5.12xlarge, has 4".into()
             ),
         ]
@@ -67,13 +67,13 @@ fn a_pool_that_cannot_be_used_is_not_ready_for_that_reason() {
     let Action::SetConditions { conditions, .. } = &notices(&plan)[0] else {
         panic!("conditions come first")
     };
-    let summary: Vec<_> = conditions.iter().map(|c| (c.kind, c.status, c.reason.as_str())).collect();
-    assert_eq!(summary[0], (ConditionType::Ready, ConditionStatus::False, "ContradictingRequirements"));
+    let summary: Vec<_> = conditions.iter().map(|c| (c.kind, c.status, c.reason)).collect();
+    assert_eq!(summary[0], (ConditionType::Ready, ConditionStatus::False, Reason::ContradictingRequirements));
     assert_eq!(
         summary[1],
-        (ConditionType::ValidationSucceeded, ConditionStatus::False, "ContradictingRequirements")
+        (ConditionType::ValidationSucceeded, ConditionStatus::False, Reason::ContradictingRequirements)
     );
-    assert_eq!(summary[2], (ConditionType::NodeClassReady, ConditionStatus::True, "Ready"));
+    assert_eq!(summary[2], (ConditionType::NodeClassReady, ConditionStatus::True, Reason::Ready));
 }
 
 #[test]

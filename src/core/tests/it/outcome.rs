@@ -6,7 +6,7 @@ use poolwright_core::plan::PoolFindings;
 use poolwright_core::setbacks::Setbacks;
 use poolwright_core::why::events::{add_launch_problems, conditions};
 use poolwright_core::*;
-use poolwright_terms::{ConditionStatus, ConditionType};
+use poolwright_terms::{ConditionStatus, ConditionType, Reason};
 
 use crate::kit::*;
 
@@ -14,20 +14,20 @@ fn unavailable(offering: &OfferingId) -> Unavailable {
     Unavailable { offering: offering.clone(), why: "out of stock".into() }
 }
 
-fn condition(reason: &str, message: &str) -> Action {
+fn condition(reason: Reason, message: &str) -> Action {
     Action::SetConditions {
         subject: Subject::Claim(ClaimName("c".into())),
         conditions: vec![ConditionUpdate {
             kind: ConditionType::Launched,
             status: ConditionStatus::False,
-            reason: reason.into(),
+            reason,
             message: message.into(),
         }],
     }
 }
 
-fn warning(subject: Subject, reason: &str, message: &str) -> Action {
-    let (reason, message) = (reason.into(), message.into());
+fn warning(subject: Subject, reason: Reason, message: &str) -> Action {
+    let message = message.into();
     Action::Tell(Notice { subject, kind: NoticeKind::Warning, reason, message })
 }
 
@@ -39,9 +39,9 @@ fn a_claim_that_nothing_can_be_had_for_is_deleted_and_its_pods_are_planned_at_on
     assert_eq!(
         respond(&outcome, &mut setbacks, at(0)),
         [
-            warning(Subject::Claim(ClaimName("c".into())), "StockOut", why),
-            warning(Subject::Pool(PoolName("gpu".into())), "StockOut", why),
-            condition("StockOut", why),
+            warning(Subject::Claim(ClaimName("c".into())), Reason::StockOut, why),
+            warning(Subject::Pool(PoolName("gpu".into())), Reason::StockOut, why),
+            condition(Reason::StockOut, why),
             Action::DeleteClaim {
                 claim: ClaimName("c".into()),
                 uid: Uid("uid-c".into()),
@@ -73,8 +73,8 @@ fn a_launch_that_can_never_work_shows_on_its_claim_and_on_the_pools_of_its_node_
     assert_eq!(
         respond(&outcome, &mut setbacks, at(0)),
         [
-            warning(Subject::Claim(ClaimName("c".into())), "LaunchInvalid", "no such image"),
-            condition("LaunchInvalid", "no such image"),
+            warning(Subject::Claim(ClaimName("c".into())), Reason::LaunchInvalid, "no such image"),
+            condition(Reason::LaunchInvalid, "no such image"),
         ]
     );
     let snapshot = cluster(aws(), [pool("gpu")]);
@@ -96,7 +96,7 @@ fn a_namespace_that_refuses_tolerations_is_told_of_once_and_tried_again_after_te
     let told = respond(&outcome, &mut setbacks, at(0));
     assert!(
         matches!(&told[..], [Action::Tell(Notice { subject: Subject::Pod(about), reason, .. })]
-            if *about == pod && reason == "ReservationRefused"),
+            if *about == pod && *reason == Reason::ReservationRefused),
         "{told:?}"
     );
     assert_eq!(respond(&outcome, &mut setbacks, at(1)), []);

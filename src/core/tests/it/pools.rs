@@ -3,6 +3,7 @@
 use poolwright_catalog::ResourceName;
 use poolwright_core::plan::UnplacedReason;
 use poolwright_core::{Operator, Pool, PoolName, PoolProblem, Requirement};
+use poolwright_terms::Reason;
 
 use crate::kit::*;
 
@@ -75,7 +76,7 @@ fn a_pool_that_cannot_be_used_says_why_and_buys_nothing() {
         Pool { requirements: vec![is_in("zone", &["a"]), is_in("zone", &["b"])], ..pool("contradicting") };
     let mut lost = pool("lost");
     lost.node_class.name = "missing".into();
-    let problem = PoolProblem { reason: "InvalidQuantity".into(), message: "spec.limits.cpu: ...".into() };
+    let problem = PoolProblem { reason: Reason::InvalidQuantity, message: "spec.limits.cpu: ...".into() };
     let broken = Pool { problem: Some(problem), ..pool("broken") };
     let nothing = Pool { requirements: vec![is_in("team", &["a"])], ..pool("nothing") };
     let deleting = Pool { deleting: true, ..pool("deleting") };

@@ -6,14 +6,14 @@ use std::sync::atomic::Ordering;
 use async_trait::async_trait;
 use poolwright_catalog::{Catalogue, RankedOffering};
 use poolwright_provider_contract::{
-    CloudProvider, FailedOffering, Instance, LaunchError, LaunchRequest, LaunchedInstance, Notice,
-    ProviderError,
+    CloudProvider, FailedOffering, Instance, LaunchError, LaunchRequest, LaunchedInstance, NodeClassKind,
+    Notice, ProviderError,
 };
 use poolwright_terms::NodeClassRef;
 use tokio::sync::oneshot;
 use tokio::time::sleep;
 
-use super::{Cloud, NODE_CLASS_KIND};
+use super::{Cloud, KIND};
 use crate::accidents::{Site, one_of, span};
 use crate::dice::Dice;
 use crate::run::Sabotage;
@@ -104,8 +104,8 @@ impl CloudProvider for CloudOf {
         "sim"
     }
 
-    fn node_class_kinds(&self) -> &'static [&'static str] {
-        &[NODE_CLASS_KIND]
+    fn node_class_kinds(&self) -> &'static [NodeClassKind] {
+        &[KIND]
     }
 
     async fn catalogue(&self, class: &NodeClassRef) -> Result<Arc<Catalogue>, ProviderError> {

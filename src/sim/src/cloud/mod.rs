@@ -14,8 +14,8 @@ use std::time::Duration;
 
 use poolwright_catalog::{Catalogue, OfferingId};
 use poolwright_provider_contract::{
-    FailedOffering, Instance, InstanceState, LaunchError, LaunchRequest, LaunchedInstance, Notice as Said,
-    ProviderError,
+    FailedOffering, Instance, InstanceState, LaunchError, LaunchRequest, LaunchedInstance, NodeClassKind,
+    Notice as Said, ProviderError,
 };
 use poolwright_terms::NodeClassRef;
 use tokio::sync::Notify;
@@ -33,6 +33,8 @@ pub use market::Quotas;
 
 /// The kind of node class that it launches with.
 pub const NODE_CLASS_KIND: &str = "KwokNodeClass";
+/// The same, with its resource.
+const KIND: NodeClassKind = NodeClassKind { kind: NODE_CLASS_KIND, plural: "kwoknodeclasses" };
 /// The one that is there in worlds that are drawn.
 pub const NODE_CLASS: &str = "all";
 

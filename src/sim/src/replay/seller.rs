@@ -6,7 +6,7 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use poolwright_catalog::Catalogue;
 use poolwright_provider_contract::{
-    CloudProvider, Instance, LaunchError, LaunchRequest, LaunchedInstance, ProviderError,
+    CloudProvider, Instance, LaunchError, LaunchRequest, LaunchedInstance, NodeClassKind, ProviderError,
 };
 use poolwright_terms::NodeClassRef;
 
@@ -23,7 +23,7 @@ impl CloudProvider for Seller {
         self.cloud.name()
     }
 
-    fn node_class_kinds(&self) -> &'static [&'static str] {
+    fn node_class_kinds(&self) -> &'static [NodeClassKind] {
         self.cloud.node_class_kinds()
     }
 

@@ -6,8 +6,8 @@ use std::time::Duration;
 use async_trait::async_trait;
 use poolwright_catalog::Catalogue;
 use poolwright_provider_contract::{
-    ClassReports, CloudProvider, Instance, LaunchError, LaunchRequest, LaunchedInstance, Notice,
-    ProviderError,
+    ClassReports, CloudProvider, Instance, LaunchError, LaunchRequest, LaunchedInstance, NodeClassKind,
+    Notice, ProviderError,
 };
 use poolwright_terms::NodeClassRef;
 
@@ -53,7 +53,7 @@ impl<P: CloudProvider> CloudProvider for Persistent<P> {
         self.0.name()
     }
 
-    fn node_class_kinds(&self) -> &'static [&'static str] {
+    fn node_class_kinds(&self) -> &'static [NodeClassKind] {
         self.0.node_class_kinds()
     }
 

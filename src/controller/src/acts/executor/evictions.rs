@@ -6,6 +6,7 @@ use jiff::SignedDuration;
 use k8s_openapi::api::core::v1::Pod;
 use kube::api::{DeleteParams, EvictParams, Preconditions};
 use poolwright_core::{NoticeKind, ObjectKey, Subject, Uid};
+use poolwright_terms::Reason;
 use tracing::{info, warn};
 
 use super::Executor;
@@ -37,7 +38,12 @@ impl Executor {
             Ok(_) => {
                 count("evicted");
                 info!(pod = %key, "evicted: its node goes");
-                self.say(&subject(key), NoticeKind::Normal, "Evicted", "its node goes: it was asked to end");
+                self.say(
+                    &subject(key),
+                    NoticeKind::Normal,
+                    Reason::Evicted,
+                    "its node goes: it was asked to end",
+                );
                 Progress::Again(ASK_AGAIN)
             }
             // Another pod of the same name: this one is gone.
@@ -46,7 +52,7 @@ impl Executor {
             Err(WriteError::Failed(kube::Error::Api(status))) if status.code == 429 => {
                 count("refused");
                 let message = format!("its node goes, and it stays for now: {}", status.message);
-                self.say(&subject(key), NoticeKind::Warning, "EvictionRefused", &message);
+                self.say(&subject(key), NoticeKind::Warning, Reason::EvictionRefused, &message);
                 Progress::Again(ASK_AGAIN)
             }
             Err(error) => {
@@ -79,7 +85,7 @@ impl Executor {
                 self.context.metrics.evictions.with_label_values(&["forced", reason]).inc();
                 warn!(pod = %key, seconds, "told to end: the time of its node is up");
                 let message = format!("the time of its node is up: it was told to end within {seconds} s");
-                self.say(&subject(key), NoticeKind::Warning, "Ended", &message);
+                self.say(&subject(key), NoticeKind::Warning, Reason::Ended, &message);
                 Progress::Done
             }
             Err(error) if is_conflict(&error) => Progress::NothingToDo,

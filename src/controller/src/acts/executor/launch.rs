@@ -18,7 +18,7 @@ use poolwright_intake::{claim_price, merge_conditions, offering_ref};
 use poolwright_provider_contract::{
     FailedOffering, LaunchError, LaunchRequest, LaunchedInstance, ProviderError,
 };
-use poolwright_terms::{CapacityType, ConditionStatus, ConditionType, keys};
+use poolwright_terms::{CapacityType, ConditionStatus, ConditionType, Reason, keys};
 use tracing::{info, warn};
 
 use super::progress::{Progress, refused};
@@ -115,7 +115,7 @@ impl Executor {
         let update = ConditionUpdate {
             kind: ConditionType::Launched,
             status: ConditionStatus::True,
-            reason: "Launched".to_owned(),
+            reason: Reason::Launched,
             message: message.clone(),
         };
         let now = self.context.clock.now();
@@ -138,7 +138,7 @@ impl Executor {
             Changed::Written(_) => {
                 info!(claim = %claim.name, pool = %claim.pool, provider_id = %instance.provider_id,
                     offering = %instance.offering, usd_per_hour = %cost, "launched");
-                self.say(&Subject::Claim(claim.name.clone()), NoticeKind::Normal, "Launched", &message);
+                self.say(&Subject::Claim(claim.name.clone()), NoticeKind::Normal, Reason::Launched, &message);
                 Progress::Done
             }
             Changed::Unchanged(_) => Progress::NothingToDo,

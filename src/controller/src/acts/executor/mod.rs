@@ -31,6 +31,7 @@ use futures::FutureExt;
 use futures::future::BoxFuture;
 use k8s_openapi::api::core::v1::ObjectReference;
 use poolwright_core::{self as core, Action, Notice, NoticeKind, Snapshot, Subject};
+use poolwright_terms::Reason;
 use tokio_util::task::TaskTracker;
 use tracing::{debug, warn};
 
@@ -233,9 +234,8 @@ impl Executor {
     }
 
     /// Tells users something about an object.
-    pub fn say(&self, subject: &Subject, kind: NoticeKind, reason: &str, message: &str) {
-        let notice =
-            Notice { subject: subject.clone(), kind, reason: reason.to_owned(), message: message.to_owned() };
+    pub fn say(&self, subject: &Subject, kind: NoticeKind, reason: Reason, message: &str) {
+        let notice = Notice { subject: subject.clone(), kind, reason, message: message.to_owned() };
         self.tell(notice);
     }
 
@@ -249,7 +249,7 @@ impl Executor {
     pub fn saying(&self, notice: Notice) -> Option<Saying> {
         let about = self.context.world.view(|all| reference(&notice.subject, all))?;
         let Notice { kind, reason, message, .. } = notice;
-        Some(Saying { about, kind, reason, message, story: None })
+        Some(Saying { about, kind, reason: reason.to_string(), message, story: None })
     }
 }
 

@@ -22,8 +22,8 @@ use kube::core::DeserializeGuard;
 use poolwright_api::NodeClaim;
 use poolwright_core::{Claim, ClaimName, NoticeKind, Subject, Uid};
 use poolwright_provider_contract::{InstanceState, ProviderError};
-use poolwright_terms::NodeClassRef;
 use poolwright_terms::keys::{FIELD_MANAGER, TERMINATION_FINALIZER};
+use poolwright_terms::{NodeClassRef, Reason};
 use serde_json::json;
 use tokio::time::timeout;
 use tracing::{info, warn};
@@ -335,7 +335,7 @@ impl Executor {
             && let Some(outcome) = self.kept_by_work(&provider, Some(provider_id), node, None).await
         {
             let message = "its NodeClaim is gone, but pods still run here; the instance is given back when they have ended";
-            self.say(&Subject::Node(node.clone()), NoticeKind::Warning, "NoNodeClaim", message);
+            self.say(&Subject::Node(node.clone()), NoticeKind::Warning, Reason::NoNodeClaim, message);
             return outcome;
         }
         if let Err(outcome) = self.give_back(&provider, &claim_uid.0).await {

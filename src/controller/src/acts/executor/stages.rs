@@ -55,6 +55,7 @@ fn since(claim: &NodeClaim, kind: ConditionType) -> Option<Timestamp> {
 
 #[cfg(test)]
 mod tests {
+    use poolwright_terms::Reason;
     use serde_json::json;
 
     use super::*;
@@ -75,7 +76,7 @@ mod tests {
     }
 
     fn update(kind: ConditionType, status: ConditionStatus) -> ConditionUpdate {
-        ConditionUpdate { kind, status, reason: "Test".into(), message: String::new() }
+        ConditionUpdate { kind, status, reason: Reason::Launched, message: String::new() }
     }
 
     #[test]

@@ -1,5 +1,6 @@
 //! From what a provider says of a class to its status.
 
+use poolwright_provider_contract::NodeClassKind;
 use serde_json::json;
 
 use super::*;
@@ -113,12 +114,11 @@ fn whether_the_cloud_is_heard_is_written_beside_the_rest_and_does_not_decide_whe
 }
 
 #[test]
-fn both_kinds_of_node_class_are_known_by_their_names() {
-    let plurals: Vec<_> = ["EC2NodeClass", "KwokNodeClass"]
-        .iter()
-        .filter_map(|kind| resource(kind))
-        .map(|one| one.plural)
-        .collect();
-    assert_eq!(plurals, ["ec2nodeclasses", "kwoknodeclasses"]);
-    assert!(resource("Node").is_none());
+fn the_status_is_written_to_the_resource_that_the_provider_names() {
+    let written = resource(NodeClassKind { kind: "HazeNodeClass", plural: "hazenodeclasses" });
+    assert_eq!(
+        (written.api_version.as_str(), written.kind.as_str()),
+        ("poolwright.dev/v1alpha1", "HazeNodeClass")
+    );
+    assert_eq!(written.plural, "hazenodeclasses");
 }

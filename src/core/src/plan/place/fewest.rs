@@ -5,10 +5,9 @@
 //! rule looks at one node only, that one has fewest however many come.
 
 use crate::rules::colocation::UNLIMITED;
-use std::collections::{BTreeMap, BTreeSet};
-
 use poolwright_terms::Taint;
 use poolwright_terms::labels::HOSTNAME;
+use std::collections::{BTreeMap, BTreeSet};
 
 use crate::model::{PodSpec, Snapshot};
 use crate::rules;

@@ -1,7 +1,7 @@
 //! Objects are written as a watch has shown them, and read only when that is refused.
 
 use poolwright_core::ConditionUpdate;
-use poolwright_terms::{ConditionStatus, ConditionType, Taint, TaintEffect};
+use poolwright_terms::{ConditionStatus, ConditionType, Reason, Taint, TaintEffect};
 use tokio::time::timeout;
 
 use super::*;
@@ -12,7 +12,7 @@ fn update() -> ConditionUpdate {
     ConditionUpdate {
         kind: ConditionType::Initialized,
         status: ConditionStatus::True,
-        reason: "Ready".into(),
+        reason: Reason::Ready,
         message: "all is there".into(),
     }
 }

@@ -19,13 +19,13 @@ pub(crate) use crate::plan::place::preferences::kept::Record;
 pub(crate) use crate::plan::place::preferences::kept::{Chosen, Inputs};
 use crate::plan::place::preferences::kept::{DEARER, Group, Kept, Set};
 use crate::rules::pin::{Signature, signature};
+use poolwright_terms::keys::NODEPOOL_LABEL;
+use poolwright_terms::labels::HOSTNAME;
+use poolwright_terms::{Taint, TaintEffect};
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 
 use poolwright_catalog::ResourceList;
-use poolwright_terms::keys::NODEPOOL_LABEL;
-use poolwright_terms::labels::HOSTNAME;
-use poolwright_terms::{Taint, TaintEffect};
 
 use crate::demand::wanting::Wanting;
 use crate::model::relaxed::{Preferences, RelaxedReason};

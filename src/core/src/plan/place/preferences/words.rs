@@ -1,10 +1,9 @@
 //! Preferences in words.
 
 use crate::plan::place::preferences::kept::Record;
-use std::collections::{BTreeMap, BTreeSet};
-
 use poolwright_terms::Taint;
 use poolwright_terms::keys::NODEPOOL_LABEL;
+use std::collections::{BTreeMap, BTreeSet};
 
 use crate::model::plan::{Plan, PlannedClaim};
 use crate::model::relaxed::{RelaxedPreference, RelaxedReason};
