@@ -27,7 +27,6 @@
 //! Every function is a pure function of its arguments.
 
 pub mod action;
-pub mod action;
 pub mod batch;
 pub mod batch;
 pub(crate) mod demand;
