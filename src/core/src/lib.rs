@@ -28,12 +28,8 @@
 
 pub mod action;
 pub mod batch;
-pub mod batch;
-pub(crate) mod demand;
 pub mod demand;
 pub mod disruption;
-pub mod disruption;
-pub mod index;
 pub mod index;
 pub mod lifecycle;
 pub mod model;
