@@ -48,6 +48,7 @@ pub(crate) fn convert(from: &k8s::Pod, path: &str) -> Result<Pod, Problem> {
         scheduler: spec.scheduler_name.clone().unwrap_or_else(|| DEFAULT_SCHEDULER.to_owned()),
         group: pod_groups::group_of(spec),
         role: role(meta),
+        replaces: None,
         phase: phase(from, spec),
         reserved_for: rules::reserved_for(spec.tolerations.as_deref().unwrap_or_default()),
         nominated_node: nominated.filter(|name| !name.is_empty()),

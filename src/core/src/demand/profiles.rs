@@ -17,24 +17,19 @@ use crate::model::{
 /// Kinds of controllers whose selectors the scheduler looks at. A Deployment of a manifest stands for its ReplicaSet.
 const SELECTING: [&str; 4] = ["ReplicaSet", "StatefulSet", "ReplicationController", "Deployment"];
 
-/// The snapshot whose waiting pods say in their specs what their scheduler adds.
-pub(crate) fn apply<'a>(snapshot: Cow<'a, Snapshot>, options: &PlanOptions) -> Cow<'a, Snapshot> {
+/// Writes into the specs of waiting pods what their scheduler adds.
+pub(crate) fn apply(snapshot: &mut Cow<'_, Snapshot>, options: &PlanOptions) {
     if options.profiles.is_empty() {
-        return snapshot;
+        return;
     }
-    let ruler = Ruler::new(&snapshot, &options.profiles);
+    let ruler = Ruler::new(snapshot, &options.profiles);
     let waiting = snapshot.pods.unbound();
     let ruled: Vec<(PodKey, PodSpec)> =
         waiting.filter_map(|pod| Some((pod.key.clone(), ruler.spec_of(pod)?))).collect();
     drop(ruler);
-    if ruled.is_empty() {
-        return snapshot;
-    }
-    let mut changed = snapshot.into_owned();
     for (key, spec) in ruled {
-        changed.pods.change(&key, |pod| pod.spec = spec);
+        snapshot.to_mut().pods.change(&key, |pod| pod.spec = spec);
     }
-    Cow::Owned(changed)
 }
 
 /// The selector of a pod's default spread, by namespace, labels and controller.

@@ -11,9 +11,9 @@ use jiff::SignedDuration;
 use poolwright_catalog::ResourceList;
 use poolwright_terms::ConditionType;
 
+use crate::demand::{uses_buffers, wants_buffer};
 use crate::lifecycle::scene::{Scene, after};
 use crate::model::{Claim, ClaimName, Pool};
-use crate::plan::buffer;
 
 /// How often it is looked at whether a schedule begins or ends.
 const LOOK: SignedDuration = SignedDuration::from_mins(1);
@@ -22,11 +22,11 @@ const LOOK: SignedDuration = SignedDuration::from_mins(1);
 pub(crate) fn kept(scene: &mut Scene<'_>) -> BTreeSet<ClaimName> {
     let mut kept = BTreeSet::new();
     // Whoever is there comes first: what is kept free counts against the limits that others wait for.
-    if !buffer::is_used(scene.snapshot) || scene.snapshot.crowded {
+    if !uses_buffers(scene.snapshot) || scene.snapshot.crowded {
         return kept;
     }
     let now = scene.now;
-    for pool in scene.snapshot.pools.values().filter(|pool| buffer::wants(pool)) {
+    for pool in scene.snapshot.pools.values().filter(|pool| wants_buffer(pool)) {
         if pool.buffer.iter().any(|buffer| buffer.window.is_some()) {
             scene.wake(after(now, LOOK));
         }

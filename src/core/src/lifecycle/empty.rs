@@ -7,13 +7,13 @@ use poolwright_terms::keys::DISRUPTED_TAINT;
 use poolwright_terms::{ConditionType, Reason, Taint, TaintEffect};
 
 use crate::action::{Action, NoticeKind};
+use crate::demand::kept_until;
 use crate::lifecycle::allowance::{allowance, allowance_over_all};
 use crate::lifecycle::gang;
 use crate::lifecycle::protection::kept_by;
 use crate::lifecycle::reserve::unreserved;
 use crate::lifecycle::scene::{Scene, after, is, is_not, some_pods, words};
 use crate::model::{Cause, Claim, Node, Pod};
-use crate::plan::demand_source::kept_until;
 use crate::rules;
 
 /// Between closing a node and giving it back: what the scheduler bound meanwhile must have shown by then.

@@ -6,9 +6,9 @@ use std::sync::Arc;
 use poolwright_terms::{ConditionType, Reason};
 
 use crate::action::NoticeKind;
+use crate::demand::is_replica;
 use crate::lifecycle::scene::Scene;
 use crate::model::{Claim, Pool};
-use crate::plan::replicas::stays;
 
 /// Deletes what is too much: those first that are not there yet, then those without work, then the newest. Their pods are asked to
 /// go as those of every deleted claim.
@@ -22,8 +22,8 @@ pub(crate) fn decide(scene: &mut Scene<'_>) {
 fn surplus(scene: &mut Scene<'_>, pool: &Pool) {
     let wanted = usize::try_from(pool.replicas.unwrap_or(0)).unwrap_or(usize::MAX);
     let claims = scene.snapshot.claims.values().map(Arc::as_ref);
-    let mut there: Vec<&Claim> = claims.filter(|claim| stays(pool, claim) && !claim.kept).collect();
-    let kept = scene.snapshot.claims.values().filter(|claim| stays(pool, claim) && claim.kept).count();
+    let mut there: Vec<&Claim> = claims.filter(|claim| is_replica(pool, claim) && !claim.kept).collect();
+    let kept = scene.snapshot.claims.values().filter(|claim| is_replica(pool, claim) && claim.kept).count();
     there.sort_by_key(|claim| {
         let opened = claim.since(ConditionType::Initialized).is_some();
         (opened, scene.work(claim).len() + scene.expected(claim).len(), Reverse(claim.created), &claim.name)

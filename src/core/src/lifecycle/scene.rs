@@ -9,13 +9,10 @@ use poolwright_terms::{ConditionStatus, ConditionType, Reason};
 use serde::{Deserialize, Serialize};
 
 use crate::action::{Action, ConditionUpdate, Notice, NoticeKind, Subject};
+use crate::demand::{self, ExpectedPods, Lack, Moving};
 use crate::model::{
     Claim, ClaimName, Node, ObjectKey, OwnerKey, Pod, PodKey, PodPhase, PodRole, PoolName, Snapshot,
 };
-use crate::plan::demand_source::ExpectedPods;
-use crate::plan::earlier;
-use crate::plan::groups::Lack;
-use crate::plan::moving::Moving;
 
 /// How long to wait before an order is repeated whose outcome is not recorded.
 pub(crate) const REPEAT: SignedDuration = SignedDuration::from_secs(5);
@@ -74,12 +71,12 @@ impl<'a> Scene<'a> {
         let mut expected: BTreeMap<&str, Vec<&Pod>> = BTreeMap::new();
         let (mut unplanned, mut lacking) = (Vec::new(), BTreeMap::new());
         // Whoever waits for a gang that is not whole may wait for ever.
-        let held = crate::plan::groups::incomplete(snapshot);
+        let held = demand::incomplete_gangs(snapshot);
         let held_of = |pod: &Pod| pod.group_key().and_then(|key| Some((*held.get(&key)?, key)));
         for pod in snapshot.pods.unbound().filter(|pod| pod.role == PodRole::Workload) {
             match &pod.phase {
                 PodPhase::Waiting | PodPhase::Unschedulable { .. } if pod.deleting_since.is_none() => {
-                    match (earlier::planned_at(snapshot, pod), held_of(pod)) {
+                    match (demand::planned_at(snapshot, pod), held_of(pod)) {
                         (Some(target), None) => expected.entry(target).or_default().push(pod),
                         (target, held) => {
                             unplanned.push(pod);
@@ -93,8 +90,8 @@ impl<'a> Scene<'a> {
             }
         }
         let gangs = open_since(snapshot, &expected);
-        let coming = crate::plan::demand_source::expected(snapshot, now);
-        let successors = crate::plan::moving::moving(snapshot).iter().filter_map(Moving::owner).collect();
+        let coming = demand::expected(snapshot, now);
+        let successors = demand::moving(snapshot).iter().filter_map(Moving::owner).collect();
         let decision = Decision::default();
         Self {
             snapshot,

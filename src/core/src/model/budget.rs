@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::model::pod::Uid;
+use crate::model::names::Uid;
 use crate::model::pod_key::ObjectKey;
 use crate::model::rules::Requirement;
 

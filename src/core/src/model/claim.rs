@@ -1,7 +1,7 @@
 //! Claims: one node wanted each, from intent to termination.
 
+use crate::model::names::ClaimName;
 use std::collections::BTreeMap;
-use std::fmt;
 
 use jiff::{SignedDuration, Timestamp};
 use poolwright_catalog::{OfferingId, RankedOffering};
@@ -10,20 +10,9 @@ use serde::{Deserialize, Serialize};
 
 use crate::model::disruption::Cause;
 use crate::model::interruption::Interruption;
-use crate::model::pod::Uid;
+use crate::model::names::PoolName;
+use crate::model::names::Uid;
 use crate::model::pod_key::PodKey;
-use crate::model::pool::PoolName;
-
-/// The name of a NodeClaim.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(transparent)]
-pub struct ClaimName(pub String);
-
-impl fmt::Display for ClaimName {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(&self.0)
-    }
-}
 
 /// A NodeClaim.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

@@ -3,7 +3,8 @@
 use std::ops::Deref;
 use std::sync::Arc;
 
-use crate::model::claim::{Claim, ClaimName};
+use crate::model::claim::Claim;
+use crate::model::names::ClaimName;
 use crate::model::node::Node;
 use crate::model::pod_key::{OwnerKey, PodKey};
 use crate::model::shared::{Shared, file, unfile};

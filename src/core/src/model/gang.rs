@@ -2,7 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::model::pod::{Pod, Uid};
+use crate::model::names::Uid;
+use crate::model::pod::Pod;
 use crate::model::pod_key::{ObjectKey, OwnerKey};
 
 /// A JobSet or a LeaderWorkerSet, as far as it says how many pods there will be and what they will be like.

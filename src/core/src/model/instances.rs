@@ -6,7 +6,7 @@ use jiff::Timestamp;
 use poolwright_terms::NodeClassRef;
 use serde::{Deserialize, Serialize};
 
-use crate::model::pod::Uid;
+use crate::model::names::Uid;
 use crate::model::shared::Shared;
 
 /// An instance that a provider runs for this cluster.

@@ -9,10 +9,11 @@ use poolwright_solver::Proof;
 use poolwright_terms::{NodeClassRef, Reason, Taint};
 use serde::{Deserialize, Serialize};
 
-use crate::model::claim::{ClaimName, Deadlines};
-use crate::model::pod::Uid;
+use crate::model::claim::Deadlines;
+use crate::model::names::ClaimName;
+use crate::model::names::PoolName;
+use crate::model::names::Uid;
 use crate::model::pod_key::PodKey;
-use crate::model::pool::PoolName;
 use crate::model::relaxed::RelaxedPreference;
 
 /// What to buy and where every pod that waits goes, with the reasons.

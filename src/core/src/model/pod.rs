@@ -1,23 +1,20 @@
 //! Pods and the DaemonSets that put one on every node.
 
+use crate::model::names::Uid;
+use crate::model::unmodelled::UnmodelledRule;
 use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::{SignedDuration, Timestamp};
 use poolwright_catalog::ResourceList;
 use serde::{Deserialize, Serialize};
 
-use crate::model::claim::ClaimName;
+use crate::model::names::ClaimName;
 use crate::model::others::{HostPort, PodTerm, SpreadRule};
 use crate::model::pod_key::{ObjectKey, PodKey};
 use crate::model::preferences::Wishes;
 use crate::model::profile::EnforcedAffinity;
 use crate::model::rules::{NodeTerm, Toleration};
 use crate::model::volumes::PodVolume;
-
-/// The UID the API server gave an object.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(transparent)]
-pub struct Uid(pub String);
 
 /// What a pod asks of a node.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -52,15 +49,6 @@ pub struct PodSpec {
     pub unmodelled: Vec<UnmodelledRule>,
 }
 
-/// A scheduling rule that the planner does not model yet, named as its user wrote it.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-pub struct UnmodelledRule {
-    /// The field: `spec.topologySpreadConstraints`.
-    pub field: String,
-    /// What the rule is, in words: `topology spread`.
-    pub rule: String,
-}
-
 /// A pod.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Pod {
@@ -84,6 +72,9 @@ pub struct Pod {
     pub group: Option<String>,
     /// What kind of pod it is.
     pub role: PodRole,
+    /// The pod that it will be made in place of; `None` for every pod that exists.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub replaces: Option<Box<PodKey>>,
     /// Where it stands.
     pub phase: PodPhase,
     /// Claims whose reserved nodes let it in, in the order in which it was given their tolerations
@@ -138,6 +129,7 @@ impl Pod {
             scheduler: "default-scheduler".to_owned(),
             group: None,
             role: PodRole::Workload,
+            replaces: None,
             phase: PodPhase::Waiting,
             reserved_for: Vec::new(),
             nominated_node: None,

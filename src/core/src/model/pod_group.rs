@@ -2,8 +2,9 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::model::pod::{Uid, UnmodelledRule};
+use crate::model::names::Uid;
 use crate::model::pod_key::ObjectKey;
+use crate::model::unmodelled::UnmodelledRule;
 
 /// A PodGroup (`scheduling.k8s.io/v1alpha2`). It says nothing of what its pods ask for, nor how many there will be.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

@@ -9,8 +9,9 @@ use std::sync::Arc;
 use jiff::Timestamp;
 use poolwright_catalog::ResourceList;
 
+use crate::model::names::Uid;
 use crate::model::others::{HostPort, PodTerm};
-use crate::model::pod::{Pod, PodPhase, PodRole, Uid};
+use crate::model::pod::{Pod, PodPhase, PodRole};
 use crate::model::pod_key::{ObjectKey, PodKey};
 use crate::model::shared::Shared;
 

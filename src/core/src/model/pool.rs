@@ -1,7 +1,7 @@
 //! Pools: what may be bought, how much of it, and how its nodes look.
 
+use crate::model::names::PoolName;
 use std::collections::{BTreeMap, BTreeSet};
-use std::fmt;
 
 use jiff::SignedDuration;
 use poolwright_catalog::{InstanceTypeName, ResourceName, UsdPerHour};
@@ -11,19 +11,8 @@ use serde::{Deserialize, Serialize};
 use crate::model::buffer::Buffer;
 use crate::model::claim::Deadlines;
 use crate::model::disruption::Disruption;
-use crate::model::pod::Uid;
+use crate::model::names::Uid;
 use crate::model::rules::Requirement;
-
-/// The name of a NodePool.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(transparent)]
-pub struct PoolName(pub String);
-
-impl fmt::Display for PoolName {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(&self.0)
-    }
-}
 
 /// A NodePool.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

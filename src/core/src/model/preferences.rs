@@ -3,8 +3,8 @@
 use serde::{Deserialize, Serialize};
 
 use crate::model::others::{PodTerm, SpreadRule};
-use crate::model::pod::UnmodelledRule;
 use crate::model::rules::NodeTerm;
+use crate::model::unmodelled::UnmodelledRule;
 
 /// The preferences of a pod.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]

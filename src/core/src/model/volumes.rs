@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
-use crate::model::pod::Uid;
+use crate::model::names::Uid;
 use crate::model::pod_key::ObjectKey;
 use crate::model::rules::{NodeTerm, Requirement};
 

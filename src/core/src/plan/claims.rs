@@ -2,16 +2,17 @@
 
 use crate::plan::pack::class_risk::of_class;
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use jiff::Timestamp;
 use poolwright_catalog::{InstanceTypeName, OfferingId, RankedOffering, ResourceList, UsdPerHour};
 
 use crate::model::TakenBack;
 use crate::model::plan::PlannedClaim;
-use crate::model::{ClaimName, PodKey, Snapshot};
+use crate::model::{ClaimName, OwnerKey, PodKey, Snapshot};
+use crate::plan::PlanOptions;
 use crate::plan::pack::classes::Classes;
 use crate::plan::pack::rounds::NewNode;
-use crate::plan::{PlanOptions, demand_source};
 use crate::rules::colocation::Company;
 use crate::rules::gpus::Form;
 use crate::rules::words;
@@ -78,9 +79,9 @@ impl Maker<'_, '_> {
             let mut planned_pods: Vec<PodKey> = node.pods.iter().map(|pod| pod.key.clone()).collect();
             planned_pods.sort();
             let name = names.next(&pool.name.0, &planned_pods, &order.offerings[0].offering, index);
-            let kept = demand_source::in_words(&planned_pods);
+            let kept = kept_in_words(&planned_pods);
             let kept = kept.map(|words| format!("room is kept for {words}"));
-            let buffered = crate::plan::buffer::in_words(&planned_pods);
+            let buffered = buffered_in_words(&planned_pods);
             let reason: Vec<String> = [Some(order.reason), kept, buffered].into_iter().flatten().collect();
             claims.push(PlannedClaim {
                 name,
@@ -386,4 +387,20 @@ impl Fnv {
         }
         name
     }
+}
+
+/// How many expected pods of each owner a claim keeps room for: `7 pods of Job ml/train that are still to come`.
+fn kept_in_words(pods: &[PodKey]) -> Option<String> {
+    let coming: Vec<&Arc<OwnerKey>> = pods.iter().filter_map(PodKey::owner).collect();
+    let owners: BTreeSet<String> = coming.iter().map(ToString::to_string).collect();
+    let owners = owners.into_iter().collect::<Vec<_>>().join(", ");
+    let pods = words::count(coming.len(), "pod");
+    (!coming.is_empty()).then(|| format!("{pods} of {owners} that are still to come"))
+}
+
+/// How many units of a buffer a node is bought for.
+fn buffered_in_words(pods: &[PodKey]) -> Option<String> {
+    let units = pods.iter().filter(|key| key.is_buffer()).count();
+    let verb = if units == 1 { "is" } else { "are" };
+    (units > 0).then(|| format!("{units} of these {verb} room that its pool keeps free"))
 }

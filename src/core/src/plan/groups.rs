@@ -3,44 +3,22 @@
 //!
 //! A gang that cannot have room for as many pods as it starts with is bought nothing, and the plan is made anew without its
 //! pods. What was bought for it before stays theirs, for the missing room may be had later; a node that waits for a gang that
-//! is not whole counts as one without work ([`incomplete`]).
+//! is not whole counts as one without work ([`crate::demand`]).
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 
-use jiff::Timestamp;
-
+use crate::demand::{Standing, is_there, standing};
 use crate::model::plan::{Plan, UnplacedPod, UnplacedReason};
-use crate::model::{ObjectKey, Pod, PodGroup, PodKey, PodPhase, Snapshot};
-use crate::plan::demand::{Demand, Wanting};
-use crate::plan::earlier::planned_at;
-use crate::plan::moving::is_successor;
-use crate::plan::place::sticky::Settled;
+use crate::model::{ObjectKey, Pod, PodKey, Snapshot};
+use crate::plan::wanted::Demand;
+use crate::plan::wanted::Settled;
+use crate::plan::wanted::Wanting;
 
 /// The PodGroups of pods that wait, by key.
 #[derive(Debug, Default)]
 pub(crate) struct Groups<'a> {
     by_key: BTreeMap<ObjectKey, Standing<'a>>,
-}
-
-/// What is there of a PodGroup.
-#[derive(Debug)]
-struct Standing<'a> {
-    /// `None` when there is no such object.
-    group: Option<&'a PodGroup>,
-    /// Pods on nodes, those that are being deleted included: the scheduler counts them too.
-    bound: usize,
-    /// All its pods, whatever they wait for.
-    there: usize,
-    priority: i32,
-    created: Timestamp,
-}
-
-impl Standing<'_> {
-    /// With how many pods it starts; `None` where each is placed by itself.
-    fn least(&self) -> Option<usize> {
-        self.group?.min_count.map(|count| usize::try_from(count).unwrap_or(usize::MAX))
-    }
 }
 
 impl<'a> Groups<'a> {
@@ -191,49 +169,6 @@ pub(crate) fn audit(snapshot: &Snapshot, plan: &Plan) -> Vec<String> {
     problems
 }
 
-/// What a PodGroup lacks whose pods the scheduler holds, whatever room they have.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Lack {
-    /// Pods, or the object itself: whoever makes them may be about to.
-    Pods,
-    /// Room: its pods are there, and fewer of them have a place than start together.
-    Room,
-}
-
-/// PodGroups whose pods the scheduler holds, and for what.
-pub(crate) fn incomplete(snapshot: &Snapshot) -> BTreeMap<ObjectKey, Lack> {
-    let mut places: BTreeMap<ObjectKey, usize> = BTreeMap::new();
-    for pod in snapshot.pods.unbound() {
-        if let Some(key) = pod.group_key() {
-            let waits = matches!(pod.phase, PodPhase::Waiting | PodPhase::Unschedulable { .. });
-            let has = waits && pod.deleting_since.is_none() && planned_at(snapshot, pod).is_some();
-            *places.entry(key).or_default() += usize::from(has);
-        }
-    }
-    let lacks = |(key, have): (ObjectKey, usize)| {
-        let standing = standing(snapshot, &key);
-        if standing.group.is_none() {
-            return Some((key, Lack::Pods));
-        }
-        let least = standing.least()?;
-        let lack = if standing.there < least { Lack::Pods } else { Lack::Room };
-        (standing.bound + have < least).then_some((key, lack))
-    };
-    places.into_iter().filter_map(lacks).collect()
-}
-
-fn standing<'a>(snapshot: &'a Snapshot, key: &ObjectKey) -> Standing<'a> {
-    let group = snapshot.pod_groups.get(key).map(AsRef::as_ref);
-    let mut standing = Standing { group, bound: 0, there: 0, priority: i32::MIN, created: Timestamp::MAX };
-    for pod in snapshot.pods.of_group(key).filter(|pod| is_there(pod)) {
-        standing.there += 1;
-        standing.bound += usize::from(matches!(pod.phase, PodPhase::Bound { .. }));
-        standing.priority = standing.priority.max(pod.priority);
-        standing.created = standing.created.min(pod.created);
-    }
-    standing
-}
-
 /// How many pods of each PodGroup a plan places; those that are still to come are not there to start.
 fn placed(snapshot: &Snapshot, plan: &Plan) -> BTreeMap<ObjectKey, usize> {
     let on_rooms = plan.placements.iter().map(|placement| &placement.pod);
@@ -245,11 +180,6 @@ fn placed(snapshot: &Snapshot, plan: &Plan) -> BTreeMap<ObjectKey, usize> {
         }
     }
     placed
-}
-
-/// Whether a gang starts with it: it is there, or stands for one that is on a node which leaves.
-fn is_there(pod: &Pod) -> bool {
-    pod.key.existing().is_some() || is_successor(pod)
 }
 
 fn group_of(want: &Wanting<'_>) -> Option<ObjectKey> {

@@ -1,6 +1,6 @@
 //! What the nearest miss is looked for in.
 
-use crate::demand::volumes::Resolved;
+use crate::demand::volumes::Volumes;
 use crate::model::{Sharing, Snapshot};
 use crate::rules::colocation::Company;
 use crate::supply::daemonsets::Daemons;
@@ -11,7 +11,7 @@ use crate::supply::offers::{Admissions, Supply};
 #[derive(Clone, Copy)]
 pub(crate) struct Seen<'s, 'a> {
     pub snapshot: &'s Snapshot,
-    pub volumes: &'s Resolved<'s>,
+    pub volumes: &'s Volumes,
     pub supply: &'s Supply<'a>,
     pub admissions: &'s Admissions,
     pub limits: &'s Limits,

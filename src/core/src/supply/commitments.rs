@@ -36,17 +36,15 @@ pub fn left(commitments: &[Commitment], claims: &[&Claim]) -> Vec<UsdPerHour> {
     commitments.iter().map(of).collect()
 }
 
-/// The options, with what the nodes that stay leave of commitments.
-pub(crate) fn less_what_is_used<'o>(snapshot: &Snapshot, options: &'o PlanOptions) -> Cow<'o, PlanOptions> {
+/// Takes off commitments what the nodes that stay use of them.
+pub(crate) fn subtract_used(snapshot: &Snapshot, options: &mut Cow<'_, PlanOptions>) {
     if options.commitments.is_empty() {
-        return Cow::Borrowed(options);
+        return;
     }
     let left = left(&options.commitments, &staying(snapshot));
-    let mut options = options.clone();
-    for (commitment, left) in options.commitments.iter_mut().zip(left) {
+    for (commitment, left) in options.to_mut().commitments.iter_mut().zip(left) {
         commitment.left = left;
     }
-    Cow::Owned(options)
 }
 
 /// What commitments pay of the price of each of these claims: the best discounts first, as clouds do it, of equal ones by name, the last

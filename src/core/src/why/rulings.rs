@@ -51,13 +51,14 @@ pub fn rulings(
     options: &PlanOptions,
     pods: &[&PodKey],
 ) -> Vec<Option<Rc<[Candidacy]>>> {
-    let ruled = profiles::apply(Cow::Borrowed(snapshot), options);
-    let resolved = volumes::resolve(ruled.as_ref());
-    let snapshot = resolved.snapshot.as_ref();
+    let mut ruled = Cow::Borrowed(snapshot);
+    profiles::apply(&mut ruled, options);
+    let volumes = volumes::resolve(&mut ruled);
+    let snapshot = ruled.as_ref();
     let mut company = Company::new(snapshot);
     let daemons = Daemons::new(snapshot);
-    let supply = offers::collect(snapshot, &daemons, &company, &resolved.attachable, options, now);
-    let rooms = rooms::collect(snapshot, &daemons, &company, &resolved.attachable);
+    let supply = offers::collect(snapshot, &daemons, &company, &volumes.attachable, options, now);
+    let rooms = rooms::collect(snapshot, &daemons, &company, &volumes.attachable);
     company.set_least(snapshot, &daemons, &rooms, &supply);
     let mut known: BTreeMap<(&PodSpec, usize), Rc<[Candidacy]>> = BTreeMap::new();
     let mut of = |key: &PodKey| {

@@ -127,7 +127,7 @@ fn the_parts_of_a_gang_share_what_a_quota_lets_in() {
 #[test]
 fn a_pod_to_come_is_as_important_as_its_like_and_templates_with_volumes_are_not_expected() {
     let snapshot = with_jobs(vec![part("leader", 1, 1), part("workers", 1, 1)], &[job("set-leader-0", 1)]);
-    let priorities: Vec<i32> = plan::expected(&snapshot, at(10)).iter().map(|one| one.priority).collect();
+    let priorities: Vec<i32> = demand::expected(&snapshot, at(10)).iter().map(|one| one.priority).collect();
     assert_eq!(priorities, [7], "its template says nothing of what admission writes");
     let mut workers = part("workers", 1, 1);
     workers.example.volumes = vec![PodVolume::Claim { name: "data".into(), ephemeral: false }];

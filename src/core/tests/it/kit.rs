@@ -158,6 +158,7 @@ pub fn pod(name: &str, requests: ResourceList) -> Pod {
         scheduler: "default-scheduler".into(),
         group: None,
         role: PodRole::Workload,
+        replaces: None,
         phase: PodPhase::Unschedulable { since: at(0), message: "0/0 nodes are available".into() },
         reserved_for: vec![],
         nominated_node: None,

@@ -36,6 +36,7 @@ mod register;
 mod repair;
 mod reserve;
 mod room;
+mod rooms;
 mod setbacks;
 mod sharing;
 mod speed;

@@ -11,14 +11,13 @@ use std::collections::BTreeMap;
 pub(crate) use crate::demand::volumes::attach::Attachable;
 use crate::demand::volumes::bind::{Bound, Waits};
 
+use crate::demand::planned_at;
 use crate::model::plan::UnplacedReason;
 use crate::model::{NodeTerm, Pod, PodKey, PodPhase, PodRole, Snapshot};
-use crate::plan::earlier::planned_at;
 
-/// A snapshot whose waiting pods say in their specs what their volumes need.
-#[derive(Debug)]
-pub(crate) struct Resolved<'a> {
-    pub snapshot: Cow<'a, Snapshot>,
+/// What the volumes of waiting pods mean, besides what their specs say of it.
+#[derive(Debug, Default)]
+pub(crate) struct Volumes {
     /// Pods that no node helps until a volume is there, and why.
     pub waits: BTreeMap<PodKey, (UnplacedReason, String)>,
     /// Of the pods that can be planned: where each volume can be used, and what it is called in messages.
@@ -27,49 +26,52 @@ pub(crate) struct Resolved<'a> {
     pub attachable: Attachable,
 }
 
-/// Looks at the volumes of every pod that waits.
-pub(crate) fn resolve(snapshot: &Snapshot) -> Resolved<'_> {
-    let waiting = in_order(snapshot);
-    let mut resolved = Resolved {
-        snapshot: Cow::Borrowed(snapshot),
-        waits: BTreeMap::new(),
-        places: BTreeMap::new(),
-        attachable: Attachable::default(),
-    };
-    if waiting.is_empty() {
-        return resolved;
+/// Looks at the volumes of every pod that waits, and writes into its spec where they can be used.
+pub(crate) fn resolve(snapshot: &mut Cow<'_, Snapshot>) -> Volumes {
+    let mut volumes = Volumes::default();
+    let found = bind(snapshot, &mut volumes);
+    if found.is_empty() {
+        return volumes;
     }
-    let mut binder = bind::Binder::new(snapshot, &waiting);
-    let mut found: BTreeMap<&PodKey, Vec<Bound>> = BTreeMap::new();
-    for pod in waiting {
-        match binder.bind(pod) {
-            Ok(volumes) => {
-                found.insert(&pod.key, volumes);
-            }
-            Err(Waits { reason, message }) => {
-                resolved.waits.insert(pod.key.clone(), (reason, message));
-            }
-        }
-    }
-    let wanted = found.values().flatten().filter_map(|volume| Some(volume.attached.as_ref()?.0.as_str()));
-    resolved.attachable = Attachable::new(snapshot, wanted.collect());
-    let mut changed = snapshot.clone();
-    for (key, volumes) in found {
-        let requests = resolved.attachable.requests(&volumes);
+    let changed = snapshot.to_mut();
+    for (key, bound) in found {
+        let requests = volumes.attachable.requests(&bound);
         let mut places = Vec::new();
-        for volume in volumes {
+        for volume in bound {
             places.extend(volume.topology.into_iter().map(|terms| (volume.words.clone(), terms)));
         }
-        changed.pods.change(key, |pod| {
+        changed.pods.change(&key, |pod| {
             pod.spec.requests.add(&requests);
             pod.spec.volumes.extend(places.iter().map(|(_, terms)| terms.clone()));
             pod.spec.volumes.sort();
             pod.spec.volumes.dedup();
         });
-        resolved.places.insert(key.clone(), places);
+        volumes.places.insert(key, places);
     }
-    resolved.snapshot = Cow::Owned(changed);
-    resolved
+    volumes
+}
+
+/// The volumes of every pod that can be planned; those of the others wait.
+fn bind(snapshot: &Snapshot, volumes: &mut Volumes) -> BTreeMap<PodKey, Vec<Bound>> {
+    let waiting = in_order(snapshot);
+    let mut found: BTreeMap<PodKey, Vec<Bound>> = BTreeMap::new();
+    if waiting.is_empty() {
+        return found;
+    }
+    let mut binder = bind::Binder::new(snapshot, &waiting);
+    for pod in waiting {
+        match binder.bind(pod) {
+            Ok(bound) => {
+                found.insert(pod.key.clone(), bound);
+            }
+            Err(Waits { reason, message }) => {
+                volumes.waits.insert(pod.key.clone(), (reason, message));
+            }
+        }
+    }
+    let wanted = found.values().flatten().filter_map(|volume| Some(volume.attached.as_ref()?.0.as_str()));
+    volumes.attachable = Attachable::new(snapshot, wanted.collect());
+    found
 }
 
 /// Waiting pods with volumes. Those that have a place already come first, then the most important ones: of several that

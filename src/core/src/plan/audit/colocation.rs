@@ -109,6 +109,7 @@ mod tests {
             scheduler: "default-scheduler".into(),
             group: None,
             role: crate::model::PodRole::Workload,
+            replaces: None,
             phase,
             reserved_for: Vec::new(),
             nominated_node: None,

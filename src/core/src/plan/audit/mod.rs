@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use poolwright_catalog::{OfferingId, RankedOffering, ResourceList, ResourceName, UsdPerHour};
 use poolwright_terms::NodeClassRef;
 
-use crate::demand::volumes::Resolved;
+use crate::demand::volumes::Volumes;
 use crate::model::plan::{Placement, PlannedClaim};
 use crate::model::{Claim, Pod, PodKey, PodPhase, PodRole, PoolLimits, PoolName, Snapshot};
 use crate::model::{PlanOptions, Sharing};
@@ -19,12 +19,12 @@ use crate::supply::daemonsets::Daemons;
 
 /// What is wrong with the plan, in sentences. What several nodes decide together is [`crate::plan::audit::topology`]'s.
 pub(crate) fn audit(
-    resolved: &Resolved<'_>,
+    snapshot: &Snapshot,
+    volumes: &Volumes,
     options: &PlanOptions,
     claims: &[PlannedClaim],
     placements: &[Placement],
 ) -> Vec<String> {
-    let snapshot = resolved.snapshot.as_ref();
     let mut problems = Vec::new();
     let mut seen: BTreeSet<&PodKey> = BTreeSet::new();
     let planned = claims.iter().flat_map(|claim| &claim.planned_pods);
@@ -35,7 +35,7 @@ pub(crate) fn audit(
     }
     let daemons = Daemons::new(snapshot);
     for claim in claims {
-        if let Err(problem) = audit_claim(resolved, options.sharing, &daemons, claim) {
+        if let Err(problem) = audit_claim(snapshot, volumes, options.sharing, &daemons, claim) {
             problems.push(format!("claim {}: {problem}", claim.name));
         }
     }
@@ -45,12 +45,12 @@ pub(crate) fn audit(
 }
 
 fn audit_claim(
-    resolved: &Resolved<'_>,
+    snapshot: &Snapshot,
+    volumes: &Volumes,
     sharing: Sharing,
     daemons: &Daemons<'_>,
     claim: &PlannedClaim,
 ) -> Result<(), String> {
-    let snapshot = resolved.snapshot.as_ref();
     let pool = snapshot.pools.get(&claim.pool).ok_or("its pool does not exist")?;
     let Some(Ok(catalogue)) = snapshot.catalogues.get(&claim.node_class) else {
         return Err("its node class cannot be used".to_owned());
@@ -93,7 +93,7 @@ fn audit_claim(
         }
         let tolerating = daemons.tolerating(&claim.taints);
         let mut room = kind.allocatable.clone();
-        room.add(&resolved.attachable.of(None, &labels));
+        room.add(&volumes.attachable.of(None, &labels));
         room.saturating_sub(&tolerating.requests(&tolerating.landing(&labels)));
         let mut rest = wanted.clone();
         gpus::audit(sharing, claim, &pods, kind, &mut rest)

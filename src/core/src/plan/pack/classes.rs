@@ -9,9 +9,9 @@ use poolwright_catalog::{MigModel, ResourceList};
 
 use crate::model::Sharing;
 use crate::model::{Pod, PodKey, PodSpec};
-use crate::plan::demand::Wanting;
 use crate::plan::place::preferences::kept::Chosen;
 use crate::plan::place::topology::Assigned;
+use crate::plan::wanted::Wanting;
 use crate::rules::colocation::Company;
 use crate::rules::gpus;
 use crate::rules::gpus::Wish;

@@ -1,5 +1,6 @@
 //! Pods whose place is decided already: planned earlier, let onto a reserved node, or nominated to a node.
 
+use crate::plan::wanted::Settled;
 use std::cmp::Reverse;
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -8,25 +9,14 @@ use jiff::{SignedDuration, Timestamp};
 
 use crate::model::plan::{Target, UnplacedPod, UnplacedReason};
 use crate::model::{Pod, PodKey, PodPhase, Snapshot};
-use crate::plan::demand::{Wanting, not_yet_tried};
+use crate::plan::wanted::Wanting;
+use crate::plan::wanting::not_yet_tried;
 use crate::rules;
 use crate::rules::colocation::Company;
 use crate::supply::rooms::{Room, Rooms};
 
 /// How much longer than pods may take to leave a node, another that they are preempted for waits.
 const PATIENCE: SignedDuration = SignedDuration::from_secs(60);
-
-/// Demand after what is decided was taken out.
-#[derive(Debug, Default)]
-pub(crate) struct Settled<'a> {
-    /// Pods on rooms: index into [`Rooms::all`].
-    pub placed: Vec<(usize, &'a Pod)>,
-    /// Pods still to be planned.
-    pub open: Vec<Wanting<'a>>,
-    pub unplaced: Vec<UnplacedPod>,
-    /// When the first of the preemptions that pods wait for is given up.
-    pub again_at: Option<Timestamp>,
-}
 
 /// Puts every pod back where an earlier plan put it, as long as that still works, higher priorities first, and leaves
 /// pods alone for which the scheduler preempts others. Those in `unsettled` are planned anew.

@@ -2,8 +2,8 @@
 
 use crate::model::relaxed::{Preferences, RelaxedReason};
 use crate::model::{PlanOptions, Pod, PodKey, PodSpec, Requirement, Snapshot};
-use crate::plan::demand::Wanting;
 use crate::plan::place::topology::Assigned;
+use crate::plan::wanted::Wanting;
 use crate::rules::pin::Pin;
 use crate::supply::offers::Supply;
 use crate::supply::rooms::Rooms;

@@ -29,8 +29,8 @@ use poolwright_catalog::ResourceList;
 
 use crate::model::relaxed::{Preferences, RelaxedReason};
 use crate::model::{NodeTerm, Operator, Pod, PodKey, PodSpec, Requirement, Weighted};
-use crate::plan::demand::Wanting;
 use crate::plan::place::preferences::market::{Market, Shoppers};
+use crate::plan::wanted::Wanting;
 use crate::rules;
 use crate::rules::gpus;
 use crate::rules::pin::Pin;

@@ -2,8 +2,8 @@
 
 use crate::model::plan::PlannedClaim;
 use crate::model::{ObjectKey, PlanOptions, Pod, PodKey, Snapshot};
-use crate::plan::demand::Wanting;
 use crate::plan::place::topology::relations::Relations;
+use crate::plan::wanted::Wanting;
 use crate::rules::colocation::Company;
 use crate::rules::pin::Pin;
 use crate::supply::daemonsets::Daemons;

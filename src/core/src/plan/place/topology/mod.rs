@@ -28,12 +28,12 @@ use poolwright_catalog::{MigModel, ResourceList, ResourceName};
 use poolwright_terms::labels::HOSTNAME;
 
 use crate::model::{NodeTerm, Operator, Pod, PodKey, PodSpec, Requirement, Toleration};
-use crate::plan::demand::Wanting;
 use crate::plan::place::topology::bundles::Bundles;
 use crate::plan::place::topology::places::{NONE, Place, Places};
 use crate::plan::place::topology::relations::Kind;
 use crate::plan::place::topology::shops::{Frame, Shops};
 use crate::plan::place::topology::tally::{Refusal, Tally};
+use crate::plan::wanted::Wanting;
 use crate::rules;
 use crate::rules::gpus;
 use crate::rules::pin::Pin;

@@ -1,4 +1,4 @@
-//! Volumes of pods that are still to come: those that a pod shares with its like, and claims that are made for each pod.
+//! Volumes of expected pods: volumes that all pods of an owner share, and volume claims that are made for each pod.
 
 use crate::model::{ObjectKey, Pod, PodKey, PodVolume, Snapshot, Uid, VolumeClaim};
 

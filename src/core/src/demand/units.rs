@@ -1,4 +1,4 @@
-//! Where pods come from that are still to come: units of one template each, and the families that belong together.
+//! Units: what makes pods from one template. Units of one gang form a family.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;

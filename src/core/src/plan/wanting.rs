@@ -1,41 +1,18 @@
 //! Demand: which pods want a node, and why the others do not.
 
-use crate::demand::volumes::Resolved;
+use crate::demand::planned_at;
+use crate::demand::volumes::Volumes;
 use crate::model::PlanOptions;
 use crate::model::plan::{UnplacedPod, UnplacedReason};
-use crate::model::{Pod, PodPhase, PodRole, Snapshot};
-use crate::plan::earlier::planned_at;
+use crate::model::{PodPhase, PodRole, Snapshot};
 use crate::plan::groups::Groups;
-use crate::supply::rooms::Rooms;
-
-/// A pod that wants a node.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Wanting<'a> {
-    pub pod: &'a Pod,
-    /// Where an earlier plan put it: a claim's or a node's name.
-    pub planned_at: Option<&'a str>,
-    /// Only an earlier plan may place it: the scheduler has not tried it yet.
-    pub sticky_only: bool,
-}
-
-impl Wanting<'_> {
-    /// Whether an earlier plan gave it a place on a node or claim that is still there.
-    pub fn displaced(&self, rooms: &Rooms<'_>) -> bool {
-        self.planned_at.is_some_and(|target| rooms.of_target(target).is_some())
-    }
-}
-
-/// All waiting workload pods: those that want a node, by key, and the others with the reason.
-#[derive(Debug, Default)]
-pub(crate) struct Demand<'a> {
-    pub wanting: Vec<Wanting<'a>>,
-    pub unplaced: Vec<UnplacedPod>,
-}
+use crate::plan::wanted::Demand;
+use crate::plan::wanted::Wanting;
 
 pub(crate) fn collect<'a>(
     snapshot: &'a Snapshot,
     options: &PlanOptions,
-    volumes: &Resolved<'_>,
+    volumes: &Volumes,
     groups: &Groups<'a>,
 ) -> Demand<'a> {
     let mut demand = Demand::default();
@@ -108,6 +85,14 @@ pub(crate) fn collect<'a>(
     }
     groups.retain_startable(snapshot, &mut demand);
     demand
+}
+
+/// Leaves units of buffers out where a pod that exists needs a new place: it comes first. A plan from files is for all at once.
+pub(crate) fn give_way(open: &mut Vec<Wanting<'_>>, options: &PlanOptions) {
+    let exists = |want: &Wanting<'_>| want.pod.key.existing().is_some();
+    if !options.include_waiting && open.iter().any(exists) {
+        open.retain(|want| !want.pod.key.is_buffer());
+    }
 }
 
 pub(crate) fn not_yet_tried() -> String {

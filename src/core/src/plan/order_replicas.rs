@@ -1,23 +1,19 @@
-//! Static pools: so many nodes, whoever waits.
-//!
-//! What such a pool lacks is ordered before anything else is planned, so that pods find the new nodes as room on its way, like that
-//! of every claim. Nodes that leave are not counted: their successors are ordered while they are still there.
+//! Orders for static pools: the nodes that they lack, whoever waits.
 
-use crate::supply::interruption_backoff::remembered;
+use std::borrow::Cow;
 use std::sync::Arc;
 
-use jiff::{SignedDuration, Timestamp};
+use jiff::Timestamp;
 use poolwright_catalog::{Catalogue, Offering, RankedOffering, UsdPerHour};
 
+use crate::demand::NodesWanted;
 use crate::model::PlanOptions;
 use crate::model::plan::PlannedClaim;
 use crate::model::{Claim, Pool, PoolLimits, Snapshot};
 use crate::plan::claims::Names;
+use crate::supply::interruption_backoff::remembered;
 use crate::supply::limits::{ceilings, used};
 use crate::supply::{interruption_backoff, offers};
-
-/// How soon to look again whether a pool has what it says.
-pub(crate) const LOOK: SignedDuration = SignedDuration::from_secs(10);
 
 /// What is ordered for static pools.
 #[derive(Debug, Default)]
@@ -28,23 +24,25 @@ pub(crate) struct Ordered {
     pub limits: Vec<(crate::model::PoolName, String)>,
 }
 
-/// Orders what static pools lack, and puts it into the snapshot as if it were made already.
-pub(crate) fn order(snapshot: &mut Snapshot, now: Timestamp, options: &PlanOptions) -> Ordered {
+/// Orders these nodes, and puts their claims into the snapshot as if they existed already.
+pub(crate) fn order(
+    snapshot: &mut Cow<'_, Snapshot>,
+    wanted: &[NodesWanted],
+    now: Timestamp,
+    options: &PlanOptions,
+) -> Ordered {
     let mut ordered = Ordered::default();
-    let pools: Vec<Arc<Pool>> = snapshot.pools.values().filter(|pool| is_usable(pool)).cloned().collect();
-    for pool in pools {
-        let there = snapshot.claims.values().filter(|claim| stays(&pool, claim)).count() as u64;
-        let lacking = pool.replicas.unwrap_or(0).saturating_sub(there);
-        for number in 0..lacking {
+    for NodesWanted { pool, there, lacking } in wanted {
+        for number in 0..*lacking {
             let Some(Ok(catalogue)) = snapshot.catalogues.get(&pool.node_class).cloned() else { break };
-            let mut offerings = offerings(snapshot, &catalogue, &pool, now, options);
+            let mut offerings = offerings(snapshot, &catalogue, pool, now, options);
             let Some(first) = offerings.first() else { break };
-            if let Some(sentence) = beyond(snapshot, &pool, first, &options.limits) {
+            if let Some(sentence) = beyond(snapshot, pool, first, &options.limits) {
                 ordered.limits.push((pool.name.clone(), sentence));
                 break;
             }
             // Any of them may be what is launched.
-            offerings.retain(|one| beyond(snapshot, &pool, one, &options.limits).is_none());
+            offerings.retain(|one| beyond(snapshot, pool, one, &options.limits).is_none());
             let Some(first) = offerings.first() else { break };
             let mut names = Names::new(options, snapshot, now);
             let at = usize::try_from(number).unwrap_or(usize::MAX);
@@ -73,20 +71,11 @@ pub(crate) fn order(snapshot: &mut Snapshot, now: Timestamp, options: &PlanOptio
                 offerings,
             };
             let claim = Arc::new(as_made(&planned, now));
-            snapshot.claims.insert(planned.name.clone(), claim);
+            snapshot.to_mut().claims.insert(planned.name.clone(), claim);
             ordered.claims.push(planned);
         }
     }
     ordered
-}
-
-fn is_usable(pool: &Pool) -> bool {
-    pool.replicas.is_some() && !pool.deleting && pool.problem.is_none()
-}
-
-/// Whether a claim is one of the pool's replicas, and will be.
-pub(crate) fn stays(pool: &Pool, claim: &Claim) -> bool {
-    claim.pool == pool.name && claim.deleting_since.is_none() && claim.leaving().is_none()
 }
 
 /// What may be bought for the pool now: the cheapest first, then what is little dearer.

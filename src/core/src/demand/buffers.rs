@@ -1,0 +1,70 @@
+//! Buffers: room that pools keep free, as units that are planned like pods of the least priority.
+//!
+//! Units use free room first and buy the rest. They are left out while a pod waits for a new node: the pod takes the free room, and
+//! the plan after it makes the room anew. [`crate::lifecycle`] decides which nodes stay for them. No record lists a unit.
+
+use std::sync::Arc;
+
+use jiff::Timestamp;
+
+use crate::demand::ahead::{Ahead, Known, Outlook};
+use crate::demand::replicas::LOOK_AGAIN;
+use crate::demand::source::{DemandSource, Mentions};
+use crate::model::{Pod, PodKey, PodPhase, PodSpec, Pool, Snapshot, Toleration, TolerationMatch, Uid};
+use poolwright_terms::keys::NODEPOOL_LABEL;
+
+pub(super) struct Buffers;
+
+impl DemandSource for Buffers {
+    fn name(&self) -> &'static str {
+        "buffers of pools"
+    }
+
+    fn foresee<'a>(&self, known: &Known<'a>, ahead: &mut Ahead<'a>) -> Option<Timestamp> {
+        let mut pools = known.snapshot.pools.values().filter(|pool| wants_buffer(pool)).peekable();
+        pools.peek()?;
+        for pool in pools {
+            put_in(ahead.snapshot.to_mut(), pool, &known.outlook);
+        }
+        known.outlook.now.checked_add(LOOK_AGAIN).ok().or(Some(Timestamp::MAX))
+    }
+
+    fn mentions(&self) -> Mentions {
+        Mentions::Nowhere
+    }
+}
+
+/// Whether any pool has a buffer, now or later.
+pub(crate) fn is_used(snapshot: &Snapshot) -> bool {
+    snapshot.pools.values().any(|pool| wants_buffer(pool))
+}
+
+/// Whether a pool has a buffer that it may fill.
+pub(crate) fn wants_buffer(pool: &Pool) -> bool {
+    !pool.buffer.is_empty() && !pool.deleting && pool.problem.is_none()
+}
+
+/// Puts the units that a pool wants now into the cluster ahead.
+fn put_in(snapshot: &mut Snapshot, pool: &Pool, outlook: &Outlook<'_>) {
+    let now = outlook.now;
+    for (entry, buffer) in (0..).zip(&pool.buffer) {
+        for ordinal in 0..buffer.wanted(now) {
+            let key = PodKey::Buffer { pool: pool.name.clone(), entry, ordinal };
+            let spec = PodSpec {
+                requests: buffer.requests.clone(),
+                node_selector: [(NODEPOOL_LABEL.to_owned(), pool.name.0.clone())].into(),
+                tolerations: vec![Toleration { key: None, matches: TolerationMatch::Exists, effect: None }],
+                ..PodSpec::default()
+            };
+            let pod = Pod {
+                uid: Uid(format!("buffer:{key}")),
+                priority: outlook.lowest_priority,
+                scheduler: outlook.scheduler.to_owned(),
+                phase: PodPhase::Unschedulable { since: now, message: String::new() },
+                created: now,
+                ..Pod::waiting(key.clone(), spec)
+            };
+            snapshot.pods.insert(key, Arc::new(pod));
+        }
+    }
+}

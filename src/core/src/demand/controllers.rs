@@ -1,0 +1,23 @@
+//! Pods that a controller by itself is about to make: a Job, a ReplicaSet, or a StatefulSet that makes all its pods at once.
+
+use jiff::Timestamp;
+
+use crate::demand::ahead::put_in;
+use crate::demand::ahead::{Ahead, Known};
+use crate::demand::source::{DemandSource, Mentions};
+
+pub(super) struct Controllers;
+
+impl DemandSource for Controllers {
+    fn name(&self) -> &'static str {
+        "controllers"
+    }
+
+    fn foresee<'a>(&self, known: &Known<'a>, ahead: &mut Ahead<'a>) -> Option<Timestamp> {
+        put_in(known, ahead, |unit| unit.part.is_none())
+    }
+
+    fn mentions(&self) -> Mentions {
+        Mentions::InClaims
+    }
+}

@@ -1,0 +1,144 @@
+//! Expected pods: pods that a controller, or a part of a gang, is about to make.
+//!
+//! A gang arrives over seconds. If each burst were planned by itself, each would get nodes of its own, and nobody would buy the
+//! cheaper large node that holds them all. So as soon as one pod of a controller finds no node, the rest is planned with it, as
+//! copies of it. The claim lists each under a [`PodKey::Expected`]. So the room stays theirs after a restart, and a pod that
+//! comes takes the place of one of them.
+//!
+//! The object of a gang (a JobSet, a LeaderWorkerSet) says what its pods will be like. So the pods of its Jobs and StatefulSets
+//! are expected before those controllers exist.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use jiff::{SignedDuration, Timestamp};
+
+use crate::demand::copied_volumes::copied;
+use crate::demand::units::{Left, Unit, families, quotas};
+use crate::model::{Claim, OwnerKey, Pod, PodKey, PodPhase, Snapshot, Uid, Workload};
+
+/// A controller that has made no pod for this long is not believed to make more. Quotas, webhooks and errors keep controllers
+/// from making pods, and no field says so for certain.
+const STILL_COMING: SignedDuration = SignedDuration::from_secs(30);
+
+/// Pods that one owner is about to make.
+#[derive(Clone, Debug)]
+pub struct ExpectedPods<'a> {
+    /// What will make them.
+    pub owner: Arc<OwnerKey>,
+    /// What they will be like: a pod that found no node, or the template of their part of a gang.
+    pub example: &'a Pod,
+    /// Their priority: that of the pods of this owner that exist.
+    pub priority: i32,
+    /// Whether a StatefulSet makes them, with claims to volumes of their own.
+    pub of_set: bool,
+    /// How many do not exist yet.
+    pub missing: u64,
+    /// Until when that is believed, by times that the cluster records.
+    pub until: Timestamp,
+}
+
+/// All pods that are expected now.
+pub fn expected(snapshot: &Snapshot, now: Timestamp) -> Vec<ExpectedPods<'_>> {
+    // Only those of which a pod found no node.
+    let stuck = snapshot.pods.unbound().filter(|pod| matches!(pod.phase, PodPhase::Unschedulable { .. }));
+    let owners: BTreeSet<&Uid> = stuck.filter_map(|pod| pod.owner.as_ref()).collect();
+    if snapshot.workloads.is_empty() || owners.is_empty() {
+        return Vec::new();
+    }
+    let owns = |workload: &Workload| owners.contains(&workload.uid);
+    let families = families(snapshot, owns, |unit| unit.controllers.iter().any(|workload| owns(workload)));
+    let owned = owned_by(snapshot, &uids(&families));
+    let mut left = quotas(snapshot);
+    let mut all = Vec::new();
+    for family in &families {
+        all.extend(of_family(snapshot, family, &owned, &mut left, now));
+    }
+    all
+}
+
+pub(super) fn uids<'a>(families: &[Vec<Unit<'a>>]) -> BTreeSet<&'a Uid> {
+    families.iter().flatten().flat_map(|unit| &unit.controllers).map(|workload| &workload.uid).collect()
+}
+
+/// What a gang, or a controller by itself, is about to make.
+fn of_family<'a>(
+    snapshot: &Snapshot,
+    family: &[Unit<'a>],
+    owned: &BTreeMap<&'a Uid, Vec<&'a Pod>>,
+    left: &mut Left<'a>,
+    now: Timestamp,
+) -> Vec<ExpectedPods<'a>> {
+    let pods_of = |unit: &Unit<'a>| -> Vec<&'a Pod> {
+        unit.controllers.iter().filter_map(|workload| owned.get(&workload.uid)).flatten().copied().collect()
+    };
+    let is_stuck = |pod: &&&'a Pod| matches!(pod.phase, PodPhase::Unschedulable { .. });
+    let there: Vec<Vec<&Pod>> = family.iter().map(pods_of).collect();
+    let Some(newest) = there.iter().flatten().map(|pod| pod.created).max() else { return Vec::new() };
+    let Some(first) = there.iter().flatten().find(is_stuck) else { return Vec::new() };
+    let until = newest.checked_add(STILL_COMING).unwrap_or(Timestamp::MAX);
+    if until <= now {
+        return Vec::new();
+    }
+    let mut all = Vec::new();
+    for (unit, pods) in family.iter().zip(&there) {
+        let count = |uid: &Uid| owned.get(uid).map_or(0, |pods| pods.len() as u64);
+        let of =
+            |workload: &&Workload| workload.wanted.saturating_sub(workload.made.max(count(&workload.uid)));
+        let wanted = unit.unborn().saturating_add(unit.controllers.iter().map(of).sum());
+        let of_set = unit.controllers.first().is_some_and(|workload| workload.kind == "StatefulSet");
+        // Where it is not known what the volumes of a copy will be, it would be no copy.
+        let can_be = |pod: &Pod, of_set| copied(snapshot, pod, of_set, (&pod.key, &pod.uid)).is_some();
+        let tried = pods.iter().find(|pod| is_stuck(pod) && can_be(pod, of_set));
+        let template = || unit.part.map(|part| &part.example).filter(|example| can_be(example, false));
+        let Some(example) = tried.copied().or_else(template) else { continue };
+        let missing = within(left, example, wanted);
+        let untried = pods.iter().any(|pod| pod.phase == PodPhase::Waiting);
+        let stopped = unit.part.is_none() && unit.controllers.iter().all(|workload| workload.wanted == 0);
+        if !stopped && (missing > 0 || untried) {
+            let priority = tried.map_or(first.priority, |pod| pod.priority);
+            let of_set = of_set && tried.is_some();
+            all.push(ExpectedPods { owner: unit.owner.clone(), example, priority, of_set, missing, until });
+        }
+    }
+    all
+}
+
+/// How many of so many pods like this the quotas of its namespace let in; what they take is not let in twice.
+fn within<'a>(left: &mut Left<'a>, pod: &'a Pod, wanted: u64) -> u64 {
+    let namespace = pod.key.namespace();
+    let requests = || pod.spec.requests.iter().filter(|(_, amount)| *amount > 0);
+    let lets_in = |(name, amount): (&'a _, u64)| {
+        let name: &poolwright_catalog::ResourceName = name;
+        Some(left.get(&(namespace, name.as_str()))? / amount)
+    };
+    let missing = requests().filter_map(lets_in).min().unwrap_or(u64::MAX).min(wanted);
+    for (name, amount) in requests() {
+        if let Some(rest) = left.get_mut(&(namespace, name.as_str())) {
+            *rest = rest.saturating_sub(amount.saturating_mul(missing));
+        }
+    }
+    missing
+}
+
+/// Unfinished workload pods of these controllers.
+pub(super) fn owned_by<'a>(
+    snapshot: &'a Snapshot,
+    owners: &BTreeSet<&Uid>,
+) -> BTreeMap<&'a Uid, Vec<&'a Pod>> {
+    let of = |owner| snapshot.pods.of_owner(owner).filter(|pod| pod.deleting_since.is_none());
+    let mut owned: BTreeMap<&Uid, Vec<&Pod>> = BTreeMap::new();
+    for pod in owners.iter().flat_map(|owner| of(owner)) {
+        if let Some(owner) = &pod.owner {
+            owned.entry(owner).or_default().push(pod);
+        }
+    }
+    owned
+}
+
+/// Until when a claim is kept for expected pods; `None` when it lists none that are still believed in.
+pub(crate) fn kept_until(claim: &Claim, expected: &[ExpectedPods<'_>]) -> Option<Timestamp> {
+    let owners = claim.planned_pods.iter().filter_map(PodKey::owner);
+    let comes = |expected: &&ExpectedPods<'_>| owners.clone().any(|owner| *owner == expected.owner);
+    expected.iter().filter(comes).map(|expected| expected.until).max()
+}

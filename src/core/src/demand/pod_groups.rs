@@ -1,0 +1,79 @@
+//! PodGroups: which of them the kube-scheduler holds, and what they lack.
+
+use std::collections::BTreeMap;
+
+use jiff::Timestamp;
+
+use crate::demand::planned_at::planned_at;
+use crate::model::{ObjectKey, Pod, PodGroup, PodPhase, Snapshot};
+
+/// The pods of a PodGroup that exist.
+#[derive(Debug)]
+pub(crate) struct Standing<'a> {
+    /// `None` when there is no such object.
+    pub group: Option<&'a PodGroup>,
+    /// Pods on nodes, those that are being deleted included: the scheduler counts them too.
+    pub bound: usize,
+    /// All its pods, whatever they wait for.
+    pub there: usize,
+    /// The highest priority of its pods.
+    pub priority: i32,
+    /// When the first of its pods was created.
+    pub created: Timestamp,
+}
+
+impl Standing<'_> {
+    /// With how many pods it starts; `None` where each is placed by itself.
+    pub fn least(&self) -> Option<usize> {
+        self.group?.min_count.map(|count| usize::try_from(count).unwrap_or(usize::MAX))
+    }
+}
+
+/// What a PodGroup lacks whose pods the scheduler holds, whatever room they have.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Lack {
+    /// Pods, or the object itself: whoever makes them may be about to.
+    Pods,
+    /// Room: its pods are there, and fewer of them have a place than start together.
+    Room,
+}
+
+/// PodGroups whose pods the scheduler holds, and for what.
+pub(crate) fn incomplete(snapshot: &Snapshot) -> BTreeMap<ObjectKey, Lack> {
+    let mut places: BTreeMap<ObjectKey, usize> = BTreeMap::new();
+    for pod in snapshot.pods.unbound() {
+        if let Some(key) = pod.group_key() {
+            let waits = matches!(pod.phase, PodPhase::Waiting | PodPhase::Unschedulable { .. });
+            let has = waits && pod.deleting_since.is_none() && planned_at(snapshot, pod).is_some();
+            *places.entry(key).or_default() += usize::from(has);
+        }
+    }
+    let lacks = |(key, have): (ObjectKey, usize)| {
+        let standing = standing(snapshot, &key);
+        if standing.group.is_none() {
+            return Some((key, Lack::Pods));
+        }
+        let least = standing.least()?;
+        let lack = if standing.there < least { Lack::Pods } else { Lack::Room };
+        (standing.bound + have < least).then_some((key, lack))
+    };
+    places.into_iter().filter_map(lacks).collect()
+}
+
+/// The pods of a PodGroup that exist.
+pub(crate) fn standing<'a>(snapshot: &'a Snapshot, key: &ObjectKey) -> Standing<'a> {
+    let group = snapshot.pod_groups.get(key).map(AsRef::as_ref);
+    let mut standing = Standing { group, bound: 0, there: 0, priority: i32::MIN, created: Timestamp::MAX };
+    for pod in snapshot.pods.of_group(key).filter(|pod| is_there(pod)) {
+        standing.there += 1;
+        standing.bound += usize::from(matches!(pod.phase, PodPhase::Bound { .. }));
+        standing.priority = standing.priority.max(pod.priority);
+        standing.created = standing.created.min(pod.created);
+    }
+    standing
+}
+
+/// Whether a gang can start with the pod: it exists, or it is the successor of one that does.
+pub(crate) fn is_there(pod: &Pod) -> bool {
+    pod.key.existing().is_some() || pod.replaces.is_some()
+}

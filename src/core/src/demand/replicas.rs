@@ -1,0 +1,46 @@
+//! Static pools: so many nodes, whoever waits.
+
+use crate::demand::ahead::NodesWanted;
+
+use jiff::{SignedDuration, Timestamp};
+
+use crate::demand::ahead::{Ahead, Known};
+use crate::demand::source::{DemandSource, Mentions};
+use crate::model::{Claim, Pool};
+
+/// How soon to look again whether a pool has what it says.
+pub(super) const LOOK_AGAIN: SignedDuration = SignedDuration::from_secs(10);
+
+pub(super) struct Replicas;
+
+impl DemandSource for Replicas {
+    fn name(&self) -> &'static str {
+        "replicas of static pools"
+    }
+
+    fn foresee<'a>(&self, known: &Known<'a>, ahead: &mut Ahead<'a>) -> Option<Timestamp> {
+        let (snapshot, now) = (known.snapshot, known.outlook.now);
+        for pool in snapshot.pools.values().filter(|pool| is_usable(pool)) {
+            let there = snapshot.claims.values().filter(|claim| is_replica(pool, claim)).count() as u64;
+            let lacking = pool.replicas.unwrap_or(0).saturating_sub(there);
+            if lacking > 0 {
+                ahead.nodes.push(NodesWanted { pool: pool.clone(), there, lacking });
+            }
+        }
+        let mut pools = snapshot.pools.values().filter(|pool| pool.replicas.is_some());
+        pools.next().map(|_| now.checked_add(LOOK_AGAIN).unwrap_or(Timestamp::MAX))
+    }
+
+    fn mentions(&self) -> Mentions {
+        Mentions::Everywhere
+    }
+}
+
+fn is_usable(pool: &Pool) -> bool {
+    pool.replicas.is_some() && !pool.deleting && pool.problem.is_none()
+}
+
+/// Whether a claim is one of the pool's replicas, and stays one.
+pub(crate) fn is_replica(pool: &Pool, claim: &Claim) -> bool {
+    claim.pool == pool.name && claim.deleting_since.is_none() && claim.leaving().is_none()
+}

@@ -1,0 +1,85 @@
+//! Successors: pods that will be made in place of pods whose nodes are emptied, for whatever reason.
+//!
+//! They are demand before anybody is evicted. So the nodes that they need are bought first, and the room that they count on is
+//! taken. In a plan they are expected pods ([`PodKey::Expected`]): the claims that are bought for them list them, and the pods
+//! that come take their places.
+
+use crate::demand::moving::Moving;
+use crate::demand::moving::Successor;
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use jiff::Timestamp;
+
+use crate::demand::ahead::{Ahead, Known};
+use crate::demand::source::{DemandSource, Mentions};
+use crate::demand::units::Unit;
+use crate::model::{Pod, PodKey, PodPhase, Uid, Workload};
+
+pub(super) struct Successors;
+
+impl DemandSource for Successors {
+    fn name(&self) -> &'static str {
+        "successors of pods on nodes that are emptied"
+    }
+
+    fn foresee<'a>(&self, known: &Known<'a>, ahead: &mut Ahead<'a>) -> Option<Timestamp> {
+        if known.going.is_empty() {
+            return None;
+        }
+        for unit in &known.units {
+            let mut wanted = still_wanted(known, unit);
+            for one in known.going.iter().filter(|one| one.owner().as_ref() == Some(&unit.owner)) {
+                let ordinal = (wanted > 0).then(|| ahead.places_of(unit).next_ordinal());
+                wanted = wanted.saturating_sub(1);
+                replace(ahead, one, ordinal, known.outlook.now);
+            }
+        }
+        // A pod without a known controller comes back nowhere.
+        let done: BTreeSet<PodKey> = ahead.successors.iter().map(|successor| successor.pod.clone()).collect();
+        for one in known.going.iter().filter(|one| !done.contains(&one.pod.key)) {
+            replace(ahead, one, None, known.outlook.now);
+        }
+        None
+    }
+
+    fn mentions(&self) -> Mentions {
+        Mentions::InClaims
+    }
+}
+
+/// How many pods a unit still wants besides those that stay.
+fn still_wanted(known: &Known<'_>, unit: &Unit<'_>) -> u64 {
+    let goes = |pod: &Pod| known.going.iter().any(|one| one.pod.key == pod.key);
+    let of = |workload: &&Workload| {
+        let owned = known.owned.get(&workload.uid);
+        let stay = owned.map_or(0, |pods| pods.iter().filter(|pod| !goes(pod)).count());
+        // A Job wants no more than are still to succeed; sets that make pods one by one want them all in the end.
+        let all = if workload.kind == "Job" { workload.wanted } else { workload.total };
+        all.saturating_sub(stay as u64)
+    };
+    unit.controllers.iter().map(of).sum()
+}
+
+/// Takes a pod away and puts its successor, if one is made, among the pods that wait.
+fn replace(ahead: &mut Ahead<'_>, moving: &Moving<'_>, ordinal: Option<u64>, now: Timestamp) {
+    let pod = moving.pod;
+    let snapshot = ahead.snapshot.to_mut();
+    snapshot.pods.remove(&pod.key);
+    let key = ordinal.zip(moving.owner()).map(|(ordinal, owner)| {
+        let key = PodKey::Expected { owner, ordinal };
+        let next = Pod {
+            uid: Uid(format!("successor:{key}")),
+            key: key.clone(),
+            replaces: Some(Box::new(pod.key.clone())),
+            phase: PodPhase::Unschedulable { since: now, message: String::new() },
+            reserved_for: Vec::new(),
+            nominated_node: None,
+            deleting_since: None,
+            ..pod.clone()
+        };
+        snapshot.pods.insert(key.clone(), Arc::new(next));
+        key
+    });
+    ahead.successors.push(Successor { pod: pod.key.clone(), from: moving.from.clone(), key });
+}

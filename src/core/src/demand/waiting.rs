@@ -1,0 +1,74 @@
+//! Waiting pods. They are in the cluster already; this source adds where the new ones among them belong.
+//!
+//! A pod that its controller has just made takes a place that a claim keeps for it. Where none is free and another pod of the
+//! controller found no node, the scheduler need not try it first.
+
+use jiff::Timestamp;
+
+use crate::demand::ahead::{Ahead, Known};
+use crate::demand::planned_at::planned_at;
+use crate::demand::source::{DemandSource, Mentions};
+use crate::demand::units::Unit;
+use crate::model::{ClaimName, Pod, PodPhase, Snapshot};
+
+pub(super) struct Waiting;
+
+impl DemandSource for Waiting {
+    fn name(&self) -> &'static str {
+        "waiting pods"
+    }
+
+    fn foresee<'a>(&self, known: &Known<'a>, ahead: &mut Ahead<'a>) -> Option<Timestamp> {
+        for unit in &known.units {
+            for pod in without_place(known, ahead, unit) {
+                if let Some((_, claim)) = ahead.places_of(unit).free.pop_front() {
+                    let planned = (pod.uid.clone(), claim.0.clone());
+                    ahead.snapshot.to_mut().nominations.insert(pod.key.clone(), planned);
+                } else if known.coming_of(unit).is_some() && pod.phase == PodPhase::Waiting {
+                    find_no_node(ahead.snapshot.to_mut(), pod);
+                }
+            }
+        }
+        None
+    }
+
+    fn mentions(&self) -> Mentions {
+        Mentions::Everywhere
+    }
+}
+
+/// The pods of a unit that no claim was bought for by their names, the oldest first. Those that took a kept place before take
+/// it again.
+fn without_place<'a>(known: &Known<'a>, ahead: &mut Ahead<'a>, unit: &Unit<'a>) -> Vec<&'a Pod> {
+    let free = &mut ahead.places_of(unit).free;
+    let mut unplanned: Vec<&Pod> = Vec::new();
+    for pod in known.pods_of(unit) {
+        match home(known.snapshot, pod) {
+            Some(claim) if known.snapshot.claims.planned_for(&pod.key) != Some(claim) => {
+                if let Some(at) = free.iter().position(|(_, place)| *place == claim) {
+                    free.remove(at);
+                }
+            }
+            None if !matches!(pod.phase, PodPhase::Bound { .. } | PodPhase::Gated) => unplanned.push(pod),
+            _ => {}
+        }
+    }
+    unplanned.sort_by_key(|pod| (pod.created, &pod.key));
+    unplanned
+}
+
+/// The claim that the pod is on, or is planned for.
+fn home<'a>(snapshot: &'a Snapshot, pod: &Pod) -> Option<&'a ClaimName> {
+    let claim = match &pod.phase {
+        PodPhase::Bound { node } => snapshot.claims.named_node(node),
+        _ => snapshot.claims.get(&ClaimName(planned_at(snapshot, pod)?.to_owned())),
+    };
+    claim.map(|claim| &claim.name)
+}
+
+/// Says what the scheduler is about to say.
+fn find_no_node(snapshot: &mut Snapshot, pod: &Pod) {
+    snapshot.pods.change(&pod.key, |pod| {
+        pod.phase = PodPhase::Unschedulable { since: pod.created, message: String::new() };
+    });
+}

@@ -1,0 +1,109 @@
+//! The report: what a finished plan says of itself.
+
+use std::collections::BTreeMap;
+
+use poolwright_catalog::UsdPerHour;
+use poolwright_solver::Proof;
+
+use crate::demand::{Mentions, mentions};
+use crate::model::plan::{Counts, Plan, PlannedClaim, Target};
+use crate::model::{ClaimName, PodKey, PoolName, Snapshot, Uid};
+use crate::plan::attempt::Scene;
+use crate::plan::moved;
+use crate::plan::order_replicas::{self, Ordered};
+use crate::plan::prepare::Prepared;
+use crate::supply::offers::Supply;
+use crate::supply::{interruption_backoff, interruption_risk};
+
+/// Writes the limits that forbid more into what is found about pools.
+pub(crate) fn limits_reached(supply: &mut Supply<'_>, reached: impl IntoIterator<Item = (PoolName, String)>) {
+    for (pool, sentence) in reached {
+        if let Some(findings) = supply.findings.get_mut(&pool) {
+            findings.limit_reached.get_or_insert(sentence);
+        }
+    }
+}
+
+/// Completes a plan: what static pools get, what all of it costs, and where each pod goes.
+pub(crate) fn complete(plan: &mut Plan, prepared: &Prepared<'_>, scene: &Scene<'_>, supply: Supply<'_>) {
+    plan.again_at = [plan.again_at, prepared.believed_until].into_iter().flatten().min();
+    // Before the risk of claims is counted: nothing is lost with the room that is kept free.
+    for claim in &mut plan.claims {
+        claim.planned_pods.retain(|key| mentions(key) != Mentions::Nowhere);
+    }
+    if !plan.refused.is_empty() {
+        plan.claims.clear();
+        plan.covered = UsdPerHour::ZERO;
+        plan.commitments.clear();
+    }
+    add_ordered(plan, scene, &prepared.ordered);
+    plan.pools = supply.findings;
+    sum(plan, scene);
+    plan.nominations = nominations(scene.snapshot, plan);
+    plan.moved = moved::moved(&prepared.successors, plan);
+    mention_existing_pods(plan);
+    count(plan);
+}
+
+/// Adds what is ordered for static pools. They get it whatever becomes of the rest.
+fn add_ordered(plan: &mut Plan, scene: &Scene<'_>, ordered: &Ordered) {
+    plan.bound += order_replicas::cost(&ordered.claims);
+    let caution = |claim| interruption_backoff::of_claim(scene.snapshot, scene.now, claim);
+    plan.bound += ordered.claims.iter().map(caution).sum();
+    plan.claims.extend(ordered.claims.iter().cloned());
+    plan.claims.sort_by(|a, b| a.name.cmp(&b.name));
+}
+
+/// Adds up costs and risks, and says what is proven of them.
+fn sum(plan: &mut Plan, scene: &Scene<'_>) {
+    let prices: UsdPerHour = plan.claims.iter().filter_map(PlannedClaim::price).sum();
+    plan.cost = UsdPerHour::from_micros(prices.micros().saturating_sub(plan.covered.micros()));
+    let beside = |claim| {
+        interruption_risk::of_claim(scene.snapshot, scene.options, claim)
+            + interruption_backoff::of_claim(scene.snapshot, scene.now, claim)
+    };
+    plan.risk = plan.claims.iter().map(beside).sum();
+    plan.bound = plan.bound.min(plan.cost + plan.risk);
+    plan.proof = if plan.bound == plan.cost + plan.risk {
+        Proof::Exact
+    } else {
+        // What adds to the cost alone is no solve's to prove.
+        plan.proof.max(Proof::Complete)
+    };
+    plan.unknown_price_claims = plan.claims.iter().filter(|claim| claim.price().is_none()).count();
+}
+
+/// Takes out what is said about pods that do not exist. Claims go on listing those that are expected.
+fn mention_existing_pods(plan: &mut Plan) {
+    let is_mentioned = |key: &PodKey| mentions(key) == Mentions::Everywhere;
+    plan.placements.retain(|placement| is_mentioned(&placement.pod));
+    plan.unplaced.retain(|left| is_mentioned(&left.pod));
+    plan.nominations.retain(|key, _| is_mentioned(key));
+}
+
+fn count(plan: &mut Plan) {
+    let existing = |claim: &PlannedClaim| claim.planned_pods.iter().filter_map(PodKey::existing).count();
+    let on_new = plan.claims.iter().map(existing).sum();
+    plan.counts = Counts {
+        total: plan.placements.len() + on_new + plan.unplaced.len(),
+        on_existing: plan.placements.len(),
+        on_new,
+        unplaced: plan.unplaced.len(),
+    };
+}
+
+fn nominations(snapshot: &Snapshot, plan: &Plan) -> BTreeMap<PodKey, (Uid, String)> {
+    let on_rooms = plan.placements.iter().map(|placement| {
+        let (Target::Claim(ClaimName(name)) | Target::Node(name)) = &placement.target;
+        (&placement.pod, name)
+    });
+    let on_new =
+        plan.claims.iter().flat_map(|claim| claim.planned_pods.iter().map(move |pod| (pod, &claim.name.0)));
+    on_rooms
+        .chain(on_new)
+        .filter_map(|(key, target)| {
+            let pod = snapshot.pods.get(key)?;
+            Some((key.clone(), (pod.uid.clone(), target.clone())))
+        })
+        .collect()
+}
