@@ -98,6 +98,11 @@ impl Sources {
         self.0.insert(module, source);
     }
 
+    fn child(&self, module: &Module, name: &str) -> Option<Module> {
+        let child: Module = module.iter().cloned().chain([name.to_owned()]).collect();
+        self.0.contains_key(&child).then_some(child)
+    }
+
     /// Where a path that begins in `module` leads: to the module that defines its first name that is no module.
     fn resolve(&self, module: &Module, path: &[String], depth: usize) -> Option<Module> {
         if depth > 8 {
@@ -107,7 +112,7 @@ impl Sources {
             "crate" => Module::new(),
             "self" => module.clone(),
             "super" => module[..module.len().checked_sub(1)?].to_vec(),
-            _ => return None,
+            child => self.child(module, child)?,
         };
         let mut rest = path[1..].iter();
         loop {
@@ -207,7 +212,11 @@ impl Sources {
             Some("crate") => Module::new(),
             Some("self") => module.clone(),
             Some("super") => module[..module.len().saturating_sub(1)].to_vec(),
-            _ => return false,
+            Some(child) => match self.child(module, child) {
+                Some(child) => child,
+                None => return false,
+            },
+            None => return false,
         };
         at.extend(path[1..].iter().cloned());
         self.0.contains_key(&at)
@@ -421,6 +430,6 @@ fn a_file_in_no_room_is_named() {
 fn a_circle_between_two_files_is_shown() {
     let one = ("plan/one.rs", "use crate::plan::two::Two;\npub struct One(Two);\n");
     let two = ("plan/two.rs", "use super::one::One;\npub struct Two(One);\n");
-    let plan = ("plan/mod.rs", "pub use crate::plan::one::One;\npub use crate::plan::two::Two;\n");
+    let plan = ("plan/mod.rs", "mod one;\nmod two;\npub use crate::plan::one::One;\npub use two::Two;\n");
     assert_eq!(made_up(&[plan, one, two]).circles(), ["plan::one -> plan::two -> plan::one"]);
 }
