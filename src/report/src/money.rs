@@ -136,6 +136,15 @@ mod tests {
     }
 
     #[test]
+    fn the_gap_has_six_decimals_and_is_zero_for_nothing() {
+        let gap = |cost: &str, bound: &str| {
+            six_decimals(poolwright_solver::gap(cost.parse().unwrap(), bound.parse().unwrap())).to_string()
+        };
+        assert_eq!(gap("8110.3", "8106.4"), "0.000481");
+        assert_eq!(gap("0", "0"), "0");
+    }
+
+    #[test]
     fn time_is_paid_by_the_millisecond_and_rounded_up() {
         let price = Some(UsdPerHour::from_micros(3_600_000));
         assert_eq!(Usd::of(price, Duration::from_millis(1)), Usd(1));
