@@ -107,7 +107,7 @@ fn none_available(claim: &Claim, unavailable: &[Unavailable]) -> Vec<Action> {
 }
 
 fn not_launched(claim: &Claim, reason: Reason, message: String) -> Action {
-    let (kind, status, reason) = (ConditionType::Launched, ConditionStatus::False, reason.to_owned());
+    let (kind, status, reason) = (ConditionType::Launched, ConditionStatus::False, reason);
     Action::SetConditions {
         subject: Subject::Claim(claim.name.clone()),
         conditions: vec![ConditionUpdate { kind, status, reason, message }],

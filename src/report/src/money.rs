@@ -96,13 +96,11 @@ impl fmt::Display for Ratio {
 }
 
 /// Serializes an amount as a number.
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes the field by reference")]
 pub fn usd<S: Serializer>(amount: &UsdPerHour, serializer: S) -> Result<S::Ok, S::Error> {
     serializer.serialize_f64(amount.as_f64())
 }
 
 /// Serializes an amount as a number, and an unknown one as null.
-#[expect(clippy::ref_option, reason = "serde passes the field by reference")]
 pub fn maybe_usd<S: Serializer>(amount: &Option<UsdPerHour>, serializer: S) -> Result<S::Ok, S::Error> {
     match amount {
         Some(amount) => usd(amount, serializer),

@@ -21,7 +21,10 @@ fn sources(folder: &Path, into: &mut Vec<(PathBuf, String)>) {
             if name != "tests" {
                 sources(&path, into);
             }
-        } else if name.ends_with(".rs") && name != "tests.rs" && !name.starts_with("fake") {
+        } else if path.extension().is_some_and(|extension| extension == "rs")
+            && name != "tests.rs"
+            && !name.starts_with("fake")
+        {
             let text = fs::read_to_string(&path).expect("the file can be read");
             let product = text.split("#[cfg(test)]\nmod tests {").next().unwrap_or_default().to_owned();
             into.push((path, product));

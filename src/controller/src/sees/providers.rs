@@ -101,7 +101,7 @@ impl Providers {
 
     /// Every kind of node class that a provider launches with.
     pub fn node_class_kinds(&self) -> impl Iterator<Item = NodeClassKind> {
-        self.all.iter().flat_map(|provider| provider.node_class_kinds()).copied()
+        self.all.iter().flat_map(Cloud::node_class_kinds).copied()
     }
 
     /// The provider that launches with this node class, or what to do when there is none.

@@ -82,7 +82,7 @@ fn answer(problem: &Problem, solution: &Solution, heard: &Heard, seconds: f64) -
     for step in &solution.steps {
         moved += u64::from(step.evictions);
         if moved * 2 <= evictions {
-            early += step.saving.map_or(0.0, |saving| saving.as_f64());
+            early += step.saving.map_or(0.0, poolwright_catalog::UsdPerHour::as_f64);
         }
     }
     Answer {
