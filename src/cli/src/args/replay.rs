@@ -14,8 +14,7 @@ use clap::ValueEnum;
         # A week of a trace, from its 142nd day on\n  \
         poolwright simulate --trace pods.csv --pools pools.yaml --from 142d --for 7d\n\n  \
         # The same with another policy\n  \
-        poolwright simulate --trace pods.csv --pools pools.yaml --from 142d --for 7d \\\n    \
-        --policy scaleToZero.after=30m\n\n  \
+        poolwright simulate --trace pods.csv --pools pools.yaml --policy replicas=2\n\n  \
         # What a cluster runs now, on nodes bought anew\n  \
         kubectl get pods,jobs,deployments -A -o yaml > cluster.yaml\n  \
         poolwright simulate --snapshot cluster.yaml --pools pools.yaml --for 24h\n\n\
