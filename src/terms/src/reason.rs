@@ -64,7 +64,7 @@ reasons! {
     EvictionRefused: "The API server refused to evict a pod.", "Look at the message: most often a PodDisruptionBudget that allows nothing now.";
     Expired: "The node is older than its pool's `expireAfter`, and is replaced.", "Nothing.";
     GangIncomplete: "A gang cannot have room for as many pods as it starts with, or its nodes wait for the rest of it.", "Raise the limits of the pool, allow more offerings, or make the gang smaller.";
-    GangReleased: "The nodes of a gang are all there: its pods may start.", "Nothing.";
+    GangReleased: "Not all pods of a gang could have room, so a node bought for some of them is given back.", "Raise the limits of the pool, allow more offerings, or make the gang smaller.";
     HasPods: "The node runs pods.", "Nothing.";
     InitializationTimeout: "The node was not usable in time after it joined. It is given back and its pods are planned anew.", "Look at drivers, device plugins and startup taints, or raise `deadlines.initialization`.";
     Initialized: "The node is ready and advertises what was promised.", "Nothing.";
