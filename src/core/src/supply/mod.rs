@@ -1,4 +1,4 @@
-//! supply.
+//! Supply: what pods can use. Free room on nodes and claims, offers of the pools, limits, commitments, and what interruptions add to a price.
 
 pub(crate) mod commitments;
 pub(crate) mod daemonsets;

@@ -1,4 +1,4 @@
-//! pack.
+//! Packing: pods in classes, solved pool by pool, with GPU layouts for the nodes that are bought.
 
 pub(crate) mod class_risk;
 pub(crate) mod classes;

@@ -1,4 +1,4 @@
-//! place.
+//! Placing: pods that stay where they were planned, zones and other domains for rules about other pods, and preferences.
 
 pub(crate) mod fewest;
 pub(crate) mod preferences;
