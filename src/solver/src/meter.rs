@@ -11,6 +11,7 @@ use crate::stop::{Progress, StopSignal};
 pub(crate) struct Meter<'a> {
     signal: &'a mut dyn StopSignal,
     left: u64,
+    spent: u64,
     since_poll: u64,
     asked: bool,
     progress: Progress,
@@ -22,7 +23,7 @@ const POLL: u64 = 1_000;
 impl<'a> Meter<'a> {
     /// A budget of `units`.
     pub fn new(signal: &'a mut dyn StopSignal, units: u64) -> Self {
-        Self { signal, left: units, since_poll: 0, asked: false, progress: Progress::default() }
+        Self { signal, left: units, spent: 0, since_poll: 0, asked: false, progress: Progress::default() }
     }
 
     /// What the signal is told of the problem's size.
@@ -33,7 +34,8 @@ impl<'a> Meter<'a> {
     /// Spends `units`; `true` when it is time to stop.
     pub fn spend(&mut self, units: u64) -> bool {
         self.left = self.left.saturating_sub(units);
-        self.progress.work += units;
+        self.spent += units;
+        self.signal.spent(units);
         self.tick(units);
         self.stopped()
     }
@@ -50,7 +52,7 @@ impl<'a> Meter<'a> {
 
     /// Units spent so far.
     pub fn spent(&self) -> u64 {
-        self.progress.work
+        self.spent
     }
 
     /// Asks the signal now; `true` when it is time to stop.

@@ -13,6 +13,8 @@ pub trait StopSignal {
     fn improved(&mut self, _plan: &Solution) {}
     /// Told when the objective falls, when the bound rises, and after every round of pricing.
     fn progress(&mut self, _progress: &Progress) {}
+    /// Told of work units as they are spent.
+    fn spent(&mut self, _units: u64) {}
 }
 
 /// How far a solve has come.
@@ -28,8 +30,6 @@ pub struct Progress {
     pub classes: usize,
     /// Kinds of nodes to buy after dominated ones were dropped.
     pub candidates: usize,
-    /// Work units spent so far.
-    pub work: u64,
 }
 
 /// A [`StopSignal`] that never stops. The solve ends by convergence or by its work budget alone, so it is deterministic.

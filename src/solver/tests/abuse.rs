@@ -3,7 +3,7 @@
 use poolwright_catalog::{ResourceName, UsdPerHour};
 use poolwright_solver::problem::Removal;
 use poolwright_solver::{
-    Candidate, ExistingNode, Limit, NeverStop, Options, PodClass, Problem, ProblemError, Progress, Solution,
+    Candidate, ExistingNode, Limit, NeverStop, Options, PodClass, Problem, ProblemError, Solution,
     StopSignal, check, solve,
 };
 
@@ -163,8 +163,8 @@ impl StopSignal for Spent {
         }
     }
 
-    fn progress(&mut self, progress: &Progress) {
-        self.work = self.work.max(progress.work);
+    fn spent(&mut self, units: u64) {
+        self.work += units;
     }
 }
 

@@ -1,7 +1,8 @@
 //! `make bench-ablation`: what each stage of the search pays. One stage is off at a time, and each answer is held against
 //! the one of the whole search on the same problem, in the same process, with the same work budget.
 //!
-//! `ablation [CASE...] [--runs N] [--stage NAME]` prints one line for each stage that changes something on a case. Run `n`
+//! `ablation [CASE...] [--runs N] [--stage NAME]` prints one line for each stage that changes something on a case, with how
+//! many solves got worse and better by it (`-2+1`). Run `n`
 //! has seed `n` for the search and for random problems. Work units and gaps do not depend on the machine; time is time on a
 //! processor of a solve with one thread, as a ratio to the whole search. The independent checker sees every answer.
 
@@ -33,10 +34,13 @@ impl StopSignal for Heard {
     }
 
     fn progress(&mut self, progress: &Progress) {
-        self.work = self.work.max(progress.work);
         if self.close.is_none() && gap(progress.objective, progress.bound) <= 0.001 {
-            self.close = Some(progress.work);
+            self.close = Some(self.work);
         }
+    }
+
+    fn spent(&mut self, units: u64) {
+        self.work += units;
     }
 }
 
@@ -121,6 +125,12 @@ struct Line {
     /// Problems whose pods are left out in a worse way, or in a better one.
     worse: usize,
     better: usize,
+    /// Solves that place the same for more money, or for less.
+    dearer: usize,
+    cheaper: usize,
+    /// Solves that place the same with a lower bound, or with a higher one.
+    looser: usize,
+    tighter: usize,
     /// Sums over problems that place the same.
     objective: [f64; 2],
     bound: [f64; 2],
@@ -140,6 +150,10 @@ impl Line {
                 std::cmp::Ordering::Greater => self.worse += 1,
                 std::cmp::Ordering::Less => self.better += 1,
                 std::cmp::Ordering::Equal => {
+                    self.dearer += usize::from(pair.1.objective > pair.0.objective);
+                    self.cheaper += usize::from(pair.1.objective < pair.0.objective);
+                    self.looser += usize::from(pair.1.bound < pair.0.bound);
+                    self.tighter += usize::from(pair.1.bound > pair.0.bound);
                     for (at, answer) in [pair.0, pair.1].into_iter().enumerate() {
                         self.objective[at] += answer.objective;
                         self.bound[at] += answer.bound;
@@ -172,16 +186,21 @@ impl Line {
     }
 
     fn print(&self, name: &str) {
-        let percent = |pair: [f64; 2]| (pair[1] / pair[0].max(1e-9) - 1.0) * 100.0;
-        let gap = |at: usize| (self.objective[at] / self.bound[at].max(1e-9) - 1.0) * 100.0;
+        let above = |one: f64, base: f64| (base > 0.0).then(|| (one / base - 1.0) * 100.0);
+        let signed = |percent: Option<f64>| percent.map_or("-".to_owned(), |percent| format!("{percent:+.4}"));
+        let gap = |bound: f64| {
+            above(self.objective[1], bound).map_or("-".to_owned(), |percent| format!("{percent:.4}"))
+        };
         let ratio = |pair: [u64; 2]| pair[1] as f64 / pair[0].max(1) as f64;
         print!(
-            "{name:<34} {:>+9.4} {:>+9.4} {:>9.4} {:>9.4} {:>7} {:>6.2} {:>6.2} {:>6.2}",
-            percent(self.objective),
-            percent(self.bound),
-            gap(1),
+            "{name:<34} {:>9} {:>7} {:>9} {:>7} {:>9} {:>9} {:>7} {:>6.2} {:>6.2} {:>6.2}",
+            signed(above(self.objective[1], self.objective[0])),
+            format!("-{}+{}", self.dearer, self.cheaper),
+            signed(above(self.bound[1], self.bound[0])),
+            format!("-{}+{}", self.looser, self.tighter),
+            gap(self.bound[1]),
             // What the plan is above the bound of the whole search.
-            (self.objective[1] / self.bound[0].max(1e-9) - 1.0) * 100.0,
+            gap(self.bound[0]),
             format!("-{}+{}", self.worse, self.better),
             ratio(self.work),
             ratio(self.close),
@@ -195,10 +214,10 @@ impl Line {
         }
         if self.evictions[0] > 0 {
             print!(
-                "  evictions {} of {}, early savings {:+.2} %",
+                "  evictions {} of {}, early savings {} %",
                 self.evictions[1],
                 self.evictions[0],
-                percent(self.early)
+                signed(above(self.early[1], self.early[0]))
             );
         }
         println!();
@@ -237,8 +256,8 @@ fn main() {
         }
         println!("\n{} - {}; {} work units, seeds 0..{runs}", case.name, case.what, case.work);
         println!(
-            "{:<34} {:>9} {:>9} {:>9} {:>9} {:>7} {:>6} {:>6} {:>6}",
-            "stage off", "cost %", "bound %", "gap %", "to whole", "placed", "work", "to .1%", "time"
+            "{:<34} {:>9} {:>7} {:>9} {:>7} {:>9} {:>9} {:>7} {:>6} {:>6} {:>6}",
+            "stage off", "cost %", "", "bound %", "", "gap %", "to whole", "placed", "work", "to .1%", "time"
         );
         let mut lines: Vec<Line> = stages.iter().map(|_| Line::default()).collect();
         let mut all = Line::default();

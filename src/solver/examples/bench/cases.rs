@@ -266,7 +266,7 @@ pub fn row(solution: &Solution, clock: &Clock) -> Row {
         classes: clock.last.classes as f64,
         candidates: clock.last.candidates as f64,
         rounds: clock.last.rounds as f64,
-        work: clock.last.work as f64 / 1e6,
+        work: clock.work as f64 / 1e6,
         silence: clock.silence.as_secs_f64(),
         busy: clock.busy.as_secs_f64(),
         ..Row::default()

@@ -27,6 +27,8 @@ pub struct Clock {
     pub busy: Duration,
     /// The last news.
     pub last: Progress,
+    /// Work units spent.
+    pub work: u64,
 }
 
 impl Clock {
@@ -43,6 +45,7 @@ impl Clock {
             silence: Duration::ZERO,
             busy: Duration::ZERO,
             last: Progress::default(),
+            work: 0,
         }
     }
 
@@ -83,5 +86,9 @@ impl StopSignal for Clock {
     fn progress(&mut self, progress: &Progress) {
         self.last = *progress;
         self.note(gap(progress.objective, progress.bound));
+    }
+
+    fn spent(&mut self, units: u64) {
+        self.work += units;
     }
 }

@@ -39,6 +39,9 @@ impl StopSignal for Part<'_> {
     }
     fn improved(&mut self, _plan: &Solution) {}
     fn progress(&mut self, _progress: &Progress) {}
+    fn spent(&mut self, units: u64) {
+        self.0.spent(units);
+    }
 }
 
 /// Ceilings that are used up in part become resources of their own: so many at most.
