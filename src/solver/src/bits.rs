@@ -1,8 +1,8 @@
 //! A fixed-size set of small integers.
 
-/// A set of `usize` below the size given at its creation.
+/// A set of integers below the size given at its creation.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct BitSet(Vec<u64>);
+pub struct BitSet(Vec<u64>);
 
 impl BitSet {
     /// The empty subset of `0..size`.
@@ -15,22 +15,22 @@ impl BitSet {
         self.0[member / 64] |= 1 << (member % 64);
     }
 
-    /// Whether `member` is in.
+    /// Whether the set has `member`.
     pub fn contains(&self, member: usize) -> bool {
         self.0[member / 64] >> (member % 64) & 1 == 1
     }
 
-    /// Whether nothing is in.
+    /// Whether the set has no member.
     pub fn is_empty(&self) -> bool {
         self.0.iter().all(|word| *word == 0)
     }
 
-    /// Whether every member is in `other`, a set of the same size.
+    /// Whether `other`, a set of the same size, has every member.
     pub fn is_subset(&self, other: &Self) -> bool {
         self.0.iter().zip(&other.0).all(|(mine, theirs)| mine & !theirs == 0)
     }
 
-    /// Whether a member is in `other`, a set of the same size.
+    /// Whether `other`, a set of the same size, has a common member.
     pub fn intersects(&self, other: &Self) -> bool {
         self.0.iter().zip(&other.0).any(|(mine, theirs)| mine & theirs != 0)
     }

@@ -51,6 +51,7 @@ mod units;
 mod verify;
 mod warm;
 
+pub use bits::BitSet;
 pub use check::{GpuFault, StepFault, Violation, check};
 pub use explain::{Explanation, explain};
 

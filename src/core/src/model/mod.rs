@@ -1,6 +1,5 @@
 //! The cluster as decisions see it. Everything here was converted and checked at the edge.
 
-pub(crate) mod bits;
 pub(crate) mod budget;
 pub(crate) mod buffer;
 pub(crate) mod claim;

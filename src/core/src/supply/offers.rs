@@ -10,9 +10,9 @@ use jiff::Timestamp;
 use poolwright_catalog::{
     Catalogue, InstanceType, InstanceTypeName, MigModel, Offering, ResourceList, UsdPerHour,
 };
+use poolwright_solver::BitSet;
 
 use crate::demand::volumes::attach::Attachable;
-use crate::model::bits::Bits;
 use crate::model::plan::PoolFindings;
 use crate::model::{PlanOptions, TakenBack};
 use crate::model::{PodSpec, Pool, PoolName, Snapshot};
@@ -334,7 +334,7 @@ pub(crate) struct Admissions {
     /// By pool and signature: an index into `sets`; `None` when the pool's taints keep the pods away.
     matrix: Vec<Vec<Option<usize>>>,
     /// Bits by offering of the pool's table.
-    sets: Vec<Bits>,
+    sets: Vec<BitSet>,
 }
 
 impl Admissions {
@@ -363,7 +363,7 @@ impl Admissions {
                     row.push(Some(*set));
                     continue;
                 }
-                let mut bits = Bits::new(supply.tables[offered.table].labels.len());
+                let mut bits = BitSet::new(supply.tables[offered.table].labels.len());
                 let mut look = |offering: usize| {
                     let labels = supply.labels(pool, offering);
                     if rules::check_labels(spec, &labels).is_ok()

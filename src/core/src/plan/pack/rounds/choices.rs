@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use std::rc::Rc;
 
 use poolwright_catalog::{InstanceType, ResourceList, ResourceName, UsdPerHour};
+use poolwright_solver::BitSet;
 
-use crate::model::bits::Bits;
 use crate::plan::pack::classes::Classes;
 use crate::plan::pack::rounds::inputs::Inputs;
 use crate::rules::gpus::Form;
@@ -23,7 +23,7 @@ pub(crate) struct Choice {
     pub price: UsdPerHour,
     pub interruptions: u32,
     pub weight: u32,
-    pub signatures: Bits,
+    pub signatures: BitSet,
     pub uses: Vec<(u32, u64)>,
     /// Whether the cloud takes such instances back: then `price` is what theirs counts as, and lighter pools are looked at too.
     pub taken_back: bool,
@@ -42,7 +42,7 @@ struct Kind {
     own_terms: Option<usize>,
     interruptions: u32,
     taken_back: bool,
-    signatures: Bits,
+    signatures: BitSet,
 }
 
 /// Which classes fit on which capacities, empty.
@@ -50,7 +50,7 @@ pub(crate) struct Fits {
     /// By class: which of the different requests are its own.
     requests: Vec<usize>,
     /// By capacity, the requests that fit.
-    fit: Vec<Bits>,
+    fit: Vec<BitSet>,
 }
 
 impl Fits {
@@ -62,7 +62,7 @@ impl Fits {
         };
         let requests = classes.classes.iter().map(|class| number(&class.requests)).collect();
         let of = |capacity: &ResourceList| {
-            let mut bits = Bits::new(known.len());
+            let mut bits = BitSet::new(known.len());
             for (requests, index) in &known {
                 if requests.fits(capacity) {
                     bits.insert(*index);
@@ -129,7 +129,7 @@ pub(crate) fn choices(
         let limited = limits.has_own(index).then_some(index);
         for offer in &offered.offers {
             let Some(price) = price(offer.standing) else { continue };
-            let mut signatures = Bits::new(classes.signatures.len());
+            let mut signatures = BitSet::new(classes.signatures.len());
             for signature in &tolerated {
                 if admissions.admits(index, *signature, offer.offering) {
                     signatures.insert(*signature);

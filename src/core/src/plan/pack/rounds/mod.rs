@@ -16,10 +16,9 @@ use std::sync::Arc;
 
 use poolwright_catalog::{ResourceList, UsdPerHour};
 use poolwright_solver as solver;
-use poolwright_solver::{Proof, Solution, StopSignal};
+use poolwright_solver::{BitSet, Proof, Solution, StopSignal};
 
 use crate::model::Pod;
-use crate::model::bits::Bits;
 use crate::model::plan::{Baselines, CommitmentUse, PlannedGpu, Solve};
 use crate::plan::pack::layout;
 use crate::plan::pack::rounds::choices::{Choice, Fits, choices};
@@ -199,7 +198,7 @@ struct Run<'r, 's, 'a, 'n> {
     rooms: &'r mut Rooms<'n>,
     limits: &'r mut Limits,
     /// By room: the signatures it admits.
-    room_admits: Vec<Bits>,
+    room_admits: Vec<BitSet>,
     /// Pods not placed yet, by class.
     queues: Vec<VecDeque<&'a Pod>>,
     /// The choices each class could use so far, where naive planning is asked for.
@@ -211,7 +210,7 @@ impl Run<'_, '_, '_, '_> {
     fn admit_rooms(&mut self) {
         let signatures = &self.inputs.classes.signatures;
         let admits = |room: &Arc<crate::supply::rooms::Room<'_>>| {
-            let mut bits = Bits::new(signatures.len());
+            let mut bits = BitSet::new(signatures.len());
             for (index, (spec, pin)) in signatures.iter().enumerate() {
                 if rules::admits(spec, &room.labels, &room.taints).is_ok()
                     && pin.iter().all(|requirement| rules::matches(requirement, &room.labels))
