@@ -1,5 +1,5 @@
-//! What others would pay, for comparison. Neither baseline uses existing nodes or honours limits; pods that fit no
-//! candidate are left out of both. Pods that may not share a node do not.
+//! What other methods would pay, for comparison. Both baselines ignore existing nodes and limits, and leave out pods
+//! that fit no candidate. Both respect conflicts.
 
 use poolwright_catalog::{ResourceName, UsdPerHour};
 
@@ -90,7 +90,7 @@ impl<'a> Sizes<'a> {
     }
 }
 
-/// Every pod on the cheapest node that holds it alone.
+/// The cost of one node per pod: the cheapest that holds it.
 pub fn one_pod_per_node(problem: &Problem) -> UsdPerHour {
     let sizes = Sizes::new(problem);
     problem
@@ -123,20 +123,20 @@ struct Open {
     kept_away: Vec<u32>,
 }
 
-/// A node that a baseline buys.
+/// A node that first fit buys.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Bought {
     /// Index into [`Problem::candidates`].
     pub candidate: u32,
-    /// What it holds, by class, ascending.
+    /// Its pods, ascending by class.
     pub pods: Vec<Placement>,
 }
 
-/// What an autoscaler that packs without looking at prices would pay.
+/// The cost of first fit: an autoscaler that packs without regard to prices.
 ///
-/// Pods in order of falling CPU, then memory; each goes to the open node with the fewest pods on which some candidate
-/// still holds everything; an open node stands for all candidates that hold its pods, and the cheapest of them is bought
-/// at the end. This is the order and the rule of Karpenter's provisioner.
+/// It takes pods in the order of falling CPU, then memory. Each pod goes to the open node with the fewest pods for
+/// which some candidate still holds everything. An open node stands for all candidates that hold its pods, and
+/// becomes the cheapest of them at the end. This is the order and the rule of Karpenter's provisioner.
 pub fn first_fit(problem: &Problem) -> UsdPerHour {
     let bought = first_fit_nodes(problem);
     bought.iter().map(|node| problem.candidates[node.candidate as usize].price).sum()

@@ -1,9 +1,9 @@
-//! Branching on how many nodes of a bin are bought: where dear nodes come in whole numbers, the relaxation buys a fraction
-//! of one and its bound is far below every plan.
+//! Branching on the number of nodes of one kind. The relaxation buys a fraction of a dear node, so its bound is far
+//! below every plan with whole nodes.
 //!
-//! A branch is a smaller problem of the same form. *At most k nodes* is a ceiling. *At least k nodes* is k nodes that are
-//! there and paid for: existing nodes, with their price as a constant. So the certificate of each branch is the one of
-//! [`crate::dual_bound`], and the least bound of a set of branches that covers all plans is a bound.
+//! A branch is a smaller problem of the same form. *At most k nodes* is a ceiling. *At least k nodes* adds k paid
+//! nodes: existing nodes whose price is a constant. So each branch has a certificate of [`crate::dual_bound`]. The
+//! least bound of branches that cover all plans is a bound.
 
 use std::collections::BTreeMap;
 

@@ -1,5 +1,5 @@
-//! Branch and price for one problem: a first plan, column generation with its dual bound, dives to whole nodes, large
-//! neighbourhood search and branching, and when to stop.
+//! Branch and price for one problem, in this order: a first plan, column generation with its dual bound, dives to
+//! whole nodes, then branching or large neighbourhood search. This file also decides when to stop.
 
 mod fixings;
 mod tree;

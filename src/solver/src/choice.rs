@@ -1,8 +1,8 @@
-//! Groups of pods that are placed together, and the ways in which their pods may be divided over the values of a topology.
+//! Choices: groups of pods that are placed together, and the ways to divide their pods over the values of a topology.
 //!
-//! The canonical problem has one class per value for each such class of pods ([`crate::canonical`]), so that a way to
-//! divide them is a plain demand over classes: an *option*. Here: which options there are, which one is cheapest at given
-//! prices (exactly, also where there are too many to list), and whether a division is one of them.
+//! The canonical problem has one class per value for each such class of pods ([`crate::canonical`]). So a way to
+//! divide them, an *option*, is a plain demand over classes. This file lists options, finds the cheapest at given
+//! prices (exactly, also where there are too many to list), and tests whether a division is an option.
 
 use crate::flow::{Division, Row, Split};
 

@@ -1,5 +1,5 @@
-//! Column generation: the master's prices, smoothed, are given to the pricing, whose contents become columns, until the
-//! master's objective and the certified bound meet.
+//! Column generation. The master gives prices, pricing finds contents that are worth more than they cost at these
+//! prices, and the contents become columns. This repeats until the master's objective and the certified bound meet.
 
 use std::collections::BTreeSet;
 

@@ -1,4 +1,5 @@
-//! From the relaxation to whole nodes: fix what the master wants whole, price the rest again, until nothing is left.
+//! From the relaxation to whole nodes. A dive fixes the nodes that the master wants whole, prices the rest again, and
+//! repeats until nothing is left.
 
 use std::collections::{BTreeMap, BTreeSet};
 

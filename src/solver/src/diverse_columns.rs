@@ -1,8 +1,8 @@
 //! More contents for the bins that hold the bound down.
 //!
-//! The best contents of one bin at given prices resemble each other. What a master lacks when one bin is worth much more
-//! than it costs is variety: after the best content, the pods on it are priced lower, and the bin is priced again. What is
-//! still worth more than it costs at lowered prices is so at the true ones.
+//! The best contents of one bin at given prices resemble each other, and the master needs variety. So after the best
+//! content the prices of its pods are lowered and the bin is priced again. A content that is worth more than it costs
+//! at lowered prices is so at the true ones.
 
 use std::collections::BTreeSet;
 

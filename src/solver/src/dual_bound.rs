@@ -1,11 +1,13 @@
-//! The certified lower bound. Everything here is integer arithmetic: the bound does not rest on the LP's tolerances.
+//! The certified lower bound, in integers only, so that it does not rest on the LP's tolerances.
 //!
-//! Take any prices of pods `pi`, of nodes that are scarce `nu`, and of limits `mu`, none negative. If no content of any
-//! bin to buy is worth more than its price plus `nu` plus what it takes of the limits at `mu`, then every plan for
-//! demand `d` costs at least `pi.d - nu.N - mu.L`, where `N` nodes and `L` of the limits can be had, and where an existing
-//! bin pays `nu` = the worth of its best content. What a pod is worth in a bin is its price less its penalty there, at
-//! least nothing. Prices that are too high for some bin are lowered for the classes which that bin admits, and for no
-//! others (Farley's bound, class by class).
+//! Take any non-negative prices `pi` of pods, `nu` of scarce nodes and `mu` of limits. Suppose that no content of any
+//! bin is worth more than the bin's price, plus its `nu`, plus what it takes of the limits at `mu`. Then every plan
+//! for demand `d` costs at least `pi.d - nu.N - mu.L`, where `N` is the stock of nodes and `L` is what the limits
+//! allow. An existing bin pays the worth of its best content as `nu`. A pod is worth its price less its penalty in
+//! that bin, and at least zero.
+//!
+//! Where prices are too high for some bin, they are lowered for the classes that this bin admits and for no others
+//! (Farley's bound, class by class).
 
 use crate::canonical::{Model, UNLIMITED};
 use crate::solution::Proof;

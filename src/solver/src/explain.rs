@@ -1,11 +1,13 @@
-//! Why pods are where they are: the nodes a class went to, what others would cost more, what is scarce, and what kept every
-//! other kind of node out. Read from the problem and the answer alone, so that a saved case can be explained later.
+//! Explains why pods are where they are: the nodes of a class, what other nodes would cost more, what is scarce, and
+//! the rule that excludes every other candidate. It reads only the problem and the solution, so you can explain a
+//! saved case later.
 //!
-//! **What the numbers mean.** With [`ShadowPrices`](crate::ShadowPrices) in the solution, each pod has a price: what one more
-//! of its class costs. An alternative's `more` is what one node of it would cost (price after commitments, what its share of
-//! scarce limits and stock is worth, risk and preferences of its pods), holding one pod of the class and the best others we
-//! find for it, beyond the prices of those pods: what the plan would cost more, at most, per such node. Without shadow prices
-//! `more` compares one pod alone: a node's cost divided by how many such pods it holds, against the cheapest used.
+//! **What the numbers mean.** With [`ShadowPrices`](crate::ShadowPrices) in the solution, each pod has a price: the
+//! cost of one more pod of its class. The `more` of an alternative compares one node of it with the prices of its
+//! pods. The node holds one pod of the class and the best others that we find for it. Its cost is the price after
+//! commitments, the worth of the limits and stock it takes, and the risk and preferences of its pods. So the plan
+//! would cost at most `more` more per such node. Without shadow prices `more` compares one pod alone: a node's cost
+//! divided by the number of such pods it holds, against the cheapest used node.
 
 mod exclude;
 mod text;
@@ -19,8 +21,8 @@ use crate::solution::{Solution, UnplacedReason};
 
 pub use exclude::{GpuWhy, Why};
 
-/// Where the pods of one class went, and why not elsewhere. Its [`std::fmt::Display`] is a short text, however many
-/// candidates there are.
+/// Where the pods of one class are, and why they are not elsewhere. Its [`std::fmt::Display`] is a short text for any
+/// number of candidates.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Explanation {
@@ -28,21 +30,21 @@ pub struct Explanation {
     pub class: u32,
     /// Its name.
     pub name: String,
-    /// How many pods there are to place, those of removed nodes included.
+    /// How many pods there are to place, including those of removed nodes.
     pub pods: u64,
-    /// Where they went: new nodes by candidate, then existing ones.
+    /// Where they are: new nodes by candidate, then existing ones.
     pub placed: Vec<Placed>,
-    /// Those left out: why, in words, and how many.
+    /// The pods that are left out, with the reason in words.
     pub left_out: Vec<LeftOut>,
-    /// What `more` of the alternatives compares.
+    /// What the `more` of the alternatives compares.
     pub basis: Basis,
-    /// What one more pod of the class costs per hour; `None` without shadow prices.
+    /// The hourly cost of one more pod of the class. `None` without shadow prices.
     pub one_more_pod: Option<UsdPerHour>,
-    /// Candidates that could have been used and are not, least `more` first.
+    /// Candidates that the plan could use and does not use, least `more` first.
     pub alternatives: Vec<Alternative>,
-    /// What more of a limit or of a candidate's stock would save, where it would; dearest first.
+    /// The limits and stocks of which more would save money, the dearest first.
     pub scarce: Vec<Scarce>,
-    /// Candidates that could not be used, by index, with the first rule that excludes them.
+    /// Excluded candidates by index, each with the first rule that excludes it.
     pub excluded: Vec<Excluded>,
 }
 
@@ -58,11 +60,11 @@ pub struct Placed {
     pub nodes: u64,
     /// How many pods of the class they hold.
     pub pods: u64,
-    /// What one such node costs; nothing for an existing one.
+    /// The price of one such node, zero for an existing one.
     pub price: UsdPerHour,
 }
 
-/// Pods of the class that are left out.
+/// Pods of the class that the plan leaves out.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct LeftOut {
@@ -78,13 +80,13 @@ pub struct LeftOut {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum Basis {
-    /// Per node, at the solution's shadow prices.
+    /// It compares nodes at the solution's shadow prices.
     ShadowPrices,
-    /// Per pod, alone on its node: the solution has no prices.
+    /// It compares single pods alone on their node, since the solution has no prices.
     Standalone,
 }
 
-/// A candidate that could have been used.
+/// A candidate that the plan could use.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Alternative {
@@ -92,11 +94,12 @@ pub struct Alternative {
     pub candidate: u32,
     /// Its name.
     pub name: String,
-    /// Micro-dollars per hour that it would cost more, see [`Basis`]; below zero where it looks cheaper by this measure.
+    /// How many micro-dollars per hour it would cost more, see [`Basis`]. Below zero where it looks cheaper by this
+    /// measure.
     pub more: i64,
 }
 
-/// Something of which more would save.
+/// A limit or a stock of which more would save money.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Scarce {
@@ -104,13 +107,13 @@ pub struct Scarce {
     pub name: String,
     /// Whether it is a limit (of any unit) or the stock of a candidate.
     pub limit: bool,
-    /// What `units` more of it save.
+    /// What `units` more of it would save.
     pub saves: UsdPerHour,
-    /// One, or a million where one is worth next to nothing (bytes, micro-dollars).
+    /// One, or a million where a single unit is worth almost nothing (bytes, micro-dollars).
     pub units: u32,
 }
 
-/// A candidate that could not be used.
+/// A candidate that the plan cannot use.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Excluded {
@@ -122,8 +125,8 @@ pub struct Excluded {
     pub why: Why,
 }
 
-/// Explains where the pods of `class` went. `None` for a class that does not exist, and for a problem or a solution that
-/// [`crate::check`] would not follow.
+/// Explains where the pods of `class` are. `None` for a class that does not exist, and for a malformed problem or
+/// solution.
 pub fn explain(problem: &Problem, solution: &Solution, class: u32) -> Option<Explanation> {
     let of = problem.classes.get(class as usize)?;
     crate::check::well_shaped(problem, solution).then_some(())?;

@@ -1,5 +1,5 @@
-//! Several classes over several values with least and most per value: a small flow of least cost, by shortest
-//! augmenting paths. Prices are integers, so the division found is the cheapest one.
+//! Divides several classes over several values with a minimum and a maximum per value: a small minimum-cost flow by
+//! shortest augmenting paths. Prices are integers, so the division is the cheapest one.
 
 /// Pods by class, no zero counts.
 pub(crate) type Split = Vec<(u32, u64)>;

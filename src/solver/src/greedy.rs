@@ -1,7 +1,7 @@
-//! The plan that is always there within milliseconds: a cover greedy on the pods' reservation prices.
+//! The cover greedy: it finds a plan within milliseconds.
 //!
-//! A pod's value is the least it can cost on a node of its own kind. Each step opens the bin whose filling is worth most
-//! per dollar, as often as the demand allows. Free room on existing nodes comes first, since it costs nothing.
+//! A pod's value is the least it can cost on a node. Each step opens the bin whose filling is worth most per dollar,
+//! as often as the demand allows. Free room on existing nodes comes first, since it costs nothing.
 
 mod fill;
 

@@ -1,7 +1,7 @@
-//! The best content of one node, exactly: a bounded knapsack over several resources by branch and bound, with completion
-//! bounds from tables over (slots x weighted mix of the other resources).
+//! The exact best content of one node: a bounded knapsack over several resources, by branch and bound. Tables over
+//! (slots x weighted mix of the other resources) bound the completions.
 //!
-//! All arithmetic is in integers: what is returned as an upper bound is one.
+//! All arithmetic is in integers, so every upper bound is valid.
 
 mod table;
 

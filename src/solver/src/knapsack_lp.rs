@@ -1,6 +1,6 @@
 //! Resource prices of one node: the dual of the knapsack's linear relaxation, by a small bounded simplex.
 //!
-//! Any non-negative result is usable (the caller turns it into a bound with integers), so rounding costs tightness only.
+//! The caller turns any non-negative result into a valid bound with integers, so rounding costs only tightness.
 
 /// One item of the relaxation.
 pub(crate) struct LpItem<'a> {

@@ -1,5 +1,5 @@
-//! Which nodes of a plan to give up and plan anew: those that hold less than they cost, and others at random, so that their
-//! pods can be combined differently.
+//! Chooses the nodes of a plan to give up and plan again: nodes that hold less than they cost, and others at random,
+//! so that their pods can be combined differently.
 
 use crate::canonical::Model;
 use crate::plan::Plan;

@@ -1,12 +1,13 @@
-//! The optimisation: which nodes to buy for which pods, at least cost, with a proof of how far from least it can be.
+//! The optimisation: which nodes to buy for which pods at least cost, and a proof of how far the plan can be from the
+//! least cost.
 //!
 //! Lives here: [`Problem`] and [`Solution`], the greedy plan, column generation over patterns with its lower bound,
-//! the integer plan, the baselines it is compared with, and the independent [`mod@check`]er.
+//! the integer plan, the baselines for comparison, and the independent [`mod@check`]er.
 //!
-//! May not live here: Kubernetes objects, scheduling rules (they arrive as lists of allowed candidates), clouds, clocks
-//! (time arrives through [`StopSignal`]), threads whose order could show. `f64` appears only inside the LP and never decides
-//! feasibility or a published cost: capacities, costs and the certified bound are integers (those in the tables of the
-//! knapsack are kept as `f32` below 2^24, where it is exact).
+//! May not live here: Kubernetes objects, scheduling rules (they arrive as lists of allowed candidates), clouds,
+//! clocks (time arrives through [`StopSignal`]), and threads whose order shows. `f64` appears only inside the LP and
+//! never decides feasibility or a published cost. Capacities, costs and the certified bound are integers. The tables
+//! of the knapsack keep integers as `f32` below 2^24, where it is exact.
 
 pub mod baseline;
 pub mod check;

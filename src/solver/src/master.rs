@@ -1,4 +1,4 @@
-//! The linear master over patterns: what its rows and columns mean. Who solves it is the business of [`crate::lp`].
+//! The linear master over patterns: the meaning of its rows and columns. [`crate::lp`] solves it.
 
 use crate::canonical::{Model, Pattern, UNLIMITED};
 use crate::flow::Split;

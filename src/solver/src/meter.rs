@@ -1,4 +1,5 @@
-//! Work is counted, not timed: the same problem stops at the same point on every machine, unless the caller asks.
+//! Counts work instead of time: a solve of the same problem stops at the same point on every machine, unless the
+//! caller asks for an earlier stop.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 

@@ -1,5 +1,5 @@
-//! Choices in the relaxation: the master mixes options, each a way to divide a group, and prices find new ones as they find
-//! new contents of nodes. Afterwards an option is fixed for each choice, and what is left is a plain demand.
+//! Choices in the relaxation. The master mixes options, the ways to divide a group, and prices find new options as
+//! they find new contents of nodes. Afterwards each choice gets one fixed option, and the rest is a plain demand.
 
 use crate::canonical::Model;
 use crate::flow::Split;

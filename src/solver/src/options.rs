@@ -6,17 +6,17 @@ use crate::stages::Stages;
 /// How far to go.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Options {
-    /// Stop when `(cost - bound) / bound` is at most this.
+    /// The gap at which to stop: `(cost - bound) / bound`.
     pub gap_target: f64,
-    /// Work units to spend; one is about half a microsecond of one core. Deterministic, unlike time.
+    /// The work units to spend. One is about half a microsecond of one core. Unlike time, work is deterministic.
     pub work: u64,
-    /// Varies the search; the same seed gives the same plan.
+    /// The seed of the search. The same seed gives the same plan.
     pub seed: u64,
-    /// Who solves the linear programs.
+    /// The solver of the linear programs.
     pub backend: Backend,
-    /// Threads for pricing; 0 for as many as there are processors, 8 at most. The answer does not depend on it.
+    /// The threads for pricing, at most 8. With 0, as many as there are processors. The plan does not depend on it.
     pub threads: usize,
-    /// The parts of the search that are on: all of them, except in measurements.
+    /// The stages of the search that are on: all of them, except in measurements.
     pub stages: Stages,
 }
 

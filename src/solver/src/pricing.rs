@@ -1,7 +1,7 @@
 //! Pricing: for every bin, the content that is worth most at given prices of pods, and a proven bound on that worth.
 //!
-//! Most bins are settled by a linear bound with resource prices remembered from the round before; the rest are cut down
-//! by reduced costs and dominance before [`crate::knapsack`] searches them.
+//! A linear bound at resource prices settles most bins. Reduced costs and dominance cut down the items of the others
+//! before [`crate::knapsack`] searches them.
 
 mod fillings;
 mod lagrange;

@@ -1,5 +1,6 @@
-//! A bound from prices of resources alone, where there was no time for a relaxation of whole contents: no node holds more of
-//! a resource than it has. It takes milliseconds whatever the number of pods, and is loose by what nodes must leave unused.
+//! A bound from prices of resources alone, for solves that stop before the first relaxation. No node holds more of a
+//! resource than it has. The bound takes milliseconds for any number of pods. It is loose by the room that nodes must
+//! leave unused.
 
 use crate::canonical::{Bin, Model};
 use crate::dual_bound::{Ceiling, Certificate, Prices};

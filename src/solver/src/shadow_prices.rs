@@ -1,4 +1,4 @@
-//! The prices behind the bound, in the problem's own terms.
+//! The prices behind the bound, in terms of the problem.
 
 use crate::canonical::{Model, Origin, Row};
 use crate::dual_bound::{Certificate, LIMIT_ONE};

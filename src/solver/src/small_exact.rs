@@ -1,8 +1,8 @@
-//! Very small problems with everything that binds, exactly: whom to place, where, and what it costs at least.
+//! Exact solutions of very small problems with every rule: which pods to place, where, and at what least cost.
 //!
-//! A state is a multiset of pods that are placed. For each there are the ways to place it that no other way dominates: less
-//! cost, or less taken of what is scarce. Bins come one after the other, contents of a bin in a fixed order, so that each
-//! plan is met once.
+//! A state is a multiset of placed pods. Each state keeps the ways to place it that no other way dominates by less
+//! cost or less use of what is scarce. Bins come one after the other, with their contents in a fixed order, so that
+//! the search meets each plan once.
 
 use std::collections::BTreeMap;
 

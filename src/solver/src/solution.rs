@@ -1,4 +1,4 @@
-//! What the solver answers.
+//! The output of the solver.
 
 use poolwright_catalog::{MigProfile, UsdPerHour};
 use serde::{Deserialize, Serialize};
@@ -16,71 +16,74 @@ pub type Placement = (u32, u32);
 pub struct Solution {
     /// Nodes to buy, grouped by equal content; sorted.
     pub new_nodes: Vec<NewNodes>,
-    /// What goes on nodes that are there; sorted by node.
+    /// Pods to place on existing nodes, sorted by node.
     pub on_existing: Vec<ExistingUse>,
-    /// Pods left out, by class and reason; sorted.
+    /// The pods that are left out, sorted by class and reason.
     pub unplaced: Vec<Unplaced>,
-    /// What is paid: the price of all `new_nodes` less what commitments cover, and of all removable nodes that stay.
+    /// The money to pay: the price of all `new_nodes` less what commitments cover, plus the price of all removable
+    /// nodes that stay.
     pub cost: UsdPerHour,
-    /// What is counted but not paid. What the solver makes small is `cost` and these together: [`Solution::objective`].
+    /// What counts but is not paid. The solver minimises `cost` plus these, see [`Solution::objective`].
     #[serde(default)]
     pub charges: Charges,
-    /// No plan that places the pods this plan places has a lower objective: valid however early the solver stopped.
+    /// A lower bound: no plan that places the same pods has a lower objective. It is valid however early the solver
+    /// stopped.
     pub bound: UsdPerHour,
-    /// What the bound rests on.
+    /// What the bound rests on, see [`Proof`].
     #[serde(default)]
     pub proof: Proof,
     /// Why the solver stopped.
     pub stopped: Stopped,
-    /// What is used of each commitment, by index, see [`crate::problem::Commitment`]; empty where the problem has none.
+    /// How much the plan uses of each commitment, by index, see [`crate::problem::Commitment`]. Empty where the
+    /// problem has none.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub commitment_use: Vec<UsdPerHour>,
     /// Existing nodes to remove, ascending.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub removed: Vec<u32>,
-    /// How to get there: first to last, every state in between is feasible (capacity, GPUs, conflicts; limits, shares, gangs
-    /// and spreads are those of the end). Pods that wait are not part of it; empty where no node is removed.
+    /// The steps to the plan, in their order. Every state in between is feasible as to capacity, GPUs and conflicts.
+    /// Limits, shares, gangs and spreads hold at the end. Waiting pods are not part of the steps. Empty where no node
+    /// is removed.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub steps: Vec<Step>,
-    /// What one more of each thing is worth; `None` from solvers that know no prices.
+    /// What one more of each thing is worth. `None` where the solver has no prices.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub prices: Option<ShadowPrices>,
 }
 
-/// What is counted but not paid, per hour.
+/// What counts but is not paid, per hour.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Charges {
-    /// What interruptions are expected to lose: see [`crate::problem::risk`].
+    /// The expected loss by interruptions, see [`crate::problem::risk`].
     pub risk: UsdPerHour,
-    /// Preferences that are not met.
+    /// Unmet preferences.
     pub preferences: UsdPerHour,
-    /// Nodes removed and pods moved.
+    /// Removed nodes and moved pods.
     pub disruption: UsdPerHour,
 }
 
-/// What the bound rests on, the strongest first. Every bound is proven in integers and valid.
+/// What the bound rests on, the strongest proof first. Every bound is proven in integers and valid.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum Proof {
-    /// The bound is what the plan comes to: no plan that places the same pods has a lower objective.
+    /// The bound is the objective: no plan that places the same pods has a lower one.
     Exact,
-    /// The plan may not be the least, but no search behind the bound was cut short: for every kind of node the best content
-    /// was found, or it was proven that none is worth what the node costs. More work on the pricing would not raise the bound.
+    /// The plan may not be optimal, but no search behind the bound was cut short. For every kind of node the search
+    /// found the best content, or proved that none is worth the node's price. More pricing would not raise the bound.
     Complete,
-    /// Some search of the best content was cut short, and a looser ceiling stands in its place: more work might raise the
-    /// bound.
+    /// A search for the best content was cut short, and the bound uses a looser ceiling. More work might raise it.
     #[default]
     Truncated,
 }
 
-/// The duals that prove the bound, rounded to micro-dollars: what the objective would change by.
+/// The duals behind the bound, rounded to micro-dollars: by how much the objective would change.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct ShadowPrices {
-    /// By class: what one more pod of it costs.
+    /// By class: the cost of one more pod.
     pub classes: Vec<u64>,
-    /// By limit: what one more unit of it would save, in micro-dollars per million units.
+    /// By limit: what one more unit would save, in micro-dollars per million units.
     pub limits: Vec<u64>,
     /// By candidate: what one more node of a scarce candidate would save.
     pub candidates: Vec<u64>,
@@ -92,27 +95,27 @@ pub struct ShadowPrices {
 pub struct NewNodes {
     /// Index into [`crate::Problem::candidates`].
     pub candidate: u32,
-    /// What each of them holds, by class, ascending.
+    /// The pods of each node, ascending by class.
     pub pods: Vec<Placement>,
-    /// How many of them.
+    /// How many nodes.
     pub count: u32,
-    /// What is on each GPU, one entry per GPU, where the candidate has [`crate::problem::Gpus`]; else empty.
+    /// What is on each GPU, one entry per GPU. Empty unless the candidate has [`crate::problem::Gpus`].
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub gpus: Vec<GpuLayout>,
 }
 
-/// What is placed on one GPU.
+/// What the plan places on one GPU.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum GpuLayout {
     /// Nothing.
     #[default]
     Idle,
-    /// One pod of this class has it whole; the pod may have others too.
+    /// One pod of this class has the whole GPU. The pod may have other GPUs too.
     Whole(u32),
-    /// Pods that share it, by class, ascending.
+    /// The pods that share it, ascending by class.
     Shared(Vec<Placement>),
-    /// GPU instances, by first memory slice, ascending.
+    /// Its GPU instances, ascending by first memory slice.
     Mig(Vec<MigInstance>),
 }
 
@@ -122,21 +125,23 @@ pub enum GpuLayout {
 pub struct MigInstance {
     /// Its first memory slice.
     pub start: u8,
-    /// What it is.
+    /// Its profile.
     pub profile: MigProfile,
     /// The class of the pod that uses it.
     pub class: u32,
 }
 
-/// Pods for a node that is there.
+/// Pods for an existing node.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct ExistingUse {
     /// Index into [`crate::Problem::existing`].
     pub node: u32,
-    /// What goes there, by class, ascending. On a removable node that stays, what runs there already is not repeated.
+    /// The pods to place on it, ascending by class. They do not include the pods that already run on a removable
+    /// node.
     pub pods: Vec<Placement>,
-    /// What is newly placed on each GPU, one entry per GPU of the node, where they are shared or cut; else empty.
+    /// What the plan newly places on each GPU, one entry per GPU of the node. Empty unless the GPUs are shared or
+    /// cut.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub gpus: Vec<GpuLayout>,
 }
@@ -153,23 +158,24 @@ pub struct Unplaced {
     pub reason: UnplacedReason,
 }
 
-/// Why pods are left out.
+/// Why the plan leaves out pods.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum UnplacedReason {
-    /// No candidate, even empty, holds one such pod.
+    /// No empty node of any candidate holds one such pod.
     NothingFits,
     /// Candidates fit, but this limit (index into [`crate::Problem::limits`]) is used up.
     LimitReached(u32),
-    /// Candidates fit, but as many as can be bought are bought.
+    /// Candidates fit, but their stock is used up.
     NoMoreAvailable,
     /// This gang (index into [`crate::Problem::gangs`]) cannot be placed whole.
     GangIncomplete(u32),
     /// The pods could be placed, but not spread as this (index into [`crate::Problem::spreads`]) asks.
     Unspreadable(u32),
-    /// Nodes fit, but none that could also be as many others as this (index into [`crate::Problem::flexibility`]) asks.
+    /// Nodes fit, but none is replaceable by as many other types as this rule (index into
+    /// [`crate::Problem::flexibility`]) asks.
     Inflexible(u32),
-    /// More nodes of one kind than this (index into [`crate::Problem::node_shares`]) allows would be needed.
+    /// The pods need more nodes of one kind than this share (index into [`crate::Problem::node_shares`]) allows.
     ShareReached(u32),
 }
 
@@ -177,18 +183,18 @@ pub enum UnplacedReason {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum Stopped {
-    /// The gap target is met, or nothing better exists.
+    /// The gap target is met, or the plan is optimal.
     GapReached,
-    /// The work budget is used up: deterministic.
+    /// The work budget is used up. This is deterministic.
     #[default]
     WorkLimit,
-    /// Nothing is left to try: deterministic.
+    /// Nothing is left to try. This is deterministic.
     Exhausted,
-    /// The caller's [`crate::StopSignal`] asked to stop: depends on the machine's speed.
+    /// The caller's [`crate::StopSignal`] asked to stop. This depends on the machine's speed.
     Asked,
 }
 
-/// How far from least a cost can be: `(cost - bound) / bound`, zero when nothing is bought; for output only.
+/// How far a cost can be from the least: `(cost - bound) / bound`, and zero where nothing is bought. For output only.
 pub fn gap(cost: UsdPerHour, bound: UsdPerHour) -> f64 {
     let (cost, bound) = (cost.micros(), bound.micros());
     if cost <= bound {
@@ -201,7 +207,7 @@ pub fn gap(cost: UsdPerHour, bound: UsdPerHour) -> f64 {
 }
 
 impl Solution {
-    /// What the solver makes small: what is paid and what is counted.
+    /// The objective that the solver minimises: the money to pay plus the charges.
     pub fn objective(&self) -> UsdPerHour {
         self.cost + self.charges.risk + self.charges.preferences + self.charges.disruption
     }

@@ -1,4 +1,4 @@
-//! The entry: problems with removable nodes go to [`moves`], all others straight to branch and price.
+//! The entry points. Problems with removable nodes go to [`moves`], all others straight to branch and price.
 
 use crate::options::Options;
 use crate::problem::{Problem, ProblemError};
@@ -7,7 +7,7 @@ use crate::stop::StopSignal;
 use crate::warm::Warm;
 use crate::{branch_and_price, moves};
 
-/// The cover greedy's plan alone, with no bound: within milliseconds.
+/// Finds the cover greedy's plan within milliseconds, without a bound.
 ///
 /// # Errors
 /// [`ProblemError`] when `problem` is malformed.
@@ -19,9 +19,9 @@ pub fn greedy(problem: &Problem) -> Result<Solution, ProblemError> {
     Ok(branch_and_price::greedy(problem, &Options::default()))
 }
 
-/// Finds a cheap plan and proves how cheap it is. Always returns a feasible plan, however early it is stopped.
+/// Finds a cheap plan and a lower bound on its objective. Always returns a feasible plan, however early it stops.
 ///
-/// The answer is a function of `problem` and `options` alone, unless `signal` asks to stop.
+/// The solution depends on `problem` and `options` only, unless `signal` asks to stop.
 ///
 /// # Errors
 /// [`ProblemError`] when `problem` is malformed.
@@ -37,10 +37,10 @@ pub fn solve(
     Ok(branch_and_price::solve(problem, options, signal))
 }
 
-/// As [`solve`], with what an earlier solve of a similar problem left, and with what this one leaves. `Warm::default()`
-/// is an empty memory.
+/// Like [`solve`], but starts from what an earlier solve of a similar problem left, and returns what this one leaves.
+/// `Warm::default()` is an empty memory.
 ///
-/// The answer is then a function of `warm` too. Problems with removable nodes neither use it nor leave anything.
+/// The solution then depends on `warm` too. Problems with removable nodes neither use it nor leave anything.
 ///
 /// # Errors
 /// [`ProblemError`] when `problem` is malformed.

@@ -1,7 +1,7 @@
-//! The parts of the search that a measurement can turn off one at a time, to see what each of them pays.
+//! The stages of the search. A measurement can turn off one at a time to see what it pays.
 //!
-//! Every set of stages gives a correct solve; fewer stages give a dearer plan, a looser bound or a longer search. No flag
-//! of the product reaches this: `make bench-ablation` does.
+//! Every set of stages gives a correct solve. Fewer stages give a dearer plan, a looser bound or a longer search.
+//! Only `make bench-ablation` uses this, no flag of the product.
 
 /// Declares the stages with their names, in the order of a solve.
 macro_rules! stages {

@@ -1,38 +1,38 @@
-//! The caller's hold on a running solve: it asks for the end, and hears how far the solve has come. The clock lives with
-//! the caller.
+//! The caller's control over a running solve: it can ask the solve to stop, and it hears of its progress. Only the
+//! caller has a clock.
 
 use poolwright_catalog::UsdPerHour;
 
 use crate::solution::Solution;
 
-/// The caller's answer to "must I stop?", asked between units of work.
+/// What the caller of a solve answers and hears. The solver calls it between units of work.
 pub trait StopSignal {
-    /// Asked at least every few milliseconds. `true` makes the solver return its best plan.
+    /// Whether to stop. The solver asks at least every few milliseconds, and returns its best plan on `true`.
     fn should_stop(&mut self) -> bool;
-    /// Told of every better feasible plan.
+    /// Hears of every better feasible plan.
     fn improved(&mut self, _plan: &Solution) {}
-    /// Told when the objective falls, when the bound rises, and after every round of pricing.
+    /// Hears of a lower objective, a higher bound, and every round of pricing.
     fn progress(&mut self, _progress: &Progress) {}
-    /// Told of work units as they are spent.
+    /// Hears of work units when the solver spends them.
     fn spent(&mut self, _units: u64) {}
 }
 
 /// How far a solve has come.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Progress {
-    /// Objective of the best plan so far.
+    /// The objective of the best plan so far.
     pub objective: UsdPerHour,
     /// The certified bound so far.
     pub bound: UsdPerHour,
-    /// Rounds of pricing so far, over all stages and dives.
+    /// The rounds of pricing so far, including those of dives.
     pub rounds: u64,
-    /// Pod classes after equal ones were merged.
+    /// How many pod classes remain after merging equal ones.
     pub classes: usize,
-    /// Kinds of nodes to buy after dominated ones were dropped.
+    /// How many candidates remain after dropping dominated ones.
     pub candidates: usize,
 }
 
-/// A [`StopSignal`] that never stops. The solve ends by convergence or by its work budget alone, so it is deterministic.
+/// A [`StopSignal`] that never stops. Only convergence or the work budget ends the solve, so it is deterministic.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct NeverStop;
 

@@ -1,5 +1,5 @@
-//! The last word on prices that are as good as they get: bins whose ceiling a search left loose are searched once more, as
-//! hard as there is. The bound can only rise by it, and often nothing is left open: then the pricing behind it is complete.
+//! Verification of the best prices. The bins whose ceiling a search left loose are searched once more, as hard as the
+//! budget allows. That can only raise the bound. Where nothing stays loose, the pricing behind the bound is complete.
 
 use crate::column_generation::EFFORTS;
 use crate::dual_bound::{Ceiling, Certificate};

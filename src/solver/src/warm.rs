@@ -1,8 +1,8 @@
-//! What one solve leaves to the next, which asks for nearly the same.
+//! What one solve leaves to the next solve of a similar problem.
 //!
-//! Contents of nodes and prices of pods are kept by the names of candidates and classes, so that they survive when pods,
-//! classes and candidates come and go. Whatever does not fit any more is dropped: a wrong memory costs time, never
-//! correctness, since every content is asked for anew and the bound is proven by the new problem alone.
+//! It keeps contents of nodes and prices of pods by the names of candidates and classes, so that they survive when
+//! pods, classes and candidates come and go. It drops what no longer fits. A wrong memory costs time, never
+//! correctness: the next solve tests every content again, and proves its bound from the new problem alone.
 
 use std::collections::BTreeMap;
 
@@ -13,7 +13,7 @@ use crate::greedy;
 use crate::plan::{Plan, Stock};
 use crate::problem::Problem;
 
-/// Nodes by what they hold, and what pods cost: see [`crate::solve_from`].
+/// Contents of nodes and prices of pods from an earlier solve, see [`crate::solve_from`].
 #[derive(Clone, Debug, Default)]
 pub struct Warm {
     contents: Vec<Kept>,

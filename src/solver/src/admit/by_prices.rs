@@ -1,7 +1,9 @@
-//! Admission by prices: where much is left out, a relaxation knows what the scarce things are worth, which no greedy does.
+//! Admission by prices. Where many pods are left out, a relaxation knows what the scarce things are worth. No greedy
+//! knows that.
 //!
-//! One priority after the other, leaving out costs far more than any node, in proportion to what the pods are worth; pods of
-//! higher priorities that are placed stay so. What the relaxation places whole is placed, the rest goes by its prices.
+//! The relaxation decides one priority after the other. Leaving out a pod costs far more than any node, in proportion
+//! to the pod's value. Placed pods of higher priorities stay placed. The plan takes the nodes that the relaxation
+//! wants whole. The relaxation's prices guide the rest.
 
 use super::{Attempt, levels};
 use crate::canonical::Model;

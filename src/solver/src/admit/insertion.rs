@@ -1,6 +1,8 @@
-//! Plans pod by pod, by insertion into nodes that are not decided yet: an open node stands for all kinds of node that hold its
-//! pods, and is bought as the cheapest of them. Quick where many classes with few pods each leave the cover greedy much to
-//! choose from, and the guarantee that no plan is dearer than first fit.
+//! Plans pod by pod: inserts each pod into a node whose kind is not decided yet. An open node stands for all kinds of
+//! node that hold its pods. The plan buys it as the cheapest of them.
+//!
+//! Insertion is quick where many classes have few pods each and the cover greedy has too much choice. It also
+//! guarantees that no plan costs more than first fit.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, BinaryHeap};

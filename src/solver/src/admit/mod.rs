@@ -1,11 +1,11 @@
-//! Admission: who is placed when not all pods can be. Priorities come first, one after the other; within a priority what
-//! the pods are worth, then how many they are; then what the plan costs. Gangs are placed whole or not at all, and spreads
-//! stay even with whatever is placed of them.
+//! Admission decides which pods are placed when there is no room for all. Higher priorities come first. Within a
+//! priority the more valuable pods come first, then the larger number of pods, then the cheaper plan. A gang is
+//! placed whole or not at all. A spread stays even.
 //!
-//! Small problems are searched exhaustively ([`crate::small_exact`]). Else the cover greedies compete, and what the best of them
-//! places on new nodes is planned once more pod by pod ([`insertion`]): priority by priority,
-//! gangs that stay incomplete make room again, and what a spread cannot place in one value is not placed in the others.
-//! Where time allows, prices of a relaxation decide better ([`by_prices`]).
+//! An exhaustive search decides small problems ([`crate::small_exact`]). For others, several cover greedies compete.
+//! [`insertion`] then plans the new nodes of the best one again, priority by priority. Incomplete gangs give their
+//! room back, and a spread that cannot place pods in one value does not place them in the others. Where time allows,
+//! the prices of a relaxation decide better ([`by_prices`]).
 
 mod by_prices;
 mod insertion;

@@ -1,4 +1,5 @@
-//! Plain demands to dive for, where pods are divided over zones or other values: one option is fixed for each choice.
+//! The demands to dive for where choices divide pods over zones or other values. Each demand fixes one option for
+//! each choice.
 
 use std::collections::BTreeMap;
 

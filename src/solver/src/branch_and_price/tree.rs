@@ -1,4 +1,4 @@
-//! Branching on counts of nodes, where dives leave a gap.
+//! The branching tree: it closes the gap that dives leave.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -1,4 +1,4 @@
-//! Who admits whom.
+//! Which classes each candidate and each existing node admits.
 
 use super::build::Build;
 use super::fits;

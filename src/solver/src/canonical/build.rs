@@ -1,4 +1,4 @@
-//! From a problem to its model.
+//! Builds the model from a problem.
 
 use std::collections::BTreeMap;
 

@@ -1,4 +1,4 @@
-//! What may be together on one node. The one place that answers how many more pods of a class a node can take: greedy
+//! The rules about pods on one node. Only this file answers how many more pods of a class a node can take: greedy
 //! filling, repairs, the exact search and pricing all ask here.
 
 use super::{Bin, Flexible, Model, Pattern, UNLIMITED, fit_count};

@@ -1,4 +1,4 @@
-//! Flexibility: the content of some nodes must fit nodes of other types too.
+//! Flexibility: the pods of some nodes must fit nodes of other types too.
 
 use crate::gpu::Room;
 

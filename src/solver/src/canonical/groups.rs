@@ -1,5 +1,5 @@
-//! Gangs and spreads on their way into the model: a class that is divided over the values of a topology becomes one class
-//! for each value, with the bins that have it.
+//! Gangs and spreads in the model. A class that is divided over the values of a topology becomes one class for each
+//! value, with the bins that have this value.
 
 use std::collections::BTreeSet;
 

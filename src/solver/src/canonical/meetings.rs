@@ -1,4 +1,4 @@
-//! Classes that could meet on a node.
+//! Finds the classes that could be on one node.
 
 use std::collections::BTreeMap;
 

@@ -1,18 +1,18 @@
-//! The problem the algorithms see: equal classes merged, candidates that cannot matter dropped, equal existing nodes
-//! counted together. [`crate::plan`] maps plans back.
+//! The problem as the algorithms see it. Equal classes are merged, candidates that cannot matter are dropped, and equal
+//! existing nodes are counted together. [`crate::plan`] maps plans back.
 //!
-//! Every rule of the problem is one of these here:
+//! Every rule of the problem becomes one of these:
 //! - **capacity**: `dims` linear resources, [`Class::requests`] against [`Bin::capacity`];
-//! - **content**: what else may not be together on one node, [`Rules`]. Only [`content`] knows how to ask; a subset
-//!   of an allowed content is allowed. Bounds may ignore these rules: that relaxes;
-//! - **penalties**: what a pod is counted to cost on some bins besides the node, [`Bin::penalties`];
+//! - **content**: other rules about pods on one node, [`Rules`]. Only [`content`] reads them. Every subset of an allowed
+//!   content is allowed. Bounds may ignore these rules, since that relaxes the problem;
+//! - **penalties**: a cost of a pod on some bins besides the node's price, [`Bin::penalties`];
 //! - **rows**: sums over nodes with a ceiling, [`Bin::limit_use`] against [`Model::limits`]. Amounts have a sign: a node
-//!   may also make room for others, as on-demand nodes do where only a part may be spot. [`Model::rows`] says what a row
-//!   stands for;
-//! - **twins**: a node that a commitment can cover is two bins, one at its price and one that is free and takes of the
-//!   commitment's row. Mixing both is what covering a node in part is;
-//! - **choices**: pods that are divided over the values of a topology are one class for each value, and [`Model::choices`]
-//!   says which counts go together ([`crate::choice`]).
+//!   may also make room for others, as on-demand nodes do where only a part may be spot. [`Model::rows`] says what a
+//!   row stands for;
+//! - **twins**: a node that a commitment can cover is two bins, one at its price and a free one that takes of the
+//!   commitment's row. A mixture of both is a node covered in part;
+//! - **choices**: pods that are divided over the values of a topology are one class for each value, and
+//!   [`Model::choices`] says which counts go together ([`crate::choice`]).
 
 mod admission;
 mod build;

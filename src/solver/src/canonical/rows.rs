@@ -1,4 +1,4 @@
-//! Rows: sums over the nodes of a plan that may not pass a ceiling.
+//! Rows: sums over the nodes of a plan that have a ceiling.
 
 use std::collections::BTreeMap;
 

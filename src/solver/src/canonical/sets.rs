@@ -1,5 +1,5 @@
-//! Long sets of small numbers that many share: each gets a number, so that comparing two is comparing their numbers. Classes
-//! that conflict with the same others are one party, so that few pairs answer for many.
+//! Numbers for sets that many classes share, so that comparing two sets is comparing two numbers. Classes that
+//! conflict with the same others form one party, so that few pairs answer for many.
 
 use std::collections::BTreeMap;
 

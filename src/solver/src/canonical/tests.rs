@@ -1,4 +1,4 @@
-//! What is merged, what is dropped, and what must not be.
+//! Tests of what the model merges, drops and keeps.
 
 use super::*;
 use crate::testing::{candidate, class, problem};

@@ -1,4 +1,4 @@
-//! Pods are only on nodes they may use.
+//! Rule: pods are only on nodes that they may use.
 
 use super::view::nodes;
 use super::violation::Violation;

@@ -1,4 +1,4 @@
-//! No more nodes of a candidate are bought than can be.
+//! Rule: the plan buys no more nodes of a candidate than there are.
 
 use super::violation::Violation;
 use crate::problem::Problem;

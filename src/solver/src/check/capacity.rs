@@ -1,4 +1,4 @@
-//! The pods of a node fit it in every resource.
+//! Rule: the pods of a node fit it in every resource.
 
 use super::view::nodes;
 use super::violation::Violation;

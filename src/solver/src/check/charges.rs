@@ -1,4 +1,4 @@
-//! What is counted besides the cost: the risk of pods on nodes that are taken back, preferences not met, disruption.
+//! Rule: the charges are right: expected loss by interruption, unmet preferences and disruption.
 
 use poolwright_catalog::UsdPerHour;
 

@@ -1,5 +1,5 @@
-//! Classes that may not share a node do not. A pair that was there before the plan, on a removable node that stays, is not
-//! the plan's doing; a pair with one newly placed is.
+//! Rule: classes in conflict do not share a node. A pair that already runs on a removable node that stays is allowed.
+//! A pair with a newly placed pod is not.
 
 use super::view::{count_of, nodes};
 use super::violation::Violation;

@@ -1,5 +1,5 @@
-//! The cost is what the nodes cost: those bought, less what commitments cover, and removable ones that stay. The bound is
-//! not above the objective.
+//! Rule: the cost is the price of the bought nodes less what commitments cover, plus the price of the removable nodes
+//! that stay. The bound is not above the objective.
 
 use poolwright_catalog::UsdPerHour;
 

@@ -1,4 +1,4 @@
-//! Every pod that waits is placed once or left out once; every pod of a removed node is placed once.
+//! Rule: the plan places or leaves out every waiting pod once, and places every pod of a removed node once.
 
 use super::violation::Violation;
 use crate::problem::Problem;

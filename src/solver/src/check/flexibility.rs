@@ -1,4 +1,4 @@
-//! Nodes that must be replaceable could be as many others as they must.
+//! Rule: a node that must be replaceable could be of as many other types as the rule asks.
 
 use super::packing;
 use super::view::NodeRef;

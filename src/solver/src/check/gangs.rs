@@ -1,4 +1,4 @@
-//! Gangs are placed whole or not at all, and where they must be together, they are.
+//! Rule: a gang is placed whole or not at all, and in one domain where it must be together.
 
 use super::view::{nodes, staying, value, value_name};
 use super::violation::Violation;

@@ -1,6 +1,6 @@
-//! Every pod that wants shared or cut GPUs has its place on single GPUs, and the places are possible: shares add up within
-//! one GPU, instances are where the table allows them and do not overlap each other or those in use, whole GPUs are
-//! empty otherwise.
+//! Rule: every pod that wants shared or cut GPUs has its place on single GPUs. Shares add up within one GPU. MIG
+//! instances start where the table allows it and overlap neither each other nor those in use. A whole GPU is empty
+//! otherwise.
 
 use std::collections::BTreeMap;
 

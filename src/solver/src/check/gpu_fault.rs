@@ -4,22 +4,22 @@ use std::fmt;
 
 use poolwright_catalog::MigProfile;
 
-/// What is wrong with what is laid out on the GPUs of a node.
+/// What is wrong with the layout of a node's GPUs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum GpuFault {
-    /// Pods want of its GPUs what only GPUs that are described one by one can give.
+    /// Pods want shared or cut GPUs, but the node has none.
     NoGpus {
         /// The class's name.
         class: String,
     },
-    /// Another number of GPUs.
+    /// The layout has another number of GPUs than the node.
     WrongNumber {
-        /// How many are laid out.
+        /// How many GPUs the layout has.
         laid: usize,
-        /// How many there are.
+        /// How many GPUs the node has.
         there: usize,
     },
-    /// A GPU that cannot be used like that.
+    /// A pod cannot use a GPU in this way.
     WrongUse {
         /// Which GPU.
         gpu: usize,
@@ -28,7 +28,7 @@ pub enum GpuFault {
         /// Why not.
         why: &'static str,
     },
-    /// More of a GPU than is free.
+    /// The pods take more of a GPU than is free.
     TooMuch {
         /// Which GPU.
         gpu: usize,
@@ -39,7 +39,7 @@ pub enum GpuFault {
         /// What is free.
         free: u64,
     },
-    /// No instance of that profile can be there.
+    /// An instance of this profile cannot start there.
     NoPlace {
         /// Which GPU.
         gpu: usize,
@@ -48,19 +48,19 @@ pub enum GpuFault {
         /// The first memory slice.
         start: u8,
     },
-    /// An instance lies over another.
+    /// An instance overlaps another.
     Overlap {
         /// Which GPU.
         gpu: usize,
         /// The first memory slice of the new one.
         start: u8,
     },
-    /// More compute slices, or more instances of a profile, than a GPU has.
+    /// The instances need more compute slices, or are more of a profile, than a GPU has.
     TooManyInstances {
         /// Which GPU.
         gpu: usize,
     },
-    /// The layouts hold more or less of a class than its pods take.
+    /// The layouts give a class more or less than its pods take.
     Unequal {
         /// The class's name.
         class: String,

@@ -1,4 +1,4 @@
-//! No limit is passed.
+//! Rule: no limit is exceeded.
 
 use super::violation::Violation;
 use crate::problem::Problem;

@@ -1,6 +1,6 @@
-//! The independent checker. It runs before every launch, so it is linear in the plan, and it shares no code with the
-//! solver: only the types of the problem and of the answer, and the catalogue's table of MIG placements. One rule, one
-//! file; each restates its rule from the documentation of [`crate::problem`].
+//! The independent checker. It runs before every launch, so it is linear in the plan. It shares only the types of the
+//! problem and the answer, and the catalogue's table of MIG placements, with the solver. Each rule has one file,
+//! which restates the rule from the documentation of [`crate::problem`].
 
 mod admission;
 mod availability;
@@ -38,9 +38,9 @@ pub use violation::Violation;
 use crate::problem::Problem;
 use crate::solution::Solution;
 
-/// Verifies that `solution` is a feasible plan for `problem` and that its cost is what it says.
+/// Verifies that `solution` is a feasible plan for `problem` with the cost that it states.
 ///
-/// The lower bound is verified only as far as it can be without solving: it is not above the objective.
+/// It cannot verify the lower bound without solving. It only verifies that the bound is not above the objective.
 ///
 /// # Errors
 /// All violations, in the order of the rules.

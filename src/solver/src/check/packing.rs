@@ -1,6 +1,6 @@
-//! Whether the pods of one node could be laid out on the GPUs of another: only for what a node could be instead of what it
-//! is; the layouts of a plan are given by it. The search tries the usual order first and gives up after a fixed number of
-//! steps, which counts as no.
+//! Whether the pods of one node fit the GPUs of another kind of node. Only flexibility needs this, since a plan
+//! states its own layouts. The search tries the usual order first and gives up after a fixed number of steps. Giving
+//! up counts as no.
 
 use poolwright_catalog::{MigGeometry, MigProfile};
 

@@ -1,4 +1,4 @@
-//! No node has more pods of a class than the class allows on one node, those that ran there and stay included.
+//! Rule: no node has more pods of a class than the class allows, including pods that run there and stay.
 
 use super::view::{count_of, nodes};
 use super::violation::Violation;

@@ -1,4 +1,4 @@
-//! Nodes are removed only where they may be, not while they are used, and within the disruption budget.
+//! Rule: the plan removes only removable nodes, places no pod on them, and stays within the disruption budget.
 
 use super::violation::Violation;
 use crate::problem::Problem;

@@ -1,4 +1,4 @@
-//! Indices exist, lists ascend strictly and have the right length, nothing is empty.
+//! Rule: indices exist, lists ascend strictly and have the right length, and no entry is empty.
 
 use super::violation::Violation;
 use crate::problem::Problem;

@@ -1,4 +1,4 @@
-//! Parts of the nodes bought are no larger than they may be.
+//! Rule: no part of the bought nodes is larger than its node share allows.
 
 use super::availability;
 use super::violation::Violation;

@@ -1,4 +1,4 @@
-//! Pods are spread: on eligible values only, and no value that was given a pod is too far above the least.
+//! Rule: a spread places pods on eligible values only, and no value that gets a pod is too far above the least.
 
 use super::view::{nodes, staying, value, value_name};
 use super::violation::Violation;

@@ -1,4 +1,4 @@
-//! Faults in the steps that lead to a plan.
+//! Faults in the steps of a plan.
 
 use std::fmt;
 
@@ -6,17 +6,17 @@ use poolwright_catalog::UsdPerHour;
 
 use super::view::NodeRef;
 
-/// What is wrong with the steps. Steps are counted from 1.
+/// What is wrong with the steps of a plan. Steps have numbers from 1.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum StepFault {
-    /// Nodes are removed and no step says how, or none is and there are steps.
+    /// The plan removes nodes without steps, or has steps and removes no node.
     Uncalled {
         /// How many nodes are removed.
         removed: usize,
         /// How many steps there are.
         steps: usize,
     },
-    /// More nodes are launched than are bought.
+    /// The steps launch more nodes than the plan buys.
     Launched {
         /// The step.
         step: usize,
@@ -36,7 +36,7 @@ pub enum StepFault {
         /// Which of the group.
         number: u32,
     },
-    /// Pods move from, or a step removes, a node that the plan keeps.
+    /// A step moves pods from, or removes, a node that the plan keeps.
     Keeps {
         /// The step.
         step: usize,
@@ -50,7 +50,7 @@ pub enum StepFault {
         /// The node's name.
         node: String,
     },
-    /// More pods leave a node than are on it.
+    /// More pods leave a node than run on it.
     NotThere {
         /// The step.
         step: usize,
@@ -59,7 +59,7 @@ pub enum StepFault {
         /// The class's name.
         class: String,
     },
-    /// More pods come to a node than the plan has there.
+    /// More pods move to a node than the plan has there.
     NotPlanned {
         /// The step.
         step: usize,
@@ -72,7 +72,7 @@ pub enum StepFault {
         /// How many the plan has there.
         planned: u32,
     },
-    /// A node is removed with pods on it.
+    /// A step removes a node that has pods.
     NotEmpty {
         /// The step.
         step: usize,
@@ -81,14 +81,14 @@ pub enum StepFault {
         /// How many are left.
         left: u64,
     },
-    /// A node is removed twice, or never.
+    /// The steps remove a node twice, or never.
     Times {
         /// The node's name.
         node: String,
         /// How often.
         times: u32,
     },
-    /// The saving is another.
+    /// The stated saving is wrong.
     Saving {
         /// The step.
         step: usize,
@@ -97,7 +97,7 @@ pub enum StepFault {
         /// What it is.
         saved: Option<UsdPerHour>,
     },
-    /// The number of pods moved is another.
+    /// The stated number of moved pods is wrong.
     Evictions {
         /// The step.
         step: usize,

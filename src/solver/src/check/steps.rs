@@ -1,6 +1,6 @@
-//! The steps lead from what is there to the plan: nodes are launched before pods move to them, pods move from removed nodes
-//! only, no node ever has pods that the plan does not have there (so no rule about one node that the plan keeps is broken on
-//! the way), nodes go when they are empty, and each step saves what it says.
+//! Rule: the steps lead from the current cluster to the plan. Nodes launch before pods move to them. Pods move from
+//! removed nodes only. No node ever holds pods that the plan does not have there, so the way breaks no rule about one
+//! node that the plan keeps. Nodes go when they are empty. Each step saves what it says.
 
 use std::collections::BTreeMap;
 

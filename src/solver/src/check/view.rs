@@ -1,11 +1,11 @@
-//! The nodes of a plan as the rules see them: what each offers and what it holds.
+//! The nodes of a plan as the rules see them: the room of each and its pods.
 
 use std::fmt;
 
 use crate::problem::Problem;
 use crate::solution::{GpuLayout, Placement, Solution};
 
-/// Which node of a plan a violation is about.
+/// The node of a plan that a violation is about.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum NodeRef {
     /// Nodes to buy: the candidate's name, and the position of the group in the plan.

@@ -1,4 +1,4 @@
-//! What can be wrong with a plan, in words.
+//! The faults of a plan, in words.
 
 use poolwright_catalog::{ResourceName, UsdPerHour};
 
@@ -6,13 +6,13 @@ use super::gpu_fault::GpuFault;
 use super::step_fault::StepFault;
 use super::view::NodeRef;
 
-/// What is wrong with a plan. Any of these is a bug of the solver; nothing may be bought on such a plan.
+/// What is wrong with a plan. Each violation is a bug of the solver, and nothing may be bought on such a plan.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Violation {
-    /// The problem itself is malformed, so nothing can be checked against it.
+    /// The problem is malformed, so no plan can be checked against it.
     #[error("the problem is malformed: {0}")]
     BadProblem(String),
-    /// An index points nowhere.
+    /// An index does not exist.
     #[error("{list} entry {position} names {what} number {index}, which does not exist")]
     UnknownIndex {
         /// The list of the plan.
@@ -24,7 +24,7 @@ pub enum Violation {
         /// The index.
         index: u32,
     },
-    /// A list is not strictly ascending: an entry is out of order or there twice.
+    /// A list is not strictly ascending: an entry is out of order or a duplicate.
     #[error("{list} entry {position} is out of order or a duplicate")]
     OutOfOrder {
         /// The list of the plan.
@@ -48,7 +48,7 @@ pub enum Violation {
         /// The node.
         node: NodeRef,
     },
-    /// More on a node than it holds.
+    /// A node has more pods than it holds.
     #[error(
         "{node} holds {} of {resource}, but its pods take {}",
         resource.quantity(*room),
@@ -64,7 +64,7 @@ pub enum Violation {
         /// What there is.
         room: u64,
     },
-    /// More pods of a class on one node than its ceiling.
+    /// A node has more pods of a class than the class allows.
     #[error("{node} has {count} pods of class `{class}`, which allows {ceiling} on one node")]
     TooManyPerNode {
         /// The node.
@@ -76,7 +76,7 @@ pub enum Violation {
         /// How many may be.
         ceiling: u32,
     },
-    /// More nodes of a candidate than can be bought.
+    /// The plan buys more nodes of a candidate than there are.
     #[error("{count} nodes of `{candidate}` are bought, but at most {available} can be")]
     TooManyNodes {
         /// The candidate's name.
@@ -86,7 +86,7 @@ pub enum Violation {
         /// How many can be.
         available: u32,
     },
-    /// A limit is passed.
+    /// The plan exceeds a limit.
     #[error("limit `{limit}` has {bound} left, but the plan takes {used}")]
     OverLimit {
         /// The limit's name.
@@ -96,12 +96,12 @@ pub enum Violation {
         /// What is left.
         bound: u64,
     },
-    /// Placed and left-out pods are not the demand.
+    /// The placed and the left-out pods do not add up to the demand.
     #[error("class `{class}` has {wanted} pods, but {placed} are placed and {unplaced} left out")]
     WrongCount {
         /// The class's name.
         class: String,
-        /// How many there are: those that wait, and those of removed nodes.
+        /// How many there are: waiting pods and pods of removed nodes.
         wanted: u64,
         /// How many the plan places.
         placed: u64,
@@ -124,7 +124,7 @@ pub enum Violation {
         /// The cost and the charges.
         cost: UsdPerHour,
     },
-    /// A list that goes with a list of the problem is longer or shorter.
+    /// A list has another length than the list of the problem that it belongs to.
     #[error("{list} has {got} entries where the problem has {want}")]
     WrongLength {
         /// The list of the plan.
@@ -134,7 +134,7 @@ pub enum Violation {
         /// What it should be.
         want: usize,
     },
-    /// Pods are said to be left out because of a group they are not in.
+    /// The plan leaves out pods because of a group that they are not in.
     #[error("class `{class}` is said to be left out because of `{group}`, which it is not in")]
     WrongReason {
         /// The class's name.
@@ -142,7 +142,7 @@ pub enum Violation {
         /// The gang or spread.
         group: String,
     },
-    /// Two classes that may not meet.
+    /// Two classes in conflict share a node.
     #[error("{node} has pods of classes `{first}` and `{second}`, which may not share a node")]
     Conflict {
         /// The node.
@@ -152,7 +152,7 @@ pub enum Violation {
         /// The other.
         second: String,
     },
-    /// Two pods with one host port.
+    /// Two pods with the same host port share a node.
     #[error("{node} has two pods, of classes `{first}` and `{second}`, that use host port {port}")]
     SamePort {
         /// The node.
@@ -164,7 +164,7 @@ pub enum Violation {
         /// The port.
         port: u32,
     },
-    /// Too many nodes of one kind.
+    /// Too many of the bought nodes are of one kind.
     #[error("node share `{share}`: {part} of {of} nodes are of its part, but at most {most} may be")]
     OverShare {
         /// The share's name.
@@ -176,7 +176,7 @@ pub enum Violation {
         /// How many the part may be.
         most: u64,
     },
-    /// A node that could not be as many others as it must.
+    /// A node is not replaceable by as many other types as it must be.
     #[error(
         "{node} could be of {values} values of `{topology}`, but flexibility `{flexibility}` asks for {at_least}"
     )]
@@ -192,7 +192,7 @@ pub enum Violation {
         /// How many there must be.
         at_least: u32,
     },
-    /// A commitment covers another amount.
+    /// The stated use of a commitment is wrong.
     #[error(
         "the plan says it uses {said} USD/h of commitment `{commitment}`, but its nodes use {used} USD/h"
     )]
@@ -204,7 +204,7 @@ pub enum Violation {
         /// What its nodes use.
         used: UsdPerHour,
     },
-    /// A charge is not what the rules make it.
+    /// A stated charge is wrong.
     #[error("the plan says it is charged {said} USD/h for {what}, but it is {sum} USD/h")]
     WrongCharge {
         /// Which.
@@ -214,7 +214,7 @@ pub enum Violation {
         /// What it is.
         sum: UsdPerHour,
     },
-    /// A gang in part.
+    /// A gang is placed in part.
     #[error(
         "gang `{gang}` runs all or not at all, but {unplaced} of its {waiting} waiting pods are left out"
     )]
@@ -226,7 +226,7 @@ pub enum Violation {
         /// Its pods that wait.
         waiting: u64,
     },
-    /// A gang in two domains.
+    /// A gang is in two domains.
     #[error("gang `{gang}` must be within one `{topology}`, but has pods in `{first}` and in `{second}`")]
     GangApart {
         /// The gang's name.
@@ -238,7 +238,7 @@ pub enum Violation {
         /// Another.
         second: String,
     },
-    /// Pods of a gang or spread on a node that has no value of its topology.
+    /// Pods of a gang or spread are on a node without a value of its topology.
     #[error("{node} has pods of `{group}`, but no value of `{topology}`")]
     NoDomain {
         /// The node.
@@ -248,7 +248,7 @@ pub enum Violation {
         /// The topology's name.
         topology: String,
     },
-    /// Pods of a spread where they may not be.
+    /// Pods of a spread are in a value that is not eligible.
     #[error("{node} has pods of spread `{spread}`, but `{value}` is not one of its values")]
     NotEligible {
         /// The node.
@@ -258,7 +258,7 @@ pub enum Violation {
         /// The node's value.
         value: String,
     },
-    /// Pods spread unevenly.
+    /// A spread is uneven.
     #[error(
         "spread `{spread}` has {count} pods in `{value}` where the least is {least}, which is over its skew of {skew}"
     )]
@@ -274,7 +274,7 @@ pub enum Violation {
         /// By how much they may differ.
         skew: u32,
     },
-    /// What is laid out on a node's GPUs is wrong.
+    /// The layout of a node's GPUs is wrong.
     #[error("{node}: {fault}")]
     Gpu {
         /// The node.
@@ -282,19 +282,19 @@ pub enum Violation {
         /// What is wrong.
         fault: GpuFault,
     },
-    /// A node is removed that stays.
+    /// The plan removes a node that is not removable.
     #[error("existing node `{node}` is removed, but it is not removable")]
     NotRemovable {
         /// The node's name.
         node: String,
     },
-    /// A node is removed and used.
+    /// The plan removes a node and places pods on it.
     #[error("existing node `{node}` is removed, but pods are placed on it")]
     RemovedAndUsed {
         /// The node's name.
         node: String,
     },
-    /// More is disturbed than may be.
+    /// The plan exceeds the disruption budget.
     #[error("the plan takes {used} {what}, but the disruption budget is {budget}")]
     OverBudget {
         /// Evictions or nodes removed.
@@ -304,7 +304,7 @@ pub enum Violation {
         /// How many may be.
         budget: u32,
     },
-    /// Pods that run are left out.
+    /// The plan leaves out running pods.
     #[error(
         "class `{class}` has {unplaced} pods left out, but only {waiting} wait: pods that run would be lost"
     )]
@@ -316,7 +316,7 @@ pub enum Violation {
         /// How many wait.
         waiting: u32,
     },
-    /// A step that cannot be taken, or the steps do not lead to the plan.
+    /// A step is impossible, or the steps do not lead to the plan.
     #[error("{0}")]
     Step(StepFault),
 }

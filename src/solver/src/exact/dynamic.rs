@@ -1,4 +1,4 @@
-//! The cheapest way to place every multiset of the pods, by dynamic programming.
+//! Dynamic programming: the cheapest way to place every multiset of the pods.
 
 use super::multiset::Multisets;
 use crate::canonical::{Model, Pattern};

@@ -1,8 +1,8 @@
-//! Very small problems, exactly.
+//! Exact solutions of very small problems.
 //!
-//! [`solve`] is dynamic programming over multisets of pods. It ignores ceilings, so with scarce nodes it is a bound only.
-//! [`search`] tries plans one node at a time and honours every rule; what the rest costs at least is the same dynamic
-//! program, with the prices of a relaxation in place of the ceilings.
+//! [`solve`] is dynamic programming over multisets of pods. It ignores ceilings, so with scarce nodes it gives only a
+//! bound. [`search`] tries plans one node at a time and honours every rule. The same dynamic program bounds the rest,
+//! with the prices of a relaxation in place of the ceilings.
 
 mod dynamic;
 mod multiset;

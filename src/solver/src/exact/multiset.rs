@@ -1,4 +1,4 @@
-//! Multisets of the pods of a demand, numbered.
+//! Numbers for the multisets of the pods of a demand.
 
 use crate::canonical::{Content, Model};
 

@@ -1,8 +1,8 @@
-//! Plans one node at a time, every rule honoured, cut off where the rest cannot be cheap enough.
+//! Tries plans one node at a time, honours every rule, and cuts where the rest cannot be cheap enough.
 //!
-//! The rest is bounded by a Lagrangian: every node pays the prices of the rows and of the scarcity it takes of, and what
-//! all of them have is paid back once. Nodes that a commitment may cover pay the lesser of both twins: a node covered in
-//! part is a mixture, and pays no less than that.
+//! A Lagrangian bounds the rest. Every node pays the prices of the rows and of the scarce nodes that it takes, and
+//! the total of what is available is paid back once. A node that a commitment may cover pays the lesser price of its
+//! two twins: a node covered in part is a mixture of both and pays no less.
 
 use super::multiset::Multisets;
 use crate::canonical::{Model, Pattern, UNLIMITED};

@@ -1,4 +1,5 @@
-//! Which rule keeps a candidate from a class: for one pod alone on an empty node, then for the state of the plan.
+//! The rule that excludes a candidate for a class: first for one pod alone on an empty node, then in the state of the
+//! plan.
 
 use poolwright_catalog::ResourceName;
 use serde::{Deserialize, Serialize};
@@ -7,59 +8,59 @@ use crate::check::{packs, value};
 use crate::problem::{Candidate, GpuMode, GpuRequest, PodClass, Problem};
 use crate::solution::Solution;
 
-/// The first rule that keeps the pods of a class off a candidate.
+/// The first rule that excludes a candidate for a class.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum Why {
-    /// The pods' own rules, or the pool's: selectors, affinity, taints.
+    /// A rule of the pods or of the pool: a selector, an affinity or a taint.
     NotAllowed,
-    /// Not one pod fits an empty node.
+    /// One pod does not fit an empty node.
     #[serde(rename_all = "camelCase")]
     DoesNotFit {
-        /// The resource that is shortest.
+        /// The scarcest resource.
         resource: ResourceName,
-        /// What one pod takes.
+        /// What one pod takes of it.
         wants: u64,
-        /// What an empty node has.
+        /// What an empty node has of it.
         has: u64,
     },
-    /// Its GPUs cannot give what the pod wants of them.
+    /// Its GPUs do not suit the pod.
     Gpus(GpuWhy),
     /// The class allows no pod on any node.
     Ceiling,
     /// The node has no eligible value of the topology by this name.
     Domain(String),
-    /// A node of it, alone, would pass this limit.
+    /// One such node alone would exceed this limit.
     OverLimit(String),
-    /// Not even a node with one such pod could be as many others as this flexibility asks.
+    /// A node with one such pod is not replaceable by as many other types as this flexibility asks.
     Inflexible(String),
-    /// None can be had.
+    /// No such node is available.
     NoStock,
-    /// This many can be had, and the plan has them all.
+    /// Only this many are available, and the plan has them all.
     AllBought(u32),
-    /// What the plan leaves of this limit is less than one more node takes.
+    /// The plan leaves less of this limit than one more node takes.
     LimitReached(String),
-    /// Whatever it could hold, this candidate holds for no more.
+    /// This other candidate holds the same pods for no more money.
     DominatedBy(String),
 }
 
-/// Why GPUs cannot give what a pod wants.
+/// Why the GPUs of a node do not suit a pod.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum GpuWhy {
-    /// None that are shared or cut.
+    /// The node has no shared or cut GPUs.
     None,
-    /// They are cut, and the pod wants a share.
+    /// The GPUs are cut, and the pod wants a share.
     NotShared,
-    /// They are shared, and the pod wants an instance.
+    /// The GPUs are shared, and the pod wants an instance.
     NotCut,
-    /// All are cut, and the pod wants one whole.
+    /// All GPUs are cut, and the pod wants a whole one.
     NotWhole,
-    /// The family has no such profile.
+    /// The GPU family has no such profile.
     NoProfile,
-    /// One has too little memory.
+    /// One GPU has too little memory.
     TooLittleMemory,
-    /// Too few, or too few places on them.
+    /// There are too few GPUs, or too few places on them.
     TooFew,
 }
 

@@ -1,8 +1,8 @@
 //! Linear rows that every content of a node's GPUs keeps, as dimensions beside the problem's resources.
 //!
-//! Empty GPUs that are cut need nothing else: the rows of the seven-slice family are the closed form of [`super::mig`] with
-//! the placement of the 3g projected out, and whole numbers that keep them fit. Of shared GPUs the rows say that sums of
-//! units and memory fit, and, by dual feasible functions, that pods which are large beside a GPU do not share one.
+//! For empty GPUs that are cut, the rows decide alone: they are the closed form of [`super::mig`] for the seven-slice
+//! family with the placement of the 3g projected out. For shared GPUs the rows say that sums of units and memory fit
+//! and, by dual feasible functions, that pods which are large beside a GPU do not share one.
 
 use poolwright_catalog::{MigGeometry, MigProfile};
 

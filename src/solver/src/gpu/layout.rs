@@ -1,4 +1,4 @@
-//! What is on each GPU of a node, from what is on the node.
+//! Writes down what is on each GPU of a node, given the pods of the node.
 
 use std::collections::BTreeMap;
 

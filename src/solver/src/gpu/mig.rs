@@ -1,9 +1,9 @@
 //! Which GPU instances fit the GPUs of a node, and where they go.
 //!
-//! On empty GPUs a closed form decides: of the seven-slice family a 4g takes the left half, a 3g a half, and of its other
-//! slots those on the right are worth less, so a 3g goes right as long as it can (NVIDIA's MIG user
-//! guide, "MIG Device Names and Profiles", has the placements). GPUs with
-//! instances in use, which cannot move, are taken one by one through all their largest contents.
+//! On empty GPUs of the seven-slice family a closed form decides. A 4g takes the left half. A 3g takes a half, and
+//! the right one as long as it can, since the slots on the right are worth less (NVIDIA's MIG user guide, "MIG Device
+//! Names and Profiles", has the placements). Instances in use cannot move, so a search goes through the largest
+//! contents of such GPUs one by one.
 
 use std::collections::BTreeMap;
 

@@ -1,8 +1,9 @@
-//! GPUs that are shared or cut: what fits a node's GPUs together, where it goes, and linear rows that every content keeps.
+//! GPUs that are shared or cut: what fits a node's GPUs together, where it goes, and linear rows that every content
+//! keeps.
 //!
-//! [`Room`] is exact (but for a limit on the steps of [`share`]'s search, beyond which a content counts as not fitting);
-//! [`dims`] gives the algorithms rows they can price and bound with, so that the room is only asked where rows do not
-//! decide.
+//! [`Room`] is exact, except that [`share`]'s search has a limit on its steps and counts an undecided content as not
+//! fitting. [`dims`] gives the algorithms rows for pricing and bounds, so that they ask the room only where rows do
+//! not decide.
 
 pub(crate) mod dims;
 mod layout;

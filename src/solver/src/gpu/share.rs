@@ -1,7 +1,7 @@
-//! Which pods share which GPU: packing (units, memory) into a node's GPUs, each pod inside one.
+//! Which pods share which GPU: packs units and memory into a node's GPUs, each pod inside one.
 //!
-//! First best fit by falling size, then an exact search with a limit on its steps. What the search cannot decide counts as
-//! not fitting: plans stay feasible, and bounds do not rest on it.
+//! Best fit by falling size comes first, then an exact search with a limit on its steps. A content that the search
+//! cannot decide counts as not fitting: plans stay feasible, and bounds do not rest on it.
 
 use crate::problem::GPU_UNITS;
 

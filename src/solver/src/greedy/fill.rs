@@ -1,4 +1,4 @@
-//! Filling one node, class after class: what the greedy spends its time with.
+//! Fills one node, class after class. The greedy spends most of its time here.
 
 use crate::canonical::{Content, Model, UNLIMITED};
 use crate::stages::Stage;

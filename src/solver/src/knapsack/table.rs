@@ -1,4 +1,4 @@
-//! Completion tables: what the rest of the items adds at most.
+//! Completion tables: the most that the remaining items can add.
 
 use crate::meter::Pulse;
 

@@ -1,4 +1,4 @@
-//! HiGHS: its basis survives the addition of columns.
+//! HiGHS. It keeps its basis when columns are added.
 
 use std::fmt;
 

@@ -1,5 +1,5 @@
-//! microlp: simplex in Rust alone. It tells no duals, so they are asked for as what they are, the point of the dual
-//! program; that makes two programs of one, each solved anew every time. For small problems.
+//! microlp: a simplex in Rust alone, for small problems. It gives no duals, so a second program asks for them: the
+//! dual one. Both are solved anew every time.
 
 use ::microlp::{ComparisonOp, OptimizationDirection, Problem, Variable};
 

@@ -1,7 +1,7 @@
-//! Linear programs, whoever solves them: HiGHS, or microlp where no C++ compiler is at hand.
+//! Linear programs, solved by HiGHS or, without a C++ compiler, by microlp.
 //!
-//! Nothing an LP answers is believed: prices become bounds only through integers ([`crate::dual_bound`]), and values become
-//! plans only through contents that were counted. So a wrong LP makes a worse plan, never a wrong one.
+//! Nothing trusts the answer of an LP. Prices become bounds only through integers ([`crate::dual_bound`]), and values
+//! become plans only through counted contents. So a wrong LP makes a worse plan, never an invalid one.
 
 #[cfg(feature = "highs")]
 mod highs;
@@ -13,13 +13,13 @@ use std::fmt::Debug;
 #[cfg(not(any(feature = "highs", feature = "microlp")))]
 compile_error!("the solver needs an LP solver: feature `highs` (the default) or `microlp`");
 
-/// Who solves the linear programs. Both lead to plans that are proven alike; the plans need not be the same ones.
+/// The solver of the linear programs. Both give plans with valid bounds, but not always the same plans.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Backend {
-    /// HiGHS, which goes on from its last basis: for problems of any size. C++.
+    /// HiGHS, in C++. It continues from its last basis and suits problems of any size.
     #[cfg(feature = "highs")]
     Highs,
-    /// microlp, which starts anew every time: for small problems. Rust alone.
+    /// microlp, in Rust alone. It starts anew every time and suits small problems.
     #[cfg(feature = "microlp")]
     Microlp,
 }

@@ -1,4 +1,5 @@
-//! The nodes that are there, as keeping and moving sees them: what runs on each, which may go, and who may join whom.
+//! The existing nodes, as consolidation sees them: the pods of each, whether it may go, and which pods may join
+//! which.
 
 use crate::problem::Problem;
 

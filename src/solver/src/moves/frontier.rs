@@ -1,4 +1,4 @@
-//! What can be saved for how much disturbance.
+//! The frontier: how much can be saved for how many evictions.
 
 use poolwright_catalog::UsdPerHour;
 
@@ -16,21 +16,22 @@ use crate::stop::StopSignal;
 /// Work units for one of the plans at most: there are several to make.
 const PART: u64 = 600_000;
 
-/// A state that can be reached, with all steps up to it.
+/// A state on the way to a plan, after all steps up to it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FrontierPoint {
-    /// Pods moved.
+    /// How many pods moved.
     pub evictions: u64,
-    /// Nodes removed.
+    /// How many nodes were removed.
     pub nodes: u64,
-    /// What is paid then, new nodes for waiting pods included.
+    /// What the cluster costs then, including new nodes for waiting pods.
     pub cost: UsdPerHour,
-    /// What is paid less than without any step.
+    /// How much less that is than without any step.
     pub saving: UsdPerHour,
 }
 
-/// The states in which nothing else costs less for as few evictions, by evictions. The first moves nothing. Each is a
-/// prefix of the steps of one plan; plans for several budgets, up to the problem's own, are taken together.
+/// Finds the states that no other known state beats with fewer or equal evictions and less cost, sorted by evictions.
+/// The first state moves nothing. Each is a prefix of the steps of one plan. The plans are for several budgets of
+/// evictions, up to the problem's own.
 ///
 /// # Errors
 /// [`ProblemError`] when `problem` is malformed.

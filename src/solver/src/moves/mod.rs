@@ -1,9 +1,10 @@
-//! Keep or move: which removable nodes stay with their pods and which are emptied, so that new nodes, nodes that stay and
-//! disruption cost least together; and in which order to get there.
+//! Consolidation: decides which removable nodes stay with their pods and which are emptied, so that new nodes,
+//! staying nodes and disruption cost least together. It also gives the order of the steps.
 //!
-//! Prices of pods on new nodes rank the nodes by what emptying them saves for each pod moved; free room of the nodes that
-//! stay is filled first; the engine places the rest on new nodes like any other demand. Replacing one node by several,
-//! several by fewer or by others all come out of that. Few nodes are tried in every combination.
+//! Prices of pods on new nodes rank the nodes by what emptying them saves for each moved pod. Pods fill free room of
+//! the staying nodes first. Branch and price places the rest on new nodes like any other demand. So one node can be
+//! replaced by several, and several by fewer or by others. Where few nodes are removable, the search tries every
+//! combination.
 
 mod bound;
 mod cluster;

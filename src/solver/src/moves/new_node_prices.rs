@@ -1,4 +1,4 @@
-//! What a pod of each class costs where all pods, those that run too, are placed on new nodes at least cost.
+//! The price of a pod of each class where all pods, running ones included, are placed on new nodes at least cost.
 
 use crate::canonical::Model;
 use crate::column_generation::{self, Goal, Task};

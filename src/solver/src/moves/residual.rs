@@ -1,5 +1,5 @@
-//! What is left to solve once it is decided which nodes go: their pods and those that wait, on new nodes and on free room
-//! of the nodes that stay. The engine solves it like any other problem.
+//! The problem that remains once the nodes to remove are chosen: the pods of these nodes and the waiting pods, on new
+//! nodes and on free room of the nodes that stay. Branch and price solves it like any other problem.
 
 use std::collections::BTreeMap;
 

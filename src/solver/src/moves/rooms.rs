@@ -1,5 +1,5 @@
-//! Free room on the nodes that stay, filled pod by pod, and which nodes to empty: those that save most for each pod that
-//! has to move.
+//! Fills free room on the nodes that stay, pod by pod, and chooses the nodes to empty: those that save most for each
+//! moved pod.
 
 use std::cmp::Ordering;
 use std::collections::BinaryHeap;

@@ -1,4 +1,4 @@
-//! The search for the best choice of nodes, and the answer.
+//! The search for the best choice of nodes to remove, and its solution.
 
 use super::cluster::Cluster;
 use super::new_node_prices::NewNodePrices;

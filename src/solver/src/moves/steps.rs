@@ -1,9 +1,8 @@
-//! The way from the nodes that are there to the ones that are wanted, in small steps.
+//! The steps from the current nodes to the planned ones.
 //!
-//! Pods move only to new nodes and to nodes that stay, so no step waits for another to free its room, and every node holds
-//! at any time a part of what it holds in the end. What orders the steps is money: first what saves most for each pod that
-//! moves. Pods of a class are interchangeable, so a node's pods take places on nodes that an earlier step launched before
-//! they ask for another launch.
+//! Pods move only to new nodes and to nodes that stay. So no step waits for another to free its room, and at any time
+//! every node holds a part of its final pods. Steps that save most for each moved pod come first. Pods of a class are
+//! interchangeable, so a node's pods first take places on nodes that an earlier step launched.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -1,4 +1,4 @@
-//! Few removable nodes: every combination of them, so that nothing can be better.
+//! Few removable nodes: tries every combination of them, so that no other choice is better.
 
 use super::residual;
 use super::search::Search;

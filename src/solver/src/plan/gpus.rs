@@ -1,4 +1,4 @@
-//! Pods get their places on single GPUs when a plan is written down.
+//! Gives pods their places on single GPUs when a plan becomes a solution.
 
 use std::collections::BTreeMap;
 

@@ -1,5 +1,5 @@
-//! Plans over the canonical problem: nodes with their pods, repairs that never make a plan worse, and the way back to the
-//! problem's own classes, candidates and nodes.
+//! Plans over the canonical problem: nodes with their pods, repairs that never make a plan worse, and the way back to
+//! the problem's own classes, candidates and nodes.
 
 mod adjust;
 mod gpus;

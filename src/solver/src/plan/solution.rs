@@ -1,4 +1,4 @@
-//! The way back to the problem's own classes, candidates and nodes.
+//! Turns a plan into a solution over the problem's own classes, candidates and nodes.
 
 use std::collections::{BTreeMap, VecDeque};
 

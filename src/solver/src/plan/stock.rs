@@ -1,4 +1,4 @@
-//! What can still be bought or used.
+//! What is still available to buy or use.
 
 use std::collections::BTreeMap;
 

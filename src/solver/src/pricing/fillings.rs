@@ -1,9 +1,8 @@
-//! The best content of a node with equal GPUs that are shared, by what single GPUs can hold.
+//! The best content of a node with equal shared GPUs, by the fillings of single GPUs.
 //!
-//! A node is two bins in one, and so is the search: at the prices of [`super::lagrange`] every filling of one GPU has a
-//! gain, and a content worth more than asked for has no GPU whose filling gains much less than the best one does. The few
-//! fillings that are left are the items of a knapsack with as many slots as there are GPUs, beside pods that want whole
-//! ones or none.
+//! The search has two levels. At the prices of [`super::lagrange`] every filling of one GPU has a gain. A content
+//! that is worth more than asked for has no GPU whose filling gains much less than the best one. The few fillings
+//! that remain are the items of a knapsack with one slot for each GPU, beside pods that want whole GPUs or none.
 
 use std::collections::BTreeSet;
 

@@ -1,10 +1,10 @@
-//! What nodes with equal GPUs that are shared can be worth, when pods are worth given values: the other resources get prices,
-//! and what one GPU can hold is solved exactly.
+//! A bound on the worth of a node with equal shared GPUs at given values of pods. The node's other resources get
+//! prices, and a table solves one GPU exactly.
 //!
-//! For any prices `λ` of the node's other resources, a content is worth at most `Σ λ`, plus what pods without a GPU are worth
-//! beyond their share of `λ`, plus, for each GPU, the best that fits one GPU by units. This sees what sums over the node
-//! cannot: that a hole on one GPU and a hole on another are not one hole. The bound is in integers; floating point only
-//! steers the prices.
+//! For any prices `λ` of the other resources, a content is worth at most `Σ λ`, plus the worth of pods without a GPU
+//! beyond their share of `λ`, plus, for each GPU, the best that fits one GPU by units. Sums over the node cannot see
+//! that a hole on one GPU and a hole on another are not one hole. This bound can. It is in integers. Floating point
+//! only steers the prices.
 
 use crate::knapsack;
 use crate::knapsack_lp::{self, LpItem};

@@ -1,4 +1,4 @@
-//! Pricing of nodes whose equal GPUs are shared: contents made of what single GPUs hold.
+//! Pricing of nodes with equal shared GPUs: contents made of what single GPUs hold.
 
 use super::{Priced, Pricer, QUICK, fillings, lagrange};
 use crate::canonical::{Content, fit_count};

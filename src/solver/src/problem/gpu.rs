@@ -1,6 +1,6 @@
-//! GPUs that are shared or cut: what a node has of them, and what a pod wants.
+//! GPUs that are shared or cut: the GPUs of a node, and the GPU request of a pod.
 //!
-//! Where GPUs are only handed out whole, none of this is needed: they are one more resource of the vectors.
+//! Where GPUs are only given whole, they are one more resource of the vectors and need none of this.
 
 use poolwright_catalog::{MigGeometry, MigProfile};
 use serde::{Deserialize, Serialize};
@@ -12,39 +12,39 @@ pub const GPU_UNITS: u32 = 1000;
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Gpus {
-    /// How many.
+    /// How many GPUs.
     pub count: u32,
-    /// Memory of one, in MiB.
+    /// Memory of one GPU, in MiB.
     pub memory_mib: u64,
-    /// What may be done with each.
+    /// How pods may use each of them.
     pub mode: GpuMode,
 }
 
-/// What may be done with a GPU.
+/// How pods may use a GPU.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum GpuMode {
-    /// Shared by time slicing or MPS: any pods whose units and memory add up. A pod that wants it whole shares it with
-    /// nobody.
+    /// Pods share it by time slicing or MPS, as long as their units and memory fit together. A pod that wants a whole
+    /// GPU shares it with no other pod.
     Shared,
-    /// Cut into GPU instances. With `mixed`, single GPUs of the node may stay whole; without, no pod that wants a whole GPU
-    /// is put on the node.
+    /// It is cut into GPU instances. With `mixed`, single GPUs of the node may stay whole. Without, the node takes no
+    /// pod that wants a whole GPU.
     #[serde(rename_all = "camelCase")]
     Mig {
-        /// How it can be cut.
+        /// The ways to cut it.
         geometry: MigGeometry,
-        /// Whether GPUs of one node may differ in being cut or whole.
+        /// Whether some GPUs of one node may be cut while others stay whole.
         mixed: bool,
     },
 }
 
-/// One GPU of an existing node: what is in use cannot move.
+/// One GPU of an existing node. What is in use cannot move.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum GpuState {
-    /// In use as a whole.
+    /// One pod uses the whole GPU.
     Busy,
-    /// Shared; whole when all units and all memory are free.
+    /// Pods share it. A pod may have the whole GPU when all units and all memory are free.
     #[serde(rename_all = "camelCase")]
     Shared {
         /// Units in use, of [`GPU_UNITS`].
@@ -54,10 +54,10 @@ pub enum GpuState {
         /// Memory of the GPU, in MiB.
         memory_mib: u64,
     },
-    /// Cut: instances in use stay where they are, all others may be made anew.
+    /// It is cut. Instances in use stay where they are. All others may be made again.
     #[serde(rename_all = "camelCase")]
     Mig {
-        /// How it can be cut.
+        /// The ways to cut it.
         geometry: MigGeometry,
         /// Whether the whole GPU may be given to one pod when no instance is in use.
         mixed: bool,
@@ -70,22 +70,22 @@ pub enum GpuState {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum GpuRequest {
-    /// So many whole GPUs, shared with nobody. Each is empty before: of a mode that is shared, or cut and `mixed`.
+    /// This many whole GPUs, shared with no other pod. Each must be empty, and either shared or cut with `mixed`.
     Whole(u32),
     /// A share of one physical GPU.
     #[serde(rename_all = "camelCase")]
     Share {
-        /// Of [`GPU_UNITS`], at least 1 and at most all.
+        /// Its part of [`GPU_UNITS`], at least 1.
         units: u32,
-        /// MiB; zero when it does not say.
+        /// Memory in MiB. Zero where the pod does not state it.
         memory_mib: u64,
     },
-    /// So many GPU instances of a profile, on any of the node's GPUs, one or several.
+    /// GPU instances of one profile, on any of the node's GPUs.
     #[serde(rename_all = "camelCase")]
     Mig {
-        /// Which.
+        /// The profile.
         profile: MigProfile,
-        /// How many, at least 1.
+        /// How many instances, at least 1.
         count: u32,
     },
 }

@@ -7,127 +7,132 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Topology {
-    /// For messages: `topology.kubernetes.io/zone`.
+    /// Its name for messages, such as `topology.kubernetes.io/zone`.
     pub name: String,
-    /// For messages: the values a node can have.
+    /// The values of nodes, for messages.
     pub values: Vec<String>,
 }
 
-/// Pods that run all or not at all: every waiting pod ([`super::PodClass::count`]) of every class named is placed, or
-/// none is. Pods that run on removable nodes run in any case and are always placed. A class is in at most one gang.
+/// Pods that run together or not at all. The plan places every waiting pod ([`super::PodClass::count`]) of every
+/// class of the gang, or none of them. Pods that already run on removable nodes are always placed. A class is in at
+/// most one gang.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Gang {
-    /// For messages.
+    /// Its name, for messages.
     pub name: String,
     /// Indices into [`super::Problem::classes`], ascending.
     pub classes: Vec<u32>,
-    /// Index into [`super::Problem::topologies`]: all pods on nodes with one and the same value of it, and on no node
-    /// without one. If the plan places any, those that stay on removable nodes count too: a gang joins its members.
+    /// Index into [`super::Problem::topologies`]. All pods of the gang are on nodes with the same value of this
+    /// topology, and on no node without one. If the plan places any pod, the members that stay on removable nodes
+    /// count too: a gang joins its members.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub within: Option<u32>,
 }
 
-/// Pods spread evenly over the values of a topology (`topologySpreadConstraints` with `DoNotSchedule`): after placing,
-/// no value that was given a pod has more than `max_skew` pods more than the value with fewest. As in Kubernetes, a value
-/// that has too many already and is given none is no fault: running `[5, 0]`, two pods may both go to the second. A class
-/// is in at most one spread, and in none if it is in a gang.
+/// Pods that are spread evenly over the values of a topology (`topologySpreadConstraints` with `DoNotSchedule`). No
+/// value that gets a pod may have more than `max_skew` pods more than the value with the fewest pods. As in
+/// Kubernetes, a value that already has too many pods and gets none is no fault: with `[5, 0]` running, two more pods
+/// may both go to the second value. A class is in at most one spread, and in none if it is in a gang.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Spread {
-    /// For messages.
+    /// Its name, for messages.
     pub name: String,
-    /// Indices into [`super::Problem::classes`], ascending: the pods counted, together.
+    /// Indices into [`super::Problem::classes`], ascending. Their pods count together.
     pub classes: Vec<u32>,
     /// Index into [`super::Problem::topologies`].
     pub topology: u32,
-    /// At least 1.
+    /// The largest allowed difference, at least 1.
     pub max_skew: u32,
-    /// With fewer eligible values (`values`, used or not) than this, the least count is taken for zero.
+    /// With fewer eligible values (`values`, used or not) than this, the least count is zero.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub min_domains: Option<u32>,
-    /// The eligible values, ascending; the pods may use no node with another value, or with none.
+    /// The eligible values, ascending. The pods may use no node with another value or without one.
     pub values: Vec<u32>,
-    /// Pods that run already and count, one entry per entry of `values`; without those in [`Removal::pods`], which count
-    /// where they stay or move to.
+    /// How many running pods count, one entry per entry of `values`. The pods in [`Removal::pods`] are not included,
+    /// since they count where they stay or where they move.
     pub running: Vec<u32>,
 }
 
-/// Money paid beforehand per hour that pays for whatever is used of it (savings plans, flexible commitments): nodes it
-/// covers cost nothing more until it is used up, the rest is paid at their own price. The cost is
-/// `max(commitment, use)`; the commitment itself is paid in any case and is not part of a plan's cost.
+/// Money per hour that is paid beforehand (savings plans, flexible commitments). Covered nodes cost nothing more
+/// until it is used up. The rest costs its own price. The cost is `max(commitment, use)`. The commitment itself is
+/// paid in any case and is not part of a plan's cost.
 ///
-/// Which nodes are covered follows from what is bought: in the order of the discount, price / rate, highest first (equal
-/// ones by index), each node uses its rate and costs nothing, until what is left is less than the next node's rate. Of
-/// that node the part `left / rate` is covered, nothing is left, and what is paid for it is `price x (rate - left) /
-/// rate`, rounded up to the micro-dollar. All nodes after it cost their price. Nodes whose price is below their rate are
-/// covered too, in the same order: what is left would be lost otherwise.
+/// The bought nodes decide which nodes are covered. They are ordered by their discount, price / rate, the highest
+/// first and equal ones by index. Each node in turn uses its rate and costs nothing, until less is left than the next
+/// node's rate. The part `left / rate` of that node is covered. It costs `price x (rate - left) / rate`, rounded up
+/// to the micro-dollar, and nothing is left. All nodes after it cost their price. Nodes whose price is below their
+/// rate are covered too, in the same order, since the rest of the commitment would be lost otherwise.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Commitment {
-    /// For messages.
+    /// Its name, for messages.
     pub name: String,
-    /// What is left of it.
+    /// How much of it is left.
     pub left: UsdPerHour,
-    /// What one node uses of it: (index into [`super::Problem::candidates`], discounted rate above zero), ascending. A
-    /// candidate is covered by at most one commitment. A node may be covered in part.
+    /// What one node uses of it, as ascending pairs (index into [`super::Problem::candidates`], discounted rate above
+    /// zero). At most one commitment covers a candidate. It may cover a node in part.
     pub rates: Vec<(u32, UsdPerHour)>,
 }
 
-/// At most a part of some nodes may be of one kind: `nodes(part) <= at_most_permille / 1000 x nodes(of)`, rounded.
-/// Diversification (spot of one type and zone) rounds up, a floor of on-demand (all but so much may be spot) down.
+/// A ceiling on the part of some nodes that may be of one kind: `nodes(part) <= at_most_permille / 1000 x nodes(of)`,
+/// rounded. Diversification (spot of one type and zone) rounds up. A floor of on-demand (a ceiling on spot) rounds
+/// down.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct NodeShare {
-    /// For messages.
+    /// Its name, for messages.
     pub name: String,
-    /// Indices into [`super::Problem::candidates`], ascending; each is in `of` too.
+    /// The candidates of this kind: indices into [`super::Problem::candidates`], ascending. Each is in `of` too.
     pub part: Vec<u32>,
     /// Indices into [`super::Problem::candidates`], ascending.
     pub of: Vec<u32>,
-    /// Thousandths, below 1000.
+    /// The largest part in thousandths, below 1000.
     pub at_most_permille: u32,
     /// Whether a fraction of a node counts as a whole one.
     pub round_up: bool,
 }
 
-/// Every node bought of these candidates could also be another of them: its pods, all together, fit and may use those of at
-/// least so many values of a topology, itself included (`minValues`). One that cannot be bought at all (`max_nodes` of
-/// zero) or that has no value of the topology does not count; prices, stock beyond zero and limits do not matter.
+/// Bought nodes of these candidates must be replaceable by others of them (`minValues`). All pods of the node
+/// together must fit, and be allowed on, candidates with at least `at_least` different values of a topology,
+/// including its own. A candidate with `max_nodes` of zero or without a value of the topology does not count. Prices,
+/// other stock and limits do not matter.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Flexibility {
-    /// For messages.
+    /// Its name, for messages.
     pub name: String,
     /// Indices into [`super::Problem::candidates`], ascending.
     pub candidates: Vec<u32>,
-    /// Index into [`super::Problem::topologies`], such as the instance type.
+    /// Index into [`super::Problem::topologies`], such as that of the instance type.
     pub topology: u32,
-    /// How many values.
+    /// How many values, at least.
     pub at_least: u32,
 }
 
-/// What may be disturbed at most.
+/// How much a plan may disturb.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct DisruptionBudget {
-    /// Pods moved.
+    /// The most pods that it may move.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub evictions: Option<u32>,
-    /// Nodes removed.
+    /// The most nodes that it may remove.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub nodes: Option<u32>,
 }
 
-/// What makes an existing node removable.
+/// What removing an existing node saves and costs.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Removal {
-    /// What it costs while it is there; saved when it goes.
+    /// The node's price, which removing it saves.
     pub price: UsdPerHour,
-    /// What removing it costs besides moving its pods, spread over the hours the saving is counted for.
+    /// What removing it costs besides moving its pods, spread over the hours for which the saving counts.
     pub disruption: UsdPerHour,
-    /// The pods on it that would have to move: (index into [`super::Problem::classes`], how many), ascending. They are
-    /// not part of [`super::PodClass::count`], and what they take is not part of [`super::ExistingNode::free`].
+    /// The pods on it that would have to move, as ascending pairs (index into [`super::Problem::classes`], count).
+    /// They are not part of [`super::PodClass::count`], and their requests are not part of
+    /// [`super::ExistingNode::free`].
     pub pods: Vec<(u32, u32)>,
 }

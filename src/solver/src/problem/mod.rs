@@ -1,4 +1,4 @@
-//! What is asked of the solver. Documented and serialisable, so that a case can be saved and replayed.
+//! The input of the solver. It is documented and serialisable, so that you can save and replay a case.
 
 mod gpu;
 mod group;
@@ -18,107 +18,109 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Problem {
-    /// The dimensions.
+    /// The dimensions of every resource vector.
     pub resources: Vec<ResourceName>,
-    /// Pods, grouped: pods of one class are interchangeable.
+    /// The pods to place, in classes of interchangeable pods.
     pub classes: Vec<PodClass>,
-    /// Kinds of node that can be bought.
+    /// The kinds of node to buy.
     pub candidates: Vec<Candidate>,
-    /// Nodes that are there or on their way; using them costs nothing more.
+    /// Nodes that run or are on their way. Using them costs nothing more.
     pub existing: Vec<ExistingNode>,
-    /// Ceilings over sums of bought nodes: of resources, of nodes, of money.
+    /// Ceilings over sums of bought nodes: resources, nodes or money.
     pub limits: Vec<Limit>,
-    /// Ways to divide nodes.
+    /// The ways to divide nodes, such as zones.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub topologies: Vec<Topology>,
-    /// Classes whose pods may not share a node: pairs (i, j) of indices into `classes`, i < j, ascending. For pods that
-    /// may not meet their like there is [`PodClass::max_per_node`].
+    /// Classes whose pods may not share a node: ascending pairs (i, j) of indices into `classes` with i < j. For pods
+    /// that may not share a node with pods of their own class, use [`PodClass::max_per_node`].
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub conflicts: Vec<(u32, u32)>,
-    /// Pods that run all or not at all.
+    /// Pods that run together or not at all.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub gangs: Vec<Gang>,
-    /// Pods spread evenly.
+    /// Pods that must be spread evenly.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub spreads: Vec<Spread>,
-    /// Money paid beforehand.
+    /// Money that is paid beforehand.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub commitments: Vec<Commitment>,
-    /// Parts of nodes that may be of one kind.
+    /// The largest parts of the bought nodes that may be of one kind.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub node_shares: Vec<NodeShare>,
-    /// Nodes that could also be others.
+    /// The bought nodes that must be replaceable by other types.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub flexibility: Vec<Flexibility>,
-    /// What may be disturbed at most, where existing nodes may be removed.
+    /// How much the plan may disturb, where existing nodes are removable.
     #[serde(default)]
     pub disruption: DisruptionBudget,
 }
 
-/// Pods that are equal in all that matters to packing.
+/// Pods that are equal in everything that packing looks at.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct PodClass {
-    /// For messages only.
+    /// Its name, for messages only.
     pub name: String,
-    /// What one pod takes of each resource, its place among `pods` included.
+    /// What one pod takes of each resource, including its place among `pods`.
     pub requests: Vec<u64>,
-    /// How many such pods there are.
+    /// How many such pods wait.
     pub count: u32,
-    /// When not all can be placed, higher priorities are placed first.
+    /// Its priority: where there is no room for all pods, higher priorities are placed first.
     pub priority: i32,
-    /// At most this many on one node, pods that stay on a removable node included. Where such a node has more already, that
-    /// is no fault of a plan that adds none; the same holds for conflicts and ports.
+    /// The most pods of this class on one node, including pods that stay on a removable node. A removable node that
+    /// already has more is no fault, as long as the plan adds none. The same holds for conflicts and ports.
     pub max_per_node: Option<u32>,
     /// Indices into [`Problem::candidates`] that the pods may use, ascending.
     pub candidates: Vec<u32>,
     /// Indices into [`Problem::existing`] that the pods may use, ascending.
     pub existing: Vec<u32>,
     /// What one pod wants of shared or cut GPUs. Such a pod uses only nodes that have [`Candidate::gpus`] or
-    /// [`ExistingNode::gpus`] for it; with `None`, the pod is in no layout.
+    /// [`ExistingNode::gpus`] for it. With `None`, the pod is in no layout.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub gpu: Option<GpuRequest>,
-    /// Host ports (numbers of the caller's choice, ascending): two pods with a common one may not share a node, nor may two
-    /// pods of this class.
+    /// Its host ports, as ascending numbers of your choice. Two pods with a common port may not share a node, and so
+    /// two pods of this class may not either.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub ports: Vec<u32>,
-    /// What running one pod is worth, in any unit: when not all pods of one priority can be placed, those left out are
-    /// worth least together. With zero everywhere, pods count.
+    /// What running one pod is worth, in any unit. Where there is no room for all pods of one priority, the solver
+    /// leaves out those that are worth least together. With zero everywhere, it leaves out the fewest pods.
     #[serde(default)]
     pub value: u64,
-    /// What one pod is counted to cost per hour besides the node on some candidates (index, cost above zero), ascending:
-    /// preferences that are not met. On existing nodes no pod is counted to cost anything.
+    /// Unmet preferences: what the objective counts for one pod per hour on some candidates, as ascending pairs
+    /// (index, cost above zero). Pods on existing nodes have no such cost.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub preferences: Vec<(u32, UsdPerHour)>,
-    /// What one interruption of one pod loses, in micro-dollars: work since the last checkpoint and the time to come back.
+    /// What one interruption of one pod loses, in micro-dollars: the work since the last checkpoint and the time to
+    /// restart.
     #[serde(default)]
     pub at_risk: u64,
-    /// What moving one running pod of this class costs, spread over the hours the saving is counted for.
+    /// What moving one running pod of this class costs, spread over the hours for which the saving counts.
     #[serde(default)]
     pub disruption: UsdPerHour,
 }
 
-/// A kind of node that can be bought: one offering under one pool.
+/// A kind of node to buy: one offering of one pool.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Candidate {
-    /// For messages only.
+    /// Its name, for messages only.
     pub name: String,
-    /// What one node costs.
+    /// The price of one node.
     pub price: UsdPerHour,
-    /// What one node offers to pods, after system reservations and DaemonSets.
+    /// What one node has for pods, after system reservations and DaemonSets.
     pub capacity: Vec<u64>,
-    /// At most this many can be bought: stock, a reservation or a capacity block (at price zero, it is used first).
+    /// The most nodes that the plan may buy: the stock, a reservation or a capacity block. With a price of zero, it
+    /// is used first.
     pub max_nodes: Option<u32>,
-    /// What one node takes of each limit it counts against: (index into [`Problem::limits`], amount), ascending.
+    /// What one node takes of each limit, as ascending pairs (index into [`Problem::limits`], amount).
     pub limit_use: Vec<(u32, u64)>,
-    /// GPUs that may be shared or cut; `None` where GPUs are only given whole, as a resource.
+    /// Its GPUs, if pods may share or cut them. `None` where GPUs are only given whole, as a resource.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub gpus: Option<Gpus>,
-    /// Its value of each topology that it has: (index into [`Problem::topologies`], index of the value), ascending.
+    /// Its values of topologies, as ascending pairs (index into [`Problem::topologies`], index of the value).
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub domains: Vec<(u32, u32)>,
-    /// How often such a node is taken back: interruptions in a million node-hours. Each pod on it costs
+    /// How often the cloud interrupts such a node, in a million node-hours. Each pod on it costs
     /// [`PodClass::at_risk`] times this per hour, see [`risk`].
     #[serde(default)]
     pub interruptions: u32,
@@ -131,31 +133,31 @@ pub fn risk(at_risk: u64, interruptions: u32) -> UsdPerHour {
     UsdPerHour::from_micros(u64::try_from(product / 1_000_000).unwrap_or(u64::MAX))
 }
 
-/// A node that is there, or on its way and paid for.
+/// A node that runs, or that is on its way and paid for.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct ExistingNode {
-    /// For messages only.
+    /// Its name, for messages only.
     pub name: String,
-    /// What is free on it.
+    /// Its free room.
     pub free: Vec<u64>,
-    /// Its GPUs one by one, where they may be shared or cut.
+    /// Its GPUs one by one, if pods may share or cut them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub gpus: Vec<GpuState>,
-    /// Its value of each topology that it has: (index into [`Problem::topologies`], index of the value), ascending.
+    /// Its values of topologies, as ascending pairs (index into [`Problem::topologies`], index of the value).
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub domains: Vec<(u32, u32)>,
-    /// What removing it saves and costs; `None` for a node that stays.
+    /// What removing it saves and costs. `None` for a node that stays.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub removal: Option<Removal>,
 }
 
-/// A ceiling: the sum over bought nodes of their [`Candidate::limit_use`] may not pass `bound`.
+/// A ceiling: the sum of [`Candidate::limit_use`] over the bought nodes may not exceed `bound`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Limit {
-    /// For messages: `pool gpu: nvidia.com/gpu`.
+    /// Its name for messages, such as `pool gpu: nvidia.com/gpu`.
     pub name: String,
-    /// What is left to spend, in the limit's own unit.
+    /// How much is left, in the limit's own unit.
     pub bound: u64,
 }

@@ -1,5 +1,5 @@
-//! What a problem must be to be understood at all. A problem that is well-formed and cannot be satisfied is not wrong: the
-//! solver says what it leaves out, and why.
+//! The rules of a well-formed problem. A well-formed problem that cannot be satisfied is no error: the solver says
+//! which pods it leaves out, and why.
 
 use poolwright_catalog::{MigGeometry, MigProfile, UsdPerHour};
 
@@ -11,7 +11,7 @@ const MOST_MONEY: u64 = 1 << 53;
 /// The most everything may cost together.
 const MOST_TOGETHER: u128 = 1 << 62;
 
-/// Why a problem is malformed. These are bugs of the caller, or of whoever wrote the file.
+/// Why a problem is malformed: a bug of the caller, or an error in the file.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ProblemError {
     /// A vector has the wrong number of entries.
@@ -24,7 +24,7 @@ pub enum ProblemError {
         /// The number of resources.
         want: usize,
     },
-    /// An index points nowhere, or a list of indices is not strictly ascending.
+    /// An index does not exist, or a list of indices is not strictly ascending.
     #[error("{what} names {list} number {index}, which does not exist or is out of order")]
     BadIndex {
         /// Which object.
@@ -34,7 +34,7 @@ pub enum ProblemError {
         /// The index.
         index: u32,
     },
-    /// A number that means nothing there.
+    /// A number is out of range.
     #[error("{what}: {field} is {value}, but {rule}")]
     BadNumber {
         /// Which object.
@@ -46,7 +46,7 @@ pub enum ProblemError {
         /// What it must be.
         rule: &'static str,
     },
-    /// Two rules that cannot both be honoured are given for one class.
+    /// A class is in two groups that exclude each other.
     #[error("class `{class}` is in {first} and in {second}; a class may be in one of them only")]
     TwoGroups {
         /// The class.
@@ -56,7 +56,7 @@ pub enum ProblemError {
         /// Another.
         second: String,
     },
-    /// A state that a GPU cannot be in.
+    /// The state of a GPU is impossible.
     #[error("GPU {gpu} of {node} cannot be in its state: {why}")]
     BadGpu {
         /// The node.
@@ -87,7 +87,7 @@ fn number(what: &str, field: &'static str, value: u64, good: bool, rule: &'stati
 }
 
 impl Problem {
-    /// Checks that vectors have the right length, that indices exist and ascend, and that numbers mean something.
+    /// Checks that vectors have the right length, indices exist and ascend, and numbers are in range.
     pub fn validate(&self) -> Valid {
         for class in &self.classes {
             self.class(class)?;

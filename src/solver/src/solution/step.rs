@@ -1,26 +1,26 @@
-//! Moves from the nodes that are there to the nodes that are wanted.
+//! Steps from the existing nodes to the planned ones.
 
 use poolwright_catalog::UsdPerHour;
 use serde::{Deserialize, Serialize};
 
-/// One step of a consolidation: launch, wait until they are there, move, remove. After each the cluster is feasible: every
-/// pod that ran runs, no node is overfull, and one may stop.
+/// One step of a consolidation: launch nodes, wait for them, move pods, remove nodes. After each step every pod that
+/// ran still runs and no node is overfull, so you can stop there.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Step {
-    /// Nodes to launch first: (index into [`super::Solution::new_nodes`], how many), ascending. Of a group, the nodes are
-    /// launched in their order, from 0. Those that no step launches are for pods that wait: they are taken to be there, and
-    /// paid, before the first step.
+    /// Nodes to launch first, as ascending pairs (index into [`super::Solution::new_nodes`], count). The nodes of a
+    /// group launch in their order, from 0. Nodes that no step launches are for waiting pods: they run, and are paid,
+    /// before the first step.
     pub launch: Vec<(u32, u32)>,
-    /// Where the pods of the removed nodes go; sorted. Only to nodes that stay and to nodes launched in this step or before,
-    /// and never more than the plan has there: what is on a node at any time is part of what it holds in the end.
+    /// The moves of the removed nodes' pods, sorted. Pods move only to nodes that stay and to nodes that this step or
+    /// an earlier one launches. A node never gets more pods than the plan has there.
     pub moves: Vec<Move>,
-    /// Indices into [`crate::Problem::existing`] of nodes that are removed when they are empty, ascending.
+    /// The nodes to remove when they are empty: indices into [`crate::Problem::existing`], ascending.
     pub remove: Vec<u32>,
-    /// What is paid less per hour after this step than before it, commitments counted; `None` for a step that alone saves
-    /// nothing (it makes room for later ones).
+    /// How much money per hour the step saves, after commitments. `None` for a step that saves nothing alone and
+    /// makes room for later ones.
     pub saving: Option<UsdPerHour>,
-    /// Pods moved.
+    /// How many pods it moves.
     pub evictions: u32,
 }
 
@@ -30,11 +30,11 @@ pub struct Step {
 pub struct Move {
     /// Index into [`crate::Problem::existing`].
     pub from: u32,
-    /// Where to.
+    /// The node to move to.
     pub to: MoveTarget,
     /// Index into [`crate::Problem::classes`].
     pub class: u32,
-    /// How many.
+    /// How many pods.
     pub count: u32,
 }
 
@@ -44,6 +44,6 @@ pub struct Move {
 pub enum MoveTarget {
     /// A node that stays: index into [`crate::Problem::existing`].
     Existing(u32),
-    /// A new node: index into [`super::Solution::new_nodes`], and which of that group, from 0.
+    /// A new node: index into [`super::Solution::new_nodes`], and its number in that group, from 0.
     New(u32, u32),
 }
