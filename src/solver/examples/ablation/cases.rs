@@ -38,6 +38,13 @@ pub fn all() -> Vec<Case> {
         case("P13", "openb gpushare100, shared GPUs", 3_000_000, |_| {
             vec![common::gpus::shared(&trace("gpushare100"), &types())]
         }),
+        case("long", "P1, P9 and P13 with ten seconds of work each", 20_000_000, |_| {
+            vec![
+                openb("gpuspec33", usize::MAX),
+                common::gpus::mig(&trace("default"), &types()).0,
+                common::gpus::shared(&trace("gpushare100"), &types()),
+            ]
+        }),
         case("first", "the plan before any search: P1, P3, P9, P13 and 12 random", 1, |seed| {
             let mut all = vec![
                 openb("gpuspec33", usize::MAX),

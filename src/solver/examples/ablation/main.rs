@@ -2,7 +2,7 @@
 //! the one of the whole search on the same problem, in the same process, with the same work budget.
 //!
 //! `ablation [CASE...] [--runs N] [--stage NAME]` prints one line for each stage that changes something on a case, with how
-//! many solves got worse and better by it (`-2+1`). Run `n`
+//! many solves got worse and better by it (`-2+1`), and the cost after a quarter of the work. Run `n`
 //! has seed `n` for the search and for random problems. Work units and gaps do not depend on the machine; time is time on a
 //! processor of a solve with one thread, as a ratio to the whole search. The independent checker sees every answer.
 
@@ -26,11 +26,20 @@ struct Heard {
     /// Work until the gap was a tenth of a percent at most.
     close: Option<u64>,
     work: u64,
+    /// The objective after a quarter of the work, and how many pods were left out.
+    quarter: (f64, u64),
+    budget: u64,
 }
 
 impl StopSignal for Heard {
     fn should_stop(&mut self) -> bool {
         false
+    }
+
+    fn improved(&mut self, plan: &Solution) {
+        if self.work * 4 <= self.budget {
+            self.quarter = (plan.objective().as_f64(), plan.unplaced_pods());
+        }
     }
 
     fn progress(&mut self, progress: &Progress) {
@@ -48,6 +57,8 @@ impl StopSignal for Heard {
 struct Answer {
     objective: f64,
     bound: f64,
+    /// The objective after a quarter of the work, if that plan placed as many pods.
+    quarter: Option<f64>,
     exact: bool,
     priced: bool,
     /// By falling priority: pods left out, and their value.
@@ -92,6 +103,7 @@ fn answer(problem: &Problem, solution: &Solution, heard: &Heard, seconds: f64) -
     Answer {
         objective: solution.objective().as_f64(),
         bound: solution.bound.as_f64(),
+        quarter: (heard.quarter.1 == solution.unplaced_pods()).then_some(heard.quarter.0),
         exact: solution.proof == Proof::Exact,
         priced: solution.prices.is_some(),
         left_out: left_out.into_values().collect(),
@@ -108,7 +120,7 @@ fn run(case: &Case, seed: u64, stages: Stages, problems: &[(Problem, Option<Warm
     let options =
         Options { gap_target: 0.0, work: case.work, seed, threads: 1, stages, ..Options::default() };
     let each = problems.iter().map(|(problem, warm)| {
-        let (mut heard, before) = (Heard::default(), processor());
+        let (mut heard, before) = (Heard { budget: case.work, ..Heard::default() }, processor());
         let solution = match warm {
             None => solve(problem, &options, &mut heard),
             Some(warm) => solve_from(problem, &options, warm, &mut heard).map(|(solution, _)| solution),
@@ -134,6 +146,7 @@ struct Line {
     /// Sums over problems that place the same.
     objective: [f64; 2],
     bound: [f64; 2],
+    quarter: [f64; 2],
     exact: [usize; 2],
     priced: [usize; 2],
     evictions: [u64; 2],
@@ -158,6 +171,10 @@ impl Line {
                         self.objective[at] += answer.objective;
                         self.bound[at] += answer.bound;
                     }
+                    if let (Some(whole), Some(part)) = (pair.0.quarter, pair.1.quarter) {
+                        self.quarter[0] += whole;
+                        self.quarter[1] += part;
+                    }
                 }
             }
             for (at, answer) in [pair.0, pair.1].into_iter().enumerate() {
@@ -178,6 +195,7 @@ impl Line {
         self.worse + self.better > 0
             || !same(self.objective)
             || !same(self.bound)
+            || !same(self.quarter)
             || self.exact[0] != self.exact[1]
             || self.priced[0] != self.priced[1]
             || self.evictions[0] != self.evictions[1]
@@ -193,9 +211,10 @@ impl Line {
         };
         let ratio = |pair: [u64; 2]| pair[1] as f64 / pair[0].max(1) as f64;
         print!(
-            "{name:<34} {:>9} {:>7} {:>9} {:>7} {:>9} {:>9} {:>7} {:>6.2} {:>6.2} {:>6.2}",
+            "{name:<34} {:>9} {:>7} {:>9} {:>9} {:>7} {:>9} {:>9} {:>7} {:>6.2} {:>6.2} {:>6.2}",
             signed(above(self.objective[1], self.objective[0])),
             format!("-{}+{}", self.dearer, self.cheaper),
+            signed(above(self.quarter[1], self.quarter[0])),
             signed(above(self.bound[1], self.bound[0])),
             format!("-{}+{}", self.looser, self.tighter),
             gap(self.bound[1]),
@@ -256,8 +275,19 @@ fn main() {
         }
         println!("\n{} - {}; {} work units, seeds 0..{runs}", case.name, case.what, case.work);
         println!(
-            "{:<34} {:>9} {:>7} {:>9} {:>7} {:>9} {:>9} {:>7} {:>6} {:>6} {:>6}",
-            "stage off", "cost %", "", "bound %", "", "gap %", "to whole", "placed", "work", "to .1%", "time"
+            "{:<34} {:>9} {:>7} {:>9} {:>9} {:>7} {:>9} {:>9} {:>7} {:>6} {:>6} {:>6}",
+            "stage off",
+            "cost %",
+            "",
+            "at 1/4 %",
+            "bound %",
+            "",
+            "gap %",
+            "to whole",
+            "placed",
+            "work",
+            "to .1%",
+            "time"
         );
         let mut lines: Vec<Line> = stages.iter().map(|_| Line::default()).collect();
         let mut all = Line::default();
