@@ -20,7 +20,7 @@ use crate::model::relaxed::Preferences;
 use crate::model::{PlanOptions, Pod, PodKey, PoolName, Snapshot};
 use crate::plan::audit::topology as audit_topology;
 use crate::plan::pack::{classes, rounds};
-use crate::plan::place::{preferences, sticky, topology};
+use crate::plan::place::{preferences, spread_hosts, sticky, topology};
 use crate::plan::prepare::Prepared;
 use crate::plan::{audit, claims, groups, misfit, wanting};
 use crate::rules::colocation;
@@ -135,7 +135,7 @@ impl<'a> Scene<'a> {
         let demand = wanting::collect(snapshot, options, volumes, &groups);
         let rooms = rooms::collect(snapshot, &daemons, &company, &volumes.attachable);
         let supply = offers::collect(snapshot, &daemons, &company, &volumes.attachable, options, *now);
-        company.set_least(snapshot, &daemons, &rooms, &supply);
+        spread_hosts::set_least(&mut company, snapshot, &daemons, &rooms, &supply);
         let now = *now;
         let scene =
             Self { snapshot, volumes, now, options, company, relations, daemons, groups, demand, rooms };

@@ -3,7 +3,9 @@
 //! Pods are reduced to profiles, one for each combination of what a pod says about others and what others say about it, so
 //! that a few sets of small numbers answer for thousands of pods. Most pods have profile 0: nothing to do with anybody.
 
-pub(crate) mod tallies;
+pub(crate) mod present;
+
+pub(crate) use crate::rules::colocation::present::{Present, join};
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -12,18 +14,10 @@ use poolwright_terms::labels::HOSTNAME;
 use crate::model::{
     HostPort, NamespaceLabels, ObjectKey, PodKey, PodPhase, PodSpec, PodTerm, Snapshot, SpreadRule,
 };
+use crate::rules::colocation::present::UNLIMITED;
 use crate::rules::identity::Identity;
-use crate::rules::{identity, ports, spread};
-
-/// How many pods of each profile are on one node; profile 0 is never among them.
-pub(crate) type Present = BTreeMap<usize, u32>;
-
-/// Pods of one profile come to a node.
-pub(crate) fn join(present: &mut Present, profile: usize, count: u32) {
-    if profile > 0 && count > 0 {
-        *present.entry(profile).or_default() += count;
-    }
-}
+use crate::rules::spread::hosts::HostSpread;
+use crate::rules::{identity, ports};
 
 /// All profiles.
 #[derive(Clone, Debug, Default)]
@@ -37,7 +31,7 @@ pub(crate) struct Company<'a> {
     profiles: Vec<Profile<'a>>,
     /// Profiles of pods that share a node, by theirs.
     joint: BTreeMap<Vec<usize>, usize>,
-    pub(crate) spreads: Vec<Spread<'a>>,
+    pub(crate) spreads: Vec<HostSpread<'a>>,
     /// A number for every address that some pod takes a port of.
     numbers: BTreeMap<&'a HostPort, u32>,
 }
@@ -52,49 +46,6 @@ pub(crate) struct Profile<'a> {
     counted: BTreeSet<usize>,
     /// Rules of spread that are its own: indices into [`Company::spreads`].
     spreads: Vec<usize>,
-}
-
-/// A rule of spread over nodes, as pods of one namespace have it.
-#[derive(Clone, Debug)]
-pub(crate) struct Spread<'a> {
-    pub(crate) rule: &'a SpreadRule,
-    namespace: &'a str,
-    /// Pods with the rule, one for each sort of nodes that it looks at.
-    pub(crate) owners: Vec<&'a PodSpec>,
-    /// The profiles that it counts, and how many pods one of them is.
-    counts: BTreeMap<usize, u32>,
-    /// The profiles that have it.
-    owned_by: BTreeSet<usize>,
-    /// How many pods it counts on the node with fewest, whatever else happens.
-    pub(crate) least: u64,
-}
-
-impl Spread<'_> {
-    /// As many may be on a node.
-    fn ceiling(&self) -> u64 {
-        self.least + u64::from(self.rule.max_skew)
-    }
-
-    /// How many of these pods it counts.
-    pub(crate) fn count(&self, present: &Present) -> u64 {
-        let counted = present.iter().filter_map(|(profile, count)| Some((self.counts.get(profile)?, count)));
-        counted.map(|(weight, count)| u64::from(*weight) * u64::from(*count)).sum()
-    }
-
-    /// How many more pods it counts with one of a profile.
-    fn weight(&self, profile: usize) -> u64 {
-        self.counts.get(&profile).copied().map_or(0, u64::from)
-    }
-
-    /// Whether a pod that has it is among these.
-    fn is_owned_among(&self, present: &Present) -> bool {
-        present.keys().any(|profile| self.owned_by.contains(profile))
-    }
-
-    /// Whether pods of two profiles that have it, and are counted by it, may share a node at all.
-    fn is_shared(&self) -> bool {
-        self.ceiling() > 1
-    }
 }
 
 /// What makes a profile: ports, terms of its own, terms that are about it, rules of spread of its own, those that count it.
@@ -139,11 +90,10 @@ impl<'a> Company<'a> {
             for rule in pod.spec.spreads.iter().filter(|rule| rule.topology_key == HOSTNAME) {
                 let namespace = pod.key.namespace();
                 let at = *spreads.entry((namespace, rule)).or_insert_with(|| {
-                    let (owners, counts, owned_by) = (Vec::new(), BTreeMap::new(), BTreeSet::new());
-                    company.spreads.push(Spread { rule, namespace, owners, counts, owned_by, least: 0 });
+                    company.spreads.push(HostSpread::new(namespace, rule));
                     company.spreads.len() - 1
                 });
-                company.spreads[at].owned(&pod.spec);
+                company.spreads[at].add_owner(&pod.spec);
             }
         }
         let mut shapes: BTreeMap<Shape<'a>, usize> = BTreeMap::new();
@@ -202,7 +152,7 @@ impl<'a> Company<'a> {
         let mut about: Vec<usize> =
             terms.iter().filter(|(term, _)| identity::selects(term, pod)).map(|(_, at)| *at).collect();
         about.sort_unstable();
-        let counts = |at: &usize| spread::counts(self.spreads[*at].rule, self.spreads[*at].namespace, pod);
+        let counts = |at: &usize| self.spreads[*at].counts(pod);
         Said { about, counted: (0..self.spreads.len()).filter(counts).collect() }
     }
 
@@ -262,7 +212,7 @@ impl<'a> Company<'a> {
     fn set_counts(&mut self, shapes: &BTreeMap<Shape<'a>, usize>) {
         for ((.., own, counted), profile) in shapes {
             for spread in counted {
-                self.spreads[*spread].counts.insert(*profile, 1);
+                self.spreads[*spread].weights.insert(*profile, 1);
             }
             for spread in own {
                 self.spreads[*spread].owned_by.insert(*profile);
@@ -274,15 +224,15 @@ impl<'a> Company<'a> {
     /// Which profiles do not come to a node in one solve because of a spread. Of those that have a rule and are counted by it
     /// a node holds as many as its ceiling says ([`Self::tallies`]); one ceiling for those with it and those without is not
     /// asked of the solver, unless there are not even so many of them.
-    pub(crate) fn set_counted(&mut self) {
+    fn set_counted(&mut self) {
         let mut pairs = Vec::new();
         let mut there: BTreeMap<usize, u64> = BTreeMap::new();
         for profile in self.pods.values() {
             *there.entry(*profile).or_default() += 1;
         }
         let never_bound: BTreeSet<usize> = self.never_bound();
-        let few = |spread: &Spread<'_>| {
-            let all = spread.counts.iter().map(|(profile, weight)| {
+        let few = |spread: &HostSpread<'_>| {
+            let all = spread.weights.iter().map(|(profile, weight)| {
                 let count = if never_bound.contains(profile) {
                     there.get(profile).copied().unwrap_or(0)
                 } else {
@@ -294,9 +244,9 @@ impl<'a> Company<'a> {
         };
         for spread in self.spreads.iter().filter(|spread| !few(spread)) {
             for owner in &spread.owned_by {
-                let limited = spread.is_shared() && spread.counts.contains_key(owner);
+                let limited = spread.is_shared() && spread.weights.contains_key(owner);
                 let others =
-                    spread.counts.keys().filter(|other| !limited || !spread.owned_by.contains(other));
+                    spread.weights.keys().filter(|other| !limited || !spread.owned_by.contains(other));
                 pairs.extend(others.map(|other| (*owner, *other)));
             }
         }
@@ -307,6 +257,22 @@ impl<'a> Company<'a> {
             self.profiles[owner].counted.insert(other);
             self.profiles[other].counted.insert(owner);
         }
+    }
+
+    /// Sets how many pods each spread counts on the node with fewest.
+    pub fn set_least(&mut self, least: Vec<u64>) {
+        let all_zero = least.iter().all(|least| *least == 0);
+        for (spread, least) in self.spreads.iter_mut().zip(least) {
+            spread.least = least;
+        }
+        if !all_zero {
+            self.set_counted();
+        }
+    }
+
+    /// Spreads over nodes that pods of a profile have: indices into [`Company::spreads`].
+    pub fn spreads_of(&self, profile: usize) -> &[usize] {
+        &self.profiles[profile].spreads
     }
 
     /// Profiles that no pod has that is bound or that a DaemonSet brings.
@@ -356,13 +322,7 @@ impl<'a> Company<'a> {
             self.profiles[other].counted.insert(new);
         }
         for spread in &mut self.spreads {
-            let weight = members.iter().map(|one| spread.counts.get(one).copied().unwrap_or(0)).sum();
-            if weight > 0 {
-                spread.counts.insert(new, weight);
-            }
-            if parts.iter().any(|part| spread.owned_by.contains(part)) {
-                spread.owned_by.insert(new);
-            }
+            spread.add_joint(new, &members);
         }
         self.profiles.push(joint);
         self.joint.insert(members, new);
@@ -467,6 +427,3 @@ impl<'a> Company<'a> {
         numbers.into_iter().collect()
     }
 }
-
-/// More pods than any node takes.
-pub(crate) const UNLIMITED: u64 = 1 << 20;

@@ -11,6 +11,8 @@ use crate::plan::place::preferences::kept::{Chosen, DEARER, Group, Inputs, Kept}
 use crate::plan::place::preferences::market::{Market, Shoppers};
 use crate::plan::place::preferences::neighbours::{About, Neighbours};
 use crate::plan::place::preferences::words;
+use crate::rules::spread::domains::DomainCounts;
+use crate::rules::spread::messages;
 
 /// What is wished.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -41,7 +43,7 @@ pub(crate) fn of_pods<'a>(spec: &'a PodSpec, namespace: &'a str) -> Vec<Wish<'a>
         Wish { words, about: About::Term(&wish.term), aim }
     });
     let spreads = wishes.spreads.iter().map(|rule| Wish {
-        words: words::spread(rule),
+        words: messages::preference(rule),
         about: About::Spread(namespace, rule),
         aim: Aim::Even(rule.max_skew),
     });
@@ -254,9 +256,8 @@ impl<'a> Street<'_, 'a> {
     fn is_even_anyway(&self, houses: &[House], rules: &[usize]) -> bool {
         let even = |(wish, rule): (&&Wish<'a>, &usize)| {
             let Aim::Even(skew) = wish.aim else { return false };
-            let counts = || houses.iter().map(|house| self.neighbours.count(*rule, &house.value));
-            let most = counts().max().unwrap_or(0) + self.group.pods.len() as u64;
-            most - counts().min().unwrap_or(0) <= u64::from(skew)
+            let counts = houses.iter().map(|house| self.neighbours.count(*rule, &house.value));
+            DomainCounts::of(counts).admits_anywhere(self.group.pods.len() as u64, skew)
         };
         houses.len() < 2 && self.wishes.iter().all(|wish| matches!(wish.aim, Aim::Even(_)))
             || self.wishes.iter().zip(rules).all(even)
@@ -301,8 +302,8 @@ impl<'a> Street<'_, 'a> {
                 some(among(&free), why)
             }
             Aim::Even(skew) => {
-                let least = (0..houses.len()).map(count).min().unwrap_or(0);
-                let even = |house: usize| count(house) + u64::from(own) - least <= u64::from(skew);
+                let counts = DomainCounts::of((0..houses.len()).map(count));
+                let even = |house: usize| counts.admits(house, own, skew, None);
                 some(among(&even), RelaxedReason::Contradicted)
             }
         }

@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crate::model::plan::{Plan, PlannedClaim};
 use crate::model::relaxed::{RelaxedPreference, RelaxedReason};
-use crate::model::{NodeTerm, Operator, PodKey, PodTerm, Requirement, Snapshot, SpreadRule, Weighted};
+use crate::model::{NodeTerm, Operator, PodKey, PodTerm, Requirement, Snapshot, Weighted};
 use crate::plan::place::preferences::kept::Kept;
 use crate::rules;
 
@@ -30,12 +30,6 @@ pub(crate) fn near(wish: &Weighted<PodTerm>) -> String {
 
 pub(crate) fn apart(wish: &Weighted<PodTerm>) -> String {
     format!("preferred pod anti-affinity {}", term(wish))
-}
-
-pub(crate) fn spread(rule: &SpreadRule) -> String {
-    let origin = rule.default_of.as_ref();
-    let origin = origin.map_or_else(String::new, |file| format!(", the scheduler's default from {file}"));
-    format!("spread over `{}` (ScheduleAnyway{origin})", rule.topology_key)
 }
 
 fn term(wish: &Weighted<PodTerm>) -> String {
