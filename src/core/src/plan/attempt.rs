@@ -23,7 +23,7 @@ use crate::plan::pack::{classes, rounds};
 use crate::plan::place::{preferences, spread_hosts, sticky, topology};
 use crate::plan::prepare::Prepared;
 use crate::plan::{audit, claims, groups, misfit, wanting};
-use crate::rules::colocation;
+use crate::rules::colocation::Colocation;
 use crate::rules::pin::Pin;
 use crate::supply::{daemonsets, limits, offers, rooms};
 
@@ -41,7 +41,7 @@ pub(crate) struct Scene<'a> {
     pub volumes: &'a Volumes,
     pub now: Timestamp,
     pub options: &'a PlanOptions,
-    pub company: colocation::Company<'a>,
+    pub colocation: Colocation<'a>,
     pub relations: topology::Relations<'a>,
     pub daemons: daemonsets::Daemons<'a>,
     pub groups: groups::Groups<'a>,
@@ -87,7 +87,7 @@ impl Packed<'_, '_> {
             let Some(left) = self.outcome.left.get(index).filter(|left| !left.is_empty()) else { continue };
             let (reason, message) = self.seen.explain(class, self.outcome.limit[index]);
             let pin = self.assigned.pin(&left[0].key);
-            let (reason, message) = match misfit::kept_off(class, pin, self.rooms, self.seen.company) {
+            let (reason, message) = match misfit::kept_off(class, pin, self.rooms, self.seen.colocation) {
                 Some(kept) if reason == UnplacedReason::NoOfferingFits => {
                     (UnplacedReason::TopologyRule, format!("{kept}; elsewhere: {message}"))
                 }
@@ -128,17 +128,17 @@ impl<'a> Scene<'a> {
     pub fn new(prepared: &'a Prepared<'a>) -> (Self, offers::Supply<'a>) {
         let Prepared { now, volumes, .. } = prepared;
         let (snapshot, options) = (prepared.snapshot.as_ref(), prepared.options.as_ref());
-        let mut company = colocation::Company::new(snapshot);
+        let mut colocation = Colocation::new(snapshot);
         let relations = topology::Relations::new(snapshot);
         let daemons = daemonsets::Daemons::new(snapshot);
         let groups = groups::Groups::new(snapshot);
         let demand = wanting::collect(snapshot, options, volumes, &groups);
-        let rooms = rooms::collect(snapshot, &daemons, &company, &volumes.attachable);
-        let supply = offers::collect(snapshot, &daemons, &company, &volumes.attachable, options, *now);
-        spread_hosts::set_least(&mut company, snapshot, &daemons, &rooms, &supply);
+        let rooms = rooms::collect(snapshot, &daemons, &colocation, &volumes.attachable);
+        let supply = offers::collect(snapshot, &daemons, &colocation, &volumes.attachable, options, *now);
+        spread_hosts::set_least(&mut colocation, snapshot, &daemons, &rooms, &supply);
         let now = *now;
         let scene =
-            Self { snapshot, volumes, now, options, company, relations, daemons, groups, demand, rooms };
+            Self { snapshot, volumes, now, options, colocation, relations, daemons, groups, demand, rooms };
         (scene, supply)
     }
 }
@@ -213,11 +213,11 @@ impl Scene<'_> {
         lessons: &topology::Lessons,
         rooms: &mut rooms::Rooms<'s>,
     ) -> Placed<'s> {
-        let Self { snapshot, now, options, company, relations, daemons, .. } = self;
+        let Self { snapshot, now, options, colocation, relations, daemons, .. } = self;
         let mut unplaced = self.demand.unplaced.clone();
         // What an earlier plan decided stays decided: no order of events, and no restart, buys for the same pod twice.
         let wanting = self.demand.wanting.clone();
-        let mut settled = sticky::settle(wanting, snapshot, rooms, company, *now, &lessons.unsettled);
+        let mut settled = sticky::settle(wanting, snapshot, rooms, colocation, *now, &lessons.unsettled);
         groups::Groups::leave_out(&lessons.gangs_left_out, &mut settled);
         wanting::give_way(&mut settled.open, options);
         unplaced.append(&mut settled.unplaced);
@@ -226,7 +226,7 @@ impl Scene<'_> {
             relations,
             rooms,
             daemons,
-            company,
+            colocation,
             settled: &settled.placed,
             open: &settled.open,
             supply,
@@ -253,7 +253,7 @@ impl Scene<'_> {
         preferences: Preferences,
         watch: &mut dyn StopSignal,
     ) -> Attempt {
-        let Self { snapshot, volumes, now, options, company, daemons, .. } = self;
+        let Self { snapshot, volumes, now, options, colocation, daemons, .. } = self;
         let (now, options) = (*now, *options);
         let mut rooms = self.rooms.clone();
         let Placed { settled, assigned, mut unplaced } = self.place(supply, lessons, &mut rooms);
@@ -267,14 +267,14 @@ impl Scene<'_> {
             open: &settled.open,
             assigned: &assigned,
         });
-        let mut company = Cow::Borrowed(company);
+        let mut colocation = Cow::Borrowed(colocation);
         let models = supply.mig_models();
         let with = (&assigned, &chosen);
-        let classes = classes::group(&settled.open, with, &mut company, options.sharing, &models);
-        let company: &colocation::Company<'_> = &company;
+        let classes = classes::group(&settled.open, with, &mut colocation, options.sharing, &models);
+        let colocation: &Colocation<'_> = &colocation;
         let admissions = offers::Admissions::new(supply, &classes.signatures);
         let mut limits = limits::Limits::new(supply, snapshot, &options.limits);
-        let inputs = rounds::Inputs { supply, admissions: &admissions, classes: &classes, company, options };
+        let inputs = rounds::Inputs { supply, admissions: &admissions, classes: &classes, colocation, options };
         let mut outcome = rounds::run(&inputs, &mut rooms, &mut limits, watch);
         let floor = chosen.floor(&inputs, &outcome);
         outcome.unite(&assigned);
@@ -286,7 +286,7 @@ impl Scene<'_> {
             supply,
             admissions: &admissions,
             classes: &classes,
-            company,
+            colocation,
             limits: &limits,
             options,
             now,
@@ -321,7 +321,7 @@ impl Scene<'_> {
                 supply,
                 admissions: &admissions,
                 limits: &limits,
-                company,
+                colocation,
                 daemons,
                 sharing: options.sharing,
             },

@@ -13,7 +13,7 @@ use crate::model::{ClaimName, OwnerKey, PodKey, Snapshot};
 use crate::plan::PlanOptions;
 use crate::plan::pack::classes::Classes;
 use crate::plan::pack::rounds::NewNode;
-use crate::rules::colocation::Company;
+use crate::rules::colocation::Colocation;
 use crate::rules::gpus::Form;
 use crate::rules::words;
 use crate::supply::interruption_risk::Losing;
@@ -27,7 +27,7 @@ pub(crate) struct Maker<'s, 'a> {
     pub supply: &'s Supply<'a>,
     pub admissions: &'s Admissions,
     pub classes: &'s Classes<'a>,
-    pub company: &'s Company<'a>,
+    pub colocation: &'s Colocation<'a>,
     pub limits: &'s Limits,
     pub options: &'s PlanOptions,
     /// Pods whose place on a node that is still there was taken.
@@ -286,8 +286,8 @@ impl Maker<'_, '_> {
             && node.content.keys().all(|class| {
                 let class = &self.classes.classes[*class];
                 self.admissions.admits(node.pool, class.signature, offer.offering)
-                    && self.company.admits(class.profile, &self.supply.residents[offer.residents])
-                    && self.company.takes_as_many(
+                    && self.colocation.admits(class.profile, &self.supply.residents[offer.residents])
+                    && self.colocation.takes_as_many(
                         class.profile,
                         &self.supply.residents[offer.residents],
                         &self.supply.residents[node.offer.residents],

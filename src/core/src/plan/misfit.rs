@@ -14,7 +14,7 @@ use crate::model::{DaemonSet, NodeTerm, Operator, Pod, PodSpec, PoolName, Requir
 use crate::plan::misfit_volumes;
 use crate::plan::pack::classes::Class;
 use crate::rules;
-use crate::rules::colocation::Company;
+use crate::rules::colocation::Colocation;
 use crate::rules::gpus::{Form, Wish};
 use crate::rules::identity::Identity;
 use crate::rules::labels::Labels;
@@ -63,7 +63,7 @@ pub(crate) fn kept_off(
     class: &Class<'_>,
     pin: &Pin,
     rooms: &Rooms<'_>,
-    company: &Company<'_>,
+    colocation: &Colocation<'_>,
 ) -> Option<String> {
     if class.profile == 0 && pin.is_empty() {
         return None;
@@ -75,7 +75,7 @@ pub(crate) fn kept_off(
             return None;
         }
         let why = if pin.iter().all(|wanted| rules::matches(wanted, &room.labels)) {
-            company.keeps_off(class.profile, &room.present)?
+            colocation.keeps_off(class.profile, &room.present)?
         } else {
             "topology spread or pod affinity, its own or that of others, puts it elsewhere"
         };
@@ -95,7 +95,7 @@ fn unwelcome(rejection: &Rejection, set: &str, pool: &PoolName) -> String {
 }
 
 fn explain(seen: &Seen<'_, '_>, class: &Class<'_>, limit: Option<u32>) -> (UnplacedReason, String) {
-    let Seen { snapshot, supply, admissions, limits, company, sharing, .. } = *seen;
+    let Seen { snapshot, supply, admissions, limits, colocation, sharing, .. } = *seen;
     if let Some(limit) = limit {
         return (UnplacedReason::LimitReached, limits.sentence(limit, supply));
     }
@@ -114,7 +114,7 @@ fn explain(seen: &Seen<'_, '_>, class: &Class<'_>, limit: Option<u32>) -> (Unpla
                 standing(&offer.standing)
                     && admissions.admits(at, class.signature, offer.offering)
                     && class.requests.fits(&supply.capacities[offer.capacity])
-                    && company.admits(class.profile, &supply.residents[offer.residents])
+                    && colocation.admits(class.profile, &supply.residents[offer.residents])
             };
             pool.offers.iter().find(holds).map(|offer| (at, pool, *offer))
         })

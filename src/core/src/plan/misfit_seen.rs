@@ -2,7 +2,7 @@
 
 use crate::demand::volumes::Volumes;
 use crate::model::{Sharing, Snapshot};
-use crate::rules::colocation::Company;
+use crate::rules::colocation::Colocation;
 use crate::supply::daemonsets::Daemons;
 use crate::supply::limits::Limits;
 use crate::supply::offers::{Admissions, Supply};
@@ -15,7 +15,7 @@ pub(crate) struct Seen<'s, 'a> {
     pub supply: &'s Supply<'a>,
     pub admissions: &'s Admissions,
     pub limits: &'s Limits,
-    pub company: &'s Company<'a>,
+    pub colocation: &'s Colocation<'a>,
     pub daemons: &'s Daemons<'a>,
     pub sharing: Sharing,
 }

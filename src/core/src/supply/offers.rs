@@ -17,7 +17,7 @@ use crate::model::plan::PoolFindings;
 use crate::model::{PlanOptions, TakenBack};
 use crate::model::{PodSpec, Pool, PoolName, Snapshot};
 use crate::rules;
-use crate::rules::colocation::{Company, Present};
+use crate::rules::colocation::{Colocation, Present};
 use crate::rules::new_node::NewNodeLabels;
 use crate::rules::pin::Pin;
 use crate::supply::daemonsets::Daemons;
@@ -156,7 +156,7 @@ impl<'a> Supply<'a> {
 pub(crate) fn collect<'a>(
     snapshot: &'a Snapshot,
     daemons: &Daemons<'_>,
-    company: &Company<'_>,
+    colocation: &Colocation<'_>,
     attachable: &Attachable,
     options: &PlanOptions,
     now: Timestamp,
@@ -186,7 +186,7 @@ pub(crate) fn collect<'a>(
                 supply.tables.len() - 1
             });
             let money_limit = pool.limits.usd_per_hour.or(options.limits.usd_per_hour).is_some();
-            let terms = Terms { snapshot, daemons, company, attachable, money_limit, now };
+            let terms = Terms { snapshot, daemons, colocation, attachable, money_limit, now };
             let meeting =
                 snapshot.memory.meeting(catalogue, pool, || meeting(pool, &supply.tables[table].labels));
             let offers = offers(&terms, &mut supply, pool, table, &meeting);
@@ -241,7 +241,7 @@ fn unknown_key(pool: &Pool, table: &Table<'_>) -> String {
 struct Terms<'t, 'a> {
     snapshot: &'a Snapshot,
     daemons: &'t Daemons<'t>,
-    company: &'t Company<'t>,
+    colocation: &'t Colocation<'t>,
     attachable: &'t Attachable,
     money_limit: bool,
     now: Timestamp,
@@ -278,7 +278,7 @@ fn offers<'a>(
     table: usize,
     meeting: &[usize],
 ) -> Vec<Offer> {
-    let Terms { snapshot, company, attachable, money_limit, now, .. } = *terms;
+    let Terms { snapshot, colocation, attachable, money_limit, now, .. } = *terms;
     let daemons = terms.daemons.tolerating(&pool.taints);
     let (tables, capacities, known) = (&supply.tables, &mut supply.capacities, &mut supply.known_capacities);
     let residents = &mut supply.residents;
@@ -308,7 +308,7 @@ fn offers<'a>(
             (None, None, _) => Standing::PriceUnknown,
         };
         let landing = daemons.landing(&labels);
-        let present = daemons.present(&landing, company);
+        let present = daemons.present(&landing, colocation);
         let residents = residents.iter().position(|known| *known == present).unwrap_or_else(|| {
             residents.push(present);
             residents.len() - 1

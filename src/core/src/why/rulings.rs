@@ -11,7 +11,7 @@ use crate::demand::{profiles, volumes};
 use crate::model::PlanOptions;
 use crate::model::{PodKey, PodSpec, PoolName, Snapshot};
 use crate::rules;
-use crate::rules::colocation::Company;
+use crate::rules::colocation::Colocation;
 use crate::rules::{Rejection, gpus};
 use crate::supply::daemonsets::Daemons;
 use crate::supply::offers::{Standing, Supply};
@@ -55,16 +55,16 @@ pub fn rulings(
     profiles::apply(&mut ruled, options);
     let volumes = volumes::resolve(&mut ruled);
     let snapshot = ruled.as_ref();
-    let mut company = Company::new(snapshot);
+    let mut colocation = Colocation::new(snapshot);
     let daemons = Daemons::new(snapshot);
-    let supply = offers::collect(snapshot, &daemons, &company, &volumes.attachable, options, now);
-    let rooms = rooms::collect(snapshot, &daemons, &company, &volumes.attachable);
-    company.set_least(snapshot, &daemons, &rooms, &supply);
+    let supply = offers::collect(snapshot, &daemons, &colocation, &volumes.attachable, options, now);
+    let rooms = rooms::collect(snapshot, &daemons, &colocation, &volumes.attachable);
+    colocation.set_least(snapshot, &daemons, &rooms, &supply);
     let mut known: BTreeMap<(&PodSpec, usize), Rc<[Candidacy]>> = BTreeMap::new();
     let mut of = |key: &PodKey| {
         // With what its volumes ask.
-        let (spec, profile) = (&snapshot.pods.get(key)?.spec, company.of(key));
-        let fresh = || judge(&supply, &company, options, spec, profile).into();
+        let (spec, profile) = (&snapshot.pods.get(key)?.spec, colocation.of(key));
+        let fresh = || judge(&supply, &colocation, options, spec, profile).into();
         Some(known.entry((spec, profile)).or_insert_with(fresh).clone())
     };
     pods.iter().map(|key| of(key)).collect()
@@ -72,7 +72,7 @@ pub fn rulings(
 
 fn judge(
     supply: &Supply<'_>,
-    company: &Company<'_>,
+    colocation: &Colocation<'_>,
     options: &PlanOptions,
     spec: &PodSpec,
     profile: usize,
@@ -104,7 +104,7 @@ fn judge(
             } else if let Err(rejection) = rules::check_resources(&requests, room) {
                 out(2, short(&rejection), remedy(&rejection));
                 one.lacks = lacks(&requests, room);
-            } else if !company.admits(profile, &supply.residents[offer.residents]) {
+            } else if !colocation.admits(profile, &supply.residents[offer.residents]) {
                 let words = "a DaemonSet there that it may not meet".to_owned();
                 out(3, words, "change that rule, or keep the DaemonSet off some nodes".to_owned());
             } else {

@@ -3,7 +3,7 @@
 mod alternatives;
 mod batch_window;
 mod budgets;
-mod company;
+mod colocation;
 mod daemonsets;
 mod demand;
 mod disruption;

@@ -12,7 +12,7 @@ use crate::model::{Pod, PodKey, PodSpec};
 use crate::plan::place::preferences::kept::Chosen;
 use crate::plan::place::topology::Assigned;
 use crate::plan::wanted::Wanting;
-use crate::rules::colocation::Company;
+use crate::rules::colocation::Colocation;
 use crate::rules::gpus;
 use crate::rules::gpus::Wish;
 use crate::rules::pin::Pin;
@@ -26,7 +26,7 @@ pub(crate) struct Class<'a> {
     /// What it wants of shared or cut GPUs.
     pub wish: Option<Wish>,
     pub priority: i32,
-    /// What others say about them, and they about others: see [`Company`].
+    /// What others say about them, and they about others: see [`Colocation`].
     pub profile: usize,
     /// Index into [`Classes::signatures`].
     pub signature: usize,
@@ -60,7 +60,7 @@ type Like<'a> = (Reverse<i32>, &'a PodSpec, usize, &'a Pin, &'a [Pin], Option<&'
 pub(crate) fn group<'a>(
     wanting: &[Wanting<'a>],
     (assigned, chosen): (&'a Assigned<'_>, &'a Chosen<'_>),
-    company: &mut Cow<'_, Company<'a>>,
+    colocation: &mut Cow<'_, Colocation<'a>>,
     sharing: Sharing,
     models: &[&MigModel],
 ) -> Classes<'a> {
@@ -71,7 +71,7 @@ pub(crate) fn group<'a>(
         let key = &want.pod.key;
         let leads = (!assigned.with(key).is_empty()).then_some(key);
         let (pin, levels) = (assigned.pin(key), chosen.levels(key));
-        let key = (Reverse(want.pod.priority), &want.pod.spec, company.of(key), pin, levels, leads);
+        let key = (Reverse(want.pod.priority), &want.pod.spec, colocation.of(key), pin, levels, leads);
         groups.entry(key).or_default().push(want.pod);
     }
     let mut known: BTreeMap<Signature<'a>, usize> = BTreeMap::new();
@@ -93,8 +93,8 @@ pub(crate) fn group<'a>(
             requests.add(&gpus::wanted(sharing, models, &pod.spec).0);
         }
         if !with.is_empty() {
-            let profiles = with.iter().map(|pod| company.of(&pod.key)).chain([profile]).collect();
-            profile = company.to_mut().together(profiles);
+            let profiles = with.iter().map(|pod| colocation.of(&pod.key)).chain([profile]).collect();
+            profile = colocation.to_mut().together(profiles);
         }
         let priority = pods[0].priority;
         classes.classes.push(Class {

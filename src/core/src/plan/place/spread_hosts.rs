@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use poolwright_terms::labels::HOSTNAME;
 
 use crate::model::Snapshot;
-use crate::rules::colocation::{Company, join};
+use crate::rules::colocation::{Colocation, join};
 use crate::rules::spread::hosts::{Host, HostToBuy};
 use crate::supply::daemonsets::Daemons;
 use crate::supply::offers::Supply;
@@ -14,7 +14,7 @@ use crate::supply::rooms::Rooms;
 
 /// Works out the least count of every constraint over nodes.
 pub(crate) fn set_least(
-    company: &mut Company<'_>,
+    colocation: &mut Colocation<'_>,
     snapshot: &Snapshot,
     daemons: &Daemons<'_>,
     rooms: &Rooms<'_>,
@@ -28,15 +28,15 @@ pub(crate) fn set_least(
         })
     });
     let known = OnceCell::new();
-    let there = || known.get_or_init(|| hosts(company, snapshot, daemons, rooms)).as_slice();
-    let least = company.spreads.iter().map(|spread| spread.find_least(to_buy.clone(), &supply.residents, there));
+    let there = || known.get_or_init(|| hosts(colocation, snapshot, daemons, rooms)).as_slice();
+    let least = colocation.spreads.iter().map(|spread| spread.find_least(to_buy.clone(), &supply.residents, there));
     let least = least.collect();
-    company.set_least(least);
+    colocation.set_least(least);
 }
 
 /// All nodes that are hosts, also those that nobody may come to now.
 fn hosts<'s>(
-    company: &Company<'_>,
+    colocation: &Colocation<'_>,
     snapshot: &'s Snapshot,
     daemons: &Daemons<'_>,
     rooms: &'s Rooms<'_>,
@@ -49,10 +49,10 @@ fn hosts<'s>(
         let Some(name) = node.labels.get(HOSTNAME) else { continue };
         by_number.extend(there.map(|there| (there.number, hosts.len())));
         let outstanding = daemons.outstanding(&node.labels, &node.taints, there.map(AsRef::as_ref));
-        let present = daemons.present(&outstanding, company);
+        let present = daemons.present(&outstanding, colocation);
         hosts.push(Host { name, labels: &node.labels, taints: &node.taints, present });
     }
-    for ((_, nodes), (staying, leaving)) in snapshot.pods.alike().zip(company.of_alike()) {
+    for ((_, nodes), (staying, leaving)) in snapshot.pods.alike().zip(colocation.of_alike()) {
         for (node, count) in nodes.iter().filter(|_| staying > 0 || leaving > 0) {
             if let Some(at) = by_number.get(node) {
                 join(&mut hosts[*at].present, staying, count.staying);

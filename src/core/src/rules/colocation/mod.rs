@@ -21,7 +21,7 @@ use crate::rules::{identity, ports};
 
 /// All profiles.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Company<'a> {
+pub(crate) struct Colocation<'a> {
     /// Pods without a node with another profile than 0.
     pods: BTreeMap<&'a PodKey, usize>,
     /// Profiles of bound pods, of those that stay and of those that leave, in the order of [`crate::model::Pods::alike`].
@@ -44,7 +44,7 @@ pub(crate) struct Profile<'a> {
     /// Profiles that do not share a node with it because a rule of spread, its own or theirs, counts one of them: a node
     /// holds one such pod only, or pods that do not have the rule themselves. Its own profile too.
     counted: BTreeSet<usize>,
-    /// Rules of spread that are its own: indices into [`Company::spreads`].
+    /// Rules of spread that are its own: indices into [`Colocation::spreads`].
     spreads: Vec<usize>,
 }
 
@@ -62,13 +62,13 @@ pub(crate) struct Said {
     counted: Vec<usize>,
 }
 
-impl<'a> Company<'a> {
+impl<'a> Colocation<'a> {
     pub fn new(snapshot: &'a Snapshot) -> Self {
         // Bound pods that look alike are one.
         let bound = || snapshot.pods.alike().map(|(look, _)| look.example());
         let waiting = || snapshot.pods.unbound().filter(|pod| pod.phase != PodPhase::Gated);
         let namespaces: &'a NamespaceLabels = &snapshot.namespaces;
-        let mut company = Self::default();
+        let mut colocation = Self::default();
         let mut terms: BTreeMap<&'a PodTerm, usize> = BTreeMap::new();
         for pod in bound().chain(waiting()) {
             // Whom it keeps out of its zone it keeps off its node too; for pods of DaemonSets, which are nowhere in
@@ -90,25 +90,25 @@ impl<'a> Company<'a> {
             for rule in pod.spec.spreads.iter().filter(|rule| rule.topology_key == HOSTNAME) {
                 let namespace = pod.key.namespace();
                 let at = *spreads.entry((namespace, rule)).or_insert_with(|| {
-                    company.spreads.push(HostSpread::new(namespace, rule));
-                    company.spreads.len() - 1
+                    colocation.spreads.push(HostSpread::new(namespace, rule));
+                    colocation.spreads.len() - 1
                 });
-                company.spreads[at].add_owner(&pod.spec);
+                colocation.spreads[at].add_owner(&pod.spec);
             }
         }
         let mut shapes: BTreeMap<Shape<'a>, usize> = BTreeMap::new();
         let mut said: BTreeMap<Named<'a>, Said> = BTreeMap::new();
-        company.profiles.push(Profile::default());
+        colocation.profiles.push(Profile::default());
         for pod in bound() {
             let identity = Identity::of_pod(pod, namespaces);
             let about = said
                 .entry((identity.namespace, identity.labels))
-                .or_insert_with(|| company.said_about(&terms, identity));
-            let staying = company.profile(&terms, &mut shapes, identity, Vec::new(), about);
+                .or_insert_with(|| colocation.said_about(&terms, identity));
+            let staying = colocation.profile(&terms, &mut shapes, identity, Vec::new(), about);
             // Who is leaving keeps others away until it is gone, but counts no more (`countPodsMatchSelector`).
             let gone = Said { about: about.about.clone(), counted: Vec::new() };
-            let leaving = company.profile(&terms, &mut shapes, identity, Vec::new(), &gone);
-            company.alike.push((staying, leaving));
+            let leaving = colocation.profile(&terms, &mut shapes, identity, Vec::new(), &gone);
+            colocation.alike.push((staying, leaving));
         }
         for pod in waiting() {
             let own = pod.spec.spreads.iter();
@@ -116,21 +116,21 @@ impl<'a> Company<'a> {
             let identity = Identity::of_pod(pod, namespaces);
             let about = said
                 .entry((identity.namespace, identity.labels))
-                .or_insert_with(|| company.said_about(&terms, identity));
+                .or_insert_with(|| colocation.said_about(&terms, identity));
             let leaving = pod.deleting_since.is_some() && !about.counted.is_empty();
             let gone = leaving.then(|| Said { about: about.about.clone(), counted: Vec::new() });
             let about = gone.as_ref().unwrap_or(about);
-            let profile = company.profile(&terms, &mut shapes, identity, own.collect(), about);
+            let profile = colocation.profile(&terms, &mut shapes, identity, own.collect(), about);
             if profile > 0 {
-                company.pods.insert(&pod.key, profile);
+                colocation.pods.insert(&pod.key, profile);
             }
         }
         for set in snapshot.daemonsets.values() {
             let set_identity = Identity::of_daemonset(set, namespaces);
-            let about = company.said_about(&terms, set_identity);
-            let profile = company.profile(&terms, &mut shapes, set_identity, Vec::new(), &about);
+            let about = colocation.said_about(&terms, set_identity);
+            let profile = colocation.profile(&terms, &mut shapes, set_identity, Vec::new(), &about);
             if profile > 0 {
-                company.daemonsets.insert(&set.key, profile);
+                colocation.daemonsets.insert(&set.key, profile);
             }
         }
         let wide: Vec<bool> = {
@@ -140,12 +140,12 @@ impl<'a> Company<'a> {
             }
             wide
         };
-        company.set_apart(&wide, &shapes);
-        company.set_counts(&shapes);
-        let ports = company.profiles.iter().flat_map(|profile| &profile.ports).copied().flatten();
+        colocation.set_apart(&wide, &shapes);
+        colocation.set_counts(&shapes);
+        let ports = colocation.profiles.iter().flat_map(|profile| &profile.ports).copied().flatten();
         let ports: BTreeSet<&'a HostPort> = ports.collect();
-        company.numbers = ports.into_iter().zip(0..).collect();
-        company
+        colocation.numbers = ports.into_iter().zip(0..).collect();
+        colocation
     }
 
     fn said_about(&self, terms: &BTreeMap<&'a PodTerm, usize>, pod: Identity<'_>) -> Said {
@@ -270,7 +270,7 @@ impl<'a> Company<'a> {
         }
     }
 
-    /// Spreads over nodes that pods of a profile have: indices into [`Company::spreads`].
+    /// Spreads over nodes that pods of a profile have: indices into [`Colocation::spreads`].
     pub fn spreads_of(&self, profile: usize) -> &[usize] {
         &self.profiles[profile].spreads
     }

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::rules::colocation::Company;
+use crate::rules::colocation::Colocation;
 use crate::rules::colocation::present::{Present, UNLIMITED};
 use crate::rules::spread::hosts::HostSpread;
 
@@ -15,7 +15,7 @@ pub(crate) enum Tallied {
     Guests(usize),
 }
 
-impl Company<'_> {
+impl Colocation<'_> {
     /// The spreads that limit pods of several profiles together, or fewer where others are already; `present` are those on the
     /// nodes in question.
     pub fn tallies<'p>(

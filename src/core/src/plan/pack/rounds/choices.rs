@@ -100,7 +100,7 @@ impl Fits {
         let wanted = &inputs.classes.classes[class];
         choice.signatures.contains(signature)
             && self.fit[choice.offer.capacity].contains(self.requests[class])
-            && inputs.company.admits(wanted.profile, &inputs.supply.residents[choice.offer.residents])
+            && inputs.colocation.admits(wanted.profile, &inputs.supply.residents[choice.offer.residents])
             && (choice.form == Form::Plain || wanted.requests.get(ResourceName::NVIDIA_GPU) == 0)
             && wanted.wish.as_ref().is_none_or(|wish| {
                 let kind = inputs.supply.instance_type(choice.pool, choice.offer.offering);

@@ -234,7 +234,7 @@ impl Run<'_, '_, '_, '_> {
             for at in 0..self.rooms.all.len() {
                 while self.room_admits[at].contains(wanted.signature)
                     && wanted.spec.requests.fits(&self.rooms.all[at].free)
-                    && self.inputs.company.admits_one(wanted.profile, &self.rooms.all[at].present)
+                    && self.inputs.colocation.admits_one(wanted.profile, &self.rooms.all[at].present)
                     && let Some(pod) = self.queues[class].pop_front()
                 {
                     self.outcome.on_rooms.push((at, pod));
@@ -355,7 +355,7 @@ impl Run<'_, '_, '_, '_> {
                 && self.room_admits[*room].contains(class.signature)
                 && rules::is_host(class.spec, &self.rooms.all[*room].labels)
                 && class.on_whole().fits(&self.rooms.all[*room].free)
-                && self.inputs.company.admits(class.profile, &self.rooms.all[*room].present)
+                && self.inputs.colocation.admits(class.profile, &self.rooms.all[*room].present)
         })
     }
 
@@ -367,7 +367,7 @@ impl Run<'_, '_, '_, '_> {
             class.wish.is_none()
                 && self.inputs.admissions.admits(node.pool, class.signature, node.offer.offering)
                 && class.requests.fits(&node.free)
-                && self.inputs.company.admits(class.profile, &node.present)
+                && self.inputs.colocation.admits(class.profile, &node.present)
         })
     }
 

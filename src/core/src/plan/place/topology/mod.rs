@@ -179,7 +179,7 @@ impl<'s, 'a> Assignment<'s, 'a> {
             let (requests, keys) = (self.requests(pod), kind.keys.as_slice());
             let signature = self.signatures[&signature(&pod.spec)].0;
             let cells = self.cells(pod, kind);
-            let Some(shops) = self.shops.get_mut(&(signature, self.inputs.company.of(&pod.key), keys)) else {
+            let Some(shops) = self.shops.get_mut(&(signature, self.inputs.colocation.of(&pod.key), keys)) else {
                 continue;
             };
             let mut cost = |cell: &usize| shops.cost(*cell, &requests, self.inputs.supply);
@@ -250,7 +250,7 @@ impl<'s, 'a> Assignment<'s, 'a> {
         let keys = kind.keys.as_slice();
         let signature = self.signatures[&signature(&pod.spec)].0;
         let (frame, shops) =
-            (&self.frames[keys], &self.shops[&(signature, self.inputs.company.of(&pod.key), keys)]);
+            (&self.frames[keys], &self.shops[&(signature, self.inputs.colocation.of(&pod.key), keys)]);
         let banned = self.inputs.lessons.bans.get(&pod.key);
         // Room that pods before it may take counts: where they really go, only the solver knows.
         let rooms = self.admitting[&signature].iter().copied();
@@ -269,9 +269,9 @@ impl<'s, 'a> Assignment<'s, 'a> {
         let frame = self.frames.entry(keys).or_insert_with(|| Frame::new(keys, &self.places));
         let (at, spec) = self.signatures[&signature(&pod.spec)];
         let Inputs { supply, rooms, .. } = *self.inputs;
-        let profile = self.inputs.company.of(&pod.key);
-        let company = self.inputs.company;
-        let welcome = |residents: usize| company.admits(profile, &supply.residents[residents]);
+        let profile = self.inputs.colocation.of(&pod.key);
+        let colocation = self.inputs.colocation;
+        let welcome = |residents: usize| colocation.admits(profile, &supply.residents[residents]);
         self.shops
             .entry((at, profile, keys))
             .or_insert_with(|| Shops::new(frame, supply, &self.admissions, at, welcome));
@@ -334,7 +334,7 @@ impl<'s, 'a> Assignment<'s, 'a> {
             let cost = if in_room.contains_key(&cell) {
                 0
             } else if let Some(shops) =
-                self.shops.get_mut(&(signature, self.inputs.company.of(&pod.key), keys))
+                self.shops.get_mut(&(signature, self.inputs.colocation.of(&pod.key), keys))
             {
                 1 + shops.cost(cell, &requests, self.inputs.supply).min(u128::MAX - 1)
             } else {
@@ -386,7 +386,7 @@ impl<'s, 'a> Assignment<'s, 'a> {
             let mut together = bundle.requests.clone();
             together.add(&requests);
             let sells = |of: &Pod, signature: usize, keys: &'s [usize]| {
-                let profile = self.inputs.company.of(&of.key);
+                let profile = self.inputs.colocation.of(&of.key);
                 let (Some(frame), Some(shops)) =
                     (self.frames.get(keys), self.shops.get(&(signature, profile, keys)))
                 else {

@@ -204,14 +204,14 @@ impl Tally {
         place: &Place,
     ) -> Result<(), Refusal> {
         let set = &relations.affinities[at];
-        let mut company = true;
+        let mut met = true;
         for (term, key) in set.keys.iter().enumerate() {
             if place[*key] == NONE {
                 return Err(Refusal::NoLabel(*key));
             }
-            company &= self.affinities[at][term][place[*key] as usize] > 0;
+            met &= self.affinities[at][term][place[*key] as usize] > 0;
         }
-        if company || (kind.is_seed() && self.is_nowhere(at)) { Ok(()) } else { Err(Refusal::Alone(at)) }
+        if met || (kind.is_seed() && self.is_nowhere(at)) { Ok(()) } else { Err(Refusal::Alone(at)) }
     }
 
     /// Whether no pod is anywhere that an affinity is about.
