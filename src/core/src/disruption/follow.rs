@@ -4,7 +4,7 @@ use jiff::{SignedDuration, Timestamp};
 use poolwright_catalog::UsdPerHour;
 use poolwright_terms::{ConditionStatus, ConditionType, Reason};
 
-use crate::action::{Action, ConditionUpdate, Notice, NoticeKind, Subject};
+use crate::action::{Action, ConditionUpdate, Event, EventType, Subject};
 use crate::lifecycle::protection::Facts;
 use crate::model::plan::{Moved, MovedTo, Plan, Target};
 use crate::model::{Cause, Claim, ClaimName, Snapshot};
@@ -49,7 +49,7 @@ pub fn follow(snapshot: &Snapshot, plan: &Plan, now: Timestamp) -> Followed {
                     "what its pods need is there: it is drained and given back"
                 };
                 let message = message.to_owned();
-                followed.actions.push(tell(&claim.name, NoticeKind::Normal, Reason::Draining, message));
+                followed.actions.push(event(&claim.name, EventType::Normal, Reason::Draining, message));
                 followed.actions.push(Action::Retire { claim: name, uid });
                 if cause == Cause::Underutilized {
                     followed.saved += saved(snapshot, plan, claim);
@@ -59,9 +59,9 @@ pub fn follow(snapshot: &Snapshot, plan: &Plan, now: Timestamp) -> Followed {
             Standing::Off { why, bought } => {
                 followed.obsolete |= bought;
                 let message = format!("it stays: {why}");
-                followed.actions.push(tell(
+                followed.actions.push(event(
                     &claim.name,
-                    NoticeKind::Normal,
+                    EventType::Normal,
                     Reason::DisruptionCalledOff,
                     message.clone(),
                 ));
@@ -153,6 +153,6 @@ fn is_open(snapshot: &Snapshot, target: &Target) -> bool {
     node.and_then(|name| snapshot.nodes.get(&name)).is_some_and(|node| node.ready && !node.cordoned)
 }
 
-fn tell(claim: &ClaimName, kind: NoticeKind, reason: Reason, message: String) -> Action {
-    Action::Tell(Notice { subject: Subject::Claim(claim.clone()), kind, reason, message })
+fn event(claim: &ClaimName, kind: EventType, reason: Reason, message: String) -> Action {
+    Action::RecordEvent(Event { subject: Subject::Claim(claim.clone()), kind, reason, message })
 }

@@ -11,7 +11,7 @@ use jiff::Timestamp;
 use poolwright_catalog::UsdPerHour;
 use poolwright_solver::StopSignal;
 
-use crate::action::{Action, ConditionUpdate, Notice, NoticeKind, Subject};
+use crate::action::{Action, ConditionUpdate, Event, EventType, Subject};
 use crate::disruption::past_moves::Moves;
 use crate::disruption::{drift, payback, repack};
 use crate::lifecycle::allowance;
@@ -108,13 +108,13 @@ impl<'a> Look<'a> {
             Cause::Interrupted => "its machine is about to be serviced and it is not replaced yet",
             _ => "it is older than its pool allows and is not replaced yet",
         };
-        let notice = Notice {
+        let event = Event {
             subject: Subject::Claim(claim.name.clone()),
-            kind: NoticeKind::Normal,
+            kind: EventType::Normal,
             reason: Reason::DisruptionBlocked,
             message: format!("{what}: {why}"),
         };
-        self.actions.push(Action::Tell(notice));
+        self.actions.push(Action::RecordEvent(event));
     }
 
     /// Says which budgets make no sense, and so allow nothing.
@@ -122,9 +122,9 @@ impl<'a> Look<'a> {
         for pool in self.facts.snapshot.pools.values() {
             for window in pool.disruption.budgets.iter().filter_map(|budget| budget.window.as_ref()) {
                 if let Window::Unreadable(why) = window {
-                    self.actions.push(Action::Tell(Notice {
+                    self.actions.push(Action::RecordEvent(Event {
                         subject: Subject::Pool(pool.name.clone()),
-                        kind: NoticeKind::Warning,
+                        kind: EventType::Warning,
                         reason: Reason::DisruptionBudgetUnreadable,
                         message: format!("{why}; until it is corrected, nothing it is about is disrupted"),
                     }));

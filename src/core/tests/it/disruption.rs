@@ -405,7 +405,7 @@ fn a_node_that_must_go_and_cannot_yet_says_what_keeps_it() {
     let outlook = looked(&cluster_of(changed, vec![small("s")], &[("a", "s")]));
     assert_eq!(outlook.proposal, None);
     let said = outlook.actions.iter().find_map(|action| match action {
-        Action::Tell(notice) => Some(notice.message.clone()),
+        Action::RecordEvent(event) => Some(event.message.clone()),
         _ => None,
     });
     assert_eq!(
@@ -454,7 +454,7 @@ fn a_budget_over_all_pools_bounds_what_their_own_allow_together() {
     let outlook = looked(&snapshot);
     assert_eq!(outlook.proposal, None);
     let said = outlook.actions.iter().find_map(|action| match action {
-        Action::Tell(notice) => Some(notice.message.clone()),
+        Action::RecordEvent(event) => Some(event.message.clone()),
         _ => None,
     });
     assert_eq!(
@@ -506,9 +506,9 @@ fn a_budget_that_makes_no_sense_is_told_on_its_pool() {
     let outlook =
         looked(&cluster_of(Pool { disruption, ..moving_pool() }, vec![large("big")], &[("a", "big")]));
     assert_eq!(outlook.proposal, None, "it allows nothing");
-    let [Action::Tell(notice)] = outlook.actions.as_slice() else { panic!("{:?}", outlook.actions) };
-    assert_eq!(notice.subject, Subject::Pool(PoolName("gpu".into())));
-    assert!(notice.message.contains("`often` is no schedule"), "{}", notice.message);
+    let [Action::RecordEvent(event)] = outlook.actions.as_slice() else { panic!("{:?}", outlook.actions) };
+    assert_eq!(event.subject, Subject::Pool(PoolName("gpu".into())));
+    assert!(event.message.contains("`often` is no schedule"), "{}", event.message);
 }
 
 #[test]

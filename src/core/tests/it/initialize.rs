@@ -34,9 +34,9 @@ fn a_node_that_keeps_the_promise_is_opened_and_recorded() {
         decide(&with_node(gated()), at(30)).actions,
         [
             Action::Open { node: "n".into(), reserve_for: None },
-            Action::Tell(Notice {
+            Action::RecordEvent(Event {
                 subject: subject.clone(),
-                kind: NoticeKind::Normal,
+                kind: EventType::Normal,
                 reason: Reason::Initialized,
                 message: format!("{message}; it is open to pods"),
             }),
@@ -149,7 +149,7 @@ fn a_node_that_never_keeps_its_promise_is_given_up_and_says_what_was_missing() {
     let actions = decide(&with_node(Node { allocatable: room(4, 16, 0), ..gated() }), at(920)).actions;
     let why = "g5.xlarge/a/on-demand: its node was not usable within 15 min after it joined: node n: nvidia.com/gpu: 1 promised, 0 advertised";
     assert_eq!(actions[0], Action::HoldBack { claim: ClaimName("c".into()), message: why.into() });
-    assert!(matches!(&actions[1], Action::Tell(notice) if notice.reason == "InitializationTimeout"));
+    assert!(matches!(&actions[1], Action::RecordEvent(event) if event.reason == "InitializationTimeout"));
     assert!(matches!(&actions[2], Action::DeleteClaim { only_if_empty: false, .. }));
 }
 
@@ -169,8 +169,8 @@ fn a_pod_that_the_scheduler_does_not_place_as_planned_is_named() {
     assert_eq!(decide(&snapshot, at(89)).wake_at, Some(at(90)));
     let actions = decide(&snapshot, at(90)).actions;
     assert!(
-        matches!(&actions[..], [Action::Tell(notice)] if notice.subject == Subject::Pod(object_key("p"))
-            && notice.message == "was planned for node n, which is open, but the scheduler does not place it there (0/0 nodes are available); the node waits for it: correct the pod, or delete it"),
+        matches!(&actions[..], [Action::RecordEvent(event)] if event.subject == Subject::Pod(object_key("p"))
+            && event.message == "was planned for node n, which is open, but the scheduler does not place it there (0/0 nodes are available); the node waits for it: correct the pod, or delete it"),
         "{actions:?}"
     );
 }

@@ -21,7 +21,7 @@ mod launch;
 mod limits;
 mod measured;
 mod nominate;
-mod notices;
+mod plan_events;
 mod outcome;
 mod packing;
 mod pod_groups;
