@@ -30,7 +30,7 @@ mod services;
 mod strict;
 mod unmodelled;
 mod volumes;
-mod wishes;
+mod preferences;
 mod workload;
 mod workloads;
 

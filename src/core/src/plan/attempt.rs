@@ -16,7 +16,7 @@ use poolwright_solver::StopSignal;
 
 use crate::demand::volumes::Volumes;
 use crate::model::plan::{Placement, Plan, UnplacedPod, UnplacedReason};
-use crate::model::relaxed::Preferences;
+use crate::model::relaxed::PreferencePolicy;
 use crate::model::{PlanOptions, Pod, PodKey, PoolName, Snapshot};
 use crate::plan::audit::topology as audit_topology;
 use crate::plan::pack::{classes, rounds};
@@ -58,7 +58,7 @@ pub(crate) struct Attempt {
     /// Rules about hosts, zones and other parts of the cluster that it does not keep.
     pub violations: Vec<audit_topology::Violation>,
     /// What became of preferences before anything was packed.
-    pub wishes: preferences::Record,
+    pub preferences: preferences::Record,
     /// No plan without preferences costs less; `None` where that is not known.
     pub floor: Option<UsdPerHour>,
 }
@@ -149,11 +149,11 @@ impl Scene<'_> {
     pub fn best_attempt(
         &self,
         supply: &offers::Supply<'_>,
-        preferences: Preferences,
+        policy: PreferencePolicy,
         watch: &mut dyn StopSignal,
     ) -> Attempt {
         let mut first = BTreeSet::new();
-        let mut best = self.settled_attempt(supply, preferences, &first, watch);
+        let mut best = self.settled_attempt(supply, policy, &first, watch);
         let most = REORDERINGS.min(REORDERED_PODS / self.demand.wanting.len().max(1));
         for _ in 0..most {
             let left = best.plan.unplaced.iter();
@@ -163,7 +163,7 @@ impl Scene<'_> {
             if first.len() == before || watch.should_stop() {
                 break;
             }
-            let next = self.settled_attempt(supply, preferences, &first, watch);
+            let next = self.settled_attempt(supply, policy, &first, watch);
             let better = next.plan.refused.is_empty()
                 && (!best.plan.refused.is_empty() || self.left_over(&next.plan) < self.left_over(&best.plan));
             if better {
@@ -190,14 +190,14 @@ impl Scene<'_> {
     fn settled_attempt(
         &self,
         supply: &offers::Supply<'_>,
-        preferences: Preferences,
+        policy: PreferencePolicy,
         first: &BTreeSet<PodKey>,
         watch: &mut dyn StopSignal,
     ) -> Attempt {
         let mut lessons = topology::Lessons { first: first.clone(), ..topology::Lessons::default() };
         let mut attempts = 1;
         loop {
-            let attempt = self.attempt(supply, &lessons, preferences, watch);
+            let attempt = self.attempt(supply, &lessons, policy, watch);
             let learnt = attempts < ATTEMPTS && self.learn(&mut lessons, &attempt);
             if !learnt && !self.leave_gangs_out(&mut lessons, &attempt.plan, attempts < ATTEMPTS) {
                 return attempt;
@@ -250,7 +250,7 @@ impl Scene<'_> {
         &self,
         supply: &offers::Supply<'_>,
         lessons: &topology::Lessons,
-        preferences: Preferences,
+        policy: PreferencePolicy,
         watch: &mut dyn StopSignal,
     ) -> Attempt {
         let Self { snapshot, volumes, now, options, colocation, daemons, .. } = self;
@@ -261,7 +261,7 @@ impl Scene<'_> {
             snapshot,
             supply,
             options,
-            preferences,
+            policy,
             rooms: &rooms,
             settled: &settled.placed,
             open: &settled.open,
@@ -344,8 +344,8 @@ impl Scene<'_> {
         } else {
             Vec::new()
         };
-        let (left, wishes) = (pinned_and_left, chosen.record());
-        Attempt { plan, left, limits_reached, violations, wishes, floor }
+        let (left, preferences) = (pinned_and_left, chosen.record());
+        Attempt { plan, left, limits_reached, violations, preferences, floor }
     }
 
     /// Gangs that the plan has no room for as a whole are left out of the next: the less important half, for the others may

@@ -141,7 +141,7 @@ impl Maker<'_, '_> {
         let ceiling = self.uses(node, &node.offer);
         // (less preferred?, what it counts as, other type?, id): what was planned sorts first among equals.
         let mut others: Vec<(bool, Option<UsdPerHour>, bool, &OfferingId, &Offer)> = Vec::new();
-        let wished = self.wished(node);
+        let preferred = self.preferred(node);
         let mut second: Option<Second<'_>> = None;
         let mut avoided: Option<Avoided<'_>> = None;
         let mut riskier: Option<Riskier<'_>> = None;
@@ -187,7 +187,7 @@ impl Maker<'_, '_> {
             if !(affordable || better_second.is_some()) || !self.holds(node, offer, &requests) {
                 continue;
             }
-            let less = !wished.iter().all(|wish| self.admissions.admits(node.pool, *wish, offer.offering));
+            let less = !preferred.iter().all(|preference| self.admissions.admits(node.pool, *preference, offer.offering));
             if let (Some(counted), Some(price), false) = (better_second, offer.standing.price(), less) {
                 second = Some(Second { counted, price, name: &id.instance_type });
             }
@@ -252,11 +252,11 @@ impl Maker<'_, '_> {
         Losing { each, pods: count.into() }
     }
 
-    /// What is met of the wishes of its pods, as signatures that alternatives should meet too.
-    fn wished(&self, node: &NewNode<'_>) -> BTreeSet<usize> {
-        let met = |wish: &&usize| self.admissions.admits(node.pool, **wish, node.offer.offering);
+    /// What is met of the preferences of its pods, as signatures that alternatives should meet too.
+    fn preferred(&self, node: &NewNode<'_>) -> BTreeSet<usize> {
+        let met = |preference: &&usize| self.admissions.admits(node.pool, **preference, node.offer.offering);
         let classes = node.content.keys().map(|class| &self.classes.classes[*class]);
-        classes.filter_map(|class| class.wished.iter().find(met).copied()).collect()
+        classes.filter_map(|class| class.preferred.iter().find(met).copied()).collect()
     }
 
     fn id(&self, node: &NewNode<'_>, offer: &Offer) -> &OfferingId {

@@ -15,7 +15,7 @@ use crate::plan::misfit_volumes;
 use crate::plan::pack::classes::Class;
 use crate::rules;
 use crate::rules::colocation::Colocation;
-use crate::rules::gpus::{Form, Wish};
+use crate::rules::gpus::{Form, GpuNeed};
 use crate::rules::identity::Identity;
 use crate::rules::labels::Labels;
 use crate::rules::pin::Pin;
@@ -102,10 +102,10 @@ fn explain(seen: &Seen<'_, '_>, class: &Class<'_>, limit: Option<u32>) -> (Unpla
     if supply.pools.is_empty() {
         return (UnplacedReason::NoUsablePool, no_pool(supply, snapshot));
     }
-    if let Some(Wish::Impossible(cause)) = &class.wish {
+    if let Some(GpuNeed::Impossible(cause)) = &class.gpu_need {
         return (UnplacedReason::NoOfferingFits, cause.clone());
     }
-    if let Some(cause) = class.wish.as_ref().and_then(|_| no_gpu(class, supply, admissions, sharing)) {
+    if let Some(cause) = class.gpu_need.as_ref().and_then(|_| no_gpu(class, supply, admissions, sharing)) {
         return (UnplacedReason::NoOfferingFits, cause);
     }
     let holding = |standing: fn(&Standing) -> bool| {
@@ -163,30 +163,30 @@ fn no_gpu(
     admissions: &Admissions,
     sharing: Sharing,
 ) -> Option<String> {
-    let wish = class.wish.as_ref()?;
+    let gpu_need = class.gpu_need.as_ref()?;
     for (at, pool) in supply.pools.iter().enumerate() {
         for offer in pool.offers.iter().filter(|offer| admissions.admits(at, class.signature, offer.offering))
         {
             let kind = supply.instance_type(at, offer.offering);
-            if Form::all(sharing, kind).iter().any(|form| form.grants(sharing, kind, Some(wish))) {
+            if Form::all(sharing, kind).iter().any(|form| form.grants(sharing, kind, Some(gpu_need))) {
                 return None;
             }
         }
     }
-    Some(match wish {
-        Wish::Whole(count) => {
+    Some(match gpu_need {
+        GpuNeed::Whole(count) => {
             format!("wants {count} whole GPUs of one node, and no node on offer has as many for it")
         }
-        Wish::Share(milli) => {
+        GpuNeed::Share(milli) => {
             format!("wants {milli} thousandths of a GPU, and no offering that it may use has GPUs to share")
         }
-        Wish::Part { milli, .. } => format!(
+        GpuNeed::Part { milli, .. } => format!(
             "wants {milli} thousandths of a GPU, and no GPU that it may use can be cut into instances of that size"
         ),
-        Wish::Named { resource, count, .. } => format!(
+        GpuNeed::Named { resource, count, .. } => format!(
             "wants {count} x {resource} on one node, and no node that it may use can be cut into as many"
         ),
-        Wish::Impossible(cause) => cause.clone(),
+        GpuNeed::Impossible(cause) => cause.clone(),
     })
 }
 

@@ -26,7 +26,7 @@ pub use crate::model::plan::{
     Baselines, Commitment, CommitmentUse, Counts, Moved, MovedTo, Placement, Plan, PlannedClaim, PlannedGpu,
     PlannedInstance, PlannedShare, PoolFindings, Solve, Target, UnplacedPod, UnplacedReason,
 };
-pub use crate::model::relaxed::{Preferences, RelaxedPreference, RelaxedReason};
+pub use crate::model::relaxed::{PreferencePolicy, RelaxedPreference, RelaxedReason};
 pub use crate::supply::commitments::left as left_of_commitments;
 
 use jiff::Timestamp;

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use poolwright_catalog::{Catalogue, ResourceName};
-use poolwright_core::plan::{Plan, PlanOptions, Preferences, plan};
+use poolwright_core::plan::{Plan, PlanOptions, PreferencePolicy, plan};
 use poolwright_core::*;
 use poolwright_solver::NeverStop;
 use poolwright_terms::labels::{HOSTNAME, INSTANCE_TYPE, ZONE};
@@ -13,14 +13,14 @@ use crate::kit::*;
 
 const GPU: &str = "poolwright.dev/gpu-model";
 
-fn wish(mut pod: Pod, add: impl FnOnce(&mut Wishes)) -> Pod {
-    add(pod.spec.wishes.get_or_insert_default());
+fn preference(mut pod: Pod, add: impl FnOnce(&mut Preferences)) -> Pod {
+    add(pod.spec.preferences.get_or_insert_default());
     pod
 }
 
 fn prefers(pod: Pod, weight: u32, key: &str, value: &str) -> Pod {
     let term = NodeTerm { requirements: vec![is_in(key, &[value])] };
-    wish(pod, |wishes| wishes.nodes.push(Weighted { weight, term }))
+    preference(pod, |preferences| preferences.nodes.push(Weighted { weight, term }))
 }
 
 fn gpu_pod(name: &str) -> Pod {
@@ -41,17 +41,17 @@ fn about(key: &str, app: &str) -> PodTerm {
 }
 
 fn would_be_near(pod: Pod, key: &str, app: &str) -> Pod {
-    wish(pod, |wishes| wishes.affinity.push(Weighted { weight: 10, term: about(key, app) }))
+    preference(pod, |preferences| preferences.affinity.push(Weighted { weight: 10, term: about(key, app) }))
 }
 
 fn would_be_away(pod: Pod, key: &str, app: &str) -> Pod {
-    wish(pod, |wishes| wishes.anti_affinity.push(Weighted { weight: 10, term: about(key, app) }))
+    preference(pod, |preferences| preferences.anti_affinity.push(Weighted { weight: 10, term: about(key, app) }))
 }
 
 fn would_spread(pod: Pod, key: &str, max_skew: u32) -> Pod {
     let selector = Some(vec![is_in("app", &[&pod.labels["app"]])]);
     let rule = SpreadRule { topology_key: key.into(), max_skew, selector, ..SpreadRule::default() };
-    wish(pod, |wishes| wishes.spreads.push(rule))
+    preference(pod, |preferences| preferences.spreads.push(rule))
 }
 
 /// What is bought, with zones.
@@ -73,7 +73,7 @@ fn relaxed(plan: &Plan) -> Vec<String> {
 }
 
 fn without(snapshot: &Snapshot) -> Plan {
-    let options = PlanOptions { preferences: Preferences::Ignore, ..PlanOptions::default() };
+    let options = PlanOptions { preferences: PreferencePolicy::Ignore, ..PlanOptions::default() };
     plan(snapshot, at(10), &options, &mut NeverStop)
 }
 
@@ -100,8 +100,8 @@ fn the_heaviest_preferred_node_affinity_decides_among_what_is_cheap_enough() {
 
 #[test]
 fn further_terms_are_met_as_long_as_something_meets_all_of_them() {
-    let wishes = prefers(prefers(gpu_pod("p"), 80, ZONE, "b"), 20, INSTANCE_TYPE, "g5.xlarge");
-    let plan = planned(&with(cluster(aws(), [pool("gpu")]), [wishes]));
+    let preferences = prefers(prefers(gpu_pod("p"), 80, ZONE, "b"), 20, INSTANCE_TYPE, "g5.xlarge");
+    let plan = planned(&with(cluster(aws(), [pool("gpu")]), [preferences]));
     assert_eq!(bought_where(&plan), ["g5.xlarge/b: p"]);
     assert_eq!(relaxed(&plan), Vec::<String>::new());
 }
@@ -334,7 +334,7 @@ fn free_room_is_used_first_whatever_is_preferred() {
 fn a_preference_that_makes_no_sense_is_dropped_and_named() {
     let rule =
         UnmodelledRule { field: "spec.x".into(), rule: "node affinity with the operator `Near`".into() };
-    let pod = wish(gpu_pod("p"), |wishes| wishes.unread.push(rule));
+    let pod = preference(gpu_pod("p"), |preferences| preferences.unread.push(rule));
     let plan = planned(&with(cluster(aws(), [pool("gpu")]), [pod]));
     assert_eq!(bought(&plan), ["g5.xlarge: p"]);
     let said = "node affinity with the operator `Near` (`spec.x`): it makes no sense; correct or remove it";
@@ -388,6 +388,6 @@ fn what_was_bought_is_not_bought_again_for_a_preference() {
     let again = planned(&carried_out(&snapshot, &plan, 1));
     assert_eq!((again.claims.len(), again.placements.len()), (0, 1));
     let mut moved = carried_out(&snapshot, &plan, 1);
-    moved.pods.change(&key("p"), |pod| pod.spec.wishes = None);
+    moved.pods.change(&key("p"), |pod| pod.spec.preferences = None);
     assert_eq!(planned(&moved).claims.len(), 0);
 }

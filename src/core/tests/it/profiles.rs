@@ -213,11 +213,11 @@ fn added_affinity_that_nothing_meets_is_named_with_its_file() {
 
 #[test]
 fn affinity_that_the_scheduler_prefers_is_a_preference_that_names_it() {
-    let wish = |zone: &str, weight| {
+    let preference = |zone: &str, weight| {
         let term = NodeTerm { requirements: vec![is_in(ZONE, &[zone])] };
         (Weighted { weight, term }, FILE.to_owned())
     };
-    let profile = Profile { preferred: vec![wish("c", 10), wish("z", 5)], ..Profile::default() };
+    let profile = Profile { preferred: vec![preference("c", 10), preference("z", 5)], ..Profile::default() };
     let plan = planned_with(&web(), &options(profile));
     assert_eq!(zones(&plan), [("c".to_owned(), 3)].into());
     assert_eq!(

@@ -82,9 +82,9 @@ fn the_event_of_a_pod_carries_the_story_and_is_cut_between_lines() {
     assert_eq!(told[1..], lines[..lines.len() - 1], "the whole story: {note}");
 
     // What follows the outcome is told too.
-    let relaxed = [lines.clone(), vec!["Relaxed: a wish.".to_owned()]].concat();
+    let relaxed = [lines.clone(), vec!["Relaxed: a preference.".to_owned()]].concat();
     let note = why::event_note(&key("p"), sentence, &relaxed, 1024);
-    assert!(note.ends_with("\nRelaxed: a wish.") && !note.contains("Not planned"), "{note}");
+    assert!(note.ends_with("\nRelaxed: a preference.") && !note.contains("Not planned"), "{note}");
 
     let cut = why::event_note(&key("p"), sentence, &lines, 200);
     let told: Vec<&str> = cut.lines().collect();

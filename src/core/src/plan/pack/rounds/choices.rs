@@ -81,8 +81,8 @@ impl Fits {
         let mut all = Vec::with_capacity(inputs.classes.classes.len());
         for (index, class) in inputs.classes.classes.iter().enumerate() {
             let profile = if meets_anybody { class.profile } else { 0 };
-            let alone = class.wish.is_some().then_some(index);
-            let asked = class.wished.iter().copied().chain([class.signature]).map(|signature| {
+            let alone = class.gpu_need.is_some().then_some(index);
+            let asked = class.preferred.iter().copied().chain([class.signature]).map(|signature| {
                 let key = (signature, self.requests[index], profile, alone);
                 let homes = known.entry(key).or_insert_with(|| {
                     let is_home = |at: &usize| self.holds(&choices[*at], index, signature, inputs);
@@ -102,9 +102,9 @@ impl Fits {
             && self.fit[choice.offer.capacity].contains(self.requests[class])
             && inputs.colocation.admits(wanted.profile, &inputs.supply.residents[choice.offer.residents])
             && (choice.form == Form::Plain || wanted.requests.get(ResourceName::NVIDIA_GPU) == 0)
-            && wanted.wish.as_ref().is_none_or(|wish| {
+            && wanted.gpu_need.as_ref().is_none_or(|gpu_need| {
                 let kind = inputs.supply.instance_type(choice.pool, choice.offer.offering);
-                choice.form.grants(inputs.options.sharing, kind, Some(wish))
+                choice.form.grants(inputs.options.sharing, kind, Some(gpu_need))
             })
     }
 }
@@ -117,8 +117,8 @@ pub(crate) fn choices(
 ) -> Vec<Choice> {
     let Inputs { supply, admissions, classes, options, .. } = *inputs;
     // Where nobody wants a part of a GPU, none is cut or shared.
-    let wishes = classes.classes.iter().any(|class| class.wish.is_some());
-    let forms = |kind: &InstanceType| if wishes { Form::all(options.sharing, kind) } else { &[Form::Plain] };
+    let gpu_needs = classes.classes.iter().any(|class| class.gpu_need.is_some());
+    let forms = |kind: &InstanceType| if gpu_needs { Form::all(options.sharing, kind) } else { &[Form::Plain] };
     let mut best: BTreeMap<Kind, Choice> = BTreeMap::new();
     for (index, offered) in supply.pools.iter().enumerate() {
         let tolerated: Vec<usize> =

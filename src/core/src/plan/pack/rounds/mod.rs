@@ -28,7 +28,7 @@ use crate::plan::place::topology::Assigned;
 use crate::rules;
 use crate::rules::colocation::{Present, join};
 use crate::rules::gpus;
-use crate::rules::gpus::{Form, Wish};
+use crate::rules::gpus::{Form, GpuNeed};
 use crate::supply::limits::Limits;
 use crate::supply::offers::{Offer, Standing};
 use crate::supply::rooms::Rooms;
@@ -349,7 +349,7 @@ impl Run<'_, '_, '_, '_> {
     fn on_rooms(&self, class: usize) -> impl Iterator<Item = usize> {
         let class = &self.inputs.classes.classes[class];
         // How the GPUs of a node that is there could be shared or cut anew nobody knows: it gives whole ones.
-        let possible = matches!(class.wish, None | Some(Wish::Whole(_)));
+        let possible = matches!(class.gpu_need, None | Some(GpuNeed::Whole(_)));
         (0..self.rooms.all.len()).filter(move |room| {
             possible
                 && self.room_admits[*room].contains(class.signature)
@@ -364,7 +364,7 @@ impl Run<'_, '_, '_, '_> {
         let class = &self.inputs.classes.classes[class];
         (0..self.outcome.new.len()).filter(move |at| {
             let node = &self.outcome.new[*at];
-            class.wish.is_none()
+            class.gpu_need.is_none()
                 && self.inputs.admissions.admits(node.pool, class.signature, node.offer.offering)
                 && class.requests.fits(&node.free)
                 && self.inputs.colocation.admits(class.profile, &node.present)

@@ -13,7 +13,7 @@ use crate::plan::pack::rounds::Run;
 use crate::plan::pack::rounds::choices::Choice;
 use crate::plan::pack::rounds::inputs::There;
 use crate::rules::gpus;
-use crate::rules::gpus::{Form, Wish};
+use crate::rules::gpus::{Form, GpuNeed};
 
 /// Names what a spread counts, among resources.
 const SPREAD: &str = "poolwright.dev/spread-";
@@ -45,7 +45,7 @@ impl Run<'_, '_, '_, '_> {
         for class in classes {
             names.extend(request(*class).iter().map(|(name, _)| name.clone()));
         }
-        let shared = classes.iter().any(|class| all[*class].wish.is_some());
+        let shared = classes.iter().any(|class| all[*class].gpu_need.is_some());
         let project =
             |list: &ResourceList| -> Vec<u64> { names.iter().map(|name| list.get(name.as_str())).collect() };
         // What a spread lets a node hold is counted like a resource, where one number for each class does not say it.
@@ -75,7 +75,7 @@ impl Run<'_, '_, '_, '_> {
                     ports: colocation.ports(all[*class].profile),
                     candidates: homes.iter().map(|choice| position[*choice]).collect(),
                     existing: homes_there.get(at).cloned().unwrap_or_default(),
-                    gpu: all[*class].wish.as_ref().filter(|_| !naive).and_then(Wish::request),
+                    gpu: all[*class].gpu_need.as_ref().filter(|_| !naive).and_then(GpuNeed::request),
                     at_risk: of_class(self.inputs.options, &all[*class]),
                     ..PodClass::default()
                 })

@@ -1,4 +1,4 @@
-//! What new nodes with certain properties cost, roughly: to weigh wishes before anything is packed.
+//! What new nodes with certain properties cost, roughly: to weigh preferences before anything is packed.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
@@ -57,8 +57,8 @@ impl<'s, 'a> Market<'s, 'a> {
                 let weight = Reverse(offered.pool.weight);
                 for offer in &offered.offers {
                     let labels = self.supply.labels(pool, offer.offering);
-                    let wished = || wanted.iter().all(|requirement| rules::matches(requirement, &labels));
-                    if !self.admissions.admits(pool, signature, offer.offering) || !wished() {
+                    let preferred = || wanted.iter().all(|requirement| rules::matches(requirement, &labels));
+                    if !self.admissions.admits(pool, signature, offer.offering) || !preferred() {
                         continue;
                     }
                     match offer.standing {

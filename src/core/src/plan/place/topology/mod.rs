@@ -372,8 +372,8 @@ impl<'s, 'a> Assignment<'s, 'a> {
     fn join(&mut self, pod: &'a Pod, kind: &'s Kind) -> Option<Pin> {
         let relations = self.inputs.relations;
         let affinity = kind.affinity.filter(|own| relations.affinities[*own].on_node)?;
-        let (requests, wish) = gpus::wanted(self.inputs.options.sharing, &self.models, &pod.spec);
-        if wish.is_some() {
+        let (requests, gpu_need) = gpus::wanted(self.inputs.options.sharing, &self.models, &pod.spec);
+        if gpu_need.is_some() {
             // Who shares which GPU of a node is the solver's to decide, for each pod alone.
             return None;
         }
