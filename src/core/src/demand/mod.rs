@@ -30,7 +30,7 @@ pub(crate) use expected::kept_until;
 pub use expected::{ExpectedPods, expected};
 pub(crate) use moving::{Moving, Successor, moving};
 pub(crate) use planned_at::planned_at;
-pub(crate) use pod_groups::{Lack, Standing, incomplete as incomplete_gangs, is_there, standing};
+pub(crate) use pod_groups::{GroupState, Lack, incomplete as incomplete_gangs, is_there, state as group_state};
 pub(crate) use replicas::is_replica;
 pub use source::{DemandSource, Mentions};
 

@@ -40,8 +40,8 @@ pub fn follow(snapshot: &Snapshot, plan: &Plan, now: Timestamp) -> Followed {
     let facts = Facts::new(snapshot, now);
     for claim in leaving {
         let Some(cause) = claim.leaving() else { continue };
-        match standing(&facts, plan, claim, cause) {
-            Standing::Ready => {
+        match progress(&facts, plan, claim, cause) {
+            Progress::Ready => {
                 let (name, uid) = (claim.name.clone(), claim.uid.clone());
                 let message = if claim.is_pressed(now) {
                     "what its pods need is on its way, as far as it can be had: it is drained and given back"
@@ -55,8 +55,8 @@ pub fn follow(snapshot: &Snapshot, plan: &Plan, now: Timestamp) -> Followed {
                     followed.saved += saved(snapshot, plan, claim);
                 }
             }
-            Standing::Waits => {}
-            Standing::Off { why, bought } => {
+            Progress::Waits => {}
+            Progress::Off { why, bought } => {
                 followed.obsolete |= bought;
                 let message = format!("it stays: {why}");
                 followed.actions.push(event(
@@ -94,7 +94,8 @@ fn saved(snapshot: &Snapshot, plan: &Plan, claim: &Claim) -> UsdPerHour {
     price(claim).saturating_sub(UsdPerHour::from_micros(paid))
 }
 
-enum Standing {
+/// How far the replacement of a node that leaves is.
+enum Progress {
     /// All successors have room on nodes that are open.
     Ready,
     /// Nodes are on their way.
@@ -103,41 +104,41 @@ enum Standing {
     Off { why: String, bought: bool },
 }
 
-fn standing(facts: &Facts<'_>, plan: &Plan, claim: &Claim, cause: Cause) -> Standing {
+fn progress(facts: &Facts<'_>, plan: &Plan, claim: &Claim, cause: Cause) -> Progress {
     // Its instance goes whatever becomes of its pods, and every second counts for those that are asked to go.
     if claim.is_pressed(facts.now) {
-        return Standing::Ready;
+        return Progress::Ready;
     }
     let moved: Vec<&Moved> = plan.moved.iter().filter(|moved| moved.from == claim.name).collect();
     let buys = moved.iter().any(|moved| matches!(moved.to, MovedTo::New(_)));
     if let Some(why) = facts.obstacle(claim, cause) {
-        return Standing::Off { why, bought: buys };
+        return Progress::Off { why, bought: buys };
     }
     if let Some((pod, why)) = moved.iter().find_map(|moved| match &moved.to {
         MovedTo::Nowhere(why) => Some((&moved.pod, why)),
         _ => None,
     }) {
-        return Standing::Off { why: format!("there is no other place for pod {pod}: {why}"), bought: buys };
+        return Progress::Off { why: format!("there is no other place for pod {pod}: {why}"), bought: buys };
     }
     if buys {
         let why = "what was bought for its pods, or the room they counted on, is gone".to_owned();
         return if cause == Cause::Underutilized {
-            Standing::Off { why, bought: true }
+            Progress::Off { why, bought: true }
         } else {
-            Standing::Waits
+            Progress::Waits
         };
     }
     if let Some(why) = facts.shut_budget(claim) {
         // Others of its kind may be on their way; who waits for longer pays for two nodes.
         let since = claim.since(ConditionType::Disrupting).unwrap_or(facts.now);
         let patient = since.checked_add(PATIENCE).is_ok_and(|until| facts.now < until);
-        return if patient { Standing::Waits } else { Standing::Off { why, bought: false } };
+        return if patient { Progress::Waits } else { Progress::Off { why, bought: false } };
     }
     let ready = |moved: &&Moved| match &moved.to {
         MovedTo::Room(target) => is_open(facts.snapshot, target),
         _ => true,
     };
-    if moved.iter().all(ready) { Standing::Ready } else { Standing::Waits }
+    if moved.iter().all(ready) { Progress::Ready } else { Progress::Waits }
 }
 
 /// Whether pods can go there now.

@@ -22,7 +22,7 @@ use crate::plan::audit::topology as audit_topology;
 use crate::plan::pack::{classes, rounds};
 use crate::plan::place::{preferences, spread_hosts, sticky, topology};
 use crate::plan::prepare::Prepared;
-use crate::plan::{audit, claims, groups, misfit, wanting};
+use crate::plan::{audit, claims, groups, unplaced, wanting};
 use crate::rules::colocation::Colocation;
 use crate::rules::pin::Pin;
 use crate::supply::{daemonsets, limits, offers, rooms};
@@ -72,7 +72,7 @@ struct Placed<'a> {
 
 /// What was packed, to say why some pods were not.
 struct Packed<'s, 'a> {
-    seen: misfit::Seen<'s, 'a>,
+    inputs: unplaced::Inputs<'s, 'a>,
     classes: &'s classes::Classes<'a>,
     outcome: &'s rounds::Outcome<'a>,
     assigned: &'s topology::Assigned<'a>,
@@ -85,9 +85,9 @@ impl Packed<'_, '_> {
         let mut pinned_and_left = Vec::new();
         for (index, class) in self.classes.classes.iter().enumerate() {
             let Some(left) = self.outcome.left.get(index).filter(|left| !left.is_empty()) else { continue };
-            let (reason, message) = self.seen.explain(class, self.outcome.limit[index]);
+            let (reason, message) = self.inputs.explain(class, self.outcome.limit[index]);
             let pin = self.assigned.pin(&left[0].key);
-            let (reason, message) = match misfit::kept_off(class, pin, self.rooms, self.seen.colocation) {
+            let (reason, message) = match unplaced::kept_off(class, pin, self.rooms, self.inputs.colocation) {
                 Some(kept) if reason == UnplacedReason::NoOfferingFits => {
                     (UnplacedReason::TopologyRule, format!("{kept}; elsewhere: {message}"))
                 }
@@ -108,9 +108,9 @@ impl Packed<'_, '_> {
                 })
             };
             let elsewhere = |limit: u32| {
-                let of = self.seen.limits.all[limit as usize].pool;
-                self.seen.limits.is_stock(limit)
-                    || of.is_some_and(|of| self.seen.supply.others_sell(of, spec))
+                let of = self.inputs.limits.all[limit as usize].pool;
+                self.inputs.limits.is_stock(limit)
+                    || of.is_some_and(|of| self.inputs.supply.others_sell(of, spec))
             };
             let pinned = || left.iter().any(|pod| !self.assigned.pin(&pod.key).is_empty());
             if pinned() && (self.outcome.limit[index].is_none_or(elsewhere) || has_room()) {
@@ -315,7 +315,7 @@ impl Scene<'_> {
             .collect();
         plan.placements.sort();
         let packed = Packed {
-            seen: misfit::Seen {
+            inputs: unplaced::Inputs {
                 snapshot,
                 volumes,
                 supply,

@@ -7,15 +7,13 @@ pub(crate) mod attempt;
 pub(crate) mod audit;
 pub(crate) mod claims;
 pub(crate) mod groups;
-pub(crate) mod misfit;
-pub(crate) mod misfit_seen;
-pub(crate) mod misfit_volumes;
 pub(crate) mod moved;
 pub(crate) mod order_replicas;
 pub(crate) mod pack;
 pub(crate) mod place;
 pub(crate) mod prepare;
 pub(crate) mod report;
+pub(crate) mod unplaced;
 pub(crate) mod wanted;
 pub(crate) mod wanting;
 

@@ -24,7 +24,7 @@ pub(crate) mod selector;
 pub(crate) mod spread;
 pub(crate) mod taints;
 pub(crate) mod volumes;
-pub(crate) mod words;
+pub(crate) mod format;
 
 pub use crate::rules::affinity::check as check_affinity;
 pub use crate::rules::anti_affinity::check as check_anti_affinity;

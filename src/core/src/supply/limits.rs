@@ -191,7 +191,7 @@ impl Kind {
 
     pub fn quantity(&self, amount: u64) -> String {
         match self {
-            Self::Resource(name) => crate::rules::words::quantity(name, amount),
+            Self::Resource(name) => crate::rules::format::quantity(name, amount),
             Self::Nodes | Self::Available(_) => amount.to_string(),
             Self::UsdPerHour => UsdPerHour::from_micros(amount).to_string(),
         }

@@ -34,7 +34,7 @@ pub(crate) struct Table<'a> {
 
 /// Whether an offering may be bought.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Standing {
+pub(crate) enum Availability {
     /// Yes, at this price.
     Priced(UsdPerHour),
     /// Yes, at this price, where all else is much dearer: the cloud takes instances of it back, which counts until then.
@@ -47,7 +47,7 @@ pub(crate) enum Standing {
     HeldBack(Timestamp),
 }
 
-impl Standing {
+impl Availability {
     /// What it costs, where that is known and it may be bought.
     pub const fn price(self) -> Option<UsdPerHour> {
         match self {
@@ -75,7 +75,7 @@ impl Standing {
 pub(crate) struct Offer {
     /// Index into the catalogue's offerings.
     pub offering: usize,
-    pub standing: Standing,
+    pub availability: Availability,
     /// Index into [`Supply::capacities`]: the room for pods on such a node.
     pub capacity: usize,
     /// Index into [`Supply::residents`]: whom pods meet on such a node.
@@ -117,7 +117,7 @@ impl<'a> Supply<'a> {
 
     /// Whether another pool than this sells nodes that admit a pod.
     pub fn others_sell(&self, pool: usize, spec: &PodSpec) -> bool {
-        let buyable = |offer: &&Offer| offer.standing.is_sold();
+        let buyable = |offer: &&Offer| offer.availability.is_sold();
         let admits = |at: usize| {
             rules::check_taints(&spec.tolerations, &self.pools[at].pool.taints).is_ok()
                 && self.pools[at]
@@ -190,7 +190,7 @@ pub(crate) fn collect<'a>(
             let meeting =
                 snapshot.memory.meeting(catalogue, pool, || meeting(pool, &supply.tables[table].labels));
             let offers = offers(&terms, &mut supply, pool, table, &meeting);
-            let buyable = |offer: &&Offer| offer.standing.is_sold();
+            let buyable = |offer: &&Offer| offer.availability.is_sold();
             findings.offerings = offers.iter().filter(buyable).count();
             if offers.is_empty() {
                 findings.invalid = Some((
@@ -295,17 +295,17 @@ fn offers<'a>(
         let taken_back = interruption_backoff::of(snapshot, pool, offering, now);
         // A money limit cannot be kept with prices that nobody knows.
         let may_guess = !money_limit && pool.allow_unknown_price.contains(&offering.id.instance_type);
-        let standing = match (held, offering.price.known(), taken_back) {
-            (Some(until), ..) => Standing::HeldBack(until),
+        let availability = match (held, offering.price.known(), taken_back) {
+            (Some(until), ..) => Availability::HeldBack(until),
             (None, Some(price), Some(taken_back)) if price > UsdPerHour::ZERO => {
-                Standing::TakenBack(price, taken_back)
+                Availability::TakenBack(price, taken_back)
             }
             // No multiple of nothing, or of what nobody knows, says that something else is to be preferred.
-            (None, Some(_), Some(taken_back)) => Standing::HeldBack(taken_back.until),
-            (None, None, Some(taken_back)) if may_guess => Standing::HeldBack(taken_back.until),
-            (None, Some(price), None) => Standing::Priced(price),
-            (None, None, None) if may_guess => Standing::Unpriced,
-            (None, None, _) => Standing::PriceUnknown,
+            (None, Some(_), Some(taken_back)) => Availability::HeldBack(taken_back.until),
+            (None, None, Some(taken_back)) if may_guess => Availability::HeldBack(taken_back.until),
+            (None, Some(price), None) => Availability::Priced(price),
+            (None, None, None) if may_guess => Availability::Unpriced,
+            (None, None, _) => Availability::PriceUnknown,
         };
         let landing = daemons.landing(&labels);
         let present = daemons.present(&landing, colocation);
@@ -323,7 +323,7 @@ fn offers<'a>(
             capacities.push(room);
             capacities.len() - 1
         });
-        offers.push(Offer { offering: index, standing, capacity, residents });
+        offers.push(Offer { offering: index, availability, capacity, residents });
     }
     offers
 }

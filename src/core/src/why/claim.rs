@@ -8,7 +8,7 @@ use poolwright_terms::ConditionType;
 
 use crate::model::{Claim, ClaimName, Node, ObjectKey, Pod, PodPhase, PodRole, Snapshot};
 use crate::rules::budgets::never_met_of;
-use crate::rules::words::{gist, list};
+use crate::rules::format::{gist, list};
 
 /// Pods that are named.
 const SHOWN: usize = 4;

@@ -14,7 +14,7 @@ use crate::rules;
 use crate::rules::colocation::Colocation;
 use crate::rules::{Rejection, gpus};
 use crate::supply::daemonsets::Daemons;
-use crate::supply::offers::{Standing, Supply};
+use crate::supply::offers::{Availability, Supply};
 use crate::supply::{offers, rooms};
 
 /// An offering of a pool, and what was found about it for one pod.
@@ -108,19 +108,19 @@ fn judge(
                 let words = "a DaemonSet there that it may not meet".to_owned();
                 out(3, words, "change that rule, or keep the DaemonSet off some nodes".to_owned());
             } else {
-                match offer.standing {
-                    Standing::Priced(price) | Standing::TakenBack(price, _) => {
+                match offer.availability {
+                    Availability::Priced(price) | Availability::TakenBack(price, _) => {
                         one.ruling = Ruling::Fits(Some(price));
                     }
-                    Standing::Unpriced => {}
-                    Standing::PriceUnknown => out(
+                    Availability::Unpriced => {}
+                    Availability::PriceUnknown => out(
                         4,
                         "its price is unknown".to_owned(),
                         format!(
                             "give it a price in the catalogue, or list it under allowUnknownPrice of pool {pool}"
                         ),
                     ),
-                    Standing::HeldBack(until) => {
+                    Availability::HeldBack(until) => {
                         out(4, format!("failed lately, tried again at {until}"), String::new());
                     }
                 }
@@ -157,7 +157,7 @@ fn remedy(rejection: &Rejection) -> String {
             format!("let a pool buy nodes with {}", shortage.resource)
         }
         Rejection::Resource(shortage) => {
-            let most = crate::rules::words::quantity(&shortage.resource, shortage.available);
+            let most = crate::rules::format::quantity(&shortage.resource, shortage.available);
             format!("ask for at most {most} {}, or let a pool buy larger nodes", shortage.resource)
         }
         _ => String::new(),
@@ -174,7 +174,7 @@ fn short(rejection: &Rejection) -> String {
             format!("not `{requirement}`, the scheduler's addedAffinity from {source}")
         }
         Rejection::Resource(shortage) => {
-            let wanted = crate::rules::words::quantity(&shortage.resource, shortage.wanted);
+            let wanted = crate::rules::format::quantity(&shortage.resource, shortage.wanted);
             format!("less than {wanted} {}", shortage.resource)
         }
         other => other.to_string(),

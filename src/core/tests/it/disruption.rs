@@ -33,11 +33,11 @@ fn running(name: &str, kind: &str, price: &str, size: ResourceList) -> (Claim, N
 }
 
 fn large(name: &str) -> (Claim, Node) {
-    running(name, "g5.12xlarge", "5.672", room(48, 192, 4))
+    running(name, "g5.12xlarge", "5.672", capacity(48, 192, 4))
 }
 
 fn small(name: &str) -> (Claim, Node) {
-    running(name, "g5.xlarge", "1.006", room(4, 16, 1))
+    running(name, "g5.xlarge", "1.006", capacity(4, 16, 1))
 }
 
 fn web(total: u64) -> Workload {

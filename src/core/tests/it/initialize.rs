@@ -65,11 +65,11 @@ fn a_node_stays_closed_until_it_is_ready_complete_and_free_of_startup_taints() {
         ("NodeNotReady".into(), "node n is not ready".into())
     );
     assert_eq!(
-        waits_for(Node { allocatable: room(4, 16, 0), ..gated() }),
+        waits_for(Node { allocatable: capacity(4, 16, 0), ..gated() }),
         ("ResourcesDiffer".into(), "node n: nvidia.com/gpu: 1 promised, 0 advertised".into())
     );
     assert_eq!(
-        waits_for(Node { allocatable: room(8, 16, 1), ..gated() }),
+        waits_for(Node { allocatable: capacity(8, 16, 1), ..gated() }),
         ("ResourcesDiffer".into(), "node n: cpu: 4000m promised, 8000m advertised".into())
     );
     assert_eq!(
@@ -80,9 +80,9 @@ fn a_node_stays_closed_until_it_is_ready_complete_and_free_of_startup_taints() {
 
 #[test]
 fn what_can_only_be_estimated_may_differ_a_little_and_devices_not_at_all() {
-    let memory = room(4, 16, 1).get(ResourceName::MEMORY);
+    let memory = capacity(4, 16, 1).get(ResourceName::MEMORY);
     let with_memory = |bytes: u64| {
-        let allocatable = room(4, 16, 1).with(ResourceName::MEMORY, bytes);
+        let allocatable = capacity(4, 16, 1).with(ResourceName::MEMORY, bytes);
         Node { allocatable, ..gated() }
     };
     for bytes in [memory / 100 * 96, memory, memory / 100 * 110] {
@@ -92,7 +92,7 @@ fn what_can_only_be_estimated_may_differ_a_little_and_devices_not_at_all() {
     for bytes in [memory / 100 * 94, memory / 100 * 112] {
         assert_eq!(waits_for(with_memory(bytes)).0, "ResourcesDiffer");
     }
-    assert_eq!(waits_for(Node { allocatable: room(4, 16, 2), ..gated() }).0, "ResourcesDiffer");
+    assert_eq!(waits_for(Node { allocatable: capacity(4, 16, 2), ..gated() }).0, "ResourcesDiffer");
 }
 
 #[test]
@@ -146,7 +146,7 @@ fn what_it_waits_for_is_recorded_once() {
 
 #[test]
 fn a_node_that_never_keeps_its_promise_is_given_up_and_says_what_was_missing() {
-    let actions = decide(&with_node(Node { allocatable: room(4, 16, 0), ..gated() }), at(920)).actions;
+    let actions = decide(&with_node(Node { allocatable: capacity(4, 16, 0), ..gated() }), at(920)).actions;
     let why = "g5.xlarge/a/on-demand: its node was not usable within 15 min after it joined: node n: nvidia.com/gpu: 1 promised, 0 advertised";
     assert_eq!(actions[0], Action::HoldBack { claim: ClaimName("c".into()), message: why.into() });
     assert!(matches!(&actions[1], Action::RecordEvent(event) if event.reason == "InitializationTimeout"));

@@ -179,7 +179,7 @@ fn a_gang_that_runs_is_kept_whole_by_a_place_for_the_pod_whose_node_goes() {
         unmodelled: vec![],
     };
     let others = ["b", "c"].map(|name| bound(member(name), "other"));
-    let snapshot = with(with(with(snapshot, others), [node("other", room(2, 16, 0))]), [web(3)]);
+    let snapshot = with(with(with(snapshot, others), [node("other", capacity(2, 16, 0))]), [web(3)]);
     assert_eq!(names(&planned_at(&with(snapshot, [group]), NOTICED + 1)), ["ReplicaSet:web#0"]);
 }
 

@@ -40,7 +40,7 @@ mod rooms;
 mod setbacks;
 mod sharing;
 mod speed;
-mod standing;
+mod replicas_and_buffers;
 mod sticky;
 mod story;
 mod taken_back;

@@ -80,8 +80,8 @@ fn without(snapshot: &Snapshot) -> Plan {
 /// Two sizes in three zones; zone c is a little dearer.
 fn three_zones() -> Catalogue {
     catalogue(vec![
-        Kind("c7.large", room(2, 8, 0), None, &[("a", "0.10"), ("b", "0.10"), ("c", "0.11")]),
-        Kind("c7.2xlarge", room(8, 32, 0), None, &[("a", "0.40"), ("b", "0.40"), ("c", "0.44")]),
+        Kind("c7.large", capacity(2, 8, 0), None, &[("a", "0.10"), ("b", "0.10"), ("c", "0.11")]),
+        Kind("c7.2xlarge", capacity(8, 32, 0), None, &[("a", "0.40"), ("b", "0.40"), ("c", "0.44")]),
     ])
 }
 
@@ -120,9 +120,9 @@ fn a_preference_that_no_pool_offers_is_relaxed_and_named() {
 fn a_preference_that_costs_more_than_twice_as_much_is_relaxed() {
     let shop = || {
         catalogue(vec![
-            Kind("usual", room(4, 16, 1), Some("a10g"), &[("a", "1.00")]),
-            Kind("twice", room(4, 16, 1), Some("l4"), &[("a", "2.00")]),
-            Kind("more", room(4, 16, 1), Some("h100"), &[("a", "2.01")]),
+            Kind("usual", capacity(4, 16, 1), Some("a10g"), &[("a", "1.00")]),
+            Kind("twice", capacity(4, 16, 1), Some("l4"), &[("a", "2.00")]),
+            Kind("more", capacity(4, 16, 1), Some("h100"), &[("a", "2.01")]),
         ])
     };
     let buys = |model| planned(&with(cluster(shop(), [pool("gpu")]), [prefers(gpu_pod("p"), 1, GPU, model)]));
@@ -136,8 +136,8 @@ fn a_preference_that_costs_more_than_twice_as_much_is_relaxed() {
 fn few_pods_pay_for_the_whole_node_that_they_prefer_and_many_share_it() {
     let shop = || {
         catalogue(vec![
-            Kind("small", room(2, 8, 0), None, &[("a", "0.10")]),
-            Kind("huge", room(64, 256, 0), None, &[("a", "4.00")]),
+            Kind("small", capacity(2, 8, 0), None, &[("a", "0.10")]),
+            Kind("huge", capacity(64, 256, 0), None, &[("a", "4.00")]),
         ])
     };
     let buys = |count: usize| {
@@ -246,7 +246,7 @@ fn spread_that_is_a_preference_spreads_what_is_bought() {
 
 #[test]
 fn spread_counts_what_runs() {
-    let mut there = node("n", room(8, 32, 0));
+    let mut there = node("n", capacity(8, 32, 0));
     there.labels.insert(ZONE.into(), "a".into());
     let snapshot = with(cluster(three_zones(), [pool("cpu")]), [there]);
     let snapshot = with(snapshot, ["w", "x", "y", "z"].map(|name| bound(app(name, "web"), "n")));
@@ -278,7 +278,7 @@ fn small_pods_that_fit_one_node_are_not_spread_over_three() {
 
 #[test]
 fn preferred_pod_affinity_follows_pods_that_run_and_gathers_those_that_come() {
-    let mut there = node("n", room(2, 4, 0));
+    let mut there = node("n", capacity(2, 4, 0));
     there.labels.insert(ZONE.into(), "c".into());
     let snapshot = with(cluster(three_zones(), [pool("cpu")]), [there]);
     let snapshot = with(snapshot, [bound(app("db", "db"), "n")]);
@@ -313,7 +313,7 @@ fn no_node_is_bought_for_a_preference_about_single_nodes() {
         let pod = would_spread(app(name, "web"), HOSTNAME, 1);
         would_be_away(pod, HOSTNAME, "web")
     };
-    let shop = || catalogue(vec![Kind("c7.xlarge", room(4, 16, 0), None, &[("a", "0.20")])]);
+    let shop = || catalogue(vec![Kind("c7.xlarge", capacity(4, 16, 0), None, &[("a", "0.20")])]);
     let plan = planned(&with(cluster(shop(), [pool("cpu")]), ["p", "q"].map(spread)));
     assert_eq!(bought(&plan), ["c7.xlarge: p q"]);
     let said = "spread over `kubernetes.io/hostname` (ScheduleAnyway): no node is bought for a preference about single nodes";
@@ -323,7 +323,7 @@ fn no_node_is_bought_for_a_preference_about_single_nodes() {
 
 #[test]
 fn free_room_is_used_first_whatever_is_preferred() {
-    let mut there = node("n", room(8, 32, 1));
+    let mut there = node("n", capacity(8, 32, 1));
     there.labels.insert(ZONE.into(), "a".into());
     let snapshot = with(cluster(aws(), [pool("gpu")]), [there]);
     let plan = planned(&with(snapshot, [prefers(gpu_pod("p"), 100, ZONE, "b")]));

@@ -19,7 +19,7 @@ const FILE: &str = "scheduler.yaml";
 /// One type in three zones, cheapest in the first; two pods fill a node.
 fn three_zones() -> Catalogue {
     let prices = &[("a", "0.20"), ("b", "0.21"), ("c", "0.22")];
-    catalogue(vec![Kind("c7.large", room(2, 8, 0), None, prices)])
+    catalogue(vec![Kind("c7.large", capacity(2, 8, 0), None, prices)])
 }
 
 fn app(name: &str, app: &str) -> Pod {
@@ -35,7 +35,7 @@ fn web() -> Snapshot {
 fn node_in_a(name: &str) -> Node {
     let labels = [(ZONE, "a"), ("kubernetes.io/hostname", name)];
     let labels = labels.map(|(key, value)| (key.to_owned(), value.to_owned())).into();
-    Node { labels, ..node(name, room(2, 8, 0)) }
+    Node { labels, ..node(name, capacity(2, 8, 0)) }
 }
 
 fn service(namespace: &str, of: &str) -> Service {

@@ -14,11 +14,11 @@ use crate::kit::*;
 
 fn shop() -> Catalogue {
     catalogue(vec![
-        Kind("one", room(4, 16, 1), Some("a10g"), &[("a", "1.00"), ("b", "1.05")]),
-        Kind("four", room(16, 64, 4), Some("a10g"), &[("a", "4.50")]),
-        Kind("eight", room(96, 512, 8), Some("h100"), &[("b", "30.00")]),
-        Kind("cpu", room(8, 32, 0), None, &[("a", "0.40"), ("b", "0.40")]),
-        Kind("mystery", room(200, 900, 16), Some("b200"), &[("a", "unknown")]),
+        Kind("one", capacity(4, 16, 1), Some("a10g"), &[("a", "1.00"), ("b", "1.05")]),
+        Kind("four", capacity(16, 64, 4), Some("a10g"), &[("a", "4.50")]),
+        Kind("eight", capacity(96, 512, 8), Some("h100"), &[("b", "30.00")]),
+        Kind("cpu", capacity(8, 32, 0), None, &[("a", "0.40"), ("b", "0.40")]),
+        Kind("mystery", capacity(200, 900, 16), Some("b200"), &[("a", "unknown")]),
     ])
 }
 
@@ -156,7 +156,7 @@ fn any_cluster() -> impl Strategy<Value = Snapshot> {
         let nodes = nodes.into_iter().enumerate();
         let snapshot = with(
             snapshot,
-            nodes.map(|(index, (cpu, memory, gpus))| node(&format!("n{index}"), room(cpu, memory, gpus))),
+            nodes.map(|(index, (cpu, memory, gpus))| node(&format!("n{index}"), capacity(cpu, memory, gpus))),
         );
         let spec = |cpu| PodSpec { requests: requests(cpu, 1, 0), ..PodSpec::default() };
         with(

@@ -151,7 +151,7 @@ fn the_story_of_a_node_says_whose_it_is_and_what_runs_there() {
     assert_eq!(lines[1], "Claim c of pool gpu: g5.xlarge/a/on-demand at 1.006 $/h, created 1m 40s ago.");
     assert_eq!(lines.last().map(String::as_str), Some("Kept because it runs 1 pod: default/p."));
 
-    let foreign = with(with(cluster(aws(), [pool("gpu")]), [node("n", room(4, 16, 0))]), [runs]);
+    let foreign = with(with(cluster(aws(), [pool("gpu")]), [node("n", capacity(4, 16, 0))]), [runs]);
     let lines = why::node(&foreign, at(100), "n").expect("the node exists");
     assert_eq!(lines[1], "No claim stands behind it: Poolwright did not buy it and never removes it.");
     assert_eq!(why::node(&foreign, at(100), "m"), None);

@@ -12,8 +12,8 @@ use crate::kit::*;
 /// One type in three zones, at the same price.
 fn three_zones() -> Catalogue {
     catalogue(vec![
-        Kind("c7.large", room(2, 8, 0), None, &[("a", "0.10"), ("b", "0.10"), ("c", "0.10")]),
-        Kind("c7.xlarge", room(4, 16, 0), None, &[("a", "0.20"), ("b", "0.20"), ("c", "0.20")]),
+        Kind("c7.large", capacity(2, 8, 0), None, &[("a", "0.10"), ("b", "0.10"), ("c", "0.10")]),
+        Kind("c7.xlarge", capacity(4, 16, 0), None, &[("a", "0.20"), ("b", "0.20"), ("c", "0.20")]),
     ])
 }
 
@@ -57,7 +57,7 @@ fn away(mut pod: Pod, of: &str) -> Pod {
 fn node_in(name: &str, zone: &str, free: u64) -> Node {
     let labels = [(ZONE, zone), ("kubernetes.io/hostname", name)];
     let labels = labels.map(|(key, value)| (key.to_owned(), value.to_owned())).into();
-    Node { labels, ..node(name, room(free, 64, 0)) }
+    Node { labels, ..node(name, capacity(free, 64, 0)) }
 }
 
 /// Which pods go to which zone, on new nodes and on those that are there.
@@ -108,7 +108,7 @@ fn pods_spread_over_zones_go_to_all_zones_that_can_be_bought_in() {
 
 #[test]
 fn a_larger_skew_leaves_pods_where_it_is_cheapest() {
-    let dear_b = catalogue(vec![Kind("c7", room(4, 16, 0), None, &[("a", "0.10"), ("b", "0.50")])]);
+    let dear_b = catalogue(vec![Kind("c7", capacity(4, 16, 0), None, &[("a", "0.10"), ("b", "0.50")])]);
     let pods = ["p", "q", "r", "s"].map(|name| spreading(app(name, "web"), 4));
     let snapshot = with(cluster(dear_b, [pool("cpu")]), pods);
     assert_eq!(zones(&snapshot, &planned(&snapshot)).keys().collect::<Vec<_>>(), ["a"]);
@@ -118,8 +118,8 @@ fn a_larger_skew_leaves_pods_where_it_is_cheapest() {
 fn a_zone_that_sells_only_what_is_dear_is_not_opened_for_a_spread_unless_the_rule_wants_so_many() {
     let dear_c = || {
         catalogue(vec![
-            Kind("c7", room(4, 16, 0), None, &[("a", "0.10"), ("b", "0.12")]),
-            Kind("p5", room(8, 64, 8), Some("h100"), &[("c", "6.00")]),
+            Kind("c7", capacity(4, 16, 0), None, &[("a", "0.10"), ("b", "0.12")]),
+            Kind("p5", capacity(8, 64, 8), Some("h100"), &[("c", "6.00")]),
         ])
     };
     let pods = |min_domains| {
@@ -151,7 +151,7 @@ fn pods_that_run_count_and_the_zone_with_fewest_comes_first() {
 #[test]
 fn pods_that_are_being_deleted_do_not_count_in_a_spread() {
     let leaving = apps(["r", "s"], "web").map(|pod| Pod { deleting_since: Some(at(1)), ..bound(pod, "n") });
-    let only_a = catalogue(vec![Kind("c7", room(4, 16, 0), None, &[("a", "0.10")])]);
+    let only_a = catalogue(vec![Kind("c7", capacity(4, 16, 0), None, &[("a", "0.10")])]);
     let snapshot = with(with(cluster(only_a, [pool("cpu")]), leaving), [spreading(app("p", "web"), 1)]);
     let snapshot = with(snapshot, [node_in("n", "a", 0), node_in("m", "b", 0)]);
     assert_eq!(planned(&snapshot).claims.len(), 1);
@@ -159,7 +159,7 @@ fn pods_that_are_being_deleted_do_not_count_in_a_spread() {
 
 #[test]
 fn a_zone_with_a_node_but_nothing_to_buy_holds_the_others_back_and_is_named() {
-    let only_a = catalogue(vec![Kind("c7", room(4, 16, 0), None, &[("a", "0.10")])]);
+    let only_a = catalogue(vec![Kind("c7", capacity(4, 16, 0), None, &[("a", "0.10")])]);
     let pods = ["p", "q"].map(|name| spreading(app(name, "web"), 1));
     let snapshot = with(with(cluster(only_a, [pool("cpu")]), [node_in("m", "b", 0)]), pods);
     let plan = planned(&snapshot);
@@ -172,7 +172,7 @@ fn a_zone_with_a_node_but_nothing_to_buy_holds_the_others_back_and_is_named() {
 
 #[test]
 fn nodes_that_its_own_affinity_excludes_are_no_domain_unless_the_rule_says_so() {
-    let only_a = catalogue(vec![Kind("c7", room(4, 16, 0), None, &[("a", "0.10")])]);
+    let only_a = catalogue(vec![Kind("c7", capacity(4, 16, 0), None, &[("a", "0.10")])]);
     let pods = |any_affinity: bool| {
         ["p", "q"].map(|name| {
             let mut pod = spreading(app(name, "web"), 1);
@@ -191,7 +191,7 @@ fn nodes_that_its_own_affinity_excludes_are_no_domain_unless_the_rule_says_so() 
 
 #[test]
 fn nodes_with_taints_that_it_does_not_tolerate_count_unless_the_rule_honors_taints() {
-    let only_a = catalogue(vec![Kind("c7", room(4, 16, 0), None, &[("a", "0.10")])]);
+    let only_a = catalogue(vec![Kind("c7", capacity(4, 16, 0), None, &[("a", "0.10")])]);
     let mut tainted = node_in("m", "b", 8);
     tainted.taints = vec![taint("team", "x")];
     let planned = |honor_taints| {
@@ -208,7 +208,7 @@ fn nodes_with_taints_that_it_does_not_tolerate_count_unless_the_rule_honors_tain
 
 #[test]
 fn fewer_domains_than_wanted_take_the_least_count_for_zero() {
-    let two = catalogue(vec![Kind("c7", room(4, 16, 0), None, &[("a", "0.10"), ("b", "0.10")])]);
+    let two = catalogue(vec![Kind("c7", capacity(4, 16, 0), None, &[("a", "0.10"), ("b", "0.10")])]);
     let planned = |min_domains| {
         let pods = ["p", "q", "r", "s"].map(|name| {
             let mut pod = spreading(app(name, "web"), 1);
@@ -243,8 +243,8 @@ fn pods_that_must_be_together_are_in_one_zone() {
 #[test]
 fn the_zone_for_those_that_must_be_together_is_one_that_holds_all_of_them() {
     let gpus_in_b = catalogue(vec![
-        Kind("c7", room(4, 16, 0), None, &[("a", "0.10"), ("b", "0.50")]),
-        Kind("g5", room(4, 16, 1), Some("a10g"), &[("b", "1.00")]),
+        Kind("c7", capacity(4, 16, 0), None, &[("a", "0.10"), ("b", "0.50")]),
+        Kind("g5", capacity(4, 16, 1), Some("a10g"), &[("b", "1.00")]),
     ]);
     let mut gpu = near(app("g", "web"), "web");
     gpu.spec.requests = requests(1, 1, 1);
@@ -421,8 +421,8 @@ fn a_node_bought_for_others_in_a_new_zone_does_not_break_a_spread() {
     // The GPU can only be had in b. Spread pods that can use a alone would be two above the new zone's none.
     let snapshot = {
         let offers = catalogue(vec![
-            Kind("c7", room(4, 16, 0), None, &[("a", "0.10")]),
-            Kind("g5", room(1, 2, 1), Some("a10g"), &[("b", "1.00")]),
+            Kind("c7", capacity(4, 16, 0), None, &[("a", "0.10")]),
+            Kind("g5", capacity(1, 2, 1), Some("a10g"), &[("b", "1.00")]),
         ]);
         let pods = ["p", "q"].map(|name| {
             let mut pod = spreading(app(name, "web"), 1);

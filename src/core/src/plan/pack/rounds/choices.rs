@@ -12,7 +12,7 @@ use crate::plan::pack::rounds::inputs::Inputs;
 use crate::rules::gpus::Form;
 use crate::supply::interruption_risk;
 use crate::supply::limits::Limits;
-use crate::supply::offers::{Offer, Standing, Supply};
+use crate::supply::offers::{Offer, Availability, Supply};
 
 /// A thing to buy: of all offerings that are equal to the pods and to the limits, the cheapest.
 pub(crate) struct Choice {
@@ -113,7 +113,7 @@ impl Fits {
 pub(crate) fn choices(
     inputs: &Inputs<'_, '_>,
     limits: &Limits,
-    price: impl Fn(Standing) -> Option<UsdPerHour>,
+    price: impl Fn(Availability) -> Option<UsdPerHour>,
 ) -> Vec<Choice> {
     let Inputs { supply, admissions, classes, options, .. } = *inputs;
     // Where nobody wants a part of a GPU, none is cut or shared.
@@ -128,7 +128,7 @@ pub(crate) fn choices(
         }
         let limited = limits.has_own(index).then_some(index);
         for offer in &offered.offers {
-            let Some(price) = price(offer.standing) else { continue };
+            let Some(price) = price(offer.availability) else { continue };
             let mut signatures = Bits::new(classes.signatures.len());
             for signature in &tolerated {
                 if admissions.admits(index, *signature, offer.offering) {
@@ -144,7 +144,7 @@ pub(crate) fn choices(
             let own_terms = limits.is_scarce(offered.table, offer.offering)
                 || options.commitments.iter().any(|one| one.pays_for(&offering.id));
             let interruptions = interruption_risk::interruptions(options, offering);
-            let taken_back = matches!(offer.standing, Standing::TakenBack(..));
+            let taken_back = matches!(offer.availability, Availability::TakenBack(..));
             for form in forms(kind).iter().copied() {
                 let key = Kind {
                     weight: std::cmp::Reverse(weight),
@@ -160,7 +160,7 @@ pub(crate) fn choices(
                 if best.get(&key).is_some_and(|known| known.price <= price) {
                     continue;
                 }
-                let uses = limits.uses(supply, index, offer.offering, offer.standing.price());
+                let uses = limits.uses(supply, index, offer.offering, offer.availability.price());
                 let signatures = signatures.clone();
                 best.insert(
                     key,

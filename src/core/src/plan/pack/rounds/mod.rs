@@ -30,7 +30,7 @@ use crate::rules::colocation::{Present, join};
 use crate::rules::gpus;
 use crate::rules::gpus::{Form, GpuNeed};
 use crate::supply::limits::Limits;
-use crate::supply::offers::{Offer, Standing};
+use crate::supply::offers::{Offer, Availability};
 use crate::supply::rooms::Rooms;
 
 /// What each of equally unknown prices is taken for: only the number of nodes can be made small.
@@ -108,9 +108,9 @@ pub(crate) fn run<'a>(
     watch: &mut dyn StopSignal,
 ) -> Outcome<'a> {
     let Inputs { supply, classes, .. } = *inputs;
-    let priced = choices(inputs, limits, Standing::weighed);
-    let unpriced = choices(inputs, limits, |standing| match standing {
-        Standing::Unpriced => Some(NOMINAL),
+    let priced = choices(inputs, limits, Availability::weighed);
+    let unpriced = choices(inputs, limits, |availability| match availability {
+        Availability::Unpriced => Some(NOMINAL),
         _ => None,
     });
     let fits = Fits::new(supply, classes);

@@ -24,7 +24,7 @@ impl Chosen<'_> {
             return None;
         }
         let mut pods: BTreeMap<(usize, &ResourceList), u64> = BTreeMap::new();
-        for node in outcome.new.iter().filter(|node| node.offer.standing.price().is_some()) {
+        for node in outcome.new.iter().filter(|node| node.offer.availability.price().is_some()) {
             for (class, count) in &node.content {
                 let class = &inputs.classes.classes[*class];
                 *pods.entry((class.signature, &class.requests)).or_default() += u64::from(*count);

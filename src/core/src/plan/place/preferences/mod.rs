@@ -12,7 +12,7 @@ pub(crate) mod kept;
 pub(crate) mod market;
 pub(crate) mod neighbours;
 pub(crate) mod places;
-pub(crate) mod words;
+pub(crate) mod messages;
 
 pub(crate) use crate::plan::place::preferences::kept::Record;
 
@@ -136,7 +136,7 @@ fn of_nodes(spec: &PodSpec, taints: &BTreeMap<&Taint, BTreeSet<String>>) -> Vec<
         .map(|(taint, pools)| {
             let elsewhere =
                 Requirement { key: NODEPOOL_LABEL.to_owned(), operator: Operator::NotIn(pools.clone()) };
-            (words::taint(taint), vec![elsewhere])
+            (messages::taint(taint), vec![elsewhere])
         });
     // The scheduler adds the scores of its own to those of the pod's.
     let preferences = spec.preferences.as_deref();
@@ -145,7 +145,7 @@ fn of_nodes(spec: &PodSpec, taints: &BTreeMap<&Taint, BTreeSet<String>>) -> Vec<
     let mut terms: Vec<(&Weighted<NodeTerm>, &str)> = own.chain(added).collect();
     terms.sort_by_key(|(preference, _)| Reverse(preference.weight));
     let terms =
-        terms.into_iter().map(|(preference, file)| (words::node(preference, file), preference.term.requirements.clone()));
+        terms.into_iter().map(|(preference, file)| (messages::node(preference, file), preference.term.requirements.clone()));
     kept_off.chain(terms).collect()
 }
 

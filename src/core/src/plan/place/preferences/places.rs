@@ -10,9 +10,9 @@ use crate::model::{Operator, Pod, PodKey, PodPhase, PodSpec, Requirement};
 use crate::plan::place::preferences::kept::{Chosen, DEARER, Group, Inputs, Kept};
 use crate::plan::place::preferences::market::{Market, Shoppers};
 use crate::plan::place::preferences::neighbours::{About, Neighbours};
-use crate::plan::place::preferences::words;
+use crate::plan::place::preferences::messages;
 use crate::rules::spread::domains::DomainCounts;
-use crate::rules::spread::messages;
+use crate::rules::spread::messages as spread_messages;
 
 /// What is preferred.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -39,11 +39,11 @@ pub(crate) fn of_pods<'a>(spec: &'a PodSpec, namespace: &'a str) -> Vec<PodPrefe
     let mut terms: Vec<_> = near.chain(preferences.anti_affinity.iter().map(|preference| (preference, Aim::Apart))).collect();
     terms.sort_by_key(|(preference, _)| Reverse(preference.weight));
     let terms = terms.into_iter().map(|(preference, aim)| {
-        let words = if aim == Aim::Near { words::near(preference) } else { words::apart(preference) };
+        let words = if aim == Aim::Near { messages::near(preference) } else { messages::apart(preference) };
         PodPreference { words, about: About::Term(&preference.term), aim }
     });
     let spreads = preferences.spreads.iter().map(|rule| PodPreference {
-        words: messages::preference(rule),
+        words: spread_messages::preference(rule),
         about: About::Spread(namespace, rule),
         aim: Aim::Even(rule.max_skew),
     });

@@ -15,7 +15,7 @@ pub(crate) mod places;
 pub(crate) mod relations;
 pub(crate) mod shops;
 pub(crate) mod tally;
-pub(crate) mod words;
+pub(crate) mod messages;
 
 pub(crate) use crate::plan::place::topology::relations::Relations;
 
@@ -468,7 +468,7 @@ impl<'s, 'a> Assignment<'s, 'a> {
                 Some((place, self.tally.check(relations, kind, place).err()?))
             })
             .collect();
-        words::refused(relations, &self.places, &self.tally, &refusals)
+        messages::refused(relations, &self.places, &self.tally, &refusals)
     }
 }
 

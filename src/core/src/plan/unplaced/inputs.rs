@@ -1,4 +1,4 @@
-//! What the nearest miss is looked for in.
+//! What is known when a plan says why it leaves pods unplaced.
 
 use crate::demand::volumes::Volumes;
 use crate::model::{Sharing, Snapshot};
@@ -7,9 +7,9 @@ use crate::supply::daemonsets::Daemons;
 use crate::supply::limits::Limits;
 use crate::supply::offers::{Admissions, Supply};
 
-/// What the planner saw.
+/// What the planner had to choose from.
 #[derive(Clone, Copy)]
-pub(crate) struct Seen<'s, 'a> {
+pub(crate) struct Inputs<'s, 'a> {
     pub snapshot: &'s Snapshot,
     pub volumes: &'s Volumes,
     pub supply: &'s Supply<'a>,
