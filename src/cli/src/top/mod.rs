@@ -1,18 +1,18 @@
 //! `poolwright top`: what is being done now and why, on a terminal or as text.
 //!
-//! Lives here: reading the cluster (`feed`), what is shown of it as plain data (`model`, `stage`, `view`), that data as text
+//! Lives here: reading the cluster (`feed`), what is shown of it as plain data (`model`, `doing`, `view`), that data as text
 //! (`text`) and on a screen (`screen`, `keys`), and the terminal itself (`live`). `columns`, `tables` and `words` are what text
 //! and screen have in common.
 //!
 //! May not live here: any decision, any write. Only `feed` and `live` touch the world; the rest are plain functions.
 
 mod columns;
+mod doing;
 mod feed;
 mod keys;
 mod live;
 mod model;
 mod screen;
-mod stage;
 mod tables;
 #[cfg(test)]
 mod testing;

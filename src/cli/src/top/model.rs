@@ -16,7 +16,7 @@ use poolwright_core::{Claim, Node, PodRole, Snapshot};
 use poolwright_terms::keys::REPORTING_CONTROLLER;
 use poolwright_terms::{API_VERSION, ConditionType};
 
-use super::stage::{Stage, doing};
+use super::doing::doing;
 use super::view::{
     Cost, EventRow, Gpus, Kind, Leader, NodeCounts, NodeRow, PoolRow, Totals, View, WaitingPods,
 };
@@ -157,7 +157,7 @@ fn node_row(snapshot: &Snapshot, claim: &Claim, object: &NodeClaim, sees_pods: b
         instance_type: ranked.offering.instance_type.to_string(),
         zone: ranked.offering.zone.to_string(),
         capacity_type: ranked.offering.capacity_type.as_str(),
-        stage: Stage::of(claim),
+        stage: claim.stage(),
         created_at: claim.created,
         gpus: Gpus {
             gpus: allocatable.get(ResourceName::NVIDIA_GPU),

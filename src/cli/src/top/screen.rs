@@ -1,6 +1,7 @@
 //! The view on a terminal: header, pools, nodes, events, the whole sentence of the chosen row, and the keys.
 
 use jiff::Timestamp;
+use poolwright_core::Stage;
 use ratatui::Frame;
 use ratatui::layout::{Constraint, Layout, Rect};
 use ratatui::style::{Color, Modifier, Style};
@@ -9,7 +10,6 @@ use ratatui::widgets::{Block, Borders, Paragraph, Wrap};
 
 use super::columns::{Column, cut, lay_out, plain, width};
 use super::keys::{Focus, State, nodes, pools};
-use super::stage::Stage;
 use super::view::{Kind, View};
 use super::{tables, words};
 

@@ -28,6 +28,7 @@ pub(crate) mod relaxed;
 pub(crate) mod rules;
 pub(crate) mod shared;
 pub(crate) mod snapshot;
+pub(crate) mod stage;
 pub(crate) mod taken_back;
 pub(crate) mod unmodelled;
 pub(crate) mod volumes;
@@ -59,6 +60,7 @@ pub use crate::model::quota::Quota;
 pub use crate::model::rules::{NodeTerm, Operator, Requirement, Toleration, TolerationMatch};
 pub use crate::model::shared::Shared;
 pub use crate::model::snapshot::Snapshot;
+pub use crate::model::stage::Stage;
 pub use crate::model::taken_back::TakenBack;
 pub use crate::model::unmodelled::UnmodelledRule;
 pub use crate::model::volumes::{

@@ -17,7 +17,7 @@ mod pods;
 mod progress;
 mod removal;
 mod slots;
-mod stages;
+mod stage_durations;
 pub mod status;
 mod taints;
 #[cfg(test)]

@@ -30,7 +30,7 @@ use tracing::{info, warn};
 
 use super::progress::{Progress, failed, refused};
 use super::status::{WRITE_LIMIT, is_conflict, is_not_found};
-use super::{Executor, stages};
+use super::{Executor, stage_durations};
 use crate::leader::writer::WriteError;
 use crate::sees::providers::{Cloud, error_label};
 
@@ -302,7 +302,7 @@ impl Executor {
                 // With another finalizer left it stays, and the watch shows how it goes on.
                 if kept.is_empty() {
                     self.context.world.claim_gone(claim);
-                    if let Some(took) = stages::gone(&object, self.context.clock.now()) {
+                    if let Some(took) = stage_durations::gone(&object, self.context.clock.now()) {
                         let duration = self.context.metrics.stage_duration.with_label_values(&["Gone"]);
                         duration.observe(took.as_secs_f64());
                     }
