@@ -1,9 +1,11 @@
 //! Planning: which pods want a node, what room there is, what is bought for the rest.
 //!
 //! [`plan()`] is the table of contents. `prepare` lists the steps from the cluster as it is to the cluster that is planned for;
-//! `attempt` places pods, packs the rest, and makes claims; `audit` checks; `report` adds up.
+//! `attempt` lists those of one attempt: it places pods, packs the rest, and makes claims; `attempts` tries again with what an attempt
+//! has shown; `audit` checks; `report` adds up.
 
 pub(crate) mod attempt;
+pub(crate) mod attempts;
 pub(crate) mod audit;
 pub(crate) mod claims;
 pub(crate) mod groups;
@@ -13,6 +15,7 @@ pub(crate) mod pack;
 pub(crate) mod place;
 pub(crate) mod prepare;
 pub(crate) mod report;
+pub(crate) mod scene;
 pub(crate) mod unplaced;
 pub(crate) mod wanted;
 pub(crate) mod wanting;
@@ -31,7 +34,8 @@ use jiff::Timestamp;
 pub use poolwright_solver::{NeverStop, StopSignal};
 
 use crate::model::Snapshot;
-use crate::plan::attempt::{Attempt, Scene};
+use crate::plan::attempt::Attempt;
+use crate::plan::scene::Scene;
 
 /// Plans. Same snapshot, time and options: same plan, unless `watch` stops the solver early.
 pub fn plan(snapshot: &Snapshot, now: Timestamp, options: &PlanOptions, watch: &mut dyn StopSignal) -> Plan {

@@ -8,7 +8,7 @@ use poolwright_solver::Proof;
 use crate::demand::{Mentions, mentions};
 use crate::model::plan::{Counts, Plan, PlannedClaim, Target};
 use crate::model::{ClaimName, PodKey, PoolName, Snapshot, Uid};
-use crate::plan::attempt::Scene;
+use crate::plan::scene::Scene;
 use crate::plan::moved;
 use crate::plan::order_replicas::{self, Ordered};
 use crate::plan::prepare::Prepared;

@@ -1,6 +1,7 @@
 //! Why a plan leaves pods unplaced (unschedulable): the rule that blocks them, at the pool that gets furthest, and what to do about it.
 
 pub(crate) mod inputs;
+pub(crate) mod left_over;
 pub(crate) mod volumes;
 
 pub(crate) use crate::plan::unplaced::inputs::Inputs;

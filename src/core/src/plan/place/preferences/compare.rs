@@ -13,7 +13,8 @@ use crate::model::relaxed::{PreferencePolicy, RelaxedReason};
 use crate::plan::pack::rounds::Outcome;
 use crate::plan::place::preferences::kept::{Chosen, DEARER};
 use crate::plan::place::preferences::market;
-use crate::plan::{Attempt, Scene};
+use crate::plan::attempt::Attempt;
+use crate::plan::scene::Scene;
 use crate::supply::offers::Supply;
 
 impl Chosen<'_> {
