@@ -22,7 +22,7 @@ use crate::rules::new_node::NewNodeLabels;
 use crate::rules::pin::Pin;
 use crate::supply::daemonsets::Daemons;
 use crate::supply::interruption_backoff;
-use crate::supply::known::OfferingLabels;
+use crate::model::memory::OfferingLabels;
 
 /// What a node class sells, with the labels its nodes get.
 #[derive(Debug)]

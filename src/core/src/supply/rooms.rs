@@ -1,7 +1,6 @@
 //! Room that is there or on its way: nodes, and claims that were bought and have not come up yet.
 
-use crate::supply::known::Site;
-use crate::supply::known::{Known, Origin};
+use crate::model::memory::{Known, KnownRoom, KnownRooms, Origin, Site};
 use poolwright_terms::keys::{
     CORDON_TAINT, DISRUPTED_TAINT, NODECLAIM_LABEL, NODEPOOL_LABEL, NOT_READY_TAINT, RESERVED_TAINT,
     UNREACHABLE_TAINT, UNREGISTERED_TAINT,
@@ -22,7 +21,7 @@ use crate::rules;
 use crate::rules::colocation::{Colocation, Present, join};
 use crate::rules::fields::NODE_NAME_FIELD;
 use crate::supply::daemonsets::Daemons;
-use crate::supply::known::{KnownRoom, KnownRooms, Walk};
+use crate::supply::known::Walk;
 use crate::supply::offers::as_measured;
 
 /// A node with free room.
