@@ -13,7 +13,7 @@ use crate::plan::pack::{classes, rounds};
 use crate::plan::place::{preferences, sticky, topology};
 use crate::plan::scene::Scene;
 use crate::plan::unplaced::left_over::LeftOver;
-use crate::plan::wanted::{Settled, Wanting};
+use crate::plan::wanting::{Settled, Wanting};
 use crate::plan::{claims, groups, unplaced, wanting};
 use crate::rules::colocation::Colocation;
 use crate::rules::pin::Pin;
@@ -103,7 +103,7 @@ impl Scene<'_> {
         let wanting = self.demand.wanting.clone();
         let mut settled = sticky::settle(wanting, snapshot, rooms, colocation, *now, &lessons.unsettled);
         groups::Groups::leave_out(&lessons.gangs_left_out, &mut settled);
-        wanting::give_way(&mut settled.open, options);
+        wanting::collect::give_way(&mut settled.open, options);
         unplaced.append(&mut settled.unplaced);
         let assigned = topology::assign(&topology::Inputs {
             snapshot,

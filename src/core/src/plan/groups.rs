@@ -11,9 +11,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use crate::demand::{GroupState, group_state, is_there};
 use crate::model::plan::{Plan, UnplacedPod, UnplacedReason};
 use crate::model::{ObjectKey, Pod, PodKey, Snapshot};
-use crate::plan::wanted::Demand;
-use crate::plan::wanted::Settled;
-use crate::plan::wanted::Wanting;
+use crate::plan::wanting::{Demand, Settled, Wanting};
 
 /// The PodGroups of pods that wait, by key.
 #[derive(Debug, Default)]

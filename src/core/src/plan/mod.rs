@@ -17,7 +17,6 @@ pub(crate) mod prepare;
 pub(crate) mod report;
 pub(crate) mod scene;
 pub(crate) mod unplaced;
-pub(crate) mod wanted;
 pub(crate) mod wanting;
 
 pub use crate::demand::{ExpectedPods, expected};

@@ -8,7 +8,7 @@ use crate::model::{PlanOptions, Snapshot};
 use crate::plan::audit::topology::Violation;
 use crate::plan::place::{spread_hosts, topology};
 use crate::plan::prepare::Prepared;
-use crate::plan::wanted::Demand;
+use crate::plan::wanting::Demand;
 use crate::plan::{audit, groups, wanting};
 use crate::rules::colocation::Colocation;
 use crate::supply::{daemonsets, offers, rooms};
@@ -36,7 +36,7 @@ impl<'a> Scene<'a> {
         let relations = topology::Relations::new(snapshot);
         let daemons = daemonsets::Daemons::new(snapshot);
         let groups = groups::Groups::new(snapshot);
-        let demand = wanting::collect(snapshot, options, volumes, &groups);
+        let demand = wanting::collect::collect(snapshot, options, volumes, &groups);
         let rooms = rooms::collect(snapshot, &daemons, &colocation, &volumes.attachable);
         let supply = offers::collect(snapshot, &daemons, &colocation, &volumes.attachable, options, *now);
         spread_hosts::set_least(&mut colocation, snapshot, &daemons, &rooms, &supply);

@@ -11,7 +11,7 @@ use crate::model::Sharing;
 use crate::model::{Pod, PodKey, PodSpec};
 use crate::plan::place::preferences::kept::Chosen;
 use crate::plan::place::topology::Assigned;
-use crate::plan::wanted::Wanting;
+use crate::plan::wanting::Wanting;
 use crate::rules::colocation::Colocation;
 use crate::rules::gpus;
 use crate::rules::gpus::GpuNeed;

@@ -1,6 +1,6 @@
 //! Pods whose place is decided already: planned earlier, let onto a reserved node, or nominated to a node.
 
-use crate::plan::wanted::Settled;
+use crate::plan::wanting::Settled;
 use std::cmp::Reverse;
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -9,8 +9,8 @@ use jiff::{SignedDuration, Timestamp};
 
 use crate::model::plan::{Target, UnplacedPod, UnplacedReason};
 use crate::model::{Pod, PodKey, PodPhase, Snapshot};
-use crate::plan::wanted::Wanting;
-use crate::plan::wanting::not_yet_tried;
+use crate::plan::wanting::Wanting;
+use crate::plan::wanting::collect::not_yet_tried;
 use crate::rules;
 use crate::rules::colocation::Colocation;
 use crate::supply::rooms::{Room, Rooms};

@@ -3,7 +3,7 @@
 use crate::model::relaxed::{PreferencePolicy, RelaxedReason};
 use crate::model::{PlanOptions, Pod, PodKey, PodSpec, Requirement, Snapshot};
 use crate::plan::place::topology::Assigned;
-use crate::plan::wanted::Wanting;
+use crate::plan::wanting::Wanting;
 use crate::rules::pin::Pin;
 use crate::supply::offers::Supply;
 use crate::supply::rooms::Rooms;

@@ -30,7 +30,7 @@ use poolwright_catalog::ResourceList;
 use crate::model::relaxed::{PreferencePolicy, RelaxedReason};
 use crate::model::{NodeTerm, Operator, Pod, PodKey, PodSpec, Requirement, Weighted};
 use crate::plan::place::preferences::market::{Market, Shoppers};
-use crate::plan::wanted::Wanting;
+use crate::plan::wanting::Wanting;
 use crate::rules;
 use crate::rules::gpus;
 use crate::rules::pin::Pin;

@@ -3,7 +3,7 @@
 use crate::model::plan::PlannedClaim;
 use crate::model::{ObjectKey, PlanOptions, Pod, PodKey, Snapshot};
 use crate::plan::place::topology::relations::Relations;
-use crate::plan::wanted::Wanting;
+use crate::plan::wanting::Wanting;
 use crate::rules::colocation::Colocation;
 use crate::rules::pin::Pin;
 use crate::supply::daemonsets::Daemons;

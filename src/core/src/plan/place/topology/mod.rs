@@ -33,7 +33,7 @@ use crate::plan::place::topology::places::{NONE, Place, Places};
 use crate::plan::place::topology::relations::Kind;
 use crate::plan::place::topology::shops::{Frame, Shops};
 use crate::plan::place::topology::tally::{Refusal, Tally};
-use crate::plan::wanted::Wanting;
+use crate::plan::wanting::Wanting;
 use crate::rules;
 use crate::rules::gpus;
 use crate::rules::pin::Pin;
