@@ -35,7 +35,7 @@ pub struct View {
     /// What Poolwright said lately, the newest first.
     pub events: Vec<EventRow>,
     /// Why a kind of object could not be read, by kind.
-    pub unreadable: BTreeMap<Kind, String>,
+    pub unreadable: BTreeMap<ObjectKind, String>,
     /// Objects that are left out because they make no sense.
     pub notes: Vec<String>,
 }
@@ -43,7 +43,7 @@ pub struct View {
 /// What is read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Kind {
+pub enum ObjectKind {
     /// NodePools.
     NodePools,
     /// NodeClaims.

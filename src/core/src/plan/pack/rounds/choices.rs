@@ -31,7 +31,7 @@ pub(crate) struct Choice {
 
 /// Of offerings that are equal in this, only the cheapest is a choice.
 #[derive(PartialEq, Eq, PartialOrd, Ord)]
-struct Kind {
+struct ChoiceKey {
     weight: std::cmp::Reverse<u32>,
     capacity: usize,
     residents: usize,
@@ -119,7 +119,7 @@ pub(crate) fn choices(
     // Where nobody wants a part of a GPU, none is cut or shared.
     let gpu_needs = classes.classes.iter().any(|class| class.gpu_need.is_some());
     let forms = |kind: &InstanceType| if gpu_needs { Form::all(options.sharing, kind) } else { &[Form::Plain] };
-    let mut best: BTreeMap<Kind, Choice> = BTreeMap::new();
+    let mut best: BTreeMap<ChoiceKey, Choice> = BTreeMap::new();
     for (index, offered) in supply.pools.iter().enumerate() {
         let tolerated: Vec<usize> =
             (0..classes.signatures.len()).filter(|s| admissions.tolerated(index, *s)).collect();
@@ -146,7 +146,7 @@ pub(crate) fn choices(
             let interruptions = interruption_risk::interruptions(options, offering);
             let taken_back = matches!(offer.availability, Availability::TakenBack(..));
             for form in forms(kind).iter().copied() {
-                let key = Kind {
+                let key = ChoiceKey {
                     weight: std::cmp::Reverse(weight),
                     capacity: offer.capacity,
                     residents: offer.residents,
