@@ -16,7 +16,7 @@ use tracing::warn;
 use tracing_subscriber::EnvFilter;
 
 use crate::args::{ControllerFlags, LogFormat, Placement};
-use crate::exit::{Failure, ExitStatus};
+use crate::exit::{ExitStatus, Failure};
 use crate::plan::commitments;
 use crate::plan::limits::limits;
 use crate::{aws, catalogue, connect, scheduler};

@@ -6,7 +6,7 @@ use std::io::Write;
 use anyhow::Context;
 
 use crate::args::CrdsFlags;
-use crate::exit::{Failure, ExitStatus};
+use crate::exit::{ExitStatus, Failure};
 
 /// Prints the custom resource definitions, or writes them to files.
 pub fn run(flags: &CrdsFlags, out: &mut impl Write) -> Result<ExitStatus, Failure> {

@@ -8,7 +8,7 @@ use poolwright_core::{ClaimName, PoolName, why};
 
 use crate::args::{ExplainFlags, Explainable};
 use crate::budget::Budget;
-use crate::exit::{Failure, ExitStatus};
+use crate::exit::{ExitStatus, Failure};
 use crate::plan::prepare;
 
 /// Explains one object.

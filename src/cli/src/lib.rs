@@ -38,7 +38,7 @@ use std::process::ExitCode;
 use clap::FromArgMatches;
 
 use args::{Cli, Command};
-use exit::{Failure, ExitStatus};
+use exit::{ExitStatus, Failure};
 
 /// Runs the command line `args`, the program's name first.
 pub fn main(args: impl IntoIterator<Item = OsString>) -> ExitCode {

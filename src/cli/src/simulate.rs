@@ -16,7 +16,7 @@ use poolwright_sim::search::{Found, Report, Search};
 use serde_json::json;
 
 use crate::args::{FuzzFlags, FuzzFormat, LogFormat, SimulateFlags, Simulation};
-use crate::exit::{Failure, ExitStatus};
+use crate::exit::{ExitStatus, Failure};
 use crate::replay;
 
 /// How many of the last lines of a record are shown.

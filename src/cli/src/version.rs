@@ -3,7 +3,7 @@
 use std::io::Write;
 
 use crate::args::VersionFlags;
-use crate::exit::{Failure, ExitStatus};
+use crate::exit::{ExitStatus, Failure};
 
 /// Prints which Poolwright this is and which API it speaks.
 pub fn run(flags: &VersionFlags, out: &mut impl Write) -> Result<ExitStatus, Failure> {

@@ -7,7 +7,7 @@ use poolwright_core::{ObjectKey, Pod, PodKey, PodPhase, PodRole, PodSpec, Uid};
 
 use crate::error::{IntakeError, Problem, object_name};
 use crate::others::{self, Owner};
-use crate::{ending, pod_groups, requests, rules, unmodelled, volumes, preferences};
+use crate::{ending, pod_groups, preferences, requests, rules, unmodelled, volumes};
 
 /// The scheduler of pods that name none.
 const DEFAULT_SCHEDULER: &str = "default-scheduler";

@@ -2,7 +2,7 @@
 //! without it.
 
 use k8s_openapi::api::core::v1 as k8s;
-use poolwright_core::{PodTerm, UnmodelledRule, Weighted, Preferences};
+use poolwright_core::{PodTerm, Preferences, UnmodelledRule, Weighted};
 
 use crate::others::{ANYWAY, Owner, spread_of, term_of};
 use crate::rules::node_term;

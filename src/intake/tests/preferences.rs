@@ -35,8 +35,11 @@ fn preferred_node_affinity_is_read_with_its_weights_expressions_and_fields() {
         {"weight": 7, "preference": {"matchFields": [{"key": "metadata.name", "operator": "NotIn", "values": ["n1"]}]}},
         {"weight": 1, "preference": {}},
     ])));
-    let said: Vec<(u32, String)> =
-        preferences.nodes.iter().map(|preference| (preference.weight, preference.term.requirements[0].to_string())).collect();
+    let said: Vec<(u32, String)> = preferences
+        .nodes
+        .iter()
+        .map(|preference| (preference.weight, preference.term.requirements[0].to_string()))
+        .collect();
     assert_eq!(said.len(), 2, "what asks for nothing is met anyway");
     assert_eq!(said[0], (50, "gpu In [h100]".to_owned()));
     assert_eq!(said[1].0, 7);
@@ -50,7 +53,8 @@ fn preferred_affinity_to_pods_is_read_both_ways() {
         "topologyKey": "zone", "labelSelector": {"matchLabels": {"app": "db"}}, "matchLabelKeys": ["hash"]}}])
     };
     let preferred = |weight| json!({"preferredDuringSchedulingIgnoredDuringExecution": term(weight)});
-    let preferences = preferences(json!({"affinity": {"podAffinity": preferred(3), "podAntiAffinity": preferred(4)}}));
+    let preferences =
+        preferences(json!({"affinity": {"podAffinity": preferred(3), "podAntiAffinity": preferred(4)}}));
     assert_eq!((preferences.affinity[0].weight, preferences.anti_affinity[0].weight), (3, 4));
     assert_eq!(preferences.affinity[0].term, preferences.anti_affinity[0].term);
     let selector: Vec<String> =
@@ -85,7 +89,10 @@ fn a_preference_that_makes_no_sense_is_dropped_and_named_and_the_pod_is_planned(
     let spec = read(spec);
     assert_eq!(spec.unmodelled, [], "it keeps no pod from being planned");
     let preferences = spec.preferences.expect("preferences");
-    assert_eq!((preferences.nodes.len(), preferences.anti_affinity.len(), preferences.spreads.len()), (1, 0, 0));
+    assert_eq!(
+        (preferences.nodes.len(), preferences.anti_affinity.len(), preferences.spreads.len()),
+        (1, 0, 0)
+    );
     let preferred = "preferredDuringSchedulingIgnoredDuringExecution";
     let fields: Vec<String> = preferences.unread.iter().map(|rule| rule.field.clone()).collect();
     let expected = [

@@ -20,7 +20,7 @@ use poolwright_provider_aws::{Access, Question, preflight};
 use poolwright_provider_contract::preflight::Finding;
 
 use crate::args::CheckFlags;
-use crate::exit::{Failure, ExitStatus};
+use crate::exit::{ExitStatus, Failure};
 
 /// Looks, and says what was found.
 pub fn run(flags: &CheckFlags, out: &mut impl Write) -> Result<ExitStatus, Failure> {

@@ -4,7 +4,7 @@ use std::io::{self, Write};
 
 use super::{convert, notes_table, yaml};
 use crate::args::ConvertFlags;
-use crate::exit::{Failure, ExitStatus};
+use crate::exit::{ExitStatus, Failure};
 use crate::problems::Problems;
 use crate::source;
 

@@ -14,7 +14,7 @@ use std::io::{self, Write};
 use serde::Serialize;
 
 use crate::args::{GpusFlags, ListFormat, PricesFlags};
-use crate::exit::{Failure, ExitStatus};
+use crate::exit::{ExitStatus, Failure};
 
 /// Rows of a table, unless somebody says otherwise.
 const SHOWN: usize = 30;

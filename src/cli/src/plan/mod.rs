@@ -24,7 +24,7 @@ use poolwright_terms::CapacityType;
 use crate::args::{InputFlags, PlanFlags, SearchFlags, SharingMode};
 use crate::budget::Budget;
 use crate::catalogue::{self, Selection};
-use crate::exit::{Failure, ExitStatus};
+use crate::exit::{ExitStatus, Failure};
 use crate::{print, scheduler, solve};
 
 /// Everything to plan from, and how to speak of it.

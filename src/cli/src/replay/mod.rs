@@ -26,7 +26,7 @@ use poolwright_sim::replay::{Replay, ReplayError};
 
 use crate::args::{ReplayFlags, Span};
 use crate::catalogue;
-use crate::exit::{Failure, ExitStatus};
+use crate::exit::{ExitStatus, Failure};
 use crate::problems::Problems;
 use crate::simulate::stop_when_interrupted;
 use pools::Pools;

@@ -10,7 +10,7 @@ use poolwright_solver as solver;
 
 use crate::args::SolveFlags;
 use crate::budget::Budget;
-use crate::exit::{Failure, ExitStatus};
+use crate::exit::{ExitStatus, Failure};
 use crate::print;
 
 pub use file::save;

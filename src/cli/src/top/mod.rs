@@ -29,7 +29,7 @@ use poolwright_controller::clock::SystemClock;
 
 use crate::args::{TopFlags, TopFormat};
 use crate::connect::{self, Patience};
-use crate::exit::{Failure, ExitStatus};
+use crate::exit::{ExitStatus, Failure};
 
 /// Shows the cluster that the flags name.
 pub fn run(flags: &TopFlags, out: &mut impl Write) -> Result<ExitStatus, Failure> {

@@ -18,7 +18,7 @@ use poolwright_terms::{API_VERSION, ConditionType};
 
 use super::doing::doing;
 use super::view::{
-    Cost, EventRow, Gpus, ObjectKind, Leader, NodeCounts, NodeRow, PoolRow, Totals, View, WaitingPods,
+    Cost, EventRow, Gpus, Leader, NodeCounts, NodeRow, ObjectKind, PoolRow, Totals, View, WaitingPods,
 };
 
 /// Events that are kept; a busy hour has thousands.

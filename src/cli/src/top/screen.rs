@@ -156,7 +156,11 @@ fn parts(picture: Picture<'_>, state: &ViewState) -> [Part; 3] {
         title: format!("Nodes{only} ({}), by {}", shown.len(), state.sort.as_str()),
         columns: &tables::NODES,
         styles: shown.iter().map(|row| stage_style(row.stage)).collect(),
-        remarks: remarks(&[ObjectKind::NodeClaims, ObjectKind::Nodes], "There is no node of Poolwright's.", shown.len()),
+        remarks: remarks(
+            &[ObjectKind::NodeClaims, ObjectKind::Nodes],
+            "There is no node of Poolwright's.",
+            shown.len(),
+        ),
         rows: shown.into_iter().map(|row| tables::node(row, now)).collect(),
     };
     let shown = &view.events;

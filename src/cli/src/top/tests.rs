@@ -10,7 +10,7 @@ use super::model::{Reading, view};
 use super::screen::{Picture, draw};
 use super::testing::{busy, claim, lease, node, nothing, now, objects, pod, pool, reading, up};
 use super::text::text;
-use super::view::{ObjectKind, NodeRow, View};
+use super::view::{NodeRow, ObjectKind, View};
 
 fn row<'a>(view: &'a View, name: &str) -> &'a NodeRow {
     view.nodes.iter().find(|row| row.name == name).unwrap_or_else(|| panic!("{name} is not shown"))
@@ -150,7 +150,10 @@ fn what_may_not_be_read_is_said_in_its_place_and_the_rest_is_shown() {
         ..reading()
     };
     let view = view("prod", &reading);
-    assert_eq!(view.unreadable.keys().copied().collect::<Vec<_>>(), [ObjectKind::Pods, ObjectKind::Events, ObjectKind::Leases]);
+    assert_eq!(
+        view.unreadable.keys().copied().collect::<Vec<_>>(),
+        [ObjectKind::Pods, ObjectKind::Events, ObjectKind::Leases]
+    );
     assert_eq!((view.totals.gpus.gpus, view.totals.gpus.gpus_in_use, view.pods_waiting), (8, None, None));
     let text = text(&view);
     assert!(text.contains("Controller  leases may not be read: User"), "{text}");

@@ -3,12 +3,11 @@
 use std::collections::BTreeMap;
 
 use jiff::Timestamp;
-use poolwright_core::Stage;
 use poolwright_catalog::UsdPerHour;
+use poolwright_core::Stage;
 use poolwright_report::money::maybe_usd;
 pub use poolwright_report::{Cost, WaitingPods};
 use serde::Serialize;
-
 
 /// A cluster at a time, as its operators want to see it.
 #[derive(Clone, Debug, PartialEq, Serialize)]

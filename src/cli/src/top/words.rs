@@ -3,7 +3,7 @@
 use jiff::{SignedDuration, Timestamp};
 use poolwright_catalog::UsdPerHour;
 
-use super::view::{Cost, Gpus, ObjectKind, Leader, NodeCounts, View};
+use super::view::{Cost, Gpus, Leader, NodeCounts, ObjectKind, View};
 use crate::print::money;
 
 /// Four decimals are what prices have.

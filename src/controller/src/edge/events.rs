@@ -134,10 +134,8 @@ impl Events {
         let now = self.clock.monotonic();
         let memory = self.memory.lock().unwrap_or_else(PoisonError::into_inner);
         let room = POD_EVENTS_PER_PASS.saturating_sub(memory.pods_this_pass) as usize;
-        let new = events
-            .into_iter()
-            .enumerate()
-            .filter(|(_, event)| memory.refuses(&event.key(), now).is_none());
+        let new =
+            events.into_iter().enumerate().filter(|(_, event)| memory.refuses(&event.key(), now).is_none());
         new.map(|(at, _)| at).take(room).collect()
     }
 

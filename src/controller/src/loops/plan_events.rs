@@ -28,9 +28,9 @@ impl PlanEvents {
     pub async fn record(&self, plan: Plan, snapshot: Snapshot, options: &PlanOptions) {
         let mut actions = of_plan(&plan);
         add_launch_problems(&mut actions, &snapshot, &self.context.world.launch_problems());
-        let (on_pods, others): (Vec<Action>, Vec<Action>) = actions
-            .into_iter()
-            .partition(|action| matches!(action, Action::RecordEvent(Event { subject: Subject::Pod(_), .. })));
+        let (on_pods, others): (Vec<Action>, Vec<Action>) = actions.into_iter().partition(|action| {
+            matches!(action, Action::RecordEvent(Event { subject: Subject::Pod(_), .. }))
+        });
         self.executor.submit(others, &snapshot);
         self.tell_stories(on_pods, plan, snapshot, options).await;
     }
@@ -50,7 +50,8 @@ impl PlanEvents {
             },
             _ => None,
         };
-        let (keys, mut events): (Vec<PodKey>, Vec<QueuedEvent>) = on_pods.into_iter().filter_map(on_pod).unzip();
+        let (keys, mut events): (Vec<PodKey>, Vec<QueuedEvent>) =
+            on_pods.into_iter().filter_map(on_pod).unzip();
         let news = self.context.events.news(&events);
         let told = |at: &usize| (keys[*at].clone(), events[*at].message.clone());
         let (keys, sentences): (Vec<PodKey>, Vec<String>) = news.iter().map(told).unzip();

@@ -10,8 +10,8 @@ use std::collections::BTreeMap;
 
 use crate::model::PlanOptions;
 use crate::model::{
-    ObjectKey, Operator, Pod, PodKey, PodPhase, PodRole, PodSpec, Profile, Profiles, Requirement, Snapshot,
-    SpreadRule, Uid, Preferences,
+    ObjectKey, Operator, Pod, PodKey, PodPhase, PodRole, PodSpec, Preferences, Profile, Profiles,
+    Requirement, Snapshot, SpreadRule, Uid,
 };
 
 /// Kinds of controllers whose selectors the scheduler looks at. A Deployment of a manifest stands for its ReplicaSet.
@@ -122,7 +122,8 @@ fn with(spec: &PodSpec, profile: &Profile, selector: Option<&[Requirement]>) -> 
     let mut spec = spec.clone();
     spec.enforced = profile.enforced.clone().map(Box::new);
     let selecting = |rule: &SpreadRule| SpreadRule { selector: selector.map(<[_]>::to_vec), ..rule.clone() };
-    let mut preferences = spec.preferences.take().map_or_else(Preferences::default, |preferences| *preferences);
+    let mut preferences =
+        spec.preferences.take().map_or_else(Preferences::default, |preferences| *preferences);
     preferences.added.clone_from(&profile.preferred);
     if selector.is_some() {
         spec.spreads.extend(profile.spreads.iter().map(selecting));

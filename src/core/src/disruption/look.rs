@@ -60,9 +60,7 @@ impl<'a> Look<'a> {
         let entry = self.left.entry((pool.clone(), cause)).or_insert_with(|| {
             let pool = facts.snapshot.pools.get(pool);
             let nothing = allowance::Allowance { left: 0, why: String::new() };
-            pool.map_or(nothing, |pool| {
-                allowance::allowance(facts.snapshot, pool, cause, facts.now)
-            })
+            pool.map_or(nothing, |pool| allowance::allowance(facts.snapshot, pool, cause, facts.now))
         });
         entry.left
     }

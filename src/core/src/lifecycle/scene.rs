@@ -197,7 +197,13 @@ impl<'a> Scene<'a> {
         }
     }
 
-    pub(crate) fn record_event(&mut self, claim: &ClaimName, kind: EventType, reason: Reason, message: String) {
+    pub(crate) fn record_event(
+        &mut self,
+        claim: &ClaimName,
+        kind: EventType,
+        reason: Reason,
+        message: String,
+    ) {
         let subject = Subject::Claim(claim.clone());
         self.act(Action::RecordEvent(Event { subject, kind, reason, message }));
     }

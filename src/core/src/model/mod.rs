@@ -54,7 +54,7 @@ pub use crate::model::pod_group::PodGroup;
 pub use crate::model::pod_key::{NotAPodKey, ObjectKey, OwnerKey, PodKey};
 pub use crate::model::pods::{Beside, Count, Look, OnNode, Pods};
 pub use crate::model::pool::{Pool, PoolLimits, PoolProblem};
-pub use crate::model::preferences::{Weighted, Preferences};
+pub use crate::model::preferences::{Preferences, Weighted};
 pub use crate::model::profile::{EnforcedAffinity, Profile, Profiles, Service};
 pub use crate::model::quota::Quota;
 pub use crate::model::rules::{NodeTerm, Operator, Requirement, Toleration, TolerationMatch};

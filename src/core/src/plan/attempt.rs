@@ -64,7 +64,8 @@ impl Scene<'_> {
         let Placed { settled, assigned, mut unplaced } = self.place(supply, lessons, &mut rooms);
         let preferred = self.prefer(supply, policy, &rooms, &settled, &assigned);
         let mut packed = self.pack(supply, &settled.open, &assigned, &preferred, &mut rooms, watch);
-        let mut plan = Plan { again_at: settled.again_at, pinned_pods: assigned.pinned(), ..packed.figures() };
+        let mut plan =
+            Plan { again_at: settled.again_at, pinned_pods: assigned.pinned(), ..packed.figures() };
         let mut on_rooms = settled.placed.clone();
         if plan.refused.is_empty() {
             plan.claims = self.make_claims(supply, &settled.open, &packed, &rooms);

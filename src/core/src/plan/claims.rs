@@ -14,11 +14,11 @@ use crate::plan::PlanOptions;
 use crate::plan::pack::classes::Classes;
 use crate::plan::pack::rounds::NewNode;
 use crate::rules::colocation::Colocation;
-use crate::rules::gpus::Form;
 use crate::rules::format;
+use crate::rules::gpus::Form;
 use crate::supply::interruption_risk::Losing;
 use crate::supply::limits::Limits;
-use crate::supply::offers::{Admissions, Offer, Availability, Supply};
+use crate::supply::offers::{Admissions, Availability, Offer, Supply};
 use crate::supply::{interruption_backoff, interruption_risk};
 
 /// What claims are made from.
@@ -149,7 +149,10 @@ impl Maker<'_, '_> {
             let counts = counted(offer);
             let same_kind = match (planned_counts, counts) {
                 (Some(_), Some(_)) => true,
-                _ => (node.offer.availability, offer.availability) == (Availability::Unpriced, Availability::Unpriced),
+                _ => {
+                    (node.offer.availability, offer.availability)
+                        == (Availability::Unpriced, Availability::Unpriced)
+                }
             };
             if !same_kind || offer.offering == node.offer.offering {
                 continue;
@@ -168,7 +171,8 @@ impl Maker<'_, '_> {
             {
                 avoided = Some(Avoided { id, price, taken_back });
             }
-            if let (Availability::Priced(price), Some(planned)) = (offer.availability, node.offer.availability.price())
+            if let (Availability::Priced(price), Some(planned)) =
+                (offer.availability, node.offer.availability.price())
                 && price <= planned
                 && counts > planned_counts
                 && riskier.as_ref().is_none_or(|known| price < known.price)
@@ -187,7 +191,9 @@ impl Maker<'_, '_> {
             if !(affordable || better_second.is_some()) || !self.holds(node, offer, &requests) {
                 continue;
             }
-            let less = !preferred.iter().all(|preference| self.admissions.admits(node.pool, *preference, offer.offering));
+            let less = !preferred
+                .iter()
+                .all(|preference| self.admissions.admits(node.pool, *preference, offer.offering));
             if let (Some(counted), Some(price), false) = (better_second, offer.availability.price(), less) {
                 second = Some(Second { counted, price, name: &id.instance_type });
             }
@@ -273,7 +279,8 @@ impl Maker<'_, '_> {
         let (planned, other) = (self.id(node, &node.offer), self.id(node, offer));
         self.options.commitments.iter().filter(|one| !one.is_used_up()).all(|commitment| {
             let (planned, other) = (commitment.rates.get(planned), commitment.rates.get(other));
-            planned == other && (planned.is_none() || node.offer.availability.price() == offer.availability.price())
+            planned == other
+                && (planned.is_none() || node.offer.availability.price() == offer.availability.price())
         })
     }
 

@@ -65,8 +65,7 @@ impl<'a> Groups<'a> {
         let mut held: BTreeMap<ObjectKey, (UnplacedReason, String)> = BTreeMap::new();
         for (key, state) in &self.by_key {
             let can = wanting.get(key).copied().unwrap_or_default();
-            let Some(least) = state.least().filter(|least| can > 0 && state.bound + can < *least)
-            else {
+            let Some(least) = state.least().filter(|least| can > 0 && state.bound + can < *least) else {
                 continue;
             };
             let of = |left: &&UnplacedPod| belongs(snapshot, &left.pod, key);

@@ -44,7 +44,11 @@ impl GpuNeed {
 /// What a pod asks of a node besides shared or cut GPUs, and what it wants of these.
 ///
 /// `models` are those on offer that can be cut.
-pub(crate) fn wanted(sharing: Sharing, models: &[&MigModel], spec: &PodSpec) -> (ResourceList, Option<GpuNeed>) {
+pub(crate) fn wanted(
+    sharing: Sharing,
+    models: &[&MigModel],
+    spec: &PodSpec,
+) -> (ResourceList, Option<GpuNeed>) {
     let mut rest = spec.requests.clone();
     let whole = rest.get(ResourceName::NVIDIA_GPU);
     let instances: Vec<(ResourceName, u64)> = rest

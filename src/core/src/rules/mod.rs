@@ -8,6 +8,7 @@ pub(crate) mod colocation;
 pub(crate) mod enforced;
 pub(crate) mod fields;
 pub(crate) mod fits;
+pub(crate) mod format;
 pub(crate) mod gpus;
 pub(crate) mod identity;
 pub(crate) mod labels;
@@ -24,7 +25,6 @@ pub(crate) mod selector;
 pub(crate) mod spread;
 pub(crate) mod taints;
 pub(crate) mod volumes;
-pub(crate) mod format;
 
 pub use crate::rules::affinity::check as check_affinity;
 pub use crate::rules::anti_affinity::check as check_anti_affinity;

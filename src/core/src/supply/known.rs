@@ -4,7 +4,9 @@ use std::sync::Arc;
 
 use poolwright_catalog::Catalogue;
 
-use crate::model::memory::{Basis, Known, KnownMeeting, KnownRoom, KnownRooms, Memory, OfferingLabels, Origin};
+use crate::model::memory::{
+    Basis, Known, KnownMeeting, KnownRoom, KnownRooms, Memory, OfferingLabels, Origin,
+};
 use crate::model::{Pool, Snapshot};
 
 impl Basis {

@@ -59,7 +59,12 @@ impl Limits {
     }
 
     /// Adds the limits of one pool or of all; returns their indices.
-    fn add(&mut self, pool: Option<usize>, limits: &PoolLimits, used: impl Fn(&LimitKind) -> u64) -> Vec<u32> {
+    fn add(
+        &mut self,
+        pool: Option<usize>,
+        limits: &PoolLimits,
+        used: impl Fn(&LimitKind) -> u64,
+    ) -> Vec<u32> {
         let first = self.all.len() as u32;
         for (kind, ceiling) in ceilings(limits) {
             let left = ceiling.saturating_sub(used(&kind));
@@ -208,8 +213,11 @@ impl LimitKind {
 }
 
 pub(crate) fn ceilings(limits: &PoolLimits) -> Vec<(LimitKind, u64)> {
-    let mut all: Vec<(LimitKind, u64)> =
-        limits.resources.iter().map(|(name, ceiling)| (LimitKind::Resource(name.clone()), *ceiling)).collect();
+    let mut all: Vec<(LimitKind, u64)> = limits
+        .resources
+        .iter()
+        .map(|(name, ceiling)| (LimitKind::Resource(name.clone()), *ceiling))
+        .collect();
     all.extend(limits.nodes.map(|ceiling| (LimitKind::Nodes, ceiling)));
     all.extend(limits.usd_per_hour.map(|ceiling| (LimitKind::UsdPerHour, ceiling.micros())));
     all

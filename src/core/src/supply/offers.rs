@@ -13,6 +13,7 @@ use poolwright_catalog::{
 
 use crate::demand::volumes::attach::Attachable;
 use crate::model::bits::Bits;
+use crate::model::memory::OfferingLabels;
 use crate::model::plan::PoolFindings;
 use crate::model::{PlanOptions, TakenBack};
 use crate::model::{PodSpec, Pool, PoolName, Snapshot};
@@ -22,7 +23,6 @@ use crate::rules::new_node::NewNodeLabels;
 use crate::rules::pin::Pin;
 use crate::supply::daemonsets::Daemons;
 use crate::supply::interruption_backoff;
-use crate::model::memory::OfferingLabels;
 
 /// What a node class sells, with the labels its nodes get.
 #[derive(Debug)]

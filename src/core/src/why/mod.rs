@@ -2,8 +2,8 @@
 //! a few lines each, from the same snapshot and the same plan that decisions are made from.
 
 pub(crate) mod claim;
-pub mod events;
 pub(crate) mod event_note;
+pub mod events;
 pub(crate) mod pod;
 pub(crate) mod pool;
 pub(crate) mod rulings;

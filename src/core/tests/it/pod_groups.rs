@@ -363,8 +363,7 @@ fn a_node_stays_reserved_until_the_last_one_of_its_gang_has_been_open_for_a_minu
         let snapshot = with(base.clone(), [initialized(), other]);
         let is_lifted = |action: &Action| matches!(action, Action::SetTaints { node, taints } if node == "n" && taints.is_empty());
         let actions = decide(&snapshot, at(seconds)).actions;
-        let complains =
-            |action: &Action| matches!(action, Action::RecordEvent(one) if one.reason == "NotScheduledAsPlanned");
+        let complains = |action: &Action| matches!(action, Action::RecordEvent(one) if one.reason == "NotScheduledAsPlanned");
         (actions.iter().any(is_lifted), actions.iter().any(complains))
     };
     assert_eq!(lifted(other.clone(), 200), (false, false), "the other node is still on its way");

@@ -45,7 +45,9 @@ fn would_be_near(pod: Pod, key: &str, app: &str) -> Pod {
 }
 
 fn would_be_away(pod: Pod, key: &str, app: &str) -> Pod {
-    preference(pod, |preferences| preferences.anti_affinity.push(Weighted { weight: 10, term: about(key, app) }))
+    preference(pod, |preferences| {
+        preferences.anti_affinity.push(Weighted { weight: 10, term: about(key, app) })
+    })
 }
 
 fn would_spread(pod: Pod, key: &str, max_skew: u32) -> Pod {

@@ -131,7 +131,8 @@ impl NodeInfo {
             self.with_anti_affinity.push(pod.clone());
         }
         let preferences = pod.spec.preferences.as_deref();
-        let preferences = preferences.is_some_and(|all| !all.affinity.is_empty() || !all.anti_affinity.is_empty());
+        let preferences =
+            preferences.is_some_and(|all| !all.affinity.is_empty() || !all.anti_affinity.is_empty());
         if preferences || !pod.spec.affinity.is_empty() || !pod.spec.anti_affinity.is_empty() {
             self.with_affinity.push(filed.clone());
         }

@@ -138,7 +138,12 @@ impl Executor {
             Changed::Written(_) => {
                 info!(claim = %claim.name, pool = %claim.pool, provider_id = %instance.provider_id,
                     offering = %instance.offering, usd_per_hour = %cost, "launched");
-                self.record_event(&Subject::Claim(claim.name.clone()), EventType::Normal, Reason::Launched, &message);
+                self.record_event(
+                    &Subject::Claim(claim.name.clone()),
+                    EventType::Normal,
+                    Reason::Launched,
+                    &message,
+                );
                 Progress::Done
             }
             Changed::Unchanged(_) => Progress::NothingToDo,

@@ -29,7 +29,8 @@ pub(crate) fn set_least(
     });
     let known = OnceCell::new();
     let there = || known.get_or_init(|| hosts(colocation, snapshot, daemons, rooms)).as_slice();
-    let least = colocation.spreads.iter().map(|spread| spread.find_least(to_buy.clone(), &supply.residents, there));
+    let least =
+        colocation.spreads.iter().map(|spread| spread.find_least(to_buy.clone(), &supply.residents, there));
     let least = least.collect();
     colocation.set_least(least);
 }

@@ -23,7 +23,7 @@ use crate::rules::identity::Identity;
 use crate::rules::labels::Labels;
 use crate::rules::pin::Pin;
 use crate::rules::{Rejection, format};
-use crate::supply::offers::{Admissions, Offer, PoolSupply, Availability, Supply};
+use crate::supply::offers::{Admissions, Availability, Offer, PoolSupply, Supply};
 use crate::supply::rooms::Rooms;
 
 impl Inputs<'_, '_> {

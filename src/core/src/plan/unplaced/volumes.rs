@@ -3,8 +3,8 @@
 use std::collections::BTreeSet;
 
 use crate::model::PodSpec;
-use crate::plan::unplaced::inputs::{Inputs, list};
 use crate::plan::pack::classes::Class;
+use crate::plan::unplaced::inputs::{Inputs, list};
 use crate::rules;
 use crate::rules::Rejection;
 use crate::rules::labels::Labels;

@@ -44,7 +44,9 @@ fn weights<'a>(cluster: &'a Cluster, pod: &'a Pod) -> Weights<'a> {
         let preferences = pod.spec.preferences.as_deref();
         let to = preferences.map(|preferences| preferences.affinity.as_slice()).unwrap_or_default();
         let from = preferences.map(|preferences| preferences.anti_affinity.as_slice()).unwrap_or_default();
-        let weight = |preference: &'a Weighted<PodTerm>, sign: i64| (&preference.term, sign * i64::from(preference.weight));
+        let weight = |preference: &'a Weighted<PodTerm>, sign: i64| {
+            (&preference.term, sign * i64::from(preference.weight))
+        };
         let to = to.iter().map(move |preference| weight(preference, 1));
         to.chain(from.iter().map(move |preference| weight(preference, -1)))
     };

@@ -1,6 +1,6 @@
 //! Which of several nodes is the best.
 
-use poolwright_core::{Weighted, Preferences};
+use poolwright_core::{Preferences, Weighted};
 use poolwright_terms::TaintEffect;
 use poolwright_terms::labels::{HOSTNAME, ZONE};
 
@@ -100,7 +100,10 @@ fn pods_are_drawn_to_those_they_like_and_to_those_that_like_them() {
     let plain = cluster(nodes(), [there()]);
     assert_eq!(best(&plain, pod("p")), ["n2"]);
     assert_eq!(best(&plain, preferring(|preferences| preferences.affinity = weighted("db", ZONE))), ["n1"]);
-    assert_eq!(best(&plain, preferring(|preferences| preferences.anti_affinity = weighted("db", HOSTNAME))), ["n2"]);
+    assert_eq!(
+        best(&plain, preferring(|preferences| preferences.anti_affinity = weighted("db", HOSTNAME))),
+        ["n2"]
+    );
     let likes = Preferences { affinity: weighted("web", ZONE), ..Preferences::default() };
     let liking = cluster(nodes(), [there().spec(|spec| spec.preferences = likes.some())]);
     assert_eq!(best(&liking, pod("p")), ["n1"]);

@@ -12,7 +12,7 @@ use crate::plan::pack::rounds::inputs::Inputs;
 use crate::rules::gpus::Form;
 use crate::supply::interruption_risk;
 use crate::supply::limits::Limits;
-use crate::supply::offers::{Offer, Availability, Supply};
+use crate::supply::offers::{Availability, Offer, Supply};
 
 /// A thing to buy: of all offerings that are equal to the pods and to the limits, the cheapest.
 pub(crate) struct Choice {
@@ -118,7 +118,8 @@ pub(crate) fn choices(
     let Inputs { supply, admissions, classes, options, .. } = *inputs;
     // Where nobody wants a part of a GPU, none is cut or shared.
     let gpu_needs = classes.classes.iter().any(|class| class.gpu_need.is_some());
-    let forms = |kind: &InstanceType| if gpu_needs { Form::all(options.sharing, kind) } else { &[Form::Plain] };
+    let forms =
+        |kind: &InstanceType| if gpu_needs { Form::all(options.sharing, kind) } else { &[Form::Plain] };
     let mut best: BTreeMap<ChoiceKey, Choice> = BTreeMap::new();
     for (index, offered) in supply.pools.iter().enumerate() {
         let tolerated: Vec<usize> =

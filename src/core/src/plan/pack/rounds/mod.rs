@@ -30,7 +30,7 @@ use crate::rules::colocation::{Present, join};
 use crate::rules::gpus;
 use crate::rules::gpus::{Form, GpuNeed};
 use crate::supply::limits::Limits;
-use crate::supply::offers::{Offer, Availability};
+use crate::supply::offers::{Availability, Offer};
 use crate::supply::rooms::Rooms;
 
 /// What each of equally unknown prices is taken for: only the number of nodes can be made small.

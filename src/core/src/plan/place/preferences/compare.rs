@@ -10,10 +10,10 @@ use poolwright_solver::StopSignal;
 
 use crate::model::plan::{Plan, UnplacedReason};
 use crate::model::relaxed::{PreferencePolicy, RelaxedReason};
+use crate::plan::attempt::Attempt;
 use crate::plan::pack::rounds::Outcome;
 use crate::plan::place::preferences::kept::{Chosen, DEARER};
 use crate::plan::place::preferences::market;
-use crate::plan::attempt::Attempt;
 use crate::plan::scene::Scene;
 use crate::supply::offers::Supply;
 

@@ -21,7 +21,11 @@ pub(crate) fn taint(taint: &Taint) -> String {
 /// `file` is that of the scheduler's configuration that adds it, empty for the pod's own.
 pub(crate) fn node(preference: &Weighted<NodeTerm>, file: &str) -> String {
     let origin = if file.is_empty() { String::new() } else { format!(", the scheduler's, from {file}") };
-    format!("preferred node affinity {} (weight {}{origin})", all(&preference.term.requirements), preference.weight)
+    format!(
+        "preferred node affinity {} (weight {}{origin})",
+        all(&preference.term.requirements),
+        preference.weight
+    )
 }
 
 pub(crate) fn near(preference: &Weighted<PodTerm>) -> String {

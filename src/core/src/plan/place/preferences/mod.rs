@@ -10,9 +10,9 @@
 pub(crate) mod compare;
 pub(crate) mod kept;
 pub(crate) mod market;
+pub(crate) mod messages;
 pub(crate) mod neighbours;
 pub(crate) mod places;
-pub(crate) mod messages;
 
 pub(crate) use crate::plan::place::preferences::kept::Record;
 
@@ -140,12 +140,17 @@ fn of_nodes(spec: &PodSpec, taints: &BTreeMap<&Taint, BTreeSet<String>>) -> Vec<
         });
     // The scheduler adds the scores of its own to those of the pod's.
     let preferences = spec.preferences.as_deref();
-    let own = preferences.iter().flat_map(|preferences| &preferences.nodes).map(|preference| (preference, ""));
-    let added = preferences.iter().flat_map(|preferences| &preferences.added).map(|(preference, file)| (preference, file.as_str()));
+    let own =
+        preferences.iter().flat_map(|preferences| &preferences.nodes).map(|preference| (preference, ""));
+    let added = preferences
+        .iter()
+        .flat_map(|preferences| &preferences.added)
+        .map(|(preference, file)| (preference, file.as_str()));
     let mut terms: Vec<(&Weighted<NodeTerm>, &str)> = own.chain(added).collect();
     terms.sort_by_key(|(preference, _)| Reverse(preference.weight));
-    let terms =
-        terms.into_iter().map(|(preference, file)| (messages::node(preference, file), preference.term.requirements.clone()));
+    let terms = terms
+        .into_iter()
+        .map(|(preference, file)| (messages::node(preference, file), preference.term.requirements.clone()));
     kept_off.chain(terms).collect()
 }
 

@@ -9,8 +9,8 @@ use crate::model::relaxed::RelaxedReason;
 use crate::model::{Operator, Pod, PodKey, PodPhase, PodSpec, Requirement};
 use crate::plan::place::preferences::kept::{Chosen, DEARER, Group, Inputs, Kept};
 use crate::plan::place::preferences::market::{Market, Shoppers};
-use crate::plan::place::preferences::neighbours::{About, Neighbours};
 use crate::plan::place::preferences::messages;
+use crate::plan::place::preferences::neighbours::{About, Neighbours};
 use crate::rules::spread::domains::DomainCounts;
 use crate::rules::spread::messages as spread_messages;
 
@@ -36,7 +36,8 @@ pub(crate) struct PodPreference<'a> {
 pub(crate) fn of_pods<'a>(spec: &'a PodSpec, namespace: &'a str) -> Vec<PodPreference<'a>> {
     let Some(preferences) = spec.preferences.as_deref() else { return Vec::new() };
     let near = preferences.affinity.iter().map(|preference| (preference, Aim::Near));
-    let mut terms: Vec<_> = near.chain(preferences.anti_affinity.iter().map(|preference| (preference, Aim::Apart))).collect();
+    let mut terms: Vec<_> =
+        near.chain(preferences.anti_affinity.iter().map(|preference| (preference, Aim::Apart))).collect();
     terms.sort_by_key(|(preference, _)| Reverse(preference.weight));
     let terms = terms.into_iter().map(|(preference, aim)| {
         let words = if aim == Aim::Near { messages::near(preference) } else { messages::apart(preference) };
@@ -74,11 +75,13 @@ pub(crate) fn choose<'a>(
     if preferring.is_empty() {
         return found;
     }
-    let wanted = preferring.iter().flat_map(|(_, preferences)| preferences.iter().map(|preference| preference.about));
+    let wanted =
+        preferring.iter().flat_map(|(_, preferences)| preferences.iter().map(|preference| preference.about));
     let mut neighbours = Neighbours::new(&inputs.snapshot.namespaces, wanted);
     populate(inputs, groups, &mut neighbours);
     // Who would like to be near others comes when these have a place.
-    preferring.sort_by_key(|(_, preferences)| preferences.iter().any(|preference| preference.aim == Aim::Near));
+    preferring
+        .sort_by_key(|(_, preferences)| preferences.iter().any(|preference| preference.aim == Aim::Near));
     for (group, preferences) in &preferring {
         let mut keys: Vec<&str> = Vec::new();
         for preference in preferences {
@@ -188,7 +191,8 @@ impl<'a> Street<'_, 'a> {
             }
             return Vec::new();
         }
-        let rules: Vec<usize> = preferences.iter().map(|preference| self.neighbours.of(preference.about)).collect();
+        let rules: Vec<usize> =
+            preferences.iter().map(|preference| self.neighbours.of(preference.about)).collect();
         if self.is_even_anyway(&houses, &rules) {
             return Vec::new();
         }

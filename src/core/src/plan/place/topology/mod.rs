@@ -11,11 +11,11 @@
 
 pub(crate) mod bundles;
 pub(crate) mod inputs;
+pub(crate) mod messages;
 pub(crate) mod places;
 pub(crate) mod relations;
 pub(crate) mod shops;
 pub(crate) mod tally;
-pub(crate) mod messages;
 
 pub(crate) use crate::plan::place::topology::relations::Relations;
 
@@ -179,7 +179,8 @@ impl<'s, 'a> Assignment<'s, 'a> {
             let (requests, keys) = (self.requests(pod), kind.keys.as_slice());
             let signature = self.signatures[&signature(&pod.spec)].0;
             let cells = self.cells(pod, kind);
-            let Some(shops) = self.shops.get_mut(&(signature, self.inputs.colocation.of(&pod.key), keys)) else {
+            let Some(shops) = self.shops.get_mut(&(signature, self.inputs.colocation.of(&pod.key), keys))
+            else {
                 continue;
             };
             let mut cost = |cell: &usize| shops.cost(*cell, &requests, self.inputs.supply);

@@ -255,7 +255,8 @@ impl<'a> Found<'a> {
     }
 
     fn relations(&self) -> Relations<'a> {
-        let of_spreads = self.spreads.keys().flat_map(|alike| alike.all).map(|rule| rule.topology_key.as_str());
+        let of_spreads =
+            self.spreads.keys().flat_map(|alike| alike.all).map(|rule| rule.topology_key.as_str());
         let of_spreads = of_spreads.filter(|key| *key != HOSTNAME);
         let of_terms = self.affinities.keys().copied().flatten().chain(self.antis.keys().copied());
         let keys: BTreeSet<&'a str> =
