@@ -10,6 +10,7 @@ use poolwright_catalog::{OfferingId, ResourceList, UsdPerHour};
 use crate::demand::{profiles, volumes};
 use crate::model::PlanOptions;
 use crate::model::{PodKey, PodSpec, PoolName, Snapshot};
+use crate::plan::place::spread_hosts;
 use crate::rules;
 use crate::rules::colocation::Colocation;
 use crate::rules::{Rejection, gpus};
@@ -59,7 +60,7 @@ pub fn rulings(
     let daemons = Daemons::new(snapshot);
     let supply = offers::collect(snapshot, &daemons, &colocation, &volumes.attachable, options, now);
     let rooms = rooms::collect(snapshot, &daemons, &colocation, &volumes.attachable);
-    colocation.set_least(snapshot, &daemons, &rooms, &supply);
+    spread_hosts::set_least(&mut colocation, snapshot, &daemons, &rooms, &supply);
     let mut known: BTreeMap<(&PodSpec, usize), Rc<[Candidacy]>> = BTreeMap::new();
     let mut of = |key: &PodKey| {
         // With what its volumes ask.

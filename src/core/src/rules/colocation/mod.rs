@@ -11,9 +11,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use poolwright_terms::labels::HOSTNAME;
 
-use crate::model::{
-    HostPort, NamespaceLabels, ObjectKey, PodKey, PodPhase, PodSpec, PodTerm, Snapshot, SpreadRule,
-};
+use crate::model::{HostPort, NamespaceLabels, ObjectKey, PodKey, PodPhase, PodTerm, Snapshot, SpreadRule};
 use crate::rules::colocation::present::UNLIMITED;
 use crate::rules::identity::Identity;
 use crate::rules::spread::hosts::HostSpread;
