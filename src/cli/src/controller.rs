@@ -16,13 +16,13 @@ use tracing::warn;
 use tracing_subscriber::EnvFilter;
 
 use crate::args::{ControllerFlags, LogFormat, Placement};
-use crate::exit::{Failure, Outcome};
+use crate::exit::{ExitStatus, Failure};
 use crate::plan::commitments;
 use crate::plan::limits::limits;
 use crate::{aws, catalogue, connect, scheduler};
 
 /// Runs the controller until it is told to stop.
-pub fn run(flags: &ControllerFlags) -> Result<Outcome, Failure> {
+pub fn run(flags: &ControllerFlags) -> Result<ExitStatus, Failure> {
     log(&flags.log_level, flags.log_format)?;
     let scheduler = scheduler::read(flags.scheduler_config.as_deref())?;
     let limits = limits(&flags.limit)?;
@@ -72,7 +72,7 @@ pub fn run(flags: &ControllerFlags) -> Result<Outcome, Failure> {
         cloud.await.context("the KWOK provider ended in a panic")?;
         result
     })?;
-    Ok(Outcome::Done)
+    Ok(ExitStatus::Done)
 }
 
 fn config(flags: &ControllerFlags, namespace: String, scheduler: SchedulerConfig) -> Config {

@@ -6,15 +6,15 @@ use std::io::Write;
 use anyhow::Context;
 
 use crate::args::CrdsFlags;
-use crate::exit::{Failure, Outcome};
+use crate::exit::{ExitStatus, Failure};
 
 /// Prints the custom resource definitions, or writes them to files.
-pub fn run(flags: &CrdsFlags, out: &mut impl Write) -> Result<Outcome, Failure> {
+pub fn run(flags: &CrdsFlags, out: &mut impl Write) -> Result<ExitStatus, Failure> {
     let files = poolwright_api::crd_files();
     let Some(dir) = &flags.dir else {
         let documents: Vec<_> = files.into_iter().map(|(_, text)| text).collect();
         out.write_all(documents.join("---\n").as_bytes()).map_err(Failure::writing)?;
-        return Ok(Outcome::Done);
+        return Ok(ExitStatus::Done);
     };
     fs::create_dir_all(dir).with_context(|| format!("cannot create {}", dir.display()))?;
     for (name, text) in files {
@@ -22,5 +22,5 @@ pub fn run(flags: &CrdsFlags, out: &mut impl Write) -> Result<Outcome, Failure> 
         fs::write(&path, text).with_context(|| format!("cannot write {}", path.display()))?;
         writeln!(out, "{}", path.display()).map_err(Failure::writing)?;
     }
-    Ok(Outcome::Done)
+    Ok(ExitStatus::Done)
 }

@@ -8,7 +8,7 @@ use poolwright_controller::causes;
 
 /// How a command that did its work ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Outcome {
+pub enum ExitStatus {
     /// All is well.
     Done,
     /// The plan leaves pods out and the user asked to be told by exit code.
@@ -62,12 +62,12 @@ impl From<anyhow::Error> for Failure {
 /// | 3 | `--fail-on-unplaced`, and the plan or the solution leaves pods out |
 /// | 4 | `simulate fuzz`, and a rule was broken |
 /// | 5 | `check`, and something is wrong |
-pub fn code(result: Result<Outcome, Failure>) -> ExitCode {
+pub fn code(result: Result<ExitStatus, Failure>) -> ExitCode {
     match result {
-        Ok(Outcome::Done) | Err(Failure::ReaderGone) => ExitCode::SUCCESS,
-        Ok(Outcome::PodsLeftOut) => ExitCode::from(3),
-        Ok(Outcome::RuleBroken) => ExitCode::from(4),
-        Ok(Outcome::SomethingWrong) => ExitCode::from(5),
+        Ok(ExitStatus::Done) | Err(Failure::ReaderGone) => ExitCode::SUCCESS,
+        Ok(ExitStatus::PodsLeftOut) => ExitCode::from(3),
+        Ok(ExitStatus::RuleBroken) => ExitCode::from(4),
+        Ok(ExitStatus::SomethingWrong) => ExitCode::from(5),
         Err(Failure::BadInput(message)) => {
             eprintln!("error: {message}");
             ExitCode::from(2)

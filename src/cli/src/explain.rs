@@ -8,11 +8,11 @@ use poolwright_core::{ClaimName, PoolName, why};
 
 use crate::args::{ExplainFlags, Explainable};
 use crate::budget::Budget;
-use crate::exit::{Failure, Outcome};
+use crate::exit::{ExitStatus, Failure};
 use crate::plan::prepare;
 
 /// Explains one object.
-pub fn run(flags: &ExplainFlags, out: &mut impl Write) -> Result<Outcome, Failure> {
+pub fn run(flags: &ExplainFlags, out: &mut impl Write) -> Result<ExitStatus, Failure> {
     let (input, options) = prepare(&flags.input, &flags.search)?;
     let clock = SystemClock::new();
     let mut budget = Budget::new(&clock, flags.search.time_limit());
@@ -31,7 +31,7 @@ pub fn run(flags: &ExplainFlags, out: &mut impl Write) -> Result<Outcome, Failur
     for line in lines {
         writeln!(out, "{line}").map_err(Failure::writing)?;
     }
-    Ok(Outcome::Done)
+    Ok(ExitStatus::Done)
 }
 
 fn missing(kind: Explainable, name: &str) -> String {

@@ -38,7 +38,7 @@ use std::process::ExitCode;
 use clap::FromArgMatches;
 
 use args::{Cli, Command};
-use exit::{Failure, Outcome};
+use exit::{ExitStatus, Failure};
 
 /// Runs the command line `args`, the program's name first.
 pub fn main(args: impl IntoIterator<Item = OsString>) -> ExitCode {
@@ -56,7 +56,7 @@ pub fn main(args: impl IntoIterator<Item = OsString>) -> ExitCode {
     }
 }
 
-fn run(cli: Cli) -> Result<Outcome, Failure> {
+fn run(cli: Cli) -> Result<ExitStatus, Failure> {
     // Not locked: `top` draws there from a place of its own, and gives the terminal back from whichever thread panics.
     let mut out = BufWriter::new(io::stdout());
     let outcome = match cli.command {
@@ -74,7 +74,7 @@ fn run(cli: Cli) -> Result<Outcome, Failure> {
         Command::Completions(flags) => {
             let mut script = Vec::new();
             clap_complete::generate(flags.shell, &mut args::command("poolwright"), "poolwright", &mut script);
-            out.write_all(&script).map_err(Failure::writing).map(|()| Outcome::Done)
+            out.write_all(&script).map_err(Failure::writing).map(|()| ExitStatus::Done)
         }
         Command::Version(flags) => version::run(&flags, &mut out),
     }?;

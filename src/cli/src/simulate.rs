@@ -16,21 +16,21 @@ use poolwright_sim::search::{Found, Report, Search};
 use serde_json::json;
 
 use crate::args::{FuzzFlags, FuzzFormat, LogFormat, SimulateFlags, Simulation};
-use crate::exit::{Failure, Outcome};
+use crate::exit::{ExitStatus, Failure};
 use crate::replay;
 
 /// How many of the last lines of a record are shown.
 const LINES: usize = 25;
 
 /// Runs the command.
-pub fn run(flags: &SimulateFlags, out: &mut impl Write) -> Result<Outcome, Failure> {
+pub fn run(flags: &SimulateFlags, out: &mut impl Write) -> Result<ExitStatus, Failure> {
     match &flags.what {
         Some(Simulation::Fuzz(flags)) => fuzz(flags, out),
         None => replay::run(&flags.replay, out),
     }
 }
 
-fn fuzz(flags: &FuzzFlags, out: &mut impl Write) -> Result<Outcome, Failure> {
+fn fuzz(flags: &FuzzFlags, out: &mut impl Write) -> Result<ExitStatus, Failure> {
     let search = search(flags)?;
     if let Some(filter) = &flags.log_level {
         crate::controller::log(filter, LogFormat::Text)?;
@@ -56,7 +56,7 @@ fn fuzz(flags: &FuzzFlags, out: &mut impl Write) -> Result<Outcome, Failure> {
         let lines = recorded(&search, &report)?.record.lines.join("\n");
         writeln!(file, "{lines}").context("cannot write the record")?;
     }
-    Ok(if report.found.is_some() { Outcome::RuleBroken } else { Outcome::Done })
+    Ok(if report.found.is_some() { ExitStatus::RuleBroken } else { ExitStatus::Done })
 }
 
 fn search(flags: &FuzzFlags) -> Result<Search, Failure> {

@@ -3,10 +3,10 @@
 use std::io::Write;
 
 use crate::args::VersionFlags;
-use crate::exit::{Failure, Outcome};
+use crate::exit::{ExitStatus, Failure};
 
 /// Prints which Poolwright this is and which API it speaks.
-pub fn run(flags: &VersionFlags, out: &mut impl Write) -> Result<Outcome, Failure> {
+pub fn run(flags: &VersionFlags, out: &mut impl Write) -> Result<ExitStatus, Failure> {
     let version = env!("CARGO_PKG_VERSION");
     let api = poolwright_terms::API_VERSION;
     let text = if flags.output.is_some() {
@@ -16,5 +16,5 @@ pub fn run(flags: &VersionFlags, out: &mut impl Write) -> Result<Outcome, Failur
         format!("poolwright {version} (API {api})")
     };
     writeln!(out, "{text}").map_err(Failure::writing)?;
-    Ok(Outcome::Done)
+    Ok(ExitStatus::Done)
 }

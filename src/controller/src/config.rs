@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use poolwright_core::lifecycle::Placement;
-use poolwright_core::plan::{Preferences, SpotRisk};
+use poolwright_core::plan::{PreferencePolicy, SpotRisk};
 use poolwright_core::{NodeBudget, PoolLimits, Profiles};
 use poolwright_intake::Commitments;
 
@@ -58,7 +58,7 @@ pub struct Config {
     /// Pods with a lower priority buy nothing; `None` to plan for all.
     pub min_priority: Option<i32>,
     /// Whether preferences of pods steer what is bought for them.
-    pub preferences: Preferences,
+    pub preferences: PreferencePolicy,
     /// What interruptions of spot nodes are counted to cost; `None` to compare offerings by price alone.
     pub spot_risk: Option<SpotRisk>,
     /// Ceilings over all pools together, besides those of each.
@@ -94,7 +94,7 @@ impl Config {
             schedulers: vec!["default-scheduler".to_owned()],
             profiles: Profiles::new(),
             min_priority: None,
-            preferences: Preferences::default(),
+            preferences: PreferencePolicy::default(),
             spot_risk: Some(SpotRisk::default()),
             limits: PoolLimits::default(),
             commitments: None,

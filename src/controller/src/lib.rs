@@ -45,8 +45,13 @@ pub use edge::causes::causes;
 pub use edge::clock;
 pub use edge::stoppable::{Stoppable, Suspension};
 pub use leader::LeaseSettings;
+// For the examples that show what compiles and what does not.
+#[doc(hidden)]
+pub use leader::writer::Permit;
 pub use loops::compute::{Spawner, blocking_threads};
 pub use poolwright_core::lifecycle::Placement;
+#[doc(hidden)]
+pub use sees::reader::Objects;
 
 use acts::context::Context;
 use acts::event_writer::write_events;

@@ -131,8 +131,8 @@ pub enum Action {
     },
     /// Plan at once, without waiting for the batch window: the pods concerned have waited already.
     PlanNow,
-    /// Say something to the users: an event on an object.
-    Tell(Notice),
+    /// Record an event on an object, for users.
+    RecordEvent(Event),
 }
 
 /// What a condition or an event is about.
@@ -150,22 +150,22 @@ pub enum Subject {
     Budget(ObjectKey),
 }
 
-/// An event.
+/// A Kubernetes event on an object.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-pub struct Notice {
+pub struct Event {
     /// About what.
     pub subject: Subject,
     /// Normal or warning.
-    pub kind: NoticeKind,
+    pub kind: EventType,
     /// Why, for programs.
     pub reason: Reason,
     /// A sentence.
     pub message: String,
 }
 
-/// How serious an event is.
+/// The type of a Kubernetes event: how serious it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-pub enum NoticeKind {
+pub enum EventType {
     /// As it should be.
     Normal,
     /// Somebody should look.

@@ -40,6 +40,6 @@ pub mod setbacks;
 pub(crate) mod supply;
 pub mod why;
 
-pub use crate::action::{Action, ConditionUpdate, Notice, NoticeKind, Subject};
+pub use crate::action::{Action, ConditionUpdate, Event, EventType, Subject};
 pub use crate::model::*;
 pub use crate::outcome::{Outcome, Unavailable};

@@ -7,7 +7,7 @@ use jiff::Timestamp;
 use poolwright_catalog::OfferingId;
 use poolwright_terms::{ConditionStatus, ConditionType, Reason};
 
-use crate::action::{Action, ConditionUpdate, Notice, NoticeKind, Subject};
+use crate::action::{Action, ConditionUpdate, Event, EventType, Subject};
 use crate::model::{Claim, ObjectKey};
 use crate::setbacks::Setbacks;
 
@@ -69,7 +69,7 @@ pub fn respond(outcome: &Outcome<'_>, setbacks: &mut Setbacks, now: Timestamp) -
         }
         Outcome::LaunchInvalid { claim, why } => {
             setbacks.launch_invalid(&claim.node_class, why);
-            let warning = tell(Subject::Claim(claim.name.clone()), Reason::LaunchInvalid, why.to_owned());
+            let warning = event(Subject::Claim(claim.name.clone()), Reason::LaunchInvalid, why.to_owned());
             vec![warning, not_launched(claim, Reason::LaunchInvalid, why.to_owned())]
         }
         Outcome::TolerationRefused { pod, why } => {
@@ -82,7 +82,7 @@ pub fn respond(outcome: &Outcome<'_>, setbacks: &mut Setbacks, now: Timestamp) -
                  --placement nominate: {why}",
                 pod.namespace
             );
-            vec![tell(Subject::Pod(pod.clone()), Reason::ReservationRefused, message)]
+            vec![event(Subject::Pod(pod.clone()), Reason::ReservationRefused, message)]
         }
     }
 }
@@ -98,8 +98,8 @@ fn none_available(claim: &Claim, unavailable: &[Unavailable]) -> Vec<Action> {
     let list: Vec<String> = unavailable.iter().map(|one| format!("{} ({})", one.offering, one.why)).collect();
     let message = format!("none of its offerings can be had now: {}", list.join(", "));
     vec![
-        tell(Subject::Claim(claim.name.clone()), Reason::StockOut, message.clone()),
-        tell(Subject::Pool(claim.pool.clone()), Reason::StockOut, message.clone()),
+        event(Subject::Claim(claim.name.clone()), Reason::StockOut, message.clone()),
+        event(Subject::Pool(claim.pool.clone()), Reason::StockOut, message.clone()),
         not_launched(claim, Reason::StockOut, message),
         Action::DeleteClaim { claim: claim.name.clone(), uid: claim.uid.clone(), only_if_empty: false },
         Action::PlanNow,
@@ -114,6 +114,6 @@ fn not_launched(claim: &Claim, reason: Reason, message: String) -> Action {
     }
 }
 
-fn tell(subject: Subject, reason: Reason, message: String) -> Action {
-    Action::Tell(Notice { subject, kind: NoticeKind::Warning, reason, message })
+fn event(subject: Subject, reason: Reason, message: String) -> Action {
+    Action::RecordEvent(Event { subject, kind: EventType::Warning, reason, message })
 }

@@ -21,6 +21,7 @@ mod others;
 mod pod;
 mod pod_groups;
 mod pool;
+mod preferences;
 mod quota;
 mod requests;
 mod rules;
@@ -30,7 +31,6 @@ mod services;
 mod strict;
 mod unmodelled;
 mod volumes;
-mod wishes;
 mod workload;
 mod workloads;
 

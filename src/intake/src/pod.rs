@@ -7,7 +7,7 @@ use poolwright_core::{ObjectKey, Pod, PodKey, PodPhase, PodRole, PodSpec, Uid};
 
 use crate::error::{IntakeError, Problem, object_name};
 use crate::others::{self, Owner};
-use crate::{ending, pod_groups, requests, rules, unmodelled, volumes, wishes};
+use crate::{ending, pod_groups, preferences, requests, rules, unmodelled, volumes};
 
 /// The scheduler of pods that name none.
 const DEFAULT_SCHEDULER: &str = "default-scheduler";
@@ -82,7 +82,7 @@ pub(crate) fn pod_spec(
         volumes: Vec::new(),
         host_ports: others::host_ports(path, spec)?,
         spreads: others::spreads(path, owner, spec, &mut unmodelled),
-        wishes: wishes::wishes(path, owner, spec),
+        preferences: preferences::preferences(path, owner, spec),
         affinity: others::affinity(path, owner, spec, &mut unmodelled),
         anti_affinity: others::anti_affinity(path, owner, spec, &mut unmodelled),
         unmodelled,

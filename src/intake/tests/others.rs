@@ -172,8 +172,11 @@ fn spread_over_nodes_is_read_with_its_skew_and_the_pods_that_count() {
     let words: Vec<String> = rule.selector.iter().flatten().map(ToString::to_string).collect();
     assert_eq!((rule.max_skew, words), (3, vec!["app In [web]".to_owned(), "hash In [x1]".to_owned()]));
     assert_eq!(spec.unmodelled, []);
-    let wish = read(spread_over(json!({"whenUnsatisfiable": "ScheduleAnyway"})));
-    assert_eq!((wish.spreads.len(), wish.wishes.expect("a preference").spreads.len()), (0, 1));
+    let preference = read(spread_over(json!({"whenUnsatisfiable": "ScheduleAnyway"})));
+    assert_eq!(
+        (preference.spreads.len(), preference.preferences.expect("a preference").spreads.len()),
+        (0, 1)
+    );
 }
 
 #[test]

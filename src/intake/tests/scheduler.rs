@@ -70,8 +70,8 @@ fn added_affinity_is_required_or_preferred() {
     let enforced = found.enforced.expect("it is required");
     assert_eq!((enforced.source.as_str(), enforced.terms.len()), ("s.yaml", 1));
     assert_eq!(enforced.terms[0].requirements[0].to_string(), "team In [ml]");
-    let (wish, source) = &found.preferred[0];
-    assert_eq!((wish.weight, source.as_str()), (7, "s.yaml"));
+    let (preference, source) = &found.preferred[0];
+    assert_eq!((preference.weight, source.as_str()), (7, "s.yaml"));
 }
 
 #[test]

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use poolwright_catalog::{ResourceList, ResourceName};
 use poolwright_core::{
-    Namespaces, Node, Operator, Pod, PodKey, PodSpec, PodTerm, Requirement, SpreadRule, Weighted, Wishes,
+    Namespaces, Node, Operator, Pod, PodKey, PodSpec, PodTerm, Preferences, Requirement, SpreadRule, Weighted,
 };
 use poolwright_sim::scheduler::{Cluster, MayPreempt, Scheduler};
 use poolwright_terms::labels::{HOSTNAME, ZONE};
@@ -43,9 +43,10 @@ fn main() {
         spec.spreads = vec![spread()];
         spec.affinity = vec![term(4, ZONE)];
         spec.anti_affinity = vec![term(3, HOSTNAME)];
-        let wish = Weighted { weight: 10, term: term(5, ZONE) };
-        let wishes = Wishes { affinity: vec![wish], spreads: vec![spread()], ..Wishes::default() };
-        spec.wishes = wishes.some();
+        let preference = Weighted { weight: 10, term: term(5, ZONE) };
+        let preferences =
+            Preferences { affinity: vec![preference], spreads: vec![spread()], ..Preferences::default() };
+        spec.preferences = preferences.some();
     });
     tell("with all of these, and preferences", &cluster, &all);
     let huge = with(|spec| spec.requests.set(ResourceName::CPU, 1 << 30));

@@ -3,7 +3,7 @@
 use std::fmt;
 
 use clap::ValueEnum;
-use poolwright_core::plan::Preferences;
+use poolwright_core::plan::PreferencePolicy;
 
 /// How to treat preferences of pods.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -14,7 +14,7 @@ pub enum PreferenceMode {
     Ignore,
 }
 
-impl From<PreferenceMode> for Preferences {
+impl From<PreferenceMode> for PreferencePolicy {
     fn from(mode: PreferenceMode) -> Self {
         match mode {
             PreferenceMode::Respect => Self::Respect,

@@ -20,10 +20,10 @@ use poolwright_provider_aws::{Access, Question, preflight};
 use poolwright_provider_contract::preflight::Finding;
 
 use crate::args::CheckFlags;
-use crate::exit::{Failure, Outcome};
+use crate::exit::{ExitStatus, Failure};
 
 /// Looks, and says what was found.
-pub fn run(flags: &CheckFlags, out: &mut impl Write) -> Result<Outcome, Failure> {
+pub fn run(flags: &CheckFlags, out: &mut impl Write) -> Result<ExitStatus, Failure> {
     let account = match (&flags.provider, &flags.aws.cluster) {
         (None, _) => None,
         (Some(_), Some(cluster)) => Some(cluster),
@@ -56,5 +56,5 @@ pub fn run(flags: &CheckFlags, out: &mut impl Write) -> Result<Outcome, Failure>
     });
     print::print(&findings, flags.output, out).map_err(Failure::writing)?;
     let is_wrong = findings.iter().any(|finding| finding.verdict.is_wrong());
-    Ok(if is_wrong { Outcome::SomethingWrong } else { Outcome::Done })
+    Ok(if is_wrong { ExitStatus::SomethingWrong } else { ExitStatus::Done })
 }

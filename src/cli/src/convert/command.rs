@@ -4,12 +4,12 @@ use std::io::{self, Write};
 
 use super::{convert, notes_table, yaml};
 use crate::args::ConvertFlags;
-use crate::exit::{Failure, Outcome};
+use crate::exit::{ExitStatus, Failure};
 use crate::problems::Problems;
 use crate::source;
 
 /// Prints the manifests, and on standard error what became of each field. What has a problem is left out and named.
-pub fn run(flags: &ConvertFlags, out: &mut impl Write) -> Result<Outcome, Failure> {
+pub fn run(flags: &ConvertFlags, out: &mut impl Write) -> Result<ExitStatus, Failure> {
     let converted = convert(&source::manifests(&flags.filename)?);
     let mut text = yaml(&converted.manifests).map_err(anyhow::Error::msg)?;
     text.push_str(&yaml(&converted.node_classes).map_err(anyhow::Error::msg)?);
@@ -22,6 +22,6 @@ pub fn run(flags: &ConvertFlags, out: &mut impl Write) -> Result<Outcome, Failur
         problems.push(problem.to_string());
     }
     problems
-        .or(Outcome::Done)
+        .or(ExitStatus::Done)
         .map_err(|problems| Failure::bad_input(format!("some of it is not converted: {problems}")))
 }

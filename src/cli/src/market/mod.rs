@@ -14,20 +14,20 @@ use std::io::{self, Write};
 use serde::Serialize;
 
 use crate::args::{GpusFlags, ListFormat, PricesFlags};
-use crate::exit::{Failure, Outcome};
+use crate::exit::{ExitStatus, Failure};
 
 /// Rows of a table, unless somebody says otherwise.
 const SHOWN: usize = 30;
 
 /// Lists types with GPUs.
-pub fn gpus(flags: &GpusFlags, out: &mut impl Write) -> Result<Outcome, Failure> {
+pub fn gpus(flags: &GpusFlags, out: &mut impl Write) -> Result<ExitStatus, Failure> {
     let believed = read::read(&flags.market)?;
     let list = gpus::list(&believed, &flags.gpu).map_err(Failure::bad_input)?;
     write(&list, flags.output, out, print::gpus)
 }
 
 /// Lists offerings and their prices.
-pub fn prices(flags: &PricesFlags, out: &mut impl Write) -> Result<Outcome, Failure> {
+pub fn prices(flags: &PricesFlags, out: &mut impl Write) -> Result<ExitStatus, Failure> {
     let believed = read::read(&flags.market)?;
     let wanted = only::Only::of(flags);
     let mut list = prices::list(&believed, &wanted).map_err(Failure::bad_input)?;
@@ -47,7 +47,7 @@ fn write<T: Serialize, W: Write>(
     format: ListFormat,
     out: &mut W,
     table: impl FnOnce(&T, &mut W) -> io::Result<()>,
-) -> Result<Outcome, Failure> {
+) -> Result<ExitStatus, Failure> {
     let written = match format {
         ListFormat::Table => table(list, out),
         ListFormat::Json => serde_json::to_writer_pretty(&mut *out, list)
@@ -55,5 +55,5 @@ fn write<T: Serialize, W: Write>(
             .and_then(|()| writeln!(out)),
     };
     written.map_err(Failure::writing)?;
-    Ok(Outcome::Done)
+    Ok(ExitStatus::Done)
 }

@@ -24,7 +24,7 @@ use poolwright_terms::CapacityType;
 use crate::args::{InputFlags, PlanFlags, SearchFlags, SharingMode};
 use crate::budget::Budget;
 use crate::catalogue::{self, Selection};
-use crate::exit::{Failure, Outcome};
+use crate::exit::{ExitStatus, Failure};
 use crate::{print, scheduler, solve};
 
 /// Everything to plan from, and how to speak of it.
@@ -55,7 +55,7 @@ impl Input {
 }
 
 /// Plans and prints the plan.
-pub fn run(flags: &PlanFlags, out: &mut impl Write) -> Result<Outcome, Failure> {
+pub fn run(flags: &PlanFlags, out: &mut impl Write) -> Result<ExitStatus, Failure> {
     let (input, mut options) = prepare(&flags.input, &flags.search)?;
     options.keep_solves = flags.save_problem.is_some() || flags.explain.is_some();
     let clock = SystemClock::new();
@@ -80,9 +80,9 @@ pub fn run(flags: &PlanFlags, out: &mut impl Write) -> Result<Outcome, Failure> 
     document.explanation = explained;
     print::plan(&document, flags.output, out).map_err(Failure::writing)?;
     if flags.fail_on_unplaced && document.pods.unplaced > 0 {
-        return Ok(Outcome::PodsLeftOut);
+        return Ok(ExitStatus::PodsLeftOut);
     }
-    Ok(Outcome::Done)
+    Ok(ExitStatus::Done)
 }
 
 /// Everything to plan from, and how.

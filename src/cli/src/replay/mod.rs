@@ -26,13 +26,13 @@ use poolwright_sim::replay::{Replay, ReplayError};
 
 use crate::args::{ReplayFlags, Span};
 use crate::catalogue;
-use crate::exit::{Failure, Outcome};
+use crate::exit::{ExitStatus, Failure};
 use crate::problems::Problems;
 use crate::simulate::stop_when_interrupted;
 use pools::Pools;
 
 /// Plays the workload and prints what came of it.
-pub fn run(flags: &ReplayFlags, out: &mut impl Write) -> Result<Outcome, Failure> {
+pub fn run(flags: &ReplayFlags, out: &mut impl Write) -> Result<ExitStatus, Failure> {
     let prepared = prepare(flags)?;
     // What cannot be written is told before anything is played.
     let (record, svg) = (create(flags.record.as_deref())?, create(flags.svg.as_deref())?);
@@ -56,7 +56,7 @@ pub fn run(flags: &ReplayFlags, out: &mut impl Write) -> Result<Outcome, Failure
     if let Some(mut file) = svg {
         svg::write(&report, &mut file).context("cannot write the drawing")?;
     }
-    Ok(Outcome::Done)
+    Ok(ExitStatus::Done)
 }
 
 /// Something to play.

@@ -10,13 +10,13 @@ use poolwright_solver as solver;
 
 use crate::args::SolveFlags;
 use crate::budget::Budget;
-use crate::exit::{Failure, Outcome};
+use crate::exit::{ExitStatus, Failure};
 use crate::print;
 
 pub use file::save;
 
 /// Solves every problem of the file and prints the solutions.
-pub fn run(flags: &SolveFlags, out: &mut impl Write) -> Result<Outcome, Failure> {
+pub fn run(flags: &SolveFlags, out: &mut impl Write) -> Result<ExitStatus, Failure> {
     let problems = file::read(&flags.file)?;
     let clock = SystemClock::new();
     let mut document = Solved::default();
@@ -37,5 +37,5 @@ pub fn run(flags: &SolveFlags, out: &mut impl Write) -> Result<Outcome, Failure>
     }
     print::solved(&document, flags.output, out).map_err(Failure::writing)?;
     let left_out = document.problems.iter().any(|figures| figures.unplaced_pods > 0);
-    Ok(if flags.fail_on_unplaced && left_out { Outcome::PodsLeftOut } else { Outcome::Done })
+    Ok(if flags.fail_on_unplaced && left_out { ExitStatus::PodsLeftOut } else { ExitStatus::Done })
 }

@@ -63,7 +63,7 @@ impl Sort {
 
 /// What the reader looks at.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct State {
+pub struct ViewState {
     /// Where arrows go.
     pub focus: Focus,
     /// The order of pools and nodes.
@@ -76,7 +76,7 @@ pub struct State {
     chosen: [usize; 3],
 }
 
-impl State {
+impl ViewState {
     /// The row that is chosen of a part with so many.
     pub fn chosen(&self, part: Focus, rows: usize) -> usize {
         self.chosen[part as usize].min(rows.saturating_sub(1))
@@ -84,7 +84,7 @@ impl State {
 }
 
 /// Pools in their order. Of their age nothing is known: they stand by name then.
-pub fn pools<'a>(view: &'a View, state: &State) -> Vec<&'a PoolRow> {
+pub fn pools<'a>(view: &'a View, state: &ViewState) -> Vec<&'a PoolRow> {
     let mut rows: Vec<&PoolRow> = view.pools.iter().collect();
     if state.sort == Sort::Cost {
         rows.sort_by_key(|row| std::cmp::Reverse(row.cost.usd_per_hour));
@@ -93,7 +93,7 @@ pub fn pools<'a>(view: &'a View, state: &State) -> Vec<&'a PoolRow> {
 }
 
 /// Nodes in their order, those of one pool where one is chosen.
-pub fn nodes<'a>(view: &'a View, state: &State) -> Vec<&'a NodeRow> {
+pub fn nodes<'a>(view: &'a View, state: &ViewState) -> Vec<&'a NodeRow> {
     let shown = |row: &&NodeRow| state.only.as_ref().is_none_or(|pool| row.pool == *pool);
     let mut rows: Vec<&NodeRow> = view.nodes.iter().filter(shown).collect();
     match state.sort {
@@ -107,7 +107,7 @@ pub fn nodes<'a>(view: &'a View, state: &State) -> Vec<&'a NodeRow> {
 }
 
 /// What a key makes of the state; `None` to end.
-pub fn press(mut state: State, key: KeyEvent, view: &View) -> Option<State> {
+pub fn press(mut state: ViewState, key: KeyEvent, view: &View) -> Option<ViewState> {
     let rows = match state.focus {
         Focus::Pools => view.pools.len(),
         Focus::Nodes => nodes(view, &state).len(),
@@ -141,7 +141,7 @@ pub fn press(mut state: State, key: KeyEvent, view: &View) -> Option<State> {
 }
 
 /// The pool that is chosen, or that of the node that is.
-fn pool_in_focus(view: &View, state: &State) -> Option<String> {
+fn pool_in_focus(view: &View, state: &ViewState) -> Option<String> {
     match state.focus {
         Focus::Nodes => {
             let rows = nodes(view, state);
@@ -160,9 +160,9 @@ mod tests {
     use super::*;
 
     /// The state after these keys; `None` when one of them ended it.
-    fn after(keys: &str) -> Option<State> {
+    fn after(keys: &str) -> Option<ViewState> {
         let view = busy();
-        keys.chars().try_fold(State::default(), |state, letter| {
+        keys.chars().try_fold(ViewState::default(), |state, letter| {
             let code = match letter {
                 '\t' => KeyCode::Tab,
                 '<' => KeyCode::BackTab,
@@ -179,9 +179,9 @@ mod tests {
     fn three_keys_end_it_and_a_plain_c_does_not() {
         assert_eq!(after("q"), None);
         assert_eq!(after("!"), None);
-        assert_eq!(after("c"), Some(State::default()));
+        assert_eq!(after("c"), Some(ViewState::default()));
         let interrupt = KeyEvent::new(KeyCode::Char('c'), KeyModifiers::CONTROL);
-        assert_eq!(press(State::default(), interrupt, &busy()), None);
+        assert_eq!(press(ViewState::default(), interrupt, &busy()), None);
     }
 
     #[test]
@@ -210,7 +210,7 @@ mod tests {
         by_name.sort();
         assert_eq!(order("ss"), by_name);
         assert_eq!(order("sss"), order(""));
-        let by_cost = nodes(&view, &State::default());
+        let by_cost = nodes(&view, &ViewState::default());
         assert_eq!(by_cost[0].usd_per_hour, None, "what nobody knows comes first");
         assert!(by_cost[1..].is_sorted_by_key(|row| std::cmp::Reverse(row.usd_per_hour)));
         let state = after("s").unwrap();

@@ -14,7 +14,7 @@ use tokio::runtime::Runtime;
 use tokio::time::sleep;
 
 use super::feed;
-use super::keys::{State, press};
+use super::keys::{ViewState, press};
 use super::model::{Reading, view};
 use super::screen::{Picture, draw};
 use crate::controller::told_to_stop;
@@ -72,7 +72,7 @@ impl Screen {
         news: &Receiver<News>,
         clock: &dyn Clock,
     ) -> Result<()> {
-        let (mut shown, mut trouble, mut state) = (view(cluster, first), None, State::default());
+        let (mut shown, mut trouble, mut state) = (view(cluster, first), None, ViewState::default());
         loop {
             let picture = Picture { view: &shown, now: clock.now(), trouble: trouble.as_deref() };
             self.0.draw(|frame| draw(frame, picture, &state)).context("cannot draw on the terminal")?;

@@ -1,18 +1,18 @@
 //! `poolwright top`: what is being done now and why, on a terminal or as text.
 //!
-//! Lives here: reading the cluster (`feed`), what is shown of it as plain data (`model`, `stage`, `view`), that data as text
+//! Lives here: reading the cluster (`feed`), what is shown of it as plain data (`model`, `doing`, `view`), that data as text
 //! (`text`) and on a screen (`screen`, `keys`), and the terminal itself (`live`). `columns`, `tables` and `words` are what text
 //! and screen have in common.
 //!
 //! May not live here: any decision, any write. Only `feed` and `live` touch the world; the rest are plain functions.
 
 mod columns;
+mod doing;
 mod feed;
 mod keys;
 mod live;
 mod model;
 mod screen;
-mod stage;
 mod tables;
 #[cfg(test)]
 mod testing;
@@ -29,10 +29,10 @@ use poolwright_controller::clock::SystemClock;
 
 use crate::args::{TopFlags, TopFormat};
 use crate::connect::{self, Patience};
-use crate::exit::{Failure, Outcome};
+use crate::exit::{ExitStatus, Failure};
 
 /// Shows the cluster that the flags name.
-pub fn run(flags: &TopFlags, out: &mut impl Write) -> Result<Outcome, Failure> {
+pub fn run(flags: &TopFlags, out: &mut impl Write) -> Result<ExitStatus, Failure> {
     if !flags.once && !io::stdout().is_terminal() {
         return Err(Failure::bad_input(
             "standard output is no terminal; use --once, which prints the same as text (or -o json)",
@@ -55,7 +55,7 @@ pub fn run(flags: &TopFlags, out: &mut impl Write) -> Result<Outcome, Failure> {
     if !flags.once {
         let interval = flags.interval.unsigned_abs();
         live::show(live::Source { runtime, client, cluster, interval }, &first, clock)?;
-        return Ok(Outcome::Done);
+        return Ok(ExitStatus::Done);
     }
     let view = model::view(&cluster, &first);
     let printed = match flags.output.unwrap_or(TopFormat::Table) {
@@ -65,5 +65,5 @@ pub fn run(flags: &TopFlags, out: &mut impl Write) -> Result<Outcome, Failure> {
             .and_then(|()| writeln!(out)),
     };
     printed.map_err(Failure::writing)?;
-    Ok(Outcome::Done)
+    Ok(ExitStatus::Done)
 }

@@ -16,9 +16,9 @@ use poolwright_core::{Claim, Node, PodRole, Snapshot};
 use poolwright_terms::keys::REPORTING_CONTROLLER;
 use poolwright_terms::{API_VERSION, ConditionType};
 
-use super::stage::{Stage, doing};
+use super::doing::doing;
 use super::view::{
-    Cost, EventRow, Gpus, Kind, Leader, NodeCounts, NodeRow, PoolRow, Totals, View, WaitingPods,
+    Cost, EventRow, Gpus, Leader, NodeCounts, NodeRow, ObjectKind, PoolRow, Totals, View, WaitingPods,
 };
 
 /// Events that are kept; a busy hour has thousands.
@@ -51,9 +51,9 @@ pub struct Reading {
 /// What is shown of a cluster of this name.
 pub fn view(cluster: &str, reading: &Reading) -> View {
     let mut known = Known::default();
-    let pods = known.converted(Kind::Pods, &reading.pods, poolwright_intake::pod);
-    let nodes = known.converted(Kind::Nodes, &reading.nodes, poolwright_intake::node);
-    let claims = known.converted(Kind::NodeClaims, &reading.claims, poolwright_intake::node_claim);
+    let pods = known.converted(ObjectKind::Pods, &reading.pods, poolwright_intake::pod);
+    let nodes = known.converted(ObjectKind::Nodes, &reading.nodes, poolwright_intake::node);
+    let claims = known.converted(ObjectKind::NodeClaims, &reading.claims, poolwright_intake::node_claim);
     let snapshot = Snapshot {
         pods: pods.into_iter().map(|pod| (pod.key.clone(), Arc::new(pod))).collect(),
         nodes: nodes.into_iter().map(|node| (node.name.clone(), Arc::new(node))).collect(),
@@ -61,13 +61,13 @@ pub fn view(cluster: &str, reading: &Reading) -> View {
         ..Snapshot::default()
     };
     let sees_pods = reading.pods.is_ok();
-    let rows = node_rows(&snapshot, known.listed(Kind::NodeClaims, &reading.claims), sees_pods);
+    let rows = node_rows(&snapshot, known.listed(ObjectKind::NodeClaims, &reading.claims), sees_pods);
     let sees_nodes = reading.nodes.is_ok() && reading.claims.is_ok();
     let others = || snapshot.nodes.values().filter(|node| snapshot.claims.of_node(node).is_none()).count();
-    let pools = known.listed(Kind::NodePools, &reading.pools);
+    let pools = known.listed(ObjectKind::NodePools, &reading.pools);
     let pools = if reading.pools.is_ok() { pool_rows(pools, &rows, sees_pods) } else { Vec::new() };
-    let events = event_rows(known.listed(Kind::Events, &reading.events));
-    let leases = known.listed(Kind::Leases, &reading.leases);
+    let events = event_rows(known.listed(ObjectKind::Events, &reading.events));
+    let leases = known.listed(ObjectKind::Leases, &reading.leases);
     View {
         api_version: API_VERSION,
         kind: "Top",
@@ -92,13 +92,13 @@ pub fn view(cluster: &str, reading: &Reading) -> View {
 /// What could not be read, and what makes no sense.
 #[derive(Default)]
 struct Known {
-    unreadable: BTreeMap<Kind, String>,
+    unreadable: BTreeMap<ObjectKind, String>,
     notes: Vec<String>,
 }
 
 impl Known {
     /// All objects of a kind; none where they may not be read.
-    fn listed<'a, T>(&mut self, kind: Kind, listed: &'a Listed<T>) -> &'a [T] {
+    fn listed<'a, T>(&mut self, kind: ObjectKind, listed: &'a Listed<T>) -> &'a [T] {
         match listed {
             Ok(objects) => objects,
             Err(why) => {
@@ -111,7 +111,7 @@ impl Known {
     /// The same as decisions see them.
     fn converted<T, M, E: Display>(
         &mut self,
-        kind: Kind,
+        kind: ObjectKind,
         listed: &Listed<T>,
         convert: fn(&T) -> Result<M, E>,
     ) -> Vec<M> {
@@ -157,7 +157,7 @@ fn node_row(snapshot: &Snapshot, claim: &Claim, object: &NodeClaim, sees_pods: b
         instance_type: ranked.offering.instance_type.to_string(),
         zone: ranked.offering.zone.to_string(),
         capacity_type: ranked.offering.capacity_type.as_str(),
-        stage: Stage::of(claim),
+        stage: claim.stage(),
         created_at: claim.created,
         gpus: Gpus {
             gpus: allocatable.get(ResourceName::NVIDIA_GPU),

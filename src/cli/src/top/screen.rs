@@ -1,6 +1,7 @@
 //! The view on a terminal: header, pools, nodes, events, the whole sentence of the chosen row, and the keys.
 
 use jiff::Timestamp;
+use poolwright_core::Stage;
 use ratatui::Frame;
 use ratatui::layout::{Constraint, Layout, Rect};
 use ratatui::style::{Color, Modifier, Style};
@@ -8,9 +9,8 @@ use ratatui::text::Line;
 use ratatui::widgets::{Block, Borders, Paragraph, Wrap};
 
 use super::columns::{Column, cut, lay_out, plain, width};
-use super::keys::{Focus, State, nodes, pools};
-use super::stage::Stage;
-use super::view::{Kind, View};
+use super::keys::{Focus, ViewState, nodes, pools};
+use super::view::{ObjectKind, View};
 use super::{tables, words};
 
 /// With fewer lines there is only one part at a time.
@@ -49,7 +49,7 @@ struct Part {
 }
 
 /// Draws it.
-pub fn draw(frame: &mut Frame<'_>, picture: Picture<'_>, state: &State) {
+pub fn draw(frame: &mut Frame<'_>, picture: Picture<'_>, state: &ViewState) {
     let area = frame.area();
     let header = header(picture, area);
     let help: Vec<Line<'_>> =
@@ -134,9 +134,9 @@ fn packed(texts: impl Iterator<Item = String>, wide: usize) -> Vec<String> {
     lines
 }
 
-fn parts(picture: Picture<'_>, state: &State) -> [Part; 3] {
+fn parts(picture: Picture<'_>, state: &ViewState) -> [Part; 3] {
     let Picture { view, now, .. } = picture;
-    let remarks = |kinds: &[Kind], nothing: &str, rows: usize| {
+    let remarks = |kinds: &[ObjectKind], nothing: &str, rows: usize| {
         let why: Vec<String> = kinds.iter().filter_map(|kind| view.unreadable.get(kind).cloned()).collect();
         if why.is_empty() && rows == 0 { vec![nothing.to_owned()] } else { why }
     };
@@ -146,7 +146,7 @@ fn parts(picture: Picture<'_>, state: &State) -> [Part; 3] {
         title: format!("Pools ({})", shown.len()),
         columns: &tables::POOLS,
         styles: shown.iter().map(|row| if row.problem.is_some() { warn() } else { Style::new() }).collect(),
-        remarks: remarks(&[Kind::NodePools], "There is no NodePool: nothing is bought.", shown.len()),
+        remarks: remarks(&[ObjectKind::NodePools], "There is no NodePool: nothing is bought.", shown.len()),
         rows: shown.into_iter().map(tables::pool).collect(),
     };
     let shown = nodes(view, state);
@@ -156,7 +156,11 @@ fn parts(picture: Picture<'_>, state: &State) -> [Part; 3] {
         title: format!("Nodes{only} ({}), by {}", shown.len(), state.sort.as_str()),
         columns: &tables::NODES,
         styles: shown.iter().map(|row| stage_style(row.stage)).collect(),
-        remarks: remarks(&[Kind::NodeClaims, Kind::Nodes], "There is no node of Poolwright's.", shown.len()),
+        remarks: remarks(
+            &[ObjectKind::NodeClaims, ObjectKind::Nodes],
+            "There is no node of Poolwright's.",
+            shown.len(),
+        ),
         rows: shown.into_iter().map(|row| tables::node(row, now)).collect(),
     };
     let shown = &view.events;
@@ -166,7 +170,7 @@ fn parts(picture: Picture<'_>, state: &State) -> [Part; 3] {
         title: format!("What happened lately ({})", shown.len()),
         columns: &tables::EVENTS,
         styles: shown.iter().map(|row| style(&row.severity)).collect(),
-        remarks: remarks(&[Kind::Events], "Nothing was said lately.", shown.len()),
+        remarks: remarks(&[ObjectKind::Events], "Nothing was said lately.", shown.len()),
         rows: shown.iter().map(|row| tables::event(row, now)).collect(),
     };
     [pools, nodes, events]
@@ -185,13 +189,13 @@ const fn stage_style(stage: Stage) -> Style {
 }
 
 /// The sentence of the chosen row, which its column may have cut.
-fn sentence(part: &Part, state: &State) -> String {
+fn sentence(part: &Part, state: &ViewState) -> String {
     let row = part.rows.get(state.chosen(part.focus, part.rows.len()));
     let last = row.and_then(|row| Some((row.first()?, row.last()?)));
     last.map(|(first, last)| format!("{first}: {last}")).unwrap_or_default()
 }
 
-fn show(frame: &mut Frame<'_>, area: Rect, part: &Part, state: &State) {
+fn show(frame: &mut Frame<'_>, area: Rect, part: &Part, state: &ViewState) {
     let focused = state.focus == part.focus;
     let style = if focused { Style::new().add_modifier(Modifier::BOLD) } else { Style::new() };
     let title = cut(&plain(&part.title), area.width.saturating_sub(4) as usize);

@@ -5,12 +5,12 @@ use ratatui::backend::TestBackend;
 use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use serde_json::{Value, json};
 
-use super::keys::{State, press};
+use super::keys::{ViewState, press};
 use super::model::{Reading, view};
 use super::screen::{Picture, draw};
 use super::testing::{busy, claim, lease, node, nothing, now, objects, pod, pool, reading, up};
 use super::text::text;
-use super::view::{Kind, NodeRow, View};
+use super::view::{NodeRow, ObjectKind, View};
 
 fn row<'a>(view: &'a View, name: &str) -> &'a NodeRow {
     view.nodes.iter().find(|row| row.name == name).unwrap_or_else(|| panic!("{name} is not shown"))
@@ -150,7 +150,10 @@ fn what_may_not_be_read_is_said_in_its_place_and_the_rest_is_shown() {
         ..reading()
     };
     let view = view("prod", &reading);
-    assert_eq!(view.unreadable.keys().copied().collect::<Vec<_>>(), [Kind::Pods, Kind::Events, Kind::Leases]);
+    assert_eq!(
+        view.unreadable.keys().copied().collect::<Vec<_>>(),
+        [ObjectKind::Pods, ObjectKind::Events, ObjectKind::Leases]
+    );
     assert_eq!((view.totals.gpus.gpus, view.totals.gpus.gpus_in_use, view.pods_waiting), (8, None, None));
     let text = text(&view);
     assert!(text.contains("Controller  leases may not be read: User"), "{text}");
@@ -219,7 +222,7 @@ fn the_json_document_names_everything_and_unknown_prices_are_null() {
 }
 
 /// The screen of this size, line by line.
-fn screen(view: &View, state: &State, trouble: Option<&str>, (wide, high): (u16, u16)) -> Vec<String> {
+fn screen(view: &View, state: &ViewState, trouble: Option<&str>, (wide, high): (u16, u16)) -> Vec<String> {
     let mut terminal = Terminal::new(TestBackend::new(wide, high)).unwrap();
     let picture = Picture { view, now: now(), trouble };
     terminal.draw(|frame| draw(frame, picture, state)).unwrap();
@@ -228,16 +231,16 @@ fn screen(view: &View, state: &State, trouble: Option<&str>, (wide, high): (u16,
     (0..high).map(|y| line(y).trim_end().to_owned()).collect()
 }
 
-fn pressed(view: &View, keys: &[KeyCode]) -> State {
+fn pressed(view: &View, keys: &[KeyCode]) -> ViewState {
     let press_one =
         |state, key: &KeyCode| press(state, KeyEvent::new(*key, KeyModifiers::NONE), view).unwrap();
-    keys.iter().fold(State::default(), press_one)
+    keys.iter().fold(ViewState::default(), press_one)
 }
 
 #[test]
 fn a_screen_of_a_hundred_by_thirty_has_all_parts() {
     let view = busy();
-    let lines = screen(&view, &State::default(), None, (100, 30));
+    let lines = screen(&view, &ViewState::default(), None, (100, 30));
     let all = lines.join("\n");
     assert!(lines[0].starts_with("prod  read 0s ago  Controller: poolwright-0 leads"), "{all}");
     assert!(lines[1].starts_with("Nodes: 8 (2 ready") && lines[2].contains("Pods: 2 unschedulable"), "{all}");
@@ -254,7 +257,7 @@ fn a_screen_of_a_hundred_by_thirty_has_all_parts() {
 #[test]
 fn a_tiny_screen_shows_the_part_in_focus() {
     let view = busy();
-    let nodes = screen(&view, &State::default(), None, (40, 8)).join("\n");
+    let nodes = screen(&view, &ViewState::default(), None, (40, 8)).join("\n");
     assert!(nodes.contains("Nodes (8)") && !nodes.contains("Pools"), "{nodes}");
     let events = screen(&view, &pressed(&view, &[KeyCode::Tab]), None, (40, 8)).join("\n");
     assert!(events.contains("What happened"), "{events}");
@@ -280,7 +283,7 @@ fn long_names_are_cut_and_wide_letters_stay_whole() {
     let refused: [(&str, &str, &str); 1] = [("Launched", "False", &message)];
     let reading = Reading { claims: Ok(objects(vec![claim(&long, "gpu", &refused)])), ..nothing() };
     for size in [(100, 30), (60, 20), (40, 8)] {
-        let lines = screen(&view("prod", &reading), &State::default(), None, size).join("\n");
+        let lines = screen(&view("prod", &reading), &ViewState::default(), None, size).join("\n");
         assert!(lines.contains('…'), "{lines}");
     }
 }
@@ -288,7 +291,7 @@ fn long_names_are_cut_and_wide_letters_stay_whole() {
 #[test]
 fn a_cluster_that_does_not_answer_any_more_is_shown_as_it_was_and_since_when() {
     let view = busy();
-    let lines = screen(&view, &State::default(), Some("connection refused\u{1b}[2J"), (120, 30));
+    let lines = screen(&view, &ViewState::default(), Some("connection refused\u{1b}[2J"), (120, 30));
     let said = "Shown is what was read 0s ago (2026-03-01T12:00:00Z): connection refused [2J";
     assert!(lines.iter().any(|line| line.starts_with(said)), "{lines:?}");
     assert!(lines.join("\n").contains("gpu-old"));

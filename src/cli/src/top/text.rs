@@ -1,7 +1,7 @@
 //! The view as plain text: for scripts, tickets and terminals without a cursor.
 
 use super::columns::{self, Column, lay_out, plain};
-use super::view::{Kind, View};
+use super::view::{ObjectKind, View};
 use super::{tables, words};
 
 /// Events that are printed; JSON has more.
@@ -21,17 +21,17 @@ pub fn text(view: &View) -> String {
     part(
         &mut lines,
         view,
-        &[Kind::NodePools],
+        &[ObjectKind::NodePools],
         "There is no NodePool: nothing is bought.",
         &tables::POOLS,
         &pools,
     );
     let nodes: Vec<_> = view.nodes.iter().map(|row| tables::node(row, now)).collect();
-    let kinds = [Kind::NodeClaims, Kind::Nodes];
+    let kinds = [ObjectKind::NodeClaims, ObjectKind::Nodes];
     part(&mut lines, view, &kinds, "There is no node of Poolwright's.", &tables::NODES, &nodes);
     let events = view.events.iter().take(EVENTS_SHOWN);
     let events: Vec<_> = events.map(|row| tables::event(row, now)).collect();
-    part(&mut lines, view, &[Kind::Events], "Nothing was said lately.", &tables::EVENTS, &events);
+    part(&mut lines, view, &[ObjectKind::Events], "Nothing was said lately.", &tables::EVENTS, &events);
     if !view.notes.is_empty() {
         lines.push(String::new());
         lines.extend(view.notes.iter().map(|note| plain(note)));
@@ -43,7 +43,7 @@ pub fn text(view: &View) -> String {
 fn part(
     lines: &mut Vec<String>,
     view: &View,
-    kinds: &[Kind],
+    kinds: &[ObjectKind],
     nothing: &str,
     columns: &[Column],
     rows: &[Vec<String>],

@@ -4,11 +4,10 @@ use std::collections::BTreeMap;
 
 use jiff::Timestamp;
 use poolwright_catalog::UsdPerHour;
+use poolwright_core::Stage;
 use poolwright_report::money::maybe_usd;
 pub use poolwright_report::{Cost, WaitingPods};
 use serde::Serialize;
-
-use super::stage::Stage;
 
 /// A cluster at a time, as its operators want to see it.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -35,7 +34,7 @@ pub struct View {
     /// What Poolwright said lately, the newest first.
     pub events: Vec<EventRow>,
     /// Why a kind of object could not be read, by kind.
-    pub unreadable: BTreeMap<Kind, String>,
+    pub unreadable: BTreeMap<ObjectKind, String>,
     /// Objects that are left out because they make no sense.
     pub notes: Vec<String>,
 }
@@ -43,7 +42,7 @@ pub struct View {
 /// What is read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Kind {
+pub enum ObjectKind {
     /// NodePools.
     NodePools,
     /// NodeClaims.

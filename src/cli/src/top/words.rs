@@ -3,7 +3,7 @@
 use jiff::{SignedDuration, Timestamp};
 use poolwright_catalog::UsdPerHour;
 
-use super::view::{Cost, Gpus, Kind, Leader, NodeCounts, View};
+use super::view::{Cost, Gpus, Leader, NodeCounts, ObjectKind, View};
 use crate::print::money;
 
 /// Four decimals are what prices have.
@@ -72,9 +72,9 @@ pub fn leader(leader: &Leader, now: Timestamp) -> String {
 
 /// What stands above the tables, as names and texts.
 pub fn headlines(view: &View, now: Timestamp) -> Vec<(&'static str, String)> {
-    let unreadable = |kind: Kind| view.unreadable.get(&kind).cloned().unwrap_or_default();
+    let unreadable = |kind: ObjectKind| view.unreadable.get(&kind).cloned().unwrap_or_default();
     let leads = view.leader.as_ref();
-    let leads = leads.map_or_else(|| unreadable(Kind::Leases), |one| leader(one, now));
+    let leads = leads.map_or_else(|| unreadable(ObjectKind::Leases), |one| leader(one, now));
     let others = match view.totals.other_nodes {
         None | Some(0) => String::new(),
         Some(1) => "; 1 more is not Poolwright's".to_owned(),
@@ -83,13 +83,13 @@ pub fn headlines(view: &View, now: Timestamp) -> Vec<(&'static str, String)> {
     let totals = &view.totals;
     let used = totals.gpus.gpus_in_use.map_or_else(|| "?".to_owned(), |used| used.to_string());
     let pods = view.pods_waiting.map_or_else(
-        || unreadable(Kind::Pods),
+        || unreadable(ObjectKind::Pods),
         |pods| {
             format!("{} unschedulable, {} waiting, {} gated", pods.unschedulable, pods.waiting, pods.gated)
         },
     );
-    let (nodes, gpus, cost) = if view.unreadable.contains_key(&Kind::NodeClaims) {
-        let why = unreadable(Kind::NodeClaims);
+    let (nodes, gpus, cost) = if view.unreadable.contains_key(&ObjectKind::NodeClaims) {
+        let why = unreadable(ObjectKind::NodeClaims);
         (why, "?".to_owned(), "?".to_owned())
     } else {
         (

@@ -8,13 +8,13 @@ use std::time::Duration;
 use k8s_openapi::api::events::v1::Event;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::MicroTime;
 use kube::api::{ObjectMeta, PostParams};
-use poolwright_core::NoticeKind;
+use poolwright_core::EventType;
 use tokio::time::sleep;
 use tracing::debug;
 
 use super::context::Context;
 use crate::edge::clock::Clock;
-use crate::edge::events::{NOTE_BYTES, Queue, Saying};
+use crate::edge::events::{NOTE_BYTES, Queue, QueuedEvent};
 use crate::leader::writer::{WriteError, Writer};
 use crate::sees::reader::Objects;
 
@@ -30,10 +30,10 @@ pub async fn write_events(mut queue: Queue, context: Context, identity: String) 
     // What cannot be read is found before we lead, and found once: it is told when we do.
     writer.terms().gained().await;
     let mut number = 0_u64;
-    while let Some(saying) = queue.recv().await {
+    while let Some(queued) = queue.recv().await {
         number += 1;
-        let (subject, said) = (saying.about.kind.clone().unwrap_or_default(), saying.key());
-        let event = event(saying, clock.as_ref(), &identity, number);
+        let (subject, said) = (queued.about.kind.clone().unwrap_or_default(), queued.key());
+        let event = to_api(queued, clock.as_ref(), &identity, number);
         let namespace = event.metadata.namespace.clone().unwrap_or_default();
         let api = reader.namespaced::<Event>(&namespace);
         if create(&api, &writer, &event).await {
@@ -76,9 +76,9 @@ async fn create(api: &Objects<Event>, writer: &Writer, event: &Event) -> bool {
     false
 }
 
-fn event(saying: Saying, clock: &dyn Clock, identity: &str, number: u64) -> Event {
+fn to_api(queued: QueuedEvent, clock: &dyn Clock, identity: &str, number: u64) -> Event {
     let now = clock.now();
-    let about = saying.about;
+    let about = queued.about;
     let name: String = about.name.as_deref().unwrap_or("poolwright").chars().take(200).collect();
     Event {
         metadata: ObjectMeta {
@@ -87,16 +87,16 @@ fn event(saying: Saying, clock: &dyn Clock, identity: &str, number: u64) -> Even
             namespace: Some(about.namespace.clone().unwrap_or_else(|| "default".to_owned())),
             ..Default::default()
         },
-        action: Some(saying.reason.clone()),
+        action: Some(queued.reason.clone()),
         event_time: Some(MicroTime(now)),
-        note: Some(shorten(saying.story.unwrap_or(saying.message))),
-        reason: Some(saying.reason),
+        note: Some(shorten(queued.story.unwrap_or(queued.message))),
+        reason: Some(queued.reason),
         regarding: Some(about),
         reporting_controller: Some(poolwright_terms::keys::REPORTING_CONTROLLER.to_owned()),
         reporting_instance: Some(identity.chars().take(128).collect()),
-        type_: Some(match saying.kind {
-            NoticeKind::Normal => "Normal".to_owned(),
-            NoticeKind::Warning => "Warning".to_owned(),
+        type_: Some(match queued.kind {
+            EventType::Normal => "Normal".to_owned(),
+            EventType::Warning => "Warning".to_owned(),
         }),
         ..Default::default()
     }
@@ -125,14 +125,14 @@ mod tests {
     use crate::edge::events::Events;
     use crate::fake_api::{FakeApi, Fault};
 
-    fn saying() -> Saying {
+    fn queued() -> QueuedEvent {
         let about =
             ObjectReference { kind: Some("Pod".into()), name: Some("a".into()), ..Default::default() };
-        let (kind, reason, message) = (NoticeKind::Warning, "NoOfferingFits".into(), "too big".into());
-        Saying { about, kind, reason, message, story: None }
+        let (kind, reason, message) = (EventType::Warning, "NoOfferingFits".into(), "too big".into());
+        QueuedEvent { about, kind, reason, message, story: None }
     }
 
-    /// What becomes of one saying where the API server fails so.
+    /// What becomes of one event where the API server fails so.
     async fn written(faults: &[Fault]) -> (Vec<String>, bool) {
         let (api, clock) = (FakeApi::default(), Arc::new(TestClock::new()));
         for fault in faults {
@@ -141,12 +141,12 @@ mod tests {
         let shared: SharedClock = clock.clone();
         let (context, _term) = leading(&api, &shared, vec![]);
         let (events, queue) = Events::new(clock.clone(), context.metrics.clone());
-        events.say(saying());
+        events.record(queued());
         // Closed: what is queued is written, and that is all.
         let again = events.closed();
         drop(events);
         write_events(queue, context, "one".into()).await;
-        let is_news = again.news(&[saying()]) == [0];
+        let is_news = again.news(&[queued()]) == [0];
         (api.writes(), is_news)
     }
 

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use k8s_openapi::api::core::v1::ObjectReference;
-use poolwright_core::NoticeKind;
+use poolwright_core::EventType;
 use tokio::sync::mpsc;
 
 use crate::edge::clock::SharedClock;
@@ -20,7 +20,7 @@ const REPEAT_AFTER: Duration = Duration::from_mins(30);
 /// Kubernetes' own components let 25 through at once and then one in five minutes. Source: `defaultSpamBurst` and `defaultSpamQPS` of
 /// <https://github.com/kubernetes/client-go/blob/master/tools/record/events_cache.go>.
 const OF_ONE_OBJECT: usize = 50;
-/// How many sayings are remembered. Beyond it the oldest are forgotten and may be repeated.
+/// How many events are remembered. Beyond it the oldest are forgotten and may be repeated.
 const REMEMBERED: usize = 20_000;
 /// How many events wait to be written. Beyond it they are dropped and counted.
 const QUEUE: usize = 2_000;
@@ -29,14 +29,14 @@ const POD_EVENTS_PER_PASS: u32 = 200;
 /// The API server refuses longer notes.
 pub const NOTE_BYTES: usize = 1024;
 
-/// One thing to say about one object.
+/// A Kubernetes event that waits to be written.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Saying {
+pub struct QueuedEvent {
     /// About what.
     pub about: ObjectReference,
     /// Normal or warning.
-    pub kind: NoticeKind,
-    /// Stable reason.
+    pub kind: EventType,
+    /// Stable reason. Most are a [`poolwright_terms::Reason`]; the conditions of node classes have reasons of their providers.
     pub reason: String,
     /// A sentence. The same sentence is the same thing said; of a pod, also if it differs in what stands in parentheses: how
     /// much of a limit is used changes with every node, and a thousand pods wait for it.
@@ -45,18 +45,18 @@ pub struct Saying {
     pub story: Option<String>,
 }
 
-/// What was said: of which object, the reason, the sentence.
-pub type Said = (String, String, String);
+/// Events with the same key are the same: the object, the reason, the sentence.
+pub type EventKey = (String, String, String);
 
 #[derive(Debug, Default)]
 struct Memory {
-    said: BTreeMap<Said, Duration>,
+    said: BTreeMap<EventKey, Duration>,
     pods_this_pass: u32,
 }
 
 impl Memory {
     /// Why it is not said now, whatever else is.
-    fn refuses(&self, key: &Said, now: Duration) -> Option<&'static str> {
+    fn refuses(&self, key: &EventKey, now: Duration) -> Option<&'static str> {
         let is_recent = |said: &Duration| now < said.saturating_add(REPEAT_AFTER);
         if self.said.get(key).is_some_and(is_recent) {
             return Some("repeated");
@@ -68,9 +68,9 @@ impl Memory {
     }
 }
 
-impl Saying {
+impl QueuedEvent {
     /// What makes it the same as another.
-    pub fn key(&self) -> Said {
+    pub fn key(&self) -> EventKey {
         let about = &self.about;
         let object = about.uid.clone().unwrap_or_else(|| {
             [&about.kind, &about.namespace, &about.name]
@@ -100,10 +100,10 @@ fn without_asides(sentence: &str) -> String {
     sentence.chars().filter(outside).collect()
 }
 
-/// Takes sayings, leaves out repetitions and floods, and queues the rest.
+/// Takes events, leaves out repetitions and floods, and queues the rest.
 #[derive(Clone)]
 pub struct Events {
-    queue: mpsc::Sender<Saying>,
+    queue: mpsc::Sender<QueuedEvent>,
     memory: Arc<Mutex<Memory>>,
     clock: SharedClock,
     metrics: Metrics,
@@ -130,34 +130,32 @@ impl Events {
     }
 
     /// Which of these would be said now; nothing is remembered of the asking.
-    pub fn news<'a>(&self, sayings: impl IntoIterator<Item = &'a Saying>) -> Vec<usize> {
+    pub fn news<'a>(&self, events: impl IntoIterator<Item = &'a QueuedEvent>) -> Vec<usize> {
         let now = self.clock.monotonic();
         let memory = self.memory.lock().unwrap_or_else(PoisonError::into_inner);
         let room = POD_EVENTS_PER_PASS.saturating_sub(memory.pods_this_pass) as usize;
-        let new = sayings
-            .into_iter()
-            .enumerate()
-            .filter(|(_, saying)| memory.refuses(&saying.key(), now).is_none());
+        let new =
+            events.into_iter().enumerate().filter(|(_, event)| memory.refuses(&event.key(), now).is_none());
         new.map(|(at, _)| at).take(room).collect()
     }
 
-    /// Says it, unless it was said lately.
-    pub fn say(&self, saying: Saying) {
-        if let Err(cause) = self.admit(&saying) {
+    /// Queues it, unless it was queued lately.
+    pub fn record(&self, event: QueuedEvent) {
+        if let Err(cause) = self.admit(&event) {
             self.metrics.events_dropped.with_label_values(&[cause]).inc();
-        } else if self.queue.try_send(saying).is_err() {
+        } else if self.queue.try_send(event).is_err() {
             self.metrics.events_dropped.with_label_values(&["queue-full"]).inc();
         }
     }
 
-    fn admit(&self, saying: &Saying) -> Result<(), &'static str> {
+    fn admit(&self, event: &QueuedEvent) -> Result<(), &'static str> {
         let now = self.clock.monotonic();
         let mut memory = self.memory.lock().unwrap_or_else(PoisonError::into_inner);
-        let key = saying.key();
+        let key = event.key();
         if let Some(why) = memory.refuses(&key, now) {
             return Err(why);
         }
-        if saying.about.kind.as_deref() == Some("Pod") {
+        if event.about.kind.as_deref() == Some("Pod") {
             if memory.pods_this_pass >= POD_EVENTS_PER_PASS {
                 return Err("too-many");
             }
@@ -176,18 +174,18 @@ impl Events {
 
 /// What is to be written.
 pub struct Queue {
-    receiver: mpsc::Receiver<Saying>,
+    receiver: mpsc::Receiver<QueuedEvent>,
     memory: Arc<Mutex<Memory>>,
 }
 
 impl Queue {
     /// The next one; `None` when nothing can be queued any more.
-    pub async fn recv(&mut self) -> Option<Saying> {
+    pub async fn recv(&mut self) -> Option<QueuedEvent> {
         self.receiver.recv().await
     }
 
     /// It was not written: the next plan may say it again.
-    pub fn forget(&self, said: &Said) {
+    pub fn forget(&self, said: &EventKey) {
         self.memory.lock().unwrap_or_else(PoisonError::into_inner).said.remove(said);
     }
 }
@@ -206,10 +204,10 @@ mod tests {
         }
     }
 
-    fn saying(kind: &str, name: &str, message: &str) -> Saying {
-        Saying {
+    fn event(kind: &str, name: &str, message: &str) -> QueuedEvent {
+        QueuedEvent {
             about: about(kind, name),
-            kind: NoticeKind::Warning,
+            kind: EventType::Warning,
             reason: "NoOfferingFits".into(),
             message: message.into(),
             story: None,
@@ -220,12 +218,12 @@ mod tests {
     async fn the_same_thing_is_said_once_in_half_an_hour_and_a_new_reason_at_once() {
         let clock = Arc::new(TestClock::new());
         let (events, mut queue) = Events::new(clock.clone(), Metrics::new().unwrap());
-        events.say(saying("Pod", "a", "too big"));
-        events.say(saying("Pod", "a", "too big"));
-        events.say(saying("Pod", "a", "pool is full"));
-        events.say(saying("Pod", "b", "too big"));
+        events.record(event("Pod", "a", "too big"));
+        events.record(event("Pod", "a", "too big"));
+        events.record(event("Pod", "a", "pool is full"));
+        events.record(event("Pod", "b", "too big"));
         clock.advance(REPEAT_AFTER);
-        events.say(saying("Pod", "a", "too big"));
+        events.record(event("Pod", "a", "too big"));
         drop(events);
         let mut said = Vec::new();
         while let Some(one) = queue.recv().await {
@@ -238,11 +236,11 @@ mod tests {
     #[tokio::test]
     async fn a_story_whose_figures_change_is_told_once() {
         let (events, mut queue) = Events::new(Arc::new(TestClock::new()), Metrics::new().unwrap());
-        let telling = |story: &str| Saying { story: Some(story.into()), ..saying("Pod", "a", "too big") };
-        assert_eq!(events.news(&[telling("of 5 offerings"), saying("Pod", "b", "too big")]), [0, 1]);
-        events.say(telling("of 5 offerings"));
-        assert_eq!(events.news(&[telling("of 6 offerings"), saying("Pod", "b", "too big")]), [1]);
-        events.say(telling("of 6 offerings"));
+        let telling = |story: &str| QueuedEvent { story: Some(story.into()), ..event("Pod", "a", "too big") };
+        assert_eq!(events.news(&[telling("of 5 offerings"), event("Pod", "b", "too big")]), [0, 1]);
+        events.record(telling("of 5 offerings"));
+        assert_eq!(events.news(&[telling("of 6 offerings"), event("Pod", "b", "too big")]), [1]);
+        events.record(telling("of 6 offerings"));
         drop(events);
         assert_eq!(queue.recv().await.unwrap().story.as_deref(), Some("of 5 offerings"));
         assert!(queue.recv().await.is_none());
@@ -251,11 +249,11 @@ mod tests {
     #[tokio::test]
     async fn how_much_of_a_limit_is_used_is_no_news_to_a_pod_that_waits_for_it() {
         let (events, mut queue) = Events::new(Arc::new(TestClock::new()), Metrics::new().unwrap());
-        let used = |used: &str| saying("Pod", "a", &format!("a limit is reached (in use: {used}); raise it"));
-        events.say(used("99"));
+        let used = |used: &str| event("Pod", "a", &format!("a limit is reached (in use: {used}); raise it"));
+        events.record(used("99"));
         assert!(events.news(&[used("98")]).is_empty());
-        events.say(used("98"));
-        events.say(saying("Pod", "a", "it is too big"));
+        events.record(used("98"));
+        events.record(event("Pod", "a", "it is too big"));
         drop(events);
         assert_eq!(queue.recv().await.unwrap().message, "a limit is reached (in use: 99); raise it");
         assert_eq!(queue.recv().await.unwrap().message, "it is too big");
@@ -267,22 +265,22 @@ mod tests {
         let (clock, metrics) = (Arc::new(TestClock::new()), Metrics::new().unwrap());
         let (events, mut queue) = Events::new(clock.clone(), metrics.clone());
         for number in 0..1000 {
-            events.say(saying("NodeClaim", "a", &format!("it is taken back at {number}")));
+            events.record(event("NodeClaim", "a", &format!("it is taken back at {number}")));
         }
-        events.say(saying("NodeClaim", "b", "it is taken back"));
+        events.record(event("NodeClaim", "b", "it is taken back"));
         let mut said = Vec::new();
-        while let Ok(saying) = queue.receiver.try_recv() {
-            said.extend(saying.about.name);
+        while let Ok(event) = queue.receiver.try_recv() {
+            said.extend(event.about.name);
         }
         assert_eq!(
             [said.iter().filter(|name| *name == "a").count(), said.len()],
             [OF_ONE_OBJECT, OF_ONE_OBJECT + 1]
         );
         assert_eq!(metrics.events_dropped.with_label_values(&["too-many"]).get(), 950);
-        let more = [saying("NodeClaim", "a", "and more"), saying("NodeClaim", "b", "and more")];
+        let more = [event("NodeClaim", "a", "and more"), event("NodeClaim", "b", "and more")];
         assert_eq!(events.news(&more), [1], "nobody works out a story that is not written");
         clock.advance(REPEAT_AFTER);
-        events.say(saying("NodeClaim", "a", "it is gone"));
+        events.record(event("NodeClaim", "a", "it is gone"));
         assert_eq!(queue.receiver.try_recv().unwrap().message, "it is gone");
     }
 
@@ -291,13 +289,13 @@ mod tests {
         let metrics = Metrics::new().unwrap();
         let (events, mut queue) = Events::new(Arc::new(TestClock::new()), metrics.clone());
         for number in 0..10_000 {
-            events.say(saying("Pod", &number.to_string(), "too big"));
+            events.record(event("Pod", &number.to_string(), "too big"));
         }
-        events.say(saying("NodeClaim", "c", "launched"));
+        events.record(event("NodeClaim", "c", "launched"));
         assert_eq!(metrics.events_dropped.with_label_values(&["too-many"]).get(), 9_800);
         events.new_pass();
         for number in 0..10_000 {
-            events.say(saying("Pod", &number.to_string(), "too big"));
+            events.record(event("Pod", &number.to_string(), "too big"));
         }
         drop(events);
         let mut heard = 0;

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use poolwright_core::rules::budgets::{NeverMet, never_met};
-use poolwright_core::{NoticeKind, ObjectKey, PodKey, PodPhase, PodRole, Snapshot, Subject, Uid};
+use poolwright_core::{EventType, ObjectKey, PodKey, PodPhase, PodRole, Snapshot, Subject, Uid};
 use poolwright_terms::Reason;
 
 use super::leader_loop::LeaderLoop;
@@ -47,7 +47,7 @@ impl LeaderLoop for BudgetWarnings {
         for (found, pods) in self.told.news(&snapshot, never_met(&snapshot)) {
             let subject = Subject::Budget(found.budget.clone());
             let say = |subject: &Subject, message: &str| {
-                self.executor.say(subject, NoticeKind::Warning, REASON, message);
+                self.executor.record_event(subject, EventType::Warning, REASON, message);
             };
             say(&subject, &format!("it can never be met: {}", found.message));
             for pod in pods {

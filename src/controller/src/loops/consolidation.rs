@@ -10,7 +10,7 @@ use std::time::Duration;
 use jiff::{SignedDuration, Timestamp};
 use poolwright_core::disruption::{Moves, Outlook, Proposal, propose};
 use poolwright_core::plan::{Plan, PlanOptions};
-use poolwright_core::{Claim, NoticeKind, Pool, Snapshot, Subject};
+use poolwright_core::{Claim, EventType, Pool, Snapshot, Subject};
 use poolwright_solver::StopSignal;
 use poolwright_terms::{ConditionType, Reason};
 use tracing::{error, info, warn};
@@ -131,7 +131,7 @@ impl Consolidation {
             }
             let condition = &leave.condition;
             let subject = Subject::Claim(leave.claim.clone());
-            self.executor.say(&subject, NoticeKind::Normal, condition.reason, &condition.message);
+            self.executor.record_event(&subject, EventType::Normal, condition.reason, &condition.message);
             self.context.metrics.disruptions.with_label_values(&[condition.reason.as_str(), "begun"]).inc();
             info!(claim = %leave.claim, cause = %condition.reason, why = condition.message, "its node leaves");
         }

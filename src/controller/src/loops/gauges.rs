@@ -2,9 +2,8 @@
 
 use std::time::Duration;
 
-use poolwright_core::{Claim, Snapshot};
+use poolwright_core::{Claim, Snapshot, Stage};
 use poolwright_report::{PoolSums, WaitingPods};
-use poolwright_terms::ConditionType;
 
 use super::leader_loop::LeaderLoop;
 use crate::acts::context::Context;
@@ -40,15 +39,13 @@ impl LeaderLoop for Gauges {
 /// The stage of a claim, as metrics name it.
 fn stage(claim: &Claim) -> &'static str {
     if claim.deleting_since.is_some() {
-        "terminating"
-    } else if claim.since(ConditionType::Initialized).is_some() {
-        "initialized"
-    } else if claim.since(ConditionType::Registered).is_some() {
-        "registered"
-    } else if claim.launched.is_some() {
-        "launched"
-    } else {
-        "pending"
+        return "terminating";
+    }
+    match claim.start_stage() {
+        Stage::Pending => "pending",
+        Stage::Launched => "launched",
+        Stage::Registered => "registered",
+        _ => "initialized",
     }
 }
 

@@ -11,7 +11,7 @@ use k8s_openapi::api::core::v1::ObjectReference;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
 use kube::Resource;
 use kube::api::{ApiResource, DynamicObject, ListParams};
-use poolwright_core::NoticeKind;
+use poolwright_core::EventType;
 use poolwright_provider_contract::{ClassCondition, ClassReport, ClassReports, Holds, ProviderError};
 use poolwright_terms::NodeClassRef;
 use serde_json::{Map, Value};
@@ -21,7 +21,7 @@ use tracing::{debug, info, warn};
 use super::leader_loop::LeaderLoop;
 use crate::acts::context::Context;
 use crate::acts::executor::status::{Changed, change_status};
-use crate::edge::events::Saying;
+use crate::edge::events::QueuedEvent;
 use crate::edge::signal::Receiver;
 use crate::sees::providers::{Cloud, error_label, resource};
 use crate::sees::reader::Objects;
@@ -211,7 +211,7 @@ impl NodeClasses {
     }
 
     fn say(&self, resource: &ApiResource, object: &DynamicObject, condition: &Condition) {
-        self.context.events.say(Saying {
+        self.context.events.record(QueuedEvent {
             about: ObjectReference {
                 api_version: Some(resource.api_version.clone()),
                 kind: Some(resource.kind.clone()),
@@ -219,7 +219,7 @@ impl NodeClasses {
                 uid: object.meta().uid.clone(),
                 ..Default::default()
             },
-            kind: if condition.status == TRUE { NoticeKind::Normal } else { NoticeKind::Warning },
+            kind: if condition.status == TRUE { EventType::Normal } else { EventType::Warning },
             reason: condition.reason.clone(),
             message: condition.message.clone(),
             story: None,

@@ -4,14 +4,14 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use poolwright_core::plan::{Plan, PlanOptions};
-use poolwright_core::why::events::{add_launch_problems, notices};
-use poolwright_core::{Action, Notice, PodKey, Snapshot, Subject, why};
+use poolwright_core::why::events::{add_launch_problems, of_plan};
+use poolwright_core::{Action, Event, PodKey, Snapshot, Subject, why};
 use tracing::error;
 
 use super::compute::Compute;
 use crate::acts::context::Context;
 use crate::acts::executor::Executor;
-use crate::edge::events::{NOTE_BYTES, Saying};
+use crate::edge::events::{NOTE_BYTES, QueuedEvent};
 
 /// Tells of plans.
 pub struct PlanEvents {
@@ -24,13 +24,13 @@ pub struct PlanEvents {
 }
 
 impl PlanEvents {
-    /// Says what was decided: events on pods and claims, conditions on pools.
-    pub async fn tell(&self, plan: Plan, snapshot: Snapshot, options: &PlanOptions) {
-        let mut actions = notices(&plan);
+    /// Records what was decided: events on pods and claims, conditions on pools.
+    pub async fn record(&self, plan: Plan, snapshot: Snapshot, options: &PlanOptions) {
+        let mut actions = of_plan(&plan);
         add_launch_problems(&mut actions, &snapshot, &self.context.world.launch_problems());
-        let (on_pods, others): (Vec<Action>, Vec<Action>) = actions
-            .into_iter()
-            .partition(|action| matches!(action, Action::Tell(Notice { subject: Subject::Pod(_), .. })));
+        let (on_pods, others): (Vec<Action>, Vec<Action>) = actions.into_iter().partition(|action| {
+            matches!(action, Action::RecordEvent(Event { subject: Subject::Pod(_), .. }))
+        });
         self.executor.submit(others, &snapshot);
         self.tell_stories(on_pods, plan, snapshot, options).await;
     }
@@ -38,42 +38,43 @@ impl PlanEvents {
     /// Events on pods carry the whole story, which is made for those alone that are news.
     async fn tell_stories(
         &self,
-        notices: Vec<Action>,
+        on_pods: Vec<Action>,
         plan: Plan,
         snapshot: Snapshot,
         options: &PlanOptions,
     ) {
         let on_pod = |action| match action {
-            Action::Tell(notice) => match notice.subject.clone() {
-                Subject::Pod(key) => Some((PodKey::Existing(key), self.executor.saying(notice)?)),
+            Action::RecordEvent(event) => match event.subject.clone() {
+                Subject::Pod(key) => Some((PodKey::Existing(key), self.executor.to_queue(event)?)),
                 _ => None,
             },
             _ => None,
         };
-        let (keys, mut sayings): (Vec<PodKey>, Vec<Saying>) = notices.into_iter().filter_map(on_pod).unzip();
-        let news = self.context.events.news(&sayings);
-        let told = |at: &usize| (keys[*at].clone(), sayings[*at].message.clone());
+        let (keys, mut events): (Vec<PodKey>, Vec<QueuedEvent>) =
+            on_pods.into_iter().filter_map(on_pod).unzip();
+        let news = self.context.events.news(&events);
+        let told = |at: &usize| (keys[*at].clone(), events[*at].message.clone());
         let (keys, sentences): (Vec<PodKey>, Vec<String>) = news.iter().map(told).unzip();
         if !keys.is_empty() {
             let (options, now) = (options.clone(), self.context.clock.now());
             let told = self.compute.run(Duration::MAX, move |_| {
                 let told = why::pods(&snapshot, now, &options, &plan, &keys.iter().collect::<Vec<_>>());
                 let note = |((key, sentence), lines): ((&PodKey, &String), Option<Vec<String>>)| {
-                    Some(why::note(key, sentence, &lines?, NOTE_BYTES))
+                    Some(why::event_note(key, sentence, &lines?, NOTE_BYTES))
                 };
                 keys.iter().zip(&sentences).zip(told).map(note).collect::<Vec<_>>()
             });
             if let Some(stories) = told.await {
                 for (at, story) in news.into_iter().zip(stories) {
-                    sayings[at].story = story;
+                    events[at].story = story;
                 }
             } else {
                 // The sentences are as true without them.
                 error!("telling the stories of pods panicked; this is a bug");
             }
         }
-        for saying in sayings {
-            self.context.events.say(saying);
+        for event in events {
+            self.context.events.record(event);
         }
     }
 }

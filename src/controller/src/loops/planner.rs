@@ -192,7 +192,7 @@ impl Planner {
             Created::No | Created::Unknown => "failed",
         };
         self.context.metrics.plans.with_label_values(&[outcome]).inc();
-        self.plan_events.tell(plan, snapshot, options).await;
+        self.plan_events.record(plan, snapshot, options).await;
         matches!(created, Created::Yes | Created::NotLeading)
     }
 

@@ -102,7 +102,29 @@ impl<K: Clone + Debug + DeserializeOwned> Objects<K> {
         lists::watch(self.0, config, identity)
     }
 
-    /// The same with the methods that write, for one call of the writer.
+    /// The same with the methods that write, for one call of the writer. With a permit a write compiles:
+    ///
+    /// ```
+    /// use k8s_openapi::api::core::v1::Node;
+    /// use kube::api::DeleteParams;
+    /// use poolwright_controller::{Objects, Permit};
+    ///
+    /// async fn delete(nodes: &Objects<Node>, permit: &Permit) {
+    ///     let _ = nodes.writable(permit).delete("n", &DeleteParams::default()).await;
+    /// }
+    /// ```
+    ///
+    /// Without one it does not, and nobody but the writer can make one:
+    ///
+    /// ```compile_fail,E0423
+    /// use k8s_openapi::api::core::v1::Node;
+    /// use kube::api::DeleteParams;
+    /// use poolwright_controller::{Objects, Permit};
+    ///
+    /// async fn delete(nodes: &Objects<Node>) {
+    ///     let _ = nodes.writable(&Permit(())).delete("n", &DeleteParams::default()).await;
+    /// }
+    /// ```
     pub fn writable<'a>(&'a self, _: &'a Permit) -> &'a Api<K> {
         &self.0
     }

@@ -15,7 +15,7 @@ use kube::core::DeserializeGuard;
 use kube::runtime::watcher;
 use kube::{Resource, ResourceExt};
 use poolwright_core::index::Change;
-use poolwright_core::{NoticeKind, Snapshot};
+use poolwright_core::{EventType, Snapshot};
 use poolwright_terms::Reason;
 use serde::de::DeserializeOwned;
 use tokio::time::sleep;
@@ -25,7 +25,7 @@ use super::Sight;
 use super::kinds::Key;
 use super::reader::Reader;
 use super::world::State;
-use crate::edge::events::Saying;
+use crate::edge::events::QueuedEvent;
 
 /// How often it is looked whether a kind that is not installed is by now.
 const LOOK_AGAIN: Duration = Duration::from_secs(30);
@@ -249,9 +249,9 @@ impl<K: Kind> Intake<K> {
             uid: object.uid(),
             ..Default::default()
         };
-        self.sight.events.say(Saying {
+        self.sight.events.record(QueuedEvent {
             about,
-            kind: NoticeKind::Warning,
+            kind: EventType::Warning,
             reason: Reason::Unreadable.to_string(),
             message: format!("Poolwright cannot read this object and leaves it out: {why}"),
             story: None,

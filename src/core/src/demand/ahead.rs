@@ -10,9 +10,7 @@ use std::sync::Arc;
 use jiff::Timestamp;
 
 use crate::demand::expected::{ExpectedPods, expected, owned_by, uids};
-use crate::demand::moving::Moving;
-use crate::demand::moving::Successor;
-use crate::demand::moving::moving;
+use crate::demand::successors::moving::{Moving, Successor, moving};
 use crate::demand::units::{Unit, families};
 use crate::model::{ClaimName, OwnerKey, Pod, Snapshot, Uid, Workload};
 

@@ -12,7 +12,6 @@ mod controllers;
 mod copied_volumes;
 mod expected;
 mod gangs;
-mod moving;
 mod planned_at;
 mod pod_groups;
 pub(crate) mod profiles;
@@ -28,11 +27,13 @@ pub use ahead::{Ahead, Foreseen, Known, Outlook};
 pub(crate) use buffers::{is_used as uses_buffers, wants_buffer};
 pub(crate) use expected::kept_until;
 pub use expected::{ExpectedPods, expected};
-pub(crate) use moving::{Moving, Successor, moving};
 pub(crate) use planned_at::planned_at;
-pub(crate) use pod_groups::{Lack, Standing, incomplete as incomplete_gangs, is_there, standing};
+pub(crate) use pod_groups::{
+    GroupState, Lack, incomplete as incomplete_gangs, is_there, state as group_state,
+};
 pub(crate) use replicas::is_replica;
 pub use source::{DemandSource, Mentions};
+pub(crate) use successors::moving::{Moving, Successor, moving};
 
 use crate::model::{PodKey, Snapshot};
 

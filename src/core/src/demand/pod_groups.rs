@@ -9,7 +9,7 @@ use crate::model::{ObjectKey, Pod, PodGroup, PodPhase, Snapshot};
 
 /// The pods of a PodGroup that exist.
 #[derive(Debug)]
-pub(crate) struct Standing<'a> {
+pub(crate) struct GroupState<'a> {
     /// `None` when there is no such object.
     pub group: Option<&'a PodGroup>,
     /// Pods on nodes, those that are being deleted included: the scheduler counts them too.
@@ -22,7 +22,7 @@ pub(crate) struct Standing<'a> {
     pub created: Timestamp,
 }
 
-impl Standing<'_> {
+impl GroupState<'_> {
     /// With how many pods it starts; `None` where each is placed by itself.
     pub fn least(&self) -> Option<usize> {
         self.group?.min_count.map(|count| usize::try_from(count).unwrap_or(usize::MAX))
@@ -49,28 +49,28 @@ pub(crate) fn incomplete(snapshot: &Snapshot) -> BTreeMap<ObjectKey, Lack> {
         }
     }
     let lacks = |(key, have): (ObjectKey, usize)| {
-        let standing = standing(snapshot, &key);
-        if standing.group.is_none() {
+        let state = state(snapshot, &key);
+        if state.group.is_none() {
             return Some((key, Lack::Pods));
         }
-        let least = standing.least()?;
-        let lack = if standing.there < least { Lack::Pods } else { Lack::Room };
-        (standing.bound + have < least).then_some((key, lack))
+        let least = state.least()?;
+        let lack = if state.there < least { Lack::Pods } else { Lack::Room };
+        (state.bound + have < least).then_some((key, lack))
     };
     places.into_iter().filter_map(lacks).collect()
 }
 
 /// The pods of a PodGroup that exist.
-pub(crate) fn standing<'a>(snapshot: &'a Snapshot, key: &ObjectKey) -> Standing<'a> {
+pub(crate) fn state<'a>(snapshot: &'a Snapshot, key: &ObjectKey) -> GroupState<'a> {
     let group = snapshot.pod_groups.get(key).map(AsRef::as_ref);
-    let mut standing = Standing { group, bound: 0, there: 0, priority: i32::MIN, created: Timestamp::MAX };
+    let mut state = GroupState { group, bound: 0, there: 0, priority: i32::MIN, created: Timestamp::MAX };
     for pod in snapshot.pods.of_group(key).filter(|pod| is_there(pod)) {
-        standing.there += 1;
-        standing.bound += usize::from(matches!(pod.phase, PodPhase::Bound { .. }));
-        standing.priority = standing.priority.max(pod.priority);
-        standing.created = standing.created.min(pod.created);
+        state.there += 1;
+        state.bound += usize::from(matches!(pod.phase, PodPhase::Bound { .. }));
+        state.priority = state.priority.max(pod.priority);
+        state.created = state.created.min(pod.created);
     }
-    standing
+    state
 }
 
 /// Whether a gang can start with the pod: it exists, or it is the successor of one that does.

@@ -10,8 +10,8 @@ use std::collections::BTreeMap;
 
 use crate::model::PlanOptions;
 use crate::model::{
-    ObjectKey, Operator, Pod, PodKey, PodPhase, PodRole, PodSpec, Profile, Profiles, Requirement, Snapshot,
-    SpreadRule, Uid, Wishes,
+    ObjectKey, Operator, Pod, PodKey, PodPhase, PodRole, PodSpec, Preferences, Profile, Profiles,
+    Requirement, Snapshot, SpreadRule, Uid,
 };
 
 /// Kinds of controllers whose selectors the scheduler looks at. A Deployment of a manifest stands for its ReplicaSet.
@@ -109,12 +109,12 @@ impl<'a> Ruler<'a> {
 
 /// Whether the pod has constraints of its own, of either kind: then it has no others.
 fn spreads_itself(spec: &PodSpec) -> bool {
-    let wishes = spec.wishes.as_deref();
+    let preferences = spec.preferences.as_deref();
     !spec.spreads.is_empty()
-        || wishes.is_some_and(|wishes| {
+        || preferences.is_some_and(|preferences| {
             let unread =
                 |rule: &crate::model::UnmodelledRule| rule.field.contains("topologySpreadConstraints");
-            !wishes.spreads.is_empty() || wishes.unread.iter().any(unread)
+            !preferences.spreads.is_empty() || preferences.unread.iter().any(unread)
         })
 }
 
@@ -122,12 +122,13 @@ fn with(spec: &PodSpec, profile: &Profile, selector: Option<&[Requirement]>) -> 
     let mut spec = spec.clone();
     spec.enforced = profile.enforced.clone().map(Box::new);
     let selecting = |rule: &SpreadRule| SpreadRule { selector: selector.map(<[_]>::to_vec), ..rule.clone() };
-    let mut wishes = spec.wishes.take().map_or_else(Wishes::default, |wishes| *wishes);
-    wishes.added.clone_from(&profile.preferred);
+    let mut preferences =
+        spec.preferences.take().map_or_else(Preferences::default, |preferences| *preferences);
+    preferences.added.clone_from(&profile.preferred);
     if selector.is_some() {
         spec.spreads.extend(profile.spreads.iter().map(selecting));
-        wishes.spreads.extend(profile.preferred_spreads.iter().map(selecting));
+        preferences.spreads.extend(profile.preferred_spreads.iter().map(selecting));
     }
-    spec.wishes = wishes.some();
+    spec.preferences = preferences.some();
     spec
 }

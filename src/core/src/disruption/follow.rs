@@ -4,7 +4,7 @@ use jiff::{SignedDuration, Timestamp};
 use poolwright_catalog::UsdPerHour;
 use poolwright_terms::{ConditionStatus, ConditionType, Reason};
 
-use crate::action::{Action, ConditionUpdate, Notice, NoticeKind, Subject};
+use crate::action::{Action, ConditionUpdate, Event, EventType, Subject};
 use crate::lifecycle::protection::Facts;
 use crate::model::plan::{Moved, MovedTo, Plan, Target};
 use crate::model::{Cause, Claim, ClaimName, Snapshot};
@@ -40,8 +40,8 @@ pub fn follow(snapshot: &Snapshot, plan: &Plan, now: Timestamp) -> Followed {
     let facts = Facts::new(snapshot, now);
     for claim in leaving {
         let Some(cause) = claim.leaving() else { continue };
-        match standing(&facts, plan, claim, cause) {
-            Standing::Ready => {
+        match progress(&facts, plan, claim, cause) {
+            Progress::Ready => {
                 let (name, uid) = (claim.name.clone(), claim.uid.clone());
                 let message = if claim.is_pressed(now) {
                     "what its pods need is on its way, as far as it can be had: it is drained and given back"
@@ -49,19 +49,19 @@ pub fn follow(snapshot: &Snapshot, plan: &Plan, now: Timestamp) -> Followed {
                     "what its pods need is there: it is drained and given back"
                 };
                 let message = message.to_owned();
-                followed.actions.push(tell(&claim.name, NoticeKind::Normal, Reason::Draining, message));
+                followed.actions.push(event(&claim.name, EventType::Normal, Reason::Draining, message));
                 followed.actions.push(Action::Retire { claim: name, uid });
                 if cause == Cause::Underutilized {
                     followed.saved += saved(snapshot, plan, claim);
                 }
             }
-            Standing::Waits => {}
-            Standing::Off { why, bought } => {
+            Progress::Waits => {}
+            Progress::Off { why, bought } => {
                 followed.obsolete |= bought;
                 let message = format!("it stays: {why}");
-                followed.actions.push(tell(
+                followed.actions.push(event(
                     &claim.name,
-                    NoticeKind::Normal,
+                    EventType::Normal,
                     Reason::DisruptionCalledOff,
                     message.clone(),
                 ));
@@ -94,7 +94,8 @@ fn saved(snapshot: &Snapshot, plan: &Plan, claim: &Claim) -> UsdPerHour {
     price(claim).saturating_sub(UsdPerHour::from_micros(paid))
 }
 
-enum Standing {
+/// How far the replacement of a node that leaves is.
+enum Progress {
     /// All successors have room on nodes that are open.
     Ready,
     /// Nodes are on their way.
@@ -103,41 +104,41 @@ enum Standing {
     Off { why: String, bought: bool },
 }
 
-fn standing(facts: &Facts<'_>, plan: &Plan, claim: &Claim, cause: Cause) -> Standing {
+fn progress(facts: &Facts<'_>, plan: &Plan, claim: &Claim, cause: Cause) -> Progress {
     // Its instance goes whatever becomes of its pods, and every second counts for those that are asked to go.
     if claim.is_pressed(facts.now) {
-        return Standing::Ready;
+        return Progress::Ready;
     }
     let moved: Vec<&Moved> = plan.moved.iter().filter(|moved| moved.from == claim.name).collect();
     let buys = moved.iter().any(|moved| matches!(moved.to, MovedTo::New(_)));
     if let Some(why) = facts.obstacle(claim, cause) {
-        return Standing::Off { why, bought: buys };
+        return Progress::Off { why, bought: buys };
     }
     if let Some((pod, why)) = moved.iter().find_map(|moved| match &moved.to {
         MovedTo::Nowhere(why) => Some((&moved.pod, why)),
         _ => None,
     }) {
-        return Standing::Off { why: format!("there is no other place for pod {pod}: {why}"), bought: buys };
+        return Progress::Off { why: format!("there is no other place for pod {pod}: {why}"), bought: buys };
     }
     if buys {
         let why = "what was bought for its pods, or the room they counted on, is gone".to_owned();
         return if cause == Cause::Underutilized {
-            Standing::Off { why, bought: true }
+            Progress::Off { why, bought: true }
         } else {
-            Standing::Waits
+            Progress::Waits
         };
     }
     if let Some(why) = facts.shut_budget(claim) {
         // Others of its kind may be on their way; who waits for longer pays for two nodes.
         let since = claim.since(ConditionType::Disrupting).unwrap_or(facts.now);
         let patient = since.checked_add(PATIENCE).is_ok_and(|until| facts.now < until);
-        return if patient { Standing::Waits } else { Standing::Off { why, bought: false } };
+        return if patient { Progress::Waits } else { Progress::Off { why, bought: false } };
     }
     let ready = |moved: &&Moved| match &moved.to {
         MovedTo::Room(target) => is_open(facts.snapshot, target),
         _ => true,
     };
-    if moved.iter().all(ready) { Standing::Ready } else { Standing::Waits }
+    if moved.iter().all(ready) { Progress::Ready } else { Progress::Waits }
 }
 
 /// Whether pods can go there now.
@@ -153,6 +154,6 @@ fn is_open(snapshot: &Snapshot, target: &Target) -> bool {
     node.and_then(|name| snapshot.nodes.get(&name)).is_some_and(|node| node.ready && !node.cordoned)
 }
 
-fn tell(claim: &ClaimName, kind: NoticeKind, reason: Reason, message: String) -> Action {
-    Action::Tell(Notice { subject: Subject::Claim(claim.clone()), kind, reason, message })
+fn event(claim: &ClaimName, kind: EventType, reason: Reason, message: String) -> Action {
+    Action::RecordEvent(Event { subject: Subject::Claim(claim.clone()), kind, reason, message })
 }

@@ -6,7 +6,7 @@ use jiff::SignedDuration;
 use poolwright_terms::keys::DISRUPTED_TAINT;
 use poolwright_terms::{ConditionType, Reason, Taint, TaintEffect};
 
-use crate::action::{Action, NoticeKind};
+use crate::action::{Action, EventType};
 use crate::demand::kept_until;
 use crate::lifecycle::allowance::{allowance, allowance_over_all};
 use crate::lifecycle::gang;
@@ -62,7 +62,7 @@ pub(crate) fn decide(scene: &mut Scene<'_>, claim: &Claim, node: &Node) {
             scene.wake(after(scene.now, SETTLE));
         } else if scene.ended(after(since, SETTLE)) {
             let message = format!("node {} had no work for {}: it is given back", node.name, words(keep));
-            scene.tell(&claim.name, NoticeKind::Normal, Reason::ScaledDown, message);
+            scene.record_event(&claim.name, EventType::Normal, Reason::ScaledDown, message);
             scene.delete(claim, true);
         }
         return;
@@ -173,7 +173,7 @@ pub(crate) fn release(scene: &mut Scene<'_>, claim: &Claim) -> bool {
         "not all pods of PodGroup {gang} that start together could have room for {}: what was bought for it is given back",
         words(PATIENCE)
     );
-    scene.tell(&claim.name, NoticeKind::Normal, Reason::GangReleased, message);
+    scene.record_event(&claim.name, EventType::Normal, Reason::GangReleased, message);
     scene.delete(claim, true);
     true
 }

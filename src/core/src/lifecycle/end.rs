@@ -16,7 +16,7 @@ pub(crate) fn decide(scene: &mut Scene<'_>, claim: &Claim) {
     if let Some(interruption) = &claim.interruption {
         let said = interruption::interruption_conditions(interruption, scene.now);
         scene.conditions(claim, said.into_iter().filter(|one| one.kind == ConditionType::Interrupted));
-        interruption::tell(scene, claim, interruption);
+        interruption::record_event(scene, claim, interruption);
     }
     let name = node.map(|node| node.name.as_str()).or(claim.node_name.as_deref());
     // On an instance that is gone nothing runs, whatever is still bound to its node; on a node that is lost nobody hears.

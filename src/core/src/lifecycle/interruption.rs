@@ -7,7 +7,7 @@
 use jiff::{SignedDuration, Timestamp};
 use poolwright_terms::{ConditionStatus, ConditionType, InterruptionKind, Reason};
 
-use crate::action::{Action, ConditionUpdate, Notice, NoticeKind, Subject};
+use crate::action::{Action, ConditionUpdate, Event, EventType, Subject};
 use crate::lifecycle::empty;
 use crate::lifecycle::scene::{Scene, after, is};
 use crate::model::{Cause, Claim, Interruption};
@@ -59,7 +59,7 @@ fn told(interruption: &Interruption, now: Timestamp) -> String {
 pub(crate) fn decide(scene: &mut Scene<'_>, claim: &Claim) -> bool {
     let Some(interruption) = &claim.interruption else { return false };
     scene.conditions(claim, interruption_conditions(interruption, scene.now));
-    tell(scene, claim, interruption);
+    record_event(scene, claim, interruption);
     if !interruption.presses(scene.now) {
         if let Some(from) = interruption.presses_from() {
             scene.wake(from);
@@ -83,14 +83,14 @@ pub(crate) fn decide(scene: &mut Scene<'_>, claim: &Claim) -> bool {
 }
 
 /// Says on the claim and on its node what happens, and what is done about it.
-pub(crate) fn tell(scene: &mut Scene<'_>, claim: &Claim, interruption: &Interruption) {
+pub(crate) fn record_event(scene: &mut Scene<'_>, claim: &Claim, interruption: &Interruption) {
     let likely = interruption.kind == InterruptionKind::Rebalance;
-    let kind = if likely { NoticeKind::Normal } else { NoticeKind::Warning };
+    let kind = if likely { EventType::Normal } else { EventType::Warning };
     let reason = if likely { Reason::RebalanceRecommended } else { Reason::Interrupted };
     let message = told(interruption, scene.now);
     let node = scene.node(claim).map(|node| Subject::Node(node.name.clone()));
     for subject in [Some(Subject::Claim(claim.name.clone())), node].into_iter().flatten() {
         let (reason, message) = (reason, message.clone());
-        scene.act(Action::Tell(Notice { subject, kind, reason, message }));
+        scene.act(Action::RecordEvent(Event { subject, kind, reason, message }));
     }
 }

@@ -6,7 +6,7 @@
 use jiff::Timestamp;
 use poolwright_terms::{ConditionType, Reason};
 
-use crate::action::NoticeKind;
+use crate::action::EventType;
 use crate::lifecycle::protection::kept_by;
 use crate::lifecycle::scene::{Scene, after, is, is_not, words};
 use crate::model::{Claim, Node, NodeCondition, Pool, RepairRule, Snapshot};
@@ -50,7 +50,7 @@ pub(crate) fn decide(scene: &mut Scene<'_>, claim: &Claim, node: &Node) -> bool 
     }
     let message =
         format!("{what}, longer than the {} that its pool bears: it is replaced", words(rule.after));
-    scene.tell(&claim.name, NoticeKind::Warning, Reason::NodeUnhealthy, message);
+    scene.record_event(&claim.name, EventType::Warning, Reason::NodeUnhealthy, message);
     scene.delete(claim, false);
     true
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use poolwright_terms::{ConditionType, Reason};
 
-use crate::action::NoticeKind;
+use crate::action::EventType;
 use crate::demand::is_replica;
 use crate::lifecycle::scene::Scene;
 use crate::model::{Claim, Pool};
@@ -32,7 +32,7 @@ fn surplus(scene: &mut Scene<'_>, pool: &Pool) {
     for claim in there.into_iter().take(surplus) {
         let message =
             format!("pool `{}` has more nodes than its {wanted} replicas: it is given back", pool.name);
-        scene.tell(&claim.name, NoticeKind::Normal, Reason::ScaledDown, message);
+        scene.record_event(&claim.name, EventType::Normal, Reason::ScaledDown, message);
         scene.delete(claim, false);
     }
 }

@@ -8,7 +8,7 @@ use jiff::{SignedDuration, Timestamp};
 use poolwright_terms::{ConditionStatus, ConditionType, Reason};
 use serde::{Deserialize, Serialize};
 
-use crate::action::{Action, ConditionUpdate, Notice, NoticeKind, Subject};
+use crate::action::{Action, ConditionUpdate, Event, EventType, Subject};
 use crate::demand::{self, ExpectedPods, Lack, Moving};
 use crate::model::{
     Claim, ClaimName, Node, ObjectKey, OwnerKey, Pod, PodKey, PodPhase, PodRole, PoolName, Snapshot,
@@ -197,9 +197,15 @@ impl<'a> Scene<'a> {
         }
     }
 
-    pub(crate) fn tell(&mut self, claim: &ClaimName, kind: NoticeKind, reason: Reason, message: String) {
+    pub(crate) fn record_event(
+        &mut self,
+        claim: &ClaimName,
+        kind: EventType,
+        reason: Reason,
+        message: String,
+    ) {
         let subject = Subject::Claim(claim.clone());
-        self.act(Action::Tell(Notice { subject, kind, reason, message }));
+        self.act(Action::RecordEvent(Event { subject, kind, reason, message }));
     }
 
     pub(crate) fn delete(&mut self, claim: &Claim, only_if_empty: bool) {

@@ -12,7 +12,7 @@ use std::collections::BTreeMap;
 
 use jiff::{SignedDuration, Timestamp};
 
-use crate::action::{Action, Notice, NoticeKind, Subject};
+use crate::action::{Action, Event, EventType, Subject};
 use crate::lifecycle::opening::Opening;
 use crate::lifecycle::scene::{REPEAT, Scene, after, is, is_not, words};
 use crate::lifecycle::{empty, interruption, repair, reserve};
@@ -34,7 +34,7 @@ pub(crate) fn decide(scene: &mut Scene<'_>, claim: &Claim, opening: &Opening<'_>
             "instance {} does not exist any more: something other than Poolwright ended it; its pods are planned anew",
             launched.provider_id
         );
-        scene.tell(&claim.name, NoticeKind::Warning, Reason::InstanceGone, message);
+        scene.record_event(&claim.name, EventType::Warning, Reason::InstanceGone, message);
         return scene.delete(claim, false);
     }
     if claim.since(ConditionType::Launched).is_none() {
@@ -150,9 +150,9 @@ fn initialize(scene: &mut Scene<'_>, claim: &Claim, node_name: &str, opening: &O
         scene.act(Action::Open { node: node_name.to_owned(), reserve_for });
         let message = format!("node {node_name} is ready and advertises what was promised");
         let to = if reserve { "the pods that are planned for it, then to any" } else { "pods" };
-        scene.tell(
+        scene.record_event(
             &claim.name,
-            NoticeKind::Normal,
+            EventType::Normal,
             Reason::Initialized,
             format!("{message}; it is open to {to}"),
         );
@@ -173,7 +173,7 @@ fn initialize(scene: &mut Scene<'_>, claim: &Claim, node_name: &str, opening: &O
 fn initialized(scene: &mut Scene<'_>, claim: &Claim, node_name: &str) {
     let Some(node) = scene.node(claim) else {
         let message = format!("node {node_name} does not exist any more; its instance is given back");
-        scene.tell(&claim.name, NoticeKind::Warning, Reason::NodeGone, message);
+        scene.record_event(&claim.name, EventType::Warning, Reason::NodeGone, message);
         return scene.delete(claim, true);
     };
     if repair::decide(scene, claim, node) {
@@ -223,7 +223,7 @@ fn refused(scene: &mut Scene<'_>, claim: &Claim, node: &Node) {
                 node.name
             );
             let (subject, reason) = (Subject::Pod(pod), Reason::NotScheduledAsPlanned);
-            scene.act(Action::Tell(Notice { subject, kind: NoticeKind::Warning, reason, message }));
+            scene.act(Action::RecordEvent(Event { subject, kind: EventType::Warning, reason, message }));
         }
     }
 }
@@ -233,9 +233,9 @@ fn give_up(scene: &mut Scene<'_>, claim: &Claim, reason: Reason, why: String) {
     let offering = &claim.current_offering().offering;
     let message = format!("{offering}: {why}");
     scene.act(Action::HoldBack { claim: claim.name.clone(), message: message.clone() });
-    scene.tell(
+    scene.record_event(
         &claim.name,
-        NoticeKind::Warning,
+        EventType::Warning,
         reason,
         format!("{message}. The claim is deleted, the offering is not bought for a while, and its pods are planned anew"),
     );

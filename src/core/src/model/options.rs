@@ -5,7 +5,7 @@ use poolwright_catalog::UsdPerHour;
 use super::plan::Commitment;
 use super::pool::PoolLimits;
 use super::profile::Profiles;
-use super::relaxed::Preferences;
+use super::relaxed::PreferencePolicy;
 
 /// How to plan.
 #[derive(Clone, Debug, PartialEq)]
@@ -36,7 +36,7 @@ pub struct PlanOptions {
     /// Money paid beforehand, all of it: what claims use of it whose nodes stay is taken off ([`left_of_commitments`]).
     pub commitments: Vec<Commitment>,
     /// Whether preferences of pods steer what is bought for them.
-    pub preferences: Preferences,
+    pub preferences: PreferencePolicy,
     /// Whether to keep what the solver was asked and what it answered, in [`Plan::solves`].
     pub keep_solves: bool,
     /// Makes claim names of different planners differ: the CLI may leave it empty.
@@ -59,7 +59,7 @@ impl Default for PlanOptions {
             sharing: Sharing::Whole,
             spot_risk: None,
             commitments: Vec::new(),
-            preferences: Preferences::Respect,
+            preferences: PreferencePolicy::Respect,
             keep_solves: false,
             salt: String::new(),
         }

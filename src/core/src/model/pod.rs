@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use crate::model::names::ClaimName;
 use crate::model::others::{HostPort, PodTerm, SpreadRule};
 use crate::model::pod_key::{ObjectKey, PodKey};
-use crate::model::preferences::Wishes;
+use crate::model::preferences::Preferences;
 use crate::model::profile::EnforcedAffinity;
 use crate::model::rules::{NodeTerm, Toleration};
 use crate::model::volumes::PodVolume;
@@ -41,7 +41,7 @@ pub struct PodSpec {
     /// How its like are spread, AND-ed.
     pub spreads: Vec<SpreadRule>,
     /// What it would like besides; `None` when it has no preferences.
-    pub wishes: Option<Box<Wishes>>,
+    pub preferences: Option<Box<Preferences>>,
     /// Where each of its volumes can be used, as OR-ed terms on nodes, AND-ed. Filled in when a plan is made, from
     /// [`Pod::volumes`] and what they are bound to then.
     pub volumes: Vec<Vec<NodeTerm>>,

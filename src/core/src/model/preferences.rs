@@ -8,7 +8,7 @@ use crate::model::unmodelled::UnmodelledRule;
 
 /// The preferences of a pod.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-pub struct Wishes {
+pub struct Preferences {
     /// Preferred node affinity.
     pub nodes: Vec<Weighted<NodeTerm>>,
     /// Preferred node affinity that its scheduler adds, and the file in which that is written. Filled in when a plan is made.
@@ -32,7 +32,7 @@ pub struct Weighted<T> {
     pub term: T,
 }
 
-impl Wishes {
+impl Preferences {
     /// `None` for no preference at all.
     pub fn some(self) -> Option<Box<Self>> {
         (self != Self::default()).then(|| Box::new(self))

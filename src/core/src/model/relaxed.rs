@@ -8,7 +8,7 @@ use crate::model::pod_key::PodKey;
 
 /// What becomes of preferences.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Preferences {
+pub enum PreferencePolicy {
     /// They steer what is bought.
     #[default]
     Respect,

@@ -13,12 +13,12 @@ use crate::model::{ClaimName, OwnerKey, PodKey, Snapshot};
 use crate::plan::PlanOptions;
 use crate::plan::pack::classes::Classes;
 use crate::plan::pack::rounds::NewNode;
-use crate::rules::colocation::Company;
+use crate::rules::colocation::Colocation;
+use crate::rules::format;
 use crate::rules::gpus::Form;
-use crate::rules::words;
 use crate::supply::interruption_risk::Losing;
 use crate::supply::limits::Limits;
-use crate::supply::offers::{Admissions, Offer, Standing, Supply};
+use crate::supply::offers::{Admissions, Availability, Offer, Supply};
 use crate::supply::{interruption_backoff, interruption_risk};
 
 /// What claims are made from.
@@ -27,7 +27,7 @@ pub(crate) struct Maker<'s, 'a> {
     pub supply: &'s Supply<'a>,
     pub admissions: &'s Admissions,
     pub classes: &'s Classes<'a>,
-    pub company: &'s Company<'a>,
+    pub colocation: &'s Colocation<'a>,
     pub limits: &'s Limits,
     pub options: &'s PlanOptions,
     /// Pods whose place on a node that is still there was taken.
@@ -135,13 +135,13 @@ impl Maker<'_, '_> {
             )
         };
         // What offers are compared by. Limits count what is paid.
-        let counted = |offer: &Offer| offer.standing.weighed().map(|price| price + risk(offer));
+        let counted = |offer: &Offer| offer.availability.weighed().map(|price| price + risk(offer));
         let planned_counts = counted(&node.offer);
         let planned_type = &self.id(node, &node.offer).instance_type;
         let ceiling = self.uses(node, &node.offer);
         // (less preferred?, what it counts as, other type?, id): what was planned sorts first among equals.
         let mut others: Vec<(bool, Option<UsdPerHour>, bool, &OfferingId, &Offer)> = Vec::new();
-        let wished = self.wished(node);
+        let preferred = self.preferred(node);
         let mut second: Option<Second<'_>> = None;
         let mut avoided: Option<Avoided<'_>> = None;
         let mut riskier: Option<Riskier<'_>> = None;
@@ -149,26 +149,30 @@ impl Maker<'_, '_> {
             let counts = counted(offer);
             let same_kind = match (planned_counts, counts) {
                 (Some(_), Some(_)) => true,
-                _ => (node.offer.standing, offer.standing) == (Standing::Unpriced, Standing::Unpriced),
+                _ => {
+                    (node.offer.availability, offer.availability)
+                        == (Availability::Unpriced, Availability::Unpriced)
+                }
             };
             if !same_kind || offer.offering == node.offer.offering {
                 continue;
             }
             let id = self.id(node, offer);
-            let is_taken_back = matches!(offer.standing, Standing::TakenBack(..));
+            let is_taken_back = matches!(offer.availability, Availability::TakenBack(..));
             let better_second = counts.filter(|counted| {
                 id.instance_type != *planned_type
                     && !is_taken_back
                     && second.as_ref().is_none_or(|best| *counted < best.counted)
             });
-            if let Standing::TakenBack(price, taken_back) = offer.standing
-                && node.offer.standing.price().is_some_and(|planned| price < planned)
+            if let Availability::TakenBack(price, taken_back) = offer.availability
+                && node.offer.availability.price().is_some_and(|planned| price < planned)
                 && avoided.as_ref().is_none_or(|known| price < known.price)
                 && self.holds(node, offer, &requests)
             {
                 avoided = Some(Avoided { id, price, taken_back });
             }
-            if let (Standing::Priced(price), Some(planned)) = (offer.standing, node.offer.standing.price())
+            if let (Availability::Priced(price), Some(planned)) =
+                (offer.availability, node.offer.availability.price())
                 && price <= planned
                 && counts > planned_counts
                 && riskier.as_ref().is_none_or(|known| price < known.price)
@@ -187,8 +191,10 @@ impl Maker<'_, '_> {
             if !(affordable || better_second.is_some()) || !self.holds(node, offer, &requests) {
                 continue;
             }
-            let less = !wished.iter().all(|wish| self.admissions.admits(node.pool, *wish, offer.offering));
-            if let (Some(counted), Some(price), false) = (better_second, offer.standing.price(), less) {
+            let less = !preferred
+                .iter()
+                .all(|preference| self.admissions.admits(node.pool, *preference, offer.offering));
+            if let (Some(counted), Some(price), false) = (better_second, offer.availability.price(), less) {
                 second = Some(Second { counted, price, name: &id.instance_type });
             }
             let within = || {
@@ -217,7 +223,7 @@ impl Maker<'_, '_> {
             .iter()
             .map(|offer| RankedOffering {
                 offering: self.id(node, offer).clone(),
-                price: offer.standing.price(),
+                price: offer.availability.price(),
                 allocatable: self.supply.instance_type(node.pool, offer.offering).allocatable.clone(),
             })
             .collect();
@@ -236,7 +242,7 @@ impl Maker<'_, '_> {
         reasons.extend(
             chosen.price.zip(second).map(|(price, second)| next_best(price, second.price, second.name)),
         );
-        if let Standing::TakenBack(_, taken_back) = offers[0].standing {
+        if let Availability::TakenBack(_, taken_back) = offers[0].availability {
             reasons.push(interruption_backoff::chosen_all_the_same(taken_back));
         }
         reasons.extend(avoided.map(|one| interruption_backoff::avoided(one.id, one.price, one.taken_back)));
@@ -252,11 +258,11 @@ impl Maker<'_, '_> {
         Losing { each, pods: count.into() }
     }
 
-    /// What is met of the wishes of its pods, as signatures that alternatives should meet too.
-    fn wished(&self, node: &NewNode<'_>) -> BTreeSet<usize> {
-        let met = |wish: &&usize| self.admissions.admits(node.pool, **wish, node.offer.offering);
+    /// What is met of the preferences of its pods, as signatures that alternatives should meet too.
+    fn preferred(&self, node: &NewNode<'_>) -> BTreeSet<usize> {
+        let met = |preference: &&usize| self.admissions.admits(node.pool, **preference, node.offer.offering);
         let classes = node.content.keys().map(|class| &self.classes.classes[*class]);
-        classes.filter_map(|class| class.wished.iter().find(met).copied()).collect()
+        classes.filter_map(|class| class.preferred.iter().find(met).copied()).collect()
     }
 
     fn id(&self, node: &NewNode<'_>, offer: &Offer) -> &OfferingId {
@@ -264,7 +270,7 @@ impl Maker<'_, '_> {
     }
 
     fn uses(&self, node: &NewNode<'_>, offer: &Offer) -> BTreeMap<u32, u64> {
-        let uses = self.limits.uses(self.supply, node.pool, offer.offering, offer.standing.price());
+        let uses = self.limits.uses(self.supply, node.pool, offer.offering, offer.availability.price());
         uses.into_iter().collect()
     }
 
@@ -273,7 +279,8 @@ impl Maker<'_, '_> {
         let (planned, other) = (self.id(node, &node.offer), self.id(node, offer));
         self.options.commitments.iter().filter(|one| !one.is_used_up()).all(|commitment| {
             let (planned, other) = (commitment.rates.get(planned), commitment.rates.get(other));
-            planned == other && (planned.is_none() || node.offer.standing.price() == offer.standing.price())
+            planned == other
+                && (planned.is_none() || node.offer.availability.price() == offer.availability.price())
         })
     }
 
@@ -286,8 +293,8 @@ impl Maker<'_, '_> {
             && node.content.keys().all(|class| {
                 let class = &self.classes.classes[*class];
                 self.admissions.admits(node.pool, class.signature, offer.offering)
-                    && self.company.admits(class.profile, &self.supply.residents[offer.residents])
-                    && self.company.takes_as_many(
+                    && self.colocation.admits(class.profile, &self.supply.residents[offer.residents])
+                    && self.colocation.takes_as_many(
                         class.profile,
                         &self.supply.residents[offer.residents],
                         &self.supply.residents[node.offer.residents],
@@ -335,7 +342,7 @@ impl<'a> Names<'a> {
 
 fn holds(chosen: &RankedOffering, pods: usize, requests: &ResourceList, pool: &str) -> String {
     let OfferingId { instance_type, zone, capacity_type } = &chosen.offering;
-    let pods = format!("{} ({})", words::count(pods, "pod"), words::gist(requests));
+    let pods = format!("{} ({})", format::count(pods, "pod"), format::gist(requests));
     let Some(price) = chosen.price else {
         return format!(
             "{instance_type} {capacity_type} in {zone} at an unknown price, which pool `{pool}` allows, holds {pods} that nothing with a known price holds"
@@ -394,7 +401,7 @@ fn kept_in_words(pods: &[PodKey]) -> Option<String> {
     let coming: Vec<&Arc<OwnerKey>> = pods.iter().filter_map(PodKey::owner).collect();
     let owners: BTreeSet<String> = coming.iter().map(ToString::to_string).collect();
     let owners = owners.into_iter().collect::<Vec<_>>().join(", ");
-    let pods = words::count(coming.len(), "pod");
+    let pods = format::count(coming.len(), "pod");
     (!coming.is_empty()).then(|| format!("{pods} of {owners} that are still to come"))
 }
 

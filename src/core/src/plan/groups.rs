@@ -8,24 +8,22 @@
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::demand::{Standing, is_there, standing};
+use crate::demand::{GroupState, group_state, is_there};
 use crate::model::plan::{Plan, UnplacedPod, UnplacedReason};
 use crate::model::{ObjectKey, Pod, PodKey, Snapshot};
-use crate::plan::wanted::Demand;
-use crate::plan::wanted::Settled;
-use crate::plan::wanted::Wanting;
+use crate::plan::wanting::{Demand, Settled, Wanting};
 
 /// The PodGroups of pods that wait, by key.
 #[derive(Debug, Default)]
 pub(crate) struct Groups<'a> {
-    by_key: BTreeMap<ObjectKey, Standing<'a>>,
+    by_key: BTreeMap<ObjectKey, GroupState<'a>>,
 }
 
 impl<'a> Groups<'a> {
     pub fn new(snapshot: &'a Snapshot) -> Self {
         let mut by_key = BTreeMap::new();
         for key in snapshot.pods.unbound().filter_map(Pod::group_key) {
-            by_key.entry(key).or_insert_with_key(|key| standing(snapshot, key));
+            by_key.entry(key).or_insert_with_key(|key| group_state(snapshot, key));
         }
         Self { by_key }
     }
@@ -33,8 +31,8 @@ impl<'a> Groups<'a> {
     /// Why the scheduler does not try the pod yet, or nothing is bought for it whatever there is.
     pub fn hold(&self, pod: &Pod) -> Option<(UnplacedReason, String)> {
         let key = pod.group_key()?;
-        let standing = self.by_key.get(&key)?;
-        let Some(group) = standing.group else {
+        let state = self.by_key.get(&key)?;
+        let Some(group) = state.group else {
             let message = format!(
                 "belongs to PodGroup {key} (`spec.schedulingGroup.podGroupName`), which is not there, and the scheduler holds it until it is; \
                  create it, or if it is there let Poolwright list podgroups of scheduling.k8s.io/v1alpha2"
@@ -48,12 +46,12 @@ impl<'a> Groups<'a> {
             );
             return Some((UnplacedReason::UnmodelledRule, message));
         }
-        let least = standing.least()?;
-        let missing = least.checked_sub(standing.there).filter(|missing| *missing > 0)?;
-        let are = if standing.there == 1 { "is" } else { "are" };
+        let least = state.least()?;
+        let missing = least.checked_sub(state.there).filter(|missing| *missing > 0)?;
+        let are = if state.there == 1 { "is" } else { "are" };
         let message = format!(
             "waits for {missing} of {least} pods of its PodGroup {key}: {} {are} there, and the scheduler tries none before all {least} are",
-            standing.there
+            state.there
         );
         Some((UnplacedReason::PodGroupPending, message))
     }
@@ -65,17 +63,16 @@ impl<'a> Groups<'a> {
             *wanting.entry(key).or_default() += 1;
         }
         let mut held: BTreeMap<ObjectKey, (UnplacedReason, String)> = BTreeMap::new();
-        for (key, standing) in &self.by_key {
+        for (key, state) in &self.by_key {
             let can = wanting.get(key).copied().unwrap_or_default();
-            let Some(least) = standing.least().filter(|least| can > 0 && standing.bound + can < *least)
-            else {
+            let Some(least) = state.least().filter(|least| can > 0 && state.bound + can < *least) else {
                 continue;
             };
             let of = |left: &&UnplacedPod| belongs(snapshot, &left.pod, key);
             let other = demand.unplaced.iter().filter(of).max_by_key(|left| left.reason.is_unmet_demand());
             let unmet = other.is_some_and(|left| left.reason.is_unmet_demand());
             let reason = if unmet { UnplacedReason::GangIncomplete } else { UnplacedReason::PodGroupPending };
-            let lacking = least - standing.bound - can;
+            let lacking = least - state.bound - can;
             let why = other.map_or_else(String::new, |left| format!("; pod {}: {}", left.pod, left.message));
             let message = format!(
                 "waits for {lacking} of {least} pods of its PodGroup {key} that cannot be planned yet{why}"
@@ -109,23 +106,23 @@ impl<'a> Groups<'a> {
             return Vec::new();
         }
         let placed = placed(snapshot, plan);
-        let mut found: Vec<(&ObjectKey, &Standing<'_>, String)> = Vec::new();
-        for (key, standing) in &self.by_key {
+        let mut found: Vec<(&ObjectKey, &GroupState<'_>, String)> = Vec::new();
+        for (key, state) in &self.by_key {
             let have = placed.get(key).copied().unwrap_or_default();
-            let Some(least) = standing.least() else { continue };
-            if have == 0 || standing.bound + have >= least || known.contains_key(key) {
+            let Some(least) = state.least() else { continue };
+            if have == 0 || state.bound + have >= least || known.contains_key(key) {
                 continue;
             }
             let of = |left: &&UnplacedPod| belongs(snapshot, &left.pod, key);
             let other = plan.unplaced.iter().filter(of).max_by_key(|left| left.reason.is_unmet_demand());
             let why = other.map_or_else(String::new, |left| format!("; pod {}: {}", left.pod, left.message));
-            let room = standing.bound + have;
+            let room = state.bound + have;
             let sentence = format!(
                 "{least} pods of its PodGroup {key} start together, and only {room} of them can have room, so nothing is bought for any{why}"
             );
-            found.push((key, standing, sentence));
+            found.push((key, state, sentence));
         }
-        found.sort_by_key(|(key, standing, _)| (standing.priority, Reverse(standing.created), Reverse(*key)));
+        found.sort_by_key(|(key, state, _)| (state.priority, Reverse(state.created), Reverse(*key)));
         found.into_iter().map(|(key, _, sentence)| (key.clone(), sentence)).collect()
     }
 
@@ -157,12 +154,12 @@ pub(crate) fn audit(snapshot: &Snapshot, plan: &Plan) -> Vec<String> {
     let placed = placed(snapshot, plan);
     let mut problems = Vec::new();
     for key in gangs {
-        let standing = standing(snapshot, &key);
-        if standing.group.is_none() {
+        let state = group_state(snapshot, &key);
+        if state.group.is_none() {
             problems.push(format!("PodGroup {key} is not there, and a node is bought for its pods"));
         }
-        let room = standing.bound + placed.get(&key).copied().unwrap_or_default();
-        if let Some(least) = standing.least().filter(|least| room < *least) {
+        let room = state.bound + placed.get(&key).copied().unwrap_or_default();
+        if let Some(least) = state.least().filter(|least| room < *least) {
             problems.push(format!("PodGroup {key}: {least} pods start together, and {room} have room"));
         }
     }

@@ -1,22 +1,22 @@
 //! Planning: which pods want a node, what room there is, what is bought for the rest.
 //!
 //! [`plan()`] is the table of contents. `prepare` lists the steps from the cluster as it is to the cluster that is planned for;
-//! `attempt` places pods, packs the rest, and makes claims; `audit` checks; `report` adds up.
+//! `attempt` lists those of one attempt: it places pods, packs the rest, and makes claims; `attempts` tries again with what an attempt
+//! has shown; `audit` checks; `report` adds up.
 
 pub(crate) mod attempt;
+pub(crate) mod attempts;
 pub(crate) mod audit;
 pub(crate) mod claims;
 pub(crate) mod groups;
-pub(crate) mod misfit;
-pub(crate) mod misfit_seen;
-pub(crate) mod misfit_volumes;
 pub(crate) mod moved;
 pub(crate) mod order_replicas;
 pub(crate) mod pack;
 pub(crate) mod place;
 pub(crate) mod prepare;
 pub(crate) mod report;
-pub(crate) mod wanted;
+pub(crate) mod scene;
+pub(crate) mod unplaced;
 pub(crate) mod wanting;
 
 pub use crate::demand::{ExpectedPods, expected};
@@ -26,14 +26,15 @@ pub use crate::model::plan::{
     Baselines, Commitment, CommitmentUse, Counts, Moved, MovedTo, Placement, Plan, PlannedClaim, PlannedGpu,
     PlannedInstance, PlannedShare, PoolFindings, Solve, Target, UnplacedPod, UnplacedReason,
 };
-pub use crate::model::relaxed::{Preferences, RelaxedPreference, RelaxedReason};
+pub use crate::model::relaxed::{PreferencePolicy, RelaxedPreference, RelaxedReason};
 pub use crate::supply::commitments::left as left_of_commitments;
 
 use jiff::Timestamp;
 pub use poolwright_solver::{NeverStop, StopSignal};
 
 use crate::model::Snapshot;
-use crate::plan::attempt::{Attempt, Scene};
+use crate::plan::attempt::Attempt;
+use crate::plan::scene::Scene;
 
 /// Plans. Same snapshot, time and options: same plan, unless `watch` stops the solver early.
 pub fn plan(snapshot: &Snapshot, now: Timestamp, options: &PlanOptions, watch: &mut dyn StopSignal) -> Plan {

@@ -8,10 +8,10 @@ use poolwright_solver::Proof;
 use crate::demand::{Mentions, mentions};
 use crate::model::plan::{Counts, Plan, PlannedClaim, Target};
 use crate::model::{ClaimName, PodKey, PoolName, Snapshot, Uid};
-use crate::plan::attempt::Scene;
 use crate::plan::moved;
 use crate::plan::order_replicas::{self, Ordered};
 use crate::plan::prepare::Prepared;
+use crate::plan::scene::Scene;
 use crate::supply::offers::Supply;
 use crate::supply::{interruption_backoff, interruption_risk};
 

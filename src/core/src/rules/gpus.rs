@@ -15,7 +15,7 @@ const MOST_GPUS: usize = 64;
 
 /// What a pod wants of shared or cut GPUs.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Wish {
+pub(crate) enum GpuNeed {
     /// So many, whole.
     Whole(u32),
     /// A share of one.
@@ -28,7 +28,7 @@ pub(crate) enum Wish {
     Impossible(String),
 }
 
-impl Wish {
+impl GpuNeed {
     /// As the solver wants it; `None` for what cannot be.
     pub fn request(&self) -> Option<GpuRequest> {
         match self {
@@ -44,7 +44,11 @@ impl Wish {
 /// What a pod asks of a node besides shared or cut GPUs, and what it wants of these.
 ///
 /// `models` are those on offer that can be cut.
-pub(crate) fn wanted(sharing: Sharing, models: &[&MigModel], spec: &PodSpec) -> (ResourceList, Option<Wish>) {
+pub(crate) fn wanted(
+    sharing: Sharing,
+    models: &[&MigModel],
+    spec: &PodSpec,
+) -> (ResourceList, Option<GpuNeed>) {
     let mut rest = spec.requests.clone();
     let whole = rest.get(ResourceName::NVIDIA_GPU);
     let instances: Vec<(ResourceName, u64)> = rest
@@ -63,25 +67,25 @@ pub(crate) fn wanted(sharing: Sharing, models: &[&MigModel], spec: &PodSpec) -> 
         Sharing::Shared | Sharing::Mig { mixed: true } => rest.set(ResourceName::NVIDIA_GPU, 0),
         Sharing::Mig { mixed: false } => {}
     }
-    let wishes = usize::from(whole > 0) + usize::from(spec.gpu_share.is_some()) + instances.len();
-    if wishes > 1 {
+    let needs = usize::from(whole > 0) + usize::from(spec.gpu_share.is_some()) + instances.len();
+    if needs > 1 {
         let cause = "asks for GPUs in more than one way (whole, a share, instances), which no plan can mix in one pod";
-        return (rest, Some(Wish::Impossible(cause.to_owned())));
+        return (rest, Some(GpuNeed::Impossible(cause.to_owned())));
     }
-    let too_many = |count: u64| Wish::Impossible(format!("asks for {count} GPUs"));
-    let wish = match (sharing, spec.gpu_share, instances.first()) {
-        (Sharing::Shared, Some(milli), _) => Some(Wish::Share(milli.clamp(1, GPU_UNITS))),
+    let too_many = |count: u64| GpuNeed::Impossible(format!("asks for {count} GPUs"));
+    let need = match (sharing, spec.gpu_share, instances.first()) {
+        (Sharing::Shared, Some(milli), _) => Some(GpuNeed::Share(milli.clamp(1, GPU_UNITS))),
         (Sharing::Mig { .. }, Some(milli), _) => Some(part(milli, models)),
         (Sharing::Mig { .. }, _, Some((resource, count))) => {
             rest.set(resource.clone(), 0);
             Some(named(resource, *count, models))
         }
         _ if whole > 0 && (mixed || sharing == Sharing::Shared) => {
-            Some(u32::try_from(whole).map_or_else(|_| too_many(whole), Wish::Whole))
+            Some(u32::try_from(whole).map_or_else(|_| too_many(whole), GpuNeed::Whole))
         }
         _ => None,
     };
-    (rest, wish)
+    (rest, need)
 }
 
 /// The profile that a resource's name speaks of, by its compute slices.
@@ -116,18 +120,18 @@ pub(crate) fn free(room: &ResourceList) -> Vec<GpuState> {
 
 /// The smallest instance that has as much compute, by the family with most slices on offer. On other families it is used
 /// where it has as much compute there.
-fn part(milli: u32, models: &[&MigModel]) -> Wish {
+fn part(milli: u32, models: &[&MigModel]) -> GpuNeed {
     let families: BTreeSet<MigGeometry> = models.iter().map(|model| model.geometry).collect();
     match families.first().map(|family| family.smallest(milli)) {
-        Some(Some(profile)) => Wish::Part { milli, profile },
-        Some(None) => Wish::Impossible(format!("asks for {milli} thousandths of one GPU")),
-        None => Wish::Impossible("asks for a share of a GPU, and no GPU on offer can be cut".to_owned()),
+        Some(Some(profile)) => GpuNeed::Part { milli, profile },
+        Some(None) => GpuNeed::Impossible(format!("asks for {milli} thousandths of one GPU")),
+        None => GpuNeed::Impossible("asks for a share of a GPU, and no GPU on offer can be cut".to_owned()),
     }
 }
 
 /// What a name means depends on the board: `1g.10gb` is the smallest instance of one A100 and the second of another. Where
 /// both are on offer the smaller one is meant, which is the larger board's.
-fn named(resource: &ResourceName, count: u64, models: &[&MigModel]) -> Wish {
+fn named(resource: &ResourceName, count: u64, models: &[&MigModel]) -> GpuNeed {
     let profile = models
         .iter()
         .flat_map(|model| model.kinds.iter().map(move |kind| (kind.profile, model.resource(kind.profile))))
@@ -135,11 +139,11 @@ fn named(resource: &ResourceName, count: u64, models: &[&MigModel]) -> Wish {
         .map(|(profile, _)| profile)
         .min();
     match (profile, u32::try_from(count)) {
-        (Some(profile), Ok(count)) => Wish::Named { resource: resource.clone(), profile, count },
-        (None, _) => Wish::Impossible(format!(
+        (Some(profile), Ok(count)) => GpuNeed::Named { resource: resource.clone(), profile, count },
+        (None, _) => GpuNeed::Impossible(format!(
             "asks for {resource}, and no GPU on offer can be cut into such instances"
         )),
-        (_, Err(_)) => Wish::Impossible(format!("asks for {count} {resource}")),
+        (_, Err(_)) => GpuNeed::Impossible(format!("asks for {count} {resource}")),
     }
 }
 
@@ -199,21 +203,21 @@ impl Form {
     }
 
     /// Whether the GPUs of an empty node of this form can do what is wanted.
-    pub fn grants(self, sharing: Sharing, kind: &InstanceType, wish: Option<&Wish>) -> bool {
-        let Some(wish) = wish else { return true };
+    pub fn grants(self, sharing: Sharing, kind: &InstanceType, need: Option<&GpuNeed>) -> bool {
+        let Some(need) = need else { return true };
         let Some(gpu) = &kind.gpu else { return false };
         let whole_too = self == Self::Shared || matches!(sharing, Sharing::Mig { mixed: true });
-        match wish {
-            Wish::Whole(count) => whole_too && self != Self::Plain && *count <= gpu.count,
-            Wish::Share(_) => self == Self::Shared && sharing == Sharing::Shared,
-            Wish::Part { milli, profile } => {
+        match need {
+            GpuNeed::Whole(count) => whole_too && self != Self::Plain && *count <= gpu.count,
+            GpuNeed::Share(_) => self == Self::Shared && sharing == Sharing::Shared,
+            GpuNeed::Part { milli, profile } => {
                 self == Self::Cut
                     && MigModel::of(gpu).is_some_and(|model| model.geometry.computes(*profile, *milli))
             }
-            Wish::Named { resource, profile, count } => {
+            GpuNeed::Named { resource, profile, count } => {
                 self == Self::Cut && has(gpu, resource, *profile, *count)
             }
-            Wish::Impossible(_) => false,
+            GpuNeed::Impossible(_) => false,
         }
     }
 }

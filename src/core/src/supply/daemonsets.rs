@@ -7,7 +7,7 @@ use poolwright_terms::Taint;
 
 use crate::model::{DaemonSet, OnNode, Pod, Snapshot};
 use crate::rules;
-use crate::rules::colocation::{Company, Present, join};
+use crate::rules::colocation::{Colocation, Present, join};
 use crate::rules::labels::Labels;
 
 /// Length of the random suffix of a DaemonSet's pods, and of what is left of a long name in front of it.
@@ -60,10 +60,10 @@ impl<'a> Daemons<'a> {
     }
 
     /// Whom other pods meet on a node where these of them are.
-    pub fn present(&self, landing: &[u16], company: &Company<'_>) -> Present {
+    pub fn present(&self, landing: &[u16], colocation: &Colocation<'_>) -> Present {
         let mut present = Present::new();
         for set in self.sets(landing) {
-            join(&mut present, company.of_daemonset(&set.key), 1);
+            join(&mut present, colocation.of_daemonset(&set.key), 1);
         }
         present
     }

@@ -10,7 +10,7 @@ use crate::supply::offers::Supply;
 
 /// What a limit is about.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Kind {
+pub(crate) enum LimitKind {
     Resource(ResourceName),
     Nodes,
     UsdPerHour,
@@ -23,7 +23,7 @@ pub(crate) enum Kind {
 pub(crate) struct PoolLimit {
     /// Index into [`Supply::pools`]; `None` for all pools together.
     pub pool: Option<usize>,
-    pub kind: Kind,
+    pub kind: LimitKind,
     pub ceiling: u64,
     pub left: u64,
 }
@@ -59,7 +59,12 @@ impl Limits {
     }
 
     /// Adds the limits of one pool or of all; returns their indices.
-    fn add(&mut self, pool: Option<usize>, limits: &PoolLimits, used: impl Fn(&Kind) -> u64) -> Vec<u32> {
+    fn add(
+        &mut self,
+        pool: Option<usize>,
+        limits: &PoolLimits,
+        used: impl Fn(&LimitKind) -> u64,
+    ) -> Vec<u32> {
         let first = self.all.len() as u32;
         for (kind, ceiling) in ceilings(limits) {
             let left = ceiling.saturating_sub(used(&kind));
@@ -79,7 +84,7 @@ impl Limits {
                         continue;
                     }
                     self.scarce.insert((offered.table, offer.offering), at);
-                    let kind = Kind::Available(offering.id.clone());
+                    let kind = LimitKind::Available(offering.id.clone());
                     let ceiling = u64::from(available);
                     // What is planned and not launched is still among what can be had.
                     let on_the_way = snapshot.claims.values().filter(|claim| {
@@ -101,7 +106,7 @@ impl Limits {
 
     /// Whether a limit is about how many of an offering can be had.
     pub fn is_stock(&self, limit: u32) -> bool {
-        matches!(self.all[limit as usize].kind, Kind::Available(_))
+        matches!(self.all[limit as usize].kind, LimitKind::Available(_))
     }
 
     /// Whether the pool has a limit of its own.
@@ -111,7 +116,7 @@ impl Limits {
 
     /// Whether a limit on money binds the pool.
     pub fn on_money(&self, pool: usize) -> bool {
-        self.by_pool[pool].iter().any(|limit| self.all[*limit as usize].kind == Kind::UsdPerHour)
+        self.by_pool[pool].iter().any(|limit| self.all[*limit as usize].kind == LimitKind::UsdPerHour)
     }
 
     /// What one node takes of each limit that it counts against, by limit, ascending.
@@ -149,7 +154,7 @@ impl Limits {
     /// A sentence about a limit that is reached.
     pub fn sentence(&self, limit: u32, supply: &Supply<'_>) -> String {
         let limit = &self.all[limit as usize];
-        if let Kind::Available(id) = &limit.kind {
+        if let LimitKind::Available(id) = &limit.kind {
             return format!(
                 "the {} nodes of {id} that can be had are taken; more of it, or another offering, would do",
                 limit.ceiling
@@ -179,7 +184,7 @@ impl PoolLimit {
     }
 }
 
-impl Kind {
+impl LimitKind {
     pub fn name(&self) -> String {
         match self {
             Self::Resource(name) => name.to_string(),
@@ -191,7 +196,7 @@ impl Kind {
 
     pub fn quantity(&self, amount: u64) -> String {
         match self {
-            Self::Resource(name) => crate::rules::words::quantity(name, amount),
+            Self::Resource(name) => crate::rules::format::quantity(name, amount),
             Self::Nodes | Self::Available(_) => amount.to_string(),
             Self::UsdPerHour => UsdPerHour::from_micros(amount).to_string(),
         }
@@ -207,16 +212,19 @@ impl Kind {
     }
 }
 
-pub(crate) fn ceilings(limits: &PoolLimits) -> Vec<(Kind, u64)> {
-    let mut all: Vec<(Kind, u64)> =
-        limits.resources.iter().map(|(name, ceiling)| (Kind::Resource(name.clone()), *ceiling)).collect();
-    all.extend(limits.nodes.map(|ceiling| (Kind::Nodes, ceiling)));
-    all.extend(limits.usd_per_hour.map(|ceiling| (Kind::UsdPerHour, ceiling.micros())));
+pub(crate) fn ceilings(limits: &PoolLimits) -> Vec<(LimitKind, u64)> {
+    let mut all: Vec<(LimitKind, u64)> = limits
+        .resources
+        .iter()
+        .map(|(name, ceiling)| (LimitKind::Resource(name.clone()), *ceiling))
+        .collect();
+    all.extend(limits.nodes.map(|ceiling| (LimitKind::Nodes, ceiling)));
+    all.extend(limits.usd_per_hour.map(|ceiling| (LimitKind::UsdPerHour, ceiling.micros())));
     all
 }
 
 /// What a claim takes: what it runs on, or the most that it may still be launched as.
-pub(crate) fn used(kind: &Kind, claim: &Claim) -> u64 {
+pub(crate) fn used(kind: &LimitKind, claim: &Claim) -> u64 {
     let of = |ranked: &poolwright_catalog::RankedOffering| kind.of(&ranked.allocatable, ranked.price);
     if claim.launched.is_some() {
         of(claim.current_offering())

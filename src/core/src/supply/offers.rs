@@ -13,16 +13,16 @@ use poolwright_catalog::{
 use poolwright_solver::BitSet;
 
 use crate::demand::volumes::attach::Attachable;
+use crate::model::memory::OfferingLabels;
 use crate::model::plan::PoolFindings;
 use crate::model::{PlanOptions, TakenBack};
 use crate::model::{PodSpec, Pool, PoolName, Snapshot};
 use crate::rules;
-use crate::rules::colocation::{Company, Present};
+use crate::rules::colocation::{Colocation, Present};
 use crate::rules::new_node::NewNodeLabels;
 use crate::rules::pin::Pin;
 use crate::supply::daemonsets::Daemons;
 use crate::supply::interruption_backoff;
-use crate::supply::known::OfferingLabels;
 
 /// What a node class sells, with the labels its nodes get.
 #[derive(Debug)]
@@ -34,7 +34,7 @@ pub(crate) struct Table<'a> {
 
 /// Whether an offering may be bought.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Standing {
+pub(crate) enum Availability {
     /// Yes, at this price.
     Priced(UsdPerHour),
     /// Yes, at this price, where all else is much dearer: the cloud takes instances of it back, which counts until then.
@@ -47,7 +47,7 @@ pub(crate) enum Standing {
     HeldBack(Timestamp),
 }
 
-impl Standing {
+impl Availability {
     /// What it costs, where that is known and it may be bought.
     pub const fn price(self) -> Option<UsdPerHour> {
         match self {
@@ -75,7 +75,7 @@ impl Standing {
 pub(crate) struct Offer {
     /// Index into the catalogue's offerings.
     pub offering: usize,
-    pub standing: Standing,
+    pub availability: Availability,
     /// Index into [`Supply::capacities`]: the room for pods on such a node.
     pub capacity: usize,
     /// Index into [`Supply::residents`]: whom pods meet on such a node.
@@ -117,7 +117,7 @@ impl<'a> Supply<'a> {
 
     /// Whether another pool than this sells nodes that admit a pod.
     pub fn others_sell(&self, pool: usize, spec: &PodSpec) -> bool {
-        let buyable = |offer: &&Offer| offer.standing.is_sold();
+        let buyable = |offer: &&Offer| offer.availability.is_sold();
         let admits = |at: usize| {
             rules::check_taints(&spec.tolerations, &self.pools[at].pool.taints).is_ok()
                 && self.pools[at]
@@ -156,7 +156,7 @@ impl<'a> Supply<'a> {
 pub(crate) fn collect<'a>(
     snapshot: &'a Snapshot,
     daemons: &Daemons<'_>,
-    company: &Company<'_>,
+    colocation: &Colocation<'_>,
     attachable: &Attachable,
     options: &PlanOptions,
     now: Timestamp,
@@ -186,11 +186,11 @@ pub(crate) fn collect<'a>(
                 supply.tables.len() - 1
             });
             let money_limit = pool.limits.usd_per_hour.or(options.limits.usd_per_hour).is_some();
-            let terms = Terms { snapshot, daemons, company, attachable, money_limit, now };
+            let terms = Terms { snapshot, daemons, colocation, attachable, money_limit, now };
             let meeting =
                 snapshot.memory.meeting(catalogue, pool, || meeting(pool, &supply.tables[table].labels));
             let offers = offers(&terms, &mut supply, pool, table, &meeting);
-            let buyable = |offer: &&Offer| offer.standing.is_sold();
+            let buyable = |offer: &&Offer| offer.availability.is_sold();
             findings.offerings = offers.iter().filter(buyable).count();
             if offers.is_empty() {
                 findings.invalid = Some((
@@ -241,7 +241,7 @@ fn unknown_key(pool: &Pool, table: &Table<'_>) -> String {
 struct Terms<'t, 'a> {
     snapshot: &'a Snapshot,
     daemons: &'t Daemons<'t>,
-    company: &'t Company<'t>,
+    colocation: &'t Colocation<'t>,
     attachable: &'t Attachable,
     money_limit: bool,
     now: Timestamp,
@@ -278,7 +278,7 @@ fn offers<'a>(
     table: usize,
     meeting: &[usize],
 ) -> Vec<Offer> {
-    let Terms { snapshot, company, attachable, money_limit, now, .. } = *terms;
+    let Terms { snapshot, colocation, attachable, money_limit, now, .. } = *terms;
     let daemons = terms.daemons.tolerating(&pool.taints);
     let (tables, capacities, known) = (&supply.tables, &mut supply.capacities, &mut supply.known_capacities);
     let residents = &mut supply.residents;
@@ -295,20 +295,20 @@ fn offers<'a>(
         let taken_back = interruption_backoff::of(snapshot, pool, offering, now);
         // A money limit cannot be kept with prices that nobody knows.
         let may_guess = !money_limit && pool.allow_unknown_price.contains(&offering.id.instance_type);
-        let standing = match (held, offering.price.known(), taken_back) {
-            (Some(until), ..) => Standing::HeldBack(until),
+        let availability = match (held, offering.price.known(), taken_back) {
+            (Some(until), ..) => Availability::HeldBack(until),
             (None, Some(price), Some(taken_back)) if price > UsdPerHour::ZERO => {
-                Standing::TakenBack(price, taken_back)
+                Availability::TakenBack(price, taken_back)
             }
             // No multiple of nothing, or of what nobody knows, says that something else is to be preferred.
-            (None, Some(_), Some(taken_back)) => Standing::HeldBack(taken_back.until),
-            (None, None, Some(taken_back)) if may_guess => Standing::HeldBack(taken_back.until),
-            (None, Some(price), None) => Standing::Priced(price),
-            (None, None, None) if may_guess => Standing::Unpriced,
-            (None, None, _) => Standing::PriceUnknown,
+            (None, Some(_), Some(taken_back)) => Availability::HeldBack(taken_back.until),
+            (None, None, Some(taken_back)) if may_guess => Availability::HeldBack(taken_back.until),
+            (None, Some(price), None) => Availability::Priced(price),
+            (None, None, None) if may_guess => Availability::Unpriced,
+            (None, None, _) => Availability::PriceUnknown,
         };
         let landing = daemons.landing(&labels);
-        let present = daemons.present(&landing, company);
+        let present = daemons.present(&landing, colocation);
         let residents = residents.iter().position(|known| *known == present).unwrap_or_else(|| {
             residents.push(present);
             residents.len() - 1
@@ -323,7 +323,7 @@ fn offers<'a>(
             capacities.push(room);
             capacities.len() - 1
         });
-        offers.push(Offer { offering: index, standing, capacity, residents });
+        offers.push(Offer { offering: index, availability, capacity, residents });
     }
     offers
 }

@@ -1,7 +1,6 @@
 //! Room that is there or on its way: nodes, and claims that were bought and have not come up yet.
 
-use crate::supply::known::Site;
-use crate::supply::known::{Known, Origin};
+use crate::model::memory::{Known, KnownRoom, KnownRooms, Origin, Site};
 use poolwright_terms::keys::{
     CORDON_TAINT, DISRUPTED_TAINT, NODECLAIM_LABEL, NODEPOOL_LABEL, NOT_READY_TAINT, RESERVED_TAINT,
     UNREACHABLE_TAINT, UNREGISTERED_TAINT,
@@ -19,10 +18,10 @@ use crate::demand::volumes::attach::Attachable;
 use crate::model::plan::Target;
 use crate::model::{Claim, Node, Snapshot};
 use crate::rules;
-use crate::rules::colocation::{Company, Present, join};
+use crate::rules::colocation::{Colocation, Present, join};
 use crate::rules::fields::NODE_NAME_FIELD;
 use crate::supply::daemonsets::Daemons;
-use crate::supply::known::{KnownRoom, KnownRooms, Walk};
+use crate::supply::known::Walk;
 use crate::supply::offers::as_measured;
 
 /// A node with free room.
@@ -92,7 +91,7 @@ fn find(rooms: &[Arc<Room<'_>>], name: &str) -> Option<usize> {
 pub(crate) fn collect<'a>(
     snapshot: &'a Snapshot,
     daemons: &Daemons<'_>,
-    company: &Company<'_>,
+    colocation: &Colocation<'_>,
     attachable: &Attachable,
 ) -> Rooms<'a> {
     let (mut memory, all_known) = snapshot.memory.rooms(snapshot);
@@ -100,11 +99,11 @@ pub(crate) fn collect<'a>(
     let mut numbers: Vec<(u32, usize)> = Vec::new();
     if all_known {
         repeat(&mut rooms, &mut numbers, snapshot, &memory, |known, node| {
-            room(known, node, company, attachable, daemons)
+            room(known, node, colocation, attachable, daemons)
         });
         snapshot.memory.keep_rooms(memory);
         numbers.sort_unstable();
-        meet(&mut rooms, &numbers, snapshot, company);
+        meet(&mut rooms, &numbers, snapshot, colocation);
         return rooms;
     }
     let mut claimed: BTreeSet<&str> = BTreeSet::new();
@@ -133,7 +132,7 @@ pub(crate) fn collect<'a>(
             let node = node.map(|node| node.name.as_str());
             rooms.by_node.extend(node.map(|node| (node, rooms.all.len())));
             numbers.extend(pods.map(|there| (there.number, rooms.all.len())));
-            rooms.all.push(Arc::new(room(known, node, company, attachable, daemons)));
+            rooms.all.push(Arc::new(room(known, node, colocation, attachable, daemons)));
         }
     }
     walk.end();
@@ -146,13 +145,13 @@ pub(crate) fn collect<'a>(
         let origin = Origin { node: Some(node.clone()), pods: pods.cloned(), ..Origin::default() };
         if let Some(known) = walk.next(origin, || of_foreign(snapshot, node, daemons)) {
             numbers.extend(pods.map(|there| (there.number, rooms.all.len())));
-            rooms.all.push(Arc::new(room(known, Some(&node.name), company, attachable, daemons)));
+            rooms.all.push(Arc::new(room(known, Some(&node.name), colocation, attachable, daemons)));
         }
     }
     walk.end();
     snapshot.memory.keep_rooms(memory);
     numbers.sort_unstable();
-    meet(&mut rooms, &numbers, snapshot, company);
+    meet(&mut rooms, &numbers, snapshot, colocation);
     rooms
 }
 
@@ -196,8 +195,8 @@ fn repeat<'a>(
 }
 
 /// Notes the pods on nodes that others may not meet; `numbers` are those of the rooms' nodes, ascending.
-fn meet(rooms: &mut Rooms<'_>, numbers: &[(u32, usize)], snapshot: &Snapshot, company: &Company<'_>) {
-    for ((_, nodes), (staying, leaving)) in snapshot.pods.alike().zip(company.of_alike()) {
+fn meet(rooms: &mut Rooms<'_>, numbers: &[(u32, usize)], snapshot: &Snapshot, colocation: &Colocation<'_>) {
+    for ((_, nodes), (staying, leaving)) in snapshot.pods.alike().zip(colocation.of_alike()) {
         if staying == 0 && leaving == 0 {
             continue;
         }
@@ -223,11 +222,11 @@ fn node_of<'a>(snapshot: &'a Snapshot, claim: &Claim) -> Option<&'a Arc<Node>> {
 fn room<'a>(
     known: &Known,
     node: Option<&'a str>,
-    company: &Company<'_>,
+    colocation: &Colocation<'_>,
     attachable: &Attachable,
     daemons: &Daemons<'_>,
 ) -> Room<'a> {
-    let present = daemons.present(&known.outstanding, company);
+    let present = daemons.present(&known.outstanding, colocation);
     let mut free = known.free.clone();
     if !attachable.is_empty() {
         Arc::make_mut(&mut free).add(&attachable.of(node, &known.site.labels));

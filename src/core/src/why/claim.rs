@@ -6,9 +6,9 @@ use jiff::Timestamp;
 use poolwright_catalog::UsdPerHour;
 use poolwright_terms::ConditionType;
 
-use crate::model::{Claim, ClaimName, Node, ObjectKey, Pod, PodPhase, PodRole, Snapshot};
+use crate::model::{Claim, ClaimName, Node, ObjectKey, Pod, PodPhase, PodRole, Snapshot, Stage};
 use crate::rules::budgets::never_met_of;
-use crate::rules::words::{gist, list};
+use crate::rules::format::{gist, list};
 
 /// Pods that are named.
 const SHOWN: usize = 4;
@@ -97,23 +97,18 @@ fn state(node: &Node) -> String {
 
 /// The stage of its life that it has reached.
 fn stands(claim: &Claim) -> String {
-    let stages = [
-        (ConditionType::Disrupting, "It is being given back"),
-        (ConditionType::Initialized, "It is open to pods"),
-        (ConditionType::Registered, "Its node has joined and is not open yet"),
-        (ConditionType::Launched, "Its instance is launched and has not joined yet"),
-    ];
-    if claim.deleting_since.is_some() {
-        return "It is being deleted.".to_owned();
-    }
-    for (kind, words) in stages {
-        if let Some(condition) = claim.conditions.get(&kind).filter(|_| claim.since(kind).is_some()) {
-            return format!("{words}: {}.", condition.message.trim_end_matches('.'));
-        }
-    }
-    match claim.conditions.get(&ConditionType::Launched) {
-        Some(condition) => format!("It is not launched: {}.", condition.message.trim_end_matches('.')),
-        None => "It is not launched yet.".to_owned(),
+    let (kind, words) = match claim.stage() {
+        Stage::Draining | Stage::Terminating => return "It is being deleted.".to_owned(),
+        Stage::Disrupting => (ConditionType::Disrupting, "It is being given back"),
+        Stage::Initialized => (ConditionType::Initialized, "It is open to pods"),
+        Stage::Registered => (ConditionType::Registered, "Its node has joined and is not open yet"),
+        Stage::Launched => (ConditionType::Launched, "Its instance is launched and has not joined yet"),
+        Stage::Pending => (ConditionType::Launched, "It is not launched"),
+    };
+    match claim.conditions.get(&kind) {
+        Some(condition) => format!("{words}: {}.", condition.message.trim_end_matches('.')),
+        None if claim.stage() == Stage::Pending => "It is not launched yet.".to_owned(),
+        None => format!("{words}."),
     }
 }
 

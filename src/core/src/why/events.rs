@@ -1,16 +1,16 @@
-//! What to tell the users of a plan.
+//! The events and conditions that follow from a plan.
 
 use std::collections::BTreeMap;
 
 use poolwright_terms::{ConditionStatus, ConditionType, NodeClassRef, Reason};
 
-use crate::action::{Action, ConditionUpdate, Notice, NoticeKind, Subject};
+use crate::action::{Action, ConditionUpdate, Event, EventType, Subject};
 use crate::model::plan::{Plan, PoolFindings};
 use crate::model::{PodKey, Snapshot};
 
 /// Events on pods and conditions of pools that follow from a plan. They repeat as long as the plan says the same: whoever
 /// sends them leaves out what was already said.
-pub fn notices(plan: &Plan) -> Vec<Action> {
+pub fn of_plan(plan: &Plan) -> Vec<Action> {
     let mut actions = Vec::new();
     for (pool, findings) in &plan.pools {
         actions.push(Action::SetConditions {
@@ -18,9 +18,9 @@ pub fn notices(plan: &Plan) -> Vec<Action> {
             conditions: conditions(findings),
         });
         if let Some(message) = &findings.limit_reached {
-            actions.push(tell(
+            actions.push(event(
                 Subject::Pool(pool.clone()),
-                NoticeKind::Warning,
+                EventType::Warning,
                 Reason::LimitReached,
                 message.clone(),
             ));
@@ -29,13 +29,13 @@ pub fn notices(plan: &Plan) -> Vec<Action> {
     for claim in &plan.claims {
         for pod in claim.planned_pods.iter().filter_map(PodKey::existing) {
             let message = format!("bought for it: {} (claim {})", claim.reason, claim.name);
-            actions.push(tell(Subject::Pod(pod.clone()), NoticeKind::Normal, Reason::NodePlanned, message));
+            actions.push(event(Subject::Pod(pod.clone()), EventType::Normal, Reason::NodePlanned, message));
         }
     }
     for left in plan.unplaced.iter().filter(|left| left.reason.is_unmet_demand()) {
         let Some(pod) = left.pod.existing() else { continue };
         let subject = Subject::Pod(pod.clone());
-        actions.push(tell(subject, NoticeKind::Warning, left.reason.reason(), left.message.clone()));
+        actions.push(event(subject, EventType::Warning, left.reason.reason(), left.message.clone()));
     }
     actions
 }
@@ -104,6 +104,6 @@ fn update(kind: ConditionType, status: ConditionStatus, reason: Reason, message:
     ConditionUpdate { kind, status, reason, message }
 }
 
-fn tell(subject: Subject, kind: NoticeKind, reason: Reason, message: String) -> Action {
-    Action::Tell(Notice { subject, kind, reason, message })
+fn event(subject: Subject, kind: EventType, reason: Reason, message: String) -> Action {
+    Action::RecordEvent(Event { subject, kind, reason, message })
 }

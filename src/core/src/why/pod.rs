@@ -10,9 +10,9 @@ use crate::demand::profiles::Ruler;
 use crate::model::PlanOptions;
 use crate::model::plan::{Plan, Target};
 use crate::model::{NodeTerm, Pod, PodKey, PodPhase, PodRole, PodSpec, Snapshot};
-use crate::plan::place::preferences::words::RELAXED;
+use crate::plan::place::preferences::messages::RELAXED;
 use crate::rules::budgets::never_met_of;
-use crate::rules::words::{gist, list};
+use crate::rules::format::{gist, list};
 use crate::why::rulings::{Candidacy, Ruling, rulings};
 
 /// No story is longer.

@@ -10,11 +10,12 @@ use poolwright_catalog::{OfferingId, ResourceList, UsdPerHour};
 use crate::demand::{profiles, volumes};
 use crate::model::PlanOptions;
 use crate::model::{PodKey, PodSpec, PoolName, Snapshot};
+use crate::plan::place::spread_hosts;
 use crate::rules;
-use crate::rules::colocation::Company;
+use crate::rules::colocation::Colocation;
 use crate::rules::{Rejection, gpus};
 use crate::supply::daemonsets::Daemons;
-use crate::supply::offers::{Standing, Supply};
+use crate::supply::offers::{Availability, Supply};
 use crate::supply::{offers, rooms};
 
 /// An offering of a pool, and what was found about it for one pod.
@@ -55,16 +56,16 @@ pub fn rulings(
     profiles::apply(&mut ruled, options);
     let volumes = volumes::resolve(&mut ruled);
     let snapshot = ruled.as_ref();
-    let mut company = Company::new(snapshot);
+    let mut colocation = Colocation::new(snapshot);
     let daemons = Daemons::new(snapshot);
-    let supply = offers::collect(snapshot, &daemons, &company, &volumes.attachable, options, now);
-    let rooms = rooms::collect(snapshot, &daemons, &company, &volumes.attachable);
-    company.set_least(snapshot, &daemons, &rooms, &supply);
+    let supply = offers::collect(snapshot, &daemons, &colocation, &volumes.attachable, options, now);
+    let rooms = rooms::collect(snapshot, &daemons, &colocation, &volumes.attachable);
+    spread_hosts::set_least(&mut colocation, snapshot, &daemons, &rooms, &supply);
     let mut known: BTreeMap<(&PodSpec, usize), Rc<[Candidacy]>> = BTreeMap::new();
     let mut of = |key: &PodKey| {
         // With what its volumes ask.
-        let (spec, profile) = (&snapshot.pods.get(key)?.spec, company.of(key));
-        let fresh = || judge(&supply, &company, options, spec, profile).into();
+        let (spec, profile) = (&snapshot.pods.get(key)?.spec, colocation.of(key));
+        let fresh = || judge(&supply, &colocation, options, spec, profile).into();
         Some(known.entry((spec, profile)).or_insert_with(fresh).clone())
     };
     pods.iter().map(|key| of(key)).collect()
@@ -72,7 +73,7 @@ pub fn rulings(
 
 fn judge(
     supply: &Supply<'_>,
-    company: &Company<'_>,
+    colocation: &Colocation<'_>,
     options: &PlanOptions,
     spec: &PodSpec,
     profile: usize,
@@ -104,23 +105,23 @@ fn judge(
             } else if let Err(rejection) = rules::check_resources(&requests, room) {
                 out(2, short(&rejection), remedy(&rejection));
                 one.lacks = lacks(&requests, room);
-            } else if !company.admits(profile, &supply.residents[offer.residents]) {
+            } else if !colocation.admits(profile, &supply.residents[offer.residents]) {
                 let words = "a DaemonSet there that it may not meet".to_owned();
                 out(3, words, "change that rule, or keep the DaemonSet off some nodes".to_owned());
             } else {
-                match offer.standing {
-                    Standing::Priced(price) | Standing::TakenBack(price, _) => {
+                match offer.availability {
+                    Availability::Priced(price) | Availability::TakenBack(price, _) => {
                         one.ruling = Ruling::Fits(Some(price));
                     }
-                    Standing::Unpriced => {}
-                    Standing::PriceUnknown => out(
+                    Availability::Unpriced => {}
+                    Availability::PriceUnknown => out(
                         4,
                         "its price is unknown".to_owned(),
                         format!(
                             "give it a price in the catalogue, or list it under allowUnknownPrice of pool {pool}"
                         ),
                     ),
-                    Standing::HeldBack(until) => {
+                    Availability::HeldBack(until) => {
                         out(4, format!("failed lately, tried again at {until}"), String::new());
                     }
                 }
@@ -157,7 +158,7 @@ fn remedy(rejection: &Rejection) -> String {
             format!("let a pool buy nodes with {}", shortage.resource)
         }
         Rejection::Resource(shortage) => {
-            let most = crate::rules::words::quantity(&shortage.resource, shortage.available);
+            let most = crate::rules::format::quantity(&shortage.resource, shortage.available);
             format!("ask for at most {most} {}, or let a pool buy larger nodes", shortage.resource)
         }
         _ => String::new(),
@@ -174,7 +175,7 @@ fn short(rejection: &Rejection) -> String {
             format!("not `{requirement}`, the scheduler's addedAffinity from {source}")
         }
         Rejection::Resource(shortage) => {
-            let wanted = crate::rules::words::quantity(&shortage.resource, shortage.wanted);
+            let wanted = crate::rules::format::quantity(&shortage.resource, shortage.wanted);
             format!("less than {wanted} {}", shortage.resource)
         }
         other => other.to_string(),

@@ -13,7 +13,7 @@ fn alternatives_hold_the_same_pods_at_most_a_fifth_dearer_the_same_type_first() 
     let plan = planned(&with(cluster(aws(), [pool("gpu")]), [pod("a", requests(1, 1, 1))]));
     assert_eq!(offered(&plan), ["g5.xlarge/a/on-demand", "g5.xlarge/b/on-demand", "g6.xlarge/a/on-demand"]);
     assert_eq!(plan.claims[0].offerings[2].price, Some(usd("1.10")));
-    assert_eq!(plan.claims[0].offerings[2].allocatable, room(4, 16, 1));
+    assert_eq!(plan.claims[0].offerings[2].allocatable, capacity(4, 16, 1));
     assert_eq!(
         plan.claims[0].reason,
         "g5.xlarge on-demand in a at 1.006 $/h holds 1 pod (1 x nvidia.com/gpu); next best: g6.xlarge at 1.10 $/h, 9 % dearer"
@@ -31,8 +31,8 @@ fn a_type_that_the_pods_do_not_admit_is_no_alternative() {
 #[test]
 fn an_alternative_never_takes_more_of_a_limit_than_what_was_planned() {
     let kinds = catalogue(vec![
-        Kind("small", room(4, 16, 1), None, &[("a", "1.00")]),
-        Kind("large", room(8, 16, 1), None, &[("a", "1.10")]),
+        Kind("small", capacity(4, 16, 1), None, &[("a", "1.00")]),
+        Kind("large", capacity(8, 16, 1), None, &[("a", "1.10")]),
     ]);
     let mut limited = pool("gpu");
     limited.limits.resources.insert(ResourceName::new(ResourceName::CPU), 100_000);

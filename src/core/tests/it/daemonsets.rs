@@ -53,7 +53,7 @@ fn a_daemonset_takes_room_of_claims_in_flight() {
 #[test]
 fn on_a_node_it_counts_once_before_and_after_its_pod_has_come() {
     let waits = pod("a", requests(3, 1, 0));
-    let before = with(cluster_with(daemon(requests(1, 1, 0)), [waits]), [node("n", room(4, 16, 0))]);
+    let before = with(cluster_with(daemon(requests(1, 1, 0)), [waits]), [node("n", capacity(4, 16, 0))]);
     assert_eq!(planned(&before).claims.len(), 0);
     let arrived = Pod { role: PodRole::DaemonSet, ..bound(pod("agent-x7k2p", requests(1, 1, 0)), "n") };
     assert_eq!(planned(&with(before.clone(), [arrived])).claims.len(), 0);
@@ -63,7 +63,7 @@ fn on_a_node_it_counts_once_before_and_after_its_pod_has_come() {
 
 #[test]
 fn the_places_of_daemonset_pods_count_too() {
-    let few = room(8, 32, 0).with(ResourceName::PODS, 3);
+    let few = capacity(8, 32, 0).with(ResourceName::PODS, 3);
     let kinds = catalogue(vec![Kind("few", few, None, &[("a", "1.00")])]);
     let pods = ["a", "b", "c"].map(|name| pod(name, requests(1, 1, 0)));
     let snapshot = with(with(cluster(kinds, [pool("gpu")]), [daemon(requests(1, 1, 0))]), pods);

@@ -61,7 +61,7 @@ fn a_pod_that_preempts_others_buys_nothing_and_keeps_its_place() {
     let mut preempting = pod("high", requests(3, 1, 0));
     preempting.nominated_node = Some("n".into());
     let snapshot = with(cluster(aws(), [pool("gpu")]), [preempting, pod("low", requests(3, 1, 0))]);
-    let snapshot = with(snapshot, [node("n", room(4, 16, 0))]);
+    let snapshot = with(snapshot, [node("n", capacity(4, 16, 0))]);
     let plan = planned(&snapshot);
     assert_eq!(bought(&plan), ["c7.xlarge: low"], "the room on n is spoken for");
     assert_eq!(plan.unplaced[0].reason, UnplacedReason::PreemptionInProgress);

@@ -1,6 +1,9 @@
 //! Nodes that are well and are emptied: which, with what bought first, and when it is called off.
 
+mod budgets;
 mod committed;
+mod follow;
+mod required;
 
 use poolwright_catalog::RankedOffering;
 use poolwright_terms::keys::DISRUPTED_TAINT;
@@ -33,11 +36,11 @@ fn running(name: &str, kind: &str, price: &str, size: ResourceList) -> (Claim, N
 }
 
 fn large(name: &str) -> (Claim, Node) {
-    running(name, "g5.12xlarge", "5.672", room(48, 192, 4))
+    running(name, "g5.12xlarge", "5.672", capacity(48, 192, 4))
 }
 
 fn small(name: &str) -> (Claim, Node) {
-    running(name, "g5.xlarge", "1.006", room(4, 16, 1))
+    running(name, "g5.xlarge", "1.006", capacity(4, 16, 1))
 }
 
 fn web(total: u64) -> Workload {
@@ -202,17 +205,6 @@ fn many_nodes_become_fewer_and_their_pods_go_to_nodes_that_stay() {
 }
 
 #[test]
-fn a_budget_bounds_how_many_nodes_leave_at_a_time() {
-    let one = Disruption { budgets: vec![budget(Share::Count(1))], ..moving_pool().disruption };
-    let few = Pool { disruption: one, ..moving_pool() };
-    let nodes = vec![large("x"), large("y"), large("z")];
-    let snapshot = cluster_of(few, nodes, &[("a", "x"), ("b", "y"), ("c", "z")]);
-    let proposal = proposed(&snapshot).unwrap();
-    assert_eq!(proposal.leave.len(), 1);
-    assert_eq!(proposed(&begun(&snapshot, &proposal)), None, "one leaves already");
-}
-
-#[test]
 fn nothing_is_moved_that_is_protected_new_alone_or_one_of_a_gang() {
     let base = || cluster_of(moving_pool(), vec![large("big")], &[("a", "big")]);
     assert!(proposed(&base()).is_some());
@@ -274,215 +266,6 @@ fn a_disruption_budget_that_allows_no_eviction_now_keeps_its_pods_where_they_are
 }
 
 #[test]
-fn a_move_is_called_off_when_what_was_bought_for_it_is_lost() {
-    let snapshot = cluster_of(moving_pool(), vec![large("big")], &[("a", "big")]);
-    let proposal = proposed(&snapshot).unwrap();
-    let mut begun = begun(&snapshot, &proposal);
-    begun.claims.remove(&proposal.plan.claims[0].name);
-    let plan = planned_at(&begun, NOW + 61);
-    assert!(matches!(plan.moved[0].to, MovedTo::New(_)));
-    let followed = follow(&begun, &plan, at(NOW + 61));
-    assert!(followed.obsolete, "what the plan buys is not bought");
-    let why = called_off(&followed.actions).unwrap();
-    assert!(why.starts_with("it stays: what was bought for its pods"), "{why}");
-}
-
-#[test]
-fn a_move_is_called_off_when_a_pod_there_becomes_protected() {
-    let snapshot = cluster_of(moving_pool(), vec![large("big")], &[("a", "big")]);
-    let begun = begun(&snapshot, &proposed(&snapshot).unwrap());
-    let protection =
-        Some(Protection { annotation: "poolwright.dev/do-not-disrupt=true".into(), until: None });
-    let ending = Ending { protection, ..Ending::default() };
-    let (_, actions) = followed(&with(begun, [Pod { ending, ..bound(replica("a"), "big") }]));
-    assert_eq!(
-        called_off(&actions).unwrap(),
-        "it stays: pod default/a is protected by poolwright.dev/do-not-disrupt=true"
-    );
-}
-
-#[test]
-fn a_move_waits_for_a_disruption_budget_and_is_called_off_when_that_lasts() {
-    let snapshot = cluster_of(moving_pool(), vec![large("big")], &[("a", "big")]);
-    let proposal = proposed(&snapshot).unwrap();
-    let mut ready = opened(&begun(&snapshot, &proposal), &proposal.plan.claims[0].name);
-    let budget = Budget {
-        key: object_key("web"),
-        uid: Uid("pdb".into()),
-        selector: BudgetSelector::Pods(vec![]),
-        limit: Some(BudgetLimit::MaxUnavailable(Share::Count(1))),
-        expected: 1,
-        allowed: Some(0),
-        failure: None,
-    };
-    ready.budgets.insert(object_key("web"), budget.into());
-    let after = |seconds: i64| {
-        let plan = planned_at(&ready, NOW + seconds);
-        follow(&ready, &plan, at(NOW + seconds)).actions
-    };
-    assert_eq!(after(899), []);
-    assert!(called_off(&after(900)).unwrap().contains("PodDisruptionBudget default/web allows no eviction"));
-}
-
-#[test]
-fn a_node_stays_closed_until_its_move_is_called_off_and_opens_then() {
-    let snapshot = cluster_of(moving_pool(), vec![large("big")], &[("a", "big")]);
-    let mut begun = begun(&snapshot, &proposed(&snapshot).unwrap());
-    let closed = Node { taints: vec![taint(DISRUPTED_TAINT, "")], ..large("big").1 };
-    begun = with(begun, [closed]);
-    let opens = Action::SetTaints { node: "big".into(), taints: vec![] };
-    assert!(!decide(&begun, at(NOW + 5)).actions.contains(&opens));
-    let mut claim = (*begun.claims[&ClaimName("big".into())]).clone();
-    if let Some(condition) = claim.conditions.get_mut(&ConditionType::Disrupting) {
-        (condition.status, condition.reason) = (ConditionStatus::False, "CalledOff".into());
-    }
-    assert!(decide(&with(begun, [claim]), at(NOW + 5)).actions.contains(&opens));
-}
-
-#[test]
-fn a_claim_drifts_when_its_pool_would_make_another_and_says_in_what() {
-    let labels = BTreeMap::from([("team".to_owned(), "ml".to_owned())]);
-    let changed = Pool {
-        labels,
-        taints: vec![taint("gpu", "only")],
-        requirements: vec![is_in("node.kubernetes.io/instance-type", &["g6.xlarge"])],
-        ..pool("gpu")
-    };
-    let snapshot = cluster_of(changed, vec![small("s")], &[("a", "s")]);
-    let pool = snapshot.pools.values().next().unwrap().clone();
-    let what = drift(&snapshot, &pool, &small("s").0).unwrap();
-    assert_eq!(
-        what,
-        "label team=`ml` was added; taint `gpu=only:NoSchedule` was added; \
-         the requirement on node.kubernetes.io/instance-type does not admit its value, `g5.xlarge`"
-    );
-    let same = cluster_of(self::pool_as_it_is(), vec![small("s")], &[("a", "s")]);
-    assert_eq!(drift(&same, &self::pool_as_it_is(), &small("s").0), None);
-}
-
-fn pool_as_it_is() -> Pool {
-    pool("gpu")
-}
-
-#[test]
-fn a_node_that_drifted_is_replaced_also_where_work_is_not_moved_for_money() {
-    let requirements = vec![is_in("node.kubernetes.io/instance-type", &["g6.xlarge"])];
-    let changed = Pool { requirements, ..pool("gpu") };
-    let snapshot = cluster_of(changed, vec![small("s")], &[("a", "s")]);
-    let outlook = looked(&snapshot);
-    let proposal = outlook.proposal.unwrap();
-    assert_eq!(leaving(&proposal), [("s", "Drifted")]);
-    assert_eq!(bought(&proposal.plan), ["g6.xlarge: ReplicaSet:web#0"], "dearer, but as the pool says");
-    let noticed = outlook.actions.iter().any(|action| {
-        matches!(action, Action::SetConditions { conditions, .. }
-        if conditions[0].kind == ConditionType::Drifted && conditions[0].status == ConditionStatus::True)
-    });
-    assert!(noticed);
-    // What was bought for it is lost: that is bought again, for it must go.
-    let mut begun = begun(&snapshot, &proposal);
-    begun.claims.remove(&proposal.plan.claims[0].name);
-    let plan = planned_at(&begun, NOW + 61);
-    assert_eq!(plan.claims.len(), 1);
-    assert_eq!(called_off(&follow(&begun, &plan, at(NOW + 61)).actions), None);
-}
-
-#[test]
-fn a_node_that_is_too_old_is_replaced_by_one_of_its_kind() {
-    let disruption =
-        Disruption { expire_after: Some(SignedDuration::from_mins(60)), ..Disruption::default() };
-    let snapshot = cluster_of(Pool { disruption, ..pool("gpu") }, vec![small("s")], &[("a", "s")]);
-    assert_eq!(looked_at(&snapshot, 3599).proposal, None);
-    let proposal = looked_at(&snapshot, 3600).proposal.unwrap();
-    assert_eq!(leaving(&proposal), [("s", "Expired")]);
-    assert_eq!(bought(&proposal.plan), ["g5.xlarge: ReplicaSet:web#0"]);
-}
-
-#[test]
-fn a_node_that_must_go_and_cannot_yet_says_what_keeps_it() {
-    let requirements = vec![is_in("node.kubernetes.io/instance-type", &["g6.xlarge"])];
-    let none = Disruption { budgets: vec![budget(Share::Count(0))], ..Disruption::default() };
-    let changed = Pool { requirements, disruption: none, ..pool("gpu") };
-    let outlook = looked(&cluster_of(changed, vec![small("s")], &[("a", "s")]));
-    assert_eq!(outlook.proposal, None);
-    let said = outlook.actions.iter().find_map(|action| match action {
-        Action::Tell(notice) => Some(notice.message.clone()),
-        _ => None,
-    });
-    assert_eq!(
-        said.unwrap(),
-        "it has drifted and is not replaced yet: spec.disruption.budgets[0] of pool `gpu` allows 0 of 1 nodes at a time, and 0 are now"
-    );
-}
-
-#[test]
-fn an_explicit_budget_bounds_empty_nodes_too() {
-    let empty = |disruption: Disruption| {
-        let pool = Pool { disruption, ..pool("gpu") };
-        let nodes = ["x", "y", "z"].map(|name| {
-            let (claim, node) = small(name);
-            (true_since(claim, ConditionType::Empty, 100), node)
-        });
-        let snapshot = cluster_of(pool, nodes.into(), &[]);
-        let actions = decide(&snapshot, at(NOW)).actions;
-        actions.iter().filter(|action| matches!(action, Action::SetTaints { .. })).count()
-    };
-    assert_eq!(empty(Disruption::default()), 3);
-    assert_eq!(empty(Disruption { budgets: vec![budget(Share::Count(2))], ..Disruption::default() }), 2);
-    let others = NodeBudget { causes: [Cause::Drifted].into(), ..budget(Share::Count(0)) };
-    assert_eq!(empty(Disruption { budgets: vec![others], ..Disruption::default() }), 3);
-}
-
-#[test]
-fn a_budget_over_all_pools_bounds_what_their_own_allow_together() {
-    let other = |(claim, node): (Claim, Node)| (Claim { pool: PoolName("other".into()), ..claim }, node);
-    let requirements = vec![is_in("node.kubernetes.io/instance-type", &["g6.xlarge"])];
-    let mut snapshot = cluster_of(
-        Pool { requirements: requirements.clone(), ..moving_pool() },
-        vec![small("a"), small("b"), other(small("c")), other(small("d"))],
-        &[("1", "a"), ("2", "b"), ("3", "c"), ("4", "d")],
-    );
-    let second = Pool { name: PoolName("other".into()), requirements, ..moving_pool() };
-    snapshot.pools.insert(second.name.clone(), second.into());
-    let drifted = |snapshot: &Snapshot| leaving(&proposed(snapshot).unwrap()).len();
-    assert_eq!(drifted(&snapshot), 4);
-    snapshot.disruption_budgets = vec![budget(Share::Percent(50)), budget(Share::Count(3))].into();
-    assert_eq!(drifted(&snapshot), 2, "the most restrictive counts");
-    let about_others = NodeBudget { causes: [Cause::Expired].into(), ..budget(Share::Count(0)) };
-    snapshot.disruption_budgets = vec![about_others].into();
-    assert_eq!(drifted(&snapshot), 4);
-    snapshot.disruption_budgets = vec![budget(Share::Count(0))].into();
-    let outlook = looked(&snapshot);
-    assert_eq!(outlook.proposal, None);
-    let said = outlook.actions.iter().find_map(|action| match action {
-        Action::Tell(notice) => Some(notice.message.clone()),
-        _ => None,
-    });
-    assert_eq!(
-        said.unwrap(),
-        "it has drifted and is not replaced yet: budget 1 over all pools (--disruption-budget) allows 0 of 4 nodes at a time, and 0 are now"
-    );
-}
-
-#[test]
-fn a_budget_over_all_pools_bounds_empty_nodes_and_moves_for_money_too() {
-    let empty = |nodes: Share| {
-        let rooms = ["x", "y", "z"].map(|name| {
-            let (claim, node) = small(name);
-            (true_since(claim, ConditionType::Empty, 100), node)
-        });
-        let mut snapshot = cluster_of(pool("gpu"), rooms.into(), &[]);
-        snapshot.disruption_budgets = vec![budget(nodes)].into();
-        let actions = decide(&snapshot, at(NOW)).actions;
-        actions.iter().filter(|action| matches!(action, Action::SetTaints { .. })).count()
-    };
-    assert_eq!((empty(Share::Count(1)), empty(Share::Percent(50)), empty(Share::Count(9))), (1, 2, 3));
-    let mut snapshot = cluster_of(moving_pool(), vec![large("l")], &[("a", "l")]);
-    assert!(proposed(&snapshot).is_some());
-    snapshot.disruption_budgets = vec![budget(Share::Count(0))].into();
-    assert_eq!(proposed(&snapshot), None);
-}
-
-#[test]
 fn an_empty_node_that_an_annotation_keeps_is_not_given_back() {
     let closed = |claim_kept: bool, node_kept: bool, pool_kept: bool| {
         let disruption = Disruption { kept: pool_kept, ..Disruption::default() };
@@ -495,20 +278,6 @@ fn an_empty_node_that_an_annotation_keeps_is_not_given_back() {
     };
     assert!(closed(false, false, false));
     assert!(!closed(true, false, false) && !closed(false, true, false) && !closed(false, false, true));
-}
-
-#[test]
-fn a_budget_that_makes_no_sense_is_told_on_its_pool() {
-    let window =
-        Some(Window::Unreadable("spec.disruption.budgets[0].schedule: `often` is no schedule".into()));
-    let unreadable = NodeBudget { window, ..budget(Share::Count(5)) };
-    let disruption = Disruption { budgets: vec![unreadable], ..moving_pool().disruption };
-    let outlook =
-        looked(&cluster_of(Pool { disruption, ..moving_pool() }, vec![large("big")], &[("a", "big")]));
-    assert_eq!(outlook.proposal, None, "it allows nothing");
-    let [Action::Tell(notice)] = outlook.actions.as_slice() else { panic!("{:?}", outlook.actions) };
-    assert_eq!(notice.subject, Subject::Pool(PoolName("gpu".into())));
-    assert!(notice.message.contains("`often` is no schedule"), "{}", notice.message);
 }
 
 #[test]

@@ -64,9 +64,9 @@ fn when_nothing_got_in_meanwhile_it_is_given_back() {
     assert_eq!(
         decide(&snapshot, at(405)).actions,
         [
-            Action::Tell(Notice {
+            Action::RecordEvent(Event {
                 subject: Subject::Claim(ClaimName("c".into())),
-                kind: NoticeKind::Normal,
+                kind: EventType::Normal,
                 reason: Reason::ScaledDown,
                 message: "node n had no work for 5 min: it is given back".into(),
             }),
@@ -156,6 +156,6 @@ fn a_pool_may_keep_its_nodes_for_ever() {
 fn a_node_that_somebody_deleted_ends_its_claim_unless_work_is_bound_to_it() {
     let snapshot = with(cluster(aws(), [pool("gpu")]), [initialized()]);
     let actions = decide(&snapshot, at(50)).actions;
-    assert!(matches!(&actions[0], Action::Tell(notice) if notice.reason == "NodeGone"));
+    assert!(matches!(&actions[0], Action::RecordEvent(event) if event.reason == "NodeGone"));
     assert!(matches!(&actions[1], Action::DeleteClaim { only_if_empty: true, .. }));
 }

@@ -114,7 +114,7 @@ fn a_place_that_is_kept_is_not_kept_twice_when_pods_already_run() {
         }),
         ..claim
     };
-    let node = Node { allocatable: room(48, 192, 4), ..claimed_node() };
+    let node = Node { allocatable: capacity(48, 192, 4), ..claimed_node() };
     let pods = [bound(member("train-0", 0), "n"), bound(member("train-1", 12), "n"), member("train-2", 12)];
     let snapshot = with(with(with(with(first, [claim]), [node]), pods), [job(4, 3)]);
     let again = planned_at(&snapshot, 13);

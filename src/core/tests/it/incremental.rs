@@ -19,8 +19,8 @@ const HOST: &str = "kubernetes.io/hostname";
 
 fn shop() -> Catalogue {
     catalogue(vec![
-        Kind("g5.xlarge", room(4, 16, 1), Some("a10g"), &[("a", "1.00"), ("b", "1.05")]),
-        Kind("cpu", room(8, 32, 0), None, &[("a", "0.40"), ("b", "0.40")]),
+        Kind("g5.xlarge", capacity(4, 16, 1), Some("a10g"), &[("a", "1.00"), ("b", "1.05")]),
+        Kind("cpu", capacity(8, 32, 0), None, &[("a", "0.40"), ("b", "0.40")]),
     ])
 }
 
@@ -90,7 +90,7 @@ fn some_pod(which: u8, mut how: u32) -> Pod {
 }
 
 fn some_node(which: u8, mut how: u32) -> Node {
-    let mut node = node(&format!("n{}", which % 5), room(4 + u64::from(draw(&mut how, 8)), 32, 0));
+    let mut node = node(&format!("n{}", which % 5), capacity(4 + u64::from(draw(&mut how, 8)), 32, 0));
     node.labels.insert(ZONE.into(), if draw(&mut how, 2) == 0 { "a" } else { "b" }.into());
     node.ready = draw(&mut how, 5) > 0;
     node.provider_id = (draw(&mut how, 2) == 0).then(|| format!("kwok://c{}", which % 3));

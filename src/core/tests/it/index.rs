@@ -62,7 +62,7 @@ fn a_relist_drops_what_is_gone_and_says_what_changed_most() {
     assert_eq!(index.reset_pods([small("b")]), Change::Life);
     assert_eq!(index.reset_pods([small("b"), small("c")]), Change::Demand);
     assert_eq!(index.snapshot().pods.len(), 2);
-    index.reset_nodes([node("n", room(1, 1, 0))]);
+    index.reset_nodes([node("n", capacity(1, 1, 0))]);
     assert_eq!(index.reset_nodes([]), Change::Room);
     assert!(index.snapshot().nodes.is_empty());
 }

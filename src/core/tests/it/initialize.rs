@@ -34,9 +34,9 @@ fn a_node_that_keeps_the_promise_is_opened_and_recorded() {
         decide(&with_node(gated()), at(30)).actions,
         [
             Action::Open { node: "n".into(), reserve_for: None },
-            Action::Tell(Notice {
+            Action::RecordEvent(Event {
                 subject: subject.clone(),
-                kind: NoticeKind::Normal,
+                kind: EventType::Normal,
                 reason: Reason::Initialized,
                 message: format!("{message}; it is open to pods"),
             }),
@@ -65,11 +65,11 @@ fn a_node_stays_closed_until_it_is_ready_complete_and_free_of_startup_taints() {
         ("NodeNotReady".into(), "node n is not ready".into())
     );
     assert_eq!(
-        waits_for(Node { allocatable: room(4, 16, 0), ..gated() }),
+        waits_for(Node { allocatable: capacity(4, 16, 0), ..gated() }),
         ("ResourcesDiffer".into(), "node n: nvidia.com/gpu: 1 promised, 0 advertised".into())
     );
     assert_eq!(
-        waits_for(Node { allocatable: room(8, 16, 1), ..gated() }),
+        waits_for(Node { allocatable: capacity(8, 16, 1), ..gated() }),
         ("ResourcesDiffer".into(), "node n: cpu: 4000m promised, 8000m advertised".into())
     );
     assert_eq!(
@@ -80,9 +80,9 @@ fn a_node_stays_closed_until_it_is_ready_complete_and_free_of_startup_taints() {
 
 #[test]
 fn what_can_only_be_estimated_may_differ_a_little_and_devices_not_at_all() {
-    let memory = room(4, 16, 1).get(ResourceName::MEMORY);
+    let memory = capacity(4, 16, 1).get(ResourceName::MEMORY);
     let with_memory = |bytes: u64| {
-        let allocatable = room(4, 16, 1).with(ResourceName::MEMORY, bytes);
+        let allocatable = capacity(4, 16, 1).with(ResourceName::MEMORY, bytes);
         Node { allocatable, ..gated() }
     };
     for bytes in [memory / 100 * 96, memory, memory / 100 * 110] {
@@ -92,7 +92,7 @@ fn what_can_only_be_estimated_may_differ_a_little_and_devices_not_at_all() {
     for bytes in [memory / 100 * 94, memory / 100 * 112] {
         assert_eq!(waits_for(with_memory(bytes)).0, "ResourcesDiffer");
     }
-    assert_eq!(waits_for(Node { allocatable: room(4, 16, 2), ..gated() }).0, "ResourcesDiffer");
+    assert_eq!(waits_for(Node { allocatable: capacity(4, 16, 2), ..gated() }).0, "ResourcesDiffer");
 }
 
 #[test]
@@ -146,10 +146,10 @@ fn what_it_waits_for_is_recorded_once() {
 
 #[test]
 fn a_node_that_never_keeps_its_promise_is_given_up_and_says_what_was_missing() {
-    let actions = decide(&with_node(Node { allocatable: room(4, 16, 0), ..gated() }), at(920)).actions;
+    let actions = decide(&with_node(Node { allocatable: capacity(4, 16, 0), ..gated() }), at(920)).actions;
     let why = "g5.xlarge/a/on-demand: its node was not usable within 15 min after it joined: node n: nvidia.com/gpu: 1 promised, 0 advertised";
     assert_eq!(actions[0], Action::HoldBack { claim: ClaimName("c".into()), message: why.into() });
-    assert!(matches!(&actions[1], Action::Tell(notice) if notice.reason == "InitializationTimeout"));
+    assert!(matches!(&actions[1], Action::RecordEvent(event) if event.reason == "InitializationTimeout"));
     assert!(matches!(&actions[2], Action::DeleteClaim { only_if_empty: false, .. }));
 }
 
@@ -169,8 +169,8 @@ fn a_pod_that_the_scheduler_does_not_place_as_planned_is_named() {
     assert_eq!(decide(&snapshot, at(89)).wake_at, Some(at(90)));
     let actions = decide(&snapshot, at(90)).actions;
     assert!(
-        matches!(&actions[..], [Action::Tell(notice)] if notice.subject == Subject::Pod(object_key("p"))
-            && notice.message == "was planned for node n, which is open, but the scheduler does not place it there (0/0 nodes are available); the node waits for it: correct the pod, or delete it"),
+        matches!(&actions[..], [Action::RecordEvent(event)] if event.subject == Subject::Pod(object_key("p"))
+            && event.message == "was planned for node n, which is open, but the scheduler does not place it there (0/0 nodes are available); the node waits for it: correct the pod, or delete it"),
         "{actions:?}"
     );
 }

@@ -97,8 +97,8 @@ fn the_node_is_closed_at_once_both_objects_are_told_and_nobody_is_asked_yet() {
     let message = "spot capacity is taken back at 2027-01-15T08:18:40Z (says the cloud): it is closed, what its pods \
                    need is bought elsewhere, and they are asked to go; who is left is told to end by 2027-01-15T08:18:30Z";
     let tell = |subject| {
-        let (kind, reason) = (NoticeKind::Warning, Reason::Interrupted);
-        Action::Tell(Notice { subject, kind, reason, message: message.to_owned() })
+        let (kind, reason) = (EventType::Warning, Reason::Interrupted);
+        Action::RecordEvent(Event { subject, kind, reason, message: message.to_owned() })
     };
     let closed = Action::SetTaints { node: "n".into(), taints: vec![taint(DISRUPTED_TAINT, "")] };
     let expected = [tell(Subject::Claim(ClaimName("c".into()))), tell(Subject::Node("n".into())), closed];
@@ -179,7 +179,7 @@ fn a_gang_that_runs_is_kept_whole_by_a_place_for_the_pod_whose_node_goes() {
         unmodelled: vec![],
     };
     let others = ["b", "c"].map(|name| bound(member(name), "other"));
-    let snapshot = with(with(with(snapshot, others), [node("other", room(2, 16, 0))]), [web(3)]);
+    let snapshot = with(with(with(snapshot, others), [node("other", capacity(2, 16, 0))]), [web(3)]);
     assert_eq!(names(&planned_at(&with(snapshot, [group]), NOTICED + 1)), ["ReplicaSet:web#0"]);
 }
 
@@ -213,7 +213,7 @@ fn pods_that_were_planned_for_it_are_planned_elsewhere() {
     assert_eq!(names(&plan), ["p"]);
     assert!(followed(&snapshot, &plan, NOTICED + 1).actions.contains(&retire()));
     let actions = decide(&snapshot, at(NOTICED + 1)).actions;
-    assert!(actions.iter().all(|action| matches!(action, Action::Tell(_))), "{actions:?}");
+    assert!(actions.iter().all(|action| matches!(action, Action::RecordEvent(_))), "{actions:?}");
 }
 
 #[test]
@@ -273,7 +273,7 @@ fn for_what_is_only_likely_nothing_is_closed_moved_or_bought() {
     assert_eq!(claim.conditions[&ConditionType::Interrupted].status, ConditionStatus::Unknown);
     let snapshot = with_pods(claim, vec![replica("a")]);
     let actions = decide(&snapshot, at(NOTICED + 1)).actions;
-    assert!(actions.iter().all(|action| matches!(action, Action::Tell(_))), "{actions:?}");
+    assert!(actions.iter().all(|action| matches!(action, Action::RecordEvent(_))), "{actions:?}");
     let plan = planned_at(&snapshot, NOTICED + 1);
     assert_eq!((plan.claims.len(), plan.moved.len()), (0, 0));
     assert_eq!(followed(&snapshot, &plan, NOTICED + 1).actions, []);

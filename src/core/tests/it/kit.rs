@@ -27,11 +27,11 @@ pub fn usd(dollars: &str) -> UsdPerHour {
 
 /// CPU in cores, memory in GiB, GPUs, and one `pods`.
 pub fn requests(cpu: u64, memory: u64, gpus: u64) -> ResourceList {
-    room(cpu, memory, gpus).with(ResourceName::PODS, 1)
+    capacity(cpu, memory, gpus).with(ResourceName::PODS, 1)
 }
 
 /// CPU in cores, memory in GiB, GPUs, 110 pods.
-pub fn room(cpu: u64, memory: u64, gpus: u64) -> ResourceList {
+pub fn capacity(cpu: u64, memory: u64, gpus: u64) -> ResourceList {
     ResourceList::new()
         .with(ResourceName::CPU, cpu * 1000)
         .with(ResourceName::MEMORY, memory << 30)
@@ -91,10 +91,10 @@ pub fn catalogue(kinds: Vec<Kind>) -> Catalogue {
 /// g5.xlarge with one GPU, g5.12xlarge with four, g6.xlarge with one L4, c7.xlarge with none.
 pub fn aws() -> Catalogue {
     catalogue(vec![
-        Kind("g5.xlarge", room(4, 16, 1), Some("a10g"), &[("a", "1.006"), ("b", "1.006")]),
-        Kind("g5.12xlarge", room(48, 192, 4), Some("a10g"), &[("a", "5.672")]),
-        Kind("g6.xlarge", room(4, 16, 1), Some("l4"), &[("a", "1.10")]),
-        Kind("c7.xlarge", room(4, 8, 0), None, &[("a", "0.17")]),
+        Kind("g5.xlarge", capacity(4, 16, 1), Some("a10g"), &[("a", "1.006"), ("b", "1.006")]),
+        Kind("g5.12xlarge", capacity(48, 192, 4), Some("a10g"), &[("a", "5.672")]),
+        Kind("g6.xlarge", capacity(4, 16, 1), Some("l4"), &[("a", "1.10")]),
+        Kind("c7.xlarge", capacity(4, 8, 0), None, &[("a", "0.17")]),
     ])
 }
 
@@ -302,7 +302,7 @@ pub fn claim() -> Claim {
         offerings: vec![RankedOffering {
             offering: id("g5.xlarge", "a"),
             price: Some(usd("1.006")),
-            allocatable: room(4, 16, 1),
+            allocatable: capacity(4, 16, 1),
         }],
         labels: BTreeMap::new(),
         annotations: BTreeMap::new(),
@@ -354,7 +354,7 @@ pub fn initialized() -> Claim {
 
 /// The node of [`claim`], ready, open, with what was promised.
 pub fn claimed_node() -> Node {
-    Node { provider_id: Some("kwok://c".into()), ..node("n", room(4, 16, 1)) }
+    Node { provider_id: Some("kwok://c".into()), ..node("n", capacity(4, 16, 1)) }
 }
 
 /// What is decided where new nodes are reserved for their pods.

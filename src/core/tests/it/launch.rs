@@ -23,9 +23,9 @@ fn a_claim_that_is_not_launched_in_time_is_given_up_with_the_reason() {
         decide(&snapshot, at(300)).actions,
         [
             Action::HoldBack { claim: ClaimName("c".into()), message: why.into() },
-            Action::Tell(Notice {
+            Action::RecordEvent(Event {
                 subject: Subject::Claim(ClaimName("c".into())),
-                kind: NoticeKind::Warning,
+                kind: EventType::Warning,
                 reason: Reason::LaunchTimeout,
                 message: format!(
                     "{why}. The claim is deleted, the offering is not bought for a while, and its pods are planned anew"
@@ -78,7 +78,7 @@ fn an_instance_that_a_later_listing_lacks_is_gone_and_its_claim_with_it() {
     assert_eq!(decide(&snapshot, at(50)).actions, [], "so soon a listing may lack a new instance");
     snapshot.instances = Some(Instances::new(at(40), []));
     let actions = decide(&snapshot, at(50)).actions;
-    assert!(matches!(&actions[0], Action::Tell(notice) if notice.reason == "InstanceGone"));
+    assert!(matches!(&actions[0], Action::RecordEvent(event) if event.reason == "InstanceGone"));
     assert_eq!(
         actions[1..],
         [Action::DeleteClaim {

@@ -60,7 +60,7 @@ fn a_claim_that_is_not_launched_counts_as_the_most_it_may_become() {
     open.offerings.push(RankedOffering {
         offering: id("g5.12xlarge", "a"),
         price: Some(usd("5.672")),
-        allocatable: room(48, 192, 4),
+        allocatable: capacity(48, 192, 4),
     });
     // The claim's free room takes one pod; it may still take four of the five GPUs allowed.
     let snapshot = with(with(cluster(aws(), [limited(gpus(5))]), three()), [open.clone()]);
@@ -79,7 +79,7 @@ fn claims_that_are_being_deleted_still_count() {
 
 #[test]
 fn what_a_cheaper_plan_leaves_under_a_limit_is_used() {
-    let kinds = catalogue(vec![Kind("four", room(16, 64, 4), None, &[("a", "4.50")])]);
+    let kinds = catalogue(vec![Kind("four", capacity(16, 64, 4), None, &[("a", "4.50")])]);
     let money = PoolLimits { usd_per_hour: Some(usd("14")), ..PoolLimits::default() };
     let large = [(1, 1, 4), (1, 1, 4), (1, 10, 3), (1, 1, 3), (1, 1, 3), (1, 1, 3)];
     let pods = large

@@ -18,7 +18,7 @@ fn full(name: &str) -> Pod {
 
 /// The node of the claim, with as much memory as it turned out to have.
 fn measured_node(mib: u64) -> Node {
-    Node { allocatable: with_memory(room(4, 16, 1), mib), ..claimed_node() }
+    Node { allocatable: with_memory(capacity(4, 16, 1), mib), ..claimed_node() }
 }
 
 fn index(things: impl FnOnce(&mut ClusterIndex)) -> ClusterIndex {
@@ -95,7 +95,7 @@ fn a_class_that_promises_more_later_is_believed_in_the_difference() {
     let mut index = after_a_node_with(16_000);
     index.apply_pod(full("p"));
     assert_eq!(bought(&planned(&index.snapshot())), ["g6.xlarge: p"]);
-    let more = catalogue(vec![Kind("g5.xlarge", room(4, 17, 1), Some("a10g"), &[("a", "1.006")])]);
+    let more = catalogue(vec![Kind("g5.xlarge", capacity(4, 17, 1), Some("a10g"), &[("a", "1.006")])]);
     index.reset_catalogues([(node_class(), Ok(std::sync::Arc::new(more)))]);
     assert_eq!(bought(&planned(&index.snapshot())), ["g5.xlarge: p"]);
 }

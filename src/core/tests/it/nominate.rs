@@ -150,8 +150,10 @@ fn the_last_plan_counts_more_than_what_the_claim_was_bought_for() {
 
 #[test]
 fn a_pod_for_which_the_scheduler_preempts_elsewhere_is_left_to_it() {
-    let snapshot =
-        with(with(cluster(aws(), [pool("gpu")]), [registered()]), [gated(), node("theirs", room(1, 1, 0))]);
+    let snapshot = with(
+        with(cluster(aws(), [pool("gpu")]), [registered()]),
+        [gated(), node("theirs", capacity(1, 1, 0))],
+    );
     let elsewhere = Pod { nominated_node: Some("theirs".into()), ..pod("p", requests(1, 1, 1)) };
     assert_eq!(nominated(&with(snapshot.clone(), [elsewhere])), []);
     let stale = Pod { nominated_node: Some("gone".into()), ..pod("p", requests(1, 1, 1)) };

@@ -28,7 +28,7 @@ fn condition(reason: Reason, message: &str) -> Action {
 
 fn warning(subject: Subject, reason: Reason, message: &str) -> Action {
     let message = message.into();
-    Action::Tell(Notice { subject, kind: NoticeKind::Warning, reason, message })
+    Action::RecordEvent(Event { subject, kind: EventType::Warning, reason, message })
 }
 
 #[test]
@@ -95,7 +95,7 @@ fn a_namespace_that_refuses_tolerations_is_told_of_once_and_tried_again_after_te
     let outcome = Outcome::TolerationRefused { pod: &pod, why: "forbidden" };
     let told = respond(&outcome, &mut setbacks, at(0));
     assert!(
-        matches!(&told[..], [Action::Tell(Notice { subject: Subject::Pod(about), reason, .. })]
+        matches!(&told[..], [Action::RecordEvent(Event { subject: Subject::Pod(about), reason, .. })]
             if *about == pod && *reason == Reason::ReservationRefused),
         "{told:?}"
     );

@@ -16,8 +16,8 @@ fn two_pods_of_one_gpu_each_get_two_small_nodes_and_not_one_large_one() {
 #[test]
 fn one_node_is_bought_for_both_where_that_is_cheaper() {
     let cheap = catalogue(vec![
-        Kind("one", room(4, 16, 1), Some("a10g"), &[("a", "1.00")]),
-        Kind("two", room(8, 32, 2), Some("a10g"), &[("a", "1.50")]),
+        Kind("one", capacity(4, 16, 1), Some("a10g"), &[("a", "1.00")]),
+        Kind("two", capacity(8, 32, 2), Some("a10g"), &[("a", "1.50")]),
     ]);
     let pods = [pod("a", requests(2, 8, 1)), pod("b", requests(2, 8, 1))];
     let plan = planned(&with(cluster(cheap, [pool("gpu")]), pods));

@@ -36,7 +36,7 @@ fn members(group: &str, count: usize) -> Vec<Pod> {
 /// At most so many nodes, each of which holds one member.
 fn nodes(most: u64) -> Snapshot {
     let limits = PoolLimits { nodes: Some(most), ..PoolLimits::default() };
-    let kinds = vec![Kind("g5.xlarge", room(4, 16, 1), Some("a10g"), &[("a", "1.006"), ("b", "1.006")])];
+    let kinds = vec![Kind("g5.xlarge", capacity(4, 16, 1), Some("a10g"), &[("a", "1.006"), ("b", "1.006")])];
     cluster(catalogue(kinds), [Pool { limits, ..pool("gpu") }])
 }
 
@@ -253,7 +253,7 @@ fn where_it_cannot_be_had_again_the_other_nodes_count_as_empty_and_keep_the_plac
     let (name, id) = (claim.name.clone(), format!("kwok://{}", claim.name));
     let ready = true_since(launched(claim), ConditionType::Launched, 12);
     let ready = true_since(true_since(ready, ConditionType::Registered, 13), ConditionType::Initialized, 14);
-    let there = Node { provider_id: Some(id), ..node("n", room(4, 16, 1)) };
+    let there = Node { provider_id: Some(id), ..node("n", capacity(4, 16, 1)) };
     let open = with(with(after, [Claim { node_name: Some("n".into()), ..ready }]), [there]);
     let empties = |snapshot: &Snapshot| {
         let is_empty = |action: &Action| {
@@ -311,7 +311,7 @@ fn what_there_is_for_a_gang_that_cannot_be_had_whole_is_given_back_at_once_whate
     let joined = true_since(launched(joined), ConditionType::Launched, 12);
     let joined = Claim { node_name: Some("n".into()), ..true_since(joined, ConditionType::Registered, 13) };
     let id = joined.launched.as_ref().map(|launched| launched.provider_id.clone());
-    let node = Node { provider_id: id, ready: false, ..node("n", room(4, 16, 1)) };
+    let node = Node { provider_id: id, ready: false, ..node("n", capacity(4, 16, 1)) };
     let names = [&ordered, &launched_one, &joined].map(|claim| claim.name.clone()).to_vec();
     there = with(with(there, [ordered, launched_one, joined]), [node]);
     // Claims were made at 11 s: the rest may be written, or planned anew, for a quarter of a minute.
@@ -363,8 +363,7 @@ fn a_node_stays_reserved_until_the_last_one_of_its_gang_has_been_open_for_a_minu
         let snapshot = with(base.clone(), [initialized(), other]);
         let is_lifted = |action: &Action| matches!(action, Action::SetTaints { node, taints } if node == "n" && taints.is_empty());
         let actions = decide(&snapshot, at(seconds)).actions;
-        let complains =
-            |action: &Action| matches!(action, Action::Tell(one) if one.reason == "NotScheduledAsPlanned");
+        let complains = |action: &Action| matches!(action, Action::RecordEvent(one) if one.reason == "NotScheduledAsPlanned");
         (actions.iter().any(is_lifted), actions.iter().any(complains))
     };
     assert_eq!(lifted(other.clone(), 200), (false, false), "the other node is still on its way");

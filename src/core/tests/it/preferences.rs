@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use poolwright_catalog::{Catalogue, ResourceName};
-use poolwright_core::plan::{Plan, PlanOptions, Preferences, plan};
+use poolwright_core::plan::{Plan, PlanOptions, PreferencePolicy, plan};
 use poolwright_core::*;
 use poolwright_solver::NeverStop;
 use poolwright_terms::labels::{HOSTNAME, INSTANCE_TYPE, ZONE};
@@ -13,14 +13,14 @@ use crate::kit::*;
 
 const GPU: &str = "poolwright.dev/gpu-model";
 
-fn wish(mut pod: Pod, add: impl FnOnce(&mut Wishes)) -> Pod {
-    add(pod.spec.wishes.get_or_insert_default());
+fn preference(mut pod: Pod, add: impl FnOnce(&mut Preferences)) -> Pod {
+    add(pod.spec.preferences.get_or_insert_default());
     pod
 }
 
 fn prefers(pod: Pod, weight: u32, key: &str, value: &str) -> Pod {
     let term = NodeTerm { requirements: vec![is_in(key, &[value])] };
-    wish(pod, |wishes| wishes.nodes.push(Weighted { weight, term }))
+    preference(pod, |preferences| preferences.nodes.push(Weighted { weight, term }))
 }
 
 fn gpu_pod(name: &str) -> Pod {
@@ -41,17 +41,19 @@ fn about(key: &str, app: &str) -> PodTerm {
 }
 
 fn would_be_near(pod: Pod, key: &str, app: &str) -> Pod {
-    wish(pod, |wishes| wishes.affinity.push(Weighted { weight: 10, term: about(key, app) }))
+    preference(pod, |preferences| preferences.affinity.push(Weighted { weight: 10, term: about(key, app) }))
 }
 
 fn would_be_away(pod: Pod, key: &str, app: &str) -> Pod {
-    wish(pod, |wishes| wishes.anti_affinity.push(Weighted { weight: 10, term: about(key, app) }))
+    preference(pod, |preferences| {
+        preferences.anti_affinity.push(Weighted { weight: 10, term: about(key, app) })
+    })
 }
 
 fn would_spread(pod: Pod, key: &str, max_skew: u32) -> Pod {
     let selector = Some(vec![is_in("app", &[&pod.labels["app"]])]);
     let rule = SpreadRule { topology_key: key.into(), max_skew, selector, ..SpreadRule::default() };
-    wish(pod, |wishes| wishes.spreads.push(rule))
+    preference(pod, |preferences| preferences.spreads.push(rule))
 }
 
 /// What is bought, with zones.
@@ -73,15 +75,15 @@ fn relaxed(plan: &Plan) -> Vec<String> {
 }
 
 fn without(snapshot: &Snapshot) -> Plan {
-    let options = PlanOptions { preferences: Preferences::Ignore, ..PlanOptions::default() };
+    let options = PlanOptions { preferences: PreferencePolicy::Ignore, ..PlanOptions::default() };
     plan(snapshot, at(10), &options, &mut NeverStop)
 }
 
 /// Two sizes in three zones; zone c is a little dearer.
 fn three_zones() -> Catalogue {
     catalogue(vec![
-        Kind("c7.large", room(2, 8, 0), None, &[("a", "0.10"), ("b", "0.10"), ("c", "0.11")]),
-        Kind("c7.2xlarge", room(8, 32, 0), None, &[("a", "0.40"), ("b", "0.40"), ("c", "0.44")]),
+        Kind("c7.large", capacity(2, 8, 0), None, &[("a", "0.10"), ("b", "0.10"), ("c", "0.11")]),
+        Kind("c7.2xlarge", capacity(8, 32, 0), None, &[("a", "0.40"), ("b", "0.40"), ("c", "0.44")]),
     ])
 }
 
@@ -100,8 +102,8 @@ fn the_heaviest_preferred_node_affinity_decides_among_what_is_cheap_enough() {
 
 #[test]
 fn further_terms_are_met_as_long_as_something_meets_all_of_them() {
-    let wishes = prefers(prefers(gpu_pod("p"), 80, ZONE, "b"), 20, INSTANCE_TYPE, "g5.xlarge");
-    let plan = planned(&with(cluster(aws(), [pool("gpu")]), [wishes]));
+    let preferences = prefers(prefers(gpu_pod("p"), 80, ZONE, "b"), 20, INSTANCE_TYPE, "g5.xlarge");
+    let plan = planned(&with(cluster(aws(), [pool("gpu")]), [preferences]));
     assert_eq!(bought_where(&plan), ["g5.xlarge/b: p"]);
     assert_eq!(relaxed(&plan), Vec::<String>::new());
 }
@@ -120,9 +122,9 @@ fn a_preference_that_no_pool_offers_is_relaxed_and_named() {
 fn a_preference_that_costs_more_than_twice_as_much_is_relaxed() {
     let shop = || {
         catalogue(vec![
-            Kind("usual", room(4, 16, 1), Some("a10g"), &[("a", "1.00")]),
-            Kind("twice", room(4, 16, 1), Some("l4"), &[("a", "2.00")]),
-            Kind("more", room(4, 16, 1), Some("h100"), &[("a", "2.01")]),
+            Kind("usual", capacity(4, 16, 1), Some("a10g"), &[("a", "1.00")]),
+            Kind("twice", capacity(4, 16, 1), Some("l4"), &[("a", "2.00")]),
+            Kind("more", capacity(4, 16, 1), Some("h100"), &[("a", "2.01")]),
         ])
     };
     let buys = |model| planned(&with(cluster(shop(), [pool("gpu")]), [prefers(gpu_pod("p"), 1, GPU, model)]));
@@ -136,8 +138,8 @@ fn a_preference_that_costs_more_than_twice_as_much_is_relaxed() {
 fn few_pods_pay_for_the_whole_node_that_they_prefer_and_many_share_it() {
     let shop = || {
         catalogue(vec![
-            Kind("small", room(2, 8, 0), None, &[("a", "0.10")]),
-            Kind("huge", room(64, 256, 0), None, &[("a", "4.00")]),
+            Kind("small", capacity(2, 8, 0), None, &[("a", "0.10")]),
+            Kind("huge", capacity(64, 256, 0), None, &[("a", "4.00")]),
         ])
     };
     let buys = |count: usize| {
@@ -246,7 +248,7 @@ fn spread_that_is_a_preference_spreads_what_is_bought() {
 
 #[test]
 fn spread_counts_what_runs() {
-    let mut there = node("n", room(8, 32, 0));
+    let mut there = node("n", capacity(8, 32, 0));
     there.labels.insert(ZONE.into(), "a".into());
     let snapshot = with(cluster(three_zones(), [pool("cpu")]), [there]);
     let snapshot = with(snapshot, ["w", "x", "y", "z"].map(|name| bound(app(name, "web"), "n")));
@@ -278,7 +280,7 @@ fn small_pods_that_fit_one_node_are_not_spread_over_three() {
 
 #[test]
 fn preferred_pod_affinity_follows_pods_that_run_and_gathers_those_that_come() {
-    let mut there = node("n", room(2, 4, 0));
+    let mut there = node("n", capacity(2, 4, 0));
     there.labels.insert(ZONE.into(), "c".into());
     let snapshot = with(cluster(three_zones(), [pool("cpu")]), [there]);
     let snapshot = with(snapshot, [bound(app("db", "db"), "n")]);
@@ -313,7 +315,7 @@ fn no_node_is_bought_for_a_preference_about_single_nodes() {
         let pod = would_spread(app(name, "web"), HOSTNAME, 1);
         would_be_away(pod, HOSTNAME, "web")
     };
-    let shop = || catalogue(vec![Kind("c7.xlarge", room(4, 16, 0), None, &[("a", "0.20")])]);
+    let shop = || catalogue(vec![Kind("c7.xlarge", capacity(4, 16, 0), None, &[("a", "0.20")])]);
     let plan = planned(&with(cluster(shop(), [pool("cpu")]), ["p", "q"].map(spread)));
     assert_eq!(bought(&plan), ["c7.xlarge: p q"]);
     let said = "spread over `kubernetes.io/hostname` (ScheduleAnyway): no node is bought for a preference about single nodes";
@@ -323,7 +325,7 @@ fn no_node_is_bought_for_a_preference_about_single_nodes() {
 
 #[test]
 fn free_room_is_used_first_whatever_is_preferred() {
-    let mut there = node("n", room(8, 32, 1));
+    let mut there = node("n", capacity(8, 32, 1));
     there.labels.insert(ZONE.into(), "a".into());
     let snapshot = with(cluster(aws(), [pool("gpu")]), [there]);
     let plan = planned(&with(snapshot, [prefers(gpu_pod("p"), 100, ZONE, "b")]));
@@ -334,7 +336,7 @@ fn free_room_is_used_first_whatever_is_preferred() {
 fn a_preference_that_makes_no_sense_is_dropped_and_named() {
     let rule =
         UnmodelledRule { field: "spec.x".into(), rule: "node affinity with the operator `Near`".into() };
-    let pod = wish(gpu_pod("p"), |wishes| wishes.unread.push(rule));
+    let pod = preference(gpu_pod("p"), |preferences| preferences.unread.push(rule));
     let plan = planned(&with(cluster(aws(), [pool("gpu")]), [pod]));
     assert_eq!(bought(&plan), ["g5.xlarge: p"]);
     let said = "node affinity with the operator `Near` (`spec.x`): it makes no sense; correct or remove it";
@@ -388,6 +390,6 @@ fn what_was_bought_is_not_bought_again_for_a_preference() {
     let again = planned(&carried_out(&snapshot, &plan, 1));
     assert_eq!((again.claims.len(), again.placements.len()), (0, 1));
     let mut moved = carried_out(&snapshot, &plan, 1);
-    moved.pods.change(&key("p"), |pod| pod.spec.wishes = None);
+    moved.pods.change(&key("p"), |pod| pod.spec.preferences = None);
     assert_eq!(planned(&moved).claims.len(), 0);
 }

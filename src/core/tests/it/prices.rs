@@ -8,8 +8,8 @@ use crate::kit::*;
 
 fn kinds() -> Catalogue {
     catalogue(vec![
-        Kind("known", room(4, 16, 1), Some("a10g"), &[("a", "9.00")]),
-        Kind("mystery", room(4, 16, 8), Some("h100"), &[("a", "unknown")]),
+        Kind("known", capacity(4, 16, 1), Some("a10g"), &[("a", "9.00")]),
+        Kind("mystery", capacity(4, 16, 8), Some("h100"), &[("a", "unknown")]),
     ])
 }
 

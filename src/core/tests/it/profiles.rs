@@ -19,7 +19,7 @@ const FILE: &str = "scheduler.yaml";
 /// One type in three zones, cheapest in the first; two pods fill a node.
 fn three_zones() -> Catalogue {
     let prices = &[("a", "0.20"), ("b", "0.21"), ("c", "0.22")];
-    catalogue(vec![Kind("c7.large", room(2, 8, 0), None, prices)])
+    catalogue(vec![Kind("c7.large", capacity(2, 8, 0), None, prices)])
 }
 
 fn app(name: &str, app: &str) -> Pod {
@@ -35,7 +35,7 @@ fn web() -> Snapshot {
 fn node_in_a(name: &str) -> Node {
     let labels = [(ZONE, "a"), ("kubernetes.io/hostname", name)];
     let labels = labels.map(|(key, value)| (key.to_owned(), value.to_owned())).into();
-    Node { labels, ..node(name, room(2, 8, 0)) }
+    Node { labels, ..node(name, capacity(2, 8, 0)) }
 }
 
 fn service(namespace: &str, of: &str) -> Service {
@@ -213,11 +213,11 @@ fn added_affinity_that_nothing_meets_is_named_with_its_file() {
 
 #[test]
 fn affinity_that_the_scheduler_prefers_is_a_preference_that_names_it() {
-    let wish = |zone: &str, weight| {
+    let preference = |zone: &str, weight| {
         let term = NodeTerm { requirements: vec![is_in(ZONE, &[zone])] };
         (Weighted { weight, term }, FILE.to_owned())
     };
-    let profile = Profile { preferred: vec![wish("c", 10), wish("z", 5)], ..Profile::default() };
+    let profile = Profile { preferred: vec![preference("c", 10), preference("z", 5)], ..Profile::default() };
     let plan = planned_with(&web(), &options(profile));
     assert_eq!(zones(&plan), [("c".to_owned(), 3)].into());
     assert_eq!(

@@ -5,7 +5,7 @@ use poolwright_terms::{Taint, TaintEffect};
 use std::collections::{BTreeMap, BTreeSet};
 
 use poolwright_catalog::{Catalogue, ResourceName, UsdPerHour};
-use poolwright_core::plan::{Plan, PlanOptions, Preferences, plan};
+use poolwright_core::plan::{Plan, PlanOptions, PreferencePolicy, plan};
 use poolwright_core::*;
 use poolwright_solver::{NeverStop, Options};
 use proptest::prelude::*;
@@ -14,11 +14,11 @@ use crate::kit::*;
 
 fn shop() -> Catalogue {
     catalogue(vec![
-        Kind("one", room(4, 16, 1), Some("a10g"), &[("a", "1.00"), ("b", "1.05")]),
-        Kind("four", room(16, 64, 4), Some("a10g"), &[("a", "4.50")]),
-        Kind("eight", room(96, 512, 8), Some("h100"), &[("b", "30.00")]),
-        Kind("cpu", room(8, 32, 0), None, &[("a", "0.40"), ("b", "0.40")]),
-        Kind("mystery", room(200, 900, 16), Some("b200"), &[("a", "unknown")]),
+        Kind("one", capacity(4, 16, 1), Some("a10g"), &[("a", "1.00"), ("b", "1.05")]),
+        Kind("four", capacity(16, 64, 4), Some("a10g"), &[("a", "4.50")]),
+        Kind("eight", capacity(96, 512, 8), Some("h100"), &[("b", "30.00")]),
+        Kind("cpu", capacity(8, 32, 0), None, &[("a", "0.40"), ("b", "0.40")]),
+        Kind("mystery", capacity(200, 900, 16), Some("b200"), &[("a", "unknown")]),
     ])
 }
 
@@ -53,8 +53,8 @@ fn about_others(mut pod: Pod, others: u8) -> Pod {
 
 fn any_pod() -> impl Strategy<Value = Pod> {
     (1u64..10, 1u64..40, 0u64..5, 0u8..16, -1i32..2, 0u8..16, 0u8..64).prop_map(
-        |(cpu, memory, gpus, traits, priority, others, wishes)| {
-            let mut pod = preferring(about_others(pod("", requests(cpu, memory, gpus)), others), wishes);
+        |(cpu, memory, gpus, traits, priority, others, preferences)| {
+            let mut pod = preferring(about_others(pod("", requests(cpu, memory, gpus)), others), preferences);
             pod.priority = priority;
             if traits & 1 != 0 {
                 pod.spec.tolerations.push(tolerate("gpu"));
@@ -75,22 +75,22 @@ fn any_pod() -> impl Strategy<Value = Pod> {
 }
 
 /// A pod with some preferences, or none.
-fn preferring(mut pod: Pod, wishes: u8) -> Pod {
-    let wish = pod.spec.wishes.get_or_insert_default();
+fn preferring(mut pod: Pod, preferences: u8) -> Pod {
+    let preference = pod.spec.preferences.get_or_insert_default();
     let wanted = [
         is_in("topology.kubernetes.io/zone", &["b"]),
         is_in("poolwright.dev/gpu-model", &["h100"]),
         is_in("node.kubernetes.io/instance-type", &["four", "cpu"]),
     ];
-    for (at, requirement) in wanted.into_iter().enumerate().filter(|(at, _)| wishes >> at & 1 == 1) {
+    for (at, requirement) in wanted.into_iter().enumerate().filter(|(at, _)| preferences >> at & 1 == 1) {
         let term = NodeTerm { requirements: vec![requirement] };
-        wish.nodes.push(Weighted { weight: 30 * at as u32 + u32::from(wishes), term });
+        preference.nodes.push(Weighted { weight: 30 * at as u32 + u32::from(preferences), term });
     }
     let selector = || Some(vec![is_in("app", &["web"])]);
     let zone = "topology.kubernetes.io/zone";
-    if wishes & 8 != 0 {
+    if preferences & 8 != 0 {
         let selector = selector();
-        wish.spreads.push(SpreadRule {
+        preference.spreads.push(SpreadRule {
             topology_key: zone.into(),
             max_skew: 1,
             selector,
@@ -98,12 +98,12 @@ fn preferring(mut pod: Pod, wishes: u8) -> Pod {
         });
     }
     let term = PodTerm { topology_key: zone.into(), namespaces: Namespaces::All, selector: selector() };
-    match wishes / 16 {
-        1 => wish.affinity.push(Weighted { weight: 50, term }),
-        2 => wish.anti_affinity.push(Weighted { weight: 50, term }),
+    match preferences / 16 {
+        1 => preference.affinity.push(Weighted { weight: 50, term }),
+        2 => preference.anti_affinity.push(Weighted { weight: 50, term }),
         _ => {}
     }
-    pod.spec.wishes = pod.spec.wishes.filter(|wishes| **wishes != Wishes::default());
+    pod.spec.preferences = pod.spec.preferences.filter(|preferences| **preferences != Preferences::default());
     pod
 }
 
@@ -156,7 +156,7 @@ fn any_cluster() -> impl Strategy<Value = Snapshot> {
         let nodes = nodes.into_iter().enumerate();
         let snapshot = with(
             snapshot,
-            nodes.map(|(index, (cpu, memory, gpus))| node(&format!("n{index}"), room(cpu, memory, gpus))),
+            nodes.map(|(index, (cpu, memory, gpus))| node(&format!("n{index}"), capacity(cpu, memory, gpus))),
         );
         let spec = |cpu| PodSpec { requests: requests(cpu, 1, 0), ..PodSpec::default() };
         with(
@@ -209,7 +209,7 @@ proptest! {
     #[test]
     fn preferences_leave_nobody_over_and_at_most_double_the_cost(snapshot in any_cluster()) {
         let solver = Options { work: 50_000, ..Options::default() };
-        let ignored = PlanOptions { solver, preferences: Preferences::Ignore, ..PlanOptions::default() };
+        let ignored = PlanOptions { solver, preferences: PreferencePolicy::Ignore, ..PlanOptions::default() };
         let without = plan(&snapshot, at(10), &ignored, &mut NeverStop);
         let with = planned(&snapshot, 10);
         prop_assert_eq!(&with, &planned(&snapshot, 10), "the same plan each time");

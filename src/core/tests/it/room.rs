@@ -22,14 +22,14 @@ fn goes_to(snapshot: &Snapshot) -> Option<Target> {
 
 #[test]
 fn a_pod_that_fits_on_an_open_node_buys_nothing() {
-    let snapshot = with(one_pod(), [node("n", room(4, 16, 0))]);
+    let snapshot = with(one_pod(), [node("n", capacity(4, 16, 0))]);
     assert_eq!(goes_to(&snapshot), Some(Target::Node("n".into())));
 }
 
 #[test]
 fn pods_on_the_node_take_room_until_they_have_ended() {
     let taken = bound(pod("x", requests(3, 8, 0)), "n");
-    let snapshot = with(with(one_pod(), [node("n", room(4, 16, 0))]), [taken.clone()]);
+    let snapshot = with(with(one_pod(), [node("n", capacity(4, 16, 0))]), [taken.clone()]);
     assert_eq!(goes_to(&snapshot), None);
     let ended = poolwright_core::Pod { phase: poolwright_core::PodPhase::Finished, ..taken };
     assert_eq!(goes_to(&with(snapshot, [ended])), Some(Target::Node("n".into())));
@@ -37,7 +37,7 @@ fn pods_on_the_node_take_room_until_they_have_ended() {
 
 #[test]
 fn nodes_that_take_no_pods_are_no_room() {
-    let open = node("n", room(4, 16, 0));
+    let open = node("n", capacity(4, 16, 0));
     for closed in [
         Node { ready: false, ..open.clone() },
         Node { cordoned: true, ..open.clone() },
@@ -57,7 +57,7 @@ fn a_claim_in_flight_is_the_room_that_it_promises() {
     assert_eq!(goes_to(&with(one_pod(), [in_flight.clone()])), target);
     // Its node has joined, shows no GPU yet, is gated and not ready: the promise still counts.
     let joining =
-        Node { ready: false, cordoned: true, gated: true, allocatable: room(1, 1, 0), ..claimed_node() };
+        Node { ready: false, cordoned: true, gated: true, allocatable: capacity(1, 1, 0), ..claimed_node() };
     let registered = poolwright_core::Claim { planned_pods: vec![], ..registered() };
     assert_eq!(goes_to(&with(with(one_pod(), [registered]), [joining])), target);
 }
@@ -67,7 +67,7 @@ fn an_initialized_claim_is_the_room_its_node_really_has() {
     let target = Some(Target::Claim(ClaimName("c".into())));
     let snapshot = with(with(one_pod(), [free_claim()]), [claimed_node()]);
     assert_eq!(goes_to(&snapshot), target);
-    let lost = Node { allocatable: room(1, 16, 1), ..claimed_node() };
+    let lost = Node { allocatable: capacity(1, 16, 1), ..claimed_node() };
     assert_eq!(goes_to(&with(snapshot.clone(), [lost])), None);
     let cordoned = Node { cordoned: true, ..claimed_node() };
     assert_eq!(goes_to(&with(snapshot, [cordoned])), None);
@@ -85,7 +85,7 @@ fn a_node_that_has_just_opened_is_room_although_the_node_controller_has_not_lift
         target,
         "no second node for the same pod"
     );
-    let foreign = Node { taints: late.to_vec(), ..node("n", room(4, 16, 0)) };
+    let foreign = Node { taints: late.to_vec(), ..node("n", capacity(4, 16, 0)) };
     assert_eq!(goes_to(&with(one_pod(), [foreign])), Some(Target::Node("n".into())));
 }
 

@@ -31,9 +31,9 @@ fn named(name: &str, instance: &str, count: u64) -> Pod {
 /// One node with eight A100 of 40 GB, one with an A10G, which cannot be cut.
 fn cuttable() -> poolwright_catalog::Catalogue {
     catalogue(vec![
-        Kind("p4d", room(96, 1000, 8), Some("a100"), &[("a", "20")]),
-        Kind("a2", room(12, 80, 1), Some("a100"), &[("a", "3")]),
-        Kind("g5.xlarge", room(4, 16, 1), Some("a10g"), &[("a", "1")]),
+        Kind("p4d", capacity(96, 1000, 8), Some("a100"), &[("a", "20")]),
+        Kind("a2", capacity(12, 80, 1), Some("a100"), &[("a", "3")]),
+        Kind("g5.xlarge", capacity(4, 16, 1), Some("a10g"), &[("a", "1")]),
     ])
 }
 
@@ -101,7 +101,7 @@ fn an_instance_that_nothing_on_offer_has_is_told_and_the_rest_is_planned() {
 
 #[test]
 fn cut_and_whole_gpus_share_a_node_only_where_that_is_allowed() {
-    let catalogue = catalogue(vec![Kind("p4d", room(96, 1000, 8), Some("a100"), &[("a", "20")])]);
+    let catalogue = catalogue(vec![Kind("p4d", capacity(96, 1000, 8), Some("a100"), &[("a", "20")])]);
     let pods = || [pod("whole", requests(1, 1, 2)), part("part", 100)];
     let snapshot = with(cluster(catalogue, [pool("gpu")]), pods());
     assert_eq!(planned_with(&snapshot, Sharing::Mig { mixed: false }).claims.len(), 2);
@@ -113,7 +113,7 @@ fn cut_and_whole_gpus_share_a_node_only_where_that_is_allowed() {
 
 #[test]
 fn free_instances_of_nodes_that_are_there_come_first() {
-    let mut advertised = room(8, 64, 0);
+    let mut advertised = capacity(8, 64, 0);
     advertised.set(ResourceName::new("nvidia.com/mig-1g.5gb"), 1);
     let snapshot =
         with(cluster(cuttable(), [pool("gpu")]), [named("a", "1g.5gb", 1), named("b", "1g.5gb", 1)]);

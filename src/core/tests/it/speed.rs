@@ -27,7 +27,7 @@ fn wide_catalogue() -> Catalogue {
     catalogue(
         kinds
             .map(|(n, name)| {
-                Kind(name, room(2 + n as u64 % 64, 8 + n as u64, n as u64 % 9), Some("g"), zones)
+                Kind(name, capacity(2 + n as u64 % 64, 8 + n as u64, n as u64 % 9), Some("g"), zones)
             })
             .collect(),
     )
@@ -53,7 +53,7 @@ fn large() -> Snapshot {
         }
         snapshot.pods.insert(pod.key.clone(), Arc::new(pod));
     }
-    with(snapshot, (0..1000).map(|n| node(&format!("n{n}"), room(1, 1, 0))))
+    with(snapshot, (0..1000).map(|n| node(&format!("n{n}"), capacity(1, 1, 0))))
 }
 
 #[test]

@@ -76,22 +76,22 @@ fn the_event_of_a_pod_carries_the_story_and_is_cut_between_lines() {
     let snapshot = with(cluster(aws(), [pool("gpu")]), [pod("p", requests(1, 1, 8))]);
     let lines = of_pod(&snapshot, "p");
     let sentence = "needs 8 nvidia.com/gpu in one node";
-    let note = why::note(&key("p"), sentence, &lines, 1024);
+    let note = why::event_note(&key("p"), sentence, &lines, 1024);
     let told: Vec<&str> = note.lines().collect();
     assert_eq!(told[0], sentence, "lists of events show one line");
     assert_eq!(told[1..], lines[..lines.len() - 1], "the whole story: {note}");
 
     // What follows the outcome is told too.
-    let relaxed = [lines.clone(), vec!["Relaxed: a wish.".to_owned()]].concat();
-    let note = why::note(&key("p"), sentence, &relaxed, 1024);
-    assert!(note.ends_with("\nRelaxed: a wish.") && !note.contains("Not planned"), "{note}");
+    let relaxed = [lines.clone(), vec!["Relaxed: a preference.".to_owned()]].concat();
+    let note = why::event_note(&key("p"), sentence, &relaxed, 1024);
+    assert!(note.ends_with("\nRelaxed: a preference.") && !note.contains("Not planned"), "{note}");
 
-    let cut = why::note(&key("p"), sentence, &lines, 200);
+    let cut = why::event_note(&key("p"), sentence, &lines, 200);
     let told: Vec<&str> = cut.lines().collect();
     assert!(cut.len() <= 200 && told.len() >= 3, "{} {cut}", cut.len());
     assert_eq!(told.last(), Some(&"`poolwright explain pod default/p` tells the rest."));
     assert_eq!(told[1..told.len() - 1], lines[..told.len() - 2], "no line is cut");
-    let cut = why::note(&key("p"), &"€".repeat(1000), &lines, 1024);
+    let cut = why::event_note(&key("p"), &"€".repeat(1000), &lines, 1024);
     assert!(cut.len() <= 1024 && cut.contains("...\n`poolwright explain"), "{} {cut}", cut.len());
 }
 
@@ -151,7 +151,7 @@ fn the_story_of_a_node_says_whose_it_is_and_what_runs_there() {
     assert_eq!(lines[1], "Claim c of pool gpu: g5.xlarge/a/on-demand at 1.006 $/h, created 1m 40s ago.");
     assert_eq!(lines.last().map(String::as_str), Some("Kept because it runs 1 pod: default/p."));
 
-    let foreign = with(with(cluster(aws(), [pool("gpu")]), [node("n", room(4, 16, 0))]), [runs]);
+    let foreign = with(with(cluster(aws(), [pool("gpu")]), [node("n", capacity(4, 16, 0))]), [runs]);
     let lines = why::node(&foreign, at(100), "n").expect("the node exists");
     assert_eq!(lines[1], "No claim stands behind it: Poolwright did not buy it and never removes it.");
     assert_eq!(why::node(&foreign, at(100), "m"), None);

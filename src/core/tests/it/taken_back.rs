@@ -11,9 +11,9 @@ use crate::kit::*;
 /// One GPU at half a dollar, at five times and at two hundred times that.
 fn ladder() -> poolwright_catalog::Catalogue {
     catalogue(vec![
-        Kind("small", room(4, 16, 1), Some("t4"), &[("a", "0.50"), ("b", "0.50")]),
-        Kind("large", room(48, 192, 4), Some("t4"), &[("a", "2.50")]),
-        Kind("huge", room(96, 1024, 8), Some("b300"), &[("a", "142")]),
+        Kind("small", capacity(4, 16, 1), Some("t4"), &[("a", "0.50"), ("b", "0.50")]),
+        Kind("large", capacity(48, 192, 4), Some("t4"), &[("a", "2.50")]),
+        Kind("huge", capacity(96, 1024, 8), Some("b300"), &[("a", "142")]),
     ])
 }
 
@@ -46,8 +46,8 @@ fn the_same_elsewhere_is_bought_and_why_is_said() {
     assert_eq!((plan.cost, plan.risk, plan.bound), (usd("0.50"), usd("0"), usd("0.50")));
     assert_eq!(first(&planned_at(&snapshot, 60)), "small/a/on-demand", "its time is over");
     let cheaper = catalogue(vec![
-        Kind("small", room(4, 16, 1), Some("t4"), &[("a", "0.50")]),
-        Kind("other", room(4, 16, 1), Some("l4"), &[("a", "0.80")]),
+        Kind("small", capacity(4, 16, 1), Some("t4"), &[("a", "0.50")]),
+        Kind("other", capacity(4, 16, 1), Some("l4"), &[("a", "0.80")]),
     ]);
     let snapshot = with(cluster(cheaper, [pool("gpu")]), [pod("p", requests(1, 1, 1))]);
     let plan = planned_at(&taken_back(snapshot, &[("small", "a")]), 10);
@@ -83,9 +83,9 @@ fn a_heavier_pool_that_has_nothing_else_is_not_preferred_for_it() {
     let all = [("small", "a"), ("small", "b")];
     // Three times as dear: on-demand beside spot.
     let kinds = catalogue(vec![
-        Kind("small", room(4, 16, 1), Some("t4"), &[("a", "0.50"), ("b", "0.50")]),
-        Kind("demand", room(4, 16, 1), Some("t4"), &[("a", "1.50")]),
-        Kind("huge", room(96, 1024, 8), Some("b300"), &[("a", "142")]),
+        Kind("small", capacity(4, 16, 1), Some("t4"), &[("a", "0.50"), ("b", "0.50")]),
+        Kind("demand", capacity(4, 16, 1), Some("t4"), &[("a", "1.50")]),
+        Kind("huge", capacity(96, 1024, 8), Some("b300"), &[("a", "142")]),
     ]);
     let pods = || [pod("p", requests(1, 1, 1))];
     let with_other =
@@ -147,7 +147,7 @@ fn a_lighter_pool_that_has_nothing_else_is_asked_when_the_others_are_full() {
 fn what_has_no_known_price_or_costs_nothing_is_not_bought_until_then() {
     const PRICES: [&[(&str, &str)]; 2] = [&[("a", "unknown"), ("b", "unknown")], &[("a", "0"), ("b", "0")]];
     for price in PRICES {
-        let kinds = catalogue(vec![Kind("odd", room(4, 16, 1), Some("t4"), price)]);
+        let kinds = catalogue(vec![Kind("odd", capacity(4, 16, 1), Some("t4"), price)]);
         let allowed = Pool { allow_unknown_price: ["odd".into()].into(), ..pool("gpu") };
         let snapshot = with(cluster(kinds, [allowed]), [pod("p", requests(1, 1, 1))]);
         let one = taken_back(snapshot, &[("odd", "a")]);
@@ -162,8 +162,8 @@ fn what_has_no_known_price_or_costs_nothing_is_not_bought_until_then() {
 #[test]
 fn a_static_pool_keeps_its_limit_of_money_with_every_alternative() {
     let kinds = catalogue(vec![
-        Kind("small", room(4, 16, 1), Some("t4"), &[("a", "0.50")]),
-        Kind("other", room(4, 16, 1), Some("t4"), &[("a", "2.20")]),
+        Kind("small", capacity(4, 16, 1), Some("t4"), &[("a", "0.50")]),
+        Kind("other", capacity(4, 16, 1), Some("t4"), &[("a", "2.20")]),
     ]);
     let mut limited = Pool { replicas: Some(1), ..pool("gpu") };
     limited.limits.usd_per_hour = Some(usd("1.00"));

@@ -221,7 +221,7 @@ fn commitment(kind: &str, left: &str, rate: &str) -> Commitment {
 
 /// A claim of this offering.
 fn claim_of(name: &str, offering: OfferingId) -> Claim {
-    let ranked = RankedOffering { offering, price: Some(usd("1")), allocatable: room(4, 16, 1) };
+    let ranked = RankedOffering { offering, price: Some(usd("1")), allocatable: capacity(4, 16, 1) };
     Claim { name: ClaimName(name.into()), uid: Uid(name.into()), offerings: vec![ranked], ..claim() }
 }
 

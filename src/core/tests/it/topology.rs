@@ -1,5 +1,8 @@
 //! Rules about zones and other parts of the cluster: topology spread, pod affinity and anti-affinity.
 
+mod shared_node;
+mod spread;
+
 use std::collections::BTreeMap;
 
 use poolwright_catalog::Catalogue;
@@ -12,8 +15,8 @@ use crate::kit::*;
 /// One type in three zones, at the same price.
 fn three_zones() -> Catalogue {
     catalogue(vec![
-        Kind("c7.large", room(2, 8, 0), None, &[("a", "0.10"), ("b", "0.10"), ("c", "0.10")]),
-        Kind("c7.xlarge", room(4, 16, 0), None, &[("a", "0.20"), ("b", "0.20"), ("c", "0.20")]),
+        Kind("c7.large", capacity(2, 8, 0), None, &[("a", "0.10"), ("b", "0.10"), ("c", "0.10")]),
+        Kind("c7.xlarge", capacity(4, 16, 0), None, &[("a", "0.20"), ("b", "0.20"), ("c", "0.20")]),
     ])
 }
 
@@ -57,7 +60,7 @@ fn away(mut pod: Pod, of: &str) -> Pod {
 fn node_in(name: &str, zone: &str, free: u64) -> Node {
     let labels = [(ZONE, zone), ("kubernetes.io/hostname", name)];
     let labels = labels.map(|(key, value)| (key.to_owned(), value.to_owned())).into();
-    Node { labels, ..node(name, room(free, 64, 0)) }
+    Node { labels, ..node(name, capacity(free, 64, 0)) }
 }
 
 /// Which pods go to which zone, on new nodes and on those that are there.
@@ -99,142 +102,6 @@ fn message(plan: &Plan, name: &str) -> String {
 }
 
 #[test]
-fn pods_spread_over_zones_go_to_all_zones_that_can_be_bought_in() {
-    let snapshot = there(["p", "q", "r", "s", "t", "u", "v"].map(|name| spreading(app(name, "web"), 1)));
-    let plan = planned(&snapshot);
-    assert_eq!(counts(&snapshot, &plan), [3, 2, 2], "{:?}", zones(&snapshot, &plan));
-    assert_eq!(plan.unplaced, []);
-}
-
-#[test]
-fn a_larger_skew_leaves_pods_where_it_is_cheapest() {
-    let dear_b = catalogue(vec![Kind("c7", room(4, 16, 0), None, &[("a", "0.10"), ("b", "0.50")])]);
-    let pods = ["p", "q", "r", "s"].map(|name| spreading(app(name, "web"), 4));
-    let snapshot = with(cluster(dear_b, [pool("cpu")]), pods);
-    assert_eq!(zones(&snapshot, &planned(&snapshot)).keys().collect::<Vec<_>>(), ["a"]);
-}
-
-#[test]
-fn a_zone_that_sells_only_what_is_dear_is_not_opened_for_a_spread_unless_the_rule_wants_so_many() {
-    let dear_c = || {
-        catalogue(vec![
-            Kind("c7", room(4, 16, 0), None, &[("a", "0.10"), ("b", "0.12")]),
-            Kind("p5", room(8, 64, 8), Some("h100"), &[("c", "6.00")]),
-        ])
-    };
-    let pods = |min_domains| {
-        ["p", "q", "r"].map(|name| {
-            let mut pod = spreading(app(name, "web"), 1);
-            pod.spec.spreads[0].min_domains = min_domains;
-            pod
-        })
-    };
-    let zones_of = |min_domains| {
-        let snapshot = with(cluster(dear_c(), [pool("cpu")]), pods(min_domains));
-        let plan = planned(&snapshot);
-        assert_eq!(plan.unplaced, []);
-        zones(&snapshot, &plan).into_keys().collect::<Vec<_>>()
-    };
-    assert_eq!(zones_of(None), ["a", "b"]);
-    assert_eq!(zones_of(Some(3)), ["a", "b", "c"]);
-}
-
-#[test]
-fn pods_that_run_count_and_the_zone_with_fewest_comes_first() {
-    let nodes = [node_in("n", "a", 0), node_in("m", "b", 0)];
-    let running = apps(["r", "s"], "web").map(|pod| bound(pod, "n"));
-    let snapshot =
-        with(with(there(running), nodes), [spreading(app("p", "web"), 1), spreading(app("q", "web"), 1)]);
-    assert_eq!(zones(&snapshot, &planned(&snapshot)).keys().collect::<Vec<_>>(), ["b", "c"]);
-}
-
-#[test]
-fn pods_that_are_being_deleted_do_not_count_in_a_spread() {
-    let leaving = apps(["r", "s"], "web").map(|pod| Pod { deleting_since: Some(at(1)), ..bound(pod, "n") });
-    let only_a = catalogue(vec![Kind("c7", room(4, 16, 0), None, &[("a", "0.10")])]);
-    let snapshot = with(with(cluster(only_a, [pool("cpu")]), leaving), [spreading(app("p", "web"), 1)]);
-    let snapshot = with(snapshot, [node_in("n", "a", 0), node_in("m", "b", 0)]);
-    assert_eq!(planned(&snapshot).claims.len(), 1);
-}
-
-#[test]
-fn a_zone_with_a_node_but_nothing_to_buy_holds_the_others_back_and_is_named() {
-    let only_a = catalogue(vec![Kind("c7", room(4, 16, 0), None, &[("a", "0.10")])]);
-    let pods = ["p", "q"].map(|name| spreading(app(name, "web"), 1));
-    let snapshot = with(with(cluster(only_a, [pool("cpu")]), [node_in("m", "b", 0)]), pods);
-    let plan = planned(&snapshot);
-    assert_eq!(counts(&snapshot, &plan), [1]);
-    assert_eq!(
-        message(&plan, "q"),
-        "is spread over `topology.kubernetes.io/zone` with a maxSkew of 1 (a has 1, b has 0), and one more in a would be too many; raise maxSkew, use whenUnsatisfiable: ScheduleAnyway, or let a pool buy in the values with fewest"
-    );
-}
-
-#[test]
-fn nodes_that_its_own_affinity_excludes_are_no_domain_unless_the_rule_says_so() {
-    let only_a = catalogue(vec![Kind("c7", room(4, 16, 0), None, &[("a", "0.10")])]);
-    let pods = |any_affinity: bool| {
-        ["p", "q"].map(|name| {
-            let mut pod = spreading(app(name, "web"), 1);
-            pod.spec.node_selector.insert("poolwright.dev/nodepool".into(), "cpu".into());
-            pod.spec.spreads[0].any_affinity = any_affinity;
-            pod
-        })
-    };
-    let planned = |any_affinity| {
-        let snapshot = with(cluster(only_a.clone(), [pool("cpu")]), [node_in("m", "b", 0)]);
-        planned(&with(snapshot, pods(any_affinity)))
-    };
-    assert_eq!(planned(false).unplaced.len(), 0, "node m is none of the pool");
-    assert_eq!(planned(true).unplaced.len(), 1);
-}
-
-#[test]
-fn nodes_with_taints_that_it_does_not_tolerate_count_unless_the_rule_honors_taints() {
-    let only_a = catalogue(vec![Kind("c7", room(4, 16, 0), None, &[("a", "0.10")])]);
-    let mut tainted = node_in("m", "b", 8);
-    tainted.taints = vec![taint("team", "x")];
-    let planned = |honor_taints| {
-        let pods = ["p", "q"].map(|name| {
-            let mut pod = spreading(app(name, "web"), 1);
-            pod.spec.spreads[0].honor_taints = honor_taints;
-            pod
-        });
-        planned(&with(with(cluster(only_a.clone(), [pool("cpu")]), [tainted.clone()]), pods))
-    };
-    assert_eq!(planned(false).unplaced.len(), 1);
-    assert_eq!(planned(true).unplaced.len(), 0);
-}
-
-#[test]
-fn fewer_domains_than_wanted_take_the_least_count_for_zero() {
-    let two = catalogue(vec![Kind("c7", room(4, 16, 0), None, &[("a", "0.10"), ("b", "0.10")])]);
-    let planned = |min_domains| {
-        let pods = ["p", "q", "r", "s"].map(|name| {
-            let mut pod = spreading(app(name, "web"), 1);
-            pod.spec.spreads[0].min_domains = min_domains;
-            pod
-        });
-        planned(&with(cluster(two.clone(), [pool("cpu")]), pods))
-    };
-    assert_eq!(planned(Some(2)).unplaced.len(), 0);
-    assert_eq!(planned(Some(3)).unplaced.len(), 2, "one in each of the two zones");
-}
-
-#[test]
-fn a_zone_that_is_out_of_stock_is_left_for_another_within_the_skew() {
-    let mut snapshot = there(["p", "q"].map(|name| spreading(app(name, "web"), 1)));
-    for kind in ["c7.large", "c7.xlarge"] {
-        for zone in ["a", "b"] {
-            snapshot.held_back.insert((node_class(), id(kind, zone)), at(1000));
-        }
-    }
-    let plan = planned(&snapshot);
-    assert_eq!(zones(&snapshot, &plan).keys().collect::<Vec<_>>(), ["c"], "no node is in a or b");
-    assert_eq!(plan.unplaced, []);
-}
-
-#[test]
 fn pods_that_must_be_together_are_in_one_zone() {
     let snapshot = there(["p", "q", "r", "s", "t", "u"].map(|name| near(app(name, "web"), "web")));
     assert_eq!(counts(&snapshot, &planned(&snapshot)), [6]);
@@ -243,8 +110,8 @@ fn pods_that_must_be_together_are_in_one_zone() {
 #[test]
 fn the_zone_for_those_that_must_be_together_is_one_that_holds_all_of_them() {
     let gpus_in_b = catalogue(vec![
-        Kind("c7", room(4, 16, 0), None, &[("a", "0.10"), ("b", "0.50")]),
-        Kind("g5", room(4, 16, 1), Some("a10g"), &[("b", "1.00")]),
+        Kind("c7", capacity(4, 16, 0), None, &[("a", "0.10"), ("b", "0.50")]),
+        Kind("g5", capacity(4, 16, 1), Some("a10g"), &[("b", "1.00")]),
     ]);
     let mut gpu = near(app("g", "web"), "web");
     gpu.spec.requests = requests(1, 1, 1);
@@ -421,8 +288,8 @@ fn a_node_bought_for_others_in_a_new_zone_does_not_break_a_spread() {
     // The GPU can only be had in b. Spread pods that can use a alone would be two above the new zone's none.
     let snapshot = {
         let offers = catalogue(vec![
-            Kind("c7", room(4, 16, 0), None, &[("a", "0.10")]),
-            Kind("g5", room(1, 2, 1), Some("a10g"), &[("b", "1.00")]),
+            Kind("c7", capacity(4, 16, 0), None, &[("a", "0.10")]),
+            Kind("g5", capacity(1, 2, 1), Some("a10g"), &[("b", "1.00")]),
         ]);
         let pods = ["p", "q"].map(|name| {
             let mut pod = spreading(app(name, "web"), 1);
@@ -470,64 +337,4 @@ fn a_limit_is_reached_without_a_pod_being_moved_to_zones_in_vain() {
     assert_eq!(counts(&snapshot, &plan), [1, 1]);
     assert_eq!(plan.unplaced[0].reason, UnplacedReason::LimitReached);
     assert!(plan.pools[&PoolName("cpu".into())].limit_reached.is_some());
-}
-
-fn on_node_with(mut pod: Pod, of: &str) -> Pod {
-    pod.spec.affinity = vec![term("kubernetes.io/hostname", of)];
-    pod
-}
-
-fn off_nodes_with(mut pod: Pod, of: &str) -> Pod {
-    pod.spec.anti_affinity = vec![term("kubernetes.io/hostname", of)];
-    pod
-}
-
-#[test]
-fn pods_that_must_share_a_node_get_one_that_holds_them_all() {
-    let three = || ["p", "q", "r"].map(|name| on_node_with(app(name, "web"), "web"));
-    assert_eq!(bought(&planned(&there(three()))), ["c7.xlarge: p q r"]);
-    let mut large = three();
-    large[2].spec.requests = requests(3, 1, 0);
-    let plan = planned(&there(large));
-    assert_eq!(plan.unplaced.len(), 1, "no node holds five cores");
-    assert_eq!(plan.unplaced[0].reason, UnplacedReason::TopologyRule);
-    assert!(plan.unplaced[0].message.contains("share a node"), "{}", plan.unplaced[0].message);
-}
-
-#[test]
-fn each_server_shares_a_node_with_a_cache_and_with_no_other_server() {
-    let caches = ["c1", "c2", "c3"].map(|name| off_nodes_with(app(name, "cache"), "cache"));
-    let servers =
-        ["s1", "s2", "s3"].map(|name| off_nodes_with(on_node_with(app(name, "server"), "cache"), "server"));
-    let snapshot = with(there(caches), servers);
-    let plan = planned(&snapshot);
-    assert_eq!(plan.unplaced, []);
-    let mut nodes: Vec<Vec<String>> = plan
-        .claims
-        .iter()
-        .map(|claim| claim.planned_pods.iter().map(|pod| pod.name()[..1].to_owned()).collect())
-        .collect();
-    nodes.sort();
-    assert_eq!(nodes, [["c", "s"], ["c", "s"], ["c", "s"]]);
-    // Carried out and looked at again, everything stays where it is.
-    let again = planned(&carried_out(&snapshot, &plan, 1));
-    assert_eq!((again.claims.len(), again.placements.len()), (0, 6));
-}
-
-#[test]
-fn a_pod_that_must_share_a_node_with_one_on_its_way_goes_to_its_claim_when_there_is_room() {
-    let first = there([app("d", "db"), app("x", "x"), app("y", "y")]);
-    let carried = carried_out(&first, &planned(&first), 1);
-    let plan = planned(&with(carried, [on_node_with(app("p", "web"), "db")]));
-    assert_eq!((plan.claims.len(), plan.unplaced.len()), (0, 0), "{:?}", plan.unplaced);
-}
-
-#[test]
-fn what_a_follower_asks_of_its_node_holds_for_the_node_of_both() {
-    let mut follower = on_node_with(app("p", "web"), "db");
-    follower.spec.node_selector.insert(ZONE.into(), "b".into());
-    let snapshot = there([app("d", "db"), follower]);
-    let plan = planned(&snapshot);
-    assert_eq!(zones(&snapshot, &plan), BTreeMap::from([("b".into(), vec!["d".into(), "p".into()])]));
-    assert_eq!(plan.claims.len(), 1);
 }

@@ -36,8 +36,8 @@ fn more_gpus_than_any_node_has() {
 #[test]
 fn enough_of_each_but_not_at_once() {
     let kinds = catalogue(vec![
-        Kind("wide", room(64, 16, 0), None, &[("a", "1.00")]),
-        Kind("deep", room(4, 256, 0), None, &[("a", "1.00")]),
+        Kind("wide", capacity(64, 16, 0), None, &[("a", "1.00")]),
+        Kind("deep", capacity(4, 256, 0), None, &[("a", "1.00")]),
     ]);
     let plan = planned(&with(cluster(kinds, [pool("cpu")]), [pod("a", requests(32, 128, 0))]));
     assert_eq!(

@@ -12,7 +12,7 @@ const EBS_ZONE: &str = "topology.ebs.csi.aws.com/zone";
 
 /// Small nodes in zones a (dear) and b (cheap).
 fn shop() -> Snapshot {
-    let kinds = vec![Kind("m7.large", room(4, 16, 0), None, &[("a", "0.20"), ("b", "0.10")])];
+    let kinds = vec![Kind("m7.large", capacity(4, 16, 0), None, &[("a", "0.20"), ("b", "0.10")])];
     cluster(catalogue(kinds), [pool("cpu")])
 }
 
@@ -291,7 +291,7 @@ fn takes(node: &str, limit: u64) -> NodeDrivers {
 }
 
 fn large(name: &str) -> Node {
-    let mut large = node(name, room(4, 16, 0));
+    let mut large = node(name, capacity(4, 16, 0));
     large.labels.insert("node.kubernetes.io/instance-type".into(), "m7.large".into());
     large.labels.insert(ZONE.into(), "b".into());
     large

@@ -185,12 +185,12 @@ impl Args<'_> {
             profile.enforced = Some(EnforcedAffinity { source: self.source.to_owned(), terms });
         }
         let preferred = added.preferred_during_scheduling_ignored_during_execution.iter().flatten();
-        for (at, wish) in preferred.enumerate() {
+        for (at, preference) in preferred.enumerate() {
             let path = format!("{path}.{PREFERRED}[{at}]");
-            let term = node_term(&format!("{path}.preference"), &wish.preference, &mut unread);
-            let weight = u32::try_from(wish.weight).ok().filter(|weight| (1..=100).contains(weight));
+            let term = node_term(&format!("{path}.preference"), &preference.preference, &mut unread);
+            let weight = u32::try_from(preference.weight).ok().filter(|weight| (1..=100).contains(weight));
             let Some(weight) = weight else {
-                let cause = format!("{} is not a weight", wish.weight);
+                let cause = format!("{} is not a weight", preference.weight);
                 self.problems.push(Problem::new(format!("{path}.weight"), cause, "write 1 to 100"));
                 continue;
             };

@@ -13,7 +13,7 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use poolwright_catalog::Catalogue;
-use poolwright_core::plan::{PlanOptions, Preferences, plan};
+use poolwright_core::plan::{PlanOptions, PreferencePolicy, plan};
 use poolwright_core::{Pod, PodKey, PodSpec, Pool, PoolLimits, Snapshot};
 use poolwright_solver::{NeverStop, Options, Problem, Solution, StopSignal, solve};
 
@@ -104,7 +104,7 @@ fn question(
         include_waiting: true,
         baselines: false,
         keep_solves: true,
-        preferences: Preferences::Ignore,
+        preferences: PreferencePolicy::Ignore,
         solver: Options { work: 0, threads: 1, ..Options::default() },
         ..PlanOptions::default()
     };
@@ -115,7 +115,7 @@ fn question(
     Some((asked.problem, asked.pods.into_iter().enumerate().flat_map(of_class).collect()))
 }
 
-/// What is left of a pod's wishes.
+/// What is left of a pod's requirements.
 fn bare(spec: &PodSpec) -> PodSpec {
     PodSpec {
         requests: spec.requests.clone(),

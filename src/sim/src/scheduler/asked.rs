@@ -33,22 +33,22 @@ pub(super) struct Asked<'a> {
 
 impl<'a> Asked<'a> {
     pub fn new(cluster: &Cluster, profile: Option<&'a Profile>, pod: &'a Pod) -> Self {
-        let wishes = pod.spec.wishes.as_deref();
-        let own = wishes.map(|wishes| wishes.spreads.as_slice()).unwrap_or_default();
+        let preferences = pod.spec.preferences.as_deref();
+        let own = preferences.map(|preferences| preferences.spreads.as_slice()).unwrap_or_default();
         let unread =
             |rule: &poolwright_core::UnmodelledRule| rule.field.contains("topologySpreadConstraints");
         let spreads_itself = !pod.spec.spreads.is_empty()
             || !own.is_empty()
-            || wishes.is_some_and(|wishes| wishes.unread.iter().any(unread));
+            || preferences.is_some_and(|preferences| preferences.unread.iter().any(unread));
         let added = profile.map(|profile| profile.preferred.as_slice()).unwrap_or_default();
-        let preferred = wishes.map(|wishes| wishes.nodes.as_slice()).unwrap_or_default();
+        let preferred = preferences.map(|preferences| preferences.nodes.as_slice()).unwrap_or_default();
         let mut asked = Self {
             pod,
             spreads: Cow::Borrowed(&pod.spec.spreads),
             preferred_spreads: Cow::Borrowed(own),
             built_in: false,
             enforced: profile.and_then(|profile| profile.enforced.as_ref()),
-            preferred: preferred.iter().chain(added.iter().map(|(wish, _)| wish)).collect(),
+            preferred: preferred.iter().chain(added.iter().map(|(preference, _)| preference)).collect(),
         };
         if !spreads_itself && let Some(selector) = default_selector(cluster, pod) {
             let with = |rules: &[SpreadRule]| {

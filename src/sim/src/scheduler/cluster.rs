@@ -130,9 +130,10 @@ impl NodeInfo {
         if !pod.spec.anti_affinity.is_empty() {
             self.with_anti_affinity.push(pod.clone());
         }
-        let wishes = pod.spec.wishes.as_deref();
-        let wishes = wishes.is_some_and(|all| !all.affinity.is_empty() || !all.anti_affinity.is_empty());
-        if wishes || !pod.spec.affinity.is_empty() || !pod.spec.anti_affinity.is_empty() {
+        let preferences = pod.spec.preferences.as_deref();
+        let preferences =
+            preferences.is_some_and(|all| !all.affinity.is_empty() || !all.anti_affinity.is_empty());
+        if preferences || !pod.spec.affinity.is_empty() || !pod.spec.anti_affinity.is_empty() {
             self.with_affinity.push(filed.clone());
         }
         self.pods.push(filed.clone());

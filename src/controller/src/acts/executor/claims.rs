@@ -18,7 +18,7 @@ use tracing::{info, warn};
 
 use super::progress::Progress;
 use super::status::{Changed, WRITE_LIMIT, change_status};
-use super::{Executor, stages};
+use super::{Executor, stage_durations};
 use crate::acts::launch_batches;
 use crate::leader::writer::WriteError;
 
@@ -158,7 +158,7 @@ impl Executor {
         let now = self.context.clock.now();
         let mut reached = Vec::new();
         let changed = self.change_claim(name, uid, |object| {
-            reached = stages::reached(object, updates, now);
+            reached = stage_durations::reached(object, updates, now);
             let generation = object.metadata.generation;
             let status = object.status.get_or_insert_default();
             let merged = merge_conditions(&status.conditions, updates, now, generation);

@@ -5,7 +5,7 @@ use std::time::Duration;
 use jiff::SignedDuration;
 use k8s_openapi::api::core::v1::Pod;
 use kube::api::{DeleteParams, EvictParams, Preconditions};
-use poolwright_core::{NoticeKind, ObjectKey, Subject, Uid};
+use poolwright_core::{EventType, ObjectKey, Subject, Uid};
 use poolwright_terms::Reason;
 use tracing::{info, warn};
 
@@ -38,9 +38,9 @@ impl Executor {
             Ok(_) => {
                 count("evicted");
                 info!(pod = %key, "evicted: its node goes");
-                self.say(
+                self.record_event(
                     &subject(key),
-                    NoticeKind::Normal,
+                    EventType::Normal,
                     Reason::Evicted,
                     "its node goes: it was asked to end",
                 );
@@ -52,7 +52,7 @@ impl Executor {
             Err(WriteError::Failed(kube::Error::Api(status))) if status.code == 429 => {
                 count("refused");
                 let message = format!("its node goes, and it stays for now: {}", status.message);
-                self.say(&subject(key), NoticeKind::Warning, Reason::EvictionRefused, &message);
+                self.record_event(&subject(key), EventType::Warning, Reason::EvictionRefused, &message);
                 Progress::Again(ASK_AGAIN)
             }
             Err(error) => {
@@ -85,7 +85,7 @@ impl Executor {
                 self.context.metrics.evictions.with_label_values(&["forced", reason]).inc();
                 warn!(pod = %key, seconds, "told to end: the time of its node is up");
                 let message = format!("the time of its node is up: it was told to end within {seconds} s");
-                self.say(&subject(key), NoticeKind::Warning, Reason::Ended, &message);
+                self.record_event(&subject(key), EventType::Warning, Reason::Ended, &message);
                 Progress::Done
             }
             Err(error) if is_conflict(&error) => Progress::NothingToDo,

@@ -13,7 +13,7 @@ use std::time::Duration;
 
 use poolwright_api::{ClaimOffering, ClaimPrice, NodeClaim, OfferingRef};
 use poolwright_catalog::{OfferingId, RankedOffering};
-use poolwright_core::{self as core, Claim, ConditionUpdate, NoticeKind, Subject};
+use poolwright_core::{self as core, Claim, ConditionUpdate, EventType, Subject};
 use poolwright_intake::{claim_price, merge_conditions, offering_ref};
 use poolwright_provider_contract::{
     FailedOffering, LaunchError, LaunchRequest, LaunchedInstance, ProviderError,
@@ -138,7 +138,12 @@ impl Executor {
             Changed::Written(_) => {
                 info!(claim = %claim.name, pool = %claim.pool, provider_id = %instance.provider_id,
                     offering = %instance.offering, usd_per_hour = %cost, "launched");
-                self.say(&Subject::Claim(claim.name.clone()), NoticeKind::Normal, Reason::Launched, &message);
+                self.record_event(
+                    &Subject::Claim(claim.name.clone()),
+                    EventType::Normal,
+                    Reason::Launched,
+                    &message,
+                );
                 Progress::Done
             }
             Changed::Unchanged(_) => Progress::NothingToDo,

@@ -17,7 +17,7 @@ mod pods;
 mod progress;
 mod removal;
 mod slots;
-mod stages;
+mod stage_durations;
 pub mod status;
 mod taints;
 #[cfg(test)]
@@ -30,7 +30,7 @@ use std::time::Duration;
 use futures::FutureExt;
 use futures::future::BoxFuture;
 use k8s_openapi::api::core::v1::ObjectReference;
-use poolwright_core::{self as core, Action, Notice, NoticeKind, Snapshot, Subject};
+use poolwright_core::{self as core, Action, Event, EventType, Snapshot, Subject};
 use poolwright_terms::Reason;
 use tokio_util::task::TaskTracker;
 use tracing::{debug, warn};
@@ -43,7 +43,7 @@ use slots::Slots;
 
 use crate::acts::context::Context;
 use crate::acts::unrecorded::Unrecorded;
-use crate::edge::events::Saying;
+use crate::edge::events::QueuedEvent;
 use crate::edge::stoppable::Stoppable;
 
 /// Carries out actions.
@@ -80,7 +80,7 @@ impl Executor {
         let mut lanes: BTreeMap<String, Vec<Action>> = BTreeMap::new();
         for action in actions {
             match action {
-                Action::Tell(notice) => self.tell(notice),
+                Action::RecordEvent(event) => self.record(event),
                 action => lanes.entry(lane(&action, snapshot)).or_default().push(action),
             }
         }
@@ -198,8 +198,8 @@ impl Executor {
                 self.context.world.urgent();
                 Progress::Done
             }
-            Action::Tell(notice) => {
-                self.tell(notice.clone());
+            Action::RecordEvent(event) => {
+                self.record(event.clone());
                 Progress::Done
             }
         }
@@ -233,23 +233,22 @@ impl Executor {
         .boxed()
     }
 
-    /// Tells users something about an object.
-    pub fn say(&self, subject: &Subject, kind: NoticeKind, reason: Reason, message: &str) {
-        let notice = Notice { subject: subject.clone(), kind, reason, message: message.to_owned() };
-        self.tell(notice);
+    /// Records an event on an object.
+    pub fn record_event(&self, subject: &Subject, kind: EventType, reason: Reason, message: &str) {
+        self.record(Event { subject: subject.clone(), kind, reason, message: message.to_owned() });
     }
 
-    fn tell(&self, notice: Notice) {
-        if let Some(saying) = self.saying(notice) {
-            self.context.events.say(saying);
+    fn record(&self, event: Event) {
+        if let Some(event) = self.to_queue(event) {
+            self.context.events.record(event);
         }
     }
 
-    /// A notice as an event; `None` where its object is gone.
-    pub fn saying(&self, notice: Notice) -> Option<Saying> {
-        let about = self.context.world.view(|all| reference(&notice.subject, all))?;
-        let Notice { kind, reason, message, .. } = notice;
-        Some(Saying { about, kind, reason: reason.to_string(), message, story: None })
+    /// An event as it is queued; `None` where its object is gone.
+    pub fn to_queue(&self, event: Event) -> Option<QueuedEvent> {
+        let about = self.context.world.view(|all| reference(&event.subject, all))?;
+        let Event { kind, reason, message, .. } = event;
+        Some(QueuedEvent { about, kind, reason: reason.to_string(), message, story: None })
     }
 }
 
@@ -271,7 +270,7 @@ fn kind(action: &Action) -> &'static str {
         Action::SetConditions { .. } => "set-conditions",
         Action::HoldBack { .. } => "hold-back",
         Action::PlanNow => "plan-now",
-        Action::Tell(_) => "tell",
+        Action::RecordEvent(_) => "tell",
     }
 }
 
@@ -306,7 +305,7 @@ fn lane(action: &Action, snapshot: &Snapshot) -> String {
             Subject::Budget(budget) => format!("poddisruptionbudget/{budget}"),
         },
         Action::PlanNow => "plan".to_owned(),
-        Action::Tell(_) => "tell".to_owned(),
+        Action::RecordEvent(_) => "tell".to_owned(),
     }
 }
 

@@ -20,7 +20,7 @@ use kube::ResourceExt;
 use kube::api::{DeleteParams, ListParams, Patch, PatchParams, Preconditions};
 use kube::core::DeserializeGuard;
 use poolwright_api::NodeClaim;
-use poolwright_core::{Claim, ClaimName, NoticeKind, Subject, Uid};
+use poolwright_core::{Claim, ClaimName, EventType, Subject, Uid};
 use poolwright_provider_contract::{InstanceState, ProviderError};
 use poolwright_terms::keys::{FIELD_MANAGER, TERMINATION_FINALIZER};
 use poolwright_terms::{NodeClassRef, Reason};
@@ -30,7 +30,7 @@ use tracing::{info, warn};
 
 use super::progress::{Progress, failed, refused};
 use super::status::{WRITE_LIMIT, is_conflict, is_not_found};
-use super::{Executor, stages};
+use super::{Executor, stage_durations};
 use crate::leader::writer::WriteError;
 use crate::sees::providers::{Cloud, error_label};
 
@@ -302,7 +302,7 @@ impl Executor {
                 // With another finalizer left it stays, and the watch shows how it goes on.
                 if kept.is_empty() {
                     self.context.world.claim_gone(claim);
-                    if let Some(took) = stages::gone(&object, self.context.clock.now()) {
+                    if let Some(took) = stage_durations::gone(&object, self.context.clock.now()) {
                         let duration = self.context.metrics.stage_duration.with_label_values(&["Gone"]);
                         duration.observe(took.as_secs_f64());
                     }
@@ -335,7 +335,7 @@ impl Executor {
             && let Some(outcome) = self.kept_by_work(&provider, Some(provider_id), node, None).await
         {
             let message = "its NodeClaim is gone, but pods still run here; the instance is given back when they have ended";
-            self.say(&Subject::Node(node.clone()), NoticeKind::Warning, Reason::NoNodeClaim, message);
+            self.record_event(&Subject::Node(node.clone()), EventType::Warning, Reason::NoNodeClaim, message);
             return outcome;
         }
         if let Err(outcome) = self.give_back(&provider, &claim_uid.0).await {

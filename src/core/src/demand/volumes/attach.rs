@@ -7,8 +7,8 @@ use poolwright_terms::labels::INSTANCE_TYPE;
 
 use crate::demand::volumes::bind::{Bound, claim_of};
 use crate::model::{Pod, PodPhase, PodVolume, Snapshot};
+use crate::rules::format::ATTACHABLE;
 use crate::rules::labels::Labels;
-use crate::rules::words::ATTACHABLE;
 
 /// Where a driver has no limit.
 const UNLIMITED: u64 = 1 << 20;

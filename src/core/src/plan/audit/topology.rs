@@ -10,10 +10,12 @@ use poolwright_terms::keys::NODEPOOL_LABEL;
 use poolwright_terms::labels::HOSTNAME;
 
 use crate::model::plan::{Placement, PlannedClaim, Target};
-use crate::model::{Claim, NodeTerm, Pod, PodKey, PodSpec, PodTerm, Snapshot, SpreadRule, Toleration};
+use crate::model::{Claim, Pod, PodKey, PodSpec, PodTerm, Snapshot};
 use crate::rules;
 use crate::rules::identity::Identity;
 use crate::rules::labels::Labels;
+use crate::rules::spread::audit::{self, Planned};
+use crate::rules::spread::constraint::{CountsAlike, includes};
 use crate::supply::daemonsets::Daemons;
 use crate::supply::rooms::labels_of_claim;
 
@@ -341,83 +343,38 @@ impl<'a> World<'a> {
     }
 
     fn spreads(&self) -> Vec<Violation> {
-        type Asks<'a> = (
-            &'a str,
-            &'a SpreadRule,
-            &'a Vec<SpreadRule>,
-            &'a BTreeMap<String, String>,
-            &'a Option<Vec<NodeTerm>>,
-            &'a Vec<Toleration>,
-        );
-        let mut groups: BTreeMap<Asks<'_>, Vec<&Newcomer<'_>>> = BTreeMap::new();
+        let mut groups: BTreeMap<CountsAlike<'_>, Vec<&Newcomer<'_>>> = BTreeMap::new();
         for newcomer in &self.newcomers {
-            let spec = &newcomer.pod.spec;
+            let (namespace, spec) = (newcomer.pod.key.namespace(), &newcomer.pod.spec);
             for rule in &spec.spreads {
-                let namespace = newcomer.pod.key.namespace();
-                let asks = (&spec.node_selector, &spec.node_affinity, &spec.tolerations);
-                let key = (namespace, rule, &spec.spreads, asks.0, asks.1, asks.2);
-                groups.entry(key).or_default().push(newcomer);
+                groups.entry(CountsAlike::new(namespace, spec, rule)).or_default().push(newcomer);
             }
         }
-        let mut found = Vec::new();
-        for ((namespace, rule, all, ..), members) in groups {
-            found.extend(self.spread(namespace, rule, all, &members));
-        }
-        found
+        groups.into_iter().flat_map(|(alike, members)| self.spread(alike, &members)).collect()
     }
 
-    fn spread(
-        &self,
-        namespace: &str,
-        rule: &SpreadRule,
-        all: &[SpreadRule],
-        members: &[&Newcomer<'_>],
-    ) -> Vec<Violation> {
+    fn spread(&self, alike: CountsAlike<'_>, members: &[&Newcomer<'_>]) -> Vec<Violation> {
+        let CountsAlike { namespace, rule, all, .. } = alike;
         let counted: BTreeSet<usize> = (0..self.identities.len())
             .filter(|at| rules::counts(rule, namespace, self.identities[*at]))
             .collect();
         let owner = &members[0].pod.spec;
-        let sees = |spot: &&Spot<'_>| {
+        let included = |spot: &&Spot<'_>| {
             all.iter().all(|rule| spot.labels.label(&rule.topology_key).is_some())
-                && (rule.any_affinity || rules::check_own_labels(owner, &spot.labels).is_ok())
-                && (!rule.honor_taints || rules::check_taints(&owner.tolerations, spot.taints).is_ok())
+                && includes(rule, owner, &spot.labels, spot.taints)
         };
-        let mut counts: BTreeMap<&str, u64> = BTreeMap::new();
-        for spot in self.spots.iter().filter(sees) {
-            let Some(value) = spot.labels.label(&rule.topology_key) else { continue };
+        let nodes = self.spots.iter().filter(included).filter_map(|spot| {
             let pods = spot.pods.iter().filter(|(identity, _)| counted.contains(identity));
-            *counts.entry(value).or_default() += pods.map(|(_, (_, staying))| staying).sum::<u64>();
-        }
-        let few = rule.min_domains.is_some_and(|wanted| counts.len() < wanted as usize);
-        let least = if few { 0 } else { counts.values().copied().min().unwrap_or(0) };
-        let ceiling = least + u64::from(rule.max_skew);
-        let mut excess: BTreeMap<&str, u64> =
-            counts.iter().map(|(value, count)| (*value, count.saturating_sub(ceiling))).collect();
-        let mut found = Vec::new();
-        // Of those that are too many in a value, the last.
-        for member in members.iter().rev() {
-            let Some(value) = self.value(member.spot, &rule.topology_key) else {
-                let sentence =
-                    format!("is spread over `{}`{}, which its node lacks", rule.topology_key, rule.origin());
-                found.push(Violation { pod: member.pod.key.clone(), sentence });
-                continue;
-            };
-            // Where its own labels do not count, it is one more than those that do.
-            let itself = counted.contains(&member.identity);
-            let over = excess.entry(value).or_default();
-            if *over > 0 {
-                let count = counts.get(value).copied().unwrap_or(0);
-                let sentence = format!(
-                    "is spread over `{}` with a maxSkew of {}{}, and {value} would have {count} where the least is {least}",
-                    rule.topology_key,
-                    rule.max_skew,
-                    rule.origin()
-                );
-                found.push(Violation { pod: member.pod.key.clone(), sentence });
-                *over -= u64::from(itself);
-            }
-        }
-        found
+            let staying = pods.map(|(_, (_, staying))| staying).sum();
+            Some((spot.labels.label(&rule.topology_key)?, staying))
+        });
+        let planned = members.iter().map(|member| Planned {
+            pod: &member.pod.key,
+            domain: self.value(member.spot, &rule.topology_key),
+            is_counted: counted.contains(&member.identity),
+        });
+        let broken = audit::violations(rule, nodes, &planned.collect::<Vec<_>>());
+        broken.into_iter().map(|(pod, sentence)| Violation { pod, sentence }).collect()
     }
 
     /// Pods that must be with others, in the order in which they can come.

@@ -11,27 +11,27 @@ use crate::model::Sharing;
 use crate::model::{Pod, PodKey, PodSpec};
 use crate::plan::place::preferences::kept::Chosen;
 use crate::plan::place::topology::Assigned;
-use crate::plan::wanted::Wanting;
-use crate::rules::colocation::Company;
+use crate::plan::wanting::Wanting;
+use crate::rules::colocation::Colocation;
 use crate::rules::gpus;
-use crate::rules::gpus::Wish;
+use crate::rules::gpus::GpuNeed;
 use crate::rules::pin::Pin;
 
 /// Pods with equal specs, profiles and priority.
 #[derive(Clone, Debug)]
 pub(crate) struct Class<'a> {
     pub spec: &'a PodSpec,
-    /// What one pod takes of a node, besides what `wish` says.
+    /// What one pod takes of a node, besides what `gpu_need` says.
     pub requests: ResourceList,
     /// What it wants of shared or cut GPUs.
-    pub wish: Option<Wish>,
+    pub gpu_need: Option<GpuNeed>,
     pub priority: i32,
-    /// What others say about them, and they about others: see [`Company`].
+    /// What others say about them, and they about others: see [`Colocation`].
     pub profile: usize,
     /// Index into [`Classes::signatures`].
     pub signature: usize,
-    /// Those that new nodes should meet besides, the most wished for first; empty for most.
-    pub wished: Vec<usize>,
+    /// Those that new nodes should meet besides, the most preferred for first; empty for most.
+    pub preferred: Vec<usize>,
     /// The oldest first.
     pub pods: Vec<&'a Pod>,
     /// Pods that share the node of the only one in `pods`; what they take is part of `requests`.
@@ -41,7 +41,7 @@ pub(crate) struct Class<'a> {
 impl Class<'_> {
     /// What one pod takes of a node that is there, where GPUs are given whole; also what to say that it asks for.
     pub fn on_whole(&self) -> &ResourceList {
-        if self.wish.is_none() { &self.requests } else { &self.spec.requests }
+        if self.gpu_need.is_none() { &self.requests } else { &self.spec.requests }
     }
 }
 
@@ -53,14 +53,14 @@ pub(crate) struct Classes<'a> {
     pub signatures: Vec<(&'a PodSpec, &'a Pin)>,
 }
 
-/// What pods of one class share: priority, spec, profile, pin, wishes that are kept, and whom they lead, if anybody.
+/// What pods of one class share: priority, spec, profile, pin, preferences that are kept, and whom they lead, if anybody.
 type Like<'a> = (Reverse<i32>, &'a PodSpec, usize, &'a Pin, &'a [Pin], Option<&'a PodKey>);
 
 /// Groups pods, in an order that depends on nothing but the pods.
 pub(crate) fn group<'a>(
     wanting: &[Wanting<'a>],
     (assigned, chosen): (&'a Assigned<'_>, &'a Chosen<'_>),
-    company: &mut Cow<'_, Company<'a>>,
+    colocation: &mut Cow<'_, Colocation<'a>>,
     sharing: Sharing,
     models: &[&MigModel],
 ) -> Classes<'a> {
@@ -71,7 +71,7 @@ pub(crate) fn group<'a>(
         let key = &want.pod.key;
         let leads = (!assigned.with(key).is_empty()).then_some(key);
         let (pin, levels) = (assigned.pin(key), chosen.levels(key));
-        let key = (Reverse(want.pod.priority), &want.pod.spec, company.of(key), pin, levels, leads);
+        let key = (Reverse(want.pod.priority), &want.pod.spec, colocation.of(key), pin, levels, leads);
         groups.entry(key).or_default().push(want.pod);
     }
     let mut known: BTreeMap<Signature<'a>, usize> = BTreeMap::new();
@@ -85,26 +85,26 @@ pub(crate) fn group<'a>(
             })
         };
         let signature = number(pin);
-        let wished = levels.iter().map(number).collect();
+        let preferred = levels.iter().map(number).collect();
         pods.sort_by(|a, b| (a.created, &a.key).cmp(&(b.created, &b.key)));
-        let (mut requests, wish) = gpus::wanted(sharing, models, spec);
+        let (mut requests, gpu_need) = gpus::wanted(sharing, models, spec);
         let with = leads.map_or(&[][..], |leader| assigned.with(leader));
         for pod in with {
             requests.add(&gpus::wanted(sharing, models, &pod.spec).0);
         }
         if !with.is_empty() {
-            let profiles = with.iter().map(|pod| company.of(&pod.key)).chain([profile]).collect();
-            profile = company.to_mut().together(profiles);
+            let profiles = with.iter().map(|pod| colocation.of(&pod.key)).chain([profile]).collect();
+            profile = colocation.to_mut().together(profiles);
         }
         let priority = pods[0].priority;
         classes.classes.push(Class {
             spec,
             requests,
-            wish,
+            gpu_need,
             priority,
             profile,
             signature,
-            wished,
+            preferred,
             pods,
             with,
         });

@@ -8,7 +8,7 @@ use poolwright_solver::GpuLayout;
 use crate::model::plan::{PlannedGpu, PlannedInstance, PlannedShare};
 use crate::model::{Pod, PodKey};
 use crate::plan::pack::classes::Classes;
-use crate::rules::gpus::Wish;
+use crate::rules::gpus::GpuNeed;
 
 /// Hands out the places of a layout to pods: those of one class are interchangeable.
 struct Places<'p, 'a> {
@@ -40,8 +40,8 @@ pub(crate) fn planned(
 ) -> Vec<PlannedGpu> {
     let model = kind.gpu.as_ref().and_then(MigModel::of);
     let mut places = Places { pods, taken: BTreeMap::new() };
-    let each = |class: usize| match &classes.classes[class].wish {
-        Some(Wish::Whole(count) | Wish::Named { count, .. }) => *count,
+    let each = |class: usize| match &classes.classes[class].gpu_need {
+        Some(GpuNeed::Whole(count) | GpuNeed::Named { count, .. }) => *count,
         _ => 1,
     };
     gpus.iter()
@@ -55,8 +55,8 @@ pub(crate) fn planned(
                 on.iter()
                     .flat_map(|(of, count)| std::iter::repeat_n(class(*of), *count as usize))
                     .map(|of| {
-                        let milli = match &classes.classes[of].wish {
-                            Some(Wish::Share(milli)) => *milli,
+                        let milli = match &classes.classes[of].gpu_need {
+                            Some(GpuNeed::Share(milli)) => *milli,
                             _ => 0,
                         };
                         PlannedShare { pod: places.next(of, 1), milli }

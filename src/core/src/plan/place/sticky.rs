@@ -1,6 +1,6 @@
 //! Pods whose place is decided already: planned earlier, let onto a reserved node, or nominated to a node.
 
-use crate::plan::wanted::Settled;
+use crate::plan::wanting::Settled;
 use std::cmp::Reverse;
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -9,10 +9,10 @@ use jiff::{SignedDuration, Timestamp};
 
 use crate::model::plan::{Target, UnplacedPod, UnplacedReason};
 use crate::model::{Pod, PodKey, PodPhase, Snapshot};
-use crate::plan::wanted::Wanting;
-use crate::plan::wanting::not_yet_tried;
+use crate::plan::wanting::Wanting;
+use crate::plan::wanting::collect::not_yet_tried;
 use crate::rules;
-use crate::rules::colocation::Company;
+use crate::rules::colocation::Colocation;
 use crate::supply::rooms::{Room, Rooms};
 
 /// How much longer than pods may take to leave a node, another that they are preempted for waits.
@@ -24,7 +24,7 @@ pub(crate) fn settle<'a>(
     mut wanting: Vec<Wanting<'a>>,
     snapshot: &Snapshot,
     rooms: &mut Rooms<'_>,
-    company: &Company<'_>,
+    colocation: &Colocation<'_>,
     now: Timestamp,
     unsettled: &BTreeSet<PodKey>,
 ) -> Settled<'a> {
@@ -33,13 +33,13 @@ pub(crate) fn settle<'a>(
     let mut open = Vec::new();
     // Rooms that preempted pods will leave belong to those they were preempted for.
     for want in wanting {
-        match preempting(want, snapshot, rooms, company) {
+        match preempting(want, snapshot, rooms, colocation) {
             Some((_, until)) if until <= now => open.push(want),
             None => open.push(want),
             Some((node, until)) => {
                 settled.again_at = Some(settled.again_at.map_or(until, |first| first.min(until)));
                 if let Some(at) = rooms.of_node(&node) {
-                    rooms.take(at, &want.pod.spec.requests, company.of(&want.pod.key));
+                    rooms.take(at, &want.pod.spec.requests, colocation.of(&want.pod.key));
                 }
                 settled.unplaced.push(UnplacedPod {
                     pod: want.pod.key.clone(),
@@ -58,9 +58,9 @@ pub(crate) fn settle<'a>(
             .chain(reserved)
             .flatten()
             .filter(|_| !unsettled.contains(&want.pod.key))
-            .find(|at| holds(&rooms.all[*at], want.pod, company));
+            .find(|at| holds(&rooms.all[*at], want.pod, colocation));
         if let Some(at) = home {
-            rooms.take(at, &want.pod.spec.requests, company.of(&want.pod.key));
+            rooms.take(at, &want.pod.spec.requests, colocation.of(&want.pod.key));
             settled.placed.push((at, want.pod));
         } else if want.sticky_only {
             settled.unplaced.push(UnplacedPod {
@@ -75,10 +75,10 @@ pub(crate) fn settle<'a>(
     settled
 }
 
-fn holds(room: &Room<'_>, pod: &Pod, company: &Company<'_>) -> bool {
+fn holds(room: &Room<'_>, pod: &Pod, colocation: &Colocation<'_>) -> bool {
     pod.spec.requests.fits(&room.free)
         && rules::is_host(&pod.spec, &room.labels)
-        && company.admits_one(company.of(&pod.key), &room.present)
+        && colocation.admits_one(colocation.of(&pod.key), &room.present)
         && rules::admits(&pod.spec, &room.labels, &room.taints).is_ok()
 }
 
@@ -91,7 +91,7 @@ fn preempting(
     want: Wanting<'_>,
     snapshot: &Snapshot,
     rooms: &Rooms<'_>,
-    company: &Company<'_>,
+    colocation: &Colocation<'_>,
 ) -> Option<(String, Timestamp)> {
     let node = want.pod.nominated_node.as_deref()?;
     if snapshot.nodes.get(node)?.deleting_since.is_some() {
@@ -108,7 +108,7 @@ fn preempting(
         return Some((node.to_owned(), given_up(want.pod, room.left_by)));
     }
     if want.planned_at.is_some_and(|target| rooms.of_target(target) == Some(at))
-        || holds(room, want.pod, company)
+        || holds(room, want.pod, colocation)
     {
         return None;
     }
@@ -116,7 +116,7 @@ fn preempting(
     let mut after = room.as_ref().clone();
     Arc::make_mut(&mut after.free).add(&room.leaving);
     after.present.clone_from(&room.staying);
-    (!room.leaving.is_empty() && holds(&after, want.pod, company))
+    (!room.leaving.is_empty() && holds(&after, want.pod, colocation))
         .then(|| (node.to_owned(), given_up(want.pod, room.left_by)))
 }
 

@@ -3,31 +3,23 @@
 //! Pods are reduced to profiles, one for each combination of what a pod says about others and what others say about it, so
 //! that a few sets of small numbers answer for thousands of pods. Most pods have profile 0: nothing to do with anybody.
 
-pub(crate) mod tallies;
+pub(crate) mod present;
+
+pub(crate) use crate::rules::colocation::present::{Present, join};
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use poolwright_terms::labels::HOSTNAME;
 
-use crate::model::{
-    HostPort, NamespaceLabels, ObjectKey, PodKey, PodPhase, PodSpec, PodTerm, Snapshot, SpreadRule,
-};
+use crate::model::{HostPort, NamespaceLabels, ObjectKey, PodKey, PodPhase, PodTerm, Snapshot, SpreadRule};
+use crate::rules::colocation::present::UNLIMITED;
 use crate::rules::identity::Identity;
-use crate::rules::{identity, ports, spread};
-
-/// How many pods of each profile are on one node; profile 0 is never among them.
-pub(crate) type Present = BTreeMap<usize, u32>;
-
-/// Pods of one profile come to a node.
-pub(crate) fn join(present: &mut Present, profile: usize, count: u32) {
-    if profile > 0 && count > 0 {
-        *present.entry(profile).or_default() += count;
-    }
-}
+use crate::rules::spread::hosts::HostSpread;
+use crate::rules::{identity, ports};
 
 /// All profiles.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Company<'a> {
+pub(crate) struct Colocation<'a> {
     /// Pods without a node with another profile than 0.
     pods: BTreeMap<&'a PodKey, usize>,
     /// Profiles of bound pods, of those that stay and of those that leave, in the order of [`crate::model::Pods::alike`].
@@ -37,7 +29,7 @@ pub(crate) struct Company<'a> {
     profiles: Vec<Profile<'a>>,
     /// Profiles of pods that share a node, by theirs.
     joint: BTreeMap<Vec<usize>, usize>,
-    pub(crate) spreads: Vec<Spread<'a>>,
+    pub(crate) spreads: Vec<HostSpread<'a>>,
     /// A number for every address that some pod takes a port of.
     numbers: BTreeMap<&'a HostPort, u32>,
 }
@@ -50,51 +42,8 @@ pub(crate) struct Profile<'a> {
     /// Profiles that do not share a node with it because a rule of spread, its own or theirs, counts one of them: a node
     /// holds one such pod only, or pods that do not have the rule themselves. Its own profile too.
     counted: BTreeSet<usize>,
-    /// Rules of spread that are its own: indices into [`Company::spreads`].
+    /// Rules of spread that are its own: indices into [`Colocation::spreads`].
     spreads: Vec<usize>,
-}
-
-/// A rule of spread over nodes, as pods of one namespace have it.
-#[derive(Clone, Debug)]
-pub(crate) struct Spread<'a> {
-    pub(crate) rule: &'a SpreadRule,
-    namespace: &'a str,
-    /// Pods with the rule, one for each sort of nodes that it looks at.
-    pub(crate) owners: Vec<&'a PodSpec>,
-    /// The profiles that it counts, and how many pods one of them is.
-    counts: BTreeMap<usize, u32>,
-    /// The profiles that have it.
-    owned_by: BTreeSet<usize>,
-    /// How many pods it counts on the node with fewest, whatever else happens.
-    pub(crate) least: u64,
-}
-
-impl Spread<'_> {
-    /// As many may be on a node.
-    fn ceiling(&self) -> u64 {
-        self.least + u64::from(self.rule.max_skew)
-    }
-
-    /// How many of these pods it counts.
-    pub(crate) fn count(&self, present: &Present) -> u64 {
-        let counted = present.iter().filter_map(|(profile, count)| Some((self.counts.get(profile)?, count)));
-        counted.map(|(weight, count)| u64::from(*weight) * u64::from(*count)).sum()
-    }
-
-    /// How many more pods it counts with one of a profile.
-    fn weight(&self, profile: usize) -> u64 {
-        self.counts.get(&profile).copied().map_or(0, u64::from)
-    }
-
-    /// Whether a pod that has it is among these.
-    fn is_owned_among(&self, present: &Present) -> bool {
-        present.keys().any(|profile| self.owned_by.contains(profile))
-    }
-
-    /// Whether pods of two profiles that have it, and are counted by it, may share a node at all.
-    fn is_shared(&self) -> bool {
-        self.ceiling() > 1
-    }
 }
 
 /// What makes a profile: ports, terms of its own, terms that are about it, rules of spread of its own, those that count it.
@@ -111,13 +60,13 @@ pub(crate) struct Said {
     counted: Vec<usize>,
 }
 
-impl<'a> Company<'a> {
+impl<'a> Colocation<'a> {
     pub fn new(snapshot: &'a Snapshot) -> Self {
         // Bound pods that look alike are one.
         let bound = || snapshot.pods.alike().map(|(look, _)| look.example());
         let waiting = || snapshot.pods.unbound().filter(|pod| pod.phase != PodPhase::Gated);
         let namespaces: &'a NamespaceLabels = &snapshot.namespaces;
-        let mut company = Self::default();
+        let mut colocation = Self::default();
         let mut terms: BTreeMap<&'a PodTerm, usize> = BTreeMap::new();
         for pod in bound().chain(waiting()) {
             // Whom it keeps out of its zone it keeps off its node too; for pods of DaemonSets, which are nowhere in
@@ -139,26 +88,25 @@ impl<'a> Company<'a> {
             for rule in pod.spec.spreads.iter().filter(|rule| rule.topology_key == HOSTNAME) {
                 let namespace = pod.key.namespace();
                 let at = *spreads.entry((namespace, rule)).or_insert_with(|| {
-                    let (owners, counts, owned_by) = (Vec::new(), BTreeMap::new(), BTreeSet::new());
-                    company.spreads.push(Spread { rule, namespace, owners, counts, owned_by, least: 0 });
-                    company.spreads.len() - 1
+                    colocation.spreads.push(HostSpread::new(namespace, rule));
+                    colocation.spreads.len() - 1
                 });
-                company.spreads[at].owned(&pod.spec);
+                colocation.spreads[at].add_owner(&pod.spec);
             }
         }
         let mut shapes: BTreeMap<Shape<'a>, usize> = BTreeMap::new();
         let mut said: BTreeMap<Named<'a>, Said> = BTreeMap::new();
-        company.profiles.push(Profile::default());
+        colocation.profiles.push(Profile::default());
         for pod in bound() {
             let identity = Identity::of_pod(pod, namespaces);
             let about = said
                 .entry((identity.namespace, identity.labels))
-                .or_insert_with(|| company.said_about(&terms, identity));
-            let staying = company.profile(&terms, &mut shapes, identity, Vec::new(), about);
+                .or_insert_with(|| colocation.said_about(&terms, identity));
+            let staying = colocation.profile(&terms, &mut shapes, identity, Vec::new(), about);
             // Who is leaving keeps others away until it is gone, but counts no more (`countPodsMatchSelector`).
             let gone = Said { about: about.about.clone(), counted: Vec::new() };
-            let leaving = company.profile(&terms, &mut shapes, identity, Vec::new(), &gone);
-            company.alike.push((staying, leaving));
+            let leaving = colocation.profile(&terms, &mut shapes, identity, Vec::new(), &gone);
+            colocation.alike.push((staying, leaving));
         }
         for pod in waiting() {
             let own = pod.spec.spreads.iter();
@@ -166,21 +114,21 @@ impl<'a> Company<'a> {
             let identity = Identity::of_pod(pod, namespaces);
             let about = said
                 .entry((identity.namespace, identity.labels))
-                .or_insert_with(|| company.said_about(&terms, identity));
+                .or_insert_with(|| colocation.said_about(&terms, identity));
             let leaving = pod.deleting_since.is_some() && !about.counted.is_empty();
             let gone = leaving.then(|| Said { about: about.about.clone(), counted: Vec::new() });
             let about = gone.as_ref().unwrap_or(about);
-            let profile = company.profile(&terms, &mut shapes, identity, own.collect(), about);
+            let profile = colocation.profile(&terms, &mut shapes, identity, own.collect(), about);
             if profile > 0 {
-                company.pods.insert(&pod.key, profile);
+                colocation.pods.insert(&pod.key, profile);
             }
         }
         for set in snapshot.daemonsets.values() {
             let set_identity = Identity::of_daemonset(set, namespaces);
-            let about = company.said_about(&terms, set_identity);
-            let profile = company.profile(&terms, &mut shapes, set_identity, Vec::new(), &about);
+            let about = colocation.said_about(&terms, set_identity);
+            let profile = colocation.profile(&terms, &mut shapes, set_identity, Vec::new(), &about);
             if profile > 0 {
-                company.daemonsets.insert(&set.key, profile);
+                colocation.daemonsets.insert(&set.key, profile);
             }
         }
         let wide: Vec<bool> = {
@@ -190,19 +138,19 @@ impl<'a> Company<'a> {
             }
             wide
         };
-        company.set_apart(&wide, &shapes);
-        company.set_counts(&shapes);
-        let ports = company.profiles.iter().flat_map(|profile| &profile.ports).copied().flatten();
+        colocation.set_apart(&wide, &shapes);
+        colocation.set_counts(&shapes);
+        let ports = colocation.profiles.iter().flat_map(|profile| &profile.ports).copied().flatten();
         let ports: BTreeSet<&'a HostPort> = ports.collect();
-        company.numbers = ports.into_iter().zip(0..).collect();
-        company
+        colocation.numbers = ports.into_iter().zip(0..).collect();
+        colocation
     }
 
     fn said_about(&self, terms: &BTreeMap<&'a PodTerm, usize>, pod: Identity<'_>) -> Said {
         let mut about: Vec<usize> =
             terms.iter().filter(|(term, _)| identity::selects(term, pod)).map(|(_, at)| *at).collect();
         about.sort_unstable();
-        let counts = |at: &usize| spread::counts(self.spreads[*at].rule, self.spreads[*at].namespace, pod);
+        let counts = |at: &usize| self.spreads[*at].counts(pod);
         Said { about, counted: (0..self.spreads.len()).filter(counts).collect() }
     }
 
@@ -262,7 +210,7 @@ impl<'a> Company<'a> {
     fn set_counts(&mut self, shapes: &BTreeMap<Shape<'a>, usize>) {
         for ((.., own, counted), profile) in shapes {
             for spread in counted {
-                self.spreads[*spread].counts.insert(*profile, 1);
+                self.spreads[*spread].weights.insert(*profile, 1);
             }
             for spread in own {
                 self.spreads[*spread].owned_by.insert(*profile);
@@ -274,15 +222,15 @@ impl<'a> Company<'a> {
     /// Which profiles do not come to a node in one solve because of a spread. Of those that have a rule and are counted by it
     /// a node holds as many as its ceiling says ([`Self::tallies`]); one ceiling for those with it and those without is not
     /// asked of the solver, unless there are not even so many of them.
-    pub(crate) fn set_counted(&mut self) {
+    fn set_counted(&mut self) {
         let mut pairs = Vec::new();
         let mut there: BTreeMap<usize, u64> = BTreeMap::new();
         for profile in self.pods.values() {
             *there.entry(*profile).or_default() += 1;
         }
         let never_bound: BTreeSet<usize> = self.never_bound();
-        let few = |spread: &Spread<'_>| {
-            let all = spread.counts.iter().map(|(profile, weight)| {
+        let few = |spread: &HostSpread<'_>| {
+            let all = spread.weights.iter().map(|(profile, weight)| {
                 let count = if never_bound.contains(profile) {
                     there.get(profile).copied().unwrap_or(0)
                 } else {
@@ -294,9 +242,9 @@ impl<'a> Company<'a> {
         };
         for spread in self.spreads.iter().filter(|spread| !few(spread)) {
             for owner in &spread.owned_by {
-                let limited = spread.is_shared() && spread.counts.contains_key(owner);
+                let limited = spread.is_shared() && spread.weights.contains_key(owner);
                 let others =
-                    spread.counts.keys().filter(|other| !limited || !spread.owned_by.contains(other));
+                    spread.weights.keys().filter(|other| !limited || !spread.owned_by.contains(other));
                 pairs.extend(others.map(|other| (*owner, *other)));
             }
         }
@@ -307,6 +255,22 @@ impl<'a> Company<'a> {
             self.profiles[owner].counted.insert(other);
             self.profiles[other].counted.insert(owner);
         }
+    }
+
+    /// Sets how many pods each spread counts on the node with fewest.
+    pub fn set_least(&mut self, least: Vec<u64>) {
+        let all_zero = least.iter().all(|least| *least == 0);
+        for (spread, least) in self.spreads.iter_mut().zip(least) {
+            spread.least = least;
+        }
+        if !all_zero {
+            self.set_counted();
+        }
+    }
+
+    /// Spreads over nodes that pods of a profile have: indices into [`Colocation::spreads`].
+    pub fn spreads_of(&self, profile: usize) -> &[usize] {
+        &self.profiles[profile].spreads
     }
 
     /// Profiles that no pod has that is bound or that a DaemonSet brings.
@@ -356,13 +320,7 @@ impl<'a> Company<'a> {
             self.profiles[other].counted.insert(new);
         }
         for spread in &mut self.spreads {
-            let weight = members.iter().map(|one| spread.counts.get(one).copied().unwrap_or(0)).sum();
-            if weight > 0 {
-                spread.counts.insert(new, weight);
-            }
-            if parts.iter().any(|part| spread.owned_by.contains(part)) {
-                spread.owned_by.insert(new);
-            }
+            spread.add_joint(new, &members);
         }
         self.profiles.push(joint);
         self.joint.insert(members, new);
@@ -467,6 +425,3 @@ impl<'a> Company<'a> {
         numbers.into_iter().collect()
     }
 }
-
-/// More pods than any node takes.
-pub(crate) const UNLIMITED: u64 = 1 << 20;

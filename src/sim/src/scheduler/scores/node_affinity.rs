@@ -13,8 +13,8 @@ pub(super) fn scores(asked: &Asked<'_>, nodes: &[&NodeInfo]) -> Vec<i64> {
     let met = |at: &&NodeInfo| {
         let labels = NodeLabels(&at.node);
         let is_met = |term| check_affinity(Some(std::slice::from_ref(term)), &labels).is_ok();
-        let met = asked.preferred.iter().filter(|wish| is_met(&wish.term));
-        met.map(|wish| i64::from(wish.weight)).sum()
+        let met = asked.preferred.iter().filter(|preference| is_met(&preference.term));
+        met.map(|preference| i64::from(preference.weight)).sum()
     };
     let mut scores: Vec<i64> = nodes.iter().map(met).collect();
     normalize(&mut scores, false);

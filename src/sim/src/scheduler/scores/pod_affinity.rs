@@ -41,12 +41,14 @@ fn weights<'a>(cluster: &'a Cluster, pod: &'a Pod) -> Weights<'a> {
     let namespaces = &cluster.around.namespaces;
     let newcomer = Identity::of_pod(pod, namespaces);
     let likes = |pod: &'a Pod| {
-        let wishes = pod.spec.wishes.as_deref();
-        let to = wishes.map(|wishes| wishes.affinity.as_slice()).unwrap_or_default();
-        let from = wishes.map(|wishes| wishes.anti_affinity.as_slice()).unwrap_or_default();
-        let weight = |wish: &'a Weighted<PodTerm>, sign: i64| (&wish.term, sign * i64::from(wish.weight));
-        let to = to.iter().map(move |wish| weight(wish, 1));
-        to.chain(from.iter().map(move |wish| weight(wish, -1)))
+        let preferences = pod.spec.preferences.as_deref();
+        let to = preferences.map(|preferences| preferences.affinity.as_slice()).unwrap_or_default();
+        let from = preferences.map(|preferences| preferences.anti_affinity.as_slice()).unwrap_or_default();
+        let weight = |preference: &'a Weighted<PodTerm>, sign: i64| {
+            (&preference.term, sign * i64::from(preference.weight))
+        };
+        let to = to.iter().map(move |preference| weight(preference, 1));
+        to.chain(from.iter().map(move |preference| weight(preference, -1)))
     };
     let mut weights = Weights::new();
     let mut add = |at: &'a NodeInfo, term: &'a PodTerm, weight| {

@@ -1,6 +1,6 @@
 //! Which of several nodes is the best.
 
-use poolwright_core::{Weighted, Wishes};
+use poolwright_core::{Preferences, Weighted};
 use poolwright_terms::TaintEffect;
 use poolwright_terms::labels::{HOSTNAME, ZONE};
 
@@ -11,10 +11,10 @@ fn best(cluster: &Cluster, made: Made) -> Vec<String> {
     Scheduler::default().feasible(cluster, &made.made()).expect("nothing in it is unknown").best
 }
 
-fn wishing(change: impl FnOnce(&mut Wishes)) -> Made {
-    let mut wishes = Wishes::default();
-    change(&mut wishes);
-    pod("p").spec(|spec| spec.wishes = wishes.some())
+fn preferring(change: impl FnOnce(&mut Preferences)) -> Made {
+    let mut preferences = Preferences::default();
+    change(&mut preferences);
+    pod("p").spec(|spec| spec.preferences = preferences.some())
 }
 
 #[test]
@@ -56,9 +56,9 @@ fn soft_taints_are_avoided() {
 fn preferred_node_affinity_goes_by_weight() {
     let cluster = cluster([node("n1", "a"), node("n2", "b")], []);
     let rather = |a, b| {
-        wishing(|wishes| {
-            let wish = |zone: &str, weight| Weighted { weight, term: only(ZONE, zone) };
-            wishes.nodes = vec![wish("a", a), wish("b", b)];
+        preferring(|preferences| {
+            let preference = |zone: &str, weight| Weighted { weight, term: only(ZONE, zone) };
+            preferences.nodes = vec![preference("a", a), preference("b", b)];
         })
     };
     assert_eq!(best(&cluster, rather(10, 20)), ["n2"]);
@@ -72,7 +72,7 @@ fn a_preferred_spread_goes_to_the_emptier_place_and_past_nodes_without_its_label
     let there = [pod("one").on("n1"), pod("two").on("n1")];
     let cluster = cluster([node("n1", "a"), node("n2", "b"), bare], there);
     assert_eq!(best(&cluster, pod("p")), ["n2", "n3"]);
-    let spread = wishing(|wishes| wishes.spreads = vec![spread("web", ZONE)]);
+    let spread = preferring(|preferences| preferences.spreads = vec![spread("web", ZONE)]);
     assert_eq!(best(&cluster, spread), ["n2"]);
 }
 
@@ -99,10 +99,13 @@ fn pods_are_drawn_to_those_they_like_and_to_those_that_like_them() {
     let weighted = |app: &str, key: &str| vec![Weighted { weight: 50, term: term(app, key) }];
     let plain = cluster(nodes(), [there()]);
     assert_eq!(best(&plain, pod("p")), ["n2"]);
-    assert_eq!(best(&plain, wishing(|wishes| wishes.affinity = weighted("db", ZONE))), ["n1"]);
-    assert_eq!(best(&plain, wishing(|wishes| wishes.anti_affinity = weighted("db", HOSTNAME))), ["n2"]);
-    let likes = Wishes { affinity: weighted("web", ZONE), ..Wishes::default() };
-    let liking = cluster(nodes(), [there().spec(|spec| spec.wishes = likes.some())]);
+    assert_eq!(best(&plain, preferring(|preferences| preferences.affinity = weighted("db", ZONE))), ["n1"]);
+    assert_eq!(
+        best(&plain, preferring(|preferences| preferences.anti_affinity = weighted("db", HOSTNAME))),
+        ["n2"]
+    );
+    let likes = Preferences { affinity: weighted("web", ZONE), ..Preferences::default() };
+    let liking = cluster(nodes(), [there().spec(|spec| spec.preferences = likes.some())]);
     assert_eq!(best(&liking, pod("p")), ["n1"]);
     // What another needs is a reason too.
     let needing = cluster(nodes(), [there().spec(|spec| spec.affinity = vec![term("web", ZONE)])]);

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use anyhow::{Context, anyhow, ensure};
 use poolwright_catalog::builtin;
-use poolwright_sim::stage::{Stage, play};
+use poolwright_sim::sandbox::{Sandbox, play};
 
 use crate::cluster::Cluster;
 use crate::{Pace, Place, end, the_pool, waves};
@@ -12,7 +12,7 @@ use crate::{Pace, Place, end, the_pool, waves};
 /// What decides how long things take; any other will do as well.
 const SEED: u64 = 1;
 
-impl Place for Stage {
+impl Place for Sandbox {
     const PACE: Pace = Pace { look_every: 10, wave: 900, drain: 600 };
 
     fn check(&mut self) -> anyhow::Result<()> {
@@ -32,16 +32,16 @@ pub fn demo() -> anyhow::Result<()> {
     let workload = std::env::temp_dir().join(format!("poolwright-demo-{}.yaml", std::process::id()));
     let played = play(async || {
         let sold = builtin().filtered(|kind, _| kind.provider.as_str() == "aws");
-        let mut stage = Stage::start(Arc::new(sold), SEED);
+        let mut sandbox = Sandbox::start(Arc::new(sold), SEED);
         let objects: Vec<serde_json::Value> =
             serde_saphyr::from_multiple(&the_pool()?).context("the pool cannot be read")?;
         for object in objects {
-            stage.create(&object).map_err(|refusal| anyhow!("the pool is refused: {refusal}"))?;
+            sandbox.create(&object).map_err(|refusal| anyhow!("the pool is refused: {refusal}"))?;
         }
-        let cluster = Cluster::new(stage.client());
-        waves(&cluster, &mut stage, &workload).await?;
-        end(&cluster, &mut stage).await?;
-        let (instances, seconds) = (stage.instances(), stage.elapsed().as_secs());
+        let cluster = Cluster::new(sandbox.client());
+        waves(&cluster, &mut sandbox, &workload).await?;
+        end(&cluster, &mut sandbox).await?;
+        let (instances, seconds) = (sandbox.instances(), sandbox.elapsed().as_secs());
         ensure!(instances == 0, "{instances} instances still run");
         println!(
             "\nDown to zero: no node, no claim, no instance, 0.00 $/h. {} min {} s have passed there.",

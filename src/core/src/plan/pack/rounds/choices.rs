@@ -12,7 +12,7 @@ use crate::plan::pack::rounds::inputs::Inputs;
 use crate::rules::gpus::Form;
 use crate::supply::interruption_risk;
 use crate::supply::limits::Limits;
-use crate::supply::offers::{Offer, Standing, Supply};
+use crate::supply::offers::{Availability, Offer, Supply};
 
 /// A thing to buy: of all offerings that are equal to the pods and to the limits, the cheapest.
 pub(crate) struct Choice {
@@ -31,7 +31,7 @@ pub(crate) struct Choice {
 
 /// Of offerings that are equal in this, only the cheapest is a choice.
 #[derive(PartialEq, Eq, PartialOrd, Ord)]
-struct Kind {
+struct ChoiceKey {
     weight: std::cmp::Reverse<u32>,
     capacity: usize,
     residents: usize,
@@ -81,8 +81,8 @@ impl Fits {
         let mut all = Vec::with_capacity(inputs.classes.classes.len());
         for (index, class) in inputs.classes.classes.iter().enumerate() {
             let profile = if meets_anybody { class.profile } else { 0 };
-            let alone = class.wish.is_some().then_some(index);
-            let asked = class.wished.iter().copied().chain([class.signature]).map(|signature| {
+            let alone = class.gpu_need.is_some().then_some(index);
+            let asked = class.preferred.iter().copied().chain([class.signature]).map(|signature| {
                 let key = (signature, self.requests[index], profile, alone);
                 let homes = known.entry(key).or_insert_with(|| {
                     let is_home = |at: &usize| self.holds(&choices[*at], index, signature, inputs);
@@ -100,11 +100,11 @@ impl Fits {
         let wanted = &inputs.classes.classes[class];
         choice.signatures.contains(signature)
             && self.fit[choice.offer.capacity].contains(self.requests[class])
-            && inputs.company.admits(wanted.profile, &inputs.supply.residents[choice.offer.residents])
+            && inputs.colocation.admits(wanted.profile, &inputs.supply.residents[choice.offer.residents])
             && (choice.form == Form::Plain || wanted.requests.get(ResourceName::NVIDIA_GPU) == 0)
-            && wanted.wish.as_ref().is_none_or(|wish| {
+            && wanted.gpu_need.as_ref().is_none_or(|gpu_need| {
                 let kind = inputs.supply.instance_type(choice.pool, choice.offer.offering);
-                choice.form.grants(inputs.options.sharing, kind, Some(wish))
+                choice.form.grants(inputs.options.sharing, kind, Some(gpu_need))
             })
     }
 }
@@ -113,13 +113,14 @@ impl Fits {
 pub(crate) fn choices(
     inputs: &Inputs<'_, '_>,
     limits: &Limits,
-    price: impl Fn(Standing) -> Option<UsdPerHour>,
+    price: impl Fn(Availability) -> Option<UsdPerHour>,
 ) -> Vec<Choice> {
     let Inputs { supply, admissions, classes, options, .. } = *inputs;
     // Where nobody wants a part of a GPU, none is cut or shared.
-    let wishes = classes.classes.iter().any(|class| class.wish.is_some());
-    let forms = |kind: &InstanceType| if wishes { Form::all(options.sharing, kind) } else { &[Form::Plain] };
-    let mut best: BTreeMap<Kind, Choice> = BTreeMap::new();
+    let gpu_needs = classes.classes.iter().any(|class| class.gpu_need.is_some());
+    let forms =
+        |kind: &InstanceType| if gpu_needs { Form::all(options.sharing, kind) } else { &[Form::Plain] };
+    let mut best: BTreeMap<ChoiceKey, Choice> = BTreeMap::new();
     for (index, offered) in supply.pools.iter().enumerate() {
         let tolerated: Vec<usize> =
             (0..classes.signatures.len()).filter(|s| admissions.tolerated(index, *s)).collect();
@@ -128,7 +129,7 @@ pub(crate) fn choices(
         }
         let limited = limits.has_own(index).then_some(index);
         for offer in &offered.offers {
-            let Some(price) = price(offer.standing) else { continue };
+            let Some(price) = price(offer.availability) else { continue };
             let mut signatures = BitSet::new(classes.signatures.len());
             for signature in &tolerated {
                 if admissions.admits(index, *signature, offer.offering) {
@@ -144,9 +145,9 @@ pub(crate) fn choices(
             let own_terms = limits.is_scarce(offered.table, offer.offering)
                 || options.commitments.iter().any(|one| one.pays_for(&offering.id));
             let interruptions = interruption_risk::interruptions(options, offering);
-            let taken_back = matches!(offer.standing, Standing::TakenBack(..));
+            let taken_back = matches!(offer.availability, Availability::TakenBack(..));
             for form in forms(kind).iter().copied() {
-                let key = Kind {
+                let key = ChoiceKey {
                     weight: std::cmp::Reverse(weight),
                     capacity: offer.capacity,
                     residents: offer.residents,
@@ -160,7 +161,7 @@ pub(crate) fn choices(
                 if best.get(&key).is_some_and(|known| known.price <= price) {
                     continue;
                 }
-                let uses = limits.uses(supply, index, offer.offering, offer.standing.price());
+                let uses = limits.uses(supply, index, offer.offering, offer.availability.price());
                 let signatures = signatures.clone();
                 best.insert(
                     key,

@@ -27,9 +27,9 @@ use crate::plan::place::topology::Assigned;
 use crate::rules;
 use crate::rules::colocation::{Present, join};
 use crate::rules::gpus;
-use crate::rules::gpus::{Form, Wish};
+use crate::rules::gpus::{Form, GpuNeed};
 use crate::supply::limits::Limits;
-use crate::supply::offers::{Offer, Standing};
+use crate::supply::offers::{Availability, Offer};
 use crate::supply::rooms::Rooms;
 
 /// What each of equally unknown prices is taken for: only the number of nodes can be made small.
@@ -107,9 +107,9 @@ pub(crate) fn run<'a>(
     watch: &mut dyn StopSignal,
 ) -> Outcome<'a> {
     let Inputs { supply, classes, .. } = *inputs;
-    let priced = choices(inputs, limits, Standing::weighed);
-    let unpriced = choices(inputs, limits, |standing| match standing {
-        Standing::Unpriced => Some(NOMINAL),
+    let priced = choices(inputs, limits, Availability::weighed);
+    let unpriced = choices(inputs, limits, |availability| match availability {
+        Availability::Unpriced => Some(NOMINAL),
         _ => None,
     });
     let fits = Fits::new(supply, classes);
@@ -233,7 +233,7 @@ impl Run<'_, '_, '_, '_> {
             for at in 0..self.rooms.all.len() {
                 while self.room_admits[at].contains(wanted.signature)
                     && wanted.spec.requests.fits(&self.rooms.all[at].free)
-                    && self.inputs.company.admits_one(wanted.profile, &self.rooms.all[at].present)
+                    && self.inputs.colocation.admits_one(wanted.profile, &self.rooms.all[at].present)
                     && let Some(pod) = self.queues[class].pop_front()
                 {
                     self.outcome.on_rooms.push((at, pod));
@@ -348,13 +348,13 @@ impl Run<'_, '_, '_, '_> {
     fn on_rooms(&self, class: usize) -> impl Iterator<Item = usize> {
         let class = &self.inputs.classes.classes[class];
         // How the GPUs of a node that is there could be shared or cut anew nobody knows: it gives whole ones.
-        let possible = matches!(class.wish, None | Some(Wish::Whole(_)));
+        let possible = matches!(class.gpu_need, None | Some(GpuNeed::Whole(_)));
         (0..self.rooms.all.len()).filter(move |room| {
             possible
                 && self.room_admits[*room].contains(class.signature)
                 && rules::is_host(class.spec, &self.rooms.all[*room].labels)
                 && class.on_whole().fits(&self.rooms.all[*room].free)
-                && self.inputs.company.admits(class.profile, &self.rooms.all[*room].present)
+                && self.inputs.colocation.admits(class.profile, &self.rooms.all[*room].present)
         })
     }
 
@@ -363,10 +363,10 @@ impl Run<'_, '_, '_, '_> {
         let class = &self.inputs.classes.classes[class];
         (0..self.outcome.new.len()).filter(move |at| {
             let node = &self.outcome.new[*at];
-            class.wish.is_none()
+            class.gpu_need.is_none()
                 && self.inputs.admissions.admits(node.pool, class.signature, node.offer.offering)
                 && class.requests.fits(&node.free)
-                && self.inputs.company.admits(class.profile, &node.present)
+                && self.inputs.colocation.admits(class.profile, &node.present)
         })
     }
 

@@ -32,7 +32,7 @@ impl Run<'_, '_, '_, '_> {
             return;
         }
         let mut bought: BTreeMap<usize, u32> = BTreeMap::new();
-        for node in self.outcome.new.iter().filter(|node| node.offer.standing.price().is_some()) {
+        for node in self.outcome.new.iter().filter(|node| node.offer.availability.price().is_some()) {
             for (class, count) in &node.content {
                 *bought.entry(*class).or_default() += count;
             }

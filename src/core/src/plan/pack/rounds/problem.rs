@@ -13,7 +13,7 @@ use crate::plan::pack::rounds::Run;
 use crate::plan::pack::rounds::choices::Choice;
 use crate::plan::pack::rounds::inputs::There;
 use crate::rules::gpus;
-use crate::rules::gpus::{Form, Wish};
+use crate::rules::gpus::{Form, GpuNeed};
 
 /// Names what a spread counts, among resources.
 const SPREAD: &str = "poolwright.dev/spread-";
@@ -35,7 +35,7 @@ impl Run<'_, '_, '_, '_> {
         let naive = there.is_none();
         let (nodes, homes_there) = there.map_or((&[][..], &[][..]), |there| (&there.nodes, &there.homes));
         let all = &self.inputs.classes.classes;
-        let company = self.inputs.company;
+        let colocation = self.inputs.colocation;
         let sharing = self.inputs.options.sharing;
         let request = |class: usize| {
             let class = &all[class];
@@ -45,16 +45,16 @@ impl Run<'_, '_, '_, '_> {
         for class in classes {
             names.extend(request(*class).iter().map(|(name, _)| name.clone()));
         }
-        let shared = classes.iter().any(|class| all[*class].wish.is_some());
+        let shared = classes.iter().any(|class| all[*class].gpu_need.is_some());
         let project =
             |list: &ResourceList| -> Vec<u64> { names.iter().map(|name| list.get(name.as_str())).collect() };
         // What a spread lets a node hold is counted like a resource, where one number for each class does not say it.
         let residents = |at: usize| &self.inputs.supply.residents[choices[at].offer.residents];
         let present = nodes.iter().map(|at| self.present(*at));
         let present = present.chain(wanted.iter().map(|at| residents(*at)));
-        let tallies = company.tallies(classes.iter().map(|class| all[*class].profile), present);
+        let tallies = colocation.tallies(classes.iter().map(|class| all[*class].profile), present);
         let tallied = (0..tallies.len()).map(|at| ResourceName::new(format!("{SPREAD}{at}")));
-        let left = |present| tallies.iter().map(move |tally| company.tally_left(*tally, present));
+        let left = |present| tallies.iter().map(move |tally| colocation.tally_left(*tally, present));
         let mut position = vec![u32::MAX; choices.len()];
         wanted.iter().zip(0..).for_each(|(choice, at)| position[*choice] = at);
         Problem {
@@ -67,15 +67,15 @@ impl Run<'_, '_, '_, '_> {
                     name: self.queues[*class][0].key.to_string(),
                     requests: with(
                         project(&request(*class)),
-                        tallies.iter().map(|tally| company.tally(*tally, all[*class].profile)),
+                        tallies.iter().map(|tally| colocation.tally(*tally, all[*class].profile)),
                     ),
                     count: self.queues[*class].len() as u32,
                     priority: all[*class].priority,
-                    max_per_node: company.most(all[*class].profile),
-                    ports: company.ports(all[*class].profile),
+                    max_per_node: colocation.most(all[*class].profile),
+                    ports: colocation.ports(all[*class].profile),
                     candidates: homes.iter().map(|choice| position[*choice]).collect(),
                     existing: homes_there.get(at).cloned().unwrap_or_default(),
-                    gpu: all[*class].wish.as_ref().filter(|_| !naive).and_then(Wish::request),
+                    gpu: all[*class].gpu_need.as_ref().filter(|_| !naive).and_then(GpuNeed::request),
                     at_risk: of_class(self.inputs.options, &all[*class]),
                     ..PodClass::default()
                 })
@@ -124,7 +124,7 @@ impl Run<'_, '_, '_, '_> {
 
     /// Pairs of these classes whose pods keep away from each other.
     fn conflicts(&self, classes: &[usize]) -> Vec<(u32, u32)> {
-        let company = self.inputs.company;
+        let colocation = self.inputs.colocation;
         // Profiles are few where classes are many: each pair of them is asked about once.
         let mut profiles: BTreeMap<usize, usize> = BTreeMap::new();
         let mut careful: Vec<(u32, usize)> = Vec::new();
@@ -138,7 +138,7 @@ impl Run<'_, '_, '_, '_> {
         let mut apart = vec![vec![false; profiles.len()]; profiles.len()];
         for (first, one) in &profiles {
             for (second, other) in &profiles {
-                apart[*one][*other] = company.apart(*first, *second);
+                apart[*one][*other] = colocation.apart(*first, *second);
             }
         }
         let mut pairs = Vec::new();

@@ -9,11 +9,12 @@ use poolwright_catalog::{ResourceList, UsdPerHour};
 use poolwright_solver::StopSignal;
 
 use crate::model::plan::{Plan, UnplacedReason};
-use crate::model::relaxed::{Preferences, RelaxedReason};
+use crate::model::relaxed::{PreferencePolicy, RelaxedReason};
+use crate::plan::attempt::Attempt;
 use crate::plan::pack::rounds::Outcome;
 use crate::plan::place::preferences::kept::{Chosen, DEARER};
 use crate::plan::place::preferences::market;
-use crate::plan::{Attempt, Scene};
+use crate::plan::scene::Scene;
 use crate::supply::offers::Supply;
 
 impl Chosen<'_> {
@@ -24,7 +25,7 @@ impl Chosen<'_> {
             return None;
         }
         let mut pods: BTreeMap<(usize, &ResourceList), u64> = BTreeMap::new();
-        for node in outcome.new.iter().filter(|node| node.offer.standing.price().is_some()) {
+        for node in outcome.new.iter().filter(|node| node.offer.availability.price().is_some()) {
             for (class, count) in &node.content {
                 let class = &inputs.classes.classes[*class];
                 *pods.entry((class.signature, &class.requests)).or_default() += u64::from(*count);
@@ -38,15 +39,15 @@ impl Scene<'_> {
     /// Plans with preferences, and without where these leave pods over or cost too much.
     pub(crate) fn weigh(&self, supply: &Supply<'_>, watch: &mut dyn StopSignal) -> Attempt {
         let mut made = self.best_attempt(supply, self.options.preferences, watch);
-        let wishes = std::mem::take(&mut made.wishes);
+        let preferences = std::mem::take(&mut made.preferences);
         let mut why = RelaxedReason::LimitReached;
-        if wishes.narrows() {
+        if preferences.narrows() {
             let refused = !made.plan.refused.is_empty();
-            let leaves = made.plan.unplaced.iter().any(|left| may_be_for_wishes(left.reason));
+            let leaves = made.plan.unplaced.iter().any(|left| may_be_for_preferences(left.reason));
             let cost = u128::from(cost(&made.plan).micros());
             let within = |least: UsdPerHour| cost <= u128::from(least.micros()).saturating_mul(DEARER);
             if refused || leaves || !made.floor.is_some_and(within) {
-                let plain = self.best_attempt(supply, Preferences::Ignore, watch);
+                let plain = self.best_attempt(supply, PreferencePolicy::Ignore, watch);
                 let better = match self.left_over(&made.plan).cmp(&self.left_over(&plain.plan)) {
                     _ if refused => Some(RelaxedReason::LimitReached),
                     Ordering::Greater => Some(RelaxedReason::LimitReached),
@@ -60,13 +61,13 @@ impl Scene<'_> {
                 }
             }
         }
-        wishes.tell(&mut made.plan, self.snapshot, why);
+        preferences.tell(&mut made.plan, self.snapshot, why);
         made
     }
 }
 
 /// Whether a pod may be left over because others, or it itself, got what they prefer.
-fn may_be_for_wishes(reason: UnplacedReason) -> bool {
+fn may_be_for_preferences(reason: UnplacedReason) -> bool {
     matches!(
         reason,
         UnplacedReason::LimitReached | UnplacedReason::TopologyRule | UnplacedReason::GangIncomplete

@@ -1,9 +1,9 @@
 //! Preferences of pods, and those that are kept.
 
-use crate::model::relaxed::{Preferences, RelaxedReason};
+use crate::model::relaxed::{PreferencePolicy, RelaxedReason};
 use crate::model::{PlanOptions, Pod, PodKey, PodSpec, Requirement, Snapshot};
 use crate::plan::place::topology::Assigned;
-use crate::plan::wanted::Wanting;
+use crate::plan::wanting::Wanting;
 use crate::rules::pin::Pin;
 use crate::supply::offers::Supply;
 use crate::supply::rooms::Rooms;
@@ -18,7 +18,7 @@ pub(crate) struct Inputs<'s, 'a> {
     pub snapshot: &'a Snapshot,
     pub supply: &'s Supply<'a>,
     pub options: &'s PlanOptions,
-    pub preferences: Preferences,
+    pub policy: PreferencePolicy,
     pub rooms: &'s Rooms<'a>,
     /// Pods that are planned on rooms already.
     pub settled: &'s [(usize, &'a Pod)],
@@ -31,10 +31,10 @@ pub(crate) struct Inputs<'s, 'a> {
 pub(crate) struct Kept {
     pub(crate) requirements: Vec<Requirement>,
     /// In words.
-    pub(crate) wishes: Vec<String>,
+    pub(crate) preferences: Vec<String>,
 }
 
-/// What is wished for each pod that will need a node.
+/// What is preferred for each pod that will need a node.
 #[derive(Debug, Default)]
 pub(crate) struct Chosen<'a> {
     pub(crate) by_pod: BTreeMap<&'a PodKey, usize>,
@@ -52,12 +52,12 @@ pub(crate) struct Set {
 }
 
 impl<'a> Chosen<'a> {
-    /// What a new node should meet for a pod, as requirements: most is wished for first. Empty for most pods.
+    /// What a new node should meet for a pod, as requirements: most is preferred for first. Empty for most pods.
     pub fn levels(&self, pod: &PodKey) -> &[Pin] {
         self.by_pod.get(pod).map_or(&[], |set| &self.sets[*set].levels)
     }
 
-    /// Whether anything is wished for anybody.
+    /// Whether anything is preferred for anybody.
     pub fn narrows(&self) -> bool {
         !self.by_pod.is_empty()
     }
@@ -75,8 +75,8 @@ impl<'a> Chosen<'a> {
         }
     }
 
-    pub(crate) fn drop_for(&mut self, wish: &str, reason: RelaxedReason, pods: &[&'a Pod]) {
-        let known = self.dropped.entry((wish.to_owned(), reason)).or_default();
+    pub(crate) fn drop_for(&mut self, preference: &str, reason: RelaxedReason, pods: &[&'a Pod]) {
+        let known = self.dropped.entry((preference.to_owned(), reason)).or_default();
         known.extend(pods.iter().map(|pod| &pod.key));
     }
 }

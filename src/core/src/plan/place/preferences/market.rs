@@ -1,4 +1,4 @@
-//! What new nodes with certain properties cost, roughly: to weigh wishes before anything is packed.
+//! What new nodes with certain properties cost, roughly: to weigh preferences before anything is packed.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
@@ -8,7 +8,7 @@ use poolwright_catalog::{ResourceList, ResourceName, UsdPerHour};
 use crate::model::Requirement;
 use crate::rules;
 use crate::rules::labels::Labels;
-use crate::supply::offers::{Admissions, Standing, Supply};
+use crate::supply::offers::{Admissions, Availability, Supply};
 
 /// Who wants nodes.
 #[derive(Clone, Copy, Debug)]
@@ -57,25 +57,25 @@ impl<'s, 'a> Market<'s, 'a> {
                 let weight = Reverse(offered.pool.weight);
                 for offer in &offered.offers {
                     let labels = self.supply.labels(pool, offer.offering);
-                    let wished = || wanted.iter().all(|requirement| rules::matches(requirement, &labels));
-                    if !self.admissions.admits(pool, signature, offer.offering) || !wished() {
+                    let preferred = || wanted.iter().all(|requirement| rules::matches(requirement, &labels));
+                    if !self.admissions.admits(pool, signature, offer.offering) || !preferred() {
                         continue;
                     }
-                    match offer.standing {
-                        Standing::Priced(_) | Standing::TakenBack(..) => {
-                            let Some(price) = offer.standing.weighed() else { continue };
+                    match offer.availability {
+                        Availability::Priced(_) | Availability::TakenBack(..) => {
+                            let Some(price) = offer.availability.weighed() else { continue };
                             stall.size += 1;
                             // No pool is preferred for what is taken back.
-                            let is_taken_back = matches!(offer.standing, Standing::TakenBack(..));
+                            let is_taken_back = matches!(offer.availability, Availability::TakenBack(..));
                             let weight = if is_taken_back { Reverse(0) } else { weight };
                             let known = stall.prices.entry(weight).or_default();
                             let known = known.entry(offer.capacity).or_insert(price);
                             *known = price.min(*known);
                         }
-                        Standing::HeldBack(_) => {
+                        Availability::HeldBack(_) => {
                             stall.held_back.insert(offer.capacity);
                         }
-                        Standing::Unpriced | Standing::PriceUnknown => {}
+                        Availability::Unpriced | Availability::PriceUnknown => {}
                     }
                 }
             }
@@ -118,7 +118,7 @@ impl<'s, 'a> Market<'s, 'a> {
             for offer in &offered.offers {
                 let labels = self.supply.labels(pool, offer.offering);
                 if let Some(value) = labels.label(key)
-                    && offer.standing.price().is_some()
+                    && offer.availability.price().is_some()
                     && !values.contains(value)
                     && self.admissions.admits(pool, who.signature, offer.offering)
                     && who.one.fits(&self.supply.capacities[offer.capacity])
@@ -170,7 +170,7 @@ fn cheapest_unit(supply: &Supply<'_>, admissions: &Admissions, signature: usize,
     for (pool, offered) in supply.pools.iter().enumerate() {
         for offer in &offered.offers {
             let of = supply.capacities[offer.capacity].get(name);
-            if let Some(price) = offer.standing.price()
+            if let Some(price) = offer.availability.price()
                 && of > 0
                 && admissions.admits(pool, signature, offer.offering)
             {

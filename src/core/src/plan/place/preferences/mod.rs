@@ -10,9 +10,9 @@
 pub(crate) mod compare;
 pub(crate) mod kept;
 pub(crate) mod market;
+pub(crate) mod messages;
 pub(crate) mod neighbours;
 pub(crate) mod places;
-pub(crate) mod words;
 
 pub(crate) use crate::plan::place::preferences::kept::Record;
 
@@ -27,10 +27,10 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use poolwright_catalog::ResourceList;
 
-use crate::model::relaxed::{Preferences, RelaxedReason};
+use crate::model::relaxed::{PreferencePolicy, RelaxedReason};
 use crate::model::{NodeTerm, Operator, Pod, PodKey, PodSpec, Requirement, Weighted};
 use crate::plan::place::preferences::market::{Market, Shoppers};
-use crate::plan::wanted::Wanting;
+use crate::plan::wanting::Wanting;
 use crate::rules;
 use crate::rules::gpus;
 use crate::rules::pin::Pin;
@@ -43,7 +43,7 @@ type Like<'a> = (Reverse<i32>, &'a PodSpec, &'a Pin, &'a str, &'a BTreeMap<Strin
 pub(crate) fn choose<'a>(inputs: &Inputs<'_, 'a>) -> Chosen<'a> {
     let taints = soft_taints(inputs.supply);
     let mut chosen = Chosen::default();
-    let concerned = |want: &&Wanting<'a>| want.pod.spec.wishes.is_some() || !taints.is_empty();
+    let concerned = |want: &&Wanting<'a>| want.pod.spec.preferences.is_some() || !taints.is_empty();
     let assigned = inputs.assigned;
     let mut likes: BTreeMap<Like<'a>, Vec<&'a Pod>> = BTreeMap::new();
     for want in inputs.open.iter().filter(concerned) {
@@ -64,14 +64,14 @@ pub(crate) fn choose<'a>(inputs: &Inputs<'_, 'a>) -> Chosen<'a> {
     let mut specs: Vec<(&'a PodSpec, &'a Pin)> = Vec::new();
     let mut groups: Vec<Group<'a>> = Vec::new();
     for ((_, spec, pin, ..), mut pods) in likes {
-        name_what_is_never_kept(&mut chosen, inputs.preferences, spec, &taints, &pods);
+        name_what_is_never_kept(&mut chosen, inputs.policy, spec, &taints, &pods);
         let (leading, following): (Vec<_>, Vec<_>) =
             pods.into_iter().partition(|pod| !followers.contains(&pod.key));
-        for (wish, _) in of_nodes(spec, &taints).iter().filter(|_| !following.is_empty()) {
-            chosen.drop_for(wish, RelaxedReason::SharedNode, &following);
+        for (preference, _) in of_nodes(spec, &taints).iter().filter(|_| !following.is_empty()) {
+            chosen.drop_for(preference, RelaxedReason::SharedNode, &following);
         }
         pods = leading;
-        if pods.is_empty() || inputs.preferences == Preferences::Ignore {
+        if pods.is_empty() || inputs.policy == PreferencePolicy::Ignore {
             continue;
         }
         pods.sort_by(|a, b| (a.created, &a.key).cmp(&(b.created, &b.key)));
@@ -92,25 +92,25 @@ pub(crate) fn choose<'a>(inputs: &Inputs<'_, 'a>) -> Chosen<'a> {
 /// Names what is relaxed whatever is on offer.
 fn name_what_is_never_kept<'a>(
     chosen: &mut Chosen<'a>,
-    preferences: Preferences,
+    policy: PreferencePolicy,
     spec: &PodSpec,
     taints: &BTreeMap<&Taint, BTreeSet<String>>,
     pods: &[&'a Pod],
 ) {
-    let wishes = spec.wishes.as_deref();
-    for unread in wishes.iter().flat_map(|wishes| &wishes.unread) {
-        let wish = format!("{} (`{}`)", unread.rule, unread.field);
-        chosen.drop_for(&wish, RelaxedReason::Senseless, pods);
+    let preferences = spec.preferences.as_deref();
+    for unread in preferences.iter().flat_map(|preferences| &preferences.unread) {
+        let preference = format!("{} (`{}`)", unread.rule, unread.field);
+        chosen.drop_for(&preference, RelaxedReason::Senseless, pods);
     }
-    let ignored = preferences == Preferences::Ignore;
-    for (wish, _) in of_nodes(spec, taints).iter().filter(|_| ignored) {
-        chosen.drop_for(wish, RelaxedReason::Ignored, pods);
+    let ignored = policy == PreferencePolicy::Ignore;
+    for (preference, _) in of_nodes(spec, taints).iter().filter(|_| ignored) {
+        chosen.drop_for(preference, RelaxedReason::Ignored, pods);
     }
-    for wish in places::of_pods(spec, "") {
+    for preference in places::of_pods(spec, "") {
         if ignored {
-            chosen.drop_for(&wish.words, RelaxedReason::Ignored, pods);
-        } else if wish.about.key() == HOSTNAME {
-            chosen.drop_for(&wish.words, RelaxedReason::OverHosts, pods);
+            chosen.drop_for(&preference.words, RelaxedReason::Ignored, pods);
+        } else if preference.about.key() == HOSTNAME {
+            chosen.drop_for(&preference.words, RelaxedReason::OverHosts, pods);
         }
     }
 }
@@ -136,16 +136,21 @@ fn of_nodes(spec: &PodSpec, taints: &BTreeMap<&Taint, BTreeSet<String>>) -> Vec<
         .map(|(taint, pools)| {
             let elsewhere =
                 Requirement { key: NODEPOOL_LABEL.to_owned(), operator: Operator::NotIn(pools.clone()) };
-            (words::taint(taint), vec![elsewhere])
+            (messages::taint(taint), vec![elsewhere])
         });
     // The scheduler adds the scores of its own to those of the pod's.
-    let wishes = spec.wishes.as_deref();
-    let own = wishes.iter().flat_map(|wishes| &wishes.nodes).map(|wish| (wish, ""));
-    let added = wishes.iter().flat_map(|wishes| &wishes.added).map(|(wish, file)| (wish, file.as_str()));
+    let preferences = spec.preferences.as_deref();
+    let own =
+        preferences.iter().flat_map(|preferences| &preferences.nodes).map(|preference| (preference, ""));
+    let added = preferences
+        .iter()
+        .flat_map(|preferences| &preferences.added)
+        .map(|(preference, file)| (preference, file.as_str()));
     let mut terms: Vec<(&Weighted<NodeTerm>, &str)> = own.chain(added).collect();
-    terms.sort_by_key(|(wish, _)| Reverse(wish.weight));
-    let terms =
-        terms.into_iter().map(|(wish, file)| (words::node(wish, file), wish.term.requirements.clone()));
+    terms.sort_by_key(|(preference, _)| Reverse(preference.weight));
+    let terms = terms
+        .into_iter()
+        .map(|(preference, file)| (messages::node(preference, file), preference.term.requirements.clone()));
     kept_off.chain(terms).collect()
 }
 
@@ -156,17 +161,17 @@ fn about_nodes<'a>(
     groups: &mut [Group<'a>],
     taints: &BTreeMap<&Taint, BTreeSet<String>>,
 ) {
-    let wishes: Vec<Vec<(String, Vec<Requirement>)>> =
+    let preferences: Vec<Vec<(String, Vec<Requirement>)>> =
         groups.iter().map(|group| of_nodes(group.spec(), taints)).collect();
-    // Pods that wish for the same share its nodes.
+    // Pods that preference for the same share its nodes.
     let mut crowds: BTreeMap<&Vec<Requirement>, ResourceList> = BTreeMap::new();
-    for (group, wishes) in groups.iter().zip(&wishes) {
-        for (_, wanted) in wishes {
+    for (group, preferences) in groups.iter().zip(&preferences) {
+        for (_, wanted) in preferences {
             crowds.entry(wanted).or_default().add(&group.total(group.pods.len() as u64));
         }
     }
-    for (group, wishes) in groups.iter_mut().zip(&wishes) {
-        for (words, wanted) in wishes {
+    for (group, preferences) in groups.iter_mut().zip(&preferences) {
+        for (words, wanted) in preferences {
             let crowd = &crowds[wanted];
             let count = group.pods.len() as u64;
             let who = Shoppers { signature: group.signature, one: &group.one, count, crowd };
@@ -176,7 +181,7 @@ fn about_nodes<'a>(
             match judge(market, who, (&before, wanted, &all), group.requires()) {
                 Ok(()) if market.is_same(who.signature, &before, &all) => {}
                 Ok(()) => {
-                    group.kept.push(Kept { requirements: wanted.clone(), wishes: vec![words.clone()] });
+                    group.kept.push(Kept { requirements: wanted.clone(), preferences: vec![words.clone()] });
                 }
                 Err(reason) => chosen.drop_for(words, reason, &group.pods),
             }

@@ -9,10 +9,12 @@ use crate::model::relaxed::RelaxedReason;
 use crate::model::{Operator, Pod, PodKey, PodPhase, PodSpec, Requirement};
 use crate::plan::place::preferences::kept::{Chosen, DEARER, Group, Inputs, Kept};
 use crate::plan::place::preferences::market::{Market, Shoppers};
+use crate::plan::place::preferences::messages;
 use crate::plan::place::preferences::neighbours::{About, Neighbours};
-use crate::plan::place::preferences::words;
+use crate::rules::spread::domains::DomainCounts;
+use crate::rules::spread::messages as spread_messages;
 
-/// What is wished.
+/// What is preferred.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Aim {
     /// To be where they are.
@@ -24,24 +26,25 @@ enum Aim {
 }
 
 /// A preference about other pods.
-pub(crate) struct Wish<'a> {
+pub(crate) struct PodPreference<'a> {
     pub words: String,
     pub about: About<'a>,
     aim: Aim,
 }
 
 /// The preferences of a pod in this namespace about other pods, the strongest first.
-pub(crate) fn of_pods<'a>(spec: &'a PodSpec, namespace: &'a str) -> Vec<Wish<'a>> {
-    let Some(wishes) = spec.wishes.as_deref() else { return Vec::new() };
-    let near = wishes.affinity.iter().map(|wish| (wish, Aim::Near));
-    let mut terms: Vec<_> = near.chain(wishes.anti_affinity.iter().map(|wish| (wish, Aim::Apart))).collect();
-    terms.sort_by_key(|(wish, _)| Reverse(wish.weight));
-    let terms = terms.into_iter().map(|(wish, aim)| {
-        let words = if aim == Aim::Near { words::near(wish) } else { words::apart(wish) };
-        Wish { words, about: About::Term(&wish.term), aim }
+pub(crate) fn of_pods<'a>(spec: &'a PodSpec, namespace: &'a str) -> Vec<PodPreference<'a>> {
+    let Some(preferences) = spec.preferences.as_deref() else { return Vec::new() };
+    let near = preferences.affinity.iter().map(|preference| (preference, Aim::Near));
+    let mut terms: Vec<_> =
+        near.chain(preferences.anti_affinity.iter().map(|preference| (preference, Aim::Apart))).collect();
+    terms.sort_by_key(|(preference, _)| Reverse(preference.weight));
+    let terms = terms.into_iter().map(|(preference, aim)| {
+        let words = if aim == Aim::Near { messages::near(preference) } else { messages::apart(preference) };
+        PodPreference { words, about: About::Term(&preference.term), aim }
     });
-    let spreads = wishes.spreads.iter().map(|rule| Wish {
-        words: words::spread(rule),
+    let spreads = preferences.spreads.iter().map(|rule| PodPreference {
+        words: spread_messages::preference(rule),
         about: About::Spread(namespace, rule),
         aim: Aim::Even(rule.max_skew),
     });
@@ -49,11 +52,11 @@ pub(crate) fn of_pods<'a>(spec: &'a PodSpec, namespace: &'a str) -> Vec<Wish<'a>
 }
 
 /// The preferences of a group, but those over hosts.
-fn of_group<'a>(group: &Group<'a>) -> Vec<Wish<'a>> {
+fn of_group<'a>(group: &Group<'a>) -> Vec<PodPreference<'a>> {
     let first: &'a Pod = group.pods[0];
-    let mut wishes = of_pods(&first.spec, first.key.namespace());
-    wishes.retain(|wish| wish.about.key() != HOSTNAME);
-    wishes
+    let mut preferences = of_pods(&first.spec, first.key.namespace());
+    preferences.retain(|preference| preference.about.key() != HOSTNAME);
+    preferences
 }
 
 /// Chooses a place for each pod with such preferences.
@@ -64,29 +67,31 @@ pub(crate) fn choose<'a>(
     groups: &[Group<'a>],
 ) -> BTreeMap<&'a PodKey, Vec<Kept>> {
     let mut found = BTreeMap::new();
-    let mut wishing: Vec<(&Group<'a>, Vec<Wish<'a>>)> = groups
+    let mut preferring: Vec<(&Group<'a>, Vec<PodPreference<'a>>)> = groups
         .iter()
         .map(|group| (group, of_group(group)))
-        .filter(|(_, wishes)| !wishes.is_empty())
+        .filter(|(_, preferences)| !preferences.is_empty())
         .collect();
-    if wishing.is_empty() {
+    if preferring.is_empty() {
         return found;
     }
-    let wanted = wishing.iter().flat_map(|(_, wishes)| wishes.iter().map(|wish| wish.about));
+    let wanted =
+        preferring.iter().flat_map(|(_, preferences)| preferences.iter().map(|preference| preference.about));
     let mut neighbours = Neighbours::new(&inputs.snapshot.namespaces, wanted);
     populate(inputs, groups, &mut neighbours);
     // Who would like to be near others comes when these have a place.
-    wishing.sort_by_key(|(_, wishes)| wishes.iter().any(|wish| wish.aim == Aim::Near));
-    for (group, wishes) in &wishing {
+    preferring
+        .sort_by_key(|(_, preferences)| preferences.iter().any(|preference| preference.aim == Aim::Near));
+    for (group, preferences) in &preferring {
         let mut keys: Vec<&str> = Vec::new();
-        for wish in wishes {
-            if !keys.contains(&wish.about.key()) {
-                keys.push(wish.about.key());
+        for preference in preferences {
+            if !keys.contains(&preference.about.key()) {
+                keys.push(preference.about.key());
             }
         }
         for key in keys {
-            let of_key = wishes.iter().filter(|wish| wish.about.key() == key).collect();
-            let mut street = Street { chosen, neighbours: &mut neighbours, group, key, wishes: of_key };
+            let of_key = preferences.iter().filter(|preference| preference.about.key() == key).collect();
+            let mut street = Street { chosen, neighbours: &mut neighbours, group, key, preferences: of_key };
             for (pod, kept) in street.choose(market) {
                 found.entry(&pod.key).or_insert_with(Vec::new).push(kept);
             }
@@ -135,7 +140,7 @@ struct Street<'t, 'a> {
     neighbours: &'t mut Neighbours<'a>,
     group: &'t Group<'a>,
     key: &'t str,
-    wishes: Vec<&'t Wish<'a>>,
+    preferences: Vec<&'t PodPreference<'a>>,
 }
 
 /// A value that pods can go to, and what they pay there.
@@ -178,15 +183,16 @@ impl<'a> Street<'_, 'a> {
 
     /// A value for each pod for which one matters.
     fn choose(&mut self, market: &mut Market<'_, 'a>) -> Vec<(&'a Pod, Kept)> {
-        let (group, wishes) = (self.group, self.wishes.clone());
+        let (group, preferences) = (self.group, self.preferences.clone());
         let houses = self.houses(market);
         if houses.is_empty() {
-            for wish in wishes {
-                self.chosen.drop_for(&wish.words, RelaxedReason::NotOffered, &group.pods);
+            for preference in preferences {
+                self.chosen.drop_for(&preference.words, RelaxedReason::NotOffered, &group.pods);
             }
             return Vec::new();
         }
-        let rules: Vec<usize> = wishes.iter().map(|wish| self.neighbours.of(wish.about)).collect();
+        let rules: Vec<usize> =
+            preferences.iter().map(|preference| self.neighbours.of(preference.about)).collect();
         if self.is_even_anyway(&houses, &rules) {
             return Vec::new();
         }
@@ -197,13 +203,13 @@ impl<'a> Street<'_, 'a> {
             let about = self.neighbours.about(pod);
             let mut left: Vec<usize> = (0..houses.len()).collect();
             let mut met = Vec::new();
-            for (wish, rule) in wishes.iter().zip(&rules) {
-                match self.meeting(wish.aim, *rule, about.contains(rule), &houses, &left) {
+            for (preference, rule) in preferences.iter().zip(&rules) {
+                match self.meeting(preference.aim, *rule, about.contains(rule), &houses, &left) {
                     Ok(all) => {
                         left = all;
-                        met.push(wish.words.clone());
+                        met.push(preference.words.clone());
                     }
-                    Err(reason) => unmet.push((&wish.words, reason, pod)),
+                    Err(reason) => unmet.push((&preference.words, reason, pod)),
                 }
             }
             if met.is_empty() {
@@ -212,7 +218,7 @@ impl<'a> Street<'_, 'a> {
             let crowd = |house: usize| -> u64 {
                 rules.iter().map(|rule| self.neighbours.count(*rule, &houses[house].value)).sum()
             };
-            let near = wishes.iter().any(|wish| wish.aim == Aim::Near);
+            let near = preferences.iter().any(|preference| preference.aim == Aim::Near);
             // Those that are spread go where fewest are, among equals in price; those that gather do not care.
             let Some(best) = left
                 .iter()
@@ -236,33 +242,32 @@ impl<'a> Street<'_, 'a> {
             for (pod, house, _) in placed {
                 self.neighbours.take(pod, self.key, &houses[house].value);
             }
-            for wish in wishes {
-                self.chosen.drop_for(&wish.words, RelaxedReason::TooDear, &group.pods);
+            for preference in preferences {
+                self.chosen.drop_for(&preference.words, RelaxedReason::TooDear, &group.pods);
             }
             return Vec::new();
         }
-        for (wish, reason, pod) in unmet {
-            self.chosen.drop_for(wish, reason, &[pod]);
+        for (preference, reason, pod) in unmet {
+            self.chosen.drop_for(preference, reason, &[pod]);
         }
         let kept = |(pod, house, met): (&'a Pod, usize, Vec<String>)| {
-            (pod, Kept { requirements: vec![self.is(&houses[house].value)], wishes: met })
+            (pod, Kept { requirements: vec![self.is(&houses[house].value)], preferences: met })
         };
         placed.into_iter().map(kept).collect()
     }
 
     /// Whether the pods are spread evenly enough wherever they go.
     fn is_even_anyway(&self, houses: &[House], rules: &[usize]) -> bool {
-        let even = |(wish, rule): (&&Wish<'a>, &usize)| {
-            let Aim::Even(skew) = wish.aim else { return false };
-            let counts = || houses.iter().map(|house| self.neighbours.count(*rule, &house.value));
-            let most = counts().max().unwrap_or(0) + self.group.pods.len() as u64;
-            most - counts().min().unwrap_or(0) <= u64::from(skew)
+        let even = |(preference, rule): (&&PodPreference<'a>, &usize)| {
+            let Aim::Even(skew) = preference.aim else { return false };
+            let counts = houses.iter().map(|house| self.neighbours.count(*rule, &house.value));
+            DomainCounts::of(counts).admits_anywhere(self.group.pods.len() as u64, skew)
         };
-        houses.len() < 2 && self.wishes.iter().all(|wish| matches!(wish.aim, Aim::Even(_)))
-            || self.wishes.iter().zip(rules).all(even)
+        houses.len() < 2 && self.preferences.iter().all(|preference| matches!(preference.aim, Aim::Even(_)))
+            || self.preferences.iter().zip(rules).all(even)
     }
 
-    /// Those of the places left where a wish is met; why there are none.
+    /// Those of the places left where a preference is met; why there are none.
     fn meeting(
         &self,
         aim: Aim,
@@ -301,8 +306,8 @@ impl<'a> Street<'_, 'a> {
                 some(among(&free), why)
             }
             Aim::Even(skew) => {
-                let least = (0..houses.len()).map(count).min().unwrap_or(0);
-                let even = |house: usize| count(house) + u64::from(own) - least <= u64::from(skew);
+                let counts = DomainCounts::of((0..houses.len()).map(count));
+                let even = |house: usize| counts.admits(house, own, skew, None);
                 some(among(&even), RelaxedReason::Contradicted)
             }
         }

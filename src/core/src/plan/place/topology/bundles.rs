@@ -3,12 +3,12 @@
 use std::collections::BTreeMap;
 
 use poolwright_catalog::ResourceList;
-use poolwright_terms::labels::HOSTNAME;
 
 use crate::model::{NamespaceLabels, NodeTerm, Operator, Pod, PodSpec, Requirement};
 use crate::plan::place::topology::places::Place;
 use crate::rules;
 use crate::rules::identity::Identity;
+use crate::rules::spread::constraint::may_share;
 
 /// Pods that go to one new node together.
 #[derive(Clone, Debug)]
@@ -68,14 +68,8 @@ impl<'a> Bundle<'a> {
     pub fn welcomes(&self, pod: &Pod, namespaces: &NamespaceLabels) -> bool {
         let of = |pod| Identity::of_pod(pod, namespaces);
         let meets = |member| rules::may_share(of(pod), of(member)).is_ok();
-        let all: Vec<&Pod> = self.members().chain(std::iter::once(pod)).collect();
-        let even = |owner: &&Pod| {
-            let over_nodes = owner.spec.spreads.iter().filter(|rule| rule.topology_key == HOSTNAME);
-            over_nodes.into_iter().all(|rule| {
-                let counted = all.iter().filter(|one| rules::counts(rule, owner.key.namespace(), of(one)));
-                rules::check_spread(rule, counted.count() as u64).is_ok()
-            })
-        };
+        let together: Vec<Identity<'_>> = self.members().chain(std::iter::once(pod)).map(of).collect();
+        let even = |owner: &Identity<'_>| may_share(*owner, &together);
         let (own, theirs) = (&pod.spec, &self.leader.spec);
         // An empty term admits no node.
         let says = |terms: &&Vec<NodeTerm>| terms.iter().filter(|term| !term.requirements.is_empty()).count();
@@ -84,7 +78,7 @@ impl<'a> Bundle<'a> {
             && own.tolerations == theirs.tolerations
             && (single || own.node_affinity == theirs.node_affinity)
             && self.members().all(meets)
-            && all.iter().all(even)
+            && together.iter().all(even)
     }
 }
 

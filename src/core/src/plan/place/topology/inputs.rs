@@ -3,8 +3,8 @@
 use crate::model::plan::PlannedClaim;
 use crate::model::{ObjectKey, PlanOptions, Pod, PodKey, Snapshot};
 use crate::plan::place::topology::relations::Relations;
-use crate::plan::wanted::Wanting;
-use crate::rules::colocation::Company;
+use crate::plan::wanting::Wanting;
+use crate::rules::colocation::Colocation;
 use crate::rules::pin::Pin;
 use crate::supply::daemonsets::Daemons;
 use crate::supply::offers::Supply;
@@ -51,7 +51,7 @@ pub(crate) struct Inputs<'s, 'a> {
     pub relations: &'s Relations<'a>,
     pub rooms: &'s Rooms<'a>,
     pub daemons: &'s Daemons<'a>,
-    pub company: &'s Company<'a>,
+    pub colocation: &'s Colocation<'a>,
     /// Pods that are planned on rooms already.
     pub settled: &'s [(usize, &'a Pod)],
     pub open: &'s [Wanting<'a>],

@@ -11,11 +11,11 @@
 
 pub(crate) mod bundles;
 pub(crate) mod inputs;
+pub(crate) mod messages;
 pub(crate) mod places;
 pub(crate) mod relations;
 pub(crate) mod shops;
 pub(crate) mod tally;
-pub(crate) mod words;
 
 pub(crate) use crate::plan::place::topology::relations::Relations;
 
@@ -33,7 +33,7 @@ use crate::plan::place::topology::places::{NONE, Place, Places};
 use crate::plan::place::topology::relations::Kind;
 use crate::plan::place::topology::shops::{Frame, Shops};
 use crate::plan::place::topology::tally::{Refusal, Tally};
-use crate::plan::wanted::Wanting;
+use crate::plan::wanting::Wanting;
 use crate::rules;
 use crate::rules::gpus;
 use crate::rules::pin::Pin;
@@ -179,7 +179,8 @@ impl<'s, 'a> Assignment<'s, 'a> {
             let (requests, keys) = (self.requests(pod), kind.keys.as_slice());
             let signature = self.signatures[&signature(&pod.spec)].0;
             let cells = self.cells(pod, kind);
-            let Some(shops) = self.shops.get_mut(&(signature, self.inputs.company.of(&pod.key), keys)) else {
+            let Some(shops) = self.shops.get_mut(&(signature, self.inputs.colocation.of(&pod.key), keys))
+            else {
                 continue;
             };
             let mut cost = |cell: &usize| shops.cost(*cell, &requests, self.inputs.supply);
@@ -250,7 +251,7 @@ impl<'s, 'a> Assignment<'s, 'a> {
         let keys = kind.keys.as_slice();
         let signature = self.signatures[&signature(&pod.spec)].0;
         let (frame, shops) =
-            (&self.frames[keys], &self.shops[&(signature, self.inputs.company.of(&pod.key), keys)]);
+            (&self.frames[keys], &self.shops[&(signature, self.inputs.colocation.of(&pod.key), keys)]);
         let banned = self.inputs.lessons.bans.get(&pod.key);
         // Room that pods before it may take counts: where they really go, only the solver knows.
         let rooms = self.admitting[&signature].iter().copied();
@@ -269,9 +270,9 @@ impl<'s, 'a> Assignment<'s, 'a> {
         let frame = self.frames.entry(keys).or_insert_with(|| Frame::new(keys, &self.places));
         let (at, spec) = self.signatures[&signature(&pod.spec)];
         let Inputs { supply, rooms, .. } = *self.inputs;
-        let profile = self.inputs.company.of(&pod.key);
-        let company = self.inputs.company;
-        let welcome = |residents: usize| company.admits(profile, &supply.residents[residents]);
+        let profile = self.inputs.colocation.of(&pod.key);
+        let colocation = self.inputs.colocation;
+        let welcome = |residents: usize| colocation.admits(profile, &supply.residents[residents]);
         self.shops
             .entry((at, profile, keys))
             .or_insert_with(|| Shops::new(frame, supply, &self.admissions, at, welcome));
@@ -334,7 +335,7 @@ impl<'s, 'a> Assignment<'s, 'a> {
             let cost = if in_room.contains_key(&cell) {
                 0
             } else if let Some(shops) =
-                self.shops.get_mut(&(signature, self.inputs.company.of(&pod.key), keys))
+                self.shops.get_mut(&(signature, self.inputs.colocation.of(&pod.key), keys))
             {
                 1 + shops.cost(cell, &requests, self.inputs.supply).min(u128::MAX - 1)
             } else {
@@ -372,8 +373,8 @@ impl<'s, 'a> Assignment<'s, 'a> {
     fn join(&mut self, pod: &'a Pod, kind: &'s Kind) -> Option<Pin> {
         let relations = self.inputs.relations;
         let affinity = kind.affinity.filter(|own| relations.affinities[*own].on_node)?;
-        let (requests, wish) = gpus::wanted(self.inputs.options.sharing, &self.models, &pod.spec);
-        if wish.is_some() {
+        let (requests, gpu_need) = gpus::wanted(self.inputs.options.sharing, &self.models, &pod.spec);
+        if gpu_need.is_some() {
             // Who shares which GPU of a node is the solver's to decide, for each pod alone.
             return None;
         }
@@ -386,7 +387,7 @@ impl<'s, 'a> Assignment<'s, 'a> {
             let mut together = bundle.requests.clone();
             together.add(&requests);
             let sells = |of: &Pod, signature: usize, keys: &'s [usize]| {
-                let profile = self.inputs.company.of(&of.key);
+                let profile = self.inputs.colocation.of(&of.key);
                 let (Some(frame), Some(shops)) =
                     (self.frames.get(keys), self.shops.get(&(signature, profile, keys)))
                 else {
@@ -468,7 +469,7 @@ impl<'s, 'a> Assignment<'s, 'a> {
                 Some((place, self.tally.check(relations, kind, place).err()?))
             })
             .collect();
-        words::refused(relations, &self.places, &self.tally, &refusals)
+        messages::refused(relations, &self.places, &self.tally, &refusals)
     }
 }
 

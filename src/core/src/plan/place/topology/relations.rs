@@ -7,24 +7,11 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use poolwright_terms::labels::HOSTNAME;
 
-use crate::model::{
-    NodeTerm, ObjectKey, Pod, PodKey, PodPhase, PodRole, PodSpec, PodTerm, Snapshot, SpreadRule, Toleration,
-};
+use crate::model::{ObjectKey, Pod, PodKey, PodPhase, PodRole, PodSpec, PodTerm, Snapshot};
 use crate::rules;
 use crate::rules::identity::Identity;
-
-/// A rule of spread, as pods of one namespace that ask the same of nodes have it.
-#[derive(Debug)]
-pub(crate) struct Spread<'a> {
-    pub rule: &'a SpreadRule,
-    pub namespace: &'a str,
-    /// One that has it: which nodes count depends on what it asks of them.
-    pub owner: &'a PodSpec,
-    /// Index into [`Relations::keys`].
-    pub key: usize,
-    /// Labels without which a node does not count: those of all spreads of the owner.
-    pub needs: Vec<usize>,
-}
+use crate::rules::spread::constraint::CountsAlike;
+use crate::rules::spread::domains::DomainSpread;
 
 /// The required affinity of a pod: all its terms together.
 #[derive(Debug)]
@@ -75,7 +62,7 @@ impl Kind {
 #[derive(Debug, Default)]
 pub(crate) struct Relations<'a> {
     pub(crate) keys: Vec<&'a str>,
-    pub(crate) spreads: Vec<Spread<'a>>,
+    pub(crate) spreads: Vec<DomainSpread<'a>>,
     pub(crate) affinities: Vec<Affinity<'a>>,
     pub(crate) antis: Vec<Anti<'a>>,
     pub(crate) kinds: Vec<Kind>,
@@ -83,22 +70,6 @@ pub(crate) struct Relations<'a> {
     /// Kinds of bound pods, in the order of [`crate::model::Pods::alike`].
     of_alike: Vec<usize>,
     of_daemonset: BTreeMap<&'a ObjectKey, usize>,
-}
-
-/// What makes two rules of spread count alike.
-type SpreadKey<'a> = (
-    &'a str,
-    &'a SpreadRule,
-    &'a [SpreadRule],
-    &'a BTreeMap<String, String>,
-    &'a Option<Vec<NodeTerm>>,
-    &'a Vec<Toleration>,
-);
-
-fn spread_key<'a>(pod: &'a Pod, rule: &'a SpreadRule) -> SpreadKey<'a> {
-    let spec = &pod.spec;
-    let asks = (&spec.node_selector, &spec.node_affinity, &spec.tolerations);
-    (pod.key.namespace(), rule, &spec.spreads, asks.0, asks.1, asks.2)
 }
 
 /// Whether it waits for a node, or may yet.
@@ -194,7 +165,7 @@ impl<'a> Relations<'a> {
 
     fn said_about(&self, pod: Identity<'_>) -> Said {
         let spreads = self.spreads.iter().enumerate();
-        let counted = spreads.filter(|(_, spread)| rules::counts(spread.rule, spread.namespace, pod));
+        let counted = spreads.filter(|(_, spread)| spread.counts(pod));
         let affinities = self.affinities.iter().enumerate();
         let chosen = affinities.filter(|(_, set)| set.terms.iter().all(|term| rules::selects(term, pod)));
         let antis = self.antis.iter().enumerate();
@@ -232,7 +203,7 @@ struct Said {
 /// The rules as they are come upon, each once.
 #[derive(Default)]
 struct Found<'a> {
-    spreads: BTreeMap<SpreadKey<'a>, (usize, &'a PodSpec)>,
+    spreads: BTreeMap<CountsAlike<'a>, (usize, &'a PodSpec)>,
     affinities: BTreeMap<&'a [PodTerm], usize>,
     antis: BTreeMap<&'a PodTerm, usize>,
 }
@@ -244,7 +215,8 @@ impl<'a> Found<'a> {
         if waits(pod) {
             for rule in spec.spreads.iter().filter(|rule| rule.topology_key != HOSTNAME) {
                 let next = self.spreads.len();
-                self.spreads.entry(spread_key(pod, rule)).or_insert((next, spec));
+                let alike = CountsAlike::new(pod.key.namespace(), spec, rule);
+                self.spreads.entry(alike).or_insert((next, spec));
             }
             if !spec.affinity.is_empty() {
                 let next = self.affinities.len();
@@ -273,7 +245,8 @@ impl<'a> Found<'a> {
         let spec = &pod.spec;
         let mut kind = Kind::default();
         if waits(pod) {
-            let spreads = spec.spreads.iter().filter_map(|rule| self.spreads.get(&spread_key(pod, rule)));
+            let alike = |rule| CountsAlike::new(pod.key.namespace(), spec, rule);
+            let spreads = spec.spreads.iter().filter_map(|rule| self.spreads.get(&alike(rule)));
             kind.spreads = sorted(spreads.map(|(at, _)| *at).collect());
             kind.affinity = self.affinities.get(spec.affinity.as_slice()).copied();
         }
@@ -282,7 +255,8 @@ impl<'a> Found<'a> {
     }
 
     fn relations(&self) -> Relations<'a> {
-        let of_spreads = self.spreads.keys().flat_map(|key| key.2).map(|rule| rule.topology_key.as_str());
+        let of_spreads =
+            self.spreads.keys().flat_map(|alike| alike.all).map(|rule| rule.topology_key.as_str());
         let of_spreads = of_spreads.filter(|key| *key != HOSTNAME);
         let of_terms = self.affinities.keys().copied().flatten().chain(self.antis.keys().copied());
         let keys: BTreeSet<&'a str> =
@@ -298,11 +272,12 @@ impl<'a> Found<'a> {
         Relations {
             spreads: spreads
                 .into_iter()
-                .map(|((namespace, rule, all, ..), (_, owner))| {
+                .map(|(alike, (_, owner))| {
+                    let CountsAlike { namespace, rule, all, .. } = *alike;
                     let over = all.iter().map(|rule| rule.topology_key.as_str());
                     let needs: BTreeSet<usize> = over.filter(|name| *name != HOSTNAME).map(key).collect();
                     let needs = needs.into_iter().collect();
-                    Spread { rule, namespace, owner, key: key(&rule.topology_key), needs }
+                    DomainSpread { rule, namespace, owner, key: key(&rule.topology_key), needs }
                 })
                 .collect(),
             affinities: affinities

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use poolwright_catalog::{ResourceList, UsdPerHour};
 
 use crate::plan::place::topology::places::{NONE, Place, Places};
-use crate::supply::offers::{Admissions, Standing, Supply};
+use crate::supply::offers::{Admissions, Availability, Supply};
 
 /// The places that differ to pods which care for the same keys.
 #[derive(Debug)]
@@ -69,9 +69,9 @@ impl Shops {
                 continue;
             }
             for (at, offer) in offered.offers.iter().enumerate() {
-                let price = match offer.standing {
-                    Standing::Unpriced => UsdPerHour::ZERO,
-                    standing => match standing.weighed() {
+                let price = match offer.availability {
+                    Availability::Unpriced => UsdPerHour::ZERO,
+                    availability => match availability.weighed() {
                         Some(price) => price,
                         None => continue,
                     },

@@ -4,20 +4,20 @@ use std::collections::BTreeMap;
 
 use poolwright_terms::Taint;
 
-use crate::model::{Pod, Snapshot};
+use crate::model::{Pod, Snapshot, SpreadRule};
 use crate::plan::place::topology::inputs::Inputs;
 use crate::plan::place::topology::places::{NONE, Place, Places};
 use crate::plan::place::topology::relations::{Kind, Relations};
-use crate::rules;
 use crate::rules::labels::Labels;
+use crate::rules::spread::domains::{DomainCounts, DomainSpread};
 
 /// Why a pod may not come to a place; indices into the lists of [`Relations`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Refusal {
     /// Nodes there have no value of this key.
     NoLabel(usize),
-    /// Too many of its like: of this spread, so many there with it, so few where fewest are.
-    Uneven { spread: usize, count: u64, least: u64 },
+    /// Too many of its like, by this spread.
+    Uneven(usize),
     /// Nobody there that it must be with.
     Alone(usize),
     /// Somebody there that it keeps away from, or who keeps it away.
@@ -27,10 +27,8 @@ pub(crate) enum Refusal {
 /// Counts by rule and value.
 #[derive(Clone, Debug)]
 pub(crate) struct Tally {
-    /// By spread: pods counted.
-    spreads: Vec<Vec<u64>>,
-    /// By spread: the values that there are.
-    open: Vec<Vec<bool>>,
+    /// By spread.
+    spreads: Vec<DomainCounts>,
     /// By affinity and term: pods that all terms are about.
     affinities: Vec<Vec<Vec<u64>>>,
     /// By affinity: whether it is about any pod that is anywhere.
@@ -44,13 +42,9 @@ impl Tally {
     /// Nodes that are there, and the pods that run on them.
     pub fn new(relations: &Relations<'_>, places: &Places<'_>, snapshot: &Snapshot) -> Self {
         let zero = |key: usize| vec![0u64; places.values[key].len()];
+        let domains = |key: usize| DomainCounts::new(places.values[key].len());
         let mut tally = Self {
-            spreads: relations.spreads.iter().map(|spread| zero(spread.key)).collect(),
-            open: relations
-                .spreads
-                .iter()
-                .map(|spread| vec![false; places.values[spread.key].len()])
-                .collect(),
+            spreads: relations.spreads.iter().map(|spread| domains(spread.key)).collect(),
             affinities: relations
                 .affinities
                 .iter()
@@ -89,11 +83,11 @@ impl Tally {
         labels: &impl Labels,
         taints: &[Taint],
     ) -> Vec<bool> {
-        let sees = |at: usize| sees(relations, at, place, labels, taints);
-        let eligible: Vec<bool> = (0..relations.spreads.len()).map(sees).collect();
+        let includes = |spread: &DomainSpread<'_>| spread.includes(|key| place[key] != NONE, labels, taints);
+        let eligible: Vec<bool> = relations.spreads.iter().map(includes).collect();
         for (at, spread) in relations.spreads.iter().enumerate() {
             if eligible[at] {
-                self.open[at][place[spread.key] as usize] = true;
+                self.open(at, place[spread.key]);
             }
         }
         eligible
@@ -102,7 +96,7 @@ impl Tally {
     /// A value of a spread's key is there, or will be.
     pub fn open(&mut self, spread: usize, value: u32) {
         if value != NONE {
-            self.open[spread][value as usize] = true;
+            self.spreads[spread].open(value as usize);
         }
     }
 
@@ -135,7 +129,10 @@ impl Tally {
             }
         };
         for at in kind.counted.iter().copied().filter(|at| seen(*at)) {
-            add(&mut self.spreads[at], relations.spreads[at].key);
+            let value = place[relations.spreads[at].key];
+            if value != NONE {
+                self.spreads[at].add(value as usize, u64::from(number));
+            }
         }
         for at in &kind.chosen {
             self.somewhere[*at] = true;
@@ -194,20 +191,9 @@ impl Tally {
         if value == NONE {
             return Err(Refusal::NoLabel(spread.key));
         }
-        let least = self.least(relations, at);
-        let count = self.spreads[at][value as usize] + u64::from(counts_itself);
-        if count > least + u64::from(spread.rule.max_skew) {
-            return Err(Refusal::Uneven { spread: at, count, least });
-        }
-        Ok(())
-    }
-
-    /// The least count of a spread.
-    fn least(&self, relations: &Relations<'_>, at: usize) -> u64 {
-        let open = || self.open[at].iter().zip(&self.spreads[at]).filter(|(open, _)| **open);
-        let few =
-            relations.spreads[at].rule.min_domains.is_some_and(|wanted| open().count() < wanted as usize);
-        if few { 0 } else { open().map(|(_, count)| *count).min().unwrap_or(0) }
+        let SpreadRule { max_skew, min_domains, .. } = *spread.rule;
+        let admits = self.spreads[at].admits(value as usize, counts_itself, max_skew, min_domains);
+        if admits { Ok(()) } else { Err(Refusal::Uneven(at)) }
     }
 
     fn check_affinity(
@@ -218,14 +204,14 @@ impl Tally {
         place: &Place,
     ) -> Result<(), Refusal> {
         let set = &relations.affinities[at];
-        let mut company = true;
+        let mut met = true;
         for (term, key) in set.keys.iter().enumerate() {
             if place[*key] == NONE {
                 return Err(Refusal::NoLabel(*key));
             }
-            company &= self.affinities[at][term][place[*key] as usize] > 0;
+            met &= self.affinities[at][term][place[*key] as usize] > 0;
         }
-        if company || (kind.is_seed() && self.is_nowhere(at)) { Ok(()) } else { Err(Refusal::Alone(at)) }
+        if met || (kind.is_seed() && self.is_nowhere(at)) { Ok(()) } else { Err(Refusal::Alone(at)) }
     }
 
     /// Whether no pod is anywhere that an affinity is about.
@@ -238,7 +224,7 @@ impl Tally {
         let all = kind.spreads.iter().chain(&kind.counted);
         let values =
             all.map(|at| (*at, place[relations.spreads[*at].key])).filter(|(_, value)| *value != NONE);
-        values.map(|(at, value)| self.spreads[at][value as usize]).sum()
+        values.map(|(at, value)| self.spreads[at].count(value as usize)).sum()
     }
 
     /// How many rules of others a pod without rules of its own would strain at a place.
@@ -249,17 +235,8 @@ impl Tally {
 
     /// Pods counted by a spread, by value that is there.
     pub fn counts(&self, spread: usize) -> impl Iterator<Item = (usize, u64)> {
-        let counts = self.spreads[spread].iter().copied().enumerate();
-        counts.filter(move |(value, _)| self.open[spread][*value])
+        self.spreads[spread].existing()
     }
-}
-
-/// Whether a spread counts a node's pods.
-fn sees(relations: &Relations<'_>, at: usize, place: &Place, labels: &impl Labels, taints: &[Taint]) -> bool {
-    let spread = &relations.spreads[at];
-    spread.needs.iter().all(|key| place[*key] != NONE)
-        && (spread.rule.any_affinity || rules::check_own_labels(spread.owner, labels).is_ok())
-        && (!spread.rule.honor_taints || rules::check_taints(&spread.owner.tolerations, taints).is_ok())
 }
 
 /// For pods that are planned on rooms already.
@@ -290,8 +267,9 @@ pub(crate) fn arrivals(tally: &mut Tally, inputs: &Inputs<'_, '_>, places: &Plac
         for set in daemons.sets(&daemons.outstanding(labels, taints, pods)) {
             let kind = relations.of_daemonset(&set.key);
             if kind > 0 {
-                let seen = |at: usize| sees(relations, at, place, labels, taints);
-                tally.count(relations, &relations.kinds[kind], place, seen);
+                let includes =
+                    |at: usize| relations.spreads[at].includes(|key| place[key] != NONE, labels, taints);
+                tally.count(relations, &relations.kinds[kind], place, includes);
             }
         }
     }

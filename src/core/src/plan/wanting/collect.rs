@@ -6,8 +6,7 @@ use crate::model::PlanOptions;
 use crate::model::plan::{UnplacedPod, UnplacedReason};
 use crate::model::{PodPhase, PodRole, Snapshot};
 use crate::plan::groups::Groups;
-use crate::plan::wanted::Demand;
-use crate::plan::wanted::Wanting;
+use crate::plan::wanting::{Demand, Wanting};
 
 pub(crate) fn collect<'a>(
     snapshot: &'a Snapshot,

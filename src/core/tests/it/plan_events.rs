@@ -1,6 +1,6 @@
 //! What users are told of a plan.
 
-use poolwright_core::why::events::notices;
+use poolwright_core::why::events::of_plan;
 use poolwright_core::*;
 use poolwright_terms::{ConditionStatus, ConditionType, Reason};
 
@@ -17,11 +17,11 @@ fn pods_are_told_what_was_bought_or_why_nothing_was_and_pools_how_they_stand() {
         message: message.into(),
     };
     let tell = |name: &str, kind, reason: Reason, message: String| {
-        Action::Tell(Notice { subject: Subject::Pod(object_key(name)), kind, reason, message })
+        Action::RecordEvent(Event { subject: Subject::Pod(object_key(name)), kind, reason, message })
     };
     let claim = &plan.claims[0];
     assert_eq!(
-        notices(&plan),
+        of_plan(&plan),
         [
             Action::SetConditions {
                 subject: Subject::Pool(PoolName("gpu".into())),
@@ -44,7 +44,7 @@ fn pods_are_told_what_was_bought_or_why_nothing_was_and_pools_how_they_stand() {
             },
             tell(
                 "a",
-                NoticeKind::Normal,
+                EventType::Normal,
                 Reason::NodePlanned,
                 format!(
                     "bought for it: g5.xlarge on-demand in a at 1.006 $/h holds 1 pod (1 x nvidia.com/gpu); next best: g6.xlarge at 1.10 $/h, 9 % dearer (claim {})",
@@ -53,7 +53,7 @@ fn pods_are_told_what_was_bought_or_why_nothing_was_and_pools_how_they_stand() {
             ),
             tell(
                 "z",
-                NoticeKind::Warning,
+                EventType::Warning,
                 Reason::NoOfferingFits,
                 "needs 16 nvidia.com/gpu in one node; the largest offering of pool `gpu` for it, g5.12xlarge, has 4".into()
             ),
@@ -64,7 +64,7 @@ fn pods_are_told_what_was_bought_or_why_nothing_was_and_pools_how_they_stand() {
 #[test]
 fn a_pool_that_cannot_be_used_is_not_ready_for_that_reason() {
     let plan = planned(&cluster(aws(), [Pool { requirements: vec![is_in("x", &[])], ..pool("gpu") }]));
-    let Action::SetConditions { conditions, .. } = &notices(&plan)[0] else {
+    let Action::SetConditions { conditions, .. } = &of_plan(&plan)[0] else {
         panic!("conditions come first")
     };
     let summary: Vec<_> = conditions.iter().map(|c| (c.kind, c.status, c.reason)).collect();
@@ -80,5 +80,5 @@ fn a_pool_that_cannot_be_used_is_not_ready_for_that_reason() {
 fn pods_that_wait_for_somebody_else_are_left_in_peace() {
     let gated = Pod { phase: PodPhase::Gated, ..pod("a", requests(1, 1, 1)) };
     let plan = planned(&with(cluster(aws(), [pool("gpu")]), [gated]));
-    assert!(notices(&plan).iter().all(|action| !matches!(action, Action::Tell(_))));
+    assert!(of_plan(&plan).iter().all(|action| !matches!(action, Action::RecordEvent(_))));
 }

@@ -33,7 +33,7 @@ fn open(name: &str, pool: &str) -> (Claim, Node) {
         ..initialized()
     };
     let claim = launched(claim);
-    let node = Node { provider_id: Some(format!("kwok://{name}")), ..node(name, room(4, 16, 1)) };
+    let node = Node { provider_id: Some(format!("kwok://{name}")), ..node(name, capacity(4, 16, 1)) };
     let labels = [("poolwright.dev/nodepool".to_owned(), pool.to_owned())];
     (claim, Node { labels: node.labels.clone().into_iter().chain(labels).collect(), ..node })
 }

@@ -1,7 +1,7 @@
 //! Preferences of a pod, as they are written.
 
 use k8s_openapi::api::core::v1::Pod;
-use poolwright_core::{PodSpec, Wishes};
+use poolwright_core::{PodSpec, Preferences};
 use poolwright_intake::pod;
 use serde_json::{Value, json};
 
@@ -12,8 +12,8 @@ fn read(spec: Value) -> PodSpec {
     pod(&serde_json::from_value::<Pod>(object).expect("a pod")).expect("the pod converts").spec
 }
 
-fn wishes(spec: Value) -> Wishes {
-    *read(spec).wishes.expect("it has preferences")
+fn preferences(spec: Value) -> Preferences {
+    *read(spec).preferences.expect("it has preferences")
 }
 
 fn node(preferred: Value) -> Value {
@@ -22,25 +22,28 @@ fn node(preferred: Value) -> Value {
 
 #[test]
 fn a_pod_without_preferences_has_none() {
-    assert_eq!(read(json!({})).wishes, None);
+    assert_eq!(read(json!({})).preferences, None);
     let required = json!({"topologySpreadConstraints": [
         {"topologyKey": "zone", "maxSkew": 1, "whenUnsatisfiable": "DoNotSchedule"}]});
-    assert_eq!(read(required).wishes, None);
+    assert_eq!(read(required).preferences, None);
 }
 
 #[test]
 fn preferred_node_affinity_is_read_with_its_weights_expressions_and_fields() {
-    let wishes = wishes(node(json!([
+    let preferences = preferences(node(json!([
         {"weight": 50, "preference": {"matchExpressions": [{"key": "gpu", "operator": "In", "values": ["h100"]}]}},
         {"weight": 7, "preference": {"matchFields": [{"key": "metadata.name", "operator": "NotIn", "values": ["n1"]}]}},
         {"weight": 1, "preference": {}},
     ])));
-    let said: Vec<(u32, String)> =
-        wishes.nodes.iter().map(|wish| (wish.weight, wish.term.requirements[0].to_string())).collect();
+    let said: Vec<(u32, String)> = preferences
+        .nodes
+        .iter()
+        .map(|preference| (preference.weight, preference.term.requirements[0].to_string()))
+        .collect();
     assert_eq!(said.len(), 2, "what asks for nothing is met anyway");
     assert_eq!(said[0], (50, "gpu In [h100]".to_owned()));
     assert_eq!(said[1].0, 7);
-    assert_eq!(wishes.unread, []);
+    assert_eq!(preferences.unread, []);
 }
 
 #[test]
@@ -50,11 +53,12 @@ fn preferred_affinity_to_pods_is_read_both_ways() {
         "topologyKey": "zone", "labelSelector": {"matchLabels": {"app": "db"}}, "matchLabelKeys": ["hash"]}}])
     };
     let preferred = |weight| json!({"preferredDuringSchedulingIgnoredDuringExecution": term(weight)});
-    let wishes = wishes(json!({"affinity": {"podAffinity": preferred(3), "podAntiAffinity": preferred(4)}}));
-    assert_eq!((wishes.affinity[0].weight, wishes.anti_affinity[0].weight), (3, 4));
-    assert_eq!(wishes.affinity[0].term, wishes.anti_affinity[0].term);
+    let preferences =
+        preferences(json!({"affinity": {"podAffinity": preferred(3), "podAntiAffinity": preferred(4)}}));
+    assert_eq!((preferences.affinity[0].weight, preferences.anti_affinity[0].weight), (3, 4));
+    assert_eq!(preferences.affinity[0].term, preferences.anti_affinity[0].term);
     let selector: Vec<String> =
-        wishes.affinity[0].term.selector.iter().flatten().map(ToString::to_string).collect();
+        preferences.affinity[0].term.selector.iter().flatten().map(ToString::to_string).collect();
     assert_eq!(selector, ["app In [db]", "hash In [x1]"]);
 }
 
@@ -64,8 +68,8 @@ fn spread_that_is_a_preference_is_one_and_no_rule() {
         {"topologyKey": "zone", "maxSkew": 2, "whenUnsatisfiable": "ScheduleAnyway",
          "labelSelector": {"matchLabels": {"app": "web"}}}]}));
     assert_eq!(spec.spreads, []);
-    let wishes = spec.wishes.expect("a preference");
-    assert_eq!((wishes.spreads[0].topology_key.as_str(), wishes.spreads[0].max_skew), ("zone", 2));
+    let preferences = spec.preferences.expect("a preference");
+    assert_eq!((preferences.spreads[0].topology_key.as_str(), preferences.spreads[0].max_skew), ("zone", 2));
 }
 
 #[test]
@@ -84,10 +88,13 @@ fn a_preference_that_makes_no_sense_is_dropped_and_named_and_the_pod_is_planned(
         {"topologyKey": "zone", "maxSkew": 0, "whenUnsatisfiable": "ScheduleAnyway"}]);
     let spec = read(spec);
     assert_eq!(spec.unmodelled, [], "it keeps no pod from being planned");
-    let wishes = spec.wishes.expect("preferences");
-    assert_eq!((wishes.nodes.len(), wishes.anti_affinity.len(), wishes.spreads.len()), (1, 0, 0));
+    let preferences = spec.preferences.expect("preferences");
+    assert_eq!(
+        (preferences.nodes.len(), preferences.anti_affinity.len(), preferences.spreads.len()),
+        (1, 0, 0)
+    );
     let preferred = "preferredDuringSchedulingIgnoredDuringExecution";
-    let fields: Vec<String> = wishes.unread.iter().map(|rule| rule.field.clone()).collect();
+    let fields: Vec<String> = preferences.unread.iter().map(|rule| rule.field.clone()).collect();
     let expected = [
         format!("spec.affinity.nodeAffinity.{preferred}[0].preference.matchExpressions[0]"),
         format!("spec.affinity.nodeAffinity.{preferred}[2].weight"),

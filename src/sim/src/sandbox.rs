@@ -22,7 +22,7 @@ use crate::wire::{Process, Wire};
 const IDENTITY: &str = "controller";
 
 /// A cluster that exists in memory, and its own time. Everything in it ends when it is dropped with its runtime.
-pub struct Stage {
+pub struct Sandbox {
     server: ApiServer,
     cloud: Arc<Cloud>,
     time: Time,
@@ -30,7 +30,7 @@ pub struct Stage {
     controller: JoinHandle<anyhow::Result<()>>,
 }
 
-/// Runs what is done on a stage, on a clock that jumps to the next moment at which something happens.
+/// Runs what is done in a sandbox, on a clock that jumps to the next moment at which something happens.
 ///
 /// Errors: a runtime that cannot be made.
 pub fn play<T>(act: impl AsyncFnOnce() -> T) -> std::io::Result<T> {
@@ -40,7 +40,7 @@ pub fn play<T>(act: impl AsyncFnOnce() -> T) -> std::io::Result<T> {
     Ok(done)
 }
 
-impl Stage {
+impl Sandbox {
     /// A cluster in which every node class sells this. The seed decides how long things take. To be called inside [`play`].
     pub fn start(catalogue: Arc<Catalogue>, seed: u64) -> Self {
         let time = Time::beginning();

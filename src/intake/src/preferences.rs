@@ -2,7 +2,7 @@
 //! without it.
 
 use k8s_openapi::api::core::v1 as k8s;
-use poolwright_core::{PodTerm, UnmodelledRule, Weighted, Wishes};
+use poolwright_core::{PodTerm, Preferences, UnmodelledRule, Weighted};
 
 use crate::others::{ANYWAY, Owner, spread_of, term_of};
 use crate::rules::node_term;
@@ -10,7 +10,7 @@ use crate::rules::node_term;
 const PREFERRED: &str = "preferredDuringSchedulingIgnoredDuringExecution";
 
 /// All preferences of a spec; `None` when it has none. `path` is that of the spec.
-pub(crate) fn wishes(path: &str, owner: Owner<'_>, spec: &k8s::PodSpec) -> Option<Box<Wishes>> {
+pub(crate) fn preferences(path: &str, owner: Owner<'_>, spec: &k8s::PodSpec) -> Option<Box<Preferences>> {
     let mut unread = Vec::new();
     let affinity = spec.affinity.as_ref();
     let near = affinity.and_then(|affinity| affinity.pod_affinity.as_ref());
@@ -18,7 +18,7 @@ pub(crate) fn wishes(path: &str, owner: Owner<'_>, spec: &k8s::PodSpec) -> Optio
     let apart = affinity.and_then(|affinity| affinity.pod_anti_affinity.as_ref());
     let apart = apart.and_then(|rule| rule.preferred_during_scheduling_ignored_during_execution.as_deref());
     let path_of = |rule: &str| format!("{path}.affinity.{rule}.{PREFERRED}");
-    let wishes = Wishes {
+    let preferences = Preferences {
         nodes: nodes(&path_of("nodeAffinity"), spec, &mut unread),
         added: Vec::new(),
         affinity: terms(&path_of("podAffinity"), owner, near, &mut unread),
@@ -36,7 +36,7 @@ pub(crate) fn wishes(path: &str, owner: Owner<'_>, spec: &k8s::PodSpec) -> Optio
             .collect(),
         unread,
     };
-    wishes.some()
+    preferences.some()
 }
 
 fn nodes(
@@ -46,17 +46,17 @@ fn nodes(
 ) -> Vec<Weighted<poolwright_core::NodeTerm>> {
     let affinity = spec.affinity.as_ref().and_then(|affinity| affinity.node_affinity.as_ref());
     let all = affinity.and_then(|rule| rule.preferred_during_scheduling_ignored_during_execution.as_deref());
-    let mut wishes = Vec::new();
-    for (at, wish) in all.unwrap_or_default().iter().enumerate() {
+    let mut preferences = Vec::new();
+    for (at, preference) in all.unwrap_or_default().iter().enumerate() {
         let before = unread.len();
-        let term = node_term(&format!("{path}[{at}].preference"), &wish.preference, unread);
-        let Some(weight) = weight(&format!("{path}[{at}]"), wish.weight, unread) else { continue };
+        let term = node_term(&format!("{path}[{at}].preference"), &preference.preference, unread);
+        let Some(weight) = weight(&format!("{path}[{at}]"), preference.weight, unread) else { continue };
         // One that asks for nothing is met everywhere; of one that is read in part, nobody knows what is meant.
         if unread.len() == before && !term.requirements.is_empty() {
-            wishes.push(Weighted { weight, term });
+            preferences.push(Weighted { weight, term });
         }
     }
-    wishes
+    preferences
 }
 
 fn terms(
@@ -65,14 +65,14 @@ fn terms(
     all: Option<&[k8s::WeightedPodAffinityTerm]>,
     unread: &mut Vec<UnmodelledRule>,
 ) -> Vec<Weighted<PodTerm>> {
-    let mut wishes = Vec::new();
-    for (at, wish) in all.unwrap_or_default().iter().enumerate() {
+    let mut preferences = Vec::new();
+    for (at, preference) in all.unwrap_or_default().iter().enumerate() {
         let path = format!("{path}[{at}]");
-        let term = term_of(&format!("{path}.podAffinityTerm"), owner, &wish.pod_affinity_term, unread);
-        let weight = weight(&path, wish.weight, unread);
-        wishes.extend(term.zip(weight).map(|(term, weight)| Weighted { weight, term }));
+        let term = term_of(&format!("{path}.podAffinityTerm"), owner, &preference.pod_affinity_term, unread);
+        let weight = weight(&path, preference.weight, unread);
+        preferences.extend(term.zip(weight).map(|(term, weight)| Weighted { weight, term }));
     }
-    wishes
+    preferences
 }
 
 fn weight(path: &str, weight: i32, unread: &mut Vec<UnmodelledRule>) -> Option<u32> {

@@ -6,7 +6,7 @@ use crate::why::pod::is_outcome;
 /// What came of a pod, and the lines of its story that led there, as one text of at most this many bytes. The sentence stands
 /// first: lists of events show a first line alone. What has no room is left out, line by line, and where it is to be had is
 /// said.
-pub fn note(pod: &PodKey, sentence: &str, story: &[String], most: usize) -> String {
+pub fn event_note(pod: &PodKey, sentence: &str, story: &[String], most: usize) -> String {
     const CUT: &str = "...";
     // One line of a story says what came of it, as the sentence does.
     let rest = || story.iter().filter(|line| !is_outcome(line));

@@ -1,4 +1,6 @@
-//! Pods that want a node, as plans hold them.
+//! Pods that want a node, as plans hold them. `collect` finds them.
+
+pub(crate) mod collect;
 
 use crate::model::Pod;
 use crate::model::plan::UnplacedPod;

@@ -1,7 +1,11 @@
-//! Why pods get no node: the rule that blocks, at the pool that gets furthest, and what to do about it.
+//! Why a plan leaves pods unplaced (unschedulable): the rule that blocks them, at the pool that gets furthest, and what to do about it.
 
-pub(crate) use crate::plan::misfit_seen::Seen;
-use crate::plan::misfit_seen::list;
+pub(crate) mod inputs;
+pub(crate) mod left_over;
+pub(crate) mod volumes;
+
+pub(crate) use crate::plan::unplaced::inputs::Inputs;
+use crate::plan::unplaced::inputs::list;
 use poolwright_terms::keys::NODEPOOL_LABEL;
 use poolwright_terms::labels;
 use std::collections::{BTreeMap, BTreeSet};
@@ -11,19 +15,18 @@ use poolwright_catalog::ResourceName;
 use crate::model::Sharing;
 use crate::model::plan::UnplacedReason;
 use crate::model::{DaemonSet, NodeTerm, Operator, Pod, PodSpec, PoolName, Requirement, Snapshot};
-use crate::plan::misfit_volumes;
 use crate::plan::pack::classes::Class;
 use crate::rules;
-use crate::rules::colocation::Company;
-use crate::rules::gpus::{Form, Wish};
+use crate::rules::colocation::Colocation;
+use crate::rules::gpus::{Form, GpuNeed};
 use crate::rules::identity::Identity;
 use crate::rules::labels::Labels;
 use crate::rules::pin::Pin;
-use crate::rules::{Rejection, words};
-use crate::supply::offers::{Admissions, Offer, PoolSupply, Standing, Supply};
+use crate::rules::{Rejection, format};
+use crate::supply::offers::{Admissions, Availability, Offer, PoolSupply, Supply};
 use crate::supply::rooms::Rooms;
 
-impl Seen<'_, '_> {
+impl Inputs<'_, '_> {
     /// Why the pods of a class that are left over get no node.
     pub fn explain(&self, class: &Class<'_>, limit: Option<u32>) -> (UnplacedReason, String) {
         explain(self, class, limit)
@@ -40,7 +43,7 @@ impl Seen<'_, '_> {
         for (at, pool) in self.supply.pools.iter().enumerate() {
             let daemons = self.daemons.tolerating(&pool.pool.taints);
             for offer in &pool.offers {
-                if !offer.standing.is_sold()
+                if !offer.availability.is_sold()
                     || !self.admissions.admits(at, class.signature, offer.offering)
                     || !class.requests.fits(&self.supply.capacities[offer.capacity])
                 {
@@ -63,7 +66,7 @@ pub(crate) fn kept_off(
     class: &Class<'_>,
     pin: &Pin,
     rooms: &Rooms<'_>,
-    company: &Company<'_>,
+    colocation: &Colocation<'_>,
 ) -> Option<String> {
     if class.profile == 0 && pin.is_empty() {
         return None;
@@ -75,7 +78,7 @@ pub(crate) fn kept_off(
             return None;
         }
         let why = if pin.iter().all(|wanted| rules::matches(wanted, &room.labels)) {
-            company.keeps_off(class.profile, &room.present)?
+            colocation.keeps_off(class.profile, &room.present)?
         } else {
             "topology spread or pod affinity, its own or that of others, puts it elsewhere"
         };
@@ -94,41 +97,41 @@ fn unwelcome(rejection: &Rejection, set: &str, pool: &PoolName) -> String {
     }
 }
 
-fn explain(seen: &Seen<'_, '_>, class: &Class<'_>, limit: Option<u32>) -> (UnplacedReason, String) {
-    let Seen { snapshot, supply, admissions, limits, company, sharing, .. } = *seen;
+fn explain(inputs: &Inputs<'_, '_>, class: &Class<'_>, limit: Option<u32>) -> (UnplacedReason, String) {
+    let Inputs { snapshot, supply, admissions, limits, colocation, sharing, .. } = *inputs;
     if let Some(limit) = limit {
         return (UnplacedReason::LimitReached, limits.sentence(limit, supply));
     }
     if supply.pools.is_empty() {
         return (UnplacedReason::NoUsablePool, no_pool(supply, snapshot));
     }
-    if let Some(Wish::Impossible(cause)) = &class.wish {
+    if let Some(GpuNeed::Impossible(cause)) = &class.gpu_need {
         return (UnplacedReason::NoOfferingFits, cause.clone());
     }
-    if let Some(cause) = class.wish.as_ref().and_then(|_| no_gpu(class, supply, admissions, sharing)) {
+    if let Some(cause) = class.gpu_need.as_ref().and_then(|_| no_gpu(class, supply, admissions, sharing)) {
         return (UnplacedReason::NoOfferingFits, cause);
     }
-    let holding = |standing: fn(&Standing) -> bool| {
+    let holding = |availability: fn(&Availability) -> bool| {
         supply.pools.iter().enumerate().find_map(|(at, pool)| {
             let holds = |offer: &&Offer| {
-                standing(&offer.standing)
+                availability(&offer.availability)
                     && admissions.admits(at, class.signature, offer.offering)
                     && class.requests.fits(&supply.capacities[offer.capacity])
-                    && company.admits(class.profile, &supply.residents[offer.residents])
+                    && colocation.admits(class.profile, &supply.residents[offer.residents])
             };
             pool.offers.iter().find(holds).map(|offer| (at, pool, *offer))
         })
     };
-    if holding(|standing| standing.is_sold()).is_some() {
+    if holding(|availability| availability.is_sold()).is_some() {
         // The solver left it out without naming a limit: nothing more can be bought.
         let message =
             "offerings hold it, but as many as can be bought are; it is planned again with the next change";
         return (UnplacedReason::LimitReached, message.to_owned());
     }
-    if let Some((at, pool, _)) = holding(|standing| matches!(standing, Standing::HeldBack(_))) {
+    if let Some((at, pool, _)) = holding(|availability| matches!(availability, Availability::HeldBack(_))) {
         return (UnplacedReason::OfferingsHeldBack, held_back(class, at, pool, supply, admissions));
     }
-    if let Some((at, pool, offer)) = holding(|standing| *standing == Standing::PriceUnknown) {
+    if let Some((at, pool, offer)) = holding(|availability| *availability == Availability::PriceUnknown) {
         let id = &supply.offering(at, offer.offering).id;
         let message = if limits.on_money(at) {
             format!(
@@ -143,7 +146,7 @@ fn explain(seen: &Seen<'_, '_>, class: &Class<'_>, limit: Option<u32>) -> (Unpla
         };
         return (UnplacedReason::PriceUnknown, message);
     }
-    if let Some(message) = seen.unwelcome(class) {
+    if let Some(message) = inputs.unwelcome(class) {
         return (UnplacedReason::NoOfferingFits, message);
     }
     let wanted: Vec<usize> =
@@ -153,7 +156,7 @@ fn explain(seen: &Seen<'_, '_>, class: &Class<'_>, limit: Option<u32>) -> (Unpla
     {
         return (UnplacedReason::NoUsablePool, problem);
     }
-    (UnplacedReason::NoOfferingFits, nearest(seen, class, wanted))
+    (UnplacedReason::NoOfferingFits, nearest(inputs, class, wanted))
 }
 
 /// What to say when no GPU that the pods may use can be shared or cut as they want; `None` when one can.
@@ -163,30 +166,30 @@ fn no_gpu(
     admissions: &Admissions,
     sharing: Sharing,
 ) -> Option<String> {
-    let wish = class.wish.as_ref()?;
+    let gpu_need = class.gpu_need.as_ref()?;
     for (at, pool) in supply.pools.iter().enumerate() {
         for offer in pool.offers.iter().filter(|offer| admissions.admits(at, class.signature, offer.offering))
         {
             let kind = supply.instance_type(at, offer.offering);
-            if Form::all(sharing, kind).iter().any(|form| form.grants(sharing, kind, Some(wish))) {
+            if Form::all(sharing, kind).iter().any(|form| form.grants(sharing, kind, Some(gpu_need))) {
                 return None;
             }
         }
     }
-    Some(match wish {
-        Wish::Whole(count) => {
+    Some(match gpu_need {
+        GpuNeed::Whole(count) => {
             format!("wants {count} whole GPUs of one node, and no node on offer has as many for it")
         }
-        Wish::Share(milli) => {
+        GpuNeed::Share(milli) => {
             format!("wants {milli} thousandths of a GPU, and no offering that it may use has GPUs to share")
         }
-        Wish::Part { milli, .. } => format!(
+        GpuNeed::Part { milli, .. } => format!(
             "wants {milli} thousandths of a GPU, and no GPU that it may use can be cut into instances of that size"
         ),
-        Wish::Named { resource, count, .. } => format!(
+        GpuNeed::Named { resource, count, .. } => format!(
             "wants {count} x {resource} on one node, and no node that it may use can be cut into as many"
         ),
-        Wish::Impossible(cause) => cause.clone(),
+        GpuNeed::Impossible(cause) => cause.clone(),
     })
 }
 
@@ -233,7 +236,7 @@ fn held_back(
 ) -> String {
     let mut held = BTreeMap::new();
     for offer in &pool.offers {
-        if let Standing::HeldBack(until) = offer.standing
+        if let Availability::HeldBack(until) = offer.availability
             && admissions.admits(at, class.signature, offer.offering)
             && class.requests.fits(&supply.capacities[offer.capacity])
         {
@@ -252,8 +255,8 @@ fn held_back(
 }
 
 /// The pool and rule that block, where a pod gets furthest: among the wanted pools, or all when there is none.
-fn nearest(seen: &Seen<'_, '_>, class: &Class<'_>, mut wanted: Vec<usize>) -> String {
-    let Seen { supply, admissions, .. } = *seen;
+fn nearest(inputs: &Inputs<'_, '_>, class: &Class<'_>, mut wanted: Vec<usize>) -> String {
+    let Inputs { supply, admissions, .. } = *inputs;
     if wanted.is_empty() {
         wanted.extend(0..supply.pools.len());
     }
@@ -281,7 +284,7 @@ fn nearest(seen: &Seen<'_, '_>, class: &Class<'_>, mut wanted: Vec<usize>) -> St
             ),
             _ => format!("pool `{}` does not admit it", pool.pool.name),
         },
-        1 => misfit_volumes::miss(seen, class, at)
+        1 => volumes::miss(inputs, class, at)
             .or_else(|| enforced_miss(class.spec, at, supply))
             .unwrap_or_else(|| labels_miss(class.spec, at, supply)),
         _ => room_miss(class, at, supply, admissions),
@@ -414,13 +417,13 @@ fn room_miss(class: &Class<'_>, at: usize, supply: &Supply<'_>, admissions: &Adm
     };
     // Extended resources first: they are what people think of first.
     let mut names: Vec<(&ResourceName, u64)> = requests.iter().collect();
-    names.sort_by_key(|(name, _)| !words::is_extended(name));
+    names.sort_by_key(|(name, _)| !format::is_extended(name));
     for (resource, wanted) in names {
         let Some((room, kind)) = most(resource) else { continue };
         if wanted <= room {
             continue;
         }
-        let wanted = words::quantity(resource, wanted);
+        let wanted = format::quantity(resource, wanted);
         if room == 0 {
             return format!(
                 "needs {wanted} {resource}, which no offering of pool `{name}` has for it; widen the pool's requirements"
@@ -428,7 +431,7 @@ fn room_miss(class: &Class<'_>, at: usize, supply: &Supply<'_>, admissions: &Adm
         }
         return format!(
             "needs {wanted} {resource} in one node; the largest offering of pool `{name}` for it, {kind}, has {}",
-            words::quantity(resource, room)
+            format::quantity(resource, room)
         );
     }
     // Each resource alone would do. The offering that lacks least: the fewest resources short.
@@ -442,10 +445,10 @@ fn room_miss(class: &Class<'_>, at: usize, supply: &Supply<'_>, admissions: &Adm
     match requests.first_shortage(&supply.capacities[offer.capacity]) {
         Some(shortage) => format!(
             "no offering of pool `{name}` holds {} at once; nearest is {kind}, which has {} {} of {}",
-            words::gist(requests),
-            words::quantity(&shortage.resource, shortage.available),
+            format::gist(requests),
+            format::quantity(&shortage.resource, shortage.available),
             shortage.resource,
-            words::quantity(&shortage.resource, shortage.wanted)
+            format::quantity(&shortage.resource, shortage.wanted)
         ),
         None => format!("offerings of pool `{name}` hold it, but none may be bought now"),
     }

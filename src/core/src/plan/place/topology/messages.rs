@@ -5,6 +5,8 @@ use poolwright_terms::labels::HOSTNAME;
 use crate::plan::place::topology::places::{NONE, Place, Places};
 use crate::plan::place::topology::relations::Relations;
 use crate::plan::place::topology::tally::{Refusal, Tally};
+use crate::rules::spread::domains::DomainSpread;
+use crate::rules::spread::messages;
 
 /// Values listed in a message.
 const SHOWN: usize = 6;
@@ -27,36 +29,18 @@ pub(crate) fn refused(
             "must be on a node with the label `{}`, which no node or offering that could hold it has; add the label to a pool's template, or change the rule",
             relations.keys[key]
         ),
-        Refusal::Uneven { spread, .. } => {
-            let rule = &relations.spreads[spread];
-            let key = relations.keys[rule.key];
-            let mut there: Vec<(String, u64)> = tally
+        Refusal::Uneven(spread) => {
+            let DomainSpread { rule, key, .. } = relations.spreads[spread];
+            let mut domains: Vec<(String, u64)> = tally
                 .counts(spread)
-                .map(|(value, count)| (places.values[rule.key][value].clone(), count))
+                .map(|(value, count)| (places.values[key][value].clone(), count))
                 .collect();
-            there.sort();
-            let more = there.len().saturating_sub(SHOWN);
-            let mut listed: Vec<String> =
-                there.iter().take(SHOWN).map(|(value, count)| format!("{value} has {count}")).collect();
-            if more > 0 {
-                listed.push(format!("{more} more"));
-            }
-            let mut could: Vec<&str> =
-                refusals.iter().filter_map(|(place, _)| value(places, place, rule.key)).collect();
-            could.sort_unstable();
-            could.dedup();
-            format!(
-                "is spread over `{key}` with a maxSkew of {}{} ({}), and one more in {} would be too many; {}, or let a pool buy in the values with fewest",
-                rule.rule.max_skew,
-                rule.rule.origin(),
-                listed.join(", "),
-                could.join(", "),
-                if rule.rule.default_of.is_some() {
-                    "give the pods topologySpreadConstraints of their own"
-                } else {
-                    "raise maxSkew, use whenUnsatisfiable: ScheduleAnyway"
-                }
-            )
+            domains.sort();
+            let mut full: Vec<&str> =
+                refusals.iter().filter_map(|(place, _)| value(places, place, key)).collect();
+            full.sort_unstable();
+            full.dedup();
+            messages::no_domain(rule, &domains, &full)
         }
         Refusal::Alone(affinity) => {
             let set = &relations.affinities[affinity];

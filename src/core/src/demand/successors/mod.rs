@@ -4,8 +4,8 @@
 //! taken. In a plan they are expected pods ([`PodKey::Expected`]): the claims that are bought for them list them, and the pods
 //! that come take their places.
 
-use crate::demand::moving::Moving;
-use crate::demand::moving::Successor;
+pub(crate) mod moving;
+
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
@@ -13,6 +13,7 @@ use jiff::Timestamp;
 
 use crate::demand::ahead::{Ahead, Known};
 use crate::demand::source::{DemandSource, Mentions};
+use crate::demand::successors::moving::{Moving, Successor};
 use crate::demand::units::Unit;
 use crate::model::{Pod, PodKey, PodPhase, Uid, Workload};
 

@@ -1,21 +1,21 @@
-//! What the nearest miss is looked for in.
+//! What is known when a plan says why it leaves pods unplaced.
 
 use crate::demand::volumes::Volumes;
 use crate::model::{Sharing, Snapshot};
-use crate::rules::colocation::Company;
+use crate::rules::colocation::Colocation;
 use crate::supply::daemonsets::Daemons;
 use crate::supply::limits::Limits;
 use crate::supply::offers::{Admissions, Supply};
 
-/// What the planner saw.
+/// What the planner had to choose from.
 #[derive(Clone, Copy)]
-pub(crate) struct Seen<'s, 'a> {
+pub(crate) struct Inputs<'s, 'a> {
     pub snapshot: &'s Snapshot,
     pub volumes: &'s Volumes,
     pub supply: &'s Supply<'a>,
     pub admissions: &'s Admissions,
     pub limits: &'s Limits,
-    pub company: &'s Company<'a>,
+    pub colocation: &'s Colocation<'a>,
     pub daemons: &'s Daemons<'a>,
     pub sharing: Sharing,
 }

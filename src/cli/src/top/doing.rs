@@ -1,76 +1,12 @@
-//! How far a claim is, what is being done about it, and why.
+//! What is being done about a claim, and why.
 
-use poolwright_core::{Claim, Node};
+use poolwright_core::{Claim, Node, Stage};
 use poolwright_terms::{ConditionStatus, ConditionType};
-use serde::Serialize;
-
-/// How far a claim is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-pub enum Stage {
-    /// Nothing is launched yet.
-    Pending,
-    /// There is an instance, and no node.
-    Launched,
-    /// Its node has joined and is not open to pods.
-    Registered,
-    /// Its node is open to pods.
-    Initialized,
-    /// Its node is closed to pods because it will be given back.
-    Disrupting,
-    /// Its claim is deleted: its pods go.
-    Draining,
-    /// Its instance is being given back.
-    Terminating,
-}
-
-impl Stage {
-    /// How far a claim is, as its conditions say.
-    pub fn of(claim: &Claim) -> Self {
-        let is = |kind| claim.since(kind).is_some();
-        if claim.deleting_since.is_some() {
-            return if is(ConditionType::InstanceTerminating) { Self::Terminating } else { Self::Draining };
-        }
-        if is(ConditionType::Disrupting) {
-            Self::Disrupting
-        } else if is(ConditionType::Initialized) {
-            Self::Initialized
-        } else if is(ConditionType::Registered) {
-            Self::Registered
-        } else if claim.launched.is_some() || is(ConditionType::Launched) {
-            Self::Launched
-        } else {
-            Self::Pending
-        }
-    }
-
-    /// As people and machines read it.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Pending => "Pending",
-            Self::Launched => "Launched",
-            Self::Registered => "Registered",
-            Self::Initialized => "Initialized",
-            Self::Disrupting => "Disrupting",
-            Self::Draining => "Draining",
-            Self::Terminating => "Terminating",
-        }
-    }
-
-    /// On its way to be opened.
-    pub const fn is_starting(self) -> bool {
-        matches!(self, Self::Pending | Self::Launched | Self::Registered)
-    }
-
-    /// On its way out.
-    pub const fn is_leaving(self) -> bool {
-        matches!(self, Self::Disrupting | Self::Draining | Self::Terminating)
-    }
-}
 
 /// What is being done about a claim with this node and so many pods on it, and why: the sentences of the conditions that matter
 /// now.
 pub fn doing(claim: &Claim, node: Option<&Node>, pods: Option<usize>) -> (String, Option<String>) {
-    match Stage::of(claim) {
+    match claim.stage() {
         Stage::Pending => {
             let refused = said(claim, ConditionType::Launched, ConditionStatus::False);
             (refused.unwrap_or_else(|| "an instance is being ordered".to_owned()), bought(claim))

@@ -42,7 +42,7 @@ fn buys(pods: impl IntoIterator<Item = Pod>) -> Vec<String> {
 
 /// How many nodes are bought, with an open node `n` that has room for three more.
 fn buys_beside(running: impl IntoIterator<Item = Pod>, waiting: Pod) -> usize {
-    let snapshot = with(cluster(aws(), [pool("cpu")]), [node("n", room(4, 16, 0))]);
+    let snapshot = with(cluster(aws(), [pool("cpu")]), [node("n", capacity(4, 16, 0))]);
     planned(&with(with(snapshot, running), [waiting])).claims.len()
 }
 
@@ -118,7 +118,7 @@ fn a_port_of_a_daemonset_is_taken_on_every_node_it_lands_on() {
 fn a_port_of_a_daemonset_pod_counts_once_on_a_node_that_is_there() {
     let set = agent(|set| set.spec.host_ports = with_port("x", 9100, None).spec.host_ports);
     let arrived = Pod { role: PodRole::DaemonSet, ..bound(with_port("agent-x7k2p", 9100, None), "n") };
-    let snapshot = with(with(cluster(aws(), [pool("cpu")]), [set]), [node("n", room(4, 16, 0))]);
+    let snapshot = with(with(cluster(aws(), [pool("cpu")]), [set]), [node("n", capacity(4, 16, 0))]);
     assert_eq!(planned(&with(with(snapshot, [arrived]), [with_port("a", 80, None)])).claims.len(), 0);
 }
 
@@ -218,7 +218,7 @@ fn those_that_a_rule_counts_come_to_where_a_pod_with_it_is_planned_up_to_its_ske
     let stranger = |name: &str| Pod { labels: app_label("other"), ..spread(name, 2) };
     let web = ["b", "c", "d"].map(|name| labelled(name, "web"));
     // There is one node with room for all, one that has none, and nothing to buy.
-    let snapshot = with(cluster(aws(), []), [node("n", room(8, 32, 0)), node("full", room(0, 0, 0))]);
+    let snapshot = with(cluster(aws(), []), [node("n", capacity(8, 32, 0)), node("full", capacity(0, 0, 0))]);
     let plan = planned(&with(snapshot.clone(), [stranger("a"), labelled("b", "web"), labelled("c", "web")]));
     assert_eq!(plan.placements.len(), 3, "{plan:?}");
     let plan = planned(&with(snapshot, [stranger("a")].into_iter().chain(web)));
@@ -259,7 +259,7 @@ fn a_node_where_some_run_takes_as_many_more_as_the_skew_leaves() {
 #[test]
 fn a_pod_that_a_daemonset_puts_on_every_node_is_the_least_count_and_keeps_nobody_away() {
     let web = agent(|set| set.labels = app_label("web"));
-    let snapshot = with(with(cluster(aws(), [pool("cpu")]), [web]), [node("n", room(4, 16, 0))]);
+    let snapshot = with(with(cluster(aws(), [pool("cpu")]), [web]), [node("n", capacity(4, 16, 0))]);
     let plan = planned(&with(snapshot.clone(), [spread("a", 1)]));
     assert_eq!((plan.claims.len(), plan.placements.len()), (0, 1));
     let plan = planned(&with(snapshot.clone(), ["a", "b"].map(|name| spread(name, 1))));
@@ -285,7 +285,7 @@ fn where_a_rule_looks_at_one_node_only_as_many_come_there_as_it_holds() {
         pod
     };
     let snapshot =
-        with(cluster(aws(), [pool("cpu")]), [node("n", room(8, 32, 0)), node("m", room(8, 32, 0))]);
+        with(cluster(aws(), [pool("cpu")]), [node("n", capacity(8, 32, 0)), node("m", capacity(8, 32, 0))]);
     let plan = planned(&with(snapshot.clone(), ["a", "b", "c"].map(on_n)));
     assert_eq!((plan.placements.len(), plan.unplaced.len()), (3, 0), "{plan:?}");
     // Where it may go to both, neither has more than one more than the other.
@@ -305,7 +305,7 @@ fn who_is_kept_off_a_node_with_room_by_rules_about_others_is_told_so() {
     let mut wants = with_port("a", 80, None);
     wants.spec.node_selector.insert("kubernetes.io/hostname".into(), "n".into());
     let running = bound(with_port("r", 80, None), "n");
-    let snapshot = with(cluster(aws(), [pool("cpu")]), [node("n", room(4, 16, 0))]);
+    let snapshot = with(cluster(aws(), [pool("cpu")]), [node("n", capacity(4, 16, 0))]);
     let plan = planned(&with(with(snapshot, [running]), [wants]));
     assert_eq!(plan.unplaced[0].reason, UnplacedReason::TopologyRule);
     let message = &plan.unplaced[0].message;
@@ -318,7 +318,7 @@ fn who_is_kept_off_a_node_with_room_by_rules_about_others_is_told_so() {
 #[test]
 fn where_every_node_that_counts_has_some_the_least_count_is_more_than_zero() {
     let ours = |name: &str| {
-        let mut node = node(name, room(4, 16, 0));
+        let mut node = node(name, capacity(4, 16, 0));
         node.labels.insert("team".into(), "ours".into());
         node
     };
@@ -340,11 +340,11 @@ fn where_every_node_that_counts_has_some_the_least_count_is_more_than_zero() {
 #[test]
 fn nodes_with_one_host_name_are_one_host() {
     let twin = |name: &str| {
-        let mut node = node(name, room(4, 16, 0));
+        let mut node = node(name, capacity(4, 16, 0));
         node.labels.insert("kubernetes.io/hostname".into(), "twin".into());
         node
     };
-    let full = node("full", room(0, 0, 0));
+    let full = node("full", capacity(0, 0, 0));
     let snapshot = with(cluster(aws(), [pool("cpu")]), [twin("n"), twin("m"), full]);
     let plan = planned(&with(snapshot.clone(), ["a", "b"].map(|name| spread(name, 1))));
     assert!(plan.placements.len() <= 1, "{:?}", plan.placements);

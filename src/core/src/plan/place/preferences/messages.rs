@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crate::model::plan::{Plan, PlannedClaim};
 use crate::model::relaxed::{RelaxedPreference, RelaxedReason};
-use crate::model::{NodeTerm, Operator, PodKey, PodTerm, Requirement, Snapshot, SpreadRule, Weighted};
+use crate::model::{NodeTerm, Operator, PodKey, PodTerm, Requirement, Snapshot, Weighted};
 use crate::plan::place::preferences::kept::Kept;
 use crate::rules;
 
@@ -19,28 +19,26 @@ pub(crate) fn taint(taint: &Taint) -> String {
 }
 
 /// `file` is that of the scheduler's configuration that adds it, empty for the pod's own.
-pub(crate) fn node(wish: &Weighted<NodeTerm>, file: &str) -> String {
+pub(crate) fn node(preference: &Weighted<NodeTerm>, file: &str) -> String {
     let origin = if file.is_empty() { String::new() } else { format!(", the scheduler's, from {file}") };
-    format!("preferred node affinity {} (weight {}{origin})", all(&wish.term.requirements), wish.weight)
+    format!(
+        "preferred node affinity {} (weight {}{origin})",
+        all(&preference.term.requirements),
+        preference.weight
+    )
 }
 
-pub(crate) fn near(wish: &Weighted<PodTerm>) -> String {
-    format!("preferred pod affinity {}", term(wish))
+pub(crate) fn near(preference: &Weighted<PodTerm>) -> String {
+    format!("preferred pod affinity {}", term(preference))
 }
 
-pub(crate) fn apart(wish: &Weighted<PodTerm>) -> String {
-    format!("preferred pod anti-affinity {}", term(wish))
+pub(crate) fn apart(preference: &Weighted<PodTerm>) -> String {
+    format!("preferred pod anti-affinity {}", term(preference))
 }
 
-pub(crate) fn spread(rule: &SpreadRule) -> String {
-    let origin = rule.default_of.as_ref();
-    let origin = origin.map_or_else(String::new, |file| format!(", the scheduler's default from {file}"));
-    format!("spread over `{}` (ScheduleAnyway{origin})", rule.topology_key)
-}
-
-fn term(wish: &Weighted<PodTerm>) -> String {
-    let pods = all(wish.term.selector.as_deref().unwrap_or_default());
-    format!("to {pods} over `{}` (weight {})", wish.term.topology_key, wish.weight)
+fn term(preference: &Weighted<PodTerm>) -> String {
+    let pods = all(preference.term.selector.as_deref().unwrap_or_default());
+    format!("to {pods} over `{}` (weight {})", preference.term.topology_key, preference.weight)
 }
 
 fn all(requirements: &[Requirement]) -> String {
@@ -77,8 +75,8 @@ impl Record {
                 let is_met =
                     |one: &&Kept| one.requirements.iter().all(|wanted| rules::matches(wanted, &labels));
                 met += usize::from(key.existing().is_some() && kept.iter().any(|one| is_met(&one)));
-                for wish in kept.iter().filter(|one| !is_met(one)).flat_map(|one| &one.wishes) {
-                    relaxed.entry((wish.clone(), why)).or_default().insert(key.clone());
+                for preference in kept.iter().filter(|one| !is_met(one)).flat_map(|one| &one.preferences) {
+                    relaxed.entry((preference.clone(), why)).or_default().insert(key.clone());
                 }
             }
         }

@@ -1,9 +1,10 @@
-//! Spreads over nodes that the solver counts like a resource: how many more of the pods that a rule counts a node takes.
+//! Constraints over nodes that the solver counts like a resource: how many more of the pods that a constraint counts a node takes.
 
-use crate::rules::colocation::UNLIMITED;
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::rules::colocation::{Company, Present, Spread};
+use crate::rules::colocation::Colocation;
+use crate::rules::colocation::present::{Present, UNLIMITED};
+use crate::rules::spread::hosts::HostSpread;
 
 /// A spread that is counted on every node like a resource.
 #[derive(Clone, Copy, Debug)]
@@ -14,7 +15,7 @@ pub(crate) enum Tallied {
     Guests(usize),
 }
 
-impl Company<'_> {
+impl Colocation<'_> {
     /// The spreads that limit pods of several profiles together, or fewer where others are already; `present` are those on the
     /// nodes in question.
     pub fn tallies<'p>(
@@ -24,12 +25,12 @@ impl Company<'_> {
     ) -> Vec<Tallied> {
         let mut limited: BTreeMap<usize, usize> = BTreeMap::new();
         let profiles: Vec<usize> = profiles.collect();
-        let is_guest = |spread: &Spread<'_>| {
+        let is_guest = |spread: &HostSpread<'_>| {
             profiles.iter().any(|one| spread.weight(*one) > 0 && !spread.owned_by.contains(one))
         };
         let guests: Vec<usize> = (0..self.spreads.len()).filter(|at| is_guest(&self.spreads[*at])).collect();
         for profile in profiles {
-            for at in &self.profiles[profile].spreads {
+            for at in self.spreads_of(profile) {
                 if self.spreads[*at].is_shared() && self.spreads[*at].weight(profile) > 0 {
                     *limited.entry(*at).or_default() += 1;
                 }

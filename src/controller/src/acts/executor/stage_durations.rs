@@ -1,4 +1,5 @@
 //! How long claims take from one stage to the next, by what is recorded of them.
+//! What a stage is says [`poolwright_core::Stage`]; a stage begins with a condition, the creation of the claim or its deletion.
 
 use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;

@@ -1,0 +1,163 @@
+//! Consolidation: nodes whose work costs less elsewhere are emptied.
+//!
+//! The solver proposes sets of nodes ([`repack`]), and single nodes are tried after them. The planner then says whether the pods of a set
+//! have room elsewhere under every rule, and what that costs. A set leaves if the saving soon pays for what moving the pods loses
+//! ([`payback`]).
+
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BTreeSet};
+
+use poolwright_solver::StopSignal;
+use poolwright_terms::ConditionType;
+
+use crate::disruption::look::{Look, places};
+use crate::disruption::proposal::{Proposal, leave};
+use crate::disruption::{payback, repack};
+use crate::model::plan::{MovedTo, Plan};
+use crate::model::{Cause, Claim, ClaimName, PoolName};
+
+/// How many sets of nodes are tried in one look.
+const TRIES: usize = 12;
+
+impl<'a> Look<'a> {
+    /// Nodes whose work costs less elsewhere.
+    pub(crate) fn consolidation(&mut self, watch: &mut dyn StopSignal) -> Option<Proposal> {
+        let mut candidates: Vec<&'a Claim> = Vec::new();
+        for claim in self.settled() {
+            if self.may_save(claim)
+                && self.left(&claim.pool, Cause::Underutilized) > 0
+                && self.left_over_all(Cause::Underutilized) > 0
+            {
+                candidates.push(claim);
+            }
+        }
+        if candidates.is_empty() {
+            return None;
+        }
+        let groups = repack::steps(self, &candidates, watch);
+        let seen: BTreeSet<&ClaimName> = self.together.iter().collect();
+        self.more = candidates
+            .iter()
+            .any(|claim| !seen.contains(&claim.name) && !self.moves.saw_together(&claim.name));
+        let mut sets: Vec<Vec<&Claim>> = Vec::new();
+        let mut all: Vec<&Claim> = Vec::new();
+        for group in &groups {
+            let mut more = all.clone();
+            more.extend(group);
+            if self.within(&more) {
+                all = more;
+            }
+        }
+        if groups.len() > 1 && !all.is_empty() {
+            sets.push(all);
+        }
+        sets.extend(groups.into_iter().filter(|group| self.within(group)));
+        // What a rough model of the whole did not see: single nodes, those first that cost most for what they lose.
+        let mut single = candidates.clone();
+        let price = |claim: &Claim| claim.current_offering().price.unwrap_or_default();
+        single.sort_by_key(|claim| {
+            let lost = payback::lost(&self.facts, claim, price(claim));
+            (
+                self.moves.saw_alone(&claim.name),
+                u128::from(lost) * 1000 / u128::from(price(claim).micros().max(1)),
+                Reverse(price(claim)),
+                &claim.name,
+            )
+        });
+        sets.extend(single.into_iter().map(|claim| vec![claim]));
+        for set in sets.into_iter().take(TRIES) {
+            if watch.should_stop() {
+                break;
+            }
+            if let [only] = set.as_slice()
+                && !self.moves.saw_alone(&only.name)
+            {
+                self.alone.push(only.name.clone());
+            }
+            if let Some(proposal) = self.saves(&set, watch) {
+                return Some(proposal);
+            }
+        }
+        None
+    }
+
+    /// Whether a node may be emptied to save money.
+    fn may_save(&self, claim: &Claim) -> bool {
+        let Some(pool) = self.facts.pool(claim) else { return false };
+        let moves = pool.disruption.moves_work && pool.replicas.is_none() && !pool.deleting;
+        let Some(quiet) = pool.disruption.quiet_for.filter(|_| moves) else {
+            return false;
+        };
+        let opened = claim.since(ConditionType::Initialized);
+        let newest = self.facts.work(claim).map(|pod| pod.created).max();
+        let Some(newest) = newest else { return false };
+        let since = opened.map_or(newest, |opened| opened.max(newest));
+        let is_quiet = since.checked_add(quiet).is_ok_and(|until| until <= self.facts.now);
+        is_quiet
+            && !self.targets.contains(&claim.name)
+            && claim.current_offering().price.is_some()
+            && self.facts.obstacle(claim, Cause::Underutilized).is_none()
+            && self.facts.shut_budget(claim).is_none()
+            && self.moves.allow(&self.facts, &[claim])
+    }
+
+    /// Whether budgets allow that these leave together.
+    fn within(&mut self, set: &[&Claim]) -> bool {
+        let mut counts: BTreeMap<&PoolName, u64> = BTreeMap::new();
+        for claim in set {
+            *counts.entry(&claim.pool).or_default() += 1;
+        }
+        set.len() as u64 <= self.left_over_all(Cause::Underutilized)
+            && counts.into_iter().all(|(pool, count)| count <= self.left(pool, Cause::Underutilized))
+    }
+
+    /// The proposal that these leave, if that saves enough.
+    fn saves(&self, set: &[&Claim], watch: &mut dyn StopSignal) -> Option<Proposal> {
+        let caused: Vec<(&Claim, Cause)> = set.iter().map(|claim| (*claim, Cause::Underutilized)).collect();
+        if !self.moves.allow(&self.facts, set) {
+            return None;
+        }
+        let tried = self.attempt(&caused, watch)?;
+        if !tried.stuck.is_empty() || self.goes_down(&tried.plan) {
+            return None;
+        }
+        let price = |claim: &Claim| claim.current_offering().price.unwrap_or_default();
+        let lost = set
+            .iter()
+            .map(|claim| payback::lost(&self.facts, claim, price(claim)))
+            .fold(0, u64::saturating_add);
+        let payback =
+            set.iter().filter_map(|claim| Some(self.facts.pool(claim)?.disruption.payback)).min()?;
+        // Work that is well is not moved to what is about to be lost for what that seems to save.
+        let counted = tried.plan.cost + tried.plan.risk;
+        if !payback::pays(tried.before, counted, lost, payback) {
+            return None;
+        }
+        let saving = tried.before.saturating_sub(tried.plan.cost);
+        let leave = set.iter().map(|claim| {
+            let others =
+                if set.len() > 1 { format!(" with {} others", set.len() - 1) } else { String::new() };
+            let what = format!(
+                "its work{others} costs {} $/h where it is and {} $/h elsewhere: its pods go to {}",
+                tried.before,
+                tried.plan.cost,
+                places(&tried.plan, &claim.name)
+            );
+            leave(claim, Cause::Underutilized, what)
+        });
+        Some(Proposal { leave: leave.collect(), plan: tried.plan, saving })
+    }
+
+    /// Whether a pod would move to a new node of a pool that is less wanted than its own, by weight: it would be planned for the
+    /// wanted one again as soon as it is made anew.
+    fn goes_down(&self, plan: &Plan) -> bool {
+        let weight = |pool: &PoolName| self.facts.snapshot.pools.get(pool).map_or(0, |pool| pool.weight);
+        let bought: BTreeMap<&ClaimName, u32> =
+            plan.claims.iter().map(|claim| (&claim.name, weight(&claim.pool))).collect();
+        plan.moved.iter().any(|moved| {
+            let MovedTo::New(name) = &moved.to else { return false };
+            let from = self.facts.snapshot.claims.get(&moved.from).map_or(0, |claim| weight(&claim.pool));
+            bought.get(name).is_some_and(|to| *to < from)
+        })
+    }
+}

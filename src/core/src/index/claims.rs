@@ -1,0 +1,83 @@
+//! Claims in the index, also those that we wrote and no watch has shown yet.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use jiff::{SignedDuration, Timestamp};
+
+use crate::index::{Change, ClusterIndex};
+use crate::model::{Cause, Claim, ClaimName};
+
+/// How long a claim that we wrote ourselves outlives a list that does not have it.
+const EXPECTATION: SignedDuration = SignedDuration::from_secs(60);
+
+impl ClusterIndex {
+    /// A watch showed a claim, or the API server returned it to a write.
+    pub fn apply_claim(&mut self, claim: Claim) -> Change {
+        self.expected.remove(&claim.name);
+        self.put_claim(claim)
+    }
+
+    /// We created this claim, and the API server returned it so: it is there, even if a list says otherwise that was read
+    /// before. It is believed until a watch shows it, for a minute at most.
+    pub fn expect_claim(&mut self, claim: Claim, now: Timestamp) -> Change {
+        let until = now.checked_add(EXPECTATION).unwrap_or(Timestamp::MAX);
+        if self.state.claims.get(&claim.name).is_some_and(|known| known.uid == claim.uid) {
+            return Change::None;
+        }
+        self.expected.insert(claim.name.clone(), (claim.uid.clone(), until));
+        self.put_claim(claim)
+    }
+
+    /// A claim is gone.
+    pub fn delete_claim(&mut self, name: &ClaimName) -> Change {
+        self.expected.remove(name);
+        let gone = self.state.claims.remove(name).map_or(Change::None, |_| Change::Room);
+        self.forget_pressed();
+        gone
+    }
+
+    /// All claims there are, as far as a list says that may be older than what we wrote.
+    pub fn reset_claims(&mut self, claims: impl IntoIterator<Item = Claim>, now: Timestamp) -> Change {
+        let mut claims: BTreeMap<ClaimName, Claim> =
+            claims.into_iter().map(|claim| (claim.name.clone(), claim)).collect();
+        self.expected.retain(|name, (_, until)| *until > now && !claims.contains_key(name));
+        for name in self.expected.keys() {
+            if let Some(claim) = self.state.claims.get(name) {
+                claims.insert(name.clone(), (**claim).clone());
+            }
+        }
+        let before = self.state.claims.len();
+        self.state.claims.retain(|key, _| claims.contains_key(key));
+        self.forget_pressed();
+        let gone = if self.state.claims.len() < before { Change::Room } else { Change::None };
+        claims.into_values().map(|claim| self.put_claim(claim)).fold(gone, Ord::max)
+    }
+
+    fn put_claim(&mut self, claim: Claim) -> Change {
+        let before = self.state.claims.get(&claim.name);
+        let change = match before {
+            Some(old) if **old == claim => return Change::None,
+            // What its pods need is demand from now on.
+            Some(old) if is_taken(&claim) && !is_taken(old) => {
+                self.press(&claim);
+                Change::Pressing
+            }
+            Some(old) if is_taken(old) && !is_taken(&claim) => {
+                self.relieve(&claim.name);
+                Change::Room
+            }
+            Some(old) if old.uid == claim.uid && old.deleting_since == claim.deleting_since => Change::Life,
+            None if claim.deleting_since.is_none() => Change::Life,
+            _ => Change::Room,
+        };
+        let name = claim.name.clone();
+        self.state.claims.insert(name.clone(), Arc::new(claim));
+        change.max(self.measure_claim(&name))
+    }
+}
+
+/// Whether the cloud takes the claim's machine back.
+fn is_taken(claim: &Claim) -> bool {
+    claim.leaving() == Some(Cause::Interrupted)
+}

@@ -1,0 +1,138 @@
+//! Attempts at a plan: what one attempt shows about rules, limits and gangs, the next one knows.
+
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BTreeSet};
+
+use poolwright_solver::StopSignal;
+
+use crate::model::PodKey;
+use crate::model::plan::{Plan, UnplacedReason};
+use crate::model::relaxed::PreferencePolicy;
+use crate::plan::attempt::Attempt;
+use crate::plan::audit::topology as audit_topology;
+use crate::plan::place::topology;
+use crate::plan::scene::Scene;
+use crate::supply::offers;
+
+/// How often a plan is made anew because rules about other pods turned out otherwise than expected.
+const ATTEMPTS: usize = 12;
+
+/// A plan that leaves pods over for such rules is made anew at most so often, those first; of many pods less often: with so many
+/// the last time.
+const REORDERINGS: usize = 3;
+const REORDERED_PODS: usize = 3_000;
+
+impl Scene<'_> {
+    /// Places are chosen one after the other, and in another order there may be one for each pod: pods that found none choose
+    /// first, as long as that leaves fewer over.
+    pub fn best_attempt(
+        &self,
+        supply: &offers::Supply<'_>,
+        policy: PreferencePolicy,
+        watch: &mut dyn StopSignal,
+    ) -> Attempt {
+        let mut first = BTreeSet::new();
+        let mut best = self.settled_attempt(supply, policy, &first, watch);
+        let most = REORDERINGS.min(REORDERED_PODS / self.demand.wanting.len().max(1));
+        for _ in 0..most {
+            let left = best.plan.unplaced.iter();
+            let left = left.filter(|left| left.reason == UnplacedReason::TopologyRule);
+            let before = first.len();
+            first.extend(left.map(|left| left.pod.clone()));
+            if first.len() == before || watch.should_stop() {
+                break;
+            }
+            let next = self.settled_attempt(supply, policy, &first, watch);
+            let better = next.plan.refused.is_empty()
+                && (!best.plan.refused.is_empty() || self.left_over(&next.plan) < self.left_over(&best.plan));
+            if better {
+                best = next;
+            }
+        }
+        best
+    }
+
+    /// How many pods are left over, by priority, the highest first.
+    pub fn left_over(&self, plan: &Plan) -> Vec<(Reverse<i32>, usize)> {
+        let mut counts: BTreeMap<Reverse<i32>, usize> = BTreeMap::new();
+        for want in &self.demand.wanting {
+            counts.entry(Reverse(want.pod.priority)).or_default();
+        }
+        for left in &plan.unplaced {
+            let priority = self.snapshot.pods.get(&left.pod).map_or(0, |pod| pod.priority);
+            *counts.entry(Reverse(priority)).or_default() += 1;
+        }
+        counts.into_iter().collect()
+    }
+
+    /// Plans until nothing new is learnt.
+    fn settled_attempt(
+        &self,
+        supply: &offers::Supply<'_>,
+        policy: PreferencePolicy,
+        first: &BTreeSet<PodKey>,
+        watch: &mut dyn StopSignal,
+    ) -> Attempt {
+        let mut lessons = topology::Lessons { first: first.clone(), ..topology::Lessons::default() };
+        let mut attempts = 1;
+        loop {
+            let attempt = self.attempt(supply, &lessons, policy, watch);
+            let learnt = attempts < ATTEMPTS && self.learn(&mut lessons, &attempt);
+            if !learnt && !self.leave_gangs_out(&mut lessons, &attempt.plan, attempts < ATTEMPTS) {
+                return attempt;
+            }
+            attempts += 1;
+        }
+    }
+
+    /// Gangs that the plan has no room for as a whole are left out of the next: the less important half, for the others may
+    /// have room then. Whether there were any.
+    fn leave_gangs_out(&self, lessons: &mut topology::Lessons, plan: &Plan, half: bool) -> bool {
+        if !plan.refused.is_empty() {
+            return false;
+        }
+        let incomplete = self.groups.incomplete(self.snapshot, plan, &lessons.gangs_left_out);
+        let count = if half { incomplete.len().div_ceil(2) } else { incomplete.len() };
+        lessons.gangs_left_out.extend(incomplete.into_iter().take(count));
+        count > 0
+    }
+
+    /// Whether a plan shows something that the next attempt should know.
+    fn learn(
+        &self,
+        lessons: &mut topology::Lessons,
+        Attempt { plan, left, violations, .. }: &Attempt,
+    ) -> bool {
+        if !plan.refused.is_empty() {
+            return false;
+        }
+        let mut learnt = false;
+        if !violations.is_empty() {
+            learnt = lessons.open(&self.relations, self.snapshot, &plan.claims);
+            if !learnt {
+                learnt = true;
+                let placed = |key: &PodKey| plan.placements.iter().any(|placement| placement.pod == *key);
+                let mut left = Vec::new();
+                for violation in violations {
+                    // Where it was planned before, it may do better elsewhere.
+                    if !(placed(&violation.pod) && lessons.unsettled.insert(violation.pod.clone())) {
+                        left.push(violation);
+                    }
+                }
+                // Without one of them the others may do: the least important goes first, of many a part.
+                let priority = |violation: &audit_topology::Violation| {
+                    self.snapshot.pods.get(&violation.pod).map_or(0, |pod| pod.priority)
+                };
+                left.sort_by(|a, b| (priority(a), &b.pod).cmp(&(priority(b), &a.pod)));
+                for violation in left.iter().take(left.len().div_ceil(4)) {
+                    lessons.given_up.insert(violation.pod.clone(), violation.sentence.clone());
+                }
+            }
+        }
+        for (pod, pin, why) in left {
+            let bans = lessons.bans.entry(pod.clone()).or_default();
+            learnt |= bans.insert(pin.clone(), why.clone()).is_none();
+        }
+        learnt
+    }
+}

@@ -1,0 +1,70 @@
+//! The nodes that topology spread over nodes looks at: those that are there, on their way, or to be bought.
+
+use std::cell::OnceCell;
+use std::collections::BTreeMap;
+
+use poolwright_terms::labels::HOSTNAME;
+
+use crate::model::Snapshot;
+use crate::rules::colocation::{Colocation, join};
+use crate::rules::spread::hosts::{Host, HostToBuy};
+use crate::supply::daemonsets::Daemons;
+use crate::supply::offers::Supply;
+use crate::supply::rooms::Rooms;
+
+/// Works out the least count of every constraint over nodes.
+pub(crate) fn set_least(
+    colocation: &mut Colocation<'_>,
+    snapshot: &Snapshot,
+    daemons: &Daemons<'_>,
+    rooms: &Rooms<'_>,
+    supply: &Supply<'_>,
+) {
+    let to_buy = supply.pools.iter().enumerate().flat_map(|(at, pool)| {
+        pool.offers.iter().map(move |offer| HostToBuy {
+            labels: supply.labels(at, offer.offering),
+            taints: &pool.pool.taints,
+            residents: offer.residents,
+        })
+    });
+    let known = OnceCell::new();
+    let there = || known.get_or_init(|| hosts(colocation, snapshot, daemons, rooms)).as_slice();
+    let least =
+        colocation.spreads.iter().map(|spread| spread.find_least(to_buy.clone(), &supply.residents, there));
+    let least = least.collect();
+    colocation.set_least(least);
+}
+
+/// All nodes that are hosts, also those that nobody may come to now.
+fn hosts<'s>(
+    colocation: &Colocation<'_>,
+    snapshot: &'s Snapshot,
+    daemons: &Daemons<'_>,
+    rooms: &'s Rooms<'_>,
+) -> Vec<Host<'s>> {
+    let mut hosts = Vec::new();
+    let mut by_number: BTreeMap<u32, usize> = BTreeMap::new();
+    let mut beside = snapshot.pods.beside();
+    for node in snapshot.nodes.values() {
+        let there = beside.on(&node.name);
+        let Some(name) = node.labels.get(HOSTNAME) else { continue };
+        by_number.extend(there.map(|there| (there.number, hosts.len())));
+        let outstanding = daemons.outstanding(&node.labels, &node.taints, there.map(AsRef::as_ref));
+        let present = daemons.present(&outstanding, colocation);
+        hosts.push(Host { name, labels: &node.labels, taints: &node.taints, present });
+    }
+    for ((_, nodes), (staying, leaving)) in snapshot.pods.alike().zip(colocation.of_alike()) {
+        for (node, count) in nodes.iter().filter(|_| staying > 0 || leaving > 0) {
+            if let Some(at) = by_number.get(node) {
+                join(&mut hosts[*at].present, staying, count.staying);
+                join(&mut hosts[*at].present, leaving, count.all - count.staying);
+            }
+        }
+    }
+    for room in rooms.all.iter().filter(|room| room.node.is_none()) {
+        let Some(name) = room.labels.get(HOSTNAME) else { continue };
+        let present = room.present.clone();
+        hosts.push(Host { name, labels: &room.labels, taints: &room.taints, present });
+    }
+    hosts
+}

@@ -1,0 +1,51 @@
+//! Whether a finished plan keeps a constraint: pods are counted anew, on all nodes there are and will be. The audit shares with the
+//! files that chose the places only which pods and nodes a constraint counts.
+
+use std::collections::BTreeMap;
+
+use crate::model::PodKey;
+use crate::model::SpreadRule;
+use crate::rules::spread::messages;
+
+/// A planned pod with the constraint.
+pub(crate) struct Planned<'a> {
+    pub pod: &'a PodKey,
+    /// The value of the topology key on its node.
+    pub domain: Option<&'a str>,
+    /// Whether the constraint counts the pod itself.
+    pub is_counted: bool,
+}
+
+/// The planned pods for which a constraint is not kept, and what is wrong. `nodes` are the nodes that the constraint includes: the
+/// domain of each, and how many of its pods count.
+pub(crate) fn violations<'a>(
+    rule: &SpreadRule,
+    nodes: impl Iterator<Item = (&'a str, u64)>,
+    planned: &[Planned<'a>],
+) -> Vec<(PodKey, String)> {
+    let mut counts: BTreeMap<&str, u64> = BTreeMap::new();
+    for (domain, pods) in nodes {
+        *counts.entry(domain).or_default() += pods;
+    }
+    let few = rule.min_domains.is_some_and(|wanted| counts.len() < wanted as usize);
+    let least = if few { 0 } else { counts.values().copied().min().unwrap_or(0) };
+    let ceiling = least + u64::from(rule.max_skew);
+    let mut excess: BTreeMap<&str, u64> =
+        counts.iter().map(|(domain, count)| (*domain, count.saturating_sub(ceiling))).collect();
+    let mut found = Vec::new();
+    // Of those that are too many in a domain, the last.
+    for one in planned.iter().rev() {
+        let Some(domain) = one.domain else {
+            found.push((one.pod.clone(), messages::no_label(rule)));
+            continue;
+        };
+        let over = excess.entry(domain).or_default();
+        if *over > 0 {
+            let count = counts.get(domain).copied().unwrap_or(0);
+            found.push((one.pod.clone(), messages::too_many(rule, domain, count, least)));
+            // Where its own labels do not count, it is one more than those that do.
+            *over -= u64::from(one.is_counted);
+        }
+    }
+    found
+}

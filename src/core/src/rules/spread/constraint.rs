@@ -1,0 +1,116 @@
+//! One constraint: which pods and which nodes it counts, and what it allows on one node.
+
+use std::collections::BTreeMap;
+
+use poolwright_terms::Taint;
+use poolwright_terms::labels::HOSTNAME;
+
+use crate::model::{NodeTerm, PodSpec, SpreadRule, Toleration};
+use crate::rules::fits::check_own_labels;
+use crate::rules::identity::Identity;
+use crate::rules::labels::Labels;
+use crate::rules::rejection::Rejection;
+use crate::rules::requirement::matches;
+use crate::rules::taints::check as check_taints;
+
+/// Whether a node may get a pod with this constraint. `count` is the pods on the node that the constraint counts, the newcomer
+/// included.
+///
+/// A node that joins is empty at first, and then the least count is zero. So a node with at most `maxSkew` such pods keeps the
+/// constraint, whatever other nodes hold. Poolwright uses only this much: no order in which nodes join and pods are bound can
+/// break the plan. Where every node holds some such pods, the kube-scheduler would allow more.
+fn check(rule: &SpreadRule, count: u64) -> Result<(), Rejection> {
+    if count <= u64::from(rule.max_skew) {
+        Ok(())
+    } else {
+        Err(Rejection::Spread {
+            topology_key: rule.topology_key.clone(),
+            max_skew: rule.max_skew,
+            count,
+            default_of: rule.default_of.clone(),
+        })
+    }
+}
+
+/// Whether a node with these labels is a host to a pod. A pod that is spread over nodes only goes to nodes with the label
+/// `kubernetes.io/hostname`.
+pub fn is_host(spec: &PodSpec, labels: &impl Labels) -> bool {
+    labels.label(HOSTNAME).is_some() || spec.spreads.iter().all(|rule| rule.topology_key != HOSTNAME)
+}
+
+/// Whether the constraint of a pod in this namespace counts another pod. An empty selector counts no pod here, although elsewhere it
+/// matches every pod: the kube-scheduler does the same (`countPodsMatchSelector`).
+pub fn counts(rule: &SpreadRule, namespace: &str, pod: Identity<'_>) -> bool {
+    namespace == pod.namespace
+        && rule.selector.as_ref().is_some_and(|all| {
+            !all.is_empty() && all.iter().all(|requirement| matches(requirement, pod.labels))
+        })
+}
+
+/// Whether a constraint counts the pods of a node: its `nodeAffinityPolicy` and `nodeTaintsPolicy`. `owner` has the constraint.
+pub(crate) fn includes(rule: &SpreadRule, owner: &PodSpec, labels: &impl Labels, taints: &[Taint]) -> bool {
+    (rule.any_affinity || check_own_labels(owner, labels).is_ok())
+        && (!rule.honor_taints || check_taints(&owner.tolerations, taints).is_ok())
+}
+
+/// Whether these pods may share one node as far as the constraints of `owner`, one of them, are concerned.
+pub(crate) fn may_share(owner: Identity<'_>, all: &[Identity<'_>]) -> bool {
+    owner.spec.spreads.iter().filter(|rule| rule.topology_key == HOSTNAME).all(|rule| {
+        let counted = all.iter().filter(|pod| counts(rule, owner.namespace, **pod));
+        check(rule, counted.count() as u64).is_ok()
+    })
+}
+
+/// Constraints that are equal in this count the same pods on the same nodes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct CountsAlike<'a> {
+    pub namespace: &'a str,
+    pub rule: &'a SpreadRule,
+    /// All constraints of the pod: a node without one of their topology keys does not count.
+    pub all: &'a [SpreadRule],
+    node_selector: &'a BTreeMap<String, String>,
+    node_affinity: &'a Option<Vec<NodeTerm>>,
+    tolerations: &'a [Toleration],
+}
+
+impl<'a> CountsAlike<'a> {
+    /// A constraint of a pod with this spec.
+    pub fn new(namespace: &'a str, spec: &'a PodSpec, rule: &'a SpreadRule) -> Self {
+        let PodSpec { spreads: all, node_selector, node_affinity, tolerations, .. } = spec;
+        Self { namespace, rule, all, node_selector, node_affinity, tolerations }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_empty_selector_counts_no_pod() {
+        let rule = |selector| SpreadRule {
+            topology_key: "kubernetes.io/hostname".into(),
+            max_skew: 1,
+            selector,
+            ..SpreadRule::default()
+        };
+        let (labels, spec) = (BTreeMap::new(), PodSpec::default());
+        let pod = Identity { namespace: "default", namespace_labels: None, labels: &labels, spec: &spec };
+        assert!(!counts(&rule(Some(vec![])), "default", pod));
+        assert!(!counts(&rule(None), "default", pod));
+    }
+
+    #[test]
+    fn a_node_holds_as_many_as_the_skew_allows_over_an_empty_one() {
+        let rule = SpreadRule {
+            topology_key: "kubernetes.io/hostname".into(),
+            max_skew: 2,
+            ..SpreadRule::default()
+        };
+        assert!(check(&rule, 2).is_ok());
+        let rejection = check(&rule, 3).expect_err("one too many");
+        assert_eq!(
+            rejection.to_string(),
+            "is spread over `kubernetes.io/hostname` with a maxSkew of 2, and there would be 3 on the node"
+        );
+    }
+}

@@ -1,0 +1,97 @@
+//! Constraints over zones and other labels that several nodes share: how many pods each domain holds, and whether one more may come.
+
+use poolwright_terms::Taint;
+
+use crate::model::{PodSpec, SpreadRule};
+use crate::rules::identity::Identity;
+use crate::rules::labels::Labels;
+use crate::rules::spread::constraint::{counts, includes};
+
+/// A constraint over such domains, as pods of one namespace that ask the same of nodes have it.
+#[derive(Debug)]
+pub(crate) struct DomainSpread<'a> {
+    pub rule: &'a SpreadRule,
+    pub namespace: &'a str,
+    /// One pod that has the constraint: which nodes count depends on what it asks of them.
+    pub owner: &'a PodSpec,
+    /// The number of the topology key.
+    pub key: usize,
+    /// Labels without which a node does not count: the topology keys of all constraints of the owner.
+    pub needs: Vec<usize>,
+}
+
+impl DomainSpread<'_> {
+    /// Whether the constraint counts a pod.
+    pub fn counts(&self, pod: Identity<'_>) -> bool {
+        counts(self.rule, self.namespace, pod)
+    }
+
+    /// Whether the constraint counts the pods of a node. `has` says whether the node has a value of a topology key.
+    pub fn includes(&self, has: impl Fn(usize) -> bool, labels: &impl Labels, taints: &[Taint]) -> bool {
+        self.needs.iter().all(|key| has(*key)) && includes(self.rule, self.owner, labels, taints)
+    }
+}
+
+/// The pods that one constraint counts, by domain.
+#[derive(Clone, Debug)]
+pub(crate) struct DomainCounts {
+    pods: Vec<u64>,
+    /// The domains that exist: a node has that value, or will have it.
+    exists: Vec<bool>,
+}
+
+impl DomainCounts {
+    /// So many domains, none of which exists yet.
+    pub fn new(domains: usize) -> Self {
+        Self { pods: vec![0; domains], exists: vec![false; domains] }
+    }
+
+    /// Domains that exist, with these pods.
+    pub fn of(pods: impl Iterator<Item = u64>) -> Self {
+        let pods: Vec<u64> = pods.collect();
+        Self { exists: vec![true; pods.len()], pods }
+    }
+
+    /// A domain exists, or will.
+    pub fn open(&mut self, domain: usize) {
+        self.exists[domain] = true;
+    }
+
+    /// More pods are in a domain.
+    pub fn add(&mut self, domain: usize, pods: u64) {
+        self.pods[domain] += pods;
+    }
+
+    /// The pods in a domain.
+    pub fn count(&self, domain: usize) -> u64 {
+        self.pods[domain]
+    }
+
+    /// The pods in each domain that exists.
+    pub fn existing(&self) -> impl Iterator<Item = (usize, u64)> {
+        self.pods.iter().copied().enumerate().filter(|(domain, _)| self.exists[*domain])
+    }
+
+    /// The pods in the domain with the fewest; zero where fewer than `min_domains` exist.
+    fn least(&self, min_domains: Option<u32>) -> u64 {
+        let few = min_domains.is_some_and(|wanted| self.existing().count() < wanted as usize);
+        if few { 0 } else { self.existing().map(|(_, pods)| pods).min().unwrap_or(0) }
+    }
+
+    /// Whether one more pod may come to a domain. `counts_itself` says whether the constraint counts that pod.
+    pub fn admits(
+        &self,
+        domain: usize,
+        counts_itself: bool,
+        max_skew: u32,
+        min_domains: Option<u32>,
+    ) -> bool {
+        self.count(domain) + u64::from(counts_itself) <= self.least(min_domains) + u64::from(max_skew)
+    }
+
+    /// Whether so many more pods keep the skew wherever they go.
+    pub fn admits_anywhere(&self, pods: u64, max_skew: u32) -> bool {
+        let most = self.pods.iter().copied().max().unwrap_or(0) + pods;
+        most - self.least(None) <= u64::from(max_skew)
+    }
+}

@@ -1,0 +1,177 @@
+//! Constraints over nodes (`kubernetes.io/hostname`): how many pods a node may hold.
+//!
+//! A node may hold `maxSkew` pods more than the node with the fewest. A node that is still to join counts as well, with the pods that
+//! DaemonSets put on it and no others. So in most clusters the least count is zero. It is more only where the constraint counts such
+//! pods, or where no node that it includes can be bought. Where a constraint includes one node only, that node has the fewest however
+//! many pods come.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use poolwright_terms::Taint;
+use poolwright_terms::labels::HOSTNAME;
+
+use crate::model::{PodSpec, SpreadRule};
+use crate::rules::colocation::present::{Present, UNLIMITED};
+use crate::rules::identity::Identity;
+use crate::rules::labels::Labels;
+use crate::rules::new_node::NewNodeLabels;
+use crate::rules::spread::constraint::{counts, includes};
+
+/// A constraint over nodes, as pods of one namespace have it. Pods are known by their profiles of
+/// [`crate::rules::colocation`].
+#[derive(Clone, Debug)]
+pub(crate) struct HostSpread<'a> {
+    rule: &'a SpreadRule,
+    namespace: &'a str,
+    /// Pods with the constraint, one for each set of nodes that it includes.
+    owners: Vec<&'a PodSpec>,
+    /// The profiles that it counts, and how many pods one of them is.
+    pub weights: BTreeMap<usize, u32>,
+    /// The profiles that have it.
+    pub owned_by: BTreeSet<usize>,
+    /// How many pods it counts on the node with fewest, whatever else happens.
+    pub least: u64,
+}
+
+/// A node that is there or on its way, and the pods there that constraints may count.
+pub(crate) struct Host<'s> {
+    /// The value of `kubernetes.io/hostname`.
+    pub name: &'s str,
+    pub labels: &'s BTreeMap<String, String>,
+    pub taints: &'s [Taint],
+    pub present: Present,
+}
+
+/// A node that can be bought.
+pub(crate) struct HostToBuy<'s> {
+    pub labels: NewNodeLabels<'s>,
+    pub taints: &'s [Taint],
+    /// Which of the lists of pods are there from the start.
+    pub residents: usize,
+}
+
+impl<'a> HostSpread<'a> {
+    pub fn new(namespace: &'a str, rule: &'a SpreadRule) -> Self {
+        let (weights, owned_by) = (BTreeMap::new(), BTreeSet::new());
+        Self { rule, namespace, owners: Vec::new(), weights, owned_by, least: 0 }
+    }
+
+    /// Pods with such a spec have the constraint. Of the spec it matters which nodes the constraint includes.
+    pub fn add_owner(&mut self, spec: &'a PodSpec) {
+        let asks = |spec: &PodSpec| {
+            let over: BTreeSet<&str> = spec.spreads.iter().map(|rule| rule.topology_key.as_str()).collect();
+            over.into_iter().map(str::to_owned).collect::<Vec<_>>()
+        };
+        let like = |other: &PodSpec| {
+            (self.rule.any_affinity
+                || (&other.node_selector, &other.node_affinity) == (&spec.node_selector, &spec.node_affinity))
+                && (!self.rule.honor_taints || other.tolerations == spec.tolerations)
+                && (other.spreads == spec.spreads || asks(other) == asks(spec))
+        };
+        if !self.owners.iter().any(|other| like(other)) {
+            self.owners.push(spec);
+        }
+    }
+
+    /// A new profile stands for pods of others that share a node in any case.
+    pub fn add_joint(&mut self, new: usize, members: &[usize]) {
+        let weight = members.iter().map(|one| self.weights.get(one).copied().unwrap_or(0)).sum();
+        if weight > 0 {
+            self.weights.insert(new, weight);
+        }
+        if members.iter().any(|one| self.owned_by.contains(one)) {
+            self.owned_by.insert(new);
+        }
+    }
+
+    /// Whether it counts a pod.
+    pub fn counts(&self, pod: Identity<'_>) -> bool {
+        counts(self.rule, self.namespace, pod)
+    }
+
+    /// So many of the pods that it counts may be on a node.
+    pub fn ceiling(&self) -> u64 {
+        self.least + u64::from(self.rule.max_skew)
+    }
+
+    /// How many of these pods it counts.
+    pub fn count(&self, present: &Present) -> u64 {
+        let counted = present.iter().filter_map(|(profile, count)| Some((self.weights.get(profile)?, count)));
+        counted.map(|(weight, count)| u64::from(*weight) * u64::from(*count)).sum()
+    }
+
+    /// How many more pods it counts with one of a profile.
+    pub fn weight(&self, profile: usize) -> u64 {
+        self.weights.get(&profile).copied().map_or(0, u64::from)
+    }
+
+    /// Whether a pod that has it is among these.
+    pub fn is_owned_among(&self, present: &Present) -> bool {
+        present.keys().any(|profile| self.owned_by.contains(profile))
+    }
+
+    /// Whether pods of two profiles that have it, and are counted by it, may share a node at all.
+    pub fn is_shared(&self) -> bool {
+        self.ceiling() > 1
+    }
+
+    /// The least count: of the nodes that can be bought, which begin with one of the `residents`, and of those that are there or on
+    /// their way. `hosts` gives these; it is asked only where they matter.
+    pub fn find_least<'t, 'h: 't>(
+        &self,
+        to_buy: impl Iterator<Item = HostToBuy<'t>> + Clone,
+        residents: &[Present],
+        hosts: impl Fn() -> &'t [Host<'h>],
+    ) -> u64 {
+        let mut least = u64::MAX;
+        for owner in &self.owners {
+            let least_to_buy = self.least_to_buy(owner, to_buy.clone(), residents);
+            least = least.min(least_to_buy.unwrap_or(u64::MAX));
+            if least == 0 {
+                break;
+            }
+            let mut counts: BTreeMap<&str, u64> = BTreeMap::new();
+            for host in hosts().iter().filter(|host| self.includes(owner, host.labels, host.taints)) {
+                *counts.entry(host.name).or_default() += self.count(&host.present);
+            }
+            let few = self.rule.min_domains.is_some_and(|wanted| counts.len() < wanted as usize);
+            // Where the constraint sees no node yet, the first that is bought is the one with fewest.
+            let there = counts.values().copied().min().unwrap_or(u64::MAX);
+            let alone = least_to_buy.is_none() && counts.len() == 1;
+            least = match (few, alone) {
+                (true, _) => 0,
+                (false, true) => least.min(UNLIMITED),
+                (false, false) => least.min(there),
+            };
+        }
+        if least == u64::MAX { 0 } else { least }
+    }
+
+    /// How many pods it counts on the node that could be bought with fewest of them; `None` where none could.
+    fn least_to_buy<'t>(
+        &self,
+        owner: &PodSpec,
+        to_buy: impl Iterator<Item = HostToBuy<'t>>,
+        residents: &[Present],
+    ) -> Option<u64> {
+        let counts: Vec<u64> = residents.iter().map(|residents| self.count(residents)).collect();
+        let mut least = None;
+        for host in to_buy {
+            let count = counts[host.residents];
+            if least.is_none_or(|least| count < least) && self.includes(owner, &host.labels, host.taints) {
+                least = Some(count);
+            }
+            if least == Some(0) {
+                break;
+            }
+        }
+        least
+    }
+
+    /// Whether the constraint counts the pods of a node, as one of its owners has it.
+    fn includes(&self, owner: &PodSpec, labels: &impl Labels, taints: &[Taint]) -> bool {
+        let mut over = owner.spreads.iter().map(|rule| rule.topology_key.as_str());
+        over.all(|key| key == HOSTNAME || labels.label(key).is_some())
+            && includes(self.rule, owner, labels, taints)
+    }
+}

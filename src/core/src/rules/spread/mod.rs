@@ -1,0 +1,23 @@
+//! Topology spread: all that the `topologySpreadConstraints` of pods mean.
+//!
+//! A constraint counts the pods that its selector matches in each domain. A domain is a value of the topology key: one zone, or one
+//! node. No domain may hold more than `maxSkew` pods more than the domain with the fewest. With `DoNotSchedule` a constraint must be
+//! kept; with `ScheduleAnyway` it is a preference.
+//!
+//! | file | what it decides | who asks |
+//! |---|---|---|
+//! | `constraint` | which pods and which nodes a constraint counts | every file below |
+//! | `hosts` | constraints over nodes: how many pods a node may hold, and how many the node with the fewest holds | `rules::colocation`, `plan::place::spread_hosts` |
+//! | `tallies` | constraints over nodes, as resources that the solver counts | `plan::pack` |
+//! | `domains` | constraints over zones and other labels: whether one more pod may come to a domain | `plan::place::topology`; `plan::place::preferences` for `ScheduleAnyway` |
+//! | `audit` | constraints of a finished plan, counted anew | `plan::audit` |
+//! | `messages` | sentences about constraints | all of these |
+//!
+//! Which zone a pod gets depends on pod affinity and prices too, so `plan::place::topology` chooses it.
+
+pub(crate) mod audit;
+pub(crate) mod constraint;
+pub(crate) mod domains;
+pub(crate) mod hosts;
+pub(crate) mod messages;
+pub(crate) mod tallies;
