@@ -205,7 +205,8 @@ impl Line {
 
     fn print(&self, name: &str) {
         let above = |one: f64, base: f64| (base > 0.0).then(|| (one / base - 1.0) * 100.0);
-        let signed = |percent: Option<f64>| percent.map_or("-".to_owned(), |percent| format!("{percent:+.4}"));
+        let signed =
+            |percent: Option<f64>| percent.map_or("-".to_owned(), |percent| format!("{percent:+.4}"));
         let gap = |bound: f64| {
             above(self.objective[1], bound).map_or("-".to_owned(), |percent| format!("{percent:.4}"))
         };
