@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
-use poolwright_core::rules::budgets::{NeverMet, never_met};
+use poolwright_core::rules::budgets::{UnmeetableBudget, never_met};
 use poolwright_core::{EventType, ObjectKey, PodKey, PodPhase, PodRole, Snapshot, Subject, Uid};
 use poolwright_terms::Reason;
 
@@ -64,14 +64,18 @@ struct Told(BTreeMap<Uid, BTreeSet<String>>);
 
 impl Told {
     /// What was not told yet, with the pods to tell.
-    fn news(&mut self, snapshot: &Snapshot, found: Vec<NeverMet>) -> Vec<(NeverMet, Vec<ObjectKey>)> {
+    fn news(
+        &mut self,
+        snapshot: &Snapshot,
+        found: Vec<UnmeetableBudget>,
+    ) -> Vec<(UnmeetableBudget, Vec<ObjectKey>)> {
         let uids: BTreeSet<&Uid> = snapshot.budgets.values().map(|budget| &budget.uid).collect();
         self.0.retain(|uid, _| uids.contains(uid));
-        let is_new = |one: &NeverMet| {
+        let is_new = |one: &UnmeetableBudget| {
             let Some(budget) = snapshot.budgets.get(&one.budget) else { return false };
             self.0.entry(budget.uid.clone()).or_default().insert(one.field.clone())
         };
-        let new: Vec<NeverMet> = found.into_iter().filter(is_new).collect();
+        let new: Vec<UnmeetableBudget> = found.into_iter().filter(is_new).collect();
         let ours: BTreeSet<&str> =
             snapshot.claims.values().filter_map(|claim| claim.node_name.as_deref()).collect();
         // Those that Poolwright plans for, and those on its nodes.
@@ -82,7 +86,7 @@ impl Told {
                 _ => false,
             } && pod.role == PodRole::Workload)
         };
-        let with_pods = |one: NeverMet| {
+        let with_pods = |one: UnmeetableBudget| {
             let pods = one
                 .pods
                 .iter()

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::{SignedDuration, Timestamp};
-use poolwright_core::disruption::{Moves, Outlook, Proposal, propose};
+use poolwright_core::disruption::{Moves, Proposal, SearchResult, propose};
 use poolwright_core::plan::{Plan, PlanOptions};
 use poolwright_core::{Claim, EventType, Pool, Snapshot, Subject};
 use poolwright_solver::StopSignal;
@@ -104,7 +104,7 @@ impl Consolidation {
         if let Some(last) = &mut self.last {
             last.more = outlook.more;
         }
-        let Outlook { proposal, actions, .. } = outlook;
+        let SearchResult { proposal, actions, .. } = outlook;
         self.executor.submit(actions, snapshot);
         let proposal = proposal?;
         self.carry_out(snapshot, &proposal).await;

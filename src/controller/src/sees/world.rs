@@ -321,7 +321,9 @@ impl World {
 
     /// Where the plan put the pods that wait.
     pub fn nominate(&self, plan: &Plan) {
-        self.change(|state| state.index.set_nominations(plan.nominations.clone(), plan.is_crowded()));
+        self.change(|state| {
+            state.index.set_nominations(plan.nominations.clone(), plan.is_short_of_capacity())
+        });
     }
 
     /// Why the node of a pod goes, in the words of metrics.

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 
-use crate::demand::ahead::{Ahead, Known, Outlook};
+use crate::demand::forecast::{ForecastBuilder, ForecastInput, ForecastOptions};
 use crate::demand::replicas::LOOK_AGAIN;
 use crate::demand::source::{DemandSource, Mentions};
 use crate::model::{Pod, PodKey, PodPhase, PodSpec, Pool, Snapshot, Toleration, TolerationMatch, Uid};
@@ -20,7 +20,7 @@ impl DemandSource for Buffers {
         "buffers of pools"
     }
 
-    fn foresee<'a>(&self, known: &Known<'a>, ahead: &mut Ahead<'a>) -> Option<Timestamp> {
+    fn foresee<'a>(&self, known: &ForecastInput<'a>, ahead: &mut ForecastBuilder<'a>) -> Option<Timestamp> {
         let mut pools = known.snapshot.pools.values().filter(|pool| wants_buffer(pool)).peekable();
         pools.peek()?;
         for pool in pools {
@@ -45,7 +45,7 @@ pub(crate) fn wants_buffer(pool: &Pool) -> bool {
 }
 
 /// Puts the units that a pool wants now into the cluster ahead.
-fn put_in(snapshot: &mut Snapshot, pool: &Pool, outlook: &Outlook<'_>) {
+fn put_in(snapshot: &mut Snapshot, pool: &Pool, outlook: &ForecastOptions<'_>) {
     let now = outlook.now;
     for (entry, buffer) in (0..).zip(&pool.buffer) {
         for ordinal in 0..buffer.wanted(now) {

@@ -6,11 +6,11 @@
 //!
 //! To add a source (a queue, a new kind of gang), write its file, implement [`DemandSource`] there, and name it in [`SOURCES`].
 
-mod ahead;
 mod buffers;
 mod controllers;
 mod copied_volumes;
 mod expected;
+mod forecast;
 mod gangs;
 mod planned_at;
 mod pod_groups;
@@ -22,18 +22,18 @@ mod units;
 pub(crate) mod volumes;
 mod waiting;
 
-pub use ahead::NodesWanted;
-pub use ahead::{Ahead, Foreseen, Known, Outlook};
 pub(crate) use buffers::{is_used as uses_buffers, wants_buffer};
 pub(crate) use expected::kept_until;
 pub use expected::{ExpectedPods, expected};
+pub use forecast::NodesWanted;
+pub use forecast::{Forecast, ForecastBuilder, ForecastInput, ForecastOptions};
 pub(crate) use planned_at::planned_at;
 pub(crate) use pod_groups::{
     GroupState, Lack, incomplete as incomplete_gangs, is_there, state as group_state,
 };
 pub(crate) use replicas::is_replica;
 pub use source::{DemandSource, Mentions};
-pub(crate) use successors::moving::{Moving, Successor, moving};
+pub(crate) use successors::moving::{LeavingPod, Successor, moving};
 
 use crate::model::{PodKey, Snapshot};
 
@@ -66,8 +66,8 @@ pub const SOURCES: [&dyn DemandSource; 6] = [
 ];
 
 /// Asks all sources.
-pub fn foresee<'a>(snapshot: &'a Snapshot, outlook: &Outlook<'a>) -> Foreseen<'a> {
-    let (known, mut ahead) = Ahead::begin(snapshot, outlook);
+pub fn foresee<'a>(snapshot: &'a Snapshot, outlook: &ForecastOptions<'a>) -> Forecast<'a> {
+    let (known, mut ahead) = ForecastBuilder::begin(snapshot, outlook);
     let believed_until = SOURCES.iter().filter_map(|source| source.foresee(&known, &mut ahead)).min();
     ahead.foreseen(believed_until)
 }

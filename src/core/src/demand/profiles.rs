@@ -22,7 +22,7 @@ pub(crate) fn apply(snapshot: &mut Cow<'_, Snapshot>, options: &PlanOptions) {
     if options.profiles.is_empty() {
         return;
     }
-    let ruler = Ruler::new(snapshot, &options.profiles);
+    let ruler = ProfileRules::new(snapshot, &options.profiles);
     let waiting = snapshot.pods.unbound();
     let ruled: Vec<(PodKey, PodSpec)> =
         waiting.filter_map(|pod| Some((pod.key.clone(), ruler.spec_of(pod)?))).collect();
@@ -33,17 +33,18 @@ pub(crate) fn apply(snapshot: &mut Cow<'_, Snapshot>, options: &PlanOptions) {
 }
 
 /// The selector of a pod's default spread, by namespace, labels and controller.
-type Known<'a> = BTreeMap<(&'a str, &'a BTreeMap<String, String>, Option<&'a Uid>), Option<Vec<Requirement>>>;
+type SelectorCache<'a> =
+    BTreeMap<(&'a str, &'a BTreeMap<String, String>, Option<&'a Uid>), Option<Vec<Requirement>>>;
 
 /// Knows what schedulers add to pods of a snapshot.
-pub(crate) struct Ruler<'a> {
+pub(crate) struct ProfileRules<'a> {
     snapshot: &'a Snapshot,
     profiles: &'a Profiles,
     of_owners: OnceCell<BTreeMap<&'a Uid, &'a [Requirement]>>,
-    known: RefCell<Known<'a>>,
+    known: RefCell<SelectorCache<'a>>,
 }
 
-impl<'a> Ruler<'a> {
+impl<'a> ProfileRules<'a> {
     pub fn new(snapshot: &'a Snapshot, profiles: &'a Profiles) -> Self {
         Self { snapshot, profiles, of_owners: OnceCell::new(), known: RefCell::default() }
     }

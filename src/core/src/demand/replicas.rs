@@ -1,10 +1,10 @@
 //! Static pools: so many nodes, whoever waits.
 
-use crate::demand::ahead::NodesWanted;
+use crate::demand::forecast::NodesWanted;
 
 use jiff::{SignedDuration, Timestamp};
 
-use crate::demand::ahead::{Ahead, Known};
+use crate::demand::forecast::{ForecastBuilder, ForecastInput};
 use crate::demand::source::{DemandSource, Mentions};
 use crate::model::{Claim, Pool};
 
@@ -18,7 +18,7 @@ impl DemandSource for Replicas {
         "replicas of static pools"
     }
 
-    fn foresee<'a>(&self, known: &Known<'a>, ahead: &mut Ahead<'a>) -> Option<Timestamp> {
+    fn foresee<'a>(&self, known: &ForecastInput<'a>, ahead: &mut ForecastBuilder<'a>) -> Option<Timestamp> {
         let (snapshot, now) = (known.snapshot, known.outlook.now);
         for pool in snapshot.pools.values().filter(|pool| is_usable(pool)) {
             let there = snapshot.claims.values().filter(|claim| is_replica(pool, claim)).count() as u64;

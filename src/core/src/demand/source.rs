@@ -2,7 +2,7 @@
 
 use jiff::Timestamp;
 
-use crate::demand::ahead::{Ahead, Known};
+use crate::demand::forecast::{ForecastBuilder, ForecastInput};
 
 /// A source of demand: it knows of pods or nodes that the API server does not show yet.
 pub trait DemandSource: Sync {
@@ -10,7 +10,7 @@ pub trait DemandSource: Sync {
     fn name(&self) -> &'static str;
 
     /// Adds to the cluster ahead what the source foresees. Returns until when it believes that, if the clock can end it.
-    fn foresee<'a>(&self, known: &Known<'a>, ahead: &mut Ahead<'a>) -> Option<Timestamp>;
+    fn foresee<'a>(&self, known: &ForecastInput<'a>, ahead: &mut ForecastBuilder<'a>) -> Option<Timestamp>;
 
     /// Which of its pods a plan may mention when it is done.
     fn mentions(&self) -> Mentions;

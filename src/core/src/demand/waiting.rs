@@ -5,7 +5,7 @@
 
 use jiff::Timestamp;
 
-use crate::demand::ahead::{Ahead, Known};
+use crate::demand::forecast::{ForecastBuilder, ForecastInput};
 use crate::demand::planned_at::planned_at;
 use crate::demand::source::{DemandSource, Mentions};
 use crate::demand::units::Unit;
@@ -18,7 +18,7 @@ impl DemandSource for Waiting {
         "waiting pods"
     }
 
-    fn foresee<'a>(&self, known: &Known<'a>, ahead: &mut Ahead<'a>) -> Option<Timestamp> {
+    fn foresee<'a>(&self, known: &ForecastInput<'a>, ahead: &mut ForecastBuilder<'a>) -> Option<Timestamp> {
         for unit in &known.units {
             for pod in without_place(known, ahead, unit) {
                 if let Some((_, claim)) = ahead.places_of(unit).free.pop_front() {
@@ -39,7 +39,11 @@ impl DemandSource for Waiting {
 
 /// The pods of a unit that no claim was bought for by their names, the oldest first. Those that took a kept place before take
 /// it again.
-fn without_place<'a>(known: &Known<'a>, ahead: &mut Ahead<'a>, unit: &Unit<'a>) -> Vec<&'a Pod> {
+fn without_place<'a>(
+    known: &ForecastInput<'a>,
+    ahead: &mut ForecastBuilder<'a>,
+    unit: &Unit<'a>,
+) -> Vec<&'a Pod> {
     let free = &mut ahead.places_of(unit).free;
     let mut unplanned: Vec<&Pod> = Vec::new();
     for pod in known.pods_of(unit) {

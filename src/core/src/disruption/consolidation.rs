@@ -10,18 +10,18 @@ use std::collections::{BTreeMap, BTreeSet};
 use poolwright_solver::StopSignal;
 use poolwright_terms::ConditionType;
 
-use crate::disruption::look::{Look, places};
 use crate::disruption::proposal::{Proposal, leave};
+use crate::disruption::search::{Search, places};
 use crate::disruption::{payback, repack};
 use crate::model::plan::{MovedTo, Plan};
 use crate::model::{Cause, Claim, ClaimName, PoolName};
 
-/// How many sets of nodes are tried in one look.
+/// How many sets of nodes are tried in one search.
 const TRIES: usize = 12;
 
-impl<'a> Look<'a> {
+impl<'a> Search<'a> {
     /// Nodes whose work costs less elsewhere.
-    pub(crate) fn consolidation(&mut self, watch: &mut dyn StopSignal) -> Option<Proposal> {
+    pub(crate) fn consolidation(&mut self, stop: &mut dyn StopSignal) -> Option<Proposal> {
         let mut candidates: Vec<&'a Claim> = Vec::new();
         for claim in self.settled() {
             if self.may_save(claim)
@@ -34,7 +34,7 @@ impl<'a> Look<'a> {
         if candidates.is_empty() {
             return None;
         }
-        let groups = repack::steps(self, &candidates, watch);
+        let groups = repack::candidate_sets(self, &candidates, stop);
         let seen: BTreeSet<&ClaimName> = self.together.iter().collect();
         self.more = candidates
             .iter()
@@ -66,7 +66,7 @@ impl<'a> Look<'a> {
         });
         sets.extend(single.into_iter().map(|claim| vec![claim]));
         for set in sets.into_iter().take(TRIES) {
-            if watch.should_stop() {
+            if stop.should_stop() {
                 break;
             }
             if let [only] = set.as_slice()
@@ -74,7 +74,7 @@ impl<'a> Look<'a> {
             {
                 self.alone.push(only.name.clone());
             }
-            if let Some(proposal) = self.saves(&set, watch) {
+            if let Some(proposal) = self.saves(&set, stop) {
                 return Some(proposal);
             }
         }
@@ -112,12 +112,12 @@ impl<'a> Look<'a> {
     }
 
     /// The proposal that these leave, if that saves enough.
-    fn saves(&self, set: &[&Claim], watch: &mut dyn StopSignal) -> Option<Proposal> {
+    fn saves(&self, set: &[&Claim], stop: &mut dyn StopSignal) -> Option<Proposal> {
         let caused: Vec<(&Claim, Cause)> = set.iter().map(|claim| (*claim, Cause::Underutilized)).collect();
         if !self.moves.allow(&self.facts, set) {
             return None;
         }
-        let tried = self.attempt(&caused, watch)?;
+        let tried = self.attempt(&caused, stop)?;
         if !tried.stuck.is_empty() || self.goes_down(&tried.plan) {
             return None;
         }

@@ -43,7 +43,7 @@ pub fn follow(snapshot: &Snapshot, plan: &Plan, now: Timestamp) -> Followed {
         match progress(&facts, plan, claim, cause) {
             Progress::Ready => {
                 let (name, uid) = (claim.name.clone(), claim.uid.clone());
-                let message = if claim.is_pressed(now) {
+                let message = if claim.ends_soon(now) {
                     "what its pods need is on its way, as far as it can be had: it is drained and given back"
                 } else {
                     "what its pods need is there: it is drained and given back"
@@ -106,7 +106,7 @@ enum Progress {
 
 fn progress(facts: &Facts<'_>, plan: &Plan, claim: &Claim, cause: Cause) -> Progress {
     // Its instance goes whatever becomes of its pods, and every second counts for those that are asked to go.
-    if claim.is_pressed(facts.now) {
+    if claim.ends_soon(facts.now) {
         return Progress::Ready;
     }
     let moved: Vec<&Moved> = plan.moved.iter().filter(|moved| moved.from == claim.name).collect();

@@ -13,16 +13,16 @@
 pub(crate) mod consolidation;
 pub(crate) mod drift;
 pub(crate) mod follow;
-pub(crate) mod look;
 pub(crate) mod past_moves;
 pub(crate) mod payback;
 pub(crate) mod proposal;
 pub(crate) mod propose;
 pub(crate) mod repack;
 pub(crate) mod required;
+pub(crate) mod search;
 
 pub use crate::disruption::drift::drift;
 pub use crate::disruption::follow::{Followed, follow};
 pub use crate::disruption::past_moves::Moves;
-pub use crate::disruption::proposal::{Leave, Outlook, Proposal};
+pub use crate::disruption::proposal::{NodeToEmpty, Proposal, SearchResult};
 pub use crate::disruption::propose::propose;

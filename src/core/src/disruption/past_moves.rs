@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::{SignedDuration, Timestamp};
 
-use crate::disruption::proposal::{Outlook, Proposal};
+use crate::disruption::proposal::{Proposal, SearchResult};
 use crate::lifecycle::protection::Facts;
 use crate::model::{Cause, Claim, ClaimName, Snapshot, Uid};
 
@@ -25,7 +25,7 @@ pub struct Moves {
 impl Moves {
     /// Remembers what was looked at in vain, so that the next look is at others: of thousands of nodes one look sees a few hundred.
     /// When all were seen the next round begins.
-    pub fn looked(&mut self, outlook: &Outlook) {
+    pub fn looked(&mut self, outlook: &SearchResult) {
         if outlook.proposal.is_some() {
             return;
         }

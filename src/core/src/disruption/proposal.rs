@@ -7,9 +7,9 @@ use crate::model::{ClaimName, Uid};
 use poolwright_catalog::UsdPerHour;
 use poolwright_terms::{ConditionStatus, ConditionType};
 
-/// What was found in one look.
+/// What was found in one search.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Outlook {
+pub struct SearchResult {
     /// Nodes to empty, if any.
     pub proposal: Option<Proposal>,
     /// What was noticed: conditions and events.
@@ -26,7 +26,7 @@ pub struct Outlook {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Proposal {
     /// The nodes' claims.
-    pub leave: Vec<Leave>,
+    pub leave: Vec<NodeToEmpty>,
     /// A plan for the cluster in which they leave. Its claims are bought once that is recorded.
     pub plan: Plan,
     /// What is paid less in the end.
@@ -35,7 +35,7 @@ pub struct Proposal {
 
 /// A claim whose node is to be emptied.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Leave {
+pub struct NodeToEmpty {
     /// Which.
     pub claim: ClaimName,
     /// This very claim.
@@ -44,12 +44,12 @@ pub struct Leave {
     pub condition: ConditionUpdate,
 }
 
-pub(crate) fn leave(claim: &Claim, cause: Cause, message: String) -> Leave {
+pub(crate) fn leave(claim: &Claim, cause: Cause, message: String) -> NodeToEmpty {
     let condition = ConditionUpdate {
         kind: ConditionType::Disrupting,
         status: ConditionStatus::True,
         reason: cause.reason(),
         message,
     };
-    Leave { claim: claim.name.clone(), uid: claim.uid.clone(), condition }
+    NodeToEmpty { claim: claim.name.clone(), uid: claim.uid.clone(), condition }
 }

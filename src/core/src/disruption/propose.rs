@@ -7,9 +7,9 @@ use poolwright_solver::StopSignal;
 use poolwright_terms::Reason;
 
 use crate::action::{Action, Event, EventType, Subject};
-use crate::disruption::look::Look;
 use crate::disruption::past_moves::Moves;
-use crate::disruption::proposal::Outlook;
+use crate::disruption::proposal::SearchResult;
+use crate::disruption::search::Search;
 use crate::lifecycle::protection::Facts;
 use crate::model::plan::Plan;
 use crate::model::{ClaimName, PlanOptions, Snapshot, Window};
@@ -23,9 +23,9 @@ pub fn propose(
     moves: &Moves,
     now: Timestamp,
     options: &PlanOptions,
-    watch: &mut dyn StopSignal,
-) -> Outlook {
-    let mut look = Look {
+    stop: &mut dyn StopSignal,
+) -> SearchResult {
+    let mut search = Search {
         facts: Facts::new(snapshot, now),
         current,
         moves,
@@ -39,12 +39,12 @@ pub fn propose(
         alone: Vec::new(),
         more: false,
     };
-    let mut proposal = look.required(watch);
-    if proposal.is_none() && !watch.should_stop() {
-        proposal = look.consolidation(watch);
+    let mut proposal = search.required(stop);
+    if proposal.is_none() && !stop.should_stop() {
+        proposal = search.consolidation(stop);
     }
-    let Look { actions, together, alone, more, .. } = look;
-    Outlook { proposal, actions, together, alone, more }
+    let Search { actions, together, alone, more, .. } = search;
+    SearchResult { proposal, actions, together, alone, more }
 }
 
 /// Claims that others count on: their nodes stay.

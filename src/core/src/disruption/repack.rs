@@ -10,8 +10,8 @@ use poolwright_catalog::{ResourceName, UsdPerHour};
 use poolwright_solver::problem::{DisruptionBudget, Removal};
 use poolwright_solver::{ExistingNode, Problem, StopSignal, solve};
 
-use crate::disruption::look::Look;
 use crate::disruption::payback;
+use crate::disruption::search::Search;
 use crate::model::PlanOptions;
 use crate::model::{Cause, Claim, Pod, PodKey};
 use crate::plan::plan;
@@ -22,29 +22,30 @@ use crate::supply::commitments;
 const MOST: usize = 400;
 
 /// Sets of nodes to empty, in the order in which that saves most for each pod moved.
-pub(crate) fn steps<'a>(
-    look: &mut Look<'a>,
+pub(crate) fn candidate_sets<'a>(
+    search: &mut Search<'a>,
     candidates: &[&'a Claim],
-    watch: &mut dyn StopSignal,
+    stop: &mut dyn StopSignal,
 ) -> Vec<Vec<&'a Claim>> {
     let price = |claim: &Claim| claim.current_offering().price.unwrap_or_default();
     let mut nodes: Vec<&Claim> = candidates.to_vec();
     nodes.sort_by_key(|claim| {
-        let lost = payback::lost(&look.facts, claim, price(claim));
+        let lost = payback::lost(&search.facts, claim, price(claim));
         let ratio = u128::from(lost) * 1000 / u128::from(price(claim).micros().max(1));
-        (look.moves.saw_together(&claim.name), ratio, &claim.name)
+        (search.moves.saw_together(&claim.name), ratio, &claim.name)
     });
     nodes.truncate(MOST);
-    look.together = nodes.iter().map(|claim| claim.name.clone()).collect();
-    let look = &*look;
+    search.together = nodes.iter().map(|claim| claim.name.clone()).collect();
+    let search = &*search;
     if nodes.len() < 2 {
         return Vec::new();
     }
     let set: Vec<(&Claim, Cause)> = nodes.iter().map(|claim| (*claim, Cause::Underutilized)).collect();
     // What is asked is wanted, not a good answer.
-    let quick = poolwright_solver::Options { work: 1, ..look.options.solver };
-    let options = PlanOptions { keep_solves: true, baselines: false, solver: quick, ..look.options.clone() };
-    let asked = plan(&look.without(&set), look.facts.now, &options, watch);
+    let quick = poolwright_solver::Options { work: 1, ..search.options.solver };
+    let options =
+        PlanOptions { keep_solves: true, baselines: false, solver: quick, ..search.options.clone() };
+    let asked = plan(&search.without(&set), search.facts.now, &options, stop);
     let stands_for: BTreeMap<&PodKey, (&PodKey, &crate::model::ClaimName)> = asked
         .moved
         .iter()
@@ -62,13 +63,13 @@ pub(crate) fn steps<'a>(
         .map(|keys| {
             let of = |key| {
                 let (pod, from) = stands_for.get(key)?;
-                Some((look.facts.snapshot.pods.get(*pod)?.as_ref(), *from))
+                Some((search.facts.snapshot.pods.get(*pod)?.as_ref(), *from))
             };
             keys.iter().filter_map(of).collect()
         })
         .collect();
     // What is asked adds up what nodes cost, so each has its own part of what is paid beforehand.
-    let paid = commitments::shares(&look.options.commitments, &look.staying);
+    let paid = commitments::shares(&search.options.commitments, &search.staying);
     let first = problem.existing.len();
     let mut there: Vec<&Claim> = Vec::new();
     for claim in nodes {
@@ -82,11 +83,11 @@ pub(crate) fn steps<'a>(
             .filter(|(_, count)| *count > 0)
             .collect();
         let asked: u32 = pods.iter().map(|(_, count)| count).sum();
-        if asked == 0 || asked as usize != look.facts.work(claim).count() {
+        if asked == 0 || asked as usize != search.facts.work(claim).count() {
             continue;
         }
         let paid = paid.get(&claim.name).copied().unwrap_or_default();
-        if let Some(node) = existing(look, claim, paid, &problem, pods) {
+        if let Some(node) = existing(search, claim, paid, &problem, pods) {
             problem.existing.push(node);
             there.push(claim);
         }
@@ -94,14 +95,14 @@ pub(crate) fn steps<'a>(
     if there.len() < 2 {
         return Vec::new();
     }
-    put_back(look, &mut problem, &classes, first, &there);
+    put_back(search, &mut problem, &classes, first, &there);
     // Those that stay go on using what they use: the question was asked as if none did.
-    let left = commitments::left(&look.options.commitments, &look.staying);
+    let left = commitments::left(&search.options.commitments, &search.staying);
     for (commitment, left) in problem.commitments.iter_mut().zip(left) {
         commitment.left = commitment.left.min(left);
     }
     problem.disruption = DisruptionBudget::default();
-    let Ok(solution) = solve(&problem, &look.options.solver, watch) else { return Vec::new() };
+    let Ok(solution) = solve(&problem, &search.options.solver, stop) else { return Vec::new() };
     let of = |at: &u32| there.get((*at as usize).checked_sub(first)?).copied();
     let steps = solution.steps.iter().map(|step| step.remove.iter().filter_map(of).collect::<Vec<&Claim>>());
     steps.filter(|set| !set.is_empty()).collect()
@@ -109,20 +110,20 @@ pub(crate) fn steps<'a>(
 
 /// A claim's node as the solver sees it; commitments pay a part of it.
 fn existing(
-    look: &Look<'_>,
+    search: &Search<'_>,
     claim: &Claim,
     paid: UsdPerHour,
     problem: &Problem,
     pods: Vec<(u32, u32)>,
 ) -> Option<ExistingNode> {
-    let node = look.facts.node(claim)?;
+    let node = search.facts.node(claim)?;
     let price = claim.current_offering().price?;
-    let on_node = look.facts.snapshot.pods.on_node(&node.name)?;
+    let on_node = search.facts.snapshot.pods.on_node(&node.name)?;
     let mut free = node.allocatable.clone();
     free.saturating_sub(&on_node.requests);
-    let pool = look.facts.pool(claim)?;
+    let pool = search.facts.pool(claim)?;
     let payback = u128::try_from(pool.disruption.payback.as_secs()).unwrap_or(0).max(1);
-    let lost = u128::from(payback::lost(&look.facts, claim, price)) * 3600 / payback;
+    let lost = u128::from(payback::lost(&search.facts, claim, price)) * 3600 / payback;
     let most = price.micros().saturating_mul(1000);
     let disruption = UsdPerHour::from_micros(u64::try_from(lost).unwrap_or(u64::MAX).min(most));
     let amount = |name: &ResourceName| free.get(name.as_str());
@@ -136,7 +137,7 @@ fn existing(
 
 /// Their pods are there and do not wait; others may come to them.
 fn put_back(
-    look: &Look<'_>,
+    search: &Search<'_>,
     problem: &mut Problem,
     classes: &[Vec<(&Pod, &crate::model::ClaimName)>],
     first: usize,
@@ -154,7 +155,7 @@ fn put_back(
         class.count = class.count.saturating_sub(here);
         let Some((example, _)) = pods.first() else { continue };
         for (index, claim) in there.iter().enumerate() {
-            let Some(node) = look.facts.node(claim) else { continue };
+            let Some(node) = search.facts.node(claim) else { continue };
             let is_there = existing[first + index]
                 .removal
                 .as_ref()

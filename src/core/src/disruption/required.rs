@@ -6,13 +6,13 @@ use poolwright_terms::{ConditionStatus, ConditionType, Reason};
 
 use crate::action::{Action, ConditionUpdate, Subject};
 use crate::disruption::drift;
-use crate::disruption::look::{Look, places};
 use crate::disruption::proposal::{Proposal, leave};
+use crate::disruption::search::{Search, places};
 use crate::model::{Cause, Claim};
 
-impl Look<'_> {
+impl Search<'_> {
     /// Nodes whose machines are about to be serviced, that have drifted or are too old.
-    pub(crate) fn required(&mut self, watch: &mut dyn StopSignal) -> Option<Proposal> {
+    pub(crate) fn required(&mut self, stop: &mut dyn StopSignal) -> Option<Proposal> {
         let mut wanted: Vec<(Cause, Timestamp, &Claim, String)> = Vec::new();
         for claim in self.settled() {
             let Some(pool) = self.facts.pool(claim).filter(|pool| !pool.deleting && pool.problem.is_none())
@@ -65,9 +65,9 @@ impl Look<'_> {
             }
             chosen.push((cause, claim, what));
         }
-        while !chosen.is_empty() && !watch.should_stop() {
+        while !chosen.is_empty() && !stop.should_stop() {
             let set: Vec<(&Claim, Cause)> = chosen.iter().map(|(cause, claim, _)| (*claim, *cause)).collect();
-            let tried = self.attempt(&set, watch)?;
+            let tried = self.attempt(&set, stop)?;
             if tried.stuck.is_empty() {
                 let saving = tried.before.saturating_sub(tried.plan.cost);
                 let leave = chosen.iter().map(|(cause, claim, what)| {

@@ -33,7 +33,7 @@ impl ClusterIndex {
     pub fn delete_claim(&mut self, name: &ClaimName) -> Change {
         self.expected.remove(name);
         let gone = self.state.claims.remove(name).map_or(Change::None, |_| Change::Room);
-        self.forget_pressed();
+        self.forget_ended();
         gone
     }
 
@@ -49,7 +49,7 @@ impl ClusterIndex {
         }
         let before = self.state.claims.len();
         self.state.claims.retain(|key, _| claims.contains_key(key));
-        self.forget_pressed();
+        self.forget_ended();
         let gone = if self.state.claims.len() < before { Change::Room } else { Change::None };
         claims.into_values().map(|claim| self.put_claim(claim)).fold(gone, Ord::max)
     }
@@ -60,11 +60,11 @@ impl ClusterIndex {
             Some(old) if **old == claim => return Change::None,
             // What its pods need is demand from now on.
             Some(old) if is_taken(&claim) && !is_taken(old) => {
-                self.press(&claim);
-                Change::Pressing
+                self.note_interrupted(&claim);
+                Change::Interrupted
             }
             Some(old) if is_taken(old) && !is_taken(&claim) => {
-                self.relieve(&claim.name);
+                self.forget_interrupted(&claim.name);
                 Change::Room
             }
             Some(old) if old.uid == claim.uid && old.deleting_since == claim.deleting_since => Change::Life,

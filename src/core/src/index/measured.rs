@@ -10,7 +10,7 @@ use poolwright_terms::ConditionType;
 
 use crate::index::{Change, ClusterIndex};
 use crate::model::{Claim, ClaimName, Node};
-use crate::rules::promise::{is_estimated, is_kept};
+use crate::rules::allocatable_tolerance::{is_estimated, is_kept};
 
 impl ClusterIndex {
     /// Looks at what the node of a claim has, after either has changed. What is known outlives the node: it is the next one that matters.

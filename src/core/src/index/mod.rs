@@ -37,7 +37,7 @@ pub enum Change {
     /// More pods want room, or other room than before.
     Demand,
     /// Pods lose the node that they have to the cloud, or have lost it and want another.
-    Pressing,
+    Interrupted,
 }
 
 /// Everything known about the cluster. Cheap to take a [`Snapshot`] of.
@@ -50,7 +50,7 @@ pub struct ClusterIndex {
     expected: BTreeMap<ClaimName, (Uid, Timestamp)>,
     instances_gone: Gone,
     /// Controllers of pods on nodes that clouds take, and the claims of those nodes.
-    pressed: BTreeSet<(Uid, ClaimName)>,
+    interrupted_owners: BTreeSet<(Uid, ClaimName)>,
 }
 
 impl ClusterIndex {
@@ -230,12 +230,16 @@ impl ClusterIndex {
     }
 
     /// Where the last plan put pods that are still waiting: [`crate::model::plan::Plan::nominations`].
-    pub fn set_nominations(&mut self, nominations: BTreeMap<PodKey, (Uid, String)>, crowded: bool) -> Change {
-        if self.state.nominations == nominations && self.state.crowded == crowded {
+    pub fn set_nominations(
+        &mut self,
+        nominations: BTreeMap<PodKey, (Uid, String)>,
+        short_of_capacity: bool,
+    ) -> Change {
+        if self.state.nominations == nominations && self.state.short_of_capacity == short_of_capacity {
             return Change::None;
         }
         self.state.nominations = nominations;
-        self.state.crowded = crowded;
+        self.state.short_of_capacity = short_of_capacity;
         Change::Life
     }
 }

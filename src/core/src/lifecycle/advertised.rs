@@ -4,7 +4,7 @@ use poolwright_terms::Reason;
 use poolwright_terms::keys::{NOT_READY_TAINT, UNREACHABLE_TAINT, UNREGISTERED_TAINT};
 
 use crate::model::{Claim, Node};
-use crate::rules::promise::is_kept;
+use crate::rules::allocatable_tolerance::is_kept;
 
 /// What keeps a node from being opened, if anything.
 pub(crate) fn missing(claim: &Claim, node: &Node) -> Option<(Reason, String)> {

@@ -10,7 +10,7 @@ use poolwright_terms::keys::DISRUPTED_TAINT;
 use poolwright_terms::{ConditionType, Reason, Taint, TaintEffect};
 
 use crate::action::Action;
-use crate::lifecycle::scene::{Scene, after, is, is_not, some_pods};
+use crate::lifecycle::context::{LifecycleContext, after, is, is_not, some_pods};
 use crate::model::{Claim, Pod, PodPhase, PodRole};
 use crate::rules;
 
@@ -38,38 +38,39 @@ enum Tier {
     Critical,
 }
 
-pub(crate) fn decide(scene: &mut Scene<'_>, claim: &Claim, node: &str) -> Drain {
+pub(crate) fn decide(context: &mut LifecycleContext<'_>, claim: &Claim, node: &str) -> Drain {
     let Some(begun) = claim.deleting_since else { return Drain::Waiting };
     let deadline = claim.ends_at();
-    let there: Vec<&Pod> = on_node(scene, node).filter(|pod| is_waited_for(pod, begun, scene.now)).collect();
+    let there: Vec<&Pod> =
+        on_node(context, node).filter(|pod| is_waited_for(pod, begun, context.now)).collect();
     if there.is_empty() {
-        scene.conditions(
+        context.conditions(
             claim,
             [is(ConditionType::Drained, Reason::Drained, "no pod is left that it waits for")],
         );
         return Drain::Done;
     }
-    if deadline.is_some_and(|deadline| deadline <= scene.now) {
+    if deadline.is_some_and(|deadline| deadline <= context.now) {
         let message =
             format!("time is up, and node {node} still runs {}: it goes with them", some_pods(&there));
-        scene.conditions(claim, [is_not(ConditionType::Drained, Reason::TimeIsUp, message)]);
+        context.conditions(claim, [is_not(ConditionType::Drained, Reason::TimeIsUp, message)]);
         return Drain::TimeIsUp;
     }
     let mut told: Vec<&Pod> = Vec::new();
     if let Some(deadline) = deadline {
-        scene.wake(deadline);
-        told.extend(there.iter().filter(|pod| force(scene, pod, deadline)));
+        context.wake(deadline);
+        told.extend(there.iter().filter(|pod| force(context, pod, deadline)));
     }
     let Some(turn) = there.iter().map(|pod| tier(pod)).min() else { return Drain::Done };
     let mut protected: Vec<&Pod> = Vec::new();
     let is_told = |pod: &Pod| told.iter().any(|one| one.key == pod.key);
     for pod in there.iter().filter(|pod| tier(pod) == turn && pod.deleting_since.is_none() && !is_told(pod)) {
-        match pod.ending.protection.as_ref().filter(|one| one.until.is_none_or(|until| until > scene.now)) {
-            None => evict(scene, pod),
+        match pod.ending.protection.as_ref().filter(|one| one.until.is_none_or(|until| until > context.now)) {
+            None => evict(context, pod),
             Some(protection) => {
                 protected.push(pod);
                 if let Some(until) = protection.until {
-                    scene.wake(until);
+                    context.wake(until);
                 }
             }
         }
@@ -90,7 +91,7 @@ pub(crate) fn decide(scene: &mut Scene<'_>, claim: &Claim, node: &str) -> Drain 
             is_not(ConditionType::Drained, Reason::PodsProtected, message)
         }
     };
-    scene.conditions(claim, [update]);
+    context.conditions(claim, [update]);
     Drain::Waiting
 }
 
@@ -110,8 +111,8 @@ fn comes_back(pod: &Pod, closed: Timestamp) -> bool {
     tolerates && (pod.role == PodRole::DaemonSet || pod.created > closed)
 }
 
-fn on_node<'a>(scene: &Scene<'a>, node: &str) -> impl Iterator<Item = &'a Pod> {
-    let there = scene.snapshot.pods.on_node(node);
+fn on_node<'a>(context: &LifecycleContext<'a>, node: &str) -> impl Iterator<Item = &'a Pod> {
+    let there = context.snapshot.pods.on_node(node);
     there.into_iter().flat_map(|there| &there.pods).map(AsRef::as_ref)
 }
 
@@ -126,40 +127,41 @@ fn tier(pod: &Pod) -> Tier {
 
 /// Tells a pod to end, whatever protects it, when just the grace is left that it asks for; one that is ending already, to end by
 /// the deadline. Whether it is told so now.
-fn force(scene: &mut Scene<'_>, pod: &Pod, deadline: Timestamp) -> bool {
+fn force(context: &mut LifecycleContext<'_>, pod: &Pod, deadline: Timestamp) -> bool {
     let late = match pod.deleting_since {
         Some(until) => until > deadline,
-        None => scene.ended(before(deadline, pod.ending.grace)),
+        None => context.ended(before(deadline, pod.ending.grace)),
     };
     if late {
-        let left = SignedDuration::from_secs(deadline.as_second().saturating_sub(scene.now.as_second()));
+        let left = SignedDuration::from_secs(deadline.as_second().saturating_sub(context.now.as_second()));
         let grace = left.min(pod.ending.grace).max(SignedDuration::from_secs(1));
-        end(scene, pod, grace);
+        end(context, pod, grace);
     }
     late
 }
 
 /// Tells everybody on a node to end whose instance is going or gone: nobody is waited for, and what makes them makes them anew at once.
-pub(crate) fn abandon(scene: &mut Scene<'_>, claim: &Claim, node: &str) {
+pub(crate) fn abandon(context: &mut LifecycleContext<'_>, claim: &Claim, node: &str) {
     let Some(begun) = claim.deleting_since else { return };
-    let there: Vec<&Pod> = on_node(scene, node).filter(|pod| is_waited_for(pod, begun, scene.now)).collect();
+    let there: Vec<&Pod> =
+        on_node(context, node).filter(|pod| is_waited_for(pod, begun, context.now)).collect();
     for pod in there.into_iter().filter(|pod| pod.deleting_since.is_none()) {
-        let left = claim.ends_at().map(|deadline| deadline.duration_since(scene.now));
+        let left = claim.ends_at().map(|deadline| deadline.duration_since(context.now));
         let grace = left.map_or(pod.ending.grace, |left| left.min(pod.ending.grace));
         let grace = SignedDuration::from_secs(grace.as_secs().max(1));
-        end(scene, pod, grace);
+        end(context, pod, grace);
     }
 }
 
-fn evict(scene: &mut Scene<'_>, pod: &Pod) {
+fn evict(context: &mut LifecycleContext<'_>, pod: &Pod) {
     if let Some(key) = pod.key.existing() {
-        scene.act(Action::Evict { pod: key.clone(), uid: pod.uid.clone() });
+        context.act(Action::Evict { pod: key.clone(), uid: pod.uid.clone() });
     }
 }
 
-fn end(scene: &mut Scene<'_>, pod: &Pod, grace: SignedDuration) {
+fn end(context: &mut LifecycleContext<'_>, pod: &Pod, grace: SignedDuration) {
     if let Some(key) = pod.key.existing() {
-        scene.act(Action::EndPod { pod: key.clone(), uid: pod.uid.clone(), grace });
+        context.act(Action::EndPod { pod: key.clone(), uid: pod.uid.clone(), grace });
     }
 }
 

@@ -3,36 +3,36 @@
 use poolwright_terms::{ConditionType, Reason};
 
 use crate::action::Action;
+use crate::lifecycle::context::{LifecycleContext, REPEAT, after, is};
 use crate::lifecycle::drain::Drain;
-use crate::lifecycle::scene::{REPEAT, Scene, after, is};
 use crate::lifecycle::{detach, drain, empty, interruption, repair};
 use crate::model::Claim;
 
-pub(crate) fn decide(scene: &mut Scene<'_>, claim: &Claim) {
-    let node = scene.node(claim);
+pub(crate) fn decide(context: &mut LifecycleContext<'_>, claim: &Claim) {
+    let node = context.node(claim);
     if let Some(node) = node.filter(|node| !empty::is_closed(node)) {
-        empty::close(scene, node);
+        empty::close(context, node);
     }
     if let Some(interruption) = &claim.interruption {
-        let said = interruption::interruption_conditions(interruption, scene.now);
-        scene.conditions(claim, said.into_iter().filter(|one| one.kind == ConditionType::Interrupted));
-        interruption::record_event(scene, claim, interruption);
+        let said = interruption::interruption_conditions(interruption, context.now);
+        context.conditions(claim, said.into_iter().filter(|one| one.kind == ConditionType::Interrupted));
+        interruption::record_event(context, claim, interruption);
     }
     let name = node.map(|node| node.name.as_str()).or(claim.node_name.as_deref());
     // On an instance that is gone nothing runs, whatever is still bound to its node; on a node that is lost nobody hears.
-    let lost = repair::is_lost(scene, claim);
-    let gone = scene.instance_is_gone(claim);
+    let lost = repair::is_lost(context, claim);
+    let gone = context.instance_is_gone(claim);
     let ending = claim.is_ending() && !gone;
     if let Some(name) = name.filter(|_| ending) {
-        drain::abandon(scene, claim, name);
+        drain::abandon(context, claim, name);
     }
     let runs = name.filter(|_| !lost && !gone && !ending);
     let drained = match runs {
-        Some(name) => drain::decide(scene, claim, name),
+        Some(name) => drain::decide(context, claim, name),
         None => Drain::Done,
     };
     if let (Drain::Done, Some(name)) = (&drained, runs)
-        && detach::waits(scene, claim, name)
+        && detach::waits(context, claim, name)
     {
         return;
     }
@@ -46,7 +46,7 @@ pub(crate) fn decide(scene: &mut Scene<'_>, claim: &Claim) {
         Drain::Done => ("no work is on it: its instance is being given back", false),
         Drain::TimeIsUp => ("its time is up: its instance is being given back", true),
     };
-    scene.conditions(claim, [is(ConditionType::InstanceTerminating, Reason::Terminating, message)]);
-    scene.act(Action::Terminate { claim: claim.name.clone(), forced });
-    scene.wake(after(scene.now, REPEAT));
+    context.conditions(claim, [is(ConditionType::InstanceTerminating, Reason::Terminating, message)]);
+    context.act(Action::Terminate { claim: claim.name.clone(), forced });
+    context.wake(after(context.now, REPEAT));
 }

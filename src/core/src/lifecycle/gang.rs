@@ -6,15 +6,15 @@
 
 use jiff::SignedDuration;
 
-use crate::lifecycle::scene::Scene;
+use crate::lifecycle::context::LifecycleContext;
 use crate::model::{Claim, ObjectKey};
 
 /// For so long a gang may lack room before what there is for it goes: claims are written one by one, and what fails is planned anew.
 pub(crate) const PATIENCE: SignedDuration = SignedDuration::from_secs(15);
 
 /// The gang for which the claim waits in vain, if its pool gives nodes back at all.
-pub(crate) fn lacking<'s>(scene: &'s Scene<'_>, claim: &Claim) -> Option<&'s ObjectKey> {
-    let pool = scene.snapshot.pools.get(&claim.pool)?;
+pub(crate) fn lacking<'s>(context: &'s LifecycleContext<'_>, claim: &Claim) -> Option<&'s ObjectKey> {
+    let pool = context.snapshot.pools.get(&claim.pool)?;
     pool.scale_to_zero_after?;
-    scene.lacking.get(claim.name.0.as_str())
+    context.lacking.get(claim.name.0.as_str())
 }

@@ -8,8 +8,8 @@ use jiff::{SignedDuration, Timestamp};
 use poolwright_terms::{ConditionStatus, ConditionType, InterruptionKind, Reason};
 
 use crate::action::{Action, ConditionUpdate, Event, EventType, Subject};
+use crate::lifecycle::context::{LifecycleContext, after, is};
 use crate::lifecycle::empty;
-use crate::lifecycle::scene::{Scene, after, is};
 use crate::model::{Cause, Claim, Interruption};
 
 /// For how long the plan is waited for that orders what its pods need; an eighth of what is left where that is less.
@@ -21,7 +21,7 @@ pub fn interruption_conditions(interruption: &Interruption, now: Timestamp) -> V
     let status = if likely { ConditionStatus::Unknown } else { ConditionStatus::True };
     let (reason, message) = (interruption.kind.reason(), told(interruption, now));
     let mut all = vec![ConditionUpdate { kind: ConditionType::Interrupted, status, reason, message }];
-    if interruption.presses(now) {
+    if interruption.is_imminent(now) {
         let message = format!("{}: its pods go elsewhere", interruption.words());
         all.push(is(ConditionType::Disrupting, Cause::Interrupted.reason(), message));
     }
@@ -39,9 +39,9 @@ fn told(interruption: &Interruption, now: Timestamp) -> String {
             "whoever is there is lost, what they need is bought elsewhere, and the instance is given back"
                 .to_owned()
         }
-        (InterruptionKind::Maintenance, _) if !interruption.presses(now) => {
+        (InterruptionKind::Maintenance, _) if !interruption.is_imminent(now) => {
             let from = interruption
-                .presses_from()
+                .imminent_from()
                 .map(|from| format!(", and from {from} on without regard to disruption budgets of pools"));
             format!("its pods are moved as one that has drifted{}", from.unwrap_or_default())
         }
@@ -56,41 +56,41 @@ fn told(interruption: &Interruption, now: Timestamp) -> String {
 }
 
 /// Looks at a claim of whose instance its cloud has said something. Whether its node goes now.
-pub(crate) fn decide(scene: &mut Scene<'_>, claim: &Claim) -> bool {
+pub(crate) fn decide(context: &mut LifecycleContext<'_>, claim: &Claim) -> bool {
     let Some(interruption) = &claim.interruption else { return false };
-    scene.conditions(claim, interruption_conditions(interruption, scene.now));
-    record_event(scene, claim, interruption);
-    if !interruption.presses(scene.now) {
-        if let Some(from) = interruption.presses_from() {
-            scene.wake(from);
+    context.conditions(claim, interruption_conditions(interruption, context.now));
+    record_event(context, claim, interruption);
+    if !interruption.is_imminent(context.now) {
+        if let Some(from) = interruption.imminent_from() {
+            context.wake(from);
         }
         return false;
     }
-    if let Some(node) = scene.node(claim).filter(|node| !empty::is_closed(node)) {
-        empty::close(scene, node);
+    if let Some(node) = context.node(claim).filter(|node| !empty::is_closed(node)) {
+        empty::close(context, node);
     }
     let since = claim
         .conditions
         .get(&ConditionType::Interrupted)
         .filter(|known| known.reason == interruption.kind.as_str())
-        .map_or(scene.now, |known| known.since);
+        .map_or(context.now, |known| known.since);
     let left = interruption.usable_until().map(|until| until.duration_since(since).max(SignedDuration::ZERO));
     let patience = left.map_or(PATIENCE, |left| PATIENCE.min(left / 8));
-    if scene.ended(after(since, patience)) {
-        scene.act(Action::Retire { claim: claim.name.clone(), uid: claim.uid.clone() });
+    if context.ended(after(since, patience)) {
+        context.act(Action::Retire { claim: claim.name.clone(), uid: claim.uid.clone() });
     }
     true
 }
 
 /// Says on the claim and on its node what happens, and what is done about it.
-pub(crate) fn record_event(scene: &mut Scene<'_>, claim: &Claim, interruption: &Interruption) {
+pub(crate) fn record_event(context: &mut LifecycleContext<'_>, claim: &Claim, interruption: &Interruption) {
     let likely = interruption.kind == InterruptionKind::Rebalance;
     let kind = if likely { EventType::Normal } else { EventType::Warning };
     let reason = if likely { Reason::RebalanceRecommended } else { Reason::Interrupted };
-    let message = told(interruption, scene.now);
-    let node = scene.node(claim).map(|node| Subject::Node(node.name.clone()));
+    let message = told(interruption, context.now);
+    let node = context.node(claim).map(|node| Subject::Node(node.name.clone()));
     for subject in [Some(Subject::Claim(claim.name.clone())), node].into_iter().flatten() {
         let (reason, message) = (reason, message.clone());
-        scene.act(Action::RecordEvent(Event { subject, kind, reason, message }));
+        context.act(Action::RecordEvent(Event { subject, kind, reason, message }));
     }
 }

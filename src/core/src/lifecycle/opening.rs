@@ -14,9 +14,9 @@ use jiff::SignedDuration;
 use poolwright_terms::ConditionType;
 
 use crate::lifecycle::advertised::missing;
+use crate::lifecycle::context::{LifecycleContext, after};
 use crate::lifecycle::nominate::to_nominate;
 use crate::lifecycle::reserve;
-use crate::lifecycle::scene::{Scene, after};
 use crate::model::{Claim, ClaimName};
 
 /// How long the pods of one group may take until the next group opens all the same.
@@ -37,36 +37,36 @@ pub(crate) struct Opening<'a> {
     pub open: BTreeSet<&'a ClaimName>,
 }
 
-pub(crate) fn choose<'a>(scene: &mut Scene<'a>) -> Opening<'a> {
-    let claims = || scene.snapshot.claims.values().filter(|claim| claim.deleting_since.is_none());
+pub(crate) fn choose<'a>(context: &mut LifecycleContext<'a>) -> Opening<'a> {
+    let claims = || context.snapshot.claims.values().filter(|claim| claim.deleting_since.is_none());
     let ready = claims().filter(|claim| {
         claim.since(ConditionType::Initialized).is_none()
             && claim.node_name.is_some()
-            && scene.node(claim).is_some_and(|node| missing(claim, node).is_none())
+            && context.node(claim).is_some_and(|node| missing(claim, node).is_none())
     });
     // Nobody waits for a node without planned pods, so its opening moves no pod.
     let (waited_for, alone): (Vec<&Claim>, Vec<&Claim>) =
-        ready.map(AsRef::as_ref).partition(|claim| !scene.expected(claim).is_empty());
+        ready.map(AsRef::as_ref).partition(|claim| !context.expected(claim).is_empty());
     let mut opening = Opening { open: alone.iter().map(|claim| &claim.name).collect(), ..Opening::default() };
     let (reserved, mut waited_for): (Vec<&Claim>, Vec<&Claim>) =
-        waited_for.into_iter().partition(|claim| reserve::holds(scene, claim));
+        waited_for.into_iter().partition(|claim| reserve::holds(context, claim));
     for claim in reserved {
         let registered = claim.since(ConditionType::Registered).unwrap_or(claim.created);
-        if reserve::is_prepared(scene, claim) || scene.ended(after(registered, PATIENCE)) {
+        if reserve::is_prepared(context, claim) || context.ended(after(registered, PATIENCE)) {
             opening.open.insert(&claim.name);
         }
     }
     let opened = || claims().filter_map(|claim| Some((claim, claim.since(ConditionType::Initialized)?)));
     let last_opened = opened().map(|(_, since)| since).max();
-    let is_reserved = |claim: &Claim| scene.node(claim).is_some_and(reserve::is_reserved);
-    let unsettled = opened().filter(|(claim, _)| !scene.expected(claim).is_empty() && !is_reserved(claim));
+    let is_reserved = |claim: &Claim| context.node(claim).is_some_and(reserve::is_reserved);
+    let unsettled = opened().filter(|(claim, _)| !context.expected(claim).is_empty() && !is_reserved(claim));
     let settled_at = unsettled.map(|(_, since)| after(since, SETTLE)).max();
-    if waited_for.is_empty() || settled_at.is_some_and(|at| !scene.ended(at)) {
+    if waited_for.is_empty() || settled_at.is_some_and(|at| !context.ended(at)) {
         return opening;
     }
     waited_for.sort_by_key(|claim| (claim.created, &claim.name));
     waited_for.truncate(waited_for.len().div_ceil(SHARE));
-    if waited_for.iter().all(|claim| to_nominate(scene, claim, |_| true).is_empty()) {
+    if waited_for.iter().all(|claim| to_nominate(context, claim, |_| true).is_empty()) {
         opening.open.extend(waited_for.iter().map(|claim| &claim.name));
         return opening;
     }
@@ -74,7 +74,7 @@ pub(crate) fn choose<'a>(scene: &mut Scene<'a>) -> Opening<'a> {
         opening.nominate.insert(&claim.name);
         let registered = claim.since(ConditionType::Registered).unwrap_or(claim.created);
         let turn = last_opened.map_or(registered, |last| registered.max(last));
-        if scene.ended(after(turn, PATIENCE)) {
+        if context.ended(after(turn, PATIENCE)) {
             opening.open.insert(&claim.name);
         }
     }

@@ -7,8 +7,8 @@ use jiff::Timestamp;
 use poolwright_terms::{ConditionType, Reason};
 
 use crate::action::EventType;
+use crate::lifecycle::context::{LifecycleContext, after, is, is_not, words};
 use crate::lifecycle::protection::kept_by;
-use crate::lifecycle::scene::{Scene, after, is, is_not, words};
 use crate::model::{Claim, Node, NodeCondition, Pool, RepairRule, Snapshot};
 
 /// Of the nodes of a pool so many of a hundred may be sick, rounded up. With more, what is wrong is no node: a network, an image, a
@@ -16,11 +16,11 @@ use crate::model::{Claim, Node, NodeCondition, Pool, RepairRule, Snapshot};
 const BREAKER_PERCENT: u64 = 20;
 
 /// Looks at the node of a claim that was open once. Whether the claim goes.
-pub(crate) fn decide(scene: &mut Scene<'_>, claim: &Claim, node: &Node) -> bool {
-    let Some(pool) = scene.snapshot.pools.get(&claim.pool) else { return false };
+pub(crate) fn decide(context: &mut LifecycleContext<'_>, claim: &Claim, node: &Node) -> bool {
+    let Some(pool) = context.snapshot.pools.get(&claim.pool) else { return false };
     let Some((rule, condition, due)) = first_due(pool, node) else {
         if claim.since(ConditionType::Unhealthy).is_some() {
-            scene.conditions(
+            context.conditions(
                 claim,
                 [is_not(ConditionType::Unhealthy, Reason::Recovered, "its node is well again")],
             );
@@ -29,8 +29,8 @@ pub(crate) fn decide(scene: &mut Scene<'_>, claim: &Claim, node: &Node) -> bool 
     };
     let what = format!("condition {condition} of node {} holds since {}", node.name, condition.since);
     let kept = kept_by(claim, node, pool);
-    let snapshot = scene.snapshot;
-    let counts = scene.sick.entry(pool.name.clone()).or_insert_with(|| sick_of_pool(snapshot, pool));
+    let snapshot = context.snapshot;
+    let counts = context.sick.entry(pool.name.clone()).or_insert_with(|| sick_of_pool(snapshot, pool));
     let (sick, nodes) = *counts;
     let most = (nodes * BREAKER_PERCENT).div_ceil(100);
     let then = if let Some(kind) = kept {
@@ -44,14 +44,15 @@ pub(crate) fn decide(scene: &mut Scene<'_>, claim: &Claim, node: &Node) -> bool 
     } else {
         format!("it is replaced at {due} unless that passes")
     };
-    scene.conditions(claim, [is(ConditionType::Unhealthy, Reason::NodeUnhealthy, format!("{what}; {then}"))]);
-    if !scene.ended(due) || kept.is_some() || sick > most {
+    context
+        .conditions(claim, [is(ConditionType::Unhealthy, Reason::NodeUnhealthy, format!("{what}; {then}"))]);
+    if !context.ended(due) || kept.is_some() || sick > most {
         return false;
     }
     let message =
         format!("{what}, longer than the {} that its pool bears: it is replaced", words(rule.after));
-    scene.record_event(&claim.name, EventType::Warning, Reason::NodeUnhealthy, message);
-    scene.delete(claim, false);
+    context.record_event(&claim.name, EventType::Warning, Reason::NodeUnhealthy, message);
+    context.delete(claim, false);
     true
 }
 
@@ -87,10 +88,10 @@ fn sick_of_pool(snapshot: &Snapshot, pool: &Pool) -> (u64, u64) {
 
 /// Whether nobody on the claim's node can be reached: it is not ready, for longer than its pool bears. One that is replaced for
 /// something else, and is not ready for a moment, is not lost.
-pub(crate) fn is_lost(scene: &Scene<'_>, claim: &Claim) -> bool {
-    let Some(pool) = scene.snapshot.pools.get(&claim.pool) else { return false };
-    let node = scene.node(claim).filter(|node| !node.ready);
+pub(crate) fn is_lost(context: &LifecycleContext<'_>, claim: &Claim) -> bool {
+    let Some(pool) = context.snapshot.pools.get(&claim.pool) else { return false };
+    let node = context.node(claim).filter(|node| !node.ready);
     let mut broken = node.into_iter().flat_map(|node| broken(pool, node));
-    let is_due = broken.any(|(_, condition, due)| condition.kind == "Ready" && due <= scene.now);
+    let is_due = broken.any(|(_, condition, due)| condition.kind == "Ready" && due <= context.now);
     claim.since(ConditionType::Unhealthy).is_some() && is_due
 }

@@ -12,7 +12,7 @@ use poolwright_terms::keys::RESERVED_TAINT;
 use poolwright_terms::{ConditionType, Taint, TaintEffect};
 
 use crate::action::Action;
-use crate::lifecycle::scene::{Placement, Scene, after};
+use crate::lifecycle::context::{LifecycleContext, Placement, after};
 use crate::lifecycle::waiting;
 use crate::model::{Claim, ClaimName, Node, ObjectKey, Pod, Uid};
 use crate::rules;
@@ -39,65 +39,65 @@ pub(crate) fn unreserved(node: &Node) -> Vec<Taint> {
 
 /// Whether the claim's node is to be reserved: it opens and somebody waits for it, or it is open, not for too long, and a
 /// scale-up is under way; and all who wait for it can be let in.
-pub(crate) fn holds(scene: &mut Scene<'_>, claim: &Claim) -> bool {
+pub(crate) fn holds(context: &mut LifecycleContext<'_>, claim: &Claim) -> bool {
     let initialized = claim.since(ConditionType::Initialized);
-    let successors = scene.awaits_successors(claim);
+    let successors = context.awaits_successors(claim);
     let wanted =
-        successors || !scene.expected(claim).is_empty() || initialized.is_some() && is_under_way(scene);
-    let expected = scene.expected(claim);
-    let ready = scene.ready_since(claim);
-    let can_be_let_in = |pod: &&Pod| !scene.snapshot.unpatchable.contains(pod.key.namespace());
-    scene.placement == Placement::Reserve
+        successors || !context.expected(claim).is_empty() || initialized.is_some() && is_under_way(context);
+    let expected = context.expected(claim);
+    let ready = context.ready_since(claim);
+    let can_be_let_in = |pod: &&Pod| !context.snapshot.unpatchable.contains(pod.key.namespace());
+    context.placement == Placement::Reserve
         && claim.name.0.len() <= LONGEST_VALUE
         && claim.since(ConditionType::Disrupting).is_none()
         && wanted
         && expected.iter().all(can_be_let_in)
         // However long the drain takes: it has begun, or is called off.
-        && (successors || ready.is_none_or(|since| !scene.ended(after(since, LIMIT))))
+        && (successors || ready.is_none_or(|since| !context.ended(after(since, LIMIT))))
 }
 
 /// Whether pods wait that were planned, or began to wait so lately that a plan for them may be under way. One that waits
 /// for longer and was not planned is one that nothing can be done for.
-fn is_under_way(scene: &mut Scene<'_>) -> bool {
-    if scene.expected.values().any(|pods| !pods.is_empty()) {
+fn is_under_way(context: &mut LifecycleContext<'_>) -> bool {
+    if context.expected.values().any(|pods| !pods.is_empty()) {
         return true;
     }
-    let newest = scene.unplanned.iter().filter_map(|pod| waiting::waits_since(pod)).max();
-    newest.is_some_and(|since| !scene.ended(after(since, waiting::UNPLANNED)))
+    let newest = context.unplanned.iter().filter_map(|pod| waiting::waits_since(pod)).max();
+    newest.is_some_and(|since| !context.ended(after(since, waiting::UNPLANNED)))
 }
 
 /// Lets the pods in that are planned for the claim and would be kept out.
-pub(crate) fn let_in(scene: &mut Scene<'_>, claim: &Claim) {
-    for (pod, uid) in kept_out(scene, claim) {
-        scene.act(Action::Tolerate { pod, uid, claim: claim.name.clone() });
+pub(crate) fn let_in(context: &mut LifecycleContext<'_>, claim: &Claim) {
+    for (pod, uid) in kept_out(context, claim) {
+        context.act(Action::Tolerate { pod, uid, claim: claim.name.clone() });
     }
 }
 
 /// Nominates pods that tolerate any reservation: the scheduler tries the node first that a pod is nominated to.
-pub(crate) fn lead_in(scene: &mut Scene<'_>, claim: &Claim, node_name: &str) {
-    for (pod, uid) in unbound(scene, claim) {
-        scene.act(Action::Nominate { pod, uid, node: node_name.to_owned() });
+pub(crate) fn lead_in(context: &mut LifecycleContext<'_>, claim: &Claim, node_name: &str) {
+    for (pod, uid) in unbound(context, claim) {
+        context.act(Action::Nominate { pod, uid, node: node_name.to_owned() });
     }
 }
 
 /// Whether every pod that is planned for the claim can come as soon as its node opens.
-pub(crate) fn is_prepared(scene: &Scene<'_>, claim: &Claim) -> bool {
-    kept_out(scene, claim).is_empty() && unbound(scene, claim).is_empty()
+pub(crate) fn is_prepared(context: &LifecycleContext<'_>, claim: &Claim) -> bool {
+    kept_out(context, claim).is_empty() && unbound(context, claim).is_empty()
 }
 
 /// Pods without a toleration of the reservation.
-fn kept_out(scene: &Scene<'_>, claim: &Claim) -> Vec<(ObjectKey, Uid)> {
+fn kept_out(context: &LifecycleContext<'_>, claim: &Claim) -> Vec<(ObjectKey, Uid)> {
     let taint = reservation(&claim.name);
-    nominable(scene, claim)
+    nominable(context, claim)
         .filter(|pod| !pod.reserved_for.contains(&claim.name) && !tolerates(pod, &taint))
         .filter_map(|pod| Some((pod.key.existing()?.clone(), pod.uid.clone())))
         .collect()
 }
 
 /// Pods that tolerate any reservation, so that this one does not bring them here.
-fn unbound(scene: &Scene<'_>, claim: &Claim) -> Vec<(ObjectKey, Uid)> {
+fn unbound(context: &LifecycleContext<'_>, claim: &Claim) -> Vec<(ObjectKey, Uid)> {
     let taint = reservation(&claim.name);
-    to_nominate(scene, claim, |pod| tolerates(pod, &taint))
+    to_nominate(context, claim, |pod| tolerates(pod, &taint))
 }
 
 fn tolerates(pod: &Pod, taint: &Taint) -> bool {

@@ -116,8 +116,8 @@ impl Claim {
     }
 
     /// Whether its cloud takes the instance so soon that nothing else matters.
-    pub fn is_pressed(&self, now: Timestamp) -> bool {
-        self.interruption.as_ref().is_some_and(|one| one.presses(now))
+    pub fn ends_soon(&self, now: Timestamp) -> bool {
+        self.interruption.as_ref().is_some_and(|one| one.is_imminent(now))
     }
 
     /// Whether its instance is going or gone by what its cloud says: whoever is there is lost.

@@ -39,16 +39,16 @@ impl Interruption {
     }
 
     /// Whether room for its pods is made now, without regard to budgets.
-    pub fn presses(&self, now: Timestamp) -> bool {
+    pub fn is_imminent(&self, now: Timestamp) -> bool {
         match self.kind {
             InterruptionKind::Rebalance => false,
-            InterruptionKind::Maintenance => self.presses_from().is_some_and(|from| from <= now),
+            InterruptionKind::Maintenance => self.imminent_from().is_some_and(|from| from <= now),
             _ => true,
         }
     }
 
     /// From when on room is made without regard to budgets; `None` where that is now or never.
-    pub fn presses_from(&self) -> Option<Timestamp> {
+    pub fn imminent_from(&self) -> Option<Timestamp> {
         let start = self.deadline.filter(|_| self.kind == InterruptionKind::Maintenance)?;
         Some(start.checked_sub(NEAR).unwrap_or(Timestamp::MIN))
     }
@@ -106,10 +106,10 @@ mod tests {
     #[test]
     fn maintenance_presses_in_its_last_hour() {
         let maintenance = one(InterruptionKind::Maintenance, 0, Some(7_200));
-        assert!(!maintenance.presses(at(3_599)));
-        assert!(maintenance.presses(at(3_600)));
-        assert!(!one(InterruptionKind::Maintenance, 0, None).presses(at(0)));
-        assert!(!one(InterruptionKind::Rebalance, 0, Some(1)).presses(at(60)));
-        assert!(one(InterruptionKind::Ending, 0, None).presses(at(0)));
+        assert!(!maintenance.is_imminent(at(3_599)));
+        assert!(maintenance.is_imminent(at(3_600)));
+        assert!(!one(InterruptionKind::Maintenance, 0, None).is_imminent(at(0)));
+        assert!(!one(InterruptionKind::Rebalance, 0, Some(1)).is_imminent(at(60)));
+        assert!(one(InterruptionKind::Ending, 0, None).is_imminent(at(0)));
     }
 }

@@ -22,7 +22,7 @@ pub struct Plan {
     /// Nodes to buy; sorted by name.
     pub claims: Vec<PlannedClaim>,
     /// Pods that go where room is or is on its way; sorted by pod.
-    pub placements: Vec<Placement>,
+    pub placements: Vec<PlacedPod>,
     /// Pods that go nowhere, and why; sorted by pod. Finished and bound pods, and those of DaemonSets, are not mentioned.
     pub unplaced: Vec<UnplacedPod>,
     /// What was found out about each pool; every pool of the snapshot is in it.
@@ -73,7 +73,7 @@ pub struct Plan {
 
 impl Plan {
     /// Whether pods are left over for which something is sold that cannot be had now: a limit is reached, or it failed lately.
-    pub fn is_crowded(&self) -> bool {
+    pub fn is_short_of_capacity(&self) -> bool {
         use UnplacedReason::GangIncomplete;
         use UnplacedReason::LimitReached;
         use UnplacedReason::OfferingsHeldBack;
@@ -217,7 +217,7 @@ impl PlannedClaim {
 
 /// A waiting pod that needs no purchase.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-pub struct Placement {
+pub struct PlacedPod {
     /// Which pod.
     pub pod: PodKey,
     /// Where it goes.

@@ -9,7 +9,7 @@ use poolwright_catalog::ResourceList;
 use serde::{Deserialize, Serialize};
 
 use crate::model::names::ClaimName;
-use crate::model::others::{HostPort, PodTerm, SpreadRule};
+use crate::model::pod_affinity::{HostPort, PodTerm, SpreadRule};
 use crate::model::pod_key::{ObjectKey, PodKey};
 use crate::model::preferences::Preferences;
 use crate::model::profile::EnforcedAffinity;

@@ -10,8 +10,8 @@ use jiff::Timestamp;
 use poolwright_catalog::ResourceList;
 
 use crate::model::names::Uid;
-use crate::model::others::{HostPort, PodTerm};
 use crate::model::pod::{Pod, PodPhase, PodRole};
+use crate::model::pod_affinity::{HostPort, PodTerm};
 use crate::model::pod_key::{ObjectKey, PodKey};
 use crate::model::shared::Shared;
 
@@ -27,7 +27,7 @@ pub struct Pods {
     grouped: Shared<(ObjectKey, PodKey), Arc<Pod>>,
     nodes: Shared<String, Arc<OnNode>>,
     /// By look and node, as [`OnNode::number`] has it.
-    alike: Shared<Look, Shared<u32, Count>>,
+    alike: Shared<PodTraits, Shared<u32, Count>>,
     /// The next node's number.
     next: u32,
 }
@@ -61,9 +61,9 @@ pub struct Count {
 /// A bound pod as the rules of others see it: its namespace, labels, required anti-affinity and host ports. Pods that are
 /// equal in these are equal here; nothing else of the pod may be looked at.
 #[derive(Clone, Debug)]
-pub struct Look(Arc<Pod>);
+pub struct PodTraits(Arc<Pod>);
 
-impl Look {
+impl PodTraits {
     /// A pod that looks so, which may be gone by now.
     pub fn example(&self) -> &Pod {
         &self.0
@@ -77,21 +77,21 @@ impl Look {
     }
 }
 
-impl PartialEq for Look {
+impl PartialEq for PodTraits {
     fn eq(&self, other: &Self) -> bool {
         self.cmp(other) == Ordering::Equal
     }
 }
 
-impl Eq for Look {}
+impl Eq for PodTraits {}
 
-impl PartialOrd for Look {
+impl PartialOrd for PodTraits {
     fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
         Some(self.cmp(other))
     }
 }
 
-impl Ord for Look {
+impl Ord for PodTraits {
     fn cmp(&self, other: &Self) -> Ordering {
         if Arc::ptr_eq(&self.0, &other.0) { Ordering::Equal } else { self.parts().cmp(&other.parts()) }
     }
@@ -198,7 +198,7 @@ impl Pods {
 
     /// The bound pods, those that look alike to the rules of others together, and how many there are on each node.
     /// The nodes are named by [`OnNode::number`].
-    pub fn alike(&self) -> impl Iterator<Item = (&Look, &Shared<u32, Count>)> + Clone {
+    pub fn alike(&self) -> impl Iterator<Item = (&PodTraits, &Shared<u32, Count>)> + Clone {
         self.alike.iter()
     }
 
@@ -213,7 +213,7 @@ impl Pods {
         Beside { left: self.nodes.iter().peekable() }
     }
 
-    fn alike_by_name(&self) -> BTreeMap<(&Look, &str), Count> {
+    fn alike_by_name(&self) -> BTreeMap<(&PodTraits, &str), Count> {
         let names: BTreeMap<u32, &str> =
             self.nodes.iter().map(|(name, there)| (there.number, name.as_str())).collect();
         let of = |(look, nodes): (_, &'_ Shared<u32, Count>)| {
@@ -241,7 +241,7 @@ impl Pods {
             self.with_volumes.insert(pod.key.clone(), pod.clone());
         }
         let staying = u32::from(pod.deleting_since.is_none());
-        let look = Look(pod.clone());
+        let look = PodTraits(pod.clone());
         if !self.alike.contains_key(&look) {
             self.alike.insert(look.clone(), Shared::new());
         }
@@ -272,7 +272,7 @@ impl Pods {
         self.with_volumes.remove(&pod.key);
         let Some(on_node) = self.nodes.get_mut(node.as_str()) else { return };
         Arc::make_mut(on_node).remove(&pod.key);
-        let look = Look(pod.clone());
+        let look = PodTraits(pod.clone());
         if let Some(nodes) = self.alike.get_mut(&look) {
             let Count { all, staying } = nodes.get(&on_node.number).copied().unwrap_or_default();
             if all > 1 {

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::model::others::{PodTerm, SpreadRule};
+use crate::model::pod_affinity::{PodTerm, SpreadRule};
 use crate::model::rules::NodeTerm;
 use crate::model::unmodelled::UnmodelledRule;
 

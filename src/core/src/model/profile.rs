@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use crate::model::others::SpreadRule;
+use crate::model::pod_affinity::SpreadRule;
 use crate::model::pod_key::ObjectKey;
 use crate::model::preferences::Weighted;
 use crate::model::rules::NodeTerm;

@@ -13,12 +13,12 @@ use crate::model::claims::Claims;
 use crate::model::disruption::NodeBudget;
 use crate::model::gang::Gang;
 use crate::model::instances::Instances;
-use crate::model::memory::Memory;
 use crate::model::names::PoolName;
 use crate::model::names::Uid;
 use crate::model::nodes::Nodes;
-use crate::model::others::NamespaceLabels;
+use crate::model::plan_cache::PlanCache;
 use crate::model::pod::DaemonSet;
+use crate::model::pod_affinity::NamespaceLabels;
 use crate::model::pod_group::PodGroup;
 use crate::model::pod_key::{ObjectKey, PodKey};
 use crate::model::pods::Pods;
@@ -79,7 +79,7 @@ pub struct Snapshot {
     pub nominations: BTreeMap<PodKey, (Uid, String)>,
     /// Whether pods waited in the last plan for what cannot be had now: a limit is reached, or offerings failed. Then no room is kept
     /// free.
-    pub crowded: bool,
+    pub short_of_capacity: bool,
     /// Namespaces in which the API server refuses to let us add tolerations to pods.
     pub unpatchable: BTreeSet<String>,
     /// How many nodes may be disturbed at a time over all pools, besides what each pool says.
@@ -87,7 +87,7 @@ pub struct Snapshot {
     /// The instances the providers listed; `None` until a listing succeeded.
     pub instances: Option<Instances>,
     /// What plans worked out about nodes and offerings that may not have changed since. It saves time and changes no plan.
-    pub memory: Memory,
+    pub plan_cache: PlanCache,
 }
 
 impl Snapshot {

@@ -10,9 +10,9 @@ use crate::model::plan::{Plan, UnplacedReason};
 use crate::model::relaxed::PreferencePolicy;
 use crate::plan::attempt::Attempt;
 use crate::plan::audit::topology as audit_topology;
+use crate::plan::context::PlanContext;
 use crate::plan::place::topology;
-use crate::plan::scene::Scene;
-use crate::supply::offers;
+use crate::supply::offerings;
 
 /// How often a plan is made anew because rules about other pods turned out otherwise than expected.
 const ATTEMPTS: usize = 12;
@@ -22,27 +22,27 @@ const ATTEMPTS: usize = 12;
 const REORDERINGS: usize = 3;
 const REORDERED_PODS: usize = 3_000;
 
-impl Scene<'_> {
+impl PlanContext<'_> {
     /// Places are chosen one after the other, and in another order there may be one for each pod: pods that found none choose
     /// first, as long as that leaves fewer over.
     pub fn best_attempt(
         &self,
-        supply: &offers::Supply<'_>,
+        supply: &offerings::Supply<'_>,
         policy: PreferencePolicy,
-        watch: &mut dyn StopSignal,
+        stop: &mut dyn StopSignal,
     ) -> Attempt {
         let mut first = BTreeSet::new();
-        let mut best = self.settled_attempt(supply, policy, &first, watch);
-        let most = REORDERINGS.min(REORDERED_PODS / self.demand.wanting.len().max(1));
+        let mut best = self.settled_attempt(supply, policy, &first, stop);
+        let most = REORDERINGS.min(REORDERED_PODS / self.demand.pending.len().max(1));
         for _ in 0..most {
             let left = best.plan.unplaced.iter();
             let left = left.filter(|left| left.reason == UnplacedReason::TopologyRule);
             let before = first.len();
             first.extend(left.map(|left| left.pod.clone()));
-            if first.len() == before || watch.should_stop() {
+            if first.len() == before || stop.should_stop() {
                 break;
             }
-            let next = self.settled_attempt(supply, policy, &first, watch);
+            let next = self.settled_attempt(supply, policy, &first, stop);
             let better = next.plan.refused.is_empty()
                 && (!best.plan.refused.is_empty() || self.left_over(&next.plan) < self.left_over(&best.plan));
             if better {
@@ -55,7 +55,7 @@ impl Scene<'_> {
     /// How many pods are left over, by priority, the highest first.
     pub fn left_over(&self, plan: &Plan) -> Vec<(Reverse<i32>, usize)> {
         let mut counts: BTreeMap<Reverse<i32>, usize> = BTreeMap::new();
-        for want in &self.demand.wanting {
+        for want in &self.demand.pending {
             counts.entry(Reverse(want.pod.priority)).or_default();
         }
         for left in &plan.unplaced {
@@ -68,15 +68,15 @@ impl Scene<'_> {
     /// Plans until nothing new is learnt.
     fn settled_attempt(
         &self,
-        supply: &offers::Supply<'_>,
+        supply: &offerings::Supply<'_>,
         policy: PreferencePolicy,
         first: &BTreeSet<PodKey>,
-        watch: &mut dyn StopSignal,
+        stop: &mut dyn StopSignal,
     ) -> Attempt {
         let mut lessons = topology::Lessons { first: first.clone(), ..topology::Lessons::default() };
         let mut attempts = 1;
         loop {
-            let attempt = self.attempt(supply, &lessons, policy, watch);
+            let attempt = self.attempt(supply, &lessons, policy, stop);
             let learnt = attempts < ATTEMPTS && self.learn(&mut lessons, &attempt);
             if !learnt && !self.leave_gangs_out(&mut lessons, &attempt.plan, attempts < ATTEMPTS) {
                 return attempt;

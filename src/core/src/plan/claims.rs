@@ -11,22 +11,22 @@ use crate::model::TakenBack;
 use crate::model::plan::PlannedClaim;
 use crate::model::{ClaimName, OwnerKey, PodKey, Snapshot};
 use crate::plan::PlanOptions;
-use crate::plan::pack::classes::Classes;
-use crate::plan::pack::rounds::NewNode;
+use crate::plan::pack::classes::PodClasses;
+use crate::plan::pack::solves::NewNode;
 use crate::rules::colocation::Colocation;
 use crate::rules::format;
-use crate::rules::gpus::Form;
-use crate::supply::interruption_risk::Losing;
+use crate::rules::gpus::GpuForm;
+use crate::supply::interruption_risk::PodLoss;
 use crate::supply::limits::Limits;
-use crate::supply::offers::{Admissions, Availability, Offer, Supply};
+use crate::supply::offerings::{Admissions, Availability, PoolOffering, Supply};
 use crate::supply::{interruption_backoff, interruption_risk};
 
 /// What claims are made from.
-pub(crate) struct Maker<'s, 'a> {
+pub(crate) struct ClaimBuilder<'s, 'a> {
     pub snapshot: &'s Snapshot,
     pub supply: &'s Supply<'a>,
     pub admissions: &'s Admissions,
-    pub classes: &'s Classes<'a>,
+    pub classes: &'s PodClasses<'a>,
     pub colocation: &'s Colocation<'a>,
     pub limits: &'s Limits,
     pub options: &'s PlanOptions,
@@ -36,7 +36,7 @@ pub(crate) struct Maker<'s, 'a> {
 }
 
 /// Pool, offering, form and content: nodes that are equal in these get equal orders.
-type Like<'n> = (usize, usize, Form, &'n BTreeMap<usize, u32>);
+type Like<'n> = (usize, usize, GpuForm, &'n BTreeMap<usize, u32>);
 
 /// What is cheaper than what was planned, holds the same pods, and is taken back by the cloud.
 struct Avoided<'s> {
@@ -66,11 +66,11 @@ struct Order {
     reason: String,
 }
 
-impl Maker<'_, '_> {
+impl ClaimBuilder<'_, '_> {
     /// One claim for each node, sorted by name.
     pub fn claims(&self, nodes: &[NewNode<'_>]) -> Vec<PlannedClaim> {
         let mut orders: BTreeMap<Like<'_>, Order> = BTreeMap::new();
-        let mut names = Names::new(self.options, self.snapshot, self.now);
+        let mut names = ClaimNames::new(self.options, self.snapshot, self.now);
         let mut claims = Vec::with_capacity(nodes.len());
         for (index, node) in nodes.iter().enumerate() {
             let key = (node.pool, node.offer.offering, node.form, &node.content);
@@ -125,9 +125,9 @@ impl Maker<'_, '_> {
             }
             pods += *count as usize * (1 + class.with.len());
         }
-        let pods_losing: Vec<Losing> =
+        let pods_losing: Vec<PodLoss> =
             node.content.iter().map(|(class, count)| self.losing(*class, *count)).collect();
-        let risk = |offer: &Offer| {
+        let risk = |offer: &PoolOffering| {
             interruption_risk::of_node(
                 self.options,
                 self.supply.offering(node.pool, offer.offering),
@@ -135,12 +135,12 @@ impl Maker<'_, '_> {
             )
         };
         // What offers are compared by. Limits count what is paid.
-        let counted = |offer: &Offer| offer.availability.weighed().map(|price| price + risk(offer));
+        let counted = |offer: &PoolOffering| offer.availability.weighed().map(|price| price + risk(offer));
         let planned_counts = counted(&node.offer);
         let planned_type = &self.id(node, &node.offer).instance_type;
         let ceiling = self.uses(node, &node.offer);
         // (less preferred?, what it counts as, other type?, id): what was planned sorts first among equals.
-        let mut others: Vec<(bool, Option<UsdPerHour>, bool, &OfferingId, &Offer)> = Vec::new();
+        let mut others: Vec<(bool, Option<UsdPerHour>, bool, &OfferingId, &PoolOffering)> = Vec::new();
         let preferred = self.preferred(node);
         let mut second: Option<Second<'_>> = None;
         let mut avoided: Option<Avoided<'_>> = None;
@@ -206,7 +206,7 @@ impl Maker<'_, '_> {
             }
         }
         others.sort_by(|a, b| (a.0, a.1, a.2, a.3).cmp(&(b.0, b.1, b.2, b.3)));
-        let mut offers: Vec<&Offer> = vec![&node.offer];
+        let mut offers: Vec<&PoolOffering> = vec![&node.offer];
         offers.extend(others.iter().map(|other| other.4));
         // Something cheaper that does the same would have been planned, were the solver perfect.
         if others.first().is_some_and(|(less, cheapest, ..)| !less && *cheapest < planned_counts) {
@@ -253,9 +253,9 @@ impl Maker<'_, '_> {
     }
 
     /// What so many pods of a class lose when their node is taken back.
-    fn losing(&self, class: usize, count: u32) -> Losing {
+    fn losing(&self, class: usize, count: u32) -> PodLoss {
         let each = of_class(self.options, &self.classes.classes[class]);
-        Losing { each, pods: count.into() }
+        PodLoss { each, pods: count.into() }
     }
 
     /// What is met of the preferences of its pods, as signatures that alternatives should meet too.
@@ -265,17 +265,17 @@ impl Maker<'_, '_> {
         classes.filter_map(|class| class.preferred.iter().find(met).copied()).collect()
     }
 
-    fn id(&self, node: &NewNode<'_>, offer: &Offer) -> &OfferingId {
+    fn id(&self, node: &NewNode<'_>, offer: &PoolOffering) -> &OfferingId {
         &self.supply.offering(node.pool, offer.offering).id
     }
 
-    fn uses(&self, node: &NewNode<'_>, offer: &Offer) -> BTreeMap<u32, u64> {
+    fn uses(&self, node: &NewNode<'_>, offer: &PoolOffering) -> BTreeMap<u32, u64> {
         let uses = self.limits.uses(self.supply, node.pool, offer.offering, offer.availability.price());
         uses.into_iter().collect()
     }
 
     /// Whether commitments, as far as anything is left of them, pay as much of another offering as of the planned one.
-    fn same_terms(&self, node: &NewNode<'_>, offer: &Offer) -> bool {
+    fn same_terms(&self, node: &NewNode<'_>, offer: &PoolOffering) -> bool {
         let (planned, other) = (self.id(node, &node.offer), self.id(node, offer));
         self.options.commitments.iter().filter(|one| !one.is_used_up()).all(|commitment| {
             let (planned, other) = (commitment.rates.get(planned), commitment.rates.get(other));
@@ -284,9 +284,9 @@ impl Maker<'_, '_> {
         })
     }
 
-    fn holds(&self, node: &NewNode<'_>, offer: &Offer, requests: &ResourceList) -> bool {
+    fn holds(&self, node: &NewNode<'_>, offer: &PoolOffering, requests: &ResourceList) -> bool {
         // Layouts are those of one type.
-        let type_of = |offer: &Offer| &self.id(node, offer).instance_type;
+        let type_of = |offer: &PoolOffering| &self.id(node, offer).instance_type;
         let same_gpus = node.gpus.is_empty() || type_of(offer) == type_of(&node.offer);
         same_gpus
             && requests.fits(&node.form.room(&self.supply.capacities[offer.capacity]))
@@ -304,14 +304,14 @@ impl Maker<'_, '_> {
 }
 
 /// Gives names to claims.
-pub(crate) struct Names<'a> {
+pub(crate) struct ClaimNames<'a> {
     options: &'a PlanOptions,
     snapshot: &'a Snapshot,
     now: Timestamp,
     taken: BTreeSet<ClaimName>,
 }
 
-impl<'a> Names<'a> {
+impl<'a> ClaimNames<'a> {
     pub fn new(options: &'a PlanOptions, snapshot: &'a Snapshot, now: Timestamp) -> Self {
         Self { options, snapshot, now, taken: BTreeSet::new() }
     }

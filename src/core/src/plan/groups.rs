@@ -11,7 +11,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use crate::demand::{GroupState, group_state, is_there};
 use crate::model::plan::{Plan, UnplacedPod, UnplacedReason};
 use crate::model::{ObjectKey, Pod, PodKey, Snapshot};
-use crate::plan::wanting::{Demand, Settled, Wanting};
+use crate::plan::pending::{Demand, PendingPod, Settled};
 
 /// The PodGroups of pods that wait, by key.
 #[derive(Debug, Default)]
@@ -58,13 +58,13 @@ impl<'a> Groups<'a> {
 
     /// Takes pods out of the demand whose gang has too few pods that could be planned now. Those with a place keep it.
     pub fn retain_startable(&self, snapshot: &Snapshot, demand: &mut Demand<'a>) {
-        let mut wanting: BTreeMap<ObjectKey, usize> = BTreeMap::new();
-        for key in demand.wanting.iter().filter(|want| is_there(want.pod)).filter_map(group_of) {
-            *wanting.entry(key).or_default() += 1;
+        let mut pending: BTreeMap<ObjectKey, usize> = BTreeMap::new();
+        for key in demand.pending.iter().filter(|want| is_there(want.pod)).filter_map(group_of) {
+            *pending.entry(key).or_default() += 1;
         }
         let mut held: BTreeMap<ObjectKey, (UnplacedReason, String)> = BTreeMap::new();
         for (key, state) in &self.by_key {
-            let can = wanting.get(key).copied().unwrap_or_default();
+            let can = pending.get(key).copied().unwrap_or_default();
             let Some(least) = state.least().filter(|least| can > 0 && state.bound + can < *least) else {
                 continue;
             };
@@ -82,8 +82,8 @@ impl<'a> Groups<'a> {
         if held.is_empty() {
             return;
         }
-        let Demand { wanting, unplaced } = demand;
-        wanting.retain(|want| {
+        let Demand { pending, unplaced } = demand;
+        pending.retain(|want| {
             let Some((reason, message)) = group_of(want).and_then(|key| held.get(&key)) else { return true };
             let stays = want.planned_at.is_some();
             if !stays {
@@ -179,7 +179,7 @@ fn placed(snapshot: &Snapshot, plan: &Plan) -> BTreeMap<ObjectKey, usize> {
     placed
 }
 
-fn group_of(want: &Wanting<'_>) -> Option<ObjectKey> {
+fn group_of(want: &PendingPod<'_>) -> Option<ObjectKey> {
     want.pod.group_key()
 }
 

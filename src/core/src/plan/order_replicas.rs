@@ -10,10 +10,10 @@ use crate::demand::NodesWanted;
 use crate::model::PlanOptions;
 use crate::model::plan::PlannedClaim;
 use crate::model::{Claim, Pool, PoolLimits, Snapshot};
-use crate::plan::claims::Names;
+use crate::plan::claims::ClaimNames;
 use crate::supply::interruption_backoff::remembered;
 use crate::supply::limits::{ceilings, used};
-use crate::supply::{interruption_backoff, offers};
+use crate::supply::{interruption_backoff, offerings};
 
 /// What is ordered for static pools.
 #[derive(Debug, Default)]
@@ -44,7 +44,7 @@ pub(crate) fn order(
             // Any of them may be what is launched.
             offerings.retain(|one| beyond(snapshot, pool, one, &options.limits).is_none());
             let Some(first) = offerings.first() else { break };
-            let mut names = Names::new(options, snapshot, now);
+            let mut names = ClaimNames::new(options, snapshot, now);
             let at = usize::try_from(number).unwrap_or(usize::MAX);
             let price = first.price.map_or("an unknown price".to_owned(), |price| format!("{price} $/h"));
             let planned = PlannedClaim {
@@ -86,8 +86,8 @@ fn offerings(
     now: Timestamp,
     options: &PlanOptions,
 ) -> Vec<RankedOffering> {
-    let labels = snapshot.memory.labels(catalogue);
-    let meeting = snapshot.memory.meeting(catalogue, pool, || offers::meeting(pool, &labels));
+    let labels = snapshot.plan_cache.labels(catalogue);
+    let meeting = snapshot.plan_cache.meeting(catalogue, pool, || offerings::meeting(pool, &labels));
     let is_held = |offering: &Offering| {
         let held = remembered(&snapshot.held_back, pool, offering).is_some_and(|until| *until > now);
         // No multiple of nothing, or of what nobody knows, says that something else is to be preferred.

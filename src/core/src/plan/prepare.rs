@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use jiff::Timestamp;
 
 use crate::demand::volumes::Volumes;
-use crate::demand::{self, NodesWanted, Outlook, Successor, profiles, volumes};
+use crate::demand::{self, ForecastOptions, NodesWanted, Successor, profiles, volumes};
 use crate::model::{PlanOptions, Snapshot};
 use crate::plan::order_replicas::{self, Ordered};
 use crate::supply::commitments;
@@ -62,7 +62,7 @@ pub(crate) fn prepare<'a>(snapshot: &'a Snapshot, now: Timestamp, options: &'a P
 
 fn foresee_demand(prepared: &mut Prepared<'_>) {
     let options = &prepared.options;
-    let outlook = Outlook {
+    let outlook = ForecastOptions {
         now: prepared.now,
         lowest_priority: options.min_priority.unwrap_or(i32::MIN),
         scheduler: options.schedulers.first().map_or("", String::as_str),

@@ -8,11 +8,11 @@ use poolwright_solver::Proof;
 use crate::demand::{Mentions, mentions};
 use crate::model::plan::{Counts, Plan, PlannedClaim, Target};
 use crate::model::{ClaimName, PodKey, PoolName, Snapshot, Uid};
+use crate::plan::context::PlanContext;
 use crate::plan::moved;
 use crate::plan::order_replicas::{self, Ordered};
 use crate::plan::prepare::Prepared;
-use crate::plan::scene::Scene;
-use crate::supply::offers::Supply;
+use crate::supply::offerings::Supply;
 use crate::supply::{interruption_backoff, interruption_risk};
 
 /// Writes the limits that forbid more into what is found about pools.
@@ -25,7 +25,12 @@ pub(crate) fn limits_reached(supply: &mut Supply<'_>, reached: impl IntoIterator
 }
 
 /// Completes a plan: what static pools get, what all of it costs, and where each pod goes.
-pub(crate) fn complete(plan: &mut Plan, prepared: &Prepared<'_>, scene: &Scene<'_>, supply: Supply<'_>) {
+pub(crate) fn complete(
+    plan: &mut Plan,
+    prepared: &Prepared<'_>,
+    context: &PlanContext<'_>,
+    supply: Supply<'_>,
+) {
     plan.again_at = [plan.again_at, prepared.believed_until].into_iter().flatten().min();
     // Before the risk of claims is counted: nothing is lost with the room that is kept free.
     for claim in &mut plan.claims {
@@ -36,31 +41,31 @@ pub(crate) fn complete(plan: &mut Plan, prepared: &Prepared<'_>, scene: &Scene<'
         plan.covered = UsdPerHour::ZERO;
         plan.commitments.clear();
     }
-    add_ordered(plan, scene, &prepared.ordered);
+    add_ordered(plan, context, &prepared.ordered);
     plan.pools = supply.findings;
-    sum(plan, scene);
-    plan.nominations = nominations(scene.snapshot, plan);
+    sum(plan, context);
+    plan.nominations = nominations(context.snapshot, plan);
     plan.moved = moved::moved(&prepared.successors, plan);
     mention_existing_pods(plan);
     count(plan);
 }
 
 /// Adds what is ordered for static pools. They get it whatever becomes of the rest.
-fn add_ordered(plan: &mut Plan, scene: &Scene<'_>, ordered: &Ordered) {
+fn add_ordered(plan: &mut Plan, context: &PlanContext<'_>, ordered: &Ordered) {
     plan.bound += order_replicas::cost(&ordered.claims);
-    let caution = |claim| interruption_backoff::of_claim(scene.snapshot, scene.now, claim);
+    let caution = |claim| interruption_backoff::of_claim(context.snapshot, context.now, claim);
     plan.bound += ordered.claims.iter().map(caution).sum();
     plan.claims.extend(ordered.claims.iter().cloned());
     plan.claims.sort_by(|a, b| a.name.cmp(&b.name));
 }
 
 /// Adds up costs and risks, and says what is proven of them.
-fn sum(plan: &mut Plan, scene: &Scene<'_>) {
+fn sum(plan: &mut Plan, context: &PlanContext<'_>) {
     let prices: UsdPerHour = plan.claims.iter().filter_map(PlannedClaim::price).sum();
     plan.cost = UsdPerHour::from_micros(prices.micros().saturating_sub(plan.covered.micros()));
     let beside = |claim| {
-        interruption_risk::of_claim(scene.snapshot, scene.options, claim)
-            + interruption_backoff::of_claim(scene.snapshot, scene.now, claim)
+        interruption_risk::of_claim(context.snapshot, context.options, claim)
+            + interruption_backoff::of_claim(context.snapshot, context.now, claim)
     };
     plan.risk = plan.claims.iter().map(beside).sum();
     plan.bound = plan.bound.min(plan.cost + plan.risk);

@@ -11,7 +11,7 @@ use crate::rules::requirement::matches;
 
 /// A budget that can never be met.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct NeverMet {
+pub struct UnmeetableBudget {
     /// The budget.
     pub budget: ObjectKey,
     /// The field that is wrong, and what it says: the same as long as nobody changes it.
@@ -22,14 +22,14 @@ pub struct NeverMet {
     pub pods: Vec<PodKey>,
 }
 
-impl fmt::Display for NeverMet {
+impl fmt::Display for UnmeetableBudget {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "PodDisruptionBudget {} can never be met: {}", self.budget, self.message)
     }
 }
 
 /// Every budget that can never be met. Budgets about no pods that are there are not looked at, unless they cannot be read.
-pub fn never_met(snapshot: &Snapshot) -> Vec<NeverMet> {
+pub fn never_met(snapshot: &Snapshot) -> Vec<UnmeetableBudget> {
     let mut by_namespace: BTreeMap<&str, Vec<&Budget>> = BTreeMap::new();
     for budget in snapshot.budgets.values() {
         by_namespace.entry(&budget.key.namespace).or_default().push(budget);
@@ -45,7 +45,7 @@ pub fn never_met(snapshot: &Snapshot) -> Vec<NeverMet> {
 }
 
 /// Those of a namespace's budgets that can never be met and are about this pod.
-pub fn never_met_of(snapshot: &Snapshot, pod: &Pod) -> Vec<NeverMet> {
+pub fn never_met_of(snapshot: &Snapshot, pod: &Pod) -> Vec<UnmeetableBudget> {
     let namespace = pod.key.namespace();
     let budgets: Vec<&Budget> = snapshot
         .budgets
@@ -77,7 +77,7 @@ fn in_namespace(
     namespace: &str,
     budgets: &[&Budget],
     workloads: &BTreeMap<&Uid, &Workload>,
-) -> Vec<NeverMet> {
+) -> Vec<UnmeetableBudget> {
     let pods: Vec<&Pod> = snapshot
         .pods
         .from(&PodKey::new(namespace, ""))
@@ -98,7 +98,7 @@ fn in_namespace(
     for (at, (budget, chosen)) in budgets.iter().zip(&of_budget).enumerate() {
         let keys = || chosen.iter().map(|pod| pod.key.clone()).collect();
         let mut add = |field: String, message: String, pods: Vec<PodKey>| {
-            found.push(NeverMet { budget: budget.key.clone(), field, message, pods });
+            found.push(UnmeetableBudget { budget: budget.key.clone(), field, message, pods });
         };
         if let Some((field, message)) = by_itself(budget, chosen, workloads) {
             add(field, message, keys());

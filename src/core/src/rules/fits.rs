@@ -3,9 +3,9 @@
 use poolwright_terms::Taint;
 
 use crate::model::PodSpec;
+use crate::rules::added_affinity::check as check_enforced;
 use crate::rules::affinity::check as check_affinity;
 use crate::rules::anti_affinity::check as check_anti_affinity;
-use crate::rules::enforced::check as check_enforced;
 use crate::rules::identity::Identity;
 use crate::rules::labels::Labels;
 use crate::rules::ports::check as check_ports;

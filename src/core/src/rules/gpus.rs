@@ -149,7 +149,7 @@ fn named(resource: &ResourceName, count: u64, models: &[&MigModel]) -> GpuNeed {
 
 /// What a node of a type can be bought as.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Form {
+pub(crate) enum GpuForm {
     /// GPUs are only given whole.
     Plain,
     /// GPUs are shared.
@@ -158,7 +158,7 @@ pub(crate) enum Form {
     Cut,
 }
 
-impl Form {
+impl GpuForm {
     /// What a node of this type can be bought as; never empty.
     pub fn all(sharing: Sharing, kind: &InstanceType) -> &'static [Self] {
         let Some(gpu) = &kind.gpu else { return &[Self::Plain] };

@@ -1,9 +1,9 @@
 //! Labels of a node that is not bought yet.
 
 use crate::model::PoolName;
+use crate::rules::csi_labels::repeats;
 use crate::rules::fields::NODE_NAME_FIELD;
 use crate::rules::labels::Labels;
-use crate::rules::repeated::repeats;
 use poolwright_terms::keys::NODEPOOL_LABEL;
 use poolwright_terms::labels::HOSTNAME;
 use std::collections::BTreeMap;

@@ -27,8 +27,8 @@ mod tests {
     use crate::model::Operator;
     use crate::model::PoolName;
     use crate::model::Requirement;
+    use crate::rules::csi_labels::add_repeated;
     use crate::rules::new_node::NewNodeLabels;
-    use crate::rules::repeated::add_repeated;
 
     fn only(key: &str, value: &str) -> Vec<NodeTerm> {
         let operator = Operator::In([value.to_owned()].into());

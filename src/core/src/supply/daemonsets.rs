@@ -16,13 +16,13 @@ const MAX_PREFIX: usize = 63 - SUFFIX;
 
 /// The cluster's DaemonSets.
 #[derive(Clone, Debug)]
-pub(crate) struct Daemons<'a> {
+pub(crate) struct DaemonSets<'a> {
     sets: Vec<&'a DaemonSet>,
     /// By set: how the names of its pods begin.
     prefixes: Vec<String>,
 }
 
-impl<'a> Daemons<'a> {
+impl<'a> DaemonSets<'a> {
     pub fn new(snapshot: &'a Snapshot) -> Self {
         Self::of(snapshot.daemonsets.values().map(Arc::as_ref).collect())
     }

@@ -11,7 +11,7 @@ use crate::rules::gpus::{MIG_PREFIX, profile_of};
 
 /// Pods of one node that lose the same when it is taken back.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Losing {
+pub(crate) struct PodLoss {
     /// What each loses, in micro-dollars.
     pub each: u64,
     pub pods: u64,
@@ -35,7 +35,7 @@ pub(crate) fn at_risk(options: &PlanOptions, spec: &PodSpec) -> u64 {
 }
 
 /// What the interruptions of a node of this offering are counted to cost its pods per hour.
-pub(crate) fn of_node(options: &PlanOptions, offering: &Offering, pods: &[Losing]) -> UsdPerHour {
+pub(crate) fn of_node(options: &PlanOptions, offering: &Offering, pods: &[PodLoss]) -> UsdPerHour {
     let rate = interruptions(options, offering);
     pods.iter().map(|losing| problem::risk(losing.each, rate).times(losing.pods)).sum()
 }

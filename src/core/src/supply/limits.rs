@@ -6,7 +6,7 @@ use poolwright_catalog::{OfferingId, ResourceList, ResourceName, UsdPerHour};
 use poolwright_solver::Limit;
 
 use crate::model::{Claim, PoolLimits, Snapshot};
-use crate::supply::offers::Supply;
+use crate::supply::offerings::Supply;
 
 /// What a limit is about.
 #[derive(Clone, Debug, PartialEq, Eq)]

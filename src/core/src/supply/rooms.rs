@@ -1,6 +1,6 @@
 //! Room that is there or on its way: nodes, and claims that were bought and have not come up yet.
 
-use crate::model::memory::{Known, KnownRoom, KnownRooms, Origin, Site};
+use crate::model::plan_cache::{CacheEntry, CachedRoom, CachedRooms, NodeFacts, Origin};
 use poolwright_terms::keys::{
     CORDON_TAINT, DISRUPTED_TAINT, NODECLAIM_LABEL, NODEPOOL_LABEL, NOT_READY_TAINT, RESERVED_TAINT,
     UNREACHABLE_TAINT, UNREGISTERED_TAINT,
@@ -20,14 +20,14 @@ use crate::model::{Claim, Node, Snapshot};
 use crate::rules;
 use crate::rules::colocation::{Colocation, Present, join};
 use crate::rules::fields::NODE_NAME_FIELD;
-use crate::supply::daemonsets::Daemons;
-use crate::supply::known::Walk;
-use crate::supply::offers::as_measured;
+use crate::supply::cached::CacheWalk;
+use crate::supply::daemonsets::DaemonSets;
+use crate::supply::offerings::as_measured;
 
 /// A node with free room.
 #[derive(Clone, Debug)]
 pub(crate) struct Room<'a> {
-    site: Arc<Site>,
+    site: Arc<NodeFacts>,
     /// The node, where it is there.
     pub node: Option<&'a str>,
     pub free: Arc<ResourceList>,
@@ -42,9 +42,9 @@ pub(crate) struct Room<'a> {
 }
 
 impl Deref for Room<'_> {
-    type Target = Site;
+    type Target = NodeFacts;
 
-    fn deref(&self) -> &Site {
+    fn deref(&self) -> &NodeFacts {
         &self.site
     }
 }
@@ -90,24 +90,24 @@ fn find(rooms: &[Arc<Room<'_>>], name: &str) -> Option<usize> {
 /// All room that pods may count on.
 pub(crate) fn collect<'a>(
     snapshot: &'a Snapshot,
-    daemons: &Daemons<'_>,
+    daemons: &DaemonSets<'_>,
     colocation: &Colocation<'_>,
     attachable: &Attachable,
 ) -> Rooms<'a> {
-    let (mut memory, all_known) = snapshot.memory.rooms(snapshot);
+    let (mut cached, all_known) = snapshot.plan_cache.rooms(snapshot);
     let mut rooms = Rooms::default();
     let mut numbers: Vec<(u32, usize)> = Vec::new();
     if all_known {
-        repeat(&mut rooms, &mut numbers, snapshot, &memory, |known, node| {
+        repeat(&mut rooms, &mut numbers, snapshot, &cached, |known, node| {
             room(known, node, colocation, attachable, daemons)
         });
-        snapshot.memory.keep_rooms(memory);
+        snapshot.plan_cache.keep_rooms(cached);
         numbers.sort_unstable();
         meet(&mut rooms, &numbers, snapshot, colocation);
         return rooms;
     }
     let mut claimed: BTreeSet<&str> = BTreeSet::new();
-    let mut walk = Walk::new(&mut memory.claims);
+    let mut walk = CacheWalk::new(&mut cached.claims);
     for claim in snapshot.claims.values() {
         let node = node_of(snapshot, claim);
         if let Some(node) = node {
@@ -138,7 +138,7 @@ pub(crate) fn collect<'a>(
     walk.end();
     rooms.of_claims = rooms.all.len();
     rooms.by_node.sort_unstable();
-    let mut walk = Walk::new(&mut memory.nodes);
+    let mut walk = CacheWalk::new(&mut cached.nodes);
     let mut beside = snapshot.pods.beside();
     for node in snapshot.nodes.values().filter(|node| !claimed.contains(node.name.as_str())) {
         let pods = beside.on(&node.name);
@@ -149,7 +149,7 @@ pub(crate) fn collect<'a>(
         }
     }
     walk.end();
-    snapshot.memory.keep_rooms(memory);
+    snapshot.plan_cache.keep_rooms(cached);
     numbers.sort_unstable();
     meet(&mut rooms, &numbers, snapshot, colocation);
     rooms
@@ -160,17 +160,17 @@ fn repeat<'a>(
     rooms: &mut Rooms<'a>,
     numbers: &mut Vec<(u32, usize)>,
     snapshot: &'a Snapshot,
-    memory: &KnownRooms,
-    room: impl Fn(&Known, Option<&'a str>) -> Room<'a>,
+    cached: &CachedRooms,
+    room: impl Fn(&CachedRoom, Option<&'a str>) -> Room<'a>,
 ) {
-    let mut add = |rooms: &mut Rooms<'a>, (origin, known): &KnownRoom, node: Option<&'a str>| {
+    let mut add = |rooms: &mut Rooms<'a>, (origin, known): &CacheEntry, node: Option<&'a str>| {
         if let Some(known) = known {
             numbers.extend(origin.pods.as_ref().map(|there| (there.number, rooms.all.len())));
             rooms.all.push(Arc::new(room(known, node)));
         }
     };
     let mut claims = snapshot.claims.values();
-    for known in &memory.claims {
+    for known in &cached.claims {
         let is_it = |claim: &&Arc<Claim>| known.0.claim.as_ref().is_some_and(|own| Arc::ptr_eq(own, claim));
         let claim = claims.find(is_it).filter(|_| known.0.node.is_some());
         let node = claim.and_then(|claim| {
@@ -187,7 +187,7 @@ fn repeat<'a>(
     rooms.of_claims = rooms.all.len();
     rooms.by_node.sort_unstable();
     let mut nodes = snapshot.nodes.values();
-    for known in &memory.nodes {
+    for known in &cached.nodes {
         let is_it = |node: &&Arc<Node>| known.0.node.as_ref().is_some_and(|own| Arc::ptr_eq(own, node));
         let node = nodes.find(is_it).map(|node| node.name.as_str());
         add(rooms, known, node);
@@ -220,11 +220,11 @@ fn node_of<'a>(snapshot: &'a Snapshot, claim: &Claim) -> Option<&'a Arc<Node>> {
 }
 
 fn room<'a>(
-    known: &Known,
+    known: &CachedRoom,
     node: Option<&'a str>,
     colocation: &Colocation<'_>,
     attachable: &Attachable,
-    daemons: &Daemons<'_>,
+    daemons: &DaemonSets<'_>,
 ) -> Room<'a> {
     let present = daemons.present(&known.outstanding, colocation);
     let mut free = known.free.clone();
@@ -235,7 +235,12 @@ fn room<'a>(
     Room { site: known.site.clone(), node, free, leaving, left_by, staying: present.clone(), present }
 }
 
-fn of_claim(snapshot: &Snapshot, claim: &Claim, node: Option<&Node>, daemons: &Daemons<'_>) -> Option<Known> {
+fn of_claim(
+    snapshot: &Snapshot,
+    claim: &Claim,
+    node: Option<&Node>,
+    daemons: &DaemonSets<'_>,
+) -> Option<CachedRoom> {
     let initialized = claim.since(ConditionType::Initialized).is_some();
     if node.is_none() && claim.node_name.is_some() {
         // The node was there and is gone.
@@ -263,7 +268,7 @@ fn of_claim(snapshot: &Snapshot, claim: &Claim, node: Option<&Node>, daemons: &D
     // Its CSI drivers start last: their labels may still be on their way.
     rules::add_repeated(&mut node_labels);
     node_labels.extend(node.map(named));
-    let site = Site { target: Target::Claim(claim.name.clone()), labels: node_labels, taints };
+    let site = NodeFacts { target: Target::Claim(claim.name.clone()), labels: node_labels, taints };
     Some(known(site, total, node, snapshot, daemons))
 }
 
@@ -283,7 +288,7 @@ pub(crate) fn labels_of_claim(
 }
 
 /// A node that no claim stands behind.
-fn of_foreign(snapshot: &Snapshot, node: &Node, daemons: &Daemons<'_>) -> Option<Known> {
+fn of_foreign(snapshot: &Snapshot, node: &Node, daemons: &DaemonSets<'_>) -> Option<CachedRoom> {
     // A node of ours without a claim will be given back.
     let orphan = node.labels.contains_key(NODECLAIM_LABEL)
         || node.taints.iter().any(|taint| taint.key == UNREGISTERED_TAINT || taint.key == DISRUPTED_TAINT);
@@ -292,7 +297,7 @@ fn of_foreign(snapshot: &Snapshot, node: &Node, daemons: &Daemons<'_>) -> Option
     }
     let mut labels = node.labels.clone();
     labels.extend([named(node)]);
-    let site = Site { target: Target::Node(node.name.clone()), labels, taints: lasting_taints(node) };
+    let site = NodeFacts { target: Target::Node(node.name.clone()), labels, taints: lasting_taints(node) };
     Some(known(site, &node.allocatable, Some(node), snapshot, daemons))
 }
 
@@ -316,19 +321,19 @@ fn lasting_taints(node: &Node) -> Vec<Taint> {
 
 /// What is left of a node.
 fn known(
-    site: Site,
+    site: NodeFacts,
     total: &ResourceList,
     node: Option<&Node>,
     snapshot: &Snapshot,
-    daemons: &Daemons<'_>,
-) -> Known {
+    daemons: &DaemonSets<'_>,
+) -> CachedRoom {
     let pods = node.and_then(|node| snapshot.pods.on_node(&node.name)).map(AsRef::as_ref);
     let outstanding = daemons.outstanding(&site.labels, &site.taints, pods);
     let mut used = daemons.requests(&outstanding);
     used.add(pods.map_or(&ResourceList::new(), |pods| &pods.requests));
     let mut free = total.clone();
     free.saturating_sub(&used);
-    Known {
+    CachedRoom {
         site: Arc::new(site),
         free: Arc::new(free),
         leaving: pods.map(|pods| pods.leaving.clone()).unwrap_or_default(),

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use jiff::Timestamp;
 use poolwright_terms::labels::HOSTNAME;
 
-use crate::demand::profiles::Ruler;
+use crate::demand::profiles::ProfileRules;
 use crate::model::PlanOptions;
 use crate::model::plan::{Plan, Target};
 use crate::model::{NodeTerm, Pod, PodKey, PodPhase, PodRole, PodSpec, Snapshot};
@@ -43,7 +43,7 @@ pub fn pods(
     let judged: Vec<&PodKey> = keys.iter().copied().filter(ours).collect();
     let found = if judged.is_empty() { Vec::new() } else { rulings(snapshot, now, options, &judged) };
     let mut found = found.into_iter();
-    let ruler = Ruler::new(snapshot, &options.profiles);
+    let ruler = ProfileRules::new(snapshot, &options.profiles);
     let tell = |key: &&PodKey| {
         let pod = snapshot.pods.get(*key)?;
         let ruled = ruler.spec_of(pod);

@@ -14,9 +14,9 @@ use crate::plan::place::spread_hosts;
 use crate::rules;
 use crate::rules::colocation::Colocation;
 use crate::rules::{Rejection, gpus};
-use crate::supply::daemonsets::Daemons;
-use crate::supply::offers::{Availability, Supply};
-use crate::supply::{offers, rooms};
+use crate::supply::daemonsets::DaemonSets;
+use crate::supply::offerings::{Availability, Supply};
+use crate::supply::{offerings, rooms};
 
 /// An offering of a pool, and what was found about it for one pod.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -57,8 +57,8 @@ pub fn rulings(
     let volumes = volumes::resolve(&mut ruled);
     let snapshot = ruled.as_ref();
     let mut colocation = Colocation::new(snapshot);
-    let daemons = Daemons::new(snapshot);
-    let supply = offers::collect(snapshot, &daemons, &colocation, &volumes.attachable, options, now);
+    let daemons = DaemonSets::new(snapshot);
+    let supply = offerings::collect(snapshot, &daemons, &colocation, &volumes.attachable, options, now);
     let rooms = rooms::collect(snapshot, &daemons, &colocation, &volumes.attachable);
     spread_hosts::set_least(&mut colocation, snapshot, &daemons, &rooms, &supply);
     let mut known: BTreeMap<(&PodSpec, usize), Rc<[Candidacy]>> = BTreeMap::new();

@@ -12,7 +12,7 @@ use std::collections::BTreeMap;
 
 use jiff::SignedDuration;
 use poolwright_catalog::ResourceList;
-use poolwright_core::disruption::{Moves, Outlook, Proposal, drift, follow, propose};
+use poolwright_core::disruption::{Moves, Proposal, SearchResult, drift, follow, propose};
 use poolwright_core::plan::{MovedTo, Plan, PlanOptions};
 use poolwright_core::*;
 use poolwright_solver::NeverStop;
@@ -74,11 +74,11 @@ fn cluster_of(pool: Pool, nodes: Vec<(Claim, Node)>, pods: &[(&str, &str)]) -> S
     with(with(snapshot, there), [web(pods.len() as u64)])
 }
 
-fn looked(snapshot: &Snapshot) -> Outlook {
+fn looked(snapshot: &Snapshot) -> SearchResult {
     looked_at(snapshot, NOW)
 }
 
-fn looked_at(snapshot: &Snapshot, seconds: i64) -> Outlook {
+fn looked_at(snapshot: &Snapshot, seconds: i64) -> SearchResult {
     let current = planned_at(snapshot, seconds);
     assert_eq!(current.claims, []);
     propose(snapshot, &current, &Moves::default(), at(seconds), &PlanOptions::default(), &mut NeverStop)

@@ -311,9 +311,9 @@ fn a_record_that_presses_is_planned_for_in_a_moment_and_so_are_the_pods_that_are
     index.apply_claim(initialized());
     index.apply_pod(bound(replica("a"), "n"));
     assert_eq!(index.apply_pod(replica("more")), index::Change::Demand);
-    assert_eq!(index.apply_claim(told(initialized(), reclaim())), index::Change::Pressing);
+    assert_eq!(index.apply_claim(told(initialized(), reclaim())), index::Change::Interrupted);
     index.delete_pod(&object_key("a"));
-    assert_eq!(index.apply_pod(replica("b")), index::Change::Pressing);
+    assert_eq!(index.apply_pod(replica("b")), index::Change::Interrupted);
     assert_eq!(index.apply_pod(pod("of-nobody", requests(1, 1, 0))), index::Change::Demand);
     let other = Pod { owner: Some(Uid("other".into())), ..replica("of-another") };
     assert_eq!(index.apply_pod(other), index::Change::Demand);

@@ -11,9 +11,9 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 
-use crate::demand::ahead::{Ahead, Known};
+use crate::demand::forecast::{ForecastBuilder, ForecastInput};
 use crate::demand::source::{DemandSource, Mentions};
-use crate::demand::successors::moving::{Moving, Successor};
+use crate::demand::successors::moving::{LeavingPod, Successor};
 use crate::demand::units::Unit;
 use crate::model::{Pod, PodKey, PodPhase, Uid, Workload};
 
@@ -24,7 +24,7 @@ impl DemandSource for Successors {
         "successors of pods on nodes that are emptied"
     }
 
-    fn foresee<'a>(&self, known: &Known<'a>, ahead: &mut Ahead<'a>) -> Option<Timestamp> {
+    fn foresee<'a>(&self, known: &ForecastInput<'a>, ahead: &mut ForecastBuilder<'a>) -> Option<Timestamp> {
         if known.going.is_empty() {
             return None;
         }
@@ -50,7 +50,7 @@ impl DemandSource for Successors {
 }
 
 /// How many pods a unit still wants besides those that stay.
-fn still_wanted(known: &Known<'_>, unit: &Unit<'_>) -> u64 {
+fn still_wanted(known: &ForecastInput<'_>, unit: &Unit<'_>) -> u64 {
     let goes = |pod: &Pod| known.going.iter().any(|one| one.pod.key == pod.key);
     let of = |workload: &&Workload| {
         let owned = known.owned.get(&workload.uid);
@@ -63,7 +63,7 @@ fn still_wanted(known: &Known<'_>, unit: &Unit<'_>) -> u64 {
 }
 
 /// Takes a pod away and puts its successor, if one is made, among the pods that wait.
-fn replace(ahead: &mut Ahead<'_>, moving: &Moving<'_>, ordinal: Option<u64>, now: Timestamp) {
+fn replace(ahead: &mut ForecastBuilder<'_>, moving: &LeavingPod<'_>, ordinal: Option<u64>, now: Timestamp) {
     let pod = moving.pod;
     let snapshot = ahead.snapshot.to_mut();
     snapshot.pods.remove(&pod.key);

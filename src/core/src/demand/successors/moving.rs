@@ -16,7 +16,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 /// A pod whose node is emptied.
-pub(crate) struct Moving<'a> {
+pub(crate) struct LeavingPod<'a> {
     pub pod: &'a Pod,
     /// The claim of its node.
     pub from: &'a ClaimName,
@@ -26,7 +26,7 @@ pub(crate) struct Moving<'a> {
     pub(crate) part: Option<(&'a Gang, &'a GangPart)>,
 }
 
-impl Moving<'_> {
+impl LeavingPod<'_> {
     /// The owner in the key of its successor.
     pub fn owner(&self) -> Option<Arc<OwnerKey>> {
         let maker = self.maker?;
@@ -46,7 +46,7 @@ pub(crate) struct Successor {
 }
 
 /// All workload pods on nodes that are emptied, by claim and pod.
-pub(crate) fn moving(snapshot: &Snapshot) -> Vec<Moving<'_>> {
+pub(crate) fn moving(snapshot: &Snapshot) -> Vec<LeavingPod<'_>> {
     let leaving: Vec<&Claim> = snapshot.claims.leaving().map(AsRef::as_ref).collect();
     if leaving.is_empty() {
         return Vec::new();
@@ -75,9 +75,9 @@ pub(crate) fn moving(snapshot: &Snapshot) -> Vec<Moving<'_>> {
     };
     let one = |(from, pod)| {
         let maker = maker(pod);
-        Moving { pod, from, maker, part: maker.and_then(part) }
+        LeavingPod { pod, from, maker, part: maker.and_then(part) }
     };
-    let mut all: Vec<Moving<'_>> = there.into_iter().map(one).collect();
+    let mut all: Vec<LeavingPod<'_>> = there.into_iter().map(one).collect();
     all.sort_by_key(|one| (one.from, &one.pod.key));
     all
 }

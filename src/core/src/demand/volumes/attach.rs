@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use poolwright_catalog::ResourceList;
 use poolwright_terms::labels::INSTANCE_TYPE;
 
-use crate::demand::volumes::bind::{Bound, claim_of};
+use crate::demand::volumes::bind::{UsableVolume, claim_of};
 use crate::model::{Pod, PodPhase, PodVolume, Snapshot};
 use crate::rules::format::ATTACHABLE;
 use crate::rules::labels::Labels;
@@ -70,7 +70,7 @@ impl Attachable {
     }
 
     /// What a pod with these volumes asks for.
-    pub(crate) fn requests(&self, volumes: &[Bound]) -> ResourceList {
+    pub(crate) fn requests(&self, volumes: &[UsableVolume]) -> ResourceList {
         let mut requests = ResourceList::new();
         let attached: BTreeSet<_> = volumes.iter().filter_map(|volume| volume.attached.as_ref()).collect();
         for (driver, _) in attached.into_iter().filter(|(driver, _)| self.drivers.contains_key(driver)) {

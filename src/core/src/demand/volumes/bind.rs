@@ -15,7 +15,7 @@ const ONE_POD: &str = "ReadWriteOncePod";
 
 /// A volume that a pod can be planned with.
 #[derive(Clone, Debug)]
-pub(crate) struct Bound {
+pub(crate) struct UsableVolume {
     /// What it is called in messages.
     pub words: String,
     /// Where it can be used: AND-ed lists of OR-ed terms.
@@ -25,17 +25,17 @@ pub(crate) struct Bound {
 }
 
 /// Why a pod must wait for a volume.
-pub(crate) struct Waits {
+pub(crate) struct VolumeWait {
     pub reason: UnplacedReason,
     pub message: String,
 }
 
-fn unusable(message: String) -> Waits {
-    Waits { reason: UnplacedReason::VolumeUnusable, message }
+fn unusable(message: String) -> VolumeWait {
+    VolumeWait { reason: UnplacedReason::VolumeUnusable, message }
 }
 
-fn pending(message: String) -> Waits {
-    Waits { reason: UnplacedReason::VolumePending, message }
+fn pending(message: String) -> VolumeWait {
+    VolumeWait { reason: UnplacedReason::VolumePending, message }
 }
 
 /// Gives each pod its volumes, in the order in which it is asked.
@@ -104,16 +104,20 @@ impl<'a> Binder<'a> {
     }
 
     /// What the pod's volumes need, or why it must wait.
-    pub fn bind(&mut self, pod: &'a Pod) -> Result<Vec<Bound>, Waits> {
+    pub fn bind(&mut self, pod: &'a Pod) -> Result<Vec<UsableVolume>, VolumeWait> {
         pod.volumes.iter().map(|volume| self.bind_one(pod, volume)).collect()
     }
 
-    fn bind_one(&mut self, pod: &'a Pod, volume: &PodVolume) -> Result<Bound, Waits> {
+    fn bind_one(&mut self, pod: &'a Pod, volume: &PodVolume) -> Result<UsableVolume, VolumeWait> {
         let (name, ephemeral) = match volume {
             PodVolume::Claim { name, ephemeral } => (name, *ephemeral),
             PodVolume::Attached { driver, handle } => {
                 let attached = Some((driver.clone(), handle.clone()));
-                return Ok(Bound { words: format!("volume `{handle}`"), topology: Vec::new(), attached });
+                return Ok(UsableVolume {
+                    words: format!("volume `{handle}`"),
+                    topology: Vec::new(),
+                    attached,
+                });
             }
         };
         let key = ObjectKey::new(pod.key.namespace(), name);
@@ -162,7 +166,7 @@ impl<'a> Binder<'a> {
         if claim.bound { self.bound(claim) } else { self.unbound(claim) }
     }
 
-    fn bound(&self, claim: &VolumeClaim) -> Result<Bound, Waits> {
+    fn bound(&self, claim: &VolumeClaim) -> Result<UsableVolume, VolumeWait> {
         let name = &claim.key.name;
         let volume = claim.volume.as_deref().unwrap_or_default();
         let Some(found) = self.snapshot.volumes.get(volume).filter(|_| !claim.lost) else {
@@ -170,7 +174,7 @@ impl<'a> Binder<'a> {
                 "uses PersistentVolumeClaim `{name}`, whose PersistentVolume `{volume}` does not exist; restore the volume, or make the claim anew"
             )));
         };
-        Ok(Bound {
+        Ok(UsableVolume {
             words: format!("PersistentVolumeClaim `{name}` (volume `{volume}`)"),
             topology: found.topology.clone(),
             attached: found.attached.clone(),
@@ -182,7 +186,7 @@ impl<'a> Binder<'a> {
         self.snapshot.storage_classes.get(name).map(AsRef::as_ref)
     }
 
-    fn unbound(&mut self, claim: &'a VolumeClaim) -> Result<Bound, Waits> {
+    fn unbound(&mut self, claim: &'a VolumeClaim) -> Result<UsableVolume, VolumeWait> {
         let name = &claim.key.name;
         if let Some(volume) = &claim.volume {
             return Err(pending(format!(
@@ -215,11 +219,15 @@ impl<'a> Binder<'a> {
             let operator = Operator::In([node.clone()].into());
             let requirement = Requirement { key: NODE_NAME_FIELD.to_owned(), operator };
             let topology = vec![vec![NodeTerm { requirements: vec![requirement] }]];
-            return Ok(Bound { words, topology, attached: driver });
+            return Ok(UsableVolume { words, topology, attached: driver });
         }
         let mut candidates = self.candidates(claim, class);
         if let Some(kept) = candidates.iter().find(|volume| volume.claim.as_ref() == Some(&claim.key)) {
-            return Ok(Bound { words, topology: kept.topology.clone(), attached: kept.attached.clone() });
+            return Ok(UsableVolume {
+                words,
+                topology: kept.topology.clone(),
+                attached: kept.attached.clone(),
+            });
         }
         if class.provisioner.is_none() {
             if candidates.is_empty() {
@@ -240,7 +248,7 @@ impl<'a> Binder<'a> {
             }
         }
         let attached = driver.or_else(|| candidates.first().and_then(|volume| volume.attached.clone()));
-        Ok(Bound { words, topology: places(class, &candidates), attached })
+        Ok(UsableVolume { words, topology: places(class, &candidates), attached })
     }
 
     /// Volumes that are there and that an unbound claim could be bound to, the smallest first.

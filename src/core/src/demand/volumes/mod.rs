@@ -9,7 +9,7 @@ use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
 pub(crate) use crate::demand::volumes::attach::Attachable;
-use crate::demand::volumes::bind::{Bound, Waits};
+use crate::demand::volumes::bind::{UsableVolume, VolumeWait};
 
 use crate::demand::planned_at;
 use crate::model::plan::UnplacedReason;
@@ -52,9 +52,9 @@ pub(crate) fn resolve(snapshot: &mut Cow<'_, Snapshot>) -> Volumes {
 }
 
 /// The volumes of every pod that can be planned; those of the others wait.
-fn bind(snapshot: &Snapshot, volumes: &mut Volumes) -> BTreeMap<PodKey, Vec<Bound>> {
+fn bind(snapshot: &Snapshot, volumes: &mut Volumes) -> BTreeMap<PodKey, Vec<UsableVolume>> {
     let waiting = in_order(snapshot);
-    let mut found: BTreeMap<PodKey, Vec<Bound>> = BTreeMap::new();
+    let mut found: BTreeMap<PodKey, Vec<UsableVolume>> = BTreeMap::new();
     if waiting.is_empty() {
         return found;
     }
@@ -64,7 +64,7 @@ fn bind(snapshot: &Snapshot, volumes: &mut Volumes) -> BTreeMap<PodKey, Vec<Boun
             Ok(bound) => {
                 found.insert(pod.key.clone(), bound);
             }
-            Err(Waits { reason, message }) => {
+            Err(VolumeWait { reason, message }) => {
                 volumes.waits.insert(pod.key.clone(), (reason, message));
             }
         }

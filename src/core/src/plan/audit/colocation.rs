@@ -3,19 +3,19 @@
 
 use std::collections::BTreeMap;
 
-use crate::model::plan::{Placement, PlannedClaim, Target};
+use crate::model::plan::{PlacedPod, PlannedClaim, Target};
 use crate::model::{Claim, ClaimName, Pod, Snapshot};
 use crate::rules;
 use crate::rules::identity::Identity;
 use crate::rules::new_node::NewNodeLabels;
-use crate::supply::daemonsets::Daemons;
+use crate::supply::daemonsets::DaemonSets;
 
 /// What is wrong, in sentences.
 pub(crate) fn audit(
     snapshot: &Snapshot,
-    daemons: &Daemons<'_>,
+    daemons: &DaemonSets<'_>,
     claims: &[PlannedClaim],
-    placements: &[Placement],
+    placements: &[PlacedPod],
 ) -> Vec<String> {
     let mut problems = Vec::new();
     for claim in claims {
@@ -37,7 +37,7 @@ pub(crate) fn audit(
 }
 
 /// Pods that go where others run.
-fn audit_rooms(snapshot: &Snapshot, placements: &[Placement]) -> Vec<String> {
+fn audit_rooms(snapshot: &Snapshot, placements: &[PlacedPod]) -> Vec<String> {
     let mut planned: BTreeMap<&Target, Vec<&Pod>> = BTreeMap::new();
     for placement in placements {
         if let Some(pod) = snapshot.pods.get(&placement.pod) {
@@ -121,8 +121,8 @@ mod tests {
         for pod in [pod("r", PodPhase::Bound { node: "n".into() }), pod("a", PodPhase::Waiting)] {
             snapshot.pods.insert(pod.key.clone(), pod.into());
         }
-        let placement = Placement { pod: PodKey::new("default", "a"), target: Target::Node("n".into()) };
-        audit(&snapshot, &Daemons::new(&snapshot), &[], &[placement])
+        let placement = PlacedPod { pod: PodKey::new("default", "a"), target: Target::Node("n".into()) };
+        audit(&snapshot, &DaemonSets::new(&snapshot), &[], &[placement])
     }
 
     #[test]

@@ -10,12 +10,12 @@ use poolwright_catalog::{OfferingId, RankedOffering, ResourceList, ResourceName,
 use poolwright_terms::NodeClassRef;
 
 use crate::demand::volumes::Volumes;
-use crate::model::plan::{Placement, PlannedClaim};
+use crate::model::plan::{PlacedPod, PlannedClaim};
 use crate::model::{Claim, Pod, PodKey, PodPhase, PodRole, PoolLimits, PoolName, Snapshot};
 use crate::model::{PlanOptions, Sharing};
 use crate::rules;
 use crate::rules::new_node::NewNodeLabels;
-use crate::supply::daemonsets::Daemons;
+use crate::supply::daemonsets::DaemonSets;
 
 /// What is wrong with the plan, in sentences. What several nodes decide together is [`crate::plan::audit::topology`]'s.
 pub(crate) fn audit(
@@ -23,7 +23,7 @@ pub(crate) fn audit(
     volumes: &Volumes,
     options: &PlanOptions,
     claims: &[PlannedClaim],
-    placements: &[Placement],
+    placements: &[PlacedPod],
 ) -> Vec<String> {
     let mut problems = Vec::new();
     let mut seen: BTreeSet<&PodKey> = BTreeSet::new();
@@ -33,7 +33,7 @@ pub(crate) fn audit(
             problems.push(format!("pod {key} is planned twice"));
         }
     }
-    let daemons = Daemons::new(snapshot);
+    let daemons = DaemonSets::new(snapshot);
     for claim in claims {
         if let Err(problem) = audit_claim(snapshot, volumes, options.sharing, &daemons, claim) {
             problems.push(format!("claim {}: {problem}", claim.name));
@@ -48,7 +48,7 @@ fn audit_claim(
     snapshot: &Snapshot,
     volumes: &Volumes,
     sharing: Sharing,
-    daemons: &Daemons<'_>,
+    daemons: &DaemonSets<'_>,
     claim: &PlannedClaim,
 ) -> Result<(), String> {
     let pool = snapshot.pools.get(&claim.pool).ok_or("its pool does not exist")?;

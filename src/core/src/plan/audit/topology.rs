@@ -9,14 +9,14 @@ use poolwright_terms::Taint;
 use poolwright_terms::keys::NODEPOOL_LABEL;
 use poolwright_terms::labels::HOSTNAME;
 
-use crate::model::plan::{Placement, PlannedClaim, Target};
+use crate::model::plan::{PlacedPod, PlannedClaim, Target};
 use crate::model::{Claim, Pod, PodKey, PodSpec, PodTerm, Snapshot};
 use crate::rules;
 use crate::rules::identity::Identity;
 use crate::rules::labels::Labels;
 use crate::rules::spread::audit::{self, Planned};
 use crate::rules::spread::constraint::{CountsAlike, includes};
-use crate::supply::daemonsets::Daemons;
+use crate::supply::daemonsets::DaemonSets;
 use crate::supply::rooms::labels_of_claim;
 
 /// A planned pod whose rule is not kept.
@@ -34,53 +34,53 @@ impl fmt::Display for Violation {
 }
 
 /// A node, there or planned.
-struct Spot<'a> {
+struct AuditedNode<'a> {
     /// Its name, where it is there.
     name: Option<&'a str>,
-    labels: Where<'a>,
+    labels: LabelSource<'a>,
     taints: &'a [Taint],
-    /// Pods by [`World::identities`]: all, and those that are not being deleted.
+    /// Pods by [`AuditedCluster::identities`]: all, and those that are not being deleted.
     pods: BTreeMap<usize, (u64, u64)>,
 }
 
-impl<'a> Spot<'a> {
-    fn new(name: Option<&'a str>, labels: Where<'a>, taints: &'a [Taint]) -> Self {
+impl<'a> AuditedNode<'a> {
+    fn new(name: Option<&'a str>, labels: LabelSource<'a>, taints: &'a [Taint]) -> Self {
         Self { name, labels, taints, pods: BTreeMap::new() }
     }
 }
 
 /// The labels of a spot.
-enum Where<'a> {
+enum LabelSource<'a> {
     /// Of a node that is there.
     Node(&'a BTreeMap<String, String>),
     /// The same, and those that its claim promises besides.
-    Ours(&'a BTreeMap<String, String>, Ours<'a>),
+    ClaimLabels(&'a BTreeMap<String, String>, ClaimLabels<'a>),
     /// Of one that is yet to come.
     Planned(BTreeMap<String, String>),
 }
 
 /// What a claim promises, worked out where a label is missing.
-struct Ours<'a> {
+struct ClaimLabels<'a> {
     snapshot: &'a Snapshot,
     claim: &'a Claim,
     all: OnceCell<BTreeMap<String, String>>,
 }
 
-impl Labels for Where<'_> {
+impl Labels for LabelSource<'_> {
     fn label(&self, key: &str) -> Option<&str> {
         let own = match self {
-            Self::Node(labels) | Self::Ours(labels, _) => *labels,
+            Self::Node(labels) | Self::ClaimLabels(labels, _) => *labels,
             Self::Planned(labels) => labels,
         };
         own.label(key).or_else(|| {
-            let Self::Ours(_, Ours { snapshot, claim, all }) = self else { return None };
+            let Self::ClaimLabels(_, ClaimLabels { snapshot, claim, all }) = self else { return None };
             all.get_or_init(|| labels_of_claim(snapshot, claim, None)).label(key)
         })
     }
 }
 
 /// What makes pods equal to the rules of others: namespace, labels, and whom they keep away.
-type Who<'a> = (&'a str, &'a BTreeMap<String, String>, &'a Vec<PodTerm>);
+type PodTraits<'a> = (&'a str, &'a BTreeMap<String, String>, &'a Vec<PodTerm>);
 
 /// A pod that is planned.
 struct Newcomer<'a> {
@@ -90,7 +90,7 @@ struct Newcomer<'a> {
 }
 
 /// Which pods matter to those that are planned: those that a rule of theirs counts, seeks or avoids, or that avoid them.
-struct Matter<'a> {
+struct RelevantPods<'a> {
     /// One for each sort of planned pod.
     newcomers: Vec<Identity<'a>>,
 }
@@ -98,8 +98,8 @@ struct Matter<'a> {
 /// With more sorts of planned pods than this all others are taken to matter.
 const MOST_SORTS: usize = 64;
 
-impl<'a> Matter<'a> {
-    fn new(snapshot: &'a Snapshot, claims: &'a [PlannedClaim], placements: &'a [Placement]) -> Self {
+impl<'a> RelevantPods<'a> {
+    fn new(snapshot: &'a Snapshot, claims: &'a [PlannedClaim], placements: &'a [PlacedPod]) -> Self {
         let planned = claims.iter().flat_map(|claim| &claim.planned_pods);
         let planned = planned.chain(placements.iter().map(|placement| &placement.pod));
         let mut sorts = BTreeMap::new();
@@ -124,25 +124,25 @@ impl<'a> Matter<'a> {
 }
 
 #[derive(Default)]
-struct World<'a> {
-    spots: Vec<Spot<'a>>,
+struct AuditedCluster<'a> {
+    spots: Vec<AuditedNode<'a>>,
     identities: Vec<Identity<'a>>,
-    known: BTreeMap<Who<'a>, usize>,
+    known: BTreeMap<PodTraits<'a>, usize>,
     newcomers: Vec<Newcomer<'a>>,
 }
 
 /// Terms of affinity of pods that wait, on a spot, and which pods they are.
-type Wait<'a> = (&'a [PodTerm], usize, usize);
+type WaitingAffinity<'a> = (&'a [PodTerm], usize, usize);
 
 /// Which values have pods that affinities are about.
-struct There<'w, 'a> {
-    world: &'w World<'a>,
+struct Arrived<'w, 'a> {
+    world: &'w AuditedCluster<'a>,
     about: &'w BTreeMap<&'w [PodTerm], BTreeSet<usize>>,
     /// By terms and which of them.
     values: BTreeMap<(&'w [PodTerm], usize), BTreeSet<&'w str>>,
 }
 
-impl<'w> There<'w, '_> {
+impl<'w> Arrived<'w, '_> {
     fn arrive(&mut self, spot: usize, identity: usize) {
         for (terms, _) in self.about.iter().filter(|(_, about)| about.contains(&identity)) {
             for (at, term) in terms.iter().enumerate() {
@@ -153,7 +153,7 @@ impl<'w> There<'w, '_> {
     }
 
     /// Whether those that it must be with are there.
-    fn meets(&self, (terms, spot, _): &Wait<'w>) -> bool {
+    fn meets(&self, (terms, spot, _): &WaitingAffinity<'w>) -> bool {
         terms.iter().enumerate().all(|(at, term)| {
             let value = self.world.value(*spot, &term.topology_key);
             let values = self.values.get(&(*terms, at));
@@ -162,7 +162,7 @@ impl<'w> There<'w, '_> {
     }
 
     /// Whether it may be the first of those that must be together.
-    fn begins(&self, (terms, spot, identity): &Wait<'w>) -> bool {
+    fn begins(&self, (terms, spot, identity): &WaitingAffinity<'w>) -> bool {
         let nowhere = |at| self.values.get(&(*terms, at)).is_none_or(BTreeSet::is_empty);
         self.about[terms].contains(identity)
             && (0..terms.len()).all(nowhere)
@@ -174,7 +174,7 @@ impl<'w> There<'w, '_> {
 pub(crate) fn violations(
     snapshot: &Snapshot,
     claims: &[PlannedClaim],
-    placements: &[Placement],
+    placements: &[PlacedPod],
 ) -> Vec<Violation> {
     let asks = |spec: &PodSpec| !spec.affinity.is_empty() || !spec.spreads.is_empty();
     let mut bound = snapshot.pods.alike().map(|(look, _)| &look.example().spec);
@@ -187,7 +187,7 @@ pub(crate) fn violations(
     if placements.is_empty() && claims.iter().all(|claim| claim.planned_pods.is_empty()) {
         return alternatives(snapshot, claims);
     }
-    let world = World::new(snapshot, claims, placements);
+    let world = AuditedCluster::new(snapshot, claims, placements);
     let mut found = world.spreads();
     found.extend(world.affinities());
     found.extend(world.antis());
@@ -223,10 +223,10 @@ fn spot_of<K: Ord + Copy>(spots: &[(K, usize)], key: K) -> Option<usize> {
     spots.binary_search_by_key(&key, |(known, _)| *known).ok().map(|at| spots[at].1)
 }
 
-impl<'a> World<'a> {
-    fn new(snapshot: &'a Snapshot, claims: &'a [PlannedClaim], placements: &'a [Placement]) -> Self {
+impl<'a> AuditedCluster<'a> {
+    fn new(snapshot: &'a Snapshot, claims: &'a [PlannedClaim], placements: &'a [PlacedPod]) -> Self {
         let mut world = Self::default();
-        let matter = Matter::new(snapshot, claims, placements);
+        let matter = RelevantPods::new(snapshot, claims, placements);
         // By name, and by the number that the pods there have.
         let mut by_node: Vec<(&str, usize)> = Vec::with_capacity(snapshot.nodes.len());
         let mut by_number: Vec<(u32, usize)> = Vec::with_capacity(snapshot.nodes.len());
@@ -235,7 +235,11 @@ impl<'a> World<'a> {
         for node in snapshot.nodes.values() {
             by_node.push((&node.name, world.spots.len()));
             by_number.extend(beside.on(&node.name).map(|there| (there.number, world.spots.len())));
-            world.spots.push(Spot::new(Some(&node.name), Where::Node(&node.labels), &node.taints));
+            world.spots.push(AuditedNode::new(
+                Some(&node.name),
+                LabelSource::Node(&node.labels),
+                &node.taints,
+            ));
         }
         by_number.sort_unstable();
         for claim in snapshot.claims.values() {
@@ -246,13 +250,14 @@ impl<'a> World<'a> {
                 Some(at) => at,
                 None if claim.deleting_since.is_some() => continue,
                 None => {
-                    let labels = Where::Planned(labels_of_claim(snapshot, claim, None));
-                    world.spots.push(Spot::new(None, labels, &claim.taints));
+                    let labels = LabelSource::Planned(labels_of_claim(snapshot, claim, None));
+                    world.spots.push(AuditedNode::new(None, labels, &claim.taints));
                     world.spots.len() - 1
                 }
             };
-            if let Where::Node(labels) = world.spots[at].labels {
-                world.spots[at].labels = Where::Ours(labels, Ours { snapshot, claim, all: OnceCell::new() });
+            if let LabelSource::Node(labels) = world.spots[at].labels {
+                world.spots[at].labels =
+                    LabelSource::ClaimLabels(labels, ClaimLabels { snapshot, claim, all: OnceCell::new() });
             }
             by_claim.insert(&claim.name.0, at);
         }
@@ -277,7 +282,7 @@ impl<'a> World<'a> {
             labels.insert(NODEPOOL_LABEL.to_owned(), claim.pool.0.clone());
             labels.insert(HOSTNAME.to_owned(), format!("(claim {})", claim.name));
             let at = world.spots.len();
-            world.spots.push(Spot::new(None, Where::Planned(labels), &claim.taints));
+            world.spots.push(AuditedNode::new(None, LabelSource::Planned(labels), &claim.taints));
             for key in &claim.planned_pods {
                 world.plan(snapshot, key, at);
             }
@@ -306,12 +311,12 @@ impl<'a> World<'a> {
     }
 
     /// Pods that DaemonSets will put on nodes.
-    fn arrivals(&mut self, snapshot: &'a Snapshot, matter: &Matter<'_>) {
+    fn arrivals(&mut self, snapshot: &'a Snapshot, matter: &RelevantPods<'_>) {
         let identity = |set| Identity::of_daemonset(set, &snapshot.namespaces);
         if !snapshot.daemonsets.values().any(|set| matter.matters(identity(set))) {
             return;
         }
-        let daemons = Daemons::new(snapshot);
+        let daemons = DaemonSets::new(snapshot);
         for at in 0..self.spots.len() {
             let spot = &self.spots[at];
             let there = spot.name.and_then(|name| snapshot.pods.on_node(name)).map(AsRef::as_ref);
@@ -359,7 +364,7 @@ impl<'a> World<'a> {
             .filter(|at| rules::counts(rule, namespace, self.identities[*at]))
             .collect();
         let owner = &members[0].pod.spec;
-        let included = |spot: &&Spot<'_>| {
+        let included = |spot: &&AuditedNode<'_>| {
             all.iter().all(|rule| spot.labels.label(&rule.topology_key).is_some())
                 && includes(rule, owner, &spot.labels, spot.taints)
         };
@@ -390,7 +395,7 @@ impl<'a> World<'a> {
                 (*terms, (0..self.identities.len()).filter(all).collect())
             })
             .collect();
-        let mut there = There { world: self, about: &about, values: BTreeMap::new() };
+        let mut there = Arrived { world: self, about: &about, values: BTreeMap::new() };
         let mut waiting: BTreeMap<(&[PodTerm], usize, usize), Vec<&Newcomer<'_>>> = BTreeMap::new();
         let mut later: BTreeMap<(usize, usize), u64> = BTreeMap::new();
         for newcomer in &bound {

@@ -9,9 +9,9 @@ use poolwright_catalog::{MigModel, ResourceList};
 
 use crate::model::Sharing;
 use crate::model::{Pod, PodKey, PodSpec};
+use crate::plan::pending::PendingPod;
 use crate::plan::place::preferences::kept::Chosen;
 use crate::plan::place::topology::Assigned;
-use crate::plan::wanting::Wanting;
 use crate::rules::colocation::Colocation;
 use crate::rules::gpus;
 use crate::rules::gpus::GpuNeed;
@@ -19,7 +19,7 @@ use crate::rules::pin::Pin;
 
 /// Pods with equal specs, profiles and priority.
 #[derive(Clone, Debug)]
-pub(crate) struct Class<'a> {
+pub(crate) struct PodClass<'a> {
     pub spec: &'a PodSpec,
     /// What one pod takes of a node, besides what `gpu_need` says.
     pub requests: ResourceList,
@@ -28,7 +28,7 @@ pub(crate) struct Class<'a> {
     pub priority: i32,
     /// What others say about them, and they about others: see [`Colocation`].
     pub profile: usize,
-    /// Index into [`Classes::signatures`].
+    /// Index into [`PodClasses::signatures`].
     pub signature: usize,
     /// Those that new nodes should meet besides, the most preferred for first; empty for most.
     pub preferred: Vec<usize>,
@@ -38,7 +38,7 @@ pub(crate) struct Class<'a> {
     pub with: &'a [&'a Pod],
 }
 
-impl Class<'_> {
+impl PodClass<'_> {
     /// What one pod takes of a node that is there, where GPUs are given whole; also what to say that it asks for.
     pub fn on_whole(&self) -> &ResourceList {
         if self.gpu_need.is_none() { &self.requests } else { &self.spec.requests }
@@ -47,8 +47,8 @@ impl Class<'_> {
 
 /// Classes, and what distinguishes them besides their requests.
 #[derive(Debug, Default)]
-pub(crate) struct Classes<'a> {
-    pub classes: Vec<Class<'a>>,
+pub(crate) struct PodClasses<'a> {
+    pub classes: Vec<PodClass<'a>>,
     /// One spec for each combination of node selector, node affinity, tolerations and what pods are pinned to.
     pub signatures: Vec<(&'a PodSpec, &'a Pin)>,
 }
@@ -58,16 +58,16 @@ type Like<'a> = (Reverse<i32>, &'a PodSpec, usize, &'a Pin, &'a [Pin], Option<&'
 
 /// Groups pods, in an order that depends on nothing but the pods.
 pub(crate) fn group<'a>(
-    wanting: &[Wanting<'a>],
+    pending: &[PendingPod<'a>],
     (assigned, chosen): (&'a Assigned<'_>, &'a Chosen<'_>),
     colocation: &mut Cow<'_, Colocation<'a>>,
     sharing: Sharing,
     models: &[&MigModel],
-) -> Classes<'a> {
+) -> PodClasses<'a> {
     let follows: BTreeSet<&PodKey> = assigned.bundles.values().flatten().map(|pod| &pod.key).collect();
     let apart = |key: &PodKey| assigned.unplaced.contains_key(key) || follows.contains(key);
     let mut groups: BTreeMap<Like<'a>, Vec<&'a Pod>> = BTreeMap::new();
-    for want in wanting.iter().filter(|want| !apart(&want.pod.key)) {
+    for want in pending.iter().filter(|want| !apart(&want.pod.key)) {
         let key = &want.pod.key;
         let leads = (!assigned.with(key).is_empty()).then_some(key);
         let (pin, levels) = (assigned.pin(key), chosen.levels(key));
@@ -75,7 +75,7 @@ pub(crate) fn group<'a>(
         groups.entry(key).or_default().push(want.pod);
     }
     let mut known: BTreeMap<Signature<'a>, usize> = BTreeMap::new();
-    let mut classes = Classes::default();
+    let mut classes = PodClasses::default();
     for ((_, _, mut profile, pin, levels, leads), mut pods) in groups {
         let spec = &pods[0].spec;
         let mut number = |pin| {
@@ -97,7 +97,7 @@ pub(crate) fn group<'a>(
             profile = colocation.to_mut().together(profiles);
         }
         let priority = pods[0].priority;
-        classes.classes.push(Class {
+        classes.classes.push(PodClass {
             spec,
             requests,
             gpu_need,

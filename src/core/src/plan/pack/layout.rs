@@ -7,7 +7,7 @@ use poolwright_solver::GpuLayout;
 
 use crate::model::plan::{PlannedGpu, PlannedInstance, PlannedShare};
 use crate::model::{Pod, PodKey};
-use crate::plan::pack::classes::Classes;
+use crate::plan::pack::classes::PodClasses;
 use crate::rules::gpus::GpuNeed;
 
 /// Hands out the places of a layout to pods: those of one class are interchangeable.
@@ -34,7 +34,7 @@ impl Places<'_, '_> {
 pub(crate) fn planned(
     gpus: &[GpuLayout],
     pods: &BTreeMap<usize, Vec<&Pod>>,
-    classes: &Classes<'_>,
+    classes: &PodClasses<'_>,
     class: impl Fn(u32) -> usize,
     kind: &InstanceType,
 ) -> Vec<PlannedGpu> {

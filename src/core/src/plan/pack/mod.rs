@@ -3,4 +3,4 @@
 pub(crate) mod class_risk;
 pub(crate) mod classes;
 pub(crate) mod layout;
-pub(crate) mod rounds;
+pub(crate) mod solves;

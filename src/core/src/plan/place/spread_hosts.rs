@@ -8,15 +8,15 @@ use poolwright_terms::labels::HOSTNAME;
 use crate::model::Snapshot;
 use crate::rules::colocation::{Colocation, join};
 use crate::rules::spread::hosts::{Host, HostToBuy};
-use crate::supply::daemonsets::Daemons;
-use crate::supply::offers::Supply;
+use crate::supply::daemonsets::DaemonSets;
+use crate::supply::offerings::Supply;
 use crate::supply::rooms::Rooms;
 
 /// Works out the least count of every constraint over nodes.
 pub(crate) fn set_least(
     colocation: &mut Colocation<'_>,
     snapshot: &Snapshot,
-    daemons: &Daemons<'_>,
+    daemons: &DaemonSets<'_>,
     rooms: &Rooms<'_>,
     supply: &Supply<'_>,
 ) {
@@ -39,7 +39,7 @@ pub(crate) fn set_least(
 fn hosts<'s>(
     colocation: &Colocation<'_>,
     snapshot: &'s Snapshot,
-    daemons: &Daemons<'_>,
+    daemons: &DaemonSets<'_>,
     rooms: &'s Rooms<'_>,
 ) -> Vec<Host<'s>> {
     let mut hosts = Vec::new();

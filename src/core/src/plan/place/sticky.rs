@@ -1,6 +1,6 @@
 //! Pods whose place is decided already: planned earlier, let onto a reserved node, or nominated to a node.
 
-use crate::plan::wanting::Settled;
+use crate::plan::pending::Settled;
 use std::cmp::Reverse;
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -9,8 +9,8 @@ use jiff::{SignedDuration, Timestamp};
 
 use crate::model::plan::{Target, UnplacedPod, UnplacedReason};
 use crate::model::{Pod, PodKey, PodPhase, Snapshot};
-use crate::plan::wanting::Wanting;
-use crate::plan::wanting::collect::not_yet_tried;
+use crate::plan::pending::PendingPod;
+use crate::plan::pending::collect::not_yet_tried;
 use crate::rules;
 use crate::rules::colocation::Colocation;
 use crate::supply::rooms::{Room, Rooms};
@@ -21,18 +21,18 @@ const PATIENCE: SignedDuration = SignedDuration::from_secs(60);
 /// Puts every pod back where an earlier plan put it, as long as that still works, higher priorities first, and leaves
 /// pods alone for which the scheduler preempts others. Those in `unsettled` are planned anew.
 pub(crate) fn settle<'a>(
-    mut wanting: Vec<Wanting<'a>>,
+    mut pending: Vec<PendingPod<'a>>,
     snapshot: &Snapshot,
     rooms: &mut Rooms<'_>,
     colocation: &Colocation<'_>,
     now: Timestamp,
     unsettled: &BTreeSet<PodKey>,
 ) -> Settled<'a> {
-    wanting.sort_by_key(|want| (Reverse(want.pod.priority), &want.pod.key));
+    pending.sort_by_key(|want| (Reverse(want.pod.priority), &want.pod.key));
     let mut settled = Settled::default();
     let mut open = Vec::new();
     // Rooms that preempted pods will leave belong to those they were preempted for.
-    for want in wanting {
+    for want in pending {
         match preempting(want, snapshot, rooms, colocation) {
             Some((_, until)) if until <= now => open.push(want),
             None => open.push(want),
@@ -88,7 +88,7 @@ fn holds(room: &Room<'_>, pod: &Pod, colocation: &Colocation<'_>) -> bool {
 /// The scheduler nominates in the same write that says it found no node, so that no pod is taken for one that preempts
 /// nobody before its victims are known.
 fn preempting(
-    want: Wanting<'_>,
+    want: PendingPod<'_>,
     snapshot: &Snapshot,
     rooms: &Rooms<'_>,
     colocation: &Colocation<'_>,

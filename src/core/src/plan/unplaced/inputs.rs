@@ -3,20 +3,20 @@
 use crate::demand::volumes::Volumes;
 use crate::model::{Sharing, Snapshot};
 use crate::rules::colocation::Colocation;
-use crate::supply::daemonsets::Daemons;
+use crate::supply::daemonsets::DaemonSets;
 use crate::supply::limits::Limits;
-use crate::supply::offers::{Admissions, Supply};
+use crate::supply::offerings::{Admissions, Supply};
 
 /// What the planner had to choose from.
 #[derive(Clone, Copy)]
-pub(crate) struct Inputs<'s, 'a> {
+pub(crate) struct UnplacedInputs<'s, 'a> {
     pub snapshot: &'s Snapshot,
     pub volumes: &'s Volumes,
     pub supply: &'s Supply<'a>,
     pub admissions: &'s Admissions,
     pub limits: &'s Limits,
     pub colocation: &'s Colocation<'a>,
-    pub daemons: &'s Daemons<'a>,
+    pub daemons: &'s DaemonSets<'a>,
     pub sharing: Sharing,
 }
 

@@ -2,7 +2,7 @@
 
 use crate::model::PodKey;
 use crate::model::plan::{UnplacedPod, UnplacedReason};
-use crate::plan::pack::{classes, rounds};
+use crate::plan::pack::{classes, solves};
 use crate::plan::place::topology;
 use crate::plan::unplaced;
 use crate::rules;
@@ -11,9 +11,9 @@ use crate::supply::rooms;
 
 /// What was packed, to say why some pods were not.
 pub(crate) struct LeftOver<'s, 'a> {
-    pub inputs: unplaced::Inputs<'s, 'a>,
-    pub classes: &'s classes::Classes<'a>,
-    pub outcome: &'s rounds::Outcome<'a>,
+    pub inputs: unplaced::UnplacedInputs<'s, 'a>,
+    pub classes: &'s classes::PodClasses<'a>,
+    pub outcome: &'s solves::Packing<'a>,
     pub assigned: &'s topology::Assigned<'a>,
     pub rooms: &'s rooms::Rooms<'a>,
 }

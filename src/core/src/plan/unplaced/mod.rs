@@ -4,7 +4,7 @@ pub(crate) mod inputs;
 pub(crate) mod left_over;
 pub(crate) mod volumes;
 
-pub(crate) use crate::plan::unplaced::inputs::Inputs;
+pub(crate) use crate::plan::unplaced::inputs::UnplacedInputs;
 use crate::plan::unplaced::inputs::list;
 use poolwright_terms::keys::NODEPOOL_LABEL;
 use poolwright_terms::labels;
@@ -15,20 +15,20 @@ use poolwright_catalog::ResourceName;
 use crate::model::Sharing;
 use crate::model::plan::UnplacedReason;
 use crate::model::{DaemonSet, NodeTerm, Operator, Pod, PodSpec, PoolName, Requirement, Snapshot};
-use crate::plan::pack::classes::Class;
+use crate::plan::pack::classes::PodClass;
 use crate::rules;
 use crate::rules::colocation::Colocation;
-use crate::rules::gpus::{Form, GpuNeed};
+use crate::rules::gpus::{GpuForm, GpuNeed};
 use crate::rules::identity::Identity;
 use crate::rules::labels::Labels;
 use crate::rules::pin::Pin;
 use crate::rules::{Rejection, format};
-use crate::supply::offers::{Admissions, Availability, Offer, PoolSupply, Supply};
+use crate::supply::offerings::{Admissions, Availability, PoolOffering, PoolSupply, Supply};
 use crate::supply::rooms::Rooms;
 
-impl Inputs<'_, '_> {
+impl UnplacedInputs<'_, '_> {
     /// Why the pods of a class that are left over get no node.
-    pub fn explain(&self, class: &Class<'_>, limit: Option<u32>) -> (UnplacedReason, String) {
+    pub fn explain(&self, class: &PodClass<'_>, limit: Option<u32>) -> (UnplacedReason, String) {
         explain(self, class, limit)
     }
 
@@ -38,7 +38,7 @@ impl Inputs<'_, '_> {
     }
 
     /// The DaemonSet that keeps the pods off every node which has room for them, at the first pool with such nodes.
-    fn unwelcome(&self, class: &Class<'_>) -> Option<String> {
+    fn unwelcome(&self, class: &PodClass<'_>) -> Option<String> {
         let pod = class.pods.first()?;
         for (at, pool) in self.supply.pools.iter().enumerate() {
             let daemons = self.daemons.tolerating(&pool.pool.taints);
@@ -63,7 +63,7 @@ impl Inputs<'_, '_> {
 
 /// The first node that would hold pods of a class but for rules about other pods, and what the rule is.
 pub(crate) fn kept_off(
-    class: &Class<'_>,
+    class: &PodClass<'_>,
     pin: &Pin,
     rooms: &Rooms<'_>,
     colocation: &Colocation<'_>,
@@ -97,8 +97,12 @@ fn unwelcome(rejection: &Rejection, set: &str, pool: &PoolName) -> String {
     }
 }
 
-fn explain(inputs: &Inputs<'_, '_>, class: &Class<'_>, limit: Option<u32>) -> (UnplacedReason, String) {
-    let Inputs { snapshot, supply, admissions, limits, colocation, sharing, .. } = *inputs;
+fn explain(
+    inputs: &UnplacedInputs<'_, '_>,
+    class: &PodClass<'_>,
+    limit: Option<u32>,
+) -> (UnplacedReason, String) {
+    let UnplacedInputs { snapshot, supply, admissions, limits, colocation, sharing, .. } = *inputs;
     if let Some(limit) = limit {
         return (UnplacedReason::LimitReached, limits.sentence(limit, supply));
     }
@@ -113,7 +117,7 @@ fn explain(inputs: &Inputs<'_, '_>, class: &Class<'_>, limit: Option<u32>) -> (U
     }
     let holding = |availability: fn(&Availability) -> bool| {
         supply.pools.iter().enumerate().find_map(|(at, pool)| {
-            let holds = |offer: &&Offer| {
+            let holds = |offer: &&PoolOffering| {
                 availability(&offer.availability)
                     && admissions.admits(at, class.signature, offer.offering)
                     && class.requests.fits(&supply.capacities[offer.capacity])
@@ -161,7 +165,7 @@ fn explain(inputs: &Inputs<'_, '_>, class: &Class<'_>, limit: Option<u32>) -> (U
 
 /// What to say when no GPU that the pods may use can be shared or cut as they want; `None` when one can.
 fn no_gpu(
-    class: &Class<'_>,
+    class: &PodClass<'_>,
     supply: &Supply<'_>,
     admissions: &Admissions,
     sharing: Sharing,
@@ -171,7 +175,7 @@ fn no_gpu(
         for offer in pool.offers.iter().filter(|offer| admissions.admits(at, class.signature, offer.offering))
         {
             let kind = supply.instance_type(at, offer.offering);
-            if Form::all(sharing, kind).iter().any(|form| form.grants(sharing, kind, Some(gpu_need))) {
+            if GpuForm::all(sharing, kind).iter().any(|form| form.grants(sharing, kind, Some(gpu_need))) {
                 return None;
             }
         }
@@ -228,7 +232,7 @@ fn may_be_in(spec: &PodSpec, pool: &PoolName) -> bool {
 }
 
 fn held_back(
-    class: &Class<'_>,
+    class: &PodClass<'_>,
     at: usize,
     pool: &PoolSupply<'_>,
     supply: &Supply<'_>,
@@ -255,8 +259,8 @@ fn held_back(
 }
 
 /// The pool and rule that block, where a pod gets furthest: among the wanted pools, or all when there is none.
-fn nearest(inputs: &Inputs<'_, '_>, class: &Class<'_>, mut wanted: Vec<usize>) -> String {
-    let Inputs { supply, admissions, .. } = *inputs;
+fn nearest(inputs: &UnplacedInputs<'_, '_>, class: &PodClass<'_>, mut wanted: Vec<usize>) -> String {
+    let UnplacedInputs { supply, admissions, .. } = *inputs;
     if wanted.is_empty() {
         wanted.extend(0..supply.pools.len());
     }
@@ -295,7 +299,8 @@ fn nearest(inputs: &Inputs<'_, '_>, class: &Class<'_>, mut wanted: Vec<usize>) -
 fn enforced_miss(spec: &PodSpec, at: usize, supply: &Supply<'_>) -> Option<String> {
     let enforced = spec.enforced.as_deref()?;
     let pool = &supply.pools[at];
-    let own = |offer: &&Offer| rules::check_own_labels(spec, &supply.labels(at, offer.offering)).is_ok();
+    let own =
+        |offer: &&PoolOffering| rules::check_own_labels(spec, &supply.labels(at, offer.offering)).is_ok();
     let mut rejections = pool
         .offers
         .iter()
@@ -398,10 +403,10 @@ fn labels_miss(spec: &PodSpec, at: usize, supply: &Supply<'_>) -> String {
     format!("wants `{}` {}; pool `{name}` has only {}", want.key, want.words, list(has))
 }
 
-fn room_miss(class: &Class<'_>, at: usize, supply: &Supply<'_>, admissions: &Admissions) -> String {
+fn room_miss(class: &PodClass<'_>, at: usize, supply: &Supply<'_>, admissions: &Admissions) -> String {
     let pool = &supply.pools[at];
     let name = &pool.pool.name;
-    let admitted: Vec<&Offer> =
+    let admitted: Vec<&PoolOffering> =
         pool.offers.iter().filter(|offer| admissions.admits(at, class.signature, offer.offering)).collect();
     let requests = &class.requests;
     let most = |resource: &ResourceName| {
@@ -435,7 +440,7 @@ fn room_miss(class: &Class<'_>, at: usize, supply: &Supply<'_>, admissions: &Adm
         );
     }
     // Each resource alone would do. The offering that lacks least: the fewest resources short.
-    let short = |offer: &Offer| {
+    let short = |offer: &PoolOffering| {
         let room = &supply.capacities[offer.capacity];
         requests.iter().filter(|(name, wanted)| *wanted > room.get(name.as_str())).count()
     };

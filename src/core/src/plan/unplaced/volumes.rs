@@ -3,20 +3,21 @@
 use std::collections::BTreeSet;
 
 use crate::model::PodSpec;
-use crate::plan::pack::classes::Class;
-use crate::plan::unplaced::inputs::{Inputs, list};
+use crate::plan::pack::classes::PodClass;
+use crate::plan::unplaced::inputs::{UnplacedInputs, list};
 use crate::rules;
 use crate::rules::Rejection;
 use crate::rules::labels::Labels;
-use crate::supply::offers::Offer;
+use crate::supply::offerings::PoolOffering;
 
 /// What to say when the pods' own rules would let them in, and a volume keeps them out.
-pub(crate) fn miss(inputs: &Inputs<'_, '_>, class: &Class<'_>, at: usize) -> Option<String> {
+pub(crate) fn miss(inputs: &UnplacedInputs<'_, '_>, class: &PodClass<'_>, at: usize) -> Option<String> {
     let supply = inputs.supply;
     let pool = &supply.pools[at];
     let without = PodSpec { volumes: Vec::new(), ..class.spec.clone() };
-    let own = |offer: &&Offer| rules::check_labels(&without, &supply.labels(at, offer.offering)).is_ok();
-    let admitted: Vec<&Offer> = pool.offers.iter().filter(own).collect();
+    let own =
+        |offer: &&PoolOffering| rules::check_labels(&without, &supply.labels(at, offer.offering)).is_ok();
+    let admitted: Vec<&PoolOffering> = pool.offers.iter().filter(own).collect();
     let first = *admitted.first()?;
     let places = inputs.volumes.places.get(&class.pods.first()?.key)?;
     let elsewhere = places.iter().find(|(_, terms)| {

@@ -26,7 +26,7 @@ pub(crate) struct Colocation<'a> {
     alike: Vec<(usize, usize)>,
     /// The same of DaemonSets.
     daemonsets: BTreeMap<&'a ObjectKey, usize>,
-    profiles: Vec<Profile<'a>>,
+    profiles: Vec<ColocationProfile<'a>>,
     /// Profiles of pods that share a node, by theirs.
     joint: BTreeMap<Vec<usize>, usize>,
     pub(crate) spreads: Vec<HostSpread<'a>>,
@@ -35,7 +35,7 @@ pub(crate) struct Colocation<'a> {
 }
 
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Profile<'a> {
+pub(crate) struct ColocationProfile<'a> {
     ports: Vec<&'a BTreeSet<HostPort>>,
     /// Profiles that may not be on its node; its own too, where its pods keep away from each other.
     apart: BTreeSet<usize>,
@@ -53,7 +53,7 @@ pub(crate) type Shape<'a> = (&'a BTreeSet<HostPort>, Vec<usize>, Vec<usize>, Vec
 type Named<'a> = (&'a str, &'a BTreeMap<String, String>);
 
 /// What the rules of others say about pods with one set of labels in one namespace.
-pub(crate) struct Said {
+pub(crate) struct MatchingRules {
     /// Terms that are about them, ascending.
     about: Vec<usize>,
     /// Rules of spread that count them, ascending.
@@ -95,8 +95,8 @@ impl<'a> Colocation<'a> {
             }
         }
         let mut shapes: BTreeMap<Shape<'a>, usize> = BTreeMap::new();
-        let mut said: BTreeMap<Named<'a>, Said> = BTreeMap::new();
-        colocation.profiles.push(Profile::default());
+        let mut said: BTreeMap<Named<'a>, MatchingRules> = BTreeMap::new();
+        colocation.profiles.push(ColocationProfile::default());
         for pod in bound() {
             let identity = Identity::of_pod(pod, namespaces);
             let about = said
@@ -104,7 +104,7 @@ impl<'a> Colocation<'a> {
                 .or_insert_with(|| colocation.said_about(&terms, identity));
             let staying = colocation.profile(&terms, &mut shapes, identity, Vec::new(), about);
             // Who is leaving keeps others away until it is gone, but counts no more (`countPodsMatchSelector`).
-            let gone = Said { about: about.about.clone(), counted: Vec::new() };
+            let gone = MatchingRules { about: about.about.clone(), counted: Vec::new() };
             let leaving = colocation.profile(&terms, &mut shapes, identity, Vec::new(), &gone);
             colocation.alike.push((staying, leaving));
         }
@@ -116,7 +116,7 @@ impl<'a> Colocation<'a> {
                 .entry((identity.namespace, identity.labels))
                 .or_insert_with(|| colocation.said_about(&terms, identity));
             let leaving = pod.deleting_since.is_some() && !about.counted.is_empty();
-            let gone = leaving.then(|| Said { about: about.about.clone(), counted: Vec::new() });
+            let gone = leaving.then(|| MatchingRules { about: about.about.clone(), counted: Vec::new() });
             let about = gone.as_ref().unwrap_or(about);
             let profile = colocation.profile(&terms, &mut shapes, identity, own.collect(), about);
             if profile > 0 {
@@ -146,12 +146,12 @@ impl<'a> Colocation<'a> {
         colocation
     }
 
-    fn said_about(&self, terms: &BTreeMap<&'a PodTerm, usize>, pod: Identity<'_>) -> Said {
+    fn said_about(&self, terms: &BTreeMap<&'a PodTerm, usize>, pod: Identity<'_>) -> MatchingRules {
         let mut about: Vec<usize> =
             terms.iter().filter(|(term, _)| identity::selects(term, pod)).map(|(_, at)| *at).collect();
         about.sort_unstable();
         let counts = |at: &usize| self.spreads[*at].counts(pod);
-        Said { about, counted: (0..self.spreads.len()).filter(counts).collect() }
+        MatchingRules { about, counted: (0..self.spreads.len()).filter(counts).collect() }
     }
 
     fn profile(
@@ -160,7 +160,7 @@ impl<'a> Colocation<'a> {
         shapes: &mut BTreeMap<Shape<'a>, usize>,
         pod: Identity<'a>,
         mut spreads: Vec<usize>,
-        said: &Said,
+        said: &MatchingRules,
     ) -> usize {
         let mut own: Vec<usize> =
             pod.spec.anti_affinity.iter().filter_map(|term| terms.get(term).copied()).collect();
@@ -168,7 +168,7 @@ impl<'a> Colocation<'a> {
         own.dedup();
         spreads.sort_unstable();
         spreads.dedup();
-        let Said { about, counted } = said;
+        let MatchingRules { about, counted } = said;
         let alone = own.is_empty() && about.is_empty() && spreads.is_empty() && counted.is_empty();
         if pod.spec.host_ports.is_empty() && alone {
             return 0;
@@ -176,7 +176,11 @@ impl<'a> Colocation<'a> {
         let shape = (&pod.spec.host_ports, own, about.clone(), spreads, counted.clone());
         *shapes.entry(shape).or_insert_with_key(|shape| {
             let ports = Some(&pod.spec.host_ports).filter(|ports| !ports.is_empty()).into_iter().collect();
-            self.profiles.push(Profile { ports, spreads: shape.3.clone(), ..Profile::default() });
+            self.profiles.push(ColocationProfile {
+                ports,
+                spreads: shape.3.clone(),
+                ..ColocationProfile::default()
+            });
             self.profiles.len() - 1
         })
     }
@@ -296,7 +300,7 @@ impl<'a> Colocation<'a> {
             return *known;
         }
         let new = self.profiles.len();
-        let mut joint = Profile::default();
+        let mut joint = ColocationProfile::default();
         for part in &parts {
             let part = &self.profiles[*part];
             joint.ports.extend(&part.ports);

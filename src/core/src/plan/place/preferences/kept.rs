@@ -2,10 +2,10 @@
 
 use crate::model::relaxed::{PreferencePolicy, RelaxedReason};
 use crate::model::{PlanOptions, Pod, PodKey, PodSpec, Requirement, Snapshot};
+use crate::plan::pending::PendingPod;
 use crate::plan::place::topology::Assigned;
-use crate::plan::wanting::Wanting;
 use crate::rules::pin::Pin;
-use crate::supply::offers::Supply;
+use crate::supply::offerings::Supply;
 use crate::supply::rooms::Rooms;
 use poolwright_catalog::ResourceList;
 use std::collections::{BTreeMap, BTreeSet};
@@ -14,7 +14,7 @@ use std::collections::{BTreeMap, BTreeSet};
 pub(crate) const DEARER: u128 = 2;
 
 /// What preferences are weighed against.
-pub(crate) struct Inputs<'s, 'a> {
+pub(crate) struct PreferenceInputs<'s, 'a> {
     pub snapshot: &'a Snapshot,
     pub supply: &'s Supply<'a>,
     pub options: &'s PlanOptions,
@@ -22,7 +22,7 @@ pub(crate) struct Inputs<'s, 'a> {
     pub rooms: &'s Rooms<'a>,
     /// Pods that are planned on rooms already.
     pub settled: &'s [(usize, &'a Pod)],
-    pub open: &'s [Wanting<'a>],
+    pub open: &'s [PendingPod<'a>],
     pub assigned: &'a Assigned<'a>,
 }
 

@@ -8,15 +8,15 @@
 //! without any.
 
 pub(crate) mod compare;
+pub(crate) mod estimates;
 pub(crate) mod kept;
-pub(crate) mod market;
 pub(crate) mod messages;
 pub(crate) mod neighbours;
 pub(crate) mod places;
 
 pub(crate) use crate::plan::place::preferences::kept::Record;
 
-pub(crate) use crate::plan::place::preferences::kept::{Chosen, Inputs};
+pub(crate) use crate::plan::place::preferences::kept::{Chosen, PreferenceInputs};
 use crate::plan::place::preferences::kept::{DEARER, Group, Kept, Set};
 use crate::rules::pin::{Signature, signature};
 use poolwright_terms::keys::NODEPOOL_LABEL;
@@ -29,21 +29,21 @@ use poolwright_catalog::ResourceList;
 
 use crate::model::relaxed::{PreferencePolicy, RelaxedReason};
 use crate::model::{NodeTerm, Operator, Pod, PodKey, PodSpec, Requirement, Weighted};
-use crate::plan::place::preferences::market::{Market, Shoppers};
-use crate::plan::wanting::Wanting;
+use crate::plan::pending::PendingPod;
+use crate::plan::place::preferences::estimates::{Buyers, PriceEstimates};
 use crate::rules;
 use crate::rules::gpus;
 use crate::rules::pin::Pin;
-use crate::supply::offers::{Admissions, Supply};
+use crate::supply::offerings::{Admissions, Supply};
 
 /// Priority, spec, what it is pinned to, namespace and labels.
 type Like<'a> = (Reverse<i32>, &'a PodSpec, &'a Pin, &'a str, &'a BTreeMap<String, String>);
 
 /// Chooses what new nodes should be like for each open pod that has preferences.
-pub(crate) fn choose<'a>(inputs: &Inputs<'_, 'a>) -> Chosen<'a> {
+pub(crate) fn choose<'a>(inputs: &PreferenceInputs<'_, 'a>) -> Chosen<'a> {
     let taints = soft_taints(inputs.supply);
     let mut chosen = Chosen::default();
-    let concerned = |want: &&Wanting<'a>| want.pod.spec.preferences.is_some() || !taints.is_empty();
+    let concerned = |want: &&PendingPod<'a>| want.pod.spec.preferences.is_some() || !taints.is_empty();
     let assigned = inputs.assigned;
     let mut likes: BTreeMap<Like<'a>, Vec<&'a Pod>> = BTreeMap::new();
     for want in inputs.open.iter().filter(concerned) {
@@ -82,9 +82,9 @@ pub(crate) fn choose<'a>(inputs: &Inputs<'_, 'a>) -> Chosen<'a> {
         let one = gpus::wanted(inputs.options.sharing, &models, spec).0;
         groups.push(Group { pods, pin, signature, one, kept: Vec::new() });
     }
-    let mut market = Market::new(inputs.supply, Admissions::new(inputs.supply, &specs));
-    about_nodes(&mut chosen, &mut market, &mut groups, &taints);
-    let places = places::choose(inputs, &mut chosen, &mut market, &groups);
+    let mut estimates = PriceEstimates::new(inputs.supply, Admissions::new(inputs.supply, &specs));
+    about_nodes(&mut chosen, &mut estimates, &mut groups, &taints);
+    let places = places::choose(inputs, &mut chosen, &mut estimates, &groups);
     settle(&mut chosen, &groups, places);
     chosen
 }
@@ -157,7 +157,7 @@ fn of_nodes(spec: &PodSpec, taints: &BTreeMap<&Taint, BTreeSet<String>>) -> Vec<
 /// Keeps what can be kept of preferences about nodes.
 fn about_nodes<'a>(
     chosen: &mut Chosen<'a>,
-    market: &mut Market<'_, 'a>,
+    estimates: &mut PriceEstimates<'_, 'a>,
     groups: &mut [Group<'a>],
     taints: &BTreeMap<&Taint, BTreeSet<String>>,
 ) {
@@ -174,12 +174,12 @@ fn about_nodes<'a>(
         for (words, wanted) in preferences {
             let crowd = &crowds[wanted];
             let count = group.pods.len() as u64;
-            let who = Shoppers { signature: group.signature, one: &group.one, count, crowd };
+            let who = Buyers { signature: group.signature, one: &group.one, count, crowd };
             let before = group.wanted();
             let mut all = before.clone();
             all.extend(wanted.iter().cloned());
-            match judge(market, who, (&before, wanted, &all), group.requires()) {
-                Ok(()) if market.is_same(who.signature, &before, &all) => {}
+            match judge(estimates, who, (&before, wanted, &all), group.requires()) {
+                Ok(()) if estimates.is_same(who.signature, &before, &all) => {}
                 Ok(()) => {
                     group.kept.push(Kept { requirements: wanted.clone(), preferences: vec![words.clone()] });
                 }
@@ -191,17 +191,19 @@ fn about_nodes<'a>(
 
 /// Whether a preference can be kept beside those before it; the requirements are those before, its own, and all together.
 fn judge(
-    market: &mut Market<'_, '_>,
-    who: Shoppers<'_>,
+    estimates: &mut PriceEstimates<'_, '_>,
+    who: Buyers<'_>,
     (before, wanted, all): (&[Requirement], &[Requirement], &[Requirement]),
     requires: bool,
 ) -> Result<(), RelaxedReason> {
-    let usual = market.cost(who, &[]).unwrap_or(0);
-    match market.cost(who, all) {
+    let usual = estimates.cost(who, &[]).unwrap_or(0);
+    match estimates.cost(who, all) {
         Some(cost) if cost <= usual.saturating_mul(DEARER) => Ok(()),
         Some(_) => Err(RelaxedReason::TooDear),
-        None if market.is_held_back(who, all) => Err(RelaxedReason::HeldBack),
-        None if !before.is_empty() && market.cost(who, wanted).is_some() => Err(RelaxedReason::Contradicted),
+        None if estimates.is_held_back(who, all) => Err(RelaxedReason::HeldBack),
+        None if !before.is_empty() && estimates.cost(who, wanted).is_some() => {
+            Err(RelaxedReason::Contradicted)
+        }
         None if requires => Err(RelaxedReason::Required),
         None => Err(RelaxedReason::NotOffered),
     }

@@ -32,7 +32,7 @@ impl<'a> About<'a> {
 }
 
 /// What is equal in this is the same to those who look for it.
-type Who<'a> = (&'a str, &'a BTreeMap<String, String>);
+type PodLabels<'a> = (&'a str, &'a BTreeMap<String, String>);
 
 /// Counts of pods, by preference and place.
 #[derive(Debug)]
@@ -41,7 +41,7 @@ pub(crate) struct Neighbours<'a> {
     all: Vec<(About<'a>, BTreeMap<String, u64>)>,
     known: BTreeMap<About<'a>, usize>,
     /// The preferences that are about a pod.
-    about: BTreeMap<Who<'a>, Vec<usize>>,
+    about: BTreeMap<PodLabels<'a>, Vec<usize>>,
 }
 
 impl<'a> Neighbours<'a> {

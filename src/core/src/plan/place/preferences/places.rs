@@ -7,8 +7,8 @@ use poolwright_terms::labels::HOSTNAME;
 
 use crate::model::relaxed::RelaxedReason;
 use crate::model::{Operator, Pod, PodKey, PodPhase, PodSpec, Requirement};
-use crate::plan::place::preferences::kept::{Chosen, DEARER, Group, Inputs, Kept};
-use crate::plan::place::preferences::market::{Market, Shoppers};
+use crate::plan::place::preferences::estimates::{Buyers, PriceEstimates};
+use crate::plan::place::preferences::kept::{Chosen, DEARER, Group, Kept, PreferenceInputs};
 use crate::plan::place::preferences::messages;
 use crate::plan::place::preferences::neighbours::{About, Neighbours};
 use crate::rules::spread::domains::DomainCounts;
@@ -61,9 +61,9 @@ fn of_group<'a>(group: &Group<'a>) -> Vec<PodPreference<'a>> {
 
 /// Chooses a place for each pod with such preferences.
 pub(crate) fn choose<'a>(
-    inputs: &Inputs<'_, 'a>,
+    inputs: &PreferenceInputs<'_, 'a>,
     chosen: &mut Chosen<'a>,
-    market: &mut Market<'_, 'a>,
+    estimates: &mut PriceEstimates<'_, 'a>,
     groups: &[Group<'a>],
 ) -> BTreeMap<&'a PodKey, Vec<Kept>> {
     let mut found = BTreeMap::new();
@@ -79,7 +79,7 @@ pub(crate) fn choose<'a>(
         preferring.iter().flat_map(|(_, preferences)| preferences.iter().map(|preference| preference.about));
     let mut neighbours = Neighbours::new(&inputs.snapshot.namespaces, wanted);
     populate(inputs, groups, &mut neighbours);
-    // Who would like to be near others comes when these have a place.
+    // PodLabels would like to be near others comes when these have a place.
     preferring
         .sort_by_key(|(_, preferences)| preferences.iter().any(|preference| preference.aim == Aim::Near));
     for (group, preferences) in &preferring {
@@ -91,8 +91,9 @@ pub(crate) fn choose<'a>(
         }
         for key in keys {
             let of_key = preferences.iter().filter(|preference| preference.about.key() == key).collect();
-            let mut street = Street { chosen, neighbours: &mut neighbours, group, key, preferences: of_key };
-            for (pod, kept) in street.choose(market) {
+            let mut street =
+                DomainSearch { chosen, neighbours: &mut neighbours, group, key, preferences: of_key };
+            for (pod, kept) in street.choose(estimates) {
                 found.entry(&pod.key).or_insert_with(Vec::new).push(kept);
             }
         }
@@ -101,7 +102,7 @@ pub(crate) fn choose<'a>(
 }
 
 /// Counts the pods whose places are known.
-fn populate<'a>(inputs: &Inputs<'_, 'a>, groups: &[Group<'a>], neighbours: &mut Neighbours<'a>) {
+fn populate<'a>(inputs: &PreferenceInputs<'_, 'a>, groups: &[Group<'a>], neighbours: &mut Neighbours<'a>) {
     for pod in inputs.snapshot.pods.values().filter(|pod| pod.deleting_since.is_none()) {
         if let PodPhase::Bound { node } = &pod.phase
             && let Some(node) = inputs.snapshot.nodes.get(node)
@@ -135,7 +136,7 @@ fn fixed(requirement: &Requirement, key: &str) -> Option<String> {
 }
 
 /// The places of one kind, say zones, and a group of pods that would like to be in some of them.
-struct Street<'t, 'a> {
+struct DomainSearch<'t, 'a> {
     chosen: &'t mut Chosen<'a>,
     neighbours: &'t mut Neighbours<'a>,
     group: &'t Group<'a>,
@@ -144,18 +145,18 @@ struct Street<'t, 'a> {
 }
 
 /// A value that pods can go to, and what they pay there.
-struct House {
+struct Domain {
     value: String,
     cost: u128,
 }
 
-impl<'a> Street<'_, 'a> {
-    fn cost(&self, market: &mut Market<'_, 'a>, count: u64, value: Option<&str>) -> Option<u128> {
+impl<'a> DomainSearch<'_, 'a> {
+    fn cost(&self, estimates: &mut PriceEstimates<'_, 'a>, count: u64, value: Option<&str>) -> Option<u128> {
         let crowd = self.group.total(count);
-        let who = Shoppers { signature: self.group.signature, one: &self.group.one, count, crowd: &crowd };
+        let who = Buyers { signature: self.group.signature, one: &self.group.one, count, crowd: &crowd };
         let mut wanted = self.group.wanted();
         wanted.extend(value.map(|value| self.is(value)));
-        market.cost(who, &wanted)
+        estimates.cost(who, &wanted)
     }
 
     fn is(&self, value: &str) -> Requirement {
@@ -163,29 +164,29 @@ impl<'a> Street<'_, 'a> {
     }
 
     /// The values where the pods cost no more than so many times as much as in the cheapest.
-    fn houses(&self, market: &mut Market<'_, 'a>) -> Vec<House> {
-        let none = Shoppers {
+    fn domains(&self, estimates: &mut PriceEstimates<'_, 'a>) -> Vec<Domain> {
+        let none = Buyers {
             signature: self.group.signature,
             one: &self.group.one,
             count: 1,
             crowd: &self.group.one,
         };
-        let values = market.values(none, &self.group.wanted(), self.key);
+        let values = estimates.values(none, &self.group.wanted(), self.key);
         let each = (self.group.pods.len() as u64).div_ceil(values.len().max(1) as u64);
-        let mut houses: Vec<House> = values
+        let mut domains: Vec<Domain> = values
             .into_iter()
-            .filter_map(|value| Some(House { cost: self.cost(market, each, Some(&value))?, value }))
+            .filter_map(|value| Some(Domain { cost: self.cost(estimates, each, Some(&value))?, value }))
             .collect();
-        let most = houses.iter().map(|house| house.cost).min().unwrap_or(0).saturating_mul(DEARER);
-        houses.retain(|house| house.cost <= most);
-        houses
+        let most = domains.iter().map(|domain| domain.cost).min().unwrap_or(0).saturating_mul(DEARER);
+        domains.retain(|domain| domain.cost <= most);
+        domains
     }
 
     /// A value for each pod for which one matters.
-    fn choose(&mut self, market: &mut Market<'_, 'a>) -> Vec<(&'a Pod, Kept)> {
+    fn choose(&mut self, estimates: &mut PriceEstimates<'_, 'a>) -> Vec<(&'a Pod, Kept)> {
         let (group, preferences) = (self.group, self.preferences.clone());
-        let houses = self.houses(market);
-        if houses.is_empty() {
+        let domains = self.domains(estimates);
+        if domains.is_empty() {
             for preference in preferences {
                 self.chosen.drop_for(&preference.words, RelaxedReason::NotOffered, &group.pods);
             }
@@ -193,18 +194,18 @@ impl<'a> Street<'_, 'a> {
         }
         let rules: Vec<usize> =
             preferences.iter().map(|preference| self.neighbours.of(preference.about)).collect();
-        if self.is_even_anyway(&houses, &rules) {
+        if self.is_even_anyway(&domains, &rules) {
             return Vec::new();
         }
-        let mut parts: Vec<u64> = vec![0; houses.len()];
+        let mut parts: Vec<u64> = vec![0; domains.len()];
         let mut placed: Vec<(&'a Pod, usize, Vec<String>)> = Vec::new();
         let mut unmet: Vec<(&str, RelaxedReason, &'a Pod)> = Vec::new();
         for pod in &group.pods {
             let about = self.neighbours.about(pod);
-            let mut left: Vec<usize> = (0..houses.len()).collect();
+            let mut left: Vec<usize> = (0..domains.len()).collect();
             let mut met = Vec::new();
             for (preference, rule) in preferences.iter().zip(&rules) {
-                match self.meeting(preference.aim, *rule, about.contains(rule), &houses, &left) {
+                match self.meeting(preference.aim, *rule, about.contains(rule), &domains, &left) {
                     Ok(all) => {
                         left = all;
                         met.push(preference.words.clone());
@@ -215,32 +216,32 @@ impl<'a> Street<'_, 'a> {
             if met.is_empty() {
                 continue;
             }
-            let crowd = |house: usize| -> u64 {
-                rules.iter().map(|rule| self.neighbours.count(*rule, &houses[house].value)).sum()
+            let crowd = |domain: usize| -> u64 {
+                rules.iter().map(|rule| self.neighbours.count(*rule, &domains[domain].value)).sum()
             };
             let near = preferences.iter().any(|preference| preference.aim == Aim::Near);
             // Those that are spread go where fewest are, among equals in price; those that gather do not care.
             let Some(best) = left
                 .iter()
                 .copied()
-                .min_by_key(|house| (houses[*house].cost, if near { 0 } else { crowd(*house) }, *house))
+                .min_by_key(|domain| (domains[*domain].cost, if near { 0 } else { crowd(*domain) }, *domain))
             else {
                 continue;
             };
-            let value = &houses[best].value;
+            let value = &domains[best].value;
             self.neighbours.put(pod, |key| (key == self.key).then(|| value.clone()));
             parts[best] += 1;
             placed.push((pod, best, met));
         }
         // Pods that share nodes no more may need many more of them.
         let count = placed.len() as u64;
-        let apart = parts.iter().zip(&houses).filter(|(part, _)| **part > 0);
+        let apart = parts.iter().zip(&domains).filter(|(part, _)| **part > 0);
         let apart: Option<u128> =
-            apart.map(|(part, house)| self.cost(market, *part, Some(&house.value))).sum();
-        let together = self.cost(market, count, None);
+            apart.map(|(part, domain)| self.cost(estimates, *part, Some(&domain.value))).sum();
+        let together = self.cost(estimates, count, None);
         if count > 0 && apart > together.map(|cost| cost.saturating_mul(DEARER)) {
-            for (pod, house, _) in placed {
-                self.neighbours.take(pod, self.key, &houses[house].value);
+            for (pod, domain, _) in placed {
+                self.neighbours.take(pod, self.key, &domains[domain].value);
             }
             for preference in preferences {
                 self.chosen.drop_for(&preference.words, RelaxedReason::TooDear, &group.pods);
@@ -250,20 +251,20 @@ impl<'a> Street<'_, 'a> {
         for (preference, reason, pod) in unmet {
             self.chosen.drop_for(preference, reason, &[pod]);
         }
-        let kept = |(pod, house, met): (&'a Pod, usize, Vec<String>)| {
-            (pod, Kept { requirements: vec![self.is(&houses[house].value)], preferences: met })
+        let kept = |(pod, domain, met): (&'a Pod, usize, Vec<String>)| {
+            (pod, Kept { requirements: vec![self.is(&domains[domain].value)], preferences: met })
         };
         placed.into_iter().map(kept).collect()
     }
 
     /// Whether the pods are spread evenly enough wherever they go.
-    fn is_even_anyway(&self, houses: &[House], rules: &[usize]) -> bool {
+    fn is_even_anyway(&self, domains: &[Domain], rules: &[usize]) -> bool {
         let even = |(preference, rule): (&&PodPreference<'a>, &usize)| {
             let Aim::Even(skew) = preference.aim else { return false };
-            let counts = houses.iter().map(|house| self.neighbours.count(*rule, &house.value));
+            let counts = domains.iter().map(|domain| self.neighbours.count(*rule, &domain.value));
             DomainCounts::of(counts).admits_anywhere(self.group.pods.len() as u64, skew)
         };
-        houses.len() < 2 && self.preferences.iter().all(|preference| matches!(preference.aim, Aim::Even(_)))
+        domains.len() < 2 && self.preferences.iter().all(|preference| matches!(preference.aim, Aim::Even(_)))
             || self.preferences.iter().zip(rules).all(even)
     }
 
@@ -273,15 +274,15 @@ impl<'a> Street<'_, 'a> {
         aim: Aim,
         rule: usize,
         own: bool,
-        houses: &[House],
+        domains: &[Domain],
         left: &[usize],
     ) -> Result<Vec<usize>, RelaxedReason> {
-        let count = |house: usize| self.neighbours.count(rule, &houses[house].value);
+        let count = |domain: usize| self.neighbours.count(rule, &domains[domain].value);
         let among = |good: &dyn Fn(usize) -> bool| -> Vec<usize> {
-            left.iter().copied().filter(|house| good(*house)).collect()
+            left.iter().copied().filter(|domain| good(*domain)).collect()
         };
         let some = |all: Vec<usize>, otherwise| if all.is_empty() { Err(otherwise) } else { Ok(all) };
-        let elsewhere = |good: &dyn Fn(usize) -> bool| (0..houses.len()).any(good);
+        let elsewhere = |good: &dyn Fn(usize) -> bool| (0..domains.len()).any(good);
         match aim {
             Aim::Near if !self.neighbours.are_anywhere(rule) => {
                 if own {
@@ -291,7 +292,7 @@ impl<'a> Street<'_, 'a> {
                 }
             }
             Aim::Near => {
-                let there = |house: usize| count(house) > 0;
+                let there = |domain: usize| count(domain) > 0;
                 let why = if elsewhere(&there) {
                     RelaxedReason::Contradicted
                 } else {
@@ -301,13 +302,13 @@ impl<'a> Street<'_, 'a> {
                 some(among(&there), why)
             }
             Aim::Apart => {
-                let free = |house: usize| count(house) == 0;
+                let free = |domain: usize| count(domain) == 0;
                 let why = if elsewhere(&free) { RelaxedReason::Contradicted } else { RelaxedReason::Crowded };
                 some(among(&free), why)
             }
             Aim::Even(skew) => {
-                let counts = DomainCounts::of((0..houses.len()).map(count));
-                let even = |house: usize| counts.admits(house, own, skew, None);
+                let counts = DomainCounts::of((0..domains.len()).map(count));
+                let even = |domain: usize| counts.admits(domain, own, skew, None);
                 some(among(&even), RelaxedReason::Contradicted)
             }
         }

@@ -2,12 +2,12 @@
 
 use crate::model::plan::PlannedClaim;
 use crate::model::{ObjectKey, PlanOptions, Pod, PodKey, Snapshot};
+use crate::plan::pending::PendingPod;
 use crate::plan::place::topology::relations::Relations;
-use crate::plan::wanting::Wanting;
 use crate::rules::colocation::Colocation;
 use crate::rules::pin::Pin;
-use crate::supply::daemonsets::Daemons;
-use crate::supply::offers::Supply;
+use crate::supply::daemonsets::DaemonSets;
+use crate::supply::offerings::Supply;
 use crate::supply::rooms::Rooms;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -46,15 +46,15 @@ impl Lessons {
 }
 
 /// What places are chosen from.
-pub(crate) struct Inputs<'s, 'a> {
+pub(crate) struct TopologyInputs<'s, 'a> {
     pub snapshot: &'a Snapshot,
     pub relations: &'s Relations<'a>,
     pub rooms: &'s Rooms<'a>,
-    pub daemons: &'s Daemons<'a>,
+    pub daemons: &'s DaemonSets<'a>,
     pub colocation: &'s Colocation<'a>,
     /// Pods that are planned on rooms already.
     pub settled: &'s [(usize, &'a Pod)],
-    pub open: &'s [Wanting<'a>],
+    pub open: &'s [PendingPod<'a>],
     pub supply: &'s Supply<'a>,
     pub options: &'s PlanOptions,
     pub lessons: &'s Lessons,

@@ -12,14 +12,14 @@
 pub(crate) mod bundles;
 pub(crate) mod inputs;
 pub(crate) mod messages;
+pub(crate) mod place_prices;
 pub(crate) mod places;
 pub(crate) mod relations;
-pub(crate) mod shops;
 pub(crate) mod tally;
 
 pub(crate) use crate::plan::place::topology::relations::Relations;
 
-pub(crate) use crate::plan::place::topology::inputs::{Inputs, Lessons};
+pub(crate) use crate::plan::place::topology::inputs::{Lessons, TopologyInputs};
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -28,16 +28,16 @@ use poolwright_catalog::{MigModel, ResourceList, ResourceName};
 use poolwright_terms::labels::HOSTNAME;
 
 use crate::model::{NodeTerm, Operator, Pod, PodKey, PodSpec, Requirement, Toleration};
+use crate::plan::pending::PendingPod;
 use crate::plan::place::topology::bundles::Bundles;
+use crate::plan::place::topology::place_prices::{Cells, PlacePrices};
 use crate::plan::place::topology::places::{NONE, Place, Places};
-use crate::plan::place::topology::relations::Kind;
-use crate::plan::place::topology::shops::{Frame, Shops};
+use crate::plan::place::topology::relations::PodRelations;
 use crate::plan::place::topology::tally::{Refusal, Tally};
-use crate::plan::wanting::Wanting;
 use crate::rules;
 use crate::rules::gpus;
 use crate::rules::pin::Pin;
-use crate::supply::offers::Admissions;
+use crate::supply::offerings::Admissions;
 
 /// A value in which pods cost more than so many times as much as in the cheapest is not opened for the sake of a spread.
 const DEARER: u128 = 2;
@@ -72,7 +72,7 @@ impl<'a> Assigned<'a> {
 }
 
 /// Chooses a place for every open pod that a rule about places concerns.
-pub(crate) fn assign<'a>(inputs: &Inputs<'_, 'a>) -> Assigned<'a> {
+pub(crate) fn assign<'a>(inputs: &TopologyInputs<'_, 'a>) -> Assigned<'a> {
     let mut assigned = Assigned::default();
     let given_up = &inputs.lessons.given_up;
     for pod in inputs.open.iter().map(|want| want.pod).filter(|_| !given_up.is_empty()) {
@@ -80,7 +80,7 @@ pub(crate) fn assign<'a>(inputs: &Inputs<'_, 'a>) -> Assigned<'a> {
             assigned.unplaced.insert(&pod.key, why.clone());
         }
     }
-    let concerned = |want: &&Wanting<'a>| inputs.relations.of(&want.pod.key) > 0;
+    let concerned = |want: &&PendingPod<'a>| inputs.relations.of(&want.pod.key) > 0;
     let mut pods: Vec<&'a Pod> = inputs.open.iter().filter(concerned).map(|want| want.pod).collect();
     pods.retain(|pod| !assigned.unplaced.contains_key(&pod.key));
     if pods.is_empty() {
@@ -104,7 +104,7 @@ fn signature(spec: &PodSpec) -> Signature<'_> {
 }
 
 struct Assignment<'s, 'a> {
-    inputs: &'s Inputs<'s, 'a>,
+    inputs: &'s TopologyInputs<'s, 'a>,
     models: Vec<&'static MigModel>,
     places: Places<'a>,
     tally: Tally,
@@ -112,9 +112,9 @@ struct Assignment<'s, 'a> {
     signatures: BTreeMap<Signature<'a>, (usize, &'a PodSpec)>,
     admissions: Admissions,
     /// By the keys of kinds.
-    frames: BTreeMap<&'s [usize], Frame>,
+    frames: BTreeMap<&'s [usize], Cells>,
     /// By signature, profile (what pods may not meet on a node) and the keys of kinds.
-    shops: BTreeMap<(usize, usize, &'s [usize]), Shops>,
+    shops: BTreeMap<(usize, usize, &'s [usize]), PlacePrices>,
     /// By signature: the rooms that admit it.
     admitting: BTreeMap<usize, Vec<usize>>,
     /// What is free in rooms, less what went there.
@@ -125,8 +125,8 @@ struct Assignment<'s, 'a> {
 }
 
 impl<'s, 'a> Assignment<'s, 'a> {
-    fn new(inputs: &'s Inputs<'s, 'a>, pods: &[&'a Pod]) -> Self {
-        let Inputs { relations, rooms, supply, .. } = *inputs;
+    fn new(inputs: &'s TopologyInputs<'s, 'a>, pods: &[&'a Pod]) -> Self {
+        let TopologyInputs { relations, rooms, supply, .. } = *inputs;
         let places = Places::new(&relations.keys, inputs.snapshot, rooms, supply);
         let mut tally = Tally::new(relations, &places, inputs.snapshot);
         let see = |(room, place)| {
@@ -172,7 +172,7 @@ impl<'s, 'a> Assignment<'s, 'a> {
     fn open_values(&mut self, pods: &[&'a Pod]) {
         let relations = self.inputs.relations;
         for pod in pods {
-            let kind: &'s Kind = &relations.kinds[relations.of(&pod.key)];
+            let kind: &'s PodRelations = &relations.kinds[relations.of(&pod.key)];
             if kind.spreads.is_empty() {
                 continue;
             }
@@ -211,14 +211,14 @@ impl<'s, 'a> Assignment<'s, 'a> {
             let mut left = Vec::new();
             for (at, pod) in pods.iter().enumerate() {
                 match self.choose(pod, &pods[at..]) {
-                    Choice::Pinned(pin) => {
+                    ChosenPlace::Pinned(pin) => {
                         assigned.pins.insert(&pod.key, pin);
                     }
                     // Why nothing holds it at all is explained where all pods are.
-                    Choice::NoSupply => {
+                    ChosenPlace::NoSupply => {
                         assigned.pins.insert(&pod.key, Pin::new());
                     }
-                    Choice::Refused => left.push(*pod),
+                    ChosenPlace::Refused => left.push(*pod),
                 }
             }
             pods = left;
@@ -245,7 +245,7 @@ impl<'s, 'a> Assignment<'s, 'a> {
     }
 
     /// Places for a pod, rules about others aside: cells where a room holds it or something is sold that does.
-    fn cells(&mut self, pod: &'a Pod, kind: &'s Kind) -> Vec<usize> {
+    fn cells(&mut self, pod: &'a Pod, kind: &'s PodRelations) -> Vec<usize> {
         self.prepare(pod, kind);
         let requests = self.requests(pod);
         let keys = kind.keys.as_slice();
@@ -265,17 +265,17 @@ impl<'s, 'a> Assignment<'s, 'a> {
             .collect()
     }
 
-    fn prepare(&mut self, pod: &'a Pod, kind: &'s Kind) {
+    fn prepare(&mut self, pod: &'a Pod, kind: &'s PodRelations) {
         let keys = kind.keys.as_slice();
-        let frame = self.frames.entry(keys).or_insert_with(|| Frame::new(keys, &self.places));
+        let frame = self.frames.entry(keys).or_insert_with(|| Cells::new(keys, &self.places));
         let (at, spec) = self.signatures[&signature(&pod.spec)];
-        let Inputs { supply, rooms, .. } = *self.inputs;
+        let TopologyInputs { supply, rooms, .. } = *self.inputs;
         let profile = self.inputs.colocation.of(&pod.key);
         let colocation = self.inputs.colocation;
         let welcome = |residents: usize| colocation.admits(profile, &supply.residents[residents]);
         self.shops
             .entry((at, profile, keys))
-            .or_insert_with(|| Shops::new(frame, supply, &self.admissions, at, welcome));
+            .or_insert_with(|| PlacePrices::new(frame, supply, &self.admissions, at, welcome));
         self.admitting.entry(at).or_insert_with(|| {
             let admits = |room: &usize| {
                 let room = &rooms.all[*room];
@@ -296,12 +296,12 @@ impl<'s, 'a> Assignment<'s, 'a> {
         rooms.filter(|room| pod.spec.requests.fits(&self.free[*room]))
     }
 
-    fn choose(&mut self, pod: &'a Pod, rest: &[&'a Pod]) -> Choice {
+    fn choose(&mut self, pod: &'a Pod, rest: &[&'a Pod]) -> ChosenPlace {
         let relations = self.inputs.relations;
-        let kind: &'s Kind = &relations.kinds[relations.of(&pod.key)];
+        let kind: &'s PodRelations = &relations.kinds[relations.of(&pod.key)];
         let mut cells = self.cells(pod, kind);
         if cells.is_empty() {
-            return Choice::NoSupply;
+            return ChosenPlace::NoSupply;
         }
         let keys = kind.keys.as_slice();
         // The first of those that must share a node may begin on a new one, whose name nobody knows yet.
@@ -318,7 +318,7 @@ impl<'s, 'a> Assignment<'s, 'a> {
         };
         cells.retain(allowed);
         if cells.is_empty() {
-            return self.join(pod, kind).map_or(Choice::Refused, Choice::Pinned);
+            return self.join(pod, kind).map_or(ChosenPlace::Refused, ChosenPlace::Pinned);
         }
         if let Some(affinity) = kind.affinity.filter(|own| kind.is_seed() && self.tally.is_nowhere(*own)) {
             cells = self.best_for_all(affinity, kind, cells, rest);
@@ -346,7 +346,7 @@ impl<'s, 'a> Assignment<'s, 'a> {
                 best = Some((rank, cell));
             }
         }
-        let Some((_, cell)) = best else { return Choice::Refused };
+        let Some((_, cell)) = best else { return ChosenPlace::Refused };
         let place = self.frames[keys].cells[cell].clone();
         for at in kind.spreads.iter().chain(&kind.counted) {
             self.tally.open(*at, place[relations.spreads[*at].key]);
@@ -360,7 +360,7 @@ impl<'s, 'a> Assignment<'s, 'a> {
                 self.bundles.begin(pod, place.clone(), requests, &kind.chosen);
             }
         }
-        Choice::Pinned(self.pin(kind, &place))
+        ChosenPlace::Pinned(self.pin(kind, &place))
     }
 
     /// Whether a place is a new node, to pods that care for these keys.
@@ -370,7 +370,7 @@ impl<'s, 'a> Assignment<'s, 'a> {
     }
 
     /// Puts a pod that must share a node with others on the new node of one of them.
-    fn join(&mut self, pod: &'a Pod, kind: &'s Kind) -> Option<Pin> {
+    fn join(&mut self, pod: &'a Pod, kind: &'s PodRelations) -> Option<Pin> {
         let relations = self.inputs.relations;
         let affinity = kind.affinity.filter(|own| relations.affinities[*own].on_node)?;
         let (requests, gpu_need) = gpus::wanted(self.inputs.options.sharing, &self.models, &pod.spec);
@@ -382,7 +382,7 @@ impl<'s, 'a> Assignment<'s, 'a> {
         let own = self.signatures[&signature(&pod.spec)].0;
         for at in self.bundles.with(affinity).to_vec() {
             let bundle = &self.bundles.all[at];
-            let leader_kind: &'s Kind = &relations.kinds[relations.of(&bundle.leader.key)];
+            let leader_kind: &'s PodRelations = &relations.kinds[relations.of(&bundle.leader.key)];
             let theirs = self.signatures[&signature(&bundle.leader.spec)].0;
             let mut together = bundle.requests.clone();
             together.add(&requests);
@@ -421,14 +421,14 @@ impl<'s, 'a> Assignment<'s, 'a> {
     fn best_for_all(
         &mut self,
         affinity: usize,
-        kind: &'s Kind,
+        kind: &'s PodRelations,
         cells: Vec<usize>,
         rest: &[&'a Pod],
     ) -> Vec<usize> {
         let relations = self.inputs.relations;
         let mut uses: BTreeMap<usize, usize> = cells.iter().map(|cell| (*cell, 0)).collect();
         for pod in rest {
-            let other: &'s Kind = &relations.kinds[relations.of(&pod.key)];
+            let other: &'s PodRelations = &relations.kinds[relations.of(&pod.key)];
             if other.affinity == Some(affinity) && other.keys == kind.keys {
                 for cell in self.cells(pod, other) {
                     if let Some(count) = uses.get_mut(&cell) {
@@ -442,7 +442,7 @@ impl<'s, 'a> Assignment<'s, 'a> {
     }
 
     /// The requirement to be at a place.
-    fn pin(&self, kind: &Kind, place: &Place) -> Pin {
+    fn pin(&self, kind: &PodRelations, place: &Place) -> Pin {
         let of = |key: &usize| {
             let name = self.inputs.relations.keys[*key];
             let operator = match place[*key] {
@@ -459,7 +459,7 @@ impl<'s, 'a> Assignment<'s, 'a> {
     /// Why no place will do.
     fn why(&mut self, pod: &'a Pod) -> String {
         let relations = self.inputs.relations;
-        let kind: &'s Kind = &relations.kinds[relations.of(&pod.key)];
+        let kind: &'s PodRelations = &relations.kinds[relations.of(&pod.key)];
         let cells = self.cells(pod, kind);
         let frame = &self.frames[kind.keys.as_slice()];
         let refusals: Vec<(&Place, Refusal)> = cells
@@ -474,7 +474,7 @@ impl<'s, 'a> Assignment<'s, 'a> {
 }
 
 /// What came of looking for a place.
-enum Choice {
+enum ChosenPlace {
     /// There.
     Pinned(Pin),
     /// Rules about others forbid every place that could hold it.

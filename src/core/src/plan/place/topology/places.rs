@@ -7,7 +7,7 @@ use poolwright_terms::labels::HOSTNAME;
 use crate::model::{Node, Snapshot};
 use crate::rules::labels::Labels;
 use crate::rules::new_node::UNNAMED;
-use crate::supply::offers::Supply;
+use crate::supply::offerings::Supply;
 use crate::supply::rooms::Rooms;
 
 /// No value: the node has no such label.

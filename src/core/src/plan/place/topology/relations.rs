@@ -32,7 +32,7 @@ pub(crate) struct Anti<'a> {
 
 /// What a pod says about others, and others about it: indices into the lists of [`Relations`], ascending.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct Kind {
+pub(crate) struct PodRelations {
     pub spreads: Vec<usize>,
     pub affinity: Option<usize>,
     pub antis: Vec<usize>,
@@ -46,7 +46,7 @@ pub(crate) struct Kind {
     pub keys: Vec<usize>,
 }
 
-impl Kind {
+impl PodRelations {
     /// Whether it has rules of its own.
     pub fn is_bound(&self) -> bool {
         !self.spreads.is_empty() || self.affinity.is_some() || !self.antis.is_empty()
@@ -65,7 +65,7 @@ pub(crate) struct Relations<'a> {
     pub(crate) spreads: Vec<DomainSpread<'a>>,
     pub(crate) affinities: Vec<Affinity<'a>>,
     pub(crate) antis: Vec<Anti<'a>>,
-    pub(crate) kinds: Vec<Kind>,
+    pub(crate) kinds: Vec<PodRelations>,
     of: BTreeMap<&'a PodKey, usize>,
     /// Kinds of bound pods, in the order of [`crate::model::Pods::alike`].
     of_alike: Vec<usize>,
@@ -98,8 +98,8 @@ impl<'a> Relations<'a> {
         if relations.keys.is_empty() {
             return relations;
         }
-        let mut said: BTreeMap<(&str, &BTreeMap<String, String>), Said> = BTreeMap::new();
-        let mut kinds: BTreeMap<Kind, usize> = BTreeMap::from([(Kind::default(), 0)]);
+        let mut said: BTreeMap<(&str, &BTreeMap<String, String>), MatchingRules> = BTreeMap::new();
+        let mut kinds: BTreeMap<PodRelations, usize> = BTreeMap::from([(PodRelations::default(), 0)]);
         let owned = bound().map(|pod| (pod, None)).chain(others().map(|pod| (pod, Some(&pod.key))));
         for (pod, key) in owned {
             let identity = Identity::of_pod(pod, &snapshot.namespaces);
@@ -108,7 +108,7 @@ impl<'a> Relations<'a> {
                 .or_insert_with(|| relations.said_about(identity));
             let mut kind = match key {
                 Some(_) => found.own(pod),
-                None => Kind { antis: found.own_antis(&pod.spec), ..Kind::default() },
+                None => PodRelations { antis: found.own_antis(&pod.spec), ..PodRelations::default() },
             };
             kind.counted.clone_from(&about.counted);
             kind.chosen.clone_from(&about.chosen);
@@ -128,8 +128,8 @@ impl<'a> Relations<'a> {
             let identity = Identity::of_daemonset(set, &snapshot.namespaces);
             let about = relations.said_about(identity);
             let antis = found.own_antis(&set.spec);
-            let Said { counted, chosen, subject } = about;
-            let mut kind = Kind { antis, counted, chosen, subject, ..Kind::default() };
+            let MatchingRules { counted, chosen, subject } = about;
+            let mut kind = PodRelations { antis, counted, chosen, subject, ..PodRelations::default() };
             kind.keys = relations.keys_of(&kind);
             let next = kinds.len();
             let at = *kinds.entry(kind).or_insert(next);
@@ -137,7 +137,7 @@ impl<'a> Relations<'a> {
                 relations.of_daemonset.insert(&set.key, at);
             }
         }
-        let mut ordered: Vec<(Kind, usize)> = kinds.into_iter().collect();
+        let mut ordered: Vec<(PodRelations, usize)> = kinds.into_iter().collect();
         ordered.sort_by_key(|(_, at)| *at);
         relations.kinds = ordered.into_iter().map(|(kind, _)| kind).collect();
         relations
@@ -163,21 +163,21 @@ impl<'a> Relations<'a> {
         self.of_daemonset.get(set).copied().unwrap_or(0)
     }
 
-    fn said_about(&self, pod: Identity<'_>) -> Said {
+    fn said_about(&self, pod: Identity<'_>) -> MatchingRules {
         let spreads = self.spreads.iter().enumerate();
         let counted = spreads.filter(|(_, spread)| spread.counts(pod));
         let affinities = self.affinities.iter().enumerate();
         let chosen = affinities.filter(|(_, set)| set.terms.iter().all(|term| rules::selects(term, pod)));
         let antis = self.antis.iter().enumerate();
         let subject = antis.filter(|(_, anti)| rules::selects(anti.term, pod));
-        Said {
+        MatchingRules {
             counted: counted.map(|(at, _)| at).collect(),
             chosen: chosen.map(|(at, _)| at).collect(),
             subject: subject.map(|(at, _)| at).collect(),
         }
     }
 
-    fn keys_of(&self, kind: &Kind) -> Vec<usize> {
+    fn keys_of(&self, kind: &PodRelations) -> Vec<usize> {
         let spreads = kind.spreads.iter().chain(&kind.counted).map(|at| self.spreads[*at].key);
         let sets = kind.affinity.iter().chain(&kind.chosen);
         let affinities = sets.flat_map(|at| self.affinities[*at].keys.iter().copied());
@@ -194,7 +194,7 @@ fn sorted(mut all: Vec<usize>) -> Vec<usize> {
 }
 
 /// What the rules say about pods with one set of labels in one namespace.
-struct Said {
+struct MatchingRules {
     counted: Vec<usize>,
     chosen: Vec<usize>,
     subject: Vec<usize>,
@@ -241,9 +241,9 @@ impl<'a> Found<'a> {
     }
 
     /// A pod's own rules.
-    fn own(&self, pod: &Pod) -> Kind {
+    fn own(&self, pod: &Pod) -> PodRelations {
         let spec = &pod.spec;
-        let mut kind = Kind::default();
+        let mut kind = PodRelations::default();
         if waits(pod) {
             let alike = |rule| CountsAlike::new(pod.key.namespace(), spec, rule);
             let spreads = spec.spreads.iter().filter_map(|rule| self.spreads.get(&alike(rule)));
@@ -289,7 +289,7 @@ impl<'a> Found<'a> {
                 })
                 .collect(),
             antis: antis.into_iter().map(|(term, _)| Anti { term, key: key(&term.topology_key) }).collect(),
-            kinds: vec![Kind::default()],
+            kinds: vec![PodRelations::default()],
             of: BTreeMap::new(),
             of_alike: Vec::new(),
             of_daemonset: BTreeMap::new(),

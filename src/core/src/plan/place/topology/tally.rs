@@ -5,9 +5,9 @@ use std::collections::BTreeMap;
 use poolwright_terms::Taint;
 
 use crate::model::{Pod, Snapshot, SpreadRule};
-use crate::plan::place::topology::inputs::Inputs;
+use crate::plan::place::topology::inputs::TopologyInputs;
 use crate::plan::place::topology::places::{NONE, Place, Places};
-use crate::plan::place::topology::relations::{Kind, Relations};
+use crate::plan::place::topology::relations::{PodRelations, Relations};
 use crate::rules::labels::Labels;
 use crate::rules::spread::domains::{DomainCounts, DomainSpread};
 
@@ -104,7 +104,7 @@ impl Tally {
     pub fn count(
         &mut self,
         relations: &Relations<'_>,
-        kind: &Kind,
+        kind: &PodRelations,
         place: &Place,
         seen: impl Fn(usize) -> bool,
     ) {
@@ -115,7 +115,7 @@ impl Tally {
     fn count_many(
         &mut self,
         relations: &Relations<'_>,
-        kind: &Kind,
+        kind: &PodRelations,
         place: &Place,
         number: u32,
         seen: impl Fn(usize) -> bool,
@@ -149,7 +149,12 @@ impl Tally {
     }
 
     /// Whether a pod may come to a place, as the kube-scheduler would decide it there and then.
-    pub fn check(&self, relations: &Relations<'_>, kind: &Kind, place: &Place) -> Result<(), Refusal> {
+    pub fn check(
+        &self,
+        relations: &Relations<'_>,
+        kind: &PodRelations,
+        place: &Place,
+    ) -> Result<(), Refusal> {
         if let Some(at) = kind.affinity {
             self.check_affinity(relations, at, kind, place)?;
         }
@@ -160,7 +165,7 @@ impl Tally {
     pub fn check_all_but_affinity(
         &self,
         relations: &Relations<'_>,
-        kind: &Kind,
+        kind: &PodRelations,
         place: &Place,
     ) -> Result<(), Refusal> {
         for at in &kind.spreads {
@@ -200,7 +205,7 @@ impl Tally {
         &self,
         relations: &Relations<'_>,
         at: usize,
-        kind: &Kind,
+        kind: &PodRelations,
         place: &Place,
     ) -> Result<(), Refusal> {
         let set = &relations.affinities[at];
@@ -220,7 +225,7 @@ impl Tally {
     }
 
     /// How many pods the spreads of a kind count at a place: where fewer are it is better, all else being equal.
-    pub fn crowd(&self, relations: &Relations<'_>, kind: &Kind, place: &Place) -> u64 {
+    pub fn crowd(&self, relations: &Relations<'_>, kind: &PodRelations, place: &Place) -> u64 {
         let all = kind.spreads.iter().chain(&kind.counted);
         let values =
             all.map(|at| (*at, place[relations.spreads[*at].key])).filter(|(_, value)| *value != NONE);
@@ -228,7 +233,7 @@ impl Tally {
     }
 
     /// How many rules of others a pod without rules of its own would strain at a place.
-    pub fn strain(&self, relations: &Relations<'_>, kind: &Kind, place: &Place) -> usize {
+    pub fn strain(&self, relations: &Relations<'_>, kind: &PodRelations, place: &Place) -> usize {
         let others = kind.counted.iter().filter(|at| !kind.spreads.contains(at));
         others.filter(|at| self.check_spread(relations, **at, true, place).is_err()).count()
     }
@@ -256,8 +261,8 @@ pub(crate) fn settle(
 }
 
 /// Pods of DaemonSets that are still to come to nodes that are there, or on their way.
-pub(crate) fn arrivals(tally: &mut Tally, inputs: &Inputs<'_, '_>, places: &Places<'_>) {
-    let Inputs { relations, daemons, rooms, snapshot, .. } = *inputs;
+pub(crate) fn arrivals(tally: &mut Tally, inputs: &TopologyInputs<'_, '_>, places: &Places<'_>) {
+    let TopologyInputs { relations, daemons, rooms, snapshot, .. } = *inputs;
     let nodes = places.nodes.iter().map(|(node, place)| {
         (place, &node.labels, &node.taints, snapshot.pods.on_node(&node.name).map(AsRef::as_ref))
     });

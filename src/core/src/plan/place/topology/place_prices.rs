@@ -5,11 +5,11 @@ use std::collections::BTreeMap;
 use poolwright_catalog::{ResourceList, UsdPerHour};
 
 use crate::plan::place::topology::places::{NONE, Place, Places};
-use crate::supply::offers::{Admissions, Availability, Supply};
+use crate::supply::offerings::{Admissions, Availability, Supply};
 
 /// The places that differ to pods which care for the same keys.
 #[derive(Debug)]
-pub(crate) struct Frame {
+pub(crate) struct Cells {
     /// Values by key; [`NONE`] for keys that do not matter.
     pub cells: Vec<Place>,
     /// By room.
@@ -18,7 +18,7 @@ pub(crate) struct Frame {
     of_offer: Vec<Vec<usize>>,
 }
 
-impl Frame {
+impl Cells {
     pub fn new(keys: &[usize], places: &Places<'_>) -> Self {
         let mut known: BTreeMap<Place, usize> = BTreeMap::new();
         let mut cell = |place: &Place| {
@@ -39,31 +39,31 @@ impl Frame {
 
 /// What pods of one signature can buy in each cell of a frame.
 #[derive(Debug)]
-pub(crate) struct Shops {
+pub(crate) struct PlacePrices {
     /// By cell.
-    cells: Vec<Shop>,
+    cells: Vec<PriceList>,
     /// Whether all cells that sell anything sell the same.
     alike: bool,
     known: BTreeMap<ResourceList, Vec<u128>>,
 }
 
 #[derive(Debug, Default, PartialEq, Eq)]
-struct Shop {
+struct PriceList {
     /// The cheapest price by capacity (index into [`Supply::capacities`]).
     prices: BTreeMap<usize, UsdPerHour>,
     /// Capacities of which none is as large as another.
     largest: Vec<usize>,
 }
 
-impl Shops {
+impl PlacePrices {
     pub fn new(
-        frame: &Frame,
+        frame: &Cells,
         supply: &Supply<'_>,
         admissions: &Admissions,
         signature: usize,
         welcome: impl Fn(usize) -> bool,
     ) -> Self {
-        let mut cells: Vec<Shop> = frame.cells.iter().map(|_| Shop::default()).collect();
+        let mut cells: Vec<PriceList> = frame.cells.iter().map(|_| PriceList::default()).collect();
         for (pool, offered) in supply.pools.iter().enumerate() {
             if !admissions.tolerated(pool, signature) {
                 continue;
@@ -118,7 +118,7 @@ impl Shops {
     }
 }
 
-impl Shop {
+impl PriceList {
     fn cost(&self, requests: &ResourceList, supply: &Supply<'_>) -> u128 {
         let of = |(at, price): (&usize, &UsdPerHour)| {
             let capacity = &supply.capacities[*at];

@@ -13,20 +13,20 @@ use poolwright_catalog::{
 use poolwright_solver::BitSet;
 
 use crate::demand::volumes::attach::Attachable;
-use crate::model::memory::OfferingLabels;
 use crate::model::plan::PoolFindings;
+use crate::model::plan_cache::OfferingLabels;
 use crate::model::{PlanOptions, TakenBack};
 use crate::model::{PodSpec, Pool, PoolName, Snapshot};
 use crate::rules;
 use crate::rules::colocation::{Colocation, Present};
 use crate::rules::new_node::NewNodeLabels;
 use crate::rules::pin::Pin;
-use crate::supply::daemonsets::Daemons;
+use crate::supply::daemonsets::DaemonSets;
 use crate::supply::interruption_backoff;
 
 /// What a node class sells, with the labels its nodes get.
 #[derive(Debug)]
-pub(crate) struct Table<'a> {
+pub(crate) struct ClassOfferings<'a> {
     pub catalogue: &'a Catalogue,
     /// By offering.
     pub labels: OfferingLabels,
@@ -72,7 +72,7 @@ impl Availability {
 
 /// An offering that meets a pool's requirements.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Offer {
+pub(crate) struct PoolOffering {
     /// Index into the catalogue's offerings.
     pub offering: usize,
     pub availability: Availability,
@@ -89,13 +89,13 @@ pub(crate) struct PoolSupply<'a> {
     /// Index into [`Supply::tables`].
     pub table: usize,
     /// By offering, ascending.
-    pub offers: Vec<Offer>,
+    pub offers: Vec<PoolOffering>,
 }
 
 /// What all pools may buy.
 #[derive(Debug, Default)]
 pub(crate) struct Supply<'a> {
-    pub tables: Vec<Table<'a>>,
+    pub tables: Vec<ClassOfferings<'a>>,
     pub pools: Vec<PoolSupply<'a>>,
     /// Room for pods on new nodes, DaemonSets taken off; once for each instance type and what DaemonSets take of it.
     pub capacities: Vec<ResourceList>,
@@ -117,7 +117,7 @@ impl<'a> Supply<'a> {
 
     /// Whether another pool than this sells nodes that admit a pod.
     pub fn others_sell(&self, pool: usize, spec: &PodSpec) -> bool {
-        let buyable = |offer: &&Offer| offer.availability.is_sold();
+        let buyable = |offer: &&PoolOffering| offer.availability.is_sold();
         let admits = |at: usize| {
             rules::check_taints(&spec.tolerations, &self.pools[at].pool.taints).is_ok()
                 && self.pools[at]
@@ -155,7 +155,7 @@ impl<'a> Supply<'a> {
 /// Looks at every pool.
 pub(crate) fn collect<'a>(
     snapshot: &'a Snapshot,
-    daemons: &Daemons<'_>,
+    daemons: &DaemonSets<'_>,
     colocation: &Colocation<'_>,
     attachable: &Attachable,
     options: &PlanOptions,
@@ -182,15 +182,17 @@ pub(crate) fn collect<'a>(
         };
         if let Some(catalogue) = catalogue.filter(|_| findings.invalid.is_none() && !pool.deleting) {
             let table = *tables.entry(&pool.node_class).or_insert_with(|| {
-                supply.tables.push(Table { catalogue, labels: snapshot.memory.labels(catalogue) });
+                supply
+                    .tables
+                    .push(ClassOfferings { catalogue, labels: snapshot.plan_cache.labels(catalogue) });
                 supply.tables.len() - 1
             });
             let money_limit = pool.limits.usd_per_hour.or(options.limits.usd_per_hour).is_some();
-            let terms = Terms { snapshot, daemons, colocation, attachable, money_limit, now };
+            let terms = OfferContext { snapshot, daemons, colocation, attachable, money_limit, now };
             let meeting =
-                snapshot.memory.meeting(catalogue, pool, || meeting(pool, &supply.tables[table].labels));
+                snapshot.plan_cache.meeting(catalogue, pool, || meeting(pool, &supply.tables[table].labels));
             let offers = offers(&terms, &mut supply, pool, table, &meeting);
-            let buyable = |offer: &&Offer| offer.availability.is_sold();
+            let buyable = |offer: &&PoolOffering| offer.availability.is_sold();
             findings.offerings = offers.iter().filter(buyable).count();
             if offers.is_empty() {
                 findings.invalid = Some((
@@ -220,7 +222,7 @@ fn invalid(pool: &Pool) -> Option<(Reason, String)> {
 }
 
 /// Names a required label that no node of the pool would have.
-fn unknown_key(pool: &Pool, table: &Table<'_>) -> String {
+fn unknown_key(pool: &Pool, table: &ClassOfferings<'_>) -> String {
     let known = |key: &str| {
         key == NODEPOOL_LABEL
             || pool.labels.contains_key(key)
@@ -238,9 +240,9 @@ fn unknown_key(pool: &Pool, table: &Table<'_>) -> String {
 }
 
 /// What offers depend on besides their pool.
-struct Terms<'t, 'a> {
+struct OfferContext<'t, 'a> {
     snapshot: &'a Snapshot,
-    daemons: &'t Daemons<'t>,
+    daemons: &'t DaemonSets<'t>,
     colocation: &'t Colocation<'t>,
     attachable: &'t Attachable,
     money_limit: bool,
@@ -272,13 +274,13 @@ pub(crate) fn as_measured(
 
 /// What becomes of the offerings `meeting` the requirements of a pool.
 fn offers<'a>(
-    terms: &Terms<'_, 'a>,
+    terms: &OfferContext<'_, 'a>,
     supply: &mut Supply<'a>,
     pool: &Pool,
     table: usize,
     meeting: &[usize],
-) -> Vec<Offer> {
-    let Terms { snapshot, colocation, attachable, money_limit, now, .. } = *terms;
+) -> Vec<PoolOffering> {
+    let OfferContext { snapshot, colocation, attachable, money_limit, now, .. } = *terms;
     let daemons = terms.daemons.tolerating(&pool.taints);
     let (tables, capacities, known) = (&supply.tables, &mut supply.capacities, &mut supply.known_capacities);
     let residents = &mut supply.residents;
@@ -323,7 +325,7 @@ fn offers<'a>(
             capacities.push(room);
             capacities.len() - 1
         });
-        offers.push(Offer { offering: index, availability, capacity, residents });
+        offers.push(PoolOffering { offering: index, availability, capacity, residents });
     }
     offers
 }

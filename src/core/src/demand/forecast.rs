@@ -10,13 +10,13 @@ use std::sync::Arc;
 use jiff::Timestamp;
 
 use crate::demand::expected::{ExpectedPods, expected, owned_by, uids};
-use crate::demand::successors::moving::{Moving, Successor, moving};
+use crate::demand::successors::moving::{LeavingPod, Successor, moving};
 use crate::demand::units::{Unit, families};
 use crate::model::{ClaimName, OwnerKey, Pod, Snapshot, Uid, Workload};
 
 /// What sources are told besides the cluster.
 #[derive(Clone, Copy, Debug)]
-pub struct Outlook<'o> {
+pub struct ForecastOptions<'o> {
     /// The time.
     pub now: Timestamp,
     /// The priority of pods that give way to all others.
@@ -26,14 +26,14 @@ pub struct Outlook<'o> {
 }
 
 /// What sources know: the cluster as it is, and who is about to make pods there.
-pub struct Known<'a> {
+pub struct ForecastInput<'a> {
     /// The cluster as it is.
     pub(super) snapshot: &'a Snapshot,
-    pub(super) outlook: Outlook<'a>,
+    pub(super) outlook: ForecastOptions<'a>,
     /// Pods that controllers and gangs are about to make.
     pub(super) coming: Vec<ExpectedPods<'a>>,
     /// Pods whose nodes are emptied.
-    pub(super) going: Vec<Moving<'a>>,
+    pub(super) going: Vec<LeavingPod<'a>>,
     /// Everything that makes expected pods, or for whose pods a claim keeps a place: gangs first.
     pub(super) units: Vec<Unit<'a>>,
     /// Unfinished pods of those units, by controller.
@@ -41,7 +41,7 @@ pub struct Known<'a> {
 }
 
 /// The cluster ahead, as sources add to it.
-pub struct Ahead<'a> {
+pub struct ForecastBuilder<'a> {
     pub(super) snapshot: Cow<'a, Snapshot>,
     pub(super) successors: Vec<Successor>,
     pub(super) nodes: Vec<NodesWanted>,
@@ -49,7 +49,7 @@ pub struct Ahead<'a> {
 }
 
 /// The cluster ahead, when all sources were asked.
-pub struct Foreseen<'a> {
+pub struct Forecast<'a> {
     /// The cluster with every pod that is foreseen. Pods whose nodes are emptied are gone, and their successors wait.
     pub snapshot: Cow<'a, Snapshot>,
     /// Until when the first source believes what it added.
@@ -84,14 +84,14 @@ impl KeptPlaces<'_> {
     }
 }
 
-impl<'a> Known<'a> {
-    fn new(snapshot: &'a Snapshot, outlook: &Outlook<'a>, kept: &Kept<'a>) -> Self {
+impl<'a> ForecastInput<'a> {
+    fn new(snapshot: &'a Snapshot, outlook: &ForecastOptions<'a>, kept: &Kept<'a>) -> Self {
         let coming = expected(snapshot, outlook.now);
         let going = moving(snapshot);
         let (units, owned) = (Vec::new(), BTreeMap::new());
         let mut known = Self { snapshot, outlook: *outlook, coming, going, units, owned };
         let coming = known.coming.iter().map(|expected| expected.owner.clone());
-        let going = known.going.iter().filter_map(Moving::owner);
+        let going = known.going.iter().filter_map(LeavingPod::owner);
         let owners: BTreeSet<Arc<OwnerKey>> = coming.chain(kept.keys().cloned()).chain(going).collect();
         if owners.is_empty() {
             return known;
@@ -117,11 +117,11 @@ impl<'a> Known<'a> {
     }
 }
 
-impl<'a> Ahead<'a> {
+impl<'a> ForecastBuilder<'a> {
     /// What is known of a cluster, and the cluster ahead before any source has added to it.
-    pub(super) fn begin(snapshot: &'a Snapshot, outlook: &Outlook<'a>) -> (Known<'a>, Self) {
+    pub(super) fn begin(snapshot: &'a Snapshot, outlook: &ForecastOptions<'a>) -> (ForecastInput<'a>, Self) {
         let kept = kept_places(snapshot);
-        let known = Known::new(snapshot, outlook, &kept);
+        let known = ForecastInput::new(snapshot, outlook, &kept);
         let snapshot = Cow::Borrowed(snapshot);
         (known, Self { snapshot, successors: Vec::new(), nodes: Vec::new(), kept })
     }
@@ -131,9 +131,9 @@ impl<'a> Ahead<'a> {
         self.kept.entry(unit.owner.clone()).or_default()
     }
 
-    pub(super) fn foreseen(self, believed_until: Option<Timestamp>) -> Foreseen<'a> {
+    pub(super) fn foreseen(self, believed_until: Option<Timestamp>) -> Forecast<'a> {
         let Self { snapshot, successors, nodes, .. } = self;
-        Foreseen { snapshot, believed_until, successors, nodes }
+        Forecast { snapshot, believed_until, successors, nodes }
     }
 }
 
@@ -164,8 +164,8 @@ pub struct NodesWanted {
 
 /// Puts the pods that these units are about to make into the cluster ahead. Returns until when the first are believed in.
 pub(super) fn put_in<'a>(
-    known: &Known<'a>,
-    ahead: &mut Ahead<'a>,
+    known: &ForecastInput<'a>,
+    ahead: &mut ForecastBuilder<'a>,
     is_ours: impl Fn(&Unit<'_>) -> bool,
 ) -> Option<Timestamp> {
     let mut until = None;

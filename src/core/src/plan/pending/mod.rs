@@ -13,7 +13,7 @@ pub(crate) struct Settled<'a> {
     /// Pods on rooms: index into [`Rooms::all`].
     pub placed: Vec<(usize, &'a Pod)>,
     /// Pods still to be planned.
-    pub open: Vec<Wanting<'a>>,
+    pub open: Vec<PendingPod<'a>>,
     pub unplaced: Vec<UnplacedPod>,
     /// When the first of the preemptions that pods wait for is given up.
     pub again_at: Option<Timestamp>,
@@ -21,7 +21,7 @@ pub(crate) struct Settled<'a> {
 
 /// A pod that wants a node.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Wanting<'a> {
+pub(crate) struct PendingPod<'a> {
     pub pod: &'a Pod,
     /// Where an earlier plan put it: a claim's or a node's name.
     pub planned_at: Option<&'a str>,
@@ -29,7 +29,7 @@ pub(crate) struct Wanting<'a> {
     pub sticky_only: bool,
 }
 
-impl Wanting<'_> {
+impl PendingPod<'_> {
     /// Whether an earlier plan gave it a place on a node or claim that is still there.
     pub fn displaced(&self, rooms: &Rooms<'_>) -> bool {
         self.planned_at.is_some_and(|target| rooms.of_target(target).is_some())
@@ -39,6 +39,6 @@ impl Wanting<'_> {
 /// All waiting workload pods: those that want a node, by key, and the others with the reason.
 #[derive(Debug, Default)]
 pub(crate) struct Demand<'a> {
-    pub wanting: Vec<Wanting<'a>>,
+    pub pending: Vec<PendingPod<'a>>,
     pub unplaced: Vec<UnplacedPod>,
 }

@@ -6,7 +6,7 @@ use crate::model::PlanOptions;
 use crate::model::plan::{UnplacedPod, UnplacedReason};
 use crate::model::{PodPhase, PodRole, Snapshot};
 use crate::plan::groups::Groups;
-use crate::plan::wanting::{Demand, Wanting};
+use crate::plan::pending::{Demand, PendingPod};
 
 pub(crate) fn collect<'a>(
     snapshot: &'a Snapshot,
@@ -80,15 +80,15 @@ pub(crate) fn collect<'a>(
             );
             continue;
         }
-        demand.wanting.push(Wanting { pod, planned_at, sticky_only: !tried });
+        demand.pending.push(PendingPod { pod, planned_at, sticky_only: !tried });
     }
     groups.retain_startable(snapshot, &mut demand);
     demand
 }
 
 /// Leaves units of buffers out where a pod that exists needs a new place: it comes first. A plan from files is for all at once.
-pub(crate) fn give_way(open: &mut Vec<Wanting<'_>>, options: &PlanOptions) {
-    let exists = |want: &Wanting<'_>| want.pod.key.existing().is_some();
+pub(crate) fn give_way(open: &mut Vec<PendingPod<'_>>, options: &PlanOptions) {
+    let exists = |want: &PendingPod<'_>| want.pod.key.existing().is_some();
     if !options.include_waiting && open.iter().any(exists) {
         open.retain(|want| !want.pod.key.is_buffer());
     }

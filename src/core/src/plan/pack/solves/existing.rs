@@ -1,12 +1,12 @@
 //! Which of the nodes that are there or bought by now the solver is asked about.
 
-use crate::plan::pack::rounds::inputs::There;
+use crate::plan::pack::solves::inputs::ExistingNodes;
 use std::collections::BTreeSet;
 
 use poolwright_catalog::ResourceList;
 
-use crate::plan::pack::classes::Class;
-use crate::plan::pack::rounds::Run;
+use crate::plan::pack::classes::PodClass;
+use crate::plan::pack::solves::Run;
 use crate::rules::colocation::Present;
 
 impl Run<'_, '_, '_, '_> {
@@ -15,7 +15,7 @@ impl Run<'_, '_, '_, '_> {
     ///
     /// Nothing is lost by that: what is there costs nothing, and a pod that some plan puts on another node finds one of
     /// those of its class that no other pod is on.
-    pub(crate) fn there(&self, classes: &[usize]) -> There {
+    pub(crate) fn there(&self, classes: &[usize]) -> ExistingNodes {
         let rooms = self.rooms.all.len();
         let pods: usize = classes.iter().map(|class| self.queues[*class].len()).sum();
         let kept = |class: usize| {
@@ -34,7 +34,7 @@ impl Run<'_, '_, '_, '_> {
         let nodes: Vec<usize> = nodes.into_iter().collect();
         let position = |at: &usize| nodes.partition_point(|node| node < at) as u32;
         let homes = homes.iter().map(|homes| homes.iter().map(position).collect()).collect();
-        There { nodes, homes }
+        ExistingNodes { nodes, homes }
     }
 
     /// What is free on a node.
@@ -55,7 +55,7 @@ impl Run<'_, '_, '_, '_> {
 }
 
 /// How many pods of a class there is room for.
-fn room_for(class: &Class<'_>, free: &ResourceList) -> u64 {
+fn room_for(class: &PodClass<'_>, free: &ResourceList) -> u64 {
     let amounts = class.on_whole().iter().filter(|(_, amount)| *amount > 0);
     amounts.map(|(name, amount)| free.get(name.as_str()) / amount).min().unwrap_or(u64::MAX)
 }

@@ -9,11 +9,11 @@ use poolwright_solver::{Candidate, ExistingNode, PodClass, Problem};
 
 use crate::model::ClaimName;
 use crate::model::plan::Target;
-use crate::plan::pack::rounds::Run;
-use crate::plan::pack::rounds::choices::Choice;
-use crate::plan::pack::rounds::inputs::There;
+use crate::plan::pack::solves::Run;
+use crate::plan::pack::solves::candidates::NodeCandidate;
+use crate::plan::pack::solves::inputs::ExistingNodes;
 use crate::rules::gpus;
-use crate::rules::gpus::{Form, GpuNeed};
+use crate::rules::gpus::{GpuForm, GpuNeed};
 
 /// Names what a spread counts, among resources.
 const SPREAD: &str = "poolwright.dev/spread-";
@@ -26,11 +26,11 @@ fn with(mut amounts: Vec<u64>, more: impl Iterator<Item = u64>) -> Vec<u64> {
 impl Run<'_, '_, '_, '_> {
     pub(crate) fn problem(
         &self,
-        choices: &[Choice],
+        candidates: &[NodeCandidate],
         classes: &[usize],
         homes: &[Vec<usize>],
         wanted: &[usize],
-        there: Option<&There>,
+        there: Option<&ExistingNodes>,
     ) -> Problem {
         let naive = there.is_none();
         let (nodes, homes_there) = there.map_or((&[][..], &[][..]), |there| (&there.nodes, &there.homes));
@@ -49,14 +49,14 @@ impl Run<'_, '_, '_, '_> {
         let project =
             |list: &ResourceList| -> Vec<u64> { names.iter().map(|name| list.get(name.as_str())).collect() };
         // What a spread lets a node hold is counted like a resource, where one number for each class does not say it.
-        let residents = |at: usize| &self.inputs.supply.residents[choices[at].offer.residents];
+        let residents = |at: usize| &self.inputs.supply.residents[candidates[at].offer.residents];
         let present = nodes.iter().map(|at| self.present(*at));
         let present = present.chain(wanted.iter().map(|at| residents(*at)));
         let tallies = colocation.tallies(classes.iter().map(|class| all[*class].profile), present);
         let tallied = (0..tallies.len()).map(|at| ResourceName::new(format!("{SPREAD}{at}")));
         let left = |present| tallies.iter().map(move |tally| colocation.tally_left(*tally, present));
-        let mut position = vec![u32::MAX; choices.len()];
-        wanted.iter().zip(0..).for_each(|(choice, at)| position[*choice] = at);
+        let mut position = vec![u32::MAX; candidates.len()];
+        wanted.iter().zip(0..).for_each(|(candidate, at)| position[*candidate] = at);
         Problem {
             resources: names.iter().cloned().chain(tallied).collect(),
             classes: classes
@@ -73,7 +73,7 @@ impl Run<'_, '_, '_, '_> {
                     priority: all[*class].priority,
                     max_per_node: colocation.most(all[*class].profile),
                     ports: colocation.ports(all[*class].profile),
-                    candidates: homes.iter().map(|choice| position[*choice]).collect(),
+                    candidates: homes.iter().map(|candidate| position[*candidate]).collect(),
                     existing: homes_there.get(at).cloned().unwrap_or_default(),
                     gpu: all[*class].gpu_need.as_ref().filter(|_| !naive).and_then(GpuNeed::request),
                     at_risk: of_class(self.inputs.options, &all[*class]),
@@ -83,19 +83,20 @@ impl Run<'_, '_, '_, '_> {
             candidates: wanted
                 .iter()
                 .map(|at| {
-                    let choice = &choices[*at];
+                    let candidate = &candidates[*at];
                     let supply = self.inputs.supply;
-                    let id = &supply.offering(choice.pool, choice.offer.offering).id;
-                    let capacity = &supply.capacities[choice.offer.capacity];
-                    let form = if naive { Form::Plain } else { choice.form };
+                    let id = &supply.offering(candidate.pool, candidate.offer.offering).id;
+                    let capacity = &supply.capacities[candidate.offer.capacity];
+                    let form = if naive { GpuForm::Plain } else { candidate.form };
                     Candidate {
-                        name: format!("{}: {id}{}", supply.pools[choice.pool].pool.name, form.words()),
-                        price: choice.price,
+                        name: format!("{}: {id}{}", supply.pools[candidate.pool].pool.name, form.words()),
+                        price: candidate.price,
                         capacity: with(project(&form.room(capacity)), left(residents(*at))),
-                        gpus: form.gpus(sharing, supply.instance_type(choice.pool, choice.offer.offering)),
+                        gpus: form
+                            .gpus(sharing, supply.instance_type(candidate.pool, candidate.offer.offering)),
                         max_nodes: None,
-                        limit_use: choice.uses.clone(),
-                        interruptions: choice.interruptions,
+                        limit_use: candidate.uses.clone(),
+                        interruptions: candidate.interruptions,
                         ..Candidate::default()
                     }
                 })
@@ -117,7 +118,7 @@ impl Run<'_, '_, '_, '_> {
                 .collect(),
             limits: self.limits.for_solver(self.inputs.supply),
             conflicts: self.conflicts(classes),
-            commitments: self.commitments(choices, wanted),
+            commitments: self.commitments(candidates, wanted),
             ..Problem::default()
         }
     }
@@ -153,7 +154,11 @@ impl Run<'_, '_, '_, '_> {
     }
 
     /// What is left of the commitments, for the solver.
-    fn commitments(&self, choices: &[Choice], wanted: &[usize]) -> Vec<solver::problem::Commitment> {
+    fn commitments(
+        &self,
+        candidates: &[NodeCandidate],
+        wanted: &[usize],
+    ) -> Vec<solver::problem::Commitment> {
         let terms = self.inputs.options.commitments.iter().zip(&self.outcome.commitments);
         terms
             .map(|(terms, use_of)| solver::problem::Commitment {
@@ -162,9 +167,9 @@ impl Run<'_, '_, '_, '_> {
                 rates: wanted
                     .iter()
                     .enumerate()
-                    .filter_map(|(at, choice)| {
-                        let choice = &choices[*choice];
-                        let id = &self.inputs.supply.offering(choice.pool, choice.offer.offering).id;
+                    .filter_map(|(at, candidate)| {
+                        let candidate = &candidates[*candidate];
+                        let id = &self.inputs.supply.offering(candidate.pool, candidate.offer.offering).id;
                         Some((at as u32, *terms.rates.get(id)?))
                     })
                     .collect(),

@@ -6,48 +6,48 @@ use crate::demand::volumes::Volumes;
 use crate::model::plan::Plan;
 use crate::model::{PlanOptions, Snapshot};
 use crate::plan::audit::topology::Violation;
+use crate::plan::pending::Demand;
 use crate::plan::place::{spread_hosts, topology};
 use crate::plan::prepare::Prepared;
-use crate::plan::wanting::Demand;
-use crate::plan::{audit, groups, wanting};
+use crate::plan::{audit, groups, pending};
 use crate::rules::colocation::Colocation;
-use crate::supply::{daemonsets, offers, rooms};
+use crate::supply::{daemonsets, offerings, rooms};
 
 /// What all attempts at a plan share.
-pub(crate) struct Scene<'a> {
+pub(crate) struct PlanContext<'a> {
     pub snapshot: &'a Snapshot,
     pub volumes: &'a Volumes,
     pub now: Timestamp,
     pub options: &'a PlanOptions,
     pub colocation: Colocation<'a>,
     pub relations: topology::Relations<'a>,
-    pub daemons: daemonsets::Daemons<'a>,
+    pub daemons: daemonsets::DaemonSets<'a>,
     pub groups: groups::Groups<'a>,
     pub demand: Demand<'a>,
     pub rooms: rooms::Rooms<'a>,
 }
 
-impl<'a> Scene<'a> {
+impl<'a> PlanContext<'a> {
     /// What is there to place, and what may be bought for the rest.
-    pub fn new(prepared: &'a Prepared<'a>) -> (Self, offers::Supply<'a>) {
+    pub fn new(prepared: &'a Prepared<'a>) -> (Self, offerings::Supply<'a>) {
         let Prepared { now, volumes, .. } = prepared;
         let (snapshot, options) = (prepared.snapshot.as_ref(), prepared.options.as_ref());
         let mut colocation = Colocation::new(snapshot);
         let relations = topology::Relations::new(snapshot);
-        let daemons = daemonsets::Daemons::new(snapshot);
+        let daemons = daemonsets::DaemonSets::new(snapshot);
         let groups = groups::Groups::new(snapshot);
-        let demand = wanting::collect::collect(snapshot, options, volumes, &groups);
+        let demand = pending::collect::collect(snapshot, options, volumes, &groups);
         let rooms = rooms::collect(snapshot, &daemons, &colocation, &volumes.attachable);
-        let supply = offers::collect(snapshot, &daemons, &colocation, &volumes.attachable, options, *now);
+        let supply = offerings::collect(snapshot, &daemons, &colocation, &volumes.attachable, options, *now);
         spread_hosts::set_least(&mut colocation, snapshot, &daemons, &rooms, &supply);
         let now = *now;
-        let scene =
+        let context =
             Self { snapshot, volumes, now, options, colocation, relations, daemons, groups, demand, rooms };
-        (scene, supply)
+        (context, supply)
     }
 }
 
-impl Scene<'_> {
+impl PlanContext<'_> {
     /// Checks the plan, unless an attempt has refused it already.
     pub fn audit(&self, plan: &mut Plan, violations: &[Violation]) {
         if plan.refused.is_empty() {

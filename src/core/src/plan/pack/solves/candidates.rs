@@ -1,4 +1,4 @@
-//! What could be bought: offerings that differ in nothing that pods or limits ask about are one choice, and which classes of
+//! What could be bought: offerings that differ in nothing that pods or limits ask about are one candidate, and which classes of
 //! pods each holds.
 
 use std::collections::BTreeMap;
@@ -7,18 +7,18 @@ use std::rc::Rc;
 use poolwright_catalog::{InstanceType, ResourceList, ResourceName, UsdPerHour};
 use poolwright_solver::BitSet;
 
-use crate::plan::pack::classes::Classes;
-use crate::plan::pack::rounds::inputs::Inputs;
-use crate::rules::gpus::Form;
+use crate::plan::pack::classes::PodClasses;
+use crate::plan::pack::solves::inputs::SolveInputs;
+use crate::rules::gpus::GpuForm;
 use crate::supply::interruption_risk;
 use crate::supply::limits::Limits;
-use crate::supply::offers::{Availability, Offer, Supply};
+use crate::supply::offerings::{Availability, PoolOffering, Supply};
 
 /// A thing to buy: of all offerings that are equal to the pods and to the limits, the cheapest.
-pub(crate) struct Choice {
+pub(crate) struct NodeCandidate {
     pub pool: usize,
-    pub offer: Offer,
-    pub form: Form,
+    pub offer: PoolOffering,
+    pub form: GpuForm,
     /// What it counts as.
     pub price: UsdPerHour,
     pub interruptions: u32,
@@ -29,13 +29,13 @@ pub(crate) struct Choice {
     pub taken_back: bool,
 }
 
-/// Of offerings that are equal in this, only the cheapest is a choice.
+/// Of offerings that are equal in this, only the cheapest is a candidate.
 #[derive(PartialEq, Eq, PartialOrd, Ord)]
-struct ChoiceKey {
+struct CandidateKey {
     weight: std::cmp::Reverse<u32>,
     capacity: usize,
     residents: usize,
-    form: Form,
+    form: GpuForm,
     /// The pool, where it has limits.
     limited: Option<usize>,
     /// The offering, where only so many can be had or a commitment covers it.
@@ -54,7 +54,7 @@ pub(crate) struct Fits {
 }
 
 impl Fits {
-    pub fn new(supply: &Supply<'_>, classes: &Classes<'_>) -> Self {
+    pub fn new(supply: &Supply<'_>, classes: &PodClasses<'_>) -> Self {
         let mut known: BTreeMap<&ResourceList, usize> = BTreeMap::new();
         let mut number = |requests| {
             let next = known.len();
@@ -73,9 +73,13 @@ impl Fits {
         Self { requests, fit: supply.capacities.iter().map(of).collect() }
     }
 
-    /// By class, for each signature that is asked of it, its own last: the choices that are its homes, ascending. Classes that
+    /// By class, for each signature that is asked of it, its own last: the candidates that are its homes, ascending. Classes that
     /// are equal in what matters here share their answer.
-    pub fn holding(&self, choices: &[Choice], inputs: &Inputs<'_, '_>) -> Vec<Vec<(usize, Rc<[usize]>)>> {
+    pub fn holding(
+        &self,
+        candidates: &[NodeCandidate],
+        inputs: &SolveInputs<'_, '_>,
+    ) -> Vec<Vec<(usize, Rc<[usize]>)>> {
         let meets_anybody = inputs.supply.residents.iter().any(|residents| !residents.is_empty());
         let mut known: BTreeMap<_, Rc<[usize]>> = BTreeMap::new();
         let mut all = Vec::with_capacity(inputs.classes.classes.len());
@@ -85,8 +89,8 @@ impl Fits {
             let asked = class.preferred.iter().copied().chain([class.signature]).map(|signature| {
                 let key = (signature, self.requests[index], profile, alone);
                 let homes = known.entry(key).or_insert_with(|| {
-                    let is_home = |at: &usize| self.holds(&choices[*at], index, signature, inputs);
-                    (0..choices.len()).filter(is_home).collect()
+                    let is_home = |at: &usize| self.holds(&candidates[*at], index, signature, inputs);
+                    (0..candidates.len()).filter(is_home).collect()
                 });
                 (signature, homes.clone())
             });
@@ -95,32 +99,38 @@ impl Fits {
         all
     }
 
-    /// Whether a choice is a home for a class of which this signature is asked.
-    fn holds(&self, choice: &Choice, class: usize, signature: usize, inputs: &Inputs<'_, '_>) -> bool {
+    /// Whether a candidate is a home for a class of which this signature is asked.
+    fn holds(
+        &self,
+        candidate: &NodeCandidate,
+        class: usize,
+        signature: usize,
+        inputs: &SolveInputs<'_, '_>,
+    ) -> bool {
         let wanted = &inputs.classes.classes[class];
-        choice.signatures.contains(signature)
-            && self.fit[choice.offer.capacity].contains(self.requests[class])
-            && inputs.colocation.admits(wanted.profile, &inputs.supply.residents[choice.offer.residents])
-            && (choice.form == Form::Plain || wanted.requests.get(ResourceName::NVIDIA_GPU) == 0)
+        candidate.signatures.contains(signature)
+            && self.fit[candidate.offer.capacity].contains(self.requests[class])
+            && inputs.colocation.admits(wanted.profile, &inputs.supply.residents[candidate.offer.residents])
+            && (candidate.form == GpuForm::Plain || wanted.requests.get(ResourceName::NVIDIA_GPU) == 0)
             && wanted.gpu_need.as_ref().is_none_or(|gpu_need| {
-                let kind = inputs.supply.instance_type(choice.pool, choice.offer.offering);
-                choice.form.grants(inputs.options.sharing, kind, Some(gpu_need))
+                let kind = inputs.supply.instance_type(candidate.pool, candidate.offer.offering);
+                candidate.form.grants(inputs.options.sharing, kind, Some(gpu_need))
             })
     }
 }
 
 /// Everything that could be bought at some price: of offerings that are equal, the cheapest.
-pub(crate) fn choices(
-    inputs: &Inputs<'_, '_>,
+pub(crate) fn candidates(
+    inputs: &SolveInputs<'_, '_>,
     limits: &Limits,
     price: impl Fn(Availability) -> Option<UsdPerHour>,
-) -> Vec<Choice> {
-    let Inputs { supply, admissions, classes, options, .. } = *inputs;
+) -> Vec<NodeCandidate> {
+    let SolveInputs { supply, admissions, classes, options, .. } = *inputs;
     // Where nobody wants a part of a GPU, none is cut or shared.
     let gpu_needs = classes.classes.iter().any(|class| class.gpu_need.is_some());
     let forms =
-        |kind: &InstanceType| if gpu_needs { Form::all(options.sharing, kind) } else { &[Form::Plain] };
-    let mut best: BTreeMap<ChoiceKey, Choice> = BTreeMap::new();
+        |kind: &InstanceType| if gpu_needs { GpuForm::all(options.sharing, kind) } else { &[GpuForm::Plain] };
+    let mut best: BTreeMap<CandidateKey, NodeCandidate> = BTreeMap::new();
     for (index, offered) in supply.pools.iter().enumerate() {
         let tolerated: Vec<usize> =
             (0..classes.signatures.len()).filter(|s| admissions.tolerated(index, *s)).collect();
@@ -147,7 +157,7 @@ pub(crate) fn choices(
             let interruptions = interruption_risk::interruptions(options, offering);
             let taken_back = matches!(offer.availability, Availability::TakenBack(..));
             for form in forms(kind).iter().copied() {
-                let key = ChoiceKey {
+                let key = CandidateKey {
                     weight: std::cmp::Reverse(weight),
                     capacity: offer.capacity,
                     residents: offer.residents,
@@ -165,7 +175,7 @@ pub(crate) fn choices(
                 let signatures = signatures.clone();
                 best.insert(
                     key,
-                    Choice {
+                    NodeCandidate {
                         pool: index,
                         offer: *offer,
                         form,

@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use poolwright_catalog::Catalogue;
 
-use crate::model::memory::{
-    Basis, Known, KnownMeeting, KnownRoom, KnownRooms, Memory, OfferingLabels, Origin,
+use crate::model::plan_cache::{
+    Basis, CacheEntry, CachedMatches, CachedRoom, CachedRooms, OfferingLabels, Origin, PlanCache,
 };
 use crate::model::{Pool, Snapshot};
 
@@ -29,13 +29,13 @@ impl Basis {
     }
 }
 
-impl Memory {
+impl PlanCache {
     /// Takes what is known of rooms, and whether all of it still holds: then nothing has changed since but pods without a
     /// node. Another plan at the same time starts from nothing.
-    pub(crate) fn rooms(&self, snapshot: &Snapshot) -> (KnownRooms, bool) {
+    pub(crate) fn rooms(&self, snapshot: &Snapshot) -> (CachedRooms, bool) {
         let mut known = self.with(|content| std::mem::take(&mut content.rooms));
         if !known.daemonsets.is_same(&snapshot.daemonsets) {
-            known = KnownRooms { daemonsets: snapshot.daemonsets.clone(), ..KnownRooms::default() };
+            known = CachedRooms { daemonsets: snapshot.daemonsets.clone(), ..CachedRooms::default() };
         }
         let basis = Basis::new(snapshot);
         let all = known.basis.as_ref().is_some_and(|known| known.is_same(&basis));
@@ -44,7 +44,7 @@ impl Memory {
     }
 
     /// Keeps it for the next plan.
-    pub(crate) fn keep_rooms(&self, rooms: KnownRooms) {
+    pub(crate) fn keep_rooms(&self, rooms: CachedRooms) {
         self.with(|content| content.rooms = rooms);
     }
 
@@ -72,7 +72,7 @@ impl Memory {
         work_out: impl FnOnce() -> Vec<usize>,
     ) -> Arc<Vec<usize>> {
         self.with(|content| {
-            let same = |one: &KnownMeeting| Arc::ptr_eq(&one.0, catalogue) && Arc::ptr_eq(&one.1, pool);
+            let same = |one: &CachedMatches| Arc::ptr_eq(&one.0, catalogue) && Arc::ptr_eq(&one.1, pool);
             if let Some((.., meeting)) = content.meeting.iter().find(|one| same(one)) {
                 return meeting.clone();
             }
@@ -88,18 +88,22 @@ impl Memory {
 }
 
 /// Goes through what is known beside what there is, both by name.
-pub(crate) struct Walk<'k> {
-    known: &'k mut Vec<KnownRoom>,
+pub(crate) struct CacheWalk<'k> {
+    known: &'k mut Vec<CacheEntry>,
     at: usize,
 }
 
-impl<'k> Walk<'k> {
-    pub fn new(known: &'k mut Vec<KnownRoom>) -> Self {
+impl<'k> CacheWalk<'k> {
+    pub fn new(known: &'k mut Vec<CacheEntry>) -> Self {
         Self { known, at: 0 }
     }
 
     /// The next one: what is known of it, or what is worked out now.
-    pub fn next(&mut self, origin: Origin, work_out: impl FnOnce() -> Option<Known>) -> Option<&Known> {
+    pub fn next(
+        &mut self,
+        origin: Origin,
+        work_out: impl FnOnce() -> Option<CachedRoom>,
+    ) -> Option<&CachedRoom> {
         let at = self.at;
         self.at += 1;
         let gone = self.known[at.min(self.known.len())..]

@@ -9,7 +9,7 @@ use poolwright_terms::{ConditionStatus, ConditionType, Reason};
 use serde::{Deserialize, Serialize};
 
 use crate::action::{Action, ConditionUpdate, Event, EventType, Subject};
-use crate::demand::{self, ExpectedPods, Lack, Moving};
+use crate::demand::{self, ExpectedPods, Lack, LeavingPod};
 use crate::model::{
     Claim, ClaimName, Node, ObjectKey, OwnerKey, Pod, PodKey, PodPhase, PodRole, PoolName, Snapshot,
 };
@@ -38,7 +38,7 @@ pub struct Decision {
 }
 
 /// The snapshot, by what decisions ask of it, and the decision so far.
-pub(crate) struct Scene<'a> {
+pub(crate) struct LifecycleContext<'a> {
     pub(crate) snapshot: &'a Snapshot,
     pub(crate) now: Timestamp,
     pub(crate) placement: Placement,
@@ -66,7 +66,7 @@ pub(crate) struct Scene<'a> {
     pub(crate) decision: Decision,
 }
 
-impl<'a> Scene<'a> {
+impl<'a> LifecycleContext<'a> {
     pub(crate) fn new(snapshot: &'a Snapshot, now: Timestamp, placement: Placement) -> Self {
         let mut expected: BTreeMap<&str, Vec<&Pod>> = BTreeMap::new();
         let (mut unplanned, mut lacking) = (Vec::new(), BTreeMap::new());
@@ -91,7 +91,7 @@ impl<'a> Scene<'a> {
         }
         let gangs = open_since(snapshot, &expected);
         let coming = demand::expected(snapshot, now);
-        let successors = demand::moving(snapshot).iter().filter_map(Moving::owner).collect();
+        let successors = demand::moving(snapshot).iter().filter_map(LeavingPod::owner).collect();
         let decision = Decision::default();
         Self {
             snapshot,

@@ -8,12 +8,12 @@ use poolwright_catalog::{ResourceList, ResourceName, UsdPerHour};
 use crate::model::Requirement;
 use crate::rules;
 use crate::rules::labels::Labels;
-use crate::supply::offers::{Admissions, Availability, Supply};
+use crate::supply::offerings::{Admissions, Availability, Supply};
 
-/// Who wants nodes.
+/// PodLabels wants nodes.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Shoppers<'d> {
-    /// Index into the signatures that the market was made for.
+pub(crate) struct Buyers<'d> {
+    /// Index into the signatures that the estimates were made for.
     pub signature: usize,
     /// What one pod takes.
     pub one: &'d ResourceList,
@@ -24,7 +24,7 @@ pub(crate) struct Shoppers<'d> {
 
 /// What is on offer under some requirements.
 #[derive(Debug, Default)]
-struct Stall {
+struct Offered {
     /// By weight of the pools and capacity (index into [`Supply::capacities`]): the cheapest price.
     prices: BTreeMap<Reverse<u32>, BTreeMap<usize, UsdPerHour>>,
     /// Capacities of offerings that cannot be had now.
@@ -35,21 +35,21 @@ struct Stall {
 
 /// What there is to be bought for some signatures.
 #[derive(Debug)]
-pub(crate) struct Market<'s, 'a> {
+pub(crate) struct PriceEstimates<'s, 'a> {
     supply: &'s Supply<'a>,
     admissions: Admissions,
-    stalls: BTreeMap<(usize, Vec<Requirement>), Stall>,
+    stalls: BTreeMap<(usize, Vec<Requirement>), Offered>,
 }
 
-impl<'s, 'a> Market<'s, 'a> {
+impl<'s, 'a> PriceEstimates<'s, 'a> {
     pub fn new(supply: &'s Supply<'a>, admissions: Admissions) -> Self {
         Self { supply, admissions, stalls: BTreeMap::new() }
     }
 
-    fn stall(&mut self, signature: usize, wanted: &[Requirement]) -> &Stall {
+    fn offered(&mut self, signature: usize, wanted: &[Requirement]) -> &Offered {
         let key = (signature, wanted.to_vec());
         if !self.stalls.contains_key(&key) {
-            let mut stall = Stall::default();
+            let mut found = Offered::default();
             for (pool, offered) in self.supply.pools.iter().enumerate() {
                 if !self.admissions.tolerated(pool, signature) {
                     continue;
@@ -64,32 +64,32 @@ impl<'s, 'a> Market<'s, 'a> {
                     match offer.availability {
                         Availability::Priced(_) | Availability::TakenBack(..) => {
                             let Some(price) = offer.availability.weighed() else { continue };
-                            stall.size += 1;
+                            found.size += 1;
                             // No pool is preferred for what is taken back.
                             let is_taken_back = matches!(offer.availability, Availability::TakenBack(..));
                             let weight = if is_taken_back { Reverse(0) } else { weight };
-                            let known = stall.prices.entry(weight).or_default();
+                            let known = found.prices.entry(weight).or_default();
                             let known = known.entry(offer.capacity).or_insert(price);
                             *known = price.min(*known);
                         }
                         Availability::HeldBack(_) => {
-                            stall.held_back.insert(offer.capacity);
+                            found.held_back.insert(offer.capacity);
                         }
                         Availability::Unpriced | Availability::PriceUnknown => {}
                     }
                 }
             }
-            self.stalls.insert(key.clone(), stall);
+            self.stalls.insert(key.clone(), found);
         }
         &self.stalls[&key]
     }
 
     /// What they pay in millionths of micro-dollars per hour where nodes meet these requirements, in the heaviest pools
     /// that hold one of them; `None` where nothing does that can be had now.
-    pub fn cost(&mut self, who: Shoppers<'_>, wanted: &[Requirement]) -> Option<u128> {
+    pub fn cost(&mut self, who: Buyers<'_>, wanted: &[Requirement]) -> Option<u128> {
         let capacities = &self.supply.capacities;
-        let stall = self.stall(who.signature, wanted);
-        stall.prices.values().find_map(|prices| {
+        let found = self.offered(who.signature, wanted);
+        found.prices.values().find_map(|prices| {
             let of = |(at, price): (&usize, &UsdPerHour)| {
                 let capacity = &capacities[*at];
                 let full = share(who.crowd, capacity).clamp(1, MILLION);
@@ -101,18 +101,18 @@ impl<'s, 'a> Market<'s, 'a> {
     }
 
     /// Whether nodes that meet these requirements are sold, but cannot be had now.
-    pub fn is_held_back(&mut self, who: Shoppers<'_>, wanted: &[Requirement]) -> bool {
+    pub fn is_held_back(&mut self, who: Buyers<'_>, wanted: &[Requirement]) -> bool {
         let capacities = &self.supply.capacities;
-        self.stall(who.signature, wanted).held_back.iter().any(|at| who.one.fits(&capacities[*at]))
+        self.offered(who.signature, wanted).held_back.iter().any(|at| who.one.fits(&capacities[*at]))
     }
 
     /// Whether more requirements exclude nothing that these do not exclude.
     pub fn is_same(&mut self, signature: usize, wanted: &[Requirement], more: &[Requirement]) -> bool {
-        self.stall(signature, wanted).size == self.stall(signature, more).size
+        self.offered(signature, wanted).size == self.offered(signature, more).size
     }
 
     /// The values of a label that new nodes for them can have.
-    pub fn values(&self, who: Shoppers<'_>, wanted: &[Requirement], key: &str) -> BTreeSet<String> {
+    pub fn values(&self, who: Buyers<'_>, wanted: &[Requirement], key: &str) -> BTreeSet<String> {
         let mut values = BTreeSet::new();
         for (pool, offered) in self.supply.pools.iter().enumerate() {
             for offer in &offered.offers {

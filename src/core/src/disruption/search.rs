@@ -16,8 +16,8 @@ use crate::model::{Cause, Claim, ClaimName, Condition, PlanOptions, PodKey, Pool
 use crate::plan::plan;
 use crate::supply::commitments;
 
-/// One look.
-pub(crate) struct Look<'a> {
+/// One search.
+pub(crate) struct Search<'a> {
     pub facts: Facts<'a>,
     pub(crate) current: &'a Plan,
     pub moves: &'a Moves,
@@ -36,14 +36,14 @@ pub(crate) struct Look<'a> {
 }
 
 /// A set of nodes that may leave together.
-pub(crate) struct Tried {
+pub(crate) struct TrialPlan {
     pub(crate) plan: Plan,
     pub(crate) before: UsdPerHour,
     /// Those of the set whose pods have no other place, and why.
     pub(crate) stuck: BTreeMap<ClaimName, String>,
 }
 
-impl<'a> Look<'a> {
+impl<'a> Search<'a> {
     /// Claims that may be looked at: open nodes that stay so far and that nobody is about to come to.
     pub(crate) fn settled(&self) -> impl Iterator<Item = &'a Claim> + use<'a> {
         let claims = self.facts.snapshot.claims.values().map(AsRef::as_ref);
@@ -110,8 +110,8 @@ impl<'a> Look<'a> {
     }
 
     /// Plans for the cluster in which these leave; `None` where somebody else would be worse off for it.
-    pub(crate) fn attempt(&self, set: &[(&Claim, Cause)], watch: &mut dyn StopSignal) -> Option<Tried> {
-        let plan = plan(&self.without(set), self.facts.now, self.options, watch);
+    pub(crate) fn attempt(&self, set: &[(&Claim, Cause)], stop: &mut dyn StopSignal) -> Option<TrialPlan> {
+        let plan = plan(&self.without(set), self.facts.now, self.options, stop);
         let names: BTreeSet<&ClaimName> = set.iter().map(|(claim, _)| &claim.name).collect();
         let unmet =
             |plan: &Plan| -> BTreeSet<PodKey> { plan.unplaced.iter().map(|left| left.pod.clone()).collect() };
@@ -135,7 +135,7 @@ impl<'a> Look<'a> {
             && !strands();
         let gone: Vec<&Claim> = set.iter().map(|(claim, _)| *claim).collect();
         let before = self.worth(&gone);
-        sound.then_some(Tried { plan, before, stuck })
+        sound.then_some(TrialPlan { plan, before, stuck })
     }
 }
 

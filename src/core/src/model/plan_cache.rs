@@ -2,7 +2,7 @@
 //!
 //! Everything is kept beside the objects that it was worked out from, and holds only while a snapshot has these very
 //! objects. So nothing here can be out of date, and a plan without it is the same plan, a little later.
-//! `supply::known` reads and fills it.
+//! `supply::cached` reads and fills it.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -18,22 +18,22 @@ use crate::model::{Claim, Claims, DaemonSet, Node, Nodes, ObjectKey, OnNode, Pod
 /// What plans from a snapshot, and from others made from it, tell each other. It saves time and changes no plan. Clones share
 /// one content.
 #[derive(Clone, Default)]
-pub struct Memory(Arc<Mutex<Content>>);
+pub struct PlanCache(Arc<Mutex<Content>>);
 
 /// Two snapshots do not differ by what was worked out from them.
-impl PartialEq for Memory {
+impl PartialEq for PlanCache {
     fn eq(&self, _: &Self) -> bool {
         true
     }
 }
 
-impl fmt::Debug for Memory {
+impl fmt::Debug for PlanCache {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Memory")
+        f.write_str("PlanCache")
     }
 }
 
-impl Memory {
+impl PlanCache {
     /// Lets `act` read and change the content.
     pub(crate) fn with<R>(&self, act: impl FnOnce(&mut Content) -> R) -> R {
         act(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
@@ -43,19 +43,19 @@ impl Memory {
 /// All that is known.
 #[derive(Default)]
 pub(crate) struct Content {
-    pub rooms: KnownRooms,
-    pub tables: Vec<KnownTable>,
-    pub meeting: Vec<KnownMeeting>,
+    pub rooms: CachedRooms,
+    pub tables: Vec<CachedLabels>,
+    pub meeting: Vec<CachedMatches>,
 }
 
 /// Rooms, by name.
 #[derive(Default)]
-pub(crate) struct KnownRooms {
+pub(crate) struct CachedRooms {
     pub daemonsets: Shared<ObjectKey, Arc<DaemonSet>>,
     /// What all of them were worked out from, when they were the last time.
     pub basis: Option<Basis>,
-    pub claims: Vec<KnownRoom>,
-    pub nodes: Vec<KnownRoom>,
+    pub claims: Vec<CacheEntry>,
+    pub nodes: Vec<CacheEntry>,
 }
 
 /// All that rooms depend on besides DaemonSets.
@@ -67,24 +67,24 @@ pub(crate) struct Basis {
 }
 
 /// A room, or that there is none, and what that was worked out from.
-pub(crate) type KnownRoom = (Origin, Option<Known>);
+pub(crate) type CacheEntry = (Origin, Option<CachedRoom>);
 
 /// The labels of nodes by offering.
 pub(crate) type OfferingLabels = Arc<Vec<BTreeMap<String, String>>>;
 
-pub(crate) type KnownTable = (Arc<Catalogue>, OfferingLabels);
+pub(crate) type CachedLabels = (Arc<Catalogue>, OfferingLabels);
 
 /// Which offerings of a catalogue meet the requirements of a pool, ascending.
-pub(crate) type KnownMeeting = (Arc<Catalogue>, Arc<Pool>, Arc<Vec<usize>>);
+pub(crate) type CachedMatches = (Arc<Catalogue>, Arc<Pool>, Arc<Vec<usize>>);
 
 /// What does not change about a room as long as its claim, its node, the pods there and the DaemonSets are the same.
 #[derive(Debug)]
-pub(crate) struct Known {
-    pub(crate) site: Arc<Site>,
+pub(crate) struct CachedRoom {
+    pub(crate) site: Arc<NodeFacts>,
     pub(crate) free: Arc<ResourceList>,
     pub(crate) leaving: ResourceList,
     pub(crate) left_by: Option<Timestamp>,
-    /// DaemonSets whose pods are still to come, as `Daemons` of `supply` numbers them.
+    /// DaemonSets whose pods are still to come, as `DaemonSets` of `supply` numbers them.
     pub(crate) outstanding: Vec<u16>,
 }
 
@@ -123,7 +123,7 @@ impl Origin {
 
 /// What a node is to those who ask whether they may be there.
 #[derive(Debug)]
-pub(crate) struct Site {
+pub(crate) struct NodeFacts {
     pub target: Target,
     pub labels: BTreeMap<String, String>,
     pub taints: Vec<Taint>,

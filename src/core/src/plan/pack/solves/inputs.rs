@@ -1,21 +1,21 @@
 //! What the solves work with.
 
 use crate::model::PlanOptions;
-use crate::plan::pack::classes::Classes;
+use crate::plan::pack::classes::PodClasses;
 use crate::rules::colocation::Colocation;
-use crate::supply::offers::{Admissions, Supply};
+use crate::supply::offerings::{Admissions, Supply};
 
-pub(crate) struct Inputs<'s, 'a> {
+pub(crate) struct SolveInputs<'s, 'a> {
     pub supply: &'s Supply<'a>,
     pub admissions: &'s Admissions,
-    pub classes: &'s Classes<'a>,
+    pub classes: &'s PodClasses<'a>,
     pub colocation: &'s Colocation<'a>,
     pub options: &'s PlanOptions,
 }
 
 /// What is there, as the solver numbers it.
 #[derive(Debug, Default)]
-pub(crate) struct There {
+pub(crate) struct ExistingNodes {
     /// Rooms; from the number of rooms on, nodes that were bought by now.
     pub nodes: Vec<usize>,
     /// By class that takes part: which of them hold a pod of it.

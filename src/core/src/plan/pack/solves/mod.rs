@@ -3,13 +3,13 @@
 //! A pod sees only the heaviest pools that can hold it at all; what limits leave over goes on to the next tier. Every
 //! answer of the solver is checked before it is used.
 
-pub(crate) mod choices;
+pub(crate) mod candidates;
+pub(crate) mod existing;
 pub(crate) mod inputs;
 pub(crate) mod naive;
 pub(crate) mod problem;
-pub(crate) mod there;
 
-pub(crate) use crate::plan::pack::rounds::inputs::Inputs;
+pub(crate) use crate::plan::pack::solves::inputs::SolveInputs;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::rc::Rc;
 use std::sync::Arc;
@@ -21,15 +21,15 @@ use poolwright_solver::{BitSet, Proof, Solution, StopSignal};
 use crate::model::Pod;
 use crate::model::plan::{Baselines, CommitmentUse, PlannedGpu, Solve};
 use crate::plan::pack::layout;
-use crate::plan::pack::rounds::choices::{Choice, Fits, choices};
-use crate::plan::pack::rounds::inputs::There;
+use crate::plan::pack::solves::candidates::{Fits, NodeCandidate, candidates};
+use crate::plan::pack::solves::inputs::ExistingNodes;
 use crate::plan::place::topology::Assigned;
 use crate::rules;
 use crate::rules::colocation::{Present, join};
 use crate::rules::gpus;
-use crate::rules::gpus::{Form, GpuNeed};
+use crate::rules::gpus::{GpuForm, GpuNeed};
 use crate::supply::limits::Limits;
-use crate::supply::offers::{Availability, Offer};
+use crate::supply::offerings::{Availability, PoolOffering};
 use crate::supply::rooms::Rooms;
 
 /// What each of equally unknown prices is taken for: only the number of nodes can be made small.
@@ -40,11 +40,11 @@ const NOMINAL: UsdPerHour = UsdPerHour::from_micros(UsdPerHour::MICROS_PER_USD);
 pub(crate) struct NewNode<'a> {
     /// Index into [`Supply::pools`].
     pub pool: usize,
-    pub offer: Offer,
+    pub offer: PoolOffering,
     /// How many pods of each class.
     pub content: BTreeMap<usize, u32>,
     pub pods: Vec<&'a Pod>,
-    pub form: Form,
+    pub form: GpuForm,
     pub gpus: Vec<PlannedGpu>,
     free: ResourceList,
     present: Present,
@@ -52,7 +52,7 @@ pub(crate) struct NewNode<'a> {
 
 /// What the solves came to.
 #[derive(Debug, Default)]
-pub(crate) struct Outcome<'a> {
+pub(crate) struct Packing<'a> {
     pub new: Vec<NewNode<'a>>,
     /// Pods on rooms: index into [`Rooms::all`].
     pub on_rooms: Vec<(usize, &'a Pod)>,
@@ -75,7 +75,7 @@ pub(crate) struct Outcome<'a> {
     pub commitments: Vec<CommitmentUse>,
 }
 
-impl<'a> Outcome<'a> {
+impl<'a> Packing<'a> {
     /// Puts pods that share the node of another where that other is.
     pub fn unite(&mut self, assigned: &Assigned<'a>) {
         if assigned.bundles.is_empty() {
@@ -101,14 +101,14 @@ impl<'a> Outcome<'a> {
 }
 
 pub(crate) fn run<'a>(
-    inputs: &Inputs<'_, 'a>,
+    inputs: &SolveInputs<'_, 'a>,
     rooms: &mut Rooms<'_>,
     limits: &mut Limits,
-    watch: &mut dyn StopSignal,
-) -> Outcome<'a> {
-    let Inputs { supply, classes, .. } = *inputs;
-    let priced = choices(inputs, limits, Availability::weighed);
-    let unpriced = choices(inputs, limits, |availability| match availability {
+    stop: &mut dyn StopSignal,
+) -> Packing<'a> {
+    let SolveInputs { supply, classes, .. } = *inputs;
+    let priced = candidates(inputs, limits, Availability::weighed);
+    let unpriced = candidates(inputs, limits, |availability| match availability {
         Availability::Unpriced => Some(NOMINAL),
         _ => None,
     });
@@ -118,12 +118,12 @@ pub(crate) fn run<'a>(
     let tiers: Vec<Vec<(usize, u32)>> = holding
         .iter()
         .map(|asked| {
-            let of_signature = |(signature, choices): &(usize, Rc<[usize]>)| {
-                // The heaviest choices come first. No pool is preferred for the sake of what is taken back, unless nothing else is sold.
+            let of_signature = |(signature, candidates): &(usize, Rc<[usize]>)| {
+                // The heaviest candidates come first. No pool is preferred for the sake of what is taken back, unless nothing else is sold.
                 let of = |taken_back: bool| {
                     let some =
-                        choices.iter().map(|at| &priced[*at]).filter(|one| taken_back || !one.taken_back);
-                    some.map(|choice| choice.weight).collect::<Vec<u32>>()
+                        candidates.iter().map(|at| &priced[*at]).filter(|one| taken_back || !one.taken_back);
+                    some.map(|candidate| candidate.weight).collect::<Vec<u32>>()
                 };
                 let mut weights = of(false);
                 // What only lighter pools have of it comes after all else.
@@ -144,7 +144,7 @@ pub(crate) fn run<'a>(
         room_admits: Vec::new(),
         queues: classes.classes.iter().map(|class| class.pods.iter().copied().collect()).collect(),
         used: vec![BTreeSet::new(); classes.classes.len()],
-        outcome: Outcome {
+        outcome: Packing {
             limit: vec![None; classes.classes.len()],
             commitments: inputs
                 .options
@@ -156,7 +156,7 @@ pub(crate) fn run<'a>(
                     used: UsdPerHour::ZERO,
                 })
                 .collect(),
-            ..Outcome::default()
+            ..Packing::default()
         },
     };
     run.admit_rooms();
@@ -166,16 +166,16 @@ pub(crate) fn run<'a>(
         let admitted = |class: usize| -> Vec<usize> {
             let Some((signature, weight)) = tiers[class].get(round) else { return Vec::new() };
             let asked = holding[class].iter().find(|(asked, _)| asked == signature);
-            let homes = asked.map_or(&[][..], |(_, choices)| choices);
+            let homes = asked.map_or(&[][..], |(_, candidates)| candidates);
             let now = |at: &usize| {
-                let choice = &priced[*at];
-                choice.weight == *weight || (choice.taken_back && choice.weight > *weight)
+                let candidate = &priced[*at];
+                candidate.weight == *weight || (candidate.taken_back && candidate.weight > *weight)
             };
             homes.iter().copied().filter(now).collect()
         };
         // In the first round every pod may use what is there; later only those with another tier to go to.
         let takes_part = |class: usize| round == 0 || tiers[class].len() > round;
-        if !run.tier(&priced, takes_part, admitted, true, watch) {
+        if !run.tier(&priced, takes_part, admitted, true, stop) {
             return run.outcome;
         }
     }
@@ -183,8 +183,8 @@ pub(crate) fn run<'a>(
         let holding = fits.holding(&unpriced, inputs);
         // What it asks itself comes last.
         let admitted =
-            |class: usize| holding[class].last().map_or_else(Vec::new, |(_, choices)| choices.to_vec());
-        if !run.tier(&unpriced, |_| true, admitted, false, watch) {
+            |class: usize| holding[class].last().map_or_else(Vec::new, |(_, candidates)| candidates.to_vec());
+        if !run.tier(&unpriced, |_| true, admitted, false, stop) {
             return run.outcome;
         }
     }
@@ -194,16 +194,16 @@ pub(crate) fn run<'a>(
 }
 
 struct Run<'r, 's, 'a, 'n> {
-    inputs: &'r Inputs<'s, 'a>,
+    inputs: &'r SolveInputs<'s, 'a>,
     rooms: &'r mut Rooms<'n>,
     limits: &'r mut Limits,
     /// By room: the signatures it admits.
     room_admits: Vec<BitSet>,
     /// Pods not placed yet, by class.
     queues: Vec<VecDeque<&'a Pod>>,
-    /// The choices each class could use so far, where naive planning is asked for.
+    /// The candidates each class could use so far, where naive planning is asked for.
     used: Vec<BTreeSet<usize>>,
-    outcome: Outcome<'a>,
+    outcome: Packing<'a>,
 }
 
 impl Run<'_, '_, '_, '_> {
@@ -249,21 +249,21 @@ impl Run<'_, '_, '_, '_> {
     /// on nodes. Only the first one adds to the bound: it alone says something about all plans.
     fn tier(
         &mut self,
-        choices: &[Choice],
+        candidates: &[NodeCandidate],
         takes_part: impl Fn(usize) -> bool,
         admitted: impl Fn(usize) -> Vec<usize>,
         priced: bool,
-        watch: &mut dyn StopSignal,
+        stop: &mut dyn StopSignal,
     ) -> bool {
         let mut bound = priced;
         loop {
             let before = self.waiting();
-            if !self.round(choices, &takes_part, &admitted, priced, bound, watch) {
+            if !self.round(candidates, &takes_part, &admitted, priced, bound, stop) {
                 return false;
             }
             bound = false;
-            let within = |choice: &usize| {
-                let mut uses = choices[*choice].uses.iter();
+            let within = |candidate: &usize| {
+                let mut uses = candidates[*candidate].uses.iter();
                 uses.all(|(limit, amount)| *amount <= self.limits.all[*limit as usize].left)
             };
             let left: Vec<usize> = (0..self.queues.len())
@@ -285,12 +285,12 @@ impl Run<'_, '_, '_, '_> {
     /// One solve; false when its answer did not pass the check.
     fn round(
         &mut self,
-        choices: &[Choice],
+        candidates: &[NodeCandidate],
         takes_part: impl Fn(usize) -> bool,
         admitted: impl Fn(usize) -> Vec<usize>,
         priced: bool,
         bound: bool,
-        watch: &mut dyn StopSignal,
+        stop: &mut dyn StopSignal,
     ) -> bool {
         let classes: Vec<usize> = (0..self.queues.len())
             .filter(|class| !self.queues[*class].is_empty() && takes_part(*class))
@@ -304,12 +304,12 @@ impl Run<'_, '_, '_, '_> {
                 self.used[*class].extend(homes);
             }
         }
-        let mut is_wanted = vec![false; choices.len()];
-        homes.iter().flatten().for_each(|choice| is_wanted[*choice] = true);
-        let wanted: Vec<usize> = (0..choices.len()).filter(|choice| is_wanted[*choice]).collect();
+        let mut is_wanted = vec![false; candidates.len()];
+        homes.iter().flatten().for_each(|candidate| is_wanted[*candidate] = true);
+        let wanted: Vec<usize> = (0..candidates.len()).filter(|candidate| is_wanted[*candidate]).collect();
         let there = self.there(&classes);
-        let problem = self.problem(choices, &classes, &homes, &wanted, Some(&there));
-        let solved = solver::solve(&problem, &self.inputs.options.solver, watch);
+        let problem = self.problem(candidates, &classes, &homes, &wanted, Some(&there));
+        let solved = solver::solve(&problem, &self.inputs.options.solver, stop);
         if self.inputs.options.keep_solves {
             let keys = |class: &usize| self.queues[*class].iter().map(|pod| pod.key.clone()).collect();
             let pods = classes.iter().map(keys).collect();
@@ -330,7 +330,7 @@ impl Run<'_, '_, '_, '_> {
             self.outcome.refused.extend(violations.iter().map(ToString::to_string));
             return false;
         }
-        self.apply(choices, (&classes, &there), &wanted, &solution);
+        self.apply(candidates, (&classes, &there), &wanted, &solution);
         if bound {
             self.outcome.bound += solution.bound;
             self.outcome.proof = self.outcome.proof.max(Some(solution.proof));
@@ -372,8 +372,8 @@ impl Run<'_, '_, '_, '_> {
 
     fn apply(
         &mut self,
-        choices: &[Choice],
-        (classes, there): (&[usize], &There),
+        candidates: &[NodeCandidate],
+        (classes, there): (&[usize], &ExistingNodes),
         wanted: &[usize],
         solution: &Solution,
     ) {
@@ -402,18 +402,18 @@ impl Run<'_, '_, '_, '_> {
         }
         let mut prices = UsdPerHour::ZERO;
         for group in &solution.new_nodes {
-            let choice = &choices[wanted[group.candidate as usize]];
-            prices += (0..group.count).map(|_| choice.price).sum();
+            let candidate = &candidates[wanted[group.candidate as usize]];
+            prices += (0..group.count).map(|_| candidate.price).sum();
             for _ in 0..group.count {
                 let mut node = NewNode {
-                    pool: choice.pool,
-                    offer: choice.offer,
+                    pool: candidate.pool,
+                    offer: candidate.offer,
                     content: BTreeMap::new(),
                     pods: Vec::new(),
-                    form: choice.form,
+                    form: candidate.form,
                     gpus: Vec::new(),
-                    free: choice.form.room(&self.inputs.supply.capacities[choice.offer.capacity]),
-                    present: self.inputs.supply.residents[choice.offer.residents].clone(),
+                    free: candidate.form.room(&self.inputs.supply.capacities[candidate.offer.capacity]),
+                    present: self.inputs.supply.residents[candidate.offer.residents].clone(),
                 };
                 let mut on: BTreeMap<usize, Vec<&Pod>> = BTreeMap::new();
                 for (class, count) in &group.pods {
@@ -426,10 +426,10 @@ impl Run<'_, '_, '_, '_> {
                     let profile = all[class].profile;
                     join(&mut node.present, profile, *count);
                 }
-                let kind = self.inputs.supply.instance_type(choice.pool, choice.offer.offering);
+                let kind = self.inputs.supply.instance_type(candidate.pool, candidate.offer.offering);
                 let class = |class: u32| classes[class as usize];
                 node.gpus = layout::planned(&group.gpus, &on, self.inputs.classes, class, kind);
-                self.limits.take(&choice.uses);
+                self.limits.take(&candidate.uses);
                 self.outcome.new.push(node);
             }
         }

@@ -6,20 +6,20 @@ use poolwright_catalog::UsdPerHour;
 use poolwright_solver as solver;
 
 use crate::model::plan::Baselines;
-use crate::plan::pack::rounds::Run;
-use crate::plan::pack::rounds::choices::Choice;
+use crate::plan::pack::solves::Run;
+use crate::plan::pack::solves::candidates::NodeCandidate;
 
 impl Run<'_, '_, '_, '_> {
     /// What naive planning may buy for a class: nothing that is paid for beforehand, of which there is only so much, or
     /// whose interruptions are counted, as long as there is anything else.
-    fn naively(&self, priced: &[Choice], class: usize) -> Vec<usize> {
+    fn naively(&self, priced: &[NodeCandidate], class: usize) -> Vec<usize> {
         let plain = |at: &&usize| {
-            let choice = &priced[**at];
+            let candidate = &priced[**at];
             let scarce = |(limit, _): &(u32, u64)| self.limits.is_stock(*limit);
-            choice.price > UsdPerHour::ZERO
-                && choice.interruptions == 0
-                && !choice.taken_back
-                && !choice.uses.iter().any(scarce)
+            candidate.price > UsdPerHour::ZERO
+                && candidate.interruptions == 0
+                && !candidate.taken_back
+                && !candidate.uses.iter().any(scarce)
         };
         let all = &self.used[class];
         let plain: Vec<usize> = all.iter().filter(plain).copied().collect();
@@ -27,7 +27,7 @@ impl Run<'_, '_, '_, '_> {
     }
 
     /// What naive planning would pay for the pods that nodes with known prices are bought for.
-    pub(crate) fn baselines(&mut self, priced: &[Choice]) {
+    pub(crate) fn baselines(&mut self, priced: &[NodeCandidate]) {
         if !self.inputs.options.baselines || self.outcome.new.is_empty() {
             return;
         }
