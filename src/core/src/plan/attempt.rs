@@ -122,7 +122,9 @@ impl PlanContext<'_> {
             // Where nothing more can be had, that is the reason; the rule only says why it is not elsewhere.
             let had = lessons.bans.get(pod).and_then(|pins| pins.values().next());
             let (reason, message) = match had {
-                Some(limit) => (UnplacedReason::LimitReached, format!("{limit}; elsewhere it {message}")),
+                Some(limit) => {
+                    (UnplacedReason::LimitReached, format!("{limit}; in other places it {message}"))
+                }
                 None => (UnplacedReason::TopologyRule, message.clone()),
             };
             unplaced.push(UnplacedPod { pod: (*pod).clone(), reason, message });

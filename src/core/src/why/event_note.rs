@@ -11,7 +11,7 @@ pub fn event_note(pod: &PodKey, sentence: &str, story: &[String], most: usize) -
     // One line of a story says what came of it, as the sentence does.
     let rest = || story.iter().filter(|line| !is_outcome(line));
     let whole = sentence.len() + rest().map(|line| 1 + line.len()).sum::<usize>();
-    let more = format!("\n`poolwright explain pod {pod}` tells the rest.");
+    let more = format!("\n`poolwright explain pod {pod}` shows the rest.");
     let most = if whole <= most { most } else { most.saturating_sub(more.len()) };
     let mut note = sentence.to_owned();
     let cut = note.len() > most;
