@@ -38,7 +38,7 @@ pub struct Proposal {
 pub struct NodeToEmpty {
     /// Which.
     pub claim: ClaimName,
-    /// This very claim.
+    /// UID of the claim; a later claim of the same name is left alone.
     pub uid: Uid,
     /// What to record.
     pub condition: ConditionUpdate,
