@@ -106,7 +106,7 @@ impl Setbacks {
         let fresh = Reclaims { row: 0, last: Timestamp::MIN, until: Timestamp::MIN };
         let reclaims = self.taken_back.entry((node_class.clone(), offering.clone())).or_insert(fresh);
         if kind == InterruptionKind::Rebalance {
-            // Only likely: held back as long as after a first failure.
+            // Only likely: counts as long as a first failure.
             reclaims.until = reclaims.until.max(at.checked_add(self.first).unwrap_or(Timestamp::MAX));
             return;
         }
