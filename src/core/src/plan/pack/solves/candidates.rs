@@ -1,5 +1,5 @@
-//! What could be bought: offerings that differ in nothing that pods or limits ask about are one candidate, and which classes of
-//! pods each holds.
+//! Candidates: the kinds of nodes that can be bought, and which classes of pods fit each. Offerings that are equal for pods and
+//! limits are one candidate.
 
 use std::collections::BTreeMap;
 use std::rc::Rc;
@@ -30,7 +30,7 @@ pub(crate) struct NodeCandidate {
     pub taken_back: bool,
 }
 
-/// Of offerings that are equal in this, only the cheapest is a candidate.
+/// The key of a candidate: of offerings with equal keys, only the cheapest is used.
 #[derive(PartialEq, Eq, PartialOrd, Ord)]
 struct CandidateKey {
     weight: std::cmp::Reverse<u32>,
@@ -99,7 +99,7 @@ impl Fits {
         all
     }
 
-    /// Whether a candidate is a home for a class of which this signature is asked.
+    /// Whether a class with this signature fits a candidate.
     fn holds(
         &self,
         candidate: &NodeCandidate,

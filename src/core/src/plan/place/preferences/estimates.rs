@@ -10,7 +10,7 @@ use crate::rules;
 use crate::rules::labels::Labels;
 use crate::supply::offerings::{Admissions, Availability, Supply};
 
-/// PodLabels wants nodes.
+/// The pods that an estimate is for.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Buyers<'d> {
     /// Index into the signatures that the estimates were made for.
@@ -38,17 +38,17 @@ struct Offered {
 pub(crate) struct PriceEstimates<'s, 'a> {
     supply: &'s Supply<'a>,
     admissions: Admissions,
-    stalls: BTreeMap<(usize, Vec<Requirement>), Offered>,
+    offered: BTreeMap<(usize, Vec<Requirement>), Offered>,
 }
 
 impl<'s, 'a> PriceEstimates<'s, 'a> {
     pub fn new(supply: &'s Supply<'a>, admissions: Admissions) -> Self {
-        Self { supply, admissions, stalls: BTreeMap::new() }
+        Self { supply, admissions, offered: BTreeMap::new() }
     }
 
     fn offered(&mut self, signature: usize, wanted: &[Requirement]) -> &Offered {
         let key = (signature, wanted.to_vec());
-        if !self.stalls.contains_key(&key) {
+        if !self.offered.contains_key(&key) {
             let mut found = Offered::default();
             for (pool, offered) in self.supply.pools.iter().enumerate() {
                 if !self.admissions.tolerated(pool, signature) {
@@ -79,9 +79,9 @@ impl<'s, 'a> PriceEstimates<'s, 'a> {
                     }
                 }
             }
-            self.stalls.insert(key.clone(), found);
+            self.offered.insert(key.clone(), found);
         }
-        &self.stalls[&key]
+        &self.offered[&key]
     }
 
     /// The estimated cost on nodes that meet these requirements, in millionths of micro-dollars per hour, in the pools with the

@@ -79,7 +79,7 @@ pub(crate) fn choose<'a>(
         preferring.iter().flat_map(|(_, preferences)| preferences.iter().map(|preference| preference.about));
     let mut neighbours = Neighbours::new(&inputs.snapshot.namespaces, wanted);
     populate(inputs, groups, &mut neighbours);
-    // PodLabels would like to be near others comes when these have a place.
+    // Pods that prefer to be near others come after those.
     preferring
         .sort_by_key(|(_, preferences)| preferences.iter().any(|preference| preference.aim == Aim::Near));
     for (group, preferences) in &preferring {

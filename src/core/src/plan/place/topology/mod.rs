@@ -28,7 +28,7 @@ use poolwright_terms::labels::HOSTNAME;
 use crate::model::{NodeTerm, Operator, Pod, PodKey, PodSpec, Requirement, Toleration};
 use crate::plan::pending::PendingPod;
 use crate::plan::place::topology::bundles::Bundles;
-use crate::plan::place::topology::place_prices::{Cells, PlacePrices};
+use crate::plan::place::topology::place_prices::{PlaceLayout, PlacePrices};
 use crate::plan::place::topology::places::{NONE, Place, Places};
 use crate::plan::place::topology::relations::PodRelations;
 use crate::plan::place::topology::tally::{Refusal, Tally};
@@ -109,10 +109,10 @@ struct Assignment<'s, 'a> {
     /// One spec for each signature.
     signatures: BTreeMap<Signature<'a>, (usize, &'a PodSpec)>,
     admissions: Admissions,
-    /// Cells, by topology keys.
-    frames: BTreeMap<&'s [usize], Cells>,
+    /// PlaceLayout, by topology keys.
+    layouts: BTreeMap<&'s [usize], PlaceLayout>,
     /// Prices, by signature, colocation profile and topology keys.
-    shops: BTreeMap<(usize, usize, &'s [usize]), PlacePrices>,
+    place_prices: BTreeMap<(usize, usize, &'s [usize]), PlacePrices>,
     /// The rooms that admit each signature.
     admitting: BTreeMap<usize, Vec<usize>>,
     /// The free resources of rooms, without pods placed so far.
@@ -154,8 +154,8 @@ impl<'s, 'a> Assignment<'s, 'a> {
             tally,
             signatures,
             admissions,
-            frames: BTreeMap::new(),
-            shops: BTreeMap::new(),
+            layouts: BTreeMap::new(),
+            place_prices: BTreeMap::new(),
             admitting: BTreeMap::new(),
             seen,
             bundles: Bundles::default(),
@@ -176,17 +176,18 @@ impl<'s, 'a> Assignment<'s, 'a> {
             let (requests, keys) = (self.requests(pod), kind.keys.as_slice());
             let signature = self.signatures[&signature(&pod.spec)].0;
             let cells = self.cells(pod, kind);
-            let Some(shops) = self.shops.get_mut(&(signature, self.inputs.colocation.of(&pod.key), keys))
+            let Some(place_prices) =
+                self.place_prices.get_mut(&(signature, self.inputs.colocation.of(&pod.key), keys))
             else {
                 continue;
             };
-            let mut cost = |cell: &usize| shops.cost(*cell, &requests, self.inputs.supply);
+            let mut cost = |cell: &usize| place_prices.cost(*cell, &requests, self.inputs.supply);
             let costs: Vec<u128> = cells.iter().map(&mut cost).collect();
             let most = costs.iter().min().map_or(0, |least| least.saturating_mul(DEARER));
             for (cell, _) in cells.iter().zip(&costs).filter(|(_, cost)| **cost <= most) {
                 for at in &kind.spreads {
                     let key = relations.spreads[*at].key;
-                    self.tally.open(*at, self.frames[keys].cells[*cell][key]);
+                    self.tally.open(*at, self.layouts[keys].cells[*cell][key]);
                 }
             }
         }
@@ -247,32 +248,34 @@ impl<'s, 'a> Assignment<'s, 'a> {
         let requests = self.requests(pod);
         let keys = kind.keys.as_slice();
         let signature = self.signatures[&signature(&pod.spec)].0;
-        let (frame, shops) =
-            (&self.frames[keys], &self.shops[&(signature, self.inputs.colocation.of(&pod.key), keys)]);
+        let (layout, place_prices) = (
+            &self.layouts[keys],
+            &self.place_prices[&(signature, self.inputs.colocation.of(&pod.key), keys)],
+        );
         let banned = self.inputs.lessons.bans.get(&pod.key);
         // Room that earlier pods may take counts too: only the solver decides where they go.
         let rooms = self.admitting[&signature].iter().copied();
         let rooms = rooms.filter(|room| pod.spec.requests.fits(&self.inputs.rooms.all[*room].free));
-        let with_room: BTreeSet<usize> = rooms.map(|room| frame.of_room[room]).collect();
-        (0..frame.cells.len())
+        let with_room: BTreeSet<usize> = rooms.map(|room| layout.of_room[room]).collect();
+        (0..layout.cells.len())
             .filter(|cell| {
-                (with_room.contains(cell) || shops.sells(*cell, &requests, self.inputs.supply))
-                    && !banned.is_some_and(|pins| pins.contains_key(&self.pin(kind, &frame.cells[*cell])))
+                (with_room.contains(cell) || place_prices.sells(*cell, &requests, self.inputs.supply))
+                    && !banned.is_some_and(|pins| pins.contains_key(&self.pin(kind, &layout.cells[*cell])))
             })
             .collect()
     }
 
     fn prepare(&mut self, pod: &'a Pod, kind: &'s PodRelations) {
         let keys = kind.keys.as_slice();
-        let frame = self.frames.entry(keys).or_insert_with(|| Cells::new(keys, &self.places));
+        let layout = self.layouts.entry(keys).or_insert_with(|| PlaceLayout::new(keys, &self.places));
         let (at, spec) = self.signatures[&signature(&pod.spec)];
         let TopologyInputs { supply, rooms, .. } = *self.inputs;
         let profile = self.inputs.colocation.of(&pod.key);
         let colocation = self.inputs.colocation;
         let welcome = |residents: usize| colocation.admits(profile, &supply.residents[residents]);
-        self.shops
+        self.place_prices
             .entry((at, profile, keys))
-            .or_insert_with(|| PlacePrices::new(frame, supply, &self.admissions, at, welcome));
+            .or_insert_with(|| PlacePrices::new(layout, supply, &self.admissions, at, welcome));
         self.admitting.entry(at).or_insert_with(|| {
             let admits = |room: &usize| {
                 let room = &rooms.all[*room];
@@ -306,7 +309,7 @@ impl<'s, 'a> Assignment<'s, 'a> {
             relations.affinities[own].on_node && kind.is_seed() && self.tally.is_nowhere(own)
         });
         let allowed = |cell: &usize| {
-            let place = &self.frames[keys].cells[*cell];
+            let place = &self.layouts[keys].cells[*cell];
             if begins && self.is_new(keys, place) {
                 self.tally.check_all_but_affinity(relations, kind, place).is_ok()
             } else {
@@ -323,18 +326,18 @@ impl<'s, 'a> Assignment<'s, 'a> {
         let requests = self.requests(pod);
         let signature = self.signatures[&signature(&pod.spec)].0;
         let in_room: BTreeMap<usize, usize> =
-            self.rooms_for(pod, signature).map(|room| (self.frames[keys].of_room[room], room)).collect();
+            self.rooms_for(pod, signature).map(|room| (self.layouts[keys].of_room[room], room)).collect();
         let mut best: Option<((usize, u128, u64, usize), usize)> = None;
         for cell in cells {
-            let place = &self.frames[keys].cells[cell];
+            let place = &self.layouts[keys].cells[cell];
             let strain = self.tally.strain(relations, kind, place);
             let crowd = self.tally.crowd(relations, kind, place);
             let cost = if in_room.contains_key(&cell) {
                 0
-            } else if let Some(shops) =
-                self.shops.get_mut(&(signature, self.inputs.colocation.of(&pod.key), keys))
+            } else if let Some(place_prices) =
+                self.place_prices.get_mut(&(signature, self.inputs.colocation.of(&pod.key), keys))
             {
-                1 + shops.cost(cell, &requests, self.inputs.supply).min(u128::MAX - 1)
+                1 + place_prices.cost(cell, &requests, self.inputs.supply).min(u128::MAX - 1)
             } else {
                 u128::MAX
             };
@@ -344,7 +347,7 @@ impl<'s, 'a> Assignment<'s, 'a> {
             }
         }
         let Some((_, cell)) = best else { return ChosenPlace::Refused };
-        let place = self.frames[keys].cells[cell].clone();
+        let place = self.layouts[keys].cells[cell].clone();
         for at in kind.spreads.iter().chain(&kind.counted) {
             self.tally.open(*at, place[relations.spreads[*at].key]);
         }
@@ -385,17 +388,17 @@ impl<'s, 'a> Assignment<'s, 'a> {
             together.add(&requests);
             let sells = |of: &Pod, signature: usize, keys: &'s [usize]| {
                 let profile = self.inputs.colocation.of(&of.key);
-                let (Some(frame), Some(shops)) =
-                    (self.frames.get(keys), self.shops.get(&(signature, profile, keys)))
+                let (Some(layout), Some(place_prices)) =
+                    (self.layouts.get(keys), self.place_prices.get(&(signature, profile, keys)))
                 else {
                     return false;
                 };
                 let same = |cell: &Place| keys.iter().all(|key| cell[*key] == bundle.place[*key]);
-                frame
+                layout
                     .cells
                     .iter()
                     .position(same)
-                    .is_some_and(|cell| shops.sells(cell, &together, self.inputs.supply))
+                    .is_some_and(|cell| place_prices.sells(cell, &together, self.inputs.supply))
             };
             let place = bundle.place.clone();
             let named = |key: &usize| relations.keys[*key] == HOSTNAME || place[*key] != NONE;
@@ -458,11 +461,11 @@ impl<'s, 'a> Assignment<'s, 'a> {
         let relations = self.inputs.relations;
         let kind: &'s PodRelations = &relations.kinds[relations.of(&pod.key)];
         let cells = self.cells(pod, kind);
-        let frame = &self.frames[kind.keys.as_slice()];
+        let layout = &self.layouts[kind.keys.as_slice()];
         let refusals: Vec<(&Place, Refusal)> = cells
             .iter()
             .filter_map(|cell| {
-                let place = &frame.cells[*cell];
+                let place = &layout.cells[*cell];
                 Some((place, self.tally.check(relations, kind, place).err()?))
             })
             .collect();

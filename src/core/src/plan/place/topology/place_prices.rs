@@ -7,9 +7,9 @@ use poolwright_catalog::{ResourceList, UsdPerHour};
 use crate::plan::place::topology::places::{NONE, Place, Places};
 use crate::supply::offerings::{Admissions, Availability, Supply};
 
-/// The distinct places for pods with rules over the same keys.
+/// The layout places for pods with rules over the same keys.
 #[derive(Debug)]
-pub(crate) struct Cells {
+pub(crate) struct PlaceLayout {
     /// Values by key; [`NONE`] for keys that do not matter.
     pub cells: Vec<Place>,
     /// The cell of each room.
@@ -18,7 +18,7 @@ pub(crate) struct Cells {
     of_offer: Vec<Vec<usize>>,
 }
 
-impl Cells {
+impl PlaceLayout {
     pub fn new(keys: &[usize], places: &Places<'_>) -> Self {
         let mut known: BTreeMap<Place, usize> = BTreeMap::new();
         let mut cell = |place: &Place| {
@@ -57,13 +57,13 @@ struct PriceList {
 
 impl PlacePrices {
     pub fn new(
-        frame: &Cells,
+        layout: &PlaceLayout,
         supply: &Supply<'_>,
         admissions: &Admissions,
         signature: usize,
         welcome: impl Fn(usize) -> bool,
     ) -> Self {
-        let mut cells: Vec<PriceList> = frame.cells.iter().map(|_| PriceList::default()).collect();
+        let mut cells: Vec<PriceList> = layout.cells.iter().map(|_| PriceList::default()).collect();
         for (pool, offered) in supply.pools.iter().enumerate() {
             if !admissions.tolerated(pool, signature) {
                 continue;
@@ -77,7 +77,8 @@ impl PlacePrices {
                     },
                 };
                 if admissions.admits(pool, signature, offer.offering) && welcome(offer.residents) {
-                    let known = cells[frame.of_offer[pool][at]].prices.entry(offer.capacity).or_insert(price);
+                    let known =
+                        cells[layout.of_offer[pool][at]].prices.entry(offer.capacity).or_insert(price);
                     *known = price.min(*known);
                 }
             }
@@ -132,7 +133,7 @@ impl PriceList {
     }
 }
 
-/// Requests rounded down to two binary digits, so that few are distinct.
+/// Requests rounded down to two binary digits, so that few are layout.
 fn rough(requests: &ResourceList) -> ResourceList {
     let round = |amount: u64| {
         let unit = 1u64 << amount.checked_ilog2().unwrap_or(0).saturating_sub(1);
